@@ -209,7 +209,7 @@ func TestServe_MalformedChunksAreTheClientsFault(t *testing.T) {
 
 // slow is a reader that answers when its caller has given up.
 type slow struct {
-	Reader
+	JobReader
 	began chan struct{}
 }
 
@@ -222,7 +222,7 @@ func (s slow) Status(ctx context.Context) (view.Status, error) {
 func TestServe_AClientThatLeavesIsNoFailure(t *testing.T) {
 	serveOnPipes(t, func(t *testing.T, h *harness, dial func() net.Conn) {
 		began := make(chan struct{})
-		h.api.Reader = slow{h.api.Reader, began}
+		h.api.Jobs = slow{h.api.Jobs, began}
 		c := dial()
 		write(t, c, "GET /api/market-prices/status HTTP/1.1\r\nHost: x\r\nX-Market-Sync-Secret: "+marketSecret+"\r\n\r\n")
 		<-began

@@ -1,7 +1,9 @@
 package api
 
 import (
+	"context"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -99,4 +101,19 @@ func tooManyFailures(wait time.Duration) error {
 			"Ratelimit":        {`"failures";r=0;t=` + seconds(wait)},
 		},
 	}
+}
+
+// Credentials are the live secrets. Match compares in constant time, is safe
+// for concurrent use and sees a rotation at once.
+type Credentials interface {
+	Match(role, presented string) bool
+}
+
+// FailureLimiter counts wrong secrets by client address, together with those
+// that the page saw.
+type FailureLimiter interface {
+	// Fail counts one and returns what follows from it.
+	Fail(client netip.Addr) access.Failure
+	// Wait waits before the answer.
+	Wait(ctx context.Context, delay time.Duration)
 }

@@ -14,7 +14,7 @@ func TestConnections_TheOneThatWaitsLongestMakesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := prepare(t, nil)
 		began := make(chan struct{})
-		h.api.Reader = slow{h.api.Reader, began}
+		h.api.Jobs = slow{h.api.Jobs, began}
 		listener := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
 		server := NewServer(h.api, h.api.Logger)
 		limit := LimitConnections(server, listener, 5).(*connections)

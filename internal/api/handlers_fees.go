@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"math"
-	"net/http"
 	"time"
 
 	"assay/internal/fault"
@@ -28,25 +27,28 @@ type Fees interface {
 	Quote(ctx context.Context, version int64, p fee.Payment) (fee.Explanation, error)
 }
 
-func (s *server) refreshFees(w http.ResponseWriter, c *call) error {
+// feeHandlers serve the rules of payment fees.
+type feeHandlers struct{ *Deps }
+
+func (h feeHandlers) refreshFees(c *call) (any, error) {
 	r := fee.Request{DryRun: c.values.flag("dryRun"), AllowLarge: c.values.flag("allowLargeChange"), By: c.role}
-	result, err := s.Fees.Refresh(c.Context(), r)
-	return answerFees(w, result, r, err)
+	result, err := h.Fees.Refresh(c.Context(), r)
+	return feeChangeOf(result, r), err
 }
 
-func (s *server) rollbackFees(w http.ResponseWriter, c *call) error {
+func (h feeHandlers) rollbackFees(c *call) (any, error) {
 	version := c.values.number("version")
 	if version == 0 {
 		f := fault.New(fault.Invalid, "invalid_parameters", "The request has wrong parameters; see errors.")
 		f.Fields = []fault.Field{{Pointer: "/query/version", Code: strictjson.Required, Detail: "must be given"}}
-		return f
+		return nil, f
 	}
 	r := fee.Request{DryRun: c.values.flag("dryRun"), By: c.role}
-	result, err := s.Fees.Rollback(c.Context(), version, r)
-	return answerFees(w, result, r, err)
+	result, err := h.Fees.Rollback(c.Context(), version, r)
+	return feeChangeOf(result, r), err
 }
 
-func answerFees(w http.ResponseWriter, result fee.Result, r fee.Request, err error) error {
+func feeChangeOf(result fee.Result, r fee.Request) view.FeeChange {
 	change := view.FeeChange{
 		Version: result.Version, PreviousVersion: result.Previous, Changed: result.Changed, DryRun: r.DryRun,
 		Added: result.Added, Removed: result.Removed, Modified: result.Modified,
@@ -54,26 +56,26 @@ func answerFees(w http.ResponseWriter, result fee.Result, r fee.Request, err err
 	for _, large := range result.Large {
 		change.LargeChanges = append(change.LargeChanges, large.String())
 	}
-	return answer(w, change, err)
+	return change
 }
 
 // listedFees is how many versions the response lists beside the rules.
 const listedFees = 100
 
-func (s *server) feeRules(w http.ResponseWriter, c *call) error {
-	active, err := s.Fees.Version(c.Context(), c.values.number("version"))
+func (h feeHandlers) feeRules(c *call) (any, error) {
+	active, err := h.Fees.Version(c.Context(), c.values.number("version"))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	all, err := s.Fees.Versions(c.Context(), c.values.number("before"), listedFees)
+	all, err := h.Fees.Versions(c.Context(), c.values.number("before"), listedFees)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out := view.FeeRules{FeeVersion: view.FeeVersionOf(&active), Rules: active.Set.Document()}
 	for i := range all {
 		out.Versions = append(out.Versions, view.FeeVersionOf(&all[i]))
 	}
-	return answer(w, out, nil)
+	return out, nil
 }
 
 // quoteBody describes what is asked of a quote; decodePayment reads it.
@@ -87,14 +89,14 @@ type quoteBody struct {
 	Version       int64          `json:"version,omitempty"`
 }
 
-func (s *server) quoteFee(w http.ResponseWriter, c *call) error {
-	payment, version, err := decodePayment(c.Body, s.Now())
+func (h feeHandlers) quoteFee(c *call) (any, error) {
+	payment, version, err := decodePayment(c.Body, h.Now())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	e, err := s.Fees.Quote(c.Context(), version, payment)
+	e, err := h.Fees.Quote(c.Context(), version, payment)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	quote := view.FeeQuote{
 		Version: e.Version, Rule: e.Rule, Amount: payment.Amount, Fee: e.Fee, Net: e.Net,
@@ -103,7 +105,7 @@ func (s *server) quoteFee(w http.ResponseWriter, c *call) error {
 	for _, m := range e.NotMatched {
 		quote.NotMatched = append(quote.NotMatched, view.Miss(m))
 	}
-	return answer(w, quote, nil)
+	return quote, nil
 }
 
 // decodePayment reads a payment, whose time is now unless it states one, and the

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"io"
 	"math"
 	"net/http"
@@ -15,6 +16,33 @@ import (
 	"assay/internal/user"
 	"assay/internal/view"
 )
+
+// Trading lists, sells and hands over what users own. What seals an answer is
+// called last in the transaction that does the work.
+type Trading interface {
+	Listings(ctx context.Context, f view.ListingFilter, cursor string, limit int) (view.Page[view.Listing], error)
+	Listing(ctx context.Context, id int64) (view.Listing, error)
+	Trades(ctx context.Context, f view.TradeFilter, cursor string, limit int) (view.Page[view.Trade], error)
+	Trade(ctx context.Context, id int64) (view.Trade, error)
+	// List lists what is offered, and tells of each in their order.
+	List(ctx context.Context, offers market.Offers, seal func(idempotency.ResponseStore, []view.Offered) error) error
+	// CancelListing returns the listing as it is then.
+	CancelListing(ctx context.Context, id int64) (view.Listing, error)
+	// CancelListings cancels each for itself, and answers in their order.
+	CancelListings(ctx context.Context, ids []int64) ([]view.Withdrawn, error)
+	// RepriceListing gives an active listing a price in minor units.
+	RepriceListing(ctx context.Context, id, price int64) (view.Listing, error)
+	Purchase(ctx context.Context, p market.Purchase, seal func(idempotency.ResponseStore, view.Trade) error) error
+	// CompleteTrade and ReverseTrade return the trade as it is then.
+	CompleteTrade(ctx context.Context, id int64) (view.Trade, error)
+	ReverseTrade(ctx context.Context, id int64) (view.Trade, error)
+}
+
+// listingHandlers serve listings.
+type listingHandlers struct {
+	*Deps
+	once *once
+}
 
 // listingBody describes what POST /api/listings takes; decodeOffers reads it.
 type listingBody struct {
@@ -56,13 +84,13 @@ type offeredList struct {
 	Items []view.Offered `json:"items"`
 }
 
-func (s *server) createListing(w http.ResponseWriter, c *call) error {
-	offers, err := decodeOffers(c.Body, false, s.Now())
+func (h listingHandlers) createListing(c *call) (any, error) {
+	offers, err := decodeOffers(c.Body, false, h.Now())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return s.once(w, c, offers.UserID, func(seal seal) error {
-		return s.Trading.List(c.Context(), offers, func(tx idempotency.ResponseStore, made []view.Offered) error {
+	return h.once.do(c, offers.UserID, func(seal seal) error {
+		return h.Trading.List(c.Context(), offers, func(tx idempotency.ResponseStore, made []view.Offered) error {
 			if made[0].Refused != nil {
 				return made[0].Refused
 			}
@@ -72,13 +100,13 @@ func (s *server) createListing(w http.ResponseWriter, c *call) error {
 	})
 }
 
-func (s *server) createListings(w http.ResponseWriter, c *call) error {
-	offers, err := decodeOffers(c.Body, true, s.Now())
+func (h listingHandlers) createListings(c *call) (any, error) {
+	offers, err := decodeOffers(c.Body, true, h.Now())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return s.once(w, c, offers.UserID, func(seal seal) error {
-		return s.Trading.List(c.Context(), offers, func(tx idempotency.ResponseStore, made []view.Offered) error {
+	return h.once.do(c, offers.UserID, func(seal seal) error {
+		return h.Trading.List(c.Context(), offers, func(tx idempotency.ResponseStore, made []view.Offered) error {
 			return seal(tx, http.StatusOK, "", offeredList{made})
 		})
 	})
@@ -180,7 +208,7 @@ func (r *offerReader) require(pointer string) {
 	r.in.Require(pointer, "currency", r.currency)
 }
 
-func (s *server) listings(w http.ResponseWriter, c *call) error {
+func (h listingHandlers) listings(c *call) (any, error) {
 	f := view.ListingFilter{
 		UserID: c.values["userId"], AppID: int32(c.values.number("appId")), Name: c.values["name"], State: c.values["state"],
 		Currency: c.values["currency"], MinPrice: c.values.number("minPrice"), MaxPrice: c.values.number("maxPrice"),
@@ -190,28 +218,25 @@ func (s *server) listings(w http.ResponseWriter, c *call) error {
 		f.Phase = &phase
 	}
 	if f.Phase != nil && f.Name == "" {
-		return fault.New(fault.Invalid, "invalid_parameters", "The parameter phase requires name.")
+		return nil, fault.New(fault.Invalid, "invalid_parameters", "The parameter phase requires name.")
 	}
-	page, err := s.Reader.Listings(c.Context(), f, c.values["cursor"], c.limit())
-	return answer(w, page, err)
+	return h.Trading.Listings(c.Context(), f, c.values["cursor"], c.limit())
 }
 
-func (s *server) listing(w http.ResponseWriter, c *call) error {
+func (h listingHandlers) listing(c *call) (any, error) {
 	id, err := c.idOf("listing")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	listing, err := s.Reader.Listing(c.Context(), id)
-	return answer(w, listing, err)
+	return h.Trading.Listing(c.Context(), id)
 }
 
-func (s *server) cancelListing(w http.ResponseWriter, c *call) error {
+func (h listingHandlers) cancelListing(c *call) (any, error) {
 	id, err := c.idOf("listing")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	listing, err := s.Trading.CancelListing(c.Context(), id)
-	return answer(w, listing, err)
+	return h.Trading.CancelListing(c.Context(), id)
 }
 
 // cancelBody describes what POST /api/listings/cancel takes; decodeCancel reads it.
@@ -224,13 +249,13 @@ type withdrawnList struct {
 	Items []view.Withdrawn `json:"items"`
 }
 
-func (s *server) cancelListings(w http.ResponseWriter, c *call) error {
+func (h listingHandlers) cancelListings(c *call) (any, error) {
 	ids, err := decodeCancel(c.Body)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	items, err := s.Trading.CancelListings(c.Context(), ids)
-	return answer(w, withdrawnList{items}, err)
+	items, err := h.Trading.CancelListings(c.Context(), ids)
+	return withdrawnList{items}, err
 }
 
 func decodeCancel(body io.Reader) (ids []int64, err error) {
@@ -274,15 +299,14 @@ func decodePrice(body io.Reader) (price int64, err error) {
 	return price, in.Finish()
 }
 
-func (s *server) repriceListing(w http.ResponseWriter, c *call) error {
+func (h listingHandlers) repriceListing(c *call) (any, error) {
 	id, err := c.idOf("listing")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	price, err := decodePrice(c.Body)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	listing, err := s.Trading.RepriceListing(c.Context(), id, price)
-	return answer(w, listing, err)
+	return h.Trading.RepriceListing(c.Context(), id, price)
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"time"
@@ -10,33 +11,44 @@ import (
 	"assay/internal/view"
 )
 
+// TraderReader reads the leaderboard.
+type TraderReader interface {
+	// TopTraders ranks users by their trades within a period: 7d, 30d or all.
+	TopTraders(ctx context.Context, period, by string, limit int) (view.TopTraders, error)
+}
+
+// HealthReader reads the health of the service.
+type HealthReader interface {
+	Health(ctx context.Context, details bool) (view.Health, error)
+}
+
 // How long clients may keep what is the same for all.
 const (
 	tradersAge  = 10 * time.Second
 	documentAge = time.Hour
 )
 
-func (s *server) topTraders(w http.ResponseWriter, c *call) error {
-	top, err := s.Reader.TopTraders(c.Context(), c.values["period"], c.values["by"], c.limit())
+func (s *server) topTraders(c *call) (any, error) {
+	top, err := s.Traders.TopTraders(c.Context(), c.values["period"], c.values["by"], c.limit())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	body, err := json.Marshal(top, encoding())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	w.Header().Set("Age", strconv.Itoa(int(max(0, s.Now().Sub(top.AsOf))/time.Second)))
-	cache("application/json", body).serve(w, c.Request, tradersAge)
-	return nil
+	c.w.Header().Set("Age", strconv.Itoa(int(max(0, s.Now().Sub(top.AsOf))/time.Second)))
+	cache("application/json", body).serve(c.w, c.Request, tradersAge)
+	return response{}, nil
 }
 
 // health responds with 503 if the server is unhealthy or its health is unknown. An admin
 // sees details.
-func (s *server) health(w http.ResponseWriter, c *call) error {
-	health, err := s.Reader.Health(c.Context(), c.role == Admin)
+func (s *server) health(c *call) (any, error) {
+	health, err := s.Health.Health(c.Context(), c.role == Admin)
 	switch {
 	case err != nil && left(c.Request, err):
-		return err
+		return nil, err
 	case err != nil:
 		s.Logger.ErrorContext(c.Context(), "health not known", "request_id", c.id, "error", err)
 		health = view.Health{Status: "failing", Version: s.Version}
@@ -45,21 +57,21 @@ func (s *server) health(w http.ResponseWriter, c *call) error {
 	if health.Status != "ok" {
 		status = http.StatusServiceUnavailable
 	}
-	return writeJSON(w, status, health)
+	return response{status: status, value: health}, nil
 }
 
-func (s *server) metrics(w http.ResponseWriter, c *call) error {
-	s.Metrics.ServeHTTP(w, c.Request)
-	return nil
+func (s *server) metrics(c *call) (any, error) {
+	s.Metrics.ServeHTTP(c.w, c.Request)
+	return response{}, nil
 }
 
-func (s *server) openapiDocument(w http.ResponseWriter, c *call) error {
-	s.openapi.serve(w, c.Request, documentAge)
-	return nil
+func (s *server) openapiDocument(c *call) (any, error) {
+	s.openapi.serve(c.w, c.Request, documentAge)
+	return response{}, nil
 }
 
-func (s *server) docs(w http.ResponseWriter, c *call) error {
-	w.Header().Set("Content-Security-Policy", s.docsCSP)
-	s.docsPage.serve(w, c.Request, documentAge)
-	return nil
+func (s *server) docs(c *call) (any, error) {
+	c.w.Header().Set("Content-Security-Policy", s.docsCSP)
+	s.docsPage.serve(c.w, c.Request, documentAge)
+	return response{}, nil
 }

@@ -13,6 +13,12 @@ import (
 	"assay/internal/wallet/fee"
 )
 
+// tradeHandlers serve trades.
+type tradeHandlers struct {
+	*Deps
+	once *once
+}
+
 // purchaseBody describes what POST /api/listings/{id}/purchase takes.
 type purchaseBody struct {
 	BuyerID       string `json:"buyerId"`
@@ -20,17 +26,17 @@ type purchaseBody struct {
 	Country       string `json:"country,omitempty"`
 }
 
-func (s *server) purchase(w http.ResponseWriter, c *call) error {
+func (h tradeHandlers) purchase(c *call) (any, error) {
 	p, err := decodePurchase(c.Body)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p.Scope, p.Key = walletScope(c.Method, c.route, c.role, p.Buyer), c.onceKey
-	return s.once(w, c, p.Buyer, func(seal seal) (err error) {
+	return h.once.do(c, p.Buyer, func(seal seal) (err error) {
 		if p.ListingID, err = c.idOf("listing"); err != nil {
 			return err
 		}
-		return s.Trading.Purchase(c.Context(), p, func(tx idempotency.ResponseStore, t view.Trade) error {
+		return h.Trading.Purchase(c.Context(), p, func(tx idempotency.ResponseStore, t view.Trade) error {
 			return seal(tx, http.StatusCreated, "/api/trades/"+t.ID, t)
 		})
 	})
@@ -58,32 +64,29 @@ func decodePurchase(body io.Reader) (p market.Purchase, err error) {
 	return p, in.Finish()
 }
 
-func (s *server) trades(w http.ResponseWriter, c *call) error {
+func (h tradeHandlers) trades(c *call) (any, error) {
 	f := view.TradeFilter{
 		UserID: c.values["userId"], AppID: int32(c.values.number("appId")), State: c.values["state"],
 		From: c.values.moment("from"), To: c.values.moment("to"),
 	}
-	page, err := s.Reader.Trades(c.Context(), f, c.values["cursor"], c.limit())
-	return answer(w, page, err)
+	return h.Trading.Trades(c.Context(), f, c.values["cursor"], c.limit())
 }
 
-func (s *server) trade(w http.ResponseWriter, c *call) error {
+func (h tradeHandlers) trade(c *call) (any, error) {
 	id, err := c.idOf("trade")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	trade, err := s.Reader.Trade(c.Context(), id)
-	return answer(w, trade, err)
+	return h.Trading.Trade(c.Context(), id)
 }
 
 // moveTrade answers with a trade that was moved on.
-func (s *server) moveTrade(move func(ctx context.Context, id int64) (view.Trade, error)) func(http.ResponseWriter, *call) error {
-	return func(w http.ResponseWriter, c *call) error {
+func (h tradeHandlers) moveTrade(move func(ctx context.Context, id int64) (view.Trade, error)) handler {
+	return func(c *call) (any, error) {
 		id, err := c.idOf("trade")
 		if err != nil {
-			return err
+			return nil, err
 		}
-		trade, err := move(c.Context(), id)
-		return answer(w, trade, err)
+		return move(c.Context(), id)
 	}
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,7 +14,28 @@ import (
 	"assay/internal/strictjson"
 	"assay/internal/view"
 	"assay/internal/wallet"
+	"assay/internal/wallet/audit"
 )
+
+// Wallets reads the ledger, posts to it and verifies it.
+type Wallets interface {
+	// Wallet returns the balances of a user.
+	Wallet(ctx context.Context, userID string) (view.Wallet, error)
+	// WalletEntries lists a user's entries; an empty currency means all.
+	WalletEntries(ctx context.Context, userID, currency, cursor string, limit int) (view.Page[view.WalletEntry], error)
+	// Post carries out an order. sealed is called last in its transaction, with
+	// what was posted.
+	Post(ctx context.Context, o wallet.Posting, sealed func(idempotency.ResponseStore, view.WalletTransaction) error) error
+	// Verify verifies the wallet of a user, and compares it with a checkpoint, or the
+	// newest stored one where that is empty.
+	Verify(ctx context.Context, userID, checkpoint string) (*audit.Report, error)
+}
+
+// walletHandlers serve the ledger.
+type walletHandlers struct {
+	*Deps
+	once *once
+}
 
 // entryBody describes what is posted to a wallet; decodeEntry reads it.
 type entryBody struct {
@@ -24,15 +46,15 @@ type entryBody struct {
 	Note     *string `json:"note,omitempty"`
 }
 
-func (s *server) postEntries(w http.ResponseWriter, c *call) error {
+func (h walletHandlers) postEntries(c *call) (any, error) {
 	order, err := decodeEntry(c.Body)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	order.User = c.values["userId"]
 	order.Scope, order.Key = walletScope(c.Method, c.route, c.role, order.User), c.onceKey
-	return s.once(w, c, order.User, func(seal seal) error {
-		return s.Wallets.Post(c.Context(), order, func(tx idempotency.ResponseStore, posted view.WalletTransaction) error {
+	return h.once.do(c, order.User, func(seal seal) error {
+		return h.Wallets.Post(c.Context(), order, func(tx idempotency.ResponseStore, posted view.WalletTransaction) error {
 			return seal(tx, http.StatusCreated, "", posted)
 		})
 	})
@@ -134,14 +156,12 @@ func readID(in *strictjson.Reader, what string) int64 {
 	return id
 }
 
-func (s *server) walletEntries(w http.ResponseWriter, c *call) error {
-	page, err := s.Reader.WalletEntries(c.Context(), c.values["userId"], c.values["currency"], c.values["cursor"], c.limit())
-	return answer(w, page, err)
+func (h walletHandlers) walletEntries(c *call) (any, error) {
+	return h.Wallets.WalletEntries(c.Context(), c.values["userId"], c.values["currency"], c.values["cursor"], c.limit())
 }
 
-func (s *server) walletBalance(w http.ResponseWriter, c *call) error {
-	balance, err := s.Reader.Wallet(c.Context(), c.values["userId"])
-	return answer(w, balance, err)
+func (h walletHandlers) walletBalance(c *call) (any, error) {
+	return h.Wallets.Wallet(c.Context(), c.values["userId"])
 }
 
 // checkCurrency is for a parameter.
@@ -150,9 +170,8 @@ func checkCurrency(value string) error {
 	return err
 }
 
-func (s *server) verifyWallet(w http.ResponseWriter, c *call) error {
-	report, err := s.Wallets.Verify(c.Context(), c.values["userId"], c.values["checkpoint"])
-	return answer(w, report, err)
+func (h walletHandlers) verifyWallet(c *call) (any, error) {
+	return h.Wallets.Verify(c.Context(), c.values["userId"], c.values["checkpoint"])
 }
 
 // checkCheckpoint is for a parameter; what is in it, the ledger checks.

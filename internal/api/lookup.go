@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"io"
 	"math"
 	"net/http"
@@ -10,6 +11,13 @@ import (
 	"assay/internal/fault"
 	"assay/internal/strictjson"
 )
+
+// MissingQueue takes items that want a price.
+type MissingQueue interface {
+	// QueueMissing queues those of the items that have no price, each once,
+	// creating those that there are not yet.
+	QueueMissing(ctx context.Context, keys []catalog.Key) error
+}
 
 // maxLookup is how many items a lookup takes.
 const maxLookup = 1000
@@ -27,25 +35,24 @@ type lookupKey struct {
 	Phase          string `json:"phase,omitempty"`
 }
 
-func (s *server) lookup(w http.ResponseWriter, c *call) error {
+func (h itemHandlers) lookup(c *call) (any, error) {
 	keys, queueMissing, err := decodeLookup(c.Body)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	found, err := s.Reader.Lookup(c.Context(), keys, c.fields())
+	found, err := h.Items.Lookup(c.Context(), keys, c.fields())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if missing := found.ToQueue(); queueMissing && len(missing) > 0 {
-		if err := s.Missing.QueueMissing(c.Context(), missing); err != nil {
-			return err
+		if err := h.Missing.QueueMissing(c.Context(), missing); err != nil {
+			return nil, err
 		}
-		if found, err = s.Reader.Lookup(c.Context(), keys, c.fields()); err != nil {
-			return err
+		if found, err = h.Items.Lookup(c.Context(), keys, c.fields()); err != nil {
+			return nil, err
 		}
 	}
-	send(w, http.StatusOK, "application/json", found.JSON())
-	return nil
+	return response{status: http.StatusOK, contentType: jsonType, body: found.JSON()}, nil
 }
 
 // decodeLookup reads what is looked up.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"io"
@@ -14,6 +15,19 @@ import (
 	"assay/internal/fault"
 	"assay/internal/idempotency"
 )
+
+// Responses stores the responses to requests with an Idempotency-Key.
+type Responses interface {
+	// StoredResponse returns the response to a request, or nil. The error reports a
+	// response that was altered in the database.
+	StoredResponse(ctx context.Context, k idempotency.Key) (*idempotency.Response, error)
+	// StoreResponse stores the response to a request that changed nothing. The error is
+	// idempotency.ErrKeyUsed if one is stored.
+	StoreResponse(ctx context.Context, k idempotency.Key, r idempotency.Response) error
+	// PostedUnder returns the transaction of the ledger that was posted under a key;
+	// 0: there is none.
+	PostedUnder(ctx context.Context, scope, key string) (id int64, err error)
+}
 
 // keyRule says whether a route takes an Idempotency-Key. On a route that takes
 // none the header means nothing.
@@ -62,38 +76,38 @@ func isKey(text string) bool {
 	return text != "" && len(text) <= idempotency.MaxKey && !slices.ContainsFunc([]byte(text), unprintable)
 }
 
-// seal makes the answer of what a transaction did, and keeps it with that if the
-// request has a key. It is called last, and again where the transaction is tried
-// again.
-type seal func(tx idempotency.ResponseStore, status int, location string, value any) error
-
-// once does the work of a request that may have an Idempotency-Key, and answers
-// it; the body has been read to its end. What was answered before under this key
-// is answered again. user is whom the request is about.
-func (s *server) once(w http.ResponseWriter, c *call, user string, work func(seal) error) error {
-	a, replayed, err := s.answerOnce(c, user, work)
-	if err != nil {
-		return err
-	}
-	if replayed {
-		w.Header().Set(keyReplayed, "true")
-	}
-	if a.Location != "" {
-		w.Header().Set("Location", a.Location)
-	}
-	send(w, a.Status, a.ContentType, a.Body)
-	return nil
+// once carries out requests with an Idempotency-Key exactly once.
+type once struct {
+	*Deps
+	mu   sync.Mutex
+	open map[idempotency.Key]idempotency.Digest // requests in progress in this process
 }
 
-// answerOnce is once without the sending. Its error is never of a kind that is
-// kept.
-func (s *server) answerOnce(c *call, user string, work func(seal) error) (a idempotency.Response, replayed bool, err error) {
+func newOnce(d *Deps) *once { return &once{Deps: d, open: map[idempotency.Key]idempotency.Digest{}} }
+
+// seal encodes the response to what a transaction did. If the request has a key, the
+// response is stored in the same transaction. It is called last, and again when the
+// transaction is retried.
+type seal func(tx idempotency.ResponseStore, status int, location string, value any) error
+
+// do does the work of a request whose body has been read, or returns the response that
+// is stored under its key. user is the user that the request is about.
+func (o *once) do(c *call, user string, work func(seal) error) (any, error) {
+	r, replayed, err := o.respond(c, user, work)
+	if err != nil {
+		return nil, err
+	}
+	return response{status: r.Status, location: r.Location, contentType: r.ContentType, body: r.Body, replayed: replayed}, nil
+}
+
+// respond returns the response of do. Its error is never of a kind that is stored.
+func (o *once) respond(c *call, user string, work func(seal) error) (a idempotency.Response, replayed bool, err error) {
 	var made idempotency.Response
 	render := func(_ idempotency.ResponseStore, status int, location string, value any) error {
 		body, err := json.Marshal(value, encoding())
 		made = idempotency.Response{Status: status, ContentType: jsonType, Location: location, Body: body}
 		if !c.money {
-			made.Expires = s.Now().Add(idempotency.Retention)
+			made.Expires = o.Now().Add(idempotency.Retention)
 		}
 		return err
 	}
@@ -103,12 +117,12 @@ func (s *server) answerOnce(c *call, user string, work func(seal) error) (a idem
 	}
 	k := idempotency.Key{Route: c.Method + " " + c.route, Role: c.role, User: user, Key: c.onceKey, Money: c.money}
 	request := idempotency.Digest(c.digest.Sum(nil))
-	leave, err := s.flights.enter(k, request)
+	leave, err := o.enter(k, request)
 	if err != nil {
 		return a, false, err
 	}
 	defer leave()
-	if kept, err := s.kept(c, k, request); kept != nil || err != nil {
+	if kept, err := o.stored(c, k, request); kept != nil || err != nil {
 		return valueOf(kept), true, err
 	}
 	err = work(func(tx idempotency.ResponseStore, status int, location string, value any) error {
@@ -121,43 +135,44 @@ func (s *server) answerOnce(c *call, user string, work func(seal) error) (a idem
 	if err == nil {
 		return made, false, nil
 	}
-	return s.keepRefusal(c, k, request, err)
+	return o.storeRefusal(c, k, request, err)
 }
 
-// keepRefusal keeps that the work was refused, unless that says nothing of the
-// next attempt. Another instance may have answered meanwhile, or this one, if the
-// outcome of its commit is unknown: then that is the answer.
-func (s *server) keepRefusal(c *call, k idempotency.Key, request idempotency.Digest, refusal error) (a idempotency.Response, replayed bool, err error) {
+// storeRefusal stores that the work was refused, if the refusal holds for a retry as
+// well. Another instance may have stored a response meanwhile, or this one, if the
+// outcome of its commit is unknown: that response is returned.
+func (o *once) storeRefusal(c *call, k idempotency.Key, request idempotency.Digest, refusal error) (a idempotency.Response, replayed bool, err error) {
 	p, _, _ := explain(refusal)
 	final := slices.Contains([]int{http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity}, p.Status)
 	if k.Money && (final || errors.Is(refusal, idempotency.ErrKeyUsed)) {
-		if kept, err := s.done(c, k, request); kept != nil || err != nil {
+		if kept, err := o.moved(c, k, request); kept != nil || err != nil {
 			return valueOf(kept), true, err
 		}
 	}
 	err = refusal
 	if final {
-		a = idempotency.Response{ // not for ever, since nothing was done
-			Request: request, Status: p.Status, ContentType: problemType, Body: c.problem(p), Expires: s.Now().Add(idempotency.Retention),
+		a = idempotency.Response{ // it expires, because nothing was done
+			Request: request, Status: p.Status, ContentType: problemType, Body: c.problem(p), Expires: o.Now().Add(idempotency.Retention),
 		}
-		if err = s.Answers.StoreResponse(c.Context(), k, a); err == nil {
+		if err = o.Responses.StoreResponse(c.Context(), k, a); err == nil {
 			return a, false, nil
 		}
 	}
-	if kept, again := s.kept(c, k, request); kept != nil || (again != nil && errors.Is(err, idempotency.ErrKeyUsed)) {
+	if kept, again := o.stored(c, k, request); kept != nil || (again != nil && errors.Is(err, idempotency.ErrKeyUsed)) {
 		return valueOf(kept), true, again
 	}
 	return idempotency.Response{}, false, err
 }
 
-// done returns the answer to a request that moved money, or nil if none did: an
-// error if that is lost. The ledger is asked first: whatever it has was answered.
-func (s *server) done(c *call, k idempotency.Key, request idempotency.Digest) (*idempotency.Response, error) {
-	id, err := s.Answers.PostedUnder(c.Context(), k.Scope(), k.Key)
+// moved returns the response to a request that moved money, or nil if none did. The
+// error reports a lost response. The ledger is read first: a response was stored with
+// each of its transactions.
+func (o *once) moved(c *call, k idempotency.Key, request idempotency.Digest) (*idempotency.Response, error) {
+	id, err := o.Responses.PostedUnder(c.Context(), k.Scope(), k.Key)
 	if err != nil || id == 0 {
 		return nil, err
 	}
-	kept, err := s.kept(c, k, request)
+	kept, err := o.stored(c, k, request)
 	if kept == nil && err == nil {
 		err = fault.New(fault.Conflict, "answer_lost",
 			"The request of this Idempotency-Key succeeded, but its stored response is lost. Nothing was done again. "+
@@ -166,10 +181,10 @@ func (s *server) done(c *call, k idempotency.Key, request idempotency.Digest) (*
 	return kept, err
 }
 
-// kept returns what a request was answered, or nil; an error if it was another
-// one.
-func (s *server) kept(c *call, k idempotency.Key, request idempotency.Digest) (*idempotency.Response, error) {
-	kept, err := s.Answers.StoredResponse(c.Context(), k)
+// stored returns the stored response to a request, or nil. The error reports a key that
+// was used for another request.
+func (o *once) stored(c *call, k idempotency.Key, request idempotency.Digest) (*idempotency.Response, error) {
+	kept, err := o.Responses.StoredResponse(c.Context(), k)
 	if err == nil && kept != nil && kept.Request != request {
 		return nil, keyReused()
 	}
@@ -188,33 +203,25 @@ func keyReused() error {
 		"This Idempotency-Key was used for another request. Use a unique value per operation.")
 }
 
-// flights are the requests with a key that this process is carrying out.
-type flights struct {
-	mu   sync.Mutex
-	open map[idempotency.Key]idempotency.Digest
-}
-
-func newFlights() *flights { return &flights{open: map[idempotency.Key]idempotency.Digest{}} }
-
-// enter notes that a request is carried out until leave is called. It refuses
-// while one of the same key is.
-func (f *flights) enter(k idempotency.Key, request idempotency.Digest) (leave func(), err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	switch first, there := f.open[k]; {
+// enter notes that a request is in progress until leave is called. It refuses a second
+// request with the same key meanwhile.
+func (o *once) enter(k idempotency.Key, request idempotency.Digest) (leave func(), err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch first, there := o.open[k]; {
 	case there && first != request:
 		return nil, keyReused()
 	case there:
 		return nil, &refusal{
 			status: http.StatusConflict, code: "request_in_progress",
-			detail: "The first request of this Idempotency-Key is still being carried out; ask again for its answer.",
+			detail: "The first request with this Idempotency-Key is still in progress. Retry to get its response.",
 			header: http.Header{"Retry-After": {"1"}},
 		}
 	}
-	f.open[k] = request
+	o.open[k] = request
 	return func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		delete(f.open, k)
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		delete(o.open, k)
 	}, nil
 }

@@ -16,6 +16,7 @@ import (
 // onceHarness is a server with a route that takes keys.
 type onceHarness struct {
 	*harness
+	once *once
 	runs atomic.Int64 // of the work
 	work func(ctx context.Context) error
 }
@@ -23,13 +24,14 @@ type onceHarness struct {
 func startOnce(t *testing.T, rule keyRule) *onceHarness {
 	t.Helper()
 	h := &onceHarness{harness: start(t, nil)}
+	h.once = newOnce(&h.api.Deps)
 	h.api.routes = newRouteTable(append(h.api.operations(), operation{
 		method: "POST", path: "/api/users/{userId}/work", access: []string{Platform}, params: []param{userID},
-		body: &body{limit: maxBody, like: userBody{}, key: rule, money: rule == keyRequired}, serve: func(w http.ResponseWriter, c *call) error {
+		body: &body{limit: maxBody, like: userBody{}, key: rule, money: rule == keyRequired}, serve: func(c *call) (any, error) {
 			if _, err := io.Copy(io.Discard, c.Body); err != nil {
-				return err
+				return nil, err
 			}
-			return h.api.once(w, c, c.values["userId"], func(seal seal) error {
+			return h.once.do(c, c.values["userId"], func(seal seal) error {
 				n := h.runs.Add(1)
 				if h.work != nil {
 					if err := h.work(c.Context()); err != nil {
@@ -155,7 +157,7 @@ func TestOnce_AnswersAsAnotherInstanceDid(t *testing.T) {
 		h := startOnce(t, keyTaken)
 		h.work = func(context.Context) error {
 			h.work = nil
-			h.api.flights = newFlights() // another one knows nothing of this one's
+			h.once.open = map[idempotency.Key]idempotency.Digest{} // another one knows nothing of this one's
 			h.post("u1", `{}`, "k", asPlatform)
 			return outcome
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"hash"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -19,33 +18,13 @@ import (
 // maxRequestID is the longest id, in bytes, that is taken from a client.
 const maxRequestID = 128
 
-// call is a request that is being answered.
-type call struct {
-	*http.Request
-	ctx     context.Context //nolint:containedctx // a call lives as long as its request
-	id      string          // of the request
-	route   string          // pattern of the path, for the log
-	role    string          // that it acts in; empty: none
-	hasBody bool
-	quiet   bool // it is not logged: a wrong secret of many
-	values  values
-
-	onceKey string    // Idempotency-Key; empty: none
-	money   bool      // the answer is about money
-	digest  hash.Hash // of what was asked, with what was read of the body; nil without a key
-}
-
-// Context is that of the request, and holds the slot of its reads until the answer begins.
-// net/http sees by its own request whether the body was read, so that is not copied.
-func (c *call) Context() context.Context { return c.ctx }
-
 // ServeHTTP answers a request, logs it, and turns panics into answers.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := s.Now()
 	ctx, release := admission.Hold(r.Context())
 	defer release()
 	out := &recorder{ResponseWriter: w, begins: release}
-	c := &call{Request: r, ctx: ctx, id: requestID(r), route: "unknown"}
+	c := &call{Request: r, w: out, ctx: ctx, id: requestID(r), route: "unknown"}
 	secure(out.Header())
 	if access.OverTLS(r, s.TrustedProxies) {
 		out.Header().Set("Strict-Transport-Security", "max-age=31536000") // a year
@@ -132,7 +111,11 @@ func (s *server) dispatch(w http.ResponseWriter, c *call) error {
 	if err := c.takeKey(op); err != nil {
 		return err
 	}
-	return op.serve(w, c)
+	returned, err := op.serve(c)
+	if err != nil {
+		return err
+	}
+	return respond(w, returned)
 }
 
 // rescue answers after a panic and logs it once. It reports whether the
@@ -233,3 +216,9 @@ func (w *recorder) final() int {
 
 // Unwrap lets http.ResponseController reach the connection.
 func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Meter counts requests. method is one of HTTP's own or "other", and route a pattern
+// of the route table, "page" or "unknown".
+type Meter interface {
+	Observe(method, route string, status int, took time.Duration)
+}

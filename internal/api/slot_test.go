@@ -11,7 +11,7 @@ import (
 	"assay/internal/view"
 )
 
-// slotted is a Reader of whose lists one is read at a time.
+// slotted reads one list of items at a time.
 type slotted struct {
 	*fakes
 	gate *admission.Gate
@@ -54,7 +54,7 @@ func (s sending) WriteHeader(status int) {
 func TestServe_HoldsTheSlotOfAReadUntilItsAnswerIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := admission.New(1)
-		h := prepare(t, func(d *Deps) { d.Reader = slotted{d.Reader.(*fakes), gate, t} })
+		h := prepare(t, func(d *Deps) { d.Items = slotted{d.Items.(*fakes), gate, t} })
 		r := httptest.NewRequest(http.MethodGet, "/api/prices/items", nil)
 		r.Header.Set("Authorization", "Bearer "+adminToken)
 		w := sending{httptest.NewRecorder(), func() {

@@ -38,20 +38,21 @@ func newControl(e *refresh.Engine, g *admission.Gate) control {
 // commands is the Refresher of the API, which returns the changed item.
 type commands struct {
 	control
-	reader *view.Reader // without a gate: a completed write must not fail as busy
+	items *view.ItemReader
 }
 
 func (c commands) AcceptItem(ctx context.Context, key catalog.Key) (view.ItemDetail, error) {
 	if err := c.control.AcceptItem(ctx, key); err != nil {
 		return view.ItemDetail{}, err
 	}
-	return c.reader.Item(ctx, key)
+	return c.items.Explain(ctx, key) // without the gate: a completed write must not fail as busy
 }
 
 // wallets is the Wallets of the API. A verification reads a whole chain, so it waits for
 // a slot.
 type wallets struct {
 	*keeper
+	*view.WalletReader
 	gate *admission.Gate
 }
 
@@ -86,6 +87,7 @@ func (c control) readDryRun(ctx context.Context, forced bool) (view.DryRun, erro
 type inventories struct {
 	*inventory.Service
 	*syncs
+	*view.UserReader
 	store  *db.DB
 	market *market.Service
 }

@@ -19,7 +19,7 @@ func TestWallets_AVerificationWaitsForASlot(t *testing.T) {
 		}
 		defer leave()
 		// The keeper is nil: a verification that ran would panic.
-		if _, err := (wallets{nil, gate}).Verify(t.Context(), "u1", ""); fault.Of(err) == nil || fault.Of(err).Kind != fault.Busy {
+		if _, err := (wallets{gate: gate}).Verify(t.Context(), "u1", ""); fault.Of(err) == nil || fault.Of(err).Kind != fault.Busy {
 			t.Errorf("without a free slot: %v, want a fault.Busy", err)
 		}
 	})

@@ -80,7 +80,7 @@ type App struct {
 
 	engine   *refresh.Engine
 	market   *market.Service
-	reader   *view.Reader
+	readers  *view.Readers
 	work     dispatch.Dispatcher
 	creds    *config.Credentials
 	listener net.Listener
@@ -231,22 +231,23 @@ func (a *App) buildEngine(ctx context.Context) (err error) {
 }
 
 func (a *App) buildServer() *http.Server {
-	a.reader = view.NewReader(view.Options{
-		Store: a.store, Providers: a.providers.List, Clients: a.providers.Clients, Unconfigured: a.providers.Unconfigured,
+	gate := admission.New(admission.Slots())
+	a.readers = view.New(view.Options{
+		Store: a.store, Gate: gate, Providers: a.providers.List, Clients: a.providers.Clients, Unconfigured: a.providers.Unconfigured,
 		ScopeAll: a.cfg.Scope == config.ScopeAll, Currency: a.cfg.Currency, Ledger: a.ledger.Keys, Rates: a.rates, RatesClient: a.ecb,
 		Inventories: a.steam, SteamHost: hostOf(a.cfg, steam.Name, steam.BaseURL, steam.Host()).host,
 		Scheduled: a.work.Scheduled, Owner: a.owner, Version: a.version, Started: a.now(), Now: a.now, Logger: a.log,
 	})
-	gate := admission.New(admission.Slots())
-	bounded, refresher := view.NewBounded(a.reader, gate), newControl(a.engine, gate)
-	failures, meters := access.NewFailures(a.now), newMetrics(a.reader, a.store, a.syncs)
-	users := inventories{a.inventories, a.syncs, a.store, a.market}
+	read, refresher := a.readers, newControl(a.engine, gate)
+	failures, meters := access.NewFailures(a.now), newMetrics(read, a.store, a.syncs)
+	users := inventories{a.inventories, a.syncs, read.Users, a.store, a.market}
 	page := web.New(web.Deps{
-		Reader: bounded, Refresher: refresher, Credentials: pageCredentials{a.creds}, Limiter: failures,
+		Jobs: read.Jobs, Items: read.Items, Providers: read.Providers, Health: read.Health, Refresher: refresher, Credentials: pageCredentials{a.creds}, Limiter: failures,
 		Version: a.version, Currency: a.cfg.Currency, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,
 	})
 	return api.NewServer(api.New(api.Deps{
-		Reader: bounded, Refresher: commands{refresher, a.reader}, Inventories: users, Missing: users, Users: users, Wallets: wallets{a.ledger, gate}, Trading: trading{a.market, a.cfg.Currency, a.ledger.Keys}, Fees: feeDesk{a.fees, a.store}, Answers: answers{a.store, a.ledger.Keys},
+		Jobs: read.Jobs, Items: read.Items, Providers: read.Providers, Traders: read.Traders, Health: read.Health, Refresher: commands{refresher, read.Items}, Inventories: users, Missing: users, Users: users, Wallets: wallets{a.ledger, read.Wallets, gate},
+		Trading: trading{a.market, read.Market, a.cfg.Currency, a.ledger.Keys}, Fees: feeDesk{a.fees, a.store}, Responses: answers{a.store, a.ledger.Keys},
 		Credentials: a.creds, Failures: failures, Page: page, Metrics: meters, Meter: meters,
 		Version: a.version, Logger: a.log, Now: a.now, Host: a.cfg.ListenHost(), TrustedProxies: a.cfg.TrustedProxies,
 	}), a.log)
@@ -275,7 +276,7 @@ func (a *App) Run(ctx context.Context) error {
 		}
 	})
 	wg.Go(func() { a.watchSecrets(ctx) })
-	wg.Go(func() { a.reader.KeepRanking(ctx) })
+	wg.Go(func() { a.readers.Traders.KeepRanking(ctx) })
 	serving := make(chan error, 1)
 	wg.Go(func() { serving <- a.server.Serve(api.LimitConnections(a.server, a.listener, a.cfg.MaxConnections)) })
 	if len(a.providers.List) == 0 {

@@ -79,6 +79,7 @@ func (s sellers) SteamID(ctx context.Context, userID string) (steamID string, kn
 // trading is the Trading of the API.
 type trading struct {
 	*market.Service
+	*view.MarketReader
 	base money.Currency
 	keys *wallet.Ring
 }

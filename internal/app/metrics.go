@@ -29,7 +29,7 @@ type metrics struct {
 	took     *prometheus.HistogramVec
 }
 
-func newMetrics(reader *view.Reader, counts *db.DB, syncs *syncs) *metrics {
+func newMetrics(readers *view.Readers, counts *db.DB, syncs *syncs) *metrics {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "assay_http_requests_total", Help: "HTTP requests by method, pattern of the route and status.",
@@ -43,7 +43,7 @@ func newMetrics(reader *view.Reader, counts *db.DB, syncs *syncs) *metrics {
 	registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		&collector{reader: reader, store: counts, descs: describe()},
+		&collector{readers: readers, store: counts, descs: describe()},
 		m.requests, m.took,
 	)
 	registry.MustRegister(syncs.collectors()...)
@@ -63,9 +63,9 @@ const collectTimeout = 10 * time.Second
 // collector reads a view at each scrape. Labels are names of providers and
 // markets of the configuration, and games, so their number is bounded.
 type collector struct {
-	reader *view.Reader
-	store  *db.DB
-	descs  descriptions
+	readers *view.Readers
+	store   *db.DB
+	descs   descriptions
 }
 
 type descriptions struct {
@@ -133,20 +133,20 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for _, kind := range event.Kinds() {
 		ch <- prometheus.MustNewConstMetric(c.descs.events, prometheus.CounterValue, float64(counts[kind]), string(kind))
 	}
-	if s, err := c.reader.Status(ctx); err == nil {
+	if s, err := c.readers.Jobs.Status(ctx); err == nil {
 		c.collectStatus(ch, s)
 	}
-	if last, err := c.reader.LastOutcome(ctx); err == nil && last != "" {
+	if last, err := c.readers.Jobs.LastOutcome(ctx); err == nil && last != "" {
 		for _, o := range []refresh.JobOutcome{refresh.JobComplete, refresh.JobPartial, refresh.JobFailed} {
 			gauge(ch, c.descs.outcome, flag(o == last), string(o))
 		}
 	}
 	c.collectPrices(ctx, ch)
 	c.collectMarket(ctx, ch)
-	if v, err := c.reader.LedgerVerification(ctx); err == nil && v != nil {
+	if v, err := c.readers.Health.LedgerVerification(ctx); err == nil && v != nil {
 		c.collectLedger(ch, v)
 	}
-	if p, err := c.reader.ProviderDebug(ctx); err == nil {
+	if p, err := c.readers.Providers.States(ctx); err == nil {
 		for _, s := range p.Providers {
 			c.collectProvider(ch, s)
 		}
@@ -157,13 +157,13 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 // collectPrices collects the status of prices, and the levels of markets.
 func (c *collector) collectPrices(ctx context.Context, ch chan<- prometheus.Metric) {
 	d := c.descs
-	if n, err := c.reader.PriceCounts(ctx); err == nil {
+	if n, err := c.readers.Items.PriceCounts(ctx); err == nil {
 		for status, count := range n.ByStatus {
 			gauge(ch, d.prices, float64(count), status)
 		}
 		gauge(ch, d.held, float64(n.Held))
 	}
-	levels, err := c.reader.MarketLevels(ctx)
+	levels, err := c.readers.Providers.MarketLevels(ctx)
 	if err != nil {
 		return
 	}

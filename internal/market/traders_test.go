@@ -37,11 +37,11 @@ func (w *world) traded(seller string, price int64, buyers ...string) []market.Tr
 	return out
 }
 
-func (w *world) reader() *view.Reader {
-	return view.NewReader(view.Options{Store: w.s, Currency: "USD", Now: w.clock})
+func (w *world) reader() *view.TraderReader {
+	return view.New(view.Options{Store: w.s, Currency: "USD", Now: w.clock}).Traders
 }
 
-func (w *world) top(r *view.Reader, period, by string) []view.TopTrader {
+func (w *world) top(r *view.TraderReader, period, by string) []view.TopTrader {
 	w.Helper()
 	w.must(r.RefreshRanking(w.Context()))
 	top, err := r.TopTraders(w.Context(), period, by, 100)
@@ -64,7 +64,7 @@ func TestTopTraders_CountCompletedTradesOfThePeriod(t *testing.T) {
 	}
 	w.name("u", "Ada", true)
 	trades := w.traded("u", 1000, "b", "c", "b")
-	for _, r := range []*view.Reader{r, other} {
+	for _, r := range []*view.TraderReader{r, other} {
 		got := w.top(r, "7d", "volume")
 		if len(got) != 3 || got[0] != (view.TopTrader{
 			Rank: 1, DisplayName: "Ada", Trades: 3, Volume: 30 * money.Scale, RankedVolume: 30 * money.Scale, Counterparties: 2, CompletedShare: 1,

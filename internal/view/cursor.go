@@ -64,3 +64,9 @@ func page[R, T any](rows []R, limit int, convert func(*R) T, key func(*R) *strin
 	}
 	return p
 }
+
+// Page is one page of a list; NextCursor is null at its end.
+type Page[T any] struct {
+	Items      []T     `json:"items"`
+	NextCursor *string `json:"nextCursor"`
+}

@@ -31,7 +31,7 @@ func TestDebug_ShowsBothCountsOfABudgetAndWhenItRunsOut(t *testing.T) {
 	host := provider.Host{Quota: provider.Quota{Day: 20}, Headers: provider.HeadersOfDay}
 	client := provider.NewClient(provider.Options{Provider: "sim"})
 	t.Cleanup(client.Close)
-	reader := view.NewReader(view.Options{
+	readers := view.New(view.Options{
 		Store: w.store, Currency: "USD", Now: func() time.Time { return w.now },
 		Providers: []provider.Provider{described{provider.Description{Name: "sim", Hosts: []provider.Host{host}}}},
 		Clients:   map[string]provider.Clients{"sim": {"": client}},
@@ -42,7 +42,7 @@ func TestDebug_ShowsBothCountsOfABudgetAndWhenItRunsOut(t *testing.T) {
 		w.must(err)
 	}
 	w.must(a.StoreReported(t.Context(), provider.Rate{Limit: 20, Left: 1, Reset: 12 * time.Hour}))
-	debug, err := reader.ProviderDebug(t.Context())
+	debug, err := readers.Providers.ProviderDebug(t.Context())
 	w.must(err)
 	b := debug.Providers[0].Budget
 	q := b.Quotas[0]
@@ -82,12 +82,12 @@ func TestDebug_ShowsAllInstancesAndTheirWorkWhicheverIsAsked(t *testing.T) {
 		_, err = refresh.ClaimUnit(tx, refresh.Claim{Provider: "sim", Owner: "host-1"})
 		return err
 	})
-	reader := view.NewReader(view.Options{
+	readers := view.New(view.Options{
 		Store: w.store, Owner: "host-0", Currency: "USD", Now: func() time.Time { return w.now },
 		Providers: []provider.Provider{described{provider.Description{Name: "sim"}}},
 		Scheduled: func() map[string]time.Time { return nil },
 	})
-	jobs, err := reader.JobDebug(t.Context())
+	jobs, err := readers.Jobs.JobDebug(t.Context())
 	w.must(err)
 	for n, i := range jobs.Instances {
 		i.HeartbeatAt = nil
@@ -103,7 +103,7 @@ func TestDebug_ShowsAllInstancesAndTheirWorkWhicheverIsAsked(t *testing.T) {
 	if fmt.Sprint(jobs.Workers) != fmt.Sprint(work) {
 		t.Errorf("work %+v", jobs.Workers)
 	}
-	providers, err := reader.ProviderDebug(t.Context())
+	providers, err := readers.Providers.ProviderDebug(t.Context())
 	w.must(err)
 	s := providers.Providers[0]
 	if fmt.Sprint(s.Workers) != fmt.Sprint(work) {
@@ -128,9 +128,9 @@ func TestDebug_ShowsTheNewestEvents(t *testing.T) {
 		}
 		return nil
 	})
-	debug, err := view.NewReader(view.Options{
+	debug, err := view.New(view.Options{
 		Store: w.store, Now: func() time.Time { return w.now }, Scheduled: func() map[string]time.Time { return nil },
-	}).JobDebug(t.Context())
+	}).Jobs.JobDebug(t.Context())
 	w.must(err)
 	if len(debug.Events) != 50 {
 		t.Fatalf("%d events", len(debug.Events))

@@ -78,7 +78,7 @@ func (f *freshness) renew(ctx context.Context, key freshKey, now func() time.Tim
 }
 
 // countFresh counts all items in scope.
-func (r *Reader) countFresh(ctx context.Context, now time.Time) (Freshness, error) {
+func (r *JobReader) countFresh(ctx context.Context, now time.Time) (Freshness, error) {
 	f, err := ReadFreshness(ctx, r.o.Store, r.o.ScopeAll, now.Add(-freshFor))
 	if err != nil {
 		return Freshness{}, err

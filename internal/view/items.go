@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"assay/internal/admission"
 	"assay/internal/catalog"
 	"assay/internal/fault"
 	"assay/internal/money"
@@ -62,7 +63,12 @@ func PriceStatuses() []string {
 
 // Items lists items with their prices. Those with a price come from memory, and are never
 // older than the last commit before the call; the others from the database.
-func (r *Reader) Items(ctx context.Context, f ItemFilter, after string, limit int) (Page[PricedItem], error) {
+func (r *ItemReader) Items(ctx context.Context, f ItemFilter, after string, limit int) (Page[PricedItem], error) {
+	leave, err := r.o.enter(ctx, admission.Search)
+	if err != nil {
+		return Page[PricedItem]{}, err
+	}
+	defer leave()
 	now := r.o.Now().Truncate(time.Microsecond)
 	l, err := r.itemList(ctx, &f, now)
 	if err != nil {
@@ -103,14 +109,14 @@ func pricedItem(e *prices.Entry, fields Fields, now time.Time) PricedItem {
 
 // itemList reads a list of items.
 type itemList struct {
-	reader           *Reader
+	reader           *ItemReader
 	filter           prices.Filter
 	order            prices.Order
 	markets          []int64 // one of which must offer the item; nil: none need
 	priced, unpriced bool    // such items are listed
 }
 
-func (r *Reader) itemList(ctx context.Context, f *ItemFilter, now time.Time) (*itemList, error) {
+func (r *ItemReader) itemList(ctx context.Context, f *ItemFilter, now time.Time) (*itemList, error) {
 	words, ok := prices.WordsOf(f.Search)
 	if !ok {
 		return nil, fault.New(fault.Invalid, "invalid_parameters", "A search takes at most %d words.", prices.MaxWords)
@@ -257,4 +263,37 @@ func (l *itemList) offered(ctx context.Context, after *prices.Place, limit int,
 		}
 		after = new(l.order.PlaceOf(&entries[len(entries)-1], l.filter.StaleBefore))
 	}
+}
+
+// PricedItem is an item of a list.
+type PricedItem struct {
+	ItemPrice
+	PriceCheckedAt *time.Time `json:"priceCheckedAt"`
+	Held           bool       `json:"held"` // a suspicious new price waits for confirmation
+	*Figures
+}
+
+// PriceCounts are how many known items there are, by the status of their price now. They
+// are of all games, in scope or not.
+type PriceCounts struct {
+	ByStatus map[string]int64 // of every status
+	Held     int64            // a suspicious new price waits for confirmation
+}
+
+// PriceCounts counts items from the prices in memory.
+func (r *ItemReader) PriceCounts(ctx context.Context) (PriceCounts, error) {
+	unpriced, err := unpricedCount(ctx, r.o.Store)
+	if err != nil {
+		return PriceCounts{}, fmt.Errorf("count items without a price: %w", err)
+	}
+	n, err := r.prices.Count(ctx, r.o.Now().Add(-freshFor))
+	if err != nil {
+		return PriceCounts{}, fmt.Errorf("count items with a price: %w", err)
+	}
+	out := PriceCounts{ByStatus: map[string]int64{}, Held: n.Held}
+	for status, count := range n.ByStatus {
+		out.ByStatus[pricing.Status(status).String()] = count
+	}
+	out.ByStatus[pricing.NoPrice.String()] = unpriced
+	return out, nil
 }

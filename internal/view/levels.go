@@ -9,31 +9,6 @@ import (
 	"assay/internal/refresh"
 )
 
-// PriceCounts are how many known items there are, by the status of their price now. They
-// are of all games, in scope or not.
-type PriceCounts struct {
-	ByStatus map[string]int64 // of every status
-	Held     int64            // a suspicious new price waits for confirmation
-}
-
-// PriceCounts counts items from the prices in memory.
-func (r *Reader) PriceCounts(ctx context.Context) (PriceCounts, error) {
-	unpriced, err := unpricedCount(ctx, r.o.Store)
-	if err != nil {
-		return PriceCounts{}, fmt.Errorf("count items without a price: %w", err)
-	}
-	n, err := r.prices.Count(ctx, r.o.Now().Add(-freshFor))
-	if err != nil {
-		return PriceCounts{}, fmt.Errorf("count items with a price: %w", err)
-	}
-	out := PriceCounts{ByStatus: map[string]int64{}, Held: n.Held}
-	for status, count := range n.ByStatus {
-		out.ByStatus[pricing.Status(status).String()] = count
-	}
-	out.ByStatus[pricing.NoPrice.String()] = unpriced
-	return out, nil
-}
-
 // MarketLevel is what was learned of a configured market in one game.
 type MarketLevel struct {
 	Provider, Market string
@@ -46,7 +21,7 @@ type MarketLevel struct {
 
 // MarketLevels returns what was learned of the configured markets, from the newest level
 // set of each game.
-func (r *Reader) MarketLevels(ctx context.Context) ([]MarketLevel, error) {
+func (r *ProviderReader) MarketLevels(ctx context.Context) ([]MarketLevel, error) {
 	notes, err := refresh.MarketNotes(ctx, r.o.Store)
 	if err != nil {
 		return nil, fmt.Errorf("what validation remembers: %w", err)
@@ -85,7 +60,7 @@ func (r *Reader) MarketLevels(ctx context.Context) ([]MarketLevel, error) {
 }
 
 // configured returns the markets of all providers, without their titles.
-func (r *Reader) configured() map[refresh.MarketName]bool {
+func (r *ProviderReader) configured() map[refresh.MarketName]bool {
 	out := map[refresh.MarketName]bool{}
 	for _, s := range r.o.Providers {
 		d := s.Describe()

@@ -73,11 +73,11 @@ func TestMarketLevels_AreOfConfiguredMarketsAndTheNewestSets(t *testing.T) {
 		w.end(id)
 		w.now = w.now.Add(7 * time.Hour)
 	}
-	reader := view.NewReader(view.Options{
+	readers := view.New(view.Options{
 		Store: w.store, Currency: "USD", Now: func() time.Time { return w.now },
 		Providers: []provider.Provider{described{provider.Description{Name: "sim", Markets: []provider.Market{{Key: "a"}, {Key: "b"}}}}},
 	})
-	levels, err := reader.MarketLevels(t.Context())
+	levels, err := readers.Providers.MarketLevels(t.Context())
 	w.must(err)
 	var got []string
 	for _, l := range levels {

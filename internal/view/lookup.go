@@ -52,7 +52,7 @@ func (l *Lookup) ToQueue() []catalog.Key {
 
 // Lookup returns what items are worth, each as often as it is named, with the figures
 // that are requested. It queues nothing.
-func (r *Reader) Lookup(ctx context.Context, keys []catalog.Key, fields Fields) (Lookup, error) {
+func (r *ItemReader) Lookup(ctx context.Context, keys []catalog.Key, fields Fields) (Lookup, error) {
 	now := r.o.Now()
 	out := Lookup{Items: make([]LookupItem, len(keys)), Currency: r.o.Currency}
 	times := make([][3]time.Time, len(keys))

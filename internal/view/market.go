@@ -2,9 +2,9 @@ package view
 
 import (
 	"context"
-	"strconv"
 	"time"
 
+	"assay/internal/admission"
 	"assay/internal/fault"
 	"assay/internal/market"
 	"assay/internal/money"
@@ -197,7 +197,12 @@ func TradeOf(t *market.Trade) Trade {
 }
 
 // Listings lists listings, the newest first.
-func (r *Reader) Listings(ctx context.Context, f ListingFilter, after string, limit int) (Page[Listing], error) {
+func (r *MarketReader) Listings(ctx context.Context, f ListingFilter, after string, limit int) (Page[Listing], error) {
+	leave, err := r.o.enter(ctx, admission.List)
+	if err != nil {
+		return Page[Listing]{}, err
+	}
+	defer leave()
 	none := Page[Listing]{Items: []Listing{}}
 	by := market.ListingFilter{
 		AppID: f.AppID, Name: f.Name, AnyPhase: f.Phase == nil, State: market.ListingState(f.State), Currency: f.Currency,
@@ -206,7 +211,6 @@ func (r *Reader) Listings(ctx context.Context, f ListingFilter, after string, li
 	if f.Phase != nil {
 		by.Phase = *f.Phase
 	}
-	var err error
 	if by.Created, err = readCreated(after, "listings", f.From, f.To, &by.Before); err != nil {
 		return none, err
 	}
@@ -222,7 +226,7 @@ func (r *Reader) Listings(ctx context.Context, f ListingFilter, after string, li
 }
 
 // Listing returns a listing, or a fault.NotFound.
-func (r *Reader) Listing(ctx context.Context, id int64) (Listing, error) {
+func (r *MarketReader) Listing(ctx context.Context, id int64) (Listing, error) {
 	l, err := market.ReadListing(ctx, r.o.Store, id)
 	if err != nil {
 		return Listing{}, err
@@ -234,10 +238,14 @@ func (r *Reader) Listing(ctx context.Context, id int64) (Listing, error) {
 }
 
 // Trades lists trades, the newest first.
-func (r *Reader) Trades(ctx context.Context, f TradeFilter, after string, limit int) (Page[Trade], error) {
+func (r *MarketReader) Trades(ctx context.Context, f TradeFilter, after string, limit int) (Page[Trade], error) {
+	leave, err := r.o.enter(ctx, admission.List)
+	if err != nil {
+		return Page[Trade]{}, err
+	}
+	defer leave()
 	none := Page[Trade]{Items: []Trade{}}
 	by := market.TradeFilter{AppID: f.AppID, State: market.TradeState(f.State), Before: 1 << 62}
-	var err error
 	if by.Created, err = readCreated(after, "trades", f.From, f.To, &by.Before); err != nil {
 		return none, err
 	}
@@ -253,7 +261,7 @@ func (r *Reader) Trades(ctx context.Context, f TradeFilter, after string, limit 
 }
 
 // Trade returns a trade, or a fault.NotFound.
-func (r *Reader) Trade(ctx context.Context, id int64) (Trade, error) {
+func (r *MarketReader) Trade(ctx context.Context, id int64) (Trade, error) {
 	t, err := market.ReadTrade(ctx, r.o.Store, id)
 	if err != nil {
 		return Trade{}, err
@@ -262,13 +270,4 @@ func (r *Reader) Trade(ctx context.Context, id int64) (Trade, error) {
 		return Trade{}, fault.New(fault.NotFound, "trade_not_found", "There is no trade %d.", id)
 	}
 	return TradeOf(t), nil
-}
-
-func id(n int64) string { return strconv.FormatInt(n, 10) }
-
-func idOrNil(n int64) *string {
-	if n == 0 {
-		return nil
-	}
-	return new(id(n))
 }

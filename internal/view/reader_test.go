@@ -22,10 +22,12 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(dbtest.RunOnEngines(m)) }
 
-// world is a store with a reader and a clock.
+// world is a store with readers and a clock.
 type world struct {
 	testing.TB
-	*view.Reader
+	*view.JobReader
+	*view.ItemReader
+	*view.UserReader
 	store   *db.DB
 	now     time.Time
 	learned []refresh.Learned         // by jobs that begin
@@ -41,8 +43,14 @@ func newWorld(tb testing.TB, scopeAll bool) *world {
 	s, err := db.Open(tb.Context(), db.Options{Path: d.Path, URL: d.URL, Now: now})
 	w.must(err)
 	tb.Cleanup(func() { w.must(s.Close()) })
-	w.store, w.Reader = s, view.NewReader(view.Options{Store: s, ScopeAll: scopeAll, Currency: "USD", Now: now})
+	w.store = s
+	w.read(view.Options{Store: s, ScopeAll: scopeAll, Currency: "USD", Now: now})
 	return w
+}
+
+func (w *world) read(o view.Options) {
+	r := view.New(o)
+	w.JobReader, w.ItemReader, w.UserReader = r.Jobs, r.Items, r.Users
 }
 
 func (w *world) must(err error) {
@@ -179,7 +187,7 @@ func TestStatus_SortsItemsByTheAgeOfTheirPrice(t *testing.T) {
 	} {
 		w.now = w.now.Add(c.later)
 		if c.later == time.Microsecond { // as long as a count serves
-			w.Reader = view.NewReader(view.Options{Store: w.store, Now: func() time.Time { return w.now }})
+			w.read(view.Options{Store: w.store, Now: func() time.Time { return w.now }})
 		}
 		if got := w.status().Freshness; got != c.want {
 			t.Errorf("%v later: %+v, want %+v", c.later, got, c.want)

@@ -66,7 +66,7 @@ func providerReport(clients provider.Clients) ProviderReport {
 
 // providerInstance returns what an instance reports of a provider: the one that answers
 // as it is now, another one as of its last beat.
-func (r *Reader) providerInstance(i refresh.Instance, p string) ProviderInstance {
+func (r *ProviderReader) providerInstance(i refresh.Instance, p string) ProviderInstance {
 	out := ProviderInstance{Owner: i.Owner, Answering: i.Owner == r.o.Owner}
 	if out.Answering {
 		out.ProviderReport = providerReport(r.o.Clients[p])

@@ -29,15 +29,15 @@ type TopTrader struct {
 }
 
 // KeepRanking keeps the leaderboard up to date until ctx ends.
-func (r *Reader) KeepRanking(ctx context.Context) { r.ranking.Run(ctx) }
+func (r *TraderReader) KeepRanking(ctx context.Context) { r.ranking.Run(ctx) }
 
 // RefreshRanking brings the leaderboard up to date once.
-func (r *Reader) RefreshRanking(ctx context.Context) error { return r.ranking.Refresh(ctx) }
+func (r *TraderReader) RefreshRanking(ctx context.Context) error { return r.ranking.Refresh(ctx) }
 
 // TopTraders ranks who traded most within a period: 7d, 30d or all. The ranks are
 // those of the last update. Display names are read each time, so that a user who
 // opted out is no longer named.
-func (r *Reader) TopTraders(ctx context.Context, period, by string, limit int) (TopTraders, error) {
+func (r *TraderReader) TopTraders(ctx context.Context, period, by string, limit int) (TopTraders, error) {
 	traders, asOf, err := r.ranking.Top(ctx, ranking.Key{Period: period, By: by})
 	if err != nil {
 		return TopTraders{}, err
@@ -47,7 +47,7 @@ func (r *Reader) TopTraders(ctx context.Context, period, by string, limit int) (
 }
 
 // showTraders returns the public part of traders.
-func (r *Reader) showTraders(ctx context.Context, traders []ranking.Trader) ([]TopTrader, error) {
+func (r *TraderReader) showTraders(ctx context.Context, traders []ranking.Trader) ([]TopTrader, error) {
 	keys := make([]int64, len(traders))
 	for i := range traders {
 		keys[i] = traders[i].Key

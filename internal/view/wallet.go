@@ -2,14 +2,13 @@ package view
 
 import (
 	"context"
-	"strconv"
 	"time"
 
+	"assay/internal/admission"
 	"assay/internal/fault"
 	"assay/internal/money"
 	"assay/internal/user"
 	"assay/internal/wallet"
-	"assay/internal/wallet/audit"
 )
 
 // WalletTransaction is a transaction that was posted, as its user sees it.
@@ -63,7 +62,7 @@ type Wallet struct {
 func WalletPosted(p *wallet.Posted, user string) WalletTransaction {
 	t := p.Transaction
 	out := WalletTransaction{
-		ID: number(t.ID), Kind: string(t.Kind), Note: text(t.Note), Reverses: numberOrNil(t.Reverses), CreatedAt: t.At,
+		ID: id(t.ID), Kind: string(t.Kind), Note: text(t.Note), Reverses: idOrNil(t.Reverses), CreatedAt: t.At,
 	}
 	for i := range p.Heads {
 		if p.Heads[i].User == user {
@@ -78,8 +77,8 @@ func WalletPosted(p *wallet.Posted, user string) WalletTransaction {
 
 func walletEntry(e *wallet.Entry) WalletEntry {
 	out := WalletEntry{
-		UserID: e.User, Currency: string(e.Currency), Seq: e.Number, TransactionID: number(e.Transaction), Type: string(e.Type),
-		Amount: e.Amount, BalanceAfter: e.Balance, HeldAfter: e.Held, TradeID: numberOrNil(e.Trade), IdempotencyKey: text(e.IdempotencyKey),
+		UserID: e.User, Currency: string(e.Currency), Seq: e.Number, TransactionID: id(e.Transaction), Type: string(e.Type),
+		Amount: e.Amount, BalanceAfter: e.Balance, HeldAfter: e.Held, TradeID: idOrNil(e.Trade), IdempotencyKey: text(e.IdempotencyKey),
 		FeeRule: text(e.FeeRule), CreatedAt: e.At, PreviousHash: e.Previous.String(), Hash: e.Hash.String(), KeyID: e.KeyID,
 	}
 	if e.Reverses != 0 {
@@ -95,19 +94,10 @@ func balanceOf(h wallet.Head) WalletBalance {
 	return WalletBalance{Currency: string(h.Currency), Balance: h.Balance, Available: h.Available(), Held: h.Held, Entries: h.Number}
 }
 
-func number(id int64) string { return strconv.FormatInt(id, 10) }
-
-func numberOrNil(id int64) *string {
-	if id == 0 {
-		return nil
-	}
-	return new(number(id))
-}
-
 // Wallet returns what a user has; of a user without an account, nothing in the base
 // currency. Of a house user it adds up the shards. An account whose head or newest
 // entry is not what the ledger wrote is refused with wallet.ErrTampered.
-func (r *Reader) Wallet(ctx context.Context, userID string) (Wallet, error) {
+func (r *WalletReader) Wallet(ctx context.Context, userID string) (Wallet, error) {
 	accounts, err := wallet.ReadWallets(ctx, r.o.Store, userID)
 	if err != nil {
 		return Wallet{}, err
@@ -142,7 +132,12 @@ func (r *Reader) Wallet(ctx context.Context, userID string) (Wallet, error) {
 
 // WalletEntries lists a user's entries in a currency ("": in all), the newest
 // first in each.
-func (r *Reader) WalletEntries(ctx context.Context, userID, currency, after string, limit int) (Page[WalletEntry], error) {
+func (r *WalletReader) WalletEntries(ctx context.Context, userID, currency, after string, limit int) (Page[WalletEntry], error) {
+	leave, err := r.o.enter(ctx, admission.List)
+	if err != nil {
+		return Page[WalletEntry]{}, err
+	}
+	defer leave()
 	before, seq := "~", int64(0)
 	if err := readCursor(after, "entries", &before, &seq); err != nil {
 		return Page[WalletEntry]{}, err
@@ -157,41 +152,4 @@ func (r *Reader) WalletEntries(ctx context.Context, userID, currency, after stri
 		}
 	}
 	return page(entries, limit, walletEntry, func(e *wallet.Entry) *string { return cursor("entries", string(e.Currency), e.Number) }), nil
-}
-
-// LedgerVerification is how the last verification of the whole ledger came out.
-type LedgerVerification struct {
-	Status       string    `json:"status"` // ok, failed, incomplete
-	VerifiedAt   time.Time `json:"verifiedAt"`
-	FinishedAt   time.Time `json:"finishedAt"`
-	Accounts     int64     `json:"accounts"`
-	Entries      int64     `json:"entries"`
-	Transactions int64     `json:"transactions"`
-	FailureCount int64     `json:"failureCount"`
-	Checks       []string  `json:"checks"` // that did not pass
-}
-
-// LedgerVerification returns the last verification of the whole ledger; nil: it was not
-// yet.
-func (r *Reader) LedgerVerification(ctx context.Context) (*LedgerVerification, error) {
-	v, err := audit.LastVerification(ctx, r.o.Store)
-	if err != nil || v == nil {
-		return nil, err
-	}
-	return &LedgerVerification{
-		Status: v.Status, VerifiedAt: v.VerifiedAt, FinishedAt: v.FinishedAt, Accounts: v.Accounts, Entries: v.Entries,
-		Transactions: v.Transactions, FailureCount: v.Failures, Checks: v.Checks,
-	}, nil
-}
-
-// healthOfLedger adds the last verification to a health with details.
-func (r *Reader) healthOfLedger(ctx context.Context, h *Health) {
-	v, err := r.LedgerVerification(ctx)
-	if err != nil || v == nil {
-		return // another check reports the fault of the database
-	}
-	if h.Details == nil {
-		h.Details = map[string]any{}
-	}
-	h.Details["ledger"] = v
 }

@@ -397,7 +397,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{clock: c, secrets: newSecrets(), limiter: &fakeLimiter{limit: 3, seen: map[netip.Addr]int{}}}
 	w.assay = newFakeAssay(c.Now)
 	w.handler = New(Deps{
-		Reader: w.assay, Refresher: w.assay, Credentials: w.secrets, Limiter: w.limiter,
+		Jobs: w.assay, Items: w.assay, Providers: w.assay, Health: w.assay, Refresher: w.assay, Credentials: w.secrets, Limiter: w.limiter,
 		Version: "0.1.0-test", Currency: "USD", Logger: slog.New(slog.DiscardHandler), Now: c.Now,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
 	})

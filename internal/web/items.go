@@ -46,7 +46,7 @@ func (s *site) items(w http.ResponseWriter, r *http.Request, sess session) error
 	}
 	by.Fields = view.FieldInterval
 	cursor := q.Get("cursor")
-	found, err := s.Reader.Items(r.Context(), by, cursor, itemsPerPage)
+	found, err := s.Items.Items(r.Context(), by, cursor, itemsPerPage)
 	if err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func (s *site) item(w http.ResponseWriter, r *http.Request, sess session) error 
 	if err != nil {
 		return err
 	}
-	detail, err := s.Reader.Item(r.Context(), key)
+	detail, err := s.Items.Item(r.Context(), key)
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func (s *site) live(w http.ResponseWriter, r *http.Request, sess session) error 
 // panel reads the run with the id or, where the id is empty, the bulk run that runs or
 // ran last; without one the newest run of missing prices.
 func (s *site) panel(ctx context.Context, sess session, id string) (livePanel, error) {
-	status, err := s.Reader.Status(ctx)
+	status, err := s.Jobs.Status(ctx)
 	if err != nil {
 		return livePanel{}, err
 	}
@@ -82,7 +82,7 @@ func (s *site) panel(ctx context.Context, sess session, id string) (livePanel, e
 	case current != nil:
 		id = *current
 	default:
-		newest, err := s.Reader.Jobs(ctx, "", "", 1)
+		newest, err := s.Jobs.Jobs(ctx, "", "", 1)
 		if err != nil {
 			return livePanel{}, err
 		}
@@ -111,7 +111,7 @@ func (s *site) runView(ctx context.Context, text string, eta *int64) (*runView, 
 	if err != nil {
 		return nil, err
 	}
-	job, err := s.Reader.Job(ctx, id)
+	job, err := s.Jobs.Job(ctx, id)
 	if err != nil {
 		return nil, err
 	}

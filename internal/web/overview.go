@@ -44,24 +44,24 @@ func (s *site) fillOverview(ctx context.Context, page *overviewPage, sess sessio
 	if page.Live, err = s.panel(ctx, sess, ""); err != nil {
 		return err
 	}
-	jobs, err := s.Reader.Jobs(ctx, "", "", recentRuns)
+	jobs, err := s.Jobs.Jobs(ctx, "", "", recentRuns)
 	if err != nil {
 		return err
 	}
 	page.Runs = s.runViews(jobs.Items)
-	providers, err := s.Reader.ProviderDebug(ctx)
+	providers, err := s.Providers.ProviderDebug(ctx)
 	if err != nil {
 		return err
 	}
 	page.Providers, page.Unconfigured = s.providerCards(providers.Providers), providers.Unconfigured
-	work, err := s.Reader.JobDebug(ctx)
+	work, err := s.Jobs.JobDebug(ctx)
 	if err != nil {
 		return err
 	}
 	page.Next = nextRefresh(work.Scheduled)
 	page.Failures = work.Failures[:min(len(work.Failures), recentCauses)]
 	page.Events = eventLines(work.Events)
-	health, err := s.Reader.Health(ctx, false)
+	health, err := s.Health.Health(ctx, false)
 	if err != nil {
 		return err
 	}

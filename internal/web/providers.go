@@ -41,7 +41,7 @@ type answer struct {
 }
 
 func (s *site) providers(w http.ResponseWriter, r *http.Request, sess session) error {
-	debug, err := s.Reader.ProviderDebug(r.Context())
+	debug, err := s.Providers.ProviderDebug(r.Context())
 	if err != nil {
 		return err
 	}

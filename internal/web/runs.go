@@ -37,7 +37,7 @@ func (s *site) runs(w http.ResponseWriter, r *http.Request, sess session) error 
 	if kind != "" && kind != "bulk" && kind != "missing" {
 		return fault.New(fault.Invalid, "invalid_kind", "The kind of a run must be bulk or missing.")
 	}
-	jobs, err := s.Reader.Jobs(r.Context(), kind, cursor, runsPerPage)
+	jobs, err := s.Jobs.Jobs(r.Context(), kind, cursor, runsPerPage)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (s *site) run(w http.ResponseWriter, r *http.Request, sess session) error {
 		return err
 	}
 	path := "/runs/" + panel.Run.ID
-	items, err := s.Reader.JobItems(r.Context(), id, state, cursor, itemsPerPage)
+	items, err := s.Jobs.JobItems(r.Context(), id, state, cursor, itemsPerPage)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (s *site) causes(ctx context.Context, id, failed int64) (out causes, err er
 	if failed == 0 {
 		return out, nil
 	}
-	list, other, err := s.Reader.JobFailures(ctx, id)
+	list, other, err := s.Jobs.JobFailures(ctx, id)
 	for _, f := range list {
 		c := cause{FailureReason: f}
 		for _, k := range f.Items {

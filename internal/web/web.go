@@ -3,7 +3,7 @@
 // only refresh what is there, so that everything works without them.
 //
 // It owns the sessions that let a browser in (contract, section 9) and nothing
-// else: it reads through Reader and acts through Refresher.
+// else: it reads through the readers and acts through Refresher.
 package web
 
 import (
@@ -22,8 +22,8 @@ import (
 	"assay/internal/view"
 )
 
-// Reader is what the page shows.
-type Reader interface {
+// JobReader reads refreshes.
+type JobReader interface {
 	Status(ctx context.Context) (view.Status, error)
 	// Jobs lists jobs, newest first; an empty kind means all.
 	Jobs(ctx context.Context, kind, cursor string, limit int) (view.Page[view.Job], error)
@@ -33,11 +33,23 @@ type Reader interface {
 	// JobFailures groups all failed items of a job by cause, the most frequent first,
 	// and returns how many there are of causes beyond the list.
 	JobFailures(ctx context.Context, id int64) (list []view.FailureReason, others int64, err error)
-	ProviderDebug(ctx context.Context) (view.ProvidersDebug, error)
 	JobDebug(ctx context.Context) (view.JobDebug, error)
-	// Items lists the items of a game whose name contains q, in any case.
+}
+
+// ItemReader reads items and their prices.
+type ItemReader interface {
+	// Items lists the items that pass a filter.
 	Items(ctx context.Context, f view.ItemFilter, cursor string, limit int) (view.Page[view.PricedItem], error)
 	Item(ctx context.Context, key catalog.Key) (view.ItemDetail, error)
+}
+
+// ProviderReader reads the state of providers.
+type ProviderReader interface {
+	ProviderDebug(ctx context.Context) (view.ProvidersDebug, error)
+}
+
+// HealthReader reads the health of the service.
+type HealthReader interface {
 	Health(ctx context.Context, details bool) (view.Health, error)
 }
 
@@ -78,7 +90,10 @@ type FailureLimiter interface {
 
 // Deps is what the page needs; all fields but TrustedProxies are required.
 type Deps struct {
-	Reader      Reader
+	Jobs        JobReader
+	Items       ItemReader
+	Providers   ProviderReader
+	Health      HealthReader
 	Refresher   Refresher
 	Credentials Credentials
 	Limiter     FailureLimiter

@@ -12,8 +12,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// encoding is how answers are written: times in UTC, lists and maps never
-// null, maps in order.
+// encoding returns how values are encoded: times in UTC, lists and maps never null, maps
+// in order.
 func encoding() json.Options {
 	return json.JoinOptions(
 		json.Deterministic(true),
@@ -25,14 +25,45 @@ func encoding() json.Options {
 
 const jsonType = "application/json"
 
-// writeJSON answers with a value as JSON. It returns an error, and writes nothing,
-// where the value cannot be encoded.
-func writeJSON(w http.ResponseWriter, status int, value any) error {
-	body, err := json.Marshal(value, encoding())
-	if err != nil {
-		return err
+// handler serves a call. It returns a response, or a value to be sent as JSON with
+// status 200.
+type handler func(c *call) (any, error)
+
+// response is a response of its own status or form. The zero response was sent already.
+type response struct {
+	status      int
+	location    string // header; empty: none
+	replayed    bool   // it was stored under the request's Idempotency-Key
+	value       any    // the body, to be encoded as JSON; nil: it is body
+	contentType string
+	body        []byte // nil: none
+}
+
+// respond sends what a handler returned. It returns an error, and sends nothing, if the
+// value cannot be encoded.
+func respond(w http.ResponseWriter, returned any) (err error) {
+	r, ok := returned.(response)
+	if !ok {
+		r = response{status: http.StatusOK, value: returned}
 	}
-	send(w, status, jsonType, body)
+	if r.value != nil {
+		r.contentType = jsonType
+		if r.body, err = json.Marshal(r.value, encoding()); err != nil {
+			return err
+		}
+	}
+	if r.replayed {
+		w.Header().Set(keyReplayed, "true")
+	}
+	if r.location != "" {
+		w.Header().Set("Location", r.location)
+	}
+	switch {
+	case r.body != nil:
+		send(w, r.status, r.contentType, r.body)
+	case r.status != 0:
+		w.WriteHeader(r.status)
+	}
 	return nil
 }
 
@@ -44,7 +75,7 @@ func send(w http.ResponseWriter, status int, contentType string, body []byte) {
 	_, _ = w.Write(body)
 }
 
-// cached is an answer that clients may keep.
+// cached is a response that clients may keep.
 type cached struct {
 	contentType string
 	body        []byte
@@ -56,7 +87,7 @@ func cache(contentType string, body []byte) cached {
 	return cached{contentType, body, `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`}
 }
 
-// serve answers with the body, or with 304 to a client that has it.
+// serve sends the body, or 304 to a client that has it.
 func (a cached) serve(w http.ResponseWriter, r *http.Request, maxAge time.Duration) {
 	w.Header().Set("ETag", a.etag)
 	w.Header().Set("Cache-Control", "public, max-age="+strconv.Itoa(int(maxAge/time.Second)))

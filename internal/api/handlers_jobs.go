@@ -1,0 +1,145 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"assay/internal/catalog"
+	"assay/internal/refresh"
+	"assay/internal/view"
+)
+
+// JobReader reads refreshes.
+type JobReader interface {
+	Status(ctx context.Context) (view.Status, error)
+	// Jobs lists jobs, newest first; an empty kind means all.
+	Jobs(ctx context.Context, kind, cursor string, limit int) (view.Page[view.Job], error)
+	Job(ctx context.Context, id int64) (view.Job, error)
+	// JobItems lists a job's items; an empty state means all.
+	JobItems(ctx context.Context, id int64, state, cursor string, limit int) (view.Page[view.JobItem], error)
+	JobDebug(ctx context.Context) (view.JobDebug, error)
+}
+
+// Refresher starts and steers what refreshes prices.
+type Refresher interface {
+	// Start starts a bulk job, unless one is live.
+	Start(ctx context.Context, forced bool, by string) (refresh.Started, error)
+	DryRun(ctx context.Context, forced bool) (view.DryRun, error)
+	Cancel(ctx context.Context, id int64) error
+	RetryFailed(ctx context.Context, id int64, by string) (refresh.Started, error)
+	PauseProvider(ctx context.Context, provider string) error
+	ResumeProvider(ctx context.Context, provider string) error
+	AcceptProvider(ctx context.Context, provider, market string) error
+	// AcceptItem returns the item as it is then.
+	AcceptItem(ctx context.Context, key catalog.Key) (view.ItemDetail, error)
+}
+
+// jobHandlers serve refreshes.
+type jobHandlers struct{ *Deps }
+
+// started says that a job was started.
+type started struct {
+	Started bool     `json:"started"` // true
+	Job     view.Job `json:"job"`
+}
+
+// alreadyRunning says that none was, since the job in it is queued or runs.
+type alreadyRunning struct {
+	Started bool   `json:"started"` // false
+	Reason  string `json:"reason"`  // already_running
+	// ForcedIgnored is true where force was asked and the live job is not forced.
+	ForcedIgnored bool     `json:"forcedIgnored"`
+	Job           view.Job `json:"job"`
+}
+
+// dryRunAnswer says that none was, since only a forecast was requested.
+type dryRunAnswer struct {
+	Started bool   `json:"started"` // false
+	Reason  string `json:"reason"`  // dry_run
+	view.DryRun
+}
+
+// Why no job was started. The reason tells apart the answers with status 200.
+const (
+	reasonRunning = "already_running"
+	reasonDryRun  = "dry_run"
+)
+
+func (h jobHandlers) startRefresh(c *call) (any, error) {
+	forced := c.values.flag("force")
+	if c.values.flag("dryRun") {
+		forecast, err := h.Refresher.DryRun(c.Context(), forced)
+		if err != nil {
+			return nil, err
+		}
+		return dryRunAnswer{Reason: reasonDryRun, DryRun: forecast}, nil
+	}
+	run, err := h.Refresher.Start(c.Context(), forced, c.role)
+	if err != nil {
+		return nil, err
+	}
+	return h.started(c, run)
+}
+
+func (h jobHandlers) retryFailed(c *call) (any, error) {
+	old, err := c.jobID()
+	if err != nil {
+		return nil, err
+	}
+	run, err := h.Refresher.RetryFailed(c.Context(), old, c.role)
+	if err != nil {
+		return nil, err
+	}
+	return h.started(c, run)
+}
+
+// started returns the job that was started, or the one that prevented it.
+func (h jobHandlers) started(c *call, run refresh.Started) (any, error) {
+	job, err := h.Jobs.Job(c.Context(), run.JobID)
+	switch {
+	case err != nil:
+		return nil, err
+	case !run.Started:
+		return alreadyRunning{Reason: reasonRunning, ForcedIgnored: run.ForcedIgnored, Job: job}, nil
+	}
+	return response{status: http.StatusAccepted, location: "/api/market-prices/jobs/" + job.ID, value: started{Started: true, Job: job}}, nil
+}
+
+func (h jobHandlers) cancelJob(c *call) (any, error) {
+	id, err := c.jobID()
+	if err != nil {
+		return nil, err
+	}
+	if err := h.Refresher.Cancel(c.Context(), id); err != nil {
+		return nil, err
+	}
+	return h.job(c)
+}
+
+func (h jobHandlers) status(c *call) (any, error) {
+	return h.Jobs.Status(c.Context())
+}
+
+func (h jobHandlers) jobDebug(c *call) (any, error) {
+	return h.Jobs.JobDebug(c.Context())
+}
+
+func (h jobHandlers) jobs(c *call) (any, error) {
+	return h.Jobs.Jobs(c.Context(), c.values["kind"], c.values["cursor"], c.limit())
+}
+
+func (h jobHandlers) job(c *call) (any, error) {
+	id, err := c.jobID()
+	if err != nil {
+		return nil, err
+	}
+	return h.Jobs.Job(c.Context(), id)
+}
+
+func (h jobHandlers) jobItems(c *call) (any, error) {
+	id, err := c.jobID()
+	if err != nil {
+		return nil, err
+	}
+	return h.Jobs.JobItems(c.Context(), id, c.values["state"], c.values["cursor"], c.limit())
+}

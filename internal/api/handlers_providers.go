@@ -1,0 +1,31 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"assay/internal/view"
+)
+
+// ProviderReader reads the state of providers.
+type ProviderReader interface {
+	ProviderDebug(ctx context.Context) (view.ProvidersDebug, error)
+}
+
+// providerHandlers serve the state of providers and steer them.
+type providerHandlers struct{ *Deps }
+
+func (h providerHandlers) providerDebug(c *call) (any, error) {
+	return h.Providers.ProviderDebug(c.Context())
+}
+
+// steerProvider makes a handler of a method of the Refresher.
+func (h providerHandlers) steerProvider(steer func(ctx context.Context, provider string) error) handler {
+	return func(c *call) (any, error) {
+		return response{status: http.StatusNoContent}, steer(c.Context(), c.values["provider"])
+	}
+}
+
+func (h providerHandlers) acceptProvider(c *call) (any, error) {
+	return response{status: http.StatusNoContent}, h.Refresher.AcceptProvider(c.Context(), c.values["provider"], c.values["market"])
+}

@@ -1,0 +1,151 @@
+package view
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"assay/internal/admission"
+	"assay/internal/catalog"
+	"assay/internal/inventory"
+	"assay/internal/money"
+	"assay/internal/pricing"
+	"assay/internal/user"
+)
+
+// Inventory is one page of a user's inventory.
+type Inventory struct {
+	Items             []InventoryRow `json:"items"`
+	TotalValue        money.Sum      `json:"totalValue"` // of all rows of the game, not of this page
+	TotalValueDecimal string         `json:"totalValueDecimal" format:"decimal"`
+	Currency          money.Currency `json:"currency"`
+	Rows              int64          `json:"rows"`
+	UnpricedRows      int64          `json:"unpricedRows"`
+	NextCursor        *string        `json:"nextCursor"`
+}
+
+// InventoryRow is one asset.
+type InventoryRow struct {
+	AssetID           string       `json:"assetId"`
+	AppID             int32        `json:"appId"`
+	ContextID         string       `json:"contextId"`
+	MarketHashName    string       `json:"marketHashName"` // empty: unmarketable, without a name
+	Phase             string       `json:"phase"`
+	PhaseUnknown      bool         `json:"phaseUnknown"`
+	ClassID           string       `json:"classId"`
+	InstanceID        string       `json:"instanceId"`
+	Amount            int64        `json:"amount"`
+	Tradable          bool         `json:"tradable"`
+	Marketable        bool         `json:"marketable"`
+	InTransfer        bool         `json:"inTransfer"`     // sold, and no sync has shown yet where it went
+	EstimatedValue    *money.Micro `json:"estimatedValue"` // of one; null: unknown
+	TotalValue        *money.Sum   `json:"totalValue"`     // value x amount
+	TotalValueDecimal *string      `json:"totalValueDecimal" format:"decimal"`
+	PriceUpdatedAt    *time.Time   `json:"priceUpdatedAt"`
+	PriceStatus       string       `json:"priceStatus"` // noPrice without a value
+	PriceCheckedAt    *time.Time   `json:"priceCheckedAt"`
+	*Figures
+	// What is known of this very thing; null and empty: nothing.
+	Wear       *string             `json:"wear"`
+	Seed       *int64              `json:"seed"`
+	Finish     *int64              `json:"finish"`
+	NameTag    *string             `json:"nameTag"`
+	Stickers   []inventory.Sticker `json:"stickers"`
+	Charms     []inventory.Sticker `json:"charms"`
+	Inspection *Inspection         `json:"inspection"`
+}
+
+// Inspection is the inspection of an asset, and the provider of its values.
+type Inspection struct {
+	State       string  `json:"state"`       // none, pending, done, failed, contradiction
+	Code        *string `json:"code"`        // why it failed, or what contradicts
+	Source      *string `json:"source"`      // property, link, pushed
+	Certificate *string `json:"certificate"` // or link, undecoded
+	// Phase is what the finish means. The asset is priced by it only where its own
+	// phase says the same.
+	Phase         *string `json:"phase"`
+	DefIndex      *int64  `json:"defIndex"`
+	Quality       *int64  `json:"quality"`
+	Rarity        *int64  `json:"rarity"`
+	Kills         *int64  `json:"kills"` // counted by StatTrak
+	CharmTemplate *int64  `json:"charmTemplate"`
+}
+
+// SyncResult answers an inventory sync.
+type SyncResult struct {
+	Added       int64 `json:"added"`
+	Removed     int64 `json:"removed"`
+	Changed     int64 `json:"changed"`
+	Unchanged   int64 `json:"unchanged"`
+	PricedRows  int64 `json:"pricedRows"`
+	QueuedNames int64 `json:"queuedNames"` // names that this sync put into the missing-price queue
+	Hidden      int64 `json:"hidden,omitzero"`
+}
+
+// Inventory lists a user's rows of a game (0: all) with the figures that are requested,
+// or is a fault.NotFound.
+func (r *UserReader) Inventory(ctx context.Context, userID string, app int32, fields Fields, after string, limit int) (Inventory, error) {
+	leave, err := r.o.enter(ctx, admission.Inventory)
+	if err != nil {
+		return Inventory{}, err
+	}
+	defer leave()
+	var last int64
+	if err := readCursor(after, "inventory", &last); err != nil {
+		return Inventory{}, err
+	}
+	key, ok, err := user.Key(ctx, r.o.Store, userID)
+	if err != nil {
+		return Inventory{}, err
+	}
+	if !ok {
+		return Inventory{}, user.NotFound()
+	}
+	total, err := ReadInventoryTotal(ctx, r.o.Store, key, app)
+	if err != nil {
+		return Inventory{}, err
+	}
+	rows, err := ReadInventory(ctx, r.o.Store, key, app, last, limit+1)
+	if err != nil {
+		return Inventory{}, err
+	}
+	now := r.o.Now()
+	p := page(rows, limit, func(v *PricedRow) InventoryRow { return inventoryRow(v, fields, now) }, func(v *PricedRow) *string { return cursor("inventory", v.ID) })
+	return Inventory{
+		Items: p.Items, NextCursor: p.NextCursor, Currency: r.o.Currency,
+		TotalValue: total.Value, TotalValueDecimal: total.Value.String(), Rows: total.Rows, UnpricedRows: total.Unpriced,
+	}, nil
+}
+
+func inventoryRow(v *PricedRow, fields Fields, now time.Time) InventoryRow {
+	out := InventoryRow{
+		AssetID: v.AssetID, AppID: v.AppID, ContextID: v.ContextID, MarketHashName: v.Name, Phase: v.Phase,
+		PhaseUnknown: v.Phase == "" && catalog.Phased(v.Name),
+		ClassID:      v.ClassID, InstanceID: v.InstanceID, Amount: v.Amount, Tradable: v.Tradable, Marketable: v.Marketable, InTransfer: v.Moving,
+		PriceStatus: pricing.NoPrice.String(),
+	}
+	if v.Value > 0 {
+		out.PriceStatus, out.PriceCheckedAt = currentStatus(v.Value, v.Status, v.CheckedAt, now).String(), when(v.CheckedAt)
+		out.Figures = fields.figures(&v.Figures)
+		total := money.Sum{}.Add(v.Value, v.Amount)
+		out.EstimatedValue, out.TotalValue, out.TotalValueDecimal, out.PriceUpdatedAt = &v.Value, &total, new(total.String()), when(v.UpdatedAt)
+	}
+	n := &v.Inspection
+	out.Wear, out.Seed, out.Finish, out.NameTag = text(n.Wear), count(n.Seed), count(n.Finish), text(n.NameTag)
+	out.Stickers, out.Charms, out.Inspection = n.Stickers, n.Charms, inspection(v)
+	return out
+}
+
+// inspection returns how an asset was inspected; nil where there is nothing to
+// inspect.
+func inspection(v *PricedRow) *Inspection {
+	n := &v.Inspection
+	if n.State == "" {
+		return nil
+	}
+	return &Inspection{
+		State: string(n.State), Code: text(n.Code), Source: text(string(n.Source)), Certificate: text(cmp.Or(v.Certificate, v.Inspect)),
+		Phase:    text(catalog.PhaseOf(v.Name, n.Finish)),
+		DefIndex: count(n.DefIndex), Quality: count(n.Quality), Rarity: count(n.Rarity), Kills: count(n.Kills), CharmTemplate: count(n.Charm),
+	}
+}

@@ -1,0 +1,204 @@
+package view
+
+import (
+	"context"
+	"time"
+
+	"assay/internal/admission"
+	"assay/internal/catalog"
+	"assay/internal/exchange"
+	"assay/internal/money"
+	"assay/internal/pricing"
+	"assay/internal/view/prices"
+)
+
+// ItemPrice is an item with its price.
+type ItemPrice struct {
+	AppID               int32         `json:"appId"`
+	MarketHashName      string        `json:"marketHashName"`
+	Phase               string        `json:"phase"`
+	CurrentPrice        money.Micro   `json:"currentPrice"`
+	CurrentPriceDecimal money.Decimal `json:"currentPriceDecimal"`
+	Status              string        `json:"status"`
+	PriceUpdatedAt      *time.Time    `json:"priceUpdatedAt"`
+}
+
+// ItemDetail explains a price: every market's quote, used or not and why.
+type ItemDetail struct {
+	ItemPrice
+	Currency       money.Currency   `json:"currency"`
+	PriceCheckedAt *time.Time       `json:"priceCheckedAt"`
+	AgeSeconds     *int64           `json:"ageSeconds"` // since priceCheckedAt
+	EstimatedAt    *time.Time       `json:"estimatedAt"`
+	Method         string           `json:"method"` // consensus, average, median
+	MethodVersion  int64            `json:"methodVersion"`
+	Average        money.Micro      `json:"average"`
+	Median         money.Micro      `json:"median"`
+	Consensus      money.Micro      `json:"consensus"`
+	Interval       *Interval        `json:"interval"` // around consensus
+	Min            money.Micro      `json:"min"`
+	Max            money.Micro      `json:"max"`
+	Spread         *money.Micro     `json:"spread"` // max / min
+	Markets        int64            `json:"markets"`
+	UsedMarkets    int64            `json:"usedMarkets"`
+	CandidatePrice *money.Micro     `json:"candidatePrice"`
+	CandidateAt    *time.Time       `json:"candidateAt"`
+	NoSalesSince   *time.Time       `json:"noSalesSince"`
+	RetryAt        *time.Time       `json:"retryAt"`  // the end of a no-sales pause or, of what is queued, the next attempt
+	Failures       int64            `json:"failures"` // runs in a row in which no market answered
+	Queued         bool             `json:"queued"`   // waits in the missing-price queue
+	RateSet        int64            `json:"rateSet"`  // rates of the estimate; 0: none were configured
+	LevelSet       int64            `json:"levelSet"` // levels of the estimate; 0: nothing was learned yet
+	LevelMarket    *string          `json:"levelMarket"`
+	Explanation    *Explanation     `json:"explanation"` // null: never estimated
+	Snapshots      []MarketSnapshot `json:"snapshots"`
+}
+
+// MarketSnapshot is one market's last quote of an item.
+type MarketSnapshot struct {
+	Provider           string         `json:"provider"`
+	Market             string         `json:"market"`
+	Title              string         `json:"title"`
+	Currency           money.Currency `json:"currency"` // as quoted
+	LowestAsk          *money.Micro   `json:"lowestAsk"`
+	HighestBid         *money.Micro   `json:"highestBid"`
+	Sale               *money.Micro   `json:"sale"`
+	Listings           *int64         `json:"listings"`
+	Sales              *int64         `json:"sales"`
+	SalesWindowSeconds *int64         `json:"salesWindowSeconds"`
+	MarketTime         *time.Time     `json:"marketTime"`
+	FetchedAt          time.Time      `json:"fetchedAt"`
+	Price              *money.Micro   `json:"price"` // in the base currency
+	Basis              string         `json:"basis"` // ask, sale
+	Rate               *money.Rate    `json:"rate"`  // null: quoted in the base currency
+	RateDate           *time.Time     `json:"rateDate"`
+	RateOld            bool           `json:"rateOld"`  // it was of more than three days before the estimate
+	Level              *money.Micro   `json:"level"`    // factor of its market at this price; null: not compared
+	Levelled           *money.Micro   `json:"levelled"` // price / level
+	Noise              *money.Micro   `json:"noise"`    // usual distance of its market from the others, as a factor
+	FarShare           *money.Micro   `json:"farShare"` // of its market's quotes, those more than 2x off
+	Used               bool           `json:"used"`
+	Reason             string         `json:"reason"`      // why it is not used
+	Explanation        string         `json:"explanation"` // the same in words
+}
+
+func itemPrice(i *StoredItem, now time.Time) ItemPrice {
+	return ItemPrice{
+		AppID: i.Key.AppID, MarketHashName: i.Key.Name, Phase: i.Key.Phase,
+		CurrentPrice: i.Price, CurrentPriceDecimal: money.Decimal(i.Price), Status: currentStatus(i.Price, i.Status, i.CheckedAt, now).String(), PriceUpdatedAt: when(i.UpdatedAt),
+	}
+}
+
+// currentStatus is the status of the last estimate, or stale where that was too
+// long ago: no run has found a price since.
+func currentStatus(price money.Micro, status pricing.Status, checked, now time.Time) pricing.Status {
+	return prices.Current(price, status, checked, now.Add(-freshFor))
+}
+
+// Item explains an item's price, or is a fault.NotFound.
+func (r *ItemReader) Item(ctx context.Context, key catalog.Key) (ItemDetail, error) {
+	leave, err := r.o.enter(ctx, admission.Explanation)
+	if err != nil {
+		return ItemDetail{}, err
+	}
+	defer leave()
+	return r.Explain(ctx, key)
+}
+
+// Explain is Item without the gate.
+func (r *ItemReader) Explain(ctx context.Context, key catalog.Key) (ItemDetail, error) {
+	i, err := ReadItem(ctx, r.o.Store, key)
+	if err != nil {
+		return ItemDetail{}, err
+	}
+	if i == nil {
+		return ItemDetail{}, key.NotFound()
+	}
+	snaps, err := Snapshots(ctx, r.o.Store, i.ID)
+	if err != nil {
+		return ItemDetail{}, err
+	}
+	rates, err := exchange.ReadRates(ctx, r.o.Store, i.RateSet)
+	if err != nil {
+		return ItemDetail{}, err
+	}
+	now := r.o.Now()
+	e, err := r.explain(ctx, i, snaps, rates, now)
+	if err != nil {
+		return ItemDetail{}, err
+	}
+	d := ItemDetail{
+		ItemPrice: itemPrice(i, now), Currency: r.o.Currency,
+		PriceCheckedAt: when(i.CheckedAt), EstimatedAt: when(i.EstimatedAt),
+		Method: string(e.policy.Method), MethodVersion: i.MethodVersion, RateSet: i.RateSet, LevelSet: i.LevelSet,
+		Average: i.Average, Median: i.Median, Consensus: i.Consensus, Interval: intervalOf(i.Interval), Min: i.Min, Max: i.Max,
+		Markets: i.Markets, UsedMarkets: i.UsedMarkets,
+		CandidatePrice: amount(i.Candidate), CandidateAt: when(i.CandidateAt),
+		NoSalesSince: when(i.NoSalesSince), RetryAt: when(i.RetryAt), Failures: i.Failures, Queued: i.Queued,
+		Snapshots: []MarketSnapshot{},
+	}
+	if i.Max > 0 {
+		spread, _ := money.Ratio(i.Max, i.Min)
+		d.Spread = &spread
+	}
+	if e.policy.Level != 0 {
+		d.LevelMarket = text(e.marketName(e.policy.Level))
+	}
+	if !i.EstimatedAt.IsZero() {
+		d.Explanation = e.detail()
+	}
+	if !i.CheckedAt.IsZero() {
+		age := seconds(now.Sub(i.CheckedAt))
+		d.AgeSeconds = &age
+	}
+	if i.Queued { // no pause applies to it
+		d.RetryAt = when(nextAttempt(i.DueAt, now))
+	}
+	for k := range snaps {
+		d.Snapshots = append(d.Snapshots, r.snapshot(&snaps[k], e))
+	}
+	return d, nil
+}
+
+// snapshot shows a stored quote; one that was confirmed by the last run carries
+// that run's time. It is converted with the rates of the last estimate.
+func (r *ItemReader) snapshot(s *StoredSnapshot, e *explainer) MarketSnapshot {
+	i := e.item
+	out := MarketSnapshot{
+		Provider: s.Provider, Market: s.Market, Title: s.Title, Currency: s.Currency,
+		LowestAsk: amount(s.Ask), HighestBid: amount(s.Bid), Sale: amount(s.Sale),
+		Listings: count(s.Listings), Sales: count(s.Sales),
+		MarketTime: when(s.MarketTime), FetchedAt: s.FetchedAt,
+		Used: s.Reason == pricing.Used, Reason: string(s.Reason), Explanation: e.why(s),
+	}
+	if q, ok := e.results[s.MarketID]; ok {
+		out.Level, out.Levelled, out.Noise = amount(q.Level), amount(q.Levelled), amount(q.Noise)
+		if q.Far >= 0 {
+			out.FarShare = &q.Far
+		}
+	}
+	if s.Sales >= 0 {
+		window := seconds(s.SalesWindow)
+		out.SalesWindowSeconds = &window
+	}
+	if s.FetchedAt.IsZero() {
+		out.FetchedAt = i.QuotesAt
+	}
+	price, basis := pricing.Quoted(s.Ask, s.Sale)
+	if price == 0 {
+		return out
+	}
+	out.Basis = string(basis)
+	if s.Currency == r.o.Currency {
+		out.Price = &price
+		return out
+	}
+	rate, ok := e.policy.Rates.Of(s.Currency)
+	if !ok {
+		return out
+	}
+	if converted, ok := money.Convert(price, rate.Value); ok {
+		out.Price, out.Rate, out.RateDate, out.RateOld = &converted, &rate.Value, when(rate.Date), rate.Old(i.EstimatedAt)
+	}
+	return out
+}

@@ -1,0 +1,284 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"assay/internal/money"
+	"assay/internal/pricing"
+)
+
+// sentences explains the price to a person.
+func (e *explainer) sentences(x *Explanation) []string {
+	var out []string
+	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	e.sayEstimate(x, say)
+	e.sayLeftOut(say)
+	for _, m := range e.refused {
+		say("The newest response of %s is in quarantine since %s: %s. Its last good response counts while it is less than a day old.",
+			m.Market, minute(m.Since), strings.TrimPrefix(m.Reason, m.Provider+": "+m.Market+": quarantined: "))
+	}
+	e.sayStatus(x, say)
+	e.sayGuard(say)
+	if !x.Complete {
+		say("Quotes have been fetched since this estimate. They take part in the next run.")
+	}
+	return out
+}
+
+type sayer func(format string, args ...any)
+
+func (e *explainer) sayEstimate(x *Explanation, say sayer) {
+	c := e.policy.Currency
+	i := e.item
+	switch {
+	case i.UsedMarkets == 0 && i.Price > 0:
+		say("No quote can be used now, so the last price stays.")
+		return
+	case i.UsedMarkets == 0:
+		say("No market has a usable quote, so there is no price yet.")
+		return
+	case e.policy.Method == pricing.Average:
+		say("The price is the plain average of %s.", plural(int(i.UsedMarkets), "valid quote"))
+		return
+	case e.policy.Method == pricing.Median:
+		say("The price is the plain median of %s.", plural(int(i.UsedMarkets), "valid quote"))
+		return
+	}
+	level := "the usual level of all markets"
+	if e.policy.Level != 0 {
+		level = "the usual level of " + e.marketName(e.policy.Level)
+	}
+	switch {
+	case x.Compared == 1:
+		say("One market's quote is used. Divided by that market's usual level, it gives %s %s.", i.Consensus, c)
+	case x.DecidedBy == string(pricing.ByMajority):
+		say("Quotes are compared at %s. %d of %d agree within a factor of 2, from %s to %s %s, and the price is their middle: %s %s.",
+			level, x.Agreeing, x.Compared, x.GroupLow, x.GroupHigh, c, i.Consensus, c)
+	default:
+		say("Quotes are compared at %s. No group within a factor of 2 holds more than half of the %d quotes, so %s The price is its middle: %s %s.",
+			level, x.Compared, e.whyGroup(x), i.Consensus, c)
+	}
+	if n := x.Agreeing; n%2 == 0 && n > 0 {
+		a, b := e.middle()
+		switch {
+		case a == b:
+		case i.Consensus == a || i.Consensus == b:
+			say("Of the two quotes in the middle, %s and %s %s, the one of the market with less noise counts.", a, b, c)
+		default:
+			say("That is the mean of the two quotes in the middle, %s and %s %s.", a, b, c)
+		}
+	}
+}
+
+// middle returns the two middle ones of an even number of used quotes.
+func (e *explainer) middle() (a, b money.Micro) {
+	var used []money.Micro
+	for _, q := range e.results {
+		if q.Reason == pricing.Used {
+			used = append(used, q.Levelled)
+		}
+	}
+	slices.Sort(used)
+	return used[len(used)/2-1], used[len(used)/2]
+}
+
+func (e *explainer) whyGroup(x *Explanation) string {
+	switch pricing.DecidedBy(x.DecidedBy) {
+	case pricing.ByLastPrice:
+		moved := ""
+		if x.ClassMove != money.Scale {
+			moved = fmt.Sprintf(", moved by %s as its class moved", x.ClassMove)
+		}
+		return fmt.Sprintf("the group nearest to the last price decides (%s %s%s).", e.last, e.policy.Currency, moved)
+	case pricing.BySize:
+		return "the largest group decides."
+	case pricing.ByMarket:
+		return "the group with the market that is off by more than 2x least often decides."
+	default:
+		return "the lowest group decides."
+	}
+}
+
+// sayLeftOut names the quotes that do not count, by reason.
+func (e *explainer) sayLeftOut(say sayer) {
+	var outliers []string
+	for k := range e.snaps {
+		v := &e.snaps[k]
+		switch v.Reason {
+		case pricing.Outlier:
+			outliers = append(outliers, fmt.Sprintf("%s (%s)", v.Title, e.results[v.MarketID].Price))
+		case pricing.LateMarket:
+			say("%s is left out: %s.", v.Title, e.why(v))
+		}
+	}
+	if len(outliers) > 0 {
+		say("Left out as outside the group that decides: %s.", strings.Join(outliers, ", "))
+	}
+}
+
+// sayStatus says how far the price can be trusted, and why.
+func (e *explainer) sayStatus(x *Explanation, say sayer) {
+	i, c := e.item, e.policy.Currency
+	if i.Interval.Low > 0 {
+		say("A further honest market would be between %s and %s %s in about 80 %% of cases.", i.Interval.Low, i.Interval.High, c)
+	}
+	switch currentStatus(i.Price, i.Status, i.CheckedAt, e.now) {
+	case pricing.OK:
+		say("It is ok: a majority agrees, and %d used quotes are within 1.25x of the price.", x.Near)
+	case pricing.Thin:
+		if x.Near < 2 {
+			say("It is thin: fewer than two used quotes are within 1.25x of the price.")
+		} else {
+			say("It is thin: the quotes differ so much that the interval reaches beyond 1.3x.")
+		}
+	case pricing.Disputed:
+		say("It is disputed: no majority of the quotes agrees.")
+	case pricing.Stale:
+		say("It is stale: no quote of the last 24 hours confirms it.")
+	case pricing.Suspect:
+		for k := range e.snaps {
+			v := &e.snaps[k]
+			if until := e.set.Market(v.MarketID).WideUntil; v.Reason == pricing.Used && i.EstimatedAt.Before(until) {
+				say("All items of %s are suspect until %s: its prices moved by more than 1.35x at the median, or half of the markets contradict the others.", v.Title, minute(until))
+			}
+		}
+	}
+}
+
+// sayGuard says what the guard did, and what would release a price that is held.
+func (e *explainer) sayGuard(say sayer) {
+	m, s, c := &e.move, &e.state, e.policy.Currency
+	if m.Reference > 0 {
+		moved := fmt.Sprintf("%s %s is %s times %s %s, the price %s", e.estimated(), c, m.Factor, m.Reference, c, windowText(m.Window))
+		if m.ClassMove != money.Scale {
+			moved += fmt.Sprintf(" (beyond the %s times of its class)", m.ClassMove)
+		}
+		switch m.Decision {
+		case pricing.TakenAtOnce:
+			say("%s, more than the limit of %s. It was taken at once: %d markets that support it moved at least half of the way themselves.", moved, m.Window.Limit(), m.Moved)
+		case pricing.HeldBack:
+			say("%s, more than the limit of %s, so it is held since %s.", moved, m.Window.Limit(), minute(s.Held.At))
+		case pricing.Released:
+			say("%s, more than the limit of %s. It had been held and was released by a changed response; the price is the least extreme reading since.", moved, m.Window.Limit())
+		}
+	}
+	if s.Held.Candidate > 0 {
+		left := max(1, m.Needed-s.Held.Readings)
+		from := s.Held.EvidenceAt.Add(pricing.EvidenceAfter)
+		text := fmt.Sprintf("It is released by %s of a market within 1.5x of it that changed at %s or later", plural(left, "further response"), minute(from))
+		if m.Needed > 1 {
+			text += fmt.Sprintf(", not before %s, because a rise or fall of 5x on one market needs two over at least 24 hours", minute(s.Held.At.Add(pricing.LoneWait)))
+		}
+		say("%s. You can also accept it.", text)
+	}
+	if at := s.ReleasedAt; e.item.EstimatedAt.Before(at) {
+		say("An operator accepted at %s the price that was held. Its status is the one from before, until the next estimate.", minute(at))
+	}
+	if until := s.SuspectUntil; e.now.Before(until) && s.Held.Candidate == 0 {
+		if m.Reference > 0 {
+			say("It stays suspect until %s because of this move.", minute(until))
+		} else if !e.sayAccepted(say) {
+			say("It stays suspect until %s: its price moved far before, or half of its quotes moved by more than 1.35x within eight days while others stood still.", minute(until))
+		}
+	}
+	if until := s.LoneUntil; e.now.Before(until) {
+		say("While fewer than two quotes support it, it stays suspect until %s: it rose by 5x or more on one market.", minute(until))
+	}
+}
+
+// sayAccepted says what an operator's acceptance of a response excused, and reports
+// whether there was one.
+func (e *explainer) sayAccepted(say sayer) (accepted bool) {
+	class := pricing.ClassOf(e.item.Key.Name)
+	for k := range e.snaps {
+		m := e.set.Market(e.snaps[k].MarketID)
+		if move := m.AcceptedMoves[class]; move != 0 && e.snaps[k].Reason == pricing.Used && !e.state.ReleasedAt.Before(m.AcceptedAt) {
+			say("An operator accepted the response of %s, in which this class moved to %s times its prices, and the price followed at once. It stays suspect until %s.", e.snaps[k].Title, pricing.Exp(move), minute(e.state.SuspectUntil))
+			accepted = true
+		}
+	}
+	return accepted
+}
+
+// estimated is the price that the guard decided about.
+func (e *explainer) estimated() money.Micro {
+	switch e.policy.Method {
+	case pricing.Average:
+		return e.item.Average
+	case pricing.Median:
+		return e.item.Median
+	default:
+		return e.item.Consensus
+	}
+}
+
+func windowText(w pricing.Window) string {
+	switch w {
+	case pricing.SinceDay:
+		return "of 24 hours before or the first one since"
+	case pricing.SinceWeek:
+		return "of 7 days before or the first one since"
+	default:
+		return "before"
+	}
+}
+
+// why says in words why a quote does not count; empty: it does.
+func (e *explainer) why(v *StoredSnapshot) string {
+	switch v.Reason {
+	case pricing.Used:
+		return ""
+	case pricing.NotOffered:
+		if v.Ask != 0 || v.Sale != 0 {
+			return "the newest response does not have it; the amounts are those of an earlier one"
+		}
+		return "nothing is offered or sold"
+	case pricing.InvalidAmount:
+		return "the amount cannot be a price"
+	case pricing.NoRate:
+		return "there is no exchange rate for " + string(v.Currency)
+	case pricing.StaleFetch:
+		return "it was fetched too long ago"
+	case pricing.StaleMarket:
+		return "the market's own data is more than 7 days old"
+	case pricing.Duplicate:
+		return "a fresher quote of the same market counts"
+	case pricing.SharedListings:
+		return "it resells the listings of another market, which count once"
+	case pricing.Outlier:
+		return "it is outside the group of quotes that decides"
+	case pricing.LateMarket:
+		if other := e.set.Market(v.MarketID).Repeats; other != 0 {
+			return "late: it repeats what " + e.marketName(other) + " quoted a day before"
+		}
+		return "late: it stands still while the others move"
+	case pricing.NotConfigured:
+		return "the market is no longer configured"
+	case pricing.Awaiting, pricing.Confirmed:
+		return "it was fetched after this estimate and takes part in the next run"
+	default:
+		return string(v.Reason)
+	}
+}
+
+// marketName is the title of a market of this item, else its number.
+func (e *explainer) marketName(id int64) string {
+	for k := range e.snaps {
+		if e.snaps[k].MarketID == id {
+			return e.snaps[k].Title
+		}
+	}
+	return fmt.Sprintf("market %d", id)
+}
+
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+func minute(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }

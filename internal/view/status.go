@@ -1,0 +1,129 @@
+package view
+
+import (
+	"context"
+	"time"
+
+	"assay/internal/event"
+	"assay/internal/refresh"
+)
+
+// Status answers GET /api/market-prices/status.
+type Status struct {
+	Status       RunStatus     `json:"status"`
+	PendingItems int64         `json:"pendingItems"`
+	UpdatedItems int64         `json:"updatedItems"`
+	SkippedItems Skipped       `json:"skippedItems"`
+	NoQuoteItems int64         `json:"noQuoteItems"`
+	FailedItems  int64         `json:"failedItems"`
+	TotalItems   int64         `json:"totalItems"`
+	LastError    *string       `json:"lastError"`
+	Usage        Usage         `json:"usage"`
+	Missing      MissingStatus `json:"missing"`
+	Freshness    Freshness     `json:"freshness"`
+}
+
+// RunStatus describes the running or last bulk job.
+type RunStatus struct {
+	Running    bool       `json:"running"`
+	JobID      *string    `json:"jobId"`
+	Kind       *string    `json:"kind"`
+	Forced     bool       `json:"forced"`
+	State      *string    `json:"state"`
+	Stage      *string    `json:"stage"`
+	StartedAt  *time.Time `json:"startedAt"`
+	FinishedAt *time.Time `json:"finishedAt"`
+	Outcome    *string    `json:"outcome"` // complete, partial, failed; null while it runs
+	Gaps       event.Gaps `json:"gaps"`    // of the job
+	EtaSeconds *int64     `json:"etaSeconds"`
+}
+
+// MissingStatus describes the queue of items without a price.
+type MissingStatus struct {
+	Running       bool  `json:"running"`
+	PendingItems  int64 `json:"pendingItems"`  // due or in work
+	WaitingItems  int64 `json:"waitingItems"`  // to be tried again later
+	OldestSeconds int64 `json:"oldestSeconds"` // since the oldest due entry was queued
+}
+
+// Freshness sorts all items in scope by the age of their price.
+type Freshness struct {
+	Fresh         int64 `json:"fresh"`   // up to 24 h
+	Stale         int64 `json:"stale"`   // older
+	Unknown       int64 `json:"unknown"` // no price
+	OldestSeconds int64 `json:"oldestSeconds"`
+}
+
+// Status returns what runs and how fresh prices are. Concurrent callers are coalesced
+// and share the result, which must not be changed.
+func (r *JobReader) Status(ctx context.Context) (Status, error) {
+	c, err := r.status.Do(ctx, r.readStatus)
+	if err == nil {
+		c.Freshness, err = r.fresh.get(ctx, c.key, r.o.Now, r.countFresh)
+	}
+	return c.Status, err
+}
+
+// counted is a status without freshness, and what that is of.
+type counted struct {
+	Status
+	key freshKey
+}
+
+func (r *JobReader) readStatus(ctx context.Context) (counted, error) {
+	now := r.o.Now()
+	var s Status
+	jobs, err := Jobs(ctx, r.o.Store, refresh.Bulk, 1<<62, 1)
+	if err != nil {
+		return counted{}, err
+	}
+	s.Usage.ByProvider = map[string]int64{}
+	var key freshKey
+	if len(jobs) > 0 {
+		job, err := r.jobs(ctx, jobs)
+		if err != nil {
+			return counted{}, err
+		}
+		s = status(job[0], jobs[0], now)
+		key.job, key.state, key.updated = jobs[0].ID, jobs[0].State, jobs[0].Counts.Updated
+	}
+	q, err := ReadMissingQueue(ctx, r.o.Store, now)
+	if err != nil {
+		return counted{}, err
+	}
+	s.Missing = MissingStatus{Running: q.Running, PendingItems: q.Due, WaitingItems: q.Waiting}
+	if !q.Oldest.IsZero() {
+		s.Missing.OldestSeconds = seconds(now.Sub(q.Oldest))
+	}
+	key.queued = q.Due + q.Waiting
+	return counted{s, key}, nil
+}
+
+func status(job Job, j refresh.Job, now time.Time) Status {
+	s := Status{
+		Status: RunStatus{
+			Running: j.State.Live(), JobID: &job.ID, Kind: &job.Kind, Forced: job.Forced, State: &job.State, Stage: &job.Stage,
+			StartedAt: job.StartedAt, FinishedAt: job.FinishedAt, Outcome: job.Outcome, Gaps: job.Gaps,
+		},
+		PendingItems: job.PendingItems, UpdatedItems: job.UpdatedItems, SkippedItems: job.SkippedItems,
+		NoQuoteItems: job.NoQuoteItems, FailedItems: job.FailedItems, TotalItems: job.TotalItems,
+		LastError: job.LastError, Usage: job.Usage,
+	}
+	if j.State == refresh.Running {
+		s.Status.EtaSeconds = eta(j, now)
+	}
+	return s
+}
+
+// eta guesses when a running job ends from how fast it has estimated items; nil
+// while nothing is estimated.
+func eta(j refresh.Job, now time.Time) *int64 {
+	c := j.Counts
+	work := c.Total - c.SkippedTTL - c.SkippedNoSales
+	done := work - c.Pending
+	if done <= 0 || work <= 0 {
+		return nil
+	}
+	s := seconds(now.Sub(j.StartedAt) / time.Duration(done) * time.Duration(c.Pending))
+	return &s
+}
