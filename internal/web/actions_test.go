@@ -16,12 +16,12 @@ func TestActions_DoWhatTheButtonSays(t *testing.T) {
 		{"/runs", []string{"force", "0"}, "start forced=false by=page", "Run 43 is started."},
 		{"/runs", []string{"force", "1"}, "start forced=true by=page", "Run 43 is started and refreshes every item."},
 		{"/runs/42/cancel", nil, "cancel 42", "Run 42 is cancelled."},
-		{"/runs/42/retry-failed", nil, "retry 42 by=page", "Run 43 tries the failed items of run 42 again."},
+		{"/runs/42/retry-failed", nil, "retry 42 by=page", "Run 43 retries the failed items of run 42."},
 		{"/providers/sim/pause", nil, "pause sim", "sim is paused"},
 		{"/providers/sim/resume", nil, "resume sim", "sim gets requests again"},
-		{"/providers/sim/accept", nil, "accept sim", "The quarantine of sim is over."},
+		{"/providers/sim/accept", nil, "accept sim", "The quarantine of sim has ended."},
 		{"/providers/nobody/pause", nil, "pause nobody", "There is no provider named nobody."},
-		{"/providers/sim/accept", []string{"market", "m%s"}, "accept sim m%s", "The quarantine of m%s of sim is over."},
+		{"/providers/sim/accept", []string{"market", "m%s"}, "accept sim m%s", "The quarantine of m%s of sim has ended."},
 		{"/item/accept?appId=730&name=a%0Ab%20&phase=Ruby", nil, `accept item 730 "a\nb " "Ruby"`, "The new price is accepted."},
 	} {
 		w := newWorld(t)
@@ -38,7 +38,7 @@ func TestActions_DoWhatTheButtonSays(t *testing.T) {
 }
 
 func TestStart_WhileOneRunsStartsNothing(t *testing.T) {
-	for force, message := range map[string]string{"0": "is already under way", "1": "is not a forced one"} {
+	for force, message := range map[string]string{"0": "is already running", "1": "is not a forced one"} {
 		w := newWorld(t)
 		v := w.visit(t, adminToken)
 		v.post("/runs")

@@ -14,11 +14,17 @@ import (
 // maxForm bounds the body of every form.
 const maxForm = 16 << 10
 
+// auth lets sessions in, and opens them for right secrets.
+type auth struct {
+	*pages
+	origin *http.CrossOriginProtection
+}
+
 // sessionHandler answers a request of a session.
 type sessionHandler func(w http.ResponseWriter, r *http.Request, sess session) error
 
 // read lets sessions of at least the role in; others are sent to sign in.
-func (s *site) read(least Role, h sessionHandler) http.HandlerFunc {
+func (s *auth) read(least Role, h sessionHandler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		sess, ok := s.session(r)
 		if !ok {
@@ -31,7 +37,7 @@ func (s *site) read(least Role, h sessionHandler) http.HandlerFunc {
 
 // act is read for what changes something: the form must come from a page that
 // this session was given.
-func (s *site) act(least Role, h sessionHandler) http.HandlerFunc {
+func (s *auth) act(least Role, h sessionHandler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 		sess, ok := s.session(r)
@@ -49,7 +55,7 @@ func (s *site) act(least Role, h sessionHandler) http.HandlerFunc {
 }
 
 // allow calls the handler if the session's role allows it.
-func (s *site) allow(w http.ResponseWriter, r *http.Request, sess session, least Role, h sessionHandler) {
+func (s *auth) allow(w http.ResponseWriter, r *http.Request, sess session, least Role, h sessionHandler) {
 	if sess.role < least {
 		s.fail(w, r, &sess, fault.New(fault.Forbidden, "read_only",
 			"This session only reads. Sign in with the admin token to do this."))
@@ -62,7 +68,7 @@ func (s *site) allow(w http.ResponseWriter, r *http.Request, sess session, least
 
 // session returns the live session of a request. It ends with the secret that
 // opened it.
-func (s *site) session(r *http.Request) (session, bool) {
+func (s *auth) session(r *http.Request) (session, bool) {
 	cookie, err := r.Cookie(cookieName(access.OverTLS(r, s.TrustedProxies)))
 	if err != nil {
 		return session{}, false
@@ -80,7 +86,7 @@ func (s *site) session(r *http.Request) (session, bool) {
 
 // redirectToSignIn sends the browser to the sign-in form. The form returns to the
 // requested page.
-func (s *site) redirectToSignIn(w http.ResponseWriter, r *http.Request) {
+func (s *auth) redirectToSignIn(w http.ResponseWriter, r *http.Request) {
 	target := "/sign-in"
 	if r.Method == http.MethodGet && r.URL.Path != "/live" && r.URL.RequestURI() != "/" {
 		target += "?next=" + url.QueryEscape(r.URL.RequestURI())
@@ -105,7 +111,7 @@ type signInPage struct {
 	Error string
 }
 
-func (s *site) signInForm(w http.ResponseWriter, r *http.Request) {
+func (s *auth) signInForm(w http.ResponseWriter, r *http.Request) {
 	if _, ok := s.session(r); ok {
 		http.Redirect(w, r, localPath(r.URL.Query().Get("next")), http.StatusSeeOther)
 		return
@@ -115,7 +121,7 @@ func (s *site) signInForm(w http.ResponseWriter, r *http.Request) {
 
 // signIn opens a session for a right secret. A right one is never refused;
 // wrong ones are counted.
-func (s *site) signIn(w http.ResponseWriter, r *http.Request) {
+func (s *auth) signIn(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	next := localPath(r.PostFormValue("next"))
 	if s.origin.Check(r) != nil {
@@ -139,7 +145,7 @@ func (s *site) signIn(w http.ResponseWriter, r *http.Request) {
 }
 
 // match compares with the secrets of both roles, whichever fits.
-func (s *site) match(presented string) (Role, Fingerprint, bool) {
+func (s *auth) match(presented string) (Role, Fingerprint, bool) {
 	admin, isAdmin := s.Credentials.Match(Admin, presented)
 	reader, isReader := s.Credentials.Match(Read, presented)
 	if isAdmin {
@@ -148,7 +154,7 @@ func (s *site) match(presented string) (Role, Fingerprint, bool) {
 	return Read, reader, isReader
 }
 
-func (s *site) refuseSecret(w http.ResponseWriter, r *http.Request, next string) {
+func (s *auth) refuseSecret(w http.ResponseWriter, r *http.Request, next string) {
 	client := access.Client(r, s.TrustedProxies)
 	failure := s.Limiter.Fail(client)
 	if failure.Log {
@@ -168,11 +174,11 @@ func (s *site) refuseSecret(w http.ResponseWriter, r *http.Request, next string)
 		"Too many wrong secrets from your address. Try again in "+humanDuration(time.Duration(seconds)*time.Second)+".")
 }
 
-func (s *site) signInPage(w http.ResponseWriter, r *http.Request, status int, next, problem string) {
-	s.show(w, r, status, "sign-in", signInPage{frame: s.frame("Sign in", nil), Next: next, Error: problem})
+func (s *auth) signInPage(w http.ResponseWriter, r *http.Request, status int, next, problem string) {
+	s.execute(w, r, status, "sign-in", "base.html", signInPage{frame: s.frame("Sign in", "", nil), Next: next, Error: problem})
 }
 
-func (s *site) signOut(w http.ResponseWriter, r *http.Request, sess session) error {
+func (s *auth) signOut(w http.ResponseWriter, r *http.Request, sess session) error {
 	s.sessions.close(sess.key)
 	gone := sessionCookie("", access.OverTLS(r, s.TrustedProxies))
 	gone.MaxAge = -1

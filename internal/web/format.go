@@ -51,7 +51,7 @@ type priceText struct {
 }
 
 // price formats a Micro or *Micro; a missing price is nil or zero.
-func (s *site) price(v any, currency money.Currency) priceText {
+func (s *pages) price(v any, currency money.Currency) priceText {
 	var m money.Micro
 	switch v := v.(type) {
 	case money.Micro:
@@ -116,7 +116,7 @@ type stamp struct {
 }
 
 // when formats a time.Time or *time.Time.
-func (s *site) when(v any) stamp {
+func (s *pages) when(v any) stamp {
 	var t time.Time
 	switch v := v.(type) {
 	case time.Time:

@@ -11,7 +11,7 @@ import (
 )
 
 // funcs are what templates can call.
-func (s *site) funcs() template.FuncMap {
+func (s *pages) funcs() template.FuncMap {
 	return template.FuncMap{
 		"version":  func() string { return s.Version },
 		"now":      func() string { return s.Now().UTC().Format(time.RFC3339Nano) },

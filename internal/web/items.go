@@ -38,7 +38,7 @@ type sortChoice struct {
 	Current      bool
 }
 
-func (s *site) items(w http.ResponseWriter, r *http.Request, sess session) error {
+func (s *itemPages) items(w http.ResponseWriter, r *http.Request, sess session) error {
 	q := r.URL.Query()
 	by, err := itemFilter(q)
 	if err != nil {
@@ -56,16 +56,14 @@ func (s *site) items(w http.ResponseWriter, r *http.Request, sess session) error
 		"market", v.Market, "minPrice", v.MinPrice, "maxPrice", v.MaxPrice, "sort", by.Sort,
 	}
 	page := itemsPage{
-		frame: s.frame("Items", &sess), Items: found.Items, First: cursor == "", Filter: v, Sorts: sortChoices(v.Sort),
+		frame: s.frame("Items", "items", &sess), Items: found.Items, First: cursor == "", Filter: v, Sorts: sortChoices(v.Sort),
 		Statuses: statusTabs(v, filters), FirstURL: itemsURL(filters), Next: nextPage("/items", found.NextCursor, filters...),
 	}
 	if v.Status+v.Held+v.Market+v.MinPrice+v.MaxPrice != "" {
 		page.Clear = itemsURL(filters[:4])
 	}
-	page.Section = "items"
 	page.Search = search{AppID: by.AppID, Query: by.Search}
-	s.show(w, r, http.StatusOK, "items", page)
-	return nil
+	return s.show(w, r, "items", page)
 }
 
 // itemFilter reads what is listed from an address.
@@ -124,7 +122,7 @@ func statusTabs(v itemQueryValues, filters []string) []tab {
 	}
 	tabs := []tab{{Label: "All", Href: with("", ""), Current: v.Status == "" && v.Held == ""}}
 	for _, status := range view.PriceStatuses() {
-		tabs = append(tabs, tab{Label: priceBadge(status).Text, Href: with(status, ""), Current: v.Status == status && v.Held == ""})
+		tabs = append(tabs, tab{Label: badges["price"][status].Text, Href: with(status, ""), Current: v.Status == status && v.Held == ""})
 	}
 	return append(tabs, tab{Label: heldBadge().Text, Href: with("", "1"), Current: v.Held != ""})
 }
@@ -190,7 +188,7 @@ type quoteRow struct {
 	Basis string // empty: the ask, as usual
 }
 
-func (s *site) item(w http.ResponseWriter, r *http.Request, sess session) error {
+func (s *itemPages) item(w http.ResponseWriter, r *http.Request, sess session) error {
 	key, err := keyOf(r.URL.Query())
 	if err != nil {
 		return err
@@ -200,8 +198,8 @@ func (s *site) item(w http.ResponseWriter, r *http.Request, sess session) error 
 		return err
 	}
 	page := itemPage{
-		frame: s.frame(key.Name, &sess), Item: detail,
-		Status: priceBadge(detail.Status), Method: methodText(detail.Method),
+		frame: s.frame(key.Name, "items", &sess), Item: detail,
+		Status: badgeOf("price", detail.Status), Method: methodText(detail.Method),
 		Self: itemURL(key.AppID, key.Name, key.Phase), Accept: "/item/accept?" + itemQuery(key), Quotes: quoteRows(detail.Snapshots),
 	}
 	page.Plot = newPlot(page.Quotes, detail.CurrentPrice)
@@ -210,10 +208,8 @@ func (s *site) item(w http.ResponseWriter, r *http.Request, sess session) error 
 			page.LeftOut++
 		}
 	}
-	page.Section = "items"
 	page.Search.AppID = key.AppID
-	s.show(w, r, http.StatusOK, "item", page)
-	return nil
+	return s.show(w, r, "item", page)
 }
 
 // quoteRows puts what counts first, cheapest first, and what has no price last.

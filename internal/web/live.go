@@ -49,7 +49,7 @@ func newFreshness(f view.Freshness) freshness {
 }
 
 // live answers with the panel alone, for the script.
-func (s *site) live(w http.ResponseWriter, r *http.Request, sess session) error {
+func (s *runPages) live(w http.ResponseWriter, r *http.Request, sess session) error {
 	panel, err := s.panel(r.Context(), sess, r.URL.Query().Get("run"))
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func (s *site) live(w http.ResponseWriter, r *http.Request, sess session) error 
 
 // panel reads the run with the id or, where the id is empty, the bulk run that runs or
 // ran last; without one the newest run of missing prices.
-func (s *site) panel(ctx context.Context, sess session, id string) (livePanel, error) {
+func (s *runPages) panel(ctx context.Context, sess session, id string) (livePanel, error) {
 	status, err := s.Jobs.Status(ctx)
 	if err != nil {
 		return livePanel{}, err
@@ -106,7 +106,7 @@ func (s *site) panel(ctx context.Context, sess session, id string) (livePanel, e
 	return p, nil
 }
 
-func (s *site) runView(ctx context.Context, text string, eta *int64) (*runView, error) {
+func (s *runPages) runView(ctx context.Context, text string, eta *int64) (*runView, error) {
 	id, err := jobID(text)
 	if err != nil {
 		return nil, err

@@ -29,18 +29,16 @@ type overviewPage struct {
 	Trouble      []string // checks of the server's own health that fail
 }
 
-func (s *site) overview(w http.ResponseWriter, r *http.Request, sess session) error {
-	page := overviewPage{frame: s.frame("Overview", &sess)}
-	page.Section = "overview"
+func (s *runPages) overview(w http.ResponseWriter, r *http.Request, sess session) error {
+	page := overviewPage{frame: s.frame("Overview", "overview", &sess)}
 	if err := s.fillOverview(r.Context(), &page, sess); err != nil {
 		return err
 	}
 	page.Refresh = refreshOf(page.Live)
-	s.show(w, r, http.StatusOK, "overview", page)
-	return nil
+	return s.show(w, r, "overview", page)
 }
 
-func (s *site) fillOverview(ctx context.Context, page *overviewPage, sess session) (err error) {
+func (s *runPages) fillOverview(ctx context.Context, page *overviewPage, sess session) (err error) {
 	if page.Live, err = s.panel(ctx, sess, ""); err != nil {
 		return err
 	}
@@ -53,7 +51,7 @@ func (s *site) fillOverview(ctx context.Context, page *overviewPage, sess sessio
 	if err != nil {
 		return err
 	}
-	page.Providers, page.Unconfigured = s.providerCards(providers.Providers), providers.Unconfigured
+	page.Providers, page.Unconfigured = providerCards(providers.Providers, s.Now()), providers.Unconfigured
 	work, err := s.Jobs.JobDebug(ctx)
 	if err != nil {
 		return err
@@ -73,7 +71,7 @@ func (s *site) fillOverview(ctx context.Context, page *overviewPage, sess sessio
 	return nil
 }
 
-func (s *site) runViews(jobs []view.Job) []*runView {
+func (s *runPages) runViews(jobs []view.Job) []*runView {
 	now := s.Now()
 	views := make([]*runView, len(jobs))
 	for i, job := range jobs {

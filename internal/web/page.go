@@ -11,6 +11,14 @@ import (
 	"assay/internal/fault"
 )
 
+// pages renders pages.
+type pages struct {
+	Deps
+	sessions  *sessions
+	assets    *assets
+	templates map[string]*template.Template
+}
+
 // frame is what every page has around its own part.
 type frame struct {
 	Title   string
@@ -36,8 +44,9 @@ type search struct {
 	Query string
 }
 
-func (s *site) frame(title string, sess *session) frame {
-	f := frame{Title: title, Search: search{AppID: catalog.CS2}}
+// frame returns what is around a page of a section of the navigation.
+func (s *pages) frame(title, section string, sess *session) frame {
+	f := frame{Title: title, Section: section, Search: search{AppID: catalog.CS2}}
 	if sess != nil {
 		f.User = userOf(*sess)
 		f.Flash = s.sessions.take(sess.key)
@@ -54,28 +63,28 @@ func pageNames() []string {
 	return []string{"sign-in", "overview", "runs", "run", "dry-run", "providers", "items", "item", "refusal"}
 }
 
-// parse makes one set of templates per page: the frame, the shared parts and
-// the page's own.
-func (s *site) parse() map[string]*template.Template {
+// parse makes one set of templates per page: the frame, the shared parts and the
+// page's own.
+func (s *pages) parse() {
 	base := template.Must(template.New("base").Funcs(s.funcs()).
 		ParseFS(templateFiles, "templates/base.html", "templates/parts.html", "templates/live.html"))
-	pages := map[string]*template.Template{}
+	s.templates = map[string]*template.Template{}
 	for _, name := range pageNames() {
-		pages[name] = template.Must(template.Must(base.Clone()).ParseFS(templateFiles, "templates/"+name+".html"))
+		s.templates[name] = template.Must(template.Must(base.Clone()).ParseFS(templateFiles, "templates/"+name+".html"))
 	}
-	return pages
 }
 
-// show answers with a page.
-func (s *site) show(w http.ResponseWriter, r *http.Request, status int, page string, data any) {
-	s.execute(w, r, status, page, "base.html", data)
+// show responds with a page.
+func (s *pages) show(w http.ResponseWriter, r *http.Request, page string, data any) error {
+	s.execute(w, r, http.StatusOK, page, "base.html", data)
+	return nil
 }
 
 // execute renders before it answers, so that an error never follows half a
 // page.
-func (s *site) execute(w http.ResponseWriter, r *http.Request, status int, page, part string, data any) {
+func (s *pages) execute(w http.ResponseWriter, r *http.Request, status int, page, part string, data any) {
 	var body bytes.Buffer
-	if err := s.pages[page].ExecuteTemplate(&body, part, data); err != nil {
+	if err := s.templates[page].ExecuteTemplate(&body, part, data); err != nil {
 		s.Logger.ErrorContext(r.Context(), "page could not be rendered", "page", page, "error", err)
 		writeProblem(w, http.StatusInternalServerError, "internal_error", "The page could not be rendered.")
 		return
@@ -95,7 +104,7 @@ type refusalPage struct {
 
 // fail responds with an error page. An internal error goes to the log, and the page
 // shows no detail.
-func (s *site) fail(w http.ResponseWriter, r *http.Request, sess *session, err error) {
+func (s *pages) fail(w http.ResponseWriter, r *http.Request, sess *session, err error) {
 	known := fault.Of(err)
 	if known == nil {
 		if r.Context().Err() != nil {
@@ -105,11 +114,12 @@ func (s *site) fail(w http.ResponseWriter, r *http.Request, sess *session, err e
 			"request_id", w.Header().Get("X-Request-Id"), "error", err)
 		known = fault.New(fault.Internal, "internal", "Something went wrong on the server. See the server's log.")
 	}
-	status := known.Kind.Status()
-	s.show(w, r, status, "refusal", refusalPage{
-		frame: s.frame(http.StatusText(status), sess), Status: status,
-		Heading: http.StatusText(status), Detail: sentence(known.Error()),
-	})
+	s.showRefusal(w, r, sess, known.Kind.Status(), sentence(known.Error()))
+}
+
+func (s *pages) showRefusal(w http.ResponseWriter, r *http.Request, sess *session, status int, detail string) {
+	heading := http.StatusText(status)
+	s.execute(w, r, status, "refusal", "base.html", refusalPage{frame: s.frame(heading, "", sess), Status: status, Heading: heading, Detail: detail})
 }
 
 // refuse answers for paths and methods that do not exist: with a page where a
@@ -127,10 +137,7 @@ func (s *site) refuse(w http.ResponseWriter, r *http.Request, status int) {
 	if live, ok := s.session(r); ok {
 		sess = &live
 	}
-	s.show(w, r, status, "refusal", refusalPage{
-		frame: s.frame(http.StatusText(status), sess), Status: status,
-		Heading: http.StatusText(status), Detail: detail,
-	})
+	s.showRefusal(w, r, sess, status, detail)
 }
 
 // writeProblem answers as the API does, which has set the request's id.

@@ -213,10 +213,10 @@ func TestProviders_ShowBothCountsAndWhenABudgetRunsOut(t *testing.T) {
 		Reported: &view.ReportedQuota{Period: new("month"), Limit: new(int64(1000)), Left: 31, ReportedAt: now, ResetsAt: later},
 	}
 	v := w.visit(t, marketSecret)
-	mustContain(t, v.get("/providers").body, "950 of 1,000 this month", "31 of 1,000 left by its own count this month",
+	mustContain(t, v.get("/providers").body, "950 of 1,000 this month", "31 of 1,000 left as it reported this month",
 		`title="640 requests in the last `, "used up", "Budget low")
 	b.Reported.Left, b.Reported.Limit, b.Reported.Period = 0, nil, nil
-	mustContain(t, v.get("/providers").body, "0 left by its own count, renews", "Budget spent")
+	mustContain(t, v.get("/providers").body, "0 left as it reported, renews", "Budget spent")
 }
 
 func TestRun_GroupsFailuresByCause(t *testing.T) {

@@ -26,39 +26,36 @@ type providersPage struct {
 type providerCard struct {
 	view.ProviderDebug
 	State       badge
-	Quarantined bool      // an operator's word can end it
+	Quarantined bool      // an operator can end it
 	Budgeted    bool      // the provider has a limit
 	Spent       []segment // of the budget
-	Answers     []answer
+	Responses   []statusCount
 }
 
-// answer counts one status of a provider's answers.
-type answer struct {
+// statusCount counts the responses of a provider with one status.
+type statusCount struct {
 	Status string
 	Text   string
 	Count  int64
 	Good   bool
 }
 
-func (s *site) providers(w http.ResponseWriter, r *http.Request, sess session) error {
+func (s *providerPages) providers(w http.ResponseWriter, r *http.Request, sess session) error {
 	debug, err := s.Providers.ProviderDebug(r.Context())
 	if err != nil {
 		return err
 	}
 	page := providersPage{
-		frame: s.frame("Providers", &sess), Providers: s.providerCards(debug.Providers), Unconfigured: debug.Unconfigured,
+		frame: s.frame("Providers", "providers", &sess), Providers: providerCards(debug.Providers, s.Now()), Unconfigured: debug.Unconfigured,
 		Rates: debug.Rates, RatesFrom: ratesText(debug.Rates.From), Currency: s.Currency,
 	}
-	page.Section = "providers"
-	s.show(w, r, http.StatusOK, "providers", page)
-	return nil
+	return s.show(w, r, "providers", page)
 }
 
-func (s *site) providerCards(providers []view.ProviderDebug) []providerCard {
-	now := s.Now()
+func providerCards(providers []view.ProviderDebug, now time.Time) []providerCard {
 	cards := make([]providerCard, len(providers))
 	for i, provider := range providers {
-		card := providerCard{ProviderDebug: provider, Budgeted: provider.Budget.Limit > 0, Answers: answersOf(provider.ResponsesByStatus)}
+		card := providerCard{ProviderDebug: provider, Budgeted: provider.Budget.Limit > 0, Responses: responsesOf(provider.ResponsesByStatus)}
 		card.Quarantined = slices.ContainsFunc(provider.Markets, func(m view.MarketDebug) bool { return m.Quarantine != nil })
 		card.State = providerBadge(provider, card.Quarantined, now)
 		if card.Budgeted {
@@ -70,17 +67,17 @@ func (s *site) providerCards(providers []view.ProviderDebug) []providerCard {
 	return cards
 }
 
-// providerBadge says first what an operator can change, then what only time can.
+// providerBadge shows first what an operator can change.
 func providerBadge(p view.ProviderDebug, quarantined bool, now time.Time) badge {
 	switch {
 	case p.Paused:
 		return badge{"calm", "Paused", "It gets no requests until you resume it."}
 	case p.Health == provider.HealthDown && p.Breaker != "open":
-		return badge{"bad", "Down", "Its last fetches failed. It is requested again in the next run."}
+		return badge{"bad", "Down", "Its last fetches failed. The next run requests it again."}
 	case quarantined:
-		return badge{"warn", "Quarantined", "An answer looked wrong and was not taken. The last good one counts."}
+		return badge{"warn", "Quarantined", "A response failed validation. The last good one counts."}
 	case p.Breaker == "open" || p.Breaker == "halfOpen":
-		return breakerBadge(p.Breaker)
+		return badgeOf("breaker", p.Breaker)
 	case p.BlockedUntil != nil && p.BlockedUntil.After(now):
 		return badge{"warn", "Backoff", "The provider demanded a wait."}
 	case p.Budget.Left != nil && *p.Budget.Left <= 0 && p.Budget.Limit > 0,
@@ -88,7 +85,7 @@ func providerBadge(p view.ProviderDebug, quarantined bool, now time.Time) badge 
 		p.Budget.Reported != nil && p.Budget.Reported.Left <= 0:
 		return badge{"warn", "Budget spent", "Requests resume when its budget renews."}
 	case p.Budget.Low:
-		return badge{"warn", "Budget low", "Less than a tenth is left, and at the present pace it runs out before it renews."}
+		return badge{"warn", "Budget low", "Less than a tenth is left. At the present pace it runs out before it renews."}
 	case p.Health == provider.HealthDegraded:
 		return badge{"warn", "Degraded", "Some of its last fetches failed."}
 	case p.Health == provider.HealthUnknown:
@@ -97,15 +94,15 @@ func providerBadge(p view.ProviderDebug, quarantined bool, now time.Time) badge 
 	return badge{"good", "Healthy", ""}
 }
 
-func answersOf(byStatus map[string]int64) []answer {
-	answers := make([]answer, 0, len(byStatus))
+func responsesOf(byStatus map[string]int64) []statusCount {
+	out := make([]statusCount, 0, len(byStatus))
 	for _, status := range slices.Sorted(maps.Keys(byStatus)) {
 		code, err := strconv.Atoi(status)
 		text := http.StatusText(code)
 		if err != nil || code == 0 {
-			text = "no answer"
+			text = "no response"
 		}
-		answers = append(answers, answer{Status: status, Text: text, Count: byStatus[status], Good: code >= 200 && code < 400})
+		out = append(out, statusCount{Status: status, Text: text, Count: byStatus[status], Good: code >= 200 && code < 400})
 	}
-	return answers
+	return out
 }

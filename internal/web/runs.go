@@ -32,7 +32,7 @@ type tab struct {
 	Current bool
 }
 
-func (s *site) runs(w http.ResponseWriter, r *http.Request, sess session) error {
+func (s *runPages) runs(w http.ResponseWriter, r *http.Request, sess session) error {
 	kind, cursor := r.URL.Query().Get("kind"), r.URL.Query().Get("cursor")
 	if kind != "" && kind != "bulk" && kind != "missing" {
 		return fault.New(fault.Invalid, "invalid_kind", "The kind of a run must be bulk or missing.")
@@ -42,7 +42,7 @@ func (s *site) runs(w http.ResponseWriter, r *http.Request, sess session) error 
 		return err
 	}
 	page := runsPage{
-		frame: s.frame("Runs", &sess), Kind: kind, Runs: s.runViews(jobs.Items), First: cursor == "",
+		frame: s.frame("Runs", "runs", &sess), Kind: kind, Runs: s.runViews(jobs.Items), First: cursor == "",
 		Kinds: []tab{
 			{Label: "All", Href: "/runs", Current: kind == ""},
 			{Label: "Bulk", Href: "/runs?kind=bulk", Current: kind == "bulk"},
@@ -50,9 +50,7 @@ func (s *site) runs(w http.ResponseWriter, r *http.Request, sess session) error 
 		},
 		Next: nextPage("/runs", jobs.NextCursor, "kind", kind),
 	}
-	page.Section = "runs"
-	s.show(w, r, http.StatusOK, "runs", page)
-	return nil
+	return s.show(w, r, "runs", page)
 }
 
 // nextPage addresses what follows, keeping the filters given as key and value.
@@ -82,7 +80,7 @@ type runPage struct {
 	First  bool
 }
 
-func (s *site) run(w http.ResponseWriter, r *http.Request, sess session) error {
+func (s *runPages) run(w http.ResponseWriter, r *http.Request, sess session) error {
 	id, err := jobID(r.PathValue("id"))
 	if err != nil {
 		return err
@@ -98,19 +96,17 @@ func (s *site) run(w http.ResponseWriter, r *http.Request, sess session) error {
 		return err
 	}
 	page := runPage{
-		frame: s.frame("Run "+panel.Run.ID, &sess), Live: panel, Self: r.URL.RequestURI(),
+		frame: s.frame("Run "+panel.Run.ID, "runs", &sess), Live: panel, Self: r.URL.RequestURI(),
 		State: state, States: stateTabs(panel.Run.Job, path, state),
 		Items: items.Items, Next: nextPage(path, items.NextCursor, "state", state), First: cursor == "",
 	}
 	if page.Causes, err = s.causes(r.Context(), id, panel.Run.FailedItems); err != nil {
 		return err
 	}
-	page.Section = "runs"
 	if panel.Run.Live {
 		page.Refresh = refreshOf(panel)
 	}
-	s.show(w, r, http.StatusOK, "run", page)
-	return nil
+	return s.show(w, r, "run", page)
 }
 
 // stateTabs offers each state that the run's items are in.
@@ -127,7 +123,7 @@ func stateTabs(job view.Job, path, current string) []tab {
 	for _, c := range counts {
 		if c.count > 0 || c.name == current {
 			tabs = append(tabs, tab{
-				Label: itemBadge(c.name).Text, Href: path + "?state=" + c.name + "#items",
+				Label: badgeOf("item", c.name).Text, Href: path + "?state=" + c.name + "#items",
 				Count: &c.count, Current: c.name == current,
 			})
 		}
@@ -148,7 +144,7 @@ type cause struct {
 }
 
 // causes groups all failed items of a run.
-func (s *site) causes(ctx context.Context, id, failed int64) (out causes, err error) {
+func (s *runPages) causes(ctx context.Context, id, failed int64) (out causes, err error) {
 	if failed == 0 {
 		return out, nil
 	}
@@ -175,17 +171,15 @@ type dryRunPage struct {
 	Due    []segment
 }
 
-func (s *site) dryRun(w http.ResponseWriter, r *http.Request, sess session) error {
+func (s *runPages) dryRun(w http.ResponseWriter, r *http.Request, sess session) error {
 	forced := r.URL.Query().Get("force") == "1"
 	plan, err := s.Refresher.DryRun(r.Context(), forced)
 	if err != nil {
 		return err
 	}
 	page := dryRunPage{
-		frame: s.frame("Dry run", &sess), Forced: forced, Plan: plan,
+		frame: s.frame("Dry run", "overview", &sess), Forced: forced, Plan: plan,
 		Due: segments(plan.TotalItems, part{"updated", plan.DueItems}, part{"skipped", plan.SkippedItems.Total()}),
 	}
-	page.Section = "overview"
-	s.show(w, r, http.StatusOK, "dry-run", page)
-	return nil
+	return s.show(w, r, "dry-run", page)
 }

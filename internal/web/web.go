@@ -8,7 +8,6 @@ package web
 
 import (
 	"context"
-	"html/template"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -108,52 +107,51 @@ type Deps struct {
 
 // site answers all requests for the page.
 type site struct {
-	Deps
-	sessions *sessions
-	assets   *assets
-	pages    map[string]*template.Template
-	mux      *http.ServeMux
-	origin   *http.CrossOriginProtection
+	*auth
+	mux *http.ServeMux
 }
+
+// The handlers of the pages, by subject.
+type (
+	runPages      struct{ *pages }
+	providerPages struct{ *pages }
+	itemPages     struct{ *pages }
+)
 
 // New returns the handler of the page, to be mounted at "/". It starts nothing
 // and holds its sessions in memory.
 func New(deps Deps) http.Handler {
-	s := &site{
-		Deps:     deps,
-		sessions: newSessions(maxSessions, deps.Now),
-		assets:   loadAssets(),
-		mux:      http.NewServeMux(),
-		origin:   http.NewCrossOriginProtection(),
-	}
-	s.pages = s.parse()
+	p := &pages{Deps: deps, sessions: newSessions(maxSessions, deps.Now), assets: loadAssets()}
+	p.parse()
+	s := &site{&auth{p, http.NewCrossOriginProtection()}, http.NewServeMux()}
 	s.routes()
 	return s
 }
 
 // routes is the whole surface of the page.
 func (s *site) routes() {
+	runs, providers, items := &runPages{s.pages}, &providerPages{s.pages}, &itemPages{s.pages}
 	s.mux.HandleFunc("GET /static/{file...}", s.static)
 	s.mux.HandleFunc("GET /sign-in", s.signInForm)
 	s.mux.HandleFunc("POST /sign-in", s.signIn)
 	s.mux.HandleFunc("POST /sign-out", s.act(Read, s.signOut))
 
-	s.mux.HandleFunc("GET /{$}", s.read(Read, s.overview))
-	s.mux.HandleFunc("GET /live", s.read(Read, s.live))
-	s.mux.HandleFunc("GET /runs", s.read(Read, s.runs))
-	s.mux.HandleFunc("GET /runs/{id}", s.read(Read, s.run))
-	s.mux.HandleFunc("GET /providers", s.read(Read, s.providers))
-	s.mux.HandleFunc("GET /items", s.read(Read, s.items))
-	s.mux.HandleFunc("GET /item", s.read(Read, s.item))
-	s.mux.HandleFunc("GET /dry-run", s.read(Admin, s.dryRun))
+	s.mux.HandleFunc("GET /{$}", s.read(Read, runs.overview))
+	s.mux.HandleFunc("GET /live", s.read(Read, runs.live))
+	s.mux.HandleFunc("GET /runs", s.read(Read, runs.runs))
+	s.mux.HandleFunc("GET /runs/{id}", s.read(Read, runs.run))
+	s.mux.HandleFunc("GET /providers", s.read(Read, providers.providers))
+	s.mux.HandleFunc("GET /items", s.read(Read, items.items))
+	s.mux.HandleFunc("GET /item", s.read(Read, items.item))
+	s.mux.HandleFunc("GET /dry-run", s.read(Admin, runs.dryRun))
 
-	s.mux.HandleFunc("POST /runs", s.act(Admin, s.start))
-	s.mux.HandleFunc("POST /runs/{id}/cancel", s.act(Admin, s.cancel))
-	s.mux.HandleFunc("POST /runs/{id}/retry-failed", s.act(Admin, s.retryFailed))
-	s.mux.HandleFunc("POST /providers/{provider}/pause", s.act(Admin, s.pauseProvider))
-	s.mux.HandleFunc("POST /providers/{provider}/resume", s.act(Admin, s.resumeProvider))
-	s.mux.HandleFunc("POST /providers/{provider}/accept", s.act(Admin, s.acceptProvider))
-	s.mux.HandleFunc("POST /item/accept", s.act(Admin, s.acceptItem))
+	s.mux.HandleFunc("POST /runs", s.act(Admin, runs.start))
+	s.mux.HandleFunc("POST /runs/{id}/cancel", s.act(Admin, runs.cancel))
+	s.mux.HandleFunc("POST /runs/{id}/retry-failed", s.act(Admin, runs.retryFailed))
+	s.mux.HandleFunc("POST /providers/{provider}/pause", s.act(Admin, providers.pauseProvider))
+	s.mux.HandleFunc("POST /providers/{provider}/resume", s.act(Admin, providers.resumeProvider))
+	s.mux.HandleFunc("POST /providers/{provider}/accept", s.act(Admin, providers.acceptProvider))
+	s.mux.HandleFunc("POST /item/accept", s.act(Admin, items.acceptItem))
 }
 
 // ServeHTTP sets what every answer carries, and answers unknown paths and

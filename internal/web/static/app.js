@@ -76,7 +76,7 @@
   }
 
   document.addEventListener("htmx:beforeRequest", function (e) {
-    if (document.hidden) e.preventDefault(); // nobody looks
+    if (document.hidden) e.preventDefault(); // the page is not visible
   });
   document.addEventListener("htmx:beforeSwap", function (e) {
     if (pressed || selecting(e.detail.target)) {
