@@ -137,7 +137,7 @@ func TestStatus_ShowsWhatAnEndedRunLacks(t *testing.T) {
 	}
 	for want, run := range map[string]view.RunStatus{
 		"refresh 17 finished: complete":                                   outcome("finished", "complete"),
-		"refresh 17 failed: it priced nothing, and something went wrong":  outcome("failed", "failed"),
+		"refresh 17 failed: it priced nothing and an error occurred":      outcome("failed", "failed"),
 		"refresh 17 finished: partial, some items or markets are missing": outcome("finished", "partial"),
 		"refresh 17 cancelled: partial":                                   outcome("cancelled", "partial"),
 	} {

@@ -16,7 +16,7 @@ type Budget struct {
 	Quotas        []Quota        `json:"quotas"`   // of the calendar, UTC
 	Reported      *ReportedQuota `json:"reported"` // the reported quota; the smaller counts
 	Forecast                     // of the limit, where its period is longer than an hour
-	Low           bool           `json:"low"` // some part of it is: limit, quota or told
+	Low           bool           `json:"low"` // some part of it is: limit, quota or reported quota
 }
 
 // Forecast is when a budget runs out at the present pace.

@@ -51,8 +51,8 @@ func readCursor(text, list string, parts ...any) error {
 	return nil
 }
 
-// page cuts a list that was read one longer than asked, and makes the cursor of
-// the next page.
+// page cuts a list that was read with limit+1 rows, and makes the cursor of the next
+// page.
 func page[R, T any](rows []R, limit int, convert func(*R) T, key func(*R) *string) Page[T] {
 	p := Page[T]{Items: []T{}}
 	if len(rows) > limit {

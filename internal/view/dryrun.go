@@ -6,7 +6,7 @@ import (
 	"assay/internal/refresh"
 )
 
-// DryRun answers a refresh with dryRun=1: what it would do.
+// DryRun is what a refresh would do.
 type DryRun struct {
 	DryRun       bool          `json:"dryRun"`
 	Forced       bool          `json:"forced"`
@@ -22,24 +22,24 @@ type DryRun struct {
 type PlannedCost struct {
 	Provider string `json:"provider"`
 	Requests int64  `json:"requests"`
-	Deferred int64  `json:"deferred"` // more, which would be put off
-	// Background says that the run does not wait for the provider: what is put off is
-	// asked beside it, as its budget allows.
+	Deferred int64  `json:"deferred"` // more, which would be deferred
+	// Background means that no run waits for the provider: deferred names are fetched
+	// between runs, as its budget allows.
 	Background bool          `json:"background"`
 	Seconds    float64       `json:"seconds"` // at its limit, after what counts already
 	Hosts      []PlannedHost `json:"hosts"`   // each has limits of its own; none of a paused provider
 }
 
-// PlannedHost is the planned requests of one host of a provider. What is put off is what
-// does not fit into one of its budgets now.
+// PlannedHost is the planned requests of one host of a provider. Deferred
+// requests exceed one of its budgets now.
 type PlannedHost struct {
 	Host          string     `json:"host"` // empty where the provider has one
 	Requests      int64      `json:"requests"`
 	Deferred      int64      `json:"deferred"`
 	DeferredFiles []string   `json:"deferredFiles"`
 	DeferredNames int64      `json:"deferredNames"` // of a provider that is requested by name: those of the lowest priority
-	Why           *string    `json:"why"`           // limit, day, month, told, hold, background; null: nothing is put off
-	FreeAt        *time.Time `json:"freeAt"`        // when some of it can be requested; null: nothing is put off, or it goes on beside the run
+	Why           *string    `json:"why"`           // limit, day, month, reported, hold, background; null: nothing is deferred
+	FreeAt        *time.Time `json:"freeAt"`        // when some of it can be requested; null: nothing is deferred, or it is fetched between runs
 	Seconds       float64    `json:"seconds"`
 }
 

@@ -13,13 +13,13 @@ import (
 )
 
 // Explanation is why an item has its price, in sentences and in the figures from
-// which the price recomputes to the last digit: each quote divided by its level, the
+// which the price can be recomputed exactly: each quote divided by its level, the
 // group that decides, its median, and the guard. Factors and shares are exact
 // decimals of at most six places.
 type Explanation struct {
 	Sentences []string `json:"sentences"`
-	// Complete says that the estimate recomputes from the snapshots: false where quotes
-	// were fetched since.
+	// Complete means that the estimate was recomputed from the snapshots. It is false if
+	// quotes were fetched since.
 	Complete  bool            `json:"complete"`
 	Class     string          `json:"class"` // star, rest
 	ClassMove money.Micro     `json:"classMove"`

@@ -35,18 +35,18 @@ func GapsOf(g event.Gaps) []Gap {
 // String returns the gap in one line, without its detail.
 func (g Gap) String() string { return g.What + " (" + g.Share + "): " + g.Why }
 
-// OutcomeText says what the outcome of a run means; "" for one that lacks nothing.
+// OutcomeText describes the outcome of a run; "" for a complete one.
 func OutcomeText(outcome string) string {
 	switch outcome {
 	case "partial":
 		return "some items or markets are missing"
 	case "failed":
-		return "it priced nothing, and something went wrong"
+		return "it priced nothing and an error occurred"
 	}
 	return ""
 }
 
-// ReasonText says why an item was skipped, or why a run lacks items or a market.
+// ReasonText describes why an item was skipped, or why a run lacks items or a market.
 func ReasonText(code string) string {
 	switch code {
 	case "ttl":
@@ -58,7 +58,7 @@ func ReasonText(code string) string {
 	case "paused":
 		return "the provider is paused"
 	case "backoff":
-		return "the provider fails, or demands a wait"
+		return "the provider fails or demanded a wait"
 	case "silent":
 		return "not in the response"
 	}

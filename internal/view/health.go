@@ -10,7 +10,7 @@ import (
 	"assay/internal/wallet/audit"
 )
 
-// Health answers GET /api/health.
+// Health is the response of GET /api/health.
 type Health struct {
 	Status        string            `json:"status"` // ok, failing
 	Version       string            `json:"version"`
@@ -79,7 +79,7 @@ func (r *HealthReader) healthOfLedger(ctx context.Context, h *Health) {
 	h.Details["ledger"] = v
 }
 
-// LedgerVerification is how the last verification of the whole ledger came out.
+// LedgerVerification is the result of the last verification of the whole ledger.
 type LedgerVerification struct {
 	Status       string    `json:"status"` // ok, failed, incomplete
 	VerifiedAt   time.Time `json:"verifiedAt"`
@@ -91,8 +91,8 @@ type LedgerVerification struct {
 	Checks       []string  `json:"checks"` // that did not pass
 }
 
-// LedgerVerification returns the last verification of the whole ledger; nil: it was not
-// yet.
+// LedgerVerification returns the last verification of the whole ledger; nil: there was
+// none.
 func (r *HealthReader) LedgerVerification(ctx context.Context) (*LedgerVerification, error) {
 	v, err := audit.LastVerification(ctx, r.o.Store)
 	if err != nil || v == nil {

@@ -45,7 +45,7 @@ type InventoryRow struct {
 	PriceStatus       string       `json:"priceStatus"` // noPrice without a value
 	PriceCheckedAt    *time.Time   `json:"priceCheckedAt"`
 	*Figures
-	// What is known of this very thing; null and empty: nothing.
+	// The values of this asset; null or empty: unknown.
 	Wear       *string             `json:"wear"`
 	Seed       *int64              `json:"seed"`
 	Finish     *int64              `json:"finish"`
@@ -61,8 +61,8 @@ type Inspection struct {
 	Code        *string `json:"code"`        // why it failed, or what contradicts
 	Source      *string `json:"source"`      // property, link, pushed
 	Certificate *string `json:"certificate"` // or link, undecoded
-	// Phase is what the finish means. The asset is priced by it only where its own
-	// phase says the same.
+	// Phase follows from the finish. The asset is priced by it only if its own phase is
+	// the same.
 	Phase         *string `json:"phase"`
 	DefIndex      *int64  `json:"defIndex"`
 	Quality       *int64  `json:"quality"`
@@ -71,7 +71,7 @@ type Inspection struct {
 	CharmTemplate *int64  `json:"charmTemplate"`
 }
 
-// SyncResult answers an inventory sync.
+// SyncResult is the result of an inventory sync.
 type SyncResult struct {
 	Added       int64 `json:"added"`
 	Removed     int64 `json:"removed"`

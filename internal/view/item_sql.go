@@ -82,8 +82,8 @@ func unpricedCount(ctx context.Context, s *db.DB) (n int64, err error) {
 const UnpricedItemsSQL = `SELECT id, name, phase FROM item WHERE ` + refresh.Unpriced + ` AND app_id = $1 AND (name, phase) > ($2, $3)
 	ORDER BY name, phase LIMIT $4`
 
-// quoted returns which of some items one of the markets offers or has sold, as far as
-// its last good response says.
+// quoted returns which of some items one of the markets offers or has sold, by its last
+// good response.
 func quoted(ctx context.Context, s *db.DB, items, markets []int64) (map[int64]bool, error) {
 	out := make(map[int64]bool, len(items))
 	_, err := db.CollectByIndex(ctx, s, func(r *sql.Rows, _ *struct{}) error {
@@ -167,7 +167,7 @@ type ProviderState struct {
 	LastErrorAt time.Time
 }
 
-// ProviderStates returns the state of each provider that was ever asked or paused.
+// ProviderStates returns the state of each provider that was ever requested or paused.
 func ProviderStates(ctx context.Context, s *db.DB) (map[string]ProviderState, error) {
 	type row struct {
 		provider string

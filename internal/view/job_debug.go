@@ -13,7 +13,7 @@ import (
 	"assay/internal/refresh"
 )
 
-// JobDebug answers GET /api/market-prices/job-debug.
+// JobDebug is the response of GET /api/market-prices/job-debug.
 type JobDebug struct {
 	Queues           []QueueDepth    `json:"queues"`
 	OldestPendingSec int64           `json:"oldestPendingSeconds"`
@@ -40,9 +40,9 @@ type QueueDepth struct {
 	Count int64  `json:"count"`
 }
 
-// Instance is a process that works on the database. Its counter moves on twice a
-// second where there can be several; one that stands still for three seconds is
-// taken for dead, and its work taken over.
+// Instance is a process that works on the database. If there can be several, its
+// heartbeat counter is raised twice a second. When it stands still for three seconds,
+// the other processes take over its claims.
 type Instance struct {
 	Owner       string     `json:"owner"`
 	Version     string     `json:"version"`
@@ -51,11 +51,11 @@ type Instance struct {
 	Providers   []string   `json:"providers"`
 	Heartbeat   int64      `json:"heartbeat"`
 	HeartbeatAt *time.Time `json:"heartbeatAt"` // by its own clock
-	Working     int        `json:"working"`     // pieces of work in its hands
+	Working     int        `json:"working"`     // claims that it holds
 }
 
-// Worker is one claim: its owner, and since when. A process that takes it over gets
-// a greater fencing token; writes with the old one are refused.
+// Worker is a claim. A process that takes it over gets a greater fencing token, and
+// writes with the old one are refused.
 type Worker struct {
 	Owner string    `json:"owner"`
 	Kind  string    `json:"kind"`
@@ -91,7 +91,7 @@ const debugJobs = 10
 // debugEvents is how many of the newest events JobDebug shows.
 const debugEvents = 50
 
-// JobDebug returns what waits, what is claimed, and why items failed.
+// JobDebug returns queued work, claims, schedules, and why items failed.
 func (r *JobReader) JobDebug(ctx context.Context) (JobDebug, error) {
 	leave, err := r.o.enter(ctx, admission.List)
 	if err != nil {
@@ -129,7 +129,7 @@ func (r *JobReader) JobDebug(ctx context.Context) (JobDebug, error) {
 	return d, r.addJobs(ctx, &d, now)
 }
 
-// addInstances lists who works, and on what.
+// addInstances lists the processes and their claims.
 func (r *JobReader) addInstances(ctx context.Context, d *JobDebug) error {
 	instances, err := refresh.Instances(ctx, r.o.Store)
 	if err != nil {

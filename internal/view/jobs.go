@@ -14,7 +14,7 @@ import (
 	"assay/internal/refresh"
 )
 
-// Job is one refresh, as the contract's section 4 describes it.
+// Job is a refresh.
 type Job struct {
 	ID             string     `json:"id"`
 	Kind           string     `json:"kind"` // bulk, missing
@@ -33,13 +33,13 @@ type Job struct {
 	NoQuoteItems   int64      `json:"noQuoteItems"`
 	FailedItems    int64      `json:"failedItems"`
 	CancelledItems int64      `json:"cancelledItems"`
-	ChangedItems   int64      `json:"changedItems"` // of the updated ones, those whose price differs from before
+	ChangedItems   int64      `json:"changedItems"` // updated items whose price changed
 	LastError      *string    `json:"lastError"`
 	Outcome        *string    `json:"outcome"` // complete, partial, failed; null while it lives
-	Gaps           event.Gaps `json:"gaps"`    // what it lacks; its markets as soon as it has ended
+	Gaps           event.Gaps `json:"gaps"`    // what is missing; its markets once it has ended
 	Usage          Usage      `json:"usage"`
-	// Deferred lists markets, as provider/market, that a budget, a breaker or an order to wait kept
-	// from being asked in this job.
+	// Deferred lists markets, as provider/market, that were not requested because of a
+	// budget, a circuit breaker or a retry-after.
 	Deferred []string `json:"deferred"`
 	// Providers counts quotes by provider, and what was deferred.
 	Providers []JobProvider `json:"providers"`
@@ -50,19 +50,19 @@ type Job struct {
 type JobProvider struct {
 	Provider   string      `json:"provider"`
 	Requests   int64       `json:"requests"`
-	LaterNames int64       `json:"laterNames"` // names that its budget left for later
+	LaterNames int64       `json:"laterNames"` // names that its budget deferred
 	Markets    []JobMarket `json:"markets"`
 }
 
-// JobMarket counts what a market brought to a job.
+// JobMarket counts the quotes of a market in a job.
 type JobMarket struct {
 	Market   string `json:"market"`
-	Quotes   int64  `json:"quotes"`   // of answers that are believed
-	Rejected int64  `json:"rejected"` // rows that were no quotes
+	Quotes   int64  `json:"quotes"`   // of responses that passed validation
+	Rejected int64  `json:"rejected"` // invalid rows
 }
 
 // Skipped counts items that a job did not price, by reason. The plan leaves out the
-// first two; of the others nothing was learned, and they stay due.
+// first two. The others had no new quotes and stay due.
 type Skipped struct {
 	TTL     int64 `json:"ttl"`
 	NoSales int64 `json:"noSales"`
@@ -87,7 +87,7 @@ type JobItem struct {
 	Phase          string       `json:"phase"`
 	State          string       `json:"state"`    // pending, updated, skipped, noQuote, failed, cancelled
 	Reason         string       `json:"reason"`   // of a skip: ttl, noSales, budget, paused, backoff
-	Attempts       int64        `json:"attempts"` // 1 once it was estimated, else 0; what providers were asked is in usage of the job
+	Attempts       int64        `json:"attempts"` // 1 once it was estimated, else 0; the usage of the job counts requests
 	Error          *string      `json:"error"`
 	PriceBefore    money.Micro  `json:"priceBefore"`
 	PriceAfter     *money.Micro `json:"priceAfter"`

@@ -30,15 +30,15 @@ func LastOutcome(ctx context.Context, s *db.DB, kind refresh.Kind) (refresh.JobO
 	return outcomes[0], nil
 }
 
-// ProviderUse is what a job asked of a provider.
+// ProviderUse counts the requests of a job to a provider.
 type ProviderUse struct {
 	JobID    int64
 	Provider string
 	Requests int64
-	Later    int64 // names that it left for later
+	Later    int64 // names that it deferred
 }
 
-// Use returns what jobs asked of each provider.
+// Use counts the requests of jobs to each provider.
 func Use(ctx context.Context, s *db.DB, jobs []int64) ([]ProviderUse, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, u *ProviderUse) error {
 		return r.Scan(&u.JobID, &u.Provider, &u.Requests, &u.Later)
@@ -46,8 +46,7 @@ func Use(ctx context.Context, s *db.DB, jobs []int64) ([]ProviderUse, error) {
 		FROM fetch_unit WHERE job_id IN `+s.Dialect.IDs(1)+` GROUP BY job_id, provider ORDER BY job_id, provider`, s.Dialect.PackIDs(jobs))
 }
 
-// LaterNames returns how many names the last full bulk job left for later, by
-// provider.
+// LaterNames returns how many names the last full bulk job deferred, by provider.
 func LaterNames(ctx context.Context, s *db.DB) (map[string]int64, error) {
 	uses, err := db.Collect(ctx, s.Read, func(r *sql.Rows, u *ProviderUse) error { return r.Scan(&u.Provider, &u.Later) }, `
 		SELECT provider, CAST(sum(size) AS BIGINT) FROM fetch_unit
@@ -60,14 +59,14 @@ func LaterNames(ctx context.Context, s *db.DB) (map[string]int64, error) {
 	return out, err
 }
 
-// MarketYield is what a market brought to a job.
+// MarketYield counts the quotes of a market in a job.
 type MarketYield struct {
 	JobID            int64
 	Provider, Market string
-	Quotes, Rejected int64 // quotes of answers that are believed; rows that were none
+	Quotes, Rejected int64 // quotes of responses that passed validation; invalid rows
 }
 
-// Yield returns how many quotes came to jobs, and from where.
+// Yield counts the quotes of jobs by market.
 func Yield(ctx context.Context, s *db.DB, jobs []int64) ([]MarketYield, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, y *MarketYield) error {
 		return r.Scan(&y.JobID, &y.Provider, &y.Market, &y.Quotes, &y.Rejected)
@@ -77,15 +76,15 @@ func Yield(ctx context.Context, s *db.DB, jobs []int64) ([]MarketYield, error) {
 		WHERE f.job_id IN `+s.Dialect.IDs(1)+` GROUP BY f.job_id, m.provider, m.key ORDER BY f.job_id, m.provider, m.key`, s.Dialect.PackIDs(jobs))
 }
 
-// DeferredUnit is what a job did not ask a provider for.
+// DeferredUnit is a request that a job did not send.
 type DeferredUnit struct {
 	JobID    int64
 	Provider string
-	File     string // empty: of a provider that is asked by name
+	File     string // empty: of a provider that is requested by name
 }
 
-// Deferred returns what jobs did not ask, because of a budget, a breaker or an
-// order to wait.
+// Deferred returns requests that jobs did not send because of a budget, a circuit
+// breaker or a retry-after.
 func Deferred(ctx context.Context, s *db.DB, jobs []int64) ([]DeferredUnit, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, u *DeferredUnit) error {
 		return r.Scan(&u.JobID, &u.Provider, &u.File)

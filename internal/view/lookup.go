@@ -19,7 +19,7 @@ const (
 	StatusUnknown = "unknown" // there is no such item
 )
 
-// Lookup answers POST /api/prices/lookup, in the order of the request.
+// Lookup is the response of POST /api/prices/lookup, in the order of the request.
 type Lookup struct {
 	Items    []LookupItem   `json:"items"`
 	Currency money.Currency `json:"currency"`
@@ -29,7 +29,7 @@ type Lookup struct {
 // noPrice, queued or unknown then.
 type LookupItem struct {
 	ItemPrice
-	PriceStatus    string     `json:"priceStatus"` // as of a row; noPrice where status says why there is none
+	PriceStatus    string     `json:"priceStatus"` // as of a row; noPrice where status is the reason
 	PriceCheckedAt *time.Time `json:"priceCheckedAt"`
 	*Figures
 	RetryAt *time.Time `json:"retryAt"` // of what is queued: the next attempt; null: at once, or it is in progress
@@ -50,8 +50,8 @@ func (l *Lookup) ToQueue() []catalog.Key {
 	return out
 }
 
-// Lookup returns what items are worth, each as often as it is named, with the figures
-// that are requested. It queues nothing.
+// Lookup returns the prices of items, each as often as it is named, with the requested
+// figures. It queues nothing.
 func (r *ItemReader) Lookup(ctx context.Context, keys []catalog.Key, fields Fields) (Lookup, error) {
 	now := r.o.Now()
 	out := Lookup{Items: make([]LookupItem, len(keys)), Currency: r.o.Currency}
@@ -92,7 +92,7 @@ func nextAttempt(due, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// there is when without a copy of the time.
+// there is like when, without a copy of the time.
 func there(t *time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -100,11 +100,11 @@ func there(t *time.Time) *time.Time {
 	return t
 }
 
-// lookupSize is about how many bytes an item of a lookup is long.
+// lookupSize is about the length of an item of a lookup, in bytes.
 const lookupSize = 320
 
-// JSON writes the lookup as its tags say. Going by them, at run time, would take
-// most of the time of an answer.
+// JSON encodes the lookup as its tags describe. Encoding by reflection would take most
+// of the time of a request.
 func (l *Lookup) JSON() []byte {
 	b := make([]byte, 0, lookupSize*(len(l.Items)+1))
 	b = append(b, `{"items":[`...)

@@ -40,13 +40,13 @@ type PriceCheck struct {
 	AgeSeconds   *int64         `json:"ageSeconds"`
 }
 
-// NewListing answers the creation of a listing.
+// NewListing is the response to the creation of a listing.
 type NewListing struct {
 	Listing    Listing    `json:"listing"`
 	PriceCheck PriceCheck `json:"priceCheck"`
 }
 
-// Offered is what became of one of several things that were to be listed.
+// Offered is the result of one of several offers.
 type Offered struct {
 	AssetID    string      `json:"assetId"`
 	Status     int         `json:"status"` // 201, or as a listing of its own would have been refused
@@ -65,7 +65,7 @@ type Withdrawn struct {
 	Error   *Refusal `json:"error"`
 }
 
-// Refusal is why one of several things was not done.
+// Refusal is why one of several requests was refused.
 type Refusal struct {
 	Code   string `json:"code"`
 	Detail string `json:"detail"`
@@ -89,7 +89,7 @@ type Trade struct {
 	Currency        money.Currency `json:"currency"`
 	FeeRule         string         `json:"feeRule"`
 	FeeVersion      int64          `json:"feeVersion"`
-	PaymentMethod   *string        `json:"paymentMethod"` // null: the purchase said none
+	PaymentMethod   *string        `json:"paymentMethod"` // null: none was given
 	Country         *string        `json:"country"`       // the same
 	TransactionID   string         `json:"transactionId"` // of the wallet
 	State           string         `json:"state"`         // pending, completed, reversed, settled
@@ -101,7 +101,7 @@ type Trade struct {
 	ReversedAt      *time.Time     `json:"reversedAt"`
 }
 
-// ListingFilter says which listings are meant; what is empty does not matter.
+// ListingFilter chooses listings. An empty field chooses all.
 type ListingFilter struct {
 	UserID             string
 	AppID              int32
@@ -113,7 +113,7 @@ type ListingFilter struct {
 	From, To           time.Time // of creation; To is exclusive
 }
 
-// TradeFilter says which trades are meant; what is empty does not matter.
+// TradeFilter chooses trades. An empty field chooses all.
 type TradeFilter struct {
 	UserID   string // seller or buyer
 	AppID    int32
@@ -122,7 +122,7 @@ type TradeFilter struct {
 }
 
 // readCreated reads the cursor of a list that may be limited to a time of creation.
-// The list is ordered by that time then, and its cursors are its own.
+// The list is then ordered by that time, and has cursors of its own.
 func readCreated(after, list string, from, to time.Time, before *int64) (market.Period, error) {
 	p := market.Period{From: from, To: to}
 	if from.IsZero() && to.IsZero() {
@@ -148,7 +148,7 @@ func createdCursor(list string, from, to, created time.Time, id int64) *string {
 	return cursor(list+" created", created.UnixMicro(), id)
 }
 
-// ListingOf shows a listing.
+// ListingOf converts a listing.
 func ListingOf(l *market.Listing) Listing {
 	return Listing{
 		ID: id(l.ID), UserID: l.Seller, AppID: l.AppID, ContextID: l.ContextID, AssetID: l.AssetID,
@@ -157,7 +157,7 @@ func ListingOf(l *market.Listing) Listing {
 	}
 }
 
-// OfferedOf shows what became of an offer.
+// OfferedOf converts the result of an offer.
 func OfferedOf(c *market.Created, base money.Currency, now time.Time) Offered {
 	if c.Refused != nil {
 		return Offered{
@@ -174,7 +174,7 @@ func OfferedOf(c *market.Created, base money.Currency, now time.Time) Offered {
 	return Offered{AssetID: c.Offer.AssetID, Status: created, Listing: &listing, PriceCheck: &check}
 }
 
-// WithdrawnOf shows the result of a listing that was to be cancelled.
+// WithdrawnOf converts the result of a cancellation.
 func WithdrawnOf(listing int64, w *market.Withdrawn) Withdrawn {
 	if w.Refused != nil {
 		return Withdrawn{ID: id(listing), Status: w.Refused.Kind.Status(), Error: &Refusal{Code: w.Refused.Code, Detail: w.Refused.Detail}}
@@ -184,7 +184,7 @@ func WithdrawnOf(listing int64, w *market.Withdrawn) Withdrawn {
 	return Withdrawn{ID: l.ID, Status: cancelled, Listing: &l}
 }
 
-// TradeOf shows a trade.
+// TradeOf converts a trade.
 func TradeOf(t *market.Trade) Trade {
 	return Trade{
 		ID: id(t.ID), ListingID: id(t.ListingID), SellerID: t.Seller, BuyerID: t.Buyer, AppID: t.AppID, ContextID: t.ContextID, AssetID: t.AssetID,

@@ -15,7 +15,7 @@ import (
 	"assay/internal/refresh"
 )
 
-// ProvidersDebug answers GET /api/market-prices/provider-debug.
+// ProvidersDebug is the response of GET /api/market-prices/provider-debug.
 type ProvidersDebug struct {
 	Providers []ProviderDebug `json:"providers"`
 	// Unconfigured lists providers that get no requests, with the reason.
@@ -37,9 +37,9 @@ type Unconfigured struct {
 	Reason   string `json:"reason"`
 }
 
-// ProviderDebug is the state of one provider, from recorded calls only. Where a
-// provider has several hosts, budget, breaker and order to wait are those of the
-// host that may be asked soonest.
+// ProviderDebug is the state of one provider, from recorded calls only. If it has
+// several hosts, budget, breaker and retry-after are those of the host that can be
+// requested first.
 type ProviderDebug struct {
 	Provider          string             `json:"provider"`
 	Title             string             `json:"title"`
@@ -47,8 +47,8 @@ type ProviderDebug struct {
 	Paused            bool               `json:"paused"`
 	Health            provider.Health    `json:"health"` // unknown, healthy, degraded, down
 	Shape             string             `json:"shape"`
-	Background        bool               `json:"background"` // no run waits for it: it is fetched as its budget allows
-	LaterNames        int64              `json:"laterNames"` // names that the last full run left for later
+	Background        bool               `json:"background"` // no run waits for it; it is fetched as its budget allows
+	LaterNames        int64              `json:"laterNames"` // names that the last full run deferred
 	BatchSize         int                `json:"batchSize"`
 	IntervalSeconds   int64              `json:"intervalSeconds"`
 	Terms             string             `json:"terms"`
@@ -60,7 +60,7 @@ type ProviderDebug struct {
 	LastErrorAt       *time.Time         `json:"lastErrorAt"`
 	LatencyMs         Latency            `json:"latencyMs"`
 	ResponsesByStatus map[string]int64   `json:"responsesByStatus"`
-	Instances         []ProviderInstance `json:"instances"` // that can ask it; what stands beside is of the one that answers
+	Instances         []ProviderInstance `json:"instances"` // that request it; the other figures are those of the instance that responds
 	Workers           []Worker           `json:"workers"`   // requests in progress
 	Hosts             []HostDebug        `json:"hosts"`
 	Files             []FileDebug        `json:"files"` // none of a provider that is queried by name
@@ -68,7 +68,7 @@ type ProviderDebug struct {
 	Requests          []RequestDebug     `json:"requests"` // the last 50, newest first
 }
 
-// FileDebug is how the last fetches of one file, such as a price list, ended.
+// FileDebug is the result of the last fetches of a file, such as a price list.
 type FileDebug struct {
 	File        string          `json:"file"`
 	AppID       int32           `json:"appId"`
@@ -81,10 +81,10 @@ type FileDebug struct {
 }
 
 // HostDebug is the state of one host of a provider, since the start. Each
-// has a limit, a breaker and orders to wait of its own.
+// has its own limit, circuit breaker and retry-after.
 type HostDebug struct {
 	Host              string           `json:"host"`  // empty where the provider has one
-	Files             []string         `json:"files"` // that it serves; none of a provider that is asked by name
+	Files             []string         `json:"files"` // that it serves; none of a provider that is requested by name
 	Budget            Budget           `json:"budget"`
 	Breaker           string           `json:"breaker"` // closed, open, halfOpen
 	BlockedUntil      *time.Time       `json:"blockedUntil"`
@@ -97,7 +97,7 @@ type HostDebug struct {
 	Took provider.Histogram `json:"-"` // for metrics
 }
 
-// Latency holds quantiles of the recorded answers, in milliseconds.
+// Latency holds quantiles of the recorded responses, in milliseconds.
 type Latency struct {
 	P50 float64 `json:"p50"`
 	P95 float64 `json:"p95"`
@@ -115,14 +115,14 @@ type MarketDebug struct {
 	LastOutcome        string     `json:"lastOutcome"`
 	Quotes             int64      `json:"quotes"`
 	Rejected           int64      `json:"rejected"`
-	Files              []string   `json:"files"` // that quote it; none of a provider that is asked by name
+	Files              []string   `json:"files"` // that quote it; none of a provider that is requested by name
 	Hosts              []string   `json:"hosts"` // that serve those
 	Breaker            string     `json:"breaker"`
 	BlockedUntil       *time.Time `json:"blockedUntil"`
 	LastSuccess        *time.Time `json:"lastSuccess"` // also after the jobs are removed, as the errors
 	LastError          *string    `json:"lastError"`
 	LastErrorAt        *time.Time `json:"lastErrorAt"`
-	Quarantine         *string    `json:"quarantine"` // why the last answer was not taken
+	Quarantine         *string    `json:"quarantine"` // why the last response was refused
 	QuarantinedSince   *time.Time `json:"quarantinedSince"`
 }
 
@@ -132,7 +132,7 @@ type RequestDebug struct {
 	Method     string    `json:"method"`
 	Host       string    `json:"host"`
 	Path       string    `json:"path"`
-	Status     int       `json:"status"` // 0: no answer
+	Status     int       `json:"status"` // 0: no response
 	DurationMs float64   `json:"durationMs"`
 	Bytes      int64     `json:"bytes"`
 	Attempt    int       `json:"attempt"`
@@ -209,7 +209,7 @@ func (r *ProviderReader) States(ctx context.Context) (ProvidersDebug, error) {
 	return out, err
 }
 
-// inventories reports pulls without starting one.
+// inventories reports how Steam responds, without a request.
 func (r *ProviderReader) inventories(ctx context.Context) (InventoryDebug, error) {
 	if r.o.Inventories == nil {
 		return InventoryDebug{HostDebug: hostDebug(provider.Description{}, "", provider.ClientState{}), Requests: []RequestDebug{}}, nil
@@ -236,8 +236,8 @@ func requests(sent []provider.Sent) []RequestDebug {
 	return out
 }
 
-// hosts reports the hosts of a provider: what all processes share by the records,
-// the rest as this one knows it.
+// hosts reports the hosts of a provider: budgets of all processes, the rest as this
+// process knows it.
 func (r *ProviderReader) hosts(ctx context.Context, d provider.Description) (map[string]provider.ClientState, error) {
 	hosts := r.o.Clients[d.Name].Snapshot()
 	for key, c := range hosts {

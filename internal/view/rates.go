@@ -7,8 +7,7 @@ import (
 	"assay/internal/money"
 )
 
-// RatesDebug describes where exchange rates come from, and which would serve a run
-// that begins now.
+// RatesDebug describes where exchange rates come from, and which a run would use now.
 type RatesDebug struct {
 	From        string         `json:"from"` // ecb, file, fixed, none
 	Old         bool           `json:"old"`  // one of them is
@@ -17,7 +16,7 @@ type RatesDebug struct {
 	NextAt      *time.Time     `json:"nextAt"` // when they are read again, at the earliest; null: at each run
 	LastError   *string        `json:"lastError"`
 	LastErrorAt *time.Time     `json:"lastErrorAt"`
-	Requests    []RequestDebug `json:"requests"` // the last 50 of the instance that answers, newest first
+	Requests    []RequestDebug `json:"requests"` // the last 50 of the instance that responds, newest first
 }
 
 // RateDebug is what one unit of a currency costs in the base currency.

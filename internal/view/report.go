@@ -14,12 +14,12 @@ import (
 // since it started.
 type ProviderInstance struct {
 	Owner     string `json:"owner"`
-	Answering bool   `json:"answering"` // it served this request
+	Answering bool   `json:"answering"` // it serves this request
 	ProviderReport
 }
 
 // ProviderReport is an instance's report of a provider, published with its heartbeat.
-// It holds no address, no text of an answer and no secret.
+// It holds no address, no response and no secret.
 type ProviderReport struct {
 	Requests          int64            `json:"requests"` // that it sent
 	Breaker           string           `json:"breaker"`  // closed, open, halfOpen
@@ -64,8 +64,8 @@ func providerReport(clients provider.Clients) ProviderReport {
 	return r
 }
 
-// providerInstance returns what an instance reports of a provider: the one that answers
-// as it is now, another one as of its last beat.
+// providerInstance returns what an instance reports of a provider: this process now,
+// another one as of its last heartbeat.
 func (r *ProviderReader) providerInstance(i refresh.Instance, p string) ProviderInstance {
 	out := ProviderInstance{Owner: i.Owner, Answering: i.Owner == r.o.Owner}
 	if out.Answering {

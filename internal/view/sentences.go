@@ -119,7 +119,7 @@ func (e *explainer) sayLeftOut(say sayer) {
 	}
 }
 
-// sayStatus says how far the price can be trusted, and why.
+// sayStatus explains the status of the price.
 func (e *explainer) sayStatus(x *Explanation, say sayer) {
 	i, c := e.item, e.policy.Currency
 	if i.Interval.Low > 0 {
@@ -148,7 +148,7 @@ func (e *explainer) sayStatus(x *Explanation, say sayer) {
 	}
 }
 
-// sayGuard says what the guard did, and what would release a price that is held.
+// sayGuard explains what the guard did, and what would release a held price.
 func (e *explainer) sayGuard(say sayer) {
 	m, s, c := &e.move, &e.state, e.policy.Currency
 	if m.Reference > 0 {
@@ -189,8 +189,8 @@ func (e *explainer) sayGuard(say sayer) {
 	}
 }
 
-// sayAccepted says what an operator's acceptance of a response excused, and reports
-// whether there was one.
+// sayAccepted explains a move that an operator accepted, and reports whether there was
+// one.
 func (e *explainer) sayAccepted(say sayer) (accepted bool) {
 	class := pricing.ClassOf(e.item.Key.Name)
 	for k := range e.snaps {
@@ -226,7 +226,7 @@ func windowText(w pricing.Window) string {
 	}
 }
 
-// why says in words why a quote does not count; empty: it does.
+// why explains why a quote does not count; empty: it counts.
 func (e *explainer) why(v *StoredSnapshot) string {
 	switch v.Reason {
 	case pricing.Used:

@@ -8,7 +8,7 @@ import (
 	"assay/internal/refresh"
 )
 
-// Status answers GET /api/market-prices/status.
+// Status is the response of GET /api/market-prices/status.
 type Status struct {
 	Status       RunStatus     `json:"status"`
 	PendingItems int64         `json:"pendingItems"`
@@ -41,8 +41,8 @@ type RunStatus struct {
 // MissingStatus describes the queue of items without a price.
 type MissingStatus struct {
 	Running       bool  `json:"running"`
-	PendingItems  int64 `json:"pendingItems"`  // due or in work
-	WaitingItems  int64 `json:"waitingItems"`  // to be tried again later
+	PendingItems  int64 `json:"pendingItems"`  // due or in progress
+	WaitingItems  int64 `json:"waitingItems"`  // for the next attempt
 	OldestSeconds int64 `json:"oldestSeconds"` // since the oldest due entry was queued
 }
 
@@ -64,7 +64,7 @@ func (r *JobReader) Status(ctx context.Context) (Status, error) {
 	return c.Status, err
 }
 
-// counted is a status without freshness, and what that is of.
+// counted is a status without freshness, and the key of its freshness.
 type counted struct {
 	Status
 	key freshKey
@@ -115,8 +115,8 @@ func status(job Job, j refresh.Job, now time.Time) Status {
 	return s
 }
 
-// eta guesses when a running job ends from how fast it has estimated items; nil
-// while nothing is estimated.
+// eta estimates the remaining seconds of a running job from how fast it has estimated
+// items; nil if it has estimated none.
 func eta(j refresh.Job, now time.Time) *int64 {
 	c := j.Counts
 	work := c.Total - c.SkippedTTL - c.SkippedNoSales

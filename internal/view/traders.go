@@ -13,8 +13,8 @@ import (
 type TopTraders struct {
 	Items      []TopTrader    `json:"items"`
 	Currency   money.Currency `json:"currency"`   // of the volumes
-	NextCursor *string        `json:"nextCursor"` // always null: limit is all there is
-	AsOf       time.Time      `json:"-"`          // all that was traded until then counts
+	NextCursor *string        `json:"nextCursor"` // always null: there is one page
+	AsOf       time.Time      `json:"-"`          // trades until then count
 }
 
 // TopTrader is one rank. It reveals nothing that identifies a trader.
@@ -34,8 +34,8 @@ func (r *TraderReader) KeepRanking(ctx context.Context) { r.ranking.Run(ctx) }
 // RefreshRanking brings the leaderboard up to date once.
 func (r *TraderReader) RefreshRanking(ctx context.Context) error { return r.ranking.Refresh(ctx) }
 
-// TopTraders ranks who traded most within a period: 7d, 30d or all. The ranks are
-// those of the last update. Display names are read each time, so that a user who
+// TopTraders ranks traders within a period: 7d, 30d or all. The ranks are those of the
+// last update. Display names are read each time, so that a user who
 // opted out is no longer named.
 func (r *TraderReader) TopTraders(ctx context.Context, period, by string, limit int) (TopTraders, error) {
 	traders, asOf, err := r.ranking.Top(ctx, ranking.Key{Period: period, By: by})

@@ -18,7 +18,7 @@ import (
 	"assay/internal/wallet"
 )
 
-// Options are what Readers are made of.
+// Options configure Readers.
 type Options struct {
 	Store        *db.DB
 	Gate         *admission.Gate // admits expensive reads; nil: all are admitted

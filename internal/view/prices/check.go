@@ -27,13 +27,13 @@ type versionCheck struct {
 	next    *round // not yet started; nil: no caller waits
 }
 
-// known is what the last round found; it is not changed afterwards.
+// known is the result of the last round. It does not change.
 type known struct {
 	sum      int64 // of the versions
 	versions [catalog.Buckets]int64
 }
 
-// round is a query and its answer, which is there once done is closed.
+// round is a query and its result, which is set once done is closed.
 type round struct {
 	done     chan struct{}
 	versions *[catalog.Buckets]int64

@@ -12,13 +12,13 @@ import (
 	"assay/internal/pricing"
 )
 
-// contents is a bucket as it was read; it is not changed afterwards. It holds
-// no pointer but two, so that the garbage collector passes over it.
+// contents is a bucket as it was read. It does not change. It holds only two pointers,
+// so that the garbage collector has little to scan.
 type contents struct {
 	version int64  // that the bucket had, or an earlier one
 	names   string // one after the other
 	items   []item // by compare
-	partial bool   // there are more, which did not fit
+	partial bool   // it did not fit
 }
 
 // item is an item with its price. Times are microseconds.
@@ -67,8 +67,7 @@ type packer struct {
 	items []item
 }
 
-// add adds an item. One whose phase is not known here is left out, and will be
-// read from the database.
+// add adds an item. One with an unknown phase is left out and read from the database.
 func (p *packer) add(id int64, key catalog.Key, price Price) {
 	phase, ok := phaseNumber(key.Phase)
 	if !ok {

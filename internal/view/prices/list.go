@@ -225,7 +225,7 @@ func (s *selection) add(bucket int, names string, i *item) {
 	}
 }
 
-// value is what PlaceOf has of a packed item.
+// value is the Value of PlaceOf for a packed item.
 func (i *item) value(by Value, stale int64) int64 {
 	switch by {
 	case ByPrice:

@@ -11,7 +11,7 @@ import (
 	"assay/internal/pricing"
 )
 
-// Price is what an item is worth now.
+// Price is the current price of an item.
 type Price struct {
 	Amount    money.Micro // 0: unknown
 	Status    pricing.Status
@@ -24,15 +24,15 @@ type Price struct {
 	SoonestAt time.Time // of what is queued: its next attempt if it is named again
 }
 
-// Figures are what the last estimate of an item rests on. Zero: there was none, or it
-// had no usable quote.
+// Figures are those of the last estimate of an item. Zero: there was none, or it had no
+// usable quote.
 type Figures struct {
 	Interval    pricing.Interval // around the consensus
 	Average     money.Micro
 	UsedMarkets int32
 }
 
-// Prices returns the prices of those of a game's items that there are.
+// Prices returns the prices of a game's items. Unknown items are left out.
 func Prices(ctx context.Context, s *db.DB, app int32, keys []catalog.Key) (map[catalog.Key]Price, error) {
 	type row struct {
 		key   catalog.Key

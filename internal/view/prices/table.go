@@ -1,9 +1,8 @@
 // Package prices caches the prices of items in memory.
-// Its answers are never older than the last commit before the question, on
-// whichever instance that was made: every commit that changes prices counts up
-// the version of their name buckets, every question learns the versions first,
-// and buckets whose version changed are read again. What has no price, and what does
-// not fit, is read from the database each time.
+// A result is never older than the last commit before the call, on any instance: a
+// commit that changes prices raises the versions of their name buckets, a read queries
+// the versions first, and buckets whose version changed are read again. Items without
+// a price, and those that do not fit, are read from the database each time.
 package prices
 
 import (
@@ -19,8 +18,8 @@ import (
 // maxItems is how many items are kept, at some 120 bytes each.
 const maxItems = 500_000
 
-// Table answers what items are worth. It is empty at first, and reads a bucket
-// when one of its names is first requested. Its methods may be called
+// Table holds the prices of items. It is empty at first, and reads a bucket when one of
+// its names is first requested. Its methods may be called
 // concurrently.
 type Table struct {
 	store    *db.DB
@@ -36,15 +35,14 @@ type bucket struct {
 	now     atomic.Pointer[contents] // nil: not read yet
 }
 
-// New makes a Table.
+// New returns an empty Table.
 func New(s *db.DB) *Table {
 	t := &Table{store: s, most: maxItems}
 	t.versions.store, t.versions.sum = s, catalog.PriceVersion
 	return t
 }
 
-// Lookup calls fn for each of the keys, once or more often where one is there
-// more often, with its price; known is false where there is no such item.
+// Lookup calls fn for each key with its price; known is false for an unknown item.
 func (t *Table) Lookup(ctx context.Context, keys []catalog.Key, fn func(i int, p Price, known bool)) error {
 	if len(keys) == 0 {
 		return nil

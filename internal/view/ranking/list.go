@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// maxKept is how many of the first a list holds at least, and twice that at most: so
-// many may leave the list before it is rebuilt.
+// maxKept is how many traders a list holds at least; it holds twice as many at most. So
+// many can leave the list before it is rebuilt.
 const maxKept = 5 * Ranks
 
-// list is the first ones by a figure.
+// list is the top traders by a figure.
 type list struct {
 	figure func(*Trader) int64
 	top    []Trader
-	// floor is the last trader of the list when others were dropped: a trader not on the
-	// list comes after him. nil: all are on it.
+	// floor is the last trader of the list when others were dropped. A trader who is not
+	// on the list ranks below it. nil: all traders are on the list.
 	floor *Trader
 }
 
-// figures are by what traders can be ranked.
+// figures returns what traders can be ranked by.
 func figures() map[string]func(t *Trader) int64 {
 	return map[string]func(t *Trader) int64{
 		"volume":         func(t *Trader) int64 { return t.Ranked },
@@ -34,7 +34,7 @@ func (l *list) compare(a, b *Trader) int {
 		cmp.Compare(b.Others, a.Others), cmp.Compare(a.Key, b.Key))
 }
 
-// add adds a trader who is not on the list. The list is unsorted afterwards.
+// add adds a trader to the list, which is unsorted afterwards.
 func (l *list) add(t Trader) {
 	if l.floor != nil && l.compare(&t, l.floor) > 0 {
 		return

@@ -23,11 +23,11 @@ const (
 	idle        = 10          // the pause is this many times the duration of the last check, but
 	mostIdle    = 10 * time.Second
 	patience    = 5 * time.Minute
-	firstWait   = 10 * time.Second // how long a request waits for what was never made yet
+	firstWait   = 10 * time.Second // how long a request waits for the first update
 	mostChanged = 5_000            // users; beyond that all lists are rebuilt
 )
 
-// Options are what a Ranking is made of.
+// Options configure a Ranking.
 type Options struct {
 	Store  *db.DB
 	Now    func() time.Time
@@ -37,29 +37,28 @@ type Options struct {
 // Key names a list: of a period, 7d, 30d or all, by volume, trades or counterparties.
 type Key struct{ Period, By string }
 
-// Ranking is the lists as they were made last. Its methods may be used concurrently.
+// Ranking holds the lists of the last update. Its methods may be called concurrently.
 type Ranking struct {
 	o        Options
 	each     func(context.Context, *db.DB, Days, func(Trader)) error // eachTrader
 	last     atomic.Pointer[made]
 	first    chan struct{} // closed once there is a last
-	renewing sync.Mutex    // of who makes the next
+	renewing sync.Mutex    // of the next update
 }
 
-// made is what was made; it is never changed.
+// made is the result of an update. It does not change.
 type made struct {
 	asOf     time.Time
-	versions TraderVersions // of what it was made of
+	versions TraderVersions // of the figures that it was computed from
 	day      int64          // on which
 	lists    map[Key]*list
 }
 
-// New returns a Ranking. Nothing is known before Refresh or Run.
+// New returns a Ranking, which is empty before Refresh or Run.
 func New(o Options) *Ranking { return &Ranking{o: o, each: eachTrader, first: make(chan struct{})} }
 
-// Top returns the first ranks of a list, which must not be changed, and as of when
-// they are. Before they were made for the first time it waits for that, but not for
-// long: then it is a fault.Unavailable.
+// Top returns the first ranks of a list, which must not be changed, and their time.
+// Before the first update it waits for a while. Then it is a fault.Unavailable.
 func (r *Ranking) Top(ctx context.Context, key Key) (top []Trader, asOf time.Time, err error) {
 	if r.last.Load() == nil {
 		timer := time.NewTimer(firstWait)
@@ -77,8 +76,8 @@ func (r *Ranking) Top(ctx context.Context, key Key) (top []Trader, asOf time.Tim
 	return top[:min(Ranks, len(top))], m.asOf, nil
 }
 
-// Run keeps the ranking up to date until ctx ends. What fails leaves it as it was,
-// and is tried again.
+// Run keeps the ranking up to date until ctx ends. A failed update changes nothing and
+// is retried.
 func (r *Ranking) Run(ctx context.Context) {
 	failing := false
 	for {
@@ -119,7 +118,7 @@ func (r *Ranking) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// next makes what follows the last one: of the users who changed, where that will do.
+// next computes the next result: from the changed users, if that is enough.
 func (r *Ranking) next(ctx context.Context) (*made, error) {
 	now, last := r.o.Now(), r.last.Load()
 	versions, err := traderVersions(ctx, r.o.Store) // before what they are the versions of
@@ -144,7 +143,7 @@ func (r *Ranking) next(ctx context.Context) (*made, error) {
 	return next, r.change(ctx, next, changed)
 }
 
-// makeAll makes all lists of all who trade.
+// makeAll computes all lists from all traders.
 func (r *Ranking) makeAll(ctx context.Context, m *made) error {
 	m.lists = map[Key]*list{}
 	for period, days := range periods(m.day) {
@@ -168,8 +167,8 @@ func (r *Ranking) makeAll(ctx context.Context, m *made) error {
 	return nil
 }
 
-// change makes the lists of the last ones and of what users who changed have now.
-// If too few are left on a list, all lists are rebuilt.
+// change computes the lists from the last ones and the changed users. If too few are
+// left on a list, all lists are rebuilt.
 func (r *Ranking) change(ctx context.Context, m *made, users []int64) error {
 	gone := make(map[int64]bool, len(users))
 	for _, user := range users {
@@ -198,7 +197,7 @@ func (r *Ranking) change(ctx context.Context, m *made, users []int64) error {
 	return nil
 }
 
-// periods are so many days of the calendar, UTC, the present one included.
+// periods are calendar days in UTC, including today.
 func periods(day int64) map[string]Days {
 	return map[string]Days{"7d": {First: day - 6, Last: day}, "30d": {First: day - 29, Last: day}, "all": {}}
 }

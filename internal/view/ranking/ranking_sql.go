@@ -8,9 +8,8 @@ import (
 	"assay/internal/market"
 )
 
-// TraderVersions counts what changed the figures of traders, in slots. Who changes
-// something in a slot holds it until he commits: its versions are committed in their
-// order: a version includes all changes up to it.
+// TraderVersions counts changes of traders' figures, in slots. A transaction that changes
+// a slot holds it until its commit, so a version includes all changes up to it.
 type TraderVersions [market.TraderSlots]int64
 
 // traderVersions returns how much has changed by now.
@@ -24,8 +23,8 @@ func traderVersions(ctx context.Context, s *db.DB) (v TraderVersions, err error)
 	return v, err
 }
 
-// Before reports whether in some slot less has changed than in another's: these
-// are of a database that was set back.
+// Before reports whether some slot has an older version than in other: the database was
+// restored.
 func (v TraderVersions) Before(other TraderVersions) bool {
 	for slot := range v {
 		if v[slot] < other[slot] {
@@ -55,8 +54,7 @@ type Trader struct {
 	Volume, Ranked                int64 // micro-units of the base currency
 }
 
-// Days are those of the epoch in UTC from first to last. Neither: all that there
-// ever were.
+// Days are days of the epoch in UTC, from first to last. The zero value is all days.
 type Days struct{ First, Last int64 }
 
 const (
@@ -73,8 +71,8 @@ FROM `
 	tradersWithin = traderSums + traderPairs + `trader_pair p WHERE p.day BETWEEN $1 AND $2 GROUP BY p.user_key, p.other_key) p` + traderGroups
 )
 
-// eachTrader tells what each user traded who has a trade that counts.
-func eachTrader(ctx context.Context, s *db.DB, days Days, tell func(Trader)) error {
+// eachTrader calls fn for each user with a trade that counts.
+func eachTrader(ctx context.Context, s *db.DB, days Days, fn func(Trader)) error {
 	query, args := tradersEver, []any(nil)
 	if days != (Days{}) {
 		query, args = tradersWithin, []any{days.First, days.Last}
@@ -82,7 +80,7 @@ func eachTrader(ctx context.Context, s *db.DB, days Days, tell func(Trader)) err
 	_, err := db.Collect(ctx, s.Read, func(r *sql.Rows, _ *struct{}) error {
 		var d Trader
 		err := scanTrader(r, &d)
-		tell(d)
+		fn(d)
 		return err
 	}, query, args...)
 	return err
@@ -92,13 +90,13 @@ func scanTrader(r *sql.Rows, d *Trader) error {
 	return r.Scan(&d.Key, &d.Trades, &d.Reversed, &d.Others, &d.Volume, &d.Ranked)
 }
 
-// traders tells what those of some users traded who have a trade that counts.
+// traders returns the figures of some users, if they have a trade that counts.
 func traders(ctx context.Context, s *db.DB, days Days, users []int64) ([]Trader, error) {
 	list := make([]int64, 0, days.Last-days.First+1)
 	for day := days.First; day <= days.Last; day++ {
 		list = append(list, day)
 	}
-	// Each row is looked up: by the days alone there would be all who trade.
+	// Each row is looked up: the days alone would read all traders.
 	return db.CollectByIndex(ctx, s, scanTrader, `
 		WITH wanted AS MATERIALIZED (SELECT d.day, u.user_key FROM `+s.Dialect.Rows(1, "day bigint")+` d CROSS JOIN `+s.Dialect.Rows(2, "user_key bigint")+` u)`+
 		traderSums+traderPairs+`
@@ -106,14 +104,14 @@ func traders(ctx context.Context, s *db.DB, days Days, users []int64) ([]Trader,
 		s.Dialect.PackIDs(list), s.Dialect.PackIDs(users))
 }
 
-// TraderName is how a user is shown to everybody.
+// TraderName is the public name of a user.
 type TraderName struct {
 	Key  int64
-	Name string // empty: he has none, or does not want to be shown
+	Name string // empty: there is none, or the user opted out
 }
 
-// TraderNames returns how users are shown. It looks them up one by one, which is the
-// fastest way to some out of many.
+// TraderNames returns the public names of users. It looks them up one by one, which is
+// the fastest way to a few out of many.
 func TraderNames(ctx context.Context, s *db.DB, keys []int64) ([]TraderName, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, n *TraderName) error { return r.Scan(&n.Key, &n.Name) }, `
 		SELECT k.id, coalesce((SELECT u.display_name FROM platform_user u WHERE u.id = k.id AND u.leaderboard), '')
