@@ -192,7 +192,7 @@ func TestFailures_LogSome(t *testing.T) {
 	}
 	clock.at = clock.at.Add(FailureWindow)
 	if logged, unlogged := count(); logged != maxLogged || unlogged < 5000-maxLogged {
-		t.Errorf("%d of 5,000 were logged, and %d told of", logged, unlogged)
+		t.Errorf("%d of 5,000 were logged, and %d reported as unlogged", logged, unlogged)
 	}
 }
 

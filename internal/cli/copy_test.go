@@ -81,15 +81,15 @@ func TestCopy_EndsWithTheCodeOfWhatIsWrong(t *testing.T) {
 		code     int
 		says     string
 	}{
-		"no database":      {"mysql://canary@db/x", to, exitUsage, "--from: is not a database; write sqlite:PATH or postgres://user@host/name"},
-		"no file":          {"sqlite:" + filepath.Join(t.TempDir(), "none.db"), to, exitUsage, "no such file"},
-		"itself":           {from, from, exitRefused, "the same database"},
-		"nobody answers":   {from, "postgres://u:canary@127.0.0.1:1/x", exitUnreachable, "target: "},
-		"a bad pool":       {from, "postgres://u:canary@127.0.0.1:1/x?pool_max_conns=1", exitFailed, "pool_max_conns"},
-		"another tree":     {from, "sqlite:", exitUsage, "--to: is not a database"},
-		"without an end":   {from, "", exitUsage, "--to: is not a database"},
-		"all in memory":    {from, "sqlite::memory:", exitUsage, "--to: "},
-		"a server's alone": {"postgres://u:canary@127.0.0.1:1/x", to, exitUnreachable, "provider: "},
+		"no database":       {"mysql://canary@db/x", to, exitUsage, "--from: is not a database; write sqlite:PATH or postgres://user@host/name"},
+		"no file":           {"sqlite:" + filepath.Join(t.TempDir(), "none.db"), to, exitUsage, "no such file"},
+		"itself":            {from, from, exitRefused, "the same database"},
+		"no server answers": {from, "postgres://u:canary@127.0.0.1:1/x", exitUnreachable, "target: "},
+		"a bad pool":        {from, "postgres://u:canary@127.0.0.1:1/x?pool_max_conns=1", exitFailed, "pool_max_conns"},
+		"another tree":      {from, "sqlite:", exitUsage, "--to: is not a database"},
+		"without an end":    {from, "", exitUsage, "--to: is not a database"},
+		"all in memory":     {from, "sqlite::memory:", exitUsage, "--to: "},
+		"a server's alone":  {"postgres://u:canary@127.0.0.1:1/x", to, exitUnreachable, "provider: "},
 	} {
 		code, out, said := run(t.Context(), "copy", "--from", c.from, "--to", c.to, "--database-wait", "0s")
 		if code != c.code || out != "" || !strings.Contains(said, c.says) || strings.Contains(said, "canary") {

@@ -17,9 +17,6 @@ type example struct {
 // exampler is a command with examples. Every command is one.
 type exampler interface{ examples() []example }
 
-// detailer is a command whose help has more text below the examples.
-type detailer interface{ details() string }
-
 // printHelp prints kong's help, then examples, and for the program as a whole
 // the exit codes.
 func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
@@ -50,8 +47,8 @@ func helpTail(node *kong.Node) string {
 		fmt.Fprintf(&b, "  assay %s\n      %s\n", e.args, e.does)
 	}
 	if node.Target.CanAddr() {
-		if d, ok := reflect.TypeAssert[detailer](node.Target.Addr()); ok {
-			b.WriteString(d.details())
+		if serve, ok := reflect.TypeAssert[*serveCmd](node.Target.Addr()); ok {
+			b.WriteString(serve.details())
 		}
 	}
 	return b.String()

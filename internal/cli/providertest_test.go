@@ -95,7 +95,7 @@ func TestProviderTest_SaysWhatAnAnswerMeans(t *testing.T) {
 				t.Errorf("%s is %s: %q; want %s: %q", c.check, got, found.detail(c.check), c.state, c.detail)
 			}
 			if len(s.Hits()) != 1 || found.Requests != 1 {
-				t.Errorf("%d requests, %d told: a test is one", len(s.Hits()), found.Requests)
+				t.Errorf("%d requests, %d reported: a test sends one", len(s.Hits()), found.Requests)
 			}
 			if (code == exitOK) != found.OK || code != exitOK && code != exitUnreachable {
 				t.Errorf("exit code %d, ok %v", code, found.OK)
@@ -114,7 +114,7 @@ func TestProviderTest_SaysWhatAnAnswerMeans(t *testing.T) {
 
 func TestProviderTest_SaysHowFarItGot(t *testing.T) {
 	plain := providertest.NewServer(t, answering(200, "{}"))
-	safe := httptest.NewUnstartedServer(answering(200, "{}")) // its certificate is signed by nobody
+	safe := httptest.NewUnstartedServer(answering(200, "{}")) // its certificate is self-signed
 	safe.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	safe.StartTLS()
 	t.Cleanup(safe.Close)
@@ -123,8 +123,8 @@ func TestProviderTest_SaysHowFarItGot(t *testing.T) {
 	for name, c := range map[string]struct {
 		base, check, detail string
 	}{
-		"a name that nobody knows":  {"http://no-such-host.invalid", "name", "DNS does not know"},
-		"nobody listens":            {gone.URL, "connection", "refused"},
+		"an unknown name":           {"http://no-such-host.invalid", "name", "DNS does not know"},
+		"a closed port":             {gone.URL, "connection", "refused"},
 		"a wrong certificate":       {safe.URL, "tls", "certificate"},
 		"https where there is none": {"https://" + plain.Host(), "tls", "tls"},
 	} {
@@ -288,7 +288,7 @@ func TestProviderTest_AsksForTheFileThatIsNamed(t *testing.T) {
 	}
 	for _, d := range []described{src, {Name: "named", Shape: provider.Single}, {Name: "empty", Shape: provider.Bulk}} {
 		if _, err := (&providerTestCmd{File: "c"}).call(d); err == nil {
-			t.Errorf("%s has a file that nobody described", d.Name)
+			t.Errorf("%s has a file without a description", d.Name)
 		}
 	}
 }

@@ -92,7 +92,7 @@ func TestServe_CommandsFindTheServerAndItsSecretsByItsDirectory(t *testing.T) {
 		{"status", exitOK, "1 fresh"},
 		{"prices Karambit", exitNotFound, ""},
 		{"inventory show u1", exitOK, "★ Karambit"},
-		{"inventory show nobody", exitNotFound, ""},
+		{"inventory show unknown", exitNotFound, ""},
 	} {
 		if code, out := s.assay(strings.Fields(step.args)...); code != step.code || !strings.Contains(out, step.want) {
 			t.Errorf("assay %s: exit code %d, want %d with %q:\n%s", step.args, code, step.code, step.want, out)
@@ -104,7 +104,7 @@ func TestServe_CommandsFindTheServerAndItsSecretsByItsDirectory(t *testing.T) {
 		t.Errorf("exit code %d, %v:\n%s", code, err, out)
 	}
 	if code := s.stop(); code != exitOK {
-		t.Errorf("a server that is told to stop ends with %d", code)
+		t.Errorf("a stopped server ends with %d", code)
 	}
 }
 
@@ -174,7 +174,7 @@ func TestBackup_ChecksEverythingBeforeItDoesAnything(t *testing.T) {
 	if _, err := os.Stat(full); err == nil {
 		t.Error("the database is backed up though the secrets could not be")
 	}
-	// What is wrong elsewhere keeps nobody from saving the data.
+	// A wrong setting elsewhere does not prevent a backup.
 	broken := Program{
 		Args: []string{"backup", filepath.Join(dir, "rescued.db"), "--data-dir", s.dir}, Environ: []string{"MARKET_PRICE_TTL=soon", "ADMIN_API_TOKEN_FILE=" + dir},
 		Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard, Now: time.Now,

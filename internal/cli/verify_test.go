@@ -76,7 +76,7 @@ func TestVerify_ExitCodesTellHowItCameOut(t *testing.T) {
 		{"something is wrong", changed, right, []string{"--all"}, exitLedgerFailed, "cached_balance: u1 USD: The account's balance is not the sum of its entries. Expected 500, found 501."},
 		{"a user's wallet is wrong", changed, right, []string{"u1", "--database"}, exitLedgerFailed, "u1: failed, 1 entry in 1 account\nhead_mac: u1 USD: "},
 		{"the key is missing", intact, wrong, []string{"--all"}, exitLedgerFailed, "the ledger: failed"},
-		{"nobody knows the user", intact, right, []string{"u9", "--database"}, exitNotFound, ""},
+		{"an unknown user", intact, right, []string{"u9", "--database"}, exitNotFound, ""},
 		{"neither a user nor all", intact, right, nil, exitUsage, ""},
 		{"there is no database", filepath.Join(intact, "none"), right, []string{"--all"}, exitFailed, ""},
 		{"no server answers", intact, right, []string{"u1", "--listen-addr", "127.0.0.1:1"}, exitUnreachable, ""},

@@ -95,7 +95,7 @@ func TestWorker_LooksAtOnceWhenItIsWoken(t *testing.T) {
 			p.left.Add(2)
 			r.Wake("k")
 			r.Wake("k")             // a hint too many costs a look
-			r.Wake("no such thing") // and one for nobody nothing
+			r.Wake("no such thing") // and one for an unknown kind does nothing
 			synctest.Wait()
 			if n := p.left.Load(); n != 0 {
 				t.Fatalf("%d pieces are left after a wake", n)
@@ -172,7 +172,7 @@ func TestWorker_ALostWakeCostsASweep(t *testing.T) {
 			time.Sleep(sweep * 3 / 2)
 			synctest.Wait()
 			if n := p.left.Load(); n != 0 {
-				t.Fatal("nobody looked within one and a half sweeps")
+				t.Fatal("no worker looked within one and a half sweeps")
 			}
 		}
 		if n := p.looks.Load(); n > 100 {

@@ -85,7 +85,7 @@ func TestCluster_ANewLeaderMakesUpForAMomentWithoutOne(t *testing.T) {
 	t.Parallel() // it mostly waits
 	_, open := cluster(t)
 	now := time.Now().UTC()
-	moment := now.Add(-5 * time.Second) // nobody was there
+	moment := now.Add(-5 * time.Second) // when there was no leader
 	ran := make(chan struct{}, 10)
 	for range 2 {
 		dispatchtest.Start(t, open(dispatchtest.Options{
