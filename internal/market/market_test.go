@@ -20,12 +20,12 @@ import (
 	"assay/internal/market"
 	"assay/internal/money"
 	"assay/internal/pricing"
-	"assay/internal/storetest"
 	"assay/internal/user"
 	"assay/internal/view"
 	"assay/internal/wallet"
 	"assay/internal/wallet/audit"
 	"assay/internal/wallet/fee"
+	"assay/internal/wallet/fee/feetest"
 )
 
 func TestMain(m *testing.M) { os.Exit(dbtest.RunOnEngines(m)) }
@@ -60,7 +60,7 @@ func newWorld(t *testing.T) *world {
 	ring, err := wallet.NewRing([]wallet.Key{{ID: "k1", Bytes: make([]byte, 32)}})
 	w.must(err)
 	w.ledger = &wallet.Ledger{Keys: ring}
-	storetest.Activate(t, s, ring, fee.BuiltIn())
+	feetest.Activate(t, s, ring, fee.BuiltIn())
 	w.m = market.New(market.Options{
 		InTx: s.InSmallTx, Ledger: w.ledger, Inventories: sellers{w}, Due: func(ctx context.Context, now, after time.Time, afterID int64, limit int) ([]market.Due, error) {
 			return market.ReadDue(ctx, s, now, after, afterID, limit)
@@ -516,7 +516,7 @@ func TestPurchase_ChargesByTheRuleOfItsPayment(t *testing.T) {
 		{"id":"card","priority":1,"conditions":{"kind":["sale"],"paymentMethod":["card"],"country":["DE"],"currency":["USD"]},"basisPoints":1000,"fixed":7}],
 		"fallback":{"basisPoints":100}}`))
 	w.must(err)
-	storetest.Activate(t, w.s, w.ledger.Keys, set)
+	feetest.Activate(t, w.s, w.ledger.Keys, set)
 	w.push("u", asset("1", "x"), asset("2", "x"), asset("3", "x"))
 	w.give("b")
 	for i, c := range []struct {

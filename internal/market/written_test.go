@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"assay/internal/db"
 	"assay/internal/db/dbtest"
 	"assay/internal/fault"
 	"assay/internal/market"
 	"assay/internal/wallet/fee"
+	"assay/internal/wallet/fee/feetest"
 )
 
 // TestPurchase_FailsWhereTheDatabaseDropsWhatIsWritten has somebody add a trigger that
@@ -33,9 +33,10 @@ func TestPurchase_FailsWhereTheDatabaseDropsWhatIsWritten(t *testing.T) {
 		})
 	}
 	end := w.swallow("INSERT ON fee_rule_set")
-	w.refused(w.s.InTx(t.Context(), func(tx *db.Tx) error {
-		return fee.AddRules(tx, fee.Activation{At: w.clock(), Version: 2, Set: fee.BuiltIn()})
-	}), fault.Damaged, "ledger_tampered")
+	rules, err := fee.Decode(strings.NewReader(`{"rules":[],"fallback":{"basisPoints":1}}`))
+	w.must(err)
+	_, err = feetest.Service(w.s, w.ledger.Keys, rules).Refresh(t.Context(), fee.Request{AllowLarge: true})
+	w.refused(err, fault.Damaged, "ledger_tampered")
 	w.raw(end)
 	sold, err := w.buy(l.ID, "b")
 	if err != nil {

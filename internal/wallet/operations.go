@@ -65,7 +65,7 @@ func (l *Ledger) TakeBack(tx *db.Tx, id string, transaction int64, r Request) (*
 	if err := user.Check(id); err != nil {
 		return nil, err
 	}
-	t, found, err := WalletTransaction(tx, transaction)
+	t, found, err := findTransaction(tx, transaction)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +199,7 @@ func (l *Ledger) entriesOf(tx *db.Tx, t *Transaction) ([]Entry, error) {
 	if err != nil {
 		return nil, accountIntact(intact, err, of)
 	}
-	entries, err := TransactionEntries(tx, t.ID)
+	entries, err := transactionEntries(tx, t.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -203,7 +203,7 @@ func (p *draft) accounts() []Account {
 // lockHeads returns the heads of all accounts, making those that are new, and the
 // id for a transaction.
 func lockHeads(tx *db.Tx, s *Sealer, accounts []Account) (heads []Head, id int64, err error) {
-	if heads, id, err = LockWallets(tx, accounts); err != nil {
+	if heads, id, err = lockWallets(tx, accounts); err != nil {
 		return nil, 0, err
 	}
 	if len(heads) > len(accounts) {
@@ -241,7 +241,7 @@ func addHeads(tx *db.Tx, s *Sealer, accounts []Account, have []Head) (heads []He
 	if err := addWallets(tx, missing); err != nil {
 		return nil, 0, err
 	}
-	if heads, id, err = LockWallets(tx, accounts); err != nil {
+	if heads, id, err = lockWallets(tx, accounts); err != nil {
 		return nil, 0, err
 	}
 	for _, a := range accounts {

@@ -131,7 +131,7 @@ func (b *bank) audit() {
 		var accounts []wallet.Account
 		sums := map[money.Currency]int64{}
 		for id := int64(1); ; id++ {
-			t, found, err := wallet.WalletTransaction(tx, id)
+			t, found, err := wallet.FindTransaction(tx, id)
 			if err != nil {
 				return err
 			}

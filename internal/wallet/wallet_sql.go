@@ -33,10 +33,10 @@ func StoredHash(stored []byte) (h Hash) {
 	return h
 }
 
-// LockWallets returns the heads of those accounts that exist, and keeps others
+// lockWallets returns the heads of those accounts that exist, and keeps others
 // from posting to them. It locks in the order given. Where all of them exist it
 // also returns an id that no transaction has had.
-func LockWallets(t *db.Tx, accounts []Account) (heads []Head, id int64, err error) {
+func lockWallets(t *db.Tx, accounts []Account) (heads []Head, id int64, err error) {
 	rows := db.NewTable(accountColumns, len(accounts))
 	for i, a := range accounts {
 		rows.Int(int64(i))
@@ -281,8 +281,8 @@ func scanTransaction(r *sql.Rows, t *Transaction) error {
 	return err
 }
 
-// WalletTransaction returns a transaction; found is false where there is none.
-func WalletTransaction(t *db.Tx, id int64) (_ Transaction, found bool, err error) {
+// findTransaction returns a transaction; found is false where there is none.
+func findTransaction(t *db.Tx, id int64) (_ Transaction, found bool, err error) {
 	all, err := db.Collect(t.Context(), t, scanTransaction, `SELECT `+transactionColumns+` FROM wallet_transaction WHERE id = $1`, id)
 	if err != nil || len(all) == 0 {
 		return Transaction{}, false, err
@@ -302,8 +302,8 @@ func walletReversed(t *db.Tx, id int64) (reversed bool, err error) {
 	return reversed, err
 }
 
-// TransactionEntries returns a transaction's entries, by account and number.
-func TransactionEntries(t *db.Tx, id int64) ([]Entry, error) {
+// transactionEntries returns a transaction's entries, by account and number.
+func transactionEntries(t *db.Tx, id int64) ([]Entry, error) {
 	return db.Collect(t.Context(), t, scanEntry, `
 		SELECT `+entryColumns+` FROM wallet_entry WHERE transaction_id = $1 ORDER BY user_id, currency, number`, id)
 }

@@ -16,10 +16,10 @@ import (
 	"assay/internal/db"
 	"assay/internal/db/dbtest"
 	"assay/internal/money"
-	"assay/internal/storetest"
 	"assay/internal/wallet"
 	"assay/internal/wallet/audit"
 	"assay/internal/wallet/fee"
+	"assay/internal/wallet/fee/feetest"
 	"assay/internal/wallet/wallettest"
 )
 
@@ -73,7 +73,7 @@ func newWorldAt(tb testing.TB, at dbtest.Database, users ...string) *world {
 		},
 	}
 	w.must(w.store.InTx(tb.Context(), func(tx *db.Tx) error { return wallet.SetLedgerKey(tx, keys.Marks()[0]) }))
-	storetest.Activate(tb, w.store, keys, fee.BuiltIn())
+	feetest.Activate(tb, w.store, keys, fee.BuiltIn())
 	for i, u := range users {
 		w.traders[u] = int64(i + 1)
 		w.exec(`INSERT INTO platform_user (id, user_id, created_at) VALUES ($1, $2, 1)`, i+1, u)
@@ -267,7 +267,7 @@ func example(tb testing.TB) *world {
 	for _, points := range []string{"700", "800"} { // which nobody was charged by
 		set, err := fee.Decode(strings.NewReader(`{"rules":[],"fallback":{"basisPoints":` + points + `}}`))
 		w.must(err)
-		storetest.Activate(tb, w.store, w.Keys, set)
+		feetest.Activate(tb, w.store, w.Keys, set)
 	}
 	return w
 }

@@ -1,4 +1,4 @@
-package fee
+package fee_test
 
 import (
 	"errors"
@@ -9,18 +9,20 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"assay/internal/fault"
+	"assay/internal/wallet/fee"
 	"assay/internal/wallet/fee/feetest"
 )
 
 // faultsOf returns "pointer code" of each fault that Decode finds.
 func faultsOf(t *testing.T, text string) []string {
 	t.Helper()
-	set, err := Decode(strings.NewReader(text))
+	set, err := fee.Decode(strings.NewReader(text))
 	if err == nil {
 		return nil
 	}
@@ -37,6 +39,15 @@ func faultsOf(t *testing.T, text string) []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+func decode(tb testing.TB, text string) *fee.Set {
+	tb.Helper()
+	set, err := fee.Decode(strings.NewReader(text))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return set
 }
 
 func TestDecode_NamesEveryFault(t *testing.T) {
@@ -64,7 +75,7 @@ func TestDecode_TakesRulesOfOnePriorityThatNeverMeet(t *testing.T) {
 func TestDecode_IsBounded(t *testing.T) {
 	rule := func(i int) string { return fmt.Sprintf(`{"id":"r%d","priority":%d,"basisPoints":1}`, i, i) }
 	var rules []string
-	for i := range MaxRules + 2 {
+	for i := range fee.MaxRules + 2 {
 		rules = append(rules, rule(i))
 	}
 	many := func(element string, n int) string { return strings.TrimSuffix(strings.Repeat(element+",", n), ",") }
@@ -73,8 +84,8 @@ func TestDecode_IsBounded(t *testing.T) {
 		want []string
 	}{
 		"rules":  {`{"rules":[` + strings.Join(rules, ",") + `],"fallback":{"basisPoints":0}}`, []string{"/rules too_many"}},
-		"values": {feetest.OneRule(`"basisPoints":1,"conditions":{"country":["DE",` + many(`"DE"`, MaxValues+9) + `]}`), nil},
-		"tiers":  {feetest.OneRule(`"conditions":{"currency":"USD"},"tiers":[` + many(`{"from":0,"basisPoints":1}`, MaxTiers+9) + `]`), nil},
+		"values": {feetest.OneRule(`"basisPoints":1,"conditions":{"country":["DE",` + many(`"DE"`, fee.MaxValues+9) + `]}`), nil},
+		"tiers":  {feetest.OneRule(`"conditions":{"currency":"USD"},"tiers":[` + many(`{"from":0,"basisPoints":1}`, fee.MaxTiers+9) + `]`), nil},
 	} {
 		got := faultsOf(t, c.in)
 		if c.want != nil && !cmp.Equal(got, c.want) {
@@ -84,8 +95,8 @@ func TestDecode_IsBounded(t *testing.T) {
 			t.Errorf("%s: %v, want too_many among them", name, got)
 		}
 	}
-	if got := faultsOf(t, `{"rules":[`+many(`{}`, MaxRules)+`]}`); len(got) != maxFaults {
-		t.Errorf("%d faults are told, want %d", len(got), maxFaults)
+	if got := faultsOf(t, `{"rules":[`+many(`{}`, fee.MaxRules)+`]}`); len(got) != fee.MaxFaults {
+		t.Errorf("%d faults are told, want %d", len(got), fee.MaxFaults)
 	}
 	if got := faultsOf(t, feetest.OneRule(`"id2":"`+strings.Repeat("x", 1<<20)+`"`)); !cmp.Equal(got, []string{" too_large"}) {
 		t.Errorf("a huge text: %v", got)
@@ -94,7 +105,7 @@ func TestDecode_IsBounded(t *testing.T) {
 
 func TestDecode_ReturnsTheErrorOfItsReader(t *testing.T) {
 	away := errors.New("away")
-	if _, err := Decode(iotest.ErrReader(away)); !errors.Is(err, away) || fault.Of(err) != nil {
+	if _, err := fee.Decode(iotest.ErrReader(away)); !errors.Is(err, away) || fault.Of(err) != nil {
 		t.Errorf("Decode = %v, want %v as it is", err, away)
 	}
 }
@@ -113,17 +124,17 @@ func TestCanonical_IsTheSameForWhatMeansTheSame(t *testing.T) {
 		t.Errorf("canonical forms differ:\n%s %v\n%s %v", textA, errA, textB, errB)
 	}
 	again := decode(t, string(textA))
-	if d := cmp.Diff(b, again, cmpopts.IgnoreUnexported(Rule{}), cmpopts.EquateEmpty()); d != "" {
+	if d := cmp.Diff(b, again, cmpopts.IgnoreUnexported(fee.Rule{}), cmpopts.EquateEmpty()); d != "" {
 		t.Errorf("the canonical form reads as another set: %s", d)
 	}
 }
 
 func TestBuiltIn_IsWhatItsDocumentReadsAs(t *testing.T) {
-	text, _, err := BuiltIn().Canonical()
+	text, _, err := fee.BuiltIn().Canonical()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(BuiltIn(), decode(t, string(text)), cmpopts.IgnoreUnexported(Rule{}), cmpopts.EquateEmpty()); d != "" {
+	if d := cmp.Diff(fee.BuiltIn(), decode(t, string(text)), cmpopts.IgnoreUnexported(fee.Rule{}), cmpopts.EquateEmpty()); d != "" {
 		t.Error(d)
 	}
 }
@@ -135,7 +146,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(feetest.OneRule(`"conditions":{"currency":"USD"},"basis":"net","rounding":"up","minimum":3,"maximum":90,"tiers":[{"from":0,"below":9,"basisPoints":1},{"from":9,"basisPoints":10000,"fixed":5}]`), int64(9))
 	f.Add(feetest.TwoRules(`"id":"a","priority":1,"conditions":{"country":["DE"],"paymentMethod":"card"}`, `"id":"b","priority":1,"effectiveFrom":"2026-02-01T00:00:00Z"`), int64(1))
 	f.Fuzz(func(t *testing.T, text string, amount int64) {
-		set, err := Decode(strings.NewReader(text))
+		set, err := fee.Decode(strings.NewReader(text))
 		if err != nil {
 			if f := fault.Of(err); f == nil || len(f.Fields) == 0 {
 				t.Fatalf("no fault: %v", err)
@@ -150,12 +161,12 @@ func FuzzDecode(f *testing.F) {
 		if _, d, _ := again.Canonical(); d != digest {
 			t.Fatalf("canonical form of %s is not stable", canonical)
 		}
-		p := Payment{Kind: Sale, Amount: amount & (1<<63 - 1), Currency: "USD", At: noon}
-		q, err := Compute(set, p)
+		p := fee.Payment{Kind: fee.Sale, Amount: amount & (1<<63 - 1), Currency: "USD", At: time.Unix(1_772_366_400, 0)}
+		q, err := fee.Compute(set, p)
 		if err != nil || q.Fee < 0 || q.Net < 0 || q.Fee+q.Net != p.Amount {
 			t.Fatalf("%+v, %v", q, err)
 		}
-		if e, err := Explain(again, p); err != nil || e.Quote != q {
+		if e, err := fee.Explain(again, p); err != nil || e.Quote != q {
 			t.Fatalf("%+v explained, %+v computed, %v", e.Quote, q, err)
 		}
 	})

@@ -91,8 +91,8 @@ func ReadActivation(ctx context.Context, s *db.DB, version int64) (Activation, e
 	}, version)
 }
 
-// FindActivation is ReadActivation, as a transaction sees it.
-func FindActivation(t *db.Tx, version int64) (Activation, error) {
+// findActivation is ReadActivation, as a transaction sees it.
+func findActivation(t *db.Tx, version int64) (Activation, error) {
 	return db.Local[feeSets](t.DB).activation(func(query string, args ...any) interface{ Scan(into ...any) error } {
 		return t.QueryRow(query, args...)
 	}, version)
@@ -103,7 +103,7 @@ func FindActivation(t *db.Tx, version int64) (Activation, error) {
 // then it was made just before. From here on the transaction's moment is not before
 // the activation, also where the clock of the instance that activated them is ahead.
 func Active(t *db.Tx) (Activation, error) {
-	a, err := FindActivation(t, 0)
+	a, err := findActivation(t, 0)
 	if err != nil {
 		return a, fmt.Errorf("active fee rules: %w", err)
 	}
@@ -114,10 +114,10 @@ func Active(t *db.Tx) (Activation, error) {
 // feeLock is the number of an advisory lock.
 const feeLock = 0x61737361<<32 + 4
 
-// HoldRules keeps others from activating fee rules until the transaction ends. From here
+// holdRules keeps others from activating fee rules until the transaction ends. From here
 // on its moment is not before the last activation and the last posting, which was
 // charged by the rules until now.
-func HoldRules(t *db.Tx) error {
+func holdRules(t *db.Tx) error {
 	if err := t.ExecPostgres(`SELECT pg_advisory_xact_lock($1)`, int64(feeLock)); err != nil {
 		return err
 	}
@@ -130,8 +130,8 @@ func HoldRules(t *db.Tx) error {
 	return err
 }
 
-// AddRules adds a version of the fee rules, which is in force from the commit on.
-func AddRules(t *db.Tx, a Activation) error {
+// addRules adds a version of the fee rules, which is in force from the commit on.
+func addRules(t *db.Tx, a Activation) error {
 	text, digest, err := a.Set.Canonical()
 	if err != nil {
 		return err

@@ -125,10 +125,10 @@ func (s *Service) Begin(ctx context.Context) error {
 		return err
 	}
 	err = s.Store.InTx(ctx, func(tx *db.Tx) error {
-		if err := HoldRules(tx); err != nil {
+		if err := holdRules(tx); err != nil {
 			return err
 		}
-		newest, err := FindActivation(tx, 0)
+		newest, err := findActivation(tx, 0)
 		if err == nil {
 			err = s.Keys.CheckRules(newest.Sealed())
 		}
@@ -285,10 +285,10 @@ func (s *Service) activate(ctx context.Context, next Activation, r Request, refu
 // addAfter adds a version if the newest is still the one that it was compared
 // with. Upon one that is not what was activated nothing is built.
 func (s *Service) addAfter(tx *db.Tx, newest int64, next Activation) error {
-	if err := HoldRules(tx); err != nil {
+	if err := holdRules(tx); err != nil {
 		return err
 	}
-	active, err := FindActivation(tx, 0)
+	active, err := findActivation(tx, 0)
 	switch {
 	case err != nil:
 		return err
@@ -308,7 +308,7 @@ func (s *Service) add(tx *db.Tx, a Activation) error {
 	sealed := a.Sealed()
 	s.Keys.Sealer().Seal(sealed)
 	a.Seal = sealed.Seal
-	return AddRules(tx, a)
+	return addRules(tx, a)
 }
 
 func tooLargeChange(changes []LargeChange) error {

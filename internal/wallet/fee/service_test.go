@@ -193,7 +193,7 @@ func TestRefresh_ComparesWithWhatAnotherProcessActivated(t *testing.T) {
 	// The clock is read between the comparison with version 1 and the transaction.
 	faster := sync.OnceFunc(func() {
 		if err := m.InTx(t.Context(), func(tx *db.Tx) error {
-			return AddRules(tx, Activation{Version: 2, Set: decode(t, flat("5000")), At: tx.Now()})
+			return addRules(tx, Activation{Version: 2, Set: decode(t, flat("5000")), At: tx.Now()})
 		}); err != nil {
 			t.Error(err)
 		}

@@ -1,5 +1,4 @@
-// Package feetest has documents of fee rules that are none, for tests of
-// everything that may read them.
+// Package feetest has invalid documents of fee rules, and puts rules in force, for tests.
 package feetest
 
 // Document is a text that is not taken for fee rules.

@@ -1,0 +1,8 @@
+package wallet
+
+// What the tests of postings call.
+var (
+	LockWallets        = lockWallets
+	FindTransaction    = findTransaction
+	TransactionEntries = transactionEntries
+)

@@ -1,0 +1,182 @@
+package fee_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"assay/internal/db"
+	"assay/internal/db/dbtest"
+	"assay/internal/randtest"
+	"assay/internal/wallet/fee"
+	"assay/internal/wallet/fee/feetest"
+	"assay/internal/wallet/wallettest"
+)
+
+// percent is a set that charges some basis points.
+func percent(tb testing.TB, points int64) *fee.Set {
+	tb.Helper()
+	return decode(tb, fmt.Sprintf(`{"rules":[],"fallback":{"basisPoints":%d}}`, points))
+}
+
+func TestRules_VersionsStayWhatTheyWere(t *testing.T) { dbtest.Each(t, feeVersions) }
+
+func feeVersions(f *dbtest.Fixture) {
+	_, err := fee.ReadActivation(f.Context(), f.DB, 0)
+	f.Is("the first version is not there", errors.Is(err, fee.ErrNone), true)
+	for v := int64(1); v <= 3; v++ {
+		f.Tx(func(tx *db.Tx) error {
+			f.Must(fee.HoldRules(tx))
+			f.Must(fee.AddRules(tx, fee.Activation{At: f.Now, Version: v, Set: percent(f.TB, 100*v), Source: "a", Mark: "m", By: "b"}))
+			a, err := fee.Active(tx)
+			f.Must(err)
+			f.Is("the transaction sees its own", a.Set.Version, v)
+			return nil
+		})
+	}
+	active, err := fee.ReadActivation(f.Context(), f.DB, 0)
+	f.Must(err)
+	f.Is("newest", active.Version, int64(3))
+	f.Is("its set", active.Set.Fallback.Tiers[0].BasisPoints, int64(300))
+	f.Is("the set's version", active.Set.Version, int64(3))
+	f.Is("source, mark, by", active.Source+active.Mark+active.By, "amb")
+	f.Is("at", active.At.Equal(f.Now), true)
+	old, err := fee.ReadActivation(f.Context(), f.DB, 1)
+	f.Must(err)
+	f.Is("an old one", old.Set.Fallback.Tiers[0].BasisPoints, int64(100))
+	_, err = fee.ReadActivation(f.Context(), f.DB, 4)
+	f.Is("a later one", errors.Is(err, fee.ErrNone), true)
+	list, err := fee.ListActivations(f.Context(), f.DB, 3, 1)
+	f.Must(err)
+	f.Is("a page", len(list), 1)
+	f.Is("of the version before", list[0].Version, int64(2))
+}
+
+func TestRules_AVersionThatWasRolledBackIsForgotten(t *testing.T) { dbtest.Each(t, feesRolledBack) }
+
+// feesRolledBack looks for a version of which the number was used before by a
+// transaction that came to nothing.
+func feesRolledBack(f *dbtest.Fixture) {
+	failed := errors.New("failed")
+	err := f.DB.InTx(f.Context(), func(tx *db.Tx) error {
+		f.Must(fee.AddRules(tx, fee.Activation{At: f.Now, Version: 1, Set: percent(f.TB, 9), Source: "a"}))
+		_, err := fee.Active(tx)
+		f.Must(err)
+		return failed
+	})
+	f.Is("failed", errors.Is(err, failed), true)
+	f.Tx(func(tx *db.Tx) error {
+		return fee.AddRules(tx, fee.Activation{At: f.Now, Version: 1, Set: percent(f.TB, 5), Source: "a"})
+	})
+	active, err := fee.ReadActivation(f.Context(), f.DB, 0)
+	f.Must(err)
+	f.Is("points", active.Set.Fallback.Tiers[0].BasisPoints, int64(5))
+}
+
+func TestRules_ManyActivateThemOnce(t *testing.T) { dbtest.Each(t, feesRace) }
+
+// feesRace begins in many processes at once, and refreshes in many at once.
+func feesRace(f *dbtest.Fixture) {
+	const many = 8
+	service := func(points int64) *fee.Service {
+		return feetest.Service(f.DB, wallettest.NewRing(f.TB, "k1"), percent(f.TB, points))
+	}
+	each := func(do func(i int64) error) {
+		f.Helper()
+		errs := make([]error, many)
+		var wg sync.WaitGroup
+		for i := range errs {
+			wg.Go(func() { errs[i] = do(int64(i)) })
+		}
+		wg.Wait()
+		f.Must(errors.Join(errs...))
+	}
+	each(func(int64) error { return service(1000).Begin(f.Context()) })
+	active, err := fee.ReadActivation(f.Context(), f.DB, 0)
+	f.Must(err)
+	f.Is("version after all began", active.Version, int64(1))
+	each(func(int64) error {
+		_, err := service(1001).Refresh(f.Context(), fee.Request{By: "x"})
+		return err
+	})
+	active, err = fee.ReadActivation(f.Context(), f.DB, 0)
+	f.Must(err)
+	f.Is("version after all refreshed from one source", active.Version, int64(2))
+}
+
+func TestRules_QuotesAreByTheVersionThatTheyName(t *testing.T) { dbtest.Each(t, feeSwaps) }
+
+// feeSwaps activates sets while quotes are taken, half of them in transactions.
+// Each must be what the version that it names says, computed again from what is
+// stored.
+func feeSwaps(f *dbtest.Fixture) {
+	swaps := randtest.Count(20, 500)
+	keys := wallettest.NewRing(f.TB, "k1")
+	feetest.Activate(f.TB, f.DB, keys, percent(f.TB, 1))
+	pay := fee.Payment{Kind: fee.Sale, Amount: 1_000_000, Currency: "USD", At: f.Now}
+	quote := func(inTx bool) (q fee.Quote, err error) {
+		if !inTx {
+			a, err := fee.ReadActivation(f.Context(), f.DB, 0)
+			if err != nil {
+				return q, err
+			}
+			return fee.Compute(a.Set, pay)
+		}
+		err = f.DB.InTx(f.Context(), func(tx *db.Tx) error {
+			a, err := fee.Active(tx)
+			if err == nil {
+				q, err = fee.Compute(a.Set, pay)
+			}
+			return err
+		})
+		return q, err
+	}
+	begun := time.Now()
+	done, taken := make(chan struct{}), make(chan struct{}, 1)
+	quotes := make([][]fee.Quote, 4)
+	errs := make([]error, len(quotes))
+	var wg sync.WaitGroup
+	for i := range quotes {
+		wg.Go(func() {
+			for ended := false; !ended && errs[i] == nil; {
+				select {
+				case <-done:
+					ended = true // after one more
+				case taken <- struct{}{}:
+				}
+				var q fee.Quote
+				q, errs[i] = quote(i%2 == 0)
+				quotes[i] = append(quotes[i], q)
+			}
+		})
+	}
+	for i := range swaps {
+		for range 10 { // quotes between two swaps, at least
+			<-taken
+		}
+		_, err := feetest.Service(f.DB, keys, percent(f.TB, int64(i%9_000)+2)).Refresh(f.Context(), fee.Request{AllowLarge: true})
+		f.Must(err)
+	}
+	close(done)
+	wg.Wait()
+	took := time.Since(begun)
+	f.Must(errors.Join(errs...))
+	n, seen := 0, map[int64]bool{}
+	for _, list := range quotes {
+		last := int64(0)
+		for _, q := range list {
+			old, err := fee.ReadActivation(f.Context(), f.DB, q.Version)
+			f.Must(err)
+			again, err := fee.Compute(old.Set, pay)
+			f.Must(err)
+			f.Is("a quote, computed again", q, again)
+			f.Is("no version after a later one", q.Version >= last, true)
+			last, seen[q.Version] = q.Version, true
+			n++
+		}
+		f.Is("the last quote is by the last version", last, int64(swaps)+1)
+	}
+	f.Logf("%d quotes by %d of %d versions, %.0f a second", n, len(seen), swaps+1, float64(n)/took.Seconds())
+}
