@@ -16,7 +16,7 @@ import (
 	"assay/internal/db"
 )
 
-// TestSQL_EveryStatementIsPrepared finds the statements in the provider, puts
+// TestSQL_EveryStatementIsPrepared finds the statements in the code, puts
 // those that are made of parts together and prepares each: a column, table or
 // function that the schema or the database does not know is found here, whether
 // or not a test comes by.
@@ -77,7 +77,7 @@ func readStatements(t *testing.T, d db.Dialect) []statement {
 	t.Helper()
 	files := token.NewFileSet()
 	var parsed []*ast.File
-	for _, name := range providers(t) {
+	for _, name := range sqlFiles(t) {
 		f, err := parser.ParseFile(files, name, nil, 0)
 		must(t, err)
 		parsed = append(parsed, f)
@@ -126,8 +126,8 @@ func readStatements(t *testing.T, d db.Dialect) []statement {
 	return out
 }
 
-// providers returns the files that hold SQL.
-func providers(t *testing.T) (files []string) {
+// sqlFiles returns the files that hold SQL.
+func sqlFiles(t *testing.T) (files []string) {
 	t.Helper()
 	must(t, filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
 		dir := filepath.Base(filepath.Dir(path))
