@@ -18,7 +18,7 @@ import (
 	"assay/internal/pricing"
 )
 
-// Scope says which items a bulk refresh takes.
+// Scope is which items a bulk refresh includes.
 type Scope string
 
 // The scopes of MARKET_PRICE_SCOPE.
@@ -99,14 +99,14 @@ type Config struct {
 	SteamShare      int                 // STEAM_INVENTORY_SHARE: percent of the limit that prices leave to inventories
 	PricelistConfig string              // PRICELIST_CONFIG: path; empty: none
 
-	// Warnings tell what works and should be looked at. They hold no secret.
+	// Warnings name what works and should be checked. They hold no secret.
 	Warnings []string
 
 	options  Options
 	settings []Setting
 }
 
-// MaxMissingRetry is the longest that a missing price waits to be tried again.
+// MaxMissingRetry is the longest wait until a missing price is retried.
 const MaxMissingRetry = 72 * time.Hour
 
 // Provider is how one price provider is reached.
@@ -127,12 +127,12 @@ const (
 	Postgres Engine = "postgres"
 )
 
-// Database says where records are kept.
+// Database is where records are kept.
 type Database struct {
 	Engine Engine
 	Path   string // SQLite: the file
 	URL    Secret // Postgres: the whole address, which may hold a password
-	Direct Secret // Postgres: the address that goes round a pooler; zero: there is none
+	Direct Secret // Postgres: the address without a pooler; zero: none
 }
 
 // SessionURL is the address for what needs a session of its own: listening,

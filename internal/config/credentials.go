@@ -37,7 +37,7 @@ func rolesOf(c *Config) []role {
 	}
 }
 
-// Fingerprint names a secret within this process and tells nothing of it.
+// Fingerprint identifies a secret within this process and reveals nothing of it.
 type Fingerprint [sha256.Size]byte
 
 // Credentials are the live secrets. They can be replaced while the program
@@ -84,15 +84,15 @@ func (k *Credentials) Live(role string, f Fingerprint) bool {
 }
 
 // Reload reads all secrets again from where they came and reports whether any
-// changed. After an error the former ones stay in force.
+// changed. After an error the previous ones stay in force.
 func (k *Credentials) Reload() (changed bool, err error) {
 	k.reading.Lock()
 	defer k.reading.Unlock()
 	l := newLoader(k.options)
 	c := &Config{}
 	for i := range l.table {
-		// Only the secrets are at stake, and what tells where they lie. Faults
-		// of other settings are the next start's affair.
+		// Only the secrets matter, and the settings that determine where they are. The
+		// next start reports faults of the others.
 		if s := &l.table[i]; s.generated || s.name == "DATA_DIR" || s.name == "DATABASE_URL" {
 			l.apply(c, s)
 		}
@@ -129,8 +129,8 @@ func (k *Credentials) fingerprint(text string) Fingerprint {
 }
 
 // Secret returns the value of NAME or NAME_FILE for a price list that names
-// ${NAME}. An error goes on from the name and tells what to do. Only keys of
-// outside services (NAME_API_KEY) are given out. It is read anew each time.
+// ${NAME}. An error reads on after the name and states the fix. Only keys of
+// outside services (NAME_API_KEY) are returned. It is read again each time.
 func (k *Credentials) Secret(name string) (string, error) {
 	if !namedSecret(name) {
 		return "", errSecretName
@@ -151,27 +151,26 @@ func (k *Credentials) Secret(name string) (string, error) {
 }
 
 // Watch reloads the secrets at every tick and every hang-up signal until ctx
-// ends. It logs what changed, and a failure once until it is another one.
-// Reading a few small files a second costs nothing, and unlike a comparison of
-// times it misses no change.
+// ends. It logs what changed, and each different failure once. Reading a few small files a
+// second costs nothing, and unlike a comparison of times it misses no change.
 func (k *Credentials) Watch(ctx context.Context, ticks <-chan time.Time, hangup <-chan os.Signal, log *slog.Logger) {
 	last := ""
 	for {
-		asked := false
+		requested := false
 		select {
 		case <-ctx.Done():
 			return
 		case <-hangup:
-			asked, last = true, ""
+			requested, last = true, ""
 		case <-ticks:
 		}
 		changed, err := k.Reload()
 		switch {
 		case err != nil && err.Error() != last:
-			log.ErrorContext(ctx, "secrets not re-read; the former ones stay in force", "error", err)
+			log.ErrorContext(ctx, "secrets not reloaded; the previous ones stay in force", "error", err)
 			last = err.Error()
-		case err == nil && (changed || asked || last != ""):
-			log.InfoContext(ctx, "secrets re-read", "changed", changed)
+		case err == nil && (changed || requested || last != ""):
+			log.InfoContext(ctx, "secrets reloaded", "changed", changed)
 			last = ""
 		}
 	}

@@ -239,11 +239,11 @@ func TestCredentials_WatchLogsEachChangeOnce(t *testing.T) {
 	expect("changed=true")
 	swap(t, path, "")
 	ticks <- time.Time{}
-	expect("the former ones stay in force")
+	expect("the previous ones stay in force")
 	ticks <- time.Time{}
 	ticks <- time.Time{} // taken only after the tick before it was dealt with
 	hangup <- os.Interrupt
-	expect("the former ones stay in force")
+	expect("the previous ones stay in force")
 	swap(t, path, "the-new-secret-of-all\n")
 	ticks <- time.Time{}
 	expect("changed=false")

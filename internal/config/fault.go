@@ -40,8 +40,8 @@ func (fs Faults) Error() string {
 	return b.String()
 }
 
-// Unwrap returns the faults as an invalid input, by which edges choose an exit
-// code.
+// Unwrap returns the faults as an invalid input, from which the command line derives its
+// exit code.
 func (fs Faults) Unwrap() error {
 	return fault.New(fault.Invalid, "invalid_configuration", "%s", fs.Error())
 }

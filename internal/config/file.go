@@ -20,18 +20,17 @@ type entry struct {
 	text, origin string
 }
 
-// layer holds the values of one place, by name. Empty values are left out: they
-// count as not given.
+// layer holds the values of one place, by name. Empty values count as not given.
 type layer map[string]entry
 
 // parseFile reads NAME=value lines. Blank lines and lines that start with #
-// are skipped; spaces around names and values are dropped; a value is taken as
-// it stands, without quotes, escapes or comments behind it.
+// are skipped. Spaces around names and values are dropped. A value is taken
+// literally: there are no quotes, escapes or comments behind it.
 func parseFile(name string, text []byte) (layer, Faults) {
 	values, faults := layer{}, Faults{}
 	base := filepath.Base(name)
 	if !utf8.Valid(text) || bytes.IndexByte(text, 0) >= 0 {
-		return values, Faults{{Origin: base, Problem: "is not UTF-8 text; save it as such"}}
+		return values, Faults{{Origin: base, Problem: "is not UTF-8 text; save it as UTF-8"}}
 	}
 	if bytes.HasPrefix(text, []byte("\uFEFF")) {
 		return values, Faults{{Origin: base, Problem: "starts with a byte order mark; save it as UTF-8 without one"}}
@@ -46,7 +45,7 @@ func parseFile(name string, text []byte) (layer, Faults) {
 		origin := fmt.Sprintf("%s:%d", base, number)
 		key, value, problem := splitLine(line)
 		if before, twice := values[key]; problem == "" && twice {
-			problem = "is set in " + before.origin + " already; keep one of the two"
+			problem = "is already set in " + before.origin + "; keep one of the two"
 		}
 		if problem != "" {
 			faults = append(faults, Fault{Origin: origin, Setting: key, Problem: problem})
@@ -73,9 +72,9 @@ func splitLine(line string) (key, value, problem string) {
 	case strings.HasPrefix(key, "export "):
 		return "", "", `starts with "export"; write NAME=value only`
 	case !settingName(key):
-		return "", "", "has no setting's name before the =; names are upper-case letters, digits and _"
+		return "", "", "has no setting name before the =; names are upper-case letters, digits and _"
 	case len(value) > 1 && (value[0] == '"' || value[0] == '\'') && value[len(value)-1] == value[0]:
-		return key, "", "is quoted; values are taken as they stand, so remove the quotes"
+		return key, "", "is quoted; remove the quotes, since values are taken literally"
 	}
 	return key, value, ""
 }
@@ -91,7 +90,7 @@ func settingName(text string) bool {
 	return text != ""
 }
 
-// errNotRegular is said of directories, pipes and devices.
+// errNotRegular means a directory, pipe or device.
 var errNotRegular = errors.New("is not a regular file")
 
 // readBounded returns the content of a regular file. Its errors name no path;
@@ -119,7 +118,7 @@ func readBounded(name string) ([]byte, error) {
 	return text, nil
 }
 
-// plainPathError words an error so that it reads on after the file's name.
+// plainPathError returns an error that reads on after the file's name.
 func plainPathError(err error) error {
 	wrapped, isPath := errors.AsType[*fs.PathError](err)
 	switch {

@@ -15,9 +15,9 @@ import (
 // CreateSecrets creates what a first start on SQLite lacks: each secret that is
 // not set becomes a file of mode 0600 in DATA_DIR/secrets. It puts them into
 // c and returns the paths of the new files. A key for the wallet ledger is
-// created only where newLedgerKey says that no entry was sealed yet; otherwise
+// created only with newLedgerKey, which means that no entry was sealed yet; otherwise
 // its absence is an error. With PostgreSQL nothing is created, since several
-// instances must agree, and what is missing is an error.
+// instances must agree, and a missing secret is an error.
 func CreateSecrets(c *Config, newLedgerKey bool) ([]string, error) {
 	var missing Faults
 	var created []string
@@ -96,7 +96,7 @@ func createSecret(path string) error {
 const namedSecretSuffix = "_API_KEY"
 
 // namedSecret reports whether a name is that of a key for an outside service.
-// Our own credentials have other names, so that no price list can send them
+// Assay's own credentials have other names, so that no price list can send them
 // anywhere.
 func namedSecret(name string) bool {
 	return settingName(name) && strings.HasSuffix(name, namedSecretSuffix) && name != namedSecretSuffix

@@ -11,7 +11,7 @@ import (
 // originDefault is the origin of settings that are not set.
 const originDefault = "default"
 
-// originGenerated begins what is said of a secret that CreateSecrets made.
+// originGenerated begins the origin of a secret that CreateSecrets made.
 const originGenerated = "generated "
 
 // Load reads and checks a configuration. Its error is a Faults that names
@@ -36,9 +36,10 @@ func Load(o Options) (*Config, error) {
 	return c, nil
 }
 
-// LoadDatabase reads and checks where the data is and how long to wait for it, and leaves the rest of the Config empty: what is wrong with a secret or a provider must not keep
-// anybody from saving the data. Names that no setting has are faults all the
-// same, or one with a slip would leave a default in force.
+// LoadDatabase reads and checks where the data is and how long to wait for it, and leaves
+// the rest of the Config empty: a fault of a secret or a provider must not prevent a
+// backup. Unknown names are faults here too, because a misspelled one would leave a
+// default in force.
 func LoadDatabase(o Options) (*Config, error) {
 	l := newLoader(o)
 	l.refuseUnknown(o.Providers)
@@ -106,9 +107,8 @@ func (l *loader) readFile(name string) layer {
 	return values
 }
 
-// refuseUnknown faults names that no setting has: every one in flags and file,
-// and in the environment those that look like ours. Keys that price lists may
-// name are whatever an operator calls them.
+// refuseUnknown faults unknown names: every one in flags and file, and in the environment
+// those that look like ours. Keys that price lists may name have any name.
 func (l *loader) refuseUnknown(providers []string) {
 	known, owned := l.known(), ownedPrefixes(providers)
 	for i, values := range l.layers {
@@ -141,8 +141,8 @@ func (l *loader) known() []string {
 	return known
 }
 
-// warnOfNearMisses tells of variables that may be another program's, and may be
-// ours with a slip: LISTEN_ADRR would leave the default in force unnoticed.
+// warnOfNearMisses warns of variables that may belong to another program or be a
+// misspelled setting: LISTEN_ADRR would leave the default in force unnoticed.
 func (l *loader) warnOfNearMisses(providers []string) {
 	known, owned := l.known(), ownedPrefixes(providers)
 	for _, name := range slices.Sorted(maps.Keys(l.layers[environ])) {
@@ -150,12 +150,12 @@ func (l *loader) warnOfNearMisses(providers []string) {
 			continue
 		}
 		if near := nearest(name, known); near != "" && distance(name, near) <= len(near)/lettersPerTypo {
-			l.warnings = append(l.warnings, fmt.Sprintf("the environment sets %s, which is no setting of ours; did you mean %s?", name, near))
+			l.warnings = append(l.warnings, fmt.Sprintf("the environment sets %s, which is not a setting of Assay; did you mean %s?", name, near))
 		}
 	}
 }
 
-// ownedPrefixes returns how variables start that are meant for us. What other
+// ownedPrefixes returns the prefixes of variables that only Assay has. What other
 // programs use as well, such as LOG_, is not among them.
 func ownedPrefixes(providers []string) []string {
 	prefixes := []string{"MARKET_PRICE_", "PLATFORM_API_", "ADMIN_API_", "WALLET_", "PAYMENT_", "INVENTORY_MAX_", "TRADE_HOLD"}
@@ -165,9 +165,9 @@ func ownedPrefixes(providers []string) []string {
 	return prefixes
 }
 
-// ours reports whether a variable starts like ours. Kubernetes gives every
-// container variables for each service of its namespace (WALLET_SERVICE_HOST,
-// WALLET_PORT_80_TCP): those are not.
+// ours reports whether a variable has one of our prefixes. Kubernetes sets variables for
+// each service of the namespace (WALLET_SERVICE_HOST, WALLET_PORT_80_TCP): those are not
+// ours.
 func ours(name string, owned []string) bool {
 	for _, prefix := range owned {
 		rest, ok := strings.CutPrefix(name, prefix)
@@ -211,7 +211,7 @@ func (l *loader) lookup(c *Config, s *setting) (entry, bool) {
 		}
 		switch {
 		case isDirect && isFile:
-			l.fault(s.name, direct.origin, "is set as "+s.name+fileSuffix+" too; keep one of the two")
+			l.fault(s.name, direct.origin, "is also set as "+s.name+fileSuffix+"; keep one of the two")
 			return direct, true
 		case isDirect && i == flagged && s.secret:
 			l.fault(s.name, direct.origin,
@@ -264,7 +264,7 @@ func (l *loader) fault(name, origin, problem string) {
 	l.faults = append(l.faults, Fault{Origin: origin, Setting: name, Problem: problem})
 }
 
-// check faults what is wrong only when settings are taken together.
+// check faults combinations of settings.
 func (l *loader) check(c *Config) {
 	l.refuseWeakSecrets(c)
 	if slices.Contains(c.Providers, "pricelist") && c.PricelistConfig == "" && l.origins["PRICELIST_CONFIG"] == originDefault {

@@ -256,7 +256,7 @@ func TestLoad_WarnsOfNearMissesInTheEnvironment(t *testing.T) {
 		{"LOGLEVEL", "LOG_LEVEL"},
 		{"TRUSTED_PROXY", "TRUSTED_PROXIES"},
 	} {
-		want = append(want, "the environment sets "+pair[0]+", which is no setting of ours; did you mean "+pair[1]+"?")
+		want = append(want, "the environment sets "+pair[0]+", which is not a setting of Assay; did you mean "+pair[1]+"?")
 	}
 	if d := cmp.Diff(want, c.Warnings); d != "" {
 		t.Error(d)

@@ -15,7 +15,7 @@ type Schedule struct {
 	cron  cron.Schedule
 }
 
-// minEvery keeps a schedule from running more often than a run can end.
+// minEvery is the shortest interval: a run takes longer.
 const minEvery = time.Second
 
 var (

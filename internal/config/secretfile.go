@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// fileSuffix makes the name of a setting that names a file of another's value.
+// fileSuffix ends the names of settings that name a file with the value of another.
 const fileSuffix = "_FILE"
 
 // secretsDir is where generated secrets lie within DATA_DIR.
@@ -38,10 +38,10 @@ func readSecretFile(path string, list bool) (value, problem string) {
 }
 
 // readGenerated returns a generated secret; found is false where none was
-// created yet. A file that ends without a line end was cut short: a shorter
-// secret must not come into force unnoticed, nor a new one in its place.
+// created yet. A file without a line end was cut short: neither a shorter secret nor a
+// new one in its place may come into force unnoticed.
 func readGenerated(path string) (value string, found bool, problem string) {
-	const remedy = "restore it from a backup, or delete it to have a new one created at the next start"
+	const remedy = "restore it from a backup, or delete it, and the next start creates a new one"
 	text, err := readBounded(path)
 	if err != nil {
 		if _, missing := os.Lstat(path); errors.Is(missing, fs.ErrNotExist) {
@@ -59,7 +59,7 @@ func readGenerated(path string) (value string, found bool, problem string) {
 	return value, true, problem
 }
 
-// warnIfOpen tells when every user of the machine can read a file of secrets.
+// warnIfOpen warns if every user of the machine can read a file of secrets.
 func (l *loader) warnIfOpen(path string) {
 	info, err := os.Stat(path)
 	if err == nil && info.Mode().Perm()&0o007 != 0 {
@@ -71,8 +71,8 @@ func (l *loader) warnIfOpen(path string) {
 // leastSecret is the fewest characters of a secret that gives a role.
 const leastSecret = 16
 
-// refuseWeakSecrets faults secrets that are easily guessed, and those that let one
-// role act as another one or forge the wallet ledger.
+// refuseWeakSecrets faults secrets that are easily guessed, and those with which one role
+// could act as another one or forge the wallet ledger.
 func (l *loader) refuseWeakSecrets(c *Config) {
 	seen := map[string]string{}
 	for _, role := range rolesOf(c) {
@@ -87,7 +87,7 @@ func (l *loader) refuseWeakSecrets(c *Config) {
 					", so that one role could act as the other; give each its own")
 			}
 			seen[text] = role.setting
-			// In whatever form the key is written: id:hex, or with capital letters.
+			// The key may be written as id:hex, or with capital letters.
 			if slices.ContainsFunc(c.LedgerKeys, func(k LedgerKey) bool { return strings.Contains(strings.ToLower(text), k.Key.Reveal()) }) {
 				l.fault(role.setting, l.origins[role.setting],
 					"shares a secret with WALLET_LEDGER_KEY, so that a caller could forge the ledger's seals; generate another one, such as with `openssl rand -hex 32`")

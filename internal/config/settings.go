@@ -15,7 +15,7 @@ import (
 // setting is one row of the table of all settings.
 type setting struct {
 	name, def, help string
-	secret          bool // masked, and never taken from a flag, which every user of the machine can read
+	secret          bool // masked, and refused as a flag, which every user of the machine can read
 	file            bool // also taken as NAME_FILE; every secret is
 	generated       bool // a list, kept in DATA_DIR/secrets unless it is set
 	set             setter
@@ -53,7 +53,7 @@ func serverSettings() []setting {
 			file: true, set: setDatabase, show: showDatabase,
 		},
 		{
-			name: "DATABASE_DIRECT_URL", help: "`postgres://...` of the same database without a pooler, where `DATABASE_URL` leads through one that hands out transactions",
+			name: "DATABASE_DIRECT_URL", help: "`postgres://...` of the same database without a pooler, where `DATABASE_URL` is that of a pooler in transaction mode",
 			file: true, set: setDirect, show: showDirect,
 		},
 		{
@@ -135,7 +135,7 @@ func refreshSettings(providers []string) []setting {
 			set: duration(func(c *Config) *time.Duration { return &c.ProviderWait }, time.Second, time.Hour),
 		},
 		{
-			name: "MARKET_PRICE_NO_SALES_WINDOW", def: "720h", help: "how far back sales must be known to say that there were none",
+			name: "MARKET_PRICE_NO_SALES_WINDOW", def: "720h", help: "how far back sales must be known to conclude that there were none",
 			set: duration(func(c *Config) *time.Duration { return &c.NoSalesWindow }, time.Hour, maxDuration),
 		},
 		{
@@ -147,7 +147,7 @@ func refreshSettings(providers []string) []setting {
 			set: into(func(c *Config) *time.Duration { return &c.JobRetention }, parseDays),
 		},
 		{
-			name: "MARKET_PRICE_JOB_RETENTION_MIN_JOBS", def: "3", help: "newest ended jobs of each kind that are kept however old. With 0 here and 0 days an ended job is gone at once, and `assay refresh --wait` cannot always tell how it ended: then it ends with 1",
+			name: "MARKET_PRICE_JOB_RETENTION_MIN_JOBS", def: "3", help: "newest ended jobs of each kind that are kept at any age. With 0 here and 0 days an ended job is deleted at once; `assay refresh --wait` then exits with 1 if it cannot see how the job ended",
 			set: number(func(c *Config) *int { return &c.MinJobs }, 0, 1_000_000),
 		},
 	}, estimateSettings())
@@ -217,56 +217,62 @@ func providerSettings(providers []string) []setting {
 		})
 		if _, elsewhere := misplaced()[prefix+"LIMIT"]; !elsewhere {
 			all = append(all, setting{
-				name: prefix + "LIMIT", help: "requests that `" + provider + "` is asked at most, and the period, like `8/5m`; what it documents when empty",
+				name: prefix + "LIMIT", help: "most requests to `" + provider + "` in a period, like `8/5m`; its documented limit when empty",
 				set: intoProvider(provider, func(p *Provider) *Limit { return &p.Limit }, parseLimit),
 			}, setting{
-				name: prefix + "QUOTA", help: "requests that `" + provider + "` is asked at most in a day and a month of the calendar (UTC), like `1000/day,30000/month` or one of them; when empty none, or that of the plan that it documents",
+				name: prefix + "QUOTA", help: "most requests to `" + provider + "` in a calendar day and month (UTC), like `1000/day,30000/month` or one of them; when empty that of its documented plan, if any",
 				set: intoProvider(provider, func(p *Provider) *Quota { return &p.Quota }, parseQuota),
 			})
 		}
 	}
-	return append(all,
-		setting{
-			name: "CS2CAP_MARKETS", help: "comma list of the markets to ask `cs2cap` for, by its own keys, 64 at most; all 41 that it documents when empty",
+	return append(all, ownSettings()...)
+}
+
+// ownSettings returns the settings that only one provider has.
+func ownSettings() []setting {
+	return []setting{
+		{
+			name: "CS2CAP_MARKETS", help: "comma list of the markets to request from `cs2cap`, by its own keys, 64 at most; all 41 documented ones when empty",
 			set: markets("cs2cap"),
 		},
-		setting{
-			name: "CS2CAP_SHAPE", def: "batch", help: "how `cs2cap` is asked: `batch`, a hundred names at once, `single`, which its free plan is confined to, or `stream`, all there is at once with how much was sold, which takes its plan Pro or Quant",
+		{
+			name: "CS2CAP_SHAPE", def: "batch", help: "requests to `cs2cap`: `batch` (a hundred names each), `single` (the only shape of its free plan) or `stream` (all items and their sales at once; needs its plan Pro or Quant)",
 			set: oneOf(func(c *Config) *string { return &c.Cs2capShape }, "batch", "single", "stream"),
 		},
-		setting{
-			name: "PRICEMPIRE_MARKETS", help: "comma list of the markets to ask `pricempire` for, by its own keys, 64 at most; `buff163,csfloat,dmarket,skinport,waxpeer,youpin` when empty",
+		{
+			name: "PRICEMPIRE_MARKETS", help: "comma list of the markets to request from `pricempire`, by its own keys, 64 at most; `buff163,csfloat,dmarket,skinport,waxpeer,youpin` when empty",
 			set: markets("pricempire"),
 		},
-		setting{
-			name: "SIM_SHAPE", def: "bulk", help: "how the simulator wants to be asked: `bulk`, `batch` or `single`",
+		{
+			name: "SIM_SHAPE", def: "bulk", help: "shape of the requests to the simulator: `bulk`, `batch` or `single`",
 			set: oneOf(func(c *Config) *string { return &c.SimShape }, "bulk", "batch", "single"),
 		},
-		setting{
+		{
 			name: "SIM_BATCH_SIZE", def: "500", help: "names in a request to a simulator of shape `batch`",
 			set: number(func(c *Config) *int { return &c.SimBatchSize }, 1, 500),
 		},
-		setting{
+		{
 			name: "STEAM_ENDPOINT", def: "priceoverview",
-			help: "what `steam` is asked about a name: `priceoverview` (lowest ask, median and number of the sales of a day) or `orderbook` (lowest ask, highest bid, number of offers)",
+			help: "what is requested from `steam` for a name: `priceoverview` (lowest ask, median and number of the sales of a day) or `orderbook` (lowest ask, highest bid, number of offers)",
 			set:  oneOf(func(c *Config) *string { return &c.SteamEndpoint }, "priceoverview", "orderbook"),
 		},
-		setting{
+		{
 			name: "STEAM_INVENTORY_PACE", def: "4s", help: "least time between two requests to Steam for inventories, of all instances together; each counts with `STEAM_LIMIT`, too",
 			set: duration(func(c *Config) *time.Duration { return &c.SteamPace }, time.Millisecond, time.Hour),
 		},
-		setting{
+		{
 			name: "STEAM_INVENTORY_SHARE", def: "40", help: "percent of `STEAM_LIMIT` and `STEAM_QUOTA` that the price provider `steam` leaves to inventories, so that no listing waits for prices; 0: none",
 			set: number(func(c *Config) *int { return &c.SteamShare }, 0, 90),
 		},
-		setting{
+		{
 			name: "PRICELIST_CONFIG", help: "file that describes the price lists of `pricelist`",
 			set: text(func(c *Config) *string { return &c.PricelistConfig }),
-		})
+		},
+	}
 }
 
-// misplaced tells, of names that one would expect and that are no settings, where
-// what they mean is set.
+// misplaced explains, for names that look like settings and are not, where to set what
+// they mean.
 func misplaced() map[string]string {
 	return map[string]string{
 		"PRICELIST_BASE_URL": "is not a setting: each price list names its own `location` in the file of PRICELIST_CONFIG, which allows that host past the address guard; remove it",
@@ -275,7 +281,7 @@ func misplaced() map[string]string {
 	}
 }
 
-// providerPrefix returns how the names of a provider's settings start.
+// providerPrefix returns what the names of a provider's settings start with.
 func providerPrefix(provider string) string {
 	return strings.ToUpper(strings.ReplaceAll(provider, "-", "_")) + "_"
 }

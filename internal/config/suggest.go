@@ -1,13 +1,13 @@
 package config
 
-// maxTypos is how many letters a name may be off to be taken for another.
+// maxTypos is how many letters may differ between a name and the one it suggests.
 const maxTypos = 3
 
-// lettersPerTypo is how many letters a name must have for each that is off,
-// where it may as well be another program's.
+// lettersPerTypo is how many letters a name must have for each that differs, where it may
+// belong to another program.
 const lettersPerTypo = 5
 
-// nearest returns the name that text was most likely meant to be, or "".
+// nearest returns the name that is most similar to text, or "" if none is similar.
 func nearest(text string, names []string) string {
 	best, least := "", maxTypos+1
 	for _, name := range names {
