@@ -323,3 +323,12 @@ func TestPricer_ALateMarketGivesWayToItsSibling(t *testing.T) {
 		t.Errorf("both late: %v, want %v", reasons(&e), want)
 	}
 }
+
+// A clock that was set forward and back leaves times far ahead, which end nothing.
+func TestPending_OnlyTimesThatCanHaveBeenSet(t *testing.T) {
+	for until, want := range map[time.Duration]bool{0: false, time.Second: true, suspectFor: true, suspectFor + time.Second: false, 400 * 24 * time.Hour: false, -time.Hour: false} {
+		if got := pending(noon, noon.Add(until), suspectFor); got != want {
+			t.Errorf("%v ahead: %v, want %v", until, got, want)
+		}
+	}
+}

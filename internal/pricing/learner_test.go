@@ -1,0 +1,152 @@
+package pricing
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"assay/internal/money"
+)
+
+func TestRound_ALevelSetIsShiftedSoThatANewMarketMovesNoPrice(t *testing.T) {
+	f := newFair(rand.New(rand.NewPCG(3, 1)), 5, 800)
+	f.levels[4] = 3
+	for i := range f.quotes[4] {
+		f.quotes[4][i] *= 2
+	}
+	silent := func(market int, resp *Response) *Response {
+		if market == 4 {
+			return nil
+		}
+		return resp
+	}
+	var before Result
+	for range 4 {
+		before = f.round(t, silent)
+		f.now = f.now.Add(12 * time.Hour)
+	}
+	after := f.round(t, nil)
+	if o := after.Markets[4]; o.Refusal != nil || !o.State.Levelled {
+		t.Fatalf("the new market is refused: %v", o.Refusal)
+	}
+	for id := int64(1); id <= 4; id++ {
+		a, b := before.Set.Market(id).Level, after.Set.Market(id).Level
+		if abs(a-b) > logOne/50 {
+			t.Errorf("market %d: level %d becomes %d", id, a, b)
+		}
+	}
+}
+
+func TestRound_FailedMarketsDoNotMoveTheLevelsOfTheOthers(t *testing.T) {
+	for left := 1; left <= 4; left++ {
+		f := newFair(rand.New(rand.NewPCG(4, 1)), 5, 800)
+		for i := range f.quotes[0] { // a market whose level depends on the price
+			if f.quotes[0][i] > 3*money.Scale {
+				f.quotes[0][i] = cents(float64(f.quotes[0][i]) / 1e6 * 1.4)
+			}
+		}
+		before := f.round(t, nil)
+		f.now = f.now.Add(25 * time.Hour) // the others' last responses are too old
+		after := f.round(t, func(market int, resp *Response) *Response {
+			if market >= left {
+				return nil
+			}
+			return resp
+		})
+		for id := int64(1); id <= int64(left); id++ {
+			a, b := before.Set.Market(id), after.Set.Market(id)
+			for band := range a.Bands {
+				if abs(a.Bands[band]-b.Bands[band]) > logOne/33 {
+					t.Errorf("%d of 5 markets left: level of market %d in band %d is %d, was %d", left, id, band, b.Bands[band], a.Bands[band])
+				}
+			}
+		}
+	}
+}
+
+func TestRound_QuotesByNameTakePart(t *testing.T) {
+	f := newFair(rand.New(rand.NewPCG(8, 1)), 4, 600)
+	f.run(t, 4)
+	res := f.round(t, func(market int, resp *Response) *Response {
+		if market == 3 {
+			resp.Partial = true
+			resp.Points = resp.Points[:150]
+		}
+		return resp
+	})
+	if o := res.Markets[3]; o.Refusal != nil || o.Check.Names != 150 || o.Check.J < 0 {
+		t.Fatalf("150 of 600 names: %v, %+v", o.Refusal, o.Check)
+	}
+	f.now = f.now.Add(time.Hour)
+	res = f.round(t, func(market int, resp *Response) *Response {
+		if market == 3 {
+			resp.Partial = true
+			resp.Points = resp.Points[:150]
+			for i := range resp.Points {
+				resp.Points[i].Amount *= 7
+			}
+		}
+		return resp
+	})
+	if o := res.Markets[3]; o.Refusal == nil || o.Refusal.Anomaly != Ratio {
+		t.Fatalf("150 names in another currency: %v", o.Refusal)
+	}
+}
+
+// The remembered level stays where the market is, however rarely responses come and
+// however long: at half a percent per run in one direction, every market of an
+// installation would be refused after some weeks.
+func TestRound_TheRememberedLevelOfAQuietMarketStays(t *testing.T) {
+	for _, every := range []time.Duration{time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour} {
+		f := newFair(rand.New(rand.NewPCG(8, 1)), 3, 400)
+		for run := range 100 {
+			for k, o := range f.round(t, nil).Markets {
+				if o.Refusal != nil {
+					t.Fatalf("every %s, run %d: market %d is refused: %s", every, run, k, o.Refusal)
+				}
+				if far := abs(o.State.Level - Ln(o.Check.Level) + Ln(money.Scale)); run > 0 && far > log1_5/8 {
+					t.Fatalf("every %s, run %d: market %d is remembered at %s, and is at %s", every, run, k, Exp(o.State.Level), o.Check.Level)
+				}
+			}
+			f.now = f.now.Add(every)
+			f.move(0.02, 0.05)
+		}
+	}
+}
+
+// A third market that shares no names with the others must not keep these from being
+// compared with each other.
+func TestRound_LearnsLevelsBesideAMarketThatSharesNoNames(t *testing.T) {
+	f := newFair(rand.New(rand.NewPCG(9, 7)), 3, 1000)
+	var res Result
+	for range 2 {
+		res = f.round(t, func(market int, resp *Response) *Response {
+			switch market {
+			case 1:
+				for i := range resp.Points {
+					resp.Points[i].Amount = resp.Points[i].Amount * 3 / 2
+				}
+			case 2:
+				resp.Points = resp.Points[:300]
+				for i := range resp.Points {
+					resp.Points[i].Key += 1 << 40
+				}
+			}
+			return resp
+		})
+		f.now = f.now.Add(12 * time.Hour)
+	}
+	var apart []Log
+	for i := range f.quotes[0] {
+		if was, is := f.quotes[0][i], f.quotes[1][i]; was > 0 && is > 0 {
+			apart = append(apart, Ln(is*3/2)-Ln(was))
+		}
+	}
+	a, b := res.Set.Market(res.Markets[0].ID), res.Set.Market(res.Markets[1].ID)
+	if want := middleOf(apart); !a.Known || !b.Known || abs(b.Level-a.Level-want) > logOne/50 {
+		t.Errorf("levels %v and %v, want %v apart", a.Level, b.Level, want)
+	}
+	if c := res.Set.Market(res.Markets[2].ID); c.Known {
+		t.Errorf("a market that shares no names has the level %v", c.Level)
+	}
+}

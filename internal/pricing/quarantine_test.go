@@ -1,0 +1,250 @@
+package pricing
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"assay/internal/money"
+	"assay/internal/randtest"
+)
+
+func TestRound_ARefusedResponseChangesNothingThatIsStored(t *testing.T) {
+	r := randtest.New(t)
+	for range randtest.Count(4, 200) {
+		seed := r.Uint64()
+		var results [2]Result
+		for try := range results {
+			f := newFair(rand.New(rand.NewPCG(seed, 1)), 4, 400)
+			f.run(t, 5)
+			results[try] = f.round(t, func(market int, resp *Response) *Response {
+				switch {
+				case market != 2:
+					return resp
+				case try == 0:
+					return nil // it does not respond
+				}
+				for i := range resp.Points {
+					resp.Points[i].Amount = f.quotes[2][f.r.IntN(len(f.names))]
+				}
+				return resp
+			})
+		}
+		a, b := results[0].Markets[2], results[1].Markets[2]
+		if b.Refusal == nil {
+			t.Fatal("shuffled names are not refused")
+		}
+		if b.State.RefusedSince.IsZero() || b.State.Refused != *b.Refusal {
+			t.Fatalf("the refusal is not kept: %+v", b.State)
+		}
+		b.State.RefusedSince, b.State.Refused = a.State.RefusedSince, a.State.Refused
+		if !reflect.DeepEqual(a.State, b.State) || !bytes.Equal(a.History, b.History) {
+			t.Fatalf("a refused response leaves %+v, none %+v", b.State, a.State)
+		}
+		if !reflect.DeepEqual(results[0].Set, results[1].Set) || !reflect.DeepEqual(results[0].Movers, results[1].Movers) {
+			t.Fatalf("a refused response changes the set:\n%+v\n%+v\n%v\n%v", results[0].Set, results[1].Set, results[0].Movers, results[1].Movers)
+		}
+	}
+}
+
+func TestRound_RefusesWhatPricingSays(t *testing.T) {
+	type change func(f *fair, q []money.Micro) []money.Micro
+	times := func(x float64) change {
+		return func(_ *fair, q []money.Micro) []money.Micro {
+			out := make([]money.Micro, len(q))
+			for i := range q {
+				out[i] = cents(float64(q[i]) / 1e6 * x)
+			}
+			return out
+		}
+	}
+	shuffle := func(f *fair, q []money.Micro) []money.Micro {
+		out := slices.Clone(q)
+		f.r.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
+		return out
+	}
+	constant := func(_ *fair, q []money.Micro) []money.Micro {
+		out := make([]money.Micro, len(q))
+		for i := range out {
+			out[i] = money.Scale
+		}
+		return out
+	}
+	half := func(_ *fair, q []money.Micro) []money.Micro {
+		out := slices.Clone(q)
+		clear(out[:len(out)*3/5])
+		return out
+	}
+	for _, tt := range []struct {
+		name    string
+		markets int
+		first   bool
+		change  change
+		want    Anomaly
+	}{
+		{"half of the names", 1, false, half, FewNames},
+		{"one value", 1, false, constant, OneValue},
+		{"another currency", 1, false, times(7.1), Ratio},
+		{"shuffled names", 1, false, shuffle, Dispersion},
+		{"a level moved", 3, false, times(1.7), LevelChange},
+		{"a first response in another currency", 3, true, times(7.1), FirstLevel},
+		{"a first response shuffled", 3, true, shuffle, FirstDispersion},
+		{"a first response alone, shuffled", 1, true, shuffle, Wears},
+		{"two first responses", 2, true, times(7.1), Contradicted},
+	} {
+		f := newFair(rand.New(rand.NewPCG(5, 1)), tt.markets, 1500)
+		if !tt.first {
+			f.run(t, 4)
+		}
+		res := f.round(t, func(market int, resp *Response) *Response {
+			if market == 0 {
+				return f.response(tt.change(f, f.quotes[0]))
+			}
+			return resp
+		})
+		o := res.Markets[0]
+		if o.Refusal == nil || o.Refusal.Anomaly != tt.want {
+			t.Errorf("%s: %v, want %s", tt.name, o.Refusal, tt.want)
+			continue
+		}
+		if text := o.Refusal.String(); len(text) < 30 {
+			t.Errorf("%s: %q explains nothing", tt.name, text)
+		}
+		for _, other := range res.Markets[1:] {
+			if other.Refusal != nil && tt.want != Contradicted {
+				t.Errorf("%s: market %d is refused too: %v", tt.name, other.ID, other.Refusal)
+			}
+		}
+	}
+}
+
+func TestRound_RefusesAWeekOldFileAndSlowDrift(t *testing.T) {
+	f := newFair(rand.New(rand.NewPCG(6, 1)), 1, 1500)
+	old := slices.Clone(f.quotes[0])
+	f.run(t, 12)
+	res := f.round(t, func(int, *Response) *Response { return f.response(old) })
+	if o := res.Markets[0]; o.Refusal == nil || o.Refusal.Anomaly != OlderResponse {
+		t.Errorf("a file of six days before: %v", o.Refusal)
+	}
+	f = newFair(rand.New(rand.NewPCG(6, 1)), 1, 1500)
+	f.run(t, 4)
+	for run := range 10 {
+		for i := range f.quotes[0] {
+			f.quotes[0][i] = cents(float64(f.quotes[0][i]) / 1e6 * 1.2)
+		}
+		o := f.round(t, nil).Markets[0]
+		f.now = f.now.Add(12 * time.Hour)
+		if o.Refusal != nil {
+			if o.Refusal.Anomaly != Drift || run < 3 {
+				t.Errorf("run %d: %v", run, o.Refusal)
+			}
+			return
+		}
+	}
+	t.Error("a drift to 6x was followed")
+}
+
+func TestRound_AnOperatorCanAcceptARefusedResponse(t *testing.T) {
+	f := newFair(rand.New(rand.NewPCG(7, 1)), 1, 600)
+	f.run(t, 3)
+	for i := range f.quotes[0] {
+		f.quotes[0][i] *= 3
+	}
+	if o := f.round(t, nil).Markets[0]; o.Refusal == nil {
+		t.Fatal("x3 is not refused")
+	}
+	f.markets[0].State.AcceptedAt = f.now
+	f.now = f.now.Add(time.Hour)
+	o := f.round(t, nil).Markets[0]
+	if o.Refusal != nil || !o.State.RefusedSince.IsZero() || !o.State.AcceptedAt.IsZero() {
+		t.Fatalf("an accepted response is refused: %v, %+v", o.Refusal, o.State)
+	}
+	// What was kept from before no longer counts: the change was accepted.
+	for run := range 20 {
+		f.now = f.now.Add(12 * time.Hour)
+		f.move(0.06, 0.15)
+		if o := f.round(t, nil).Markets[0]; o.Refusal != nil {
+			t.Fatalf("run %d after an accepted response is refused: %v", run+1, o.Refusal)
+		}
+	}
+}
+
+func TestRound_AnAcceptedResponseIsNotRefusedForItsOldLevel(t *testing.T) {
+	f := newFair(rand.New(rand.NewPCG(7, 2)), 3, 600)
+	f.run(t, 3)
+	for i := range f.quotes[0] {
+		f.quotes[0][i] *= 3
+	}
+	if o := f.round(t, nil).Markets[0]; o.Refusal == nil {
+		t.Fatal("x3 is not refused")
+	}
+	f.markets[0].State.AcceptedAt = f.now
+	for run := range 10 {
+		f.now = f.now.Add(time.Hour)
+		res := f.round(t, func(market int, resp *Response) *Response {
+			if run == 0 && market != 0 {
+				return nil // its level cannot be learned in the round that accepts it
+			}
+			return resp
+		})
+		for _, o := range res.Markets {
+			if o.Refusal != nil {
+				t.Fatalf("run %d: market %d is refused: %v", run, o.ID, o.Refusal)
+			}
+		}
+	}
+	if !f.markets[0].State.Levelled {
+		t.Error("the level of an accepted market is not learned again")
+	}
+}
+
+// All knives of a market cost a hundred times as much, which is the class's own move
+// where there is no other market.
+func TestRound_RefusesAClassThatLeavesTheLimitsByItself(t *testing.T) {
+	f := newFair(rand.New(rand.NewPCG(9, 3)), 1, 2000)
+	f.run(t, 4)
+	res := f.round(t, func(_ int, resp *Response) *Response {
+		for i := range resp.Points {
+			if resp.Points[i].Traits.Class == Star {
+				resp.Points[i].Amount *= 100
+			}
+		}
+		return resp
+	})
+	if r := res.Markets[0].Refusal; r == nil || r.Anomaly != Ratio {
+		t.Errorf("refused as %v, want %s", r, Ratio)
+	}
+}
+
+// An acceptance is for the response that the operator saw: a store that still shows its
+// time does not accept what is refused later.
+func TestRound_AnAcceptanceIsNotUsedForALaterRefusal(t *testing.T) {
+	f := newFair(rand.New(rand.NewPCG(7, 3)), 1, 600)
+	f.run(t, 3)
+	times := func(n, d money.Micro) {
+		for i := range f.quotes[0] {
+			f.quotes[0][i] = f.quotes[0][i] * n / d
+		}
+	}
+	times(3, 1)
+	if f.round(t, nil).Markets[0].Refusal == nil {
+		t.Fatal("x3 is not refused")
+	}
+	accepted := f.now
+	f.markets[0].State.AcceptedAt = accepted
+	f.now = f.now.Add(time.Hour)
+	if o := f.round(t, nil).Markets[0]; o.Refusal != nil {
+		t.Fatalf("an accepted response is refused: %v", o.Refusal)
+	}
+	f.markets[0].State.AcceptedAt = accepted // as stored with the market's file
+	times(1, 3)
+	for run := range 3 {
+		f.now = f.now.Add(time.Hour)
+		if o := f.round(t, nil).Markets[0]; o.Refusal == nil {
+			t.Fatalf("run %d: a later response is accepted without an operator", run)
+		}
+	}
+}
