@@ -44,10 +44,7 @@ func (c *backupCmd) Run(ctx context.Context, s *session) (err error) {
 	}
 	var secrets secretCopy
 	if c.WithSecrets {
-		if err := hasSecrets(cfg); err != nil {
-			return err
-		}
-		if secrets, err = readSecrets(secretsDir(cfg), c.File+".secrets", false); err != nil {
+		if secrets, err = readSecrets(cfg, secretsDir(cfg), c.File+".secrets", false); err != nil {
 			return err
 		}
 	}
@@ -87,15 +84,10 @@ func (c *backupCmd) verify(s *session) error {
 // backUp copies a database to a new file that only its owner can read, and
 // returns its size. After an error there is no such file.
 func backUp(ctx context.Context, d config.Database, file string) (size int64, err error) {
-	if d.Engine == config.SQLite {
-		if _, err := os.Stat(d.Path); err != nil {
-			return 0, usageOfFile(err)
-		}
-	}
-	if d.Engine == config.SQLite {
-		err = db.Backup(ctx, d.Path, file)
-	} else {
+	if d.Engine != config.SQLite {
 		err = db.BackupPostgres(ctx, d.SessionURL(), file)
+	} else if _, err = os.Stat(d.Path); err == nil {
+		err = db.Backup(ctx, d.Path, file)
 	}
 	if err != nil {
 		return 0, usageOfFile(err)
@@ -138,10 +130,7 @@ func (c *restoreCmd) Run(ctx context.Context, s *session) error {
 	}
 	var secrets secretCopy
 	if c.WithSecrets {
-		if err := hasSecrets(cfg); err != nil {
-			return err
-		}
-		if secrets, err = readSecrets(c.File+".secrets", secretsDir(cfg), c.Force); err != nil {
+		if secrets, err = readSecrets(cfg, c.File+".secrets", secretsDir(cfg), c.Force); err != nil {
 			return err
 		}
 	}
@@ -166,14 +155,6 @@ func (c *restoreCmd) Run(ctx context.Context, s *session) error {
 			_, _ = fmt.Fprintf(w, "%d secrets are restored\n", done.Secrets)
 		}
 	})
-}
-
-// hasSecrets refuses to copy secrets where the server generates none.
-func hasSecrets(cfg *config.Config) error {
-	if cfg.Database.Engine == config.SQLite {
-		return nil
-	}
-	return &usageError{text: "on PostgreSQL no secrets are generated: keep those that you set yourself"}
 }
 
 // Commands to run by hand on a machine that has PostgreSQL's client.

@@ -21,7 +21,10 @@ type secretCopy struct {
 
 // readSecrets reads the secrets in a directory and checks that they can be written to
 // another one. Existing files there are an error unless replace is set. It writes nothing.
-func readSecrets(from, to string, replace bool) (secretCopy, error) {
+func readSecrets(cfg *config.Config, from, to string, replace bool) (secretCopy, error) {
+	if cfg.Database.Engine != config.SQLite {
+		return secretCopy{}, &usageError{text: "on PostgreSQL no secrets are generated: keep those that you set yourself"}
+	}
 	c := secretCopy{to: to, replace: replace, files: map[string][]byte{}}
 	entries, err := os.ReadDir(from)
 	if err != nil {
