@@ -12,22 +12,22 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// maxZstdWindow is the window that RFC 8878 requires decoders to support and
-// senders not to exceed (RFC 9659 makes it a must for HTTP).
+// maxZstdWindow is the window size, in bytes, that RFC 8878 requires every decoder to
+// support. RFC 9659 forbids larger windows in HTTP.
 const maxZstdWindow = 8 << 20
 
-// errTooLarge ends a body that inflates to more than its limit.
+// errTooLarge is returned when the inflated body exceeds its limit.
 var errTooLarge = errors.New("body exceeds its limit")
 
-// errEncoding is a response in a content encoding that we do not speak.
-var errEncoding = errors.New("unknown content encoding")
+// errEncoding is returned for a content encoding that the client does not support.
+var errEncoding = errors.New("unsupported content encoding")
 
-// wire reads a response as it comes and counts it.
+// wire reads a response from the connection and counts its bytes.
 type wire struct {
 	src   io.Reader
 	meter *Meter
 	bytes int64
-	err   error // what ended the reading, other than the end
+	err   error // why reading failed; nil at a proper end
 }
 
 func (w *wire) Read(p []byte) (int, error) {
@@ -40,16 +40,16 @@ func (w *wire) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// body is a response, inflated and bounded. Its first failure stays.
+// body is an inflated and bounded response. Its first error is permanent.
 type body struct {
 	wire *wire
 	src  io.Reader
-	left int64 // bytes that may still come
+	left int64 // bytes until the limit
 	err  error // why reading failed; nil at a proper end
 	stop func()
 }
 
-// newBody returns the inflated form of what w reads. Close it.
+// newBody returns the inflated body that w reads. The caller must close it.
 func newBody(w *wire, encoding string, limit int64) (*body, error) {
 	b := &body{wire: w, left: limit, stop: func() {}}
 	// The decoders use a ByteReader, or wrap the reader in one.
@@ -73,11 +73,11 @@ func newBody(w *wire, encoding string, limit int64) (*body, error) {
 	return b, nil
 }
 
-// Close frees what inflating holds. It does not close the connection.
+// Close releases the decoder. It does not close the connection.
 func (b *body) Close() { b.stop() }
 
-// Read fails with errTooLarge once more than the limit came, with the wire's
-// own error when the wire failed, or with that of the inflater.
+// Read returns errTooLarge when the body exceeds its limit, the error of the connection if
+// that failed, or else the error of the decoder.
 func (b *body) Read(p []byte) (int, error) {
 	if b.err != nil {
 		return 0, b.err
@@ -100,8 +100,8 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// lazyGzip reads the gzip header with the first Read, so that a body that never
-// comes fails where it is read.
+// lazyGzip reads the gzip header at the first Read, so that a missing body fails there and
+// not in the constructor.
 type lazyGzip struct {
 	src *bufio.Reader
 	gz  *gzip.Reader
@@ -110,7 +110,7 @@ type lazyGzip struct {
 func (l *lazyGzip) Read(p []byte) (int, error) {
 	if l.gz == nil {
 		if _, err := l.src.Peek(1); err == io.EOF {
-			return 0, io.EOF // nothing at all is an empty body
+			return 0, io.EOF // an empty body is valid
 		}
 		gz, err := gzip.NewReader(l.src)
 		if err != nil {

@@ -5,40 +5,40 @@ import (
 	"time"
 )
 
-// breakAfter is how many failures in a row open the breaker. A failure is an
-// attempt that got no whole response, or one of status 5xx.
+// breakAfter is how many consecutive failures open the breaker. A failure is an attempt
+// without a complete response, or with status 5xx.
 const breakAfter = 5
 
-// maxBreakerPause bounds the pause, which doubles with every failed probe.
+// maxBreakerPause is the longest pause. The pause doubles with each failed probe.
 const maxBreakerPause = 5 * time.Minute
 
-// probeRetry is the wait of a call that meets a running probe.
+// probeRetry is how long a call waits while another call probes.
 const probeRetry = time.Second
 
-// breaker stops requests to a provider that keeps failing, and lets one through
-// from time to time to see whether it is back. Times are readings of one
+// breaker is a circuit breaker: it stops requests to a provider that keeps failing, and
+// lets one request through after each pause to probe it. Times are readings of one
 // monotonic clock.
 type breaker struct {
-	base time.Duration // first pause; negative: there is none
+	base time.Duration // first pause; negative: the breaker never opens
 
 	mu       sync.Mutex
 	failures int           // in a row
-	pause    time.Duration // length of the present pause; 0: closed
-	until    time.Duration // when it ends
-	probing  bool          // one request is on its way in the half-open state
+	pause    time.Duration // length of the current pause; 0: closed
+	until    time.Duration // end of the pause
+	probing  bool          // half-open: one request is in flight
 }
 
-// outcome is what an attempt shows about the provider.
+// outcome is what an attempt shows about the provider's health.
 type outcome uint8
 
 const (
-	neutral outcome = iota // nothing: for example, the caller cancelled the request
+	neutral outcome = iota // no evidence: for example, the caller cancelled the request
 	answered
 	failed
 )
 
-// acquire lets a request pass, maybe as the probe, or returns after how long to
-// try again. An admitted call must report.
+// acquire admits a request, possibly as the probe, or returns how long to wait. An admitted
+// caller must call report.
 func (b *breaker) acquire(now time.Duration) (probe bool, wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -54,8 +54,8 @@ func (b *breaker) acquire(now time.Duration) (probe bool, wait time.Duration) {
 	return true, 0
 }
 
-// report takes the outcome of an admitted request. It reports whether the
-// breaker opened or closed by it.
+// report records the outcome of an admitted request and returns whether it opened or closed
+// the breaker.
 func (b *breaker) report(now time.Duration, probe bool, o outcome) (opened, closed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -83,7 +83,7 @@ func (b *breaker) open(now, pause time.Duration) {
 	b.pause, b.until = pause, now+pause
 }
 
-// state returns the state and how long the pause still lasts.
+// state returns the state and the rest of the pause.
 func (b *breaker) state(now time.Duration) (BreakerState, time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

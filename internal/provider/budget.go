@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Limit is a number of requests in any stretch of a period. The zero value is no
+// Limit is a number of requests within any interval of length Per. The zero value is no
 // limit.
 type Limit struct {
 	Requests int
@@ -16,27 +16,25 @@ type Limit struct {
 // None reports whether there is no limit.
 func (l Limit) None() bool { return l.Requests <= 0 || l.Per <= 0 }
 
-// Stretch is for how long a request counts: a little longer than the period.
-// Requests do not all travel at the same speed, so what leaves us a period apart
-// may arrive a little closer together.
+// Stretch is how long a request counts against the limit: a little longer than the period.
+// Latency varies, so requests sent one period apart may arrive closer together.
 func (l Limit) Stretch() time.Duration { return l.Per + min(l.Per/25, 250*time.Millisecond) }
 
-// Time returns how long so many requests take at the limit; 0 without one.
+// Time returns how long that many requests take at the limit; 0 without a limit.
 func (l Limit) Time(requests int64) time.Duration {
 	n := int64(l.Requests)
 	if n <= 0 {
 		return 0
 	}
-	// Whole periods and the rest apart: their product with the requests of a year
-	// would not fit.
+	// Compute whole periods and the remainder separately: one product could overflow.
 	return time.Duration(requests/n)*l.Per + time.Duration(requests%n)*l.Per/time.Duration(n)
 }
 
-// Quota is how many requests a host allows in a day and in a month, both of the
-// calendar and UTC. A number of 0 is no quota.
+// Quota is how many requests a host allows per calendar day and month, in UTC. 0 means no
+// quota.
 type Quota struct{ Day, Month int64 }
 
-// Period is a stretch of the calendar.
+// Period is a calendar period.
 type Period string
 
 // The periods of a quota.
@@ -45,7 +43,7 @@ const (
 	Month Period = "month"
 )
 
-// Of returns the quota of a period; 0: it has none.
+// Of returns the quota of a period; 0 means none.
 func (q Quota) Of(p Period) int64 {
 	if p == Month {
 		return q.Month
@@ -53,7 +51,7 @@ func (q Quota) Of(p Period) int64 {
 	return q.Day
 }
 
-// Periods lists those that have a quota, the shorter first.
+// Periods returns the periods that have a quota, the shorter first.
 func (q Quota) Periods() []Period {
 	var out []Period
 	for _, p := range []Period{Day, Month} {
@@ -64,7 +62,7 @@ func (q Quota) Periods() []Period {
 	return out
 }
 
-// Bounds returns when the period that t lies in begins, and when it ends.
+// Bounds returns the begin and the end of the period that contains t.
 func (p Period) Bounds(t time.Time) (begin, end time.Time) {
 	y, m, d := t.UTC().Date()
 	if p == Month {
@@ -73,43 +71,43 @@ func (p Period) Bounds(t time.Time) (begin, end time.Time) {
 	return time.Date(y, m, d, 0, 0, 0, 0, time.UTC), time.Date(y, m, d+1, 0, 0, 0, 0, time.UTC)
 }
 
-// Allowance is what a host allows all processes together: its limit, its quotas and
-// its retry-after. Its methods may be used concurrently.
+// Allowance is the budget of a host that all processes share: its limit, its quotas and its
+// retry-after. Its methods may be called concurrently.
 type Allowance interface {
-	// Take counts one request that is about to be sent, or returns why it must not be
-	// sent. After an error it must not be sent either.
+	// Take counts one request that is about to be sent. If it returns a Refusal or an
+	// error, the request must not be sent.
 	Take(ctx context.Context) (Refusal, error)
-	// StoreRetryAfter stores, for all processes, that the host demands a wait. It returns how long
-	// the wait lasts now.
+	// StoreRetryAfter stores a wait that the host demands, for all processes. It returns
+	// the remaining wait.
 	StoreRetryAfter(ctx context.Context, o RetryAfter) (time.Duration, error)
-	// StoreReported stores, for all processes, the quota that the host reports. Until its reset
-	// requests need both this quota and the allowance's own count.
+	// StoreReported stores the quota that the host reports, for all processes. Until its
+	// reset, a request needs both this quota and the allowance's own count.
 	StoreReported(ctx context.Context, r Rate) error
-	// Down stores, for all processes, that the host keeps failing and gets no requests
-	// for a while, with a reason for operators. Up stores that it responds. Both may
-	// be repeated.
+	// Down stores, for all processes, that the host keeps failing and gets no requests for
+	// a while; why is for operators. Up stores that the host responds again. Both are
+	// idempotent.
 	Down(ctx context.Context, why string) error
 	Up(ctx context.Context) error
 }
 
-// Refusal is why a request must not be sent now. The zero value allows it.
+// Refusal is the reason why a request must not be sent now. The zero value allows it.
 type Refusal struct {
 	Wait     time.Duration // until the next attempt
 	Kind     Kind          // KindRateLimited: a retry-after; KindBudget: limit or quota; KindBreaker
-	Quota    Period        // that is used up; empty: no quota is
-	ResetsAt time.Time     // when that ends
-	Err      error         // why the allowance is unavailable
+	Quota    Period        // the quota that is used up; empty: none
+	ResetsAt time.Time     // when the quota renews
+	Err      error         // set when the allowance is unavailable
 }
 
 const (
-	// retryUnavailable is the wait after an Allowance that returned an error.
+	// retryUnavailable is the wait after an error of the Allowance.
 	retryUnavailable = 5 * time.Second
-	// holdTime bounds storing a wait, a quota or a state for all processes.
+	// holdTime is the timeout for storing a wait, a quota or a health state.
 	holdTime = 5 * time.Second
 )
 
-// spend counts a request: in this process first, which is cheap and independent of the
-// wall clock, then in the shared allowance.
+// spend counts a request against the limit of this process first, which is cheap and
+// independent of the wall clock, then against the shared allowance.
 func (c *Client) spend(ctx context.Context) Refusal {
 	now := c.clock()
 	if wait := c.limit.take(now); wait > 0 {
@@ -140,10 +138,10 @@ func (c *Client) spend(ctx context.Context) Refusal {
 	return r
 }
 
-// obey stores the wait that a response demands. It does so before the body is read,
-// which may take long, because the process may end at any moment. It reports whether
-// the response demanded a wait.
-func (c *Client) obey(ctx context.Context, h *hop, resp *http.Response) bool {
+// storeDemand stores the wait that a response demands and reports whether it demands one.
+// It runs before the body is read, which may take long, because the process may crash
+// meanwhile.
+func (c *Client) storeDemand(ctx context.Context, h *hop, resp *http.Response) bool {
 	if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode < http.StatusInternalServerError {
 		return false
 	}
@@ -151,19 +149,19 @@ func (c *Client) obey(ctx context.Context, h *hop, resp *http.Response) bool {
 	if !stated || wait == 0 {
 		return false
 	}
-	if r, ok := rateOf(resp.Header, c.o.Headers, c.o.Limit, c.o.Now()); ok && !h.elsewhere && r.Left == 0 && r.Reset >= wait {
+	if r, ok := rateOf(resp.Header, c.o.Headers, c.o.Limit, c.o.Now()); ok && !h.otherHost && r.Left == 0 && r.Reset >= wait {
 		return false // learn stores the longer wait for the quota next
 	}
-	if c.o.Classify == nil { // otherwise the body may name a quota as the reason
-		c.leaveAlone(ctx, RetryAfter{Wait: wait})
+	if c.o.Classify == nil { // otherwise the body may show that a quota is used up
+		c.pauseAll(ctx, RetryAfter{Wait: wait})
 	} else {
 		c.storeWait(ctx, RetryAfter{Wait: wait})
 	}
 	return true
 }
 
-// leaveAlone stops all requests of all processes for a while, and returns for how long.
-func (c *Client) leaveAlone(ctx context.Context, o RetryAfter) time.Duration {
+// pauseAll stops the requests of all processes for a while and returns for how long.
+func (c *Client) pauseAll(ctx context.Context, o RetryAfter) time.Duration {
 	wait := c.hold.extend(c.clock(), o)
 	if shared := c.storeWait(ctx, o); shared > 0 {
 		return c.hold.extend(c.clock(), RetryAfter{Wait: shared})
@@ -171,8 +169,8 @@ func (c *Client) leaveAlone(ctx context.Context, o RetryAfter) time.Duration {
 	return wait
 }
 
-// storeWait stores a wait for all processes, and returns how long it lasts now; 0:
-// it is not stored.
+// storeWait stores a wait for all processes and returns how long it lasts now; 0 if it
+// could not be stored.
 func (c *Client) storeWait(ctx context.Context, o RetryAfter) time.Duration {
 	if c.o.Allowance == nil {
 		return 0

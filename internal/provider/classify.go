@@ -11,11 +11,10 @@ import (
 	"syscall"
 )
 
-// maxDetail bounds the text of an error's detail, in bytes.
+// maxDetail bounds the detail of an error, in bytes.
 const maxDetail = 300
 
-// retried reports whether an attempt that failed in this way may succeed when it
-// is made again.
+// retried reports whether a failure of this kind is temporary, so that a retry may succeed.
 func retried(k Kind) bool {
 	switch k {
 	case KindConnect, KindTimeout, KindCut, KindServer, KindRateLimited:
@@ -25,8 +24,8 @@ func retried(k Kind) bool {
 	}
 }
 
-// outcomeOf classifies what a failure means for the breaker. A response in full is a
-// sign of life, whatever is wrong with it.
+// outcomeOf returns what a failure means for the breaker. A complete response counts as
+// success for the breaker, even if its content is invalid.
 func outcomeOf(err error) outcome {
 	var e *Error
 	if err == nil || !errors.As(err, &e) {
@@ -51,16 +50,16 @@ type classifier struct {
 	masker *masker
 }
 
-// ended describes a call whose context is over: the caller cancelled the request, or its
-// time was used up.
+// ended returns the error for a call whose context ended: cancelled by the caller, or past
+// the caller's deadline.
 func (c *classifier) ended(cause error) *Error {
 	if errors.Is(cause, context.DeadlineExceeded) {
-		return &Error{Provider: c.o.Provider, Kind: KindTimeout, Detail: "the caller's time is up", Err: cause}
+		return &Error{Provider: c.o.Provider, Kind: KindTimeout, Detail: "the caller's deadline has passed", Err: cause}
 	}
 	return &Error{Provider: c.o.Provider, Kind: KindCancelled, Err: cause}
 }
 
-// sendError describes a request that got no response.
+// sendError returns the error for a request without a response.
 func (c *classifier) sendError(err error) *Error {
 	e := &Error{Provider: c.o.Provider, Kind: KindConnect, Err: cause(err)}
 	var (
@@ -72,15 +71,15 @@ func (c *classifier) sendError(err error) *Error {
 	switch {
 	case errors.Is(err, errGuarded):
 		e.Kind, e.Err = KindBlocked, errGuarded
-		e.Detail = "the host's address is not a public one; an operator may name the host to allow it"
+		e.Detail = "the host's address is not public: add the host to the allowed hosts if you trust it"
 	case isTimeout(err):
-		e.Kind, e.Detail = KindTimeout, "no answer in time"
+		e.Kind, e.Detail = KindTimeout, "no response in time"
 	case errors.As(err, &dns):
 		e.Detail = "the host's name cannot be resolved"
 	case errors.As(err, &cert):
 		e.Detail = c.detail("certificate: " + cert.Err.Error())
 	case e.Err != nil && errors.Is(err, io.EOF):
-		e.Detail = "the connection was closed without an answer"
+		e.Detail = "the connection was closed without a response"
 	case e.Err != nil:
 		e.Detail = e.Err.Error()
 	case errors.As(err, &op):
@@ -88,14 +87,14 @@ func (c *classifier) sendError(err error) *Error {
 	case e.Step == StepTLS:
 		e.Detail = c.detail(err.Error())
 	default:
-		// What is left comes from reading a response that is not HTTP.
-		e.Kind, e.Detail = KindProtocol, c.detail("no HTTP response: "+err.Error())
+		// Other errors come from a response that is not HTTP.
+		e.Kind, e.Detail = KindProtocol, c.detail("invalid HTTP response: "+err.Error())
 	}
 	return e
 }
 
-// stepOf returns the step at which a request failed; empty: after the last of them, or
-// unknown.
+// stepOf returns the step at which a request failed; empty if unknown or after the last
+// step.
 func stepOf(err error) Step {
 	if errors.Is(err, errGuarded) {
 		return StepAddress
@@ -115,8 +114,8 @@ func stepOf(err error) Step {
 	return ""
 }
 
-// bodyError describes a body that could not be read to its end. wireErr is what
-// the connection failed with, nil when inflating did.
+// bodyError returns the error for an incomplete body. wireErr is the error of the
+// connection; nil if the decoder failed.
 func (c *classifier) bodyError(err, wireErr error) *Error {
 	e := &Error{Provider: c.o.Provider, Kind: KindCut, Status: 200, Err: cause(err)}
 	switch {
@@ -124,22 +123,22 @@ func (c *classifier) bodyError(err, wireErr error) *Error {
 		e.Kind, e.Err = KindTooLarge, errTooLarge
 		e.Detail = "the body exceeds " + strconv.FormatInt(c.o.MaxBody, 10) + " bytes"
 	case isTimeout(err):
-		e.Kind, e.Detail = KindTimeout, "the body did not come in time"
+		e.Kind, e.Detail = KindTimeout, "the body did not arrive in time"
 	case wireErr != nil, errors.Is(err, io.ErrUnexpectedEOF):
-		e.Detail = "the body ended too soon"
+		e.Detail = "the connection ended before the body was complete"
 	default:
 		e.Kind, e.Detail = KindProtocol, c.detail("the body cannot be inflated: "+err.Error())
 	}
 	return e
 }
 
-// detail makes text from outside fit to be shown.
+// detail masks secrets in text from outside and makes it printable.
 func (c *classifier) detail(text string) string {
 	return printable(c.masker.mask(text), maxDetail)
 }
 
-// cause keeps of an error from below what callers can test for and what cannot
-// hold a secret.
+// cause keeps only those errors in the chain that callers test for and that cannot hold a
+// secret.
 func cause(err error) error {
 	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		return errno

@@ -10,13 +10,13 @@ import (
 // maxHeader bounds the header of a response, in bytes.
 const maxHeader = 64 << 10
 
-// Client carries every request of one provider: it keeps to the limit and to
-// the waits that the provider demands, also of other processes; stops requests to a
-// provider that fails; guards the operator's own network; retries; and records the
-// requests. Its methods may be used concurrently, and all calls share this state.
+// Client sends all requests to one host of a provider. It enforces the limit and the
+// retry-after shared by all processes, opens a circuit breaker when the host keeps failing,
+// blocks addresses in the operator's own network, retries, and records the requests. Its
+// methods may be used concurrently.
 type Client struct {
 	classifier
-	start     time.Time // of the monotonic clock
+	start     time.Time // origin of the monotonic clock
 	transport http.RoundTripper
 	limit     *window
 	reported  reportedQuota
@@ -24,10 +24,10 @@ type Client struct {
 	breaker   breaker
 	health    health
 	record    record
-	jitter    func(limit time.Duration) time.Duration // random, within 0 and limit
+	jitter    func(limit time.Duration) time.Duration // returns a random duration from 0 to limit
 }
 
-// NewClient returns a Client for one provider. Close it when done.
+// NewClient returns a Client for one host of a provider. Close it when done.
 func NewClient(o Options) *Client {
 	o = o.withDefaults()
 	return &Client{
@@ -41,11 +41,11 @@ func NewClient(o Options) *Client {
 	}
 }
 
-// newTransport returns a transport that sends each request exactly once. It uses
-// one connection per request, because net/http repeats a request by itself when a
-// reused connection breaks, and neither limit nor meter would count that. It does not
-// decompress bodies, so that the client can count their bytes and bound their inflated
-// size. It uses no proxy of the environment: a proxy would resolve names past the guard.
+// newTransport returns a transport that sends each request exactly once. It uses one
+// connection per request, because net/http silently resends a request when a reused
+// connection breaks, which neither limit nor meter would count. It does not decompress, so
+// that the client can count the bytes and bound the inflated size. It ignores proxies in
+// the environment: a proxy would resolve names past the address guard.
 func newTransport(d *dialer) *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -66,14 +66,13 @@ func (c *Client) Close() {
 	}
 }
 
-// Do sends req and calls decode for each response of status 200, until one is complete
-// and decoded. It retries temporary failures with backoff, within the bounds of
-// Options. It returns soon after ctx ends.
-//
-// Errors are *Error, except other errors of decode, which it returns unchanged. An
-// *Error of decode counts like one of the transport: KindServer is retried, and
-// KindRateLimited is a demand to wait. If the body could not be read to its end, that
-// error replaces the one of decode.
+// Do sends req and calls decode for each response of status 200, until one is complete and
+// decoded. It retries temporary failures with backoff, within the bounds of Options. It
+// returns soon after ctx ends.
+// Errors are *Error, except other errors of decode, which it returns unchanged. An *Error
+// of decode is handled like one of the transport: KindServer is retried, and
+// KindRateLimited demands a wait. If the body is incomplete, that error replaces the one of
+// decode.
 func (c *Client) Do(ctx context.Context, req Request, decode func(*Response) error) error {
 	first, err := c.newHop(req)
 	if err != nil {
@@ -86,7 +85,7 @@ func (c *Client) Do(ctx context.Context, req Request, decode func(*Response) err
 	return c.retry(ctx, deadline, func(attempt int, probe bool) error {
 		returned := false
 		defer func() {
-			if !returned { // decode panicked, which ends the probe too
+			if !returned { // decode panicked: release the probe
 				c.breaker.report(c.clock(), probe, neutral)
 			}
 		}()
@@ -97,8 +96,8 @@ func (c *Client) Do(ctx context.Context, req Request, decode func(*Response) err
 	})
 }
 
-// BlockedUntil returns the end of the wait that the provider demands, as far as this
-// Client knows; zero: it demands none.
+// BlockedUntil returns the end of the retry-after that this Client knows; zero if there is
+// none.
 func (c *Client) BlockedUntil() time.Time {
 	remaining := c.hold.remaining(c.clock())
 	if remaining == 0 {
@@ -107,6 +106,6 @@ func (c *Client) BlockedUntil() time.Time {
 	return c.o.Now().Add(remaining)
 }
 
-// clock reads the monotonic clock. All waiting is measured by it, so that
-// jumps of the wall clock have no effect.
+// clock reads the monotonic clock. All waits use it, so that jumps of the wall clock have
+// no effect.
 func (c *Client) clock() time.Duration { return time.Since(c.start) }

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// Clients are the clients of a provider, by the keys of their hosts.
+// Clients are the clients of a provider, by host key.
 type Clients map[string]*Client
 
-// Snapshot returns the recorded state by host. It sends nothing.
+// Snapshot returns the recorded state per host. It sends nothing.
 func (c Clients) Snapshot() map[string]ClientState {
 	out := make(map[string]ClientState, len(c))
 	for host, client := range c {
@@ -18,9 +18,9 @@ func (c Clients) Snapshot() map[string]ClientState {
 	return out
 }
 
-// Summary combines several hosts into one. What they did is added up. Breaker,
-// order to wait and budget are those of the host that may be queried soonest: the
-// whole is held back only where each of its parts is.
+// Summary combines the states of several hosts into one. Counts are added up. Breaker,
+// retry-after and budget are those of the host that accepts requests soonest, so the
+// provider counts as blocked only if all its hosts are.
 func Summary(hosts map[string]ClientState) ClientState {
 	keys := slices.Sorted(maps.Keys(hosts))
 	if len(keys) == 0 {
@@ -60,13 +60,13 @@ func (s *ClientState) add(o ClientState) {
 	}
 }
 
-// rank orders the states of a breaker by how much they let pass, the most first.
+// rank orders breaker states by how many requests they admit, the most first.
 func (b BreakerState) rank() int {
 	return slices.Index([]BreakerState{BreakerClosed, BreakerHalfOpen, BreakerOpen}, b)
 }
 
-// leaves is how many requests a budget still allows, by our count and by that of
-// the provider: without a limit, more than any other.
+// leaves returns how many requests a budget still allows, by the own count and the reported
+// quota. Without a limit it is the largest number.
 func (b Budget) leaves() int64 {
 	left := int64(math.MaxInt64)
 	if !b.Limit.None() {

@@ -7,8 +7,7 @@ import (
 	"assay/internal/money"
 )
 
-// Why a sink rejects quotes of an item that one response quotes more than once on a
-// market.
+// Reasons why a sink rejects further quotes of the same item and market.
 const (
 	RejectRepeat   = "name given twice"
 	RejectConflict = "name given twice with different prices"
@@ -18,42 +17,40 @@ const (
 // the same response.
 type Repetition int
 
-// The repetitions.
 const (
 	First       Repetition = iota // no earlier quote: it counts
-	Repeated                      // the price of the first one again: only the first one counts
-	Conflicting                   // the first one with another price: neither counts
-	Contested                     // a further one after a conflict: it does not count
+	Repeated                      // same price as the first quote: only the first counts
+	Conflicting                   // first quote with another price: neither counts
+	Contested                     // a further quote after a conflict: it does not count
 )
 
-// Duplicates finds quotes of one response that name the same item and market more
-// than once. Rows with different prices contradict each other, so none of them
-// counts: no choice between them could be explained. Every Sink that keeps quotes
-// uses it. It holds 16 bytes for each item and market, in a plain open hash table;
-// two of them with the same 64-bit hash count as one. The zero value is ready.
+// Duplicates finds quotes of one response that name the same item and market more than
+// once. If their prices differ, none of them counts, because no choice between them could
+// be explained. It holds 16 bytes per item and market in an open hash table; two pairs with
+// the same 64-bit hash count as one. The zero value is ready.
 type Duplicates struct {
 	seed      maphash.Seed
-	slots     []quoted // a power of two, at most three quarters of them used
+	slots     []quoted // the length is a power of two; at most three quarters are used
 	used      int
 	conflicts int
 }
 
 // quoted is an item on a market, and the hash of its price.
 type quoted struct {
-	key   uint64 // 0: the slot is free
+	key   uint64 // 0: free
 	price uint64 // contested after a conflict
 }
 
-// contested is no price's hash.
+// contested marks a slot with a conflict. It is never the hash of a price.
 const contested = 0
 
-// Reset forgets everything.
+// Reset removes all quotes.
 func (d *Duplicates) Reset() {
 	clear(d.slots)
 	d.used, d.conflicts = 0, 0
 }
 
-// Add notes a quote and returns how it relates to the earlier ones.
+// Add records a quote and returns how it relates to the earlier ones.
 func (d *Duplicates) Add(q *Quote) Repetition {
 	if 4*(d.used+1) > 3*len(d.slots) {
 		d.grow()
@@ -75,10 +72,10 @@ func (d *Duplicates) Add(q *Quote) Repetition {
 	}
 }
 
-// Conflicts returns how many items and markets were quoted with different prices.
+// Conflicts returns how many items and markets have quotes with different prices.
 func (d *Duplicates) Conflicts() int { return d.conflicts }
 
-// Contested reports whether an item was quoted on a market with different prices.
+// Contested reports whether an item has quotes with different prices on a market.
 func (d *Duplicates) Contested(market, name, phase string) bool {
 	if d.conflicts == 0 {
 		return false
@@ -96,7 +93,7 @@ func (d *Duplicates) key(market, name, phase string) uint64 {
 	return max(sum, 1)
 }
 
-// price hashes what the quote's price is: the ask or, without one, the sale.
+// price hashes the ask of a quote or, without one, its sale.
 func (d *Duplicates) price(q *Quote) uint64 {
 	p := struct {
 		currency  money.Currency
@@ -108,7 +105,7 @@ func (d *Duplicates) price(q *Quote) uint64 {
 	return max(maphash.Comparable(d.seed, p), contested+1)
 }
 
-// find returns the slot of a key, or the free one where it belongs.
+// find returns the slot of a key, or the free slot for it.
 func (d *Duplicates) find(key uint64) *quoted {
 	mask := uint64(len(d.slots) - 1)
 	for i := key & mask; ; i = (i + 1) & mask {
@@ -119,7 +116,7 @@ func (d *Duplicates) find(key uint64) *quoted {
 }
 
 const (
-	fewSlots  = 1 << 6  // enough for responses about a few names
+	fewSlots  = 1 << 6  // enough for a response about a few names
 	manySlots = 1 << 14 // the next size
 )
 

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Kind groups failures by what is to be done about them. The values are shown
-// to operators.
+// Kind is the class of a failure, by what to do about it. Operators see the values.
 type Kind string
 
 // The kinds of failure.
@@ -15,22 +14,22 @@ const (
 	KindTimeout     Kind = "timeout"     // no response, or not all of it, in time
 	KindCut         Kind = "cut"         // the connection ended within the body
 	KindRateLimited Kind = "rateLimited" // 429, or a demanded wait
-	KindAuth        Kind = "auth"        // 401, 403: the key is missing, wrong or not enough
+	KindAuth        Kind = "auth"        // 401, 403: the key is missing, wrong or lacks a permission
 	KindServer      Kind = "server"      // 5xx
-	KindStatus      Kind = "status"      // any other status than 200
-	KindProtocol    Kind = "protocol"    // HTML, null, a wrong type, malformed: not what was promised
-	KindTooLarge    Kind = "tooLarge"    // the body, inflated, exceeds its limit
+	KindStatus      Kind = "status"      // any other status except 200
+	KindProtocol    Kind = "protocol"    // not the promised format: HTML, null, a wrong type, malformed
+	KindTooLarge    Kind = "tooLarge"    // the inflated body exceeds its limit
 	KindBlocked     Kind = "blocked"     // the address guard forbids the host
 	KindBreaker     Kind = "breaker"     // not sent: too many recent failures
-	KindBudget      Kind = "budget"      // not sent: the limit allows no request in time
+	KindBudget      Kind = "budget"      // not sent: the limit allows no request before the deadline
 	KindQuarantine  Kind = "quarantine"  // the response failed validation as a whole
 	KindCancelled   Kind = "cancelled"   // the caller cancelled the request
 )
 
-// Step is a step on the way to a response.
+// Step is a step of an HTTP request.
 type Step string
 
-// The steps, in their order.
+// The steps, in order.
 const (
 	StepName    Step = "name"    // resolving the host's name
 	StepAddress Step = "address" // the address guard
@@ -38,24 +37,23 @@ const (
 	StepTLS     Step = "tls" // certificate and handshake
 )
 
-// Error is a call that failed. Its text names no secret: it never holds a
-// query string or a header.
+// Error is a failed call. Its text never holds a secret, a query string or a header.
 type Error struct {
 	Provider   string
 	Kind       Kind
-	Status     int           // HTTP status, 0 without a response
-	RetryAfter time.Duration // how long to wait before requesting again; 0: not stated
-	Detail     string        // what was wrong, for operators
-	Step       Step          // where it failed without a response
-	ETag       string        // of a 304 response: of the unchanged content; may be empty
-	Page       bool          // an HTML page, for example of a bot check, instead of the provider's own response
+	Status     int           // HTTP status; 0 without a response
+	RetryAfter time.Duration // wait before the next request; 0: not stated
+	Detail     string        // the fault, for operators
+	Step       Step          // where a request without a response failed
+	ETag       string        // of a 304 response; may be empty
+	Page       bool          // the response is an HTML page, for example of a bot check
 	Err        error         // cause, or nil
 
-	unstated bool // RetryAfter is ours: the provider did not state the wait
+	unstated bool // RetryAfter is a default: the provider stated no wait
 	held     bool // the wait is stored
 }
 
-// Error returns the provider, what was wrong and the status, without any secret.
+// Error returns the provider, the fault and the status, without secrets.
 func (e *Error) Error() string {
 	s := e.Provider + ": " + string(e.Kind)
 	if e.Status != 0 {
@@ -71,7 +69,7 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // Deferred reports whether no request was sent because of a limit, a breaker or a
-// retry-after. It says nothing about the provider's prices.
+// retry-after. It is no evidence about the provider's prices.
 func (e *Error) Deferred() bool {
 	switch e.Kind {
 	case KindBreaker, KindBudget, KindRateLimited:

@@ -14,7 +14,7 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// dialTimeout bounds the making of one connection, TLS aside.
+// dialTimeout bounds one TCP connection attempt, without TLS.
 const dialTimeout = 10 * time.Second
 
 // publicAddresses refuses the special-purpose addresses of IANA's registries, and all
@@ -26,22 +26,20 @@ var publicAddresses = ssrf.New(
 	ssrf.WithDeniedV4Prefixes(netip.MustParsePrefix("168.63.129.16/32")), // Azure's host services, in each virtual network
 )
 
-// Guarded reports whether addr cannot be that of a provider on the internet. A
-// request to it would reach into the operator's own network. An invalid address is
-// guarded too.
+// Guarded reports whether a request to addr could reach the operator's own network instead
+// of the internet. An invalid address is guarded too.
 func Guarded(addr netip.Addr) bool {
 	return !addr.IsValid() || publicAddresses.SafeAddr(addr.WithZone("")) != nil
 }
 
-// errGuarded is the cause of a dial that the guard refused.
+// errGuarded is the cause of a connection that the guard refused.
 var errGuarded = errors.New("address is not public")
 
-// dialer makes connections. Every address is checked when it is dialled, after
-// the name was resolved: so neither a redirect nor a name that changes its
-// address gets past.
+// dialer opens connections. It checks each address when it is dialled, after name
+// resolution, so that neither a redirect nor a changed DNS record bypasses the guard.
 type dialer struct {
 	allow   map[string]bool // host:port, in lower case
-	open    net.Dialer      // for hosts that the operator named
+	open    net.Dialer      // for hosts that the operator allows
 	guarded net.Dialer
 }
 
@@ -64,7 +62,7 @@ func newDialer(allowHosts []string) *dialer {
 	return d
 }
 
-// dial connects to addr, host:port as the URL has them.
+// dial connects to addr, a host:port as in the URL.
 func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	if d.allows(addr) {
 		return d.open.DialContext(ctx, network, addr)
@@ -74,8 +72,8 @@ func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, erro
 
 func (d *dialer) allows(addr string) bool { return d.allow[hostKey(addr)] }
 
-// HostPort returns host and port of an address, for Options.AllowHosts: its own port,
-// or that of its scheme.
+// HostPort returns the host and port of a URL, for Options.AllowHosts. Without a port it is
+// that of the scheme.
 func HostPort(u *url.URL) string {
 	port := u.Port()
 	switch {
@@ -88,7 +86,7 @@ func HostPort(u *url.URL) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// hostKey spells a host, or a host with its port, in one way.
+// hostKey returns the canonical form of a host, with or without port.
 func hostKey(host string) string {
 	host = strings.ToLower(host)
 	if h, port, err := net.SplitHostPort(host); err == nil {

@@ -1,31 +1,31 @@
 package provider
 
-// Health is the condition of a provider, by how its last fetches ended.
+// Health is the condition of a provider, from its most recent fetches.
 type Health string
 
-// The healths.
+// The health values.
 const (
 	HealthUnknown  Health = "unknown"  // nothing has been fetched yet
-	HealthHealthy  Health = "healthy"  // the last fetch of everything succeeded
-	HealthDegraded Health = "degraded" // some of it fails, or is quarantined
-	HealthDown     Health = "down"     // all of it fails
+	HealthHealthy  Health = "healthy"  // the most recent fetch of each file succeeded
+	HealthDegraded Health = "degraded" // some fetches fail, or a market is quarantined
+	HealthDown     Health = "down"     // all fetches fail
 )
 
-// Healths returns all of them.
+// Healths returns all values.
 func Healths() []Health { return []Health{HealthUnknown, HealthHealthy, HealthDegraded, HealthDown} }
 
-// downAfter is after how many failed fetches in a row something is down. One that
-// never succeeded is down after the first.
+// downAfter is how many consecutive failures make a provider down. One that never succeeded
+// is down after the first.
 const downAfter = 2
 
-// Record is how the last fetches of one file ended or, of a provider that is
-// queried by name, the last requests for names.
+// Record summarises the recent fetches of one file or, for a provider queried by name, its
+// recent requests.
 type Record struct {
-	Failures  int64 // in a row, up to now
+	Failures  int64 // consecutive, most recent
 	Succeeded bool  // at least once, ever
 }
 
-// Health returns the health of what the record is of.
+// Health returns the health that the record shows.
 func (r Record) Health() Health {
 	switch {
 	case r.Failures == 0 && !r.Succeeded:
@@ -38,10 +38,9 @@ func (r Record) Health() Health {
 	return HealthDegraded
 }
 
-// HealthOf returns the health of a provider: down if all that was fetched is down, or
-// if its circuit breaker is open; degraded if some of it is not healthy, if one of its
-// markets is quarantined, or if its breaker lets a probe through. This is the only
-// place where that is decided.
+// HealthOf returns the health of a provider. It is down if all records are down or its
+// circuit breaker is open. It is degraded if some record is not healthy, a market is
+// quarantined, or the breaker is half-open. All callers use this one rule.
 func HealthOf(records []Record, breaker BreakerState, quarantined bool) Health {
 	counts := map[Health]int{}
 	for _, r := range records {

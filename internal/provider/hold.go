@@ -9,30 +9,29 @@ import (
 )
 
 const (
-	// DefaultWait is the wait after a 429 without a valid Retry-After: see
-	// Options.Wait.
+	// DefaultWait is the wait after a 429 without a valid Retry-After; see Options.Wait.
 	DefaultWait = time.Minute
-	// MaxWait is the longest wait. A longer Retry-After is cut to it.
+	// MaxWait is the longest wait. A longer Retry-After is reduced to it.
 	MaxWait = 24 * time.Hour
 )
 
-// hold is the wait that a provider demands. It uses a monotonic clock, so that a jump
-// of the wall clock neither ends nor prolongs it.
+// hold is the wait that a provider demands. It uses a monotonic clock, so that jumps of the
+// wall clock neither end nor prolong it.
 type hold struct {
 	mu        sync.Mutex
 	at, until time.Duration
 }
 
-// RetryAfter is a demand to send a host no requests for a while.
+// RetryAfter is a demand to stop requests to a host for a while.
 type RetryAfter struct {
 	Wait time.Duration
-	// Most, if above Wait, means that the host did not state the wait. If it refuses
-	// again soon after the wait, the next wait is twice as long, up to Most.
+	// Most, if above Wait, means that the host did not state the wait. If the host refuses
+	// again soon after the wait, the next wait doubles, up to Most.
 	Most time.Duration
 }
 
-// After returns how long to wait. The last wait lasted last and ended ago before now.
-// If ago is negative, it has not ended, and the refusal is of an earlier request. A
+// After returns how long to wait. The previous wait lasted last and ended ago before now. A
+// negative ago means that it has not ended, so the refusal belongs to an earlier request. A
 // refusal is soon after a wait if ago is shorter than last.
 func (o RetryAfter) After(last, ago time.Duration) time.Duration {
 	wait := o.Wait
@@ -42,8 +41,8 @@ func (o RetryAfter) After(last, ago time.Duration) time.Duration {
 	return min(wait, MaxWait)
 }
 
-// extend prolongs the hold to the wait of o, unless it lasts longer already. It returns
-// how long it lasts now.
+// extend prolongs the hold to the wait of o, unless it already lasts longer. It returns the
+// remaining wait.
 func (h *hold) extend(now time.Duration, o RetryAfter) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -53,18 +52,17 @@ func (h *hold) extend(now time.Duration, o RetryAfter) time.Duration {
 	return h.until - now
 }
 
-// remaining returns how long the hold still lasts; 0: there is none.
+// remaining returns how long the hold lasts; 0 if there is none.
 func (h *hold) remaining(now time.Duration) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return max(0, h.until-now)
 }
 
-// retryAfter reads the Retry-After field of a response (RFC 9110, 10.2.3):
-// seconds, or a date. ok is false if it is missing or invalid; otherwise wait is from
-// 0 to MaxWait. A date counts from the response's own Date, so that a wrong clock does
-// not matter. Without one it counts from wall, our own time. A date in the past is a
-// wait of 0.
+// retryAfter reads the Retry-After field of a response (RFC 9110, 10.2.3): seconds or a
+// date. It returns a wait from 0 to MaxWait; ok is false if the field is missing or
+// invalid. A date counts from the response's own Date, so that clock differences do not
+// matter; without a Date it counts from wall. A past date is a wait of 0.
 func retryAfter(h http.Header, wall time.Time) (wait time.Duration, ok bool) {
 	value := strings.TrimSpace(h.Get("Retry-After"))
 	if value == "" {
@@ -73,7 +71,7 @@ func retryAfter(h http.Header, wall time.Time) (wait time.Duration, ok bool) {
 	if isDigits(value) {
 		seconds, err := strconv.ParseInt(value, 10, 64)
 		if err != nil || seconds > int64(MaxWait/time.Second) {
-			return MaxWait, true // too many digits are a long time
+			return MaxWait, true // a number out of range is a long time
 		}
 		return time.Duration(seconds) * time.Second, true
 	}

@@ -6,25 +6,24 @@ import (
 	"time"
 )
 
-// maxMarks bounds how many points in time a window remembers.
+// maxMarks bounds the marks that a window keeps.
 const maxMarks = 1024
 
-// window keeps requests within a Limit: in no stretch of its period are there
-// more than it allows. A token bucket would let through up to twice as many (a
-// full bucket and what refills meanwhile), which providers punish. Times are
-// readings of one monotonic clock.
+// window enforces a Limit for every interval of its period. A token bucket would let
+// through up to twice as many requests (a full bucket and its refill), which providers
+// punish. Times are readings of one monotonic clock.
 type window struct {
 	limit  Limit
-	period time.Duration // a little longer than the limit's
-	grain  time.Duration // requests no further apart than this share a mark
+	period time.Duration // a little longer than that of the limit
+	grain  time.Duration // requests closer together than this share a mark
 
 	mu    sync.Mutex
 	marks []mark // oldest first
 	used  int    // sum of the marks
 }
 
-// mark stands for n requests sent from first to last. They are all counted
-// until the last of them leaves the period.
+// mark stands for n requests sent from first to last. All of them count until the last one
+// leaves the period.
 type mark struct {
 	first, last time.Duration
 	n           int
@@ -44,8 +43,7 @@ func newWindow(limit Limit) *window {
 
 func (w *window) unlimited() bool { return w.limit.None() }
 
-// take counts a request and returns 0, or returns how long to wait before there
-// may be room for it.
+// take counts a request and returns 0, or returns how long to wait before trying again.
 func (w *window) take(now time.Duration) time.Duration {
 	if w.unlimited() {
 		return 0
@@ -66,7 +64,7 @@ func (w *window) take(now time.Duration) time.Duration {
 	return 0
 }
 
-// untake forgets a request that was counted at such a time and not sent.
+// untake removes a request that was counted at that time and not sent.
 func (w *window) untake(at time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,8 +79,8 @@ func (w *window) untake(at time.Duration) {
 	}
 }
 
-// state returns how many requests count now and for how long the oldest of them
-// still does; 0 when none does.
+// state returns how many requests count now, and when the oldest stops counting; 0 if none
+// counts.
 func (w *window) state(now time.Duration) (used int, reset time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -93,7 +91,7 @@ func (w *window) state(now time.Duration) (used int, reset time.Duration) {
 	return w.used, w.marks[0].last + w.period - now
 }
 
-// forget drops the marks that have left the period.
+// forget drops marks that have left the period.
 func (w *window) forget(now time.Duration) {
 	n := 0
 	for n < len(w.marks) && now-w.marks[n].last >= w.period {

@@ -14,16 +14,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maskText stands where a secret stood.
+// maskText replaces a secret.
 const maskText = "***"
 
-// minSecretPart is the shortest beginning of a secret that is masked at the end
-// of a text, where the text may have been cut within it.
+// minSecretPart is the shortest beginning of a secret that is masked at the end of a text,
+// because the text may be truncated within a secret.
 const minSecretPart = 4
 
-// masker keeps secrets out of what is shown, however a provider that quotes what
-// it was sent may spell them: escaped for URLs, HTML or JSON, several times and
-// in part, in other letter case, in hexadecimal or in base64.
+// masker removes secrets from logs and errors, even if a provider quotes them in another
+// spelling: escaped for URLs, HTML or JSON, repeatedly or in part, in other letter case, in
+// hexadecimal or in base64.
 type masker struct {
 	forms []string // folded
 }
@@ -35,7 +35,7 @@ func newMasker(secrets []string) *masker {
 			continue
 		}
 		m.add(s)
-		// Where a text is unescaped, what looks so in a secret is, too.
+		// Unescaping a text also unescapes what looks like an escape within a secret.
 		for t, more := track(s).unescape(); more; t, more = t.unescape() {
 			m.addLong(t.text)
 		}
@@ -49,17 +49,17 @@ func newMasker(secrets []string) *masker {
 	return m
 }
 
-// spellings returns a secret as it is and as the usual encoders write it.
+// spellings returns a secret and the common encodings of it.
 func spellings(s string) []string {
-	quoted, _ := jsontext.AppendQuote(nil, s) // what is no UTF-8 is replaced
+	quoted, _ := jsontext.AppendQuote(nil, s) // invalid UTF-8 is replaced
 	return []string{
 		s, url.QueryEscape(s), url.PathEscape(s), html.EscapeString(s),
 		string(quoted[1 : len(quoted)-1]),
 	}
 }
 
-// base64Within returns what base64 makes of s where so many bytes (modulo 3) and
-// others after them surround it: the digits that are all of s.
+// base64Within returns the base64 digits of s that do not depend on its neighbours, when so
+// many bytes (modulo 3) precede it.
 func base64Within(s string, before int) string {
 	digits := base64.RawStdEncoding.EncodeToString([]byte("\x00\x00"[:before] + s))
 	from, to := (8*before+5)/6, 8*(before+len(s))/6
@@ -79,8 +79,7 @@ func (m *masker) add(form string) {
 	}
 }
 
-// fold makes alike what stands for the same: letters of both cases, and what
-// kinds of base64 and of escaping spaces differ in.
+// fold maps equivalent spellings to one: letter case, base64 alphabets and escaped spaces.
 func fold(s string) string {
 	b := []byte(s)
 	for i, c := range b {
@@ -96,7 +95,7 @@ func fold(s string) string {
 	return string(b)
 }
 
-// mask replaces secrets within s, and the beginning of one at its end.
+// mask replaces secrets in s, and the beginning of a secret at its end.
 func (m *masker) mask(s string) string {
 	if len(m.forms) == 0 {
 		return s
@@ -110,10 +109,10 @@ func (m *masker) mask(s string) string {
 	return replace(s, found)
 }
 
-// stretch is a part of a text.
+// stretch is a range of bytes of a text.
 type stretch struct{ from, to int }
 
-// find adds where secrets stand in t's original.
+// find adds the positions of secrets in t's original.
 func (m *masker) find(found []stretch, t tracked) []stretch {
 	text := fold(t.text)
 	whole := text[:len(text)-len(halfEscape.FindString(text))]
@@ -135,7 +134,8 @@ func (m *masker) find(found []stretch, t tracked) []stretch {
 	return found
 }
 
-// beginsAtEnd returns how much of a form text ends with, if that is long enough to matter.
+// beginsAtEnd returns the length of the longest prefix of form that ends text; 0 if it is
+// too short to matter.
 func beginsAtEnd(text, form string) int {
 	for n := min(len(form)-1, len(text)); n >= minSecretPart; n-- {
 		if strings.HasSuffix(text, form[:n]) {
@@ -145,7 +145,7 @@ func beginsAtEnd(text, form string) int {
 	return 0
 }
 
-// replace masks stretches of s.
+// replace masks the given ranges of s.
 func replace(s string, found []stretch) string {
 	if len(found) == 0 {
 		return s
@@ -164,11 +164,11 @@ func replace(s string, found []stretch) string {
 	return out.String() + s[done:]
 }
 
-// maxPath bounds what is kept of a path, in bytes.
+// maxPath bounds a recorded path, in bytes.
 const maxPath = 512
 
-// path renders where a request goes: its path with secrets masked and the keys
-// of its query, sorted and without their values.
+// path returns the path of a URL with secrets masked, and the sorted keys of its query
+// without their values.
 func (m *masker) path(u *url.URL) string {
 	return printable(m.fullPath(u), maxPath)
 }
@@ -179,8 +179,8 @@ func (m *masker) fullPath(u *url.URL) string {
 	if s == "" {
 		s = "/"
 	}
-	// Whole, since an unescaped key may hold characters that divide a query.
-	query, _ := url.ParseQuery(m.mask(u.RawQuery)) // of what cannot be read there is no key
+	// Mask before parsing, because an unescaped key may hold separators of a query.
+	query, _ := url.ParseQuery(m.mask(u.RawQuery)) // of invalid parts are dropped
 	keys := make([]string, 0, len(query))
 	for key := range query {
 		keys = append(keys, url.QueryEscape(m.mask(key)))
@@ -192,8 +192,8 @@ func (m *masker) fullPath(u *url.URL) string {
 	return s + "?" + strings.ReplaceAll(strings.Join(keys, "&"), "%2A", "*")
 }
 
-// printable makes s safe to show in one line: what cannot be printed becomes a
-// dot or a space, and no more than limit bytes remain.
+// printable returns s on one line, with at most limit bytes. It replaces unprintable
+// characters with dots or spaces.
 func printable(s string, limit int) string {
 	s = strings.Map(func(r rune) rune {
 		switch {

@@ -8,8 +8,7 @@ import (
 	"io"
 )
 
-// KindOf returns the kind of a failed call. An error that is no *Error came from
-// the caller's decode; its kind is empty.
+// KindOf returns the kind of a failed call; empty for an error of the caller's decode.
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
@@ -17,21 +16,19 @@ func KindOf(err error) Kind {
 	return ""
 }
 
-// Protocol returns an error for a response that is not what the provider
-// promises. What it quotes of the response belongs at its end: there a Client
-// also masks a secret that was cut in half.
+// Protocol returns an error for a response that breaks the provider's format. Quote the
+// response only at the end of the text: there the Client also masks a truncated secret.
 func Protocol(provider, format string, args ...any) *Error {
 	return &Error{Provider: provider, Kind: KindProtocol, Detail: fmt.Sprintf(format, args...)}
 }
 
-// SniffJSON returns body, buffered and past a byte order mark and leading white
-// space, if it begins like a JSON object or array. An empty body, HTML, null and anything else are
-// errors of KindProtocol, each distinguished and with the beginning of the response.
-// A body that cannot be read fails with its own error.
+// SniffJSON skips a byte order mark and leading white space and returns the buffered body
+// if it begins like a JSON object or array. Anything else (empty, HTML, null) is an error
+// of KindProtocol that quotes the beginning. A read error is returned unchanged.
 func SniffJSON(provider string, body io.Reader) (*bufio.Reader, error) {
 	br := bufio.NewReaderSize(body, 64<<10)
 	if bom, err := br.Peek(3); err == nil && string(bom) == "\xef\xbb\xbf" {
-		_, _ = br.Discard(3) // cannot fail: they are there
+		_, _ = br.Discard(3) // cannot fail: the bytes are buffered
 	}
 	for {
 		b, err := br.ReadByte()
@@ -44,7 +41,7 @@ func SniffJSON(provider string, body io.Reader) (*bufio.Reader, error) {
 			continue
 		}
 		if err := br.UnreadByte(); err != nil {
-			return nil, fmt.Errorf("look at a body: %w", err) // cannot be: a byte was just read
+			return nil, fmt.Errorf("read a response body: %w", err) // cannot happen: one byte is buffered
 		}
 		if b == '{' || b == '[' {
 			return br, nil
@@ -53,10 +50,10 @@ func SniffJSON(provider string, body io.Reader) (*bufio.Reader, error) {
 	}
 }
 
-// notJSON returns the error for what br begins with instead.
+// notJSON returns the error for a body that begins with something else.
 func notJSON(provider string, br *bufio.Reader) *Error {
-	head, _ := br.Peek(maxExcerpt) // what there is of it
-	what := "no JSON object or array"
+	head, _ := br.Peek(maxExcerpt) // an error leaves a shorter excerpt
+	what := "expected a JSON object or array"
 	switch {
 	case bytes.HasPrefix(head, []byte("<")):
 		what = "HTML instead of JSON"

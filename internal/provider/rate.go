@@ -34,7 +34,7 @@ func (h Headers) Period() Period {
 	}
 }
 
-// longest is the longest time to a reset that is accepted.
+// longest is the longest accepted time to a reset.
 func (h Headers) longest() time.Duration {
 	if h == HeadersOfMonth {
 		return 31 * 24 * time.Hour
@@ -42,7 +42,7 @@ func (h Headers) longest() time.Duration {
 	return MaxWait
 }
 
-// Rate is what one response's headers report: Left of Limit requests until Reset has
+// Rate is the quota in the headers of one response: Left of Limit requests until Reset has
 // passed.
 type Rate struct {
 	Limit int64 // 0: not reported
@@ -50,28 +50,28 @@ type Rate struct {
 	Reset time.Duration // above 0
 }
 
-// ReportedQuota is the reported quota: what the provider's last responses reported, less the
-// requests sent since. It ends with its reset.
+// ReportedQuota is the quota that the latest responses reported, less the requests sent
+// since. It ends with its reset.
 type ReportedQuota struct {
 	Limit    int64 // 0: not reported
 	Left     int64
-	At       time.Time // of the last response that reported it
+	At       time.Time // time of the latest response that reported it
 	ResetsAt time.Time
-	Period   Period   // whose quota it is about; empty: a limit
+	Period   Period   // the quota it describes; empty: a limit
 	Forecast Forecast // of a window that lasts longer than an hour; else zero
 }
 
 // SameReset is the largest difference between the resets of two responses for the same
-// window. Resets are in whole seconds, and responses take time to arrive.
+// window. Resets are whole seconds, and latency varies.
 const SameReset = 2 * time.Second
 
-// maxReported bounds the numbers that are accepted.
+// maxReported is the largest accepted number.
 const maxReported = 1_000_000_000_000
 
-// rateOf reads the rate headers of a response. Of two sets it takes the one that
-// leaves less. It ignores impossible values: no number, a limit of 0, more left than
-// the limit, a reset in the past or too far ahead. It also ignores the headers of a
-// cached response, because they describe an earlier moment.
+// rateOf reads the rate headers of a response. Of two sets it takes the one that leaves
+// less. It ignores impossible values: not a number, a limit of 0, more left than the limit,
+// a reset in the past or too far ahead. It also ignores the headers of a cached response,
+// because they describe an earlier moment.
 func rateOf(h http.Header, about Headers, limit Limit, wall time.Time) (rate Rate, ok bool) {
 	if age := h.Get("Age"); about == HeadersIgnored || age != "" && age != "0" {
 		return Rate{}, false
@@ -98,8 +98,7 @@ func rateSet(h http.Header, prefix string, about Headers, limit Limit, wall time
 	return r, ok && r.Reset > 0 && r.Reset <= about.longest()
 }
 
-// rateNumber reads a field that holds one number, which policies may follow:
-// "100, 100;w=60".
+// rateNumber reads a field with one number and optional policies: "100, 100;w=60".
 func rateNumber(h http.Header, key string) (int64, bool) {
 	values := h.Values(key)
 	if len(values) != 1 {
@@ -114,13 +113,13 @@ func rateNumber(h http.Header, key string) (int64, bool) {
 	return n, err == nil && n <= maxReported
 }
 
-// unixFrom is the least number that is a time in Unix seconds and not a number of
-// them from now: 30 years.
+// unixFrom separates Unix times from seconds from now: numbers from it on (30 years) are
+// Unix times.
 const unixFrom = 1_000_000_000
 
-// rateReset reads when a window ends: in seconds from now, or as a Unix time, which
-// counts from the response's own Date, like Retry-After. Without a reset, the window
-// ends with the quota's period or after the limit's.
+// rateReset returns the time until a window ends. The field holds seconds from now, or a
+// Unix time, which counts from the response's own Date like Retry-After. Without a reset,
+// the window ends with the quota's period or after the limit's.
 func rateReset(h http.Header, key string, about Headers, limit Limit, wall time.Time) (time.Duration, bool) {
 	if h.Get(key) == "" {
 		if p := about.Period(); p != "" {
@@ -146,20 +145,20 @@ func rateReset(h http.Header, key string, about Headers, limit Limit, wall time.
 	return time.Duration(n) * time.Second, true
 }
 
-// learn stores the quota that a response reports, for this process and for all that
-// share the allowance. It runs before the body is read, which may take long.
+// learn stores the quota that a response reports, for this process and all that share the
+// allowance. It runs before the body is read, which may take long.
 func (c *Client) learn(ctx context.Context, h http.Header) (Rate, bool) {
 	r, ok := rateOf(h, c.o.Headers, c.o.Limit, c.o.Now())
 	if ok {
-		c.believe(ctx, r)
+		c.storeReported(ctx, r)
 	}
 	return r, ok
 }
 
-// spent stores, for all processes, that the reported quota is used up. It returns for
+// quotaUsedUp stores, for all processes, that the reported quota is used up. It returns for
 // how long: until the reported reset, else the response's retry-after, else until the
 // period ends.
-func (c *Client) spent(ctx context.Context, r Rate, wait time.Duration) time.Duration {
+func (c *Client) quotaUsedUp(ctx context.Context, r Rate, wait time.Duration) time.Duration {
 	if r.Reset > 0 && r.Left == 0 {
 		return r.Reset // learn has stored it
 	}
@@ -168,13 +167,13 @@ func (c *Client) spent(ctx context.Context, r Rate, wait time.Duration) time.Dur
 		_, end := c.o.Headers.Period().Bounds(now)
 		wait = end.Sub(now)
 	}
-	c.believe(ctx, Rate{Reset: wait})
+	c.storeReported(ctx, Rate{Reset: wait})
 	return wait
 }
 
-// believe stores a reported quota. The shared allowance enforces it if it could be
-// stored there, where an operator can reset it; else this process does.
-func (c *Client) believe(ctx context.Context, r Rate) {
+// storeReported stores a reported quota. The shared allowance enforces it, where an
+// operator can reset it; if it cannot be stored there, this process enforces it.
+func (c *Client) storeReported(ctx context.Context, r Rate) {
 	shared := false
 	if c.o.Allowance != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), holdTime)
@@ -187,19 +186,19 @@ func (c *Client) believe(ctx context.Context, r Rate) {
 	c.reported.update(c.clock(), r, shared)
 }
 
-// reportedQuota is the quota that responses to this process reported, with times of a
-// monotonic clock. The zero value has none.
+// reportedQuota is the quota that responses to this process reported. Times are readings of
+// a monotonic clock. The zero value has none.
 type reportedQuota struct {
 	mu    sync.Mutex
-	rate  Rate          // Left less what was sent since
-	most  int64         // the least reported for this window
-	noted bool          // stored in the allowance, which enforces it instead
+	rate  Rate          // Left less the requests sent since
+	most  int64         // the least Left reported for this window
+	noted bool          // stored in the allowance, which enforces it
 	at    time.Duration // when it was reported
-	until time.Duration // when it no longer counts
+	until time.Duration // end of the window
 }
 
-// update takes the quota that a response reported. Responses for the same window may
-// arrive in any order, so the least value counts.
+// update takes a reported quota. Responses of one window may arrive in any order, so the
+// least value counts.
 func (t *reportedQuota) update(now time.Duration, r Rate, noted bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -225,7 +224,7 @@ func (t *reportedQuota) take(now time.Duration) time.Duration {
 	return 0
 }
 
-// untake forgets a request that was counted and not sent.
+// untake removes a request that was counted and not sent.
 func (t *reportedQuota) untake(now time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -234,7 +233,7 @@ func (t *reportedQuota) untake(now time.Duration) {
 	}
 }
 
-// state returns the quota; nil: none, or its window has ended.
+// state returns the quota; nil if there is none or its window has ended.
 func (t *reportedQuota) state(now time.Duration, wall time.Time, about Headers) *ReportedQuota {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -15,12 +15,12 @@ const (
 	recordedLatencies = 512
 )
 
-// record remembers what was sent and what came of it.
+// record holds the recent requests and counts of a Client.
 type record struct {
 	mu        sync.Mutex
-	sent      []Sent // a ring once it is full; next is its oldest
+	sent      []Sent // a ring buffer once full; next is its oldest
 	next      int
-	latencies []time.Duration // likewise
+	latencies []time.Duration // a ring buffer too
 	slot      int
 	answers   map[int]int64
 	took      Histogram
@@ -29,7 +29,7 @@ type record struct {
 	lastError                string
 }
 
-// note records a request and what became of it.
+// note records a request and its outcome.
 func (c *Client) note(ctx context.Context, sent Sent, err error) {
 	text := ""
 	if err != nil {
@@ -37,7 +37,7 @@ func (c *Client) note(ctx context.Context, sent Sent, err error) {
 		sent.Kind = KindOf(err)
 	}
 	c.record.add(sent, text, c.o.Now())
-	c.o.Logger.LogAttrs(ctx, slog.LevelDebug, "provider asked",
+	c.o.Logger.LogAttrs(ctx, slog.LevelDebug, "request sent",
 		slog.String("provider", c.o.Provider), slog.String("method", sent.Method),
 		slog.String("host", sent.Host), slog.String("path", sent.Path),
 		slog.Int("status", sent.Status), slog.Int("attempt", sent.Attempt),
@@ -102,8 +102,7 @@ func (c *Client) budget(now time.Duration, wall time.Time) Budget {
 	return b
 }
 
-// percentiles sorts d and takes the smallest values that are not exceeded by
-// the share of them.
+// percentiles sorts d and returns the nearest-rank percentiles.
 func percentiles(d []time.Duration) Latency {
 	if len(d) == 0 {
 		return Latency{}
@@ -113,20 +112,20 @@ func percentiles(d []time.Duration) Latency {
 	return Latency{P50: at(50), P95: at(95), P99: at(99)}
 }
 
-// latencyBuckets is how many bounds a Histogram has.
+// latencyBuckets is the number of bounds of a Histogram.
 const latencyBuckets = 10
 
-// LatencyBounds are the upper bounds of the buckets of a Histogram.
+// LatencyBounds returns the upper bounds of the buckets of a Histogram.
 func LatencyBounds() [latencyBuckets]time.Duration {
 	const ms = time.Millisecond
 	return [...]time.Duration{50 * ms, 100 * ms, 250 * ms, 500 * ms, time.Second, 2500 * ms, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute}
 }
 
-// Histogram counts how long requests took, since the start.
+// Histogram counts the durations of requests since the start of the process.
 type Histogram struct {
 	Count   uint64
 	Sum     time.Duration
-	Buckets [latencyBuckets]uint64 // requests up to each bound, those up to smaller ones included
+	Buckets [latencyBuckets]uint64 // cumulative: requests up to each bound
 }
 
 func (h *Histogram) add(took time.Duration) {

@@ -5,42 +5,42 @@ import (
 	"net/url"
 )
 
-// carried lists the request headers that go along to another host. All others
-// may reveal what is meant for the provider alone.
+// carried lists the request headers that a redirect to another host keeps. All others may
+// hold secrets for the provider.
 var carried = [...]string{"Accept", "Accept-Encoding", "Accept-Language", "User-Agent"}
 
-// location reads where a redirect leads.
+// location returns the target of a redirect.
 func (c *classifier) location(resp *http.Response) (string, error) {
 	if l := resp.Header.Get("Location"); l != "" {
 		return l, nil
 	}
-	e := Protocol(c.o.Provider, "a redirect without a location")
+	e := Protocol(c.o.Provider, "redirect without a Location header")
 	e.Status = resp.StatusCode
 	return "", e
 }
 
-// follow makes the request that a redirect of h to location requests. All of
-// them are reads, so one with a body is sent again as it is, but to its own
-// host only; headers go to another host only if they are harmless.
+// follow returns the request for a redirect. All requests are reads, so a request with a
+// body is resent unchanged, but only to its own host. Only harmless headers go to another
+// host.
 func (c *Client) follow(h *hop, location string) (*hop, error) {
 	u, err := h.url.Parse(location)
 	if err != nil {
-		return nil, Protocol(c.o.Provider, "a redirect to what is no URL")
+		return nil, Protocol(c.o.Provider, "redirect to an invalid URL")
 	}
 	u.User = nil
 	if err := c.checkURL(u); err != nil {
 		return nil, err
 	}
 	if h.url.Scheme == "https" && u.Scheme != "https" {
-		return nil, &Error{Provider: c.o.Provider, Kind: KindBlocked, Detail: "a redirect from https to http"}
+		return nil, &Error{Provider: c.o.Provider, Kind: KindBlocked, Detail: "redirect from https to http refused"}
 	}
-	next := &hop{method: h.method, url: u, header: h.header, body: h.body, meter: h.meter, elsewhere: h.elsewhere}
+	next := &hop{method: h.method, url: u, header: h.header, body: h.body, meter: h.meter, otherHost: h.otherHost}
 	if sameHost(h.url, u) {
 		return next, nil
 	}
-	next.elsewhere = true
+	next.otherHost = true
 	if len(h.body) > 0 {
-		return nil, &Error{Provider: c.o.Provider, Kind: KindBlocked, Detail: "a redirect to another host of a request with a body"}
+		return nil, &Error{Provider: c.o.Provider, Kind: KindBlocked, Detail: "redirect of a request with a body to another host refused"}
 	}
 	next.header = make(http.Header, len(carried))
 	for _, key := range carried {
@@ -51,8 +51,8 @@ func (c *Client) follow(h *hop, location string) (*hop, error) {
 	return next, nil
 }
 
-// sameHost reports whether two URLs lead to the same service: host and port,
-// where the step from http to https on their own ports is none.
+// sameHost reports whether two URLs lead to the same host and port. http and https on their
+// standard ports count as the same.
 func sameHost(a, b *url.URL) bool {
 	if hostKey(a.Hostname()) != hostKey(b.Hostname()) {
 		return false

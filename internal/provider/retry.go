@@ -9,8 +9,8 @@ import (
 // maxBackoff bounds the wait between two attempts, except a retry-after.
 const maxBackoff = 30 * time.Second
 
-// retry makes attempts until one succeeds or fails permanently, or until no further
-// attempt fits before the deadline.
+// retry makes attempts until one succeeds, one fails permanently, or no further attempt
+// fits before the deadline.
 func (c *Client) retry(ctx context.Context, deadline time.Duration, attempt func(n int, probe bool) error) error {
 	var last error
 	for n := 1; ; n++ {
@@ -29,10 +29,10 @@ func (c *Client) retry(ctx context.Context, deadline time.Duration, attempt func
 		if n >= c.o.Attempts {
 			return last
 		}
-		// Full jitter: callers that failed together retry at different times.
+		// Full jitter: calls that failed together retry at different times.
 		held := c.hold.remaining(c.clock())
 		wait := c.jitter(backoff(c.o.Backoff, n)) + held
-		if c.impatient(held) || c.clock()+wait >= deadline {
+		if c.beyondPatience(held) || c.clock()+wait >= deadline {
 			return last
 		}
 		if err := c.sleep(ctx, wait); err != nil {
@@ -41,7 +41,7 @@ func (c *Client) retry(ctx context.Context, deadline time.Duration, attempt func
 	}
 }
 
-// backoff is the longest wait after attempt n: first, and twice as long each
+// backoff returns the longest wait after attempt n. It starts at first and doubles each
 // time.
 func backoff(first time.Duration, n int) time.Duration {
 	for ; n > 1 && first < maxBackoff; n-- {
@@ -50,7 +50,7 @@ func backoff(first time.Duration, n int) time.Duration {
 	return min(first, maxBackoff)
 }
 
-// lastOr prefers the error of the last attempt to the reason against a further one,
+// lastOr returns the error of the last attempt rather than the reason against another one,
 // unless the caller cancelled the request.
 func (c *Client) lastOr(ctx context.Context, last error, refused *Error) error {
 	if last == nil || ctx.Err() != nil {
@@ -59,9 +59,9 @@ func (c *Client) lastOr(ctx context.Context, last error, refused *Error) error {
 	return last
 }
 
-// admit waits until a request may be sent. It fails at once if that is after the
-// deadline, if a retry-after is longer than Options.Patience, or if the breaker is
-// open. After a nil error the caller must report the outcome.
+// admit waits until a request may be sent. It fails at once if that is after the deadline,
+// if a retry-after exceeds Options.Patience, or if the breaker is open. After a nil error
+// the caller must report the outcome.
 func (c *Client) admit(ctx context.Context, deadline time.Duration) (probe bool, err *Error) {
 	for {
 		if ctx.Err() != nil {
@@ -85,8 +85,7 @@ func (c *Client) admit(ctx context.Context, deadline time.Duration) (probe bool,
 	}
 }
 
-// admitHop is admit for a further request of a running attempt. The breaker has
-// admitted the attempt.
+// admitHop is admit for a redirect within an attempt that the breaker has already admitted.
 func (c *Client) admitHop(ctx context.Context, deadline time.Duration) *Error {
 	for {
 		r := c.spend(ctx)
@@ -99,17 +98,17 @@ func (c *Client) admitHop(ctx context.Context, deadline time.Duration) *Error {
 	}
 }
 
-// waitFor waits until the next try, unless that is too late.
+// waitFor waits as r demands, or fails if that is too late.
 func (c *Client) waitFor(ctx context.Context, deadline time.Duration, r Refusal) *Error {
-	late := c.clock()+r.Wait >= deadline || (r.Kind == KindRateLimited && c.impatient(r.Wait))
+	late := c.clock()+r.Wait >= deadline || (r.Kind == KindRateLimited && c.beyondPatience(r.Wait))
 	if r.Kind == KindBreaker || r.Err != nil || late {
 		return c.deferred(ctx, r)
 	}
 	return c.sleep(ctx, r.Wait)
 }
 
-// impatient reports whether a retry-after is too long to wait for.
-func (c *Client) impatient(held time.Duration) bool {
+// beyondPatience reports whether a retry-after is too long to wait for.
+func (c *Client) beyondPatience(held time.Duration) bool {
 	return c.o.Patience > 0 && held >= c.o.Patience
 }
 
@@ -125,17 +124,17 @@ func (c *Client) deferred(ctx context.Context, r Refusal) *Error {
 	case r.Quota != "":
 		e.Detail = "not sent: the quota for the " + string(r.Quota) + " is used up until " + r.ResetsAt.UTC().Format(time.RFC3339)
 	case r.Kind == KindBreaker:
-		e.Detail = "not sent: too many recent failures"
+		e.Detail = "not sent: circuit breaker open after repeated failures"
 	case r.Kind == KindBudget:
-		e.Detail = "not sent: the limit allows no request in time"
+		e.Detail = "not sent: the rate limit allows no request before the deadline"
 	default:
-		e.Detail = "not sent: the provider demands a wait"
+		e.Detail = "not sent: the provider demanded a wait (Retry-After)"
 	}
 	return e
 }
 
-// report passes the outcome of an attempt to the breaker, the hold, the log and the
-// other processes.
+// report passes the outcome of an attempt to the breaker, the hold, the log and the other
+// processes.
 func (c *Client) report(ctx context.Context, probe bool, err error) {
 	var e *Error
 	if errors.As(err, &e) && e.RetryAfter > 0 && (e.Kind == KindRateLimited || e.Kind == KindServer) && e.Status != 0 {
@@ -149,9 +148,9 @@ func (c *Client) report(ctx context.Context, probe bool, err error) {
 		case e.held:
 			e.RetryAfter = c.hold.extend(c.clock(), order)
 		default:
-			e.RetryAfter = c.leaveAlone(ctx, order)
+			e.RetryAfter = c.pauseAll(ctx, order)
 		}
-		c.o.Logger.Warn("provider demands a wait", "provider", c.o.Provider, "status", e.Status, "seconds", e.RetryAfter.Seconds())
+		c.o.Logger.Warn("provider demands wait", "provider", c.o.Provider, "status", e.Status, "seconds", e.RetryAfter.Seconds())
 	}
 	outcome := outcomeOf(err)
 	opened, closed := c.breaker.report(c.clock(), probe, outcome)

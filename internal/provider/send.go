@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// maxRedirects is how many redirects of one attempt are followed.
+	// maxRedirects is how many redirects one attempt follows.
 	maxRedirects = 3
-	// userAgent is sent by requests that do not name their own.
+	// userAgent is the default User-Agent.
 	userAgent = "assay"
-	// maxExcerpt is how much of a response that is no success is kept, in bytes.
+	// maxExcerpt is how much of an error response is kept, in bytes.
 	maxExcerpt = 200
-	// excerptTime is how long such a piece may take to come.
+	// excerptTime is the timeout for reading that excerpt.
 	excerptTime = time.Second
 )
 
-// hop is one HTTP request: that of the caller, or one that a redirect led to.
+// hop is one HTTP request: the caller's, or one after a redirect.
 type hop struct {
 	method string
 	url    *url.URL
@@ -30,11 +30,10 @@ type hop struct {
 	body   []byte
 	meter  *Meter
 
-	elsewhere bool // a redirect led away from the provider's host, whose budget this is not
+	otherHost bool // redirected to another host, whose rate headers describe another budget
 }
 
-// newHop checks a request. Its errors do not quote the URL, which may hold a
-// secret.
+// newHop validates a request. Its errors do not quote the URL, which may hold a secret.
 func (c *Client) newHop(req Request) (*hop, error) {
 	u, err := url.Parse(req.URL)
 	if err != nil {
@@ -68,7 +67,7 @@ func setDefault(h http.Header, key, value string) {
 
 func (c *classifier) checkURL(u *url.URL) error {
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return &Error{Provider: c.o.Provider, Kind: KindBlocked, Detail: "a URL must be absolute and of http or https"}
+		return &Error{Provider: c.o.Provider, Kind: KindBlocked, Detail: "the URL must be absolute, with scheme http or https"}
 	}
 	return nil
 }
@@ -94,9 +93,9 @@ func (c *Client) attempt(caller context.Context, deadline time.Duration, h *hop,
 	}
 }
 
-// whose distinguishes a failure of the provider from a cancelled call: an error of a
-// connection that the caller ended is no failure of the provider.
-func (c *classifier) whose(caller context.Context, err error) error {
+// callerOr returns the error of an ended call if the caller cancelled it, else err. An
+// aborted connection is then no failure of the provider.
+func (c *classifier) callerOr(caller context.Context, err error) error {
 	if caller.Err() == nil || err == nil {
 		return err
 	}
@@ -110,8 +109,8 @@ func (c *classifier) whose(caller context.Context, err error) error {
 	return err
 }
 
-// exchange sends one HTTP request and reads its response. It returns where to go
-// on when the response is a redirect. ctx is the attempt's, within the caller's.
+// exchange sends one HTTP request and reads its response. For a redirect it returns the
+// location. ctx is the attempt's, within the caller's.
 func (c *Client) exchange(ctx, caller context.Context, h *hop, n int, decode func(*Response) error) (location string, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -121,14 +120,14 @@ func (c *Client) exchange(ctx, caller context.Context, h *hop, n int, decode fun
 		Host: c.masker.mask(h.url.Host), Path: c.masker.path(h.url), TLS: h.url.Scheme == "https",
 	}
 	if ctx.Err() != nil {
-		return "", c.whose(caller, c.sendError(ctx.Err())) // not sent, so neither counted nor recorded
+		return "", c.callerOr(caller, c.sendError(ctx.Err())) // not sent, so neither counted nor recorded
 	}
 	if err := h.meter.Request(ctx); err != nil {
 		return "", &Error{Provider: c.o.Provider, Kind: KindCancelled, Detail: "not sent: the request could not be stored", Err: err}
 	}
 	begun := c.clock()
 	defer func() {
-		err = c.whose(caller, err)
+		err = c.callerOr(caller, err)
 		sent.Duration, sent.Bytes = c.clock()-begun, w.bytes
 		c.note(ctx, sent, err)
 	}()
@@ -137,13 +136,13 @@ func (c *Client) exchange(ctx, caller context.Context, h *hop, n int, decode fun
 	if err != nil {
 		return "", c.sendError(err)
 	}
-	defer func() { _ = resp.Body.Close() }() // nothing is left to learn from it
+	defer func() { _ = resp.Body.Close() }() // a Close error does not matter after the body is read
 	sent.Status = resp.StatusCode
-	sent.Date, _ = http.ParseTime(resp.Header.Get("Date")) // or none
+	sent.Date, _ = http.ParseTime(resp.Header.Get("Date")) // zero if missing
 	w.src = resp.Body
-	held := c.obey(ctx, h, resp)
+	held := c.storeDemand(ctx, h, resp)
 	var rate Rate
-	if !h.elsewhere {
+	if !h.otherHost {
 		rate, _ = c.learn(ctx, resp.Header)
 	}
 	switch resp.StatusCode {
@@ -169,8 +168,8 @@ func (h *hop) request(ctx context.Context) *http.Request {
 	return r.WithContext(ctx)
 }
 
-// read has decode read a response, and then whatever decode left of it: only an
-// response that came in full counts.
+// read passes a response to decode and reads the rest of it: only a complete response
+// counts.
 func (c *Client) read(resp *http.Response, w *wire, decode func(*Response) error) error {
 	b, err := newBody(w, contentEncoding(resp), c.o.MaxBody)
 	if err != nil {
@@ -182,7 +181,7 @@ func (c *Client) read(resp *http.Response, w *wire, decode func(*Response) error
 	defer b.Close()
 	err = decode(&Response{Status: resp.StatusCode, Header: resp.Header, Body: b})
 	if err == nil {
-		_, _ = io.Copy(io.Discard, b) // its failure is kept in b
+		_, _ = io.Copy(io.Discard, b) // b keeps its error
 	}
 	if b.err != nil {
 		return c.bodyError(b.err, w.err)
@@ -194,7 +193,7 @@ func contentEncoding(resp *http.Response) string {
 	return strings.Join(resp.Header.Values("Content-Encoding"), ", ")
 }
 
-// decodeError completes an *Error that a provider made. Other errors pass.
+// decodeError completes an *Error of a provider. It returns other errors unchanged.
 func (c *classifier) decodeError(status int, err error) error {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -212,8 +211,8 @@ func (c *classifier) decodeError(status int, err error) error {
 	return &final
 }
 
-// statusError describes a response that is neither a success nor a redirect.
-// A 429 without a wait may have one in the rate headers.
+// statusError returns the error for a response that is neither a success nor a redirect. A
+// 429 without Retry-After may state the wait in its rate headers.
 func (c *Client) statusError(ctx context.Context, resp *http.Response, w *wire, rate Rate) *Error {
 	e := &Error{Provider: c.o.Provider, Kind: KindStatus, Status: resp.StatusCode}
 	wait, stated := retryAfter(resp.Header, c.o.Now())
@@ -232,7 +231,7 @@ func (c *Client) statusError(ctx context.Context, resp *http.Response, w *wire, 
 	}
 	if b, err := newBody(w, contentEncoding(resp), maxExcerpt); err == nil {
 		defer b.Close()
-		text, _ := io.ReadAll(b) // what came is enough
+		text, _ := io.ReadAll(b) // an incomplete excerpt is enough
 		e.Detail = printable(c.masker.mask(string(text)), maxExcerpt)
 		e.Page = bytes.HasPrefix(bytes.TrimSpace(text), []byte("<"))
 	}
@@ -245,7 +244,7 @@ func (c *Client) statusError(ctx context.Context, resp *http.Response, w *wire, 
 	case e.Kind == KindRateLimited, e.Kind == KindServer:
 		e.RetryAfter = wait
 	case e.Kind == KindBudget:
-		e.RetryAfter = c.spent(ctx, rate, wait)
+		e.RetryAfter = c.quotaUsedUp(ctx, rate, wait)
 	}
 	return e
 }

@@ -7,18 +7,18 @@ import (
 )
 
 // confirmEvery is how often a process repeats that a host responds. Another process may
-// have stored that it is down, and ended.
+// have stored that it is down, and then ended.
 const confirmEvery = time.Minute
 
-// health is what this process last stored for all processes.
+// health is the state that this process last stored for all processes.
 type health struct {
 	mu     sync.Mutex
 	down   bool
-	stored bool          // false: nothing yet
+	stored bool          // false: nothing stored yet
 	at     time.Duration // when
 }
 
-// shareHealth stores for all processes whether the breaker is closed, if that changed.
+// shareHealth stores the breaker's state for all processes, if it changed.
 func (c *Client) shareHealth(ctx context.Context, responded bool, why Kind) {
 	if c.o.Allowance == nil {
 		return

@@ -2,12 +2,12 @@ package provider
 
 import "time"
 
-// ClientState is the state of a Client, from recorded requests:
-// taking it sends nothing. It holds no secret.
+// ClientState is the state of a Client, from recorded requests. Taking it sends nothing. It
+// holds no secret.
 type ClientState struct {
 	Breaker      BreakerState
-	BreakerUntil time.Time // Open: when one request is let through to probe; else zero
-	BlockedUntil time.Time // the provider demands a wait until then; zero: it does not
+	BreakerUntil time.Time // when an open breaker admits a probe; else zero
+	BlockedUntil time.Time // end of the retry-after; zero: none
 	Budget       Budget
 	Latency      Latency
 	Took         Histogram
@@ -20,28 +20,27 @@ type ClientState struct {
 	latencies []time.Duration // behind Latency
 }
 
-// BreakerState is whether the breaker lets requests through.
+// BreakerState is the state of a circuit breaker.
 type BreakerState string
 
-// The states of the breaker.
 const (
 	BreakerClosed   BreakerState = "closed"   // all requests pass
-	BreakerOpen     BreakerState = "open"     // none does
-	BreakerHalfOpen BreakerState = "halfOpen" // one at a time probes whether the provider is back
+	BreakerOpen     BreakerState = "open"     // no request passes
+	BreakerHalfOpen BreakerState = "halfOpen" // one request at a time probes the provider
 )
 
-// Budget is what the limit and the quotas leave.
+// Budget is what remains of the limit and the quotas.
 type Budget struct {
 	Limit    Limit
-	Used     int            // within the period that ends now
+	Used     int            // within the current period
 	Left     int            // 0 when there is no limit
-	ResetsAt time.Time      // when the oldest of the used requests stops counting; zero: none is used
-	Quotas   []QuotaUsed    // the shorter period first; empty without a quota
+	ResetsAt time.Time      // when the oldest counted request stops counting; zero: none counts
+	Quotas   []QuotaUsed    // the shorter period first
 	Reported *ReportedQuota // the reported quota; nil: none, or its window has ended
-	Forecast Forecast       // of a limit that lasts longer than an hour; else zero
+	Forecast Forecast       // for a limit whose period exceeds an hour; else zero
 }
 
-// QuotaUsed is what is used of a quota.
+// QuotaUsed is the use of one quota.
 type QuotaUsed struct {
 	Period   Period
 	Limit    int64
@@ -51,23 +50,22 @@ type QuotaUsed struct {
 	Forecast Forecast
 }
 
-// Latency summarises how long the last attempts took, bodies included; zero
-// without any.
+// Latency summarises how long recent attempts took, bodies included; zero without any.
 type Latency struct {
 	P50, P95, P99 time.Duration
 }
 
-// Sent is one request that went out.
+// Sent is one request that was sent.
 type Sent struct {
 	Time     time.Time
 	Method   string
 	Host     string
-	Path     string // secrets masked, the query reduced to its keys
+	Path     string // secrets masked; of the query only its keys
 	Status   int    // 0: no response
 	Duration time.Duration
-	Bytes    int64     // of the response's body, before inflating
+	Bytes    int64     // of the response body, before inflating
 	Attempt  int       // 1 is the first
-	Kind     Kind      // how it failed; empty: it did not
-	TLS      bool      // it was queried over https
-	Date     time.Time // of the response, by its own clock; zero: not reported
+	Kind     Kind      // how it failed; empty: it succeeded
+	TLS      bool      // sent over https
+	Date     time.Time // Date header of the response; zero: missing
 }

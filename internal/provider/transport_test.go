@@ -311,7 +311,7 @@ func TestDo_TellsACallersDeadlineFromACallerWhoLeft(t *testing.T) {
 func TestSniffJSON_TellsApartWhatIsNoJSON(t *testing.T) {
 	for in, want := range map[string]string{
 		"": "empty", " \r\n\t": "empty", "null": "null instead", " null\n": "null instead", "<!doctype html>": "HTML", "\n\n<html>": "HTML",
-		"\ufeff<html>": "HTML", `"text"`: "no JSON object", "42": "no JSON object", "\x00\x1b[2J": "no JSON object",
+		"\ufeff<html>": "HTML", `"text"`: "expected a JSON object", "42": "expected a JSON object", "\x00\x1b[2J": "expected a JSON object",
 	} {
 		_, err := provider.SniffJSON("src", strings.NewReader(in))
 		var e *provider.Error

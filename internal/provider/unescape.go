@@ -9,12 +9,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxUnescape bounds how often a text is unescaped, each kind of escape by
-// itself. A text is rarely escaped more than a few times.
+// maxUnescape bounds how often each kind of escape is removed. A text is rarely escaped
+// more than a few times.
 const maxUnescape = 24
 
-// tracked is a text with, for each of its bytes, the stretch of the original
-// text that it stands for.
+// tracked is an unescaped text that maps each byte to a range of the original text.
 type tracked struct {
 	text string
 	from []int
@@ -29,10 +28,9 @@ func track(s string) tracked {
 	return t
 }
 
-// escapeKinds are the escapes of URLs, of strings of JSON and its like, and of
-// HTML; at last those of HTML that lack their end, which browsers forgive. Each
-// is looked for where none of those before it are left, since the end of one may
-// be escaped in another way.
+// escapeKinds are the escapes of URLs, of JSON strings, and of HTML; at last HTML escapes
+// without a semicolon, which browsers accept. A kind is looked for only where none of the
+// earlier kinds is left, because its end may itself be escaped.
 var escapeKinds = [...]*regexp.Regexp{
 	regexp.MustCompile(`(?i)%[0-9a-f]{2}|%u[0-9a-f]{4}`),
 	regexp.MustCompile(`(?i)(?:\\u[0-9a-f]{4})+|\\x[0-9a-f]{2}|\\[^ux]`),
@@ -40,19 +38,17 @@ var escapeKinds = [...]*regexp.Regexp{
 	regexp.MustCompile(`(?i)&#[0-9]{1,7}|&#x[0-9a-f]{1,6}|&[a-z][a-z0-9]{1,31}`),
 }
 
-// halfEscape is an escape, maybe of an escape, at the end of a text that was cut
-// within it.
+// halfEscape is an escape at the end of a text, truncated within it, possibly nested.
 var halfEscape = regexp.MustCompile(`(?i)(?:%u?[0-9a-f]{0,3}|&#?[0-9a-z]{0,8}|\\[ux]?[0-9a-f]{0,3})+$`)
 
-// unescape unescapes once what is escaped in t, in one of the ways that there
-// are. It returns false if nothing is.
+// unescape removes one level of escapes of one kind. It returns false if there is none.
 func (t tracked) unescape() (tracked, bool) {
 	if !strings.ContainsAny(t.text, `%&\`) {
 		return t, false
 	}
 	for i, kind := range escapeKinds {
 		found := kind.FindAllStringIndex(t.text, -1)
-		// One without an end that the text ends with may have been cut.
+		// An unterminated escape at the end of the text may be truncated.
 		if last := len(found) - 1; i == len(escapeKinds)-1 && last >= 0 && found[last][1] == len(t.text) {
 			found = found[:last]
 		}
@@ -63,7 +59,7 @@ func (t tracked) unescape() (tracked, bool) {
 	return t, false
 }
 
-// without replaces the escapes found in t with what they stand for.
+// without replaces the given escapes in t with the characters that they stand for.
 func (t tracked) without(found [][]int) tracked {
 	var out tracked
 	var text strings.Builder
@@ -84,11 +80,11 @@ func (t tracked) without(found [][]int) tracked {
 	return out
 }
 
-// unescaped returns what one escape, or a row of those of JSON, stands for.
+// unescaped returns the text of one escape, or of a sequence of JSON escapes.
 func unescaped(s string) string {
 	switch kind := strings.ToLower(s[:2]); {
 	case kind[0] == '&':
-		return html.UnescapeString(strings.ToLower(s)) // in what letters it was does not matter: see fold
+		return html.UnescapeString(strings.ToLower(s)) // letter case does not matter: see fold
 	case kind == "%u":
 		return unquoted(`\u` + s[2:])
 	case kind == `\u`:
@@ -96,7 +92,7 @@ func unescaped(s string) string {
 	case kind[0] == '%', kind == `\x`:
 		b, err := hex.DecodeString(s[len(s)-2:])
 		if err != nil {
-			return s // cannot be: they are hexadecimal digits
+			return s // cannot happen: they are hexadecimal digits
 		}
 		return string(b)
 	default:
@@ -104,7 +100,7 @@ func unescaped(s string) string {
 	}
 }
 
-// unquoted returns what escapes of JSON stand for.
+// unquoted returns the text of JSON escapes.
 func unquoted(escapes string) string {
 	out, _ := jsontext.AppendUnquote(nil, `"`+escapes+`"`) // half a surrogate pair is replaced
 	return string(out)

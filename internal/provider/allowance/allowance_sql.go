@@ -1,5 +1,5 @@
-// Package allowance counts, in the database, what providers allow all processes together:
-// limits, quotas, and until when a host wants no requests.
+// Package allowance stores, in the database, the budget that all processes share per host
+// of a provider: limits, quotas and retry-after.
 package allowance
 
 import (
@@ -13,36 +13,35 @@ import (
 	"assay/internal/provider"
 )
 
-// Allowance counts what a host of a provider allows all processes on the database
-// together: see provider.Allowance. On PostgreSQL all of it goes by the
-// database's clock, on SQLite by the store's.
+// Allowance implements provider.Allowance for one host of a provider. On PostgreSQL it uses
+// the database's clock, on SQLite the process's.
 type Allowance struct {
 	s        *db.DB
 	provider string
 	host     provider.Host
-	slots    int         // that the limit has
-	all      int         // with those that are kept for others
-	size     int         // requests that a slot takes
-	made     atomic.Bool // the slots are there
+	slots    int         // slots of the limit
+	all      int         // with the slots reserved for others
+	size     int         // requests per slot
+	made     atomic.Bool // the slots exist
 
-	watched atomic.Int64 // when the budgets were last looked at, in microseconds
+	watched atomic.Int64 // time of the last forecast, in microseconds
 }
 
 const (
-	// maxSlots is how many slots a limit has at most. One that allows more requests
-	// has several in a slot: it then frees them together, a period after the last.
+	// maxSlots is the maximum number of slots of a limit. With a larger limit several
+	// requests share a slot, which becomes free a period after the last of them.
 	maxSlots = 256
-	// setBack is how far ahead a moment may be that is past, before the clock
-	// counts as set back since.
+	// setBack is how far in the future a stored time may lie before the clock counts as set
+	// back.
 	setBack = time.Second
-	// leastWait is how long to wait where a slot should be free and was not.
+	// leastWait is the wait when a slot was expected to be free and was not.
 	leastWait = 10 * time.Millisecond
 )
 
 var (
-	// errRefused rolls back what was counted of a request that may not be sent.
+	// errRefused rolls back the counts of a request that must not be sent.
 	errRefused = errors.New("request refused")
-	// errSetBack means that something is noted as of a moment that has yet to come.
+	// errSetBack means that a stored time lies in the future.
 	errSetBack = errors.New("the clock was set back")
 )
 
@@ -71,7 +70,7 @@ func (a *Allowance) Take(ctx context.Context) (provider.Refusal, error) {
 
 func (a *Allowance) ask(ctx context.Context) (provider.Refusal, error) {
 	if a.slots == 0 && a.host.Quota == (provider.Quota{}) {
-		o, err := a.ordered(ctx, a.s.Read)
+		o, err := a.demanded(ctx, a.s.Read)
 		if err != nil || o.refusal.Wait > 0 || o.reported == nil {
 			return o.refusal, err
 		}
@@ -101,16 +100,16 @@ func (a *Allowance) ask(ctx context.Context) (provider.Refusal, error) {
 	return r, nil
 }
 
-// take counts a request with what the host leaves, the quotas and the limit, or
-// returns why it is refused. What it counted by then must be rolled back. near
-// reports that some budget which is forecast may be near its end.
+// take counts a request against the reported quota, the quotas and the limit, or returns
+// why it is refused. The caller must then roll back. near reports whether a budget with a
+// forecast may be near its end.
 func (a *Allowance) take(t *db.Tx) (r provider.Refusal, near bool, err error) {
-	o, err := a.ordered(t.Context(), t)
+	o, err := a.demanded(t.Context(), t)
 	if err != nil || o.refusal.Wait > 0 {
 		return o.refusal, false, err
 	}
-	// A slot comes last, since another process may have to be waited for: the moment
-	// that it is given must be that of the request.
+	// The slot comes last, because taking it may wait for another process, and its time
+	// must be that of the request.
 	if o.reported != nil {
 		if n, err := t.Exec(countReported, a.provider, a.host.Key); err != nil || n == 0 {
 			return provider.Refusal{Kind: provider.KindBudget, Wait: leastWait}, false, err
@@ -140,11 +139,11 @@ func (a *Allowance) take(t *db.Tx) (r provider.Refusal, near bool, err error) {
 	return r, near || provider.HasForecast(a.host.Limit.Per), err
 }
 
-// takeSlot counts a request with the limit.
+// takeSlot counts a request against the limit.
 func (a *Allowance) takeSlot(t *db.Tx) (provider.Refusal, error) {
-	clock, order := t.Dialect.Clock(3), "slot DESC" // first those that not everybody may take
+	clock, order := t.Dialect.Clock(3), "slot DESC" // the reserved slots first
 	if a.size > 1 {
-		order = "at DESC, slot" // one is filled before the next
+		order = "at DESC, slot" // fill one slot before the next
 	}
 	n, err := t.Exec(`
 		UPDATE budget_slot SET used = CASE WHEN at > `+clock+` - $4 THEN used + 1 ELSE 1 END, at = `+clock+`
@@ -162,8 +161,8 @@ func (a *Allowance) takeSlot(t *db.Tx) (provider.Refusal, error) {
 
 const countReported = `UPDATE reported_quota SET reported_left = reported_left - 1 WHERE provider = $1 AND host = $2 AND reported_left > 0`
 
-// A clock that is set back to another day or month goes on with what is used:
-// nothing more is let through, and the count ends with the period that now is.
+// If the clock is set back to another day or month, the count continues: no extra request
+// is allowed, and the count ends with the current period.
 const countQuota = `
 INSERT INTO budget_quota (provider, host, period, starts_at, used) VALUES ($1, $2, $3, $4, 1)
 ON CONFLICT (provider, host, period) DO UPDATE SET starts_at = excluded.starts_at,
@@ -171,10 +170,9 @@ ON CONFLICT (provider, host, period) DO UPDATE SET starts_at = excluded.starts_a
 WHERE budget_quota.starts_at < excluded.starts_at OR budget_quota.used < $5
 RETURNING used`
 
-// untilFree tells for how long no slot will be free, or the host wants to be left
-// alone.
+// untilFree returns how long all slots stay used, or the retry-after of the host.
 func (a *Allowance) untilFree(ctx context.Context) (provider.Refusal, error) {
-	o, err := a.ordered(ctx, a.s.Read)
+	o, err := a.demanded(ctx, a.s.Read)
 	if err != nil || o.refusal.Wait > 0 {
 		return o.refusal, err
 	}
@@ -186,7 +184,7 @@ func (a *Allowance) untilFree(ctx context.Context) (provider.Refusal, error) {
 		return o.refusal, errSetBack
 	}
 	if slots.n != a.slots {
-		a.made.Store(false) // another limit is in force, or they were removed
+		a.made.Store(false) // the limit has changed, or the slots were removed
 	}
 	wait := slots.oldest.Add(a.host.Limit.Stretch()).Sub(o.now)
 	return provider.Refusal{Kind: provider.KindBudget, Wait: min(max(wait, leastWait), a.host.Limit.Stretch())}, nil

@@ -8,8 +8,7 @@ import (
 	"assay/internal/event"
 )
 
-// Down implements provider.Allowance. Of all processes that find the host down, the
-// first tells of it.
+// Down implements provider.Allowance. Only the first process that stores it adds the event.
 func (a *Allowance) Down(ctx context.Context, why string) error {
 	return a.s.InTx(ctx, func(t *db.Tx) error {
 		n, err := t.Exec(`INSERT INTO provider_down (provider, host, since) VALUES ($1, $2, $3) ON CONFLICT (provider, host) DO NOTHING`,
@@ -33,6 +32,6 @@ func (a *Allowance) Up(ctx context.Context) error {
 		if err != nil || n == 0 {
 			return err
 		}
-		return event.Add(t, event.ProviderUp{Provider: a.provider, Why: event.WhyBreaker, Host: a.host.Key, Detail: "it answers again"})
+		return event.Add(t, event.ProviderUp{Provider: a.provider, Why: event.WhyBreaker, Host: a.host.Key, Detail: "the host responds again"})
 	})
 }

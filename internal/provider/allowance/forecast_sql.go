@@ -10,16 +10,14 @@ import (
 	"assay/internal/provider"
 )
 
-// paceHours is how many hours the pace is counted for: a day, the hour that runs,
-// and one that separates an hour from the same hour of the day before.
+// paceHours is how many hours of counts are kept: 24, the current hour, and one more to
+// separate it from the same hour of the previous day.
 const paceHours = 26
 
-// watchEvery is how often one process looks whether a budget that nears its end is
-// low.
+// watchEvery is how often one process checks whether a budget near its end is low.
 const watchEvery = time.Minute
 
-// forecasts reports whether the pace of requests is of use: some budget of the host
-// lasts long.
+// forecasts reports whether some budget of the host is long enough for a forecast.
 func (a *Allowance) forecasts(reported *provider.ReportedQuota) bool {
 	return a.host.Quota != (provider.Quota{}) || provider.HasForecast(a.host.Limit.Per) && a.slots > 0 || reported != nil && lasts(reported)
 }
@@ -33,15 +31,15 @@ INSERT INTO budget_hour (provider, host, hour, starts_at, used) VALUES ($1, $2, 
 ON CONFLICT (provider, host, hour) DO UPDATE SET starts_at = excluded.starts_at,
 	used = CASE WHEN budget_hour.starts_at = excluded.starts_at THEN budget_hour.used + 1 ELSE 1 END`
 
-// countPace counts a request within the hour that it is sent in.
+// countPace counts a request in its hour.
 func (a *Allowance) countPace(t *db.Tx, now time.Time) error {
 	hour := now.Truncate(time.Hour)
 	_, err := t.Exec(countHour, a.provider, a.host.Key, hour.Unix()/3600%paceHours, db.Micros(hour))
 	return err
 }
 
-// paces are those of the last hour and of the last day. Each goes back to the
-// beginning of an hour, so it is of up to an hour more.
+// paces are those of the last hour and the last day. Each begins at a full hour, so it
+// covers up to an hour more.
 type paces struct{ hour, day provider.Pace }
 
 func (p paces) of(window time.Duration) provider.Pace {
@@ -58,7 +56,7 @@ func (a *Allowance) paces(ctx context.Context, now time.Time) (p paces, err erro
 		SELECT coalesce(min(starts_at), 0), coalesce(sum(used) FILTER (WHERE starts_at >= $3), 0), coalesce(sum(used) FILTER (WHERE starts_at >= $4), 0)
 		FROM budget_hour WHERE provider = $1 AND host = $2 AND starts_at <= $5`,
 		a.provider, a.host.Key, db.Micros(hour), db.Micros(day), db.Micros(now)).Scan(&oldest, &p.hour.Requests, &p.day.Requests)
-	// Of a host that was first asked an hour ago there is no day to divide by.
+	// A host whose first request is less than a day ago has no full day to divide by.
 	since := func(begin time.Time) time.Duration {
 		if first := db.Moment(oldest); first.After(begin) {
 			begin = first
@@ -69,7 +67,7 @@ func (a *Allowance) paces(ctx context.Context, now time.Time) (p paces, err erro
 	return p, err
 }
 
-// foresee adds to a budget when its parts run out.
+// foresee adds forecasts to the parts of a budget.
 func (a *Allowance) foresee(ctx context.Context, now time.Time, b *provider.Budget) error {
 	if !a.forecasts(b.Reported) {
 		return nil
@@ -95,7 +93,7 @@ func (a *Allowance) foresee(ctx context.Context, now time.Time, b *provider.Budg
 	return nil
 }
 
-// watch warns of budgets that are low, once in a window for all processes.
+// watch warns of low budgets, once per window for all processes.
 func (a *Allowance) watch(ctx context.Context) {
 	now := a.s.Clock().UnixMicro()
 	if last := a.watched.Load(); now >= last && now < last+watchEvery.Microseconds() || !a.watched.CompareAndSwap(last, now) {
@@ -120,7 +118,7 @@ func (a *Allowance) warn(ctx context.Context, b *provider.Budget) error {
 			Provider: a.provider, Host: a.host.Key, Budget: budget, Left: left, Limit: limit, RunsOutAt: o.RunsOutAt, RenewedAt: renewed,
 		})
 		if errs = append(errs, err); first {
-			a.s.Log.Warn("budget is low and will run out", "provider", a.provider, "host", a.host.Key, "budget", budget,
+			a.s.Log.Warn("budget low", "provider", a.provider, "host", a.host.Key, "budget", budget,
 				"left", left, "limit", limit, "runs_out_at", o.RunsOutAt, "renewed_at", renewed)
 		}
 	}
@@ -138,8 +136,8 @@ func (a *Allowance) warn(ctx context.Context, b *provider.Budget) error {
 	return errors.Join(errs...)
 }
 
-// markLow notes that a budget is low until it is renewed, and reports whether this was
-// the first note. The first one also adds the event, in the same transaction.
+// markLow stores that a budget is low until it renews, and reports whether this is the
+// first time. The first time also adds the event, in the same transaction.
 func (a *Allowance) markLow(ctx context.Context, low event.BudgetLow) (first bool, err error) {
 	err = a.s.InTx(ctx, func(t *db.Tx) error {
 		clock := t.Dialect.Clock(3)

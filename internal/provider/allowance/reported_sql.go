@@ -9,16 +9,16 @@ import (
 	"assay/internal/provider"
 )
 
-// orders are the wait and the quota that a host has reported and that still hold.
-type orders struct {
+// demands are the wait and the quota that a host has reported and that are in force.
+type demands struct {
 	now      time.Time
-	refusal  provider.Refusal        // because of a demanded wait, or because nothing is left
-	blocked  time.Time               // until when no request may be sent; zero: one may
-	reported *provider.ReportedQuota // nil: nothing
+	refusal  provider.Refusal        // set while a wait lasts or no quota is left
+	blocked  time.Time               // when requests may be sent again; zero: now
+	reported *provider.ReportedQuota // nil: none
 }
 
-// ordered returns the moment, and what the host has reported.
-func (a *Allowance) ordered(ctx context.Context, q db.Querier) (o orders, err error) {
+// demanded returns the current time and what the host demands.
+func (a *Allowance) demanded(ctx context.Context, q db.Querier) (o demands, err error) {
 	clock := a.s.Dialect.Clock(3)
 	type row struct {
 		now, blockedAt, blockedUntil, reportedAt, resetsAt int64
@@ -57,12 +57,12 @@ func (a *Allowance) ordered(ctx context.Context, q db.Querier) (o orders, err er
 	return o, err
 }
 
-// StoreReported implements provider.Allowance. Answers that are about one window may come in
-// any order, so of those the least counts; it was lowered by what was sent since.
+// StoreReported implements provider.Allowance. Responses of one window may arrive in any
+// order, so the least remaining quota counts. Requests sent since have lowered it.
 func (a *Allowance) StoreReported(ctx context.Context, r provider.Rate) error {
 	store := a.s.InTx
 	if r.Left == 0 {
-		store = a.s.InUrgentTx // as an order to wait is
+		store = a.s.InUrgentTx // urgent, like a retry-after
 	}
 	return store(ctx, func(t *db.Tx) error {
 		if err := a.catchUp(t); err != nil {

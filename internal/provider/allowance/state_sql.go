@@ -10,9 +10,8 @@ import (
 	"assay/internal/provider"
 )
 
-// StoreRetryAfter implements provider.Allowance. An order is never shortened by another one.
-// It is urgent: a process that dies before it is stored sends requests too early
-// when it is started again.
+// StoreRetryAfter implements provider.Allowance. It never shortens a wait. It is urgent: if
+// the process dies before the commit, it sends requests too early after a restart.
 func (a *Allowance) StoreRetryAfter(ctx context.Context, o provider.RetryAfter) (wait time.Duration, err error) {
 	err = a.s.InUrgentTx(ctx, func(t *db.Tx) error {
 		if err := a.catchUp(t); err != nil {
@@ -37,9 +36,8 @@ func (a *Allowance) StoreRetryAfter(ctx context.Context, o provider.RetryAfter) 
 	return wait, err
 }
 
-// catchUp makes now of what is noted as of later: after a clock was set back it
-// would count for as long again. When it really was is no longer known; to count
-// it from now on lets nothing more through.
+// catchUp sets times in the future to now. After a clock is set back, they would count for
+// too long. Their true time is unknown; counting from now allows no extra request.
 func (a *Allowance) catchUp(t *db.Tx) error {
 	clock := t.Dialect.Clock(3)
 	for _, query := range []string{
@@ -56,9 +54,9 @@ func (a *Allowance) catchUp(t *db.Tx) error {
 	return nil
 }
 
-// makeSlots makes the slots of the limit, and those of others. Where it had more,
-// the last request of those that go counts for all that stay: nothing is let
-// through for a period.
+// makeSlots creates the slots of the limit and the reserved ones. If there were more slots
+// before, the last request in a removed slot counts for all that stay, so no extra request
+// is allowed for a period.
 func (a *Allowance) makeSlots(ctx context.Context) error {
 	if a.slots == 0 || a.made.Load() {
 		return nil
@@ -88,12 +86,12 @@ func (a *Allowance) makeSlots(ctx context.Context) error {
 	return err
 }
 
-// slotsNow is how the slots of a limit are.
+// slotsNow is the state of the slots of a limit.
 type slotsNow struct {
 	n              int
 	oldest, newest time.Time
 	used           int       // requests that count
-	since          time.Time // the oldest of them
+	since          time.Time // time of the oldest of them
 }
 
 func (a *Allowance) standing(ctx context.Context, now time.Time) (slotsNow, error) {
@@ -107,11 +105,11 @@ func (a *Allowance) standing(ctx context.Context, now time.Time) (slotsNow, erro
 	return slotsNow{n, db.Moment(oldest), db.Moment(newest), used, db.Moment(since)}, err
 }
 
-// State tells what limit, quotas and the host itself leave to all, and until when it
-// wants to be left alone; the zero time: it does not.
+// State returns what remains of the limit, the quotas and the reported quota, and the end
+// of the retry-after; zero if there is none.
 func (a *Allowance) State(ctx context.Context) (b provider.Budget, blockedUntil time.Time, err error) {
 	b = provider.Budget{Limit: a.host.Limit, Left: a.host.Limit.Requests}
-	o, err := a.ordered(ctx, a.s.Read)
+	o, err := a.demanded(ctx, a.s.Read)
 	if err != nil && !errors.Is(err, errSetBack) {
 		return b, blockedUntil, err
 	}
@@ -133,7 +131,7 @@ func (a *Allowance) State(ctx context.Context) (b provider.Budget, blockedUntil 
 	return b, o.blocked, a.foresee(ctx, o.now, &b)
 }
 
-// Of tells what a host leaves: see Allowance.State.
+// Of returns the state of a host: see Allowance.State.
 func Of(ctx context.Context, s *db.DB, p string, host provider.Host) (b provider.Budget, blockedUntil time.Time, err error) {
 	return New(s, p, host).State(ctx)
 }

@@ -1,12 +1,10 @@
-// Package cs2cap reads from cs2cap what an item is offered for on many markets: by
-// a hundred names, by one, or as a stream of all there are.
-//
-// Provider: https://docs.cs2cap.com, its OpenAPI included, read in November 2026.
-// Not documented there: whether lowest_ask is rounded up or down, so the decimal
-// beside it is preferred; which budget the rate headers of a response speak
-// of, so that of the month is believed where its reset says so, and any other; and
-// whether a row of market/items names its phase as other rows do, which it is taken
-// to.
+// Package cs2cap reads the asks of items on many markets from cs2cap: up to a hundred names
+// per request, one name, or a stream of all items.
+// Documentation: https://docs.cs2cap.com and its OpenAPI file, read in November 2026.
+// Undocumented: whether lowest_ask is rounded up or down, so the decimal beside it is
+// preferred; which budget the rate headers describe, so they count for the month only if
+// their reset agrees with it; and whether a row of market/items names its phase like other
+// rows, which the package assumes.
 package cs2cap
 
 import (
@@ -26,22 +24,22 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// Name is the key by which configuration and URLs know the provider.
+// Name is the provider's key in configuration and URLs.
 const Name = "cs2cap"
 
-// BaseURL is where the API is.
+// BaseURL is the address of the API.
 const BaseURL = "https://api.cs2c.app"
 
-// The text of a 429 when the month's quota is used up, or that of streams; and a 409
-// while the key has a stream open.
+// Texts of a 429 when the monthly or the stream quota is used up, and of a 409 while the
+// key has a stream open.
 const (
 	SpentCode       = "RATE_LIMIT_MONTHLY_QUOTA_EXCEEDED"
 	StreamSpentCode = "RATE_LIMIT_STREAM_QUOTA_EXCEEDED"
 	StreamingCode   = "STREAM_ALREADY_ACTIVE"
 )
 
-// Tune sets in the options of a client, where they leave it open, how cs2cap is to
-// be treated in this shape: a stream takes longer than other responses, and holds more.
+// Tune sets options of a client that are not set yet, for requests of this shape: a stream
+// takes longer than other responses and is larger.
 func Tune(o *provider.Options, shape provider.Shape) {
 	o.Classify = classify
 	if shape == provider.Bulk {
@@ -50,8 +48,8 @@ func Tune(o *provider.Options, shape provider.Shape) {
 	}
 }
 
-// classify distinguishes a used-up quota from a used-up minute, and a stream that is
-// open, which ends soon, from a refusal.
+// classify separates a used-up quota from a per-minute limit, and an open stream, which
+// ends soon, from a permanent refusal.
 func classify(e *provider.Error) {
 	switch {
 	case e.Kind == provider.KindRateLimited && (strings.Contains(e.Detail, SpentCode) || strings.Contains(e.Detail, StreamSpentCode)):
@@ -61,10 +59,9 @@ func classify(e *provider.Error) {
 	}
 }
 
-// Host returns what the least plan allows that can be queried in this shape:
-// Starter for batches, Free for single names. For a stream it is Pro, and a host by
-// itself: its starts in any 24 hours are what limits it, and what the headers of its
-// responses speak of.
+// Host returns the budget of the cheapest plan that allows this shape: Starter for batches,
+// Free for single names. A stream needs Pro and counts as a host of its own: its starts per
+// 24 hours are limited, and its rate headers describe that limit.
 func Host(shape provider.Shape) provider.Host {
 	h := provider.Host{Limit: provider.Limit{Requests: 40, Per: time.Minute}, Quota: provider.Quota{Month: 50_000}, Headers: provider.HeadersOfMonth}
 	switch shape {
@@ -76,12 +73,12 @@ func Host(shape provider.Shape) provider.Host {
 	return h
 }
 
-// SalesHost returns what the Pro plan allows of everything that is no stream.
+// SalesHost returns the budget of the Pro plan for all requests except streams.
 func SalesHost() provider.Host {
 	return provider.Host{Limit: provider.Limit{Requests: 100, Per: time.Minute}, Quota: provider.Quota{Month: 500_000}, Headers: provider.HeadersOfMonth}
 }
 
-// Markets returns the keys of all markets that cs2cap documents.
+// Markets returns the keys of all documented markets.
 func Markets() []string {
 	return []string{
 		"avanmarket", "buff163", "buffmarket", "c5", "csdeals", "csfloat", "csgo500", "csgoempire", "csmoney_m", "csmoney_t", "cstrade",
@@ -92,30 +89,30 @@ func Markets() []string {
 }
 
 const (
-	batchSize = 100 // names that a request takes
-	pageSize  = 100 // rows of a response about one name, on the least plan
-	maxPages  = 10  // of them: far more than a name has markets and phases
+	batchSize = 100 // names per request
+	pageSize  = 100 // rows per response for one name, on the cheapest plan
+	maxPages  = 10  // pages per name: far more than it has markets and phases
 
-	// maxAge is how long a quote serves that was requested by itself: on the free plan
-	// it is the turn of 33 names a day. A market's quote of a week ago is too old anyway.
+	// maxAge is how long a quote of a single name is valid: on the free plan, at 33 names a
+	// day, each name is requested rarely. A market's quote of a week ago is too old anyway.
 	maxAge = 7 * 24 * time.Hour
 
 	streamFile = "prices.ndjson"
-	month      = 30 * 24 * time.Hour // for which sales are reported
+	month      = 30 * 24 * time.Hour // window of reported sales
 )
 
-const terms = "Needs a key of a cs2cap plan; its terms apply. What is quoted of a phased item by its name is its cheapest phase."
+const terms = "Needs a key of a cs2cap plan; its terms apply. The quote of a phased item's plain name is that of its cheapest phase."
 
 // Config configures a Provider.
 type Config struct {
-	BaseURL  string // without a slash at its end
+	BaseURL  string // without a trailing slash
 	Key      string
-	Shape    provider.Shape   // Batch, the default, Single, which the free plan is confined to, or Bulk, a stream of all
-	Markets  []string         // keys of the requested markets, at most 64; default all that are documented
-	Currency money.Currency   // in which prices are requested: USD, EUR or GBP; default USD, and for any other, and of a stream
-	Host     provider.Host    // what may be queried of it
-	Client   *provider.Client // carries the requests; see Tune
-	Sales    *provider.Client // Bulk: carries what is queried about sales, and by name, within SalesHost; nil: no sales are requested
+	Shape    provider.Shape   // Batch (default), Single (for the free plan), or Bulk (a stream of all items)
+	Markets  []string         // keys of the requested markets, at most 64; default: all documented ones
+	Currency money.Currency   // requested currency: USD, EUR or GBP; otherwise, and for a stream, USD
+	Host     provider.Host    // the budget
+	Client   *provider.Client // sends the requests; see Tune
+	Sales    *provider.Client // Bulk: sends requests for sales and single names, within SalesHost; nil: no sales
 }
 
 // Provider reads cs2cap. Its methods may be called concurrently.
@@ -125,7 +122,7 @@ type Provider struct {
 	client    *provider.Client
 	sales     *provider.Client
 	describe  provider.Description
-	markets   map[string]int // by key, where in describe they are
+	markets   map[string]int // position in describe.Markets, by key
 }
 
 // New returns a Provider. It sends no request.
@@ -144,7 +141,7 @@ func New(c Config) *Provider {
 		market.MaxAge = maxAge
 	case provider.Bulk:
 		s.describe.Shape, s.describe.BatchSize = provider.Bulk, 0
-		s.describe.Interval = c.Host.Limit.Time(1) // each start is one of few
+		s.describe.Interval = c.Host.Limit.Time(1) // stream starts are limited
 	}
 	if c.Sales != nil {
 		s.describe.Hosts = append(s.describe.Hosts, SalesHost())
@@ -169,11 +166,11 @@ func New(c Config) *Provider {
 	return s
 }
 
-// Describe describes the provider.
+// Describe implements provider.Provider.
 func (s *Provider) Describe() provider.Description { return s.describe }
 
-// Probe requests one name in each shape: it never starts a stream, of which the plan
-// allows few.
+// Probe requests one name in each shape. It never starts a stream, because the plan allows
+// few.
 func (s *Provider) Probe() provider.Call {
 	if s.describe.Shape == provider.Bulk && s.sales == nil {
 		return provider.Call{AppID: catalog.CS2, File: streamFile}
@@ -181,7 +178,7 @@ func (s *Provider) Probe() provider.Call {
 	return provider.Call{AppID: catalog.CS2, Names: []string{"AK-47 | Redline (Field-Tested)"}}
 }
 
-// Fetch requests what the call names.
+// Fetch implements provider.Provider.
 func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Result, error) {
 	if s.describe.Shape == provider.Bulk && len(call.Names) == 0 {
 		return s.fetchStream(ctx, call, sink)
@@ -190,7 +187,7 @@ func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.
 	case call.AppID != catalog.CS2:
 		return provider.Result{}, provider.Protocol(Name, "app %d is not quoted", call.AppID)
 	case n == 0 || n > max(s.describe.BatchSize, 1):
-		return provider.Result{}, provider.Protocol(Name, "%d names in a call: want 1 to %d", n, s.describe.BatchSize)
+		return provider.Result{}, provider.Protocol(Name, "%d names in a call: use 1 to %d", n, s.describe.BatchSize)
 	case s.describe.Shape != provider.Batch:
 		return s.fetchName(ctx, call, sink)
 	}
@@ -205,7 +202,7 @@ func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.
 	return answer, nil
 }
 
-// batch is the request for up to a hundred names.
+// batch returns the request for up to a hundred names.
 func (s *Provider) batch(call provider.Call) provider.Request {
 	body := []byte(`{"market_hash_names":[`)
 	for i, name := range call.Names {
@@ -221,12 +218,12 @@ func (s *Provider) batch(call provider.Call) provider.Request {
 	return provider.Request{Method: http.MethodPost, URL: s.base + "/v1/prices/batch", Header: header, Body: body, Meter: call.Meter}
 }
 
-// header is what every request has.
+// header returns the headers of every request.
 func (s *Provider) header() http.Header {
 	return http.Header{"Authorization": {"Bearer " + s.key}, "Accept": {"application/json"}}
 }
 
-// quote appends a name, which is valid UTF-8, or else nothing can be queried of it.
+// quote appends a name as a JSON string. The name must be valid UTF-8.
 func quote(b []byte, name string) []byte {
 	b, _ = jsontext.AppendQuote(b, name)
 	return b
@@ -239,7 +236,7 @@ func comma(b []byte, i int) []byte {
 	return append(b, ',')
 }
 
-// page is the request for the rows of one name from the offset on.
+// page returns the request for the rows of one name from offset on.
 func (s *Provider) page(call provider.Call, offset int) provider.Request {
 	q := url.Values{
 		"market_hash_name": {call.Names[0]}, "currency": {string(s.currency)},
@@ -254,7 +251,7 @@ func (s *Provider) page(call provider.Call, offset int) provider.Request {
 	}
 }
 
-// fetchName reads all pages of one name, which count together or not at all.
+// fetchName reads all pages of one name and passes them on together.
 func (s *Provider) fetchName(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Result, error) {
 	var (
 		answer provider.Result
@@ -262,13 +259,13 @@ func (s *Provider) fetchName(ctx context.Context, call provider.Call, sink provi
 	)
 	client := s.client
 	if s.sales != nil {
-		client = s.sales // the other's requests are starts of streams
+		client = s.sales // the other client is for starting streams
 	}
 	next := 0
 	for range maxPages {
 		var (
 			page  kept
-			count int // 0: it is the last
+			count int // 0: the last page
 		)
 		err := client.Do(ctx, s.page(call, next), func(resp *provider.Response) (err error) {
 			answer, count, err = s.readPage(ctx, resp.Body, call.Names[0], &page)
@@ -283,5 +280,5 @@ func (s *Provider) fetchName(ctx context.Context, call provider.Call, sink provi
 		}
 		next += count
 	}
-	return provider.Result{}, provider.Protocol(Name, "more than %d pages about one name", maxPages)
+	return provider.Result{}, provider.Protocol(Name, "more than %d pages for one name", maxPages)
 }

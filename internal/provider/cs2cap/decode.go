@@ -8,7 +8,7 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// Why a quote is rejected.
+// Reasons for rejecting a quote.
 const (
 	rejectName   = "name that was not requested"
 	rejectMarket = "market that was not requested"
@@ -20,25 +20,25 @@ var (
 	rowNames   = []string{"provider", "lowest_ask", "lowest_ask_decimal", "quantity", "last_updated", "market_hash_name", "phase"}
 )
 
-// asked is what a response must cover.
-type asked struct {
-	names  map[string]bool // nil: whatever there is
-	sold   sales           // what is known of it beside
+// expected is what a response must cover.
+type expected struct {
+	names  map[string]bool // nil: all names are accepted
+	sold   sales           // known sales of the item
 	answer provider.Result
 	stated bool   // the response stated its contents
-	heard  []bool // by market, as described: it was quoted
+	heard  []bool // by market, as described: it has a quote
 }
 
-func (s *Provider) about(names ...string) asked {
-	a := asked{names: make(map[string]bool, len(names)), heard: make([]bool, len(s.describe.Markets))}
+func (s *Provider) about(names ...string) expected {
+	a := expected{names: make(map[string]bool, len(names)), heard: make([]bool, len(s.describe.Markets))}
 	for _, name := range names {
 		a.names[name] = true
 	}
 	return a
 }
 
-// readBatch reads what was queried of many names. One that cs2cap does not know,
-// or has no quote of, still counts as covered by the response: it is offered nowhere.
+// readBatch reads the response for many names. A name that cs2cap does not know or does not
+// quote still counts as covered: no market offers it.
 func (s *Provider) readBatch(ctx context.Context, body io.Reader, names []string, sink provider.Sink) (provider.Result, error) {
 	a := s.about(names...)
 	var seen, none bool
@@ -71,17 +71,17 @@ func (s *Provider) readBatch(ctx context.Context, body io.Reader, names []string
 		case err != nil:
 			return err
 		case !a.stated || !seen:
-			return feed.Malformed("it lacks meta or items")
+			return feed.Malformed("response without meta or items")
 		case items == 0 && !none:
-			return feed.Malformed("there is nothing in it, not even what was not found")
+			return feed.Malformed("empty response: neither items nor names that were not found")
 		}
 		return nil
 	})
 	return a.answer, err
 }
 
-// readItem hands on the quotes of one item.
-func (s *Provider) readItem(r *feed.Reader, a *asked, cells, inner []feed.Cell) error {
+// readItem passes on the quotes of one item.
+func (s *Provider) readItem(r *feed.Reader, a *expected, cells, inner []feed.Cell) error {
 	q, ok := s.subject(r, a, cells[0], cells[1])
 	if !ok {
 		return nil
@@ -89,8 +89,8 @@ func (s *Provider) readItem(r *feed.Reader, a *asked, cells, inner []feed.Cell) 
 	return r.EachRow(cells[2], quoteNames, inner, func() error { return s.quote(r, a, &q, inner) })
 }
 
-// subject reads what a row is about.
-func (s *Provider) subject(r *feed.Reader, a *asked, name, phase feed.Cell) (q provider.Quote, ok bool) {
+// subject reads the item of a row.
+func (s *Provider) subject(r *feed.Reader, a *expected, name, phase feed.Cell) (q provider.Quote, ok bool) {
 	q = provider.Quote{Currency: s.currency, Sales: provider.Unknown}
 	if q.Name, ok = r.Name("", name); !ok {
 		return q, false
@@ -111,9 +111,9 @@ func (s *Provider) subject(r *feed.Reader, a *asked, name, phase feed.Cell) (q p
 	return q, true
 }
 
-// quote hands on one market's quote, by way of what is common to those of an item.
-// The decimal has places that the amount in cents cannot have.
-func (s *Provider) quote(r *feed.Reader, a *asked, q *provider.Quote, cells []feed.Cell) error {
+// quote passes on one market's quote. q holds what the quotes of an item share. The decimal
+// price has places that the amount in cents cannot have.
+func (s *Provider) quote(r *feed.Reader, a *expected, q *provider.Quote, cells []feed.Cell) error {
 	at, ok := s.markets[string(cells[0].Text)]
 	if !ok {
 		r.Reject("", cells[0].Text, rejectMarket)
@@ -138,19 +138,19 @@ func (s *Provider) quote(r *feed.Reader, a *asked, q *provider.Quote, cells []fe
 	return r.Quote(q)
 }
 
-// readMeta reads a response's description of itself: a market that it did not query is
-// silent, and another currency than was requested is a wrong response.
-func (s *Provider) readMeta(r *feed.Reader, a *asked) error {
+// readMeta reads the response's description of itself. A requested market that cs2cap did
+// not query is silent; another currency than requested makes the response invalid.
+func (s *Provider) readMeta(r *feed.Reader, a *expected) error {
 	names := []string{"currency", "providers_queried", "generated_at"}
 	cells := make([]feed.Cell, len(names))
 	if ok, err := r.Row(names, cells); err != nil {
 		return err
 	} else if !ok {
-		return feed.Malformed("meta is no object, or has a member twice")
+		return feed.Malformed("meta is not an object, or has a duplicate member")
 	}
 	a.stated = true
 	if currency := string(cells[0].Text); currency != string(s.currency) {
-		return feed.Malformed("the currency is not %s: %s", s.currency, feed.Clip(cells[0].Text))
+		return feed.Malformed("expected currency %s: %s", s.currency, feed.Clip(cells[0].Text))
 	}
 	if queried := cells[1]; queried.Kind == feed.Other {
 		silent := map[string]bool{}
@@ -173,8 +173,8 @@ func (s *Provider) readMeta(r *feed.Reader, a *asked) error {
 	return err
 }
 
-// readPage reads one page of rows about a name. If another follows it returns how
-// many rows come before that.
+// readPage reads one page of rows for a name. If another page follows, it returns the
+// offset of that page.
 func (s *Provider) readPage(ctx context.Context, body io.Reader, name string, sink provider.Sink) (_ provider.Result, before int, _ error) {
 	a := s.about(name)
 	var seen, more bool
@@ -206,7 +206,7 @@ func (s *Provider) readPage(ctx context.Context, body io.Reader, name string, si
 			return r.Skip()
 		})
 		if err == nil && (!a.stated || !seen) {
-			err = feed.Malformed("it lacks meta or items")
+			err = feed.Malformed("response without meta or items")
 		}
 		return err
 	})

@@ -2,14 +2,14 @@ package cs2cap
 
 import "assay/internal/provider"
 
-// kept is a sink that holds the rows of a few pages until all of them are there.
+// kept is a sink that holds the rows of a few pages until all pages are read.
 type kept struct {
 	quotes  []provider.Quote
 	rejects []reject
 }
 
-// maxRejects is more than a page may have quotes of one name, and one that has
-// fewer of these than of rejects is refused.
+// maxRejects exceeds the number of quotes that a page can have. A page with more rejects
+// than quotes is invalid.
 const maxRejects = 64 * 9
 
 type reject struct{ market, name, reason string }
@@ -27,8 +27,8 @@ func (k *kept) Reject(market, name, reason string) {
 	}
 }
 
-// add takes over the rows of another page. A row that moved to the next page
-// while they were read counts once.
+// add appends the rows of another page. A row that moved to the next page between the
+// requests counts once.
 func (k *kept) add(page *kept) {
 	k.rejects = append(k.rejects, page.rejects...)
 	before := k.quotes
@@ -48,7 +48,7 @@ func contains(quotes []provider.Quote, q *provider.Quote) bool {
 	return false
 }
 
-// hand gives everything to a sink.
+// hand passes all rows to a sink.
 func (k *kept) hand(sink provider.Sink) error {
 	sink.Restart()
 	for _, r := range k.rejects {

@@ -13,17 +13,17 @@ import (
 // item is a name in one of its phases.
 type item struct{ name, phase string }
 
-// sales are how many of an item were sold in a month, of those for which it is known.
+// sales are the known sales per item in a month.
 type sales map[item]int64
 
 var (
-	lineNames    = []string{"code", "market_hash_name", "phase", "quotes"} // itemNames, and what an error has
+	lineNames    = []string{"code", "market_hash_name", "phase", "quotes"} // itemNames and the members of an error
 	saleNames    = []string{"market_hash_name", "phase", "summary"}
 	summaryNames = []string{"sales_30d", "steam_sales_30d"}
 )
 
-// fetchStream reads everything: first what was sold, which no start of a stream is
-// spent for, then what is offered.
+// fetchStream reads everything: first the sales, because that request costs no stream start
+// if it fails, then the offers.
 func (s *Provider) fetchStream(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Result, error) {
 	if _, err := s.describe.FileOf(call); err != nil {
 		return provider.Result{}, err
@@ -60,11 +60,11 @@ func (s *Provider) fetchSales(ctx context.Context, call provider.Call) (sold sal
 	return sold, err
 }
 
-// readStream reads an item from each line. No line is marked as the last one:
-// a stream that was cut between two shows by how many there are, against the last
-// time. A market that no line quotes is silent.
+// readStream reads an item from each line. No line is marked as the last, so a stream
+// truncated between two lines is found only by comparing its length with the previous one.
+// A market that no line quotes is silent.
 func (s *Provider) readStream(ctx context.Context, body io.Reader, sold sales, sink provider.Sink) (provider.Result, error) {
-	a := asked{sold: sold, heard: make([]bool, len(s.describe.Markets))}
+	a := expected{sold: sold, heard: make([]bool, len(s.describe.Markets))}
 	cells, inner := make([]feed.Cell, len(lineNames)), make([]feed.Cell, len(quoteNames))
 	err := feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
 		return r.Lines(func() error {
@@ -89,13 +89,12 @@ func (s *Provider) readStream(ctx context.Context, body io.Reader, sold sales, s
 	return a.answer, nil
 }
 
-// maxSold bounds the items whose sales are held at once, and with them the memory:
-// CS2 has 40,000.
+// maxSold bounds the items whose sales are held, and with them the memory: CS2 has 40,000.
 const maxSold = 100_000
 
-// readSales reads how many of each item were sold in a month: by cs2cap's own count,
-// an estimate from what leaves the markets, and by Steam's. Steam's may be missing;
-// that nothing was sold is stated by its own only.
+// readSales reads the monthly sales per item: cs2cap's estimate, from listings that leave
+// the markets, and Steam's count. Steam's may be missing; only Steam can state that there
+// were none.
 func readSales(ctx context.Context, body io.Reader) (sales, error) {
 	sold := sales{}
 	cells, inner := make([]feed.Cell, len(saleNames)), make([]feed.Cell, len(summaryNames))
@@ -146,7 +145,7 @@ func readSales(ctx context.Context, body io.Reader) (sales, error) {
 			})
 		})
 		if err == nil && !seen {
-			err = feed.Malformed("it lacks items")
+			err = feed.Malformed("response without items")
 		}
 		return err
 	})

@@ -1,11 +1,9 @@
-// Package csfloat reads CSFloat's public price list, and the list of Doppler
-// knives by phase.
-//
-// Provider: https://docs.csfloat.com and the code of the official browser extension
-// https://github.com/csfloat/extension, read in November 2026. Neither documents
-// the lists; so tolerated in any form: whether one is an array or an object with
-// one, whether it requires a key, which is sent if configured, and how many
-// requests are allowed, which the headers of the responses report.
+// Package csfloat reads CSFloat's public price list, and its list of Doppler knives by
+// phase.
+// Documentation: https://docs.csfloat.com and the official browser extension
+// https://github.com/csfloat/extension, read in November 2026. Neither documents the lists,
+// so the package accepts an array or an object with one, sends the key if configured, and
+// takes the number of allowed requests from the response headers.
 package csfloat
 
 import (
@@ -18,19 +16,17 @@ import (
 	"assay/internal/provider"
 )
 
-// Name is the key by which configuration and URLs know the provider, and that of
-// its market.
+// Name is the key of the provider and of its market in configuration and URLs.
 const Name = "csfloat"
 
-// BaseURL is where the lists are.
+// BaseURL is the address of the lists.
 const BaseURL = "https://csfloat.com"
 
-// interval is far below the two hours for which the official extension keeps the
-// lists.
+// interval is far below the two hours for which the official extension caches the lists.
 const interval = 15 * time.Minute
 
-// Limit is what a refresh in each interval may need, all attempts included.
-// Nothing is documented.
+// Limit is enough for one refresh per interval with all its retries. CSFloat documents no
+// limit.
 func Limit() provider.Limit { return provider.Limit{Requests: 8, Per: interval} }
 
 const (
@@ -42,10 +38,10 @@ const (
 
 // Config configures a Provider.
 type Config struct {
-	BaseURL string           // without a slash at its end
-	Key     string           // sent where there is one; the lists have been served without
-	Host    provider.Host    // what may be queried of it
-	Client  *provider.Client // carries the requests
+	BaseURL string           // without a trailing slash
+	Key     string           // sent if set; the lists have been served without one
+	Host    provider.Host    // the budget
+	Client  *provider.Client // sends the requests
 }
 
 // Provider reads CSFloat. Its methods may be called concurrently.
@@ -66,7 +62,7 @@ func New(c Config) *Provider {
 	}}
 }
 
-// Describe describes the provider.
+// Describe implements provider.Provider.
 func (s *Provider) Describe() provider.Description { return s.describe }
 
 // Fetch reads first the phases of Dopplers, then all prices.
@@ -89,7 +85,7 @@ func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.
 	return provider.Result{}, err
 }
 
-// request requests a list. The key is sent as it is, without a scheme.
+// request returns the request for a list. The key is sent without a scheme.
 func (s *Provider) request(list string, meter *provider.Meter) provider.Request {
 	header := http.Header{"Accept": {"application/json"}}
 	if s.key != "" {

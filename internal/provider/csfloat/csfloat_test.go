@@ -123,8 +123,8 @@ func TestFetch_IsRefusedAsCSFloatRefuses(t *testing.T) {
 	}{
 		"no key, and one is wanted": {full(func(s *csfloattest.Server) { s.Key = key }), "", provider.KindAuth, "You need to be logged in"},
 		"a wrong key":               {full(func(s *csfloattest.Server) { s.Key = key }), "another", provider.KindAuth, "You need to be logged in"},
-		"nothing in it":             {full(func(s *csfloattest.Server) { s.Rows = nil }), "", provider.KindProtocol, "there is nothing in it"},
-		"no Dopplers":               {full(func(s *csfloattest.Server) { s.Dopplers = nil }), "", provider.KindProtocol, "there is nothing in it"},
+		"nothing in it":             {full(func(s *csfloattest.Server) { s.Rows = nil }), "", provider.KindProtocol, "the list is empty"},
+		"no Dopplers":               {full(func(s *csfloattest.Server) { s.Dopplers = nil }), "", provider.KindProtocol, "the list is empty"},
 		"phases nobody knows": {
 			full(func(s *csfloattest.Server) {
 				s.Dopplers = []csfloattest.Doppler{{Name: karambit, PaintIndex: "7", Phase: "Phase 9", MinPrice: "1"}}
@@ -135,7 +135,7 @@ func TestFetch_IsRefusedAsCSFloatRefuses(t *testing.T) {
 			full(func(s *csfloattest.Server) {
 				s.Rows = []csfloattest.Row{{Name: redline, MinPrice: `"1,5"`, Quantity: "1"}}
 			}), "",
-			provider.KindProtocol, "0 quotes and 1 rejects",
+			provider.KindProtocol, "more rows rejected than accepted (1 and 0)",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

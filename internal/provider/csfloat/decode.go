@@ -9,7 +9,7 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// unit is what prices count: cents of a dollar.
+// unit is one dollar in the unit of prices: cents.
 const unit = 100
 
 // list reads a list, which may be an array or an object with one.
@@ -52,14 +52,13 @@ func readDopplers(ctx context.Context, body io.Reader) ([]provider.Quote, error)
 	return all, err
 }
 
-// maxDopplers bounds the phases of all knives, of which there are some hundreds.
+// maxDopplers bounds the phases of all knives; there are some hundreds.
 const maxDopplers = 50_000
 
 var priceNames = []string{"market_hash_name", "min_price", "quantity"}
 
-// readPrices reads the offers and then passes on the phases. What the list
-// has for a Doppler is probably of its cheapest phase, and stays the
-// plain name's.
+// readPrices reads the offers and then passes on the phases. The price of a Doppler in this
+// list is probably of its cheapest phase; it counts for the plain name.
 func readPrices(ctx context.Context, body io.Reader, dopplers []provider.Quote, sink provider.Sink) error {
 	cells := make([]feed.Cell, len(priceNames))
 	return feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
@@ -89,7 +88,7 @@ func readPrices(ctx context.Context, body io.Reader, dopplers []provider.Quote, 
 	})
 }
 
-// quote makes a quote of a row. One that is none is rejected; then ok is false.
+// quote returns the quote of a row. It rejects an invalid row and returns false.
 func quote(r *feed.Reader, name, price, quantity feed.Cell) (q provider.Quote, ok bool) {
 	q = provider.Quote{Market: Name, Currency: "USD", Sales: provider.Unknown}
 	if q.Name, ok = r.Name(Name, name); !ok {

@@ -46,7 +46,7 @@ func TestRead_TakesTheSamplesToTheirOwnNumbers(t *testing.T) {
 		t.Errorf("quotes (-want +got):\n%s", diff)
 	}
 	err = readPrices(t.Context(), strings.NewReader(sampleRefusal), nil, &sink)
-	if provider.KindOf(err) != provider.KindProtocol || !strings.Contains(err.Error(), "the provider refuses: You need to be logged in") {
+	if provider.KindOf(err) != provider.KindProtocol || !strings.Contains(err.Error(), "the provider refused the request: You need to be logged in") {
 		t.Errorf("a refusal as a success: %v", err)
 	}
 }

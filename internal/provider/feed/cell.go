@@ -10,27 +10,26 @@ import (
 // Cell is one field of one row. Its text is valid until the next row is read.
 type Cell struct {
 	Kind Kind
-	Text []byte // of a text, unquoted; of anything else, as in the list
+	Text []byte // a string unquoted; any other value as in the response
 }
 
-// Kind is what sort of value a Cell holds.
+// Kind is the type of value in a Cell.
 type Kind uint8
 
-// The kinds of cells.
 const (
-	Absent Kind = iota // the row does not have the field
-	Null               // JSON null: there is no value
-	Text               // a JSON string, or anything in a CSV list
+	Absent Kind = iota // the row lacks the field
+	Null               // JSON null
+	Text               // a JSON string, or any field of a CSV list
 	Number             // a JSON number
 	Other              // true, false, an object, an array
 )
 
-// Empty reports whether the cell states no value: null, "" or "null".
+// Empty reports whether the cell has no value: null, "" or "null".
 func (c Cell) Empty() bool {
 	return c.Kind <= Null || c.Kind == Text && (len(c.Text) == 0 || string(c.Text) == "null")
 }
 
-// Why a row, or one market's part of it, is rejected.
+// Reasons for rejecting a row, or one market's part of it.
 const (
 	RejectRow      = "row is not an object"
 	RejectTwice    = "member given twice"
@@ -47,8 +46,8 @@ const (
 	RejectCurrency = "currency is not a code"
 )
 
-// Amount reads a price in 1/unit of its currency. Nothing, 0 and -1 are none,
-// which is 0. A reason states why it is no price.
+// Amount reads a price in 1/unit of its currency. An empty cell, 0 and -1 mean no price,
+// which is 0. A non-empty reason means an invalid price.
 func (c Cell) Amount(unit int64) (m money.Micro, reason string) {
 	if c.Empty() {
 		return 0, ""
@@ -63,15 +62,15 @@ func (c Cell) Amount(unit int64) (m money.Micro, reason string) {
 	case err != nil:
 		return 0, RejectSyntax
 	case m == -money.Micro(money.Scale/unit):
-		return 0, "" // -1 as written: some lists mean none by it
+		return 0, "" // some lists write -1 for no price
 	case m < 0:
 		return 0, RejectNegative
 	}
 	return m, ""
 }
 
-// Count reads a number of listings or sales. Nothing and -1 are unknown, which
-// is a negative number; 0 is 0.
+// Count reads a number of listings or sales. An empty cell and -1 mean unknown, which is
+// negative; 0 is 0.
 func (c Cell) Count() (n int64, reason string) {
 	if c.Empty() {
 		return -1, ""
@@ -89,7 +88,7 @@ func (c Cell) Count() (n int64, reason string) {
 	return int64(m / money.Scale), ""
 }
 
-// digits reads what counts nearly always are: a few digits and nothing else.
+// digits reads the usual form of a count: a few digits.
 func digits(b []byte) (n int64, ok bool) {
 	if len(b) > 12 {
 		return 0, false
@@ -103,7 +102,7 @@ func digits(b []byte) (n int64, ok bool) {
 	return n, true
 }
 
-// The formats of times. Anything else is a layout of Go's time package.
+// Formats of times. Any other text is a layout of Go's time package.
 const (
 	TimeAuto    = "auto" // unix seconds or milliseconds, RFC 3339 or a date
 	TimeUnix    = "unix"
@@ -112,14 +111,14 @@ const (
 	TimeDate    = "date"
 )
 
-// Times outside of the years 2000 to 2199 are none: they come from a wrong format.
+// Times outside of the years 2000 to 2199 are invalid: they come from a wrong format.
 const minTime, maxTime = 946_684_800, 7_258_118_400 // in Unix seconds
 
-// msFrom is where plain numbers are taken for milliseconds: as seconds it is
-// the year 5138, as milliseconds 1973.
+// msFrom is the least plain number that counts as milliseconds: as seconds it is the year
+// 5138, as milliseconds 1973.
 const msFrom = 100_000_000_000
 
-// Time reads a time. Nothing and 0 are the zero time: not stated.
+// Time reads a time. An empty cell and 0 are the zero time: not stated.
 func (c Cell) Time(format string) (t time.Time, reason string) {
 	if c.Empty() || string(c.Text) == "0" {
 		return time.Time{}, ""
@@ -142,7 +141,7 @@ func parseTime(b []byte, format string) (time.Time, bool) {
 		return unixTime(b, 1000)
 	case TimeRFC3339:
 		var t time.Time
-		err := t.UnmarshalText(b) // as time.Parse, and without a copy of b
+		err := t.UnmarshalText(b) // like time.Parse, without copying b
 		return t, err == nil
 	case TimeDate:
 		return layoutTime(b, time.DateOnly)
@@ -166,8 +165,8 @@ func guessTime(b []byte) (time.Time, bool) {
 	return layoutTime(b, time.DateOnly)
 }
 
-// unixTime reads a number of 1/perSecond seconds; an exact decimal with six
-// places is just what a time in microseconds is.
+// unixTime reads a number of 1/perSecond seconds. A decimal with six places is exactly a
+// time in microseconds.
 func unixTime(b []byte, perSecond int64) (time.Time, bool) {
 	v, err := money.Parse(b, perSecond)
 	return time.UnixMicro(int64(v)), err == nil

@@ -7,8 +7,8 @@ import (
 	"assay/internal/catalog"
 )
 
-// Named makes the name of a rejected row fit for a sink. One that an item can have is
-// passed on whole: the sink keeps what it knows of that item.
+// Named returns the name of a rejected row for a sink. A valid name stays whole, so that
+// the sink keeps the previous price of that item.
 func Named(b []byte) string {
 	if len(b) <= catalog.MaxName && utf8.Valid(b) {
 		return string(b)
@@ -16,7 +16,7 @@ func Named(b []byte) string {
 	return Clip(b)
 }
 
-// Clip makes a text from outside fit to be shown: short, and valid UTF-8.
+// Clip makes text from outside printable: short and valid UTF-8.
 func Clip(b []byte) string {
 	const most = 80
 	if len(b) > most {

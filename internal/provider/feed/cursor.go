@@ -6,19 +6,18 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Cursor steps through the members of one JSON object or the elements of one
-// array. The text must be valid JSON, as jsontext returns it: a Cursor checks
-// nothing.
+// Cursor steps through the members of one JSON object or the elements of one array. The
+// text must be valid JSON, as jsontext returns it; a Cursor does not validate it.
 type Cursor struct {
 	text []byte
 	at   int
 }
 
-// NewCursor starts within value, an object or an array.
+// NewCursor returns a Cursor within value, an object or an array.
 func NewCursor(value []byte) Cursor { return Cursor{text: value, at: 1} }
 
-// Open steps into the next element if it begins with kind, '{' or '['. It is left
-// where its own members or elements end.
+// Open steps into the next element if it begins with kind, '{' or '['. The Cursor leaves it
+// at the end of its members or elements.
 func (c *Cursor) Open(kind byte) bool {
 	i := c.skip(c.at)
 	if c.text[i] != kind {
@@ -28,8 +27,8 @@ func (c *Cursor) Open(kind byte) bool {
 	return true
 }
 
-// Member returns the next name, quoted, and its value; false at the end of the
-// object, behind which it leaves the Cursor.
+// Member returns the next name, quoted, and its value. At the end of the object it returns
+// false and moves the Cursor behind it.
 func (c *Cursor) Member() (name, value []byte, ok bool) {
 	b, i := c.text, c.skip(c.at)
 	if b[i] == '}' {
@@ -42,8 +41,8 @@ func (c *Cursor) Member() (name, value []byte, ok bool) {
 	return b[i:colon], b[from:c.at:c.at], true
 }
 
-// Element returns the next value; false at the end of the array, behind which it
-// leaves the Cursor.
+// Element returns the next value. At the end of the array it returns false and moves the
+// Cursor behind it.
 func (c *Cursor) Element() ([]byte, bool) {
 	i := c.skip(c.at)
 	if c.text[i] == ']' {
@@ -54,7 +53,7 @@ func (c *Cursor) Element() ([]byte, bool) {
 	return c.text[i:c.at:c.at], true
 }
 
-// skip returns where what stands between values ends.
+// skip returns the position of the next value: behind white space and separators.
 func (c *Cursor) skip(i int) int {
 	for b := c.text; b[i] <= ' ' || b[i] == ',' || b[i] == ':'; {
 		i++
@@ -62,7 +61,7 @@ func (c *Cursor) skip(i int) int {
 	return i
 }
 
-// valueEnd returns where the value that starts at i ends.
+// valueEnd returns the end of the value that starts at i.
 func valueEnd(b []byte, i int) int {
 	switch b[i] {
 	case '"':
@@ -87,7 +86,7 @@ func stringEnd(b []byte, i int) int {
 		i += n
 		slashes := 0
 		for b[i-1-slashes] == '\\' {
-			slashes++ // ends at the opening quote at the latest
+			slashes++ // stops at the opening quote at the latest
 		}
 		if slashes%2 == 0 {
 			return i + 1
@@ -111,20 +110,20 @@ func nestedEnd(b []byte, i int) int {
 	return len(b)
 }
 
-// Unquote returns what a JSON string stands for.
+// Unquote returns the text of a JSON string.
 func Unquote(quoted []byte) []byte {
 	text, _ := AppendUnquote(nil, quoted)
 	return text
 }
 
-// AppendUnquote returns what a JSON string stands for: part of it, or, where it
-// has escapes, appended to scratch, which is returned as well. What was put
-// there before stays as it is, even when scratch grows.
+// AppendUnquote returns the text of a JSON string: a part of quoted or, if it has escapes,
+// appended to scratch, which is returned as well. Texts appended earlier stay valid when
+// scratch grows.
 func AppendUnquote(scratch, quoted []byte) (text, after []byte) {
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return quoted[1 : len(quoted)-1], scratch
 	}
 	n := len(scratch)
-	scratch, _ = jsontext.AppendUnquote(scratch, quoted) // valid, so it cannot fail
+	scratch, _ = jsontext.AppendUnquote(scratch, quoted) // cannot fail: quoted is valid
 	return scratch[n:], scratch
 }

@@ -1,6 +1,6 @@
-// Package feed takes the JSON responses of price providers apart: as a stream that
-// holds one row at a time, strictly, and without a float. It knows rows, cells
-// and quotes; each provider defines what a member means.
+// Package feed decodes the JSON responses of price providers: strictly, as a stream that
+// holds one row at a time, without floats. It knows rows, cells and quotes; each provider
+// defines the members.
 package feed
 
 import (
@@ -17,8 +17,8 @@ import (
 	"assay/internal/provider"
 )
 
-// Reader steps through one response of a provider and hands its quotes to a sink.
-// Errors of its methods end the response: return them as they are.
+// Reader reads one response of a provider and passes its quotes to a sink. After an error,
+// stop and return it unchanged.
 type Reader struct {
 	*Tally
 	provider string
@@ -26,29 +26,27 @@ type Reader struct {
 	scratch  []byte // texts of the current row that had escapes
 }
 
-// NewReader returns a Reader of what src holds. Callers that do not need a format of
-// their own use Read.
+// NewReader returns a Reader of src. Use Read, unless the format needs its own handling of
+// errors.
 func NewReader(provider string, src io.Reader, t *Tally) *Reader {
 	return &Reader{Tally: t, provider: provider, dec: NewDecoder(src)}
 }
 
-// malformed is a response that is not what its provider promises.
+// malformed is the error for a response that breaks its provider's format.
 type malformed struct{ detail string }
 
 func (m *malformed) Error() string { return m.detail }
 
-// Malformed returns an error for a response that is not what its provider
-// promises.
+// Malformed returns an error for a response that breaks its provider's format.
 func Malformed(format string, args ...any) error {
 	return &malformed{fmt.Sprintf(format, args...)}
 }
 
-// Read has decode read one response, whole or not at all. It restarts the sink, so
-// what is made of several responses is read without one first; nil is for a response
-// whose rows are no quotes by themselves. Failures are *provider.Error of
-// KindProtocol or KindTooLarge, but for an error of the sink and one that is a
-// *provider.Error already, which are returned as they are. A response of which
-// more rows were rejected than not is refused.
+// Read calls decode for one response. It restarts the sink first; pass a nil sink for a
+// response whose rows are no quotes by themselves. Errors are *provider.Error of
+// KindProtocol or KindTooLarge, except an error of the sink and any other *provider.Error,
+// which Read returns unchanged. A response with more rejected rows than accepted ones is an
+// error.
 func Read(ctx context.Context, p string, body io.Reader, sink provider.Sink, decode func(*Reader) error) error {
 	if sink != nil {
 		sink.Restart()
@@ -73,20 +71,20 @@ func Read(ctx context.Context, p string, body io.Reader, sink provider.Sink, dec
 	return Classify(ctx, p, err)
 }
 
-// End fails if anything follows the document.
+// End returns an error if anything follows the document.
 func (r *Reader) End() error {
 	switch _, err := r.dec.ReadToken(); err {
 	case io.EOF:
 		return nil
 	case nil:
-		return Malformed("something follows the document")
+		return Malformed("unexpected data after the document")
 	default:
 		return err
 	}
 }
 
-// Classify turns an error of reading into a *provider.Error. It returns one that is a
-// *provider.Error already, and any error after the context ended, as they are.
+// Classify converts a read error into a *provider.Error. It returns a *provider.Error, and
+// any error after the context ended, unchanged.
 func Classify(ctx context.Context, p string, err error) error {
 	var (
 		known  *provider.Error
@@ -96,11 +94,11 @@ func Classify(ctx context.Context, p string, err error) error {
 	)
 	switch {
 	case errors.As(err, &known), ctx.Err() != nil:
-		return err // the transport reports what ended it
+		return err // the transport reports the cause
 	case errors.Is(err, ErrRowTooLarge), errors.As(err, &many):
 		return &provider.Error{Provider: p, Kind: provider.KindTooLarge, Detail: Innermost(err).Error()}
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return provider.Protocol(p, "the response ends too soon")
+		return provider.Protocol(p, "the response is truncated")
 	case errors.As(err, &syntax):
 		return provider.Protocol(p, "malformed JSON at byte %d: %v", syntax.ByteOffset, syntax.Err)
 	case errors.As(err, &bad):
@@ -109,7 +107,7 @@ func Classify(ctx context.Context, p string, err error) error {
 	return provider.Protocol(p, "the response cannot be read: %s", Clip([]byte(err.Error())))
 }
 
-// Innermost returns what an error wraps in the end.
+// Innermost returns the last error of a chain.
 func Innermost(err error) error {
 	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(inner) {
 		err = inner
@@ -117,8 +115,8 @@ func Innermost(err error) error {
 	return err
 }
 
-// Object reads an object. It calls member with the name of each member, valid
-// during the call, which reads the value: by Object, Array, Row, Cell or Skip.
+// Object reads an object. It calls member with each name, valid during the call. member
+// must read the value: with Object, Array, Row, Cell or Skip.
 func (r *Reader) Object(member func(name []byte) error) error {
 	if err := r.open('{', "an object"); err != nil {
 		return err
@@ -129,7 +127,7 @@ func (r *Reader) Object(member func(name []byte) error) error {
 		if err != nil {
 			return err
 		}
-		name = append(name[:0], Unquote(quoted)...) // reading the value reuses its buffer
+		name = append(name[:0], Unquote(quoted)...) // reading the value reuses the buffer
 		if err := member(name); err != nil {
 			return err
 		}
@@ -138,8 +136,7 @@ func (r *Reader) Object(member func(name []byte) error) error {
 	return err
 }
 
-// Array reads an array. It calls element before each of its values, which
-// element reads.
+// Array reads an array. It calls element before each value, which element must read.
 func (r *Reader) Array(element func() error) error {
 	if err := r.open('[', "an array"); err != nil {
 		return err
@@ -153,11 +150,10 @@ func (r *Reader) Array(element func() error) error {
 	return err
 }
 
-// Kind returns how the next value begins: '{', '[', '"', '0', 'n', 't' or 'f'.
+// Kind returns the first character of the next value: '{', '[', '"', '0', 'n', 't' or 'f'.
 func (r *Reader) Kind() jsontext.Kind { return r.dec.PeekKind() }
 
-// Is reports whether the next value begins like kind: '{', '[', '"', '0', 'n',
-// 't' or 'f'.
+// Is reports whether the next value begins with kind: '{', '[', '"', '0', 'n', 't' or 'f'.
 func (r *Reader) Is(kind jsontext.Kind) bool { return r.dec.PeekKind() == kind }
 
 // open reads the beginning of an object or array.
@@ -167,7 +163,7 @@ func (r *Reader) open(kind jsontext.Kind, what string) error {
 		return err
 	}
 	if token.Kind() != kind {
-		return Malformed("%s instead of %s", KindName(token.Kind()), what)
+		return Malformed("expected %s, found %s", what, KindName(token.Kind()))
 	}
 	return nil
 }
@@ -180,7 +176,7 @@ func KindName(k jsontext.Kind) string {
 	case '[':
 		return "an array"
 	case '"':
-		return "a text"
+		return "a string"
 	case '0':
 		return "a number"
 	case 'n':
@@ -190,10 +186,10 @@ func KindName(k jsontext.Kind) string {
 	}
 }
 
-// Skip passes over the next value.
+// Skip skips the next value.
 func (r *Reader) Skip() error { return r.dec.SkipValue() }
 
-// Cell reads the next value, whatever it is. It is valid until the next read.
+// Cell reads the next value of any kind. It is valid until the next read.
 func (r *Reader) Cell() (Cell, error) {
 	value, err := r.value()
 	if err != nil {
@@ -202,9 +198,9 @@ func (r *Reader) Cell() (Cell, error) {
 	return r.cell(value), nil
 }
 
-// Row reads the next value, an object, into cells: one for each of the members
-// that names lists, valid until the next read. What is no object, or has one of
-// these members twice, is rejected; then ok is false.
+// Row reads the next value, an object, into cells: one per name in names, valid until the
+// next read. It rejects another kind of value, and an object with a duplicate of these
+// names, and returns false.
 func (r *Reader) Row(names []string, cells []Cell) (ok bool, err error) {
 	value, err := r.value()
 	if err != nil {
@@ -213,7 +209,7 @@ func (r *Reader) Row(names []string, cells []Cell) (ok bool, err error) {
 	return r.fill(value, names, cells), nil
 }
 
-// value reads the next value as it is.
+// value reads the next value.
 func (r *Reader) value() (jsontext.Value, error) {
 	value, err := r.dec.ReadValue()
 	if err == nil && len(value) > MaxRow {
@@ -223,8 +219,8 @@ func (r *Reader) value() (jsontext.Value, error) {
 	return value, err
 }
 
-// Within reads an object that is a cell of the current row into cells, as Row
-// does. One that is absent or null has no members, and is not rejected.
+// Within reads an object in a cell of the current row into cells, like Row. An absent or
+// null object has no members and is not rejected.
 func (r *Reader) Within(object Cell, names []string, cells []Cell) (ok bool) {
 	if object.Kind <= Null {
 		clear(cells)
@@ -233,8 +229,8 @@ func (r *Reader) Within(object Cell, names []string, cells []Cell) (ok bool) {
 	return r.fill(object.Text, names, cells)
 }
 
-// Each calls element with each value of an array that is a cell of the current
-// row. What is no array has none.
+// Each calls element with each value of an array in a cell of the current row. Any other
+// kind of value has no elements.
 func (r *Reader) Each(array Cell, element func(Cell) error) error {
 	if array.Kind != Other || array.Text[0] != '[' {
 		return nil
@@ -250,8 +246,8 @@ func (r *Reader) Each(array Cell, element func(Cell) error) error {
 	}
 }
 
-// EachRow reads each value of an array that is a cell of the current row, an object,
-// into cells, as Row does, and calls row when it could. What is no array has none.
+// EachRow reads each object of an array in a cell of the current row into cells, like Row,
+// and calls row for each valid one. Any other kind of value has no rows.
 func (r *Reader) EachRow(array Cell, names []string, cells []Cell, row func() error) error {
 	if array.Kind != Other || array.Text[0] != '[' {
 		return nil
@@ -262,7 +258,7 @@ func (r *Reader) EachRow(array Cell, names []string, cells []Cell, row func() er
 			if !ok {
 				return nil
 			}
-			r.fill(value, names, cells) // it is no object
+			r.fill(value, names, cells) // not an object: rejected
 			continue
 		}
 		if !r.members(&c, names, cells) {
@@ -274,8 +270,8 @@ func (r *Reader) EachRow(array Cell, names []string, cells []Cell, row func() er
 	}
 }
 
-// Members calls member with each member of an object that is a cell of the
-// current row. What is no object has none.
+// Members calls member with each member of an object in a cell of the current row. Any
+// other kind of value has no members.
 func (r *Reader) Members(object Cell, member func(name []byte, value Cell) error) error {
 	if object.Kind != Other || object.Text[0] != '{' {
 		return nil
@@ -293,7 +289,7 @@ func (r *Reader) Members(object Cell, member func(name []byte, value Cell) error
 	}
 }
 
-// fill puts the members of an object where they belong. What is none is rejected.
+// fill reads the members of an object into cells. It rejects any other value.
 func (r *Reader) fill(value []byte, names []string, cells []Cell) (ok bool) {
 	if len(value) == 0 || value[0] != '{' {
 		r.Reject("", nil, RejectRow)
@@ -303,8 +299,7 @@ func (r *Reader) fill(value []byte, names []string, cells []Cell) (ok bool) {
 	return r.members(&c, names, cells)
 }
 
-// members puts the members of the object that c is within where they belong, and
-// leaves it.
+// members reads the members of the object that c is in, and leaves the object.
 func (r *Reader) members(c *Cursor, names []string, cells []Cell) (ok bool) {
 	clear(cells)
 	twice := false
@@ -328,7 +323,7 @@ func (r *Reader) members(c *Cursor, names []string, cells []Cell) (ok bool) {
 	return !twice
 }
 
-// place returns where a name is among names, which are few; -1 if it is not.
+// place returns the index of name in names, which are few; -1 if missing.
 func place(names []string, name []byte) int {
 	for i := range names {
 		if string(name) == names[i] {
@@ -338,7 +333,7 @@ func place(names []string, name []byte) int {
 	return -1
 }
 
-// cell makes a cell of a value.
+// cell returns the cell of a value.
 func (r *Reader) cell(value []byte) Cell {
 	switch value[0] {
 	case '"':
@@ -354,8 +349,8 @@ func (r *Reader) cell(value []byte) Cell {
 	}
 }
 
-// Name reads a market hash name, byte for byte. What cannot be a name is
-// rejected; then ok is false.
+// Name reads a market hash name, byte for byte. It rejects an invalid name and returns
+// false.
 func (r *Reader) Name(market string, c Cell) (name string, ok bool) {
 	reason := RejectName
 	switch {
@@ -372,11 +367,11 @@ func (r *Reader) Name(market string, c Cell) (name string, ok bool) {
 	return "", false
 }
 
-// Stamp reads the time of a whole response from a cell; a wrong one fails it.
+// Stamp reads the time of a whole response from a cell. An invalid time is an error.
 func Stamp(c Cell, format string) (time.Time, error) {
 	t, reason := c.Time(format)
 	if reason != "" {
-		return time.Time{}, Malformed("the response's own time cannot be read")
+		return time.Time{}, Malformed("the response's own time is invalid")
 	}
 	return t, nil
 }

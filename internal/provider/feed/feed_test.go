@@ -64,7 +64,7 @@ func TestRead_FurtherRowsOfAnItemOnAMarketAreForTheSinkAndCountAsRejected(t *tes
 		t.Errorf("rejects %q; %d restarts", s.rejects, s.restarts)
 	}
 	err := Read(context.Background(), "src", strings.NewReader(`[{"name":"A","market":"m"},{"name":"A","market":"m"},{"name":"A","market":"m"}]`), &s, readRows)
-	if want := "1 quotes and 2 rejects; most often: name given twice (2 times)"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "more rows rejected than accepted (2 and 1); most often: name given twice (2 times)"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("mostly duplicates: error %v, want %q", err, want)
 	}
 }
@@ -97,7 +97,7 @@ func TestRow_RejectsWhatIsNone(t *testing.T) {
 func TestRead_RefusesAnAnswerOfWhichMostIsRejected(t *testing.T) {
 	var s sink
 	err := Read(context.Background(), "src", strings.NewReader(`[{"name":"A"},7,8,{"name":9},{"name":"A"}]`), &s, readRows)
-	if provider.KindOf(err) != provider.KindProtocol || !strings.Contains(err.Error(), "1 quotes and 4 rejects; most often: row is not an object (2 times)") {
+	if provider.KindOf(err) != provider.KindProtocol || !strings.Contains(err.Error(), "more rows rejected than accepted (4 and 1); most often: row is not an object (2 times)") {
 		t.Errorf("error %v", err)
 	}
 	err = Read(context.Background(), "src", strings.NewReader(`[{"name":"A"},7]`), &s, readRows)
@@ -149,13 +149,13 @@ func TestRead_SaysHowAnAnswerIsWrong(t *testing.T) {
 		"empty":             {nil, strings.NewReader(""), provider.KindProtocol, "empty body"},
 		"null":              {nil, strings.NewReader("null"), provider.KindProtocol, "null instead of"},
 		"html":              {nil, strings.NewReader("<html>"), provider.KindProtocol, "HTML instead of JSON"},
-		"an object":         {nil, strings.NewReader("{}"), provider.KindProtocol, "an object instead of an array"},
-		"cut":               {nil, strings.NewReader(`[{"name":"A"`), provider.KindProtocol, "ends too soon"},
-		"cut behind a row":  {nil, strings.NewReader(`[{"name":"A"},`), provider.KindProtocol, "ends too soon"},
+		"an object":         {nil, strings.NewReader("{}"), provider.KindProtocol, "expected an array, found an object"},
+		"cut":               {nil, strings.NewReader(`[{"name":"A"`), provider.KindProtocol, "is truncated"},
+		"cut behind a row":  {nil, strings.NewReader(`[{"name":"A"},`), provider.KindProtocol, "is truncated"},
 		"malformed":         {nil, strings.NewReader(`[{"name":"A"}}`), provider.KindProtocol, "malformed JSON at byte 13"},
 		"no number":         {nil, strings.NewReader(`[{"name":NaN}]`), provider.KindProtocol, "malformed JSON at byte 9"},
 		"invalid utf-8":     {nil, strings.NewReader("[{\"name\":\"\xff\"}]"), provider.KindProtocol, "malformed JSON"},
-		"two documents":     {nil, strings.NewReader(`[{"name":"A"}][]`), provider.KindProtocol, "something follows the document"},
+		"two documents":     {nil, strings.NewReader(`[{"name":"A"}][]`), provider.KindProtocol, "unexpected data after the document"},
 		"rubbish behind":    {nil, strings.NewReader(`[{"name":"A"}]<`), provider.KindProtocol, "malformed JSON at byte 14"},
 		"a row too large":   {nil, strings.NewReader(`[{"name":"` + strings.Repeat("n", MaxRow+100<<10) + `"}]`), provider.KindTooLarge, "a row exceeds 1048576 bytes"},
 		"nested too deeply": {nil, strings.NewReader(strings.Repeat("[", 20_000)), provider.KindProtocol, "malformed JSON"},

@@ -17,8 +17,8 @@ func Phase(b []byte) string {
 	return ""
 }
 
-// CutSuffix takes a phase off a name that ends with it, " - Ruby", and leaves
-// any other name as it is, one that would be nothing else included.
+// CutSuffix splits a phase off the end of a name: " - Ruby". It returns other names
+// unchanged, and a name that would become empty.
 func CutSuffix(name string) (rest, phase string) {
 	for _, p := range catalog.Phases {
 		if rest, ok := strings.CutSuffix(name, p); ok {
@@ -30,8 +30,8 @@ func CutSuffix(name string) (rest, phase string) {
 	return name, ""
 }
 
-// CutInfix takes a phase out of a name that has it behind the finish,
-// "Doppler Ruby (Factory New)", and leaves any other name as it is.
+// CutInfix cuts a phase out of the middle of a name: "Doppler Ruby (Factory New)". It
+// returns other names unchanged.
 func CutInfix(name string) (rest, phase string) {
 	for _, p := range catalog.Phases {
 		if before, after, ok := strings.Cut(name, " Doppler "+p+" ("); ok {
@@ -41,7 +41,7 @@ func CutInfix(name string) (rest, phase string) {
 	return name, ""
 }
 
-// PhaseOfPaint returns the phase that a paint index of CS2 is of, or "".
+// PhaseOfPaint returns the phase of a paint index of CS2, or "".
 func PhaseOfPaint(index []byte) string {
 	paint, err := strconv.ParseUint(string(index), 10, 16)
 	if err != nil || index[0] == '0' {

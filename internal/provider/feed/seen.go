@@ -5,33 +5,32 @@ import (
 	"math/bits"
 )
 
-// Seen holds, by the hash of an item, the markets on which it was quoted: a bit
-// for each. It is a plain open hash table, at a third of the cost of a map in
-// time and memory. Two items with the same 64-bit hash count as one. The zero
-// value is ready.
+// Seen holds, by the hash of an item, the markets that quoted it: one bit each. It is an
+// open hash table, at a third of the time and memory of a map. Two items with the same
+// 64-bit hash count as one. The zero value is ready.
 type Seen struct {
 	seed  maphash.Seed
-	slots []seenItem // a power of two, at most three quarters of them used
+	slots []seenItem // the length is a power of two; at most three quarters are used
 	n     int        // items
 }
 
 type seenItem struct {
-	sum     uint64 // 0: the slot is free
+	sum     uint64 // 0: free
 	markets uint64
 }
 
-// Len returns how many items were seen.
+// Len returns the number of items.
 func (s *Seen) Len() int { return s.n }
 
-// Markets returns the bits of an item, which it adds when it is new. The
-// pointer holds until the next call.
+// Markets returns the bits of an item, which it adds if it is new. The pointer is valid
+// until the next call.
 func (s *Seen) Markets(name, phase string) *uint64 {
 	if 4*(s.n+1) > 3*len(s.slots) {
 		s.grow()
 	}
 	sum := maphash.String(s.seed, name)
 	if phase != "" {
-		// Rotated, lest an item called like its phase be all of them.
+		// Rotated, so that the hashes of a name and an equal phase do not cancel out.
 		sum ^= bits.RotateLeft64(maphash.String(s.seed, phase), 1)
 	}
 	slot := s.find(max(sum, 1))
@@ -42,7 +41,7 @@ func (s *Seen) Markets(name, phase string) *uint64 {
 	return &slot.markets
 }
 
-// find returns the slot of sum, or the free one where it belongs.
+// find returns the slot of sum, or the free slot for it.
 func (s *Seen) find(sum uint64) *seenItem {
 	mask := uint64(len(s.slots) - 1)
 	for i := sum & mask; ; i = (i + 1) & mask {
@@ -53,9 +52,9 @@ func (s *Seen) find(sum uint64) *seenItem {
 }
 
 const (
-	// fewSlots do for the responses about a few names.
+	// fewSlots is enough for responses with a few names.
 	fewSlots = 1 << 6
-	// firstSlots is a megabyte, which is enough for all names of one game.
+	// firstSlots takes one megabyte, enough for all names of one game.
 	firstSlots = 1 << 16
 )
 

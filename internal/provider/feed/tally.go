@@ -6,7 +6,7 @@ import (
 	"assay/internal/provider"
 )
 
-// MaxItems bounds the items of one response: no game has half as many names.
+// MaxItems bounds the items of one response. No game has half as many names.
 const MaxItems = 500_000
 
 // Tally passes the quotes and rejects of one response to a sink and counts them.
@@ -15,31 +15,30 @@ type Tally struct {
 	most int // items
 	seen Seen
 
-	name, phase string         // of the last quote
-	markets     *uint64        // where that item was quoted
+	name, phase string         // of the previous quote
+	markets     *uint64        // markets of that item
 	bits        map[string]int // position of each market's bit in seen
 
 	quotes, rejects int
 	reasons         map[string]int
-	refused         error // with which the sink refused the response
+	refused         error // the sink's error for a quote
 }
 
-// NewTally returns a Tally for a response of at most most items. sink may be nil if
-// Quote is never called.
+// NewTally returns a Tally for a response of at most most items. sink may be nil if Quote
+// is never called.
 func NewTally(sink provider.Sink, most int) *Tally {
 	return &Tally{sink: sink, most: most, bits: map[string]int{}, reasons: map[string]int{}}
 }
 
-// Quote passes a quote on. One of an item that was quoted on its market before is no
-// row that counts; the sink decides what that means for both. A response has at most
-// 64 markets.
+// Quote passes a quote on. A repeated item and market does not count as a row; the sink
+// decides what it means. A response has at most 64 markets.
 func (t *Tally) Quote(q *provider.Quote) error {
 	bit, ok := t.bits[q.Market]
 	if !ok {
 		bit = len(t.bits)
 		t.bits[q.Market] = bit
 	}
-	if t.markets == nil || q.Name != t.name || q.Phase != t.phase { // the markets of an item mostly follow each other
+	if t.markets == nil || q.Name != t.name || q.Phase != t.phase { // the quotes of an item usually follow each other
 		t.name, t.phase, t.markets = q.Name, q.Phase, t.seen.Markets(q.Name, q.Phase)
 	}
 	if t.seen.Len() > t.most {
@@ -55,22 +54,22 @@ func (t *Tally) Quote(q *provider.Quote) error {
 	return t.refused
 }
 
-// Quotes returns how many rows counted so far.
+// Quotes returns the number of accepted rows.
 func (t *Tally) Quotes() int { return t.quotes }
 
-// Rejects returns how many rows, or parts of them, were rejected so far.
+// Rejects returns the number of rejected rows, or parts of rows.
 func (t *Tally) Rejects() int { return t.rejects }
 
-// Items returns how many items were quoted so far.
+// Items returns the number of quoted items.
 func (t *Tally) Items() int { return t.seen.Len() }
 
-// Refused returns the error with which the sink refused a quote.
+// Refused returns the sink's error for a quote.
 func (t *Tally) Refused() error { return t.refused }
 
-// Count counts rows that are good and no quotes by themselves.
+// Count adds accepted rows that are no quotes by themselves.
 func (t *Tally) Count(n int) { t.quotes += n }
 
-// Reject counts a row, or one market's part of it, that is no quote.
+// Reject counts an invalid row, or an invalid part of it for one market.
 func (t *Tally) Reject(market string, name []byte, reason string) {
 	t.note(reason)
 	if t.sink != nil {
@@ -83,16 +82,16 @@ func (t *Tally) note(reason string) {
 	t.reasons[reason]++
 }
 
-// Sound fails if most rows so far were rejected. Read calls it at the end of
-// a response; call it before passing on quotes that are no rows of this response.
+// Sound returns an error if most rows so far were rejected. Read calls it at the end of a
+// response. Call it earlier before passing on quotes that are not rows of this response.
 func (t *Tally) Sound() error {
 	if t.rejects <= t.quotes {
 		return nil
 	}
-	return Malformed("%d quotes and %d rejects; %s", t.quotes, t.rejects, t.TopReason())
+	return Malformed("more rows rejected than accepted (%d and %d); %s", t.rejects, t.quotes, t.TopReason())
 }
 
-// TopReason names the reason of most rejects.
+// TopReason returns the most frequent reason of the rejects.
 func (t *Tally) TopReason() string {
 	var top string
 	for reason, n := range t.reasons {
@@ -107,5 +106,5 @@ type tooMany int
 
 func (most tooMany) Error() string { return fmt.Sprintf("more than %d items", int(most)) }
 
-// TooManyItems returns the error that ends a response with more than most items.
+// TooManyItems returns the error for a response with more than most items.
 func TooManyItems(most int) error { return tooMany(most) }

@@ -1,8 +1,7 @@
 package feed
 
-// Title returns what people call the marketplace of a key, or the key of one
-// that is not known. Providers that quote many markets name them by these keys: a
-// market has the same one through every provider, and so counts once.
+// Title returns the display name of a marketplace, or its key if it is unknown. All
+// providers use the same key for a marketplace, so its quotes count once.
 func Title(key string) string {
 	if title, ok := venues[key]; ok {
 		return title

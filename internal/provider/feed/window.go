@@ -10,11 +10,11 @@ import (
 // MaxRow bounds one row of a response, in bytes.
 const MaxRow = 1 << 20
 
-// ErrRowTooLarge ends a response with a row of more than MaxRow bytes.
+// ErrRowTooLarge is returned for a row of more than MaxRow bytes.
 var ErrRowTooLarge = fmt.Errorf("a row exceeds %d bytes", MaxRow)
 
-// window reads for a JSON decoder and refuses to let a single token or row grow
-// beyond MaxRow: the decoder itself buffers whatever it is requested.
+// window stops a JSON decoder from buffering a token or row of more than MaxRow bytes: the
+// decoder itself has no bound.
 type window struct {
 	src  io.Reader
 	dec  *jsontext.Decoder
@@ -30,9 +30,9 @@ func (w *window) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// NewDecoder returns a decoder of JSON that keeps a bounded part of src. The
-// grammar is checked in full and strictly: invalid UTF-8 fails. Only duplicate
-// names pass; the reader of the row decides what they mean.
+// NewDecoder returns a JSON decoder that buffers a bounded part of src. It checks the
+// grammar strictly, UTF-8 included. It accepts duplicate names; the reader of a row handles
+// them.
 func NewDecoder(src io.Reader) *jsontext.Decoder {
 	w := &window{src: src}
 	w.dec = jsontext.NewDecoder(w, jsontext.AllowDuplicateNames(true))

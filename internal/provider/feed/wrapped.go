@@ -8,12 +8,11 @@ import (
 	"assay/internal/provider"
 )
 
-// errEmpty refuses a list without rows: it is no reason to believe that nothing
-// is offered any more.
-var errEmpty = Malformed("there is nothing in it")
+// errEmpty rejects a list without rows: it is no evidence that all offers have ended.
+var errEmpty = Malformed("the list is empty")
 
-// Rows reads a list: an array of rows, or an object that has them by whatever
-// key. One without any is refused.
+// Rows reads a list: an array of rows, or an object with rows as members. An empty list is
+// an error.
 func (r *Reader) Rows(row func() error) error {
 	n := 0
 	counted := func() error { n++; return row() }
@@ -29,11 +28,11 @@ func (r *Reader) Rows(row func() error) error {
 	return err
 }
 
-// Lines reads documents that follow one another, one a line by custom, and calls
-// line before each, which reads it. A response that ends after any of them looks
-// whole: only its length can show it.
+// Lines reads a sequence of documents, usually one per line, and calls line before each;
+// line must read it. A truncated response may end after any document, so only its length
+// can show it.
 func (r *Reader) Lines(line func() error) error {
-	for r.dec.PeekKind() != 0 { // 0 at the end and at malformed JSON; the next read distinguishes them
+	for r.dec.PeekKind() != 0 { // 0 at the end and at malformed JSON; the next read separates them
 		if err := line(); err != nil {
 			return err
 		}
@@ -41,14 +40,12 @@ func (r *Reader) Lines(line func() error) error {
 	return nil
 }
 
-// The members that mark a response as a refusal and state the reason.
+// refusals are the members of an error response that state the failure.
 var refusals = [...]string{"success", "error", "msg", "message"}
 
-// Wrapped reads an object that has its list in the member list, as Rows does,
-// and puts those of its other members that names lists into cells, which stay
-// valid. A member of these that is given twice fails the response. So does a
-// refusal that came as a success: one whose success is not true, or that has a
-// message instead of a list.
+// Wrapped reads an object with its list in the member list, like Rows, and the members in
+// names into cells, which stay valid. A duplicate of these members is an error. So is an
+// error response with status 200: success is not true, or a message without a list.
 func (r *Reader) Wrapped(list string, row func() error, names []string, cells []Cell) error {
 	clear(cells)
 	known := slices.Concat([]string{list}, refusals[:], names)
@@ -82,21 +79,21 @@ func (r *Reader) Wrapped(list string, row func() error, names []string, cells []
 	case refused(values[1]), values[0].Kind <= Null && reason != "":
 		return r.refusal(reason)
 	case values[0].Kind <= Null:
-		return Malformed("there is no %s in it", list)
+		return Malformed("response without %s", list)
 	}
 	return nil
 }
 
-// refused reports whether a response with this success is none.
+// refused reports whether success marks an error response.
 func refused(success Cell) bool {
 	return success.Kind != Absent && string(success.Text) != "true"
 }
 
-// refusal returns the error for a response that refuses.
+// refusal returns the error for an error response with status 200.
 func (r *Reader) refusal(reason string) error {
-	e := provider.Protocol(r.provider, "the provider refuses without a reason")
+	e := provider.Protocol(r.provider, "the provider refused the request without a reason")
 	if reason != "" {
-		e.Detail = "the provider refuses: " + reason
+		e.Detail = "the provider refused the request: " + reason
 	}
 	lower := strings.ToLower(reason)
 	for _, slow := range []string{"too many", "too fast", "rate limit", "ratelimit", "slow down", "limit exceeded"} {

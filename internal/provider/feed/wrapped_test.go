@@ -38,22 +38,22 @@ func TestWrapped_FindsTheListWhateverStandsAroundIt(t *testing.T) {
 
 func TestWrapped_TellsWhatIsNoListApart(t *testing.T) {
 	for doc, want := range map[string]string{
-		`{"success":false,"error":"bad_request"}`:            "the provider refuses: bad_request",
-		`{"success":false,"items":null,"msg":"Wrong input"}`: "the provider refuses: Wrong input",
-		`{"success":false,"items":7}`:                        "the provider refuses without a reason",
-		`{"items":[1],"success":false}`:                      "the provider refuses without a reason",
-		`{"success":0,"items":[1]}`:                          "the provider refuses without a reason",
-		`{"success":null,"items":[1]}`:                       "the provider refuses without a reason",
-		`{"code":1,"message":"You need to be logged in"}`:    "the provider refuses: You need to be logged in",
-		`{}`:                          "there is no items in it",
-		`{"items":null}`:              "there is no items in it",
-		`{"items":[]}`:                "there is nothing in it",
-		`{"success":true,"items":{}}`: "there is nothing in it",
-		`{"items":"none"}`:            "a text instead of an array",
+		`{"success":false,"error":"bad_request"}`:            "the provider refused the request: bad_request",
+		`{"success":false,"items":null,"msg":"Wrong input"}`: "the provider refused the request: Wrong input",
+		`{"success":false,"items":7}`:                        "the provider refused the request without a reason",
+		`{"items":[1],"success":false}`:                      "the provider refused the request without a reason",
+		`{"success":0,"items":[1]}`:                          "the provider refused the request without a reason",
+		`{"success":null,"items":[1]}`:                       "the provider refused the request without a reason",
+		`{"code":1,"message":"You need to be logged in"}`:    "the provider refused the request: You need to be logged in",
+		`{}`:                          "response without items",
+		`{"items":null}`:              "response without items",
+		`{"items":[]}`:                "the list is empty",
+		`{"success":true,"items":{}}`: "the list is empty",
+		`{"items":"none"}`:            "expected an array, found a string",
 		`{"items":[1],"items":[2]}`:   "member items given twice",
 		`{"success":true,"items":[1],"success":false}`:        "member success given twice",
 		`{"success":true,"time":1,"time":null,"items":[1,2]}`: "member time given twice",
-		`[1,2]`: "an array instead of an object",
+		`[1,2]`: "expected an object, found an array",
 	} {
 		_, _, err := wrapped(doc)
 		if provider.KindOf(err) != provider.KindProtocol || !strings.HasSuffix(err.Error(), want) {

@@ -12,40 +12,40 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// week is the time in which popularity_7d counts sales.
+// week is the window of popularity_7d.
 const week = 7 * 24 * time.Hour
 
 // traded combines all instances of a name.
 type traded struct {
 	ask, bid money.Micro // lowest and highest; 0: none
-	sales    int64       // in a week, or provider.Unknown if none of them states it
+	sales    int64       // in a week; provider.Unknown if no instance states it
 }
 
-// trades is what is known beside the offers, and when that was so.
+// trades are the bids and sales per name, and their time.
 type trades struct {
 	names map[string]*traded
 	at    time.Time // zero: not stated
 }
 
-// headNames are the members beside the rows, of both files.
+// headNames are the members besides the rows, in both files.
 var headNames = []string{"time", "currency"}
 
-// read reads a file whose rows row reads, and returns the file's own time.
+// read reads a file with row and returns the file's own time.
 func (s *Provider) read(r *feed.Reader, row func() error) (time.Time, error) {
 	head := make([]feed.Cell, len(headNames))
 	if err := r.Wrapped("items", row, headNames, head); err != nil {
 		return time.Time{}, err
 	}
 	if in := head[1]; !in.Empty() && string(in.Text) != string(s.currency) {
-		return time.Time{}, feed.Malformed("prices in %s, and %s were requested", feed.Clip(in.Text), s.currency)
+		return time.Time{}, feed.Malformed("prices in %s, expected %s", feed.Clip(in.Text), s.currency)
 	}
 	return feed.Stamp(head[0], feed.TimeUnix)
 }
 
 var instanceNames = []string{"market_hash_name", "price", "buy_order", "popularity_7d"}
 
-// readInstances reads class_instance, of which each row is a class and instance
-// of Steam's: many are one item. Of their figures the best or the sum counts.
+// readInstances reads class_instance. Each row is a class and instance of Steam's; many
+// belong to one item. It keeps the best price and the sum of sales.
 func (s *Provider) readInstances(ctx context.Context, body io.Reader) (trades, error) {
 	all := trades{names: map[string]*traded{}}
 	cells := make([]feed.Cell, len(instanceNames))
@@ -63,7 +63,7 @@ func (s *Provider) readInstances(ctx context.Context, body io.Reader) (trades, e
 	return all, err
 }
 
-// add adds an instance to what is known of its name.
+// add adds an instance to its name.
 func (all *trades) add(r *feed.Reader, cells []feed.Cell) error {
 	ask, reason := cells[1].Amount(1)
 	bid, why := cells[2].Amount(1)
@@ -95,22 +95,21 @@ func (all *trades) add(r *feed.Reader, cells []feed.Cell) error {
 	return nil
 }
 
-// maxNames bounds the names that are held at once, and with them the memory: CS2
-// has 40,000.
+// maxNames bounds the names that are held, and with them the memory: CS2 has 40,000.
 const maxNames = 100_000
 
-// maxSales bounds the sales of an instance, so that no sum of them overflows.
+// maxSales bounds the sales of an instance, so that sums do not overflow.
 const maxSales = 1_000_000_000
 
 var priceNames = []string{"market_hash_name", "price", "volume"}
 
-// readPrices reads what is offered, adds what is known of each name, and then
-// passes on names that only the other file has. Of an item that both have, this
-// file's price counts. The response is as old as the older of both.
+// readPrices reads the offers, adds the bids and sales of each name, and then passes on the
+// names that only the other file has. This file's price takes precedence. The response's
+// time is that of the older file.
 func (s *Provider) readPrices(ctx context.Context, body io.Reader, all trades, sink provider.Sink) (provider.Result, error) {
 	answer := provider.Result{ProviderTime: all.at}
 	cells := make([]feed.Cell, len(priceNames))
-	left := maps.Clone(all.names) // a response may have to be read again
+	left := maps.Clone(all.names) // copied, because a response may be read again
 	err := feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
 		at, err := s.read(r, func() error {
 			ok, err := r.Row(priceNames, cells)
@@ -138,8 +137,8 @@ func (s *Provider) readPrices(ctx context.Context, body io.Reader, all trades, s
 	return answer, err
 }
 
-// addPrice passes on a row of what is offered, and takes its name off left: also one
-// that cannot be read, for which the other file is no substitute.
+// addPrice passes on an offer and removes its name from left. It also removes the name of
+// an invalid row: the other file must not replace it.
 func (s *Provider) addPrice(r *feed.Reader, cells []feed.Cell, all, left map[string]*traded) error {
 	name, ok := r.Name(Name, cells[0])
 	if !ok {
@@ -155,7 +154,7 @@ func (s *Provider) addPrice(r *feed.Reader, cells []feed.Cell, all, left map[str
 	return r.Quote(s.quote(name, ask, listings, all[name]))
 }
 
-// quote makes a quote of an offer and of what else is known, if anything is.
+// quote returns the quote of an offer with its bids and sales, if known.
 func (s *Provider) quote(name string, ask money.Micro, listings int64, t *traded) *provider.Quote {
 	q := &provider.Quote{Market: Name, Name: name, Currency: s.currency, Ask: ask, Listings: listings, Sales: provider.Unknown}
 	if t != nil {

@@ -81,7 +81,7 @@ func TestRead_RefusesAnswersThatAreNotWhatWasAskedFor(t *testing.T) {
 	for name, c := range map[string]struct{ old, replaced, detail string }{
 		"another currency": {`"USD"`, `"EUR"`, "prices in EUR"},
 		"given twice":      {`"success":true`, `"success":true,"success":true`, "member success given twice"},
-		"no items":         {`"items"`, `"rows"`, "there is no items"},
+		"no items":         {`"items"`, `"rows"`, "response without items"},
 		"rows of rubbish":  {`"price":"`, `"price":"about `, "most often: amount is not a number (2 times)"},
 	} {
 		var sink providertest.Sink

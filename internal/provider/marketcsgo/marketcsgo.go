@@ -1,12 +1,10 @@
-// Package marketcsgo reads the public price files of market.csgo.com: what is
-// offered now, and what is bid and was sold in the last week.
-//
-// Provider: https://market.csgo.com/en/api/content/start, read in November 2026.
-// Known from clients only, and so tolerated in any form: that volume counts
-// offers and popularity_7d sales, whether numbers are texts, which of them may be
-// null, and how large the second file is. Sites of the same owner for other games
-// (market.dota2.net, tf2.tm, rust.tm) are reported to respond alike. This is not
-// confirmed, so they are not queried.
+// Package marketcsgo reads the public price files of market.csgo.com: current offers, and
+// the bids and sales of the last week.
+// Documentation: https://market.csgo.com/en/api/content/start, read in November 2026. Known
+// only from clients, so the package accepts any form: that volume counts offers and
+// popularity_7d sales, whether numbers are strings, which of them may be null, and the size
+// of the second file. Sites of the same owner for other games (market.dota2.net, tf2.tm,
+// rust.tm) are said to respond alike. This is unconfirmed, so they are not queried.
 package marketcsgo
 
 import (
@@ -19,33 +17,32 @@ import (
 	"assay/internal/provider"
 )
 
-// Name is the key by which configuration and URLs know the provider, and that of
-// its market.
+// Name is the key of the provider and of its market in configuration and URLs.
 const Name = "marketcsgo"
 
-// BaseURL is where the files are.
+// BaseURL is the address of the files.
 const BaseURL = "https://market.csgo.com"
 
-// Limit is below the five requests in a second at which the site blocks.
+// Limit stays below the five requests per second at which the site blocks.
 func Limit() provider.Limit { return provider.Limit{Requests: 3, Per: time.Second} }
 
 const (
 	file     = "730"
 	interval = time.Minute
 
-	// userAgent is of the kind that the site's network lets through.
+	// userAgent is of a kind that the site's firewall accepts.
 	userAgent = "Mozilla/5.0 (compatible; assay)"
 
-	terms = "market.csgo.com publishes these files without a key; more than 5 requests in a second get one blocked. " +
+	terms = "market.csgo.com publishes these files without a key; it blocks clients with more than 5 requests per second. " +
 		"No terms for re-use of the data were found; they are read for your own site."
 )
 
 // Config configures a Provider.
 type Config struct {
-	BaseURL  string           // without a slash at its end
-	Currency money.Currency   // in which prices are requested; default USD, and for what the site does not have
-	Host     provider.Host    // what may be queried of it
-	Client   *provider.Client // carries the requests
+	BaseURL  string           // without a trailing slash
+	Currency money.Currency   // requested currency; default USD, also for currencies that the site lacks
+	Host     provider.Host    // the budget
+	Client   *provider.Client // sends the requests
 }
 
 // Provider reads market.csgo.com. Its methods may be called concurrently.
@@ -72,10 +69,10 @@ func New(c Config) *Provider {
 	return s
 }
 
-// Describe describes the provider.
+// Describe implements provider.Provider.
 func (s *Provider) Describe() provider.Description { return s.describe }
 
-// Fetch reads first what is bid and was sold, then what is offered.
+// Fetch reads first the bids and sales, then the offers.
 func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Result, error) {
 	if _, err := s.describe.FileOf(call); err != nil {
 		return provider.Result{}, err

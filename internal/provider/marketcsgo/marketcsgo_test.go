@@ -142,12 +142,12 @@ func TestFetch_IsRefusedAsTheSiteRefuses(t *testing.T) {
 		detail string
 	}{
 		"sixth request in a second": {&marketcsgotest.Server{Rows: rows(), Calls: 1}, provider.KindRateLimited, "too_many_requests"},
-		"refusal as a success":      {&marketcsgotest.Server{Refuse: "bad_request"}, provider.KindProtocol, "the provider refuses: bad_request"},
-		"told to slow down at 200":  {&marketcsgotest.Server{Refuse: "Too many requests"}, provider.KindRateLimited, "the provider refuses: Too many"},
+		"refusal as a success":      {&marketcsgotest.Server{Refuse: "bad_request"}, provider.KindProtocol, "the provider refused the request: bad_request"},
+		"told to slow down at 200":  {&marketcsgotest.Server{Refuse: "Too many requests"}, provider.KindRateLimited, "the provider refused the request: Too many"},
 		"refusal":                   {&marketcsgotest.Server{Refuse: "bad_request", Status: http.StatusBadRequest}, provider.KindStatus, "bad_request"},
 		"a wrong key, if ever":      {&marketcsgotest.Server{Refuse: "bad key", Status: http.StatusUnauthorized}, provider.KindAuth, "bad key"},
-		"nothing in it":             {&marketcsgotest.Server{}, provider.KindProtocol, "there is nothing in it"},
-		"offers and no instances":   {&marketcsgotest.Server{Rows: []marketcsgotest.Row{{Name: redline, Price: "1"}}}, provider.KindProtocol, "there is nothing in it"},
+		"nothing in it":             {&marketcsgotest.Server{}, provider.KindProtocol, "the list is empty"},
+		"offers and no instances":   {&marketcsgotest.Server{Rows: []marketcsgotest.Row{{Name: redline, Price: "1"}}}, provider.KindProtocol, "the list is empty"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := providertest.NewServer(t, c.fake)

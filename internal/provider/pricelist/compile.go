@@ -23,7 +23,7 @@ var (
 	marketKey = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 )
 
-// compiler turns one list's configuration into a plan.
+// compiler compiles one list's configuration into a plan.
 type compiler struct {
 	*list
 	o    *object
@@ -31,7 +31,7 @@ type compiler struct {
 	csv  map[string]int // CSV: fields by column
 }
 
-// marketBase is what the list states for all of its markets.
+// marketBase holds the settings for all markets of a list.
 type marketBase struct {
 	quote         *object // or nil
 	currency      money.Currency
@@ -39,8 +39,8 @@ type marketBase struct {
 	unit          int64
 }
 
-// readList compiles a list. What is wrong with it is in the object's faults;
-// the list is then not to be used.
+// readList compiles a list. It adds faults to the object; with any fault, do not use the
+// list.
 func readList(o *object, env Env) *list {
 	if name := o.text("preset"); name != "" {
 		if doc, ok := Preset(name); ok {
@@ -120,21 +120,21 @@ func (c *compiler) readColumns(value jsontext.Value) {
 			return
 		}
 		if item[0] != '"' {
-			c.o.fault("columns", "must hold texts")
+			c.o.fault("columns", "must hold strings")
 			return
 		}
 		c.columns = append(c.columns, string(feed.Unquote(item)))
 	}
 }
 
-// only reports a member that has no meaning in the list's format.
+// only reports a member that its list's format does not support.
 func (c *compiler) only(name string, formats ...string) {
 	if _, ok := c.o.take(name); ok && c.format != "" {
 		c.o.fault(name, "is for format %s only", strings.Join(formats, ", "))
 	}
 }
 
-// readRows reads what is where in a row, quotes aside.
+// readRows reads the fields of a row, without quotes.
 func (c *compiler) readRows() {
 	o := c.o
 	c.name, c.phase.field, c.market = none, none, none
@@ -198,17 +198,17 @@ func (c *compiler) readTime() {
 		t.faults.add(t.at, "must hold either \"field\" or \"modified\": true")
 	}
 	if c.format != formatArray && c.format != formatObject && t.has("field") {
-		t.fault("field", "lies beside the rows, which only %s and %s can have; a row's own time goes into \"quote\"", formatArray, formatObject)
+		t.fault("field", "is outside of the rows, which only %s and %s support; a row's own time goes into \"quote\"", formatArray, formatObject)
 	}
 	p := c.path(t, "field")
 	if p != nil && (p.within(c.root) || c.root.within(p)) {
-		t.fault("field", "must lie outside of \"root\"; a row's own time goes into \"quote\"")
+		t.fault("field", "must be outside of \"root\"; a row's own time goes into \"quote\"")
 	}
 	c.listTime.path = p
 	t.done()
 }
 
-// timeFormat reads the format of a time beside its field.
+// timeFormat reads the format of a time.
 func (c *compiler) timeFormat(o *object) string {
 	format := o.text("format")
 	switch format {
@@ -237,7 +237,7 @@ func (c *compiler) readBase() {
 	c.base.currency, c.base.currencyField = c.currency(c.o)
 }
 
-// unit reads what part of a currency's unit amounts are given in.
+// unit reads the unit of amounts, as a part of the currency's unit.
 func (c *compiler) unit(o *object, def int64) int64 {
 	unit := o.integer("unit", 1, money.Scale, def)
 	if money.CheckUnit(unit) != nil {
@@ -269,7 +269,7 @@ func (c *compiler) currency(o *object) (money.Currency, int) {
 	return code, none
 }
 
-// path reads a path into a JSON document; nil when absent or wrong.
+// path reads a path into a JSON document; nil if absent or invalid.
 func (c *compiler) path(o *object, name string) path {
 	text := o.text(name)
 	if text == "" {
@@ -282,8 +282,8 @@ func (c *compiler) path(o *object, name string) path {
 	return p
 }
 
-// field returns the index of the field at text, as a quote sees it: in a list
-// with "each" within the element, unless text begins with "^".
+// field returns the index of the field at text for a quote: within the element if the list
+// has "each", unless text begins with "^".
 func (c *compiler) field(o *object, name, text string) int {
 	if c.inner == nil {
 		return c.outerField(o, name, text)

@@ -19,29 +19,29 @@ import (
 // maxConfig bounds a configuration, in bytes.
 const maxConfig = 1 << 20
 
-// defaultInterval is how long a list is taken to stay as it is.
+// defaultInterval is how long a list is assumed to stay unchanged.
 const defaultInterval = 5 * time.Minute
 
-// Config is a checked configuration. It does not change.
+// Config is a valid configuration. It never changes.
 type Config struct {
 	interval time.Duration
 	lists    []*list
 	markets  []provider.Market
-	hosts    []provider.Host // that the lists are fetched from
+	hosts    []provider.Host // hosts of the lists
 }
 
-// Env is what a configuration is read against.
+// Env is the environment of a configuration.
 type Env struct {
-	Dir string // relative locations start here
-	// Secret returns the value of a secret, or an error that goes on from its
-	// name: "is not set". At reading it is requested each named secret; nil
+	Dir string // base of relative locations
+	// Secret returns the value of a secret, or an error that completes the sentence "the
+	// secret NAME ...", such as "is not set". Parse calls it for each named secret; nil
 	// skips that check.
 	Secret func(name string) (string, error)
 }
 
-// Load reads the configuration in a file. Relative locations in it start at
-// the file's own directory. An error that the file's content causes is a
-// *fault.Error which lists all faults with JSON pointers.
+// Load reads the configuration in a file. Relative locations start at the file's directory.
+// If the content is invalid, the error is a *fault.Error that lists all faults with JSON
+// pointers.
 func Load(name string, secret func(string) (string, error)) (*Config, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -87,7 +87,7 @@ func Parse(doc []byte, env Env) (*Config, error) {
 	return c, nil
 }
 
-// parseDocument checks that doc is one JSON value, without duplicate names.
+// parseDocument checks that doc is one JSON value without duplicate names.
 func parseDocument(doc []byte, f *faults) jsontext.Value {
 	if len(doc) > maxConfig {
 		f.add("", "must not exceed %d bytes", maxConfig)
@@ -109,8 +109,8 @@ func parseDocument(doc []byte, f *faults) jsontext.Value {
 	return nil
 }
 
-// mergeMarkets adds the markets of a list to those of all lists. Lists may
-// share a market, and must then describe it in the same way.
+// mergeMarkets adds the markets of a list to those of all lists. Lists that share a market
+// must describe it identically.
 func (c *Config) mergeMarkets(o *object, l *list) {
 	for i := range l.quotes {
 		m := l.quotes[i].market
@@ -136,8 +136,8 @@ func (c *Config) mergeMarkets(o *object, l *list) {
 	}
 }
 
-// mergeHosts adds the host of a list to those of all lists. Lists that share a
-// host share what it allows, which one of them may state for all.
+// mergeHosts adds the host of a list to those of all lists. Lists that share a host share
+// its budget, which one of them may state for all.
 func (c *Config) mergeHosts(o *object, l *list) {
 	if l.location.host == "" {
 		return
@@ -157,26 +157,25 @@ func (c *Config) mergeHosts(o *object, l *list) {
 	}
 }
 
-// agree reports whether what is said is what was known, where anything is said;
-// where nothing was known it is now.
-func agree[T comparable](known *T, said T) bool {
+// agree reports whether stated is unset or equals known. If known is unset, it becomes
+// stated.
+func agree[T comparable](known *T, stated T) bool {
 	var nothing T
 	if *known == nothing {
-		*known = said
+		*known = stated
 	}
-	return said == nothing || said == *known
+	return stated == nothing || stated == *known
 }
 
-// Hosts returns the hosts, with their ports where the configuration names
-// them, of all lists that are fetched, and what they allow. The operator named
-// them himself, so the address guard is to let them pass.
+// Hosts returns the hosts of all fetched lists, with configured ports and budgets. The
+// operator named them, so the address guard must allow them.
 func (c *Config) Hosts() []provider.Host { return c.hosts }
 
 // SecretNames returns the names of all secrets that the configuration uses.
 func (c *Config) SecretNames() []string {
 	var names []string
 	for _, l := range c.lists {
-		used, _ := l.location.url.names() // checked when it was read
+		used, _ := l.location.url.names() // validated by Parse
 		for _, h := range l.headers {
 			more, _ := h.value.names()
 			used = append(used, more...)

@@ -54,7 +54,7 @@ func TestConfig_EachFaultIsNamed(t *testing.T) {
 		{"unknown in list", good(`,"a/b~c":1`), "/lists/0/a~1b~0c: unknown member"},
 		{"key", good(``)[:0] + list(strings.Replace(goodMembers, `"k"`, `"k k"`, 1)+`,"markets":[{"key":"m","ask":"p"}]`), "/lists/0/key: must be 1 to 64 letters"},
 		{"key twice", `{"lists":[{` + goodMembers + `,"markets":[{"key":"m","ask":"p"}]},{` + goodMembers + `,"markets":[{"key":"m","ask":"p"}]}]}`, `/lists/1/key: another list has the key "k"`},
-		{"title", good(`,"title":""`), "/lists/0/title: must be a text that is not empty"},
+		{"title", good(`,"title":""`), "/lists/0/title: must be a non-empty string"},
 		{"format", list(strings.Replace(goodMembers, "jsonArray", "xml", 1) + `,"markets":[{"key":"m","ask":"p"}]`), `/lists/0/format: must be one of "csv", "jsonArray"`},
 		{"compression", good(`,"compression":"br"`), `/lists/0/compression: must be one of "auto"`},
 		{"unit", good(`,"unit":300`), "/lists/0/unit: must be a power of ten"},
@@ -63,12 +63,12 @@ func TestConfig_EachFaultIsNamed(t *testing.T) {
 		{"min over max", good(`,"minItems":5,"maxItems":4`), `/lists/0/minItems: must not exceed "maxItems"`},
 		{"preset", good(`,"preset":"nobody"`), "/lists/0/preset: is unknown; the presets are \"bitskins\""},
 		{"path", good(`,"root":"a..b"`), "/lists/0/root: a path must not hold an empty name"},
-		{"pointer", good(`,"root":"/a~2"`), "/lists/0/root: a path may hold"},
-		{"where", good(`,"where":{"game":7}`), "/lists/0/where/game: must be a text"},
+		{"pointer", good(`,"root":"/a~2"`), "/lists/0/root: invalid escape"},
+		{"where", good(`,"where":{"game":7}`), "/lists/0/where/game: must be a non-empty string"},
 		{"phase", good(`,"phase":{}`), `/lists/0/phase: must hold either "field" or "name"`},
 		{"phase place", good(`,"phase":{"name":"front"}`), `/lists/0/phase/name: must be one of "suffix"`},
 		{"time", good(`,"time":{}`), `/lists/0/time: must hold either "field" or "modified": true`},
-		{"time inside", good(`,"root":"a","time":{"field":"a.t"}`), `/lists/0/time/field: must lie outside of "root"`},
+		{"time inside", good(`,"root":"a","time":{"field":"a.t"}`), `/lists/0/time/field: must be outside of "root"`},
 		{"time format", good(`,"root":"a","time":{"field":"t","format":"iso"}`), `/lists/0/time/format: must be one of "auto"`},
 		{"quote unknown", good(`,"quote":{"price":"p"}`), "/lists/0/quote/price: unknown member"},
 		{"quota of a file", good(`,"quota":{"day":1}`), "/lists/0/quota: has no meaning for a file"},
@@ -81,14 +81,14 @@ func TestConfig_EachFaultIsNamed(t *testing.T) {
 		{"value", market(`{"key":"m","ask":"p","value":"M"}`), "/lists/0/markets/0/value: has no meaning"},
 		{"sales", market(`{"key":"m","ask":"p","sales":"s"}`), `/lists/0/markets/0/sales: and "salesWindow" need each other`},
 		{"window", market(`{"key":"m","ask":"p","sales":"s","salesWindow":"5s"}`), `/lists/0/markets/0/salesWindow: must be at least "1h"`},
-		{"ask", market(`{"key":"m","ask":["a",1]}`), "/lists/0/markets/0/ask: must hold texts"},
+		{"ask", market(`{"key":"m","ask":["a",1]}`), "/lists/0/markets/0/ask: must hold non-empty strings"},
 		{"no currency", list(strings.Replace(goodMembers, `,"currency":"USD"`, "", 1) + `,"markets":[{"key":"m","ask":"p"}]`), "/lists/0/markets/0/currency: is missing"},
 		{"currency", market(`{"key":"m","ask":"p","currency":"usd"}`), "/lists/0/markets/0/currency: must be three upper-case letters"},
 		{"phases", market(`{"key":"m","ask":"p","phases":{}}`), `/lists/0/markets/0/phases: must state where`},
 		{"scheme", list(strings.Replace(goodMembers, `"x"`, `"ftp://h/x"`, 1) + `,"markets":[{"key":"m","ask":"p"}]`), "/lists/0/location: must be a path, or a URL"},
 		{"user", list(strings.Replace(goodMembers, `"x"`, `"https://u:p@h/x"`, 1) + `,"markets":[{"key":"m","ask":"p"}]`), "/lists/0/location: must be a URL with a host and without user"},
 		{"secret in host", list(strings.Replace(goodMembers, `"x"`, `"https://${A}.example/x"`, 1) + `,"markets":[{"key":"m","ask":"p"}]`), "/lists/0/location: a secret must not be within the host"},
-		{"open secret", list(strings.Replace(goodMembers, `"x"`, `"https://h/?k=${a"`, 1) + `,"markets":[{"key":"m","ask":"p"}]`), "/lists/0/location: a secret is written ${NAME}"},
+		{"open secret", list(strings.Replace(goodMembers, `"x"`, `"https://h/?k=${a"`, 1) + `,"markets":[{"key":"m","ask":"p"}]`), "/lists/0/location: invalid secret: write ${NAME}"},
 		{"other meta", `{"lists":[{` + goodMembers + `,"markets":[{"key":"m","ask":"p"}]},{` + strings.Replace(goodMembers, `"k"`, `"l"`, 1) + `,"markets":[{"key":"m","ask":"p","title":"M"}]}]}`, `/lists/1/markets/0: another list gives market "m" another title`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -208,7 +208,7 @@ func TestConfig_ListsOfOneHostShareItsLimit(t *testing.T) {
 	got = faultsOf(t, doc(`,"quota":{"day":1}`, `,"quota":{"day":1,"month":2}`, `,"quota":{}`), Env{})
 	if !slices.Equal(got, []string{
 		"/lists/1/quota: another list gives the host shop.example another quota",
-		`/lists/2/quota: must say a number of requests for "day", "month" or both`,
+		`/lists/2/quota: must give a number of requests for "day", "month" or both`,
 	}) {
 		t.Errorf("two quotas and none: %q", got)
 	}

@@ -9,32 +9,31 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// csvReader reads CSV as RFC 4180 has it, and keeps every field byte for byte:
-// unlike encoding/csv it changes no line end within a field, and a record of
-// any size but a bounded one is refused instead of held in memory.
+// csvReader reads CSV by RFC 4180 and keeps every field byte for byte. Unlike encoding/csv
+// it does not change line ends within a field, and it bounds the size of a record.
 type csvReader struct {
 	src       io.Reader
 	delimiter byte
-	buf       []byte // what was read and not yet returned begins at start
+	buf       []byte // unread data begins at start
 	start     int
 	spans     []span
 	fields    [][]byte
-	record    int // how many records were read
-	width     int // fields of each record; 0: not known yet
+	record    int // number of records read
+	width     int // fields per record; 0: unknown
 	err       error
 }
 
-// span is where a field lies within a record.
+// span is the range of a field within a record.
 type span struct {
 	from, to int
 	escaped  bool // holds doubled quotes
 }
 
-var errMore = errors.New("the record goes on")
+var errMore = errors.New("the record is incomplete")
 
 const (
 	csvBuffer = 64 << 10
-	maxIdle   = 100 // reads in a row that may yield nothing
+	maxIdle   = 100 // consecutive reads that may return nothing
 
 	maxColumns = 4096
 )
@@ -43,8 +42,8 @@ func newCSVReader(src io.Reader, delimiter byte) *csvReader {
 	return &csvReader{src: src, delimiter: delimiter, buf: make([]byte, 0, csvBuffer)}
 }
 
-// next returns the fields of the next record, which are valid until it is
-// called again. It returns io.EOF at the end.
+// next returns the fields of the next record, valid until the next call. It returns io.EOF
+// at the end.
 func (r *csvReader) next() ([][]byte, error) {
 	for {
 		n, err := r.split(r.buf[r.start:])
@@ -66,20 +65,20 @@ func (r *csvReader) next() ([][]byte, error) {
 			r.width = len(r.spans)
 		}
 		if len(r.spans) != r.width {
-			return nil, r.fault(fmt.Sprintf("has %d fields, and the first one %d", len(r.spans), r.width))
+			return nil, r.fault(fmt.Sprintf("has %d fields, but the first record has %d", len(r.spans), r.width))
 		}
 		r.record++
 		return r.take(record), nil
 	}
 }
 
-// fault describes the record that is being read.
+// fault returns an error about the current record.
 func (r *csvReader) fault(detail string) error {
 	return feed.Malformed("record %d %s", r.record+1, detail)
 }
 
-// fill reads until the buffer is full, so that a record is split no more often
-// than its buffer grows, however small the pieces in which it comes.
+// fill reads until the buffer is full, so that small reads do not cause repeated splitting
+// of the same record.
 func (r *csvReader) fill() error {
 	if r.err != nil {
 		return r.err
@@ -111,8 +110,8 @@ func (r *csvReader) fill() error {
 	return nil
 }
 
-// split finds the fields of the record that b begins with and returns how long
-// it is with its line end. It returns errMore when b does not hold all of it.
+// split finds the fields of the record at the beginning of b and returns its length with
+// the line end. It returns errMore if b does not hold the whole record.
 func (r *csvReader) split(b []byte) (int, error) {
 	r.spans = r.spans[:0]
 	last := r.err == io.EOF
@@ -144,8 +143,8 @@ func (r *csvReader) split(b []byte) (int, error) {
 		if n := lineEnd(b, i); n > 0 {
 			return i + n, nil
 		}
-		// What else can follow a field is the end of the list, with or
-		// without half of a line end.
+		// Only the end of the list can follow a field here, with or without half of a line
+		// end.
 		if !last {
 			return 0, errMore
 		}
@@ -153,7 +152,7 @@ func (r *csvReader) split(b []byte) (int, error) {
 	}
 }
 
-// field finds the field that begins at i, and where it ends.
+// field returns the field that begins at i, and its end.
 func (r *csvReader) field(b []byte, i int, last bool) (s span, end int, err error) {
 	if i < len(b) && b[i] == '"' {
 		return r.quoted(b, i+1, last)
@@ -175,7 +174,7 @@ func (r *csvReader) field(b []byte, i int, last bool) (s span, end int, err erro
 	return span{from: i, to: end}, end, nil
 }
 
-// quoted finds the field whose text begins at i, after its quote.
+// quoted returns the field whose text begins at i, after its quote.
 func (r *csvReader) quoted(b []byte, i int, last bool) (s span, end int, err error) {
 	s.from = i
 	for {
@@ -194,11 +193,11 @@ func (r *csvReader) quoted(b []byte, i int, last bool) (s span, end int, err err
 			i++
 			continue
 		case b[i] != r.delimiter && b[i] != '\n' && b[i] != '\r':
-			return s, 0, r.fault("goes on after a closing quote")
+			return s, 0, r.fault("has text after a closing quote")
 		case b[i] == '\r' && i+1 == len(b) && !last:
 			return s, 0, errMore
 		case b[i] == '\r' && i+1 < len(b) && b[i+1] != '\n':
-			return s, 0, r.fault("goes on after a closing quote")
+			return s, 0, r.fault("has text after a closing quote")
 		}
 		s.to = i - 1
 		return s, i, nil
@@ -209,7 +208,7 @@ func (r *csvReader) quoted(b []byte, i int, last bool) (s span, end int, err err
 	return s, 0, io.ErrUnexpectedEOF
 }
 
-// lineEnd returns the length of the line end at i, 0 when there is none.
+// lineEnd returns the length of the line end at i; 0 if there is none.
 func lineEnd(b []byte, i int) int {
 	switch {
 	case i < len(b) && b[i] == '\n':
@@ -220,7 +219,7 @@ func lineEnd(b []byte, i int) int {
 	return 0
 }
 
-// take cuts the record at its spans and undoes doubled quotes in place.
+// take splits the record at its spans and unescapes doubled quotes in place.
 func (r *csvReader) take(record []byte) [][]byte {
 	r.fields = r.fields[:0]
 	for _, s := range r.spans {
@@ -238,7 +237,7 @@ func undouble(f []byte) []byte {
 	for i := 0; i < len(f); i++ {
 		out = append(out, f[i])
 		if f[i] == '"' {
-			i++ // its twin
+			i++ // the second quote of the pair
 		}
 	}
 	return out
@@ -287,7 +286,7 @@ func readCSV(src io.Reader, r *rows) error {
 	}
 }
 
-// columns finds the list's fields in the header.
+// columns returns the positions of the list's fields in the header.
 func columns(l *list, header []string) ([]int, error) {
 	at := make([]int, len(l.fields))
 	var missing []string
@@ -298,7 +297,7 @@ func columns(l *list, header []string) ([]int, error) {
 				continue
 			}
 			if at[i] != none {
-				return nil, feed.Malformed("two columns are called %q", name)
+				return nil, feed.Malformed("two columns have the name %q", name)
 			}
 			at[i] = j
 		}

@@ -29,12 +29,12 @@ func TestCompression(t *testing.T) {
 		{"auto zstd", "auto", packed, ""},
 		{"gzip members", "gzip", append(gzipped(t, plain[:5]), gzipped(t, plain[5:])...), ""},
 		{"zstd", "zstd", packed, ""},
-		{"gzip for none", "none", zipped, "compression is none, and the list has gzip"},
-		{"plain for gzip", "gzip", plain, "compression is gzip, and the list has none"},
-		{"zstd for gzip", "gzip", packed, "compression is gzip, and the list has zstd"},
-		{"cut gzip", "auto", zipped[:len(zipped)-9], "ends too soon"},
-		{"cut gzip header", "auto", zipped[:5], "ends too soon"},
-		{"cut zstd", "auto", packed[:len(packed)-4], "ends too soon"},
+		{"gzip for none", "none", zipped, "compression is set to none, but the list uses gzip"},
+		{"plain for gzip", "gzip", plain, "compression is set to gzip, but the list uses none"},
+		{"zstd for gzip", "gzip", packed, "compression is set to gzip, but the list uses zstd"},
+		{"cut gzip", "auto", zipped[:len(zipped)-9], "is truncated"},
+		{"cut gzip header", "auto", zipped[:5], "is truncated"},
+		{"cut zstd", "auto", packed[:len(packed)-4], "is truncated"},
 		{"corrupt gzip", "auto", slices.Concat(zipped[:len(zipped)-6], []byte{1, 2, 3, 4, 5, 6}), "cannot be read"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -8,21 +8,21 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// jsonReader reads a list within a JSON document, or one of JSON lines.
+// jsonReader reads a list in a JSON document or in JSON lines.
 type jsonReader struct {
 	*feed.Reader
 	list   *list
 	rows   *rows
 	cells  []feed.Cell
-	twice  bool      // a configured member came twice in the current row
+	twice  bool      // a configured member is duplicated in the current row
 	nested feed.Cell // array of quotes of the current row
 
-	path    path // of the member that is being read
-	found   bool // the root was met
+	path    path // of the current member
+	found   bool // the root was found
 	hit     []bool
-	outline []string // members of the first row and its first element, for messages
-	inside  bool     // an element was met
-	top     []string // members of the document, for messages
+	outline []string // members of the first row and its first element, for error messages
+	inside  bool     // an element was found
+	top     []string // members of the document, for error messages
 }
 
 func newJSONReader(src io.Reader, r *rows) *jsonReader {
@@ -39,7 +39,7 @@ func readJSON(src io.Reader, r *rows) error {
 		return err
 	}
 	if !j.found {
-		return feed.Malformed("there is nothing at root %s; the document has %s", j.list.root, quoteSome(j.top))
+		return feed.Malformed("root %s is missing; the document has %s", j.list.root, quoteSome(j.top))
 	}
 	if err := j.End(); err != nil {
 		return err
@@ -47,8 +47,8 @@ func readJSON(src io.Reader, r *rows) error {
 	return j.check()
 }
 
-// readNDJSON reads a list of JSON objects, one a line. A list that is cut at the end of
-// a line looks complete; only the number of its items can show it.
+// readNDJSON reads a list with one JSON object per line. A list truncated at a line end
+// looks complete; only its number of items can show it.
 func readNDJSON(src io.Reader, r *rows) error {
 	j := newJSONReader(src, r)
 	if err := j.Lines(func() error { return j.row(nil) }); err != nil {
@@ -60,12 +60,12 @@ func readNDJSON(src io.Reader, r *rows) error {
 	return j.check()
 }
 
-// document reads one value of the document around the rows.
+// document reads one value of the document outside of the rows.
 func (j *jsonReader) document() error {
 	switch l := j.list; {
 	case len(j.path) == len(l.root) && j.path.within(l.root):
 		if j.found {
-			return feed.Malformed("there are two of root %s", l.root)
+			return feed.Malformed("root %s is given twice", l.root)
 		}
 		j.found = true
 		return j.body()
@@ -78,7 +78,7 @@ func (j *jsonReader) document() error {
 	}
 }
 
-// members reads an object that the root or the list's time lies in.
+// members reads an object that contains the root or the list's time.
 func (j *jsonReader) members() error {
 	return j.Object(func(member []byte) error {
 		name := string(member)
@@ -114,7 +114,7 @@ func (j *jsonReader) body() error {
 	}
 	switch got := j.Kind(); {
 	case got != want && got != 0: // 0 is malformed JSON, which the next read reports
-		return feed.Malformed("at root %s is %s, and not %s", j.list.root, feed.KindName(got), feed.KindName(want))
+		return feed.Malformed("root %s is %s, expected %s", j.list.root, feed.KindName(got), feed.KindName(want))
 	case want == '{':
 		return j.Object(j.row)
 	default:
@@ -173,7 +173,7 @@ func (j *jsonReader) element(c feed.Cell) error {
 
 func isObject(c feed.Cell) bool { return c.Kind == feed.Other && c.Text[0] == '{' }
 
-// walk fills the cells that c holds.
+// walk reads c into the cells below n.
 func (j *jsonReader) walk(c feed.Cell, n *node) {
 	if n.field != none {
 		j.hit[n.field] = true
@@ -195,8 +195,8 @@ func (j *jsonReader) walk(c feed.Cell, n *node) {
 	})
 }
 
-// check distinguishes a list with other fields than configured from one
-// that holds no prices.
+// check returns an error if no row has the configured fields. A list with the fields but
+// without prices passes.
 func (j *jsonReader) check() error {
 	if j.rows.Quotes() > 0 {
 		return nil
@@ -213,7 +213,7 @@ func (j *jsonReader) check() error {
 	return feed.Malformed("no row has %s; the first one has %s", quoteSome(missing), quoteSome(j.outline))
 }
 
-// outlineOf names the members of a row, for messages.
+// outlineOf returns the member names of a row, for error messages.
 func (j *jsonReader) outlineOf(row feed.Cell) []string {
 	names := []string{}
 	_ = j.Members(row, func(name []byte, _ feed.Cell) error {

@@ -11,8 +11,8 @@ import (
 	"assay/internal/provider"
 )
 
-// mostLimit bounds the requests of a limit.
-const mostLimit = 1_000_000
+// maxLimit is the maximum number of requests of a limit.
+const maxLimit = 1_000_000
 
 // readLimit reads how many requests the list's host allows.
 func (c *compiler) readLimit() {
@@ -28,14 +28,14 @@ func (c *compiler) readLimit() {
 			o.fault(name, "is missing")
 		}
 	}
-	c.location.limit = provider.Limit{Requests: int(o.integer("requests", 1, mostLimit, 1)), Per: o.duration("per", time.Minute)}
+	c.location.limit = provider.Limit{Requests: int(o.integer("requests", 1, maxLimit, 1)), Per: o.duration("per", time.Minute)}
 	o.done()
 }
 
-// mostQuota bounds the requests of a quota.
-const mostQuota = 1_000_000_000
+// maxQuota is the maximum number of requests of a quota.
+const maxQuota = 1_000_000_000
 
-// readQuota reads how many requests the list's host allows in a day and a month.
+// readQuota reads how many requests the list's host allows per day and month.
 func (c *compiler) readQuota() {
 	o := c.o.object("quota")
 	if o == nil {
@@ -45,13 +45,13 @@ func (c *compiler) readQuota() {
 		c.o.fault("quota", "has no meaning for a file")
 	}
 	if !o.has("day") && !o.has("month") {
-		c.o.fault("quota", "must say a number of requests for \"day\", \"month\" or both")
+		c.o.fault("quota", "must give a number of requests for \"day\", \"month\" or both")
 	}
-	c.location.quota = provider.Quota{Day: o.integer("day", 1, mostQuota, 0), Month: o.integer("month", 1, mostQuota, 0)}
+	c.location.quota = provider.Quota{Day: o.integer("day", 1, maxQuota, 0), Month: o.integer("month", 1, maxQuota, 0)}
 	o.done()
 }
 
-// readLocation reads where the list is and what to send for it.
+// readLocation reads the location of the list and the request headers.
 func (c *compiler) readLocation(env Env) {
 	text := strings.ReplaceAll(c.o.required("location"), "{appId}", strconv.Itoa(int(c.appID)))
 	scheme, _, hasScheme := strings.Cut(text, "://")
@@ -131,7 +131,7 @@ func (c *compiler) readHeader(o *object, name string, env Env) {
 	c.headers = append(c.headers, header{name: key, value: value})
 }
 
-// checkSecrets reports secrets that are misspelt or cannot be had.
+// checkSecrets reports misspelt and unavailable secrets.
 func (c *compiler) checkSecrets(o *object, member string, t template, env Env) {
 	names, err := t.names()
 	if err != nil {

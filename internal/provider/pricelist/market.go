@@ -56,7 +56,7 @@ func (c *compiler) readMarket(o *object) {
 	c.quotes = append(c.quotes, q)
 }
 
-// readAmounts reads where a market's prices are and what they are in.
+// readAmounts reads the fields of a market's prices, and their unit and currency.
 func (c *compiler) readAmounts(o *object, q *quoteRule) {
 	q.unit = c.unit(o, c.base.unit)
 	q.currency, q.currencyField = c.currency(o)
@@ -64,7 +64,7 @@ func (c *compiler) readAmounts(o *object, q *quoteRule) {
 		q.currency, q.currencyField = c.base.currency, c.base.currencyField
 	}
 	if q.currency == "" && q.currencyField == none && !o.has("currency") && !c.o.has("currency") {
-		o.fault("currency", "is missing, here and in the list")
+		o.fault("currency", "is missing: set it here or in the list")
 	}
 	if q.currency != "" {
 		q.market.Currencies = []money.Currency{q.currency}
@@ -88,7 +88,7 @@ func (c *compiler) alternatives(o *object, name string) []int {
 	return all
 }
 
-// readPhases reads the paths of objects that hold a price by phase.
+// readPhases reads the paths of objects that hold a price per phase.
 func (c *compiler) readPhases(o *object) []phaseFields {
 	if c.format == formatCSV {
 		o.faults.add(o.at, "is for JSON only")
@@ -113,8 +113,8 @@ func (c *compiler) readPhases(o *object) []phaseFields {
 	return phases
 }
 
-// inPath returns the path of a member, which holds neither dots nor slashes,
-// of what is at text.
+// inPath returns the path of a member of the value at text. The member's name holds neither
+// dots nor slashes.
 func inPath(text, member string) string {
 	switch {
 	case text == ".":
@@ -126,7 +126,7 @@ func inPath(text, member string) string {
 	}
 }
 
-// readCounts reads where a market's listings and sales are.
+// readCounts reads the fields of a market's listings and sales.
 func (c *compiler) readCounts(o *object, q *quoteRule) {
 	if text := o.text("listings"); text != "" {
 		q.listings = c.field(o, "listings", text)
@@ -139,7 +139,7 @@ func (c *compiler) readCounts(o *object, q *quoteRule) {
 		o.fault("salesWindow", "must be at least \"1h\"")
 	}
 	if o.has("sales") != o.has("salesWindow") {
-		o.fault("sales", "and \"salesWindow\" need each other: sales of an unknown period mean nothing")
+		o.fault("sales", "and \"salesWindow\" need each other: set both or none")
 	}
 	q.market.SalesWindow = q.salesWindow
 }

@@ -13,7 +13,7 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// The compressions of lists.
+// Compressions of lists.
 const (
 	compressionAuto = "auto"
 	compressionNone = "none"
@@ -21,16 +21,15 @@ const (
 	compressionZstd = "zstd"
 )
 
-// maxWindow is the window that a zstd list may use. RFC 8878 requires
-// no more.
+// maxWindow is the largest window of a zstd list, in bytes. RFC 8878 requires no more.
 const maxWindow = 8 << 20
 
-// errTooLarge ends a list of more than maxBytes.
+// errTooLarge is returned for a list of more than maxBytes.
 var errTooLarge = errors.New("more bytes than maxBytes")
 
 const readBuffer = 32 << 10
 
-// bounded reads no more than left bytes and stops when its context ends.
+// bounded reads at most left bytes and stops when its context ends.
 type bounded struct {
 	ctx  context.Context
 	src  io.Reader
@@ -52,8 +51,8 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// inflate returns what src holds, uncompressed, without a byte order mark and
-// bounded by maxBytes before and after. Call close when done.
+// inflate returns src uncompressed, without a byte order mark. maxBytes bounds it before
+// and after inflating. Call close when done.
 func inflate(ctx context.Context, src io.Reader, compression string, maxBytes int64) (r *bufio.Reader, close func(), err error) {
 	in := bufio.NewReaderSize(&bounded{ctx: ctx, src: src, left: maxBytes}, readBuffer)
 	magic, err := in.Peek(4)
@@ -64,7 +63,7 @@ func inflate(ctx context.Context, src io.Reader, compression string, maxBytes in
 	if compression == compressionAuto {
 		compression = found
 	} else if compression != found {
-		return nil, nil, feed.Malformed("compression is %s, and the list has %s", compression, found)
+		return nil, nil, feed.Malformed("compression is set to %s, but the list uses %s", compression, found)
 	}
 	var plain io.Reader = in
 	close, err = func() {}, nil
@@ -87,12 +86,12 @@ func inflate(ctx context.Context, src io.Reader, compression string, maxBytes in
 	}
 	r = bufio.NewReaderSize(&bounded{ctx: ctx, src: plain, left: maxBytes}, readBuffer)
 	if bom, _ := r.Peek(3); string(bom) == "\uFEFF" {
-		_, _ = r.Discard(3) // it is in the buffer
+		_, _ = r.Discard(3) // cannot fail: the bytes are buffered
 	}
 	return r, close, nil
 }
 
-// detect returns the compression by the first bytes.
+// detect returns the compression that the first bytes indicate.
 func detect(magic []byte) string {
 	switch {
 	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
@@ -104,7 +103,7 @@ func detect(magic []byte) string {
 	}
 }
 
-// sniff distinguishes what is often served in place of a list.
+// sniff returns an error for common responses that are no list.
 func sniff(r *bufio.Reader) error {
 	head, err := r.Peek(512)
 	if len(head) == 0 && err != io.EOF {
@@ -114,14 +113,14 @@ func sniff(r *bufio.Reader) error {
 	case len(head) == 0 && err == io.EOF:
 		return feed.Malformed("the list is empty")
 	case string(head) == "null":
-		return feed.Malformed("got null in place of a list")
+		return feed.Malformed("expected a list, found null")
 	case htmlLike(head):
-		return feed.Malformed("got an HTML page in place of a list")
+		return feed.Malformed("expected a list, found an HTML page")
 	}
 	return nil
 }
 
-// htmlLike reports whether a text that begins with < begins a page.
+// htmlLike reports whether text that begins with < is an HTML page.
 func htmlLike(head []byte) bool {
 	head = bytes.ToLower(head)
 	for _, start := range []string{"<!doctype", "<html", "<head", "<body", "<!--", "<?xml"} {
@@ -132,7 +131,7 @@ func htmlLike(head []byte) bool {
 	return false
 }
 
-// decode reads a list into r. What it returns is not yet judged as a whole.
+// decode reads a list into r. The caller must call finish to validate it as a whole.
 func decode(ctx context.Context, src io.Reader, r *rows) error {
 	in, close, err := inflate(ctx, src, r.list.compression, r.list.maxBytes)
 	if err != nil {

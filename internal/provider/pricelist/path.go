@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// path leads to a field: names of JSON members from a row inwards, or the one
-// name of a CSV column. An empty path is the value itself.
+// path leads to a field: names of JSON members from the row inwards, or the name of a CSV
+// column. An empty path is the value itself.
 type path []string
 
 var (
-	errPathEscape = errors.New("a path may hold \\. and \\\\ only, a JSON pointer ~0 and ~1 only")
-	errPathEmpty  = errors.New("a path must not hold an empty name; write a JSON pointer for one")
+	errPathEscape = errors.New("invalid escape: use \\. and \\\\ in a path, ~0 and ~1 in a JSON pointer")
+	errPathEmpty  = errors.New("a path must not hold an empty name: use a JSON pointer instead")
 )
 
 // parsePath reads "." (the value itself), a JSON pointer ("/a/b") or names
@@ -61,7 +61,7 @@ func parsePointer(text string) (path, error) {
 	return p, nil
 }
 
-// String returns the path as people write it, for messages.
+// String returns the path in its configuration form.
 func (p path) String() string {
 	if len(p) == 0 {
 		return "\".\""
@@ -69,18 +69,18 @@ func (p path) String() string {
 	return strconv.Quote(strings.Join(p, "."))
 }
 
-// within reports whether p is root or lies inside of it.
+// within reports whether p is root or inside of it.
 func (p path) within(root path) bool {
 	return len(p) >= len(root) && slices.Equal(p[:len(root)], root)
 }
 
-// node is one step of all the paths that are wanted of a row, so that a row is
-// walked once whatever number of fields it gives.
+// node is one step of all the paths into a row, so that one pass over a row reads all
+// fields.
 type node struct {
 	field    int  // index of the field that ends here, or none
 	each     bool // the nested array of quotes is here
 	children []child
-	byName   map[string]*node // the children, where there are many
+	byName   map[string]*node // children, if there are many
 }
 
 type child struct {
@@ -88,10 +88,10 @@ type child struct {
 	node *node
 }
 
-// none stands for a field that is not configured.
+// none marks a field that is not configured.
 const none = -1
 
-// fewChildren is up to where comparing one by one beats a map.
+// fewChildren is the number of children up to which a linear search beats a map.
 const fewChildren = 8
 
 func newNode() *node { return &node{field: none} }
@@ -109,7 +109,7 @@ func (n *node) child(name []byte) *node {
 	return nil
 }
 
-// reach returns the node at p, making what is missing on the way.
+// reach returns the node at p and creates missing nodes.
 func (n *node) reach(p path) *node {
 	for _, name := range p {
 		next := n.child([]byte(name))

@@ -7,15 +7,14 @@ import (
 	"assay/internal/provider"
 )
 
-// Limits of what one configuration may hold.
+// Limits of a configuration.
 const (
 	maxLists        = 256
-	maxMarkets      = 64 // of one list: one bit each in the set of what was seen
-	maxAlternatives = 8  // paths of one amount
+	maxMarkets      = 64 // per list: one bit each in the set of quoted markets
+	maxAlternatives = 8  // paths per amount
 )
 
-// list is one price list as configured, checked and ready to be read. It does
-// not change.
+// list is one valid price list of the configuration. It never changes.
 type list struct {
 	key, title  string
 	appID       int32
@@ -24,17 +23,17 @@ type list struct {
 	format      string
 	compression string
 	delimiter   byte
-	columns     []string // of a CSV list without a header; nil: it has one
+	columns     []string // of a CSV list without a header; nil: it has a header
 
-	root     path     // JSON: where the rows are
+	root     path     // JSON: path of the rows
 	tree     *node    // JSON: fields of a row
-	inner    *node    // JSON: fields of an element of a row's array of quotes; nil: it has none
+	inner    *node    // JSON: fields of an element of a row's array of quotes; nil: no array
 	fields   []string // all fields, as configured; cells are in this order
-	elements []int    // the fields that are of elements
-	name     int      // field of the name, or none: the key of the object
+	elements []int    // indices of the fields of elements
+	name     int      // field of the name; none: the key of the object
 	phase    phaseRule
 	where    []condition
-	market   int // field that names the market, or none
+	market   int // field of the market, or none
 	quotes   []quoteRule
 	listTime timeRule // of the whole list
 
@@ -42,7 +41,7 @@ type list struct {
 	maxBytes           int64
 }
 
-// The formats of lists.
+// Formats of lists.
 const (
 	formatCSV    = "csv"
 	formatArray  = "jsonArray"
@@ -50,12 +49,12 @@ const (
 	formatNDJSON = "ndjson"
 )
 
-// quoteRule defines how a row becomes a quote of one market. Fields are indices,
-// none where not configured.
+// quoteRule defines how a row becomes a quote of one market. Fields are indices; none if
+// not configured.
 type quoteRule struct {
 	market         provider.Market
-	value          string // what the list's market field holds for it
-	ask, bid, sale []int  // the first that holds an amount counts
+	value          string // value of the list's market field for this market
+	ask, bid, sale []int  // the first field with an amount counts
 	listings       int
 	sales          int
 	salesWindow    time.Duration
@@ -80,7 +79,7 @@ type phaseRule struct {
 	infix  bool // "Knife | Doppler Ruby (Factory New)"
 }
 
-// condition is what a field must be for a row to count.
+// condition is the required value of a field.
 type condition struct {
 	field int
 	value string
@@ -90,13 +89,13 @@ type condition struct {
 type timeRule struct {
 	path     path // JSON: a member outside of the rows; nil: none
 	format   string
-	modified bool // when the file, or the response by its header, was last modified
+	modified bool // use the modification time of the file, or the Last-Modified header
 }
 
-// location is where a list is: a URL or a file.
+// location is the location of a list: a URL or a file.
 type location struct {
 	url   template // empty: a file
-	host  string   // of the URL, with its port where that is named
+	host  string   // of the URL, with the port if it has one
 	limit provider.Limit
 	quota provider.Quota
 	file  string

@@ -20,20 +20,19 @@ type Doer interface {
 	Do(ctx context.Context, req provider.Request, decode func(*provider.Response) error) error
 }
 
-// Options holds what a Provider needs.
+// Options holds the dependencies of a Provider.
 type Options struct {
 	Config *Config
-	// Client returns what carries the requests to one of the configuration's
-	// hosts; nil when there are only files.
+	// Client returns the client for one host of the configuration; nil if all lists are
+	// files.
 	Client func(host string) Doer
-	// Secret returns the value of a secret named in the configuration, or an
-	// error that goes on from its name: "is not set". It is queried at each
-	// request. nil: there are none.
+	// Secret returns the value of a secret named in the configuration, or an error that
+	// completes the sentence "secret NAME ...", such as "is not set". It is called for each
+	// request. nil: there are no secrets.
 	Secret func(name string) (string, error)
 }
 
-// Provider reads the configured lists, each as one file. It implements
-// provider.Provider.
+// Provider reads the configured lists, one file each. It implements provider.Provider.
 type Provider struct {
 	config *Config
 	lists  map[string]*list
@@ -51,7 +50,7 @@ func New(o Options) (*Provider, error) {
 	}
 	for _, l := range o.Config.lists {
 		if l.location.url != "" && o.Client == nil {
-			return nil, fmt.Errorf("price list %q is at a URL, and there is no client to fetch it with", l.key)
+			return nil, fmt.Errorf("price list %q has a URL, but no client is set", l.key)
 		}
 		s.lists[l.key] = l
 	}
@@ -78,13 +77,12 @@ func (s *Provider) Describe() provider.Description {
 	return d
 }
 
-// Fetch reads the list that the call names. Its errors are *provider.Error,
-// name the list, and hold neither a path nor a secret; an error of the sink is
-// returned as it is.
+// Fetch reads the list of the call. Its errors are *provider.Error, name the list, and hold
+// neither a path nor a secret; an error of the sink is returned unchanged.
 func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Result, error) {
 	l := s.lists[call.File]
 	if l == nil || l.appID != call.AppID {
-		return provider.Result{}, provider.Protocol(Name, "there is no list %q of app %d", call.File, call.AppID)
+		return provider.Result{}, provider.Protocol(Name, "unknown list %q of app %d", call.File, call.AppID)
 	}
 	if l.location.url == "" {
 		return s.fetchFile(ctx, l, call.Meter, sink)
@@ -107,7 +105,7 @@ func (s *Provider) fetchURL(ctx context.Context, l *list, meter *provider.Meter,
 	}
 	var answer provider.Result
 	err = s.hosts[l.location.host].Do(ctx, req, func(resp *provider.Response) error {
-		// Without a date that can be read the time is not stated.
+		// Without a valid date the time is not stated.
 		modified, _ := http.ParseTime(resp.Header.Get("Last-Modified"))
 		answer, err = read(ctx, l, resp.Body, modified, sink)
 		return err
@@ -118,7 +116,7 @@ func (s *Provider) fetchURL(ctx context.Context, l *list, meter *provider.Meter,
 	return answer, nil
 }
 
-// named adds the list to an error of the transport, which does not know it.
+// named adds the list's key to an error of the transport.
 func (l *list) named(err error) error {
 	var e *provider.Error
 	prefix := fmt.Sprintf("list %q", l.key)
@@ -153,13 +151,13 @@ func openDetail(err error) string {
 	case errors.Is(err, diskfile.ErrNotRegular):
 		return "the location is not a regular file"
 	case errors.Is(err, os.ErrPermission):
-		return "the file may not be read"
+		return "no permission to read the file"
 	default:
 		return "the file cannot be opened"
 	}
 }
 
-// metered counts the bytes of a file as those of a response.
+// metered counts the bytes of a file like those of a response.
 type metered struct {
 	src   io.Reader
 	meter *provider.Meter
@@ -171,7 +169,7 @@ func (m *metered) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// read takes one list in, whole or not at all.
+// read reads one list, as a whole or not at all.
 func read(ctx context.Context, l *list, src io.Reader, modified time.Time, sink provider.Sink) (provider.Result, error) {
 	sink.Restart()
 	r := newRows(l, sink)
@@ -197,14 +195,14 @@ func (l *list) fail(kind provider.Kind, detail string, cause error) *provider.Er
 	return &provider.Error{Provider: Name, Kind: kind, Detail: fmt.Sprintf("list %q: %s", l.key, detail), Err: cause}
 }
 
-// classify turns an error of reading into a *provider.Error.
+// classify converts a read error into a *provider.Error.
 func (l *list) classify(ctx context.Context, err error) error {
 	var known *provider.Error
 	switch {
 	case errors.As(err, &known):
 		return known
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return l.fail(provider.KindTimeout, "it was not read in time", ctx.Err())
+		return l.fail(provider.KindTimeout, "reading timed out", ctx.Err())
 	case ctx.Err() != nil:
 		return l.fail(provider.KindCancelled, "the caller cancelled the request", ctx.Err())
 	case errors.Is(err, errTooLarge), errors.Is(err, errTooManyItems):

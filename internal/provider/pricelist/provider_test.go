@@ -103,7 +103,7 @@ func TestFetch_RetriedAnswerCountsOnce(t *testing.T) {
 func TestFetch_UnknownListIsAnError(t *testing.T) {
 	s := newProvider(t, urlList, doer{}, nil)
 	_, err := s.Fetch(t.Context(), provider.Call{AppID: 730, File: "v"}, &collector{})
-	wantError(t, err, provider.KindProtocol, `no list "v"`)
+	wantError(t, err, provider.KindProtocol, `unknown list "v"`)
 	_, err = s.Fetch(t.Context(), provider.Call{AppID: 570, File: "u"}, &collector{})
 	wantError(t, err, provider.KindProtocol, "app 570")
 }

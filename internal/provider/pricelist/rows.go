@@ -12,21 +12,20 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// rows turns the rows of one list into quotes, in the order in which they come. Rows
-// that quote the same item on the same market again are passed on, for the sink to
-// compare, and count as rejected.
+// rows converts the rows of one list into quotes, in order. It passes on rows that repeat
+// an item and market, for the sink to compare, and counts them as rejected.
 type rows struct {
 	*feed.Tally
 	list *list
 	q    provider.Quote
 
-	byValue map[string]int // markets by what the market field holds
+	byValue map[string]int // markets by their value of the market field
 
-	priced  []int // quotes with an ask or a sale, by market
+	priced  []int // number of quotes with an ask or a sale, by market
 	rows    int
 	unknown []string // values of the market field that are not configured
 
-	time     time.Time      // of the whole list, as far as it is known yet
+	time     time.Time      // of the whole list; zero until known
 	currency money.Currency // the last one read from a field
 }
 
@@ -40,11 +39,11 @@ func newRows(l *list, sink provider.Sink) *rows {
 	return r
 }
 
-// errTooManyItems ends a list with more than maxItems items.
+// errTooManyItems is returned for a list with more than maxItems items.
 var errTooManyItems = errors.New("more items than maxItems")
 
-// begin reads the item of a row. It reports false for a row that
-// gives no quote. key is the member name of a row within an object.
+// begin reads the item of a row. It returns false for a row without quotes. key is the name
+// of the row in an object.
 func (r *rows) begin(key []byte, cells []feed.Cell) bool {
 	r.rows++
 	for _, w := range r.list.where {
@@ -108,8 +107,8 @@ func (r *rows) row(cells []feed.Cell) error {
 	return r.market(i, cells)
 }
 
-// noteUnknown keeps a few of the markets that are not configured, for the message
-// of a list of which nothing else is left.
+// noteUnknown keeps a few markets that are not configured, for the error message of a list
+// without any other rows.
 func (r *rows) noteUnknown(value []byte) {
 	const most = 20
 	if v := feed.Clip(value); len(r.unknown) < most && !slices.Contains(r.unknown, v) {
@@ -117,8 +116,8 @@ func (r *rows) noteUnknown(value []byte) {
 	}
 }
 
-// market makes the quotes of one market: one of the item itself and, where the
-// market states prices by phase, one of each phase.
+// market emits the quotes of one market: one for the item and, if the market states prices
+// per phase, one per phase.
 func (r *rows) market(i int, cells []feed.Cell) error {
 	m := &r.list.quotes[i]
 	if !m.stated(cells) {
@@ -140,7 +139,7 @@ func (r *rows) market(i int, cells []feed.Cell) error {
 		return nil
 	}
 	defer func() { r.q.Phase = "" }()
-	// Counts are of all phases together, not of a single one.
+	// Counts cover all phases together, so a single phase has none.
 	r.q.Listings, r.q.Sales, r.q.SalesWindow = provider.Unknown, provider.Unknown, 0
 	for j := range m.phases {
 		p := &m.phases[j]
@@ -158,7 +157,7 @@ func (r *rows) market(i int, cells []feed.Cell) error {
 	return nil
 }
 
-// common fills in what an item's and its phases' quotes have in common.
+// common sets the fields that the quotes of an item and of its phases share.
 func (r *rows) common(m *quoteRule, cells []feed.Cell) (reason string) {
 	r.q.Market, r.q.Currency, r.q.MarketTime = m.market.Key, m.currency, r.time
 	if m.currencyField != none {
@@ -195,7 +194,7 @@ func (r *rows) common(m *quoteRule, cells []feed.Cell) (reason string) {
 	return reason
 }
 
-// emit passes one quote on, unless it is faulty.
+// emit passes one quote on, unless it is invalid.
 func (r *rows) emit(i int, ask, bid, sale money.Micro, reason string) error {
 	if reason != "" {
 		r.Reject(r.q.Market, []byte(r.q.Name), reason)
@@ -249,7 +248,7 @@ func isStated(field int, cells []feed.Cell) bool {
 	return field != none && cells[field].Kind != feed.Absent
 }
 
-// first returns the first amount that the fields hold.
+// first returns the first amount in the fields.
 func first(fields []int, cells []feed.Cell, unit int64) (m money.Micro, reason string) {
 	for _, f := range fields {
 		if m, reason = amountOf(f, cells, unit); m != 0 || reason != "" {
@@ -266,8 +265,7 @@ func amountOf(field int, cells []feed.Cell, unit int64) (money.Micro, string) {
 	return cells[field].Amount(unit)
 }
 
-// splitPhase takes a phase out of a name that holds one, and leaves any other
-// name as it is.
+// splitPhase splits the phase off a name. It returns other names unchanged.
 func splitPhase(name string, rule phaseRule) (rest, phase string) {
 	rest = name
 	if rule.suffix {

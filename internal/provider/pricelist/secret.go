@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// template is a text that may name secrets as ${NAME}. Secrets are resolved at
-// each request, so that they can change while the program runs.
+// template is a text with secrets as ${NAME}. They are resolved for each request, so that
+// they can change while the program runs.
 type template string
 
-var errTemplate = errors.New("a secret is written ${NAME}, in upper-case letters, digits and _")
+var errTemplate = errors.New("invalid secret: write ${NAME} with upper-case letters, digits and _")
 
-// errUnset is what a secret is where there are none.
+// errUnset is the error for a secret that is not set.
 var errUnset = errors.New("is not set")
 
-// names returns the secrets that the text names.
+// names returns the names of the secrets in the text.
 func (t template) names() ([]string, error) {
 	var names []string
 	_, err := t.expand(func(name string) (string, error) {
@@ -26,7 +26,7 @@ func (t template) names() ([]string, error) {
 	return names, err
 }
 
-// expand puts the secrets in.
+// expand replaces the secrets with their values.
 func (t template) expand(secret func(string) (string, error)) (string, error) {
 	var b strings.Builder
 	rest := string(t)
@@ -49,7 +49,7 @@ func (t template) expand(secret func(string) (string, error)) (string, error) {
 	}
 }
 
-// expandURL puts the secrets into a URL, escaped as their place there demands.
+// expandURL replaces the secrets in a URL with their values, escaped for path or query.
 func (t template) expandURL(secret func(string) (string, error)) (string, error) {
 	escaped := func(escape func(string) string) func(string) (string, error) {
 		return func(name string) (string, error) {

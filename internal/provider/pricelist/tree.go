@@ -13,13 +13,12 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// faults collects everything that is wrong with a configuration, so that an
-// operator can mend all of it at once.
+// faults collects all faults of a configuration, so that an operator can fix them at once.
 type faults struct {
 	fields []fault.Field
 }
 
-// maxFaults bounds what is reported of a hopeless document.
+// maxFaults bounds the number of reported faults.
 const maxFaults = 100
 
 func (f *faults) add(pointer, format string, args ...any) {
@@ -29,7 +28,7 @@ func (f *faults) add(pointer, format string, args ...any) {
 	}
 }
 
-// err returns nil when nothing was wrong.
+// err returns nil if there are no faults.
 func (f *faults) err() error {
 	if len(f.fields) == 0 {
 		return nil
@@ -40,9 +39,9 @@ func (f *faults) err() error {
 	}
 }
 
-// object is a JSON object whose members are taken one by one. What is of a
-// wrong type becomes a fault and reads as absent; a member that is never taken is an
-// unknown member, which done reports.
+// object is a JSON object whose members are taken one by one. A member of a wrong type
+// becomes a fault and reads as absent. done reports the members that were not taken as
+// unknown.
 type object struct {
 	at      string // JSON pointer of the object
 	names   []string
@@ -52,7 +51,7 @@ type object struct {
 	faults  *faults
 }
 
-// newObject splits value, which is valid JSON without duplicate names.
+// newObject parses value, which must be valid JSON without duplicate names.
 func newObject(at string, value jsontext.Value, f *faults) *object {
 	o := &object{
 		at: at, members: map[string]jsontext.Value{}, lent: map[string]string{},
@@ -73,7 +72,7 @@ func newObject(at string, value jsontext.Value, f *faults) *object {
 	}
 }
 
-// overlay adds the members of base that o does not have itself.
+// overlay adds the members of base that o lacks.
 func (o *object) overlay(base *object) {
 	for _, name := range base.names {
 		if _, ok := o.members[name]; !ok {
@@ -96,7 +95,7 @@ func (o *object) fault(name, format string, args ...any) {
 	o.faults.add(o.pointer(name), format, args...)
 }
 
-// has reports whether the member is there. It does not take it.
+// has reports whether the member exists, without taking it.
 func (o *object) has(name string) bool { _, ok := o.members[name]; return ok }
 
 // take returns a member and marks it as known.
@@ -106,7 +105,7 @@ func (o *object) take(name string) (jsontext.Value, bool) {
 	return v, ok
 }
 
-// done reports the members that were never taken.
+// done reports the members that were not taken.
 func (o *object) done() {
 	for _, name := range o.names {
 		if !o.taken[name] {
@@ -115,20 +114,20 @@ func (o *object) done() {
 	}
 }
 
-// text takes a string that is not empty; "" when absent.
+// text takes a non-empty string; "" if absent.
 func (o *object) text(name string) string {
 	v, ok := o.take(name)
 	if !ok {
 		return ""
 	}
 	if v.Kind() != '"' || len(v) == 2 {
-		o.fault(name, "must be a text that is not empty")
+		o.fault(name, "must be a non-empty string")
 		return ""
 	}
 	return string(feed.Unquote(v))
 }
 
-// required is text, and a fault when the member is absent.
+// required is text, with a fault if the member is absent.
 func (o *object) required(name string) string {
 	if !o.has(name) {
 		o.taken[name] = true
@@ -157,19 +156,19 @@ func (o *object) texts(name string) []string {
 			break
 		}
 		if item[0] != '"' || len(item) == 2 {
-			o.fault(name, "must hold texts that are not empty")
+			o.fault(name, "must hold non-empty strings")
 			return nil
 		}
 		all = append(all, string(feed.Unquote(item)))
 	}
 	if len(all) == 0 || len(all) > maxAlternatives {
-		o.fault(name, "must hold 1 to %d texts", maxAlternatives)
+		o.fault(name, "must hold 1 to %d strings", maxAlternatives)
 		return nil
 	}
 	return all
 }
 
-// integer takes a whole number within [low, high]; def when absent or wrong.
+// integer takes a whole number within [low, high]; def if absent or invalid.
 func (o *object) integer(name string, low, high, def int64) int64 {
 	v, ok := o.take(name)
 	if !ok {
@@ -183,7 +182,7 @@ func (o *object) integer(name string, low, high, def int64) int64 {
 	return n
 }
 
-// boolean takes true or false; false when absent.
+// boolean takes true or false; false if absent.
 func (o *object) boolean(name string) bool {
 	v, ok := o.take(name)
 	if ok && v.Kind() != 't' && v.Kind() != 'f' {
@@ -192,7 +191,7 @@ func (o *object) boolean(name string) bool {
 	return ok && v.Kind() == 't'
 }
 
-// duration takes a positive Go duration ("90m", "720h"); def when absent.
+// duration takes a positive Go duration ("90m", "720h"); def if absent.
 func (o *object) duration(name string, def time.Duration) time.Duration {
 	v, ok := o.take(name)
 	if !ok {
@@ -210,8 +209,8 @@ func (o *object) duration(name string, def time.Duration) time.Duration {
 	return d
 }
 
-// choice takes one of the texts in options, the first of which is the default.
-// With an empty first option the member is required.
+// choice takes one of the options, the first of which is the default. With an empty first
+// option the member is required.
 func (o *object) choice(name string, options ...string) string {
 	if !o.has(name) && options[0] == "" {
 		return o.required(name)
@@ -230,7 +229,7 @@ func (o *object) choice(name string, options ...string) string {
 	return options[0]
 }
 
-// object takes a member that is an object; nil when absent.
+// object takes a member that is an object; nil if absent.
 func (o *object) object(name string) *object {
 	v, ok := o.take(name)
 	if !ok {
@@ -239,7 +238,7 @@ func (o *object) object(name string) *object {
 	return newObject(o.pointer(name), v, o.faults)
 }
 
-// objects takes an array of 1 to limit objects; nil when absent.
+// objects takes an array of 1 to limit objects; nil if absent.
 func (o *object) objects(name string, limit int) []*object {
 	v, ok := o.take(name)
 	if !ok {
@@ -267,7 +266,7 @@ func (o *object) objects(name string, limit int) []*object {
 	return all
 }
 
-// quoteAll lists texts for people: "a", "b".
+// quoteAll formats texts as a list: "a", "b".
 func quoteAll(texts []string) string {
 	var b strings.Builder
 	for _, t := range texts {
@@ -282,10 +281,10 @@ func quoteAll(texts []string) string {
 	return b.String()
 }
 
-// maxShown bounds the lists of names in messages.
+// maxShown bounds the names in an error message.
 const maxShown = 20
 
-// quoteSome is quoteAll for texts from outside, of which there may be many.
+// quoteSome is quoteAll for untrusted texts, shortened.
 func quoteSome(texts []string) string {
 	if len(texts) == 0 {
 		return "nothing"

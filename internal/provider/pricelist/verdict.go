@@ -4,8 +4,7 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// finish decides whether the list as a whole is what was configured, and names
-// the markets of which it held no price.
+// finish validates the list as a whole and returns the markets without a price.
 func (r *rows) finish() (silent []string, err error) {
 	for i, n := range r.priced {
 		if n == 0 {
@@ -16,9 +15,9 @@ func (r *rows) finish() (silent []string, err error) {
 	case r.rows == 0:
 		return nil, feed.Malformed("the list is empty")
 	case r.Quotes() == 0 && r.Rejects() > 0:
-		return nil, feed.Malformed("none of %d rows is a quote; %s", r.rows, r.TopReason())
+		return nil, feed.Malformed("all %d rows are invalid; %s", r.rows, r.TopReason())
 	case r.Quotes() == 0 && r.unknown != nil:
-		return nil, feed.Malformed("no row is of a configured market; the rows name %s", quoteSome(r.unknown))
+		return nil, feed.Malformed("no row names a configured market; the rows name %s", quoteSome(r.unknown))
 	case r.Quotes() == 0:
 		return nil, feed.Malformed("none of %d rows quotes anything", r.rows)
 	case len(silent) == len(r.priced):
@@ -26,7 +25,7 @@ func (r *rows) finish() (silent []string, err error) {
 	case r.Sound() != nil:
 		return nil, r.Sound()
 	case r.Items() < r.list.minItems:
-		return nil, feed.Malformed("%d items, and minItems is %d", r.Items(), r.list.minItems)
+		return nil, feed.Malformed("%d items, fewer than minItems %d", r.Items(), r.list.minItems)
 	}
 	return silent, nil
 }

@@ -14,8 +14,8 @@ var (
 	priceNames = []string{"provider_key", "price", "count", "last_checked_at", "updated_at"}
 )
 
-// read reads a whole game. A market that no row has is silent: Pricempire drops
-// what it does not know without a word.
+// read reads a whole game. A market without rows is silent: Pricempire omits unknown
+// markets without an error.
 func (s *Provider) read(ctx context.Context, body io.Reader, sink provider.Sink) (provider.Result, error) {
 	var answer provider.Result
 	quoted := make([]bool, len(s.describe.Markets))
@@ -41,7 +41,7 @@ func (s *Provider) read(ctx context.Context, body io.Reader, sink provider.Sink)
 			})
 		})
 		if err == nil && r.Quotes() == 0 {
-			err = feed.Malformed("there is nothing in it about any of the markets")
+			err = feed.Malformed("response without any of the requested markets")
 		}
 		return err
 	})
@@ -53,7 +53,7 @@ func (s *Provider) read(ctx context.Context, body io.Reader, sink provider.Sink)
 	return answer, err
 }
 
-// subject reads what a row is about, and what was sold of it.
+// subject reads the item of a row and its sales.
 func (s *Provider) subject(r *feed.Reader, cells []feed.Cell) (q provider.Quote, ok bool) {
 	q.Currency = s.currency
 	if q.Name, ok = r.Name("", cells[0]); !ok {
@@ -75,8 +75,7 @@ func (s *Provider) subject(r *feed.Reader, cells []feed.Cell) (q provider.Quote,
 	return q, true
 }
 
-// sold adds up the sales on Steam and elsewhere. Only both together can state that there were
-// none.
+// sold adds up the sales on Steam and on other markets. Zero sales need both counts.
 func sold(trades, steam int64) int64 {
 	if total := max(trades, 0) + max(steam, 0); total > 0 || trades == 0 && steam == 0 {
 		return total
@@ -84,8 +83,7 @@ func sold(trades, steam int64) int64 {
 	return provider.Unknown
 }
 
-// price passes on one market's quote of the row's item, by way of what is common to
-// its quotes.
+// price passes on one market's quote. q holds what the quotes of the row's item share.
 func price(r *feed.Reader, q *provider.Quote, cells []feed.Cell) error {
 	var reason string
 	if q.Ask, reason = cells[1].Amount(100); reason == "" {
@@ -101,11 +99,11 @@ func price(r *feed.Reader, q *provider.Quote, cells []feed.Cell) error {
 	return r.Quote(q)
 }
 
-// placeholder stands in many rows where a time was never written.
+// placeholder is a time in many rows that were never updated.
 var placeholder = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// polled returns when Pricempire last looked at a market: when it last checked or,
-// where that is not reported, when the price was updated.
+// polled returns when Pricempire last checked a market or, if that is missing, when the
+// price was updated.
 func polled(checked, updated feed.Cell) (t time.Time, reason string) {
 	for _, c := range [...]feed.Cell{checked, updated} {
 		if t, reason = c.Time(feed.TimeRFC3339); reason != "" || !t.IsZero() && !t.Equal(placeholder) {

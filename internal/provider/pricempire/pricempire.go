@@ -1,10 +1,8 @@
-// Package pricempire reads Pricempire's price feed, version 4: one response with
-// every item of a game on many markets.
-//
-// Provider: https://pricempire.com/docs and the published clients of the API, read
-// in November 2026. Not confirmed there: which values metas takes, the bodies of
-// 401, 403 and 429, and how many calls which plan allows. So sales that a response
-// does not state are unknown, and each 429 doubles the wait.
+// Package pricempire reads Pricempire's price feed, version 4: one response with every item
+// of a game on many markets.
+// Documentation: https://pricempire.com/docs and the published clients of the API, read in
+// November 2026. Unconfirmed: the values of metas, the bodies of 401, 403 and 429, and the
+// number of calls per plan. So missing sales are unknown, and each 429 doubles the wait.
 package pricempire
 
 import (
@@ -22,62 +20,61 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// Name is the key by which configuration and URLs know the provider.
+// Name is the provider's key in configuration and URLs.
 const Name = "pricempire"
 
-// BaseURL is where the API is.
+// BaseURL is the address of the API.
 const BaseURL = "https://api.pricempire.com"
 
-// Limit is for politeness: Pricempire documents a number of calls in a month,
-// which depends on the plan, and none in less.
+// Limit is a precaution: Pricempire documents only a monthly number of calls, which depends
+// on the plan.
 func Limit() provider.Limit { return provider.Limit{Requests: 10, Per: time.Minute} }
 
-// How long Pricempire is left alone when it refuses without saying for how long,
-// at first and at most: it may be a month that is used up.
+// First and longest wait after a refusal without Retry-After: the quota of a month may be
+// used up.
 const (
 	Wait     = 10 * time.Minute
 	MostWait = 6 * time.Hour
 )
 
-// Markets returns the keys of the markets that are requested by default: those
-// with most listings.
+// Markets returns the keys of the markets requested by default: those with the most
+// listings.
 func Markets() []string {
 	return []string{"buff163", "csfloat", "dmarket", "skinport", "waxpeer", "youpin"}
 }
 
-// CheckMarkets returns an error for market keys that Pricempire cannot have.
+// CheckMarkets returns an error for market keys that Pricempire does not have.
 func CheckMarkets(keys []string) error {
 	seen := map[string]bool{}
 	for _, key := range keys {
 		if strings.HasSuffix(key, "_buy") {
-			return fmt.Errorf("%s are bids, and no bid is a price: remove it", key)
+			return fmt.Errorf("market %s holds bids only, which are not prices: remove it", key)
 		}
 		if m := market(key); seen[m] {
-			return fmt.Errorf("%s is there twice", m)
+			return fmt.Errorf("market %s is listed twice: remove one", m)
 		}
 		seen[market(key)] = true
 	}
 	return nil
 }
 
-// market returns the key by which every provider knows the market that Pricempire
-// calls so, "swap.gg" for one.
+// market returns the common key of a market from Pricempire's key, for example "swap.gg".
 func market(key string) string { return strings.ReplaceAll(key, ".", "") }
 
 const (
 	interval = 5 * time.Minute
-	window   = 30 * 24 * time.Hour // for which sales are reported
-	terms    = "Needs a key of a Pricempire API plan. Its terms forbid to build a similar or competing service from the data: use it for your own site."
+	window   = 30 * 24 * time.Hour // window of reported sales
+	terms    = "Needs a key of a Pricempire API plan. Its terms forbid building a similar or competing service from the data: use it for your own site only."
 )
 
 // Config configures a Provider.
 type Config struct {
-	BaseURL  string           // without a slash at its end
+	BaseURL  string           // without a trailing slash
 	Key      string           // a UUID
-	Markets  []string         // keys of the requested markets, valid for CheckMarkets; default Markets
-	Currency money.Currency   // in which prices are requested: USD, EUR or GBP; default USD, and for any other
-	Host     provider.Host    // what may be queried of it
-	Client   *provider.Client // carries the requests
+	Markets  []string         // requested market keys, valid for CheckMarkets; default Markets
+	Currency money.Currency   // requested currency: USD, EUR or GBP; otherwise USD
+	Host     provider.Host    // the budget
+	Client   *provider.Client // sends the requests
 }
 
 // Provider reads Pricempire. Its methods may be called concurrently.
@@ -101,7 +98,7 @@ func New(c Config) *Provider {
 	}
 	switch c.Currency {
 	case "EUR", "GBP":
-		s.currency = c.Currency // Pricempire converts; its cents are hundredths in these
+		s.currency = c.Currency
 	}
 	s.describe = provider.Description{
 		Name: Name, Title: "Pricempire", Shape: provider.Bulk, Interval: interval, Terms: terms, Hosts: []provider.Host{c.Host},
@@ -121,7 +118,7 @@ func New(c Config) *Provider {
 	return s
 }
 
-// Describe describes the provider.
+// Describe implements provider.Provider.
 func (s *Provider) Describe() provider.Description { return s.describe }
 
 // Fetch reads a game.

@@ -198,8 +198,8 @@ func TestFetch_IsRefusedAsPricempireRefuses(t *testing.T) {
 		detail string
 	}{
 		"no UUID for a key":   {pricempire.Config{Key: "secret"}, &pricempiretest.Server{Rows: rows()}, provider.KindAuth, "Invalid API key"},
-		"nothing in it":       {pricempire.Config{}, &pricempiretest.Server{}, provider.KindProtocol, "nothing in it"},
-		"none of the markets": {pricempire.Config{Markets: []string{"nobody"}}, &pricempiretest.Server{Rows: rows()}, provider.KindProtocol, "nothing in it"},
+		"nothing in it":       {pricempire.Config{}, &pricempiretest.Server{}, provider.KindProtocol, "without any of the requested markets"},
+		"none of the markets": {pricempire.Config{Markets: []string{"nobody"}}, &pricempiretest.Server{Rows: rows()}, provider.KindProtocol, "without any of the requested markets"},
 	} {
 		srv := providertest.NewServer(t, c.fake)
 		_, _, err := fetch(t, newProvider(t, srv.URL(), c.config, nil))

@@ -13,12 +13,12 @@ import (
 	"assay/internal/randtest"
 )
 
-// bodies checks responses of status 200 that are not what was requested.
+// bodies checks wrong responses of status 200.
 func (r *suite) bodies(t *testing.T) {
 	const asJSON = "application/json"
 	for _, c := range []struct {
 		fault Fault
-		must  bool // it must be an error, not only bring nothing
+		must  bool // an error is required, not only the absence of quotes
 	}{
 		{HTML(), true},
 		{Body("empty", asJSON, ""), true},
@@ -47,14 +47,14 @@ func (r *suite) bodies(t *testing.T) {
 				t.Errorf("%d quotes, more than the fixture has", len(res.sink.Quotes))
 			}
 			if got := len(r.server.Hits()); res.err != nil && got > r.requests(src) {
-				t.Errorf("%d requests, want at most %d: asking again does not help", got, r.requests(src))
+				t.Errorf("%d requests, want at most %d: a retry does not help", got, r.requests(src))
 			}
 		})
 	}
 	t.Run("half a document", r.halfDocument)
 }
 
-// halfDocument checks a response that was complete and is not a whole document.
+// halfDocument checks a complete response that is not a whole document.
 func (r *suite) halfDocument(t *testing.T) {
 	r.server.Reset()
 	r.server.Always(Mutated("half", func(b []byte) []byte {
@@ -77,7 +77,7 @@ func (r *suite) halfDocument(t *testing.T) {
 	}
 }
 
-// hostilePrices checks that what is no amount never becomes one.
+// hostilePrices checks that an invalid amount never becomes a price.
 func (r *suite) hostilePrices(t *testing.T) {
 	const name = "AK-47 | Redline (Field-Tested)"
 	for _, price := range []string{
@@ -96,14 +96,13 @@ func (r *suite) hostilePrices(t *testing.T) {
 	}
 }
 
-// duplicates checks that rows of one response that name an item with different
-// prices are all rejected, wherever they are, and that one given again with the same
-// price counts once.
+// duplicates checks that rows with the same name and different prices are all rejected,
+// wherever they are, and that a repeated row with the same price counts once.
 func (r *suite) duplicates(t *testing.T) {
 	const contested, repeated = "AK-47 | Redline (Field-Tested)", "AWP | Asiimov (Field-Tested)"
 	for name, c := range map[string]struct {
-		price string // of the last row of the contested name
-		rows  int    // of it, all of which are rejected
+		price string // of the last row with the contested name
+		rows  int    // with that name, all rejected
 	}{"two prices": {"", 2}, "three prices": {"9", 3}, "the first price again": {"5", 3}} {
 		t.Run(name, func(t *testing.T) {
 			rows := []Row{{contested, "5"}, {repeated, "3"}, {"P250 | Sand Dune (Field-Tested)", "1"}, {contested, "7"}, {repeated, "3"}}
@@ -121,7 +120,7 @@ func (r *suite) duplicates(t *testing.T) {
 				}
 			}
 			if r.Call.File == "" {
-				return // a response about names may reject those that were not requested
+				return // a response for names may reject rows that were not requested
 			}
 			if res.err != nil {
 				t.Fatal(res.err)
@@ -139,7 +138,7 @@ func (r *suite) duplicates(t *testing.T) {
 	}
 }
 
-// hostileNames checks that names come through byte for byte or not at all.
+// hostileNames checks that names arrive byte for byte or are rejected.
 func (r *suite) hostileNames(t *testing.T) {
 	for _, name := range []string{
 		"★ Karambit | Doppler (Factory New)", "StatTrak™ AK-47 | Redline", "M4A4 | 龍王 (Dragon King)", "a/b\\c", "50% off; 'DROP TABLE item'--",
@@ -177,7 +176,7 @@ func (r *suite) serveRows(t *testing.T, name string, rows ...Row) result {
 	return res
 }
 
-// mutations serves what chance makes of the good body.
+// mutations serves random mutations of the good body.
 func (r *suite) mutations(t *testing.T) {
 	count := randtest.Count(100, 5000)
 	seed := randtest.Seed(t)
@@ -223,7 +222,7 @@ func mutate(rng *rand.Rand, b []byte) []byte {
 	return b
 }
 
-// shorten makes a name of a subtest.
+// shorten returns s as the name of a subtest.
 func shorten(s string) string {
 	if len(s) > 40 {
 		s = s[:40] + "..."

@@ -9,8 +9,8 @@ import (
 	"assay/internal/provider"
 )
 
-// Window is the limit of a fake: so many calls in any stretch of time. It is not
-// safe for concurrent use.
+// Window is the limit of a fake: a number of calls within any interval. It is not safe for
+// concurrent use.
 type Window struct {
 	Calls int
 	Per   time.Duration
@@ -35,9 +35,8 @@ func (w *Window) Take(now time.Time) (wait time.Duration, ok bool) {
 // Left returns how many calls are left.
 func (w *Window) Left() int { return w.Calls - len(w.taken) }
 
-// NewClient returns a client that may query the server at baseURL and hardly waits
-// between attempts. It applies tweak, which may be nil, after that, and ends with
-// the test.
+// NewClient returns a client for the server at baseURL with short waits between attempts.
+// Then it applies tweak, which may be nil. The client ends with the test.
 func NewClient(t testing.TB, baseURL string, o provider.Options, tweak func(*provider.Options)) *provider.Client {
 	t.Helper()
 	o.AllowHosts, o.Backoff = []string{strings.TrimPrefix(baseURL, "http://")}, time.Millisecond
@@ -49,13 +48,12 @@ func NewClient(t testing.TB, baseURL string, o provider.Options, tweak func(*pro
 	return c
 }
 
-// Seconds is a wait as Retry-After has it, rounded up.
+// Seconds formats a wait for Retry-After, rounded up.
 func Seconds(wait time.Duration) string {
 	return strconv.FormatInt(int64((wait+time.Second-1)/time.Second), 10)
 }
 
-// Quote returns s as a JSON string, its bytes as they are wherever JSON can hold
-// them so, invalid UTF-8 too.
+// Quote returns s as a JSON string with as few escapes as possible. It keeps invalid UTF-8.
 func Quote(s string) string {
 	const hex = "0123456789abcdef"
 	var b strings.Builder

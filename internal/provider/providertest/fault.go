@@ -14,24 +14,24 @@ import (
 	"time"
 )
 
-// Fault is one way to misbehave.
+// Fault is one kind of wrong response.
 type Fault struct {
 	Name  string
 	serve func(w http.ResponseWriter, r *http.Request, good http.Handler)
 }
 
-// Reset takes the request and resets the connection.
+// Reset reads the request and resets the connection.
 func Reset() Fault {
 	return Fault{"reset", func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 		conn := hijack(w)
 		if tcp, ok := conn.(*net.TCPConn); ok {
-			_ = tcp.SetLinger(0) // so that closing resets
+			_ = tcp.SetLinger(0) // closing then sends a reset
 		}
 		_ = conn.Close()
 	}}
 }
 
-// Garbage responds with what is not HTTP.
+// Garbage responds with data that is not HTTP.
 func Garbage() Fault {
 	return Fault{"garbage", func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 		conn := hijack(w)
@@ -40,7 +40,7 @@ func Garbage() Fault {
 	}}
 }
 
-// CutBody promises the whole good body and ends within it.
+// CutBody announces the whole good body and ends within it.
 func CutBody() Fault {
 	return Fault{"cut body", func(w http.ResponseWriter, r *http.Request, good http.Handler) {
 		header, body := answer(r, good)
@@ -51,7 +51,7 @@ func CutBody() Fault {
 	}}
 }
 
-// CutChunks ends within a body whose length was not stated.
+// CutChunks ends within a chunked body.
 func CutChunks() Fault {
 	return Fault{"cut chunks", func(w http.ResponseWriter, r *http.Request, good http.Handler) {
 		header, body := answer(r, good)
@@ -62,7 +62,7 @@ func CutChunks() Fault {
 	}}
 }
 
-// CutGzip sends, as a whole response, half of the compressed good body.
+// CutGzip sends half of the compressed good body as a complete response.
 func CutGzip() Fault {
 	return Fault{"cut gzip", func(w http.ResponseWriter, r *http.Request, good http.Handler) {
 		header, body := answer(r, good)
@@ -74,8 +74,7 @@ func CutGzip() Fault {
 	}}
 }
 
-// Drip sends the good body a byte at a time, far slower than any client waits
-// to wait.
+// Drip sends the good body one byte at a time, too slowly for any client.
 func Drip(every time.Duration) Fault {
 	return Fault{"drip", func(w http.ResponseWriter, r *http.Request, good http.Handler) {
 		header, body := answer(r, good)
@@ -94,15 +93,15 @@ func Drip(every time.Duration) Fault {
 	}}
 }
 
-// Silent takes the request and never responds.
+// Silent reads the request and never responds.
 func Silent() Fault {
 	return Fault{"silent", func(_ http.ResponseWriter, r *http.Request, _ http.Handler) {
-		_, _ = io.Copy(io.Discard, r.Body) // a server detects a closed connection only then
+		_, _ = io.Copy(io.Discard, r.Body) // a server detects a closed connection only while reading
 		<-r.Context().Done()
 	}}
 }
 
-// SilentBody sends a good header and then nothing.
+// SilentBody sends a good header and no body.
 func SilentBody() Fault {
 	return Fault{"silent body", func(w http.ResponseWriter, r *http.Request, good http.Handler) {
 		header, _ := answer(r, good)
@@ -113,7 +112,7 @@ func SilentBody() Fault {
 	}}
 }
 
-// Status responds with a status and fields, given as keys and values.
+// Status responds with a status and header fields, given as keys and values.
 func Status(status int, fields ...string) Fault {
 	return Fault{
 		strings.TrimSpace(fmt.Sprintf("status %d %s", status, strings.Join(fields, " "))),
@@ -126,8 +125,8 @@ func Status(status int, fields ...string) Fault {
 	}
 }
 
-// Echo responds with a status and a body that quotes the whole request, headers
-// and query included, as careless servers do.
+// Echo responds with a status and a body that quotes the whole request with headers and
+// query, as careless servers do.
 func Echo(status int) Fault {
 	return Fault{"echo " + strconv.Itoa(status), func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
 		w.WriteHeader(status)
@@ -136,7 +135,7 @@ func Echo(status int) Fault {
 	}}
 }
 
-// EchoAs is Echo by a server that spells what it quotes in its own way.
+// EchoAs is Echo with each quoted text passed through spell.
 func EchoAs(name string, status int, spell func(string) string) Fault {
 	return Fault{"echo " + name + " " + strconv.Itoa(status), func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
 		w.WriteHeader(status)
@@ -149,7 +148,7 @@ func EchoAs(name string, status int, spell func(string) string) Fault {
 	}}
 }
 
-// Redirect sends the client elsewhere.
+// Redirect redirects the client to location.
 func Redirect(location string) Fault {
 	f := Status(http.StatusFound, "Location", location)
 	f.Name = "redirect to " + location
@@ -163,7 +162,7 @@ func RedirectLoop() Fault {
 	}}
 }
 
-// Body responds well but for the body.
+// Body responds with the given body and status 200.
 func Body(name, contentType, body string) Fault {
 	return Fault{name, func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 		w.Header().Set("Content-Type", contentType)
@@ -177,7 +176,7 @@ func HTML() Fault {
 		"<!DOCTYPE html>\n<html><head><title>Just a moment...</title></head><body>checking, one, two</body></html>\n")
 }
 
-// Mutated responds with what mutate makes of the good body.
+// Mutated responds with the good body after mutate.
 func Mutated(name string, mutate func([]byte) []byte) Fault {
 	return Fault{name, func(w http.ResponseWriter, r *http.Request, good http.Handler) {
 		header, body := answer(r, good)
@@ -187,7 +186,7 @@ func Mutated(name string, mutate func([]byte) []byte) Fault {
 	}}
 }
 
-// Encoding sends the good body as it is and claims that it is encoded.
+// Encoding sends the good body unchanged with a false content encoding.
 func Encoding(name string) Fault {
 	return Fault{"mislabelled " + name, func(w http.ResponseWriter, r *http.Request, good http.Handler) {
 		header, body := answer(r, good)
@@ -198,11 +197,11 @@ func Encoding(name string) Fault {
 	}}
 }
 
-// bombStep is how much each member of a bomb inflates to.
+// bombStep is the inflated size of each member of a bomb.
 const bombStep = 16 << 20
 
-// GzipBomb sends few bytes that inflate to size, in steps of 16 MiB: the
-// beginning of an array and then blanks.
+// GzipBomb sends a few bytes that inflate to size, in steps of 16 MiB: the beginning of an
+// array and then blanks.
 func GzipBomb(size int64) Fault {
 	head, member := pack([]byte("[")), pack(bytes.Repeat([]byte(" "), bombStep))
 	return Fault{"gzip bomb", func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
@@ -234,12 +233,12 @@ func HugeHeader() Fault {
 	return f
 }
 
-// Deep responds with arrays within arrays.
+// Deep responds with nested arrays.
 func Deep(levels int) Fault {
 	return Body("deep nesting", "application/json", strings.Repeat("[", levels)+strings.Repeat("]", levels))
 }
 
-// response records the good response, uncompressed.
+// answer records the good response, uncompressed.
 func answer(r *http.Request, good http.Handler) (http.Header, []byte) {
 	plain := r.Clone(r.Context())
 	plain.Header.Del("Accept-Encoding")
@@ -252,7 +251,7 @@ func copyHeader(w http.ResponseWriter, header http.Header) {
 	maps.Copy(w.Header(), header)
 }
 
-// send writes and flushes. A client that went away is no fault of the server.
+// send writes and flushes. It ignores a client that closed the connection.
 func send(w http.ResponseWriter, p []byte) {
 	_, _ = w.Write(p)
 	_ = http.NewResponseController(w).Flush()
@@ -261,7 +260,7 @@ func send(w http.ResponseWriter, p []byte) {
 func hijack(w http.ResponseWriter) net.Conn {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		panic(err) // only HTTP/1 is served here
+		panic(err) // the server supports HTTP/1 only
 	}
 	return conn
 }
@@ -269,7 +268,7 @@ func hijack(w http.ResponseWriter) net.Conn {
 func pack(p []byte) []byte {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
-	_, _ = w.Write(p) // a bytes.Buffer takes everything
+	_, _ = w.Write(p) // a bytes.Buffer never fails
 	_ = w.Close()
 	return b.Bytes()
 }

@@ -9,9 +9,9 @@ import (
 	"assay/internal/provider"
 )
 
-// Fuzz has read decode whatever comes, and holds what holds for every response: a
-// quote is of an item, no amount is negative, and a failure says that the response is
-// wrong, or what it says: to be slower.
+// Fuzz calls read with arbitrary input and checks the rules for every response: quotes have
+// a valid item, amounts are not negative, and an error is of KindProtocol, KindTooLarge or
+// KindRateLimited.
 func Fuzz(f *testing.F, read func(body io.Reader, sink provider.Sink) error) {
 	f.Helper()
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -27,7 +27,7 @@ func Fuzz(f *testing.F, read func(body io.Reader, sink provider.Sink) error) {
 	})
 }
 
-// strict is a sink that fails the test for a quote that must not be.
+// strict is a sink that fails the test for an invalid quote.
 type strict struct{ t *testing.T }
 
 func (*strict) Restart() {}
@@ -35,7 +35,7 @@ func (*strict) Restart() {}
 func (s *strict) Quote(q *provider.Quote) error {
 	switch {
 	case catalog.CheckName(q.Name) != nil, catalog.CheckPhase(q.Phase) != nil:
-		s.t.Errorf("quote of what is no item: %+v", *q)
+		s.t.Errorf("quote of an invalid item: %+v", *q)
 	case q.Ask < 0 || q.Bid < 0 || q.Sale < 0 || q.Listings < provider.Unknown || q.Sales < provider.Unknown:
 		s.t.Errorf("negative: %+v", *q)
 	case q.Currency == "" || q.Market == "":
@@ -46,13 +46,13 @@ func (s *strict) Quote(q *provider.Quote) error {
 
 func (s *strict) Reject(string, string, string) {}
 
-// Discard is a sink that keeps nothing, to measure with.
+// Discard is a sink that keeps nothing, for benchmarks.
 type Discard struct{}
 
 // Restart does nothing.
 func (Discard) Restart() {}
 
-// Quote forgets q.
+// Quote does nothing.
 func (Discard) Quote(*provider.Quote) error { return nil }
 
 // Reject does nothing.

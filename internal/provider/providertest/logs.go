@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// lockedBuffer keeps what is logged.
+// lockedBuffer collects log output.
 type lockedBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

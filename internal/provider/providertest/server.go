@@ -1,6 +1,5 @@
-// Package providertest has what every price provider is tested with: a server on
-// loopback that misbehaves on demand, and a suite of rules that each provider
-// must keep, whatever its server does.
+// Package providertest holds the tests common to all providers: a server on loopback that
+// misbehaves on demand, and a suite of rules that each provider must keep.
 package providertest
 
 import (
@@ -15,10 +14,9 @@ import (
 	"time"
 )
 
-// Server is a provider on loopback. It serves each request with the next fault
-// of its queue, with its standing fault when the queue is empty, or else well.
-// It keeps its own record of what arrived and when, so that a test need not
-// believe the client. Its methods may be used concurrently.
+// Server is a provider on loopback. It serves each request with the next fault of its
+// queue, else with its standing fault, else with the good response. It records what arrived
+// and when, independently of the client. Its methods may be used concurrently.
 type Server struct {
 	http *httptest.Server
 	good http.Handler
@@ -27,16 +25,16 @@ type Server struct {
 	queue    []Fault
 	standing *Fault
 	hits     []Hit
-	arrived  chan struct{} // closed, and replaced, by each hit
+	arrived  chan struct{} // closed and replaced at each hit
 }
 
 // Hit is one request that arrived.
 type Hit struct {
 	Time   time.Time // with its monotonic reading
 	Method string
-	Path   string // and query, as sent
+	Path   string // path and query as sent
 	Header http.Header
-	Fault  string // name of the fault it got; empty: it got the good response
+	Fault  string // name of its fault; empty: the good response
 }
 
 // NewServer starts a server that responds with good. It ends with the test.
@@ -50,48 +48,48 @@ func NewServer(t testing.TB, good http.Handler) *Server {
 	return s
 }
 
-// Close ends the server and what it still does. Closing again does nothing.
+// Close stops the server and the requests in progress. It is idempotent.
 func (s *Server) Close() {
 	s.http.CloseClientConnections()
 	s.http.Close()
 }
 
-// URL is the server's base URL, without a slash at its end.
+// URL returns the server's base URL, without a trailing slash.
 func (s *Server) URL() string { return s.http.URL }
 
-// Host is the server's address, host:port; a client must allow it.
+// Host returns the server's address, host:port; a client must allow it.
 func (s *Server) Host() string { return strings.TrimPrefix(s.http.URL, "http://") }
 
-// Next queues faults, one for each of the next requests.
+// Next queues faults, one per request.
 func (s *Server) Next(faults ...Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queue = append(s.queue, faults...)
 }
 
-// Always serves every request with f from now on, once the queue is empty.
+// Always serves f from now on whenever the queue is empty.
 func (s *Server) Always(f Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.standing = &f
 }
 
-// Reset empties queue and record; the server then serves the good response again.
+// Reset clears the queue, the standing fault and the record.
 func (s *Server) Reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queue, s.standing, s.hits = nil, nil, nil
 }
 
-// Hits returns what arrived since the last Reset, oldest first.
+// Hits returns the requests since the last Reset, oldest first.
 func (s *Server) Hits() []Hit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.hits)
 }
 
-// Wait returns when n requests have arrived since the last Reset, or with the
-// context's error.
+// Wait returns when n requests have arrived since the last Reset, or with the context's
+// error.
 func (s *Server) Wait(ctx context.Context, n int) error {
 	for {
 		s.mu.Lock()
@@ -116,7 +114,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.good.ServeHTTP(w, r)
 }
 
-// note records a request and takes the fault that it is to get, if any.
+// note records a request and returns its fault, if any.
 func (s *Server) note(r *http.Request) *Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()

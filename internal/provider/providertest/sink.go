@@ -10,24 +10,23 @@ import (
 // maxRejected is how many rejections a Sink keeps.
 const maxRejected = 1000
 
-// Sink is a provider.Sink that keeps what it is given. It is used by one
-// goroutine at a time.
+// Sink is a provider.Sink that keeps all quotes. One goroutine at a time may use it.
 type Sink struct {
 	Quotes   []provider.Quote
 	Rejected []Rejection // the first thousand
-	Rejects  int         // all of them
+	Rejects  int         // the number of all
 	Restarts int
-	Refuse   error // if set, what every Quote returns
+	Refuse   error // if set, the error of every Quote
 
 	seen provider.Duplicates
 }
 
-// Rejection is one row that was no quote.
+// Rejection is one rejected row.
 type Rejection struct {
 	Market, Name, Reason string
 }
 
-// Restart forgets what was taken.
+// Restart discards everything.
 func (s *Sink) Restart() {
 	s.Restarts++
 	s.seen.Reset()
@@ -55,7 +54,7 @@ func (s *Sink) Quote(q *provider.Quote) error {
 	return nil
 }
 
-// Reject counts what was rejected.
+// Reject counts a rejection.
 func (s *Sink) Reject(market, name, reason string) {
 	s.Rejects++
 	if len(s.Rejected) == maxRejected {

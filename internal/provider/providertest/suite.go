@@ -19,43 +19,41 @@ import (
 
 // Subject is a provider under test, with a small fixture.
 type Subject struct {
-	// New returns a provider that queries the server at baseURL. It applies tweak to
-	// the client's options after its own; whatever must be closed, it registers
-	// with t.Cleanup.
+	// New returns a provider for the server at baseURL. It applies tweak to the client's
+	// options last and registers any cleanup with t.
 	New func(t testing.TB, baseURL string, tweak func(*provider.Options)) provider.Provider
-	// Good serves the fixture. It compresses only when it is queried to.
+	// Good serves the fixture. It compresses only on request.
 	Good http.Handler
-	// Call requests the fixture, Want is what must come of it, in any order.
+	// Call requests the fixture; Want holds the expected quotes, in any order.
 	Call provider.Call
 	Want []provider.Quote
-	// Render writes the body of a response to Call that holds these rows for one
-	// market, in the provider's format and however hostile they are.
+	// Render returns the body of a response to Call with these rows for one market, in the
+	// provider's format, even for hostile rows.
 	Render func(rows []Row) []byte
-	// Lines is set where each line of a response stands for itself, so that a
-	// shorter response looks like a complete one.
+	// Lines is set if each line of a response is complete by itself, so that a truncated
+	// response can look complete.
 	Lines bool
-	// Secret is the key that the provider sends, if any: it must not show up.
+	// Secret is the key that the provider sends, if any: it must not be shown.
 	Secret string
 	// Wait is the wait after a refusal without a Retry-After;
 	// default provider.DefaultWait.
 	Wait time.Duration
-	// Means lists those of the hostile prices that are a price in this provider's format.
+	// Means lists the hostile prices that are valid in this provider's format.
 	Means []string
 }
 
-// Row is one item as a response has it. Name is put where names go, its bytes
-// unchanged but for the quoting that the format demands. Price is put where the
-// price goes as it is: a JSON token ("12.34", "\"1,234.56\"", "NaN") in JSON,
-// and what is between its quotation marks, if it has any, in a cell of CSV.
+// Row is one item of a response. Render puts Name in unchanged, except for the quoting of
+// the format. It puts Price in as it is: a JSON token ("12.34", "\"1,234.56\"", "NaN"), or
+// in CSV the text between its quotation marks, if any.
 type Row struct {
 	Name, Price string
 }
 
-// The limits that the suite sets.
+// Limits that the suite sets.
 const (
 	maxBody  = 4 << 20
 	attempts = 3
-	patience = 20 * time.Second // within which everything must be over
+	patience = 20 * time.Second // timeout of every step
 )
 
 // suite is one run over a subject.
@@ -65,8 +63,7 @@ type suite struct {
 	logs   *lockedBuffer
 }
 
-// Run checks that a provider keeps the rules of every provider, whatever the server
-// that it asks does.
+// Run checks the rules of every provider against all faults of a server.
 func Run(t *testing.T, s Subject) {
 	t.Helper()
 	leaks := goleak.IgnoreCurrent()
@@ -93,7 +90,7 @@ func Run(t *testing.T, s Subject) {
 	goleak.VerifyNone(t, leaks)
 }
 
-// provider returns a new provider that may query the suite's server.
+// provider returns a new provider for the suite's server.
 func (r *suite) provider(t testing.TB, baseURL string, tweaks ...func(*provider.Options)) provider.Provider {
 	return r.New(t, baseURL, func(o *provider.Options) {
 		o.AllowHosts = []string{strings.TrimPrefix(baseURL, "http://")}
@@ -120,7 +117,7 @@ func (r *suite) requests(src provider.Provider) int {
 	return 1
 }
 
-// result is what came of one fetch.
+// result is the outcome of one fetch.
 type result struct {
 	sink   Sink
 	answer provider.Result
@@ -129,7 +126,7 @@ type result struct {
 	meter  *provider.Meter
 }
 
-// fetch calls src and checks what holds for every call, good or bad.
+// fetch calls src and checks the rules for every call, good or bad.
 func (r *suite) fetch(t testing.TB, src provider.Provider, call provider.Call) result {
 	t.Helper()
 	before := len(r.server.Hits())
@@ -143,7 +140,7 @@ func (r *suite) fetch(t testing.TB, src provider.Provider, call provider.Call) r
 	if took := time.Since(begun); took >= patience {
 		t.Errorf("the call hung: %v", took)
 	}
-	// What was given up may not have arrived yet.
+	// An abandoned request may not have arrived yet.
 	arrived, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
 	_ = r.server.Wait(arrived, before+int(res.meter.Requests())) // then the numbers differ
@@ -156,7 +153,7 @@ func (r *suite) fetch(t testing.TB, src provider.Provider, call provider.Call) r
 	return res
 }
 
-// checkQuotes checks what holds for every quote, whatever the response was.
+// checkQuotes checks the rules for every quote.
 func (r *suite) checkQuotes(t testing.TB, src provider.Provider, quotes []provider.Quote) {
 	t.Helper()
 	d := src.Describe()
@@ -166,9 +163,9 @@ func (r *suite) checkQuotes(t testing.TB, src provider.Provider, quotes []provid
 		case !known:
 			t.Errorf("quote of market %q, which the provider does not offer", q.Market)
 		case catalog.CheckName(q.Name) != nil:
-			t.Errorf("quote of what is no name: %.40q", q.Name)
+			t.Errorf("quote of an invalid name: %.40q", q.Name)
 		case catalog.CheckPhase(q.Phase) != nil:
-			t.Errorf("quote of what is no phase: %.40q", q.Phase)
+			t.Errorf("quote of an invalid phase: %.40q", q.Phase)
 		case q.Ask < 0 || q.Bid < 0 || q.Sale < 0:
 			t.Errorf("negative amount: %+v", q)
 		case q.Listings < provider.Unknown || q.Sales < provider.Unknown:
@@ -179,7 +176,7 @@ func (r *suite) checkQuotes(t testing.TB, src provider.Provider, quotes []provid
 	}
 }
 
-// checkError checks what holds for every error.
+// checkError checks the rules for every error.
 func (r *suite) checkError(t testing.TB, err error) {
 	t.Helper()
 	if err == nil {
@@ -187,10 +184,10 @@ func (r *suite) checkError(t testing.TB, err error) {
 	}
 	var e *provider.Error
 	if errors.As(err, &e) && e.Provider == "" {
-		t.Errorf("an error that does not name its provider: %v", err)
+		t.Errorf("the error does not name its provider: %v", err)
 	}
 	if strings.Contains(err.Error(), "http://") && strings.Contains(err.Error(), "?") {
-		t.Errorf("an error that quotes a URL: %v", err)
+		t.Errorf("the error quotes a URL: %v", err)
 	}
 	r.checkSecret(t, err.Error())
 }
@@ -198,11 +195,11 @@ func (r *suite) checkError(t testing.TB, err error) {
 func (r *suite) checkSecret(t testing.TB, text string) {
 	t.Helper()
 	if r.Subject.Secret != "" && strings.Contains(text, r.Subject.Secret) {
-		t.Errorf("the secret shows up: %s", text)
+		t.Errorf("the secret is shown: %s", text)
 	}
 }
 
-// mustBeGood checks that a call brought the fixture, whole and once.
+// mustBeGood checks that a call returned the whole fixture once.
 func (r *suite) mustBeGood(t testing.TB, res result) {
 	t.Helper()
 	if res.err != nil {
@@ -214,7 +211,7 @@ func (r *suite) mustBeGood(t testing.TB, res result) {
 	}
 }
 
-// mustFail checks that a call failed in one of the ways given.
+// mustFail checks that a call failed with one of the kinds.
 func mustFail(t testing.TB, res result, kinds ...provider.Kind) {
 	t.Helper()
 	if res.err == nil {
@@ -263,7 +260,7 @@ func (r *suite) goodAnswer(t *testing.T) {
 	res := r.fetch(t, src, r.Call)
 	r.mustBeGood(t, res)
 	if got, want := len(r.server.Hits()), r.requests(src); got != want {
-		t.Errorf("%d requests, and %d are described", got, want)
+		t.Errorf("%d requests, want %d as described", got, want)
 	}
 	if res.sink.Restarts == 0 {
 		t.Error("the sink was not restarted at the beginning of an attempt")

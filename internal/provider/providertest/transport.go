@@ -16,8 +16,8 @@ import (
 	"assay/internal/provider"
 )
 
-// passing checks that what happens once does no harm: the call is made again
-// and every row counts once.
+// passing checks that a single fault does no harm: the call is retried and every row counts
+// once.
 func (r *suite) passing(t *testing.T) {
 	for _, f := range []Fault{
 		Reset(), CutBody(), CutChunks(), CutGzip(),
@@ -40,8 +40,8 @@ func (r *suite) passing(t *testing.T) {
 	}
 }
 
-// lasting checks that what does not pass ends in the right error after a
-// bounded number of requests.
+// lasting checks that a permanent fault ends in the right error after a bounded number of
+// requests.
 func (r *suite) lasting(t *testing.T) {
 	quick := func(o *provider.Options) { o.Timeout = 200 * time.Millisecond }
 	defer func(usual *Server) { r.server = usual }(r.server)
@@ -70,7 +70,7 @@ func (r *suite) lasting(t *testing.T) {
 		{Encoding("compress"), provider.KindProtocol, 1, nil},
 	} {
 		t.Run(c.fault.Name, func(t *testing.T) {
-			// What a client gave up on may still arrive: not at this one.
+			// An abandoned request may still arrive, but not at this new server.
 			r.server = NewServer(t, r.Good)
 			r.server.Always(c.fault)
 			tweak := c.tweak
@@ -85,8 +85,8 @@ func (r *suite) lasting(t *testing.T) {
 	}
 }
 
-// retryAfter checks every form of Retry-After that cannot be waited for: the
-// call ends at once and states the wait, and the next one sends nothing.
+// retryAfter checks every form of a long Retry-After: the call ends at once with the wait,
+// and the next call sends nothing.
 func (r *suite) retryAfter(t *testing.T) {
 	unstated := cmp.Or(r.Wait, provider.DefaultWait)
 	date := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(http.TimeFormat) }
@@ -114,14 +114,14 @@ func (r *suite) retryAfter(t *testing.T) {
 			}
 			mustFail(t, r.fetch(t, src, r.Call), provider.KindRateLimited)
 			if got := len(r.server.Hits()); got != 1 {
-				t.Errorf("%d requests, want 1: a provider that wants to be left alone is", got)
+				t.Errorf("%d requests, want 1: a retry-after stops all requests", got)
 			}
 		})
 	}
 }
 
-// redirects checks that no redirect leads into the operator's network, or for
-// ever in circles.
+// redirects checks that no redirect leads into the operator's network, and that redirect
+// loops end.
 func (r *suite) redirects(t *testing.T) {
 	var inward atomic.Int64
 	inner := listenOn(t, "127.0.0.2:0", &inward)
@@ -153,24 +153,24 @@ func (r *suite) redirects(t *testing.T) {
 	})
 }
 
-// listenOn serves on an address of loopback that is not allowed, where there is
-// one, and counts what arrives.
+// listenOn serves on a loopback address that is not allowed, if the system has one, and
+// counts the requests.
 func listenOn(t *testing.T, address string, count *atomic.Int64) (url string) {
 	t.Helper()
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		t.Logf("no second loopback address on this system: %v", err)
+		t.Logf("listen on a second loopback address: %v", err)
 		return "http://127.0.0.2:1/"
 	}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { count.Add(1) }))
-	_ = server.Listener.Close() // its own, which is not used
+	_ = server.Listener.Close() // the default listener is not used
 	server.Listener = l
 	server.Start()
 	t.Cleanup(server.Close)
 	return server.URL + "/"
 }
 
-// bombs checks that no response takes more memory than it may.
+// bombs checks that no response takes more memory than allowed.
 func (r *suite) bombs(t *testing.T) {
 	const mayAllocate = 48 << 20
 	for _, f := range []Fault{GzipBomb(1 << 30), Endless(), Deep(100_000), Deep(1_000_000)} {
@@ -203,7 +203,7 @@ func (r *suite) refused(t *testing.T) {
 	}
 }
 
-// cancelled checks that a call ends soon after its context does, wherever it is.
+// cancelled checks that a call ends soon after its context, at any step.
 func (r *suite) cancelled(t *testing.T) {
 	for _, f := range []Fault{Silent(), SilentBody(), Drip(20 * time.Millisecond), Status(http.StatusInternalServerError)} {
 		t.Run(f.Name, func(t *testing.T) {
@@ -230,14 +230,14 @@ func (r *suite) cancelled(t *testing.T) {
 					t.Errorf("error %v, want one of kind %q for context.Canceled", err, provider.KindCancelled)
 				}
 			case <-time.After(patience):
-				t.Fatal("the call goes on after its context ended")
+				t.Fatal("the call did not end after its context")
 			}
 		})
 	}
 }
 
-// sinkRefuses checks that a response which is refused is neither requested again
-// nor called the provider's fault.
+// sinkRefuses checks that a response which the sink refuses is neither requested again nor
+// counted as a failure of the provider.
 func (r *suite) sinkRefuses(t *testing.T) {
 	r.server.Reset()
 	errRefused := errors.New("too many items")
@@ -252,8 +252,7 @@ func (r *suite) sinkRefuses(t *testing.T) {
 	}
 }
 
-// secret checks that the key which the provider sends shows up nowhere, even when
-// the server quotes it.
+// secret checks that the provider's key is shown nowhere, even if the server quotes it.
 func (r *suite) secret(t *testing.T) {
 	if r.Subject.Secret == "" {
 		t.Skip("this provider sends no key")

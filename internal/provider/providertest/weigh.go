@@ -15,32 +15,32 @@ import (
 	"assay/internal/randtest"
 )
 
-// Answer is a JSON response of any length, and what reads it.
+// Answer is a JSON response of any length, and its reader.
 type Answer struct {
 	Head string
-	Row  func(i int) string // the rows, with what stands between them
+	Row  func(i int) string // the rows, with separators
 	Tail string
 	Read func(body io.Reader, sink provider.Sink) error
-	// Small is set where real responses are so small that the speed does not matter.
+	// Small is set if real responses are so small that speed does not matter.
 	Small bool
 }
 
-// What reading a response may cost.
+// Limits for reading a response.
 const (
-	weighed      = 64 << 20 // of this size
-	allowance    = 40 << 20 // above an idle process
-	growth       = 2        // times what is held, which the collector lets memory grow to
+	weighed      = 64 << 20 // size of the response
+	allowance    = 40 << 20 // memory above an idle process
+	growth       = 2        // growth of the heap before a collection, as a multiple of the live heap
 	weighEvery   = 4 << 20
-	timedAgain   = 20 // times, until once it is fast enough
+	timedAgain   = 20 // attempts to be fast enough
 	timedSize    = 4 << 20
-	slowerTenths = 20 // of the time of a bare scan of its tokens, at most
-	looserTenths = 25 // where a busy machine is not to fail a short run
+	slowerTenths = 20 // maximum time, in tenths of a bare scan of the tokens
+	looserTenths = 25 // the same for a short run on a busy machine
 )
 
-// Weigh checks that a response of 64 MiB costs at most 40 MiB above an idle
-// process, of which half may be garbage, and that it is read at half of the speed of
-// the least that any reader must do, a scan of its tokens, or more; short runs allow
-// for a busy machine. It belongs in no parallel test.
+// Weigh checks that reading a response of 64 MiB costs at most 40 MiB above an idle
+// process, of which half may be garbage, and at most twice the time of a scan of its
+// tokens, the minimum for any reader. Short runs allow for a busy machine. Do not call it
+// in a parallel test.
 func Weigh(t *testing.T, a Answer) {
 	t.Helper()
 	t.Run("memory", a.weigh)
@@ -62,8 +62,8 @@ func (a *Answer) weigh(t *testing.T) {
 	}
 }
 
-// race compares the least that was spent, until it is good enough: what else runs
-// on the machine makes either dearer.
+// race compares the minimum times of several attempts, because other load on the machine
+// slows down single ones.
 func (a *Answer) race(t *testing.T) {
 	most := int64(randtest.Count(looserTenths, slowerTenths))
 	body := a.body(timedSize)
@@ -81,8 +81,8 @@ func (a *Answer) race(t *testing.T) {
 	t.Errorf("reading takes %v, more than %d tenths of the %v of a scan of its tokens", ours, most, floor)
 }
 
-// timed measures the processor's time, collecting garbage included: that of the
-// clock measures how busy the machine is.
+// timed measures CPU time with garbage collection, because wall-clock time depends on other
+// load on the machine.
 func timed(t *testing.T, body []byte, read func(io.Reader) error) time.Duration {
 	t.Helper()
 	begun := used(t)
@@ -101,7 +101,7 @@ func used(t *testing.T) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// Bench measures how a response of 16 MiB is read beside a scan of its tokens.
+// Bench compares reading a response of 16 MiB with a scan of its tokens.
 func Bench(b *testing.B, a Answer) {
 	b.Helper()
 	body := a.body(16 << 20)
@@ -127,7 +127,7 @@ func (a *Answer) body(size int64) []byte {
 func (a *Answer) read(body io.Reader) error { return a.Read(body, Discard{}) }
 
 func scan(body io.Reader) error {
-	// Not a buffer that the decoder would know: it would be spared its reading.
+	// Hide the buffer's type: the decoder would skip reading from a bytes.Buffer.
 	for dec := jsontext.NewDecoder(struct{ io.Reader }{body}); ; {
 		switch _, err := dec.ReadToken(); err {
 		case nil:
@@ -139,17 +139,17 @@ func scan(body io.Reader) error {
 	}
 }
 
-// rows writes a response while it is read.
+// rows generates a response while it is read.
 type rows struct {
 	answer  *Answer
-	size    int64 // no row begins behind it
+	size    int64 // no row begins after it
 	left    string
 	row     int
 	ended   bool
 	written int64
-	weigh   bool   // whether to see, now and then, how much memory is held
-	weighed int64  // how much was written when it last did
-	most    uint64 // the most of it
+	weigh   bool   // whether to measure memory from time to time
+	weighed int64  // bytes written at the last measurement
+	most    uint64 // maximum measured memory
 }
 
 func (r *rows) Read(p []byte) (n int, err error) {
@@ -187,7 +187,7 @@ func (r *rows) next() bool {
 	return true
 }
 
-// held returns how many bytes of memory are in use and no garbage.
+// held returns the live heap, in bytes.
 func held() uint64 {
 	runtime.GC()
 	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}

@@ -21,21 +21,21 @@ const (
 // item is one entry of the catalogue.
 type item struct {
 	name   string
-	value  int32 // mil; the middle of what markets ask
+	value  int32 // mil; the median of asks
 	phases phases
 	trait  trait
 }
 
-// Catalogue is every item that the simulator knows. Its order is stable and
-// mixed: the items kept by hand come first, then all others shuffled, so that
-// any first n of them are a fair sample. It is immutable.
+// Catalogue holds every item that the simulator knows. Its order is stable and mixed:
+// hand-written items first, then all others shuffled, so that any first n of them are a
+// fair sample. It is immutable.
 type Catalogue struct {
 	items  []item
-	sorted []int32 // indices into items by name
-	extra  int     // names made by suffix beyond items
+	sorted []int32 // indices into items, sorted by name
+	extra  int     // number of names with a suffix, beyond items
 }
 
-// NewCatalogue makes the catalogue, of about 37,600 names, always the same.
+// NewCatalogue returns the catalogue of about 37,600 names. It is always the same.
 func NewCatalogue() *Catalogue {
 	b := newBuilder()
 	for _, f := range fixtures {
@@ -50,7 +50,7 @@ func NewCatalogue() *Catalogue {
 	return newCatalogue(b.items, 0)
 }
 
-// newCatalogue indexes items. Extra names are made of theirs by a suffix.
+// newCatalogue indexes items. Extra names are items' names with a suffix.
 func newCatalogue(items []item, extra int) *Catalogue {
 	c := &Catalogue{items: items, extra: extra, sorted: make([]int32, len(items))}
 	for i := range c.sorted {
@@ -60,8 +60,8 @@ func newCatalogue(items []item, extra int) *Catalogue {
 	return c
 }
 
-// resize returns the catalogue's first n names. Beyond its own, names are made
-// by a suffix, without taking memory.
+// resize returns the catalogue's first n names. Names beyond its own have a suffix and take
+// no memory.
 func (c *Catalogue) resize(n int) *Catalogue {
 	if n <= len(c.items) {
 		return newCatalogue(c.items[:n:n], 0)
@@ -69,7 +69,7 @@ func (c *Catalogue) resize(n int) *Catalogue {
 	return &Catalogue{items: c.items, sorted: c.sorted, extra: n - len(c.items)}
 }
 
-// Len returns how many names the catalogue has.
+// Len returns the number of names.
 func (c *Catalogue) Len() int { return len(c.items) + c.extra }
 
 // Names returns every name, distinct, in the catalogue's order.
@@ -81,7 +81,7 @@ func (c *Catalogue) Names() []string {
 	return names
 }
 
-// lotSuffix precedes the number of a name made by suffix.
+// lotSuffix precedes the number of a name with a suffix.
 const lotSuffix = " · Lot "
 
 // name returns the i-th name.
@@ -108,7 +108,7 @@ func (c *Catalogue) find(name string) (int, bool) {
 		return 0, false
 	}
 	i := lot*len(c.items) + base
-	// Atoi takes "+1" and "01" too, which are no names of ours.
+	// Atoi also accepts "+1" and "01", which are not valid here.
 	return i, i < c.Len() && c.name(i) == name
 }
 
@@ -122,9 +122,9 @@ func (c *Catalogue) findBase(name string) (int, bool) {
 	return int(c.sorted[at]), true
 }
 
-// WriteNames writes the catalogue's names, one a line. As JSON each line is a
-// JSON string, from which the name comes back byte for byte. In plain form a
-// newline, a tab and a backslash within a name are written \n, \t and \\.
+// WriteNames writes the catalogue's names, one per line. With json each line is a JSON
+// string. Otherwise a newline, a tab and a backslash within a name are written
+// , \t and \\.
 func WriteNames(w io.Writer, json bool) error {
 	plain := strings.NewReplacer("\n", `\n`, "\t", `\t`, `\`, `\\`)
 	var line []byte
@@ -146,7 +146,7 @@ func WriteNames(w io.Writer, json bool) error {
 func appendString(b []byte, s string) []byte {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] == '"' || s[i] == '\\' {
-			b, _ = jsontext.AppendQuote(b, s) // fails for invalid UTF-8 only
+			b, _ = jsontext.AppendQuote(b, s) // fails only for invalid UTF-8
 			return b
 		}
 	}
@@ -159,14 +159,14 @@ func appendString(b []byte, s string) []byte {
 type builder struct {
 	rng   stream
 	items []item
-	taken map[string]bool // names, and words that shall not be used twice
+	taken map[string]bool // names, and words that must be unique
 }
 
 func newBuilder() *builder {
 	return &builder{rng: catalogueSeed, taken: make(map[string]bool, 1<<16)}
 }
 
-// claim reports whether key was free, and takes it.
+// claim takes key and returns true, or returns false if it is taken.
 func (b *builder) claim(key string) bool {
 	if b.taken[key] {
 		return false
@@ -175,7 +175,7 @@ func (b *builder) claim(key string) bool {
 	return true
 }
 
-// add takes an item unless its name is taken: by hand-kept ones, that is.
+// add adds an item unless its name is taken by a hand-written item.
 func (b *builder) add(k kind, name string, rank int, factor int64, p phases) {
 	if b.claim("= " + name) {
 		b.items = append(b.items, item{name: name, value: int32(valueAt(k, rank, factor)), phases: p})
@@ -193,7 +193,7 @@ func (b *builder) addFixture(f fixture) {
 	b.items = append(b.items, it)
 }
 
-// shuffle mixes all but the first keep items.
+// shuffle shuffles all but the first keep items.
 func (b *builder) shuffle(keep int) {
 	rest := b.items[keep:]
 	for i := len(rest) - 1; i > 0; i-- {

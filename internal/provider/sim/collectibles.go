@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Numbers of the sorts of collectibles; together they come to the proportions
-// of the real catalogue.
+// Numbers of collectibles per sort, in the proportions of the real catalogue.
 const (
 	events         = 17
 	loneStickers   = 280
@@ -23,8 +22,8 @@ const (
 	playersPerTeam = 5
 )
 
-// editions of an event's stickers, with the factor of their price in
-// thousandths. Later years replaced foil.
+// editions of an event's stickers, with the factor of their price in thousandths. Later
+// years replaced foil.
 var (
 	oldEditions = []edition{{"", 350}, {" (Holo)", 1200}, {" (Foil)", 900}, {" (Gold)", 3000}}
 	newEditions = []edition{{"", 250}, {" (Glitter)", 400}, {" (Holo)", 800}, {" (Gold)", 2200}}
@@ -41,8 +40,8 @@ type event struct {
 	year int
 }
 
-// addEvents makes each tournament's stickers, slabs of the later ones,
-// capsules, packages and highlights.
+// addEvents adds each tournament's stickers, slabs of the later ones, capsules, packages
+// and highlights.
 func (b *builder) addEvents() {
 	roster := b.roster()
 	var all []event
@@ -51,7 +50,7 @@ func (b *builder) addEvents() {
 		all = append(all, event{name: places[i%len(places)] + " " + strconv.Itoa(year), year: year})
 	}
 	slabsLeft := slabs
-	for _, a := range slices.Backward(all) { // the newest first: those are sealed in slabs
+	for _, a := range slices.Backward(all) { // newest first: these are sealed in slabs
 		slabsLeft = b.addStickers(a, roster, slabsLeft)
 		b.addCapsules(a)
 		b.transfer(roster)
@@ -59,8 +58,8 @@ func (b *builder) addEvents() {
 	b.addHighlights(all[len(all)-3:], roster)
 }
 
-// addStickers makes one event's stickers of teams and players, and as many
-// slabs of them as are left to make; it returns how many then are left.
+// addStickers adds one event's stickers of teams and players, and slabs of them up to
+// slabsLeft. It returns the remaining number of slabs.
 func (b *builder) addStickers(e event, roster [][]string, slabsLeft int) int {
 	editions := newEditions
 	if e.year < 2020 {
@@ -109,7 +108,7 @@ func (b *builder) addHighlights(recent []event, roster [][]string) {
 	}
 }
 
-// roster invents each team's players.
+// roster generates each team's players.
 func (b *builder) roster() [][]string {
 	roster := make([][]string, len(teams))
 	for t := range roster {
@@ -120,15 +119,15 @@ func (b *builder) roster() [][]string {
 	return roster
 }
 
-// transfer replaces one player of each team, as happens between events.
+// transfer replaces one player of each team, as between two events.
 func (b *builder) transfer(roster [][]string) {
 	for t := range roster {
 		roster[t][b.rng.below(playersPerTeam)] = b.handle()
 	}
 }
 
-// handle invents a player's name that differs from all others in more than
-// case: pairs that do not are kept in the table of traps.
+// handle generates a player's name that differs from all others in more than case. Names
+// that differ only in case are in the table of traps.
 func (b *builder) handle() string {
 	for {
 		h := b.rng.pick(starts) + b.rng.pick(middles) + b.rng.pick(ends)
@@ -150,7 +149,7 @@ func (b *builder) handle() string {
 	}
 }
 
-// addSmall makes what belongs to no event.
+// addSmall adds items that belong to no event.
 func (b *builder) addSmall() {
 	for range loneStickers {
 		name := "Sticker | " + b.fresh("sticker")
@@ -202,7 +201,7 @@ func (b *builder) addPatches() {
 	}
 }
 
-// addAgents makes characters, whose names hold quotes of both sorts.
+// addAgents adds characters, whose names hold both kinds of quotes.
 func (b *builder) addAgents() {
 	for i := range agents {
 		forename, surname := b.rng.pick(forenames), b.rng.pick(surnames)
@@ -219,7 +218,7 @@ func (b *builder) addAgents() {
 	}
 }
 
-// fresh invents two words that nothing else of the same sort is called by.
+// fresh generates two words that no other item of the same sort has.
 func (b *builder) fresh(sort string) string {
 	for {
 		words := b.rng.pick(adjectives) + " " + b.rng.pick(nouns)

@@ -15,16 +15,16 @@ import (
 	"assay/internal/strictjson"
 )
 
-// Options is what is simulated. The zero value is the whole catalogue on ten
-// markets, with prices that drift by the clock.
+// Options configures the simulation. The zero value is the whole catalogue on ten markets,
+// with prices that change with the clock.
 type Options struct {
 	Seed    uint64 // of the prices
-	Names   int    // how many names; 0: the whole catalogue; more are made by suffix
-	Markets int    // how many markets; 0: ten
+	Names   int    // number of names; 0: the whole catalogue; more get a suffix
+	Markets int    // number of markets; 0: ten
 
-	Frozen       bool          // prices change by Advance only, times not at all
+	Frozen       bool          // only Advance changes prices; times never change
 	Tick         time.Duration // how long prices stay the same unless Frozen; default Interval
-	TicksPerWeek int           // pace: 55-60 % of prices change within so many ticks; default TicksPerWeek
+	TicksPerWeek int           // ticks in which 55-60 % of prices change; default TicksPerWeek
 
 	Latency time.Duration  // wait before each response
 	Limit   provider.Limit // beyond it the response is 429; zero: none
@@ -32,8 +32,8 @@ type Options struct {
 	Now func() time.Time // default time.Now
 }
 
-// Handler serves the simulated markets over HTTP. Its methods may be used
-// concurrently; responses take memory for one chunk each, whatever their size.
+// Handler serves the simulated markets over HTTP. Its methods may be used concurrently. A
+// response takes the memory of one chunk, whatever its size.
 type Handler struct {
 	o        Options
 	model    *model
@@ -45,14 +45,14 @@ type Handler struct {
 	zips     sync.Pool // *gzip.Writer
 }
 
-// NewHandler returns a Handler. It fails for sizes that cannot be simulated.
+// NewHandler returns a Handler, or an error for sizes that it does not support.
 func NewHandler(o Options) (*Handler, error) {
 	var err error
 	if o.Markets, err = checkMarkets(o.Markets); err != nil {
 		return nil, err
 	}
 	if o.Names < 0 || o.Names > MaxNames {
-		return nil, fmt.Errorf("%d names: want 1 to %d", o.Names, MaxNames)
+		return nil, fmt.Errorf("%d names: use 1 to %d", o.Names, MaxNames)
 	}
 	if o.Tick <= 0 {
 		o.Tick = Interval
@@ -80,18 +80,17 @@ func NewHandler(o Options) (*Handler, error) {
 	return h, nil
 }
 
-// Names returns the names that are quoted, in the catalogue's order.
+// Names returns the quoted names, in the catalogue's order.
 func (h *Handler) Names() []string { return h.model.cat.Names() }
 
-// Advance moves prices on by so many ticks.
+// Advance moves prices by a number of ticks.
 func (h *Handler) Advance(ticks int) { h.advanced.Add(int64(ticks)) }
 
-// Requests returns how many requests arrived, by method and path
-// ("GET /v1/prices"), refused ones included.
+// Requests returns the number of requests by method and path ("GET /v1/prices"), refused
+// ones included.
 func (h *Handler) Requests() map[string]int { return h.log.counts() }
 
-// Recent returns the latest requests, oldest first; how many are kept is
-// bounded.
+// Recent returns the latest requests, oldest first, up to a bounded number.
 func (h *Handler) Recent() []Hit { return h.log.recent() }
 
 // ServeHTTP serves one request, after the latency and within the limit.
@@ -113,8 +112,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.routes.ServeHTTP(w, r)
 }
 
-// encoder returns an encoder as of now. Whatever is queried within a tick gets the
-// same response, times included.
+// encoder returns an encoder for the current tick. All requests within a tick get the same
+// response, times included.
 func (h *Handler) encoder() *encoder {
 	tick, at := h.advanced.Load(), h.started
 	if !h.o.Frozen {
@@ -124,7 +123,7 @@ func (h *Handler) encoder() *encoder {
 	return &encoder{model: h.model, tick: max(tick, 0), time: at.Unix()}
 }
 
-// flushAt is from which size on what was encoded is sent.
+// flushAt is the size from which encoded data is sent.
 const flushAt = 32 << 10
 
 // file streams all quotes of one market.
@@ -146,38 +145,38 @@ func (h *Handler) file(w http.ResponseWriter, r *http.Request) {
 		if len(b) < flushAt {
 			continue
 		}
-		// What is kept back is the last row's comma, in case that no row follows.
+		// Keep back the last row's comma: no row may follow.
 		if _, err := out.Write(b[:len(b)-1]); err != nil {
-			return // the client went away
+			return // the client closed the connection
 		}
 		b = append(b[:0], b[len(b)-1])
 	}
 	b = append(closeList(b, ']'), '}')
-	_, _ = out.Write(b) // a client that went away needs no response
+	_, _ = out.Write(b) // an error means that the client closed the connection
 	*buf = b
 }
 
 // maxBatchBody is enough for 500 of the longest names, escaped.
 const maxBatchBody = 4 << 20
 
-// batch responds about the names in the body.
+// batch serves the quotes of the names in the body.
 func (h *Handler) batch(w http.ResponseWriter, r *http.Request) {
 	names, err := readNames(http.MaxBytesReader(w, r.Body, maxBatchBody))
 	switch {
 	case err != nil:
 		fail(w, http.StatusBadRequest, err.Error())
 	case len(names) == 0 || len(names) > BatchSize:
-		fail(w, http.StatusBadRequest, fmt.Sprintf("%d names: want 1 to %d", len(names), BatchSize))
+		fail(w, http.StatusBadRequest, fmt.Sprintf("%d names: use 1 to %d", len(names), BatchSize))
 	default:
 		h.answer(w, r, names)
 	}
 }
 
-// single responds about the name in the query.
+// single serves the quotes of the name in the query.
 func (h *Handler) single(w http.ResponseWriter, r *http.Request) {
 	names := r.URL.Query()["name"]
 	if len(names) != 1 || names[0] == "" {
-		fail(w, http.StatusBadRequest, "want one name")
+		fail(w, http.StatusBadRequest, "use exactly one name")
 		return
 	}
 	h.answer(w, r, names)
@@ -189,7 +188,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, names []string)
 	buf := h.buffer()
 	defer h.buffers.Put(buf)
 	b := h.encoder().answer((*buf)[:0], names)
-	_, _ = out.Write(b) // a client that went away needs no response
+	_, _ = out.Write(b) // an error means that the client closed the connection
 	*buf = b
 }
 
@@ -230,8 +229,8 @@ func readNames(body io.Reader) ([]string, error) {
 	return names, nil
 }
 
-// begin starts a good response, compressed when the client requests that. done
-// ends it.
+// begin starts a successful response, compressed if the client accepts it. Call done at its
+// end.
 func (h *Handler) begin(w http.ResponseWriter, r *http.Request) (out io.Writer, done func()) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Vary", "Accept-Encoding")
@@ -241,17 +240,17 @@ func (h *Handler) begin(w http.ResponseWriter, r *http.Request) (out io.Writer, 
 	w.Header().Set("Content-Encoding", "gzip")
 	z, ok := h.zips.Get().(*gzip.Writer)
 	if !ok {
-		z, _ = gzip.NewWriterLevel(w, gzip.BestSpeed) // fails for levels that there are not
+		z, _ = gzip.NewWriterLevel(w, gzip.BestSpeed) // fails only for an invalid level
 	} else {
 		z.Reset(w)
 	}
 	return z, func() {
-		_ = z.Close() // a client that went away needs no response
+		_ = z.Close() // an error means that the client closed the connection
 		h.zips.Put(z)
 	}
 }
 
-// acceptsGzip reports whether a client takes compressed responses.
+// acceptsGzip reports whether a client accepts compressed responses.
 func acceptsGzip(h http.Header) bool {
 	for part := range strings.SplitSeq(h.Get("Accept-Encoding"), ",") {
 		coding, weight, _ := strings.Cut(strings.TrimSpace(part), ";")

@@ -5,7 +5,7 @@ import "math/bits"
 // one is 1.0 in the 16-bit fixed point used for factors and logarithms.
 const one = 1 << 16
 
-// mix is the finaliser of splitmix64: each bit of x moves half of the result.
+// mix is the finaliser of splitmix64: each bit of x affects about half of the result.
 func mix(x uint64) uint64 {
 	x ^= x >> 30
 	x *= 0xbf58476d1ce4e5b9
@@ -14,11 +14,11 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// derive returns a number that depends on h and salt alone.
+// derive returns a number that depends only on h and salt.
 func derive(h, salt uint64) uint64 { return mix(h + (salt+1)*0x9e3779b97f4a7c15) }
 
-// stream is a sequence of pseudo-random numbers. It is our own because the
-// catalogue must not change with the standard library's generators.
+// stream is a sequence of pseudo-random numbers. It does not use the standard library,
+// whose generators may change: the catalogue must not.
 type stream uint64
 
 func (s *stream) next() uint64 {
@@ -38,9 +38,8 @@ func (s *stream) pick(words []string) string { return words[s.below(len(words))]
 // uniform maps the upper bits of h to [0, one).
 func uniform(h uint64) int64 { return int64(h >> 48) }
 
-// gauss maps h to a bell curve of mean 0 and deviation 1 (in fixed point),
-// never beyond 3.5: the sum of its four 16-bit parts, which is near enough to
-// normal for prices.
+// gauss maps h to an approximately normal distribution of mean 0 and deviation 1 (in fixed
+// point), within ±3.5: the sum of its four 16-bit parts.
 func gauss(h uint64) int64 {
 	sum := int64(h&0xffff) + int64(h>>16&0xffff) + int64(h>>32&0xffff) + int64(h>>48)
 	return (sum - 2*one) * 113512 >> 16 // sqrt(3), for a deviation of 1
@@ -69,9 +68,8 @@ func newExponential() *exponential {
 	return &e
 }
 
-// scale returns v * 2^x, with x in 16-bit fixed point between -20 and 20, and v
-// below 2^40. It is exact to about one part in a thousand, and the same
-// everywhere.
+// scale returns v * 2^x, with x in 16-bit fixed point between -20 and 20, and v below 2^40.
+// It is exact to about one part in a thousand, and the same on every platform.
 func (e *exponential) scale(v, x int64) int64 {
 	x = min(max(x, -20*one), 20*one)
 	whole, part := x>>16, x&(one-1)

@@ -9,7 +9,7 @@ import (
 	"assay/internal/provider"
 )
 
-// Bounds of what is remembered of requests.
+// Bounds of the recorded requests.
 const (
 	maxHits  = 10_000
 	maxPaths = 1_000
@@ -19,20 +19,20 @@ const (
 type Hit struct {
 	Time    time.Time
 	Method  string
-	Path    string // and query, as sent
-	Refused bool   // it was beyond the limit
+	Path    string // path and query as sent
+	Refused bool   // refused because of the limit
 }
 
-// log counts requests, remembers the latest, and holds them against the limit.
+// log counts requests, keeps the latest, and enforces the limit.
 type log struct {
 	now   func() time.Time
 	limit provider.Limit
 
 	mu     sync.Mutex
 	byPath map[string]int
-	hits   []Hit // a ring once it is full
+	hits   []Hit // a ring buffer once full
 	next   int
-	window time.Time // when the current period of the limit began
+	window time.Time // start of the current period of the limit
 	used   int       // requests within it
 }
 
@@ -40,8 +40,8 @@ func newLog(limit provider.Limit, now func() time.Time) *log {
 	return &log{now: now, limit: limit, byPath: make(map[string]int)}
 }
 
-// note records a request. It returns how long the client has to wait if the
-// limit is used up, else 0.
+// note records a request. If the limit is used up, it returns how long the client must
+// wait, else 0.
 func (l *log) note(r *http.Request) (wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,7 +63,7 @@ func (l *log) note(r *http.Request) (wait time.Duration) {
 	return wait
 }
 
-// take uses up one request of the limit.
+// take counts one request against the limit.
 func (l *log) take(now time.Time) (wait time.Duration) {
 	if l.limit.Requests <= 0 || l.limit.Per <= 0 {
 		return 0

@@ -2,18 +2,18 @@ package sim
 
 import "assay/internal/catalog"
 
-// model computes each venue's quote of each item at each tick. It is immutable
-// and keeps nothing but the catalogue: every figure is computed when requested.
+// model computes each venue's quote of each item at each tick. It is immutable and stores
+// only the catalogue: every figure is computed on request.
 type model struct {
 	seed   uint64
 	cat    *Catalogue
 	venues []venue
-	week   int64 // ticks in a week
+	week   int64 // ticks per week
 	exp    *exponential
 }
 
-// Salts keep figures that depend on the same item apart. They take the lowest
-// eight bits; what is drawn repeatedly has its number above them.
+// Salts separate the figures of one item. They take the lowest eight bits; repeated draws
+// have their number above them.
 const (
 	saltVariant uint64 = iota
 	saltWild
@@ -35,18 +35,17 @@ const (
 	saltFrozen
 )
 
-// subject is one item, or one phase of it, with what all venues have in
-// common.
+// subject is one item, or one phase of it, with the figures that all venues share.
 type subject struct {
 	hash   uint64
-	value  mil   // the middle of what is queried, before any drift
+	value  mil   // median of asks, without drift
 	wild   int64 // deviation of asks between venues, in octaves
 	period int64 // ticks between two changes at a venue
-	sold   int64 // ticks' worth: see soldClass
+	sold   int64 // ticks since the last sale: see soldClass
 	trait  trait
 }
 
-// How lately an item was sold, worst last. The shares are those of real trades.
+// Classes of the last sale, oldest last. The shares are those of real trades.
 const (
 	soldLately    = iota
 	soldThisWeek  // but not within two days
@@ -59,7 +58,7 @@ func (m *model) subject(i int) subject {
 	it := &m.cat.items[i%len(m.cat.items)]
 	h := derive(mix(m.seed), uint64(i))
 	value := int64(it.value)
-	if i >= len(m.cat.items) { // made by suffix: like its original, and not the same
+	if i >= len(m.cat.items) { // with a suffix: similar to its original, but not equal
 		value = max(m.exp.scale(value, gauss(derive(h, saltVariant))/2), minValue)
 	}
 	s := subject{hash: h, value: value, trait: it.trait}
@@ -75,14 +74,14 @@ func (m *model) subject(i int) subject {
 	return s
 }
 
-// phaseFactors are what the phases cost, in thousandths of the middle value, in
-// the order of catalog.Phases; 0: an item of that finish does not come in it.
+// phaseFactors are the prices of phases, in thousandths of the median, in the order of
+// catalog.Phases; 0: the finish does not have the phase.
 var phaseFactors = map[phases][8]int64{
 	nebula:  {960, 1080, 920, 1020, 4_200, 5_100, 6_300, 0},
 	verdant: {940, 1120, 950, 1010, 0, 0, 0, 5_600},
 }
 
-// phase returns a phase of a subject; ok is false where it does not come in it.
+// phase returns a phase of a subject; ok is false if it does not have the phase.
 func (m *model) phase(s subject, p phases, n int) (phased subject, name string, ok bool) {
 	factor := phaseFactors[p][n]
 	if factor == 0 {
@@ -93,8 +92,8 @@ func (m *model) phase(s subject, p phases, n int) (phased subject, name string, 
 	return s, catalog.Phases[n], true
 }
 
-// wildness draws how far venues disagree about an item. Most agree within a
-// fifth, a few hardly at all, and the cheap ones least.
+// wildness draws how much venues disagree about an item. Most agree within a fifth, a few
+// hardly at all, with cheap items least.
 func wildness(h uint64, value mil) int64 {
 	u := uniform(h)
 	if value < 1_000 {
@@ -113,8 +112,8 @@ func wildness(h uint64, value mil) int64 {
 	}
 }
 
-// period draws how often a venue's price of an item changes. Together with the
-// steps that prices are rounded to, it makes 55-60 % of them change in a week.
+// period draws how often a venue's price of an item changes. Together with the rounding of
+// prices, 55-60 % of them change in a week.
 func (m *model) period(h uint64) int64 {
 	switch u := uniform(h); {
 	case u < one*40/100:
@@ -139,8 +138,8 @@ func soldClass(h uint64) int64 {
 	}
 }
 
-// trend is how far all venues' prices of an item have moved from its middle
-// value at a tick, in octaves: a slow wave between points four weeks apart.
+// trend returns how far all venues' prices of an item have moved from the median at a tick,
+// in octaves: a slow wave between points four weeks apart.
 func (m *model) trend(s *subject, tick int64) int64 {
 	span := 4 * m.week
 	k, part := tick/span, tick%span
@@ -149,8 +148,8 @@ func (m *model) trend(s *subject, tick int64) int64 {
 	return from + (to-from)*part/span
 }
 
-// joke returns the venue that has an absurd price for the item at a
-// tick, and which; -1 at none.
+// joke returns the venue with an absurd price for the item at a tick, and the price; -1 if
+// there is none.
 func (m *model) joke(s *subject, tick int64) (venue int, ask mil) {
 	switch {
 	case s.trait&pinned != 0:

@@ -13,22 +13,22 @@ import (
 	"assay/internal/provider"
 )
 
-// Name is the key by which configuration and URLs know the provider.
+// Name is the provider's key in configuration and URLs.
 const Name = "sim"
 
-// Currency is what simulated markets quote in.
+// Currency is the currency of simulated markets.
 const Currency money.Currency = "USD"
 
-// Config is the simulator that a Provider reads, and how it reads it.
+// Config configures a Provider of simulated prices.
 type Config struct {
 	BaseURL   string           // of the simulator, "http://127.0.0.1:8090"
 	Shape     provider.Shape   // default provider.Bulk
-	Client    *provider.Client // carries the requests; its host must be allowed
-	Markets   int              // how many markets the simulator has; default ten
-	BatchSize int              // Batch: names in a request; default and most: BatchSize
+	Client    *provider.Client // sends the requests; must allow the simulator's host
+	Markets   int              // number of simulated markets; default ten
+	BatchSize int              // Batch: names per request; default and maximum: BatchSize
 	Interval  time.Duration    // how long a response stays the same; default Interval
-	Limit     provider.Limit   // what the simulator was reported to allow; zero: no limit
-	Quota     provider.Quota   // and what in days and months; zero: no quota
+	Limit     provider.Limit   // limit of the simulator; zero: none
+	Quota     provider.Quota   // quotas of the simulator; zero: none
 }
 
 // Provider reads a market simulator. Its methods may be called concurrently.
@@ -36,14 +36,14 @@ type Provider struct {
 	base        string
 	client      *provider.Client
 	description provider.Description
-	markets     map[string]string // keys of the markets, to share their text
+	markets     map[string]string // market keys, to share their text
 }
 
-// New returns a Provider. It fails for a configuration that cannot work.
+// New returns a Provider, or an error for an invalid configuration.
 func New(c Config) (*Provider, error) {
 	base, err := url.Parse(c.BaseURL)
 	if err != nil || base.Host == "" || base.RawQuery != "" || base.Fragment != "" || base.Scheme != "http" && base.Scheme != "https" {
-		return nil, fmt.Errorf("the simulator's base url: want an http address such as http://127.0.0.1:8090")
+		return nil, fmt.Errorf("invalid base URL of the simulator: use an HTTP address such as http://127.0.0.1:8090")
 	}
 	n, err := checkMarkets(c.Markets)
 	if err != nil {
@@ -72,7 +72,7 @@ func New(c Config) (*Provider, error) {
 	return s, nil
 }
 
-// shape settles how the provider is queried.
+// shape sets how the provider is queried.
 func shape(d *provider.Description, batchSize int) error {
 	switch d.Shape {
 	case provider.Bulk, "":
@@ -84,15 +84,15 @@ func shape(d *provider.Description, batchSize int) error {
 			d.BatchSize = BatchSize
 		}
 		if d.BatchSize < 1 || d.BatchSize > BatchSize {
-			return fmt.Errorf("batches of %d names: want 1 to %d", batchSize, BatchSize)
+			return fmt.Errorf("batches of %d names: use 1 to %d", batchSize, BatchSize)
 		}
 	default:
-		return fmt.Errorf("shape %q: want %q, %q or %q", d.Shape, provider.Bulk, provider.Batch, provider.Single)
+		return fmt.Errorf("unknown shape %q: use %q, %q or %q", d.Shape, provider.Bulk, provider.Batch, provider.Single)
 	}
 	return nil
 }
 
-// Describe describes the provider.
+// Describe implements provider.Provider.
 func (s *Provider) Describe() provider.Description { return s.description }
 
 // Fetch sends one request and decodes its response into sink.
@@ -116,9 +116,9 @@ func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.
 	return answer, nil
 }
 
-// request returns the request that requests what the call names.
+// request returns the request for a call.
 func (s *Provider) request(call provider.Call) (provider.Request, error) {
-	// On loopback compressing costs more than it saves.
+	// On loopback, compression costs more than it saves.
 	req := provider.Request{Method: http.MethodGet, Header: http.Header{"Accept-Encoding": {"identity"}}, Meter: call.Meter}
 	d := &s.description
 	if call.AppID != catalog.CS2 {
@@ -126,13 +126,13 @@ func (s *Provider) request(call provider.Call) (provider.Request, error) {
 	}
 	if d.Shape == provider.Bulk {
 		if _, ok := s.markets[call.File]; !ok {
-			return req, provider.Protocol(Name, "there is no such file")
+			return req, provider.Protocol(Name, "unknown file")
 		}
 		req.URL = s.base + "/v1/markets/" + url.PathEscape(call.File) + "/prices.json"
 		return req, nil
 	}
 	if len(call.Names) == 0 || len(call.Names) > d.BatchSize {
-		return req, provider.Protocol(Name, "%d names in a call: want 1 to %d", len(call.Names), d.BatchSize)
+		return req, provider.Protocol(Name, "%d names in a call: use 1 to %d", len(call.Names), d.BatchSize)
 	}
 	if d.Shape == provider.Single {
 		req.URL = s.base + "/v1/prices?name=" + url.QueryEscape(call.Names[0])

@@ -1,21 +1,21 @@
 package sim
 
-// row is one venue's quote of one subject. Amounts of 0 are none.
+// row is one venue's quote of one subject. An amount of 0 means none.
 type row struct {
 	ask, bid, sale mil
 	listings       int64
-	sales          int64 // within the venue's window; -1: it does not count
+	sales          int64 // within the venue's window; -1: not counted
 	polled         int64 // seconds before the response's time; -1: not stated
 }
 
-// quote returns a venue's quote of a subject at a tick; ok is false where it
-// does not know it.
+// quote returns a venue's quote of a subject at a tick; ok is false if the venue does not
+// know it.
 func (m *model) quote(v *venue, s *subject, tick int64) (r row, ok bool) {
 	own := derive(s.hash, saltVenue+uint64(v.index)<<8)
 	if s.trait&pinned == 0 && s.trait&absurd == 0 && int64(own>>20%1000) >= v.coverage {
 		return row{}, false
 	}
-	// What is listed is the lister's, for a venue that resells it.
+	// A venue that resells the listings of another one has its listings.
 	lister := &m.venues[v.listings]
 	h := derive(s.hash, saltVenue+uint64(lister.index)<<8)
 	epoch, start := s.epoch(h, tick)
@@ -39,15 +39,15 @@ func (m *model) quote(v *venue, s *subject, tick int64) (r row, ok bool) {
 	return r, true
 }
 
-// epoch returns the number of a venue's last change of a subject, and its tick.
-// Each venue changes at its own time.
+// epoch returns the number and the tick of a venue's last change of a subject. Each venue
+// changes at its own time.
 func (s *subject) epoch(h uint64, tick int64) (number uint64, start int64) {
 	offset := int64(derive(h, saltOffset) % uint64(s.period))
 	n := (tick + offset) / s.period
 	return uint64(n), max(n*s.period-offset, 0)
 }
 
-// price is a venue's true asking price.
+// price returns a venue's true asking price.
 func (m *model) price(v *venue, s *subject, h, epoch uint64, start int64) mil {
 	stray := s.wild * v.wildness / 1000 * gauss(derive(h, saltStray)) >> 16
 	jitter := gauss(derive(h, saltEpoch+epoch<<8)) / 18
@@ -57,14 +57,14 @@ func (m *model) price(v *venue, s *subject, h, epoch uint64, start int64) mil {
 	return max(m.exp.scale(s.value*v.bias/1000, stray+jitter+m.trend(s, start)), 1)
 }
 
-// listings draws how many offers there are: many of what is cheap.
+// listings draws the number of offers: many for cheap items.
 func listings(h uint64, price mil) int64 {
 	most := min(max(400_000/(price+100), 4), 2_000)
 	u := uniform(h)
 	return 1 + u*u/one*most/one
 }
 
-// trades fills in bids, sales and times, if the venue states them.
+// trades sets bids, sales and times, if the venue states them.
 func (m *model) trades(r *row, v *venue, s *subject, h, epoch uint64, price mil) {
 	if v.bids && s.trait&unoffered == 0 {
 		r.bid = price * (700 + int64(derive(h, saltBid+epoch<<8)%250)) / 1000
@@ -83,7 +83,7 @@ func (m *model) trades(r *row, v *venue, s *subject, h, epoch uint64, price mil)
 	}
 }
 
-// sales draws how many were sold within a window.
+// sales draws the number of sales within a window.
 func sales(h uint64, sold int64, days int, price mil) int64 {
 	if sold == notSold || sold == soldThisMonth && days <= 7 {
 		return 0
@@ -95,14 +95,14 @@ func sales(h uint64, sold int64, days int, price mil) int64 {
 	return 1 + u*u/one*min(max(600_000/(price+100), 3), 3_000)/one*int64(days)/30
 }
 
-// round brings amounts to what the venue can write. None becomes zero by it.
+// round rounds amounts to the venue's precision. None becomes zero.
 func (r *row) round(step mil) {
 	for _, amount := range []*mil{&r.ask, &r.bid, &r.sale} {
 		if *amount > 0 {
 			*amount = max((*amount+step/2)/step*step, step)
 		}
 	}
-	if r.ask > 0 && r.bid >= r.ask { // a bid that high would have bought
+	if r.ask > 0 && r.bid >= r.ask { // so high a bid would have bought
 		r.bid = r.ask - step
 	}
 }

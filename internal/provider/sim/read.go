@@ -22,15 +22,15 @@ type reader struct {
 	quote    provider.Quote
 }
 
-// terms holds for all amounts of a market.
+// terms holds what applies to all amounts of a market.
 type terms struct {
 	market   string
 	currency money.Currency
 	unit     int64
-	window   time.Duration // of its sales; 0: it counts none
+	window   time.Duration // window of sales; 0: none counted
 }
 
-// The members that are read.
+// Names of the members that are read.
 var (
 	termNames = []string{"market", "currency", "unit", "salesDays"}
 	itemNames = []string{"name", "quotes"}
@@ -47,7 +47,7 @@ func (s *Provider) read(ctx context.Context, body io.Reader, sink provider.Sink,
 		case err != nil:
 			return err
 		case !r.listed:
-			return feed.Malformed("no quotes in it")
+			return feed.Malformed("response without quotes")
 		case r.answer.ProviderTime.IsZero():
 			return errTime
 		}
@@ -71,7 +71,7 @@ func (r *reader) file(market string) error {
 				return err
 			}
 			if t.market != market {
-				return feed.Malformed("not the market that was requested")
+				return feed.Malformed("response for another market")
 			}
 			return r.items(func() error {
 				if ok, err := r.Row(rowNames, r.cells); !ok || err != nil {
@@ -177,14 +177,14 @@ func (r *reader) item(markets map[string]*terms) error {
 	})
 }
 
-// term takes one member of a market's terms.
+// term reads one member of a market's terms.
 func (r *reader) term(t *terms, name string, c feed.Cell) error {
 	reason := ""
 	switch name {
 	case "market":
 		var ok bool
 		if t.market, ok = r.provider.markets[string(c.Text)]; !ok {
-			return feed.Malformed("a market that the provider does not offer")
+			return feed.Malformed("unknown market in the response")
 		}
 	case "currency":
 		var err error
@@ -204,9 +204,9 @@ func (r *reader) term(t *terms, name string, c feed.Cell) error {
 	return nil
 }
 
-// What is wrong with a response as a whole.
+// Faults of a whole response.
 var (
-	errOrder = feed.Malformed("members are not in their order")
+	errOrder = feed.Malformed("members are in the wrong order")
 	errTime  = feed.Malformed("the time is missing")
 )
 
@@ -216,13 +216,13 @@ func (t *terms) check() error {
 	case t.market == "":
 		return errOrder
 	case t.currency == "" || t.unit != 1 && t.unit != 100 && t.unit != 1000:
-		return feed.Malformed("a market's currency or unit is missing or impossible")
+		return feed.Malformed("a market's currency or unit is missing or invalid")
 	default:
 		return nil
 	}
 }
 
-// row passes the quote in the current cells on, or rejects it for its first fault.
+// row passes on the quote in the current cells, or rejects it for its first fault.
 func (r *reader) row(t *terms, name string) error {
 	q, c := &r.quote, r.cells
 	*q = provider.Quote{Market: t.market, Name: name, Currency: t.currency, Sales: provider.Unknown}

@@ -12,10 +12,10 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// window is one of the periods for which sales are reported.
+// window is a period of reported sales.
 type window struct {
 	length time.Duration
-	cell   int // of saleNames
+	cell   int // index in saleNames
 }
 
 const day = 24 * time.Hour
@@ -23,11 +23,10 @@ const day = 24 * time.Hour
 // saleNames are the members of a row of sales/history.
 var saleNames = []string{"market_hash_name", "version", "currency", "last_24_hours", "last_7_days", "last_30_days", "last_90_days"}
 
-// windows are in the order in which they are reported, shortest first.
+// windows are in the order of the response, shortest first.
 var windows = [...]window{{day, 3}, {7 * day, 4}, {30 * day, 5}, {90 * day, 6}}
 
-// windowFor returns the shortest window that reaches back so far, or the
-// longest.
+// windowFor returns the shortest window of at least length, or else the longest.
 func windowFor(length time.Duration) window {
 	for _, w := range windows {
 		if w.length >= length {
@@ -40,7 +39,7 @@ func windowFor(length time.Duration) window {
 // item is a name in one of its versions.
 type item struct{ name, phase string }
 
-// sold is what is known of an item's sales.
+// sold holds the sales of an item.
 type sold struct {
 	median   money.Micro // of the newest window with enough sales; 0: none
 	count    int64       // in the provider's window, or provider.Unknown
@@ -49,19 +48,19 @@ type sold struct {
 
 type sales map[item]sold
 
-// errEmpty refuses an empty array: it is no reason to believe that everything is
-// sold out, or that nothing was ever sold.
-var errEmpty = feed.Malformed("there is nothing in it")
+// errEmpty rejects an empty array: it is no evidence that all offers have ended, or that
+// there were no sales.
+var errEmpty = feed.Malformed("the list is empty")
 
-// enough is how many sales in 7 days make their median better than that of 30.
+// enough is the number of sales in 7 days from which their median is preferred to that of
+// 30 days.
 const enough = 3
 
-// maxSold bounds the items whose sales are held at once, and with them the memory:
-// no game has half as many.
+// maxSold bounds the items whose sales are held, and with them the memory. No game has half
+// as many.
 const maxSold = 100_000
 
-// readSales reads sales/history. A name that is not in it is unknown, which is
-// not "no sales".
+// readSales reads sales/history. The sales of a missing name are unknown, not 0.
 func (s *Provider) readSales(ctx context.Context, body io.Reader) (sales, error) {
 	all := sales{}
 	cells := make([]feed.Cell, len(saleNames))
@@ -85,14 +84,14 @@ func (s *Provider) readSales(ctx context.Context, body io.Reader) (sales, error)
 				if w == s.window {
 					sale.count = count
 				}
-				// The newest window with enough sales, up to 90 days.
+				// Take the newest window with enough sales, up to 90 days.
 				if sale.median == 0 && (w.length > 7*day || w.length == 7*day && count >= enough) {
 					sale.median = median
 				}
 			}
 			switch first, twice := all[key]; {
 			case twice && first != sale:
-				all[key] = sold{} // the rows contradict each other, so the sales are unknown
+				all[key] = sold{} // contradicting rows: the sales are unknown
 				r.Reject(Name, []byte(key.name), provider.RejectConflict)
 				return nil
 			case twice:
@@ -129,8 +128,7 @@ func (s *Provider) readWindow(r *feed.Reader, c feed.Cell, inner []feed.Cell) (m
 	return median, count, true
 }
 
-// item reads what a row is about: a name and, where it is of a Doppler-like
-// finish, its version.
+// item reads the name of a row and, for a Doppler-like finish, its version.
 func (s *Provider) item(r *feed.Reader, name, version, currency feed.Cell) (key item, in money.Currency, ok bool) {
 	if key.name, ok = r.Name(Name, name); !ok {
 		return key, "", false
@@ -142,7 +140,7 @@ func (s *Provider) item(r *feed.Reader, name, version, currency feed.Cell) (key 
 		}
 	}
 	if currency.Kind == feed.Text && string(currency.Text) == string(s.currency) {
-		return key, s.currency, true // nearly always
+		return key, s.currency, true // the usual case
 	}
 	in, err := money.ParseCurrency(string(currency.Text))
 	if err != nil {
@@ -151,23 +149,23 @@ func (s *Provider) item(r *feed.Reader, name, version, currency feed.Cell) (key 
 	return key, in, err == nil
 }
 
-// itemNames are the members of a row of items that count. Mean and median are of
-// what is offered, stickers and patterns included, and are not used.
+// itemNames are the members of a row of items that are read. Mean and median cover offers
+// with stickers and rare patterns, so they are not used.
 var itemNames = []string{"market_hash_name", "version", "currency", "min_price", "quantity", "updated_at"}
 
-// readItems reads items, adds what was sold of each, and then passes on what was
-// sold and is offered no more.
+// readItems reads items, adds the sales of each, and then passes on the items with sales
+// and without offers.
 func (s *Provider) readItems(ctx context.Context, body io.Reader, all sales, sink provider.Sink) (provider.Result, error) {
 	var answer provider.Result
 	cells := make([]feed.Cell, len(itemNames))
-	left := maps.Clone(all) // a response may have to be read again
+	left := maps.Clone(all) // copied, because a response may be read again
 	err := feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
 		err := r.Array(func() error {
 			q, ok, err := s.offer(r, cells)
 			if err != nil {
 				return err
 			}
-			if !ok { // an unreadable row is no evidence that the item is not offered
+			if !ok { // an invalid row is no evidence that the item is not offered
 				delete(left, item{string(cells[0].Text), feed.Phase(cells[1].Text)})
 				return nil
 			}
@@ -183,7 +181,7 @@ func (s *Provider) readItems(ctx context.Context, body io.Reader, all sales, sin
 			return err
 		}
 		if err := r.Sound(); err != nil {
-			return err // what was sold is no row of this response, and must not outweigh its rubbish
+			return err // check this before passing on items of the other response, which would outweigh rejected rows
 		}
 		if r.Quotes() == 0 {
 			return errEmpty
@@ -205,8 +203,7 @@ func (s *Provider) readItems(ctx context.Context, body io.Reader, all sales, sin
 	return answer, err
 }
 
-// offer reads a row of items: what is offered now. A row that is no quote is rejected;
-// then ok is false.
+// offer reads a row of items. It rejects an invalid row and returns false.
 func (s *Provider) offer(r *feed.Reader, cells []feed.Cell) (q provider.Quote, ok bool, err error) {
 	if ok, err = r.Row(itemNames, cells); !ok || err != nil {
 		return q, false, err
@@ -221,7 +218,7 @@ func (s *Provider) offer(r *feed.Reader, cells []feed.Cell) (q provider.Quote, o
 	q.Listings, why = cells[4].Count()
 	q.MarketTime, wrong = cells[5].Time(feed.TimeUnix)
 	if reason = cmp.Or(reason, why, wrong); reason == "" && q.Ask == 0 && q.Listings > 0 {
-		reason = feed.RejectNoPrice // not "not offered"
+		reason = feed.RejectNoPrice // there are offers
 	}
 	if reason != "" {
 		r.Reject(Name, cells[0].Text, reason)
@@ -230,8 +227,8 @@ func (s *Provider) offer(r *feed.Reader, cells []feed.Cell) (q provider.Quote, o
 	return q, true, nil
 }
 
-// addSales adds what was sold of the item. An amount in another currency than the
-// offer's is left out: a quote has one.
+// addSales adds the sales of the item. It drops an amount in another currency than the
+// offer's, because a quote has one currency.
 func (s *Provider) addSales(q *provider.Quote, sale sold) {
 	if sale.currency == "" {
 		return // unknown

@@ -147,7 +147,7 @@ func TestItems_RubbishIsNotOutweighedBySales(t *testing.T) {
 	sold := sales{{name: "B"}: {median: 5, currency: "USD"}, {name: "C"}: {median: 5, currency: "USD"}, {name: "D"}: {median: 5, currency: "USD"}}
 	const rubbish = `[{"market_hash_name":"A","currency":"USD"},{"market_hash_name":"B","currency":7},{"market_hash_name":"C","currency":"USD","min_price":"1,5"}]`
 	_, err := New(Config{}).readItems(t.Context(), strings.NewReader(rubbish), sold, providertest.Discard{})
-	if provider.KindOf(err) != provider.KindProtocol || !strings.Contains(err.Error(), "1 quotes and 2 rejects") {
+	if provider.KindOf(err) != provider.KindProtocol || !strings.Contains(err.Error(), "more rows rejected than accepted (2 and 1)") {
 		t.Errorf("error %v", err)
 	}
 }

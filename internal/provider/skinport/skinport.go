@@ -1,9 +1,7 @@
-// Package skinport reads Skinport's public price feeds: what is offered now, and
-// what was sold in the last days.
-//
-// Provider: https://docs.skinport.com, read in November 2026. Not documented
-// there, and so tolerated in any form: the body of an error, whether a 429
-// carries Retry-After, and which versions exist.
+// Package skinport reads Skinport's public price feeds: current offers and recent sales.
+// Documentation: https://docs.skinport.com, read in November 2026. Undocumented, so the
+// package accepts any form: the body of an error, whether a 429 carries Retry-After, and
+// which versions exist.
 package skinport
 
 import (
@@ -18,29 +16,28 @@ import (
 	"assay/internal/provider"
 )
 
-// Name is the key by which configuration and URLs know the provider, and that of
-// its market.
+// Name is the key of the provider and of its market in configuration and URLs.
 const Name = "skinport"
 
-// BaseURL is where the feeds are.
+// BaseURL is the address of the feeds.
 const BaseURL = "https://api.skinport.com"
 
-// Limit is what Skinport documents for each of its feeds. A refresh requests two of
-// them, which are counted together here, so half of it is never used.
+// Limit is the documented limit of each feed. A refresh requests two feeds, and both count
+// against it here, so half of it stays unused.
 func Limit() provider.Limit { return provider.Limit{Requests: 8, Per: 5 * time.Minute} }
 
-// interval is how long Skinport itself keeps a response.
+// interval is how long Skinport caches a response.
 const interval = 5 * time.Minute
 
 const terms = "Skinport publishes these feeds without a key. No terms for re-use of the data were found; they are read for your own site."
 
 // Config configures a Provider.
 type Config struct {
-	BaseURL     string           // without a slash at its end
-	Currency    money.Currency   // in which prices are requested; default USD, and for what Skinport does not know
-	SalesWindow time.Duration    // how far back sales must be counted; the shortest window of the feed that reaches it is taken
-	Host        provider.Host    // what may be queried of it
-	Client      *provider.Client // carries the requests
+	BaseURL     string           // without a trailing slash
+	Currency    money.Currency   // requested currency; default USD, also for currencies that Skinport lacks
+	SalesWindow time.Duration    // minimum window of sales; the shortest reported window of at least this length is used
+	Host        provider.Host    // the budget
+	Client      *provider.Client // sends the requests
 }
 
 // Provider reads Skinport. Its methods may be called concurrently.
@@ -57,7 +54,7 @@ func New(c Config) *Provider {
 	s := &Provider{base: c.BaseURL, currency: "USD", window: windowFor(c.SalesWindow), client: c.Client}
 	switch c.Currency {
 	case "EUR", "GBP":
-		s.currency = c.Currency // others of those that are documented are converted like any foreign quote
+		s.currency = c.Currency // quotes in other documented currencies are converted like any foreign quote
 	}
 	games := []int32{catalog.CS2, catalog.Dota, catalog.TF2, catalog.Rust}
 	s.describe = provider.Description{
@@ -72,10 +69,10 @@ func New(c Config) *Provider {
 	return s
 }
 
-// Describe describes the provider.
+// Describe implements provider.Provider.
 func (s *Provider) Describe() provider.Description { return s.describe }
 
-// Fetch reads a game: first what was sold, then what is offered.
+// Fetch reads a game: first the sales, then the offers.
 func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Result, error) {
 	file, err := s.describe.FileOf(call)
 	if err != nil {
@@ -103,8 +100,8 @@ func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.
 	return answer, nil
 }
 
-// request requests a feed of a game. Skinport responds 406 to clients that do not accept
-// brotli.
+// request returns the request for a feed of a game. Skinport responds 406 to clients that
+// do not accept brotli.
 func (s *Provider) request(feed, app, tradable string, meter *provider.Meter) provider.Request {
 	q := url.Values{"app_id": {app}, "currency": {string(s.currency)}}
 	if tradable != "" {

@@ -2,19 +2,19 @@ package steam
 
 import "assay/internal/money"
 
-// dollars are what is requested.
+// dollars is the requested currency.
 const dollars = money.Currency("USD")
 
-// tender is a currency as Steam numbers and writes it.
+// tender is a currency with Steam's number and notation.
 type tender struct {
 	id      int
 	code    money.Currency
-	signs   []string // before or behind an amount
-	decimal byte     // what it writes before the fraction
+	signs   []string // before or after an amount
+	decimal byte     // decimal separator
 }
 
-// tenders are the currencies whose numbers are known. Signs and separators are
-// those that Steam's own pages use, whatever the reader's language.
+// tenders are the currencies with a known number. Signs and separators are those of Steam's
+// pages, in any language.
 var tenders = [...]tender{
 	{1, "USD", []string{"$", "$USD", "USD"}, '.'},
 	{2, "GBP", []string{"£", "GBP"}, '.'},

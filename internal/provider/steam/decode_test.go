@@ -26,10 +26,10 @@ const cents = money.Micro(10_000)
 
 func TestPrice_ReadsWhatPeopleWrite(t *testing.T) {
 	for _, c := range []struct {
-		text  string
-		asked money.Currency
-		want  money.Micro // in cents
-		in    money.Currency
+		text      string
+		requested money.Currency
+		want      money.Micro // in cents
+		in        money.Currency
 	}{
 		{"$33.10", "USD", 3310, "USD"},
 		{"$1,515.59", "USD", 151559, "USD"},
@@ -60,7 +60,7 @@ func TestPrice_ReadsWhatPeopleWrite(t *testing.T) {
 		{"$12,50", "USD", 1250, "USD"},
 		{"$0.00", "USD", 0, "USD"},
 	} {
-		got, in, reason := price(feed.Cell{Kind: feed.Text, Text: []byte(c.text)}, c.asked)
+		got, in, reason := price(feed.Cell{Kind: feed.Text, Text: []byte(c.text)}, c.requested)
 		if got != c.want*cents || in != c.in || reason != "" {
 			t.Errorf("%q: %v %s %s, want %v %s", c.text, got, in, reason, c.want*cents, c.in)
 		}

@@ -10,14 +10,13 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// bookNames are the members of a response of orderbook; those of its data follow.
+// bookNames are the members of an orderbook response, dataNames those of its data.
 var (
 	bookNames = []string{"success", "data"}
 	dataNames = []string{"eCurrency", "amtMinSellOrder", "amtMaxBuyOrder", "cSellOrders"}
 )
 
-// readBook reads the response of orderbook, in its first form or in the one
-// that wraps it once more.
+// readBook reads an orderbook response, in its original or its wrapped form.
 func (s *Provider) readBook(ctx context.Context, name string, body io.Reader, sink provider.Sink) error {
 	return feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
 		cells := make([]feed.Cell, len(bookNames))
@@ -32,7 +31,7 @@ func (s *Provider) readBook(ctx context.Context, name string, body io.Reader, si
 			return err
 		}
 		if cells[1].Kind != feed.Other {
-			return feed.Malformed("it succeeded without data")
+			return feed.Malformed("response without data")
 		}
 		data := make([]feed.Cell, len(dataNames))
 		if !r.Within(cells[1], dataNames, data) {
@@ -47,11 +46,11 @@ func (s *Provider) readBook(ctx context.Context, name string, body io.Reader, si
 	})
 }
 
-// hundredth is the unit of all amounts in numbers: that of yen, too, whose pages
-// merely leave the fraction out.
+// hundredth is the unit of all numeric amounts, also of yen, which pages show without the
+// fraction.
 const hundredth = 100
 
-// readOrders reads the best orders. A reason states why they are no quote.
+// readOrders reads the best orders. A non-empty reason means that they are invalid.
 func readOrders(q *provider.Quote, data []feed.Cell) (reason string) {
 	if q.Currency = numbered(data[0]); q.Currency == "" {
 		return feed.RejectCurrency
@@ -66,7 +65,7 @@ func readOrders(q *provider.Quote, data []feed.Cell) (reason string) {
 	return reason
 }
 
-// numbered returns the currency of a number; empty: it is not known.
+// numbered returns the currency with a number; empty if unknown.
 func numbered(c feed.Cell) money.Currency {
 	for i := range tenders {
 		if c.Kind == feed.Number && string(c.Text) == strconv.Itoa(tenders[i].id) {

@@ -9,13 +9,12 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// overviewNames are the members of a response of priceoverview.
+// overviewNames are the members of a priceoverview response.
 var overviewNames = []string{"success", "lowest_price", "median_price", "volume"}
 
-// readOverview reads the response of priceoverview for a name: the lowest ask, and the
-// median and number of the sales of a day. It succeeds without any of them for
-// names that do not exist, and for some that do and are not offered: then nothing
-// is known. A failure without a reason has no other meaning.
+// readOverview reads the priceoverview response for a name: the lowest ask, and the median
+// and count of a day's sales. For unknown names, and for some known ones without offers,
+// all three are missing: then nothing is known. A failure without a reason means the same.
 func (s *Provider) readOverview(ctx context.Context, name string, body io.Reader, sink provider.Sink) error {
 	return feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
 		cells := make([]feed.Cell, len(overviewNames))
@@ -34,13 +33,13 @@ func (s *Provider) readOverview(ctx context.Context, name string, body io.Reader
 			if q.Sales < 0 {
 				return nil
 			}
-			q.Currency = dollars // of no amount
+			q.Currency = dollars // there is no amount
 		}
 		return r.Quote(&q)
 	})
 }
 
-// readPrices reads prices and sales. A reason states why they are no quote.
+// readPrices reads prices and sales. A non-empty reason means that they are invalid.
 func readPrices(q *provider.Quote, cells []feed.Cell) (reason string) {
 	var offered, sold money.Currency
 	if q.Ask, offered, reason = price(cells[1], dollars); reason != "" {
@@ -61,8 +60,8 @@ func readPrices(q *provider.Quote, cells []feed.Cell) (reason string) {
 	return reason
 }
 
-// succeeded reads how a response begins. What is neither yes nor no is no response:
-// removed endpoints return 104.
+// succeeded reads the member success. Any value except yes and no is an error: removed
+// endpoints return 104.
 func succeeded(c feed.Cell) (bool, error) {
 	switch text := string(c.Text); {
 	case c.Kind <= feed.Null:
@@ -72,5 +71,5 @@ func succeeded(c feed.Cell) (bool, error) {
 	case c.Kind == feed.Other && text == "false":
 		return false, nil
 	}
-	return false, feed.Malformed("success is %s", feed.Clip(c.Text))
+	return false, feed.Malformed("unexpected value of success: %s", feed.Clip(c.Text))
 }

@@ -10,16 +10,15 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// Why a text is no price, beside feed's own reasons.
+// Reasons for rejecting a price, besides those of feed.
 const (
-	rejectSign  = "amount has no sign that tells its currency"
+	rejectSign  = "amount has no sign of a known currency"
 	rejectMixed = "amounts are in two currencies"
 )
 
-// price reads an amount as people of some country write it. Its sign tells the
-// currency; one that several share tells nothing unless one of them was requested.
-// No text is no price, which is 0.
-func price(c feed.Cell, asked money.Currency) (amount money.Micro, in money.Currency, reason string) {
+// price reads a formatted amount. Its sign determines the currency; an ambiguous sign
+// counts only if the requested currency has it. An empty text means no price, which is 0.
+func price(c feed.Cell, requested money.Currency) (amount money.Micro, in money.Currency, reason string) {
 	if c.Empty() {
 		return 0, "", ""
 	}
@@ -37,7 +36,7 @@ func price(c feed.Cell, asked money.Currency) (amount money.Micro, in money.Curr
 			number, behind = number+none[:1]+"00", rest
 		}
 	}
-	t, ok := tenderOf(strings.TrimSpace(text[:from])+strings.TrimSpace(behind), asked)
+	t, ok := tenderOf(strings.TrimSpace(text[:from])+strings.TrimSpace(behind), requested)
 	if !ok {
 		return 0, "", rejectSign
 	}
@@ -49,14 +48,14 @@ func price(c feed.Cell, asked money.Currency) (amount money.Micro, in money.Curr
 	return amount, t.code, reason
 }
 
-// tenderOf returns the currency that a sign stands for.
-func tenderOf(sign string, asked money.Currency) (t tender, ok bool) {
+// tenderOf returns the currency of a sign.
+func tenderOf(sign string, requested money.Currency) (t tender, ok bool) {
 	of := 0
 	for i := range tenders {
 		if !slices.Contains(tenders[i].signs, sign) {
 			continue
 		}
-		if t = tenders[i]; t.code == asked {
+		if t = tenders[i]; t.code == requested {
 			return t, true
 		}
 		of++
@@ -64,10 +63,9 @@ func tenderOf(sign string, asked money.Currency) (t tender, ok bool) {
 	return t, of == 1
 }
 
-// plain writes digits with separators as JSON does. One or two digits behind the
-// last separator are a fraction. Three are a group of the whole, unless what stands
-// before them is what the currency writes before its fraction: then the
-// meaning is not known.
+// plain converts digits with separators to JSON notation. One or two digits after the last
+// separator are a fraction. Three are a group, unless the separator is the currency's
+// decimal separator: then the text is ambiguous.
 func (t *tender) plain(number string) (string, bool) {
 	whole, fraction, separator := number, "", byte(0)
 	if i := strings.LastIndexAny(number, ".,"); i >= 0 {
@@ -87,9 +85,9 @@ func (t *tender) plain(number string) (string, bool) {
 
 func isDigits(text string) bool { return strings.Trim(text, "0123456789") == "" }
 
-// ungroup takes the separators out of a whole number. They are all the same and
-// not the one of its fraction, and three digits follow each; in India two do, but
-// for the last.
+// ungroup removes the separators of a whole number. They must be equal, differ from the
+// decimal separator, and precede groups of three digits; in India groups of two, except the
+// last.
 func ungroup(number string, taken byte, indian bool) (digits string, ok bool) {
 	at := strings.IndexAny(number, ",. '")
 	if at < 0 {
@@ -114,8 +112,8 @@ func ungroup(number string, taken byte, indian bool) (digits string, ok bool) {
 	return strings.Join(groups, ""), true
 }
 
-// normal writes a text without the entities of HTML, and each kind of space and
-// apostrophe in one way.
+// normal decodes HTML entities and replaces each kind of space and apostrophe with one
+// form.
 func normal(text []byte) string {
 	return strings.Map(func(r rune) rune {
 		switch r {
@@ -128,8 +126,8 @@ func normal(text []byte) string {
 	}, html.UnescapeString(string(text)))
 }
 
-// count reads a number of sales, which has separators whatever the currency:
-// "3,990", and sometimes is no text. None is unknown.
+// count reads a number of sales. It may have separators ("3,990") and may be a number or a
+// string. Missing means unknown.
 func count(c feed.Cell) (n int64, reason string) {
 	if c.Kind == feed.Text && !c.Empty() {
 		digits, ok := ungroup(normal(c.Text), 0, false)

@@ -1,3 +1,12 @@
+// Package steam reads the Steam Community Market, one name at a time: the lowest ask and
+// the sales of the last day.
+// Steam documents neither endpoint. The package implements the responses observed from 2025
+// to September 2026. Unconfirmed: whether 500 with the body null or {"success":false} means
+// an unknown name (the package treats it as unknown and does not retry), whether all
+// endpoints share one limit (the package counts them together), and that orderbook has
+// wrapped its response since August 2026 (the package reads both forms).
+// Steam has one page for all phases of a finish such as Doppler. The quote of such a name
+// is that of the cheapest phase, and counts for the plain name only.
 package steam
 
 import (
@@ -17,58 +26,55 @@ import (
 	"assay/internal/provider"
 )
 
-// Name is the key by which configuration and URLs know the provider, and that of
-// its market.
+// Name is the key of the provider and of its market in configuration and URLs.
 const Name = "steam"
 
-// BaseURL is where the market is.
+// BaseURL is the address of the market.
 const BaseURL = "https://steamcommunity.com"
 
-// Host is the market's host, with what was seen to be safe without an account;
-// Steam documents no limit. It limits an address, whatever is requested: everything
-// that is queried of the host goes by one budget, that of this provider and key.
+// Host returns the market's host with a rate observed to be safe without an account; Steam
+// documents no limit. Steam limits each address over all endpoints, so all requests to the
+// host share this provider's budget.
 func Host() provider.Host {
 	return provider.Host{Key: "steamcommunity.com", Limit: provider.Limit{Requests: 25, Per: 5 * time.Minute}}
 }
 
-// Endpoint is what is queried about a name.
+// Endpoint is the API that is queried for a name.
 type Endpoint string
 
-// The endpoints.
 const (
-	PriceOverview Endpoint = "priceoverview" // lowest ask, median and number of the sales of a day
+	PriceOverview Endpoint = "priceoverview" // lowest ask, median and number of a day's sales
 	OrderBook     Endpoint = "orderbook"     // lowest ask, highest bid, number of offers
 )
 
 const (
 	day = 24 * time.Hour
-	// interval is how long Steam itself keeps a response.
+	// interval is how long Steam caches a response.
 	interval = 15 * time.Second
-	// maxAge outlasts the walk through 20,000 names at what inventories leave of
-	// Steam's limit: with the default, what was queried first would be too old before it
-	// is its turn again.
+	// maxAge exceeds the time to fetch 20,000 names within the part of Steam's limit that
+	// inventories leave. With the default, the first quotes would be stale before they are
+	// fetched again.
 	maxAge = 5 * day
 	// maxBody is far more than Steam's response for one name.
 	maxBody = 4 << 20
 )
 
-const terms = "Steam documents no such use of its market and promises nothing: it limits by address, and each request while it refuses prolongs that. " +
-	"The data is read for your own site, slowly; the Steam Subscriber Agreement holds."
+const terms = "Steam documents no such use of its market and promises nothing: it limits requests per address, and each request during a block prolongs it. " +
+	"The data is read for your own site, slowly; the Steam Subscriber Agreement applies."
 
-// Tune sets in the options of the provider's client, where they leave it open, how
-// Steam is to be treated: after a refusal the client waits for ten minutes, and up to
-// an hour while that lasts.
+// Tune sets options of the provider's client that are not set yet: after a refusal the
+// client waits ten minutes, and up to an hour while Steam keeps refusing.
 func Tune(o *provider.Options) {
 	o.Wait, o.MostWait = cmp.Or(o.Wait, 10*time.Minute), cmp.Or(o.MostWait, time.Hour)
-	o.Attempts = cmp.Or(o.Attempts, 2) // requests are few
+	o.Attempts = cmp.Or(o.Attempts, 2) // there are few requests
 	o.MaxBody = cmp.Or(o.MaxBody, maxBody)
 	if o.Classify == nil {
 		o.Classify = classify
 	}
 }
 
-// classify classifies Steam's errors: an HTML page with 403 is a refusal
-// for too many requests, and 500 may concern the name alone.
+// classify refines the kind of Steam's errors: an HTML page with 403 is a rate limit, and
+// 500 may concern only the name.
 func classify(e *provider.Error) {
 	switch body := strings.ReplaceAll(strings.TrimSpace(e.Detail), " ", ""); {
 	case e.Status == http.StatusForbidden && strings.HasPrefix(body, "<"):
@@ -80,10 +86,10 @@ func classify(e *provider.Error) {
 
 // Config configures a Provider.
 type Config struct {
-	BaseURL  string           // without a slash at its end
+	BaseURL  string           // without a trailing slash
 	Endpoint Endpoint         // default PriceOverview
-	Host     provider.Host    // what may be queried of it
-	Client   *provider.Client // carries the requests; see Tune
+	Host     provider.Host    // the budget
+	Client   *provider.Client // sends the requests; see Tune
 }
 
 // Provider reads the Steam Community Market. Its methods may be called concurrently.
@@ -109,7 +115,7 @@ func New(c Config) *Provider {
 	}}
 }
 
-// Describe describes the provider.
+// Describe implements provider.Provider.
 func (s *Provider) Describe() provider.Description { return s.describe }
 
 // Fetch requests the price of one name.
@@ -118,7 +124,7 @@ func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.
 		return provider.Result{}, provider.Protocol(Name, "app %d is not quoted", call.AppID)
 	}
 	if len(call.Names) != 1 || catalog.CheckName(call.Names[0]) != nil {
-		return provider.Result{}, provider.Protocol(Name, "a call is about one name that can be one")
+		return provider.Result{}, provider.Protocol(Name, "a call needs exactly one valid name")
 	}
 	request, read := s.overview, s.readOverview
 	if s.endpoint == OrderBook {
@@ -132,12 +138,13 @@ func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.
 	})
 }
 
-// overview requests priceoverview, in dollars, whatever currency the address would get.
+// overview returns the priceoverview request, in dollars regardless of the address's
+// country.
 func (s *Provider) overview(app, name string) provider.Request {
 	return s.request("/market/priceoverview/?appid=" + app + "&currency=1&country=US&market_hash_name=" + escape(name))
 }
 
-// book requests orderbook, whose query is JSON.
+// book returns the orderbook request, whose query is JSON.
 func (s *Provider) book(app, name string) provider.Request {
 	quoted, _ := jsontext.AppendQuote(nil, name) // a name is valid UTF-8
 	req := s.request("/market/orderbook?q=Load&qp=" + escape("["+app+","+string(quoted)+"]"))
@@ -149,5 +156,5 @@ func (s *Provider) request(path string) provider.Request {
 	return provider.Request{URL: s.base + path, Header: http.Header{"Accept": {"application/json"}}}
 }
 
-// escape writes a space as Steam's own pages do.
+// escape escapes a query value like Steam's pages, with %20 for a space.
 func escape(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }

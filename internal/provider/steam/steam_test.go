@@ -164,7 +164,7 @@ func TestFetch_TellsApartWhatIsNoPrice(t *testing.T) {
 		{"403", steam.PriceOverview, &steamtest.Server{Always: steamtest.Reply{Status: 403, Body: steamtest.Page}}, provider.KindRateLimited, "<!DOCTYPE", 1},
 		{"403 null", steam.PriceOverview, &steamtest.Server{Always: steamtest.Reply{Status: 403, Body: "null"}}, provider.KindAuth, "null", 1},
 		{"page", steam.PriceOverview, &steamtest.Server{Always: steamtest.Reply{Body: steamtest.Page}}, provider.KindProtocol, "HTML instead of JSON", 1},
-		{"endpoint gone", steam.PriceOverview, &steamtest.Server{Always: steamtest.Reply{Body: `{"success":104}`}}, provider.KindProtocol, "success is 104", 1},
+		{"endpoint gone", steam.PriceOverview, &steamtest.Server{Always: steamtest.Reply{Body: `{"success":104}`}}, provider.KindProtocol, "unexpected value of success: 104", 1},
 		{"no word of success", steam.PriceOverview, &steamtest.Server{Always: steamtest.Reply{Body: `{"lowest_price":"$1.00"}`}}, provider.KindProtocol, "success is missing", 1},
 		{"book: unknown", steam.OrderBook, &steamtest.Server{}, "", "", 1},
 		{"book: failure", steam.OrderBook, &steamtest.Server{Unknown: steamtest.Reply{Body: `{"success":false}`}}, "", "", 1},

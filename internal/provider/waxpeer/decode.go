@@ -10,7 +10,7 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// unit is what prices count: thousandths of a dollar.
+// unit is one dollar in the unit of prices: thousandths.
 const unit = 1000
 
 // item is a name in one of its phases.
@@ -24,7 +24,7 @@ type offers struct {
 
 type phases map[item]offers
 
-// maxDopplers bounds the phases of all knives, of which there are some hundreds.
+// maxDopplers bounds the phases of all knives; there are some hundreds.
 const maxDopplers = 50_000
 
 var dopplerNames = []string{"name", "phase", "price"}
@@ -45,7 +45,7 @@ func readDopplers(ctx context.Context, body io.Reader) (phases, error) {
 	return all, err
 }
 
-// add adds a listing to those of its item.
+// add adds a listing to its item.
 func (all phases) add(r *feed.Reader, cells []feed.Cell) error {
 	name, ok := r.Name(Name, cells[0])
 	if !ok {
@@ -62,7 +62,7 @@ func (all phases) add(r *feed.Reader, cells []feed.Cell) error {
 	}
 	r.Count(1)
 	if ask == 0 {
-		return nil // listed, and not for sale
+		return nil // listed, but not for sale
 	}
 	key := item{name, phase}
 	o := all[key]
@@ -77,12 +77,12 @@ func (all phases) add(r *feed.Reader, cells []feed.Cell) error {
 	return nil
 }
 
-// priceNames are the members of a row of prices that count. Its steam_price is
-// of unknown age, and is not used.
+// priceNames are the members of a row of prices that are read. steam_price is of unknown
+// age, so it is not used.
 var priceNames = []string{"name", "min", "count"}
 
-// readPrices reads the offers and then passes on the phases. What the list
-// has for a Doppler is of all its phases together, and stays the plain name's.
+// readPrices reads the offers and then passes on the phases. The price of a Doppler in this
+// list covers all its phases; it counts for the plain name.
 func readPrices(ctx context.Context, body io.Reader, dopplers phases, sink provider.Sink) error {
 	cells := make([]feed.Cell, len(priceNames))
 	return feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
@@ -108,7 +108,7 @@ func readPrices(ctx context.Context, body io.Reader, dopplers phases, sink provi
 	})
 }
 
-// addPrice hands on a row of prices.
+// addPrice passes on a row of prices.
 func addPrice(r *feed.Reader, cells []feed.Cell) error {
 	name, ok := r.Name(Name, cells[0])
 	if !ok {

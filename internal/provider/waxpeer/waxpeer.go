@@ -1,10 +1,9 @@
-// Package waxpeer reads Waxpeer's public price list, and its listings of Doppler
-// knives by phase.
-//
-// Provider: the official wrapper https://github.com/skylight-ity/waxpeer and its
-// wiki, read in November 2026. Not stated there, and so tolerated in any form: the
-// status and body of a refusal and of a call too many, how old the data are, and
-// whether the listings of Dopplers are all there are.
+// Package waxpeer reads Waxpeer's public price list, and its listings of Doppler knives by
+// phase.
+// Documentation: the official wrapper https://github.com/skylight-ity/waxpeer and its wiki,
+// read in November 2026. Undocumented, so the package accepts any form: the status and body
+// of a refusal and of a rate limit, the age of the data, and whether the listings of
+// Dopplers are complete.
 package waxpeer
 
 import (
@@ -19,32 +18,31 @@ import (
 	"assay/internal/provider"
 )
 
-// Name is the key by which configuration and URLs know the provider, and that of
-// its market.
+// Name is the key of the provider and of its market in configuration and URLs.
 const Name = "waxpeer"
 
-// BaseURL is where the lists are.
+// BaseURL is the address of the lists.
 const BaseURL = "https://api.waxpeer.com"
 
-// Limit is what the official wrapper warns of for each list. Both are counted
-// together here.
+// Limit is the limit that the official wrapper names for each list. Both lists count
+// against it here.
 func Limit() provider.Limit { return provider.Limit{Requests: 60, Per: time.Minute} }
 
 const interval = time.Minute
 
-const terms = "Waxpeer publishes these lists without a key; its own wrapper warns that more than 60 calls in a minute may get an address blocked. " +
+const terms = "Waxpeer publishes these lists without a key; its own wrapper warns that more than 60 calls per minute may block your address. " +
 	"No terms for re-use of the data were found; they are read for your own site."
 
-// gameName is what Waxpeer calls a game that it has.
+// gameName returns Waxpeer's name of a game; empty if it does not have the game.
 func gameName(app int32) string {
 	return map[int32]string{catalog.CS2: "csgo", catalog.Dota: "dota2", catalog.TF2: "tf2", catalog.Rust: "rust"}[app]
 }
 
 // Config configures a Provider.
 type Config struct {
-	BaseURL string           // without a slash at its end
-	Host    provider.Host    // what may be queried of it
-	Client  *provider.Client // carries the requests
+	BaseURL string           // without a trailing slash
+	Host    provider.Host    // the budget
+	Client  *provider.Client // sends the requests
 }
 
 // Provider reads Waxpeer. Its methods may be called concurrently.
@@ -75,7 +73,7 @@ func New(c Config) *Provider {
 // phased reports whether a game has Doppler knives.
 func phased(app int32) bool { return app == catalog.CS2 }
 
-// Describe describes the provider.
+// Describe implements provider.Provider.
 func (s *Provider) Describe() provider.Description { return s.describe }
 
 // Probe requests a short list, which takes one request.
@@ -83,7 +81,7 @@ func (s *Provider) Probe() provider.Call {
 	return provider.Call{AppID: catalog.TF2, File: strconv.Itoa(int(catalog.TF2))}
 }
 
-// Fetch reads a game: first its Dopplers, if it has any, then its prices.
+// Fetch reads a game: first its Dopplers, if any, then its prices.
 func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Result, error) {
 	if _, err := s.describe.FileOf(call); err != nil {
 		return provider.Result{}, err

@@ -1,6 +1,6 @@
-// Package cs2captest serves what cs2cap's price endpoints do, as strictly as
-// they: a key, a hundred names at most, markets that exist, one stream at a time, and
-// budgets of a minute and a month, and of streams.
+// Package cs2captest serves cs2cap's price endpoints with the same rules: a key, at most a
+// hundred names, known markets, one stream at a time, and budgets per minute, per month and
+// for streams.
 package cs2captest
 
 import (
@@ -19,7 +19,7 @@ import (
 	"assay/internal/provider/providertest"
 )
 
-// Item is an item of the catalogue, and what it is offered for.
+// Item is an item of the catalogue with its quotes.
 type Item struct {
 	ID          int
 	Name, Phase string
@@ -27,11 +27,11 @@ type Item struct {
 	Sold        string // members of its summary in market/items; "": it has no row there
 }
 
-// Quote is one market's.
+// Quote is the quote of one market.
 type Quote struct {
 	Provider string
 	Ask      int    // in hundredths
-	Decimal  string // "": it is not reported
+	Decimal  string // "": not reported
 	Quantity int
 	Updated  time.Time
 }
@@ -41,17 +41,17 @@ type Server struct {
 	Items       []Item
 	Generated   time.Time
 	Key         string
-	Minute      int  // requests in a minute; 0: any number
-	Month       int  // requests in a month; 0: any number
-	Unavailable int  // how many requests come while the index of prices is built
+	Minute      int  // requests per minute; 0: unlimited
+	Month       int  // requests per month; 0: unlimited
+	Unavailable int  // requests to refuse while the index of prices is built
 	FromNow     bool // resets are seconds from now, as in the documentation's own sample
 	Bare        bool // a 429 has no headers
 	PageSize    int  // most rows of a page; default 100
-	Quiet       bool // meta does not list the queried markets
+	Quiet       bool // meta omits the queried markets
 
-	Streams int           // starts of streams in a day; 0: any number
+	Streams int           // stream starts per day; 0: unlimited
 	Stop    int           // lines after which a stream ends; 0: it does not
-	Opened  chan struct{} // when set: a stream that has begun sends to it, and goes on when it can again
+	Opened  chan struct{} // if set: a stream sends to it after its start and continues at the next receive
 
 	mu        sync.Mutex
 	sent      int
@@ -102,21 +102,22 @@ func (s *Server) allow(w http.ResponseWriter) bool {
 	now := time.Now()
 	if s.Month > 0 && s.sent > s.Month {
 		end := time.Date(now.UTC().Year(), now.UTC().Month()+1, 1, 0, 0, 0, 0, time.UTC)
-		s.tell(w, s.Month, 0, end.Sub(now), `{"code":"`+cs2cap.SpentCode+`","detail":"Monthly quota exceeded"}`)
+		s.report(w, s.Month, 0, end.Sub(now), `{"code":"`+cs2cap.SpentCode+`","detail":"Monthly quota exceeded"}`)
 		return false
 	}
 	if s.calls == nil {
 		s.calls = &providertest.Window{Calls: s.Minute, Per: time.Minute}
 	}
 	if wait, ok := s.calls.Take(now); s.Minute > 0 && !ok {
-		s.tell(w, s.Minute, 0, wait, `{"code":"RATE_LIMIT_EXCEEDED","detail":"Too Many Requests"}`)
+		s.report(w, s.Minute, 0, wait, `{"code":"RATE_LIMIT_EXCEEDED","detail":"Too Many Requests"}`)
 		return false
 	}
 	return true
 }
 
-// tell reports the rest of a budget and its end, or refuses with a body.
-func (s *Server) tell(w http.ResponseWriter, limit, left int, reset time.Duration, body string) {
+// report sends the rest of a budget and its end, and refuses the request if a body is
+// given.
+func (s *Server) report(w http.ResponseWriter, limit, left int, reset time.Duration, body string) {
 	if !s.Bare {
 		seconds := providertest.Seconds(reset)
 		if body != "" {
@@ -148,10 +149,10 @@ func (s *Server) start(w http.ResponseWriter) bool {
 		refuse(w, http.StatusConflict, `{"code":"`+cs2cap.StreamingCode+`","detail":"Another stream is active for this key"}`)
 		return false
 	case s.Streams > 0 && !ok:
-		s.tell(w, s.Streams, 0, wait, `{"code":"`+cs2cap.StreamSpentCode+`","detail":"Stream quota exceeded"}`)
+		s.report(w, s.Streams, 0, wait, `{"code":"`+cs2cap.StreamSpentCode+`","detail":"Stream quota exceeded"}`)
 		return false
 	case s.Streams > 0:
-		s.tell(w, s.Streams, s.starts.Left(), day-time.Second, "")
+		s.report(w, s.Streams, s.starts.Left(), day-time.Second, "")
 	}
 	s.streaming = true
 	return true
@@ -181,7 +182,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// row is the item as a batch and a stream have it.
+// row returns the item's row in a batch or a stream.
 func (it *Item) row(providers []string) string {
 	return fmt.Sprintf(`{"item_id":%d,"market_hash_name":%s,"phase":%s,"quotes":[%s]}`,
 		it.ID, providertest.Quote(it.Name), phase(it.Phase), strings.Join(it.quotes(providers), ","))
@@ -200,7 +201,7 @@ func (s *Server) sales(w http.ResponseWriter) {
 		strings.Join(rows, ","), s.Generated.Format(time.RFC3339)))
 }
 
-// known refuses a market that there is none of.
+// known refuses an unknown market.
 func known(w http.ResponseWriter, where string, providers []string) bool {
 	for i, p := range providers {
 		if !slices.Contains(cs2cap.Markets(), p) {
@@ -238,7 +239,7 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request) {
 			unknown = append(unknown, providertest.Quote(name))
 		case len(s.Items[i].quotes(q.Providers)) == 0 && i%2 == 0:
 			empty = append(empty, strconv.Itoa(s.Items[i].ID))
-		default: // an item that is not offered is here or there
+		default: // an item without offers is in one of the two lists
 			items = append(items, s.Items[i].row(q.Providers))
 		}
 	}
@@ -259,7 +260,7 @@ func (s *Server) queried(providers []string) string {
 	return `"providers_queried":[` + strings.Join(list, ",") + `],`
 }
 
-// quotes are the item's on these markets, as members of its row in a batch.
+// quotes returns the item's quotes on these markets, as members of its row in a batch.
 func (it *Item) quotes(providers []string) []string {
 	var all []string
 	for _, q := range it.Quotes {

@@ -1,5 +1,5 @@
-// Package csfloattest serves CSFloat's public price lists as it does: with rate
-// headers on every response.
+// Package csfloattest serves CSFloat's public price lists, with rate headers on every
+// response.
 package csfloattest
 
 import (
@@ -14,8 +14,7 @@ import (
 	"assay/internal/provider/providertest"
 )
 
-// Row is a row of the price list. Numbers are JSON as they stand; "" leaves one
-// out.
+// Row is a row of the price list. Numbers are raw JSON; "" omits one.
 type Row struct {
 	Name, MinPrice, Quantity string
 }
@@ -29,16 +28,16 @@ type Doppler struct {
 type Server struct {
 	Rows     []Row
 	Dopplers []Doppler
-	Confused bool          // the list that is an array is an object, and the other way round
+	Confused bool          // arrays and objects are exchanged
 	Key      string        // if set, requests without it get 401
-	Calls    int           // allowed in a period; default 200
-	Reset    time.Duration // when the period ends by the headers, from now; default the period's true end. Below 0 it is past
+	Calls    int           // allowed per period; default 200
+	Reset    time.Duration // time to the reset in the headers; default: the true one; below 0: in the past
 
 	mu    sync.Mutex
 	calls *providertest.Window
 }
 
-// period is in which calls are counted.
+// period is the window in which calls are counted.
 const period = 5 * time.Minute
 
 // ServeHTTP serves /api/v1/listings/price-list and what is below it.

@@ -1,5 +1,5 @@
-// Package marketcsgotest serves the price files of market.csgo.com as the site
-// does: a sixth request in a second is refused.
+// Package marketcsgotest serves the price files of market.csgo.com. Like the site it
+// refuses the sixth request within a second.
 package marketcsgotest
 
 import (
@@ -15,12 +15,12 @@ import (
 	"assay/internal/provider/providertest"
 )
 
-// Row is an item as both files know it. Numbers are texts; "" is null.
+// Row is an item of both files. Numbers are strings; "" is null.
 type Row struct {
 	Name          string
 	Price, Volume string
-	Unlisted      bool       // it is not in the file of prices
-	Instances     []Instance // none: it is not in that of instances
+	Unlisted      bool       // missing from the file of prices
+	Instances     []Instance // none: missing from the file of instances
 }
 
 // Instance is one class and instance of an item.
@@ -31,13 +31,13 @@ type Instance struct {
 // Server is a fake of market.csgo.com. Its fields may be set before it serves.
 type Server struct {
 	Rows    []Row
-	Time    time.Time // of both files; default now. An old one is that of a file that is no longer written
-	Numbers bool      // numbers are numbers, and not texts
-	Last    bool      // time and currency come behind the items
+	Time    time.Time // of both files; default now. An old time means that the file is no longer updated
+	Numbers bool      // numbers are JSON numbers, not strings
+	Last    bool      // time and currency follow the items
 	Half    bool      // the second half of the rows is missing
-	Refuse  string    // if set, the error with which every request is refused
+	Refuse  string    // if set, the error of every response
 	Status  int       // of that refusal; default 200
-	Calls   int       // allowed in a second; default 5
+	Calls   int       // allowed per second; default 5
 
 	mu    sync.Mutex
 	calls *providertest.Window
@@ -127,7 +127,7 @@ func (s *Server) instances(rows []Row) (out []string) {
 	return out
 }
 
-// number writes a number as the site does, or as it might.
+// number returns a number as a string, like the site, or as a number.
 func (s *Server) number(text string) string {
 	switch {
 	case text == "":

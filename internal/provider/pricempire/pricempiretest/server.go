@@ -1,6 +1,5 @@
-// Package pricempiretest serves what Pricempire's price feed does, as strictly as
-// it: a key that is a UUID, games that exist, and not a word about markets that do
-// not.
+// Package pricempiretest serves Pricempire's price feed with the same rules: a UUID as key
+// and known games; it silently omits unknown markets.
 package pricempiretest
 
 import (
@@ -14,19 +13,19 @@ import (
 	"assay/internal/provider/providertest"
 )
 
-// Row is an item, its members but the name and the prices as JSON has them.
+// Row is an item; Members holds raw JSON members other than name and prices.
 type Row struct {
 	Name, Members string
 	Prices        []Price
 }
 
-// Price is one market's, its members but the key as JSON has them.
+// Price is the price of one market; Members holds raw JSON members other than the key.
 type Price struct{ Key, Members string }
 
 // Server is a fake of Pricempire. Its fields may be set before it serves.
 type Server struct {
 	Rows  []Row
-	Calls int // until the plan's are used up; 0: any number
+	Calls int // calls until the plan is used up; 0: unlimited
 
 	mu   sync.Mutex
 	sent int
