@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// CopyOptions says what to copy, and whom to tell how far it is.
+// CopyOptions configures a copy.
 type CopyOptions struct {
 	From Options // must exist, and be of this program's schema
 	To   Options // is made, and brought up to date, where it is not
 	// Lease is how long a counter of an instance on PostgreSQL stands still before
 	// the instance counts as dead.
 	Lease time.Duration
-	// Tell, when set, is called now and then, and at the start of each table.
+	// Tell, if set, receives the progress regularly and at the start of each table.
 	Tell func(CopyProgress)
 }
 
 // CopyProgress is how far a copy is.
 type CopyProgress struct {
 	Verifying   bool   // the rows are copied, and read again
-	Table       string // the one at hand
+	Table       string // the current one
 	Done, Total int64  // rows of all tables
 }
 
@@ -141,7 +141,7 @@ func (c *copying) run(ctx context.Context) (done []TableRows, err error) {
 	return done, c.to.commit()
 }
 
-// finish makes the copy one that work goes on with.
+// finish prepares the copy for use by a server.
 func (c *copying) finish(ctx context.Context) error {
 	for i, t := range c.tables {
 		last, err := c.from.lastID(ctx, t)
@@ -165,10 +165,10 @@ func (c *copying) finish(ctx context.Context) error {
 // nil after the last.
 type nextRow func() ([]any, error)
 
-// progressEvery is how many rows go by between two words of progress.
+// progressEvery is the number of rows between two progress reports.
 const progressEvery = 20_000
 
-// pass hands the rows of a table to use, adding them up.
+// pass passes the rows of a table to use and sums them up.
 func (c *copying) pass(ctx context.Context, tx *sql.Tx, t copyTable, use func(nextRow) error) (_ *tally, err error) {
 	c.progress.Table = t.name
 	c.show()

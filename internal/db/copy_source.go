@@ -75,7 +75,7 @@ func (s *copySource) openServer(ctx context.Context, o CopyOptions) (err error) 
 	return setPatientPostgres(ctx, s.tx)
 }
 
-// setPatientPostgres lets a transaction take the time that it takes.
+// setPatientPostgres disables the timeouts of a transaction.
 func setPatientPostgres(ctx context.Context, tx *sql.Tx) error {
 	_, err := tx.ExecContext(ctx, `
 		SELECT set_config('idle_in_transaction_session_timeout', '0', true), set_config('statement_timeout', '0', true),

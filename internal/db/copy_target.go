@@ -75,7 +75,7 @@ func (t *copyTarget) write(ctx context.Context, table copyTable, next nextRow) e
 
 // writePostgres writes by COPY.
 func (t *copyTarget) writePostgres(ctx context.Context, table copyTable, next nextRow) error {
-	var failed error // of the source, which pgx would tell as its own
+	var failed error // of the source, which pgx would return as its own
 	rows := pgx.CopyFromFunc(func() ([]any, error) {
 		var row []any
 		if row, failed = next(); failed == nil && row != nil {
@@ -96,7 +96,7 @@ func (t *copyTarget) writePostgres(ctx context.Context, table copyTable, next ne
 	return err
 }
 
-// forPostgres turns numbers into booleans where PostgreSQL has these, and finds
+// forPostgres converts numbers into booleans where PostgreSQL has these, and finds
 // texts that it does not take.
 func (t copyTable) forPostgres(row []any) error {
 	for i, v := range row {
@@ -151,7 +151,7 @@ func (t *copyTarget) writeSQLite(ctx context.Context, table copyTable, next next
 	}
 }
 
-// add adds a row and writes what there is when it is enough.
+// add adds a row and writes the buffer when it is full.
 func (b *copyBuffer) add(ctx context.Context, row []any) error {
 	b.args = append(b.args, row...)
 	for _, v := range row {
@@ -168,7 +168,7 @@ func (b *copyBuffer) add(ctx context.Context, row []any) error {
 	return b.flush(ctx)
 }
 
-// flush writes the rows that there are.
+// flush writes the buffered rows.
 func (b *copyBuffer) flush(ctx context.Context) error {
 	statement, n := b.one, b.width
 	if len(b.args) == bulkRows*b.width {
@@ -239,7 +239,7 @@ func (t *copyTarget) giveBack(ctx context.Context) error {
 	return nil
 }
 
-// analyze lets PostgreSQL look at what it has got, or its first plans are bad.
+// analyze updates the statistics of PostgreSQL, which its first plans need.
 func (t *copyTarget) analyze(ctx context.Context, tables []copyTable) error {
 	if t.d == SQLite {
 		return nil

@@ -19,7 +19,7 @@ import (
 	"assay/internal/fault"
 )
 
-// Options says which database to open and how.
+// Options configures Open.
 type Options struct {
 	Path string // the SQLite file
 	URL  string // of a PostgreSQL database, postgres://..., instead of a Path
@@ -52,7 +52,7 @@ type Options struct {
 type DB struct {
 	Dialect  Dialect
 	write    *sql.DB
-	Read     Reader         // what fails for the database's sake says so
+	Read     Reader         // errors of the database carry a fault.Unavailable
 	Reserved Reader         // for health checks, postings and listings: no list is read on it
 	turns    *turns         // at write, of SQLite
 	bulks    []preparedBulk // on write

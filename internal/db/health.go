@@ -9,7 +9,7 @@ import (
 	"assay/internal/fault"
 )
 
-// failureWindow is how long a failed write makes the store unwell: longer than
+// failureWindow is how long a failed write makes the database unhealthy: longer than
 // a worker waits before it tries again, so that a full disk shows for as long
 // as it is full, whatever small write succeeds in between. It is measured by
 // the monotonic clock, which no setting of the time moves.
@@ -24,7 +24,7 @@ type writeFailure struct {
 // failures remembers the last failed write.
 type failures struct{ last atomic.Pointer[writeFailure] }
 
-// note remembers err if the database is to blame for it.
+// note stores err if the database caused it.
 func (f *failures) note(err error) {
 	if sqliteCode(err) != 0 || errors.Is(err, ErrDatabaseReplaced) || strained(err) {
 		f.last.Store(&writeFailure{err, time.Now()})

@@ -149,7 +149,7 @@ func versionBefore(ctx context.Context, o Options) (version int64, err error) {
 		db = write
 	} else {
 		if _, err := os.Stat(o.Path); err != nil {
-			return 0, nil // Open tells what is wrong with the file
+			return 0, nil // Open reports the fault of the file
 		}
 		if db, err = openSQLite(o.Path, reads); err != nil {
 			return 0, err

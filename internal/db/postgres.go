@@ -156,7 +156,7 @@ func lostRace(err error) bool {
 // a server that is away, shutting down, starting, full or a standby.
 func passes(err error) bool {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return false // the caller gave up
+		return false // the caller cancelled the request
 	}
 	code := pgCode(err)
 	if code == "" {

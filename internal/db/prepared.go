@@ -28,7 +28,7 @@ func (p *prepared) QueryContext(ctx context.Context, query string, args ...any) 
 func (p *prepared) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	s, err := p.statement(ctx, query) //nolint:sqlclosecheck // it stays for the next caller
 	if err != nil {
-		return p.DB.QueryRowContext(ctx, query, args...) // which tells what is wrong
+		return p.DB.QueryRowContext(ctx, query, args...) // which returns the error
 	}
 	return s.QueryRowContext(ctx, args...)
 }

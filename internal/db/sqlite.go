@@ -19,7 +19,7 @@ import (
 	"assay/internal/diskfile"
 )
 
-// mode says what connections are for.
+// mode is the purpose of connections.
 type mode int
 
 const (

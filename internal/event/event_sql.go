@@ -10,7 +10,7 @@ import (
 	"assay/internal/db"
 )
 
-// Stored is one that is kept. Ids grow in the order in which events were written,
+// Stored is an event of the database. Ids grow in the order in which events were written,
 // which is not quite that of their commits: a reader that follows them by id alone may
 // miss one.
 type Stored struct {
@@ -62,7 +62,7 @@ func Retain(t *db.Tx, age time.Duration) error {
 	return err
 }
 
-// Counts tells how many events this process has committed since it opened the
+// Counts returns how many events this process has committed since it opened the
 // database, by kind.
 func Counts(s *db.DB) map[Kind]int64 {
 	return db.Local[db.Counts[Kind]](s).Get()

@@ -26,7 +26,7 @@ func Find(ctx context.Context, s *db.DB, k Key) (*Response, error) {
 	case err != nil:
 		return nil, err
 	case copy(a.Request[:], request) != len(a.Request):
-		return nil, fmt.Errorf("a kept answer has a digest of %d bytes", len(request))
+		return nil, fmt.Errorf("stored response has a digest of %d bytes", len(request))
 	}
 	a.Expires, a.Seal.MAC = db.Moment(expires), wallet.StoredHash(mac)
 	return &a, nil

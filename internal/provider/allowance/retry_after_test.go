@@ -70,7 +70,7 @@ func TestDown_WritesOneEventForManyProcesses(t *testing.T) {
 		want := `provider.down {"provider":"s","why":"breaker","host":"h","detail":"timeout"}`
 		f.Is("down", fmt.Sprint(f.events()), "["+want+"]")
 		together(up)
-		f.Is("up", fmt.Sprint(f.events()), `[provider.up {"provider":"s","why":"breaker","host":"h","detail":"it answers again"} `+want+"]")
+		f.Is("up", fmt.Sprint(f.events()), `[provider.up {"provider":"s","why":"breaker","host":"h","detail":"the host responds again"} `+want+"]")
 		f.Must(all[0].Down(f.Context(), "again"))
 		f.Is("down again", len(f.events()), 3)
 	})
