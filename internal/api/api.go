@@ -1,7 +1,6 @@
-// Package api is the HTTP interface (contract, sections 4 to 6 and 9). One flat
-// table in routes.go says which routes there are, who may use them, what they
-// take and what they answer; serving, the OpenAPI document and the tests all go
-// by that table. Handlers only translate: they decide nothing about prices.
+// Package api is the HTTP interface. One table in routes.go lists the routes with their
+// roles, parameters, bodies and responses. Serving, the OpenAPI document and the tests
+// all use that table. Handlers only translate; they hold no rules.
 package api
 
 import (
@@ -37,18 +36,18 @@ type Deps struct {
 	Failures    FailureLimiter
 	Metrics     http.Handler
 	Meter       Meter
-	Page        http.Handler // answers every path that is not the API's
+	Page        http.Handler // serves every path that is not the API's
 	Version     string
 	Logger      *slog.Logger
 	Now         func() time.Time
 	// Host is the name that the server listens on; empty: none. Requests for metrics
 	// without a token come to it, or to a name of loopback.
 	Host string
-	// TrustedProxies may say, in X-Forwarded-For, whom they speak for.
+	// TrustedProxies may name the client in X-Forwarded-For.
 	TrustedProxies []netip.Prefix
 }
 
-// server answers all requests.
+// server serves all requests.
 type server struct {
 	Deps
 	routes   routeTable

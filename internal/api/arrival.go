@@ -23,8 +23,8 @@ const (
 // errClientLeft means that the connection broke while the body was read.
 var errClientLeft = errors.New("the client closed the connection")
 
-// arrival is a body as it arrives: counted, at a minimum rate, with errors that say
-// what is wrong with it.
+// arrival is a body as it arrives: counted, at a minimum rate, with errors that name
+// the fault.
 type arrival struct {
 	io.ReadCloser
 	ctx     context.Context //nolint:containedctx // an arrival lives as long as its request
@@ -77,7 +77,7 @@ func (a *arrival) Read(p []byte) (int, error) {
 	n, err := a.ReadCloser.Read(p)
 	a.read += int64(n)
 	if counted && n < len(p) {
-		a.upload.giveBack(int64(len(p) - n))
+		a.upload.release(int64(len(p) - n))
 	}
 	switch {
 	case errors.Is(err, io.EOF):
@@ -101,8 +101,8 @@ func (a *arrival) makeRoom(n int64) error {
 		a.nextWindow()
 	}
 	if err != nil {
-		// Many clients read no answer before they have sent all, and find the connection
-		// broken if it is closed before. Nothing of this is kept in memory.
+		// Many clients read the response only after they have sent the whole body, so the
+		// rest is read and dropped.
 		_, _ = io.CopyN(io.Discard, a.ReadCloser, maxPush)
 	}
 	return err
@@ -115,8 +115,8 @@ func (a *arrival) done() {
 	}
 }
 
-// bodyError tells errors of reading a body apart: the client was too slow, is gone,
-// or wrote no HTTP. None is a failure of the server.
+// bodyError classifies errors of reading a body: the client was too slow, is gone, or
+// sent malformed HTTP. None is a failure of the server.
 func bodyError(err error) error {
 	var tooLarge *http.MaxBytesError
 	switch {
@@ -127,7 +127,7 @@ func bodyError(err error) error {
 	default:
 		return &refusal{
 			status: http.StatusBadRequest, code: "malformed_body",
-			detail: "The body cannot be read: it ends too early, or its chunks are malformed.",
+			detail: "The body ends too early or its chunks are malformed. Send it again.",
 		}
 	}
 }

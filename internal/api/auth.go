@@ -114,6 +114,6 @@ type Credentials interface {
 type FailureLimiter interface {
 	// Fail counts one and returns what follows from it.
 	Fail(client netip.Addr) access.Failure
-	// Wait waits before the answer.
+	// Wait waits before the response.
 	Wait(ctx context.Context, delay time.Duration)
 }

@@ -19,13 +19,13 @@ const (
 	maxPush = 32 << 20
 )
 
-// body says what an operation takes.
+// body describes the body that an operation takes.
 type body struct {
 	limit    int64
 	optional bool
 	like     any // a value of a type with the body's shape
 	key      keyRule
-	money    bool // answers under a key are kept for ever
+	money    bool // responses under a key never expire
 }
 
 // admitBody checks that a request has the body that its operation takes, and

@@ -38,7 +38,7 @@ func (c *call) key() catalog.Key {
 	return catalog.Key{AppID: int32(c.values.number("appId")), Name: c.values["name"], Phase: c.values["phase"]}
 }
 
-// call is a request that is being answered.
+// call is a request in progress.
 type call struct {
 	*http.Request
 	w       http.ResponseWriter
@@ -51,10 +51,10 @@ type call struct {
 	values  values
 
 	onceKey string    // Idempotency-Key; empty: none
-	money   bool      // the answer is about money
-	digest  hash.Hash // of what was asked, with what was read of the body; nil without a key
+	money   bool      // the response is about money
+	digest  hash.Hash // of the path, the query and the body so far; nil without a key
 }
 
-// Context is that of the request, and holds the slot of its reads until the answer begins.
+// Context is that of the request. It holds the slot of its reads until the response begins.
 // net/http sees by its own request whether the body was read, so that is not copied.
 func (c *call) Context() context.Context { return c.ctx }

@@ -10,8 +10,9 @@ import (
 
 // LimitConnections bounds how many clients a server is connected with at once, and
 // returns the listener to serve on. When all places are taken, a new client takes the
-// place of the connection that has waited longest without a complete request. One whose
-// request is being answered is never closed; if all are, the new one is.
+// place of the connection that has waited longest without a complete request. A
+// connection with a request in progress is never closed. If all have one, the new
+// connection is closed.
 func LimitConnections(server *http.Server, l net.Listener, most int) net.Listener {
 	limit := &connections{Listener: l, most: most, waiting: list.New()}
 	handler := server.Handler
@@ -44,7 +45,7 @@ type connection struct {
 	net.Conn
 	limit  *connections
 	closed bool
-	place  *list.Element // in waiting; nil: a request is being answered
+	place  *list.Element // in waiting; nil: a request is in progress
 }
 
 // Accept implements net.Listener.

@@ -13,7 +13,7 @@ import (
 	"assay/internal/wallet/fee"
 )
 
-// Fees activates fee rules and tells what payments cost.
+// Fees activates fee rules and computes fees.
 type Fees interface {
 	Refresh(ctx context.Context, r fee.Request) (fee.Result, error)
 	// Rollback activates an earlier version again, as the next one.
@@ -23,7 +23,7 @@ type Fees interface {
 	// Versions lists versions below before (0: all), the newest first, without
 	// their sets.
 	Versions(ctx context.Context, before int64, limit int) ([]fee.Activation, error)
-	// Quote tells what a payment costs by a version, 0: the active one, and why.
+	// Quote computes and explains the fee of a payment by a version, 0: the active one.
 	Quote(ctx context.Context, version int64, p fee.Payment) (fee.Explanation, error)
 }
 
@@ -78,7 +78,7 @@ func (h feeHandlers) feeRules(c *call) (any, error) {
 	return out, nil
 }
 
-// quoteBody describes what is asked of a quote; decodePayment reads it.
+// quoteBody describes the body of a quote; decodePayment reads it.
 type quoteBody struct {
 	Kind          fee.Kind       `json:"kind"`
 	Amount        int64          `json:"amount"`

@@ -37,29 +37,29 @@ type Refresher interface {
 // jobHandlers serve refreshes.
 type jobHandlers struct{ *Deps }
 
-// started says that a job was started.
+// started is the response when a job was started.
 type started struct {
 	Started bool     `json:"started"` // true
 	Job     view.Job `json:"job"`
 }
 
-// alreadyRunning says that none was, since the job in it is queued or runs.
+// alreadyRunning is the response when another job is queued or running.
 type alreadyRunning struct {
 	Started bool   `json:"started"` // false
 	Reason  string `json:"reason"`  // already_running
-	// ForcedIgnored is true where force was asked and the live job is not forced.
+	// ForcedIgnored is true if force was requested and the live job is not forced.
 	ForcedIgnored bool     `json:"forcedIgnored"`
 	Job           view.Job `json:"job"`
 }
 
-// dryRunAnswer says that none was, since only a forecast was requested.
+// dryRunAnswer is the response to a request for a forecast.
 type dryRunAnswer struct {
 	Started bool   `json:"started"` // false
 	Reason  string `json:"reason"`  // dry_run
 	view.DryRun
 }
 
-// Why no job was started. The reason tells apart the answers with status 200.
+// Why no job was started. The reason distinguishes the responses with status 200.
 const (
 	reasonRunning = "already_running"
 	reasonDryRun  = "dry_run"

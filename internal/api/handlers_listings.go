@@ -17,18 +17,18 @@ import (
 	"assay/internal/view"
 )
 
-// Trading lists, sells and hands over what users own. What seals an answer is
-// called last in the transaction that does the work.
+// Trading reads and changes listings and trades. A seal is called last in the
+// transaction that does the work.
 type Trading interface {
 	Listings(ctx context.Context, f view.ListingFilter, cursor string, limit int) (view.Page[view.Listing], error)
 	Listing(ctx context.Context, id int64) (view.Listing, error)
 	Trades(ctx context.Context, f view.TradeFilter, cursor string, limit int) (view.Page[view.Trade], error)
 	Trade(ctx context.Context, id int64) (view.Trade, error)
-	// List lists what is offered, and tells of each in their order.
+	// List lists what is offered, and returns the results in order.
 	List(ctx context.Context, offers market.Offers, seal func(idempotency.ResponseStore, []view.Offered) error) error
 	// CancelListing returns the listing as it is then.
 	CancelListing(ctx context.Context, id int64) (view.Listing, error)
-	// CancelListings cancels each for itself, and answers in their order.
+	// CancelListings cancels each on its own, and returns the results in order.
 	CancelListings(ctx context.Context, ids []int64) ([]view.Withdrawn, error)
 	// RepriceListing gives an active listing a price in minor units.
 	RepriceListing(ctx context.Context, id, price int64) (view.Listing, error)
@@ -79,7 +79,7 @@ type sentPush struct {
 	Items      []pushItem `json:"items"`
 }
 
-// offeredList answers a batch.
+// offeredList is the response to a batch.
 type offeredList struct {
 	Items []view.Offered `json:"items"`
 }
@@ -244,7 +244,7 @@ type cancelBody struct {
 	IDs []string `json:"ids"`
 }
 
-// withdrawnList answers the cancellation of several listings.
+// withdrawnList is the response to the cancellation of several listings.
 type withdrawnList struct {
 	Items []view.Withdrawn `json:"items"`
 }

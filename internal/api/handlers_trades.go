@@ -42,7 +42,7 @@ func (h tradeHandlers) purchase(c *call) (any, error) {
 	})
 }
 
-// decodePurchase reads who buys, and how.
+// decodePurchase reads the body of a purchase.
 func decodePurchase(body io.Reader) (p market.Purchase, err error) {
 	in := strictjson.NewReader(body)
 	has := false
@@ -80,7 +80,7 @@ func (h tradeHandlers) trade(c *call) (any, error) {
 	return h.Trading.Trade(c.Context(), id)
 }
 
-// moveTrade answers with a trade that was moved on.
+// moveTrade makes a handler of a method that changes a trade.
 func (h tradeHandlers) moveTrade(move func(ctx context.Context, id int64) (view.Trade, error)) handler {
 	return func(c *call) (any, error) {
 		id, err := c.idOf("trade")

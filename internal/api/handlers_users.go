@@ -59,8 +59,8 @@ func (h userHandlers) deleteUser(c *call) (any, error) {
 	return response{status: http.StatusNoContent}, h.Users.DeleteUser(c.Context(), c.values["userId"])
 }
 
-// decodeUser reads what is said of a user. Who was opted out of the leaderboard
-// stays so until the platform says otherwise.
+// decodeUser reads a user. A body without leaderboard does not change whether the user is
+// on the leaderboard.
 func decodeUser(body io.Reader) (user.User, error) {
 	in := strictjson.NewReader(body)
 	user := user.User{Leaderboard: true, KeepLeaderboard: true}

@@ -112,7 +112,7 @@ func decodeEntry(body io.Reader) (wallet.Posting, error) {
 		in.Require("", "currency", currency)
 		in.Require("", "amount", amount)
 		if !note && o.Kind == wallet.KindCorrection {
-			in.CodeAt("/note", strictjson.Required, "is required for a correction: it says why")
+			in.CodeAt("/note", strictjson.Required, "is required for a correction: state the reason")
 		}
 		if valued {
 			checkAmount(in, o)
@@ -121,13 +121,13 @@ func decodeEntry(body io.Reader) (wallet.Posting, error) {
 	return o, in.Finish()
 }
 
-// checkAmount finds amounts that cannot be in an order of its kind.
+// checkAmount refuses amounts that a posting of its kind cannot have.
 func checkAmount(in *strictjson.Reader, o wallet.Posting) {
 	switch {
 	case o.Amount == 0:
 		in.FaultAt("/amount", "must not be 0")
 	case o.Amount < 0 && (o.Kind == wallet.KindDeposit || o.Kind == wallet.KindWithdrawal):
-		in.FaultAt("/amount", "must not be negative: a %s says which way it goes", o.Kind)
+		in.FaultAt("/amount", "must not be negative: the kind %s is its direction", o.Kind)
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// describeHeaders describes the headers of answers, by their names.
+// describeHeaders describes the headers of responses, by their names.
 func describeHeaders() map[string]schema {
 	text := schema{"type": "string"}
 	seconds := schema{"type": "integer", "format": "int64", "minimum": 0}
@@ -15,17 +15,17 @@ func describeHeaders() map[string]schema {
 		of            schema
 		example       any
 	}{
-		{"X-Request-Id", "Id of the request: the one that the client sent, or a new one. The log has it, too.", text, "HGQN4RFYTXFJRD6XXDSLPTIOKY"},
+		{"X-Request-Id", "Id of the request: the one that the client sent, or a new one. It is also in the server's log.", text, "HGQN4RFYTXFJRD6XXDSLPTIOKY"},
 		{"Location", "Path of what was created.", text, "/api/market-prices/jobs/17"},
-		{"ETag", "Version of the answer; send it as If-None-Match to get 304 while it is the same.", text, `"n4bQgYhMfWWaL-qgxVrQFQ"`},
-		{"Cache-Control", "For how long the answer can be cached.", text, "public, max-age=10"},
+		{"ETag", "Version of the response. Send it as If-None-Match to get 304 while it is the same.", text, `"n4bQgYhMfWWaL-qgxVrQFQ"`},
+		{"Cache-Control", "For how long the response can be cached.", text, "public, max-age=10"},
 		{"Age", "Seconds since the figures were computed.", seconds, 3},
-		{"Retry-After", "Seconds to wait before the next request; absent where a retry does not help, as of what an operator must repair.", seconds, 5},
-		{"RateLimit", "What is left of the limit, and seconds until it is renewed.", text, `"failures";r=0;t=42`},
+		{"Retry-After", "Seconds to wait before the next request. Absent if a retry does not help, such as when an operator must repair something.", seconds, 5},
+		{"RateLimit", "Requests left within the limit, and seconds until it is renewed.", text, `"failures";r=0;t=42`},
 		{"RateLimit-Policy", "The limit: wrong secrets per minute from one address.", text, `"failures";q=20;w=60`},
 		{"Allow", "Methods that the path takes.", text, "GET, HEAD"},
 		{"WWW-Authenticate", "The kind of credential that is needed.", text, `Bearer realm="assay"`},
-		{keyReplayed, "true if this is the stored answer of an earlier request with the same Idempotency-Key; absent otherwise.", text, "true"},
+		{keyReplayed, "true if this is the stored response to an earlier request with the same Idempotency-Key; absent otherwise.", text, "true"},
 	} {
 		always := h.name != keyReplayed && h.name != "Retry-After"
 		all[h.name] = schema{"description": h.meaning, "required": always, "schema": h.of, "example": h.example}
@@ -33,7 +33,7 @@ func describeHeaders() map[string]schema {
 	return all
 }
 
-// headers lists what an answer that is no problem carries.
+// headers lists the headers of a response that is not a problem.
 func (op *operation) headers(status int) []string {
 	names := []string{"X-Request-Id"}
 	_, cached := op.answers[http.StatusNotModified]

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// Limits of bodies in memory. What is made of a body takes about three times its
-// size.
+// Limits of bodies in memory. A decoded body takes about three times its size.
 const (
 	// freeBytes of each body are not counted: postings and listings never wait.
 	freeBytes = 16 << 10
@@ -19,8 +18,8 @@ const (
 	// intakeWait is how long an upload waits for room, in all.
 	intakeWait = 30 * time.Second
 	// While more than largeBytes are in memory the garbage collector works towards
-	// memoryGoal. Otherwise what is made of bodies would be there twice, once as
-	// garbage: a process stays below 192 MiB.
+	// memoryGoal. Otherwise decoded bodies would be in memory twice, once as garbage. A
+	// process stays below 192 MiB.
 	largeBytes = 2 << 20
 	memoryGoal = 100 << 20
 )
@@ -32,7 +31,7 @@ type intake struct {
 	mu      sync.Mutex
 	uploads []*upload     // in the order in which they began; the first needs no room
 	used    int64         // by all uploads but the first
-	large   bool          // its bodies are: the collector is to work harder
+	large   bool          // its bodies are large: the collector works harder
 	goal    int64         // of the collector before; 0: it is as it was
 	freed   chan struct{} // closed, and replaced, when room or the first place is free
 }
@@ -94,8 +93,8 @@ func (u *upload) try(n int64) (freed chan struct{}, ok bool) {
 	return nil, true
 }
 
-// giveBack returns room for n bytes that did not arrive.
-func (u *upload) giveBack(n int64) {
+// release returns room for n bytes that did not arrive.
+func (u *upload) release(n int64) {
 	u.in.mu.Lock()
 	defer u.in.mu.Unlock()
 	u.bytes -= n
@@ -105,7 +104,7 @@ func (u *upload) giveBack(n int64) {
 	}
 }
 
-// end gives back everything. The next upload is the first one then.
+// end releases all room of the upload. The next upload is then the first one.
 func (u *upload) end() {
 	u.in.mu.Lock()
 	defer u.in.mu.Unlock()

@@ -74,7 +74,7 @@ func TestIntake_StaysWithinItsRoom(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					u.giveBack(n / 4)
+					u.release(n / 4)
 					in.mu.Lock()
 					total := int64(0)
 					for _, other := range in.uploads[1:] {

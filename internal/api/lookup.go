@@ -12,10 +12,10 @@ import (
 	"assay/internal/strictjson"
 )
 
-// MissingQueue takes items that want a price.
+// MissingQueue queues items without a price.
 type MissingQueue interface {
-	// QueueMissing queues those of the items that have no price, each once,
-	// creating those that there are not yet.
+	// QueueMissing queues the items that have no price, each once, and creates unknown
+	// ones.
 	QueueMissing(ctx context.Context, keys []catalog.Key) error
 }
 
@@ -55,7 +55,7 @@ func (h itemHandlers) lookup(c *call) (any, error) {
 	return response{status: http.StatusOK, contentType: jsonType, body: found.JSON()}, nil
 }
 
-// decodeLookup reads what is looked up.
+// decodeLookup reads the items to look up.
 func decodeLookup(body io.Reader) (keys []catalog.Key, queueMissing bool, err error) {
 	in := strictjson.NewReader(body)
 	hasItems := false
@@ -92,7 +92,7 @@ func readKey(in *strictjson.Reader, i int) catalog.Key {
 			key.AppID = int32(app)
 		case "marketHashName":
 			hasName = true
-			key.Name, _ = in.Text(1, catalog.MaxName) // nothing else is asked of a name
+			key.Name, _ = in.Text(1, catalog.MaxName) // every other name is allowed
 		case "phase":
 			if in.Null() {
 				break

@@ -29,8 +29,7 @@ type Responses interface {
 	PostedUnder(ctx context.Context, scope, key string) (id int64, err error)
 }
 
-// keyRule says whether a route takes an Idempotency-Key. On a route that takes
-// none the header means nothing.
+// keyRule is whether a route takes an Idempotency-Key. Other routes ignore the header.
 type keyRule int
 
 const (

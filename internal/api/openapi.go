@@ -52,11 +52,11 @@ func describe(types *schemas, operations []operation, version string) []byte {
 	return text
 }
 
-// introduction is what holds for the whole API.
-const introduction = "Keeps the prices of game items fresh. Times are RFC 3339 in UTC, and ids are strings. " +
+// introduction describes the whole API.
+const introduction = "Assay keeps the prices of game items fresh. Times are RFC 3339 in UTC, and ids are strings. " +
 	"Market prices are exact decimal numbers of at most six places: a 64-bit binary floating point number keeps every digit of them, a 32-bit one does not. " +
-	"Where money is decided, the same amount is also given as a decimal string (Decimal at the end of its name), or amounts are whole minor units (cents). " +
-	"Changes are backward compatible: answers may gain members, and lists of words may gain words; ignore those that you do not know."
+	"Where money moves, the same amount is also given as a decimal string (Decimal at the end of its name), or amounts are whole minor units (cents). " +
+	"Changes are backward compatible: responses may gain members, and lists of words may gain words. Ignore those that you do not know."
 
 func describeTags(t texts) []schema {
 	var all []schema
@@ -114,7 +114,7 @@ func describeParam(p param) schema {
 func describeKey(rule keyRule) schema {
 	return schema{
 		"name": keyHeader, "in": "header", "required": rule == keyRequired, "schema": schema{"type": "string", "minLength": 1, "maxLength": idempotency.MaxKey},
-		"description": "A unique value per operation; reuse it when you retry. The same request with the same key is carried out once, and gets the same answer.",
+		"description": "A unique value per operation; reuse it when you retry. The same request with the same key is carried out once and gets the same response.",
 	}
 }
 
@@ -159,7 +159,7 @@ func problemStatuses() map[int]string {
 	}
 }
 
-// describeProblems describes the answer of every status that is a problem.
+// describeProblems describes the response of every status that is a problem.
 func describeProblems(types *schemas) map[string]schema {
 	of := types.of(fault.Problem{})
 	all := map[string]schema{}
@@ -183,8 +183,8 @@ func problemName(status int) string {
 	return strings.ReplaceAll(http.StatusText(status), " ", "")
 }
 
-// problems returns the statuses of all problems that an operation can answer:
-// its own and those of everything before it.
+// problems returns the statuses of all problems of an operation: its own and those of
+// the checks before it.
 func (op operation) problems() []int {
 	statuses := append([]int{http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusRequestEntityTooLarge}, op.faults...)
 	if op.access != nil {

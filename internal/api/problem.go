@@ -27,8 +27,8 @@ type refusal struct {
 
 func (e *refusal) Error() string { return e.detail }
 
-// explain makes a problem of an error, with the headers that go with it. ours
-// is true for errors that are not the caller's, and of which he learns little.
+// explain turns an error into a problem and its headers. ours is true for errors of the
+// server, whose details are not sent.
 func explain(err error) (p fault.Problem, header http.Header, ours bool) {
 	var refused *refusal
 	var tooBig *http.MaxBytesError
@@ -48,9 +48,9 @@ func explain(err error) (p fault.Problem, header http.Header, ours bool) {
 	case f != nil && f.Kind != fault.Internal:
 		return fault.Problem{Status: f.Kind.Status(), Code: f.Code, Detail: f.Detail, Errors: f.Fields}, nil, false
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return fault.Problem{Status: http.StatusRequestTimeout, Code: "request_timeout", Detail: "The body did not arrive in time."}, nil, false
+		return fault.Problem{Status: http.StatusRequestTimeout, Code: "request_timeout", Detail: "The body did not arrive in time. Send it faster, or in smaller parts."}, nil, false
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return fault.Problem{Status: http.StatusServiceUnavailable, Code: "timeout", Detail: "It took too long; try again."}, later, false
+		return fault.Problem{Status: http.StatusServiceUnavailable, Code: "timeout", Detail: "The request took too long. Retry it."}, later, false
 	default:
 		return internalError(), nil, true
 	}
@@ -63,7 +63,7 @@ func internalError() fault.Problem {
 	}
 }
 
-// fail answers an error. What is our own is logged here, and only here.
+// fail responds to an error. Errors of the server are logged here and nowhere else.
 func (s *server) fail(w http.ResponseWriter, c *call, err error) {
 	p, header, ours := explain(err)
 	if ours {
@@ -72,7 +72,7 @@ func (s *server) fail(w http.ResponseWriter, c *call, err error) {
 	s.refuse(w, c, p, header)
 }
 
-// refuse answers with a problem.
+// refuse responds with a problem.
 func (s *server) refuse(w http.ResponseWriter, c *call, p fault.Problem, header http.Header) {
 	h := w.Header()
 	h.Del("Location")
@@ -83,7 +83,7 @@ func (s *server) refuse(w http.ResponseWriter, c *call, p fault.Problem, header 
 
 const problemType = "application/problem+json"
 
-// problem writes a problem as the body of the answer to a call.
+// problem encodes a problem as the body of a response.
 func (c *call) problem(p fault.Problem) []byte {
 	p.Type, p.Title, p.RequestID = "about:blank", http.StatusText(p.Status), c.id
 	body, err := json.Marshal(p, encoding())

@@ -98,7 +98,7 @@ func (a cached) serve(w http.ResponseWriter, r *http.Request, maxAge time.Durati
 	send(w, http.StatusOK, a.contentType, a.body)
 }
 
-// has reports whether an If-None-Match names the tag, weakly or not.
+// has reports whether an If-None-Match names the tag, weak or strong.
 func has(header, etag string) bool {
 	for candidate := range strings.SplitSeq(header, ",") {
 		candidate = strings.TrimSpace(candidate)

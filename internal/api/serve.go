@@ -18,7 +18,7 @@ import (
 // maxRequestID is the longest id, in bytes, that is taken from a client.
 const maxRequestID = 128
 
-// ServeHTTP answers a request, logs it, and turns panics into answers.
+// ServeHTTP serves a request, logs it, and responds to panics.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := s.Now()
 	ctx, release := admission.Hold(r.Context())
@@ -62,13 +62,13 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// statusClientLeft is logged and counted for requests whose client went away before
-// the answer, as by other servers. It is never sent.
+// statusClientLeft is logged and counted for requests whose client left before the
+// response. It is never sent.
 const statusClientLeft = 499
 
 // left reports whether the client of a request went away, which explains any failure
-// of the server. A fault of the client is answered all the same: the context also ends
-// when a body cannot be read.
+// of the server. A fault of the client still gets a response: the context also ends when
+// a body cannot be read.
 func left(r *http.Request, err error) bool {
 	if err != nil && !errors.Is(err, errClientLeft) {
 		if p, _, _ := explain(err); p.Status < http.StatusInternalServerError {
@@ -118,8 +118,8 @@ func (s *server) dispatch(w http.ResponseWriter, c *call) error {
 	return respond(w, returned)
 }
 
-// rescue answers after a panic and logs it once. It reports whether the
-// connection must be cut, since half an answer is out.
+// rescue responds after a panic and logs it once. It reports whether the connection must
+// be closed because part of a response was sent.
 func (s *server) rescue(w *recorder, c *call, failure any) (abort bool) {
 	if err, ok := failure.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		return true
@@ -134,7 +134,7 @@ func (s *server) rescue(w *recorder, c *call, failure any) (abort bool) {
 	return false
 }
 
-// secure sets what every answer carries; the page sets its own policy.
+// secure sets the headers of every response. The page sets its own policy.
 func secure(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
@@ -143,16 +143,15 @@ func secure(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 }
 
-// shared reports whether pages of other sites may read an operation's answers:
-// those that are the same for everybody, hold nothing about the operator and
-// take no credential. Health is none of them: a web page could then look for
+// shared reports whether pages of other sites may read an operation's responses: they
+// are public, hold nothing about the operator and need no credential. Health is none of them: a web page could then look for
 // servers inside a visitor's network.
 func (op *operation) shared() bool {
 	return op.path == "/api/community/top-traders" || op.path == "/openapi.json"
 }
 
-// share lets pages of any site read an answer (CORS). Browsers send such requests
-// without cookies, and no preflight is answered: nothing but a plain GET is let through.
+// share lets pages of any site read a response (CORS). Browsers send such requests
+// without cookies, and preflights are refused, so only a plain GET passes.
 func share(h http.Header) {
 	h.Set("Access-Control-Allow-Origin", "*")
 	h.Set("Access-Control-Expose-Headers", "Age, ETag, Retry-After, X-Request-Id")
@@ -169,7 +168,7 @@ func requestID(r *http.Request) string {
 	return id
 }
 
-// knownMethod keeps words that clients make up out of the log.
+// knownMethod keeps invented methods out of the log.
 func knownMethod(method string) string {
 	known := []string{
 		http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
@@ -181,7 +180,7 @@ func knownMethod(method string) string {
 	return "other"
 }
 
-// recorder remembers the status of an answer.
+// recorder remembers the status of a response.
 type recorder struct {
 	http.ResponseWriter
 	begins func() // called before anything is sent: a slow client holds nothing

@@ -3,6 +3,7 @@ package api
 import (
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -140,7 +141,7 @@ func TestWords_AreAllOfTheirType(t *testing.T) {
 		"JobKind": {"refresh/refresh.go", `Kind`}, "JobState": {"refresh/refresh.go", `State`}, "JobStage": {"refresh/refresh.go", `Stage`},
 		"FetchOutcome": {"refresh/refresh.go", `Outcome`}, "DeferReason": {"refresh/forecast.go", `Bound`},
 		"ItemState": {"refresh/refresh.go", `Item\w+`}, "SkipReason": {"refresh/refresh.go", `Skip\w+`},
-		"EstimateMethod": {"pricing/pricing.go", `Method`}, "QuoteBasis": {"pricing/pricing.go", `Basis`}, "QuoteReason": {"pricing/pricing.go", `Reason`},
+		"EstimateMethod": {"pricing/*.go", `Method`}, "QuoteBasis": {"pricing/*.go", `Basis`}, "QuoteReason": {"pricing/*.go", `Reason`},
 		"BreakerState": {"provider/state.go", `BreakerState`}, "ProviderShape": {"provider/provider.go", `Shape`}, "QuotaPeriod": {"provider/budget.go", `Period`},
 		"RequestError": {"provider/error.go", `Kind`}, "EventKind": {"event/event.go", `Kind`},
 		"InspectionState": {"inventory/enrich.go", `InspectState`}, "InspectionSource": {"inventory/enrich.go", `InspectSource`},
@@ -148,9 +149,17 @@ func TestWords_AreAllOfTheirType(t *testing.T) {
 		"TransactionKind": {"wallet/wallet.go", `Kind`}, "EntryType": {"wallet/wallet.go", `Type`}, "PaymentKind": {"wallet/fee/fee.go", `Kind`},
 		"FeeBasis": {"wallet/fee/fee.go", `Basis`}, "FeeRounding": {"wallet/fee/fee.go", `Rounding`},
 	} {
-		text, err := os.ReadFile("../" + from.file)
+		files, err := filepath.Glob("../" + from.file)
 		if err != nil {
 			t.Fatal(err)
+		}
+		var text []byte
+		for _, file := range files {
+			part, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = append(text, part...)
 		}
 		found := regexp.MustCompile(`(?m)^\t(?:\w+ +)?`+from.constants+` += "([\w.]*)"`).FindAllStringSubmatch(string(text), -1)
 		for _, word := range found {

@@ -16,7 +16,7 @@ import (
 	"assay/internal/wallet/fee"
 )
 
-// none is the word of a property that has nothing to say.
+// none is the empty word of a property.
 const none = ""
 
 // words returns a list of words of one or several types.
@@ -28,8 +28,8 @@ func words[T ~string](all ...T) []string {
 	return list
 }
 
-// wordLists is every closed list of words in answers and bodies, by the name of
-// its schema. docs/reference/statuses-and-reasons.md says what each word means.
+// wordLists is every closed list of words in responses and bodies, by the name of its
+// schema. docs/reference/statuses-and-reasons.md explains each word.
 func wordLists() map[string][]string {
 	return map[string][]string{
 		"JobKind":  words(refresh.Bulk, refresh.Missing),
@@ -106,7 +106,7 @@ func wordLists() map[string][]string {
 	}
 }
 
-// problemCodes is every code of a problem that the API can answer, by status.
+// problemCodes is every code of a problem, by status.
 func problemCodes() []string {
 	return []string{
 		"invalid_parameters", "invalid_body", "invalid_json", "malformed_body", "body_required", "unexpected_body", "invalid_cursor", "invalid_checkpoint", "invalid_state",

@@ -24,8 +24,7 @@ var (
 // before. It keeps out zero times and seconds taken for years.
 var earliest = time.Date(2003, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// DecodePush reads a push as a client sends it (contract, section 6); r bounds
-// its size. An error is a fault of kind Invalid that names each wrong member,
+// DecodePush reads a push as a client sends it; r bounds its size. An error is a fault of kind Invalid that names each wrong member,
 // of kind TooLarge for more than MaxItems, or what r returned.
 func DecodePush(r io.Reader, now time.Time) (Push, error) {
 	d := pushDecoder{in: strictjson.NewReader(r), now: now, first: make(map[string]int)}
@@ -41,8 +40,8 @@ func DecodePush(r io.Reader, now time.Time) (Push, error) {
 
 // ReadPush reads a push within a larger document, where pointer names it, of the
 // game and context of the document: a push that may leave out
-// both and its moment, which then is now, or only a list of its items. An AppID or
-// ContextID in it is what it says itself, to be compared.
+// both and its moment, which then is now, or only a list of its items. The caller compares
+// its AppID and ContextID, if it has any, with those of the document.
 func ReadPush(in *strictjson.Reader, pointer string, now time.Time) Push {
 	d := pushDecoder{in: in, at: pointer, now: now, first: make(map[string]int)}
 	d.push.SnapshotAt = now.UTC().Truncate(time.Microsecond)

@@ -34,7 +34,7 @@ const (
 // What can be wrong with an inspection, besides the codes of inspect.
 const (
 	CodeBadProperty = "bad_property" // Steam's seed or wear is no number that it can be
-	CodeAssetID     = "asset_id"     // the certificate is of another asset, or of this one before it changed hands
+	CodeAssetID     = "asset_id"     // the certificate is of another asset, or of this one before a trade
 	CodeSeed        = "seed"         // the certificate has another seed than the asset's properties
 	CodeWear        = "wear"         // another wear
 	CodeNameTag     = "name_tag"     // another name tag
@@ -43,20 +43,20 @@ const (
 	CodeFinish      = "finish"       // the finish is none of those that the name can have
 )
 
-// InspectSource is where that which was decoded comes from.
+// InspectSource is where a certificate comes from.
 type InspectSource string
 
 // The sources of a certificate.
 const (
-	SourceProperty InspectSource = "property" // the asset's own properties, in Steam's answer
-	SourceLink     InspectSource = "link"     // the inspect action in Steam's answer
+	SourceProperty InspectSource = "property" // the asset's own properties, in Steam's response
+	SourceLink     InspectSource = "link"     // the inspect action in Steam's response
 	SourcePushed   InspectSource = "pushed"   // the platform
 )
 
-// Given is what there is to inspect of a row, beside its link.
+// Given is the input of an inspection, besides the link of the row.
 type Given struct {
 	Properties  Properties
-	LinkOfSteam bool // the row's link is from Steam's answer, not from the platform
+	LinkOfSteam bool // the row's link is from Steam's response, not from the platform
 }
 
 // Inspected is what a sync needs to know of a row's inspection.
@@ -84,7 +84,7 @@ type Uninspected struct {
 	Given   Given
 }
 
-// Inspection is what became of inspecting a row. Numbers are -1 and texts empty
+// Inspection is the result of inspecting a row. Numbers are -1 and texts empty
 // where there is no value.
 type Inspection struct {
 	ID       int64 // of the row
@@ -106,8 +106,8 @@ type Inspection struct {
 }
 
 // Inspect inspects some rows of a user that wait for it and reports whether there
-// may be more. It may be done twice, by several at once, and end anywhere: what
-// is done and what it changes are written in one transaction.
+// may be more. It may run twice, concurrently, and be interrupted: the
+// results and the changed rows are written in one transaction.
 func (s *Service) Inspect(ctx context.Context) (more bool, err error) {
 	var sooner bool
 	err = s.InTx(ctx, func(tx *db.Tx) error {
@@ -134,7 +134,7 @@ func (s *Service) Inspect(ctx context.Context) (more bool, err error) {
 }
 
 // move gives rows whose phase became known to the phase's item, with its price
-// or none, and queues the items that have none (contract, section 2).
+// or none, and queues the items that have none.
 func move(tx *db.Tx, rows []Uninspected, found []Inspection) (sooner bool, err error) {
 	var keys []catalog.Key
 	seen := map[catalog.Key]bool{}
@@ -214,7 +214,7 @@ func examine(r *Uninspected) Inspection {
 	return out
 }
 
-// own notes what the asset's properties say in numbers.
+// own copies the values of the asset's properties.
 func (n *Inspection) own(p *Properties) {
 	bad := false
 	number := func(text string) int64 {
@@ -297,7 +297,7 @@ func agrees(r *Uninspected, item *inspect.Item) bool {
 }
 
 // Sticker is a sticker, patch or charm on an item, as it is stored and shown.
-// Fractions are decimal texts; what is not said is left out.
+// Fractions are decimal texts. Unknown values are left out.
 type Sticker struct {
 	Slot          uint32 `json:"slot"`
 	ID            uint32 `json:"id"`

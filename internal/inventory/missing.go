@@ -11,9 +11,8 @@ import (
 	"assay/internal/money"
 )
 
-// QueueMissing queues those of the items that have no price as a sync would: each
-// once, creating those that there are not yet, and those that wait are due sooner
-// (contract, rule 3). The caller has checked the keys.
+// QueueMissing queues the items that have no price, as a sync does: each once. Unknown
+// items are created, and waiting ones are due sooner. The caller has checked the keys.
 func (s *Service) QueueMissing(ctx context.Context, keys []catalog.Key) error {
 	byApp := map[int32][]catalog.Key{}
 	seen := make(map[catalog.Key]bool, len(keys))

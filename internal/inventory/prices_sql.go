@@ -60,7 +60,7 @@ func copyPrices(t *db.Tx, user int64, app int32, contextID string) error {
 }
 
 // ApplyToRows copies prices onto the rows with ids from (included) to (excluded): those
-// that have another value, or possibly all where most are said to have. Without inOrder
+// that have another value, or possibly all if most is true. Without inOrder
 // the transaction fails, and is run again, where others write these rows: see atOnce of the refresh.
 func ApplyToRows(t *db.Tx, from, to int64, most, inOrder bool) (err error) {
 	switch {

@@ -1,5 +1,4 @@
-// Package inventory keeps users' inventories in step with what platforms and Steam
-// report. It has the rules of a sync; the store has the SQL.
+// Package inventory syncs users' inventories with what platforms and Steam report.
 package inventory
 
 import (
@@ -40,15 +39,15 @@ type Asset struct {
 	Tradable   bool
 	Marketable bool
 	// Inspect is a certificate or inspect link, undecoded: as the platform pushed
-	// it, or the inspect action of Steam's answer with its placeholders filled in.
+	// it, or the inspect action of Steam's response with its placeholders filled in.
 	Inspect string
 	// Properties are those of Steam's response; nil: the platform pushed the asset,
 	// and stored properties stay.
 	Properties *Properties
 }
 
-// Properties are the asset_properties of Steam's inventory answer, each as Steam
-// writes it and at most MaxInspect bytes long; empty where there is none.
+// Properties are the asset_properties of Steam's response, each as Steam writes it and
+// at most MaxInspect bytes long; empty where there is none.
 type Properties struct {
 	Seed        string // propertyid 1, int_value: the pattern seed
 	Wear        string // propertyid 2, float_value

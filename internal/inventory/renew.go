@@ -12,9 +12,8 @@ import (
 
 // Renew does for a stored inventory what a push of the same would: rows get the
 // prices that are known, and items without one are queued; no enrichment starts.
-// It shows nothing new of where assets are, so that listings and transfers stay as
-// they are. It returns false, and does nothing, where there is none as of notBefore or
-// later.
+// Listings and transfers stay as they are. It returns false and does nothing if the
+// stored inventory is older than notBefore.
 func (s *Service) Renew(ctx context.Context, userID string, app int32, contextID string, notBefore time.Time) (fresh bool, err error) {
 	var sooner bool
 	err = s.InTx(ctx, func(tx *db.Tx) (err error) {

@@ -40,10 +40,9 @@ type Service struct {
 type Mode int
 
 const (
-	// Normal is a sync for its own sake: what can be decoded of new rows is, later.
+	// Normal is any other sync. New rows are inspected later.
 	Normal Mode = iota
-	// Listing is the sync before a listing is created: it starts no enrichment
-	// (contract, rule 4).
+	// Listing is the sync before a listing is created. It starts no inspection.
 	Listing
 )
 
@@ -53,7 +52,7 @@ type Result struct {
 	Hidden                                                      int64 // assets that there are and that were not shown
 }
 
-// outcome is a result with what else became of a sync.
+// outcome is a result and the work that a sync left.
 type outcome struct {
 	Result
 	user        int64
@@ -61,12 +60,11 @@ type outcome struct {
 	inspectable bool // rows were left to be inspected
 }
 
-// Sync makes a user's stored inventory of a game and context that of the push; see
-// Push.Hidden for what it does not show.
-// Rows get the prices that are known; items without one are queued and priced
-// later. So is what can be decoded of rows, after a Normal sync. The same push
-// again changes nothing. An older push than the stored one
-// is a fault.Conflict; an equally old one wins.
+// Sync replaces a user's stored inventory of a game and context by the push; see
+// Push.Hidden for assets that it does not show. Rows get the known prices; items without
+// one are queued and priced later. After a Normal sync, rows are inspected later. The
+// same push again changes nothing. A push older than the stored one is a fault.Conflict;
+// one as old replaces it.
 func (s *Service) Sync(ctx context.Context, userID string, push Push, mode Mode) (Result, error) {
 	if err := user.Check(userID); err != nil {
 		return Result{}, err

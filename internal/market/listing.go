@@ -13,28 +13,28 @@ import (
 	"assay/internal/user"
 )
 
-// Offer is something to be listed.
+// Offer is an asset to be listed.
 type Offer struct {
 	AssetID  string
 	Price    int64 // minor units, 1 to MaxPrice
 	Currency money.Currency
 }
 
-// Offers are what a user wants to list of one inventory.
+// Offers are assets of one inventory that a user lists.
 type Offers struct {
 	UserID    string
 	AppID     int32
 	ContextID string
 	Offers    []Offer
-	// Inventory is the whole of that inventory as the platform says; nil: it does
-	// not. It counts for users without a Steam id only.
+	// Inventory is the whole inventory as the platform sent it; nil: it sent none. It is
+	// used for users without a Steam id only.
 	Inventory *inventory.Push
 }
 
-// MostOffers is how many things can be listed at once.
+// MostOffers is how many assets can be listed at once.
 const MostOffers = 500
 
-// Created is what became of an offer.
+// Created is the result of an offer.
 type Created struct {
 	Offer     Offer
 	Listing   Listing      // unless it was refused
@@ -124,7 +124,7 @@ func unavailable(err error) error {
 	return &out
 }
 
-// list lists one thing, or returns a fault.Conflict.
+// list lists one asset, or returns a fault.Conflict.
 func list(tx *db.Tx, user int64, o *Offers, c *Created) error {
 	at := Place{AppID: o.AppID, ContextID: o.ContextID, AssetID: c.Offer.AssetID}
 	asset, err := asset(tx, user, at)

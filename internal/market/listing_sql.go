@@ -12,11 +12,10 @@ import (
 	"assay/internal/db"
 )
 
-// InventoryTouched sees to what depends on an inventory that was just synced:
-// listings are of the phase that became known of their assets; those expire whose
-// asset turned out to be something else or cannot be traded any more, or of which
-// fewer are there than they offer; assets are in transfer no longer whose trade is over, and those are again
-// that were gone for a while and were not handed over yet: they are sold.
+// InventoryTouched updates listings and transfers after an inventory was synced. Listings
+// take the phase that became known of their assets. A listing expires if its asset is
+// another item now, cannot be traded, or has a smaller amount. Sold assets that were not
+// handed over are in transfer; assets of ended trades no longer are.
 func InventoryTouched(t *db.Tx, user int64, app int32, contextID string) error {
 	var offered, sold bool
 	if err := t.QueryRow(`
@@ -35,8 +34,8 @@ func InventoryTouched(t *db.Tx, user int64, app int32, contextID string) error {
 	return markTransfers(t, user, app, contextID)
 }
 
-// expireListings ends the listings of what is not there any more, cannot be traded
-// any more, or turned out to be something else. Where merely the phase became known they are of that.
+// expireListings ends the listings of assets that are gone, cannot be traded or are
+// another item now. A listing whose phase became known takes that phase.
 func expireListings(t *db.Tx, user int64, app int32, contextID string) error {
 	if _, err := t.Exec(`
 		UPDATE listing SET item_id = v.item_id FROM inventory v, item now, item was
@@ -56,7 +55,7 @@ func expireListings(t *db.Tx, user int64, app int32, contextID string) error {
 	return err
 }
 
-// markTransfers marks what was sold and is not handed over, and nothing else.
+// markTransfers marks the assets that were sold and not handed over, and no others.
 func markTransfers(t *db.Tx, user int64, app int32, contextID string) error {
 	if _, err := t.Exec(`
 		UPDATE inventory SET in_transfer = TRUE
@@ -157,7 +156,7 @@ func ReadListing(ctx context.Context, s *db.DB, id int64) (*Listing, error) {
 	return db.First(db.Collect(ctx, s.Read, scanListing, listingByID, id))
 }
 
-// ListingFilter says which listings are meant. What is zero does not matter.
+// ListingFilter chooses listings. A zero field chooses all.
 type ListingFilter struct {
 	Seller             int64 // key
 	AppID              int32

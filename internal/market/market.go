@@ -1,6 +1,6 @@
-// Package market holds listings, trades and top traders. It has the rules; the store
-// has the SQL. Each change is one transaction, including the money in the ledger.
-// Pricing never delays or refuses a listing.
+// Package market holds listings, trades and the figures of top traders. Each change is
+// one transaction, including the money in the ledger. Pricing never delays or refuses a
+// listing.
 package market
 
 import (
@@ -128,8 +128,8 @@ type Counts struct {
 	Volume, Ranked   money.Micro
 }
 
-// Inventories brings sellers' inventories up to date before something is listed
-// (contract, rule 4): missing prices are queued, and nothing else is started.
+// Inventories brings sellers' inventories up to date before something is
+// listed: missing prices are queued, and no inspection is started.
 type Inventories interface {
 	// Pull reads the user's inventory from Steam.
 	Pull(ctx context.Context, userID string, appID int32, contextID string) error
@@ -141,7 +141,7 @@ type Inventories interface {
 	SteamID(ctx context.Context, userID string) (steamID string, known bool, err error)
 }
 
-// Options are what a Service is made of.
+// Options configure a Service.
 type Options struct {
 	// InTx runs fn in a transaction. fn may run several times.
 	InTx        func(ctx context.Context, fn func(*db.Tx) error) error

@@ -96,7 +96,7 @@ func ReadTrade(ctx context.Context, s *db.DB, id int64) (*Trade, error) {
 	return db.First(db.Collect(ctx, s.Read, scanTrade, tradeByID, id))
 }
 
-// TradeFilter says which trades are meant. What is zero does not matter.
+// TradeFilter chooses trades. A zero field chooses all.
 type TradeFilter struct {
 	User    int64 // key of seller or buyer
 	AppID   int32
@@ -108,7 +108,7 @@ type TradeFilter struct {
 const (
 	tradeRest   = ` AND ($2 = 0 OR d.app_id = $2) AND ($3 = '' OR d.state = $3) ORDER BY d.id DESC LIMIT $4`
 	tradesOfAll = tradeColumns + ` WHERE d.id < $1` + tradeRest
-	// Each side by its own index, and of each no more than are wanted.
+	// Each side by its own index, and of each no more than the limit.
 	tradesOfUser = tradeColumns + ` WHERE d.id IN (
 			SELECT id FROM (SELECT id FROM trade WHERE seller_key = $5 AND id < $1 AND ($2 = 0 OR app_id = $2) AND ($3 = '' OR state = $3)
 				ORDER BY id DESC LIMIT $4) sold

@@ -49,7 +49,7 @@ func nextTraderVersion(t *db.Tx, slot int64) (version int64, err error) {
 	return version, err
 }
 
-// unrank notes that a user who was deleted has no figures any more.
+// unrank notes that a deleted user has no figures.
 func unrank(t *db.Tx, user int64) error {
 	var traded bool
 	if err := t.QueryRow(`SELECT EXISTS (SELECT 1 FROM trader WHERE user_key = $1)`, user).Scan(&traded); err != nil || !traded {

@@ -34,7 +34,7 @@ func (s *Service) DeleteUser(ctx context.Context, userID string) error {
 	})
 }
 
-// checkLeaving refuses the deletion of a user who has something to get or to give.
+// checkLeaving refuses the deletion of a user with listings, open trades or money.
 // Listings turn into trades and trades into money, never the other way round while the
 // user is held, so they are looked at in this order: nothing is missed between two
 // statements. The wallets are not locked, since a posting does not depend on the user:

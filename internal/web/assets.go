@@ -62,7 +62,7 @@ func (a *assets) link(name string) string {
 	return "/static/" + name + "?v=" + a.files[name].version
 }
 
-// static answers with a file. Browsers keep it for as long as its link lasts.
+// static serves a file. Browsers may cache it as long as its link is the same.
 func (s *site) static(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("file")
 	found, ok := s.assets.files[name]

@@ -20,7 +20,7 @@ type auth struct {
 	origin *http.CrossOriginProtection
 }
 
-// sessionHandler answers a request of a session.
+// sessionHandler serves a request of a session.
 type sessionHandler func(w http.ResponseWriter, r *http.Request, sess session) error
 
 // read lets sessions of at least the role in; others are sent to sign in.

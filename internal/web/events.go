@@ -27,8 +27,7 @@ func eventLines(events []view.Event) []eventLine {
 	return out
 }
 
-// eventText says what an event is about. Of a kind that this page does not know it
-// says nothing.
+// eventText describes an event; "" for an unknown kind.
 func eventText(e view.Event) string {
 	var d struct {
 		Provider, Host, Market, Budget, Detail, JobID, UserID, Status, TradeID, State string

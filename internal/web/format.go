@@ -137,8 +137,8 @@ func (s *pages) when(v any) stamp {
 	}
 }
 
-// relative says how long ago, or how far ahead, something is. The script does
-// the same, in the same words, for pages that stay open.
+// relative formats how long ago, or how far ahead, something is. The script does the
+// same for pages that stay open.
 func relative(age time.Duration) string {
 	switch {
 	case age <= -time.Second:

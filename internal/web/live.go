@@ -48,7 +48,7 @@ func newFreshness(f view.Freshness) freshness {
 	}
 }
 
-// live answers with the panel alone, for the script.
+// live responds with the panel alone, for the script.
 func (s *runPages) live(w http.ResponseWriter, r *http.Request, sess session) error {
 	panel, err := s.panel(r.Context(), sess, r.URL.Query().Get("run"))
 	if err != nil {
@@ -134,8 +134,7 @@ func (p *livePanel) poll() string {
 	return "/live?" + q.Encode()
 }
 
-// CanStart and the like say which buttons do something now. The service
-// decides again.
+// CanStart reports whether a run can be started now.
 func (p livePanel) CanStart() bool {
 	return p.User.Admin && (p.Run == nil || !p.Run.Live || p.missing())
 }

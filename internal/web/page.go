@@ -80,8 +80,7 @@ func (s *pages) show(w http.ResponseWriter, r *http.Request, page string, data a
 	return nil
 }
 
-// execute renders before it answers, so that an error never follows half a
-// page.
+// execute renders before it responds, so that an error never follows half a page.
 func (s *pages) execute(w http.ResponseWriter, r *http.Request, status int, page, part string, data any) {
 	var body bytes.Buffer
 	if err := s.templates[page].ExecuteTemplate(&body, part, data); err != nil {
@@ -94,7 +93,7 @@ func (s *pages) execute(w http.ResponseWriter, r *http.Request, status int, page
 	_, _ = body.WriteTo(w) // the browser has disconnected
 }
 
-// refusalPage says why there is no page.
+// refusalPage explains why a request was refused.
 type refusalPage struct {
 	frame
 	Status  int
@@ -122,8 +121,8 @@ func (s *pages) showRefusal(w http.ResponseWriter, r *http.Request, sess *sessio
 	s.execute(w, r, status, "refusal", "base.html", refusalPage{frame: s.frame(heading, "", sess), Status: status, Heading: heading, Detail: detail})
 }
 
-// refuse answers for paths and methods that do not exist: with a page where a
-// browser asks, as the API does otherwise.
+// refuse responds to unknown paths and methods: with a page to a browser, else as the
+// API does.
 func (s *site) refuse(w http.ResponseWriter, r *http.Request, status int) {
 	code, detail := "not_found", "There is no page at this address."
 	if status == http.StatusMethodNotAllowed {
@@ -140,7 +139,7 @@ func (s *site) refuse(w http.ResponseWriter, r *http.Request, status int) {
 	s.showRefusal(w, r, sess, status, detail)
 }
 
-// writeProblem answers as the API does, which has set the request's id.
+// writeProblem responds as the API does, which has set the request's id.
 func writeProblem(w http.ResponseWriter, status int, code, detail string) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(status)

@@ -40,7 +40,7 @@ type tile struct {
 	State string // of the items
 	Label string
 	Count int64
-	Note  string // what the count is made of
+	Note  string // what the count consists of
 }
 
 // segment is a part of a bar. All begin at its left end, those that reach

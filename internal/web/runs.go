@@ -163,7 +163,7 @@ func (s *runPages) causes(ctx context.Context, id, failed int64) (out causes, er
 // SkipReason puts the reason of a skipped item into words.
 func (runPage) SkipReason(code string) string { return view.ReasonText(code) }
 
-// dryRunPage says what a run would do.
+// dryRunPage shows what a run would do.
 type dryRunPage struct {
 	frame
 	Forced bool

@@ -29,11 +29,10 @@ func (r Role) String() string {
 
 const (
 	maxSessions = 500 // of each role
-	// A page that is left open keeps asking, and so keeps its session; idle is
-	// for browsers that were closed.
+	// An open page polls and so keeps its session. The timeout is for closed browsers.
 	idleTimeout = time.Hour
 	readTimeout = 7 * 24 * time.Hour
-	// Who may spend budgets shows the token again each day.
+	// An admin, who can spend budgets, signs in again each day.
 	adminTimeout = 12 * time.Hour
 )
 

@@ -1,9 +1,8 @@
-// Package web is the operator's page: what runs, how the providers are, and why
-// an item has the price that it has. It renders HTML on the server; scripts
-// only refresh what is there, so that everything works without them.
+// Package web is the operator's page: runs, providers, items and explanations of their
+// prices. It renders HTML on the server. Scripts only refresh parts of a page, so
+// everything works without them.
 //
-// It owns the sessions that let a browser in (contract, section 9) and nothing
-// else: it reads through the readers and acts through Refresher.
+// It owns the sessions of browsers and nothing else: it reads through the readers and acts through Refresher.
 package web
 
 import (
@@ -52,7 +51,7 @@ type HealthReader interface {
 	Health(ctx context.Context, details bool) (view.Health, error)
 }
 
-// Refresher does what the page's buttons say.
+// Refresher carries out the actions of the page's buttons.
 type Refresher interface {
 	// Start starts a bulk job, unless one is live.
 	Start(ctx context.Context, forced bool, by string) (refresh.Started, error)
@@ -65,7 +64,7 @@ type Refresher interface {
 	AcceptItem(ctx context.Context, key catalog.Key) error
 }
 
-// Fingerprint names a secret without telling anything of it.
+// Fingerprint identifies a secret without revealing it.
 type Fingerprint [32]byte
 
 // Credentials are the live secrets. Both methods are safe for concurrent use
@@ -83,7 +82,7 @@ type Credentials interface {
 type FailureLimiter interface {
 	// Fail counts one and returns what follows from it.
 	Fail(client netip.Addr) access.Failure
-	// Wait waits before the answer.
+	// Wait waits before the response.
 	Wait(ctx context.Context, delay time.Duration)
 }
 
@@ -105,7 +104,7 @@ type Deps struct {
 	TrustedProxies []netip.Prefix
 }
 
-// site answers all requests for the page.
+// site serves all requests for the page.
 type site struct {
 	*auth
 	mux *http.ServeMux
@@ -154,8 +153,8 @@ func (s *site) routes() {
 	s.mux.HandleFunc("POST /item/accept", s.act(Admin, items.acceptItem))
 }
 
-// ServeHTTP sets what every answer carries, and answers unknown paths and
-// methods with a page of their own.
+// ServeHTTP sets the headers of every response, and shows a page for unknown paths and
+// methods.
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
 	if r.URL.Path != path.Clean(r.URL.Path) {
