@@ -100,6 +100,24 @@ func TestIndex_HasEveryPage(t *testing.T) {
 	}
 }
 
+func TestArchitecture_ListsEveryPackage(t *testing.T) {
+	page := read(t, "docs/explanation/architecture.md")
+	dirs := map[string]bool{}
+	walk(t, "internal", ".go", func(path string) { dirs[filepath.Dir(path)] = true })
+	if len(dirs) < 40 {
+		t.Fatalf("found %d packages only", len(dirs))
+	}
+	for dir := range dirs {
+		name := filepath.Base(dir)
+		if name == filepath.Base(filepath.Dir(dir))+"test" {
+			continue // fake servers, listed together
+		}
+		if !regexp.MustCompile(`(?m)[ /]` + name + `/`).MatchString(page) {
+			t.Errorf("docs/explanation/architecture.md does not list %s", dir)
+		}
+	}
+}
+
 func TestRules_NameFunctionsAndTestsThatExist(t *testing.T) {
 	place := regexp.MustCompile("`([a-z0-9_/]+\\.go):(\\w+)`")
 	found := place.FindAllStringSubmatch(read(t, "docs/explanation/refresh.md"), -1)
