@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"assay/internal/catalog"
+	"assay/internal/db/dbtest"
 	"assay/internal/inventory"
 	"assay/internal/money"
 	"assay/internal/pricing"
@@ -17,7 +18,6 @@ import (
 	"assay/internal/provider/allowance"
 	"assay/internal/randtest"
 	"assay/internal/refresh"
-	"assay/internal/storetest"
 	"assay/internal/view"
 )
 
@@ -341,7 +341,7 @@ func TestBackground_AKillLosesAndDoublesNothing(t *testing.T) {
 	w.print(&want, result)
 	equal(t, "calls", len(steam.requested()), 2)
 	for kill := 1; kill <= calls; kill++ {
-		if !storetest.Takes(kill) || kill%2 != 0 && !randtest.Long() {
+		if !dbtest.Takes(kill) || kill%2 != 0 && !randtest.Long() {
 			continue
 		}
 		w, steam := story(t)

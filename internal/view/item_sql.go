@@ -69,7 +69,7 @@ func UnpricedItems(ctx context.Context, s *db.DB, app int32, afterName, afterPha
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, i *UnpricedItem) error {
 		i.Key.AppID = app
 		return r.Scan(&i.ID, &i.Key.Name, &i.Key.Phase)
-	}, UnpricedItemsSQL, app, afterName, afterPhase, limit)
+	}, unpricedItemsSQL, app, afterName, afterPhase, limit)
 }
 
 // unpricedCount counts the items of all games without a price.
@@ -78,8 +78,8 @@ func unpricedCount(ctx context.Context, s *db.DB) (n int64, err error) {
 	return n, err
 }
 
-// UnpricedItemsSQL lists items of a game without a price, by name.
-const UnpricedItemsSQL = `SELECT id, name, phase FROM item WHERE ` + refresh.Unpriced + ` AND app_id = $1 AND (name, phase) > ($2, $3)
+// unpricedItemsSQL lists items of a game without a price, by name.
+const unpricedItemsSQL = `SELECT id, name, phase FROM item WHERE ` + refresh.Unpriced + ` AND app_id = $1 AND (name, phase) > ($2, $3)
 	ORDER BY name, phase LIMIT $4`
 
 // quoted returns which of some items one of the markets offers or has sold, by its last

@@ -1,4 +1,4 @@
-package storetest_test
+package refresh_test
 
 import (
 	"context"
@@ -10,22 +10,10 @@ import (
 	"assay/internal/db"
 	"assay/internal/db/dbtest"
 	"assay/internal/money"
-	"assay/internal/pgtest"
 	"assay/internal/pricing"
 	"assay/internal/refresh"
-	"assay/internal/storetest"
 	"assay/internal/user"
 )
-
-func TestPostgres_WorksThroughAPooler(t *testing.T) {
-	pooler := pgtest.Shared(t).StartPooler(t, 20)
-	storetest.Run(t, func(tb testing.TB, o db.Options) *db.DB {
-		d := dbtest.On(tb, dbtest.PostgreSQL)
-		o.Direct = d.URL
-		d.URL = pooler.Through(tb, d.URL)
-		return d.Open(tb, o)
-	})
-}
 
 // planned is a batch of a job that is to estimate two items, which a user owns.
 func planned(t *testing.T, s *db.DB) (b *refresh.Batch, items []refresh.Item) {
@@ -40,7 +28,7 @@ func planned(t *testing.T, s *db.DB) (b *refresh.Batch, items []refresh.Item) {
 		if err != nil {
 			return err
 		}
-		if err := storetest.AddRows(tx, user, []int64{made[keys[0]].ID, made[keys[1]].ID}, nil); err != nil {
+		if err := addRows(tx, user, []int64{made[keys[0]].ID, made[keys[1]].ID}, nil); err != nil {
 			return err
 		}
 		job, _, err := refresh.InsertJob(tx, refresh.Job{Kind: refresh.Bulk, RequestedBy: "test"})
@@ -67,8 +55,8 @@ func planned(t *testing.T, s *db.DB) (b *refresh.Batch, items []refresh.Item) {
 	return b, items
 }
 
-// priced is an estimate that gives items a price.
-func priced(items []refresh.Item, price money.Micro) (s refresh.Estimates) {
+// estimatesAt is an estimate that gives items a price.
+func estimatesAt(items []refresh.Item, price money.Micro) (s refresh.Estimates) {
 	for _, i := range items {
 		s.Items = append(s.Items, refresh.EstimatedItem{Item: i, State: refresh.ItemUpdated, Answered: true, Estimate: pricing.Priced{Price: price, Estimated: price}})
 	}
@@ -90,7 +78,7 @@ func TestPostgres_SyncsWaitOnlyForTheEndOfAnEstimate(t *testing.T) {
 	must(t, err)
 	estimated := make(chan error, 1)
 	go func() {
-		estimated <- s.InTx(t.Context(), func(tx *db.Tx) error { _, err := refresh.StoreEstimates(tx, *b, priced(items, 10)); return err })
+		estimated <- s.InTx(t.Context(), func(tx *db.Tx) error { _, err := refresh.StoreEstimates(tx, *b, estimatesAt(items, 10)); return err })
 	}()
 	for waits := false; !waits; {
 		must(t, held.QueryRowContext(t.Context(), `SELECT EXISTS (SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'refresh_item'::regclass)`).Scan(&waits))
@@ -111,7 +99,7 @@ func TestPostgres_SyncsWaitOnlyForTheEndOfAnEstimate(t *testing.T) {
 	must(t, <-estimated)
 }
 
-// Quotes of names that come in the background read what is stored of an item, and a
+// Quotes of names that come in the background read what is stored of an item, and an
 // estimate writes more of it before they are written.
 func TestPostgres_QuotesOfAnItemThatIsEstimatedMeanwhileAreWrittenAgain(t *testing.T) {
 	s := dbtest.On(t, dbtest.PostgreSQL).Open(t, db.Options{})
@@ -124,7 +112,7 @@ func TestPostgres_QuotesOfAnItemThatIsEstimatedMeanwhileAreWrittenAgain(t *testi
 		}
 		revs = append(revs, named[0].Rev)
 		if len(revs) == 1 {
-			must(t, s.InTx(t.Context(), func(tx *db.Tx) error { _, err := refresh.StoreEstimates(tx, *b, priced(items, 10)); return err }))
+			must(t, s.InTx(t.Context(), func(tx *db.Tx) error { _, err := refresh.StoreEstimates(tx, *b, estimatesAt(items, 10)); return err }))
 		}
 		return refresh.KeepQuotes(tx, named)
 	}))

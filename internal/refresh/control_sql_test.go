@@ -1,0 +1,280 @@
+package refresh_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/db"
+	"assay/internal/db/dbtest"
+	"assay/internal/money"
+	"assay/internal/pricing"
+	"assay/internal/provider"
+	"assay/internal/provider/allowance"
+	"assay/internal/refresh"
+	"assay/internal/view"
+)
+
+func TestKnowsItem_ComparesBytes(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.items("A")
+		f.Tx(func(tx *db.Tx) error {
+			known, err := refresh.KnowsItem(tx, key("A"))
+			f.Is("A is known", known, true)
+			if err != nil {
+				return err
+			}
+			known, err = refresh.KnowsItem(tx, key("a"))
+			f.Is("a is known", known, false)
+			return err
+		})
+	})
+}
+
+func TestAcceptItem_AcceptsAHeldPrice(t *testing.T) {
+	each(t, func(f *fixture) {
+		ids := f.items("A", "B")
+		u := f.own("u", ids[0], ids[1])
+		f.finish(f.run(10))
+		f.Now = f.Now.Add(7 * time.Hour)
+		id := f.plan(refresh.Bulk, 1)
+		f.storeVerdict(id)
+		b := f.claimBatch()
+		s := f.estimates(b, 10)
+		s.Items[0].Estimate.State.Held = pricing.HeldPrice{Candidate: 40, At: f.Now}
+		name := s.Items[0].Key.Name
+		f.Tx(func(tx *db.Tx) error { _, err := refresh.StoreEstimates(tx, *b, s); return err })
+		f.Is("a held price confirms nothing", f.item(name).CheckedAt, dbtest.Epoch)
+		f.Now = f.Now.Add(time.Hour)
+		accept := func(k catalog.Key) (ok bool) {
+			f.Tx(func(tx *db.Tx) (err error) {
+				ok, err = refresh.AcceptItem(tx, k)
+				return err
+			})
+			return ok
+		}
+		bucket, before := catalog.Bucket(name), f.versions()
+		f.Is("accepted", accept(key(name)), true)
+		f.Is("version of its bucket", f.versions()[bucket], before[bucket]+1)
+		got := f.item(name)
+		f.Is("item", fmt.Sprint(int64(got.Price), int64(got.Candidate), got.CandidateAt.IsZero(), got.UpdatedAt.Equal(f.Now), got.CheckedAt.Equal(f.Now)), "40 0 true true true")
+		want := []money.Micro{40, 0} // the other is not applied yet
+		if name == "B" {
+			slices.Reverse(want)
+		}
+		if got := f.values(u); !slices.Equal(got, want) {
+			f.Errorf("values %v", got)
+		}
+		f.Is("accepted twice", accept(key(name)), false)
+		f.Is("of an unknown item", accept(key("unknown")), false)
+	})
+}
+
+func TestNoteProvider_StoresTheStateOfProvidersAndFiles(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.Tx(func(tx *db.Tx) error { return refresh.NoteProvider(tx, "s", "f", "") })
+		later := f.Now.Add(time.Hour)
+		want := view.ProviderState{LastSuccess: f.Now}
+		state := func() view.ProviderState {
+			states, err := view.ProviderStates(f.Context(), f.DB)
+			f.Must(err)
+			return states["s"]
+		}
+		f.Is("a success", state(), want)
+		f.Now = later
+		f.Tx(func(tx *db.Tx) error { return refresh.NoteProvider(tx, "s", "f", "why") })
+		want.LastError, want.LastErrorAt = "why", later
+		f.Is("a failure", state(), want)
+		f.Tx(func(tx *db.Tx) error { return refresh.NoteProvider(tx, "s", "f", "why else") })
+		f.Tx(func(tx *db.Tx) error { return refresh.NoteProvider(tx, "s", "", "") })
+		files, err := view.ProviderFiles(f.Context(), f.DB)
+		f.Must(err)
+		f.Is("files", len(files["s"]), 2)
+		f.Is("names", files["s"][""], view.ProviderFile{LastSuccess: later})
+		f.Is("a file that fails", files["s"]["f"], view.ProviderFile{LastSuccess: later.Add(-time.Hour), LastError: "why else", LastErrorAt: later, Failures: 2})
+		f.Tx(func(tx *db.Tx) error { return refresh.NoteProvider(tx, "s", "f", "") })
+		files, err = view.ProviderFiles(f.Context(), f.DB)
+		f.Must(err)
+		f.Is("a file that is back", files["s"]["f"], view.ProviderFile{LastSuccess: later, LastError: "why else", LastErrorAt: later})
+		want.LastSuccess, want.LastError = later, "why else"
+		f.Tx(func(tx *db.Tx) error { return refresh.PauseProvider(tx, "s", true) })
+		want.Paused = true
+		f.Is("a pause", state(), want)
+
+		m := f.market("s", "m")
+		f.Is("the same market", f.market("s", "m"), m)
+		f.Is("another provider's", f.market("t", "m") != m, true)
+		markets, err := view.Markets(f.Context(), f.DB)
+		f.Must(err)
+		f.Is("market", markets[m], refresh.MarketName{Provider: "s", Key: "m", Title: "m"})
+		f.Is("markets", len(markets), 2)
+	})
+}
+
+func TestSetCurrency_RefusesAnotherCurrency(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.Must(refresh.SetCurrency(f.Context(), f.DB, "EUR"))
+		f.Must(refresh.SetCurrency(f.Context(), f.DB, "EUR"))
+		if err := refresh.SetCurrency(f.Context(), f.DB, "USD"); err == nil {
+			f.Error("took another currency")
+		}
+		f.Must(refresh.SetCurrency(f.Context(), f.DB, "EUR"))
+	})
+}
+
+// levels stores what two jobs learned of a game; retention keeps the newest set.
+func TestStoreValidation_StoresLevelsOnceAndReadsThemByGame(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.own("u", f.items("A")...)
+		learn := func(unit money.Micro, history pricing.History) {
+			id := f.plan(refresh.Bulk, 1)
+			set := pricing.NewSet(unit)
+			l := refresh.Learned{AppID: 730, Set: set, Movers: pricing.Movers{{Key: 7, Market: 1, Move: 5}}, Memories: []refresh.MarketMemory{
+				{MarketID: 1, State: pricing.MarketState{J: []money.Micro{unit}}, History: history},
+			}}
+			f.Tx(func(tx *db.Tx) error {
+				first, err := refresh.StoreValidation(tx, id, nil, []refresh.Learned{l})
+				f.Is("first", first, true)
+				return err
+			})
+			f.Tx(func(tx *db.Tx) error {
+				first, err := refresh.StoreValidation(tx, id, nil, []refresh.Learned{{AppID: 730, Set: pricing.NewSet(unit + 1)}})
+				f.Is("first, again", first, false)
+				return err
+			})
+			if b := f.claimBatch(); b != nil {
+				f.estimate(b, 5)
+			}
+			f.Tx(func(tx *db.Tx) error { return refresh.EndEstimating(tx, id) })
+			f.finish(id)
+		}
+		read := func() money.Micro {
+			set, err := refresh.LevelSet(f.Context(), f.DB, 730)
+			f.Must(err)
+			if set == nil {
+				return 0
+			}
+			return set.Unit
+		}
+		f.Is("before any", read(), money.Micro(0))
+		for i, unit := range []money.Micro{1, 2, 2} {
+			learn(unit, []pricing.History{{1, 0}, nil, nil}[i])
+			f.Is("newest", read(), unit)
+			states, err := refresh.MarketMemories(f.Context(), f.DB, 730)
+			f.Must(err)
+			f.Is("state", states[1].J[0], unit)
+			history, err := refresh.MarketHistory(f.Context(), f.DB, 730, 1)
+			f.Must(err)
+			f.Is("history", len(history), 2) // also where the second job had none to store
+		}
+		other, err := refresh.LevelSet(f.Context(), f.DB, 570)
+		f.Must(err)
+		f.Is("of another game", other == nil, true)
+	})
+}
+
+// A host reports, by mistake, that nothing is left.
+func TestPauseProvider_AResumedHostLosesItsReportedQuota(t *testing.T) {
+	each(t, func(f *fixture) {
+		all := make([]*allowance.Allowance, 8)
+		for i := range all {
+			all[i] = allowance.New(f.DB, "s", provider.Host{Key: "h", Limit: provider.Limit{Requests: 20, Per: time.Minute}, Quota: provider.Quota{Day: 3}})
+		}
+		take := func(a *allowance.Allowance) time.Duration {
+			r, err := a.Take(f.Context())
+			f.Must(err)
+			return r.Wait
+		}
+		allowed := func() (n int) {
+			for _, a := range all {
+				if take(a) == 0 {
+					n++
+				}
+			}
+			return n
+		}
+		f.Must(all[0].StoreReported(f.Context(), provider.Rate{Limit: 30, Left: 0, Reset: time.Hour}))
+		f.Must(allowance.New(f.DB, "other", provider.Host{Key: "h"}).StoreReported(f.Context(), provider.Rate{Left: 0, Reset: time.Hour}))
+		f.Is("refused", allowed(), 0)
+		f.Tx(func(tx *db.Tx) error { return refresh.PauseProvider(tx, "s", true) })
+		f.Is("paused", allowed(), 0)
+		f.Tx(func(tx *db.Tx) error { return refresh.PauseProvider(tx, "s", false) })
+		f.Is("resumed, up to its quota", allowed(), 3)
+		f.Is("not of another provider", take(allowance.New(f.DB, "other", provider.Host{Key: "h"})), time.Hour)
+		f.Must(all[0].StoreReported(f.Context(), provider.Rate{Limit: 30, Left: 0, Reset: time.Hour}))
+		f.Is("reported again", take(all[1]), time.Hour)
+	})
+}
+
+// versions returns the price versions of all buckets, and fails unless their sums agree.
+func (f *fixture) versions() [catalog.Buckets]int64 {
+	f.Helper()
+	sum, err := catalog.PriceVersion(f.Context(), f.DB)
+	f.Must(err)
+	all, err := catalog.PriceVersions(f.Context(), f.DB)
+	f.Must(err)
+	for _, v := range all {
+		sum -= v
+	}
+	f.Is("the sum, less all versions", sum, int64(0))
+	if known, ok := catalog.KnownPriceVersion(f.DB); ok {
+		sum, err = catalog.PriceVersion(f.Context(), f.DB)
+		f.Must(err)
+		f.Is("known without asking", known, sum)
+	}
+	return all
+}
+
+func TestStoreEstimates_RaisesThePriceVersionOfItsBuckets(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.own("u", f.items("A", "B")...)
+		a, b := catalog.Bucket("A"), catalog.Bucket("B")
+		if a == b {
+			f.Fatal("A and B must be in different buckets")
+		}
+		before := f.versions()
+		expect := func(what string, wantA, wantB int64) {
+			f.Helper()
+			now := f.versions()
+			f.Is(what+": A, B", fmt.Sprint(now[a]-before[a], now[b]-before[b]), fmt.Sprint(wantA, wantB))
+			now[a], now[b] = before[a], before[b]
+			f.Is(what+": other buckets", now, before)
+			before = f.versions()
+		}
+		job := f.plan(refresh.Bulk, 1)
+		f.Tx(func(tx *db.Tx) error { _, _, err := catalog.QueueMissing(tx, f.missingIn(tx, "A")); return err })
+		expect("a plan and a queue", 0, 0)
+		f.storeVerdict(job)
+		batch := f.claimBatch()
+		s := f.estimates(batch, 10)
+		for i := range s.Items {
+			if s.Items[i].Key.Name == "B" {
+				s.Items[i].State, s.Items[i].Answered = refresh.ItemFailed, false
+			}
+		}
+		gone := errors.New("gone")
+		f.Faults = func(point string) error {
+			_, known := catalog.KnownPriceVersion(f.DB)
+			if point == "after commit" {
+				f.Is("known while its commit is under way", known, false)
+				return gone
+			}
+			return nil
+		}
+		err := f.DB.InTx(f.Context(), func(tx *db.Tx) error { _, err := refresh.StoreEstimates(tx, *batch, s); return err })
+		f.Is("outcome unknown", errors.Is(err, db.ErrCommitUnknown), true)
+		f.Faults = nil
+		_, known := catalog.KnownPriceVersion(f.DB)
+		f.Is("known after an unknown outcome", known, false)
+		expect("A is estimated, no provider responded for B", 1, 0)
+		f.Tx(func(tx *db.Tx) error {
+			done, err := refresh.AcceptItem(tx, key("A"))
+			f.Is("accepted", done, false)
+			return err
+		})
+		expect("nothing to accept", 0, 0)
+	})
+}

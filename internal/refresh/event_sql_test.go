@@ -1,0 +1,157 @@
+package refresh_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"assay/internal/db"
+	"assay/internal/event"
+	"assay/internal/refresh"
+	"assay/internal/view"
+)
+
+// Commits fail: either both are stored, or neither.
+func TestFailJob_TheEventIsStoredWithTheEnd(t *testing.T) {
+	each(t, func(f *fixture) {
+		job := func() (id int64) {
+			f.Tx(func(tx *db.Tx) (err error) {
+				id, _, err = refresh.InsertJob(tx, refresh.Job{Kind: refresh.Bulk, RequestedBy: "who"})
+				return err
+			})
+			return id
+		}
+		id := job()
+		fail := func(point string) {
+			killed := errors.New("killed")
+			f.Faults = func(p string) error {
+				if p == point {
+					return killed
+				}
+				return nil
+			}
+			err := f.DB.InTx(f.Context(), func(tx *db.Tx) error { return refresh.FailJob(tx, id, "why") })
+			f.Faults = nil
+			f.Is("killed "+point, errors.Is(err, killed), true)
+		}
+		fail("before commit")
+		f.Is("neither", fmt.Sprint(f.job(id).State, len(f.events())), "queued0")
+		fail("after commit")
+		f.Is("both", fmt.Sprint(f.job(id).State, len(f.events())), "failed1")
+		f.Tx(func(tx *db.Tx) error { return refresh.FailJob(tx, id, "again") })
+		f.Is("once", len(f.events()), 1)
+		f.Is("counted are those that are known to be kept", len(event.Counts(f.DB)), 0)
+	})
+}
+
+func TestFinishJob_StoresAnEventOfEachEnd(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.own("u", f.items("A", "B")...)
+		id := f.run(10)
+		f.Is("while it runs", len(f.events()), 0)
+		f.finish(id)
+		f.finish(id)
+		want := []string{fmt.Sprintf(`job.finished {"jobId":"%d","jobKind":"bulk","forced":false,"requestedBy":"test","startedAt":%q,`+
+			`"totalItems":2,"updatedItems":2,"changedItems":2,"noQuoteItems":0,"failedItems":0,"lastError":null,"outcome":"complete","gaps":{"items":[],"markets":[]}}`, id, f.Now.Format(time.RFC3339Nano))}
+		f.Is("finished", fmt.Sprint(f.events()), fmt.Sprint(want))
+
+		var failed int64
+		f.Tx(func(tx *db.Tx) (err error) {
+			if failed, _, err = refresh.InsertJob(tx, refresh.Job{Kind: refresh.Missing, Forced: true, RequestedBy: "queue"}); err != nil {
+				return err
+			}
+			return refresh.FailJob(tx, failed, "no plan")
+		})
+		want = append([]string{fmt.Sprintf(`job.failed {"jobId":"%d","jobKind":"missing","forced":true,"requestedBy":"queue","startedAt":null,`+
+			`"totalItems":0,"updatedItems":0,"changedItems":0,"noQuoteItems":0,"failedItems":0,"lastError":"no plan","outcome":"failed","gaps":{"items":[],"markets":[]}}`, failed)}, want...)
+		f.Is("failed", fmt.Sprint(f.events()), fmt.Sprint(want))
+
+		// A job that lacks a market is partial, and keeps which one and why.
+		f.Now = f.Now.Add(24 * time.Hour)
+		partial := f.run(10)
+		gaps := []event.MarketGap{{Provider: "s", Market: "m\"★", Reason: "failed", Share: 0.25, Detail: "why"}}
+		f.Tx(func(tx *db.Tx) error {
+			end, err := refresh.FinishJob(tx, partial, gaps)
+			f.Is("partial", end.Outcome, refresh.JobPartial)
+			return err
+		})
+		f.Is("kept", fmt.Sprint(f.job(partial).Outcome, f.job(partial).MarketGaps), fmt.Sprint(refresh.JobPartial, gaps))
+		got := f.events()[0]
+		f.Is("kind", strings.HasPrefix(got, "job.partial "), true)
+		f.Is("gaps", strings.HasSuffix(got, `"gaps":{"items":[],"markets":[{"provider":"s","market":"m\"★","reason":"failed","share":0.25,"detail":"why"}]}}`), true)
+		last, err := view.LastOutcome(f.Context(), f.DB, refresh.Bulk)
+		f.Must(err)
+		f.Is("the last one", last, refresh.JobPartial)
+		want = append([]string{got}, want...)
+
+		f.Now = f.Now.Add(24 * time.Hour)
+		cancelled := f.run(10)
+		f.Tx(func(tx *db.Tx) error { return refresh.CancelJob(tx, cancelled, time.Hour) })
+		f.Is("cancelled", f.finish(cancelled), refresh.Cancelled)
+		f.Is("its outcome", f.job(cancelled).Outcome, refresh.JobPartial)
+		f.Is("it makes no event", fmt.Sprint(f.events()), fmt.Sprint(want))
+	})
+}
+
+func TestStoreValidation_AQuarantineMakesOneEvent(t *testing.T) {
+	each(t, func(f *fixture) {
+		m := f.market("s", "m")
+		validate := func(quarantine string) {
+			f.Helper()
+			outcome := refresh.OutcomeOK
+			if quarantine != "" {
+				outcome = refresh.OutcomeQuarantined
+			}
+			id := f.plan(refresh.Bulk, 1, unit("s", "f"))
+			u := f.fetch("s")
+			u.BlobUnit = u.ID
+			f.storeVerdict(id, refresh.Verdict{Unit: u, Quarantine: quarantine, Fetch: refresh.MarketFetch{MarketID: m, Quotes: 1, Outcome: outcome}})
+			f.Tx(func(tx *db.Tx) error { return refresh.CancelJob(tx, id, 0) })
+			f.finish(id)
+		}
+		of := `"provider":"s","why":"quarantine","host":"","market":"m","appId":730,"file":"f","detail":`
+		newest := func(what string, n int, want string) {
+			f.Helper()
+			f.Is(what+": number", len(f.events()), n)
+			if n > 0 {
+				f.Is(what, f.events()[0], want)
+			}
+		}
+		validate("")
+		newest("good", 0, "")
+		validate("half a catalogue")
+		newest("refused", 1, "provider.quarantined {"+of+`"half a catalogue"}`)
+		validate("less than that")
+		newest("refused again", 1, "provider.quarantined {"+of+`"half a catalogue"}`)
+		validate("")
+		newest("good again", 2, "provider.up {"+of+`"its answer is to be believed again"}`)
+		validate("")
+		newest("and again", 2, "provider.up {"+of+`"its answer is to be believed again"}`)
+		validate("cents for dollars")
+		accept := func() (n int64) {
+			f.Tx(func(tx *db.Tx) (err error) {
+				n, err = refresh.AcceptProvider(tx, "s", "")
+				return err
+			})
+			return n
+		}
+		f.Is("accepted", accept(), int64(1))
+		newest("accepted", 4, "provider.up {"+of+`"accepted by an operator"}`)
+		f.Is("accepted twice", accept(), int64(0))
+		newest("once", 4, "provider.up {"+of+`"accepted by an operator"}`)
+	})
+}
+
+// events returns the newest events, the newest first, as "kind data".
+func (f *fixture) events() []string {
+	f.Helper()
+	events, err := event.List(f.Context(), f.DB, 1000)
+	f.Must(err)
+	out := make([]string, len(events))
+	for i, e := range events {
+		out[i] = fmt.Sprintf("%s %s", e.Kind, e.Data)
+	}
+	return out
+}

@@ -1,0 +1,292 @@
+package refresh_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/db"
+	"assay/internal/refresh"
+	"assay/internal/view"
+)
+
+func TestClaimUnit_ClaimsAUnitOnce(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.own("u", f.items("A")...)
+		bulk := f.plan(refresh.Bulk, 1, unit("s", "f"), unit("s", "g"), unit("other", "h"))
+		f.Tx(func(tx *db.Tx) error { _, _, err := catalog.QueueMissing(tx, f.missingIn(tx, "B")); return err })
+		missing := f.plan(refresh.Missing, 1, unit("s", "f"))
+		var got []string
+		for range 4 {
+			if u := f.claim("s"); u != nil {
+				got = append(got, fmt.Sprint(u.JobID, u.File, u.Token, u.Attempts))
+			}
+		}
+		// Missing prices first, then in order, each once.
+		want := []string{fmt.Sprint(missing, "f", 1, 1), fmt.Sprint(bulk, "f", 1, 1), fmt.Sprint(bulk, "g", 1, 1)}
+		if !slices.Equal(got, want) {
+			f.Errorf("claimed %q, want %q", got, want)
+		}
+		f.Must(refresh.Recover(f.Context(), f.DB))
+		again := f.claim("s")
+		f.Is("after a recovery", fmt.Sprint(again.JobID, again.Token, again.Attempts), fmt.Sprint(missing, 2, 2))
+	})
+}
+
+func TestEndUnit_RefusesALateEnd(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.own("u", f.items("A")...)
+		id := f.plan(refresh.Bulk, 1, unit("s", "f"))
+		late := f.claim("s")
+		f.Must(refresh.Recover(f.Context(), f.DB))
+		f.claim("s")
+		late.State, late.Requests, late.Bytes = refresh.UnitDone, 2, 20
+		f.Tx(func(tx *db.Tx) error {
+			ended, _, err := refresh.EndUnit(tx, *late, []refresh.MarketFetch{{MarketID: 1, Outcome: refresh.OutcomeOK}}, []refresh.Blob{{Bucket: 1, Data: []byte("x")}})
+			f.Is("ended", ended, false)
+			if err != nil {
+				return err
+			}
+			return refresh.ReturnUnit(tx, *late)
+		})
+		units, err := refresh.JobUnits(f.Context(), f.DB, id)
+		f.Must(err)
+		f.Is("state", units[0].State, refresh.UnitRunning)
+		f.Is("requests that were sent nevertheless", units[0].Requests, int64(4))
+		outcomes, err := refresh.ReadOutcomes(f.Context(), f.DB, id)
+		f.Must(err)
+		f.Is("outcomes", len(outcomes), 0)
+	})
+}
+
+func TestEndUnit_IsIdempotent(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.own("u", f.items("A")...)
+		id := f.plan(refresh.Bulk, 1, unit("s", "f"))
+		u := f.claim("s")
+		u.State, u.Requests, u.Bytes, u.FetchedAt, u.StatedAt = refresh.UnitDone, 2, 20, f.Now, f.Now.Add(-time.Hour)
+		for i := range 2 {
+			f.Tx(func(tx *db.Tx) error {
+				ended, _, err := refresh.EndUnit(tx, *u, []refresh.MarketFetch{{MarketID: 5, Quotes: 3, Rejected: 1, Outcome: refresh.OutcomeOK}},
+					[]refresh.Blob{{Bucket: 1, Data: []byte("x")}})
+				f.Is("ended", ended, i == 0)
+				return err
+			})
+		}
+		units, err := refresh.JobUnits(f.Context(), f.DB, id)
+		f.Must(err)
+		got := units[0]
+		f.Is("unit", fmt.Sprintln(got.State, got.Requests, got.Bytes, got.BlobUnit == got.ID, got.FetchedAt.Equal(f.Now), got.StatedAt.Equal(u.StatedAt)),
+			"done 2 20 true true true\n")
+		outcomes, err := refresh.ReadOutcomes(f.Context(), f.DB, id)
+		f.Must(err)
+		f.Is("outcome", outcomes[refresh.UnitMarket{Unit: u.ID, Market: 5}],
+			refresh.MarketFetch{MarketID: 5, Quotes: 3, Rejected: 1, Outcome: refresh.OutcomeOK})
+	})
+}
+
+func TestReturnUnit_Defers(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.own("u", f.items("A")...)
+		id := f.plan(refresh.Bulk, 1, unit("s", "f"))
+		u := f.claim("s")
+		u.Requests, u.NotBefore = 1, f.Now.Add(time.Minute)
+		for range 2 { // returning is idempotent
+			f.Tx(func(tx *db.Tx) error { return refresh.ReturnUnit(tx, *u) })
+		}
+		f.Is("too early", f.claim("s") == nil, true)
+		f.Now = f.Now.Add(time.Minute - time.Microsecond)
+		f.Is("still too early", f.claim("s") == nil, true)
+		f.Now = f.Now.Add(time.Microsecond)
+		u = f.claim("s")
+		f.Is("now", u != nil, true)
+		f.Is("attempts", u.Attempts, int64(2))
+		f.Is("requests of this attempt", u.Requests, int64(0))
+		u.NotBefore = f.Now.Add(time.Minute)
+		f.Tx(func(tx *db.Tx) error { return refresh.ReturnUnit(tx, *u) })
+		f.Now = f.Now.Add(-refresh.Patience)
+		f.Is("by a clock set back", f.claim("s") != nil, true)
+		units, err := refresh.JobUnits(f.Context(), f.DB, id)
+		f.Must(err)
+		f.Is("requests", units[0].Requests, int64(1))
+	})
+}
+
+func TestReserveRequests_CountsBeforeSending(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.own("u", f.items("A")...)
+		id := f.plan(refresh.Bulk, 1, unit("s", "f"))
+		claim := func() (u *refresh.Unit) {
+			f.Tx(func(tx *db.Tx) (err error) {
+				u, err = refresh.ClaimUnit(tx, refresh.Claim{Provider: "s", Owner: "me", Reserve: 1})
+				return err
+			})
+			return u
+		}
+		counted := func(what string, want int64) {
+			f.Helper()
+			uses, err := view.Use(f.Context(), f.DB, []int64{id})
+			f.Must(err)
+			f.Is(what, uses[0].Requests, want)
+		}
+		reserve := func(u *refresh.Unit, more int64) (valid bool) {
+			f.Tx(func(tx *db.Tx) (err error) {
+				valid, err = refresh.ReserveRequests(tx, *u, more)
+				return err
+			})
+			return valid
+		}
+		killed := claim()
+		counted("with the claim", 0)
+		f.Is("a valid claim", reserve(killed, 3), true)
+		counted("before three more", 1)
+		f.Tx(func(tx *db.Tx) error { return refresh.Reclaim(tx, "me", nil, nil) })
+		counted("after a kill, all that may have been sent", 4)
+		u := claim()
+		counted("with the second claim", 4)
+		f.Is("a claim that is lost", reserve(killed, 1), false)
+		u.Requests = 3
+		f.Tx(func(tx *db.Tx) error { return refresh.ReturnUnit(tx, *u) })
+		counted("given back after three", 7)
+		u = claim()
+		u.State = refresh.UnitDeferred // nothing was sent
+		f.Tx(func(tx *db.Tx) error { _, _, err := refresh.EndUnit(tx, *u, nil, nil); return err })
+		counted("at the end", 7)
+	})
+}
+
+func TestSplitUnit_DividesTheNames(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.own("u", f.items("A", "B", "C")...)
+		whole := unit("s", "")
+		whole.Names = []string{"A", "B", "C"}
+		id := f.plan(refresh.Bulk, 1, whole)
+		u := f.claim("s")
+		failed, later := *u, *u
+		failed.State, failed.Names, failed.Error, failed.ErrorKind = refresh.UnitFailed, []string{"B"}, "why", "protocol"
+		later.State, later.Names, later.NotBefore = refresh.UnitPending, []string{"C"}, f.Now.Add(time.Minute)
+		u.State, u.Names = refresh.UnitDone, []string{"A"}
+		f.Tx(func(tx *db.Tx) error {
+			if _, _, err := refresh.EndUnit(tx, *u, nil, nil); err != nil {
+				return err
+			}
+			return refresh.SplitUnit(tx, *u, []refresh.Unit{failed, later})
+		})
+		units, err := refresh.BatchUnits(f.Context(), f.DB, refresh.Batch{JobID: id})
+		f.Must(err)
+		var got []string
+		for _, u := range units {
+			got = append(got, fmt.Sprintf("%s %s %s", u.Names, u.State, u.Error))
+		}
+		if want := []string{"[A] done ", "[B] failed why", "[C] pending "}; !slices.Equal(got, want) {
+			f.Errorf("units %q, want %q", got, want)
+		}
+		f.Is("last error", f.job(id).LastError, "why")
+		f.Is("too early", f.claim("s") == nil, true)
+		f.Now = f.Now.Add(time.Minute)
+		if u := f.claim("s"); u == nil || !slices.Equal(u.Names, []string{"C"}) {
+			f.Errorf("claimed %+v", u)
+		}
+	})
+}
+
+func TestPauseProvider_DefersItsUnits(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.own("u", f.items("A")...)
+		pause := func(paused bool) {
+			f.Tx(func(tx *db.Tx) error { return refresh.PauseProvider(tx, "s", paused) })
+		}
+		id := f.plan(refresh.Bulk, 1, unit("s", "f"), unit("s", "g"), unit("t", "h"))
+		u := f.claim("s")
+		pause(true)
+		u.NotBefore = f.Now
+		f.Tx(func(tx *db.Tx) error { return refresh.ReturnUnit(tx, *u) })
+		f.Is("what came back", f.claim("s") == nil, true)
+		f.Is("another provider", f.claim("t") != nil, true)
+		units, err := refresh.JobUnits(f.Context(), f.DB, id)
+		f.Must(err)
+		for _, u := range units[:2] {
+			f.Is("state", string(u.State)+" "+u.Error, "deferred s: paused by an operator")
+		}
+		paused, err := refresh.PausedProviders(f.Context(), f.DB)
+		f.Must(err)
+		f.Is("paused", fmt.Sprint(paused), "map[s:true]")
+		pause(false)
+		paused, err = refresh.PausedProviders(f.Context(), f.DB)
+		f.Must(err)
+		f.Is("resumed", len(paused), 0)
+	})
+}
+
+func TestAbandonUnits_AbandonsProvidersThatAreNotConfigured(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.own("u", f.items("A")...)
+		id := f.plan(refresh.Bulk, 1, unit("gone", "f"), unit("gone", "g"), unit("kept", "h"), unit("kept", "dropped"), unit("other", ""))
+		done := f.fetch("gone")
+		abandon := func() { f.Tx(func(tx *db.Tx) error { return refresh.AbandonUnits(tx) }) }
+		open := func() string {
+			units, err := refresh.JobUnits(f.Context(), f.DB, id)
+			f.Must(err)
+			var out []string
+			for _, u := range units {
+				if u.State == refresh.UnitPending {
+					out = append(out, u.Provider+"/"+u.File)
+				} else if u.ID != done.ID {
+					f.Is("state", u.State, refresh.UnitFailed)
+				}
+			}
+			return strings.Join(out, " ")
+		}
+		abandon() // no instance knows which are configured
+		f.Is("without an instance", open(), "gone/g kept/h kept/dropped other/")
+		f.register("old", refresh.Endpoint{Provider: "gone", File: "g"}, refresh.Endpoint{Provider: "kept", File: "dropped"})
+		f.register("new", refresh.Endpoint{Provider: "kept", File: "h"}, refresh.Endpoint{Provider: "other"})
+		abandon()
+		f.Is("while both live", open(), "gone/g kept/h kept/dropped other/")
+		f.Is("last error", f.job(id).LastError, "")
+		f.Is("removed", f.remove("old", 0), true)
+		abandon()
+		f.Is("with what is left", open(), "kept/h other/")
+		f.Is("last error", f.job(id).LastError, "gone: not configured any more")
+		f.Is("removed", f.remove("new", 0), true)
+		f.register("none")
+		abandon()
+		f.Is("with none configured", open(), "")
+	})
+}
+
+func TestReclaim_ReleasesWhatNoWorkerHolds(t *testing.T) {
+	each(t, func(f *fixture) {
+		names := []string{"A", "B", "C", "D", "E", "F"}
+		f.own("u", f.items(names...)...)
+		id := f.plan(refresh.Bulk, catalog.Buckets, unit("t", ""), unit("t", ""), unit("t", ""))
+		for i := range 3 { // they wait for no batch
+			u := f.claim("t")
+			f.Is("unit", u != nil, true)
+			if i == 2 {
+				f.Tx(func(tx *db.Tx) error { return refresh.Reclaim(tx, "me", []int64{u.ID}, nil) })
+			}
+		}
+		f.Tx(func(tx *db.Tx) error { return refresh.Reclaim(tx, "other", nil, nil) })
+		units, err := refresh.JobUnits(f.Context(), f.DB, id)
+		f.Must(err)
+		f.Is("units", fmt.Sprintln(units[0].State, units[1].State, units[2].State), "pending pending running\n")
+		for range 2 {
+			f.fetch("t")
+		}
+		last := units[2]
+		last.State = refresh.UnitFailed
+		f.Tx(func(tx *db.Tx) error { _, _, err := refresh.EndUnit(tx, last, nil, nil); return err })
+		f.storeVerdict(id)
+		kept, lost := f.claimBatch(), f.claimBatch()
+		f.Tx(func(tx *db.Tx) error { return refresh.Reclaim(tx, "me", nil, []refresh.Batch{*kept}) })
+		again := f.claimBatch()
+		f.Is("the lost batch", again.Batch, lost.Batch)
+		f.Is("its token", again.Token, lost.Token+1)
+		f.Tx(func(tx *db.Tx) error { return refresh.Reclaim(tx, "me", nil, []refresh.Batch{*kept, *again}) })
+		f.estimate(kept, 10)
+	})
+}

@@ -1,0 +1,262 @@
+package refresh_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/db"
+	"assay/internal/fault"
+	"assay/internal/refresh"
+	"assay/internal/view"
+)
+
+func TestInsertJob_OneJobOfAKindLives(t *testing.T) {
+	each(t, func(f *fixture) {
+		insert := func(kind refresh.Kind) (id int64, made bool) {
+			f.Tx(func(tx *db.Tx) (err error) {
+				id, made, err = refresh.InsertJob(tx, refresh.Job{Kind: kind, Forced: true, RequestedBy: "who ★", RetryOf: 7})
+				return err
+			})
+			return id, made
+		}
+		a, made := insert(refresh.Bulk)
+		f.Is("made", made, true)
+		want := refresh.Job{
+			ID: a, Kind: refresh.Bulk, Forced: true, State: refresh.Queued, Stage: refresh.StagePlan,
+			RequestedBy: "who ★", RetryOf: 7, CreatedAt: f.Now,
+		}
+		f.Is("job", f.job(a), want)
+		again, made := insert(refresh.Bulk)
+		f.Is("made again", made, false)
+		f.Is("the live one", again, a)
+		b, made := insert(refresh.Missing)
+		f.Is("another kind", made, true)
+		queued, err := refresh.ReadQueuedJob(f.Context(), f.DB)
+		f.Must(err)
+		f.Is("queued first", queued.ID, a)
+		f.Tx(func(tx *db.Tx) error { return refresh.FailJob(tx, a, "why") })
+		j := f.job(a)
+		f.Is("failed", fmt.Sprint(j.State, j.Stage, j.FinishedAt.Equal(f.Now), j.LastError), "faileddonetruewhy")
+		queued, err = refresh.ReadQueuedJob(f.Context(), f.DB)
+		f.Must(err)
+		f.Is("queued next", queued.ID, b)
+		c, made := insert(refresh.Bulk)
+		f.Is("made after the end", made, true)
+
+		_, err = refresh.ReadJob(f.Context(), f.DB, 999)
+		if e := fault.Of(err); e == nil || e.Kind != fault.NotFound {
+			f.Errorf("a job that is not there: %v", err)
+		}
+		for _, p := range []struct {
+			kind   refresh.Kind
+			before int64
+			limit  int
+			want   []int64
+		}{
+			{"", 1 << 62, 10, []int64{c, b, a}},
+			{"", 1 << 62, 2, []int64{c, b}},
+			{"", b, 10, []int64{a}},
+			{refresh.Bulk, 1 << 62, 10, []int64{c, a}},
+		} {
+			jobs, err := view.Jobs(f.Context(), f.DB, p.kind, p.before, p.limit)
+			f.Must(err)
+			var ids []int64
+			for _, j := range jobs {
+				ids = append(ids, j.ID)
+			}
+			if !slices.Equal(ids, p.want) {
+				f.Errorf("jobs %+v: got %v", p, ids)
+			}
+		}
+	})
+}
+
+func TestJob_GoesThroughItsStages(t *testing.T) {
+	each(t, func(f *fixture) {
+		ids := f.items("A")
+		f.own("u", ids...)
+		market := f.market("s", "m")
+		id := f.plan(refresh.Bulk, 1, unit("s", "f"), unit("t", ""))
+		at := func(what string, job *refresh.Job, err error) bool {
+			f.Must(err)
+			if job != nil {
+				f.Is(what, job.ID, id)
+			}
+			return job != nil
+		}
+		where := func() string {
+			var found []string
+			for name, read := range map[string]func() (*refresh.Job, error){
+				"queued":    func() (*refresh.Job, error) { return refresh.ReadQueuedJob(f.Context(), f.DB) },
+				"fetched":   func() (*refresh.Job, error) { return refresh.ReadFetchedJob(f.Context(), f.DB) },
+				"estimated": func() (*refresh.Job, error) { return refresh.ReadEstimatedJob(f.Context(), f.DB) },
+				"applying":  func() (*refresh.Job, error) { return refresh.ReadApplyingJob(f.Context(), f.DB) },
+			} {
+				if j, err := read(); at(name, j, err) {
+					found = append(found, name)
+				}
+			}
+			return strings.Join(found, " ")
+		}
+		f.Is("its file is open", where(), "")
+		u := f.fetch("s")
+		u.BlobUnit = u.ID
+		f.Is("its file has come for the first time, names are open", where(), "")
+		f.fetch("t")
+		f.Is("names have come, too", where(), "fetched")
+		f.storeVerdict(id, refresh.Verdict{Unit: u, Fetch: refresh.MarketFetch{MarketID: market, Quotes: 1, Outcome: refresh.OutcomeOK}})
+		f.estimate(f.claimBatch(), 10)
+		f.Tx(func(tx *db.Tx) error { return refresh.EndEstimating(tx, id) })
+		f.Is("end", f.finish(id), refresh.Finished)
+		f.Now = f.Now.Add(24 * time.Hour)
+
+		id = f.plan(refresh.Bulk, 1, unit("s", "f"), unit("t", ""))
+		f.fetch("s")
+		f.Is("its file has come, names are open", where(), "fetched")
+		f.storeVerdict(id)
+		f.Is("validated", where(), "")
+		f.Is("a batch whose names are open", f.claimBatch() == nil, true)
+		f.fetch("t")
+		f.estimate(f.claimBatch(), 10)
+		f.Is("estimated", where(), "estimated")
+		f.Tx(func(tx *db.Tx) error { return refresh.EndEstimating(tx, id) })
+		f.Is("applying", where(), "applying")
+		f.Is("end", f.finish(id), refresh.Finished)
+		f.Is("ended", where(), "")
+		f.Is("ended twice", f.finish(id), refresh.State(""))
+		j := f.job(id)
+		f.Is("stage", j.Stage, refresh.StageDone)
+		f.Is("end", j.FinishedAt, f.Now)
+		again := false
+		f.Tx(func(tx *db.Tx) (err error) {
+			again, err = refresh.StoreValidation(tx, id, nil, nil)
+			return err
+		})
+		f.Is("validated again", again, false)
+	})
+}
+
+func TestCancelJob_KeepsWhatIsEstimated(t *testing.T) {
+	each(t, func(f *fixture) {
+		names := []string{"A", "B", "C", "D", "E", "F", "G", "H"}
+		f.own("u", f.items(names...)...)
+		id := f.plan(refresh.Bulk, catalog.Buckets, unit("s", "f"))
+		f.fetch("s")
+		f.storeVerdict(id)
+		f.estimate(f.claimBatch(), 10)
+		b := f.claimBatch()
+		f.Tx(func(tx *db.Tx) error { return refresh.CancelJob(tx, id, time.Hour) })
+		estimated := true
+		f.Tx(func(tx *db.Tx) (err error) {
+			estimated, err = refresh.StoreEstimates(tx, *b, refresh.Estimates{})
+			return err
+		})
+		f.Is("a claimed batch estimates", estimated, false)
+		c := f.job(id).Counts
+		f.Is("counts", c, refresh.Counts{Total: 8, Updated: c.Updated, Changed: c.Updated, Cancelled: 8 - c.Updated})
+		f.Is("estimated items", c.Updated > 0, true)
+		f.Is("stage", f.job(id).Stage, refresh.StageApply)
+		f.Is("state", f.finish(id), refresh.Cancelled)
+
+		queued := int64(0)
+		f.Tx(func(tx *db.Tx) (err error) {
+			queued, _, err = refresh.InsertJob(tx, refresh.Job{Kind: refresh.Bulk})
+			return err
+		})
+		f.Tx(func(tx *db.Tx) error { return refresh.CancelJob(tx, queued, time.Hour) })
+		f.Is("a job without a plan", f.job(queued).State, refresh.Cancelled)
+		started := true
+		f.Tx(func(tx *db.Tx) (err error) {
+			started, err = refresh.StartJob(tx, queued, 1, 0)
+			return err
+		})
+		f.Is("starts", started, false)
+		f.Tx(func(tx *db.Tx) error { return refresh.CancelJob(tx, id, time.Hour) })
+		f.Is("an ended job", f.job(id).State, refresh.Cancelled)
+	})
+}
+
+func TestRetain_RemovesEndedJobs(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.own("u", f.items("A")...)
+		var ids []int64
+		for range 4 {
+			ids = append(ids, f.run(10))
+			f.finish(ids[len(ids)-1])
+			f.Now = f.Now.Add(24 * time.Hour)
+		}
+		live := f.plan(refresh.Bulk, 1)
+		retain := func(age time.Duration, jobs, most int) (n int) {
+			f.Tx(func(tx *db.Tx) (err error) {
+				n, err = refresh.Retain(tx, refresh.Retention{Age: age, MinJobs: jobs}, most)
+				return err
+			})
+			return n
+		}
+		f.Is("none is older", retain(4*24*time.Hour, 0, 10), 0)
+		f.Is("the newest stay", retain(0, 4, 10), 0)
+		f.Is("as old is not older", retain(4*24*time.Hour, 3, 10), 0)
+		f.Now = f.Now.Add(time.Microsecond)
+		f.Is("one is older", retain(4*24*time.Hour, 3, 10), 1)
+		f.Is("at most", retain(0, 0, 1), 1)
+		f.Is("all", retain(0, 0, 10), 2)
+		f.Is("none is left", retain(0, 0, 10), 0)
+		for _, id := range ids {
+			units, err := refresh.JobUnits(f.Context(), f.DB, id)
+			f.Must(err)
+			items, err := view.JobItems(f.Context(), f.DB, id, "", -1, 0, 10)
+			f.Must(err)
+			f.Is("units and items of a removed job", len(units)+len(items), 0)
+		}
+		f.Is("a live one", f.job(live).State, refresh.Running)
+	})
+}
+
+func TestWork_IsCountedByKindAndState(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.own("u", f.items("A", "B")...)
+		id := f.plan(refresh.Bulk, 1, unit("s", "f"), unit("s", "g"))
+		u := f.claim("s")
+		depths, oldest, err := view.Depths(f.Context(), f.DB, f.Now)
+		f.Must(err)
+		f.Is("oldest", oldest, f.Now)
+		got := map[string]int64{}
+		for _, d := range depths {
+			got[d.Kind+" "+d.State] = d.Count
+		}
+		for what, want := range map[string]int64{"plan pending": 0, "fetch pending": 1, "fetch running": 1, "estimate pending": 1} {
+			f.Is(what, got[what], want)
+		}
+		claims, err := view.Claims(f.Context(), f.DB)
+		f.Must(err)
+		f.Is("claims", fmt.Sprint(claims), fmt.Sprint([]view.Claim{{Owner: "me", Kind: "fetch", Work: "s " + u.File, Provider: "s", Since: f.Now, Token: u.Token}}))
+		u.State, u.Requests = refresh.UnitDeferred, 3
+		f.Tx(func(tx *db.Tx) error { _, _, err := refresh.EndUnit(tx, *u, nil, nil); return err })
+		use, err := view.Use(f.Context(), f.DB, []int64{id, 999})
+		f.Must(err)
+		f.Is("use", fmt.Sprint(use), fmt.Sprint([]view.ProviderUse{{JobID: id, Provider: "s", Requests: 3}}))
+		deferred, err := view.Deferred(f.Context(), f.DB, []int64{id})
+		f.Must(err)
+		f.Is("deferred", fmt.Sprint(deferred), fmt.Sprint([]view.DeferredUnit{{JobID: id, Provider: "s", File: u.File}}))
+
+		f.fetch("s")
+		f.storeVerdict(id)
+		f.estimate(f.claimBatch(), 10)
+		f.Tx(func(tx *db.Tx) error { return refresh.EndEstimating(tx, id) })
+		f.finish(id)
+		fresh, err := view.ReadFreshness(f.Context(), f.DB, true, f.Now)
+		f.Must(err)
+		f.Is("fresh", fresh, view.FreshItems{Fresh: 2, Oldest: f.Now})
+		f.items("in no inventory")
+		fresh, err = view.ReadFreshness(f.Context(), f.DB, true, f.Now.Add(time.Microsecond))
+		f.Must(err)
+		f.Is("stale", fresh, view.FreshItems{Stale: 2, Unknown: 1, Oldest: f.Now})
+		fresh, err = view.ReadFreshness(f.Context(), f.DB, false, f.Now)
+		f.Must(err)
+		f.Is("in scope", fresh, view.FreshItems{Fresh: 2, Oldest: f.Now})
+	})
+}

@@ -1,0 +1,228 @@
+package refresh_test
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/catalog/catalogtest"
+	"assay/internal/db"
+	"assay/internal/db/dbtest"
+	"assay/internal/refresh"
+	"assay/internal/view"
+)
+
+func TestPlanItems_KeepsNamesByteForByte(t *testing.T) {
+	each(t, func(f *fixture) {
+		names := catalogtest.Names()
+		f.own("u", f.items(names...)...)
+		f.plan(refresh.Bulk, 1, unit("s", ""))
+		var planned []string
+		f.Tx(func(tx *db.Tx) error {
+			list, err := refresh.DueNamesOf(tx, 1, app)
+			for _, n := range list {
+				planned = append(planned, n.Name)
+			}
+			return err
+		})
+		want := slices.Clone(names)
+		slices.SortFunc(want, func(a, b string) int {
+			return cmp.Or(cmp.Compare(catalog.Bucket(a), catalog.Bucket(b)), cmp.Compare(a, b))
+		})
+		if !slices.Equal(planned, want) {
+			f.Errorf("planned %q\n   want %q", planned, want)
+		}
+		u := unit("t", "")
+		u.JobID, u.Names = 1, names
+		f.Tx(func(tx *db.Tx) error { return refresh.InsertUnits(tx, []refresh.Unit{u}) })
+		if got := f.claim("t").Names; !slices.Equal(got, names) {
+			f.Errorf("a unit has %q\n   want %q", got, names)
+		}
+	})
+}
+
+func TestPlanItems_CountsWhatIsDue(t *testing.T) {
+	each(t, func(f *fixture) {
+		ids := f.items("fresh", "pause", "unknown", "old", "unowned", "future")
+		f.own("u", ids[0], ids[1], ids[2], ids[3], ids[5])
+		f.own("v", ids[0], ids[0], ids[3])
+		id := f.plan(refresh.Bulk, 1)
+		f.storeVerdict(id)
+		b := f.claimBatch()
+		s := f.estimates(b, 10)
+		for i := range s.Items {
+			switch s.Items[i].Key.Name {
+			case "pause":
+				s.Items[i].RetryAt = f.Now.Add(72 * time.Hour)
+				s.Items[i].QuietSince = f.Now
+			case "unknown":
+				s.Items[i].Estimate.Price, s.Items[i].RetryAt = 0, f.Now.Add(72*time.Hour)
+			}
+		}
+		f.Tx(func(tx *db.Tx) error { _, err := refresh.StoreEstimates(tx, *b, s); return err })
+		f.Tx(func(tx *db.Tx) error { return refresh.EndEstimating(tx, id) })
+		f.finish(id)
+		// Now the prices are all of the same age; one of them is made older.
+		f.Now = f.Now.Add(7 * time.Hour)
+		f.Is("all are due but for the pause", dueOf(f, f.rules()), "due 4 ttl 0 noSales 1 names 4")
+
+		r := f.rules()
+		r.TTL = 8 * time.Hour // 95 % of it are 7.6 hours
+		f.Is("within the TTL", dueOf(f, r), "due 1 ttl 3 noSales 1 names 1")
+		r.TTL = 7 * time.Hour * 100 / 95
+		f.Is("at 95 % of the TTL", dueOf(f, r), "due 4 ttl 0 noSales 1 names 4")
+		r.TTL += 2 * time.Microsecond
+		f.Is("just below", dueOf(f, r), "due 1 ttl 3 noSales 1 names 1")
+		r.Forced = true
+		f.Is("forced", dueOf(f, r), "due 5 ttl 0 noSales 0 names 5")
+		r.ScopeAll = true
+		f.Is("forced, of all", dueOf(f, r), "due 6 ttl 0 noSales 0 names 6")
+		r = f.rules()
+		r.Now = f.Now.Add(-400 * 24 * time.Hour)
+		f.Is("by a clock set back", dueOf(f, r), "due 5 ttl 0 noSales 0 names 5")
+
+		f.plan(refresh.Bulk, 8)
+		j := f.job(id + 1)
+		f.Is("total", j.Counts, refresh.Counts{Total: 5, Pending: 4, SkippedNoSales: 1})
+		f.Is("started", j.StartedAt, f.Now)
+		f.Is("batches", j.Batches, 8)
+		items, err := view.JobItems(f.Context(), f.DB, j.ID, "", -1, 0, 100)
+		f.Must(err)
+		f.Is("items", len(items), 5)
+		seen := map[string]bool{}
+		for _, i := range items {
+			f.Is("batch of "+i.Key.Name, i.Batch, int64(catalog.Bucket(i.Key.Name)*8/catalog.Buckets))
+			seen[i.Key.Name] = true
+			if i.Key.Name == "pause" {
+				f.Is("state", i.State+" "+i.Reason, "skipped noSales")
+			} else {
+				f.Is("state", i.State, refresh.ItemPending)
+			}
+		}
+		f.Is("names", len(seen), 5)
+		page, err := view.JobItems(f.Context(), f.DB, j.ID, refresh.ItemPending, items[0].Batch, items[0].ItemID, 2)
+		f.Must(err)
+		f.Is("items of a page", len(page), 2)
+		started := true
+		f.Tx(func(tx *db.Tx) (err error) {
+			started, err = refresh.StartJob(tx, j.ID, 8, 0)
+			return err
+		})
+		f.Is("started twice", started, false)
+	})
+}
+
+// dueOf returns what rules would plan, read in and outside a transaction.
+func dueOf(f *fixture, r refresh.Rules) string {
+	f.Helper()
+	outside, err := refresh.ReadDue(f.Context(), f.DB, r)
+	f.Must(err)
+	f.Tx(func(tx *db.Tx) error {
+		inside, err := refresh.DueInTx(tx, r)
+		f.Is("the same within a transaction", inside[app].Due, outside[app].Due)
+		return err
+	})
+	d := outside[app]
+	return fmt.Sprintf("due %d ttl %d noSales %d names %d", d.Due.Due, d.TTL, d.NoSales, d.Names)
+}
+
+func TestPlanItems_RetriesTheFailedItemsOfAJob(t *testing.T) {
+	each(t, func(f *fixture) {
+		ids := f.items("A", "B", "C")
+		f.own("u", ids...)
+		id := f.plan(refresh.Bulk, 1)
+		f.storeVerdict(id)
+		b := f.claimBatch()
+		s := f.estimates(b, 10)
+		s.Items[1].State, s.Items[1].Answered, s.Items[1].Error = refresh.ItemFailed, false, "why"
+		s.Counts = refresh.Counts{Updated: 2, Failed: 1, Changed: 2}
+		f.Tx(func(tx *db.Tx) error { _, err := refresh.StoreEstimates(tx, *b, s); return err })
+		f.Tx(func(tx *db.Tx) error { return refresh.EndEstimating(tx, id) })
+		f.Is("state", f.finish(id), refresh.Finished)
+		r := f.rules()
+		r.RetryOf = id
+		f.Is("due", dueOf(f, r), "due 1 ttl 0 noSales 0 names 1")
+		causes, _, err := view.Causes(f.Context(), f.DB, []int64{id}, 20)
+		f.Must(err)
+		f.Is("causes", fmt.Sprint(causes), fmt.Sprint([]view.Cause{{Error: "why", Count: 1, Items: []catalog.Key{s.Items[1].Key}}}))
+		f.Is("failures", f.item(s.Items[1].Key.Name).Failures, int64(1))
+	})
+}
+
+func TestQueueMissing_AnUnknownPriceIsQueuedOnce(t *testing.T) {
+	each(t, func(f *fixture) {
+		ids := f.items("A", "B", "C")
+		f.own("u", ids[0])
+		f.finish(f.run(10))
+		queue := func(items ...int64) (n int64) {
+			f.Tx(func(tx *db.Tx) (err error) {
+				n, _, err = catalog.QueueMissing(tx, items)
+				return err
+			})
+			return n
+		}
+		f.Is("queued", queue(ids[1:]...), int64(2))
+		f.Is("again", queue(ids[1:]...), int64(0))
+		due, err := refresh.HasDueMissing(f.Context(), f.DB, f.rules())
+		f.Must(err)
+		f.Is("due", due, true)
+		q, err := view.ReadMissingQueue(f.Context(), f.DB, f.Now)
+		f.Must(err)
+		f.Is("queue", q, view.MissingQueue{Due: 2, Oldest: f.Now})
+		i := f.item("B")
+		f.Is("item is queued", i.Queued, true)
+
+		f.Now = f.Now.Add(time.Second)
+		f.plan(refresh.Missing, 1)
+		q, err = view.ReadMissingQueue(f.Context(), f.DB, f.Now)
+		f.Must(err)
+		f.Is("in work", q, view.MissingQueue{Running: true, Due: 2, Oldest: dbtest.Epoch})
+		f.Is("queued while in work", queue(ids[1:]...), int64(0))
+		due, err = refresh.HasDueMissing(f.Context(), f.DB, f.rules())
+		f.Must(err)
+		f.Is("due while in work", due, false)
+	})
+}
+
+func TestStoreEstimates_AMissingPriceWaitsLongerEachTime(t *testing.T) {
+	each(t, func(f *fixture) {
+		ids := f.items("found", "not found", "failed")
+		f.Tx(func(tx *db.Tx) error { _, _, err := catalog.QueueMissing(tx, ids); return err })
+		waits := []int{1, 2, 4, 8, 16, 32, 64, 72, 72}
+		for round, hours := range waits {
+			id := f.plan(refresh.Missing, 1)
+			f.storeVerdict(id)
+			b := f.claimBatch()
+			s := f.estimates(b, 0)
+			for i := range s.Items {
+				switch s.Items[i].Key.Name {
+				case "found":
+					s.Items[i].Estimate.Price = 10
+				case "not found":
+					s.Items[i].State = refresh.ItemNoQuote
+				default:
+					s.Items[i].State, s.Items[i].Answered = refresh.ItemFailed, false
+				}
+			}
+			f.Tx(func(tx *db.Tx) error { _, err := refresh.StoreEstimates(tx, *b, s); return err })
+			f.Tx(func(tx *db.Tx) error { return refresh.EndEstimating(tx, id) })
+			f.finish(id)
+			f.Is("found is queued", f.item("found").Queued, false)
+			f.Now = f.Now.Add(time.Hour)
+			q, err := view.ReadMissingQueue(f.Context(), f.DB, f.Now)
+			f.Must(err)
+			want := int64(1) // a name that failed is due after the first pause
+			if round == 0 {
+				want = 2
+			}
+			f.Is(fmt.Sprint("due after an hour of round ", round), q.Due, want)
+			f.Now = f.Now.Add(time.Duration(hours-1) * time.Hour)
+			q, err = view.ReadMissingQueue(f.Context(), f.DB, f.Now)
+			f.Must(err)
+			f.Is(fmt.Sprint("due after the pause of round ", round), q.Due, int64(2))
+		}
+	})
+}

@@ -1,0 +1,249 @@
+package refresh_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/db"
+	"assay/internal/db/dbtest"
+	"assay/internal/inventory"
+	"assay/internal/market"
+	"assay/internal/money"
+	"assay/internal/refresh"
+	"assay/internal/user"
+	"assay/internal/view"
+)
+
+func TestClaimUnit_ManyWorkersClaimEachUnitOnce(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.own("u", f.items("A")...)
+		const n = 200
+		units := make([]refresh.Unit, n)
+		for i := range units {
+			units[i] = unit("s", fmt.Sprint("f", i))
+		}
+		id := f.plan(refresh.Bulk, 1, units...)
+		var mu sync.Mutex
+		claimed := map[int64]int{}
+		dbtest.AtOnce(8, func(i int) {
+			for range n { // each claim either succeeds or nothing is left
+				var u *refresh.Unit
+				f.Try(func(tx *db.Tx) (err error) {
+					u, err = refresh.ClaimUnit(tx, refresh.Claim{Provider: "s", Owner: fmt.Sprint("worker ", i)})
+					return err
+				})
+				if u == nil {
+					return
+				}
+				mu.Lock()
+				claimed[u.ID]++
+				mu.Unlock()
+			}
+		})
+		f.Is("units claimed", len(claimed), n)
+		for unit, times := range claimed {
+			if times != 1 {
+				f.Errorf("unit %d of job %d was claimed %d times", unit, id, times)
+			}
+		}
+	})
+}
+
+func TestClaimBatch_ManyWorkersClaimEachBatchOnce(t *testing.T) {
+	each(t, func(f *fixture) {
+		names := make([]string, 1000)
+		for i := range names {
+			names[i] = fmt.Sprint("name ", i)
+		}
+		f.own("u", f.items(names...)...)
+		f.storeVerdict(f.plan(refresh.Bulk, catalog.Buckets))
+		var claimed, items atomic.Int64
+		dbtest.AtOnce(8, func(int) {
+			for range catalog.Buckets {
+				var b *refresh.Batch
+				f.Try(func(tx *db.Tx) (err error) {
+					b, err = refresh.ClaimBatch(tx, "me")
+					return err
+				})
+				if b == nil {
+					return
+				}
+				list, err := refresh.BatchItems(f.Context(), f.DB, *b)
+				if err != nil {
+					f.Error(err)
+				}
+				claimed.Add(1)
+				items.Add(int64(len(list)))
+				f.Is("token", b.Token, int64(1))
+			}
+		})
+		f.Is("items of all batches", items.Load(), int64(len(names)))
+	})
+}
+
+func TestInsertJob_OneOfManyCallersMakesAJob(t *testing.T) {
+	each(t, func(f *fixture) {
+		for round := range 5 {
+			var mu sync.Mutex
+			ids, made := map[int64]bool{}, 0
+			dbtest.AtOnce(16, func(int) {
+				var id int64
+				var mine bool
+				f.Try(func(tx *db.Tx) (err error) {
+					id, mine, err = refresh.InsertJob(tx, refresh.Job{Kind: refresh.Bulk, RequestedBy: "test"})
+					return err
+				})
+				mu.Lock()
+				defer mu.Unlock()
+				ids[id] = true
+				if mine {
+					made++
+				}
+			})
+			f.Is(fmt.Sprint("jobs made in round ", round), made, 1)
+			f.Is(fmt.Sprint("ids returned in round ", round), len(ids), 1)
+			for id := range ids {
+				f.Tx(func(tx *db.Tx) error { return refresh.FailJob(tx, id, "enough") })
+			}
+		}
+	})
+}
+
+// syncer syncs inventories.
+func (f *fixture) syncer() *inventory.Service {
+	return &inventory.Service{
+		InTx:        f.DB.InTx,
+		Queued:      func() {},
+		Inspectable: func() {},
+		Synced:      market.InventoryTouched,
+	}
+}
+
+// push is an inventory of one asset of each name.
+func (f *fixture) push(names ...string) inventory.Push {
+	p := inventory.Push{AppID: app, ContextID: "2", SnapshotAt: f.Now}
+	for i, n := range names {
+		p.Assets = append(p.Assets, inventory.Asset{AssetID: fmt.Sprint(i), Name: n, Amount: 1})
+	}
+	return p
+}
+
+// headstart is how long something that must wait for a transaction is given to
+// fail to do so.
+const headstart = 300 * time.Millisecond
+
+// A sync has copied the old price, and queued an item without one, when an
+// estimate and its apply come.
+func TestStoreEstimates_WaitsForASyncThatHoldsThePrice(t *testing.T) {
+	each(t, func(f *fixture) {
+		ids := f.items("A", "B")
+		f.own("u", ids[0])
+		f.finish(f.run(10))
+		f.own("v", ids[1])
+		f.Now = f.Now.Add(7 * time.Hour)
+		copied, apply := make(chan struct{}), make(chan struct{})
+		var late sync.WaitGroup
+		late.Go(func() {
+			ready := sync.OnceFunc(func() { close(copied) })
+			defer ready()
+			f.Try(func(tx *db.Tx) error {
+				user, err := user.Ensure(tx, "late")
+				if err != nil {
+					return err
+				}
+				prices, err := catalog.HoldPrices(tx, ids)
+				if err != nil {
+					return err
+				}
+				if err := addRows(tx, user, ids, prices); err != nil {
+					return err
+				}
+				if _, _, err := catalog.QueueMissing(tx, ids[1:]); err != nil {
+					return err
+				}
+				ready()
+				t := time.NewTimer(headstart)
+				defer t.Stop()
+				select {
+				case <-apply:
+				case <-t.C:
+				}
+				return nil
+			})
+		})
+		<-copied
+		job := f.run(20)
+		f.openShards(job, 4)
+		f.apply(job)
+		f.finish(job)
+		close(apply)
+		late.Wait()
+		user, _, err := user.Key(f.Context(), f.DB, "late")
+		f.Must(err)
+		if got := f.values(user); !slices.Equal(got, []money.Micro{20, 20}) {
+			f.Errorf("values of the sync's rows: %v", got)
+		}
+		q, err := view.ReadMissingQueue(f.Context(), f.DB, f.Now)
+		f.Must(err)
+		f.Is("queued although priced", q.Due+q.Waiting, int64(0))
+	})
+}
+
+const syncers = 8
+
+// A sync that reads the old price while a batch is estimated and applied must leave
+// no row with it.
+func TestStoreEstimates_BesideSyncsLeavesNoStaleValue(t *testing.T) {
+	each(t, func(f *fixture) {
+		s := f.syncer()
+		names := []string{"A", "B", "C", "D"}
+		f.own("owner", f.items(names...)...)
+		for round := range 10 {
+			f.Now = f.Now.Add(7 * time.Hour)
+			price := money.Micro(10 + round)
+			var syncing sync.WaitGroup
+			for i := range syncers {
+				p := f.push(names...)
+				if (round+i)%2 == 0 {
+					p = f.push("D", "B") // changes rows, and removes some
+				}
+				syncing.Go(func() {
+					for range 3 {
+						if _, err := s.Sync(f.Context(), fmt.Sprint("user ", i), p, inventory.Normal); err != nil {
+							f.Error(err)
+						}
+					}
+				})
+			}
+			job := f.run(price)
+			f.openShards(job, 4)
+			f.apply(job)
+			f.Is("state", f.finish(job), refresh.Finished)
+			syncing.Wait()
+			f.checkValues(price)
+		}
+	})
+}
+
+// checkValues reports rows that have another value than price.
+func (f *fixture) checkValues(price money.Micro) {
+	f.Helper()
+	for i := range syncers + 1 {
+		name := fmt.Sprint("user ", i)
+		if i == syncers {
+			name = "owner"
+		}
+		key, _, err := user.Key(f.Context(), f.DB, name)
+		f.Must(err)
+		for _, v := range f.values(key) {
+			if v != price {
+				f.Fatalf("%s has a row of value %v, want %v", name, v, price)
+			}
+		}
+	}
+}

@@ -1,0 +1,250 @@
+package refresh_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/db"
+	"assay/internal/refresh"
+)
+
+func TestBlobs_AreReadByBucket(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.own("u", f.items("A")...)
+		f.plan(refresh.Bulk, 1, unit("s", "f"), unit("s", "g"))
+		blob := func(bucket int) refresh.Blob {
+			return refresh.Blob{Bucket: bucket, Data: []byte(fmt.Sprint("bucket ", bucket, "\x00\xff"))}
+		}
+		a := f.fetch("s", blob(3), blob(1), blob(127))
+		b := f.fetch("s", blob(1), blob(2))
+		var got []string
+		read := func(units []int64, buckets ...int64) {
+			got = nil
+			f.Must(refresh.Blobs(f.Context(), f.DB, units, buckets, func(b refresh.Blob) error {
+				got = append(got, fmt.Sprint(b.Bucket, b.Unit))
+				f.Is("data", string(b.Data), string(blob(b.Bucket).Data))
+				return nil
+			}))
+		}
+		read([]int64{a.ID, b.ID, 999}, 3, 1, 2)
+		if want := []string{fmt.Sprint(1, a.ID), fmt.Sprint(1, b.ID), fmt.Sprint(2, b.ID), fmt.Sprint(3, a.ID)}; !slices.Equal(got, want) {
+			f.Errorf("got %q, want %q", got, want)
+		}
+		read([]int64{a.ID}, 5, catalog.Buckets-1)
+		f.Is("the last bucket", len(got), 1)
+		read(nil, 1)
+		f.Is("no unit", len(got), 0)
+		read([]int64{a.ID})
+		f.Is("no bucket", len(got), 0)
+		err := refresh.Blobs(f.Context(), f.DB, []int64{a.ID}, []int64{1}, func(refresh.Blob) error { return errTest })
+		f.Is("the reader's own error", errors.Is(err, errTest), true)
+	})
+}
+
+func TestBlobs_AreDroppedWhenUnused(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.own("u", f.items("A")...)
+		market := f.market("s", "m")
+		held := func(u refresh.Unit) bool {
+			n := 0
+			f.Must(refresh.Blobs(f.Context(), f.DB, []int64{u.ID}, []int64{1}, func(refresh.Blob) error { n++; return nil }))
+			return n > 0
+		}
+		run := func(file string, good bool) refresh.Unit {
+			id := f.plan(refresh.Bulk, 1, unit("s", file))
+			u := f.fetch("s", refresh.Blob{Bucket: 1, Data: []byte("x")})
+			u.BlobUnit = u.ID
+			v := refresh.Verdict{Unit: u, Fetch: refresh.MarketFetch{MarketID: market, Quotes: 1, Outcome: refresh.OutcomeOK}}
+			if !good {
+				v.Quarantine, v.Fetch.Outcome = "anomaly", refresh.OutcomeQuarantined
+			}
+			f.storeVerdict(id, v)
+			if b := f.claimBatch(); b != nil {
+				f.estimate(b, 10)
+			}
+			f.Tx(func(tx *db.Tx) error { return refresh.EndEstimating(tx, id) })
+			f.Is("while it lives", held(u), true)
+			f.finish(id)
+			f.Now = f.Now.Add(24 * time.Hour)
+			return u
+		}
+		first := run("f", true)
+		f.Is("the newest good answer", held(first), true)
+		newest := func() int64 {
+			var id int64
+			f.Tx(func(tx *db.Tx) error {
+				u, err := refresh.NewestUnit(tx, "s", app, "f")
+				if u != nil {
+					id = u.ID
+				}
+				return err
+			})
+			return id
+		}
+		f.Is("the newest unit", newest(), first.ID)
+		quarantined := run("f", false)
+		f.Is("a quarantined response", held(quarantined), false)
+		f.Is("the good one beside it", held(first), true)
+		f.Is("the newest unit after it", newest(), first.ID)
+		second := run("f", true)
+		f.Is("the one before", held(first), false)
+		f.Is("the new one", held(second), true)
+		f.Is("the newest unit at last", newest(), second.ID)
+	})
+}
+
+func TestMarketStates_OutliveTheirJobs(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.own("u", f.items("A")...)
+		m := f.market("s", "m")
+		state := func(what string, want refresh.MarketState) {
+			f.Helper()
+			states, err := refresh.MarketStates(f.Context(), f.DB)
+			f.Must(err)
+			want.MarketID = m
+			f.Is(what, states[m], want)
+		}
+		end := func(u *refresh.Unit, quotes int64) {
+			u.State, u.FetchedAt = refresh.UnitDone, f.Now
+			f.Tx(func(tx *db.Tx) error {
+				_, _, err := refresh.EndUnit(tx, *u, []refresh.MarketFetch{{MarketID: m, Quotes: quotes, Rejected: 1, Outcome: refresh.OutcomeOK}}, nil)
+				return err
+			})
+		}
+		run := func(units ...refresh.Unit) (id int64) {
+			id = f.plan(refresh.Bulk, 1, units...)
+			for range units {
+				end(f.claim("s"), 3)
+			}
+			return id
+		}
+		finish := func(id int64) {
+			if b := f.claimBatch(); b != nil {
+				f.estimate(b, 10)
+			}
+			f.Tx(func(tx *db.Tx) error { return refresh.EndEstimating(tx, id) })
+			f.finish(id)
+		}
+		id := run(unit("s", ""), unit("s", ""))
+		want := refresh.MarketState{FetchedAt: f.Now, Quotes: 6, Rejected: 2, Outcome: "ok", LastSuccess: f.Now}
+		state("two answers to names", want)
+		f.storeVerdict(id)
+		finish(id)
+
+		f.Now = f.Now.Add(24 * time.Hour)
+		f.Tx(func(tx *db.Tx) error { return refresh.NoteMarkets(tx, []int64{m}, "why") })
+		want.LastError, want.LastErrorAt = "why", f.Now
+		state("a failure", want)
+
+		f.Now = f.Now.Add(time.Hour)
+		id = run(unit("s", "f"))
+		want.FetchedAt, want.Quotes, want.Rejected = f.Now, 3, 1
+		state("a file before its validation", want)
+		units, err := refresh.JobUnits(f.Context(), f.DB, id)
+		f.Must(err)
+		f.storeVerdict(id, refresh.Verdict{Unit: units[0], Fetch: refresh.MarketFetch{MarketID: m, Quotes: 3, Outcome: refresh.OutcomeOK}})
+		want.LastSuccess = f.Now
+		state("a good file", want)
+		finish(id)
+
+		f.Now = f.Now.Add(24 * time.Hour)
+		id = run(unit("s", "f"))
+		units, err = refresh.JobUnits(f.Context(), f.DB, id)
+		f.Must(err)
+		f.storeVerdict(id, refresh.Verdict{Unit: units[0], Fetch: refresh.MarketFetch{MarketID: m, Outcome: refresh.OutcomeQuarantined}, Quarantine: "anomaly"})
+		want.FetchedAt, want.Outcome, want.Quarantine, want.QuarantinedSince = f.Now, "quarantined", "anomaly", f.Now
+		want.LastError, want.LastErrorAt = "anomaly", f.Now
+		state("a quarantined file", want)
+		finish(id)
+
+		f.Now = f.Now.Add(24 * time.Hour)
+		f.Tx(func(tx *db.Tx) error {
+			_, err := refresh.Retain(tx, refresh.Retention{}, 100)
+			return err
+		})
+		if _, err := refresh.ReadJob(f.Context(), f.DB, id); err == nil {
+			f.Error("the job is not removed")
+		}
+		state("without any job", want)
+	})
+}
+
+func TestStoreValidation_StoresTheOutcomeOfAFile(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.own("u", f.items("A")...)
+		m := f.market("s", "m")
+		validate := func(quotes int64, outcome refresh.Outcome, quarantine string, reused bool) refresh.Unit {
+			id := f.plan(refresh.Bulk, 1, unit("s", "f"))
+			u := f.fetch("s")
+			u.BlobUnit = u.ID
+			f.storeVerdict(id, refresh.Verdict{
+				Unit: u, Quarantine: quarantine, Reused: reused,
+				Fetch: refresh.MarketFetch{MarketID: m, Quotes: quotes, Outcome: outcome},
+			})
+			outcomes, err := refresh.ReadOutcomes(f.Context(), f.DB, id)
+			f.Must(err)
+			f.Is("outcome", outcomes[refresh.UnitMarket{Unit: u.ID, Market: m}].Outcome, outcome)
+			if b := f.claimBatch(); b != nil {
+				f.estimate(b, 10)
+			}
+			f.Tx(func(tx *db.Tx) error { return refresh.EndEstimating(tx, id) })
+			f.finish(id)
+			f.Now = f.Now.Add(24 * time.Hour)
+			return u
+		}
+		file := func() refresh.MarketFile {
+			files, err := refresh.MarketFiles(f.Context(), f.DB)
+			f.Must(err)
+			if len(files) != 1 {
+				f.Fatalf("%d files", len(files))
+			}
+			return files[0]
+		}
+		good := validate(100, refresh.OutcomeOK, "", false)
+		want := refresh.MarketFile{MarketID: m, AppID: app, File: "f", UnitID: good.ID, FetchedAt: good.FetchedAt, Quotes: 100}
+		f.Is("a good answer", file(), want)
+		since := f.Now
+		validate(3, refresh.OutcomeQuarantined, "anomaly", false)
+		want.Quarantine = "anomaly"
+		f.Is("a quarantined one", file(), want)
+		validate(4, refresh.OutcomeQuarantined, "still an anomaly", false)
+		states, err := refresh.MarketStates(f.Context(), f.DB)
+		f.Must(err)
+		f.Is("since the first", states[m].QuarantinedSince, since)
+		f.Is("why", states[m].Quarantine, "still an anomaly")
+		validate(0, refresh.OutcomeSilent, "", false)
+		validate(5, refresh.OutcomeOK, "", true)
+		want.Quarantine = "still an anomaly"
+		f.Is("silence and a reused answer", file(), want)
+		accept := func(provider, market string) (n int64) {
+			f.Tx(func(tx *db.Tx) (err error) {
+				n, err = refresh.AcceptProvider(tx, provider, market)
+				return err
+			})
+			return n
+		}
+		f.Is("another provider", accept("t", ""), int64(0))
+		f.Is("another market", accept("s", "elsewhere"), int64(0))
+		f.Is("accepted", accept("s", "m"), int64(1))
+		f.Is("accepted twice", accept("s", ""), int64(0))
+		want.Quarantine, want.AcceptedAt = "", f.Now
+		f.Is("after it", file(), want)
+		good = validate(7, refresh.OutcomeOK, "", false)
+		f.Is("the next", file(), refresh.MarketFile{MarketID: m, AppID: app, File: "f", UnitID: good.ID, FetchedAt: good.FetchedAt, Quotes: 7})
+
+		// A file that an earlier unit answers has what that brought.
+		reuse := unit("s", "f")
+		reuse.State, reuse.BlobUnit, reuse.FetchedAt = refresh.UnitDone, good.ID, good.FetchedAt
+		id := f.plan(refresh.Bulk, 1, reuse)
+		outcomes, err := refresh.ReadOutcomes(f.Context(), f.DB, id)
+		f.Must(err)
+		units, err := refresh.JobUnits(f.Context(), f.DB, id)
+		f.Must(err)
+		f.Is("a reused answer", outcomes[refresh.UnitMarket{Unit: units[0].ID, Market: m}],
+			refresh.MarketFetch{MarketID: m, Quotes: 7, Outcome: refresh.OutcomeOK})
+	})
+}

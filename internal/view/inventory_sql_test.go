@@ -1,0 +1,131 @@
+package view_test
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/catalog/catalogtest"
+	"assay/internal/db"
+	"assay/internal/inventory"
+	"assay/internal/money"
+	"assay/internal/user"
+	"assay/internal/view"
+)
+
+const app = catalog.CS2
+
+func (w *world) is(what string, got, want any) {
+	w.Helper()
+	if !reflect.DeepEqual(got, want) {
+		w.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+func TestReadInventory_KeepsNamesByteForByte(t *testing.T) {
+	w := newWorld(t, false)
+	names := catalogtest.Names()
+	w.own("u", names...)
+	u, _, err := user.Key(w.Context(), w.store, "u")
+	w.must(err)
+	rows, err := view.ReadInventory(w.Context(), w.store, u, app, 0, 1000)
+	w.must(err)
+	for i, r := range rows {
+		w.is("name of a row", r.Name, names[i])
+		key := catalog.Key{AppID: app, Name: names[i]}
+		item, err := view.ReadItem(w.Context(), w.store, key)
+		w.must(err)
+		w.is("key", item.Key, key)
+	}
+	w.is("rows", len(rows), len(names))
+	i, err := view.ReadItem(w.Context(), w.store, catalog.Key{AppID: app, Name: "unknown"})
+	w.must(err)
+	w.is("no item", i == nil, true)
+}
+
+func TestReadInventory_ListsAndSumsUpRows(t *testing.T) {
+	w := newWorld(t, false)
+	w.own("else", "A")
+	w.price(map[string]money.Micro{"A": 10})
+	w.own("u", "A", "B", "C")
+	u, _, err := user.Key(w.Context(), w.store, "u")
+	w.must(err)
+	item, err := view.ReadItem(w.Context(), w.store, catalog.Key{AppID: app, Name: "A"})
+	w.must(err)
+	w.tx(func(tx *db.Tx) error {
+		_, err := tx.Exec(`INSERT INTO inventory (user_key, app_id, item_id, amount, context_id, asset_id, class_id, instance_id, inspect, tradable, marketable)
+			VALUES ($1, $2, 0, 5, '2', 'r', '', '', '', TRUE, TRUE)`, u, catalog.Rust)
+		return err
+	})
+	page, err := view.ReadInventory(w.Context(), w.store, u, app, 0, 2)
+	w.must(err)
+	w.is("rows of a page", len(page), 2)
+	w.is("value", page[0].Value, money.Micro(10))
+	w.is("moved at", page[0].UpdatedAt, w.now)
+	rest, err := view.ReadInventory(w.Context(), w.store, u, app, page[1].ID, 2)
+	w.must(err)
+	w.is("rows of the next", len(rest), 1)
+	w.is("name", rest[0].Name, "C")
+	all, err := view.ReadInventory(w.Context(), w.store, u, 0, 0, 10)
+	w.must(err)
+	w.is("rows of all games", len(all), 4)
+	w.is("a row without a name", all[3].Name, "")
+	for _, c := range []struct {
+		app  int32
+		want view.InventoryTotal
+	}{
+		{app, view.InventoryTotal{Value: money.Sum{}.Add(10, 1), Rows: 3, Unpriced: 2}},
+		{catalog.Rust, view.InventoryTotal{Rows: 1, Unpriced: 1}},
+		{0, view.InventoryTotal{Value: money.Sum{}.Add(10, 1), Rows: 4, Unpriced: 3}},
+		{catalog.Dota, view.InventoryTotal{}},
+	} {
+		got, err := view.ReadInventoryTotal(w.Context(), w.store, u, c.app)
+		w.must(err)
+		w.is(fmt.Sprint("total of ", c.app), got, c.want)
+	}
+	w.tx(func(tx *db.Tx) error {
+		_, err := tx.Exec(`INSERT INTO inventory (user_key, app_id, item_id, amount, context_id, asset_id, class_id, instance_id, inspect, tradable, marketable, value)
+			VALUES ($1, $2, $3, $4, '2', 'much', '', '', '', TRUE, TRUE, 10)`, u, app, item.ID, int64(1)<<62)
+		return err
+	})
+	got, err := view.ReadInventoryTotal(w.Context(), w.store, u, app)
+	w.must(err)
+	w.is("a total beyond any amount", got.Value.String(), "46116860184273.87905")
+}
+
+// TestReadInventory_APageReadsOnlyItsItems compares pages of one row and of all rows. Where each
+// page reads the items and inspections of all rows, the first takes a fifteenth to half of
+// the second.
+func TestReadInventory_APageReadsOnlyItsItems(t *testing.T) {
+	w := newWorld(t, false)
+	const rows = 20_000
+	push := inventory.Push{AppID: 730, ContextID: "2", SnapshotAt: time.Now()}
+	for i := range rows {
+		push.Assets = append(push.Assets, inventory.Asset{AssetID: fmt.Sprint(i), Name: fmt.Sprint("item ", i), Amount: 1, Inspect: fmt.Sprint("link ", i)})
+	}
+	sync := inventory.Service{InTx: w.store.InTx, Queued: func() {}, Inspectable: func() {}}
+	_, err := sync.Sync(t.Context(), "u", push, inventory.Normal)
+	w.must(err)
+	user, _, err := user.Key(t.Context(), w.store, "u")
+	w.must(err)
+	fastest := func(limit int) (least time.Duration) {
+		for range 5 {
+			began := time.Now()
+			page, err := view.ReadInventory(t.Context(), w.store, user, 730, 0, limit)
+			if err != nil || len(page) != limit {
+				t.Fatalf("%d rows, want %d: %v", len(page), limit, err)
+			}
+			if took := time.Since(began); least == 0 || took < least {
+				least = took
+			}
+		}
+		return least
+	}
+	one, all := fastest(1), fastest(rows)
+	t.Logf("a page of 1 takes %v, of %d %v", one, rows, all)
+	if one*24 > all {
+		t.Errorf("a page of 1 takes %v, one of %d only %v", one, rows, all)
+	}
+}

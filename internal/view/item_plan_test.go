@@ -1,0 +1,32 @@
+package view
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"assay/internal/db"
+	"assay/internal/db/dbtest"
+)
+
+// Few items have no price.
+func TestUnpricedItems_AreFoundByAnIndex(t *testing.T) {
+	d := dbtest.NewDatabase(t)
+	d.Open(t, db.Options{})
+	raw := d.Raw(t)
+	defer raw.Close()
+	for _, statement := range []string{
+		`INSERT INTO item (id, app_id, name, phase, bucket, price, status)
+					WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 34999)
+					SELECT i, 730, 'i' || i, '', 0, CASE WHEN i % 100 = 0 THEN 0 ELSE 5 END, CASE WHEN i % 100 = 0 THEN 5 ELSE 0 END FROM n`,
+		`ANALYZE`,
+	} {
+		if _, err := raw.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plan := d.Explain(t, raw, unpricedItemsSQL, 730, "i5", "", 100)
+	if !strings.Contains(plan, "item_unpriced") || regexp.MustCompile(`TEMP B-TREE|Sort|Seq Scan|SCAN item`).MatchString(plan) {
+		t.Errorf("not by item_unpriced, or it sorts or reads all:\n%s", plan)
+	}
+}
