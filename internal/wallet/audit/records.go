@@ -54,9 +54,6 @@ type Rules struct {
 	Faults []string
 }
 
-// Unlisted is a trade that does not go with its listing.
-type Unlisted struct{ Trade, Listing int64 }
-
 func byAccount(a, b wallet.Account) int {
 	return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Currency, b.Currency))
 }

@@ -34,8 +34,8 @@ func statements() []string {
 	}
 }
 
-// What of an entry e is not what its transaction t posted, and not what the market's row d
-// of the trade says, with the user ids of its seller s and buyer b.
+// Conditions under which an entry e differs from its transaction t, or from the market's row
+// d of the trade between seller s and buyer b.
 const (
 	stray = `(e.trade_id IS DISTINCT FROM t.trade_id OR e.idempotency_key IS DISTINCT FROM t.idempotency_key OR e.at IS DISTINCT FROM t.at
 	OR e.posting_hash IS DISTINCT FROM t.hash OR t.kind <> 'sale' AND (e.fee_rule <> '' OR e.fee_version <> 0) OR t.kind = 'reversal' AND e.reverses = 0)`
@@ -98,7 +98,7 @@ WITH legs AS (
 SELECT 'tx_balanced' AS name, w.id AS transaction_id, '' AS user_id, '' AS currency, 0 AS number, '0' AS expected, CAST(w.total AS text) AS actual,
 	'its entries do not add up to nothing.' AS message, 0 AS changed FROM wrong w WHERE w.total <> 0 OR w.absurd <> 0
 UNION ALL SELECT 'currency_single', w.id, '', '', 0, w.low, w.high, 'its entries are in several currencies.', 0 FROM wrong w WHERE w.low <> w.high
-UNION ALL SELECT 'tx_complete', w.id, '', '', 0, CAST(w.entries AS text), CAST(w.n AS text), 'it has not the entries that it was posted with.', 0
+UNION ALL SELECT 'tx_complete', w.id, '', '', 0, CAST(w.entries AS text), CAST(w.n AS text), 'its entries are not as many as it was posted with.', 0
 	FROM wrong w WHERE w.n IS DISTINCT FROM w.entries
 UNION ALL SELECT 'tx_complete', w.id, '', '', 0, 'the entries of a ' || w.kind, 'entries of another type, account or sign', 'it does not match its kind.', 0
 	FROM wrong w WHERE w.n = w.entries AND w.misshapen
@@ -170,20 +170,20 @@ WITH wrong AS MATERIALIZED (
 SELECT 'trade_crosscheck' AS name, w.transaction_id, '' AS user_id, '' AS currency, 0 AS number, 'trade ' || w.id || ' as the market has it' AS expected, w.market AS actual,
 	'the market and the ledger differ.' AS message, 0 AS changed FROM wrong w WHERE w.market <> ''
 UNION ALL SELECT 'hold_lifecycle', w.transaction_id, '', '', 0, 'what is held for trade ' || w.id || ', released once', w.hold,
-	'what is held for the trade does not go with what became of it.', 0 FROM wrong w WHERE w.hold <> ''
+	'what is held for the trade does not match its state.', 0 FROM wrong w WHERE w.hold <> ''
 )`
 
 // kindsOfTradesRepeat: a trade has one transaction of a kind at most, and of no other kinds.
 const kindsOfTradesRepeat = `(
 SELECT 'hold_lifecycle' AS name, max(t.id) AS transaction_id, '' AS user_id, '' AS currency, 0 AS number, 'what is held for trade ' || t.trade_id || ', released once' AS expected,
-	'too many of: ' || t.kind AS actual, 'what is held for the trade does not go with what became of it.' AS message, 0 AS changed
+	'too many of: ' || t.kind AS actual, 'what is held for the trade does not match its state.' AS message, 0 AS changed
 FROM wallet_transaction t WHERE {deals t.trade_id} AND t.trade_id <> 0 GROUP BY t.trade_id, t.kind
 HAVING count(*) > 1 OR t.kind NOT IN ('sale', 'completion', 'settlement', 'reversal')
 )`
 
-// heldFitsTrades: an account holds what its open sales brought, and no more.
+// heldFitsTrades: an account holds the credits of its open sales, and no more.
 const heldFitsTrades = `(
-SELECT 'running_held' AS name, 0 AS transaction_id, h.user_id, h.currency, 0 AS number, 'what its open sales brought' AS expected, CAST({sum h.held} AS text) || ' more' AS actual,
+SELECT 'running_held' AS name, 0 AS transaction_id, h.user_id, h.currency, 0 AS number, 'the credits of its open sales' AS expected, CAST({sum h.held} AS text) || ' more' AS actual,
 	'What the account holds is not the sum of its sales that are neither settled nor reversed.' AS message, 0 AS changed
 FROM (
 	SELECT a.user_id, a.currency, a.held AS held FROM wallet_account a WHERE {names a.user_id} AND a.held <> 0
@@ -236,12 +236,12 @@ FROM wallet_transaction t WHERE {requests t.scope} AND t.idempotency_key <> '' G
 // sold is that of a trade.
 const listingsFitTrades = `(
 SELECT 'trade_crosscheck' AS name, 0 AS transaction_id, '' AS user_id, '' AS currency, 0 AS number, 'listing ' || t.listing_id || ', sold by trade ' || t.id AS expected,
-	'none, or another one' AS actual, 'Trade ' || t.id || ' does not go with its listing.' AS message, 0 AS changed
+	'none, or another one' AS actual, 'Trade ' || t.id || ' does not match its listing.' AS message, 0 AS changed
 FROM trade t LEFT JOIN listing l ON l.id = t.listing_id
 WHERE {own t.id} AND NOT coalesce(l.state = 'sold' AND l.seller_key = t.seller_key AND l.app_id = t.app_id AND l.context_id = t.context_id
 	AND l.asset_id = t.asset_id AND l.item_id = t.item_id AND l.amount = t.amount AND l.price = t.price AND l.currency = t.currency AND l.ended_at = t.created_at, FALSE)
 UNION ALL
-SELECT 'trade_crosscheck', 0, '', '', 0, 'a trade', 'none', 'Listing ' || l.id || ' is sold, and no trade is of it.', 0
+SELECT 'trade_crosscheck', 0, '', '', 0, 'a trade', 'none', 'Listing ' || l.id || ' is sold, and no trade names it.', 0
 FROM listing l WHERE {keys l.seller_key} AND l.state = 'sold' AND NOT EXISTS (SELECT 1 FROM trade t WHERE t.listing_id = l.id)
 )`
 
