@@ -12,7 +12,7 @@ import (
 
 const (
 	awaitPause = time.Second // between two attempts to reach a database
-	// leastAttempt is how long the last attempt may take, though it exceeds the wait.
+	// leastAttempt is the minimum timeout of an attempt, even if it exceeds the wait.
 	leastAttempt = 2 * time.Second
 )
 

@@ -12,8 +12,8 @@ import (
 
 // The fingerprint shows which build made a schema, not that it is still so. A start also
 // compares each table: a column or key that was changed by hand would make a running server
-// answer with errors. Tables and plain indexes that an operator adds are no matter of
-// ours; triggers, policies and owners are the verification's of the ledger.
+// answer with errors. Tables and plain indexes that an operator adds are ignored; the
+// ledger verification checks triggers, policies and owners.
 
 // ErrSchemaChanged means that a table is not as this program made it.
 var ErrSchemaChanged = errors.New("the schema was changed by hand")

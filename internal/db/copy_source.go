@@ -86,8 +86,8 @@ func setPatientPostgres(ctx context.Context, tx *sql.Tx) error {
 // lookEvery is how often counters are looked at, at least.
 const lookEvery = 250 * time.Millisecond
 
-// awaitDead waits until the counters of all instances have stood still for as
-// long as tells that an instance is dead.
+// awaitDead waits until the heartbeats of all instances have stood still for a lease, so that
+// all instances count as dead.
 func (s *copySource) awaitDead(ctx context.Context, lease time.Duration) (err error) {
 	if s.heartbeats, err = s.readHeartbeats(ctx); err != nil || len(s.heartbeats) == 0 {
 		return err

@@ -19,8 +19,8 @@ type copyTarget struct {
 	tx   *sql.Tx
 }
 
-// openTarget begins to write to an open database, which is to be empty. No
-// other process writes to it meanwhile: a server that is started waits.
+// openTarget begins to write to an open, empty database. Its lock keeps other processes from
+// writing: a server that starts meanwhile waits.
 func openTarget(ctx context.Context, s *DB, tables []copyTable) (_ *copyTarget, err error) {
 	t := &copyTarget{d: s.Dialect}
 	defer func() {

@@ -35,8 +35,8 @@ const (
 func openSQLite(path string, m mode) (*sql.DB, error) {
 	q := url.Values{}
 	q.Add("_pragma", "busy_timeout(10000)")
-	// Connections are made when they are wanted; none may make a file that was
-	// deleted meanwhile anew.
+	// Connections are opened on demand. None may create a new file after the database was
+	// deleted.
 	q.Set("mode", "rw")
 	switch m {
 	case writes:
@@ -77,8 +77,8 @@ func sqliteCode(err error) int {
 	return 0
 }
 
-// fileGuard knows which file is the database, so that a deleted or replaced one
-// is noticed instead of being written to unseen, or silently made anew.
+// fileGuard identifies the database file, so that a deleted or replaced file is an error
+// instead of silent writes to it or a new file.
 type fileGuard struct {
 	path string
 	lock databaseLock
@@ -228,8 +228,8 @@ func (g *fileGuard) checkBare(ctx context.Context) (err error) {
 	return nil
 }
 
-// writeID notes beside a database which one it is; whole or not at all, since
-// half an id would be another database's.
+// writeID atomically stores the id of a database in a file beside it. Half an id would be
+// that of another database.
 func writeID(path, id string) error {
 	f, err := diskfile.Create(path + ".id.new")
 	if err != nil {

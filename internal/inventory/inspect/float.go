@@ -10,7 +10,7 @@ import (
 // shown as text; nothing is calculated with it.
 type Float struct {
 	Bits uint32
-	Set  bool // false: not said
+	Set  bool // false: not stated
 }
 
 // set takes the bits of a finite number.
@@ -31,8 +31,8 @@ func (f *Float) checkWear() error {
 	return nil
 }
 
-// String is the shortest decimal text that means the number among those of 64
-// bits, as Steam and the markets write it; "" where nothing is said.
+// String returns the shortest decimal text of the number as a 64-bit float, like Steam and
+// the markets; "" if the number is not set.
 func (f Float) String() string {
 	if !f.Set {
 		return ""
@@ -42,8 +42,8 @@ func (f Float) String() string {
 
 func (f Float) wide() float64 { return float64(math.Float32frombits(f.Bits)) }
 
-// minPlaces is how many decimal places a wear has to have, if it is a rounded
-// one, to be that of one item among many.
+// minPlaces is the minimum number of decimal places with which a rounded wear identifies
+// an item.
 const minPlaces = 6
 
 // Agrees reports whether a decimal text means this number: the nearest float to

@@ -1,7 +1,6 @@
-// Package inspect decodes what an inspect link of CS2 says of an item, without
-// asking anybody: the link carries a certificate, a protobuf message with a
-// checksum. The checksum is no signature: anybody can write a link that decodes,
-// so what one says is a claim until something else agrees with it.
+// Package inspect decodes inspect links of CS2 without a request: a link carries a
+// certificate, a protobuf message with a checksum. The checksum is no signature: anyone can
+// write a valid link, so its content is a claim until another source confirms it.
 package inspect
 
 import (
@@ -12,7 +11,7 @@ import (
 	"strings"
 )
 
-// MaxLink is the longest link or certificate that is looked at, in bytes.
+// MaxLink is the maximum length of a link or certificate, in bytes.
 const MaxLink = 4096
 
 // Code is the reason something cannot be decoded. Codes are stable: they are stored
@@ -21,7 +20,7 @@ type Code string
 
 // The codes. Structure is looked at before the checksum.
 const (
-	CodeEmpty     Code = "empty"           // there is nothing
+	CodeEmpty     Code = "empty"           // the text is empty
 	CodeTooLong   Code = "too_long"        // longer than MaxLink
 	CodeForeign   Code = "foreign_link"    // a link that inspects nothing of CS2
 	CodeTemplate  Code = "template"        // a link whose placeholders were not filled in
@@ -30,7 +29,7 @@ const (
 	CodeOddHex    Code = "odd_hex"         // half a byte is missing
 	CodeTooShort  Code = "too_short"       // no room for a key, a field and a checksum
 	CodeTruncated Code = "truncated_field" // the message ends where a value should begin
-	CodeOverrun   Code = "length_overrun"  // a value is said to be longer than what is left
+	CodeOverrun   Code = "length_overrun"  // a value is longer than the rest of the message
 	CodeMalformed Code = "malformed"       // no protobuf message
 	CodeRange     Code = "out_of_range"    // a number that the field cannot have
 	CodeText      Code = "bad_text"        // a name tag that is no UTF-8, or has a NUL
@@ -46,8 +45,8 @@ func (e *Error) Error() string { return "inspect: " + strings.ReplaceAll(string(
 
 func refuse(code Code) error { return &Error{code} }
 
-// Item is what a certificate says. Numbers that it leaves out are 0, which is
-// what Steam leaves out; see the fields that tell the two apart.
+// Item is the content of a certificate. A missing number is 0, because Steam omits zeros;
+// fields such as HasKills distinguish the two.
 type Item struct {
 	AccountID  uint32
 	ItemID     uint64 // the asset id at the time of the link; 0: not said
@@ -58,7 +57,7 @@ type Item struct {
 	Wear       Float // in [0, 1]
 	PaintSeed  uint32
 	HasSeed    bool
-	// HasKills says that kills are counted, StatTrak, be it 0.
+	// HasKills reports whether kills are counted (StatTrak), even if there are none.
 	HasKills      bool
 	KillScoreType uint32
 	Kills         uint32
@@ -108,7 +107,7 @@ func Decode(link string) (Item, error) {
 	return decodeHex(text)
 }
 
-// payload returns what a link carries; all that is no link is it already.
+// payload returns the payload of a link. Text that is no link is returned unchanged.
 func payload(link string) (string, error) {
 	switch {
 	case link == "":

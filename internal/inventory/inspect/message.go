@@ -158,7 +158,7 @@ func (it *Item) field(f field) error {
 	return it.rare(f)
 }
 
-// rare reads the fields that are of little interest.
+// rare reads the fields that are rarely used.
 func (it *Item) rare(f field) error {
 	switch f.number {
 	case 13:
