@@ -34,7 +34,7 @@ func TestSteam_APullThatIsKilledLeavesTheOldRows(t *testing.T) {
 		})
 		s := on.newServer(t, "STEAM_BASE_URL="+steam.URL, "STEAM_LIMIT=1000/1m", "STEAM_INVENTORY_PACE=20ms")
 		s.start()
-		const sync = "/api/inventory/u1/sync?provider=steam"
+		const sync = "/api/inventory/u1/sync?source=steam"
 		pull := func(want int, holds string) {
 			t.Helper()
 			status, body, err := s.call(http.MethodPost, sync, nil)

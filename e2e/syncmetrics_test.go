@@ -42,12 +42,12 @@ func TestMetrics_CountSyncs(t *testing.T) {
 		}
 	}
 	ask(http.MethodPost, "/api/inventory/u1/sync", `{"appId":730,"contextId":"2","snapshotAt":"2020-01-01T00:00:00Z","items":[]}`, http.StatusConflict)
-	ask(http.MethodPost, "/api/inventory/u1/sync?provider=steam", "", http.StatusUnprocessableEntity)
+	ask(http.MethodPost, "/api/inventory/u1/sync?source=steam", "", http.StatusUnprocessableEntity)
 	if status, answer, err := s.offer("u1", "1", "renewed", nil); err != nil || status != http.StatusCreated {
 		t.Fatalf("%d %s %v", status, answer, err)
 	}
 	ask(http.MethodPut, "/api/users/u1", `{"steamId":"76561198000000001"}`, http.StatusOK)
-	ask(http.MethodPost, "/api/inventory/u1/sync?provider=steam", "", http.StatusConflict)
+	ask(http.MethodPost, "/api/inventory/u1/sync?source=steam", "", http.StatusConflict)
 	if status, answer, err := s.offer("u1", "2", "pulled", nil); err != nil || status != http.StatusServiceUnavailable && status != http.StatusConflict {
 		t.Fatalf("%d %s %v", status, answer, err)
 	}

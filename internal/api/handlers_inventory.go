@@ -45,7 +45,7 @@ type pushItem struct {
 }
 
 func (h inventoryHandlers) syncInventory(c *call) (any, error) {
-	fromSteam := c.values["provider"] == "steam"
+	fromSteam := c.values["source"] == "steam"
 	if fromSteam && c.hasBody {
 		if err := refuseContent(c.Body); err != nil {
 			return nil, err
@@ -60,7 +60,7 @@ func (h inventoryHandlers) syncInventory(c *call) (any, error) {
 		contextID := cmp.Or(c.values["contextId"], place.ContextID)
 		return h.Inventories.Pull(c.Context(), c.values["userId"], place.AppID, contextID)
 	case c.values["appId"] != "" || c.values["contextId"] != "":
-		return nil, fault.New(fault.Invalid, "invalid_parameters", "The parameters appId and contextId require provider=steam. A body contains its own.")
+		return nil, fault.New(fault.Invalid, "invalid_parameters", "The parameters appId and contextId require source=steam. A body contains its own.")
 	case !c.hasBody:
 		return nil, bodyRequired()
 	}

@@ -179,7 +179,7 @@ func (h *harness) everyAnswer(op operation, from header) []asked {
 		ask(path+"?dryRun=1&force=1", "", asAdmin)
 	}
 	if strings.HasSuffix(path, "/sync") {
-		ask(path+"?provider=steam", "", asAdmin)
+		ask(path+"?source=steam", "", asAdmin)
 	}
 	for range access.MaxFailures + 1 {
 		ask(path, body, "Authorization: Bearer "+wrongSecret)

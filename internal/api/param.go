@@ -75,7 +75,7 @@ var (
 	period     = choice("period", "30d", "Of which trades.", "7d", "30d", "all")
 	rankBy     = choice("by", "volume", "What decides the rank.", "volume", "trades", "counterparties")
 	topLimit   = number("limit", 1, 100, "100", "How many to list.")
-	syncSource = choice("provider", "", "Pull from here instead of taking the body.", "steam")
+	syncSource = choice("source", "", "Pull from here instead of taking the body.", "steam")
 	pullApp    = number("appId", 1, 1<<31-1, "", "Steam's number of the game to pull; 730 without it.")
 	pullFrom   = text("contextId", inventory.MaxOpaque, "The context to pull; 2 without it.")
 

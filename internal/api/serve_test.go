@@ -302,7 +302,7 @@ func TestServe_TakesAnEmptyObjectForNoBody(t *testing.T) {
 			}
 		}
 	}
-	if got := h.ask("POST", "/api/inventory/u1/sync?provider=steam", `{}`, asAdmin); got.StatusCode != http.StatusOK {
+	if got := h.ask("POST", "/api/inventory/u1/sync?source=steam", `{}`, asAdmin); got.StatusCode != http.StatusOK {
 		t.Errorf("a pull from Steam: %d %s", got.StatusCode, got.body)
 	}
 }
@@ -311,7 +311,7 @@ func TestServe_RefusesBodiesThatItDoesNotTake(t *testing.T) {
 	h := start(t, nil)
 	const refresh, user, sync = "/api/market-prices/refresh", "/api/users/u1", "/api/inventory/u1/sync"
 	h.refuses(400, "unexpected_body", h.ask("POST", refresh, `{"force":true}`, asAdmin))
-	h.refuses(400, "unexpected_body", h.ask("POST", sync+"?provider=steam", `{"items":[]}`, asAdmin))
+	h.refuses(400, "unexpected_body", h.ask("POST", sync+"?source=steam", `{"items":[]}`, asAdmin))
 	for _, text := range []string{`[]`, `null`, `{}{}`, `{"a":1}`, `{}` + strings.Repeat(" ", 100) + `1`, `{`, `""`} {
 		h.refuses(400, "unexpected_body", h.ask("POST", refresh, text, asAdmin))
 	}

@@ -46,7 +46,7 @@ func (c *inventorySyncCmd) Run(ctx context.Context, s *session) error {
 	}
 	r := syncRequest(c.User, nil)
 	if c.Steam {
-		r.query = filter("provider", "steam", "appId", unlessZero(c.AppID), "contextId", c.Context)
+		r.query = filter("source", "steam", "appId", unlessZero(c.AppID), "contextId", c.Context)
 	} else {
 		push, err := c.read(s.Stdin)
 		if err != nil {
