@@ -17,6 +17,7 @@ const (
 // the same response.
 type Repetition int
 
+// The kinds of Repetition.
 const (
 	First       Repetition = iota // no earlier quote: it counts
 	Repeated                      // same price as the first quote: only the first counts

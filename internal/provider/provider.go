@@ -15,6 +15,7 @@ import (
 // Shape is the number of items that one request covers.
 type Shape string
 
+// The shapes.
 const (
 	Bulk   Shape = "bulk"   // a call returns all items of a file
 	Batch  Shape = "batch"  // a call names up to BatchSize items

@@ -23,6 +23,7 @@ type ClientState struct {
 // BreakerState is the state of a circuit breaker.
 type BreakerState string
 
+// The states of a circuit breaker.
 const (
 	BreakerClosed   BreakerState = "closed"   // all requests pass
 	BreakerOpen     BreakerState = "open"     // no request passes

@@ -16,6 +16,7 @@ type Cell struct {
 // Kind is the type of value in a Cell.
 type Kind uint8
 
+// The kinds.
 const (
 	Absent Kind = iota // the row lacks the field
 	Null               // JSON null

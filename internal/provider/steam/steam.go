@@ -42,6 +42,7 @@ func Host() provider.Host {
 // Endpoint is the API that is queried for a name.
 type Endpoint string
 
+// The endpoints.
 const (
 	PriceOverview Endpoint = "priceoverview" // lowest ask, median and number of a day's sales
 	OrderBook     Endpoint = "orderbook"     // lowest ask, highest bid, number of offers
