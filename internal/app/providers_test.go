@@ -65,7 +65,7 @@ func TestOpenProviders_AStreamIsAHostByItself(t *testing.T) {
 
 func TestOpenProviders_ABidIsNoMarket(t *testing.T) {
 	_, err := open(t, "MARKET_PRICE_PROVIDERS=pricempire", "PRICEMPIRE_API_KEY=k", "PRICEMPIRE_MARKETS=buff163,buff163_buy")
-	if err == nil || !strings.Contains(err.Error(), "PRICEMPIRE_MARKETS: buff163_buy") {
+	if err == nil || !strings.Contains(err.Error(), "PRICEMPIRE_MARKETS: market buff163_buy") {
 		t.Error(err)
 	}
 }

@@ -152,7 +152,7 @@ func TestStatus_ShowsWhatAnEndedRunLacks(t *testing.T) {
 	var out bytes.Buffer
 	writeStatus(&out, &st)
 	for _, want := range []string{
-		"finished: partial", "missing     3 items (0.01 %): failed\n", "missing     1 item (0 %): the provider fails, or demands a wait\n",
+		"finished: partial", "missing     3 items (0.01 %): failed\n", "missing     1 item (0 %): the provider fails or demanded a wait\n",
 		"missing     sim/fjord (100 %): not in the response, sim: timeout\n",
 	} {
 		if !strings.Contains(out.String(), want) {

@@ -86,7 +86,7 @@ func TestProviderTest_SaysWhatAnAnswerMeans(t *testing.T) {
 		"a page":             {answering(200, "<html>"), "body", checkFailed, "HTML instead of JSON"},
 		"null":               {answering(200, "null"), "body", checkFailed, "null instead of"},
 		"nothing at all":     {answering(200, ""), "body", checkFailed, "empty body"},
-		"text":               {answering(200, "hello"), "body", checkFailed, "no JSON"},
+		"text":               {answering(200, "hello"), "body", checkFailed, "expected a JSON object or array"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := providertest.NewServer(t, c.answer)

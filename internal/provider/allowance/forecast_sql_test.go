@@ -84,7 +84,7 @@ func TestTake_LogsALowBudgetOncePerWindow(t *testing.T) {
 				}
 				f.Is(name+": quiet", f.takeAll(all[:1], c.quiet), c.quiet)
 				f.Is(name+": flag", low(), false)
-				f.Is(name+": warnings before", strings.Count(f.Logged.String(), "budget is low"), window-1)
+				f.Is(name+": warnings before", strings.Count(f.Logged.String(), `msg="budget low"`), window-1)
 				for range c.loud {
 					f.Is(name+": loud", f.takeAll(all[window:window+1], 1), 1)
 				}
@@ -92,7 +92,7 @@ func TestTake_LogsALowBudgetOncePerWindow(t *testing.T) {
 					f.take(a)
 				}
 				f.Is(name+": flag", low(), true)
-				f.Is(name+": warnings", strings.Count(f.Logged.String(), "budget is low"), window)
+				f.Is(name+": warnings", strings.Count(f.Logged.String(), `msg="budget low"`), window)
 				f.Is(name+": named", strings.Count(f.Logged.String(), "budget="+name), window)
 				f.Now = f.Now.Add(c.next)
 			}
