@@ -28,9 +28,8 @@ type body struct {
 	money    bool // responses under a key never expire
 }
 
-// admitBody checks that a request has the body that its operation takes, and
-// bounds it, before anything is read of it. It reports whether there is one. The
-// caller calls done when nothing of the body is needed any more.
+// admitBody checks the body headers of a request and bounds the body before anything is read.
+// It reports whether there is a body. The caller calls done after the last use of the body.
 func (s *server) admitBody(w http.ResponseWriter, r *http.Request, want *body) (there bool, done func(), err error) {
 	limit := int64(maxBody)
 	if want != nil {

@@ -110,7 +110,7 @@ var (
 	}
 	accountID = param{
 		name: "userId", in: "path", schema: schema{"type": "string"}, check: user.CheckAny,
-		doc: "The platform's id of the user, 1 to 128 bytes, or that of the house's accounts, such as house:fee.",
+		doc: "The user ID on the platform, 1 to 128 bytes, or a house account such as house:fee.",
 	}
 	// What a job or a provider is not, is not found: their names are ours.
 	jobID        = param{name: "id", in: "path", schema: schema{"type": "string"}, check: anything, doc: "Id of the job."}

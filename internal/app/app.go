@@ -92,7 +92,7 @@ type App struct {
 }
 
 const (
-	fetchSlots = 2               // units of one provider at once: a machine has at least two cores
+	fetchSlots = 2               // units of one host at once: a machine has at least two cores
 	shutdown   = 5 * time.Second // how long running requests may take when the process stops
 )
 

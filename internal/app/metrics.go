@@ -35,7 +35,7 @@ func newMetrics(readers *view.Readers, counts *db.DB, syncs *syncs) *metrics {
 			Name: "assay_http_requests_total", Help: "HTTP requests by method, pattern of the route and status.",
 		}, []string{"method", "route", "status"}),
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "assay_http_request_duration_seconds", Help: "How long HTTP requests took, by method and pattern of the route.",
+			Name: "assay_http_request_duration_seconds", Help: "Duration of HTTP requests, by method and route pattern.",
 			Buckets: []float64{0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30},
 		}, []string{"method", "route"}),
 	}

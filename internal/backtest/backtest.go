@@ -99,8 +99,8 @@ type experiment struct {
 	run   func(*lab) ([]Measure, error)
 }
 
-// lab is what an experiment works with. Each has a generator of its own, so that
-// leaving one out changes no other.
+// lab is the input of one experiment. Each experiment has its own random generator, so
+// leaving one out does not change the others.
 type lab struct {
 	ctx   context.Context //nolint:containedctx // of one call of Run
 	data  *Data

@@ -131,7 +131,7 @@ func (s *Sim) response(buf int, q Quotes, at time.Time, rate money.Rate) *pricin
 	return &pricing.Response{At: at, Rate: rate, Points: points}
 }
 
-// keep stores what the round decided, through its encodings, as a restart would.
+// keep encodes and decodes the result of a round, as a restart would.
 func (s *Sim) keep(res pricing.Result, responses []Quotes, now time.Time) error {
 	encoded, err := res.Set.MarshalBinary()
 	if err != nil {

@@ -74,9 +74,8 @@ func CheckPhase(phase string) error {
 	return ErrPhase
 }
 
-// Phased reports whether items of this name come in phases, so that one without
-// a phase is one whose phase is not known: the Doppler and Gamma Doppler
-// finishes of CS2.
+// Phased reports whether items of this name have phases (the Doppler and Gamma Doppler
+// finishes of CS2). Without a phase, the phase of such an item is unknown.
 func Phased(name string) bool { return strings.Contains(name, "Doppler (") }
 
 // Bucket returns in which of the Buckets parts a name is. All phases of a name

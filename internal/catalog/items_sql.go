@@ -11,7 +11,7 @@ import (
 	"assay/internal/money"
 )
 
-// KeyColumns are those of keyTable. The game is one of them, although it is the
+// KeyColumns are those of KeyTable. The game is one of them, although it is the
 // same in all rows: compared with a constant, it would be all that PostgreSQL finds
 // items by as long as it has no statistics of them.
 const KeyColumns = "app_id bigint, name text, phase text, bucket bigint"

@@ -14,7 +14,7 @@ import (
 	"assay/internal/wallet/fee"
 )
 
-// feesCmd holds the commands about what payments cost.
+// feesCmd holds the commands for payment fees.
 type feesCmd struct {
 	Refresh  feesRefreshCmd  `cmd:"" help:"Load the fee rules that PAYMENT_FEE_RULES names and activate them."`
 	Show     feesShowCmd     `cmd:"" help:"Show the active fee rules and the versions before."`

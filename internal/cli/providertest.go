@@ -228,7 +228,7 @@ type tally struct {
 	seen             provider.Duplicates
 }
 
-// Bounds of a tally, also for a hostile response.
+// Limits of a tally. They hold for hostile responses too.
 const (
 	maxReasons = 50
 	maxSamples = 3

@@ -83,7 +83,7 @@ type Config struct {
 	Schedule      Schedule       // MARKET_PRICE_SCHEDULE: zero starts no runs
 	// VerifySchedule is WALLET_VERIFY_SCHEDULE; zero: the ledger is not verified by itself.
 	VerifySchedule Schedule
-	Workers        int // MARKET_PRICE_WORKERS: batches settled at once
+	Workers        int // MARKET_PRICE_WORKERS: batches estimated at once
 
 	FeeRules        string        // PAYMENT_FEE_RULES: a file; empty: built-in, unless there is an address
 	FeeRulesURL     *url.URL      // PAYMENT_FEE_RULES: an address

@@ -21,7 +21,7 @@ package db
 //
 // A statement that writes several rows takes them in the order in which it finds
 // them. So several inventory rows are locked by a SELECT ... ORDER BY id first:
-// LockRows for a sync, applyPrices for prices. The exception is a range of rows
+// lockRows for a sync, ApplyToRows for prices. The exception is a range of rows
 // that a refresh writes: the transaction waits no more than some milliseconds for
 // a row (atOnce), gives up all of them, and runs again in order.
 //

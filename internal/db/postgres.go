@@ -172,8 +172,8 @@ func passes(err error) bool {
 	return false
 }
 
-// strained reports whether an error says that the server is unwell and not only
-// out of reach or without a free connection, which asking it would tell.
+// strained reports whether the server is unhealthy, not only unreachable or out of
+// connections.
 func strained(err error) bool {
 	code := pgCode(err)
 	return code == pgReadOnly || code != pgTooMany && strings.HasPrefix(code, "53") || strings.HasPrefix(code, "58")

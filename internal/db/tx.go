@@ -24,7 +24,7 @@ type Tx struct {
 	now     time.Time
 	DB      *DB
 
-	indexed  bool // byIndex was called
+	indexed  bool // ByIndex was called
 	onCommit []func() (end func(committed bool))
 }
 

@@ -49,7 +49,7 @@ const (
 // Result counts what a sync did, in rows; QueuedNames in items.
 type Result struct {
 	Added, Removed, Changed, Unchanged, PricedRows, QueuedNames int64
-	Hidden                                                      int64 // assets that there are and that were not shown
+	Hidden                                                      int64 // that exist and were not listed
 }
 
 // outcome is a result and the work that a sync left.

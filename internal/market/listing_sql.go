@@ -169,8 +169,8 @@ type ListingFilter struct {
 	Before             int64 // ids below; with a period, of those created at its end
 }
 
-// Period limits a list to what was created from one time on and before another, and
-// orders it by that time. Times that are zero do not matter.
+// Period selects rows that were created at or after From and before To, ordered by that time.
+// A zero time is no bound.
 type Period struct {
 	From, To time.Time
 	Through  bool // to the end as well: those created then have ids below the filter's

@@ -22,7 +22,7 @@ var ErrNotInstalled = errors.New("PostgreSQL or PgBouncer is not installed (on D
 // to run as root, and then is the user that its package made.
 type home struct {
 	bin, dir string
-	as       *syscall.Credential // nil: whoever we are
+	as       *syscall.Credential // nil: the current user
 }
 
 func (h home) data() string { return filepath.Join(h.dir, "data") }

@@ -15,15 +15,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Pooler is a PgBouncer in front of a server. It hands out transactions: of one
-// connection each may run in another session.
+// Pooler is a PgBouncer in transaction mode: the transactions of one connection may run in
+// different sessions.
 type Pooler struct{ dir string }
 
 // poolerPort is a part of the name of its socket.
 const poolerPort = 6432
 
-// StartPooler starts a PgBouncer with so many sessions for each database, which
-// ends with tb.
+// StartPooler starts a PgBouncer with this many sessions per database. It stops when tb ends.
 func (s *Server) StartPooler(tb testing.TB, sessions int) *Pooler {
 	tb.Helper()
 	program, err := pgbouncer()

@@ -33,7 +33,7 @@ const sharedShards = 8
 // and finishes the job after the last range. Rows that a sync adds meanwhile copy the price
 // themselves.
 func (a *applier) Apply(ctx context.Context) (bool, error) {
-	job, err := ReadApplyingJob(ctx, a.store)
+	job, err := readApplyingJob(ctx, a.store)
 	if err != nil || job == nil {
 		return false, err
 	}
@@ -50,20 +50,20 @@ func (a *applier) Apply(ctx context.Context) (bool, error) {
 // applyRange applies prices to a range of a shard that no other worker holds. A worker that
 // finds none leaves the rest, and the end of the job, to the others.
 func (a *applier) applyRange(ctx context.Context, job *Job) (more bool, err error) {
-	shards, open, err := ApplyShards(ctx, a.store, job.ID)
+	shards, open, err := applyShards(ctx, a.store, job.ID)
 	switch {
 	case err != nil:
 		return false, err
 	case shards == 0:
 		defer a.wake(WorkApply)
-		return true, a.store.InTx(ctx, func(tx *db.Tx) error { return OpenShards(tx, job.ID, a.applyShards()) })
+		return true, a.store.InTx(ctx, func(tx *db.Tx) error { return openShards(tx, job.ID, a.applyShards()) })
 	case open == 0:
 		return true, a.finish(ctx, job)
 	}
 	most := job.Counts.Changed*mostChanged > job.Counts.Total
 	inOrder := a.priority.Busy()
 	err = a.store.InTx(ctx, func(tx *db.Tx) (err error) {
-		more, err = ApplyRange(tx, job.ID, a.applyIDs(), most, inOrder)
+		more, err = applyNextRange(tx, job.ID, a.applyIDs(), most, inOrder)
 		inOrder = true // if it runs again
 		return err
 	})
@@ -98,18 +98,18 @@ func (a *applier) applyBatch(ctx context.Context, job *Job) error {
 		return a.finish(ctx, job)
 	}
 	return a.store.InTx(ctx, func(tx *db.Tx) error {
-		_, err := ApplyBatch(tx, job.ID, int(job.ApplyCursor))
+		_, err := applyBatch(tx, job.ID, int(job.ApplyCursor))
 		return err
 	})
 }
 
 // finish ends a job whose prices have reached the rows.
 func (a *applier) finish(ctx context.Context, job *Job) error {
-	units, err := JobUnits(ctx, a.store, job.ID)
+	units, err := jobUnits(ctx, a.store, job.ID)
 	if err != nil {
 		return err
 	}
-	outcomes, err := ReadOutcomes(ctx, a.store, job.ID)
+	outcomes, err := readOutcomes(ctx, a.store, job.ID)
 	if err != nil {
 		return err
 	}

@@ -9,10 +9,10 @@ import (
 	"assay/internal/inventory"
 )
 
-// OpenShards divides the inventory rows into shards for a job in the apply stage, unless it
+// openShards divides the inventory rows into shards for a job in the apply stage, unless it
 // has some. Rows that are added later hold the price that the job has estimated, or that of a
 // later change; see HoldPrices.
-func OpenShards(t *db.Tx, job int64, shards int) error {
+func openShards(t *db.Tx, job int64, shards int) error {
 	if err := lockJob(t, job); err != nil {
 		return err
 	}
@@ -27,8 +27,8 @@ func OpenShards(t *db.Tx, job int64, shards int) error {
 	return err
 }
 
-// ApplyShards returns how many shards a job has, and how many of them are not done.
-func ApplyShards(ctx context.Context, s *db.DB, job int64) (all, open int, err error) {
+// applyShards returns how many shards a job has, and how many of them are not done.
+func applyShards(ctx context.Context, s *db.DB, job int64) (all, open int, err error) {
 	err = s.Read.QueryRowContext(ctx, `SELECT count(*), count(*) FILTER (WHERE next_id < end_id) FROM apply_shard WHERE job_id = $1`,
 		job).Scan(&all, &open)
 	return all, open, err
@@ -47,7 +47,7 @@ WHERE (job_id, shard) = (
 // far shorter than PostgreSQL's default deadlock_timeout.
 const atOnce = `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SET LOCAL lock_timeout = '50ms'`
 
-// ApplyRange writes prices to the next rows of a shard that no other transaction works on: a
+// applyNextRange writes prices to the next rows of a shard that no other transaction works on: a
 // range of this many ids. It reports whether there was such a shard. It writes the rows that
 // have another value, or possibly all rows if most have. An item without a price has rows
 // without a value.
@@ -55,8 +55,7 @@ const atOnce = `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SET LOCAL lock_
 // Locking the rows in order takes a sixth of the time that writing them takes. So, unless
 // inOrder is set, PostgreSQL writes a range without that, and the transaction runs again if
 // others write its rows.
-// that, and the transaction fails and is run again if others write its rows.
-func ApplyRange(t *db.Tx, job, ids int64, most, inOrder bool) (bool, error) {
+func applyNextRange(t *db.Tx, job, ids int64, most, inOrder bool) (bool, error) {
 	if !inOrder {
 		if err := t.ExecPostgres(atOnce); err != nil {
 			return false, err
@@ -75,9 +74,9 @@ RETURNING next_id, end_id`, job, ids).Scan(&next, &end)
 	return true, inventory.ApplyToRows(t, from, to, most, inOrder)
 }
 
-// ApplyBatch writes the prices that a batch changed to all their rows, and returns how many
+// applyBatch writes the prices that a batch changed to all their rows, and returns how many
 // rows it wrote. It does nothing if another instance has done the batch.
-func ApplyBatch(t *db.Tx, job int64, batch int) (int64, error) {
+func applyBatch(t *db.Tx, job int64, batch int) (int64, error) {
 	n, err := t.Exec(`UPDATE refresh_job SET apply_cursor = $2 + 1 WHERE id = $1 AND apply_cursor = $2 AND state = 'running' AND stage = 'apply'`,
 		job, batch)
 	if err != nil || n != 1 {

@@ -186,8 +186,8 @@ func endName(t *db.Tx, u Unit, again bool, markets []MarketFetch) (bool, error) 
 // gather is how long missing prices wait for others, so that one job estimates a burst.
 const gather = 10 * time.Second
 
-// NamedItems returns the items of some names, ordered by id.
-func NamedItems(t *db.Tx, app int32, names []string) ([]NamedItem, error) {
+// namedItems returns the items of some names, ordered by id.
+func namedItems(t *db.Tx, app int32, names []string) ([]NamedItem, error) {
 	return db.Collect(t.Context(), t, func(r *sql.Rows, i *NamedItem) error {
 		var quotes string
 		err := r.Scan(&i.ID, &i.Name, &i.Phase, &i.Rev, &quotes)
@@ -199,10 +199,10 @@ func NamedItems(t *db.Tx, app int32, names []string) ([]NamedItem, error) {
 		WHERE i.app_id = $1 AND i.name IN `+t.Dialect.Texts(2)+` ORDER BY i.id`, app, t.Dialect.PackTexts(names))
 }
 
-// KeepQuotes writes the quotes of items. If one of the items was estimated since it was read,
+// keepNamedQuotes writes the quotes of items. If one of the items was estimated since it was read,
 // the transaction runs again. Items that wait for a price become due soon. As in
 // StoreEstimates, quotes are written before items.
-func KeepQuotes(t *db.Tx, items []NamedItem) error {
+func keepNamedQuotes(t *db.Tx, items []NamedItem) error {
 	rows, ids := make([]itemQuotes, len(items)), make([]int64, len(items))
 	for i := range items {
 		rows[i], ids[i] = itemQuotes{items[i].ID, items[i].Quotes}, items[i].ID

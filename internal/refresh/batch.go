@@ -59,11 +59,11 @@ func (s *batchEstimator) load(ctx context.Context, b Batch) error {
 	if err != nil {
 		return err
 	}
-	units, err := BatchUnits(ctx, st, b)
+	units, err := batchUnits(ctx, st, b)
 	if err != nil {
 		return err
 	}
-	outcomes, err := ReadOutcomes(ctx, st, b.JobID)
+	outcomes, err := readOutcomes(ctx, st, b.JobID)
 	if err != nil {
 		return err
 	}

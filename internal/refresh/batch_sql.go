@@ -31,8 +31,8 @@ RETURNING job_id, batch, token`, owner, db.Micros(t.Now()))
 	return &b, err
 }
 
-// Releases reports whether the end of a unit lets a batch be estimated.
-func Releases(ctx context.Context, s *db.DB, u Unit) (free bool, err error) {
+// releases reports whether the end of a unit lets a batch be estimated.
+func releases(ctx context.Context, s *db.DB, u Unit) (free bool, err error) {
 	err = s.Read.QueryRowContext(ctx, `
 		SELECT EXISTS (SELECT 1 FROM refresh_batch b WHERE b.job_id = $1 AND b.batch >= $2 AND b.batch <= $3 AND NOT EXISTS (
 			SELECT 1 FROM fetch_unit u
@@ -41,8 +41,8 @@ func Releases(ctx context.Context, s *db.DB, u Unit) (free bool, err error) {
 	return free, err
 }
 
-// ReturnBatch releases a claimed batch.
-func ReturnBatch(t *db.Tx, b Batch) error {
+// returnBatch releases a claimed batch.
+func returnBatch(t *db.Tx, b Batch) error {
 	_, err := t.Exec(`UPDATE refresh_batch SET state = 'pending' WHERE job_id = $1 AND batch = $2 AND token = $3 AND state = 'running'`,
 		b.JobID, b.Batch, b.Token)
 	return err

@@ -156,7 +156,7 @@ func (p *process) reclaim(ctx context.Context) error {
 		batches = append(batches, Batch{JobID: b.job, Batch: b.batch})
 	}
 	h.mu.Unlock()
-	err := p.store.InTx(ctx, func(tx *db.Tx) error { return Reclaim(tx, p.owner, units, batches) })
+	err := p.store.InTx(ctx, func(tx *db.Tx) error { return reclaim(tx, p.owner, units, batches) })
 	if err != nil {
 		h.lost.Store(true)
 	}

@@ -43,8 +43,8 @@ func MarketIDs(t *db.Tx, markets []MarketName) (map[MarketName]int64, error) {
 	return out, nil
 }
 
-// PausedProviders returns the names of the paused providers.
-func PausedProviders(ctx context.Context, s *db.DB) (map[string]bool, error) {
+// pausedProviders returns the names of the paused providers.
+func pausedProviders(ctx context.Context, s *db.DB) (map[string]bool, error) {
 	names, err := db.Collect(ctx, s.Read, func(r *sql.Rows, name *string) error { return r.Scan(name) },
 		`SELECT provider FROM provider_state WHERE paused`)
 	out := make(map[string]bool, len(names))
@@ -54,10 +54,10 @@ func PausedProviders(ctx context.Context, s *db.DB) (map[string]bool, error) {
 	return out, err
 }
 
-// PauseProvider pauses or resumes a provider. The units of a paused provider are deferred, so
+// pauseProvider pauses or resumes a provider. The units of a paused provider are deferred, so
 // that jobs go on without it. After resume, the reported quota no longer counts until it is
 // reported again, because it may have been wrong.
-func PauseProvider(t *db.Tx, provider string, paused bool) error {
+func pauseProvider(t *db.Tx, provider string, paused bool) error {
 	if _, err := t.Exec(`INSERT INTO provider_state (provider, paused) VALUES ($1, $2)
 		ON CONFLICT (provider) DO UPDATE SET paused = excluded.paused`, provider, paused); err != nil {
 		return err
@@ -71,10 +71,10 @@ func PauseProvider(t *db.Tx, provider string, paused bool) error {
 	return err
 }
 
-// AcceptProvider ends the quarantine of a provider's markets, or of one of them, and returns
+// acceptProvider ends the quarantine of a provider's markets, or of one of them, and returns
 // how many of their files were in quarantine. The next responses like the refused ones are
 // accepted.
-func AcceptProvider(t *db.Tx, provider, market string) (int64, error) {
+func acceptProvider(t *db.Tx, provider, market string) (int64, error) {
 	ended, err := db.Collect(t.Context(), t, func(r *sql.Rows, e *event.ProviderUp) error {
 		e.Provider, e.Why, e.Detail = provider, event.WhyQuarantine, "accepted by an operator"
 		return r.Scan(&e.Market, &e.AppID, &e.File)
@@ -88,16 +88,16 @@ func AcceptProvider(t *db.Tx, provider, market string) (int64, error) {
 	return int64(len(ended)), err
 }
 
-// KnowsItem reports whether the item exists.
-func KnowsItem(t *db.Tx, key catalog.Key) (known bool, err error) {
+// knowsItem reports whether the item exists.
+func knowsItem(t *db.Tx, key catalog.Key) (known bool, err error) {
 	err = t.QueryRow(`SELECT EXISTS (SELECT 1 FROM item WHERE app_id = $1 AND name = $2 AND phase = $3)`,
 		key.AppID, key.Name, key.Phase).Scan(&known)
 	return known, err
 }
 
-// AcceptItem publishes an item's held price as of now, with its history and inventory rows,
+// acceptItem publishes an item's held price as of now, with its history and inventory rows,
 // and reports whether there was one.
-func AcceptItem(t *db.Tx, key catalog.Key) (bool, error) {
+func acceptItem(t *db.Tx, key catalog.Key) (bool, error) {
 	accepted := pricing.State{ReleasedAt: t.Now()} // older references are ignored from here on
 	guard := pricing.EncodeGuard(&accepted, &pricing.Move{})
 	var id int64

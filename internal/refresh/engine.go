@@ -33,7 +33,7 @@ type Config struct {
 	Retention     Retention
 	Policy        pricing.Policy
 	Level         string // the market whose level prices are stated at, as key or provider/key; "": the consensus
-	FetchSlots    int    // units of one provider that are fetched at once
+	FetchSlots    int    // units of one host that are fetched at once
 	EstimateSlots int    // batches that are estimated, and ranges that are applied, at once
 }
 
@@ -116,7 +116,7 @@ type marketOf struct {
 // blobs calls fn for stored responses, ordered by bucket and unit. fn must not keep the
 // data.
 func (p *process) blobs(ctx context.Context, units, buckets []int64, fn func(Blob) error) error {
-	return Blobs(ctx, p.store, units, buckets, func(b Blob) error {
+	return readBlobs(ctx, p.store, units, buckets, func(b Blob) error {
 		p.blobsRead.Add(1)
 		return fn(b)
 	})
@@ -195,7 +195,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	}
 	slices.Sort(e.order)
 	if !o.Shared && !o.ReadOnly {
-		if err := Recover(ctx, o.Store); err != nil {
+		if err := recoverClaims(ctx, o.Store); err != nil {
 			return nil, fmt.Errorf("recover work: %w", err)
 		}
 	}
@@ -209,7 +209,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		if err := Register(tx, e.instance()); err != nil {
 			return err
 		}
-		return AbandonUnits(tx)
+		return abandonUnits(tx)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("note providers: %w", err)

@@ -25,7 +25,7 @@ func (e *estimator) Estimate(ctx context.Context) (bool, error) {
 	if err := e.fetcher.leaveSilent(ctx); err != nil {
 		return false, err
 	}
-	job, err := ReadFetchedJob(ctx, e.store)
+	job, err := readFetchedJob(ctx, e.store)
 	if err != nil {
 		return false, err
 	}
@@ -41,7 +41,7 @@ func (e *estimator) Estimate(ctx context.Context) (bool, error) {
 	if batch != nil {
 		return true, e.estimateChain(ctx, batch)
 	}
-	if job, err = ReadEstimatedJob(ctx, e.store); err != nil || job == nil {
+	if job, err = readEstimatedJob(ctx, e.store); err != nil || job == nil {
 		return false, err
 	}
 	defer e.wake(WorkApply)
@@ -94,7 +94,7 @@ func (e *estimator) estimate(ctx context.Context, b Batch, more bool) (next *Bat
 		written = true
 		return next, nil
 	}
-	back := e.giveBack(ctx, func(tx *db.Tx) error { return ReturnBatch(tx, b) })
+	back := e.giveBack(ctx, func(tx *db.Tx) error { return returnBatch(tx, b) })
 	written = back == nil
 	if errors.Is(err, ErrConflict) || ctx.Err() != nil {
 		return nil, back
@@ -159,7 +159,7 @@ func (s *batchEstimator) estimate(ctx context.Context, now time.Time) error {
 	}
 	if len(s.moved) > 0 {
 		var err error
-		if s.past, err = ReadPastPrices(ctx, s.stage.store, s.moved, now); err != nil {
+		if s.past, err = readPastPrices(ctx, s.stage.store, s.moved, now); err != nil {
 			return fmt.Errorf("past prices: %w", err)
 		}
 		for i := range s.items {

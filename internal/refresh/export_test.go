@@ -15,3 +15,51 @@ func (e *Engine) Apply(ctx context.Context) (bool, error)    { return e.applier.
 func (e *Engine) Fetch(ctx context.Context, provider, host string) (bool, error) {
 	return e.fetcher.Fetch(ctx, provider, host)
 }
+
+// SQL of this package, for its tests on both engines.
+var (
+	AbandonUnits     = abandonUnits
+	AcceptItem       = acceptItem
+	AcceptProvider   = acceptProvider
+	ApplyBatch       = applyBatch
+	ApplyRange       = applyNextRange
+	ApplyShards      = applyShards
+	BatchUnits       = batchUnits
+	Blobs            = readBlobs
+	CancelJob        = cancelJob
+	DueInTx          = dueInTx
+	DueNamesOf       = dueNamesOf
+	EndUnit          = endUnit
+	FailJob          = failJob
+	HasDueMissing    = hasDueMissing
+	JobUnits         = jobUnits
+	KeepQuotes       = keepNamedQuotes
+	KnowsItem        = knowsItem
+	MarketFiles      = marketFiles
+	MarketHistory    = marketHistory
+	MarketMemories   = marketMemories
+	NamedItems       = namedItems
+	NewestUnit       = newestUnit
+	NoteMarkets      = noteMarkets
+	NoteProvider     = noteProvider
+	OpenShards       = openShards
+	PauseProvider    = pauseProvider
+	PausedProviders  = pausedProviders
+	ReadApplyingJob  = readApplyingJob
+	ReadEstimatedJob = readEstimatedJob
+	ReadFetchedJob   = readFetchedJob
+	ReadHeartbeats   = readHeartbeats
+	ReadOutcomes     = readOutcomes
+	ReadPastPrices   = readPastPrices
+	ReadQueuedJob    = readQueuedJob
+	Reclaim          = reclaim
+	Recover          = recoverClaims
+	Releases         = releases
+	RemoveInstance   = removeInstance
+	ReserveRequests  = reserveRequests
+	Retain           = retain
+	ReturnBatch      = returnBatch
+	ReturnUnit       = returnUnit
+	SplitUnit        = splitUnit
+	WriteHeartbeat   = writeHeartbeat
+)

@@ -74,7 +74,7 @@ func (f *fetcher) releases(ctx context.Context, u *Unit) bool {
 	if u.File != "" || u.Background {
 		return u.File != ""
 	}
-	free, err := Releases(ctx, f.store, *u)
+	free, err := releases(ctx, f.store, *u)
 	return free || err != nil
 }
 
@@ -86,11 +86,11 @@ func (f *fetcher) ending(ctx context.Context, unit *Unit, a *response, again boo
 		return func(tx *db.Tx) error { return f.endBackground(tx, unit, a, again) }
 	}
 	if unit.State == UnitPending || (unit.State != UnitDone && ctx.Err() != nil) {
-		return func(tx *db.Tx) error { return ReturnUnit(tx, *unit) }
+		return func(tx *db.Tx) error { return returnUnit(tx, *unit) }
 	}
 	fetches, blobs := a.fetches(), a.blobs()
 	return func(tx *db.Tx) error {
-		ended, late, err := EndUnit(tx, *unit, fetches, blobs)
+		ended, late, err := endUnit(tx, *unit, fetches, blobs)
 		if err != nil || !ended {
 			return err
 		}
@@ -98,7 +98,7 @@ func (f *fetcher) ending(ctx context.Context, unit *Unit, a *response, again boo
 			return f.keepLate(tx, unit, a, late)
 		}
 		if unit.Requests > 0 {
-			if err := SplitUnit(tx, *unit, a.rest); err != nil {
+			if err := splitUnit(tx, *unit, a.rest); err != nil {
 				return err
 			}
 		}
@@ -113,21 +113,21 @@ func (f *fetcher) ending(ctx context.Context, unit *Unit, a *response, again boo
 // uses a file. Quotes of names take part in the next estimate, like those of the background.
 func (f *fetcher) keepLate(tx *db.Tx, unit *Unit, a *response, late Late) error {
 	if unit.ConcernsProvider() && (unit.State == UnitDone || late != LateAndNoted) {
-		if err := NoteProvider(tx, unit.Provider, unit.File, unit.Error); err != nil {
+		if err := noteProvider(tx, unit.Provider, unit.File, unit.Error); err != nil {
 			return err
 		}
 	}
 	if unit.State != UnitDone || unit.File != "" {
 		return nil
 	}
-	items, err := NamedItems(tx, unit.AppID, unit.Names)
+	items, err := namedItems(tx, unit.AppID, unit.Names)
 	if err != nil {
 		return err
 	}
 	if err := f.takeNamed(unit, a, items, tx.Now()); err != nil {
 		return err
 	}
-	return KeepQuotes(tx, items)
+	return keepNamedQuotes(tx, items)
 }
 
 // noteRequested stores which names a provider with a budget was queried for, whatever the
@@ -151,14 +151,14 @@ func (f *fetcher) noteOutcome(tx *db.Tx, unit *Unit, rest []Unit) error {
 		if u.Error == "" || !u.ConcernsProvider() {
 			continue
 		}
-		if err := NoteMarkets(tx, f.requestedMarkets(&u), u.Error); err != nil {
+		if err := noteMarkets(tx, f.requestedMarkets(&u), u.Error); err != nil {
 			return err
 		}
 	}
 	if !unit.ConcernsProvider() {
 		return nil
 	}
-	return NoteProvider(tx, unit.Provider, unit.File, unit.Error)
+	return noteProvider(tx, unit.Provider, unit.File, unit.Error)
 }
 
 // requestedMarkets returns the markets that a unit covers.
@@ -202,13 +202,13 @@ func (f *fetcher) request(ctx context.Context, unit *Unit) (*response, error) {
 }
 
 // reserveStep is how many requests of a large unit are counted at once before they are sent.
-// A commit for each would cost more than most responses. After a kill up to nine requests too
+// A commit for each would cost more than most responses. After a kill up to ten requests too
 // many are counted.
 const reserveStep = 10
 
 // errClaimLost means that this process no longer holds the claim of a unit, and must not send
 // more requests for it.
-var errClaimLost = errors.New("the unit was taken away")
+var errClaimLost = errors.New("claim lost")
 
 // meter returns a meter that counts a unit's requests in the database before they are sent.
 // The claim counts the first one, each retry is counted alone, and further calls of a unit of
@@ -219,7 +219,7 @@ func (f *fetcher) meter(unit *Unit, size int) *provider.Meter {
 		more := max(1, min(reserveStep, calls-unit.Counted-unit.Reserved))
 		counted := false
 		err := f.store.InTx(ctx, func(tx *db.Tx) (err error) {
-			counted, err = ReserveRequests(tx, *unit, more)
+			counted, err = reserveRequests(tx, *unit, more)
 			return err
 		})
 		if err == nil && !counted {

@@ -36,21 +36,21 @@ func scanUnit(r *sql.Rows, u *Unit) error {
 	return json.Unmarshal(names, &u.Names)
 }
 
-// JobUnits returns a job's units, without their names.
-func JobUnits(ctx context.Context, s *db.DB, job int64) ([]Unit, error) {
+// jobUnits returns a job's units, without their names.
+func jobUnits(ctx context.Context, s *db.DB, job int64) ([]Unit, error) {
 	return db.Collect(ctx, s.Read, scanUnit, `SELECT `+unitFacts+`, NULL FROM fetch_unit WHERE job_id = $1 ORDER BY id`, job)
 }
 
-// BatchUnits returns the units that a batch waited for.
-func BatchUnits(ctx context.Context, s *db.DB, b Batch) ([]Unit, error) {
+// batchUnits returns the units that a batch waited for.
+func batchUnits(ctx context.Context, s *db.DB, b Batch) ([]Unit, error) {
 	return db.Collect(ctx, s.Read, scanUnit, `
 		SELECT `+unitColumns+` FROM fetch_unit
 		WHERE job_id = $1 AND batch_from <= $2 AND batch_to >= $2 ORDER BY id`, b.JobID, b.Batch)
 }
 
-// NewestUnit returns the last done unit of a file whose response is still stored. The
+// newestUnit returns the last done unit of a file whose response is still stored. The
 // response stays stored until the end of the transaction.
-func NewestUnit(t *db.Tx, provider string, app int32, file string) (*Unit, error) {
+func newestUnit(t *db.Tx, provider string, app int32, file string) (*Unit, error) {
 	if err := keepBlobs(t); err != nil {
 		return nil, err
 	}
@@ -147,9 +147,9 @@ RETURNING `+unitColumns,
 	return &u, nil
 }
 
-// ReserveRequests counts further requests of a claimed unit before they are sent. The count
+// reserveRequests counts further requests of a claimed unit before they are sent. The count
 // never falls, and after a kill it includes all requests that may have been sent.
-func ReserveRequests(t *db.Tx, u Unit, more int64) (bool, error) {
+func reserveRequests(t *db.Tx, u Unit, more int64) (bool, error) {
 	n, err := t.Exec(`UPDATE fetch_unit SET requests = requests + reserved, reserved = $3 WHERE id = $1 AND token = $2 AND state = 'running'`,
 		u.ID, u.Token, more)
 	return n == 1, err
@@ -167,23 +167,23 @@ func spend(t *db.Tx, u Unit) error {
 	return err
 }
 
-const endUnit = `
+const endUnitSQL = `
 UPDATE fetch_unit SET state = $3, fetched_at = $4, blob_unit = id, stated_at = $7,
 	error_kind = CASE WHEN detached = 0 THEN $5 ELSE error_kind END, error = CASE WHEN detached = 0 THEN $6 ELSE error END,
 	requests = requests + $8, reserved = 0, bytes = bytes + $9
 WHERE id = $1 AND token = $2 AND state = 'running'
 RETURNING detached`
 
-// EndUnit stores the outcome and the response of a unit. If the claim is no longer valid it
+// endUnit stores the outcome and the response of a unit. If the claim is no longer valid it
 // stores only the cost. Ending a unit twice is the same as once. Late reports that the unit's
 // job went on without it.
-func EndUnit(t *db.Tx, u Unit, markets []MarketFetch, blobs []Blob) (ended bool, late Late, err error) {
+func endUnit(t *db.Tx, u Unit, markets []MarketFetch, blobs []Blob) (ended bool, late Late, err error) {
 	if u.State != UnitDone {
 		if err := lockJob(t, u.JobID); err != nil {
 			return false, InTime, err
 		}
 	}
-	err = t.QueryRow(endUnit, u.ID, u.Token, string(u.State), db.Micros(u.FetchedAt), u.ErrorKind, u.Error, db.Micros(u.StatedAt), uncounted(&u), u.Bytes).Scan(&late)
+	err = t.QueryRow(endUnitSQL, u.ID, u.Token, string(u.State), db.Micros(u.FetchedAt), u.ErrorKind, u.Error, db.Micros(u.StatedAt), uncounted(&u), u.Bytes).Scan(&late)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, InTime, spend(t, u)
 	}
@@ -258,8 +258,8 @@ func waitingJobs(ctx context.Context, s *db.DB, provider string, files []string)
 		ORDER BY job_id`, provider, files == nil, s.Dialect.PackTexts(files))
 }
 
-// SplitUnit makes further units of the names that an ended unit left.
-func SplitUnit(t *db.Tx, u Unit, rest []Unit) error {
+// splitUnit makes further units of the names that an ended unit left.
+func splitUnit(t *db.Tx, u Unit, rest []Unit) error {
 	if len(rest) == 0 {
 		return nil
 	}
@@ -281,8 +281,8 @@ func SplitUnit(t *db.Tx, u Unit, rest []Unit) error {
 	return InsertUnits(t, rest)
 }
 
-// ReturnUnit releases a claimed unit.
-func ReturnUnit(t *db.Tx, u Unit) error {
+// returnUnit releases a claimed unit.
+func returnUnit(t *db.Tx, u Unit) error {
 	n, err := t.Exec(`
 		UPDATE fetch_unit SET state = 'pending', not_before = $3, requests = requests + $4, reserved = 0, bytes = bytes + $5
 		WHERE id = $1 AND token = $2 AND state = 'running'`,

@@ -65,7 +65,7 @@ func (p *planner) forecast(ctx context.Context, forced bool) (Forecast, error) {
 	if err != nil {
 		return Forecast{}, err
 	}
-	paused, err := PausedProviders(ctx, p.store)
+	paused, err := pausedProviders(ctx, p.store)
 	if err != nil {
 		return Forecast{}, err
 	}

@@ -73,8 +73,8 @@ FROM refresh_job j LEFT JOIN refresh_batch b ON b.job_id = j.id
 WHERE j.id = (SELECT min(id) FROM refresh_job WHERE state IN ('queued', 'running') AND state = 'queued')
 GROUP BY j.id`
 
-// ReadQueuedJob returns the oldest job without a plan, or nil.
-func ReadQueuedJob(ctx context.Context, s *db.DB) (*Job, error) {
+// readQueuedJob returns the oldest job without a plan, or nil.
+func readQueuedJob(ctx context.Context, s *db.DB) (*Job, error) {
 	return oldestJob(ctx, s, queuedJob)
 }
 
@@ -91,10 +91,10 @@ WHERE j.id = (
 			WHERE m.provider = u.provider AND f.app_id = u.app_id AND f.file = u.file AND f.unit_id <> 0))))
 GROUP BY j.id`
 
-// ReadFetchedJob returns a job in its fetch stage whose files have all ended, or nil. The
+// readFetchedJob returns a job in its fetch stage whose files have all ended, or nil. The
 // first response of a file is compared with all others, so if there is one, the units of
 // names must have ended too.
-func ReadFetchedJob(ctx context.Context, s *db.DB) (*Job, error) {
+func readFetchedJob(ctx context.Context, s *db.DB) (*Job, error) {
 	return oldestJob(ctx, s, fetchedJob)
 }
 
@@ -107,8 +107,8 @@ WHERE j.id = (
 		SELECT 1 FROM refresh_batch o WHERE o.job_id = c.id AND o.state IN ('pending', 'running')))
 GROUP BY j.id`
 
-// ReadEstimatedJob returns a job in its estimate stage without open batches, or nil.
-func ReadEstimatedJob(ctx context.Context, s *db.DB) (*Job, error) {
+// readEstimatedJob returns a job in its estimate stage without open batches, or nil.
+func readEstimatedJob(ctx context.Context, s *db.DB) (*Job, error) {
 	return oldestJob(ctx, s, estimatedJob)
 }
 
@@ -118,14 +118,14 @@ FROM refresh_job j LEFT JOIN refresh_batch b ON b.job_id = j.id
 WHERE j.id = (SELECT min(id) FROM refresh_job WHERE state IN ('queued', 'running') AND stage = 'apply')
 GROUP BY j.id`
 
-// ReadApplyingJob returns a job in its apply stage, or nil.
-func ReadApplyingJob(ctx context.Context, s *db.DB) (*Job, error) {
+// readApplyingJob returns a job in its apply stage, or nil.
+func readApplyingJob(ctx context.Context, s *db.DB) (*Job, error) {
 	return oldestJob(ctx, s, applyingJob)
 }
 
-// Recover releases all claims and removes all instances. On SQLite the lock beside the file
+// recoverClaims releases all claims and removes all instances. On SQLite the lock beside the file
 // proves that every former owner is dead.
-func Recover(ctx context.Context, s *db.DB) error {
+func recoverClaims(ctx context.Context, s *db.DB) error {
 	return s.InTx(ctx, func(t *db.Tx) error {
 		for _, query := range []string{
 			`UPDATE fetch_unit SET state = 'pending' WHERE state = 'running'`,
@@ -142,8 +142,8 @@ func Recover(ctx context.Context, s *db.DB) error {
 
 const batchColumns = "job_id bigint, batch bigint"
 
-// Reclaim releases an owner's claims, except of the units and batches that it works on.
-func Reclaim(t *db.Tx, owner string, units []int64, batches []Batch) error {
+// reclaim releases an owner's claims, except of the units and batches that it works on.
+func reclaim(t *db.Tx, owner string, units []int64, batches []Batch) error {
 	_, err := t.Exec(`
 		UPDATE fetch_unit SET state = 'pending'
 		WHERE state IN ('pending', 'running') AND state = 'running' AND owner = $1
@@ -200,8 +200,8 @@ func EndEstimating(t *db.Tx, id int64) error {
 	return err
 }
 
-// FailJob ends a job whose plan failed.
-func FailJob(t *db.Tx, id int64, lastError string) error {
+// failJob ends a job whose plan failed.
+func failJob(t *db.Tx, id int64, lastError string) error {
 	n, err := t.Exec(`
 		UPDATE refresh_job SET state = 'failed', stage = 'done', finished_at = $2, last_error = $3
 		WHERE id = $1 AND state IN ('queued', 'running')`, id, db.Micros(t.Now()), lastError)
@@ -219,13 +219,13 @@ UPDATE missing_price SET due_at = $2, soonest_at = $2
 WHERE job_id = $1 OR job_id = 0 AND (due_at <= $3 OR due_at > $3 + ` + maxMissingRetryMicros + `)
 	AND EXISTS (SELECT 1 FROM refresh_job WHERE id = $1 AND kind = 'missing' AND state = 'queued')`
 
-// CancelJob cancels the open parts of a live job. A claimed batch loses its claim. Entries of
+// cancelJob cancels the open parts of a live job. A claimed batch loses its claim. Entries of
 // the missing-price queue that the job has taken are due again after the pause. Otherwise the
 // next job would be the same at once.
 //
 // The job's row is written first, so that a worker that plans, validates or finishes the job
 // comes before or after all of this.
-func CancelJob(t *db.Tx, id int64, pause time.Duration) error {
+func cancelJob(t *db.Tx, id int64, pause time.Duration) error {
 	for _, query := range []string{
 		`UPDATE refresh_job SET cancel_requested = true WHERE id = $1 AND state IN ('queued', 'running')`,
 		`UPDATE fetch_unit SET state = 'cancelled', token = token + 1 WHERE job_id = $1 AND state IN ('pending', 'running')`,
@@ -320,9 +320,9 @@ SELECT id FROM (
 WHERE place > $1 AND finished_at < $2
 ORDER BY id LIMIT $3`
 
-// Retain removes up to most ended jobs with everything that belongs to them. A job's own row
+// retain removes up to most ended jobs with everything that belongs to them. A job's own row
 // is removed first: of two processes that remove it at once, the second then leaves the rest.
-func Retain(t *db.Tx, r Retention, most int) (int, error) {
+func retain(t *db.Tx, r Retention, most int) (int, error) {
 	ids, err := db.Collect(t.Context(), t, func(rows *sql.Rows, id *int64) error { return rows.Scan(id) },
 		retainable, r.MinJobs, db.Micros(t.Now().Add(-r.Age)), most)
 	if err != nil {

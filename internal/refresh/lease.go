@@ -141,7 +141,7 @@ func (e *Engine) Heartbeat(ctx context.Context) error {
 	e.heartbeats++
 	report := e.report()
 	err := e.store.InTx(ctx, func(tx *db.Tx) (err error) {
-		if known, err = WriteHeartbeat(tx, e.owner, report, e.priority.Begun()); err != nil || known {
+		if known, err = writeHeartbeat(tx, e.owner, report, e.priority.Begun()); err != nil || known {
 			return err
 		}
 		return Register(tx, e.instance())
@@ -162,7 +162,7 @@ func (e *Engine) instance() Instance {
 // WatchPeers reads the counters of all instances and takes over from those that stood still
 // for a lease.
 func (e *Engine) WatchPeers(ctx context.Context) error {
-	heartbeats, err := ReadHeartbeats(ctx, e.store)
+	heartbeats, err := readHeartbeats(ctx, e.store)
 	if err != nil {
 		return err
 	}
@@ -185,10 +185,10 @@ func (e *Engine) takeOver(ctx context.Context, p Heartbeat) error {
 	}
 	var taken bool
 	err := e.store.InTx(ctx, func(tx *db.Tx) (err error) {
-		if taken, err = RemoveInstance(tx, p); err != nil || !taken {
+		if taken, err = removeInstance(tx, p); err != nil || !taken {
 			return err
 		}
-		return AbandonUnits(tx)
+		return abandonUnits(tx)
 	})
 	if err != nil || !taken {
 		return err
@@ -208,9 +208,9 @@ func (e *Engine) Leave(ctx context.Context) error {
 		if err := Register(tx, e.instance()); err != nil { // whatever its counter is
 			return err
 		}
-		if _, err := RemoveInstance(tx, Heartbeat{Owner: e.owner, Count: e.heartbeats}); err != nil {
+		if _, err := removeInstance(tx, Heartbeat{Owner: e.owner, Count: e.heartbeats}); err != nil {
 			return err
 		}
-		return AbandonUnits(tx)
+		return abandonUnits(tx)
 	})
 }

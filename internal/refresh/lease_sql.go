@@ -22,9 +22,9 @@ func Register(t *db.Tx, i Instance) error {
 	return err
 }
 
-// WriteHeartbeat increments an instance's counter and stores its report. It returns false if
+// writeHeartbeat increments an instance's counter and stores its report. It returns false if
 // the instance is no longer registered: others have taken over.
-func WriteHeartbeat(t *db.Tx, owner, report string, syncs int64) (bool, error) {
+func writeHeartbeat(t *db.Tx, owner, report string, syncs int64) (bool, error) {
 	n, err := t.Exec(`UPDATE instance SET heartbeat = heartbeat + 1, heartbeat_at = $2, report = $3, syncs = $4 WHERE owner = $1`, owner, db.Micros(t.Now()), report, syncs)
 	return n == 1, err
 }
@@ -46,10 +46,10 @@ func endSessions(ctx context.Context, s *db.DB, p Heartbeat) error {
 	return err
 }
 
-// RemoveInstance removes an instance, if its counter is unchanged, and releases its claims.
+// removeInstance removes an instance, if its counter is unchanged, and releases its claims.
 // NoHeartbeat stands for an owner without a counter. It returns false, and changes nothing,
 // if the counter has risen or another process has removed the instance.
-func RemoveInstance(t *db.Tx, p Heartbeat) (bool, error) {
+func removeInstance(t *db.Tx, p Heartbeat) (bool, error) {
 	n, err := t.Exec(`DELETE FROM instance WHERE owner = $1 AND heartbeat = $2`, p.Owner, p.Count)
 	if err != nil {
 		return false, err
@@ -85,8 +85,8 @@ SELECT owner, -1, 0 FROM (
 	UNION SELECT owner FROM refresh_batch WHERE state IN ('pending', 'running') AND state = 'running') claimed
 WHERE NOT EXISTS (SELECT 1 FROM instance i WHERE i.owner = claimed.owner)`
 
-// ReadHeartbeats returns the counters of all instances.
-func ReadHeartbeats(ctx context.Context, s *db.DB) ([]Heartbeat, error) {
+// readHeartbeats returns the counters of all instances.
+func readHeartbeats(ctx context.Context, s *db.DB) ([]Heartbeat, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, p *Heartbeat) error { return r.Scan(&p.Owner, &p.Count, &p.Syncs) }, heartbeats)
 }
 
@@ -126,9 +126,9 @@ func endpointKeys(endpoints []Endpoint) []string {
 // abandoned selects the open units of live jobs whose endpoint is not in the list $1.
 const abandoned = `state IN ('pending', 'running') AND provider || '/' || file NOT IN `
 
-// AbandonUnits ends, as failed, the open units that no instance has the provider for, so that
+// abandonUnits ends, as failed, the open units that no instance has the provider for, so that
 // their jobs go on. Without any instance it ends none, because the next one may have it.
-func AbandonUnits(t *db.Tx) error {
+func abandonUnits(t *db.Tx) error {
 	all, err := instances(t.Context(), t)
 	if err != nil || len(all) == 0 {
 		return err

@@ -57,9 +57,9 @@ func storedQuotes(ctx context.Context, s *db.DB, app int32, fn func(*StoredQuote
 	return err
 }
 
-// MarketMemories returns what validation stores about a game's markets, beside their
+// marketMemories returns what validation stores about a game's markets, beside their
 // responses.
-func MarketMemories(ctx context.Context, s *db.DB, app int32) (map[int64]pricing.MarketState, error) {
+func marketMemories(ctx context.Context, s *db.DB, app int32) (map[int64]pricing.MarketState, error) {
 	out := map[int64]pricing.MarketState{}
 	_, err := db.Collect(ctx, s.Read, func(r *sql.Rows, _ *struct{}) error {
 		var id int64
@@ -75,8 +75,8 @@ func MarketMemories(ctx context.Context, s *db.DB, app int32) (map[int64]pricing
 	return out, err
 }
 
-// MarketHistory returns a market's good responses of the last eight days.
-func MarketHistory(ctx context.Context, s *db.DB, app int32, market int64) (pricing.History, error) {
+// marketHistory returns a market's good responses of the last eight days.
+func marketHistory(ctx context.Context, s *db.DB, app int32, market int64) (pricing.History, error) {
 	var history []byte
 	err := s.Read.QueryRowContext(ctx, `SELECT history FROM market_memory WHERE app_id = $1 AND market_id = $2`, app, market).Scan(&history)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -223,9 +223,9 @@ func RefusedMarkets(ctx context.Context, s *db.DB, app int32) ([]Refused, error)
 		WHERE f.app_id = $1 AND f.quarantine <> '' ORDER BY m.provider, m.key, f.file`, app)
 }
 
-// ReadPastPrices returns the accepted prices of items that the guard compares with, for each
+// readPastPrices returns the accepted prices of items that the guard compares with, for each
 // item that exists.
-func ReadPastPrices(ctx context.Context, s *db.DB, items []int64, now time.Time) (map[int64]PastPrices, error) {
+func readPastPrices(ctx context.Context, s *db.DB, items []int64, now time.Time) (map[int64]PastPrices, error) {
 	day, week := now.Add(-24*time.Hour), now.Add(-7*24*time.Hour)
 	out := make(map[int64]PastPrices, len(items))
 	_, err := db.Collect(ctx, s.Read, func(r *sql.Rows, _ *struct{}) error {

@@ -268,7 +268,7 @@ func (g *game) read(ctx context.Context, now time.Time, all map[int64][]target, 
 	wanted := map[int64]*marketResponse{}
 	for _, m := range markets {
 		var err error
-		if m.History, err = MarketHistory(ctx, g.fetcher.store, g.app, m.ID); err != nil {
+		if m.History, err = marketHistory(ctx, g.fetcher.store, g.app, m.ID); err != nil {
 			return err
 		}
 		m.grow()

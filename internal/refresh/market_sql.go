@@ -37,8 +37,8 @@ func noteFetches(t *db.Tx, u Unit, markets []MarketFetch) error {
 	return err
 }
 
-// NoteMarkets stores why markets had no response.
-func NoteMarkets(t *db.Tx, markets []int64, failure string) error {
+// noteMarkets stores why markets had no response.
+func noteMarkets(t *db.Tx, markets []int64, failure string) error {
 	for _, id := range markets {
 		if _, err := t.Exec(`
 			INSERT INTO market_state (market_id, last_error, last_error_at) VALUES ($1, $2, $3)
@@ -52,7 +52,7 @@ func NoteMarkets(t *db.Tx, markets []int64, failure string) error {
 
 // noteMarket stores the outcome of a market's response that is not good.
 func noteMarket(t *db.Tx, id int64, outcome Outcome, failure string) error {
-	if err := NoteMarkets(t, []int64{id}, failure); err != nil {
+	if err := noteMarkets(t, []int64{id}, failure); err != nil {
 		return err
 	}
 	_, err := t.Exec(`UPDATE market_state SET outcome = $2 WHERE market_id = $1`, id, string(outcome))

@@ -18,7 +18,7 @@ func (p *planner) Missing(ctx context.Context) (bool, error) {
 	}
 	rules := p.rules(p.now(), false)
 	rules.Missing = true
-	due, err := HasDueMissing(ctx, p.store, rules)
+	due, err := hasDueMissing(ctx, p.store, rules)
 	if err != nil || !due {
 		return false, err
 	}

@@ -38,9 +38,9 @@ func noteError(t *db.Tx, job int64, u Unit) error {
 	return err
 }
 
-// NoteProvider stores the outcome of a request for a provider's file, or with "" for names.
+// noteProvider stores the outcome of a request for a provider's file, or with "" for names.
 // An empty failure is success.
-func NoteProvider(t *db.Tx, provider, file, failure string) error {
+func noteProvider(t *db.Tx, provider, file, failure string) error {
 	if failure != "" {
 		return noteFailure(t, provider, file, failure)
 	}
@@ -78,8 +78,8 @@ SELECT unit_id, market_id, quotes, rejected, outcome FROM (
 	WHERE u.job_id = $1 AND u.file <> '' AND u.blob_unit <> u.id) brought
 ORDER BY own`
 
-// ReadOutcomes returns the outcome of each market of each file of a job.
-func ReadOutcomes(ctx context.Context, s *db.DB, job int64) (map[UnitMarket]MarketFetch, error) {
+// readOutcomes returns the outcome of each market of each file of a job.
+func readOutcomes(ctx context.Context, s *db.DB, job int64) (map[UnitMarket]MarketFetch, error) {
 	type row struct {
 		unit int64
 		m    MarketFetch

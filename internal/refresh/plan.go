@@ -32,13 +32,13 @@ var errNoLongerQueued = errors.New("job is no longer queued")
 
 // Plan plans a queued job: its items, batches, units and exchange rates, in one transaction.
 func (p *planner) Plan(ctx context.Context) (bool, error) {
-	job, err := ReadQueuedJob(ctx, p.store)
+	job, err := readQueuedJob(ctx, p.store)
 	if err != nil || job == nil {
 		return false, err
 	}
 	if len(p.providers) == 0 {
 		return true, p.store.InTx(ctx, func(tx *db.Tx) error {
-			return FailJob(tx, job.ID, "no price provider is configured: set MARKET_PRICE_PROVIDERS")
+			return failJob(tx, job.ID, "no price provider is configured: set MARKET_PRICE_PROVIDERS")
 		})
 	}
 	may, err := p.allowed(ctx)
@@ -73,7 +73,7 @@ type allowed struct {
 func (p *planner) allowed(ctx context.Context) (allowed, error) {
 	may := allowed{calls: map[string]int64{}}
 	var err error
-	if may.paused, err = PausedProviders(ctx, p.store); err != nil {
+	if may.paused, err = pausedProviders(ctx, p.store); err != nil {
 		return may, err
 	}
 	for _, name := range p.order {
@@ -96,7 +96,7 @@ func (p *planner) plan(tx *db.Tx, job *Job, may allowed, rates pricing.Rates) er
 	if job.Kind == Missing {
 		rules.Now, rules.Missing, rules.Limit = tx.Now(), true, missingCycle
 	}
-	due, err := DueInTx(tx, rules)
+	due, err := dueInTx(tx, rules)
 	if err != nil {
 		return err
 	}
@@ -190,7 +190,7 @@ func (p *planner) planFiles(tx *db.Tx, job *Job, d provider.Description, planned
 			JobID: job.ID, Provider: d.Name, AppID: f.AppID, File: f.Key,
 			BatchTo: batches - 1, State: UnitPending,
 		}
-		newest, err := NewestUnit(tx, d.Name, f.AppID, f.Key)
+		newest, err := newestUnit(tx, d.Name, f.AppID, f.Key)
 		if err != nil {
 			return nil, err
 		}
@@ -231,7 +231,7 @@ func (p *planner) planNames(tx *db.Tx, job *Job, d provider.Description, planned
 		if planned[app] == 0 {
 			continue
 		}
-		names, err := DueNamesOf(tx, job.ID, app)
+		names, err := dueNamesOf(tx, job.ID, app)
 		if err != nil {
 			return nil, err
 		}

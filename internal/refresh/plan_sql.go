@@ -105,13 +105,13 @@ func ReadDue(ctx context.Context, s *db.DB, r Rules) (map[int32]DueNames, error)
 	return dueByApp(ctx, s.Read, r, true)
 }
 
-// DueInTx counts the items that these rules would plan, by game, without the names.
-func DueInTx(t *db.Tx, r Rules) (map[int32]DueNames, error) {
+// dueInTx counts the items that these rules would plan, by game, without the names.
+func dueInTx(t *db.Tx, r Rules) (map[int32]DueNames, error) {
 	return dueByApp(t.Context(), t, r, false)
 }
 
-// HasDueMissing reports whether an entry of the missing-price queue is due.
-func HasDueMissing(ctx context.Context, s *db.DB, r Rules) (bool, error) {
+// hasDueMissing reports whether an entry of the missing-price queue is due.
+func hasDueMissing(ctx context.Context, s *db.DB, r Rules) (bool, error) {
 	var due bool
 	err := s.Read.QueryRowContext(ctx, `
 		SELECT EXISTS (SELECT 1 FROM missing_price WHERE job_id = 0 AND (due_at <= $1 OR due_at > $1 + $2))`,
@@ -167,9 +167,9 @@ func plannedByApp(t *db.Tx, job int64) (map[int32]int64, error) {
 	return out, err
 }
 
-// DueNamesOf lists the distinct names of a job's pending items of a game, by bucket. All
+// dueNamesOf lists the distinct names of a job's pending items of a game, by bucket. All
 // phases of a name are in the same bucket, and so in the same batch.
-func DueNamesOf(t *db.Tx, job int64, app int32) ([]PlannedName, error) {
+func dueNamesOf(t *db.Tx, job int64, app int32) ([]PlannedName, error) {
 	return db.Collect(t.Context(), t, func(rows *sql.Rows, n *PlannedName) error {
 		var bucket int
 		return rows.Scan(&n.Name, &n.Batch, &bucket)

@@ -26,8 +26,8 @@ const (
 
 var errQuotes = errors.New("stored quotes are damaged")
 
-// EncodeQuotes returns the quotes of an item as they are stored.
-func EncodeQuotes(quotes []Snapshot) string {
+// encodeQuotes returns the quotes of an item as they are stored.
+func encodeQuotes(quotes []Snapshot) string {
 	const room = 64 // of most records
 	b := make([]byte, 0, 2+room*len(quotes))
 	b = append(b, '[')
@@ -159,7 +159,7 @@ func keepQuotes(t *db.Tx, items []itemQuotes) error {
 	rows := db.NewTable(quotesTypes, len(items))
 	for i := range items {
 		rows.Int(items[i].item)
-		rows.Text(EncodeQuotes(items[i].quotes))
+		rows.Text(encodeQuotes(items[i].quotes))
 	}
 	_, err := t.WriteRows(quotesBulk, rows)
 	return err

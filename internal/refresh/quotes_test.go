@@ -40,7 +40,7 @@ func TestQuotes_AreReadAsTheyWereWritten(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 1000 {
 		want := someQuotes(r)
-		text := EncodeQuotes(want)
+		text := encodeQuotes(want)
 		if !json.Valid([]byte(text)) {
 			t.Fatalf("%s is not JSON", text)
 		}
@@ -52,7 +52,7 @@ func TestQuotes_AreReadAsTheyWereWritten(t *testing.T) {
 }
 
 func TestQuotes_DamagedTextIsAnError(t *testing.T) {
-	text := EncodeQuotes([]Snapshot{{MarketID: 1, Currency: "USD", Ask: 12}, {MarketID: 22, Currency: "EUR"}})
+	text := encodeQuotes([]Snapshot{{MarketID: 1, Currency: "USD", Ask: 12}, {MarketID: 22, Currency: "EUR"}})
 	for end := 1; end < len(text); end++ {
 		if got, err := DecodeQuotes(text[:end]); err == nil {
 			t.Errorf("%q was read as %v", text[:end], got)
@@ -68,13 +68,13 @@ func TestQuotes_DamagedTextIsAnError(t *testing.T) {
 // FuzzQuotes checks that no text makes the reader fail otherwise than with an error.
 func FuzzQuotes(f *testing.F) {
 	f.Add("[]")
-	f.Add(EncodeQuotes(someQuotes(rand.New(rand.NewPCG(2, 2)))))
+	f.Add(encodeQuotes(someQuotes(rand.New(rand.NewPCG(2, 2)))))
 	f.Fuzz(func(t *testing.T, text string) {
 		quotes, err := DecodeQuotes(text)
 		if err != nil {
 			return
 		}
-		if again, err := DecodeQuotes(EncodeQuotes(quotes)); err != nil || !slices.Equal(again, quotes) {
+		if again, err := DecodeQuotes(encodeQuotes(quotes)); err != nil || !slices.Equal(again, quotes) {
 			t.Errorf("%q was read as %v and then as %v (%v)", text, quotes, again, err)
 		}
 	})
@@ -95,7 +95,7 @@ func TestMarketSnapshot_ShowsTheStoredQuotesOnBothEngines(t *testing.T) {
 		}
 		defer s.Close()
 		err = s.InTx(t.Context(), func(tx *db.Tx) error {
-			_, err := tx.Exec(`INSERT INTO item_quotes (item_id, quotes) VALUES (9, $1), (10, '[]')`, EncodeQuotes(quotes))
+			_, err := tx.Exec(`INSERT INTO item_quotes (item_id, quotes) VALUES (9, $1), (10, '[]')`, encodeQuotes(quotes))
 			return err
 		})
 		if err != nil {

@@ -137,7 +137,7 @@ func (a *response) Quote(q *provider.Quote) error {
 		return nil
 	}
 	if a.size += len(q.Name) + 48; a.size > maxResponse {
-		return &provider.Error{Provider: a.provider, Kind: provider.KindTooLarge, Detail: "more quotes than an answer may hold"}
+		return &provider.Error{Provider: a.provider, Kind: provider.KindTooLarge, Detail: "the encoded quotes of a response exceed 256 MiB"}
 	}
 	c.Quotes++
 	a.encoder.add(market, q)

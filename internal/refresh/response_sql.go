@@ -15,8 +15,8 @@ const (
 
 var blobsBulk = db.NewBulk(insertBlobs, blobColumns, "")
 
-// MarketFiles returns the newest good responses of all markets' files.
-func MarketFiles(ctx context.Context, s *db.DB) ([]MarketFile, error) {
+// marketFiles returns the newest good responses of all markets' files.
+func marketFiles(ctx context.Context, s *db.DB) ([]MarketFile, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, f *MarketFile) error {
 		var fetched, accepted int64
 		err := r.Scan(&f.MarketID, &f.AppID, &f.File, &f.UnitID, &fetched, &f.Quotes, &f.Quarantine, &accepted)
@@ -35,8 +35,8 @@ func sameResponse(ctx context.Context, s *db.DB, a, b int64) (same bool, err err
 	return same, err
 }
 
-// Blobs calls fn for stored responses, ordered by bucket and unit.
-func Blobs(ctx context.Context, s *db.DB, units, buckets []int64, fn func(Blob) error) (err error) {
+// readBlobs calls fn for stored responses, ordered by bucket and unit.
+func readBlobs(ctx context.Context, s *db.DB, units, buckets []int64, fn func(Blob) error) (err error) {
 	rows, err := s.Read.QueryContext(ctx, `
 		SELECT unit_id, bucket, data FROM fetch_blob
 		WHERE unit_id IN `+s.Dialect.IDs(1)+` AND bucket IN `+s.Dialect.IDs(2)+`

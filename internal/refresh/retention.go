@@ -19,7 +19,7 @@ func (p *process) Retain(ctx context.Context) error {
 	for ctx.Err() == nil {
 		var removed int
 		err := p.store.InTx(ctx, func(tx *db.Tx) (err error) {
-			removed, err = Retain(tx, p.cfg.Retention, retainStep)
+			removed, err = retain(tx, p.cfg.Retention, retainStep)
 			return err
 		})
 		if err != nil || removed == 0 {

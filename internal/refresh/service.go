@@ -68,7 +68,7 @@ func (e *Engine) Cancel(ctx context.Context, id int64) error {
 	if !job.State.Live() {
 		return fault.New(fault.Conflict, "job_ended", "Job %d is already %s.", id, job.State)
 	}
-	if err := e.store.InTx(ctx, func(tx *db.Tx) error { return CancelJob(tx, id, e.cfg.MissingRetry) }); err != nil {
+	if err := e.store.InTx(ctx, func(tx *db.Tx) error { return cancelJob(tx, id, e.cfg.MissingRetry) }); err != nil {
 		return err
 	}
 	e.interrupt(id)
@@ -92,7 +92,7 @@ func (e *Engine) setPaused(ctx context.Context, provider string, paused bool) er
 	if err := e.checkProvider(provider); err != nil {
 		return err
 	}
-	err := e.store.InTx(ctx, func(tx *db.Tx) error { return PauseProvider(tx, provider, paused) })
+	err := e.store.InTx(ctx, func(tx *db.Tx) error { return pauseProvider(tx, provider, paused) })
 	if err == nil {
 		e.wake(WorkEstimate) // jobs go on without the deferred units
 		e.wakeFetch()        // or send requests again
@@ -111,7 +111,7 @@ func (e *Engine) AcceptProvider(ctx context.Context, provider, market string) er
 	}
 	var answers int64
 	err := e.store.InTx(ctx, func(tx *db.Tx) (err error) {
-		answers, err = AcceptProvider(tx, provider, market)
+		answers, err = acceptProvider(tx, provider, market)
 		return err
 	})
 	switch {
@@ -144,14 +144,14 @@ func (e *Engine) checkProvider(provider string) error {
 // AcceptItem publishes an item's held price, on all inventory rows too.
 func (e *Engine) AcceptItem(ctx context.Context, key catalog.Key) error {
 	return e.store.InTx(ctx, func(tx *db.Tx) error {
-		known, err := KnowsItem(tx, key)
+		known, err := knowsItem(tx, key)
 		if err != nil {
 			return err
 		}
 		if !known {
 			return key.NotFound()
 		}
-		accepted, err := AcceptItem(tx, key)
+		accepted, err := acceptItem(tx, key)
 		if err == nil && !accepted {
 			err = fault.New(fault.Conflict, "no_candidate", "No price of this item is held.")
 		}

@@ -27,7 +27,7 @@ type part struct {
 // between fetching and estimating. If several processes validate the same job, the first to
 // write decides.
 func (f *fetcher) validate(ctx context.Context, job *Job) error {
-	all, err := JobUnits(ctx, f.store, job.ID)
+	all, err := jobUnits(ctx, f.store, job.ID)
 	if err != nil {
 		return err
 	}
@@ -106,11 +106,11 @@ func games(job *Job, units []Unit, parts []*part) map[int32]bool {
 // parts lists what a job's files contained, market by market, and the newest good responses
 // of all markets' files.
 func (f *fetcher) parts(ctx context.Context, job *Job, units []Unit) ([]*part, []MarketFile, error) {
-	outcomes, err := ReadOutcomes(ctx, f.store, job.ID)
+	outcomes, err := readOutcomes(ctx, f.store, job.ID)
 	if err != nil {
 		return nil, nil, err
 	}
-	files, err := MarketFiles(ctx, f.store)
+	files, err := marketFiles(ctx, f.store)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -212,7 +212,7 @@ func (g *game) validate(ctx context.Context, now time.Time) (Learned, error) {
 	if set == nil {
 		set = pricing.NewSet(g.convert.rates.Dollar(g.convert.currency))
 	}
-	states, err := MarketMemories(ctx, f.store, g.app)
+	states, err := marketMemories(ctx, f.store, g.app)
 	if err != nil {
 		return Learned{}, err
 	}

@@ -27,7 +27,7 @@ func Hold(t *db.Tx, userID string) (u Held, err error) {
 	return u, err
 }
 
-// Ensure returns the key of a user and holds the user like HoldUser. An unknown or
+// Ensure returns the key of a user and holds the user like Hold. An unknown or
 // deleted user is created.
 func Ensure(t *db.Tx, userID string) (int64, error) {
 	u, err := Hold(t, userID)

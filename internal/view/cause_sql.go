@@ -58,7 +58,7 @@ SELECT r.error, i.app_id, i.name, i.phase FROM (
 	samplesKept = 5
 )
 
-// add keeps an item as a sample, if it has another name than those before.
+// add keeps an item as a sample, unless its name is among the samples.
 func (c *Cause) add(key catalog.Key) {
 	for _, have := range c.Items {
 		if have.Name == key.Name {

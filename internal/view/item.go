@@ -45,7 +45,7 @@ type ItemDetail struct {
 	CandidateAt    *time.Time       `json:"candidateAt"`
 	NoSalesSince   *time.Time       `json:"noSalesSince"`
 	RetryAt        *time.Time       `json:"retryAt"`  // the end of a no-sales pause or, of what is queued, the next attempt
-	Failures       int64            `json:"failures"` // runs in a row in which no market had a quote
+	Failures       int64            `json:"failures"` // consecutive runs without a quote
 	Queued         bool             `json:"queued"`   // waits in the missing-price queue
 	RateSet        int64            `json:"rateSet"`  // rates of the estimate; 0: none were configured
 	LevelSet       int64            `json:"levelSet"` // levels of the estimate; 0: nothing was learned yet

@@ -135,7 +135,7 @@ func readCreated(after, list string, from, to time.Time, before *int64) (market.
 	err := readCursor(after, list+" created", &at, before)
 	p.To, p.Through = time.UnixMicro(at).UTC(), true
 	if err == nil && !to.IsZero() && !p.To.Before(to) {
-		p.To, p.Through = to, false // a cursor of a longer period
+		p.To, p.Through = to, false // the cursor belongs to a longer period
 	}
 	return p, err
 }

@@ -15,7 +15,7 @@ import (
 // Folder keeps checkpoints of the whole ledger in files, outside the database.
 type Folder struct{ Dir string }
 
-// keptCheckpoints is how many files there are at most; the oldest go.
+// maxCheckpoints is the maximum number of files; the oldest are removed.
 const maxCheckpoints = 64
 
 const (

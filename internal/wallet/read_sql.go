@@ -72,8 +72,8 @@ func SetLedgerKey(t *db.Tx, m KeyMark) error {
 	return err
 }
 
-// ReadWallets returns a user's accounts as of one moment, by currency, each with its newest
-// entry; of a house user, those of all its shards.
+// ReadWallets returns a consistent view of a user's accounts, by currency, each with its
+// newest entry. A house user has the accounts of all its shards.
 func ReadWallets(ctx context.Context, s *db.DB, user string) ([]State, error) {
 	return states(ctx, s.Read, user)
 }

@@ -199,7 +199,7 @@ func writeRowsPostgres(t *db.Tx, row []any, entries, heads *db.Table) (before []
 	return slices.DeleteFunc(before, func(e Entry) bool { return e.User == "" }), n, err
 }
 
-// whyPosted tells why a transaction was not added.
+// whyPosted returns why a transaction was not added.
 func whyPosted(t *db.Tx, p Transaction) error {
 	var answered, posted bool
 	err := t.QueryRow(`

@@ -12,7 +12,7 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// The members of an answer's rows that are read.
+// The JSON members that are read from a response.
 var (
 	assetNames       = []string{"appid", "contextid", "assetid", "classid", "instanceid", "amount"}
 	descriptionNames = []string{"classid", "instanceid", "market_hash_name", "tradable", "marketable", "actions"}

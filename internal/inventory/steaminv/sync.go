@@ -16,7 +16,7 @@ const (
 	// AnswerTime is how long a caller waits for a pull. The pull continues after
 	// that, so that a retry finds it further or done.
 	AnswerTime = 90 * time.Second
-	// maxPulls is how many may be under way or wait for their turn.
+	// maxPulls bounds running and queued pulls.
 	maxPulls = 1000
 	// atOnce is how many are under way. All of them share one pace; a second one
 	// asks while the first waits for an answer.

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// Ranks is how many ranks there are at most.
+	// Ranks is the maximum length of a ranking.
 	Ranks = 100
 
 	every       = time.Second // how often to check for changes

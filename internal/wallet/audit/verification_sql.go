@@ -18,9 +18,9 @@ type Verification struct {
 	Checks                                    []string // that did not pass
 }
 
-// SetVerification keeps how a verification came out, unless a later one was
-// kept. One of a moment that is yet to come is none: a clock was set back, or
-// somebody wrote it who wants no other to be kept.
+// SetVerification stores the result of a verification, unless a later one is stored. A result
+// from the future does not count: the clock was set back, or somebody forged it so that no
+// other would be stored.
 func SetVerification(t *db.Tx, v Verification) error {
 	_, err := t.Exec(`
 		INSERT INTO wallet_audit (slot, verified_at, finished_at, status, accounts, entries, transactions, failures, checks)
