@@ -141,8 +141,17 @@ func claimName(t *db.Tx, c Claim) (*Unit, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = t.Exec(`UPDATE background_name SET unit_id = $4 WHERE provider = $1 AND app_id = $2 AND name = $3`, u.Provider, u.AppID, name, u.ID)
-	return &u, err
+	// The name may have got a unit between the snapshot of the query above and its lock.
+	// A statement of its own sees that unit.
+	n, err := t.Exec(`UPDATE background_name SET unit_id = $4 WHERE provider = $1 AND app_id = $2 AND name = $3
+		AND NOT EXISTS (SELECT 1 FROM fetch_unit u WHERE u.id = background_name.unit_id AND u.state IN ('pending', 'running'))`, u.Provider, u.AppID, name, u.ID)
+	if err == nil && n == 0 {
+		err = db.ErrRunAgain
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &u, nil
 }
 
 // laterUnit selects the unit by which a job counts what is requested in the background.
