@@ -138,7 +138,7 @@ func TestBudget_LimitHoldsForAllClientsTogether(t *testing.T) {
 	})
 }
 
-// TestBudget_OrderToOneClientIsFollowedByAll has one client told to wait, for
+// TestBudget_OrderToOneClientIsFollowedByAll makes one client wait, for
 // longer than it may, and the others ask as soon as it knows.
 func TestBudget_OrderToOneClientIsFollowedByAll(t *testing.T) {
 	t.Parallel()
@@ -206,12 +206,12 @@ func (s *server) budgetOf(provider string) reportedBudget {
 		}
 	}
 	s.get("/api/market-prices/provider-debug", &debug)
-	for _, told := range debug.Providers {
-		if told.Provider == provider {
-			return told.Budget
+	for _, d := range debug.Providers {
+		if d.Provider == provider {
+			return d.Budget
 		}
 	}
-	s.t.Fatalf("nothing is told of %s", provider)
+	s.t.Fatalf("provider-debug lacks %s", provider)
 	return reportedBudget{}
 }
 

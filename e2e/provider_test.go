@@ -274,16 +274,16 @@ func (s *server) debugOf(provider string) providerDebug {
 	s.t.Helper()
 	var d struct{ Providers []providerDebug }
 	s.get("/api/market-prices/provider-debug", &d)
-	for _, told := range d.Providers {
-		if told.Provider == provider {
-			return told
+	for _, state := range d.Providers {
+		if state.Provider == provider {
+			return state
 		}
 	}
-	s.t.Fatalf("provider-debug does not tell of %s", provider)
+	s.t.Fatalf("provider-debug lacks %s", provider)
 	return providerDebug{}
 }
 
-// faulted is a fault with the kinds of error that it may be told as.
+// faulted is a fault with the kinds of error that it may be reported as.
 type faulted struct {
 	fault providertest.Fault
 	kinds []provider.Kind // none: it need not be an error
@@ -399,7 +399,7 @@ func testFaults(t *testing.T, on engine) {
 	}
 }
 
-// recovers checks that all is well again once the provider is.
+// recovers checks that refreshes succeed again after the provider recovers.
 func (p *pair) recovers() {
 	p.t.Helper()
 	l := p.start()

@@ -15,7 +15,7 @@ const app = catalog.CS2
 func TestEnsureItems_KeepsNamesByteForByte(t *testing.T) {
 	dbtest.Each(t, func(f *dbtest.Fixture) {
 		names := catalogtest.Names()
-		ids := ensure(f, names...)
+		ids := catalogtest.Items(f, app, names...)
 		if n := len(slices.Compact(slices.Sorted(slices.Values(ids)))); n != len(names) {
 			f.Errorf("%d names became %d items", len(names), n)
 		}
@@ -34,8 +34,8 @@ func TestEnsureItems_KeepsNamesByteForByte(t *testing.T) {
 
 func TestEnsureItems_MakesAnItemOnce(t *testing.T) {
 	dbtest.Each(t, func(f *dbtest.Fixture) {
-		first := ensure(f, "A", "B")
-		again := ensure(f, "B", "C", "A")
+		first := catalogtest.Items(f, app, "A", "B")
+		again := catalogtest.Items(f, app, "B", "C", "A")
 		f.Is("A", again[2], first[0])
 		f.Is("B", again[0], first[1])
 		if again[1] == 0 || again[1] == first[0] || again[1] == first[1] {
@@ -56,23 +56,6 @@ func TestEnsureItems_MakesAnItemOnce(t *testing.T) {
 			return err
 		})
 	})
-}
-
-// ensure returns the ids of items without a phase, which are made if unknown.
-func ensure(f *dbtest.Fixture, names ...string) []int64 {
-	f.Helper()
-	ids, keys := make([]int64, len(names)), make([]catalog.Key, len(names))
-	for i, n := range names {
-		keys[i] = key(n)
-	}
-	f.Tx(func(tx *db.Tx) error {
-		items, err := catalog.EnsureItems(tx, app, keys)
-		for i, k := range keys {
-			ids[i] = items[k].ID
-		}
-		return err
-	})
-	return ids
 }
 
 func key(name string) catalog.Key { return catalog.Key{AppID: app, Name: name} }

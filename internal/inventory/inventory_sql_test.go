@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"assay/internal/catalog"
+	"assay/internal/catalog/catalogtest"
 	"assay/internal/db"
 	"assay/internal/db/dbtest"
 	"assay/internal/money"
@@ -38,7 +39,7 @@ func TestSnapshotTime_IsPerContext(t *testing.T) {
 
 func TestRows_CopyThePriceOfTheirItem(t *testing.T) {
 	dbtest.Each(t, func(f *dbtest.Fixture) {
-		ids := makeItems(f, "A", "B")
+		ids := catalogtest.Items(f, app, "A", "B")
 		u := own(f, "u", ids[0])
 		f.Tx(func(tx *db.Tx) error {
 			_, err := tx.Exec(`UPDATE item SET price = 7 WHERE id = $1`, ids[0])
@@ -93,7 +94,7 @@ func TestRows_AreWrittenInLargeLists(t *testing.T) {
 		for i := range names {
 			names[i] = fmt.Sprint("name ", i)
 		}
-		items, userKey := makeItems(f, names...), own(f, "u")
+		items, userKey := catalogtest.Items(f, app, names...), own(f, "u")
 		f.Tx(func(tx *db.Tx) error {
 			rows := make([]Row, n)
 			for i := range rows {
@@ -181,23 +182,6 @@ func own(f *dbtest.Fixture, userID string, items ...int64) (userKey int64) {
 		return addInventory(tx, userKey, app, "2", rows, prices)
 	})
 	return userKey
-}
-
-// makeItems makes items without a phase and returns their ids.
-func makeItems(f *dbtest.Fixture, names ...string) []int64 {
-	f.Helper()
-	ids, keys := make([]int64, len(names)), make([]catalog.Key, len(names))
-	for i, n := range names {
-		keys[i] = catalog.Key{AppID: app, Name: n}
-	}
-	f.Tx(func(tx *db.Tx) error {
-		items, err := catalog.EnsureItems(tx, app, keys)
-		for i, k := range keys {
-			ids[i] = items[k].ID
-		}
-		return err
-	})
-	return ids
 }
 
 // values returns the values of a user's rows in the order of their ids.

@@ -52,7 +52,7 @@ func TestRateOf_IgnoresWhatMakesNoSense(t *testing.T) {
 	for name, h := range map[string]http.Header{
 		"nothing":               {},
 		"no number":             set("10", "many", "60"),
-		"nothing left is told":  set("10", "", "60"),
+		"nothing left":          set("10", "", "60"),
 		"negative":              set("10", "-1", "60"),
 		"fraction":              set("10", "1.5", "60"),
 		"hexadecimal":           set("10", "0x5", "60"),
@@ -95,7 +95,7 @@ func TestRate_WhatAllKnowTheAllowanceDecides(t *testing.T) {
 			}
 		}
 		if reported := c.Snapshot().Budget.Reported; f.count() != 2 || reported == nil || reported.Left != 0 {
-			t.Errorf("%d requests, told %+v", f.count(), reported)
+			t.Errorf("%d requests, reported %+v", f.count(), reported)
 		}
 	})
 }
@@ -120,10 +120,10 @@ func TestRate_FewerLeftThanCountedAreKeptTo(t *testing.T) {
 		}
 		b := c.Snapshot().Budget
 		if b.Used != 3 || b.Left != 97 || b.Reported == nil || b.Reported.Left != 0 || b.Reported.Limit != 100 || time.Until(b.Reported.ResetsAt) != 10*time.Minute {
-			t.Errorf("budget %+v, told %+v", b, b.Reported)
+			t.Errorf("budget %+v, reported %+v", b, b.Reported)
 		}
 		if len(a.reported) != 1 || a.reported[0] != (Rate{100, 2, 10 * time.Minute}) {
-			t.Errorf("others were told %v", a.reported)
+			t.Errorf("stored for other processes: %v", a.reported)
 		}
 		time.Sleep(10 * time.Minute)
 		if err := c.Do(t.Context(), get, discard); err != nil || c.Snapshot().Budget.Reported != nil {
@@ -190,7 +190,7 @@ func TestRate_OfAnotherHostIsNotOurs(t *testing.T) {
 			return reply(200, "ok", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "600"), nil
 		})
 		if err := c.Do(t.Context(), get, discard); err != nil || c.Snapshot().Budget.Reported != nil {
-			t.Errorf("error %v, told %+v", err, c.Snapshot().Budget.Reported)
+			t.Errorf("error %v, reported %+v", err, c.Snapshot().Budget.Reported)
 		}
 	})
 }
@@ -224,7 +224,7 @@ func TestSpent_AQuotaThatAnAnswerCallsUsedUpIsLeftAloneUntilItsEnd(t *testing.T)
 				}
 			}
 			if f.count() != 1 || len(a.reported) != 1 || a.reported[0].Left != 0 || a.reported[0].Reset != c.want {
-				t.Errorf("%s: %d requests, and others were told %+v", name, f.count(), a.reported)
+				t.Errorf("%s: %d requests, stored for other processes: %+v", name, f.count(), a.reported)
 			}
 			time.Sleep(c.want)
 			if _ = cl.Do(t.Context(), get, discard); f.count() != 2 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"assay/internal/catalog"
+	"assay/internal/catalog/catalogtest"
 	"assay/internal/db"
 	"assay/internal/db/dbtest"
 	"assay/internal/money"
@@ -30,19 +31,7 @@ func each(t *testing.T, test func(f *fixture)) {
 // items makes items without a phase and returns their ids.
 func (f *fixture) items(names ...string) []int64 {
 	f.Helper()
-	ids := make([]int64, len(names))
-	keys := make([]catalog.Key, len(names))
-	for i, n := range names {
-		keys[i] = key(n)
-	}
-	f.Tx(func(tx *db.Tx) error {
-		items, err := catalog.EnsureItems(tx, app, keys)
-		for i, k := range keys {
-			ids[i] = items[k].ID
-		}
-		return err
-	})
-	return ids
+	return catalogtest.Items(f.Fixture, app, names...)
 }
 
 func key(name string) catalog.Key { return catalog.Key{AppID: app, Name: name} }

@@ -1,4 +1,4 @@
-// Package catalogtest has names of items for tests.
+// Package catalogtest has items and their names for tests.
 package catalogtest
 
 import (

@@ -143,7 +143,7 @@ func TestFetch_IsRefusedAsTheSiteRefuses(t *testing.T) {
 	}{
 		"sixth request in a second": {&marketcsgotest.Server{Rows: rows(), Calls: 1}, provider.KindRateLimited, "too_many_requests"},
 		"refusal as a success":      {&marketcsgotest.Server{Refuse: "bad_request"}, provider.KindProtocol, "the provider refused the request: bad_request"},
-		"told to slow down at 200":  {&marketcsgotest.Server{Refuse: "Too many requests"}, provider.KindRateLimited, "the provider refused the request: Too many"},
+		"rate limited at 200":       {&marketcsgotest.Server{Refuse: "Too many requests"}, provider.KindRateLimited, "the provider refused the request: Too many"},
 		"refusal":                   {&marketcsgotest.Server{Refuse: "bad_request", Status: http.StatusBadRequest}, provider.KindStatus, "bad_request"},
 		"a wrong key, if ever":      {&marketcsgotest.Server{Refuse: "bad key", Status: http.StatusUnauthorized}, provider.KindAuth, "bad key"},
 		"nothing in it":             {&marketcsgotest.Server{}, provider.KindProtocol, "the list is empty"},

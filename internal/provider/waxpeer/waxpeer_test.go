@@ -159,13 +159,13 @@ func TestFetch_IsRefusedAsWaxpeerRefuses(t *testing.T) {
 		kind   provider.Kind
 		detail string
 	}{
-		"61st call in a minute":    {good(), 61, provider.KindRateLimited, "Too many requests"},
-		"refusal as a success":     {full(func(s *waxpeertest.Server) { s.Refuse = "Wrong input" }), 1, provider.KindProtocol, "the provider refused the request: Wrong input"},
-		"told to slow down at 200": {full(func(s *waxpeertest.Server) { s.Refuse = "Too many requests" }), 1, provider.KindRateLimited, "the provider refused the request: Too many"},
-		"refusal":                  {full(func(s *waxpeertest.Server) { s.Refuse, s.Status = "Wrong input", http.StatusBadRequest }), 1, provider.KindStatus, "Wrong input"},
-		"address blocked":          {full(func(s *waxpeertest.Server) { s.Refuse, s.Status = "banned", http.StatusForbidden }), 1, provider.KindAuth, "banned"},
-		"nothing in it":            {full(func(s *waxpeertest.Server) { s.Rows = nil }), 1, provider.KindProtocol, "the list is empty"},
-		"no Dopplers":              {full(func(s *waxpeertest.Server) { s.Dopplers = nil }), 1, provider.KindProtocol, "the list is empty"},
+		"61st call in a minute": {good(), 61, provider.KindRateLimited, "Too many requests"},
+		"refusal as a success":  {full(func(s *waxpeertest.Server) { s.Refuse = "Wrong input" }), 1, provider.KindProtocol, "the provider refused the request: Wrong input"},
+		"rate limited at 200":   {full(func(s *waxpeertest.Server) { s.Refuse = "Too many requests" }), 1, provider.KindRateLimited, "the provider refused the request: Too many"},
+		"refusal":               {full(func(s *waxpeertest.Server) { s.Refuse, s.Status = "Wrong input", http.StatusBadRequest }), 1, provider.KindStatus, "Wrong input"},
+		"address blocked":       {full(func(s *waxpeertest.Server) { s.Refuse, s.Status = "banned", http.StatusForbidden }), 1, provider.KindAuth, "banned"},
+		"nothing in it":         {full(func(s *waxpeertest.Server) { s.Rows = nil }), 1, provider.KindProtocol, "the list is empty"},
+		"no Dopplers":           {full(func(s *waxpeertest.Server) { s.Dopplers = nil }), 1, provider.KindProtocol, "the list is empty"},
 		"rubbish, but for Dopplers": {
 			full(func(s *waxpeertest.Server) { s.Rows = []waxpeertest.Row{{Name: redline, Min: `"about 5"`}} }), 1,
 			provider.KindProtocol, "more rows rejected than accepted (1 and 0)",
