@@ -16,23 +16,23 @@ import (
 	"assay/internal/randtest"
 )
 
-// packedAt is a record with the bucket in which it was.
-type packedAt struct {
+// encodedAt is a record with the bucket in which it was.
+type encodedAt struct {
 	bucket int
 	quoteRecord
 }
 
-// unpackAll reads blobs into records that do not share their buffer.
-func unpackAll(tb testing.TB, blobs []Blob) []packedAt {
+// decodeAll reads blobs into records that do not share their buffer.
+func decodeAll(tb testing.TB, blobs []Blob) []encodedAt {
 	tb.Helper()
 	u := newDecoder()
 	defer u.close()
-	var out []packedAt
+	var out []encodedAt
 	for _, b := range blobs {
 		err := u.each(b.Data, func(q *quoteRecord) {
 			r := *q
 			r.Name = bytes.Clone(q.Name)
-			out = append(out, packedAt{b.Bucket, r})
+			out = append(out, encodedAt{b.Bucket, r})
 		})
 		if err != nil {
 			tb.Fatal(err)
@@ -41,7 +41,7 @@ func unpackAll(tb testing.TB, blobs []Blob) []packedAt {
 	return out
 }
 
-// randomNumber prefers the ends of what can be packed.
+// randomNumber prefers the ends of the range that can be encoded.
 func randomNumber(r *rand.Rand) int64 {
 	switch r.IntN(4) {
 	case 0:
@@ -81,7 +81,7 @@ func TestPack_GivesBackWhatWasPackedInItsOrder(t *testing.T) {
 	p := newEncoder()
 	for range 50 {
 		p.reset()
-		var want []packedAt
+		var want []encodedAt
 		for range r.IntN(300) {
 			q := randomQuote(r)
 			if reason := check(&q); reason != "" {
@@ -89,14 +89,14 @@ func TestPack_GivesBackWhatWasPackedInItsOrder(t *testing.T) {
 			}
 			market := 1 + r.Int64N(1<<40)
 			p.add(market, &q)
-			want = append(want, packedAt{catalog.Bucket(q.Name), quoteRecord{
+			want = append(want, encodedAt{catalog.Bucket(q.Name), quoteRecord{
 				Name: []byte(q.Name), Phase: q.Phase, Market: market, Currency: q.Currency,
 				Ask: q.Ask, Bid: q.Bid, Sale: q.Sale, Listings: q.Listings, Sales: q.Sales,
 				SalesWindow: q.SalesWindow, MarketTime: q.MarketTime,
 			}})
 		}
-		slices.SortStableFunc(want, func(a, b packedAt) int { return a.bucket - b.bucket })
-		if got := unpackAll(t, p.blobs(nil)); !reflect.DeepEqual(got, want) {
+		slices.SortStableFunc(want, func(a, b encodedAt) int { return a.bucket - b.bucket })
+		if got := decodeAll(t, p.blobs(nil)); !reflect.DeepEqual(got, want) {
 			t.Fatalf("got %+v\nwant %+v", got, want)
 		}
 	}
@@ -113,7 +113,7 @@ func TestPack_CutsTimesToTheHourAndDropsThoseThatMeanNothing(t *testing.T) {
 	} {
 		p := newEncoder()
 		p.add(1, &provider.Quote{Name: "A", Currency: "USD", MarketTime: c.in})
-		if got := unpackAll(t, p.blobs(nil))[0].MarketTime; !got.Equal(c.want) {
+		if got := decodeAll(t, p.blobs(nil))[0].MarketTime; !got.Equal(c.want) {
 			t.Errorf("%v came back as %v", c.in, got)
 		}
 	}
@@ -160,7 +160,7 @@ func TestUnpack_RefusesMoreThanABlobMayHold(t *testing.T) {
 	}
 }
 
-func FuzzUnpack(f *testing.F) {
+func FuzzDecode(f *testing.F) {
 	p := newEncoder()
 	for _, name := range []string{"A", "★ Karambit", strings.Repeat("n", catalog.MaxName)} {
 		q := provider.Quote{Name: name, Phase: "Ruby", Currency: "USD", Ask: 1, Listings: -1, Sales: 1, MarketTime: time.Unix(7200, 0)}

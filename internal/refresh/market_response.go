@@ -252,8 +252,8 @@ func fetchedAt(r *pricing.Response, at time.Time) *pricing.Response {
 
 // read reads the quotes of some markets into their responses, in the base currency.
 func (g *game) read(ctx context.Context, now time.Time, all map[int64][]target, markets []*marketResponse) error {
-	unpack := newDecoder()
-	defer unpack.close()
+	dec := newDecoder()
+	defer dec.close()
 	stated, fetched := map[int64]time.Time{}, map[int64]time.Time{}
 	for _, p := range g.parts {
 		stated[p.Unit.BlobUnit], fetched[p.Unit.BlobUnit] = p.Unit.StatedAt, p.Unit.FetchedAt
@@ -288,7 +288,7 @@ func (g *game) read(ctx context.Context, now time.Time, all map[int64][]target, 
 	return g.fetcher.blobs(ctx, units, buckets, func(b Blob) error {
 		admission.Rest(ctx)
 		into := all[b.Unit]
-		return g.fetcher.decode(unpack, b, func(q *quoteRecord) {
+		return g.fetcher.decode(dec, b, func(q *quoteRecord) {
 			for _, t := range into {
 				if t.market != q.Market {
 					continue

@@ -61,14 +61,14 @@ func (i *item) price() Price {
 
 func (i *item) name(names string) string { return names[i.nameAt : i.nameAt+uint32(i.nameLen)] }
 
-// packer makes contents of prices in any order.
-type packer struct {
+// contentsBuilder collects prices, in any order, as sorted items.
+type contentsBuilder struct {
 	names strings.Builder
 	items []item
 }
 
 // add adds an item. One with an unknown phase is left out and read from the database.
-func (p *packer) add(id int64, key catalog.Key, price Price) {
+func (p *contentsBuilder) add(id int64, key catalog.Key, price Price) {
 	phase, ok := phaseNumber(key.Phase)
 	if !ok {
 		return
@@ -81,7 +81,7 @@ func (p *packer) add(id int64, key catalog.Key, price Price) {
 	_, _ = p.names.WriteString(key.Name) // never fails
 }
 
-func (p *packer) done() (string, []item) {
+func (p *contentsBuilder) build() (string, []item) {
 	names := strings.Clone(p.names.String())
 	slices.SortFunc(p.items, func(a, b item) int {
 		return cmp.Or(strings.Compare(a.name(names), b.name(names)), cmp.Compare(a.app, b.app), cmp.Compare(a.phase, b.phase))

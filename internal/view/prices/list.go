@@ -106,7 +106,7 @@ func Current(price money.Micro, status pricing.Status, checked, staleBefore time
 // order; after is the place that they come after, nil is the beginning. They are never
 // older than the last commit before the call.
 func (t *Table) List(ctx context.Context, f *Filter, o Order, after *Place, limit int) ([]Entry, error) {
-	first := &selection{order: o, limit: limit, filter: f.packed()}
+	first := &selection{order: o, limit: limit, filter: f.forItems()}
 	if after != nil {
 		first.after = *after
 		first.continues = true
@@ -150,11 +150,11 @@ func (t *Table) each(ctx context.Context, fn func(bucket int, names string, i *i
 		}
 		names, items := c.names, c.items
 		if c.partial {
-			var packed packer
-			if err := BucketPrices(ctx, t.store, n, math.MaxInt32, packed.add); err != nil {
+			var b contentsBuilder
+			if err := BucketPrices(ctx, t.store, n, math.MaxInt32, b.add); err != nil {
 				return fmt.Errorf("prices of a bucket: %w", err)
 			}
-			names, items = packed.done()
+			names, items = b.build()
 		}
 		for i := range items {
 			fn(n, names, &items[i])
@@ -163,18 +163,18 @@ func (t *Table) each(ctx context.Context, fn func(bucket int, names string, i *i
 	return nil
 }
 
-// packedFilter is a Filter as items are packed.
-type packedFilter struct {
+// itemFilter is a Filter with its times in the unit of item, microseconds.
+type itemFilter struct {
 	*Filter
 	changed, checked, stale int64
 	lower                   [catalog.MaxName]byte
 }
 
-func (f *Filter) packed() packedFilter {
-	return packedFilter{Filter: f, changed: micros(f.ChangedSince), checked: micros(f.CheckedSince), stale: micros(f.StaleBefore)}
+func (f *Filter) forItems() itemFilter {
+	return itemFilter{Filter: f, changed: micros(f.ChangedSince), checked: micros(f.CheckedSince), stale: micros(f.StaleBefore)}
 }
 
-func (f *packedFilter) passes(names string, i *item) bool {
+func (f *itemFilter) passes(names string, i *item) bool {
 	switch {
 	case i.app != f.AppID, i.amount < f.Min, f.Max > 0 && i.amount > f.Max,
 		i.updated < f.changed, i.checked < f.checked, f.Held && !i.held,
@@ -184,7 +184,7 @@ func (f *packedFilter) passes(names string, i *item) bool {
 	return f.Words.in(i.name(names), &f.lower)
 }
 
-// current is Current of a packed item.
+// current returns Current for an item in memory.
 func (i *item) current(staleBefore int64) pricing.Status {
 	if i.status < pricing.Stale && i.checked < staleBefore {
 		return pricing.Stale
@@ -196,7 +196,7 @@ func (i *item) current(staleBefore int64) pricing.Status {
 type selection struct {
 	order     Order
 	limit     int
-	filter    packedFilter
+	filter    itemFilter
 	continues bool
 	after     Place
 	best      []candidate
@@ -225,7 +225,7 @@ func (s *selection) add(bucket int, names string, i *item) {
 	}
 }
 
-// value is the Value of PlaceOf for a packed item.
+// value returns the Value that PlaceOf computes, for an item in memory.
 func (i *item) value(by Value, stale int64) int64 {
 	switch by {
 	case ByPrice:

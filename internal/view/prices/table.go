@@ -84,13 +84,13 @@ func (t *Table) read(ctx context.Context, n int, version int64) (*contents, erro
 	room := t.most - int(t.held.Load()) + len(before.items)
 	next := &contents{version: version, partial: true}
 	if room > 0 {
-		var packed packer
+		var b contentsBuilder
 		// One more than there is room for shows that there are too many.
-		if err := BucketPrices(ctx, t.store, n, room+1, packed.add); err != nil {
+		if err := BucketPrices(ctx, t.store, n, room+1, b.add); err != nil {
 			return nil, err
 		}
-		if len(packed.items) <= room {
-			next.names, next.items = packed.done()
+		if len(b.items) <= room {
+			next.names, next.items = b.build()
 			next.partial = false
 		}
 	}
