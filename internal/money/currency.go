@@ -5,7 +5,8 @@ import "fmt"
 // Currency is an ISO 4217 code in upper case, such as "USD".
 type Currency string
 
-// ParseCurrency checks that text has the form of a currency code.
+// ParseCurrency returns text as a Currency. It checks only the form: three upper-case
+// letters. Circulates checks that ISO 4217 has the code.
 func ParseCurrency(text string) (Currency, error) {
 	if len(text) != 3 {
 		return "", currencyError(text)
@@ -19,6 +20,6 @@ func ParseCurrency(text string) (Currency, error) {
 }
 
 func currencyError(text string) error {
-	// The text may be anything, of any length; it is quoted in part only.
+	// The text may have any length, so the message quotes only its start.
 	return fmt.Errorf("currency %.20q: want three upper-case letters, such as USD", text)
 }

@@ -7,7 +7,7 @@ import (
 	"assay/internal/money"
 )
 
-// An amount is exact, however it was written.
+// Parse returns an exact amount for every notation of a JSON number.
 func ExampleParse() {
 	units, _ := money.Parse([]byte("12.345"), 1)
 	cents, _ := money.Parse([]byte("1234.5"), 100)
@@ -20,7 +20,7 @@ func ExampleParse() {
 	// 12345000 millionths
 }
 
-// Payments count the smallest unit of a currency: cents, but whole yen.
+// Payments are in minor units: cents for dollars, whole units for yen.
 func ExampleCurrency_FromMinor() {
 	for _, c := range []money.Currency{"USD", "JPY", "KWD"} {
 		fmt.Println(c, c.FromMinor(12345))
@@ -31,10 +31,10 @@ func ExampleCurrency_FromMinor() {
 	// KWD 12.345
 }
 
-// Two rates of the euro give the rate of one of the currencies in the other.
+// The prices of a euro in dollars and in yuan give the price of a yuan in dollars.
 func ExampleConvert() {
-	dollars, _ := money.ParseRate([]byte("1.0834")) // a euro costs so many
-	yuan, _ := money.ParseRate([]byte("7.7312"))
+	dollars, _ := money.ParseRate([]byte("1.0834")) // dollars per euro
+	yuan, _ := money.ParseRate([]byte("7.7312"))    // yuan per euro
 	rate, _ := money.CrossRate(dollars, yuan)
 	price, _ := money.Convert(100*money.Scale, rate)
 	fmt.Println("one yuan costs", rate, "dollars")
@@ -44,7 +44,7 @@ func ExampleConvert() {
 	// 100 yuan cost 14.013349
 }
 
-// A ratio is in millionths, rounded half to even; so is a quotient.
+// Ratio and Div round half to even. The unit of a ratio is a millionth.
 func ExampleRatio() {
 	third, _ := money.Ratio(1, 3)
 	_, ok := money.Ratio(1, 0)
@@ -52,7 +52,7 @@ func ExampleRatio() {
 	// Output: 0.333333 false 0.000002 0.000004
 }
 
-// A sum is exact beyond the greatest amount.
+// A Sum is exact beyond the largest Micro.
 func ExampleSum_Add() {
 	var total money.Sum
 	total = total.Add(9_000_000_000_000*money.Scale, 1_000_000).Add(1, 1)
@@ -61,7 +61,8 @@ func ExampleSum_Add() {
 	// Output: 9000000000000000000.000001
 }
 
-// Clients that read numbers as binary floating point get amounts as strings.
+// Decimal encodes an amount as a JSON string, for clients that decode JSON numbers as
+// binary floating point.
 func ExampleDecimal() {
 	text, _ := json.Marshal(map[string]any{"number": money.Micro(12_345_000), "text": money.Decimal(12_345_000)})
 	fmt.Println(string(text))

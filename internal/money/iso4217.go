@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// circulating are the currencies of ISO 4217 that are used for payment: without
-// funds, units of account, metals, and the codes for testing and for nothing.
+// circulating lists the ISO 4217 currencies that people pay with. It omits the codes
+// for funds, units of account, metals, tests and "no currency".
 const circulating = " AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD" +
 	" CAD CDF CHF CLP CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD" +
 	" HKD HNL HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD" +
@@ -15,13 +15,13 @@ const circulating = " AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BM
 	" QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS" +
 	" UAH UGX USD UYU UZS VES VND VUV WST XAF XCD XCG XOF XPF YER ZAR ZMW ZWG "
 
-// Circulates reports whether a currency is one of ISO 4217 that is used
-// for payment, unlike XXX, XTS or gold.
+// Circulates reports whether c is an ISO 4217 currency that people pay with. It returns
+// false for codes such as XXX (no currency), XTS (tests) and XAU (gold).
 func (c Currency) Circulates() bool {
 	return len(c) == 3 && strings.Contains(circulating, " "+string(c)+" ")
 }
 
-// Circulating yields all such currencies, by their codes.
+// Circulating returns all currencies for which Circulates is true, sorted by code.
 func Circulating() iter.Seq[Currency] {
 	return func(yield func(Currency) bool) {
 		for code := range strings.FieldsSeq(circulating) {
@@ -32,18 +32,18 @@ func Circulating() iter.Seq[Currency] {
 	}
 }
 
-// Those whose minor unit is not a hundredth.
+// Currencies whose minor unit is not a hundredth.
 const (
-	undivided   = " BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX VND VUV XAF XOF XPF "
+	noMinorUnit = " BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX VND VUV XAF XOF XPF "
 	thousandths = " BHD IQD JOD KWD LYD OMR TND "
 )
 
-// MinorDigits returns how many decimal places the minor unit of a circulating
-// currency has by ISO 4217: 2 for the dollar's cents, 0 for the yen.
+// MinorDigits returns the number of decimal places of the currency's minor unit in
+// ISO 4217: 2 for the dollar, 0 for the yen. The currency must be circulating.
 func (c Currency) MinorDigits() int {
 	code := " " + string(c) + " "
 	switch {
-	case strings.Contains(undivided, code):
+	case strings.Contains(noMinorUnit, code):
 		return 0
 	case strings.Contains(thousandths, code):
 		return 3
@@ -52,8 +52,8 @@ func (c Currency) MinorDigits() int {
 	}
 }
 
-// Minor writes a whole number of minor units of the currency as a decimal
-// number with all its places: "12.30" dollars, "1230" yen.
+// Minor formats an amount in minor units as a decimal number with all decimal places
+// of the currency: "12.30" for dollars, "1230" for yen.
 func (c Currency) Minor(amount int64) string {
 	digits := c.MinorDigits()
 	text := strconv.FormatUint(magnitude(Micro(amount)), 10)

@@ -1,6 +1,7 @@
 package money
 
-// FromMinor returns an amount of minor units, of at most 10^12, in micro-units.
+// FromMinor converts an amount from minor units to micro-units. The amount must be at
+// most 10^12 minor units.
 func (c Currency) FromMinor(amount int64) Micro {
 	scale := int64(Scale)
 	for range c.MinorDigits() {

@@ -1,23 +1,22 @@
-// Package money holds exact amounts. Market prices are whole micro-units
-// (10^-6) of one currency; nothing here, or anywhere else in Assay, keeps
-// money in binary floating point. Whatever must be rounded is rounded half to
-// even.
+// Package money provides exact amounts of money. Market prices are integers that count
+// micro-units (10^-6) of a currency. Assay never stores money as binary floating point.
+// All rounding is half to even.
 package money
 
 import "strconv"
 
-// Scale is how many micro-units make one unit of a currency.
+// Scale is the number of micro-units in one unit of a currency.
 const Scale = 1_000_000
 
-// Micro is an amount in micro-units of a currency. What a zero means is the
-// holder's decision; for market prices it is "none".
+// Micro is an amount in micro-units of a currency. The meaning of zero depends on the
+// field. For a market price, zero means that no price is known.
 type Micro int64
 
-// String writes the amount as a decimal number without needless zeros:
-// "12.345", "0.000001", "-4".
+// String returns the amount as a decimal number without trailing zeros: "12.345",
+// "0.000001" or "-4".
 func (m Micro) String() string { return string(m.AppendText(nil)) }
 
-// AppendText appends what String returns.
+// AppendText appends the result of String to b.
 func (m Micro) AppendText(b []byte) []byte {
 	u := magnitude(m)
 	if m < 0 {
@@ -36,11 +35,11 @@ func (m Micro) AppendText(b []byte) []byte {
 	return b
 }
 
-// MarshalJSON writes the amount as a JSON number.
+// MarshalJSON encodes the amount as a JSON number.
 func (m Micro) MarshalJSON() ([]byte, error) { return m.AppendText(nil), nil }
 
-// UnmarshalJSON reads a JSON number as Parse does. Strings and null are
-// ErrSyntax: an amount may be absent, but never empty.
+// UnmarshalJSON decodes a JSON number in the way of Parse. It returns ErrSyntax for
+// strings and null, because an amount may be absent but never empty.
 func (m *Micro) UnmarshalJSON(text []byte) error {
 	v, err := Parse(text, 1)
 	if err != nil {
@@ -50,19 +49,20 @@ func (m *Micro) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Decimal is a Micro that JSON holds as a string, "12.345", for clients that read
-// numbers as binary floating point.
+// Decimal is a Micro that is a string in JSON, such as "12.345". It serves clients that
+// decode JSON numbers as binary floating point.
 type Decimal Micro
 
-// MarshalJSON writes the amount as a JSON string.
+// MarshalJSON encodes the amount as a JSON string.
 func (d Decimal) MarshalJSON() ([]byte, error) { return d.AppendJSON(nil), nil }
 
-// AppendJSON appends what MarshalJSON returns.
+// AppendJSON appends the result of MarshalJSON to b.
 func (d Decimal) AppendJSON(b []byte) []byte {
 	return append(Micro(d).AppendText(append(b, '"')), '"')
 }
 
-// UnmarshalJSON reads a string that holds what Micro reads. It has no escapes.
+// UnmarshalJSON decodes a JSON string that contains a JSON number. It returns ErrSyntax
+// if the string has escape sequences.
 func (d *Decimal) UnmarshalJSON(text []byte) error {
 	last := len(text) - 1
 	if last < 1 || text[0] != '"' || text[last] != '"' {
@@ -71,7 +71,8 @@ func (d *Decimal) UnmarshalJSON(text []byte) error {
 	return (*Micro)(d).UnmarshalJSON(text[1:last])
 }
 
-// magnitude returns |m|, also for the least Micro, which has no positive twin.
+// magnitude returns |m|. The result is unsigned because the magnitude of the smallest
+// Micro does not fit into a Micro.
 func magnitude(m Micro) uint64 {
 	if m < 0 {
 		return -uint64(m)

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// halfEven rounds r to a whole number; false where that is no Micro of
-// symmetric range.
-func halfEven(r *big.Rat) (Micro, bool) {
+// halfEven rounds r half to even. ok is false if the magnitude of the result exceeds
+// math.MaxInt64.
+func halfEven(r *big.Rat) (m Micro, ok bool) {
 	abs := new(big.Rat).Abs(r)
 	q, rest := new(big.Int).QuoRem(abs.Num(), abs.Denom(), new(big.Int))
 	twice := rest.Lsh(rest, 1)
@@ -25,12 +25,12 @@ func halfEven(r *big.Rat) (Micro, bool) {
 	return Micro(q.Int64()), true
 }
 
-// rat returns a decimal text / unit * Scale, exactly.
+// rat returns the exact value of text / unit * Scale.
 func rat(t testing.TB, text string, unit int64) *big.Rat {
 	t.Helper()
 	r, ok := new(big.Rat).SetString(text)
 	if !ok {
-		t.Fatalf("oracle refuses %q", text)
+		t.Fatalf("big.Rat cannot parse %q", text)
 	}
 	return r.Mul(r, big.NewRat(Scale, unit))
 }

@@ -5,22 +5,23 @@ import (
 	"math"
 )
 
-// ErrSyntax, ErrRange and ErrUnit are the reasons why a text is no amount.
+// Errors of Parse.
 var (
 	ErrSyntax = errors.New("not a decimal number")
 	ErrRange  = errors.New("amount out of range")
 	ErrUnit   = errors.New("unit is not a power of ten from 1 to 1000000")
 )
 
-// Parse reads a decimal number that counts 1/unit of a currency (unit 1: whole
-// units, 100: cents, 1000: mills) and rounds it half to even to micro-units.
-// The result is exact: no float is involved, however long the number.
+// Parse converts a decimal number to micro-units and rounds it half to even. The number
+// counts fractions 1/unit of a currency. Unit 1 means whole units, 100 means cents and
+// 1000 means mills. Parse uses only integers, so the result is correctly rounded for
+// numbers of any length.
 //
-// The grammar is JSON's, for text that was quoted or came from a CSV file, too:
-// "12.345", "-4", "1e-3", "-0". There is no "+1", ".5", "1.", "007", "0x1",
-// "1_000", "1,000" or "NaN", no space and no sign of a currency: a list that
-// has them is not what its reader takes it for. Those are ErrSyntax. Amounts
-// beyond 2^63-1 micro-units in either direction are ErrRange.
+// The grammar is that of JSON numbers, for quoted text and CSV too: "12.345", "-4",
+// "1e-3" or "-0". Parse returns ErrSyntax for "+1", ".5", "1.", "007", "0x1", "1_000",
+// "1,000", "NaN", spaces and currency signs. A file with such values probably has
+// another format than the caller expects. Parse returns ErrRange if the magnitude
+// exceeds 2^63-1 micro-units, and ErrUnit if unit is not a power of ten up to 10^6.
 func Parse(text []byte, unit int64) (Micro, error) {
 	shift, ok := unitShift(unit)
 	if !ok {
@@ -40,7 +41,7 @@ func Parse(text []byte, unit int64) (Micro, error) {
 	return amount, nil
 }
 
-// CheckUnit reports whether Parse takes unit.
+// CheckUnit returns ErrUnit if Parse does not accept unit.
 func CheckUnit(unit int64) error {
 	if _, ok := unitShift(unit); !ok {
 		return ErrUnit
@@ -48,7 +49,7 @@ func CheckUnit(unit int64) error {
 	return nil
 }
 
-// unitShift returns the power of ten that turns 1/unit into micro-units.
+// unitShift returns the exponent of ten that converts 1/unit to micro-units.
 func unitShift(unit int64) (int64, bool) {
 	shift := int64(6)
 	for power := int64(1); power <= Scale; power *= 10 {
@@ -60,19 +61,19 @@ func unitShift(unit int64) (int64, bool) {
 	return 0, false
 }
 
-// number is a decimal number taken apart; it holds parts of the text.
+// number is a parsed decimal number. Its slices refer to the parsed text.
 type number struct {
 	negative bool
 	whole    []byte // digits before the point
 	fraction []byte // digits after it
-	exp      int64  // written behind the e
+	exp      int64  // exponent after the e
 }
 
-// maxExp bounds exponents, so that sums with the length of any text cannot
-// overflow. A greater one means the same: the value is zero or out of range.
+// maxExp limits exponents, so that adding the length of the text cannot overflow. The
+// limit does not change results: such values round to zero or are out of range.
 const maxExp = 1 << 40
 
-// scan takes text apart by JSON's grammar of numbers.
+// scan parses text with the grammar of JSON numbers. ok is false on a syntax error.
 func scan(text []byte) (n number, ok bool) {
 	if len(text) > 0 && text[0] == '-' {
 		n.negative = true
@@ -98,7 +99,8 @@ func scan(text []byte) (n number, ok bool) {
 	return n, ok
 }
 
-// exponent reads what follows the e.
+// exponent parses the digits and the optional sign after the e. It limits the result to
+// the range -maxExp to maxExp.
 func exponent(text []byte) (exp int64, ok bool) {
 	negative := false
 	if len(text) > 0 && (text[0] == '-' || text[0] == '+') {
@@ -118,7 +120,7 @@ func exponent(text []byte) (exp int64, ok bool) {
 	return exp, true
 }
 
-// digits splits off the digits that text begins with.
+// digits splits text after its leading digits.
 func digits(text []byte) (head, tail []byte) {
 	i := 0
 	for i < len(text) && '0' <= text[i] && text[i] <= '9' {
@@ -127,14 +129,14 @@ func digits(text []byte) (head, tail []byte) {
 	return text[:i], text[i:]
 }
 
-// round returns the magnitude of n * 10^shift, rounded half to even to a whole
-// number. It is false where that exceeds a Micro.
-func (n *number) round(shift int64) (Micro, bool) {
+// round returns the magnitude of n * 10^shift, rounded half to even to an integer. ok is
+// false if the result overflows a Micro.
+func (n *number) round(shift int64) (m Micro, ok bool) {
 	var (
-		amount uint64                                    // of the digits worth one or more
-		tenths byte                                      // the digit worth tenths
-		beyond bool                                      // any digit worth less is not 0
-		place  = int64(len(n.whole)) - 1 + n.exp + shift // the next digit is worth 10^place
+		amount uint64                                    // integer part
+		tenths byte                                      // first digit of the fraction
+		beyond bool                                      // a later digit of the fraction is not 0
+		place  = int64(len(n.whole)) - 1 + n.exp + shift // power of ten of the next digit
 	)
 	for _, part := range [...][]byte{n.whole, n.fraction} {
 		for _, c := range part {

@@ -38,7 +38,7 @@ func TestParse_ReadsExactlyAndRoundsHalfToEven(t *testing.T) {
 		{"10e-1", 1, 1_000_000},
 		{"0e5", 1, 0},
 
-		// A tie goes to the even neighbour, and only a tie is one.
+		// Ties round to the even neighbour, and other values to the nearest one.
 		{"0.0000005", 1, 0},
 		{"0.0000015", 1, 2},
 		{"0.0000025", 1, 2},
@@ -55,7 +55,7 @@ func TestParse_ReadsExactlyAndRoundsHalfToEven(t *testing.T) {
 		{"0.000000" + strings.Repeat("0", 500) + "9", 1, 0},
 		{"0.0000005" + strings.Repeat("0", 5000) + "1", 1, 1},
 
-		// Exponents of any size.
+		// Exponents can have any size.
 		{"1e-400", 1, 0},
 		{"-1e-400", 1, 0},
 		{"0e400", 1, 0},
@@ -65,7 +65,7 @@ func TestParse_ReadsExactlyAndRoundsHalfToEven(t *testing.T) {
 		{"1" + strings.Repeat("0", 400) + "e-400", 1, 1_000_000},
 		{"0." + strings.Repeat("0", 399) + "1e400", 1, 1_000_000},
 
-		// The ends of the range.
+		// These are the limits of the range.
 		{"9223372036854.775807", 1, math.MaxInt64},
 		{"-9223372036854.775807", 1, -math.MaxInt64},
 		{"9223372036854.7758074999", 1, math.MaxInt64},
@@ -80,7 +80,7 @@ func TestParse_ReadsExactlyAndRoundsHalfToEven(t *testing.T) {
 	}
 }
 
-func TestParse_RefusesWhatJSONCallsNoNumber(t *testing.T) {
+func TestParse_RejectsAnythingButJSONNumbers(t *testing.T) {
 	for _, text := range []string{
 		"", " ", "-", "+", ".", "e", "e5", "-e5", "--1", "+1", "1.", ".5", "-.5", "1.e3", "1e", "1e+", "1e-", "1e1.5", "1e5 ",
 		"007", "00", "-01", "01.5", "1..2", "1.2.3", " 1", "1 ", "1\n", "\x001", "1\x00",
@@ -93,7 +93,7 @@ func TestParse_RefusesWhatJSONCallsNoNumber(t *testing.T) {
 	}
 }
 
-func TestParse_RefusesWhatIsTooLarge(t *testing.T) {
+func TestParse_RejectsNumbersOutOfRange(t *testing.T) {
 	for _, text := range []string{
 		"9223372036854.775808", "-9223372036854.775808", "9223372036854.7758075", "1e13", "1e400", "-1e400",
 		"1e99999999999999999999", "0.0000001e9223372036854775807", strings.Repeat("9", 4000), "1" + strings.Repeat("0", 19),
@@ -105,20 +105,20 @@ func TestParse_RefusesWhatIsTooLarge(t *testing.T) {
 	}
 }
 
-func TestParse_TakesPowersOfTenAsUnit(t *testing.T) {
+func TestParse_AcceptsOnlyPowersOfTenAsUnit(t *testing.T) {
 	for _, unit := range []int64{1, 10, 100, 1_000, 10_000, 100_000, 1_000_000} {
 		if _, err := Parse([]byte("1"), unit); err != nil || CheckUnit(unit) != nil {
-			t.Errorf("unit %d is refused: %v", unit, err)
+			t.Errorf("unit %d: got error %v, want nil", unit, err)
 		}
 	}
 	for _, unit := range []int64{math.MinInt64, -100, 0, 2, 20, 64, 99, 10_000_000, math.MaxInt64} {
 		if _, err := Parse([]byte("1"), unit); !errors.Is(err, ErrUnit) || !errors.Is(CheckUnit(unit), ErrUnit) {
-			t.Errorf("unit %d: error %v, want ErrUnit", unit, err)
+			t.Errorf("unit %d: got error %v, want ErrUnit", unit, err)
 		}
 	}
 }
 
-func TestParse_EqualsARationalOracle(t *testing.T) {
+func TestParse_MatchesRationalArithmetic(t *testing.T) {
 	r := randtest.New(t)
 	for range randtest.Count(50_000, 1_000_000) {
 		text := anyNumber(r)
@@ -127,8 +127,8 @@ func TestParse_EqualsARationalOracle(t *testing.T) {
 	}
 }
 
-// anyNumber writes a random number by JSON's grammar, often near a tie or an
-// end of the range.
+// anyNumber returns a random JSON number. Many results are near a tie or a limit of the
+// range.
 func anyNumber(r *rand.Rand) string {
 	var b strings.Builder
 	if r.IntN(3) == 0 {
@@ -144,7 +144,7 @@ func anyNumber(r *rand.Rand) string {
 	}
 	switch r.IntN(4) {
 	case 0:
-	case 1: // a tie or nearly one
+	case 1: // a tie, or close to a tie
 		fmt.Fprintf(&b, ".%0*d%s", 5+r.IntN(4), r.IntN(10), [...]string{"5", "50", "500000000000000000000000", "4999999999999999999999", "5000000000000000000000001"}[r.IntN(5)])
 	default:
 		b.WriteByte('.')
@@ -181,13 +181,12 @@ func FuzzParse(f *testing.F) {
 		if len(text) > 200 {
 			return
 		}
-		// A JSON number is a valid document that starts like one and has no
-		// space around it.
+		// A number is a valid JSON document that consists only of these characters.
 		number := json.Valid([]byte(text)) && strings.Trim(text, "-0123456789.eE+") == ""
 		if _, err := Parse([]byte(text), 1); errors.Is(err, ErrSyntax) == number {
-			t.Fatalf("Parse(%q) says %v; is it a JSON number: %t", text, err, number)
+			t.Fatalf("Parse(%q): got error %v, want ErrSyntax: %t", text, err, !number)
 		}
-		// The oracle takes the exponent literally, so keep that small.
+		// big.Rat writes out the power of ten, so large exponents would exhaust memory.
 		if _, exp, found := strings.Cut(strings.ToLower(text), "e"); number && (!found || len(exp) <= 4) {
 			for _, unit := range []int64{1, 100, 1000} {
 				checkParse(t, text, unit)
@@ -199,7 +198,7 @@ func FuzzParse(f *testing.F) {
 func TestParse_AllocatesNothing(t *testing.T) {
 	text := []byte("1438.1680000000000000000000001e-2")
 	if n := testing.AllocsPerRun(100, func() { _, _ = Parse(text, 100) }); n != 0 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("got %v allocations per call, want 0", n)
 	}
 }
 

@@ -5,16 +5,17 @@ import (
 	"strings"
 )
 
-// RateScale is how many units of a Rate make one unit of the base currency.
+// RateScale is the Rate of a currency that costs one unit of the base currency.
 const RateScale = 1_000_000_000_000
 
-// Rate is what one unit of a foreign currency costs in the base currency, in
-// units of 10^-12: where a unit is worth a ten-thousandth, as of the rupiah in
-// dollars, micro-units would leave two digits of it.
+// Rate is the price of one unit of a foreign currency in the base currency, in units of
+// 10^-12. Micro-units are too coarse for rates: a rupiah costs less than a ten-thousandth
+// of a dollar, of which micro-units would keep only two digits.
 type Rate int64
 
-// ParseRate reads a decimal number by the grammar of Parse, rounded half to even
-// to 10^-12. A rate is greater than zero and less than 9,223,372.
+// ParseRate parses a decimal number with the grammar of Parse and rounds it half to even
+// to 10^-12. It returns ErrRange unless the result is greater than zero and at most
+// 9,223,372.036854775807.
 func ParseRate(text []byte) (Rate, error) {
 	n, ok := scan(text)
 	if !ok {
@@ -28,30 +29,31 @@ func ParseRate(text []byte) (Rate, error) {
 	return Rate(rate), nil
 }
 
-// CrossRate returns what one unit of a currency costs in the base currency, from
-// how many units of each of the two one unit of a third currency costs: base /
-// foreign, rounded half to even once. It is false where that is no Rate.
-func CrossRate(base, foreign Rate) (Rate, bool) {
+// CrossRate returns base / foreign, rounded half to even once. Both are prices of one
+// unit of the same third currency: one in the base currency, one in the foreign currency.
+// The result is the price of the foreign currency in the base currency. ok is false if
+// the result is zero or overflows a Rate.
+func CrossRate(base, foreign Rate) (rate Rate, ok bool) {
 	r, ok := mulDiv(Micro(base), RateScale, Micro(foreign))
 	return Rate(r), ok && r > 0
 }
 
-// Convert returns amount * rate, rounded half to even: an amount of a foreign
-// currency in the base currency. It is false where the result exceeds a Micro.
-func Convert(amount Micro, rate Rate) (Micro, bool) {
+// Convert converts an amount of a foreign currency to the base currency. It returns
+// amount * rate, rounded half to even. ok is false if the result overflows a Micro.
+func Convert(amount Micro, rate Rate) (converted Micro, ok bool) {
 	return mulDiv(amount, Micro(rate), RateScale)
 }
 
-// String writes the rate as a decimal number without needless zeros.
+// String returns the rate as a decimal number without trailing zeros.
 func (r Rate) String() string {
 	text := fmt.Sprintf("%d.%012d", int64(r)/RateScale, magnitude(Micro(r))%RateScale)
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
-// MarshalJSON writes the rate as a JSON number.
+// MarshalJSON encodes the rate as a JSON number.
 func (r Rate) MarshalJSON() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalJSON reads a JSON number as ParseRate does.
+// UnmarshalJSON decodes a JSON number in the way of ParseRate.
 func (r *Rate) UnmarshalJSON(text []byte) (err error) {
 	*r, err = ParseRate(text)
 	return err

@@ -9,7 +9,7 @@ import (
 	"assay/internal/randtest"
 )
 
-func TestConvert_RoundsHalfToEvenAndTellsOverflow(t *testing.T) {
+func TestConvert_RoundsHalfToEvenAndReportsOverflow(t *testing.T) {
 	const half = RateScale / 2
 	tests := []struct {
 		amount Micro
@@ -21,11 +21,11 @@ func TestConvert_RoundsHalfToEvenAndTellsOverflow(t *testing.T) {
 		{1_000_000, 1_083_400_000_000, 1_083_400, true},
 		{10_500_000, 1_083_400_000_000, 11_375_700, true},
 		{1_000_000_000_000, 56_003_000, 56_003_000, true}, // a million rupiah
-		{1, half, 0, true},                                // a tie, down to 0
-		{3, half, 2, true},                                // a tie, up to 2
-		{5, half, 2, true},                                // a tie, down to 2
-		{1, half + 1, 1, true},                            // just above one
-		{-3, half, -2, true},                              // ties mirror
+		{1, half, 0, true},                                // a tie rounds down to 0
+		{3, half, 2, true},                                // a tie rounds up to 2
+		{5, half, 2, true},                                // a tie rounds down to 2
+		{1, half + 1, 1, true},                            // just above a tie
+		{-3, half, -2, true},                              // negative ties round alike
 		{math.MaxInt64, RateScale, math.MaxInt64, true},
 		{math.MaxInt64, RateScale + 1, 0, false},
 		{math.MaxInt64, math.MaxInt64, 0, false},
@@ -41,7 +41,7 @@ func TestConvert_RoundsHalfToEvenAndTellsOverflow(t *testing.T) {
 func TestCrossRate_RoundsOnce(t *testing.T) {
 	tests := []struct {
 		base, foreign string
-		want          string // empty: none
+		want          string // empty: no result
 	}{
 		{"1.0834", "1", "1.0834"},
 		{"1.0834", "163.45", "0.006628326705"}, // 0.0066283267054...
@@ -49,8 +49,8 @@ func TestCrossRate_RoundsOnce(t *testing.T) {
 		{"163.45", "1.0834", "150.867638914528"},
 		{"1", "3", "0.333333333333"},
 		{"2", "3", "0.666666666667"},
-		{"9000000", "0.5", ""},            // more than a rate can be
-		{"0.000000000001", "9000000", ""}, // less
+		{"9000000", "0.5", ""},            // above the largest rate
+		{"0.000000000001", "9000000", ""}, // below the smallest rate
 	}
 	for _, tt := range tests {
 		base, err := ParseRate([]byte(tt.base))
@@ -60,12 +60,12 @@ func TestCrossRate_RoundsOnce(t *testing.T) {
 		}
 		got, ok := CrossRate(base, foreign)
 		if ok != (tt.want != "") || ok && got.String() != tt.want {
-			t.Errorf("%s / %s = %s, %t; want %q", tt.base, tt.foreign, got, ok, tt.want)
+			t.Errorf("CrossRate(%s, %s) = %s, %t; want %q", tt.base, tt.foreign, got, ok, tt.want)
 		}
 	}
 }
 
-func TestRates_EqualARationalOracle(t *testing.T) {
+func TestRates_MatchRationalArithmetic(t *testing.T) {
 	r := randtest.New(t)
 	for range randtest.Count(50_000, 1_000_000) {
 		a, b, c := anyMicro(r), Rate(max(anyMicro(r), 1)), Rate(max(anyMicro(r), 1))
@@ -78,19 +78,19 @@ func TestRates_EqualARationalOracle(t *testing.T) {
 			t.Fatalf("CrossRate(%d, %d) = %d, %t; want %d, %t", b, c, got, gotOK, cross, ok)
 		}
 		if read, err := ParseRate([]byte(b.String())); err != nil || read != b {
-			t.Fatalf("%d is written %s and read %d: %v", b, b, read, err)
+			t.Fatalf("ParseRate(%s) = %d, %v, want %d", b, read, err, b)
 		}
 	}
 }
 
-func TestParseRate_TakesWhatIsAboveZeroAndFits(t *testing.T) {
+func TestParseRate_AcceptsPositiveNumbersInRange(t *testing.T) {
 	tests := []struct {
 		text string
 		want Rate
 		err  error
 	}{
 		{"1.0834", 1_083_400_000_000, nil},
-		{"0.0000000000015", 2, nil}, // a tie, up to 2
+		{"0.0000000000015", 2, nil}, // a tie rounds up to 2
 		{"1e-12", 1, nil},
 		{"0", 0, ErrRange},
 		{"1e-13", 0, ErrRange},
@@ -104,7 +104,7 @@ func TestParseRate_TakesWhatIsAboveZeroAndFits(t *testing.T) {
 	for _, tt := range tests {
 		got, err := ParseRate([]byte(tt.text))
 		if got != tt.want || !errors.Is(err, tt.err) {
-			t.Errorf("%q is %d, %v; want %d, %v", tt.text, got, err, tt.want, tt.err)
+			t.Errorf("ParseRate(%q) = %d, %v; want %d, %v", tt.text, got, err, tt.want, tt.err)
 		}
 	}
 }

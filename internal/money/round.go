@@ -5,26 +5,25 @@ import (
 	"math/bits"
 )
 
-// Ratio returns part * Scale / whole, rounded half to even: how many millionths
-// of whole part is. It is false where whole is zero or the result exceeds a
-// Micro.
-func Ratio(part, whole Micro) (Micro, bool) {
+// Ratio returns part / whole in millionths, rounded half to even. ok is false if whole is
+// zero or the result overflows a Micro.
+func Ratio(part, whole Micro) (ratio Micro, ok bool) {
 	return mulDiv(part, Scale, whole)
 }
 
-// Div returns amount / n, rounded half to even. It panics when n is zero, and
-// when the amount is the least Micro, which no function here yields.
+// Div returns amount / n, rounded half to even. It panics if n is zero or amount is
+// math.MinInt64, which no function of this package returns.
 func Div(amount Micro, n int64) Micro {
 	q, ok := mulDiv(amount, 1, Micro(n))
 	if !ok {
-		panic("money: division by zero, or of the least amount")
+		panic("money: division by zero or of the smallest amount")
 	}
 	return q
 }
 
-// mulDiv returns a * b / c, rounded half to even; false where c is zero or the
-// result exceeds a Micro.
-func mulDiv(a, b, c Micro) (Micro, bool) {
+// mulDiv returns a * b / c, rounded half to even. ok is false if c is zero or the result
+// overflows a Micro.
+func mulDiv(a, b, c Micro) (m Micro, ok bool) {
 	divisor := magnitude(c)
 	hi, lo := bits.Mul64(magnitude(a), magnitude(b))
 	if hi >= divisor {
@@ -32,7 +31,7 @@ func mulDiv(a, b, c Micro) (Micro, bool) {
 	}
 	q, rest := bits.Div64(hi, lo, divisor)
 	if q > math.MaxInt64 {
-		return 0, false // also keeps the next line from wrapping
+		return 0, false // q++ below must not wrap around
 	}
 	if up := divisor - rest; rest > up || (rest == up && q%2 == 1) {
 		q++

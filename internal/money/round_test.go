@@ -16,8 +16,8 @@ func TestRatio_IsInMillionths(t *testing.T) {
 		{59, 100, 590_000, true},
 		{1, 3, 333_333, true},
 		{2, 3, 666_667, true},
-		{1, 2_000_000, 0, true}, // a tie, down to 0
-		{3, 2_000_000, 2, true}, // a tie, up to 2
+		{1, 2_000_000, 0, true}, // a tie rounds down to 0
+		{3, 2_000_000, 2, true}, // a tie rounds up to 2
 		{0, 5, 0, true},
 		{5, 0, 0, false},
 		{0, 0, 0, false},
@@ -30,7 +30,7 @@ func TestRatio_IsInMillionths(t *testing.T) {
 	}
 }
 
-func TestRounding_EqualsARationalOracle(t *testing.T) {
+func TestRounding_MatchesRationalArithmetic(t *testing.T) {
 	r := randtest.New(t)
 	for range randtest.Count(50_000, 1_000_000) {
 		a, b := anyMicro(r), anyMicro(r)
@@ -51,7 +51,7 @@ func TestRounding_EqualsARationalOracle(t *testing.T) {
 func TestDiv_PanicsOnZero(t *testing.T) {
 	defer func() {
 		if recover() == nil {
-			t.Error("no panic")
+			t.Error("Div(1, 0) did not panic")
 		}
 	}()
 	Div(1, 0)

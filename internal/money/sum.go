@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Sum is a total of amounts that are not negative, in micro-units. It is exact
-// where a Micro no longer is: it holds 2^64 times the greatest Micro. The zero
-// value is nothing, and sums can be compared with ==.
+// Sum is a total of non-negative amounts, in micro-units. It has 128 bits, so it is exact
+// beyond the range of a Micro. The zero value is an empty sum. Sums can be compared
+// with ==.
 type Sum struct{ hi, lo uint64 }
 
-// Add returns the sum and n times an amount more. Neither may be negative.
+// Add returns s + n*amount. Neither n nor amount may be negative.
 func (s Sum) Add(amount Micro, n int64) Sum {
 	hi, lo := bits.Mul64(uint64(amount), uint64(n))
 	var carry uint64
@@ -21,7 +21,7 @@ func (s Sum) Add(amount Micro, n int64) Sum {
 	return s
 }
 
-// String writes the sum as Micro's does.
+// String formats the sum in the way of Micro.String.
 func (s Sum) String() string {
 	if s.hi == 0 && s.lo <= 1<<63-1 {
 		return Micro(s.lo).String()
@@ -30,13 +30,13 @@ func (s Sum) String() string {
 	n.Lsh(n, 64).Or(n, new(big.Int).SetUint64(s.lo))
 	var rest big.Int
 	n.QuoRem(n, big.NewInt(Scale), &rest)
-	return n.String() + Micro(rest.Int64()).String()[1:] // without the 0 before the point
+	return n.String() + Micro(rest.Int64()).String()[1:] // cut the 0 before the point
 }
 
-// MarshalJSON writes the sum as a JSON number.
+// MarshalJSON encodes the sum as a JSON number.
 func (s Sum) MarshalJSON() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON decodes the output of MarshalJSON.
 func (s *Sum) UnmarshalJSON(text []byte) error {
 	whole, part, _ := strings.Cut(string(text), ".")
 	const places = 6
@@ -47,7 +47,7 @@ func (s *Sum) UnmarshalJSON(text []byte) error {
 	if strings.Trim(all, "0123456789") != "" {
 		return ErrSyntax
 	}
-	n, _ := new(big.Int).SetString(all, 10) // digits only
+	n, _ := new(big.Int).SetString(all, 10) // cannot fail: all consists of digits
 	if n.BitLen() > 128 {
 		return ErrRange
 	}

@@ -10,7 +10,7 @@ import (
 	"assay/internal/randtest"
 )
 
-func TestSum_IsExactBeyondAnyMicro(t *testing.T) {
+func TestSum_IsExactBeyondTheRangeOfMicro(t *testing.T) {
 	for _, tt := range []struct {
 		amount Micro
 		n      int64
@@ -26,25 +26,25 @@ func TestSum_IsExactBeyondAnyMicro(t *testing.T) {
 		got := Sum{}.Add(tt.amount, tt.n)
 		text, err := json.Marshal(got)
 		if err != nil || got.String() != tt.want || string(text) != tt.want {
-			t.Errorf("%d times %s: %s, in JSON %s (%v), want %s", tt.n, tt.amount, got, text, err, tt.want)
+			t.Errorf("%d times %s: got %s and JSON %s, %v, want %s", tt.n, tt.amount, got, text, err, tt.want)
 		}
 		var back Sum
 		if err := json.Unmarshal(text, &back); err != nil || back != got {
-			t.Errorf("%s reads back as %s (%v)", text, back, err)
+			t.Errorf("Unmarshal(%s): got %s, %v, want %s", text, back, err, got)
 		}
 	}
 }
 
-func TestSum_RefusesWhatIsNone(t *testing.T) {
+func TestSum_RejectsInvalidText(t *testing.T) {
 	for _, text := range []string{`"1"`, "null", "-1", "1e3", "0.0000001", "1000000000000000000000000000000000", "1" + strings.Repeat("0", 40)} {
 		var s Sum
 		if err := json.Unmarshal([]byte(text), &s); err == nil {
-			t.Errorf("%s is taken as %s", text, s)
+			t.Errorf("Unmarshal(%s): got %s, want an error", text, s)
 		}
 	}
 }
 
-func TestSum_EqualsARationalOracle(t *testing.T) {
+func TestSum_MatchesRationalArithmetic(t *testing.T) {
 	r := randtest.New(t)
 	for range randtest.Count(1_000, 100_000) {
 		var sum Sum
@@ -56,7 +56,7 @@ func TestSum_EqualsARationalOracle(t *testing.T) {
 		}
 		got, ok := new(big.Rat).SetString(sum.String())
 		if !ok || got.Cmp(new(big.Rat).SetFrac(want, big.NewInt(Scale))) != 0 {
-			t.Fatalf("%s, want %s millionths", sum, want)
+			t.Fatalf("got the sum %s, want %s millionths", sum, want)
 		}
 	}
 }
