@@ -1,7 +1,9 @@
-// Package admission bounds how many expensive reads run at once (Gate), lets equal ones
-// share a read (Coalescer), and lets background work give way to requests (Priority). A
-// flood of reads or a refresh then leaves processor time and database connections to
-// health checks, postings, listings and syncs.
+// Package admission controls the load of expensive work. A Gate limits how many expensive
+// reads run at the same time. A Coalescer lets identical reads share one result. A
+// Priority slows background work down while requests run.
+//
+// Health checks, postings, listings and syncs therefore get processor time and database
+// connections even during a flood of reads or a refresh.
 package admission
 
 import (
@@ -14,56 +16,57 @@ import (
 	"assay/internal/fault"
 )
 
-// Class is a kind of expensive read. Each class has its own queue, and free slots
-// go round the classes: a flood of one class does not starve the others.
+// Class is a kind of expensive read. Each class has its own queue, and the gate serves
+// the classes round-robin. A flood of one class does not starve the others.
 type Class int
 
 // The classes.
 const (
 	Search       Class = iota // lists of items, with or without a search
 	Inventory                 // pages of an inventory, with the total
-	Explanation               // an item with every market's quote
-	DryRun                    // what a refresh would do
+	Explanation               // an item with the quotes of all markets
+	DryRun                    // the plan of a refresh that is not run
 	List                      // any other list, and the debug reports
-	Verification              // a wallet, from its first entry on
+	Verification              // a check of all entries of a wallet
 	classes      = int(Verification) + 1
 )
 
 // Limits of a Gate.
 const (
-	// Queue is how many reads of one class wait at most.
-	Queue = 64
-	// Patience is how long a read waits at most. A refused read also waits that long, since
-	// a client that repeats it at once would take more processor time than a read.
-	Patience = time.Second
-	// leastRest and mostRest bound how long a slot rests between two reads; see Gate.
-	leastRest = time.Millisecond
-	mostRest  = 250 * time.Millisecond
-	// mostSlots keeps the reads within the database connections that they share.
-	mostSlots = 4
+	// QueueSize is the maximum number of waiting reads per class.
+	QueueSize = 64
+	// MaxWait is the longest wait for a slot. A rejected read also waits that long. A
+	// client that retried immediately would take more processor time than a read.
+	MaxWait = time.Second
+	// minRest and maxRest limit the pause of a slot between two reads; see Gate.
+	minRest = time.Millisecond
+	maxRest = 250 * time.Millisecond
+	// maxSlots keeps concurrent reads within their share of database connections.
+	maxSlots = 4
 )
 
-// Slots returns how many reads may run at once on this machine: half of its
-// processors, at least 1 and at most 4.
-func Slots() int { return min(max(runtime.GOMAXPROCS(0)/2, 1), mostSlots) }
+// Slots returns how many reads may run at the same time on this machine: half the number
+// of processors, at least 1 and at most 4.
+func Slots() int { return min(max(runtime.GOMAXPROCS(0)/2, 1), maxSlots) }
 
-// Gate admits reads. While reads wait, a slot rests after each one for as long as that
-// one took, so that a flood leaves half of its processor to everything else. After a
-// short read it rests for leastRest, since parsing, encoding and logging its request cost
-// more than the read. Its methods may be called concurrently.
+// Gate limits how many reads run at the same time. While other reads wait, a slot rests
+// after each read for the duration of that read. A flood of reads then uses at most half
+// of the processor time. The rest is at least minRest, because after a short read the
+// server still spends time on parsing, encoding and logging. The methods of a Gate are
+// safe for concurrent use.
 type Gate struct {
 	mu     sync.Mutex
-	free   int
-	queues [classes][]chan struct{} // a channel is closed when its read is admitted
-	last   Class                    // that got the last free slot
+	free   int                      // free slots
+	queues [classes][]chan struct{} // one channel per waiting read, closed on admission
+	last   Class                    // class that got the last slot
 }
 
-// New returns a Gate that lets so many reads run at once.
+// New returns a Gate with the given number of slots.
 func New(slots int) *Gate { return &Gate{free: slots} }
 
-// Enter waits for a slot. The caller calls leave, once, when the read has ended; see Hold
-// for requests that hold the slot beyond that. The error is a fault.Busy if the queue is
-// full or the wait too long, or that of ctx.
+// Enter waits for a slot. The caller must call leave once when the read has ended. With a
+// context of Hold, the request keeps the slot after leave. Enter returns a fault.Busy if
+// the queue is full or the wait exceeds MaxWait. It returns ctx.Err() if ctx ends.
 func (g *Gate) Enter(ctx context.Context, c Class) (leave func(), err error) {
 	request := holderOf(ctx)
 	if request.holds() {
@@ -75,7 +78,7 @@ func (g *Gate) Enter(ctx context.Context, c Class) (leave func(), err error) {
 	return request.keep(leave), nil
 }
 
-// wait waits for a slot; leave gives it back.
+// wait waits for a slot; leave frees it.
 func (g *Gate) wait(ctx context.Context, c Class) (leave func(), err error) {
 	g.mu.Lock()
 	switch {
@@ -87,21 +90,21 @@ func (g *Gate) wait(ctx context.Context, c Class) (leave func(), err error) {
 		g.mu.Unlock()
 		return g.leaver(), nil
 	}
-	var admitted chan struct{} // nil if the queue is full: blocks until the patience ends
-	if len(g.queues[c]) < Queue {
+	var admitted chan struct{} // nil if the queue is full; the select below then times out
+	if len(g.queues[c]) < QueueSize {
 		admitted = make(chan struct{})
 		g.queues[c] = append(g.queues[c], admitted)
 	}
 	g.mu.Unlock()
 
-	patience := time.NewTimer(Patience)
-	defer patience.Stop()
+	timeout := time.NewTimer(MaxWait)
+	defer timeout.Stop()
 	select {
 	case <-admitted:
 		return g.leaver(), nil
 	case <-ctx.Done():
 		err = ctx.Err()
-	case <-patience.C:
+	case <-timeout.C:
 		err = busy()
 	}
 	if admitted == nil {
@@ -113,10 +116,10 @@ func (g *Gate) wait(ctx context.Context, c Class) (leave func(), err error) {
 		g.queues[c] = slices.Delete(g.queues[c], i, i+1)
 		return nil, err
 	}
-	return g.leaver(), nil // admitted in the same moment
+	return g.leaver(), nil // the read was admitted at the same moment
 }
 
-// leaver returns the function that ends a read that begins now.
+// leaver returns the leave function of a read that starts now.
 func (g *Gate) leaver() func() {
 	began := time.Now()
 	return func() {
@@ -128,9 +131,10 @@ func (g *Gate) leaver() func() {
 	}
 }
 
-// restAfter returns the rest after a read of that duration and so many requests.
-func restAfter(took time.Duration, answered int) time.Duration {
-	return min(max(took, time.Duration(answered)*leastRest), mostRest)
+// restAfter returns how long to rest after a read. calls is the number of calls that
+// shared the read.
+func restAfter(took time.Duration, calls int) time.Duration {
+	return min(max(took, time.Duration(calls)*minRest), maxRest)
 }
 
 func (g *Gate) anyWaits() bool {
@@ -139,7 +143,7 @@ func (g *Gate) anyWaits() bool {
 	return slices.ContainsFunc(g.queues[:], func(queue []chan struct{}) bool { return len(queue) > 0 })
 }
 
-// release hands the slot to the next class in turn that waits.
+// release passes the slot to the next class with a waiting read, or frees it.
 func (g *Gate) release() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -156,6 +160,6 @@ func (g *Gate) release() {
 
 func busy() error {
 	f := fault.New(fault.Busy, "busy", "Too many reads of this kind are running. Retry later.")
-	f.RetryAfter = Patience
+	f.RetryAfter = MaxWait
 	return f
 }

@@ -17,7 +17,7 @@ func isBusy(err error) bool {
 	return f != nil && f.Kind == fault.Busy && f.RetryAfter > 0
 }
 
-// enter takes a slot that must be free.
+// enter takes a slot and fails the test if Enter returns an error.
 func enter(t *testing.T, g *Gate, c Class) (leave func()) {
 	t.Helper()
 	leave, err := g.Enter(t.Context(), c)
@@ -27,44 +27,44 @@ func enter(t *testing.T, g *Gate, c Class) (leave func()) {
 	return leave
 }
 
-func TestGate_RefusesAfterPatience(t *testing.T) {
+func TestGate_RejectsReadsAfterMaxWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := New(2)
 		first, second := enter(t, g, Search), enter(t, g, Search)
 		start := time.Now()
-		if _, err := g.Enter(t.Context(), Search); !isBusy(err) || time.Since(start) != Patience {
-			t.Errorf("a third: %v after %v, want busy after %v", err, time.Since(start), Patience)
+		if _, err := g.Enter(t.Context(), Search); !isBusy(err) || time.Since(start) != MaxWait {
+			t.Errorf("third read: got %v after %v, want busy after %v", err, time.Since(start), MaxWait)
 		}
-		time.AfterFunc(Patience/2, first)
+		time.AfterFunc(MaxWait/2, first)
 		start = time.Now()
 		third, err := g.Enter(t.Context(), Search)
-		if want := Patience/2 + mostRest; err != nil || time.Since(start) != want {
-			t.Fatalf("a third, once a slot is free: %v after %v, want %v", err, time.Since(start), want)
+		if want := MaxWait/2 + maxRest; err != nil || time.Since(start) != want {
+			t.Fatalf("third read after a slot became free: got %v after %v, want nil after %v", err, time.Since(start), want)
 		}
 		second()
 		third()
 		if g.free != 2 || len(g.queues[Search]) != 0 {
-			t.Errorf("%d slots are free and %d wait, want 2 and 0", g.free, len(g.queues[Search]))
+			t.Errorf("got %d free slots and %d waiting reads, want 2 and 0", g.free, len(g.queues[Search]))
 		}
 	})
 }
 
-func TestGate_RefusesBeyondTheQueueWhenPatienceEnds(t *testing.T) {
+func TestGate_RejectsReadsAfterMaxWaitIfTheQueueIsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := New(1)
 		leave := enter(t, g, Search)
 		var wg sync.WaitGroup
-		for range Queue {
+		for range QueueSize {
 			wg.Go(func() {
 				if _, err := g.Enter(t.Context(), Search); !isBusy(err) {
-					t.Errorf("queued: %v", err)
+					t.Errorf("queued read: got %v, want busy", err)
 				}
 			})
 		}
 		synctest.Wait()
 		start := time.Now()
-		if _, err := g.Enter(t.Context(), Search); !isBusy(err) || time.Since(start) != Patience {
-			t.Errorf("beyond the queue: %v after %v, want busy after %v", err, time.Since(start), Patience)
+		if _, err := g.Enter(t.Context(), Search); !isBusy(err) || time.Since(start) != MaxWait {
+			t.Errorf("read with a full queue: got %v after %v, want busy after %v", err, time.Since(start), MaxWait)
 		}
 		wg.Wait()
 		leave()
@@ -72,7 +72,7 @@ func TestGate_RefusesBeyondTheQueueWhenPatienceEnds(t *testing.T) {
 	})
 }
 
-func TestGate_GoesRoundTheClasses(t *testing.T) {
+func TestGate_ServesTheClassesRoundRobin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := New(1)
 		leave := enter(t, g, Search)
@@ -97,40 +97,40 @@ func TestGate_GoesRoundTheClasses(t *testing.T) {
 		leave()
 		wg.Wait()
 		if want := []Class{Inventory, DryRun, Search, Search, Search}; !slices.Equal(order, want) {
-			t.Errorf("admitted %v, want %v", order, want)
+			t.Errorf("got the order %v, want %v", order, want)
 		}
 	})
 }
 
-func TestGate_ForgetsReadsWhoseClientLeft(t *testing.T) {
+func TestGate_DropsCancelledReadsFromTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := New(1)
 		leave := enter(t, g, List)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		if _, err := g.Enter(ctx, List); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%v, want the error of the context", err)
+			t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
 		}
 		if _, err := g.Enter(ctx, List); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%v, want the error of the context", err)
+			t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
 		}
 		if len(g.queues[List]) != 0 {
-			t.Error("it still waits")
+			t.Errorf("got %d waiting reads, want 0", len(g.queues[List]))
 		}
 		leave()
 		if g.free != 1 {
-			t.Errorf("%d slots are free, want 1", g.free)
+			t.Errorf("got %d free slots, want 1", g.free)
 		}
 	})
 }
 
 func TestGate_RestsWhileReadsWait(t *testing.T) {
-	for took, rest := range map[time.Duration]time.Duration{0: leastRest, 80 * time.Millisecond: 80 * time.Millisecond, 400 * time.Millisecond: mostRest} {
+	for took, rest := range map[time.Duration]time.Duration{0: minRest, 80 * time.Millisecond: 80 * time.Millisecond, 400 * time.Millisecond: maxRest} {
 		synctest.Test(t, func(t *testing.T) {
 			g := New(1)
 			reads := 5
-			if took > mostRest {
-				reads = 2 // more would lose their patience
+			if took > maxRest {
+				reads = 2 // a third one would wait longer than MaxWait
 			}
 			var wg sync.WaitGroup
 			start := time.Now()
@@ -141,14 +141,14 @@ func TestGate_RestsWhileReadsWait(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					synctest.Wait() // until the others wait
+					synctest.Wait() // until the other reads are in the queue
 					<-time.After(took)
 					leave()
 				})
 			}
 			wg.Wait()
 			if got, want := time.Since(start), time.Duration(reads)*took+time.Duration(reads-1)*rest; got != want {
-				t.Errorf("%d reads at once took %v, want %v", reads, got, want)
+				t.Errorf("%d concurrent reads: took %v, want %v", reads, got, want)
 			}
 		})
 	}

@@ -6,32 +6,33 @@ import (
 	"time"
 )
 
-// Coalescer lets concurrent callers share one read, and runs one read at a time. It never
-// returns a result read before the call. Its methods may be called concurrently.
+// Coalescer lets concurrent callers share one read. It runs one read at a time. It never
+// returns the result of a read that started before the call. Its methods are safe for
+// concurrent use.
 type Coalescer[T any] struct {
 	rests   bool
-	reading chan struct{} // holds one while a read runs or rests
+	reading chan struct{} // full while a read or the rest after it runs
 	mu      sync.Mutex
-	next    *shared[T] // has not begun; nil: none
+	next    *shared[T] // next read to start; nil: none
 }
 
-// shared is a read and its result, which is set once done is closed.
+// shared is a read and its result. The result is set before done is closed.
 type shared[T any] struct {
-	calls int // that share it; final once it has begun
+	calls int // number of calls that share the read; final when the read starts
 	done  chan struct{}
-	ok    bool // value was read
+	ok    bool // value is valid
 	value T
 }
 
-// NewCoalescer returns a Coalescer. If rests is set it rests between two reads as a slot
-// of a Gate does, for at least leastRest for each call that shared the read.
+// NewCoalescer returns a Coalescer. If rests is true, the Coalescer rests between two
+// reads in the way of a Gate. The rest is at least minRest per call that shared the read.
 func NewCoalescer[T any](rests bool) *Coalescer[T] {
 	return &Coalescer[T]{rests: rests, reading: make(chan struct{}, 1)}
 }
 
-// Do returns what read returns, for this call or one that it shares a read with. Do not
-// change the value. If the shared read fails, for instance because its client left, each
-// other caller reads for itself.
+// Do returns the result of read. Concurrent callers may share the result, so they must
+// not modify it. If a shared read fails, each other caller runs its own read: the
+// failure may be specific to one caller, such as a cancelled context.
 func (c *Coalescer[T]) Do(ctx context.Context, read func(context.Context) (T, error)) (T, error) {
 	c.mu.Lock()
 	first := c.next == nil
@@ -56,7 +57,8 @@ func (c *Coalescer[T]) Do(ctx context.Context, read func(context.Context) (T, er
 	return read(ctx)
 }
 
-// read reads once the read before has ended.
+// read waits for the end of the previous read, then runs read and stores its result in
+// mine.
 func (c *Coalescer[T]) read(ctx context.Context, mine *shared[T], read func(context.Context) (T, error)) (value T, err error) {
 	defer close(mine.done)
 	select {
@@ -67,7 +69,7 @@ func (c *Coalescer[T]) read(ctx context.Context, mine *shared[T], read func(cont
 		err = ctx.Err()
 	}
 	c.mu.Lock()
-	c.next = nil // a call from now on waits for a later read
+	c.next = nil // later calls share a later read
 	c.mu.Unlock()
 	if err != nil {
 		return value, err
@@ -78,15 +80,15 @@ func (c *Coalescer[T]) read(ctx context.Context, mine *shared[T], read func(cont
 	return value, err
 }
 
-// release lets the next read begin. It rests first if other calls wait or shared this
-// read, since they may call again at once.
-func (c *Coalescer[T]) release(began time.Time, answered int) {
+// release lets the next read start. It rests first if other calls wait or shared this
+// read, because their callers may call Do again immediately.
+func (c *Coalescer[T]) release(began time.Time, calls int) {
 	c.mu.Lock()
-	rests := c.rests && (c.next != nil || answered > 1)
+	rests := c.rests && (c.next != nil || calls > 1)
 	c.mu.Unlock()
 	if !rests {
 		<-c.reading
 		return
 	}
-	time.AfterFunc(restAfter(time.Since(began), answered), func() { <-c.reading })
+	time.AfterFunc(restAfter(time.Since(began), calls), func() { <-c.reading })
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestCoalescer_SharesTheNextRead has many callers while a read runs: they share the
-// next one, which begins after they called.
+// TestCoalescer_SharesTheNextRead makes many calls while a read runs. The calls share the
+// next read, because the current read started before them.
 func TestCoalescer_SharesTheNextRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := NewCoalescer[time.Time](false)
@@ -32,20 +32,20 @@ func TestCoalescer_SharesTheNextRead(t *testing.T) {
 				called := time.Now()
 				began, err := shared.Do(t.Context(), read)
 				if err != nil || began.Before(called) || time.Since(called) > 2*time.Second {
-					t.Errorf("call %d of %v got after %v what was read at %v, %v", i, called, time.Since(called), began, err)
+					t.Errorf("call %d at %v: got a read from %v after %v, %v, want a read that started later", i, called, began, time.Since(called), err)
 				}
 			})
 		}
 		wg.Wait()
-		if reads > 7 { // in five seconds, and one before and after
-			t.Errorf("%d reads for %d callers", reads, callers)
+		if reads > 7 { // five seconds of calls, one read before and one after
+			t.Errorf("got %d reads for %d calls, want at most 7", reads, callers)
 		}
 	})
 }
 
-// TestCoalescer_LeavingFailsNoOtherCaller has the caller that reads, and the one that
-// would be next, leave.
-func TestCoalescer_LeavingFailsNoOtherCaller(t *testing.T) {
+// TestCoalescer_CancelledCallsDoNotAffectOthers cancels the call that reads and the call
+// that would read next.
+func TestCoalescer_CancelledCallsDoNotAffectOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := NewCoalescer[int](false)
 		read := func(ctx context.Context) (int, error) {
@@ -57,13 +57,16 @@ func TestCoalescer_LeavingFailsNoOtherCaller(t *testing.T) {
 			}
 		}
 		var wg sync.WaitGroup
-		for _, stays := range []time.Duration{500 * time.Millisecond, 100 * time.Millisecond, time.Hour, time.Hour} {
+		for _, timeout := range []time.Duration{500 * time.Millisecond, 100 * time.Millisecond, time.Hour, time.Hour} {
 			wg.Go(func() {
-				ctx, cancel := context.WithTimeout(t.Context(), stays)
+				ctx, cancel := context.WithTimeout(t.Context(), timeout)
 				defer cancel()
 				got, err := shared.Do(ctx, read)
-				if stays == time.Hour && (got != 1 || err != nil) || stays < time.Second && !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("a caller that stays for %v got %d, %v", stays, got, err)
+				if timeout == time.Hour && (got != 1 || err != nil) {
+					t.Errorf("call with a timeout of %v: got %d, %v, want 1, nil", timeout, got, err)
+				}
+				if timeout < time.Second && !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("call with a timeout of %v: got %d, %v, want %v", timeout, got, err, context.DeadlineExceeded)
 				}
 			})
 			synctest.Wait()
@@ -72,12 +75,12 @@ func TestCoalescer_LeavingFailsNoOtherCaller(t *testing.T) {
 	})
 }
 
-// TestCoalescer_RestsBetweenSharedReads has callers that call again as soon as they have
-// an answer.
+// TestCoalescer_RestsBetweenSharedReads has callers that call again immediately after each
+// result.
 func TestCoalescer_RestsBetweenSharedReads(t *testing.T) {
 	const callers, each = 20, 5
 	for took, rest := range map[time.Duration]time.Duration{
-		time.Millisecond: (callers - 1) * leastRest, 30 * time.Millisecond: 30 * time.Millisecond, time.Second: mostRest,
+		time.Millisecond: (callers - 1) * minRest, 30 * time.Millisecond: 30 * time.Millisecond, time.Second: maxRest,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			shared := NewCoalescer[int](true)
@@ -98,15 +101,15 @@ func TestCoalescer_RestsBetweenSharedReads(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			// The first read may be of one caller, after which the others share theirs.
+			// The first read may serve one caller only. The others then share the next ones.
 			if least := each*took + (each-2)*rest; reads > each+1 || time.Since(start) < least {
-				t.Errorf("%d reads of %v took %v, want %d, and at least %v", reads, took, time.Since(start), each, least)
+				t.Errorf("reads of %v: got %d reads in %v, want at most %d in at least %v", took, reads, time.Since(start), each+1, least)
 			}
 		})
 	}
 }
 
-func TestCoalescer_OneCallerWaitsForNoRest(t *testing.T) {
+func TestCoalescer_DoesNotRestForASingleCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		alone := NewCoalescer[int](true)
 		start := time.Now()
@@ -117,7 +120,7 @@ func TestCoalescer_OneCallerWaitsForNoRest(t *testing.T) {
 			})
 		}
 		if got := time.Since(start); got != 3*time.Second {
-			t.Errorf("three calls of a second took %v", got)
+			t.Errorf("three calls of one second each: took %v, want 3s", got)
 		}
 	})
 }

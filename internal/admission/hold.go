@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// Hold returns a context for one request. A slot that the request enters with it is held
-// until release is called, not only while it reads, because encoding the result costs as
-// much processor time as the read. All reads of the request until then share the slot.
+// Hold returns a context for one request. The request keeps the first slot that it gets
+// from a Gate until release is called, and its other reads share that slot. The slot
+// therefore covers the encoding of the result, which takes as much processor time as the read.
 // release may be called more than once.
 func Hold(ctx context.Context) (held context.Context, release func()) {
 	h := &holder{}
@@ -19,17 +19,17 @@ type holderKey struct{}
 // holder is the slot of one request.
 type holder struct {
 	mu    sync.Mutex
-	leave func() // nil: it has none
-	over  bool   // the request was released
+	leave func() // frees the slot; nil: no slot
+	over  bool   // release was called
 }
 
-// holderOf returns the holder of a context, nil if there is none.
+// holderOf returns the holder in ctx, or nil.
 func holderOf(ctx context.Context) *holder {
 	h, _ := ctx.Value(holderKey{}).(*holder)
 	return h
 }
 
-// holds reports whether the request has a slot already.
+// holds reports whether the request has a slot.
 func (h *holder) holds() bool {
 	if h == nil {
 		return false
@@ -39,8 +39,8 @@ func (h *holder) holds() bool {
 	return h.leave != nil
 }
 
-// keep takes over the slot of a read. It returns the function that ends the read, which
-// does nothing while the request holds the slot.
+// keep stores the slot of a read in h until release. It returns the leave function for
+// the caller of Enter. That function does nothing if h keeps the slot.
 func (h *holder) keep(leave func()) func() {
 	if h == nil {
 		return leave

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestHold_KeepsTheSlotBeyondTheRead(t *testing.T) {
+func TestHold_KeepsTheSlotAfterTheRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := New(1)
 		ctx, release := Hold(t.Context())
@@ -19,11 +19,11 @@ func TestHold_KeepsTheSlotBeyondTheRead(t *testing.T) {
 			leave()
 		}
 		if _, err := g.Enter(t.Context(), List); !isBusy(err) {
-			t.Errorf("another request while the slot is held: %v, want busy", err)
+			t.Errorf("other request while the slot is in use: got %v, want busy", err)
 		}
 		release()
 		enter(t, g, List)()
-		// A request that has begun to answer, as one that streams, holds no slot any more.
+		// After release, as in a request that streams its response, leave frees the slot.
 		leave, err := g.Enter(ctx, List)
 		if err != nil {
 			t.Fatal(err)
@@ -34,7 +34,7 @@ func TestHold_KeepsTheSlotBeyondTheRead(t *testing.T) {
 	})
 }
 
-func TestHold_CountsWhatIsMadeOfAReadAsPartOfIt(t *testing.T) {
+func TestHold_CountsEncodingAsPartOfTheRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := New(1)
 		ctx, release := Hold(t.Context())
@@ -50,24 +50,24 @@ func TestHold_CountsWhatIsMadeOfAReadAsPartOfIt(t *testing.T) {
 		}()
 		enter(t, g, Search)()
 		if took := time.Since(start); took != 20*time.Millisecond {
-			t.Errorf("the next read began after %v, want 10 ms of encoding and 10 ms of rest", took)
+			t.Errorf("next read started after %v, want 10ms of encoding and 10ms of rest", took)
 		}
 	})
 }
 
-func TestHold_OfARequestWithoutASlotHoldsNothing(t *testing.T) {
+func TestHold_ReleaseWithoutASlotDoesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := New(1)
 		first := enter(t, g, Search)
 		ctx, release := Hold(t.Context())
 		if _, err := g.Enter(ctx, Search); !isBusy(err) {
-			t.Errorf("%v, want busy", err)
+			t.Errorf("got %v, want busy", err)
 		}
 		release()
 		release()
 		first()
 		if g.free != 1 {
-			t.Errorf("%d slots are free, want 1", g.free)
+			t.Errorf("got %d free slots, want 1", g.free)
 		}
 	})
 }

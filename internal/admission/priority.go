@@ -9,43 +9,46 @@ import (
 
 // Limits of a Priority.
 const (
-	// restShare is the ratio of a rest to the work before it, for each process that
-	// does such work.
-	restShare = 3
-	// longestRest bounds one rest, briefRest one of work that mostly waits, and totalRest
-	// all rests of a piece together.
-	longestRest = time.Second
-	briefRest   = 50 * time.Millisecond
-	totalRest   = 10 * time.Second
-	// stretch is the least work between two rests.
-	stretch = 4 * time.Millisecond
-	// recent is how long after a request more are expected.
+	// restRatio is the ratio of a rest to the work before it. It is multiplied by the
+	// number of processes that share the work.
+	restRatio = 3
+	// maxPieceRest limits one rest of a piece of Run.
+	maxPieceRest = time.Second
+	// maxPacedRest limits one rest of work with a context of Paced.
+	maxPacedRest = 50 * time.Millisecond
+	// maxTotalRest limits the sum of all rests of one piece.
+	maxTotalRest = 10 * time.Second
+	// minWork is the shortest work between two rests.
+	minWork = 4 * time.Millisecond
+	// recent is how long work stays slow after the last request.
 	recent = time.Second
 )
 
-// Priority lets background work, done in pieces, give way to requests. While requests
-// run, here or in other processes that share the work, and for a second after, one piece
-// at a time is done here, and each is followed by a rest of three times its duration
-// for each process: requests then find processors and rows free most of the time.
-// Without requests the work is not slowed down. Its methods may be called concurrently.
+// Priority gives requests priority over background work. The work consists of pieces.
+// While requests run, and for a second afterwards, each process runs one piece at a time.
+// After each piece it rests. The rest is three times the duration of the piece,
+// multiplied by the number of processes that share the work. Processors and database rows
+// are therefore free most of the time. Requests in other processes count as well. Without
+// requests, work runs at full speed. The methods of a Priority are safe for concurrent
+// use.
 type Priority struct {
-	running   atomic.Int64 // requests
-	begun     atomic.Int64 // requests, ever
-	ended     atomic.Pointer[time.Time]
+	running   atomic.Int64              // requests that run now
+	begun     atomic.Int64              // requests since the start of the process
+	ended     atomic.Pointer[time.Time] // end of the last request
 	elsewhere atomic.Pointer[others]
-	one       chan struct{} // holds the piece that is done beside requests
+	slot      chan struct{} // full while a piece runs during requests
 }
 
 // others is the last report about other processes.
 type others struct {
-	processes int // this one included
-	busy      time.Time
+	processes int       // number of processes, including this process
+	busy      time.Time // last report of new requests in another process
 }
 
-// NewPriority returns a Priority without requests.
-func NewPriority() *Priority { return &Priority{one: make(chan struct{}, 1)} }
+// NewPriority returns a Priority without running requests.
+func NewPriority() *Priority { return &Priority{slot: make(chan struct{}, 1)} }
 
-// Begin notes that a request runs. The caller calls end, once, when it has ended.
+// Begin registers a running request. The caller must call end once when the request ends.
 func (p *Priority) Begin() (end func()) {
 	p.running.Add(1)
 	p.begun.Add(1)
@@ -56,12 +59,12 @@ func (p *Priority) Begin() (end func()) {
 	}
 }
 
-// Begun returns how many requests have begun, ever.
+// Begun returns the number of requests since the start of the process.
 func (p *Priority) Begun() int64 { return p.begun.Load() }
 
-// Seen stores how many processes share the work, this one included, and whether requests
-// began in another one since the last report.
-func (p *Priority) Seen(processes int, requests bool) {
+// ReportPeers stores the number of processes that share the work, including this process.
+// requests reports whether another process got requests since the last report.
+func (p *Priority) ReportPeers(processes int, requests bool) {
 	now := others{processes: processes}
 	if before := p.elsewhere.Load(); before != nil {
 		now.busy = before.busy
@@ -72,7 +75,7 @@ func (p *Priority) Seen(processes int, requests bool) {
 	p.elsewhere.Store(&now)
 }
 
-// Busy reports whether work gives way to requests now.
+// Busy reports whether background work must run slowly because of requests.
 func (p *Priority) Busy() bool {
 	if p.running.Load() > 0 {
 		return true
@@ -81,39 +84,40 @@ func (p *Priority) Busy() bool {
 		return true
 	}
 	o := p.elsewhere.Load()
-	return o != nil && time.Since(o.busy) < 2*recent // reported about every second
+	return o != nil && time.Since(o.busy) < 2*recent // reports arrive about every second
 }
 
-// Beside does a piece of work, which reports whether there is more. If there is, and
-// requests ran beside it or recently, it rests before it returns, unless ctx ends. A
-// piece that takes long calls Rest with its context.
-func (p *Priority) Beside(ctx context.Context, piece func(context.Context) (more bool, err error)) (more bool, err error) {
+// Run runs a piece of work. piece reports whether there is more work. If there is more
+// and requests ran meanwhile or recently, Run rests before it returns. The end of ctx
+// ends the rest. A long piece should call Rest with the context that it gets.
+func (p *Priority) Run(ctx context.Context, piece func(context.Context) (more bool, err error)) (more bool, err error) {
 	if p.Busy() {
 		select {
-		case p.one <- struct{}{}:
-			defer func() { <-p.one }()
+		case p.slot <- struct{}{}:
+			defer func() { <-p.slot }()
 		case <-ctx.Done():
 			return false, ctx.Err()
 		}
 	}
-	w := &paced{priority: p, longest: longestRest, since: time.Now()}
+	w := &paced{priority: p, longest: maxPieceRest, since: time.Now()}
 	if more, err = piece(context.WithValue(ctx, pacedKey{}, w)); more && err == nil {
 		w.rest(ctx, 0)
 	}
 	return more, err
 }
 
-// Paced returns a context for work that runs beside other pieces, since it mostly waits.
-// Rest then rests briefly.
+// Paced returns a context for work that runs outside of Run because it mostly waits for
+// I/O. With this context, Rest rests for at most 50 ms.
 func (p *Priority) Paced(ctx context.Context) context.Context {
-	return context.WithValue(ctx, pacedKey{}, &paced{priority: p, longest: briefRest, since: time.Now()})
+	return context.WithValue(ctx, pacedKey{}, &paced{priority: p, longest: maxPacedRest, since: time.Now()})
 }
 
-// Rest lets requests go first during a piece of work; call it often. It returns at once if
-// no requests run, if the last rest is recent, or if ctx belongs to no piece.
+// Rest pauses a piece of work in favour of requests. A piece should call it often. Rest
+// returns immediately if no requests run, if the piece worked for less than 4 ms since
+// its last rest, or if ctx is not from Run or Paced.
 func Rest(ctx context.Context) {
 	if w, ok := ctx.Value(pacedKey{}).(*paced); ok {
-		w.rest(ctx, stretch)
+		w.rest(ctx, minWork)
 	}
 }
 
@@ -122,22 +126,23 @@ type pacedKey struct{}
 // paced is a running piece of work.
 type paced struct {
 	priority *Priority
-	longest  time.Duration // of one rest
+	longest  time.Duration // limit of one rest
 
-	mu     sync.Mutex // held during a rest: the whole piece rests
-	since  time.Time  // when the last rest ended
+	mu     sync.Mutex // held during a rest, so that all goroutines of the piece rest
+	since  time.Time  // end of the last rest
 	rested time.Duration
 }
 
-// rest rests in proportion to the time since the last rest if that is at least atLeast.
+// rest rests in proportion to the time since the last rest. It does nothing if that time
+// is shorter than atLeast.
 func (w *paced) rest(ctx context.Context, atLeast time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	worked := time.Since(w.since)
-	if worked < atLeast || !w.priority.Busy() || w.rested >= totalRest {
+	if worked < atLeast || !w.priority.Busy() || w.rested >= maxTotalRest {
 		return
 	}
-	share := restShare
+	share := restRatio
 	if o := w.priority.elsewhere.Load(); o != nil {
 		share *= max(1, o.processes)
 	}

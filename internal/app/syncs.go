@@ -79,7 +79,7 @@ func (s *syncs) goFirst(workers []dispatch.Worker) {
 		w := &workers[i]
 		if w.Kind == refresh.WorkPlan || w.Kind == refresh.WorkEstimate || w.Kind == refresh.WorkApply {
 			work := w.Work
-			w.Work = func(ctx context.Context) (bool, error) { return s.priority.Beside(ctx, work) }
+			w.Work = func(ctx context.Context) (bool, error) { return s.priority.Run(ctx, work) }
 		}
 	}
 }

@@ -92,10 +92,10 @@ func addSomeItems(t *db.Tx, to map[Key]Item, query string, app int32, keys []Key
 	return err
 }
 
-// HoldPrices keeps the prices of items as they are until the transaction ends, and
+// LockPrices keeps the prices of items as they are until the transaction ends, and
 // returns them. Rows that copy them, and entries that are queued because they are missing,
 // are then committed before the next price is, and found by a job applies that.
-func HoldPrices(t *db.Tx, items []int64) (map[int64]money.Micro, error) {
+func LockPrices(t *db.Tx, items []int64) (map[int64]money.Micro, error) {
 	prices := make(map[int64]money.Micro, len(items))
 	_, err := db.Collect(t.Context(), t, func(r *sql.Rows, _ *struct{}) error {
 		var id int64
@@ -128,9 +128,9 @@ func QueueMissing(t *db.Tx, items []int64) (added int64, sooner bool, err error)
 	return added, added+n > 0, err
 }
 
-// QueueAnswers reports whether the missing-price queue can be read. It reads one row at
+// CheckQueue reports whether the missing-price queue can be read. It reads one row at
 // most: health checks take no credential, and MissingQueue counts all rows.
-func QueueAnswers(ctx context.Context, s *db.DB) error {
+func CheckQueue(ctx context.Context, s *db.DB) error {
 	var queued bool
 	return s.Reserved.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM missing_price)`).Scan(&queued)
 }

@@ -99,7 +99,7 @@ func (d *difference) find(tx *db.Tx) error {
 	}
 	d.compare(items)
 	if used := d.used(items); len(used) > 0 {
-		prices, err := catalog.HoldPrices(tx, used)
+		prices, err := catalog.LockPrices(tx, used)
 		if err != nil {
 			return fmt.Errorf("hold prices: %w", err)
 		}

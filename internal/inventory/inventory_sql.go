@@ -121,7 +121,7 @@ func RemoveInventory(t *db.Tx, ids []int64) error {
 
 // lockRows locks the rows of a user's inventory that a sync is about to write: those
 // with the ids, and those that InventoryTouched may write. It comes after
-// HoldPrices and before any of these is written.
+// LockPrices and before any of these is written.
 func lockRows(t *db.Tx, user int64, app int32, contextID string, ids []int64) error {
 	return t.ExecPostgres(lockRowsSQL+`
 		SELECT unnest(CAST($1 AS bigint[]))

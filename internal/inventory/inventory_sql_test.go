@@ -171,7 +171,7 @@ func own(f *dbtest.Fixture, userID string, items ...int64) (userKey int64) {
 		if userKey, err = user.Ensure(tx, userID); err != nil {
 			return err
 		}
-		prices, err := catalog.HoldPrices(tx, items)
+		prices, err := catalog.LockPrices(tx, items)
 		if err != nil {
 			return err
 		}

@@ -57,7 +57,7 @@ func holdPrices(tx *db.Tx, items map[catalog.Key]catalog.Item) (map[int64]money.
 			known = append(known, i.ID)
 		}
 	}
-	held, err := catalog.HoldPrices(tx, known)
+	held, err := catalog.LockPrices(tx, known)
 	if err != nil {
 		return nil, fmt.Errorf("hold prices: %w", err)
 	}

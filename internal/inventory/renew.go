@@ -51,7 +51,7 @@ func renew(tx *db.Tx, user int64, app int32, contextID string, rows []Row) (soon
 	if len(items) == 0 {
 		return false, nil
 	}
-	prices, err := catalog.HoldPrices(tx, items)
+	prices, err := catalog.LockPrices(tx, items)
 	if err != nil {
 		return false, fmt.Errorf("hold prices: %w", err)
 	}

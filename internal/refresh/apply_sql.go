@@ -11,7 +11,7 @@ import (
 
 // openShards divides the inventory rows into shards for a job in the apply stage, unless it
 // has some. Rows that are added later hold the price that the job has estimated, or that of a
-// later change; see HoldPrices.
+// later change; see LockPrices.
 func openShards(t *db.Tx, job int64, shards int) error {
 	if err := lockJob(t, job); err != nil {
 		return err

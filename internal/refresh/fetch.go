@@ -60,7 +60,7 @@ func (f *fetcher) fetch(ctx context.Context, l *hostQueue) (bool, error) {
 		}
 		return ctx.Err() == nil && !again, nil
 	}
-	more, err := f.priority.Beside(ctx, store)
+	more, err := f.priority.Run(ctx, store)
 	if !begun { // the process stops, and the response was paid for
 		more, err = store(ctx)
 	}

@@ -43,7 +43,7 @@ func (f *fixture) own(userID string, items ...int64) (userKey int64) {
 		if userKey, err = user.Ensure(tx, userID); err != nil {
 			return err
 		}
-		prices, err := catalog.HoldPrices(tx, items)
+		prices, err := catalog.LockPrices(tx, items)
 		if err != nil {
 			return err
 		}

@@ -166,7 +166,7 @@ func (e *Engine) WatchPeers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.priority.Seen(len(heartbeats), e.peers.syncing(heartbeats, e.owner))
+	e.priority.ReportPeers(len(heartbeats), e.peers.syncing(heartbeats, e.owner))
 	for _, p := range e.peers.note(heartbeats, e.elapsed()) {
 		if p.Owner == e.owner {
 			continue // Heartbeat finds that out

@@ -86,7 +86,7 @@ func TestPostgres_SyncsWaitOnlyForTheEndOfAnEstimate(t *testing.T) {
 	soon, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	err = s.InTx(soon, func(tx *db.Tx) error {
-		prices, err := catalog.HoldPrices(tx, []int64{items[0].ID, items[1].ID})
+		prices, err := catalog.LockPrices(tx, []int64{items[0].ID, items[1].ID})
 		if prices[items[0].ID] != 0 {
 			t.Errorf("a price that is not committed: %v", prices)
 		}

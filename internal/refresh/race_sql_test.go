@@ -156,7 +156,7 @@ func TestStoreEstimates_WaitsForASyncThatHoldsThePrice(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				prices, err := catalog.HoldPrices(tx, ids)
+				prices, err := catalog.LockPrices(tx, ids)
 				if err != nil {
 					return err
 				}

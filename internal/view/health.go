@@ -47,7 +47,7 @@ func (r *HealthReader) Health(ctx context.Context, details bool) (Health, error)
 		fail("schema", err)
 	}
 	if !details {
-		if err := catalog.QueueAnswers(ctx, r.o.Store); err != nil {
+		if err := catalog.CheckQueue(ctx, r.o.Store); err != nil {
 			fail("queue", err)
 		}
 		return h, nil
