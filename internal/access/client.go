@@ -1,6 +1,6 @@
-// Package access finds the client address of a request and counts the wrong secrets
-// of each address. The API and the page share the counts, so an attacker has one
-// allowance and not two.
+// Package access determines the client address of a request and counts failed logins per
+// address. The API and the page share these counts, so an attacker cannot use both to get
+// twice the number of attempts.
 package access
 
 import (
@@ -10,20 +10,20 @@ import (
 	"strings"
 )
 
-// maxHops bounds how much of X-Forwarded-For is read.
+// maxHops limits the number of X-Forwarded-For entries that are read.
 const maxHops = 32
 
-// Client returns the address of the client: the nearest hop that is not a trusted
-// proxy. It reads X-Forwarded-For from the right, because a client can write any
-// entries on the left. It is the zero Addr if the connection is not TCP.
+// Client returns the address of the client: the nearest hop that is not a trusted proxy.
+// It reads X-Forwarded-For from the right, because a client can forge the entries on the
+// left. It returns the zero Addr if the connection is not TCP.
 func Client(r *http.Request, trusted []netip.Prefix) netip.Addr {
-	client, _ := walk(r, trusted)
+	client, _ := findClient(r, trusted)
 	return client
 }
 
-// walk returns the client, and whether trusted proxies forwarded its address. They
-// did not if the header is missing or malformed.
-func walk(r *http.Request, trusted []netip.Prefix) (client netip.Addr, forwarded bool) {
+// findClient returns the address of the client. forwarded reports whether the address
+// comes from a trusted proxy. It is false if the header is missing or malformed.
+func findClient(r *http.Request, trusted []netip.Prefix) (client netip.Addr, forwarded bool) {
 	client = peer(r)
 	if !contains(trusted, client) {
 		return client, false
@@ -42,11 +42,11 @@ func walk(r *http.Request, trusted []netip.Prefix) (client netip.Addr, forwarded
 	return client, true
 }
 
-// Local reports whether a request was made on this machine, directly or through a
-// trusted proxy that forwards the client's address. An untrusted local proxy, or
-// one with another header than X-Forwarded-For, must not make remote clients local.
+// Local reports whether the client runs on this machine. The request may be direct or
+// pass through a trusted proxy that sets X-Forwarded-For. Local returns false for other
+// local proxies, because their clients may be remote.
 func Local(r *http.Request, trusted []netip.Prefix) bool {
-	client, forwarded := walk(r, trusted)
+	client, forwarded := findClient(r, trusted)
 	if !client.IsLoopback() {
 		return false
 	}
@@ -61,8 +61,9 @@ func Local(r *http.Request, trusted []netip.Prefix) bool {
 	return true
 }
 
-// LocalHost reports whether a Host header names loopback, or own. Any other name
-// may be DNS rebinding: a foreign page that sends requests to this server.
+// LocalHost reports whether a Host header is "localhost", a loopback address or own. Any
+// other value may be a DNS rebinding attack, in which a foreign web page sends requests
+// to this server.
 func LocalHost(host, own string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -74,7 +75,8 @@ func LocalHost(host, own string) bool {
 	return strings.EqualFold(host, "localhost") || own != "" && strings.EqualFold(host, own)
 }
 
-// parseHop reads an address with or without a port.
+// parseHop parses an address with an optional port. It removes the zone and unmaps
+// IPv4-mapped addresses.
 func parseHop(text string) (netip.Addr, bool) {
 	if addr, err := netip.ParseAddr(text); err == nil {
 		return addr.Unmap().WithZone(""), true

@@ -10,30 +10,32 @@ import (
 
 // Limits of wrong secrets.
 const (
-	MaxFailures = 20 // of one address within FailureWindow, before it is over its limit
-	// FailureWindow is counted from an address's first wrong secret.
+	// MaxFailures is the number of failures that an address may have in a FailureWindow.
+	MaxFailures = 20
+	// FailureWindow is the length of a window. The window of an address starts with its
+	// first failure.
 	FailureWindow = time.Minute
-	// maxAddresses bounds the table; the address whose window began first
-	// leaves it for a new one.
+	// maxAddresses limits the table. A new address replaces the address with the oldest
+	// window.
 	maxAddresses = 10_000
-	// Each failure within the window delays the response to the next one.
+	// delayStep is added to the delay of the next response by each failure in the window.
 	delayStep, maxDelay = 250 * time.Millisecond, 5 * time.Second
-	// maxDelayed is how many responses are delayed at once.
+	// maxDelayed is the maximum number of responses that are delayed at the same time.
 	maxDelayed = 256
-	// maxLogged is how many failures are logged in a FailureWindow: the first one of
-	// an address, and the one with which it is over its limit.
+	// maxLogged is the maximum number of logged failures in a FailureWindow. Only the
+	// first failure of an address and the failure that exceeds its limit are logged.
 	maxLogged = 20
 )
 
 // Failure is the consequence of a wrong secret.
 type Failure struct {
-	// RetryAfter is the rest of the address's window if it has more than MaxFailures
-	// failures, otherwise 0.
+	// RetryAfter is the remaining time of the window if the address has more than
+	// MaxFailures failures. Otherwise it is 0.
 	RetryAfter time.Duration
-	// Delay is how long to wait before the answer; see Failures.Wait.
+	// Delay is the time to wait before the response; see Failures.Wait.
 	Delay time.Duration
-	// Log reports whether to log this one. Unlogged is how many were not logged since the
-	// last one.
+	// Log reports whether to log this failure. Unlogged is the number of failures since
+	// the last logged failure.
 	Log      bool
 	Unlogged int
 }
@@ -41,35 +43,35 @@ type Failure struct {
 // Over reports whether the address is over its limit.
 func (f Failure) Over() bool { return f.RetryAfter > 0 }
 
-// Failures counts wrong secrets by address. It never refuses or delays a right secret,
-// which is not counted. It is safe for concurrent use.
+// Failures counts wrong secrets by address. Correct secrets are not counted, and callers
+// accept them even above the limit. It is safe for concurrent use.
 type Failures struct {
 	now func() time.Time
 
 	mu     sync.Mutex
 	byAddr map[netip.Addr]*list.Element
-	order  *list.List // of *failureWindow, the one that began first in front
+	order  *list.List // of *failureWindow, oldest first
 
 	logSince         time.Time
 	logged, unlogged int
 
-	delayed chan struct{} // one for each answer that is delayed
+	delayed chan struct{} // one element per delayed response
 }
 
-// failureWindow counts the wrong secrets of an address since start.
+// failureWindow is the number of failures of an address since start.
 type failureWindow struct {
 	addr  netip.Addr
 	start time.Time
 	count int
 }
 
-// NewFailures returns an empty table.
+// NewFailures returns an empty table with the given clock.
 func NewFailures(now func() time.Time) *Failures {
 	return &Failures{now: now, byAddr: make(map[netip.Addr]*list.Element), order: list.New(), delayed: make(chan struct{}, maxDelayed)}
 }
 
-// Fail counts a wrong secret. IPv6 addresses count by their /64, which belongs to one
-// subscriber.
+// Fail counts a wrong secret. IPv6 addresses of the same /64 share a count, because a /64
+// usually belongs to one subscriber.
 func (f *Failures) Fail(addr netip.Addr) Failure {
 	addr = network(addr)
 	now := f.now()
@@ -77,7 +79,7 @@ func (f *Failures) Fail(addr netip.Addr) Failure {
 	defer f.mu.Unlock()
 	w := f.window(addr, now)
 	before := w.count
-	w.count = min(before+1, MaxFailures+1) // a higher count has no effect
+	w.count = min(before+1, MaxFailures+1) // higher counts would have no further effect
 	out := Failure{Delay: min(time.Duration(before)*delayStep, maxDelay)}
 	if w.count > MaxFailures {
 		out.RetryAfter = w.start.Add(FailureWindow).Sub(now)
@@ -90,7 +92,7 @@ func (f *Failures) Fail(addr netip.Addr) Failure {
 	return out
 }
 
-// mayLog needs the lock.
+// mayLog reports whether the log limit allows another failure. The caller must hold f.mu.
 func (f *Failures) mayLog(now time.Time) bool {
 	if age := now.Sub(f.logSince); age < 0 || age >= FailureWindow {
 		f.logSince, f.logged = now, 0
@@ -99,7 +101,8 @@ func (f *Failures) mayLog(now time.Time) bool {
 	return f.logged <= maxLogged
 }
 
-// Wait delays the response to a wrong secret, unless too many are delayed already.
+// Wait waits for delay or until ctx ends. It returns immediately if maxDelayed responses
+// wait already.
 func (f *Failures) Wait(ctx context.Context, delay time.Duration) {
 	select {
 	case f.delayed <- struct{}{}:
@@ -115,7 +118,8 @@ func (f *Failures) Wait(ctx context.Context, delay time.Duration) {
 	}
 }
 
-// window returns the current window of an address.
+// window returns the current window of an address. It starts a new window if necessary.
+// The caller must hold f.mu.
 func (f *Failures) window(addr netip.Addr, now time.Time) *failureWindow {
 	element := f.byAddr[addr]
 	if element == nil {
@@ -134,11 +138,13 @@ func (f *Failures) window(addr netip.Addr, now time.Time) *failureWindow {
 	return w
 }
 
+// network returns the first address of the /64 of an IPv6 address. It returns an IPv4
+// address unchanged.
 func network(addr netip.Addr) netip.Addr {
 	addr = addr.Unmap()
 	if !addr.Is6() {
 		return addr
 	}
-	prefix, _ := addr.Prefix(64) // 64 fits every IPv6 address
+	prefix, _ := addr.Prefix(64) // cannot fail for IPv6
 	return prefix.Addr()
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// OverTLS reports whether the client's connection is encrypted, here or, according to a
-// trusted proxy, at that proxy.
+// OverTLS reports whether the client uses TLS. The connection either ends at this server
+// or at a trusted proxy that sets X-Forwarded-Proto.
 func OverTLS(r *http.Request, trusted []netip.Prefix) bool {
 	if r.TLS != nil {
 		return true

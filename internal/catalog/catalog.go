@@ -1,5 +1,6 @@
-// Package catalog defines what an item is. Names are opaque: compared byte for
-// byte, never trimmed, folded or normalised (contract, section 2).
+// Package catalog defines items and their keys. Names are opaque byte strings. Assay
+// compares them byte for byte and never trims, folds or normalises them (contract,
+// section 2).
 package catalog
 
 import (
@@ -10,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// Steam's application ids of the games that Assay knows by name.
+// Steam application ids of common games.
 const (
 	CS2  int32 = 730
 	Dota int32 = 570
@@ -18,12 +19,12 @@ const (
 	Rust int32 = 252490
 )
 
-// MaxName is the longest market hash name, in bytes.
+// MaxName is the maximum length of a market hash name, in bytes.
 const MaxName = 512
 
-// Buckets is into how many parts names are divided by their hash. Fetched
-// responses are stored by bucket and settled by ranges of buckets, so that no
-// step holds a whole market in memory. Stored data depends on it.
+// Buckets is the number of hash buckets of names. Responses are stored and estimated in
+// ranges of buckets, so that no step needs a whole market in memory. Stored data depends
+// on this value, so it must not change.
 const Buckets = 128
 
 // Key identifies an item: all inventory rows with the same key have the same
@@ -31,13 +32,13 @@ const Buckets = 128
 type Key struct {
 	AppID int32
 	Name  string // market hash name
-	Phase string // empty but for Doppler-like finishes
+	Phase string // Doppler phase; empty: none or unknown
 }
 
-// ErrName is the kind of all faults of a name.
+// ErrName matches all errors of CheckName with errors.Is.
 var ErrName = errors.New("invalid market hash name")
 
-// Errors of CheckName; each is an ErrName.
+// Errors of CheckName and CheckPhase.
 var (
 	ErrNameLength = nameError("must have 1 to 512 bytes")
 	ErrNameUTF8   = nameError("must be valid UTF-8")
@@ -50,7 +51,7 @@ type nameError string
 func (e nameError) Error() string        { return "market hash name " + string(e) }
 func (e nameError) Is(target error) bool { return target == ErrName }
 
-// CheckName reports whether name can be a market hash name.
+// CheckName returns an error if name cannot be a market hash name.
 func CheckName(name string) error {
 	switch {
 	case name == "" || len(name) > MaxName:
@@ -63,10 +64,10 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Phases lists the phases that an item can have, apart from none.
+// Phases lists the valid phases. An item without a phase has an empty one.
 var Phases = []string{"Phase 1", "Phase 2", "Phase 3", "Phase 4", "Ruby", "Sapphire", "Black Pearl", "Emerald"}
 
-// CheckPhase reports whether phase is empty or one of Phases.
+// CheckPhase returns ErrPhase unless phase is empty or one of Phases.
 func CheckPhase(phase string) error {
 	if phase == "" || slices.Contains(Phases, phase) {
 		return nil
@@ -74,14 +75,15 @@ func CheckPhase(phase string) error {
 	return ErrPhase
 }
 
-// Phased reports whether items of this name have phases (the Doppler and Gamma Doppler
-// finishes of CS2). Without a phase, the phase of such an item is unknown.
+// Phased reports whether items with this name have phases. These are the items with the
+// CS2 finishes Doppler and Gamma Doppler. An empty phase of such an item is an unknown
+// phase.
 func Phased(name string) bool { return strings.Contains(name, "Doppler (") }
 
-// Bucket returns in which of the Buckets parts a name is. All phases of a name
-// are in the same one.
+// Bucket returns the bucket of a name, from 0 to Buckets-1. All phases of a name share a
+// bucket.
 func Bucket(name string) int {
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(name)) // never fails
+	_, _ = h.Write([]byte(name)) // a hash never returns an error
 	return int(h.Sum32() % Buckets)
 }

@@ -12,19 +12,19 @@ import (
 	"testing"
 )
 
-func TestCheckName_TakesTrapNamesAsTheyAre(t *testing.T) {
+func TestCheckName_AcceptsUnusualNames(t *testing.T) {
 	for _, name := range []string{
 		"x", " ", "AK-47 | Redline (Field-Tested)", "★ StatTrak™ Karambit | Doppler (Factory New)", "Sticker | 壱", "Sticker | 弐",
 		"trailing space ", "double  space", "line\nbreak", "tab\t", "a/b", "..", "%2F", "&lt;", "#CSGO_crate_musickit", "'quoted", `"<&>`,
 		strings.Repeat("n", MaxName), strings.Repeat("★", MaxName/3),
 	} {
 		if err := CheckName(name); err != nil {
-			t.Errorf("CheckName(%.40q): %v", name, err)
+			t.Errorf("CheckName(%.40q) = %v, want nil", name, err)
 		}
 	}
 }
 
-func TestCheckName_RefusesWhatCannotBeStored(t *testing.T) {
+func TestCheckName_RejectsInvalidNames(t *testing.T) {
 	for name, want := range map[string]error{
 		"":                                ErrNameLength,
 		strings.Repeat("n", MaxName+1):    ErrNameLength,
@@ -39,15 +39,15 @@ func TestCheckName_RefusesWhatCannotBeStored(t *testing.T) {
 	} {
 		err := CheckName(name)
 		if !errors.Is(err, want) || !errors.Is(err, ErrName) {
-			t.Errorf("CheckName(%.40q) = %v, want %v, an ErrName", name, err, want)
+			t.Errorf("CheckName(%.40q) = %v, want %v that matches ErrName", name, err, want)
 		}
 	}
 }
 
-func TestCheckPhase_KnowsTheDopplerPhasesOnly(t *testing.T) {
+func TestCheckPhase_AcceptsOnlyDopplerPhases(t *testing.T) {
 	for _, phase := range append([]string{""}, Phases...) {
 		if err := CheckPhase(phase); err != nil {
-			t.Errorf("CheckPhase(%q): %v", phase, err)
+			t.Errorf("CheckPhase(%q) = %v, want nil", phase, err)
 		}
 	}
 	for _, phase := range []string{"Phase 5", "phase 1", "Phase 1 ", "Phase1", "ruby", "Rubin", "\x00"} {
@@ -57,7 +57,7 @@ func TestCheckPhase_KnowsTheDopplerPhasesOnly(t *testing.T) {
 	}
 }
 
-// Stored responses are found again by these numbers.
+// The database stores responses under these bucket numbers.
 func TestBucket_NeverChanges(t *testing.T) {
 	for name, want := range map[string]int{
 		"":                               69,
@@ -75,39 +75,40 @@ func TestBucket_NeverChanges(t *testing.T) {
 func TestBucket_AllocatesNothing(t *testing.T) {
 	name := strings.Repeat("★ Karambit ", 20)
 	if n := testing.AllocsPerRun(100, func() { Bucket(name) }); n != 0 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("got %v allocations per call, want 0", n)
 	}
 }
 
-func TestBucket_SpreadsRealNamesEvenly(t *testing.T) {
+func TestBucket_DistributesRealNamesEvenly(t *testing.T) {
 	names := realNames(t)
 	var count [Buckets]int
 	for _, name := range names {
 		if err := CheckName(name); err != nil {
-			t.Errorf("CheckName(%q): %v", name, err)
+			t.Errorf("CheckName(%q) = %v, want nil", name, err)
 		}
 		b := Bucket(name)
 		if b < 0 || b >= Buckets {
-			t.Fatalf("Bucket(%q) = %d", name, b)
+			t.Fatalf("Bucket(%q) = %d, want 0 to %d", name, b, Buckets-1)
 		}
 		count[b]++
 	}
-	// By chance alone a bucket of 293 names strays by 17 or so; the bounds are
-	// five times that.
+	// The mean is 293 names per bucket, with a standard deviation of 17. The limits are
+	// about five standard deviations.
 	mean := len(names) / Buckets
 	for b, n := range count {
 		if n < mean*7/10 || n > mean*13/10 {
-			t.Errorf("bucket %d holds %d names, the mean is %d", b, n, mean)
+			t.Errorf("bucket %d: got %d names, want %d +/- 30%%", b, n, mean)
 		}
 	}
 }
 
-// realNames reads the names of every known CS2 item, or skips the test.
+// realNames reads the names of all known CS2 items. It skips the test if the file is
+// missing.
 func realNames(t *testing.T) []string {
 	t.Helper()
 	f, err := os.Open(filepath.Join(projectRoot(t), "..", "shared", "data", "cs2_names_all.csv.gz"))
 	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("real names (../shared/data/cs2_names_all.csv.gz) are not here")
+		t.Skip("file ../shared/data/cs2_names_all.csv.gz is missing")
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +135,7 @@ func realNames(t *testing.T) []string {
 	}
 }
 
-// projectRoot returns the directory of go.mod.
+// projectRoot returns the directory that contains go.mod.
 func projectRoot(t *testing.T) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -146,13 +147,13 @@ func projectRoot(t *testing.T) string {
 			return dir
 		}
 		if filepath.Dir(dir) == dir {
-			t.Fatal("no go.mod above the test")
+			t.Fatal("no go.mod in the directories above the test")
 		}
 		dir = filepath.Dir(dir)
 	}
 }
 
-func TestPhased_AreTheDopplersOnly(t *testing.T) {
+func TestPhased_MatchesOnlyDopplerFinishes(t *testing.T) {
 	for name, want := range map[string]bool{
 		"★ Karambit | Doppler (Factory New)":                 true,
 		"★ StatTrak™ Bayonet | Gamma Doppler (Minimal Wear)": true,
@@ -161,7 +162,7 @@ func TestPhased_AreTheDopplersOnly(t *testing.T) {
 		"Sticker | Doppler Poison Frog (Foil)":               false,
 	} {
 		if got := Phased(name); got != want {
-			t.Errorf("Phased(%q) is %v, want %v", name, got, want)
+			t.Errorf("Phased(%q) = %v, want %v", name, got, want)
 		}
 	}
 }

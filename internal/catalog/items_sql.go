@@ -11,12 +11,12 @@ import (
 	"assay/internal/money"
 )
 
-// KeyColumns are those of KeyTable. The game is one of them, although it is the
-// same in all rows: compared with a constant, it would be all that PostgreSQL finds
-// items by as long as it has no statistics of them.
+// KeyColumns declares the columns of KeyTable. It contains app_id although all rows have
+// the same value. With a constant app_id and no table statistics, PostgreSQL would search
+// the index by app_id alone.
 const KeyColumns = "app_id bigint, name text, phase text, bucket bigint"
 
-// KeyTable returns keys of a game as rows of the columns KeyColumns.
+// KeyTable returns keys of a game as a table with the columns KeyColumns.
 func KeyTable(app int32, keys []Key) *db.Table {
 	rows := db.NewTable(KeyColumns, len(keys))
 	for _, k := range keys {
@@ -27,16 +27,16 @@ func KeyTable(app int32, keys []Key) *db.Table {
 	return rows
 }
 
-// An item's id begins with its bucket, so that what is estimated together lies
-// together: a batch of 500 items touches some 100 pages of items and snapshots
-// instead of a page or two for each item.
+// EnsureItems returns the items of a game by key. It creates missing items.
 //
-// On PostgreSQL several transactions may number items at once, hence a sequence;
-// those that insert the same names wait for each other, in the names' order, and
-// find what the first inserted.
-
-// EnsureItems returns the items of a game by their keys, creating those that
-// are new.
+// The high bits of an item id are its bucket, so items that are estimated together are
+// stored together. A batch of 500 items then reads about 100 pages of items and
+// snapshots, instead of one or two pages per item.
+//
+// On PostgreSQL, ids come from a sequence because several transactions may create items
+// at the same time. Transactions that insert the same names wait for each other. All
+// insert in the order of names, so they cannot deadlock. The later transaction finds the
+// rows of the earlier one with the second SELECT.
 func EnsureItems(t *db.Tx, app int32, keys []Key) (map[Key]Item, error) {
 	if err := t.ByIndex(); err != nil {
 		return nil, err
@@ -65,13 +65,13 @@ func EnsureItems(t *db.Tx, app int32, keys []Key) (map[Key]Item, error) {
 	return out, nil
 }
 
-// AddItems makes items of a game of those keys that are none yet.
+// AddItems creates the missing items of a game.
 func AddItems(t *db.Tx, app int32, keys []Key) error {
 	_, err := EnsureItems(t, app, keys)
 	return err
 }
 
-// addItems adds to a map the items that a statement returns for these keys.
+// addItems runs query for keys in batches and adds the returned items to the map.
 func addItems(t *db.Tx, to map[Key]Item, query string, app int32, keys []Key) error {
 	for part := range slices.Chunk(keys, db.RowsAtOnce) {
 		if err := addSomeItems(t, to, query, app, part); err != nil {
@@ -92,9 +92,10 @@ func addSomeItems(t *db.Tx, to map[Key]Item, query string, app int32, keys []Key
 	return err
 }
 
-// LockPrices keeps the prices of items as they are until the transaction ends, and
-// returns them. Rows that copy them, and entries that are queued because they are missing,
-// are then committed before the next price is, and found by a job applies that.
+// LockPrices returns the prices of items and prevents changes to them until the
+// transaction ends. A transaction may copy the prices to inventory rows or queue missing
+// prices. Because of the lock, it commits before the next price change. The job that
+// applies the next price therefore finds those rows and queue entries.
 func LockPrices(t *db.Tx, items []int64) (map[int64]money.Micro, error) {
 	prices := make(map[int64]money.Micro, len(items))
 	_, err := db.Collect(t.Context(), t, func(r *sql.Rows, _ *struct{}) error {
@@ -107,11 +108,12 @@ func LockPrices(t *db.Tx, items []int64) (map[int64]money.Micro, error) {
 	return prices, err
 }
 
-// QueueMissing queues items without a price, each once, and returns how many were not
-// queued before. Those are due at once, and not as of now: a clock that is set back
-// would make them wait for it. Of the others, each that waits is due as soon as a
-// first pause has passed since its last attempt. It reports whether an entry is due
-// sooner by any of that.
+// QueueMissing adds items without a price to the missing-price queue. It returns the
+// number of new entries. New entries are due immediately: their due_at is 0 and not the
+// current time, so that a clock that is set back does not delay them. For an entry that
+// waits for a retry, QueueMissing moves the due time forward to the end of the first
+// backoff after its last attempt. sooner reports whether any entry is due earlier than
+// before.
 func QueueMissing(t *db.Tx, items []int64) (added int64, sooner bool, err error) {
 	added, err = t.Exec(`
 		INSERT INTO missing_price (item_id, queued_at, due_at)
@@ -128,8 +130,9 @@ func QueueMissing(t *db.Tx, items []int64) (added int64, sooner bool, err error)
 	return added, added+n > 0, err
 }
 
-// CheckQueue reports whether the missing-price queue can be read. It reads one row at
-// most: health checks take no credential, and MissingQueue counts all rows.
+// CheckQueue returns an error if the missing-price queue cannot be read. It reads at most
+// one row. Health checks need no credentials, so they must be cheap, and MissingQueue
+// counts all rows.
 func CheckQueue(ctx context.Context, s *db.DB) error {
 	var queued bool
 	return s.Reserved.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM missing_price)`).Scan(&queued)

@@ -17,7 +17,7 @@ func TestEnsureItems_KeepsNamesByteForByte(t *testing.T) {
 		names := catalogtest.Names()
 		ids := catalogtest.Items(f, app, names...)
 		if n := len(slices.Compact(slices.Sorted(slices.Values(ids)))); n != len(names) {
-			f.Errorf("%d names became %d items", len(names), n)
+			f.Errorf("got %d items, want one for each of %d names", n, len(names))
 		}
 		f.Tx(func(tx *db.Tx) error {
 			for i, want := range names {
@@ -32,16 +32,16 @@ func TestEnsureItems_KeepsNamesByteForByte(t *testing.T) {
 	})
 }
 
-func TestEnsureItems_MakesAnItemOnce(t *testing.T) {
+func TestEnsureItems_CreatesAnItemOnce(t *testing.T) {
 	dbtest.Each(t, func(f *dbtest.Fixture) {
 		first := catalogtest.Items(f, app, "A", "B")
 		again := catalogtest.Items(f, app, "B", "C", "A")
 		f.Is("A", again[2], first[0])
 		f.Is("B", again[0], first[1])
 		if again[1] == 0 || again[1] == first[0] || again[1] == first[1] {
-			f.Errorf("C has the id %d", again[1])
+			f.Errorf("item C: got the id %d, want a new id", again[1])
 		}
-		// Game and phase are part of the key.
+		// The game and the phase are parts of the key.
 		f.Tx(func(tx *db.Tx) error {
 			phases, err := catalog.EnsureItems(tx, app, []catalog.Key{{AppID: app, Name: "A", Phase: "Ruby"}, {AppID: app, Name: "A"}})
 			f.Is("items of two phases", len(phases), 2)
@@ -51,7 +51,7 @@ func TestEnsureItems_MakesAnItemOnce(t *testing.T) {
 			}
 			other, err := catalog.EnsureItems(tx, catalog.Rust, []catalog.Key{{AppID: catalog.Rust, Name: "A"}})
 			if id := other[catalog.Key{AppID: catalog.Rust, Name: "A"}].ID; id == first[0] || id == 0 {
-				f.Errorf("another game's item has the id %d", id)
+				f.Errorf("item A of another game: got the id %d, want a new id", id)
 			}
 			return err
 		})

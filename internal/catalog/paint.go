@@ -2,9 +2,9 @@ package catalog
 
 import "strings"
 
-// PaintPhase returns the phase that a paint index of CS2 is of, or "". The numbers
-// are those of the paint kits in the game's own items_game.txt; knives of later
-// cases, and the Glock-18, have paints of their own for the same phase.
+// PaintPhase returns the phase of a CS2 paint index, or "" if the paint has no phase. The
+// numbers come from the paint kits in items_game.txt, a file of the game. Several paints
+// have the same phase: knives of later cases and the Glock-18 use separate paints.
 func PaintPhase(paint int64) string {
 	switch paint {
 	case 418, 852, 569, 1120:
@@ -27,9 +27,9 @@ func PaintPhase(paint int64) string {
 	return ""
 }
 
-// PhaseOf returns the phase of an item of CS2 that has this name and this paint,
-// or "": where the name comes in no phases, or comes in those of the other
-// finish, Doppler or Gamma Doppler.
+// PhaseOf returns the phase of a CS2 item with the given name and paint index. It returns
+// "" if items with this name have no phases. It also returns "" if the paint belongs to
+// Gamma Doppler and the name to Doppler, or vice versa.
 func PhaseOf(name string, paint int64) string {
 	if !Phased(name) || strings.Contains(name, "Gamma Doppler (") != gamma(paint) {
 		return ""
@@ -37,7 +37,7 @@ func PhaseOf(name string, paint int64) string {
 	return PaintPhase(paint)
 }
 
-// gamma reports whether a paint is one of Gamma Doppler.
+// gamma reports whether a paint belongs to the finish Gamma Doppler.
 func gamma(paint int64) bool {
 	return paint >= 568 && paint <= 572 || paint >= 1119 && paint <= 1123
 }

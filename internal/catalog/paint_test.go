@@ -2,7 +2,7 @@ package catalog
 
 import "testing"
 
-func TestPhaseOf_IsOfDopplersWithAPaintOfTheirFinish(t *testing.T) {
+func TestPhaseOf_RequiresAPaintOfTheFinish(t *testing.T) {
 	const doppler, gammaDoppler, glock = "★ Karambit | Doppler (Factory New)", "★ StatTrak™ Bayonet | Gamma Doppler (Minimal Wear)", "Glock-18 | Gamma Doppler (Factory New)"
 	for _, c := range []struct {
 		name  string
@@ -33,16 +33,16 @@ func TestPhaseOf_IsOfDopplersWithAPaintOfTheirFinish(t *testing.T) {
 	}
 }
 
-func TestPaintPhase_TellsPhasesThatThereAre(t *testing.T) {
+func TestPaintPhase_ReturnsAllPhases(t *testing.T) {
 	found := map[string]bool{}
 	for paint := range int64(2000) {
 		phase := PaintPhase(paint)
 		if err := CheckPhase(phase); err != nil {
-			t.Errorf("paint %d: %v", paint, err)
+			t.Errorf("PaintPhase(%d) = %q: %v", paint, phase, err)
 		}
 		found[phase] = true
 	}
 	if len(found) != len(Phases)+1 {
-		t.Errorf("found the phases %v", found)
+		t.Errorf("got the phases %v, want %q and all of %q", found, "", Phases)
 	}
 }

@@ -8,23 +8,23 @@ import (
 	"assay/internal/db"
 )
 
-// Versions of prices show whether prices in memory are still what is stored. Each commit
-// that changes the price of an item, or what is returned with it, increments the version
-// of the item's name bucket.
+// Caches of prices compare versions to detect changes. Each name bucket has a version.
+// A commit increments it if the commit changes a price in the bucket, or other data that
+// the API returns with the price.
 
-// priceVersion is the sum of all versions, as far as it is known without asking
-// the database: where this process alone writes. It is forgotten before a
-// commit that changes it, and not taken up again before that has ended.
+// priceVersion caches the sum of all versions. Only a process that is the only writer
+// uses the cached value. The value becomes invalid before each commit that changes
+// prices. It cannot become valid again until the commit has ended.
 type priceVersion struct {
 	mu         sync.Mutex
 	sum        int64
-	known      bool
-	committing int
-	commits    int64 // begun
+	known      bool  // sum is valid
+	committing int   // running commits that change prices
+	commits    int64 // started commits that change prices
 }
 
-// begin is called before a commit that changes prices; the caller calls end
-// after it, however it went.
+// begin invalidates the cached sum before a commit that changes prices. The caller must
+// call end after the commit, with any result.
 func (v *priceVersion) begin() (end func(bool)) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -38,13 +38,13 @@ func (v *priceVersion) begin() (end func(bool)) {
 	}
 }
 
-// learn asks for the sum, and keeps it unless a commit may have come between. alone
-// says that no other process writes.
-func (v *priceVersion) learn(alone bool, ask func() (int64, error)) (int64, error) {
+// load returns the sum from query. It caches the sum if alone is true and no commit ran
+// during the query. alone means that no other process writes to the database.
+func (v *priceVersion) load(alone bool, query func() (int64, error)) (int64, error) {
 	v.mu.Lock()
 	commits, quiet := v.commits, v.committing == 0
 	v.mu.Unlock()
-	sum, err := ask()
+	sum, err := query()
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if err == nil && alone && quiet && v.commits == commits {
@@ -53,8 +53,8 @@ func (v *priceVersion) learn(alone bool, ask func() (int64, error)) (int64, erro
 	return sum, err
 }
 
-// KnownPriceVersion returns what PriceVersion would, if that is known without
-// asking the database.
+// KnownPriceVersion returns the cached result of PriceVersion without a query. known is
+// false if no valid result is cached.
 func KnownPriceVersion(s *db.DB) (version int64, known bool) {
 	v := db.Local[priceVersion](s)
 	v.mu.Lock()
@@ -62,17 +62,17 @@ func KnownPriceVersion(s *db.DB) (version int64, known bool) {
 	return v.sum, v.known
 }
 
-// PriceVersion returns a number that grows with every commit that changes a price, or
-// what is returned with it. A new item does not change it.
+// PriceVersion returns the sum of the versions of all name buckets. It grows with every
+// commit that changes a price or other data that the API returns with the price. New
+// items do not change it.
 func PriceVersion(ctx context.Context, s *db.DB) (int64, error) {
-	return db.Local[priceVersion](s).learn(s.Alone(), func() (sum int64, err error) {
+	return db.Local[priceVersion](s).load(s.Alone(), func() (sum int64, err error) {
 		err = s.Read.QueryRowContext(ctx, `SELECT CAST(coalesce(sum(version), 0) AS BIGINT) FROM price_version`).Scan(&sum)
 		return sum, err
 	})
 }
 
-// PriceVersions returns by name bucket the numbers of which PriceVersion is the
-// sum.
+// PriceVersions returns the version of each name bucket. PriceVersion is their sum.
 func PriceVersions(ctx context.Context, s *db.DB) (out [Buckets]int64, err error) {
 	_, err = db.Collect(ctx, s.Read, func(r *sql.Rows, _ *struct{}) error {
 		var bucket int
@@ -86,9 +86,9 @@ func PriceVersions(ctx context.Context, s *db.DB) (out [Buckets]int64, err error
 	return out, err
 }
 
-// PricesChanged counts up the versions of the name buckets, in ascending order:
-// two transactions that count several must not wait for each other. It belongs
-// at the end of a transaction, since others wait for the same buckets.
+// PricesChanged increments the versions of name buckets, in ascending order so that two
+// transactions cannot deadlock. Call it at the end of a transaction, because other
+// transactions wait for the same rows.
 func PricesChanged(t *db.Tx, buckets []int64) error {
 	if len(buckets) == 0 {
 		return nil

@@ -6,8 +6,8 @@ import (
 	"assay/internal/db/dbtest"
 )
 
-// Items makes items of a game without a phase, unless they are known, and returns their
-// ids in the order of the names.
+// Items creates missing items of a game, without a phase. It returns the ids in the order
+// of names.
 func Items(f *dbtest.Fixture, app int32, names ...string) []int64 {
 	f.Helper()
 	ids, keys := make([]int64, len(names)), make([]catalog.Key, len(names))

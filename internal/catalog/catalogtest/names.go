@@ -1,4 +1,4 @@
-// Package catalogtest has items and their names for tests.
+// Package catalogtest provides items and names for tests.
 package catalogtest
 
 import (
@@ -7,9 +7,9 @@ import (
 	"assay/internal/catalog"
 )
 
-// Names returns names that exist, or could, and are easily mixed up: they differ only
-// in case, spaces or control characters, look alike, are syntax of other languages, or
-// are the longest.
+// Names returns real and possible names that are easy to confuse or to handle wrongly.
+// Some differ only in case, spaces or control characters. Others look alike, contain
+// syntax of SQL, HTML, JSON or URLs, or have the maximum length.
 func Names() []string {
 	return []string{
 		"Sticker | Device", "Sticker | device", "STICKER | DEVICE",
