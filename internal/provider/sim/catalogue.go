@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// phases holds the phases of an item.
+// phases identifies the set of phases that an item has. 0 means none.
 type phases uint8
 
 const (
@@ -21,21 +21,22 @@ const (
 // item is one entry of the catalogue.
 type item struct {
 	name   string
-	value  int32 // mil; the median of asks
+	value  int32 // median of the asks, as mil
 	phases phases
 	trait  trait
 }
 
-// Catalogue holds every item that the simulator knows. Its order is stable and mixed:
-// hand-written items first, then all others shuffled, so that any first n of them are a
-// fair sample. It is immutable.
+// Catalogue holds the items of the simulator. It is immutable and always has the same
+// order: the fixtures, then all other items shuffled. The first n items are therefore a
+// representative sample.
 type Catalogue struct {
 	items  []item
 	sorted []int32 // indices into items, sorted by name
 	extra  int     // number of names with a suffix, beyond items
 }
 
-// NewCatalogue returns the catalogue of about 37,600 names. It is always the same.
+// NewCatalogue returns the catalogue of about 37,600 names. Every call returns the same
+// names.
 func NewCatalogue() *Catalogue {
 	b := newBuilder()
 	for _, f := range fixtures {
@@ -50,7 +51,8 @@ func NewCatalogue() *Catalogue {
 	return newCatalogue(b.items, 0)
 }
 
-// newCatalogue indexes items. Extra names are items' names with a suffix.
+// newCatalogue returns a catalogue of items and of extra names. An extra name is an
+// item's name with a suffix.
 func newCatalogue(items []item, extra int) *Catalogue {
 	c := &Catalogue{items: items, extra: extra, sorted: make([]int32, len(items))}
 	for i := range c.sorted {
@@ -60,8 +62,8 @@ func newCatalogue(items []item, extra int) *Catalogue {
 	return c
 }
 
-// resize returns the catalogue's first n names. Names beyond its own have a suffix and take
-// no memory.
+// resize returns a catalogue with the first n names. If n is larger than the catalogue,
+// the additional names have a suffix and use no memory.
 func (c *Catalogue) resize(n int) *Catalogue {
 	if n <= len(c.items) {
 		return newCatalogue(c.items[:n:n], 0)
@@ -72,7 +74,7 @@ func (c *Catalogue) resize(n int) *Catalogue {
 // Len returns the number of names.
 func (c *Catalogue) Len() int { return len(c.items) + c.extra }
 
-// Names returns every name, distinct, in the catalogue's order.
+// Names returns all names in catalogue order. They are distinct.
 func (c *Catalogue) Names() []string {
 	names := make([]string, c.Len())
 	for i := range names {
@@ -81,7 +83,7 @@ func (c *Catalogue) Names() []string {
 	return names
 }
 
-// lotSuffix precedes the number of a name with a suffix.
+// lotSuffix separates an item's name from the number of an additional name.
 const lotSuffix = " · Lot "
 
 // name returns the i-th name.
@@ -93,7 +95,7 @@ func (c *Catalogue) name(i int) string {
 	return base + lotSuffix + strconv.Itoa(i/len(c.items))
 }
 
-// find returns the index of a name.
+// find returns the index of a name and whether the catalogue contains it.
 func (c *Catalogue) find(name string) (int, bool) {
 	if i, ok := c.findBase(name); ok {
 		return i, true
@@ -108,7 +110,7 @@ func (c *Catalogue) find(name string) (int, bool) {
 		return 0, false
 	}
 	i := lot*len(c.items) + base
-	// Atoi also accepts "+1" and "01", which are not valid here.
+	// Atoi also accepts "+1" and "01", but these are not valid names.
 	return i, i < c.Len() && c.name(i) == name
 }
 
@@ -122,9 +124,8 @@ func (c *Catalogue) findBase(name string) (int, bool) {
 	return int(c.sorted[at]), true
 }
 
-// WriteNames writes the catalogue's names, one per line. With json each line is a JSON
-// string. Otherwise a newline, a tab and a backslash within a name are written
-// , \t and \\.
+// WriteNames writes the catalogue's names, one per line. If json is true, each line is a
+// JSON string. Otherwise a newline, tab or backslash in a name is escaped as in Go.
 func WriteNames(w io.Writer, json bool) error {
 	plain := strings.NewReplacer("\n", `\n`, "\t", `\t`, `\`, `\\`)
 	var line []byte
@@ -142,7 +143,7 @@ func WriteNames(w io.Writer, json bool) error {
 	return nil
 }
 
-// appendString appends s, which is valid UTF-8, as a JSON string.
+// appendString appends s as a JSON string. s must be valid UTF-8.
 func appendString(b []byte, s string) []byte {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] == '"' || s[i] == '\\' {
@@ -159,14 +160,14 @@ func appendString(b []byte, s string) []byte {
 type builder struct {
 	rng   stream
 	items []item
-	taken map[string]bool // names, and words that must be unique
+	taken map[string]bool // keys that claim has seen
 }
 
 func newBuilder() *builder {
 	return &builder{rng: catalogueSeed, taken: make(map[string]bool, 1<<16)}
 }
 
-// claim takes key and returns true, or returns false if it is taken.
+// claim reports whether key is new, and records it.
 func (b *builder) claim(key string) bool {
 	if b.taken[key] {
 		return false
@@ -175,7 +176,7 @@ func (b *builder) claim(key string) bool {
 	return true
 }
 
-// add adds an item unless its name is taken by a hand-written item.
+// add adds an item unless a fixture has the same name.
 func (b *builder) add(k kind, name string, rank int, factor int64, p phases) {
 	if b.claim("= " + name) {
 		b.items = append(b.items, item{name: name, value: int32(valueAt(k, rank, factor)), phases: p})

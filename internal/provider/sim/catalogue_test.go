@@ -23,7 +23,7 @@ func TestCatalogue_HasAtLeast36000ValidDistinctNames(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 		}
 		if seen[name] {
-			t.Errorf("%q is there twice", name)
+			t.Errorf("duplicate name %q", name)
 		}
 		seen[name] = true
 	}
@@ -33,19 +33,19 @@ func TestCatalogue_HasAtLeast36000ValidDistinctNames(t *testing.T) {
 		}
 	}
 	if seen["No Such Item | At All (Factory New)"] {
-		t.Error("the item that does not exist is there")
+		t.Error("the catalogue contains the name that tests use as unknown")
 	}
 }
 
-func TestCatalogue_IsAlwaysTheSame(t *testing.T) {
+func TestCatalogue_IsDeterministic(t *testing.T) {
 	if !slices.Equal(NewCatalogue().Names(), NewCatalogue().Names()) {
 		t.Error("two catalogues differ")
 	}
 }
 
-func TestCatalogue_HasTheProportionsOfTheRealOne(t *testing.T) {
+func TestCatalogue_HasRealisticProportions(t *testing.T) {
 	c := NewCatalogue()
-	// Of each prefix, the number wanted; a tenth more or less will do.
+	// The expected number of names by prefix, ±10 %.
 	wants := map[string]int{
 		"Sticker | ": 10_088, "Sticker Slab | ": 7_515, "★ ": 3_868, "StatTrak™ ": 3_279, "Souvenir ": 3_144,
 		"Sealed Graffiti | ": 1_812, "Souvenir Charm | ": 902, "Patch | ": 114, "Charm | ": 78, "Music Kit | ": 95,
@@ -58,12 +58,12 @@ func TestCatalogue_HasTheProportionsOfTheRealOne(t *testing.T) {
 			}
 		}
 		if n < want*9/10 || n > want*11/10 {
-			t.Errorf("%d names begin with %q, want about %d", n, prefix, want)
+			t.Errorf("%d names with prefix %q, want %d ±10 %%", n, prefix, want)
 		}
 	}
 }
 
-func TestCatalogue_ValuesSpreadAsRealAsksDo(t *testing.T) {
+func TestCatalogue_HasRealisticValues(t *testing.T) {
 	c := NewCatalogue()
 	values := make([]int32, 0, len(c.items))
 	for _, it := range c.items {
@@ -82,7 +82,7 @@ func TestCatalogue_ValuesSpreadAsRealAsksDo(t *testing.T) {
 	}
 }
 
-func TestCatalogue_KeepsTheTrapNames(t *testing.T) {
+func TestCatalogue_ContainsUnusualNames(t *testing.T) {
 	names := NewCatalogue().Names()
 	lower := map[string]int{}
 	for _, name := range names {
@@ -95,9 +95,9 @@ func TestCatalogue_KeepsTheTrapNames(t *testing.T) {
 		}
 	}
 	if pairs != 5 {
-		t.Errorf("%d pairs differ only in case, want 5", pairs)
+		t.Errorf("%d pairs of names that differ only in case, want 5", pairs)
 	}
-	traps := map[string]func(string) bool{
+	unusual := map[string]func(string) bool{
 		"double space":   func(s string) bool { return strings.Contains(s, "  ") },
 		"trailing space": func(s string) bool { return strings.HasSuffix(s, " ") },
 		"newline":        func(s string) bool { return strings.Contains(s, "\n") },
@@ -112,33 +112,33 @@ func TestCatalogue_KeepsTheTrapNames(t *testing.T) {
 		"龍":              func(s string) bool { return strings.Contains(s, "龍") },
 	}
 	for _, c := range `&+?@$*~%<"/` {
-		traps[string(c)] = func(s string) bool { return strings.ContainsRune(s, c) }
+		unusual[string(c)] = func(s string) bool { return strings.ContainsRune(s, c) }
 	}
-	for what, has := range traps {
-		if !slices.ContainsFunc(names, has) {
-			t.Errorf("no name with %s", what)
+	for what, matches := range unusual {
+		if !slices.ContainsFunc(names, matches) {
+			t.Errorf("no name contains: %s", what)
 		}
 	}
 	for _, name := range names {
 		if strings.Contains(name, "StatTrak™ ★") {
-			t.Errorf("%q has the star after StatTrak™", name)
+			t.Errorf("name %q: got ★ after StatTrak™, want it first", name)
 		}
 	}
 }
 
-func TestCatalogue_FindsEveryNameAndNoOther(t *testing.T) {
+func TestCatalogue_FindsOnlyItsNames(t *testing.T) {
 	base := NewCatalogue()
 	for _, n := range []int{1, 3_000, base.Len(), base.Len() + 1, 2*base.Len() + 5} {
 		c := base.resize(n)
 		if c.Len() != n {
-			t.Fatalf("resized to %d: has %d", n, c.Len())
+			t.Fatalf("resize(%d): %d names", n, c.Len())
 		}
 		for _, i := range []int{0, 1, n / 2, n - 1} {
 			if i >= n {
 				continue
 			}
 			if got, ok := c.find(c.name(i)); !ok || got != i {
-				t.Errorf("of %d: find(%q) = %d, %v, want %d", n, c.name(i), got, ok, i)
+				t.Errorf("catalogue of %d names: find(%q) = %d, %v, want %d", n, c.name(i), got, ok, i)
 			}
 		}
 		for _, name := range []string{
@@ -147,13 +147,13 @@ func TestCatalogue_FindsEveryNameAndNoOther(t *testing.T) {
 			base.name(0) + lotSuffix + "9", base.name(0) + lotSuffix + "-1",
 		} {
 			if i, ok := c.find(name); ok {
-				t.Errorf("of %d: found %q at %d", n, name, i)
+				t.Errorf("catalogue of %d names: find(%q) = %d, want not found", n, name, i)
 			}
 		}
 	}
 }
 
-func TestWriteNames_JSONComesBackByteForByte(t *testing.T) {
+func TestWriteNames_JSONPreservesNames(t *testing.T) {
 	var out bytes.Buffer
 	if err := WriteNames(&out, true); err != nil {
 		t.Fatal(err)
@@ -167,20 +167,20 @@ func TestWriteNames_JSONComesBackByteForByte(t *testing.T) {
 		got = append(got, string(name))
 	}
 	if !slices.Equal(got, NewCatalogue().Names()) {
-		t.Error("the names written are not those of the catalogue")
+		t.Error("the written names differ from those of the catalogue")
 	}
 }
 
-func TestWriteNames_PlainIsOneLineAName(t *testing.T) {
+func TestWriteNames_PlainHasOneLinePerName(t *testing.T) {
 	var out bytes.Buffer
 	if err := WriteNames(&out, false); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := bytes.Count(out.Bytes(), []byte("\n")), NewCatalogue().Len(); got != want {
-		t.Errorf("%d lines for %d names", got, want)
+		t.Errorf("%d lines, want %d", got, want)
 	}
 	if !strings.Contains(out.String(), `Taunt: The Long\nGoodbye`) {
-		t.Error("a newline within a name is not escaped")
+		t.Error("newline in a name is not escaped")
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Numbers of collectibles per sort, in the proportions of the real catalogue.
+// Numbers of collectibles by category. They have the proportions of the real catalogue.
 const (
 	events         = 17
 	loneStickers   = 280
@@ -22,8 +22,7 @@ const (
 	playersPerTeam = 5
 )
 
-// editions of an event's stickers, with the factor of their price in thousandths. Later
-// years replaced foil.
+// Editions of an event's stickers. From 2020, glitter replaces foil.
 var (
 	oldEditions = []edition{{"", 350}, {" (Holo)", 1200}, {" (Foil)", 900}, {" (Gold)", 3000}}
 	newEditions = []edition{{"", 250}, {" (Glitter)", 400}, {" (Holo)", 800}, {" (Gold)", 2200}}
@@ -31,17 +30,17 @@ var (
 
 type edition struct {
 	suffix string
-	factor int64
+	factor int64 // price in thousandths of the sticker's value
 }
 
-// event is a tournament with its stickers.
+// event is a tournament.
 type event struct {
 	name string // "Norhaven 2019"
 	year int
 }
 
-// addEvents adds each tournament's stickers, slabs of the later ones, capsules, packages
-// and highlights.
+// addEvents adds the stickers, capsules and packages of each event. It adds slabs of the
+// latest stickers, and highlights of the last three events.
 func (b *builder) addEvents() {
 	roster := b.roster()
 	var all []event
@@ -50,16 +49,16 @@ func (b *builder) addEvents() {
 		all = append(all, event{name: places[i%len(places)] + " " + strconv.Itoa(year), year: year})
 	}
 	slabsLeft := slabs
-	for _, a := range slices.Backward(all) { // newest first: these are sealed in slabs
-		slabsLeft = b.addStickers(a, roster, slabsLeft)
-		b.addCapsules(a)
+	for _, e := range slices.Backward(all) { // newest first, because slabs hold the latest stickers
+		slabsLeft = b.addStickers(e, roster, slabsLeft)
+		b.addCapsules(e)
 		b.transfer(roster)
 	}
 	b.addHighlights(all[len(all)-3:], roster)
 }
 
-// addStickers adds one event's stickers of teams and players, and slabs of them up to
-// slabsLeft. It returns the remaining number of slabs.
+// addStickers adds the stickers of one event's teams and players. It also adds up to
+// slabsLeft slabs of these stickers and returns the number of slabs that remain.
 func (b *builder) addStickers(e event, roster [][]string, slabsLeft int) int {
 	editions := newEditions
 	if e.year < 2020 {
@@ -108,7 +107,7 @@ func (b *builder) addHighlights(recent []event, roster [][]string) {
 	}
 }
 
-// roster generates each team's players.
+// roster generates the players of each team.
 func (b *builder) roster() [][]string {
 	roster := make([][]string, len(teams))
 	for t := range roster {
@@ -119,15 +118,15 @@ func (b *builder) roster() [][]string {
 	return roster
 }
 
-// transfer replaces one player of each team, as between two events.
+// transfer replaces one player of each team. Real teams also change between events.
 func (b *builder) transfer(roster [][]string) {
 	for t := range roster {
 		roster[t][b.rng.below(playersPerTeam)] = b.handle()
 	}
 }
 
-// handle generates a player's name that differs from all others in more than case. Names
-// that differ only in case are in the table of traps.
+// handle generates a unique player name. Two generated names never differ only in case:
+// such pairs exist only among the fixtures.
 func (b *builder) handle() string {
 	for {
 		h := b.rng.pick(starts) + b.rng.pick(middles) + b.rng.pick(ends)
@@ -149,7 +148,7 @@ func (b *builder) handle() string {
 	}
 }
 
-// addSmall adds items that belong to no event.
+// addSmall adds items without an event.
 func (b *builder) addSmall() {
 	for range loneStickers {
 		name := "Sticker | " + b.fresh("sticker")
@@ -201,7 +200,7 @@ func (b *builder) addPatches() {
 	}
 }
 
-// addAgents adds characters, whose names hold both kinds of quotes.
+// addAgents adds characters. Some of their names contain single or double quotes.
 func (b *builder) addAgents() {
 	for i := range agents {
 		forename, surname := b.rng.pick(forenames), b.rng.pick(surnames)
@@ -218,11 +217,11 @@ func (b *builder) addAgents() {
 	}
 }
 
-// fresh generates two words that no other item of the same sort has.
-func (b *builder) fresh(sort string) string {
+// fresh generates a pair of words that is unique within a category of items.
+func (b *builder) fresh(category string) string {
 	for {
 		words := b.rng.pick(adjectives) + " " + b.rng.pick(nouns)
-		if b.claim(sort + " " + words) {
+		if b.claim(category + " " + words) {
 			return words
 		}
 	}

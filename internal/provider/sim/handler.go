@@ -15,25 +15,25 @@ import (
 	"assay/internal/strictjson"
 )
 
-// Options configures the simulation. The zero value is the whole catalogue on ten markets,
-// with prices that change with the clock.
+// Options configures the simulation. The zero value serves the whole catalogue on ten
+// markets, with prices that change over time.
 type Options struct {
-	Seed    uint64 // of the prices
-	Names   int    // number of names; 0: the whole catalogue; more get a suffix
-	Markets int    // number of markets; 0: ten
+	Seed    uint64 // seed of the prices
+	Names   int    // number of names; default: the catalogue; extra names have a suffix
+	Markets int    // number of markets; default DefaultMarkets
 
-	Frozen       bool          // only Advance changes prices; times never change
-	Tick         time.Duration // how long prices stay the same unless Frozen; default Interval
+	Frozen       bool          // prices change only with Advance; times are constant
+	Tick         time.Duration // time between price changes unless Frozen; default Interval
 	TicksPerWeek int           // ticks in which 55-60 % of prices change; default TicksPerWeek
 
-	Latency time.Duration  // wait before each response
-	Limit   provider.Limit // beyond it the response is 429; zero: none
+	Latency time.Duration  // delay before each response
+	Limit   provider.Limit // requests over the limit get status 429; zero: no limit
 
 	Now func() time.Time // default time.Now
 }
 
-// Handler serves the simulated markets over HTTP. Its methods may be used concurrently. A
-// response takes the memory of one chunk, whatever its size.
+// Handler serves the simulated markets over HTTP. Its methods are safe for concurrent use.
+// Market files are streamed, so memory use does not grow with their size.
 type Handler struct {
 	o        Options
 	model    *model
@@ -45,7 +45,8 @@ type Handler struct {
 	zips     sync.Pool // *gzip.Writer
 }
 
-// NewHandler returns a Handler, or an error for sizes that it does not support.
+// NewHandler returns a Handler. It returns an error if the number of names or markets is
+// out of range.
 func NewHandler(o Options) (*Handler, error) {
 	var err error
 	if o.Markets, err = checkMarkets(o.Markets); err != nil {
@@ -69,7 +70,7 @@ func NewHandler(o Options) (*Handler, error) {
 	}
 	h := &Handler{
 		o:       o,
-		model:   &model{seed: o.Seed, cat: cat, venues: venues(o.Markets), week: int64(o.TicksPerWeek), exp: newExponential()},
+		model:   &model{seed: o.Seed, cat: cat, markets: firstMarkets(o.Markets), week: int64(o.TicksPerWeek), exp: newExponential()},
 		started: o.Now(),
 		routes:  http.NewServeMux(),
 		log:     newLog(o.Limit, o.Now),
@@ -80,22 +81,22 @@ func NewHandler(o Options) (*Handler, error) {
 	return h, nil
 }
 
-// Names returns the quoted names, in the catalogue's order.
+// Names returns the quoted names in catalogue order.
 func (h *Handler) Names() []string { return h.model.cat.Names() }
 
 // Advance moves prices by a number of ticks.
 func (h *Handler) Advance(ticks int) { h.advanced.Add(int64(ticks)) }
 
-// Requests returns the number of requests by method and path ("GET /v1/prices"), refused
-// ones included.
+// Requests returns the number of requests by method and path, such as "GET /v1/prices".
+// The numbers include refused requests.
 func (h *Handler) Requests() map[string]int { return h.log.counts() }
 
-// Recent returns the latest requests, oldest first, up to a bounded number.
+// Recent returns up to 10,000 of the latest requests, oldest first.
 func (h *Handler) Recent() []Hit { return h.log.recent() }
 
-// ServeHTTP serves one request, after the latency and within the limit.
+// ServeHTTP enforces the limit, waits for the latency and serves the request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if wait := h.log.note(r); wait > 0 {
+	if wait := h.log.record(r); wait > 0 {
 		w.Header().Set("Retry-After", fmt.Sprint(int64((wait+time.Second-1)/time.Second)))
 		fail(w, http.StatusTooManyRequests, "too many requests")
 		return
@@ -112,8 +113,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.routes.ServeHTTP(w, r)
 }
 
-// encoder returns an encoder for the current tick. All requests within a tick get the same
-// response, times included.
+// encoder returns an encoder for the current tick. The same request returns the same
+// response, including its times, throughout a tick.
 func (h *Handler) encoder() *encoder {
 	tick, at := h.advanced.Load(), h.started
 	if !h.o.Frozen {
@@ -123,12 +124,12 @@ func (h *Handler) encoder() *encoder {
 	return &encoder{model: h.model, tick: max(tick, 0), time: at.Unix()}
 }
 
-// flushAt is the size from which encoded data is sent.
+// flushAt is the number of buffered bytes at which the buffer is written.
 const flushAt = 32 << 10
 
 // file streams all quotes of one market.
 func (h *Handler) file(w http.ResponseWriter, r *http.Request) {
-	v := h.venue(r.PathValue("market"))
+	v := h.market(r.PathValue("market"))
 	if v == nil {
 		fail(w, http.StatusNotFound, "no such market")
 		return
@@ -145,7 +146,7 @@ func (h *Handler) file(w http.ResponseWriter, r *http.Request) {
 		if len(b) < flushAt {
 			continue
 		}
-		// Keep back the last row's comma: no row may follow.
+		// Keep the last comma in the buffer, because this may be the last row.
 		if _, err := out.Write(b[:len(b)-1]); err != nil {
 			return // the client closed the connection
 		}
@@ -156,10 +157,11 @@ func (h *Handler) file(w http.ResponseWriter, r *http.Request) {
 	*buf = b
 }
 
-// maxBatchBody is enough for 500 of the longest names, escaped.
+// maxBatchBody is the maximum size of a batch request's body. It is large enough for 500
+// of the longest names in escaped form.
 const maxBatchBody = 4 << 20
 
-// batch serves the quotes of the names in the body.
+// batch serves the quotes of the names in the request's body.
 func (h *Handler) batch(w http.ResponseWriter, r *http.Request) {
 	names, err := readNames(http.MaxBytesReader(w, r.Body, maxBatchBody))
 	switch {
@@ -168,34 +170,34 @@ func (h *Handler) batch(w http.ResponseWriter, r *http.Request) {
 	case len(names) == 0 || len(names) > BatchSize:
 		fail(w, http.StatusBadRequest, fmt.Sprintf("%d names: use 1 to %d", len(names), BatchSize))
 	default:
-		h.answer(w, r, names)
+		h.respond(w, r, names)
 	}
 }
 
-// single serves the quotes of the name in the query.
+// single serves the quotes of the name in the query string.
 func (h *Handler) single(w http.ResponseWriter, r *http.Request) {
 	names := r.URL.Query()["name"]
 	if len(names) != 1 || names[0] == "" {
 		fail(w, http.StatusBadRequest, "use exactly one name")
 		return
 	}
-	h.answer(w, r, names)
+	h.respond(w, r, names)
 }
 
-func (h *Handler) answer(w http.ResponseWriter, r *http.Request, names []string) {
+func (h *Handler) respond(w http.ResponseWriter, r *http.Request, names []string) {
 	out, done := h.begin(w, r)
 	defer done()
 	buf := h.buffer()
 	defer h.buffers.Put(buf)
-	b := h.encoder().answer((*buf)[:0], names)
+	b := h.encoder().response((*buf)[:0], names)
 	_, _ = out.Write(b) // an error means that the client closed the connection
 	*buf = b
 }
 
-func (h *Handler) venue(key string) *venue {
-	for i := range h.model.venues {
-		if h.model.venues[i].key == key {
-			return &h.model.venues[i]
+func (h *Handler) market(key string) *market {
+	for i := range h.model.markets {
+		if h.model.markets[i].key == key {
+			return &h.model.markets[i]
 		}
 	}
 	return nil
@@ -209,7 +211,7 @@ func (h *Handler) buffer() *[]byte {
 	return &b
 }
 
-// readNames reads {"names":[...]}.
+// readNames decodes {"names":[...]}.
 func readNames(body io.Reader) ([]string, error) {
 	in := strictjson.NewReader(body)
 	var names []string
@@ -229,8 +231,8 @@ func readNames(body io.Reader) ([]string, error) {
 	return names, nil
 }
 
-// begin starts a successful response, compressed if the client accepts it. Call done at its
-// end.
+// begin starts a successful response. It compresses the response if the client accepts
+// gzip. The caller must call done after the last write.
 func (h *Handler) begin(w http.ResponseWriter, r *http.Request) (out io.Writer, done func()) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Vary", "Accept-Encoding")
@@ -250,7 +252,7 @@ func (h *Handler) begin(w http.ResponseWriter, r *http.Request) (out io.Writer, 
 	}
 }
 
-// acceptsGzip reports whether a client accepts compressed responses.
+// acceptsGzip reports whether a request's header accepts a response in gzip.
 func acceptsGzip(h http.Header) bool {
 	for part := range strings.SplitSeq(h.Get("Accept-Encoding"), ",") {
 		coding, weight, _ := strings.Cut(strings.TrimSpace(part), ";")
@@ -261,7 +263,7 @@ func acceptsGzip(h http.Header) bool {
 	return false
 }
 
-// fail responds with a status and a reason.
+// fail writes an error response with a status and a reason.
 func fail(w http.ResponseWriter, status int, reason string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

@@ -9,40 +9,40 @@ import (
 	"assay/internal/provider"
 )
 
-// Bounds of the recorded requests.
+// Limits of the request log.
 const (
-	maxHits  = 10_000
-	maxPaths = 1_000
+	maxHits  = 10_000 // latest requests
+	maxPaths = 1_000  // distinct methods and paths with a count of their own
 )
 
 // Hit is one request that arrived.
 type Hit struct {
 	Time    time.Time
 	Method  string
-	Path    string // path and query as sent
-	Refused bool   // refused because of the limit
+	Path    string // path and query, as sent by the client
+	Refused bool   // whether the response was 429
 }
 
-// log counts requests, keeps the latest, and enforces the limit.
+// log counts requests, stores the latest ones and enforces the limit.
 type log struct {
 	now   func() time.Time
 	limit provider.Limit
 
 	mu     sync.Mutex
 	byPath map[string]int
-	hits   []Hit // a ring buffer once full
-	next   int
-	window time.Time // start of the current period of the limit
-	used   int       // requests within it
+	hits   []Hit     // a ring buffer when it has maxHits entries
+	next   int       // index of the oldest entry when the buffer is full
+	window time.Time // start of the limit's current period
+	used   int       // number of requests in the current period
 }
 
 func newLog(limit provider.Limit, now func() time.Time) *log {
 	return &log{now: now, limit: limit, byPath: make(map[string]int)}
 }
 
-// note records a request. If the limit is used up, it returns how long the client must
-// wait, else 0.
-func (l *log) note(r *http.Request) (wait time.Duration) {
+// record records a request. It returns how long the client must wait, or 0 if the request
+// is within the limit.
+func (l *log) record(r *http.Request) (wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
@@ -63,7 +63,8 @@ func (l *log) note(r *http.Request) (wait time.Duration) {
 	return wait
 }
 
-// take counts one request against the limit.
+// take counts one request against the limit. It returns how long the client must wait,
+// or 0 if the request is within the limit.
 func (l *log) take(now time.Time) (wait time.Duration) {
 	if l.limit.Requests <= 0 || l.limit.Per <= 0 {
 		return 0

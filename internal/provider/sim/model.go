@@ -2,55 +2,55 @@ package sim
 
 import "assay/internal/catalog"
 
-// model computes each venue's quote of each item at each tick. It is immutable and stores
-// only the catalogue: every figure is computed on request.
+// model computes a market's quote of an item at a tick. It is immutable and stores no
+// prices.
 type model struct {
-	seed   uint64
-	cat    *Catalogue
-	venues []venue
-	week   int64 // ticks per week
-	exp    *exponential
+	seed    uint64
+	cat     *Catalogue
+	markets []market
+	week    int64 // ticks per week
+	exp     *exponential
 }
 
-// Salts separate the figures of one item. They take the lowest eight bits; repeated draws
-// have their number above them.
+// Salts for derive: each random property of an item has its own. A salt uses the lowest
+// eight bits. Repeated draws of a property put their number into the bits above.
 const (
 	saltVariant uint64 = iota
-	saltWild
+	saltDeviation
 	saltActivity
 	saltTrend
-	saltJoke
-	saltJokeAsk
+	saltAbsurd
+	saltAbsurdAsk
 	saltSold
 	saltSales
-	saltVenue
+	saltMarket
 	saltOffered
-	saltStray
+	saltMarketDeviation
 	saltOffset
 	saltEpoch
 	saltListings
 	saltBid
 	saltSale
-	saltPolled
-	saltFrozen
+	saltAge
+	saltStale
 )
 
-// subject is one item, or one phase of it, with the figures that all venues share.
+// subject is an item, or one phase of an item, with the properties that all markets share.
 type subject struct {
-	hash   uint64
-	value  mil   // median of asks, without drift
-	wild   int64 // deviation of asks between venues, in octaves
-	period int64 // ticks between two changes at a venue
-	sold   int64 // ticks since the last sale: see soldClass
-	trait  trait
+	hash      uint64
+	value     mil   // median of the asks, without the trend
+	deviation int64 // standard deviation of asks between markets, log2 in fixed point
+	period    int64 // ticks between two price changes at a market
+	sold      int64 // age of the last sale: soldRecently to notSold
+	trait     trait
 }
 
-// Classes of the last sale, oldest last. The shares are those of real trades.
+// Ages of an item's last sale. Their shares in soldClass are those of real trades.
 const (
-	soldLately    = iota
-	soldThisWeek  // but not within two days
-	soldThisMonth // but not within seven days
-	notSold       // not within thirty days
+	soldRecently  = iota // within two days
+	soldThisWeek         // within two to seven days
+	soldThisMonth        // within seven to thirty days
+	notSold              // more than thirty days ago, or never
 )
 
 // subject returns the i-th item of the catalogue.
@@ -58,15 +58,15 @@ func (m *model) subject(i int) subject {
 	it := &m.cat.items[i%len(m.cat.items)]
 	h := derive(mix(m.seed), uint64(i))
 	value := int64(it.value)
-	if i >= len(m.cat.items) { // with a suffix: similar to its original, but not equal
+	if i >= len(m.cat.items) { // a name with a suffix has a value similar to its original's
 		value = max(m.exp.scale(value, gauss(derive(h, saltVariant))/2), minValue)
 	}
 	s := subject{hash: h, value: value, trait: it.trait}
-	s.wild = wildness(derive(h, saltWild), value)
+	s.deviation = drawDeviation(derive(h, saltDeviation), value)
 	s.period = m.period(derive(h, saltActivity))
 	s.sold = soldClass(derive(h, saltSold))
 	if it.trait&pinned != 0 {
-		s.wild, s.sold = one/8, soldLately
+		s.deviation, s.sold = one/8, soldRecently
 	}
 	if it.trait&unwanted != 0 {
 		s.sold = notSold
@@ -74,14 +74,15 @@ func (m *model) subject(i int) subject {
 	return s
 }
 
-// phaseFactors are the prices of phases, in thousandths of the median, in the order of
-// catalog.Phases; 0: the finish does not have the phase.
+// phaseFactors holds the price of each phase in thousandths of the item's median. The
+// order is that of catalog.Phases. 0 means that the finish does not have the phase.
 var phaseFactors = map[phases][8]int64{
 	nebula:  {960, 1080, 920, 1020, 4_200, 5_100, 6_300, 0},
 	verdant: {940, 1120, 950, 1010, 0, 0, 0, 5_600},
 }
 
-// phase returns a phase of a subject; ok is false if it does not have the phase.
+// phase returns the n-th phase of a subject. The result ok is false if the subject does
+// not have the phase.
 func (m *model) phase(s subject, p phases, n int) (phased subject, name string, ok bool) {
 	factor := phaseFactors[p][n]
 	if factor == 0 {
@@ -92,9 +93,9 @@ func (m *model) phase(s subject, p phases, n int) (phased subject, name string, 
 	return s, catalog.Phases[n], true
 }
 
-// wildness draws how much venues disagree about an item. Most agree within a fifth, a few
-// hardly at all, with cheap items least.
-func wildness(h uint64, value mil) int64 {
+// drawDeviation draws the standard deviation of an item's price between markets, as log2
+// in fixed point. It is small for most items and tends to be larger for cheap ones.
+func drawDeviation(h uint64, value mil) int64 {
 	u := uniform(h)
 	if value < 1_000 {
 		u = u * 19 / 20
@@ -112,8 +113,8 @@ func wildness(h uint64, value mil) int64 {
 	}
 }
 
-// period draws how often a venue's price of an item changes. Together with the rounding of
-// prices, 55-60 % of them change in a week.
+// period draws the number of ticks between two changes of an item's price at a market.
+// With these shares, 55-60 % of the rounded prices change in a week.
 func (m *model) period(h uint64) int64 {
 	switch u := uniform(h); {
 	case u < one*40/100:
@@ -128,7 +129,7 @@ func (m *model) period(h uint64) int64 {
 func soldClass(h uint64) int64 {
 	switch u := uniform(h); {
 	case u < one*76/100:
-		return soldLately
+		return soldRecently
 	case u < one*89/100:
 		return soldThisWeek
 	case u < one*957/1000:
@@ -138,8 +139,8 @@ func soldClass(h uint64) int64 {
 	}
 }
 
-// trend returns how far all venues' prices of an item have moved from the median at a tick,
-// in octaves: a slow wave between points four weeks apart.
+// trend returns the deviation of an item's price from its median on all markets at a tick,
+// as log2 in fixed point. It interpolates linearly between random points four weeks apart.
 func (m *model) trend(s *subject, tick int64) int64 {
 	span := 4 * m.week
 	k, part := tick/span, tick%span
@@ -148,20 +149,20 @@ func (m *model) trend(s *subject, tick int64) int64 {
 	return from + (to-from)*part/span
 }
 
-// joke returns the venue with an absurd price for the item at a tick, and the price; -1 if
-// there is none.
-func (m *model) joke(s *subject, tick int64) (venue int, ask mil) {
+// absurdQuote returns the index of the market that has an absurd price for the item at a
+// tick, and that price. The index is -1 if there is none.
+func (m *model) absurdQuote(s *subject, tick int64) (market int, ask mil) {
 	switch {
 	case s.trait&pinned != 0:
 		return -1, 0
 	case s.trait&absurd != 0:
-		return len(m.venues) / 2, absurdJoke
+		return len(m.markets) / 2, absurdPrice
 	}
-	week := (tick + int64(derive(s.hash, saltJoke)%uint64(m.week))) / m.week
-	h := derive(s.hash, saltJokeAsk+uint64(week)<<8)
+	week := (tick + int64(derive(s.hash, saltAbsurd)%uint64(m.week))) / m.week
+	h := derive(s.hash, saltAbsurdAsk+uint64(week)<<8)
 	if uniform(h) >= one*36/10_000 {
 		return -1, 0
 	}
 	ask = max(s.value*20, 150_000) + int64(h>>8%1_000_000)
-	return int(h >> 4 % uint64(len(m.venues))), ask
+	return int(h >> 4 % uint64(len(m.markets))), ask
 }

@@ -8,17 +8,17 @@ import (
 
 func testModel(t testing.TB, seed uint64, markets int) *model {
 	t.Helper()
-	return &model{seed: seed, cat: NewCatalogue(), venues: venues(markets), week: TicksPerWeek, exp: newExponential()}
+	return &model{seed: seed, cat: NewCatalogue(), markets: firstMarkets(markets), week: TicksPerWeek, exp: newExponential()}
 }
 
-// ask returns what a venue asks of the i-th item, in thousandths; 0: nothing.
+// ask returns a market's ask for the i-th item, or 0 if there is none.
 func (m *model) ask(v, i int, tick int64) mil {
 	s := m.subject(i)
-	r, _ := m.quote(&m.venues[v], &s, tick)
+	r, _ := m.quote(&m.markets[v], &s, tick)
 	return r.ask
 }
 
-func TestScale_IsTwoToThePower(t *testing.T) {
+func TestScale_MultipliesByPowerOfTwo(t *testing.T) {
 	e := newExponential()
 	for _, c := range []struct{ v, x, want int64 }{
 		{1000, 0, 1000},
@@ -36,9 +36,9 @@ func TestScale_IsTwoToThePower(t *testing.T) {
 	}
 }
 
-func TestModel_MarketsDisagreeAsRealOnesDo(t *testing.T) {
+func TestModel_PricesDifferRealisticallyBetweenMarkets(t *testing.T) {
 	m := testModel(t, 1, DefaultMarkets)
-	var factors []int64 // highest by lowest of six venues, in thousandths
+	var factors []int64 // highest ask divided by lowest ask on six markets, in thousandths
 	for i := range m.cat.Len() {
 		var low, high mil
 		n := 0
@@ -63,16 +63,16 @@ func TestModel_MarketsDisagreeAsRealOnesDo(t *testing.T) {
 		got := factors[len(factors)*c.percent/100]
 		t.Logf("p%d: %d/1000", c.percent, got)
 		if got < c.low || got > c.high {
-			t.Errorf("highest by lowest at p%d is %d/1000, want %d to %d", c.percent, got, c.low, c.high)
+			t.Errorf("p%d of highest/lowest ask = %d/1000, want %d to %d", c.percent, got, c.low, c.high)
 		}
 	}
 }
 
-func TestModel_AWeekChangesAboutHalfOfThePrices(t *testing.T) {
+func TestModel_AWeekChanges55To60PercentOfPrices(t *testing.T) {
 	m := testModel(t, 1, DefaultMarkets)
 	for _, start := range []int64{0, 5 * TicksPerWeek} {
 		same, changed, jumped := 0, 0, 0
-		for v := range m.venues {
+		for v := range m.markets {
 			for i := range m.cat.Len() {
 				before, after := m.ask(v, i, start), m.ask(v, i, start+TicksPerWeek)
 				switch {
@@ -88,12 +88,12 @@ func TestModel_AWeekChangesAboutHalfOfThePrices(t *testing.T) {
 			}
 		}
 		share := changed * 100 / (same + changed)
-		t.Logf("from tick %d: %d %% changed, %d jumped fivefold", start, share, jumped)
+		t.Logf("week from tick %d: %d %% of prices changed, %d by a factor above 5", start, share, jumped)
 		if share < 55 || share > 60 {
 			t.Errorf("%d %% of prices changed within a week, want 55-60", share)
 		}
 		if jumped < 110 || jumped > 540 {
-			t.Errorf("%d prices jumped fivefold, want 110-540", jumped)
+			t.Errorf("%d prices changed by a factor above 5, want 110-540", jumped)
 		}
 	}
 }
@@ -107,126 +107,126 @@ func TestModel_ATickChangesFewPrices(t *testing.T) {
 		}
 	}
 	if changed == 0 || changed > m.cat.Len()/20 {
-		t.Errorf("%d of %d prices changed within a tick", changed, m.cat.Len())
+		t.Errorf("%d of %d prices changed within a tick, want 1 to 5 %%", changed, m.cat.Len())
 	}
 }
 
-func TestModel_CoversWhatItsVenuesClaim(t *testing.T) {
+func TestModel_MarketsHaveTheirCoverage(t *testing.T) {
 	m := testModel(t, 1, DefaultMarkets)
-	for v := range m.venues {
-		known, offered := int64(0), int64(0)
+	for v := range m.markets {
+		quoted, offered := int64(0), int64(0)
 		for i := range m.cat.Len() {
 			s := m.subject(i)
-			r, ok := m.quote(&m.venues[v], &s, 0)
+			r, ok := m.quote(&m.markets[v], &s, 0)
 			if ok {
-				known++
+				quoted++
 			}
 			if r.ask > 0 {
 				offered++
 			}
 		}
-		share := known * 1000 / int64(m.cat.Len())
-		if want := m.venues[v].coverage; share < want-15 || share > want+15 {
-			t.Errorf("%s knows %d/1000 of all items, want %d", m.venues[v].key, share, want)
+		share := quoted * 1000 / int64(m.cat.Len())
+		if want := m.markets[v].coverage; share < want-15 || share > want+15 {
+			t.Errorf("%s quotes %d/1000 of all items, want %d", m.markets[v].key, share, want)
 		}
-		if share := offered * 1000 / known; share < 955 || share > 985 {
-			t.Errorf("%s offers %d/1000 of what it knows, want about 970", m.venues[v].key, share)
+		if share := offered * 1000 / quoted; share < 955 || share > 985 {
+			t.Errorf("%s offers %d/1000 of the quoted items, want 955 to 985", m.markets[v].key, share)
 		}
 	}
 }
 
 func TestModel_SomeItemsHaveNoSales(t *testing.T) {
 	m := testModel(t, 1, DefaultMarkets)
-	var none, quoted [31]int64 // by window
+	var none, quoted [31]int64 // numbers of items by window in days
 	for i := range m.cat.Len() {
 		s := m.subject(i)
-		for v := range m.venues {
-			r, ok := m.quote(&m.venues[v], &s, 0)
-			if !ok || m.venues[v].days == 0 {
+		for v := range m.markets {
+			r, ok := m.quote(&m.markets[v], &s, 0)
+			if !ok || m.markets[v].days == 0 {
 				if ok && r.sales != -1 {
-					t.Fatalf("%s counts no sales and says %d", m.venues[v].key, r.sales)
+					t.Fatalf("%s has no sales window: got %d sales, want -1", m.markets[v].key, r.sales)
 				}
 				continue
 			}
-			quoted[m.venues[v].days]++
+			quoted[m.markets[v].days]++
 			if r.sales == 0 {
-				none[m.venues[v].days]++
+				none[m.markets[v].days]++
 			}
 		}
 	}
 	for _, c := range []struct{ days, low, high int64 }{{7, 90, 130}, {30, 35, 52}} {
 		if got := none[c.days] * 1000 / quoted[c.days]; got < c.low || got > c.high {
-			t.Errorf("%d/1000 have no sales in %d days, want %d to %d", got, c.days, c.low, c.high)
+			t.Errorf("%d/1000 of items have no sales in %d days, want %d to %d", got, c.days, c.low, c.high)
 		}
 	}
 }
 
-func TestModel_OffersFixturesEverywhereAtSanePrices(t *testing.T) {
+func TestModel_QuotesFixturesByTheirTraits(t *testing.T) {
 	m := testModel(t, 1, DefaultMarkets)
 	for i, f := range fixtures {
 		for tick := int64(0); tick < 3*TicksPerWeek; tick += 97 {
 			offered, absurdAsks := 0, 0
-			for v := range m.venues {
+			for v := range m.markets {
 				ask := m.ask(v, i, tick)
 				if ask > 0 {
 					offered++
 				}
-				if ask == absurdJoke {
+				if ask == absurdPrice {
 					absurdAsks++
 				}
 				if f.trait&pinned != 0 && (ask < f.value/3 || ask > f.value*3) {
-					t.Fatalf("%s asks %d for %q, which is worth %d", m.venues[v].key, ask, f.name, f.value)
+					t.Fatalf("%s asks %d for %q, want about %d", m.markets[v].key, ask, f.name, f.value)
 				}
 			}
 			switch {
-			case f.trait&pinned != 0 && offered != len(m.venues):
-				t.Fatalf("tick %d: %q is offered on %d markets", tick, f.name, offered)
+			case f.trait&pinned != 0 && offered != len(m.markets):
+				t.Fatalf("tick %d: %q is offered on %d markets, want all", tick, f.name, offered)
 			case f.trait&unoffered != 0 && offered != 0:
-				t.Fatalf("tick %d: %q is offered", tick, f.name)
+				t.Fatalf("tick %d: %q is offered on %d markets, want none", tick, f.name, offered)
 			case f.trait&absurd != 0 && absurdAsks != 1:
-				t.Fatalf("tick %d: %d absurd asks for %q, want 1", tick, absurdAsks, f.name)
+				t.Fatalf("tick %d: got %d absurd asks for %q, want 1", tick, absurdAsks, f.name)
 			}
 		}
 	}
 }
 
-func TestModel_SharedListingsAreTheSame(t *testing.T) {
+func TestModel_ResellerHasTheSameListings(t *testing.T) {
 	m := testModel(t, 1, DefaultMarkets)
 	shared := 0
 	for i := range m.cat.Len() {
 		s := m.subject(i)
-		a, okA := m.quote(&m.venues[harbor], &s, 7)
-		b, okB := m.quote(&m.venues[iris], &s, 7)
+		a, okA := m.quote(&m.markets[harbor], &s, 7)
+		b, okB := m.quote(&m.markets[iris], &s, 7)
 		if !okA || !okB {
 			continue
 		}
 		shared++
 		if a.listings != b.listings || max(a.ask, b.ask)-min(a.ask, b.ask) > 10 {
-			t.Fatalf("item %d: %+v and %+v", i, a, b)
+			t.Fatalf("item %d: harbor quotes %+v, iris quotes %+v, want the same", i, a, b)
 		}
 	}
 	if shared < m.cat.Len()/2 {
-		t.Errorf("only %d items are on both", shared)
+		t.Errorf("both markets quote %d items, want at least half", shared)
 	}
 }
 
-func TestModel_NeverQuotesNothingOrLess(t *testing.T) {
+func TestModel_QuotesAreValid(t *testing.T) {
 	m := testModel(t, 1, 40)
 	m.cat = m.cat.resize(m.cat.Len() + 5_000)
 	for i := 0; i < m.cat.Len(); i += 3 {
 		s := m.subject(i)
-		for v := range m.venues {
-			r, _ := m.quote(&m.venues[v], &s, int64(i))
-			step := m.venues[v].style.step()
+		for v := range m.markets {
+			r, _ := m.quote(&m.markets[v], &s, int64(i))
+			step := m.markets[v].style.step()
 			if r.ask < 0 || r.bid < 0 || r.sale < 0 || r.listings < 0 || r.sales < -1 || r.ask > 1e10 ||
 				r.ask%step != 0 || r.bid%step != 0 || r.sale%step != 0 || (r.ask == 0) != (r.listings == 0) {
-				t.Fatalf("item %d at %s: %+v", i, m.venues[v].key, r)
+				t.Fatalf("item %d on %s: invalid quote %+v", i, m.markets[v].key, r)
 			}
 		}
 	}
 }
 
-func TestModel_FollowsFromItsSeed(t *testing.T) {
+func TestModel_IsDeterminedByItsSeed(t *testing.T) {
 	a, b, c := testModel(t, 1, 3), testModel(t, 1, 3), testModel(t, 2, 3)
 	differ := 0
 	for i := range 1_000 {
@@ -240,11 +240,11 @@ func TestModel_FollowsFromItsSeed(t *testing.T) {
 		}
 	}
 	if differ < 2_000 {
-		t.Errorf("another seed changed %d of 3,000 asks only", differ)
+		t.Errorf("another seed changed %d of 3,000 asks, want at least 2,000", differ)
 	}
 }
 
-func TestGauss_IsABellCurve(t *testing.T) {
+func TestGauss_IsNormallyDistributed(t *testing.T) {
 	rng := stream(1)
 	const n = 100_000
 	var sum, squares, inner int64
@@ -257,15 +257,15 @@ func TestGauss_IsABellCurve(t *testing.T) {
 		}
 	}
 	if mean := sum / n; mean < -one/100 || mean > one/100 {
-		t.Errorf("mean %d", mean)
+		t.Errorf("mean %d, want 0", mean)
 	}
 	if variance := squares / n; variance < one*98/100 || variance > one*102/100 {
 		t.Errorf("variance %d, want %d", variance, one)
 	}
 	if share := inner * 100 / n; share < 65 || share > 71 {
-		t.Errorf("%d %% within one deviation, want 68", share)
+		t.Errorf("%d %% within one standard deviation, want 68", share)
 	}
 	if bits.OnesCount64(mix(1)^mix(2)) < 16 {
-		t.Error("mix does not mix")
+		t.Error("mix(1) and mix(2) differ in fewer than 16 bits")
 	}
 }

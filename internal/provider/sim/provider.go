@@ -21,25 +21,25 @@ const Currency money.Currency = "USD"
 
 // Config configures a Provider of simulated prices.
 type Config struct {
-	BaseURL   string           // of the simulator, "http://127.0.0.1:8090"
+	BaseURL   string           // base URL of the simulator, such as "http://127.0.0.1:8090"
 	Shape     provider.Shape   // default provider.Bulk
 	Client    *provider.Client // sends the requests; must allow the simulator's host
-	Markets   int              // number of simulated markets; default ten
-	BatchSize int              // Batch: names per request; default and maximum: BatchSize
-	Interval  time.Duration    // how long a response stays the same; default Interval
-	Limit     provider.Limit   // limit of the simulator; zero: none
-	Quota     provider.Quota   // quotas of the simulator; zero: none
+	Markets   int              // number of simulated markets; default DefaultMarkets
+	BatchSize int              // names per request of shape Batch; default and maximum BatchSize
+	Interval  time.Duration    // time between changes of a response; default Interval
+	Limit     provider.Limit   // rate limit of the simulator; zero: no limit
+	Quota     provider.Quota   // quotas of the simulator; zero: no quotas
 }
 
-// Provider reads a market simulator. Its methods may be called concurrently.
+// Provider reads quotes from a market simulator. Its methods are safe for concurrent use.
 type Provider struct {
 	base        string
 	client      *provider.Client
 	description provider.Description
-	markets     map[string]string // market keys, to share their text
+	markets     map[string]string // each market key, mapped to itself so that quotes share one string
 }
 
-// New returns a Provider, or an error for an invalid configuration.
+// New returns a Provider. It returns an error for an invalid configuration.
 func New(c Config) (*Provider, error) {
 	base, err := url.Parse(c.BaseURL)
 	if err != nil || base.Host == "" || base.RawQuery != "" || base.Fragment != "" || base.Scheme != "http" && base.Scheme != "https" {
@@ -61,9 +61,9 @@ func New(c Config) (*Provider, error) {
 		return nil, err
 	}
 	s := &Provider{base: strings.TrimSuffix(c.BaseURL, "/"), client: c.Client, markets: make(map[string]string, n)}
-	for _, v := range venues(n) {
+	for _, v := range firstMarkets(n) {
 		s.markets[v.key] = v.key
-		d.Markets = append(d.Markets, v.market())
+		d.Markets = append(d.Markets, v.describe())
 		if d.Shape == provider.Bulk {
 			d.Files = append(d.Files, provider.File{Key: v.key, AppID: catalog.CS2, Markets: []string{v.key}})
 		}
@@ -72,7 +72,7 @@ func New(c Config) (*Provider, error) {
 	return s, nil
 }
 
-// shape sets how the provider is queried.
+// shape checks the shape of d and sets its batch size.
 func shape(d *provider.Description, batchSize int) error {
 	switch d.Shape {
 	case provider.Bulk, "":
@@ -95,30 +95,30 @@ func shape(d *provider.Description, batchSize int) error {
 // Describe implements provider.Provider.
 func (s *Provider) Describe() provider.Description { return s.description }
 
-// Fetch sends one request and decodes its response into sink.
+// Fetch sends one request and decodes the response into sink.
 func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Result, error) {
 	req, err := s.request(call)
 	if err != nil {
 		return provider.Result{}, err
 	}
-	var answer provider.Result
+	var result provider.Result
 	decode := (*reader).names
 	if s.description.Shape == provider.Bulk {
 		decode = func(r *reader) error { return r.file(call.File) }
 	}
 	err = s.client.Do(ctx, req, func(resp *provider.Response) error {
-		answer, err = s.read(ctx, resp.Body, sink, decode)
+		result, err = s.read(ctx, resp.Body, sink, decode)
 		return err
 	})
 	if err != nil {
 		return provider.Result{}, err
 	}
-	return answer, nil
+	return result, nil
 }
 
 // request returns the request for a call.
 func (s *Provider) request(call provider.Call) (provider.Request, error) {
-	// On loopback, compression costs more than it saves.
+	// The simulator runs on the same machine, where compression only costs CPU time.
 	req := provider.Request{Method: http.MethodGet, Header: http.Header{"Accept-Encoding": {"identity"}}, Meter: call.Meter}
 	d := &s.description
 	if call.AppID != catalog.CS2 {

@@ -21,7 +21,7 @@ import (
 	"assay/internal/provider/providertest"
 )
 
-// serve starts a simulator and returns a maker of providers that read it.
+// serve starts a simulator. The returned function creates a provider that reads from it.
 func serve(t testing.TB, o Options) (h *Handler, p func(provider.Shape) *Provider) {
 	t.Helper()
 	h, err := NewHandler(o)
@@ -42,22 +42,22 @@ func serve(t testing.TB, o Options) (h *Handler, p func(provider.Shape) *Provide
 	}
 }
 
-// fetch calls a provider and fails the test if that does.
+// fetch sends a call to a provider. It fails the test on errors and rejected rows.
 func fetch(t testing.TB, s *Provider, call provider.Call) (*providertest.Sink, provider.Result) {
 	t.Helper()
 	sink := new(providertest.Sink)
 	call.AppID = catalog.CS2
-	answer, err := s.Fetch(t.Context(), call, sink)
+	result, err := s.Fetch(t.Context(), call, sink)
 	if err != nil {
 		t.Fatalf("fetch %s: %v", call.File, err)
 	}
 	if sink.Rejects != 0 {
-		t.Errorf("fetch %s: %d rows rejected, the first: %+v", call.File, sink.Rejects, sink.Rejected[0])
+		t.Errorf("fetch %s: %d rejected rows, first: %+v", call.File, sink.Rejects, sink.Rejected[0])
 	}
-	return sink, answer
+	return sink, result
 }
 
-func TestRoundTrip_EveryNameSurvivesABulkFileByteForByte(t *testing.T) {
+func TestRoundTrip_BulkFilePreservesNames(t *testing.T) {
 	h, p := serve(t, Options{Frozen: true})
 	missing := map[string]bool{}
 	for _, name := range h.Names() {
@@ -65,28 +65,28 @@ func TestRoundTrip_EveryNameSurvivesABulkFileByteForByte(t *testing.T) {
 	}
 	s := p(provider.Bulk)
 	for _, f := range s.Describe().Files {
-		sink, answer := fetch(t, s, provider.Call{File: f.Key})
-		if answer.ProviderTime.IsZero() {
-			t.Errorf("%s: no time", f.Key)
+		sink, result := fetch(t, s, provider.Call{File: f.Key})
+		if result.ProviderTime.IsZero() {
+			t.Errorf("%s: response without a time", f.Key)
 		}
 		for _, q := range sink.Quotes {
 			if q.Market != f.Key {
-				t.Fatalf("%s: a quote of %s", f.Key, q.Market)
+				t.Fatalf("file %s: quote of market %s", f.Key, q.Market)
 			}
 			delete(missing, q.Name)
 		}
 		for _, f := range fixtures {
 			if f.trait&pinned != 0 && !slices.ContainsFunc(sink.Quotes, func(q provider.Quote) bool { return q.Name == f.name && q.Ask > 0 }) {
-				t.Errorf("%q is not offered", f.name)
+				t.Errorf("no offer of %q", f.name)
 			}
 		}
 	}
 	if len(missing) != 0 {
-		t.Errorf("%d names were quoted by no market: %.200q", len(missing), slices.Sorted(maps.Keys(missing)))
+		t.Errorf("%d names without quotes: %.200q", len(missing), slices.Sorted(maps.Keys(missing)))
 	}
 }
 
-func TestRoundTrip_AllShapesSayTheSame(t *testing.T) {
+func TestRoundTrip_AllShapesReturnTheSameQuotes(t *testing.T) {
 	const names = 600 // two batches
 	h, p := serve(t, Options{Names: names, Frozen: true, Seed: 3})
 	var bulk, batch, single providertest.Sink
@@ -97,9 +97,9 @@ func TestRoundTrip_AllShapesSayTheSame(t *testing.T) {
 	}
 	all := h.Names()
 	for part := range slices.Chunk(all, BatchSize) {
-		got, answer := fetch(t, p(provider.Batch), provider.Call{Names: part})
-		if len(answer.Silent) != 0 {
-			t.Errorf("silent: %v", answer.Silent)
+		got, result := fetch(t, p(provider.Batch), provider.Call{Names: part})
+		if len(result.Silent) != 0 {
+			t.Errorf("silent markets: got %v, want none", result.Silent)
 		}
 		batch.Quotes = append(batch.Quotes, got.Quotes...)
 	}
@@ -109,7 +109,7 @@ func TestRoundTrip_AllShapesSayTheSame(t *testing.T) {
 		single.Quotes = append(single.Quotes, got.Quotes...)
 	}
 	if len(bulk.Quotes) < names*7 {
-		t.Errorf("%d quotes of %d names on 10 markets", len(bulk.Quotes), names)
+		t.Errorf("%d quotes of %d names on 10 markets, want at least %d", len(bulk.Quotes), names, names*7)
 	}
 	if diff := cmp.Diff(bulk.Sorted(), batch.Sorted()); diff != "" {
 		t.Errorf("bulk and batch differ (-bulk +batch):\n%.2000s", diff)
@@ -122,22 +122,22 @@ func TestRoundTrip_AllShapesSayTheSame(t *testing.T) {
 	}
 }
 
-func TestProvider_AnUnknownNameHasNoQuotes(t *testing.T) {
+func TestProvider_UnknownNameHasNoQuotes(t *testing.T) {
 	_, p := serve(t, Options{Names: 100})
 	const unknown = "No Such Item | At All (Factory New)"
 	for _, shape := range []provider.Shape{provider.Batch, provider.Single} {
 		sink, _ := fetch(t, p(shape), provider.Call{Names: []string{unknown}})
 		if len(sink.Quotes) != 0 {
-			t.Errorf("%s: %d quotes", shape, len(sink.Quotes))
+			t.Errorf("%s: %d quotes of an unknown name, want 0", shape, len(sink.Quotes))
 		}
 	}
 	sink, _ := fetch(t, p(provider.Batch), provider.Call{Names: []string{unknown, redline}})
 	if len(sink.Quotes) < 5 {
-		t.Errorf("%d quotes of the name beside it", len(sink.Quotes))
+		t.Errorf("%d quotes of the known name, want at least 5", len(sink.Quotes))
 	}
 }
 
-func TestProvider_TellsPhasesApartWhereMarketsDo(t *testing.T) {
+func TestProvider_ReturnsThePhasesOfEachMarket(t *testing.T) {
 	_, p := serve(t, Options{Names: len(fixtures), Frozen: true})
 	sink, _ := fetch(t, p(provider.Single), provider.Call{Names: []string{"★ Karambit | Nebula Drift (Factory New)"}})
 	phases := map[string][]string{}
@@ -147,21 +147,21 @@ func TestProvider_TellsPhasesApartWhereMarketsDo(t *testing.T) {
 	all := []string{"Phase 1", "Phase 2", "Phase 3", "Phase 4", "Ruby", "Sapphire", "Black Pearl"}
 	for market, got := range phases {
 		if len(got) != 1 && !slices.Equal(got, all) || len(got) == 1 && got[0] != "" {
-			t.Errorf("%s quotes %q", market, got)
+			t.Errorf("%s: got phases %q, want none or %q", market, got, all)
 		}
 	}
 	if len(phases["sim-birch"]) != len(all) || len(phases["sim-amber"]) != 1 {
-		t.Errorf("phases by market: %v", phases)
+		t.Errorf("got phases %v, want all for sim-birch and none for sim-amber", phases)
 	}
 }
 
-func TestProvider_AMarketThatIsNotInTheAnswerIsSilent(t *testing.T) {
+func TestProvider_MarketMissingFromTheResponseIsSilent(t *testing.T) {
 	_, p := serve(t, Options{Names: 50, Markets: 3})
 	url := p(provider.Single).base
 	s := testProvider(t, Config{BaseURL: url, Shape: provider.Single, Markets: 5}, nil)
-	_, answer := fetch(t, s, provider.Call{Names: []string{redline}})
-	if want := []string{"sim-delta", "sim-ember"}; !slices.Equal(answer.Silent, want) {
-		t.Errorf("silent: %q, want %q", answer.Silent, want)
+	_, result := fetch(t, s, provider.Call{Names: []string{redline}})
+	if want := []string{"sim-delta", "sim-ember"}; !slices.Equal(result.Silent, want) {
+		t.Errorf("silent: %q, want %q", result.Silent, want)
 	}
 }
 
@@ -196,12 +196,12 @@ func TestProvider_RejectsFaultyRowsAndKeepsTheOthers(t *testing.T) {
 			continue
 		}
 		if len(sink.Quotes) != 2 || sink.Rejects != 1 || sink.Rejected[0].Reason != reason {
-			t.Errorf("%s: %d quotes, rejected %+v, want %q", row, len(sink.Quotes), sink.Rejected, reason)
+			t.Errorf("%s: got %d quotes and rejects %+v, want 2 quotes and 1 reject for %q", row, len(sink.Quotes), sink.Rejected, reason)
 		}
 	}
 }
 
-func TestProvider_RefusesAnswersThatAreNotWhatWasPromised(t *testing.T) {
+func TestProvider_RejectsMalformedResponses(t *testing.T) {
 	const terms = `"market":"sim-amber","currency":"USD","unit":1,"time":1790000000`
 	for text, want := range map[string]string{
 		``:                                  "empty body",
@@ -231,15 +231,15 @@ func TestProvider_RefusesAnswersThatAreNotWhatWasPromised(t *testing.T) {
 	} {
 		_, err := readText(text)
 		if provider.KindOf(err) != provider.KindProtocol || !strings.Contains(fmt.Sprint(err), want) {
-			t.Errorf("%.80s: error %v, want one of %q with %q", text, err, provider.KindProtocol, want)
+			t.Errorf("%.80s: got error %v, want kind %q and text %q", text, err, provider.KindProtocol, want)
 		}
 		if len(fmt.Sprint(err)) > 400 {
-			t.Errorf("%.80s: an error of %d bytes", text, len(fmt.Sprint(err)))
+			t.Errorf("%.80s: error has %d bytes, want at most 400", text, len(fmt.Sprint(err)))
 		}
 	}
 }
 
-// readText decodes a file of sim-amber as Fetch does.
+// readText decodes the text as the file of sim-amber, like Fetch.
 func readText(text string) (*providertest.Sink, error) {
 	s, err := New(Config{BaseURL: "http://sim.test"})
 	if err != nil {
@@ -256,7 +256,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		sink, err := readText(text)
 		if err != nil && provider.KindOf(err) != provider.KindProtocol {
-			t.Fatalf("error %v", err)
+			t.Fatalf("got error %v, want kind %q", err, provider.KindProtocol)
 		}
 		if err != nil {
 			return
@@ -264,13 +264,13 @@ func FuzzRead(f *testing.F) {
 		for _, q := range sink.Quotes {
 			if q.Ask < 0 || q.Bid < 0 || q.Sale < 0 || q.Listings < -1 || q.Sales < -1 ||
 				catalog.CheckName(q.Name) != nil || catalog.CheckPhase(q.Phase) != nil || q.Market != "sim-amber" {
-				t.Fatalf("%+v", q)
+				t.Fatalf("invalid quote %+v", q)
 			}
 		}
 	})
 }
 
-func TestNew_RefusesWhatCannotWork(t *testing.T) {
+func TestNew_RejectsInvalidConfigurations(t *testing.T) {
 	for _, c := range []Config{
 		{},
 		{BaseURL: "127.0.0.1:80"},
@@ -283,18 +283,18 @@ func TestNew_RefusesWhatCannotWork(t *testing.T) {
 		{BaseURL: "http://sim.test", Shape: provider.Batch, BatchSize: -1},
 	} {
 		if s, err := New(c); err == nil {
-			t.Errorf("%+v: %+v", c, s.Describe())
+			t.Errorf("New(%+v) = %+v, want an error", c, s.Describe())
 		}
 	}
 	if _, err := NewHandler(Options{Names: -1}); err == nil {
-		t.Error("a negative number of names was taken")
+		t.Error("NewHandler with -1 names: no error")
 	}
 	if _, err := NewHandler(Options{Markets: 1_000}); err == nil {
-		t.Error("a thousand markets were taken")
+		t.Error("NewHandler with 1,000 markets: no error")
 	}
 }
 
-func TestFetch_RefusesCallsThatTheProviderCannotMake(t *testing.T) {
+func TestFetch_RejectsInvalidCallsWithoutARequest(t *testing.T) {
 	_, p := serve(t, Options{Names: 10})
 	for _, c := range []struct {
 		shape provider.Shape
@@ -308,15 +308,15 @@ func TestFetch_RefusesCallsThatTheProviderCannotMake(t *testing.T) {
 	} {
 		c.call.Meter = new(provider.Meter)
 		if _, err := p(c.shape).Fetch(t.Context(), c.call, new(providertest.Sink)); err == nil {
-			t.Errorf("%s: %d names and file %q were taken", c.shape, len(c.call.Names), c.call.File)
+			t.Errorf("%s: %d names and file %q: no error", c.shape, len(c.call.Names), c.call.File)
 		}
 		if n := c.call.Meter.Requests(); n != 0 {
-			t.Errorf("%s: %d requests", c.shape, n)
+			t.Errorf("%s: got %d requests, want 0", c.shape, n)
 		}
 	}
 }
 
-func TestHandler_RefusesBadRequests(t *testing.T) {
+func TestHandler_RejectsBadRequests(t *testing.T) {
 	h, err := NewHandler(Options{Names: 10})
 	if err != nil {
 		t.Fatal(err)
@@ -348,7 +348,7 @@ func TestHandler_RefusesBadRequests(t *testing.T) {
 	}
 }
 
-// get returns a handler's response and its header.
+// get sends a request with the header fields and returns the body and header of the response.
 func get(h http.Handler, path string, fields ...string) (string, http.Header) {
 	req := httptest.NewRequest(http.MethodGet, path, nil)
 	for i := 0; i+1 < len(fields); i += 2 {
@@ -359,7 +359,7 @@ func get(h http.Handler, path string, fields ...string) (string, http.Header) {
 	return rec.Body.String(), rec.Header()
 }
 
-func TestHandler_FrozenPricesChangeByAdvanceOnly(t *testing.T) {
+func TestHandler_FrozenPricesChangeOnlyWithAdvance(t *testing.T) {
 	now := time.Unix(1_790_000_000, 0)
 	h, err := NewHandler(Options{Names: 500, Frozen: true, Now: func() time.Time { return now }})
 	if err != nil {
@@ -373,15 +373,15 @@ func TestHandler_FrozenPricesChangeByAdvanceOnly(t *testing.T) {
 	}
 	h.Advance(TicksPerWeek)
 	if third, _ := get(h, path); third == first {
-		t.Error("a week changed nothing")
+		t.Error("prices did not change after a week")
 	}
 	h.Advance(-TicksPerWeek)
 	if fourth, _ := get(h, path); fourth != first {
-		t.Error("going back did not bring the first prices back")
+		t.Error("prices differ after going back to the first tick")
 	}
 }
 
-func TestHandler_PricesDriftFromTickToTick(t *testing.T) {
+func TestHandler_PricesChangeOnlyBetweenTicks(t *testing.T) {
 	now := time.Unix(1_790_000_100, 0).Truncate(Interval)
 	h, err := NewHandler(Options{Names: 3_000, Now: func() time.Time { return now }})
 	if err != nil {
@@ -395,11 +395,11 @@ func TestHandler_PricesDriftFromTickToTick(t *testing.T) {
 	}
 	now = now.Add(time.Second)
 	if third, _ := get(h, path); third == first {
-		t.Error("a new tick changed nothing")
+		t.Error("prices did not change in the next tick")
 	}
 }
 
-func TestHandler_CompressesOnRequestOnly(t *testing.T) {
+func TestHandler_CompressesOnlyOnRequest(t *testing.T) {
 	h, err := NewHandler(Options{Names: 2_000, Frozen: true})
 	if err != nil {
 		t.Fatal(err)
@@ -407,15 +407,15 @@ func TestHandler_CompressesOnRequestOnly(t *testing.T) {
 	const path = "/v1/markets/sim-amber/prices.json"
 	plain, header := get(h, path)
 	if header.Get("Content-Encoding") != "" {
-		t.Errorf("an encoding that nobody asked for: %s", header.Get("Content-Encoding"))
+		t.Errorf("Content-Encoding %q, want none", header.Get("Content-Encoding"))
 	}
-	for range 2 { // the second takes what the first put back
-		packed, header := get(h, path, "Accept-Encoding", "br, gzip;q=0.5")
-		if header.Get("Content-Encoding") != "gzip" || len(packed) >= len(plain)/2 {
-			t.Errorf("encoding %q, %d bytes of %d", header.Get("Content-Encoding"), len(packed), len(plain))
+	for range 2 { // the second request reuses the compressor of the first
+		compressed, header := get(h, path, "Accept-Encoding", "br, gzip;q=0.5")
+		if header.Get("Content-Encoding") != "gzip" || len(compressed) >= len(plain)/2 {
+			t.Errorf("Content-Encoding %q with %d bytes, want gzip with at most half of %d", header.Get("Content-Encoding"), len(compressed), len(plain))
 		}
-		if got := gunzip(t, packed); got != plain {
-			t.Error("inflated, it is another answer")
+		if got := gunzip(t, compressed); got != plain {
+			t.Error("decompressed response differs from the plain one")
 		}
 	}
 }
@@ -433,7 +433,7 @@ func TestHandler_LimitsAndLogsRequests(t *testing.T) {
 	}
 	now = now.Add(time.Minute)
 	if _, header := get(h, "/v1/markets/sim-amber/prices.json"); header.Get("Retry-After") != "" {
-		t.Error("refused after the wait")
+		t.Error("request refused after the period of the limit")
 	}
 	want := map[string]int{"GET /v1/prices": 4, "GET /v1/markets/sim-amber/prices.json": 1}
 	if diff := cmp.Diff(want, h.Requests()); diff != "" {
@@ -445,7 +445,7 @@ func TestHandler_LimitsAndLogsRequests(t *testing.T) {
 	}
 }
 
-func TestHandler_MakesNamesBeyondTheCatalogue(t *testing.T) {
+func TestHandler_AddsNamesBeyondTheCatalogue(t *testing.T) {
 	names := NewCatalogue().Len() + 300
 	h, p := serve(t, Options{Names: names, Markets: 12, Frozen: true})
 	all := h.Names()
@@ -457,15 +457,15 @@ func TestHandler_MakesNamesBeyondTheCatalogue(t *testing.T) {
 	for _, q := range sink.Quotes {
 		got[q.Name] = true
 		if !slices.Contains(all[names-300:], q.Name) {
-			t.Fatalf("%q was not asked for", q.Name)
+			t.Fatalf("quote of %q, which was not requested", q.Name)
 		}
 	}
 	if len(got) != 300 {
-		t.Errorf("quotes of %d names, want 300", len(got))
+		t.Errorf("got quotes of %d names, want 300", len(got))
 	}
 }
 
-func TestServer_EndsWithItsContextAndByClose(t *testing.T) {
+func TestServer_StopsAfterClose(t *testing.T) {
 	h, err := NewHandler(Options{Names: 10})
 	if err != nil {
 		t.Fatal(err)
@@ -475,17 +475,17 @@ func TestServer_EndsWithItsContextAndByClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Start(t.Context(), strings.TrimPrefix(s.URL(), "http://"), h); err == nil {
-		t.Error("two servers at one address")
+		t.Error("second server on the same address: no error")
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
 	if _, err := http.Get(s.URL() + "/v1/prices?name=a"); err == nil {
-		t.Error("it answers after Close")
+		t.Error("request succeeded after Close")
 	}
 }
 
-// discard is a sink that keeps nothing.
+// discard is a Sink that only counts quotes.
 type discard struct{ quotes int }
 
 func (d *discard) Restart()                    { d.quotes = 0 }
@@ -522,7 +522,7 @@ func BenchmarkServeFile(b *testing.B) {
 			}
 			req := httptest.NewRequest(http.MethodGet, "/v1/markets/sim-garnet/prices.json", nil)
 			req.Header.Set("Accept-Encoding", encoding)
-			w := &blank{header: http.Header{}}
+			w := &discardWriter{header: http.Header{}}
 			b.ReportAllocs()
 			for b.Loop() {
 				w.n = 0
@@ -539,26 +539,26 @@ func BenchmarkServeBatch(b *testing.B) {
 		b.Fatal(err)
 	}
 	names := h.Names()[1000 : 1000+BatchSize]
-	w := &blank{header: http.Header{}}
+	w := &discardWriter{header: http.Header{}}
 	req := httptest.NewRequest(http.MethodGet, "/", nil)
 	for b.Loop() {
-		h.answer(w, req, names)
+		h.respond(w, req, names)
 	}
 }
 
-// blank is a ResponseWriter that keeps nothing.
-type blank struct {
+// discardWriter is a ResponseWriter that only counts bytes.
+type discardWriter struct {
 	header http.Header
 	n      int64
 }
 
-func (w *blank) Header() http.Header         { return w.header }
-func (w *blank) Write(p []byte) (int, error) { w.n += int64(len(p)); return len(p), nil }
-func (w *blank) WriteHeader(int)             {}
+func (w *discardWriter) Header() http.Header         { return w.header }
+func (w *discardWriter) Write(p []byte) (int, error) { w.n += int64(len(p)); return len(p), nil }
+func (w *discardWriter) WriteHeader(int)             {}
 
-func gunzip(t testing.TB, packed string) string {
+func gunzip(t testing.TB, compressed string) string {
 	t.Helper()
-	z, err := gzip.NewReader(strings.NewReader(packed))
+	z, err := gzip.NewReader(strings.NewReader(compressed))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -569,22 +569,22 @@ func gunzip(t testing.TB, packed string) string {
 	return string(plain)
 }
 
-func TestFetch_RefusesWhatItDoesNotServeAndNamesItselfOnce(t *testing.T) {
+func TestFetch_ErrorNamesTheProviderOnce(t *testing.T) {
 	_, p := serve(t, Options{Names: 10, Frozen: true})
 	for _, c := range []struct {
 		shape provider.Shape
 		call  provider.Call
 	}{
 		{provider.Bulk, provider.Call{AppID: 440, File: "a"}},
-		{provider.Bulk, provider.Call{AppID: catalog.CS2, File: "of nobody"}},
+		{provider.Bulk, provider.Call{AppID: catalog.CS2, File: "unknown"}},
 		{provider.Single, provider.Call{AppID: catalog.CS2, Names: []string{"a", "b"}}},
 	} {
 		_, err := p(c.shape).Fetch(t.Context(), c.call, new(providertest.Sink))
 		if kind := provider.KindOf(err); kind != provider.KindProtocol {
-			t.Errorf("%+v: %v is of kind %q", c.call, err, kind)
+			t.Errorf("%+v: error %v has kind %q, want %q", c.call, err, kind, provider.KindProtocol)
 		}
 		if n := strings.Count(err.Error(), Name+":"); n != 1 {
-			t.Errorf("%+v: %q names the provider %d times", c.call, err, n)
+			t.Errorf("%+v: error %q names the provider %d times, want once", c.call, err, n)
 		}
 	}
 }

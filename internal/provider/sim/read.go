@@ -16,28 +16,28 @@ import (
 type reader struct {
 	*feed.Reader
 	provider *Provider
-	answer   provider.Result
-	listed   bool        // the items were read
-	cells    []feed.Cell // of a row, in the order of rowNames
+	result   provider.Result
+	listed   bool        // whether the items were read
+	cells    []feed.Cell // cells of the current row, in the order of rowNames
 	quote    provider.Quote
 }
 
-// terms holds what applies to all amounts of a market.
+// terms holds the members that apply to all amounts of a market.
 type terms struct {
 	market   string
 	currency money.Currency
 	unit     int64
-	window   time.Duration // window of sales; 0: none counted
+	window   time.Duration // window of sales counts; 0 if the market reports none
 }
 
-// Names of the members that are read.
+// Names of the members that the reader uses.
 var (
 	termNames = []string{"market", "currency", "unit", "salesDays"}
 	itemNames = []string{"name", "quotes"}
 	rowNames  = []string{"name", "phase", "ask", "bid", "sale", "listings", "sales", "seen"}
 )
 
-// read decodes a response with decode. Errors are those of feed.Read.
+// read calls decode to decode a response into sink. It returns the errors of feed.Read.
 func (s *Provider) read(ctx context.Context, body io.Reader, sink provider.Sink, decode func(*reader) error) (provider.Result, error) {
 	r := reader{provider: s, cells: make([]feed.Cell, len(rowNames))}
 	err := feed.Read(ctx, Name, body, sink, func(in *feed.Reader) error {
@@ -48,7 +48,7 @@ func (s *Provider) read(ctx context.Context, body io.Reader, sink provider.Sink,
 			return err
 		case !r.listed:
 			return feed.Malformed("response without quotes")
-		case r.answer.ProviderTime.IsZero():
+		case r.result.ProviderTime.IsZero():
 			return errTime
 		}
 		return nil
@@ -56,7 +56,7 @@ func (s *Provider) read(ctx context.Context, body io.Reader, sink provider.Sink,
 	if err != nil {
 		return provider.Result{}, err
 	}
-	return r.answer, nil
+	return r.result, nil
 }
 
 // file decodes all quotes of one market.
@@ -112,13 +112,13 @@ func (r *reader) names() error {
 	})
 	for _, m := range r.provider.description.Markets {
 		if markets[m.Key] == nil {
-			r.answer.Silent = append(r.answer.Silent, m.Key)
+			r.result.Silent = append(r.result.Silent, m.Key)
 		}
 	}
 	return err
 }
 
-// items decodes the items of a response, of which there is one list.
+// items decodes the list of items. It returns an error if the response has a second list.
 func (r *reader) items(item func() error) error {
 	if r.listed {
 		return feed.Malformed("member items given twice")
@@ -127,13 +127,13 @@ func (r *reader) items(item func() error) error {
 	return r.Array(item)
 }
 
-// time decodes the response's own time.
+// time decodes the time of the response.
 func (r *reader) time() error {
 	c, err := r.Cell()
 	if err != nil {
 		return err
 	}
-	if r.answer.ProviderTime, err = feed.Stamp(c, feed.TimeUnix); err == nil && r.answer.ProviderTime.IsZero() {
+	if r.result.ProviderTime, err = feed.Stamp(c, feed.TimeUnix); err == nil && r.result.ProviderTime.IsZero() {
 		err = errTime
 	}
 	return err
@@ -210,7 +210,7 @@ var (
 	errTime  = feed.Malformed("the time is missing")
 )
 
-// check reports whether a market's terms are complete.
+// check returns an error if a market's terms are incomplete or invalid.
 func (t *terms) check() error {
 	switch {
 	case t.market == "":
@@ -222,7 +222,8 @@ func (t *terms) check() error {
 	}
 }
 
-// row passes on the quote in the current cells, or rejects it for its first fault.
+// row passes the quote in the current cells to the sink. If a cell is invalid, it rejects
+// the row with the first reason.
 func (r *reader) row(t *terms, name string) error {
 	q, c := &r.quote, r.cells
 	*q = provider.Quote{Market: t.market, Name: name, Currency: t.currency, Sales: provider.Unknown}

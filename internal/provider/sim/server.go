@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Server is a Handler that listens. Close it when done.
+// Server is a running HTTP server. Call Close to stop it.
 type Server struct {
 	http *http.Server
 	url  string
@@ -37,11 +37,11 @@ func Start(ctx context.Context, addr string, h http.Handler) (*Server, error) {
 	return s, nil
 }
 
-// URL returns the server's base URL, without a slash at its end.
+// URL returns the server's base URL, without a trailing slash.
 func (s *Server) URL() string { return s.url }
 
-// Wait returns when the server has ended, and why, if not by Close or its
-// context. It is called once, in place of Close.
+// Wait blocks until the server stops. It returns nil after Close or after the
+// context of Start ends. Call either Wait or Close, and only once.
 func (s *Server) Wait() error {
 	err := <-s.done
 	if errors.Is(err, http.ErrServerClosed) {
@@ -50,8 +50,8 @@ func (s *Server) Wait() error {
 	return fmt.Errorf("market simulator: %w", err)
 }
 
-// Close ends the server and the responses that it is giving.
+// Close stops the server and aborts the responses in progress.
 func (s *Server) Close() error {
-	_ = s.http.Close() // of a listener that is gone already nothing is wanted
+	_ = s.http.Close() // an error means that the listener is already closed
 	return s.Wait()
 }

@@ -14,8 +14,8 @@ import (
 
 const redline = "AK-47 | Redline (Field-Tested)"
 
-// The fixtures are written by hand, so that the wire format is held to what is
-// documented and not to what our own server writes.
+// These responses are written by hand. They follow the documented format, so the
+// tests do not depend on the Handler.
 const (
 	fileFixture = `{"market":"sim-garnet","currency":"USD","unit":1000,"salesDays":30,"time":1790000000,"extra":[1],"items":[
 		{"name":"AK-47 | Redline (Field-Tested)","ask":31415,"bid":"28000","sale":30.5e3,"listings":120,"sales":41},
@@ -31,7 +31,7 @@ const (
 		"unknown":["No Such Item | At All (Factory New)"]}`
 )
 
-func TestProvider_KeepsTheRulesOfEveryProvider(t *testing.T) {
+func TestProvider_PassesTheProviderSuite(t *testing.T) {
 	garnet := provider.Quote{Market: "sim-garnet", Currency: "USD", Listings: provider.Unknown, Sales: provider.Unknown}
 	const month = 30 * 24 * time.Hour
 	var file [4]provider.Quote
@@ -51,7 +51,7 @@ func TestProvider_KeepsTheRulesOfEveryProvider(t *testing.T) {
 		{Market: "sim-birch", Name: redline, Currency: "USD", Ask: 30_990_000, Bid: 28_000_000, Listings: -1, Sales: -1},
 		{Market: "sim-birch", Name: redline, Phase: "Phase 2", Currency: "USD", Ask: 90_000_000, Listings: -1, Sales: -1},
 	}
-	asking := provider.Call{AppID: catalog.CS2, Names: []string{redline}}
+	byName := provider.Call{AppID: catalog.CS2, Names: []string{redline}}
 	for _, c := range []struct {
 		shape  provider.Shape
 		good   string
@@ -60,8 +60,8 @@ func TestProvider_KeepsTheRulesOfEveryProvider(t *testing.T) {
 		render func([]providertest.Row) []byte
 	}{
 		{provider.Bulk, fileFixture, provider.Call{AppID: catalog.CS2, File: "sim-garnet"}, file[:], renderFile},
-		{provider.Batch, namesFixture, asking, names, renderNames},
-		{provider.Single, namesFixture, asking, names, renderNames},
+		{provider.Batch, namesFixture, byName, names, renderNames},
+		{provider.Single, namesFixture, byName, names, renderNames},
 	} {
 		t.Run(string(c.shape), func(t *testing.T) {
 			providertest.Run(t, providertest.Subject{
@@ -69,7 +69,7 @@ func TestProvider_KeepsTheRulesOfEveryProvider(t *testing.T) {
 					return testProvider(t, Config{BaseURL: baseURL, Shape: c.shape}, tweak)
 				},
 				Good: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					_, _ = io.Copy(io.Discard, r.Body) // a server detects a closed connection only then
+					_, _ = io.Copy(io.Discard, r.Body) // required to detect a closed connection
 					_, _ = io.WriteString(w, c.good)
 				}),
 				Call: c.call, Want: c.want, Render: c.render,
@@ -78,7 +78,7 @@ func TestProvider_KeepsTheRulesOfEveryProvider(t *testing.T) {
 	}
 }
 
-// testProvider returns a provider with a client of its own.
+// testProvider returns a provider with a new client.
 func testProvider(t testing.TB, c Config, tweak func(*provider.Options)) *Provider {
 	t.Helper()
 	o := provider.Options{Provider: Name, AllowHosts: []string{strings.TrimPrefix(c.BaseURL, "http://")}}

@@ -1,6 +1,6 @@
 package sim
 
-// kind is what sort of thing an item is; its price is drawn by it.
+// kind is the category of an item. It determines the distribution of its value.
 type kind uint8
 
 const (
@@ -22,9 +22,8 @@ const (
 	kinds
 )
 
-// quantiles are the middle values of a kind's items in cents at the ranks of
-// quantileRanks. They are round figures of the shape that asks of such items
-// have.
+// quantiles holds, for each kind, the values of items in cents at the ranks of
+// quantileRanks. The rounded values follow the distribution of real asks.
 var quantiles = [kinds][9]int64{
 	stickerKind:   {3, 5, 22, 170, 850, 4_000, 15_000, 60_000, 150_000},
 	slabKind:      {28, 70, 130, 400, 2_000, 11_000, 35_000, 120_000, 180_000},
@@ -43,19 +42,19 @@ var quantiles = [kinds][9]int64{
 	pinKind:       {400, 430, 490, 790, 1_200, 4_000, 5_500, 7_000, 9_000},
 }
 
-// quantileRanks are fractions of one.
+// quantileRanks are the ranks of the quantiles, from 0 to one in fixed point.
 var quantileRanks = [9]int64{0, one / 10, one / 4, one / 2, one * 3 / 4, one * 9 / 10, one * 97 / 100, one * 99 / 100, one}
 
-// The bounds of a middle value: what is listed at all costs three cents, and
-// no simulated item is worth more than the largest trades that markets carry.
+// Bounds of an item's value. Three cents is the lowest price of a real listing. The
+// maximum is about the price of the largest real trades.
 const (
 	minValue mil = 30
 	maxValue mil = 2_040_000
 )
 
-// valueAt returns the middle value of an item of a kind at a rank in [0, one),
-// times a factor in thousandths. Ranks are uniform, so that the values of many
-// items follow the quantiles.
+// valueAt returns the value of an item of a kind at a rank in [0, one), times a
+// factor in thousandths. With uniformly distributed ranks, the values follow the
+// quantiles.
 func valueAt(k kind, rank int, factor int64) mil {
 	r := int64(rank)
 	i := 0
@@ -64,7 +63,7 @@ func valueAt(k kind, rank int, factor int64) mil {
 	}
 	from, to := quantileRanks[i], quantileRanks[i+1]
 	low, high := quantiles[k][i]*10, quantiles[k][i+1]*10
-	// The curve between two quantiles is convex, as it is on a log scale.
+	// Interpolate with a convex curve, because prices are close to log-normal.
 	x := (r - from) * one / (to - from)
 	v := low + (high-low)*(x*x/one+x)/(2*one)
 	return min(max(v*factor/1000, minValue), maxValue)

@@ -1,7 +1,7 @@
 package sim
 
-// wears in falling order of price, with what each costs in thousandths of the
-// finish's middle value.
+// wears in descending order of price. A factor is the wear's price in thousandths of
+// the finish's value.
 var wears = []struct {
 	name   string
 	factor int64
@@ -22,14 +22,14 @@ var knives = []string{
 	"Shadow Daggers", "Skeleton Knife", "Stiletto Knife", "Survival Knife", "Talon Knife", "Ursus Knife",
 }
 
-// knifeFinishes are shared by all knives, as those of real ones are.
+// knifeFinishes are the finishes of every knife. Real knives also share theirs.
 var knifeFinishes = []string{
 	"Nebula Drift", "Verdant Nebula", "Tideline", "Oxblood", "Heat Haze", "Hill Stripe", "Lattice", "Midnight Oil", "Marbled Dusk",
 	"Quarry Dust", "Raw Edge", "Smoked Lacquer", "Thornwork", "Ultraviolet Hour", "Weathered Teal", "Winter Lichen", "Woodsmoke", "Zigzag",
 }
 
-// nebulaFinishes are the Doppler-like ones: they come in phases, in the two
-// best wears only.
+// nebulaFinishes are the finishes with phases, like Doppler. They exist only in the
+// two best wears.
 var nebulaFinishes = map[string]phases{"Nebula Drift": nebula, "Verdant Nebula": verdant}
 
 var gloves = []string{
@@ -42,15 +42,15 @@ const (
 	souvenir = "Souvenir "
 )
 
-// Numbers of finishes of each sort; together with the wears they come to the
-// proportions of the real catalogue.
+// Numbers of finishes. Multiplied by the wears, they give the proportions of the real
+// catalogue.
 const (
 	finishesPerWeapon = 41
 	finishesPerGlove  = 11
 )
 
-// addWeapons makes every weapon's finishes. Nearly half of them exist as StatTrak™, a
-// third as souvenirs; none is both.
+// addWeapons adds the finishes of each weapon. 44 % of them also exist as StatTrak™ and
+// 32 % as souvenirs. No finish has both variants.
 func (b *builder) addWeapons() {
 	for _, weapon := range weapons {
 		for range finishesPerWeapon {
@@ -72,7 +72,8 @@ func (b *builder) addWeapons() {
 	}
 }
 
-// wearRange picks which wears a finish comes in: most come in all five.
+// wearRange draws the wears of a finish as a range of indices. Most finishes have all
+// five wears.
 func (b *builder) wearRange() (from, to int) {
 	switch r := b.rng.below(100); {
 	case r < 80:
@@ -93,15 +94,15 @@ func (b *builder) addKnives() {
 		b.add(knifeKind, star+statTrak+knife, tier, 1250, 0)
 		for _, finish := range knifeFinishes {
 			rank := (tier + b.rng.below(one)) / 2
-			comesIn := nebulaFinishes[finish]
+			phaseSet := nebulaFinishes[finish]
 			from, to := b.wearRange()
-			if comesIn != 0 {
+			if phaseSet != 0 {
 				from, to = 0, 2
 			}
 			for _, w := range wears[from:to] {
 				suffix := knife + " | " + finish + " (" + w.name + ")"
-				b.add(knifeKind, star+suffix, rank, w.factor, comesIn)
-				b.add(knifeKind, star+statTrak+suffix, rank, w.factor*5/4, comesIn)
+				b.add(knifeKind, star+suffix, rank, w.factor, phaseSet)
+				b.add(knifeKind, star+statTrak+suffix, rank, w.factor*5/4, phaseSet)
 			}
 		}
 	}
@@ -119,7 +120,7 @@ func (b *builder) addGloves() {
 	}
 }
 
-// freshFinish invents a finish that the weapon does not have yet.
+// freshFinish generates a finish that the weapon does not have yet.
 func (b *builder) freshFinish(weapon string) string {
 	for {
 		finish := b.rng.pick(adjectives) + " " + b.rng.pick(nouns)

@@ -6,35 +6,36 @@ import (
 	"assay/internal/catalog"
 )
 
-// The responses, of which each is one JSON object. A file, GET
-// /v1/markets/{market}/prices.json, holds all quotes of a market:
+// Each response is one JSON object.
+//
+// GET /v1/markets/{market}/prices.json returns all quotes of one market:
 //
 //	{"market":"sim-amber","currency":"USD","unit":1,"salesDays":30,"time":1790000000,
 //	 "items":[{"name":"★ Karambit","phase":"Ruby","ask":912.00,"bid":850.00,"sale":900.00,
 //	           "listings":4,"sales":9,"seen":1789990000}]}
 //
-// A response about names, POST /v1/prices/batch with {"names":["..."]} or GET
-// /v1/prices?name=..., holds all markets' quotes of those:
+// POST /v1/prices/batch with {"names":["..."]} and GET /v1/prices?name=... return the
+// quotes of all markets for the requested names:
 //
 //	{"time":1790000000,
 //	 "markets":[{"market":"sim-amber","currency":"USD","unit":1,"salesDays":30}],
 //	 "items":[{"name":"★ Karambit","quotes":{"sim-amber":[{"ask":912.00}]}}],
 //	 "unknown":["No Such Item | At All (Factory New)"]}
 //
-// What comes before "items" here does so always, and "name" before "quotes".
-// Amounts are numbers or strings in 1/unit of the currency; null, or no member,
-// is none. Without "ask" the market does not offer the item. Only a market with
-// "salesDays" counts sales, within so many days. Times are Unix seconds.
+// The members always have this order. An amount is a number or a string, in 1/unit of
+// the currency. A missing amount is null or has no member. If "ask" is missing, the market
+// does not offer the item. "sales" counts the last "salesDays" days; markets without
+// "salesDays" do not report sales. Times are Unix seconds.
 
-// encoder appends responses as of one moment.
+// encoder appends the responses of one tick.
 type encoder struct {
 	model *model
 	tick  int64
 	time  int64 // Unix seconds
 }
 
-// terms appends what holds for all amounts of a venue.
-func (e *encoder) terms(b []byte, v *venue) []byte {
+// terms appends the members that apply to all amounts of a market.
+func (e *encoder) terms(b []byte, v *market) []byte {
 	b = appendString(append(b, `"market":`...), v.key)
 	b = append(b, `,"currency":"USD","unit":`...)
 	b = strconv.AppendInt(b, int64(v.style.unit()), 10)
@@ -44,37 +45,38 @@ func (e *encoder) terms(b []byte, v *venue) []byte {
 	return b
 }
 
+// stamp appends the time of the response.
 func (e *encoder) stamp(b []byte) []byte {
 	return strconv.AppendInt(append(b, `"time":`...), e.time, 10)
 }
 
-// fileRows appends a venue's rows of the i-th item: one for each phase where
-// the venue distinguishes phases, none where it does not know the item. Each has
-// a comma behind it.
-func (e *encoder) fileRows(b []byte, v *venue, i int) []byte {
+// fileRows appends a market's rows for the i-th item, each followed by a comma. There is
+// one row per phase if the market distinguishes phases. There are no rows if the market
+// does not quote the item.
+func (e *encoder) fileRows(b []byte, v *market, i int) []byte {
 	return e.rows(b, v, i, func(b []byte) []byte {
 		b = append(b, `"name":`...)
 		return append(e.appendName(b, i), ',')
 	})
 }
 
-// rows appends a venue's rows of the i-th item, each begun by what begin
-// appends and with a comma behind it.
-func (e *encoder) rows(b []byte, v *venue, i int, begin func([]byte) []byte) []byte {
+// rows appends a market's rows for the i-th item, each followed by a comma. It calls
+// begin to append the first members of each row.
+func (e *encoder) rows(b []byte, v *market, i int, begin func([]byte) []byte) []byte {
 	s := e.model.subject(i)
-	comesIn := e.model.cat.items[i%len(e.model.cat.items)].phases
-	if comesIn == 0 || !v.phases {
+	phaseSet := e.model.cat.items[i%len(e.model.cat.items)].phases
+	if phaseSet == 0 || !v.phases {
 		return e.row(b, v, &s, "", begin)
 	}
 	for n := range catalog.Phases {
-		if phased, name, ok := e.model.phase(s, comesIn, n); ok {
+		if phased, name, ok := e.model.phase(s, phaseSet, n); ok {
 			b = e.row(b, v, &phased, name, begin)
 		}
 	}
 	return b
 }
 
-func (e *encoder) row(b []byte, v *venue, s *subject, phase string, begin func([]byte) []byte) []byte {
+func (e *encoder) row(b []byte, v *market, s *subject, phase string, begin func([]byte) []byte) []byte {
 	r, ok := e.model.quote(v, s, e.tick)
 	if !ok {
 		return b
@@ -92,17 +94,17 @@ func (e *encoder) row(b []byte, v *venue, s *subject, phase string, begin func([
 		b = strconv.AppendInt(append(b, `"sales":`...), r.sales, 10)
 		b = append(b, ',')
 	}
-	if r.polled >= 0 {
-		b = strconv.AppendInt(append(b, `"seen":`...), e.time-r.polled, 10)
+	if r.age >= 0 {
+		b = strconv.AppendInt(append(b, `"seen":`...), e.time-r.age, 10)
 		b = append(b, ',')
 	}
 	b = strconv.AppendInt(append(b, `"listings":`...), r.listings, 10)
 	return append(b, '}', ',')
 }
 
-// amount appends a member with a comma behind it. A missing amount is written in the
-// venue's own way.
-func (v *venue) amount(b []byte, member string, m mil) []byte {
+// amount appends a member followed by a comma. The market's nulls field determines
+// whether a missing amount is written as null or omitted.
+func (v *market) amount(b []byte, member string, m mil) []byte {
 	if m == 0 && !v.nulls {
 		return b
 	}
@@ -124,11 +126,11 @@ func (e *encoder) appendName(b []byte, i int) []byte {
 	return append(strconv.AppendInt(b, int64(i/len(items)), 10), '"')
 }
 
-// response appends a whole response about names.
-func (e *encoder) answer(b []byte, names []string) []byte {
+// response appends the complete response to a request for names.
+func (e *encoder) response(b []byte, names []string) []byte {
 	b = append(e.stamp(append(b, '{')), `,"markets":[`...)
-	for i := range e.model.venues {
-		b = append(e.terms(append(b, '{'), &e.model.venues[i]), '}', ',')
+	for i := range e.model.markets {
+		b = append(e.terms(append(b, '{'), &e.model.markets[i]), '}', ',')
 	}
 	b = append(closeList(b, ']'), `,"items":[`...)
 	var unknown []string
@@ -147,19 +149,19 @@ func (e *encoder) answer(b []byte, names []string) []byte {
 	return append(closeList(b, ']'), '}')
 }
 
-// item appends the quotes of all venues of the i-th item, with a comma behind it.
+// item appends the quotes of all markets for the i-th item, followed by a comma.
 func (e *encoder) item(b []byte, i int, name string) []byte {
 	b = appendString(append(b, `{"name":`...), name)
 	b = append(b, `,"quotes":{`...)
 	bare := func(b []byte) []byte { return b }
-	for n := range e.model.venues {
-		v := &e.model.venues[n]
+	for n := range e.model.markets {
+		v := &e.model.markets[n]
 		before := len(b)
 		b = append(appendString(b, v.key), ':', '[')
-		begun := len(b)
+		start := len(b)
 		b = e.rows(b, v, i, bare)
-		if len(b) == begun {
-			b = b[:before] // it does not know the item
+		if len(b) == start {
+			b = b[:before] // the market does not quote the item
 			continue
 		}
 		b = append(closeList(b, ']'), ',')
@@ -167,7 +169,7 @@ func (e *encoder) item(b []byte, i int, name string) []byte {
 	return append(closeList(b, '}'), '}', ',')
 }
 
-// closeList ends a list of which each element has a comma behind it.
+// closeList removes the trailing comma of a list and appends its closing bracket.
 func closeList(b []byte, end byte) []byte {
 	if last := len(b) - 1; b[last] == ',' {
 		b = b[:last]

@@ -1,8 +1,8 @@
 package sim
 
-// The words that invented names are made of.
+// Words for generated names.
 
-// adjectives and nouns make finishes, stickers, graffiti and more.
+// adjectives and nouns are the two words of finishes, stickers, graffiti and other items.
 var adjectives = []string{
 	"Amber", "Ancient", "Arctic", "Ashen", "Autumn", "Bitter", "Blazing", "Borrowed", "Brass", "Bright",
 	"Broken", "Burnished", "Candid", "Carved", "Chalk", "Cinder", "Clockwork", "Coastal", "Copper", "Coral",
@@ -26,12 +26,12 @@ var nouns = []string{
 	"Vane", "Voyage", "Warren", "Willow", "Windmill", "Zephyr",
 }
 
-// places host events; an event is a place and a year.
+// places are the first part of an event's name. The second part is a year.
 var places = []string{
 	"Norhaven", "Eastmere", "Calder Bay", "Vintersund", "Ashgrove", "Port Linden", "Kesterling", "Marrowby",
 }
 
-// arenas are played at events and give souvenir packages their names.
+// arenas are the maps of souvenir packages and highlights.
 var arenas = []string{"Foundry", "Viaduct", "Terrace", "Saltworks", "Orchard", "Depot", "Citadel"}
 
 var teams = []string{
@@ -40,7 +40,7 @@ var teams = []string{
 	"Fenrir Gaming", "Grayscale", "Halcyon", "Ibex", "Jolt", "Keystone", "Lumen", "Mistral",
 }
 
-// starts, middles and ends make players' handles.
+// starts, middles and ends are the syllables of player names.
 var (
 	starts = []string{
 		"be", "bra", "chi", "dex", "do", "fa", "flu", "gri", "ha", "ja", "ke", "kri", "lo", "lum", "mi", "na",
@@ -50,14 +50,14 @@ var (
 	ends    = []string{"n", "r", "x", "zz", "to", "ky", "s", "le", "mir", "q", "ddy", "sen", "va", "ph"}
 )
 
-// colours distinguish graffiti.
+// colours are the variants of a graffiti.
 var colours = []string{
 	"Moss Green", "Chalk White", "Brick Red", "Harbor Blue", "Mustard Yellow", "Plum Purple", "Peach Pink", "Slate Grey",
 	"Rust Orange", "Mint Green", "Ink Black", "Sky Blue", "Clay Brown", "Lilac Purple", "Cherry Red", "Sand Yellow",
 	"Fern Green", "Ash Grey", "Rose Pink",
 }
 
-// forenames and surnames make agents and artists.
+// forenames, surnames and factions are parts of the names of agents and artists.
 var (
 	forenames = []string{
 		"Ansel", "Brida", "Corwin", "Dagny", "Emeric", "Fenna", "Gideon", "Hollis", "Ines", "Jarek", "Katya", "Leander",

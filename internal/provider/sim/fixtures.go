@@ -1,29 +1,30 @@
 package sim
 
-// fixture is an item that is in the catalogue by hand, because a requirement
-// or a mistake that others made names it.
+// fixture is a hand-written item of the catalogue. Each one covers a requirement or a
+// known mistake of other price tools.
 type fixture struct {
 	name  string
 	kind  kind
-	value mil // middle value
+	value mil // median of the asks
 	trait trait
 }
 
-// trait is what is special about an item beside its name.
+// trait is a set of special properties of an item's quotes.
 type trait uint8
 
 const (
-	pinned    trait = 1 << iota // every market offers it, always
-	absurd                      // one market always asks absurdJoke for it
-	unoffered                   // no market offers it; some state its last sale
-	unwanted                    // not sold for a month
+	pinned    trait = 1 << iota // every market offers the item at all times
+	absurd                      // one market always asks absurdPrice for the item
+	unoffered                   // no market offers the item; some report its last sale
+	unwanted                    // the item was not sold for a month
 )
 
-// absurdJoke is the price of the graffiti that must not make anyone rich.
-const absurdJoke mil = 1_287_500
+// absurdPrice is the ask of one market for a worthless graffiti. The engine must reject
+// it as an outlier.
+const absurdPrice mil = 1_287_500
 
-// fixtures come first in the catalogue, so that a simulator of few names has
-// them too.
+// fixtures are the first items of the catalogue, so that a simulator with few names
+// includes them.
 var fixtures = []fixture{
 	{"AK-47 | Redline (Field-Tested)", weaponKind, 31_400, pinned},
 	{"★ Karambit", knifeKind, 912_000, pinned},
@@ -33,11 +34,11 @@ var fixtures = []fixture{
 	{"Charm | Last of Its Kind", charmKind, 48_000, unoffered},
 	{"Patch | Nobody's Favourite", patchKind, 1_900, unwanted},
 
-	// Vanilla knives, which have no "|".
+	// Vanilla knives: their names have no "|".
 	{"★ StatTrak™ Karambit", knifeKind, 990_000, 0},
 	{"★ Bayonet", knifeKind, 310_000, 0},
 
-	// Five pairs that differ only in case.
+	// Five pairs of names that differ only in case.
 	{"Sticker | Kestrel (Holo) | Norhaven 2018", stickerKind, 4_100, 0},
 	{"Sticker | kestrel (Holo) | Norhaven 2018", stickerKind, 690, 0},
 	{"Sticker | mOth | Eastmere 2022", stickerKind, 60, 0},
@@ -49,7 +50,7 @@ var fixtures = []fixture{
 	{"Music Kit | Odette Quist, undertow", musicKind, 3_300, 0},
 	{"Music Kit | Odette Quist, Undertow", musicKind, 7_800, 0},
 
-	// Spaces: double, leading, trailing, and one that is no-break.
+	// Double, leading, trailing and no-break spaces.
 	{"Sticker | Twin  Peaks (Foil)", stickerKind, 820, 0},
 	{"Sticker | Twin Peaks (Foil)", stickerKind, 12_400, 0},
 	{"Souvenir  MP9 | Idle Orchard (Field-Tested)", souvenirKind, 310, 0},
@@ -59,8 +60,8 @@ var fixtures = []fixture{
 	{"Patch | Hard\u00a0Space", patchKind, 1_120, 0},
 	{"Patch | Hard Space", patchKind, 450, 0},
 
-	// Characters that URLs, shells, forms, queries and spreadsheets take for
-	// their own.
+	// Characters with a special meaning in URLs, shells, forms, queries or
+	// spreadsheets.
 	{"#1 Fan Foam Hand", charmKind, 2_700, 0},
 	{"'Blue' Hargrave | Night Office", agentKind, 9_900, 0},
 	{`"Two Spoons" Eklund | Copper Line`, agentKind, 8_700, 0},
@@ -83,7 +84,7 @@ var fixtures = []fixture{
 	{"null", charmKind, 150, 0},
 	{"0", charmKind, 190, 0},
 
-	// Text that looks encoded and is not.
+	// Plain text that resembles an escape sequence.
 	{"Sticker | Left &lt; Right", stickerKind, 510, 0},
 	{"Sticker | Left < Right", stickerKind, 5_100, 0},
 	{"Sticker | Path%2FFinder", stickerKind, 270, 0},
@@ -91,13 +92,13 @@ var fixtures = []fixture{
 	{"Sticker | Plus%20Minus", stickerKind, 360, 0},
 	{`Sticker | \u2605 Spelled Out`, stickerKind, 570, 0},
 
-	// A line break and a tab within the name.
+	// Names with a line break or a tab.
 	{"Taunt: The Long\nGoodbye", musicKind, 3_900, 0},
 	{"Taunt: The Long Goodbye", musicKind, 39_000, 0},
 	{"Patch | Tab\tStop", patchKind, 1_010, 0},
 
-	// Letters beyond ASCII: twins, accents composed and not, wide, joined, and
-	// right to left.
+	// Characters beyond ASCII: similar ones, composed and decomposed accents,
+	// full-width letters, joined emoji, and right-to-left text.
 	{"Music Kit | Nils Farrow, 壱", musicKind, 4_800, 0},
 	{"Music Kit | Nils Farrow, 弐", musicKind, 1_600, 0},
 	{"Sticker | 龍 (Holo)", stickerKind, 3_700, 0},
