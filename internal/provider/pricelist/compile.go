@@ -14,8 +14,8 @@ import (
 const (
 	defaultMaxItems = 250_000
 	defaultMaxBytes = 256 << 20
-	mostItems       = 2_000_000
-	mostBytes       = 4 << 30
+	itemsLimit      = 2_000_000
+	bytesLimit      = 4 << 30
 )
 
 var (
@@ -23,30 +23,30 @@ var (
 	marketKey = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 )
 
-// compiler compiles one list's configuration into a plan.
+// compiler compiles the configuration of one list.
 type compiler struct {
 	*list
 	o    *object
 	base marketBase
-	csv  map[string]int // CSV: fields by column
+	csv  map[string]int // for CSV: index of the field by column name
 }
 
-// marketBase holds the settings for all markets of a list.
+// marketBase holds the default settings for the markets of a list.
 type marketBase struct {
-	quote         *object // or nil
+	quote         *object // nil if not configured
 	currency      money.Currency
 	currencyField int
 	unit          int64
 }
 
-// readList compiles a list. It adds faults to the object; with any fault, do not use the
-// list.
+// readList compiles a list. It adds faults to o. The returned list is valid only if there
+// are no faults.
 func readList(o *object, env Env) *list {
 	if name := o.text("preset"); name != "" {
 		if doc, ok := Preset(name); ok {
 			o.overlay(newObject(o.at, jsontext.Value(doc), o.faults))
 		} else {
-			o.fault("preset", "is unknown; the presets are %s", quoteAll(PresetNames()))
+			o.fault("preset", "unknown preset: use one of %s", quoteAll(PresetNames()))
 		}
 	}
 	c := &compiler{list: &list{}, o: o, csv: map[string]int{}}
@@ -80,12 +80,12 @@ func (c *compiler) readKey() {
 		c.o.fault("appId", "is missing")
 	}
 	c.appID = int32(c.o.integer("appId", 1, 1<<31-1, 0))
-	c.minItems = int(c.o.integer("minItems", 1, mostItems, 1))
-	c.maxItems = int(c.o.integer("maxItems", 1, mostItems, defaultMaxItems))
+	c.minItems = int(c.o.integer("minItems", 1, itemsLimit, 1))
+	c.maxItems = int(c.o.integer("maxItems", 1, itemsLimit, defaultMaxItems))
 	if c.minItems > c.maxItems {
 		c.o.fault("minItems", "must not exceed \"maxItems\"")
 	}
-	c.maxBytes = c.o.integer("maxBytes", 1, mostBytes, defaultMaxBytes)
+	c.maxBytes = c.o.integer("maxBytes", 1, bytesLimit, defaultMaxBytes)
 }
 
 func (c *compiler) readFormat() {
@@ -100,7 +100,7 @@ func (c *compiler) readFormat() {
 	}
 	if d := c.o.text("delimiter"); d != "" {
 		if len(d) != 1 || strings.ContainsAny(d, "\"\r\n") || d[0] >= 0x80 {
-			c.o.fault("delimiter", "must be one ASCII character, and no quote or line end")
+			c.o.fault("delimiter", "must be one ASCII character other than a quote or a line break")
 		}
 		c.delimiter = d[0]
 	}
@@ -120,21 +120,21 @@ func (c *compiler) readColumns(value jsontext.Value) {
 			return
 		}
 		if item[0] != '"' {
-			c.o.fault("columns", "must hold strings")
+			c.o.fault("columns", "must contain strings")
 			return
 		}
 		c.columns = append(c.columns, string(feed.Unquote(item)))
 	}
 }
 
-// only reports a member that its list's format does not support.
+// only adds a fault if the member exists and the list has another format.
 func (c *compiler) only(name string, formats ...string) {
 	if _, ok := c.o.take(name); ok && c.format != "" {
-		c.o.fault(name, "is for format %s only", strings.Join(formats, ", "))
+		c.o.fault(name, "is supported only for format %s", strings.Join(formats, ", "))
 	}
 }
 
-// readRows reads the fields of a row, without quotes.
+// readRows reads where the rows are and which fields identify an item.
 func (c *compiler) readRows() {
 	o := c.o
 	c.name, c.phase.field, c.market = none, none, none
@@ -181,12 +181,12 @@ func (c *compiler) readPhase() {
 		c.phase.suffix, c.phase.infix = where != "infix", where != "suffix"
 	}
 	if p.has("field") == p.has("name") {
-		p.faults.add(p.at, "must hold either \"field\" or \"name\"")
+		p.faults.add(p.at, "must contain either \"field\" or \"name\"")
 	}
 	p.done()
 }
 
-// readTime reads the time of the whole list.
+// readTime reads the settings for the time of the whole list.
 func (c *compiler) readTime() {
 	t := c.o.object("time")
 	if t == nil {
@@ -195,20 +195,20 @@ func (c *compiler) readTime() {
 	c.listTime.modified = t.boolean("modified")
 	c.listTime.format = c.timeFormat(t)
 	if t.has("field") == c.listTime.modified {
-		t.faults.add(t.at, "must hold either \"field\" or \"modified\": true")
+		t.faults.add(t.at, "must contain either \"field\" or \"modified\": true")
 	}
 	if c.format != formatArray && c.format != formatObject && t.has("field") {
-		t.fault("field", "is outside of the rows, which only %s and %s support; a row's own time goes into \"quote\"", formatArray, formatObject)
+		t.fault("field", "is supported only for format %s, %s: set the time of a row in \"quote\"", formatArray, formatObject)
 	}
 	p := c.path(t, "field")
 	if p != nil && (p.within(c.root) || c.root.within(p)) {
-		t.fault("field", "must be outside of \"root\"; a row's own time goes into \"quote\"")
+		t.fault("field", "must be outside of \"root\": set the time of a row in \"quote\"")
 	}
 	c.listTime.path = p
 	t.done()
 }
 
-// timeFormat reads the format of a time.
+// timeFormat reads a time format. The default is feed.TimeAuto.
 func (c *compiler) timeFormat(o *object) string {
 	format := o.text("format")
 	switch format {
@@ -237,7 +237,7 @@ func (c *compiler) readBase() {
 	c.base.currency, c.base.currencyField = c.currency(c.o)
 }
 
-// unit reads the unit of amounts, as a part of the currency's unit.
+// unit reads the number of units per unit of currency, such as 100 for cents.
 func (c *compiler) unit(o *object, def int64) int64 {
 	unit := o.integer("unit", 1, money.Scale, def)
 	if money.CheckUnit(unit) != nil {
@@ -247,7 +247,8 @@ func (c *compiler) unit(o *object, def int64) int64 {
 	return unit
 }
 
-// currency reads a code, or the field that holds one.
+// currency reads the currency. It returns either a code or the index of a field that
+// contains the code.
 func (c *compiler) currency(o *object) (money.Currency, int) {
 	if v, ok := o.members["currency"]; ok && v.Kind() == '{' {
 		in := o.object("currency")
@@ -269,7 +270,8 @@ func (c *compiler) currency(o *object) (money.Currency, int) {
 	return code, none
 }
 
-// path reads a path into a JSON document; nil if absent or invalid.
+// path reads a path into a JSON document. It returns nil if the member is missing or
+// invalid.
 func (c *compiler) path(o *object, name string) path {
 	text := o.text(name)
 	if text == "" {
@@ -282,8 +284,8 @@ func (c *compiler) path(o *object, name string) path {
 	return p
 }
 
-// field returns the index of the field at text for a quote: within the element if the list
-// has "each", unless text begins with "^".
+// field returns the index of the field at the path text. If the list has "each", the path
+// starts at the element. With the prefix "^" it starts at the row.
 func (c *compiler) field(o *object, name, text string) int {
 	if c.inner == nil {
 		return c.outerField(o, name, text)
@@ -299,7 +301,7 @@ func (c *compiler) field(o *object, name, text string) int {
 	return i
 }
 
-// outerField returns the index of the field at text within the row itself.
+// outerField returns the index of the field at the path text, which starts at the row.
 func (c *compiler) outerField(o *object, name, text string) int {
 	if c.format != formatCSV {
 		return c.jsonField(o, name, text, c.tree)

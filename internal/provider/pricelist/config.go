@@ -16,13 +16,13 @@ import (
 	"assay/internal/provider"
 )
 
-// maxConfig bounds a configuration, in bytes.
+// maxConfig is the maximum size of a configuration in bytes.
 const maxConfig = 1 << 20
 
-// defaultInterval is how long a list is assumed to stay unchanged.
+// defaultInterval is the default time between two changes of a list.
 const defaultInterval = 5 * time.Minute
 
-// Config is a valid configuration. It never changes.
+// Config is a valid configuration. It is immutable.
 type Config struct {
 	interval time.Duration
 	lists    []*list
@@ -30,18 +30,18 @@ type Config struct {
 	hosts    []provider.Host // hosts of the lists
 }
 
-// Env is the environment of a configuration.
+// Env holds the settings that Parse needs in addition to the document.
 type Env struct {
-	Dir string // base of relative locations
-	// Secret returns the value of a secret, or an error that completes the sentence "the
-	// secret NAME ...", such as "is not set". Parse calls it for each named secret; nil
-	// skips that check.
+	Dir string // base directory of relative locations
+	// Secret returns the value of a secret. Its errors complete the sentence "the secret
+	// NAME ...", such as "is not set". Parse calls it to check each secret in the
+	// configuration. If it is nil, Parse does not check secrets.
 	Secret func(name string) (string, error)
 }
 
-// Load reads the configuration in a file. Relative locations start at the file's directory.
-// If the content is invalid, the error is a *fault.Error that lists all faults with JSON
-// pointers.
+// Load parses the configuration file with the name. Locations in it are relative to its
+// directory. If the content is invalid, the error is a *fault.Error that lists all faults
+// with JSON pointers.
 func Load(name string, secret func(string) (string, error)) (*Config, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -55,8 +55,8 @@ func Load(name string, secret func(string) (string, error)) (*Config, error) {
 	return Parse(doc, Env{Dir: filepath.Dir(name), Secret: secret})
 }
 
-// Parse reads a configuration. Its errors are *fault.Error; they list all
-// faults with JSON pointers.
+// Parse parses a configuration. Its errors have type *fault.Error and list all faults with
+// JSON pointers.
 func Parse(doc []byte, env Env) (*Config, error) {
 	f := &faults{}
 	root := parseDocument(doc, f)
@@ -70,7 +70,7 @@ func Parse(doc []byte, env Env) (*Config, error) {
 	for _, item := range o.objects("lists", maxLists) {
 		l := readList(item, env)
 		if keys[l.key] && l.key != "" {
-			item.fault("key", "another list has the key %q", l.key)
+			item.fault("key", "another list has the key %q: keys must be unique", l.key)
 		}
 		keys[l.key] = true
 		c.lists = append(c.lists, l)
@@ -109,8 +109,8 @@ func parseDocument(doc []byte, f *faults) jsontext.Value {
 	return nil
 }
 
-// mergeMarkets adds the markets of a list to those of all lists. Lists that share a market
-// must describe it identically.
+// mergeMarkets adds the markets of a list to the configuration. If several lists have the
+// same market, they must describe it identically.
 func (c *Config) mergeMarkets(o *object, l *list) {
 	for i := range l.quotes {
 		m := l.quotes[i].market
@@ -122,7 +122,7 @@ func (c *Config) mergeMarkets(o *object, l *list) {
 		}
 		known := &c.markets[at]
 		if known.Title != m.Title || known.Pool != m.Pool || known.MaxAge != m.MaxAge {
-			o.faults.add(o.at+"/markets/"+strconv.Itoa(i), "another list gives market %q another title, pool or maxAge", m.Key)
+			o.faults.add(o.at+"/markets/"+strconv.Itoa(i), "market %q has a different title, pool or maxAge in another list", m.Key)
 		}
 		for _, currency := range m.Currencies {
 			if !slices.Contains(known.Currencies, currency) {
@@ -136,8 +136,8 @@ func (c *Config) mergeMarkets(o *object, l *list) {
 	}
 }
 
-// mergeHosts adds the host of a list to those of all lists. Lists that share a host share
-// its budget, which one of them may state for all.
+// mergeHosts adds the host of a list to the configuration. All lists of a host share its
+// budget. It is sufficient that one of them configures it.
 func (c *Config) mergeHosts(o *object, l *list) {
 	if l.location.host == "" {
 		return
@@ -150,15 +150,15 @@ func (c *Config) mergeHosts(o *object, l *list) {
 	}
 	known := &c.hosts[at]
 	if !agree(&known.Limit, h.Limit) {
-		o.fault("limit", "another list gives the host %s another limit", h.Key)
+		o.fault("limit", "host %s has a different limit in another list", h.Key)
 	}
 	if !agree(&known.Quota, h.Quota) {
-		o.fault("quota", "another list gives the host %s another quota", h.Key)
+		o.fault("quota", "host %s has a different quota in another list", h.Key)
 	}
 }
 
-// agree reports whether stated is unset or equals known. If known is unset, it becomes
-// stated.
+// agree sets known to stated if known is zero. It then reports whether stated is zero or
+// equal to known.
 func agree[T comparable](known *T, stated T) bool {
 	var nothing T
 	if *known == nothing {
@@ -167,11 +167,11 @@ func agree[T comparable](known *T, stated T) bool {
 	return stated == nothing || stated == *known
 }
 
-// Hosts returns the hosts of all fetched lists, with configured ports and budgets. The
-// operator named them, so the address guard must allow them.
+// Hosts returns the hosts of all lists with a URL, with their ports and budgets. The
+// address guard must allow them, because the operator configured them.
 func (c *Config) Hosts() []provider.Host { return c.hosts }
 
-// SecretNames returns the names of all secrets that the configuration uses.
+// SecretNames returns the sorted names of all secrets in the configuration.
 func (c *Config) SecretNames() []string {
 	var names []string
 	for _, l := range c.lists {

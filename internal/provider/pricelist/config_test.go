@@ -23,7 +23,7 @@ func faultsOf(t *testing.T, doc string, env Env) []string {
 	}
 	f := fault.Of(err)
 	if f == nil || f.Kind != fault.Invalid {
-		t.Fatalf("error %v is no fault of the input", err)
+		t.Fatalf("got error %v, want a fault of kind Invalid", err)
 	}
 	var all []string
 	for _, field := range f.Fields {
@@ -34,7 +34,7 @@ func faultsOf(t *testing.T, doc string, env Env) []string {
 
 const goodMembers = `"key":"k","location":"x","format":"jsonArray","appId":730,"currency":"USD","name":"n"`
 
-func TestConfig_EachFaultIsNamed(t *testing.T) {
+func TestConfig_ReportsEachFault(t *testing.T) {
 	list := func(members string) string { return `{"lists":[{` + members + `}]}` }
 	good := func(extra string) string {
 		return list(goodMembers + `,"markets":[{"key":"m","ask":"p"}]` + extra)
@@ -59,51 +59,51 @@ func TestConfig_EachFaultIsNamed(t *testing.T) {
 		{"compression", good(`,"compression":"br"`), `/lists/0/compression: must be one of "auto"`},
 		{"unit", good(`,"unit":300`), "/lists/0/unit: must be a power of ten"},
 		{"unit text", good(`,"unit":"100"`), "/lists/0/unit: must be a whole number"},
-		{"delimiter", good(`,"delimiter":";"`), "/lists/0/delimiter: is for format csv only"},
+		{"delimiter", good(`,"delimiter":";"`), "/lists/0/delimiter: is supported only for format csv"},
 		{"min over max", good(`,"minItems":5,"maxItems":4`), `/lists/0/minItems: must not exceed "maxItems"`},
-		{"preset", good(`,"preset":"nobody"`), "/lists/0/preset: is unknown; the presets are \"bitskins\""},
-		{"path", good(`,"root":"a..b"`), "/lists/0/root: a path must not hold an empty name"},
+		{"preset", good(`,"preset":"none"`), "/lists/0/preset: unknown preset: use one of \"bitskins\""},
+		{"path", good(`,"root":"a..b"`), "/lists/0/root: path contains an empty name"},
 		{"pointer", good(`,"root":"/a~2"`), "/lists/0/root: invalid escape"},
 		{"where", good(`,"where":{"game":7}`), "/lists/0/where/game: must be a non-empty string"},
-		{"phase", good(`,"phase":{}`), `/lists/0/phase: must hold either "field" or "name"`},
+		{"phase", good(`,"phase":{}`), `/lists/0/phase: must contain either "field" or "name"`},
 		{"phase place", good(`,"phase":{"name":"front"}`), `/lists/0/phase/name: must be one of "suffix"`},
-		{"time", good(`,"time":{}`), `/lists/0/time: must hold either "field" or "modified": true`},
+		{"time", good(`,"time":{}`), `/lists/0/time: must contain either "field" or "modified": true`},
 		{"time inside", good(`,"root":"a","time":{"field":"a.t"}`), `/lists/0/time/field: must be outside of "root"`},
 		{"time format", good(`,"root":"a","time":{"field":"t","format":"iso"}`), `/lists/0/time/format: must be one of "auto"`},
 		{"quote unknown", good(`,"quote":{"price":"p"}`), "/lists/0/quote/price: unknown member"},
-		{"quota of a file", good(`,"quota":{"day":1}`), "/lists/0/quota: has no meaning for a file"},
-		{"limit of a file", good(`,"limit":{"requests":1,"per":"1m"}`), "/lists/0/limit: has no meaning for a file"},
-		{"headers of a file", good(`,"headers":{"X-Key":"v"}`), "/lists/0/headers: have no meaning for a file"},
+		{"quota of a file", good(`,"quota":{"day":1}`), "/lists/0/quota: does not apply to a file"},
+		{"limit of a file", good(`,"limit":{"requests":1,"per":"1m"}`), "/lists/0/limit: does not apply to a file"},
+		{"headers of a file", good(`,"headers":{"X-Key":"v"}`), "/lists/0/headers: do not apply to a file"},
 		{"no markets", list(goodMembers), "/lists/0/markets: is missing"},
 		{"market key", market(`{"key":"Steam","ask":"p"}`), "/lists/0/markets/0/key: must be 1 to 64 lower-case"},
 		{"market twice", market(`{"key":"m","ask":"p"},{"key":"m","ask":"q"}`), `/lists/0/markets/1/key: another market of the list has the key "m"`},
-		{"no price", market(`{"key":"m","bid":"p"}`), `/lists/0/markets/0: must state where "ask" or "sale" is`},
-		{"value", market(`{"key":"m","ask":"p","value":"M"}`), "/lists/0/markets/0/value: has no meaning"},
-		{"sales", market(`{"key":"m","ask":"p","sales":"s"}`), `/lists/0/markets/0/sales: and "salesWindow" need each other`},
+		{"no price", market(`{"key":"m","bid":"p"}`), `/lists/0/markets/0: must set "ask" or "sale"`},
+		{"value", market(`{"key":"m","ask":"p","value":"M"}`), `/lists/0/markets/0/value: requires "market"`},
+		{"sales", market(`{"key":"m","ask":"p","sales":"s"}`), `/lists/0/markets/0/sales: set "sales" and "salesWindow" together`},
 		{"window", market(`{"key":"m","ask":"p","sales":"s","salesWindow":"5s"}`), `/lists/0/markets/0/salesWindow: must be at least "1h"`},
-		{"ask", market(`{"key":"m","ask":["a",1]}`), "/lists/0/markets/0/ask: must hold non-empty strings"},
+		{"ask", market(`{"key":"m","ask":["a",1]}`), "/lists/0/markets/0/ask: must contain non-empty strings"},
 		{"no currency", list(strings.Replace(goodMembers, `,"currency":"USD"`, "", 1) + `,"markets":[{"key":"m","ask":"p"}]`), "/lists/0/markets/0/currency: is missing"},
 		{"currency", market(`{"key":"m","ask":"p","currency":"usd"}`), "/lists/0/markets/0/currency: must be three upper-case letters"},
-		{"phases", market(`{"key":"m","ask":"p","phases":{}}`), `/lists/0/markets/0/phases: must state where`},
+		{"phases", market(`{"key":"m","ask":"p","phases":{}}`), `/lists/0/markets/0/phases: must set "ask" or "sale"`},
 		{"scheme", list(strings.Replace(goodMembers, `"x"`, `"ftp://h/x"`, 1) + `,"markets":[{"key":"m","ask":"p"}]`), "/lists/0/location: must be a path, or a URL"},
 		{"user", list(strings.Replace(goodMembers, `"x"`, `"https://u:p@h/x"`, 1) + `,"markets":[{"key":"m","ask":"p"}]`), "/lists/0/location: must be a URL with a host and without user"},
 		{"secret in host", list(strings.Replace(goodMembers, `"x"`, `"https://${A}.example/x"`, 1) + `,"markets":[{"key":"m","ask":"p"}]`), "/lists/0/location: a secret must not be within the host"},
 		{"open secret", list(strings.Replace(goodMembers, `"x"`, `"https://h/?k=${a"`, 1) + `,"markets":[{"key":"m","ask":"p"}]`), "/lists/0/location: invalid secret: write ${NAME}"},
-		{"other meta", `{"lists":[{` + goodMembers + `,"markets":[{"key":"m","ask":"p"}]},{` + strings.Replace(goodMembers, `"k"`, `"l"`, 1) + `,"markets":[{"key":"m","ask":"p","title":"M"}]}]}`, `/lists/1/markets/0: another list gives market "m" another title`},
+		{"other meta", `{"lists":[{` + goodMembers + `,"markets":[{"key":"m","ask":"p"}]},{` + strings.Replace(goodMembers, `"k"`, `"l"`, 1) + `,"markets":[{"key":"m","ask":"p","title":"M"}]}]}`, `/lists/1/markets/0: market "m" has a different title`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := faultsOf(t, c.doc, Env{})
 			if !slices.ContainsFunc(got, func(f string) bool { return strings.HasPrefix(f, c.want) }) {
-				t.Errorf("faults %q, want %q", got, c.want)
+				t.Errorf("got faults %q, want %q", got, c.want)
 			}
 		})
 	}
 	if got := faultsOf(t, good(``), Env{}); got != nil {
-		t.Errorf("the good one has faults: %q", got)
+		t.Errorf("valid configuration: got faults %q, want none", got)
 	}
 }
 
-func TestConfig_AllFaultsAreNamedAtOnce(t *testing.T) {
+func TestConfig_ReportsAllFaultsTogether(t *testing.T) {
 	secret := func(string) (string, error) { return "", errUnset }
 	got := faultsOf(t, `{"interval":5,"lists":[
 		{"key":"a b","location":"https://h/?k=${ONE}","format":"csv","root":"x","appId":0,"minItems":-1,"colour":"red",
@@ -119,15 +119,15 @@ func TestConfig_AllFaultsAreNamedAtOnce(t *testing.T) {
 	}
 	for _, w := range want {
 		if !slices.ContainsFunc(got, func(f string) bool { return strings.HasPrefix(f, w) }) {
-			t.Errorf("no fault %q", w)
+			t.Errorf("missing fault %q", w)
 		}
 	}
 	if len(got) != len(want) {
-		t.Errorf("%d faults, want %d:\n%s", len(got), len(want), strings.Join(got, "\n"))
+		t.Errorf("got %d faults, want %d:\n%s", len(got), len(want), strings.Join(got, "\n"))
 	}
 }
 
-func TestConfig_PresetMembersCanBeReplaced(t *testing.T) {
+func TestConfig_ListOverridesPresetMembers(t *testing.T) {
 	c, err := Parse([]byte(`{"interval":"15m","lists":[{"key":"b","preset":"bitskins","appId":252490,"minItems":5,
 		"markets":[{"key":"bits","title":"Bits","ask":"price_avg"}]}]}`), Env{})
 	if err != nil {
@@ -139,15 +139,15 @@ func TestConfig_PresetMembersCanBeReplaced(t *testing.T) {
 	}
 	d := s.Describe()
 	if d.Interval != 15*time.Minute || d.Files[0].AppID != 252490 || d.Markets[0].Key != "bits" || d.Markets[0].AppIDs[0] != 252490 {
-		t.Errorf("description %+v", d)
+		t.Errorf("got description %+v, want interval 15m, app 252490 and market bits", d)
 	}
 	l := c.lists[0]
 	if l.location.url != "https://api.bitskins.com/market/insell/252490" || l.minItems != 5 || l.quotes[0].unit != 1000 {
-		t.Errorf("list %+v", l)
+		t.Errorf("got list %+v, want the app in its URL, 5 items and unit 1000", l)
 	}
 }
 
-func TestConfig_ListsMayShareAMarket(t *testing.T) {
+func TestConfig_MergesMarketsOfLists(t *testing.T) {
 	c, err := Parse([]byte(`{"lists":[
 		{`+goodMembers+`,"markets":[{"key":"m","title":"M","ask":"p","pool":"x","maxAge":"48h"}]},
 		{`+strings.Replace(strings.Replace(goodMembers, `"k"`, `"l"`, 1), "730", "570", 1)+`,
@@ -156,29 +156,29 @@ func TestConfig_ListsMayShareAMarket(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(c.markets) != 1 {
-		t.Fatalf("markets %+v", c.markets)
+		t.Fatalf("got markets %+v, want one", c.markets)
 	}
 	m := c.markets[0]
 	if m.SalesWindow != 720*time.Hour || m.MaxAge != 48*time.Hour || m.Pool != "x" || !slices.Equal(m.AppIDs, []int32{730, 570}) {
-		t.Errorf("market %+v", m)
+		t.Errorf("got market %+v, want the settings of both lists", m)
 	}
 }
 
-func TestConfig_HostsAndSecrets(t *testing.T) {
+func TestConfig_ReturnsHostsAndSecretNames(t *testing.T) {
 	c, err := Parse([]byte(`{"lists":[{"key":"a","preset":"steamapis"},{"key":"b","preset":"skinstrack","location":"http://127.0.0.1:8081/x"},
 		{"key":"c","preset":"lis-skins","location":"file.json"}]}`), Env{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := c.Hosts(); !slices.Equal(got, []provider.Host{{Key: "api.steamapis.com"}, {Key: "127.0.0.1:8081"}}) {
-		t.Errorf("hosts %+v", got)
+		t.Errorf("got hosts %+v, want api.steamapis.com and 127.0.0.1:8081", got)
 	}
 	if got := c.SecretNames(); !slices.Equal(got, []string{"SKINSTRACK_API_KEY", "STEAMAPIS_API_KEY"}) {
-		t.Errorf("secrets %q", got)
+		t.Errorf("got secrets %q, want SKINSTRACK_API_KEY and STEAMAPIS_API_KEY", got)
 	}
 }
 
-func TestConfig_ListsOfOneHostShareItsLimit(t *testing.T) {
+func TestConfig_ListsOfAHostShareItsBudget(t *testing.T) {
 	doc := func(limits ...string) string {
 		var lists []string
 		for i, limit := range limits {
@@ -193,11 +193,11 @@ func TestConfig_ListsOfOneHostShareItsLimit(t *testing.T) {
 	}
 	want := []provider.Host{{Key: "shop.example", Limit: provider.Limit{Requests: 8, Per: 5 * time.Minute}}}
 	if !slices.Equal(c.Hosts(), want) {
-		t.Errorf("hosts %+v, want %+v", c.Hosts(), want)
+		t.Errorf("got hosts %+v, want %+v", c.Hosts(), want)
 	}
 	got := faultsOf(t, doc(`,"limit":{"requests":8,"per":"5m"}`, `,"limit":{"requests":9,"per":"5m"}`), Env{})
-	if !slices.Equal(got, []string{"/lists/1/limit: another list gives the host shop.example another limit"}) {
-		t.Errorf("two limits: %q", got)
+	if !slices.Equal(got, []string{"/lists/1/limit: host shop.example has a different limit in another list"}) {
+		t.Errorf("different limits: got faults %q, want one for the limit", got)
 	}
 	if c, err = Parse([]byte(doc(`,"quota":{"month":30000}`, "", `,"quota":{"month":30000}`)), Env{}); err != nil {
 		t.Fatal(err)
@@ -207,14 +207,14 @@ func TestConfig_ListsOfOneHostShareItsLimit(t *testing.T) {
 	}
 	got = faultsOf(t, doc(`,"quota":{"day":1}`, `,"quota":{"day":1,"month":2}`, `,"quota":{}`), Env{})
 	if !slices.Equal(got, []string{
-		"/lists/1/quota: another list gives the host shop.example another quota",
-		`/lists/2/quota: must give a number of requests for "day", "month" or both`,
+		"/lists/1/quota: host shop.example has a different quota in another list",
+		`/lists/2/quota: must set "day", "month" or both`,
 	}) {
-		t.Errorf("two quotas and none: %q", got)
+		t.Errorf("different and empty quotas: got faults %q, want one for each", got)
 	}
 }
 
-func TestLoad_RelativeLocationsStartBesideTheFile(t *testing.T) {
+func TestLoad_LocationsAreRelativeToTheFile(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "lists.json")
 	doc := `{"lists":[{` + strings.Replace(goodMembers, `"x"`, `"sub/a.json"`, 1) + `,"markets":[{"key":"m","ask":"p"}]},
@@ -227,18 +227,18 @@ func TestLoad_RelativeLocationsStartBesideTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, want := c.lists[0].location.file, filepath.Join(dir, "sub", "a.json"); got != want {
-		t.Errorf("location %q, want %q", got, want)
+		t.Errorf("got location %q, want %q", got, want)
 	}
 	if got := c.lists[1].location.file; got != filepath.FromSlash("/abs/b c.json") {
-		t.Errorf("location %q", got)
+		t.Errorf("got location %q, want /abs/b c.json", got)
 	}
 	if _, err := Load(filepath.Join(dir, "none.json"), nil); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("error %v", err)
+		t.Errorf("missing file: got error %v, want %v", err, os.ErrNotExist)
 	}
 	if err := os.WriteFile(file, make([]byte, maxConfig+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Load(file, nil); err == nil || !strings.Contains(err.Error(), "must not exceed") {
-		t.Errorf("error %v", err)
+		t.Errorf("file over the maximum size: got error %v", err)
 	}
 }

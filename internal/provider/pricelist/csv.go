@@ -9,31 +9,31 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// csvReader reads CSV by RFC 4180 and keeps every field byte for byte. Unlike encoding/csv
-// it does not change line ends within a field, and it bounds the size of a record.
+// csvReader reads CSV as defined by RFC 4180. Unlike encoding/csv, it preserves line breaks
+// within a field and limits the size of a record.
 type csvReader struct {
 	src       io.Reader
 	delimiter byte
-	buf       []byte // unread data begins at start
-	start     int
+	buf       []byte
+	start     int // index of the first unread byte in buf
 	spans     []span
 	fields    [][]byte
 	record    int // number of records read
-	width     int // fields per record; 0: unknown
+	width     int // number of fields per record; 0 if unknown
 	err       error
 }
 
 // span is the range of a field within a record.
 type span struct {
 	from, to int
-	escaped  bool // holds doubled quotes
+	escaped  bool // whether it contains doubled quotes
 }
 
 var errMore = errors.New("the record is incomplete")
 
 const (
 	csvBuffer = 64 << 10
-	maxIdle   = 100 // consecutive reads that may return nothing
+	maxIdle   = 100 // maximum number of consecutive empty reads
 
 	maxColumns = 4096
 )
@@ -42,8 +42,8 @@ func newCSVReader(src io.Reader, delimiter byte) *csvReader {
 	return &csvReader{src: src, delimiter: delimiter, buf: make([]byte, 0, csvBuffer)}
 }
 
-// next returns the fields of the next record, valid until the next call. It returns io.EOF
-// at the end.
+// next returns the fields of the next record. They are valid until the next call. It
+// returns io.EOF at the end.
 func (r *csvReader) next() ([][]byte, error) {
 	for {
 		n, err := r.split(r.buf[r.start:])
@@ -77,8 +77,8 @@ func (r *csvReader) fault(detail string) error {
 	return feed.Malformed("record %d %s", r.record+1, detail)
 }
 
-// fill reads until the buffer is full, so that small reads do not cause repeated splitting
-// of the same record.
+// fill reads until the buffer is full. Without this, a source with small reads would cause
+// the same record to be split many times.
 func (r *csvReader) fill() error {
 	if r.err != nil {
 		return r.err
@@ -103,15 +103,15 @@ func (r *csvReader) fill() error {
 			err = io.ErrNoProgress
 		}
 		if err != nil {
-			r.err = err // returned after the buffered records
+			r.err = err // next returns it after the buffered records
 			break
 		}
 	}
 	return nil
 }
 
-// split finds the fields of the record at the beginning of b and returns its length with
-// the line end. It returns errMore if b does not hold the whole record.
+// split finds the fields of the first record in b. It returns the length of the record
+// with its line break, or errMore if the record is incomplete.
 func (r *csvReader) split(b []byte) (int, error) {
 	r.spans = r.spans[:0]
 	last := r.err == io.EOF
@@ -143,8 +143,8 @@ func (r *csvReader) split(b []byte) (int, error) {
 		if n := lineEnd(b, i); n > 0 {
 			return i + n, nil
 		}
-		// Only the end of the list can follow a field here, with or without half of a line
-		// end.
+		// The field is neither followed by a delimiter nor by a complete line break. This
+		// is valid only at the end of the list.
 		if !last {
 			return 0, errMore
 		}
@@ -152,7 +152,7 @@ func (r *csvReader) split(b []byte) (int, error) {
 	}
 }
 
-// field returns the field that begins at i, and its end.
+// field returns the field that begins at i and the index after it.
 func (r *csvReader) field(b []byte, i int, last bool) (s span, end int, err error) {
 	if i < len(b) && b[i] == '"' {
 		return r.quoted(b, i+1, last)
@@ -165,7 +165,7 @@ func (r *csvReader) field(b []byte, i int, last bool) (s span, end int, err erro
 		case c == '\r' && (end+1 == len(b) && last || end+1 < len(b) && b[end+1] == '\n'):
 			return span{from: i, to: end}, end, nil
 		case c == '"':
-			return s, 0, r.fault("holds a quote in a field that is not quoted")
+			return s, 0, r.fault("has a quote in an unquoted field")
 		}
 	}
 	if !last {
@@ -174,7 +174,7 @@ func (r *csvReader) field(b []byte, i int, last bool) (s span, end int, err erro
 	return span{from: i, to: end}, end, nil
 }
 
-// quoted returns the field whose text begins at i, after its quote.
+// quoted returns the quoted field with text from i on, and the index after it.
 func (r *csvReader) quoted(b []byte, i int, last bool) (s span, end int, err error) {
 	s.from = i
 	for {
@@ -208,7 +208,7 @@ func (r *csvReader) quoted(b []byte, i int, last bool) (s span, end int, err err
 	return s, 0, io.ErrUnexpectedEOF
 }
 
-// lineEnd returns the length of the line end at i; 0 if there is none.
+// lineEnd returns the length of the line break at i, or 0 if there is none.
 func lineEnd(b []byte, i int) int {
 	switch {
 	case i < len(b) && b[i] == '\n':
@@ -243,7 +243,6 @@ func undouble(f []byte) []byte {
 	return out
 }
 
-// readCSV reads a CSV list.
 func readCSV(src io.Reader, r *rows) error {
 	l := r.list
 	in := newCSVReader(src, l.delimiter)
@@ -286,7 +285,7 @@ func readCSV(src io.Reader, r *rows) error {
 	}
 }
 
-// columns returns the positions of the list's fields in the header.
+// columns returns the index in the header of each field of the list.
 func columns(l *list, header []string) ([]int, error) {
 	at := make([]int, len(l.fields))
 	var missing []string
@@ -306,7 +305,7 @@ func columns(l *list, header []string) ([]int, error) {
 		}
 	}
 	if missing != nil {
-		return nil, feed.Malformed("there is no column %s; the columns are %s", quoteAll(missing), quoteSome(header))
+		return nil, feed.Malformed("missing column %s; found %s", quoteAll(missing), quoteSome(header))
 	}
 	return at, nil
 }

@@ -24,10 +24,10 @@ const (
 		"markets":[{"key":"steam","ask":"."}]}`
 )
 
-func TestAmount_ReadsWhatListsHold(t *testing.T) {
+func TestAmount_ReadsTheFormsOfRealLists(t *testing.T) {
 	for _, c := range []struct {
 		list, row string
-		ask       string // "" none; "!" a reject of reason
+		ask       string // "": no ask; "!": rejected for the reason
 		reason    string
 	}{
 		{objectList, `12.345`, "12.345", ""},
@@ -58,62 +58,62 @@ func TestAmount_ReadsWhatListsHold(t *testing.T) {
 			got := mustRead(t, compileOne(t, c.list), `{"good":1,"better":2,"item":`+c.row+`}`)
 			if c.ask == "!" {
 				if len(got.rejects) != 1 || got.rejects[0] != (reject{"steam", "item", c.reason}) {
-					t.Errorf("rejects %+v, want reason %q", got.rejects, c.reason)
+					t.Errorf("got rejects %+v, want reason %q", got.rejects, c.reason)
 				}
 				return
 			}
 			q := got.find(t, "steam", "item", "")
 			if c.ask == "" && q.Ask != 0 || c.ask != "" && q.Ask != usd(t, c.ask) {
-				t.Errorf("ask %v, want %q", q.Ask, c.ask)
+				t.Errorf("got ask %v, want %q", q.Ask, c.ask)
 			}
 		})
 	}
 }
 
-func TestAmount_UnitDecidesWhatMinusOneIs(t *testing.T) {
+func TestAmount_MinusOneMeansNoneInTheListsUnit(t *testing.T) {
 	l := compileOne(t, strings.Replace(objectList, `"currency"`, `"unit":1000,"currency"`, 1))
 	got := mustRead(t, l, `{"a":26350,"b":-1,"c":-1000,"d":21}`)
 	if q := got.find(t, "steam", "a", ""); q.Ask != usd(t, "26.35") {
-		t.Errorf("a: %v", q.Ask)
+		t.Errorf("a: got ask %v, want 26.35", q.Ask)
 	}
 	if q := got.find(t, "steam", "b", ""); q.Ask != 0 {
-		t.Errorf("b: %v", q.Ask)
+		t.Errorf("b: got ask %v, want none", q.Ask)
 	}
 	if len(got.rejects) != 1 || got.rejects[0].name != "c" {
-		t.Errorf("rejects %+v", got.rejects)
+		t.Errorf("got rejects %+v, want c", got.rejects)
 	}
 }
 
-func TestCount_UnknownIsNotZero(t *testing.T) {
+func TestCount_DistinguishesUnknownFromZero(t *testing.T) {
 	l := compileOne(t, arrayList)
 	got := mustRead(t, l, `[{"name":"absent","price":1},{"name":"null","price":1,"count":null},{"name":"zero","price":1,"count":0},
 		{"name":"text","price":1,"count":"17"},{"name":"minus","price":1,"count":-1},{"name":"exp","price":1,"count":1e3},
 		{"name":"half","price":1,"count":1.5},{"name":"comma","price":1,"count":"3,990"},{"name":"bool","price":1,"count":false}]`)
 	for name, want := range map[string]int64{"absent": -1, "null": -1, "zero": 0, "text": 17, "minus": -1, "exp": 1000} {
 		if q := got.find(t, "steam", name, ""); q.Listings != want {
-			t.Errorf("%s: %d listings, want %d", name, q.Listings, want)
+			t.Errorf("%s: got %d listings, want %d", name, q.Listings, want)
 		}
 	}
 	if len(got.rejects) != 3 {
-		t.Errorf("rejects %+v, want half, comma and bool", got.rejects)
+		t.Errorf("got rejects %+v, want half, comma and bool", got.rejects)
 	}
 }
 
-func TestRow_EmptyPriceIsKnownNotOffered(t *testing.T) {
+func TestRow_EmptyPriceMeansNotOffered(t *testing.T) {
 	got := mustRead(t, compileOne(t, csvList), "name,steam,buff,count\nA,,1.5,3\nB,2,,0\n")
 	want := provider.Quote{Market: "steam", Name: "A", Currency: "USD", Listings: -1, Sales: -1}
 	if q := got.find(t, "steam", "A", ""); q != want {
 		t.Errorf("got %+v, want %+v", q, want)
 	}
 	if q := got.find(t, "buff", "B", ""); q.Ask != 0 || q.Listings != 0 {
-		t.Errorf("got %+v", q)
+		t.Errorf("got %+v, want no ask and 0 listings", q)
 	}
 }
 
-func TestRow_AbsentMemberSaysNothing(t *testing.T) {
+func TestRow_MissingMemberGivesNoQuote(t *testing.T) {
 	got := mustRead(t, compileOne(t, arrayList), `[{"name":"A","price":null},{"name":"B"},{"name":"C","price":1}]`)
 	if len(got.quotes) != 2 || len(got.rejects) != 0 {
-		t.Errorf("quotes %+v, rejects %+v", got.quotes, got.rejects)
+		t.Errorf("got quotes %+v, rejects %+v, want quotes of A and C", got.quotes, got.rejects)
 	}
 }
 
@@ -128,11 +128,11 @@ func TestRow_DuplicatesWithDifferentPricesAreAllRejected(t *testing.T) {
 			got := mustRead(t, compileOne(t, c.list), c.content)
 			for _, q := range got.quotes {
 				if q.Market == "steam" && q.Name == "A" {
-					t.Errorf("quote of a contested name: %+v", q)
+					t.Errorf("got quote %+v of a name with different prices, want none", q)
 				}
 			}
 			if q := got.find(t, "steam", "C", ""); q.Ask != usd(t, "3") {
-				t.Errorf("ask %v of the name given twice with one price", q.Ask)
+				t.Errorf("duplicate with the same price: got ask %v, want 3", q.Ask)
 			}
 			counts := map[reject]int{}
 			for _, r := range got.rejects {
@@ -140,44 +140,44 @@ func TestRow_DuplicatesWithDifferentPricesAreAllRejected(t *testing.T) {
 			}
 			conflict, repeat := reject{"steam", "A", provider.RejectConflict}, reject{"steam", "C", provider.RejectRepeat}
 			if counts[conflict] != 3 || counts[repeat] != 1 {
-				t.Errorf("rejects %+v", got.rejects)
+				t.Errorf("got rejects %+v, want 3 conflicts of A and 1 repeat of C", got.rejects)
 			}
 		})
 	}
 }
 
-func TestRow_RejectedRowLeavesRoomForTheNext(t *testing.T) {
+func TestRow_ValidRowReplacesARejectedOne(t *testing.T) {
 	got := mustRead(t, compileOne(t, objectList), `{"A":"NaN","B":5,"A":2}`)
 	if q := got.find(t, "steam", "A", ""); q.Ask != usd(t, "2") {
-		t.Errorf("ask %v", q.Ask)
+		t.Errorf("got ask %v, want 2", q.Ask)
 	}
 }
 
-func TestRow_MemberGivenTwiceIsRejected(t *testing.T) {
+func TestRow_DuplicateMemberIsRejected(t *testing.T) {
 	got := mustRead(t, compileOne(t, arrayList), `[{"name":"A","price":1,"price":2},{"name":"B","price":5}]`)
 	if len(got.quotes) != 1 || len(got.rejects) != 1 || got.rejects[0].reason != feed.RejectTwice {
-		t.Errorf("quotes %+v, rejects %+v", got.quotes, got.rejects)
+		t.Errorf("got quotes %+v, rejects %+v, want B quoted and A rejected", got.quotes, got.rejects)
 	}
 }
 
-func TestRow_NamesThatCannotBe(t *testing.T) {
+func TestRow_RejectsInvalidNames(t *testing.T) {
 	long := strings.Repeat("x", 64<<10)
 	got := mustRead(t, compileOne(t, csvList), "name,steam,buff,count\nA,1,1,\nB,1,1,\nC,1,1,\nbad\xff,1,1,\nnul\x00,1,1,\n"+long+",1,1,\n,1,1,\n")
 	if len(got.quotes) != 6 || len(got.rejects) != 4 {
-		t.Fatalf("%d quotes, rejects %+v", len(got.quotes), got.rejects)
+		t.Fatalf("got %d quotes, rejects %+v, want 6 quotes and 4 rejects", len(got.quotes), got.rejects)
 	}
 	for _, r := range got.rejects {
 		if r.reason != feed.RejectName || len(r.name) > 100 {
-			t.Errorf("reject %+v", r)
+			t.Errorf("got reject %+v, want reason %q and a shortened name", r, feed.RejectName)
 		}
 	}
 	got = mustRead(t, compileOne(t, arrayList), `[{"name":"A","price":1},{"name":"B","price":1},{"name":"C","price":1},{"name":7,"price":1},{"price":1},{"name":null,"price":1}]`)
 	if len(got.quotes) != 3 || len(got.rejects) != 3 || got.rejects[0].reason != feed.RejectNameKind || got.rejects[1].reason != feed.RejectNoName {
-		t.Errorf("%d quotes, rejects %+v", len(got.quotes), got.rejects)
+		t.Errorf("got %d quotes, rejects %+v, want 3 quotes and 3 rejects", len(got.quotes), got.rejects)
 	}
 }
 
-func TestRow_FieldsOfQuotes(t *testing.T) {
+func TestRow_ReadsAllFieldsOfAQuote(t *testing.T) {
 	l := compileOne(t, `{"key":"k","location":"x","format":"jsonArray","appId":730,"name":"a\\.b.name","unit":100,
 		"where":{"game":"csgo"},"currency":{"field":"cur"},"markets":[
 		{"key":"m","ask":"/a.b/p~1q","sale":["s.d1","s.d7"],"sales":"n","salesWindow":"168h","time":{"field":"t"}},
@@ -195,13 +195,13 @@ func TestRow_FieldsOfQuotes(t *testing.T) {
 		t.Errorf("got %+v, want %+v", q, want)
 	}
 	if q := got.find(t, "o", "A", ""); q.Ask != usd(t, "2.5") || q.Currency != "CNY" {
-		t.Errorf("got %+v", q)
+		t.Errorf("got %+v, want ask 2.5 CNY", q)
 	}
 	if q := got.find(t, "m", "E", ""); q.Sales != -1 || q.SalesWindow != 0 || q.Currency != "USD" {
-		t.Errorf("got %+v", q)
+		t.Errorf("got %+v, want unknown sales in USD", q)
 	}
 	if len(got.quotes) != 3 || !slices.Equal(got.rejects, []reject{{"m", "C", feed.RejectCurrency}, {"m", "D", feed.RejectTime}}) {
-		t.Errorf("%d quotes, rejects %+v", len(got.quotes), got.rejects)
+		t.Errorf("got %d quotes, rejects %+v, want 3 quotes and rejects of C and D", len(got.quotes), got.rejects)
 	}
 }
 
@@ -232,23 +232,23 @@ func TestTime_Formats(t *testing.T) {
 	} {
 		got, reason := feed.Cell{Kind: feed.Text, Text: []byte(c.text)}.Time(c.format)
 		if (reason == "") != c.ok || !got.Equal(c.want) {
-			t.Errorf("%s %q: %v %q, want %v", c.format, c.text, got, reason, c.want)
+			t.Errorf("format %s, text %q: got %v with reason %q, want %v", c.format, c.text, got, reason, c.want)
 		}
 	}
 }
 
-func TestPhase_OutOfField(t *testing.T) {
+func TestPhase_FromField(t *testing.T) {
 	l := compileOne(t, strings.Replace(arrayList, `"name":`, `"phase":{"field":"version"},"name":`, 1))
 	got := mustRead(t, l, `[{"name":"K","version":null,"price":1},{"name":"K","version":"Ruby","price":9},{"name":"K","version":"Phase 9","price":9}]`)
 	if got.find(t, "steam", "K", "").Ask != usd(t, "1") || got.find(t, "steam", "K", "Ruby").Ask != usd(t, "9") {
-		t.Errorf("quotes %+v", got.quotes)
+		t.Errorf("got quotes %+v, want K for 1 and its phase Ruby for 9", got.quotes)
 	}
 	if !slices.Equal(got.rejects, []reject{{"", "K", feed.RejectPhase}}) {
-		t.Errorf("rejects %+v", got.rejects)
+		t.Errorf("got rejects %+v, want one for the phase", got.rejects)
 	}
 }
 
-func TestPhase_OutOfName(t *testing.T) {
+func TestPhase_FromName(t *testing.T) {
 	const knife = "★ Karambit | Doppler (Factory New)"
 	content := `[{"name":"` + knife + `","price":1},{"name":"` + knife + ` - Ruby","price":2},
 		{"name":"★ Karambit | Doppler Black Pearl (Factory New)","price":3},
@@ -266,11 +266,11 @@ func TestPhase_OutOfName(t *testing.T) {
 			got := mustRead(t, l, content)
 			for i, q := range got.quotes {
 				if c.want[i] != [2]string{q.Name, q.Phase} {
-					t.Errorf("row %d is %q %q, want %q", i, q.Name, q.Phase, c.want[i])
+					t.Errorf("row %d: got %q with phase %q, want %q", i, q.Name, q.Phase, c.want[i])
 				}
 			}
 			if len(got.quotes) != len(c.want) {
-				t.Errorf("%d quotes", len(got.quotes))
+				t.Errorf("got %d quotes, want %d", len(got.quotes), len(c.want))
 			}
 		})
 	}
@@ -280,32 +280,32 @@ func TestMarkets_OnePerRow(t *testing.T) {
 	l := compileOne(t, `{"key":"k","location":"x","format":"ndjson","appId":730,"currency":"USD","name":"name","market":"shop",
 		"quote":{"ask":"price","unit":100},"markets":[{"key":"a","value":"A Shop"},{"key":"b","unit":1},{"key":"gone"}]}`)
 	c := &collector{}
-	answer, err := read(t.Context(), l, strings.NewReader(`{"name":"X","shop":"A Shop","price":150}`+"\n"+
+	result, err := read(t.Context(), l, strings.NewReader(`{"name":"X","shop":"A Shop","price":150}`+"\n"+
 		`{"name":"X","shop":"b","price":2}`+"\n"+`{"name":"X","shop":"other","price":3}`+"\n"+`{"name":"X","shop":"b","price":4}`), zeroTime, c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if c.find(t, "a", "X", "").Ask != usd(t, "1.5") || len(c.quotes) != 1 {
-		t.Errorf("quotes %+v", c.quotes)
+		t.Errorf("got quotes %+v, want market a at 1.5", c.quotes)
 	}
-	if len(c.rejects) != 2 || c.rejects[0].reason != provider.RejectConflict || !slices.Equal(answer.Silent, []string{"gone"}) {
-		t.Errorf("rejects %+v, silent %v", c.rejects, answer.Silent)
+	if len(c.rejects) != 2 || c.rejects[0].reason != provider.RejectConflict || !slices.Equal(result.Silent, []string{"gone"}) {
+		t.Errorf("got rejects %+v and silent markets %v, want 2 conflicts and gone", c.rejects, result.Silent)
 	}
 }
 
-func TestMarkets_NestedSeeTheOuterRow(t *testing.T) {
+func TestMarkets_NestedQuotesUseFieldsOfTheRow(t *testing.T) {
 	l := compileOne(t, `{"key":"k","location":"x","format":"jsonArray","appId":730,"currency":"USD","name":"name","market":"p",
 		"each":"in.prices","quote":{"ask":"price","sales":"^sold","salesWindow":"720h"},"markets":[{"key":"a"},{"key":"b"}]}`)
 	got := mustRead(t, l, `[{"in":{"prices":[{"p":"a","price":1},{"p":"b"}]},"sold":7,"name":"X"},{"name":"Y","in":{"prices":null}},{"name":"Z"}]`)
 	if q := got.find(t, "a", "X", ""); q.Ask != usd(t, "1") || q.Sales != 7 {
-		t.Errorf("got %+v", q)
+		t.Errorf("got %+v, want ask 1 and 7 sales", q)
 	}
 	if len(got.quotes) != 2 || len(got.rejects) != 0 {
-		t.Errorf("quotes %+v, rejects %+v", got.quotes, got.rejects)
+		t.Errorf("got quotes %+v, rejects %+v, want 2 quotes", got.quotes, got.rejects)
 	}
 }
 
-func TestListTime_BesideTheRows(t *testing.T) {
+func TestListTime_OutsideOfTheRows(t *testing.T) {
 	l := compileOne(t, `{"key":"k","location":"x","format":"jsonObject","appId":730,"currency":"USD","root":"prices",
 		"time":{"field":"metadata.updated_at"},"markets":[{"key":"m","ask":"."}]}`)
 	want := time.Date(2026, 8, 8, 0, 0, 0, 0, time.UTC)
@@ -314,21 +314,21 @@ func TestListTime_BesideTheRows(t *testing.T) {
 		"after":  `{"other":[{"prices":{}}],"prices":{"A":1},"metadata":{"n":1,"updated_at":"2026-08-08"}}`,
 	} {
 		c := &collector{}
-		answer, err := read(t.Context(), l, strings.NewReader(content), zeroTime, c)
+		result, err := read(t.Context(), l, strings.NewReader(content), zeroTime, c)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !answer.ProviderTime.Equal(want) {
-			t.Errorf("%s: provider time %v", name, answer.ProviderTime)
+		if !result.ProviderTime.Equal(want) {
+			t.Errorf("%s: got provider time %v, want %v", name, result.ProviderTime, want)
 		}
-		// A quote cannot know what comes after it.
+		// Quotes are emitted before a time that follows the rows is read.
 		if stated := c.quotes[0].MarketTime.Equal(want); stated != (name == "before") {
-			t.Errorf("%s: market time %v", name, c.quotes[0].MarketTime)
+			t.Errorf("%s: got market time %v", name, c.quotes[0].MarketTime)
 		}
 	}
 }
 
-func TestCSV_ReadsAsTheStandardLibraryDoes(t *testing.T) {
+func TestCSV_MatchesTheStandardLibrary(t *testing.T) {
 	for _, doc := range csvDocs {
 		compareCSV(t, doc)
 	}
@@ -339,7 +339,7 @@ var csvDocs = []string{
 	"\"a\n", "a,\n,b\n", ",\n", "\"\"\n", "\"\"\"\"\n", "a,b\n\"x,y\",\"\"\n", "a\rb\n", "a\r", "\"a\"\r", "\r", "★,龍\n", "a;b\n",
 }
 
-// compareCSV holds our reader against encoding/csv, in whole and in pieces.
+// compareCSV compares csvReader with encoding/csv, for several sizes of reads.
 func compareCSV(t *testing.T, doc string) {
 	t.Helper()
 	std := csv.NewReader(strings.NewReader(doc))
@@ -363,30 +363,30 @@ func compareCSV(t *testing.T, doc string) {
 			got = append(got, fields)
 		}
 		if (err != io.EOF) != (wantErr != nil) {
-			t.Errorf("%s %q: error %v, the library's is %v", name, doc, err, wantErr)
+			t.Errorf("%s %q: got error %v, want like encoding/csv %v", name, doc, err, wantErr)
 		}
 		if wantErr == nil && !slices.EqualFunc(got, want, slices.Equal) {
-			t.Errorf("%s %q: %q, the library has %q", name, doc, got, want)
+			t.Errorf("%s %q: got %q, want like encoding/csv %q", name, doc, got, want)
 		}
 	}
 }
 
-func TestCSV_OptionsAndHeaders(t *testing.T) {
+func TestCSV_SupportsDelimiterAndColumns(t *testing.T) {
 	l := compileOne(t, `{"key":"k","location":"x","format":"csv","delimiter":"\t","columns":["name","price"],"appId":730,"currency":"USD",
 		"name":"name","markets":[{"key":"m","ask":"price"}]}`)
 	got := mustRead(t, l, "\uFEFFA, B\t1\nC\t2\n")
 	if got.find(t, "m", "A, B", "").Ask != usd(t, "1") || len(got.quotes) != 2 {
-		t.Errorf("quotes %+v", got.quotes)
+		t.Errorf("got quotes %+v, want \"A, B\" and C", got.quotes)
 	}
 }
 
-func TestList_FaultsAreToldApart(t *testing.T) {
+func TestList_ReportsEachFault(t *testing.T) {
 	for _, c := range []struct {
 		name, list, content string
 		kind                provider.Kind
-		says                []string
+		want                []string
 	}{
-		{"wrong column", csvList, "name,steem,buff,count\nA,1,1,1\n", provider.KindProtocol, []string{`list "six"`, `no column "steam"`, `"name", "steem", "buff", "count"`}},
+		{"wrong column", csvList, "name,steem,buff,count\nA,1,1,1\n", provider.KindProtocol, []string{`list "six"`, `missing column "steam"`, `"name", "steem", "buff", "count"`}},
 		{"column twice", csvList, "name,steam,buff,count,steam\nA,1,1,1,1\n", provider.KindProtocol, []string{`two columns have the name "steam"`}},
 		{"wrong member", arrayList, `[{"name":"A","min_price":1},{"name":"B","min_price":2}]`, provider.KindProtocol, []string{`no row has "price"`, `"name", "min_price"`}},
 		{"wrong name", arrayList, `[{"title":"A","price":1}]`, provider.KindProtocol, []string{`no row has "name"`, `"title", "price"`}},
@@ -399,21 +399,21 @@ func TestList_FaultsAreToldApart(t *testing.T) {
 		{"null", arrayList, " null\n", provider.KindProtocol, []string{"null"}},
 		{"empty", csvList, "", provider.KindProtocol, []string{"empty"}},
 		{"blank", arrayList, "\n \n", provider.KindProtocol, []string{"empty"}},
-		{"only a mark", csvList, "\uFEFF", provider.KindProtocol, []string{"empty"}},
+		{"only a byte order mark", csvList, "\uFEFF", provider.KindProtocol, []string{"empty"}},
 		{"no rows", arrayList, "[]", provider.KindProtocol, []string{"empty"}},
 		{"header only", csvList, "name,steam,buff,count\n", provider.KindProtocol, []string{"empty"}},
-		{"rubbish", arrayList, "lorem ipsum", provider.KindProtocol, []string{"malformed JSON at byte"}},
-		{"rubbish amounts", objectList, `{"A":"x","B":"y"}`, provider.KindProtocol, []string{"all 2 rows are invalid", feed.RejectSyntax}},
-		{"mostly rubbish", objectList, `{"A":1,"B":"y","C":"z"}`, provider.KindProtocol, []string{"more rows rejected than accepted (2 and 1)"}},
+		{"invalid JSON", arrayList, "lorem ipsum", provider.KindProtocol, []string{"malformed JSON at byte"}},
+		{"only invalid rows", objectList, `{"A":"x","B":"y"}`, provider.KindProtocol, []string{"all 2 rows are invalid", feed.RejectSyntax}},
+		{"mostly invalid rows", objectList, `{"A":1,"B":"y","C":"z"}`, provider.KindProtocol, []string{"more rows rejected than accepted (2 and 1)"}},
 		{"no price at all", objectList, `{"A":null,"B":0}`, provider.KindProtocol, []string{"none of 2 rows has a price"}},
-		{"too few", strings.Replace(objectList, `"currency"`, `"minItems":3,"currency"`, 1), `{"A":1,"B":2}`, provider.KindProtocol, []string{"2 items, fewer than minItems 3"}},
+		{"too few", strings.Replace(objectList, `"currency"`, `"minItems":3,"currency"`, 1), `{"A":1,"B":2}`, provider.KindProtocol, []string{"2 items, want at least 3 (minItems)"}},
 		{"too many", strings.Replace(objectList, `"currency"`, `"maxItems":1,"currency"`, 1), `{"A":1,"B":2}`, provider.KindTooLarge, []string{"maxItems"}},
 		{"too large", strings.Replace(objectList, `"currency"`, `"maxBytes":8,"currency"`, 1), `{"A":1,"B":2}`, provider.KindTooLarge, []string{"maxBytes"}},
 		{"a row too large by one byte", arrayList, "[" + rowOf(feed.MaxRow+1) + "]", provider.KindTooLarge, []string{"a row exceeds 1048576 bytes"}},
 		{"a row of two megabytes", arrayList, "[" + rowOf(2_000_024) + "]", provider.KindTooLarge, []string{"a row exceeds 1048576 bytes"}},
 		{"malformed middle", arrayList, `[{"name":"A","price":1},{"name":"B","price":},{"name":"C","price":1}]`, provider.KindProtocol, []string{"malformed JSON at byte 44"}},
-		{"cut", arrayList, `[{"name":"A","price":1},{"name":"B","pr`, provider.KindProtocol, []string{"is truncated"}},
-		{"cut csv", csvList, "name,steam,buff,count\nA,1,1,1\n\"B", provider.KindProtocol, []string{"is truncated"}},
+		{"truncated", arrayList, `[{"name":"A","price":1},{"name":"B","pr`, provider.KindProtocol, []string{"is truncated"}},
+		{"truncated csv", csvList, "name,steam,buff,count\nA,1,1,1\n\"B", provider.KindProtocol, []string{"is truncated"}},
 		{"ragged csv", csvList, "name,steam,buff,count\nA,1,1,1\nB,1\n", provider.KindProtocol, []string{"record 3 has 2 fields"}},
 		{"trailing", arrayList, `[{"name":"A","price":1}] x`, provider.KindProtocol, []string{"malformed JSON"}},
 		{"second document", arrayList, `[{"name":"A","price":1}] []`, provider.KindProtocol, []string{"after the document"}},
@@ -422,7 +422,7 @@ func TestList_FaultsAreToldApart(t *testing.T) {
 		{
 			"unknown markets", `{"key":"six","location":"x","format":"ndjson","appId":730,"currency":"USD","name":"n","market":"m","markets":[{"key":"a","ask":"p"}]}`,
 			`{"n":"A","m":"b","p":1}`, provider.KindProtocol,
-			[]string{`no row names a configured market`, `"b"`},
+			[]string{`no row has a configured market`, `"b"`},
 		},
 		{
 			"bad list time", `{"key":"six","location":"x","format":"jsonArray","appId":730,"currency":"USD","root":"r","time":{"field":"t","format":"date"},"name":"n","markets":[{"key":"a","ask":"p"}]}`,
@@ -432,33 +432,33 @@ func TestList_FaultsAreToldApart(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := readText(t, compileOne(t, c.list), c.content)
-			wantError(t, err, c.kind, c.says...)
+			wantError(t, err, c.kind, c.want...)
 		})
 	}
 }
 
-func TestList_SinkMayRefuse(t *testing.T) {
+func TestRead_ReturnsTheErrorOfTheSink(t *testing.T) {
 	c := &collector{limit: 1}
 	_, err := read(t.Context(), compileOne(t, objectList), strings.NewReader(`{"A":1,"B":2}`), zeroTime, c)
 	if !errors.Is(err, errFull) {
-		t.Errorf("error %v, want the sink's own", err)
+		t.Errorf("got error %v, want %v", err, errFull)
 	}
 }
 
-func TestList_CancelledReadEnds(t *testing.T) {
+func TestRead_StopsWhenCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := read(ctx, compileOne(t, objectList), strings.NewReader(`{"A":1}`), zeroTime, &collector{})
 	wantError(t, err, provider.KindCancelled)
 }
 
-// rowOf makes a row of so many bytes, most of them in a member that nobody reads.
+// rowOf returns a row with n bytes. Most of them are in a member without configuration.
 func rowOf(n int) string {
 	const head, tail = `{"name":"A","price":1,"unread":"`, `"}`
 	return head + strings.Repeat("x", n-len(head)-len(tail)) + tail
 }
 
-func TestRead_TakesARowOfExactlyTheGreatestSize(t *testing.T) {
+func TestRead_AcceptsARowOfTheMaximumSize(t *testing.T) {
 	if _, err := readText(t, compileOne(t, arrayList), "["+rowOf(feed.MaxRow)+"]"); err != nil {
 		t.Error(err)
 	}

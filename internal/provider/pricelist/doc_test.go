@@ -8,15 +8,16 @@ import (
 	"testing"
 )
 
-// The examples of the reference page are read, and it names every preset.
-func TestReferencePage(t *testing.T) {
+// The examples of the reference page must be valid. The page must contain every preset and
+// every member of a quote.
+func TestReferencePage_IsComplete(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "reference", "pricelist.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	examples := regexp.MustCompile("(?s)```json\n(.*?)```").FindAllStringSubmatch(string(page), -1)
 	if len(examples) < 3 {
-		t.Fatalf("%d examples", len(examples))
+		t.Fatalf("got %d examples, want at least 3", len(examples))
 	}
 	for _, example := range examples {
 		doc := example[1]
@@ -24,18 +25,18 @@ func TestReferencePage(t *testing.T) {
 			doc = `{"lists":[` + doc + `]}`
 		}
 		if _, err := Parse([]byte(doc), Env{}); err != nil {
-			t.Errorf("%v in\n%s", err, doc)
+			t.Errorf("Parse: %v, for the example\n%s", err, doc)
 		}
 	}
 	for _, name := range PresetNames() {
 		short := strings.TrimPrefix(name, "csgotrader")
 		if !strings.Contains(string(page), "`"+name+"`") && !strings.Contains(string(page), "`"+short+"`") {
-			t.Errorf("the page does not name preset %q", name)
+			t.Errorf("the page does not document the preset %q", name)
 		}
 	}
 	for _, member := range quoteMembers() {
 		if !strings.Contains(string(page), "`"+member+"`") {
-			t.Errorf("the page does not name member %q", member)
+			t.Errorf("the page does not document the member %q", member)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"assay/internal/provider/providertest"
 )
 
-// fuzzList decodes whatever comes as a list.
+// fuzzList fuzzes the decoding of a list.
 func fuzzList(f *testing.F, listJSON string, seeds ...string) {
 	l := compileOne(f, listJSON)
 	for _, seed := range seeds {
@@ -49,7 +49,7 @@ func FuzzCSVAgainstLibrary(f *testing.F) {
 		f.Add(doc)
 	}
 	f.Fuzz(func(t *testing.T, doc string) {
-		// What we keep as it is and the library does not: carriage returns in quotes.
+		// Unlike this package, encoding/csv changes carriage returns in quoted fields.
 		if !strings.Contains(doc, "\r") && len(doc) < csvBuffer {
 			compareCSV(t, doc)
 		}

@@ -14,13 +14,13 @@ import (
 	"assay/internal/provider/providertest"
 )
 
-// collector is a sink that keeps everything.
+// collector is a Sink that stores quotes and rejects.
 type collector struct {
 	sink     providertest.Sink
 	quotes   []provider.Quote
 	rejects  []reject
 	restarts int
-	limit    int // quotes that it takes; 0: all
+	limit    int // number of quotes before it returns errFull; 0: no limit
 }
 
 type reject struct{ market, name, reason string }
@@ -51,7 +51,8 @@ func (c *collector) Reject(market, name, reason string) {
 	c.rejects = append(c.rejects, reject{market, name, reason})
 }
 
-// find returns the one quote of an item on a market.
+// find returns the quote of an item on a market. It fails the test unless there is exactly
+// one.
 func (c *collector) find(t *testing.T, market, name, phase string) provider.Quote {
 	t.Helper()
 	var found []provider.Quote
@@ -66,14 +67,14 @@ func (c *collector) find(t *testing.T, market, name, phase string) provider.Quot
 	return found[0]
 }
 
-// discard is a sink that counts.
+// discard is a Sink that only counts.
 type discard struct{ quotes, rejects int }
 
 func (d *discard) Restart()                    { *d = discard{} }
 func (d *discard) Quote(*provider.Quote) error { d.quotes++; return nil }
 func (d *discard) Reject(_, _, _ string)       { d.rejects++ }
 
-// compileOne returns the one list of a configuration.
+// compileOne parses a configuration with one list and returns the list.
 func compileOne(t testing.TB, listJSON string) *list {
 	t.Helper()
 	c, err := Parse([]byte(`{"lists":[`+listJSON+`]}`), Env{Dir: "/lists"})
@@ -91,7 +92,7 @@ func readText(t testing.TB, l *list, content string) (*collector, error) {
 	return c, err
 }
 
-// mustRead is readText for content that must be taken.
+// mustRead is like readText, but fails the test on an error.
 func mustRead(t testing.TB, l *list, content string) *collector {
 	t.Helper()
 	c, err := readText(t, l, content)
@@ -101,24 +102,24 @@ func mustRead(t testing.TB, l *list, content string) *collector {
 	return c
 }
 
-// wantError checks the kind of an error and what its text says.
+// wantError checks the kind of an error and that its text contains the parts.
 func wantError(t *testing.T, err error, kind provider.Kind, parts ...string) {
 	t.Helper()
 	var e *provider.Error
 	if !errors.As(err, &e) {
-		t.Fatalf("error %v is no *provider.Error", err)
+		t.Fatalf("got error %v, want a *provider.Error", err)
 	}
 	if e.Kind != kind {
-		t.Errorf("kind %s, want %s (%v)", e.Kind, kind, err)
+		t.Errorf("got error %v of kind %s, want kind %s", err, e.Kind, kind)
 	}
 	for _, part := range parts {
 		if !strings.Contains(e.Error(), part) {
-			t.Errorf("error %q does not say %q", e, part)
+			t.Errorf("got error %q, want it to contain %q", e, part)
 		}
 	}
 }
 
-// usd is an amount in dollars.
+// usd parses an amount in dollars.
 func usd(t testing.TB, text string) money.Micro {
 	t.Helper()
 	m, err := money.Parse([]byte(text), 1)
@@ -128,8 +129,8 @@ func usd(t testing.TB, text string) money.Micro {
 	return m
 }
 
-// dataFile returns the path of a file of real data beside the project, and
-// skips the test where there is none.
+// dataFile returns the path of a file with real data. The files are not part of the
+// repository but of a directory next to it. The test is skipped if the file is missing.
 func dataFile(t testing.TB, name string) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -141,18 +142,19 @@ func dataFile(t testing.TB, name string) string {
 			break
 		}
 		if filepath.Dir(dir) == dir {
-			t.Fatal("no go.mod above the test")
+			t.Fatal("go.mod not found in the parent directories")
 		}
 		dir = filepath.Dir(dir)
 	}
 	file := filepath.Join(dir, "..", "shared", "data", name)
 	if _, err := os.Stat(file); err != nil {
-		t.Skipf("real data %s is not beside the project", name)
+		t.Skipf("real data %s is not available", name)
 	}
 	return file
 }
 
-// fetchFile reads one configured list through a Provider.
+// fetchFile fetches one list from a file with a Provider. It replaces @ in the
+// configuration with the file's path.
 func fetchFile(t testing.TB, listJSON, file string, sink provider.Sink) (provider.Result, *provider.Meter, error) {
 	t.Helper()
 	listJSON = strings.Replace(listJSON, "@", file, 1)
@@ -166,13 +168,13 @@ func fetchFile(t testing.TB, listJSON, file string, sink provider.Sink) (provide
 	}
 	f := s.Describe().Files[0]
 	meter := &provider.Meter{}
-	answer, err := s.Fetch(t.Context(), provider.Call{AppID: f.AppID, File: f.Key, Meter: meter}, sink)
-	return answer, meter, err
+	result, err := s.Fetch(t.Context(), provider.Call{AppID: f.AppID, File: f.Key, Meter: meter}, sink)
+	return result, meter, err
 }
 
 func microOf(v int64) money.Micro { return money.Micro(v) }
 
-// only knows one secret.
+// only returns a Secret function with one secret.
 func only(known, value string) func(string) (string, error) {
 	return func(name string) (string, error) {
 		if name != known {

@@ -16,40 +16,40 @@ import (
 	"assay/internal/provider"
 )
 
-func TestCompression(t *testing.T) {
+func TestRead_DetectsAndChecksCompression(t *testing.T) {
 	plain := []byte(`{"A":1,"B":2}`)
-	zipped, packed := gzipped(t, plain), zstded(t, plain)
+	gzipData, zstdData := gzipCompressed(t, plain), zstdCompressed(t, plain)
 	for _, c := range []struct {
 		name, compression string
 		content           []byte
-		says              string // "": it is read
+		want              string // text of the error; "": no error
 	}{
 		{"auto plain", "auto", plain, ""},
-		{"auto gzip", "auto", zipped, ""},
-		{"auto zstd", "auto", packed, ""},
-		{"gzip members", "gzip", append(gzipped(t, plain[:5]), gzipped(t, plain[5:])...), ""},
-		{"zstd", "zstd", packed, ""},
-		{"gzip for none", "none", zipped, "compression is set to none, but the list uses gzip"},
+		{"auto gzip", "auto", gzipData, ""},
+		{"auto zstd", "auto", zstdData, ""},
+		{"gzip members", "gzip", append(gzipCompressed(t, plain[:5]), gzipCompressed(t, plain[5:])...), ""},
+		{"zstd", "zstd", zstdData, ""},
+		{"gzip for none", "none", gzipData, "compression is set to none, but the list uses gzip"},
 		{"plain for gzip", "gzip", plain, "compression is set to gzip, but the list uses none"},
-		{"zstd for gzip", "gzip", packed, "compression is set to gzip, but the list uses zstd"},
-		{"cut gzip", "auto", zipped[:len(zipped)-9], "is truncated"},
-		{"cut gzip header", "auto", zipped[:5], "is truncated"},
-		{"cut zstd", "auto", packed[:len(packed)-4], "is truncated"},
-		{"corrupt gzip", "auto", slices.Concat(zipped[:len(zipped)-6], []byte{1, 2, 3, 4, 5, 6}), "cannot be read"},
+		{"zstd for gzip", "gzip", zstdData, "compression is set to gzip, but the list uses zstd"},
+		{"truncated gzip", "auto", gzipData[:len(gzipData)-9], "is truncated"},
+		{"truncated gzip header", "auto", gzipData[:5], "is truncated"},
+		{"truncated zstd", "auto", zstdData[:len(zstdData)-4], "is truncated"},
+		{"corrupt gzip", "auto", slices.Concat(gzipData[:len(gzipData)-6], []byte{1, 2, 3, 4, 5, 6}), "cannot be read"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := compileOne(t, strings.Replace(objectList, `"appId"`, `"compression":"`+c.compression+`","appId"`, 1))
 			got, err := readText(t, l, string(c.content))
-			if c.says != "" {
-				wantError(t, err, provider.KindProtocol, c.says)
+			if c.want != "" {
+				wantError(t, err, provider.KindProtocol, c.want)
 			} else if err != nil || len(got.quotes) != 2 {
-				t.Errorf("%d quotes, error %v", len(got.quotes), err)
+				t.Errorf("got %d quotes, error %v, want 2 quotes", len(got.quotes), err)
 			}
 		})
 	}
 }
 
-func gzipped(t testing.TB, b []byte) []byte {
+func gzipCompressed(t testing.TB, b []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)
@@ -60,7 +60,7 @@ func gzipped(t testing.TB, b []byte) []byte {
 	return out.Bytes()
 }
 
-func zstded(t testing.TB, b []byte) []byte {
+func zstdCompressed(t testing.TB, b []byte) []byte {
 	t.Helper()
 	w, err := zstd.NewWriter(nil)
 	if err != nil {
@@ -69,7 +69,7 @@ func zstded(t testing.TB, b []byte) []byte {
 	return w.EncodeAll(b, nil)
 }
 
-// endless yields a beginning and then a pattern for ever.
+// endless is a reader that returns head and then repeats pattern without end.
 type endless struct {
 	head, pattern string
 	at            int
@@ -86,9 +86,8 @@ func (e *endless) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// What never ends, inflates without end or nests without end is refused in
-// bounded memory.
-func TestBombs_AreRefusedInBoundedMemory(t *testing.T) {
+// Endless, highly compressed and deeply nested lists must fail without using much memory.
+func TestRead_RejectsBombsInBoundedMemory(t *testing.T) {
 	blanks := func(n int) []byte { return append([]byte("["), bytes.Repeat([]byte(" "), n)...) }
 	long := compileOne(t, csvList)
 	for _, c := range []struct {
@@ -97,8 +96,8 @@ func TestBombs_AreRefusedInBoundedMemory(t *testing.T) {
 		src  io.Reader
 		kind provider.Kind
 	}{
-		{"gzip", compileOne(t, strings.Replace(arrayList, `"appId"`, `"maxBytes":16777216,"appId"`, 1)), bytes.NewReader(gzipped(t, blanks(64<<20))), provider.KindTooLarge},
-		{"zstd", compileOne(t, strings.Replace(arrayList, `"appId"`, `"maxBytes":16777216,"appId"`, 1)), bytes.NewReader(zstded(t, blanks(64<<20))), provider.KindTooLarge},
+		{"gzip", compileOne(t, strings.Replace(arrayList, `"appId"`, `"maxBytes":16777216,"appId"`, 1)), bytes.NewReader(gzipCompressed(t, blanks(64<<20))), provider.KindTooLarge},
+		{"zstd", compileOne(t, strings.Replace(arrayList, `"appId"`, `"maxBytes":16777216,"appId"`, 1)), bytes.NewReader(zstdCompressed(t, blanks(64<<20))), provider.KindTooLarge},
 		{"huge text", compileOne(t, arrayList), &endless{head: `[{"name":"`, pattern: "x"}, provider.KindTooLarge},
 		{"huge row", compileOne(t, arrayList), &endless{head: `[{"name":"A"`, pattern: `,"a":1`}, provider.KindTooLarge},
 		{"huge number", compileOne(t, objectList), &endless{head: `{"A":`, pattern: "1"}, provider.KindTooLarge},
@@ -120,14 +119,14 @@ func TestBombs_AreRefusedInBoundedMemory(t *testing.T) {
 			runtime.ReadMemStats(&after)
 			wantError(t, err, c.kind)
 			if mib := (after.TotalAlloc - before.TotalAlloc) >> 20; mib > 40 {
-				t.Errorf("%d MiB were allocated", mib)
+				t.Errorf("allocated %d MiB, want at most 40", mib)
 			}
 		})
 	}
 }
 
-// A list of 64 MiB and 400,000 rows adds little, whatever its format.
-func TestMemory_LargeListsAreStreamed(t *testing.T) {
+// Reading a list of 64 MiB with 400,000 rows must use at most 40 MiB.
+func TestRead_StreamsLargeLists(t *testing.T) {
 	const size, most = 64 << 20, 40
 	for _, format := range []string{formatCSV, formatArray, formatObject, formatNDJSON} {
 		t.Run(format, func(t *testing.T) {
@@ -140,7 +139,7 @@ func TestMemory_LargeListsAreStreamed(t *testing.T) {
 				t.Fatal(err)
 			}
 			if peak.quotes < src.rows/2 {
-				t.Errorf("%d quotes of %d rows", peak.quotes, src.rows)
+				t.Errorf("got %d quotes of %d rows, want at least half", peak.quotes, src.rows)
 			}
 			if mib := peak.heap() >> 20; mib > most {
 				t.Errorf("the heap grew by %d MiB, want at most %d", mib, most)
@@ -149,7 +148,7 @@ func TestMemory_LargeListsAreStreamed(t *testing.T) {
 	}
 }
 
-// bulky returns the parts of a list whose rows are mostly what nobody wants.
+// bulky returns the parts of a list with rows that are mostly unused members.
 func bulky(format string) (head string, row func(int) string, tail string) {
 	filler := strings.Repeat("unused ", 14)
 	switch format {
@@ -171,7 +170,7 @@ func bulky(format string) (head string, row func(int) string, tail string) {
 	}, tail
 }
 
-// generated is a list that is made while it is read.
+// generated is a reader that generates a list on the fly.
 type generated struct {
 	head, tail string
 	row        func(int) string
@@ -204,7 +203,7 @@ func (g *generated) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// peakSink looks at the live heap now and then.
+// peakSink measures the live heap every 100,000 quotes.
 type peakSink struct {
 	discard
 	first, most uint64

@@ -8,27 +8,31 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// jsonReader reads a list in a JSON document or in JSON lines.
+// jsonReader reads a list from a JSON document or from NDJSON.
 type jsonReader struct {
 	*feed.Reader
 	list   *list
 	rows   *rows
 	cells  []feed.Cell
-	twice  bool      // a configured member is duplicated in the current row
 	nested feed.Cell // array of quotes of the current row
 
-	path    path // of the current member
-	found   bool // the root was found
-	hit     []bool
-	outline []string // members of the first row and its first element, for error messages
-	inside  bool     // an element was found
-	top     []string // members of the document, for error messages
+	// Whether the current row or element has a configured member twice.
+	duplicate bool
+
+	path  path   // path of the current member
+	found bool   // whether the root was found
+	seen  []bool // whether a field was found in any row
+
+	// For error messages: members of the document, and of the first row and element.
+	top       []string
+	outline   []string
+	inElement bool // whether outline includes the members of an element
 }
 
 func newJSONReader(src io.Reader, r *rows) *jsonReader {
 	return &jsonReader{
 		Reader: feed.NewReader(Name, src, r.Tally), list: r.list, rows: r,
-		cells: make([]feed.Cell, len(r.list.fields)), hit: make([]bool, len(r.list.fields)),
+		cells: make([]feed.Cell, len(r.list.fields)), seen: make([]bool, len(r.list.fields)),
 	}
 }
 
@@ -47,8 +51,8 @@ func readJSON(src io.Reader, r *rows) error {
 	return j.check()
 }
 
-// readNDJSON reads a list with one JSON object per line. A list truncated at a line end
-// looks complete; only its number of items can show it.
+// readNDJSON reads a list with one JSON object per line. A list that is truncated at a line
+// break looks complete, so only minItems can detect it.
 func readNDJSON(src io.Reader, r *rows) error {
 	j := newJSONReader(src, r)
 	if err := j.Lines(func() error { return j.row(nil) }); err != nil {
@@ -60,7 +64,7 @@ func readNDJSON(src io.Reader, r *rows) error {
 	return j.check()
 }
 
-// document reads one value of the document outside of the rows.
+// document reads the value at j.path. It descends to the root and to the list's time.
 func (j *jsonReader) document() error {
 	switch l := j.list; {
 	case len(j.path) == len(l.root) && j.path.within(l.root):
@@ -113,7 +117,7 @@ func (j *jsonReader) body() error {
 		want = '{'
 	}
 	switch got := j.Kind(); {
-	case got != want && got != 0: // 0 is malformed JSON, which the next read reports
+	case got != want && got != 0: // 0 means malformed JSON: the next read returns the error
 		return feed.Malformed("root %s is %s, expected %s", j.list.root, feed.KindName(got), feed.KindName(want))
 	case want == '{':
 		return j.Object(j.row)
@@ -122,14 +126,14 @@ func (j *jsonReader) body() error {
 	}
 }
 
-// row reads one row. key is its name within an object.
+// row reads one row. key is the row's key in an object, or nil in an array.
 func (j *jsonReader) row(key []byte) error {
 	c, err := j.Cell()
 	if err != nil {
 		return err
 	}
 	clear(j.cells)
-	j.nested, j.twice = feed.Cell{}, false
+	j.nested, j.duplicate = feed.Cell{}, false
 	if j.outline == nil {
 		j.outline = j.outlineOf(c)
 	}
@@ -139,7 +143,7 @@ func (j *jsonReader) row(key []byte) error {
 		return nil
 	}
 	j.walk(c, j.list.tree)
-	if j.twice {
+	if j.duplicate {
 		j.rows.rows++
 		j.Reject("", key, feed.RejectTwice)
 		return nil
@@ -158,13 +162,13 @@ func (j *jsonReader) element(c feed.Cell) error {
 	for _, f := range j.list.elements {
 		j.cells[f] = feed.Cell{}
 	}
-	if !j.inside {
-		j.inside = true
+	if !j.inElement {
+		j.inElement = true
 		j.outline = append(j.outline, j.outlineOf(c)...)
 	}
 	j.walk(c, j.list.inner)
-	if j.twice {
-		j.twice = false
+	if j.duplicate {
+		j.duplicate = false
 		j.Reject("", []byte(j.rows.q.Name), feed.RejectTwice)
 		return nil
 	}
@@ -173,15 +177,15 @@ func (j *jsonReader) element(c feed.Cell) error {
 
 func isObject(c feed.Cell) bool { return c.Kind == feed.Other && c.Text[0] == '{' }
 
-// walk reads c into the cells below n.
+// walk stores the value c of node n and of the nodes below it in the cells.
 func (j *jsonReader) walk(c feed.Cell, n *node) {
 	if n.field != none {
-		j.hit[n.field] = true
-		j.twice = j.twice || j.cells[n.field].Kind != feed.Absent
+		j.seen[n.field] = true
+		j.duplicate = j.duplicate || j.cells[n.field].Kind != feed.Absent
 		j.cells[n.field] = c
 	}
 	if n.each {
-		j.twice = j.twice || j.nested.Kind != feed.Absent
+		j.duplicate = j.duplicate || j.nested.Kind != feed.Absent
 		j.nested = c
 	}
 	if n.children == nil {
@@ -195,25 +199,25 @@ func (j *jsonReader) walk(c feed.Cell, n *node) {
 	})
 }
 
-// check returns an error if no row has the configured fields. A list with the fields but
-// without prices passes.
+// check returns an error if the rows have no quotes and a configured field is missing in
+// all of them.
 func (j *jsonReader) check() error {
 	if j.rows.Quotes() > 0 {
 		return nil
 	}
 	var missing []string
-	for i, hit := range j.hit {
-		if !hit {
+	for i, seen := range j.seen {
+		if !seen {
 			missing = append(missing, j.list.fields[i])
 		}
 	}
 	if j.rows.rows == 0 || missing == nil {
 		return nil
 	}
-	return feed.Malformed("no row has %s; the first one has %s", quoteSome(missing), quoteSome(j.outline))
+	return feed.Malformed("no row has %s; the first row has %s", quoteSome(missing), quoteSome(j.outline))
 }
 
-// outlineOf returns the member names of a row, for error messages.
+// outlineOf returns the member names of a row for error messages.
 func (j *jsonReader) outlineOf(row feed.Cell) []string {
 	names := []string{}
 	_ = j.Members(row, func(name []byte, _ feed.Cell) error {

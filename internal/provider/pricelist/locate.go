@@ -14,14 +14,14 @@ import (
 // maxLimit is the maximum number of requests of a limit.
 const maxLimit = 1_000_000
 
-// readLimit reads how many requests the list's host allows.
+// readLimit reads the rate limit of the list's host.
 func (c *compiler) readLimit() {
 	o := c.o.object("limit")
 	if o == nil {
 		return
 	}
 	if c.location.file != "" {
-		c.o.fault("limit", "has no meaning for a file")
+		c.o.fault("limit", "does not apply to a file")
 	}
 	for _, name := range []string{"requests", "per"} {
 		if !o.has(name) {
@@ -35,17 +35,17 @@ func (c *compiler) readLimit() {
 // maxQuota is the maximum number of requests of a quota.
 const maxQuota = 1_000_000_000
 
-// readQuota reads how many requests the list's host allows per day and month.
+// readQuota reads the daily and monthly quota of the list's host.
 func (c *compiler) readQuota() {
 	o := c.o.object("quota")
 	if o == nil {
 		return
 	}
 	if c.location.file != "" {
-		c.o.fault("quota", "has no meaning for a file")
+		c.o.fault("quota", "does not apply to a file")
 	}
 	if !o.has("day") && !o.has("month") {
-		c.o.fault("quota", "must give a number of requests for \"day\", \"month\" or both")
+		c.o.fault("quota", "must set \"day\", \"month\" or both")
 	}
 	c.location.quota = provider.Quota{Day: o.integer("day", 1, maxQuota, 0), Month: o.integer("month", 1, maxQuota, 0)}
 	o.done()
@@ -64,14 +64,14 @@ func (c *compiler) readLocation(env Env) {
 	case strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"):
 		c.readURL(text, env)
 	default:
-		c.o.fault("location", "must be a path, or a URL of file, http or https")
+		c.o.fault("location", "must be a path, or a URL with scheme file, http or https")
 	}
 	headers := c.o.object("headers")
 	if headers == nil {
 		return
 	}
 	if text != "" && c.location.url == "" {
-		c.o.fault("headers", "have no meaning for a file")
+		c.o.fault("headers", "do not apply to a file")
 	}
 	for _, name := range headers.names {
 		c.readHeader(headers, name, env)
@@ -120,18 +120,18 @@ func (c *compiler) readHeader(o *object, name string, env Env) {
 	key := textproto.CanonicalMIMEHeaderKey(name)
 	switch key {
 	case "Host", "Accept-Encoding", "Content-Length", "Connection", "Transfer-Encoding", "Range":
-		o.fault(name, "is set by the client")
+		o.fault(name, "must not be configured: the HTTP client sets it")
 		return
 	}
 	if !headerName(name) || strings.ContainsAny(string(value), "\r\n\x00") {
-		o.fault(name, "is not a header that can be sent")
+		o.fault(name, "is not a valid HTTP header")
 		return
 	}
 	c.checkSecrets(o, name, value, env)
 	c.headers = append(c.headers, header{name: key, value: value})
 }
 
-// checkSecrets reports misspelt and unavailable secrets.
+// checkSecrets adds faults for invalid placeholders and unavailable secrets.
 func (c *compiler) checkSecrets(o *object, member string, t template, env Env) {
 	names, err := t.names()
 	if err != nil {

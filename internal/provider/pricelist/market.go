@@ -8,14 +8,14 @@ import (
 	"assay/internal/money"
 )
 
-// quoteMembers are the members of "quote" and of a market that describe quotes.
+// quoteMembers returns the members that define quotes, in "quote" and in a market.
 func quoteMembers() []string {
 	return []string{
 		"ask", "bid", "sale", "listings", "sales", "salesWindow", "time", "phases", "currency", "unit", "maxAge",
 	}
 }
 
-// readMarket reads how rows become quotes of one market.
+// readMarket reads the rule for the quotes of one market.
 func (c *compiler) readMarket(o *object) {
 	q := quoteRule{listings: none, sales: none, time: none}
 	q.market.Key = o.required("key")
@@ -28,7 +28,7 @@ func (c *compiler) readMarket(o *object) {
 	q.market.Pool = o.text("pool")
 	q.value = o.text("value")
 	if q.value != "" && c.market == none {
-		o.fault("value", "has no meaning without \"market\" in the list")
+		o.fault("value", "requires \"market\" in the list")
 	} else if q.value == "" {
 		q.value = q.market.Key
 	}
@@ -47,16 +47,16 @@ func (c *compiler) readMarket(o *object) {
 	}
 	for _, other := range c.quotes {
 		if other.market.Key == q.market.Key {
-			o.fault("key", "another market of the list has the key %q", q.market.Key)
+			o.fault("key", "another market of the list has the key %q: keys must be unique", q.market.Key)
 		} else if c.market != none && other.value == q.value {
-			o.fault("value", "another market of the list has the value %q", q.value)
+			o.fault("value", "another market of the list has the value %q: values must be unique", q.value)
 		}
 	}
 	o.done()
 	c.quotes = append(c.quotes, q)
 }
 
-// readAmounts reads the fields of a market's prices, and their unit and currency.
+// readAmounts reads the fields of a market's prices, their unit and their currency.
 func (c *compiler) readAmounts(o *object, q *quoteRule) {
 	q.unit = c.unit(o, c.base.unit)
 	q.currency, q.currencyField = c.currency(o)
@@ -76,7 +76,7 @@ func (c *compiler) readAmounts(o *object, q *quoteRule) {
 		q.phases = c.readPhases(p)
 	}
 	if !o.has("ask") && !o.has("sale") && len(q.phases) == 0 {
-		o.faults.add(o.at, "must state where \"ask\" or \"sale\" is")
+		o.faults.add(o.at, "must set \"ask\" or \"sale\"")
 	}
 }
 
@@ -88,16 +88,16 @@ func (c *compiler) alternatives(o *object, name string) []int {
 	return all
 }
 
-// readPhases reads the paths of objects that hold a price per phase.
+// readPhases reads the paths of objects that contain a price for each phase.
 func (c *compiler) readPhases(o *object) []phaseFields {
 	if c.format == formatCSV {
-		o.faults.add(o.at, "is for JSON only")
+		o.faults.add(o.at, "is not supported for format csv")
 		return nil
 	}
 	at := map[string]string{"ask": o.text("ask"), "bid": o.text("bid"), "sale": o.text("sale")}
 	o.done()
 	if at["ask"] == "" && at["sale"] == "" {
-		o.faults.add(o.at, "must state where \"ask\" or \"sale\" is")
+		o.faults.add(o.at, "must set \"ask\" or \"sale\"")
 		return nil
 	}
 	phases := make([]phaseFields, len(catalog.Phases))
@@ -113,8 +113,8 @@ func (c *compiler) readPhases(o *object) []phaseFields {
 	return phases
 }
 
-// inPath returns the path of a member of the value at text. The member's name holds neither
-// dots nor slashes.
+// inPath appends a member to the path text. The member's name must not contain a dot or a
+// slash.
 func inPath(text, member string) string {
 	switch {
 	case text == ".":
@@ -139,7 +139,7 @@ func (c *compiler) readCounts(o *object, q *quoteRule) {
 		o.fault("salesWindow", "must be at least \"1h\"")
 	}
 	if o.has("sales") != o.has("salesWindow") {
-		o.fault("sales", "and \"salesWindow\" need each other: set both or none")
+		o.fault("sales", "set \"sales\" and \"salesWindow\" together")
 	}
 	q.market.SalesWindow = q.salesWindow
 }

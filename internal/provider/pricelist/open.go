@@ -21,15 +21,16 @@ const (
 	compressionZstd = "zstd"
 )
 
-// maxWindow is the largest window of a zstd list, in bytes. RFC 8878 requires no more.
+// maxWindow is the maximum window size of zstd in bytes. RFC 8878 recommends that decoders
+// support at least 8 MB.
 const maxWindow = 8 << 20
 
-// errTooLarge is returned for a list of more than maxBytes.
+// errTooLarge is the error for a list with more than maxBytes bytes.
 var errTooLarge = errors.New("more bytes than maxBytes")
 
 const readBuffer = 32 << 10
 
-// bounded reads at most left bytes and stops when its context ends.
+// bounded is a reader that fails after left bytes or when its context ends.
 type bounded struct {
 	ctx  context.Context
 	src  io.Reader
@@ -51,8 +52,8 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// inflate returns src uncompressed, without a byte order mark. maxBytes bounds it before
-// and after inflating. Call close when done.
+// inflate decompresses src and removes a byte order mark. maxBytes limits both the
+// compressed and the decompressed size. The caller must call close.
 func inflate(ctx context.Context, src io.Reader, compression string, maxBytes int64) (r *bufio.Reader, close func(), err error) {
 	in := bufio.NewReaderSize(&bounded{ctx: ctx, src: src, left: maxBytes}, readBuffer)
 	magic, err := in.Peek(4)
@@ -79,7 +80,7 @@ func inflate(ctx context.Context, src io.Reader, compression string, maxBytes in
 		}
 	}
 	if err == io.EOF {
-		err = io.ErrUnexpectedEOF // within the header
+		err = io.ErrUnexpectedEOF // the compression header is truncated
 	}
 	if err != nil {
 		return nil, nil, err
@@ -91,7 +92,7 @@ func inflate(ctx context.Context, src io.Reader, compression string, maxBytes in
 	return r, close, nil
 }
 
-// detect returns the compression that the first bytes indicate.
+// detect returns the compression for the first bytes of a list.
 func detect(magic []byte) string {
 	switch {
 	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
@@ -103,7 +104,7 @@ func detect(magic []byte) string {
 	}
 }
 
-// sniff returns an error for common responses that are no list.
+// sniff returns an error for common responses that are not lists: empty, null and HTML.
 func sniff(r *bufio.Reader) error {
 	head, err := r.Peek(512)
 	if len(head) == 0 && err != io.EOF {
@@ -120,7 +121,7 @@ func sniff(r *bufio.Reader) error {
 	return nil
 }
 
-// htmlLike reports whether text that begins with < is an HTML page.
+// htmlLike reports whether the text begins like an HTML or XML document.
 func htmlLike(head []byte) bool {
 	head = bytes.ToLower(head)
 	for _, start := range []string{"<!doctype", "<html", "<head", "<body", "<!--", "<?xml"} {
@@ -131,7 +132,7 @@ func htmlLike(head []byte) bool {
 	return false
 }
 
-// decode reads a list into r. The caller must call finish to validate it as a whole.
+// decode reads a list into r. The caller must then call finish to validate the list.
 func decode(ctx context.Context, src io.Reader, r *rows) error {
 	in, close, err := inflate(ctx, src, r.list.compression, r.list.maxBytes)
 	if err != nil {

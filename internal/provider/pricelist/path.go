@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// path leads to a field: names of JSON members from the row inwards, or the name of a CSV
-// column. An empty path is the value itself.
+// path is the location of a field: the names of nested JSON members, or the name of a CSV
+// column. The empty path refers to the whole value.
 type path []string
 
 var (
 	errPathEscape = errors.New("invalid escape: use \\. and \\\\ in a path, ~0 and ~1 in a JSON pointer")
-	errPathEmpty  = errors.New("a path must not hold an empty name: use a JSON pointer instead")
+	errPathEmpty  = errors.New("path contains an empty name: use a JSON pointer instead")
 )
 
-// parsePath reads "." (the value itself), a JSON pointer ("/a/b") or names
-// joined by dots ("a.b"; "\." is a dot within a name).
+// parsePath parses a path in one of three forms: "." for the whole value, a JSON pointer
+// such as "/a/b", or names joined by dots such as "a.b". "\." is a dot within a name.
 func parsePath(text string) (path, error) {
 	switch {
 	case text == ".":
@@ -61,7 +61,7 @@ func parsePointer(text string) (path, error) {
 	return p, nil
 }
 
-// String returns the path in its configuration form.
+// String returns the quoted path for messages.
 func (p path) String() string {
 	if len(p) == 0 {
 		return "\".\""
@@ -69,18 +69,18 @@ func (p path) String() string {
 	return strconv.Quote(strings.Join(p, "."))
 }
 
-// within reports whether p is root or inside of it.
+// within reports whether p equals root or is inside of it.
 func (p path) within(root path) bool {
 	return len(p) >= len(root) && slices.Equal(p[:len(root)], root)
 }
 
-// node is one step of all the paths into a row, so that one pass over a row reads all
-// fields.
+// node is a node in the tree of all configured paths. With the tree, the reader finds all
+// fields in one pass over a row.
 type node struct {
-	field    int  // index of the field that ends here, or none
-	each     bool // the nested array of quotes is here
+	field    int  // index of the field with this path, or none
+	each     bool // whether this is the path of the nested array of quotes
 	children []child
-	byName   map[string]*node // children, if there are many
+	byName   map[string]*node // the children if there are more than fewChildren, or nil
 }
 
 type child struct {
@@ -88,15 +88,15 @@ type child struct {
 	node *node
 }
 
-// none marks a field that is not configured.
+// none is the index of a field that is not configured.
 const none = -1
 
-// fewChildren is the number of children up to which a linear search beats a map.
+// fewChildren is the number of children up to which a linear search is faster than a map.
 const fewChildren = 8
 
 func newNode() *node { return &node{field: none} }
 
-// child returns the node at a member, or nil.
+// child returns the child with a member name, or nil.
 func (n *node) child(name []byte) *node {
 	if n.byName != nil {
 		return n.byName[string(name)]
@@ -109,7 +109,7 @@ func (n *node) child(name []byte) *node {
 	return nil
 }
 
-// reach returns the node at p and creates missing nodes.
+// reach returns the node at p. It creates the missing nodes.
 func (n *node) reach(p path) *node {
 	for _, name := range p {
 		next := n.child([]byte(name))

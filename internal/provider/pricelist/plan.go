@@ -10,11 +10,11 @@ import (
 // Limits of a configuration.
 const (
 	maxLists        = 256
-	maxMarkets      = 64 // per list: one bit each in the set of quoted markets
+	maxMarkets      = 64 // per list, because the set of quoted markets has 64 bits
 	maxAlternatives = 8  // paths per amount
 )
 
-// list is one valid price list of the configuration. It never changes.
+// list is one compiled price list of the configuration. It is immutable.
 type list struct {
 	key, title  string
 	appID       int32
@@ -23,19 +23,19 @@ type list struct {
 	format      string
 	compression string
 	delimiter   byte
-	columns     []string // of a CSV list without a header; nil: it has a header
+	columns     []string // for CSV without a header; nil if the list has a header
 
-	root     path     // JSON: path of the rows
-	tree     *node    // JSON: fields of a row
-	inner    *node    // JSON: fields of an element of a row's array of quotes; nil: no array
-	fields   []string // all fields, as configured; cells are in this order
+	root     path     // for JSON: path of the rows
+	tree     *node    // for JSON: fields of a row
+	inner    *node    // for JSON: fields of an element of a row's array of quotes; nil if none
+	fields   []string // all fields as configured, in the order of the cells
 	elements []int    // indices of the fields of elements
-	name     int      // field of the name; none: the key of the object
+	name     int      // field of the name; none if the name is the key in an object
 	phase    phaseRule
 	where    []condition
 	market   int // field of the market, or none
 	quotes   []quoteRule
-	listTime timeRule // of the whole list
+	listTime timeRule
 
 	minItems, maxItems int
 	maxBytes           int64
@@ -49,12 +49,12 @@ const (
 	formatNDJSON = "ndjson"
 )
 
-// quoteRule defines how a row becomes a quote of one market. Fields are indices; none if
-// not configured.
+// quoteRule defines the quote of one market in a row. It refers to fields by index; none
+// means that a field is not configured.
 type quoteRule struct {
 	market         provider.Market
 	value          string // value of the list's market field for this market
-	ask, bid, sale []int  // the first field with an amount counts
+	ask, bid, sale []int  // alternatives: the first field with an amount is used
 	listings       int
 	sales          int
 	salesWindow    time.Duration
@@ -66,20 +66,21 @@ type quoteRule struct {
 	phases         []phaseFields
 }
 
-// phaseFields are the prices of one phase within a row of the plain item.
+// phaseFields are the fields with the prices of one phase, in a row of the item without
+// a phase.
 type phaseFields struct {
 	phase          string
 	ask, bid, sale int
 }
 
-// phaseRule defines where a row's phase is.
+// phaseRule defines the location of a row's phase.
 type phaseRule struct {
-	field  int  // or none
+	field  int  // index of a field, or none
 	suffix bool // "Name - Ruby"
 	infix  bool // "Knife | Doppler Ruby (Factory New)"
 }
 
-// condition is the required value of a field.
+// condition requires a field to have a value.
 type condition struct {
 	field int
 	value string
@@ -87,21 +88,21 @@ type condition struct {
 
 // timeRule defines the time of a whole list.
 type timeRule struct {
-	path     path // JSON: a member outside of the rows; nil: none
+	path     path // for JSON: path of a member outside of the rows, or nil
 	format   string
-	modified bool // use the modification time of the file, or the Last-Modified header
+	modified bool // whether to use the file's modification time or the Last-Modified header
 }
 
 // location is the location of a list: a URL or a file.
 type location struct {
-	url   template // empty: a file
-	host  string   // of the URL, with the port if it has one
+	url   template // empty for a file
+	host  string   // host of the URL, with the port if it has one
 	limit provider.Limit
 	quota provider.Quota
-	file  string
+	file  string // path of the file; empty for a URL
 }
 
-// header is one request header; its value may name secrets.
+// header is a request header. Its value may contain secrets.
 type header struct {
 	name  string
 	value template

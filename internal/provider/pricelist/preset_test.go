@@ -8,8 +8,8 @@ import (
 	"assay/internal/provider"
 )
 
-// presetSamples hold, for each preset, a response in the form that its publisher
-// documents, and one quote that must come of it. The values are made up.
+// presetSamples has, for each preset, a response in the publisher's documented format and
+// one of its quotes. The values are invented.
 var presetSamples = map[string]struct {
 	body string
 	want provider.Quote
@@ -79,15 +79,15 @@ func timed(q provider.Quote) provider.Quote {
 	return q
 }
 
-func TestPresets_EachReadsItsPublishersForm(t *testing.T) {
+func TestPresets_ReadTheirPublishersFormat(t *testing.T) {
 	if len(presetSamples) != len(presets()) {
-		t.Errorf("%d samples of %d presets", len(presetSamples), len(presets()))
+		t.Errorf("got %d samples, want one for each of %d presets", len(presetSamples), len(presets()))
 	}
 	for _, name := range PresetNames() {
 		t.Run(name, func(t *testing.T) {
 			sample, ok := presetSamples[name]
 			if !ok {
-				t.Fatal("there is no sample")
+				t.Fatal("the preset has no sample")
 			}
 			l := compileOne(t, `{"key":"p","preset":"`+name+`","minItems":1}`)
 			if l.location.url == "" {
@@ -95,7 +95,7 @@ func TestPresets_EachReadsItsPublishersForm(t *testing.T) {
 			}
 			got := mustRead(t, l, sample.body)
 			if len(got.rejects) != 0 {
-				t.Errorf("rejects %+v", got.rejects)
+				t.Errorf("got rejects %+v, want none", got.rejects)
 			}
 			if q := got.find(t, sample.want.Market, sample.want.Name, sample.want.Phase); !reflect.DeepEqual(q, sample.want) {
 				t.Errorf("got %+v, want %+v", q, sample.want)

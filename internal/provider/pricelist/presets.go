@@ -8,33 +8,33 @@ import (
 // PresetNames returns the names of all presets, sorted.
 func PresetNames() []string { return slices.Sorted(maps.Keys(presets())) }
 
-// Preset returns the JSON members of a preset.
+// Preset returns a preset as a JSON object. The result ok is false for an unknown name.
 func Preset(name string) (doc string, ok bool) {
 	doc, ok = presets()[name]
 	return doc, ok
 }
 
-// presets holds the members of each preset. A list with a preset may override each of them.
-// Undocumented assumptions are marked "unsure".
+// presets returns the JSON object of each preset. A list with a preset can override its
+// members. Comments with "unverified" mark facts that the publisher does not document.
 func presets() map[string]string {
 	return map[string]string{
-		// LIS-SKINS, grouped export, no key: an array of name, price and count in whole
-		// dollars. The file has no time of its own, so the HTTP date is used.
+		// LIS-SKINS: the grouped export. It requires no key. Prices are in dollars. The
+		// file contains no time, so the preset uses the Last-Modified header.
 		"lis-skins": `{
 		"title": "LIS-SKINS", "location": "https://lis-skins.com/market_export_json/csgo.json",
 		"format": "jsonArray", "appId": 730, "currency": "USD", "minItems": 100,
 		"name": "name", "time": {"modified": true},
 		"markets": [{"key": "lisskins", "title": "LIS-SKINS", "ask": "price", "listings": "count"}]}`,
 
-		// BitSkins v2, in mills. Phases are part of the name.
+		// BitSkins v2: prices are in thousandths of a dollar. Names contain the phase.
 		"bitskins": `{
 		"title": "BitSkins", "location": "https://api.bitskins.com/market/insell/{appId}",
 		"format": "jsonArray", "appId": 730, "currency": "USD", "unit": 1000, "minItems": 100,
 		"root": "list", "name": "name", "phase": {"name": "infix"},
 		"markets": [{"key": "bitskins", "title": "BitSkins", "ask": "price_min", "listings": "quantity"}]}`,
 
-		// ShadowPay: the field "volume" counts listings; prices may be strings. The
-		// position of a phase in a name is unsure, so both positions are read.
+		// ShadowPay: the field "volume" is the number of listings. Prices may be strings.
+		// The position of a phase in a name is unverified, so the preset supports both.
 		"shadowpay": `{
 		"title": "ShadowPay", "location": "https://api.shadowpay.com/api/v2/user/items/prices",
 		"headers": {"Authorization": "Bearer ${SHADOWPAY_API_KEY}"},
@@ -42,8 +42,8 @@ func presets() map[string]string {
 		"root": "data", "name": "steam_market_hash_name", "phase": {"name": "both"},
 		"markets": [{"key": "shadowpay", "title": "ShadowPay", "ask": "price", "listings": "volume"}]}`,
 
-		// SteamApis, paid: prices.safe comes from sales, and the sales of 30 days are
-		// counted; an item without sales has zeros.
+		// SteamApis requires a paid plan. prices.safe is derived from sales. last_30d is
+		// the number of sales in 30 days. Both are 0 for an item without sales.
 		"steamapis": `{
 		"title": "SteamApis", "location": "https://api.steamapis.com/market/items/{appId}?api_key=${STEAMAPIS_API_KEY}",
 		"format": "jsonArray", "appId": 730, "currency": "USD", "minItems": 100,
@@ -52,9 +52,9 @@ func presets() map[string]string {
 			"sales": "prices.sold.last_30d", "salesWindow": "720h",
 			"time": {"field": "updated_at", "format": "unixMs"}}]}`,
 
-		// skinstrack, paid: each item holds quotes of several markets. Its "volume" covers
-		// an unstated period, so it is not used as sales. The format of its times is
-		// unsure.
+		// skinstrack requires a paid plan. Each item has quotes of several markets. The
+		// preset does not use "volume", because its period is unknown. The format of the
+		// times is unverified.
 		"skinstrack": `{
 		"title": "skinstrack",
 		"location": "https://api.skinstrack.com/v1/paid/items?providers=csfloat,buff,skinport",
@@ -67,8 +67,8 @@ func presets() map[string]string {
 			{"key": "buff163", "title": "Buff163", "value": "buff"},
 			{"key": "skinport", "title": "Skinport"}]}`,
 
-		// ByMykel's tracker of the Steam market, about weekly: an object of names and
-		// cents. The format of its time is unsure.
+		// ByMykel's tracker of the Steam market changes about weekly. It is an object of
+		// names with prices in cents. The format of its time is unverified.
 		"bymykel": `{
 		"title": "ByMykel price tracker",
 		"location": "https://raw.githubusercontent.com/ByMykel/counter-strike-price-tracker/main/static/latest.json",
@@ -76,9 +76,9 @@ func presets() map[string]string {
 		"root": "prices", "time": {"field": "metadata.updated_at"},
 		"markets": [{"key": "steam", "title": "Steam Community Market", "ask": "."}]}`,
 
-		// The static files of csgotrader.app, daily: objects of names, in whole dollars. 0,
-		// null and "null" mean no price. They have no time of their own, so the HTTP date
-		// is used.
+		// The static files of csgotrader.app change daily. They are objects by name with
+		// prices in dollars. 0, null and "null" mean no price. The files contain no time,
+		// so the presets use the Last-Modified header.
 		"csgotrader-steam": csgotrader("steam", "steam", "Steam Community Market",
 			`"sale": ["last_24h", "last_7d", "last_30d", "last_90d"]`),
 		"csgotrader-skinport":   csgotrader("skinport", "skinport", "Skinport", `"ask": "starting_at"`),
@@ -92,7 +92,8 @@ func presets() map[string]string {
 		"csgotrader-cstrade":    csgotrader("cstrade", "cstrade", "CS.TRADE", dopplerPrice),
 		"csgotrader-csfloat":    csgotrader("csfloat", "csfloat", "CSFloat", dopplerPrice),
 		"csgotrader-lisskins":   csgotrader("lisskins", "lisskins", "LIS-SKINS", dopplerPrice),
-		// The extension's own blend of other markets; there are no offers at this price.
+		// The price that the CSGO Trader extension computes from other markets. Nothing is
+		// offered at this price, so the preset reads it as a sale.
 		"csgotrader-csgotrader": csgotrader("csgotrader", "csgotrader", "CSGO Trader",
 			`"sale": "price", "phases": {"sale": "doppler"}`),
 		"csgotrader-buff163": csgotrader("buff163", "buff163", "Buff163",
@@ -101,7 +102,7 @@ func presets() map[string]string {
 	}
 }
 
-// The two most common forms of values in a csgotrader file.
+// The two most common formats of values in the csgotrader files.
 const (
 	plainPrice   = `"ask": "."`
 	dopplerPrice = `"ask": "price", "phases": {"ask": "doppler"}`

@@ -15,7 +15,7 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// Doer sends requests. *provider.Client is one.
+// Doer sends requests. *provider.Client implements it.
 type Doer interface {
 	Do(ctx context.Context, req provider.Request, decode func(*provider.Response) error) error
 }
@@ -23,16 +23,17 @@ type Doer interface {
 // Options holds the dependencies of a Provider.
 type Options struct {
 	Config *Config
-	// Client returns the client for one host of the configuration; nil if all lists are
-	// files.
+	// Client returns the client for one host of the configuration. It may be nil if all
+	// lists are files.
 	Client func(host string) Doer
-	// Secret returns the value of a secret named in the configuration, or an error that
-	// completes the sentence "secret NAME ...", such as "is not set". It is called for each
-	// request. nil: there are no secrets.
+	// Secret returns the value of a secret. Its errors complete the sentence "secret NAME
+	// ...", such as "is not set". Fetch calls it for each request. It may be nil if the
+	// configuration has no secrets.
 	Secret func(name string) (string, error)
 }
 
-// Provider reads the configured lists, one file each. It implements provider.Provider.
+// Provider reads the configured lists. It implements provider.Provider with one file for
+// each list.
 type Provider struct {
 	config *Config
 	lists  map[string]*list
@@ -42,7 +43,7 @@ type Provider struct {
 
 var _ provider.Provider = (*Provider)(nil)
 
-// New returns a Provider. It reads nothing yet.
+// New returns a Provider. It does not read the lists.
 func New(o Options) (*Provider, error) {
 	s := &Provider{config: o.Config, lists: map[string]*list{}, hosts: map[string]Doer{}, secret: o.Secret}
 	if s.secret == nil {
@@ -65,7 +66,7 @@ func (s *Provider) Describe() provider.Description {
 	d := provider.Description{
 		Name: Name, Title: "Price lists", Shape: provider.Bulk,
 		Interval: s.config.interval, Markets: s.config.markets, Hosts: s.config.hosts,
-		Terms: "The lists are the operator's own choice; the terms of their publishers apply.",
+		Terms: "The operator selects the lists. The terms of their publishers apply.",
 	}
 	for _, l := range s.config.lists {
 		f := provider.File{Key: l.key, AppID: l.appID, Host: l.location.host, Local: l.location.url == ""}
@@ -77,8 +78,8 @@ func (s *Provider) Describe() provider.Description {
 	return d
 }
 
-// Fetch reads the list of the call. Its errors are *provider.Error, name the list, and hold
-// neither a path nor a secret; an error of the sink is returned unchanged.
+// Fetch reads the list of the call. It returns errors of the sink unchanged. All other
+// errors have type *provider.Error and contain the list's key, but no path or secret.
 func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Result, error) {
 	l := s.lists[call.File]
 	if l == nil || l.appID != call.AppID {
@@ -103,20 +104,20 @@ func (s *Provider) fetchURL(ctx context.Context, l *list, meter *provider.Meter,
 		}
 		req.Header.Add(h.name, value)
 	}
-	var answer provider.Result
+	var result provider.Result
 	err = s.hosts[l.location.host].Do(ctx, req, func(resp *provider.Response) error {
-		// Without a valid date the time is not stated.
+		// If the header is missing or invalid, the time is zero, which means unknown.
 		modified, _ := http.ParseTime(resp.Header.Get("Last-Modified"))
-		answer, err = read(ctx, l, resp.Body, modified, sink)
+		result, err = read(ctx, l, resp.Body, modified, sink)
 		return err
 	})
 	if err != nil {
 		return provider.Result{}, l.named(err)
 	}
-	return answer, nil
+	return result, nil
 }
 
-// named adds the list's key to an error of the transport.
+// named adds the list's key to a provider error.
 func (l *list) named(err error) error {
 	var e *provider.Error
 	prefix := fmt.Sprintf("list %q", l.key)
@@ -157,7 +158,7 @@ func openDetail(err error) string {
 	}
 }
 
-// metered counts the bytes of a file like those of a response.
+// metered counts the bytes of a file in the meter.
 type metered struct {
 	src   io.Reader
 	meter *provider.Meter
@@ -169,7 +170,7 @@ func (m *metered) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// read reads one list, as a whole or not at all.
+// read reads and validates one list.
 func read(ctx context.Context, l *list, src io.Reader, modified time.Time, sink provider.Sink) (provider.Result, error) {
 	sink.Restart()
 	r := newRows(l, sink)
@@ -180,15 +181,15 @@ func read(ctx context.Context, l *list, src io.Reader, modified time.Time, sink 
 	if r.Refused() != nil {
 		return provider.Result{}, r.Refused()
 	}
-	var answer provider.Result
+	var result provider.Result
 	if err == nil {
-		answer.Silent, err = r.finish()
+		result.Silent, err = r.finish()
 	}
 	if err != nil {
 		return provider.Result{}, l.classify(ctx, err)
 	}
-	answer.ProviderTime = r.time
-	return answer, nil
+	result.ProviderTime = r.time
+	return result, nil
 }
 
 func (l *list) fail(kind provider.Kind, detail string, cause error) *provider.Error {

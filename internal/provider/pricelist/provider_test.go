@@ -13,12 +13,12 @@ import (
 	"assay/internal/provider"
 )
 
-// doer serves every request with the same body.
+// doer returns the same response to every request.
 type doer struct {
 	body     string
 	modified string
 	requests *[]provider.Request
-	times    int // how often decode is called; 0: once
+	times    int // number of calls of decode; 0 means 1
 }
 
 func (d doer) Do(_ context.Context, req provider.Request, decode func(*provider.Response) error) error {
@@ -50,45 +50,45 @@ func newProvider(t *testing.T, listJSON string, d doer, secret func(string) (str
 const urlList = `{"key":"u","location":"https://h.example/p?key=${KEY}","headers":{"x-api-key":"Bearer ${KEY}"},"format":"jsonObject",
 	"appId":730,"currency":"USD","time":{"modified":true},"markets":[{"key":"m","ask":"."}]}`
 
-func TestFetch_SendsSecretsAndTakesTheDate(t *testing.T) {
+func TestFetch_SendsSecretsAndUsesLastModified(t *testing.T) {
 	var requests []provider.Request
 	secret := only("KEY", "s3cret")
 	s := newProvider(t, urlList, doer{body: `{"A":1}`, modified: "Sat, 08 Aug 2026 10:00:00 GMT", requests: &requests}, secret)
 	c := &collector{}
-	answer, err := s.Fetch(t.Context(), provider.Call{AppID: 730, File: "u"}, c)
+	result, err := s.Fetch(t.Context(), provider.Call{AppID: 730, File: "u"}, c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if requests[0].URL != "https://h.example/p?key=s3cret" || requests[0].Header.Get("X-API-KEY") != "Bearer s3cret" {
-		t.Errorf("request %+v", requests[0])
+		t.Errorf("got request %+v, want the secret in its URL and header", requests[0])
 	}
 	want := time.Date(2026, 8, 8, 10, 0, 0, 0, time.UTC)
-	if !answer.ProviderTime.Equal(want) || !c.quotes[0].MarketTime.Equal(want) {
-		t.Errorf("times %v and %v", answer.ProviderTime, c.quotes[0].MarketTime)
+	if !result.ProviderTime.Equal(want) || !c.quotes[0].MarketTime.Equal(want) {
+		t.Errorf("got provider time %v and market time %v, want %v", result.ProviderTime, c.quotes[0].MarketTime, want)
 	}
 }
 
-func TestFetch_WithoutADateTheTimeIsNotStated(t *testing.T) {
+func TestFetch_InvalidLastModifiedGivesNoTime(t *testing.T) {
 	secret := func(string) (string, error) { return "x", nil }
 	s := newProvider(t, urlList, doer{body: `{"A":1}`, modified: "yesterday"}, secret)
 	c := &collector{}
-	answer, err := s.Fetch(t.Context(), provider.Call{AppID: 730, File: "u"}, c)
-	if err != nil || !answer.ProviderTime.IsZero() || !c.quotes[0].MarketTime.IsZero() {
-		t.Errorf("time %v, quotes %+v, error %v", answer.ProviderTime, c.quotes, err)
+	result, err := s.Fetch(t.Context(), provider.Call{AppID: 730, File: "u"}, c)
+	if err != nil || !result.ProviderTime.IsZero() || !c.quotes[0].MarketTime.IsZero() {
+		t.Errorf("got time %v, quotes %+v and error %v, want no times and no error", result.ProviderTime, c.quotes, err)
 	}
 }
 
-func TestFetch_MissingSecretSendsNothing(t *testing.T) {
+func TestFetch_MissingSecretSendsNoRequest(t *testing.T) {
 	var requests []provider.Request
 	s := newProvider(t, urlList, doer{requests: &requests}, nil)
 	_, err := s.Fetch(t.Context(), provider.Call{AppID: 730, File: "u"}, &collector{})
 	wantError(t, err, provider.KindAuth, `list "u"`, "secret KEY is not set")
 	if len(requests) != 0 {
-		t.Errorf("%d requests were sent", len(requests))
+		t.Errorf("got %d requests, want 0", len(requests))
 	}
 }
 
-func TestFetch_RetriedAnswerCountsOnce(t *testing.T) {
+func TestFetch_RetriedResponseCountsOnce(t *testing.T) {
 	secret := func(string) (string, error) { return "x", nil }
 	s := newProvider(t, urlList, doer{body: `{"A":1,"B":2}`, times: 3}, secret)
 	c := &collector{}
@@ -96,7 +96,7 @@ func TestFetch_RetriedAnswerCountsOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(c.quotes) != 2 || len(c.rejects) != 0 || c.restarts != 3 {
-		t.Errorf("%d quotes, %d rejects, %d restarts", len(c.quotes), len(c.rejects), c.restarts)
+		t.Errorf("got %d quotes, %d rejects, %d restarts, want 2, 0, 3", len(c.quotes), len(c.rejects), c.restarts)
 	}
 }
 
@@ -108,13 +108,13 @@ func TestFetch_UnknownListIsAnError(t *testing.T) {
 	wantError(t, err, provider.KindProtocol, "app 570")
 }
 
-func TestFetch_FilesThatCannotBeRead(t *testing.T) {
+func TestFetch_ReportsUnreadableFiles(t *testing.T) {
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Skipf("no pipes on this system: %v", err)
+		t.Skipf("named pipes are not supported: %v", err)
 	}
-	for name, c := range map[string]struct{ file, says string }{
+	for name, c := range map[string]struct{ file, want string }{
 		"missing":   {filepath.Join(dir, "none.json"), "the file does not exist"},
 		"directory": {dir, "not a regular file"},
 		"pipe":      {pipe, "not a regular file"},
@@ -122,20 +122,20 @@ func TestFetch_FilesThatCannotBeRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := fetchFile(t, strings.Replace(objectList, `"x"`, `"@"`, 1), c.file, &collector{})
-			wantError(t, err, provider.KindConnect, `list "six"`, c.says)
+			wantError(t, err, provider.KindConnect, `list "six"`, c.want)
 			if strings.Contains(err.Error(), dir) {
-				t.Errorf("error %q holds a path", err)
+				t.Errorf("got error %q, want it without a path", err)
 			}
 		})
 	}
 }
 
-func TestNew_RefusesURLsWithoutAClient(t *testing.T) {
+func TestNew_RequiresAClientForURLs(t *testing.T) {
 	c, err := Parse([]byte(`{"lists":[`+urlList+`]}`), Env{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := New(Options{Config: c}); err == nil || !strings.Contains(err.Error(), `"u"`) {
-		t.Errorf("error %v", err)
+		t.Errorf(`New without a client: got error %v, want one for list "u"`, err)
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"assay/internal/provider"
 )
 
-// The lists below are real ones. What the provider makes of them is compared with
-// a second reading by the standard library and exact rational numbers.
+// These tests read real lists. They compare the quotes with those that the standard library
+// and exact rational numbers produce from the same files.
 
 const sixMarkets = `{"key":"six","location":"@","format":"csv","appId":730,"currency":"USD","name":"market_hash_name",
 	"minItems":1000,"markets":[
@@ -46,7 +46,7 @@ const rustMarkets = `{"key":"rust","location":"@","format":"jsonObject","appId":
 	{"key":"avan","value":"Avan Market"},{"key":"shadowpay","value":"ShadowPay"},{"key":"cstrade","value":"CS.Trade"},
 	{"key":"nowhere","value":"No Such Market"}]}`
 
-// open returns the inflated content of a real list.
+// open returns the decompressed content of a file.
 func open(t testing.TB, file string) []byte {
 	t.Helper()
 	f, err := os.Open(file)
@@ -67,7 +67,7 @@ func open(t testing.TB, file string) []byte {
 	return b
 }
 
-// micro converts exactly and rounds half to even; none of "", "0", "null".
+// micro converts an amount exactly and rounds half to even. It returns 0 for "" and null.
 func micro(t testing.TB, text string, unit int64) money.Micro {
 	t.Helper()
 	if text == "" || text == "null" || text == `"null"` {
@@ -75,7 +75,7 @@ func micro(t testing.TB, text string, unit int64) money.Micro {
 	}
 	v, ok := new(big.Rat).SetString(strings.Trim(text, `"`))
 	if !ok {
-		t.Fatalf("%q is no number", text)
+		t.Fatalf("invalid number %q", text)
 	}
 	v.Mul(v, big.NewRat(money.Scale, unit))
 	q, rest := new(big.Int).QuoRem(v.Num(), v.Denom(), new(big.Int))
@@ -90,14 +90,14 @@ func micro(t testing.TB, text string, unit int64) money.Micro {
 
 type quoteKey struct{ market, name, phase string }
 
-// compare checks that what was read is exactly what is wanted.
+// compare checks that the quotes are exactly the wanted ones and that there are no rejects.
 func compare(t *testing.T, got *collector, want map[quoteKey]provider.Quote) {
 	t.Helper()
 	if len(got.rejects) > 0 {
-		t.Errorf("%d rejects, the first is %+v", len(got.rejects), got.rejects[0])
+		t.Errorf("got %d rejects, first: %+v, want 0", len(got.rejects), got.rejects[0])
 	}
 	if len(got.quotes) != len(want) {
-		t.Errorf("%d quotes, want %d", len(got.quotes), len(want))
+		t.Errorf("got %d quotes, want %d", len(got.quotes), len(want))
 	}
 	wrong := 0
 	for _, q := range got.quotes {
@@ -105,17 +105,17 @@ func compare(t *testing.T, got *collector, want map[quoteKey]provider.Quote) {
 		w.Market, w.Name, w.Phase = q.Market, q.Name, q.Phase
 		if (!ok || w != q) && wrong < 5 {
 			wrong++
-			t.Errorf("read %+v, want %+v (%v)", q, w, ok)
+			t.Errorf("got %+v, want %+v (expected item: %v)", q, w, ok)
 		}
 		delete(want, quoteKey{q.Market, q.Name, q.Phase})
 	}
 	for key := range want {
-		t.Errorf("%d quotes are missing, such as %+v", len(want), key)
+		t.Errorf("%d missing quotes, such as %+v", len(want), key)
 		break
 	}
 }
 
-// plain is a quote that states nothing but prices.
+// plain returns a quote with prices and unknown counts.
 func plain(ask, bid, sale money.Micro) provider.Quote {
 	return provider.Quote{
 		Currency: "USD", Ask: ask, Bid: bid, Sale: sale,
@@ -139,12 +139,12 @@ func table(t testing.TB, file string) (header map[string]int, records [][]string
 func TestReal_SixMarketColumns(t *testing.T) {
 	file := dataFile(t, "csgo_6market_2020-05_usd.csv.gz")
 	got := &collector{}
-	answer, meter, err := fetchFile(t, sixMarkets, file, got)
+	result, meter, err := fetchFile(t, sixMarkets, file, got)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(answer.Silent) != 0 || meter.Requests() != 0 || meter.Bytes() == 0 {
-		t.Errorf("silent %v, %d requests, %d bytes", answer.Silent, meter.Requests(), meter.Bytes())
+	if len(result.Silent) != 0 || meter.Requests() != 0 || meter.Bytes() == 0 {
+		t.Errorf("got silent markets %v, %d requests, %d bytes, want none, 0 and more than 0", result.Silent, meter.Requests(), meter.Bytes())
 	}
 	header, records := table(t, file)
 	want := map[quoteKey]provider.Quote{}
@@ -159,7 +159,7 @@ func TestReal_SixMarketColumns(t *testing.T) {
 		}
 	}
 	if len(want) != 6000 || notOffered == 0 {
-		t.Fatalf("the file has %d quotes, %d without a price", len(want), notOffered)
+		t.Fatalf("the file has %d quotes, %d without a price, want 6000 and more than 0", len(want), notOffered)
 	}
 	compare(t, got, want)
 }
@@ -176,12 +176,12 @@ func TestReal_SteamWeeklyCents(t *testing.T) {
 		want[quoteKey{"steam", record[0], ""}] = plain(micro(t, record[header["2026-08-08"]], 100), 0, 0)
 	}
 	if len(want) != 36346 {
-		t.Fatalf("the file has %d names", len(want))
+		t.Fatalf("the file has %d names, want 36346", len(want))
 	}
 	compare(t, got, want)
 }
 
-func TestReal_SalesWithTheirWindow(t *testing.T) {
+func TestReal_SalesWithWindow(t *testing.T) {
 	file := dataFile(t, "cs2_steam_sales_stats_2025-11-01_usd.csv.gz")
 	got := &collector{}
 	if _, _, err := fetchFile(t, steamSales, file, got); err != nil {
@@ -203,7 +203,7 @@ func TestReal_SalesWithTheirWindow(t *testing.T) {
 		want[quoteKey{"steam", record[0], ""}] = q
 	}
 	if len(want) != 19440 {
-		t.Fatalf("the file has %d names", len(want))
+		t.Fatalf("the file has %d names, want 19440", len(want))
 	}
 	compare(t, got, want)
 }
@@ -211,7 +211,7 @@ func TestReal_SalesWithTheirWindow(t *testing.T) {
 func TestReal_BuffWithDopplerPhases(t *testing.T) {
 	file := dataFile(t, "buff163_csgotrader_format_2021-06-06.json.gz")
 	got := &collector{}
-	answer, _, err := fetchFile(t, buffDoppler, file, got)
+	result, _, err := fetchFile(t, buffDoppler, file, got)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,8 +231,8 @@ func TestReal_BuffWithDopplerPhases(t *testing.T) {
 		t.Fatal(err)
 	}
 	modified := info.ModTime().UTC()
-	if !answer.ProviderTime.Equal(modified) {
-		t.Errorf("provider time %v, want the file's %v", answer.ProviderTime, modified)
+	if !result.ProviderTime.Equal(modified) {
+		t.Errorf("got provider time %v, want the modification time %v", result.ProviderTime, modified)
 	}
 	want := map[quoteKey]provider.Quote{}
 	phased := 0
@@ -252,7 +252,7 @@ func TestReal_BuffWithDopplerPhases(t *testing.T) {
 		}
 	}
 	if len(items) != 17230 || phased == 0 {
-		t.Fatalf("the file has %d names and %d phases", len(items), phased)
+		t.Fatalf("the file has %d names and %d phases, want 17230 and more than 0", len(items), phased)
 	}
 	compare(t, got, want)
 }
@@ -280,7 +280,7 @@ func TestReal_DotaSaleFallsBackToLongerWindows(t *testing.T) {
 		want[quoteKey{"steam", name, ""}] = plain(0, 0, sale)
 	}
 	if len(items) != 8957 {
-		t.Fatalf("the file has %d names", len(items))
+		t.Fatalf("the file has %d names, want 8957", len(items))
 	}
 	compare(t, got, want)
 }
@@ -288,7 +288,7 @@ func TestReal_DotaSaleFallsBackToLongerWindows(t *testing.T) {
 func TestReal_RustMarketsNestedInItems(t *testing.T) {
 	file := dataFile(t, "rust_15market_sample34_2026-09-29.json")
 	got := &collector{}
-	answer, _, err := fetchFile(t, rustMarkets, file, got)
+	result, _, err := fetchFile(t, rustMarkets, file, got)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -324,17 +324,17 @@ func TestReal_RustMarketsNestedInItems(t *testing.T) {
 		}
 	}
 	if len(doc.Items) != 34 {
-		t.Fatalf("the file has %d items", len(doc.Items))
+		t.Fatalf("the file has %d items, want 34", len(doc.Items))
 	}
-	if len(answer.Silent) != 1 || answer.Silent[0] != "nowhere" || !answer.ProviderTime.Equal(stamp) {
-		t.Errorf("silent %v, time %v", answer.Silent, answer.ProviderTime)
+	if len(result.Silent) != 1 || result.Silent[0] != "nowhere" || !result.ProviderTime.Equal(stamp) {
+		t.Errorf("got silent markets %v and time %v, want nowhere and %v", result.Silent, result.ProviderTime, stamp)
 	}
 	compare(t, got, want)
 }
 
-// Names of other games hold double and trailing spaces, newlines and leading
-// signs; each must come out as it went in, by every format.
-func TestReal_NamesSurviveEveryFormat(t *testing.T) {
+// Real names contain double spaces, trailing spaces, newlines and special characters. Every
+// format must preserve them byte for byte.
+func TestReal_EveryFormatPreservesNames(t *testing.T) {
 	names := realNames(t)
 	for _, format := range []string{formatCSV, formatArray, formatObject, formatNDJSON} {
 		t.Run(format, func(t *testing.T) {
@@ -346,18 +346,18 @@ func TestReal_NamesSurviveEveryFormat(t *testing.T) {
 			}
 			got := mustRead(t, l, render(t, format, names))
 			if len(got.quotes) != len(names) || len(got.rejects) != 0 {
-				t.Fatalf("%d quotes and %d rejects of %d names", len(got.quotes), len(got.rejects), len(names))
+				t.Fatalf("got %d quotes and %d rejects, want %d quotes", len(got.quotes), len(got.rejects), len(names))
 			}
 			for i, q := range got.quotes {
 				if q.Name != names[i] {
-					t.Fatalf("read %q, want %q", q.Name, names[i])
+					t.Fatalf("got name %q, want %q", q.Name, names[i])
 				}
 			}
 		})
 	}
 }
 
-// realNames returns all names of TF2 and CS2, and some by hand.
+// realNames returns unusualNames and all names of TF2 and CS2, without duplicates.
 func realNames(t *testing.T) []string {
 	var tf2 []string
 	if err := json.Unmarshal(open(t, dataFile(t, "tf2_names_schema.json.gz")), &tf2); err != nil {
@@ -372,7 +372,7 @@ func realNames(t *testing.T) []string {
 			names = append(names, name)
 		}
 	}
-	for _, name := range trapNames {
+	for _, name := range unusualNames {
 		add(name)
 	}
 	for _, name := range tf2 {
@@ -384,13 +384,13 @@ func realNames(t *testing.T) []string {
 	return names
 }
 
-var trapNames = []string{
+var unusualNames = []string{
 	"#CSGO_crate", "'Fish'", "a  b", " leading", "trailing ", "\ttab", "line\nbreak", "carriage\r\nreturn", "back\\slash",
 	`"quoted"`, `"`, `""`, "comma, here", "&lt;", "a & b + c ? @ $ * ~ % < >", "★ StatTrak™ Karambit", "壱", "弐", "♥", "龍",
 	"\u00a0", "\u2028", "\u0301", "\U0001F600", strings.Repeat("x", catalog.MaxName),
 }
 
-// render writes a list of names, all at a price of 1.
+// render formats a list of the names with a price of 1.
 func render(t *testing.T, format string, names []string) string {
 	t.Helper()
 	var b strings.Builder

@@ -12,21 +12,21 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// rows converts the rows of one list into quotes, in order. It passes on rows that repeat
-// an item and market, for the sink to compare, and counts them as rejected.
+// rows converts the rows of one list into quotes, in order. It passes all rows for the
+// same item and market to the sink, which detects duplicates and conflicts.
 type rows struct {
 	*feed.Tally
 	list *list
 	q    provider.Quote
 
-	byValue map[string]int // markets by their value of the market field
+	byValue map[string]int // index of the market by value of the market field
 
-	priced  []int // number of quotes with an ask or a sale, by market
-	rows    int
-	unknown []string // values of the market field that are not configured
+	priced  []int    // number of quotes with an ask or a sale, by market
+	rows    int      // number of rows read
+	unknown []string // some values of the market field that are not configured
 
-	time     time.Time      // of the whole list; zero until known
-	currency money.Currency // the last one read from a field
+	time     time.Time      // time of the whole list; zero until it is read
+	currency money.Currency // last valid currency from a currency field
 }
 
 func newRows(l *list, sink provider.Sink) *rows {
@@ -39,11 +39,11 @@ func newRows(l *list, sink provider.Sink) *rows {
 	return r
 }
 
-// errTooManyItems is returned for a list with more than maxItems items.
+// errTooManyItems is the error for a list with more than maxItems items.
 var errTooManyItems = errors.New("more items than maxItems")
 
-// begin reads the item of a row. It returns false for a row without quotes. key is the name
-// of the row in an object.
+// begin reads the item of a row. It returns false if the row is to be skipped. key is the
+// key of the row in an object.
 func (r *rows) begin(key []byte, cells []feed.Cell) bool {
 	r.rows++
 	for _, w := range r.list.where {
@@ -85,7 +85,7 @@ func (r *rows) begin(key []byte, cells []feed.Cell) bool {
 	return true
 }
 
-// row reads the prices of a row or of one of its elements.
+// row reads the prices of a row, or of one element of its array of quotes.
 func (r *rows) row(cells []feed.Cell) error {
 	if r.list.market == none {
 		for i := range r.list.quotes {
@@ -101,23 +101,23 @@ func (r *rows) row(cells []feed.Cell) error {
 	}
 	i, ok := r.byValue[string(value.Text)]
 	if !ok {
-		r.noteUnknown(value.Text)
+		r.addUnknown(value.Text)
 		return nil
 	}
 	return r.market(i, cells)
 }
 
-// noteUnknown keeps a few markets that are not configured, for the error message of a list
-// without any other rows.
-func (r *rows) noteUnknown(value []byte) {
+// addUnknown stores a few markets that are not configured. The error message uses them if
+// no row has a configured market.
+func (r *rows) addUnknown(value []byte) {
 	const most = 20
 	if v := feed.Clip(value); len(r.unknown) < most && !slices.Contains(r.unknown, v) {
 		r.unknown = append(r.unknown, v)
 	}
 }
 
-// market emits the quotes of one market: one for the item and, if the market states prices
-// per phase, one per phase.
+// market emits the quotes of one market: one for the item, and one for each phase that
+// has prices.
 func (r *rows) market(i int, cells []feed.Cell) error {
 	m := &r.list.quotes[i]
 	if !m.stated(cells) {
@@ -139,7 +139,7 @@ func (r *rows) market(i int, cells []feed.Cell) error {
 		return nil
 	}
 	defer func() { r.q.Phase = "" }()
-	// Counts cover all phases together, so a single phase has none.
+	// Counts are totals of all phases, so they are unknown for a single phase.
 	r.q.Listings, r.q.Sales, r.q.SalesWindow = provider.Unknown, provider.Unknown, 0
 	for j := range m.phases {
 		p := &m.phases[j]
@@ -157,7 +157,8 @@ func (r *rows) market(i int, cells []feed.Cell) error {
 	return nil
 }
 
-// common sets the fields that the quotes of an item and of its phases share.
+// common sets the fields that are the same for an item and its phases. It returns the
+// reason if a field is invalid.
 func (r *rows) common(m *quoteRule, cells []feed.Cell) (reason string) {
 	r.q.Market, r.q.Currency, r.q.MarketTime = m.market.Key, m.currency, r.time
 	if m.currencyField != none {
@@ -194,7 +195,7 @@ func (r *rows) common(m *quoteRule, cells []feed.Cell) (reason string) {
 	return reason
 }
 
-// emit passes one quote on, unless it is invalid.
+// emit passes the quote to the sink, or rejects it if there is a reason.
 func (r *rows) emit(i int, ask, bid, sale money.Micro, reason string) error {
 	if reason != "" {
 		r.Reject(r.q.Market, []byte(r.q.Name), reason)
@@ -248,7 +249,7 @@ func isStated(field int, cells []feed.Cell) bool {
 	return field != none && cells[field].Kind != feed.Absent
 }
 
-// first returns the first amount in the fields.
+// first returns the first amount in the fields. It stops at an invalid amount.
 func first(fields []int, cells []feed.Cell, unit int64) (m money.Micro, reason string) {
 	for _, f := range fields {
 		if m, reason = amountOf(f, cells, unit); m != 0 || reason != "" {
@@ -265,7 +266,7 @@ func amountOf(field int, cells []feed.Cell, unit int64) (money.Micro, string) {
 	return cells[field].Amount(unit)
 }
 
-// splitPhase splits the phase off a name. It returns other names unchanged.
+// splitPhase removes the phase from a name. It returns names without a phase unchanged.
 func splitPhase(name string, rule phaseRule) (rest, phase string) {
 	rest = name
 	if rule.suffix {

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// template is a text with secrets as ${NAME}. They are resolved for each request, so that
-// they can change while the program runs.
+// template is a text with placeholders of the form ${NAME} for secrets. They are resolved
+// for each request, so a secret can change without a restart.
 type template string
 
 var errTemplate = errors.New("invalid secret: write ${NAME} with upper-case letters, digits and _")
 
-// errUnset is the error for a secret that is not set.
+// errUnset is the error for a secret without a value. It completes "secret NAME ...".
 var errUnset = errors.New("is not set")
 
 // names returns the names of the secrets in the text.
@@ -49,7 +49,8 @@ func (t template) expand(secret func(string) (string, error)) (string, error) {
 	}
 }
 
-// expandURL replaces the secrets in a URL with their values, escaped for path or query.
+// expandURL replaces the secrets in a URL with their values. It escapes each value for
+// the path or the query.
 func (t template) expandURL(secret func(string) (string, error)) (string, error) {
 	escaped := func(escape func(string) string) func(string) (string, error) {
 		return func(name string) (string, error) {

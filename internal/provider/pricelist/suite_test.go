@@ -12,8 +12,8 @@ import (
 	"assay/internal/provider/providertest"
 )
 
-// suiteLists are lists at @, one of each format; the rows that Render writes
-// are quotes of their market "shop".
+// suiteLists has a list for each format. The test replaces @ with the server's URL. The
+// rows of renderRows are quotes of the market "shop".
 var suiteLists = map[string]string{
 	formatCSV: `{"key":"l","location":"@/list.csv","format":"csv","appId":730,"currency":"USD","name":"name",
 		"headers":{"X-API-KEY":"${LIST_KEY}"},
@@ -31,7 +31,7 @@ var suiteLists = map[string]string{
 
 const suiteSecret = "canary-4711-of-the-lists"
 
-func TestSuite(t *testing.T) {
+func TestProvider_PassesTheProviderSuite(t *testing.T) {
 	for format, listJSON := range suiteLists {
 		t.Run(format, func(t *testing.T) {
 			body := renderRows(format, []providertest.Row{
@@ -92,8 +92,8 @@ func suiteProvider(t testing.TB, listJSON string, tweak func(*provider.Options))
 	return s
 }
 
-// renderRows writes rows in a format, whatever is in them, all with the same
-// sale on the market steam.
+// renderRows writes rows in a format without validating them. Each row has the same sale
+// on the market steam.
 func renderRows(format string, rows []providertest.Row, sale string) []byte {
 	var b bytes.Buffer
 	rest := `,"count":3}`

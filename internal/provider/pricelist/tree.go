@@ -13,12 +13,13 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// faults collects all faults of a configuration, so that an operator can fix them at once.
+// faults collects all faults of a configuration, so that the operator can fix them
+// together.
 type faults struct {
 	fields []fault.Field
 }
 
-// maxFaults bounds the number of reported faults.
+// maxFaults is the maximum number of reported faults.
 const maxFaults = 100
 
 func (f *faults) add(pointer, format string, args ...any) {
@@ -39,23 +40,22 @@ func (f *faults) err() error {
 	}
 }
 
-// object is a JSON object whose members are taken one by one. A member of a wrong type
-// becomes a fault and reads as absent. done reports the members that were not taken as
-// unknown.
+// object reads the members of a JSON object one by one. A member of the wrong type is a
+// fault and is treated as missing. done reports all members that were not read.
 type object struct {
-	at      string // JSON pointer of the object
-	names   []string
-	members map[string]jsontext.Value
-	lent    map[string]string // pointers of the members that another object lent
-	taken   map[string]bool
-	faults  *faults
+	at        string // JSON pointer of the object
+	names     []string
+	members   map[string]jsontext.Value
+	inherited map[string]string // pointers of the members that another object inherited
+	used      map[string]bool
+	faults    *faults
 }
 
-// newObject parses value, which must be valid JSON without duplicate names.
+// newObject parses value. It must be valid JSON without duplicate names.
 func newObject(at string, value jsontext.Value, f *faults) *object {
 	o := &object{
-		at: at, members: map[string]jsontext.Value{}, lent: map[string]string{},
-		taken: map[string]bool{}, faults: f,
+		at: at, members: map[string]jsontext.Value{}, inherited: map[string]string{},
+		used: map[string]bool{}, faults: f,
 	}
 	if value.Kind() != '{' {
 		f.add(at, "must be an object")
@@ -72,12 +72,12 @@ func newObject(at string, value jsontext.Value, f *faults) *object {
 	}
 }
 
-// overlay adds the members of base that o lacks.
+// overlay adds the members of base that are missing in o.
 func (o *object) overlay(base *object) {
 	for _, name := range base.names {
 		if _, ok := o.members[name]; !ok {
 			o.members[name] = base.members[name]
-			o.lent[name] = base.pointer(name)
+			o.inherited[name] = base.pointer(name)
 			o.names = append(o.names, name)
 		}
 	}
@@ -85,7 +85,7 @@ func (o *object) overlay(base *object) {
 
 // pointer returns the JSON pointer of a member.
 func (o *object) pointer(name string) string {
-	if p, ok := o.lent[name]; ok {
+	if p, ok := o.inherited[name]; ok {
 		return p
 	}
 	return o.at + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
@@ -95,26 +95,26 @@ func (o *object) fault(name, format string, args ...any) {
 	o.faults.add(o.pointer(name), format, args...)
 }
 
-// has reports whether the member exists, without taking it.
+// has reports whether the member exists. It does not mark the member as used.
 func (o *object) has(name string) bool { _, ok := o.members[name]; return ok }
 
-// take returns a member and marks it as known.
+// take returns a member and marks it as used.
 func (o *object) take(name string) (jsontext.Value, bool) {
 	v, ok := o.members[name]
-	o.taken[name] = true
+	o.used[name] = true
 	return v, ok
 }
 
-// done reports the members that were not taken.
+// done adds a fault for each member that was not used.
 func (o *object) done() {
 	for _, name := range o.names {
-		if !o.taken[name] {
+		if !o.used[name] {
 			o.fault(name, "unknown member")
 		}
 	}
 }
 
-// text takes a non-empty string; "" if absent.
+// text takes a non-empty string. It returns "" if the member is missing.
 func (o *object) text(name string) string {
 	v, ok := o.take(name)
 	if !ok {
@@ -127,10 +127,10 @@ func (o *object) text(name string) string {
 	return string(feed.Unquote(v))
 }
 
-// required is text, with a fault if the member is absent.
+// required is like text, but adds a fault if the member is missing.
 func (o *object) required(name string) string {
 	if !o.has(name) {
-		o.taken[name] = true
+		o.used[name] = true
 		o.fault(name, "is missing")
 		return ""
 	}
@@ -156,19 +156,20 @@ func (o *object) texts(name string) []string {
 			break
 		}
 		if item[0] != '"' || len(item) == 2 {
-			o.fault(name, "must hold non-empty strings")
+			o.fault(name, "must contain non-empty strings")
 			return nil
 		}
 		all = append(all, string(feed.Unquote(item)))
 	}
 	if len(all) == 0 || len(all) > maxAlternatives {
-		o.fault(name, "must hold 1 to %d strings", maxAlternatives)
+		o.fault(name, "must contain 1 to %d strings", maxAlternatives)
 		return nil
 	}
 	return all
 }
 
-// integer takes a whole number within [low, high]; def if absent or invalid.
+// integer takes a whole number from low to high. It returns def if the member is missing
+// or invalid.
 func (o *object) integer(name string, low, high, def int64) int64 {
 	v, ok := o.take(name)
 	if !ok {
@@ -182,7 +183,7 @@ func (o *object) integer(name string, low, high, def int64) int64 {
 	return n
 }
 
-// boolean takes true or false; false if absent.
+// boolean takes true or false. It returns false if the member is missing.
 func (o *object) boolean(name string) bool {
 	v, ok := o.take(name)
 	if ok && v.Kind() != 't' && v.Kind() != 'f' {
@@ -191,7 +192,8 @@ func (o *object) boolean(name string) bool {
 	return ok && v.Kind() == 't'
 }
 
-// duration takes a positive Go duration ("90m", "720h"); def if absent.
+// duration takes a positive Go duration such as "90m". It returns def if the member is
+// missing or invalid.
 func (o *object) duration(name string, def time.Duration) time.Duration {
 	v, ok := o.take(name)
 	if !ok {
@@ -209,14 +211,14 @@ func (o *object) duration(name string, def time.Duration) time.Duration {
 	return d
 }
 
-// choice takes one of the options, the first of which is the default. With an empty first
-// option the member is required.
+// choice takes one of the options. The first option is the default. If it is empty, the
+// member is required.
 func (o *object) choice(name string, options ...string) string {
 	if !o.has(name) && options[0] == "" {
 		return o.required(name)
 	}
 	if !o.has(name) {
-		o.taken[name] = true
+		o.used[name] = true
 		return options[0]
 	}
 	got := o.text(name)
@@ -229,7 +231,7 @@ func (o *object) choice(name string, options ...string) string {
 	return options[0]
 }
 
-// object takes a member that is an object; nil if absent.
+// object takes an object. It returns nil if the member is missing.
 func (o *object) object(name string) *object {
 	v, ok := o.take(name)
 	if !ok {
@@ -238,7 +240,7 @@ func (o *object) object(name string) *object {
 	return newObject(o.pointer(name), v, o.faults)
 }
 
-// objects takes an array of 1 to limit objects; nil if absent.
+// objects takes an array of 1 to limit objects. It returns nil if the member is missing.
 func (o *object) objects(name string, limit int) []*object {
 	v, ok := o.take(name)
 	if !ok {
@@ -255,7 +257,7 @@ func (o *object) objects(name string, limit int) []*object {
 			break
 		}
 		if len(all) == limit {
-			o.fault(name, "must hold at most %d objects", limit)
+			o.fault(name, "must contain at most %d objects", limit)
 			break
 		}
 		all = append(all, newObject(o.pointer(name)+"/"+strconv.Itoa(len(all)), item, o.faults))
@@ -266,7 +268,7 @@ func (o *object) objects(name string, limit int) []*object {
 	return all
 }
 
-// quoteAll formats texts as a list: "a", "b".
+// quoteAll formats texts as a list of the form "a", "b".
 func quoteAll(texts []string) string {
 	var b strings.Builder
 	for _, t := range texts {
@@ -281,10 +283,10 @@ func quoteAll(texts []string) string {
 	return b.String()
 }
 
-// maxShown bounds the names in an error message.
+// maxShown is the maximum number of names in an error message.
 const maxShown = 20
 
-// quoteSome is quoteAll for untrusted texts, shortened.
+// quoteSome is like quoteAll for untrusted texts. It limits their number and length.
 func quoteSome(texts []string) string {
 	if len(texts) == 0 {
 		return "nothing"

@@ -4,7 +4,7 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// finish validates the list as a whole and returns the markets without a price.
+// finish validates the whole list. It returns the markets without a price.
 func (r *rows) finish() (silent []string, err error) {
 	for i, n := range r.priced {
 		if n == 0 {
@@ -17,15 +17,15 @@ func (r *rows) finish() (silent []string, err error) {
 	case r.Quotes() == 0 && r.Rejects() > 0:
 		return nil, feed.Malformed("all %d rows are invalid; %s", r.rows, r.TopReason())
 	case r.Quotes() == 0 && r.unknown != nil:
-		return nil, feed.Malformed("no row names a configured market; the rows name %s", quoteSome(r.unknown))
+		return nil, feed.Malformed("no row has a configured market; found %s", quoteSome(r.unknown))
 	case r.Quotes() == 0:
-		return nil, feed.Malformed("none of %d rows quotes anything", r.rows)
+		return nil, feed.Malformed("none of %d rows has a quote", r.rows)
 	case len(silent) == len(r.priced):
 		return nil, feed.Malformed("none of %d rows has a price", r.rows)
 	case r.Sound() != nil:
 		return nil, r.Sound()
 	case r.Items() < r.list.minItems:
-		return nil, feed.Malformed("%d items, fewer than minItems %d", r.Items(), r.list.minItems)
+		return nil, feed.Malformed("%d items, want at least %d (minItems)", r.Items(), r.list.minItems)
 	}
 	return silent, nil
 }
