@@ -27,7 +27,7 @@ func TestWait_AStartWaitsForItsDatabase(t *testing.T) {
 	late.spawn()
 	err := <-late.done
 	late.done <- err
-	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 3 || !contains(late.log, "did not answer within 1s") {
+	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 3 || !contains(late.log, "did not respond within 1s") {
 		t.Errorf("a start without a database ended with %v, want exit code 3 and why: %s", err, late.log)
 	}
 	s := newServerOn(t, url, "DATABASE_WAIT=2m")
@@ -114,7 +114,7 @@ func TestWait_CommandsWaitForTheirDatabaseToo(t *testing.T) {
 	late := newServerOn(t, address, "DATABASE_WAIT=1s")
 	for _, args := range commands {
 		_, stderr := late.command(3, args...)
-		if !strings.Contains(stderr, "database not reachable, retrying") || !strings.Contains(stderr, "did not answer within 1s") {
+		if !strings.Contains(stderr, "database not reachable, retrying") || !strings.Contains(stderr, "did not respond within 1s") {
 			t.Errorf("%v: %s", args, stderr)
 		}
 	}

@@ -61,7 +61,7 @@ func (c *copyCmd) Run(ctx context.Context, s *session) error {
 	}
 	began := s.Now()
 	p := s.newProgress()
-	tables, err := db.Copy(ctx, db.CopyOptions{From: storeOptions(from), To: storeOptions(to), Lease: refresh.Lease, Tell: func(c db.CopyProgress) {
+	tables, err := db.Copy(ctx, db.CopyOptions{From: storeOptions(from), To: storeOptions(to), Lease: refresh.Lease, OnProgress: func(c db.CopyProgress) {
 		what := "copy"
 		if c.Verifying {
 			what = "verify"

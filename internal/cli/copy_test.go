@@ -68,7 +68,7 @@ func TestCopy_ToPostgreSQLAndBackTellsWhatItDid(t *testing.T) {
 	}
 
 	code, _, progress = run(t.Context(), "copy", "--from", "sqlite:"+from, "--to", server)
-	if code != exitRefused || !strings.Contains(progress, "the target is not empty: name a new database, or empty this one; rows: item 2\n") {
+	if code != exitRefused || !strings.Contains(progress, "the target is not empty: choose a new database, or empty this one; rows: item 2\n") {
 		t.Errorf("exit %d, said %s", code, progress)
 	}
 }

@@ -88,7 +88,7 @@ func TestBackup_OfPostgreSQLIsRestoredAsItWas(t *testing.T) {
 	if code, out := runOn(t, to, "restore", file); code != exitOK {
 		t.Fatalf("exit %d, said %s", code, out)
 	}
-	if code, out := runOn(t, to, "restore", file); code == exitOK || !strings.Contains(out, "there is a database already") {
+	if code, out := runOn(t, to, "restore", file); code == exitOK || !strings.Contains(out, "the database is not empty") {
 		t.Errorf("over a database: exit %d, said %s", code, out)
 	}
 	inUse := beat(t, to)

@@ -11,18 +11,19 @@ import (
 )
 
 const (
-	awaitPause = time.Second // between two attempts to reach a database
-	// leastAttempt is the minimum timeout of an attempt, even if it exceeds the wait.
+	awaitPause = time.Second // delay between two attempts
+	// leastAttempt is the minimum timeout of an attempt, even if it exceeds the remaining
+	// wait.
 	leastAttempt = 2 * time.Second
 )
 
-// Await waits until the PostgreSQL database at url is there and answers, for at most so
-// long. After that it returns a fault.Unavailable. Faults that no waiting ends, such as a
-// wrong password, are left to Open.
+// Await waits until the PostgreSQL database at url responds. It returns a
+// fault.Unavailable when atMost has passed. It does not wait on permanent errors such as
+// a wrong password; Open reports those.
 func Await(ctx context.Context, url string, atMost time.Duration, log *slog.Logger) error {
 	write, read, err := openPostgres(Options{URL: url})
 	if err != nil {
-		return nil // Open says what is wrong with the address
+		return nil // Open reports the invalid address
 	}
 	defer func() { _ = errors.Join(write.Close(), read.Close()) }() // nothing was written
 	for end := time.Now().Add(atMost); ; {
@@ -31,8 +32,8 @@ func Await(ctx context.Context, url string, atMost time.Duration, log *slog.Logg
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case err == nil, !passes(err) && !absent && !errors.Is(err, context.DeadlineExceeded):
-			return nil // likewise
+		case err == nil, !isTemporary(err) && !absent && !errors.Is(err, context.DeadlineExceeded):
+			return nil // Open reports the error, if any
 		}
 		left := time.Until(end)
 		switch {
@@ -42,7 +43,7 @@ func Await(ctx context.Context, url string, atMost time.Duration, log *slog.Logg
 				"After %s the database still does not exist: create it, or correct its address; DATABASE_WAIT sets how long a command waits.", atMost))
 		default:
 			return errors.Join(err, fault.New(fault.Unavailable, "database_unavailable",
-				"The database did not answer within %s: start it, or correct its address; DATABASE_WAIT sets how long a command waits.", atMost))
+				"The database did not respond within %s: start it, or correct its address; DATABASE_WAIT sets how long a command waits.", atMost))
 		}
 		log.WarnContext(ctx, "database not reachable, retrying", "error", err, "seconds_left", int(left.Seconds()))
 		t := time.NewTimer(min(left, awaitPause))

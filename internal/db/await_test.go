@@ -12,9 +12,9 @@ import (
 	"assay/internal/fault"
 )
 
-// A server that accepts connections and never answers must not hold a start for longer
-// than it may wait, nor end it without one.
-func TestAwait_CountsASilentServerAsOneThatDoesNotAnswer(t *testing.T) {
+// A server that accepts connections but never responds must not delay a start for longer
+// than the maximum wait.
+func TestAwait_TimesOutWhenTheServerNeverResponds(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -23,13 +23,13 @@ func TestAwait_CountsASilentServerAsOneThatDoesNotAnswer(t *testing.T) {
 	var log bytes.Buffer
 	began := time.Now()
 	err = db.Await(t.Context(), "postgres://u:hidden-password@"+l.Addr().String()+"/d?sslmode=disable", time.Second, slog.New(slog.NewTextHandler(&log, nil)))
-	if f := fault.Of(err); f == nil || f.Kind != fault.Unavailable || !strings.Contains(err.Error(), "did not answer within 1s") {
-		t.Errorf("err %v", err)
+	if f := fault.Of(err); f == nil || f.Kind != fault.Unavailable || !strings.Contains(err.Error(), "did not respond within 1s") {
+		t.Errorf("got error %v, want an unavailable fault after 1s", err)
 	}
 	if took := time.Since(began); took > 8*time.Second {
-		t.Errorf("it took %v", took)
+		t.Errorf("got %v, want at most 8s", took)
 	}
 	if strings.Contains(log.String()+err.Error(), "hidden-password") {
-		t.Errorf("the password is shown: %s %v", &log, err)
+		t.Errorf("the output contains the password: %s %v", &log, err)
 	}
 }

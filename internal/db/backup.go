@@ -12,9 +12,8 @@ import (
 	"assay/internal/diskfile"
 )
 
-// Backup writes a consistent copy of the database at path to the new file to.
-// It needs no lock: another process may have the database open and write to it
-// meanwhile.
+// Backup writes a consistent copy of the database at path to the new file to. It takes no
+// lock. Other processes may use the database at the same time.
 func Backup(ctx context.Context, path, to string) (err error) {
 	if _, err := os.Stat(path); err != nil {
 		return fmt.Errorf("back up: no database at %s: %w", path, err)
@@ -24,8 +23,8 @@ func Backup(ctx context.Context, path, to string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	if _, _, err := knownSchema(ctx, SQLite, db); err != nil {
-		return err // this build could not restore it
+	if _, _, err := checkVersion(ctx, SQLite, db); err != nil {
+		return err // this build could not restore the backup
 	}
 	return writeBackup(to, func(partial *os.File) error {
 		if _, err := db.ExecContext(ctx, `VACUUM INTO $1`, partial.Name()); err != nil {
@@ -35,12 +34,12 @@ func Backup(ctx context.Context, path, to string) (err error) {
 	})
 }
 
-// ErrDatabaseExists means that a restore would replace a database.
-var ErrDatabaseExists = errors.New("there is a database already: move it away first, or restore with --force, which keeps the old one beside it as .before-restore")
+// ErrDatabaseExists means that Restore would replace a database.
+var ErrDatabaseExists = errors.New("a database already exists: move it away first, or restore with --force, which keeps the old one as .before-restore")
 
-// Restore puts a copy made by Backup in the place of the database at path. The
-// copy is checked first; the database must not be in use. An existing database
-// is kept beside the new one when replace is set, and is an error otherwise.
+// Restore replaces the database at path with a copy made by Backup. It checks the copy
+// first. The database must not be in use. If replace is set, Restore keeps an existing
+// database beside the new one. Otherwise an existing database is an error.
 func Restore(ctx context.Context, from io.Reader, path string, replace bool) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -55,7 +54,7 @@ func Restore(ctx context.Context, from io.Reader, path string, replace bool) (er
 	if exists && !replace {
 		return ErrDatabaseExists
 	}
-	// It is on the disk before the old database is moved away.
+	// Write the copy to disk before moving the old database away.
 	f, err := diskfile.Create(path + ".restoring")
 	if err != nil {
 		return err
@@ -71,15 +70,15 @@ func Restore(ctx context.Context, from io.Reader, path string, replace bool) (er
 	if err := setAside(ctx, path); err != nil {
 		return err
 	}
-	// The id goes first: the next start detects a crash in between.
+	// Write the id first, so that the next start detects a crash between the two steps.
 	if err := writeID(path, id); err != nil {
 		return err
 	}
 	return f.Commit(path)
 }
 
-// checkCopy reports whether a file is a sound database of this program, and
-// returns its id.
+// checkCopy returns the id of a database file. It returns an error if the file is damaged
+// or not a database of this program.
 func checkCopy(ctx context.Context, path string) (id string, err error) {
 	db, err := openSQLite(path, readCopy)
 	if err != nil {
@@ -91,30 +90,30 @@ func checkCopy(ctx context.Context, path string) (id string, err error) {
 		return "", err
 	}
 	if verdict != "ok" {
-		return "", fmt.Errorf("it is damaged: %s", verdict)
+		return "", fmt.Errorf("the database is damaged: %s", verdict)
 	}
 	version, _, err := checkSchema(ctx, SQLite, db)
 	if err != nil {
 		return "", err
 	}
 	if version == 0 {
-		return "", errors.New("it is no database of assay")
+		return "", errors.New("the file is not an assay database")
 	}
 	err = db.QueryRowContext(ctx, `SELECT value FROM setting WHERE name = 'database_id'`).Scan(&id)
 	return id, err
 }
 
-// setAside moves away what is left of a database, its log too: a log that stayed
-// would be taken for the new one's. The log is folded in first where that is
-// possible; a damaged database goes as it is.
+// setAside moves the old database files away, including the write-ahead log. SQLite would
+// otherwise apply that log to the new database. If possible, the log is first written to
+// the database file.
 func setAside(ctx context.Context, path string) error {
 	if _, err := os.Stat(path); err == nil {
 		if db, err := openSQLite(path, writes); err == nil {
 			_, _ = db.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`)
-			_ = db.Close() // what fails here is kept beside the file
+			_ = db.Close() // on an error, the log is kept beside the file
 		}
 	}
-	to := unused(path + ".before-restore")
+	to := unusedName(path + ".before-restore")
 	for _, part := range []string{"", "-wal", "-shm"} {
 		if err := os.Rename(path+part, to+part); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("move the old database away: %w", err)
@@ -123,8 +122,8 @@ func setAside(ctx context.Context, path string) error {
 	return diskfile.SyncDir(filepath.Dir(path))
 }
 
-// unused returns a name that no file has: name itself, or with a number.
-func unused(name string) string {
+// unusedName returns name if no such file exists, or name with a number.
+func unusedName(name string) string {
 	for n, free := 2, name; ; n++ {
 		taken := false
 		for _, part := range []string{"", "-wal"} {

@@ -14,22 +14,22 @@ import (
 	"assay/internal/diskfile"
 )
 
-// A backup ends with a line that has the checksum of all bytes before it. SQLite and
-// pg_restore do not read that far.
+// The last line of a backup is the checksum of all bytes before it. SQLite and pg_restore
+// ignore it.
 const (
 	checksumMark = "\nassay backup sha256 "
 	checksumSize = len(checksumMark) + 2*sha256.Size + 1
 )
 
-// ErrBackupDamaged means that a backup is not as it was written.
-var ErrBackupDamaged = errors.New("the backup is damaged, cut off or not made by `assay backup`: use another one")
+// ErrBackupDamaged means that the checksum of a backup is wrong or missing.
+var ErrBackupDamaged = errors.New("the backup is damaged, incomplete or not made by `assay backup`: use another one")
 
 func checksumLine(h hash.Hash) string { return checksumMark + hex.EncodeToString(h.Sum(nil)) + "\n" }
 
-// writeBackup has write fill a file, adds the checksum, and gives the file its name
-// when all of it is on the disk. A process that dies in between leaves FILE.partial. The
-// next backup of that name does not write to that file but to a new one: a pg_dump may
-// have outlived the process, and still write.
+// writeBackup calls write to fill a file, and adds the checksum. It gives the file its
+// final name when all data is on disk. A crash leaves FILE.partial. The next backup
+// replaces that file with a new one: a pg_dump that outlived its process may still write
+// to the old file.
 func writeBackup(file string, write func(partial *os.File) error) error {
 	if _, err := os.Lstat(file); err == nil {
 		return &fs.PathError{Op: "back up", Path: file, Err: fs.ErrExist}
@@ -60,12 +60,12 @@ func appendChecksum(f *os.File) error {
 	return err
 }
 
-// copyBackup writes the contents of a backup without its checksum to a file, and
-// returns ErrBackupDamaged where that is not theirs.
+// copyBackup copies a backup without its checksum. It returns ErrBackupDamaged if the
+// checksum does not match.
 func copyBackup(from io.Reader, to io.Writer) error {
 	h := sha256.New()
 	out := io.MultiWriter(h, to)
-	held := make([]byte, 0, 2<<20) // always keeps the last bytes back
+	held := make([]byte, 0, 2<<20) // always holds back the last bytes, which may be the checksum
 	for {
 		n, err := io.ReadFull(from, held[len(held):cap(held)])
 		held = held[:len(held)+n]
@@ -91,8 +91,8 @@ func copyBackup(from io.Reader, to io.Writer) error {
 	return nil
 }
 
-// VerifyBackup reports whether a backup is as it was written, of either database.
-// It returns ErrBackupDamaged if not.
+// VerifyBackup returns ErrBackupDamaged if a backup was changed after it was written. It
+// works for both engines.
 func VerifyBackup(file string) (err error) {
 	f, err := os.Open(file)
 	if err != nil {

@@ -11,36 +11,35 @@ import (
 	"time"
 )
 
-// ErrDatabaseFull means that a restore would replace what is in a PostgreSQL
-// database, ErrDatabaseInUse that a server works on it.
+// ErrDatabaseFull means that RestorePostgres would replace existing data.
+// ErrDatabaseInUse means that a server uses the database.
 var (
-	ErrDatabaseFull  = errors.New("there is a database already: restore into an empty one, or with --force, which replaces what is there and keeps nothing of it")
+	ErrDatabaseFull  = errors.New("the database is not empty: restore into an empty one, or use --force, which deletes the existing data")
 	ErrDatabaseInUse = errors.New("a server uses the database: stop every `assay serve` on it first")
 )
 
-// ErrNoClient means that a program of PostgreSQL's client is not installed.
-var ErrNoClient = errors.New("the client of PostgreSQL is not installed")
+// ErrNoClient means that a PostgreSQL client program is not installed.
+var ErrNoClient = errors.New("the PostgreSQL client programs are not installed")
 
-// BackupPostgres has pg_dump write a consistent copy of a database to a file,
-// whatever is written meanwhile.
+// BackupPostgres runs pg_dump to write a consistent copy of a database to a file. The
+// database may be in use.
 func BackupPostgres(ctx context.Context, address, file string) (err error) {
 	db, other, err := openPostgres(Options{URL: address})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close(), other.Close()) }()
-	if _, _, err := knownSchema(ctx, PostgreSQL, db); err != nil {
-		return err // this build could not restore it
+	if _, _, err := checkVersion(ctx, PostgreSQL, db); err != nil {
+		return err // this build could not restore the backup
 	}
 	return writeBackup(file, func(partial *os.File) error {
 		return client(ctx, address, partial, "pg_dump", "--format=custom", "--no-password")
 	})
 }
 
-// RestorePostgres has pg_restore put a copy made by BackupPostgres into a
-// database, as a whole or not at all. It must be empty, unless what is there is to
-// be replaced, and no server may work on it: whether one does shows within a
-// lease.
+// RestorePostgres runs pg_restore to load a copy made by BackupPostgres, in a single
+// transaction. The database must be empty unless replace is set. No server may use it:
+// RestorePostgres waits up to one lease to detect a running server.
 func RestorePostgres(ctx context.Context, address, file string, replace bool, lease time.Duration) error {
 	if err := VerifyBackup(file); err != nil {
 		return err
@@ -56,8 +55,8 @@ func RestorePostgres(ctx context.Context, address, file string, replace bool, le
 	return client(ctx, address, nil, "pg_restore", append(args, "--", file)...)
 }
 
-// checkTargetPostgres reports whether a database that is to be restored has tables
-// of this program.
+// checkTargetPostgres reports whether the target of a restore already has tables of this
+// program.
 func checkTargetPostgres(ctx context.Context, address string, replace bool, lease time.Duration) (full bool, err error) {
 	db, other, err := openPostgres(Options{URL: address})
 	if err != nil {
@@ -75,19 +74,19 @@ func checkTargetPostgres(ctx context.Context, address string, replace bool, leas
 		return full, ErrDatabaseFull
 	}
 	instances := copySource{d: PostgreSQL, db: db}
-	switch err := instances.awaitDead(ctx, lease); {
+	switch err := instances.awaitIdle(ctx, lease); {
 	case errors.Is(err, ErrSourceInUse):
 		return full, ErrDatabaseInUse
 	case errors.Is(err, ErrSchemaOutdated):
-		return full, nil // older than any instance that would beat
+		return full, nil // older than the instance table, so it has no heartbeats
 	default:
 		return full, err
 	}
 }
 
-// client runs a program of PostgreSQL's client on a database, with its output in a file;
-// nil: nowhere. The password goes by the environment: other users of the machine see
-// arguments.
+// client runs a PostgreSQL client program and writes its output to stdout, if that is not
+// nil. It passes the password in the environment, because other users can see the
+// arguments of a process.
 func client(ctx context.Context, address string, stdout *os.File, program string, args ...string) error {
 	path, err := FindClient(program)
 	if err != nil {
@@ -97,7 +96,7 @@ func client(ctx context.Context, address string, stdout *os.File, program string
 	if err != nil {
 		return err
 	}
-	c := exec.CommandContext(ctx, path, append([]string{"--dbname=" + bare}, args...)...) //nolint:gosec // the program is one of two
+	c := exec.CommandContext(ctx, path, append([]string{"--dbname=" + bare}, args...)...) //nolint:gosec // the program is pg_dump or pg_restore
 	c.Env = os.Environ()
 	if password != "" {
 		c.Env = append(c.Env, "PGPASSWORD="+password)
@@ -105,24 +104,24 @@ func client(ctx context.Context, address string, stdout *os.File, program string
 	if stdout != nil {
 		c.Stdout = stdout
 	}
-	var said strings.Builder
-	c.Stderr = &said
+	var output strings.Builder
+	c.Stderr = &output
 	if err := c.Run(); err != nil {
-		return fmt.Errorf("%s: %w: %s", program, err, strings.TrimSpace(said.String()))
+		return fmt.Errorf("%s: %w: %s", program, err, strings.TrimSpace(output.String()))
 	}
 	return nil
 }
 
-// FindClient returns the path of a program of PostgreSQL's client, or ErrNoClient.
+// FindClient returns the path of a PostgreSQL client program, or ErrNoClient.
 func FindClient(program string) (path string, err error) {
 	if path, err = exec.LookPath(program); err != nil {
-		return "", fmt.Errorf("%w: no %s", ErrNoClient, program)
+		return "", fmt.Errorf("%w: %s not found", ErrNoClient, program)
 	}
 	return path, nil
 }
 
-// clientAddress returns an address without its password and without what only
-// this program's driver knows.
+// clientAddress removes the password and the parameters of this program's driver from an
+// address.
 func clientAddress(address string) (bare, password string, err error) {
 	u, err := url.Parse(address)
 	if err != nil {

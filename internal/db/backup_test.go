@@ -12,12 +12,11 @@ import (
 	"assay/internal/randtest"
 )
 
-// database makes a database that holds one setting, and returns its path and a
-// backup of it.
+// database creates a database with one setting, and returns its path and a backup.
 func database(t *testing.T, value string) (path string, backup []byte) {
 	t.Helper()
 	dir := t.TempDir()
-	path = filepath.Join(dir, "a b?.db") // a name that a URI could misread
+	path = filepath.Join(dir, "a b?.db") // a name with characters that have a meaning in a URI
 	s := open(t, path)
 	set(t, s, value)
 	to := filepath.Join(dir, "backup")
@@ -71,27 +70,27 @@ func restore(path string, backup []byte, replace bool) error {
 	return Restore(context.Background(), bytes.NewReader(backup), path, replace)
 }
 
-func TestRestore_ReplacesOnlyWhenToldAndKeepsWhatWasThere(t *testing.T) {
+func TestRestore_ReplacesOnlyWithForceAndKeepsTheOldDatabase(t *testing.T) {
 	path, backup := database(t, "old")
 	if err := restore(path, backup, false); !errors.Is(err, ErrDatabaseExists) {
-		t.Fatalf("err %v, want %v", err, ErrDatabaseExists)
+		t.Fatalf("got error %v, want %v", err, ErrDatabaseExists)
 	}
 	for _, kept := range []string{".before-restore", ".before-restore-2"} {
 		if err := restore(path, backup, true); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := os.Stat(path + kept); err != nil {
-			t.Errorf("the old database is not kept: %v", err)
+			t.Errorf("the old database was not kept: %v", err)
 		}
 		if got := value(t, path); got != "old" {
-			t.Errorf("restored %q, want what the backup holds", got)
+			t.Errorf("got value %q, want %q from the backup", got, "old")
 		}
 	}
 }
 
-func TestRestore_NeverReplaysTheLogOfTheDatabaseBefore(t *testing.T) {
+func TestRestore_DiscardsTheLogOfTheOldDatabase(t *testing.T) {
 	path, backup := database(t, "old")
-	log := bytes.Repeat([]byte("a log that somebody else left "), 4000)
+	log := bytes.Repeat([]byte("a log of another database "), 4000)
 	for _, part := range []string{"-wal", "-shm"} {
 		if err := os.WriteFile(path+part, log, 0o600); err != nil {
 			t.Fatal(err)
@@ -101,31 +100,31 @@ func TestRestore_NeverReplaysTheLogOfTheDatabaseBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Open(t.Context(), Options{Path: path}); !errors.Is(err, ErrDatabaseMissing) {
-		t.Fatalf("err %v, want %v", err, ErrDatabaseMissing)
+		t.Fatalf("got error %v, want %v", err, ErrDatabaseMissing)
 	}
 	if err := restore(path, backup, false); err != nil {
 		t.Fatal(err)
 	}
 	if got := value(t, path); got != "old" {
-		t.Errorf("restored %q, want what the backup holds", got)
+		t.Errorf("got value %q, want %q from the backup", got, "old")
 	}
 }
 
-func TestRestore_MendsADamagedDatabase(t *testing.T) {
+func TestRestore_ReplacesADamagedDatabase(t *testing.T) {
 	path, backup := database(t, "old")
-	if err := os.WriteFile(path, bytes.Repeat([]byte("rubbish "), 50_000), 0o600); err != nil {
+	if err := os.WriteFile(path, bytes.Repeat([]byte("garbage "), 50_000), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := restore(path, backup, true); err != nil {
 		t.Fatal(err)
 	}
 	if got := value(t, path); got != "old" {
-		t.Errorf("restored %q, want what the backup holds", got)
+		t.Errorf("got value %q, want %q from the backup", got, "old")
 	}
 }
 
-// TestBackup_IsRefusedWithAnySingleBitFlipped flips random bits of a backup, and all
-// those of its last line.
+// TestBackup_IsRefusedWithAnySingleBitFlipped flips random bits of a backup, some of them
+// in the checksum line.
 func TestBackup_IsRefusedWithAnySingleBitFlipped(t *testing.T) {
 	path, backup := database(t, "old")
 	random := randtest.New(t)
@@ -138,43 +137,44 @@ func TestBackup_IsRefusedWithAnySingleBitFlipped(t *testing.T) {
 		damaged := bytes.Clone(backup)
 		damaged[bit/8] ^= 1 << (bit % 8)
 		if err := restore(path, damaged, true); !errors.Is(err, ErrBackupDamaged) {
-			t.Fatalf("restore with bit %d of %d flipped: %v", bit, 8*len(backup), err)
+			t.Fatalf("restore with bit %d of %d flipped: got error %v, want ErrBackupDamaged", bit, 8*len(backup), err)
 		}
 		if err := os.WriteFile(file, damaged, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if err := VerifyBackup(file); !errors.Is(err, ErrBackupDamaged) {
-			t.Fatalf("verification with bit %d flipped: %v", bit, err)
+			t.Fatalf("verify with bit %d flipped: got error %v, want ErrBackupDamaged", bit, err)
 		}
 	}
 	if err := os.WriteFile(file, backup, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := VerifyBackup(file); err != nil {
-		t.Errorf("the backup itself: %v", err)
+		t.Errorf("verify the undamaged backup: %v", err)
 	}
 	if got := value(t, path); got != "old and later" {
-		t.Errorf("the database holds %q, want what it held", got)
+		t.Errorf("got value %q, want %q as before", got, "old and later")
 	}
 }
 
-func TestBackup_LeavesNothingUnderItsNameUnlessItIsWhole(t *testing.T) {
+func TestBackup_GetsItsNameOnlyWhenComplete(t *testing.T) {
 	path, _ := database(t, "old")
 	file := filepath.Join(t.TempDir(), "backup")
-	died := errors.New("died")
+	failed := errors.New("failed")
 	err := writeBackup(file, func(partial *os.File) error {
 		if _, err := partial.WriteString("half"); err != nil {
 			return err
 		}
 		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("the backup has its name while it is written: %v", err)
+			t.Errorf("the backup has its final name before it is complete: %v", err)
 		}
-		return died
+		return failed
 	})
-	if _, statErr := os.Stat(file); !errors.Is(err, died) || !errors.Is(statErr, fs.ErrNotExist) {
-		t.Errorf("err %v, and then %v", err, statErr)
+	if _, statErr := os.Stat(file); !errors.Is(err, failed) || !errors.Is(statErr, fs.ErrNotExist) {
+		t.Errorf("got error %v and file %v, want %v and no file", err, statErr, failed)
 	}
-	// What a killed backup had started may write on.
+	// A killed backup may leave a pg_dump that continues to write to the old partial
+	// file.
 	left, err := os.Create(file + ".partial")
 	if err != nil {
 		t.Fatal(err)
@@ -183,14 +183,14 @@ func TestBackup_LeavesNothingUnderItsNameUnlessItIsWhole(t *testing.T) {
 	if err := Backup(t.Context(), path, file); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := left.WriteString("of a process that was killed"); err != nil {
+	if _, err := left.WriteString("late output"); err != nil {
 		t.Fatal(err)
 	}
 	if err := VerifyBackup(file); err != nil {
 		t.Error(err)
 	}
 	if err := Backup(t.Context(), path, file); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("a second backup of that name: %v", err)
+		t.Errorf("second backup with the same name: got error %v, want fs.ErrExist", err)
 	}
 }
 
@@ -202,10 +202,10 @@ func TestOpen_RefusesTheSameFileThroughAnotherDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Open(t.Context(), Options{Path: other}); !errors.Is(err, ErrDatabaseLocked) {
-		t.Errorf("a second store: %v", err)
+		t.Errorf("open through a link: got error %v, want ErrDatabaseLocked", err)
 	}
 	if err := restore(other, backup, true); !errors.Is(err, ErrDatabaseLocked) {
-		t.Errorf("a restore beside it: %v", err)
+		t.Errorf("restore through a link: got error %v, want ErrDatabaseLocked", err)
 	}
 	set(t, s, "written after that")
 	if err := s.Close(); err != nil {
@@ -213,21 +213,21 @@ func TestOpen_RefusesTheSameFileThroughAnotherDirectory(t *testing.T) {
 	}
 }
 
-func TestRestore_RefusesWhatIsNoBackupAndChangesNothing(t *testing.T) {
+func TestRestore_RefusesInvalidBackupsAndChangesNothing(t *testing.T) {
 	path, backup := database(t, "old")
 	for name, content := range map[string][]byte{
-		"rubbish": []byte("rubbish"), "nothing": {}, "half": backup[:len(backup)/2],
+		"garbage": []byte("garbage"), "empty file": {}, "first half": backup[:len(backup)/2],
 	} {
 		if err := restore(path, content, true); err == nil {
-			t.Errorf("%s was restored", name)
+			t.Errorf("%s: restore succeeded, want an error", name)
 		}
 	}
 	if got := value(t, path); got != "old and later" {
-		t.Errorf("the database holds %q, want what it held", got)
+		t.Errorf("got value %q, want %q as before", got, "old and later")
 	}
 }
 
-// A backup that this build could not restore is worth nothing.
+// This build could not restore such a backup.
 func TestBackup_RefusesADatabaseOfAnotherBuild(t *testing.T) {
 	for _, d := range []Dialect{SQLite, PostgreSQL} {
 		s := emptySide(t, d)
@@ -240,10 +240,10 @@ func TestBackup_RefusesADatabaseOfAnotherBuild(t *testing.T) {
 			err = BackupPostgres(t.Context(), s.URL, to)
 		}
 		if !errors.Is(err, ErrSchemaUnknown) {
-			t.Errorf("the backup of a database of another build ends with %v", err)
+			t.Errorf("got error %v, want ErrSchemaUnknown", err)
 		}
 		if _, err := os.Stat(to); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("it left a file: %v", err)
+			t.Errorf("the failed backup left a file: %v", err)
 		}
 	}
 }

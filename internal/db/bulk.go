@@ -6,36 +6,38 @@ import (
 	"fmt"
 )
 
-// bulkRows is how many rows a prepared statement takes at once on SQLite: enough
-// to make the cost of a statement small, few enough to leave few rows over.
+// bulkRows is the number of rows in a prepared SQLite statement. It is large enough to
+// reduce the cost per row, and small enough to leave few rows for single statements.
 const bulkRows = 64
 
-// Bulk is a statement that writes rows of a table. PostgreSQL takes all rows at once. On
-// SQLite it is prepared for bulkRows of them and for one: text that depends on the number
-// of rows would be parsed each time, which costs about as much as running it.
+// Bulk is a statement that writes rows of a table. On PostgreSQL it writes all rows in
+// one execution. On SQLite it is prepared for bulkRows rows and for one row. Text that
+// depends on the number of rows would have to be parsed each time, which costs about as
+// much as running it.
 type Bulk struct {
 	before, columns, after string
 	number                 int
 }
 
-// bulks are all of them, in the order in which the packages declare them.
-var bulks []*Bulk //nolint:gochecknoglobals // complete once the packages are initialized
+// bulks lists all bulk statements in the order of their declaration.
+var bulks []*Bulk //nolint:gochecknoglobals // complete after package initialization
 
-// NewBulk returns the statement with a list of columns and their types between two texts.
-// It is for variables of packages: a database prepares them when it is opened.
+// NewBulk returns a statement that is before + rows + after. The columns are a list of
+// names and types. Use it to initialize package variables, because Open prepares the
+// statements.
 func NewBulk(before, columns, after string) *Bulk {
 	b := &Bulk{before, columns, after, len(bulks)}
 	bulks = append(bulks, b)
 	return b
 }
 
-// text is the statement for so many rows; on PostgreSQL for any number.
+// text returns the statement for a number of rows. On PostgreSQL the number is ignored.
 func (b *Bulk) text(d Dialect, rows int) string {
 	return b.before + d.values(rows, b.columns) + b.after
 }
 
-// preparedBulk is a bulk as one database takes it: prepared on SQLite's one writer, or the
-// text on PostgreSQL, which is put together once and not for each batch.
+// preparedBulk is a Bulk for one database. On SQLite it holds prepared statements. On
+// PostgreSQL it holds the text.
 type preparedBulk struct {
 	many, one *sql.Stmt
 	text      string
@@ -59,8 +61,8 @@ func prepareBulks(ctx context.Context, d Dialect, db *sql.DB) ([]preparedBulk, e
 	return out, nil
 }
 
-// WriteRows runs a bulk for the rows of a table that has its columns, and
-// returns how many rows of the database were touched.
+// WriteRows runs a bulk statement for the rows of a table with the same columns. It
+// returns the number of affected rows.
 func (t *Tx) WriteRows(b *Bulk, rows *Table) (touched int64, err error) {
 	if rows.Rows == 0 {
 		return 0, nil
@@ -69,7 +71,7 @@ func (t *Tx) WriteRows(b *Bulk, rows *Table) (touched int64, err error) {
 	if t.Dialect == PostgreSQL {
 		return t.Exec(prepared.text, rows.Arrays()...)
 	}
-	many, one := t.tx.StmtContext(t.ctx, prepared.many), t.tx.StmtContext(t.ctx, prepared.one) //nolint:sqlclosecheck // they end with the transaction
+	many, one := t.tx.StmtContext(t.ctx, prepared.many), t.tx.StmtContext(t.ctx, prepared.one) //nolint:sqlclosecheck // they are closed with the transaction
 	args := make([]any, 0, bulkRows*len(rows.Columns))
 	for row := 0; row < rows.Rows; {
 		statement, n := one, 1

@@ -10,21 +10,21 @@ import (
 	"strings"
 )
 
-// The fingerprint shows which build made a schema, not that it is still so. A start also
-// compares each table: a column or key that was changed by hand would make a running server
-// answer with errors. Tables and plain indexes that an operator adds are ignored; the
-// ledger verification checks triggers, policies and owners.
+// The fingerprint shows which build created a schema, but not whether it changed later.
+// Therefore a start also compares each table. A column or key that was changed by hand
+// would cause errors in a running server. Tables and plain indexes that an operator adds
+// are ignored. The ledger verification checks triggers, policies and owners.
 
-// ErrSchemaChanged means that a table is not as this program made it.
+// ErrSchemaChanged means that a table differs from the migrations.
 var ErrSchemaChanged = errors.New("the schema was changed by hand")
 
-// shownChanges is how many changes an error names.
+// shownChanges limits the changes that an error lists.
 const shownChanges = 5
 
-// checkCatalogue refuses a database of the newest schema that has a table other than the
-// migrations make it.
+// checkCatalogue returns ErrSchemaChanged if a table differs from the migrations. The
+// database must have the newest schema version.
 func checkCatalogue(ctx context.Context, d Dialect, q Querier) error {
-	want, query, err := wantedCatalogue(ctx, d)
+	want, query, err := expectedCatalogue(ctx, d)
 	if err != nil {
 		return err
 	}
@@ -36,17 +36,17 @@ func checkCatalogue(ctx context.Context, d Dialect, q Querier) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	var said []string
+	var details []string
 	for _, c := range changes[:min(len(changes), shownChanges)] {
-		said = append(said, fmt.Sprintf("%s is %q, this build makes %q", c.Object, c.Actual, c.Expected))
+		details = append(details, fmt.Sprintf("%s is %q, expected %q", c.Object, c.Actual, c.Expected))
 	}
 	if more := len(changes) - shownChanges; more > 0 {
-		said = append(said, fmt.Sprintf("and %d more", more))
+		details = append(details, fmt.Sprintf("and %d more", more))
 	}
-	return fmt.Errorf("%w: %s. Nothing was changed now. Undo the change, or restore a backup", ErrSchemaChanged, strings.Join(said, "; "))
+	return fmt.Errorf("%w: %s. The database was left unchanged. Undo the manual change, or restore a backup", ErrSchemaChanged, strings.Join(details, "; "))
 }
 
-// tables returns the tables of a catalogue, whose objects are called such as "column
+// tables returns the table names of a catalogue. Object names look like "column
 // item.price".
 func (o Objects) tables() []string {
 	names := map[string]bool{}
@@ -57,9 +57,9 @@ func (o Objects) tables() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// wantedCatalogue returns what the migrations make, and what selects the same of a
-// database.
-func wantedCatalogue(ctx context.Context, d Dialect) (want Objects, query string, err error) {
+// expectedCatalogue returns the schema objects that the migrations create, and the query
+// that selects the same objects from a database.
+func expectedCatalogue(ctx context.Context, d Dialect) (want Objects, query string, err error) {
 	if d == PostgreSQL {
 		want, err = ParseObjects(postgresCatalogue)
 		return want, selectCataloguePostgres, err
@@ -77,8 +77,8 @@ func wantedCatalogue(ctx context.Context, d Dialect) (want Objects, query string
 	return want, selectCatalogueSQLite, err
 }
 
-// ownTables joins the names of all tables but that of the library that migrates, whose
-// form is not ours.
+// ownTables joins the names of all tables except that of the migration library, which
+// defines its own.
 func ownTables(tables []copyTable) string {
 	var names []string
 	for _, t := range tables {
@@ -89,8 +89,8 @@ func ownTables(tables []copyTable) string {
 	return strings.Join(names, ",")
 }
 
-// selectCatalogueSQLite selects columns and unique indexes of the tables that are named,
-// with commas between them.
+// selectCatalogueSQLite selects the columns and unique indexes of tables. Its parameter
+// is a list of table names, separated by commas.
 const selectCatalogueSQLite = `
 SELECT 'column ' || t.name || '.' || c.name, lower(c.type) || CASE WHEN c."notnull" THEN ' not null' ELSE '' END ||
 	CASE WHEN c.dflt_value IS NULL THEN '' ELSE ' default ' || c.dflt_value END || CASE WHEN c.pk > 0 THEN ' key ' || c.pk ELSE '' END
@@ -100,14 +100,14 @@ SELECT 'unique index ' || t.name || '.' || x.name, (SELECT group_concat(k.name, 
 	|| CASE WHEN x.partial THEN ' in part' ELSE '' END
 FROM sqlite_schema t, pragma_index_list(t.name) x WHERE t.type = 'table' AND instr(',' || $1 || ',', ',' || t.name || ',') > 0 AND x."unique"`
 
-// postgresCatalogue is what selectCataloguePostgres finds in a new database. A test
-// makes it, like postgresObjects.
+// postgresCatalogue is the result of selectCataloguePostgres on a new database.
+// TestCatalogue_PostgresIsTheOneStored writes it.
 //
 //go:embed catalogue_postgres.txt
 var postgresCatalogue string
 
-// selectCataloguePostgres is the same. It looks at no other tables: those of the
-// dispatcher may be made at the same time.
+// selectCataloguePostgres is selectCatalogueSQLite for PostgreSQL. It reads the given
+// tables only, because the dispatcher may create its own tables concurrently.
 const selectCataloguePostgres = `
 WITH tables AS (
 	SELECT c.oid, relname FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace

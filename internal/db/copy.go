@@ -9,49 +9,48 @@ import (
 	"time"
 )
 
-// CopyOptions configures a copy.
 type CopyOptions struct {
-	From Options // must exist, and be of this program's schema
-	To   Options // is made, and brought up to date, where it is not
-	// Lease is how long a counter of an instance on PostgreSQL stands still before
-	// the instance counts as dead.
+	From Options // must exist and have the current schema
+	To   Options // created and migrated if needed
+	// Lease is how long the heartbeat of a PostgreSQL instance must stay unchanged before
+	// the instance counts as stopped.
 	Lease time.Duration
-	// Tell, if set, receives the progress regularly and at the start of each table.
-	Tell func(CopyProgress)
+	// OnProgress, if set, is called regularly and at the start of each table.
+	OnProgress func(CopyProgress)
 }
 
-// CopyProgress is how far a copy is.
+// CopyProgress is the progress of a copy.
 type CopyProgress struct {
-	Verifying   bool   // the rows are copied, and read again
-	Table       string // the current one
+	Verifying   bool   // all rows are copied and are now read again
+	Table       string // the current table
 	Done, Total int64  // rows of all tables
 }
 
-// TableRows is a table and how many rows it has.
+// TableRows is the number of rows in a table.
 type TableRows struct {
 	Table string `json:"table"`
 	Rows  int64  `json:"rows"`
 }
 
 var (
-	// ErrSameDatabase means that a database was to be copied onto itself.
+	// ErrSameDatabase means that source and target are the same database.
 	ErrSameDatabase = errors.New("source and target are the same database")
-	// ErrSourceInUse means that a server works on what is to be copied.
+	// ErrSourceInUse means that a server uses the source.
 	ErrSourceInUse = errors.New("a server uses the source: stop every `assay serve` on it first")
-	// ErrTargetNotEmpty means that a copy would be mixed with other data.
-	ErrTargetNotEmpty = errors.New("the target is not empty: name a new database, or empty this one")
-	// ErrCopyDiffers means that a target, read again, was not what had been read
-	// from the source.
-	ErrCopyDiffers = errors.New("the copy is not what was copied, and was discarded")
+	// ErrTargetNotEmpty means that the target has rows.
+	ErrTargetNotEmpty = errors.New("the target is not empty: choose a new database, or empty this one")
+	// ErrCopyDiffers means that the rows in the target differ from the rows in the
+	// source.
+	ErrCopyDiffers = errors.New("the copy differs from the source and was discarded")
 )
 
-// Copy copies all records of a database that is not in use to an empty one, of
-// either engine, and returns how many rows each table has. All of it is written
-// in one transaction, which is committed only when the rows that were written,
-// read again, have the counts and sums of those that were read; after an error,
-// or a crash, the target is as empty as before, unless the error is an
-// ErrCommitUnknown. Work that was claimed is given back, so that it goes on at
-// the target.
+// Copy copies all records of a database to an empty one, on the same or the other engine.
+// The source must not be in use. It returns the number of rows in each table.
+//
+// Copy writes everything in one transaction. Before the commit, it reads the target again
+// and compares counts and checksums with the source. After an error or a crash the target
+// is empty, unless the error is ErrCommitUnknown. Copy releases claimed work, so that a
+// server can continue it on the target.
 func Copy(ctx context.Context, o CopyOptions) ([]TableRows, error) {
 	done, err := copyAll(ctx, o)
 	return done, Transient(err)
@@ -80,22 +79,22 @@ func copyAll(ctx context.Context, o CopyOptions) (_ []TableRows, err error) {
 		return nil, fmt.Errorf("target: %w", err)
 	}
 	defer to.close()
-	c := &copying{from: from, to: to, seed: maphash.MakeSeed(), tell: o.Tell}
+	c := &copying{from: from, to: to, seed: maphash.MakeSeed(), onProgress: o.OnProgress}
 	if err := c.match(ctx, tables); err != nil {
 		return nil, err
 	}
 	return c.run(ctx)
 }
 
-// copying is one copy under way.
+// copying is the state of one copy.
 type copying struct {
-	from     *copySource
-	to       *copyTarget
-	tables   []copyTable // of the source
-	targets  []copyTable // the same tables of the target, in the same order
-	seed     maphash.Seed
-	tell     func(CopyProgress)
-	progress CopyProgress
+	from       *copySource
+	to         *copyTarget
+	tables     []copyTable // tables of the source
+	targets    []copyTable // the same tables of the target, in the same order
+	seed       maphash.Seed
+	onProgress func(CopyProgress)
+	progress   CopyProgress
 }
 
 // match finds the tables on both sides.
@@ -119,7 +118,7 @@ func (c *copying) run(ctx context.Context) (done []TableRows, err error) {
 	}
 	sums := make([]*tally, len(c.tables))
 	for i, t := range c.tables {
-		sums[i], err = c.pass(ctx, c.from.tx, t, func(next nextRow) error { return c.to.write(ctx, c.targets[i], next) })
+		sums[i], err = c.readTable(ctx, c.from.tx, t, func(next nextRow) error { return c.to.write(ctx, c.targets[i], next) })
 		if err != nil {
 			return nil, fmt.Errorf("copy %s: %w", t.name, err)
 		}
@@ -127,7 +126,7 @@ func (c *copying) run(ctx context.Context) (done []TableRows, err error) {
 	}
 	c.progress.Verifying, c.progress.Done = true, 0
 	for i, t := range c.targets {
-		got, err := c.pass(ctx, c.to.tx, t, readAll)
+		got, err := c.readTable(ctx, c.to.tx, t, readAll)
 		if err == nil {
 			err = sums[i].compare(got, t)
 		}
@@ -141,7 +140,7 @@ func (c *copying) run(ctx context.Context) (done []TableRows, err error) {
 	return done, c.to.commit()
 }
 
-// finish prepares the copy for use by a server.
+// finish prepares the target for use by a server.
 func (c *copying) finish(ctx context.Context) error {
 	for i, t := range c.tables {
 		last, err := c.from.lastID(ctx, t)
@@ -152,7 +151,7 @@ func (c *copying) finish(ctx context.Context) error {
 			return fmt.Errorf("target: %w", err)
 		}
 	}
-	if err := c.to.giveBack(ctx); err != nil {
+	if err := c.to.releaseClaims(ctx); err != nil {
 		return fmt.Errorf("target: %w", err)
 	}
 	if err := c.to.analyze(ctx, c.targets); err != nil {
@@ -161,17 +160,17 @@ func (c *copying) finish(ctx context.Context) error {
 	return c.from.checkUnused(ctx)
 }
 
-// nextRow returns the values of the next row, which stay until the next call, and
-// nil after the last.
+// nextRow returns the next row, or nil after the last. The values are valid until the
+// next call.
 type nextRow func() ([]any, error)
 
 // progressEvery is the number of rows between two progress reports.
 const progressEvery = 20_000
 
-// pass passes the rows of a table to use and sums them up.
-func (c *copying) pass(ctx context.Context, tx *sql.Tx, t copyTable, use func(nextRow) error) (_ *tally, err error) {
+// readTable passes the rows of a table to use and returns their tally.
+func (c *copying) readTable(ctx context.Context, tx *sql.Tx, t copyTable, use func(nextRow) error) (_ *tally, err error) {
 	c.progress.Table = t.name
-	c.show()
+	c.report()
 	rows, err := t.read(ctx, tx)
 	if err != nil {
 		return nil, err
@@ -185,7 +184,7 @@ func (c *copying) pass(ctx context.Context, tx *sql.Tx, t copyTable, use func(ne
 		}
 		sum.add(row)
 		if c.progress.Done++; c.progress.Done%progressEvery == 0 {
-			c.show()
+			c.report()
 		}
 		return row, nil
 	})
@@ -200,8 +199,8 @@ func readAll(next nextRow) error {
 	}
 }
 
-func (c *copying) show() {
-	if c.tell != nil {
-		c.tell(c.progress)
+func (c *copying) report() {
+	if c.onProgress != nil {
+		c.onProgress(c.progress)
 	}
 }

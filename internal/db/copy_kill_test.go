@@ -16,7 +16,7 @@ import (
 	"assay/internal/db/dbtest"
 )
 
-// What a process is told that copies until it is killed.
+// Environment variables of the child process that copies until it is killed.
 const (
 	copyFrom      = "STORE_TEST_COPY_FROM"
 	copyToPath    = "STORE_TEST_COPY_TO_PATH"
@@ -24,17 +24,17 @@ const (
 	copyVerifying = "STORE_TEST_COPY_VERIFYING"
 )
 
-// copyAndHold copies an SQLite file in a process of its own and, at a moment when
-// rows are written, says so and waits to be killed.
+// copyAndHold copies an SQLite file in a child process. When rows are written, it prints
+// a line and waits to be killed.
 func copyAndHold(from string) {
-	verifying, _ := strconv.ParseBool(os.Getenv(copyVerifying)) // we have written it
+	verifying, _ := strconv.ParseBool(os.Getenv(copyVerifying)) // this test wrote it
 	_, err := db.Copy(context.Background(), db.CopyOptions{
 		From: db.Options{Path: from},
 		To:   db.Options{Path: os.Getenv(copyToPath), URL: os.Getenv(copyToURL)},
-		Tell: func(p db.CopyProgress) {
+		OnProgress: func(p db.CopyProgress) {
 			if p.Verifying == verifying && p.Table == "missing_price" {
 				fmt.Fprintln(os.Stdout, "wrote")
-				_, _ = bufio.NewReader(os.Stdin).ReadString('\n') // never comes
+				_, _ = bufio.NewReader(os.Stdin).ReadString('\n') // blocks until the process is killed
 			}
 		},
 	})
@@ -42,7 +42,7 @@ func copyAndHold(from string) {
 	os.Exit(1)
 }
 
-func TestCopy_KilledLeavesATargetThatIsEmpty(t *testing.T) {
+func TestCopy_LeavesTheTargetEmptyWhenKilled(t *testing.T) {
 	for _, engine := range engines {
 		t.Run(engine, func(t *testing.T) {
 			from := filepath.Join(t.TempDir(), "assay.db")
@@ -56,20 +56,20 @@ func TestCopy_KilledLeavesATargetThatIsEmpty(t *testing.T) {
 				s, err := db.Open(t.Context(), to)
 				must(t, err)
 				if has(t, s, "A") {
-					t.Error("it has what was not committed")
+					t.Error("the target has uncommitted rows")
 				}
 				must(t, s.Close())
 			}
 			_, err := db.Copy(t.Context(), db.CopyOptions{From: db.Options{Path: from}, To: to})
 			must(t, err)
 			if !has(t, target.Open(t, db.Options{}), "A") {
-				t.Error("the next copy left something out")
+				t.Error("the next copy is incomplete")
 			}
 		})
 	}
 }
 
-// killCopy begins to copy and kills the process that does.
+// killCopy starts a copy in a child process and kills it.
 func killCopy(t *testing.T, from string, to db.Options, verifying bool) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), os.Args[0])
@@ -82,8 +82,8 @@ func killCopy(t *testing.T, from string, to db.Options, verifying bool) {
 	must(t, c.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) || line != "wrote\n" {
-		t.Errorf("the process said %q", line)
+		t.Errorf("got output %q, want %q", line, "wrote\n")
 	}
 	must(t, c.Process.Kill())
-	_ = c.Wait() // killed
+	_ = c.Wait() // it always fails, because the process was killed
 }

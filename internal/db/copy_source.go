@@ -10,16 +10,17 @@ import (
 	"time"
 )
 
-// copySource is a database that is copied, as it was at one moment.
+// copySource is a snapshot of the database that is copied.
 type copySource struct {
 	d          Dialect
 	db         *sql.DB
 	tx         *sql.Tx
-	lock       databaseLock // of SQLite: no server can open the file
-	heartbeats []heartbeat  // of PostgreSQL: dead instances only
+	lock       databaseLock // SQLite only; keeps servers from opening the file
+	heartbeats []heartbeat  // PostgreSQL only; of instances that no longer run
 }
 
-// openSource begins to read a database that no process writes to.
+// openSource opens a database for copying. It returns an error if another process uses
+// the database.
 func openSource(ctx context.Context, o CopyOptions) (_ *copySource, err error) {
 	s := &copySource{}
 	defer func() {
@@ -45,7 +46,7 @@ func (s *copySource) openFile(ctx context.Context, path string) (err error) {
 	if s.lock, err = lockDatabase(path); err != nil {
 		return err
 	}
-	if err := (&fileGuard{path: path}).checkBare(ctx); err != nil {
+	if err := (&fileGuard{path: path}).checkID(ctx); err != nil {
 		return err
 	}
 	if s.db, err = openSQLite(path, readCopy); err != nil {
@@ -65,34 +66,34 @@ func (s *copySource) openServer(ctx context.Context, o CopyOptions) (err error) 
 	if err := more.Close(); err != nil {
 		return err
 	}
-	if err := s.awaitDead(ctx, o.Lease); err != nil {
+	if err := s.awaitIdle(ctx, o.Lease); err != nil {
 		return err
 	}
 	s.tx, err = s.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
 	if err != nil {
 		return err
 	}
-	return setPatientPostgres(ctx, s.tx)
+	return disableTimeoutsPostgres(ctx, s.tx)
 }
 
-// setPatientPostgres disables the timeouts of a transaction.
-func setPatientPostgres(ctx context.Context, tx *sql.Tx) error {
+// disableTimeoutsPostgres disables the timeouts of a transaction.
+func disableTimeoutsPostgres(ctx context.Context, tx *sql.Tx) error {
 	_, err := tx.ExecContext(ctx, `
 		SELECT set_config('idle_in_transaction_session_timeout', '0', true), set_config('statement_timeout', '0', true),
 			set_config('lock_timeout', '0', true)`)
 	return err
 }
 
-// lookEvery is how often counters are looked at, at least.
-const lookEvery = 250 * time.Millisecond
+// pollInterval limits the time between two reads of the heartbeats.
+const pollInterval = 250 * time.Millisecond
 
-// awaitDead waits until the heartbeats of all instances have stood still for a lease, so that
-// all instances count as dead.
-func (s *copySource) awaitDead(ctx context.Context, lease time.Duration) (err error) {
+// awaitIdle waits for one lease and returns ErrSourceInUse if the heartbeat of any
+// instance changes in that time.
+func (s *copySource) awaitIdle(ctx context.Context, lease time.Duration) (err error) {
 	if s.heartbeats, err = s.readHeartbeats(ctx); err != nil || len(s.heartbeats) == 0 {
 		return err
 	}
-	look := time.NewTicker(max(min(lease/10, lookEvery), time.Millisecond))
+	look := time.NewTicker(max(min(lease/10, pollInterval), time.Millisecond))
 	defer look.Stop()
 	for since := time.Now(); time.Since(since) < lease; {
 		select {
@@ -107,7 +108,7 @@ func (s *copySource) awaitDead(ctx context.Context, lease time.Duration) (err er
 	return nil
 }
 
-// checkUnused refuses a source that a process has begun to use.
+// checkUnused returns ErrSourceInUse if an instance has started or sent a heartbeat.
 func (s *copySource) checkUnused(ctx context.Context) error {
 	if s.d == SQLite {
 		return nil
@@ -119,13 +120,13 @@ func (s *copySource) checkUnused(ctx context.Context) error {
 	return err
 }
 
-// heartbeat is the counter of an instance.
+// heartbeat is the heartbeat counter of an instance.
 type heartbeat struct {
 	owner     string
 	heartbeat int64
 }
 
-// readHeartbeats reads the counters as they are now, and not as the snapshot has them.
+// readHeartbeats reads the current counters, outside the snapshot.
 func (s *copySource) readHeartbeats(ctx context.Context) ([]heartbeat, error) {
 	heartbeats, err := Collect(ctx, s.db, func(r *sql.Rows, p *heartbeat) error { return r.Scan(&p.owner, &p.heartbeat) },
 		`SELECT owner, heartbeat FROM instance ORDER BY owner`)
@@ -135,8 +136,8 @@ func (s *copySource) readHeartbeats(ctx context.Context) ([]heartbeat, error) {
 	return heartbeats, err
 }
 
-// lastID returns the greatest id that a table has ever given, 0 where it does not
-// remember.
+// lastID returns the greatest id that a table has ever assigned, or 0 if that is not
+// recorded.
 func (s *copySource) lastID(ctx context.Context, t copyTable) (last int64, err error) {
 	if s.d == PostgreSQL {
 		return lastIDPostgres(ctx, s.tx, t)
@@ -173,7 +174,7 @@ func (s *copySource) close() error {
 	return errors.Join(errs...)
 }
 
-// sameFile reports whether two paths lead to one file; no path leads nowhere.
+// sameFile reports whether two paths lead to the same file. Two empty paths are the same.
 func sameFile(a, b string) bool {
 	if a == "" || b == "" {
 		return a == b

@@ -10,20 +10,19 @@ import (
 	"github.com/pressly/goose/v3"
 )
 
-// copyTable is a table of a database as a copy sees it.
+// copyTable is a table that is copied.
 type copyTable struct {
 	name    string
 	columns []copyColumn
 }
 
-// copyColumn is a column of a table.
 type copyColumn struct {
 	name     string
 	kind     copyKind
-	identity bool // PostgreSQL numbers its rows
+	identity bool // PostgreSQL assigns the values
 }
 
-// copyKind is what a column holds.
+// copyKind is the type of a column.
 type copyKind int
 
 const (
@@ -33,7 +32,7 @@ const (
 	copyBlob
 )
 
-// copyKinds are the kinds by the names that the two databases have for types.
+// copyKinds maps the type names of both engines to kinds.
 func copyKinds() map[string]copyKind {
 	return map[string]copyKind{
 		"INTEGER": copyInteger, "TEXT": copyText, "BLOB": copyBlob,
@@ -41,22 +40,22 @@ func copyKinds() map[string]copyKind {
 	}
 }
 
-// Tables that are not copied: which schema a database has is its own business,
-// and who works on it too.
+// Tables that are not copied. The target has its own schema version and its own
+// instances.
 const (
 	versionTable  = "goose_db_version"
 	instanceTable = "instance"
 )
 
-// ownSettings are the settings that belong to a database and not to its records.
+// ownSettings excludes settings that belong to a database and not to its records.
 const ownSettings = "name NOT IN ('database_id', '" + fingerprintSetting + "')"
 
-// usedKeys are the noted keys of a ledger that is in use: one that is not may begin
-// with another key where it is copied to.
+// usedKeys selects ledger keys only if the ledger has accounts. The target of an unused
+// ledger may start with another key.
 const usedKeys = "EXISTS (SELECT 1 FROM wallet_account)"
 
-// copiedTables returns the tables that a copy is of: all that the schema of this
-// program has. A database may have others beside them.
+// copiedTables returns all tables of the current schema that a copy includes. A database
+// may have other tables, which are not copied.
 func copiedTables(ctx context.Context) (_ []copyTable, err error) {
 	db, err := ModelSQLite(ctx)
 	if err != nil {
@@ -76,7 +75,7 @@ func copiedTables(ctx context.Context) (_ []copyTable, err error) {
 	return out, nil
 }
 
-// ModelSQLite makes an empty database in memory that has the schema of this program.
+// ModelSQLite returns an empty in-memory database with the current schema.
 func ModelSQLite(ctx context.Context) (_ *sql.DB, err error) {
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
@@ -96,7 +95,7 @@ func ModelSQLite(ctx context.Context) (_ *sql.DB, err error) {
 	return db, err
 }
 
-// tablesSQLite returns all tables of a database, by name.
+// tablesSQLite returns all tables of a database, sorted by name.
 func tablesSQLite(ctx context.Context, q Querier) ([]copyTable, error) {
 	return readTables(ctx, q, `
 		SELECT t.name, c.name, c.type, 0 FROM sqlite_schema t, pragma_table_info(t.name) c
@@ -104,7 +103,7 @@ func tablesSQLite(ctx context.Context, q Querier) ([]copyTable, error) {
 		ORDER BY t.name, c.cid`)
 }
 
-// tablesPostgres returns all tables that an unqualified name finds.
+// tablesPostgres returns all tables of the current PostgreSQL schema, sorted by name.
 func tablesPostgres(ctx context.Context, q Querier) ([]copyTable, error) {
 	return readTables(ctx, q, `
 		SELECT c.table_name, column_name, data_type, is_identity = 'YES'
@@ -130,7 +129,7 @@ func readTables(ctx context.Context, q Querier, query string) (tables []copyTabl
 		}
 		kind, ok := kinds[c.kind]
 		if !ok {
-			kind = -1 // of a table that is none of ours
+			kind = -1 // a table of another program
 		}
 		c.copyColumn.kind = kind
 		t := &tables[len(tables)-1]
@@ -139,8 +138,8 @@ func readTables(ctx context.Context, q Querier, query string) (tables []copyTabl
 	return tables, nil
 }
 
-// findTables returns the wanted tables as a database has them, each with its
-// columns in the wanted order.
+// findTables finds the wanted tables in a database and puts their columns in the wanted
+// order.
 func findTables(ctx context.Context, q Querier, d Dialect, wanted []copyTable) (found []copyTable, err error) {
 	read := tablesSQLite
 	if d == PostgreSQL {
@@ -157,15 +156,15 @@ func findTables(ctx context.Context, q Querier, d Dialect, wanted []copyTable) (
 	for _, t := range wanted {
 		have := byName[t.name].inOrder(t)
 		if have.columns == nil {
-			return nil, fmt.Errorf("table %s is not the one of this version of assay", t.name)
+			return nil, fmt.Errorf("table %s differs from the schema of this version of assay", t.name)
 		}
 		found = append(found, have)
 	}
 	return found, nil
 }
 
-// inOrder returns a table with its columns in the order of another one; it has no
-// columns where the two have not the same.
+// inOrder returns the table with its columns in the order of other. The result has no
+// columns if the columns of the two tables differ.
 func (t copyTable) inOrder(other copyTable) copyTable {
 	byName := map[string]copyColumn{}
 	for _, c := range t.columns {
@@ -182,7 +181,7 @@ func (t copyTable) inOrder(other copyTable) copyTable {
 	return out
 }
 
-// canonical is the kind under which both databases have a column.
+// canonical returns the kind that both engines can store.
 func (k copyKind) canonical() copyKind {
 	if k == copyBoolean {
 		return copyInteger
@@ -206,7 +205,7 @@ func tableNames(tables []copyTable) string {
 	return strings.Join(names, ", ")
 }
 
-// query selects something of the rows that are copied.
+// query returns a SELECT of what over the rows that are copied.
 func (t copyTable) query(what string) string {
 	query := "SELECT " + what + " FROM " + t.name
 	switch t.name {
@@ -226,16 +225,16 @@ func (t copyTable) count(ctx context.Context, q Querier) (int64, error) {
 	return n[0], nil
 }
 
-// copyRows reads rows of a table.
+// copyRows iterates over the rows of a table.
 type copyRows struct {
 	*sql.Rows
 	table  copyTable
 	values []any
-	into   []any // pointers to them
+	into   []any // pointers to values
 }
 
 func (t copyTable) read(ctx context.Context, q Querier) (*copyRows, error) {
-	rows, err := q.QueryContext(ctx, t.query(strings.Join(t.columnNames(), ", "))) //nolint:rowserrcheck // next does
+	rows, err := q.QueryContext(ctx, t.query(strings.Join(t.columnNames(), ", "))) //nolint:rowserrcheck // next checks it
 	if err != nil {
 		return nil, err
 	}
@@ -246,7 +245,7 @@ func (t copyTable) read(ctx context.Context, q Querier) (*copyRows, error) {
 	return r, nil
 }
 
-// next returns a row, of which each value is an int64, a string, a []byte or nil.
+// next returns the next row. Each value is an int64, a string, a []byte or nil.
 func (r *copyRows) next() ([]any, error) {
 	if !r.Next() {
 		return nil, r.Err()
@@ -263,8 +262,8 @@ func (r *copyRows) next() ([]any, error) {
 	return r.values, nil
 }
 
-// value returns a value as both databases have it; ok is false where a column of
-// the kind cannot hold it.
+// value converts a value to the form that both engines share. It returns false if a
+// column of kind k cannot hold the value.
 func (k copyKind) value(v any) (_ any, ok bool) {
 	switch v := v.(type) {
 	case nil:
@@ -275,7 +274,7 @@ func (k copyKind) value(v any) (_ any, ok bool) {
 		return v, k == copyText
 	case []byte:
 		if v == nil {
-			v = []byte{} // it is empty, and not NULL
+			v = []byte{} // an empty blob, not NULL
 		}
 		return v, k == copyBlob
 	case bool:

@@ -6,13 +6,13 @@ import (
 	"hash/maphash"
 )
 
-// tally is what the rows of a table come to, whatever their order and whichever
-// database they are in.
+// tally holds counts and checksums of the rows of a table. They do not depend on the
+// order of the rows or on the engine.
 type tally struct {
 	seed    maphash.Seed
 	rows    int64
-	columns []uint64 // sums of numbers, and of hashes of all else, modulo 2^64
-	whole   uint64   // the sum of the rows' hashes, which tells values that changed places
+	columns []uint64 // for each column, the sum of integers or of hashes, modulo 2^64
+	whole   uint64   // sum of the hashes of whole rows; detects values that moved to another row
 	row     []byte
 }
 
@@ -20,7 +20,7 @@ func newTally(seed maphash.Seed, t copyTable) *tally {
 	return &tally{seed: seed, columns: make([]uint64, len(t.columns))}
 }
 
-// add adds a row.
+// add adds a row to the sums.
 func (t *tally) add(row []any) {
 	t.rows++
 	t.row = t.row[:0]
@@ -32,7 +32,7 @@ func (t *tally) add(row []any) {
 	t.whole += maphash.Bytes(t.seed, t.row)
 }
 
-// number stands for a value.
+// number returns an integer or the hash of another value.
 func (t *tally) number(v any) uint64 {
 	switch v := v.(type) {
 	case int64:
@@ -41,19 +41,19 @@ func (t *tally) number(v any) uint64 {
 		return maphash.String(t.seed, v)
 	case []byte:
 		return maphash.Bytes(t.seed, v)
-	default: // nothing, which is neither 0 nor empty
+	default: // NULL, which differs from 0 and from an empty value
 		return maphash.String(t.seed, "NULL") ^ 1
 	}
 }
 
-// compare reports how the rows of a target, got, differ from those of its source.
+// compare returns ErrCopyDiffers if the target, got, differs from the source t.
 func (t *tally) compare(got *tally, table copyTable) error {
 	if got.rows != t.rows {
-		return fmt.Errorf("%w: %d rows were read from the source, the target has %d", ErrCopyDiffers, t.rows, got.rows)
+		return fmt.Errorf("%w: the source has %d rows, the target has %d", ErrCopyDiffers, t.rows, got.rows)
 	}
 	for i, c := range table.columns {
 		if got.columns[i] != t.columns[i] {
-			return fmt.Errorf("%w: the sums of column %s are not the same", ErrCopyDiffers, c.name)
+			return fmt.Errorf("%w: the checksums of column %s differ", ErrCopyDiffers, c.name)
 		}
 	}
 	if got.whole != t.whole {

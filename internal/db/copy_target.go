@@ -12,15 +12,15 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// copyTarget is a database that a copy is written to, in one transaction.
+// copyTarget is the target of a copy, which is written in one transaction.
 type copyTarget struct {
 	d    Dialect
 	conn *sql.Conn
 	tx   *sql.Tx
 }
 
-// openTarget begins to write to an open, empty database. Its lock keeps other processes from
-// writing: a server that starts meanwhile waits.
+// openTarget begins the transaction on an open, empty database. It locks the tables, so
+// that a server that starts now waits.
 func openTarget(ctx context.Context, s *DB, tables []copyTable) (_ *copyTarget, err error) {
 	t := &copyTarget{d: s.Dialect}
 	defer func() {
@@ -31,13 +31,13 @@ func openTarget(ctx context.Context, s *DB, tables []copyTable) (_ *copyTarget, 
 	if t.conn, err = s.write.Conn(ctx); err != nil {
 		return nil, err
 	}
-	// A commit that is given up half-way would be of unknown outcome.
+	// A cancelled commit would have an unknown outcome.
 	if t.tx, err = t.conn.BeginTx(context.WithoutCancel(ctx), nil); err != nil {
 		return nil, err
 	}
 	all := append([]copyTable{{name: instanceTable}}, tables...)
 	if t.d == PostgreSQL {
-		if err := setPatientPostgres(ctx, t.tx); err != nil {
+		if err := disableTimeoutsPostgres(ctx, t.tx); err != nil {
 			return nil, err
 		}
 		if _, err := t.tx.ExecContext(ctx, "LOCK TABLE "+tableNames(all)+" IN EXCLUSIVE MODE"); err != nil {
@@ -47,7 +47,7 @@ func openTarget(ctx context.Context, s *DB, tables []copyTable) (_ *copyTarget, 
 	return t, t.checkEmpty(ctx, all)
 }
 
-// checkEmpty refuses a target that holds anything, and says what.
+// checkEmpty returns ErrTargetNotEmpty with the tables that have rows.
 func (t *copyTarget) checkEmpty(ctx context.Context, tables []copyTable) error {
 	var held []string
 	for _, table := range tables {
@@ -65,7 +65,6 @@ func (t *copyTarget) checkEmpty(ctx context.Context, tables []copyTable) error {
 	return nil
 }
 
-// write writes all rows of a table.
 func (t *copyTarget) write(ctx context.Context, table copyTable, next nextRow) error {
 	if t.d == PostgreSQL {
 		return t.writePostgres(ctx, table, next)
@@ -73,9 +72,9 @@ func (t *copyTarget) write(ctx context.Context, table copyTable, next nextRow) e
 	return t.writeSQLite(ctx, table, next)
 }
 
-// writePostgres writes by COPY.
+// writePostgres writes the rows with COPY.
 func (t *copyTarget) writePostgres(ctx context.Context, table copyTable, next nextRow) error {
-	var failed error // of the source, which pgx would return as its own
+	var failed error // the error of the source; pgx would return it as its own
 	rows := pgx.CopyFromFunc(func() ([]any, error) {
 		var row []any
 		if row, failed = next(); failed == nil && row != nil {
@@ -96,8 +95,8 @@ func (t *copyTarget) writePostgres(ctx context.Context, table copyTable, next ne
 	return err
 }
 
-// forPostgres converts numbers into booleans where PostgreSQL has these, and finds
-// texts that it does not take.
+// forPostgres converts integers to booleans where needed. It returns an error for text
+// that PostgreSQL cannot store.
 func (t copyTable) forPostgres(row []any) error {
 	for i, v := range row {
 		switch v := v.(type) {
@@ -107,19 +106,19 @@ func (t copyTable) forPostgres(row []any) error {
 			}
 		case string:
 			if strings.Contains(v, "\x00") || !utf8.ValidString(v) {
-				return fmt.Errorf("column %s holds a text that PostgreSQL does not take: %.100q", t.columns[i].name, v)
+				return fmt.Errorf("column %s has text that PostgreSQL cannot store: %.100q", t.columns[i].name, v)
 			}
 		}
 	}
 	return nil
 }
 
-// copyBytes is about how many bytes wait to be written to SQLite.
+// copyBytes is the size in bytes at which the buffer for SQLite is written.
 const copyBytes = 1 << 20
 
-// copyBuffer holds rows until there are enough of them for one statement.
+// copyBuffer collects rows for one SQLite statement.
 type copyBuffer struct {
-	many, one *sql.Stmt // for bulkRows rows, and for one
+	many, one *sql.Stmt // for bulkRows rows and for one row
 	width     int
 	args      []any
 	bytes     int
@@ -151,7 +150,7 @@ func (t *copyTarget) writeSQLite(ctx context.Context, table copyTable, next next
 	}
 }
 
-// add adds a row and writes the buffer when it is full.
+// add adds a row, and writes the buffer when it is full.
 func (b *copyBuffer) add(ctx context.Context, row []any) error {
 	b.args = append(b.args, row...)
 	for _, v := range row {
@@ -184,8 +183,8 @@ func (b *copyBuffer) flush(ctx context.Context) error {
 	return nil
 }
 
-// continueIDs makes a table give ids that are greater than all that it has, and
-// than last.
+// continueIDs makes the next assigned id of a table greater than last and than all
+// existing ids.
 func (t *copyTarget) continueIDs(ctx context.Context, table copyTable, last int64) error {
 	if t.d == SQLite {
 		return t.continueSQLite(ctx, table, last)
@@ -211,8 +210,8 @@ func (t *copyTarget) continuePostgres(ctx context.Context, table copyTable, sequ
 	return err
 }
 
-// continueSQLite is for tables that never give an id twice; others go on after
-// the greatest that they have.
+// continueSQLite sets the next id of tables with AUTOINCREMENT. Other tables continue
+// after their greatest id.
 func (t *copyTarget) continueSQLite(ctx context.Context, table copyTable, last int64) error {
 	_, err := t.tx.ExecContext(ctx, `DELETE FROM sqlite_sequence WHERE name = $1 AND seq < $2`, table.name, last)
 	if err != nil {
@@ -226,8 +225,8 @@ func (t *copyTarget) continueSQLite(ctx context.Context, table copyTable, last i
 	return err
 }
 
-// giveBack ends the claims of processes that worked on the source.
-func (t *copyTarget) giveBack(ctx context.Context) error {
+// releaseClaims releases the work that processes had claimed on the source.
+func (t *copyTarget) releaseClaims(ctx context.Context) error {
 	for _, query := range []string{
 		`UPDATE fetch_unit SET state = 'pending', token = token + 1 WHERE state = 'running'`,
 		`UPDATE refresh_batch SET state = 'pending', token = token + 1 WHERE state = 'running'`,
@@ -239,7 +238,7 @@ func (t *copyTarget) giveBack(ctx context.Context) error {
 	return nil
 }
 
-// analyze updates the statistics of PostgreSQL, which its first plans need.
+// analyze updates the planner statistics of PostgreSQL.
 func (t *copyTarget) analyze(ctx context.Context, tables []copyTable) error {
 	if t.d == SQLite {
 		return nil
@@ -256,10 +255,10 @@ func (t *copyTarget) commit() error {
 	return fmt.Errorf("%w: %w", ErrCommitUnknown, err)
 }
 
-// close ends what was not committed.
+// close rolls back if commit was not called.
 func (t *copyTarget) close() {
 	if t.tx != nil {
-		_ = t.tx.Rollback() // a connection that is lost takes the transaction along
+		_ = t.tx.Rollback() // a lost connection ends the transaction too
 	}
 	if t.conn != nil {
 		_ = t.conn.Close()

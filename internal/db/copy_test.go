@@ -18,14 +18,14 @@ import (
 	"assay/internal/pgtest"
 )
 
-// copySide is a database in a test of copies.
+// copySide is the source or target of a copy in a test.
 type copySide struct {
 	Options
 	d  Dialect
 	db *sql.DB
 }
 
-// emptySide makes a database with the schema and nothing in it.
+// emptySide creates an empty database with the schema.
 func emptySide(t *testing.T, d Dialect) *copySide {
 	t.Helper()
 	s := &copySide{d: d}
@@ -51,14 +51,14 @@ func emptySide(t *testing.T, d Dialect) *copySide {
 	return s
 }
 
-// copySides runs a test for both ways from one engine to the other.
+// copySides runs a test for copies between the two engines, in both directions.
 func copySides(t *testing.T, test func(t *testing.T, from, to *copySide)) {
 	t.Helper()
 	t.Run("SQLite to PostgreSQL", func(t *testing.T) { test(t, emptySide(t, SQLite), emptySide(t, PostgreSQL)) })
 	t.Run("PostgreSQL to SQLite", func(t *testing.T) { test(t, emptySide(t, PostgreSQL), emptySide(t, SQLite)) })
 }
 
-// alikeSides runs a test for both ways to stay on one engine.
+// alikeSides runs a test for copies within one engine.
 func alikeSides(t *testing.T, test func(t *testing.T, from, to *copySide)) {
 	t.Helper()
 	t.Run("SQLite to SQLite", func(t *testing.T) { test(t, emptySide(t, SQLite), emptySide(t, SQLite)) })
@@ -86,16 +86,16 @@ func (s *copySide) tables(t *testing.T) []copyTable {
 	return tables
 }
 
-// traps are texts that have hurt somebody.
+// traps are texts that are often encoded wrongly.
 var traps = []string{
 	"★ Karambit | Doppler (Factory New)", "Souvenir M4A1-S | 龍王 (Dragon King)", "Sealed Graffiti | A/B\n?", "\ttab ", "",
 	`it's "quoted" \ \N \. \x`, "e\u0301 is not \u00e9", "\U0001F480\u200d\ufeff", "$1 ?1 %s {} NULL", strings.Repeat("long ", 1000), "\x01\x7f",
 }
 
-// filledRows is more than a statement of many rows takes, and no multiple of it.
+// filledRows exceeds the rows of one statement and is not a multiple of them.
 const filledRows = bulkRows + 7
 
-// fill puts rows with values of every sort into every table, whichever there are.
+// fill inserts rows with values of all types into every table.
 func (s *copySide) fill(t *testing.T) {
 	t.Helper()
 	big := bytes.Repeat([]byte("\x00\xff blob"), 1<<18)
@@ -115,7 +115,7 @@ func (s *copySide) fill(t *testing.T) {
 				case copyInteger:
 					v = int64(row + 1000*i)
 				case copyBoolean:
-					v = row%2 == 0 // 1 or 0 on SQLite
+					v = row%2 == 0 // stored as 1 or 0 on SQLite
 				case copyText:
 					v = fmt.Sprint(traps[row%len(traps)], "#", row)
 				default:
@@ -139,13 +139,13 @@ func (s *copySide) fill(t *testing.T) {
 	must(t, tx.Commit())
 }
 
-// kinds returns all tables as PostgreSQL has them, which tells booleans.
+// kinds returns all tables with the column types of PostgreSQL, which has booleans.
 func kinds(t *testing.T) []copyTable {
 	t.Helper()
 	return emptySide(t, PostgreSQL).tables(t)
 }
 
-// rows returns all rows of a table, as text and in order.
+// rows returns all rows of a table as sorted text.
 func (s *copySide) rows(t *testing.T, table copyTable) []string {
 	t.Helper()
 	r, err := table.read(t.Context(), s.db)
@@ -163,7 +163,7 @@ func (s *copySide) rows(t *testing.T, table copyTable) []string {
 	}
 }
 
-// count returns how many rows there are in all tables.
+// count returns the number of rows in all tables.
 func (s *copySide) count(t *testing.T) (n int64) {
 	t.Helper()
 	for _, table := range append(s.tables(t), copyTable{name: instanceTable}) {
@@ -177,7 +177,7 @@ func copySidesOf(t *testing.T, from, to *copySide) ([]TableRows, error) {
 	return Copy(t.Context(), CopyOptions{From: from.Options, To: to.Options, Lease: time.Minute})
 }
 
-func TestCopiedTables_AreThoseOfBothSchemas(t *testing.T) {
+func TestCopiedTables_MatchBothSchemas(t *testing.T) {
 	wanted, err := copiedTables(t.Context())
 	must(t, err)
 	for d, read := range map[Dialect]func(context.Context, Querier) ([]copyTable, error){SQLite: tablesSQLite, PostgreSQL: tablesPostgres} {
@@ -185,47 +185,47 @@ func TestCopiedTables_AreThoseOfBothSchemas(t *testing.T) {
 		all, err := read(t.Context(), s.db)
 		must(t, err)
 		have := map[string]bool{versionTable: true, instanceTable: true}
-		for _, table := range s.tables(t) { // fails where columns or their kinds are others
+		for _, table := range s.tables(t) { // fails if the columns or their kinds differ
 			have[table.name] = true
 		}
 		for _, table := range all {
 			if !have[table.name] {
-				t.Errorf("a copy forgets table %s", table.name)
+				t.Errorf("table %s is not copied", table.name)
 			}
 		}
 		if len(all) != len(wanted)+2 || len(wanted) < 15 {
-			t.Errorf("%d tables, %d of them copied", len(all), len(wanted))
+			t.Errorf("got %d tables, of which %d are copied; want all but 2, and at least 15", len(all), len(wanted))
 		}
 	}
 }
 
-func TestCopy_CarriesEveryRowOfEveryTable(t *testing.T) {
-	carries := func(t *testing.T, from, to *copySide) {
+func TestCopy_CopiesEveryRowOfEveryTable(t *testing.T) {
+	copies := func(t *testing.T, from, to *copySide) {
 		from.fill(t)
-		var told []CopyProgress
-		done, err := Copy(t.Context(), CopyOptions{From: from.Options, To: to.Options, Tell: func(p CopyProgress) { told = append(told, p) }})
+		var reports []CopyProgress
+		done, err := Copy(t.Context(), CopyOptions{From: from.Options, To: to.Options, OnProgress: func(p CopyProgress) { reports = append(reports, p) }})
 		must(t, err)
 		targets := to.tables(t)
 		for i, table := range from.tables(t) {
 			if diff := cmp.Diff(from.rows(t, table), to.rows(t, targets[i])); diff != "" {
-				t.Errorf("%s is another: %.2000s", table.name, diff)
+				t.Errorf("%s: source and target differ: %.2000s", table.name, diff)
 			}
 			if done[i] != (TableRows{table.name, filledRows}) {
-				t.Errorf("%s: %v", table.name, done[i])
+				t.Errorf("%s: got %v, want %d rows", table.name, done[i], filledRows)
 			}
 		}
-		if last, want := told[len(told)-1], int64(len(done)*filledRows); !last.Verifying || last.Total != want {
-			t.Errorf("the last word was %+v, of %d rows", last, want)
+		if last, want := reports[len(reports)-1], int64(len(done)*filledRows); !last.Verifying || last.Total != want {
+			t.Errorf("last progress: got %+v, want verifying with a total of %d rows", last, want)
 		}
 		store, err := Open(t.Context(), to.Options)
 		must(t, err)
 		must(t, store.Close())
 	}
-	copySides(t, carries)
-	alikeSides(t, carries)
+	copySides(t, copies)
+	alikeSides(t, copies)
 }
 
-func TestCopy_GivesIDsAfterAllThatWereEverGiven(t *testing.T) {
+func TestCopy_DoesNotReuseIDs(t *testing.T) {
 	const job = `INSERT INTO refresh_job (kind, forced, state, stage, requested_by, created_at) VALUES ('x', false, 'finished', 'done', '', 0) RETURNING id`
 	copySides(t, func(t *testing.T, from, to *copySide) {
 		from.fill(t)
@@ -237,7 +237,7 @@ func TestCopy_GivesIDsAfterAllThatWereEverGiven(t *testing.T) {
 		_, err := copySidesOf(t, from, to)
 		must(t, err)
 		if id := to.number(t, job); id != 5001 {
-			t.Errorf("after job 5000, which was removed, comes %d", id)
+			t.Errorf("next job: got id %d, want 5001", id)
 		}
 		if to.d == SQLite {
 			return
@@ -251,20 +251,20 @@ func TestCopy_GivesIDsAfterAllThatWereEverGiven(t *testing.T) {
 				sequences--
 				next := to.number(t, `SELECT nextval(CAST(pg_get_serial_sequence($1, $2) AS regclass))`, table.name, c.name)
 				if greatest := to.number(t, "SELECT max("+c.name+") FROM "+table.name); next <= greatest && table.name != "refresh_job" {
-					t.Errorf("%s gives %d after %d", table.name, next, greatest)
+					t.Errorf("%s: got next id %d, want more than %d", table.name, next, greatest)
 				}
 			}
 		}
 		if next := to.number(t, `SELECT nextval('item_number')`); next != filledRows {
-			t.Errorf("the next item is number %d", next)
+			t.Errorf("next item number: got %d, want %d", next, filledRows)
 		}
 		if sequences != 1 {
-			t.Errorf("%d sequences beside item_number go on where they like", sequences-1)
+			t.Errorf("got %d sequences that were not checked, want 0", sequences-1)
 		}
 	})
 }
 
-func TestCopy_GivesClaimedWorkBack(t *testing.T) {
+func TestCopy_ReleasesClaimedWork(t *testing.T) {
 	copySides(t, func(t *testing.T, from, to *copySide) {
 		from.fill(t)
 		from.exec(t, `UPDATE fetch_unit SET state = 'running', token = 41 WHERE id = 7`)
@@ -276,7 +276,7 @@ func TestCopy_GivesClaimedWorkBack(t *testing.T) {
 			`SELECT token FROM refresh_batch WHERE job_id = 7 AND state = 'pending'`,
 		} {
 			if token := to.number(t, query); token != 42 {
-				t.Errorf("%s: %d", query, token)
+				t.Errorf("%s: got %d, want 42", query, token)
 			}
 		}
 		if n := from.number(t, `SELECT count(*) FROM fetch_unit WHERE state = 'running' AND token = 41`); n != 1 {
@@ -292,32 +292,32 @@ func TestCopy_RefusesATargetThatIsNotEmpty(t *testing.T) {
 		to.exec(t, `INSERT INTO setting (name, value) VALUES ('currency', 'USD')`)
 		_, err := copySidesOf(t, from, to)
 		if !errors.Is(err, ErrTargetNotEmpty) || !strings.Contains(err.Error(), "market 1, setting 1") {
-			t.Errorf("not refused, or not said why: %v", err)
+			t.Errorf("got error %v, want ErrTargetNotEmpty with the row counts", err)
 		}
 		if n := to.count(t); n != 2 {
-			t.Errorf("the target has %d rows now", n)
+			t.Errorf("got %d rows in the target, want 2", n)
 		}
 	})
 }
 
-func TestCopy_DiscardsWhatIsNotTheSame(t *testing.T) {
-	faults := map[string]struct{ sqlite, postgres, says string }{
-		"a row is lost": {
+func TestCopy_DiscardsACopyThatDiffers(t *testing.T) {
+	faults := map[string]struct{ sqlite, postgres, message string }{
+		"lost row": {
 			`AFTER INSERT ON item WHEN new.id = 3 BEGIN DELETE FROM item WHERE id = 3; END`,
 			`IF new.id = 3 THEN RETURN NULL; END IF;`,
-			"verify item: the copy is not what was copied, and was discarded: 71 rows were read from the source, the target has 70",
+			"verify item: the copy differs from the source and was discarded: the source has 71 rows, the target has 70",
 		},
-		"an amount is another": {
+		"changed amount": {
 			`AFTER INSERT ON item WHEN new.id = 3 BEGIN UPDATE item SET price = price + 1 WHERE id = 3; END`,
 			`IF new.id = 3 THEN new.price = new.price + 1; END IF;`,
-			"the sums of column price are not the same",
+			"the checksums of column price differ",
 		},
-		"a name is another": {
+		"changed name": {
 			`AFTER INSERT ON item WHEN new.id = 3 BEGIN UPDATE item SET name = name || ' ' WHERE id = 3; END`,
 			`IF new.id = 3 THEN new.name = new.name || ' '; END IF;`,
-			"the sums of column name are not the same",
+			"the checksums of column name differ",
 		},
-		"amounts changed places": {
+		"swapped amounts": {
 			`AFTER INSERT ON item WHEN new.id IN (3, 4) BEGIN UPDATE item SET low = CASE low WHEN 12003 THEN 12004 ELSE 12003 END WHERE id = new.id; END`,
 			`IF new.id IN (3, 4) THEN new.low = CASE new.low WHEN 12003 THEN 12004 ELSE 12003 END; END IF;`,
 			"values are in the wrong rows",
@@ -333,11 +333,11 @@ func TestCopy_DiscardsWhatIsNotTheSame(t *testing.T) {
 				to.exec(t, `CREATE TRIGGER wrong BEFORE INSERT ON item FOR EACH ROW EXECUTE FUNCTION wrong()`)
 			}
 			_, err := copySidesOf(t, from, to)
-			if !errors.Is(err, ErrCopyDiffers) || !strings.Contains(err.Error(), f.says) {
+			if !errors.Is(err, ErrCopyDiffers) || !strings.Contains(err.Error(), f.message) {
 				t.Errorf("%s: %v", name, err)
 			}
 			if n := to.count(t); n != 0 {
-				t.Errorf("%s: the target has %d rows", name, n)
+				t.Errorf("%s: got %d rows in the target, want 0", name, n)
 			}
 			if to.d == SQLite {
 				to.exec(t, `DROP TRIGGER wrong`)
@@ -358,104 +358,104 @@ func TestCopy_RefusesASourceInUse(t *testing.T) {
 		must(t, err)
 		_, err = copySidesOf(t, from, to)
 		if !errors.Is(err, ErrDatabaseLocked) {
-			t.Errorf("copied: %v", err)
+			t.Errorf("got error %v, want that the source is in use", err)
 		}
 		must(t, server.Close())
 		from.exec(t, instance)
 		_, err = copySidesOf(t, from, to)
 		must(t, err)
 	})
-	t.Run("a counter moves", func(t *testing.T) {
+	t.Run("heartbeat changes", func(t *testing.T) {
 		from, to := emptySide(t, PostgreSQL), emptySide(t, PostgreSQL)
 		from.exec(t, instance)
 		ctx, stop := context.WithCancel(t.Context())
-		beating := make(chan struct{})
+		stopped := make(chan struct{})
 		go func() {
-			defer close(beating)
+			defer close(stopped)
 			for ctx.Err() == nil {
 				_, _ = from.db.ExecContext(ctx, `UPDATE instance SET heartbeat = heartbeat + 1`)
 			}
 		}()
 		_, err := copySidesOf(t, from, to)
 		stop()
-		<-beating
+		<-stopped
 		if !errors.Is(err, ErrSourceInUse) {
-			t.Errorf("copied: %v", err)
+			t.Errorf("got error %v, want that the source is in use", err)
 		}
 	})
-	t.Run("none moves", func(t *testing.T) {
+	t.Run("no heartbeat changes", func(t *testing.T) {
 		from, to := emptySide(t, PostgreSQL), emptySide(t, PostgreSQL)
 		from.exec(t, instance)
 		_, err := Copy(t.Context(), CopyOptions{From: from.Options, To: to.Options, Lease: 30 * time.Millisecond})
 		must(t, err)
 		if n := to.number(t, `SELECT count(*) FROM instance`); n != 0 {
-			t.Error("the dead instance was copied")
+			t.Error("the row of the stopped instance was copied")
 		}
 	})
-	t.Run("a server starts meanwhile", func(t *testing.T) {
+	t.Run("server starts during the copy", func(t *testing.T) {
 		from, to := emptySide(t, PostgreSQL), emptySide(t, SQLite)
 		from.fill(t)
-		_, err := Copy(t.Context(), CopyOptions{From: from.Options, To: to.Options, Tell: func(p CopyProgress) {
+		_, err := Copy(t.Context(), CopyOptions{From: from.Options, To: to.Options, OnProgress: func(p CopyProgress) {
 			if p.Verifying && p.Table == "item" {
 				from.exec(t, instance)
 			}
 		}})
 		if !errors.Is(err, ErrSourceInUse) {
-			t.Errorf("copied: %v", err)
+			t.Errorf("got error %v, want that the source is in use", err)
 		}
 		if n := to.count(t); n != 0 {
-			t.Errorf("the target has %d rows", n)
+			t.Errorf("got %d rows in the target, want 0", n)
 		}
 	})
 }
 
-func TestCopy_KeepsOthersFromTheTarget(t *testing.T) {
+func TestCopy_LocksTheTarget(t *testing.T) {
 	from, to := emptySide(t, SQLite), emptySide(t, PostgreSQL)
 	from.fill(t)
-	_, err := Copy(t.Context(), CopyOptions{From: from.Options, To: to.Options, Tell: func(p CopyProgress) {
+	_, err := Copy(t.Context(), CopyOptions{From: from.Options, To: to.Options, OnProgress: func(p CopyProgress) {
 		if p.Verifying || p.Table != "market" {
 			return
 		}
 		_, err := to.db.ExecContext(t.Context(), `SET lock_timeout = 1; INSERT INTO setting (name, value) VALUES ('a', 'b'); RESET lock_timeout`)
 		if err == nil {
-			t.Error("another one wrote to the target")
+			t.Error("another connection wrote to the target during the copy")
 		}
 	}})
 	must(t, err)
 }
 
-func TestCopy_LeavesNothingWhenItIsInterrupted(t *testing.T) {
+func TestCopy_LeavesTheTargetEmptyWhenCancelled(t *testing.T) {
 	copySides(t, func(t *testing.T, from, to *copySide) {
 		from.fill(t)
 		for _, verifying := range []bool{false, true} {
 			ctx, cancel := context.WithCancel(t.Context())
-			_, err := Copy(ctx, CopyOptions{From: from.Options, To: to.Options, Tell: func(p CopyProgress) {
+			_, err := Copy(ctx, CopyOptions{From: from.Options, To: to.Options, OnProgress: func(p CopyProgress) {
 				if p.Verifying == verifying && p.Table == "platform_user" {
 					cancel()
 				}
 			}})
 			if !errors.Is(err, context.Canceled) {
-				t.Errorf("it went on: %v", err)
+				t.Errorf("got error %v, want context.Canceled", err)
 			}
 			if n := to.count(t); n != 0 {
-				t.Errorf("the target has %d rows", n)
+				t.Errorf("got %d rows in the target, want 0", n)
 			}
 		}
 	})
 }
 
-func TestCopy_SaysWhichTextPostgreSQLDoesNotTake(t *testing.T) {
-	for name, text := range map[string]string{"a NUL": "a\x00b", "no UTF-8": "a\xffb"} {
+func TestCopy_ReportsTextThatPostgreSQLCannotStore(t *testing.T) {
+	for name, text := range map[string]string{"NUL byte": "a\x00b", "invalid UTF-8": "a\xffb"} {
 		from, to := emptySide(t, SQLite), emptySide(t, PostgreSQL)
 		from.exec(t, `INSERT INTO market (provider, key, title) VALUES ('a', 'b', $1)`, text)
 		_, err := copySidesOf(t, from, to)
-		if err == nil || !strings.Contains(err.Error(), "copy market: column title holds a text that PostgreSQL does not take: ") {
+		if err == nil || !strings.Contains(err.Error(), "copy market: column title has text that PostgreSQL cannot store: ") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
-func TestCopy_RefusesWhatIsNoDatabaseOfThisVersion(t *testing.T) {
+func TestCopy_RefusesASourceWithAnotherSchema(t *testing.T) {
 	old := emptySide(t, SQLite)
 	old.exec(t, `DELETE FROM goose_db_version WHERE version_id > 0`)
 	newer := emptySide(t, PostgreSQL)
@@ -464,23 +464,23 @@ func TestCopy_RefusesWhatIsNoDatabaseOfThisVersion(t *testing.T) {
 	changed := emptySide(t, SQLite)
 	changed.exec(t, `ALTER TABLE market ADD COLUMN more TEXT`)
 	for name, c := range map[string]struct {
-		from Options
-		says string
+		from    Options
+		message string
 	}{
-		"an old one":     {old.Options, "goose_db_version has no version of the schema"},
-		"a newer one":    {newer.Options, "schema version 4711"},
-		"none":           {none, "no schema of this version"},
-		"a changed one":  {changed.Options, "column market.more is"},
-		"a missing file": {Options{Path: filepath.Join(t.TempDir(), "none.db")}, "no such file"},
+		"old schema":    {old.Options, "goose_db_version is empty or missing"},
+		"newer schema":  {newer.Options, "schema version 4711"},
+		"no schema":     {none, "schema is not up to date"},
+		"changed table": {changed.Options, "column market.more is"},
+		"missing file":  {Options{Path: filepath.Join(t.TempDir(), "none.db")}, "no such file"},
 	} {
 		path := filepath.Join(t.TempDir(), "to.db")
 		_, err := Copy(t.Context(), CopyOptions{From: c.from, To: Options{Path: path}})
-		if err == nil || !strings.Contains(err.Error(), c.says) {
+		if err == nil || !strings.Contains(err.Error(), c.message) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	if _, err := Copy(t.Context(), CopyOptions{From: old.Options, To: old.Options}); !errors.Is(err, ErrSameDatabase) {
-		t.Errorf("onto itself: %v", err)
+		t.Errorf("source as target: got error %v, want ErrSameDatabase", err)
 	}
 }
 

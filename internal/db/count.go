@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// Counts counts what this process has committed, by kind.
+// Counts counts committed operations of this process by kind.
 type Counts[K comparable] struct {
 	mu     sync.Mutex
 	counts map[K]int64
 }
 
-// Add counts one.
+// Add increments the count of kind.
 func (c *Counts[K]) Add(kind K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -21,7 +21,7 @@ func (c *Counts[K]) Add(kind K) {
 	c.counts[kind]++
 }
 
-// Get returns the counts.
+// Get returns a copy of the counts.
 func (c *Counts[K]) Get() map[K]int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,7 +1,7 @@
-// Package db opens the database, on SQLite or PostgreSQL, and runs transactions on it.
-// Statements are written for both alike; where the two differ, the difference is a method
-// of a Dialect. What is stored, and by which statements, is the business of the packages
-// that own the tables.
+// Package db opens an SQLite or PostgreSQL database and runs transactions on it. Most
+// statements are the same for both engines. Where the engines differ, a method of Dialect
+// returns the SQL. The package that owns a table also holds the statements for that
+// table.
 package db
 
 import (
@@ -18,60 +18,63 @@ import (
 
 // Options configures Open.
 type Options struct {
-	Path string // the SQLite file
-	URL  string // of a PostgreSQL database, postgres://..., instead of a Path
-	// Direct says that URL leads through a pooler that hands out transactions, and
-	// is the way round it, by which tables are changed.
+	Path string // path of the SQLite file
+	URL  string // address of a PostgreSQL database (postgres://...), used instead of Path
+	// Direct is an address that bypasses the connection pooler of URL. Set it when URL
+	// leads to a pooler in transaction mode. Migrations use it.
 	Direct string
-	// Owner names this process among all that use a PostgreSQL database: at most
-	// 57 bytes, or none. Its sessions have that name.
+	// Owner identifies this process among all processes that use the same PostgreSQL
+	// database. It becomes part of the session name. It has at most 57 bytes and may be
+	// empty.
 	Owner string
-	// Now is the clock; nil: time.Now, and, for budgets on PostgreSQL, the
-	// database's own.
+	// Now is the clock. The default is time.Now. By default, budgets on PostgreSQL use
+	// the clock of the database server instead.
 	Now    func() time.Time
 	Logger *slog.Logger
-	// KeepSchema refuses a database whose schema is not this program's, instead of
-	// bringing it up to date.
+	// KeepSchema makes Open return an error when the schema is not up to date. Without
+	// it, Open migrates the schema.
 	KeepSchema bool
-	// ReadOnly opens an SQLite file for reading only, for a start on a disk that is full
-	// or may not be written. Transactions that write fail with a fault.Unavailable,
-	// database_read_only.
+	// ReadOnly opens an SQLite file for reading only. It allows a start when the disk is
+	// full or the file is not writable. Write transactions fail with a fault.Unavailable,
+	// code database_read_only.
 	ReadOnly bool
-	// Faults, when set, is called before and after each commit; tests make it
-	// fail, or end the process.
+	// Faults, if set, is called before and after each commit. Tests use it to inject
+	// errors or to end the process.
 	Faults func(point string) error
 }
 
-// DB is an open database. Its methods may be used concurrently, and what is
-// read was committed. SQLite has one writer, begun IMMEDIATE so that it waits for
-// its turn instead of failing, and several readers. On PostgreSQL many write and
-// read, in this process and in others.
+// DB is an open database. Its methods are safe for concurrent use. Reads return committed
+// data only.
+//
+// SQLite has one writer connection and several readers. Write transactions begin
+// IMMEDIATE, so that they wait for the writer instead of failing. PostgreSQL has many
+// writers and readers, in this process and in others.
 type DB struct {
 	Dialect  Dialect
 	write    *sql.DB
-	Read     Reader         // errors of the database carry a fault.Unavailable
-	Reserved Reader         // for health checks, postings and listings: no list is read on it
-	turns    *turns         // at write, of SQLite
-	bulks    []preparedBulk // on write
-	file     *fileGuard     // of SQLite
+	Read     Reader         // its errors carry a fault.Unavailable if a retry may succeed
+	Reserved Reader         // for health checks, postings and listings; never used for long lists
+	queue    *writerQueue   // SQLite only: transactions that wait for the writer connection
+	bulks    []preparedBulk // prepared on write
+	file     *fileGuard     // SQLite only
 	Clock    func() time.Time
-	ownClock bool // of the database, for budgets
+	ownClock bool // budgets use the clock of the database server
 	Log      *slog.Logger
 	faults   func(point string) error
 	failures failures
-	locals   sync.Map // by type: see local
-	readOnly bool     // see Options
+	locals   sync.Map // keyed by type; see Local
+	readOnly bool     // see Options.ReadOnly
 }
 
-// How many connections to a file read at once. Those that are reserved serve health
-// checks and what postings and listings read, so that these never wait for a list.
+// These constants limit the read connections of an SQLite file. Reserved connections
+// serve health checks, postings and listings, which must not wait for a long list.
 const (
 	readers         = 4
 	reservedReaders = 2
 )
 
-// Open opens the database, which is created when there is none and none is
-// known to have been here, and brings its schema up to date.
+// Open opens a database and migrates its schema. It creates an SQLite file that does not
+// exist, unless the .id file beside it shows that a database was deleted.
 func Open(ctx context.Context, o Options) (_ *DB, err error) {
 	s := &DB{Clock: o.Now, Log: o.Logger, faults: o.Faults}
 	if s.Clock == nil {
@@ -98,7 +101,6 @@ func Open(ctx context.Context, o Options) (_ *DB, err error) {
 	return s, nil
 }
 
-// openServer opens a PostgreSQL database.
 func (s *DB) openServer(ctx context.Context, o Options) (err error) {
 	s.Dialect = PostgreSQL
 	open, conns, err := poolsPostgres(o)
@@ -123,32 +125,31 @@ func (s *DB) openServer(ctx context.Context, o Options) (err error) {
 	return err
 }
 
-// openFile opens an SQLite file.
 func (s *DB) openFile(ctx context.Context, o Options) (err error) {
 	if s.file, err = guardFile(o.Path); err != nil {
 		return err
 	}
-	if err := s.file.checkBare(ctx); err != nil {
+	if err := s.file.checkID(ctx); err != nil {
 		return err
 	}
-	s.turns = newTurns()
+	s.queue = newWriterQueue()
 	if o.ReadOnly {
 		return s.openForReading(ctx, o.Path)
 	}
 	return s.openForWriting(ctx, o.Path, o.KeepSchema)
 }
 
-// Alone reports whether no other process writes the database: the lock of a file keeps
-// them out.
+// Alone reports whether this process is the only writer. On SQLite, the file lock ensures
+// it.
 func (s *DB) Alone() bool { return s.file != nil }
 
-// openForReading opens a file that this process cannot write, and no other one does
-// while this one has its lock. A file that is complete without a log is read without
-// files beside it, for which a full disk has no room.
+// openForReading opens a file that this process cannot write. The file lock keeps other
+// processes from writing it. If the write-ahead log is empty, the file is opened as
+// immutable, which creates no files beside it. A full disk has no space for them.
 func (s *DB) openForReading(ctx context.Context, path string) (err error) {
 	m := reads
 	if noLog(path) {
-		m = readBare
+		m = readImmutable
 	}
 	if s.write, err = openSQLite(path, m); err != nil {
 		return err
@@ -157,7 +158,7 @@ func (s *DB) openForReading(ctx context.Context, path string) (err error) {
 	if err := requireSchema(ctx, s.Dialect, s.write); err != nil {
 		return err
 	}
-	if s.file.was, err = os.Stat(path); err != nil {
+	if s.file.opened, err = os.Stat(path); err != nil {
 		return err
 	}
 	if s.bulks, err = prepareBulks(ctx, s.Dialect, s.write); err != nil {
@@ -197,7 +198,7 @@ func (s *DB) openForWriting(ctx context.Context, path string, keepSchema bool) (
 	return err
 }
 
-// openReaders opens n connections to a file for reading.
+// openReaders opens a pool of n read connections to an SQLite file.
 func openReaders(ctx context.Context, path string, m mode, n int) (Reader, error) {
 	db, err := openSQLite(path, m)
 	if err != nil {
@@ -208,15 +209,15 @@ func openReaders(ctx context.Context, path string, m mode, n int) (Reader, error
 	return Reader{&prepared{DB: db, statements: map[string]*sql.Stmt{}}}, connect(ctx, db, n)
 }
 
-// connect makes n connections of a pool at once, so that they go on reading a
-// file that is deleted.
+// connect opens all n connections of a pool. An open connection can still read a file
+// that is deleted later.
 func connect(ctx context.Context, db *sql.DB, n int) error {
 	for range n {
 		c, err := db.Conn(ctx)
 		if err != nil {
 			return err
 		}
-		defer func() { _ = c.Close() }() // all are held until there are n of them
+		defer func() { _ = c.Close() }() // keep each connection until all n are open
 		if err := c.PingContext(ctx); err != nil {
 			return err
 		}
@@ -224,7 +225,7 @@ func connect(ctx context.Context, db *sql.DB, n int) error {
 	return nil
 }
 
-// Close closes the database. It waits for what is under way.
+// Close closes the database. It waits for running statements.
 func (s *DB) Close() error {
 	var errs []error
 	for _, r := range []Reader{s.Read, s.Reserved} {
@@ -241,7 +242,7 @@ func (s *DB) Close() error {
 	return errors.Join(errs...)
 }
 
-// Collect reads all rows of a query by scan.
+// Collect runs a query and reads each row with scan.
 func Collect[T any](ctx context.Context, q Querier, scan func(*sql.Rows, *T) error, query string, args ...any) (_ []T, err error) {
 	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -259,7 +260,7 @@ func Collect[T any](ctx context.Context, q Querier, scan func(*sql.Rows, *T) err
 	return out, Transient(rows.Err())
 }
 
-// Micros turns a time into microseconds; the zero time is 0.
+// Micros converts a time to microseconds since 1970. The zero time is 0.
 func Micros(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -267,7 +268,7 @@ func Micros(t time.Time) int64 {
 	return t.UnixMicro()
 }
 
-// Moment turns microseconds into a time; 0 is the zero time.
+// Moment converts microseconds since 1970 to a time. 0 is the zero time.
 func Moment(us int64) time.Time {
 	if us == 0 {
 		return time.Time{}
@@ -275,8 +276,8 @@ func Moment(us int64) time.Time {
 	return time.UnixMicro(us).UTC()
 }
 
-// ClockArg is what the clock of a statement is to be: null where the database's own
-// is meant.
+// ClockArg returns the parameter for Dialect.Clock. It is nil when the statement must use
+// the clock of the database server.
 func (s *DB) ClockArg() any {
 	if s.ownClock {
 		return nil
@@ -284,7 +285,7 @@ func (s *DB) ClockArg() any {
 	return Micros(s.Clock())
 }
 
-// First returns the first of what was found, or nil.
+// First returns a pointer to the first element, or nil if there is none.
 func First[T any](found []T, err error) (*T, error) {
 	if err != nil || len(found) == 0 {
 		return nil, err
@@ -292,9 +293,9 @@ func First[T any](found []T, err error) (*T, error) {
 	return &found[0], nil
 }
 
-// Local returns what a subject keeps in memory beside a database: the one T of each. It
-// is zero at first.
+// Local returns the T that belongs to a database, and creates a zero T on the first call.
+// Packages use it for in-memory state beside their tables.
 func Local[T any](s *DB) *T {
 	v, _ := s.locals.LoadOrStore(reflect.TypeFor[T](), new(T))
-	return v.(*T) //nolint:forcetypeassert // stored under its type
+	return v.(*T) //nolint:forcetypeassert // the key is the type of the value
 }

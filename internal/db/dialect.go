@@ -5,23 +5,22 @@ import (
 	"strings"
 )
 
-// Dialect is a database's way of writing what the two write differently. All
-// other SQL is one text for both.
+// Dialect returns the SQL that differs between SQLite and PostgreSQL.
 type Dialect int
 
-// The dialects.
+// The supported dialects.
 const (
 	SQLite Dialect = iota
 	PostgreSQL
 )
 
-// A list is one parameter, so that a statement has one text whatever the length
-// of the list: JSON text on SQLite, an array on PostgreSQL.
+// A list is one parameter, so that the text of a statement does not depend on the length
+// of the list. On SQLite the parameter is JSON, on PostgreSQL an array.
 
-// IDs is what a value is to be IN: parameter n, as made by PackIDs.
+// IDs returns the right side of IN for parameter n, which PackIDs encodes.
 func (d Dialect) IDs(n int) string { return d.list(n, "bigint") }
 
-// Texts is what a value is to be IN: parameter n, as made by PackTexts.
+// Texts returns the right side of IN for parameter n, which PackTexts encodes.
 func (d Dialect) Texts(n int) string { return d.list(n, "text") }
 
 func (d Dialect) list(n int, kind string) string {
@@ -31,7 +30,7 @@ func (d Dialect) list(n int, kind string) string {
 	return "(SELECT unnest(CAST($" + strconv.Itoa(n) + " AS " + kind + "[])))"
 }
 
-// PackIDs makes a parameter of ids.
+// PackIDs encodes ids as a list parameter.
 func (d Dialect) PackIDs(ids []int64) any {
 	if d == PostgreSQL {
 		return ids
@@ -46,7 +45,7 @@ func (d Dialect) PackIDs(ids []int64) any {
 	return string(append(b, ']'))
 }
 
-// PackTexts makes a parameter of texts.
+// PackTexts encodes texts as a list parameter.
 func (d Dialect) PackTexts(texts []string) any {
 	if d == PostgreSQL {
 		return texts
@@ -58,8 +57,8 @@ func (d Dialect) PackTexts(texts []string) any {
 	return t.json()
 }
 
-// Rows is a table expression: the rows of a table with the given columns, which
-// are the parameters from first on; see table.params.
+// Rows returns a table expression with the given columns. Its rows come from the
+// parameters of Table.Params, which start at number first.
 func (d Dialect) Rows(first int, columns string) string {
 	var b strings.Builder
 	b.WriteString("(SELECT ")
@@ -85,9 +84,9 @@ func (d Dialect) Rows(first int, columns string) string {
 	return b.String()
 }
 
-// values are the rows of a table with the given columns, of which the names are
-// column1 and so on: so many tuples of marks on SQLite, where numbered ones cost
-// quadratic time in this driver, and one array for each column on PostgreSQL.
+// values returns a query for rows with the given columns, named column1, column2 and so
+// on. On SQLite it contains one tuple of ? marks for each row; numbered parameters would
+// take quadratic time in this driver. On PostgreSQL it takes one array for each column.
 func (d Dialect) values(rows int, columns string) string {
 	list := strings.Split(columns, ", ")
 	if d == SQLite {
@@ -102,8 +101,8 @@ func (d Dialect) values(rows int, columns string) string {
 	return "SELECT " + b.String()[2:]
 }
 
-// SkipLocked makes a query that claims rows of a table pass over those that
-// another transaction claims. SQLite has one writer.
+// SkipLocked returns the clause that locks rows of table and skips rows that another
+// transaction has locked. SQLite has one writer and needs no clause.
 func (d Dialect) SkipLocked(table string) string {
 	if d == SQLite {
 		return ""
@@ -111,7 +110,7 @@ func (d Dialect) SkipLocked(table string) string {
 	return " FOR NO KEY UPDATE OF " + table + " SKIP LOCKED"
 }
 
-// LockOf ends a query that locks the rows that it finds of one of its tables.
+// LockOf returns the clause that locks the rows that a query finds in table.
 func (d Dialect) LockOf(table string) string {
 	if d == SQLite {
 		return ""
@@ -119,8 +118,8 @@ func (d Dialect) LockOf(table string) string {
 	return " FOR NO KEY UPDATE OF " + table
 }
 
-// Clock is the moment, in microseconds, by which budgets are kept: parameter n,
-// or, on PostgreSQL where that is null, the database's own clock: those of the
+// Clock returns the current time in microseconds, for budgets. It is parameter n if that
+// is not null. Otherwise it is the clock of the PostgreSQL server, because the clocks of
 // processes that share a budget differ.
 func (d Dialect) Clock(n int) string {
 	if d == SQLite {
@@ -129,7 +128,7 @@ func (d Dialect) Clock(n int) string {
 	return "coalesce(CAST($" + strconv.Itoa(n) + " AS bigint), CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint))"
 }
 
-// NewItemID is the id of an item k that is inserted: the next in its bucket.
+// NewItemID returns the id for an inserted item k: the next number in its bucket.
 func (d Dialect) NewItemID() string {
 	if d == SQLite {
 		return `coalesce((SELECT max(id) FROM item WHERE id >= k.bucket << 32 AND id < (k.bucket + 1) << 32), k.bucket << 32)
@@ -138,8 +137,8 @@ func (d Dialect) NewItemID() string {
 	return "(k.bucket << 32) + nextval('item_number')"
 }
 
-// NewTransactionID is an id that no transaction of the wallets has had, the same in
-// all rows of a statement.
+// NewTransactionID returns an unused id for a wallet transaction. All rows of a statement
+// get the same id.
 func (d Dialect) NewTransactionID() string {
 	if d == SQLite {
 		return "(SELECT coalesce(max(id), 0) + 1 FROM wallet_transaction)"
@@ -147,7 +146,7 @@ func (d Dialect) NewTransactionID() string {
 	return "(SELECT nextval('wallet_transaction_id_seq'))"
 }
 
-// NewTradeID is an id that no trade has had.
+// NewTradeID returns an unused id for a trade.
 func (d Dialect) NewTradeID() string {
 	if d == SQLite {
 		return "(SELECT coalesce(max(id), 0) + 1 FROM trade)"

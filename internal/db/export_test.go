@@ -5,8 +5,8 @@ import (
 	"database/sql"
 )
 
-// CataloguePostgres returns what is compared of a PostgreSQL database's schema, as it is
-// kept in catalogue_postgres.txt.
+// CataloguePostgres returns the schema objects of a PostgreSQL database in the format of
+// catalogue_postgres.txt.
 func CataloguePostgres(ctx context.Context, db *sql.DB) (string, error) {
 	tables, err := tablesPostgres(ctx, db)
 	if err != nil {
@@ -16,8 +16,8 @@ func CataloguePostgres(ctx context.Context, db *sql.DB) (string, error) {
 	return found.String(), err
 }
 
-// Fragment returns the part of a statement that a method of the dialect makes;
-// ok is false where it has no such method.
+// Fragment calls a method of the dialect by name and returns its SQL. It returns false if
+// there is no such method.
 func Fragment(d Dialect, method string, n int, text string) (fragment string, ok bool) {
 	switch method {
 	case "IDs":
@@ -46,8 +46,7 @@ func Fragment(d Dialect, method string, n int, text string) (fragment string, ok
 	return "", false
 }
 
-// BulkTexts returns the statements that write rows. On SQLite they are prepared
-// when a database is opened.
+// BulkTexts returns the statements of all bulks. On SQLite, Open prepares them.
 func BulkTexts() (out []string) {
 	for _, b := range bulks {
 		out = append(out, b.text(PostgreSQL, 0))

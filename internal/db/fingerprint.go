@@ -16,21 +16,20 @@ import (
 	"github.com/pressly/goose/v3"
 )
 
-// A schema is known by the number of its last migration and by a fingerprint of the
-// texts of all migrations up to that one. The last statement of each migration
-// stores it, in the migration's own transaction. A database that a build with
-// another text of the same number has made is so recognised, and one without a
-// fingerprint is older than they are.
+// A schema is identified by the number of its last migration and by a fingerprint. The
+// fingerprint is a hash of all migrations up to that number. The last statement of each
+// migration stores it, in the same transaction. It differs if another build applied
+// different migrations with the same number. Databases without a fingerprint are older
+// than fingerprints.
 
-// fingerprintSetting is the setting that holds the fingerprint.
+// fingerprintSetting is the name of the setting that holds the fingerprint.
 const fingerprintSetting = "schema_fingerprint"
 
-// ErrSchemaUnknown means that a database has a schema that this program does not
-// know.
-var ErrSchemaUnknown = errors.New("the database was made by another build of assay, whose schema differs")
+// ErrSchemaUnknown means that another build created the schema.
+var ErrSchemaUnknown = errors.New("another build of assay created the database with a different schema")
 
-// readMigrations returns the migrations of a database with the statement that
-// stores the fingerprint, and the fingerprints by version.
+// readMigrations returns the migrations of a dialect, each with a statement that stores
+// its fingerprint. It also returns the fingerprints by version.
 func readMigrations(d Dialect) (fs.FS, map[int64]string, error) {
 	names, err := fs.Glob(migrations, d.migrations()+"/*.sql")
 	if err != nil {
@@ -48,7 +47,7 @@ func readMigrations(d Dialect) (fs.FS, map[int64]string, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		hash.Write(essence(text))
+		hash.Write(normalizeSQL(text))
 		prints[version] = hex.EncodeToString(hash.Sum(nil)[:8])
 		text = fmt.Appendf(text, "\nINSERT INTO setting (name, value) VALUES ('%s', '%s')\nON CONFLICT (name) DO UPDATE SET value = excluded.value;\n",
 			fingerprintSetting, prints[version])
@@ -57,9 +56,9 @@ func readMigrations(d Dialect) (fs.FS, map[int64]string, error) {
 	return files, prints, nil
 }
 
-// essence is a migration's text without comments and with single blanks, so that a
-// comment may be corrected.
-func essence(text []byte) []byte {
+// normalizeSQL removes comments and extra white space, so that comments can be edited
+// without changing the fingerprint.
+func normalizeSQL(text []byte) []byte {
 	var out bytes.Buffer
 	for line := range bytes.Lines(text) {
 		code, _, _ := bytes.Cut(line, []byte("--"))
@@ -71,19 +70,19 @@ func essence(text []byte) []byte {
 	return out.Bytes()
 }
 
-// checkSchema compares a database's schema with those that this program knows, and its
-// tables with the newest one if it is that. It reports whether it is; version 0 is an
-// empty database.
+// checkSchema checks the fingerprint of a database. If the schema has the newest version,
+// it also compares the tables. It returns version 0 for an empty database.
 func checkSchema(ctx context.Context, d Dialect, q Querier) (version int64, upToDate bool, err error) {
-	version, upToDate, err = knownSchema(ctx, d, q)
+	version, upToDate, err = checkVersion(ctx, d, q)
 	if err == nil && upToDate {
 		err = checkCatalogue(ctx, d, q)
 	}
 	return version, upToDate, err
 }
 
-// knownSchema is checkSchema for what also reads tables that were changed.
-func knownSchema(ctx context.Context, d Dialect, q Querier) (version int64, upToDate bool, err error) {
+// checkVersion checks the fingerprint of a database but does not compare its tables.
+// Backups and ledger verifications use it, because they must work on changed tables too.
+func checkVersion(ctx context.Context, d Dialect, q Querier) (version int64, upToDate bool, err error) {
 	version, err = schemaVersion(ctx, q)
 	if err != nil {
 		return version, false, err
@@ -92,7 +91,7 @@ func knownSchema(ctx context.Context, d Dialect, q Querier) (version int64, upTo
 		return 0, false, checkEmpty(ctx, q)
 	}
 	if newest := newestMigration(d); version > newest {
-		return version, false, fmt.Errorf("the database has schema version %d, this program knows %d: use the newer version of assay that wrote it", version, newest)
+		return version, false, fmt.Errorf("the database has schema version %d, this program supports up to %d: use the newer version of assay that created it", version, newest)
 	}
 	have, err := First(Collect(ctx, q, func(r *sql.Rows, v *string) error { return r.Scan(v) },
 		`SELECT value FROM setting WHERE name = $1`, fingerprintSetting))
@@ -105,16 +104,17 @@ func knownSchema(ctx context.Context, d Dialect, q Querier) (version int64, upTo
 	}
 	if have == nil {
 		have = new(string)
-		*have = "none, it is from before there were any"
+		*have = "none (older than fingerprints)"
 	}
 	if *have != prints[version] {
-		return version, false, fmt.Errorf("%w: its schema version is %d with fingerprint %s, this build's has %s. Nothing was changed. "+
-			"Start the build that made it, restore a backup made by this build, or begin with an empty database", ErrSchemaUnknown, version, *have, prints[version])
+		return version, false, fmt.Errorf("%w: schema version %d has fingerprint %s, this build has %s. The database was left unchanged. "+
+			"Start the build that created it, restore a backup made by this build, or use an empty database", ErrSchemaUnknown, version, *have, prints[version])
 	}
 	return version, version == newestMigration(d), nil
 }
 
-// checkEmpty refuses a database that has our tables and no version of them.
+// checkEmpty returns an error if a database has the tables of this program but no schema
+// version.
 func checkEmpty(ctx context.Context, q Querier) error {
 	_, err := Collect(ctx, q, func(r *sql.Rows, v *int) error { return r.Scan(v) }, `SELECT 1 FROM setting LIMIT 1`)
 	if pgCode(err) == pgUndefinedTable || isNoTable(err) {
@@ -123,11 +123,11 @@ func checkEmpty(ctx context.Context, q Querier) error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: it has tables, and goose_db_version has no version of the schema or is missing. Nothing was changed now. "+
-		"Restore a backup, or begin with an empty database", ErrSchemaChanged)
+	return fmt.Errorf("%w: the database has tables, but goose_db_version is empty or missing. The database was left unchanged. "+
+		"Restore a backup, or use an empty database", ErrSchemaChanged)
 }
 
-// schemaVersion returns the number of the last migration; 0: there was none.
+// schemaVersion returns the number of the last migration, or 0 if none was applied.
 func schemaVersion(ctx context.Context, q Querier) (int64, error) {
 	v, err := First(Collect(ctx, q, func(r *sql.Rows, v *sql.NullInt64) error { return r.Scan(v) },
 		`SELECT max(version_id) FROM goose_db_version WHERE is_applied`))
@@ -140,7 +140,7 @@ func schemaVersion(ctx context.Context, q Querier) (int64, error) {
 	return v.Int64, nil
 }
 
-// isNoTable reports whether SQLite does not know a table.
+// isNoTable reports whether err means that an SQLite table does not exist.
 func isNoTable(err error) bool {
 	const sqliteError = 1
 	return sqliteCode(err)&0xff == sqliteError && strings.Contains(err.Error(), "no such table")

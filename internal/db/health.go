@@ -9,29 +9,29 @@ import (
 	"assay/internal/fault"
 )
 
-// failureWindow is how long a failed write makes the database unhealthy: longer than
-// a worker waits before it tries again, so that a full disk shows for as long
-// as it is full, whatever small write succeeds in between. It is measured by
-// the monotonic clock, which no setting of the time moves.
+// failureWindow is how long the database counts as unhealthy after a failed write. It is
+// longer than the delay between retries of a worker. Therefore a full disk stays visible
+// even if a small write succeeds in between. The window is measured with the monotonic
+// clock, which ignores changes of the system time.
 const failureWindow = 15 * time.Second
 
-// writeFailure is the last write that failed by the database's fault.
+// writeFailure is the last write that failed because of the database.
 type writeFailure struct {
 	err error
-	at  time.Time // with its monotonic reading
+	at  time.Time // includes the monotonic clock reading
 }
 
-// failures remembers the last failed write.
+// failures stores the last failed write.
 type failures struct{ last atomic.Pointer[writeFailure] }
 
 // note stores err if the database caused it.
 func (f *failures) note(err error) {
-	if sqliteCode(err) != 0 || errors.Is(err, ErrDatabaseReplaced) || strained(err) {
+	if sqliteCode(err) != 0 || errors.Is(err, ErrDatabaseReplaced) || isUnhealthy(err) {
 		f.last.Store(&writeFailure{err, time.Now()})
 	}
 }
 
-// recent returns the error of a write that failed within the window.
+// recent returns the error of the last failed write within the window.
 func (f *failures) recent() error {
 	if last := f.last.Load(); last != nil && time.Since(last.at) < failureWindow {
 		return last.err
@@ -39,8 +39,8 @@ func (f *failures) recent() error {
 	return nil
 }
 
-// Transient adds to an error of the database that may pass, such as a full disk,
-// that the caller may retry.
+// Transient adds a fault.Unavailable to a database error that may be temporary, such as a
+// full disk. The fault shows callers that they may retry.
 func Transient(err error) error {
 	if f := fault.Of(err); err == nil || f != nil && f.Kind == fault.Unavailable {
 		return err
@@ -49,21 +49,21 @@ func Transient(err error) error {
 	switch sqliteCode(err) & 0xff {
 	case busy, locked, sqliteReadOnly, sqliteIOError, sqliteFull, sqliteCannotOpen:
 	default:
-		if !errors.Is(err, ErrDatabaseReplaced) && !passes(err) {
+		if !errors.Is(err, ErrDatabaseReplaced) && !isTemporary(err) {
 			return err
 		}
 	}
-	return errors.Join(err, fault.New(fault.Unavailable, "database_unavailable", "The database cannot take this now; try again later."))
+	return errors.Join(err, fault.New(fault.Unavailable, "database_unavailable", "The database is temporarily unavailable; try again later."))
 }
 
-// IsDuplicate reports whether a write failed because something is to be there only once.
+// IsDuplicate reports whether a write violated a unique constraint.
 func IsDuplicate(err error) bool {
 	const sqliteUnique, pgUnique = 2067, "23505"
 	return sqliteCode(err) == sqliteUnique || pgCode(err) == pgUnique
 }
 
-// Healthy reports whether the database answers, is still the file that was
-// opened, and takes what is written to it.
+// Healthy returns an error if the database does not respond, if its file was replaced, or
+// if recent writes failed.
 func (s *DB) Healthy(ctx context.Context) error {
 	if err := s.file.check(); err != nil {
 		return err

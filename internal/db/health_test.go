@@ -15,11 +15,11 @@ import (
 	"assay/internal/pgtest"
 )
 
-// Lists may hold every connection that they can get.
-func TestHealthy_UsesNoConnectionOfLists(t *testing.T) {
+// Lists use all connections of Read here.
+func TestHealthy_UsesReservedConnections(t *testing.T) {
 	for _, o := range []struct {
 		Options
-		lists int // connections
+		lists int // number of connections that lists can use
 	}{
 		{Options{Path: filepath.Join(t.TempDir(), "a.db")}, readers},
 		{Options{URL: pgtest.Shared(t).NewDatabase(t)}, poolSize/2 - poolSize/8},
@@ -42,13 +42,13 @@ func TestHealthy_UsesNoConnectionOfLists(t *testing.T) {
 		defer cancel()
 		_, schema := s.SchemaVersion(soon)
 		if err := errors.Join(s.Healthy(soon), schema); err != nil {
-			t.Errorf("with %d connections of lists in use: %v", o.lists, err)
+			t.Errorf("with %d list connections in use: %v", o.lists, err)
 		}
 	}
 }
 
-// A failed write counts until the window has passed, whatever succeeds
-// meanwhile; what is not the database's fault does not count.
+// A failed write counts until the window has passed, even if other writes succeed. Errors
+// that the database did not cause do not count.
 func TestFailures_CountForTheWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f failures
@@ -56,30 +56,29 @@ func TestFailures_CountForTheWindow(t *testing.T) {
 			f.note(harmless)
 		}
 		if err := f.recent(); err != nil {
-			t.Errorf("unwell without a failure: %v", err)
+			t.Errorf("got error %v before any failure, want none", err)
 		}
 		f.note(fmt.Errorf("write: %w", ErrDatabaseReplaced))
 		f.note(nil)
 		<-time.After(failureWindow - time.Second)
 		if f.recent() == nil {
-			t.Error("well again before the window has passed")
+			t.Error("got no error within the window, want the failure")
 		}
 		<-time.After(time.Second)
 		if err := f.recent(); err != nil {
-			t.Errorf("unwell after the window: %v", err)
+			t.Errorf("got error %v after the window, want none", err)
 		}
 	})
 }
 
-// Whoever called is told to try again when the database is to blame, and only
-// then.
-func TestTransient_LetsTheCallerRetryWhatMayPass(t *testing.T) {
+// Only errors of the database are marked for a retry.
+func TestTransient_MarksOnlyTemporaryDatabaseErrors(t *testing.T) {
 	if f := fault.Of(Transient(fmt.Errorf("begin: %w", ErrDatabaseReplaced))); f == nil || f.Kind != fault.Unavailable {
-		t.Errorf("a replaced database: %+v", f)
+		t.Errorf("replaced database: got fault %+v, want unavailable", f)
 	}
-	for _, err := range []error{nil, errors.New("our own"), ErrCommitUnknown} {
+	for _, err := range []error{nil, errors.New("other error"), ErrCommitUnknown} {
 		if f := fault.Of(Transient(err)); f != nil {
-			t.Errorf("%v: %+v", err, f)
+			t.Errorf("%v: got fault %+v, want none", err, f)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func write(tb testing.TB, path, text string) {
 	must(tb, os.WriteFile(path, []byte(text), 0o600))
 }
 
-// beside opens the database of a new store beside it.
+// beside creates a database with the schema and opens a raw connection to it.
 func beside(tb testing.TB, engine string) *sql.DB {
 	tb.Helper()
 	d := dbtest.On(tb, engine)

@@ -6,16 +6,17 @@ import (
 	"errors"
 )
 
-// What a batch or a sync is about is some hundred rows of tables that hold many
-// times as many, or were empty a moment ago. PostgreSQL is to find each by its index as
-// long as the transaction lasts, whatever its statistics say: while they are old
-// it would read whole tables for each batch. Nor is it to compile a plan for each execution,
-// because the plan seems costly without statistics or an index.
+// A batch or a sync reads a few hundred rows of tables that are much larger, or were
+// empty until recently. With outdated statistics, PostgreSQL would scan whole tables for
+// each batch. These settings make it use the indexes for the rest of the transaction.
+// They also turn off JIT compilation, which such cost estimates would start for each
+// execution.
 const byIndexOnPostgres = `
 SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
 	set_config('jit', 'off', true)`
 
-// ByIndex lets the transaction find rows by index: see byIndexOnPostgres.
+// ByIndex makes PostgreSQL find rows by index until the transaction ends: see
+// byIndexOnPostgres.
 func (t *Tx) ByIndex() error {
 	if t.indexed {
 		return nil
@@ -24,9 +25,9 @@ func (t *Tx) ByIndex() error {
 	return t.ExecPostgres(byIndexOnPostgres)
 }
 
-// planOnceOnPostgres lets a session keep the plans of its prepared statements, for
-// as long as the transaction lasts. They find rows by index, so that a plan that
-// was made while a table was small is good when it is large.
+// planOnceOnPostgres makes a session keep the plans of its prepared statements until the
+// transaction ends. The plans use indexes. Therefore a plan made for a small table is
+// also good for a large one.
 const planOnceOnPostgres = `
 SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off`
 
@@ -35,7 +36,7 @@ func (t *Tx) planOnce() error {
 	return t.ExecPostgres(planOnceOnPostgres)
 }
 
-// CollectByIndex is collect for a query about a batch.
+// CollectByIndex is Collect with the settings of byIndexOnPostgres.
 func CollectByIndex[T any](ctx context.Context, s *DB, scan func(*sql.Rows, *T) error, query string, args ...any) (_ []T, err error) {
 	if s.Dialect == SQLite {
 		return Collect(ctx, s.Read, scan, query, args...)

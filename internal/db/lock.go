@@ -1,44 +1,47 @@
 package db
 
-// The order of locks. On SQLite a transaction has the database for itself, and
-// the functions of this file do nothing. On PostgreSQL many transactions write at
-// once, at READ COMMITTED: each statement sees what was committed before it began.
-// A transaction that decides on what it has read locks it first. Every transaction
-// takes its locks in this order, so that no two ever wait for each other:
+// Lock order
 //
-//  1. answers (an advisory lock), answers to requests by key
+// On SQLite a transaction locks the whole database, and the functions of this file do
+// nothing.
+//
+// On PostgreSQL, many transactions write concurrently at READ COMMITTED: each statement
+// reads the rows that were committed before it began. A transaction locks the rows that
+// its decision depends on before it reads them. All transactions take locks in this
+// order, so that they cannot deadlock:
+//  1. stored idempotent responses: an advisory lock, then responses by key
 //  2. users
-//  3. a job, its lanes, its units, names of background fetches, states of markets,
-//     batches
+//  3. a job, its shards, its fetch units, background names, market states, batches
 //  4. new items by name, quotes by item
-//  5. items by id; syncs wait for those that are being estimated
+//  5. items by id; a sync waits for items that are being estimated
 //  6. inventory rows by id
 //  7. the missing-price queue by item
 //  8. inspections, listings, a trade
-//  9. figures of traders by user, a slot of their versions, traders by user
+//  9. trader statistics by user, a slot of their versions, traders by user
 //  10. price versions by bucket
-//  11. wallets of users by name and currency, those of the house
+//  11. user wallets by name and currency, then house wallets
+// A statement that writes several rows locks them in the order in which it finds them.
+// Therefore a SELECT ... ORDER BY id first locks several inventory rows: lockRows for a
+// sync, ApplyToRows for prices.
 //
-// A statement that writes several rows takes them in the order in which it finds
-// them. So several inventory rows are locked by a SELECT ... ORDER BY id first:
-// lockRows for a sync, ApplyToRows for prices. The exception is a range of rows
-// that a refresh writes: the transaction waits no more than some milliseconds for
-// a row (atOnce), gives up all of them, and runs again in order.
+// There is one exception: a refresh that applies prices to a range of rows. Its
+// transaction waits only some milliseconds for a row (see refresh). After that it
+// releases all its locks and runs again, with the rows in order.
 //
-// No advisory lock is held while rows of the inventory are waited for.
+// No transaction holds an advisory lock while it waits for inventory rows. Activating fee
+// rules and adding a ledger key take no other locks.
 //
-// Activating fee rules and noting a key of the ledger lock nothing else. Taking
-// back a trade that was never handed over goes from the trade (8) back to the
-// seller (2) and one row (6): a transaction that holds those waits for no trade.
+// Reversing a trade that was never delivered locks the trade (8), then the seller (2) and
+// one inventory row (6). A transaction that holds those does not wait for a trade.
 //
-// Where the order is broken all the same, PostgreSQL ends one of the two
-// transactions, and InTx runs it again.
+// If a deadlock happens nevertheless, PostgreSQL aborts one transaction, and InTx runs it
+// again.
 
-// schemaLock is the number of the advisory lock for changes of the schema. The upper half
-// of such numbers is only ours: see blobLock, feeLock and keyLock.
+// schemaLock is the key of the advisory lock for migrations. The upper 32 bits of the key
+// are unique to this program: see blobLock, feeLock and keyLock.
 const schemaLock = 0x61737361<<32 + 3
 
-// Lock ends a query that locks what it finds against other writers.
+// Lock returns the clause that locks the rows of a query against other writers.
 func (d Dialect) Lock() string {
 	if d == SQLite {
 		return ""
@@ -46,8 +49,7 @@ func (d Dialect) Lock() string {
 	return " FOR NO KEY UPDATE"
 }
 
-// ExecPostgres is Exec on PostgreSQL. On SQLite it does nothing: a transaction there has
-// the database for itself.
+// ExecPostgres runs a statement on PostgreSQL. On SQLite it does nothing.
 func (t *Tx) ExecPostgres(query string, args ...any) error {
 	if t.Dialect == SQLite {
 		return nil
@@ -56,8 +58,8 @@ func (t *Tx) ExecPostgres(query string, args ...any) error {
 	return err
 }
 
-// Share ends a query that keeps others from changing what it finds of one of its
-// tables.
+// Share returns the clause that keeps other transactions from changing the rows that a
+// query finds in table.
 func (d Dialect) Share(table string) string {
 	if d == SQLite {
 		return ""

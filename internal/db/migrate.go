@@ -15,8 +15,8 @@ import (
 //go:embed migrations
 var migrations embed.FS
 
-// migrateSQLite brings the schema up to date, each step in a transaction of its
-// own, and refuses a database that a newer version has written.
+// migrateSQLite migrates the schema, with one transaction for each migration. It returns
+// an error if a newer version created the database.
 func (s *DB) migrateSQLite(ctx context.Context) error {
 	if _, upToDate, err := checkSchema(ctx, s.Dialect, s.write); err != nil || upToDate {
 		return err
@@ -32,8 +32,8 @@ func (s *DB) migrateSQLite(ctx context.Context) error {
 	return err
 }
 
-// migratePostgres does the same, while other processes that start wait. Where
-// there is a pooler it goes round it: what takes long must not be cut off.
+// migratePostgres migrates the schema under an advisory lock, so that other processes
+// wait. It bypasses a pooler, which could end a long transaction.
 func (s *DB) migratePostgres(ctx context.Context, direct string) (err error) {
 	if _, upToDate, err := checkSchema(ctx, s.Dialect, s.Read); err != nil || upToDate {
 		return err
@@ -48,7 +48,7 @@ func (s *DB) migratePostgres(ctx context.Context, direct string) (err error) {
 	defer func() { err = errors.Join(err, lock.Rollback()) }()
 	if _, err := lock.ExecContext(ctx,
 		`SELECT set_config('idle_in_transaction_session_timeout', '0', true), pg_advisory_xact_lock($1)`, int64(schemaLock)); err != nil {
-		return fmt.Errorf("migrate: wait for others: %w", err)
+		return fmt.Errorf("migrate: wait for the schema lock: %w", err)
 	}
 	p, err := s.migrator(goose.DialectPostgres)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *DB) migrator(d goose.Dialect) (*goose.Provider, error) {
 	return p, nil
 }
 
-// migrations is the directory of a database's migrations.
+// migrations returns the directory of a dialect's migrations.
 func (d Dialect) migrations() string {
 	if d == SQLite {
 		return "migrations/sqlite"
@@ -88,10 +88,10 @@ func (d Dialect) migrations() string {
 	return "migrations/postgres"
 }
 
-// ErrSchemaOutdated means that a database is to be migrated first.
-var ErrSchemaOutdated = errors.New("the database has no schema of this version of assay: run `assay migrate`")
+// ErrSchemaOutdated means that the database must be migrated first.
+var ErrSchemaOutdated = errors.New("the database schema is not up to date: run `assay migrate`")
 
-// requireSchema refuses a database that is not up to date.
+// requireSchema returns ErrSchemaOutdated unless the schema is up to date.
 func requireSchema(ctx context.Context, d Dialect, q Querier) error {
 	_, upToDate, err := checkSchema(ctx, d, q)
 	if err == nil && !upToDate {
@@ -100,13 +100,13 @@ func requireSchema(ctx context.Context, d Dialect, q Querier) error {
 	return err
 }
 
-// SchemaVersion returns the version of the schema in the database.
+// SchemaVersion returns the schema version of the database.
 func (s *DB) SchemaVersion(ctx context.Context) (int64, error) {
 	return schemaVersion(ctx, s.Reserved)
 }
 
-// newestMigration returns the schema version that this program knows: the
-// number at the beginning of the last migration's name.
+// newestMigration returns the newest schema version of this program, from the file name
+// of the last migration.
 func newestMigration(d Dialect) int64 {
 	var newest int64
 	names, _ := fs.Glob(migrations, d.migrations()+"/*.sql") // the pattern is valid
@@ -118,12 +118,12 @@ func newestMigration(d Dialect) int64 {
 	return newest
 }
 
-// MigrateResult is what bringing a schema up to date did.
+// MigrateResult is the schema version before and after a migration.
 type MigrateResult struct {
-	From, To int64 // versions; 0: none
+	From, To int64 // 0 if there was no schema
 }
 
-// Migrate brings the schema of a database up to date, which Open does, too.
+// Migrate opens a database, which migrates its schema, and closes it.
 func Migrate(ctx context.Context, o Options) (r MigrateResult, err error) {
 	if r.From, err = versionBefore(ctx, o); err != nil {
 		return r, err
@@ -137,7 +137,8 @@ func Migrate(ctx context.Context, o Options) (r MigrateResult, err error) {
 	return r, err
 }
 
-// versionBefore returns the version of a schema that may not be there.
+// versionBefore returns the schema version before a migration. It is 0 if there is no
+// database.
 func versionBefore(ctx context.Context, o Options) (version int64, err error) {
 	var db *sql.DB
 	if o.URL != "" {
@@ -149,7 +150,7 @@ func versionBefore(ctx context.Context, o Options) (version int64, err error) {
 		db = write
 	} else {
 		if _, err := os.Stat(o.Path); err != nil {
-			return 0, nil // Open reports the fault of the file
+			return 0, nil // Open reports the error
 		}
 		if db, err = openSQLite(o.Path, reads); err != nil {
 			return 0, err
@@ -158,7 +159,7 @@ func versionBefore(ctx context.Context, o Options) (version int64, err error) {
 	defer func() { _ = db.Close() }() // nothing was written
 	version, err = schemaVersion(ctx, db)
 	if o.URL == "" {
-		err = nil // Open tells what is wrong with the file
+		err = nil // Open reports an invalid file
 	}
 	return version, err
 }

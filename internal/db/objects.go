@@ -10,13 +10,14 @@ import (
 	"strings"
 )
 
-// Objects are the texts of objects of a schema, by what and where they are.
+// Objects maps the name of a schema object, such as "column item.price", to its
+// definition.
 type Objects map[string]string
 
-// Change is an object that differs.
+// Change is a schema object that differs from the expected one.
 type Change struct{ Object, Expected, Actual string }
 
-// Compare returns what differs, in the order of the names.
+// Compare returns the differences, sorted by name.
 func (want Objects) Compare(have Objects) (changes []Change) {
 	names := slices.AppendSeq(slices.Collect(maps.Keys(want)), maps.Keys(have))
 	slices.Sort(names)
@@ -36,13 +37,13 @@ func (want Objects) Compare(have Objects) (changes []Change) {
 	return changes
 }
 
-// ReadObjects reads the objects that a query selects by name and text.
+// ReadObjects runs a query that selects the name and definition of schema objects.
 func ReadObjects(ctx context.Context, q Querier, query string, args ...any) (Objects, error) {
 	out := Objects{}
 	_, err := Collect(ctx, q, func(r *sql.Rows, _ *struct{}) error {
 		var name, text string
 		err := r.Scan(&name, &text)
-		for n := 2; out[name] != ""; n++ { // two of one name are two
+		for n := 2; out[name] != ""; n++ { // number objects that have the same name
 			name += " (" + strconv.Itoa(n) + ")"
 		}
 		out[name] = text
@@ -51,7 +52,8 @@ func ReadObjects(ctx context.Context, q Querier, query string, args ...any) (Obj
 	return out, err
 }
 
-// String writes lines of a name and a text, each quoted, in the order of the names.
+// String returns one line for each object: its quoted name and definition, sorted by
+// name.
 func (want Objects) String() string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(want)) {
@@ -60,13 +62,13 @@ func (want Objects) String() string {
 	return b.String()
 }
 
-// ParseObjects reads what Objects.String has written.
+// ParseObjects parses the output of Objects.String.
 func ParseObjects(text string) (Objects, error) {
 	out := Objects{}
 	for line := range strings.Lines(text) {
 		var name, value string
 		if _, err := fmt.Sscanf(line, "%q %q\n", &name, &value); err != nil {
-			return nil, fmt.Errorf("objects of a schema: %w in %.80q", err, line)
+			return nil, fmt.Errorf("parse schema objects: %w in %.80q", err, line)
 		}
 		out[name] = value
 	}

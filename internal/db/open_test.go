@@ -31,22 +31,22 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// hold opens a database in a process of its own, says so and waits to be killed.
+// hold opens a database in a child process, prints a line and waits to be killed.
 func hold(path string) {
-	// The variable is this package's own way to say which database.
+	// The path comes from the environment variable that child sets.
 	s, err := db.Open(context.Background(), db.Options{Path: path})
 	if err != nil {
 		fmt.Fprintln(os.Stdout, err)
 		os.Exit(1)
 	}
 	fmt.Fprintln(os.Stdout, "open")
-	_, _ = bufio.NewReader(os.Stdin).ReadString('\n') // never comes
+	_, _ = bufio.NewReader(os.Stdin).ReadString('\n') // blocks until the process is killed
 	_ = s.Close()
 	os.Exit(0)
 }
 
 // child starts a process that opens a database.
-func child(t *testing.T, path string) (c *exec.Cmd, said *bufio.Reader) {
+func child(t *testing.T, path string) (c *exec.Cmd, output *bufio.Reader) {
 	t.Helper()
 	c = exec.CommandContext(t.Context(), os.Args[0])
 	c.Env = append(os.Environ(), "STORE_TEST_OPEN="+path)
@@ -67,7 +67,7 @@ func open(tb testing.TB, path string) *db.DB {
 	return s
 }
 
-// refused is the error of a database that must not open.
+// refused opens a database and returns the error. The test fails if there is none.
 func refused(tb testing.TB, path string) error {
 	tb.Helper()
 	s, err := db.Open(tb.Context(), db.Options{Path: path})
@@ -93,8 +93,8 @@ func has(tb testing.TB, s *db.DB, name string) bool {
 	return i != nil
 }
 
-func TestOpen_MakesADatabaseWhereThereIsNone(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a", "b?c d%20.db") // a path that a URI could misread
+func TestOpen_CreatesAMissingDatabase(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a", "b?c d%20.db") // a path with characters that have a meaning in a URI
 	s := open(t, path)
 	must(t, add(t, s, "A"))
 	v, err := s.SchemaVersion(t.Context())
@@ -103,16 +103,16 @@ func TestOpen_MakesADatabaseWhereThereIsNone(t *testing.T) {
 	info, err := os.Stat(path)
 	must(t, err)
 	if info.Mode().Perm() != 0o600 {
-		t.Errorf("others may read it: %v", info.Mode())
+		t.Errorf("got mode %v, want 0600", info.Mode())
 	}
 	s = open(t, path)
 	if !has(t, s, "A") {
-		t.Error("what was written is gone")
+		t.Error("a written item is missing")
 	}
 	again, err := s.SchemaVersion(t.Context())
 	must(t, err)
 	if again != v || v < 1 {
-		t.Errorf("schema version %d, then %d", v, again)
+		t.Errorf("got schema version %d, then %d, want the same and at least 1", v, again)
 	}
 }
 
@@ -125,17 +125,16 @@ func TestOpen_RefusesASchemaOfANewerVersion(t *testing.T) {
 	must(t, err)
 	must(t, db.Close())
 	if err := refused(t, path); !strings.Contains(err.Error(), "schema version 4711") || !strings.Contains(err.Error(), "newer version of assay") {
-		t.Errorf("it says %q", err)
+		t.Errorf("got error %q, want the schema version and a hint to use a newer version", err)
 	}
 }
 
 // TestOpen_RefusesTheSchemaOfAnotherBuild changes the fingerprint of a database, as
-// if an earlier text of the migrations had made it, and removes it, as before there
-// was one.
+// another build would, or removes it, as in databases older than fingerprints.
 func TestOpen_RefusesTheSchemaOfAnotherBuild(t *testing.T) {
 	for _, engine := range []string{dbtest.SQLite, dbtest.PostgreSQL} {
 		for statement, says := range map[string]string{
-			`UPDATE setting SET value = 'abc123' WHERE name = 'schema_fingerprint'`: "fingerprint abc123, this build's has ",
+			`UPDATE setting SET value = 'abc123' WHERE name = 'schema_fingerprint'`: "fingerprint abc123, this build has ",
 			`DELETE FROM setting WHERE name = 'schema_fingerprint'`:                 "fingerprint none",
 		} {
 			d := dbtest.On(t, engine)
@@ -147,29 +146,29 @@ func TestOpen_RefusesTheSchemaOfAnotherBuild(t *testing.T) {
 			must(t, errors.Join(err, raw.Close()))
 			for _, keep := range []bool{false, true} {
 				_, err := db.Open(t.Context(), db.Options{Path: d.Path, URL: d.URL, KeepSchema: keep})
-				if !errors.Is(err, db.ErrSchemaUnknown) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "Start the build that made it") {
-					t.Errorf("%s after %s: %v", engine, statement, err)
+				if !errors.Is(err, db.ErrSchemaUnknown) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "Start the build that created it") {
+					t.Errorf("%s after %s: got error %v", engine, statement, err)
 				}
 			}
 			if _, err := db.Migrate(t.Context(), db.Options{Path: d.Path, URL: d.URL}); !errors.Is(err, db.ErrSchemaUnknown) {
-				t.Errorf("%s: migrate: %v", engine, err)
+				t.Errorf("%s: migrate: got error %v, want ErrSchemaUnknown", engine, err)
 			}
 		}
 	}
 }
 
-// TestOpen_RefusesATableThatWasChanged changes tables of a database whose stored
-// fingerprint is right: a server on one would answer with errors.
+// TestOpen_RefusesATableThatWasChanged changes tables but not the stored fingerprint. A
+// server on such a database would return errors.
 func TestOpen_RefusesATableThatWasChanged(t *testing.T) {
 	for _, engine := range []string{dbtest.SQLite, dbtest.PostgreSQL} {
 		for statement, says := range map[string]string{
-			`ALTER TABLE platform_user DROP COLUMN display_name`:                          `column platform_user.display_name is "none", this build makes "text`,
-			`ALTER TABLE platform_user ADD COLUMN more INTEGER`:                           `column platform_user.more is "integer", this build makes "none"`,
+			`ALTER TABLE platform_user DROP COLUMN display_name`:                          `column platform_user.display_name is "none", expected "text`,
+			`ALTER TABLE platform_user ADD COLUMN more INTEGER`:                           `column platform_user.more is "integer", expected "none"`,
 			`ALTER TABLE platform_user RENAME TO users`:                                   `column platform_user.id is "none"`,
 			`DROP INDEX platform_user_steam`:                                              `unique index platform_user.platform_user_steam is "none"`,
 			`DROP TABLE setting; CREATE TABLE setting (name TEXT, value TEXT)`:            "",
-			`DELETE FROM goose_db_version`:                                                "goose_db_version has no version of the schema or is missing",
-			`DROP TABLE goose_db_version`:                                                 "goose_db_version has no version of the schema or is missing",
+			`DELETE FROM goose_db_version`:                                                "goose_db_version is empty or missing",
+			`DROP TABLE goose_db_version`:                                                 "goose_db_version is empty or missing",
 			`CREATE TABLE mine (x INTEGER UNIQUE); CREATE INDEX mine_too ON item (price)`: "allowed",
 		} {
 			d := dbtest.On(t, engine)
@@ -186,29 +185,29 @@ func TestOpen_RefusesATableThatWasChanged(t *testing.T) {
 					must(t, err)
 					must(t, s.Close())
 				case says == "":
-					if !errors.Is(err, db.ErrSchemaUnknown) { // the fingerprint went with the table
-						t.Errorf("%s after %s: %v", engine, statement, err)
+					if !errors.Is(err, db.ErrSchemaUnknown) { // the fingerprint was stored in the dropped table
+						t.Errorf("%s after %s: got error %v", engine, statement, err)
 					}
 				case !errors.Is(err, db.ErrSchemaChanged) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "estore a backup"):
-					t.Errorf("%s after %s: %v", engine, statement, err)
+					t.Errorf("%s after %s: got error %v", engine, statement, err)
 				}
 			}
 		}
 	}
 }
 
-func TestOpen_RefusesWhatIsNoDatabase(t *testing.T) {
+func TestOpen_RefusesAFileThatIsNoDatabase(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "assay.db")
 	write(t, path, strings.Repeat("this is no database\n", 1000))
 	_ = refused(t, path)
 	text, err := os.ReadFile(path)
 	must(t, err)
 	if !strings.HasPrefix(string(text), "this is no database") {
-		t.Error("it was overwritten")
+		t.Error("the file was overwritten")
 	}
 }
 
-func TestOpen_NeverMakesAMissingDatabaseAnew(t *testing.T) {
+func TestOpen_RefusesADeletedDatabase(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "assay.db")
 	must(t, open(t, path).Close())
 	for _, damage := range []func() error{
@@ -217,24 +216,24 @@ func TestOpen_NeverMakesAMissingDatabaseAnew(t *testing.T) {
 	} {
 		must(t, damage())
 		if err := refused(t, path); !errors.Is(err, db.ErrDatabaseMissing) {
-			t.Errorf("it says %v", err)
+			t.Errorf("got error %v", err)
 		}
 	}
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		t.Error("a file was made")
+		t.Error("a file was created")
 	}
-	must(t, os.Remove(path+".id")) // as the message says
+	must(t, os.Remove(path+".id")) // the error message names this fix
 	must(t, add(t, open(t, path), "A"))
 }
 
-func TestOpen_RefusesAnotherDatabaseInItsPlace(t *testing.T) {
+func TestOpen_RefusesAReplacedDatabase(t *testing.T) {
 	dir := t.TempDir()
 	path, other := filepath.Join(dir, "assay.db"), filepath.Join(dir, "other.db")
 	must(t, open(t, path).Close())
 	must(t, open(t, other).Close())
 	must(t, os.Rename(other, path))
 	if err := refused(t, path); !errors.Is(err, db.ErrDatabaseReplaced) {
-		t.Errorf("it says %v", err)
+		t.Errorf("got error %v", err)
 	}
 }
 
@@ -242,30 +241,30 @@ func TestOpen_RefusesASecondOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "assay.db")
 	s := open(t, path)
 	if err := refused(t, path); !errors.Is(err, db.ErrDatabaseLocked) {
-		t.Errorf("it says %v", err)
+		t.Errorf("got error %v", err)
 	}
 	must(t, add(t, s, "A"))
 	must(t, s.Close())
 	must(t, open(t, path).Close())
 }
 
-func TestOpen_RefusesASecondProcessUntilTheFirstIsDead(t *testing.T) {
+func TestOpen_RefusesASecondProcessWhileTheFirstRuns(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "assay.db")
-	c, said := child(t, path)
-	line, err := said.ReadString('\n')
+	c, output := child(t, path)
+	line, err := output.ReadString('\n')
 	must(t, err)
 	if line != "open\n" {
-		t.Fatalf("the other process says %q", line)
+		t.Fatalf("got output %q, want %q", line, "open\n")
 	}
 	if err := refused(t, path); !errors.Is(err, db.ErrDatabaseLocked) {
-		t.Errorf("it says %v", err)
+		t.Errorf("got error %v", err)
 	}
 	must(t, c.Process.Kill())
 	_ = c.Wait()
 	must(t, add(t, open(t, path), "A"))
 }
 
-func TestOpen_AKillWhileItIsMadeLeavesWhatOpens(t *testing.T) {
+func TestOpen_SucceedsAfterACrashDuringCreation(t *testing.T) {
 	r := randtest.New(t)
 	rounds := randtest.Count(12, 500)
 	for range rounds {
@@ -288,17 +287,17 @@ func TestFile_DeletedWhileOpenIsNotWrittenTo(t *testing.T) {
 	must(t, add(t, s, "A"))
 	must(t, os.Remove(path))
 	if err := add(t, s, "B"); !errors.Is(err, db.ErrDatabaseReplaced) {
-		t.Errorf("a write says %v", err)
+		t.Errorf("write: got error %v, want ErrDatabaseReplaced", err)
 	}
 	if err := s.Healthy(t.Context()); !errors.Is(err, db.ErrDatabaseReplaced) {
-		t.Errorf("its health says %v", err)
+		t.Errorf("health check: got error %v, want ErrDatabaseReplaced", err)
 	}
 	if !has(t, s, "A") {
-		t.Error("reads do not go on")
+		t.Error("a read after the deletion found no item")
 	}
 	must(t, s.Close())
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		t.Error("a new file was made")
+		t.Error("a new file was created")
 	}
 }
 
@@ -310,19 +309,19 @@ func TestFile_ReplacedWhileOpenIsNotWrittenTo(t *testing.T) {
 	must(t, os.Rename(path, kept))
 	write(t, path, "something else")
 	if err := add(t, s, "B"); !errors.Is(err, db.ErrDatabaseReplaced) {
-		t.Errorf("a write says %v", err)
+		t.Errorf("write: got error %v, want ErrDatabaseReplaced", err)
 	}
 	must(t, os.Rename(kept, path))
 	must(t, add(t, s, "B"))
 	must(t, s.Close())
 	if s = open(t, path); !has(t, s, "A") || !has(t, s, "B") {
-		t.Error("what was written is gone")
+		t.Error("a written item is missing")
 	}
 }
 
-// TestCatalogue_IsThatOfTheMigration compares what the migration makes on PostgreSQL with
-// what a start expects; ASSAY_UPDATE=1 rewrites that.
-func TestCatalogue_IsThatOfTheMigration(t *testing.T) {
+// TestCatalogue_PostgresIsTheOneStored compares the schema that the migrations create on
+// PostgreSQL with catalogue_postgres.txt. ASSAY_UPDATE=1 rewrites the file.
+func TestCatalogue_PostgresIsTheOneStored(t *testing.T) {
 	d := dbtest.On(t, dbtest.PostgreSQL)
 	if os.Getenv("ASSAY_UPDATE") != "1" {
 		d.Open(t, db.Options{})

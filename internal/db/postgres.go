@@ -19,23 +19,26 @@ import (
 )
 
 const (
-	// poolSize is how many connections a process has at most, unless pool_max_conns
-	// in the address says otherwise: half of them write, and a quarter of the others
-	// is reserved; see Store.reserved.
+	// poolSize is the default limit of connections for each process. The parameter
+	// pool_max_conns in the address overrides it. Half of the connections write. A
+	// quarter of the others are reserved: see DB.Reserved.
 	poolSize = 16
-	// poolParameter is its name, which pgx's own pool has too.
+	// poolParameter is the address parameter for the size of the pool, named as in
+	// pgxpool.
 	poolParameter = "pool_max_conns"
-	// modeParameter is pgx's name for how statements are sent.
+	// modeParameter is the address parameter with which pgx selects how it sends
+	// statements.
 	modeParameter = "default_query_exec_mode"
 	// idleConns is how long an idle connection stays open.
 	idleConns = 5 * time.Minute
-	// heldUp is how long a transaction may wait for us: a process that is stopped
-	// in the middle of one must not keep its rows. Other instances end it sooner.
-	heldUp = 10 * time.Second
+	// clientTimeout limits how long a transaction on the server waits for this process.
+	// It protects the locked rows if the process stops in the middle of a transaction. It
+	// is also the default connect timeout.
+	clientTimeout = 10 * time.Second
 )
 
-// openPostgres opens the pools for writing and for reading. They are apart since
-// what writes may read beside it: with one pool all could wait for each other.
+// openPostgres opens one pool for writing and one for reading. A write transaction may
+// read on another connection. With a single pool, such transactions could deadlock.
 func openPostgres(o Options) (write, read *sql.DB, err error) {
 	open, conns, err := poolsPostgres(o)
 	if err != nil {
@@ -44,10 +47,10 @@ func openPostgres(o Options) (write, read *sql.DB, err error) {
 	return open(conns - conns/2), open(conns / 2), nil
 }
 
-// poolsPostgres returns a function that opens a pool of n connections, and how many
-// the process may have in all. Behind a pooler transactions of one connection may
-// run in several sessions, so that none can prepare a statement, unless the address
-// says otherwise.
+// poolsPostgres returns a function that opens a pool of n connections, and the connection
+// limit of the process. Behind a pooler, consecutive transactions of one connection may
+// run in different sessions. Statements are then not prepared, unless the address sets
+// another mode.
 func poolsPostgres(o Options) (open func(n int) *sql.DB, conns int, err error) {
 	u, conns, err := takePoolSize(o.URL)
 	if err != nil {
@@ -55,22 +58,22 @@ func poolsPostgres(o Options) (open func(n int) *sql.DB, conns int, err error) {
 	}
 	cfg, err := pgx.ParseConfig(u.String())
 	if err != nil {
-		return nil, 0, errAddress // the error of pgx may show the password
+		return nil, 0, errAddress // the error of pgx could contain the password
 	}
 	pooled := o.Direct != ""
 	if pooled && !u.Query().Has(modeParameter) {
 		cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
 	}
-	cfg.RuntimeParams["application_name"] = SessionName(o.Owner) // which poolers pass on
+	cfg.RuntimeParams["application_name"] = SessionName(o.Owner) // poolers pass this parameter on
 	if !pooled && cfg.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
-		// A pooler refuses parameters that it does not know.
-		cfg.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt(heldUp.Milliseconds(), 10)
-		// A plan that was made while a table was small is ruinous once it is
-		// large, and how long a list is decides which plan is good.
+		// A pooler rejects unknown parameters, so they are set only without one.
+		cfg.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt(clientTimeout.Milliseconds(), 10)
+		// Plan each execution anew: a plan made for a small table is slow when the table
+		// is large. The best plan also depends on the length of a list parameter.
 		cfg.RuntimeParams["plan_cache_mode"] = "force_custom_plan"
 	}
 	if cfg.ConnectTimeout == 0 {
-		cfg.ConnectTimeout = heldUp
+		cfg.ConnectTimeout = clientTimeout
 	}
 	return func(n int) *sql.DB {
 		db := stdlib.OpenDB(*cfg)
@@ -81,31 +84,32 @@ func poolsPostgres(o Options) (open func(n int) *sql.DB, conns int, err error) {
 	}, conns, nil
 }
 
-// SessionName is what the sessions of a process are called in the database: the
-// dispatcher's, too. Longer names than 63 bytes are cut there.
+// SessionName returns the application_name of a process in PostgreSQL. The dispatcher
+// uses it too. PostgreSQL truncates names longer than 63 bytes.
 func SessionName(owner string) string { return strings.TrimSpace("assay " + owner) }
 
-// checkEncodingPostgres refuses a database that would not keep names byte for byte.
+// checkEncodingPostgres returns ErrEncoding unless the database stores text as UTF-8.
+// Other encodings would change item names.
 func checkEncodingPostgres(ctx context.Context, db *sql.DB) error {
 	var encoding string
 	if err := db.QueryRowContext(ctx, `SELECT pg_encoding_to_char(encoding) FROM pg_database WHERE datname = current_database()`).Scan(&encoding); err != nil {
 		return fmt.Errorf("read the encoding: %w", err)
 	}
 	if encoding != "UTF8" {
-		return fmt.Errorf("%w: it stores text as %s", ErrEncoding, encoding)
+		return fmt.Errorf("%w (found %s)", ErrEncoding, encoding)
 	}
 	return nil
 }
 
 // ErrEncoding means that a PostgreSQL database is not in UTF-8.
-var ErrEncoding = errors.New("names are kept in UTF-8 only: make a database with CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0")
+var ErrEncoding = errors.New("the database encoding is not UTF-8: create a database with CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0")
 
 var (
-	errAddress  = errors.New("DATABASE_URL is no address of a PostgreSQL database: postgres://user:password@host/database")
-	errPoolSize = errors.New("pool_max_conns in DATABASE_URL is the number of connections of a process: 4 or more")
+	errAddress  = errors.New("DATABASE_URL is not a valid PostgreSQL address: use postgres://user:password@host/database")
+	errPoolSize = errors.New("pool_max_conns in DATABASE_URL is not a valid number of connections: use 4 or more")
 )
 
-// takePoolSize takes the parameter that is ours out of an address.
+// takePoolSize removes the pool size from an address and returns both.
 func takePoolSize(address string) (rest *url.URL, conns int, err error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -125,8 +129,7 @@ func takePoolSize(address string) (rest *url.URL, conns int, err error) {
 	return u, conns, nil
 }
 
-// pgCode returns the SQLSTATE of PostgreSQL's own error in err, "" if there is
-// none.
+// pgCode returns the SQLSTATE of the PostgreSQL error in err, or "" if there is none.
 func pgCode(err error) string {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return e.Code
@@ -134,27 +137,29 @@ func pgCode(err error) string {
 	return ""
 }
 
-// Codes of PostgreSQL's errors.
+// PostgreSQL error codes: https://www.postgresql.org/docs/current/errcodes-appendix.html
 const (
 	pgReadOnly       = "25006"
 	pgSerialization  = "40001"
 	pgDeadlock       = "40P01"
-	pgTooMany        = "53300" // connections
+	pgTooMany        = "53300" // too many connections
 	pgUndefinedTable = "42P01"
 	pgNoDatabase     = "3D000"
-	pgIdleTimeout    = "25P03" // of a transaction that waited for this process for too long
-	pgLockTimeout    = "55P03" // of a transaction that does not wait for others; see atOnce
+	pgIdleTimeout    = "25P03" // the transaction was idle for longer than clientTimeout
+	pgLockTimeout    = "55P03" // the transaction did not get a lock in time
 )
 
-// lostRace reports whether a transaction was ended for another one's sake.
-func lostRace(err error) bool {
+// isConflict reports whether a transaction failed because of a concurrent one and can run
+// again.
+func isConflict(err error) bool {
 	code := pgCode(err)
 	return code == pgSerialization || code == pgDeadlock || code == pgLockTimeout || errors.Is(err, ErrRunAgain)
 }
 
-// passes reports whether an error of PostgreSQL is one that may pass by itself:
-// a server that is away, shutting down, starting, full or a standby.
-func passes(err error) bool {
+// isTemporary reports whether the cause of a PostgreSQL error may go away without a
+// change to the request. Examples are a server that is unreachable, starting, shutting
+// down, full or in standby.
+func isTemporary(err error) bool {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false // the caller cancelled the request
 	}
@@ -162,34 +167,34 @@ func passes(err error) bool {
 	if code == "" {
 		return pgconn.SafeToRetry(err) || connectionLost(err)
 	}
-	if lostRace(err) || code == pgReadOnly || code == pgIdleTimeout {
+	if isConflict(err) || code == pgReadOnly || code == pgIdleTimeout {
 		return true
 	}
 	switch code[:2] {
-	case "08", "53", "57", "58": // connection, resources, an operator's doing, the system
+	case "08", "53", "57", "58": // connection, resources, operator intervention, system error
 		return true
 	}
 	return false
 }
 
-// strained reports whether the server is unhealthy, not only unreachable or out of
-// connections.
-func strained(err error) bool {
+// isUnhealthy reports whether err shows a fault of the server itself, such as a full
+// disk. Lost connections and reached connection limits do not count.
+func isUnhealthy(err error) bool {
 	code := pgCode(err)
 	return code == pgReadOnly || code != pgTooMany && strings.HasPrefix(code, "53") || strings.HasPrefix(code, "58")
 }
 
-// outcomeUnknown reports whether a commit that returned err may have been
-// applied. It was not if PostgreSQL reports that, or if the commit was never sent.
+// outcomeUnknown reports whether a commit that returned err may have been applied. The
+// outcome is known if PostgreSQL reported a rollback or the commit was never sent.
 func outcomeUnknown(err error) bool {
 	if errors.Is(err, pgx.ErrTxCommitRollback) || errors.Is(err, sql.ErrTxDone) || pgconn.SafeToRetry(err) {
 		return false
 	}
 	constraint := strings.HasPrefix(pgCode(err), "23")
-	return !constraint && !lostRace(err)
+	return !constraint && !isConflict(err)
 }
 
-// connectionLost reports whether a connection could not be made or broke.
+// connectionLost reports whether err means that a connection failed or was closed.
 func connectionLost(err error) bool {
 	if _, ok := errors.AsType[net.Error](err); ok {
 		return true

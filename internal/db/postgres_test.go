@@ -15,10 +15,10 @@ import (
 	"assay/internal/user"
 )
 
-func TestPostgres_ManyMigrateAtOnce(t *testing.T) {
+func TestPostgres_ConcurrentMigrations(t *testing.T) {
 	url := pgtest.Shared(t).NewDatabase(t)
 	if _, err := db.Open(t.Context(), db.Options{URL: url, KeepSchema: true}); !errors.Is(err, db.ErrSchemaOutdated) {
-		t.Errorf("an empty database that is to be kept: %v", err)
+		t.Errorf("empty database with KeepSchema: got error %v, want ErrSchemaOutdated", err)
 	}
 	var starting sync.WaitGroup
 	for range 6 {
@@ -42,12 +42,12 @@ func TestPostgres_ManyMigrateAtOnce(t *testing.T) {
 	_, err = raw.ExecContext(t.Context(), `INSERT INTO goose_db_version (version_id, is_applied) VALUES ($1, true)`, v+1)
 	must(t, err)
 	if _, err := db.Open(t.Context(), db.Options{URL: url}); err == nil || !strings.Contains(err.Error(), "use the newer version of assay") {
-		t.Errorf("a newer schema: %v", err)
+		t.Errorf("newer schema: got error %v, want a hint to use a newer version", err)
 	}
 }
 
-// Transactions that lock in opposite orders both come to an end.
-func TestPostgres_ADeadlockIsRunAgain(t *testing.T) {
+// Two transactions lock rows in opposite order. Both must succeed.
+func TestPostgres_RetriesAfterADeadlock(t *testing.T) {
 	s := dbtest.On(t, dbtest.PostgreSQL).Open(t, db.Options{})
 	users := []user.User{{ID: "a"}, {ID: "b"}}
 	for _, u := range users {
@@ -75,23 +75,23 @@ func TestPostgres_ADeadlockIsRunAgain(t *testing.T) {
 	running.Wait()
 }
 
-func TestPostgres_KeepsPlansOfSmallTransactionsAlone(t *testing.T) {
+func TestPostgres_KeepsPlansOnlyInSmallTransactions(t *testing.T) {
 	s := dbtest.On(t, dbtest.PostgreSQL).Open(t, db.Options{})
 	is := func(mode, scan string) func(*db.Tx) error {
 		return func(tx *db.Tx) error {
 			for name, want := range map[string]string{"plan_cache_mode": mode, "enable_seqscan": scan} {
 				if got, err := setting(tx, name); err != nil || got != want {
-					t.Errorf("%s is %q, want %q: %v", name, got, want, err)
+					t.Errorf("%s: got %q, %v, want %q", name, got, err, want)
 				}
 			}
 			return nil
 		}
 	}
 	must(t, s.InSmallTx(t.Context(), is("force_generic_plan", "off")))
-	must(t, s.InTx(t.Context(), is("force_custom_plan", "on"))) // on the same connection: none is idle but it
+	must(t, s.InTx(t.Context(), is("force_custom_plan", "on"))) // on the same connection, because it is the only idle one
 }
 
-func TestPostgres_ChangesTablesPastThePooler(t *testing.T) {
+func TestPostgres_MigrationBypassesThePooler(t *testing.T) {
 	server := pgtest.Shared(t)
 	direct := server.NewDatabase(t)
 	pooled := dbtest.Database{URL: server.StartPooler(t, 20).Through(t, direct)}
@@ -99,7 +99,7 @@ func TestPostgres_ChangesTablesPastThePooler(t *testing.T) {
 	pooled.Open(t, db.Options{Direct: direct, KeepSchema: true})
 }
 
-func TestPostgres_AStoppedServerIsAnUnavailableFault(t *testing.T) {
+func TestPostgres_ReportsAStoppedServerAsUnavailable(t *testing.T) {
 	server := pgtest.Start(t, pgtest.Options{})
 	url := server.NewDatabase(t)
 	s := dbtest.Database{URL: url}.Open(t, db.Options{})
@@ -110,14 +110,14 @@ func TestPostgres_AStoppedServerIsAnUnavailableFault(t *testing.T) {
 	must(t, server.Stop())
 	for what, err := range map[string]error{"write": write(), "health": s.Healthy(t.Context())} {
 		if err == nil {
-			t.Errorf("%s without a server", what)
+			t.Errorf("%s: got no error, want one while the server is stopped", what)
 		}
 	}
 	if f := fault.Of(write()); f == nil || f.Kind != fault.Unavailable {
-		t.Errorf("a write without a server: %+v", f)
+		t.Errorf("write while the server is stopped: got fault %+v, want unavailable", f)
 	}
 	if err := write(); errors.Is(err, db.ErrCommitUnknown) {
-		t.Errorf("a transaction that never began: %v", err)
+		t.Errorf("got ErrCommitUnknown for a transaction that never began: %v", err)
 	}
 	must(t, server.Restart())
 	must(t, s.Healthy(t.Context()))
@@ -125,25 +125,25 @@ func TestPostgres_AStoppedServerIsAnUnavailableFault(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if f := fault.Of(s.InTx(ctx, func(*db.Tx) error { return nil })); f != nil {
-		t.Errorf("a caller that gave up: %+v", f)
+		t.Errorf("cancelled transaction: got fault %+v, want none", f)
 	}
 }
 
 func TestPostgres_RefusesInvalidAddresses(t *testing.T) {
 	for address, want := range map[string]string{
-		"postgres://u:secret@h:notaport/db":        "no address",
+		"postgres://u:secret@h:notaport/db":        "not a valid PostgreSQL address",
 		"postgres://u:secret@h/d?pool_max_conns=x": "4 or more",
 		"postgres://u:secret@h/d?pool_max_conns=2": "4 or more",
-		"postgres://u:secret@h/d?sslmode=perhaps":  "no address",
+		"postgres://u:secret@h/d?sslmode=perhaps":  "not a valid PostgreSQL address",
 	} {
 		_, err := db.Open(t.Context(), db.Options{URL: address})
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%s: %v", address, err)
+			t.Errorf("%s: got error %v, want one with %q and without the password", address, err, want)
 		}
 	}
 }
 
-// setting returns a setting of PostgreSQL.
+// setting returns a PostgreSQL setting.
 func setting(t *db.Tx, name string) (value string, err error) {
 	err = t.QueryRow(`SELECT current_setting($1)`, name).Scan(&value)
 	return value, err

@@ -6,29 +6,29 @@ import (
 	"sync"
 )
 
-// prepared is a pool of connections on which a query is parsed once and not each
-// time, which would cost as much as running a small one. The texts must be few:
-// none is forgotten.
+// prepared is a connection pool that prepares each query once and keeps it. Parsing a
+// small query costs as much as running it. Statements are never removed, so the number of
+// different texts must be small.
 type prepared struct {
 	*sql.DB
 	mu         sync.Mutex
 	statements map[string]*sql.Stmt
 }
 
-// QueryContext is that of sql.DB.
+// QueryContext runs a query that it prepares on the first call.
 func (p *prepared) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	s, err := p.statement(ctx, query) //nolint:sqlclosecheck // it stays for the next caller
+	s, err := p.statement(ctx, query) //nolint:sqlclosecheck // the statement is kept for the next call
 	if err != nil {
 		return nil, err
 	}
 	return s.QueryContext(ctx, args...)
 }
 
-// QueryRowContext is that of sql.DB.
+// QueryRowContext runs a query for one row. It prepares the query on the first call.
 func (p *prepared) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
-	s, err := p.statement(ctx, query) //nolint:sqlclosecheck // it stays for the next caller
+	s, err := p.statement(ctx, query) //nolint:sqlclosecheck // the statement is kept for the next call
 	if err != nil {
-		return p.DB.QueryRowContext(ctx, query, args...) // which returns the error
+		return p.DB.QueryRowContext(ctx, query, args...) // returns the error of the query
 	}
 	return s.QueryRowContext(ctx, args...)
 }
@@ -47,7 +47,7 @@ func (p *prepared) statement(ctx context.Context, query string) (*sql.Stmt, erro
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if first := p.statements[query]; first != nil {
-		return first, s.Close() //nolint:sqlclosecheck // another caller was first
+		return first, s.Close() //nolint:sqlclosecheck // another goroutine prepared it first
 	}
 	p.statements[query] = s
 	return s, nil

@@ -5,13 +5,13 @@ import (
 	"database/sql"
 )
 
-// Querier is what reads need: a transaction or the readers' pool.
+// Querier runs queries: a transaction or a Reader.
 type Querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// Reader is the readers' pool. An error of the database that may pass has a
-// fault.Unavailable in its chain, as that of a write has.
+// Reader is a pool of read connections. A database error that may be temporary has a
+// fault.Unavailable in its chain, as for writes.
 type Reader struct{ pool }
 
 type pool interface {
@@ -22,19 +22,19 @@ type pool interface {
 	Close() error
 }
 
-// QueryContext is that of sql.DB.
+// QueryContext runs a query.
 func (r Reader) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	rows, err := r.pool.QueryContext(ctx, query, args...)
 	return rows, Transient(err)
 }
 
-// QueryRowContext is that of sql.DB.
+// QueryRowContext runs a query for one row.
 func (r Reader) QueryRowContext(ctx context.Context, query string, args ...any) Row {
 	return Row{r.pool.QueryRowContext(ctx, query, args...)}
 }
 
-// Row is the answer to a query for one row.
+// Row is the result of QueryRowContext.
 type Row struct{ *sql.Row }
 
-// Scan is that of sql.Row.
+// Scan copies the columns of the row to the given pointers.
 func (r Row) Scan(into ...any) error { return Transient(r.Row.Scan(into...)) }

@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// Snapshot calls use with a transaction that reads the database as of one moment, and the
-// connection that it is on. It makes no writer wait.
+// Snapshot calls use with a read-only transaction and its connection. The transaction
+// reads a consistent snapshot and does not block writers.
 func (s *DB) Snapshot(ctx context.Context, use func(conn *sql.Conn, tx *sql.Tx) error) error {
 	o := &sql.TxOptions{ReadOnly: true}
 	if s.Dialect == PostgreSQL {
@@ -17,14 +17,14 @@ func (s *DB) Snapshot(ctx context.Context, use func(conn *sql.Conn, tx *sql.Tx) 
 	if err != nil {
 		return Transient(err)
 	}
-	defer func() { _ = conn.Close() }() // it goes back to its pool
+	defer func() { _ = conn.Close() }() // returns it to the pool
 	tx, err := conn.BeginTx(ctx, o)
 	if err != nil {
 		return Transient(err)
 	}
-	defer func() { _ = tx.Rollback() }() // it has only read
+	defer func() { _ = tx.Rollback() }() // nothing was written
 	if s.Dialect == PostgreSQL {
-		if err := setPatientPostgres(ctx, tx); err != nil {
+		if err := disableTimeoutsPostgres(ctx, tx); err != nil {
 			return Transient(err)
 		}
 		if _, err := tx.ExecContext(ctx, byIndexOnPostgres); err != nil {
@@ -34,9 +34,10 @@ func (s *DB) Snapshot(ctx context.Context, use func(conn *sql.Conn, tx *sql.Tx) 
 	return Transient(use(conn, tx))
 }
 
-// OpenBeside opens a database of this program's schema for reading only, and without a
-// lock: another process may have it open. A table that was changed by hand is no error.
-func OpenBeside(ctx context.Context, o Options) (_ *DB, err error) {
+// OpenUnlocked opens a database for reading without locking it. Another process may have
+// it open. The schema version must be current, but the tables may have been changed by
+// hand.
+func OpenUnlocked(ctx context.Context, o Options) (_ *DB, err error) {
 	s := &DB{Clock: o.Now}
 	defer func() {
 		if err != nil {
@@ -63,7 +64,7 @@ func OpenBeside(ctx context.Context, o Options) (_ *DB, err error) {
 		}
 		s.Read = Reader{file}
 	}
-	_, upToDate, err := knownSchema(ctx, s.Dialect, s.Read)
+	_, upToDate, err := checkVersion(ctx, s.Dialect, s.Read)
 	if err == nil && !upToDate {
 		err = ErrSchemaOutdated
 	}

@@ -14,29 +14,29 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"modernc.org/sqlite" // also the driver "sqlite"
+	"modernc.org/sqlite" // registers the driver "sqlite"
 
 	"assay/internal/diskfile"
 )
 
-// mode is the purpose of connections.
+// mode selects how an SQLite file is opened.
 type mode int
 
 const (
-	reads    mode = iota // of the running server
-	writes               // begun IMMEDIATE
-	readCopy             // copying the file, beside processes that have it open
-	readBare             // the file alone, whatever log lies beside it
+	reads         mode = iota // for reading in the running server
+	writes                    // for writing; transactions begin IMMEDIATE
+	readCopy                  // for copying a file that other processes may have open
+	readImmutable             // reads the file without its write-ahead log
 )
 
-// openSQLite opens a pool of connections. A writer begins IMMEDIATE: a
-// transaction that begins deferred, reads and then writes is refused at once
-// when another one wrote, whatever the busy timeout says.
+// openSQLite opens a connection pool. Write transactions begin IMMEDIATE. A deferred
+// transaction that reads first and then writes fails immediately if another one wrote in
+// between. The busy timeout does not apply to that error.
 func openSQLite(path string, m mode) (*sql.DB, error) {
 	q := url.Values{}
 	q.Add("_pragma", "busy_timeout(10000)")
-	// Connections are opened on demand. None may create a new file after the database was
-	// deleted.
+	// Connections are opened on demand. They must not create a new file if the database
+	// was deleted.
 	q.Set("mode", "rw")
 	switch m {
 	case writes:
@@ -45,8 +45,8 @@ func openSQLite(path string, m mode) (*sql.DB, error) {
 		q.Add("_pragma", "synchronous(FULL)")
 		q.Add("_pragma", "temp_store(MEMORY)")
 		q.Add("_pragma", "cache_size(-16000)")
-		// A full refresh writes some 100 MB; fewer, larger checkpoints write
-		// a page that changed several times once.
+		// A full refresh writes about 100 MB. With fewer, larger checkpoints, a page that
+		// changed several times is written to the file only once.
 		q.Add("_pragma", "wal_autocheckpoint(4000)")
 		q.Add("_pragma", "journal_size_limit(67108864)")
 	case reads:
@@ -55,7 +55,7 @@ func openSQLite(path string, m mode) (*sql.DB, error) {
 		q.Add("_pragma", "cache_size(-2000)")
 	case readCopy:
 		q.Set("mode", "ro")
-	case readBare:
+	case readImmutable:
 		q.Set("mode", "ro")
 		q.Set("immutable", "1")
 	}
@@ -63,8 +63,8 @@ func openSQLite(path string, m mode) (*sql.DB, error) {
 	return sql.Open("sqlite", dsn)
 }
 
-// sqliteCode returns the code of the database's own error in err, 0 if there is
-// none: a full disk, say, and not a transaction that its caller gave up.
+// sqliteCode returns the SQLite error code in err, such as that of a full disk. It
+// returns 0 for other errors and for a statement that its caller cancelled.
 func sqliteCode(err error) int {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {
@@ -77,15 +77,15 @@ func sqliteCode(err error) int {
 	return 0
 }
 
-// fileGuard identifies the database file, so that a deleted or replaced file is an error
-// instead of silent writes to it or a new file.
+// fileGuard detects a database file that was deleted or replaced. Without it, the process
+// would write to the deleted file or to a new one.
 type fileGuard struct {
-	path string
-	lock databaseLock
-	was  os.FileInfo
+	path   string
+	lock   databaseLock
+	opened os.FileInfo
 }
 
-// Codes of SQLite's errors.
+// SQLite error codes: https://www.sqlite.org/rescode.html
 const (
 	sqliteReadOnly   = 8
 	sqliteIOError    = 10
@@ -93,8 +93,8 @@ const (
 	sqliteCannotOpen = 14
 )
 
-// CannotWrite reports whether an SQLite file could not be written, since its disk is full,
-// may not be written or fails.
+// CannotWrite reports whether err means that an SQLite file cannot be written: the disk
+// is full or fails, or the file is read-only.
 func CannotWrite(err error) bool {
 	switch sqliteCode(err) & 0xff {
 	case sqliteReadOnly, sqliteIOError, sqliteFull, sqliteCannotOpen:
@@ -103,13 +103,13 @@ func CannotWrite(err error) bool {
 	return false
 }
 
-// roomToStart is what must be free beside a database before a server that reads alone
-// starts anew: its first writes go to a log.
-const roomToStart = 4 << 20
+// minFreeSpace is the disk space in bytes that a read-only server needs before it
+// restarts for writing. The first writes go to the write-ahead log.
+const minFreeSpace = 4 << 20
 
-// WritableAgain reports whether the file of a store that was opened for reading only could
-// be written now. It writes to a file beside it, since to open and close the database
-// itself would give up its locks.
+// WritableAgain reports whether a file that was opened read-only can now be written. It
+// tests with another file beside the database. Opening and closing the database file
+// itself would release its locks.
 func (s *DB) WritableAgain() bool {
 	const write = 2
 	if syscall.Access(s.file.path, write) != nil {
@@ -119,29 +119,30 @@ func (s *DB) WritableAgain() bool {
 	if err != nil {
 		return false
 	}
-	_, err = f.Write(make([]byte, roomToStart))
+	_, err = f.Write(make([]byte, minFreeSpace))
 	return errors.Join(err, f.Sync(), f.Close(), os.Remove(f.Name())) == nil
 }
 
-// noLog reports whether a database is complete without a log beside it.
+// noLog reports whether the write-ahead log of a database is empty or missing.
 func noLog(path string) bool {
 	info, err := os.Stat(path + "-wal")
 	return errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0
 }
 
 var (
-	// ErrReadOnly means that a database was opened for reading only.
-	ErrReadOnly = errors.New("the database could not be written when the server started, and is open for reading only: make room or make it writable; the server tries again by itself")
-	// ErrDatabaseMissing means that a database was here and is gone.
-	ErrDatabaseMissing = errors.New("the database file is missing: restore a backup with `assay restore`, or, to begin anew, remove the .id file beside it")
-	// ErrDatabaseReplaced means that the file is not the one it was.
-	ErrDatabaseReplaced = errors.New("the database file was replaced or deleted while open, or is another database: stop, and put the right file back")
+	// ErrReadOnly means that the database was opened for reading only.
+	ErrReadOnly = errors.New("the database was not writable when the server started and is open for reading only: free disk space or make the file writable; the server retries automatically")
+	// ErrDatabaseMissing means that the database file was deleted.
+	ErrDatabaseMissing = errors.New("the database file is missing: restore a backup with `assay restore`, or delete the .id file beside it to start with an empty database")
+	// ErrDatabaseReplaced means that the path no longer leads to the file that was
+	// opened.
+	ErrDatabaseReplaced = errors.New("the database file was deleted or replaced: stop the server and put the original file back")
 	// ErrDatabaseLocked means that another process has the database open.
-	ErrDatabaseLocked = errors.New("another process uses this database, perhaps through another directory: on SQLite one `assay` runs at a time")
+	ErrDatabaseLocked = errors.New("another process uses this database, perhaps through a link in another directory: stop it first; SQLite supports one `assay` process at a time")
 )
 
-// guardFile takes the lock beside the database and refuses to go on where a
-// database is known to have been and is gone.
+// guardFile locks the database file and creates it if needed. It returns
+// ErrDatabaseMissing if an .id file shows that a database was deleted.
 func guardFile(path string) (_ *fileGuard, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
@@ -159,7 +160,8 @@ func guardFile(path string) (_ *fileGuard, err error) {
 		return nil, errors.Join(ErrDatabaseMissing, g.close())
 	}
 	if missing {
-		// Made here for its mode: no other user may read inventories.
+		// Create the file here to set its mode. Inventories must not be readable by other
+		// users.
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
 		if err := errors.Join(err, f.Close()); err != nil {
 			return nil, errors.Join(err, g.close())
@@ -171,11 +173,11 @@ func guardFile(path string) (_ *fileGuard, err error) {
 	return g, nil
 }
 
-// bind compares the database's own id with the one kept beside it, giving a new
-// database an id first.
+// bind compares the id in the database with the id in the .id file beside it. A new
+// database first gets an id.
 func (g *fileGuard) bind(ctx context.Context, db *sql.DB) error {
 	random := make([]byte, 16)
-	_, _ = rand.Read(random) // never fails
+	_, _ = rand.Read(random) // it never fails
 	if _, err := db.ExecContext(ctx, `INSERT INTO setting (name, value) VALUES ('database_id', $1) ON CONFLICT (name) DO NOTHING`,
 		hex.EncodeToString(random)); err != nil {
 		return err
@@ -187,7 +189,7 @@ func (g *fileGuard) bind(ctx context.Context, db *sql.DB) error {
 	want, err := os.ReadFile(g.path + ".id")
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		// The id must be in the file itself, where checkBare looks for it.
+		// Move the id from the log to the file itself, where checkID reads it.
 		if _, err = db.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`); err == nil {
 			err = writeID(g.path, id)
 		}
@@ -197,15 +199,15 @@ func (g *fileGuard) bind(ctx context.Context, db *sql.DB) error {
 	if err != nil {
 		return err
 	}
-	g.was, err = os.Stat(g.path)
+	g.opened, err = os.Stat(g.path)
 	return err
 }
 
-// checkBare refuses a file that is another database than the one known here. It
-// comes before anything opens the file in earnest: after a crash the former
-// one's log would be applied to it. A file that cannot be read without its log
-// passes.
-func (g *fileGuard) checkBare(ctx context.Context) (err error) {
+// checkID returns ErrDatabaseReplaced if the id in the file differs from the id in the
+// .id file. Call it before any other connection opens the file: after a crash, SQLite
+// would apply the log of the old database to the new file. A file that cannot be read
+// without its log passes the check.
+func (g *fileGuard) checkID(ctx context.Context) (err error) {
 	want, err := os.ReadFile(g.path + ".id")
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -213,7 +215,7 @@ func (g *fileGuard) checkBare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	db, err := openSQLite(g.path, readBare)
+	db, err := openSQLite(g.path, readImmutable)
 	if err != nil {
 		return err
 	}
@@ -228,8 +230,8 @@ func (g *fileGuard) checkBare(ctx context.Context) (err error) {
 	return nil
 }
 
-// writeID atomically stores the id of a database in a file beside it. Half an id would be
-// that of another database.
+// writeID stores the id of a database in a file beside it. The write is atomic, because a
+// truncated id would be the id of another database.
 func writeID(path, id string) error {
 	f, err := diskfile.Create(path + ".id.new")
 	if err != nil {
@@ -242,13 +244,14 @@ func writeID(path, id string) error {
 	return f.Commit(path + ".id")
 }
 
-// check reports whether the file is still the one that was opened.
+// check returns ErrDatabaseReplaced if the path no longer leads to the file that was
+// opened.
 func (g *fileGuard) check() error {
 	if g == nil {
-		return nil // no file
+		return nil // PostgreSQL has no file
 	}
 	info, err := os.Stat(g.path)
-	if err != nil || !os.SameFile(info, g.was) {
+	if err != nil || !os.SameFile(info, g.opened) {
 		return ErrDatabaseReplaced
 	}
 	return nil
@@ -256,10 +259,12 @@ func (g *fileGuard) check() error {
 
 func (g *fileGuard) close() error { return g.lock.Close() }
 
-// databaseLock is the locks of an SQLite database: on a file beside it, which is
-// there before the database is, and on the database file itself, which may be
-// reached through another directory. The files stay open as long as the database:
-// closing one of its descriptors would end SQLite's own locks.
+// databaseLock holds the locks of an SQLite database. One is on the .lock file, which
+// exists before the database does. The other is on the database file itself, because that
+// may have links in several directories.
+//
+// The files stay open as long as the database. Closing any descriptor of the database
+// file would release the locks of SQLite.
 type databaseLock []*os.File
 
 func lockDatabase(path string) (l databaseLock, err error) {
@@ -282,7 +287,7 @@ func (l *databaseLock) add(path string) error {
 	return err
 }
 
-// Close ends the locks.
+// Close releases the locks.
 func (l databaseLock) Close() error {
 	var errs []error
 	for _, f := range l {
@@ -291,11 +296,12 @@ func (l databaseLock) Close() error {
 	return errors.Join(errs...)
 }
 
-// lockFile takes an exclusive lock that ends with the process, however it ends.
+// lockFile takes an exclusive lock. The operating system releases it when the process
+// ends.
 func lockFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission) {
-		f, err = os.Open(path) // a lock needs no more, and a read-only database is still served
+		f, err = os.Open(path) // a read-only descriptor is enough for a lock, and a read-only database is still served
 	}
 	if err != nil {
 		return nil, err

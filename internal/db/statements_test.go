@@ -16,10 +16,9 @@ import (
 	"assay/internal/db"
 )
 
-// TestSQL_EveryStatementIsPrepared finds the statements in the code, puts
-// those that are made of parts together and prepares each: a column, table or
-// function that the schema or the database does not know is found here, whether
-// or not a test comes by.
+// TestSQL_EveryStatementIsPrepared finds all SQL statements in the source code, joins
+// statements that are built from parts, and prepares each of them. This finds unknown
+// columns, tables and functions even in code that no other test runs.
 func TestSQL_EveryStatementIsPrepared(t *testing.T) {
 	for name, dialect := range dialects {
 		t.Run(name, func(t *testing.T) {
@@ -27,7 +26,7 @@ func TestSQL_EveryStatementIsPrepared(t *testing.T) {
 			statements := readStatements(t, dialect)
 			t.Logf("%d statements", len(statements))
 			if len(statements) < 130 {
-				t.Errorf("found only %d statements", len(statements))
+				t.Errorf("got %d statements, want at least 130", len(statements))
 			}
 			if dialect == db.PostgreSQL {
 				for _, text := range db.BulkTexts() {
@@ -43,21 +42,22 @@ func TestSQL_EveryStatementIsPrepared(t *testing.T) {
 	}
 }
 
-// TestSQL_AnUnknownColumnIsFound shows that the test above would notice.
+// TestSQL_AnUnknownColumnIsFound verifies that preparing a statement detects unknown
+// names.
 func TestSQL_AnUnknownColumnIsFound(t *testing.T) {
 	for name := range dialects {
 		t.Run(name, func(t *testing.T) {
 			raw := beside(t, name)
 			for _, text := range []string{"SELECT no_such FROM item", "UPDATE item SET no_such = 1", "SELECT 1 FROM no_such"} {
 				if err := prepare(t, raw, text); err == nil {
-					t.Errorf("prepared %s", text)
+					t.Errorf("%s: prepared, want an error", text)
 				}
 			}
 		})
 	}
 }
 
-// prepare reports whether the database takes a statement.
+// prepare returns an error if the database rejects a statement.
 func prepare(tb testing.TB, db *sql.DB, text string) error {
 	tb.Helper()
 	stmt, err := db.PrepareContext(tb.Context(), text)
@@ -70,9 +70,9 @@ func prepare(tb testing.TB, db *sql.DB, text string) error {
 
 type statement struct{ at, text string }
 
-// readStatements finds every SQL statement that is meant for a
-// database: those in functions and constants whose names end in the other's are
-// not, and what ExecPostgres is called with is for PostgreSQL.
+// readStatements finds every SQL statement for a dialect. It skips functions and
+// constants with the suffix of the other dialect. Arguments of ExecPostgres are for
+// PostgreSQL only.
 func readStatements(t *testing.T, d db.Dialect) []statement {
 	t.Helper()
 	files := token.NewFileSet()
@@ -108,7 +108,7 @@ func readStatements(t *testing.T, d db.Dialect) []statement {
 					return true
 				}
 				if s, ok := e.(*ast.SelectorExpr); ok && r.texts(s) == nil {
-					ast.Inspect(s.X, visit) // a method may have a constant's name
+					ast.Inspect(s.X, visit) // a method may have the same name as a constant
 					return false
 				}
 				texts := r.texts(e)
@@ -118,7 +118,7 @@ func readStatements(t *testing.T, d db.Dialect) []statement {
 						out = append(out, statement{fmt.Sprintf("%s:%d", at.Filename, at.Line), text})
 					}
 				}
-				return texts == nil // the parts of a sum are no statements
+				return texts == nil // parts of a concatenation are not statements
 			}
 			ast.Inspect(fn.Body, visit)
 		}
@@ -126,7 +126,7 @@ func readStatements(t *testing.T, d db.Dialect) []statement {
 	return out
 }
 
-// sqlFiles returns the files that hold SQL.
+// sqlFiles returns the source files that contain SQL.
 func sqlFiles(t *testing.T) (files []string) {
 	t.Helper()
 	must(t, filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
@@ -144,15 +144,15 @@ func isStatement(text string) bool {
 	return len(words) > 2 && slices.Contains([]string{"SELECT", "INSERT", "UPDATE", "DELETE", "WITH"}, words[0])
 }
 
-// reader puts texts together.
+// reader evaluates string expressions in the source code.
 type reader struct {
 	dialect   db.Dialect
-	constants map[string]ast.Expr   // by package and name
-	pkg       string                // that is being read
-	locals    map[string][]ast.Expr // of the function that is being read
+	constants map[string]ast.Expr   // keyed by package and name
+	pkg       string                // the current package
+	locals    map[string][]ast.Expr // of the current function
 }
 
-// foreign reports whether a name says that it is for the other database.
+// foreign reports whether the suffix of a name belongs to the other dialect.
 func (r *reader) foreign(name string) bool {
 	if r.dialect == db.PostgreSQL {
 		return strings.HasSuffix(name, "SQLite")
@@ -170,7 +170,7 @@ func calls(n ast.Node, method string) bool {
 	return ok && s.Sel.Name == method
 }
 
-// note remembers the constants of a declaration.
+// note stores the constants of a declaration.
 func (r *reader) note(d ast.Decl) {
 	g, ok := d.(*ast.GenDecl)
 	if !ok || g.Tok != token.CONST {
@@ -186,7 +186,7 @@ func (r *reader) note(d ast.Decl) {
 	}
 }
 
-// localsOf returns what each variable of a function is set to.
+// localsOf returns the expressions that are assigned to each variable of a function.
 func localsOf(fn *ast.FuncDecl) map[string][]ast.Expr {
 	out := map[string][]ast.Expr{}
 	ast.Inspect(fn, func(node ast.Node) bool {
@@ -202,8 +202,9 @@ func localsOf(fn *ast.FuncDecl) map[string][]ast.Expr {
 	return out
 }
 
-// texts returns what a string expression can be; nil if it is none. A variable
-// is all that it is set to, and one named from each part of a plan.
+// texts returns the possible values of a string expression, or nil for other expressions.
+// A variable has all values that are assigned to it. The variable "from" has one value
+// for each part of a plan.
 func (r *reader) texts(e ast.Expr) (out []string) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -248,7 +249,7 @@ func (r *reader) texts(e ast.Expr) (out []string) {
 	return out
 }
 
-// fragment returns what a call of a dialect's method makes; nil if it is none.
+// fragment returns the result of a call of a Dialect method, or nil for other calls.
 func (r *reader) fragment(call *ast.CallExpr) []string {
 	method, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {

@@ -7,16 +7,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Table is rows that are handed to a statement as parameters, kept by column.
-// It is declared by its columns, "id bigint, name text", of the types bigint,
-// text, boolean and bytea, and filled value by value, row by row.
+// Table holds rows that are passed to a statement as parameters. It stores them by
+// column. NewTable takes the columns as text, such as "id bigint, name text". The types
+// are bigint, text, boolean and bytea. Add the values row by row.
 type Table struct {
 	Columns []column
-	next    int // the column of the next value
+	next    int // index of the column that gets the next value
 	Rows    int
 }
 
-// column holds the values of one column, in the field of its type.
+// column holds the values of one column. Its kind selects the field that is used.
 type column struct {
 	kind  string
 	Ints  []int64
@@ -25,7 +25,7 @@ type column struct {
 	blobs [][]byte
 }
 
-// NewTable makes a table with room for some rows.
+// NewTable returns a table with capacity for some rows.
 func NewTable(columns string, rows int) *Table {
 	list := strings.Split(columns, ", ")
 	t := &Table{Columns: make([]column, len(list))}
@@ -56,7 +56,7 @@ func (t *Table) column() *column {
 	return c
 }
 
-// Int adds the next values of a row.
+// Int adds values to the current row.
 func (t *Table) Int(values ...int64) {
 	for _, v := range values {
 		c := t.column()
@@ -64,7 +64,7 @@ func (t *Table) Int(values ...int64) {
 	}
 }
 
-// Text adds the next values of a row.
+// Text adds values to the current row.
 func (t *Table) Text(values ...string) {
 	for _, v := range values {
 		c := t.column()
@@ -72,7 +72,7 @@ func (t *Table) Text(values ...string) {
 	}
 }
 
-// Bool adds the next values of a row.
+// Bool adds values to the current row.
 func (t *Table) Bool(values ...bool) {
 	for _, v := range values {
 		c := t.column()
@@ -80,13 +80,13 @@ func (t *Table) Bool(values ...bool) {
 	}
 }
 
-// Blob adds the next value of a row; nil is NULL.
+// Blob adds a value to the current row. Nil is NULL.
 func (t *Table) Blob(v []byte) {
 	c := t.column()
 	c.blobs = append(c.blobs, v)
 }
 
-// Params are the parameters that Dialect.Rows takes the table from, after others.
+// Params appends the parameters for Dialect.Rows to before.
 func (t *Table) Params(d Dialect, before ...any) []any {
 	if d == SQLite {
 		return append(before, t.json())
@@ -94,7 +94,7 @@ func (t *Table) Params(d Dialect, before ...any) []any {
 	return append(before, t.Arrays()...)
 }
 
-// Arrays returns the columns.
+// Arrays returns one array for each column.
 func (t *Table) Arrays() []any {
 	out := make([]any, len(t.Columns))
 	for i := range t.Columns {
@@ -112,7 +112,7 @@ func (t *Table) Arrays() []any {
 	return out
 }
 
-// json packs the rows as a list of lists, and those of one column as a list.
+// json encodes the rows as an array of arrays. A table with one column is a flat array.
 func (t *Table) json() string {
 	b := []byte{'['}
 	for row := range t.Rows {
@@ -140,7 +140,7 @@ func (c *column) appendJSON(b []byte, row int) []byte {
 	case "bigint":
 		return strconv.AppendInt(b, c.Ints[row], 10)
 	case "text":
-		quoted, _ := jsontext.AppendQuote(b, c.Texts[row]) // every text was checked where it came in
+		quoted, _ := jsontext.AppendQuote(b, c.Texts[row]) // all text was validated as UTF-8 on input
 		return quoted
 	default:
 		if c.bools[row] {
@@ -150,7 +150,7 @@ func (c *column) appendJSON(b []byte, row int) []byte {
 	}
 }
 
-// appendRow appends the values of a row.
+// appendRow appends the values of a row to args.
 func (t *Table) appendRow(args []any, row int) []any {
 	for i := range t.Columns {
 		switch c := &t.Columns[i]; {
@@ -169,6 +169,6 @@ func (t *Table) appendRow(args []any, row int) []any {
 	return args
 }
 
-// RowsAtOnce is how many rows with texts a statement takes: in it, in the driver
-// and in the database, each is in memory several times.
+// RowsAtOnce limits the rows of a statement that contain text. Each row is in memory
+// several times: in the table, in the driver and in the database.
 const RowsAtOnce = 2_000

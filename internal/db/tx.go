@@ -11,16 +11,15 @@ import (
 	"assay/internal/fault"
 )
 
-// ErrCommitUnknown means that a commit returned an error and may still have
-// been applied. Read the state again before deciding.
+// ErrCommitUnknown means that a commit returned an error but may have been applied. Read
+// the state again before you retry.
 var ErrCommitUnknown = errors.New("outcome of the commit is unknown")
 
-// Tx is one write transaction. Everything that it writes carries the same
-// moment, Now.
+// Tx is a write transaction. All rows that it writes carry the same time, Now.
 type Tx struct {
 	Dialect Dialect
 	tx      *sql.Tx
-	ctx     context.Context //nolint:containedctx // a Tx lives within one call of InTx, which got this context
+	ctx     context.Context //nolint:containedctx // a Tx exists only within one call of InTx, which got this context
 	now     time.Time
 	DB      *DB
 
@@ -31,40 +30,39 @@ type Tx struct {
 // Context returns the context of the transaction.
 func (t *Tx) Context() context.Context { return t.ctx }
 
-// QueryContext is that of sql.Tx.
+// QueryContext implements Querier.
 func (t *Tx) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	return t.tx.QueryContext(ctx, query, args...)
 }
 
-// Now returns the moment of the transaction.
+// Now returns the time of the transaction.
 func (t *Tx) Now() time.Time { return t.now }
 
-// clocksApart is by how much clocks of instances may differ at most. A moment that is
-// further ahead is wrong, and nothing else is dated by it.
-const clocksApart = time.Hour
+// maxClockSkew limits how far the clocks of two instances may differ. NotBefore ignores a
+// time that is further ahead.
+const maxClockSkew = time.Hour
 
-// NotBefore moves the moment of the transaction on to at, if that is later: what is
-// written then follows what another instance, whose clock may be ahead, wrote at that time.
+// NotBefore advances the time of the transaction to at, if at is later. Use it with the
+// time of an earlier write: the clock of the instance that wrote it may be ahead.
 func (t *Tx) NotBefore(at time.Time) {
-	if at.After(t.now) && at.Sub(t.now) < clocksApart {
+	if at.After(t.now) && at.Sub(t.now) < maxClockSkew {
 		t.now = at
 	}
 }
 
-// races is how often a transaction is tried that is ended for another one's sake.
-const races = 6
+// maxAttempts limits how often a transaction runs when it conflicts with others.
+const maxAttempts = 6
 
-// InTx runs fn in a write transaction, which is committed when fn returns nil
-// and rolled back otherwise. PostgreSQL may end it for another one's sake; then
-// fn runs again in a new one. An ErrCommitUnknown means what it says; an error of
-// the database that may pass has a fault.Unavailable in its chain.
+// InTx runs fn in a write transaction. It commits if fn returns nil, and rolls back
+// otherwise. If PostgreSQL aborts the transaction because of a conflict, InTx calls fn
+// again in a new transaction. After an ErrCommitUnknown, the commit may have been
+// applied. A database error that may be temporary has a fault.Unavailable in its chain.
 func (s *DB) InTx(ctx context.Context, fn func(*Tx) error) error {
 	return s.tryTx(ctx, false, fn)
 }
 
-// InUrgentTx is InTx for a few rows that must be stored at once: it does not wait
-// for transactions that have not begun, nor for one of the connections that others
-// write by.
+// InUrgentTx is InTx for a few rows that must be stored immediately. It runs before
+// waiting transactions that have not begun. On PostgreSQL it uses a reserved connection.
 func (s *DB) InUrgentTx(ctx context.Context, fn func(*Tx) error) error {
 	return s.tryTx(ctx, true, fn)
 }
@@ -74,26 +72,26 @@ func (s *DB) tryTx(ctx context.Context, urgent bool, fn func(*Tx) error) error {
 		return s.tryReadOnly(ctx, fn)
 	}
 	err := s.inTx(ctx, urgent, fn)
-	for try := 1; try < races && lostRace(err) && pause(ctx, try); try++ {
+	for try := 1; try < maxAttempts && isConflict(err) && pause(ctx, try); try++ {
 		err = s.inTx(ctx, urgent, fn)
 	}
 	s.failures.note(err)
 	return Transient(err)
 }
 
-// tryReadOnly runs fn on a database that cannot be written. What only looks succeeds.
+// tryReadOnly runs fn on a read-only database. It succeeds if fn only reads.
 func (s *DB) tryReadOnly(ctx context.Context, fn func(*Tx) error) error {
 	err := s.inTx(ctx, false, fn)
 	if sqliteCode(err)&0xff != sqliteReadOnly {
 		return Transient(err)
 	}
 	return errors.Join(err, fault.New(fault.Unavailable, "database_read_only",
-		"The database is open for reading only, since it could not be written when the server started. Nothing was changed. "+
-			"Make room on its disk, or make it writable; the server then accepts writes by itself within minutes."))
+		"The database is open for reading only because it was not writable when the server started. Nothing was changed. "+
+			"Free disk space or make the file writable; the server then accepts writes within minutes."))
 }
 
-// InSmallTx is InTx for work on a few rows, all found by their keys, that is done
-// so often that planning its statements anew would cost more than running them.
+// InSmallTx is InTx for frequent work on a few rows, all found by key. It keeps the plans
+// of statements, because planning would cost more than running them.
 func (s *DB) InSmallTx(ctx context.Context, fn func(*Tx) error) error {
 	return s.InTx(ctx, func(t *Tx) error {
 		if err := t.planOnce(); err != nil {
@@ -103,8 +101,8 @@ func (s *DB) InSmallTx(ctx context.Context, fn func(*Tx) error) error {
 	})
 }
 
-// pause waits a random moment, longer with each try; it reports whether ctx
-// still lives.
+// pause waits for a random time that grows with each attempt. It returns false if ctx
+// ended.
 func pause(ctx context.Context, try int) bool {
 	t := time.NewTimer(rand.N(time.Duration(try) * 20 * time.Millisecond))
 	defer t.Stop()
@@ -116,15 +114,14 @@ func pause(ctx context.Context, try int) bool {
 	}
 }
 
-// commitPatience is how long a commit may take before its outcome counts as
-// unknown.
-const commitPatience = 30 * time.Second
+// commitTimeout limits how long a commit may take. After that, its outcome is unknown.
+const commitTimeout = 30 * time.Second
 
 func (s *DB) inTx(ctx context.Context, urgent bool, fn func(*Tx) error) error {
 	if err := s.file.check(); err != nil {
 		return err
 	}
-	release, err := s.turns.take(ctx, urgent)
+	release, err := s.queue.acquire(ctx, urgent)
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
@@ -133,8 +130,8 @@ func (s *DB) inTx(ctx context.Context, urgent bool, fn func(*Tx) error) error {
 	if urgent && s.Dialect == PostgreSQL {
 		begin = s.Reserved.BeginTx
 	}
-	// Until its commit begins the transaction ends with ctx; a commit that is
-	// given up half-way would be of unknown outcome.
+	// Cancelling ctx ends the transaction until the commit begins. A commit must not be
+	// cancelled, because its outcome would be unknown.
 	lasting, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	detach := context.AfterFunc(ctx, end)
@@ -148,7 +145,7 @@ func (s *DB) inTx(ctx context.Context, urgent bool, fn func(*Tx) error) error {
 	}
 	ended := false
 	defer func() {
-		if !ended { // fn panicked: code that recovers must find the one writer free
+		if !ended { // fn panicked: release the writer for a caller that recovers
 			_ = tx.Rollback()
 		}
 	}()
@@ -164,7 +161,7 @@ func (s *DB) inTx(ctx context.Context, urgent bool, fn func(*Tx) error) error {
 	if err != nil {
 		return errors.Join(err, s.ignoreLost(tx.Rollback()))
 	}
-	defer time.AfterFunc(commitPatience, end).Stop()
+	defer time.AfterFunc(commitTimeout, end).Stop()
 	committed := false
 	for _, begin := range t.onCommit {
 		end := begin()
@@ -183,13 +180,14 @@ func (s *DB) inTx(ctx context.Context, urgent bool, fn func(*Tx) error) error {
 	return nil
 }
 
-// BeginCommit has begin called before the transaction is committed, and what that returns
-// afterwards: committed is false where it was not, or may not have been.
+// BeginCommit registers begin, which runs directly before the commit. The function that
+// it returns runs after the commit. Its argument is true only if the transaction was
+// certainly committed.
 func (t *Tx) BeginCommit(begin func() (end func(committed bool))) {
 	t.onCommit = append(t.onCommit, begin)
 }
 
-// AfterCommit has fn called once the transaction is committed.
+// AfterCommit registers fn to run after a successful commit.
 func (t *Tx) AfterCommit(fn func()) {
 	t.BeginCommit(func() func(bool) {
 		return func(committed bool) {
@@ -200,9 +198,8 @@ func (t *Tx) AfterCommit(fn func()) {
 	})
 }
 
-// ignoreLost drops the error of a rollback where there is nothing to roll back
-// any more, or nothing to do it over: a connection that is lost takes its
-// transaction along.
+// ignoreLost drops a rollback error that does not matter: the transaction has ended, or
+// its connection was lost. PostgreSQL rolls back when a connection ends.
 func (s *DB) ignoreLost(err error) error {
 	if errors.Is(err, sql.ErrTxDone) || s.Dialect == PostgreSQL {
 		return nil
@@ -217,7 +214,7 @@ func (s *DB) fault(point string) error {
 	return s.faults(point)
 }
 
-// Exec runs a statement and returns how many rows it touched.
+// Exec runs a statement and returns the number of affected rows.
 func (t *Tx) Exec(query string, args ...any) (int64, error) {
 	res, err := t.tx.ExecContext(t.ctx, query, args...)
 	if err != nil {
@@ -226,11 +223,11 @@ func (t *Tx) Exec(query string, args ...any) (int64, error) {
 	return res.RowsAffected()
 }
 
-// QueryRow is that of sql.Tx.
+// QueryRow runs a query for one row.
 func (t *Tx) QueryRow(query string, args ...any) *sql.Row {
 	return t.tx.QueryRowContext(t.ctx, query, args...)
 }
 
-// ErrRunAgain ends a transaction that is run again: what it has read was changed by another
-// one since.
-var ErrRunAgain = errors.New("what was read has changed meanwhile")
+// ErrRunAgain makes InTx run the transaction again. Return it from fn when another
+// transaction changed the rows that fn had read.
+var ErrRunAgain = errors.New("a concurrent transaction changed the rows: run the transaction again")

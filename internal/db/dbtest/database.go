@@ -1,4 +1,4 @@
-// Package dbtest gives tests empty databases on both engines.
+// Package dbtest provides empty databases on both engines for tests.
 package dbtest
 
 import (
@@ -11,27 +11,27 @@ import (
 	"strings"
 	"testing"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+	_ "github.com/jackc/pgx/v5/stdlib" // registers the driver "pgx"
 
 	"assay/internal/db"
 	"assay/internal/pgtest"
 	"assay/internal/randtest"
 )
 
-// The engines.
+// Names of the engines.
 const (
 	SQLite     = "sqlite"
 	PostgreSQL = "postgres"
 )
 
-// pooled is PostgreSQL behind a pooler, for Each alone.
+// pooled is PostgreSQL behind a connection pooler. Only Each uses it.
 const pooled = "pooler"
 
-// engineVariable names the only engine that tests use.
+// engineVariable is the environment variable that selects one engine.
 const engineVariable = "ASSAY_TEST_ENGINE"
 
-// RunOnEngines runs all tests of a package once on each engine, for its TestMain,
-// and returns the exit code. ASSAY_TEST_ENGINE names the only one.
+// RunOnEngines runs all tests of a package once on each engine and returns the exit code.
+// Call it from TestMain. If ASSAY_TEST_ENGINE is set, only that engine runs.
 func RunOnEngines(m *testing.M) (code int) {
 	for _, engine := range engines() {
 		if err := os.Setenv(engineVariable, engine); err != nil {
@@ -51,28 +51,28 @@ func engines() []string {
 	return []string{SQLite, PostgreSQL}
 }
 
-// Database is a place for a database. Path and URL are as in db.Options.
+// Database is the location of a test database. Path and URL are as in db.Options.
 type Database struct {
 	Engine    string
 	Path, URL string
-	direct    string // past the pooler that URL leads through, if any
+	direct    string // address without the pooler, if URL uses one
 }
 
-// NewDatabase makes an empty database on the engine that RunOnEngines is at,
-// which is gone when tb ends. On SQLite the file is in memory where there is such
-// a place: these tests never cut the power, so waiting for a disk proves nothing.
+// NewDatabase creates an empty database on the current engine of RunOnEngines. It is
+// removed when tb ends. SQLite files are stored in memory if possible: these tests do not
+// simulate power failures, so slow disk writes would prove nothing.
 func NewDatabase(tb testing.TB) Database {
 	tb.Helper()
 	d := On(tb, os.Getenv(engineVariable))
 	if d.Engine == PostgreSQL {
-		d.URL += fewConns // each costs a process that reads the catalogue anew
+		d.URL += fewConns // each connection starts a server process that loads the catalogue
 	}
 	return d
 }
 
 const fewConns = "&pool_max_conns=6"
 
-// On makes an empty database on an engine.
+// On creates an empty database on the given engine.
 func On(tb testing.TB, engine string) Database {
 	tb.Helper()
 	if engine != PostgreSQL && engine != pooled {
@@ -88,12 +88,12 @@ func On(tb testing.TB, engine string) Database {
 	return d
 }
 
-// poolerSessions is how many sessions the pooler has for a database.
+// poolerSessions is the number of sessions that the pooler opens for each database.
 const poolerSessions = 20
 
 func memoryDir(tb testing.TB) string {
 	tb.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "assay-test") //nolint:usetesting // that one is on a disk
+	dir, err := os.MkdirTemp("/dev/shm", "assay-test") //nolint:usetesting // t.TempDir is on disk
 	if err != nil {
 		return tb.TempDir()
 	}
@@ -101,7 +101,7 @@ func memoryDir(tb testing.TB) string {
 	return dir
 }
 
-// migrate fills a database with the schema.
+// migrate creates the schema in a database.
 func migrate(ctx context.Context, url string) error {
 	s, err := db.Open(ctx, db.Options{URL: url})
 	if err != nil {
@@ -110,14 +110,14 @@ func migrate(ctx context.Context, url string) error {
 	return s.Close()
 }
 
-// Takes reports whether a test of many cases, each with a database of its own, takes
-// the nth: all on SQLite and at full counts, otherwise one in three, since a database
-// on a server takes much longer to make and to warm.
+// Takes reports whether a test with many cases must run case nth. On SQLite, and in long
+// runs, it runs all cases. On PostgreSQL it otherwise runs one of three, because creating
+// a database there is slow.
 func Takes(nth int) bool {
 	return nth%3 == 0 || randtest.Long() || os.Getenv(engineVariable) != PostgreSQL
 }
 
-// Open opens the database, and closes it when tb ends.
+// Open opens the database and closes it when tb ends.
 func (d Database) Open(tb testing.TB, o db.Options) *db.DB {
 	tb.Helper()
 	o.Path, o.URL, o.Direct = d.Path, d.URL, cmp.Or(d.direct, o.Direct)
@@ -133,7 +133,7 @@ func (d Database) Open(tb testing.TB, o db.Options) *db.DB {
 	return s
 }
 
-// Raw opens one connection to the database, past db.DB. Its caller closes it.
+// Raw opens a single connection to the database without db.DB. The caller must close it.
 func (d Database) Raw(tb testing.TB) *sql.DB {
 	tb.Helper()
 	driver, address := "pgx", cmp.Or(d.direct, strings.TrimSuffix(d.URL, fewConns))
@@ -148,8 +148,8 @@ func (d Database) Raw(tb testing.TB) *sql.DB {
 	return db
 }
 
-// Version returns a number that changes with any row of the database, read on the
-// connection of Raw.
+// Version returns a number that changes when any row of the database changes. It reads
+// the number on the connection of Raw.
 func (d Database) Version(tb testing.TB, raw *sql.DB) (version int64) {
 	tb.Helper()
 	query := `PRAGMA data_version`
@@ -162,8 +162,8 @@ func (d Database) Version(tb testing.TB, raw *sql.DB) (version int64) {
 	return version
 }
 
-// rowVersions returns a query that sums up which transaction wrote each row of
-// each table where. That a row was locked does not show.
+// rowVersions returns a query that computes a sum over the location and the writing
+// transaction of each row. Row locks do not change the sum.
 func rowVersions(tb testing.TB, raw *sql.DB) string {
 	tb.Helper()
 	rows, err := raw.QueryContext(tb.Context(), `SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY tablename`)
@@ -183,7 +183,7 @@ func rowVersions(tb testing.TB, raw *sql.DB) string {
 	return `SELECT CAST(` + strings.Join(sums, " + ") + ` AS bigint)`
 }
 
-// Explain returns the plan of a query, read on the connection of Raw.
+// Explain returns the plan of a query. It reads the plan on the connection of Raw.
 func (d Database) Explain(tb testing.TB, raw *sql.DB, query string, args ...any) string {
 	tb.Helper()
 	check := func(err error) {

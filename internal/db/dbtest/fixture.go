@@ -11,21 +11,21 @@ import (
 	"assay/internal/db"
 )
 
-// Epoch is when every test of Each begins.
+// Epoch is the initial time of each Fixture.
 var Epoch = time.Date(2026, 3, 1, 12, 0, 0, 123_456_000, time.UTC)
 
-// Fixture is an open, empty database with a clock that the test sets.
+// Fixture is an open, empty database. The test sets its clock.
 type Fixture struct {
 	testing.TB
 	Database
 	DB     *db.DB
 	Now    time.Time
 	Faults func(point string) error // as in db.Options
-	Logged bytes.Buffer             // what the database logs
+	Logged bytes.Buffer             // log output of the database
 }
 
-// Each runs a test on each engine, and on PostgreSQL once more through a pooler. Where
-// RunOnEngines runs the package, it keeps to the engine of that run.
+// Each runs a test on each engine, and on PostgreSQL again through a pooler. In a package
+// that uses RunOnEngines, it runs the current engine only.
 func Each(t *testing.T, test func(f *Fixture)) {
 	t.Helper()
 	for _, engine := range engines() {
@@ -52,7 +52,7 @@ func Each(t *testing.T, test func(f *Fixture)) {
 	}
 }
 
-// Must ends the test on an error.
+// Must ends the test if err is not nil.
 func (f *Fixture) Must(err error) {
 	f.Helper()
 	if err != nil {
@@ -60,20 +60,20 @@ func (f *Fixture) Must(err error) {
 	}
 }
 
-// Tx runs fn in a transaction that must succeed.
+// Tx runs fn in a transaction. An error ends the test.
 func (f *Fixture) Tx(fn func(tx *db.Tx) error) {
 	f.Helper()
 	f.Must(f.DB.InTx(f.Context(), fn))
 }
 
-// Try is Tx for goroutines: it reports an error and goes on.
+// Try is Tx for goroutines: an error fails the test but does not end it.
 func (f *Fixture) Try(fn func(tx *db.Tx) error) {
 	if err := f.DB.InTx(f.Context(), fn); err != nil {
 		f.Error(err)
 	}
 }
 
-// Is compares a value with the one that is expected.
+// Is fails the test if got differs from want.
 func (f *Fixture) Is(what string, got, want any) {
 	f.Helper()
 	if !reflect.DeepEqual(got, want) {
@@ -81,7 +81,7 @@ func (f *Fixture) Is(what string, got, want any) {
 	}
 }
 
-// AtOnce runs fn in n goroutines that begin together, and waits for them.
+// AtOnce runs fn in n goroutines that start together, and waits for them.
 func AtOnce(n int, fn func(i int)) {
 	var running sync.WaitGroup
 	start := make(chan struct{})

@@ -63,7 +63,7 @@ const (
 // ReadLedgerBeside is ReadLedger without opening the database: on SQLite it needs no lock,
 // and reads beside the process that has it.
 func ReadLedgerBeside(ctx context.Context, o db.Options, use func(*Snapshot) error) (err error) {
-	d, err := db.OpenBeside(ctx, o)
+	d, err := db.OpenUnlocked(ctx, o)
 	if err != nil {
 		return err
 	}
