@@ -17,7 +17,8 @@ const (
 	Admin    = "admin"
 )
 
-// Deps is what the API needs. All fields but TrustedProxies are required.
+// Deps are the dependencies of the API. All fields except Host and TrustedProxies are
+// required.
 type Deps struct {
 	Jobs        JobReader
 	Items       ItemReader
@@ -40,25 +41,25 @@ type Deps struct {
 	Version     string
 	Logger      *slog.Logger
 	Now         func() time.Time
-	// Host is the name that the server listens on; empty: none. Requests for metrics
-	// without a token come to it, or to a name of loopback.
+	// Host is the host name that the server listens on. It may be empty. Metrics are
+	// served without a token only for this host name and for loopback names.
 	Host string
-	// TrustedProxies may name the client in X-Forwarded-For.
+	// TrustedProxies are the proxies whose X-Forwarded-For header is trusted.
 	TrustedProxies []netip.Prefix
 }
 
-// server serves all requests.
+// server is the HTTP handler of the API and the page.
 type server struct {
 	Deps
 	routes   routeTable
-	bodies   *intake // of up to maxBody
-	pushes   *intake // of more
+	bodies   *intake // for routes that accept up to maxBody
+	pushes   *intake // for routes that accept more
 	openapi  cached
 	docsPage cached
 	docsCSP  string
 }
 
-// New returns the handler of the whole server, the page included.
+// New returns the HTTP handler of the API and the page.
 func New(deps Deps) http.Handler { return newServer(deps) }
 
 func newServer(deps Deps) *server {
@@ -69,18 +70,18 @@ func newServer(deps Deps) *server {
 	return s
 }
 
-// Limits of connections. A push of an inventory may take longer: see pushTimeout.
+// Limits of connections. The body of an inventory push has a longer limit, pushTimeout.
 const (
 	headerTimeout = 10 * time.Second
 	readTimeout   = time.Minute
 	writeTimeout  = 2 * time.Minute
 	idleTimeout   = 2 * time.Minute
-	// maxHeader makes 16 KiB: net/http takes 4 KiB more.
+	// maxHeader limits headers to 16 KiB, because net/http adds 4 KiB to its limit.
 	maxHeader = 16<<10 - 4<<10
 )
 
-// NewServer returns an http.Server for the handler with limits that keep slow
-// and greedy clients from holding it up. The caller sets what it listens on.
+// NewServer returns an http.Server for the handler. Its limits protect the server against
+// slow clients and large headers. The caller provides the listener.
 func NewServer(handler http.Handler, logger *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:           handler,

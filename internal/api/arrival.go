@@ -10,40 +10,42 @@ import (
 	"time"
 )
 
-// How fast a body must arrive. Time in which it waits for room does not count.
+// The minimum rate at which a body must arrive. Time spent waiting for memory does not
+// count.
 const (
 	paceWindow = 10 * time.Second
-	// paceBytes must arrive in each paceWindow, or the rest of the body.
+	// paceBytes is the number of bytes that must arrive in each paceWindow, unless the
+	// body ends earlier.
 	paceBytes = 320 << 10
-	// pushTimeout is how long a body over maxBody may take to arrive, 32 MiB at 1
-	// Mbit/s; smaller ones have readTimeout.
+	// pushTimeout is the time limit for the body of a route that accepts more than
+	// maxBody. It allows 32 MiB at 1 Mbit/s. Other routes use readTimeout.
 	pushTimeout = 5 * time.Minute
 )
 
-// errClientLeft means that the connection broke while the body was read.
+// errClientLeft reports that the connection broke while the body was being read.
 var errClientLeft = errors.New("the client closed the connection")
 
-// arrival is a body as it arrives: counted, at a minimum rate, with errors that name
-// the fault.
+// arrival reads the body of a request. It counts the bytes, enforces the minimum rate and
+// classifies read errors.
 type arrival struct {
 	io.ReadCloser
-	ctx     context.Context //nolint:containedctx // an arrival lives as long as its request
+	ctx     context.Context //nolint:containedctx // an arrival is used by one request only
 	control *http.ResponseController
 	intake  *intake
-	upload  *upload // nil up to freeBytes
+	upload  *upload // nil until freeBytes are exceeded
 
 	read   int64
-	end    time.Time // when the whole body must be there
-	window time.Time // when this one ends
-	due    int64     // bytes that must have been read then
+	end    time.Time // deadline of the whole body
+	window time.Time // end of the current paceWindow
+	due    int64     // bytes that must be read by the end of the window
 }
 
-// arrive counts and paces the body of a request. The caller calls done when nothing
-// of the body is needed any more.
+// arrive replaces the body of a request by an arrival. The caller must call done when it
+// no longer needs any part of the body.
 func (s *server) arrive(w http.ResponseWriter, r *http.Request, limit int64) *arrival {
 	a := &arrival{ReadCloser: r.Body, ctx: r.Context(), control: http.NewResponseController(w), intake: s.bodies}
-	// The connection's clock is the real one. Where there is no connection, as in a
-	// handler's test, there is no deadline to set.
+	// Connection deadlines use the real clock, not s.Now. Setting a deadline fails in
+	// tests without a connection; the error is ignored.
 	a.end = time.Now().Add(readTimeout)
 	if limit > maxBody {
 		a.intake, a.end = s.pushes, time.Now().Add(pushTimeout)
@@ -62,7 +64,7 @@ func (a *arrival) nextWindow() {
 	_ = a.control.SetReadDeadline(a.window)
 }
 
-// Read is that of io.Reader.
+// Read implements io.Reader.
 func (a *arrival) Read(p []byte) (int, error) {
 	const most = 32 << 10
 	p = p[:min(len(p), most)]
@@ -81,8 +83,8 @@ func (a *arrival) Read(p []byte) (int, error) {
 	}
 	switch {
 	case errors.Is(err, io.EOF):
-		// From here on only the client's end matters, however long the work takes: a
-		// deadline would end it.
+		// A read deadline after the end of the body would cancel the request's context
+		// while the handler works.
 		_ = a.control.SetReadDeadline(time.Time{})
 	case err == nil && a.read >= a.due:
 		a.nextWindow()
@@ -101,22 +103,22 @@ func (a *arrival) makeRoom(n int64) error {
 		a.nextWindow()
 	}
 	if err != nil {
-		// Many clients read the response only after they have sent the whole body, so the
-		// rest is read and dropped.
+		// Many clients read the response only after sending the whole body. The rest of
+		// the body is therefore read and discarded.
 		_, _ = io.CopyN(io.Discard, a.ReadCloser, maxPush)
 	}
 	return err
 }
 
-// done gives back the room of the body.
+// done releases the memory that was reserved for the body.
 func (a *arrival) done() {
 	if a.upload != nil {
 		a.upload.end()
 	}
 }
 
-// bodyError classifies errors of reading a body: the client was too slow, is gone, or
-// sent malformed HTTP. None is a failure of the server.
+// bodyError classifies an error of reading a body. The client was too slow, closed the
+// connection, or sent malformed HTTP. None of these is an error of the server.
 func bodyError(err error) error {
 	var tooLarge *http.MaxBytesError
 	switch {

@@ -12,14 +12,14 @@ import (
 	"assay/internal/fault"
 )
 
-// credentials is what a request presents, sorted into what is right and wrong.
+// credentials are the results of checking the credentials of a request.
 type credentials struct {
-	roles []string // of the right ones
-	wrong bool     // one of them belongs to no role
+	roles []string // roles of the valid credentials
+	wrong bool     // true if at least one credential is invalid
 }
 
-// presented compares what a request presents with all live secrets. A header
-// carries its own role's secret or the admin token.
+// presented checks the credentials of a request. Each header accepts the secret of one
+// role or the admin token.
 func (s *server) presented(r *http.Request) credentials {
 	var c credentials
 	s.compare(&c, r.Header.Get("X-Market-Sync-Secret"), Market)
@@ -45,9 +45,10 @@ func (s *server) compare(c *credentials, secret, role string) {
 	}
 }
 
-// authorise returns the role that a request acts in, empty for none, or why it
-// may not use the operation. A right credential is never refused for wrong ones
-// before it. Where no credential is needed a wrong one does no harm, but counts.
+// authorise returns the role of a request, or an empty role if the operation is public and
+// no valid credential was sent. It returns an error if the request is not allowed.
+// A valid credential is accepted regardless of earlier failures from the same address. A
+// wrong credential is always counted, even if the operation needs none.
 func (s *server) authorise(op *operation, c *call) (role string, err error) {
 	r := c.Request
 	creds := s.presented(r)
@@ -82,7 +83,7 @@ func (s *server) authorise(op *operation, c *call) (role string, err error) {
 	}
 }
 
-// unauthorized is the same for a missing and for a wrong credential.
+// unauthorized returns the same error for a missing and for a wrong credential.
 func unauthorized() error {
 	return &refusal{
 		status: http.StatusUnauthorized, code: "unauthorized",
@@ -94,7 +95,7 @@ func unauthorized() error {
 func tooManyFailures(wait time.Duration) error {
 	return &refusal{
 		status: http.StatusTooManyRequests, code: "too_many_failures",
-		detail: "Too many wrong secrets came from this address. A right one is taken at any time.",
+		detail: "This address sent too many wrong secrets. Send a valid secret; it is accepted at any time.",
 		header: http.Header{
 			"Retry-After":      {seconds(wait)},
 			"Ratelimit-Policy": {`"failures";q=20;w=60`},
@@ -103,17 +104,17 @@ func tooManyFailures(wait time.Duration) error {
 	}
 }
 
-// Credentials are the live secrets. Match compares in constant time, is safe
-// for concurrent use and sees a rotation at once.
+// Credentials are the current secrets. Implementations must be safe for concurrent use.
 type Credentials interface {
+	// Match compares a secret with the current secrets of a role in constant time.
 	Match(role, presented string) bool
 }
 
-// FailureLimiter counts wrong secrets by client address, together with those
-// that the page saw.
+// FailureLimiter counts wrong secrets by client address. The API and the page share one
+// limiter.
 type FailureLimiter interface {
-	// Fail counts one and returns what follows from it.
+	// Fail counts a wrong secret. It returns how to delay, limit and log the request.
 	Fail(client netip.Addr) access.Failure
-	// Wait waits before the response.
+	// Wait delays the response. It returns early when ctx ends.
 	Wait(ctx context.Context, delay time.Duration)
 }

@@ -19,17 +19,17 @@ const (
 	maxPush = 32 << 20
 )
 
-// body describes the body that an operation takes.
+// body describes the request body of an operation.
 type body struct {
-	limit    int64
+	limit    int64 // maximum size in bytes
 	optional bool
-	like     any // a value of a type with the body's shape
+	like     any // a value of the Go type that describes the body
 	key      keyRule
-	money    bool // responses under a key never expire
+	money    bool // true if responses stored under an Idempotency-Key never expire
 }
 
-// admitBody checks the body headers of a request and bounds the body before anything is read.
-// It reports whether there is a body. The caller calls done after the last use of the body.
+// admitBody checks the body headers of a request and limits the size of the body. It
+// reports whether there is a body. The caller must call done after its last use of the body.
 func (s *server) admitBody(w http.ResponseWriter, r *http.Request, want *body) (there bool, done func(), err error) {
 	limit := int64(maxBody)
 	if want != nil {
@@ -40,7 +40,7 @@ func (s *server) admitBody(w http.ResponseWriter, r *http.Request, want *body) (
 		return false, done, &http.MaxBytesError{Limit: limit}
 	}
 	if r.ContentLength == 0 {
-		// As at the end of a body: no deadline ends the work.
+		// As at the end of a body, a read deadline would cancel the request's context.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	} else {
 		done = s.arrive(w, r, limit).done
@@ -60,8 +60,8 @@ func (s *server) admitBody(w http.ResponseWriter, r *http.Request, want *body) (
 	return there, done, err
 }
 
-// refuseContent accepts an empty JSON object, which many clients send with every
-// POST, and refuses any other body without reading more of it.
+// refuseContent refuses a body on a route without one. It accepts an empty JSON object,
+// because many clients send it with every POST. It reads at most 64 bytes.
 func refuseContent(body io.Reader) error {
 	const most = 64
 	text, err := io.ReadAll(io.LimitReader(body, most))
@@ -69,16 +69,16 @@ func refuseContent(body io.Reader) error {
 	case err != nil:
 		return err
 	case len(text) == most, strings.Join(strings.Fields(string(text)), "") != "{}":
-		return fault.New(fault.Invalid, "unexpected_body", "This request takes no body. Send none, or {}.")
+		return fault.New(fault.Invalid, "unexpected_body", "This request does not accept a body. Send no body, or {}.")
 	}
 	return nil
 }
 
 func bodyRequired() error {
-	return fault.New(fault.Invalid, "body_required", "This route needs a JSON body.")
+	return fault.New(fault.Invalid, "body_required", "This route requires a JSON body.")
 }
 
-// hasBody reports whether a body follows; only a chunked one must be looked at.
+// hasBody reports whether a request has a body. It reads the first byte of a chunked body.
 func hasBody(r *http.Request) (bool, error) {
 	if r.ContentLength >= 0 {
 		return r.ContentLength > 0, nil
@@ -95,30 +95,30 @@ func hasBody(r *http.Request) (bool, error) {
 	return true, err
 }
 
-// checkMedia refuses what is not plain JSON.
+// checkMedia returns an error unless the headers announce uncompressed JSON.
 func checkMedia(h http.Header) error {
 	if !isJSON(h.Get("Content-Type")) {
 		return &refusal{
 			status: http.StatusUnsupportedMediaType, code: "unsupported_media_type",
-			detail: "The body must be JSON in UTF-8, announced by Content-Type: application/json.",
+			detail: "The body must be JSON in UTF-8. Send Content-Type: application/json.",
 			header: http.Header{"Accept": {"application/json"}},
 		}
 	}
 	if encoding := h.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return &refusal{
 			status: http.StatusUnsupportedMediaType, code: "unsupported_encoding",
-			detail: "The body must not be compressed.",
+			detail: "The body must not be compressed. Send it without Content-Encoding.",
 			header: http.Header{"Accept-Encoding": {"identity"}},
 		}
 	}
 	return nil
 }
 
-// isJSON reports whether a Content-Type is that of JSON in UTF-8.
+// isJSON reports whether a Content-Type means JSON in UTF-8.
 func isJSON(contentType string) bool {
 	const plain = "application/json"
 	if contentType == plain {
-		return true // as nearly all write it; parsing takes a while
+		return true // the common case, without parsing
 	}
 	media, params, err := mime.ParseMediaType(contentType)
 	charset := params["charset"]
@@ -126,5 +126,5 @@ func isJSON(contentType string) bool {
 }
 
 func tooLarge(limit int64) string {
-	return fmt.Sprintf("The body is larger than %d MiB, the most that this route takes.", limit>>20)
+	return fmt.Sprintf("The body exceeds the limit of this route, %d MiB.", limit>>20)
 }

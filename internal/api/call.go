@@ -11,11 +11,11 @@ import (
 	"assay/internal/view"
 )
 
-// jobID returns the job that the path names. What no job can be called is not
-// found, as any other that does not exist.
+// jobID returns the id of the job in the path.
 func (c *call) jobID() (int64, error) { return c.idOf("job") }
 
-// idOf returns the id in the path. What is no id is one of nothing.
+// idOf returns the id in the path. A malformed id is reported as not found, like an unknown
+// one. The parameter what is the kind of the resource, such as "job".
 func (c *call) idOf(what string) (int64, error) {
 	text := c.values["id"]
 	id, err := strconv.ParseInt(text, 10, 64)
@@ -27,13 +27,13 @@ func (c *call) idOf(what string) (int64, error) {
 
 func (c *call) limit() int { return int(c.values.number("limit")) }
 
-// fields returns the figures that are requested beside each price.
+// fields returns the additional figures that the request selects for each price.
 func (c *call) fields() view.Fields {
-	f, _ := view.ParseFields(c.values["fields"]) // was checked
+	f, _ := view.ParseFields(c.values["fields"]) // checked by bind
 	return f
 }
 
-// key returns the item that the request names.
+// key returns the key of the item in the request.
 func (c *call) key() catalog.Key {
 	return catalog.Key{AppID: int32(c.values.number("appId")), Name: c.values["name"], Phase: c.values["phase"]}
 }
@@ -42,19 +42,20 @@ func (c *call) key() catalog.Key {
 type call struct {
 	*http.Request
 	w       http.ResponseWriter
-	ctx     context.Context //nolint:containedctx // a call lives as long as its request
-	id      string          // of the request
-	route   string          // pattern of the path, for the log
-	role    string          // that it acts in; empty: none
+	ctx     context.Context //nolint:containedctx // a call is used by one request only
+	id      string          // request id
+	route   string          // path pattern, for the log
+	role    string          // role of the request; empty: none
 	hasBody bool
-	quiet   bool // it is not logged: a wrong secret of many
+	quiet   bool // true if the request is logged at debug level only
 	values  values
 
 	onceKey string    // Idempotency-Key; empty: none
-	money   bool      // the response is about money
-	digest  hash.Hash // of the path, the query and the body so far; nil without a key
+	money   bool      // true if the request moves money
+	digest  hash.Hash // hash of the path, the query and the body read so far; nil without a key
 }
 
-// Context is that of the request. It holds the slot of its reads until the response begins.
-// net/http sees by its own request whether the body was read, so that is not copied.
+// Context returns the context of the call. It holds an admission slot until the response
+// begins. The http.Request is not replaced by a copy with this context, because net/http
+// uses the original to track whether the body was read.
 func (c *call) Context() context.Context { return c.ctx }

@@ -8,11 +8,10 @@ import (
 	"sync"
 )
 
-// LimitConnections bounds how many clients a server is connected with at once, and
-// returns the listener to serve on. When all places are taken, a new client takes the
-// place of the connection that has waited longest without a complete request. A
-// connection with a request in progress is never closed. If all have one, the new
-// connection is closed.
+// LimitConnections limits the number of open connections of a server. It changes the
+// server and returns the listener to serve on. At the limit, a new connection replaces the
+// connection that has been idle longest. A connection is idle while no request of it is
+// being handled. If no connection is idle, the new connection is closed.
 func LimitConnections(server *http.Server, l net.Listener, most int) net.Listener {
 	limit := &connections{Listener: l, most: most, waiting: list.New()}
 	handler := server.Handler
@@ -27,25 +26,25 @@ func LimitConnections(server *http.Server, l net.Listener, most int) net.Listene
 	return limit
 }
 
-// connKey is the key of a request's connection in its context.
+// connKey is the context key of a request's connection.
 type connKey struct{}
 
-// connections is a listener with so many connections at most.
+// connections is a listener that limits the number of open connections.
 type connections struct {
 	net.Listener
 	most int
 
 	mu      sync.Mutex
 	open    int
-	waiting *list.List // of *connection: those without a request, the longest first
+	waiting *list.List // idle connections (*connection), the longest idle first
 }
 
-// connection is one of a limited number.
+// connection is a connection that counts towards the limit.
 type connection struct {
 	net.Conn
 	limit  *connections
 	closed bool
-	place  *list.Element // in waiting; nil: a request is in progress
+	place  *list.Element // element of waiting; nil while a request is being handled
 }
 
 // Accept implements net.Listener.
@@ -67,8 +66,8 @@ func (l *connections) Accept() (net.Conn, error) {
 	}
 }
 
-// admit adds a connection, nil if there is no place for it. The oldest is to be closed
-// for it.
+// admit adds a connection and returns it, or nil if the limit is reached and no connection
+// is idle. The caller must close oldest unless it is nil.
 func (l *connections) admit(conn net.Conn) (c, oldest *connection) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,7 +85,7 @@ func (l *connections) admit(conn net.Conn) (c, oldest *connection) {
 	return c, oldest
 }
 
-// remove needs the lock.
+// remove removes a connection from the limit. The caller must hold mu.
 func (l *connections) remove(c *connection) {
 	if c.closed {
 		return

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Parts of the page at /docs. It has no script and asks no other host.
+// Parts of the page at /docs. The page has no script and loads nothing from other hosts.
 var (
 	//go:embed docs.html
 	docsHTML string
@@ -21,29 +21,30 @@ var (
 	docsCSS string
 )
 
-// docsGroup is the operations with the same tag.
+// docsGroup is a section of the page: the operations with the same tag.
 type docsGroup struct {
 	Name       string
 	Operations []docsOperation
 }
 
-// docsOperation is an operation as the page shows it.
+// docsOperation is an operation on the page.
 type docsOperation struct {
 	ID, Method, Path, Summary, Access string
 	Params                            []docsParam
-	Body                              string // limit of the body; empty: none is taken
-	Answers                           []docsAnswer
+	Body                              string // description of the body; empty: no body
+	Responses                         []docsResponse
 }
 
 type docsParam struct{ Name, In, Doc, Values, Default string }
 
-type docsAnswer struct {
+type docsResponse struct {
 	Status int
 	Text   string
 	Good   bool
 }
 
-// renderDocs returns the page and the policy that lets it have its style.
+// renderDocs returns the page and its Content-Security-Policy, which allows only the
+// page's own style.
 func renderDocs(operations []operation, version string) (page cached, policy string) {
 	var groups []docsGroup
 	for _, op := range operations {
@@ -54,7 +55,7 @@ func renderDocs(operations []operation, version string) (page cached, policy str
 		}
 		groups[i].Operations = append(groups[i].Operations, docsOperation{
 			ID: operationID(op), Method: op.method, Path: op.path, Summary: op.summary, Access: docsAccess(op),
-			Params: docsParams(op.params), Body: docsBody(op.body), Answers: docsAnswers(op),
+			Params: docsParams(op.params), Body: docsBody(op.body), Responses: docsResponses(op),
 		})
 	}
 	var out bytes.Buffer
@@ -62,7 +63,7 @@ func renderDocs(operations []operation, version string) (page cached, policy str
 		"Version": version, "Groups": groups, "Style": template.CSS(docsCSS), //nolint:gosec // embedded, not from a request
 	})
 	if err != nil {
-		panic("the page at /docs cannot be rendered: " + err.Error()) // it is made of this package's own constants
+		panic("render the page at /docs: " + err.Error()) // all inputs are constants of this package
 	}
 	sum := sha256.Sum256([]byte(docsCSS))
 	return cache("text/html; charset=utf-8", out.Bytes()),
@@ -101,14 +102,14 @@ func docsBody(b *body) string {
 	return "JSON, up to " + strconv.FormatInt(b.limit>>20, 10) + " MiB"
 }
 
-func docsAnswers(op operation) []docsAnswer {
-	var all []docsAnswer
-	for _, status := range slices.Sorted(maps.Keys(op.answers)) {
-		all = append(all, docsAnswer{status, http.StatusText(status), true})
+func docsResponses(op operation) []docsResponse {
+	var all []docsResponse
+	for _, status := range slices.Sorted(maps.Keys(op.responses)) {
+		all = append(all, docsResponse{status, http.StatusText(status), true})
 	}
 	for _, status := range op.problems() {
-		if _, good := op.answers[status]; !good {
-			all = append(all, docsAnswer{status, http.StatusText(status), false})
+		if _, good := op.responses[status]; !good {
+			all = append(all, docsResponse{status, http.StatusText(status), false})
 		}
 	}
 	return all

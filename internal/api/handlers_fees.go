@@ -16,18 +16,19 @@ import (
 // Fees activates fee rules and computes fees.
 type Fees interface {
 	Refresh(ctx context.Context, r fee.Request) (fee.Result, error)
-	// Rollback activates an earlier version again, as the next one.
+	// Rollback activates the rules of an earlier version as a new version.
 	Rollback(ctx context.Context, version int64, r fee.Request) (fee.Result, error)
-	// Version returns a version, 0: the active one.
+	// Version returns a version. Version 0 is the active one.
 	Version(ctx context.Context, version int64) (fee.Activation, error)
-	// Versions lists versions below before (0: all), the newest first, without
-	// their sets.
+	// Versions lists versions below before, newest first, without their rules. If before
+	// is 0 it lists from the newest version.
 	Versions(ctx context.Context, before int64, limit int) ([]fee.Activation, error)
-	// Quote computes and explains the fee of a payment by a version, 0: the active one.
+	// Quote computes and explains the fee of a payment under a version of the rules.
+	// Version 0 is the active one.
 	Quote(ctx context.Context, version int64, p fee.Payment) (fee.Explanation, error)
 }
 
-// feeHandlers serve the rules of payment fees.
+// feeHandlers serve fee rules and fee quotes.
 type feeHandlers struct{ *Deps }
 
 func (h feeHandlers) refreshFees(c *call) (any, error) {
@@ -39,8 +40,8 @@ func (h feeHandlers) refreshFees(c *call) (any, error) {
 func (h feeHandlers) rollbackFees(c *call) (any, error) {
 	version := c.values.number("version")
 	if version == 0 {
-		f := fault.New(fault.Invalid, "invalid_parameters", "The request has wrong parameters; see errors.")
-		f.Fields = []fault.Field{{Pointer: "/query/version", Code: strictjson.Required, Detail: "must be given"}}
+		f := fault.New(fault.Invalid, "invalid_parameters", invalidParams)
+		f.Fields = []fault.Field{{Pointer: "/query/version", Code: strictjson.Required, Detail: "is required"}}
 		return nil, f
 	}
 	r := fee.Request{DryRun: c.values.flag("dryRun"), By: c.role}
@@ -59,7 +60,7 @@ func feeChangeOf(result fee.Result, r fee.Request) view.FeeChange {
 	return change
 }
 
-// listedFees is how many versions the response lists beside the rules.
+// listedFees is the maximum number of versions in a response.
 const listedFees = 100
 
 func (h feeHandlers) feeRules(c *call) (any, error) {
@@ -78,7 +79,7 @@ func (h feeHandlers) feeRules(c *call) (any, error) {
 	return out, nil
 }
 
-// quoteBody describes the body of a quote; decodePayment reads it.
+// quoteBody describes the body of a fee quote. decodePayment decodes it.
 type quoteBody struct {
 	Kind          fee.Kind       `json:"kind"`
 	Amount        int64          `json:"amount"`
@@ -108,8 +109,8 @@ func (h feeHandlers) quoteFee(c *call) (any, error) {
 	return quote, nil
 }
 
-// decodePayment reads a payment, whose time is now unless it states one, and the
-// requested version of the rules; 0: the active one.
+// decodePayment decodes a payment and the requested version of the rules. The default time
+// of the payment is now. The default version is 0, the active one.
 func decodePayment(body io.Reader, now time.Time) (p fee.Payment, version int64, err error) {
 	in := strictjson.NewReader(body)
 	p.At = now

@@ -10,21 +10,21 @@ import (
 	"assay/internal/view"
 )
 
-// Inventories reads and syncs what users own.
+// Inventories reads and syncs the inventories of users.
 type Inventories interface {
-	// Inventory lists what a user owns; an appID of 0 means all games.
+	// Inventory lists the assets of a user. An appID of 0 means all games.
 	Inventory(ctx context.Context, userID string, appID int32, fields view.Fields, cursor string, limit int) (view.Inventory, error)
 	Sync(ctx context.Context, userID string, push inventory.Push) (view.SyncResult, error)
-	// Pull takes what Steam shows of the user; a place that it does not have is a
-	// fault.
+	// Pull reads the inventory of the user from Steam. It returns a fault for an unknown
+	// game or context.
 	Pull(ctx context.Context, userID string, appID int32, contextID string) (view.SyncResult, error)
 }
 
 // inventoryHandlers serve inventories.
 type inventoryHandlers struct{ *Deps }
 
-// pushBody describes what POST /api/inventory/{userId}/sync takes;
-// inventory.DecodePush reads it.
+// pushBody describes the body of POST /api/inventory/{userId}/sync. inventory.DecodePush
+// decodes it.
 type pushBody struct {
 	AppID      int32      `json:"appId"`
 	ContextID  string     `json:"contextId"`
@@ -60,7 +60,7 @@ func (h inventoryHandlers) syncInventory(c *call) (any, error) {
 		contextID := cmp.Or(c.values["contextId"], place.ContextID)
 		return h.Inventories.Pull(c.Context(), c.values["userId"], place.AppID, contextID)
 	case c.values["appId"] != "" || c.values["contextId"] != "":
-		return nil, fault.New(fault.Invalid, "invalid_parameters", "The parameters appId and contextId require source=steam. A body contains its own.")
+		return nil, fault.New(fault.Invalid, "invalid_parameters", "The parameters appId and contextId require source=steam. Otherwise send them in the body.")
 	case !c.hasBody:
 		return nil, bodyRequired()
 	}

@@ -9,10 +9,10 @@ import (
 
 // ItemReader reads items and their prices.
 type ItemReader interface {
-	// Items lists the items that pass a filter.
+	// Items lists the items that match a filter.
 	Items(ctx context.Context, f view.ItemFilter, cursor string, limit int) (view.Page[view.PricedItem], error)
 	Item(ctx context.Context, key catalog.Key) (view.ItemDetail, error)
-	// Lookup returns the prices of items, in their order. It queues nothing.
+	// Lookup returns the prices of items in the order of keys. It changes nothing.
 	Lookup(ctx context.Context, keys []catalog.Key, fields view.Fields) (view.Lookup, error)
 }
 

@@ -9,20 +9,20 @@ import (
 	"assay/internal/view"
 )
 
-// JobReader reads refreshes.
+// JobReader reads refresh jobs.
 type JobReader interface {
 	Status(ctx context.Context) (view.Status, error)
-	// Jobs lists jobs, newest first; an empty kind means all.
+	// Jobs lists jobs, newest first. An empty kind means all.
 	Jobs(ctx context.Context, kind, cursor string, limit int) (view.Page[view.Job], error)
 	Job(ctx context.Context, id int64) (view.Job, error)
-	// JobItems lists a job's items; an empty state means all.
+	// JobItems lists the items of a job. An empty state means all.
 	JobItems(ctx context.Context, id int64, state, cursor string, limit int) (view.Page[view.JobItem], error)
 	JobDebug(ctx context.Context) (view.JobDebug, error)
 }
 
-// Refresher starts and steers what refreshes prices.
+// Refresher starts jobs and controls jobs, providers and held prices.
 type Refresher interface {
-	// Start starts a bulk job, unless one is live.
+	// Start starts a bulk job unless one is queued or running.
 	Start(ctx context.Context, forced bool, by string) (refresh.Started, error)
 	DryRun(ctx context.Context, forced bool) (view.DryRun, error)
 	Cancel(ctx context.Context, id int64) error
@@ -30,36 +30,36 @@ type Refresher interface {
 	PauseProvider(ctx context.Context, provider string) error
 	ResumeProvider(ctx context.Context, provider string) error
 	AcceptProvider(ctx context.Context, provider, market string) error
-	// AcceptItem returns the item as it is then.
+	// AcceptItem makes the held price of an item its price. It returns the updated item.
 	AcceptItem(ctx context.Context, key catalog.Key) (view.ItemDetail, error)
 }
 
-// jobHandlers serve refreshes.
+// jobHandlers serve refresh jobs.
 type jobHandlers struct{ *Deps }
 
-// started is the response when a job was started.
+// started is the response after a job was started.
 type started struct {
 	Started bool     `json:"started"` // true
 	Job     view.Job `json:"job"`
 }
 
-// alreadyRunning is the response when another job is queued or running.
+// alreadyRunning is the response if a job is already queued or running.
 type alreadyRunning struct {
 	Started bool   `json:"started"` // false
 	Reason  string `json:"reason"`  // already_running
-	// ForcedIgnored is true if force was requested and the live job is not forced.
+	// ForcedIgnored is true if force was requested and the existing job is not forced.
 	ForcedIgnored bool     `json:"forcedIgnored"`
 	Job           view.Job `json:"job"`
 }
 
-// dryRunAnswer is the response to a request for a forecast.
-type dryRunAnswer struct {
+// dryRunResponse is the response to a dry run.
+type dryRunResponse struct {
 	Started bool   `json:"started"` // false
 	Reason  string `json:"reason"`  // dry_run
 	view.DryRun
 }
 
-// Why no job was started. The reason distinguishes the responses with status 200.
+// Reasons why no job was started. They distinguish the two responses with status 200.
 const (
 	reasonRunning = "already_running"
 	reasonDryRun  = "dry_run"
@@ -72,7 +72,7 @@ func (h jobHandlers) startRefresh(c *call) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return dryRunAnswer{Reason: reasonDryRun, DryRun: forecast}, nil
+		return dryRunResponse{Reason: reasonDryRun, DryRun: forecast}, nil
 	}
 	run, err := h.Refresher.Start(c.Context(), forced, c.role)
 	if err != nil {
@@ -93,7 +93,7 @@ func (h jobHandlers) retryFailed(c *call) (any, error) {
 	return h.started(c, run)
 }
 
-// started returns the job that was started, or the one that prevented it.
+// started returns the response for a job that was started or was already running.
 func (h jobHandlers) started(c *call, run refresh.Started) (any, error) {
 	job, err := h.Jobs.Job(c.Context(), run.JobID)
 	switch {

@@ -17,23 +17,24 @@ import (
 	"assay/internal/view"
 )
 
-// Trading reads and changes listings and trades. A seal is called last in the
-// transaction that does the work.
+// Trading reads and changes listings and trades. Its methods call a seal as the last step
+// of their transaction.
 type Trading interface {
 	Listings(ctx context.Context, f view.ListingFilter, cursor string, limit int) (view.Page[view.Listing], error)
 	Listing(ctx context.Context, id int64) (view.Listing, error)
 	Trades(ctx context.Context, f view.TradeFilter, cursor string, limit int) (view.Page[view.Trade], error)
 	Trade(ctx context.Context, id int64) (view.Trade, error)
-	// List lists what is offered, and returns the results in order.
+	// List creates listings. It passes their results to seal, in the order of the offers.
 	List(ctx context.Context, offers market.Offers, seal func(idempotency.ResponseStore, []view.Offered) error) error
-	// CancelListing returns the listing as it is then.
+	// CancelListing cancels a listing and returns the updated listing.
 	CancelListing(ctx context.Context, id int64) (view.Listing, error)
-	// CancelListings cancels each on its own, and returns the results in order.
+	// CancelListings cancels each listing independently. It returns the results in the
+	// order of ids.
 	CancelListings(ctx context.Context, ids []int64) ([]view.Withdrawn, error)
-	// RepriceListing gives an active listing a price in minor units.
+	// RepriceListing changes the price of an active listing. The price is in minor units.
 	RepriceListing(ctx context.Context, id, price int64) (view.Listing, error)
 	Purchase(ctx context.Context, p market.Purchase, seal func(idempotency.ResponseStore, view.Trade) error) error
-	// CompleteTrade and ReverseTrade return the trade as it is then.
+	// CompleteTrade and ReverseTrade return the updated trade.
 	CompleteTrade(ctx context.Context, id int64) (view.Trade, error)
 	ReverseTrade(ctx context.Context, id int64) (view.Trade, error)
 }
@@ -44,7 +45,7 @@ type listingHandlers struct {
 	once *once
 }
 
-// listingBody describes what POST /api/listings takes; decodeOffers reads it.
+// listingBody describes the body of POST /api/listings. decodeOffers decodes it.
 type listingBody struct {
 	UserID    string   `json:"userId"`
 	AppID     int32    `json:"appId"`
@@ -55,8 +56,7 @@ type listingBody struct {
 	Inventory sentPush `json:"inventory,omitzero"`
 }
 
-// listingsBody describes what POST /api/listings/batch takes; decodeOffers reads
-// it.
+// listingsBody describes the body of POST /api/listings/batch. decodeOffers decodes it.
 type listingsBody struct {
 	UserID    string      `json:"userId"`
 	AppID     int32       `json:"appId"`
@@ -71,7 +71,7 @@ type offerBody struct {
 	Currency string `json:"currency"`
 }
 
-// sentPush is a push that comes with a listing; a list of its items will do.
+// sentPush is an inventory push inside the body of a listing. Only its items are required.
 type sentPush struct {
 	AppID      int32      `json:"appId,omitempty"`
 	ContextID  string     `json:"contextId,omitempty"`
@@ -79,7 +79,7 @@ type sentPush struct {
 	Items      []pushItem `json:"items"`
 }
 
-// offeredList is the response to a batch.
+// offeredList is the response to a batch of listings.
 type offeredList struct {
 	Items []view.Offered `json:"items"`
 }
@@ -112,8 +112,8 @@ func (h listingHandlers) createListings(c *call) (any, error) {
 	})
 }
 
-// decodeOffers reads what is to be listed: several things, or one, whose members
-// then lie beside the others.
+// decodeOffers decodes the body of a request to create listings. If several is true, the
+// offers are in the member items. Otherwise the body is one offer.
 func decodeOffers(body io.Reader, several bool, now time.Time) (market.Offers, error) {
 	in := strictjson.NewReader(body)
 	o := market.Offers{}
@@ -156,17 +156,17 @@ func decodeOffers(body io.Reader, several bool, now time.Time) (market.Offers, e
 	}
 	if p := o.Inventory; p != nil {
 		if (p.AppID != 0 && p.AppID != o.AppID) || (p.ContextID != "" && p.ContextID != o.ContextID) {
-			in.FaultAt("/inventory", "must be of the appId and contextId of what is listed")
+			in.FaultAt("/inventory", "must have the appId and contextId of the listing")
 		}
 		p.AppID, p.ContextID = o.AppID, o.ContextID
 	}
 	return o, in.Finish()
 }
 
-// readOffer reads the item at index i of a batch.
+// readOffer decodes the item at index i of a batch.
 func readOffer(in *strictjson.Reader, i int, o *market.Offers) {
 	if i == market.MostOffers {
-		in.Stop(fault.New(fault.TooLarge, "too_many_items", "A request can list at most %d assets.", market.MostOffers))
+		in.Stop(fault.New(fault.TooLarge, "too_many_items", "The request lists too many assets. Send at most %d.", market.MostOffers))
 		return
 	}
 	one := offerReader{in: in}
@@ -178,11 +178,11 @@ func readOffer(in *strictjson.Reader, i int, o *market.Offers) {
 
 func offerMembers() []string { return []string{"assetId", "price", "currency"} }
 
-// offerReader reads the members of an offer.
+// offerReader decodes the members of an offer.
 type offerReader struct {
 	in                     *strictjson.Reader
 	offer                  market.Offer
-	asset, price, currency bool // there were
+	asset, price, currency bool // true if the member is present
 }
 
 func (r *offerReader) member(name string) bool {
@@ -218,7 +218,7 @@ func (h listingHandlers) listings(c *call) (any, error) {
 		f.Phase = &phase
 	}
 	if f.Phase != nil && f.Name == "" {
-		return nil, fault.New(fault.Invalid, "invalid_parameters", "The parameter phase requires name.")
+		return nil, fault.New(fault.Invalid, "invalid_parameters", "The parameter phase requires the parameter name.")
 	}
 	return h.Trading.Listings(c.Context(), f, c.values["cursor"], c.limit())
 }
@@ -239,12 +239,12 @@ func (h listingHandlers) cancelListing(c *call) (any, error) {
 	return h.Trading.CancelListing(c.Context(), id)
 }
 
-// cancelBody describes what POST /api/listings/cancel takes; decodeCancel reads it.
+// cancelBody describes the body of POST /api/listings/cancel. decodeCancel decodes it.
 type cancelBody struct {
 	IDs []string `json:"ids"`
 }
 
-// withdrawnList is the response to the cancellation of several listings.
+// withdrawnList is the response to POST /api/listings/cancel.
 type withdrawnList struct {
 	Items []view.Withdrawn `json:"items"`
 }
@@ -268,7 +268,7 @@ func decodeCancel(body io.Reader) (ids []int64, err error) {
 		has = true
 		in.Array(func(i int) {
 			if i == market.MostCancels {
-				in.Stop(fault.New(fault.TooLarge, "too_many_items", "A request can cancel at most %d listings.", market.MostCancels))
+				in.Stop(fault.New(fault.TooLarge, "too_many_items", "The request cancels too many listings. Send at most %d ids.", market.MostCancels))
 				return
 			}
 			ids = append(ids, readID(in, "listing"))
@@ -279,7 +279,7 @@ func decodeCancel(body io.Reader) (ids []int64, err error) {
 	return ids, in.Finish()
 }
 
-// priceBody describes the new price of a listing; decodePrice reads it.
+// priceBody describes the body of PATCH /api/listings/{id}. decodePrice decodes it.
 type priceBody struct {
 	Price int64 `json:"price"`
 }

@@ -12,17 +12,17 @@ type ProviderReader interface {
 	ProviderDebug(ctx context.Context) (view.ProvidersDebug, error)
 }
 
-// providerHandlers serve the state of providers and steer them.
+// providerHandlers serve the state of providers and control them.
 type providerHandlers struct{ *Deps }
 
 func (h providerHandlers) providerDebug(c *call) (any, error) {
 	return h.Providers.ProviderDebug(c.Context())
 }
 
-// steerProvider makes a handler of a method of the Refresher.
-func (h providerHandlers) steerProvider(steer func(ctx context.Context, provider string) error) handler {
+// controlProvider returns a handler that calls a method of Refresher for a provider.
+func (h providerHandlers) controlProvider(control func(ctx context.Context, provider string) error) handler {
 	return func(c *call) (any, error) {
-		return response{status: http.StatusNoContent}, steer(c.Context(), c.values["provider"])
+		return response{status: http.StatusNoContent}, control(c.Context(), c.values["provider"])
 	}
 }
 

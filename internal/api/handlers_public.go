@@ -13,16 +13,16 @@ import (
 
 // TraderReader reads the leaderboard.
 type TraderReader interface {
-	// TopTraders ranks users by their trades within a period: 7d, 30d or all.
+	// TopTraders ranks users by their trades within a period. The period is 7d, 30d or all.
 	TopTraders(ctx context.Context, period, by string, limit int) (view.TopTraders, error)
 }
 
-// HealthReader reads the health of the service.
+// HealthReader checks the health of the server.
 type HealthReader interface {
 	Health(ctx context.Context, details bool) (view.Health, error)
 }
 
-// How long clients may keep what is the same for all.
+// How long clients may cache public responses.
 const (
 	tradersAge  = 10 * time.Second
 	documentAge = time.Hour
@@ -42,15 +42,15 @@ func (s *server) topTraders(c *call) (any, error) {
 	return response{}, nil
 }
 
-// health responds with 503 if the server is unhealthy or its health is unknown. An admin
-// sees details.
+// health responds with 503 if the server is unhealthy or the health check fails. The
+// response contains details for an admin.
 func (s *server) health(c *call) (any, error) {
 	health, err := s.Health.Health(c.Context(), c.role == Admin)
 	switch {
 	case err != nil && left(c.Request, err):
 		return nil, err
 	case err != nil:
-		s.Logger.ErrorContext(c.Context(), "health not known", "request_id", c.id, "error", err)
+		s.Logger.ErrorContext(c.Context(), "health check failed", "request_id", c.id, "error", err)
 		health = view.Health{Status: "failing", Version: s.Version}
 	}
 	status := http.StatusOK

@@ -19,7 +19,8 @@ type tradeHandlers struct {
 	once *once
 }
 
-// purchaseBody describes what POST /api/listings/{id}/purchase takes.
+// purchaseBody describes the body of POST /api/listings/{id}/purchase. decodePurchase
+// decodes it.
 type purchaseBody struct {
 	BuyerID       string `json:"buyerId"`
 	PaymentMethod string `json:"paymentMethod,omitempty"`
@@ -42,7 +43,6 @@ func (h tradeHandlers) purchase(c *call) (any, error) {
 	})
 }
 
-// decodePurchase reads the body of a purchase.
 func decodePurchase(body io.Reader) (p market.Purchase, err error) {
 	in := strictjson.NewReader(body)
 	has := false
@@ -80,7 +80,7 @@ func (h tradeHandlers) trade(c *call) (any, error) {
 	return h.Trading.Trade(c.Context(), id)
 }
 
-// moveTrade makes a handler of a method that changes a trade.
+// moveTrade returns a handler that calls a method of Trading for a trade.
 func (h tradeHandlers) moveTrade(move func(ctx context.Context, id int64) (view.Trade, error)) handler {
 	return func(c *call) (any, error) {
 		id, err := c.idOf("trade")

@@ -18,24 +18,24 @@ type Users interface {
 	Users(ctx context.Context, prefix, cursor string, limit int) (view.Page[view.User], error)
 	// User returns a user, or a fault.NotFound.
 	User(ctx context.Context, id string) (view.User, error)
-	// PutUser returns the user as it is stored then.
+	// PutUser creates or replaces a user. It returns the stored user.
 	PutUser(ctx context.Context, user user.User) (view.User, error)
-	// DeleteUser deletes a user. A user with listings, trades or money is a
-	// fault.Conflict. Deleting a deleted user changes nothing.
+	// DeleteUser deletes a user. It returns a fault.Conflict if the user has listings,
+	// trades or money. Deleting an unknown user changes nothing.
 	DeleteUser(ctx context.Context, id string) error
 }
 
 // userHandlers serve users.
 type userHandlers struct{ *Deps }
 
-// userBody describes what PUT /api/users/{userId} takes; decodeUser reads it.
+// userBody describes the body of PUT /api/users/{userId}. decodeUser decodes it.
 type userBody struct {
 	SteamID     *string `json:"steamId,omitempty"`
 	DisplayName *string `json:"displayName,omitempty"`
 	Leaderboard bool    `json:"leaderboard,omitempty"`
 }
 
-// maxDisplayName is the longest display name, in bytes.
+// maxDisplayName is the maximum length of a display name in bytes.
 const maxDisplayName = 256
 
 func (h userHandlers) putUser(c *call) (any, error) {
@@ -59,8 +59,8 @@ func (h userHandlers) deleteUser(c *call) (any, error) {
 	return response{status: http.StatusNoContent}, h.Users.DeleteUser(c.Context(), c.values["userId"])
 }
 
-// decodeUser reads a user. A body without leaderboard does not change whether the user is
-// on the leaderboard.
+// decodeUser decodes a user without its id. A body without the member leaderboard keeps the
+// leaderboard setting of an existing user.
 func decodeUser(body io.Reader) (user.User, error) {
 	in := strictjson.NewReader(body)
 	user := user.User{Leaderboard: true, KeepLeaderboard: true}
@@ -87,7 +87,7 @@ func decodeUser(body io.Reader) (user.User, error) {
 	return user, in.Finish()
 }
 
-// optional reads a string or null, which is as good as absent.
+// optional reads a string. It returns an empty string for null.
 func optional(in *strictjson.Reader, maxBytes int) string {
 	if in.Null() {
 		return ""

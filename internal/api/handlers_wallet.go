@@ -23,21 +23,21 @@ type Wallets interface {
 	Wallet(ctx context.Context, userID string) (view.Wallet, error)
 	// WalletEntries lists a user's entries; an empty currency means all.
 	WalletEntries(ctx context.Context, userID, currency, cursor string, limit int) (view.Page[view.WalletEntry], error)
-	// Post carries out an order. sealed is called last in its transaction, with
-	// what was posted.
+	// Post posts a transaction. It calls sealed with the result as the last step of the
+	// database transaction.
 	Post(ctx context.Context, o wallet.Posting, sealed func(idempotency.ResponseStore, view.WalletTransaction) error) error
-	// Verify verifies the wallet of a user, and compares it with a checkpoint, or the
-	// newest stored one where that is empty.
+	// Verify verifies the wallet of a user and compares it with a checkpoint. If checkpoint
+	// is empty, it uses the newest stored checkpoint.
 	Verify(ctx context.Context, userID, checkpoint string) (*audit.Report, error)
 }
 
-// walletHandlers serve the ledger.
+// walletHandlers serve the wallet ledger.
 type walletHandlers struct {
 	*Deps
 	once *once
 }
 
-// entryBody describes what is posted to a wallet; decodeEntry reads it.
+// entryBody describes the body of a posting to a wallet. decodeEntry decodes it.
 type entryBody struct {
 	Kind     string  `json:"kind"`
 	Currency string  `json:"currency,omitempty"`
@@ -47,20 +47,19 @@ type entryBody struct {
 }
 
 func (h walletHandlers) postEntries(c *call) (any, error) {
-	order, err := decodeEntry(c.Body)
+	posting, err := decodeEntry(c.Body)
 	if err != nil {
 		return nil, err
 	}
-	order.User = c.values["userId"]
-	order.Scope, order.Key = walletScope(c.Method, c.route, c.role, order.User), c.onceKey
-	return h.once.do(c, order.User, func(seal seal) error {
-		return h.Wallets.Post(c.Context(), order, func(tx idempotency.ResponseStore, posted view.WalletTransaction) error {
+	posting.User = c.values["userId"]
+	posting.Scope, posting.Key = walletScope(c.Method, c.route, c.role, posting.User), c.onceKey
+	return h.once.do(c, posting.User, func(seal seal) error {
+		return h.Wallets.Post(c.Context(), posting, func(tx idempotency.ResponseStore, posted view.WalletTransaction) error {
 			return seal(tx, http.StatusCreated, "", posted)
 		})
 	})
 }
 
-// decodeEntry reads what is to be posted.
 func decodeEntry(body io.Reader) (wallet.Posting, error) {
 	in := strictjson.NewReader(body)
 	var o wallet.Posting
@@ -105,9 +104,9 @@ func decodeEntry(body io.Reader) (wallet.Posting, error) {
 	in.Require("", "kind", kind)
 	switch {
 	case reverses && o.Kind != wallet.KindCorrection:
-		in.FaultAt("/reverses", "is for a correction only")
+		in.FaultAt("/reverses", "is allowed in a correction only")
 	case reverses && (amount || currency):
-		in.FaultAt("/reverses", "takes the place of currency and amount")
+		in.FaultAt("/reverses", "must not be combined with currency or amount")
 	case !reverses:
 		in.Require("", "currency", currency)
 		in.Require("", "amount", amount)
@@ -121,13 +120,13 @@ func decodeEntry(body io.Reader) (wallet.Posting, error) {
 	return o, in.Finish()
 }
 
-// checkAmount refuses amounts that a posting of its kind cannot have.
+// checkAmount reports an amount that is not allowed for the kind of the posting.
 func checkAmount(in *strictjson.Reader, o wallet.Posting) {
 	switch {
 	case o.Amount == 0:
 		in.FaultAt("/amount", "must not be 0")
 	case o.Amount < 0 && (o.Kind == wallet.KindDeposit || o.Kind == wallet.KindWithdrawal):
-		in.FaultAt("/amount", "must not be negative: the kind %s is its direction", o.Kind)
+		in.FaultAt("/amount", "must not be negative in a %s", o.Kind)
 	}
 }
 
@@ -138,12 +137,13 @@ func readCurrency(in *strictjson.Reader) money.Currency {
 	}
 	c, err := money.ParseCurrency(text)
 	if err != nil || !c.Circulates() {
-		in.Fault("must be a code of ISO 4217 that circulates, such as USD")
+		in.Fault("must be the ISO 4217 code of a currency in circulation, such as USD")
 	}
 	return c
 }
 
-// readID reads an id of ours: a whole number as a string.
+// readID reads an id that this server assigned. It is a string that contains a positive
+// whole number.
 func readID(in *strictjson.Reader, what string) int64 {
 	text, ok := in.Text(1, 20)
 	if !ok {
@@ -164,7 +164,7 @@ func (h walletHandlers) walletBalance(c *call) (any, error) {
 	return h.Wallets.Wallet(c.Context(), c.values["userId"])
 }
 
-// checkCurrency is for a parameter.
+// checkCurrency checks the value of a parameter.
 func checkCurrency(value string) error {
 	_, err := money.ParseCurrency(value)
 	return err
@@ -174,7 +174,7 @@ func (h walletHandlers) verifyWallet(c *call) (any, error) {
 	return h.Wallets.Verify(c.Context(), c.values["userId"], c.values["checkpoint"])
 }
 
-// checkCheckpoint is for a parameter; what is in it, the ledger checks.
+// checkCheckpoint checks the length of a parameter. The ledger checks its content.
 func checkCheckpoint(value string) error {
 	if len(value) > wallet.MaxUserCheckpoint {
 		return fmt.Errorf("must have at most %d characters", wallet.MaxUserCheckpoint)
@@ -182,12 +182,13 @@ func checkCheckpoint(value string) error {
 	return nil
 }
 
-// walletScope is what an Idempotency-Key counts in where a request moves money.
+// walletScope returns the scope in which an Idempotency-Key of a request that moves money
+// must be unique.
 func walletScope(method, route, role, user string) string {
 	return idempotency.Key{Route: method + " " + route, Role: role, User: user}.Scope()
 }
 
-// WalletScopes are those under which requests move money of a user.
+// WalletScopes returns the idempotency scopes of all requests that move money of a user.
 func WalletScopes(user string) []string {
 	const entries, purchase = "/api/functions/admin/wallet-ledger/{userId}/entries", "/api/listings/{id}/purchase"
 	return []string{

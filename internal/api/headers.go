@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// describeHeaders describes the headers of responses, by their names.
+// describeHeaders returns the OpenAPI descriptions of all response headers by name.
 func describeHeaders() map[string]schema {
 	text := schema{"type": "string"}
 	seconds := schema{"type": "integer", "format": "int64", "minimum": 0}
@@ -15,17 +15,17 @@ func describeHeaders() map[string]schema {
 		of            schema
 		example       any
 	}{
-		{"X-Request-Id", "Id of the request: the one that the client sent, or a new one. It is also in the server's log.", text, "HGQN4RFYTXFJRD6XXDSLPTIOKY"},
-		{"Location", "Path of what was created.", text, "/api/market-prices/jobs/17"},
-		{"ETag", "Version of the response. Send it as If-None-Match to get 304 while it is the same.", text, `"n4bQgYhMfWWaL-qgxVrQFQ"`},
-		{"Cache-Control", "For how long the response can be cached.", text, "public, max-age=10"},
+		{"X-Request-Id", "Request id: the id that the client sent, or a new one. It also appears in the server's log.", text, "HGQN4RFYTXFJRD6XXDSLPTIOKY"},
+		{"Location", "Path of the created resource.", text, "/api/market-prices/jobs/17"},
+		{"ETag", "Version of the response. Send it as If-None-Match to get 304 while the response is unchanged.", text, `"n4bQgYhMfWWaL-qgxVrQFQ"`},
+		{"Cache-Control", "How long the response can be cached.", text, "public, max-age=10"},
 		{"Age", "Seconds since the figures were computed.", seconds, 3},
-		{"Retry-After", "Seconds to wait before the next request. Absent if a retry does not help, such as when an operator must repair something.", seconds, 5},
-		{"RateLimit", "Requests left within the limit, and seconds until it is renewed.", text, `"failures";r=0;t=42`},
-		{"RateLimit-Policy", "The limit: wrong secrets per minute from one address.", text, `"failures";q=20;w=60`},
-		{"Allow", "Methods that the path takes.", text, "GET, HEAD"},
-		{"WWW-Authenticate", "The kind of credential that is needed.", text, `Bearer realm="assay"`},
-		{keyReplayed, "true if this is the stored response to an earlier request with the same Idempotency-Key; absent otherwise.", text, "true"},
+		{"Retry-After", "Seconds to wait before a retry. Absent if a retry does not help, for example if an operator must repair something.", seconds, 5},
+		{"RateLimit", "Remaining requests within the limit, and seconds until the limit is renewed.", text, `"failures";r=0;t=42`},
+		{"RateLimit-Policy", "The limit on wrong secrets per minute from one address.", text, `"failures";q=20;w=60`},
+		{"Allow", "Methods that the path supports.", text, "GET, HEAD"},
+		{"WWW-Authenticate", "The required kind of credential.", text, `Bearer realm="assay"`},
+		{keyReplayed, "true if the response is the stored response to an earlier request with the same Idempotency-Key; absent otherwise.", text, "true"},
 	} {
 		always := h.name != keyReplayed && h.name != "Retry-After"
 		all[h.name] = schema{"description": h.meaning, "required": always, "schema": h.of, "example": h.example}
@@ -33,10 +33,10 @@ func describeHeaders() map[string]schema {
 	return all
 }
 
-// headers lists the headers of a response that is not a problem.
+// headers lists the response headers of an operation for a status that is not a problem.
 func (op *operation) headers(status int) []string {
 	names := []string{"X-Request-Id"}
-	_, cached := op.answers[http.StatusNotModified]
+	_, cached := op.responses[http.StatusNotModified]
 	switch {
 	case status == http.StatusAccepted, status == http.StatusCreated && !strings.HasSuffix(op.path, "/entries"):
 		names = append(names, "Location")
@@ -52,7 +52,7 @@ func (op *operation) headers(status int) []string {
 	return names
 }
 
-// problemHeaders lists what a problem of a status carries.
+// problemHeaders lists the headers of a problem with the given status.
 func problemHeaders(status int) []string {
 	names := []string{"X-Request-Id"}
 	switch status {
@@ -70,7 +70,7 @@ func problemHeaders(status int) []string {
 	return names
 }
 
-// references refers to headers by their names.
+// references returns OpenAPI references to headers by name.
 func references(names []string) map[string]schema {
 	all := map[string]schema{}
 	for _, name := range names {

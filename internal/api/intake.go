@@ -9,44 +9,44 @@ import (
 	"time"
 )
 
-// Limits of bodies in memory. A decoded body takes about three times its size.
+// Memory limits of request bodies. A decoded body takes about three times its size.
 const (
-	// freeBytes of each body are not counted: postings and listings never wait.
+	// freeBytes is the part of each body that is not counted. Requests with small bodies,
+	// such as postings and listings, therefore never wait.
 	freeBytes = 16 << 10
-	// intakeRoom is for all bodies of an intake together, except the first one.
+	// intakeRoom is the limit for all uploads of an intake except the first one.
 	intakeRoom = 8 << 20
-	// intakeWait is how long an upload waits for room, in all.
+	// intakeWait is the total time that one upload may wait for memory.
 	intakeWait = 30 * time.Second
-	// While more than largeBytes are in memory the garbage collector works towards
-	// memoryGoal. Otherwise decoded bodies would be in memory twice, once as garbage. A
-	// process stays below 192 MiB.
+	// While uploads hold more than largeBytes, the memory limit of the Go runtime is
+	// memoryGoal. Without it, garbage would double the memory of decoded bodies. The limit
+	// keeps a process below 192 MiB.
 	largeBytes = 2 << 20
 	memoryGoal = 100 << 20
 )
 
-// intake bounds how many bytes of bodies are in memory at once. They are counted as
-// they arrive. When the room is used up, the upload that began first goes on alone,
-// so that one of them always ends; the others wait.
+// intake limits the total size of request bodies in memory. It counts bytes as they
+// arrive. When intakeRoom is used up, only the first upload continues and the others
+// wait. At least one upload therefore always makes progress.
 type intake struct {
 	mu      sync.Mutex
-	uploads []*upload     // in the order in which they began; the first needs no room
-	used    int64         // by all uploads but the first
-	large   bool          // its bodies are large: the collector works harder
-	goal    int64         // of the collector before; 0: it is as it was
-	freed   chan struct{} // closed, and replaced, when room or the first place is free
+	uploads []*upload     // in the order of their start; the first one is not limited
+	used    int64         // bytes of all uploads except the first one
+	large   bool          // true if the intake may lower the memory limit of the Go runtime
+	goal    int64         // memory limit to restore; 0: the limit is unchanged
+	freed   chan struct{} // closed and replaced when memory is freed or the first upload changes
 }
 
-// upload is a body of more than freeBytes. One goroutine uses it at a time.
+// upload is a body of more than freeBytes. It is not safe for concurrent use.
 type upload struct {
 	in    *intake
 	bytes int64
-	left  time.Duration // that it may still wait
+	left  time.Duration // remaining time that it may wait
 }
 
 func newIntake(large bool) *intake { return &intake{large: large, freed: make(chan struct{})} }
 
-// begin adds an upload. The caller calls end when nothing of the body is needed any
-// more.
+// begin adds an upload. The caller must call end when it no longer needs the body.
 func (in *intake) begin() *upload {
 	u := &upload{in: in, left: intakeWait}
 	in.mu.Lock()
@@ -55,8 +55,8 @@ func (in *intake) begin() *upload {
 	return u
 }
 
-// take waits until there is room for n more bytes, and reports whether it had to. It
-// refuses when the upload has waited too long.
+// take reserves n more bytes and waits until they are available. It reports whether it had
+// to wait. It returns an error when the upload has waited for intakeWait in total.
 func (u *upload) take(ctx context.Context, n int64) (waited bool, err error) {
 	for ; ; waited = true {
 		freed, ok := u.try(n)
@@ -93,7 +93,7 @@ func (u *upload) try(n int64) (freed chan struct{}, ok bool) {
 	return nil, true
 }
 
-// release returns room for n bytes that did not arrive.
+// release returns n reserved bytes that did not arrive.
 func (u *upload) release(n int64) {
 	u.in.mu.Lock()
 	defer u.in.mu.Unlock()
@@ -104,7 +104,7 @@ func (u *upload) release(n int64) {
 	}
 }
 
-// end releases all room of the upload. The next upload is then the first one.
+// end releases all bytes of the upload and removes it from the intake.
 func (u *upload) end() {
 	u.in.mu.Lock()
 	defer u.in.mu.Unlock()
@@ -120,7 +120,7 @@ func (u *upload) end() {
 	u.in.notify()
 }
 
-// collect needs the lock.
+// collect lowers or restores the memory limit of the Go runtime. The caller must hold mu.
 func (in *intake) collect() {
 	total := in.used
 	if len(in.uploads) > 0 {
@@ -136,7 +136,7 @@ func (in *intake) collect() {
 	}
 }
 
-// notify needs the lock.
+// notify wakes the uploads that wait. The caller must hold mu.
 func (in *intake) notify() {
 	close(in.freed)
 	in.freed = make(chan struct{})
@@ -145,7 +145,7 @@ func (in *intake) notify() {
 func busy() error {
 	return &refusal{
 		status: http.StatusServiceUnavailable, code: "busy",
-		detail: "Too many large bodies are being processed. Send this one again later.",
+		detail: "Too many large bodies are being processed. Retry after the time in Retry-After.",
 		header: http.Header{"Retry-After": {seconds(retryAfter)}},
 	}
 }

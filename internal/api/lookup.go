@@ -14,16 +14,15 @@ import (
 
 // MissingQueue queues items without a price.
 type MissingQueue interface {
-	// QueueMissing queues the items that have no price, each once, and creates unknown
-	// ones.
+	// QueueMissing queues items without a price. It creates unknown items and ignores
+	// duplicates.
 	QueueMissing(ctx context.Context, keys []catalog.Key) error
 }
 
-// maxLookup is how many items a lookup takes.
+// maxLookup is the maximum number of items in a lookup.
 const maxLookup = 1000
 
-// lookupBody describes what POST /api/prices/lookup takes; decodeLookup reads
-// it.
+// lookupBody describes the body of POST /api/prices/lookup. decodeLookup decodes it.
 type lookupBody struct {
 	Items        []lookupKey `json:"items"`
 	QueueMissing bool        `json:"queueMissing,omitempty"`
@@ -55,7 +54,7 @@ func (h itemHandlers) lookup(c *call) (any, error) {
 	return response{status: http.StatusOK, contentType: jsonType, body: found.JSON()}, nil
 }
 
-// decodeLookup reads the items to look up.
+// decodeLookup decodes the body of a lookup.
 func decodeLookup(body io.Reader) (keys []catalog.Key, queueMissing bool, err error) {
 	in := strictjson.NewReader(body)
 	hasItems := false
@@ -65,7 +64,7 @@ func decodeLookup(body io.Reader) (keys []catalog.Key, queueMissing bool, err er
 			hasItems = true
 			in.Array(func(i int) {
 				if i == maxLookup {
-					in.Stop(fault.New(fault.TooLarge, "too_many_items", "A lookup takes at most %d items.", maxLookup))
+					in.Stop(fault.New(fault.TooLarge, "too_many_items", "The lookup has too many items. Send at most %d.", maxLookup))
 					return
 				}
 				keys = append(keys, readKey(in, i))
@@ -81,7 +80,7 @@ func decodeLookup(body io.Reader) (keys []catalog.Key, queueMissing bool, err er
 	return keys, queueMissing, in.Finish()
 }
 
-// readKey reads the item at index i.
+// readKey decodes the item at index i.
 func readKey(in *strictjson.Reader, i int) catalog.Key {
 	key := catalog.Key{AppID: catalog.CS2}
 	hasName := false
@@ -92,7 +91,7 @@ func readKey(in *strictjson.Reader, i int) catalog.Key {
 			key.AppID = int32(app)
 		case "marketHashName":
 			hasName = true
-			key.Name, _ = in.Text(1, catalog.MaxName) // every other name is allowed
+			key.Name, _ = in.Text(1, catalog.MaxName)
 		case "phase":
 			if in.Null() {
 				break

@@ -18,23 +18,23 @@ import (
 
 // Responses stores the responses to requests with an Idempotency-Key.
 type Responses interface {
-	// StoredResponse returns the response to a request, or nil. The error reports a
-	// response that was altered in the database.
+	// StoredResponse returns the stored response to a request, or nil. It returns an error
+	// if the response was altered in the database.
 	StoredResponse(ctx context.Context, k idempotency.Key) (*idempotency.Response, error)
-	// StoreResponse stores the response to a request that changed nothing. The error is
-	// idempotency.ErrKeyUsed if one is stored.
+	// StoreResponse stores the response to a request that changed nothing. It returns
+	// idempotency.ErrKeyUsed if a response is already stored under the key.
 	StoreResponse(ctx context.Context, k idempotency.Key, r idempotency.Response) error
-	// PostedUnder returns the transaction of the ledger that was posted under a key;
-	// 0: there is none.
+	// PostedUnder returns the id of the ledger transaction that was posted under a key. It
+	// returns 0 if there is none.
 	PostedUnder(ctx context.Context, scope, key string) (id int64, err error)
 }
 
-// keyRule is whether a route takes an Idempotency-Key. Other routes ignore the header.
+// keyRule states whether a route uses the header Idempotency-Key.
 type keyRule int
 
 const (
-	noKey keyRule = iota
-	keyTaken
+	noKey keyRule = iota // the header is ignored
+	keyOptional
 	keyRequired
 )
 
@@ -43,15 +43,15 @@ const (
 	keyReplayed = "Idempotency-Replayed"
 )
 
-// takeKey checks a request's Idempotency-Key. What is read of a body that has one
-// is digested on its way.
+// takeKey checks the Idempotency-Key of a request. If there is one, it wraps the body to
+// hash it while it is read.
 func (c *call) takeKey(op *operation) error {
 	if op.body == nil || op.body.key == noKey {
 		return nil
 	}
 	given := c.Header.Values(keyHeader)
 	switch {
-	case len(given) == 0 && op.body.key == keyTaken:
+	case len(given) == 0 && op.body.key == keyOptional:
 		return nil
 	case len(given) == 0:
 		return fault.New(fault.Invalid, "idempotency_key_required",
@@ -61,7 +61,7 @@ func (c *call) takeKey(op *operation) error {
 	}
 	c.onceKey, c.money, c.digest = given[0], op.body.money, sha256.New()
 	for _, part := range []string{c.URL.EscapedPath(), c.URL.RawQuery} {
-		_, _ = io.WriteString(c.digest, strconv.Itoa(len(part))+" "+part) // a hash takes everything
+		_, _ = io.WriteString(c.digest, strconv.Itoa(len(part))+" "+part) // a hash never returns an error
 	}
 	c.Body = struct {
 		io.Reader
@@ -75,7 +75,7 @@ func isKey(text string) bool {
 	return text != "" && len(text) <= idempotency.MaxKey && !slices.ContainsFunc([]byte(text), unprintable)
 }
 
-// once carries out requests with an Idempotency-Key exactly once.
+// once executes requests with an Idempotency-Key exactly once.
 type once struct {
 	*Deps
 	mu   sync.Mutex
@@ -84,13 +84,14 @@ type once struct {
 
 func newOnce(d *Deps) *once { return &once{Deps: d, open: map[idempotency.Key]idempotency.Digest{}} }
 
-// seal encodes the response to what a transaction did. If the request has a key, the
-// response is stored in the same transaction. It is called last, and again when the
-// transaction is retried.
+// seal encodes the response to a transaction. If the request has a key, seal stores the
+// response in the same transaction. It must be the last step of the transaction, and it is
+// called again when the transaction is retried.
 type seal func(tx idempotency.ResponseStore, status int, location string, value any) error
 
-// do does the work of a request whose body has been read, or returns the response that
-// is stored under its key. user is the user that the request is about.
+// do executes work, or returns the response that is stored under the key of the request.
+// The body of the request must have been read. The parameter user is the id of the user
+// that the request concerns.
 func (o *once) do(c *call, user string, work func(seal) error) (any, error) {
 	r, replayed, err := o.respond(c, user, work)
 	if err != nil {
@@ -99,7 +100,8 @@ func (o *once) do(c *call, user string, work func(seal) error) (any, error) {
 	return response{status: r.Status, location: r.Location, contentType: r.ContentType, body: r.Body, replayed: replayed}, nil
 }
 
-// respond returns the response of do. Its error is never of a kind that is stored.
+// respond returns the response of do. It returns an error only for failures that are not
+// stored under the key.
 func (o *once) respond(c *call, user string, work func(seal) error) (a idempotency.Response, replayed bool, err error) {
 	var made idempotency.Response
 	render := func(_ idempotency.ResponseStore, status int, location string, value any) error {
@@ -121,8 +123,8 @@ func (o *once) respond(c *call, user string, work func(seal) error) (a idempoten
 		return a, false, err
 	}
 	defer leave()
-	if kept, err := o.stored(c, k, request); kept != nil || err != nil {
-		return valueOf(kept), true, err
+	if stored, err := o.stored(c, k, request); stored != nil || err != nil {
+		return valueOf(stored), true, err
 	}
 	err = work(func(tx idempotency.ResponseStore, status int, location string, value any) error {
 		if err := render(tx, status, location, value); err != nil {
@@ -137,57 +139,57 @@ func (o *once) respond(c *call, user string, work func(seal) error) (a idempoten
 	return o.storeRefusal(c, k, request, err)
 }
 
-// storeRefusal stores that the work was refused, if the refusal holds for a retry as
-// well. Another instance may have stored a response meanwhile, or this one, if the
-// outcome of its commit is unknown: that response is returned.
+// storeRefusal stores a refusal whose result a retry cannot change. If a response is
+// already stored under the key, storeRefusal returns that response. Another instance may
+// have stored it, or this instance, in a commit whose result is unknown.
 func (o *once) storeRefusal(c *call, k idempotency.Key, request idempotency.Digest, refusal error) (a idempotency.Response, replayed bool, err error) {
 	p, _, _ := explain(refusal)
 	final := slices.Contains([]int{http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity}, p.Status)
 	if k.Money && (final || errors.Is(refusal, idempotency.ErrKeyUsed)) {
-		if kept, err := o.moved(c, k, request); kept != nil || err != nil {
-			return valueOf(kept), true, err
+		if stored, err := o.moved(c, k, request); stored != nil || err != nil {
+			return valueOf(stored), true, err
 		}
 	}
 	err = refusal
 	if final {
-		a = idempotency.Response{ // it expires, because nothing was done
+		a = idempotency.Response{ // expires, because the request changed nothing
 			Request: request, Status: p.Status, ContentType: problemType, Body: c.problem(p), Expires: o.Now().Add(idempotency.Retention),
 		}
 		if err = o.Responses.StoreResponse(c.Context(), k, a); err == nil {
 			return a, false, nil
 		}
 	}
-	if kept, again := o.stored(c, k, request); kept != nil || (again != nil && errors.Is(err, idempotency.ErrKeyUsed)) {
-		return valueOf(kept), true, again
+	if stored, again := o.stored(c, k, request); stored != nil || (again != nil && errors.Is(err, idempotency.ErrKeyUsed)) {
+		return valueOf(stored), true, again
 	}
 	return idempotency.Response{}, false, err
 }
 
-// moved returns the response to a request that moved money, or nil if none did. The
-// error reports a lost response. The ledger is read first: a response was stored with
-// each of its transactions.
+// moved returns the stored response if the ledger has a transaction under the key. It
+// returns nil if there is no transaction. It returns an error if the response is lost:
+// every ledger transaction stores its response.
 func (o *once) moved(c *call, k idempotency.Key, request idempotency.Digest) (*idempotency.Response, error) {
 	id, err := o.Responses.PostedUnder(c.Context(), k.Scope(), k.Key)
 	if err != nil || id == 0 {
 		return nil, err
 	}
-	kept, err := o.stored(c, k, request)
-	if kept == nil && err == nil {
+	stored, err := o.stored(c, k, request)
+	if stored == nil && err == nil {
 		err = fault.New(fault.Conflict, "answer_lost",
-			"The request of this Idempotency-Key succeeded, but its stored response is lost. Nothing was done again. "+
-				"Find its result as transaction %d in the wallet's entries, and, for a purchase, in the buyer's trades.", id)
+			"The first request with this Idempotency-Key succeeded, but its stored response is lost. This request changed nothing. "+
+				"Find the result as transaction %d in the wallet's entries and, for a purchase, in the buyer's trades.", id)
 	}
-	return kept, err
+	return stored, err
 }
 
-// stored returns the stored response to a request, or nil. The error reports a key that
+// stored returns the stored response to a request, or nil. It returns an error if the key
 // was used for another request.
 func (o *once) stored(c *call, k idempotency.Key, request idempotency.Digest) (*idempotency.Response, error) {
-	kept, err := o.Responses.StoredResponse(c.Context(), k)
-	if err == nil && kept != nil && kept.Request != request {
+	stored, err := o.Responses.StoredResponse(c.Context(), k)
+	if err == nil && stored != nil && stored.Request != request {
 		return nil, keyReused()
 	}
-	return kept, err
+	return stored, err
 }
 
 func valueOf(a *idempotency.Response) idempotency.Response {
@@ -202,8 +204,8 @@ func keyReused() error {
 		"This Idempotency-Key was used for another request. Use a unique value per operation.")
 }
 
-// enter notes that a request is in progress until leave is called. It refuses a second
-// request with the same key meanwhile.
+// enter marks a request as in progress until leave is called. It returns an error if
+// another request with the same key is in progress in this process.
 func (o *once) enter(k idempotency.Key, request idempotency.Digest) (leave func(), err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -213,7 +215,7 @@ func (o *once) enter(k idempotency.Key, request idempotency.Digest) (leave func(
 	case there:
 		return nil, &refusal{
 			status: http.StatusConflict, code: "request_in_progress",
-			detail: "The first request with this Idempotency-Key is still in progress. Retry to get its response.",
+			detail: "The first request with this Idempotency-Key is still in progress. Retry later to get its response.",
 			header: http.Header{"Retry-After": {"1"}},
 		}
 	}

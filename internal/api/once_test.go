@@ -51,7 +51,7 @@ func (h *onceHarness) post(user, body, key string, as header) asked {
 }
 
 func TestOnce_GivesTheFirstAnswerAgain(t *testing.T) {
-	h := startOnce(t, keyTaken)
+	h := startOnce(t, keyOptional)
 	first := h.post("u1", `{"a":1}`, "k", asPlatform)
 	again := h.post("u1", `{"a":1}`, "k", asPlatform)
 	if first.StatusCode != 201 || again.StatusCode != 201 || first.body != again.body || h.runs.Load() != 1 {
@@ -68,7 +68,7 @@ func TestOnce_GivesTheFirstAnswerAgain(t *testing.T) {
 }
 
 func TestOnce_CountsPerRouteRoleAndUser(t *testing.T) {
-	h := startOnce(t, keyTaken)
+	h := startOnce(t, keyOptional)
 	h.post("u1", `{}`, "k", asPlatform)
 	for _, other := range []func() asked{
 		func() asked { return h.post("u2", `{}`, "k", asPlatform) },
@@ -83,7 +83,7 @@ func TestOnce_CountsPerRouteRoleAndUser(t *testing.T) {
 }
 
 func TestOnce_RefusesAnotherBodyUnderTheSameKey(t *testing.T) {
-	h := startOnce(t, keyTaken)
+	h := startOnce(t, keyOptional)
 	h.post("u1", `{"a":1}`, "k", asPlatform)
 	h.refuses(http.StatusUnprocessableEntity, "idempotency_key_reused", h.post("u1", `{"a": 1}`, "k", asPlatform))
 	if h.runs.Load() != 1 {
@@ -92,7 +92,7 @@ func TestOnce_RefusesAnotherBodyUnderTheSameKey(t *testing.T) {
 }
 
 func TestOnce_RefusesWhileTheFirstRuns(t *testing.T) {
-	h := startOnce(t, keyTaken)
+	h := startOnce(t, keyOptional)
 	begun, end := make(chan struct{}), make(chan struct{})
 	h.work = func(context.Context) error {
 		close(begun)
@@ -119,7 +119,7 @@ func TestOnce_RefusesWhileTheFirstRuns(t *testing.T) {
 
 func TestOnce_KeepsRefusalsThatAreFinal(t *testing.T) {
 	for _, kind := range []fault.Kind{fault.NotFound, fault.Conflict, fault.Unprocessable} {
-		h := startOnce(t, keyTaken)
+		h := startOnce(t, keyOptional)
 		h.work = func(context.Context) error { return fault.New(kind, "refused", "No.") }
 		first, again := h.post("u1", `{}`, "k", asPlatform), h.post("u1", `{}`, "k", asPlatform)
 		if first.StatusCode != kind.Status() || first.body != again.body || first.StatusCode != again.StatusCode || h.runs.Load() != 1 {
@@ -133,7 +133,7 @@ func TestOnce_KeepsRefusalsThatAreFinal(t *testing.T) {
 
 func TestOnce_TriesAgainWhatFailedOrDied(t *testing.T) {
 	for _, failure := range []error{errors.New("broken"), fault.New(fault.Unavailable, "later", "Later."), fault.New(fault.Invalid, "wrong", "Wrong."), nil} {
-		h := startOnce(t, keyTaken)
+		h := startOnce(t, keyOptional)
 		h.work = func(context.Context) error {
 			if failure == nil {
 				panic("died")
@@ -154,7 +154,7 @@ func TestOnce_TriesAgainWhatFailedOrDied(t *testing.T) {
 // answered while this one worked on it.
 func TestOnce_AnswersAsAnotherInstanceDid(t *testing.T) {
 	for _, outcome := range []error{nil, fault.New(fault.Conflict, "not_active", "It is sold."), errors.New("outcome of the commit is unknown")} {
-		h := startOnce(t, keyTaken)
+		h := startOnce(t, keyOptional)
 		h.work = func(context.Context) error {
 			h.work = nil
 			h.once.open = map[idempotency.Key]idempotency.Digest{} // another one knows nothing of this one's
@@ -194,7 +194,7 @@ func TestOnce_ChecksTheKey(t *testing.T) {
 	if got := h.post("u1", `{}`, strings.Repeat("k", idempotency.MaxKey), asPlatform); got.StatusCode != 201 {
 		t.Errorf("status %d", got.StatusCode)
 	}
-	if h := startOnce(t, keyTaken); h.ask("POST", "/api/users/u1/work", `{}`, asPlatform).StatusCode != 201 {
+	if h := startOnce(t, keyOptional); h.ask("POST", "/api/users/u1/work", `{}`, asPlatform).StatusCode != 201 {
 		t.Error("a key that may be left out is demanded")
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"assay/internal/idempotency"
 )
 
-// describe writes the OpenAPI document of the operations.
+// describe returns the OpenAPI document of the operations as JSON.
 func describe(types *schemas, operations []operation, version string) []byte {
 	paths := map[string]map[string]any{}
 	for _, op := range operations {
@@ -47,16 +47,16 @@ func describe(types *schemas, operations []operation, version string) []byte {
 		},
 	}, encoding(), jsontext.WithIndent(" "))
 	if err != nil {
-		panic("the OpenAPI document cannot be encoded: " + err.Error()) // it is made of this package's own constants
+		panic("encode the OpenAPI document: " + err.Error()) // all inputs are constants of this package
 	}
 	return text
 }
 
 // introduction describes the whole API.
 const introduction = "Assay keeps the prices of game items fresh. Times are RFC 3339 in UTC, and ids are strings. " +
-	"Market prices are exact decimal numbers of at most six places: a 64-bit binary floating point number keeps every digit of them, a 32-bit one does not. " +
-	"Where money moves, the same amount is also given as a decimal string (Decimal at the end of its name), or amounts are whole minor units (cents). " +
-	"Changes are backward compatible: responses may gain members, and lists of words may gain words. Ignore those that you do not know."
+	"Market prices are exact decimal numbers with at most six decimal places. Read them as 64-bit floating point numbers or as decimals; 32-bit numbers lose digits. " +
+	"Where money moves, amounts are whole minor units (cents), or there is a second member with the same amount as a decimal string (its name ends in Decimal). " +
+	"Changes are backward compatible: responses may gain members, and enumerations may gain values. Ignore unknown ones."
 
 func describeTags(t texts) []schema {
 	var all []schema
@@ -76,7 +76,7 @@ func describeOperation(op operation, types *schemas) map[string]any {
 		"summary":     op.summary,
 		"description": meaning,
 		"tags":        []string{tag(op.path)},
-		"responses":   describeAnswers(op, types),
+		"responses":   describeResponses(op, types),
 		"security":    security(op),
 	}
 	var params []schema
@@ -104,7 +104,7 @@ func describeParam(p param) schema {
 		of = maps.Clone(p.schema)
 		of["default"] = p.preset
 		if p.schema["type"] == "integer" {
-			n, _ := strconv.ParseInt(p.preset, 10, 64) // number made it
+			n, _ := strconv.ParseInt(p.preset, 10, 64) // the default of an integer parameter is valid
 			of["default"] = n
 		}
 	}
@@ -114,16 +114,16 @@ func describeParam(p param) schema {
 func describeKey(rule keyRule) schema {
 	return schema{
 		"name": keyHeader, "in": "header", "required": rule == keyRequired, "schema": schema{"type": "string", "minLength": 1, "maxLength": idempotency.MaxKey},
-		"description": "A unique value per operation; reuse it when you retry. The same request with the same key is carried out once and gets the same response.",
+		"description": "A unique value per operation; reuse it when you retry. Requests with the same key are executed once and get the same response.",
 	}
 }
 
-func describeAnswers(op operation, types *schemas) map[string]schema {
+func describeResponses(op operation, types *schemas) map[string]schema {
 	responses := map[string]schema{}
 	for _, status := range op.problems() {
 		responses[strconv.Itoa(status)] = reference("responses", problemName(status))
 	}
-	for status, value := range op.answers {
+	for status, value := range op.responses {
 		response := schema{"description": http.StatusText(status), "headers": references(op.headers(status))}
 		switch value := value.(type) {
 		case nil:
@@ -137,7 +137,7 @@ func describeAnswers(op operation, types *schemas) map[string]schema {
 	return responses
 }
 
-// describeContent adds examples to a schema: one, or one for each alternative.
+// describeContent returns a schema with its example, or with one example per alternative.
 func describeContent(of schema, types *schemas) schema {
 	alternatives, ok := of["oneOf"].([]schema)
 	if !ok {
@@ -150,7 +150,7 @@ func describeContent(of schema, types *schemas) schema {
 	return schema{"schema": of, "examples": examples}
 }
 
-// problemStatuses is every status of a problem, with a code that has it.
+// problemStatuses returns all statuses of problems, each with a code as an example.
 func problemStatuses() map[int]string {
 	return map[int]string{
 		400: "invalid_parameters", 401: "unauthorized", 403: "forbidden", 404: "item_not_found", 405: "method_not_allowed", 408: "request_timeout",
@@ -159,7 +159,7 @@ func problemStatuses() map[int]string {
 	}
 }
 
-// describeProblems describes the response of every status that is a problem.
+// describeProblems returns the OpenAPI responses of all problems by name.
 func describeProblems(types *schemas) map[string]schema {
 	of := types.of(fault.Problem{})
 	all := map[string]schema{}
@@ -178,20 +178,20 @@ func describeProblems(types *schemas) map[string]schema {
 	return all
 }
 
-// problemName makes a name of a status: NotFound.
+// problemName returns the component name of a status, such as NotFound.
 func problemName(status int) string {
 	return strings.ReplaceAll(http.StatusText(status), " ", "")
 }
 
-// problems returns the statuses of all problems of an operation: its own and those of
-// the checks before it.
+// problems returns the statuses of all problems of an operation. They include those of the
+// checks that run before the handler.
 func (op operation) problems() []int {
 	statuses := append([]int{http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusRequestEntityTooLarge}, op.faults...)
 	if op.access != nil {
 		statuses = append(statuses, http.StatusUnauthorized, http.StatusTooManyRequests)
 	}
 	if op.access != nil && !(slices.Contains(op.access, Market) && slices.Contains(op.access, Platform)) {
-		statuses = append(statuses, http.StatusForbidden) // there is a role that it is not for
+		statuses = append(statuses, http.StatusForbidden) // at least one role has no access
 	}
 	if op.body != nil {
 		statuses = append(statuses, http.StatusRequestTimeout, http.StatusUnsupportedMediaType)
@@ -200,16 +200,17 @@ func (op operation) problems() []int {
 		statuses = append(statuses, http.StatusConflict, http.StatusUnprocessableEntity)
 	}
 	if slices.ContainsFunc(op.params, func(p param) bool { return p.ofUser }) {
-		statuses = append(statuses, http.StatusUnprocessableEntity) // a reserved id
+		statuses = append(statuses, http.StatusUnprocessableEntity) // for a reserved user id
 	}
 	slices.Sort(statuses)
 	return slices.Compact(statuses)
 }
 
-// security lists the alternatives of credentials, an empty one for none.
+// security lists the alternative credentials of an operation. An empty alternative means
+// that no credential is required.
 func security(op operation) []map[string][]string {
 	none := []string{}
-	if op.path == "/api/health" { // it returns more to an administrator
+	if op.path == "/api/health" { // public, with details for an admin
 		return []map[string][]string{{}, {"adminToken": none}}
 	}
 	alternatives := []map[string][]string{}
@@ -229,7 +230,7 @@ func security(op operation) []map[string][]string {
 	return alternatives
 }
 
-// operationID makes a name of method and path: getMarketPricesJobsId.
+// operationID returns an id made of method and path, such as getMarketPricesJobsId.
 func operationID(op operation) string {
 	var id strings.Builder
 	id.WriteString(strings.ToLower(op.method))
@@ -240,7 +241,7 @@ func operationID(op operation) string {
 	return id.String()
 }
 
-// tag groups operations by the first part of their path.
+// tag returns the tag of a path. It is the first segment after the common prefixes.
 func tag(path string) string {
 	first, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(path, "/api"), "/functions/admin"), "/"), "/")
 	switch first {

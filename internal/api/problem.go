@@ -14,21 +14,21 @@ import (
 	"assay/internal/fault"
 )
 
-// retryAfter is the Retry-After of a response when something is unavailable.
+// retryAfter is the default Retry-After of responses with status 503.
 const retryAfter = 5 * time.Second
 
-// refusal is an error that only HTTP knows.
+// refusal is an error with an HTTP status of its own.
 type refusal struct {
 	status int
 	code   string
 	detail string
-	header http.Header // to be added; may be nil
+	header http.Header // additional response headers; may be nil
 }
 
 func (e *refusal) Error() string { return e.detail }
 
-// explain turns an error into a problem and its headers. ours is true for errors of the
-// server, whose details are not sent.
+// explain converts an error to a problem and its headers. The result ours is true for an
+// error of the server, which must be logged.
 func explain(err error) (p fault.Problem, header http.Header, ours bool) {
 	var refused *refusal
 	var tooBig *http.MaxBytesError
@@ -48,7 +48,7 @@ func explain(err error) (p fault.Problem, header http.Header, ours bool) {
 	case f != nil && f.Kind != fault.Internal:
 		return fault.Problem{Status: f.Kind.Status(), Code: f.Code, Detail: f.Detail, Errors: f.Fields}, nil, false
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return fault.Problem{Status: http.StatusRequestTimeout, Code: "request_timeout", Detail: "The body did not arrive in time. Send it faster, or in smaller parts."}, nil, false
+		return fault.Problem{Status: http.StatusRequestTimeout, Code: "request_timeout", Detail: "The body did not arrive in time. Send it faster, or send a smaller body."}, nil, false
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return fault.Problem{Status: http.StatusServiceUnavailable, Code: "timeout", Detail: "The request took too long. Retry it."}, later, false
 	default:
@@ -59,11 +59,11 @@ func explain(err error) (p fault.Problem, header http.Header, ours bool) {
 func internalError() fault.Problem {
 	return fault.Problem{
 		Status: http.StatusInternalServerError, Code: "internal_error",
-		Detail: "Something went wrong on the server. See its log under this request id.",
+		Detail: "An internal error occurred. The server's log has the details under this request id.",
 	}
 }
 
-// fail responds to an error. Errors of the server are logged here and nowhere else.
+// fail responds to an error. It is the only place that logs errors of the server.
 func (s *server) fail(w http.ResponseWriter, c *call, err error) {
 	p, header, ours := explain(err)
 	if ours {
@@ -72,7 +72,7 @@ func (s *server) fail(w http.ResponseWriter, c *call, err error) {
 	s.refuse(w, c, p, header)
 }
 
-// refuse responds with a problem.
+// refuse sends a problem as the response.
 func (s *server) refuse(w http.ResponseWriter, c *call, p fault.Problem, header http.Header) {
 	h := w.Header()
 	h.Del("Location")
@@ -83,17 +83,17 @@ func (s *server) refuse(w http.ResponseWriter, c *call, p fault.Problem, header 
 
 const problemType = "application/problem+json"
 
-// problem encodes a problem as the body of a response.
+// problem completes a problem and encodes it as JSON.
 func (c *call) problem(p fault.Problem) []byte {
 	p.Type, p.Title, p.RequestID = "about:blank", http.StatusText(p.Status), c.id
 	body, err := json.Marshal(p, encoding())
 	if err != nil {
-		panic("a problem cannot be encoded: " + err.Error()) // it is made of texts that were checked
+		panic("encode a problem: " + err.Error()) // all its texts are valid UTF-8
 	}
 	return body
 }
 
-// seconds writes a duration for a header: whole, rounded up, at least 1.
+// seconds formats a duration for a header as whole seconds, rounded up, at least 1.
 func seconds(d time.Duration) string {
 	return strconv.FormatInt(int64(max(d+time.Second-1, time.Second)/time.Second), 10)
 }

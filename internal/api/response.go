@@ -12,8 +12,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// encoding returns how values are encoded: times in UTC, lists and maps never null, maps
-// in order.
+// encoding returns the JSON options of all responses. They encode times in UTC, nil slices
+// and maps as empty, and maps in the order of their keys.
 func encoding() json.Options {
 	return json.JoinOptions(
 		json.Deterministic(true),
@@ -25,22 +25,22 @@ func encoding() json.Options {
 
 const jsonType = "application/json"
 
-// handler serves a call. It returns a response, or a value to be sent as JSON with
-// status 200.
+// handler serves a call. It returns a response, or a value to send as JSON with status 200.
 type handler func(c *call) (any, error)
 
-// response is a response of its own status or form. The zero response was sent already.
+// response is the result of a handler that sets a status, headers or an encoded body. The
+// zero response means that the handler has already sent the response.
 type response struct {
 	status      int
-	location    string // header; empty: none
-	replayed    bool   // it was stored under the request's Idempotency-Key
-	value       any    // the body, to be encoded as JSON; nil: it is body
-	contentType string
-	body        []byte // nil: none
+	location    string // header Location; empty: none
+	replayed    bool   // true if the response was stored under the request's Idempotency-Key
+	value       any    // body to encode as JSON; nil: use body
+	contentType string // of body
+	body        []byte // nil: no body
 }
 
-// respond sends what a handler returned. It returns an error, and sends nothing, if the
-// value cannot be encoded.
+// respond sends the result of a handler. If the value cannot be encoded, respond sends
+// nothing and returns an error.
 func respond(w http.ResponseWriter, returned any) (err error) {
 	r, ok := returned.(response)
 	if !ok {
@@ -67,7 +67,7 @@ func respond(w http.ResponseWriter, returned any) (err error) {
 	return nil
 }
 
-// send writes a response. A client that has gone is no error.
+// send writes a response. It ignores write errors, which mean that the client disconnected.
 func send(w http.ResponseWriter, status int, contentType string, body []byte) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
@@ -75,7 +75,7 @@ func send(w http.ResponseWriter, status int, contentType string, body []byte) {
 	_, _ = w.Write(body)
 }
 
-// cached is a response that clients may keep.
+// cached is a response that clients may cache.
 type cached struct {
 	contentType string
 	body        []byte
@@ -87,19 +87,19 @@ func cache(contentType string, body []byte) cached {
 	return cached{contentType, body, `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`}
 }
 
-// serve sends the body, or 304 to a client that has it.
-func (a cached) serve(w http.ResponseWriter, r *http.Request, maxAge time.Duration) {
-	w.Header().Set("ETag", a.etag)
+// serve sends the body, or 304 if the client has the current version.
+func (c cached) serve(w http.ResponseWriter, r *http.Request, maxAge time.Duration) {
+	w.Header().Set("ETag", c.etag)
 	w.Header().Set("Cache-Control", "public, max-age="+strconv.Itoa(int(maxAge/time.Second)))
-	if has(r.Header.Get("If-None-Match"), a.etag) {
+	if matches(r.Header.Get("If-None-Match"), c.etag) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	send(w, http.StatusOK, a.contentType, a.body)
+	send(w, http.StatusOK, c.contentType, c.body)
 }
 
-// has reports whether an If-None-Match names the tag, weak or strong.
-func has(header, etag string) bool {
+// matches reports whether an If-None-Match header contains the ETag, weak or strong.
+func matches(header, etag string) bool {
 	for candidate := range strings.SplitSeq(header, ",") {
 		candidate = strings.TrimSpace(candidate)
 		if candidate == "*" || strings.TrimPrefix(candidate, "W/") == etag {

@@ -10,25 +10,25 @@ import (
 	"assay/internal/wallet/audit"
 )
 
-// operation is a route and its description.
+// operation describes a route.
 type operation struct {
 	method, path string
-	access       []string // roles besides Admin; nil: everybody
+	access       []string // roles with access besides Admin; nil: public
 	serve        handler
 	params       []param
-	body         *body   // nil: none is taken
-	answers      answers // by status, without problems
-	faults       []int   // statuses of problems besides those of all routes
+	body         *body         // nil: no body
+	responses    responseTypes // responses other than problems
+	faults       []int         // statuses of problems besides those common to all routes
 	summary      string
 }
 
 // answers holds, by status, a value of the type of the response; nil: no body.
-type answers map[int]any
+type responseTypes map[int]any
 
-// local, as a role, is a request from this machine.
+// local is the role of requests from this machine.
 const local = "local"
 
-// operations is every route of the API. GET stands for HEAD as well.
+// operations returns all routes of the API. Each GET route also serves HEAD.
 func (s *server) operations() []operation {
 	deps, once := &s.Deps, newOnce(&s.Deps)
 	jobs, providers, items := jobHandlers{deps}, providerHandlers{deps}, itemHandlers{deps}
@@ -45,65 +45,65 @@ func (s *server) operations() []operation {
 	const fees = "/api/functions/admin/payment-fee-rules"
 	const provider, user = "/api/market-prices/providers/{provider}", "/api/inventory/{userId}"
 	return []operation{
-		{"POST", mp + "/refresh", market, jobs.startRefresh, []param{force, dryRun}, nil, answers{202: started{}, 200: oneOf{reasonRunning: alreadyRunning{}, reasonDryRun: dryRunAnswer{}}}, []int{409, 500, 503}, "Start a refresh of all prices, or show what it would do."},
-		{"GET", mp + "/status", market, jobs.status, nil, nil, answers{200: view.Status{}}, reads, "The running refresh, and how fresh prices are."},
-		{"GET", mp + "/provider-debug", market, providers.providerDebug, nil, nil, answers{200: view.ProvidersDebug{}}, reads, "State of providers and markets, from recorded requests only."},
-		{"GET", mp + "/job-debug", market, jobs.jobDebug, nil, nil, answers{200: view.JobDebug{}}, reads, "Queues, workers, schedules, last jobs and why items failed."},
-		{"GET", mp + "/jobs", market, jobs.jobs, with(page, jobKind), nil, answers{200: view.Page[view.Job]{}}, reads, "List jobs, newest first."},
-		{"GET", job, market, jobs.job, []param{jobID}, nil, answers{200: view.Job{}}, finds, "A job."},
-		{"GET", job + "/items", market, jobs.jobItems, with(page, jobID, itemState), nil, answers{200: view.Page[view.JobItem]{}}, finds, "List a job's items."},
-		{"POST", job + "/cancel", market, jobs.cancelJob, []param{jobID}, nil, answers{200: view.Job{}}, changes, "Cancel a job."},
-		{"POST", job + "/retry-failed", market, jobs.retryFailed, []param{jobID}, nil, answers{202: started{}, 200: alreadyRunning{}}, changes, "Start a job of the items that failed in this one."},
-		{"POST", provider + "/pause", market, providers.steerProvider(s.Refresher.PauseProvider), []param{providerName}, nil, answers{204: nil}, changes, "Send no more requests to a provider until it is resumed."},
-		{"POST", provider + "/resume", market, providers.steerProvider(s.Refresher.ResumeProvider), []param{providerName}, nil, answers{204: nil}, changes, "Resume a paused provider. Also forgets the quota that its headers reported, until they report it again."},
-		{"POST", provider + "/accept", market, providers.acceptProvider, []param{providerName, marketKey}, nil, answers{204: nil}, changes, "End the quarantine of a provider's markets."},
-		{"POST", mp + "/items/{name}/accept", market, items.acceptItem, key, nil, answers{200: view.ItemDetail{}}, changes, "Accept the price of an item that was held back."},
-		{"GET", "/api/prices/items", prices, items.items, with(page, appID, search, priceStatus, onMarket, priceFrom, priceTo, changedSince, updatedSince, held, itemSort, fields), nil, answers{200: view.Page[view.PricedItem]{}}, reads, "List items with their prices."},
-		{"GET", "/api/prices/items/{name}", prices, items.item, key, nil, answers{200: view.ItemDetail{}}, finds, "An item's price, and every market's quote behind it."},
-		{"POST", "/api/prices/lookup", prices, items.lookup, []param{fields}, &body{limit: maxBody, like: lookupBody{}}, answers{200: view.Lookup{}}, reads, "Prices of up to 1,000 items, in their order."},
-		{"GET", "/api/users", platform, users.users, with(page, userPrefix), nil, answers{200: view.Page[view.User]{}}, reads, "List users, by their ids."},
-		{"GET", "/api/users/{userId}", platform, users.user, []param{userID}, nil, answers{200: view.User{}}, finds, "A user."},
-		{"PUT", "/api/users/{userId}", platform, users.putUser, []param{userID}, &body{limit: maxBody, like: userBody{}}, answers{200: view.User{}}, []int{409, 500, 503}, "Create or replace a user."},
-		{"DELETE", "/api/users/{userId}", platform, users.deleteUser, []param{userID}, nil, answers{204: nil}, changes, "Delete a user. The ledger, trades and listings keep the id."},
-		{"POST", user + "/sync", platform, inventories.syncInventory, []param{userID, syncSource, pullApp, pullFrom}, &body{limit: maxPush, like: pushBody{}, optional: true}, answers{200: view.SyncResult{}}, []int{404, 409, 422, 500, 503}, "Sync a user's whole inventory of one game and context, from the body or from Steam."},
-		{"GET", user, platform, inventories.inventory, with(page, userID, anyAppID, fields), nil, answers{200: view.Inventory{}}, finds, "List a user's inventory with its value."},
-		{"POST", ledger + "/entries", admin, wallets.postEntries, []param{userID}, &body{limit: maxBody, like: entryBody{}, key: keyRequired, money: true}, answers{201: view.WalletTransaction{}}, []int{404, 409, 500, 503}, "Post a deposit, withdrawal or correction to a user's wallet."},
-		{"GET", ledger + "/entries", admin, wallets.walletEntries, with(page, accountID, currency), nil, answers{200: view.Page[view.WalletEntry]{}}, finds, "List the entries of a user's wallet, the newest first in each currency."},
-		{"GET", ledger + "/verify", admin, wallets.verifyWallet, []param{accountID, checkpoint}, nil, answers{200: audit.Report{}}, finds, "Verify a user's wallet. It repairs nothing."},
-		{"GET", ledger + "/balance", admin, wallets.walletBalance, []param{accountID}, nil, answers{200: view.Wallet{}}, finds, "Balances of a user, available and held."},
-		{"GET", fees, admin, feeRule.feeRules, []param{feeVersionShown, feeVersionBefore}, nil, answers{200: view.FeeRules{}}, finds, "The active fee rules or those of a version, and the versions."},
-		{"POST", fees + "/refresh", admin, feeRule.refreshFees, []param{dryRun, allowLarge}, nil, answers{200: view.FeeChange{}}, []int{409, 422, 500, 502, 503}, "Load the fee rules from their provider and activate them as the next version."},
-		{"POST", fees + "/rollback", admin, feeRule.rollbackFees, []param{feeVersionAgain, dryRun}, nil, answers{200: view.FeeChange{}}, changes, "Activate an earlier version of the fee rules again, as the next version."},
-		{"POST", fees + "/quote", admin, feeRule.quoteFee, nil, &body{limit: maxBody, like: quoteBody{}}, answers{200: view.FeeQuote{}}, []int{404, 422, 500, 503}, "The fee of a payment, its rule and the computation."},
-		{"POST", "/api/listings", platform, listings.createListing, nil, &body{limit: maxPush, like: listingBody{}, key: keyTaken}, answers{201: view.NewListing{}}, changes, "Sync a seller's inventory and list an asset of it."},
-		{"POST", "/api/listings/batch", platform, listings.createListings, nil, &body{limit: maxPush, like: listingsBody{}, key: keyTaken}, answers{200: offeredList{}}, changes, "Sync a seller's inventory once and list up to 500 assets of it, each with a result of its own."},
-		{"POST", "/api/listings/cancel", platform, listings.cancelListings, nil, &body{limit: maxBody, like: cancelBody{}}, answers{200: withdrawnList{}}, []int{500, 503}, "Cancel up to 500 listings, each with a result of its own."},
-		{"GET", "/api/listings", platform, listings.listings, with(page, ofUser, itemName, anyAppID, phase, listingState, minPrice, maxPrice, currency, createdFrom, createdTo), nil, answers{200: view.Page[view.Listing]{}}, reads, "List listings, newest first."},
-		{"GET", "/api/listings/{id}", platform, listings.listing, []param{listingID}, nil, answers{200: view.Listing{}}, finds, "A listing."},
-		{"DELETE", "/api/listings/{id}", platform, listings.cancelListing, []param{listingID}, nil, answers{200: view.Listing{}}, changes, "Cancel a listing."},
-		{"PATCH", "/api/listings/{id}", platform, listings.repriceListing, []param{listingID}, &body{limit: maxBody, like: priceBody{}}, answers{200: view.Listing{}}, changes, "Change the price of an active listing."},
-		{"POST", "/api/listings/{id}/purchase", platform, trades.purchase, []param{listingID}, &body{limit: maxBody, like: purchaseBody{}, key: keyRequired, money: true}, answers{201: view.Trade{}}, changes, "Sell a listing to a buyer."},
-		{"GET", "/api/trades", platform, trades.trades, with(page, ofUser, anyAppID, tradeState, createdFrom, createdTo), nil, answers{200: view.Page[view.Trade]{}}, reads, "List trades, newest first."},
-		{"GET", "/api/trades/{id}", platform, trades.trade, []param{tradeID}, nil, answers{200: view.Trade{}}, finds, "A trade."},
-		{"POST", "/api/trades/{id}/complete", platform, trades.moveTrade(s.Trading.CompleteTrade), []param{tradeID}, nil, answers{200: view.Trade{}}, changes, "Complete a trade: the asset was handed over."},
-		{"POST", "/api/trades/{id}/reverse", platform, trades.moveTrade(s.Trading.ReverseTrade), []param{tradeID}, nil, answers{200: view.Trade{}}, changes, "Reverse a trade and refund the buyer."},
-		{"GET", "/api/community/top-traders", nil, s.topTraders, []param{period, rankBy, topLimit}, nil, answers{200: view.TopTraders{}, 304: nil}, reads, "The top traders."},
-		{"GET", "/api/health", nil, s.health, nil, nil, answers{200: view.Health{}, 503: view.Health{}}, nil, "Whether the server is healthy."},
-		{"GET", "/metrics", metrics, s.metrics, nil, nil, answers{200: media("text/plain")}, nil, "Metrics for Prometheus."},
-		{"GET", "/openapi.json", nil, s.openapiDocument, nil, nil, answers{200: media("application/json"), 304: nil}, nil, "The OpenAPI document of this API."},
-		{"GET", "/docs", nil, s.docs, nil, nil, answers{200: media("text/html"), 304: nil}, nil, "The documentation of this API as a page."},
+		{"POST", mp + "/refresh", market, jobs.startRefresh, []param{force, dryRun}, nil, responseTypes{202: started{}, 200: oneOf{reasonRunning: alreadyRunning{}, reasonDryRun: dryRunResponse{}}}, []int{409, 500, 503}, "Start a refresh of all prices, or show what it would do."},
+		{"GET", mp + "/status", market, jobs.status, nil, nil, responseTypes{200: view.Status{}}, reads, "The running refresh, and how fresh prices are."},
+		{"GET", mp + "/provider-debug", market, providers.providerDebug, nil, nil, responseTypes{200: view.ProvidersDebug{}}, reads, "State of providers and markets, from recorded requests only."},
+		{"GET", mp + "/job-debug", market, jobs.jobDebug, nil, nil, responseTypes{200: view.JobDebug{}}, reads, "Queues, workers, schedules, last jobs and why items failed."},
+		{"GET", mp + "/jobs", market, jobs.jobs, with(page, jobKind), nil, responseTypes{200: view.Page[view.Job]{}}, reads, "List jobs, newest first."},
+		{"GET", job, market, jobs.job, []param{jobID}, nil, responseTypes{200: view.Job{}}, finds, "A job."},
+		{"GET", job + "/items", market, jobs.jobItems, with(page, jobID, itemState), nil, responseTypes{200: view.Page[view.JobItem]{}}, finds, "List a job's items."},
+		{"POST", job + "/cancel", market, jobs.cancelJob, []param{jobID}, nil, responseTypes{200: view.Job{}}, changes, "Cancel a job."},
+		{"POST", job + "/retry-failed", market, jobs.retryFailed, []param{jobID}, nil, responseTypes{202: started{}, 200: alreadyRunning{}}, changes, "Start a job of the items that failed in this one."},
+		{"POST", provider + "/pause", market, providers.controlProvider(s.Refresher.PauseProvider), []param{providerName}, nil, responseTypes{204: nil}, changes, "Send no more requests to a provider until it is resumed."},
+		{"POST", provider + "/resume", market, providers.controlProvider(s.Refresher.ResumeProvider), []param{providerName}, nil, responseTypes{204: nil}, changes, "Resume a paused provider. Also forgets the quota that its headers reported, until they report it again."},
+		{"POST", provider + "/accept", market, providers.acceptProvider, []param{providerName, marketKey}, nil, responseTypes{204: nil}, changes, "End the quarantine of a provider's markets."},
+		{"POST", mp + "/items/{name}/accept", market, items.acceptItem, key, nil, responseTypes{200: view.ItemDetail{}}, changes, "Accept the price of an item that was held back."},
+		{"GET", "/api/prices/items", prices, items.items, with(page, appID, search, priceStatus, onMarket, priceFrom, priceTo, changedSince, updatedSince, held, itemSort, fields), nil, responseTypes{200: view.Page[view.PricedItem]{}}, reads, "List items with their prices."},
+		{"GET", "/api/prices/items/{name}", prices, items.item, key, nil, responseTypes{200: view.ItemDetail{}}, finds, "An item's price, and every market's quote behind it."},
+		{"POST", "/api/prices/lookup", prices, items.lookup, []param{fields}, &body{limit: maxBody, like: lookupBody{}}, responseTypes{200: view.Lookup{}}, reads, "Prices of up to 1,000 items, in their order."},
+		{"GET", "/api/users", platform, users.users, with(page, userPrefix), nil, responseTypes{200: view.Page[view.User]{}}, reads, "List users, by their ids."},
+		{"GET", "/api/users/{userId}", platform, users.user, []param{userID}, nil, responseTypes{200: view.User{}}, finds, "A user."},
+		{"PUT", "/api/users/{userId}", platform, users.putUser, []param{userID}, &body{limit: maxBody, like: userBody{}}, responseTypes{200: view.User{}}, []int{409, 500, 503}, "Create or replace a user."},
+		{"DELETE", "/api/users/{userId}", platform, users.deleteUser, []param{userID}, nil, responseTypes{204: nil}, changes, "Delete a user. The ledger, trades and listings keep the id."},
+		{"POST", user + "/sync", platform, inventories.syncInventory, []param{userID, syncSource, pullApp, pullFrom}, &body{limit: maxPush, like: pushBody{}, optional: true}, responseTypes{200: view.SyncResult{}}, []int{404, 409, 422, 500, 503}, "Sync a user's whole inventory of one game and context, from the body or from Steam."},
+		{"GET", user, platform, inventories.inventory, with(page, userID, anyAppID, fields), nil, responseTypes{200: view.Inventory{}}, finds, "List a user's inventory with its value."},
+		{"POST", ledger + "/entries", admin, wallets.postEntries, []param{userID}, &body{limit: maxBody, like: entryBody{}, key: keyRequired, money: true}, responseTypes{201: view.WalletTransaction{}}, []int{404, 409, 500, 503}, "Post a deposit, withdrawal or correction to a user's wallet."},
+		{"GET", ledger + "/entries", admin, wallets.walletEntries, with(page, accountID, currency), nil, responseTypes{200: view.Page[view.WalletEntry]{}}, finds, "List the entries of a user's wallet, the newest first in each currency."},
+		{"GET", ledger + "/verify", admin, wallets.verifyWallet, []param{accountID, checkpoint}, nil, responseTypes{200: audit.Report{}}, finds, "Verify a user's wallet. It repairs nothing."},
+		{"GET", ledger + "/balance", admin, wallets.walletBalance, []param{accountID}, nil, responseTypes{200: view.Wallet{}}, finds, "Balances of a user, available and held."},
+		{"GET", fees, admin, feeRule.feeRules, []param{feeVersionShown, feeVersionBefore}, nil, responseTypes{200: view.FeeRules{}}, finds, "The rules of the active or a given version, and a list of versions."},
+		{"POST", fees + "/refresh", admin, feeRule.refreshFees, []param{dryRun, allowLarge}, nil, responseTypes{200: view.FeeChange{}}, []int{409, 422, 500, 502, 503}, "Load the fee rules from their provider and activate them as the next version."},
+		{"POST", fees + "/rollback", admin, feeRule.rollbackFees, []param{feeVersionAgain, dryRun}, nil, responseTypes{200: view.FeeChange{}}, changes, "Activate an earlier version of the fee rules again, as the next version."},
+		{"POST", fees + "/quote", admin, feeRule.quoteFee, nil, &body{limit: maxBody, like: quoteBody{}}, responseTypes{200: view.FeeQuote{}}, []int{404, 422, 500, 503}, "The fee of a payment, its rule and the computation."},
+		{"POST", "/api/listings", platform, listings.createListing, nil, &body{limit: maxPush, like: listingBody{}, key: keyOptional}, responseTypes{201: view.NewListing{}}, changes, "Sync a seller's inventory and list an asset of it."},
+		{"POST", "/api/listings/batch", platform, listings.createListings, nil, &body{limit: maxPush, like: listingsBody{}, key: keyOptional}, responseTypes{200: offeredList{}}, changes, "Sync a seller's inventory once and list up to 500 assets of it, with one result for each."},
+		{"POST", "/api/listings/cancel", platform, listings.cancelListings, nil, &body{limit: maxBody, like: cancelBody{}}, responseTypes{200: withdrawnList{}}, []int{500, 503}, "Cancel up to 500 listings, with one result for each."},
+		{"GET", "/api/listings", platform, listings.listings, with(page, ofUser, itemName, anyAppID, phase, listingState, minPrice, maxPrice, currency, createdFrom, createdTo), nil, responseTypes{200: view.Page[view.Listing]{}}, reads, "List listings, newest first."},
+		{"GET", "/api/listings/{id}", platform, listings.listing, []param{listingID}, nil, responseTypes{200: view.Listing{}}, finds, "A listing."},
+		{"DELETE", "/api/listings/{id}", platform, listings.cancelListing, []param{listingID}, nil, responseTypes{200: view.Listing{}}, changes, "Cancel a listing."},
+		{"PATCH", "/api/listings/{id}", platform, listings.repriceListing, []param{listingID}, &body{limit: maxBody, like: priceBody{}}, responseTypes{200: view.Listing{}}, changes, "Change the price of an active listing."},
+		{"POST", "/api/listings/{id}/purchase", platform, trades.purchase, []param{listingID}, &body{limit: maxBody, like: purchaseBody{}, key: keyRequired, money: true}, responseTypes{201: view.Trade{}}, changes, "Sell a listing to a buyer."},
+		{"GET", "/api/trades", platform, trades.trades, with(page, ofUser, anyAppID, tradeState, createdFrom, createdTo), nil, responseTypes{200: view.Page[view.Trade]{}}, reads, "List trades, newest first."},
+		{"GET", "/api/trades/{id}", platform, trades.trade, []param{tradeID}, nil, responseTypes{200: view.Trade{}}, finds, "A trade."},
+		{"POST", "/api/trades/{id}/complete", platform, trades.moveTrade(s.Trading.CompleteTrade), []param{tradeID}, nil, responseTypes{200: view.Trade{}}, changes, "Complete a trade after the asset was delivered."},
+		{"POST", "/api/trades/{id}/reverse", platform, trades.moveTrade(s.Trading.ReverseTrade), []param{tradeID}, nil, responseTypes{200: view.Trade{}}, changes, "Reverse a trade and refund the buyer."},
+		{"GET", "/api/community/top-traders", nil, s.topTraders, []param{period, rankBy, topLimit}, nil, responseTypes{200: view.TopTraders{}, 304: nil}, reads, "The top traders."},
+		{"GET", "/api/health", nil, s.health, nil, nil, responseTypes{200: view.Health{}, 503: view.Health{}}, nil, "Whether the server is healthy."},
+		{"GET", "/metrics", metrics, s.metrics, nil, nil, responseTypes{200: media("text/plain")}, nil, "Metrics for Prometheus."},
+		{"GET", "/openapi.json", nil, s.openapiDocument, nil, nil, responseTypes{200: media("application/json"), 304: nil}, nil, "The OpenAPI document of this API."},
+		{"GET", "/docs", nil, s.docs, nil, nil, responseTypes{200: media("text/html"), 304: nil}, nil, "The documentation of this API as a page."},
 	}
 }
 
-// with returns params and more in one list of its own.
+// with returns a new list of more and params.
 func with(params []param, more ...param) []param { return slices.Concat(more, params) }
 
-// routeTable finds operations by path. It matches escaped paths segment by
-// segment and, unlike http.ServeMux, neither cleans nor redirects: names hold
-// slashes and dots.
+// routeTable finds operations by path. It matches escaped paths segment by segment. Unlike
+// http.ServeMux it does not clean or redirect paths, because item names can contain slashes
+// and dots.
 type routeTable struct {
 	operations []operation
-	segments   [][]string // of each operation's path
+	segments   [][]string // path segments of each operation
 }
 
 func newRouteTable(operations []operation) routeTable {
@@ -114,7 +114,7 @@ func newRouteTable(operations []operation) routeTable {
 	return t
 }
 
-// owns reports whether a path belongs to the API, even if the response is 404.
+// owns reports whether a path belongs to the API. Unknown paths below /api belong to it too.
 func (t *routeTable) owns(escapedPath string) bool {
 	first, _, _ := strings.Cut(strings.TrimPrefix(escapedPath, "/"), "/")
 	if first == "api" {
@@ -123,9 +123,9 @@ func (t *routeTable) owns(escapedPath string) bool {
 	return slices.ContainsFunc(t.operations, func(op operation) bool { return op.path == escapedPath })
 }
 
-// find returns the operation and the values of its path's parameters. Where
-// the path is known but not the method, op is nil and allow lists those that
-// are; both are nil where the path is not known.
+// find returns the operation of a request and the values of its path parameters. If the
+// path exists but not with this method, op is nil and allow lists the allowed methods. If
+// the path is unknown, op and allow are nil.
 func (t *routeTable) find(method, escapedPath string) (op *operation, values map[string]string, allow []string) {
 	if method == http.MethodHead {
 		method = http.MethodGet
@@ -147,12 +147,13 @@ func (t *routeTable) find(method, escapedPath string) (op *operation, values map
 	return nil, nil, allow
 }
 
-// match compares a path with a pattern and unescapes what stands for {names}.
+// match compares a path with a pattern. It returns the unescaped values of the pattern's
+// parameters.
 func match(pattern, parts []string) (map[string]string, bool) {
 	if len(pattern) != len(parts) {
 		return nil, false
 	}
-	var values map[string]string // most patterns that are tried have none, or do not match
+	var values map[string]string // allocated on demand: most patterns do not match
 	for i, segment := range pattern {
 		name, isParam := paramName(segment)
 		if !isParam {
@@ -173,7 +174,7 @@ func match(pattern, parts []string) (map[string]string, bool) {
 	return values, true
 }
 
-// paramName returns what "{name}" names.
+// paramName returns the name in a segment of the form "{name}".
 func paramName(segment string) (string, bool) {
 	if !strings.HasPrefix(segment, "{") {
 		return "", false

@@ -11,31 +11,30 @@ import (
 	"assay/internal/money"
 )
 
-// schema is a JSON schema of the dialect of OpenAPI 3.1.
+// schema is a JSON schema in the dialect of OpenAPI 3.1.
 type schema map[string]any
 
-// oneOf is, in the route table, a response of one of several types. The property reason
-// has the key of the type.
+// oneOf is an entry of responseTypes for a response with several possible types. The keys
+// are the values of the property reason.
 type oneOf map[string]any
 
-// media is, in the route table, the media type of a response that has no Go type.
+// media is an entry of responseTypes for a response that has a media type and no Go type.
 type media string
 
-// schemas makes schemas of Go types as JSON encodes them. Structs and enumerations become
-// components.
+// schemas converts Go types to JSON schemas. Structs and enumerations become components.
 type schemas struct {
 	texts      texts
 	words      map[string][]string
 	components map[string]schema
-	examples   map[string]map[string]any // of structs, by component
-	faults     []string                  // properties without a text or an example
-	used       map[string]bool           // texts, by record and property
+	examples   map[string]map[string]any // examples of structs by component name
+	faults     []string                  // errors, such as properties without a description
+	used       map[string]bool           // used texts by record and property
 }
 
 func newSchemas() *schemas {
 	texts, err := readTexts(textsFile)
 	if err != nil {
-		panic("openapi.txt: " + err.Error()) // it is embedded
+		panic("openapi.txt: " + err.Error()) // the file is embedded
 	}
 	return &schemas{texts: texts, words: wordLists(), components: map[string]schema{}, examples: map[string]map[string]any{}, used: map[string]bool{}}
 }
@@ -51,7 +50,7 @@ func (s *schemas) of(value any) schema {
 	for _, word := range slices.Sorted(maps.Keys(alternatives)) {
 		one := s.of(alternatives[word])
 		all = append(all, one)
-		mapping[word] = one["$ref"].(string) // structs only
+		mapping[word] = one["$ref"].(string) // the alternatives are structs
 	}
 	return schema{"oneOf": all, "discriminator": schema{"propertyName": "reason", "mapping": mapping}}
 }
@@ -102,7 +101,7 @@ func (s *schemas) component(t reflect.Type) schema {
 	name := componentName(t)
 	if _, known := s.components[name]; !known {
 		object := schema{"type": "object", "description": s.texts.records[name].meaning}
-		s.components[name] = object // before its fields, which may refer to it
+		s.components[name] = object // added first, because the fields can refer to it
 		r := record{name: name, properties: map[string]schema{}, required: []string{}, example: map[string]any{}}
 		s.fields(t, &r)
 		object["properties"], object["required"] = r.properties, r.required
@@ -116,7 +115,7 @@ func (s *schemas) component(t reflect.Type) schema {
 
 func reference(of, name string) schema { return schema{"$ref": "#/components/" + of + "/" + name} }
 
-// record is a struct's schema while it is built.
+// record is the schema of a struct under construction.
 type record struct {
 	name       string
 	properties map[string]schema
@@ -124,8 +123,8 @@ type record struct {
 	example    map[string]any
 }
 
-// fields adds a struct's fields, including those of embedded structs. A field that may be
-// omitted is not required.
+// fields adds the fields of a struct and of its embedded structs to a record. Fields with
+// omitempty or omitzero are not required.
 func (s *schemas) fields(t reflect.Type, r *record) {
 	for field := range t.Fields() {
 		tag, tagged := field.Tag.Lookup("json")
@@ -162,8 +161,8 @@ func (s *schemas) fields(t reflect.Type, r *record) {
 	}
 }
 
-// text returns the text of a property of a record, which may be declared in an
-// embedded struct.
+// text returns the text of a property. It looks it up in the record, in the struct that
+// declares the property, and in the record *.
 func (s *schemas) text(record, declared, name string) propertyText {
 	for _, r := range []string{record, declared, "*"} {
 		if p, ok := s.texts.records[r].properties[name]; ok {
@@ -175,10 +174,10 @@ func (s *schemas) text(record, declared, name string) propertyText {
 	return propertyText{}
 }
 
-// wordsOf makes a property of strings an enumeration.
+// wordsOf converts the schema of a string property to an enumeration.
 func (s *schemas) wordsOf(of schema, list string) schema {
 	if s.words[list] == nil {
-		s.faults = append(s.faults, "there is no list of words "+list)
+		s.faults = append(s.faults, "words.go has no list "+list)
 	}
 	s.components[list] = schema{"type": "string", "enum": s.words[list]}
 	words := reference("schemas", list)
@@ -194,7 +193,7 @@ func (s *schemas) wordsOf(of schema, list string) schema {
 	return words
 }
 
-// example returns a value of a property: that of its text, or one for its type.
+// example returns an example of a property: the one in its text, or a default for its type.
 func (s *schemas) example(t reflect.Type, of schema, text propertyText) any {
 	if text.example != nil {
 		return text.example
@@ -213,13 +212,13 @@ func (s *schemas) example(t reflect.Type, of schema, text propertyText) any {
 	return nil
 }
 
-// exampleOf returns an example of a body; nil: there is none.
+// exampleOf returns the example of a body, or nil if there is none.
 func (s *schemas) exampleOf(of schema) map[string]any {
 	ref, _ := of["$ref"].(string)
 	return s.examples[strings.TrimPrefix(ref, "#/components/schemas/")]
 }
 
-// componentName makes a name of a type's: Page[view.Job] is PageOfJob.
+// componentName returns the component name of a type. That of Page[view.Job] is PageOfJob.
 func componentName(t reflect.Type) string {
 	outer, inner, generic := strings.Cut(t.Name(), "[")
 	name := strings.ToUpper(outer[:1]) + outer[1:]

@@ -15,10 +15,10 @@ import (
 	"assay/internal/fault"
 )
 
-// maxRequestID is the longest id, in bytes, that is taken from a client.
+// maxRequestID is the maximum length in bytes of a request id from a client.
 const maxRequestID = 128
 
-// ServeHTTP serves a request, logs it, and responds to panics.
+// ServeHTTP implements http.Handler. It logs and counts the request and handles panics.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := s.Now()
 	ctx, release := admission.Hold(r.Context())
@@ -44,7 +44,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.Logger.Log(r.Context(), level, "request", "method", knownMethod(r.Method), "route", c.route, "status", out.final(),
 			"duration_ms", float64(took)/float64(time.Millisecond), "request_id", c.id)
 		if abort {
-			panic(http.ErrAbortHandler) // makes net/http close the connection, silently
+			panic(http.ErrAbortHandler) // net/http closes the connection without logging
 		}
 	}()
 	var err error
@@ -62,12 +62,12 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// statusClientLeft is logged and counted for requests whose client left before the
-// response. It is never sent.
+// statusClientLeft is the logged and counted status of a request whose client disconnected
+// before the response. It is never sent.
 const statusClientLeft = 499
 
-// left reports whether the client of a request went away, which explains any failure
-// of the server. A fault of the client still gets a response: the context also ends when
+// left reports whether the client disconnected, so that the error needs no response. It
+// returns false for an error of the client, because net/http also cancels the context when
 // a body cannot be read.
 func left(r *http.Request, err error) bool {
 	if err != nil && !errors.Is(err, errClientLeft) {
@@ -78,7 +78,8 @@ func left(r *http.Request, err error) bool {
 	return errors.Is(r.Context().Err(), context.Canceled) || errors.Is(err, errClientLeft)
 }
 
-// dispatch finds the operation and checks everything that all have in common.
+// dispatch finds the operation of a request, runs the checks that all operations share,
+// and calls the handler.
 func (s *server) dispatch(w http.ResponseWriter, c *call) error {
 	op, path, allow := s.routes.find(c.Method, c.URL.EscapedPath())
 	switch {
@@ -87,7 +88,7 @@ func (s *server) dispatch(w http.ResponseWriter, c *call) error {
 	case op == nil:
 		return &refusal{
 			status: http.StatusMethodNotAllowed, code: "method_not_allowed",
-			detail: "This path takes only " + strings.Join(allow, ", ") + ".",
+			detail: "This path supports only " + strings.Join(allow, ", ") + ".",
 			header: http.Header{"Allow": {strings.Join(allow, ", ")}},
 		}
 	}
@@ -118,8 +119,8 @@ func (s *server) dispatch(w http.ResponseWriter, c *call) error {
 	return respond(w, returned)
 }
 
-// rescue responds after a panic and logs it once. It reports whether the connection must
-// be closed because part of a response was sent.
+// rescue logs a panic and responds with 500. It reports whether the connection must be
+// closed because part of the response was already sent.
 func (s *server) rescue(w *recorder, c *call, failure any) (abort bool) {
 	if err, ok := failure.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		return true
@@ -134,7 +135,8 @@ func (s *server) rescue(w *recorder, c *call, failure any) (abort bool) {
 	return false
 }
 
-// secure sets the headers of every response. The page sets its own policy.
+// secure sets the security headers of every response. The page overrides its
+// Content-Security-Policy.
 func secure(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
@@ -143,22 +145,22 @@ func secure(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 }
 
-// shared reports whether pages of other sites may read an operation's responses: they
-// are public, hold nothing about the operator and need no credential. Health is none of them: a web page could then look for
-// servers inside a visitor's network.
+// shared reports whether web pages of other sites may read the responses of an operation.
+// Such responses are public and contain nothing about the operator. Health is excluded:
+// otherwise a web page could search the network of a visitor for servers.
 func (op *operation) shared() bool {
 	return op.path == "/api/community/top-traders" || op.path == "/openapi.json"
 }
 
-// share lets pages of any site read a response (CORS). Browsers send such requests
-// without cookies, and preflights are refused, so only a plain GET passes.
+// share allows web pages of any site to read a response (CORS). Preflight requests are
+// refused, so this works only for a plain GET without credentials.
 func share(h http.Header) {
 	h.Set("Access-Control-Allow-Origin", "*")
 	h.Set("Access-Control-Expose-Headers", "Age, ETag, Retry-After, X-Request-Id")
 	h.Set("Cross-Origin-Resource-Policy", "cross-origin")
 }
 
-// requestID takes the client's id if it is short and printable, or makes one.
+// requestID returns the client's request id if it is short and printable, or else a new one.
 func requestID(r *http.Request) string {
 	id := r.Header.Get("X-Request-Id")
 	unprintable := func(c rune) bool { return c < ' ' || c > '~' }
@@ -168,7 +170,8 @@ func requestID(r *http.Request) string {
 	return id
 }
 
-// knownMethod keeps invented methods out of the log.
+// knownMethod returns the method if it is a standard one, or else "other". It limits the
+// values in the log and in metrics.
 func knownMethod(method string) string {
 	known := []string{
 		http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
@@ -180,14 +183,14 @@ func knownMethod(method string) string {
 	return "other"
 }
 
-// recorder remembers the status of a response.
+// recorder records the status of a response.
 type recorder struct {
 	http.ResponseWriter
-	begins func() // called before anything is sent: a slow client holds nothing
-	status int    // 0: nothing was written
+	begins func() // called before the response is sent; releases the admission slot
+	status int    // 0: nothing was sent
 }
 
-// WriteHeader remembers the first final status.
+// WriteHeader records the first final status.
 func (w *recorder) WriteHeader(status int) {
 	if w.status == 0 && status >= 200 {
 		w.status = status
@@ -196,7 +199,7 @@ func (w *recorder) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Write is that of http.ResponseWriter.
+// Write implements http.ResponseWriter.
 func (w *recorder) Write(b []byte) (int, error) {
 	if w.status == 0 {
 		w.status = http.StatusOK
@@ -205,18 +208,18 @@ func (w *recorder) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// final returns the status that the client saw.
+// final returns the status of the response.
 func (w *recorder) final() int {
 	if w.status == 0 {
-		return http.StatusOK // as net/http says for a handler that wrote nothing
+		return http.StatusOK // net/http sends 200 for a handler that wrote nothing
 	}
 	return w.status
 }
 
-// Unwrap lets http.ResponseController reach the connection.
+// Unwrap gives http.ResponseController access to the connection.
 func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Meter counts requests. method is one of HTTP's own or "other", and route a pattern
+// Meter counts requests. The method is a standard method or "other". The route is a pattern
 // of the route table, "page" or "unknown".
 type Meter interface {
 	Observe(method, route string, status int, took time.Duration)

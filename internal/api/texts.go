@@ -11,10 +11,11 @@ import (
 //go:embed openapi.txt
 var textsFile string
 
-// texts are the words of the OpenAPI document; openapi.txt explains their form.
+// texts are the descriptions in the OpenAPI document. The head of openapi.txt describes
+// the file format.
 type texts struct {
 	tags       []tagText
-	operations map[string]string // by "GET /path"
+	operations map[string]string // by method and path, such as "GET /docs"
 	records    map[string]recordText
 }
 
@@ -28,12 +29,12 @@ type recordText struct {
 
 // propertyText describes a property of a struct.
 type propertyText struct {
-	words   string         // name of a list of words; empty: none
-	example jsontext.Value // nil: made of the property's type
+	words   string         // name of a list in words.go; empty: none
+	example jsontext.Value // nil: use a default for the property's type
 	meaning string
 }
 
-// readTexts reads openapi.txt.
+// readTexts parses the content of openapi.txt.
 func readTexts(file string) (texts, error) {
 	t := texts{operations: map[string]string{}, records: map[string]recordText{}}
 	var record string
@@ -51,7 +52,8 @@ func readTexts(file string) (texts, error) {
 	return t, nil
 }
 
-// entries joins lines to entries: what is indented further than an entry continues it.
+// entries splits a file into entries. It appends lines with an indent of more than two
+// spaces to the entry before. It drops comments and empty lines.
 func entries(file string) []string {
 	var all []string
 	indent := func(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
@@ -69,8 +71,8 @@ func entries(file string) []string {
 	return all
 }
 
-// open begins the section of a tag, an operation or a record, and returns the
-// record's name.
+// open parses an entry that begins a tag, an operation or a record. It returns the name of
+// the record, or an empty string for tags and operations.
 func (t *texts) open(entry string) (record string, err error) {
 	name, meaning, ok := strings.Cut(entry, ":")
 	meaning = strings.TrimSpace(meaning)
@@ -92,8 +94,8 @@ func (t *texts) open(entry string) (record string, err error) {
 	return "", nil
 }
 
-// add reads `name (Words) example: meaning`, of which words and example may be
-// absent.
+// add parses an entry of a property, `name (Words) example: meaning`. The words and the
+// example are optional.
 func (r recordText) add(entry string) error {
 	end := strings.IndexAny(entry, " :")
 	if end < 0 {
@@ -115,7 +117,7 @@ func (r recordText) add(entry string) error {
 	var ok bool
 	p.meaning, ok = strings.CutPrefix(rest, ": ")
 	if _, twice := r.properties[name]; !ok || twice || p.meaning == "" {
-		return fmt.Errorf("wrong or repeated: %q", entry)
+		return fmt.Errorf("malformed or repeated property: %q", entry)
 	}
 	r.properties[name] = p
 	return nil

@@ -16,10 +16,10 @@ import (
 	"assay/internal/wallet/fee"
 )
 
-// none is the empty word of a property.
+// none is the empty value of an enumeration.
 const none = ""
 
-// words returns a list of words of one or several types.
+// words converts constants of a string type to strings.
 func words[T ~string](all ...T) []string {
 	list := make([]string, len(all))
 	for i, word := range all {
@@ -28,8 +28,8 @@ func words[T ~string](all ...T) []string {
 	return list
 }
 
-// wordLists is every closed list of words in responses and bodies, by the name of its
-// schema. docs/reference/statuses-and-reasons.md explains each word.
+// wordLists returns the values of all enumerations in responses and bodies, by the name of
+// the schema. docs/reference/statuses-and-reasons.md explains each value.
 func wordLists() map[string][]string {
 	return map[string][]string{
 		"JobKind":  words(refresh.Bulk, refresh.Missing),
@@ -106,7 +106,7 @@ func wordLists() map[string][]string {
 	}
 }
 
-// problemCodes is every code of a problem, by status.
+// problemCodes returns the codes of all problems, ordered by status.
 func problemCodes() []string {
 	return []string{
 		"invalid_parameters", "invalid_body", "invalid_json", "malformed_body", "body_required", "unexpected_body", "invalid_cursor", "invalid_checkpoint", "invalid_state",

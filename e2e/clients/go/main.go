@@ -86,7 +86,7 @@ func (f *flow) price() {
 	forecast, err := f.api.PostMarketPricesRefreshWithResponse(f.ctx, &PostMarketPricesRefreshParams{DryRun: &dry, Force: &yes})
 	union := must(forecast.JSON200, forecast.Body, err)
 	alternative, err := union.ValueByDiscriminator()
-	answer, ok := alternative.(DryRunAnswer)
+	answer, ok := alternative.(DryRunResponse)
 	check("a dry run", ok && !answer.Started && answer.DueItems == int64(len(items)), fmt.Sprint(alternative, err))
 
 	started, err := f.api.PostMarketPricesRefreshWithResponse(f.ctx, &PostMarketPricesRefreshParams{Force: &yes})

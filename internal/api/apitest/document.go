@@ -1,4 +1,4 @@
-// Package apitest compares answers of the API with the OpenAPI document, for tests.
+// Package apitest checks API responses against the OpenAPI document in tests.
 package apitest
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Document is /openapi.json as a client reads it.
+// Document is a parsed OpenAPI document.
 type Document struct {
 	root    any
 	schemas *jsonschema.Compiler
@@ -18,7 +18,7 @@ type Document struct {
 
 const address = "openapi.json"
 
-// Read reads a document.
+// Read parses a document.
 func Read(text []byte) (*Document, error) {
 	root, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
@@ -35,8 +35,8 @@ func Read(text []byte) (*Document, error) {
 	return d, d.schemas.AddResource(address, closed)
 }
 
-// closeObjects forbids members that an object's schema does not name. The document itself
-// allows them, so that clients accept the members of later versions.
+// closeObjects changes all object schemas to forbid unknown members. The document itself
+// allows them, so that clients accept members that later versions add.
 func closeObjects(node any) {
 	switch node := node.(type) {
 	case []any:
@@ -69,10 +69,10 @@ func checkUTC(value any) error {
 	return nil
 }
 
-// At walks down the document; it returns nil where there is nothing.
+// At returns the value at a path of the document, or nil if the path does not exist.
 func (d *Document) At(path ...string) any { return At(d.root, path...) }
 
-// At walks down a part of a document; it returns nil where there is nothing.
+// At returns the value at a path below value, or nil if the path does not exist.
 func At(value any, path ...string) any {
 	for _, name := range path {
 		object, _ := value.(map[string]any)
@@ -81,11 +81,11 @@ func At(value any, path ...string) any {
 	return value
 }
 
-// Path returns the path that a reference names.
+// Path converts a reference such as "#/components/schemas/Job" to a path.
 func Path(ref string) []string { return strings.Split(strings.TrimPrefix(ref, "#/"), "/") }
 
-// Check compares a decoded value with the schema at a path. Members that the schema does
-// not name are an error too.
+// Check validates a decoded JSON value against the schema at a path. Members that the
+// schema does not define are errors.
 func (d *Document) Check(value any, path ...string) error {
 	escape := strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D")
 	names := []string{address + "#"}
