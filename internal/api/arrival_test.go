@@ -15,14 +15,14 @@ import (
 	"assay/internal/view"
 )
 
-// pipes is a listener whose connections are pipes, so that their deadlines go by a
-// test's clock.
-type pipes struct {
+// pipeListener is a listener with in-memory connections. Their deadlines use the fake clock
+// of a synctest bubble.
+type pipeListener struct {
 	conns chan net.Conn
 	done  chan struct{}
 }
 
-func (p *pipes) Accept() (net.Conn, error) {
+func (p *pipeListener) Accept() (net.Conn, error) {
 	select {
 	case c := <-p.conns:
 		return c, nil
@@ -31,16 +31,16 @@ func (p *pipes) Accept() (net.Conn, error) {
 	}
 }
 
-func (p *pipes) Close() error   { close(p.done); return nil }
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
+func (p *pipeListener) Close() error   { close(p.done); return nil }
+func (p *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
 
-// serveOnPipes calls test within a bubble, with a function that connects to a server.
+// serveOnPipes runs test in a synctest bubble. The function dial connects to a server.
 func serveOnPipes(t *testing.T, test func(t *testing.T, h *harness, dial func() net.Conn)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		<-time.After(time.Until(noon)) // no inventory is of the year in which a bubble begins
-		h := prepare(t, nil)
-		listener := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+		<-time.After(time.Until(noon)) // the clock of a bubble starts in 2000, too early for an inventory
+		h := newHarness(t, nil)
+		listener := &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
 		server := NewServer(h.api, h.api.Logger)
 		served := make(chan error, 1)
 		go func() { served <- server.Serve(listener) }()
@@ -59,8 +59,8 @@ func serveOnPipes(t *testing.T, test func(t *testing.T, h *harness, dial func() 
 
 const pushHead = "POST /api/inventory/u1/sync HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer " + platformToken + "\r\n"
 
-// aPush is the body of a push of at least so many bytes.
-func aPush(size int) string {
+// pushOfSize returns the body of a push with at least size bytes.
+func pushOfSize(size int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `{"appId":730,"contextId":"2","snapshotAt":"%s","items":[{"assetId":"0","marketHashName":"x"}`, time.Now().Format(time.RFC3339))
 	for i := 1; b.Len() < size; i++ {
@@ -76,7 +76,7 @@ func write(t *testing.T, c net.Conn, text string) {
 	}
 }
 
-// read reads an answer to its end.
+// read reads a response. It returns its status and body.
 func read(t *testing.T, c net.Conn) (int, string) {
 	t.Helper()
 	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
@@ -91,45 +91,45 @@ func read(t *testing.T, c net.Conn) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-func TestArrival_AStalledBodyIsRefused(t *testing.T) {
+func TestArrival_RefusesAStalledBody(t *testing.T) {
 	serveOnPipes(t, func(t *testing.T, _ *harness, dial func() net.Conn) {
 		c := dial()
 		write(t, c, pushHead+"Content-Length: 30000000\r\n\r\n"+`{"rubbish":[`)
 		began := time.Now()
 		if status, body := read(t, c); status != http.StatusRequestTimeout || !strings.Contains(body, "request_timeout") || time.Since(began) != paceWindow {
-			t.Errorf("%d %s after %v, want 408 after %v", status, body, time.Since(began), paceWindow)
+			t.Errorf("got %d %s after %v, want 408 after %v", status, body, time.Since(began), paceWindow)
 		}
 	})
 }
 
-func TestArrival_AQuickStartBuysNoTime(t *testing.T) {
+func TestArrival_RefusesABodyThatStallsAfterAFastStart(t *testing.T) {
 	serveOnPipes(t, func(t *testing.T, _ *harness, dial func() net.Conn) {
 		c := dial()
 		write(t, c, pushHead+"Content-Length: 30000000\r\n\r\n"+`{"rubbish":[`+strings.Repeat("1,", 2<<20))
 		began := time.Now()
 		if status, _ := read(t, c); status != http.StatusRequestTimeout || time.Since(began) != paceWindow {
-			t.Errorf("%d after %v, want 408 after %v", status, time.Since(began), paceWindow)
+			t.Errorf("got %d after %v, want 408 after %v", status, time.Since(began), paceWindow)
 		}
 	})
 }
 
-func TestArrival_ASlowBodyAtTheMinimumRateIsTaken(t *testing.T) {
+func TestArrival_AcceptsABodyAtTheMinimumRate(t *testing.T) {
 	serveOnPipes(t, func(t *testing.T, _ *harness, dial func() net.Conn) {
 		c := dial()
 		const parts, part = 20, paceBytes / 8
-		body := aPush(parts * part)
+		body := pushOfSize(parts * part)
 		write(t, c, pushHead+fmt.Sprintf("Content-Length: %d\r\n\r\n", len(body)))
 		for i := 0; i < len(body); i += part {
 			write(t, c, body[i:min(i+part, len(body))])
 			<-time.After(paceWindow / 9)
 		}
-		if status, answer := read(t, c); status != http.StatusOK {
-			t.Errorf("%d %s", status, answer)
+		if status, body := read(t, c); status != http.StatusOK {
+			t.Errorf("got %d %s, want 200", status, body)
 		}
 	})
 }
 
-func TestArrival_StalledUploadsHoldUpNoOthers(t *testing.T) {
+func TestArrival_StalledUploadsDoNotDelayOthers(t *testing.T) {
 	serveOnPipes(t, func(t *testing.T, _ *harness, dial func() net.Conn) {
 		for range 10 {
 			c := dial()
@@ -140,17 +140,17 @@ func TestArrival_StalledUploadsHoldUpNoOthers(t *testing.T) {
 			write(t, c, pushHead+"Content-Length: 33000000\r\n\r\n"+`{"rubbish":[`+strings.Repeat("1,", 1<<20))
 		}
 		c := dial()
-		body := aPush(3 << 20)
+		body := pushOfSize(3 << 20)
 		began := time.Now()
 		write(t, c, pushHead+fmt.Sprintf("Content-Length: %d\r\n\r\n", len(body)))
 		write(t, c, body)
-		if status, answer := read(t, c); status != http.StatusOK || time.Since(began) > time.Second {
-			t.Errorf("%d %s after %v", status, answer, time.Since(began))
+		if status, body := read(t, c); status != http.StatusOK || time.Since(began) > time.Second {
+			t.Errorf("got %d %s after %v, want 200 within 1s", status, body, time.Since(began))
 		}
 	})
 }
 
-func TestArrival_ARefusedUploadIsReadToItsEnd(t *testing.T) {
+func TestArrival_ReadsARefusedBodyToItsEnd(t *testing.T) {
 	serveOnPipes(t, func(t *testing.T, _ *harness, dial func() net.Conn) {
 		first := dial()
 		write(t, first, pushHead+"Content-Length: 33000000\r\n\r\n"+`{"rubbish":[`)
@@ -159,7 +159,7 @@ func TestArrival_ARefusedUploadIsReadToItsEnd(t *testing.T) {
 			_ = first.Close()
 			<-sent
 		}()
-		go func() { // it keeps the first place until the other one is refused
+		go func() { // stays the first upload until the second one is refused
 			defer close(sent)
 			for range 4 * intakeWait / paceWindow {
 				if _, err := io.WriteString(first, strings.Repeat("1,", paceBytes)); err != nil {
@@ -170,59 +170,59 @@ func TestArrival_ARefusedUploadIsReadToItsEnd(t *testing.T) {
 		}()
 		<-time.After(time.Second)
 		c := dial()
-		body := aPush(intakeRoom + 3<<20)
-		// Many clients read no answer before they have sent all.
+		body := pushOfSize(intakeRoom + 3<<20)
+		// Many clients read the response only after sending the whole body.
 		write(t, c, pushHead+fmt.Sprintf("Content-Length: %d\r\n\r\n", len(body)))
 		write(t, c, body)
-		if status, answer := read(t, c); status != http.StatusServiceUnavailable || !strings.Contains(answer, `"busy"`) {
-			t.Errorf("%d %s", status, answer)
+		if status, body := read(t, c); status != http.StatusServiceUnavailable || !strings.Contains(body, `"busy"`) {
+			t.Errorf("got %d %s, want 503 busy", status, body)
 		}
 	})
 }
 
-func TestServe_MalformedChunksAreTheClientsFault(t *testing.T) {
+func TestServe_RespondsToMalformedChunksWith400(t *testing.T) {
 	serveOnPipes(t, func(t *testing.T, h *harness, dial func() net.Conn) {
 		for _, head := range []string{pushHead, "GET /api/health HTTP/1.1\r\nHost: x\r\n", "POST /api/market-prices/refresh HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + adminToken + "\r\n"} {
 			for _, chunks := range []string{"xyz\r\n", "5\r\nab", "-1\r\n", "1\r\n{xx", "fffffffffffffffff\r\n"} {
 				c := dial()
 				write(t, c, head+"Transfer-Encoding: chunked\r\n\r\n")
-				go func() { _, _ = io.WriteString(c, chunks) }() // it may be refused before it is read
+				go func() { _, _ = io.WriteString(c, chunks) }() // the server can refuse the request before it reads the body
 				if chunks == "5\r\nab" {
 					<-time.After(time.Second)
-					_ = c.Close() // nobody is there to answer
+					_ = c.Close() // the server cannot send a response
 					continue
 				}
 				if status, body := read(t, c); status != http.StatusBadRequest {
-					t.Errorf("%.30q, %q: %d %s", head, chunks, status, body)
+					t.Errorf("%.30q, %q: got %d %s, want 400", head, chunks, status, body)
 				}
 			}
 		}
 		if calls := h.fakes.calls(); len(calls) > 0 {
-			t.Errorf("did %v", calls)
+			t.Errorf("got calls %v, want none", calls)
 		}
 		synctest.Wait()
 		if log := h.log.String(); strings.Contains(log, `"status":5`) || strings.Contains(log, `"level":"ERROR"`) {
-			t.Errorf("the log has failures of the server: %s", log)
+			t.Errorf("the log contains server errors: %s", log)
 		}
 	})
 }
 
-// slow is a reader that answers when its caller has given up.
-type slow struct {
+// blockingJobs is a JobReader. Its method Status returns only when the context ends.
+type blockingJobs struct {
 	JobReader
 	began chan struct{}
 }
 
-func (s slow) Status(ctx context.Context) (view.Status, error) {
+func (s blockingJobs) Status(ctx context.Context) (view.Status, error) {
 	s.began <- struct{}{}
 	<-ctx.Done()
 	return view.Status{}, ctx.Err()
 }
 
-func TestServe_AClientThatLeavesIsNoFailure(t *testing.T) {
+func TestServe_LogsADisconnectedClientAs499(t *testing.T) {
 	serveOnPipes(t, func(t *testing.T, h *harness, dial func() net.Conn) {
 		began := make(chan struct{})
-		h.api.Jobs = slow{h.api.Jobs, began}
+		h.api.Jobs = blockingJobs{h.api.Jobs, began}
 		c := dial()
 		write(t, c, "GET /api/market-prices/status HTTP/1.1\r\nHost: x\r\nX-Market-Sync-Secret: "+marketSecret+"\r\n\r\n")
 		<-began
@@ -230,7 +230,7 @@ func TestServe_AClientThatLeavesIsNoFailure(t *testing.T) {
 		synctest.Wait()
 		log := h.log.String()
 		if !strings.Contains(log, `"status":499`) || strings.Contains(log, `"status":5`) || strings.Contains(log, `"level":"ERROR"`) {
-			t.Errorf("logged %s", log)
+			t.Errorf("got log %s, want status 499 and no error", log)
 		}
 	})
 }

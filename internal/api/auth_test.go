@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// contractRoutes is what this version has of the contract, written down a second
-// time: the table must hold these and no others.
+// contractRoutes are the routes of the API contract. The route table must contain exactly
+// these.
 var contractRoutes = []string{
 	"GET /api/community/top-traders", "GET /api/health",
 	"POST /api/listings", "POST /api/listings/batch", "POST /api/listings/cancel", "GET /api/listings", "GET /api/listings/{id}", "DELETE /api/listings/{id}",
@@ -32,8 +32,8 @@ var contractRoutes = []string{
 	"GET /docs", "GET /metrics", "GET /openapi.json", "PATCH /api/listings/{id}",
 }
 
-// mayUse says who may use a path, from the contract's own table.
-func mayUse(path string) []string {
+// allowedRoles returns the credentials that the API contract allows for a path.
+func allowedRoles(path string) []string {
 	for prefix, roles := range map[string][]string{
 		"/api/market-prices/": {"market", "admin"},
 		"/api/prices/":        {"market", "platform", "admin"},
@@ -51,9 +51,9 @@ func mayUse(path string) []string {
 	return []string{"none", "wrong", "market", "platform", "admin"}
 }
 
-func TestRoutes_AreThoseOfTheContract(t *testing.T) {
+func TestRoutes_MatchTheContract(t *testing.T) {
 	var have []string
-	for _, op := range start(t, nil).api.routes.operations {
+	for _, op := range startServer(t, nil).api.routes.operations {
 		have = append(have, op.method+" "+op.path)
 	}
 	want := slices.Clone(contractRoutes)
@@ -64,10 +64,10 @@ func TestRoutes_AreThoseOfTheContract(t *testing.T) {
 	}
 }
 
-// TestRoutes_LetInOnlyTheirRoles walks the table with every credential, from an
-// address that is not this machine.
-func TestRoutes_LetInOnlyTheirRoles(t *testing.T) {
-	h := start(t, func(d *Deps) { d.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} })
+// TestRoutes_AllowOnlyTheirRoles sends a request to each route with every credential, from
+// a remote address.
+func TestRoutes_AllowOnlyTheirRoles(t *testing.T) {
+	h := startServer(t, func(d *Deps) { d.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} })
 	const elsewhere header = "X-Forwarded-For: 203.0.113.9"
 	credentials := map[string][]header{
 		"none":     nil,
@@ -80,43 +80,43 @@ func TestRoutes_LetInOnlyTheirRoles(t *testing.T) {
 		path, body := example(op)
 		for name, headers := range credentials {
 			t.Run(fmt.Sprintf("%s %s as %s", op.method, op.path, name), func(t *testing.T) {
-				got := h.ask(op.method, path, body, append(headers, elsewhere)...)
+				got := h.request(op.method, path, body, append(headers, elsewhere)...)
 				switch {
-				case slices.Contains(mayUse(op.path), name):
+				case slices.Contains(allowedRoles(op.path), name):
 					if got.StatusCode >= 300 {
-						t.Errorf("status %d: %s", got.StatusCode, got.body)
+						t.Errorf("got status %d: %s; want success", got.StatusCode, got.body)
 					}
 				case name == "none" || name == "wrong":
 					p := got.problem(t)
 					if got.StatusCode != http.StatusUnauthorized || p.Code != "unauthorized" || got.Header.Get("WWW-Authenticate") == "" {
-						t.Errorf("status %d, code %s", got.StatusCode, p.Code)
+						t.Errorf("got %d %s, want 401 unauthorized with WWW-Authenticate", got.StatusCode, p.Code)
 					}
 				default:
 					if p := got.problem(t); got.StatusCode != http.StatusForbidden || p.Code != "forbidden" {
-						t.Errorf("status %d, code %s", got.StatusCode, p.Code)
+						t.Errorf("got %d %s, want 403 forbidden", got.StatusCode, p.Code)
 					}
 				}
 				if calls := h.fakes.calls(); got.StatusCode >= 300 && len(calls) > 0 {
-					t.Errorf("refused, and still did %v", calls)
+					t.Errorf("refused request made calls %v, want none", calls)
 				}
 			})
 		}
 	}
 }
 
-func TestAuth_TakesTheAdminTokenInEitherHeader(t *testing.T) {
-	h := start(t, nil)
+func TestAuth_AcceptsTheAdminTokenInEitherHeader(t *testing.T) {
+	h := startServer(t, nil)
 	for _, path := range []string{"/api/market-prices/status", "/api/inventory/u1"} {
 		for _, head := range []header{asAdmin, "X-Market-Sync-Secret: " + adminToken, "Authorization: bearer " + adminToken} {
-			if got := h.ask("GET", path, "", head); got.StatusCode != http.StatusOK {
-				t.Errorf("%s: status %d", path, got.StatusCode)
+			if got := h.request("GET", path, "", head); got.StatusCode != http.StatusOK {
+				t.Errorf("%s: got status %d, want 200", path, got.StatusCode)
 			}
 		}
 	}
 }
 
-func TestAuth_KeepsCredentialsToTheirHeaders(t *testing.T) {
-	h := start(t, nil)
+func TestAuth_AcceptsCredentialsOnlyInTheirHeader(t *testing.T) {
+	h := startServer(t, nil)
 	for _, c := range []struct {
 		path string
 		head header
@@ -128,34 +128,34 @@ func TestAuth_KeepsCredentialsToTheirHeaders(t *testing.T) {
 		{"/api/inventory/u1", "Cookie: token=" + platformToken},
 		{"/api/inventory/u1?token=" + platformToken, "Accept: */*"},
 	} {
-		if got := h.ask("GET", c.path, "", c.head); got.StatusCode != http.StatusUnauthorized {
-			t.Errorf("%s with %s: status %d", c.path, c.head, got.StatusCode)
+		if got := h.request("GET", c.path, "", c.head); got.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s with %s: got status %d, want 401", c.path, c.head, got.StatusCode)
 		}
 	}
 }
 
-func TestAuth_AnswersMissingAndWrongAlike(t *testing.T) {
-	h := start(t, nil)
+func TestAuth_RespondsAlikeToMissingAndWrongSecrets(t *testing.T) {
+	h := startServer(t, nil)
 	const id header = "X-Request-Id: same"
-	missing := h.ask("GET", "/api/market-prices/status", "", id)
-	wrong := h.ask("GET", "/api/market-prices/status", "", id, "X-Market-Sync-Secret: "+wrongSecret)
-	for _, a := range []asked{missing, wrong} {
+	missing := h.request("GET", "/api/market-prices/status", "", id)
+	wrong := h.request("GET", "/api/market-prices/status", "", id, "X-Market-Sync-Secret: "+wrongSecret)
+	for _, a := range []result{missing, wrong} {
 		a.Header.Del("Date")
 	}
 	if d := cmp.Diff(missing.Header, wrong.Header); d != "" || missing.body != wrong.body {
-		t.Errorf("they differ: %s\n%s\n%s", d, missing.body, wrong.body)
+		t.Errorf("responses differ: %s\n%s\n%s", d, missing.body, wrong.body)
 	}
 }
 
-func TestAuth_LimitsWrongSecretsAndNeverRightOnes(t *testing.T) {
+func TestAuth_LimitsOnlyWrongSecrets(t *testing.T) {
 	for _, addresses := range []int{1, 100} {
 		t.Run(fmt.Sprintf("1,000 from %d", addresses), func(t *testing.T) {
-			h := startCounting(t)
+			h := startWithLimiter(t)
 			const path = "/api/market-prices/status"
 			statuses := map[int]int{}
 			for i := range 1000 {
 				from := header(fmt.Sprintf("X-Forwarded-For: 198.51.100.%d", i%addresses))
-				got := h.ask("GET", path, "", from, "X-Market-Sync-Secret: "+wrongSecret)
+				got := h.request("GET", path, "", from, "X-Market-Sync-Secret: "+wrongSecret)
 				statuses[got.StatusCode]++
 				if got.StatusCode == http.StatusTooManyRequests {
 					checkLimited(t, got)
@@ -163,72 +163,72 @@ func TestAuth_LimitsWrongSecretsAndNeverRightOnes(t *testing.T) {
 			}
 			allowed := min(1000, 20*addresses)
 			if statuses[401] != allowed || statuses[429] != 1000-allowed {
-				t.Errorf("statuses %v, want %d times 401 and 429 for the rest", statuses, allowed)
+				t.Errorf("got statuses %v, want %d times 401 and 429 for the rest", statuses, allowed)
 			}
 			for _, from := range []header{"X-Forwarded-For: 198.51.100.0", "X-Forwarded-For: 203.0.113.1"} {
-				if got := h.ask("GET", path, "", from, asMarket); got.StatusCode != http.StatusOK {
-					t.Errorf("the right secret: status %d", got.StatusCode)
+				if got := h.request("GET", path, "", from, asMarket); got.StatusCode != http.StatusOK {
+					t.Errorf("valid secret: got status %d, want 200", got.StatusCode)
 				}
-				if got := h.ask("GET", path, "", from, asPlatform); got.StatusCode != http.StatusForbidden {
-					t.Errorf("a right secret of another role: status %d", got.StatusCode)
+				if got := h.request("GET", path, "", from, asPlatform); got.StatusCode != http.StatusForbidden {
+					t.Errorf("valid secret of another role: got status %d, want 403", got.StatusCode)
 				}
 			}
-			if got := h.ask("GET", path, "", "X-Forwarded-For: 198.51.100.0"); got.StatusCode != http.StatusUnauthorized {
-				t.Errorf("no secret: status %d", got.StatusCode)
+			if got := h.request("GET", path, "", "X-Forwarded-For: 198.51.100.0"); got.StatusCode != http.StatusUnauthorized {
+				t.Errorf("no secret: got status %d, want 401", got.StatusCode)
 			}
 		})
 	}
 }
 
-// checkLimited fails unless an answer says when to come back.
-func checkLimited(t *testing.T, got asked) {
+// checkLimited checks the code and headers of a response with status 429.
+func checkLimited(t *testing.T, got result) {
 	t.Helper()
 	after, err := strconv.Atoi(got.Header.Get("Retry-After"))
 	if err != nil || after < 1 || after > 60 || got.Header.Get("RateLimit") == "" || got.Header.Get("RateLimit-Policy") == "" {
-		t.Errorf("headers %v", got.Header)
+		t.Errorf("got headers %v, want Retry-After from 1 to 60 and both rate limit headers", got.Header)
 	}
 	if p := got.problem(t); p.Code != "too_many_failures" {
-		t.Errorf("code %s", p.Code)
+		t.Errorf("got code %s, want too_many_failures", p.Code)
 	}
 }
 
-func TestAuth_CountsWrongSecretsWhereNoneIsNeeded(t *testing.T) {
+func TestAuth_CountsWrongSecretsOnPublicRoutes(t *testing.T) {
 	for _, path := range []string{"/api/health", "/metrics"} {
-		h := startCounting(t)
+		h := startWithLimiter(t)
 		wrong := header("Authorization: Bearer " + wrongSecret)
 		for range 20 {
-			if got := h.ask("GET", path, "", wrong); got.StatusCode != http.StatusOK || strings.Contains(got.body, "details") {
-				t.Fatalf("%s: status %d: %s", path, got.StatusCode, got.body)
+			if got := h.request("GET", path, "", wrong); got.StatusCode != http.StatusOK || strings.Contains(got.body, "details") {
+				t.Fatalf("%s: got status %d: %s; want 200 without details", path, got.StatusCode, got.body)
 			}
 		}
-		if got := h.ask("GET", "/api/inventory/u1", "", wrong); got.StatusCode != http.StatusTooManyRequests {
-			t.Errorf("after %s: status %d", path, got.StatusCode)
+		if got := h.request("GET", "/api/inventory/u1", "", wrong); got.StatusCode != http.StatusTooManyRequests {
+			t.Errorf("after %s: got status %d, want 429", path, got.StatusCode)
 		}
-		if got := h.ask("GET", path, "", wrong); got.StatusCode != http.StatusOK {
-			t.Errorf("%s: status %d", path, got.StatusCode)
+		if got := h.request("GET", path, "", wrong); got.StatusCode != http.StatusOK {
+			t.Errorf("%s: got status %d, want 200", path, got.StatusCode)
 		}
 	}
 }
 
-func TestHealth_TellsMoreToAnAdmin(t *testing.T) {
-	h := start(t, nil)
+func TestHealth_ShowsDetailsToAdminsOnly(t *testing.T) {
+	h := startServer(t, nil)
 	for head, more := range map[header]bool{"Accept: */*": false, asMarket: false, asPlatform: false, asAdmin: true} {
-		got := h.ask("GET", "/api/health", "", head)
+		got := h.request("GET", "/api/health", "", head)
 		if got.StatusCode != http.StatusOK || strings.Contains(got.body, "goroutines") != more {
-			t.Errorf("status %d, %s; want more: %v", got.StatusCode, got.body, more)
+			t.Errorf("got status %d, %s; want details: %v", got.StatusCode, got.body, more)
 		}
 	}
 }
 
 func TestMetrics_AreOpenToThisMachineOnly(t *testing.T) {
-	h := start(t, nil)
-	if got := h.ask("GET", "/metrics", ""); got.StatusCode != http.StatusOK || got.body != "up 1\n" {
-		t.Errorf("from this machine: status %d, %s", got.StatusCode, got.body)
+	h := startServer(t, nil)
+	if got := h.request("GET", "/metrics", ""); got.StatusCode != http.StatusOK || got.body != "up 1\n" {
+		t.Errorf("from this machine: got status %d, %s; want 200", got.StatusCode, got.body)
 	}
-	if got := h.ask("GET", "/metrics", "", "X-Forwarded-For: 203.0.113.9"); got.StatusCode != http.StatusUnauthorized {
-		t.Errorf("through a proxy that is not trusted: status %d", got.StatusCode)
+	if got := h.request("GET", "/metrics", "", "X-Forwarded-For: 203.0.113.9"); got.StatusCode != http.StatusUnauthorized {
+		t.Errorf("through an untrusted proxy: got status %d, want 401", got.StatusCode)
 	}
-	if got := h.ask("GET", "/metrics", "", "X-Forwarded-For: 203.0.113.9", asAdmin); got.StatusCode != http.StatusOK {
-		t.Errorf("with the admin token: status %d", got.StatusCode)
+	if got := h.request("GET", "/metrics", "", "X-Forwarded-For: 203.0.113.9", asAdmin); got.StatusCode != http.StatusOK {
+		t.Errorf("with the admin token: got status %d, want 200", got.StatusCode)
 	}
 }

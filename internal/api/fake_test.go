@@ -34,7 +34,7 @@ import (
 	"assay/internal/wallet/fee"
 )
 
-// Secrets of the tests. They must appear nowhere.
+// Secrets of the tests. Logs and responses must not contain them.
 const (
 	marketSecret  = "canary-market-7f3a9c"
 	platformToken = "canary-platform-51be02"
@@ -42,51 +42,51 @@ const (
 	wrongSecret   = "canary-wrong-0b77aa"
 )
 
-var canaries = []string{marketSecret, platformToken, adminToken, wrongSecret}
+var allSecrets = []string{marketSecret, platformToken, adminToken, wrongSecret}
 
-// fakes is everything behind the API. It answers with full records, notes what
-// it was asked, and fails as told.
+// fakes implements all dependencies of the API. It returns complete records, records calls,
+// and fails on request.
 type fakes struct {
-	mu      sync.Mutex
-	err     error // of every call
-	busy    bool  // no slot is free for an expensive read
-	panics  any
-	failing bool // health
-	running bool // a bulk job is
-	forced  bool // the running one is
-	asked   []string
-	push    inventory.Push
-	lastKey catalog.Key
-	counted map[string]int // requests by method, route and status
-	kept    map[idempotency.Key]idempotency.Response
-	posted  map[string]int64 // transactions by scope and key
+	mu       sync.Mutex
+	err      error // returned by every call
+	noSlot   bool  // true if no admission slot is free
+	panics   any
+	failing  bool // true if health reports a failure
+	running  bool // true if a bulk job is running
+	forced   bool // true if the running job is forced
+	recorded []string
+	push     inventory.Push
+	lastKey  catalog.Key
+	counted  map[string]int // requests by method, route and status
+	stored   map[idempotency.Key]idempotency.Response
+	posted   map[string]int64 // transactions by scope and key
 }
 
-// set changes what the fakes do.
+// set changes the behavior of the fakes.
 func (f *fakes) set(change func(*fakes)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	change(f)
 }
 
-// calls returns what was asked since the last time.
+// calls returns the calls since the last call of this method.
 func (f *fakes) calls() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	asked := f.asked
-	f.asked = nil
-	return asked
+	recorded := f.recorded
+	f.recorded = nil
+	return recorded
 }
 
-func (f *fakes) note(what string, args ...any) error {
+func (f *fakes) record(what string, args ...any) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	text, _ := json.Marshal(args)
-	f.asked = append(f.asked, what+string(text))
+	f.recorded = append(f.recorded, what+string(text))
 	if f.panics != nil {
 		panic(f.panics)
 	}
-	if f.err == nil && f.busy && slices.Contains([]string{"item", "items", "inventory", "jobs", "jobItems", "listing", "listings", "trades", "walletEntries", "jobDebug", "providerDebug"}, what) {
+	if f.err == nil && f.noSlot && slices.Contains([]string{"item", "items", "inventory", "jobs", "jobItems", "listing", "listings", "trades", "walletEntries", "jobDebug", "providerDebug"}, what) {
 		return fault.New(fault.Busy, "busy", "Too many reads.")
 	}
 	return f.err
@@ -94,32 +94,32 @@ func (f *fakes) note(what string, args ...any) error {
 
 var noon = time.Date(2026, 10, 1, 14, 0, 0, 123456000, time.FixedZone("", 2*3600))
 
-func (f *fakes) aJob(id string) view.Job {
+func (f *fakes) testJob(id string) view.Job {
 	return view.Job{
 		ID: id, Kind: "bulk", State: "queued", Stage: "plan", RequestedBy: "market", CreatedAt: noon, StartedAt: new(noon),
 		LastError: new("a market failed"), Usage: view.Usage{RequestCount: 3, ByProvider: map[string]int64{"sim": 3}},
 	}
 }
 
-func anItem(key catalog.Key) view.ItemPrice {
+func testItem(key catalog.Key) view.ItemPrice {
 	return view.ItemPrice{AppID: key.AppID, MarketHashName: key.Name, Phase: key.Phase, CurrentPrice: 12_345_000, CurrentPriceDecimal: 12_345_000, Status: "ok", PriceUpdatedAt: new(noon)}
 }
 
 func (f *fakes) Status(context.Context) (view.Status, error) {
-	return view.Status{Status: view.RunStatus{Running: true, JobID: new("17"), StartedAt: new(noon), EtaSeconds: new(int64(4))}}, f.note("status")
+	return view.Status{Status: view.RunStatus{Running: true, JobID: new("17"), StartedAt: new(noon), EtaSeconds: new(int64(4))}}, f.record("status")
 }
 
 func (f *fakes) Jobs(_ context.Context, kind, cursor string, limit int) (view.Page[view.Job], error) {
-	return view.Page[view.Job]{Items: []view.Job{f.aJob("17")}, NextCursor: new("n")}, f.note("jobs", kind, cursor, limit)
+	return view.Page[view.Job]{Items: []view.Job{f.testJob("17")}, NextCursor: new("n")}, f.record("jobs", kind, cursor, limit)
 }
 
 func (f *fakes) Job(_ context.Context, id int64) (view.Job, error) {
-	return f.aJob("17"), f.note("job", id)
+	return f.testJob("17"), f.record("job", id)
 }
 
 func (f *fakes) JobItems(_ context.Context, id int64, state, cursor string, limit int) (view.Page[view.JobItem], error) {
-	item := view.JobItem{AppID: 730, MarketHashName: "x", State: "failed", Error: new("no answer"), PriceAfter: new(money.Micro(1))}
-	return view.Page[view.JobItem]{Items: []view.JobItem{item}}, f.note("jobItems", id, state, cursor, limit)
+	item := view.JobItem{AppID: 730, MarketHashName: "x", State: "failed", Error: new("no response"), PriceAfter: new(money.Micro(1))}
+	return view.Page[view.JobItem]{Items: []view.JobItem{item}}, f.record("jobItems", id, state, cursor, limit)
 }
 
 func (f *fakes) ProviderDebug(context.Context) (view.ProvidersDebug, error) {
@@ -129,44 +129,44 @@ func (f *fakes) ProviderDebug(context.Context) (view.ProvidersDebug, error) {
 		Instances: []view.ProviderInstance{{Owner: "a", ProviderReport: view.ProviderReport{Breaker: "closed", ResponsesByStatus: map[string]int64{"200": 7}, OpenHosts: []string{}}}},
 		Workers:   []view.Worker{{Owner: "a", Kind: "fetch", Since: noon}},
 	}
-	return view.ProvidersDebug{Rates: view.RatesDebug{From: "none"}, Inventories: view.InventoryDebug{HostDebug: view.HostDebug{Breaker: "closed"}}, Providers: []view.ProviderDebug{p}, Unconfigured: []view.Unconfigured{{Provider: "x", Reason: "no key"}}}, f.note("providerDebug")
+	return view.ProvidersDebug{Rates: view.RatesDebug{From: "none"}, Inventories: view.InventoryDebug{HostDebug: view.HostDebug{Breaker: "closed"}}, Providers: []view.ProviderDebug{p}, Unconfigured: []view.Unconfigured{{Provider: "x", Reason: "no key"}}}, f.record("providerDebug")
 }
 
 func (f *fakes) JobDebug(context.Context) (view.JobDebug, error) {
 	return view.JobDebug{
 		Queues: []view.QueueDepth{{Kind: "fetch", State: "pending", Count: 1}}, Workers: []view.Worker{{Owner: "a", Kind: "fetch", Since: noon}},
 		Instances: []view.Instance{{Owner: "a", StartedAt: noon, Providers: []string{"x"}, HeartbeatAt: new(noon)}},
-		Scheduled: []view.ScheduledRun{{Name: "bulk", At: noon}}, Jobs: []view.JobSummary{{Job: f.aJob("17"), DurationSeconds: new(1.5)}},
+		Scheduled: []view.ScheduledRun{{Name: "bulk", At: noon}}, Jobs: []view.JobSummary{{Job: f.testJob("17"), DurationSeconds: new(1.5)}},
 		Failures: []view.FailureReason{{Cause: "timeout", Count: 1, SampleNames: []string{"x"}}},
 		Events:   []view.Event{{ID: "1", Kind: "job.finished", At: noon, Data: []byte(`{"jobId":"17"}`)}},
-	}, f.note("jobDebug")
+	}, f.record("jobDebug")
 }
 
 func (f *fakes) Items(_ context.Context, by view.ItemFilter, cursor string, limit int) (view.Page[view.PricedItem], error) {
-	item := view.PricedItem{ItemPrice: anItem(catalog.Key{AppID: by.AppID, Name: "x"}), PriceCheckedAt: new(noon), Figures: someFigures(by.Fields)}
-	return view.Page[view.PricedItem]{Items: []view.PricedItem{item}}, f.note("items", by, cursor, limit)
+	item := view.PricedItem{ItemPrice: testItem(catalog.Key{AppID: by.AppID, Name: "x"}), PriceCheckedAt: new(noon), Figures: figuresFor(by.Fields)}
+	return view.Page[view.PricedItem]{Items: []view.PricedItem{item}}, f.record("items", by, cursor, limit)
 }
 
 func (f *fakes) Item(_ context.Context, key catalog.Key) (view.ItemDetail, error) {
 	f.set(func(f *fakes) { f.lastKey = key })
 	snapshot := view.MarketSnapshot{Provider: "sim", Market: "m", Currency: "EUR", LowestAsk: new(money.Micro(1)), Rate: new(money.Rate(1_083_400_000_000)), RateDate: new(noon), FetchedAt: noon}
-	return view.ItemDetail{ItemPrice: anItem(key), Interval: &view.Interval{Low: 4, High: 6}, Currency: "USD", AgeSeconds: new(int64(3)), Snapshots: []view.MarketSnapshot{snapshot}}, f.note("item", key)
+	return view.ItemDetail{ItemPrice: testItem(key), Interval: &view.Interval{Low: 4, High: 6}, Currency: "USD", AgeSeconds: new(int64(3)), Snapshots: []view.MarketSnapshot{snapshot}}, f.record("item", key)
 }
 
 func (f *fakes) Lookup(_ context.Context, keys []catalog.Key, fields view.Fields) (view.Lookup, error) {
 	out := view.Lookup{Items: []view.LookupItem{}, Currency: "USD"}
 	for _, key := range keys {
-		item := view.LookupItem{ItemPrice: anItem(key), PriceStatus: "ok", PriceCheckedAt: new(noon), Figures: someFigures(fields)}
+		item := view.LookupItem{ItemPrice: testItem(key), PriceStatus: "ok", PriceCheckedAt: new(noon), Figures: figuresFor(fields)}
 		if key.Name == "unknown" {
 			item = view.LookupItem{ItemPrice: view.ItemPrice{AppID: key.AppID, MarketHashName: key.Name, Status: view.StatusUnknown}, PriceStatus: "noPrice"}
 		}
 		out.Items = append(out.Items, item)
 	}
-	return out, f.note("lookup", keys, fields)
+	return out, f.record("lookup", keys, fields)
 }
 
-// someFigures are those that are requested.
-func someFigures(fields view.Fields) *view.Figures {
+// figuresFor returns the selected figures.
+func figuresFor(fields view.Fields) *view.Figures {
 	out := &view.Figures{}
 	if fields&view.FieldInterval != 0 {
 		out.Interval = &view.Interval{Low: 4, High: 6}
@@ -181,12 +181,12 @@ func someFigures(fields view.Fields) *view.Figures {
 }
 
 func (f *fakes) QueueMissing(_ context.Context, keys []catalog.Key) error {
-	return f.note("queueMissing", keys)
+	return f.record("queueMissing", keys)
 }
 
 func (f *fakes) Inventory(_ context.Context, userID string, appID int32, fields view.Fields, cursor string, limit int) (view.Inventory, error) {
-	row := view.InventoryRow{AssetID: "1", AppID: 730, ContextID: "2", Amount: 1, EstimatedValue: new(money.Micro(5)), PriceUpdatedAt: new(noon), PriceStatus: "ok", PriceCheckedAt: new(noon), Figures: someFigures(fields)}
-	return view.Inventory{Items: []view.InventoryRow{row}, Currency: "USD", Rows: 1}, f.note("inventory", userID, appID, fields, cursor, limit)
+	row := view.InventoryRow{AssetID: "1", AppID: 730, ContextID: "2", Amount: 1, EstimatedValue: new(money.Micro(5)), PriceUpdatedAt: new(noon), PriceStatus: "ok", PriceCheckedAt: new(noon), Figures: figuresFor(fields)}
+	return view.Inventory{Items: []view.InventoryRow{row}, Currency: "USD", Rows: 1}, f.record("inventory", userID, appID, fields, cursor, limit)
 }
 
 func (f *fakes) Health(_ context.Context, details bool) (view.Health, error) {
@@ -197,86 +197,86 @@ func (f *fakes) Health(_ context.Context, details bool) (view.Health, error) {
 	if f.failing {
 		h.Status = "failing"
 	}
-	return h, f.note("health", details)
+	return h, f.record("health", details)
 }
 
 func (f *fakes) Start(_ context.Context, forced bool, by string) (refresh.Started, error) {
-	return refresh.Started{JobID: 17, Started: !f.running, ForcedIgnored: f.running && forced && !f.forced}, f.note("start", forced, by)
+	return refresh.Started{JobID: 17, Started: !f.running, ForcedIgnored: f.running && forced && !f.forced}, f.record("start", forced, by)
 }
 
 func (f *fakes) DryRun(_ context.Context, forced bool) (view.DryRun, error) {
 	return view.DryRun{DryRun: true, Forced: forced, Providers: []view.PlannedCost{{
 		Provider: "sim", Requests: 2, Seconds: 0.5, Hosts: []view.PlannedHost{{Requests: 2, Deferred: 1, DeferredFiles: []string{"f"}, Why: new("day"), FreeAt: new(noon), Seconds: 0.5}},
-	}}}, f.note("dryRun", forced)
+	}}}, f.record("dryRun", forced)
 }
 
-func (f *fakes) Cancel(_ context.Context, id int64) error { return f.note("cancel", id) }
+func (f *fakes) Cancel(_ context.Context, id int64) error { return f.record("cancel", id) }
 
 func (f *fakes) RetryFailed(_ context.Context, id int64, by string) (refresh.Started, error) {
-	return refresh.Started{JobID: 18, Started: !f.running}, f.note("retryFailed", id, by)
+	return refresh.Started{JobID: 18, Started: !f.running}, f.record("retryFailed", id, by)
 }
 
 func (f *fakes) PauseProvider(_ context.Context, provider string) error {
-	return f.note("pause", provider)
+	return f.record("pause", provider)
 }
 
 func (f *fakes) ResumeProvider(_ context.Context, provider string) error {
-	return f.note("resume", provider)
+	return f.record("resume", provider)
 }
 
 func (f *fakes) AcceptProvider(_ context.Context, provider, market string) error {
-	return f.note("acceptSource", provider, market)
+	return f.record("acceptSource", provider, market)
 }
 
 func (f *fakes) AcceptItem(_ context.Context, key catalog.Key) (view.ItemDetail, error) {
 	f.set(func(f *fakes) { f.lastKey = key })
-	return view.ItemDetail{ItemPrice: anItem(key), Currency: "USD"}, f.note("acceptItem", key)
+	return view.ItemDetail{ItemPrice: testItem(key), Currency: "USD"}, f.record("acceptItem", key)
 }
 
 func (f *fakes) Sync(_ context.Context, userID string, push inventory.Push) (view.SyncResult, error) {
 	f.set(func(f *fakes) { f.push = push })
-	return view.SyncResult{Added: int64(len(push.Assets))}, f.note("sync", userID, len(push.Assets))
+	return view.SyncResult{Added: int64(len(push.Assets))}, f.record("sync", userID, len(push.Assets))
 }
 
 func (f *fakes) Pull(_ context.Context, userID string, appID int32, contextID string) (view.SyncResult, error) {
-	return view.SyncResult{Added: 1}, f.note("pull", userID, appID, contextID)
+	return view.SyncResult{Added: 1}, f.record("pull", userID, appID, contextID)
 }
 
 func (f *fakes) User(_ context.Context, id string) (view.User, error) {
-	return view.User{UserID: id, DisplayName: new("Anna")}, f.note("user", id)
+	return view.User{UserID: id, DisplayName: new("Anna")}, f.record("user", id)
 }
 
 func (f *fakes) Users(_ context.Context, prefix, cursor string, limit int) (view.Page[view.User], error) {
-	return view.Page[view.User]{Items: []view.User{{UserID: "u1"}}}, f.note("users", prefix, cursor, limit)
+	return view.Page[view.User]{Items: []view.User{{UserID: "u1"}}}, f.record("users", prefix, cursor, limit)
 }
 
 func (f *fakes) PutUser(_ context.Context, user user.User) (view.User, error) {
-	return view.User{UserID: user.ID, SteamID: &user.SteamID, DisplayName: &user.DisplayName, Leaderboard: user.Leaderboard}, f.note("putUser", user)
+	return view.User{UserID: user.ID, SteamID: &user.SteamID, DisplayName: &user.DisplayName, Leaderboard: user.Leaderboard}, f.record("putUser", user)
 }
 
-func (f *fakes) DeleteUser(_ context.Context, id string) error { return f.note("deleteUser", id) }
+func (f *fakes) DeleteUser(_ context.Context, id string) error { return f.record("deleteUser", id) }
 
 func (f *fakes) Refresh(_ context.Context, r fee.Request) (fee.Result, error) {
 	large := fee.LargeChange{Payment: fee.Payment{Kind: fee.Sale, Amount: 1000, Currency: "USD", At: noon}, Was: "a", Next: "b", After: 600}
-	return fee.Result{Version: 4, Previous: 3, Changed: true, Diff: fee.Diff{Added: []string{"b"}}, Large: []fee.LargeChange{large}}, f.note("refreshFees", r)
+	return fee.Result{Version: 4, Previous: 3, Changed: true, Diff: fee.Diff{Added: []string{"b"}}, Large: []fee.LargeChange{large}}, f.record("refreshFees", r)
 }
 
 func (f *fakes) Rollback(_ context.Context, version int64, r fee.Request) (fee.Result, error) {
-	return fee.Result{Version: 5, Previous: 4, Changed: true}, f.note("rollbackFees", version, r)
+	return fee.Result{Version: 5, Previous: 4, Changed: true}, f.record("rollbackFees", version, r)
 }
 
 func (f *fakes) Version(_ context.Context, version int64) (fee.Activation, error) {
-	return fee.Activation{Version: 4, Set: fee.BuiltIn(), Source: "built-in", At: noon, By: "start"}, f.note("feeVersion", version)
+	return fee.Activation{Version: 4, Set: fee.BuiltIn(), Source: "built-in", At: noon, By: "start"}, f.record("feeVersion", version)
 }
 
 func (f *fakes) Versions(_ context.Context, before int64, limit int) ([]fee.Activation, error) {
-	return []fee.Activation{{Version: 4, At: noon}}, f.note("feeVersions", before, limit)
+	return []fee.Activation{{Version: 4, At: noon}}, f.record("feeVersions", before, limit)
 }
 
 func (f *fakes) Quote(_ context.Context, version int64, p fee.Payment) (fee.Explanation, error) {
 	e, err := fee.Explain(fee.BuiltIn(), p)
 	e.NotMatched = append(e.NotMatched, fee.Miss{Rule: "x", Reason: "y"})
-	return e, errors.Join(err, f.note("quoteFee", version, p))
+	return e, errors.Join(err, f.record("quoteFee", version, p))
 }
 
 func (f *fakes) Match(role, presented string) bool {
@@ -284,10 +284,10 @@ func (f *fakes) Match(role, presented string) bool {
 }
 
 func (f *fakes) Post(_ context.Context, o wallet.Posting, sealed func(idempotency.ResponseStore, view.WalletTransaction) error) error {
-	if err := f.note("post", o); err != nil {
+	if err := f.record("post", o); err != nil {
 		return err
 	}
-	return sealed(keeps{f}, view.WalletTransaction{ID: "1", Kind: string(o.Kind), CreatedAt: noon, Entries: []view.WalletEntry{{Seq: 1, Type: "deposit"}}})
+	return sealed(fakeTx{f}, view.WalletTransaction{ID: "1", Kind: string(o.Kind), CreatedAt: noon, Entries: []view.WalletEntry{{Seq: 1, Type: "deposit"}}})
 }
 
 func (f *fakes) Verify(_ context.Context, userID, checkpoint string) (*audit.Report, error) {
@@ -295,101 +295,101 @@ func (f *fakes) Verify(_ context.Context, userID, checkpoint string) (*audit.Rep
 		UserID: userID, Status: audit.Failed, VerifiedAt: noon, Accounts: []audit.Account{{Currency: "USD", Entries: 1, LastSeq: 1}},
 		Checks:   []audit.Checked{{Name: "cached_balance", Status: audit.Fail, Examined: 1, Failures: 1}},
 		Failures: []audit.Finding{{Check: "cached_balance", UserID: userID, Currency: "USD", Expected: "1", Actual: "2"}}, FailureCount: 1, Warnings: []audit.Finding{},
-	}, f.note("verify", userID, checkpoint)
+	}, f.record("verify", userID, checkpoint)
 }
 
 func (f *fakes) Wallet(_ context.Context, userID string) (view.Wallet, error) {
-	return view.Wallet{UserID: userID, Accounts: []view.WalletBalance{{Currency: "USD", Balance: 3, Available: 2, Held: 1}}}, f.note("wallet", userID)
+	return view.Wallet{UserID: userID, Accounts: []view.WalletBalance{{Currency: "USD", Balance: 3, Available: 2, Held: 1}}}, f.record("wallet", userID)
 }
 
 func (f *fakes) WalletEntries(_ context.Context, userID, currency, cursor string, limit int) (view.Page[view.WalletEntry], error) {
-	return view.Page[view.WalletEntry]{Items: []view.WalletEntry{{UserID: userID, Seq: 7, Type: "sale", CreatedAt: noon}}}, f.note("walletEntries", userID, currency, cursor, limit)
+	return view.Page[view.WalletEntry]{Items: []view.WalletEntry{{UserID: userID, Seq: 7, Type: "sale", CreatedAt: noon}}}, f.record("walletEntries", userID, currency, cursor, limit)
 }
 
-func aListing(id string) view.Listing {
+func testListing(id string) view.Listing {
 	return view.Listing{ID: id, UserID: "u1", AppID: 730, ContextID: "2", AssetID: "1", MarketHashName: "x", Amount: 1, Price: 100, Currency: "USD", State: "active", CreatedAt: noon, TradeID: new("3")}
 }
 
-func aTrade(id string) view.Trade {
+func testTrade(id string) view.Trade {
 	return view.Trade{ID: id, ListingID: "17", SellerID: "u1", BuyerID: "u2", Price: 100, Currency: "USD", State: "completed", CreatedAt: noon, CompletedAt: new(noon), FeeVersion: 4}
 }
 
-// keeps is a transaction of the fakes.
-type keeps struct{ *fakes }
+// fakeTx stores responses in the fakes as a transaction would.
+type fakeTx struct{ *fakes }
 
-func (k keeps) StoreResponse(key idempotency.Key, a idempotency.Response) error {
+func (k fakeTx) StoreResponse(key idempotency.Key, a idempotency.Response) error {
 	return k.fakes.StoreResponse(context.Background(), key, a)
 }
 
 func (f *fakes) List(_ context.Context, o market.Offers, seal func(idempotency.ResponseStore, []view.Offered) error) error {
-	if err := f.note("list", o); err != nil {
+	if err := f.record("list", o); err != nil {
 		return err
 	}
 	made := make([]view.Offered, len(o.Offers))
 	for i, offer := range o.Offers {
-		made[i] = view.Offered{AssetID: offer.AssetID, Status: 201, Listing: new(aListing("17")), PriceCheck: &view.PriceCheck{Status: "known", Value: new(money.Micro(1)), Currency: "USD", CheckedAt: new(noon), AgeSeconds: new(int64(3))}}
+		made[i] = view.Offered{AssetID: offer.AssetID, Status: 201, Listing: new(testListing("17")), PriceCheck: &view.PriceCheck{Status: "known", Value: new(money.Micro(1)), Currency: "USD", CheckedAt: new(noon), AgeSeconds: new(int64(3))}}
 		if offer.AssetID == "gone" {
 			refused := fault.New(fault.Conflict, "not_owned", "No.")
 			made[i] = view.Offered{AssetID: offer.AssetID, Status: 409, Error: &view.Refusal{Code: refused.Code, Detail: refused.Detail}, Refused: refused}
 		}
 	}
-	return seal(keeps{f}, made)
+	return seal(fakeTx{f}, made)
 }
 
 func (f *fakes) CancelListing(_ context.Context, id int64) (view.Listing, error) {
-	return aListing("17"), f.note("cancelListing", id)
+	return testListing("17"), f.record("cancelListing", id)
 }
 
 func (f *fakes) CancelListings(_ context.Context, ids []int64) ([]view.Withdrawn, error) {
 	return []view.Withdrawn{
-		{ID: "17", Status: 200, Listing: new(aListing("17"))},
+		{ID: "17", Status: 200, Listing: new(testListing("17"))},
 		{ID: "18", Status: 404, Error: &view.Refusal{Code: "listing_not_found", Detail: "No."}},
-	}, f.note("cancelListings", ids)
+	}, f.record("cancelListings", ids)
 }
 
 func (f *fakes) RepriceListing(_ context.Context, id, price int64) (view.Listing, error) {
-	return aListing("17"), f.note("repriceListing", id, price)
+	return testListing("17"), f.record("repriceListing", id, price)
 }
 
 func (f *fakes) Purchase(_ context.Context, p market.Purchase, seal func(idempotency.ResponseStore, view.Trade) error) error {
-	if err := f.note("purchase", p); err != nil {
+	if err := f.record("purchase", p); err != nil {
 		return err
 	}
-	return seal(keeps{f}, aTrade("3"))
+	return seal(fakeTx{f}, testTrade("3"))
 }
 
 func (f *fakes) CompleteTrade(_ context.Context, id int64) (view.Trade, error) {
-	return aTrade("3"), f.note("complete", id)
+	return testTrade("3"), f.record("complete", id)
 }
 
 func (f *fakes) ReverseTrade(_ context.Context, id int64) (view.Trade, error) {
-	return aTrade("3"), f.note("reverse", id)
+	return testTrade("3"), f.record("reverse", id)
 }
 
 func (f *fakes) Listings(_ context.Context, by view.ListingFilter, cursor string, limit int) (view.Page[view.Listing], error) {
-	return view.Page[view.Listing]{Items: []view.Listing{aListing("17")}}, f.note("listings", by, cursor, limit)
+	return view.Page[view.Listing]{Items: []view.Listing{testListing("17")}}, f.record("listings", by, cursor, limit)
 }
 
 func (f *fakes) Listing(_ context.Context, id int64) (view.Listing, error) {
-	return aListing("17"), f.note("listing", id)
+	return testListing("17"), f.record("listing", id)
 }
 
 func (f *fakes) Trades(_ context.Context, by view.TradeFilter, cursor string, limit int) (view.Page[view.Trade], error) {
-	return view.Page[view.Trade]{Items: []view.Trade{aTrade("3")}}, f.note("trades", by, cursor, limit)
+	return view.Page[view.Trade]{Items: []view.Trade{testTrade("3")}}, f.record("trades", by, cursor, limit)
 }
 
 func (f *fakes) Trade(_ context.Context, id int64) (view.Trade, error) {
-	return aTrade("3"), f.note("trade", id)
+	return testTrade("3"), f.record("trade", id)
 }
 
 func (f *fakes) TopTraders(_ context.Context, period, by string, limit int) (view.TopTraders, error) {
-	return view.TopTraders{Items: []view.TopTrader{{Rank: 1, DisplayName: "anonymous", Trades: 2, Volume: 5, CompletedShare: 0.5}}, Currency: "USD", AsOf: time.Now().Add(-3 * time.Second)}, f.note("topTraders", period, by, limit)
+	return view.TopTraders{Items: []view.TopTrader{{Rank: 1, DisplayName: "anonymous", Trades: 2, Volume: 5, CompletedShare: 0.5}}, Currency: "USD", AsOf: time.Now().Add(-3 * time.Second)}, f.record("topTraders", period, by, limit)
 }
 
 func (f *fakes) StoredResponse(_ context.Context, k idempotency.Key) (*idempotency.Response, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if a, ok := f.kept[k]; ok {
+	if a, ok := f.stored[k]; ok {
 		return &a, nil
 	}
 	return nil, nil
@@ -398,13 +398,13 @@ func (f *fakes) StoredResponse(_ context.Context, k idempotency.Key) (*idempoten
 func (f *fakes) StoreResponse(_ context.Context, k idempotency.Key, a idempotency.Response) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if _, ok := f.kept[k]; ok {
+	if _, ok := f.stored[k]; ok {
 		return idempotency.ErrKeyUsed
 	}
-	if f.kept == nil {
-		f.kept = map[idempotency.Key]idempotency.Response{}
+	if f.stored == nil {
+		f.stored = map[idempotency.Key]idempotency.Response{}
 	}
-	f.kept[k] = a
+	f.stored[k] = a
 	return nil
 }
 
@@ -426,19 +426,19 @@ func (f *fakes) Observe(method, route string, status int, took time.Duration) {
 	}
 }
 
-// patient is a FailureLimiter without a limit.
-type patient struct{}
+// noLimit is a FailureLimiter without limit and delay.
+type noLimit struct{}
 
-func (patient) Fail(netip.Addr) access.Failure { return access.Failure{Log: true} }
+func (noLimit) Fail(netip.Addr) access.Failure { return access.Failure{Log: true} }
 
-func (patient) Wait(context.Context, time.Duration) {}
+func (noLimit) Wait(context.Context, time.Duration) {}
 
-// prompt counts wrong secrets and delays no answer.
-type prompt struct{ *access.Failures }
+// noDelay is a FailureLimiter without delay.
+type noDelay struct{ *access.Failures }
 
-func (prompt) Wait(context.Context, time.Duration) {}
+func (noDelay) Wait(context.Context, time.Duration) {}
 
-// logBuffer is a log that tests can read.
+// logBuffer collects log output. It is safe for concurrent use.
 type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -456,7 +456,7 @@ func (b *logBuffer) String() string {
 	return b.text.String()
 }
 
-// harness is a running server on fakes.
+// harness is a server with fake dependencies.
 type harness struct {
 	t     *testing.T
 	fakes *fakes
@@ -465,10 +465,10 @@ type harness struct {
 	api   *server
 }
 
-// start runs a server; change may be nil.
-func start(t *testing.T, change func(*Deps)) *harness {
+// startServer starts a server. The parameter change may be nil.
+func startServer(t *testing.T, change func(*Deps)) *harness {
 	t.Helper()
-	h := prepare(t, change)
+	h := newHarness(t, change)
 	ts := httptest.NewUnstartedServer(nil)
 	ts.Config = NewServer(h.api, h.api.Logger)
 	ts.Start()
@@ -477,14 +477,14 @@ func start(t *testing.T, change func(*Deps)) *harness {
 	return h
 }
 
-// prepare makes a server that does not listen yet.
-func prepare(t *testing.T, change func(*Deps)) *harness {
+// newHarness returns a server that does not listen yet.
+func newHarness(t *testing.T, change func(*Deps)) *harness {
 	t.Helper()
 	h := &harness{t: t, fakes: &fakes{}, log: &logBuffer{}}
 	logger := slog.New(slog.NewJSONHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	deps := Deps{
 		Jobs: h.fakes, Items: h.fakes, Providers: h.fakes, Refresher: h.fakes, Inventories: h.fakes, Missing: h.fakes, Users: h.fakes, Wallets: h.fakes,
-		Trading: h.fakes, Traders: h.fakes, Health: h.fakes, Fees: h.fakes, Responses: h.fakes, Credentials: h.fakes, Failures: patient{},
+		Trading: h.fakes, Traders: h.fakes, Health: h.fakes, Fees: h.fakes, Responses: h.fakes, Credentials: h.fakes, Failures: noLimit{},
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 			_, _ = io.WriteString(w, "up 1\n")
@@ -498,37 +498,37 @@ func prepare(t *testing.T, change func(*Deps)) *harness {
 	}
 	h.api = newServer(deps)
 	t.Cleanup(func() {
-		for _, secret := range canaries {
+		for _, secret := range allSecrets {
 			if strings.Contains(h.log.String(), secret) {
-				t.Errorf("the log holds the secret %s", secret)
+				t.Errorf("the log contains the secret %s", secret)
 			}
 		}
 	})
 	return h
 }
 
-// startCounting runs a server that counts wrong secrets and believes a proxy on
-// loopback, so that tests can come from any address.
-func startCounting(t *testing.T) *harness {
+// startWithLimiter starts a server that counts wrong secrets. It trusts a proxy on loopback,
+// so that tests can use any client address.
+func startWithLimiter(t *testing.T) *harness {
 	t.Helper()
-	return start(t, func(d *Deps) {
-		d.Failures = prompt{access.NewFailures(d.Now)}
+	return startServer(t, func(d *Deps) {
+		d.Failures = noDelay{access.NewFailures(d.Now)}
 		d.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	})
 }
 
-// asked is an answer with its whole body.
-type asked struct {
+// result is a response with its complete body.
+type result struct {
 	*http.Response
 	body string
 }
 
-// problem decodes the body.
-func (a asked) problem(t *testing.T) fault.Problem {
+// problem decodes the body as a problem and checks its members.
+func (a result) problem(t *testing.T) fault.Problem {
 	t.Helper()
 	var p fault.Problem
 	if err := json.Unmarshal([]byte(a.body), &p); err != nil || a.Header.Get("Content-Type") != "application/problem+json" {
-		t.Fatalf("status %d, %s, no problem: %s", a.StatusCode, a.Header.Get("Content-Type"), a.body)
+		t.Fatalf("got status %d, %s: %s; want a problem", a.StatusCode, a.Header.Get("Content-Type"), a.body)
 	}
 	if p.Status != a.StatusCode || p.Type == "" || p.Title == "" || p.Detail == "" || p.Code == "" || p.RequestID != a.Header.Get("X-Request-Id") {
 		t.Errorf("incomplete problem: %s", a.body)
@@ -536,11 +536,11 @@ func (a asked) problem(t *testing.T) fault.Problem {
 	return p
 }
 
-// header is a header to send, as "Name: value".
+// header is a request header in the form "Name: value".
 type header string
 
-// ask sends a request; the body is absent where it is empty.
-func (h *harness) ask(method, path, body string, headers ...header) asked {
+// request sends a request. An empty body means no body.
+func (h *harness) request(method, path, body string, headers ...header) result {
 	h.t.Helper()
 	var reader io.Reader
 	if body != "" {
@@ -563,7 +563,7 @@ func (h *harness) ask(method, path, body string, headers ...header) asked {
 	return h.send(r)
 }
 
-func (h *harness) send(r *http.Request) asked {
+func (h *harness) send(r *http.Request) result {
 	h.t.Helper()
 	resp, err := http.DefaultTransport.RoundTrip(r)
 	if err != nil {
@@ -574,12 +574,12 @@ func (h *harness) send(r *http.Request) asked {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	for _, secret := range canaries {
+	for _, secret := range allSecrets {
 		if strings.Contains(string(body), secret) {
-			h.t.Errorf("%s %s answers with the secret %s", r.Method, r.URL, secret)
+			h.t.Errorf("%s %s: the response contains the secret %s", r.Method, r.URL, secret)
 		}
 	}
-	return asked{resp, string(body)}
+	return result{resp, string(body)}
 }
 
 const (
@@ -588,7 +588,7 @@ const (
 	asAdmin    header = "Authorization: Bearer " + adminToken
 )
 
-// example returns a request that an operation answers well.
+// example returns the path and body of a valid request.
 func example(op operation) (path, body string) {
 	path = strings.NewReplacer("{id}", "17", "{name}", "AK-47%20%7C%20Redline", "{userId}", "u1", "{provider}", "sim").Replace(op.path)
 	if strings.HasSuffix(op.path, "/rollback") {

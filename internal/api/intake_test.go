@@ -13,7 +13,7 @@ import (
 	"assay/internal/randtest"
 )
 
-func TestIntake_LetsTheFirstGoOnWhenTheRoomIsUsedUp(t *testing.T) {
+func TestIntake_OnlyTheFirstUploadContinuesAtTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := newIntake(true)
 		first, second, third := in.begin(), in.begin(), in.begin()
@@ -21,7 +21,7 @@ func TestIntake_LetsTheFirstGoOnWhenTheRoomIsUsedUp(t *testing.T) {
 			t.Helper()
 			began := time.Now()
 			if waited, err := u.take(t.Context(), n); err != nil || waited != (want > 0) || time.Since(began) != want {
-				t.Fatalf("waited %v for %v: %v, want %v", waited, time.Since(began), err, want)
+				t.Fatalf("got waited %v after %v, error %v; want a wait of %v", waited, time.Since(began), err, want)
 			}
 		}
 		must(first, maxPush, 0)
@@ -30,19 +30,19 @@ func TestIntake_LetsTheFirstGoOnWhenTheRoomIsUsedUp(t *testing.T) {
 		began := time.Now()
 		_, err := third.take(t.Context(), 1)
 		if p, header, ours := explain(err); p.Status != http.StatusServiceUnavailable || header.Get("Retry-After") == "" || ours || time.Since(began) != intakeWait {
-			t.Errorf("beyond the room: %v after %v, want it refused after %v", err, time.Since(began), intakeWait)
+			t.Errorf("above the limit: got %v after %v, want a refusal after %v", err, time.Since(began), intakeWait)
 		}
 		time.AfterFunc(time.Second, first.end)
-		must(second, maxPush, time.Second) // as the first one now
+		must(second, maxPush, time.Second) // now the first upload
 		third.end()
 		second.end()
 		if in.used != 0 || len(in.uploads) != 0 {
-			t.Errorf("%d bytes of %d uploads are in use, want none", in.used, len(in.uploads))
+			t.Errorf("got %d bytes in %d uploads, want none", in.used, len(in.uploads))
 		}
 	})
 }
 
-func TestIntake_EndsItsWaitWithTheRequest(t *testing.T) {
+func TestIntake_StopsWaitingWhenTheRequestEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := newIntake(true)
 		in.begin()
@@ -50,14 +50,14 @@ func TestIntake_EndsItsWaitWithTheRequest(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := u.take(ctx, intakeRoom+1); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%v, want the error of the context", err)
+			t.Errorf("got %v, want context.DeadlineExceeded", err)
 		}
 	})
 }
 
-// TestIntake_StaysWithinItsRoom lets random uploads come and go: all of them end,
-// and never hold more together than the room and what the first one may have.
-func TestIntake_StaysWithinItsRoom(t *testing.T) {
+// TestIntake_StaysWithinItsLimit runs random uploads in parallel. All of them end, and all
+// except the first one together stay within intakeRoom.
+func TestIntake_StaysWithinItsLimit(t *testing.T) {
 	seed := randtest.Seed(t)
 	synctest.Test(t, func(t *testing.T) {
 		in := newIntake(true)
@@ -81,7 +81,7 @@ func TestIntake_StaysWithinItsRoom(t *testing.T) {
 						total += other.bytes
 					}
 					if total != in.used || total > intakeRoom {
-						t.Errorf("uploads hold %d bytes, %d are counted, %d are allowed", total, in.used, intakeRoom)
+						t.Errorf("got %d bytes in uploads, %d counted; want both equal and at most %d", total, in.used, intakeRoom)
 					}
 					in.mu.Unlock()
 					<-time.After(time.Duration(r.IntN(10)) * time.Millisecond)
@@ -90,7 +90,7 @@ func TestIntake_StaysWithinItsRoom(t *testing.T) {
 		}
 		wg.Wait()
 		if in.used != 0 || len(in.uploads) != 0 {
-			t.Errorf("%d bytes of %d uploads are in use, want none", in.used, len(in.uploads))
+			t.Errorf("got %d bytes in %d uploads, want none", in.used, len(in.uploads))
 		}
 	})
 }

@@ -13,29 +13,29 @@ import (
 
 const lookupPath = "/api/prices/lookup"
 
-func TestLookup_AnswersInOrderEachAsOftenAsItIsAsked(t *testing.T) {
-	h := start(t, nil)
-	got := h.ask("POST", lookupPath, `{"items":[{"marketHashName":"b"},{"marketHashName":"a","appId":440},{"marketHashName":"b"},
+func TestLookup_KeepsOrderAndDuplicates(t *testing.T) {
+	h := startServer(t, nil)
+	got := h.request("POST", lookupPath, `{"items":[{"marketHashName":"b"},{"marketHashName":"a","appId":440},{"marketHashName":"b"},
 		{"marketHashName":"B ","phase":"Ruby"},{"marketHashName":"b","phase":null}]}`, asPlatform)
-	var answer view.Lookup
-	if err := json.Unmarshal([]byte(got.body), &answer); err != nil || got.StatusCode != http.StatusOK {
-		t.Fatalf("%d %v: %s", got.StatusCode, err, got.body)
+	var lookup view.Lookup
+	if err := json.Unmarshal([]byte(got.body), &lookup); err != nil || got.StatusCode != http.StatusOK {
+		t.Fatalf("got %d %v: %s; want 200", got.StatusCode, err, got.body)
 	}
 	want := []catalog.Key{{AppID: 730, Name: "b"}, {AppID: 440, Name: "a"}, {AppID: 730, Name: "b"}, {AppID: 730, Name: "B ", Phase: "Ruby"}, {AppID: 730, Name: "b"}}
 	var have []catalog.Key
-	for _, v := range answer.Items {
+	for _, v := range lookup.Items {
 		have = append(have, catalog.Key{AppID: v.AppID, Name: v.MarketHashName, Phase: v.Phase})
 	}
 	if fmt.Sprint(have) != fmt.Sprint(want) {
-		t.Errorf("answered %v\n    want %v", have, want)
+		t.Errorf("got  %v\nwant %v", have, want)
 	}
-	if answer.Currency != "USD" {
-		t.Errorf("currency %q", answer.Currency)
+	if lookup.Currency != "USD" {
+		t.Errorf("got currency %q, want USD", lookup.Currency)
 	}
 }
 
-func TestLookup_QueuesOnlyWhatHasNoPriceAndOnlyWhenAsked(t *testing.T) {
-	h := start(t, nil)
+func TestLookup_QueuesItemsWithoutAPriceOnRequest(t *testing.T) {
+	h := startServer(t, nil)
 	const items = `"items":[{"marketHashName":"priced"},{"marketHashName":"unknown"},{"marketHashName":"unknown"}]`
 	for body, want := range map[string]int{
 		`{` + items + `}`:                                             0,
@@ -45,8 +45,8 @@ func TestLookup_QueuesOnlyWhatHasNoPriceAndOnlyWhenAsked(t *testing.T) {
 		`{"items":[{"marketHashName":"priced"}],"queueMissing":true}`: 0,
 	} {
 		h.fakes.calls()
-		if got := h.ask("POST", lookupPath, body, asMarket); got.StatusCode != http.StatusOK {
-			t.Fatalf("%s: status %d: %s", body, got.StatusCode, got.body)
+		if got := h.request("POST", lookupPath, body, asMarket); got.StatusCode != http.StatusOK {
+			t.Fatalf("%s: got status %d: %s; want 200", body, got.StatusCode, got.body)
 		}
 		var queued []string
 		for _, call := range h.fakes.calls() {
@@ -55,13 +55,13 @@ func TestLookup_QueuesOnlyWhatHasNoPriceAndOnlyWhenAsked(t *testing.T) {
 			}
 		}
 		if len(queued) != want || (want == 1 && strings.Contains(queued[0], `"priced"`)) {
-			t.Errorf("%s queued %v", body, queued)
+			t.Errorf("%s: got queue calls %v, want %d without the priced item", body, queued, want)
 		}
 	}
 }
 
-func TestLookup_NamesEveryFaultOfABody(t *testing.T) {
-	h := start(t, nil)
+func TestLookup_ReportsEveryFaultOfABody(t *testing.T) {
+	h := startServer(t, nil)
 	many := func(n int) string {
 		return `{"items":[` + strings.TrimSuffix(strings.Repeat(`{"marketHashName":"x"},`, n), ",") + `]}`
 	}
@@ -91,9 +91,9 @@ func TestLookup_NamesEveryFaultOfABody(t *testing.T) {
 		{`{"items":[],"items":[]}`, 400, "/items"},
 		{"{\"items\":[{\"marketHashName\":\"\xff\"}]}", 400, "/items/0/marketHashName"},
 	} {
-		got := h.ask("POST", lookupPath, c.body, asAdmin)
+		got := h.request("POST", lookupPath, c.body, asAdmin)
 		if got.StatusCode != c.status {
-			t.Errorf("%.60s: status %d, want %d: %.200s", c.body, got.StatusCode, c.status, got.body)
+			t.Errorf("%.60s: got status %d, want %d: %.200s", c.body, got.StatusCode, c.status, got.body)
 			continue
 		}
 		if c.status != http.StatusBadRequest {
@@ -104,7 +104,7 @@ func TestLookup_NamesEveryFaultOfABody(t *testing.T) {
 			pointers = append(pointers, f.Pointer)
 		}
 		if got := strings.Join(pointers, " "); got != c.pointers {
-			t.Errorf("%.60s: faults at %q, want %q", c.body, got, c.pointers)
+			t.Errorf("%.60s: got faults at %q, want %q", c.body, got, c.pointers)
 		}
 	}
 }

@@ -24,12 +24,12 @@ import (
 	"assay/internal/inventory"
 )
 
-// document is /openapi.json as a client reads it.
+// document is the OpenAPI document that the server serves.
 type document struct{ *apitest.Document }
 
 func (h *harness) document() document {
 	h.t.Helper()
-	got := h.ask("GET", "/openapi.json", "")
+	got := h.request("GET", "/openapi.json", "")
 	d, err := apitest.Read([]byte(got.body))
 	if err != nil || got.Header.Get("Content-Type") != "application/json" {
 		h.t.Fatalf("%v, %s", err, got.body)
@@ -37,9 +37,9 @@ func (h *harness) document() document {
 	return document{d}
 }
 
-// checkAnswer fails unless the document describes the answer, its status and
-// its shape.
-func (d document) checkAnswer(t *testing.T, op operation, got asked) {
+// checkResponse checks a response against the document: its status, headers, media type and
+// body.
+func (d document) checkResponse(t *testing.T, op operation, got result) {
 	t.Helper()
 	path := []string{"paths", op.path, strings.ToLower(op.method), "responses", strconv.Itoa(got.StatusCode)}
 	if ref, ok := d.At(append(path, "$ref")...).(string); ok {
@@ -72,8 +72,9 @@ func (d document) checkAnswer(t *testing.T, op operation, got asked) {
 	}
 }
 
-// checkHeaders compares the headers of an answer with those that are described.
-func (d document) checkHeaders(t *testing.T, op operation, got asked, response any) {
+// checkHeaders checks that the document describes the headers of a response, and that the
+// response has all required headers.
+func (d document) checkHeaders(t *testing.T, op operation, got result, response any) {
 	t.Helper()
 	described, _ := apitest.At(response, "headers").(map[string]any)
 	for name := range describeHeaders() {
@@ -83,30 +84,30 @@ func (d document) checkHeaders(t *testing.T, op operation, got asked, response a
 		case value != "" && ref == "" && value != "no-store":
 			t.Errorf("%s %s: %d: the header %s is not described", op.method, op.path, got.StatusCode, name)
 		case value == "" && ref != "" && d.At(append(apitest.Path(ref), "required")...) == true:
-			t.Errorf("%s %s: %d: no header %s", op.method, op.path, got.StatusCode, name)
+			t.Errorf("%s %s: %d: required header %s is missing", op.method, op.path, got.StatusCode, name)
 		}
 	}
 }
 
-// TestOpenAPI_IsWhatTheServerDoes makes every route answer with every status
-// that the document says it has, and compares each answer with its schema.
-func TestOpenAPI_IsWhatTheServerDoes(t *testing.T) {
-	h := start(t, func(d *Deps) {
-		d.Failures = prompt{access.NewFailures(d.Now)}
+// TestOpenAPI_MatchesTheResponses produces every documented status of every route, and
+// checks each response against the document.
+func TestOpenAPI_MatchesTheResponses(t *testing.T) {
+	h := startServer(t, func(d *Deps) {
+		d.Failures = noDelay{access.NewFailures(d.Now)}
 		d.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	})
 	d := h.document()
 	for i, op := range h.api.routes.operations {
 		seen := map[int]bool{}
 		from := header(fmt.Sprintf("X-Forwarded-For: 198.51.100.%d", i))
-		for _, got := range h.everyAnswer(op, from) {
+		for _, got := range h.everyResponse(op, from) {
 			seen[got.StatusCode] = true
-			d.checkAnswer(t, op, got)
+			d.checkResponse(t, op, got)
 		}
 		responses, _ := d.At("paths", op.path, strings.ToLower(op.method), "responses").(map[string]any)
 		for status := range responses {
 			if n, _ := strconv.Atoi(status); !seen[n] {
-				t.Errorf("%s %s: never answered the %s that is described", op.method, op.path, status)
+				t.Errorf("%s %s: got no response with the described status %s", op.method, op.path, status)
 			}
 		}
 		if len(responses) == 0 {
@@ -119,76 +120,76 @@ func TestOpenAPI_IsWhatTheServerDoes(t *testing.T) {
 		operations += len(apitest.At(paths, path).(map[string]any))
 	}
 	if operations != len(h.api.routes.operations) {
-		t.Errorf("%d operations are described, %d are there", operations, len(h.api.routes.operations))
+		t.Errorf("got %d described operations, want %d", operations, len(h.api.routes.operations))
 	}
 }
 
-// everyAnswer provokes all that an operation can answer.
-func (h *harness) everyAnswer(op operation, from header) []asked {
+// everyResponse sends requests that produce all responses of an operation.
+func (h *harness) everyResponse(op operation, from header) []result {
 	path, body := example(op)
-	var all []asked
-	ask := func(path, body string, headers ...header) {
-		all = append(all, h.ask(op.method, path, body, append(headers, from)...))
+	var all []result
+	send := func(path, body string, headers ...header) {
+		all = append(all, h.request(op.method, path, body, append(headers, from)...))
 	}
 	behave := func(change func(*fakes)) {
 		h.fakes.set(func(f *fakes) { f.err, f.running, f.failing = nil, false, false; change(f) })
 	}
-	ask(path, body, asAdmin)
-	ask(path, body, asAdmin, "If-None-Match: *")
+	send(path, body, asAdmin)
+	send(path, body, asAdmin, "If-None-Match: *")
 	behave(func(f *fakes) { f.running = true })
-	ask(path, body, asAdmin)
+	send(path, body, asAdmin)
 	behave(func(f *fakes) { f.failing = true })
-	ask(path, body, asAdmin)
+	send(path, body, asAdmin)
 	for _, err := range []error{
 		errors.New("boom"), os.ErrDeadlineExceeded, fault.New(fault.NotFound, "user_not_found", "Not there."), fault.New(fault.Conflict, "job_running", "Not now."),
 		fault.New(fault.Unprocessable, "invalid_payment", "Never."), fault.New(fault.Unavailable, "busy", "Later."), fault.New(fault.Upstream, "fee_rules_unreachable", "Not reached."),
 	} {
 		if f := fault.Of(err); f == nil && err != os.ErrDeadlineExceeded || f == nil && op.body != nil || f != nil && slices.Contains(op.faults, f.Kind.Status()) {
 			behave(func(f *fakes) { f.err = err })
-			ask(path, body, asAdmin)
+			send(path, body, asAdmin)
 		}
 	}
 	behave(func(*fakes) {})
-	ask(path+"?unheard=of", body, asAdmin)
-	all = append(all, h.ask("TRACE", path, body, asAdmin, from))
+	send(path+"?unheard=of", body, asAdmin)
+	all = append(all, h.request("TRACE", path, body, asAdmin, from))
 	limit := maxBody
 	if op.body != nil {
 		limit = int(op.body.limit)
 	}
-	ask(path, strings.Repeat(" ", limit+1), asAdmin)
-	ask(path, body)
-	ask(path, body, asMarket)
-	ask(path, body, asPlatform)
+	send(path, strings.Repeat(" ", limit+1), asAdmin)
+	send(path, body)
+	send(path, body, asMarket)
+	send(path, body, asPlatform)
 	if op.body != nil {
-		ask(path, body, asAdmin, "Content-Type: text/plain")
-		ask(path, `{"unheard":"of"}`, asAdmin)
+		send(path, body, asAdmin, "Content-Type: text/plain")
+		send(path, `{"unheard":"of"}`, asAdmin)
 	}
 	if op.body != nil && op.body.key != noKey {
-		ask(path, body, asAdmin, "Idempotency-Key: k")
-		ask(path, body+" ", asAdmin, "Idempotency-Key: k")
+		send(path, body, asAdmin, "Idempotency-Key: k")
+		send(path, body+" ", asAdmin, "Idempotency-Key: k")
 	}
 	for _, p := range op.params {
 		switch {
 		case p.ofUser && p.in == "query":
-			ask(path+"?"+p.name+"=house:fee", body, asAdmin)
+			send(path+"?"+p.name+"=house:fee", body, asAdmin)
 		case p.ofUser:
-			ask(strings.Replace(path, "/u1", "/house:fee", 1), body, asAdmin)
+			send(strings.Replace(path, "/u1", "/house:fee", 1), body, asAdmin)
 		}
 	}
 	if strings.HasSuffix(path, "/refresh") {
-		ask(path+"?dryRun=1&force=1", "", asAdmin)
+		send(path+"?dryRun=1&force=1", "", asAdmin)
 	}
 	if strings.HasSuffix(path, "/sync") {
-		ask(path+"?source=steam", "", asAdmin)
+		send(path+"?source=steam", "", asAdmin)
 	}
 	for range access.MaxFailures + 1 {
-		ask(path, body, "Authorization: Bearer "+wrongSecret)
+		send(path, body, "Authorization: Bearer "+wrongSecret)
 	}
 	return all
 }
 
 func TestOpenAPI_DescribesEveryParameter(t *testing.T) {
-	h := start(t, nil)
+	h := startServer(t, nil)
 	d := h.document()
 	for _, op := range h.api.routes.operations {
 		described, _ := d.At("paths", op.path, strings.ToLower(op.method), "parameters").([]any)
@@ -208,13 +209,13 @@ func TestOpenAPI_DescribesEveryParameter(t *testing.T) {
 		}
 	}
 	if got := d.At("paths", "/api/market-prices/jobs", "get", "parameters"); !strings.Contains(fmt.Sprint(got), "default:100") {
-		t.Errorf("limit has no default: %v", got)
+		t.Errorf("got %v, want limit with the default 100", got)
 	}
 }
 
-// TestOpenAPI_HasOneTypeOfInteger looks at every schema of the document: properties,
+// TestOpenAPI_IntegersAreInt64 checks all schemas of the document, including those of
 // parameters and headers.
-func TestOpenAPI_HasOneTypeOfInteger(t *testing.T) {
+func TestOpenAPI_IntegersAreInt64(t *testing.T) {
 	integers := 0
 	var look func(where string, node any)
 	look = func(where string, node any) {
@@ -228,7 +229,7 @@ func TestOpenAPI_HasOneTypeOfInteger(t *testing.T) {
 			if node["type"] == "integer" || slices.Contains(kinds, any("integer")) {
 				integers++
 				if node["format"] != "int64" {
-					t.Errorf("%s has the format %v, want int64", where, node["format"])
+					t.Errorf("%s: got format %v, want int64", where, node["format"])
 				}
 			}
 			for name, child := range node {
@@ -238,27 +239,27 @@ func TestOpenAPI_HasOneTypeOfInteger(t *testing.T) {
 			}
 		}
 	}
-	look("", start(t, nil).document().At())
+	look("", startServer(t, nil).document().At())
 	if integers < 100 {
-		t.Errorf("%d integers were found", integers)
+		t.Errorf("got %d integers, want at least 100", integers)
 	}
 }
 
 func TestOpenAPI_HasUniqueOperationIDs(t *testing.T) {
 	ids := map[string]bool{}
-	for _, op := range start(t, nil).api.routes.operations {
+	for _, op := range startServer(t, nil).api.routes.operations {
 		id := operationID(op)
 		if ids[id] || !regexp.MustCompile(`^[a-zA-Z]+$`).MatchString(id) {
-			t.Errorf("operation id %q", id)
+			t.Errorf("got operation id %q, want a unique id of letters", id)
 		}
 		ids[id] = true
 	}
 }
 
-// TestOpenAPI_DescribesBodiesAsTheyAreRead sends each body with all members
-// that its schema has, then without each that it says is required.
-func TestOpenAPI_DescribesBodiesAsTheyAreRead(t *testing.T) {
-	d := start(t, nil).document()
+// TestOpenAPI_DescribesBodiesAsDecoded decodes each body with all members of its schema,
+// and then without each member. Only required members may be reported as missing.
+func TestOpenAPI_DescribesBodiesAsDecoded(t *testing.T) {
+	d := startServer(t, nil).document()
 	now := time.Date(2026, 10, 1, 12, 0, 0, 0, time.UTC)
 	readers := map[string]func(io.Reader) error{
 		"PushBody":   func(r io.Reader) error { _, err := inventory.DecodePush(r, now); return err },
@@ -272,21 +273,21 @@ func TestOpenAPI_DescribesBodiesAsTheyAreRead(t *testing.T) {
 		full := d.sample(d.At("components", "schemas", name), "", samples).(map[string]any)
 		encoded := func() io.Reader { text, _ := json.Marshal(full); return strings.NewReader(string(text)) }
 		if err := read(encoded()); err != nil {
-			t.Errorf("%s with all members: %v", name, err)
+			t.Errorf("%s with all members: got %v, want no error", name, err)
 		}
 		required, _ := d.At("components", "schemas", name, "required").([]any)
 		for member := range maps.Clone(full) {
 			value := full[member]
 			delete(full, member)
 			if err := read(encoded()); (err != nil) != slices.Contains(required, any(member)) {
-				t.Errorf("%s without %s: %v, required are %v", name, member, err, required)
+				t.Errorf("%s without %s: got %v; the required members are %v", name, member, err, required)
 			}
 			full[member] = value
 		}
 	}
 }
 
-// sample makes a value of a schema.
+// sample returns a value that matches a schema.
 func (d document) sample(of any, name string, samples map[string]any) any {
 	if value, ok := samples[name]; ok {
 		return value
@@ -312,20 +313,20 @@ func (d document) sample(of any, name string, samples map[string]any) any {
 	}
 }
 
-func TestDocs_AskNoOtherHost(t *testing.T) {
-	h := start(t, nil)
-	got := h.ask("GET", "/docs", "")
+func TestDocs_LoadNothingFromOtherHosts(t *testing.T) {
+	h := startServer(t, nil)
+	got := h.request("GET", "/docs", "")
 	if got.StatusCode != http.StatusOK || !strings.HasPrefix(got.Header.Get("Content-Type"), "text/html") {
-		t.Fatalf("status %d, %v", got.StatusCode, got.Header)
+		t.Fatalf("got status %d, %v; want 200 and HTML", got.StatusCode, got.Header)
 	}
 	if found := regexp.MustCompile(`https?:|//[a-z]|<script|url\(|@import|style="`).FindString(got.body); found != "" {
-		t.Errorf("the page holds %q", found)
+		t.Errorf("the page contains %q", found)
 	}
 	_, style, _ := strings.Cut(got.body, "<style>")
 	style, _, _ = strings.Cut(style, "</style>")
 	sum := sha256.Sum256([]byte(style))
 	if policy := got.Header.Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") || !strings.Contains(policy, base64.StdEncoding.EncodeToString(sum[:])) {
-		t.Errorf("the policy %s does not let the style in", policy)
+		t.Errorf("the policy %s does not allow the page's style", policy)
 	}
 	for _, op := range h.api.routes.operations {
 		if !strings.Contains(got.body, "<code>"+op.path+"</code>") {

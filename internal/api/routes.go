@@ -22,7 +22,8 @@ type operation struct {
 	summary      string
 }
 
-// answers holds, by status, a value of the type of the response; nil: no body.
+// responseTypes maps a status to a value of the response's type. A nil value means that the
+// response has no body.
 type responseTypes map[int]any
 
 // local is the role of requests from this machine.
@@ -55,7 +56,7 @@ func (s *server) operations() []operation {
 		{"POST", job + "/cancel", market, jobs.cancelJob, []param{jobID}, nil, responseTypes{200: view.Job{}}, changes, "Cancel a job."},
 		{"POST", job + "/retry-failed", market, jobs.retryFailed, []param{jobID}, nil, responseTypes{202: started{}, 200: alreadyRunning{}}, changes, "Start a job of the items that failed in this one."},
 		{"POST", provider + "/pause", market, providers.controlProvider(s.Refresher.PauseProvider), []param{providerName}, nil, responseTypes{204: nil}, changes, "Send no more requests to a provider until it is resumed."},
-		{"POST", provider + "/resume", market, providers.controlProvider(s.Refresher.ResumeProvider), []param{providerName}, nil, responseTypes{204: nil}, changes, "Resume a paused provider. Also forgets the quota that its headers reported, until they report it again."},
+		{"POST", provider + "/resume", market, providers.controlProvider(s.Refresher.ResumeProvider), []param{providerName}, nil, responseTypes{204: nil}, changes, "Resume a paused provider. This also discards the quota that its headers reported."},
 		{"POST", provider + "/accept", market, providers.acceptProvider, []param{providerName, marketKey}, nil, responseTypes{204: nil}, changes, "End the quarantine of a provider's markets."},
 		{"POST", mp + "/items/{name}/accept", market, items.acceptItem, key, nil, responseTypes{200: view.ItemDetail{}}, changes, "Accept the price of an item that was held back."},
 		{"GET", "/api/prices/items", prices, items.items, with(page, appID, search, priceStatus, onMarket, priceFrom, priceTo, changedSince, updatedSince, held, itemSort, fields), nil, responseTypes{200: view.Page[view.PricedItem]{}}, reads, "List items with their prices."},

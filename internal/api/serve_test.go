@@ -21,23 +21,24 @@ import (
 	"assay/internal/inventory"
 )
 
-// refuses asks and wants a problem with the status and code. It returns it.
-func (h *harness) refuses(status int, code string, got asked) fault.Problem {
+// wantProblem checks that a response is a problem with the given status and code. It also
+// checks that the request made no calls. It returns the problem.
+func (h *harness) wantProblem(status int, code string, got result) fault.Problem {
 	h.t.Helper()
 	p := got.problem(h.t)
 	if p.Status != status || p.Code != code {
-		h.t.Errorf("%s %s: %d %s, want %d %s: %s", got.Request.Method, got.Request.URL, p.Status, p.Code, status, code, got.body)
+		h.t.Errorf("%s %s: got %d %s, want %d %s: %s", got.Request.Method, got.Request.URL, p.Status, p.Code, status, code, got.body)
 	}
 	if calls := h.fakes.calls(); len(calls) > 0 {
-		h.t.Errorf("%s %s: refused, and still did %v", got.Request.Method, got.Request.URL, calls)
+		h.t.Errorf("%s %s: refused request made calls %v, want none", got.Request.Method, got.Request.URL, calls)
 	}
 	return p
 }
 
 func TestServe_RefusesUnknownPathsAndMethods(t *testing.T) {
-	h := start(t, nil)
+	h := startServer(t, nil)
 	for _, path := range []string{"/api", "/api/", "/api/nothing", "/api/market-prices/status/", "/api//market-prices/status", "/api/market-prices/Status", "/api/prices/items/a/b"} {
-		h.refuses(http.StatusNotFound, "unknown_path", h.ask("GET", path, ""))
+		h.wantProblem(http.StatusNotFound, "unknown_path", h.request("GET", path, ""))
 	}
 	for _, c := range []struct{ method, path, allow string }{
 		{"POST", "/api/market-prices/status", "GET, HEAD"},
@@ -46,25 +47,25 @@ func TestServe_RefusesUnknownPathsAndMethods(t *testing.T) {
 		{"OPTIONS", "/api/prices/items/x", "GET, HEAD"},
 		{"BREW", "/docs", "GET, HEAD"},
 	} {
-		got := h.ask(c.method, c.path, "")
-		h.refuses(http.StatusMethodNotAllowed, "method_not_allowed", got)
+		got := h.request(c.method, c.path, "")
+		h.wantProblem(http.StatusMethodNotAllowed, "method_not_allowed", got)
 		if got.Header.Get("Allow") != c.allow {
-			t.Errorf("Allow: %s, want %s", got.Header.Get("Allow"), c.allow)
+			t.Errorf("Allow: got %s, want %s", got.Header.Get("Allow"), c.allow)
 		}
 	}
 }
 
 func TestServe_LeavesOtherPathsToThePage(t *testing.T) {
-	h := start(t, nil)
+	h := startServer(t, nil)
 	for _, path := range []string{"/", "/static/x.js", "/apiary", "/docs/"} {
-		if got := h.ask("GET", path, ""); got.StatusCode != http.StatusOK || got.body != "page "+path {
-			t.Errorf("%s: status %d, %s", path, got.StatusCode, got.body)
+		if got := h.request("GET", path, ""); got.StatusCode != http.StatusOK || got.body != "page "+path {
+			t.Errorf("%s: got status %d, %s; want the page", path, got.StatusCode, got.body)
 		}
 	}
 }
 
 func TestServe_RefusesWrongParameters(t *testing.T) {
-	h := start(t, nil)
+	h := startServer(t, nil)
 	for query, pointers := range map[string][]string{
 		"refresh?force=banana":               {"/query/force"},
 		"refresh?force=2":                    {"/query/force"},
@@ -79,14 +80,14 @@ func TestServe_RefusesWrongParameters(t *testing.T) {
 		"jobs?limit=+5":                      {"/query/limit"},
 		"jobs?limit=1e2":                     {"/query/limit"},
 		"jobs?kind=Bulk":                     {"/query/kind"},
-		"jobs?cursor=" + long(1025):          {"/query/cursor"},
+		"jobs?cursor=" + repeatX(1025):       {"/query/cursor"},
 		"jobs?cursor=%ff":                    {"/query/cursor"},
 		"jobs/17/items?state=done":           {"/query/state"},
-		"jobs?" + long(5000) + "=1":          {"/query/" + long(64)},
+		"jobs?" + repeatX(5000) + "=1":       {"/query/" + repeatX(64)},
 		"items/x/accept?phase=Phase+5":       {"/query/phase"},
 		"items/x/accept?appId=0":             {"/query/appId"},
 		"items/x/accept?appId=2147483648":    {"/query/appId"},
-		"items/" + long(513) + "/accept":     {"/path/name"},
+		"items/" + repeatX(513) + "/accept":  {"/path/name"},
 		"items/%00/accept":                   {"/path/name"},
 		"items/%ff/accept":                   {"/path/name"},
 		"items//accept":                      {"/path/name"},
@@ -98,41 +99,41 @@ func TestServe_RefusesWrongParameters(t *testing.T) {
 		if strings.HasPrefix(query, "jobs") {
 			method = "GET"
 		}
-		p := h.refuses(http.StatusBadRequest, "invalid_parameters", h.ask(method, "/api/market-prices/"+query, "", asMarket))
+		p := h.wantProblem(http.StatusBadRequest, "invalid_parameters", h.request(method, "/api/market-prices/"+query, "", asMarket))
 		var got []string
 		for _, field := range p.Errors {
 			got = append(got, field.Pointer)
 		}
 		if !slices.Equal(got, pointers) {
-			t.Errorf("%.60s: pointers %v, want %v", query, got, pointers)
+			t.Errorf("%.60s: got pointers %v, want %v", query, got, pointers)
 		}
 	}
 	for _, query := range []string{"?force=1;dryRun=1", "?force=%zz"} {
-		h.refuses(http.StatusBadRequest, "invalid_parameters", h.ask("POST", "/api/market-prices/refresh"+query, "", asMarket))
+		h.wantProblem(http.StatusBadRequest, "invalid_parameters", h.request("POST", "/api/market-prices/refresh"+query, "", asMarket))
 	}
-	h.refuses(http.StatusBadRequest, "invalid_parameters", h.ask("GET", "/api/inventory/"+long(10_000), "", asPlatform))
-	h.refuses(http.StatusBadRequest, "invalid_parameters", h.ask("GET", "/api/inventory/", "", asPlatform))
+	h.wantProblem(http.StatusBadRequest, "invalid_parameters", h.request("GET", "/api/inventory/"+repeatX(10_000), "", asPlatform))
+	h.wantProblem(http.StatusBadRequest, "invalid_parameters", h.request("GET", "/api/inventory/", "", asPlatform))
 	for _, currency := range []string{"usd", "XX", "", "USDX", "U%20D"} {
-		h.refuses(http.StatusBadRequest, "invalid_parameters", h.ask("GET", "/api/listings?currency="+currency, "", asPlatform))
+		h.wantProblem(http.StatusBadRequest, "invalid_parameters", h.request("GET", "/api/listings?currency="+currency, "", asPlatform))
 	}
 }
 
-func long(n int) string { return strings.Repeat("x", n) }
+func repeatX(n int) string { return strings.Repeat("x", n) }
 
-func TestServe_BoundsHowManyUnknownParametersItTells(t *testing.T) {
-	h := start(t, nil)
+func TestServe_LimitsReportedUnknownParameters(t *testing.T) {
+	h := startServer(t, nil)
 	var query strings.Builder
 	for i := range 500 {
 		fmt.Fprintf(&query, "p%d=1&", i)
 	}
-	p := h.refuses(http.StatusBadRequest, "invalid_parameters", h.ask("GET", "/api/market-prices/jobs?"+query.String(), "", asMarket))
+	p := h.wantProblem(http.StatusBadRequest, "invalid_parameters", h.request("GET", "/api/market-prices/jobs?"+query.String(), "", asMarket))
 	if len(p.Errors) != 20 || !strings.Contains(p.Detail, "480 more") {
-		t.Errorf("%d errors, %s", len(p.Errors), p.Detail)
+		t.Errorf("got %d errors, %s; want 20 errors and 480 more", len(p.Errors), p.Detail)
 	}
 }
 
-func TestServe_HandsDownWhatWasAsked(t *testing.T) {
-	h := start(t, nil)
+func TestServe_PassesParametersToTheBackend(t *testing.T) {
+	h := startServer(t, nil)
 	const anyItems = `{"AppID":730,"Search":"","Status":"","Market":"","Min":0,"Max":0,"ChangedSince":"0001-01-01T00:00:00Z","UpdatedSince":"0001-01-01T00:00:00Z","Held":false,"Sort":"name","Fields":0}`
 	for _, c := range []struct{ method, path, body, call string }{
 		{"POST", "/api/market-prices/refresh", "", `start[false,"admin"]`},
@@ -169,23 +170,23 @@ func TestServe_HandsDownWhatWasAsked(t *testing.T) {
 		{"POST", "/api/prices/lookup?fields=average", `{"items":[]}`, `lookup[null,2]`},
 		{"POST", "/api/prices/lookup", `{"items":[]}`, `lookup[null,0]`},
 	} {
-		got := h.ask(c.method, c.path, c.body, asAdmin)
+		got := h.request(c.method, c.path, c.body, asAdmin)
 		if got.StatusCode >= 300 {
-			t.Errorf("%s: status %d: %s", c.path, got.StatusCode, got.body)
+			t.Errorf("%s: got status %d: %s; want success", c.path, got.StatusCode, got.body)
 		}
 		if calls := h.fakes.calls(); len(calls) == 0 || calls[0] != c.call {
-			t.Errorf("%s: did %v, want %s", c.path, calls, c.call)
+			t.Errorf("%s: got calls %v, want %s first", c.path, calls, c.call)
 		}
 	}
 }
 
-// A write that was done was once answered with 503 where no slot was free to read what
-// it had written, although another attempt then got 409.
-func TestServe_AWriteNeedsNoSlotForItsAnswer(t *testing.T) {
-	h := start(t, nil)
-	h.fakes.set(func(f *fakes) { f.busy = true })
-	if got := h.ask("GET", "/api/prices/items/x", "", asAdmin); got.StatusCode != http.StatusServiceUnavailable {
-		t.Fatalf("a read without a slot: %d", got.StatusCode)
+// A write must not need an admission slot to read its own result. Otherwise a successful
+// write gets 503, and its retry gets 409.
+func TestServe_WritesNeedNoReadSlot(t *testing.T) {
+	h := startServer(t, nil)
+	h.fakes.set(func(f *fakes) { f.noSlot = true })
+	if got := h.request("GET", "/api/prices/items/x", "", asAdmin); got.StatusCode != http.StatusServiceUnavailable {
+		t.Fatalf("read without a slot: got %d, want 503", got.StatusCode)
 	}
 	for _, c := range []struct{ method, path, body string }{
 		{"POST", "/api/market-prices/refresh", ""},
@@ -202,14 +203,14 @@ func TestServe_AWriteNeedsNoSlotForItsAnswer(t *testing.T) {
 		{"POST", "/api/functions/admin/payment-fee-rules/refresh", ""},
 		{"POST", "/api/functions/admin/payment-fee-rules/rollback?version=1", ""},
 	} {
-		if got := h.ask(c.method, c.path, c.body, asAdmin); got.StatusCode >= 300 {
-			t.Errorf("%s %s: %d %s", c.method, c.path, got.StatusCode, got.body)
+		if got := h.request(c.method, c.path, c.body, asAdmin); got.StatusCode >= 300 {
+			t.Errorf("%s %s: got %d %s, want success", c.method, c.path, got.StatusCode, got.body)
 		}
 	}
 }
 
 func TestServe_KeepsNamesByteForByte(t *testing.T) {
-	h := start(t, nil)
+	h := startServer(t, nil)
 	names := []string{
 		"..", ".", "a//b", "/", "//", "../../etc", "a/../b", "./x", "%2F", "%", "100%", "a?b", "a#b", "a b", " trailing ", "a+b", "a;b", "a&b=c",
 		"two\nlines", "tab\t", "★ StatTrak™ Karambit | Doppler", "&lt;", "壱", "e\u0301", "\u00e9", "'\"\\", "-", "accept", strings.Repeat("★", 170),
@@ -217,22 +218,22 @@ func TestServe_KeepsNamesByteForByte(t *testing.T) {
 	for _, name := range names {
 		want := fmt.Sprintf("%+v", catalog.Key{AppID: 730, Name: name})
 		for _, path := range []string{"/api/prices/items/" + segment(name), "/api/prices/items/?name=" + url.QueryEscape(name), "/api/prices/items/-?name=" + url.QueryEscape(name)} {
-			if status, key := h.askRaw("GET", path); status != http.StatusOK || key != want {
-				t.Errorf("%q by %.80s: status %d, asked for %s", name, path, status, key)
+			if status, key := h.requestRaw("GET", path); status != http.StatusOK || key != want {
+				t.Errorf("%q by %.80s: got status %d, key %s; want 200, key %s", name, path, status, key, want)
 			}
 		}
-		if status, key := h.askRaw("POST", "/api/market-prices/items/"+segment(name)+"/accept"); status != http.StatusOK || key != want {
-			t.Errorf("accept %q: status %d, asked for %s", name, status, key)
+		if status, key := h.requestRaw("POST", "/api/market-prices/items/"+segment(name)+"/accept"); status != http.StatusOK || key != want {
+			t.Errorf("accept %q: got status %d, key %s; want 200, key %s", name, status, key, want)
 		}
 	}
-	for _, raw := range []string{"/api/prices/items/..", "/api/prices/items/.", "/api/prices/items/%2e%2e"} { // sent as it stands
-		if status, key := h.askRaw("GET", raw); status != http.StatusOK || !strings.Contains(key, "Name:.") {
-			t.Errorf("%s: status %d, asked for %s", raw, status, key)
+	for _, raw := range []string{"/api/prices/items/..", "/api/prices/items/.", "/api/prices/items/%2e%2e"} { // sent without escaping
+		if status, key := h.requestRaw("GET", raw); status != http.StatusOK || !strings.Contains(key, "Name:.") {
+			t.Errorf("%s: got status %d, key %s; want 200 and a name that begins with a dot", raw, status, key)
 		}
 	}
 }
 
-// segment escapes everything that is no letter or digit.
+// segment percent-encodes every byte of a name.
 func segment(name string) string {
 	var out strings.Builder
 	for _, b := range []byte(name) {
@@ -241,9 +242,9 @@ func segment(name string) string {
 	return out.String()
 }
 
-// askRaw sends a request line that no client has tidied. It returns the status
-// and the item that the request led to.
-func (h *harness) askRaw(method, target string) (status int, key string) {
+// requestRaw sends a request with an unchanged target, because http.Client cleans paths. It
+// returns the status and the key that the handler received.
+func (h *harness) requestRaw(method, target string) (status int, key string) {
 	h.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(h.url, "http://"))
 	if err != nil {
@@ -262,75 +263,75 @@ func (h *harness) askRaw(method, target string) (status int, key string) {
 	return resp.StatusCode, fmt.Sprintf("%+v", h.fakes.lastKey)
 }
 
-func TestServe_AnswersStarts(t *testing.T) {
-	h := start(t, nil)
-	got := h.ask("POST", "/api/market-prices/refresh", "", asMarket)
+func TestServe_RespondsToStarts(t *testing.T) {
+	h := startServer(t, nil)
+	got := h.request("POST", "/api/market-prices/refresh", "", asMarket)
 	if got.StatusCode != http.StatusAccepted || got.Header.Get("Location") != "/api/market-prices/jobs/17" || !strings.HasPrefix(got.body, `{"started":true,"job":{"id":"17","kind":"bulk"`) {
-		t.Errorf("status %d, %v, %s", got.StatusCode, got.Header, got.body)
+		t.Errorf("got status %d, %v, %s; want 202 with the new job", got.StatusCode, got.Header, got.body)
 	}
 	for _, c := range []struct {
-		forced  bool // the live one is
+		forced  bool // true if the running job is forced
 		query   string
 		ignored bool
 	}{{false, "", false}, {false, "?force=1", true}, {true, "?force=1", false}, {true, "", false}} {
 		h.fakes.set(func(f *fakes) { f.running, f.forced = true, c.forced })
-		got := h.ask("POST", "/api/market-prices/refresh"+c.query, "", asMarket)
+		got := h.request("POST", "/api/market-prices/refresh"+c.query, "", asMarket)
 		want := fmt.Sprintf(`{"started":false,"reason":"already_running","forcedIgnored":%v,"job":{"id":"17"`, c.ignored)
 		if got.StatusCode != http.StatusOK || !strings.HasPrefix(got.body, want) || got.Header.Get("Location") != "" {
-			t.Errorf("status %d, %s; want %s", got.StatusCode, got.body, want)
+			t.Errorf("got status %d, %s; want 200, %s", got.StatusCode, got.body, want)
 		}
 	}
 }
 
-func TestServe_DoesNotFindWhatNoJobIsCalled(t *testing.T) {
-	h := start(t, nil)
+func TestServe_MalformedJobIDsAreNotFound(t *testing.T) {
+	h := startServer(t, nil)
 	for _, id := range []string{"x", "0", "-1", "017", "1.0", "99999999999999999999", "%20"} {
-		h.refuses(http.StatusNotFound, "job_not_found", h.ask("GET", "/api/market-prices/jobs/"+id, "", asMarket))
+		h.wantProblem(http.StatusNotFound, "job_not_found", h.request("GET", "/api/market-prices/jobs/"+id, "", asMarket))
 	}
 }
 
-func TestServe_TakesAnEmptyObjectForNoBody(t *testing.T) {
-	h := start(t, nil)
+func TestServe_AcceptsAnEmptyObjectAsNoBody(t *testing.T) {
+	h := startServer(t, nil)
 	for _, op := range h.api.routes.operations {
 		path, body := example(op)
 		if body != "" || op.method == "GET" {
 			continue
 		}
 		for _, empty := range []string{`{}`, " { }\n"} {
-			if got := h.ask(op.method, path, empty, asAdmin); got.StatusCode >= 300 {
-				t.Errorf("%s %s with %q: %d %s", op.method, path, empty, got.StatusCode, got.body)
+			if got := h.request(op.method, path, empty, asAdmin); got.StatusCode >= 300 {
+				t.Errorf("%s %s with %q: got %d %s, want success", op.method, path, empty, got.StatusCode, got.body)
 			}
 		}
 	}
-	if got := h.ask("POST", "/api/inventory/u1/sync?source=steam", `{}`, asAdmin); got.StatusCode != http.StatusOK {
-		t.Errorf("a pull from Steam: %d %s", got.StatusCode, got.body)
+	if got := h.request("POST", "/api/inventory/u1/sync?source=steam", `{}`, asAdmin); got.StatusCode != http.StatusOK {
+		t.Errorf("pull from Steam: got %d %s, want 200", got.StatusCode, got.body)
 	}
 }
 
-func TestServe_RefusesBodiesThatItDoesNotTake(t *testing.T) {
-	h := start(t, nil)
+func TestServe_RefusesUnexpectedBodies(t *testing.T) {
+	h := startServer(t, nil)
 	const refresh, user, sync = "/api/market-prices/refresh", "/api/users/u1", "/api/inventory/u1/sync"
-	h.refuses(400, "unexpected_body", h.ask("POST", refresh, `{"force":true}`, asAdmin))
-	h.refuses(400, "unexpected_body", h.ask("POST", sync+"?source=steam", `{"items":[]}`, asAdmin))
+	h.wantProblem(400, "unexpected_body", h.request("POST", refresh, `{"force":true}`, asAdmin))
+	h.wantProblem(400, "unexpected_body", h.request("POST", sync+"?source=steam", `{"items":[]}`, asAdmin))
 	for _, text := range []string{`[]`, `null`, `{}{}`, `{"a":1}`, `{}` + strings.Repeat(" ", 100) + `1`, `{`, `""`} {
-		h.refuses(400, "unexpected_body", h.ask("POST", refresh, text, asAdmin))
+		h.wantProblem(400, "unexpected_body", h.request("POST", refresh, text, asAdmin))
 	}
-	h.refuses(400, "body_required", h.ask("PUT", user, "", asAdmin))
-	h.refuses(400, "body_required", h.ask("POST", sync, "", asAdmin))
-	h.refuses(400, "invalid_parameters", h.ask("POST", sync+"?appId=730", `{}`, asAdmin))
-	h.refuses(400, "invalid_parameters", h.ask("POST", sync+"?contextId=2", "", asAdmin))
-	h.refuses(400, "invalid_parameters", h.ask("POST", sync+"?provider=other", "", asAdmin))
+	h.wantProblem(400, "body_required", h.request("PUT", user, "", asAdmin))
+	h.wantProblem(400, "body_required", h.request("POST", sync, "", asAdmin))
+	h.wantProblem(400, "invalid_parameters", h.request("POST", sync+"?appId=730", `{}`, asAdmin))
+	h.wantProblem(400, "invalid_parameters", h.request("POST", sync+"?contextId=2", "", asAdmin))
+	h.wantProblem(400, "invalid_parameters", h.request("POST", sync+"?provider=other", "", asAdmin))
 	for _, media := range []string{"text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin1", "application/problem+json", "rubbish;;", ""} {
-		h.refuses(415, "unsupported_media_type", h.ask("PUT", user, `{}`, asAdmin, header("Content-Type: "+media)))
+		h.wantProblem(415, "unsupported_media_type", h.request("PUT", user, `{}`, asAdmin, header("Content-Type: "+media)))
 	}
-	h.refuses(415, "unsupported_encoding", h.ask("PUT", user, `{}`, asAdmin, "Content-Encoding: gzip"))
-	if got := h.ask("PUT", user, `{}`, asAdmin, "Content-Type: application/json;charset=UTF-8"); got.StatusCode != http.StatusOK {
-		t.Errorf("charset utf-8: status %d", got.StatusCode)
+	h.wantProblem(415, "unsupported_encoding", h.request("PUT", user, `{}`, asAdmin, "Content-Encoding: gzip"))
+	if got := h.request("PUT", user, `{}`, asAdmin, "Content-Type: application/json;charset=UTF-8"); got.StatusCode != http.StatusOK {
+		t.Errorf("charset utf-8: got status %d, want 200", got.StatusCode)
 	}
 }
 
 func TestServe_RefusesWrongBodies(t *testing.T) {
-	h := start(t, nil)
+	h := startServer(t, nil)
 	for body, c := range map[string]struct{ code, pointer string }{
 		`{"steamId":"76561198000000001","steamId":null}`: {"invalid_json", "/steamId"},
 		"{\"displayName\":\"\xff\"}":                     {"invalid_json", "/displayName"},
@@ -345,40 +346,40 @@ func TestServe_RefusesWrongBodies(t *testing.T) {
 		`{"steamId":"7656119800000000٣"}`:                {"invalid_body", "/steamId"},
 		`{"displayName":""}`:                             {"invalid_body", "/displayName"},
 		`{"displayName":"a\nb"}`:                         {"invalid_body", "/displayName"},
-		`{"displayName":"` + long(257) + `"}`:            {"invalid_body", "/displayName"},
+		`{"displayName":"` + repeatX(257) + `"}`:         {"invalid_body", "/displayName"},
 		`{"leaderboard":null}`:                           {"invalid_body", "/leaderboard"},
 		`{"leaderboard":"true"}`:                         {"invalid_body", "/leaderboard"},
 	} {
-		p := h.refuses(http.StatusBadRequest, c.code, h.ask("PUT", "/api/users/u1", body, asPlatform))
+		p := h.wantProblem(http.StatusBadRequest, c.code, h.request("PUT", "/api/users/u1", body, asPlatform))
 		if c.pointer != "" && (len(p.Errors) != 1 || p.Errors[0].Pointer != c.pointer) {
-			t.Errorf("%s: errors %v, want one at %s", body, p.Errors, c.pointer)
+			t.Errorf("%s: got errors %v, want one at %s", body, p.Errors, c.pointer)
 		}
 	}
-	p := h.refuses(http.StatusBadRequest, "invalid_body", h.ask("POST", "/api/inventory/u1/sync",
+	p := h.wantProblem(http.StatusBadRequest, "invalid_body", h.request("POST", "/api/inventory/u1/sync",
 		`{"appId":730,"contextId":2,"snapshotAt":"2026-01-01T00:00:00Z","items":[{"assetId":"1","marketHashName":"x"},{"assetId":"1","marketHashName":"x"}]}`, asPlatform))
 	if len(p.Errors) != 2 || p.Errors[0].Pointer != "/contextId" || p.Errors[1].Pointer != "/items/1/assetId" {
-		t.Errorf("errors %v", p.Errors)
+		t.Errorf("got errors %v, want /contextId and /items/1/assetId", p.Errors)
 	}
 }
 
-func TestServe_TakesAPush(t *testing.T) {
-	h := start(t, nil)
-	got := h.ask("POST", "/api/inventory/u1/sync", `{"appId":730,"contextId":"2","snapshotAt":"2026-01-01T00:00:00Z","items":[{"assetId":"1","marketHashName":"a b "}]}`, asPlatform)
+func TestServe_AcceptsAPush(t *testing.T) {
+	h := startServer(t, nil)
+	got := h.request("POST", "/api/inventory/u1/sync", `{"appId":730,"contextId":"2","snapshotAt":"2026-01-01T00:00:00Z","items":[{"assetId":"1","marketHashName":"a b "}]}`, asPlatform)
 	if got.StatusCode != http.StatusOK || got.body != `{"added":1,"removed":0,"changed":0,"unchanged":0,"pricedRows":0,"queuedNames":0}` {
-		t.Errorf("status %d, %s", got.StatusCode, got.body)
+		t.Errorf("got status %d, %s; want 200 and one added asset", got.StatusCode, got.body)
 	}
 	if a := h.fakes.push.Assets; len(a) != 1 || a[0].Name != "a b " || h.fakes.push.ContextID != "2" {
-		t.Errorf("handed down %+v", h.fakes.push)
+		t.Errorf("got push %+v, want the asset %q in context 2", h.fakes.push, "a b ")
 	}
 	many := strings.NewReader(`{"appId":730,"contextId":"2","snapshotAt":"2026-01-01T00:00:00Z","items":[` + strings.Repeat(`{},`, inventory.MaxItems) + `{}]}`)
 	r, _ := http.NewRequest("POST", h.url+"/api/inventory/u1/sync", many)
 	r.Header.Set("Authorization", "Bearer "+platformToken)
 	r.Header.Set("Content-Type", "application/json")
 	h.fakes.calls()
-	h.refuses(http.StatusRequestEntityTooLarge, "too_many_items", h.send(r))
+	h.wantProblem(http.StatusRequestEntityTooLarge, "too_many_items", h.send(r))
 }
 
-// endless is a body with a list that never ends; it counts what is read of it.
+// endless is a JSON body with an endless list. It counts the bytes read.
 type endless struct {
 	head string
 	read int
@@ -396,7 +397,7 @@ func (e *endless) Read(p []byte) (int, error) {
 
 func TestServe_RefusesLargeBodiesUnread(t *testing.T) {
 	const size = 200 << 20
-	h := start(t, nil)
+	h := startServer(t, nil)
 	for _, c := range []struct {
 		path  string
 		limit int64
@@ -418,106 +419,106 @@ func TestServe_RefusesLargeBodiesUnread(t *testing.T) {
 			r.Header.Set("Content-Type", "application/json")
 			got := h.send(r)
 			if c.limit == maxBody && !known && strings.Contains(c.path, "refresh") {
-				h.refuses(http.StatusBadRequest, "unexpected_body", got)
-			} else if h.refuses(http.StatusRequestEntityTooLarge, "body_too_large", got); !known && int64(sent.read) > c.limit+8<<20 {
-				t.Errorf("%s: %d bytes were taken", c.path, sent.read)
+				h.wantProblem(http.StatusBadRequest, "unexpected_body", got)
+			} else if h.wantProblem(http.StatusRequestEntityTooLarge, "body_too_large", got); !known && int64(sent.read) > c.limit+8<<20 {
+				t.Errorf("%s: got %d bytes read, want at most %d", c.path, sent.read, c.limit+8<<20)
 			}
 			runtime.GC()
 			runtime.ReadMemStats(&after)
 			if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 8<<20 {
-				t.Errorf("%s: %d bytes are held afterwards", c.path, grown)
+				t.Errorf("%s: got %d more heap bytes, want at most %d", c.path, grown, 8<<20)
 			}
 		}
 	}
 }
 
-func TestServe_ReadsNoBodyOfAStranger(t *testing.T) {
-	h := start(t, nil)
+func TestServe_ReadsNoBodyWithoutACredential(t *testing.T) {
+	h := startServer(t, nil)
 	sent := &endless{head: "{"}
 	r, _ := http.NewRequest("POST", h.url+"/api/inventory/u1/sync", io.LimitReader(sent, 200<<20))
 	r.Header.Set("Content-Type", "application/json")
-	h.refuses(http.StatusUnauthorized, "unauthorized", h.send(r))
+	h.wantProblem(http.StatusUnauthorized, "unauthorized", h.send(r))
 	if sent.read > 16<<20 {
-		t.Errorf("%d bytes were taken", sent.read)
+		t.Errorf("got %d bytes read, want at most %d", sent.read, 16<<20)
 	}
 }
 
-func TestServe_TakesShortPrintableRequestIDs(t *testing.T) {
-	h := start(t, nil)
-	for id, taken := range map[string]bool{"abc-123": true, "with space": true, long(128): true, long(129): false, "ünprintable": false, "tab\tbed": false, "": false} {
-		got := h.ask("GET", "/api/health", "", header("X-Request-Id: "+id))
+func TestServe_AcceptsShortPrintableRequestIDs(t *testing.T) {
+	h := startServer(t, nil)
+	for id, accepted := range map[string]bool{"abc-123": true, "with space": true, repeatX(128): true, repeatX(129): false, "ünprintable": false, "tab\tbed": false, "": false} {
+		got := h.request("GET", "/api/health", "", header("X-Request-Id: "+id))
 		given := got.Header.Get("X-Request-Id")
-		if (given == id) != taken || given == "" || len(given) > maxRequestID {
-			t.Errorf("%q became %q", id, given)
+		if (given == id) != accepted || given == "" || len(given) > maxRequestID {
+			t.Errorf("%q: got request id %q, want the sent one: %v", id, given, accepted)
 		}
 		if !strings.Contains(h.log.String(), fmt.Sprintf(`"request_id":%q`, given)) {
-			t.Errorf("the log does not know %q", given)
+			t.Errorf("the log does not contain %q", given)
 		}
 	}
 }
 
-func TestServe_LogsTheRouteAndNothingThatWasSent(t *testing.T) {
+func TestServe_LogsNoClientInput(t *testing.T) {
 	const sent = "words-that-were-sent"
-	h := start(t, nil)
-	h.ask("GET", "/api/prices/items/"+sent+"?appId=730&name="+sent, "", asMarket, "User-Agent: "+sent)
-	h.ask("GET", "/api/"+sent+"?secret="+sent, "", asMarket)
-	h.ask(sent, "/"+sent, "", asMarket)
-	h.ask("PUT", "/api/users/u1", `{"`+sent+`":"`+sent+`"}`, asPlatform)
+	h := startServer(t, nil)
+	h.request("GET", "/api/prices/items/"+sent+"?appId=730&name="+sent, "", asMarket, "User-Agent: "+sent)
+	h.request("GET", "/api/"+sent+"?secret="+sent, "", asMarket)
+	h.request(sent, "/"+sent, "", asMarket)
+	h.request("PUT", "/api/users/u1", `{"`+sent+`":"`+sent+`"}`, asPlatform)
 	log := h.log.String()
 	for _, want := range []string{
 		`"method":"GET","route":"/api/prices/items/{name}","status":200,"duration_ms":`, `"route":"unknown","status":404`,
 		`"method":"other","route":"page","status":200`, `"route":"/api/users/{userId}","status":400`,
 	} {
 		if !strings.Contains(log, want) {
-			t.Errorf("no %s in %s", want, log)
+			t.Errorf("got log %s, want %s in it", log, want)
 		}
 	}
 	if strings.Contains(log, sent) {
-		t.Error(log)
+		t.Errorf("the log contains client input: %s", log)
 	}
 }
 
-func TestServe_TellsNothingOfInternalErrors(t *testing.T) {
-	h := start(t, nil)
+func TestServe_HidesInternalErrors(t *testing.T) {
+	h := startServer(t, nil)
 	h.fakes.set(func(f *fakes) { f.err = errors.New("SELECT secret FROM t: /var/db broke") })
 	for _, op := range h.api.routes.operations {
 		path, body := example(op)
-		got := h.ask(op.method, path, body, asAdmin)
+		got := h.request(op.method, path, body, asAdmin)
 		if strings.Contains(got.body, "SELECT") || strings.Contains(got.body, "/var") {
-			t.Errorf("%s %s: %s", op.method, op.path, got.body)
+			t.Errorf("%s %s: the response contains the error: %s", op.method, op.path, got.body)
 		}
 		if slices.Contains(op.faults, 500) {
 			if p := got.problem(t); p.Status != 500 || p.Code != "internal_error" {
-				t.Errorf("%s %s: %d %s", op.method, op.path, p.Status, p.Code)
+				t.Errorf("%s %s: got %d %s, want 500 internal_error", op.method, op.path, p.Status, p.Code)
 			}
 		}
 	}
-	id := h.ask("GET", "/api/market-prices/status", "", asAdmin).Header.Get("X-Request-Id")
+	id := h.request("GET", "/api/market-prices/status", "", asAdmin).Header.Get("X-Request-Id")
 	if n := strings.Count(h.log.String(), `"request_id":"`+id+`","error":"SELECT secret`); n != 1 {
-		t.Errorf("the error is in the log %d times", n)
+		t.Errorf("got %d log lines with the error, want 1", n)
 	}
 }
 
-func TestServe_AnswersAfterAPanic(t *testing.T) {
-	h := start(t, nil)
+func TestServe_RespondsAfterAPanic(t *testing.T) {
+	h := startServer(t, nil)
 	for _, value := range []any{"a " + wrongSecret, errors.New(wrongSecret), fmt.Errorf("%w", fault.New(fault.Invalid, "x", "%s", wrongSecret))} {
 		h.fakes.set(func(f *fakes) { f.panics = value })
-		got := h.ask("GET", "/api/market-prices/status", "", asAdmin)
+		got := h.request("GET", "/api/market-prices/status", "", asAdmin)
 		if p := got.problem(t); p.Status != 500 || p.Code != "internal_error" {
-			t.Errorf("status %d: %s", got.StatusCode, got.body)
+			t.Errorf("got status %d: %s; want 500 internal_error", got.StatusCode, got.body)
 		}
 		if n := strings.Count(h.log.String(), `"handler panicked","method":"GET","route":"/api/market-prices/status","request_id":"`+got.Header.Get("X-Request-Id")); n != 1 {
-			t.Errorf("the panic is in the log %d times", n)
+			t.Errorf("got %d log lines with the panic, want 1", n)
 		}
 	}
 }
 
-func TestServe_CutsAnAnswerThatPanicsHalfway(t *testing.T) {
-	h := start(t, func(d *Deps) {
+func TestServe_ClosesTheConnectionAfterALatePanic(t *testing.T) {
+	h := startServer(t, func(d *Deps) {
 		d.Page = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusOK)
 			_ = http.NewResponseController(w).Flush()
-			panic("half")
+			panic("after the header")
 		})
 	})
 	resp, err := http.Get(h.url + "/")
@@ -526,133 +527,133 @@ func TestServe_CutsAnAnswerThatPanicsHalfway(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	if body, err := io.ReadAll(resp.Body); err == nil {
-		t.Errorf("a whole answer: %s", body)
+		t.Errorf("got a complete response %s, want a read error", body)
 	}
 }
 
-func TestServe_AnswersInUTCAndListsNeverNull(t *testing.T) {
-	h := start(t, nil)
-	got := h.ask("GET", "/api/market-prices/jobs", "", asMarket)
+func TestServe_EncodesTimesInUTCAndListsNeverNull(t *testing.T) {
+	h := startServer(t, nil)
+	got := h.request("GET", "/api/market-prices/jobs", "", asMarket)
 	for _, want := range []string{`"createdAt":"2026-10-01T12:00:00.123456Z"`, `"deferred":[]`, `"finishedAt":null`, `"nextCursor":"n"`} {
 		if !strings.Contains(got.body, want) {
-			t.Errorf("no %s in %s", want, got.body)
+			t.Errorf("got %s, want %s in it", got.body, want)
 		}
 	}
-	got = h.ask("GET", "/api/prices/items/a%26b%3Cc", "", asMarket)
+	got = h.request("GET", "/api/prices/items/a%26b%3Cc", "", asMarket)
 	if !strings.Contains(got.body, `"marketHashName":"a&b<c"`) || !strings.Contains(got.body, `"currentPrice":12.345`) {
-		t.Errorf("%s", got.body)
+		t.Errorf("got %s, want an unescaped name and the price 12.345", got.body)
 	}
 }
 
-func TestServe_SetsHeadersForSafety(t *testing.T) {
-	h := start(t, nil)
+func TestServe_SetsSecurityHeaders(t *testing.T) {
+	h := startServer(t, nil)
 	for _, path := range []string{"/api/market-prices/status", "/api/nothing", "/api/health", "/"} {
-		got := h.ask("GET", path, "", asMarket)
+		got := h.request("GET", path, "", asMarket)
 		for name, want := range map[string]string{
 			"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
 			"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
 		} {
 			if got.Header.Get(name) != want {
-				t.Errorf("%s: %s: %q", path, name, got.Header.Get(name))
+				t.Errorf("%s: %s: got %q, want %q", path, name, got.Header.Get(name), want)
 			}
 		}
 	}
 }
 
 func TestServe_SendsNoBodyForHEAD(t *testing.T) {
-	h := start(t, nil)
-	got := h.ask("HEAD", "/api/market-prices/status", "", asMarket)
+	h := startServer(t, nil)
+	got := h.request("HEAD", "/api/market-prices/status", "", asMarket)
 	if got.StatusCode != http.StatusOK || got.body != "" || got.ContentLength < 10 {
-		t.Errorf("status %d, length %d, %q", got.StatusCode, got.ContentLength, got.body)
+		t.Errorf("got status %d, length %d, body %q; want 200, a length, no body", got.StatusCode, got.ContentLength, got.body)
 	}
 }
 
-func TestServe_SaysWhenToTryAgain(t *testing.T) {
-	h := start(t, nil)
+func TestServe_SendsRetryAfter(t *testing.T) {
+	h := startServer(t, nil)
 	h.fakes.set(func(f *fakes) {
 		f.err = fmt.Errorf("sync: %w", fault.New(fault.Unavailable, "store_busy", "The store is busy."))
 	})
-	got := h.ask("GET", "/api/market-prices/status", "", asMarket)
+	got := h.request("GET", "/api/market-prices/status", "", asMarket)
 	if p := got.problem(t); p.Status != 503 || p.Code != "store_busy" || p.Detail != "The store is busy." || got.Header.Get("Retry-After") != "5" {
-		t.Errorf("%s, %v", got.body, got.Header)
+		t.Errorf("got %s, %v; want 503 store_busy with Retry-After", got.body, got.Header)
 	}
 }
 
-func TestServe_SendsNoRetryAfterWhereARetryDoesNotHelp(t *testing.T) {
-	h := start(t, nil)
+func TestServe_SendsNoRetryAfterForPermanentFailures(t *testing.T) {
+	h := startServer(t, nil)
 	h.fakes.set(func(f *fakes) {
 		f.err = fmt.Errorf("balance: %w", fault.New(fault.Damaged, "ledger_tampered", "Verify the ledger."))
 	})
-	got := h.ask("GET", "/api/functions/admin/wallet-ledger/u1/balance", "", asAdmin)
+	got := h.request("GET", "/api/functions/admin/wallet-ledger/u1/balance", "", asAdmin)
 	if p := got.problem(t); p.Status != 503 || p.Code != "ledger_tampered" || got.Header.Get("Retry-After") != "" {
-		t.Errorf("%s, %v", got.body, got.Header)
+		t.Errorf("got %s, %v; want 503 ledger_tampered without Retry-After", got.body, got.Header)
 	}
 	if !strings.Contains(h.log.String(), "request failed") {
-		t.Error("nothing is logged of what an operator must repair")
+		t.Error("the failure is not logged")
 	}
 }
 
-func TestTopTraders_CanBeKept(t *testing.T) {
-	h := start(t, nil)
-	got := h.ask("GET", "/api/community/top-traders?period=7d&by=trades&limit=5", "")
+func TestTopTraders_CanBeCached(t *testing.T) {
+	h := startServer(t, nil)
+	got := h.request("GET", "/api/community/top-traders?period=7d&by=trades&limit=5", "")
 	if got.StatusCode != http.StatusOK || !strings.HasPrefix(got.body, `{"items":[{"rank":1,"displayName":"anonymous",`) || got.Header.Get("Cache-Control") != "public, max-age=10" || got.Header.Get("Age") != "3" {
-		t.Errorf("status %d, %v, %s", got.StatusCode, got.Header, got.body)
+		t.Errorf("got status %d, %v, %s; want 200 with max-age 10 and age 3", got.StatusCode, got.Header, got.body)
 	}
 	etag := got.Header.Get("ETag")
 	for _, match := range []string{etag, "W/" + etag, `"x", ` + etag, "*"} {
-		if got := h.ask("GET", "/api/community/top-traders", "", header("If-None-Match: "+match)); got.StatusCode != http.StatusNotModified || got.body != "" {
-			t.Errorf("%s: status %d", match, got.StatusCode)
+		if got := h.request("GET", "/api/community/top-traders", "", header("If-None-Match: "+match)); got.StatusCode != http.StatusNotModified || got.body != "" {
+			t.Errorf("%s: got status %d, want 304", match, got.StatusCode)
 		}
 	}
 	h.fakes.calls()
 	for _, query := range []string{"period=1d", "by=profit", "limit=101", "limit=0", "cursor=x"} {
-		h.refuses(http.StatusBadRequest, "invalid_parameters", h.ask("GET", "/api/community/top-traders?"+query, ""))
+		h.wantProblem(http.StatusBadRequest, "invalid_parameters", h.request("GET", "/api/community/top-traders?"+query, ""))
 	}
 }
 
-func TestServer_BoundsEveryWait(t *testing.T) {
-	s := NewServer(http.NotFoundHandler(), start(t, nil).api.Logger)
+func TestServer_LimitsTimesAndHeaders(t *testing.T) {
+	s := NewServer(http.NotFoundHandler(), startServer(t, nil).api.Logger)
 	for name, d := range map[string]time.Duration{"header": s.ReadHeaderTimeout, "read": s.ReadTimeout, "write": s.WriteTimeout, "idle": s.IdleTimeout} {
 		if d <= 0 || d > 5*time.Minute {
-			t.Errorf("%s: %v", name, d)
+			t.Errorf("%s: got timeout %v, want from 0 to 5m", name, d)
 		}
 	}
 	if s.MaxHeaderBytes <= 0 || s.MaxHeaderBytes > 1<<20 {
-		t.Errorf("headers of %d bytes", s.MaxHeaderBytes)
+		t.Errorf("got a header limit of %d bytes, want at most 1 MiB", s.MaxHeaderBytes)
 	}
 }
 
-func TestServe_SharesWithOtherSitesOnlyWhatIsPublic(t *testing.T) {
-	h := start(t, nil)
+func TestServe_AllowsOtherSitesOnlyPublicData(t *testing.T) {
+	h := startServer(t, nil)
 	const origin header = "Origin: https://elsewhere.example"
 	for _, op := range h.api.routes.operations {
 		shared := op.path == "/api/community/top-traders" || op.path == "/openapi.json"
 		path, body := example(op)
-		got := h.ask(op.method, path, body, asAdmin, origin)
+		got := h.request(op.method, path, body, asAdmin, origin)
 		if (got.Header.Get("Access-Control-Allow-Origin") == "*") != shared || (got.Header.Get("Cross-Origin-Resource-Policy") == "cross-origin") != shared {
-			t.Errorf("%s %s: %v", op.method, op.path, got.Header)
+			t.Errorf("%s %s: got headers %v, want shared: %v", op.method, op.path, got.Header, shared)
 		}
 		if got.Header.Get("Access-Control-Allow-Credentials") != "" {
-			t.Errorf("%s %s lets credentials through", op.method, op.path)
+			t.Errorf("%s %s allows credentials", op.method, op.path)
 		}
-		preflight := h.ask("OPTIONS", path, "", origin, "Access-Control-Request-Method: "+header(op.method))
+		preflight := h.request("OPTIONS", path, "", origin, "Access-Control-Request-Method: "+header(op.method))
 		if preflight.StatusCode != http.StatusMethodNotAllowed || preflight.Header.Get("Access-Control-Allow-Methods") != "" {
-			t.Errorf("a preflight of %s %s: %d %v", op.method, op.path, preflight.StatusCode, preflight.Header)
+			t.Errorf("preflight of %s %s: got %d %v, want 405", op.method, op.path, preflight.StatusCode, preflight.Header)
 		}
 	}
 	h.fakes.set(func(f *fakes) { f.err = fault.New(fault.Unavailable, "ranking_not_ready", "Later.") })
-	if got := h.ask("GET", "/api/community/top-traders", "", origin); got.StatusCode != 503 || got.Header.Get("Access-Control-Allow-Origin") != "*" {
-		t.Errorf("a refusal: %d %v", got.StatusCode, got.Header)
+	if got := h.request("GET", "/api/community/top-traders", "", origin); got.StatusCode != 503 || got.Header.Get("Access-Control-Allow-Origin") != "*" {
+		t.Errorf("refusal: got %d %v, want 503 with CORS", got.StatusCode, got.Header)
 	}
 }
 
-func TestServe_CountsRequestsByPatternAndNeverByPath(t *testing.T) {
-	h := start(t, nil)
+func TestServe_CountsRequestsByPattern(t *testing.T) {
+	h := startServer(t, nil)
 	for i := range 50 {
-		h.ask("GET", fmt.Sprintf("/api/inventory/user-%d", i), "", asAdmin)
-		h.ask("GET", fmt.Sprintf("/api/unheard/of-%d", i), "", asAdmin)
-		h.ask("GET", fmt.Sprintf("/page-%d", i), "")
-		h.ask(fmt.Sprintf("METHOD%d", i), "/api/health", "")
+		h.request("GET", fmt.Sprintf("/api/inventory/user-%d", i), "", asAdmin)
+		h.request("GET", fmt.Sprintf("/api/unheard/of-%d", i), "", asAdmin)
+		h.request("GET", fmt.Sprintf("/page-%d", i), "")
+		h.request(fmt.Sprintf("METHOD%d", i), "/api/health", "")
 	}
 	want := map[string]int{
 		"GET /api/inventory/{userId} 200": 50, "GET unknown 404": 50, "GET page 200": 50, "other unknown 405": 50,

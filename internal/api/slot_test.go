@@ -11,21 +11,21 @@ import (
 	"assay/internal/view"
 )
 
-// slotted reads one list of items at a time.
-type slotted struct {
+// gatedItems is an ItemReader that takes an admission slot.
+type gatedItems struct {
 	*fakes
 	gate *admission.Gate
 	t    *testing.T
 }
 
-func (s slotted) Items(ctx context.Context, f view.ItemFilter, cursor string, limit int) (view.Page[view.PricedItem], error) {
+func (s gatedItems) Items(ctx context.Context, f view.ItemFilter, cursor string, limit int) (view.Page[view.PricedItem], error) {
 	leave, err := s.gate.Enter(ctx, admission.Search)
 	if err != nil {
 		return view.Page[view.PricedItem]{}, err
 	}
 	leave()
 	if isFree(s.t, s.gate) {
-		s.t.Error("the slot is free before the answer is encoded")
+		s.t.Error("the slot is free before the response is encoded")
 	}
 	return s.fakes.Items(ctx, f, cursor, limit)
 }
@@ -40,31 +40,31 @@ func isFree(t *testing.T, g *admission.Gate) bool {
 	return true
 }
 
-// sending is a connection that looks at the gate before it sends.
-type sending struct {
+// hookedRecorder calls before when the response begins.
+type hookedRecorder struct {
 	*httptest.ResponseRecorder
 	before func()
 }
 
-func (s sending) WriteHeader(status int) {
+func (s hookedRecorder) WriteHeader(status int) {
 	s.before()
 	s.ResponseRecorder.WriteHeader(status)
 }
 
-func TestServe_HoldsTheSlotOfAReadUntilItsAnswerIsSent(t *testing.T) {
+func TestServe_HoldsTheReadSlotUntilTheResponseBegins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := admission.New(1)
-		h := prepare(t, func(d *Deps) { d.Items = slotted{d.Items.(*fakes), gate, t} })
+		h := newHarness(t, func(d *Deps) { d.Items = gatedItems{d.Items.(*fakes), gate, t} })
 		r := httptest.NewRequest(http.MethodGet, "/api/prices/items", nil)
 		r.Header.Set("Authorization", "Bearer "+adminToken)
-		w := sending{httptest.NewRecorder(), func() {
+		w := hookedRecorder{httptest.NewRecorder(), func() {
 			if !isFree(t, gate) {
-				t.Error("the slot is held while the answer is sent")
+				t.Error("the slot is held while the response is sent")
 			}
 		}}
 		h.api.ServeHTTP(w, r)
 		if w.Code != http.StatusOK {
-			t.Errorf("%d %s", w.Code, w.Body)
+			t.Errorf("got %d %s, want 200", w.Code, w.Body)
 		}
 	})
 }

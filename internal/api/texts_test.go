@@ -14,10 +14,10 @@ import (
 	"assay/internal/api/apitest"
 )
 
-// TestTexts_DescribeEverythingOnce demands a description and an example of every
-// property of every schema, and finds texts of what is gone.
-func TestTexts_DescribeEverythingOnce(t *testing.T) {
-	h := start(t, nil)
+// TestTexts_MatchTheProperties checks that every property has a description and an example,
+// and that every description has a property.
+func TestTexts_MatchTheProperties(t *testing.T) {
+	h := startServer(t, nil)
 	types := newSchemas()
 	describe(types, h.api.routes.operations, "1")
 	for _, fault := range types.faults {
@@ -41,14 +41,14 @@ func TestTexts_DescribeEverythingOnce(t *testing.T) {
 	}
 	for name := range types.words {
 		if types.components[name] == nil {
-			t.Errorf("no property has the words of %s", name)
+			t.Errorf("no property uses the list %s", name)
 		}
 	}
 }
 
-// TestTexts_GiveEveryPropertyAnExample reads the served document, as its readers do.
-func TestTexts_GiveEveryPropertyAnExample(t *testing.T) {
-	d := start(t, nil).document()
+// TestTexts_EveryPropertyHasAnExample checks the examples in the served document.
+func TestTexts_EveryPropertyHasAnExample(t *testing.T) {
+	d := startServer(t, nil).document()
 	schemas, _ := d.At("components", "schemas").(map[string]any)
 	properties := 0
 	for name, of := range schemas {
@@ -57,7 +57,7 @@ func TestTexts_GiveEveryPropertyAnExample(t *testing.T) {
 			properties++
 			examples, _ := apitest.At(p, "examples").([]any)
 			if text, _ := apitest.At(p, "description").(string); text == "" || len(examples) != 1 {
-				t.Errorf("%s.%s: %v", name, property, p)
+				t.Errorf("%s.%s: got %v, want a description and one example", name, property, p)
 				continue
 			}
 			if err := d.Check(examples[0], "components", "schemas", name, "properties", property); err != nil && examples[0] != nil {
@@ -66,18 +66,18 @@ func TestTexts_GiveEveryPropertyAnExample(t *testing.T) {
 		}
 	}
 	if properties < 300 {
-		t.Errorf("%d properties only", properties)
+		t.Errorf("got %d properties, want at least 300", properties)
 	}
 }
 
-// TestTexts_NameTheWordsOfEveryState finds strings whose values are a closed list
-// by their names.
-func TestTexts_NameTheWordsOfEveryState(t *testing.T) {
+// TestTexts_StatesHaveEnumerations checks that string properties with names such as state or
+// kind are enumerations.
+func TestTexts_StatesHaveEnumerations(t *testing.T) {
 	free := []string{ // texts for people
 		"Checked.reason", "Miss.reason", "Unconfigured.reason",
 	}
 	closed := []string{"kind", "state", "stage", "status", "reason", "code", "method", "basis", "breaker", "type", "period", "shape", "why", "rounding", "check"}
-	d := start(t, nil).document()
+	d := startServer(t, nil).document()
 	schemas, _ := d.At("components", "schemas").(map[string]any)
 	for name, of := range schemas {
 		described, _ := apitest.At(of, "properties").(map[string]any)
@@ -87,14 +87,14 @@ func TestTexts_NameTheWordsOfEveryState(t *testing.T) {
 				continue
 			}
 			if key := name + "." + property; !slices.Contains(free, key) && key != "Problem.type" && key != "RequestDebug.method" {
-				t.Errorf("%s has no list of words", key)
+				t.Errorf("%s has no list in words.go", key)
 			}
 		}
 	}
 }
 
-// TestWords_AreDocumented compares words with the page that explains them; codes
-// of problems are the same on both.
+// TestWords_AreDocumented compares the lists in words.go with the reference pages. The
+// problem codes must be exactly the documented ones.
 func TestWords_AreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/reference/statuses-and-reasons.md")
 	if err != nil {
@@ -116,7 +116,7 @@ func TestWords_AreDocumented(t *testing.T) {
 			}
 		}
 		if sorted := slices.Sorted(slices.Values(words)); len(slices.Compact(sorted)) != len(words) {
-			t.Errorf("%s has a word twice", list)
+			t.Errorf("%s has a duplicate value", list)
 		}
 	}
 	_, codes, _ := strings.Cut(page, "## Problem codes")
@@ -129,13 +129,13 @@ func TestWords_AreDocumented(t *testing.T) {
 	}
 	want := slices.Sorted(maps.Keys(documented))
 	if d := cmp.Diff(want, slices.Sorted(slices.Values(problemCodes()))); d != "" || len(want) < 80 {
-		t.Errorf("codes of problems, documented (-) and in the OpenAPI document (+):\n%s", d)
+		t.Errorf("problem codes, documented (-) and in the OpenAPI document (+):\n%s", d)
 	}
 }
 
-// TestWords_AreAllOfTheirType finds constants that are in no list of words: a new
-// one belongs into words.go.
-func TestWords_AreAllOfTheirType(t *testing.T) {
+// TestWords_IncludeAllConstants checks that the lists in words.go contain all constants of
+// their types.
+func TestWords_IncludeAllConstants(t *testing.T) {
 	lists := wordLists()
 	for list, from := range map[string]struct{ file, constants string }{
 		"JobKind": {"refresh/refresh.go", `Kind`}, "JobState": {"refresh/refresh.go", `State`}, "JobStage": {"refresh/refresh.go", `Stage`},
@@ -164,19 +164,19 @@ func TestWords_AreAllOfTheirType(t *testing.T) {
 		found := regexp.MustCompile(`(?m)^\t(?:\w+ +)?`+from.constants+` += "([\w.]*)"`).FindAllStringSubmatch(string(text), -1)
 		for _, word := range found {
 			if !slices.Contains(lists[list], word[1]) {
-				t.Errorf("%s lacks %q of %s", list, word[1], from.file)
+				t.Errorf("%s: %q from %s is missing", list, word[1], from.file)
 			}
 		}
 		if len(found) < 2 {
-			t.Errorf("%s: %s has %d constants", list, from.file, len(found))
+			t.Errorf("%s: got %d constants in %s, want at least 2", list, len(found), from.file)
 		}
 	}
 }
 
-func TestTexts_RefuseWhatIsWrong(t *testing.T) {
+func TestReadTexts_ReportsMalformedEntries(t *testing.T) {
 	for _, file := range []string{"Job\n", "Job: x.\nJob: x.\n", "Job: x.\n  id\n", "Job: x.\n  id {: x\n", "Job: x.\n  id 1 x\n", "Job: x.\n  id 1: x\n  id 1: x\n", "Job: x.\n  id 1: \n"} {
 		if _, err := readTexts(file); err == nil {
-			t.Errorf("%q is taken", file)
+			t.Errorf("%q: got no error", file)
 		}
 	}
 }

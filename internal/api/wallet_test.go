@@ -6,32 +6,32 @@ import (
 	"testing"
 )
 
-const walletOfU = "/api/functions/admin/wallet-ledger/u1/entries"
+const entriesPath = "/api/functions/admin/wallet-ledger/u1/entries"
 
-func (h *harness) order(body, key string) asked {
-	return h.ask("POST", walletOfU, body, asAdmin, header("Idempotency-Key: "+key))
+func (h *harness) postEntry(body, key string) result {
+	return h.request("POST", entriesPath, body, asAdmin, header("Idempotency-Key: "+key))
 }
 
-func TestWalletEntries_TakeOneBodyForEachKind(t *testing.T) {
-	h := start(t, nil)
+func TestWalletEntries_AcceptEachKind(t *testing.T) {
+	h := startServer(t, nil)
 	for _, body := range []string{
 		`{"kind":"deposit","currency":"USD","amount":1000}`,
 		`{"kind":"withdrawal","currency":"JPY","amount":1,"note":"paid out"}`,
 		`{"kind":"correction","currency":"USD","amount":-5,"note":"charged twice"}`,
 		`{"kind":"correction","reverses":"17"}`,
 	} {
-		if got := h.order(body, body); got.StatusCode != http.StatusCreated {
-			t.Errorf("%s: %d %s", body, got.StatusCode, got.body)
+		if got := h.postEntry(body, body); got.StatusCode != http.StatusCreated {
+			t.Errorf("%s: got %d %s, want 201", body, got.StatusCode, got.body)
 		}
 	}
-	asked := h.fakes.calls()
-	if len(asked) != 4 || !strings.Contains(asked[0], `"Scope":"POST /api/functions/admin/wallet-ledger/{userId}/entries admin u1"`) || !strings.Contains(asked[3], `"Reverses":17`) {
-		t.Errorf("ordered %v", asked)
+	calls := h.fakes.calls()
+	if len(calls) != 4 || !strings.Contains(calls[0], `"Scope":"POST /api/functions/admin/wallet-ledger/{userId}/entries admin u1"`) || !strings.Contains(calls[3], `"Reverses":17`) {
+		t.Errorf("got calls %v, want 4 with the scope and the reversed transaction", calls)
 	}
 }
 
-func TestWalletEntries_RefuseWhatIsNoOrder(t *testing.T) {
-	h := start(t, nil)
+func TestWalletEntries_RefuseInvalidPostings(t *testing.T) {
+	h := startServer(t, nil)
 	for body, pointer := range map[string]string{
 		`{"currency":"USD","amount":1}`:                                               "/kind",
 		`{"kind":"sale","currency":"USD","amount":1}`:                                 "/kind",
@@ -60,28 +60,28 @@ func TestWalletEntries_RefuseWhatIsNoOrder(t *testing.T) {
 		`{"kind":"correction","reverses":"-1"}`:                                       "/reverses",
 		`{"kind":"correction","reverses":"017"}`:                                      "/reverses",
 	} {
-		got := h.order(body, "k")
+		got := h.postEntry(body, "k")
 		if got.StatusCode != http.StatusBadRequest || !strings.Contains(got.body, `"pointer":"`+pointer+`"`) {
-			t.Errorf("%s: %d %s, want %s", body, got.StatusCode, got.body, pointer)
+			t.Errorf("%s: got %d %s, want 400 at %s", body, got.StatusCode, got.body, pointer)
 		}
 		if n := strings.Count(got.body, `"pointer":`); n != 1 {
-			t.Errorf("%s has one fault, and is told of %d: %s", body, n, got.body)
+			t.Errorf("%s: got %d faults, want 1: %s", body, n, got.body)
 		}
 	}
-	h.refuses(http.StatusForbidden, "forbidden", h.ask("POST", walletOfU, `{}`, asPlatform, header("Idempotency-Key: k")))
+	h.wantProblem(http.StatusForbidden, "forbidden", h.request("POST", entriesPath, `{}`, asPlatform, header("Idempotency-Key: k")))
 }
 
-func TestVerifyWallet_ComparesWithTheCheckpointThatIsGiven(t *testing.T) {
+func TestVerifyWallet_UsesTheGivenCheckpoint(t *testing.T) {
 	const verify = "/api/functions/admin/wallet-ledger/u1/verify"
-	h := start(t, nil)
-	got := h.ask("GET", verify+"?checkpoint=AQJrMQ", "", asAdmin)
+	h := startServer(t, nil)
+	got := h.request("GET", verify+"?checkpoint=AQJrMQ", "", asAdmin)
 	if got.StatusCode != http.StatusOK || !strings.Contains(got.body, `"status":"failed"`) || !strings.Contains(got.body, `"seq":null`) {
-		t.Errorf("%d %s", got.StatusCode, got.body)
+		t.Errorf("got %d %s, want 200 with the failed report", got.StatusCode, got.body)
 	}
-	if asked := h.fakes.calls(); len(asked) != 1 || !strings.Contains(asked[0], "AQJrMQ") {
-		t.Errorf("asked %v", asked)
+	if calls := h.fakes.calls(); len(calls) != 1 || !strings.Contains(calls[0], "AQJrMQ") {
+		t.Errorf("got calls %v, want one with the checkpoint", calls)
 	}
-	if got := h.ask("GET", verify+"?checkpoint="+strings.Repeat("A", 2049), "", asAdmin); got.StatusCode != http.StatusBadRequest {
-		t.Errorf("an endless checkpoint: %d %s", got.StatusCode, got.body)
+	if got := h.request("GET", verify+"?checkpoint="+strings.Repeat("A", 2049), "", asAdmin); got.StatusCode != http.StatusBadRequest {
+		t.Errorf("oversized checkpoint: got %d %s, want 400", got.StatusCode, got.body)
 	}
 }

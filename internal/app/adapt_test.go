@@ -10,7 +10,7 @@ import (
 
 // A flood of verifications once delayed health checks by ten seconds: each reads a
 // whole chain, and nothing bounded how many ran at once.
-func TestWallets_AVerificationWaitsForASlot(t *testing.T) {
+func TestWallets_VerificationWaitsForASlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := admission.New(1)
 		leave, err := gate.Enter(t.Context(), admission.Search)

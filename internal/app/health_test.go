@@ -24,7 +24,7 @@ func (s providerName) Describe(ch chan<- *prometheus.Desc) { prometheus.Describe
 
 func (s providerName) Collect(ch chan<- prometheus.Metric) { s.c.collectProvider(ch, s.state) }
 
-func TestMetrics_ShowAProviderThatHasNeverAnswered(t *testing.T) {
+func TestMetrics_IncludeAProviderWithoutResponses(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(providerName{&collector{descs: describe()}, view.ProviderDebug{
 		Provider: "dead", Health: provider.HealthDown, Files: []view.FileDebug{{File: "list", Failures: 3}},

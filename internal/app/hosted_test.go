@@ -17,7 +17,7 @@ import (
 
 // Whoever asks Steam's host spends the budget of its prices, and keeps away when
 // they are refused; and the other way round.
-func TestSteamClient_SharesTheBudgetOfSteamsPrices(t *testing.T) {
+func TestSteamClient_SharesTheBudgetOfSteamPrices(t *testing.T) {
 	var refuses atomic.Bool
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if refuses.Load() {

@@ -56,7 +56,7 @@ func (k *keeper) files(t *testing.T) int {
 	return len(files)
 }
 
-func TestCheckpoint_IsWrittenWhereSomethingWasPosted(t *testing.T) {
+func TestCheckpoint_IsWrittenAfterAPosting(t *testing.T) {
 	k, _ := newKeeper(t)
 	for step, want := range []int{0, 1, 1, 2} {
 		if step%2 == 1 {
@@ -68,9 +68,9 @@ func TestCheckpoint_IsWrittenWhereSomethingWasPosted(t *testing.T) {
 	}
 }
 
-// TestCheckpoint_LooksEvenIfNothingIsNew is about who deletes what came last: the
+// TestCheckpoint_DetectsADeletionWithoutNewPostings is about who deletes what came last: the
 // next transaction may get the id that is free then.
-func TestCheckpoint_LooksEvenIfNothingIsNew(t *testing.T) {
+func TestCheckpoint_DetectsADeletionWithoutNewPostings(t *testing.T) {
 	k, d := newKeeper(t)
 	k.give(t, "u1")
 	k.give(t, "u2")

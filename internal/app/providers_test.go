@@ -24,7 +24,7 @@ func open(t *testing.T, environ ...string) (*ProviderSet, error) {
 	return set, err
 }
 
-func TestOpenProviders_AProviderThatNeedsAKeySaysSo(t *testing.T) {
+func TestOpenProviders_ReportsAMissingKey(t *testing.T) {
 	for _, name := range keyed {
 		prefix := strings.ToUpper(name)
 		if _, err := open(t, "MARKET_PRICE_PROVIDERS="+name); err == nil || !strings.Contains(err.Error(), "set "+prefix+"_API_KEY") {
@@ -33,7 +33,7 @@ func TestOpenProviders_AProviderThatNeedsAKeySaysSo(t *testing.T) {
 	}
 }
 
-func TestOpenProviders_PlansHoldUnlessTheOperatorHasAnother(t *testing.T) {
+func TestOpenProviders_AppliesPlanLimitsUnlessConfigured(t *testing.T) {
 	set, err := open(t, "MARKET_PRICE_PROVIDERS=cs2cap", "CS2CAP_API_KEY=k")
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func TestOpenProviders_PlansHoldUnlessTheOperatorHasAnother(t *testing.T) {
 }
 
 // What the operator says of a plan's streams bounds nothing else.
-func TestOpenProviders_AStreamIsAHostByItself(t *testing.T) {
+func TestOpenProviders_AStreamIsASeparateHost(t *testing.T) {
 	set, err := open(t, "MARKET_PRICE_PROVIDERS=cs2cap", "CS2CAP_API_KEY=k", "CS2CAP_SHAPE=stream", "CS2CAP_LIMIT=300/24h")
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestOpenProviders_AStreamIsAHostByItself(t *testing.T) {
 	}
 }
 
-func TestOpenProviders_ABidIsNoMarket(t *testing.T) {
+func TestOpenProviders_BidsAreNotAMarket(t *testing.T) {
 	_, err := open(t, "MARKET_PRICE_PROVIDERS=pricempire", "PRICEMPIRE_API_KEY=k", "PRICEMPIRE_MARKETS=buff163,buff163_buy")
 	if err == nil || !strings.Contains(err.Error(), "PRICEMPIRE_MARKETS: market buff163_buy") {
 		t.Error(err)
@@ -71,7 +71,7 @@ func TestOpenProviders_ABidIsNoMarket(t *testing.T) {
 }
 
 // A market is known by its key: the same one through two providers counts once.
-func TestOpenProviders_AMarketHasOneKeyThroughEveryProvider(t *testing.T) {
+func TestOpenProviders_AMarketHasOneKeyAcrossProviders(t *testing.T) {
 	single := []string{"csfloat", "marketcsgo", "skinport", "steam", "waxpeer"}
 	environ := []string{"PRICEMPIRE_MARKETS=" + strings.Join(single, ",")}
 	for _, name := range keyed {

@@ -73,7 +73,7 @@ func TestCheck_RefusesACurrencyWithoutARate(t *testing.T) {
 	}
 }
 
-func TestECBHas_IsOfCurrenciesAlone(t *testing.T) {
+func TestECBHas_AcceptsCurrenciesOnly(t *testing.T) {
 	for text, want := range map[string]bool{"USD": true, "EUR": true, "ZAR": true, "RUB": false, "REF": false, "": false, "D J": false} {
 		if got := exchange.ECBHas(money.Currency(text)); got != want {
 			t.Errorf("%q: %v", text, got)

@@ -34,10 +34,10 @@ func (discardSink) Restart()                    {}
 func (discardSink) Quote(*provider.Quote) error { return nil }
 func (discardSink) Reject(_, _, _ string)       {}
 
-// TestBudget_TwoInstancesShareThatOfEveryProvider has two instances on one database
+// TestBudget_IsSharedByTwoInstances has two instances on one database
 // ask every provider's own server as often as they can, all at once. Together they get
 // through exactly what its limit allows; the rest is put off.
-func TestBudget_TwoInstancesShareThatOfEveryProvider(t *testing.T) {
+func TestBudget_IsSharedByTwoInstances(t *testing.T) {
 	const allowed, each = 3, 4
 	simulator, err := sim.NewHandler(sim.Options{})
 	if err != nil {

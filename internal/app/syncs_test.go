@@ -13,8 +13,8 @@ import (
 	"assay/internal/refresh"
 )
 
-// TestSyncs_GoBeforeARefresh does a piece of each kind of work beside each kind of sync.
-func TestSyncs_GoBeforeARefresh(t *testing.T) {
+// TestSyncs_RunBeforeARefresh does a piece of each kind of work beside each kind of sync.
+func TestSyncs_RunBeforeARefresh(t *testing.T) {
 	const took = 10 * time.Millisecond
 	fetch := refresh.FetchKind("provider", "")
 	rests := map[string]bool{refresh.WorkPlan: true, refresh.WorkEstimate: true, refresh.WorkApply: true, refresh.WorkMissing: false, fetch: false}

@@ -9,7 +9,7 @@ import (
 	"assay/internal/wallet/audit"
 )
 
-func TestVerifyAll_KeepsHowItCameOutAndTellsOfProblems(t *testing.T) {
+func TestVerifyAll_StoresTheResultAndReportsFailures(t *testing.T) {
 	k, d := newKeeper(t)
 	k.give(t, "u1")
 	k.give(t, "u2")
@@ -46,7 +46,7 @@ func TestVerifyAll_KeepsHowItCameOutAndTellsOfProblems(t *testing.T) {
 	}
 }
 
-func TestVerify_TakesTheCheckpointThatItTold(t *testing.T) {
+func TestVerify_AcceptsItsOwnCheckpoint(t *testing.T) {
 	k, _ := newKeeper(t)
 	k.give(t, "u1")
 	r, err := k.Verify(t.Context(), "u1", "")

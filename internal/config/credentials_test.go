@@ -66,7 +66,7 @@ func TestCredentials_MatchByRole(t *testing.T) {
 	}
 }
 
-func TestNewCredentials_NeverStartsOpen(t *testing.T) {
+func TestNewCredentials_RequiresEverySecret(t *testing.T) {
 	c := load(t, options(t, "ADMIN_API_TOKEN=admin-secret-admin", "PLATFORM_API_TOKEN=platform-secret-1"))
 	if _, err := NewCredentials(c); err == nil || !strings.Contains(err.Error(), "MARKET_PRICE_SYNC_SECRET is not set") {
 		t.Errorf("error is %v", err)
@@ -132,7 +132,7 @@ func TestCredentials_RotateWithoutAFailure(t *testing.T) {
 	}
 }
 
-func TestCredentials_KeepTheFormerOnesAfterAFault(t *testing.T) {
+func TestCredentials_StayUnchangedAfterAFault(t *testing.T) {
 	for name, broken := range map[string]string{"empty": "", "spaces": "two words\n", "twice": strings.Repeat("the-old-secret-of-all\n", 2), "short": "fifteen-letters\n"} {
 		t.Run(name, func(t *testing.T) {
 			k, path := rotating(t, "the-old-secret-of-all")
@@ -156,9 +156,9 @@ func TestCredentials_KeepTheFormerOnesAfterAFault(t *testing.T) {
 	})
 }
 
-// TestCredentials_MissingConfigFileFallsBackToNothing guards against secrets of
+// TestCredentials_MissingConfigFileKeepsTheSecrets guards against secrets of
 // a former start coming into force while an editor replaces the file.
-func TestCredentials_MissingConfigFileFallsBackToNothing(t *testing.T) {
+func TestCredentials_MissingConfigFileKeepsTheSecrets(t *testing.T) {
 	o := options(t)
 	if _, err := CreateSecrets(load(t, o), true); err != nil {
 		t.Fatal(err)

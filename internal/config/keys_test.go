@@ -49,7 +49,7 @@ func TestCreateSecrets_FirstStartOnSQLite(t *testing.T) {
 	}
 }
 
-func TestCreateSecrets_KeepsWhatIsSet(t *testing.T) {
+func TestCreateSecrets_KeepsExistingSecrets(t *testing.T) {
 	c := load(t, options(t, "ADMIN_API_TOKEN=set-by-the-operator"))
 	created, err := CreateSecrets(c, true)
 	if err != nil || len(created) != 3 || c.AdminTokens[0].Reveal() != "set-by-the-operator" {
@@ -57,7 +57,7 @@ func TestCreateSecrets_KeepsWhatIsSet(t *testing.T) {
 	}
 }
 
-func TestCreateSecrets_NeverReplacesATornFile(t *testing.T) {
+func TestCreateSecrets_KeepsADamagedFile(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"empty": {"", "is empty; restore it"},
 		"cut":   {"0123456789abcdef", "does not end with a line end, so it may be cut short; restore it"},
@@ -78,7 +78,7 @@ func TestCreateSecrets_NeverReplacesATornFile(t *testing.T) {
 	}
 }
 
-func TestCreateSecrets_DanglingLinkIsNoFirstStart(t *testing.T) {
+func TestCreateSecrets_RefusesADanglingLink(t *testing.T) {
 	o := options(t)
 	dir := filepath.Join(strings.TrimPrefix(o.Environ[0], "DATA_DIR="), "secrets")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -131,7 +131,7 @@ func TestLoad_RefusesWeakAndSharedSecrets(t *testing.T) {
 }
 
 // A caller whose token holds the ledger's key could forge entries.
-func TestLoad_RefusesALedgerKeyThatIsAToken(t *testing.T) {
+func TestLoad_RefusesATokenAsLedgerKey(t *testing.T) {
 	first, second := strings.Repeat("a1", 32), strings.Repeat("b2", 32)
 	for _, token := range []string{first, second, strings.ToUpper(second), "k2:" + second} {
 		_, err := Load(options(t, "WALLET_LEDGER_KEY=k1:"+first+",k2:"+second, "ADMIN_API_TOKEN=one-that-is-its-own,"+token))
@@ -144,7 +144,7 @@ func TestLoad_RefusesALedgerKeyThatIsAToken(t *testing.T) {
 	}
 }
 
-func TestLoad_WarnsOfOpenFilesOfSecrets(t *testing.T) {
+func TestLoad_WarnsOfReadableSecretFiles(t *testing.T) {
 	path := write(t, filepath.Join(t.TempDir(), "token"), "a-secret-for-everybody\n")
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)

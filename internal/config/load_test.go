@@ -47,9 +47,9 @@ func load(t *testing.T, o Options) *Config {
 	return c
 }
 
-// TestLoad_NamesEveryFault reads each broken file. Its "# want:" comments are
+// TestLoad_ReportsEveryFault reads each broken file. Its "# want:" comments are
 // the faults that it must give, in order; FILE stands for its own name.
-func TestLoad_NamesEveryFault(t *testing.T) {
+func TestLoad_ReportsEveryFault(t *testing.T) {
 	names, err := filepath.Glob("testdata/bad/*.conf")
 	if err != nil || len(names) < 30 {
 		t.Fatalf("%d broken files, %v", len(names), err)
@@ -128,7 +128,7 @@ var ignoreInner = cmp.FilterPath(func(p cmp.Path) bool {
 		field.Name() == "APIKey")
 }, cmp.Ignore())
 
-func TestLoad_StrongerPlaceWins(t *testing.T) {
+func TestLoad_AppliesPrecedence(t *testing.T) {
 	o := options(t)
 	o.File = write(t, filepath.Join(t.TempDir(), "assay.conf"),
 		"# a comment\r\n\r\n MARKET_PRICE_TTL = 1h \r\nLOG_LEVEL=warn\nLOG_FORMAT=json\nSIM_SHAPE=\n")
@@ -198,7 +198,7 @@ func TestLoad_ReadsEverySetting(t *testing.T) {
 	}
 }
 
-func TestLoad_RefusesUnknownVariablesOfOurs(t *testing.T) {
+func TestLoad_RefusesUnknownPrefixedVariables(t *testing.T) {
 	_, err := Load(options(
 		t, "MARKET_PRICE_PROVIDER=sim", "WALLET_KEY=x", "PAYMENT_FEES=x", "SIM_SPEED=9", "PRICELIST_PATH=x", "PLATFORM_API_KEY=x",
 		"LOG_LEVELS=not ours", "TRADE=not ours", "SHADOWPAY_API_KEY=of a price list",
@@ -218,7 +218,7 @@ func TestLoad_RefusesUnknownVariablesOfOurs(t *testing.T) {
 	}
 }
 
-func TestLoad_MarketsAreKeysNamedOnce(t *testing.T) {
+func TestLoad_MarketKeysAreUnique(t *testing.T) {
 	many := make([]string, 65)
 	for i := range many {
 		many[i] = "m" + strconv.Itoa(i)
@@ -245,7 +245,7 @@ func TestLoad_MarketsAreKeysNamedOnce(t *testing.T) {
 	}
 }
 
-func TestLoad_WarnsOfNearMissesInTheEnvironment(t *testing.T) {
+func TestLoad_WarnsOfMisspelledVariables(t *testing.T) {
 	c := load(t, options(t, "LISTEN_ADRR=:1", "TRUSTED_PROXY=10.0.0.1", "DATADIR=x", "DATABASE_URI=x", "LOGLEVEL=debug",
 		"DATABASE_USER=x", "DATABASE_HOST=x", "LOG_FILE=x", "DATA=x", "ACME_API_KEY=x", "SIN_API_KEY=x", "LISTEN_ADR="))
 	var want []string

@@ -2,7 +2,7 @@ package config
 
 import "testing"
 
-func TestOutsideSecret_NeedsNoCredentialsOfItsOwn(t *testing.T) {
+func TestOutsideSecret_NeedsNoCredentials(t *testing.T) {
 	c, err := Load(Options{Environ: []string{"DATA_DIR=" + t.TempDir(), "ACME_API_KEY=abc", "ADMIN_API_TOKEN=0123456789abcdef0123456789abcdef"}})
 	if err != nil {
 		t.Fatal(err)

@@ -47,7 +47,7 @@ func TestSecret_IsNeverPrinted(t *testing.T) {
 	}
 }
 
-func TestSecret_ZeroIsNone(t *testing.T) {
+func TestSecret_ZeroValueIsEmpty(t *testing.T) {
 	if s := NewSecret(""); !s.IsZero() || s.Reveal() != "" || s.String() != "" {
 		t.Errorf("zero secret: %q", s.String())
 	}
