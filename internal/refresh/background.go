@@ -16,9 +16,9 @@ import (
 // take part in the next estimate.
 
 const (
-	// maxPlaced bounds how many names of a provider a plan orders: more than such a budget
+	// maxRanked bounds how many names of a provider a plan orders: more than such a budget
 	// allows in a day.
-	maxPlaced = 10_000
+	maxRanked = 10_000
 	// backgroundPause is how long no name of a provider is requested after a failure of the
 	// provider, unless the provider states a shorter wait.
 	backgroundPause = time.Minute
@@ -42,31 +42,31 @@ func (p *planner) planBackground(tx *db.Tx, job *Job, d provider.Description, pl
 		return nil, err
 	}
 	later := map[int32]int{}
-	placed := make([]PlacedName, 0, min(len(names), maxPlaced))
+	ranked := make([]BackgroundName, 0, min(len(names), maxRanked))
 	for i, n := range names {
 		later[n.app]++
-		if len(placed) < maxPlaced {
-			name := PlacedName{AppID: n.app, Name: n.Name, Place: int64(i) + 1}
+		if len(ranked) < maxRanked {
+			name := BackgroundName{AppID: n.app, Name: n.Name, Rank: int64(i) + 1}
 			if job.Kind == Missing {
-				name.Place, name.Missing = 0, n.queuedAt
+				name.Rank, name.Missing = 0, n.queuedAt
 			}
-			placed = append(placed, name)
+			ranked = append(ranked, name)
 		}
 	}
-	if err := placeNames(tx, job.ID, d.Name, placed, job.Kind == Bulk && job.RetryOf == 0); err != nil {
+	if err := storeRanking(tx, job.ID, d.Name, ranked, job.Kind == Bulk && job.RetryOf == 0); err != nil {
 		return nil, err
 	}
 	var units []Unit
 	for _, app := range apps(d) {
 		if later[app] > 0 || planned[app] > 0 {
-			units = append(units, leftForLater(job, d, app, batches, later[app]))
+			units = append(units, deferredNames(job, d, app, batches, later[app]))
 		}
 	}
 	return units, nil
 }
 
-// leftForLater returns the unit that counts the names of a game that a job leaves for later.
-func leftForLater(job *Job, d provider.Description, app int32, batches, names int) Unit {
+// deferredNames returns the unit that counts the names of a game that a job leaves for later.
+func deferredNames(job *Job, d provider.Description, app int32, batches, names int) Unit {
 	return Unit{
 		JobID: job.ID, Provider: d.Name, AppID: app, BatchTo: batches - 1, State: UnitDeferred, Later: names,
 		ErrorKind: string(provider.KindBudget), Error: d.Name + ": left for later, since its budget allows no more",
@@ -84,23 +84,23 @@ func (p *planner) candidates(tx *db.Tx, job *Job, d provider.Description) ([]can
 	}
 	quoted := apps(d)
 	items = slices.DeleteFunc(items, func(w CandidateName) bool { return !slices.Contains(quoted, w.AppID) })
-	var young time.Duration
+	var minAge time.Duration
 	switch {
 	case !background || job.Forced:
 	case job.Kind == Missing:
-		young = nearly(p.cfg.MissingRetry)
+		minAge = withTolerance(p.cfg.MissingRetry)
 	default:
-		young = nearly(p.cfg.TTL)
+		minAge = withTolerance(p.cfg.TTL)
 	}
 	if job.Kind == Missing {
-		return byAge(items, tx.Now(), young), nil
+		return byAge(items, tx.Now(), minAge), nil
 	}
-	return byPriority(items, tx.Now(), young), nil
+	return byPriority(items, tx.Now(), minAge), nil
 }
 
-// nearly is the part of a time that must have passed, so that a schedule of the same period
+// withTolerance is the part of a time that must have passed, so that a schedule of the same period
 // works.
-func nearly(d time.Duration) time.Duration { return d / 100 * 95 }
+func withTolerance(d time.Duration) time.Duration { return d / 100 * 95 }
 
 // pauseFor returns for how long no name of a provider is requested after a failure.
 func pauseFor(failure error) time.Duration {
@@ -113,14 +113,14 @@ func pauseFor(failure error) time.Duration {
 // endBackground stores the result of a request for a name in the background. After a failure
 // of the provider, or if this process stops, the name keeps its place. After a failure of the
 // name alone, the next plan decides, and the stored quotes stay.
-func (f *fetcher) endBackground(tx *db.Tx, unit *Unit, a *response, again bool) error {
-	ended, err := endName(tx, *unit, again, a.fetches())
+func (f *fetcher) endBackground(tx *db.Tx, unit *Unit, r *response, keepPlace bool) error {
+	ended, err := endName(tx, *unit, keepPlace, r.fetches())
 	switch {
 	case err != nil || !ended:
 		return err
 	case unit.State == UnitDone:
-		return f.keepLate(tx, unit, a, NotAwaited)
-	case again && (unit.State == UnitPending || unit.ErrorKind == string(provider.KindCancelled)):
+		return f.storeDetached(tx, unit, r, DetachedBackground)
+	case keepPlace && (unit.State == UnitPending || unit.ErrorKind == string(provider.KindCancelled)):
 		return nil // it says nothing about the provider
 	default:
 		return f.noteOutcome(tx, unit, nil)
@@ -133,16 +133,16 @@ type quoteKey struct {
 	market      int64
 }
 
-// takeNamed puts the quotes of a response to names into the items: one of each requested
+// mergeQuotes puts the quotes of a response to names into the items: one of each requested
 // market, or an empty one if the market does not list the item. A response without any quote
 // of a name does not even show that the name exists. A silent market, or one whose row was
 // rejected, shows nothing either. In both cases the stored quotes stay.
-func (f *fetcher) takeNamed(unit *Unit, a *response, items []NamedItem, now time.Time) error {
+func (f *fetcher) mergeQuotes(unit *Unit, r *response, items []NamedItem, now time.Time) error {
 	quotes, named := map[quoteKey]Snapshot{}, map[string]bool{}
 	rejected := map[quoteKey]bool{} // their keys have no phase
 	u := newDecoder()
 	defer u.close()
-	for _, b := range a.blobs() {
+	for _, b := range r.blobs() {
 		err := f.decodeRows(u, b, func(q *quoteRecord) {
 			if q.Rejected {
 				rejected[quoteKey{name: string(q.Name), market: q.Market}] = true
@@ -161,7 +161,7 @@ func (f *fetcher) takeNamed(unit *Unit, a *response, items []NamedItem, now time
 		for _, market := range markets {
 			s, ok := quotes[quoteKey{item.Name, item.Phase, market}]
 			if !ok {
-				proves := named[item.Name] && !slices.Contains(a.silent, f.known[market].Key) && !rejected[quoteKey{name: item.Name, market: market}]
+				proves := named[item.Name] && !slices.Contains(r.silent, f.known[market].Key) && !rejected[quoteKey{name: item.Name, market: market}]
 				if !proves && quoteOf(item.Quotes, market) != nil {
 					continue
 				}

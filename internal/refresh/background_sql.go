@@ -47,9 +47,9 @@ ON CONFLICT (provider, app_id, name) DO UPDATE SET
 
 var placesBulk = db.NewBulk(placeNamesSQL, placeColumns, placeNamesConflict)
 
-// placeNames stores the order in which names are requested in the background. With all, it
+// storeRanking stores the order in which names are requested in the background. With all, it
 // replaces the order before.
-func placeNames(t *db.Tx, job int64, provider string, names []PlacedName, all bool) error {
+func storeRanking(t *db.Tx, job int64, provider string, names []BackgroundName, all bool) error {
 	if all {
 		if _, err := t.Exec(`UPDATE background_name SET place = 0 WHERE provider = $1 AND place <> 0`, provider); err != nil {
 			return err
@@ -57,7 +57,7 @@ func placeNames(t *db.Tx, job int64, provider string, names []PlacedName, all bo
 	}
 	rows := db.NewTable(placeColumns, len(names))
 	for _, n := range names {
-		rows.Int(int64(n.AppID), job, n.Place, db.Micros(n.Missing))
+		rows.Int(int64(n.AppID), job, n.Rank, db.Micros(n.Missing))
 		rows.Text(provider, n.Name)
 	}
 	_, err := t.WriteRows(placesBulk, rows)
@@ -86,7 +86,7 @@ func noteRequested(t *db.Tx, u Unit) error {
 
 // Urgent names whose price was found elsewhere are no longer urgent. Few rows are checked at
 // a time, because the first of them is claimed next.
-const calmNames = `
+const clearUrgent = `
 UPDATE background_name SET urgent = 0
 WHERE (provider, app_id, name) IN (
 	SELECT f.provider, f.app_id, f.name FROM (
@@ -108,7 +108,7 @@ AND NOT EXISTS (SELECT 1 FROM provider_state p WHERE p.provider = $1 AND p.pause
 // claimName makes a claimed unit of the next name in the background. It returns nil if there
 // is none or the provider is paused.
 func claimName(t *db.Tx, c Claim) (*Unit, error) {
-	if _, err := t.Exec(calmNames, c.Provider); err != nil {
+	if _, err := t.Exec(clearUrgent, c.Provider); err != nil {
 		return nil, err
 	}
 	u := Unit{
@@ -136,7 +136,7 @@ func claimName(t *db.Tx, c Claim) (*Unit, error) {
 	// No batch waits for the unit: a range from 1 to 0 is empty.
 	err = t.QueryRow(`
 		INSERT INTO fetch_unit (job_id, provider, app_id, file, names, size, batch_from, batch_to, state, owner, token, attempts, started_at, reserved, detached)
-		VALUES ($1, $2, $3, '', $4, 1, 1, 0, 'running', $5, 1, 1, $6, $7, `+DetachedBackground+`) RETURNING id`,
+		VALUES ($1, $2, $3, '', $4, 1, 1, 0, 'running', $5, 1, 1, $6, $7, `+DetachedBackgroundSQL+`) RETURNING id`,
 		u.JobID, u.Provider, u.AppID, names, c.Owner, db.Micros(t.Now()), u.Reserved).Scan(&u.ID)
 	if err != nil {
 		return nil, err
@@ -158,10 +158,10 @@ func claimName(t *db.Tx, c Claim) (*Unit, error) {
 const laterUnit = ` WHERE job_id = $1 AND provider = $2 AND app_id = $3 AND file = '' AND state = 'deferred'`
 
 // endName removes the unit of a name in the background, and adds its cost to the counts of
-// its job. With again, the name keeps its place. Otherwise the request and the quotes per
+// its job. With keepPlace, the name keeps its place. Otherwise the request and the quotes per
 // market are stored. If the claim is no longer valid it returns false, and stores only the
 // cost.
-func endName(t *db.Tx, u Unit, again bool, markets []MarketFetch) (bool, error) {
+func endName(t *db.Tx, u Unit, keepPlace bool, markets []MarketFetch) (bool, error) {
 	var requests int64
 	err := t.QueryRow(`DELETE FROM fetch_unit WHERE id = $1 AND token = $2 AND state = 'running' RETURNING requests`, u.ID, u.Token).Scan(&requests)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -171,7 +171,7 @@ func endName(t *db.Tx, u Unit, again bool, markets []MarketFetch) (bool, error) 
 		return false, err
 	}
 	ended := int64(1)
-	if again {
+	if keepPlace {
 		ended = 0
 	}
 	counted, err := t.Exec(`UPDATE fetch_unit SET requests = requests + $4, bytes = bytes + $5, size = size - CASE WHEN size > 0 THEN CAST($6 AS BIGINT) ELSE 0 END`+laterUnit,
@@ -179,7 +179,7 @@ func endName(t *db.Tx, u Unit, again bool, markets []MarketFetch) (bool, error) 
 	if err != nil {
 		return false, err
 	}
-	if again {
+	if keepPlace {
 		_, err = t.Exec(`UPDATE background_name SET unit_id = 0 WHERE unit_id = $1`, u.ID)
 		return true, err
 	}
@@ -192,8 +192,8 @@ func endName(t *db.Tx, u Unit, again bool, markets []MarketFetch) (bool, error) 
 	return true, addFetches(t, Unit{JobID: u.JobID, FetchedAt: t.Now(), Requests: u.Requests, Bytes: u.Bytes}, markets)
 }
 
-// gather is how long missing prices wait for others, so that one job estimates a burst.
-const gather = 10 * time.Second
+// missingDelay is how long missing prices wait for others, so that one job estimates a burst.
+const missingDelay = 10 * time.Second
 
 // namedItems returns the items of some names, ordered by id.
 func namedItems(t *db.Tx, app int32, names []string) ([]NamedItem, error) {
@@ -208,15 +208,15 @@ func namedItems(t *db.Tx, app int32, names []string) ([]NamedItem, error) {
 		WHERE i.app_id = $1 AND i.name IN `+t.Dialect.Texts(2)+` ORDER BY i.id`, app, t.Dialect.PackTexts(names))
 }
 
-// keepNamedQuotes writes the quotes of items. If one of the items was estimated since it was read,
+// writeNamedQuotes writes the quotes of items. If one of the items was estimated since it was read,
 // the transaction runs again. Items that wait for a price become due soon. As in
 // StoreEstimates, quotes are written before items.
-func keepNamedQuotes(t *db.Tx, items []NamedItem) error {
+func writeNamedQuotes(t *db.Tx, items []NamedItem) error {
 	rows, ids := make([]itemQuotes, len(items)), make([]int64, len(items))
 	for i := range items {
 		rows[i], ids[i] = itemQuotes{items[i].ID, items[i].Quotes}, items[i].ID
 	}
-	if err := keepQuotes(t, rows); err != nil {
+	if err := writeQuoteRows(t, rows); err != nil {
 		return err
 	}
 	revs, err := db.Collect(t.Context(), t, func(r *sql.Rows, rev *int64) error { return r.Scan(rev) },
@@ -231,6 +231,6 @@ func keepNamedQuotes(t *db.Tx, items []NamedItem) error {
 		return err
 	}
 	_, err = t.Exec(`UPDATE missing_price SET due_at = $2 WHERE job_id = 0 AND due_at > $2 AND item_id IN `+t.Dialect.IDs(1),
-		t.Dialect.PackIDs(ids), db.Micros(t.Now().Add(gather)))
+		t.Dialect.PackIDs(ids), db.Micros(t.Now().Add(missingDelay)))
 	return err
 }

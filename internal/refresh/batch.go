@@ -19,27 +19,27 @@ type fetched struct {
 	byName bool // from a request by name
 }
 
-// requested is the outcome of the requests for an item.
-type requested struct {
-	answered  bool
+// requestOutcome is the outcome of the requests for an item.
+type requestOutcome struct {
+	responded bool
 	skip      string // why a request was not sent; "": all were sent
 	errs      []string
-	providers []respondedBy // that responded, of those queried by name
-	silent    []int64       // their markets without anything in the response
-	rejected  []int64       // their markets whose row of the item was rejected
+	providers []providerResponse // that responded, of those queried by name
+	silent    []int64            // their markets without anything in the response
+	rejected  []int64            // their markets whose row of the item was rejected
 }
 
-// respondedBy is a provider that responded to a request for an item by name.
-type respondedBy struct {
+// providerResponse is a provider that responded to a request for an item by name.
+type providerResponse struct {
 	provider string
 	at       time.Time
 }
 
-// reply is what the files of a market returned.
-type reply struct {
-	answered bool      // by all files
-	at       time.Time // when the first file was fetched
-	problem  string    // why one of the files does not count
+// fileOutcome is what the files of a market returned.
+type fileOutcome struct {
+	responded bool      // by all files
+	at        time.Time // when the first file was fetched
+	problem   string    // why one of the files does not count
 }
 
 // gameMarket is a market's part of a game.
@@ -76,30 +76,30 @@ func (s *batchEstimator) load(ctx context.Context, b Batch) error {
 func (s *batchEstimator) reset(items []Item) {
 	n := len(items)
 	s.items = items
-	s.requested = slices.Grow(s.requested[:0], n)[:n]
-	s.next = slices.Grow(s.next[:0], n)[:n]
-	for len(s.fresh) < n {
-		s.fresh = append(s.fresh, nil)
+	s.requests = slices.Grow(s.requests[:0], n)[:n]
+	s.nextSameName = slices.Grow(s.nextSameName[:0], n)[:n]
+	for len(s.jobQuotes) < n {
+		s.jobQuotes = append(s.jobQuotes, nil)
 	}
-	if s.first == nil {
-		s.first = make(map[string]int32, n)
+	if s.firstByName == nil {
+		s.firstByName = make(map[string]int32, n)
 	}
-	clear(s.first)
-	clear(s.found)
+	clear(s.firstByName)
+	clear(s.newItems)
 	for i := range items {
-		s.fresh[i] = s.fresh[i][:0]
-		s.requested[i] = requested{}
-		s.next[i] = -1
-		if at, ok := s.first[items[i].Key.Name]; ok {
-			s.next[i] = at
+		s.jobQuotes[i] = s.jobQuotes[i][:0]
+		s.requests[i] = requestOutcome{}
+		s.nextSameName[i] = -1
+		if at, ok := s.firstByName[items[i].Key.Name]; ok {
+			s.nextSameName[i] = at
 		}
-		s.first[items[i].Key.Name] = int32(i)
+		s.firstByName[items[i].Key.Name] = int32(i)
 	}
 }
 
 // noteUnits stores which items each unit requested, and its outcome.
 func (s *batchEstimator) noteUnits(units []Unit, outcomes map[UnitMarket]MarketFetch) {
-	s.files = map[gameMarket]reply{}
+	s.files = map[gameMarket]fileOutcome{}
 	for _, u := range units {
 		switch {
 		case u.File != "":
@@ -110,7 +110,7 @@ func (s *batchEstimator) noteUnits(units []Unit, outcomes map[UnitMarket]MarketF
 	}
 	for _, u := range units {
 		if u.File == "" && len(u.Names) == 0 && u.State == UnitDeferred {
-			s.noteLeft(&u)
+			s.noteDeferred(&u)
 		}
 	}
 }
@@ -119,14 +119,14 @@ func (s *batchEstimator) noteFile(u *Unit, outcomes map[UnitMarket]MarketFetch) 
 	usable := false
 	for _, id := range s.stage.marketsOf(*u) {
 		outcome := outcomes[UnitMarket{u.ID, id}].Outcome
-		r := reply{answered: u.counts() && outcome == OutcomeOK, at: u.FetchedAt}
-		usable = usable || r.answered
-		if u.counts() && !r.answered {
+		r := fileOutcome{responded: u.isUsable() && outcome == OutcomeOK, at: u.FetchedAt}
+		usable = usable || r.responded
+		if u.isUsable() && !r.responded {
 			r.problem = u.Provider + ": " + string(outcome) + ": " + s.stage.known[id].Key
 		}
 		key := gameMarket{u.AppID, id}
 		if before, several := s.files[key]; several {
-			r.answered = r.answered && before.answered
+			r.responded = r.responded && before.responded
 			r.problem = cmp.Or(before.problem, r.problem)
 			if before.at.Before(r.at) {
 				r.at = before.at
@@ -136,7 +136,7 @@ func (s *batchEstimator) noteFile(u *Unit, outcomes map[UnitMarket]MarketFetch) 
 	}
 	for i := range s.items {
 		if s.items[i].Key.AppID == u.AppID {
-			s.requested[i].note(u, usable, nil)
+			s.requests[i].addUnit(u, usable, nil)
 		}
 	}
 }
@@ -150,69 +150,69 @@ func (s *batchEstimator) noteNames(u *Unit, outcomes map[UnitMarket]MarketFetch)
 		}
 	}
 	for _, name := range u.Names {
-		for i, ok := s.first[name]; ok && i >= 0; i = s.next[i] {
+		for i, ok := s.firstByName[name]; ok && i >= 0; i = s.nextSameName[i] {
 			if s.items[i].Key.AppID == u.AppID {
-				s.requested[i].note(u, u.counts(), silent)
+				s.requests[i].addUnit(u, u.isUsable(), silent)
 			}
 		}
 	}
 }
 
-// emptyFor is how long a response without an item, from a provider in the background, counts
+// absenceValid is how long a response without an item, from a provider in the background, counts
 // as evidence that the item is not listed.
-const emptyFor = 24 * time.Hour
+const absenceValid = 24 * time.Hour
 
-// noteLeft stores that a provider left names of a game for later. There is no list of them:
+// noteDeferred stores that a provider left names of a game for later. There is no list of them:
 // they are all names that it returned no response for, in this job or in the background.
-func (s *batchEstimator) noteLeft(u *Unit) {
+func (s *batchEstimator) noteDeferred(u *Unit) {
 	now := s.stage.now()
 	for i := range s.items {
-		a := &s.requested[i]
-		if s.items[i].Key.AppID != u.AppID || a.by(u.Provider) != nil {
+		o := &s.requests[i]
+		if s.items[i].Key.AppID != u.AppID || o.responseOf(u.Provider) != nil {
 			continue
 		}
 		if slices.ContainsFunc(s.items[i].Quotes, func(v Snapshot) bool {
-			return s.stage.known[v.MarketID].provider == u.Provider && (awaits(&v) || !quoted(&v) && now.Sub(v.FetchedAt) < emptyFor)
+			return s.stage.known[v.MarketID].provider == u.Provider && (fetchedAfterEstimate(&v) || !quoted(&v) && now.Sub(v.FetchedAt) < absenceValid)
 		}) {
-			a.answered = true
+			o.responded = true
 			continue
 		}
-		a.skipFor(u)
+		o.addSkip(u)
 	}
 }
 
-// by returns the response of a provider that was queried for the item by name, or nil.
-func (a *requested) by(provider string) *respondedBy {
-	for k := range a.providers {
-		if a.providers[k].provider == provider {
-			return &a.providers[k]
+// responseOf returns the response of a provider that was queried for the item by name, or nil.
+func (o *requestOutcome) responseOf(provider string) *providerResponse {
+	for k := range o.providers {
+		if o.providers[k].provider == provider {
+			return &o.providers[k]
 		}
 	}
 	return nil
 }
 
-func (a *requested) note(u *Unit, usable bool, silent []int64) {
+func (o *requestOutcome) addUnit(u *Unit, usable bool, silent []int64) {
 	switch {
 	case usable:
-		a.answered = true
+		o.responded = true
 		if u.File == "" {
-			a.providers, a.silent = append(a.providers, respondedBy{u.Provider, u.FetchedAt}), append(a.silent, silent...)
+			o.providers, o.silent = append(o.providers, providerResponse{u.Provider, u.FetchedAt}), append(o.silent, silent...)
 		}
 	case u.skipped():
-		a.skipFor(u)
-	case u.counts():
-		a.errs = append(a.errs, u.Provider+": "+string(provider.KindQuarantine)+": "+u.File)
+		o.addSkip(u)
+	case u.isUsable():
+		o.errs = append(o.errs, u.Provider+": "+string(provider.KindQuarantine)+": "+u.File)
 	default:
-		a.errs = append(a.errs, u.Error)
+		o.errs = append(o.errs, u.Error)
 	}
 }
 
-// skipFor stores why a request was not sent. An outage outranks a lack of budget, which
+// addSkip stores why a request was not sent. An outage outranks a lack of budget, which
 // outranks a pause.
-func (a *requested) skipFor(u *Unit) {
+func (o *requestOutcome) addSkip(u *Unit) {
 	order := []string{"", SkipPaused, SkipBudget, SkipBackoff}
-	if reason := u.skipReason(); slices.Index(order, reason) > slices.Index(order, a.skip) {
-		a.skip = reason
+	if reason := u.skipReason(); slices.Index(order, reason) > slices.Index(order, o.skip) {
+		o.skip = reason
 	}
 }
 
@@ -237,9 +237,9 @@ func (s *batchEstimator) readResponses(ctx context.Context, units []Unit, outcom
 	byBlob := map[int64]Unit{}
 	var ids []int64
 	for _, u := range units {
-		if u.counts() {
-			byBlob[u.BlobUnit] = u
-			ids = append(ids, u.BlobUnit)
+		if u.isUsable() {
+			byBlob[u.ResponseUnit] = u
+			ids = append(ids, u.ResponseUnit)
 		}
 	}
 	return s.stage.blobs(ctx, ids, s.buckets(), func(blob Blob) error {
@@ -253,60 +253,60 @@ func (s *batchEstimator) readResponses(ctx context.Context, units []Unit, outcom
 				return
 			}
 			known, taken := false, false
-			for i, ok := s.first[string(q.Name)]; ok && i >= 0; i = s.next[i] {
+			for i, ok := s.firstByName[string(q.Name)]; ok && i >= 0; i = s.nextSameName[i] {
 				k := s.items[i].Key
 				if q.Rejected {
-					if k.AppID == u.AppID && !slices.Contains(s.requested[i].rejected, q.Market) {
-						s.requested[i].rejected = append(s.requested[i].rejected, q.Market)
+					if k.AppID == u.AppID && !slices.Contains(s.requests[i].rejected, q.Market) {
+						s.requests[i].rejected = append(s.requests[i].rejected, q.Market)
 					}
 					continue
 				}
 				known = known || k.AppID == u.AppID
 				if k.AppID == u.AppID && k.Phase == q.Phase {
-					s.take(int(i), q, &u)
+					s.addQuote(int(i), q, &u)
 					taken = true
 				}
 			}
 			if known && !taken {
-				s.find(q, u.AppID)
+				s.addNewItem(q, u.AppID)
 			}
 		})
 	})
 }
 
-// find stores a phase of a known name that is not yet an item, if all known items are
+// addNewItem stores a phase of a known name that is not yet an item, if all known items are
 // refreshed. It becomes an item, and the next job plans it.
-func (s *batchEstimator) find(q *quoteRecord, app int32) {
+func (s *batchEstimator) addNewItem(q *quoteRecord, app int32) {
 	if !s.stage.cfg.ScopeAll || q.Phase == "" || q.Ask == 0 && q.Sale == 0 {
 		return
 	}
-	if s.found == nil {
-		s.found = map[catalog.Key]struct{}{}
+	if s.newItems == nil {
+		s.newItems = map[catalog.Key]struct{}{}
 	}
-	s.found[catalog.Key{AppID: app, Name: string(q.Name), Phase: q.Phase}] = struct{}{}
+	s.newItems[catalog.Key{AppID: app, Name: string(q.Name), Phase: q.Phase}] = struct{}{}
 }
 
-// take adds a quote to an item. Of two quotes of the same market the later one counts. A
+// addQuote adds a quote to an item. Of two quotes of the same market the later one counts. A
 // quote without a time of its own has the time of its response. The stored quote keeps its
 // time if several providers offer the market, because they are ranked by it, or if the
 // response is older than this job.
-func (s *batchEstimator) take(i int, q *quoteRecord, u *Unit) {
-	f := fetched{at: u.FetchedAt, reused: u.BlobUnit != u.ID, byName: u.File == "", Snapshot: q.snapshot()}
+func (s *batchEstimator) addQuote(i int, q *quoteRecord, u *Unit) {
+	f := fetched{at: u.FetchedAt, reused: u.ResponseUnit != u.ID, byName: u.File == "", Snapshot: q.snapshot()}
 	if f.MarketTime.IsZero() && !u.StatedAt.IsZero() {
 		f.MarketTime = u.StatedAt.UTC().Truncate(time.Hour)
 	}
 	if f.reused || s.stage.shared[s.stage.known[q.Market].Key] {
 		f.FetchedAt = f.at
 	}
-	for k := range s.fresh[i] {
-		have := &s.fresh[i][k]
-		if have.MarketID != f.MarketID {
+	for k := range s.jobQuotes[i] {
+		current := &s.jobQuotes[i][k]
+		if current.MarketID != f.MarketID {
 			continue
 		}
-		if cmp.Or(f.at.Compare(have.at), f.MarketTime.Compare(have.MarketTime)) > 0 {
-			*have = f
+		if cmp.Or(f.at.Compare(current.at), f.MarketTime.Compare(current.MarketTime)) > 0 {
+			*current = f
 		}
 		return
 	}
-	s.fresh[i] = append(s.fresh[i], f)
+	s.jobQuotes[i] = append(s.jobQuotes[i], f)
 }

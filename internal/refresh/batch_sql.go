@@ -31,8 +31,8 @@ RETURNING job_id, batch, token`, owner, db.Micros(t.Now()))
 	return &b, err
 }
 
-// releases reports whether the end of a unit lets a batch be estimated.
-func releases(ctx context.Context, s *db.DB, u Unit) (free bool, err error) {
+// unblocksBatch reports whether the end of a unit lets a batch be estimated.
+func unblocksBatch(ctx context.Context, s *db.DB, u Unit) (free bool, err error) {
 	err = s.Read.QueryRowContext(ctx, `
 		SELECT EXISTS (SELECT 1 FROM refresh_batch b WHERE b.job_id = $1 AND b.batch >= $2 AND b.batch <= $3 AND NOT EXISTS (
 			SELECT 1 FROM fetch_unit u

@@ -15,8 +15,8 @@ import (
 type claims struct {
 	// claiming is held for reading from the beginning of a claim until it is noted here, so
 	// that it is not taken for an orphan in between.
-	claiming sync.RWMutex
-	lost     atomic.Bool // there may be orphans
+	claiming       sync.RWMutex
+	mayHaveOrphans atomic.Bool // there may be orphans
 
 	mu      sync.Mutex
 	units   map[unitKey]call
@@ -43,47 +43,47 @@ type (
 // claimUnit claims a unit, or returns nil. The context that it returns ends when the unit's
 // job is cancelled. The caller releases the unit in any case.
 func (p *process) claimUnit(ctx context.Context, c Claim) (*Unit, context.Context, error) {
-	h := &p.claims
-	h.claiming.RLock()
-	defer h.claiming.RUnlock()
+	held := &p.claims
+	held.claiming.RLock()
+	defer held.claiming.RUnlock()
 	var u *Unit
 	err := p.store.InTx(ctx, func(tx *db.Tx) (err error) {
 		u, err = ClaimUnit(tx, c)
 		return err
 	})
 	if err != nil {
-		h.lost.Store(true)
+		held.mayHaveOrphans.Store(true)
 		return nil, nil, err
 	}
 	if u == nil {
 		return nil, nil, nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.units[unitKey{u.ID, u.Token}] = call{job: u.JobID, cancel: cancel}
+	held.mu.Lock()
+	defer held.mu.Unlock()
+	held.units[unitKey{u.ID, u.Token}] = call{job: u.JobID, cancel: cancel}
 	return u, ctx, nil
 }
 
 // releaseUnit ends the work on a unit. Unless its end is written, the claim is an orphan.
 func (p *process) releaseUnit(u *Unit, written bool) {
-	h := &p.claims
-	h.mu.Lock()
+	held := &p.claims
+	held.mu.Lock()
 	key := unitKey{u.ID, u.Token}
-	h.units[key].cancel()
-	delete(h.units, key)
-	h.mu.Unlock()
+	held.units[key].cancel()
+	delete(held.units, key)
+	held.mu.Unlock()
 	if !written {
-		h.lost.Store(true)
+		held.mayHaveOrphans.Store(true)
 	}
 }
 
 // claimBatch claims a batch, or returns nil. The caller releases it in any case. If write is
 // not nil, the same transaction runs it.
 func (p *process) claimBatch(ctx context.Context, write func(*db.Tx) error) (*Batch, error) {
-	h := &p.claims
-	h.claiming.RLock()
-	defer h.claiming.RUnlock()
+	held := &p.claims
+	held.claiming.RLock()
+	defer held.claiming.RUnlock()
 	var b *Batch
 	err := p.store.InTx(ctx, func(tx *db.Tx) (err error) {
 		if b, err = ClaimBatch(tx, p.owner); err != nil || write == nil {
@@ -92,25 +92,25 @@ func (p *process) claimBatch(ctx context.Context, write func(*db.Tx) error) (*Ba
 		return write(tx)
 	})
 	if err != nil {
-		h.lost.Store(true)
+		held.mayHaveOrphans.Store(true)
 		return nil, err
 	}
 	if b != nil {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.batches[batchKey{b.JobID, b.Batch, b.Token}] = struct{}{}
+		held.mu.Lock()
+		defer held.mu.Unlock()
+		held.batches[batchKey{b.JobID, b.Batch, b.Token}] = struct{}{}
 	}
 	return b, nil
 }
 
 // releaseBatch ends the work on a batch. Unless its end is written, the claim is an orphan.
 func (p *process) releaseBatch(b Batch, written bool) {
-	h := &p.claims
-	h.mu.Lock()
-	delete(h.batches, batchKey{b.JobID, b.Batch, b.Token})
-	h.mu.Unlock()
+	held := &p.claims
+	held.mu.Lock()
+	delete(held.batches, batchKey{b.JobID, b.Batch, b.Token})
+	held.mu.Unlock()
 	if !written {
-		h.lost.Store(true)
+		held.mayHaveOrphans.Store(true)
 	}
 }
 
@@ -122,14 +122,14 @@ func (p *process) interrupt(jobID int64) {
 // interruptAll ends all requests of this process.
 func (p *process) interruptAll() { p.interruptWhere(func(call) bool { return true }) }
 
-func (p *process) interruptWhere(meant func(call) bool) {
-	h := &p.claims
-	h.claiming.Lock() // a claim made just before the cancellation is noted first
-	defer h.claiming.Unlock()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, c := range h.units {
-		if meant(c) {
+func (p *process) interruptWhere(match func(call) bool) {
+	held := &p.claims
+	held.claiming.Lock() // a claim made just before the cancellation is noted first
+	defer held.claiming.Unlock()
+	held.mu.Lock()
+	defer held.mu.Unlock()
+	for _, c := range held.units {
+		if match(c) {
 			c.cancel()
 		}
 	}
@@ -137,28 +137,28 @@ func (p *process) interruptWhere(meant func(call) bool) {
 
 // reclaim releases this process's orphans, if there may be any.
 func (p *process) reclaim(ctx context.Context) error {
-	h := &p.claims
-	if !h.lost.Load() {
+	held := &p.claims
+	if !held.mayHaveOrphans.Load() {
 		return nil
 	}
-	h.claiming.Lock()
-	defer h.claiming.Unlock()
-	if !h.lost.Swap(false) {
+	held.claiming.Lock()
+	defer held.claiming.Unlock()
+	if !held.mayHaveOrphans.Swap(false) {
 		return nil // another slot did it
 	}
 	var units []int64
 	var batches []Batch
-	h.mu.Lock()
-	for u := range h.units {
+	held.mu.Lock()
+	for u := range held.units {
 		units = append(units, u.id)
 	}
-	for b := range h.batches {
+	for b := range held.batches {
 		batches = append(batches, Batch{JobID: b.job, Batch: b.batch})
 	}
-	h.mu.Unlock()
+	held.mu.Unlock()
 	err := p.store.InTx(ctx, func(tx *db.Tx) error { return reclaim(tx, p.owner, units, batches) })
 	if err != nil {
-		h.lost.Store(true)
+		held.mayHaveOrphans.Store(true)
 	}
 	return err
 }
@@ -171,8 +171,8 @@ const (
 	firstRetry, lastRetry = 50 * time.Millisecond, 800 * time.Millisecond
 )
 
-// giveBack writes although ctx has ended.
-func (p *process) giveBack(ctx context.Context, fn func(*db.Tx) error) error {
+// writeAfterCancel writes although ctx has ended.
+func (p *process) writeAfterCancel(ctx context.Context, fn func(*db.Tx) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	return p.store.InTx(ctx, fn)
@@ -183,7 +183,7 @@ func (p *process) giveBack(ctx context.Context, fn func(*db.Tx) error) error {
 func (p *process) persist(ctx context.Context, fn func(*db.Tx) error) error {
 	for pause := firstRetry; ; pause *= 4 {
 		if ctx.Err() != nil {
-			return p.giveBack(ctx, fn)
+			return p.writeAfterCancel(ctx, fn)
 		}
 		err := p.store.InTx(ctx, fn)
 		if err == nil || pause > lastRetry {

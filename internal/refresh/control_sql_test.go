@@ -132,7 +132,7 @@ func TestStoreValidation_StoresLevelsOnceAndReadsThemByGame(t *testing.T) {
 		learn := func(unit money.Micro, history pricing.History) {
 			id := f.plan(refresh.Bulk, 1)
 			set := pricing.NewSet(unit)
-			l := refresh.Learned{AppID: 730, Set: set, Movers: pricing.Movers{{Key: 7, Market: 1, Move: 5}}, Memories: []refresh.MarketMemory{
+			l := refresh.Learned{AppID: 730, Set: set, Movers: pricing.Movers{{Key: 7, Market: 1, Move: 5}}, States: []refresh.ValidationState{
 				{MarketID: 1, State: pricing.MarketState{J: []money.Micro{unit}}, History: history},
 			}}
 			f.Tx(func(tx *db.Tx) error {
@@ -163,7 +163,7 @@ func TestStoreValidation_StoresLevelsOnceAndReadsThemByGame(t *testing.T) {
 		for i, unit := range []money.Micro{1, 2, 2} {
 			learn(unit, []pricing.History{{1, 0}, nil, nil}[i])
 			f.Is("newest", read(), unit)
-			states, err := refresh.MarketMemories(f.Context(), f.DB, 730)
+			states, err := refresh.ValidationStates(f.Context(), f.DB, 730)
 			f.Must(err)
 			f.Is("state", states[1].J[0], unit)
 			history, err := refresh.MarketHistory(f.Context(), f.DB, 730, 1)
@@ -252,7 +252,7 @@ func TestStoreEstimates_RaisesThePriceVersionOfItsBuckets(t *testing.T) {
 		s := f.estimates(batch, 10)
 		for i := range s.Items {
 			if s.Items[i].Key.Name == "B" {
-				s.Items[i].State, s.Items[i].Answered = refresh.ItemFailed, false
+				s.Items[i].State, s.Items[i].Responded = refresh.ItemFailed, false
 			}
 		}
 		gone := errors.New("gone")

@@ -22,7 +22,7 @@ func (e *estimator) Estimate(ctx context.Context) (bool, error) {
 	if err := e.reclaim(ctx); err != nil {
 		return false, err
 	}
-	if err := e.fetcher.leaveSilent(ctx); err != nil {
+	if err := e.fetcher.detachUnresponsive(ctx); err != nil {
 		return false, err
 	}
 	job, err := readFetchedJob(ctx, e.store)
@@ -73,7 +73,7 @@ func (e *estimator) estimate(ctx context.Context, b Batch, more bool) (next *Bat
 	defer e.batchEstimators.Put(s)
 	err = s.load(ctx, b)
 	if err == nil {
-		err = e.adopt(ctx, s.found)
+		err = e.insertNewItems(ctx, s.newItems)
 	}
 	if err == nil {
 		err = s.estimate(ctx, e.now())
@@ -94,7 +94,7 @@ func (e *estimator) estimate(ctx context.Context, b Batch, more bool) (next *Bat
 		written = true
 		return next, nil
 	}
-	back := e.giveBack(ctx, func(tx *db.Tx) error { return returnBatch(tx, b) })
+	back := e.writeAfterCancel(ctx, func(tx *db.Tx) error { return returnBatch(tx, b) })
 	written = back == nil
 	if errors.Is(err, ErrConflict) || ctx.Err() != nil {
 		return nil, back
@@ -107,15 +107,15 @@ type batchEstimator struct {
 	stage   *estimator
 	decoder *decoder
 
-	pricers   map[int32]*gamePricer // by game, of the job
-	rates     int64
-	items     []Item
-	fresh     [][]fetched          // quotes of this job, by item
-	requested []requested          // by item
-	files     map[gameMarket]reply // of markets that files serve
-	first     map[string]int32
-	next      []int32 // the next item of the same name, or -1
-	found     map[catalog.Key]struct{}
+	pricers      map[int32]*gamePricer // by game, of the job
+	rates        int64
+	items        []Item
+	jobQuotes    [][]fetched                // quotes of this job, by item
+	requests     []requestOutcome           // by item
+	files        map[gameMarket]fileOutcome // of markets that files serve
+	firstByName  map[string]int32
+	nextSameName []int32 // the next item of the same name, or -1
+	newItems     map[catalog.Key]struct{}
 
 	quotes    []pricing.Quote
 	rows      []Snapshot
@@ -126,13 +126,13 @@ type batchEstimator struct {
 	result    Estimates
 }
 
-// adopt adds items that were not known yet.
-func (e *estimator) adopt(ctx context.Context, found map[catalog.Key]struct{}) error {
-	if len(found) == 0 {
+// insertNewItems adds items that were not known yet.
+func (e *estimator) insertNewItems(ctx context.Context, newItems map[catalog.Key]struct{}) error {
+	if len(newItems) == 0 {
 		return nil
 	}
 	byApp := map[int32][]catalog.Key{}
-	for key := range found {
+	for key := range newItems {
 		byApp[key.AppID] = append(byApp[key.AppID], key)
 	}
 	return e.store.InTx(ctx, func(tx *db.Tx) error {
@@ -192,24 +192,24 @@ func (c *Counts) note(i *EstimatedItem) {
 }
 
 func (s *batchEstimator) estimateItem(i int, now time.Time) EstimatedItem {
-	item, a := &s.items[i], &s.requested[i]
+	item, o := &s.items[i], &s.requests[i]
 	at, proved := s.evidence(i)
 	out := EstimatedItem{Item: *item, AsOf: at}
 	if !proved {
 		out.AsOf = item.QuotesAt
-		if out.State, out.Reason, out.Error = s.without(i); out.State != ItemNoQuote {
+		if out.State, out.Reason, out.Error = s.stateWithoutEvidence(i); out.State != ItemNoQuote {
 			return out
 		}
 	}
-	a.answered = true
-	s.gather(i)
+	o.responded = true
+	s.collectQuotes(i)
 	if !s.price(i, now, &out) {
 		s.moved = append(s.moved, item.ID)
 		return out
 	}
 	out.NewQuotes = s.newQuotes(i)
-	out.Answered = true
-	if out.Estimate = s.estimated; out.Noted() {
+	out.Responded = true
+	if out.Estimate = s.estimated; out.AddsPoint() {
 		out.Used = s.usedMarkets()
 	}
 	out.Estimate.Quotes = nil
@@ -285,17 +285,17 @@ func (s *batchEstimator) evidence(i int) (at time.Time, ok bool) {
 			newest = t
 		}
 	}
-	for k := range s.fresh[i] {
-		note(s.fresh[i][k].at, !s.fresh[i][k].reused)
+	for k := range s.jobQuotes[i] {
+		note(s.jobQuotes[i][k].at, !s.jobQuotes[i][k].reused)
 	}
 	for k := range s.items[i].Quotes {
 		old := &s.items[i].Quotes[k]
 		if _, configured := s.stage.known[old.MarketID]; !configured || !quoted(old) {
 			continue
 		}
-		if awaits(old) {
+		if fetchedAfterEstimate(old) {
 			note(old.FetchedAt, false)
-		} else if t, answered := s.answered(i, old.MarketID); answered {
+		} else if t, responded := s.respondedAt(i, old.MarketID); responded {
 			note(t, true)
 		}
 	}
@@ -305,27 +305,27 @@ func (s *batchEstimator) evidence(i int) (at time.Time, ok bool) {
 	return newest, ok
 }
 
-// answered reports whether a market responded in this job with all that it lists of an item's
+// respondedAt reports whether a market responded in this job with all that it lists of an item's
 // game, or with its quote of the item, and when. If its row of the item was rejected it did
 // not: its quote is unknown.
-func (s *batchEstimator) answered(i int, market int64) (at time.Time, ok bool) {
-	if slices.Contains(s.requested[i].rejected, market) {
+func (s *batchEstimator) respondedAt(i int, market int64) (at time.Time, ok bool) {
+	if slices.Contains(s.requests[i].rejected, market) {
 		return time.Time{}, false
 	}
-	if r := s.files[gameMarket{s.items[i].Key.AppID, market}]; r.answered {
+	if r := s.files[gameMarket{s.items[i].Key.AppID, market}]; r.responded {
 		return r.at, true
 	}
-	a := &s.requested[i]
-	if by := a.by(s.stage.known[market].provider); by != nil && !slices.Contains(a.silent, market) {
+	o := &s.requests[i]
+	if by := o.responseOf(s.stage.known[market].provider); by != nil && !slices.Contains(o.silent, market) {
 		return by.at, true
 	}
 	return time.Time{}, false
 }
 
-// without returns the state of an item about which this job learned nothing.
-func (s *batchEstimator) without(i int) (state, reason, why string) {
-	a := &s.requested[i]
-	errs := a.errs
+// stateWithoutEvidence returns the state of an item about which this job learned nothing.
+func (s *batchEstimator) stateWithoutEvidence(i int) (state, reason, why string) {
+	o := &s.requests[i]
+	errs := o.errs
 	for k := range s.items[i].Quotes { // of a market that quoted it, and that a response should have contained
 		old := &s.items[i].Quotes[k]
 		if !quoted(old) {
@@ -334,18 +334,18 @@ func (s *batchEstimator) without(i int) (state, reason, why string) {
 		m := s.stage.known[old.MarketID]
 		if r := s.files[gameMarket{s.items[i].Key.AppID, old.MarketID}]; r.problem != "" {
 			errs = append(errs, r.problem)
-		} else if slices.Contains(a.rejected, old.MarketID) {
+		} else if slices.Contains(o.rejected, old.MarketID) {
 			errs = append(errs, m.provider+": "+string(provider.KindProtocol)+": the row of this item was rejected: "+m.Key)
-		} else if slices.Contains(a.silent, old.MarketID) {
+		} else if slices.Contains(o.silent, old.MarketID) {
 			errs = append(errs, m.provider+": "+string(OutcomeSilent)+": "+m.Key)
 		}
 	}
 	switch {
 	case len(errs) > 0:
 		return ItemFailed, "", summary(errs)
-	case a.skip != "":
-		return ItemSkipped, a.skip, ""
-	case !a.answered:
+	case o.skip != "":
+		return ItemSkipped, o.skip, ""
+	case !o.responded:
 		return ItemFailed, "", "no configured provider quotes this game"
 	default:
 		return ItemNoQuote, "", ""

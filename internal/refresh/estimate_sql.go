@@ -33,7 +33,7 @@ func StoreEstimates(t *db.Tx, b Batch, s Estimates) (bool, error) {
 		func() error { return writeItems(t, &s) },
 		func() error { return writeFailures(t, s.Items) },
 		func() error { return endMissing(t, b, s.Items, s.MissingRetry) },
-		func() error { return catalog.PricesChanged(t, answeredBuckets(s.Items)) },
+		func() error { return catalog.PricesChanged(t, writtenBuckets(s.Items)) },
 	} {
 		if err := step(); err != nil {
 			return false, err
@@ -70,7 +70,7 @@ func writeItems(t *db.Tx, s *Estimates) error {
 	rows := db.NewTable(estimateColumns, len(s.Items))
 	for k := range s.Items {
 		i := &s.Items[k]
-		if !i.Answered {
+		if !i.Responded {
 			continue
 		}
 		e := &i.Estimate
@@ -98,11 +98,11 @@ func writeItems(t *db.Tx, s *Estimates) error {
 	return err
 }
 
-// answeredBuckets returns the name buckets of the items that are written, in order.
-func answeredBuckets(items []EstimatedItem) []int64 {
+// writtenBuckets returns the name buckets of the items that are written, in order.
+func writtenBuckets(items []EstimatedItem) []int64 {
 	var buckets []int64
 	for i := range items {
-		if items[i].Answered {
+		if items[i].Responded {
 			buckets = append(buckets, items[i].ID>>32)
 		}
 	}
@@ -114,11 +114,11 @@ func answeredBuckets(items []EstimatedItem) []int64 {
 func writeQuotes(t *db.Tx, items []EstimatedItem) error {
 	var changed []itemQuotes
 	for i := range items {
-		if items[i].Answered && items[i].NewQuotes != nil {
+		if items[i].Responded && items[i].NewQuotes != nil {
 			changed = append(changed, itemQuotes{items[i].ID, items[i].NewQuotes})
 		}
 	}
-	return keepQuotes(t, changed)
+	return writeQuoteRows(t, changed)
 }
 
 // writeFailures counts a run without a response for the items that had none. Everything else
@@ -155,7 +155,7 @@ func writePoints(t *db.Tx, items []EstimatedItem, rates int64, method string) er
 	rows := db.NewTable(pointColumns, len(items))
 	var ahead []int64
 	for i := range items {
-		if items[i].Noted() {
+		if items[i].AddsPoint() {
 			e := &items[i].Estimate
 			rows.Int(items[i].ID, db.Micros(t.Now()), int64(e.Price), int64(e.Status), int64(e.Interval.Low), int64(e.Interval.High),
 				rates, items[i].LevelSet, pricing.MethodVersion)
@@ -210,7 +210,7 @@ func writeJobItems(t *db.Tx, b Batch, items []EstimatedItem) error {
 
 // endMissing removes items with a price from the missing-price queue. An item for which a
 // missing-price job found nothing is due again after twice the time. One that could not be
-// requested is due after the first pause, or soon if a quote of it came in the background
+// requestOutcome is due after the first pause, or soon if a quote of it came in the background
 // meanwhile.
 func endMissing(t *db.Tx, b Batch, items []EstimatedItem, retry time.Duration) error {
 	var priced []int64
@@ -239,14 +239,14 @@ func endMissing(t *db.Tx, b Batch, items []EstimatedItem, retry time.Duration) e
 		UPDATE missing_price SET job_id = 0, soonest_at = CAST($3 AS BIGINT), due_at = CASE WHEN EXISTS (
 			SELECT 1 FROM market_snapshot s WHERE s.item_id = missing_price.item_id AND s.reason = `+awaiting+`) THEN CAST($4 AS BIGINT) ELSE CAST($3 AS BIGINT) END
 		WHERE job_id = $1 AND item_id IN (SELECT item_id FROM refresh_item WHERE job_id = $1 AND batch = $2)`,
-		b.JobID, b.Batch, db.Micros(t.Now().Add(retry)), db.Micros(t.Now().Add(gather)))
+		b.JobID, b.Batch, db.Micros(t.Now().Add(retry)), db.Micros(t.Now().Add(missingDelay)))
 	return err
 }
 
 // lockItems keeps other jobs from estimating the items of a batch. If all of them had a
 // response they are about to be written by id, which locks them too.
 func lockItems(t *db.Tx, items []EstimatedItem) error {
-	unanswered := func(i EstimatedItem) bool { return !i.Answered }
+	unanswered := func(i EstimatedItem) bool { return !i.Responded }
 	if t.Dialect == db.SQLite || !slices.ContainsFunc(items, unanswered) {
 		return nil
 	}

@@ -41,11 +41,11 @@ func TestClaimBatch_WaitsForTheBatchsResponses(t *testing.T) {
 		f.Tx(func(tx *db.Tx) error { return refresh.ReturnBatch(tx, *b) }) // by the former owner
 		f.estimate(again, 10)
 		half.JobID = id
-		free, err := refresh.Releases(f.Context(), f.DB, half)
+		free, err := refresh.UnblocksBatch(f.Context(), f.DB, half)
 		f.Must(err)
 		f.Is("a unit that is open", free, false)
 		f.fetch("t")
-		free, err = refresh.Releases(f.Context(), f.DB, half)
+		free, err = refresh.UnblocksBatch(f.Context(), f.DB, half)
 		f.Must(err)
 		f.Is("a unit that was the last of some batches", free, true)
 		n := 1
@@ -141,8 +141,8 @@ func TestStoreEstimates_WritesItemsQuotesAndCounts(t *testing.T) {
 			byName[i.Key.Name] = i
 		}
 		s.Items = []refresh.EstimatedItem{
-			{Item: byName["A"], State: refresh.ItemUpdated, Answered: true, Estimate: est, LevelSet: 8, Bounds: pricing.Range{Low: 9, High: 10}, Used: "1,2", AsOf: at(-time.Minute), QuotedAt: at(-time.Minute), QuietSince: at(-2 * time.Hour), RetryAt: at(time.Hour)},
-			{Item: byName["B"], State: refresh.ItemNoQuote, Answered: true, Estimate: pricing.Priced{Status: pricing.NoPrice}, AsOf: at(-time.Minute)},
+			{Item: byName["A"], State: refresh.ItemUpdated, Responded: true, Estimate: est, LevelSet: 8, Bounds: pricing.Range{Low: 9, High: 10}, Used: "1,2", AsOf: at(-time.Minute), QuotedAt: at(-time.Minute), QuietSince: at(-2 * time.Hour), RetryAt: at(time.Hour)},
+			{Item: byName["B"], State: refresh.ItemNoQuote, Responded: true, Estimate: pricing.Priced{Status: pricing.NoPrice}, AsOf: at(-time.Minute)},
 			{Item: byName["C"], State: refresh.ItemFailed, Error: "why"},
 			{Item: byName["D"], State: refresh.ItemSkipped, Reason: refresh.SkipBudget},
 		}

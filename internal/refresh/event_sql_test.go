@@ -106,7 +106,7 @@ func TestStoreValidation_AQuarantineMakesOneEvent(t *testing.T) {
 			}
 			id := f.plan(refresh.Bulk, 1, unit("s", "f"))
 			u := f.fetch("s")
-			u.BlobUnit = u.ID
+			u.ResponseUnit = u.ID
 			f.storeVerdict(id, refresh.Verdict{Unit: u, Quarantine: quarantine, Fetch: refresh.MarketFetch{MarketID: m, Quotes: 1, Outcome: outcome}})
 			f.Tx(func(tx *db.Tx) error { return refresh.CancelJob(tx, id, 0) })
 			f.finish(id)

@@ -33,11 +33,11 @@ var (
 	FailJob          = failJob
 	HasDueMissing    = hasDueMissing
 	JobUnits         = jobUnits
-	KeepQuotes       = keepNamedQuotes
+	WriteNamedQuotes = writeNamedQuotes
 	KnowsItem        = knowsItem
 	MarketFiles      = marketFiles
 	MarketHistory    = marketHistory
-	MarketMemories   = marketMemories
+	ValidationStates = validationStates
 	NamedItems       = namedItems
 	NewestUnit       = newestUnit
 	NoteMarkets      = noteMarkets
@@ -54,7 +54,7 @@ var (
 	ReadQueuedJob    = readQueuedJob
 	Reclaim          = reclaim
 	Recover          = recoverClaims
-	Releases         = releases
+	UnblocksBatch    = unblocksBatch
 	RemoveInstance   = removeInstance
 	ReserveRequests  = reserveRequests
 	Retain           = retain

@@ -36,29 +36,29 @@ func (f *fetcher) fetch(ctx context.Context, l *hostQueue) (bool, error) {
 	if err := f.reclaim(ctx); err != nil {
 		return false, err
 	}
-	unit, asking, err := f.claimUnit(ctx, l.claim(f.owner, f.now()))
+	unit, requestCtx, err := f.claimUnit(ctx, l.claim(f.owner, f.now()))
 	if err != nil || unit == nil {
 		return false, err
 	}
 	written := false
 	defer func() { f.releaseUnit(unit, written) }()
-	a, failure := f.request(f.priority.Paced(asking), unit)
-	defer f.recycle(a)
-	again := failure != nil && unit.Background && (ctx.Err() != nil || ofTheProvider(failure))
-	if again {
+	r, failure := f.request(f.priority.Paced(requestCtx), unit)
+	defer f.recycle(r)
+	keepPlace := failure != nil && unit.Background && (ctx.Err() != nil || isProviderFailure(failure))
+	if keepPlace {
 		l.until.Store(db.Micros(f.now().Add(pauseFor(failure))))
 	}
 	begun := false
 	store := func(ctx context.Context) (bool, error) {
 		begun = true
-		if err := f.persist(ctx, f.ending(ctx, unit, a, again)); err != nil {
+		if err := f.persist(ctx, f.endWrite(ctx, unit, r, keepPlace)); err != nil {
 			return false, fmt.Errorf("store answer of %s: %w", l.provider, err)
 		}
 		written = true
-		if f.releases(ctx, unit) {
+		if f.mayUnblockBatch(ctx, unit) {
 			f.wake(WorkEstimate)
 		}
-		return ctx.Err() == nil && !again, nil
+		return ctx.Err() == nil && !keepPlace, nil
 	}
 	more, err := f.priority.Run(ctx, store)
 	if !begun { // the process stops, and the response was paid for
@@ -67,52 +67,52 @@ func (f *fetcher) fetch(ctx context.Context, l *hostQueue) (bool, error) {
 	return more, err
 }
 
-// releases reports whether the end of a unit may let a batch be estimated. Each worker that
+// mayUnblockBatch reports whether the end of a unit may let a batch be estimated. Each worker that
 // is woken, in each process, begins a transaction to claim a batch. Of the many units of a
 // batch only the last one is worth that.
-func (f *fetcher) releases(ctx context.Context, u *Unit) bool {
+func (f *fetcher) mayUnblockBatch(ctx context.Context, u *Unit) bool {
 	if u.File != "" || u.Background {
 		return u.File != ""
 	}
-	free, err := releases(ctx, f.store, *u)
+	free, err := unblocksBatch(ctx, f.store, *u)
 	return free || err != nil
 }
 
-// ending returns how a requested unit is stored: released if it is to be retried or the
-// process stops, otherwise ended with its response. With again, a name in the background
+// endWrite returns how a requested unit is stored: released if it is to be retried or the
+// process stops, otherwise ended with its response. With keepPlace, a name in the background
 // keeps its place.
-func (f *fetcher) ending(ctx context.Context, unit *Unit, a *response, again bool) func(*db.Tx) error {
+func (f *fetcher) endWrite(ctx context.Context, unit *Unit, r *response, keepPlace bool) func(*db.Tx) error {
 	if unit.Background {
-		return func(tx *db.Tx) error { return f.endBackground(tx, unit, a, again) }
+		return func(tx *db.Tx) error { return f.endBackground(tx, unit, r, keepPlace) }
 	}
 	if unit.State == UnitPending || (unit.State != UnitDone && ctx.Err() != nil) {
 		return func(tx *db.Tx) error { return returnUnit(tx, *unit) }
 	}
-	fetches, blobs := a.fetches(), a.blobs()
+	fetches, blobs := r.fetches(), r.blobs()
 	return func(tx *db.Tx) error {
-		ended, late, err := endUnit(tx, *unit, fetches, blobs)
+		ended, detachment, err := endUnit(tx, *unit, fetches, blobs)
 		if err != nil || !ended {
 			return err
 		}
-		if late != InTime {
-			return f.keepLate(tx, unit, a, late)
+		if detachment != NotDetached {
+			return f.storeDetached(tx, unit, r, detachment)
 		}
 		if unit.Requests > 0 {
-			if err := splitUnit(tx, *unit, a.rest); err != nil {
+			if err := splitUnit(tx, *unit, r.remaining); err != nil {
 				return err
 			}
 		}
-		if err := f.noteRequested(tx, append([]Unit{*unit}, a.rest...)); err != nil {
+		if err := f.noteRequested(tx, append([]Unit{*unit}, r.remaining...)); err != nil {
 			return err
 		}
-		return f.noteOutcome(tx, unit, a.rest)
+		return f.noteOutcome(tx, unit, r.remaining)
 	}
 }
 
-// keepLate stores a response that came after its job had gone on without it. The next plan
+// storeDetached stores a response that came after its job had gone on without it. The next plan
 // uses a file. Quotes of names take part in the next estimate, like those of the background.
-func (f *fetcher) keepLate(tx *db.Tx, unit *Unit, a *response, late Late) error {
-	if unit.ConcernsProvider() && (unit.State == UnitDone || late != LateAndNoted) {
+func (f *fetcher) storeDetached(tx *db.Tx, unit *Unit, r *response, detachment Detachment) error {
+	if unit.ConcernsProvider() && (unit.State == UnitDone || detachment != DetachedRunning) {
 		if err := noteProvider(tx, unit.Provider, unit.File, unit.Error); err != nil {
 			return err
 		}
@@ -124,10 +124,10 @@ func (f *fetcher) keepLate(tx *db.Tx, unit *Unit, a *response, late Late) error 
 	if err != nil {
 		return err
 	}
-	if err := f.takeNamed(unit, a, items, tx.Now()); err != nil {
+	if err := f.mergeQuotes(unit, r, items, tx.Now()); err != nil {
 		return err
 	}
-	return keepNamedQuotes(tx, items)
+	return writeNamedQuotes(tx, items)
 }
 
 // noteRequested stores which names a provider with a budget was queried for, whatever the
@@ -181,24 +181,24 @@ func (p *process) requestedMarkets(u *Unit) []int64 {
 func (f *fetcher) request(ctx context.Context, unit *Unit) (*response, error) {
 	src := f.providers[unit.Provider]
 	d := src.Describe()
-	a := f.newResponse(ctx, d)
+	r := f.newResponse(ctx, d)
 	meter := f.meter(unit, max(d.BatchSize, 1))
 	var err error
 	if unit.Background {
-		err = f.call(ctx, a, src, unit, meter)
+		err = f.call(ctx, r, src, unit, meter)
 	} else {
-		err = f.await(waitKey{unit.JobID, d.Name, d.HostOf(unit.File)}, a, meter, func() error { return f.call(ctx, a, src, unit, meter) })
+		err = f.callForJob(waitKey{unit.JobID, d.Name, d.HostOf(unit.File)}, r, meter, func() error { return f.call(ctx, r, src, unit, meter) })
 	}
 	unit.Requests += meter.Requests()
 	unit.Bytes += meter.Bytes()
 	unit.FetchedAt = f.now()
 	if err == nil {
 		unit.State = UnitDone
-		return a, nil
+		return r, nil
 	}
-	a.Restart()
+	r.Restart()
 	f.classifyFailure(unit, err)
-	return a, err
+	return r, err
 }
 
 // reserveStep is how many requests of a large unit are counted at once before they are sent.
@@ -235,7 +235,7 @@ func (f *fetcher) meter(unit *Unit, size int) *provider.Meter {
 
 // call makes a unit's calls. A response that makes the provider's code panic counts as
 // unreadable: retrying it would not help.
-func (f *fetcher) call(ctx context.Context, a *response, src provider.Provider, unit *Unit, meter *provider.Meter) (err error) {
+func (f *fetcher) call(ctx context.Context, r *response, src provider.Provider, unit *Unit, meter *provider.Meter) (err error) {
 	defer func() {
 		if panicked := fault.Recovered(recover()); panicked != nil {
 			f.log.Error("provider panicked", "provider", unit.Provider, "error", panicked, "stack", panicked.Stack)
@@ -243,9 +243,9 @@ func (f *fetcher) call(ctx context.Context, a *response, src provider.Provider, 
 		}
 	}()
 	if unit.File != "" {
-		return a.fetchFile(ctx, src, unit, meter)
+		return r.fetchFile(ctx, src, unit, meter)
 	}
-	return a.fetchNames(ctx, f, src, unit, meter)
+	return r.fetchNames(ctx, f, src, unit, meter)
 }
 
 // classifyFailure sets the state of a unit whose call failed.

@@ -17,19 +17,19 @@ const (
 	unitColumns = unitFacts + `, names`
 )
 
-// DetachedBackground is the value of NotAwaited in the column detached.
-const DetachedBackground = "3"
+// DetachedBackgroundSQL is the value of DetachedBackground in the column detached.
+const DetachedBackgroundSQL = "3"
 
 func scanUnit(r *sql.Rows, u *Unit) error {
 	var notBefore, fetched, stated, detached int64
 	var names sql.RawBytes
 	err := r.Scan(&u.ID, &u.JobID, &u.Provider, &u.AppID, &u.File, &u.BatchFrom, &u.BatchTo, &u.State, &u.Token, &u.Attempts,
-		&notBefore, &fetched, &stated, &u.BlobUnit, &u.Requests, &u.Bytes, &u.Size, &detached, &u.ErrorKind, &u.Error, &names)
+		&notBefore, &fetched, &stated, &u.ResponseUnit, &u.Requests, &u.Bytes, &u.Size, &detached, &u.ErrorKind, &u.Error, &names)
 	if err != nil {
 		return err
 	}
 	u.NotBefore, u.FetchedAt, u.StatedAt = db.Moment(notBefore), db.Moment(fetched), db.Moment(stated)
-	u.Detached, u.Background = detached != 0, detached == int64(NotAwaited)
+	u.Detached, u.Background = detached != 0, detached == int64(DetachedBackground)
 	if len(names) == 0 {
 		return nil
 	}
@@ -76,7 +76,7 @@ INSERT INTO fetch_unit (job_id, app_id, batch_from, batch_to, size, not_before, 
 // dropDetached cancels the pending units of ended jobs: the new job requests the same.
 func dropDetached(t *db.Tx) error {
 	_, err := t.Exec(`UPDATE fetch_unit SET state = 'cancelled', token = token + 1
-		WHERE detached NOT IN (0, ` + DetachedBackground + `) AND state IN ('pending', 'running') AND state = 'pending'`)
+		WHERE detached NOT IN (0, ` + DetachedBackgroundSQL + `) AND state IN ('pending', 'running') AND state = 'pending'`)
 	return err
 }
 
@@ -95,7 +95,7 @@ func InsertUnits(t *db.Tx, units []Unit) error {
 			}
 		}
 		rows.Int(u.JobID, int64(u.AppID), int64(u.BatchFrom), int64(u.BatchTo), int64(max(u.Later, len(u.Names))),
-			db.Micros(u.NotBefore), db.Micros(u.FetchedAt), db.Micros(u.StatedAt), u.BlobUnit)
+			db.Micros(u.NotBefore), db.Micros(u.FetchedAt), db.Micros(u.StatedAt), u.ResponseUnit)
 		rows.Text(u.Provider, u.File, string(u.State), u.ErrorKind, u.Error)
 		rows.Blob(names)
 	}
@@ -108,7 +108,7 @@ func InsertUnits(t *db.Tx, units []Unit) error {
 const deferPaused = `
 UPDATE fetch_unit SET state = 'deferred', error_kind = 'paused', error = provider || ': paused by an operator'
 WHERE provider = $1 AND state IN ('pending', 'running') AND state = 'pending'
-AND detached <> ` + DetachedBackground + `
+AND detached <> ` + DetachedBackgroundSQL + `
 AND EXISTS (SELECT 1 FROM provider_state s WHERE s.provider = $1 AND s.paused)`
 
 // The second bound is for a clock that was set back: no unit waits longer than the longest
@@ -175,27 +175,27 @@ WHERE id = $1 AND token = $2 AND state = 'running'
 RETURNING detached`
 
 // endUnit stores the outcome and the response of a unit. If the claim is no longer valid it
-// stores only the cost. Ending a unit twice is the same as once. Late reports that the unit's
+// stores only the cost. Ending a unit twice is the same as once. Detachment reports that the unit's
 // job went on without it.
-func endUnit(t *db.Tx, u Unit, markets []MarketFetch, blobs []Blob) (ended bool, late Late, err error) {
+func endUnit(t *db.Tx, u Unit, markets []MarketFetch, blobs []Blob) (ended bool, detachment Detachment, err error) {
 	if u.State != UnitDone {
 		if err := lockJob(t, u.JobID); err != nil {
-			return false, InTime, err
+			return false, NotDetached, err
 		}
 	}
-	err = t.QueryRow(endUnitSQL, u.ID, u.Token, string(u.State), db.Micros(u.FetchedAt), u.ErrorKind, u.Error, db.Micros(u.StatedAt), uncounted(&u), u.Bytes).Scan(&late)
+	err = t.QueryRow(endUnitSQL, u.ID, u.Token, string(u.State), db.Micros(u.FetchedAt), u.ErrorKind, u.Error, db.Micros(u.StatedAt), uncounted(&u), u.Bytes).Scan(&detachment)
 	if errors.Is(err, sql.ErrNoRows) {
-		return false, InTime, spend(t, u)
+		return false, NotDetached, spend(t, u)
 	}
 	if err != nil {
-		return false, InTime, err
+		return false, NotDetached, err
 	}
 	if u.State != UnitDone {
-		if err := noteUnitRequested(t, u); err != nil || late != InTime {
-			return err == nil, late, err
+		if err := noteUnitRequested(t, u); err != nil || detachment != NotDetached {
+			return err == nil, detachment, err
 		}
 		// Why other requests failed matters more than that this one was not sent.
-		return true, InTime, noteError(t, u.JobID, u)
+		return true, NotDetached, noteError(t, u.JobID, u)
 	}
 	rows := db.NewTable(blobColumns, len(blobs))
 	for _, b := range blobs {
@@ -203,13 +203,13 @@ func endUnit(t *db.Tx, u Unit, markets []MarketFetch, blobs []Blob) (ended bool,
 		rows.Blob(b.Data)
 	}
 	if _, err := t.WriteRows(blobsBulk, rows); err != nil {
-		return false, InTime, err
+		return false, NotDetached, err
 	}
 	// From here on other units of the provider wait until this transaction ends.
 	if err := noteUnitRequested(t, u); err != nil {
-		return false, InTime, err
+		return false, NotDetached, err
 	}
-	return true, late, addFetches(t, u, markets)
+	return true, detachment, addFetches(t, u, markets)
 }
 
 // A unit that ended recently shows that the host responds to other requests. A unit that is
@@ -224,7 +224,7 @@ AND NOT EXISTS (
 // detachUnits lets a job go on without the open units of a silent host, and returns how many
 // there are. They stay open: their retries continue outside the job. A unit that is running
 // counts as a failure of its provider.
-func detachUnits(t *db.Tx, s Silence) (int64, error) {
+func detachUnits(t *db.Tx, s UnresponsiveHost) (int64, error) {
 	if err := lockJob(t, s.JobID); err != nil {
 		return 0, err
 	}

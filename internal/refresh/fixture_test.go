@@ -167,7 +167,7 @@ func (f *fixture) estimates(b *refresh.Batch, price money.Micro) refresh.Estimat
 	s := refresh.Estimates{MissingRetry: time.Hour}
 	for _, i := range items {
 		out := refresh.EstimatedItem{
-			Item: i, State: refresh.ItemUpdated, Answered: true, AsOf: f.Now, QuotedAt: f.Now,
+			Item: i, State: refresh.ItemUpdated, Responded: true, AsOf: f.Now, QuotedAt: f.Now,
 			Estimate: pricing.Priced{Price: price, Estimated: price, Average: price, Markets: 1, UsedMarkets: 1},
 		}
 		s.Counts.Updated++

@@ -75,7 +75,7 @@ func (p *planner) forecast(ctx context.Context, forced bool) (Forecast, error) {
 		f.Due.TTL += d.TTL
 		f.Due.NoSales += d.NoSales
 	}
-	asked := map[int32]int64{} // names of each game, of the provider with the most requests
+	requested := map[int32]int64{} // names of each game, of the provider with the most requests
 	for _, name := range p.order {
 		c, names, err := p.cost(ctx, p.providers[name].Describe(), due, paused[name])
 		if err != nil {
@@ -83,18 +83,18 @@ func (p *planner) forecast(ctx context.Context, forced bool) (Forecast, error) {
 		}
 		f.Providers = append(f.Providers, c)
 		for app, n := range names {
-			asked[app] = max(asked[app], n)
+			requested[app] = max(requested[app], n)
 		}
 	}
-	for app, n := range asked {
-		f.Budget += leftOut(due[app], n)
+	for app, n := range requested {
+		f.Budget += notRequested(due[app], n)
 	}
 	return f, nil
 }
 
-// leftOut returns for how many due items of a game nothing is requested if this many names
+// notRequested returns for how many due items of a game nothing is requested if this many names
 // are.
-func leftOut(d DueNames, names int64) int64 {
+func notRequested(d DueNames, names int64) int64 {
 	if names == 0 {
 		return d.Due.Due
 	}
@@ -105,28 +105,28 @@ func leftOut(d DueNames, names int64) int64 {
 // and retry-after leave now, and how many names of each game they cover. Its hosts work side
 // by side. Files on this machine cost no request.
 func (p *planner) cost(ctx context.Context, d provider.Description, due map[int32]DueNames, paused bool) (Cost, map[int32]int64, error) {
-	c, asked := Cost{Provider: d.Name, Background: InBackground(d)}, map[int32]int64{}
-	rooms := map[string]*room{}
-	var order []*room
-	for _, q := range questions(d, due) {
-		asked[q.app] = max(asked[q.app], 0)
+	c, requested := Cost{Provider: d.Name, Background: InBackground(d)}, map[int32]int64{}
+	budgets := map[string]*hostBudget{}
+	var order []*hostBudget
+	for _, q := range plannedRequests(d, due) {
+		requested[q.app] = max(requested[q.app], 0)
 		if paused {
 			continue
 		}
 		if q.local {
-			asked[q.app] = q.names
+			requested[q.app] = q.names
 			continue
 		}
-		r := rooms[q.host]
+		r := budgets[q.host]
 		if r == nil {
 			var err error
-			if r, err = p.room(ctx, d, q.host); err != nil {
+			if r, err = p.hostBudget(ctx, d, q.host); err != nil {
 				return c, nil, err
 			}
-			rooms[q.host], order = r, append(order, r)
+			budgets[q.host], order = r, append(order, r)
 		}
-		if names := r.send(q); !c.Background {
-			asked[q.app] = max(asked[q.app], names)
+		if names := r.reserve(q); !c.Background {
+			requested[q.app] = max(requested[q.app], names)
 		}
 	}
 	for _, r := range order {
@@ -136,11 +136,11 @@ func (p *planner) cost(ctx context.Context, d provider.Description, due map[int3
 		c.Time = max(c.Time, h.Time)
 		c.Hosts = append(c.Hosts, h)
 	}
-	return c, asked, nil
+	return c, requested, nil
 }
 
-// room is what a host's limits leave.
-type room struct {
+// hostBudget is what a host's limits leave.
+type hostBudget struct {
 	HostCost // as far as it is counted
 	limit    provider.Limit
 	used     int64         // requests that count already
@@ -150,15 +150,15 @@ type room struct {
 	wait     time.Duration // before the first request
 }
 
-// bound lowers what is left.
-func (r *room) bound(left int64, why Bound, freeAt time.Time) {
+// limitTo lowers what is left.
+func (r *hostBudget) limitTo(left int64, why Bound, freeAt time.Time) {
 	if left < r.left {
 		r.left, r.why, r.freeAt = left, why, freeAt
 	}
 }
 
-// send counts the requests for a question, and returns for how many names they can be sent.
-func (r *room) send(q question) (names int64) {
+// reserve counts the requests for a plannedRequest, and returns for how many names they can be sent.
+func (r *hostBudget) reserve(q plannedRequest) (names int64) {
 	sent := min(q.requests, r.left)
 	r.left -= sent
 	r.Requests += sent
@@ -176,64 +176,64 @@ func (r *room) send(q question) (names int64) {
 	return names
 }
 
-func (r *room) cost() HostCost {
+func (r *hostBudget) cost() HostCost {
 	if r.Requests > 0 {
 		r.Time = r.wait + r.limit.Time(r.Requests+r.used)
 	}
 	return r.HostCost
 }
 
-// room returns what a host's limits leave. A job waits for a limit or a retry-after at most
+// hostBudget returns what a host's limits leave. A job waits for a limit or a retry-after at most
 // for Patience.
-func (p *planner) room(ctx context.Context, d provider.Description, host string) (*room, error) {
+func (p *planner) hostBudget(ctx context.Context, d provider.Description, host string) (*hostBudget, error) {
 	b, blocked, err := allowance.Of(ctx, p.store, d.Name, d.HostAt(host))
 	if err != nil {
 		return nil, err
 	}
-	r := &room{
+	r := &hostBudget{
 		HostCost: HostCost{Host: host}, limit: b.Limit, used: int64(b.Used),
 		left: math.MaxInt64, wait: max(0, blocked.Sub(p.now())),
 	}
 	if InBackground(d) {
-		r.bound(0, BoundBackground, time.Time{})
+		r.limitTo(0, BoundBackground, time.Time{})
 		return r, nil
 	}
 	if r.wait > Patience {
-		r.bound(0, BoundHold, blocked)
+		r.limitTo(0, BoundHold, blocked)
 	}
 	if t := b.Reported; t != nil && t.ResetsAt.Sub(p.now()) > Patience {
-		r.bound(t.Left, BoundReported, t.ResetsAt)
+		r.limitTo(t.Left, BoundReported, t.ResetsAt)
 	}
 	for _, q := range b.Quotas {
-		r.bound(q.Left, Bound(q.Period), q.ResetsAt)
+		r.limitTo(q.Left, Bound(q.Period), q.ResetsAt)
 	}
 	if !b.Limit.None() && b.Limit.Stretch() > Patience {
 		freeAt := b.ResetsAt
 		if b.Used == 0 {
 			freeAt = p.now().Add(b.Limit.Stretch()) // after those of this job
 		}
-		r.bound(int64(b.Left), BoundLimit, freeAt)
+		r.limitTo(int64(b.Left), BoundLimit, freeAt)
 	}
 	return r, nil
 }
 
-// question is what a job requests from a provider for a game: a file, or names.
-type question struct {
+// plannedRequest is what a job requests from a provider for a game: a file, or names.
+type plannedRequest struct {
 	app      int32
 	host     string
 	file     string // empty: names
 	local    bool
 	requests int64
-	names    int64 // of the question
+	names    int64 // of the plannedRequest
 	size     int64 // names of one request
 }
 
-func questions(d provider.Description, due map[int32]DueNames) []question {
-	var out []question
+func plannedRequests(d provider.Description, due map[int32]DueNames) []plannedRequest {
+	var out []plannedRequest
 	if d.Shape == provider.Bulk {
 		for _, file := range d.Files {
 			if n := due[file.AppID].Names; n > 0 {
-				out = append(out, question{app: file.AppID, host: file.Host, file: file.Key, local: file.Local, requests: int64(max(file.Requests, 1)), names: n, size: n})
+				out = append(out, plannedRequest{app: file.AppID, host: file.Host, file: file.Key, local: file.Local, requests: int64(max(file.Requests, 1)), names: n, size: n})
 			}
 		}
 		return out
@@ -241,7 +241,7 @@ func questions(d provider.Description, due map[int32]DueNames) []question {
 	size := int64(max(d.BatchSize, 1))
 	for _, app := range apps(d) {
 		if n := due[app].Names; n > 0 {
-			out = append(out, question{app: app, host: d.HostOf(""), requests: (n + size - 1) / size, names: n, size: size})
+			out = append(out, plannedRequest{app: app, host: d.HostOf(""), requests: (n + size - 1) / size, names: n, size: size})
 		}
 	}
 	return out

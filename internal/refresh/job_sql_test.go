@@ -104,7 +104,7 @@ func TestJob_GoesThroughItsStages(t *testing.T) {
 		}
 		f.Is("its file is open", where(), "")
 		u := f.fetch("s")
-		u.BlobUnit = u.ID
+		u.ResponseUnit = u.ID
 		f.Is("its file has come for the first time, names are open", where(), "")
 		f.fetch("t")
 		f.Is("names have come, too", where(), "fetched")

@@ -37,46 +37,46 @@ const (
 	heartbeatEvery = 500 * time.Millisecond
 	// Lease is how long a counter may stand still before the others take the claims over.
 	Lease = 3 * time.Second
-	// watchGap is the longest pause between two reads that still counts as watching.
-	watchGap = 2 * time.Second
+	// maxReadGap is the longest pause between two reads that still counts as watching.
+	maxReadGap = 2 * time.Second
 )
 
 // peers is what an instance has seen of the others. It holds no time of day, because the
 // clocks of machines differ and may be set.
 type peers struct {
-	mu   sync.Mutex
-	last time.Duration // when it last read the counters
-	seen map[string]sighting
+	mu       sync.Mutex
+	last     time.Duration // when it last read the counters
+	observed map[string]observedHeartbeat
 }
 
-type sighting struct {
+type observedHeartbeat struct {
 	count int64
 	syncs int64
 	since time.Duration // when it was first seen with this value
 }
 
-// note stores the counters read at a moment and returns the instances whose counter stood
+// observe stores the counters read at a moment and returns the instances whose counter stood
 // still for a lease. A pause between two reads does not count: the database may have been
 // away, or this process.
-func (w *peers) note(heartbeats []Heartbeat, now time.Duration) (still []Heartbeat) {
+func (w *peers) observe(heartbeats []Heartbeat, now time.Duration) (expired []Heartbeat) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if now-w.last > watchGap {
-		w.seen = nil
+	if now-w.last > maxReadGap {
+		w.observed = nil
 	}
-	seen := make(map[string]sighting, len(heartbeats))
+	seen := make(map[string]observedHeartbeat, len(heartbeats))
 	for _, p := range heartbeats {
-		s, known := w.seen[p.Owner]
+		s, known := w.observed[p.Owner]
 		if !known || s.count != p.Count {
-			s = sighting{count: p.Count, syncs: p.Syncs, since: now}
+			s = observedHeartbeat{count: p.Count, syncs: p.Syncs, since: now}
 		}
 		seen[p.Owner] = s
 		if now-s.since >= Lease {
-			still = append(still, p)
+			expired = append(expired, p)
 		}
 	}
-	w.last, w.seen = now, seen
-	return still
+	w.last, w.observed = now, seen
+	return expired
 }
 
 // syncing reports whether syncs have begun in other instances since the last read.
@@ -84,7 +84,7 @@ func (w *peers) syncing(heartbeats []Heartbeat, self string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.ContainsFunc(heartbeats, func(p Heartbeat) bool {
-		s, known := w.seen[p.Owner]
+		s, known := w.observed[p.Owner]
 		return known && p.Owner != self && p.Syncs != s.syncs
 	})
 }
@@ -95,7 +95,7 @@ func (w *peers) next(now time.Duration) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	wait := heartbeatEvery
-	for _, s := range w.seen {
+	for _, s := range w.observed {
 		if left := s.since + Lease - now; left > 0 {
 			wait = min(wait, left)
 		}
@@ -167,7 +167,7 @@ func (e *Engine) WatchPeers(ctx context.Context) error {
 		return err
 	}
 	e.priority.ReportPeers(len(heartbeats), e.peers.syncing(heartbeats, e.owner))
-	for _, p := range e.peers.note(heartbeats, e.elapsed()) {
+	for _, p := range e.peers.observe(heartbeats, e.elapsed()) {
 		if p.Owner == e.owner {
 			continue // Heartbeat finds that out
 		}
@@ -204,7 +204,7 @@ func (e *Engine) Leave(ctx context.Context) error {
 	if !e.clustered {
 		return nil
 	}
-	return e.giveBack(ctx, func(tx *db.Tx) error {
+	return e.writeAfterCancel(ctx, func(tx *db.Tx) error {
 		if err := Register(tx, e.instance()); err != nil { // whatever its counter is
 			return err
 		}

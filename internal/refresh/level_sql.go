@@ -57,9 +57,9 @@ func storedQuotes(ctx context.Context, s *db.DB, app int32, fn func(*StoredQuote
 	return err
 }
 
-// marketMemories returns what validation stores about a game's markets, beside their
+// validationStates returns what validation stores about a game's markets, beside their
 // responses.
-func marketMemories(ctx context.Context, s *db.DB, app int32) (map[int64]pricing.MarketState, error) {
+func validationStates(ctx context.Context, s *db.DB, app int32) (map[int64]pricing.MarketState, error) {
 	out := map[int64]pricing.MarketState{}
 	_, err := db.Collect(ctx, s.Read, func(r *sql.Rows, _ *struct{}) error {
 		var id int64
@@ -85,8 +85,8 @@ func marketHistory(ctx context.Context, s *db.DB, app int32, market int64) (pric
 	return history, err
 }
 
-// MarketNote is what validation stores about a market of a game, beside its responses.
-type MarketNote struct {
+// MarketValidation is what validation stores about a market of a game, beside its responses.
+type MarketValidation struct {
 	MarketID int64
 	AppID    int32
 	State    pricing.MarketState
@@ -94,9 +94,9 @@ type MarketNote struct {
 	Names    int       // in it; 0 for a market that is queried by name
 }
 
-// MarketNotes returns what validation stores about all markets.
-func MarketNotes(ctx context.Context, s *db.DB) ([]MarketNote, error) {
-	return db.Collect(ctx, s.Read, func(r *sql.Rows, n *MarketNote) error {
+// MarketValidations returns what validation stores about all markets.
+func MarketValidations(ctx context.Context, s *db.DB) ([]MarketValidation, error) {
+	return db.Collect(ctx, s.Read, func(r *sql.Rows, n *MarketValidation) error {
 		var state []byte
 		var last int64
 		if err := r.Scan(&n.MarketID, &n.AppID, &state, &last, &n.Names); err != nil {
@@ -135,7 +135,7 @@ func learn(t *db.Tx, job int64, l Learned) error {
 		ON CONFLICT (job_id, app_id) DO NOTHING`, job, l.AppID, movers); err != nil {
 		return err
 	}
-	for _, m := range l.Memories {
+	for _, m := range l.States {
 		state, err := m.State.MarshalBinary()
 		if err != nil {
 			return err

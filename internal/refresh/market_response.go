@@ -168,7 +168,7 @@ func (g *game) named(ctx context.Context, provider string, market func(int64) *m
 			m := market(id)
 			m.next = fetchedAt(m.next, u.FetchedAt)
 			m.next.Partial = true
-			targets[u.BlobUnit] = append(targets[u.BlobUnit], target{market: id, next: true})
+			targets[u.ResponseUnit] = append(targets[u.ResponseUnit], target{market: id, next: true})
 		}
 	}
 	return nil
@@ -218,16 +218,16 @@ func (g *game) targets(ctx context.Context, prov string, states map[int64]pricin
 		if f.UnitID == 0 {
 			continue
 		}
-		again := isNew[f.MarketID] && responded[MarketFile{MarketID: f.MarketID, File: f.File}] == nil
-		targets[f.UnitID] = append(targets[f.UnitID], target{f.MarketID, true, again})
+		reuse := isNew[f.MarketID] && responded[MarketFile{MarketID: f.MarketID, File: f.File}] == nil
+		targets[f.UnitID] = append(targets[f.UnitID], target{f.MarketID, true, reuse})
 		m.last = fetchedAt(m.last, f.FetchedAt)
 		m.names += f.Quotes
-		if again {
+		if reuse {
 			m.next = fetchedAt(m.next, f.FetchedAt)
 		}
 	}
 	for _, p := range responded {
-		targets[p.Unit.BlobUnit] = append(targets[p.Unit.BlobUnit], target{market: p.Fetch.MarketID, next: true})
+		targets[p.Unit.ResponseUnit] = append(targets[p.Unit.ResponseUnit], target{market: p.Fetch.MarketID, next: true})
 		m := market(p.Fetch.MarketID)
 		m.next = fetchedAt(m.next, p.Unit.FetchedAt)
 	}
@@ -256,7 +256,7 @@ func (g *game) read(ctx context.Context, now time.Time, all map[int64][]target, 
 	defer dec.close()
 	stated, fetched := map[int64]time.Time{}, map[int64]time.Time{}
 	for _, p := range g.parts {
-		stated[p.Unit.BlobUnit], fetched[p.Unit.BlobUnit] = p.Unit.StatedAt, p.Unit.FetchedAt
+		stated[p.Unit.ResponseUnit], fetched[p.Unit.ResponseUnit] = p.Unit.StatedAt, p.Unit.FetchedAt
 	}
 	for _, f := range g.files {
 		fetched[f.UnitID] = f.FetchedAt
@@ -352,9 +352,9 @@ func addFresher(points []pricing.Point, seen map[uint64]place, p pricing.Point, 
 	if seen == nil {
 		return append(points, p)
 	}
-	before, again := seen[p.Key]
+	before, known := seen[p.Key]
 	switch {
-	case !again:
+	case !known:
 		seen[p.Key] = here
 		return append(points, p)
 	case cmp.Or(here.fetched.Compare(before.fetched), here.marketTime.Compare(before.marketTime)) > 0:

@@ -123,7 +123,7 @@ func (u *Unit) gap(market int64, outcomes map[UnitMarket]MarketFetch) (reason, d
 		return GapCancelled, ""
 	case u.skipped():
 		return u.skipReason(), u.Error
-	case !u.counts():
+	case !u.isUsable():
 		return GapFailed, u.Error
 	case outcome == OutcomeSilent, outcome == OutcomeQuarantined:
 		return string(outcome), ""

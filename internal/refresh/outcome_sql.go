@@ -161,6 +161,6 @@ func storeVerdict(t *db.Tx, job int64, v Verdict) error {
 		INSERT INTO market_file (market_id, app_id, file, unit_id, fetched_at, quotes) VALUES ($1, $2, $3, $4, $5, $6)
 		ON CONFLICT (market_id, app_id, file) DO UPDATE SET unit_id = excluded.unit_id, fetched_at = excluded.fetched_at,
 			quotes = excluded.quotes, accepted_at = 0`,
-		v.Fetch.MarketID, v.Unit.AppID, v.Unit.File, v.Unit.BlobUnit, db.Micros(v.Unit.FetchedAt), v.Fetch.Quotes)
+		v.Fetch.MarketID, v.Unit.AppID, v.Unit.File, v.Unit.ResponseUnit, db.Micros(v.Unit.FetchedAt), v.Fetch.Quotes)
 	return err
 }

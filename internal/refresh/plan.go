@@ -41,7 +41,7 @@ func (p *planner) Plan(ctx context.Context) (bool, error) {
 			return failJob(tx, job.ID, "no price provider is configured: set MARKET_PRICE_PROVIDERS")
 		})
 	}
-	may, err := p.allowed(ctx)
+	limits, err := p.providerLimits(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -52,7 +52,7 @@ func (p *planner) Plan(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	err = p.store.InTx(ctx, func(tx *db.Tx) error { return p.plan(tx, job, may, rates) })
+	err = p.store.InTx(ctx, func(tx *db.Tx) error { return p.plan(tx, job, limits, rates) })
 	if errors.Is(err, errNoLongerQueued) {
 		return true, nil
 	}
@@ -64,33 +64,33 @@ func (p *planner) Plan(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// allowed is what may be requested from providers now.
-type allowed struct {
+// providerLimits is what can be requested from providers now.
+type providerLimits struct {
 	paused map[string]bool
 	calls  map[string]int64 // by name, of those that have a budget and are not requested in the background
 }
 
-func (p *planner) allowed(ctx context.Context) (allowed, error) {
-	may := allowed{calls: map[string]int64{}}
+func (p *planner) providerLimits(ctx context.Context) (providerLimits, error) {
+	limits := providerLimits{calls: map[string]int64{}}
 	var err error
-	if may.paused, err = pausedProviders(ctx, p.store); err != nil {
-		return may, err
+	if limits.paused, err = pausedProviders(ctx, p.store); err != nil {
+		return limits, err
 	}
 	for _, name := range p.order {
 		d := p.providers[name].Describe()
 		if !hasBudget(d) || InBackground(d) {
 			continue
 		}
-		r, err := p.room(ctx, d, d.HostOf(""))
+		r, err := p.hostBudget(ctx, d, d.HostOf(""))
 		if err != nil {
-			return may, err
+			return limits, err
 		}
-		may.calls[name] = r.left
+		limits.calls[name] = r.left
 	}
-	return may, nil
+	return limits, nil
 }
 
-func (p *planner) plan(tx *db.Tx, job *Job, may allowed, rates pricing.Rates) error {
+func (p *planner) plan(tx *db.Tx, job *Job, limits providerLimits, rates pricing.Rates) error {
 	rules := p.rules(job.CreatedAt, job.Forced)
 	rules.RetryOf = job.RetryOf
 	if job.Kind == Missing {
@@ -125,7 +125,7 @@ func (p *planner) plan(tx *db.Tx, job *Job, may allowed, rates pricing.Rates) er
 	if err != nil {
 		return err
 	}
-	units, err := p.planUnits(tx, job, planned, batches, may)
+	units, err := p.planUnits(tx, job, planned, batches, limits)
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func batchesFor(items int64) int {
 
 // planUnits plans what to request from each provider: every file of the games that are due,
 // or the due names in calls of the largest size that the provider allows.
-func (p *planner) planUnits(tx *db.Tx, job *Job, planned map[int32]int64, batches int, may allowed) ([]Unit, error) {
+func (p *planner) planUnits(tx *db.Tx, job *Job, planned map[int32]int64, batches int, limits providerLimits) ([]Unit, error) {
 	var units []Unit
 	for _, name := range p.order {
 		d := p.providers[name].Describe()
@@ -161,13 +161,13 @@ func (p *planner) planUnits(tx *db.Tx, job *Job, planned map[int32]int64, batche
 		case InBackground(d):
 			own, err = p.planBackground(tx, job, d, planned, batches)
 		default:
-			own, err = p.planNames(tx, job, d, planned, batches, may)
+			own, err = p.planNames(tx, job, d, planned, batches, limits)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("units of %s: %w", name, err)
 		}
 		for i := range own {
-			if may.paused[name] && own[i].State == UnitPending {
+			if limits.paused[name] && own[i].State == UnitPending {
 				own[i].State, own[i].ErrorKind = UnitDeferred, KindPaused
 				own[i].Error = name + ": paused by an operator"
 			}
@@ -196,9 +196,9 @@ func (p *planner) planFiles(tx *db.Tx, job *Job, d provider.Description, planned
 		}
 		if newest != nil && (job.Kind == Missing || newest.Detached) {
 			old := u
-			old.State, old.FetchedAt, old.StatedAt, old.BlobUnit = UnitDone, newest.FetchedAt, newest.StatedAt, newest.BlobUnit
+			old.State, old.FetchedAt, old.StatedAt, old.ResponseUnit = UnitDone, newest.FetchedAt, newest.StatedAt, newest.ResponseUnit
 			switch {
-			case p.young(newest.FetchedAt, d.Interval):
+			case p.isFresh(newest.FetchedAt, d.Interval):
 				u = old
 			case newest.Detached: // the provider may be as late again
 				units = append(units, old)
@@ -212,16 +212,16 @@ func (p *planner) planFiles(tx *db.Tx, job *Job, d provider.Description, planned
 // minInterval is the least time for which a file's response serves missing prices.
 const minInterval = 5 * time.Minute
 
-// young reports whether a response is too recent to be requested again. One from the future
+// isFresh reports whether a response is too recent to be requested again. One from the future
 // is not: the clock was set back.
-func (p *planner) young(fetched time.Time, interval time.Duration) bool {
+func (p *planner) isFresh(fetched time.Time, interval time.Duration) bool {
 	age := p.now().Sub(fetched)
 	return age >= 0 && age < max(interval, minInterval)
 }
 
 // planNames makes units of the due names of each game that the provider quotes. If its budget
 // does not allow that many calls, the names come by priority.
-func (p *planner) planNames(tx *db.Tx, job *Job, d provider.Description, planned map[int32]int64, batches int, may allowed) ([]Unit, error) {
+func (p *planner) planNames(tx *db.Tx, job *Job, d provider.Description, planned map[int32]int64, batches int, limits providerLimits) ([]Unit, error) {
 	size := max(d.BatchSize, 1)
 	if d.Shape == provider.Single {
 		size = singleNames
@@ -243,10 +243,10 @@ func (p *planner) planNames(tx *db.Tx, job *Job, d provider.Description, planned
 		for part := range slices.Chunk(names, size) {
 			own = append(own, unitOf(job, d, app, part))
 		}
-		units = append(units, inTurn(own, last)...)
+		units = append(units, resumeAfter(own, last)...)
 	}
-	if calls, limited := may.calls[d.Name]; limited && int64(len(units)) > calls {
-		return p.planBest(tx, job, d, batches, int(calls))
+	if calls, limited := limits.calls[d.Name]; limited && int64(len(units)) > calls {
+		return p.planByPriority(tx, job, d, batches, int(calls))
 	}
 	return units, nil
 }
@@ -264,9 +264,9 @@ func unitOf(job *Job, d provider.Description, app int32, names []PlannedName) Un
 	return u
 }
 
-// planBest makes units of the due names by priority, as many as the calls take, and counts
+// planByPriority makes units of the due names by priority, as many as the calls take, and counts
 // those that are left for later.
-func (p *planner) planBest(tx *db.Tx, job *Job, d provider.Description, batches, calls int) ([]Unit, error) {
+func (p *planner) planByPriority(tx *db.Tx, job *Job, d provider.Description, batches, calls int) ([]Unit, error) {
 	names, err := p.candidates(tx, job, d)
 	if err != nil {
 		return nil, err
@@ -293,16 +293,16 @@ func (p *planner) planBest(tx *db.Tx, job *Job, d provider.Description, batches,
 			units = append(units, unitOf(job, d, app, part))
 		}
 		if later[app] > 0 {
-			units = append(units, leftForLater(job, d, app, batches, later[app]))
+			units = append(units, deferredNames(job, d, app, batches, later[app]))
 		}
 	}
 	return units, nil
 }
 
-// inTurn moves the units to the front whose names follow the name that was requested last.
+// resumeAfter moves the units to the front whose names follow the name that was requested last.
 // Units are requested in order. If a limit ends this early, the next job continues there, so
 // no name is left out for ever.
-func inTurn(units []Unit, last string) []Unit {
+func resumeAfter(units []Unit, last string) []Unit {
 	next := slices.IndexFunc(units, func(u Unit) bool { return afterInOrder(u.Names[len(u.Names)-1], last) })
 	if last == "" || next < 0 {
 		return units

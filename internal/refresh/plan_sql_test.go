@@ -137,7 +137,7 @@ func TestPlanItems_RetriesTheFailedItemsOfAJob(t *testing.T) {
 		f.storeVerdict(id)
 		b := f.claimBatch()
 		s := f.estimates(b, 10)
-		s.Items[1].State, s.Items[1].Answered, s.Items[1].Error = refresh.ItemFailed, false, "why"
+		s.Items[1].State, s.Items[1].Responded, s.Items[1].Error = refresh.ItemFailed, false, "why"
 		s.Counts = refresh.Counts{Updated: 2, Failed: 1, Changed: 2}
 		f.Tx(func(tx *db.Tx) error { _, err := refresh.StoreEstimates(tx, *b, s); return err })
 		f.Tx(func(tx *db.Tx) error { return refresh.EndEstimating(tx, id) })
@@ -204,7 +204,7 @@ func TestStoreEstimates_AMissingPriceWaitsLongerEachTime(t *testing.T) {
 				case "not found":
 					s.Items[i].State = refresh.ItemNoQuote
 				default:
-					s.Items[i].State, s.Items[i].Answered = refresh.ItemFailed, false
+					s.Items[i].State, s.Items[i].Responded = refresh.ItemFailed, false
 				}
 			}
 			f.Tx(func(tx *db.Tx) error { _, err := refresh.StoreEstimates(tx, *b, s); return err })

@@ -58,7 +58,7 @@ func planned(t *testing.T, s *db.DB) (b *refresh.Batch, items []refresh.Item) {
 // estimatesAt is an estimate that gives items a price.
 func estimatesAt(items []refresh.Item, price money.Micro) (s refresh.Estimates) {
 	for _, i := range items {
-		s.Items = append(s.Items, refresh.EstimatedItem{Item: i, State: refresh.ItemUpdated, Answered: true, Estimate: pricing.Priced{Price: price, Estimated: price}})
+		s.Items = append(s.Items, refresh.EstimatedItem{Item: i, State: refresh.ItemUpdated, Responded: true, Estimate: pricing.Priced{Price: price, Estimated: price}})
 	}
 	s.Counts = refresh.Counts{Updated: int64(len(items)), Changed: int64(len(items))}
 	return s
@@ -114,7 +114,7 @@ func TestPostgres_QuotesOfAnItemThatIsEstimatedMeanwhileAreWrittenAgain(t *testi
 		if len(revs) == 1 {
 			must(t, s.InTx(t.Context(), func(tx *db.Tx) error { _, err := refresh.StoreEstimates(tx, *b, estimatesAt(items, 10)); return err }))
 		}
-		return refresh.KeepQuotes(tx, named)
+		return refresh.WriteNamedQuotes(tx, named)
 	}))
 	if want := []int64{0, 1}; !slices.Equal(revs, want) {
 		t.Errorf("revisions that were read: %v, want %v", revs, want)

@@ -22,20 +22,20 @@ type candidate struct {
 // byPriority lists the distinct names of a plan by priority: their value in inventories times
 // how long ago they were requested from the provider. A name that was never requested, or in
 // the future before the clock was set back, counts as stalest. One that was requested less
-// than young ago is left out.
-func byPriority(items []CandidateName, now time.Time, young time.Duration) []candidate {
+// than minAge ago is left out.
+func byPriority(items []CandidateName, now time.Time, minAge time.Duration) []candidate {
 	var out []candidate
 	for i := range items {
 		w := &items[i]
 		age := now.Sub(w.RequestedAt)
-		if age >= 0 && age < young {
+		if age >= 0 && age < minAge {
 			continue
 		}
 		if n := len(out); n == 0 || out[n-1].app != w.AppID || out[n-1].Name != w.Name {
 			out = append(out, candidate{PlannedName: w.PlannedName, app: w.AppID, item: w.Item, requestedAt: w.RequestedAt})
 		}
 		last := &out[len(out)-1]
-		last.value = plus(last.value, times(int64(w.Price), w.Amount))
+		last.value = addSaturated(last.value, mulSaturated(int64(w.Price), w.Amount))
 		if last.queuedAt.IsZero() || !w.QueuedAt.IsZero() && w.QueuedAt.Before(last.queuedAt) {
 			last.queuedAt = w.QueuedAt
 		}
@@ -57,17 +57,17 @@ func byPriority(items []CandidateName, now time.Time, young time.Duration) []can
 
 // byAge lists the distinct names of a plan whose prices are missing, the longest missing
 // first.
-func byAge(items []CandidateName, now time.Time, young time.Duration) []candidate {
-	out := byPriority(items, now, young)
+func byAge(items []CandidateName, now time.Time, minAge time.Duration) []candidate {
+	out := byPriority(items, now, minAge)
 	slices.SortFunc(out, func(a, b candidate) int {
 		return cmp.Or(a.queuedAt.Compare(b.queuedAt), cmp.Compare(a.item, b.item))
 	})
 	return out
 }
 
-// times multiplies two numbers that are not negative. It returns the largest number instead
+// mulSaturated multiplies two numbers that are not negative. It returns the largest number instead
 // of an overflow.
-func times(a, b int64) int64 {
+func mulSaturated(a, b int64) int64 {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	if hi > 0 || lo > math.MaxInt64 {
 		return math.MaxInt64
@@ -75,8 +75,8 @@ func times(a, b int64) int64 {
 	return int64(lo)
 }
 
-// plus adds two numbers in the same way.
-func plus(a, b int64) int64 {
+// addSaturated adds two numbers in the same way.
+func addSaturated(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
 	}

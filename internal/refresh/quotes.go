@@ -11,20 +11,22 @@ import (
 	"assay/internal/provider"
 )
 
-// awaits reports whether a quote was fetched after the item's last estimate.
-func awaits(v *Snapshot) bool { return v.Reason == pricing.Awaiting || v.Reason == pricing.Confirmed }
+// fetchedAfterEstimate reports whether a quote was fetched after the item's last estimate.
+func fetchedAfterEstimate(v *Snapshot) bool {
+	return v.Reason == pricing.Awaiting || v.Reason == pricing.Confirmed
+}
 
 // quoted reports whether a market offers an item, or has sold it.
 func quoted(v *Snapshot) bool { return v.Ask > 0 || v.Sale > 0 }
 
-// gather lists the quotes of an item's estimate: those of this job, and of markets without a
+// collectQuotes lists the quotes of an item's estimate: those of this job, and of markets without a
 // response the stored ones, while they are fresh. The stored quote of a market that responded
 // without the item, or that is no longer configured, stays and does not take part.
 // configured, stays as it was and takes no part.
-func (s *batchEstimator) gather(i int) {
+func (s *batchEstimator) collectQuotes(i int) {
 	s.rows, s.quotes = s.rows[:0], s.quotes[:0]
-	for k := range s.fresh[i] {
-		f := &s.fresh[i][k]
+	for k := range s.jobQuotes[i] {
+		f := &s.jobQuotes[i][k]
 		q := s.quote(f.Snapshot)
 		q.FetchedAt = f.at
 		if f.byName {
@@ -33,7 +35,7 @@ func (s *batchEstimator) gather(i int) {
 		s.rows, s.quotes = append(s.rows, f.Snapshot), append(s.quotes, q)
 	}
 	for _, old := range s.items[i].Quotes {
-		if slices.ContainsFunc(s.fresh[i], func(f fetched) bool { return f.MarketID == old.MarketID }) {
+		if slices.ContainsFunc(s.jobQuotes[i], func(f fetched) bool { return f.MarketID == old.MarketID }) {
 			continue
 		}
 		if old.FetchedAt.IsZero() {
@@ -43,7 +45,7 @@ func (s *batchEstimator) gather(i int) {
 			continue
 		}
 		q := s.quote(old)
-		if _, answered := s.answered(i, old.MarketID); answered {
+		if _, responded := s.respondedAt(i, old.MarketID); responded {
 			q.Ask, q.Sale, q.Sales, q.SalesWindow = 0, 0, provider.Unknown, 0
 		}
 		if s.stage.known[old.MarketID].byName {

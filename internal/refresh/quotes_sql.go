@@ -154,8 +154,8 @@ type itemQuotes struct {
 
 var quotesBulk = db.NewBulk(writeQuotesSQL, quotesTypes, replaceOfOld)
 
-// keepQuotes writes all quotes of items.
-func keepQuotes(t *db.Tx, items []itemQuotes) error {
+// writeQuoteRows writes all quotes of items.
+func writeQuoteRows(t *db.Tx, items []itemQuotes) error {
 	rows := db.NewTable(quotesTypes, len(items))
 	for i := range items {
 		rows.Int(items[i].item)

@@ -134,13 +134,13 @@ type CandidateName struct {
 	QueuedAt    time.Time   // since when its price is missing; zero: it is not queued
 }
 
-// PlacedName is a name to be requested from a provider in the background, the lowest place
+// BackgroundName is a name to be requested from a provider in the background, the lowest place
 // first. A name whose price is missing has no place. Such names come before all others, the
 // longest missing first.
-type PlacedName struct {
+type BackgroundName struct {
 	AppID int32
 	Name  string
-	Place int64
+	Rank  int64
 	// Missing is since when the price is missing.
 	Missing time.Time
 }
@@ -263,7 +263,7 @@ type EstimatedItem struct {
 	State      string         // ItemUpdated, ItemNoQuote, ItemFailed, ItemSkipped
 	Reason     string         // of ItemSkipped
 	Error      string         // of ItemFailed
-	Answered   bool           // a market responded, so that Estimate counts
+	Responded  bool           // a market responded, so that Estimate counts
 	Estimate   pricing.Priced // its Quotes are not used
 	Bounds     pricing.Range  // the item's range with the new price
 	LevelSet   int64          // of the estimate; 0: nothing was learned yet
@@ -277,7 +277,7 @@ type EstimatedItem struct {
 
 // PriceAfter returns the item's price after the estimate; 0: unknown.
 func (s *EstimatedItem) PriceAfter() money.Micro {
-	if s.Answered {
+	if s.Responded {
 		return s.Estimate.Price
 	}
 	return s.Price
@@ -286,9 +286,9 @@ func (s *EstimatedItem) PriceAfter() money.Micro {
 // Changed reports whether the item has a new price.
 func (s *EstimatedItem) Changed() bool { return s.PriceAfter() != s.Price }
 
-// Noted reports whether the price history gets a point: the price or its status changed.
-func (s *EstimatedItem) Noted() bool {
-	return s.Changed() || s.Answered && s.Price > 0 && s.Estimate.Status != s.Status
+// AddsPoint reports whether the price history gets a point: the price or its status changed.
+func (s *EstimatedItem) AddsPoint() bool {
+	return s.Changed() || s.Responded && s.Price > 0 && s.Estimate.Status != s.Status
 }
 
 // Levels is the data that a job computes the prices of one game with.

@@ -21,14 +21,14 @@ const quotesAtOnce = 64
 // response takes what a provider decodes. It checks every quote, keeps one per item and
 // market, and encodes them by bucket.
 type response struct {
-	encoder  *encoder
-	markets  map[string]int64
-	counts   map[int64]*MarketFetch
-	silent   []string
-	rest     []Unit // names without a response
-	seen     *provider.Duplicates
-	size     int
-	provider string
+	encoder   *encoder
+	markets   map[string]int64
+	counts    map[int64]*MarketFetch
+	silent    []string
+	remaining []Unit // names without a response
+	seen      *provider.Duplicates
+	size      int
+	provider  string
 	// succeeded is called for each successful response to names, if it is not nil.
 	succeeded func()
 	pause     func() // lets waiting requests go first
@@ -48,57 +48,57 @@ func (f *fetcher) newResponse(ctx context.Context, d provider.Description) *resp
 	if !ok {
 		p = newEncoder()
 	}
-	a := &response{
+	r := &response{
 		encoder: p, markets: map[string]int64{}, counts: map[int64]*MarketFetch{},
 		seen: &provider.Duplicates{}, provider: d.Name, pause: func() { admission.Rest(ctx) },
 	}
 	for _, m := range d.Markets {
-		a.markets[m.Key] = f.markets[MarketName{Provider: d.Name, Key: m.Key, Title: m.Title}]
+		r.markets[m.Key] = f.markets[MarketName{Provider: d.Name, Key: m.Key, Title: m.Title}]
 	}
-	a.Restart()
-	return a
+	r.Restart()
+	return r
 }
 
-func (f *fetcher) recycle(a *response) {
-	a.encoder.reset()
-	f.encoders.Put(a.encoder)
+func (f *fetcher) recycle(r *response) {
+	r.encoder.reset()
+	f.encoders.Put(r.encoder)
 }
 
 // fetchFile makes the call of a unit of a file.
-func (a *response) fetchFile(ctx context.Context, src provider.Provider, unit *Unit, meter *provider.Meter) error {
-	ans, err := src.Fetch(ctx, provider.Call{AppID: unit.AppID, File: unit.File, Meter: meter}, a)
-	a.silent, unit.StatedAt = ans.Silent, ans.ProviderTime
-	a.expect(src.Describe(), unit.File)
+func (r *response) fetchFile(ctx context.Context, src provider.Provider, unit *Unit, meter *provider.Meter) error {
+	ans, err := src.Fetch(ctx, provider.Call{AppID: unit.AppID, File: unit.File, Meter: meter}, r)
+	r.silent, unit.StatedAt = ans.Silent, ans.ProviderTime
+	r.expect(src.Describe(), unit.File)
 	return err
 }
 
 // expect counts the markets that the response covers without a quote.
-func (a *response) expect(d provider.Description, file string) {
+func (r *response) expect(d provider.Description, file string) {
 	for _, key := range d.MarketsOf(file) {
-		a.count(a.markets[key])
+		r.count(r.markets[key])
 	}
 }
 
-func (a *response) count(market int64) *MarketFetch {
-	c := a.counts[market]
+func (r *response) count(market int64) *MarketFetch {
+	c := r.counts[market]
 	if c == nil {
 		c = &MarketFetch{MarketID: market, Outcome: OutcomeOK}
-		a.counts[market] = c
+		r.counts[market] = c
 	}
 	return c
 }
 
 // fetches returns what the response contained of each market, ordered by market. Units of one
 // provider add to the same rows, and would otherwise wait for each other in a circle.
-func (a *response) fetches() []MarketFetch {
-	out := make([]MarketFetch, 0, len(a.counts))
-	for _, c := range a.counts {
+func (r *response) fetches() []MarketFetch {
+	out := make([]MarketFetch, 0, len(r.counts))
+	for _, c := range r.counts {
 		out = append(out, *c)
 	}
 	slices.SortFunc(out, func(a, b MarketFetch) int { return cmp.Compare(a.MarketID, b.MarketID) })
 	for i := range out {
-		for _, key := range a.silent {
-			if a.markets[key] == out[i].MarketID {
+		for _, key := range r.silent {
+			if r.markets[key] == out[i].MarketID {
 				out[i].Outcome = OutcomeSilent
 			}
 		}
@@ -107,84 +107,84 @@ func (a *response) fetches() []MarketFetch {
 }
 
 // Restart implements provider.Sink.
-func (a *response) Restart() {
-	a.encoder.reset()
-	clear(a.counts)
-	a.seen.Reset()
-	a.silent, a.rest, a.size = nil, nil, 0
+func (r *response) Restart() {
+	r.encoder.reset()
+	clear(r.counts)
+	r.seen.Reset()
+	r.silent, r.remaining, r.size = nil, nil, 0
 }
 
 // Quote implements provider.Sink.
-func (a *response) Quote(q *provider.Quote) error {
-	market, ok := a.markets[q.Market]
+func (r *response) Quote(q *provider.Quote) error {
+	market, ok := r.markets[q.Market]
 	if !ok {
-		return &provider.Error{Provider: a.provider, Kind: provider.KindProtocol, Detail: rejectMarket}
+		return &provider.Error{Provider: r.provider, Kind: provider.KindProtocol, Detail: rejectMarket}
 	}
-	c := a.count(market)
+	c := r.count(market)
 	if reason := check(q); reason != "" {
-		a.Reject(q.Market, q.Name, reason)
+		r.Reject(q.Market, q.Name, reason)
 		return nil
 	}
-	switch a.seen.Add(q) {
+	switch r.seen.Add(q) {
 	case provider.First:
 	case provider.Conflicting:
 		c.Quotes--
 		c.Rejected++
-		a.Reject(q.Market, q.Name, provider.RejectConflict)
+		r.Reject(q.Market, q.Name, provider.RejectConflict)
 		return nil
 	default:
 		c.Rejected++
 		return nil
 	}
-	if a.size += len(q.Name) + 48; a.size > maxResponse {
-		return &provider.Error{Provider: a.provider, Kind: provider.KindTooLarge, Detail: "the encoded quotes of a response exceed 256 MiB"}
+	if r.size += len(q.Name) + 48; r.size > maxResponse {
+		return &provider.Error{Provider: r.provider, Kind: provider.KindTooLarge, Detail: "the encoded quotes of a response exceed 256 MiB"}
 	}
 	c.Quotes++
-	a.encoder.add(market, q)
+	r.encoder.add(market, q)
 	if c.Quotes%quotesAtOnce == 0 {
-		a.pause()
+		r.pause()
 	}
 	return nil
 }
 
 // Reject implements provider.Sink.
-func (a *response) Reject(market, name, reason string) {
-	id, ok := a.markets[market]
+func (r *response) Reject(market, name, reason string) {
+	id, ok := r.markets[market]
 	if ok {
-		a.count(id).Rejected++
+		r.count(id).Rejected++
 	}
 	if reason == provider.RejectRepeat || catalog.CheckName(name) != nil {
 		return
 	}
 	switch {
 	case ok:
-		a.reject(id, name)
+		r.reject(id, name)
 	case market == "": // the fault concerns all markets
-		for _, id := range a.markets {
-			a.reject(id, name)
+		for _, id := range r.markets {
+			r.reject(id, name)
 		}
 	}
 }
 
 // reject keeps the name of a rejected row, if there is room.
-func (a *response) reject(market int64, name string) {
-	if a.size <= maxResponse {
-		a.size += len(name) + 16
-		a.encoder.reject(market, name)
+func (r *response) reject(market int64, name string) {
+	if r.size <= maxResponse {
+		r.size += len(name) + 16
+		r.encoder.reject(market, name)
 	}
 }
 
 // blobs returns the encoded quotes, without items that the response quotes at different
 // prices on one market.
-func (a *response) blobs() []Blob {
-	if a.seen.Conflicts() == 0 {
-		return a.encoder.blobs(nil)
+func (r *response) blobs() []Blob {
+	if r.seen.Conflicts() == 0 {
+		return r.encoder.blobs(nil)
 	}
-	keys := make(map[int64]string, len(a.markets))
-	for key, id := range a.markets {
+	keys := make(map[int64]string, len(r.markets))
+	for key, id := range r.markets {
 		keys[id] = key
 	}
-	return a.encoder.blobs(func(q *quoteRecord) bool { return !a.seen.Contested(keys[q.Market], string(q.Name), q.Phase) })
+	return r.encoder.blobs(func(q *quoteRecord) bool { return !r.seen.Contested(keys[q.Market], string(q.Name), q.Phase) })
 }
 
 // check returns why a quote is rejected, or "".

@@ -57,7 +57,7 @@ func TestBlobs_AreDroppedWhenUnused(t *testing.T) {
 		run := func(file string, good bool) refresh.Unit {
 			id := f.plan(refresh.Bulk, 1, unit("s", file))
 			u := f.fetch("s", refresh.Blob{Bucket: 1, Data: []byte("x")})
-			u.BlobUnit = u.ID
+			u.ResponseUnit = u.ID
 			v := refresh.Verdict{Unit: u, Fetch: refresh.MarketFetch{MarketID: market, Quotes: 1, Outcome: refresh.OutcomeOK}}
 			if !good {
 				v.Quarantine, v.Fetch.Outcome = "anomaly", refresh.OutcomeQuarantined
@@ -180,7 +180,7 @@ func TestStoreValidation_StoresTheOutcomeOfAFile(t *testing.T) {
 		validate := func(quotes int64, outcome refresh.Outcome, quarantine string, reused bool) refresh.Unit {
 			id := f.plan(refresh.Bulk, 1, unit("s", "f"))
 			u := f.fetch("s")
-			u.BlobUnit = u.ID
+			u.ResponseUnit = u.ID
 			f.storeVerdict(id, refresh.Verdict{
 				Unit: u, Quarantine: quarantine, Reused: reused,
 				Fetch: refresh.MarketFetch{MarketID: m, Quotes: quotes, Outcome: outcome},
@@ -238,7 +238,7 @@ func TestStoreValidation_StoresTheOutcomeOfAFile(t *testing.T) {
 
 		// A file that an earlier unit answers has what that brought.
 		reuse := unit("s", "f")
-		reuse.State, reuse.BlobUnit, reuse.FetchedAt = refresh.UnitDone, good.ID, good.FetchedAt
+		reuse.State, reuse.ResponseUnit, reuse.FetchedAt = refresh.UnitDone, good.ID, good.FetchedAt
 		id := f.plan(refresh.Bulk, 1, reuse)
 		outcomes, err := refresh.ReadOutcomes(f.Context(), f.DB, id)
 		f.Must(err)

@@ -42,14 +42,14 @@ type StoredQuote struct {
 
 // Learned is what the validation of a job learned about one game.
 type Learned struct {
-	AppID    int32
-	Set      *pricing.Set   // that its prices are computed with; nil: nothing was learned, and the newest one stays valid
-	Movers   pricing.Movers // quotes that moved without the others
-	Memories []MarketMemory // of the markets that responded
+	AppID  int32
+	Set    *pricing.Set      // that its prices are computed with; nil: nothing was learned, and the newest one stays valid
+	Movers pricing.Movers    // quotes that moved without the others
+	States []ValidationState // of the markets that responded
 }
 
-// MarketMemory is what validation stores about one market of a game between runs.
-type MarketMemory struct {
+// ValidationState is what validation stores about one market of a game between runs.
+type ValidationState struct {
 	MarketID int64
 	State    pricing.MarketState
 	History  pricing.History // its good responses of the last eight days; nil: unchanged

@@ -21,31 +21,31 @@ const (
 
 // Unit is one file, or one list of names, to fetch from a provider.
 type Unit struct {
-	ID         int64
-	JobID      int64
-	Provider   string
-	AppID      int32
-	File       string   // of a bulk provider; "" for Names
-	Names      []string // distinct, of a provider that is queried by name
-	Size       int64    // number of names; of names left for later, how many still are
-	BatchFrom  int      // batches that wait for it, both included
-	BatchTo    int
-	Later      int // with UnitDeferred and without Names: how many names are left for later
-	State      UnitState
-	Token      int64
-	Attempts   int64
-	NotBefore  time.Time
-	FetchedAt  time.Time
-	StatedAt   time.Time // the provider's own time of the response; zero: it has none
-	BlobUnit   int64     // the unit whose blobs hold the response
-	Requests   int64     // of a claimed unit: those of this attempt
-	Counted    int64     // of a claimed unit: requests of this attempt that are counted already
-	Reserved   int64     // of a claimed unit: further requests that were counted before they are sent
-	Detached   bool      // its job does not wait for it, or no longer, and does not use its response
-	Background bool      // a name that the background fetch requests; then Detached too
-	Bytes      int64
-	ErrorKind  string
-	Error      string
+	ID           int64
+	JobID        int64
+	Provider     string
+	AppID        int32
+	File         string   // of a bulk provider; "" for Names
+	Names        []string // distinct, of a provider that is queried by name
+	Size         int64    // number of names; of names left for later, how many still are
+	BatchFrom    int      // batches that wait for it, both included
+	BatchTo      int
+	Later        int // with UnitDeferred and without Names: how many names are left for later
+	State        UnitState
+	Token        int64
+	Attempts     int64
+	NotBefore    time.Time
+	FetchedAt    time.Time
+	StatedAt     time.Time // the provider's own time of the response; zero: it has none
+	ResponseUnit int64     // the unit whose blobs hold the response
+	Requests     int64     // of a claimed unit: those of this attempt
+	Counted      int64     // of a claimed unit: requests of this attempt that are counted already
+	Reserved     int64     // of a claimed unit: further requests that were counted before they are sent
+	Detached     bool      // its job does not wait for it, or no longer, and does not use its response
+	Background   bool      // a name that the background fetch requests; then Detached too
+	Bytes        int64
+	ErrorKind    string
+	Error        string
 }
 
 // Claim selects a unit to claim.
@@ -74,8 +74,8 @@ func (u *Unit) ConcernsProvider() bool {
 // All other kinds are those of the provider package.
 const KindPaused = "paused"
 
-// counts reports whether the unit's job uses its response.
-func (u *Unit) counts() bool { return u.State == UnitDone && !u.Detached }
+// isUsable reports whether the unit's job uses its response.
+func (u *Unit) isUsable() bool { return u.State == UnitDone && !u.Detached }
 
 // skipped reports whether nothing was sent, through no fault of its provider.
 func (u *Unit) skipped() bool {

@@ -126,11 +126,11 @@ func (f *fetcher) parts(ctx context.Context, job *Job, units []Unit) ([]*part, [
 					p.base = f
 				}
 			}
-			repeated := p.base.UnitID == u.BlobUnit
+			repeated := p.base.UnitID == u.ResponseUnit
 			// An earlier response that was not the newest good one is validated again,
 			// because its own job may not have done so yet. Only its outcome in this job is
 			// stored.
-			p.Reused = repeated || u.BlobUnit != u.ID
+			p.Reused = repeated || u.ResponseUnit != u.ID
 			p.isNew = p.Fetch.Outcome == OutcomeOK && !repeated
 			out = append(out, p)
 		}
@@ -187,7 +187,7 @@ func (g *game) unchanged(ctx context.Context, now time.Time) (bool, error) {
 		if p.Unit.AppID != g.app || !p.isNew {
 			continue
 		}
-		pair := [2]int64{p.Unit.BlobUnit, p.base.UnitID}
+		pair := [2]int64{p.Unit.ResponseUnit, p.base.UnitID}
 		if p.base.UnitID == 0 || p.base.Quarantine != "" {
 			return false, nil
 		}
@@ -195,7 +195,7 @@ func (g *game) unchanged(ctx context.Context, now time.Time) (bool, error) {
 			continue
 		}
 		compared[pair] = true
-		if same, err := sameResponse(ctx, g.fetcher.store, p.Unit.BlobUnit, p.base.UnitID); err != nil || !same {
+		if same, err := sameResponse(ctx, g.fetcher.store, p.Unit.ResponseUnit, p.base.UnitID); err != nil || !same {
 			return false, err
 		}
 	}
@@ -212,7 +212,7 @@ func (g *game) validate(ctx context.Context, now time.Time) (Learned, error) {
 	if set == nil {
 		set = pricing.NewSet(g.convert.rates.Dollar(g.convert.currency))
 	}
-	states, err := marketMemories(ctx, f.store, g.app)
+	states, err := validationStates(ctx, f.store, g.app)
 	if err != nil {
 		return Learned{}, err
 	}
@@ -245,7 +245,7 @@ func (g *game) apply(r *pricing.Result) Learned {
 			}
 		}
 		if store {
-			out.Memories = append(out.Memories, MarketMemory{MarketID: o.ID, State: o.State, History: o.History})
+			out.States = append(out.States, ValidationState{MarketID: o.ID, State: o.State, History: o.History})
 		}
 	}
 	return out

@@ -173,7 +173,7 @@ func Depths(ctx context.Context, s *db.DB, now time.Time) ([]Depth, time.Time, e
 		SELECT 'plan', 'pending', count(*) FROM refresh_job WHERE state IN ('queued', 'running') AND state = 'queued'
 		UNION ALL SELECT 'background', coalesce(u.state, 'pending'), count(*) FROM background_name n
 			LEFT JOIN fetch_unit u ON u.id = n.unit_id AND u.state = 'running' WHERE n.place <> 0 OR n.urgent <> 0 GROUP BY 2
-		UNION ALL SELECT 'fetch', state, count(*) FROM fetch_unit WHERE state IN ('pending', 'running') AND detached <> `+refresh.DetachedBackground+` GROUP BY state
+		UNION ALL SELECT 'fetch', state, count(*) FROM fetch_unit WHERE state IN ('pending', 'running') AND detached <> `+refresh.DetachedBackgroundSQL+` GROUP BY state
 		UNION ALL SELECT 'estimate', state, count(*) FROM refresh_batch WHERE state IN ('pending', 'running') GROUP BY state
 		UNION ALL SELECT 'apply', 'running', count(*) FROM refresh_job WHERE state IN ('queued', 'running') AND stage = 'apply'
 		UNION ALL SELECT 'missing', CASE WHEN job_id <> 0 THEN 'running' WHEN due_at <= $1 THEN 'pending' ELSE 'waiting' END, count(*)
@@ -205,7 +205,7 @@ func Claims(ctx context.Context, s *db.DB) ([]Claim, error) {
 		c.Since = db.Moment(since)
 		return err
 	}, `SELECT owner, 'fetch', provider || ' ' || file, provider, started_at, token FROM fetch_unit
-			WHERE state IN ('pending', 'running') AND state = 'running' AND detached <> `+refresh.DetachedBackground+`
+			WHERE state IN ('pending', 'running') AND state = 'running' AND detached <> `+refresh.DetachedBackgroundSQL+`
 		UNION ALL SELECT owner, 'estimate', 'job ' || job_id || ' batch ' || batch, '', started_at, token FROM refresh_batch
 			WHERE state IN ('pending', 'running') AND state = 'running'
 		UNION ALL SELECT u.owner, 'background', n.provider || ' ' || n.name, n.provider, u.started_at, u.token FROM background_name n

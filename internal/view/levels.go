@@ -22,7 +22,7 @@ type MarketLevel struct {
 // MarketLevels returns what was learned of the configured markets, from the newest level
 // set of each game.
 func (r *ProviderReader) MarketLevels(ctx context.Context) ([]MarketLevel, error) {
-	notes, err := refresh.MarketNotes(ctx, r.o.Store)
+	notes, err := refresh.MarketValidations(ctx, r.o.Store)
 	if err != nil {
 		return nil, fmt.Errorf("what validation remembers: %w", err)
 	}

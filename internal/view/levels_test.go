@@ -57,7 +57,7 @@ func TestMarketLevels_AreOfConfiguredMarketsAndTheNewestSets(t *testing.T) {
 			{ID: ids[a], Known: true, Level: pricing.Ln(1_250_000) - pricing.Ln(money.Scale), Far: -1},
 			{ID: ids[b], Late: late, Far: -1},
 		}
-		w.learned = append(w.learned, refresh.Learned{AppID: app, Set: set, Memories: []refresh.MarketMemory{
+		w.learned = append(w.learned, refresh.Learned{AppID: app, Set: set, States: []refresh.ValidationState{
 			{MarketID: ids[a], State: quiet}, {MarketID: ids[b], State: refused}, {MarketID: ids[gone], State: quiet},
 		}})
 	}

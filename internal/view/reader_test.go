@@ -125,7 +125,7 @@ func (w *world) estimateWith(estimates map[string]pricing.Priced) bool {
 	s := refresh.Estimates{MissingRetry: time.Hour}
 	for _, i := range items {
 		estimate := estimates[i.Key.Name]
-		out := refresh.EstimatedItem{Item: i, Answered: true, AsOf: w.now, QuotedAt: w.now, State: refresh.ItemUpdated, NewQuotes: w.quotes()}
+		out := refresh.EstimatedItem{Item: i, Responded: true, AsOf: w.now, QuotedAt: w.now, State: refresh.ItemUpdated, NewQuotes: w.quotes()}
 		out.Estimate = estimate
 		if estimate.Price == 0 {
 			out.State, out.Estimate.Price, out.Estimate.Status = refresh.ItemNoQuote, i.Price, pricing.NoPrice
@@ -422,7 +422,7 @@ func TestItem_ConvertsWithTheRatesOfItsEstimate(t *testing.T) {
 		_, err = refresh.StoreEstimates(tx, *b, refresh.Estimates{
 			RateSet: rates,
 			Items: []refresh.EstimatedItem{{
-				Item: items[0], State: refresh.ItemUpdated, Answered: true, AsOf: w.now, QuotedAt: w.now,
+				Item: items[0], State: refresh.ItemUpdated, Responded: true, AsOf: w.now, QuotedAt: w.now,
 				Estimate:  pricing.Priced{Price: 11_000_000, Estimated: 11_000_000},
 				NewQuotes: []refresh.Snapshot{{MarketID: markets[name], Currency: "EUR", Ask: 10_000_000, Listings: -1, Sales: -1}},
 			}},

@@ -67,8 +67,8 @@ func (a *Allowance) paces(ctx context.Context, now time.Time) (p paces, err erro
 	return p, err
 }
 
-// foresee adds forecasts to the parts of a budget.
-func (a *Allowance) foresee(ctx context.Context, now time.Time, b *provider.Budget) error {
+// addForecasts adds forecasts to the parts of a budget.
+func (a *Allowance) addForecasts(ctx context.Context, now time.Time, b *provider.Budget) error {
 	if !a.forecasts(b.Reported) {
 		return nil
 	}

@@ -128,7 +128,7 @@ func (a *Allowance) State(ctx context.Context) (b provider.Budget, blockedUntil 
 	if b.Quotas, err = a.quotas(ctx, o.now); err != nil {
 		return b, o.blocked, err
 	}
-	return b, o.blocked, a.foresee(ctx, o.now, &b)
+	return b, o.blocked, a.addForecasts(ctx, o.now, &b)
 }
 
 // Of returns the state of a host: see Allowance.State.

@@ -103,7 +103,7 @@ func (s *shop) estimateBatch(price money.Micro, estimated func([]refresh.Item)) 
 	var done refresh.Estimates
 	for _, i := range items {
 		done.Items = append(done.Items, refresh.EstimatedItem{
-			Item: i, State: refresh.ItemUpdated, Answered: true,
+			Item: i, State: refresh.ItemUpdated, Responded: true,
 			Estimate: pricing.Priced{Price: price, Estimated: price},
 		})
 		done.Counts.Updated++

@@ -15,8 +15,8 @@ import (
 // response, unless an operator sets another time.
 const DefaultProviderWait = time.Minute
 
-// Silence is a host that a job no longer waits for.
-type Silence struct {
+// UnresponsiveHost is a host that a job no longer waits for.
+type UnresponsiveHost struct {
 	JobID    int64
 	Provider string
 	Files    []string      // that the host serves; nil: any
@@ -25,15 +25,15 @@ type Silence struct {
 	Error    string
 }
 
-// Late says whether a unit's job went on without it.
-type Late int
+// Detachment says whether a unit's job went on without it.
+type Detachment int
 
-// The values of Late, as they are stored.
+// The values of Detachment, as they are stored.
 const (
-	InTime       Late = iota
-	AfterJob          // the job went on before the unit was requested
-	LateAndNoted      // the job went on while it was requested: the failure of its provider is stored already
-	NotAwaited        // a name of the background fetch
+	NotDetached        Detachment = iota
+	DetachedPending               // the job went on before the unit was requested
+	DetachedRunning               // the job went on while it was requested: the failure of its provider is stored already
+	DetachedBackground            // a name of the background fetch
 )
 
 // waitKey identifies what a job waits for: a host of a provider.
@@ -55,12 +55,12 @@ type waiting struct {
 // waits is what the live jobs wait for, as far as this process sends the requests. Times are
 // readings of process.elapsed.
 type waits struct {
-	mu     sync.Mutex
-	hosts  map[waitKey]*waiting
-	looked time.Duration
+	mu        sync.Mutex
+	hosts     map[waitKey]*waiting
+	checkedAt time.Duration
 }
 
-func (w *waits) of(k waitKey) *waiting {
+func (w *waits) entry(k waitKey) *waiting {
 	if w.hosts == nil {
 		w.hosts = map[waitKey]*waiting{}
 	}
@@ -74,23 +74,23 @@ func (w *waits) of(k waitKey) *waiting {
 func (w *waits) begin(k waitKey) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.of(k).calls++
+	w.entry(k).calls++
 }
 
 // sending stores the time of a request that is about to be sent.
 func (w *waits) sending(k waitKey, now time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if h := w.of(k); !h.sent {
+	if h := w.entry(k); !h.sent {
 		h.sent, h.since = true, now
 	}
 }
 
-// answered stores a successful response. For other calls under way, time starts again.
-func (w *waits) answered(k waitKey, now time.Duration) {
+// succeeded stores a successful response. For other calls under way, time starts again.
+func (w *waits) succeeded(k waitKey, now time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	h := w.of(k)
+	h := w.entry(k)
 	h.sent, h.since, h.kind, h.error = h.calls > 1, now, "", ""
 }
 
@@ -99,7 +99,7 @@ func (w *waits) answered(k waitKey, now time.Duration) {
 func (w *waits) end(k waitKey, failure error, now time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	h := w.of(k)
+	h := w.entry(k)
 	h.calls--
 	if failure != nil {
 		kind := provider.KindOf(failure)
@@ -112,23 +112,23 @@ func (w *waits) end(k waitKey, failure error, now time.Duration) {
 	}
 }
 
-// behind stores that a job waits for a host that other jobs wait for already.
-func (w *waits) behind(k waitKey, now time.Duration) {
+// startWait stores that a job waits for a host that other jobs wait for already.
+func (w *waits) startWait(k waitKey, now time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.hosts[k] == nil {
-		w.of(k).sent, w.of(k).since = true, now
+		w.entry(k).sent, w.entry(k).since = true, now
 	}
 }
 
-// silent returns what has been waited for at least that long, at most once a second.
-func (w *waits) silent(now, least time.Duration) map[waitKey]waiting {
+// unresponsive returns what has been waited for at least that long, at most once a second.
+func (w *waits) unresponsive(now, least time.Duration) map[waitKey]waiting {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.hosts) == 0 || now-w.looked < time.Second {
+	if len(w.hosts) == 0 || now-w.checkedAt < time.Second {
 		return nil
 	}
-	w.looked = now
+	w.checkedAt = now
 	out := map[waitKey]waiting{}
 	for k, h := range w.hosts {
 		if h.sent && now-h.since >= least {
@@ -138,8 +138,8 @@ func (w *waits) silent(now, least time.Duration) map[waitKey]waiting {
 	return out
 }
 
-// forget removes what a job no longer waits for, unless a call is under way.
-func (w *waits) forget(k waitKey) {
+// remove removes what a job no longer waits for, unless a call is under way.
+func (w *waits) remove(k waitKey) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if h := w.hosts[k]; h != nil && h.calls == 0 {
@@ -147,34 +147,34 @@ func (w *waits) forget(k waitKey) {
 	}
 }
 
-// await makes a call that a job waits for.
-func (f *fetcher) await(k waitKey, a *response, meter *provider.Meter, call func() error) error {
+// callForJob makes a call that a job waits for.
+func (f *fetcher) callForJob(k waitKey, r *response, meter *provider.Meter, call func() error) error {
 	meter.OnRequest(func() { f.waits.sending(k, f.elapsed()) })
-	a.succeeded = func() { f.waits.answered(k, f.elapsed()) }
+	r.succeeded = func() { f.waits.succeeded(k, f.elapsed()) }
 	f.waits.begin(k)
 	err := call()
 	if err == nil {
-		a.succeeded()
+		r.succeeded()
 	}
 	f.waits.end(k, err, f.elapsed())
 	return err
 }
 
-// silenceCheck is how long a host has been silent when other waiting jobs are looked for.
-const silenceCheck = 5 * time.Second
+// unresponsiveAfter is how long a host has been silent when other waiting jobs are looked for.
+const unresponsiveAfter = 5 * time.Second
 
-// leaveSilent lets jobs go on without hosts that have not responded for too long. Requests
+// detachUnresponsive lets jobs go on without hosts that have not responded for too long. Requests
 // under way and their retries continue, for the next job.
-func (f *fetcher) leaveSilent(ctx context.Context) error {
+func (f *fetcher) detachUnresponsive(ctx context.Context) error {
 	now := f.elapsed()
 	var errs []error
-	for k, h := range f.waits.silent(now, min(silenceCheck, f.cfg.ProviderWait)) {
+	for k, h := range f.waits.unresponsive(now, min(unresponsiveAfter, f.cfg.ProviderWait)) {
 		files := f.filesOf(k.provider, k.host)
 		if h.calls > 0 {
 			jobs, err := waitingJobs(ctx, f.store, k.provider, files)
 			errs = append(errs, err)
 			for _, job := range jobs {
-				f.waits.behind(waitKey{job, k.provider, k.host}, now)
+				f.waits.startWait(waitKey{job, k.provider, k.host}, now)
 			}
 		}
 		if now-h.since >= f.cfg.ProviderWait {
@@ -185,7 +185,7 @@ func (f *fetcher) leaveSilent(ctx context.Context) error {
 }
 
 func (f *fetcher) detach(ctx context.Context, k waitKey, h waiting, files []string) error {
-	s := Silence{JobID: k.job, Provider: k.provider, Files: files, For: f.cfg.ProviderWait, Kind: h.kind}
+	s := UnresponsiveHost{JobID: k.job, Provider: k.provider, Files: files, For: f.cfg.ProviderWait, Kind: h.kind}
 	s.Error = fmt.Sprintf("%s: no successful response for %s", k.provider, s.For)
 	if h.error != "" {
 		s.Error += "; last: " + h.error
@@ -198,7 +198,7 @@ func (f *fetcher) detach(ctx context.Context, k waitKey, h waiting, files []stri
 	if err != nil {
 		return fmt.Errorf("go on without %s: %w", k.provider, err)
 	}
-	f.waits.forget(k)
+	f.waits.remove(k)
 	if units > 0 {
 		f.log.Warn("provider wait exceeded", "job", k.job, "provider", k.provider, "host", k.host, "requests", units, "last_error", h.error)
 		f.wake(WorkEstimate)
