@@ -2,25 +2,25 @@ package steam
 
 import "assay/internal/money"
 
-// dollars is the requested currency.
+// dollars is the currency of all requests.
 const dollars = money.Currency("USD")
 
-// tender is a currency with Steam's number and notation.
-type tender struct {
-	id      int
+// currencyFormat is the notation of a currency on Steam's pages.
+type currencyFormat struct {
+	id      int // Steam's number of the currency
 	code    money.Currency
-	signs   []string // before or after an amount
+	signs   []string // signs before or after an amount
 	decimal byte     // decimal separator
 }
 
-// tenders are the currencies with a known number. Signs and separators are those of Steam's
-// pages, in any language.
-var tenders = [...]tender{
+// formats are the supported currencies. Their signs are those of Steam's pages in all
+// languages.
+var formats = [...]currencyFormat{
 	{1, "USD", []string{"$", "$USD", "USD"}, '.'},
 	{2, "GBP", []string{"£", "GBP"}, '.'},
 	{3, "EUR", []string{"€", "EUR"}, ','},
 	{4, "CHF", []string{"CHF"}, '.'},
-	{5, "RUB", []string{"pуб.", "руб.", "₽", "RUB"}, ','}, // the first begins with a Latin p
+	{5, "RUB", []string{"pуб.", "руб.", "₽", "RUB"}, ','}, // the first sign has a Latin p
 	{6, "PLN", []string{"zł", "PLN"}, ','},
 	{7, "BRL", []string{"R$", "BRL"}, ','},
 	{8, "JPY", []string{"¥", "JPY"}, '.'},

@@ -24,7 +24,7 @@ import (
 
 const cents = money.Micro(10_000)
 
-func TestPrice_ReadsWhatPeopleWrite(t *testing.T) {
+func TestPrice_ReadsFormattedAmounts(t *testing.T) {
 	for _, c := range []struct {
 		text      string
 		requested money.Currency
@@ -62,49 +62,49 @@ func TestPrice_ReadsWhatPeopleWrite(t *testing.T) {
 	} {
 		got, in, reason := price(feed.Cell{Kind: feed.Text, Text: []byte(c.text)}, c.requested)
 		if got != c.want*cents || in != c.in || reason != "" {
-			t.Errorf("%q: %v %s %s, want %v %s", c.text, got, in, reason, c.want*cents, c.in)
+			t.Errorf("%q: got %v %s, reason %q, want %v %s", c.text, got, in, reason, c.want*cents, c.in)
 		}
 	}
 }
 
-func TestPrice_RefusesWhatNobodyCanTell(t *testing.T) {
+func TestPrice_RejectsInvalidAndAmbiguousAmounts(t *testing.T) {
 	for _, text := range []string{
 		"5.00", "1,234.56", "¥ 4.66", "5.00 kr", "$$5.00", "-$5.00", "$-5.00", "5,00X", "$", "--", "free", "$1.234", "1,234€", "$1,23,456.00", "$1,234,56",
 		"$12,34,567", "$1.2.3", "$1,,234.00", "$,500", "$.50", "$5.", "$1 234,567.00", "$0,123.00", "$007", "$1e5", "$5.e0", "$1,2e3", "$5.00-$6.00", "$5.00€", "&#36;&#36;5",
 		"1,23,--€", "$٥", "$５", "€ 1.234.5", "$1,2345", "$12345,678", "$ 1''000", "$9999999999999999.00",
 	} {
 		if got, in, reason := price(feed.Cell{Kind: feed.Text, Text: []byte(text)}, dollars); reason == "" {
-			t.Errorf("%q became %v %s", text, got, in)
+			t.Errorf("%q: got %v %s, want a reject", text, got, in)
 		}
 	}
 	for _, c := range []feed.Cell{{Kind: feed.Number, Text: []byte("5")}, {Kind: feed.Other, Text: []byte("true")}} {
 		if got, _, reason := price(c, dollars); reason == "" {
-			t.Errorf("%q became %v", c.Text, got)
+			t.Errorf("%q: got %v, want a reject", c.Text, got)
 		}
 	}
 }
 
-func TestPrice_ReadsBackWhateverIsWritten(t *testing.T) {
-	for _, c := range tenders {
+func TestPrice_ReadsTextsOfTheFakeServer(t *testing.T) {
+	for _, c := range formats {
 		for _, hundredths := range []int64{1, 9, 10, 99, 100, 12345, 99999, 100000, 123456789, 100000000000} {
 			text := steamtest.Text(c.id, hundredths)
 			got, in, reason := price(feed.Cell{Kind: feed.Text, Text: []byte(text)}, c.code)
-			if written := in == c.code || in == dollars; got != money.Micro(hundredths)*cents || !written || reason != "" {
-				t.Errorf("%q: %v %s %s", text, got, in, reason)
+			if validCurrency := in == c.code || in == dollars; got != money.Micro(hundredths)*cents || !validCurrency || reason != "" {
+				t.Errorf("%q: got %v %s, reason %q, want %v %s", text, got, in, reason, money.Micro(hundredths)*cents, c.code)
 			}
 		}
 	}
 }
 
-func TestCount_ReadsNumbersInGroups(t *testing.T) {
+func TestCount_ReadsGroupedNumbers(t *testing.T) {
 	for text, want := range map[string]int64{`"1,204"`: 1204, `"3.990"`: 3990, `"15 262"`: 15262, `"7"`: 7, `15262`: 15262, `0`: 0, `""`: -1, `null`: -1} {
 		if got, reason := count(cellOf(text)); got != want || reason != "" {
-			t.Errorf("%s: %d %s, want %d", text, got, reason, want)
+			t.Errorf("%s: got %d, reason %q, want %d", text, got, reason, want)
 		}
 	}
 	for _, text := range []string{`"1,20"`, `"1.5"`, `"many"`, `"-5"`, `"1,,200"`, `true`, `1.5`} {
 		if got, reason := count(cellOf(text)); reason == "" {
-			t.Errorf("%s became %d", text, got)
+			t.Errorf("%s: got %d, want a reject", text, got)
 		}
 	}
 }
@@ -121,11 +121,11 @@ func cellOf(text string) feed.Cell {
 	return feed.Cell{Kind: feed.Number, Text: []byte(text)}
 }
 
-func TestOverview_RefusesPricesInTwoCurrencies(t *testing.T) {
+func TestOverview_RejectsPricesInTwoCurrencies(t *testing.T) {
 	var sink providertest.Sink
 	err := new(Provider).readOverview(t.Context(), "A", strings.NewReader(`{"success":true,"lowest_price":"$1.00","median_price":"1,00€"}`), &sink)
 	if provider.KindOf(err) != provider.KindProtocol || !strings.Contains(err.Error(), rejectMixed) {
-		t.Errorf("error %v, quotes %+v", err, sink.Quotes)
+		t.Errorf("got error %v, quotes %+v, want a reject for %q", err, sink.Quotes, rejectMixed)
 	}
 }
 
@@ -134,13 +134,13 @@ func TestOverview_CountsSalesWithoutAPrice(t *testing.T) {
 	err := new(Provider).readOverview(t.Context(), "A", strings.NewReader(`{"success":true,"volume":"3,990"}`), &sink)
 	want := []provider.Quote{{Market: Name, Name: "A", Currency: dollars, Listings: provider.Unknown, Sales: 3990, SalesWindow: day}}
 	if err != nil || !slices.Equal(sink.Quotes, want) {
-		t.Errorf("error %v, quotes %+v", err, sink.Quotes)
+		t.Errorf("got error %v, quotes %+v, want %+v", err, sink.Quotes, want)
 	}
 }
 
-// TestReal_FormsDecodeToTheirCents reads texts that were seen, each in the currency
-// that it was requested in.
-func TestReal_FormsDecodeToTheirCents(t *testing.T) {
+// The file has bodies of real responses with the requested currency and the expected
+// amount.
+func TestReal_DecodesRecordedFormats(t *testing.T) {
 	var forms []struct {
 		Body  *map[string]jsontext.Value
 		Cents *int64
@@ -151,11 +151,11 @@ func TestReal_FormsDecodeToTheirCents(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(forms) != 12 {
-		t.Errorf("%d forms", len(forms))
+		t.Errorf("got %d responses, want 12", len(forms))
 	}
 	for _, form := range forms {
 		if form.Body == nil {
-			continue // the suite has null
+			continue // the provider suite covers the body null
 		}
 		var got *int64
 		for _, member := range []string{"lowest_price", "median_price"} {
@@ -166,31 +166,31 @@ func TestReal_FormsDecodeToTheirCents(t *testing.T) {
 			unquoted, err := jsontext.AppendUnquote(nil, text)
 			amount, in, reason := price(feed.Cell{Kind: feed.Text, Text: unquoted}, form.Cur)
 			if err != nil || reason != "" || in != form.Cur {
-				t.Errorf("%s: %s %s", text, in, reason)
+				t.Errorf("%s: got currency %s, reason %q, want %s", text, in, reason, form.Cur)
 			}
 			n := int64(amount / cents)
 			got = &n
 		}
 		if (got == nil) != (form.Cents == nil) || got != nil && *got != *form.Cents {
-			t.Errorf("%v: %v, want %v", *form.Body, got, form.Cents)
+			t.Errorf("%v: got cents %v, want %v", *form.Body, got, form.Cents)
 		}
 		if volume, there := (*form.Body)["volume"]; there {
 			if n, reason := count(cellOf(string(volume))); n < 1 || reason != "" {
-				t.Errorf("volume %s: %d %s", volume, n, reason)
+				t.Errorf("volume %s: got %d, reason %q, want a positive number", volume, n, reason)
 			}
 		}
 	}
 }
 
-// TestReal_RecordedAnswersAreReadWhole reads responses as they were recorded. None
-// for a name that does not exist may become a quote.
-func TestReal_RecordedAnswersAreReadWhole(t *testing.T) {
-	packed, err := gzip.NewReader(open(t, "steam_priceoverview_raw_2025-10.jsonl.gz"))
+// Every recorded response must decode without an error. The responses for invented names
+// must not give quotes.
+func TestReal_DecodesRecordedResponses(t *testing.T) {
+	recorded, err := gzip.NewReader(open(t, "steam_priceoverview_raw_2025-10.jsonl.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	counts := map[string]int{}
-	for lines := bufio.NewScanner(packed); lines.Scan(); {
+	for lines := bufio.NewScanner(recorded); lines.Scan(); {
 		var line struct {
 			Name     string `json:"market_hash_name"`
 			Real     bool   `json:"name_is_real"`
@@ -203,23 +203,23 @@ func TestReal_RecordedAnswersAreReadWhole(t *testing.T) {
 		if err := new(Provider).readOverview(t.Context(), line.Name, strings.NewReader(string(line.Response)), &sink); err != nil {
 			t.Errorf("%s: %v", line.Response, err)
 		}
-		counts["answers"]++
+		counts["responses"]++
 		if len(sink.Quotes) == 0 {
-			counts["nothing known"]++
+			counts["without a quote"]++
 			continue
 		}
 		q := sink.Quotes[0]
 		if !line.Real || q.Name != line.Name {
-			t.Errorf("%q, real %v, became %+v", line.Name, line.Real, q)
+			t.Errorf("name %q (real: %v): got quote %+v", line.Name, line.Real, q)
 		}
 		counts[string(q.Currency)]++
 		if (q.Sale > 0) != (q.Sales > 0) || q.Ask <= 0 {
-			t.Errorf("%s became %+v", line.Response, q)
+			t.Errorf("%s: got %+v, want an ask, and a sale price only with sales", line.Response, q)
 		}
 	}
-	for what, want := range map[string]int{"answers": 567, "nothing known": 193 + 24, "EUR": 6, "USD": 344} {
+	for what, want := range map[string]int{"responses": 567, "without a quote": 193 + 24, "EUR": 6, "USD": 344} {
 		if counts[what] != want {
-			t.Errorf("%s: %d, want %d", what, counts[what], want)
+			t.Errorf("%s: got %d, want %d", what, counts[what], want)
 		}
 	}
 }
@@ -229,7 +229,7 @@ func open(t *testing.T, path ...string) *os.File {
 	path = append([]string{"..", "..", "..", "..", "shared", "data"}, path...)
 	f, err := os.Open(filepath.Join(path...))
 	if errors.Is(err, os.ErrNotExist) {
-		t.Skip("the recorded answers are not there: " + filepath.Base(filepath.Join(path...)))
+		t.Skip("recorded responses are not available: " + filepath.Base(filepath.Join(path...)))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -246,7 +246,7 @@ const (
 		`"rgCompactSellOrders":[],"rgCompactBuyOrders":[401000,1,390000,2]}}}`
 )
 
-func TestSamples_RoundTrip(t *testing.T) {
+func TestProvider_ReadsSampleResponses(t *testing.T) {
 	q := provider.Quote{Market: Name, Name: "A", Currency: "USD", Listings: provider.Unknown, Sales: provider.Unknown}
 	sold, rare, book, wrapped := q, q, q, q
 	sold.Ask, sold.Sale, sold.Sales, sold.SalesWindow = 3310*cents, 3268*cents, 1204, day
@@ -267,7 +267,7 @@ func TestSamples_RoundTrip(t *testing.T) {
 	} {
 		var sink providertest.Sink
 		if err := c.read(t.Context(), "A", strings.NewReader(text), &sink); err != nil || !slices.Equal(sink.Quotes, c.want) {
-			t.Errorf("%s: error %v, quotes %+v, want %+v", text, err, sink.Quotes, c.want)
+			t.Errorf("%s: got error %v, quotes %+v, want %+v", text, err, sink.Quotes, c.want)
 		}
 	}
 }
@@ -290,8 +290,7 @@ func FuzzBook(f *testing.F) {
 	})
 }
 
-// FuzzPrice holds that a text either is an amount that its own digits spell, or
-// none.
+// FuzzPrice checks that price rejects a text or returns an amount with the text's digits.
 func FuzzPrice(f *testing.F) {
 	for _, text := range []string{"$1,234.56", "1.234,--€", "₹ 1,23,456.50", "8\u00a0120,22₸", "¥ 1,110", "&#8364;5"} {
 		f.Add(text)
@@ -301,21 +300,21 @@ func FuzzPrice(f *testing.F) {
 		if reason != "" || amount == 0 {
 			return
 		}
-		spelled := strings.Map(func(r rune) rune {
+		digits := strings.Map(func(r rune) rune {
 			if r < '0' || r > '9' {
 				return -1
 			}
 			return r
-		}, normal([]byte(text)))
+		}, normalize([]byte(text)))
 		got := strings.TrimLeft(strings.Replace(amount.String(), ".", "", 1), "0")
-		if in == "" || amount < 0 || amount%cents != 0 || strings.TrimRight(got, "0") != strings.Trim(spelled, "0") {
-			t.Errorf("%q became %v %s", text, amount, in)
+		if in == "" || amount < 0 || amount%cents != 0 || strings.TrimRight(got, "0") != strings.Trim(digits, "0") {
+			t.Errorf("%q: got %v %s, want an amount with the same digits", text, amount, in)
 		}
 	})
 }
 
-// BenchmarkOverview and BenchmarkBook measure one response beside a scan of its
-// tokens. Of a short one the buffers that it is read through are most.
+// BenchmarkOverview and BenchmarkBook compare reading a response with a scan of its JSON
+// tokens. For a short response, allocating the buffers takes most of the time.
 func BenchmarkOverview(b *testing.B) {
 	bench(b, anOverview, new(Provider).readOverview)
 }

@@ -1,15 +1,16 @@
-// Package steam reads the Steam Community Market, one name per request: the lowest ask,
-// and the sales of the last day.
+// Package steam implements a provider for the Steam Community Market. Each request is for
+// one name. A response has the lowest ask and either the sales of the last day or the
+// highest bid.
 //
-// Steam documents neither of the two endpoints. The package reads them as observed from
-// 2025 to September 2026. Three things are not confirmed and therefore tolerated:
+// Steam does not document these endpoints. The package supports the responses observed
+// from 2025 to September 2026. Three assumptions are not confirmed:
 //
-//   - A 500 with the body null or {"success":false} may mean an unknown name. It brings no
-//     quote, and the request is not repeated at once.
-//   - All endpoints may share one limit, so they are counted together.
-//   - The response of orderbook is wrapped in an object since August 2026. Both forms are
-//     read.
+//   - Status 500 with the body null or {"success":false} may mean that the name is unknown.
+//     The package returns an error and does not retry.
+//   - All endpoints may share one rate limit. The package counts their requests together.
+//   - Since August 2026, orderbook wraps its response in an object. The package reads both
+//     forms.
 //
 // Steam has one page for all phases of a finish such as Doppler. The quote of such a name
-// is that of the cheapest phase, and belongs to the name without a phase.
+// is the quote of its cheapest phase. The package returns it without a phase.
 package steam

@@ -10,13 +10,14 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// bookNames are the members of an orderbook response, dataNames those of its data.
+// bookNames are the members of an orderbook response. dataNames are the members of its
+// data.
 var (
 	bookNames = []string{"success", "data"}
 	dataNames = []string{"eCurrency", "amtMinSellOrder", "amtMaxBuyOrder", "cSellOrders"}
 )
 
-// readBook reads an orderbook response, in its original or its wrapped form.
+// readBook reads an orderbook response in its original or its wrapped form.
 func (s *Provider) readBook(ctx context.Context, name string, body io.Reader, sink provider.Sink) error {
 	return feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
 		cells := make([]feed.Cell, len(bookNames))
@@ -46,13 +47,13 @@ func (s *Provider) readBook(ctx context.Context, name string, body io.Reader, si
 	})
 }
 
-// hundredth is the unit of all numeric amounts, also of yen, which pages show without the
-// fraction.
+// hundredth is the unit of all numeric amounts. It also applies to yen, although Steam's
+// pages show yen without a fraction.
 const hundredth = 100
 
-// readOrders reads the best orders. A non-empty reason means that they are invalid.
+// readOrders reads the best ask and bid. It returns a reason if they are invalid.
 func readOrders(q *provider.Quote, data []feed.Cell) (reason string) {
-	if q.Currency = numbered(data[0]); q.Currency == "" {
+	if q.Currency = currencyByID(data[0]); q.Currency == "" {
 		return feed.RejectCurrency
 	}
 	if q.Ask, reason = data[1].Amount(hundredth); reason != "" {
@@ -65,11 +66,11 @@ func readOrders(q *provider.Quote, data []feed.Cell) (reason string) {
 	return reason
 }
 
-// numbered returns the currency with a number; empty if unknown.
-func numbered(c feed.Cell) money.Currency {
-	for i := range tenders {
-		if c.Kind == feed.Number && string(c.Text) == strconv.Itoa(tenders[i].id) {
-			return tenders[i].code
+// currencyByID returns the currency with Steam's number, or "" if it is unknown.
+func currencyByID(c feed.Cell) money.Currency {
+	for i := range formats {
+		if c.Kind == feed.Number && string(c.Text) == strconv.Itoa(formats[i].id) {
+			return formats[i].code
 		}
 	}
 	return ""

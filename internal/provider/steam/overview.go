@@ -12,9 +12,9 @@ import (
 // overviewNames are the members of a priceoverview response.
 var overviewNames = []string{"success", "lowest_price", "median_price", "volume"}
 
-// readOverview reads the priceoverview response for a name: the lowest ask, and the median
-// and count of a day's sales. For unknown names, and for some known ones without offers,
-// all three are missing: then nothing is known. A failure without a reason means the same.
+// readOverview reads a priceoverview response: the lowest ask, and the median and number of
+// the sales in a day. It returns no quote if all three are missing or if success is false.
+// Steam sends such responses for unknown names and for some names without offers.
 func (s *Provider) readOverview(ctx context.Context, name string, body io.Reader, sink provider.Sink) error {
 	return feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
 		cells := make([]feed.Cell, len(overviewNames))
@@ -33,13 +33,13 @@ func (s *Provider) readOverview(ctx context.Context, name string, body io.Reader
 			if q.Sales < 0 {
 				return nil
 			}
-			q.Currency = dollars // there is no amount
+			q.Currency = dollars // the currency is irrelevant without an amount
 		}
 		return r.Quote(&q)
 	})
 }
 
-// readPrices reads prices and sales. A non-empty reason means that they are invalid.
+// readPrices reads the prices and sales. It returns a reason if they are invalid.
 func readPrices(q *provider.Quote, cells []feed.Cell) (reason string) {
 	var offered, sold money.Currency
 	if q.Ask, offered, reason = price(cells[1], dollars); reason != "" {
@@ -60,8 +60,8 @@ func readPrices(q *provider.Quote, cells []feed.Cell) (reason string) {
 	return reason
 }
 
-// succeeded reads the member success. Any value except yes and no is an error: removed
-// endpoints return 104.
+// succeeded returns the member success. It accepts true, 1 and false. Other values are
+// errors: endpoints that Steam has removed return 104.
 func succeeded(c feed.Cell) (bool, error) {
 	switch text := string(c.Text); {
 	case c.Kind <= feed.Null:

@@ -1,12 +1,3 @@
-// Package steam reads the Steam Community Market, one name at a time: the lowest ask and
-// the sales of the last day.
-// Steam documents neither endpoint. The package implements the responses observed from 2025
-// to September 2026. Unconfirmed: whether 500 with the body null or {"success":false} means
-// an unknown name (the package treats it as unknown and does not retry), whether all
-// endpoints share one limit (the package counts them together), and that orderbook has
-// wrapped its response since August 2026 (the package reads both forms).
-// Steam has one page for all phases of a finish such as Doppler. The quote of such a name
-// is that of the cheapest phase, and counts for the plain name only.
 package steam
 
 import (
@@ -29,53 +20,53 @@ import (
 // Name is the key of the provider and of its market in configuration and URLs.
 const Name = "steam"
 
-// BaseURL is the address of the market.
+// BaseURL is the base URL of the market.
 const BaseURL = "https://steamcommunity.com"
 
-// Host returns the market's host with a rate observed to be safe without an account; Steam
-// documents no limit. Steam limits each address over all endpoints, so all requests to the
-// host share this provider's budget.
+// Host returns the market's host and its limit. Steam does not document a limit. This one
+// was observed to be safe without an account. Steam counts the requests of an address to
+// all endpoints together, so all requests to the host share this budget.
 func Host() provider.Host {
 	return provider.Host{Key: "steamcommunity.com", Limit: provider.Limit{Requests: 25, Per: 5 * time.Minute}}
 }
 
-// Endpoint is the API that is queried for a name.
+// Endpoint is an endpoint of the market that returns the price of a name.
 type Endpoint string
 
 // The endpoints.
 const (
-	PriceOverview Endpoint = "priceoverview" // lowest ask, median and number of a day's sales
+	PriceOverview Endpoint = "priceoverview" // lowest ask; median and number of sales in a day
 	OrderBook     Endpoint = "orderbook"     // lowest ask, highest bid, number of offers
 )
 
 const (
 	day = 24 * time.Hour
-	// interval is how long Steam caches a response.
+	// interval is the time for which Steam caches a response.
 	interval = 15 * time.Second
-	// maxAge exceeds the time to fetch 20,000 names within the part of Steam's limit that
-	// inventories leave. With the default, the first quotes would be stale before they are
-	// fetched again.
+	// maxAge is longer than it takes to fetch 20,000 names within Steam's limit, next to
+	// the requests for inventories. With the default, quotes would become stale before
+	// they are fetched again.
 	maxAge = 5 * day
-	// maxBody is far more than Steam's response for one name.
+	// maxBody is the maximum size of a response. Real responses are much smaller.
 	maxBody = 4 << 20
 )
 
-const terms = "Steam documents no such use of its market and promises nothing: it limits requests per address, and each request during a block prolongs it. " +
-	"The data is read for your own site, slowly; the Steam Subscriber Agreement applies."
+const terms = "Steam does not document this use of its market and does not guarantee it. It limits requests per address, and each request during a block prolongs the block. " +
+	"The data is fetched slowly and only for your own site. The Steam Subscriber Agreement applies."
 
-// Tune sets options of the provider's client that are not set yet: after a refusal the
-// client waits ten minutes, and up to an hour while Steam keeps refusing.
+// Tune sets those options of the provider's client that have no value yet. After status
+// 429, the client waits ten minutes. It waits up to an hour if the next requests also fail.
 func Tune(o *provider.Options) {
 	o.Wait, o.MostWait = cmp.Or(o.Wait, 10*time.Minute), cmp.Or(o.MostWait, time.Hour)
-	o.Attempts = cmp.Or(o.Attempts, 2) // there are few requests
+	o.Attempts = cmp.Or(o.Attempts, 2) // few, because the limit allows few requests
 	o.MaxBody = cmp.Or(o.MaxBody, maxBody)
 	if o.Classify == nil {
 		o.Classify = classify
 	}
 }
 
-// classify refines the kind of Steam's errors: an HTML page with 403 is a rate limit, and
-// 500 may concern only the name.
+// classify sets the kind of errors that are specific to Steam. Status 403 with an HTML page
+// is a rate limit. Status 500 with a short body may apply only to the requested name.
 func classify(e *provider.Error) {
 	switch body := strings.ReplaceAll(strings.TrimSpace(e.Detail), " ", ""); {
 	case e.Status == http.StatusForbidden && strings.HasPrefix(body, "<"):
@@ -87,13 +78,14 @@ func classify(e *provider.Error) {
 
 // Config configures a Provider.
 type Config struct {
-	BaseURL  string           // without a trailing slash
+	BaseURL  string           // base URL without a trailing slash
 	Endpoint Endpoint         // default PriceOverview
-	Host     provider.Host    // the budget
+	Host     provider.Host    // budget of the requests; see the function Host
 	Client   *provider.Client // sends the requests; see Tune
 }
 
-// Provider reads the Steam Community Market. Its methods may be called concurrently.
+// Provider reads quotes from the Steam Community Market. Its methods are safe for
+// concurrent use.
 type Provider struct {
 	base     string
 	endpoint Endpoint
@@ -101,7 +93,7 @@ type Provider struct {
 	describe provider.Description
 }
 
-// New returns a Provider. It sends no request.
+// New returns a Provider. It does not send requests.
 func New(c Config) *Provider {
 	market := provider.Market{
 		Key: Name, Title: "Steam Community Market", SalesWindow: day, MaxAge: maxAge,
@@ -139,15 +131,15 @@ func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.
 	})
 }
 
-// overview returns the priceoverview request, in dollars regardless of the address's
-// country.
+// overview returns the priceoverview request for a name. It requests prices in dollars.
+// Without a country, Steam would use the country of the client's address.
 func (s *Provider) overview(app, name string) provider.Request {
 	return s.request("/market/priceoverview/?appid=" + app + "&currency=1&country=US&market_hash_name=" + escape(name))
 }
 
-// book returns the orderbook request, whose query is JSON.
+// book returns the orderbook request for a name. Its parameter qp is a JSON array.
 func (s *Provider) book(app, name string) provider.Request {
-	quoted, _ := jsontext.AppendQuote(nil, name) // a name is valid UTF-8
+	quoted, _ := jsontext.AppendQuote(nil, name) // fails only for invalid UTF-8
 	req := s.request("/market/orderbook?q=Load&qp=" + escape("["+app+","+string(quoted)+"]"))
 	req.Header.Set("X-Valve-Request-Type", "queryAction")
 	return req
@@ -157,5 +149,5 @@ func (s *Provider) request(path string) provider.Request {
 	return provider.Request{URL: s.base + path, Header: http.Header{"Accept": {"application/json"}}}
 }
 
-// escape escapes a query value like Steam's pages, with %20 for a space.
+// escape escapes a query value with %20 for a space, like Steam's pages.
 func escape(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }

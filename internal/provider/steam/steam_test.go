@@ -31,7 +31,7 @@ func newProvider(t testing.TB, baseURL string, endpoint steam.Endpoint, tweak fu
 	return steam.New(steam.Config{BaseURL: baseURL, Endpoint: endpoint, Client: client, Host: steam.Host()})
 }
 
-func about(name string) provider.Call {
+func callFor(name string) provider.Call {
 	return provider.Call{AppID: catalog.CS2, Names: []string{name}}
 }
 
@@ -44,7 +44,7 @@ func items() []steamtest.Item {
 	}
 }
 
-func TestSuite(t *testing.T) {
+func TestProvider_PassesTheProviderSuite(t *testing.T) {
 	for endpoint, c := range map[steam.Endpoint]struct {
 		want   provider.Quote
 		render func([]providertest.Row) []byte
@@ -63,7 +63,7 @@ func TestSuite(t *testing.T) {
 					return newProvider(t, baseURL, endpoint, tweak)
 				},
 				Good:   &steamtest.Server{Items: items(), Calls: 1_000_000},
-				Call:   about(redline),
+				Call:   callFor(redline),
 				Want:   []provider.Quote{c.want},
 				Render: c.render,
 				Wait:   10 * time.Minute,
@@ -73,8 +73,8 @@ func TestSuite(t *testing.T) {
 	}
 }
 
-// renderOverview writes the suite's plain price, 5, as Steam does, and all others
-// as they are.
+// renderOverview formats the suite's plain price 5 like Steam. It copies other prices
+// unchanged.
 func renderOverview(rows []providertest.Row) []byte {
 	body := `{"success":true`
 	for _, row := range rows {
@@ -95,7 +95,7 @@ func renderBook(rows []providertest.Row) []byte {
 	return []byte(body + "}}")
 }
 
-// fetch asks the fake about a name of CS2.
+// fetch sends a call to the fake server.
 func fetch(t *testing.T, endpoint steam.Endpoint, fake *steamtest.Server, call provider.Call) (providertest.Sink, error) {
 	t.Helper()
 	server := providertest.NewServer(t, fake)
@@ -104,7 +104,7 @@ func fetch(t *testing.T, endpoint steam.Endpoint, fake *steamtest.Server, call p
 	return sink, err
 }
 
-func TestFetch_TellsWhatIsOfferedAndWasSold(t *testing.T) {
+func TestFetch_ReturnsOffersAndSales(t *testing.T) {
 	unknown := provider.Quote{Market: steam.Name, Currency: "USD", Listings: provider.Unknown, Sales: provider.Unknown}
 	quote := func(name string, change func(*provider.Quote)) []provider.Quote {
 		q := unknown
@@ -118,33 +118,33 @@ func TestFetch_TellsWhatIsOfferedAndWasSold(t *testing.T) {
 		call     provider.Call
 		want     []provider.Quote
 	}{
-		"sold and not offered": {steam.PriceOverview, &steamtest.Server{}, about(rare), quote(rare, func(q *provider.Quote) {
+		"sold and not offered": {steam.PriceOverview, &steamtest.Server{}, callFor(rare), quote(rare, func(q *provider.Quote) {
 			q.Sale, q.Sales, q.SalesWindow = 512000*cents, 3, day
 		})},
-		"offered, and nothing said of sales": {steam.PriceOverview, &steamtest.Server{}, about("Karambit"), quote("Karambit", func(q *provider.Quote) { q.Ask = 512000 * cents })},
+		"offered with unknown sales": {steam.PriceOverview, &steamtest.Server{}, callFor("Karambit"), quote("Karambit", func(q *provider.Quote) { q.Ask = 512000 * cents })},
 		"another game": {
 			steam.PriceOverview,
 			&steamtest.Server{},
 			provider.Call{AppID: catalog.Dota, Names: []string{redline}},
 			quote(redline, func(q *provider.Quote) { q.Ask = 5 * cents }),
 		},
-		"answered in euros":   {steam.PriceOverview, &steamtest.Server{Currency: 3}, about("Karambit"), quote("Karambit", func(q *provider.Quote) { q.Ask, q.Currency = 512000*cents, "EUR" })},
-		"wanted, not offered": {steam.OrderBook, &steamtest.Server{}, about(rare), quote(rare, func(q *provider.Quote) { q.Bid, q.Listings = 401000*cents, 0 })},
-		"wrapped, and in euros": {steam.OrderBook, &steamtest.Server{Wrapped: true, Currency: 3}, about(rare), quote(rare, func(q *provider.Quote) {
+		"response in euros":   {steam.PriceOverview, &steamtest.Server{Currency: 3}, callFor("Karambit"), quote("Karambit", func(q *provider.Quote) { q.Ask, q.Currency = 512000*cents, "EUR" })},
+		"bid and not offered": {steam.OrderBook, &steamtest.Server{}, callFor(rare), quote(rare, func(q *provider.Quote) { q.Bid, q.Listings = 401000*cents, 0 })},
+		"wrapped response in euros": {steam.OrderBook, &steamtest.Server{Wrapped: true, Currency: 3}, callFor(rare), quote(rare, func(q *provider.Quote) {
 			q.Bid, q.Listings, q.Currency = 401000*cents, 0, "EUR"
 		})},
 	} {
 		c.fake.Items = items()
 		sink, err := fetch(t, c.endpoint, c.fake, c.call)
 		if diff := cmp.Diff(c.want, sink.Quotes); err != nil || diff != "" {
-			t.Errorf("%s: error %v, quotes (-want +got):\n%s", name, err, diff)
+			t.Errorf("%s: got error %v, quotes (-want +got):\n%s", name, err, diff)
 		}
 	}
 }
 
-// TestFetch_TellsApartWhatIsNoPrice holds what comes of each response without a
-// price: nothing known and no error, or an error that says which it was.
-func TestFetch_TellsApartWhatIsNoPrice(t *testing.T) {
+// A response without a price gives either no quote and no error, or an error that
+// identifies the fault.
+func TestFetch_DistinguishesResponsesWithoutAPrice(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		endpoint steam.Endpoint
@@ -165,52 +165,52 @@ func TestFetch_TellsApartWhatIsNoPrice(t *testing.T) {
 		{"403 null", steam.PriceOverview, &steamtest.Server{Always: steamtest.Reply{Status: 403, Body: "null"}}, provider.KindAuth, "null", 1},
 		{"page", steam.PriceOverview, &steamtest.Server{Always: steamtest.Reply{Body: steamtest.Page}}, provider.KindProtocol, "HTML instead of JSON", 1},
 		{"endpoint gone", steam.PriceOverview, &steamtest.Server{Always: steamtest.Reply{Body: `{"success":104}`}}, provider.KindProtocol, "unexpected value of success: 104", 1},
-		{"no word of success", steam.PriceOverview, &steamtest.Server{Always: steamtest.Reply{Body: `{"lowest_price":"$1.00"}`}}, provider.KindProtocol, "success is missing", 1},
+		{"success is missing", steam.PriceOverview, &steamtest.Server{Always: steamtest.Reply{Body: `{"lowest_price":"$1.00"}`}}, provider.KindProtocol, "success is missing", 1},
 		{"book: unknown", steam.OrderBook, &steamtest.Server{}, "", "", 1},
 		{"book: failure", steam.OrderBook, &steamtest.Server{Unknown: steamtest.Reply{Body: `{"success":false}`}}, "", "", 1},
 		{"book: no data", steam.OrderBook, &steamtest.Server{Always: steamtest.Reply{Body: `{"data":{"success":true}}`}}, provider.KindProtocol, "without data", 1},
-		{"book: foreign", steam.OrderBook, &steamtest.Server{Items: []steamtest.Item{{AppID: catalog.CS2, Name: "none", Lowest: 1}}, Currency: 99}, provider.KindProtocol, "currency", 1},
+		{"book: unknown currency", steam.OrderBook, &steamtest.Server{Items: []steamtest.Item{{AppID: catalog.CS2, Name: "none", Lowest: 1}}, Currency: 99}, provider.KindProtocol, "currency", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			server := providertest.NewServer(t, c.fake)
 			var sink providertest.Sink
-			_, err := newProvider(t, server.URL(), c.endpoint, nil).Fetch(t.Context(), about("none"), &sink)
+			_, err := newProvider(t, server.URL(), c.endpoint, nil).Fetch(t.Context(), callFor("none"), &sink)
 			if provider.KindOf(err) != c.kind || err != nil && !strings.Contains(err.Error(), c.detail) || len(sink.Quotes)+sink.Rejects > 0 && err == nil {
-				t.Errorf("error %v, %d quotes", err, len(sink.Quotes))
+				t.Errorf("got error %v and %d quotes, want kind %q with %q", err, len(sink.Quotes), c.kind, c.detail)
 			}
 			if got := len(server.Hits()); got != c.hits {
-				t.Errorf("%d requests, want %d", got, c.hits)
+				t.Errorf("got %d requests, want %d", got, c.hits)
 			}
 		})
 	}
 }
 
-func TestFetch_LeavesSteamAloneWhereItRefuses(t *testing.T) {
+func TestFetch_SendsNoRequestsDuringABlock(t *testing.T) {
 	fake := &steamtest.Server{Items: items(), Calls: 3}
 	server := providertest.NewServer(t, fake)
 	src := newProvider(t, server.URL(), steam.PriceOverview, nil)
 	for i := range 8 {
-		_, err := src.Fetch(t.Context(), about(redline), &providertest.Sink{})
+		_, err := src.Fetch(t.Context(), callFor(redline), &providertest.Sink{})
 		if refused := provider.KindOf(err) == provider.KindRateLimited; refused != (i >= 3) || !refused && err != nil {
-			t.Errorf("call %d: %v", i+1, err)
+			t.Errorf("call %d: got error %v, want a rate limit from call 4 on", i+1, err)
 		}
 	}
 	if got := len(server.Hits()); got != 4 {
-		t.Errorf("%d requests, want 4: who asks on is refused for longer", got)
+		t.Errorf("got %d requests, want 4: further requests would prolong the block", got)
 	}
 	if wait := fake.Blocked(time.Now()); wait > 10*time.Minute {
-		t.Errorf("refused for %v", wait)
+		t.Errorf("got block of %v, want at most 10 minutes", wait)
 	}
 }
 
-func TestDescribe_AQuoteOutlivesTheWalkToItsNextTurn(t *testing.T) {
+func TestDescribe_MaxAgeCoversTheTimeToFetchAllNames(t *testing.T) {
 	d := newProvider(t, "http://127.0.0.1:1", steam.PriceOverview, nil).Describe()
-	if walk := d.Hosts[0].Limit.Time(20_000); d.Markets[0].MaxAge < walk {
-		t.Errorf("too old after %v, and its turn again after %v", d.Markets[0].MaxAge, walk)
+	if all := d.Hosts[0].Limit.Time(20_000); d.Markets[0].MaxAge < all {
+		t.Errorf("got maximum age %v, want at least %v for 20,000 names", d.Markets[0].MaxAge, all)
 	}
 }
 
-func TestFetch_AsksAsSteamsPagesDo(t *testing.T) {
+func TestFetch_EscapesNamesLikeSteamsPages(t *testing.T) {
 	const name = "A+B & C's \"D\" | ★ 100%"
 	for endpoint, want := range map[steam.Endpoint]string{
 		steam.PriceOverview: "/market/priceoverview/?appid=440&currency=1&country=US&market_hash_name=A%2BB%20%26%20C%27s%20%22D%22%20%7C%20%E2%98%85%20100%25",
@@ -221,25 +221,25 @@ func TestFetch_AsksAsSteamsPagesDo(t *testing.T) {
 		var sink providertest.Sink
 		_, err := newProvider(t, server.URL(), endpoint, nil).Fetch(t.Context(), provider.Call{AppID: catalog.TF2, Names: []string{name}}, &sink)
 		if err != nil || len(sink.Quotes) != 1 || sink.Quotes[0].Name != name {
-			t.Errorf("%s: error %v, quotes %+v", endpoint, err, sink.Quotes)
+			t.Errorf("%s: got error %v, quotes %+v, want one quote", endpoint, err, sink.Quotes)
 		}
 		if got := server.Hits()[0].Path; got != want {
-			t.Errorf("asked %s\nwant  %s", got, want)
+			t.Errorf("got request %s\nwant %s", got, want)
 		}
 	}
 }
 
-func TestFetch_SendsNothingForWhatCannotBeAsked(t *testing.T) {
+func TestFetch_RejectsInvalidCallsWithoutARequest(t *testing.T) {
 	server := providertest.NewServer(t, http.NotFoundHandler())
 	src := newProvider(t, server.URL(), steam.PriceOverview, nil)
 	for _, call := range []provider.Call{
-		{AppID: 10, Names: []string{redline}}, {AppID: catalog.CS2}, {AppID: catalog.CS2, Names: []string{redline, rare}}, about(""),
+		{AppID: 10, Names: []string{redline}}, {AppID: catalog.CS2}, {AppID: catalog.CS2, Names: []string{redline, rare}}, callFor(""),
 	} {
 		if _, err := src.Fetch(t.Context(), call, &providertest.Sink{}); provider.KindOf(err) != provider.KindProtocol {
-			t.Errorf("%+v: %v", call, err)
+			t.Errorf("%+v: got error %v, want kind %q", call, err, provider.KindProtocol)
 		}
 	}
 	if n := len(server.Hits()); n > 0 {
-		t.Errorf("%d requests", n)
+		t.Errorf("got %d requests, want 0", n)
 	}
 }

@@ -1,6 +1,6 @@
-// Package steamtest serves what the Steam Community Market does, as strictly: too
-// many requests get 429 with the body null and without Retry-After, and each further
-// request prolongs the refusal.
+// Package steamtest provides a fake server of the Steam Community Market. It enforces the
+// real rate limit: requests over the limit get status 429 with the body null and without
+// Retry-After. Each further request prolongs the block.
 package steamtest
 
 import (
@@ -16,56 +16,56 @@ import (
 	"assay/internal/provider/providertest"
 )
 
-// Item is a name on the market. Amounts are in hundredths of whatever currency is
-// of the response; 0 is none, and left out of a response.
+// Item is an item on the market. Amounts are in hundredths of the response's currency. The
+// response omits amounts that are 0.
 type Item struct {
 	AppID       int32
 	Name        string
-	Lowest      int64 // ask
-	Median      int64 // of the sales of a day
-	Highest     int64 // bid
-	Volume      int   // sales of a day
-	Sellers     int   // offers
-	Buyers      int
-	LowestText  string // instead of Lowest, as it is
-	MedianText  string // instead of Median
-	VolumeValue string // instead of Volume, as JSON has it
+	Lowest      int64  // lowest ask
+	Median      int64  // median price of the sales in a day
+	Highest     int64  // highest bid
+	Volume      int    // number of sales in a day
+	Sellers     int    // number of offers
+	Buyers      int    // number of buy orders
+	LowestText  string // replaces the formatted Lowest
+	MedianText  string // replaces the formatted Median
+	VolumeValue string // replaces Volume, as JSON
 }
 
-// Reply is a response as it is. The zero value is none.
+// Reply is a fixed response. The zero value means that there is none.
 type Reply struct {
 	Status int // default 200
 	Body   string
 }
 
-// Page is what Steam serves where it serves no data.
+// Page is the HTML error page of Steam.
 const Page = "<!DOCTYPE html>\n<html><head><title>Steam Community :: Error</title></head><body>An error occurred</body></html>\n"
 
-// Server is a fake of Steam's market. Its fields may be set before it serves.
+// Server is a fake of Steam's market. Set its fields before it serves requests.
 type Server struct {
 	Items    []Item
-	Currency int   // number of the one in the response, whatever is requested
-	Wrapped  bool  // orderbook uses its form of August 2026
-	Unknown  Reply // to a name that is not there; default {"success":true}, or what orderbook says
-	Always   Reply // to everything
-	Empty    bool  // search/render is throttled: a success without results
+	Currency int   // Steam's number of the response's currency; default: the requested one
+	Wrapped  bool  // whether orderbook wraps its response, as since August 2026
+	Unknown  Reply // response for unknown names; default: the endpoint's own
+	Always   Reply // response to all requests
+	Empty    bool  // whether search/render returns no results, as when it is throttled
 
-	Calls int              // allowed in five minutes; default 25
+	Calls int              // limit of requests in five minutes; default 25
 	Now   func() time.Time // default time.Now
 
 	mu      sync.Mutex
 	window  *providertest.Window
 	penalty time.Duration
-	blocked time.Time
+	blocked time.Time // end of the block
 }
 
-// The penalty for a call too many, and what it grows to.
+// Duration of the first block, and the maximum to which it grows.
 const (
 	firstPenalty = 10 * time.Minute
-	mostPenalty  = time.Hour
+	maxPenalty   = time.Hour
 )
 
-// games are those that have a market.
+// games are the apps with a market.
 var games = []string{"730", "570", "440", "252490", "753"}
 
 // ServeHTTP serves the endpoints below /market/. All share one limit.
@@ -88,13 +88,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case path == "itemordershistogram":
 		reply(w, Reply{Body: `{"success":104}`})
 	case path == "pricehistory":
-		reply(w, Reply{http.StatusBadRequest, "[]"}) // not signed in
+		reply(w, Reply{http.StatusBadRequest, "[]"}) // requires a signed-in user
 	default:
 		reply(w, Reply{http.StatusNotFound, Page})
 	}
 }
 
-// allow counts a call, or refuses it and prolongs the penalty.
+// allow counts a request and reports whether it is within the limit. If not, it starts or
+// prolongs a block.
 func (s *Server) allow() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +107,7 @@ func (s *Server) allow() bool {
 		s.window = &providertest.Window{Calls: cmp.Or(s.Calls, 25), Per: 5 * time.Minute}
 	}
 	if now.Before(s.blocked) {
-		s.penalty = min(2*s.penalty, mostPenalty)
+		s.penalty = min(2*s.penalty, maxPenalty)
 	} else {
 		s.penalty = firstPenalty
 		if _, ok := s.window.Take(now); ok {
@@ -117,7 +118,7 @@ func (s *Server) allow() bool {
 	return false
 }
 
-// Blocked returns for how long from now every call will be refused.
+// Blocked returns the remaining time of the block at now, or 0 if there is none.
 func (s *Server) Blocked(now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +135,8 @@ func reply(w http.ResponseWriter, r Reply) {
 	_, _ = io.WriteString(w, r.Body)
 }
 
-// item finds a name, or responds that it is unknown.
+// item returns the item with a name. If there is none, it writes the response for an
+// unknown name and returns false.
 func (s *Server) item(w http.ResponseWriter, app, name, unknown string) (Item, bool) {
 	i := slices.IndexFunc(s.Items, func(i Item) bool { return strconv.Itoa(int(i.AppID)) == app && i.Name == name })
 	switch {
@@ -150,9 +152,9 @@ func (s *Server) item(w http.ResponseWriter, app, name, unknown string) (Item, b
 	return Item{}, false
 }
 
-// currency returns the number of the currency of the response.
-func (s *Server) currency(asked string) int {
-	n, err := strconv.Atoi(asked)
+// currency returns Steam's number of the response's currency.
+func (s *Server) currency(requested string) int {
+	n, err := strconv.Atoi(requested)
 	if err != nil || n < 1 {
 		n = 1
 	}

@@ -13,7 +13,7 @@ import (
 	"assay/internal/provider/providertest"
 )
 
-// overview returns what an item costs in whole, as people write it.
+// overview serves a priceoverview request with formatted amounts.
 func (s *Server) overview(w http.ResponseWriter, app, name, currency string) {
 	item, ok := s.item(w, app, name, `{"success":true}`)
 	if !ok {
@@ -34,8 +34,8 @@ func (s *Server) overview(w http.ResponseWriter, app, name, currency string) {
 	reply(w, Reply{Body: body + "}"})
 }
 
-// Text writes an amount, in hundredths, as Steam's pages do in the currency of a
-// number; "" for 0.
+// Text formats an amount in hundredths like Steam's pages. The currency is Steam's number.
+// It returns "" for 0.
 func Text(currency int, hundredths int64) string {
 	if hundredths == 0 {
 		return ""
@@ -45,11 +45,11 @@ func Text(currency int, hundredths int64) string {
 		style = styles[1]
 	}
 	whole := cmp.Or(thousands(hundredths/100, style.thousands), "0")
-	return style.before + whole + style.decimal + fmt.Sprintf("%02d", hundredths%100) + style.behind
+	return style.prefix + whole + style.decimal + fmt.Sprintf("%02d", hundredths%100) + style.suffix
 }
 
-// style is how amounts of a currency are written.
-type style struct{ before, thousands, decimal, behind string }
+// style is the notation of amounts in a currency.
+type style struct{ prefix, thousands, decimal, suffix string }
 
 var styles = map[int]style{
 	1:  {"$", ",", ".", ""},
@@ -65,7 +65,7 @@ var styles = map[int]style{
 	37: {"", "\u00a0", ",", "₸"},
 }
 
-// thousands writes a number with separators; "" for 0.
+// thousands formats a number with group separators. It returns "" for 0.
 func thousands(n int64, separator string) string {
 	if n == 0 {
 		return ""
@@ -80,9 +80,9 @@ func quoteUnlessEmpty(text string) string {
 	return providertest.Quote(text)
 }
 
-// book returns what is offered and wanted.
-func (s *Server) book(w http.ResponseWriter, question string) {
-	app, name, ok := asked(question)
+// book serves an orderbook request. query is its parameter qp.
+func (s *Server) book(w http.ResponseWriter, query string) {
+	app, name, ok := parseQuery(query)
 	if !ok {
 		reply(w, Reply{http.StatusBadRequest, Page})
 		return
@@ -101,15 +101,15 @@ func (s *Server) book(w http.ResponseWriter, question string) {
 	reply(w, Reply{Body: body})
 }
 
-// asked reads the query [730,"name"].
-func asked(question string) (app, name string, ok bool) {
-	inner, closed := strings.CutSuffix(strings.TrimPrefix(question, "["), "]")
+// parseQuery parses a query of the form [730,"name"].
+func parseQuery(query string) (app, name string, ok bool) {
+	inner, closed := strings.CutSuffix(strings.TrimPrefix(query, "["), "]")
 	app, quoted, several := strings.Cut(inner, ",")
 	text, err := jsontext.AppendUnquote(nil, quoted)
-	return app, string(text), closed && several && err == nil && strings.HasPrefix(question, "[")
+	return app, string(text), closed && several && err == nil && strings.HasPrefix(query, "[")
 }
 
-// orders writes the best price of some orders, and the orders.
+// orders formats the best price of n orders, and the list of these orders.
 func orders(best int64, n int) (price, all string) {
 	if best == 0 {
 		return "null", "[]"
@@ -117,13 +117,14 @@ func orders(best int64, n int) (price, all string) {
 	return strconv.FormatInt(best, 10), fmt.Sprintf("[%d,%d]", best, n)
 }
 
-// pageSize is how many rows search/render returns, whatever is requested.
+// pageSize is the maximum number of rows that search/render returns. The real server also
+// ignores the requested number.
 const pageSize = 10
 
 const searchRow = `{"name":%[1]s,"hash_name":%[1]s,"sell_listings":%[2]d,"sell_price":%[3]d,"sell_price_text":%[4]s,"app_icon":"","app_name":"",` +
 	`"asset_description":{"appid":%[5]d,"classid":"3000000001","instanceid":"100000001","tradable":1,"name":%[1]s,"market_hash_name":%[1]s,"commodity":0},"sale_price_text":%[4]s}`
 
-// search returns a page of all items of a game, always in dollars.
+// search serves one page of a game's items. The prices are always in dollars.
 func (s *Server) search(w http.ResponseWriter, app, start string) {
 	from, err := strconv.Atoi(start)
 	if err != nil || from < 0 {
