@@ -1,5 +1,5 @@
-// Package exchange keeps the exchange rates that runs convert with: rates fixed by an
-// operator, and rates of a place that publishes new ones every day.
+// Package exchange provides the exchange rates of refreshes. Rates are either fixed by the
+// operator or read from a place, which is the European Central Bank or a file.
 package exchange
 
 import (
@@ -18,63 +18,63 @@ import (
 	"assay/internal/pricing"
 )
 
-// ErrPending means that another process is fetching the first rates. Callers wait some
-// seconds instead of starting a run without rates.
+// ErrPending means that another process is fetching the first rates. Callers should retry
+// after some seconds instead of starting a refresh without rates.
 var ErrPending = errors.New("exchange rates are being fetched")
 
-// Place is where rates come from.
+// Place is a source of exchange rates.
 type Place interface {
-	Name() string // "ecb"; constant
-	// Pace returns how often to query the place; zero: each time, since it is cheap.
-	Pace() Pace
-	// Rates requests all rates into a base currency. Its errors name no path and
-	// no host.
+	// Name returns the name of the place, such as "ecb".
+	Name() string
+	// Schedule returns when to query the place. The zero value means for each refresh.
+	Schedule() Schedule
+	// Rates returns all rates into a base currency. Its errors contain no path and no
+	// host.
 	Rates(ctx context.Context, base money.Currency) (pricing.Rates, error)
 }
 
-// Pace is how often a place is queried.
-type Pace struct {
-	Every time.Duration // after a success
-	Again time.Duration // after a failure
+// Schedule defines the time between two queries of a place.
+type Schedule struct {
+	Every      time.Duration // after a success
+	AfterError time.Duration // after an error
 }
 
-// State is what was last read from a place.
+// State is the stored state of a place.
 type State struct {
-	Rates       pricing.Rates // the last good ones; empty: none yet
-	ReadAt      time.Time     // when they were read
-	DueAt       time.Time     // the next query
-	LastError   string        // why newer rates were rejected; empty: they were not
+	Rates       pricing.Rates // the last valid rates; empty before the first ones
+	ReadAt      time.Time     // time when the rates were read
+	DueAt       time.Time     // time of the next query
+	LastError   string        // fault of the last query; empty after a success
 	LastErrorAt time.Time
 }
 
-// Options are what a Keeper is made of.
+// Options configures a Keeper.
 type Options struct {
 	Base  money.Currency
-	Fixed pricing.Rates // set by an operator; they override those of Place
-	Place Place         // nil: there are only fixed ones
+	Fixed pricing.Rates // rates set by the operator; they override the rates of Place
+	Place Place         // nil if there are only fixed rates
 	Store *db.DB
 	Now   func() time.Time
 	Log   *slog.Logger
 }
 
-// Keeper returns the current rates. Its methods may be used concurrently.
+// Keeper returns the current rates. Its methods are safe for concurrent use.
 type Keeper struct {
 	o Options
 
 	mu     sync.Mutex
-	warned time.Time // the day of the last warning of old rates
+	warned time.Time // day of the last warning about old rates
 }
 
-// New makes a Keeper.
+// New returns a Keeper.
 func New(o Options) *Keeper { return &Keeper{o: o} }
 
-// patience is how long a process may take to query a place. After that another process
-// may query it.
-const patience = 20 * time.Second
+// claimTimeout is the time a process has to query a place. Another process can query the
+// place afterwards.
+const claimTimeout = 20 * time.Second
 
-// Current returns the rates of a run that begins now. It queries the place if that is
-// due. The last good rates stay in use until newer ones pass the check. A currency that
-// was never quoted has no rate.
+// Current returns the rates for a refresh that starts now. It queries the place if that is
+// due. If a query fails or its rates are invalid, the last valid rates stay in use.
 func (k *Keeper) Current(ctx context.Context) (pricing.Rates, error) {
 	rates := pricing.Rates{}
 	if k.o.Place != nil {
@@ -89,8 +89,7 @@ func (k *Keeper) Current(ctx context.Context) (pricing.Rates, error) {
 	return rates, nil
 }
 
-// Known returns the stored rates without a query, and the state of the place, if there
-// is one.
+// Known returns the stored rates and the state of the place. It does not query the place.
 func (k *Keeper) Known(ctx context.Context) (pricing.Rates, State, error) {
 	var state State
 	rates := pricing.Rates{}
@@ -105,7 +104,7 @@ func (k *Keeper) Known(ctx context.Context) (pricing.Rates, State, error) {
 	return rates, state, nil
 }
 
-// Place names where rates come from: "ecb", "file", "fixed", or "none".
+// Place returns the origin of the rates: "ecb", "file", "fixed" or "none".
 func (k *Keeper) Place() string {
 	switch {
 	case k.o.Place != nil:
@@ -117,16 +116,16 @@ func (k *Keeper) Place() string {
 }
 
 func (k *Keeper) query(ctx context.Context) (State, error) {
-	place, pace, now := k.o.Place.Name(), k.o.Place.Pace(), k.o.Now()
+	place, schedule, now := k.o.Place.Name(), k.o.Place.Schedule(), k.o.Now()
 	state, err := ratePlace(ctx, k.o.Store, place)
 	if err != nil {
 		return state, err
 	}
-	if pace.Every > 0 {
-		if !due(state, pace, now) {
+	if schedule.Every > 0 {
+		if !due(state, schedule, now) {
 			return state, state.pending()
 		}
-		claimed, err := claimRatePlace(ctx, k.o.Store, place, state.DueAt, now.Add(patience))
+		claimed, err := claimRatePlace(ctx, k.o.Store, place, state.DueAt, now.Add(claimTimeout))
 		if err != nil {
 			return state, err
 		}
@@ -138,23 +137,23 @@ func (k *Keeper) query(ctx context.Context) (State, error) {
 	if ctx.Err() != nil {
 		return state, ctx.Err()
 	}
-	next := k.take(state, rates, err)
-	if pace.Every == 0 && maps.Equal(next.Rates, state.Rates) && next.LastError == state.LastError {
+	next := k.next(state, rates, err)
+	if schedule.Every == 0 && maps.Equal(next.Rates, state.Rates) && next.LastError == state.LastError {
 		return state, nil
 	}
 	if next.LastError != "" && next.LastError != state.LastError {
-		k.o.Log.Warn("exchange rates rejected; using the last good ones", "place", place, "reason", next.LastError)
+		k.o.Log.Warn("exchange rates rejected; using the last valid rates", "place", place, "reason", next.LastError)
 	}
 	return next, putRatePlace(ctx, k.o.Store, place, next)
 }
 
-// due reports whether to query a place. A time further ahead than any pause was stored
-// before the clock was set back.
-func due(s State, p Pace, now time.Time) bool {
-	return !s.DueAt.After(now) || s.DueAt.After(now.Add(max(p.Every, p.Again, patience)))
+// due reports whether to query a place. If DueAt is further away than any schedule, the
+// clock was set back, so the place is due.
+func due(s State, p Schedule, now time.Time) bool {
+	return !s.DueAt.After(now) || s.DueAt.After(now.Add(max(p.Every, p.AfterError, claimTimeout)))
 }
 
-// pending is ErrPending while the place is requested the first time.
+// pending returns ErrPending before the first query has completed, and nil afterwards.
 func (s State) pending() error {
 	if len(s.Rates) == 0 && s.LastError == "" {
 		return ErrPending
@@ -163,43 +162,43 @@ func (s State) pending() error {
 }
 
 // take returns the state after a query.
-func (k *Keeper) take(was State, read pricing.Rates, err error) State {
-	now, pace := k.o.Now(), k.o.Place.Pace()
+func (k *Keeper) next(was State, read pricing.Rates, err error) State {
+	now, schedule := k.o.Now(), k.o.Place.Schedule()
 	next := was
 	if err != nil {
-		next.LastError, next.LastErrorAt, next.DueAt = err.Error(), now, now.Add(pace.Again)
+		next.LastError, next.LastErrorAt, next.DueAt = err.Error(), now, now.Add(schedule.AfterError)
 		return next
 	}
-	next = State{Rates: maps.Clone(read), ReadAt: now, DueAt: now.Add(pace.Every)}
-	if refused := rejectJumps(next.Rates, was.Rates); len(refused) > 0 {
-		next.LastError, next.LastErrorAt = strings.Join(refused, "; "), now
+	next = State{Rates: maps.Clone(read), ReadAt: now, DueAt: now.Add(schedule.Every)}
+	if rejected := rejectJumps(next.Rates, was.Rates); len(rejected) > 0 {
+		next.LastError, next.LastErrorAt = strings.Join(rejected, "; "), now
 	}
 	return next
 }
 
-// memory is how long a rate is compared with newer ones.
-const memory = 30 * 24 * time.Hour
+// maxComparedAge is the maximum time between two rates that are compared.
+const maxComparedAge = 30 * 24 * time.Hour
 
-// rejectJumps replaces each rate that differs from the former one by a factor of more than
-// 1.5 with the former one, and describes the first few. Such a change is usually an
-// error of units or a typing error. An operator can fix the rate of a currency that
-// really changed so much.
-func rejectJumps(rates, before pricing.Rates) (refused []string) {
+// rejectJumps compares rates with the previous ones. It replaces each rate that changed by
+// a factor of more than 1.5 with the previous rate. It returns a description of the first
+// five. Such a change is usually a wrong unit or a typing error. If it is real, the
+// operator can set a fixed rate.
+func rejectJumps(rates, before pricing.Rates) (rejected []string) {
 	const most = 5
 	for _, c := range rates.Currencies() {
 		was, known := before[c]
 		rate := rates[c]
-		if !known || rate.Date.Sub(was.Date) > memory || near(rate.Value, was.Value) {
+		if !known || rate.Date.Sub(was.Date) > maxComparedAge || near(rate.Value, was.Value) {
 			continue
 		}
 		rates[c] = was
-		refused = append(refused, fmt.Sprintf("%s: %s of %s is too far from %s of %s",
+		rejected = append(rejected, fmt.Sprintf("%s: %s of %s differs too much from %s of %s",
 			c, rate.Value, rate.Date.Format(time.DateOnly), was.Value, was.Date.Format(time.DateOnly)))
 	}
-	if more := len(refused) - most; more > 0 {
-		refused = append(refused[:most], fmt.Sprintf("and %d more", more))
+	if more := len(rejected) - most; more > 0 {
+		rejected = append(rejected[:most], fmt.Sprintf("and %d more", more))
 	}
-	return refused
+	return rejected
 }
 
 // near reports whether two rates differ by a factor of at most 1.5.
@@ -208,7 +207,7 @@ func near(a, b money.Rate) bool {
 	return ok && ratio <= money.RateScale+money.RateScale/2
 }
 
-// warn logs once a day that rates are old.
+// warn logs a warning about old rates, at most once a day.
 func (k *Keeper) warn(rates pricing.Rates) {
 	now := k.o.Now().UTC()
 	old := rates.Old(now)

@@ -17,174 +17,175 @@ import (
 	"assay/internal/pricing"
 )
 
-// bank is a place that returns what a test sets.
-type bank struct {
+// fakePlace is a Place with rates or an error set by the test.
+type fakePlace struct {
 	rates   pricing.Rates
 	err     error
 	queries int
 }
 
-func (*bank) Name() string { return "bank" }
-func (*bank) Pace() Pace   { return Pace{Every: 4 * time.Hour, Again: time.Hour} }
-func (b *bank) Rates(context.Context, money.Currency) (pricing.Rates, error) {
+func (*fakePlace) Name() string { return "test" }
+func (*fakePlace) Schedule() Schedule { return Schedule{Every: 4 * time.Hour, AfterError: time.Hour} }
+
+func (b *fakePlace) Rates(context.Context, money.Currency) (pricing.Rates, error) {
 	b.queries++
 	return b.rates, b.err
 }
 
-// world is a keeper of a bank's rates on a clock that the test sets.
-type world struct {
+// fixture is a Keeper with a fakePlace and a clock that the test sets.
+type fixture struct {
 	*Keeper
 	t     *testing.T
-	bank  *bank
+	place *fakePlace
 	store *db.DB
 	now   time.Time
 	log   bytes.Buffer
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	store, err := db.Open(t.Context(), db.Options{Path: filepath.Join(t.TempDir(), "a.db")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	w := &world{t: t, bank: &bank{rates: of(t, map[money.Currency]string{"EUR": "1.08"})}, store: store, now: day.Add(16 * time.Hour)}
-	w.Keeper = w.another(nil)
-	return w
+	f := &fixture{t: t, place: &fakePlace{rates: of(t, map[money.Currency]string{"EUR": "1.08"})}, store: store, now: day.Add(16 * time.Hour)}
+	f.Keeper = f.newKeeper(nil)
+	return f
 }
 
-// another makes the keeper of another process, or of one that was restarted.
-func (w *world) another(fixed pricing.Rates) *Keeper {
+// newKeeper returns a Keeper with the same store, like another or a restarted process.
+func (f *fixture) newKeeper(fixed pricing.Rates) *Keeper {
 	return New(Options{
-		Base: "USD", Fixed: fixed, Place: w.bank, Store: w.store, Now: func() time.Time { return w.now },
-		Log: slog.New(slog.NewTextHandler(&w.log, nil)),
+		Base: "USD", Fixed: fixed, Place: f.place, Store: f.store, Now: func() time.Time { return f.now },
+		Log: slog.New(slog.NewTextHandler(&f.log, nil)),
 	})
 }
 
-// has checks the rates that a run begins with, and how often the bank was queried.
-func (w *world) has(k *Keeper, want pricing.Rates, queries int) {
-	w.t.Helper()
-	got, err := k.Current(w.t.Context())
-	if err != nil || !maps.Equal(got, want) || w.bank.queries != queries {
-		w.t.Errorf("rates %v, %v after %d requests; want %v after %d", got, err, w.bank.queries, want, queries)
+// wantRates checks the current rates and the number of queries of the place.
+func (f *fixture) wantRates(k *Keeper, want pricing.Rates, queries int) {
+	f.t.Helper()
+	got, err := k.Current(f.t.Context())
+	if err != nil || !maps.Equal(got, want) || f.place.queries != queries {
+		f.t.Errorf("got rates %v, error %v after %d queries, want %v after %d", got, err, f.place.queries, want, queries)
 	}
 }
 
-// logged checks how often the log holds a text.
-func (w *world) logged(text string, times int) {
-	w.t.Helper()
-	if n := strings.Count(w.log.String(), text); n != times {
-		w.t.Errorf("the log holds %q %d times, want %d:\n%s", text, n, times, w.log.String())
+// wantLogged checks the number of times that the log contains a text.
+func (f *fixture) wantLogged(text string, times int) {
+	f.t.Helper()
+	if n := strings.Count(f.log.String(), text); n != times {
+		f.t.Errorf("the log contains %q %d times, want %d:\n%s", text, n, times, f.log.String())
 	}
 }
 
 func TestCurrent_QueriesOnceForAllProcesses(t *testing.T) {
-	w := newWorld(t)
-	first := w.bank.rates
-	w.has(w.Keeper, first, 1)
+	f := newFixture(t)
+	first := f.place.rates
+	f.wantRates(f.Keeper, first, 1)
 	for range 5 {
-		w.has(w.another(nil), first, 1)
+		f.wantRates(f.newKeeper(nil), first, 1)
 	}
-	w.now = w.now.Add(4 * time.Hour)
-	w.bank.rates = of(t, map[money.Currency]string{"EUR": "1.09"})
-	w.has(w.another(nil), w.bank.rates, 2)
-	w.has(w.Keeper, w.bank.rates, 2)
+	f.now = f.now.Add(4 * time.Hour)
+	f.place.rates = of(t, map[money.Currency]string{"EUR": "1.09"})
+	f.wantRates(f.newKeeper(nil), f.place.rates, 2)
+	f.wantRates(f.Keeper, f.place.rates, 2)
 }
 
-func TestCurrent_KeepsTheLastGoodRatesWhileTheBankIsAway(t *testing.T) {
-	w := newWorld(t)
-	good := w.bank.rates
-	w.has(w.Keeper, good, 1)
-	w.bank.rates, w.bank.err = nil, errors.New("ecb: timeout")
-	w.now = w.now.Add(5 * time.Hour)
-	w.has(w.another(nil), good, 2)
-	w.has(w.Keeper, good, 2)
-	w.now = w.now.Add(time.Hour)
-	w.has(w.Keeper, good, 3)
-	w.logged("ecb: timeout", 1)
-	_, state, err := w.Known(t.Context())
-	if err != nil || state.LastError != "ecb: timeout" || !state.LastErrorAt.Equal(w.now) {
-		t.Errorf("state %+v, %v", state, err)
+func TestCurrent_KeepsTheLastRatesWhenQueriesFail(t *testing.T) {
+	f := newFixture(t)
+	good := f.place.rates
+	f.wantRates(f.Keeper, good, 1)
+	f.place.rates, f.place.err = nil, errors.New("ecb: timeout")
+	f.now = f.now.Add(5 * time.Hour)
+	f.wantRates(f.newKeeper(nil), good, 2)
+	f.wantRates(f.Keeper, good, 2)
+	f.now = f.now.Add(time.Hour)
+	f.wantRates(f.Keeper, good, 3)
+	f.wantLogged("ecb: timeout", 1)
+	_, state, err := f.Known(t.Context())
+	if err != nil || state.LastError != "ecb: timeout" || !state.LastErrorAt.Equal(f.now) {
+		t.Errorf("got state %+v, error %v, want the last error at %v", state, err, f.now)
 	}
-	w.bank.rates, w.bank.err = good, nil
-	w.now = w.now.Add(time.Hour)
-	w.has(w.Keeper, good, 4)
-	if _, state, _ := w.Known(t.Context()); state.LastError != "" {
-		t.Errorf("the error stays: %q", state.LastError)
+	f.place.rates, f.place.err = good, nil
+	f.now = f.now.Add(time.Hour)
+	f.wantRates(f.Keeper, good, 4)
+	if _, state, _ := f.Known(t.Context()); state.LastError != "" {
+		t.Errorf("after a success: got last error %q, want none", state.LastError)
 	}
 }
 
 func TestCurrent_HasNoRatesBeforeTheFirstResponse(t *testing.T) {
-	w := newWorld(t)
-	w.bank.rates, w.bank.err = nil, errors.New("ecb: connect")
-	w.has(w.Keeper, pricing.Rates{}, 1)
-	w.has(w.Keeper, pricing.Rates{}, 1)
+	f := newFixture(t)
+	f.place.rates, f.place.err = nil, errors.New("ecb: connect")
+	f.wantRates(f.Keeper, pricing.Rates{}, 1)
+	f.wantRates(f.Keeper, pricing.Rates{}, 1)
 }
 
-// TestCurrent_WaitsForTheFirstRates begins a second run while another process
-// requests the first time; one that died meanwhile is not waited for for ever.
-func TestCurrent_WaitsForTheFirstRates(t *testing.T) {
-	w := newWorld(t)
-	claimed, err := claimRatePlace(t.Context(), w.store, "bank", time.Time{}, w.now.Add(patience))
+// While another process fetches the first rates, Current returns ErrPending. It queries the
+// place itself when the claim of that process has timed out.
+func TestCurrent_ReturnsErrPendingUntilTheClaimTimesOut(t *testing.T) {
+	f := newFixture(t)
+	claimed, err := claimRatePlace(t.Context(), f.store, "test", time.Time{}, f.now.Add(claimTimeout))
 	if err != nil || !claimed {
 		t.Fatal(claimed, err)
 	}
-	if _, err := w.Current(t.Context()); !errors.Is(err, ErrPending) {
+	if _, err := f.Current(t.Context()); !errors.Is(err, ErrPending) {
 		t.Errorf("error %v, want %v", err, ErrPending)
 	}
-	w.now = w.now.Add(patience)
-	w.has(w.Keeper, w.bank.rates, 1)
+	f.now = f.now.Add(claimTimeout)
+	f.wantRates(f.Keeper, f.place.rates, 1)
 }
 
-func TestCurrent_AsksAfterAClockWasSetBack(t *testing.T) {
-	w := newWorld(t)
-	w.has(w.Keeper, w.bank.rates, 1)
-	w.now = w.now.Add(-48 * time.Hour)
-	w.has(w.Keeper, w.bank.rates, 2)
+func TestCurrent_QueriesWhenTheClockWasSetBack(t *testing.T) {
+	f := newFixture(t)
+	f.wantRates(f.Keeper, f.place.rates, 1)
+	f.now = f.now.Add(-48 * time.Hour)
+	f.wantRates(f.Keeper, f.place.rates, 2)
 }
 
-func TestCurrent_RefusesAJumpAndKeepsTheOld(t *testing.T) {
-	w := newWorld(t)
-	w.bank.rates = of(t, map[money.Currency]string{"EUR": "1.08", "GBP": "1.27", "JPY": "0.0066"})
-	w.has(w.Keeper, w.bank.rates, 1)
-	w.now = w.now.Add(4 * time.Hour)
-	w.bank.rates = of(t, map[money.Currency]string{"EUR": "10.9", "GBP": "0.84", "JPY": "0.0099"}) // a slip; too low; half as much again
-	w.has(w.Keeper, of(t, map[money.Currency]string{"EUR": "1.08", "GBP": "1.27", "JPY": "0.0099"}), 2)
-	w.logged("EUR: 10.9 of 2026-11-20 is too far from 1.08 of 2026-11-20", 1)
-	w.now = w.now.Add(4 * time.Hour)
-	w.has(w.another(nil), of(t, map[money.Currency]string{"EUR": "1.08", "GBP": "1.27", "JPY": "0.0099"}), 3)
-	w.logged("EUR: 10.9", 1) // logged already
+func TestCurrent_RejectsRatesThatChangeTooMuch(t *testing.T) {
+	f := newFixture(t)
+	f.place.rates = of(t, map[money.Currency]string{"EUR": "1.08", "GBP": "1.27", "JPY": "0.0066"})
+	f.wantRates(f.Keeper, f.place.rates, 1)
+	f.now = f.now.Add(4 * time.Hour)
+	f.place.rates = of(t, map[money.Currency]string{"EUR": "10.9", "GBP": "0.84", "JPY": "0.0099"}) // EUR too high, GBP too low, JPY exactly 1.5 times
+	f.wantRates(f.Keeper, of(t, map[money.Currency]string{"EUR": "1.08", "GBP": "1.27", "JPY": "0.0099"}), 2)
+	f.wantLogged("EUR: 10.9 of 2026-11-20 differs too much from 1.08 of 2026-11-20", 1)
+	f.now = f.now.Add(4 * time.Hour)
+	f.wantRates(f.newKeeper(nil), of(t, map[money.Currency]string{"EUR": "1.08", "GBP": "1.27", "JPY": "0.0099"}), 3)
+	f.wantLogged("EUR: 10.9", 1) // logged already
 
-	// A rate of two months ago is no measure.
-	w.now = w.now.Add(60 * 24 * time.Hour)
+	// Rates of two months ago are not compared.
+	f.now = f.now.Add(60 * 24 * time.Hour)
 	later := pricing.Rates{"EUR": {Value: 10_900_000_000_000, Date: day.AddDate(0, 2, 0)}}
-	w.bank.rates = later
-	w.has(w.Keeper, later, 4)
+	f.place.rates = later
+	f.wantRates(f.Keeper, later, 4)
 }
 
-func TestCurrent_TakesAnOperatorsWordBeforeTheBanks(t *testing.T) {
-	w := newWorld(t)
-	w.has(w.another(of(t, map[money.Currency]string{"EUR": "2", "RUB": "0.0105"})),
+func TestCurrent_FixedRatesOverrideThePlace(t *testing.T) {
+	f := newFixture(t)
+	f.wantRates(f.newKeeper(of(t, map[money.Currency]string{"EUR": "2", "RUB": "0.0105"})),
 		of(t, map[money.Currency]string{"EUR": "2", "RUB": "0.0105"}), 1)
 }
 
-func TestCurrent_WarnsOfOldRatesOnceADay(t *testing.T) {
-	w := newWorld(t)
-	w.has(w.Keeper, w.bank.rates, 1)
-	w.now = day.AddDate(0, 0, 4).Add(-time.Second) // Friday's, on a Monday
-	w.has(w.Keeper, w.bank.rates, 2)
-	w.logged("more than three days old", 0)
+func TestCurrent_WarnsAboutOldRatesOnceADay(t *testing.T) {
+	f := newFixture(t)
+	f.wantRates(f.Keeper, f.place.rates, 1)
+	f.now = day.AddDate(0, 0, 4).Add(-time.Second) // Monday, with the rates of Friday
+	f.wantRates(f.Keeper, f.place.rates, 2)
+	f.wantLogged("more than three days old", 0)
 	for hour := range 30 {
-		w.now = day.AddDate(0, 0, 4).Add(time.Duration(hour) * time.Hour)
-		if _, err := w.Current(t.Context()); err != nil {
+		f.now = day.AddDate(0, 0, 4).Add(time.Duration(hour) * time.Hour)
+		if _, err := f.Current(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.logged("more than three days old", 2)
-	w.logged("oldest=EUR date=2026-11-20", 2)
+	f.wantLogged("more than three days old", 2)
+	f.wantLogged("oldest=EUR date=2026-11-20", 2)
 }
 
-func TestFile_IsReadAgainForEachRun(t *testing.T) {
+func TestFile_IsReadForEachRefresh(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rates")
 	write := func(text string) {
 		t.Helper()
@@ -192,14 +193,14 @@ func TestFile_IsReadAgainForEachRun(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w := newWorld(t)
-	k := w.another(nil)
+	f := newFixture(t)
+	k := f.newKeeper(nil)
 	k.o.Place = NewFile(path)
 	read := func(want string) {
 		t.Helper()
 		got, err := k.Current(t.Context())
 		if err != nil || got["EUR"].Value.String() != want {
-			t.Errorf("EUR at %v, %v; want %s", got["EUR"], err, want)
+			t.Errorf("got EUR rate %v, error %v, want %s", got["EUR"], err, want)
 		}
 	}
 	write("EUR=1.08@2026-11-20")
@@ -214,8 +215,8 @@ func TestFile_IsReadAgainForEachRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	read("1.0834")
-	w.logged("the file of rates cannot be read", 1)
-	w.logged(path, 0)
+	f.wantLogged("file of exchange rates: cannot be read", 1)
+	f.wantLogged(path, 0)
 	write("EUR=1.09@2026-11-20")
 	read("1.09")
 }

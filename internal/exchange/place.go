@@ -15,19 +15,20 @@ import (
 	"assay/internal/provider"
 )
 
-// The names of the places.
+// Names of the places.
 const (
 	ECBName  = "ecb"
 	FileName = "file"
 )
 
-// ECBHost limits the requests of all processes to the European Central Bank. The bank
-// states no limit and publishes new rates once a day.
+// ECBHost returns the limits for requests of all processes to the European Central Bank.
+// The bank documents no limit. It publishes new rates once a day.
 func ECBHost() provider.Host {
 	return provider.Host{Limit: provider.Limit{Requests: 6, Per: time.Hour}, Quota: provider.Quota{Day: 24}}
 }
 
-// ECBOptions returns o with short timeouts, so that a run waits only some seconds.
+// ECBOptions returns o with the options for NewECB. The timeouts are short, so that a
+// refresh waits only some seconds.
 func ECBOptions(o provider.Options) provider.Options {
 	o.Provider, o.Limit = ECBName, ECBHost().Limit
 	o.MaxBody, o.Attempts = maxBytes, 2
@@ -35,27 +36,27 @@ func ECBOptions(o provider.Options) provider.Options {
 	return o
 }
 
-// ECB is the daily file of the European Central Bank, published at about 16:00
-// in Frankfurt on working days.
+// ECB reads the daily file of the European Central Bank. The bank publishes it on working
+// days at about 16:00 in Frankfurt.
 type ECB struct {
 	client *provider.Client
 	url    string
 }
 
-// The address of the file, in two parts.
+// The URL of the daily file, in two parts.
 const (
 	ecbBase = "https://www.ecb.europa.eu"
 	ecbPath = "/stats/eurofxref/eurofxref-daily.xml"
 )
 
-// ECBHas reports whether the daily file usually has a currency. It sends no request.
+// ECBHas reports whether the daily file usually contains a currency. It sends no request.
 func ECBHas(currency money.Currency) bool {
 	const all = "EUR USD JPY CZK DKK GBP HUF PLN RON SEK CHF ISK NOK TRY AUD BRL CAD CNY HKD IDR ILS INR KRW MXN MYR NZD PHP SGD THB ZAR "
 	return len(currency) == 3 && strings.Contains(all, string(currency)+" ")
 }
 
-// NewECB makes the place; client is made with ECBOptions. An empty base is the
-// real host.
+// NewECB returns an ECB. The client must use ECBOptions. If base is empty, the bank's real
+// host is used.
 func NewECB(client *provider.Client, base string) *ECB {
 	return &ECB{client: client, url: cmp.Or(strings.TrimSuffix(base, "/"), ecbBase) + ecbPath}
 }
@@ -63,8 +64,8 @@ func NewECB(client *provider.Client, base string) *ECB {
 // Name implements Place.
 func (*ECB) Name() string { return ECBName }
 
-// Pace implements Place.
-func (*ECB) Pace() Pace { return Pace{Every: 4 * time.Hour, Again: time.Hour} }
+// Schedule implements Place.
+func (*ECB) Schedule() Schedule { return Schedule{Every: 4 * time.Hour, AfterError: time.Hour} }
 
 // Rates implements Place.
 func (e *ECB) Rates(ctx context.Context, base money.Currency) (rates pricing.Rates, err error) {
@@ -78,18 +79,18 @@ func (e *ECB) Rates(ctx context.Context, base money.Currency) (rates pricing.Rat
 	return rates, err
 }
 
-// File is a file on this machine, read at each run: XML as the European Central
-// Bank publishes it, or lines such as EUR=1.0834@2026-11-20.
+// File reads a local file for each refresh. The file has the XML format of the European
+// Central Bank, or lines such as EUR=1.0834@2026-11-20.
 type File struct{ path string }
 
-// NewFile makes the place.
+// NewFile returns a File with a path.
 func NewFile(path string) *File { return &File{path} }
 
 // Name implements Place.
 func (*File) Name() string { return FileName }
 
-// Pace implements Place.
-func (*File) Pace() Pace { return Pace{} }
+// Schedule implements Place.
+func (*File) Schedule() Schedule { return Schedule{} }
 
 // Rates implements Place.
 func (f *File) Rates(_ context.Context, base money.Currency) (pricing.Rates, error) {
@@ -98,7 +99,7 @@ func (f *File) Rates(_ context.Context, base money.Currency) (pricing.Rates, err
 		err = fmt.Errorf("cannot be read: %w", pe.Err) // without the path
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the file of rates %w", err)
+		return nil, fmt.Errorf("file of exchange rates: %w", err)
 	}
 	return rates, nil
 }

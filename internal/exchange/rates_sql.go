@@ -15,15 +15,15 @@ import (
 	"assay/internal/pricing"
 )
 
-// storedRate is a rate as an element of rate_set.rates.
+// storedRate is an element of the JSON array in rate_set.rates.
 type storedRate struct {
 	Currency money.Currency `json:"currency"`
 	Rate     money.Rate     `json:"rate"`
 	Date     string         `json:"date"`
 }
 
-// RateSet returns the id of these rates, which are noted if they are new; 0 for
-// none.
+// RateSet returns the id of a set of rates. It stores the set if it is new. The id of the
+// empty set is 0.
 func RateSet(t *db.Tx, rates pricing.Rates) (int64, error) {
 	if len(rates) == 0 {
 		return 0, nil
@@ -40,7 +40,7 @@ func RateSet(t *db.Tx, rates pricing.Rates) (int64, error) {
 	digest := hex.EncodeToString(sum[:])
 	var id int64
 	err = t.QueryRow(`SELECT id FROM rate_set WHERE digest = $1`, digest).Scan(&id)
-	if !errors.Is(err, sql.ErrNoRows) { // as a rule; an update of the row would keep others waiting
+	if !errors.Is(err, sql.ErrNoRows) { // usual case: avoids the row lock of the upsert below
 		return id, err
 	}
 	err = t.QueryRow(`
@@ -49,7 +49,7 @@ func RateSet(t *db.Tx, rates pricing.Rates) (int64, error) {
 	return id, err
 }
 
-// ReadRates returns a set of rates by its id, none for 0.
+// ReadRates returns the set of rates with an id. The set with id 0 is empty.
 func ReadRates(ctx context.Context, s *db.DB, set int64) (pricing.Rates, error) {
 	out := pricing.Rates{}
 	if set == 0 {
@@ -73,7 +73,7 @@ func ReadRates(ctx context.Context, s *db.DB, set int64) (pricing.Rates, error) 
 	return out, nil
 }
 
-// ratePlace returns the state of a place; zero: it was never queried.
+// ratePlace returns the state of a place. It is zero before the first query.
 func ratePlace(ctx context.Context, s *db.DB, place string) (State, error) {
 	var out State
 	var set, read, due, failed int64
@@ -90,8 +90,8 @@ func ratePlace(ctx context.Context, s *db.DB, place string) (State, error) {
 	return out, err
 }
 
-// claimRatePlace moves the time when a place is due. It returns false if another process
-// moved it first.
+// claimRatePlace changes the time when a place is due from was to next. It returns false if
+// another process has changed it.
 func claimRatePlace(ctx context.Context, s *db.DB, place string, was, next time.Time) (claimed bool, err error) {
 	err = s.InTx(ctx, func(t *db.Tx) error {
 		n, err := t.Exec(`

@@ -11,9 +11,9 @@ import (
 	"assay/internal/pricing"
 )
 
-func TestRateSet_KeepsOneRowForEqualRates(t *testing.T) {
+func TestRateSet_StoresEqualRatesOnce(t *testing.T) {
 	dbtest.Each(t, func(f *dbtest.Fixture) {
-		note := func(rates pricing.Rates) (id int64) {
+		store := func(rates pricing.Rates) (id int64) {
 			f.Tx(func(tx *db.Tx) (err error) {
 				id, err = RateSet(tx, rates)
 				return err
@@ -27,19 +27,19 @@ func TestRateSet_KeepsOneRowForEqualRates(t *testing.T) {
 		for i := range 500 {
 			many[money.Currency([]byte{'A' + byte(i/26/26), 'A' + byte(i/26%26), 'A' + byte(i%26)})] = pricing.Rate{Value: money.Rate(i + 1), Date: day}
 		}
-		first, second := note(was), note(then)
-		f.Is("none", note(nil), int64(0))
-		f.Is("the same again", note(was), first)
-		f.Is("others", first != second, true)
-		for id, want := range map[int64]pricing.Rates{0: {}, first: was, second: then, note(many): many} {
+		first, second := store(was), store(then)
+		f.Is("id of no rates", store(nil), int64(0))
+		f.Is("id of the same rates", store(was), first)
+		f.Is("other rates have another id", first != second, true)
+		for id, want := range map[int64]pricing.Rates{0: {}, first: was, second: then, store(many): many} {
 			got, err := ReadRates(f.Context(), f.DB, id)
 			f.Must(err)
-			f.Is("rates", maps.Equal(got, want), true)
+			f.Is("stored rates are equal", maps.Equal(got, want), true)
 		}
 	})
 }
 
-func TestClaimRatePlace_LetsOneCallerRead(t *testing.T) {
+func TestClaimRatePlace_OnlyOneCallerSucceeds(t *testing.T) {
 	dbtest.Each(t, func(f *dbtest.Fixture) {
 		state := func() State {
 			f.Helper()
@@ -54,8 +54,8 @@ func TestClaimRatePlace_LetsOneCallerRead(t *testing.T) {
 			return claimed
 		}
 		none := state()
-		f.Is("rates of an unread place", len(none.Rates), 0)
-		f.Is("it is due", none.DueAt.IsZero(), true)
+		f.Is("number of rates before the first query", len(none.Rates), 0)
+		f.Is("the place is due", none.DueAt.IsZero(), true)
 		now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 		f.Is("first claim", claim(none.DueAt, now), true)
 		f.Is("second claim", claim(none.DueAt, now.Add(time.Second)), false)
@@ -67,12 +67,12 @@ func TestClaimRatePlace_LetsOneCallerRead(t *testing.T) {
 		}
 		f.Must(putRatePlace(f.Context(), f.DB, "ecb", stored))
 		got := state()
-		f.Is("rates", maps.Equal(got.Rates, stored.Rates), true)
-		f.Is("read", got.ReadAt, stored.ReadAt)
-		f.Is("due", got.DueAt, stored.DueAt)
-		f.Is("error", got.LastError, stored.LastError)
-		f.Is("when", got.LastErrorAt, stored.LastErrorAt)
-		f.Is("first claim when it is due again", claim(stored.DueAt, now.Add(2*time.Hour)), true)
+		f.Is("stored rates are equal", maps.Equal(got.Rates, stored.Rates), true)
+		f.Is("ReadAt", got.ReadAt, stored.ReadAt)
+		f.Is("DueAt", got.DueAt, stored.DueAt)
+		f.Is("LastError", got.LastError, stored.LastError)
+		f.Is("LastErrorAt", got.LastErrorAt, stored.LastErrorAt)
+		f.Is("first claim when due again", claim(stored.DueAt, now.Add(2*time.Hour)), true)
 		f.Is("second claim", claim(stored.DueAt, now.Add(2*time.Hour)), false)
 	})
 }

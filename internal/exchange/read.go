@@ -14,18 +14,17 @@ import (
 )
 
 const (
-	// maxBytes bounds the response of a place.
+	// maxBytes is the maximum size of a response.
 	maxBytes = 1 << 20
-	// maxRates bounds how many currencies that are: there are some 180.
+	// maxRates is the maximum number of rates. There are about 180 currencies.
 	maxRates = 500
-	// euro is the currency that the European Central Bank's rates are of.
+	// euro is the base currency of the European Central Bank's rates.
 	euro money.Currency = "EUR"
 )
 
 var errTooMany = fmt.Errorf("has more than %d rates", maxRates)
 
-// read reads rates in either form: XML as the European Central Bank publishes
-// it, or lines.
+// read reads rates in the XML format of the European Central Bank or as lines.
 func read(r io.Reader, base money.Currency) (pricing.Rates, error) {
 	b := bufio.NewReader(io.LimitReader(r, maxBytes))
 	for {
@@ -38,7 +37,7 @@ func read(r io.Reader, base money.Currency) (pricing.Rates, error) {
 		case strings.IndexByte(" \t\r\n\xEF\xBB\xBF", c) >= 0:
 			continue
 		}
-		_ = b.UnreadByte() // follows a ReadByte
+		_ = b.UnreadByte() // cannot fail after ReadByte
 		if c == '<' {
 			return readXML(b, base)
 		}
@@ -46,7 +45,8 @@ func read(r io.Reader, base money.Currency) (pricing.Rates, error) {
 	}
 }
 
-// readLines reads a rate into the base currency from each line; a # begins a comment.
+// readLines reads a rate from each line. Rates are amounts of the base currency. A # starts
+// a comment.
 func readLines(r io.Reader, base money.Currency) (pricing.Rates, error) {
 	rates := pricing.Rates{}
 	lines := bufio.NewScanner(r)
@@ -66,15 +66,15 @@ func readLines(r io.Reader, base money.Currency) (pricing.Rates, error) {
 	case lines.Err() != nil:
 		return nil, lines.Err()
 	case own:
-		return nil, fmt.Errorf("has a rate of %s, which is MARKET_PRICE_CURRENCY itself", base)
+		return nil, fmt.Errorf("has a rate of %s, which is MARKET_PRICE_CURRENCY itself; remove it", base)
 	case len(rates) == 0:
 		return nil, errors.New("has no rates")
 	}
 	return rates, nil
 }
 
-// readXML reads the European Central Bank's rates of a day, the newest where
-// there are several: how many units of each currency a euro costs.
+// readXML reads the rates of the newest day in the European Central Bank's format. These
+// rates are the price of a euro in each currency.
 func readXML(r io.Reader, base money.Currency) (pricing.Rates, error) {
 	var newest, day time.Time
 	var perEuro map[money.Currency]money.Rate
@@ -126,7 +126,7 @@ func add(perEuro map[money.Currency]money.Rate, code, value string) error {
 		return fmt.Errorf("%.20q is not a rate of %s: %w", value, currency, err)
 	}
 	if _, twice := perEuro[currency]; twice || currency == euro {
-		return fmt.Errorf("has another rate of %s", currency)
+		return fmt.Errorf("has two rates of %s", currency)
 	}
 	perEuro[currency] = rate
 	return nil
@@ -141,7 +141,7 @@ func attribute(e xml.StartElement, name string) string {
 	return ""
 }
 
-// cross turns what a euro costs into what each currency costs in the base one.
+// cross converts prices of a euro to rates of each currency in the base currency.
 func cross(perEuro map[money.Currency]money.Rate, day time.Time, base money.Currency) (pricing.Rates, error) {
 	if len(perEuro) == 0 {
 		return nil, errors.New("has no rates")
@@ -149,7 +149,7 @@ func cross(perEuro map[money.Currency]money.Rate, day time.Time, base money.Curr
 	perEuro[euro] = money.RateScale
 	inBase, ok := perEuro[base]
 	if !ok {
-		return nil, fmt.Errorf("has no rate of %s, which is MARKET_PRICE_CURRENCY", base)
+		return nil, fmt.Errorf("has no rate of MARKET_PRICE_CURRENCY %s", base)
 	}
 	rates := pricing.Rates{}
 	for currency, rate := range perEuro {
