@@ -8,30 +8,31 @@ import (
 )
 
 const (
-	// applyRange is how many inventory ids one transaction updates. It takes some 50 ms, so
-	// syncs can run in between.
+	// applyRange is how many inventory ids one transaction updates. Such an update takes
+	// about 50 ms, so syncs can write in between.
 	applyRange = 20_000
-	// sharedRange replaces applyRange where syncs wait for single rows only. The prices of
-	// all items are read once per range.
+	// sharedRange replaces applyRange on PostgreSQL, where a sync waits only for the rows
+	// that it writes itself. The prices of all items are read once per range.
 	sharedRange = 60_000
-	// besideSyncs replaces applyRange while syncs run that would wait for these rows.
+	// besideSyncs replaces sharedRange while syncs run that would wait for these rows.
 	besideSyncs = 2_000
-	// fewChanged: if less than one in this many items changed, their rows are found by the
-	// index of items. Otherwise a pass over all rows is faster, because it visits each page
-	// once.
+	// fewChanged decides how rows are found. If less than one item in fewChanged has changed,
+	// the rows are found by the index on items. Otherwise a scan of all rows is faster,
+	// because it visits each page once.
 	fewChanged = 50
-	// mostChanged: if more than one in this many items changed, every page is written anyway.
-	// Writing all rows is then cheaper than finding those that differ.
+	// mostChanged decides which rows are written. If more than one item in mostChanged has
+	// changed, every page is written anyway. Writing all rows is then faster than selecting
+	// the rows that differ.
 	mostChanged = 2
 )
 
-// sharedShards is how many shards the inventory rows have where several processes may write:
-// enough for some instances, so that none ends long before the others.
+// sharedShards is how many shards the inventory rows have where several processes may write.
+// There are more shards than processes, so all processes finish at about the same time.
 const sharedShards = 8
 
-// Apply writes an estimated job's prices to the inventory rows, a range of rows at a time,
-// and finishes the job after the last range. Rows that a sync adds meanwhile copy the price
-// themselves.
+// Apply writes the prices of an estimated job to one range of the inventory rows. After the
+// last range it finishes the job. A sync that adds rows meanwhile copies the prices to them
+// itself.
 func (a *applier) Apply(ctx context.Context) (bool, error) {
 	job, err := readApplyingJob(ctx, a.store)
 	if err != nil || job == nil {
@@ -47,8 +48,8 @@ func (a *applier) Apply(ctx context.Context) (bool, error) {
 	}
 }
 
-// applyRange applies prices to a range of a shard that no other worker holds. A worker that
-// finds none leaves the rest, and the end of the job, to the others.
+// applyRange applies prices to the next range of a shard that no other worker has locked. If
+// all open shards are locked, the other workers apply the rest and finish the job.
 func (a *applier) applyRange(ctx context.Context, job *Job) (more bool, err error) {
 	shards, open, err := applyShards(ctx, a.store, job.ID)
 	switch {
@@ -70,8 +71,8 @@ func (a *applier) applyRange(ctx context.Context, job *Job) (more bool, err erro
 	return more, err
 }
 
-// applyShards returns how many shards a job gets. A database with one writer gains nothing
-// from several.
+// applyShards returns the number of shards of a job. With one writer, several shards have no
+// advantage.
 func (a *applier) applyShards() int {
 	if a.clustered {
 		return sharedShards
@@ -79,6 +80,7 @@ func (a *applier) applyShards() int {
 	return 1
 }
 
+// applyIDs returns how many inventory ids the next transaction updates.
 func (a *applier) applyIDs() int64 {
 	switch {
 	case a.clustered && a.priority.Busy():
@@ -90,9 +92,11 @@ func (a *applier) applyIDs() int64 {
 	}
 }
 
-// applySlots returns how many shards this process works on at once.
+// applySlots returns how many shards this process works on at a time.
 func (a *applier) applySlots() int { return min(a.cfg.EstimateSlots, a.applyShards()) }
 
+// applyBatch applies the prices of the job's next batch, or finishes the job after the last
+// one.
 func (a *applier) applyBatch(ctx context.Context, job *Job) error {
 	if job.ApplyCursor >= int64(job.Batches) {
 		return a.finish(ctx, job)
@@ -103,7 +107,7 @@ func (a *applier) applyBatch(ctx context.Context, job *Job) error {
 	})
 }
 
-// finish ends a job whose prices have reached the rows.
+// finish ends a job whose prices have all been applied.
 func (a *applier) finish(ctx context.Context, job *Job) error {
 	units, err := jobUnits(ctx, a.store, job.ID)
 	if err != nil {
@@ -119,7 +123,7 @@ func (a *applier) finish(ctx context.Context, job *Job) error {
 		return err
 	})
 	if err != nil || end == nil {
-		return err // without a job: another worker has finished it
+		return err // end is nil if another worker has finished the job
 	}
 	level := slog.LevelInfo
 	if end.Outcome != JobComplete {

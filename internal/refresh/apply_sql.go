@@ -9,9 +9,9 @@ import (
 	"assay/internal/inventory"
 )
 
-// openShards divides the inventory rows into shards for a job in the apply stage, unless it
-// has some. Rows that are added later hold the price that the job has estimated, or that of a
-// later change; see LockPrices.
+// openShards divides the inventory rows into shards for a job in the apply stage, unless the
+// job has shards already. Rows that are added later copy the price of their item when they
+// are inserted; see HoldPrices.
 func openShards(t *db.Tx, job int64, shards int) error {
 	if err := lockJob(t, job); err != nil {
 		return err
@@ -27,37 +27,35 @@ func openShards(t *db.Tx, job int64, shards int) error {
 	return err
 }
 
-// applyShards returns how many shards a job has, and how many of them are not done.
+// applyShards returns the number of a job's shards, and how many of them are not done.
 func applyShards(ctx context.Context, s *db.DB, job int64) (all, open int, err error) {
 	err = s.Read.QueryRowContext(ctx, `SELECT count(*), count(*) FILTER (WHERE next_id < end_id) FROM apply_shard WHERE job_id = $1`,
 		job).Scan(&all, &open)
 	return all, open, err
 }
 
-// The shard stays locked until the rows are written. A worker that dies before leaves it as
-// it was.
+// The shard stays locked until its rows are written. If the worker is killed before the
+// commit, the shard is unchanged.
 const nextRange = `
 UPDATE apply_shard SET next_id = next_id + $2
 WHERE (job_id, shard) = (
 	SELECT l.job_id, l.shard FROM apply_shard l WHERE l.job_id = $1 AND l.next_id < l.end_id ORDER BY l.shard LIMIT 1`
 
-// atOnce makes a transaction that has written nothing yet fail with an error that runs it
-// again, instead of waiting for a row that another transaction holds or replacing what
-// another one has written since it began. So it may write rows in any order. The timeout is
-// far shorter than PostgreSQL's default deadlock_timeout.
-const atOnce = `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SET LOCAL lock_timeout = '50ms'`
+// failFast makes a transaction fail with a retryable error instead of waiting for a row lock
+// or overwriting a newer version of a row. The transaction can then write rows in any order
+// without deadlocks. The timeout is far shorter than PostgreSQL's default deadlock_timeout.
+const failFast = `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SET LOCAL lock_timeout = '50ms'`
 
-// applyNextRange writes prices to the next rows of a shard that no other transaction works on: a
-// range of this many ids. It reports whether there was such a shard. It writes the rows that
-// have another value, or possibly all rows if most have. An item without a price has rows
-// without a value.
+// applyNextRange writes prices to the next ids rows of a shard that no other transaction has
+// locked. It returns false if there is no such shard. It writes the rows whose price differs,
+// or all rows if most is set. A row of an item without a price has no price.
 //
-// Locking the rows in order takes a sixth of the time that writing them takes. So, unless
-// inOrder is set, PostgreSQL writes a range without that, and the transaction runs again if
-// others write its rows.
+// Without inOrder, PostgreSQL writes the rows without locking them in order first. Locking
+// would add a sixth to the time of the write. If another transaction writes the same rows,
+// this one fails and runs again.
 func applyNextRange(t *db.Tx, job, ids int64, most, inOrder bool) (bool, error) {
 	if !inOrder {
-		if err := t.ExecPostgres(atOnce); err != nil {
+		if err := t.ExecPostgres(failFast); err != nil {
 			return false, err
 		}
 	}
@@ -74,8 +72,8 @@ RETURNING next_id, end_id`, job, ids).Scan(&next, &end)
 	return true, inventory.ApplyToRows(t, from, to, most, inOrder)
 }
 
-// applyBatch writes the prices that a batch changed to all their rows, and returns how many
-// rows it wrote. It does nothing if another instance has done the batch.
+// applyBatch writes the prices that a batch changed to all their inventory rows, and returns
+// the number of rows. It does nothing if another instance has applied the batch.
 func applyBatch(t *db.Tx, job int64, batch int) (int64, error) {
 	n, err := t.Exec(`UPDATE refresh_job SET apply_cursor = $2 + 1 WHERE id = $1 AND apply_cursor = $2 AND state = 'running' AND stage = 'apply'`,
 		job, batch)

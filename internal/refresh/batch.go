@@ -11,43 +11,44 @@ import (
 	"assay/internal/provider"
 )
 
-// fetched is a quote of this job and the time of its response.
+// fetched is a quote of this job with the fetch time of its response.
 type fetched struct {
 	Snapshot
 	at     time.Time
-	reused bool // from the response to an earlier job
-	byName bool // from a request by name
+	reused bool // the response is of an earlier job
+	byName bool // the item was requested by name
 }
 
-// requestOutcome is the outcome of the requests for an item.
+// requestOutcome is the outcome of all requests for an item.
 type requestOutcome struct {
 	responded bool
 	skip      string // why a request was not sent; "": all were sent
 	errs      []string
-	providers []providerResponse // that responded, of those queried by name
-	silent    []int64            // their markets without anything in the response
-	rejected  []int64            // their markets whose row of the item was rejected
+	providers []providerResponse // queried by name, with a response
+	silent    []int64            // markets of these providers that the response lacks
+	rejected  []int64            // markets whose row of the item was rejected
 }
 
-// providerResponse is a provider that responded to a request for an item by name.
+// providerResponse is the response of a provider to a request for an item by name.
 type providerResponse struct {
 	provider string
 	at       time.Time
 }
 
-// fileOutcome is what the files of a market returned.
+// fileOutcome is the outcome of all files of a market.
 type fileOutcome struct {
-	responded bool      // by all files
-	at        time.Time // when the first file was fetched
-	problem   string    // why one of the files does not count
+	responded bool      // all files have a usable response
+	at        time.Time // fetch time of the oldest file
+	problem   string    // why one of the files is unusable
 }
 
-// gameMarket is a market's part of a game.
+// gameMarket identifies a market's quotes of one game.
 type gameMarket struct {
 	app    int32
 	market int64
 }
 
+// load reads everything that the estimates of a batch need.
 func (s *batchEstimator) load(ctx context.Context, b Batch) error {
 	st := s.stage.store
 	pricers, err := s.stage.pricers(ctx, &b)
@@ -72,7 +73,7 @@ func (s *batchEstimator) load(ctx context.Context, b Batch) error {
 	return s.readResponses(ctx, units, outcomes)
 }
 
-// reset prepares for the items of another batch.
+// reset prepares the estimator for the items of another batch.
 func (s *batchEstimator) reset(items []Item) {
 	n := len(items)
 	s.items = items
@@ -97,7 +98,7 @@ func (s *batchEstimator) reset(items []Item) {
 	}
 }
 
-// noteUnits stores which items each unit requested, and its outcome.
+// noteUnits adds the outcome of each unit to the items that the unit requested.
 func (s *batchEstimator) noteUnits(units []Unit, outcomes map[UnitMarket]MarketFetch) {
 	s.files = map[gameMarket]fileOutcome{}
 	for _, u := range units {
@@ -115,6 +116,7 @@ func (s *batchEstimator) noteUnits(units []Unit, outcomes map[UnitMarket]MarketF
 	}
 }
 
+// noteFile adds the outcome of a file to all items of its game.
 func (s *batchEstimator) noteFile(u *Unit, outcomes map[UnitMarket]MarketFetch) {
 	usable := false
 	for _, id := range s.stage.marketsOf(*u) {
@@ -141,11 +143,11 @@ func (s *batchEstimator) noteFile(u *Unit, outcomes map[UnitMarket]MarketFetch) 
 	}
 }
 
-// noteNames stores the outcome of a unit of names. Its response is checked quote by quote.
+// noteNames adds the outcome of a unit of names to the items with these names.
 func (s *batchEstimator) noteNames(u *Unit, outcomes map[UnitMarket]MarketFetch) {
 	var silent []int64
 	for _, id := range s.stage.requestedMarkets(u) {
-		if outcomes[UnitMarket{0, id}].Outcome == OutcomeSilent { // of all that was queried by name
+		if outcomes[UnitMarket{0, id}].Outcome == OutcomeSilent { // unit 0: the sum of all units of names
 			silent = append(silent, id)
 		}
 	}
@@ -158,12 +160,13 @@ func (s *batchEstimator) noteNames(u *Unit, outcomes map[UnitMarket]MarketFetch)
 	}
 }
 
-// absenceValid is how long a response without an item, from a provider in the background, counts
-// as evidence that the item is not listed.
+// absenceValid is how long a response of a background provider without an item is evidence
+// that the market does not list the item.
 const absenceValid = 24 * time.Hour
 
-// noteDeferred stores that a provider left names of a game for later. There is no list of them:
-// they are all names that it returned no response for, in this job or in the background.
+// noteDeferred marks the items whose names a provider's budget deferred. The unit has no list
+// of these names. They are all names of the game without a response, in this job and in the
+// background fetch.
 func (s *batchEstimator) noteDeferred(u *Unit) {
 	now := s.stage.now()
 	for i := range s.items {
@@ -181,7 +184,7 @@ func (s *batchEstimator) noteDeferred(u *Unit) {
 	}
 }
 
-// responseOf returns the response of a provider that was queried for the item by name, or nil.
+// responseOf returns the response of a provider that was queried by name, or nil.
 func (o *requestOutcome) responseOf(provider string) *providerResponse {
 	for k := range o.providers {
 		if o.providers[k].provider == provider {
@@ -191,6 +194,7 @@ func (o *requestOutcome) responseOf(provider string) *providerResponse {
 	return nil
 }
 
+// addUnit adds the outcome of a unit.
 func (o *requestOutcome) addUnit(u *Unit, usable bool, silent []int64) {
 	switch {
 	case usable:
@@ -207,8 +211,8 @@ func (o *requestOutcome) addUnit(u *Unit, usable bool, silent []int64) {
 	}
 }
 
-// addSkip stores why a request was not sent. An outage outranks a lack of budget, which
-// outranks a pause.
+// addSkip stores why a request was not sent. A backoff takes precedence over a spent budget,
+// and a spent budget over a pause.
 func (o *requestOutcome) addSkip(u *Unit) {
 	order := []string{"", SkipPaused, SkipBudget, SkipBackoff}
 	if reason := u.skipReason(); slices.Index(order, reason) > slices.Index(order, o.skip) {
@@ -217,7 +221,7 @@ func (o *requestOutcome) addSkip(u *Unit) {
 }
 
 // buckets returns the name buckets of the batch's items. A few missing prices need only a few
-// buckets of files that hold a whole game.
+// buckets of a large file.
 func (s *batchEstimator) buckets() []int64 {
 	var held [catalog.Buckets]bool
 	for i := range s.items {
@@ -232,7 +236,7 @@ func (s *batchEstimator) buckets() []int64 {
 	return out
 }
 
-// readResponses collects the quotes of the batch's items.
+// readResponses decodes the stored responses and collects the quotes of the batch's items.
 func (s *batchEstimator) readResponses(ctx context.Context, units []Unit, outcomes map[UnitMarket]MarketFetch) error {
 	byBlob := map[int64]Unit{}
 	var ids []int64
@@ -274,8 +278,8 @@ func (s *batchEstimator) readResponses(ctx context.Context, units []Unit, outcom
 	})
 }
 
-// addNewItem stores a phase of a known name that is not yet an item, if all known items are
-// refreshed. It becomes an item, and the next job plans it.
+// addNewItem notes a phase of a known name that is not an item yet, if all known items are
+// refreshed. The phase is added to the catalog, and the next job plans it.
 func (s *batchEstimator) addNewItem(q *quoteRecord, app int32) {
 	if !s.stage.cfg.ScopeAll || q.Phase == "" || q.Ask == 0 && q.Sale == 0 {
 		return
@@ -286,10 +290,10 @@ func (s *batchEstimator) addNewItem(q *quoteRecord, app int32) {
 	s.newItems[catalog.Key{AppID: app, Name: string(q.Name), Phase: q.Phase}] = struct{}{}
 }
 
-// addQuote adds a quote to an item. Of two quotes of the same market the later one counts. A
-// quote without a time of its own has the time of its response. The stored quote keeps its
-// time if several providers offer the market, because they are ranked by it, or if the
-// response is older than this job.
+// addQuote adds a quote to an item. Of several quotes of one market, the newest counts. A
+// quote without a market time gets the time that the response states. The stored quote has
+// its own fetch time in two cases: several providers carry the market and are ranked by that
+// time, or the response is older than this job.
 func (s *batchEstimator) addQuote(i int, q *quoteRecord, u *Unit) {
 	f := fetched{at: u.FetchedAt, reused: u.ResponseUnit != u.ID, byName: u.File == "", Snapshot: q.snapshot()}
 	if f.MarketTime.IsZero() && !u.StatedAt.IsZero() {

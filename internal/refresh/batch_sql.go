@@ -16,8 +16,8 @@ WHERE (job_id, batch) = (
 		WHERE u.job_id = b.job_id AND u.state IN ('pending', 'running') AND u.detached = 0 AND u.batch_from <= b.batch AND u.batch_to >= b.batch)
 	ORDER BY j.kind DESC, b.job_id, b.batch LIMIT 1`
 
-// ClaimBatch claims a batch whose units have all ended, those of missing prices first. It
-// returns nil if there is none.
+// ClaimBatch claims a batch whose units have all ended, or returns nil. Batches of
+// missing-price jobs come first.
 func ClaimBatch(t *db.Tx, owner string) (*Batch, error) {
 	batches, err := db.Collect(t.Context(), t, func(r *sql.Rows, b *Batch) error {
 		return r.Scan(&b.JobID, &b.Batch, &b.Token)
@@ -31,7 +31,7 @@ RETURNING job_id, batch, token`, owner, db.Micros(t.Now()))
 	return &b, err
 }
 
-// unblocksBatch reports whether the end of a unit lets a batch be estimated.
+// unblocksBatch reports whether a batch that waited for an ended unit can be estimated now.
 func unblocksBatch(ctx context.Context, s *db.DB, u Unit) (free bool, err error) {
 	err = s.Read.QueryRowContext(ctx, `
 		SELECT EXISTS (SELECT 1 FROM refresh_batch b WHERE b.job_id = $1 AND b.batch >= $2 AND b.batch <= $3 AND NOT EXISTS (
@@ -48,8 +48,7 @@ func returnBatch(t *db.Tx, b Batch) error {
 	return err
 }
 
-// BatchItems returns the items that a batch has to estimate, ordered by id, with their
-// quotes.
+// BatchItems returns the pending items of a batch with their quotes, ordered by id.
 func BatchItems(ctx context.Context, s *db.DB, b Batch) ([]Item, error) {
 	return db.CollectByIndex(ctx, s, func(r *sql.Rows, i *Item) error {
 		var candidateAt, checked, updated, quotesAt, noSales int64

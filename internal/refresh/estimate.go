@@ -16,8 +16,8 @@ import (
 	"assay/internal/provider"
 )
 
-// Estimate does one piece of estimating: it estimates a batch whose units have ended, or
-// moves a job on to its next stage.
+// Estimate does one piece of work. It validates a job's responses, estimates a batch, or
+// moves a job on to the apply stage. It reports whether there may be more work.
 func (e *estimator) Estimate(ctx context.Context) (bool, error) {
 	if err := e.reclaim(ctx); err != nil {
 		return false, err
@@ -29,9 +29,9 @@ func (e *estimator) Estimate(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if job != nil && e.fetcher.validating.TryLock() { // the other slots estimate batches
+	if job != nil && e.fetcher.validating.TryLock() { // meanwhile other slots estimate batches
 		defer e.fetcher.validating.Unlock()
-		defer e.wake(WorkEstimate) // in case those slots found none
+		defer e.wake(WorkEstimate) // the batches of this job can be estimated now
 		return true, e.fetcher.validate(ctx, job)
 	}
 	batch, err := e.claimBatch(ctx, nil)
@@ -48,12 +48,12 @@ func (e *estimator) Estimate(ctx context.Context) (bool, error) {
 	return true, e.store.InTx(ctx, func(tx *db.Tx) error { return EndEstimating(tx, job.ID) })
 }
 
-// chainLength is how many batches are estimated in a row before other work is looked for.
+// chainLength is how many batches a worker estimates before it looks for other work.
 const chainLength = 8
 
-// estimateChain estimates a claimed batch and those after it. Each further batch is claimed
-// in the transaction that writes the one before: a separate claim would wait, idle, until
-// another slot has written its batch.
+// estimateChain estimates a claimed batch and the batches after it. The transaction that
+// writes a batch also claims the next one. A separate claim would have to wait until other
+// slots have written their batches.
 func (e *estimator) estimateChain(ctx context.Context, b *Batch) (err error) {
 	for left := chainLength - 1; b != nil && err == nil; left-- {
 		b, err = e.estimate(ctx, *b, left > 0)
@@ -61,8 +61,8 @@ func (e *estimator) estimateChain(ctx context.Context, b *Batch) (err error) {
 	return err
 }
 
-// estimate estimates a claimed batch, writes it, and claims the next one if more is set. A
-// batch that cannot be estimated now is released.
+// estimate estimates and writes a claimed batch. If more is set, it claims the next batch in
+// the same transaction. After an error it releases the batch.
 func (e *estimator) estimate(ctx context.Context, b Batch, more bool) (next *Batch, err error) {
 	var written bool // estimated or released
 	defer func() { e.releaseBatch(b, written) }()
@@ -102,7 +102,7 @@ func (e *estimator) estimate(ctx context.Context, b Batch, more bool) (next *Bat
 	return nil, errors.Join(fmt.Errorf("estimate batch %d of job %d: %w", b.Batch, b.JobID, err), back)
 }
 
-// batchEstimator estimates one batch at a time. It reuses its memory for the next one.
+// batchEstimator estimates one batch at a time and reuses its memory for the next batch.
 type batchEstimator struct {
 	stage   *estimator
 	decoder *decoder
@@ -112,7 +112,7 @@ type batchEstimator struct {
 	items        []Item
 	jobQuotes    [][]fetched                // quotes of this job, by item
 	requests     []requestOutcome           // by item
-	files        map[gameMarket]fileOutcome // of markets that files serve
+	files        map[gameMarket]fileOutcome // of markets that are fetched as files
 	firstByName  map[string]int32
 	nextSameName []int32 // the next item of the same name, or -1
 	newItems     map[catalog.Key]struct{}
@@ -121,12 +121,12 @@ type batchEstimator struct {
 	rows      []Snapshot
 	kept      []Snapshot
 	estimated pricing.Priced
-	moved     []int64 // items whose price moved so far that the guard needs their past prices
+	moved     []int64 // items for which the guard needs past prices
 	past      map[int64]PastPrices
 	result    Estimates
 }
 
-// insertNewItems adds items that were not known yet.
+// insertNewItems adds new items to the catalog.
 func (e *estimator) insertNewItems(ctx context.Context, newItems map[catalog.Key]struct{}) error {
 	if len(newItems) == 0 {
 		return nil
@@ -145,8 +145,8 @@ func (e *estimator) insertNewItems(ctx context.Context, newItems map[catalog.Key
 	})
 }
 
-// estimate estimates every item of the batch. Items whose price moved far are estimated again
-// with their past prices, which most items never need.
+// estimate estimates all items of the batch. If the price of an item moves far, estimate
+// reads the item's past prices and estimates the item again. Most items do not need them.
 func (s *batchEstimator) estimate(ctx context.Context, now time.Time) error {
 	r := &s.result
 	r.Items = r.Items[:0]
@@ -228,8 +228,8 @@ func (s *batchEstimator) estimateItem(i int, now time.Time) EstimatedItem {
 	return out
 }
 
-// price estimates an item. It returns false if the guard needs the item's past prices, which
-// are not read yet.
+// price estimates an item. It returns false if the guard needs past prices of the item that
+// have not been read yet.
 func (s *batchEstimator) price(i int, now time.Time, out *EstimatedItem) bool {
 	item := &s.items[i]
 	e := s.pricers[item.Key.AppID]
@@ -255,7 +255,7 @@ func (s *batchEstimator) price(i int, now time.Time, out *EstimatedItem) bool {
 	return true
 }
 
-// usedMarkets lists the ids of the markets behind an estimate.
+// usedMarkets returns the ids of the markets that the estimate uses, separated by commas.
 func (s *batchEstimator) usedMarkets() string {
 	var b []byte
 	for k := range s.rows {
@@ -270,10 +270,10 @@ func (s *batchEstimator) usedMarkets() string {
 	return string(b)
 }
 
-// evidence reports whether this job learned anything about an item, and when that was fetched
-// (rule 5): a market quoted it, or a market that had quoted it responded and no longer lists
-// it. Quotes of the background count if no estimate has used them yet. Of several times the
-// first of this job's own requests counts, otherwise the newest.
+// evidence reports whether this job has evidence of an item's price, and when the evidence
+// was fetched (rule 5). A quote is evidence. So is a response without the item, from a market
+// that quoted the item before. A quote of the background fetch is evidence until an estimate
+// uses it. The time is that of the job's own first request, or else of the newest evidence.
 func (s *batchEstimator) evidence(i int) (at time.Time, ok bool) {
 	var first, newest time.Time
 	note := func(t time.Time, own bool) {
@@ -305,9 +305,10 @@ func (s *batchEstimator) evidence(i int) (at time.Time, ok bool) {
 	return newest, ok
 }
 
-// respondedAt reports whether a market responded in this job with all that it lists of an item's
-// game, or with its quote of the item, and when. If its row of the item was rejected it did
-// not: its quote is unknown.
+// respondedAt returns when a market responded in this job. The response must cover all that
+// the market lists of the item's game, or the item itself. ok is false if the market did not
+// respond. It is also false if the item's row was rejected, because the quote is then
+// unknown.
 func (s *batchEstimator) respondedAt(i int, market int64) (at time.Time, ok bool) {
 	if slices.Contains(s.requests[i].rejected, market) {
 		return time.Time{}, false
@@ -322,11 +323,12 @@ func (s *batchEstimator) respondedAt(i int, market int64) (at time.Time, ok bool
 	return time.Time{}, false
 }
 
-// stateWithoutEvidence returns the state of an item about which this job learned nothing.
+// stateWithoutEvidence returns the state of an item without evidence of its price in this
+// job, and the reason.
 func (s *batchEstimator) stateWithoutEvidence(i int) (state, reason, why string) {
 	o := &s.requests[i]
 	errs := o.errs
-	for k := range s.items[i].Quotes { // of a market that quoted it, and that a response should have contained
+	for k := range s.items[i].Quotes { // of markets that should have been in a response
 		old := &s.items[i].Quotes[k]
 		if !quoted(old) {
 			continue
@@ -352,9 +354,9 @@ func (s *batchEstimator) stateWithoutEvidence(i int) (state, reason, why string)
 	}
 }
 
-// quotedAt returns the time of the estimate's newest quote: when it was fetched, or the older
-// time that the market states. Times of markets are precise to the hour. Zero: there is no
-// quote.
+// quotedAt returns the time of the newest quote that the estimate uses, or the zero time
+// without such a quote. The time of a quote is its fetch time, or the market's own time if
+// that is older. Market times are precise to the hour.
 func (s *batchEstimator) quotedAt(now time.Time) time.Time {
 	var newest time.Time
 	for k := range s.quotes {
@@ -371,7 +373,7 @@ func (s *batchEstimator) quotedAt(now time.Time) time.Time {
 		}
 	}
 	if newest.After(now) {
-		return now // the clock was set back
+		return now // the clock has been set back
 	}
 	return newest
 }

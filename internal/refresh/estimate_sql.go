@@ -9,9 +9,10 @@ import (
 	"assay/internal/pricing"
 )
 
-// StoreEstimates writes the estimates of a batch, if the claim is still valid. Items are
-// written last, because syncs that copy their prices wait from there on. If another job
-// estimates the same items meanwhile, it gets ErrConflict when it writes them.
+// StoreEstimates writes the estimates of a batch. It returns false, and writes nothing, if
+// the claim is no longer valid. It writes the items last, because syncs that copy their
+// prices wait for this transaction from then on. It returns ErrConflict if another job has
+// estimated the same items meanwhile.
 func StoreEstimates(t *db.Tx, b Batch, s Estimates) (bool, error) {
 	if err := t.ByIndex(); err != nil {
 		return false, err
@@ -64,8 +65,8 @@ const writeItemsWhere = `) AS v WHERE item.id = v.column1 AND item.rev = v.colum
 
 var itemsBulk = db.NewBulk(writeItemsSQL, estimateColumns, writeItemsWhere)
 
-// writeItems writes the estimates. If another job has estimated an item since it was read, it
-// returns ErrConflict.
+// writeItems writes the estimates. It returns ErrConflict if another job has estimated an
+// item since the item was read.
 func writeItems(t *db.Tx, s *Estimates) error {
 	rows := db.NewTable(estimateColumns, len(s.Items))
 	for k := range s.Items {
@@ -110,7 +111,7 @@ func writtenBuckets(items []EstimatedItem) []int64 {
 	return slices.Compact(buckets)
 }
 
-// writeQuotes writes the quotes of items with a changed quote.
+// writeQuotes writes the quotes of the items whose quotes changed.
 func writeQuotes(t *db.Tx, items []EstimatedItem) error {
 	var changed []itemQuotes
 	for i := range items {
@@ -121,8 +122,8 @@ func writeQuotes(t *db.Tx, items []EstimatedItem) error {
 	return writeQuoteRows(t, changed)
 }
 
-// writeFailures counts a run without a response for the items that had none. Everything else
-// about them stays.
+// writeFailures increments the failure count of the failed items. Their other columns are
+// unchanged.
 func writeFailures(t *db.Tx, items []EstimatedItem) error {
 	var ids []int64
 	for i := range items {
@@ -150,7 +151,7 @@ const (
 
 var pointsBulk = db.NewBulk(writePointsSQL, pointColumns, writePointsConflict)
 
-// writePoints adds to the history of the items whose price or status changed.
+// writePoints adds a point to the price history of each item whose price or status changed.
 func writePoints(t *db.Tx, items []EstimatedItem, rates int64, method string) error {
 	rows := db.NewTable(pointColumns, len(items))
 	var ahead []int64
@@ -172,8 +173,8 @@ func writePoints(t *db.Tx, items []EstimatedItem, rates int64, method string) er
 	return err
 }
 
-// dropPointsAhead removes points from the history of items that were written with a clock
-// that was ahead. Otherwise their last price would never end.
+// dropPointsAhead deletes the price points of items that have a time in the future. They were
+// written while the clock was ahead. A later price could otherwise never replace them.
 func dropPointsAhead(t *db.Tx, items []int64) error {
 	if len(items) == 0 {
 		return nil
@@ -194,9 +195,9 @@ WHERE refresh_item.job_id = v.column1 AND refresh_item.batch = v.column2 AND ref
 
 var jobItemsBulk = db.NewBulk(writeJobItemsSQL, jobItemColumns, writeJobItemsWhere)
 
-// writeJobItems stores the outcome of a batch's items. The price before is read now: a price
-// that another job has computed since the plan counts as known. Otherwise applying by batch
-// would take it for unchanged.
+// writeJobItems stores the outcome of a batch's items. It stores the price before the
+// estimate as read now, not as read by the plan. Another job may have changed the price in
+// between, and applying by batch would then miss the change.
 func writeJobItems(t *db.Tx, b Batch, items []EstimatedItem) error {
 	rows := db.NewTable(jobItemColumns, len(items))
 	for i := range items {
@@ -208,10 +209,9 @@ func writeJobItems(t *db.Tx, b Batch, items []EstimatedItem) error {
 	return err
 }
 
-// endMissing removes items with a price from the missing-price queue. An item for which a
-// missing-price job found nothing is due again after twice the time. One that could not be
-// requestOutcome is due after the first pause, or soon if a quote of it came in the background
-// meanwhile.
+// endMissing updates the missing-price queue. It removes items that have a price now. It
+// doubles the retry pause of items without a quote. Items that could not be requested are due
+// after the first pause, or soon if the background fetch has stored a quote of them.
 func endMissing(t *db.Tx, b Batch, items []EstimatedItem, retry time.Duration) error {
 	var priced []int64
 	for i := range items {
@@ -243,8 +243,8 @@ func endMissing(t *db.Tx, b Batch, items []EstimatedItem, retry time.Duration) e
 	return err
 }
 
-// lockItems keeps other jobs from estimating the items of a batch. If all of them had a
-// response they are about to be written by id, which locks them too.
+// lockItems prevents other jobs from estimating the items of a batch. It locks nothing if all
+// items are written by id next, because that write locks them in the same order.
 func lockItems(t *db.Tx, items []EstimatedItem) error {
 	unanswered := func(i EstimatedItem) bool { return !i.Responded }
 	if t.Dialect == db.SQLite || !slices.ContainsFunc(items, unanswered) {

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// Patience is the longest that a unit waits for a retry-after of its provider. After it
-	// the job goes on without the provider.
+	// Patience is the longest retry-after that a unit waits for. If a provider demands more,
+	// the job continues without the provider.
 	Patience = 2 * time.Minute
-	// maxAttempts bounds how often a unit is retried.
+	// maxAttempts is how often a unit is attempted.
 	maxAttempts = 10
 )
 
 // Fetch requests one unit from a host of a provider and stores the response. The host is ""
-// if the provider has one host, or for files on this machine.
+// if the provider has one host, and for files on this machine.
 func (f *fetcher) Fetch(ctx context.Context, provider, host string) (bool, error) {
 	for _, l := range f.queues {
 		if l.provider == provider && l.host == host {
@@ -32,6 +32,7 @@ func (f *fetcher) Fetch(ctx context.Context, provider, host string) (bool, error
 	return false, nil
 }
 
+// fetch claims a unit of a host queue, sends its requests, and stores the result.
 func (f *fetcher) fetch(ctx context.Context, l *hostQueue) (bool, error) {
 	if err := f.reclaim(ctx); err != nil {
 		return false, err
@@ -61,15 +62,15 @@ func (f *fetcher) fetch(ctx context.Context, l *hostQueue) (bool, error) {
 		return ctx.Err() == nil && !keepPlace, nil
 	}
 	more, err := f.priority.Run(ctx, store)
-	if !begun { // the process stops, and the response was paid for
+	if !begun { // the process stops; store the response because it cost requests
 		more, err = store(ctx)
 	}
 	return more, err
 }
 
-// mayUnblockBatch reports whether the end of a unit may let a batch be estimated. Each worker that
-// is woken, in each process, begins a transaction to claim a batch. Of the many units of a
-// batch only the last one is worth that.
+// mayUnblockBatch reports whether the end of a unit may unblock a batch. Every woken worker
+// starts a transaction to claim a batch, in each process. A batch usually waits for many
+// units, so only the last one should wake the workers.
 func (f *fetcher) mayUnblockBatch(ctx context.Context, u *Unit) bool {
 	if u.File != "" || u.Background {
 		return u.File != ""
@@ -78,9 +79,9 @@ func (f *fetcher) mayUnblockBatch(ctx context.Context, u *Unit) bool {
 	return free || err != nil
 }
 
-// endWrite returns how a requested unit is stored: released if it is to be retried or the
-// process stops, otherwise ended with its response. With keepPlace, a name in the background
-// keeps its place.
+// endWrite returns the write that stores the result of a request. It releases the unit if it
+// is to be retried or the process stops. Otherwise it ends the unit with its response. With
+// keepPlace, a name of the background fetch keeps its place in the order.
 func (f *fetcher) endWrite(ctx context.Context, unit *Unit, r *response, keepPlace bool) func(*db.Tx) error {
 	if unit.Background {
 		return func(tx *db.Tx) error { return f.endBackground(tx, unit, r, keepPlace) }
@@ -109,8 +110,8 @@ func (f *fetcher) endWrite(ctx context.Context, unit *Unit, r *response, keepPla
 	}
 }
 
-// storeDetached stores a response that came after its job had gone on without it. The next plan
-// uses a file. Quotes of names take part in the next estimate, like those of the background.
+// storeDetached stores a response that arrived after its job had continued without it. The
+// next plan uses a file. The next estimate uses quotes of names.
 func (f *fetcher) storeDetached(tx *db.Tx, unit *Unit, r *response, detachment Detachment) error {
 	if unit.ConcernsProvider() && (unit.State == UnitDone || detachment != DetachedRunning) {
 		if err := noteProvider(tx, unit.Provider, unit.File, unit.Error); err != nil {
@@ -130,8 +131,8 @@ func (f *fetcher) storeDetached(tx *db.Tx, unit *Unit, r *response, detachment D
 	return writeNamedQuotes(tx, items)
 }
 
-// noteRequested stores which names a provider with a budget was queried for, whatever the
-// response was, so that other names come first next time.
+// noteRequested stores which names were requested from a provider with a budget, so that
+// later jobs request other names first.
 func (f *fetcher) noteRequested(tx *db.Tx, units []Unit) error {
 	for _, u := range units {
 		if u.File != "" || u.State != UnitDone && u.State != UnitFailed || !hasBudget(f.providers[u.Provider].Describe()) {
@@ -144,8 +145,8 @@ func (f *fetcher) noteRequested(tx *db.Tx, units []Unit) error {
 	return nil
 }
 
-// noteOutcome stores the outcome of a unit, and of what was split from it, with its provider
-// and markets.
+// noteOutcome stores the outcome of a unit and its remaining units in the state of their
+// provider and markets.
 func (f *fetcher) noteOutcome(tx *db.Tx, unit *Unit, rest []Unit) error {
 	for _, u := range append([]Unit{*unit}, rest...) {
 		if u.Error == "" || !u.ConcernsProvider() {
@@ -161,7 +162,7 @@ func (f *fetcher) noteOutcome(tx *db.Tx, unit *Unit, rest []Unit) error {
 	return noteProvider(tx, unit.Provider, unit.File, unit.Error)
 }
 
-// requestedMarkets returns the markets that a unit covers.
+// requestedMarkets returns the ids of the markets that a unit requests, in order.
 func (p *process) requestedMarkets(u *Unit) []int64 {
 	if u.File != "" {
 		return p.marketsOf(*u)
@@ -176,8 +177,8 @@ func (p *process) requestedMarkets(u *Unit) []int64 {
 	return out
 }
 
-// request sends the requests of a unit and sets its state: UnitDone, UnitFailed,
-// UnitDeferred, or UnitPending if it is to be retried later.
+// request sends the requests of a unit and sets its state. The state is UnitDone, UnitFailed,
+// UnitDeferred, or UnitPending if the unit is to be retried later.
 func (f *fetcher) request(ctx context.Context, unit *Unit) (*response, error) {
 	src := f.providers[unit.Provider]
 	d := src.Describe()
@@ -201,18 +202,18 @@ func (f *fetcher) request(ctx context.Context, unit *Unit) (*response, error) {
 	return r, err
 }
 
-// reserveStep is how many requests of a large unit are counted at once before they are sent.
-// A commit for each would cost more than most responses. After a kill up to ten requests too
-// many are counted.
+// reserveStep is how many requests of a large unit are counted in one commit before they are
+// sent. A commit for each request would cost more than most responses. If the process is
+// killed, the count may be up to ten requests too high.
 const reserveStep = 10
 
-// errClaimLost means that this process no longer holds the claim of a unit, and must not send
-// more requests for it.
+// errClaimLost means that another process holds the claim now, so this process must send no
+// more requests for the unit.
 var errClaimLost = errors.New("claim lost")
 
 // meter returns a meter that counts a unit's requests in the database before they are sent.
-// The claim counts the first one, each retry is counted alone, and further calls of a unit of
-// names are counted in steps.
+// The claim counts the first request. Retries are counted one by one. Further calls for names
+// are counted reserveStep at a time.
 func (f *fetcher) meter(unit *Unit, size int) *provider.Meter {
 	calls := int64((len(unit.Names) + size - 1) / size)
 	return provider.NewMeter(unit.Reserved, func(ctx context.Context) (int64, error) {
@@ -233,8 +234,8 @@ func (f *fetcher) meter(unit *Unit, size int) *provider.Meter {
 	})
 }
 
-// call makes a unit's calls. A response that makes the provider's code panic counts as
-// unreadable: retrying it would not help.
+// call fetches a unit. If the provider's code panics, call returns an error that is not
+// retried, because the same response would cause a panic again.
 func (f *fetcher) call(ctx context.Context, r *response, src provider.Provider, unit *Unit, meter *provider.Meter) (err error) {
 	defer func() {
 		if panicked := fault.Recovered(recover()); panicked != nil {
@@ -248,15 +249,15 @@ func (f *fetcher) call(ctx context.Context, r *response, src provider.Provider, 
 	return r.fetchNames(ctx, f, src, unit, meter)
 }
 
-// classifyFailure sets the state of a unit whose call failed.
+// classifyFailure sets the state of a unit after a failed call.
 func (f *fetcher) classifyFailure(unit *Unit, err error) {
 	pe, ok := errors.AsType[*provider.Error](err)
-	if !ok { // an error of the code that read the response, or a panic
+	if !ok { // an error in reading the response, or a panic
 		pe = provider.Protocol(unit.Provider, "%s", strings.TrimPrefix(err.Error(), unit.Provider+": "))
 	}
 	unit.State, unit.ErrorKind, unit.Error = UnitFailed, string(pe.Kind), pe.Error()
 	if pe.Kind == provider.KindCancelled && unit.Attempts < maxAttempts {
-		unit.State, unit.ErrorKind, unit.Error = UnitPending, "", "" // says nothing about the provider
+		unit.State, unit.ErrorKind, unit.Error = UnitPending, "", "" // not a failure of the provider
 		return
 	}
 	if !pe.Deferred() {

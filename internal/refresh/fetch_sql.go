@@ -17,7 +17,7 @@ const (
 	unitColumns = unitFacts + `, names`
 )
 
-// DetachedBackgroundSQL is the value of DetachedBackground in the column detached.
+// DetachedBackgroundSQL is DetachedBackground as text for SQL.
 const DetachedBackgroundSQL = "3"
 
 func scanUnit(r *sql.Rows, u *Unit) error {
@@ -48,8 +48,8 @@ func batchUnits(ctx context.Context, s *db.DB, b Batch) ([]Unit, error) {
 		WHERE job_id = $1 AND batch_from <= $2 AND batch_to >= $2 ORDER BY id`, b.JobID, b.Batch)
 }
 
-// newestUnit returns the last done unit of a file whose response is still stored. The
-// response stays stored until the end of the transaction.
+// newestUnit returns the last completed unit of a file that still has a stored response, or
+// nil. The response is not deleted before the transaction ends.
 func newestUnit(t *db.Tx, provider string, app int32, file string) (*Unit, error) {
 	if err := keepBlobs(t); err != nil {
 		return nil, err
@@ -73,7 +73,8 @@ INSERT INTO fetch_unit (job_id, app_id, batch_from, batch_to, size, not_before, 
 		"stated_at bigint, blob_unit bigint, provider text, file text, state text, error_kind text, error text, names bytea"
 )
 
-// dropDetached cancels the pending units of ended jobs: the new job requests the same.
+// dropDetached cancels the pending units of ended jobs, because the new job requests the same
+// files and names.
 func dropDetached(t *db.Tx) error {
 	_, err := t.Exec(`UPDATE fetch_unit SET state = 'cancelled', token = token + 1
 		WHERE detached NOT IN (0, ` + DetachedBackgroundSQL + `) AND state IN ('pending', 'running') AND state = 'pending'`)
@@ -82,7 +83,7 @@ func dropDetached(t *db.Tx) error {
 
 var unitsBulk = db.NewBulk(insertUnits, insertUnitColumns, "")
 
-// InsertUnits adds units to a job's plan.
+// InsertUnits adds units to the plan of a job.
 func InsertUnits(t *db.Tx, units []Unit) error {
 	rows := db.NewTable(insertUnitColumns, len(units))
 	for i := range units {
@@ -103,16 +104,16 @@ func InsertUnits(t *db.Tx, units []Unit) error {
 	return err
 }
 
-// The open units of a paused provider are deferred, also those that were planned during the
-// pause or released by a call or a restart.
+// deferPaused defers the pending units of a paused provider. Such units are planned or
+// released during the pause.
 const deferPaused = `
 UPDATE fetch_unit SET state = 'deferred', error_kind = 'paused', error = provider || ': paused by an operator'
 WHERE provider = $1 AND state IN ('pending', 'running') AND state = 'pending'
 AND detached <> ` + DetachedBackgroundSQL + `
 AND EXISTS (SELECT 1 FROM provider_state s WHERE s.provider = $1 AND s.paused)`
 
-// The second bound is for a clock that was set back: no unit waits longer than the longest
-// wait ($4).
+// claimUnit claims the next unit. A unit waits at most for $4, the longest wait, even if the
+// clock has been set back.
 const claimUnit = `
 UPDATE fetch_unit SET state = 'running', owner = $2, token = token + 1, attempts = attempts + 1, started_at = $3,
 	requests = requests + reserved, reserved = $5
@@ -123,9 +124,9 @@ WHERE id = (
 	AND NOT EXISTS (SELECT 1 FROM provider_state s WHERE s.provider = $1 AND s.paused)
 	AND ($6 OR u.file IN `
 
-// ClaimUnit claims a unit that may be requested now, those of missing prices first. With
-// Background it makes one of the next name if there is none. It returns nil if there is
-// nothing to request.
+// ClaimUnit claims a unit that can be requested now, or returns nil. Units of missing-price
+// jobs come first. If there is no unit and Background is set, ClaimUnit creates a unit of the
+// next name of the background fetch.
 func ClaimUnit(t *db.Tx, c Claim) (*Unit, error) {
 	if _, err := t.Exec(deferPaused, c.Provider); err != nil {
 		return nil, err
@@ -147,20 +148,21 @@ RETURNING `+unitColumns,
 	return &u, nil
 }
 
-// reserveRequests counts further requests of a claimed unit before they are sent. The count
-// never falls, and after a kill it includes all requests that may have been sent.
+// reserveRequests counts further requests of a claimed unit before they are sent. After a
+// kill, the count includes all requests that may have been sent. It returns false if the
+// claim is no longer valid.
 func reserveRequests(t *db.Tx, u Unit, more int64) (bool, error) {
 	n, err := t.Exec(`UPDATE fetch_unit SET requests = requests + reserved, reserved = $3 WHERE id = $1 AND token = $2 AND state = 'running'`,
 		u.ID, u.Token, more)
 	return n == 1, err
 }
 
-// uncounted returns how many requests of an attempt are not yet counted as sent.
+// uncounted returns how many requests of an attempt are not counted yet.
 func uncounted(u *Unit) int64 { return u.Requests - u.Counted }
 
-// spend adds the cost of an attempt to a unit that another process has taken over. Reserved
-// requests count as sent already. If the token is still the owner's, the cost was stored with
-// the unit's end.
+// spend adds the cost of an attempt to a unit that another process has claimed since.
+// Reserved requests are counted already. If the token is unchanged, the cost was stored when
+// the unit ended.
 func spend(t *db.Tx, u Unit) error {
 	_, err := t.Exec(`UPDATE fetch_unit SET requests = requests + $3, bytes = bytes + $4 WHERE id = $1 AND token <> $2`,
 		u.ID, u.Token, max(0, uncounted(&u)-u.Reserved), u.Bytes)
@@ -174,9 +176,9 @@ UPDATE fetch_unit SET state = $3, fetched_at = $4, blob_unit = id, stated_at = $
 WHERE id = $1 AND token = $2 AND state = 'running'
 RETURNING detached`
 
-// endUnit stores the outcome and the response of a unit. If the claim is no longer valid it
-// stores only the cost. Ending a unit twice is the same as once. Detachment reports that the unit's
-// job went on without it.
+// endUnit stores the outcome and the response of a unit. If the claim is no longer valid, it
+// stores only the cost. It is idempotent. The returned Detachment shows whether the unit's
+// job has continued without it.
 func endUnit(t *db.Tx, u Unit, markets []MarketFetch, blobs []Blob) (ended bool, detachment Detachment, err error) {
 	if u.State != UnitDone {
 		if err := lockJob(t, u.JobID); err != nil {
@@ -194,7 +196,7 @@ func endUnit(t *db.Tx, u Unit, markets []MarketFetch, blobs []Blob) (ended bool,
 		if err := noteUnitRequested(t, u); err != nil || detachment != NotDetached {
 			return err == nil, detachment, err
 		}
-		// Why other requests failed matters more than that this one was not sent.
+		// A request that was not sent does not replace the error of another request.
 		return true, NotDetached, noteError(t, u.JobID, u)
 	}
 	rows := db.NewTable(blobColumns, len(blobs))
@@ -205,15 +207,15 @@ func endUnit(t *db.Tx, u Unit, markets []MarketFetch, blobs []Blob) (ended bool,
 	if _, err := t.WriteRows(blobsBulk, rows); err != nil {
 		return false, NotDetached, err
 	}
-	// From here on other units of the provider wait until this transaction ends.
+	// Other units of the provider now wait for the end of this transaction.
 	if err := noteUnitRequested(t, u); err != nil {
 		return false, NotDetached, err
 	}
 	return true, detachment, addFetches(t, u, markets)
 }
 
-// A unit that ended recently shows that the host responds to other requests. A unit that is
-// running has had no response so far.
+// A recent success of another unit shows that the host responds. A running unit has no
+// response yet.
 const detachUnitsSQL = `
 UPDATE fetch_unit SET detached = CASE WHEN state = 'running' THEN 2 ELSE 1 END, error_kind = $4, error = $5
 WHERE job_id = $1 AND provider = $2 AND detached = 0 AND state IN ('pending', 'running')
@@ -221,9 +223,9 @@ AND NOT EXISTS (
 	SELECT 1 FROM fetch_unit d WHERE d.job_id = $1 AND d.provider = $2 AND d.state = 'done' AND d.fetched_at >= $3
 	AND ($6 OR d.file IN `
 
-// detachUnits lets a job go on without the open units of a silent host, and returns how many
-// there are. They stay open: their retries continue outside the job. A unit that is running
-// counts as a failure of its provider.
+// detachUnits detaches a job from the open units of an unresponsive host, and returns their
+// number. The units stay open, and their retries continue without the job. Each file with a
+// running unit counts as a failure of the provider.
 func detachUnits(t *db.Tx, s UnresponsiveHost) (int64, error) {
 	if err := lockJob(t, s.JobID); err != nil {
 		return 0, err
@@ -250,7 +252,8 @@ func detachUnits(t *db.Tx, s UnresponsiveHost) (int64, error) {
 
 func scanDetached(r *sql.Rows, u *Unit) error { return r.Scan(&u.File, &u.State) }
 
-// waitingJobs returns the jobs with unclaimed units of a provider's files; nil: any file.
+// waitingJobs returns the jobs with pending units of a provider's files. With nil files it
+// considers all units of the provider.
 func waitingJobs(ctx context.Context, s *db.DB, provider string, files []string) ([]int64, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, id *int64) error { return r.Scan(id) }, `
 		SELECT DISTINCT job_id FROM fetch_unit
@@ -258,7 +261,7 @@ func waitingJobs(ctx context.Context, s *db.DB, provider string, files []string)
 		ORDER BY job_id`, provider, files == nil, s.Dialect.PackTexts(files))
 }
 
-// splitUnit makes further units of the names that an ended unit left.
+// splitUnit inserts further units for the names of an ended unit that had no response.
 func splitUnit(t *db.Tx, u Unit, rest []Unit) error {
 	if len(rest) == 0 {
 		return nil

@@ -7,20 +7,20 @@ import (
 	"assay/internal/provider"
 )
 
-// maxConsecutiveFailures is how many calls of a unit may fail in a row before the rest is abandoned:
-// then the names are not the reason.
+// maxConsecutiveFailures is after how many consecutive failed calls the rest of a unit is
+// abandoned, because the names are then not the cause.
 const maxConsecutiveFailures = 3
 
-// fetchNames makes the calls of a unit of names. If only some have a response, the unit keeps
-// the names of those, and the others become units of their own, in r.remaining. So a response is
-// never requested twice, and a name without a response fails alone. An error means that no
-// call had a response.
+// fetchNames fetches the names of a unit in several calls. If only some calls succeed, the
+// unit keeps the names of these calls. The other names become units in r.remaining. So no
+// successful call is repeated, and one failing name does not affect the others. fetchNames
+// returns an error if no call succeeded.
 func (r *response) fetchNames(ctx context.Context, f *fetcher, src provider.Provider, unit *Unit, meter *provider.Meter) error {
 	d := src.Describe()
 	size := max(d.BatchSize, 1)
 	whole := &joined{response: r}
 	var responded, failed []string
-	var last error // of the failed calls; one that was not sent hides none
+	var last error // the last error; a call that was not sent does not replace another error
 	for from, row := 0, 0; from < len(unit.Names); from += size {
 		names := unit.Names[from:min(from+size, len(unit.Names))]
 		ans, err := src.Fetch(ctx, provider.Call{AppID: unit.AppID, Names: names, Meter: meter}, whole)
@@ -54,7 +54,7 @@ func (r *response) fetchNames(ctx context.Context, f *fetcher, src provider.Prov
 	return nil
 }
 
-// addRemaining stores that some names of a unit had no response.
+// addRemaining adds a unit of names that had no response.
 func (r *response) addRemaining(ctx context.Context, f *fetcher, unit Unit, names []string, err error) {
 	unit.Names = names
 	f.classifyFailure(&unit, err)
@@ -64,11 +64,10 @@ func (r *response) addRemaining(ctx context.Context, f *fetcher, unit Unit, name
 	r.remaining = append(r.remaining, unit)
 }
 
-// isNotSent reports whether a call was not sent because its provider failed too often
-// before.
+// isNotSent reports whether a circuit breaker prevented a call.
 func isNotSent(err error) bool { return provider.KindOf(err) == provider.KindBreaker }
 
-// isProviderFailure reports whether a failure would occur for any other name too.
+// isProviderFailure reports whether a request for any other name would fail in the same way.
 func isProviderFailure(err error) bool {
 	var pe *provider.Error
 	if !errors.As(err, &pe) {

@@ -16,13 +16,12 @@ func fetchedAfterEstimate(v *Snapshot) bool {
 	return v.Reason == pricing.Awaiting || v.Reason == pricing.Confirmed
 }
 
-// quoted reports whether a market offers an item, or has sold it.
+// quoted reports whether a quote has an ask or a sale.
 func quoted(v *Snapshot) bool { return v.Ask > 0 || v.Sale > 0 }
 
-// collectQuotes lists the quotes of an item's estimate: those of this job, and of markets without a
-// response the stored ones, while they are fresh. The stored quote of a market that responded
-// without the item, or that is no longer configured, stays and does not take part.
-// configured, stays as it was and takes no part.
+// collectQuotes collects the quotes for an item's estimate. It takes the quotes of this job.
+// For other configured markets it takes the stored quotes. If a market responded without the
+// item, its stored quote counts as empty.
 func (s *batchEstimator) collectQuotes(i int) {
 	s.rows, s.quotes = s.rows[:0], s.quotes[:0]
 	for k := range s.jobQuotes[i] {
@@ -58,16 +57,16 @@ func (s *batchEstimator) collectQuotes(i int) {
 	}
 }
 
-// unchanged is the time of change of a quote that equals the one of the last estimate. That
-// estimate has used the change already, so it is no evidence for a held price.
+// unchanged is the time of change of a quote that equals the one in the last estimate. The
+// last estimate has already used that change, so the quote is no evidence for a held price.
 func unchanged() time.Time { return time.Unix(0, 0).UTC() }
 
-// findQuote returns the index of a market's quote in an item's quotes.
+// findQuote returns the index of a market's quote.
 func findQuote(quotes []Snapshot, market int64) (at int, found bool) {
 	return slices.BinarySearchFunc(quotes, market, func(q Snapshot, id int64) int { return cmp.Compare(q.MarketID, id) })
 }
 
-// quoteOf returns a market's quote of an item's quotes, or nil.
+// quoteOf returns a market's quote, or nil.
 func quoteOf(quotes []Snapshot, market int64) *Snapshot {
 	if at, found := findQuote(quotes, market); found {
 		return &quotes[at]
@@ -75,14 +74,14 @@ func quoteOf(quotes []Snapshot, market int64) *Snapshot {
 	return nil
 }
 
-// sinceLast compares a quote that was requested by name with the one before. It returns when
-// its amounts changed, and by how much its price moved.
+// sinceLast compares a quote that was requested by name with the market's stored quote. It
+// returns when the amounts changed and by how much the price moved.
 func (s *batchEstimator) sinceLast(i int, f *fetched) (changedAt time.Time, moved pricing.Log) {
 	old := quoteOf(s.items[i].Quotes, f.MarketID)
 	switch {
 	case old == nil || old.Currency != f.Currency || !quoted(old):
 		return f.at, 0
-	case old.Reason == pricing.Awaiting: // the quote of the last estimate is unknown
+	case old.Reason == pricing.Awaiting: // the quote in the last estimate is unknown
 		if old.Ask == f.Ask && old.Sale == f.Sale {
 			return old.FetchedAt, 0
 		}
@@ -98,8 +97,8 @@ func (s *batchEstimator) sinceLast(i int, f *fetched) (changedAt time.Time, move
 	return f.at, pricing.Ln(is) - pricing.Ln(was)
 }
 
-// quote converts a stored quote for an estimate. A market that counts sales, and states none
-// for this item, leaves the window open.
+// quote converts a stored quote for an estimate. If the quote has no sales count, its sales
+// window is the market's usual one.
 func (s *batchEstimator) quote(r Snapshot) pricing.Quote {
 	m := s.stage.known[r.MarketID]
 	q := pricing.Quote{
@@ -148,9 +147,9 @@ func (s *batchEstimator) newQuotes(i int) []Snapshot {
 	return all
 }
 
-// storedTime keeps a market's stored time while the stated one differs by less than some
-// hours. A time that advances beside an unchanged quote must not rewrite its row. A quote
-// becomes stale a week after that time, so the difference does not matter.
+// storedTime returns the market time to store. It keeps the stored time if the new one is
+// less than six hours later. Otherwise a new time with an unchanged quote would rewrite the
+// row. Six hours do not matter, because a quote becomes stale a week after its market time.
 func storedTime(stored, stated time.Time) time.Time {
 	const tick = 6 * time.Hour
 	if d := stated.Sub(stored); !stored.IsZero() && d > 0 && d < tick {
@@ -159,7 +158,7 @@ func storedTime(stored, stated time.Time) time.Time {
 	return stated
 }
 
-// summary returns why no market responded, in one line of bounded length.
+// summary returns the errors of an item as one line of limited length.
 func summary(errs []string) string {
 	slices.Sort(errs)
 	errs = slices.Compact(errs)

@@ -12,30 +12,32 @@ import (
 	"assay/internal/provider"
 )
 
-// maxResponse bounds the encoded quotes of one unit, in bytes.
+// maxResponse limits the encoded quotes of one unit, in bytes.
 const maxResponse = 256 << 20
 
-// quotesAtOnce is how many quotes of a market are read before waiting requests go first.
+// quotesAtOnce is how many quotes of a market are read before the reader pauses for waiting
+// requests.
 const quotesAtOnce = 64
 
-// response takes what a provider decodes. It checks every quote, keeps one per item and
-// market, and encodes them by bucket.
+// response is the provider.Sink of one unit. It checks every quote, keeps one quote per item
+// and market, and encodes the quotes by bucket.
 type response struct {
 	encoder   *encoder
 	markets   map[string]int64
 	counts    map[int64]*MarketFetch
 	silent    []string
-	remaining []Unit // names without a response
+	remaining []Unit // further units for the names without a response
 	seen      *provider.Duplicates
 	size      int
 	provider  string
-	// succeeded is called for each successful response to names, if it is not nil.
+	// succeeded is called after each successful call for names, unless it is nil.
 	succeeded func()
-	pause     func() // lets waiting requests go first
+	pause     func() // gives way to waiting HTTP requests
 }
 
 // Why a row of a response is rejected.
 const (
+	// Why a quote is rejected.
 	rejectMarket   = "unknown market"
 	rejectName     = "invalid name"
 	rejectAmount   = "invalid amount"
@@ -64,7 +66,7 @@ func (f *fetcher) recycle(r *response) {
 	f.encoders.Put(r.encoder)
 }
 
-// fetchFile makes the call of a unit of a file.
+// fetchFile fetches the file of a unit.
 func (r *response) fetchFile(ctx context.Context, src provider.Provider, unit *Unit, meter *provider.Meter) error {
 	ans, err := src.Fetch(ctx, provider.Call{AppID: unit.AppID, File: unit.File, Meter: meter}, r)
 	r.silent, unit.StatedAt = ans.Silent, ans.ProviderTime
@@ -72,7 +74,8 @@ func (r *response) fetchFile(ctx context.Context, src provider.Provider, unit *U
 	return err
 }
 
-// expect counts the markets that the response covers without a quote.
+// expect adds a count for each market that the file covers, even if the response has no quote
+// of the market.
 func (r *response) expect(d provider.Description, file string) {
 	for _, key := range d.MarketsOf(file) {
 		r.count(r.markets[key])
@@ -88,8 +91,8 @@ func (r *response) count(market int64) *MarketFetch {
 	return c
 }
 
-// fetches returns what the response contained of each market, ordered by market. Units of one
-// provider add to the same rows, and would otherwise wait for each other in a circle.
+// fetches returns the counts of each market, ordered by market id. Units of one provider
+// update the same rows, and a common order prevents deadlocks.
 func (r *response) fetches() []MarketFetch {
 	out := make([]MarketFetch, 0, len(r.counts))
 	for _, c := range r.counts {
@@ -159,14 +162,14 @@ func (r *response) Reject(market, name, reason string) {
 	switch {
 	case ok:
 		r.reject(id, name)
-	case market == "": // the fault concerns all markets
+	case market == "": // all markets
 		for _, id := range r.markets {
 			r.reject(id, name)
 		}
 	}
 }
 
-// reject keeps the name of a rejected row, if there is room.
+// reject keeps the name of a rejected row while the response is small enough.
 func (r *response) reject(market int64, name string) {
 	if r.size <= maxResponse {
 		r.size += len(name) + 16
@@ -174,8 +177,7 @@ func (r *response) reject(market int64, name string) {
 	}
 }
 
-// blobs returns the encoded quotes, without items that the response quotes at different
-// prices on one market.
+// blobs returns the encoded quotes. It omits items with conflicting quotes of one market.
 func (r *response) blobs() []Blob {
 	if r.seen.Conflicts() == 0 {
 		return r.encoder.blobs(nil)
@@ -187,7 +189,7 @@ func (r *response) blobs() []Blob {
 	return r.encoder.blobs(func(q *quoteRecord) bool { return !r.seen.Contested(keys[q.Market], string(q.Name), q.Phase) })
 }
 
-// check returns why a quote is rejected, or "".
+// check returns why a quote is rejected, or "" if it is valid.
 func check(q *provider.Quote) string {
 	switch {
 	case catalog.CheckName(q.Name) != nil || catalog.CheckPhase(q.Phase) != nil:
@@ -204,28 +206,28 @@ func check(q *provider.Quote) string {
 	return ""
 }
 
-// within reports whether a number can be encoded. Greater numbers have no meaning.
+// within reports whether a number is in the range that can be encoded.
 func within[T ~int64](n T) bool { return n >= 0 && n <= maxNumber }
 
-// joined combines several calls into one response. A retried call discards its own quotes,
-// not those of the calls before it.
+// joined combines several calls into one response. When a call is retried, only the quotes of
+// that call are discarded.
 type joined struct {
 	*response
 	quotes []provider.Quote
 	reject []rejected
 }
 
-// rejected is a row without a usable quote.
+// rejected is a row of a response without a usable quote.
 type rejected struct{ market, name, reason string }
 
-// flush keeps the quotes of a call. A quote without a time of its own has the time that the
-// call's response states, if any.
+// flush moves the quotes of a finished call to the response. A quote without a market time
+// gets the time that the call's response states.
 func (j *joined) flush(stated time.Time) {
 	for i := range j.quotes {
 		if j.quotes[i].MarketTime.IsZero() {
 			j.quotes[i].MarketTime = stated
 		}
-		_ = j.response.Quote(&j.quotes[i]) // checked when it came
+		_ = j.response.Quote(&j.quotes[i]) // Quote has checked the market already
 	}
 	for _, r := range j.reject {
 		j.response.Reject(r.market, r.name, r.reason)
@@ -233,7 +235,7 @@ func (j *joined) flush(stated time.Time) {
 	j.quotes, j.reject = j.quotes[:0], j.reject[:0]
 }
 
-// Restart implements provider.Sink for the call under way.
+// Restart implements provider.Sink for the current call.
 func (j *joined) Restart() { j.quotes, j.reject = j.quotes[:0], j.reject[:0] }
 
 // Quote implements provider.Sink.
@@ -255,5 +257,6 @@ func (j *joined) Reject(market, name, reason string) {
 	}
 }
 
-// maxCallQuotes bounds the quotes of a call for names: a thousand names on a hundred markets.
+// maxCallQuotes limits the quotes of one call for names. It allows a thousand names on a
+// hundred markets.
 const maxCallQuotes = 100_000

@@ -26,7 +26,7 @@ func marketFiles(ctx context.Context, s *db.DB) ([]MarketFile, error) {
 		ORDER BY market_id, app_id, file`)
 }
 
-// sameResponse reports whether two units returned the same bytes, in all parts.
+// sameResponse reports whether the stored responses of two units are equal.
 func sameResponse(ctx context.Context, s *db.DB, a, b int64) (same bool, err error) {
 	err = s.Read.QueryRowContext(ctx, `
 		SELECT (SELECT count(*) FROM fetch_blob WHERE unit_id = $1) = (SELECT count(*) FROM fetch_blob WHERE unit_id = $2)
@@ -59,16 +59,16 @@ func readBlobs(ctx context.Context, s *db.DB, units, buckets []int64, fn func(Bl
 	return rows.Err()
 }
 
-// blobLock is the number of an advisory lock.
+// blobLock is the key of the advisory lock that protects stored responses from deletion.
 const blobLock = 0x61737361<<32 + 2
 
-// lockBlobs waits for transactions that are about to reuse stored responses, and keeps others
-// from starting to.
+// lockBlobs waits for the transactions that are about to reuse stored responses, and blocks
+// new ones.
 func lockBlobs(t *db.Tx) error {
 	return t.ExecPostgres(`SELECT pg_advisory_xact_lock($1)`, int64(blobLock))
 }
 
-// keepBlobs keeps stored responses from being deleted until the transaction ends.
+// keepBlobs prevents the deletion of stored responses until the transaction ends.
 func keepBlobs(t *db.Tx) error {
 	return t.ExecPostgres(`SELECT pg_advisory_xact_lock_shared($1)`, int64(blobLock))
 }

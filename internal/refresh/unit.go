@@ -15,7 +15,7 @@ const (
 	UnitRunning   UnitState = "running"
 	UnitDone      UnitState = "done"
 	UnitFailed    UnitState = "failed"
-	UnitDeferred  UnitState = "deferred" // not sent: a budget, a circuit breaker or a retry-after
+	UnitDeferred  UnitState = "deferred" // not sent because of a budget, a circuit breaker or a retry-after
 	UnitCancelled UnitState = "cancelled"
 )
 
@@ -25,59 +25,59 @@ type Unit struct {
 	JobID        int64
 	Provider     string
 	AppID        int32
-	File         string   // of a bulk provider; "" for Names
+	File         string   // of a bulk provider; "": the unit has Names
 	Names        []string // distinct, of a provider that is queried by name
-	Size         int64    // number of names; of names left for later, how many still are
-	BatchFrom    int      // batches that wait for it, both included
+	Size         int64    // number of names; of deferred names, how many are left
+	BatchFrom    int      // first and last batch that wait for the unit
 	BatchTo      int
-	Later        int // with UnitDeferred and without Names: how many names are left for later
+	Later        int // number of names that the provider's budget deferred
 	State        UnitState
 	Token        int64
 	Attempts     int64
 	NotBefore    time.Time
 	FetchedAt    time.Time
-	StatedAt     time.Time // the provider's own time of the response; zero: it has none
-	ResponseUnit int64     // the unit whose blobs hold the response
-	Requests     int64     // of a claimed unit: those of this attempt
-	Counted      int64     // of a claimed unit: requests of this attempt that are counted already
-	Reserved     int64     // of a claimed unit: further requests that were counted before they are sent
-	Detached     bool      // its job does not wait for it, or no longer, and does not use its response
-	Background   bool      // a name that the background fetch requests; then Detached too
+	StatedAt     time.Time // time that the response states; zero: none
+	ResponseUnit int64     // id of the unit that stored the response
+	Requests     int64     // requests; of a claimed unit, only those of this attempt
+	Counted      int64     // requests of this attempt that are stored already
+	Reserved     int64     // further requests that are stored before they are sent
+	Detached     bool      // its job neither waits for it nor uses its response
+	Background   bool      // a name of the background fetch; Detached is also true
 	Bytes        int64
 	ErrorKind    string
 	Error        string
 }
 
-// Claim selects a unit to claim.
+// Claim selects the unit to claim.
 type Claim struct {
 	Provider   string
-	Files      []string // of one of these files; nil: any
+	Files      []string // one of these files; nil: any file
 	Owner      string
-	Reserve    int64 // requests that are counted with the claim, before they are sent
-	Background bool  // if there is no such unit, one of the next name in the background
+	Reserve    int64 // requests to count before they are sent
+	Background bool  // without such a unit, claim the next name of the background fetch
 }
 
-// Endpoint is something that can be requested from a configured provider.
+// Endpoint is a file or the names interface of a configured provider.
 type Endpoint struct {
 	Provider string
 	File     string // "": names
 }
 
-// ConcernsProvider reports whether the outcome of the unit says something about its provider.
-// A unit that was not sent does not, nor one whose last names were not sent because the
-// circuit breaker opened.
+// ConcernsProvider reports whether the unit's outcome reflects the health of its provider. A
+// unit that was not sent does not. A unit whose last names were stopped by the circuit
+// breaker does not either.
 func (u *Unit) ConcernsProvider() bool {
 	return u.State != UnitDeferred || (u.Requests > 0 && u.ErrorKind != string(provider.KindBreaker))
 }
 
 // KindPaused is the error kind of a unit that was not sent because its provider is paused.
-// All other kinds are those of the provider package.
+// Package provider defines the other kinds.
 const KindPaused = "paused"
 
 // isUsable reports whether the unit's job uses its response.
 func (u *Unit) isUsable() bool { return u.State == UnitDone && !u.Detached }
 
-// skipped reports whether nothing was sent, through no fault of its provider.
+// skipped reports whether no request was sent, for a reason other than a failure.
 func (u *Unit) skipped() bool {
 	if u.Detached {
 		return (&provider.Error{Kind: provider.Kind(u.ErrorKind)}).Deferred()
@@ -85,7 +85,7 @@ func (u *Unit) skipped() bool {
 	return u.State == UnitDeferred
 }
 
-// skipReason returns why a unit was not sent, as its items show it.
+// skipReason returns the skip reason for the unit's items.
 func (u *Unit) skipReason() string {
 	switch u.ErrorKind {
 	case KindPaused:

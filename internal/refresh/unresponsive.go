@@ -11,48 +11,49 @@ import (
 	"assay/internal/provider"
 )
 
-// DefaultProviderWait is how long a job waits for a host without a successful
-// response, unless an operator sets another time.
+// DefaultProviderWait is how long a job waits for a host without a successful response,
+// unless the configuration sets another time.
 const DefaultProviderWait = time.Minute
 
 // UnresponsiveHost is a host that a job no longer waits for.
 type UnresponsiveHost struct {
 	JobID    int64
 	Provider string
-	Files    []string      // that the host serves; nil: any
+	Files    []string      // files of the host; nil: the provider is queried by name
 	For      time.Duration // without a successful response
-	Kind     string        // of its last failure; empty: there was no response at all
+	Kind     string        // of the last failure; "": no response at all
 	Error    string
 }
 
-// Detachment says whether a unit's job went on without it.
+// Detachment is whether and when a job continued without a unit.
 type Detachment int
 
 // The values of Detachment, as they are stored.
 const (
+	// The values of Detachment, as stored.
 	NotDetached        Detachment = iota
-	DetachedPending               // the job went on before the unit was requested
-	DetachedRunning               // the job went on while it was requested: the failure of its provider is stored already
+	DetachedPending               // before the unit was requested
+	DetachedRunning               // during its request; the provider's failure is stored already
 	DetachedBackground            // a name of the background fetch
 )
 
-// waitKey identifies what a job waits for: a host of a provider.
+// waitKey identifies a host that a job waits for.
 type waitKey struct {
 	job            int64
 	provider, host string
 }
 
-// waiting is how long a job has waited for a host. Time counts from the first request without
-// a successful response after it, so that a wait for our own limit does not count.
+// waiting is the state of a job's wait for a host. The wait begins with the first request
+// after the last successful response. A wait for our own rate limit does not count.
 type waiting struct {
-	calls int // under way
+	calls int // in progress
 	since time.Duration
 	sent  bool   // since is set
 	kind  string // of the last failure
 	error string
 }
 
-// waits is what the live jobs wait for, as far as this process sends the requests. Times are
+// waits holds the waits of live jobs for which this process sends requests. Times are
 // readings of process.elapsed.
 type waits struct {
 	mu        sync.Mutex
@@ -70,14 +71,14 @@ func (w *waits) entry(k waitKey) *waiting {
 	return w.hosts[k]
 }
 
-// begin counts a call. The caller ends it.
+// begin counts a call. The caller must call end.
 func (w *waits) begin(k waitKey) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.entry(k).calls++
 }
 
-// sending stores the time of a request that is about to be sent.
+// sending records the time of a request just before it is sent.
 func (w *waits) sending(k waitKey, now time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -86,7 +87,7 @@ func (w *waits) sending(k waitKey, now time.Duration) {
 	}
 }
 
-// succeeded stores a successful response. For other calls under way, time starts again.
+// succeeded records a successful response. The wait of other calls starts again.
 func (w *waits) succeeded(k waitKey, now time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -94,8 +95,8 @@ func (w *waits) succeeded(k waitKey, now time.Duration) {
 	h.sent, h.since, h.kind, h.error = h.calls > 1, now, "", ""
 }
 
-// end stores the end of a call and its failure, if any. A request that a circuit breaker or a
-// retry-after kept from being sent counts as silence too.
+// end records the end of a call and its error, if any. A request that was not sent because of
+// a circuit breaker or a retry-after also starts the wait.
 func (w *waits) end(k waitKey, failure error, now time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -112,7 +113,7 @@ func (w *waits) end(k waitKey, failure error, now time.Duration) {
 	}
 }
 
-// startWait stores that a job waits for a host that other jobs wait for already.
+// startWait records that a job waits for a host that other jobs already wait for.
 func (w *waits) startWait(k waitKey, now time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -121,7 +122,8 @@ func (w *waits) startWait(k waitKey, now time.Duration) {
 	}
 }
 
-// unresponsive returns what has been waited for at least that long, at most once a second.
+// unresponsive returns the waits that have lasted at least least. It checks once a second at
+// most.
 func (w *waits) unresponsive(now, least time.Duration) map[waitKey]waiting {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -138,7 +140,7 @@ func (w *waits) unresponsive(now, least time.Duration) map[waitKey]waiting {
 	return out
 }
 
-// remove removes what a job no longer waits for, unless a call is under way.
+// remove deletes a wait, unless a call is in progress.
 func (w *waits) remove(k waitKey) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -160,11 +162,13 @@ func (f *fetcher) callForJob(k waitKey, r *response, meter *provider.Meter, call
 	return err
 }
 
-// unresponsiveAfter is how long a host has been silent when other waiting jobs are looked for.
+// unresponsiveAfter is how long a host must be unresponsive before the waits of other jobs
+// for it begin too.
 const unresponsiveAfter = 5 * time.Second
 
-// detachUnresponsive lets jobs go on without hosts that have not responded for too long. Requests
-// under way and their retries continue, for the next job.
+// detachUnresponsive lets jobs continue without hosts that have been unresponsive for too
+// long. Requests in progress and their retries continue, and the next job uses their
+// responses.
 func (f *fetcher) detachUnresponsive(ctx context.Context) error {
 	now := f.elapsed()
 	var errs []error
@@ -206,7 +210,7 @@ func (f *fetcher) detach(ctx context.Context, k waitKey, h waiting, files []stri
 	return nil
 }
 
-// filesOf returns the files that a host of a provider serves; nil: it is queried by name.
+// filesOf returns the files of a provider's host, or nil if the provider is queried by name.
 func (f *fetcher) filesOf(provider, host string) []string {
 	for _, l := range f.queues {
 		if l.provider == provider && l.host == host && !l.local {
