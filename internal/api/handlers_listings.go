@@ -165,8 +165,8 @@ func decodeOffers(body io.Reader, several bool, now time.Time) (market.Offers, e
 
 // readOffer decodes the item at index i of a batch.
 func readOffer(in *strictjson.Reader, i int, o *market.Offers) {
-	if i == market.MostOffers {
-		in.Stop(fault.New(fault.TooLarge, "too_many_items", "The request lists too many assets. Send at most %d.", market.MostOffers))
+	if i == market.MaxOffers {
+		in.Stop(fault.New(fault.TooLarge, "too_many_items", "The request lists too many assets. Send at most %d.", market.MaxOffers))
 		return
 	}
 	one := offerReader{in: in}
@@ -267,8 +267,8 @@ func decodeCancel(body io.Reader) (ids []int64, err error) {
 		}
 		has = true
 		in.Array(func(i int) {
-			if i == market.MostCancels {
-				in.Stop(fault.New(fault.TooLarge, "too_many_items", "The request cancels too many listings. Send at most %d ids.", market.MostCancels))
+			if i == market.MaxCancels {
+				in.Stop(fault.New(fault.TooLarge, "too_many_items", "The request cancels too many listings. Send at most %d ids.", market.MaxCancels))
 				return
 			}
 			ids = append(ids, readID(in, "listing"))

@@ -16,9 +16,9 @@ import (
 	"assay/internal/randtest"
 )
 
-// TestPurchase_SellsEachListingOnce is many buyers of fewer listings at once.
+// TestPurchase_SellsEachListingOnce runs many concurrent purchases of fewer listings.
 func TestPurchase_SellsEachListingOnce(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	listings, buyers := randtest.Count(20, 100), randtest.Count(200, 1000)
 	var assets []inventory.Asset
 	for i := range listings {
@@ -31,7 +31,7 @@ func TestPurchase_SellsEachListingOnce(t *testing.T) {
 	}
 	buyer := func(i int) string { return "buyer" + strconv.Itoa(i%7) }
 	for i := range 7 {
-		w.give(buyer(i))
+		w.fund(buyer(i))
 	}
 	var sold, lost atomic.Int64
 	var wg sync.WaitGroup
@@ -50,25 +50,25 @@ func TestPurchase_SellsEachListingOnce(t *testing.T) {
 	}
 	wg.Wait()
 	if sold.Load() != int64(listings) || lost.Load() != int64(buyers-listings) {
-		t.Errorf("%d sold and %d refused", sold.Load(), lost.Load())
+		t.Errorf("got %d sales and %d refusals, want %d and %d", sold.Load(), lost.Load(), listings, buyers-listings)
 	}
 	trades, err := market.Trades(t.Context(), w.s, market.TradeFilter{Before: 1 << 62}, buyers)
 	w.must(err)
-	once := map[int64]bool{}
+	distinct := map[int64]bool{}
 	for _, d := range trades {
-		once[d.ListingID] = true
+		distinct[d.ListingID] = true
 	}
-	if len(trades) != listings || len(once) != listings {
-		t.Errorf("%d trades of %d listings", len(trades), len(once))
+	if len(trades) != listings || len(distinct) != listings {
+		t.Errorf("got %d trades of %d listings, want %d of %d", len(trades), len(distinct), listings, listings)
 	}
-	w.has(map[string]string{"u": fmt.Sprintf("%d/%d", 95*listings, 95*listings), "house:fee": fmt.Sprintf("%d/0", 5*listings)})
+	w.wantBalances(map[string]string{"u": fmt.Sprintf("%d/%d", 95*listings, 95*listings), "house:fee": fmt.Sprintf("%d/0", 5*listings)})
 }
 
-// TestMarket_EverythingAtOnceLosesNoMoney lets users sync, list, buy from each
-// other, hand over, reverse and settle side by side, and then compares trades and
-// ledger.
-func TestMarket_EverythingAtOnceLosesNoMoney(t *testing.T) {
-	w := newWorld(t)
+// TestMarket_ConcurrentOperationsKeepTheLedgerConsistent runs random syncs, listings,
+// purchases, completions, reversals and settlements concurrently. Then it compares the
+// trades with the ledger.
+func TestMarket_ConcurrentOperationsKeepTheLedgerConsistent(t *testing.T) {
+	w := newFixture(t)
 	const users, assets = 5, 30
 	name := func(i int) string { return "user" + strconv.Itoa(i) }
 	all := make([]inventory.Asset, assets)
@@ -77,7 +77,7 @@ func TestMarket_EverythingAtOnceLosesNoMoney(t *testing.T) {
 	}
 	for i := range users {
 		w.push(name(i), all...)
-		w.give(name(i))
+		w.fund(name(i))
 	}
 	r := randtest.New(t)
 	var wg sync.WaitGroup
@@ -107,15 +107,15 @@ func TestMarket_EverythingAtOnceLosesNoMoney(t *testing.T) {
 	}
 	want := map[string]string{"house:fee": fmt.Sprintf("%d/0", fees)}
 	for i := range users {
-		want[name(i)] = fmt.Sprintf("%d/%d", riches+balance[name(i)], held[name(i)])
+		want[name(i)] = fmt.Sprintf("%d/%d", startBalance+balance[name(i)], held[name(i)])
 	}
-	w.has(want)
+	w.wantBalances(want)
 	t.Logf("trades: %v", states)
 }
 
-// step does something at random, as the nth of one worker. It may be refused, and
-// then for a fault of whoever asked.
-func (w *world) step(r *rand.Rand, n int64, user string, all []inventory.Asset) {
+// step runs a random operation. n is the number of earlier operations of the worker. A
+// step may fail with a fault, but not with an internal error.
+func (w *fixture) step(r *rand.Rand, n int64, user string, all []inventory.Asset) {
 	var err error
 	listing, trade := 1+r.Int64N(20+2*n), 1+r.Int64N(5+n/2)
 	switch r.IntN(9) {
@@ -132,12 +132,12 @@ func (w *world) step(r *rand.Rand, n int64, user string, all []inventory.Asset) 
 	case 5:
 		_, err = w.m.Reverse(w.Context(), trade)
 	case 6:
-		w.pass(50 * time.Hour)
+		w.advance(50 * time.Hour)
 		err = w.m.SettleDue(w.Context())
 	default:
 		_, err = w.buy(listing, user)
 	}
 	if err != nil && fault.Of(err) == nil {
-		w.Errorf("%s: %v", user, err)
+		w.Errorf("user %s: got %v, want nil or a fault", user, err)
 	}
 }

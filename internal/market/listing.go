@@ -13,39 +13,39 @@ import (
 	"assay/internal/user"
 )
 
-// Offer is an asset to be listed.
+// Offer is an asset to list.
 type Offer struct {
 	AssetID  string
 	Price    int64 // minor units, 1 to MaxPrice
 	Currency money.Currency
 }
 
-// Offers are assets of one inventory that a user lists.
+// Offers is a request of a seller to list assets of one inventory.
 type Offers struct {
 	UserID    string
 	AppID     int32
 	ContextID string
 	Offers    []Offer
-	// Inventory is the whole inventory as the platform sent it; nil: it sent none. It is
-	// used for users without a Steam id only.
+	// Inventory is the complete inventory if the platform included it in the request,
+	// otherwise nil. Create uses it only for sellers without a Steam id.
 	Inventory *inventory.Push
 }
 
-// MostOffers is how many assets can be listed at once.
-const MostOffers = 500
+// MaxOffers is the maximum number of assets in one request.
+const MaxOffers = 500
 
 // Created is the result of an offer.
 type Created struct {
 	Offer     Offer
-	Listing   Listing      // unless it was refused
-	Price     money.Micro  // known of one of the item; 0: it is queued
-	CheckedAt time.Time    // of that price
-	Refused   *fault.Error // nil: it was not
+	Listing   Listing      // zero if the offer was refused
+	Price     money.Micro  // current price of one piece of the item; 0: unknown and queued
+	CheckedAt time.Time    // when Price was last checked
+	Refused   *fault.Error // why the offer was refused; nil: it was not
 }
 
-// Create syncs the seller's inventory and lists each offer on its own: one refusal
-// does not affect the others. seal is called last in the transaction, with the
-// results in order. A listing never waits for a price.
+// Create syncs the seller's inventory and lists the offers. A refused offer does not
+// affect the others. Create calls seal at the end of the transaction, with the results in
+// the order of offers. Listings never wait for prices.
 func (s *Service) Create(ctx context.Context, o Offers, seal func(*db.Tx, []Created) error) error {
 	if err := user.Check(o.UserID); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (s *Service) Create(ctx context.Context, o Offers, seal func(*db.Tx, []Crea
 		created := make([]Created, len(o.Offers))
 		for i, offer := range o.Offers {
 			created[i] = Created{Offer: offer}
-			err := list(tx, seller.Key, &o, &created[i])
+			err := listAsset(tx, seller.Key, &o, &created[i])
 			if refused := fault.Of(err); refused != nil && refused.Kind == fault.Conflict {
 				created[i].Refused = refused
 			} else if err != nil {
@@ -75,7 +75,7 @@ func (s *Service) Create(ctx context.Context, o Offers, seal func(*db.Tx, []Crea
 	})
 }
 
-// sync updates the seller's inventory. Its error is a fault with the reason.
+// sync updates the seller's inventory. Its errors are faults for the API, or internal.
 func (s *Service) sync(ctx context.Context, o *Offers) error {
 	steamID, known, err := s.o.Inventories.SteamID(ctx, o.UserID)
 	if err != nil {
@@ -97,8 +97,8 @@ func (s *Service) sync(ctx context.Context, o *Offers) error {
 	case !known:
 		return user.NotFound()
 	}
-	// There is no other provider, or a concurrent sync of the same seller was faster
-	// and stored a newer inventory.
+	// Either the stored inventory is the only one, or a concurrent sync of the same seller
+	// has already stored a newer one. The stored inventory must be fresh.
 	fresh, err := s.o.Inventories.Renew(ctx, o.UserID, o.AppID, o.ContextID, oldest)
 	if err == nil && !fresh {
 		return noInventory("The user has no Steam id and no inventory of this game and context that was pushed within %s. Include one in the request.", s.o.MaxAge)
@@ -110,8 +110,9 @@ func noInventory(format string, args ...any) error {
 	return fault.New(fault.Unavailable, "inventory_unavailable", format, args...)
 }
 
-// unavailable maps a failed pull to inventory_unavailable, except where a retry
-// cannot help: then the request is at fault.
+// unavailable converts the error of a failed pull to inventory_unavailable. It returns
+// other errors unchanged: cancellation, internal errors and invalid requests, which a
+// retry cannot fix.
 func unavailable(err error) error {
 	f := fault.Of(err)
 	if f == nil || f.Kind == fault.Invalid || errors.Is(err, context.Canceled) {
@@ -124,8 +125,8 @@ func unavailable(err error) error {
 	return &out
 }
 
-// list lists one asset, or returns a fault.Conflict.
-func list(tx *db.Tx, user int64, o *Offers, c *Created) error {
+// listAsset lists one asset. It returns a fault.Conflict if the asset cannot be listed.
+func listAsset(tx *db.Tx, user int64, o *Offers, c *Created) error {
 	at := Place{AppID: o.AppID, ContextID: o.ContextID, AssetID: c.Offer.AssetID}
 	asset, err := asset(tx, user, at)
 	if err != nil {
@@ -157,8 +158,8 @@ func list(tx *db.Tx, user int64, o *Offers, c *Created) error {
 	return nil
 }
 
-// Cancel ends a listing and returns it. Cancelling it again changes nothing; one
-// that ended otherwise is a fault.Conflict.
+// Cancel cancels a listing and returns it. Cancelling a cancelled listing changes nothing.
+// Cancel returns a fault.Conflict if the listing was sold or has expired.
 func (s *Service) Cancel(ctx context.Context, id int64) (l Listing, err error) {
 	err = s.o.InTx(ctx, func(tx *db.Tx) error {
 		l, err = cancel(tx, id)
@@ -167,19 +168,19 @@ func (s *Service) Cancel(ctx context.Context, id int64) (l Listing, err error) {
 	return l, err
 }
 
-// Withdrawn is the result of one listing that was to be cancelled.
+// Withdrawn is the result of CancelAll for one listing.
 type Withdrawn struct {
-	Listing Listing      // unless it was refused
-	Refused *fault.Error // not found, or ended otherwise; nil: it is cancelled
+	Listing Listing      // zero if the cancellation was refused
+	Refused *fault.Error // unknown, sold or expired listing; nil: cancelled
 }
 
-// MostCancels is how many listings can be cancelled at once.
-const MostCancels = 500
+// MaxCancels is the maximum number of listings in one request of CancelAll.
+const MaxCancels = 500
 
-// CancelAll cancels listings in one transaction, each as Cancel would, and returns
-// the results in the order of the ids.
+// CancelAll cancels listings in one transaction. The rules of Cancel apply to each
+// listing. The results are in the order of ids.
 func (s *Service) CancelAll(ctx context.Context, ids []int64) (out []Withdrawn, err error) {
-	inOrder := slices.Compact(slices.Sorted(slices.Values(ids))) // of all such transactions, so that none deadlock
+	inOrder := slices.Compact(slices.Sorted(slices.Values(ids))) // the same order everywhere prevents deadlocks
 	err = s.o.InTx(ctx, func(tx *db.Tx) error {
 		results := make(map[int64]Withdrawn, len(ids))
 		for _, id := range inOrder {
@@ -199,7 +200,8 @@ func (s *Service) CancelAll(ctx context.Context, ids []int64) (out []Withdrawn, 
 	return out, err
 }
 
-// cancel ends a listing, or returns a fault.NotFound or fault.Conflict.
+// cancel cancels a listing and returns it. It returns a fault.NotFound for an unknown
+// listing and a fault.Conflict for a sold or expired one.
 func cancel(tx *db.Tx, id int64) (l Listing, err error) {
 	item, err := endListing(tx, id, Cancelled)
 	if err != nil {
@@ -212,13 +214,13 @@ func cancel(tx *db.Tx, id int64) (l Listing, err error) {
 	case found == nil:
 		return l, notFound("listing", id)
 	case item == 0 && found.State != Cancelled:
-		return l, ended409(found)
+		return l, endedFault(found)
 	}
 	return *found, nil
 }
 
-// Reprice gives an active listing another price, and returns it. A listing that has
-// ended is a fault.Conflict.
+// Reprice changes the price of an active listing and returns the listing. It returns a
+// fault.Conflict if the listing is no longer active.
 func (s *Service) Reprice(ctx context.Context, id, price int64) (l Listing, err error) {
 	err = s.o.InTx(ctx, func(tx *db.Tx) error {
 		priced, err := PriceListing(tx, id, price)
@@ -232,7 +234,7 @@ func (s *Service) Reprice(ctx context.Context, id, price int64) (l Listing, err 
 		case found == nil:
 			return notFound("listing", id)
 		case !priced:
-			return ended409(found)
+			return endedFault(found)
 		}
 		l = *found
 		return nil
@@ -240,8 +242,8 @@ func (s *Service) Reprice(ctx context.Context, id, price int64) (l Listing, err 
 	return l, err
 }
 
-// ended409 returns the fault for a listing that is no longer active.
-func ended409(l *Listing) error {
+// endedFault returns the API error for a listing that is no longer active.
+func endedFault(l *Listing) error {
 	code := "listing_" + string(l.State)
 	return fault.New(fault.Conflict, code, "The listing is no longer active: it is %s.", l.State)
 }

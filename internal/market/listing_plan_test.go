@@ -10,10 +10,11 @@ import (
 	"assay/internal/db/dbtest"
 )
 
-// Few listings are active among many that are not. For each filter the plan reads an index
-// that has them in their order, and neither sorts nor reads all. PostgreSQL would sort as
-// few as these; that is disabled, so that the plan is that of many.
-func TestListings_AreFoundByAnIndexForEachFilter(t *testing.T) {
+// TestListings_UsesAnIndexForEachFilter checks the query plans for a table with few active
+// and many ended listings. The index must return the rows in the order of the result,
+// without a sort or a scan of the table. The test disables sorting in PostgreSQL, because
+// for a table of this size the planner would prefer it.
+func TestListings_UsesAnIndexForEachFilter(t *testing.T) {
 	before := ListingFilter{Before: 1 << 62}
 	with := func(change func(*ListingFilter)) ListingFilter {
 		f := before
@@ -49,17 +50,17 @@ func TestListings_AreFoundByAnIndexForEachFilter(t *testing.T) {
 			query, args := c.filter.listings(c.item, 1_000)
 			plan := d.Explain(t, raw, query, args...)
 			if !regexp.MustCompile(`\b` + c.index + `\b`).MatchString(plan) {
-				t.Errorf("not by %s:\n%s", c.index, plan)
+				t.Errorf("the plan does not use the index %s:\n%s", c.index, plan)
 			}
 			if regexp.MustCompile(`TEMP B-TREE|Sort|Seq Scan on listing|SCAN l\b`).MatchString(plan) {
-				t.Errorf("sorts or reads all:\n%s", plan)
+				t.Errorf("the plan sorts or scans the table:\n%s", plan)
 			}
 		})
 	}
 }
 
-// fillListings makes listings of some of many sellers and items, of which every
-// hundredth is active.
+// fillListings inserts 40,000 listings of many sellers and items. One percent of them are
+// active.
 func fillListings(t *testing.T, raw *sql.DB, engine string) {
 	t.Helper()
 	statements := []string{

@@ -12,10 +12,11 @@ import (
 	"assay/internal/db"
 )
 
-// InventoryTouched updates listings and transfers after an inventory was synced. Listings
-// take the phase that became known of their assets. A listing expires if its asset is
-// another item now, cannot be traded, or has a smaller amount. Sold assets that were not
-// handed over are in transfer; assets of ended trades no longer are.
+// InventoryTouched updates the listings and transfers of an inventory after a sync. If the
+// sync found the phase of an asset, its listing gets that phase. A listing expires if its
+// asset is gone, not tradable, has a smaller amount or is another item. Assets of pending
+// trades become in transfer. The transfer of an asset ends with its reversed or settled
+// trade.
 func InventoryTouched(t *db.Tx, user int64, app int32, contextID string) error {
 	var offered, sold bool
 	if err := t.QueryRow(`
@@ -34,8 +35,8 @@ func InventoryTouched(t *db.Tx, user int64, app int32, contextID string) error {
 	return markTransfers(t, user, app, contextID)
 }
 
-// expireListings ends the listings of assets that are gone, cannot be traded or are
-// another item now. A listing whose phase became known takes that phase.
+// expireListings sets newly found phases of listings, then expires listings without a
+// matching, tradable asset in the inventory.
 func expireListings(t *db.Tx, user int64, app int32, contextID string) error {
 	if _, err := t.Exec(`
 		UPDATE listing SET item_id = v.item_id FROM inventory v, item now, item was
@@ -55,7 +56,8 @@ func expireListings(t *db.Tx, user int64, app int32, contextID string) error {
 	return err
 }
 
-// markTransfers marks the assets that were sold and not handed over, and no others.
+// markTransfers sets in_transfer for assets of pending trades. It clears in_transfer for
+// assets without a pending or completed trade.
 func markTransfers(t *db.Tx, user int64, app int32, contextID string) error {
 	if _, err := t.Exec(`
 		UPDATE inventory SET in_transfer = TRUE
@@ -73,7 +75,7 @@ func markTransfers(t *db.Tx, user int64, app int32, contextID string) error {
 	return err
 }
 
-// asset returns what a listing needs to know of a user's asset, or nil.
+// asset returns an asset of a user, or nil if the inventory has no such asset.
 func asset(t *db.Tx, user int64, at Place) (*Asset, error) {
 	var a Asset
 	var checked int64
@@ -91,23 +93,23 @@ func asset(t *db.Tx, user int64, at Place) (*Asset, error) {
 	return &a, err
 }
 
-// MoveAsset marks an asset as in transfer.
-func MoveAsset(t *db.Tx, user int64, at Place) error {
+// setInTransfer marks an asset as sold and not yet handed over.
+func setInTransfer(t *db.Tx, user int64, at Place) error {
 	_, err := t.Exec(`
 		UPDATE inventory SET in_transfer = TRUE WHERE user_key = $1 AND app_id = $2 AND context_id = $3 AND asset_id = $4`,
 		user, at.AppID, at.ContextID, at.AssetID)
 	return err
 }
 
-// keepAsset marks an asset as in transfer no longer.
-func keepAsset(t *db.Tx, user int64, at Place) error {
+// clearInTransfer reverts setInTransfer.
+func clearInTransfer(t *db.Tx, user int64, at Place) error {
 	_, err := t.Exec(`
 		UPDATE inventory SET in_transfer = FALSE WHERE user_key = $1 AND app_id = $2 AND context_id = $3 AND asset_id = $4`,
 		user, at.AppID, at.ContextID, at.AssetID)
 	return err
 }
 
-// insertListing makes an active listing; made is false where the asset has one.
+// insertListing creates an active listing. made is false if the asset has one already.
 func insertListing(t *db.Tx, l Listing) (id int64, made bool, err error) {
 	err = t.QueryRow(`
 		INSERT INTO listing (seller_key, app_id, context_id, asset_id, item_id, amount, price, currency, state, created_at)
@@ -120,8 +122,8 @@ func insertListing(t *db.Tx, l Listing) (id int64, made bool, err error) {
 	return id, err == nil, err
 }
 
-// endListing ends an active listing, and returns of which item it is then; 0: the
-// listing is not active.
+// endListing changes an active listing to the given state and returns its item id. It
+// returns 0 if the listing is not active.
 func endListing(t *db.Tx, id int64, state ListingState) (item int64, err error) {
 	err = t.QueryRow(`UPDATE listing SET state = $2, ended_at = $3 WHERE id = $1 AND state = 'active' RETURNING item_id`,
 		id, state, db.Micros(t.Now())).Scan(&item)
@@ -146,17 +148,17 @@ func scanListing(r *sql.Rows, l *Listing) error {
 	return err
 }
 
-// findListing returns a listing, or nil.
+// findListing returns a listing, or nil if the id is unknown.
 func findListing(t *db.Tx, id int64) (*Listing, error) {
 	return db.First(db.Collect(t.Context(), t, scanListing, listingByID, id))
 }
 
-// ReadListing returns a listing, or nil.
+// ReadListing returns a listing, or nil if the id is unknown.
 func ReadListing(ctx context.Context, s *db.DB, id int64) (*Listing, error) {
 	return db.First(db.Collect(ctx, s.Read, scanListing, listingByID, id))
 }
 
-// ListingFilter chooses listings. A zero field chooses all.
+// ListingFilter selects listings. A zero field selects all.
 type ListingFilter struct {
 	Seller             int64 // key
 	AppID              int32
@@ -166,19 +168,22 @@ type ListingFilter struct {
 	Currency           string
 	MinPrice, MaxPrice int64
 	Created            Period
-	Before             int64 // ids below; with a period, of those created at its end
+	// Before selects ids below Before. If Created.Through is set, it applies only to
+	// listings that were created exactly at Created.To.
+	Before int64
 }
 
-// Period selects rows that were created at or after From and before To, ordered by that time.
-// A zero time is no bound.
+// Period selects rows by creation time: From is inclusive and To is exclusive. The rows
+// are then sorted by creation time. A zero time is no limit.
 type Period struct {
 	From, To time.Time
-	Through  bool // to the end as well: those created then have ids below the filter's
+	Through  bool // also select rows created exactly at To, with ids below the filter's Before
 }
 
 func (p Period) limited() bool { return !p.From.IsZero() || !p.To.IsZero() }
 
-// bounds are the time that a list is from, and the time and id that it is below.
+// bounds returns the limits of a query in microseconds: created_at >= from and
+// (created_at, id) < (to, id).
 func (p Period) bounds(before int64) (from, to, id int64) {
 	switch {
 	case p.To.IsZero():
@@ -189,8 +194,9 @@ func (p Period) bounds(before int64) (from, to, id int64) {
 	return db.Micros(p.From), db.Micros(p.To), 0
 }
 
-// The conditions that an index finds listings by, newest first, and the rest. States
-// that few are in have indexes of their own, which are found by the word alone.
+// Parts of the queries of Listings. The first part of each condition uses an index that
+// has the order of the result. Partial indexes exist for the rare states. PostgreSQL and
+// SQLite use them only if the state is a literal.
 const (
 	listingsOfAll    = ` WHERE l.id < $1`
 	listingsOfApp    = ` WHERE l.app_id = $2 AND l.id < $1`
@@ -212,7 +218,8 @@ const (
 	listingsByTime = ` ORDER BY l.created_at DESC, l.id DESC LIMIT $8`
 )
 
-// listings returns the query of a filter, for one item unless that is 0.
+// listings returns the query of a filter. If item is not 0, the query selects only the
+// listings of that item.
 func (f *ListingFilter) listings(item int64, limit int) (query string, args []any) {
 	args = []any{f.Before, f.AppID, string(f.State), f.Currency, f.MinPrice, f.MaxPrice, f.Seller, limit}
 	where, state := listingsOfAll, ""
@@ -252,7 +259,7 @@ func (f *ListingFilter) listings(item int64, limit int) (query string, args []an
 	return query, args
 }
 
-// Listings lists listings, the newest first.
+// Listings returns listings, newest first.
 func Listings(ctx context.Context, s *db.DB, f ListingFilter, limit int) ([]Listing, error) {
 	if f.Name == "" {
 		query, args := f.listings(0, limit)
@@ -263,7 +270,7 @@ func Listings(ctx context.Context, s *db.DB, f ListingFilter, limit int) ([]List
 	if err != nil {
 		return nil, err
 	}
-	var all []Listing // of each item and phase of the name, and there are few
+	var all []Listing // a name has few items: one per game and phase
 	for _, item := range items {
 		query, args := f.listings(item, limit)
 		some, err := db.Collect(ctx, s.Read, scanListing, query, args...)

@@ -1,6 +1,6 @@
-// Package market holds listings, trades and the figures of top traders. Each change is
-// one transaction, including the money in the ledger. Pricing never delays or refuses a
-// listing.
+// Package market implements listings and trades, and counts the figures of top traders.
+// Each change is one transaction, which includes the postings in the ledger. A missing
+// price never delays or prevents a listing.
 package market
 
 import (
@@ -20,21 +20,21 @@ import (
 // MaxPrice is the highest price of a listing, in minor units of its currency.
 const MaxPrice = 1_000_000_000_000
 
-// Reversible is how long Steam lets a trade be reversed after it was completed.
+// Reversible is the time in which Steam allows the reversal of a completed trade.
 const Reversible = 7 * 24 * time.Hour
 
 // ListingState is the state of a listing.
 type ListingState string
 
-// The states of a listing. Only an active one can be bought.
+// The states of a listing. Only active listings can be bought.
 const (
 	Active ListingState = "active"
-	// Reserved is a purchase in progress. A purchase is one transaction, so no reader
-	// sees this state.
+	// Reserved is the state during a purchase. A purchase is one transaction, so queries
+	// never return this state.
 	Reserved  ListingState = "reserved"
 	Sold      ListingState = "sold"
 	Cancelled ListingState = "cancelled"
-	Expired   ListingState = "expired" // the asset left the seller's inventory, or cannot be traded any more
+	Expired   ListingState = "expired" // the asset left the seller's inventory or is no longer tradable
 )
 
 // TradeState is the state of a trade.
@@ -42,68 +42,68 @@ type TradeState string
 
 // The states of a trade.
 const (
-	Pending   TradeState = "pending"   // bought, and not handed over yet
+	Pending   TradeState = "pending"   // bought, not yet handed over
 	Completed TradeState = "completed" // handed over; the seller's credit is held
-	Reversed  TradeState = "reversed"  // taken back
-	Settled   TradeState = "settled"   // the seller can spend the credit
+	Reversed  TradeState = "reversed"  // cancelled; the buyer has the money back
+	Settled   TradeState = "settled"   // the hold has ended; the seller can spend the credit
 )
 
-// Place is where an asset is in its owner's inventory.
+// Place identifies an asset within the inventories of its owner.
 type Place struct {
 	AppID     int32
 	ContextID string
 	AssetID   string
 }
 
-// Listing is an asset that is offered.
+// Listing is an asset for sale.
 type Listing struct {
 	ID        int64
 	SellerKey int64
-	Seller    string // the platform's id
+	Seller    string // user id of the platform
 	Place
 	ItemID    int64
 	Item      catalog.Key
 	Amount    int64
-	Price     int64 // minor units, of all of it
+	Price     int64 // minor units, for the whole amount
 	Currency  money.Currency
 	State     ListingState
 	CreatedAt time.Time
-	EndedAt   time.Time // zero while it is active
-	TradeID   int64     // 0: not sold
+	EndedAt   time.Time // zero if active
+	TradeID   int64     // 0 if not sold
 }
 
-// Trade is an asset that was bought.
+// Trade is a sold listing.
 type Trade struct {
 	ID                  int64
 	ListingID           int64
 	SellerKey, BuyerKey int64
-	Seller, Buyer       string // the platform's ids
-	Place                      // as it was the seller's
+	Seller, Buyer       string // user ids of the platform
+	Place                      // in the seller's inventory
 	ItemID              int64
 	Item                catalog.Key
 	Amount              int64
 	Price               int64 // minor units
 	Currency            money.Currency
-	PaymentMethod       string // of the purchase; empty: not given
-	Country             string // the same
+	PaymentMethod       string // empty: unknown
+	Country             string // empty: unknown
 	Fee                 int64  // minor units
-	Net                 int64  // what the seller gets: the price without the fee
-	FeeRule             string // that charged the fee
-	FeeVersion          int64  // of the rules that it is of
-	TransactionID       int64  // of the wallet
+	Net                 int64  // minor units that the seller gets: Price - Fee
+	FeeRule             string // id of the rule that determined the fee
+	FeeVersion          int64  // version of the fee rules
+	TransactionID       int64  // wallet transaction of the sale
 	State               TradeState
 	CreatedAt           time.Time
-	CompletedAt         time.Time // zero: it was not
-	SettleAt            time.Time // when the seller's credit is held no longer; zero until it is completed
+	CompletedAt         time.Time // zero if never completed
+	SettleAt            time.Time // end of the hold of the seller's credit; zero if never completed
 	SettledAt           time.Time
 	ReversedAt          time.Time
-	Volume              money.Micro // of the base currency, as counted for top traders; 0 until it is completed
-	Ranked              money.Micro // of the volume, what counts for a rank
-	Seal                wallet.Seal // over all of this but what the item is called
+	Volume              money.Micro // amount in the base currency for top traders; 0 if never completed
+	Ranked              money.Micro // part of Volume that counts for ranks
+	Seal                wallet.Seal // covers all other fields except Item
 }
 
-// ReversibleUntil is until when Steam lets the trade be reversed; zero until it is
-// completed.
+// ReversibleUntil returns the end of the time in which Steam allows a reversal. It returns
+// the zero time if the trade was never completed.
 func (t *Trade) ReversibleUntil() time.Time {
 	if t.CompletedAt.IsZero() {
 		return time.Time{}
@@ -111,33 +111,35 @@ func (t *Trade) ReversibleUntil() time.Time {
 	return t.CompletedAt.Add(Reversible)
 }
 
-// Asset is what a listing needs to know of a row of an inventory.
+// Asset is the part of an inventory row that a listing needs.
 type Asset struct {
-	ItemID     int64 // 0: without a name
+	ItemID     int64 // 0: no market hash name
 	Item       catalog.Key
 	Amount     int64
 	Tradable   bool
-	InTransfer bool        // it was sold already
-	Price      money.Micro // of one; 0: unknown
-	CheckedAt  time.Time   // of the price
+	InTransfer bool        // sold, and not yet handed over
+	Price      money.Micro // price of one piece; 0: unknown
+	CheckedAt  time.Time   // when Price was last checked
 }
 
-// Counts is what a trade changes in the figures of its users.
+// Counts is the change that a trade makes to the figures of its two users.
 type Counts struct {
 	Trades, Reversed int64
 	Volume, Ranked   money.Micro
 }
 
-// Inventories brings sellers' inventories up to date before something is
-// listed: missing prices are queued, and no inspection is started.
+// Inventories updates the inventory of a seller before a listing. It queues missing
+// prices and starts no inspections.
 type Inventories interface {
 	// Pull reads the user's inventory from Steam.
 	Pull(ctx context.Context, userID string, appID int32, contextID string) error
 	// Push stores an inventory from the platform.
 	Push(ctx context.Context, userID string, push inventory.Push) error
-	// Renew repeats the last push; false if there is none as of notBefore or later.
+	// Renew applies the stored inventory again. It returns false if the stored snapshot is
+	// older than notBefore or missing.
 	Renew(ctx context.Context, userID string, appID int32, contextID string, notBefore time.Time) (bool, error)
-	// SteamID returns a user's Steam id, or ""; known is false for an unknown user.
+	// SteamID returns the Steam id of a user, or "" if the user has none. known reports
+	// whether the user exists.
 	SteamID(ctx context.Context, userID string) (steamID string, known bool, err error)
 }
 
@@ -147,29 +149,29 @@ type Options struct {
 	InTx        func(ctx context.Context, fn func(*db.Tx) error) error
 	Ledger      *wallet.Ledger
 	Inventories Inventories
-	// Due returns trades to be settled by now, in the order of when and id, after
-	// the given ones.
+	// Due returns trades with a hold that ended at or before now, sorted by end of hold
+	// and id. It starts after the given time and id.
 	Due func(ctx context.Context, now, after time.Time, afterID int64, limit int) ([]Due, error)
-	// Rates returns the exchange rates in force into the base currency.
+	// Rates returns the current exchange rates into the base currency.
 	Rates  func(ctx context.Context) (pricing.Rates, error)
 	Base   money.Currency
-	Hold   time.Duration // of a seller's credit after completion
-	MaxAge time.Duration // of an inventory that something is listed from
+	Hold   time.Duration // how long the seller's credit is held after completion
+	MaxAge time.Duration // maximum age of the inventory of a seller
 	Now    func() time.Time
 }
 
-// Service keeps listings and trades. Its methods may be used concurrently.
+// Service implements listings and trades. Its methods are safe for concurrent use.
 type Service struct{ o Options }
 
-// New makes a Service.
+// New returns a Service.
 func New(o Options) *Service { return &Service{o: o} }
 
-// notFound returns the fault for an unknown listing or trade.
+// notFound returns the API error for an unknown listing or trade.
 func notFound(what string, id int64) error {
 	return fault.New(fault.NotFound, what+"_not_found", "There is no %s %d.", what, id)
 }
 
-// wrap adds what failed to an error that is not a fault.
+// wrap adds context to an error. It returns nil and faults unchanged.
 func wrap(what string, err error) error {
 	if err == nil || fault.Of(err) != nil {
 		return err

@@ -35,23 +35,23 @@ const (
 	ctx = "2"
 )
 
-// world is a market on a store.
-type world struct {
+// fixture is a market with a database and a clock.
+type fixture struct {
 	*testing.T
 	db     dbtest.Database
 	s      *db.DB
 	m      *market.Service
 	now    atomic.Int64 // microseconds
-	queued atomic.Int64 // times that the queue was told of
+	queued atomic.Int64 // number of calls of inventory.Service.Queued
 	steam  map[string]func() error
 	ledger *wallet.Ledger
 	rates  pricing.Rates
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	database := dbtest.NewDatabase(t)
-	w := &world{T: t, db: database, steam: map[string]func() error{}}
+	w := &fixture{T: t, db: database, steam: map[string]func() error{}}
 	w.now.Store(dbtest.Epoch.UnixMicro())
 	s, err := db.Open(t.Context(), db.Options{Path: database.Path, URL: database.URL, Now: w.clock})
 	w.must(err)
@@ -70,27 +70,27 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) clock() time.Time { return time.UnixMicro(w.now.Load()).UTC() }
+func (w *fixture) clock() time.Time { return time.UnixMicro(w.now.Load()).UTC() }
 
-func (w *world) pass(d time.Duration) { w.now.Add(d.Microseconds()) }
+func (w *fixture) advance(d time.Duration) { w.now.Add(d.Microseconds()) }
 
-func (w *world) must(err error) {
+func (w *fixture) must(err error) {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)
 	}
 }
 
-// refused fails unless an error is a fault of a code.
-func (w *world) refused(err error, kind fault.Kind, code string) {
+// wantFault fails the test unless err is a fault with the given kind and code.
+func (w *fixture) wantFault(err error, kind fault.Kind, code string) {
 	w.Helper()
 	if f := fault.Of(err); f == nil || f.Code != code || f.Kind != kind {
-		w.Errorf("got %v, want the fault %s", err, code)
+		w.Errorf("got error %v, want the fault %s", err, code)
 	}
 }
 
-// sellers brings inventories up to date with the real service.
-type sellers struct{ w *world }
+// sellers implements market.Inventories with the real inventory service.
+type sellers struct{ w *fixture }
 
 func (s sellers) service() *inventory.Service {
 	return &inventory.Service{
@@ -126,15 +126,15 @@ func asset(id, name string) inventory.Asset {
 	return inventory.Asset{AssetID: id, Name: name, Amount: 1, Tradable: true, Marketable: true}
 }
 
-// push makes a user's inventory.
-func (w *world) push(user string, assets ...inventory.Asset) {
+// push stores an inventory of a user.
+func (w *fixture) push(user string, assets ...inventory.Asset) {
 	w.Helper()
 	_, err := sellers{w}.service().Sync(w.Context(), user, inventory.Push{AppID: app, ContextID: ctx, SnapshotAt: w.clock(), Assets: assets}, inventory.Normal)
 	w.must(err)
 }
 
-// list lists an asset, or returns why it cannot be.
-func (w *world) list(user, assetID string, price int64) (l market.Created, err error) {
+// list lists an asset. It returns the reason if the offer was refused.
+func (w *fixture) list(user, assetID string, price int64) (l market.Created, err error) {
 	w.Helper()
 	err = w.m.Create(w.Context(), market.Offers{
 		UserID: user, AppID: app, ContextID: ctx, Offers: []market.Offer{{AssetID: assetID, Price: price, Currency: "USD"}},
@@ -148,14 +148,14 @@ func (w *world) list(user, assetID string, price int64) (l market.Created, err e
 	return l, err
 }
 
-func (w *world) mustList(user, assetID string, price int64) market.Listing {
+func (w *fixture) mustList(user, assetID string, price int64) market.Listing {
 	w.Helper()
 	l, err := w.list(user, assetID, price)
 	w.must(err)
 	return l.Listing
 }
 
-func (w *world) buy(id int64, buyer string) (t market.Trade, err error) {
+func (w *fixture) buy(id int64, buyer string) (t market.Trade, err error) {
 	w.Helper()
 	err = w.m.Purchase(w.Context(), market.Purchase{ListingID: id, Buyer: buyer}, func(_ *db.Tx, made market.Trade) error {
 		t = made
@@ -164,15 +164,15 @@ func (w *world) buy(id int64, buyer string) (t market.Trade, err error) {
 	return t, err
 }
 
-// give gives users money enough for all that a test buys.
-func (w *world) give(users ...string) {
+// fund deposits startBalance for each user.
+func (w *fixture) fund(users ...string) {
 	w.Helper()
 	for _, user := range users {
-		w.deposit(user, "USD", riches)
+		w.deposit(user, "USD", startBalance)
 	}
 }
 
-func (w *world) deposit(user string, currency money.Currency, amount int64) {
+func (w *fixture) deposit(user string, currency money.Currency, amount int64) {
 	w.Helper()
 	w.must(w.s.InTx(w.Context(), func(tx *db.Tx) error {
 		_, err := w.ledger.Deposit(tx, wallet.Account{User: user, Currency: currency}, amount, wallet.Request{})
@@ -180,12 +180,13 @@ func (w *world) deposit(user string, currency money.Currency, amount int64) {
 	}))
 }
 
-// riches is what a user is given at once.
-const riches = 1_000_000
+// startBalance is the amount that fund deposits, in cents.
+const startBalance = 1_000_000
 
-// has fails unless users have these figures, "balance/held"; "house:fee" is what
-// all of its shards have.
-func (w *world) has(want map[string]string) {
+// wantBalances fails the test unless users have the given "balance/held". The key
+// "house:fee" stands for the sum of all fee accounts. It also checks that all balances
+// add up to 0.
+func (w *fixture) wantBalances(want map[string]string) {
 	w.Helper()
 	got, sum := map[string]string{}, int64(0)
 	var fees int64
@@ -202,16 +203,16 @@ func (w *world) has(want map[string]string) {
 	got[wallet.HouseFee] = fmt.Sprintf("%d/0", fees)
 	for user, figures := range want {
 		if got[user] != figures {
-			w.Errorf("%s has %s, want %s", user, got[user], figures)
+			w.Errorf("balance/held of %s: got %q, want %q", user, got[user], figures)
 		}
 	}
 	if sum != 0 {
-		w.Errorf("all wallets together have %d", sum)
+		w.Errorf("sum of all balances: got %d, want 0", sum)
 	}
 }
 
-// sold lists an asset of a new push and sells it.
-func (w *world) sold(seller, buyer, assetID string, price int64) market.Trade {
+// sell lists an asset and sells it to a buyer.
+func (w *fixture) sell(seller, buyer, assetID string, price int64) market.Trade {
 	w.Helper()
 	l := w.mustList(seller, assetID, price)
 	t, err := w.buy(l.ID, buyer)
@@ -219,21 +220,21 @@ func (w *world) sold(seller, buyer, assetID string, price int64) market.Trade {
 	return t
 }
 
-func (w *world) state(listing int64) market.ListingState {
+func (w *fixture) state(listing int64) market.ListingState {
 	w.Helper()
 	l, err := market.ReadListing(w.Context(), w.s, listing)
 	w.must(err)
 	return l.State
 }
 
-// price gives an item a price, as a run would.
-func (w *world) price(name string, p money.Micro) {
+// price sets the price of an item, in the way of a refresh.
+func (w *fixture) price(name string, p money.Micro) {
 	w.Helper()
 	w.raw(`UPDATE item SET price = $1, price_checked_at = $2 WHERE name = $3`, int64(p), w.now.Load(), name)
 }
 
-// raw changes the database beside the store, and returns how many rows it touched.
-func (w *world) raw(query string, args ...any) int64 {
+// raw runs a statement on a separate connection. It returns the number of changed rows.
+func (w *fixture) raw(query string, args ...any) int64 {
 	w.Helper()
 	raw := w.db.Raw(w)
 	defer raw.Close()
@@ -244,34 +245,34 @@ func (w *world) raw(query string, args ...any) int64 {
 	return n
 }
 
-func TestCreate_ListsWhatIsOwned(t *testing.T) {
-	w := newWorld(t)
+func TestCreate_ListsAnOwnedAsset(t *testing.T) {
+	w := newFixture(t)
 	w.push("u", asset("1", "x"), asset("2", "x"))
 	made, err := w.list("u", "1", 1250)
 	w.must(err)
 	l := made.Listing
 	if l.State != market.Active || l.Seller != "u" || l.Item.Name != "x" || l.Price != 1250 || l.Currency != "USD" || l.ID == 0 || made.Price != 0 {
-		t.Errorf("%+v", made)
+		t.Errorf("got %+v, want an active listing of x for 1250 USD", made)
 	}
 	_, err = w.list("u", "1", 1250)
-	w.refused(err, fault.Conflict, "already_listed")
+	w.wantFault(err, fault.Conflict, "already_listed")
 	_, err = w.list("u", "3", 1)
-	w.refused(err, fault.Conflict, "not_owned")
+	w.wantFault(err, fault.Conflict, "not_owned")
 }
 
-func TestCreate_RefusesWhatCannotBeSold(t *testing.T) {
-	w := newWorld(t)
+func TestCreate_RefusesAssetsThatCannotBeSold(t *testing.T) {
+	w := newFixture(t)
 	locked, nameless := asset("1", "x"), asset("2", "")
 	locked.Tradable, nameless.Marketable = false, false
 	w.push("u", locked, nameless)
 	_, err := w.list("u", "1", 1)
-	w.refused(err, fault.Conflict, "not_tradable")
+	w.wantFault(err, fault.Conflict, "not_tradable")
 	_, err = w.list("u", "2", 1)
-	w.refused(err, fault.Conflict, "not_marketable")
+	w.wantFault(err, fault.Conflict, "not_marketable")
 }
 
-func TestCreate_AnswersEachOfSeveral(t *testing.T) {
-	w := newWorld(t)
+func TestCreate_ReturnsAResultForEachOffer(t *testing.T) {
+	w := newFixture(t)
 	w.push("u", asset("1", "x"), asset("2", "y"))
 	var made []market.Created
 	offers := market.Offers{UserID: "u", AppID: app, ContextID: ctx}
@@ -283,38 +284,38 @@ func TestCreate_AnswersEachOfSeveral(t *testing.T) {
 		return nil
 	}))
 	if len(made) != 4 || made[0].Refused != nil || made[2].Refused != nil {
-		t.Fatalf("%+v", made)
+		t.Fatalf("got %+v, want 4 results, the first and third not refused", made)
 	}
-	w.refused(made[1].Refused, fault.Conflict, "not_owned")
-	w.refused(made[3].Refused, fault.Conflict, "already_listed")
+	w.wantFault(made[1].Refused, fault.Conflict, "not_owned")
+	w.wantFault(made[3].Refused, fault.Conflict, "already_listed")
 }
 
-func TestCreate_WantsAFreshInventory(t *testing.T) {
-	w := newWorld(t)
+func TestCreate_RequiresAFreshInventory(t *testing.T) {
+	w := newFixture(t)
 	_, err := w.list("nobody", "1", 1)
-	w.refused(err, fault.NotFound, "user_not_found")
+	w.wantFault(err, fault.NotFound, "user_not_found")
 	w.push("u", asset("1", "x"))
-	w.pass(15*time.Minute + time.Microsecond)
+	w.advance(15*time.Minute + time.Microsecond)
 	_, err = w.list("u", "1", 1)
-	w.refused(err, fault.Unavailable, "inventory_unavailable")
+	w.wantFault(err, fault.Unavailable, "inventory_unavailable")
 
-	along := inventory.Push{AppID: app, ContextID: ctx, SnapshotAt: w.clock(), Assets: []inventory.Asset{asset("1", "x")}}
+	included := inventory.Push{AppID: app, ContextID: ctx, SnapshotAt: w.clock(), Assets: []inventory.Asset{asset("1", "x")}}
 	with := func(p inventory.Push) error {
 		return w.m.Create(t.Context(), market.Offers{
 			UserID: "u", AppID: app, ContextID: ctx, Inventory: &p, Offers: []market.Offer{{AssetID: "1", Price: 1, Currency: "USD"}},
 		}, func(*db.Tx, []market.Created) error { return nil })
 	}
-	old := along
+	old := included
 	old.SnapshotAt = w.clock().Add(-16 * time.Minute)
-	w.refused(with(old), fault.Unavailable, "inventory_unavailable")
-	w.must(with(along))
+	w.wantFault(with(old), fault.Unavailable, "inventory_unavailable")
+	w.must(with(included))
 
 	w.steam["s"] = func() error { return fault.New(fault.Unavailable, "steam_throttled", "Slow down.") }
 	_, err = w.list("s", "1", 1)
-	w.refused(err, fault.Unavailable, "inventory_unavailable")
+	w.wantFault(err, fault.Unavailable, "inventory_unavailable")
 	w.steam["s"] = func() error { return fault.New(fault.Conflict, "inventory_private", "It is private.") }
 	_, err = w.list("s", "1", 1)
-	w.refused(err, fault.Unavailable, "inventory_unavailable")
+	w.wantFault(err, fault.Unavailable, "inventory_unavailable")
 	w.steam["s"] = func() error {
 		w.push("s", asset("1", "x"))
 		return nil
@@ -323,16 +324,16 @@ func TestCreate_WantsAFreshInventory(t *testing.T) {
 	w.must(err)
 }
 
-// TestCreate_TakesANewerInventoryThanItsOwn is of two who list for a seller at
-// once, of whom the first is the last to be heard.
-func TestCreate_TakesANewerInventoryThanItsOwn(t *testing.T) {
-	w := newWorld(t)
-	own := inventory.Push{AppID: app, ContextID: ctx, SnapshotAt: w.clock(), Assets: []inventory.Asset{asset("1", "x"), asset("gone", "x")}}
-	w.pass(time.Second)
+// TestCreate_UsesANewerStoredInventory lists with an inventory that is older than the
+// stored one. This happens if two requests for a seller arrive in the wrong order.
+func TestCreate_UsesANewerStoredInventory(t *testing.T) {
+	w := newFixture(t)
+	older := inventory.Push{AppID: app, ContextID: ctx, SnapshotAt: w.clock(), Assets: []inventory.Asset{asset("1", "x"), asset("gone", "x")}}
+	w.advance(time.Second)
 	w.push("u", asset("1", "x"))
 	offer := func(assetID string) error {
 		return w.m.Create(t.Context(), market.Offers{
-			UserID: "u", AppID: app, ContextID: ctx, Inventory: &own, Offers: []market.Offer{{AssetID: assetID, Price: 1, Currency: "USD"}},
+			UserID: "u", AppID: app, ContextID: ctx, Inventory: &older, Offers: []market.Offer{{AssetID: assetID, Price: 1, Currency: "USD"}},
 		}, func(_ *db.Tx, made []market.Created) error {
 			if made[0].Refused != nil {
 				return made[0].Refused
@@ -341,27 +342,27 @@ func TestCreate_TakesANewerInventoryThanItsOwn(t *testing.T) {
 		})
 	}
 	w.must(offer("1"))
-	w.refused(offer("gone"), fault.Conflict, "not_owned")
+	w.wantFault(offer("gone"), fault.Conflict, "not_owned")
 
 	w.push("s", asset("1", "x"))
 	w.steam["s"] = func() error {
-		_, err := sellers{w}.service().Sync(t.Context(), "s", own, inventory.Listing)
+		_, err := sellers{w}.service().Sync(t.Context(), "s", older, inventory.Listing)
 		return err
 	}
 	_, err := w.list("s", "1", 1)
 	w.must(err)
 }
 
-func TestCreate_TellsWhatSteamIsNeverAskedFor(t *testing.T) {
-	w := newWorld(t)
+func TestCreate_ReportsAnInvalidPull(t *testing.T) {
+	w := newFixture(t)
 	w.steam["s"] = steaminv.Place{AppID: 753, ContextID: "6"}.Check
 	_, err := w.list("s", "1", 1)
-	w.refused(err, fault.Invalid, "unsupported_inventory")
+	w.wantFault(err, fault.Invalid, "unsupported_inventory")
 }
 
-// TestRule3_ARenewedInventoryRefreshesNoKnownPrice is contract, rule 3.
+// TestRule3_ARenewedInventoryRefreshesNoKnownPrice tests rule 3 of the contract.
 func TestRule3_ARenewedInventoryRefreshesNoKnownPrice(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.push("u", asset("1", "known"), asset("2", "missing"))
 	w.raw(`DELETE FROM missing_price`)
 	w.price("known", 5*money.Scale)
@@ -369,39 +370,39 @@ func TestRule3_ARenewedInventoryRefreshesNoKnownPrice(t *testing.T) {
 	made, err := w.list("u", "1", 1)
 	w.must(err)
 	if made.Price != 5*money.Scale || made.CheckedAt.IsZero() {
-		t.Errorf("the price is %v, checked at %v", made.Price, made.CheckedAt)
+		t.Errorf("got the price %v, checked at %v, want %v and a time", made.Price, made.CheckedAt, 5*money.Scale)
 	}
 	rows, err := view.ReadInventory(t.Context(), w.s, made.Listing.SellerKey, 0, 0, 10)
 	w.must(err)
 	for _, r := range rows {
 		if want := map[string]money.Micro{"known": 5 * money.Scale}[r.Name]; r.Value != want {
-			t.Errorf("%s has the value %v, want %v", r.Name, r.Value, want)
+			t.Errorf("value of %s: got %v, want %v", r.Name, r.Value, want)
 		}
 	}
 	if n := w.raw(`UPDATE missing_price SET attempts = 0 WHERE item_id IN (SELECT id FROM item WHERE name = 'known')`); n != 0 {
-		t.Error("a known price was queued")
+		t.Errorf("got %d queue entries for the known price, want 0", n)
 	}
 	if n := w.raw(`UPDATE missing_price SET attempts = 0`); n != 1 || w.queued.Load() == 0 {
-		t.Errorf("%d missing prices are queued", n)
+		t.Errorf("got %d queue entries and %d calls of Queued, want 1 and at least 1", n, w.queued.Load())
 	}
 }
 
-func TestSync_ExpiresListingsOfAssetsThatLeft(t *testing.T) {
-	w := newWorld(t)
+func TestSync_ExpiresListingsOfMissingAssets(t *testing.T) {
+	w := newFixture(t)
 	w.push("u", asset("1", "x"), asset("2", "x"))
 	one, two := w.mustList("u", "1", 1), w.mustList("u", "2", 1)
 	w.push("u", asset("2", "x"))
 	if w.state(one.ID) != market.Expired || w.state(two.ID) != market.Active {
-		t.Errorf("states %s and %s", w.state(one.ID), w.state(two.ID))
+		t.Errorf("got the states %s and %s, want expired and active", w.state(one.ID), w.state(two.ID))
 	}
 	_, err := w.buy(one.ID, "b")
-	w.refused(err, fault.Conflict, "listing_expired")
+	w.wantFault(err, fault.Conflict, "listing_expired")
 	_, err = w.m.Cancel(t.Context(), one.ID)
-	w.refused(err, fault.Conflict, "listing_expired")
+	w.wantFault(err, fault.Conflict, "listing_expired")
 }
 
-func TestSync_ExpiresListingsOfMoreThanIsLeft(t *testing.T) {
-	w := newWorld(t)
+func TestSync_ExpiresListingsWithTooLargeAmounts(t *testing.T) {
+	w := newFixture(t)
 	five := asset("1", "x")
 	five.Amount = 5
 	w.push("u", five)
@@ -409,36 +410,37 @@ func TestSync_ExpiresListingsOfMoreThanIsLeft(t *testing.T) {
 	five.Amount = 6
 	w.push("u", five)
 	if s := w.state(l.ID); s != market.Active {
-		t.Errorf("5 of 6 are %s", s)
+		t.Errorf("listing of 5 with 6 in the inventory: got %s, want active", s)
 	}
 	five.Amount = 4
 	w.push("u", five)
 	if s := w.state(l.ID); s != market.Expired {
-		t.Errorf("5 of 4 are %s", s)
+		t.Errorf("listing of 5 with 4 in the inventory: got %s, want expired", s)
 	}
 	if l := w.mustList("u", "1", 1); l.Amount != 4 {
-		t.Errorf("%d are listed", l.Amount)
+		t.Errorf("new listing: got the amount %d, want 4", l.Amount)
 	}
 }
 
-// TestSync_AListingIsOfWhatItsAssetIs gives the same asset another name or phase.
-func TestSync_AListingIsOfWhatItsAssetIs(t *testing.T) {
+// TestSync_UpdatesOrExpiresListingsOfChangedAssets changes the name or phase of a listed
+// asset.
+func TestSync_UpdatesOrExpiresListingsOfChangedAssets(t *testing.T) {
 	const name = "★ Karambit | Doppler (Factory New)"
-	w := newWorld(t)
+	w := newFixture(t)
 	for i, c := range []struct {
 		what              string
-		name, phase       string // then
-		newName, newPhase string
+		name, phase       string // when listed
+		newName, newPhase string // after the sync
 		want              market.ListingState
 		wantPhase         string
 	}{
-		{"the same", name, "", name, "", market.Active, ""},
-		{"its phase became known", name, "", name, "Ruby", market.Active, "Ruby"},
-		{"its phase is another one", name, "Ruby", name, "Phase 1", market.Expired, "Ruby"},
-		{"its phase is known no longer", name, "Ruby", name, "", market.Expired, "Ruby"},
-		{"it is something else", "x", "", "y", "", market.Expired, ""},
-		{"it is something else, with a phase", "x", "", name, "Ruby", market.Expired, ""},
-		{"it has no name any more", "x", "", "", "", market.Expired, ""},
+		{"unchanged", name, "", name, "", market.Active, ""},
+		{"phase found", name, "", name, "Ruby", market.Active, "Ruby"},
+		{"other phase", name, "Ruby", name, "Phase 1", market.Expired, "Ruby"},
+		{"phase lost", name, "Ruby", name, "", market.Expired, "Ruby"},
+		{"other name", "x", "", "y", "", market.Expired, ""},
+		{"other name and phase", "x", "", name, "Ruby", market.Expired, ""},
+		{"name lost", "x", "", "", "", market.Expired, ""},
 	} {
 		user := "u" + strconv.Itoa(i)
 		was, is := asset("1", c.name), asset("1", c.newName)
@@ -449,76 +451,76 @@ func TestSync_AListingIsOfWhatItsAssetIs(t *testing.T) {
 		got, err := market.ReadListing(t.Context(), w.s, l.ID)
 		w.must(err)
 		if got.State != c.want || got.Item.Name != c.name || got.Item.Phase != c.wantPhase {
-			t.Errorf("%s: %s and %+v", c.what, got.State, got.Item)
+			t.Errorf("%s: got %s and %+v, want %s and phase %q", c.what, got.State, got.Item, c.want, c.wantPhase)
 		}
 	}
 }
 
-func TestCancel_MayBeRepeated(t *testing.T) {
-	w := newWorld(t)
+func TestCancel_IsIdempotent(t *testing.T) {
+	w := newFixture(t)
 	w.push("u", asset("1", "x"))
 	l := w.mustList("u", "1", 1)
 	for range 2 {
 		got, err := w.m.Cancel(t.Context(), l.ID)
 		w.must(err)
 		if got.State != market.Cancelled {
-			t.Errorf("state %s", got.State)
+			t.Errorf("got the state %s, want cancelled", got.State)
 		}
 	}
 	_, err := w.m.Cancel(t.Context(), 999)
-	w.refused(err, fault.NotFound, "listing_not_found")
-	w.mustList("u", "1", 2) // again
+	w.wantFault(err, fault.NotFound, "listing_not_found")
+	w.mustList("u", "1", 2) // a cancelled asset can be listed again
 }
 
-func TestPurchase_MovesAllOrNothing(t *testing.T) {
-	w := newWorld(t)
+func TestPurchase_IsAtomic(t *testing.T) {
+	w := newFixture(t)
 	w.push("u", asset("1", "x"))
 	l := w.mustList("u", "1", 700)
 	_, err := w.buy(l.ID, "u")
-	w.refused(err, fault.Conflict, "own_listing")
+	w.wantFault(err, fault.Conflict, "own_listing")
 	_, err = w.buy(999, "b")
-	w.refused(err, fault.NotFound, "listing_not_found")
+	w.wantFault(err, fault.NotFound, "listing_not_found")
 	_, err = w.buy(l.ID, "house:fee:00")
-	w.refused(err, fault.Unprocessable, "reserved_user")
+	w.wantFault(err, fault.Unprocessable, "reserved_user")
 
 	_, err = w.buy(l.ID, "b")
-	w.refused(err, fault.Conflict, "insufficient_funds")
+	w.wantFault(err, fault.Conflict, "insufficient_funds")
 	if w.state(l.ID) != market.Active || w.inTransfer("u", "1") {
-		t.Error("a purchase that was refused left something")
+		t.Error("refused purchase: the listing or the asset changed, want no change")
 	}
 	if _, known, _ := user.Key(t.Context(), w.s, "b"); known {
-		t.Error("a buyer was made by a purchase that was refused")
+		t.Error("refused purchase: the buyer exists, want no new user")
 	}
-	w.give("b")
+	w.fund("b")
 	trade, err := w.buy(l.ID, "b")
 	w.must(err)
 	stored, err := market.ReadTrade(t.Context(), w.s, trade.ID)
 	w.must(err)
 	if *stored != trade || trade.Seller != "u" || trade.Buyer != "b" || trade.Price != 700 || trade.State != market.Pending {
-		t.Errorf("%+v, stored %+v", trade, stored)
+		t.Errorf("got the trade %+v and the stored trade %+v, want the same pending trade of u and b", trade, stored)
 	}
 	if trade.Fee != 35 || trade.Net != 665 || trade.FeeRule != "sale" || trade.FeeVersion != 1 || trade.TransactionID == 0 {
-		t.Errorf("the receipt is %+v", trade)
+		t.Errorf("got the trade %+v, want the fee 35, net 665 and rule sale", trade)
 	}
-	w.has(map[string]string{"b": "999300/0", "u": "665/665", "house:fee": "35/0"})
+	w.wantBalances(map[string]string{"b": "999300/0", "u": "665/665", "house:fee": "35/0"})
 	if w.state(l.ID) != market.Sold || !w.inTransfer("u", "1") {
-		t.Error("sold, and the listing or the asset do not show it")
+		t.Error("after the purchase: want a sold listing and an asset in transfer")
 	}
 	_, err = w.buy(l.ID, "c")
-	w.refused(err, fault.Conflict, "listing_sold")
+	w.wantFault(err, fault.Conflict, "listing_sold")
 	_, err = w.list("u", "1", 1)
-	w.refused(err, fault.Conflict, "asset_in_transfer")
+	w.wantFault(err, fault.Conflict, "asset_in_transfer")
 }
 
-func TestPurchase_ChargesByTheRuleOfItsPayment(t *testing.T) {
-	w := newWorld(t)
+func TestPurchase_AppliesTheFeeRuleOfThePayment(t *testing.T) {
+	w := newFixture(t)
 	set, err := fee.Decode(strings.NewReader(`{"rules":[
 		{"id":"card","priority":1,"conditions":{"kind":["sale"],"paymentMethod":["card"],"country":["DE"],"currency":["USD"]},"basisPoints":1000,"fixed":7}],
 		"fallback":{"basisPoints":100}}`))
 	w.must(err)
 	feetest.Activate(t, w.s, w.ledger.Keys, set)
 	w.push("u", asset("1", "x"), asset("2", "x"), asset("3", "x"))
-	w.give("b")
+	w.fund("b")
 	for i, c := range []struct {
 		method, country, rule string
 		fee                   int64
@@ -531,16 +533,16 @@ func TestPurchase_ChargesByTheRuleOfItsPayment(t *testing.T) {
 				return nil
 			}))
 		if made.FeeRule != c.rule || made.FeeVersion != 2 || made.Fee != c.fee || made.Net != 1000-c.fee || made.Country != c.country {
-			t.Errorf("%+v: %+v", c, made)
+			t.Errorf("payment %q from %q: got %+v, want the rule %s and the fee %d", c.method, c.country, made, c.rule, c.fee)
 		}
 	}
-	w.has(map[string]string{"b": "997000/0", "u": "2873/2873", "house:fee": "127/0"})
+	w.wantBalances(map[string]string{"b": "997000/0", "u": "2873/2873", "house:fee": "127/0"})
 	w.push("v", asset("1", "x"))
 	err = w.m.Purchase(t.Context(), market.Purchase{ListingID: w.mustList("v", "1", 1000).ID, Buyer: "b", Country: "Germany"}, nil)
-	w.refused(err, fault.Unprocessable, "invalid_payment")
+	w.wantFault(err, fault.Unprocessable, "invalid_payment")
 }
 
-func (w *world) inTransfer(userID, assetID string) bool {
+func (w *fixture) inTransfer(userID, assetID string) bool {
 	w.Helper()
 	key, _, err := user.Key(w.Context(), w.s, userID)
 	w.must(err)
@@ -554,107 +556,107 @@ func (w *world) inTransfer(userID, assetID string) bool {
 	return false
 }
 
-func TestSync_EndsTheTransferOfWhatIsOver(t *testing.T) {
-	w := newWorld(t)
+func TestSync_EndsTransfersOfReversedTrades(t *testing.T) {
+	w := newFixture(t)
 	w.push("u", asset("1", "x"), asset("2", "x"))
-	w.give("b")
-	trade := w.sold("u", "b", "1", 5)
-	other := w.sold("u", "b", "2", 5)
+	w.fund("b")
+	trade := w.sell("u", "b", "1", 5)
+	other := w.sell("u", "b", "2", 5)
 	w.push("u", asset("1", "x"), asset("2", "x"))
 	if !w.inTransfer("u", "1") {
-		t.Error("a sync ended the transfer of a pending trade")
+		t.Error("pending trade: not in transfer after a sync, want in transfer")
 	}
 	_, err := w.m.Complete(t.Context(), trade.ID)
 	w.must(err)
 	_, err = w.m.Reverse(t.Context(), trade.ID)
 	w.must(err)
-	_, err = w.list("u", "1", 5) // the last push again, which is older
-	w.refused(err, fault.Conflict, "asset_in_transfer")
+	_, err = w.list("u", "1", 5) // applies the push from before the reversal again
+	w.wantFault(err, fault.Conflict, "asset_in_transfer")
 	if !w.inTransfer("u", "1") {
-		t.Error("no sync has shown yet where the asset is")
+		t.Error("reversed trade without a new push: not in transfer, want in transfer")
 	}
 	w.push("u", asset("1", "x"))
 	if w.inTransfer("u", "1") {
-		t.Error("the asset is still in transfer")
+		t.Error("reversed trade after a new push: in transfer, want the end of the transfer")
 	}
 	w.mustList("u", "1", 5)
-	_, err = w.m.Complete(t.Context(), other.ID) // it has left the inventory
+	_, err = w.m.Complete(t.Context(), other.ID) // its asset has left the inventory
 	w.must(err)
 }
 
-func TestReverse_WhatWasNeverHandedOverIsNotInTransfer(t *testing.T) {
-	w := newWorld(t)
+func TestReverse_EndsTheTransferOfAPendingTrade(t *testing.T) {
+	w := newFixture(t)
 	w.push("u", asset("1", "x"), asset("2", "x"))
-	w.give("b")
-	trade := w.sold("u", "b", "1", 5)
-	w.sold("u", "b", "2", 5)
+	w.fund("b")
+	trade := w.sell("u", "b", "1", 5)
+	w.sell("u", "b", "2", 5)
 	for range 2 {
 		_, err := w.m.Reverse(t.Context(), trade.ID)
 		w.must(err)
 	}
 	if w.inTransfer("u", "1") || !w.inTransfer("u", "2") {
-		t.Error("the reversal ends the transfer of its own asset, and of no other")
+		t.Error("after the reversal: want asset 1 not in transfer and asset 2 in transfer")
 	}
-	again := w.mustList("u", "1", 5) // from the last push
+	again := w.mustList("u", "1", 5)
 	_, err := w.buy(again.ID, "b")
 	w.must(err)
 	_, err = w.m.Reverse(t.Context(), trade.ID)
 	w.must(err)
 	if !w.inTransfer("u", "1") {
-		t.Error("the repeated reversal of one trade ended the transfer of another")
+		t.Error("after a repeated reversal: the asset of the newer trade is not in transfer, want in transfer")
 	}
 }
 
-func TestSync_ExpiresListingsOfWhatCannotBeTradedAnyMore(t *testing.T) {
-	w := newWorld(t)
+func TestSync_ExpiresListingsOfUntradableAssets(t *testing.T) {
+	w := newFixture(t)
 	held, kept := asset("1", "x"), asset("2", "x")
 	w.push("u", held, kept)
 	one, two := w.mustList("u", "1", 5), w.mustList("u", "2", 5)
 	held.Tradable = false
 	w.push("u", held, kept)
 	if w.state(one.ID) != market.Expired || w.state(two.ID) != market.Active {
-		t.Errorf("states %s and %s", w.state(one.ID), w.state(two.ID))
+		t.Errorf("got the states %s and %s, want expired and active", w.state(one.ID), w.state(two.ID))
 	}
-	w.give("b")
+	w.fund("b")
 	_, err := w.buy(one.ID, "b")
-	w.refused(err, fault.Conflict, "listing_expired")
+	w.wantFault(err, fault.Conflict, "listing_expired")
 	_, err = w.list("u", "1", 5)
-	w.refused(err, fault.Conflict, "not_tradable")
+	w.wantFault(err, fault.Conflict, "not_tradable")
 }
 
-// TestSync_WhatIsSoldIsSoldAlsoWhenItComesBack is of an asset that an inventory
-// does not show for a while.
-func TestSync_WhatIsSoldIsSoldAlsoWhenItComesBack(t *testing.T) {
-	w := newWorld(t)
+// TestSync_KeepsTransfersOfAssetsThatReappear removes a sold asset from the inventory and
+// adds it again.
+func TestSync_KeepsTransfersOfAssetsThatReappear(t *testing.T) {
+	w := newFixture(t)
 	w.push("u", asset("1", "x"), asset("2", "x"))
-	w.give("b")
-	pending, completed := w.sold("u", "b", "1", 5), w.sold("u", "b", "2", 5)
+	w.fund("b")
+	pending, completed := w.sell("u", "b", "1", 5), w.sell("u", "b", "2", 5)
 	_, err := w.m.Complete(t.Context(), completed.ID)
 	w.must(err)
 	w.push("u")
 	w.push("u", asset("1", "x"), asset("2", "x"))
 	_, err = w.list("u", "1", 5)
-	w.refused(err, fault.Conflict, "asset_in_transfer")
-	w.mustList("u", "2", 5) // it was handed over, and came back since
+	w.wantFault(err, fault.Conflict, "asset_in_transfer")
+	w.mustList("u", "2", 5) // the asset was handed over and has returned since
 	_, err = w.m.Reverse(t.Context(), pending.ID)
 	w.must(err)
 	w.push("u", asset("1", "x"), asset("2", "x"))
 	w.mustList("u", "1", 5)
 }
 
-func TestTrades_GoOnlyForward(t *testing.T) {
-	w := newWorld(t)
+func TestTrades_AllowOnlyForwardTransitions(t *testing.T) {
+	w := newFixture(t)
 	w.push("u", asset("1", "x"), asset("2", "x"), asset("3", "x"))
-	w.give("b", "c")
-	kept, taken, early := w.sold("u", "b", "1", 100), w.sold("u", "b", "2", 100), w.sold("u", "c", "3", 100)
+	w.fund("b", "c")
+	kept, taken, early := w.sell("u", "b", "1", 100), w.sell("u", "b", "2", 100), w.sell("u", "c", "3", 100)
 	begin := w.clock()
 	for range 2 {
 		got, err := w.m.Complete(t.Context(), kept.ID)
 		w.must(err)
 		if got.State != market.Completed || !got.CompletedAt.Equal(begin) || !got.ReversibleUntil().Equal(begin.Add(7*24*time.Hour)) {
-			t.Errorf("%+v", got)
+			t.Errorf("Complete: got %+v, want the trade completed at %v", got, begin)
 		}
-		w.pass(time.Second)
+		w.advance(time.Second)
 	}
 	_, err := w.m.Complete(t.Context(), taken.ID)
 	w.must(err)
@@ -662,14 +664,14 @@ func TestTrades_GoOnlyForward(t *testing.T) {
 		got, err := w.m.Reverse(t.Context(), id)
 		w.must(err)
 		if got.State != market.Reversed || got.ReversedAt.IsZero() {
-			t.Errorf("%+v", got)
+			t.Errorf("Reverse: got %+v, want a reversed trade", got)
 		}
 	}
-	w.has(map[string]string{"b": "999900/0", "c": "1000000/0", "u": "95/95", "house:fee": "5/0"})
+	w.wantBalances(map[string]string{"b": "999900/0", "c": "1000000/0", "u": "95/95", "house:fee": "5/0"})
 	_, err = w.m.Complete(t.Context(), taken.ID)
-	w.refused(err, fault.Conflict, "trade_reversed")
+	w.wantFault(err, fault.Conflict, "trade_reversed")
 	_, err = w.m.Complete(t.Context(), 999)
-	w.refused(err, fault.NotFound, "trade_not_found")
+	w.wantFault(err, fault.NotFound, "trade_not_found")
 
 	settled := func() *market.Trade {
 		t.Helper()
@@ -680,81 +682,82 @@ func TestTrades_GoOnlyForward(t *testing.T) {
 	}
 	w.now.Store(begin.Add(168*time.Hour - time.Microsecond).UnixMicro())
 	if got := settled(); got.State != market.Completed {
-		t.Errorf("settled before its time: %+v", got)
+		t.Errorf("before the end of the hold: got %+v, want completed", got)
 	}
-	w.pass(time.Microsecond)
+	w.advance(time.Microsecond)
 	if got := settled(); got.State != market.Settled || !got.SettledAt.Equal(w.clock()) {
-		t.Errorf("%+v", got)
+		t.Errorf("at the end of the hold: got %+v, want settled now", got)
 	}
-	w.pass(time.Hour)
+	w.advance(time.Hour)
 	if got := settled(); !got.SettledAt.Before(w.clock()) {
-		t.Errorf("settled twice: %+v", got)
+		t.Errorf("an hour later: got %+v, want the earlier settlement", got)
 	}
 	if got, err := w.m.Complete(t.Context(), kept.ID); err != nil || got.State != market.Settled {
-		t.Errorf("completing it again: %v, %v", got.State, err)
+		t.Errorf("Complete of a settled trade: got %v, %v, want settled, nil", got.State, err)
 	}
 	_, err = w.m.Reverse(t.Context(), kept.ID)
-	w.refused(err, fault.Conflict, "trade_settled")
-	w.has(map[string]string{"b": "999900/0", "u": "95/0", "house:fee": "5/0"})
+	w.wantFault(err, fault.Conflict, "trade_settled")
+	w.wantBalances(map[string]string{"b": "999900/0", "u": "95/0", "house:fee": "5/0"})
 }
 
-func TestSettle_OneThatFailsHoldsUpNoOther(t *testing.T) {
-	w := newWorld(t)
+func TestSettleDue_ContinuesAfterAFailure(t *testing.T) {
+	w := newFixture(t)
 	w.push("u", asset("1", "x"))
 	w.push("v", asset("1", "x"))
-	w.give("b")
-	first, second := w.sold("u", "b", "1", 100), w.sold("v", "b", "1", 100)
+	w.fund("b")
+	first, second := w.sell("u", "b", "1", 100), w.sell("v", "b", "1", 100)
 	for _, id := range []int64{first.ID, second.ID} {
 		_, err := w.m.Complete(t.Context(), id)
 		w.must(err)
 	}
-	w.pass(168 * time.Hour)
+	w.advance(168 * time.Hour)
 	w.raw(`UPDATE wallet_account SET balance = balance + 1 WHERE user_id = 'u'`)
 	if err := w.m.SettleDue(t.Context()); !errors.Is(err, wallet.ErrTampered) {
-		t.Errorf("got %v", err)
+		t.Errorf("SettleDue: got %v, want %v", err, wallet.ErrTampered)
 	}
 	got, err := market.ReadTrade(t.Context(), w.s, second.ID)
 	w.must(err)
 	if got.State != market.Settled {
-		t.Errorf("%+v", got)
+		t.Errorf("second trade: got %+v, want settled", got)
 	}
 	w.raw(`UPDATE wallet_account SET balance = balance - 1 WHERE user_id = 'u'`)
 	w.must(w.m.SettleDue(t.Context()))
 	if got, err = market.ReadTrade(t.Context(), w.s, first.ID); err != nil || got.State != market.Settled {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("first trade after the repair: got %+v, %v, want settled", got, err)
 	}
-	w.has(map[string]string{"u": "95/0", "v": "95/0"})
+	w.wantBalances(map[string]string{"u": "95/0", "v": "95/0"})
 }
 
-func TestReprice_ChangesWhatABuyerPaysAndNothingThatEnded(t *testing.T) {
-	w := newWorld(t)
-	w.give("b")
+func TestReprice_ChangesOnlyActiveListings(t *testing.T) {
+	w := newFixture(t)
+	w.fund("b")
 	w.push("u", asset("1", "x"))
 	l := w.mustList("u", "1", 1000)
 	got, err := w.m.Reprice(t.Context(), l.ID, 500)
 	w.must(err)
 	if got.Price != 500 || got.State != market.Active {
-		t.Errorf("%+v", got)
+		t.Errorf("Reprice: got %+v, want an active listing for 500", got)
 	}
-	end := w.repriced(l.ID, 700)
+	end := w.repriceDuringPurchase(l.ID, 700)
 	_, err = w.buy(l.ID, "b")
-	w.refused(err, fault.Conflict, "price_changed")
+	w.wantFault(err, fault.Conflict, "price_changed")
 	w.raw(end)
-	w.has(map[string]string{"b": fmt.Sprintf("%d/0", riches)})
+	w.wantBalances(map[string]string{"b": fmt.Sprintf("%d/0", startBalance)})
 	sold, err := w.buy(l.ID, "b")
 	w.must(err)
 	if sold.Price != 500 {
-		t.Errorf("sold for %d", sold.Price)
+		t.Errorf("got the price %d, want 500", sold.Price)
 	}
 	_, err = w.m.Reprice(t.Context(), l.ID, 600)
-	w.refused(err, fault.Conflict, "listing_sold")
+	w.wantFault(err, fault.Conflict, "listing_sold")
 	_, err = w.m.Reprice(t.Context(), 999, 600)
-	w.refused(err, fault.NotFound, "listing_not_found")
+	w.wantFault(err, fault.NotFound, "listing_not_found")
 }
 
-// repriced makes the price of a listing change within each purchase, once the listing was
-// read: when its asset is marked as in transfer. It returns what ends that.
-func (w *world) repriced(listing, price int64) (end string) {
+// repriceDuringPurchase adds a trigger that changes the price of a listing in the middle of
+// each purchase. It runs after the purchase has read the listing, when the asset becomes in
+// transfer. The result is the SQL statement that removes the trigger.
+func (w *fixture) repriceDuringPurchase(listing, price int64) (end string) {
 	w.Helper()
 	end = `DROP TRIGGER reprice`
 	change := fmt.Sprintf(`UPDATE listing SET price = %d WHERE id = %d AND state = 'active';`, price, listing)

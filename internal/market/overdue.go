@@ -10,31 +10,33 @@ import (
 	"assay/internal/event"
 )
 
-// settleGrace is how long after the end of its hold a trade that has not settled is
-// overdue. Trades settle within seconds, unless something keeps them from it.
+// settleGrace is the time between the end of a hold and the moment at which an unsettled
+// trade is overdue. Trades normally settle within seconds.
 const settleGrace = 10 * time.Minute
 
-// leastPending is how long a trade may be pending, where credits are held for less.
-const leastPending = 24 * time.Hour
+// minPending is the shortest time after which a pending trade is overdue.
+const minPending = 24 * time.Hour
 
-// overdueAtOnce is how many overdue trades are reported in one transaction.
-const overdueAtOnce = 100
+// overdueBatch is the maximum number of overdue trades per state that one transaction
+// reports.
+const overdueBatch = 100
 
-// Late holds the moments from which trades are overdue.
+// Late holds the time limits of overdue trades.
 type Late struct {
-	BoughtBefore time.Time // and still pending
-	HeldUntil    time.Time // or earlier, and not settled
+	BoughtBefore time.Time // a pending trade from this time or earlier is overdue
+	HeldUntil    time.Time // a completed trade with a hold until this time or earlier is overdue
 }
 
-// ReportOverdue writes an event for each trade that is overdue and was not reported
-// before: one that is pending for longer than a seller's credit is held (and than a day), or whose hold
-// ended some time ago and which has not settled. Several processes may do this at once.
+// ReportOverdue writes an event for each overdue trade that has no event yet. A pending
+// trade is overdue after Options.Hold, but not before 24 hours. A completed trade is
+// overdue 10 minutes after the end of its hold. Several processes may run ReportOverdue
+// at the same time.
 func (s *Service) ReportOverdue(ctx context.Context) error {
 	for {
 		var found []Trade
 		err := s.o.InTx(ctx, func(tx *db.Tx) (err error) {
-			late := Late{BoughtBefore: tx.Now().Add(-max(s.o.Hold, leastPending)), HeldUntil: tx.Now().Add(-settleGrace)}
-			if found, err = noteOverdue(tx, late, overdueAtOnce); err != nil {
+			late := Late{BoughtBefore: tx.Now().Add(-max(s.o.Hold, minPending)), HeldUntil: tx.Now().Add(-settleGrace)}
+			if found, err = insertOverdue(tx, late, overdueBatch); err != nil {
 				return err
 			}
 			for i := range found {

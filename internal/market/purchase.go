@@ -10,18 +10,18 @@ import (
 	"assay/internal/wallet/fee"
 )
 
-// Purchase is a buyer's request.
+// Purchase is the request of a buyer.
 type Purchase struct {
 	ListingID     int64
-	Buyer         string // the platform's id
-	PaymentMethod string // fee rules may depend on it; empty: unknown
-	Country       string // the same
-	Scope, Key    string // of the Idempotency-Key, under which the money moves once; empty: none was given
+	Buyer         string // user id of the platform
+	PaymentMethod string // input of the fee rules; empty: unknown
+	Country       string // input of the fee rules; empty: unknown
+	Scope, Key    string // scope and value of the Idempotency-Key; empty: the request had none
 }
 
-// Purchase sells a listing to a buyer: money, fee, listing and trade change in one
-// transaction, or nothing does. seal is called last in it. One of several buyers
-// succeeds; the others get a fault.Conflict.
+// Purchase sells a listing to a buyer. It changes money, fee, listing and trade in one
+// transaction and calls seal at the end of it. If several buyers compete, one succeeds and
+// the others get a fault.Conflict.
 func (s *Service) Purchase(ctx context.Context, p Purchase, seal func(*db.Tx, Trade) error) error {
 	if err := user.Check(p.Buyer); err != nil {
 		return err
@@ -45,9 +45,9 @@ func (s *Service) sell(tx *db.Tx, p *Purchase) (Trade, error) {
 	case l.Seller == p.Buyer:
 		return Trade{}, fault.New(fault.Conflict, "own_listing", "You cannot buy your own listing.")
 	case l.State != Active:
-		return Trade{}, ended409(l)
+		return Trade{}, endedFault(l)
 	}
-	rules, err := fee.Active(tx) // first: the sale is not before their activation
+	rules, err := fee.Active(tx) // before tx.Now(), so that the sale is never older than the activation
 	if err != nil {
 		return Trade{}, err
 	}
@@ -59,7 +59,7 @@ func (s *Service) sell(tx *db.Tx, p *Purchase) (Trade, error) {
 	if t.BuyerKey, err = user.Ensure(tx, p.Buyer); err != nil {
 		return Trade{}, err
 	}
-	if err := MoveAsset(tx, l.SellerKey, l.Place); err != nil {
+	if err := setInTransfer(tx, l.SellerKey, l.Place); err != nil {
 		return Trade{}, err
 	}
 	item, price, id, err := sellListing(tx, l.ID)
@@ -69,12 +69,12 @@ func (s *Service) sell(tx *db.Tx, p *Purchase) (Trade, error) {
 	if item != 0 && price != l.Price {
 		return Trade{}, fault.New(fault.Conflict, "price_changed", "The price of the listing changed during the purchase. Nothing was bought.")
 	}
-	if item != l.ItemID { // it ended meanwhile, or a sync found its phase
+	if item != l.ItemID { // the listing ended meanwhile, or a sync found the phase of its asset
 		if l, err = findListing(tx, l.ID); err != nil {
 			return Trade{}, err
 		}
 		if item == 0 {
-			return Trade{}, ended409(l)
+			return Trade{}, endedFault(l)
 		}
 		t.ItemID, t.Item = l.ItemID, l.Item
 	}
@@ -86,9 +86,8 @@ func (s *Service) sell(tx *db.Tx, p *Purchase) (Trade, error) {
 	return t, insertTrade(tx, t)
 }
 
-// pay moves the money of a trade: the buyer pays the price, the house keeps the
-// fee by the rules in force, and the seller gets the rest, held until the trade
-// settles.
+// pay posts the money of a trade. The buyer pays the price and the house gets the fee.
+// The seller gets the rest, which is held until the trade settles.
 func (s *Service) pay(tx *db.Tx, t *Trade, rules fee.Activation, r wallet.Request) error {
 	if err := s.o.Ledger.Keys.CheckRules(rules.Sealed()); err != nil {
 		return err

@@ -14,25 +14,26 @@ import (
 	"assay/internal/wallet"
 )
 
-// RankedTrades is how many trades of a day between the same two users count for
-// ranks, so that trading the same asset back and forth does not raise a rank.
+// RankedTrades is the number of trades per day between the same two users that count for
+// ranks. The limit makes wash trading useless.
 const RankedTrades = 5
 
-// MaxVolume is the most that one trade counts for in the figures of its users, in
-// micro-units of the base currency: ten million.
+// MaxVolume is the maximum volume that is counted for one trade: ten million units of the
+// base currency.
 const MaxVolume = 10_000_000 * money.Scale
 
-// Day numbers the days of the epoch in UTC.
+// Day returns the number of the UTC day of t, counted from the Unix epoch.
 func Day(t time.Time) int64 { return t.Unix() / (24 * 60 * 60) }
 
-// Complete notes that the asset was handed over, and returns the trade. Completing
-// it again changes nothing; a reversed one is a fault.Conflict.
+// Complete records that the asset was handed over, and returns the trade. It changes
+// nothing if the trade is completed or settled. It returns a fault.Conflict if the trade
+// was reversed.
 func (s *Service) Complete(ctx context.Context, id int64) (Trade, error) {
 	rates, err := s.o.Rates(ctx)
 	if err != nil {
 		return Trade{}, wrap("rates", err)
 	}
-	return s.move(ctx, id, func(tx *db.Tx, t *Trade) (bool, error) {
+	return s.update(ctx, id, func(tx *db.Tx, t *Trade) (bool, error) {
 		switch t.State {
 		case Completed, Settled:
 			return false, nil
@@ -56,22 +57,23 @@ func (s *Service) Complete(ctx context.Context, id int64) (Trade, error) {
 	})
 }
 
-// Reverse reverses a trade and returns it. The buyer is refunded from the seller's held
-// credit. An asset that was not handed over is no longer in transfer; a later sync
-// finds one that was. Reversing again changes nothing. A settled trade is a
-// fault.Conflict, because its money is no longer held.
+// Reverse reverses a trade and returns it. The buyer gets a refund from the held credit of
+// the seller. If the asset was not handed over, its transfer ends immediately. Otherwise a
+// later sync shows which inventory has the asset. Reversing a reversed trade changes
+// nothing. Reverse returns a fault.Conflict if the trade is settled, because its credit is
+// no longer held.
 func (s *Service) Reverse(ctx context.Context, id int64) (Trade, error) {
-	return s.move(ctx, id, func(tx *db.Tx, t *Trade) (bool, error) {
+	return s.update(ctx, id, func(tx *db.Tx, t *Trade) (bool, error) {
 		day, counts := Day(tx.Now()), Counts{Reversed: 1}
 		switch t.State {
 		case Reversed:
 			return false, nil
 		case Pending:
-			if err := keep(tx, t); err != nil {
+			if err := endTransfer(tx, t); err != nil {
 				return false, err
 			}
 		case Settled:
-			return false, conflict("trade_settled", "The trade was settled at %s; its money is no longer held.", t.SettledAt)
+			return false, conflict("trade_settled", "The trade was settled at %s, so its money is no longer held.", t.SettledAt)
 		case Completed:
 			day = Day(t.CompletedAt)
 			counts = Counts{Trades: -1, Reversed: 1, Volume: -t.Volume, Ranked: -t.Ranked}
@@ -85,19 +87,21 @@ func (s *Service) Reverse(ctx context.Context, id int64) (Trade, error) {
 	})
 }
 
-// keep ends the transfer of an asset that stays the seller's.
-func keep(tx *db.Tx, t *Trade) error {
-	if _, err := user.Hold(tx, t.Seller); err != nil { // a sync could find the trade pending
+// endTransfer ends the transfer of the asset of a pending trade.
+func endTransfer(tx *db.Tx, t *Trade) error {
+	// The lock on the seller excludes a concurrent sync, which would still read a pending
+	// trade and mark the asset again.
+	if _, err := user.Hold(tx, t.Seller); err != nil {
 		return err
 	}
-	return keepAsset(tx, t.SellerKey, t.Place)
+	return clearInTransfer(tx, t.SellerKey, t.Place)
 }
 
 // settle releases the seller's credit if its hold has ended.
 func (s *Service) settle(ctx context.Context, id int64) error {
-	_, err := s.move(ctx, id, func(tx *db.Tx, t *Trade) (bool, error) {
+	_, err := s.update(ctx, id, func(tx *db.Tx, t *Trade) (bool, error) {
 		if t.State != Completed || t.SettleAt.After(tx.Now()) {
-			return false, nil // another process settled it
+			return false, nil // another process settled the trade, or it was reversed
 		}
 		t.State, t.SettledAt = Settled, tx.Now()
 		_, err := s.o.Ledger.Settle(tx, t.sealed(), wallet.Request{})
@@ -106,8 +110,9 @@ func (s *Service) settle(ctx context.Context, id int64) error {
 	return err
 }
 
-// move changes a trade, and writes it if fn returns true.
-func (s *Service) move(ctx context.Context, id int64, fn func(*db.Tx, *Trade) (changed bool, err error)) (out Trade, err error) {
+// update locks a trade, checks its seal and calls fn. It writes the trade if fn returns
+// true.
+func (s *Service) update(ctx context.Context, id int64, fn func(*db.Tx, *Trade) (changed bool, err error)) (out Trade, err error) {
 	err = s.o.InTx(ctx, func(tx *db.Tx) error {
 		t, err := lockTrade(tx, id)
 		switch {
@@ -130,14 +135,14 @@ func (s *Service) move(ctx context.Context, id int64, fn func(*db.Tx, *Trade) (c
 	return out, err
 }
 
-// seal seals a trade as it is.
+// seal computes the seal of a trade.
 func (s *Service) seal(t *Trade) {
 	sealed := t.sealed()
 	s.o.Ledger.Keys.Sealer().Seal(sealed)
 	t.Seal = sealed.Seal
 }
 
-// sealed is the trade as it is sealed.
+// sealed returns the fields of a trade that the seal covers.
 func (t *Trade) sealed() *wallet.Trade {
 	return &wallet.Trade{
 		ID: t.ID, Listing: t.ListingID, Seller: t.Seller, Buyer: t.Buyer, AppID: int64(t.AppID), ContextID: t.ContextID, AssetID: t.AssetID,
@@ -152,8 +157,8 @@ func conflict(code, format string, at time.Time) error {
 	return fault.New(fault.Conflict, code, format, at.UTC().Format(time.RFC3339))
 }
 
-// volume is what a price counts for, in the base currency. A currency without a
-// rate counts for nothing.
+// volume converts a price to the base currency, limited to MaxVolume. It returns 0 for a
+// currency without a rate.
 func volume(price int64, currency, base money.Currency, rates pricing.Rates) money.Micro {
 	micro := currency.FromMinor(price)
 	if currency != base {
@@ -168,35 +173,35 @@ func volume(price int64, currency, base money.Currency, rates pricing.Rates) mon
 	return min(micro, MaxVolume)
 }
 
-// Due is a trade that is to be settled.
+// Due is a trade with a hold that has ended.
 type Due struct {
 	ID       int64
 	SettleAt time.Time
 }
 
-// dueAtOnce is how many trades to be settled are looked up at once.
-const dueAtOnce = 100
+// dueBatch is the number of trades that one query of SettleDue returns.
+const dueBatch = 100
 
-// SettleDue settles all trades whose time has come, each in a transaction of its
-// own. A failure does not stop the others and is retried in the next run. Several
-// processes may run it at once.
+// SettleDue settles all trades with a hold that has ended, each in a separate transaction.
+// After a failure it continues with the next trade. The next run retries the failed one.
+// SettleDue stops after 100 failures. Several processes may run it at the same time.
 func (s *Service) SettleDue(ctx context.Context) error {
 	var after Due
 	var failed []error
 	for {
-		due, err := s.o.Due(ctx, s.o.Now(), after.SettleAt, after.ID, dueAtOnce)
+		due, err := s.o.Due(ctx, s.o.Now(), after.SettleAt, after.ID, dueBatch)
 		if err != nil {
-			return fmt.Errorf("trades that are due: %w", err)
+			return fmt.Errorf("read trades to settle: %w", err)
 		}
 		for _, after = range due {
 			if err := s.settle(ctx, after.ID); err != nil {
 				failed = append(failed, fmt.Errorf("settle trade %d: %w", after.ID, err))
 			}
-			if ctx.Err() != nil || len(failed) == dueAtOnce {
+			if ctx.Err() != nil || len(failed) == dueBatch {
 				return errors.Join(failed...)
 			}
 		}
-		if len(due) < dueAtOnce {
+		if len(due) < dueBatch {
 			return errors.Join(failed...)
 		}
 	}

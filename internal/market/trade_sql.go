@@ -11,14 +11,15 @@ import (
 	"assay/internal/wallet"
 )
 
-// PriceListing gives an active listing a price; false where it is not active.
+// PriceListing changes the price of a listing. It returns false if the listing is not
+// active.
 func PriceListing(t *db.Tx, id, price int64) (bool, error) {
 	n, err := t.Exec(`UPDATE listing SET price = $2 WHERE id = $1 AND state = 'active'`, id, price)
 	return n == 1, err
 }
 
-// sellListing ends an active listing as sold, and returns of which item and price it is
-// then (item 0: the listing is not active) and an id that no trade has had.
+// sellListing changes an active listing to sold. It returns the item id and the price of
+// the listing, and a new trade id. item is 0 if the listing is not active.
 func sellListing(t *db.Tx, id int64) (item, price, trade int64, err error) {
 	err = t.QueryRow(`
 		UPDATE listing SET state = 'sold', ended_at = $2 WHERE id = $1 AND state = 'active' RETURNING item_id, price, `+t.Dialect.NewTradeID(),
@@ -44,7 +45,8 @@ func insertTrade(t *db.Tx, d Trade) error {
 	return err
 }
 
-// updateTrade writes state, times, what is counted and the seal.
+// updateTrade writes the fields of a trade that can change: state, times, counted volume
+// and seal.
 func updateTrade(t *db.Tx, d Trade) error {
 	n, err := t.Exec(`
 		UPDATE trade SET state = $2, completed_at = $3, settle_at = $4, settled_at = $5, reversed_at = $6, volume = $7, ranked = $8,
@@ -57,9 +59,8 @@ func updateTrade(t *db.Tx, d Trade) error {
 	return err
 }
 
-// The name and phase are those of the item's row: they are the item's key, and no
-// statement of this program changes a key or deletes an item. What an old trade shows
-// therefore stays.
+// The name and phase come from the item row and not from the trade. Old trades still
+// show the same item, because Assay never deletes an item or changes its key.
 const tradeColumns = `
 SELECT d.id, d.listing_id, d.seller_key, d.buyer_key, s.user_id, b.user_id, d.app_id, d.context_id, d.asset_id, d.item_id, i.name, i.phase,
 	d.amount, d.price, d.currency, d.payment_method, d.country, d.fee, d.net, d.fee_rule, d.fee_version, d.transaction_id, d.state,
@@ -83,7 +84,8 @@ func scanTrade(r *sql.Rows, d *Trade) error {
 	return err
 }
 
-// lockTrade returns a trade, or nil. No other transaction changes it before this one ends.
+// lockTrade locks a trade until the end of the transaction and returns it. It returns nil
+// if the id is unknown.
 func lockTrade(t *db.Tx, id int64) (*Trade, error) {
 	if err := t.ExecPostgres(`SELECT id FROM trade WHERE id = $1 FOR NO KEY UPDATE`, id); err != nil {
 		return nil, err
@@ -91,24 +93,24 @@ func lockTrade(t *db.Tx, id int64) (*Trade, error) {
 	return db.First(db.Collect(t.Context(), t, scanTrade, tradeByID, id))
 }
 
-// ReadTrade returns a trade, or nil.
+// ReadTrade returns a trade, or nil if the id is unknown.
 func ReadTrade(ctx context.Context, s *db.DB, id int64) (*Trade, error) {
 	return db.First(db.Collect(ctx, s.Read, scanTrade, tradeByID, id))
 }
 
-// TradeFilter chooses trades. A zero field chooses all.
+// TradeFilter selects trades. A zero field selects all.
 type TradeFilter struct {
-	User    int64 // key of seller or buyer
+	User    int64 // key of the seller or buyer
 	AppID   int32
 	State   TradeState
 	Created Period
-	Before  int64 // ids below; with a period, of those created at its end
+	Before  int64 // see ListingFilter.Before
 }
 
 const (
 	tradeRest   = ` AND ($2 = 0 OR d.app_id = $2) AND ($3 = '' OR d.state = $3) ORDER BY d.id DESC LIMIT $4`
 	tradesOfAll = tradeColumns + ` WHERE d.id < $1` + tradeRest
-	// Each side by its own index, and of each no more than the limit.
+	// Each SELECT reads at most LIMIT rows from the index of sellers or buyers.
 	tradesOfUser = tradeColumns + ` WHERE d.id IN (
 			SELECT id FROM (SELECT id FROM trade WHERE seller_key = $5 AND id < $1 AND ($2 = 0 OR app_id = $2) AND ($3 = '' OR state = $3)
 				ORDER BY id DESC LIMIT $4) sold
@@ -127,7 +129,7 @@ const (
 		ORDER BY d.created_at DESC, d.id DESC LIMIT $4`
 )
 
-// Trades lists trades, the newest first.
+// Trades returns trades, newest first.
 func Trades(ctx context.Context, s *db.DB, f TradeFilter, limit int) ([]Trade, error) {
 	args := []any{f.Before, f.AppID, string(f.State), limit}
 	if f.Created.limited() {
@@ -144,8 +146,8 @@ func Trades(ctx context.Context, s *db.DB, f TradeFilter, limit int) ([]Trade, e
 	return db.Collect(ctx, s.Read, scanTrade, tradesOfAll, args...)
 }
 
-// ReadDue returns the trades that are to be settled by now, in the order of when
-// and id, after the given ones.
+// ReadDue returns completed trades with a hold that ended at or before now, sorted by end
+// of hold and id. It starts after the given time and id.
 func ReadDue(ctx context.Context, s *db.DB, now, after time.Time, afterID int64, limit int) ([]Due, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, d *Due) error {
 		var at int64
@@ -157,18 +159,18 @@ func ReadDue(ctx context.Context, s *db.DB, now, after time.Time, afterID int64,
 		db.Micros(now), db.Micros(after), afterID, limit)
 }
 
-const notNoted = `NOT EXISTS (SELECT 1 FROM trade_overdue o WHERE o.trade_id = d.id)`
+const notReported = `NOT EXISTS (SELECT 1 FROM trade_overdue o WHERE o.trade_id = d.id)`
 
-// noteOverdue notes trades that are overdue and were not noted before, and returns
-// them: at most so many of each state.
-func noteOverdue(t *db.Tx, late Late, most int) ([]Trade, error) {
+// insertOverdue records overdue trades that have no record yet, and returns them. most
+// limits the number of trades of each state.
+func insertOverdue(t *db.Tx, late Late, most int) ([]Trade, error) {
 	ids, err := db.Collect(t.Context(), t, func(r *sql.Rows, id *int64) error { return r.Scan(id) }, `
 		INSERT INTO trade_overdue (trade_id, at)
 		SELECT late.id, $1 FROM (
-			SELECT id FROM (SELECT d.id FROM trade d WHERE d.state = 'pending' AND d.created_at <= $2 AND `+notNoted+`
+			SELECT id FROM (SELECT d.id FROM trade d WHERE d.state = 'pending' AND d.created_at <= $2 AND `+notReported+`
 				ORDER BY d.created_at, d.id LIMIT $4) pending
 			UNION ALL
-			SELECT id FROM (SELECT d.id FROM trade d WHERE d.state = 'completed' AND d.settle_at <= $3 AND `+notNoted+`
+			SELECT id FROM (SELECT d.id FROM trade d WHERE d.state = 'completed' AND d.settle_at <= $3 AND `+notReported+`
 				ORDER BY d.settle_at, d.id LIMIT $4) held) late
 		WHERE TRUE ON CONFLICT (trade_id) DO NOTHING RETURNING trade_id`,
 		db.Micros(t.Now()), db.Micros(late.BoughtBefore), db.Micros(late.HeldUntil), most)
@@ -178,13 +180,13 @@ func noteOverdue(t *db.Tx, late Late, most int) ([]Trade, error) {
 	return db.Collect(t.Context(), t, scanTrade, tradeColumns+` WHERE d.id IN `+t.Dialect.IDs(1)+` ORDER BY d.id`, t.Dialect.PackIDs(ids))
 }
 
-// OpenTrades is how many trades are under way.
+// OpenTrades counts trades that are neither settled nor reversed.
 type OpenTrades struct {
 	Pending, Completed int64
-	Overdue            int64 // of both, those that were reported
+	Overdue            int64 // trades of both states that were reported as overdue
 }
 
-// ReadOpenTrades counts trades that are under way.
+// ReadOpenTrades counts the open trades.
 func ReadOpenTrades(ctx context.Context, s *db.DB) (n OpenTrades, err error) {
 	err = s.Read.QueryRowContext(ctx, `
 		SELECT (SELECT count(*) FROM trade WHERE state = 'pending'), (SELECT count(*) FROM trade WHERE state = 'completed'),

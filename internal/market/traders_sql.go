@@ -4,10 +4,10 @@ import (
 	"assay/internal/db"
 )
 
-// pairTrades returns how many trades of a day are counted for two users. No
-// other transaction counts one for them before this one ends.
+// pairTrades returns the number of counted trades between two users on a day. It prevents
+// other transactions from counting trades of this pair until the transaction ends.
 func pairTrades(t *db.Tx, day, user, other int64) (n int64, err error) {
-	// The row of all days stands for the pair; that of the day may not be there yet.
+	// Lock the row with the total of the pair (day 0). The row of the day may not exist yet.
 	if err := t.ExecPostgres(`
 		INSERT INTO trader_pair (day, user_key, other_key, trades, reversed, volume, ranked) VALUES (0, $1, $2, 0, 0, 0, 0)
 		ON CONFLICT (day, user_key, other_key) DO UPDATE SET trades = trader_pair.trades`, min(user, other), max(user, other)); err != nil {
@@ -17,8 +17,8 @@ func pairTrades(t *db.Tx, day, user, other int64) (n int64, err error) {
 	return n, err
 }
 
-// countTrade adds to what the two users of a trade traded with each other, on its
-// day and in all, and notes that their figures changed.
+// countTrade adds c to the figures of the two users of a trade, both for the day and in
+// total. It also gives both users a new version, so that caches reload their figures.
 func countTrade(t *db.Tx, day int64, d Trade, c Counts) error {
 	first, second := min(d.SellerKey, d.BuyerKey), max(d.SellerKey, d.BuyerKey)
 	if _, err := t.Exec(`
@@ -41,7 +41,8 @@ func countTrade(t *db.Tx, day int64, d Trade, c Counts) error {
 	return err
 }
 
-// nextTraderVersion holds a slot and returns its next version.
+// nextTraderVersion increments the version of a slot and returns it. The row stays locked
+// until the transaction ends.
 func nextTraderVersion(t *db.Tx, slot int64) (version int64, err error) {
 	err = t.QueryRow(`
 		INSERT INTO trader_version (slot, version) VALUES ($1, 1)
@@ -49,8 +50,8 @@ func nextTraderVersion(t *db.Tx, slot int64) (version int64, err error) {
 	return version, err
 }
 
-// unrank notes that a deleted user has no figures.
-func unrank(t *db.Tx, user int64) error {
+// removeFromRanking gives a deleted user a new version, so that caches drop the user.
+func removeFromRanking(t *db.Tx, user int64) error {
 	var traded bool
 	if err := t.QueryRow(`SELECT EXISTS (SELECT 1 FROM trader WHERE user_key = $1)`, user).Scan(&traded); err != nil || !traded {
 		return err
@@ -64,6 +65,6 @@ func unrank(t *db.Tx, user int64) error {
 	return err
 }
 
-// TraderSlots is over how many rows the count of changes is spread, so that trades
-// do not wait for each other.
+// TraderSlots is the number of version counters. Concurrent trades usually use different
+// counters and do not wait for each other.
 const TraderSlots = 16

@@ -10,9 +10,9 @@ import (
 	"assay/internal/wallet"
 )
 
-// DeleteUser deletes what is stored of a user but the id, which the ledger, trades and
-// listings keep. A user with active listings, open trades or money is a
-// fault.Conflict, and nothing changes. Deleting a deleted user changes nothing.
+// DeleteUser deletes all data of a user except the id, which the ledger, trades and
+// listings refer to. It returns a fault.Conflict and changes nothing if the user has
+// active listings, open trades or money. Deleting a deleted user changes nothing.
 func (s *Service) DeleteUser(ctx context.Context, userID string) error {
 	if err := user.Check(userID); err != nil {
 		return err
@@ -27,19 +27,21 @@ func (s *Service) DeleteUser(ctx context.Context, userID string) error {
 		case u.Deleted:
 			return nil
 		}
-		if err := s.checkLeaving(tx, userID, u.Key); err != nil {
-			return wrap("what the user has", err)
+		if err := s.checkDeletable(tx, userID, u.Key); err != nil {
+			return wrap("check user", err)
 		}
 		return wrap("delete user", DeleteUser(tx, u.Key))
 	})
 }
 
-// checkLeaving refuses the deletion of a user with listings, open trades or money.
-// Listings turn into trades and trades into money, never the other way round while the
-// user is held, so they are looked at in this order: nothing is missed between two
-// statements. The wallets are not locked, since a posting does not depend on the user:
-// one beside the deletion counts as one after it.
-func (s *Service) checkLeaving(tx *db.Tx, userID string, key int64) error {
+// checkDeletable returns a fault.Conflict if the user has listings, open trades or money.
+//
+// The order of the checks matters. While the user is locked, a listing can become a trade
+// and a trade can become money, but not the reverse. Checking in this order therefore
+// misses nothing that changes between two statements. The wallets are not locked. A
+// posting is possible for a deleted user too, so a concurrent posting has the same effect
+// as one after the deletion.
+func (s *Service) checkDeletable(tx *db.Tx, userID string, key int64) error {
 	listings, trades, err := openDeals(tx, key)
 	switch {
 	case err != nil:
@@ -58,7 +60,7 @@ func (s *Service) checkLeaving(tx *db.Tx, userID string, key int64) error {
 		return err
 	}
 	if slices.ContainsFunc(accounts, func(a wallet.State) bool { return a.Head.Balance != 0 || a.Head.Held != 0 }) {
-		return fault.New(fault.Conflict, "user_has_money", "The user's wallet is not empty. Post withdrawals of what is available, then delete the user.")
+		return fault.New(fault.Conflict, "user_has_money", "The user's wallet is not empty. Withdraw the available amounts, then delete the user.")
 	}
 	return nil
 }

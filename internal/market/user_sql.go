@@ -8,8 +8,9 @@ import (
 	"assay/internal/inventory"
 )
 
-// openDeals reports whether a user has active listings, and trades that are neither
-// settled nor reversed. Both are of one moment: a purchase turns one into the other.
+// openDeals reports whether a user has active listings, and whether the user has trades
+// that are neither settled nor reversed. It uses one statement, because a concurrent
+// purchase changes a listing to a trade.
 func openDeals(t *db.Tx, key int64) (listings, trades bool, err error) {
 	err = t.QueryRow(`
 		SELECT EXISTS (SELECT 1 FROM listing WHERE seller_key = $1 AND state = 'active'),
@@ -18,8 +19,8 @@ func openDeals(t *db.Tx, key int64) (listings, trades bool, err error) {
 	return listings, trades, err
 }
 
-// DeleteUser deletes a user that is held: Steam id, display name and inventories. The
-// id stays, and so does what names it.
+// DeleteUser deletes the Steam id, display name and inventories of a user. The id stays,
+// because other rows refer to it. The caller must have locked the user with user.Hold.
 func DeleteUser(t *db.Tx, key int64) error {
 	if err := t.ByIndex(); err != nil {
 		return err
@@ -41,5 +42,5 @@ func DeleteUser(t *db.Tx, key int64) error {
 		key, db.Micros(t.Now())); err != nil {
 		return err
 	}
-	return unrank(t, key)
+	return removeFromRanking(t, key)
 }

@@ -16,10 +16,10 @@ import (
 	"assay/internal/wallet"
 )
 
-func (w *world) remove(user string) error { return w.m.DeleteUser(w.Context(), user) }
+func (w *fixture) remove(user string) error { return w.m.DeleteUser(w.Context(), user) }
 
-// withdraw takes all that a user has.
-func (w *world) withdraw(user string) {
+// withdraw withdraws the whole balance of a user.
+func (w *fixture) withdraw(user string) {
 	w.Helper()
 	accounts, err := wallet.ReadWallets(w.Context(), w.s, user)
 	w.must(err)
@@ -34,8 +34,8 @@ func (w *world) withdraw(user string) {
 	}
 }
 
-// known reports whether there is such a user, and how many rows the user has.
-func (w *world) known(userID string) (known bool, rows int64) {
+// known reports whether a user exists, and the number of inventory rows of the user.
+func (w *fixture) known(userID string) (known bool, rows int64) {
 	w.Helper()
 	key, known, err := user.Key(w.Context(), w.s, userID)
 	w.must(err)
@@ -47,23 +47,23 @@ func (w *world) known(userID string) (known bool, rows int64) {
 	return known, rows
 }
 
-// TestDeleteUser_RefusesWhoHasListingsTradesOrMoney takes a seller and a buyer through a
-// sale: at each step one reason is there, and nothing changes.
-func TestDeleteUser_RefusesWhoHasListingsTradesOrMoney(t *testing.T) {
-	w := newWorld(t)
-	w.refused(w.remove("nobody"), fault.NotFound, "user_not_found")
-	w.refused(w.remove("house:fee"), fault.Unprocessable, "reserved_user")
+// TestDeleteUser_RejectsUsersWithListingsTradesOrMoney runs a sale and tries to delete both
+// users after each step. Each attempt must fail and change nothing.
+func TestDeleteUser_RejectsUsersWithListingsTradesOrMoney(t *testing.T) {
+	w := newFixture(t)
+	w.wantFault(w.remove("nobody"), fault.NotFound, "user_not_found")
+	w.wantFault(w.remove("house:fee"), fault.Unprocessable, "reserved_user")
 	raw := w.db.Raw(t)
 	defer raw.Close()
 	refused := func(user, code string) {
 		t.Helper()
 		before := w.db.Version(t, raw)
-		w.refused(w.remove(user), fault.Conflict, code)
+		w.wantFault(w.remove(user), fault.Conflict, code)
 		if after := w.db.Version(t, raw); after != before {
-			t.Errorf("a refused deletion of %s changed something", user)
+			t.Errorf("user %s: the refused deletion changed the database, want no change", user)
 		}
 		if known, _ := w.known(user); !known {
-			t.Errorf("%s is unknown after %s", user, code)
+			t.Errorf("user %s: unknown after the refusal %s, want known", user, code)
 		}
 	}
 	w.push("u", asset("1", "x"), asset("2", "x"))
@@ -81,26 +81,27 @@ func TestDeleteUser_RefusesWhoHasListingsTradesOrMoney(t *testing.T) {
 	w.must(err)
 	refused("u", "user_has_trades")
 	refused("b", "user_has_trades")
-	w.pass(168 * time.Hour)
+	w.advance(168 * time.Hour)
 	w.must(w.m.SettleDue(t.Context()))
 	refused("u", "user_has_money")
-	refused("b", "user_has_money") // 1 cent of another currency
+	refused("b", "user_has_money") // one cent in another currency
 	w.withdraw("u")
 	w.withdraw("b")
 	w.must(w.remove("u"))
 	w.must(w.remove("b"))
 }
 
-// TestDeleteUser_LeavesWhatTheLedgerNames deletes both users of a settled trade, twice.
-func TestDeleteUser_LeavesWhatTheLedgerNames(t *testing.T) {
-	w := newWorld(t)
-	w.name("u", "Ada", true)
-	trade := w.traded("u", 1000, "b", "c")[0]
+// TestDeleteUser_KeepsTradesListingsAndLedger deletes both users of a settled trade, twice
+// each.
+func TestDeleteUser_KeepsTradesListingsAndLedger(t *testing.T) {
+	w := newFixture(t)
+	w.setName("u", "Ada", true)
+	trade := w.completeTrades("u", 1000, "b", "c")[0]
 	r := w.reader()
-	if top := w.top(r, "all", "volume"); len(top) != 3 || top[0].DisplayName != "Ada" {
-		t.Fatalf("%+v", top)
+	if top := w.topTraders(r, "all", "volume"); len(top) != 3 || top[0].DisplayName != "Ada" {
+		t.Fatalf("before the deletion: got %+v, want 3 traders, Ada first", top)
 	}
-	w.pass(168 * time.Hour)
+	w.advance(168 * time.Hour)
 	w.must(w.m.SettleDue(t.Context()))
 	raw := w.db.Raw(t)
 	defer raw.Close()
@@ -111,61 +112,61 @@ func TestDeleteUser_LeavesWhatTheLedgerNames(t *testing.T) {
 		at := w.db.Version(t, raw)
 		w.must(w.remove(user))
 		if w.db.Version(t, raw) != at || at == before {
-			t.Errorf("a repeated deletion of %s changed something", user)
+			t.Errorf("user %s: want a change by the first deletion and none by the second", user)
 		}
 		if known, _ := w.known(user); known {
-			t.Errorf("%s is known", user)
+			t.Errorf("user %s: known after the deletion, want unknown", user)
 		}
 	}
-	// The third one's figures still count both.
+	// The third user stays in the ranking.
 	for _, r := range []struct {
 		name string
 		top  int
-	}{{"all", len(w.top(r, "all", "volume"))}, {"30d", len(w.top(r, "30d", "trades"))}, {"a new instance", len(w.top(w.reader(), "all", "volume"))}} {
+	}{{"all", len(w.topTraders(r, "all", "volume"))}, {"30d", len(w.topTraders(r, "30d", "trades"))}, {"a new instance", len(w.topTraders(w.reader(), "all", "volume"))}} {
 		if r.top != 1 {
-			t.Errorf("%s: %d traders, want 1", r.name, r.top)
+			t.Errorf("ranking %s: got %d traders, want 1", r.name, r.top)
 		}
 	}
 	got, err := market.ReadTrade(t.Context(), w.s, trade.ID)
 	w.must(err)
 	if got.Seller != "u" || got.Buyer != "b" || got.State != market.Settled || got.Net != trade.Net {
-		t.Errorf("%+v", got)
+		t.Errorf("ReadTrade: got %+v, want the settled trade of u and b", got)
 	}
 	if l, err := market.ReadListing(t.Context(), w.s, trade.ListingID); err != nil || l.Seller != "u" || l.State != market.Sold {
-		t.Errorf("%+v, %v", l, err)
+		t.Errorf("ReadListing: got %+v, %v, want the sold listing of u", l, err)
 	}
-	w.has(map[string]string{"u": "0/0", "b": "0/0"})
+	w.wantBalances(map[string]string{"u": "0/0", "b": "0/0"})
 
-	// A push creates the user anew, with the old trades and nothing else.
+	// A push creates the user again. Only the old trades are still there.
 	w.push("u", asset("9", "x"))
 	if known, rows := w.known("u"); !known || rows != 1 {
-		t.Errorf("u anew: known %v, %d rows", known, rows)
+		t.Errorf("user u after a push: got known %v and %d rows, want true and 1", known, rows)
 	}
-	if top := w.top(w.reader(), "all", "volume"); len(top) != 2 || top[0].DisplayName != "anonymous" {
-		t.Errorf("%+v", top)
+	if top := w.topTraders(w.reader(), "all", "volume"); len(top) != 2 || top[0].DisplayName != "anonymous" {
+		t.Errorf("ranking after a push: got %+v, want 2 traders, the first one anonymous", top)
 	}
 	w.mustList("u", "9", 1)
 }
 
-// TestCreate_CreatesNoUser deletes the seller between the sync and the listing.
-func TestCreate_CreatesNoUser(t *testing.T) {
-	w := newWorld(t)
+// TestCreate_DoesNotCreateAUser deletes the seller between the sync and the listing.
+func TestCreate_DoesNotCreateAUser(t *testing.T) {
+	w := newFixture(t)
 	w.steam["u"] = func() error {
 		w.push("u", asset("1", "x"))
 		return w.remove("u")
 	}
 	_, err := w.list("u", "1", 1)
-	w.refused(err, fault.NotFound, "user_not_found")
+	w.wantFault(err, fault.NotFound, "user_not_found")
 	if known, _ := w.known("u"); known {
-		t.Error("the listing created the user anew")
+		t.Error("user u: known after Create, want unknown")
 	}
 }
 
-// TestDeleteUser_BesideEverythingElseLeavesNoHalfOfAUser deletes users while they are
-// pushed, list, buy, cancel and withdraw. Whatever came first, a user is either known
-// or has no rows, no active listing and no open trade; and no money is lost.
-func TestDeleteUser_BesideEverythingElseLeavesNoHalfOfAUser(t *testing.T) {
-	w := newWorld(t)
+// TestDeleteUser_IsCompleteDuringConcurrentOperations deletes users while other goroutines
+// push, list, buy, cancel and withdraw. A deleted user must have no inventory rows, active
+// listings or open trades, and the ledger must stay balanced.
+func TestDeleteUser_IsCompleteDuringConcurrentOperations(t *testing.T) {
+	w := newFixture(t)
 	const users = 3
 	rounds := randtest.Count(12, 60)
 	name := func(i int) string { return fmt.Sprint("user ", i%users) }
@@ -180,16 +181,16 @@ func TestDeleteUser_BesideEverythingElseLeavesNoHalfOfAUser(t *testing.T) {
 		defer mu.Unlock()
 		*n++
 	}
-	// Each goes on after its rounds until something was deleted and something sold
-	// beside the others, which a loaded machine may delay.
+	// Each goroutine continues after its rounds until enough users were deleted and a
+	// listing was sold. On a loaded machine this can take longer.
 	more := func(round int) bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return round < rounds || round < 20*rounds && (deleted < users || sold == 0)
 	}
-	may := func(err error, what string) bool {
+	tolerate := func(err error, what string) bool {
 		if f := fault.Of(err); err != nil && (f == nil || f.Kind != fault.Conflict && f.Kind != fault.NotFound && f.Code != "inventory_unavailable") {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: got %v, want nil or a conflict", what, err)
 		}
 		return err == nil
 	}
@@ -198,7 +199,7 @@ func TestDeleteUser_BesideEverythingElseLeavesNoHalfOfAUser(t *testing.T) {
 		wg.Go(func() {
 			for round := 0; more(round); round++ {
 				switch err := w.remove(name(i)); {
-				case may(err, "delete"):
+				case tolerate(err, "delete"):
 					note(&deleted)
 				default:
 					note(&refused)
@@ -210,9 +211,9 @@ func TestDeleteUser_BesideEverythingElseLeavesNoHalfOfAUser(t *testing.T) {
 				_, err := sellers{w}.service().Sync(t.Context(), name(i), inventory.Push{
 					AppID: app, ContextID: ctx, SnapshotAt: w.clock(), Assets: assets[:1+round%3],
 				}, inventory.Normal)
-				may(err, "push")
+				tolerate(err, "push")
 				_, err = w.list(name(i), assets[round%3].AssetID, 100)
-				may(err, "list")
+				tolerate(err, "list")
 			}
 		})
 		wg.Go(func() {
@@ -221,18 +222,18 @@ func TestDeleteUser_BesideEverythingElseLeavesNoHalfOfAUser(t *testing.T) {
 				listings, err := market.Listings(t.Context(), w.s, market.ListingFilter{State: market.Active, Before: 1 << 62}, 100)
 				w.must(err)
 				for _, l := range listings {
-					if trade, err := w.buy(l.ID, name(i+1)); may(err, "buy") {
+					if trade, err := w.buy(l.ID, name(i+1)); tolerate(err, "buy") {
 						note(&sold)
 						_, err := w.m.Reverse(t.Context(), trade.ID)
-						may(err, "reverse")
+						tolerate(err, "reverse")
 					} else {
 						_, err := w.m.Cancel(t.Context(), l.ID)
-						may(err, "cancel")
+						tolerate(err, "cancel")
 					}
 				}
 				accounts, err := wallet.ReadWallets(t.Context(), w.s, name(i+1))
 				w.must(err)
-				may(w.s.InTx(t.Context(), func(tx *db.Tx) error {
+				tolerate(w.s.InTx(t.Context(), func(tx *db.Tx) error {
 					if len(accounts) == 0 || accounts[0].Head.Available() == 0 {
 						return nil
 					}
@@ -245,7 +246,7 @@ func TestDeleteUser_BesideEverythingElseLeavesNoHalfOfAUser(t *testing.T) {
 	wg.Wait()
 	t.Logf("%d deletions, %d refused, %d sales", deleted, refused, sold)
 	if deleted < users || sold == 0 {
-		t.Error("nothing happened beside each other")
+		t.Errorf("got %d deletions and %d sales, want at least %d and 1", deleted, sold, users)
 	}
 	raw := w.db.Raw(t)
 	defer raw.Close()
@@ -258,11 +259,11 @@ func TestDeleteUser_BesideEverythingElseLeavesNoHalfOfAUser(t *testing.T) {
 		var n int
 		w.must(raw.QueryRowContext(t.Context(), `SELECT count(*) FROM `+left+`(SELECT id FROM platform_user WHERE deleted_at <> 0)`).Scan(&n))
 		if n != 0 {
-			t.Errorf("%d rows of deleted users: %s", n, left)
+			t.Errorf("got %d rows of deleted users, want 0: %s", n, left)
 		}
 	}
-	w.has(nil)
-	// In the end everybody can leave.
+	w.wantBalances(nil)
+	// Without listings and money, all users can be deleted.
 	for i := range users {
 		for _, l := range w.active(name(i)) {
 			_, err := w.m.Cancel(t.Context(), l)
@@ -270,13 +271,13 @@ func TestDeleteUser_BesideEverythingElseLeavesNoHalfOfAUser(t *testing.T) {
 		}
 		w.withdraw(name(i))
 		if err := w.remove(name(i)); err != nil {
-			t.Errorf("%s at the end: %v", name(i), err)
+			t.Errorf("delete %s at the end: got %v, want nil", name(i), err)
 		}
 	}
 }
 
-// active returns the active listings of a user.
-func (w *world) active(userID string) (ids []int64) {
+// active returns the ids of the active listings of a user.
+func (w *fixture) active(userID string) (ids []int64) {
 	w.Helper()
 	key, known, err := user.Key(w.Context(), w.s, userID)
 	w.must(err)
@@ -291,10 +292,10 @@ func (w *world) active(userID string) (ids []int64) {
 	return ids
 }
 
-// TestDeleteUser_TheSameIDIsTheSameKey deletes a user with an inventory, and creates the
-// user again in every way.
-func TestDeleteUser_TheSameIDIsTheSameKey(t *testing.T) {
-	w := newWorld(t)
+// TestDeleteUser_KeepsTheKeyOfTheID deletes a user with an inventory. It then creates the
+// user again with each function that can create users.
+func TestDeleteUser_KeepsTheKeyOfTheID(t *testing.T) {
+	w := newFixture(t)
 	const steamID = "76561198000000001"
 	is := func(what string, got, want any) {
 		t.Helper()
@@ -313,7 +314,7 @@ func TestDeleteUser_TheSameIDIsTheSameKey(t *testing.T) {
 		known, _ := w.known(id)
 		_, err := user.Read(t.Context(), w.s, id)
 		if known != (err == nil) || !known && fault.Of(err) == nil {
-			t.Errorf("%s: known %v, %v", id, known, err)
+			t.Errorf("user %s: got known %v, but user.Read returned %v", id, known, err)
 		}
 		is(id+" is held as known", hold(id).Known(), known)
 		return known
@@ -353,9 +354,9 @@ func TestDeleteUser_TheSameIDIsTheSameKey(t *testing.T) {
 	is("users that are listed", len(users), 1)
 	_, rows := w.known("b")
 	is("rows of b", rows, int64(2))
-	w.must(put(user.User{ID: "b", SteamID: steamID})()) // it is free again
+	w.must(put(user.User{ID: "b", SteamID: steamID})()) // the Steam id is free again
 
-	// Each way to create a user creates a deleted one again, under the same key.
+	// Each function that creates users gives a deleted user the same key again.
 	for _, again := range []func() error{
 		func() error {
 			return w.s.InTx(t.Context(), func(tx *db.Tx) error { _, err := user.Ensure(tx, "a"); return err })
