@@ -115,7 +115,7 @@ func describe() descriptions {
 		held:           d("prices_held", "Items of which a suspicious new price waits for confirmation."),
 		level:          d("market_level", "Usual level of a market's prices against the other markets, as a factor.", "provider", "market", "app"),
 		late:           d("market_late", "1 while a market's prices are not used because they repeat another market's or stand still.", "provider", "market", "app"),
-		dispersion:     d("market_dispersion", "Share of names in a market's newest compared response that moved by more than 2x apart from their class (J).", "provider", "market", "app"),
+		dispersion:     d("market_dispersion", "Share of names in a market's newest compared response that moved by more than 2x relative to their class (J).", "provider", "market", "app"),
 		dispersionMost: d("market_dispersion_limit", "Share of such names above which a market's response is refused.", "provider", "market", "app"),
 		quarantined:    d("market_quarantined", "1 while a market's answers are in quarantine.", "provider", "market"),
 	}

@@ -182,7 +182,7 @@ func (s *Sim) price(now time.Time, res pricing.Result) *Outcome {
 			}
 			s.quotes = append(s.quotes, m.quote(i))
 		}
-		movers.Note(uint64(i), s.quotes)
+		movers.Annotate(uint64(i), s.quotes)
 		it := &s.items[i]
 		pricer.Price(now, s.traits[i].Class, s.quotes, it.state, it.references(now), &s.priced)
 		it.store(now, &s.priced)

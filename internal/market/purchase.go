@@ -47,7 +47,7 @@ func (s *Service) sell(tx *db.Tx, p *Purchase) (Trade, error) {
 	case l.State != Active:
 		return Trade{}, endedFault(l)
 	}
-	rules, err := fee.Active(tx) // before tx.Now(), so that the sale is never older than the activation
+	rules, err := fee.Active(tx) // first, because it moves tx.Now() to the activation or later
 	if err != nil {
 		return Trade{}, err
 	}

@@ -9,7 +9,7 @@ import (
 	"assay/internal/money"
 )
 
-// tenMarkets returns the quotes of many items on ten markets each.
+// tenMarkets returns the quotes of 1,000 items on ten markets.
 func tenMarkets() [][]Quote {
 	r := rand.New(rand.NewPCG(1, 2))
 	items := make([][]Quote, 1000)

@@ -7,11 +7,11 @@ import (
 	"assay/internal/money"
 )
 
-// cent is the unit of nearly all amounts.
+// cent is a hundredth of a currency unit. Most amounts are whole cents.
 const cent = money.Scale / 100
 
-// appendAmount writes 0 for none, an even number for whole cents and an odd one
-// for micro-units.
+// appendAmount appends an amount as a variable-length number: 0 for no amount, an even
+// number for whole cents, an odd number for micro-units.
 func appendAmount(b []byte, a money.Micro) []byte {
 	switch {
 	case a <= 0:
@@ -23,8 +23,8 @@ func appendAmount(b []byte, a money.Micro) []byte {
 	}
 }
 
-// decoder reads numbers, and remembers that something was wrong instead of
-// failing at each step.
+// decoder reads numbers from b. It sets bad on the first error, so that callers can check
+// once at the end.
 type decoder struct {
 	b   []byte
 	bad bool
@@ -71,21 +71,22 @@ func (d *decoder) byte() byte {
 	return b
 }
 
-// record writes a value, or reads it back: its fields in order, by one description for both
-// directions. Writing leaves the value as it is.
+// record encodes or decodes a value. One function per type lists the fields for both
+// directions. Encoding does not change the value.
 type record struct {
 	decoder
 	writing bool
 }
 
-// encode returns a version and what code writes.
+// encode returns the version followed by the output of code.
 func encode(version byte, code func(*record)) []byte {
 	r := &record{decoder{b: []byte{version}}, true}
 	code(r)
 	return r.b
 }
 
-// decode reports whether b holds that version, and nothing but what code reads.
+// decode decodes b with code. It returns false if b has another version, is damaged or is
+// too long.
 func decode(b []byte, version byte, code func(*record)) bool {
 	if len(b) == 0 || b[0] != version {
 		return false
@@ -95,7 +96,7 @@ func decode(b []byte, version byte, code func(*record)) bool {
 	return !r.bad && len(r.b) == 0
 }
 
-// number is a field of a variable length; one beyond most in either direction is damage.
+// number handles a variable-length integer. A magnitude above most is an error.
 func number[T ~int | ~int32 | ~int64](r *record, v *T, most int64) {
 	if r.writing {
 		r.b = binary.AppendVarint(r.b, int64(*v))
@@ -104,14 +105,14 @@ func number[T ~int | ~int32 | ~int64](r *record, v *T, most int64) {
 	*v = T(r.int(most))
 }
 
-// logs are fields of logarithms.
+// logs handles logarithms.
 func (r *record) logs(v []Log) {
 	for i := range v {
 		number(r, &v[i], 1<<30)
 	}
 }
 
-// count is a field that is not negative.
+// count handles a non-negative integer of at most most.
 func (r *record) count(v *uint64, most uint64) {
 	if r.writing {
 		r.b = binary.AppendUvarint(r.b, *v)
@@ -120,7 +121,7 @@ func (r *record) count(v *uint64, most uint64) {
 	*v = r.uint(most)
 }
 
-// octet is a field of one byte.
+// octet handles one byte.
 func (r *record) octet(v *byte) {
 	if r.writing {
 		r.b = append(r.b, *v)
@@ -129,7 +130,7 @@ func (r *record) octet(v *byte) {
 	*v = r.byte()
 }
 
-// flags are fields of one bit, in one byte.
+// flags handles up to eight booleans in one byte.
 func (r *record) flags(v ...*bool) {
 	var b byte
 	for i, flag := range v {
@@ -143,7 +144,7 @@ func (r *record) flags(v ...*bool) {
 	}
 }
 
-// times are fields of moments, in microseconds.
+// times handles times with microsecond precision.
 func (r *record) times(v ...*time.Time) {
 	for _, t := range v {
 		var n int64

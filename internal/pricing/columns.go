@@ -2,15 +2,16 @@ package pricing
 
 import "slices"
 
-// columns lists the names of a round, in the order of appearance. A column holds by name
-// the logarithm of a price in the base currency, or none; it may be shorter than the list.
+// columns lists the names of a round in the order of their first appearance. A column is a
+// slice with one value per name: the logarithm of the price in the base currency, or none.
+// A column may be shorter than the list; missing values are none.
 type columns struct {
-	index map[uint64]int32 // of a key in keys
+	index map[uint64]int32 // position of a key in keys
 	keys  []uint64
 	class []Class
 }
 
-// of returns the column of a response, whose names it adds to the list.
+// of returns the column of a response. It adds new names to the list.
 func (c *columns) of(resp *Response) []Log {
 	for _, p := range resp.Points {
 		if _, ok := c.index[p.Key]; !ok {
@@ -26,7 +27,7 @@ func (c *columns) of(resp *Response) []Log {
 	return col
 }
 
-// empty returns a column without prices, in the memory of another one or of its own.
+// empty returns a column without prices. It reuses the memory of col if possible.
 func (c *columns) empty(col []Log) []Log {
 	col = slices.Grow(col[:0], len(c.keys))[:len(c.keys)]
 	for i := range col {
@@ -35,7 +36,7 @@ func (c *columns) empty(col []Log) []Log {
 	return col
 }
 
-// at returns the value of a column.
+// at returns the value of a column for name i.
 func at(col []Log, i int) Log {
 	if i < len(col) {
 		return col[i]
@@ -43,7 +44,7 @@ func at(col []Log, i int) Log {
 	return none
 }
 
-// fill fills the gaps of one column from another.
+// fill copies values from base to col where col has none.
 func fill(col, base []Log) {
 	for i, l := range base {
 		if col[i] == none {

@@ -8,45 +8,44 @@ import (
 	"assay/internal/money"
 )
 
-// vote is a quote at the consensus level, as it takes part in step 8.
+// vote is a quote at the consensus level (step 8).
 type vote struct {
-	at    int         // which quote, as the caller counts
-	price money.Micro // levelled, in the base currency
-	log   Log         // of price
-	noise Log         // of its market; 0: unknown
-	far   money.Micro // of its market; -1: unknown
+	at    int         // index of the quote
+	price money.Micro // levelled price in the base currency
+	log   Log         // logarithm of price
+	noise Log         // SetMarket.Noise; 0: unknown
+	far   money.Micro // SetMarket.Far; -1: unknown
 }
 
 func newVote(i int, price money.Micro, m *SetMarket) vote {
 	return vote{at: i, price: price, log: Ln(price), noise: m.Noise, far: m.Far}
 }
 
-// DecidedBy is why one group of quotes decides a price and not another.
+// DecidedBy is the reason why a group of quotes determines the price.
 type DecidedBy string
 
-// The reasons, as they are tried one after another.
+// The reasons, in the order in which they apply.
 const (
-	ByMajority   DecidedBy = "majority"   // more than half of the quotes agree
-	ByLastPrice  DecidedBy = "lastPrice"  // it is the nearest within 2x of the last price
-	BySize       DecidedBy = "size"       // it is larger
-	ByMarket     DecidedBy = "market"     // one of its markets is off by more than 2x least often
-	ByLowerPrice DecidedBy = "lowerPrice" // it is the lower one
+	ByMajority   DecidedBy = "majority"   // the group has more than half of the quotes
+	ByLastPrice  DecidedBy = "lastPrice"  // the group is within 2x of the last price and nearest to it
+	BySize       DecidedBy = "size"       // the group has more quotes
+	ByMarket     DecidedBy = "market"     // the group contains the market with the fewest quotes off by more than 2x
+	ByLowerPrice DecidedBy = "lowerPrice" // the group has the lower price
 )
 
-// choice is the group of votes that decides a price. The votes it was made of are
-// in order of price afterwards; the group is those from from up to to.
+// choice is the group of votes that determines the price. It consists of votes[from:to]
+// of the sorted votes.
 type choice struct {
 	from, to int
 	price    money.Micro
 	by       DecidedBy
 }
 
-// decide finds the group that decides (step 8): the largest within a factor of 2
-// if it holds more than half of the votes. Without a majority it is the group that
-// is within a factor of 2 of the last price, else the larger one, else the one of
-// the market that is far off least often, else the lower one. last is the
-// logarithm of the last price, moved as its class moved, and 0 without one. A
-// price between two groups is never the result.
+// decide sorts the votes by price and finds the group that determines the price (step 8).
+// A group spans at most a factor of 2. The largest group wins if it has more than half of
+// the votes. Otherwise the rules of DecidedBy apply in order. last is the logarithm of the
+// last price plus the move of its class, or 0 without a last price. The result is never a
+// price between two groups.
 func decide(votes []vote, last Log) choice {
 	slices.SortFunc(votes, func(a, b vote) int {
 		return cmp.Or(cmp.Compare(a.price, b.price), cmp.Compare(a.noise, b.noise), cmp.Compare(a.far, b.far), cmp.Compare(a.at, b.at))
@@ -54,14 +53,14 @@ func decide(votes []vote, last Log) choice {
 	from, to := largest(votes)
 	c := choice{from: from, to: to, by: ByMajority}
 	if 2*(to-from) <= len(votes) {
-		c = withoutMajority(votes, last)
+		c = decideWithoutMajority(votes, last)
 	}
 	c.price = middleVote(votes[c.from:c.to])
 	return c
 }
 
-// largest returns the largest run of sorted votes within a factor of 2; of equally
-// large ones the tighter, then the lower.
+// largest returns the largest group of sorted votes within a factor of 2. Among groups of
+// equal size it prefers the tightest one, then the lowest one.
 func largest(v []vote) (from, to int) {
 	end := 0
 	for i := range v {
@@ -76,8 +75,8 @@ func largest(v []vote) (from, to int) {
 	return from, to
 }
 
-// withoutMajority picks one of the groups that the sorted votes fall into.
-func withoutMajority(v []vote, last Log) choice {
+// decideWithoutMajority divides the sorted votes into groups and chooses one of them.
+func decideWithoutMajority(v []vote, last Log) choice {
 	var best, second group
 	for i := 0; i < len(v); {
 		end := i
@@ -86,21 +85,21 @@ func withoutMajority(v []vote, last Log) choice {
 		}
 		g := newGroup(v, i, end, last)
 		switch {
-		case g.before(&best):
+		case g.beats(&best):
 			best, second = g, best
-		case g.before(&second):
+		case g.beats(&second):
 			second = g
 		}
 		i = end
 	}
-	return choice{from: best.from, to: best.to, by: best.because(&second)}
+	return choice{from: best.from, to: best.to, by: best.decidedBy(&second)}
 }
 
-// group is one of several that contradict each other.
+// group is one of several groups of votes that contradict each other.
 type group struct {
 	from, to int
-	near     Log         // distance from the last price; beyond log2: none
-	far      money.Micro // least share of its markets
+	near     Log         // distance from the last price; above log2: no last price, or too far
+	far      money.Micro // smallest SetMarket.Far of its markets
 }
 
 func newGroup(v []vote, from, to int, last Log) group {
@@ -116,8 +115,8 @@ func newGroup(v []vote, from, to int, last Log) group {
 	return g
 }
 
-// before reports whether a group decides, and not one that is lower or none.
-func (g *group) before(o *group) bool {
+// beats reports whether g wins against o. o is a lower group or the zero value.
+func (g *group) beats(o *group) bool {
 	return o.to == 0 || cmp.Or(
 		cmp.Compare(g.near, o.near),
 		cmp.Compare(o.to-o.from, g.to-g.from),
@@ -125,8 +124,8 @@ func (g *group) before(o *group) bool {
 	) < 0
 }
 
-// because returns why a group decides and not the second one.
-func (g *group) because(o *group) DecidedBy {
+// decidedBy returns the first rule by which g wins against o.
+func (g *group) decidedBy(o *group) DecidedBy {
 	switch {
 	case g.near != o.near:
 		return ByLastPrice
@@ -139,8 +138,9 @@ func (g *group) because(o *group) DecidedBy {
 	}
 }
 
-// middleVote returns the median of sorted votes; of the two middle ones of an even
-// number that of the market with clearly less noise, else their mean.
+// middleVote returns the median of sorted votes. For an even number of votes, it returns
+// the middle vote of the market with clearly less noise (1.25x), or else the mean of both
+// middle votes.
 func middleVote(v []vote) money.Micro {
 	n := len(v)
 	a, b := v[(n-1)/2], v[n/2]
@@ -157,12 +157,11 @@ func middleVote(v []vote) money.Micro {
 	}
 }
 
-// meanOf returns the mean of two prices.
+// meanOf returns the mean of two prices, rounded half to even.
 func meanOf(a, b money.Micro) money.Micro { return median([]money.Micro{a, b}) }
 
-// halfWidth is h of step 9: the logarithm of how far the interval reaches to each
-// side of a price, made of some votes; usual is the usual distance in its price
-// band.
+// halfWidth returns h of step 9, the logarithm of half the width of the interval around a
+// price. v are the votes behind the price. usual is the median distance in its price band.
 func halfWidth(v []vote, price money.Micro, usual Log, kappa money.Micro) Log {
 	l := Ln(price)
 	var sum int64

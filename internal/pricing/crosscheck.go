@@ -8,37 +8,38 @@ import (
 	"assay/internal/money"
 )
 
-// crossCheck compares the responses of the markets of a round with each other: first
-// responses together, and then the levels of the others (step 5).
+// crossCheck compares the responses of a round with each other (step 5). It checks first
+// responses together, then the levels of the other markets.
 type crossCheck struct {
 	now     time.Time
 	prev    *Set
 	names   int
-	floor   Log // the lowest price that votes
+	floor   Log // lowest price that takes part in checks
 	markets []*entry
-	split   bool // half of the markets contradict the others: see contest and isSplit
+	split   bool // half of the markets contradict the others; see contest and isSplit
 }
 
-// comparison is one market against the others of a pool.
+// comparison is the result of comparing one market with the others of a pool.
 type comparison struct {
-	level  Log         // median of ln(price / median of the others' levelled prices)
-	names  int         // on how many names it rests
-	far    money.Micro // share of names beyond 3x after levelling, in millionths
-	farMax money.Micro
+	level  Log         // median of ln(price / median of the levelled prices of the others)
+	names  int         // number of names compared
+	far    money.Micro // share of names more than 3x away after levelling, in millionths
+	farMax money.Micro // limit of far
 }
 
-// run refuses responses until those that are left do not contradict each other.
+// run refuses responses until the remaining ones do not contradict each other.
 func (c *crossCheck) run() {
-	for c.worstFirst() {
+	for c.refuseFirst() {
 	}
 	c.split = c.split || c.isSplit()
-	for c.worstLevel() {
+	for c.refuseLevel() {
 	}
-	c.noteLevels()
+	c.recordLevels()
 }
 
-// pool lists what counts during the check: each market's new response, or its last good
-// one if that was refused. With old, the last good ones only.
+// pool returns the markets to compare and their columns. The column of a market is its new
+// response, or its last good response if the new one is missing or refused. If old is
+// true, pool prefers the last good response.
 func (c *crossCheck) pool(old bool) (entries []*entry, cols [][]Log) {
 	for _, e := range c.markets {
 		col := e.next
@@ -55,8 +56,8 @@ func (c *crossCheck) pool(old bool) (entries []*entry, cols [][]Log) {
 	return entries, cols
 }
 
-// compare compares each of some markets with all others of the pool. With own, the
-// markets' new responses are compared with the pool's other columns.
+// compare compares the markets selected by which with all others of the pool. If own is
+// true, it compares their new responses instead of their columns in the pool.
 func (c *crossCheck) compare(entries []*entry, cols [][]Log, which func(*entry) bool, own bool) []comparison {
 	n := len(entries)
 	residuals := make([][]Log, n)
@@ -104,8 +105,8 @@ func (c *crossCheck) compare(entries []*entry, cols [][]Log, which func(*entry) 
 	return out
 }
 
-// medianWithout returns the median of sorted values without one of them, or of
-// all where that one is none.
+// medianWithout returns the median of sorted values without the given one. If value is
+// none, it returns the median of all. It returns false if no values are left.
 func medianWithout(sorted []Log, value Log) (Log, bool) {
 	n := len(sorted)
 	skip := n
@@ -130,7 +131,7 @@ func medianWithout(sorted []Log, value Log) (Log, bool) {
 
 func newComparison(res []Log) comparison {
 	p := comparison{names: len(res)}
-	if len(res) < fewestShared {
+	if len(res) < minShared {
 		return p
 	}
 	p.level = middleOf(res)
@@ -144,9 +145,9 @@ func newComparison(res []Log) comparison {
 	return p
 }
 
-// worstFirst refuses the first response that is furthest from the others, and
-// reports whether it refused one.
-func (c *crossCheck) worstFirst() bool {
+// refuseFirst refuses the first response that is furthest from the others. It reports
+// whether it refused one.
+func (c *crossCheck) refuseFirst() bool {
 	if !slices.ContainsFunc(c.markets, (*entry).isFirst) {
 		return false
 	}
@@ -154,7 +155,7 @@ func (c *crossCheck) worstFirst() bool {
 	found := c.compare(entries, cols, (*entry).isFirst, false)
 	var bad []int
 	for k := range found {
-		if entries[k].isFirst() && found[k].bad() {
+		if entries[k].isFirst() && found[k].exceeds() {
 			bad = append(bad, k)
 		}
 	}
@@ -166,19 +167,19 @@ func (c *crossCheck) worstFirst() bool {
 		return true
 	}
 	if len(bad) == 0 {
-		return c.alike(entries, found)
+		return c.checkWears(entries, found)
 	}
 	worst := slices.MaxFunc(bad, func(a, b int) int {
-		return cmp.Or(cmp.Compare(found[a].badness(), found[b].badness()), cmp.Compare(entries[a].ID, entries[b].ID))
+		return cmp.Or(cmp.Compare(found[a].excess(), found[b].excess()), cmp.Compare(entries[a].ID, entries[b].ID))
 	})
 	entries[worst].refusal = found[worst].refusal()
 	return true
 }
 
-// contest refuses first responses of which equally many contradict each other, and
-// reports whether it refused one: no majority shows which are right. Two or more that
-// agree with each other also cast doubt on as many known markets that they contradict, or
-// fewer: those may have been wrong from the beginning.
+// contest refuses first responses if camps of equal size contradict each other, because no
+// majority shows which camp is correct. It reports whether it refused one. It also sets
+// split if a camp of two or more first responses contradicts the known markets and is at
+// least as large. The known markets may then have been wrong from the beginning.
 func (c *crossCheck) contest(entries []*entry, cols [][]Log, found []comparison, bad bool) bool {
 	first, known := 0, slices.IndexFunc(entries, func(e *entry) bool { return !e.isFirst() })
 	for _, e := range entries {
@@ -215,12 +216,13 @@ func (c *crossCheck) contest(entries []*entry, cols [][]Log, found []comparison,
 			e.refusal, contested = f, true
 		}
 	}
-	c.voidBoth(entries, rival)
+	c.revokeMutual(entries, rival)
 	return contested
 }
 
-// voidBoth voids the acceptance of both sides of a contradiction, which decides nothing.
-func (c *crossCheck) voidBoth(entries []*entry, rival []int) {
+// revokeMutual revokes the acceptance of two responses that contradict each other. Accepting
+// both does not show which one is correct.
+func (c *crossCheck) revokeMutual(entries []*entry, rival []int) {
 	var both []*entry
 	for k, e := range entries {
 		if rival[k] >= 0 && e.accepted(c.now) && entries[rival[k]].accepted(c.now) {
@@ -232,9 +234,10 @@ func (c *crossCheck) voidBoth(entries []*entry, rival []int) {
 	}
 }
 
-// camps divides the markets of a pool into camps, each named by its first market: known
-// markets are one camp, and a first response is of the camp of every response that it
-// does not contradict. It returns each market's camp, and one that it contradicts or -1.
+// camps divides the markets of a pool into camps. The number of a camp is the index of its
+// first market. All known markets form one camp. A first response joins the camps of all
+// responses that it does not contradict. For each market, camps returns its camp and the
+// index of a market that it contradicts, or -1.
 func (c *crossCheck) camps(entries []*entry, cols [][]Log) (camp, rival []int) {
 	camp, rival = make([]int, len(entries)), make([]int, len(entries))
 	for b := range entries {
@@ -243,11 +246,11 @@ func (c *crossCheck) camps(entries []*entry, cols [][]Log) (camp, rival []int) {
 			together := !entries[a].isFirst() && !entries[b].isFirst()
 			if !together {
 				pair := c.compare([]*entry{entries[a], entries[b]}, [][]Log{cols[a], cols[b]}, func(e *entry) bool { return e == entries[b] }, false)
-				if pair[1].bad() {
+				if pair[1].exceeds() {
 					rival[a], rival[b] = b, a
 					continue
 				}
-				together = pair[1].names >= fewestShared
+				together = pair[1].names >= minShared
 			}
 			if from, to := max(camp[a], camp[b]), min(camp[a], camp[b]); together {
 				for k := range b + 1 {
@@ -261,11 +264,11 @@ func (c *crossCheck) camps(entries []*entry, cols [][]Log) (camp, rival []int) {
 	return camp, rival
 }
 
-// alike checks the wears of a first response that shares too few names with the
-// others to be compared with them.
-func (c *crossCheck) alike(entries []*entry, found []comparison) bool {
+// checkWears checks the wears of first responses that share too few names with the others. It
+// reports whether it refused one.
+func (c *crossCheck) checkWears(entries []*entry, found []comparison) bool {
 	for k, e := range entries {
-		if e.isFirst() && found[k].names < fewestShared {
+		if e.isFirst() && found[k].names < minShared {
 			if e.refusal = e.first.refusal(); e.refusal != nil {
 				return true
 			}
@@ -274,12 +277,13 @@ func (c *crossCheck) alike(entries []*entry, found []comparison) bool {
 	return false
 }
 
-func (p *comparison) bad() bool {
-	return p.names >= fewestShared && (abs(p.level) > log4 || p.far > p.farMax)
+func (p *comparison) exceeds() bool {
+	return p.names >= minShared && (abs(p.level) > log4 || p.far > p.farMax)
 }
 
-// badness grades how far beyond its limits a first response is, in millionths.
-func (p *comparison) badness() int64 {
+// excess returns the ratio of a first response's figures to their limits, in millionths.
+// It uses the larger of the two ratios.
+func (p *comparison) excess() int64 {
 	level := int64(abs(p.level)) * money.Scale / int64(log4)
 	return max(level, int64(p.far)*money.Scale/max(1, int64(p.farMax)))
 }
@@ -291,11 +295,11 @@ func (p *comparison) refusal() *Refusal {
 	return &Refusal{Anomaly: FirstDispersion, Names: p.names, Value: p.far, High: p.farMax}
 }
 
-// worstLevel refuses the response whose level moved furthest, and reports whether
-// it refused one. It must have moved both against what the others quote now and
-// against what they quoted last: where all move together, or the others move away
-// from one, its level did not change.
-func (c *crossCheck) worstLevel() bool {
+// refuseLevel refuses the response with the largest change of level. It reports whether it
+// refused one. The level must have changed against both the current and the last responses
+// of the others. Otherwise all markets moved together, or the others moved away from this
+// one.
+func (c *crossCheck) refuseLevel() bool {
 	if !slices.ContainsFunc(c.markets, (*entry).isKnown) {
 		return false
 	}
@@ -308,11 +312,11 @@ func (c *crossCheck) worstLevel() bool {
 	var far Log
 	var why comparison
 	for k, e := range entries {
-		if !e.isKnown() || now[k].names < fewestShared || abs(now[k].level-e.State.Level) <= log1_5 {
+		if !e.isKnown() || now[k].names < minShared || abs(now[k].level-e.State.Level) <= log1_5 {
 			continue
 		}
 		past := c.againstLast(e)
-		if past.names < fewestShared || abs(past.level-e.State.Level) <= log1_5 {
+		if past.names < minShared || abs(past.level-e.State.Level) <= log1_5 {
 			continue
 		}
 		if d := abs(past.level - e.State.Level); worst == nil || d > far {
@@ -329,14 +333,14 @@ func (c *crossCheck) worstLevel() bool {
 	return true
 }
 
-// isSplit reports whether half of the markets or more contradict the others: their
-// responses are refused, or their level moved by more than 1.25x since it was learned.
-// Nothing shows which of the two halves moved away from the truth.
+// isSplit reports whether at least half of the markets contradict the others. A market
+// contradicts the others if its response is refused, or if its level moved by more than
+// 1.25x since it was learned. It is then unknown which half is correct.
 func (c *crossCheck) isSplit() bool {
 	entries, cols := c.pool(false)
 	apart, levelled := map[*entry]bool{}, func(e *entry) bool { return e.has && e.State.Levelled }
 	for k, p := range c.compare(entries, cols, levelled, false) {
-		if e := entries[k]; levelled(e) && p.names >= fewestShared && abs(p.level-e.State.Level) > log1_25 {
+		if e := entries[k]; levelled(e) && p.names >= minShared && abs(p.level-e.State.Level) > log1_25 {
 			apart[e] = true
 		}
 	}
@@ -352,21 +356,21 @@ func (c *crossCheck) isSplit() bool {
 	return len(apart) >= 2 && 2*len(apart) >= known
 }
 
-// againstLast compares a market's new response with the others' last ones.
+// againstLast compares the new response of a market with the last ones of the others.
 func (c *crossCheck) againstLast(e *entry) comparison {
 	entries, cols := c.pool(true)
 	return c.compare(entries, cols, func(o *entry) bool { return o == e }, true)[slices.Index(entries, e)]
 }
 
-// noteLevels notes each market's level against the others that count.
-func (c *crossCheck) noteLevels() {
+// recordLevels stores the level of each new response against the others.
+func (c *crossCheck) recordLevels() {
 	entries, cols := c.pool(false)
 	if len(entries) < 2 {
 		return
 	}
 	good := func(e *entry) bool { return e.new && !e.refused(c.now) }
 	for k, p := range c.compare(entries, cols, good, false) {
-		if e := entries[k]; p.names >= fewestShared {
+		if e := entries[k]; p.names >= minShared {
 			e.level, e.shared = p.level, p.names
 			e.check.Level, e.check.LevelNames = Exp(p.level), p.names
 		}

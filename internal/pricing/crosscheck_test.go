@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Half of the markets rise slowly together. Which half tells the truth cannot be
-// known, so no price is ok by then.
-func TestRound_MarketsOfWhichHalfMovedAwayAreSuspect(t *testing.T) {
+// The prices of half of the markets rise slowly together. It is unknown which half is
+// correct, so all items must be suspect.
+func TestRound_ItemsAreSuspectIfHalfOfTheMarketsMove(t *testing.T) {
 	for _, markets := range []int{2, 4, 6} {
-		f := newFair(rand.New(rand.NewPCG(9, 2)), markets, 1000)
+		f := newSimulation(rand.New(rand.NewPCG(9, 2)), markets, 1000)
 		f.run(t, 6)
 		var last Result
 		for range 6 {
@@ -26,15 +26,15 @@ func TestRound_MarketsOfWhichHalfMovedAwayAreSuspect(t *testing.T) {
 		}
 		for _, m := range last.Set.Markets {
 			if !f.now.Before(m.WideUntil) {
-				t.Errorf("of %d markets half moved away: the items of market %d are not suspect", markets, m.ID)
+				t.Errorf("half of %d markets moved: got WideUntil %v for market %d, want later than now", markets, m.WideUntil, m.ID)
 			}
 		}
 	}
 }
 
-// contradicting returns a change of some markets' responses: every name costs 3.5 times as much
-// or a part of that, the same on all of them.
-func contradicting(f *fair, is func(market int) bool) func(int, *Response) *Response {
+// contradicting returns a change for the responses of the selected markets. It multiplies
+// the prices of half of the skins by 3.5 and divides the others by 3.5.
+func contradicting(f *simulation, is func(market int) bool) func(int, *Response) *Response {
 	return func(market int, resp *Response) *Response {
 		if !is(market) {
 			return resp
@@ -42,7 +42,7 @@ func contradicting(f *fair, is func(market int) bool) func(int, *Response) *Resp
 		q := slices.Clone(f.quotes[market])
 		for i := range q {
 			x := 3.5
-			if i/5%2 == 0 { // by skin: its wears agree
+			if i/5%2 == 0 { // all five wears of a skin get the same factor
 				x = 1 / x
 			}
 			q[i] = cents(float64(q[i]) / 1e6 * x)
@@ -51,45 +51,45 @@ func contradicting(f *fair, is func(market int) bool) func(int, *Response) *Resp
 	}
 }
 
-// Of first responses two halves contradict each other. Which half tells the truth
-// cannot be known.
-func TestRound_FirstResponsesOfTwoEqualCampsAreContested(t *testing.T) {
+// Half of the first responses contradict the other half. It is unknown which half is
+// correct.
+func TestRound_FirstResponsesOfEqualCampsAreContested(t *testing.T) {
 	for _, markets := range []int{2, 4, 6} {
-		f := newFair(rand.New(rand.NewPCG(9, 4)), markets, 1000)
+		f := newSimulation(rand.New(rand.NewPCG(9, 4)), markets, 1000)
 		res := f.round(t, contradicting(f, func(market int) bool { return market%2 == 0 }))
 		for k, o := range res.Markets {
 			if o.Refusal == nil || o.Refusal.Anomaly != Contradicted || (o.Refusal.Rival-o.ID)%2 == 0 {
-				t.Errorf("%d markets: market %d: %+v", markets, o.ID, o.Refusal)
+				t.Errorf("%d markets, market %d: got the refusal %+v, want %s by a market of the other half", markets, o.ID, o.Refusal, Contradicted)
 			}
 			if k == 0 {
 				f.markets[k].State.AcceptedAt = f.now
 			}
 		}
-		// An operator's acceptance of one is that of its camp, and as long as the others
-		// contradict it, no price is ok.
+		// Accepting one market accepts its camp. While the other camp contradicts it, no
+		// price is ok.
 		for range 3 {
 			f.now = f.now.Add(12 * time.Hour)
 			res = f.round(t, contradicting(f, func(market int) bool { return market%2 == 0 }))
 		}
 		for k, o := range res.Markets {
 			if k%2 == 0 && o.Refusal != nil {
-				t.Errorf("%d markets: market %d agrees with the accepted one: %v", markets, o.ID, o.Refusal)
+				t.Errorf("%d markets, accepted camp, market %d: got the refusal %v, want nil", markets, o.ID, o.Refusal)
 			}
 			if k%2 == 1 && o.Refusal == nil {
-				t.Errorf("%d markets: market %d contradicts the accepted one", markets, o.ID)
+				t.Errorf("%d markets, other camp, market %d: got no refusal, want one", markets, o.ID)
 			}
 			if markets > 2 && k%2 == 0 && !f.now.Before(res.Set.Market(o.ID).WideUntil) {
-				t.Errorf("%d markets: the items of market %d are not suspect", markets, o.ID)
+				t.Errorf("%d markets, market %d: got WideUntil in the past, want later than now", markets, o.ID)
 			}
 		}
 	}
 }
 
-// Who accepts both sides of a contradiction has not said which is right: between them
-// there is no price.
-func TestRound_AcceptingBothCampsAcceptsNone(t *testing.T) {
+// If an operator accepts two responses that contradict each other, it is still unknown
+// which one is correct. Both acceptances must have no effect.
+func TestRound_AcceptingBothCampsHasNoEffect(t *testing.T) {
 	for _, markets := range []int{2, 4, 6} {
-		f := newFair(rand.New(rand.NewPCG(9, 6)), markets, 1000)
+		f := newSimulation(rand.New(rand.NewPCG(9, 6)), markets, 1000)
 		quotes := contradicting(f, func(market int) bool { return market%2 == 0 })
 		f.round(t, quotes)
 		for k := range f.markets {
@@ -98,7 +98,7 @@ func TestRound_AcceptingBothCampsAcceptsNone(t *testing.T) {
 		f.now = f.now.Add(time.Hour)
 		for _, o := range f.round(t, quotes).Markets {
 			if o.Refusal == nil || o.Refusal.Anomaly != Contradicted {
-				t.Errorf("%d markets: market %d: %+v", markets, o.ID, o.Refusal)
+				t.Errorf("%d markets, both accepted, market %d: got the refusal %+v, want %s", markets, o.ID, o.Refusal, Contradicted)
 			}
 		}
 		f.markets[0].State.AcceptedAt = f.now
@@ -107,17 +107,17 @@ func TestRound_AcceptingBothCampsAcceptsNone(t *testing.T) {
 		f.now = f.now.Add(12 * time.Hour)
 		for k, o := range f.round(t, quotes).Markets {
 			if good := o.Refusal == nil; good != (k%2 == 0) {
-				t.Errorf("%d markets: market %d after one was accepted: %+v", markets, o.ID, o.Refusal)
+				t.Errorf("%d markets, one accepted, market %d: got the refusal %+v, want good: %v", markets, o.ID, o.Refusal, k%2 == 0)
 			}
 		}
 	}
 }
 
-// What is known may have been wrong from the beginning. New markets that agree with
-// each other show it.
-func TestRound_NewMarketsThatContradictTheKnownOnesMakeThemSuspect(t *testing.T) {
+// New markets agree with each other and contradict the known markets. The known markets may
+// have been wrong from the beginning, so their items must be suspect.
+func TestRound_ItemsAreSuspectIfNewMarketsContradictKnownOnes(t *testing.T) {
 	for _, tt := range []struct{ known, joining int }{{1, 2}, {2, 2}, {2, 4}, {3, 3}} {
-		f := newFair(rand.New(rand.NewPCG(9, 5)), tt.known+tt.joining, 1000)
+		f := newSimulation(rand.New(rand.NewPCG(9, 5)), tt.known+tt.joining, 1000)
 		wrong := contradicting(f, func(market int) bool { return market < tt.known })
 		joined := false
 		change := func(market int, resp *Response) *Response {
@@ -135,16 +135,16 @@ func TestRound_NewMarketsThatContradictTheKnownOnesMakeThemSuspect(t *testing.T)
 			res := f.round(t, change)
 			for k, o := range res.Markets {
 				if k < tt.known && run < 2 && !f.now.Before(res.Set.Market(o.ID).WideUntil) {
-					t.Errorf("%v: run %d: the items of market %d are not suspect", tt, run, o.ID)
+					t.Errorf("%+v, run %d, market %d: got WideUntil in the past, want later than now", tt, run, o.ID)
 				}
 				if contested := k >= tt.known && tt.known == tt.joining; contested != (o.Refusal != nil && o.Refusal.Anomaly == Contradicted) {
-					t.Errorf("%v: run %d: market %d: %v", tt, run, o.ID, o.Refusal)
+					t.Errorf("%+v, run %d, market %d: got the refusal %v, want contested: %v", tt, run, o.ID, o.Refusal, contested)
 				}
 			}
 			f.now = f.now.Add(12 * time.Hour)
 		}
 	}
-	f := newFair(rand.New(rand.NewPCG(9, 5)), 5, 1000)
+	f := newSimulation(rand.New(rand.NewPCG(9, 5)), 5, 1000)
 	wrong := contradicting(f, func(market int) bool { return market > 2 })
 	for run := range 5 {
 		res := f.round(t, func(market int, resp *Response) *Response {
@@ -155,20 +155,20 @@ func TestRound_NewMarketsThatContradictTheKnownOnesMakeThemSuspect(t *testing.T)
 		})
 		for k, o := range res.Markets {
 			if k > 2 && run >= 3 && o.Refusal == nil {
-				t.Errorf("market %d contradicts three known ones and is not refused", o.ID)
+				t.Errorf("market %d against three known ones: got no refusal, want one", o.ID)
 			}
 			if f.now.Before(o.State.WideUntil) {
-				t.Errorf("run %d: two new markets make the items of three known ones suspect", run)
+				t.Errorf("run %d, two new markets against three known ones: got suspect items, want none", run)
 			}
 		}
 		f.now = f.now.Add(12 * time.Hour)
 	}
 }
 
-// Of some names half of the quotes move away over some runs, and the others stand still.
-func TestRound_NamesThatHalfOfTheirQuotesLeftAreSuspect(t *testing.T) {
+// For some names, half of the quotes move over several runs and the others stand still.
+func TestRound_ItemsAreSuspectIfTheirQuotesMoveApart(t *testing.T) {
 	for _, tt := range []struct{ markets, moving, back int }{{2, 1, 0}, {4, 2, 0}, {5, 3, 0}, {5, 2, 0}, {6, 1, 0}, {2, 1, 1}} {
-		f := newFair(rand.New(rand.NewPCG(9, 6)), tt.markets, 1000)
+		f := newSimulation(rand.New(rand.NewPCG(9, 6)), tt.markets, 1000)
 		const left = 30
 		times := func(x float64) {
 			for k := range tt.moving {
@@ -177,7 +177,7 @@ func TestRound_NamesThatHalfOfTheirQuotesLeftAreSuspect(t *testing.T) {
 				}
 			}
 		}
-		if tt.back > 0 { // an absurd price, which then returns to the other market's
+		if tt.back > 0 { // starts with an absurd price that returns to the price of the other market
 			times(2)
 		}
 		f.run(t, 6)
@@ -198,7 +198,7 @@ func TestRound_NamesThatHalfOfTheirQuotesLeftAreSuspect(t *testing.T) {
 			for k := range f.markets {
 				quotes = append(quotes, Quote{Provider: "s", Market: strconv.Itoa(k), ID: f.markets[k].ID, Currency: "USD", Ask: f.quotes[k][i], Sales: -1, FetchedAt: f.now})
 			}
-			res.Movers.Note(uint64(i), quotes)
+			res.Movers.Annotate(uint64(i), quotes)
 			var e Priced
 			p.Price(f.now, ClassOf(f.names[i]), quotes, State{}, References{}, &e)
 			switch {
@@ -210,7 +210,7 @@ func TestRound_NamesThatHalfOfTheirQuotesLeftAreSuspect(t *testing.T) {
 			}
 		}
 		if want != (suspect > left/2) || !want && suspect > left/6 || others > 20 {
-			t.Errorf("%+v: %d of %d names and %d others are suspect", tt, suspect, left, others)
+			t.Errorf("%+v: got %d of %d moved names and %d other names suspect, want suspect: %v", tt, suspect, left, others, want)
 		}
 	}
 }

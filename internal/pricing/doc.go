@@ -1,35 +1,40 @@
-// Package pricing computes one price from the quotes of several markets and
-// explains it. It is pure: no clock, no store, no network; the same input gives
-// the same result to the last digit, whatever the order of quotes, names and
-// markets, and whatever the machine: only integers decide. Times count in whole
-// microseconds, as they are stored, so that a price can be recomputed from its
-// stored quotes.
+// Package pricing computes one price from the quotes of several markets and explains it.
 //
-// # How a refresh drives method 2
+// The package uses no clock, database or network. The same input gives exactly the same
+// result on every machine, because all decisions use integers. The order of quotes, names
+// and markets does not matter. Times have microsecond precision, as in the database, so a
+// price can be recomputed from its stored quotes.
 //
-// Once per run and game, when all responses are there (one process, one pass per
-// response):
+// Comments refer to the steps of method 2 by number. The page docs/explanation/pricing.md
+// describes the method.
 //
-//  1. NewRound(now, set) with the newest stored Set of the game, or NewSet.
-//  2. For every configured market, in any order, Round.Add with its stored
-//     MarketState and History, its last good Response, and the new Response if it
-//     responded in this run. Points carry the key of the item (row id or a hash of
-//     name and phase) and TraitsOf its name. Responses that were requested by name
-//     are Partial: their last good response is the market's stored quotes.
-//  3. Round.Finish. For each market's Outcome: with a Refusal, the new response is
-//     not used and the last good one stays; store State and History either way
-//     (History is the same slice where nothing was added). Store the Set under a
-//     new number if its encoding differs from the newest one's, and the Movers with
-//     the job.
-//  4. An operator who accepts a refused response sets MarketState.AcceptedAt; the
-//     next response like it is then good.
+// # How a refresh uses the package
 //
-// Then per batch of items, in any process: NewPricer with the policy, the job's
-// rates and its Set; for each item the quotes of all good responses (Quote.ID is
-// the market's ID of step 2, and Movers.Note notes how they moved), its State and
-// its References from the price history; Pricer.Price; store Priced.Price, its
-// figures, Status and State. Where nothing was quoted the State is unchanged.
+// When all responses of a run have arrived, one process does the following for each game:
 //
-// Encodings carry a version and are bounded; MarketState, Set, Movers and History state
-// their sizes.
+//  1. Call NewRound with the newest stored Set of the game, or with the result of NewSet.
+//  2. Call Round.Add for every configured market, in any order. Its arguments are the
+//     stored MarketState and History, the last good Response, and the new Response if
+//     there is one. The key of a Point identifies the item, and its traits come from
+//     TraitsOf. A response that was requested by name is Partial. Its last good response
+//     consists of the stored quotes of the market.
+//  3. Call Round.Finish. If the Outcome of a market has a Refusal, keep using the last
+//     good response. Store the State in any case, and the History if it is not nil. Store
+//     the Set under a new number if its encoding has changed. Store the Movers with the
+//     job.
+//  4. When an operator accepts a refused response, set MarketState.AcceptedAt. The next
+//     similar response is then good.
+//
+// Any process can then price a batch of items:
+//
+//  1. Call NewPricer with the policy, the rates of the job and its Set.
+//  2. For each item, collect the quotes of all good responses. Quote.ID is the ID of the
+//     market in the round. Movers.Annotate adds how the quotes moved.
+//  3. Call Pricer.Price with the quotes, the State of the item and its References from
+//     the price history.
+//  4. Store Priced.Price, the other figures, Status and State. Without quotes, the State
+//     is unchanged.
+//
+// All encodings start with a version and have a bounded size, which is documented at
+// MarketState, Set, Movers and History.
 package pricing

@@ -24,7 +24,7 @@ func anyState(r *rand.Rand) MarketState {
 		Level: Log(r.Int64N(1e8)) - 5e7, Levelled: r.IntN(2) == 0, ChangedAt: anyTime(r), WideUntil: anyTime(r),
 		RefusedSince: anyTime(r), AcceptedAt: anyTime(r),
 	}
-	for range r.IntN(spreads + 1) {
+	for range r.IntN(keptJ + 1) {
 		s.J = append(s.J, money.Micro(r.IntN(money.Scale+1)))
 	}
 	if r.IntN(2) == 0 {
@@ -36,7 +36,7 @@ func anyState(r *rand.Rand) MarketState {
 	return s
 }
 
-func TestEncodings_ReadBackAsTheSame(t *testing.T) {
+func TestEncodings_DecodeToTheSameValue(t *testing.T) {
 	r := randtest.New(t)
 	for range randtest.Count(2_000, 100_000) {
 		set := anySet(r, r.IntN(6), false)
@@ -51,29 +51,29 @@ func TestEncodings_ReadBackAsTheSame(t *testing.T) {
 			key += 1 + r.Uint64N(1e9)
 			movers = append(movers, Mover{key, r.Int64N(100), Log(r.Int64N(1e8)) - 5e7})
 		}
-		both(t, set, new(Set))
-		both(t, &state, new(MarketState))
+		checkRoundTrip(t, set, new(Set))
+		checkRoundTrip(t, &state, new(MarketState))
 		if len(movers) > 0 {
-			both(t, &movers, new(Movers))
+			checkRoundTrip(t, &movers, new(Movers))
 		}
 		if b, _ := state.MarshalBinary(); len(b) > 160 {
-			t.Fatalf("a state takes %d bytes", len(b))
+			t.Fatalf("encoded state: got %d bytes, want at most 160", len(b))
 		}
 	}
 }
 
-// both encodes a value and reads it back.
-func both(t *testing.T, v encoding.BinaryMarshaler, back encoding.BinaryUnmarshaler) {
+// checkRoundTrip encodes v, decodes it into back and compares both.
+func checkRoundTrip(t *testing.T, v encoding.BinaryMarshaler, back encoding.BinaryUnmarshaler) {
 	t.Helper()
 	b, err := v.MarshalBinary()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := back.UnmarshalBinary(b); err != nil {
-		t.Fatalf("%v of %+v", err, v)
+		t.Fatalf("decode %+v: got %v, want nil", v, err)
 	}
 	if !reflect.DeepEqual(any(v), any(back)) {
-		t.Fatalf("%+v is read back as %+v", v, back)
+		t.Fatalf("decoded %+v, want %+v", back, v)
 	}
 }
 
@@ -134,22 +134,22 @@ func TestHistory_KeepsGoodResponsesOfEightDays(t *testing.T) {
 				if k.at.Equal(s.at) {
 					found = true
 					if !reflect.DeepEqual(k.prices, got[i]) {
-						t.Fatalf("slot of %s: %v, want %v", s.at, got[i], k.prices)
+						t.Fatalf("slot at %s: got %v, want %v", s.at, got[i], k.prices)
 					}
 				}
 			}
 			if !found {
-				t.Fatalf("a slot of %s, when there was no response", s.at)
+				t.Fatalf("got a slot at %s, want slots at times of responses only", s.at)
 			}
 		}
 		last := slots[len(slots)-1].at
-		if len(slots) > historySlots || last.Sub(slots[0].at) > historyKept || last.Sub(slots[0].at) < 7*24*time.Hour {
-			t.Fatalf("%d slots over %s", len(slots), last.Sub(slots[0].at))
+		if len(slots) > historySlots || last.Sub(slots[0].at) > maxHistoryAge || last.Sub(slots[0].at) < 7*24*time.Hour {
+			t.Fatalf("got %d slots over %s, want at most %d over 7 to 8.5 days", len(slots), last.Sub(slots[0].at), historySlots)
 		}
 	}
 }
 
-func TestHistory_APartialResponseKeepsWhatItDoesNotName(t *testing.T) {
+func TestHistory_KeepsNamesMissingInAPartialResponse(t *testing.T) {
 	full := &Response{At: noon, Rate: money.RateScale, Points: []Point{{Key: 1, Amount: 100}, {Key: 2, Amount: 200}}}
 	part := &Response{At: noon.Add(7 * time.Hour), Rate: money.RateScale, Partial: true, Points: []Point{{Key: 2, Amount: 300}}}
 	h, _ := History(nil).Append(full)
@@ -161,7 +161,7 @@ func TestHistory_APartialResponseKeepsWhatItDoesNotName(t *testing.T) {
 	var got [][2]money.Micro
 	_ = d.each(2, func(_ uint64, a []money.Micro) { got = append(got, [2]money.Micro{a[0], a[1]}) })
 	if want := [][2]money.Micro{{100, 100}, {200, 300}}; !reflect.DeepEqual(got, want) {
-		t.Errorf("%v, want %v", got, want)
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
@@ -192,7 +192,7 @@ func FuzzStored(f *testing.F) {
 		if s.UnmarshalBinary(b) == nil {
 			var p Priced
 			NewPricer(usd(), &s).Price(noon, Rest, setQuotes(5, 1e6, 1e9), State{Price: 3}, References{}, &p)
-			both(t, &s, new(Set))
+			checkRoundTrip(t, &s, new(Set))
 		}
 		_ = new(MarketState).UnmarshalBinary(b)
 		_ = new(Movers).UnmarshalBinary(b)

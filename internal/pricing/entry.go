@@ -5,61 +5,62 @@ import (
 	"time"
 )
 
-// entry is what a round knows of one market.
+// entry is the state of one market in a round.
 type entry struct {
 	Market
-	at      time.Time // of what counts: the new response or the last good one
-	lastAt  time.Time
-	has     bool // there is a last good response
-	new     bool // there is a new response
-	changed bool // and it differs from the last
-	vouched bool // an operator accepted it
+	at          time.Time // time of the response that counts: the new one or the last good one
+	lastAt      time.Time // time of the last good response
+	has         bool      // there is a last good response
+	new         bool      // there is a new response
+	changed     bool      // the new response differs from the last good one
+	wasAccepted bool      // an operator accepted the new response
 
 	last   []Log // last good response
-	next   []Log // the new one
-	before []Log // about a day ago: what moves are measured from
-	daily  bool  // before is 20 to 30 h old, so that late markets can be found by it
+	next   []Log // new response
+	before []Log // about a day ago; moves are measured from here
+	daily  bool  // before is 20 to 30 h old, as findLate requires
 	day2   []Log // 40 to 56 h ago
-	oldest []Log // the oldest known one of each name, of the last eight days
+	oldest []Log // oldest price of each name in the last eight days
 
 	first    *wearCheck
 	moves    [windows][classes]Log
 	hasMoves [windows]bool
-	newest   History // with the new response; nil: as it is stored
-	damaged  bool    // the stored history is
+	newest   History // history with the new response; nil: the stored one is unchanged
+	damaged  bool    // the stored history is damaged
 
 	refusal  *Refusal
 	check    Check
-	level    Log // against the others, now
-	shared   int // on how many names level rests
-	anchor   Log // against the others at the levels that this round learned
-	anchored bool
+	level    Log  // current level against the others
+	shared   int  // number of names behind level
+	anchor   Log  // level against the others at the levels learned in this round
+	anchored bool // anchor is known
 	late     bool
 	repeats  int64
 }
 
-// accepted reports whether an operator accepted what the new response is refused for.
+// accepted reports whether the new response has a refusal that an operator accepted.
 func (e *entry) accepted(now time.Time) bool {
 	return e.refusal != nil && e.State.accepts(e.refusal, now)
 }
 
-// refused reports whether the new response is refused and not accepted.
+// refused reports whether the new response has a refusal that no operator accepted.
 func (e *entry) refused(now time.Time) bool {
 	return e.refusal != nil && !e.State.accepts(e.refusal, now)
 }
 
-// isFirst reports whether a market's first response is not refused yet.
+// isFirst reports whether the new response is the first of its market and has no refusal.
 func (e *entry) isFirst() bool { return e.new && !e.has && e.refusal == nil }
 
-// isKnown reports whether a market's new response can be compared with its own
-// remembered level.
+// isKnown reports whether the new response has no refusal and its market has a learned
+// level.
 func (e *entry) isKnown() bool { return e.new && e.has && e.refusal == nil && e.State.Levelled }
 
-// settle makes the new response the one that counts, unless it was refused.
-func (e *entry) settle(now time.Time) {
+// resolve discards a refused response, so that the last good one counts. It keeps a response
+// that is good or accepted.
+func (e *entry) resolve(now time.Time) {
 	if e.accepted(now) {
-		// Later responses are compared with this one, not with what it differs from.
-		e.refusal, e.vouched, e.newest = nil, true, History{}
+		// The history starts again, because later responses resemble the accepted one.
+		e.refusal, e.wasAccepted, e.newest = nil, true, History{}
 	}
 	if e.new && e.refusal == nil {
 		return
@@ -68,8 +69,8 @@ func (e *entry) settle(now time.Time) {
 	e.hasMoves = [windows]bool{}
 }
 
-// unchanged is the history to be stored of a market without a good new response: none,
-// unless the stored one is damaged.
+// unchanged returns the history to store without a good new response. It returns nil to
+// keep the stored one, or an empty history to replace a damaged one.
 func (e *entry) unchanged() History {
 	if e.damaged {
 		return History{}
@@ -77,12 +78,12 @@ func (e *entry) unchanged() History {
 	return nil
 }
 
-// noteAcceptance notes the moves that an operator accepted with a response, for as long
-// as prices are compared with those from before it.
-func (e *entry) noteAcceptance(now time.Time, m *SetMarket) {
+// recordAcceptance stores the moves that an operator accepted with a response. It keeps them
+// for seven days, because references of that age may be from before the acceptance.
+func (e *entry) recordAcceptance(now time.Time, m *SetMarket) {
 	moved := func(l Log) bool { return abs(l) > log2 }
 	switch {
-	case e.vouched && e.hasMoves[SinceLast] && slices.ContainsFunc(e.moves[SinceLast][:], moved):
+	case e.wasAccepted && e.hasMoves[SinceLast] && slices.ContainsFunc(e.moves[SinceLast][:], moved):
 		m.AcceptedAt, m.AcceptedMoves = now, e.moves[SinceLast]
 	case now.Sub(m.AcceptedAt) >= oldestReference:
 		m.AcceptedAt, m.AcceptedMoves = time.Time{}, [classes]Log{}

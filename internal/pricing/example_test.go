@@ -9,7 +9,8 @@ import (
 	"assay/internal/pricing"
 )
 
-// Three markets agree, one is a hundred times higher, and one quote is too old.
+// Three markets agree. A fourth market quotes a price a hundred times as high, and the
+// quote of a fifth market is too old.
 func ExamplePricer_Price() {
 	now := time.Date(2026, 10, 5, 12, 0, 0, 0, time.UTC)
 	rates := pricing.Rates{}
@@ -39,7 +40,7 @@ func ExamplePricer_Price() {
 	// dmarket 3 staleFetch
 }
 
-// A price that jumps on one market is held until a later response confirms it.
+// The price jumps on one market. The guard holds it until a later response confirms it.
 func ExamplePricer_Price_held() {
 	now := time.Date(2026, 10, 5, 12, 0, 0, 0, time.UTC)
 	pricer := pricing.NewPricer(pricing.Policy{Currency: "USD"}, pricing.NewSet(money.Scale))
@@ -57,7 +58,7 @@ func ExamplePricer_Price_held() {
 	// 30 suspect released 0
 }
 
-// A response in cents instead of dollars is refused as a whole; the last good one stays.
+// A response in cents instead of dollars is refused as a whole.
 func ExampleRound() {
 	now := time.Date(2026, 10, 5, 12, 0, 0, 0, time.UTC)
 	response := func(at time.Time, factor money.Micro) *pricing.Response {
@@ -76,5 +77,5 @@ func ExampleRound() {
 	}
 	result := round.Finish(func() {})
 	fmt.Println(result.Markets[0].Refusal)
-	// Output: prices are 100 times those of the last response at the median of 500 names, outside 0.5 to 2
+	// Output: prices are 100 times those of the last response (median of 500 names); the limits are 0.5 and 2
 }

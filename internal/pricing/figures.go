@@ -2,8 +2,8 @@ package pricing
 
 import "assay/internal/money"
 
-// mean returns the arithmetic mean of prices, rounded half to even. Prices are
-// 10^13 at most, so the sum of 900,000 of them still fits.
+// mean returns the arithmetic mean of prices, rounded half to even. Prices are at most
+// 10^13 micro-units, so the sum of 900,000 prices cannot overflow.
 func mean(prices []money.Micro) money.Micro {
 	var sum money.Micro
 	for _, p := range prices {
@@ -12,8 +12,8 @@ func mean(prices []money.Micro) money.Micro {
 	return money.Div(sum, int64(len(prices)))
 }
 
-// median returns the middle of sorted numbers that are not negative, or the
-// mean of the two middle ones, rounded half to even.
+// median returns the median of sorted, non-negative numbers. For an even count it is the
+// mean of the two middle numbers, rounded half to even.
 func median[T ~int64](sorted []T) T {
 	n := len(sorted)
 	if n%2 == 1 {

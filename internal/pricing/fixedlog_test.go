@@ -11,7 +11,7 @@ import (
 func TestLn_IsExactToItsLastBit(t *testing.T) {
 	check := func(x uint64) {
 		t.Helper()
-		// math.Log is good to a few units of 2^-48 over this range.
+		// math.Log has an error of a few units of 2^-48 in this range.
 		got, want := float64(lnSeries(x, 15)), math.Ldexp(math.Log(float64(x)), logBits)
 		if math.Abs(got-want) > 0.501 {
 			t.Fatalf("ln(%d) = %.0f, want %.3f", x, got, want)
@@ -31,8 +31,8 @@ func TestLn_IsExactToItsLastBit(t *testing.T) {
 	}
 }
 
-// The values are computed apart from this code, with 60 decimal digits. They
-// must be the same on every machine.
+// The expected values were computed independently, with 60 decimal digits. They must be the
+// same on every machine.
 func TestLn_NeverChanges(t *testing.T) {
 	for x, want := range map[uint64]logarithm{
 		1:                  0,
@@ -49,17 +49,17 @@ func TestLn_NeverChanges(t *testing.T) {
 	}
 }
 
-func TestLn_NeverFalls(t *testing.T) {
+func TestLn_IsMonotonic(t *testing.T) {
 	for x := uint64(1); x < 200_000; x++ {
 		if lnSeries(x+1, 15) < lnSeries(x, 15) {
-			t.Fatalf("ln(%d) > ln(%d)", x, x+1)
+			t.Fatalf("ln(%d) > ln(%d), want <=", x, x+1)
 		}
 	}
 	r := randtest.New(t)
 	for range randtest.Count(100_000, 1_000_000) {
 		x := 1 + r.Uint64()>>(1+r.IntN(63))
 		if bits.Len64(x) < 64 && lnSeries(x+1, 15) < lnSeries(x, 15) {
-			t.Fatalf("ln(%d) > ln(%d)", x, x+1)
+			t.Fatalf("ln(%d) > ln(%d), want <=", x, x+1)
 		}
 	}
 }

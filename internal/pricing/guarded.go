@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// guarded is how the state of an item and the last move of its price are stored:
-// JSON that a person can read, of what differs from none. The price itself, and the
-// price that is held with the time since when, have columns of their own.
-type guarded struct {
-	Side         Side      `json:"side,omitzero"` // of the held price: 1 a rise, -1 a fall
+// storedGuard is the stored form of the state of an item and the last move of its price. It is
+// readable JSON without zero values. The price, the held price and the start of the hold
+// are not included, because they have separate columns.
+type storedGuard struct {
+	Side         Side      `json:"side,omitzero"` // side of the held price: 1 a rise, -1 a fall
 	EvidenceAt   time.Time `json:"evidenceAt,omitzero"`
 	Readings     int       `json:"readings,omitzero"`
 	ReleasedAt   time.Time `json:"releasedAt,omitzero"`
@@ -19,13 +19,13 @@ type guarded struct {
 	Move         *Move     `json:"move,omitempty"`
 }
 
-// EncodeGuard returns what is remembered of an item beside its price and the held
-// one, empty where that is nothing, as for most items.
+// EncodeGuard encodes the state of an item without its price and held price. It returns ""
+// if there is nothing to store, which is the case for most items.
 func EncodeGuard(s *State, m *Move) string {
 	if m.Reference == 0 && s.SuspectUntil.IsZero() && s.LoneUntil.IsZero() && s.ReleasedAt.IsZero() {
 		return ""
 	}
-	g := guarded{
+	g := storedGuard{
 		Side: s.Held.Side, EvidenceAt: s.Held.EvidenceAt, Readings: s.Held.Readings,
 		ReleasedAt: s.ReleasedAt, SuspectUntil: s.SuspectUntil, LoneUntil: s.LoneUntil,
 	}
@@ -34,20 +34,20 @@ func EncodeGuard(s *State, m *Move) string {
 	}
 	text, err := json.Marshal(g)
 	if err != nil {
-		return "" // only a year beyond 9999 fails
+		return "" // fails only for years after 9999
 	}
 	return string(text)
 }
 
-// DecodeGuard reads what EncodeGuard returned into a state, whose price and held
-// price stay, and returns the last move.
+// DecodeGuard decodes the result of EncodeGuard into s and returns the last move. It does
+// not change the price and the held price of s.
 func DecodeGuard(text string, s *State) (Move, error) {
 	if text == "" {
 		return Move{}, nil
 	}
-	var g guarded
+	var g storedGuard
 	if err := json.Unmarshal([]byte(text), &g); err != nil {
-		return Move{}, fmt.Errorf("stored state of a price's guard: %w", err)
+		return Move{}, fmt.Errorf("decode stored guard of a price: %w", err)
 	}
 	s.Held.Side, s.Held.EvidenceAt, s.Held.Readings = g.Side, g.EvidenceAt, g.Readings
 	s.ReleasedAt, s.SuspectUntil, s.LoneUntil = g.ReleasedAt, g.SuspectUntil, g.LoneUntil

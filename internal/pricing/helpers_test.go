@@ -10,10 +10,10 @@ import (
 	"assay/internal/money"
 )
 
-// noon is the time of every estimate unless a test says otherwise.
+// noon is the default time of estimates in tests.
 var noon = time.Date(2026, 10, 5, 12, 0, 0, 0, time.UTC)
 
-// units turns a decimal text into micro-units.
+// units converts a decimal number to micro-units.
 func units(t testing.TB, text string) money.Micro {
 	t.Helper()
 	m, err := money.Parse([]byte(text), 1)
@@ -23,7 +23,7 @@ func units(t testing.TB, text string) money.Micro {
 	return m
 }
 
-// asks makes one fresh quote per price, each of its own market.
+// asks returns one fresh quote per price, from different markets.
 func asks(prices ...money.Micro) []Quote {
 	quotes := make([]Quote, 0, len(prices))
 	for i, p := range prices {
@@ -36,7 +36,7 @@ func asks(prices ...money.Micro) []Quote {
 
 func usd() Policy { return Policy{Currency: "USD"} }
 
-// estimate makes one estimate at noon, of markets of which nothing was learned.
+// estimate prices an item at noon with an empty Set and an empty State.
 func estimate(p Policy, quotes []Quote) Priced { return estimateFrom(p, quotes, State{}) }
 
 func estimateFrom(p Policy, quotes []Quote, state State) Priced {
@@ -45,7 +45,7 @@ func estimateFrom(p Policy, quotes []Quote, state State) Priced {
 	return e
 }
 
-// reasons returns the reason of every quote.
+// reasons returns the reasons of all quotes.
 func reasons(e *Priced) []Reason {
 	var all []Reason
 	for i := range e.Quotes {
@@ -54,7 +54,7 @@ func reasons(e *Priced) []Reason {
 	return all
 }
 
-// anyPrice returns a valid price, most often below 1,000 units.
+// anyPrice returns a random valid price. Most prices are below 1,000 units.
 func anyPrice(r *rand.Rand) money.Micro {
 	if r.IntN(20) == 0 {
 		return maxPrice - money.Micro(r.IntN(3))
@@ -62,8 +62,8 @@ func anyPrice(r *rand.Rand) money.Micro {
 	return money.Micro(1 + r.Int64N(int64(maxPrice)>>r.IntN(40)))
 }
 
-// around returns a price that strays from center as markets do: by a factor of
-// e^sigma at one standard deviation.
+// around returns a random price with a log-normal distribution. center is the median and
+// sigma the standard deviation of the logarithm.
 func around(r *rand.Rand, center, sigma float64) money.Micro {
 	return money.Micro(max(1, math.Round(center*math.Exp(sigma*r.NormFloat64()))))
 }

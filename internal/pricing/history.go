@@ -9,38 +9,42 @@ import (
 	"assay/internal/money"
 )
 
-// History is the encoded good responses of one market for one game over the last
-// eight days, for the checks of slow drift, old files and late markets. The zero
-// value is empty. A response is kept every six hours for 60 hours and every day
-// before that, at most 20 of them.
+// History contains the encoded good responses of one market for one game in the last eight
+// days. The checks for slow drift, old files and late markets need it. The zero value is
+// empty. It keeps one response per six hours for 60 hours, and one per day before that. The
+// maximum is 20 responses.
 //
-// Format 1: a version byte; the number of slots, and for each, oldest first, its
-// time in seconds and the logarithm of its rate; then for each name, by key, the
-// difference to the last key, a mask of the slots whose amount differs from the
-// slot before, and those amounts. All numbers are variable-length. With row ids as
-// keys, eight days of a real market take 8 to 14 bytes per name, with 64-bit hashes
-// 15 to 21; a name whose every slot differs takes at most 10 + 3 + 20*9.
+// Format 1 consists of variable-length numbers:
+//
+//   - the version, as one byte
+//   - the number of slots, and for each slot, oldest first, its time in seconds and the
+//     logarithm of its rate
+//   - for each name, sorted by key: the difference to the previous key, a bit mask of the
+//     slots with an amount that differs from the previous slot, and those amounts
+//
+// Eight days of a real market take 8 to 14 bytes per name with row ids as keys, and 15 to
+// 21 bytes with 64-bit hashes. The maximum is 10 + 3 + 20*9 bytes per name.
 type History []byte
 
 const (
 	historyVersion = 1
 	historySlots   = 20
 
-	slotEvery   = 5*time.Hour + 30*time.Minute // six hours, less what a run may be early
-	slotRecent  = 60 * time.Hour
-	slotDaily   = 22 * time.Hour
-	historyKept = 8*24*time.Hour + 12*time.Hour
+	slotEvery     = 5*time.Hour + 30*time.Minute // six hours, minus a tolerance for early runs
+	slotRecent    = 60 * time.Hour
+	slotDaily     = 22 * time.Hour
+	maxHistoryAge = 8*24*time.Hour + 12*time.Hour
 )
 
 var errHistory = errors.New("history of a market is damaged")
 
-// slot is one kept response.
+// slot is one response in a History.
 type slot struct {
 	at     time.Time
-	offset Log // logarithm of its rate
+	offset Log // logarithm of the exchange rate
 }
 
-// slots returns the kept responses, oldest first, and the rest of the encoding.
+// slots decodes the slots, oldest first. It returns a decoder for the names.
 func (h History) slots() ([]slot, *decoder, error) {
 	if len(h) == 0 {
 		return nil, &decoder{}, nil
@@ -60,7 +64,7 @@ func (h History) slots() ([]slot, *decoder, error) {
 	return out, d, nil
 }
 
-// each calls fn for every name with its amounts by slot, 0 where there was none.
+// each calls fn for every name with its amounts by slot. 0 means no amount.
 func (d *decoder) each(slots int, fn func(key uint64, amounts []money.Micro)) error {
 	var amounts [historySlots]money.Micro
 	var key uint64
@@ -84,19 +88,19 @@ func (d *decoder) each(slots int, fn func(key uint64, amounts []money.Micro)) er
 	return nil
 }
 
-// due reports whether a response of that time gets a slot.
-func due(slots []slot, at time.Time) bool {
+// slotDue reports whether a response from the given time gets a slot.
+func slotDue(slots []slot, at time.Time) bool {
 	return len(slots) == 0 || at.Sub(slots[len(slots)-1].at) >= slotEvery
 }
 
-// kept marks the slots that stay once a response of the time at is added.
-func kept(slots []slot, at time.Time) []bool {
+// keptSlots reports for each slot whether it stays when a response from the time at is added.
+func keptSlots(slots []slot, at time.Time) []bool {
 	keep := make([]bool, len(slots))
 	var last time.Time
 	n := 1
 	for i, s := range slots {
 		age := at.Sub(s.at)
-		if age > historyKept || age < 0 || (age > slotRecent && s.at.Sub(last) < slotDaily) {
+		if age > maxHistoryAge || age < 0 || (age > slotRecent && s.at.Sub(last) < slotDaily) {
 			continue
 		}
 		keep[i], last = true, s.at
@@ -111,18 +115,18 @@ func kept(slots []slot, at time.Time) []bool {
 	return keep
 }
 
-// Append returns the history with a good response added, which must be
-// normalized, or the history itself where the newest slot is less than six hours
-// old. Of a partial response, names that are missing keep their amounts.
+// Append returns the history with an additional good response, which must be normalized.
+// It returns the history unchanged if the newest slot is less than six hours old. Names
+// that are missing in a partial response keep their amounts.
 func (h History) Append(r *Response) (History, error) {
 	slots, d, err := h.slots()
 	if err != nil {
 		return nil, err
 	}
-	if !due(slots, r.At) {
+	if !slotDue(slots, r.At) {
 		return h, nil
 	}
-	keep := kept(slots, r.At)
+	keep := keptSlots(slots, r.At)
 	out := make([]byte, 0, len(h)+len(r.Points)*3+16)
 	out = append(out, historyVersion)
 	n := 1
@@ -170,7 +174,7 @@ type historyWriter struct {
 	key  uint64
 }
 
-// add writes one name; one without an amount in any slot is dropped.
+// add writes one name. It omits a name without amounts.
 func (w *historyWriter) add(key uint64, amounts []money.Micro, now money.Micro) {
 	var changed [historySlots]money.Micro
 	var mask uint64

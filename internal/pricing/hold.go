@@ -8,26 +8,27 @@ import (
 
 const (
 	suspectFor     = 24 * time.Hour
-	suspectForLong = 30 * 24 * time.Hour // a rise of 5x or more on one market
+	suspectForLong = 30 * 24 * time.Hour // after a rise of 5x or more on one market
 
-	// EvidenceAfter is how much later than the last reading a response must have
-	// changed to be evidence for a price that is held.
+	// EvidenceAfter is the minimum time between two readings that are evidence for a held
+	// price.
 	EvidenceAfter = 30 * time.Minute
-	// LoneWait is how long a move of 5x or more on one market is held at least.
+	// LoneWait is the minimum hold of a move of 5x or more on one market.
 	LoneWait = 24 * time.Hour
 
 	oldestReference = 7 * 24 * time.Hour
 )
 
-// Reference is an accepted price of an item, and the moment that it is of.
+// Reference is an accepted price of an item at a certain time.
 type Reference struct {
 	Price money.Micro // 0: none
 	At    time.Time
 }
 
-// References are what a new price is compared with (step 11), from the price
-// history: the price in force 24 hours and 7 days before, or the oldest known one
-// if the history is shorter. Week is none for a history of less than 48 hours.
+// References are the prices from the history that the guard compares with a new price (step
+// 11). Day is the price of 24 hours ago and Week the price of 7 days ago. If the history
+// is shorter, they are the oldest known price. Week is empty if the history has less than
+// 48 hours.
 type References struct {
 	Day, Week Reference
 }
@@ -41,48 +42,49 @@ const (
 	Rise Side = 1
 )
 
-// HeldPrice is a price that is held back. The zero value is none.
+// HeldPrice is a price that the guard holds back. The zero value means that no price is
+// held.
 type HeldPrice struct {
-	Candidate  money.Micro // the least extreme reading since it was held; 0: nothing is held
+	Candidate  money.Micro // least extreme estimate since the start of the hold; 0: no hold
 	Side       Side
-	At         time.Time // when it was first held
-	EvidenceAt time.Time // of the last reading that was evidence
-	Readings   int       // readings that were evidence since then
+	At         time.Time // start of the hold
+	EvidenceAt time.Time // last reading that was evidence; at first the start of the hold
+	Readings   int       // number of readings that were evidence
 }
 
-// State is what is remembered of an item between estimates.
+// State is the stored state of an item between estimates.
 type State struct {
-	Price        money.Micro // last accepted price, 0: none
+	Price        money.Micro // last accepted price; 0: none
 	Held         HeldPrice
-	ReleasedAt   time.Time // older references are ignored
+	ReleasedAt   time.Time // the guard ignores references before this time
 	SuspectUntil time.Time
-	LoneUntil    time.Time // suspect until then unless two quotes support the price
+	LoneUntil    time.Time // suspect until this time unless two quotes support the price
 }
 
-// Decision is what the guard did with an estimate.
+// Decision is the decision of the guard about an estimate.
 type Decision string
 
 // The decisions.
 const (
-	Accepted    Decision = ""            // within the limits
-	TakenAtOnce Decision = "takenAtOnce" // beyond them, with two markets that moved themselves
-	HeldBack    Decision = "held"
-	Released    Decision = "released" // held before, with new evidence now
+	Accepted    Decision = ""            // the move is within the limits
+	TakenAtOnce Decision = "takenAtOnce" // accepted immediately, because the quotes of two markets moved
+	HeldBack    Decision = "held"        // the last accepted price stays
+	Released    Decision = "released"    // accepted after a hold, because of new evidence
 )
 
 // Move is a comparison of a new price with its references.
 type Move struct {
 	Decision   Decision    `json:"decision,omitzero"`
-	Window     Window      `json:"window"`          // the reference with the largest move beyond its limit
-	Reference  money.Micro `json:"reference"`       // its price; 0: no move is beyond its limit
-	Factor     money.Micro `json:"factor"`          // the move beyond the class's own, in millionths
-	ClassMove  money.Micro `json:"classMove"`       // the class's own move that was allowed for, in millionths
-	Supporters int         `json:"supporters"`      // used quotes within 1.5x of the new price
-	Moved      int         `json:"moved"`           // of them, those that moved at least half of the way themselves
-	Needed     int         `json:"needed,omitzero"` // changed responses that a release needs, of a held price
+	Window     Window      `json:"window"`          // window of the largest move above its limit
+	Reference  money.Micro `json:"reference"`       // price of that window; 0: no move is above its limit
+	Factor     money.Micro `json:"factor"`          // the move without the move of the class, in millionths
+	ClassMove  money.Micro `json:"classMove"`       // the move of the class that was subtracted, in millionths
+	Supporters int         `json:"supporters"`      // number of used quotes within 1.5x of the new price
+	Moved      int         `json:"moved"`           // number of supporters that moved at least half as far
+	Needed     int         `json:"needed,omitzero"` // number of changed responses that a release requires
 }
 
-// evidence is what the quotes show about a move.
+// evidence is the information of the used quotes about a move.
 type evidence struct {
 	price     money.Micro
 	majority  bool
@@ -94,7 +96,7 @@ type support struct {
 	changedAt time.Time
 }
 
-// Limit returns the factor beyond which a move is guarded, in millionths.
+// Limit returns the largest factor that the guard always accepts, in millionths.
 func (w Window) Limit() money.Micro {
 	if w == SinceWeek {
 		return 3 * money.Scale
@@ -102,7 +104,7 @@ func (w Window) Limit() money.Micro {
 	return 2 * money.Scale
 }
 
-// String returns what the window begins with: "last" (price), "day" or "week".
+// String returns "last", "day" or "week".
 func (w Window) String() string {
 	switch w {
 	case SinceDay:
@@ -114,7 +116,7 @@ func (w Window) String() string {
 	}
 }
 
-// limit is Window.Limit as a logarithm.
+// limit returns Window.Limit as a logarithm.
 func limit(w Window) Log {
 	if w == SinceWeek {
 		return log3
@@ -122,9 +124,10 @@ func limit(w Window) Log {
 	return log2
 }
 
-// worst finds the largest move beyond a limit. The class's own move excuses a
-// move and never accuses one.
-func worst(price money.Micro, s *State, refs References, moves *[windows][classes]Log, c Class) (Move, Log) {
+// largestMove returns the largest move above its limit, and its logarithm. It subtracts the move
+// of the class if that makes the move smaller. The move of the class never makes a move
+// larger.
+func largestMove(price money.Micro, s *State, refs References, moves *[windows][classes]Log, c Class) (Move, Log) {
 	var found Move
 	var most Log
 	for w, ref := range [windows]Reference{{Price: s.Price}, refs.Day, refs.Week} {
@@ -145,8 +148,8 @@ func worst(price money.Micro, s *State, refs References, moves *[windows][classe
 	return found, most
 }
 
-// guard decides whether a new price counts, and updates the state (step 11). It returns
-// the price that counts.
+// guard decides about a new price and updates the state (step 11). It returns the current
+// price.
 func (s *State) guard(now time.Time, ev *evidence, m *Move, move Log, hold bool) money.Micro {
 	if m.Reference == 0 {
 		s.Held = HeldPrice{}
@@ -173,7 +176,7 @@ func (s *State) guard(now time.Time, ev *evidence, m *Move, move Log, hold bool)
 	if m.Needed = 1; abs(move) >= log5 && m.Supporters < 2 {
 		m.Needed = 2
 	}
-	if s.Held.reads(now, ev, side) && s.Held.Readings >= m.Needed && (m.Needed == 1 || now.Sub(s.Held.At) >= LoneWait) {
+	if s.Held.addReading(now, ev, side) && s.Held.Readings >= m.Needed && (m.Needed == 1 || now.Sub(s.Held.At) >= LoneWait) {
 		price := s.Held.Candidate
 		m.Decision, s.Held, s.ReleasedAt = Released, HeldPrice{}, now
 		return price
@@ -185,10 +188,10 @@ func (s *State) guard(now time.Time, ev *evidence, m *Move, move Log, hold bool)
 	return s.Price
 }
 
-// reads adds a reading to the hold, or begins one. It reports whether the reading
-// is evidence: a supporter's response that changed 30 minutes or more after the
-// last one that was. A response that changed earlier and is read again is none.
-func (h *HeldPrice) reads(now time.Time, ev *evidence, side Side) bool {
+// addReading adds a reading to the hold, or starts a new hold. It reports whether the reading is
+// evidence. For that, the response of a supporter must have changed at least 30 minutes
+// after the last evidence. A response that has not changed since is no evidence.
+func (h *HeldPrice) addReading(now time.Time, ev *evidence, side Side) bool {
 	if h.Candidate <= 0 || h.Side != side {
 		*h = HeldPrice{Candidate: ev.price, Side: side, At: now, EvidenceAt: now}
 		return false
@@ -206,16 +209,16 @@ func (h *HeldPrice) reads(now time.Time, ev *evidence, side Side) bool {
 	return false
 }
 
-// pending reports whether a time that was set at most so far ahead is still to come. One
-// that is further ahead was set by a clock that has been set back since.
+// pending reports whether until is in the future, by at most most. A later time is invalid:
+// the clock was set back after the time was stored.
 func pending(now, until time.Time, most time.Duration) bool {
 	left := until.Sub(now)
 	return left > 0 && left <= most
 }
 
-// forget drops times that no longer matter, so that nothing is stored of an item
-// whose price has been quiet for a week.
-func (s *State) forget(now time.Time) {
+// dropExpired clears times that have no further effect. The state of an item with a stable
+// price then needs no storage after a week.
+func (s *State) dropExpired(now time.Time) {
 	if !pending(now, s.SuspectUntil, suspectFor) {
 		s.SuspectUntil = time.Time{}
 	}
@@ -227,9 +230,9 @@ func (s *State) forget(now time.Time) {
 	}
 }
 
-// ReferencesOf returns what a price is compared with at a time: first is the oldest
-// accepted price, day and week those that were in force 24 hours and 7 days before
-// (0: none was yet).
+// ReferencesOf returns the references of an item at the time now. first is the oldest
+// accepted price. day and week are the accepted prices of 24 hours and 7 days ago, or 0 if
+// the history is shorter.
 func ReferencesOf(now time.Time, first Reference, day, week money.Micro) References {
 	const oneDay = 24 * time.Hour
 	var r References
@@ -248,18 +251,18 @@ func ReferencesOf(now time.Time, first Reference, day, week money.Micro) Referen
 	return r
 }
 
-// Range holds all accepted prices of an item of at least the last week. While a new
-// price is within 2x of both ends, its references cannot matter and need not be
-// read. The zero value is unknown.
+// Range is the range of all accepted prices of an item in at least the last week. If a new
+// price is within 2x of both ends, its references have no effect and need not be read. The
+// zero value means that the range is unknown.
 type Range struct{ Low, High money.Micro }
 
-// Near reports whether a price is within 2x of the whole range.
+// Near reports whether a price is within 2x of both ends of the range.
 func (r Range) Near(price money.Micro) bool {
-	const limit = 199 // hundredths, a little less than the guard allows
+	const limit = 199 // hundredths, slightly less than the limit of the guard
 	return r.Low > 0 && 100*price <= limit*r.Low && 100*r.High <= limit*price
 }
 
-// With returns the range with another accepted price; 0 is none.
+// With returns the range extended by another accepted price. It ignores a price of 0.
 func (r Range) With(price money.Micro) Range {
 	if price <= 0 {
 		return r

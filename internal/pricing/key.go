@@ -1,13 +1,12 @@
 package pricing
 
-// KeyOf returns the key of an item of a game (Point.Key): a hash of its name and
-// phase that is the same on every machine. Of 100,000 names two collide with a
-// probability of 3 in 10 billion, and then only their votes on a whole response
-// are mixed up, never their prices.
+// KeyOf returns a hash of the name and phase of an item, for Point.Key. The hash is the
+// same on every machine. The probability of a collision among 100,000 names is 3 in 10
+// billion. A collision affects only the validation of responses, never prices.
 func KeyOf[T ~string | ~[]byte](name T, phase string) uint64 {
 	h := fnvStart
 	for i := range len(name) {
 		h = (h ^ uint64(name[i])) * fnvPrime
 	}
-	return fnv(h*fnvPrime, phase) // as if a zero byte stood between the two
+	return fnv(h*fnvPrime, phase) // the factor hashes a zero byte between name and phase
 }

@@ -4,28 +4,29 @@ import "slices"
 
 // The limits of step 6, in units of 2^-24.
 const (
-	bigMove   = 1677722    // a move that shows lateness: 10 %
-	smallMove = 838861     // a move in the same direction: 5 %
-	repeatsAt = logOne / 2 // share of its moves of today that another made yesterday
-	clearer   = logOne / 4 // by how much that must exceed the share of today
-	standsAt  = logOne / 4 // share of the others' moves below which a market stands still
+	bigMove       = 1677722    // smallest move that can show a late market: 10 %
+	smallMove     = 838861     // smallest move that counts as a move in the same direction: 5 %
+	minRepeat     = logOne / 2 // minimum ratio of yesterday's moves of a market to today's moves of a late one
+	repeatMargin  = logOne / 4 // minimum difference between that ratio and the ratio for today's moves
+	standingLimit = logOne / 4 // a market stands still if its moves are less than this share of the others' moves
 )
 
-// lateCheck finds the markets that repeat another one a day later, and those that stand
-// still while the others move. It looks at the last 24 hours and the 24 hours before.
+// lateCheck finds markets that repeat another market a day later, and markets that stand
+// still while the others move (step 6). It compares the last 24 hours with the 24 hours
+// before.
 type lateCheck struct {
 	prev  *Set
 	names int
-	floor Log // the lowest price that votes
+	floor Log // lowest price that takes part in checks
 
-	before, now []Log // memory of ratios
+	before, now []Log // buffers of ratios
 }
 
-// findLate marks the late markets; where all seem late, none.
+// findLate marks the late markets. If all markets seem late, it marks none.
 func (c *lateCheck) findLate(live []*entry) {
 	m := slices.DeleteFunc(slices.Clone(live), func(e *entry) bool { return !e.daily || e.ByName })
-	leads := c.repeats(m)
-	c.standing(m, leads)
+	leads := c.markRepeaters(m)
+	c.markStanding(m, leads)
 	if !slices.ContainsFunc(live, func(e *entry) bool { return !e.late }) {
 		for _, e := range live {
 			e.late, e.repeats = false, 0
@@ -33,16 +34,16 @@ func (c *lateCheck) findLate(live []*entry) {
 	}
 }
 
-// move returns a market's move of a name between two columns, and whether it is
-// known: the earlier price must have been one that votes.
+// move returns the move of name i between two columns. It returns false if a price is
+// missing or the earlier price is below floor.
 func move(from, to []Log, i int, floor Log) (Log, bool) {
 	was, is := at(from, i), at(to, i)
 	return is - was, was >= floor && is != none
 }
 
-// repeats marks every market whose moves of today are another's of yesterday, and
-// returns the markets that are repeated and repeat none.
-func (c *lateCheck) repeats(m []*entry) map[int64]bool {
+// markRepeaters marks markets with moves of today that equal the moves of another market
+// yesterday. It returns the leads: markets that are repeated and repeat no other market.
+func (c *lateCheck) markRepeaters(m []*entry) map[int64]bool {
 	leads := map[int64]bool{}
 	for _, b := range m {
 		var best Log
@@ -51,13 +52,13 @@ func (c *lateCheck) repeats(m []*entry) map[int64]bool {
 				continue
 			}
 			yesterday, today, ok := c.ratios(a, b)
-			// In a steady fall both days look alike: a market that was late then
-			// stays late until its moves are clearly those of today.
-			margin := clearer
+			// In a steady fall, both days have similar moves. A market that was late
+			// stays late until it clearly follows the moves of today.
+			margin := repeatMargin
 			if was := c.prev.Market(b.ID); was.Late && was.Repeats != 0 {
-				margin = -clearer
+				margin = -repeatMargin
 			}
-			if !ok || yesterday < repeatsAt || yesterday-today < margin {
+			if !ok || yesterday < minRepeat || yesterday-today < margin {
 				continue
 			}
 			leads[a.ID] = true
@@ -74,8 +75,9 @@ func (c *lateCheck) repeats(m []*entry) map[int64]bool {
 	return leads
 }
 
-// ratios returns, over the names that b moved by 10 % or more today, the medians of
-// a's move of yesterday and of a's move of today, as shares of b's.
+// ratios compares the moves of two markets for the names that b moved by 10 % or more
+// today. It returns the median ratios of a's moves of yesterday and of today to b's moves.
+// ok is false if there are fewer than 100 such names.
 func (c *lateCheck) ratios(a, b *entry) (yesterday, today Log, ok bool) {
 	before, now := c.before[:0], c.now[:0]
 	for i := range c.names {
@@ -90,32 +92,31 @@ func (c *lateCheck) ratios(a, b *entry) (yesterday, today Log, ok bool) {
 		}
 	}
 	c.before, c.now = before, now
-	if len(before) < fewestShared {
+	if len(before) < minShared {
 		return 0, 0, false
 	}
 	return middleOf(before), middleOf(now), true
 }
 
-// part returns a/b in units of 2^-24, within 100.
+// part returns a/b in units of 2^-24, limited to the range -100 to 100.
 func part(a, b Log) Log {
 	const most = 100 * int64(logOne)
 	return Log(max(-most, min(most, int64(a)<<24/int64(b))))
 }
 
-// standing marks, one after another, the market that follows the others' moves
-// least, while that is clearly too little: at most (k-1)/2 of k, and none that
-// others repeat.
-func (c *lateCheck) standing(m []*entry, leads map[int64]bool) {
+// markStanding marks markets that stand still, beginning with the market that follows the
+// others least. It marks at most (k-1)/2 of k markets, and no market in leads.
+func (c *lateCheck) markStanding(m []*entry, leads map[int64]bool) {
 	active := slices.DeleteFunc(slices.Clone(m), func(e *entry) bool { return e.late })
 	for found := 0; len(active) >= 3 && found < (len(m)-1)/2; found++ {
 		follows, contested := c.following(active)
 		worst := -1
 		for k, e := range active {
-			// Without the day before, a market that repeats it could not be found.
-			if leads[e.ID] || e.day2 == nil || len(follows[k]) < max(fewestShared, contested[k]+1) {
+			// Without day2, markRepeaters cannot detect that another market repeats this one.
+			if leads[e.ID] || e.day2 == nil || len(follows[k]) < max(minShared, contested[k]+1) {
 				continue
 			}
-			if f := middleOf(follows[k]); f < standsAt && (worst < 0 || f < middleOf(follows[worst])) {
+			if f := middleOf(follows[k]); f < standingLimit && (worst < 0 || f < middleOf(follows[worst])) {
 				worst = k
 			}
 		}
@@ -127,11 +128,10 @@ func (c *lateCheck) standing(m []*entry, leads map[int64]bool) {
 	}
 }
 
-// following returns, for each market, its own moves as shares of the others'
-// median move, of the names that two others, who are a majority of all that quote
-// it, moved alike, and how many names two others moved alike without being a majority.
-// Half of the markets prove nothing about the other half, nor do the names that some of
-// that half do not quote.
+// following returns for each market the ratios of its moves to the median move of the
+// others. It uses only names that at least two others moved alike, if these are a majority
+// of the markets that quote the name. contested counts the names without such a majority:
+// if half of the markets moved, it is unknown which half is correct.
 func (c *lateCheck) following(m []*entry) (out [][]Log, contested []int) {
 	out, contested = make([][]Log, len(m)), make([]int, len(m))
 	moves, sorted := make([]Log, len(m)), make([]Log, 0, len(m))
@@ -160,7 +160,7 @@ func (c *lateCheck) following(m []*entry) (out [][]Log, contested []int) {
 			if abs(others) < bigMove {
 				continue
 			}
-			switch same := alike(moves, k, others); {
+			switch same := countAlike(moves, k, others); {
 			case same < 2:
 			case 2*same > len(sorted):
 				out[k] = append(out[k], part(moves[k], others))
@@ -172,8 +172,8 @@ func (c *lateCheck) following(m []*entry) (out [][]Log, contested []int) {
 	return out, contested
 }
 
-// alike counts the markets other than k that moved as c did.
-func alike(moves []Log, k int, c Log) int {
+// countAlike counts the markets other than k that moved in the direction of c by 5 % or more.
+func countAlike(moves []Log, k int, c Log) int {
 	same := 0
 	for o, v := range moves {
 		if o != k && v != none && (v > 0) == (c > 0) && abs(v) >= smallMove {

@@ -10,12 +10,12 @@ import (
 	"assay/internal/randtest"
 )
 
-func TestRound_ALeadingMarketIsNeverLate(t *testing.T) {
+func TestRound_LeadingMarketsAreNeverLate(t *testing.T) {
 	r := randtest.New(t)
 	late := 0
 	for range randtest.Count(3, 100) {
 		markets := 2 + r.IntN(4)
-		f := newFair(rand.New(rand.NewPCG(r.Uint64(), 1)), markets, 1200)
+		f := newSimulation(rand.New(rand.NewPCG(r.Uint64(), 1)), markets, 1200)
 		leader := r.IntN(markets)
 		past := [][]money.Micro{}
 		for run := range 10 {
@@ -33,7 +33,7 @@ func TestRound_ALeadingMarketIsNeverLate(t *testing.T) {
 			})
 			for k, o := range res.Markets {
 				if k == leader && o.Late {
-					t.Fatalf("run %d: the leader of %d markets is late", run, markets)
+					t.Fatalf("run %d, %d markets: the leading market is late, want not late", run, markets)
 				}
 				if o.Late {
 					late++
@@ -44,16 +44,16 @@ func TestRound_ALeadingMarketIsNeverLate(t *testing.T) {
 		}
 	}
 	if late == 0 {
-		t.Error("no follower was found to be late")
+		t.Error("got no late market, want late followers")
 	}
 }
 
-// Half of the markets that move together prove nothing about the others: three of six
-// that raised 20 % of the names by 1.6x made honest markets late, and 100 of 1,000
-// prices followed them as ok.
-func TestRound_HalfOfTheMarketsDoNotMakeTheOthersLate(t *testing.T) {
+// If half of the markets move together, it is unknown whether the others are late. In an
+// earlier version, three of six markets raised 20 % of their prices by 1.6x. The honest
+// markets became late, and 100 of 1,000 prices followed with the status ok.
+func TestRound_RequiresAMajorityToMarkMarketsLate(t *testing.T) {
 	for _, markets := range []int{4, 6} {
-		f := newFair(rand.New(rand.NewPCG(9, 1)), markets, 1000)
+		f := newSimulation(rand.New(rand.NewPCG(9, 1)), markets, 1000)
 		f.run(t, 6)
 		for k := range markets / 2 {
 			for i := range f.quotes[k] {
@@ -64,7 +64,7 @@ func TestRound_HalfOfTheMarketsDoNotMakeTheOthersLate(t *testing.T) {
 		}
 		for _, o := range f.round(t, nil).Markets {
 			if o.Late {
-				t.Errorf("of %d markets half moved: market %d is late", markets, o.ID)
+				t.Errorf("half of %d markets moved: market %d is late, want not late", markets, o.ID)
 			}
 		}
 	}

@@ -2,17 +2,17 @@ package pricing
 
 import "slices"
 
-const shrink = 40 // a band's level counts n/(n+40) beside the market's
+const shrink = 40 // the level of a band with n quotes has the weight n/(n+40)
 
-// learner learns the set of a round from the markets that are used (step 7).
+// learner learns the set of a round from the used markets (step 7).
 type learner struct {
-	set   *Set // of the last round, and then of this one
+	set   *Set // starts as a copy of the last set
 	names *columns
 }
 
-// learn learns the levels of those that responded in this round against each other, and
-// then those of markets that are requested by name. One that failed keeps its level: what
-// it quoted before is not compared with what others quote now.
+// learn learns the levels of the markets that responded in this round against each other.
+// Then it learns the levels of markets that are requested by name. A market without a new
+// response keeps its level, because its old quotes are not comparable with new ones.
 func (l *learner) learn(used []*entry) {
 	l.set.Moves = classMoves(used)
 	byName := slices.DeleteFunc(slices.Clone(used), func(e *entry) bool { return !e.ByName })
@@ -30,12 +30,13 @@ func (l *learner) learn(used []*entry) {
 	}
 }
 
-// relevel moves accepted markets to the level of their new responses, where too few
-// markets responded to learn it: else the other markets would seem to have moved.
+// relevel sets accepted markets to the level of their new responses. It is needed if too
+// few markets responded to learn levels. Otherwise the other markets would seem to have
+// moved.
 func (l *learner) relevel(responded []*entry) {
 	for _, e := range responded {
 		m := l.set.market(e.ID)
-		if m == &l.set.unknown || !e.vouched || e.shared < fewestShared {
+		if m == &l.set.unknown || !e.wasAccepted || e.shared < minShared {
 			continue
 		}
 		change := e.level - m.Level
@@ -46,8 +47,9 @@ func (l *learner) relevel(responded []*entry) {
 	}
 }
 
-// asStored returns markets that are requested by name as they were after the last
-// run: which of their new quotes have come when a round begins is chance.
+// asStored returns copies of markets with their last good responses as new ones. The set of
+// quotes by name that have arrived when a round starts is random, so the result must not
+// depend on it.
 func (l *learner) asStored(markets []*entry) []*entry {
 	out := make([]*entry, len(markets))
 	for i, e := range markets {
@@ -88,8 +90,8 @@ func (l *learner) levels(used []*entry) {
 	}
 }
 
-// keepScale moves learned levels so that the median change of the stored ones is
-// 0: a new, failed or re-levelled market does not move prices.
+// keepScale shifts the learned levels so that the median change of known levels is 0. A
+// new, failed or accepted market then does not move prices.
 func (l *learner) keepScale(levels []SetMarket) {
 	var whole []Log
 	var band [bands][]Log
@@ -118,11 +120,11 @@ func (l *learner) keepScale(levels []SetMarket) {
 	}
 }
 
-// levelByName learns the level of a market that is requested by name, from its
-// stored quotes and the last responses of the others.
+// levelByName learns the level of a market that is requested by name. It compares the
+// stored quotes of the market with the last responses of the others.
 func (l *learner) levelByName(e *entry, used []*entry) {
 	all, band := l.distances(e, used)
-	if len(all) < fewestShared {
+	if len(all) < minShared {
 		return
 	}
 	m := SetMarket{ID: e.ID, Far: -1}
@@ -142,12 +144,12 @@ func (l *learner) levelByName(e *entry, used []*entry) {
 	learned.Noise, learned.Far = middleOf(all), share(off, len(all))
 }
 
-// distances returns how far the stored quotes of a market are from where the last
-// responses of the others agree, in total and by price band.
+// distances returns the distances of the stored quotes of a market from the consensus of
+// the others' last responses. all contains all distances and band those of each price band.
 func (l *learner) distances(e *entry, used []*entry) (all []Log, band [bands][]Log) {
 	s := &sample{markets: slices.DeleteFunc(slices.Clone(used), func(o *entry) bool { return o.ByName || o.last == nil })}
 	var far []Log
-	of, levels, row := s.in(l.set), make([]Log, len(s.markets)), make([]Log, len(s.markets))
+	of, levels, row := s.marketsOf(l.set), make([]Log, len(s.markets)), make([]Log, len(s.markets))
 	for i := range l.names.keys {
 		v := at(e.last, i)
 		if v == none {
@@ -166,15 +168,15 @@ func (l *learner) distances(e *entry, used []*entry) (all []Log, band [bands][]L
 		if len(far) == 0 {
 			continue
 		}
-		others := agreed(far)
+		others := groupMedian(far)
 		b := l.set.band(others)
 		all, band[b] = append(all, v-others), append(band[b], v-others)
 	}
 	return all, band
 }
 
-// shrunk returns the level of a price band, from distances at its prices and the market's
-// level: the fewer distances, the nearer to that.
+// shrunk returns the level of a price band from the distances in the band. With fewer
+// distances, the result is closer to the level of the market.
 func shrunk(market Log, distances []Log) Log {
 	n := int64(len(distances))
 	if n == 0 {
@@ -183,8 +185,7 @@ func shrunk(market Log, distances []Log) Log {
 	return market + Log(int64(middleOf(distances)-market)*n/(n+shrink))
 }
 
-// classMoves returns how each class moved by itself: the median of the used markets' own
-// moves.
+// classMoves returns the move of each class: the median over the used markets.
 func classMoves(used []*entry) (out [windows][classes]Log) {
 	var v []Log
 	for w := range windows {

@@ -8,8 +8,8 @@ import (
 	"assay/internal/money"
 )
 
-func TestRound_ALevelSetIsShiftedSoThatANewMarketMovesNoPrice(t *testing.T) {
-	f := newFair(rand.New(rand.NewPCG(3, 1)), 5, 800)
+func TestRound_NewMarketsDoNotMoveTheLevelsOfTheOthers(t *testing.T) {
+	f := newSimulation(rand.New(rand.NewPCG(3, 1)), 5, 800)
 	f.levels[4] = 3
 	for i := range f.quotes[4] {
 		f.quotes[4][i] *= 2
@@ -27,26 +27,26 @@ func TestRound_ALevelSetIsShiftedSoThatANewMarketMovesNoPrice(t *testing.T) {
 	}
 	after := f.round(t, nil)
 	if o := after.Markets[4]; o.Refusal != nil || !o.State.Levelled {
-		t.Fatalf("the new market is refused: %v", o.Refusal)
+		t.Fatalf("new market: got the refusal %v and levelled %v, want nil and true", o.Refusal, o.State.Levelled)
 	}
 	for id := int64(1); id <= 4; id++ {
 		a, b := before.Set.Market(id).Level, after.Set.Market(id).Level
 		if abs(a-b) > logOne/50 {
-			t.Errorf("market %d: level %d becomes %d", id, a, b)
+			t.Errorf("market %d: got the level %d, want about %d", id, b, a)
 		}
 	}
 }
 
 func TestRound_FailedMarketsDoNotMoveTheLevelsOfTheOthers(t *testing.T) {
 	for left := 1; left <= 4; left++ {
-		f := newFair(rand.New(rand.NewPCG(4, 1)), 5, 800)
-		for i := range f.quotes[0] { // a market whose level depends on the price
+		f := newSimulation(rand.New(rand.NewPCG(4, 1)), 5, 800)
+		for i := range f.quotes[0] { // the level of this market depends on the price
 			if f.quotes[0][i] > 3*money.Scale {
 				f.quotes[0][i] = cents(float64(f.quotes[0][i]) / 1e6 * 1.4)
 			}
 		}
 		before := f.round(t, nil)
-		f.now = f.now.Add(25 * time.Hour) // the others' last responses are too old
+		f.now = f.now.Add(25 * time.Hour) // the last responses of failed markets are too old
 		after := f.round(t, func(market int, resp *Response) *Response {
 			if market >= left {
 				return nil
@@ -57,15 +57,15 @@ func TestRound_FailedMarketsDoNotMoveTheLevelsOfTheOthers(t *testing.T) {
 			a, b := before.Set.Market(id), after.Set.Market(id)
 			for band := range a.Bands {
 				if abs(a.Bands[band]-b.Bands[band]) > logOne/33 {
-					t.Errorf("%d of 5 markets left: level of market %d in band %d is %d, was %d", left, id, band, b.Bands[band], a.Bands[band])
+					t.Errorf("%d of 5 markets left: level of market %d in band %d: got %d, want about %d", left, id, band, b.Bands[band], a.Bands[band])
 				}
 			}
 		}
 	}
 }
 
-func TestRound_QuotesByNameTakePart(t *testing.T) {
-	f := newFair(rand.New(rand.NewPCG(8, 1)), 4, 600)
+func TestRound_ChecksQuotesByName(t *testing.T) {
+	f := newSimulation(rand.New(rand.NewPCG(8, 1)), 4, 600)
 	f.run(t, 4)
 	res := f.round(t, func(market int, resp *Response) *Response {
 		if market == 3 {
@@ -75,7 +75,7 @@ func TestRound_QuotesByNameTakePart(t *testing.T) {
 		return resp
 	})
 	if o := res.Markets[3]; o.Refusal != nil || o.Check.Names != 150 || o.Check.J < 0 {
-		t.Fatalf("150 of 600 names: %v, %+v", o.Refusal, o.Check)
+		t.Fatalf("150 of 600 names: got the refusal %v and %+v, want nil and 150 checked names", o.Refusal, o.Check)
 	}
 	f.now = f.now.Add(time.Hour)
 	res = f.round(t, func(market int, resp *Response) *Response {
@@ -89,23 +89,22 @@ func TestRound_QuotesByNameTakePart(t *testing.T) {
 		return resp
 	})
 	if o := res.Markets[3]; o.Refusal == nil || o.Refusal.Anomaly != Ratio {
-		t.Fatalf("150 names in another currency: %v", o.Refusal)
+		t.Fatalf("150 names in another currency: got the refusal %v, want %s", o.Refusal, Ratio)
 	}
 }
 
-// The remembered level stays where the market is, however rarely responses come and
-// however long: at half a percent per run in one direction, every market of an
-// installation would be refused after some weeks.
-func TestRound_TheRememberedLevelOfAQuietMarketStays(t *testing.T) {
+// The stored level must stay at the level of the market for any interval of responses. With
+// a drift of 0.5 % per run, all markets would be refused after some weeks.
+func TestRound_StoredLevelsDoNotDrift(t *testing.T) {
 	for _, every := range []time.Duration{time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour} {
-		f := newFair(rand.New(rand.NewPCG(8, 1)), 3, 400)
+		f := newSimulation(rand.New(rand.NewPCG(8, 1)), 3, 400)
 		for run := range 100 {
 			for k, o := range f.round(t, nil).Markets {
 				if o.Refusal != nil {
-					t.Fatalf("every %s, run %d: market %d is refused: %s", every, run, k, o.Refusal)
+					t.Fatalf("interval %s, run %d, market %d: got the refusal %s, want nil", every, run, k, o.Refusal)
 				}
 				if far := abs(o.State.Level - Ln(o.Check.Level) + Ln(money.Scale)); run > 0 && far > log1_5/8 {
-					t.Fatalf("every %s, run %d: market %d is remembered at %s, and is at %s", every, run, k, Exp(o.State.Level), o.Check.Level)
+					t.Fatalf("interval %s, run %d, market %d: got the stored level %s, want about %s", every, run, k, Exp(o.State.Level), o.Check.Level)
 				}
 			}
 			f.now = f.now.Add(every)
@@ -114,10 +113,10 @@ func TestRound_TheRememberedLevelOfAQuietMarketStays(t *testing.T) {
 	}
 }
 
-// A third market that shares no names with the others must not keep these from being
-// compared with each other.
-func TestRound_LearnsLevelsBesideAMarketThatSharesNoNames(t *testing.T) {
-	f := newFair(rand.New(rand.NewPCG(9, 7)), 3, 1000)
+// Two markets share names with each other. A third market shares no names with them. It
+// must not prevent learning their levels.
+func TestRound_LearnsLevelsDespiteAMarketWithoutSharedNames(t *testing.T) {
+	f := newSimulation(rand.New(rand.NewPCG(9, 7)), 3, 1000)
 	var res Result
 	for range 2 {
 		res = f.round(t, func(market int, resp *Response) *Response {
@@ -144,9 +143,9 @@ func TestRound_LearnsLevelsBesideAMarketThatSharesNoNames(t *testing.T) {
 	}
 	a, b := res.Set.Market(res.Markets[0].ID), res.Set.Market(res.Markets[1].ID)
 	if want := middleOf(apart); !a.Known || !b.Known || abs(b.Level-a.Level-want) > logOne/50 {
-		t.Errorf("levels %v and %v, want %v apart", a.Level, b.Level, want)
+		t.Errorf("got the levels %v and %v, want a difference of %v", a.Level, b.Level, want)
 	}
 	if c := res.Set.Market(res.Markets[2].ID); c.Known {
-		t.Errorf("a market that shares no names has the level %v", c.Level)
+		t.Errorf("market without shared names: got the level %v, want none", c.Level)
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"assay/internal/money"
 )
 
-// Log is a natural logarithm, or a difference of two, in units of 2^-24. Prices
-// of one micro-unit to ten million units lie within 30, so four bytes hold every
-// difference, and a game's prices on 40 markets fit into a few megabytes. It is
-// computed with integers only: two machines agree to the digit.
+// Log is a natural logarithm, or a difference of two logarithms, in units of 2^-24. The
+// logarithms of valid prices span a range of 30, so an int32 holds every difference. The
+// prices of a game on 40 markets then need only a few megabytes. Logarithms are computed
+// with integers, so all machines get the same result.
 type Log int32
 
 // The logarithms of the method's factors.
@@ -31,8 +31,8 @@ const (
 	none Log = math.MinInt32
 )
 
-// Ln returns the natural logarithm of an amount of at least one micro-unit, in
-// micro-units.
+// Ln returns the natural logarithm of an amount in micro-units. The amount must be
+// positive.
 func Ln(m money.Micro) Log {
 	const drop = logBits - 24
 	return Log((lnSeries(uint64(m), 9) + 1<<(drop-1)) >> drop)
@@ -44,13 +44,13 @@ func lnRate(r money.Rate) Log {
 	return Ln(money.Micro(r)) - scale
 }
 
-// Exp returns e^l in millionths, rounded to the nearest: the factor that a
-// difference of logarithms stands for. It is at least one millionth and at most
-// a billion.
+// Exp returns the factor e^l in millionths, rounded to the nearest integer. The result is
+// limited to the range from one millionth to one billion.
 func Exp(l Log) money.Micro {
 	const most = 347677000 // just below ln(10^9)
 	l = max(min(l, most), -most)
-	// l = k ln 2 + r with 0 <= r < ln 2, in 56 fraction bits; e^r by its series.
+	// Let l = k ln 2 + r with 0 <= r < ln 2. Then e^l = 2^k * e^r. The series of e^r uses
+	// 62 fraction bits, the reduction of l uses 56.
 	const spare = 6
 	x := int64(l) << (fixBits - spare - 24)
 	k := x / (ln2 >> spare)
@@ -66,8 +66,8 @@ func Exp(l Log) money.Micro {
 	return max(money.Micro(shiftRound(hi, lo, uint(fixBits-k))), 1)
 }
 
-// shiftRound returns a 128-bit number divided by 2^n, rounded to the nearest;
-// n is from 1 to 127.
+// shiftRound returns a 128-bit number divided by 2^n, rounded to the nearest integer. n
+// must be in the range 1 to 127.
 func shiftRound(hi, lo uint64, n uint) uint64 {
 	half := n - 1
 	var carry uint64
@@ -85,8 +85,8 @@ func shiftRound(hi, lo uint64, n uint) uint64 {
 
 func abs[T ~int32 | ~int64](x T) T { return max(x, -x) }
 
-// middleOf returns the median of values that are at least one, or the mean of
-// the two middle ones rounded down. It reorders them.
+// middleOf returns the median of one or more values. For an even count it is the mean of
+// the two middle values, rounded down. It reorders v.
 func middleOf(v []Log) Log {
 	n := len(v)
 	hi := nth(v, n/2)
@@ -97,8 +97,8 @@ func middleOf(v []Log) Log {
 	return Log((int64(lo) + int64(hi)) >> 1)
 }
 
-// nth moves the k-th smallest of v to its place, smaller ones before it, and
-// returns it.
+// nth returns the element that would be at index k if v were sorted. It reorders v so that
+// this element is at index k and no earlier element is larger (quickselect).
 func nth[T cmp.Ordered](v []T, k int) T {
 	lo, hi := 0, len(v)-1
 	for hi-lo > 12 {

@@ -19,7 +19,7 @@ func TestLn_IsTheNaturalLogarithm(t *testing.T) {
 	}
 }
 
-func TestExp_IsTheFactorOfALogarithm(t *testing.T) {
+func TestExp_IsTheExponentialFunction(t *testing.T) {
 	r := randtest.New(t)
 	for range randtest.Count(20_000, 1_000_000) {
 		l := Log(r.Int64N(600_000_000) - 300_000_000)
@@ -29,7 +29,8 @@ func TestExp_IsTheFactorOfALogarithm(t *testing.T) {
 		}
 	}
 	if Exp(0) != money.Scale || Exp(math.MaxInt32) < 999_000_000*money.Scale || Exp(math.MinInt32) != 1 {
-		t.Errorf("Exp at its ends: %d, %d, %d", Exp(0), Exp(math.MaxInt32), Exp(math.MinInt32))
+		t.Errorf("Exp of 0, the maximum and the minimum: got %d, %d, %d, want 1000000, at least 999000000000000, 1",
+			Exp(0), Exp(math.MaxInt32), Exp(math.MinInt32))
 	}
 }
 
@@ -39,7 +40,7 @@ func TestConstants_AreTheLogarithmsOfTheirFactors(t *testing.T) {
 		smallMove: math.Exp(0.05),
 	} {
 		if want := Log(math.Round(math.Log(f) * (1 << 24))); l != want {
-			t.Errorf("logarithm of %v is %d, want %d", f, l, want)
+			t.Errorf("logarithm of %v: got %d, want %d", f, l, want)
 		}
 	}
 }
@@ -57,7 +58,7 @@ func TestMiddleOf_IsTheMedian(t *testing.T) {
 			want = (sorted[len(v)/2-1] + want) >> 1
 		}
 		if got := middleOf(v); got != want {
-			t.Fatalf("median of %d is %d, want %d", sorted, got, want)
+			t.Fatalf("median of %d: got %d, want %d", sorted, got, want)
 		}
 	}
 }
@@ -68,7 +69,7 @@ func TestRoot_IsTheSquareRootRoundedDown(t *testing.T) {
 		x := r.Uint64() >> r.IntN(64)
 		got := root(x)
 		if got*got > x || (got < 1<<32-1 && (got+1)*(got+1) <= x) {
-			t.Fatalf("root of %d is %d", x, got)
+			t.Fatalf("root(%d) = %d, want the square root rounded down", x, got)
 		}
 	}
 }

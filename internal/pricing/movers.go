@@ -6,27 +6,29 @@ import (
 	"slices"
 )
 
-// Mover is a quote that moved by more than a factor of 1.41 since about a day ago:
-// without such moves nothing supports a large move of a price (step 11). With the
-// market leftApart it is a name of which half of the quotes left the others, and Move is
-// how far they are from them.
+// Mover is a quote that moved by more than a factor of 1.41 in about a day. The guard
+// needs such moves as support for a large move of a price (step 11).
+//
+// A Mover with the market apartMarker describes a name instead: half of its quotes moved
+// away from the others. Move is then the distance between the two halves.
 type Mover struct {
 	Key    uint64
 	Market int64
 	Move   Log
 }
 
-// leftApart stands for a name instead of a market.
-const leftApart = -1
+// apartMarker is the Market of a Mover that describes a name.
+const apartMarker = -1
 
-// Movers are the quotes that moved, by key and market.
+// Movers are the quotes that moved, sorted by key and market.
 type Movers []Mover
 
-// movedEnough is half of the smallest move that the guard considers.
+// movedEnough is the smallest move of a Mover: half of the smallest move that the guard
+// examines.
 const movedEnough = log2 / 2
 
-// newMovers lists the quotes of the used markets that moved, and the names whose quotes
-// moved apart.
+// newMovers returns the quotes of the used markets that moved, and the names with quotes
+// that moved apart.
 func newMovers(keys []uint64, live, used []*entry) Movers {
 	var out Movers
 	for _, e := range used {
@@ -45,11 +47,12 @@ func newMovers(keys []uint64, live, used []*entry) Movers {
 	return out
 }
 
-// addApart adds the names of which half of the quotes or more moved by more than 1.35x in
-// one direction over the last eight days, while a third or more stood still: nothing shows
-// which are right. Of two quotes one often returns from an absurd price to the other, so
-// they must be more than 1.25x apart now, at their remembered levels. Markets that stand
-// still count, though they are late; those that repeat another follow it.
+// addApart adds the names with quotes that moved apart in the last eight days: at least
+// half of the quotes moved by more than 1.35x in one direction, and at least a third stood
+// still. It is then unknown which quotes are correct. If only one quote moved, the two
+// sides must now be more than 1.25x apart at their learned levels, because a single quote
+// often returns from an absurd price. Late markets count if they stand still, but not if
+// they repeat another market.
 func (m Movers) addApart(keys []uint64, live []*entry) Movers {
 	for i, key := range keys {
 		var n [3]int64 // fell, stood still, rose
@@ -80,22 +83,22 @@ func (m Movers) addApart(keys []uint64, live []*entry) Movers {
 				continue
 			}
 			if far := Log(sum[way]/n[way] - sum[1]/n[1]); n[way] > 1 || abs(far) > log1_25 {
-				m = append(m, Mover{key, leftApart, far})
+				m = append(m, Mover{key, apartMarker, far})
 			}
 		}
 	}
 	return m
 }
 
-// Note notes in the quotes of one item how they moved.
-func (m Movers) Note(key uint64, quotes []Quote) {
+// Annotate sets the fields Moved and Apart in the quotes of one item.
+func (m Movers) Annotate(key uint64, quotes []Quote) {
 	of := m.Of(key)
 	if len(of) == 0 {
 		return
 	}
 	for k := range quotes {
 		q := &quotes[k]
-		q.Apart = of.Move(leftApart) != 0
+		q.Apart = of.Move(apartMarker) != 0
 		if move := of.Move(q.ID); move != 0 {
 			q.Moved = move
 		}
@@ -112,7 +115,7 @@ func (m Movers) Of(key uint64) Movers {
 	return m[from:to]
 }
 
-// Move returns by how much a market's quote moved, 0 if little.
+// Move returns the move of a market's quote, or 0 if it is not in m.
 func (m Movers) Move(market int64) Log {
 	for i := range m {
 		if m[i].Market == market {
@@ -124,13 +127,13 @@ func (m Movers) Move(market int64) Log {
 
 const moversVersion = 1
 
-var errMovers = errors.New("stored moves are damaged or of another version")
+var errMovers = errors.New("stored moves are damaged or have another version")
 
-// MarshalBinary encodes the movers, format 1: 6 to 8 bytes per quote that moved with row
-// ids as keys, at most 22.
+// MarshalBinary encodes the movers in format 1. With row ids as keys, a mover takes 6 to 8
+// bytes. The maximum is 22 bytes.
 func (m Movers) MarshalBinary() ([]byte, error) { return encode(moversVersion, m.code), nil }
 
-// UnmarshalBinary reads what MarshalBinary wrote.
+// UnmarshalBinary decodes the output of MarshalBinary.
 func (m *Movers) UnmarshalBinary(b []byte) error {
 	var out Movers
 	if !decode(b, moversVersion, out.code) {

@@ -1,9 +1,11 @@
 package pricing
 
-// moves collects by how much the names of a market moved, by class and, last, in total.
+// moves contains the moves of the names of a market by class. The last element contains
+// the moves of all classes.
 type moves [classes + 1][]Log
 
-// collect collects the moves of the prices that voted in an earlier column.
+// collect sets m to the moves between two columns. It ignores prices that were below floor
+// in the earlier column.
 func (m *moves) collect(from, to []Log, class []Class, floor Log) {
 	for i := range m {
 		m[i] = m[i][:0]
@@ -19,13 +21,13 @@ func (m *moves) collect(from, to []Log, class []Class, floor Log) {
 	}
 }
 
-// medians returns the median of all moves, and that of each class: of a class with too few
-// names it is that of all.
+// medians returns the median of all moves and the median of each class. A class with fewer
+// than 50 names gets the median of all moves.
 func (m *moves) medians() (middle Log, byClass [classes]Log) {
 	middle = middleOf(m[classes])
 	for c := range byClass {
 		byClass[c] = middle
-		if len(m[c]) >= fewestClass {
+		if len(m[c]) >= minClass {
 			byClass[c] = middleOf(m[c])
 		}
 	}

@@ -7,22 +7,24 @@ import (
 	"assay/internal/money"
 )
 
-// past lists the slots of a history that a round compares with.
+// past selects slots of a history for the checks of a round. An index of -1 means that no
+// slot has a suitable age.
 type past struct {
-	slots  []slot
-	before int   // from which moves are measured, or -1
-	day2   int   // 40 to 56 h ago, or -1
-	week   int   // about 7 days ago, or -1
-	drift  []int // against which the ratio is checked: one for each of the last seven days
-	ratios [][]Log
-	turned []turn // by slot
+	slots      []slot
+	before     int         // slot from which moves are measured
+	day2       int         // slot 40 to 56 h ago
+	week       int         // slot about 7 days ago
+	drift      []int       // one slot for each of the last seven days
+	ratios     [][]Log     // moves since each slot of drift
+	reversions []reversion // by slot
 }
 
-// turn counts prices that differ from those of the last response, and of them
-// those that are again what they were in a slot.
-type turn struct{ changed, back, shared int }
+// reversion compares a slot with the last and the new response. changed counts the prices that
+// differ between the slot and the last response. back counts those of them that have the
+// value of the slot again in the new response.
+type reversion struct{ changed, back, shared int }
 
-// choose picks the slots by their age.
+// choose selects slots by age.
 func choose(slots []slot, now time.Time) past {
 	p := past{slots: slots, before: -1, day2: -1, week: -1}
 	const hour = time.Hour
@@ -44,7 +46,7 @@ func choose(slots []slot, now time.Time) past {
 		}
 	}
 	p.ratios = make([][]Log, len(p.drift))
-	p.turned = make([]turn, len(slots))
+	p.reversions = make([]reversion, len(slots))
 	return p
 }
 
@@ -58,8 +60,8 @@ func (p *past) oldestOfADay(now time.Time) int {
 	return -1
 }
 
-// compareHistory fills the columns of the past, and checks a new response for
-// slow drift and for being an old one.
+// compareHistory fills the columns of earlier prices. It checks whether a new response
+// drifted slowly or is an old response. The error reports a damaged history.
 func (r *Round) compareHistory(e *entry, last, current *Response) error {
 	slots, d, err := e.History.slots()
 	if err != nil {
@@ -84,31 +86,32 @@ func (r *Round) compareHistory(e *entry, last, current *Response) error {
 	}
 	r.week = r.names.empty(r.week)
 	e.oldest = r.names.empty(nil)
-	if damaged := r.walk(e, &p, d, last, current); damaged != nil {
+	if damaged := r.readHistory(e, &p, d, last, current); damaged != nil {
 		err, e.damaged = damaged, true
 	}
 	history := e.History
-	e.History = nil // it is large
+	e.History = nil // frees memory, because a history is large
 	e.newest = e.unchanged()
 	if !e.new || e.refusal != nil {
 		return err
 	}
 	r.windowMoves(e, &p)
-	if e.refusal = p.refusal(); e.refusal == nil && err == nil && due(slots, current.At) {
+	if e.refusal = p.refusal(); e.refusal == nil && err == nil && slotDue(slots, current.At) {
 		e.newest, err = history.Append(current)
 	}
 	return err
 }
 
-// walk reads the history beside the current points and the last ones.
-func (r *Round) walk(e *entry, p *past, d *decoder, last, current *Response) error {
+// readHistory decodes the history and compares each name with the current and the last response.
+// All three are sorted by key.
+func (r *Round) readHistory(e *entry, p *past, d *decoder, last, current *Response) error {
 	now, was := current.Points, []Point(nil)
 	if last != nil && e.new {
 		was = last.Points
 	}
 	offset := current.offset()
 	return d.each(len(p.slots), func(key uint64, amounts []money.Micro) {
-		now, was = seek(now, key), seek(was, key)
+		now, was = skipTo(now, key), skipTo(was, key)
 		if len(now) == 0 || now[0].Key != key {
 			return
 		}
@@ -138,22 +141,22 @@ func (r *Round) walk(e *entry, p *past, d *decoder, last, current *Response) err
 			return
 		}
 		for k, a := range amounts {
-			p.turned[k].add(a, was[0].Amount, now[0].Amount)
+			p.reversions[k].add(a, was[0].Amount, now[0].Amount)
 		}
 	})
 }
 
-// seek drops the points before a key.
-func seek(points []Point, key uint64) []Point {
+// skipTo returns the points from the given key on.
+func skipTo(points []Point, key uint64) []Point {
 	for len(points) > 0 && points[0].Key < key {
 		points = points[1:]
 	}
 	return points
 }
 
-// add counts a price that was then, last and now: how many of those that changed
-// between then and the last response are back.
-func (t *turn) add(then, last, now money.Micro) {
+// add counts one name. then is its price in the slot, last in the last response and now in
+// the new response.
+func (t *reversion) add(then, last, now money.Micro) {
 	if then == 0 {
 		return
 	}
@@ -166,33 +169,34 @@ func (t *turn) add(then, last, now money.Micro) {
 	}
 }
 
-// windowMoves notes the class's own moves over the last day and week.
+// windowMoves stores the moves of each class in the last day and week.
 func (r *Round) windowMoves(e *entry, p *past) {
 	for w, col := range map[Window][]Log{SinceDay: e.before, SinceWeek: r.week} {
 		if (w == SinceDay && !e.daily) || (w == SinceWeek && p.week < 0) {
 			continue
 		}
-		if r.moves.collect(col, e.next, r.names.class, r.floor); len(r.moves[classes]) >= fewestShared {
+		if r.moves.collect(col, e.next, r.names.class, r.floor); len(r.moves[classes]) >= minShared {
 			_, e.moves[w] = r.moves.medians()
 			e.hasMoves[w] = true
 		}
 	}
 }
 
-// refusal checks drift and age. An old response brings nearly all changed prices
-// back; of real ones a few return.
+// refusal returns a Refusal if the new response drifted slowly or is an old response. In
+// an old response at least 95 % of the changed prices have their old value again. In a
+// real response only some do.
 func (p *past) refusal() *Refusal {
 	for k, slot := range p.drift {
 		ratios := p.ratios[k]
-		if len(ratios) < fewestShared {
+		if len(ratios) < minShared {
 			continue
 		}
 		if m := middleOf(ratios); abs(m) > log2 {
 			return &Refusal{Anomaly: Drift, Names: len(ratios), Value: Exp(m), Low: ownLow, High: ownHigh, At: p.slots[slot].at}
 		}
 	}
-	for k, t := range p.turned {
-		if t.changed >= fewestShared && t.back*20 >= t.changed*19 {
+	for k, t := range p.reversions {
+		if t.changed >= minShared && t.back*20 >= t.changed*19 {
 			return &Refusal{Anomaly: OlderResponse, Names: t.changed, Value: share(t.back, t.changed), High: money.Scale * 19 / 20, At: p.slots[k].at}
 		}
 	}

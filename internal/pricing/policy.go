@@ -11,46 +11,46 @@ import (
 )
 
 const (
-	// MethodVersion numbers the rules of this package. It is stored with every price,
-	// so that one can be recomputed by the rules that it was computed with.
+	// MethodVersion is the version of the method. It is stored with every price, because
+	// recomputing a price requires the same version.
 	MethodVersion = 2
 
 	defaultMaxAge        = 24 * time.Hour
 	defaultNoSalesWindow = 720 * time.Hour
 )
 
-// Method chooses which figure becomes the price.
+// Method selects the figure that becomes the price.
 type Method string
 
 // The methods of MARKET_PRICE_ESTIMATE.
 const (
 	Consensus Method = "consensus" // steps 5 to 10; the default
 	Average   Method = "average"   // mean of all valid, fresh quotes
-	Median    Method = "median"    // their median
+	Median    Method = "median"    // median of all valid, fresh quotes
 )
 
-// Guard is what happens to a price that moved suspiciously.
+// Guard selects the treatment of a price with a suspicious move.
 type Guard string
 
 // The guards of MARKET_PRICE_GUARD.
 const (
-	Flag Guard = "flag" // accept it, as suspect, if two markets moved themselves; else hold it
-	Hold Guard = "hold" // hold it until new evidence
+	Flag Guard = "flag" // accept the price as suspect if the quotes of two markets moved; otherwise hold it
+	Hold Guard = "hold" // hold the price until there is new evidence
 )
 
-// Policy is how prices are computed.
+// Policy contains the settings for computing prices.
 type Policy struct {
 	Method        Method
 	Guard         Guard
 	Currency      money.Currency
-	MaxAge        time.Duration // default 24 h when zero
-	NoSalesWindow time.Duration // default 720 h when zero
+	MaxAge        time.Duration // maximum age of a quote; 0: 24 h
+	NoSalesWindow time.Duration // minimum window of a market that can report no sales; 0: 720 h
 	Rates         Rates
-	Level         int64 // the market at whose level prices are stated; 0: the consensus
+	Level         int64 // market that defines the price level; 0: the consensus level
 }
 
-// Label names the method with the market at whose level prices are stated, as it is
-// stored with each price: "consensus", or "consensus:12" for the market 12.
+// Label returns the method and the level in the form that is stored with each price:
+// "consensus", or "consensus:12" for the level of market 12.
 func (p *Policy) Label() string {
 	method := cmp.Or(p.Method, Consensus)
 	if p.Level == 0 || method != Consensus {
@@ -59,14 +59,14 @@ func (p *Policy) Label() string {
 	return string(method) + ":" + strconv.FormatInt(p.Level, 10)
 }
 
-// ParseLabel returns the method and level that a label names.
+// ParseLabel returns the method and level of a label.
 func ParseLabel(label string) (method Method, level int64) {
 	name, market, _ := strings.Cut(label, ":")
 	level, _ = strconv.ParseInt(market, 10, 64)
 	return Method(name), level
 }
 
-// complete sets defaults.
+// complete replaces zero and invalid fields by defaults.
 func (p *Policy) complete() {
 	if p.Method != Average && p.Method != Median {
 		p.Method = Consensus
@@ -78,7 +78,7 @@ func (p *Policy) complete() {
 	p.NoSalesWindow = cmp.Or(p.NoSalesWindow, defaultNoSalesWindow)
 }
 
-// ParseMethod reads a value of MARKET_PRICE_ESTIMATE.
+// ParseMethod parses a value of MARKET_PRICE_ESTIMATE.
 func ParseMethod(text string) (Method, error) {
 	switch m := Method(text); m {
 	case Consensus, Average, Median:
@@ -87,7 +87,7 @@ func ParseMethod(text string) (Method, error) {
 	return "", fmt.Errorf("unknown estimate %.20q: use consensus, average or median", text)
 }
 
-// ParseGuard reads a value of MARKET_PRICE_GUARD.
+// ParseGuard parses a value of MARKET_PRICE_GUARD.
 func ParseGuard(text string) (Guard, error) {
 	switch g := Guard(text); g {
 	case Flag, Hold:

@@ -8,17 +8,16 @@ import (
 	"assay/internal/money"
 )
 
-// Pricer computes the prices of one game with one policy, one set of rates and one
-// level set. It is safe for concurrent use and allocates nothing per
-// item once its memory is warm.
+// Pricer computes the prices of one game with one policy and one Set. It is safe for
+// concurrent use. It reuses memory, so that Price usually allocates nothing.
 type Pricer struct {
 	policy Policy
 	set    *Set
-	level  SetMarket // at whose level prices are stated
+	level  SetMarket // market that defines the price level
 	items  sync.Pool // of *item
 }
 
-// item is one call of Price, and its memory.
+// item contains the arguments and buffers of one call of Price.
 type item struct {
 	now    time.Time
 	class  Class
@@ -26,56 +25,56 @@ type item struct {
 	refs   References
 	out    *Priced
 
-	markets  []*SetMarket // of each quote
+	markets  []*SetMarket // one per quote
 	prices   []money.Micro
 	logs     []Log
 	votes    []vote
 	evidence evidence
 }
 
-// Interval is where the price of a further honest market lies in about 80 % of
-// cases.
+// Interval is the range in which the price of another honest market lies with a
+// probability of about 80 %.
 type Interval struct{ Low, High money.Micro }
 
-// QuoteResult is what became of one quote.
+// QuoteResult is the result for one quote. Factors and shares are in millionths.
 type QuoteResult struct {
-	Verdict              // of steps 1 to 4, and then LateMarket or Outlier
-	Level    money.Micro // of its market at this price, as a factor in millionths; 0: not compared
-	Levelled money.Micro // Price / Level: what is compared
-	Noise    money.Micro // usual distance of its market, as a factor in millionths; 0: unknown
-	Far      money.Micro // share of its market's quotes more than 2x off, in millionths; -1: unknown
+	Verdict              // Reason may also be LateMarket or Outlier
+	Level    money.Micro // level of the market at this price, as a factor; 0: not compared
+	Levelled money.Micro // Price / Level
+	Noise    money.Micro // median distance of the market from the others, as a factor; 0: unknown
+	Far      money.Micro // share of the market's quotes more than 2x off; -1: unknown
 }
 
-// Priced is an estimate of one item with everything that led to it. Amounts are
-// micro-units of the base currency.
+// Priced is the estimate of one item with its explanation. Amounts are micro-units of the
+// base currency. Factors are in millionths.
 type Priced struct {
-	Price     money.Micro // the current price after the guard; the last one without a usable quote
-	Estimated money.Micro // what the policy's method yields from the quotes; 0: no usable quote
+	Price     money.Micro // current price after the guard; without a usable quote the last one
+	Estimated money.Micro // result of the policy's method; 0: no usable quote
 	Status    Status
 
-	// Figures of the quotes that steps 1 to 4 leave; 0 without one. Consensus is 0
-	// if all their markets are late.
+	// Figures of the quotes that remain after steps 1 to 4, or 0 without such quotes.
+	// Consensus is also 0 if all their markets are late.
 	Average, Median, Min, Max money.Micro
 	Consensus                 money.Micro
-	Interval                  Interval    // around Consensus
-	Width                     money.Micro // Consensus to an end of the interval, as a factor in millionths
-	Usual                     money.Micro // usual distance of a quote at this price, as a factor in millionths
-	ClassMove                 money.Micro // of its class since the last responses, as a factor in millionths: by it the last price is moved that decides between groups
-	DecidedBy                 DecidedBy   // of Consensus
+	Interval                  Interval    // interval around Consensus
+	Width                     money.Micro // factor between Consensus and an end of Interval
+	Usual                     money.Micro // median distance of quotes in the price band, as a factor
+	ClassMove                 money.Micro // move of the class since the last responses, as a factor; applied to the last price before it decides between groups
+	DecidedBy                 DecidedBy   // rule that determined Consensus
 
-	Markets     int  // quotes given
-	UsedMarkets int  // quotes behind Estimated
-	Majority    bool // more than half of the used markets agree within 2x
-	Near        int  // used quotes within 1.25x of Estimated
+	Markets     int  // number of all quotes
+	UsedMarkets int  // number of quotes behind Estimated
+	Majority    bool // more than half of the usable quotes agree within 2x
+	Near        int  // number of used quotes within 1.25x of Estimated
 
 	Move   Move
-	State  State // to be stored with the item
+	State  State // the caller stores it with the item
 	Sales  SalesSignal
-	Quotes []QuoteResult // one for each quote given, in its order
+	Quotes []QuoteResult // in the order of the quotes
 }
 
-// NewPricer returns a pricer; zero fields of the policy have their defaults. Set and
-// rates must not be changed while it is in use.
+// NewPricer returns a Pricer. Zero fields of the policy get their defaults. The set and
+// the rates must not change while the Pricer is in use.
 func NewPricer(policy Policy, set *Set) *Pricer {
 	policy.complete()
 	p := &Pricer{policy: policy, set: set, items: sync.Pool{New: func() any { return new(item) }}}
@@ -85,13 +84,13 @@ func NewPricer(policy Policy, set *Set) *Pricer {
 	return p
 }
 
-// Price computes the price of one item at the time now from its quotes, its state
-// and the references from its history, and writes it over into, whose Quotes are
-// reused. It keeps nothing of its arguments. The order of quotes affects only the
-// order of results.
+// Price computes the price of one item at the time now. Its inputs are the quotes, the
+// state and the references of the item. Price overwrites into and reuses the memory of
+// into.Quotes. It does not retain its arguments. The order of quotes affects only the order
+// of results.
 func (p *Pricer) Price(now time.Time, class Class, quotes []Quote, state State, refs References, into *Priced) {
 	it, _ := p.items.Get().(*item)
-	it.now, it.class, it.quotes, it.refs, it.out = stored(now), class, quotes, refs, into
+	it.now, it.class, it.quotes, it.refs, it.out = dbPrecision(now), class, quotes, refs, into
 	defer func() {
 		it.quotes, it.out = nil, nil
 		p.items.Put(it)
@@ -128,18 +127,19 @@ func (p *Pricer) Price(now time.Time, class Class, quotes []Quote, state State, 
 	p.decide(it, votes, h)
 }
 
-// verdicts applies steps 1 to 4 to the quotes.
+// verdicts applies steps 1 to 4 to all quotes.
 func (p *Pricer) verdicts(it *item) {
 	it.markets = it.markets[:0]
 	for i := range it.quotes {
 		it.out.Quotes = append(it.out.Quotes, QuoteResult{Verdict: p.policy.verdict(it.now, &it.quotes[i]), Far: -1})
 		it.markets = append(it.markets, p.set.market(it.quotes[i].ID))
 	}
-	it.leaveOne(marketKey, fresher, Duplicate)
-	it.leaveOne(poolKey, asFresh, SharedListings)
+	it.keepOne(marketKey, marketGrain, Duplicate)
+	it.keepOne(poolKey, poolGrain, SharedListings)
 }
 
-// figures computes the plain figures of what steps 1 to 4 leave.
+// figures computes minimum, maximum, average and median of the quotes that remain after
+// steps 1 to 4.
 func (it *item) figures() {
 	it.prices = it.prices[:0]
 	for i := range it.out.Quotes {
@@ -155,8 +155,8 @@ func (it *item) figures() {
 	it.out.Average, it.out.Median = mean(it.prices), median(it.prices)
 }
 
-// consensus levels the quotes and decides (steps 6 to 8). It is false where no
-// quote can be used.
+// consensus levels the quotes and computes the consensus (steps 6 to 8). It returns false
+// if no quote is usable.
 func (p *Pricer) consensus(it *item, last Log) (choice, bool) {
 	it.logs, it.votes = it.logs[:0], it.votes[:0]
 	for i, m := range it.markets {
@@ -171,7 +171,7 @@ func (p *Pricer) consensus(it *item, last Log) (choice, bool) {
 	if len(it.logs) == 0 {
 		return choice{}, false
 	}
-	low, part := p.set.between(agreed(it.logs))
+	low, part := p.set.between(groupMedian(it.logs))
 	base := p.level.level(low, part)
 	for i, m := range it.markets {
 		q := &it.out.Quotes[i]
@@ -190,7 +190,7 @@ func (p *Pricer) consensus(it *item, last Log) (choice, bool) {
 	return c, true
 }
 
-// levelled returns price / level, which is at least one micro-unit.
+// levelled returns price / level, limited to valid prices.
 func levelled(price, level money.Micro) money.Micro {
 	v, ok := money.Ratio(price, level)
 	if !ok {
@@ -199,7 +199,7 @@ func levelled(price, level money.Micro) money.Micro {
 	return max(1, min(v, maxPrice))
 }
 
-// markOutliers gives the quotes outside the group that decides their reason.
+// markOutliers marks the quotes outside the group as outliers.
 func (p *Priced) markOutliers(group []vote) {
 	low, high := group[0].price, group[len(group)-1].price
 	for i := range p.Quotes {
@@ -209,8 +209,8 @@ func (p *Priced) markOutliers(group []vote) {
 	}
 }
 
-// plainVotes makes votes of all quotes that steps 1 to 4 leave, as they are
-// quoted: for the plain average and median. It sets the estimate.
+// plainVotes returns all quotes that remain after steps 1 to 4 as votes, without levelling.
+// It sets the estimate to the plain average or median.
 func (p *Pricer) plainVotes(it *item) []vote {
 	it.out.Estimated = it.out.Average
 	if p.policy.Method == Median {
@@ -226,7 +226,7 @@ func (p *Pricer) plainVotes(it *item) []vote {
 	return it.votes
 }
 
-// intervalAround returns price / width to price * width.
+// intervalAround returns the interval from price / width to price * width.
 func intervalAround(price, width money.Micro) Interval {
 	low, _ := money.Ratio(price, width)
 	high, ok := money.Convert(price, money.Rate(width)*(money.RateScale/money.Scale))
@@ -236,7 +236,7 @@ func intervalAround(price, width money.Micro) Interval {
 	return Interval{Low: low, High: high}
 }
 
-// decide grades the estimate and lets the guard decide about it (steps 10 and 11).
+// decide applies the guard to the estimate and sets the status (steps 10 and 11).
 func (p *Pricer) decide(it *item, votes []vote, h Log) {
 	now, into := it.now, it.out
 	wide, apart := it.support(votes)
@@ -247,7 +247,7 @@ func (p *Pricer) decide(it *item, votes []vote, h Log) {
 	}
 	state := &into.State
 	var by Log
-	into.Move, by = worst(into.Estimated, state, refs, &moves, it.class)
+	into.Move, by = largestMove(into.Estimated, state, refs, &moves, it.class)
 	into.Price = state.guard(now, &it.evidence, &into.Move, by, p.policy.Guard == Hold)
 	state.Price = into.Price
 	if apart {
@@ -267,11 +267,12 @@ func (p *Pricer) decide(it *item, votes []vote, h Log) {
 	default:
 		into.Status = Thin
 	}
-	state.forget(now)
+	state.dropExpired(now)
 }
 
-// support collects what the votes say about a move of the price. It reports whether all
-// prices of one of their markets moved, and whether the quotes of the item moved apart.
+// support collects the evidence of the votes about a move of the price. wide reports whether
+// all prices of a used market moved. apart reports whether the quotes of the item moved
+// apart.
 func (it *item) support(votes []vote) (wide, apart bool) {
 	price := it.out.Estimated
 	ev := &it.evidence
@@ -293,9 +294,10 @@ func (it *item) support(votes []vote) (wide, apart bool) {
 	return wide, apart
 }
 
-// acceptedMove returns how the class moved with responses that an operator accepted, if
-// half of the votes are of such markets and the item was not priced by them since: its
-// prices from before the acceptance do not speak against it.
+// acceptedMove returns the smallest move of the class in responses that an operator
+// accepted. ok is true if at least half of the votes come from such markets and the item
+// has not been priced with these responses yet. Prices from before the acceptance then do
+// not count against the new price.
 func (it *item) acceptedMove(votes []vote) (least Log, ok bool) {
 	n := 0
 	for _, v := range votes {
@@ -310,7 +312,7 @@ func (it *item) acceptedMove(votes []vote) (least Log, ok bool) {
 	return least, n > 0 && 2*n >= len(votes)
 }
 
-// within reports whether two prices are within a factor of n/d of each other.
+// within reports whether two prices differ by at most a factor of n/d.
 func within(a, b money.Micro, n, d money.Micro) bool {
 	return max(a, b)*d <= min(a, b)*n
 }

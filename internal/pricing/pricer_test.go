@@ -13,8 +13,8 @@ import (
 	"assay/internal/randtest"
 )
 
-// anySet returns a learned set of so many markets; flat has one level for all
-// price bands.
+// anySet returns a random set with the given number of markets. If flat is true, each
+// market has the same level in all price bands.
 func anySet(r *rand.Rand, markets int, flat bool) *Set {
 	s := NewSet(money.Scale)
 	s.Kappa = money.Micro(1_000_000 + r.Int64N(1_500_000))
@@ -37,7 +37,7 @@ func anySet(r *rand.Rand, markets int, flat bool) *Set {
 	return s
 }
 
-// setQuotes makes fresh quotes of the markets 1, 2, ...
+// setQuotes returns fresh quotes of the markets 1, 2, ...
 func setQuotes(prices ...money.Micro) []Quote {
 	quotes := asks(prices...)
 	for i := range quotes {
@@ -52,7 +52,7 @@ func priceOf(s *Set, quotes []Quote, state State, refs References) Priced {
 	return p
 }
 
-// scattered returns prices of markets that agree more or less, some not at all.
+// scattered returns n random prices with some outliers.
 func scattered(r *rand.Rand, n int) []money.Micro {
 	center := 1e5 * float64(1+r.IntN(1_000_000))
 	out := make([]money.Micro, n)
@@ -65,7 +65,7 @@ func scattered(r *rand.Rand, n int) []money.Micro {
 	return out
 }
 
-func TestPricer_TheOrderOfQuotesNeverMatters(t *testing.T) {
+func TestPricer_DoesNotDependOnTheOrderOfQuotes(t *testing.T) {
 	r := randtest.New(t)
 	for range randtest.Count(3_000, 200_000) {
 		quotes := setQuotes(scattered(r, 1+r.IntN(7))...)
@@ -79,12 +79,12 @@ func TestPricer_TheOrderOfQuotesNeverMatters(t *testing.T) {
 		b := priceOf(set, other, State{}, References{})
 		for k, i := range order {
 			if a.Quotes[i] != b.Quotes[k] {
-				t.Fatalf("quote %d: %+v and %+v", i, a.Quotes[i], b.Quotes[k])
+				t.Fatalf("quote %d in another order: got %+v, want %+v", i, b.Quotes[k], a.Quotes[i])
 			}
 		}
 		a.Quotes, b.Quotes = nil, nil
 		if !reflect.DeepEqual(a, b) {
-			t.Fatalf("%+v\n%+v", a, b)
+			t.Fatalf("in another order: got\n%+v, want\n%+v", b, a)
 		}
 	}
 }
@@ -100,14 +100,14 @@ func TestPricer_ScalingTheQuotesScalesThePrice(t *testing.T) {
 			times = append(times, p*k)
 		}
 		a, b := priceOf(set, setQuotes(prices...), State{}, References{}), priceOf(set, setQuotes(times...), State{}, References{})
-		// Rounding to whole micro-units, of each quote and of the mean.
+		// Each quote and the mean are rounded to micro-units.
 		if diff := abs(a.Consensus*k - b.Consensus); diff > 2*k {
-			t.Fatalf("%d x %d: %d becomes %d (off by %d)", prices, k, a.Consensus, b.Consensus, diff)
+			t.Fatalf("prices %d times %d: got %d, want %d times %d", prices, k, b.Consensus, a.Consensus, k)
 		}
 	}
 }
 
-func TestPricer_ThePriceLiesWithinTheUsedLevelledQuotes(t *testing.T) {
+func TestPricer_PriceIsWithinTheUsedLevelledQuotes(t *testing.T) {
 	r := randtest.New(t)
 	for range randtest.Count(3_000, 200_000) {
 		quotes := setQuotes(scattered(r, 1+r.IntN(7))...)
@@ -118,19 +118,19 @@ func TestPricer_ThePriceLiesWithinTheUsedLevelledQuotes(t *testing.T) {
 				low, high, used = min(low, q.Levelled), max(high, q.Levelled), used+1
 			}
 			if q.Levelled != levelled(q.Price, q.Level) {
-				t.Fatalf("%+v does not recompute", q)
+				t.Fatalf("%+v: want the levelled price %d", q, levelled(q.Price, q.Level))
 			}
 		}
 		if p.Consensus < low || p.Consensus > high || high > 2*low || used != p.UsedMarkets || p.Majority != (2*used > len(quotes)) {
-			t.Fatalf("%+v is not of its used quotes", p)
+			t.Fatalf("%+v: want a consensus within the %d used quotes from %d to %d", p, used, low, high)
 		}
 		if p.Interval.Low > p.Consensus || p.Interval.High < p.Consensus || p.Price != p.Consensus {
-			t.Fatalf("%+v", p)
+			t.Fatalf("%+v: want the consensus as price, within the interval", p)
 		}
 	}
 }
 
-func TestPricer_AnOutlierNeverImprovesAStatus(t *testing.T) {
+func TestPricer_OutliersNeverImproveTheStatus(t *testing.T) {
 	r := randtest.New(t)
 	worse := 0
 	for range randtest.Count(5_000, 300_000) {
@@ -143,21 +143,21 @@ func TestPricer_AnOutlierNeverImprovesAStatus(t *testing.T) {
 		}
 		b := priceOf(set, setQuotes(append(prices, odd)...), State{}, References{})
 		if b.Quotes[len(prices)].Reason != Outlier {
-			continue // at its market's level it agrees with some
+			continue // after levelling, the quote agrees with others
 		}
 		if b.Status < a.Status {
-			t.Fatalf("%d is %s, with %d it is %s\n%+v\n%+v", prices, a.Status, odd, b.Status, a, b)
+			t.Fatalf("prices %d with the outlier %d: got %s, want %s or worse\n%+v\n%+v", prices, odd, b.Status, a.Status, a, b)
 		}
 		if b.Status > a.Status {
 			worse++
 		}
 	}
 	if worse == 0 {
-		t.Error("no outlier made a status worse")
+		t.Error("got no outlier that made the status worse, want at least one")
 	}
 }
 
-func TestPricer_AverageEqualsARationalOracle(t *testing.T) {
+func TestPricer_AverageMatchesRationalArithmetic(t *testing.T) {
 	r := randtest.New(t)
 	pricer := NewPricer(Policy{Currency: "USD", Method: Average}, NewSet(money.Scale))
 	var p Priced
@@ -171,13 +171,14 @@ func TestPricer_AverageEqualsARationalOracle(t *testing.T) {
 		pricer.Price(noon, Rest, quotes, State{}, References{}, &p)
 		want := roundHalfEven(new(big.Rat).SetFrac(sum, big.NewInt(int64(len(quotes)))))
 		if int64(p.Average) != want || int64(p.Price) != want {
-			t.Fatalf("average of %+v is %d, price %d, want %d", quotes, p.Average, p.Price, want)
+			t.Fatalf("average of %+v: got %d and the price %d, want %d", quotes, p.Average, p.Price, want)
 		}
 	}
 }
 
-// One item on one to three markets, with responses that change or are read again.
-func TestPricer_ReleasesOnlyOnNewEvidenceAndNeverMoreExtremeThanAnyReading(t *testing.T) {
+// TestPricer_ReleasesTheLeastExtremeReadingOnNewEvidence prices one item on one to three
+// markets. Some responses are new and others are unchanged.
+func TestPricer_ReleasesTheLeastExtremeReadingOnNewEvidence(t *testing.T) {
 	r := randtest.New(t)
 	released := 0
 	for range randtest.Count(400, 40_000) {
@@ -213,7 +214,7 @@ func TestPricer_ReleasesOnlyOnNewEvidenceAndNeverMoreExtremeThanAnyReading(t *te
 				}
 				readings = append(readings, p.Estimated)
 				if p.Price != before.Price {
-					t.Fatalf("run %d: a held price changed from %d to %d", run, before.Price, p.Price)
+					t.Fatalf("run %d: got the price %d during a hold, want %d", run, p.Price, before.Price)
 				}
 			case Released:
 				released++
@@ -223,30 +224,30 @@ func TestPricer_ReleasesOnlyOnNewEvidenceAndNeverMoreExtremeThanAnyReading(t *te
 					least = slices.Max(readings)
 				}
 				if !changed || p.Price != least {
-					t.Fatalf("run %d: released %d (changed: %t), readings %d", run, p.Price, changed, readings)
+					t.Fatalf("run %d: released %d (new response: %t), want %d of %d and a new response", run, p.Price, changed, least, readings)
 				}
 			}
 			now = now.Add(time.Duration(10+r.IntN(700)) * time.Minute)
 		}
 	}
 	if released == 0 {
-		t.Error("nothing was ever released")
+		t.Error("got no release, want at least one")
 	}
 }
 
-func TestPricer_AllMarketsLateKeepsTheLastPrice(t *testing.T) {
+func TestPricer_KeepsTheLastPriceIfAllMarketsAreLate(t *testing.T) {
 	set := anySet(rand.New(rand.NewPCG(1, 1)), 1, true)
 	set.Markets[0].Late = true
 	p := priceOf(set, setQuotes(5*money.Scale), State{Price: 7}, References{})
 	if p.Price != 7 || p.Status != Stale || p.Quotes[0].Reason != LateMarket || p.Average != 5*money.Scale {
-		t.Errorf("%+v", p)
+		t.Errorf("got %+v, want the stale last price 7", p)
 	}
 	if p := priceOf(set, setQuotes(5*money.Scale), State{}, References{}); p.Price != 0 || p.Status != NoPrice {
-		t.Errorf("%+v", p)
+		t.Errorf("without a last price: got %+v, want no price", p)
 	}
 }
 
-func TestPricer_StatesPricesAtTheLevelOfAMarket(t *testing.T) {
+func TestPricer_UsesTheLevelOfTheConfiguredMarket(t *testing.T) {
 	r := randtest.New(t)
 	set := anySet(r, 3, false)
 	for range randtest.Count(500, 20_000) {
@@ -254,22 +255,22 @@ func TestPricer_StatesPricesAtTheLevelOfAMarket(t *testing.T) {
 		var p Priced
 		NewPricer(Policy{Currency: "USD", Level: 2}, set).Price(noon, Rest, quotes, State{}, References{}, &p)
 		if q := p.Quotes[1]; q.Level != money.Scale || q.Levelled != quotes[1].Ask {
-			t.Fatalf("market 2 has level %s at its own level", q.Level)
+			t.Fatalf("level of market 2: got %s, want 1", q.Level)
 		}
 	}
 }
 
-func TestPricer_AllocatesNothingOnceWarm(t *testing.T) {
+func TestPricer_ReusesMemory(t *testing.T) {
 	pricer, items := manyItems()
 	var p Priced
 	pricer.Price(noon, Rest, items[0], State{Price: 1e6}, References{}, &p)
 	i := 0
-	// The collector may empty the pool once in a while.
+	// The garbage collector may sometimes empty the pool, so the average is not exactly 0.
 	if n := testing.AllocsPerRun(1000, func() {
 		pricer.Price(noon, Rest, items[i%len(items)], State{Price: 1e6}, References{}, &p)
 		i++
 	}); n >= 1 {
-		t.Errorf("%v allocations per item", n)
+		t.Errorf("got %v allocations per item, want less than 1", n)
 	}
 }
 
@@ -296,9 +297,9 @@ func BenchmarkPrice10Quotes(b *testing.B) {
 	}
 }
 
-// Of markets that share listings the freshest counts, unless it is late and another is
-// not.
-func TestPricer_ALateMarketGivesWayToItsSibling(t *testing.T) {
+// Among markets with shared listings, the freshest quote is used. A late market is used
+// only if all of them are late.
+func TestPricer_PrefersMarketsOfAPoolThatAreNotLate(t *testing.T) {
 	set := NewSet(money.Scale)
 	for id := range 4 {
 		set.Markets = append(set.Markets, SetMarket{ID: int64(id + 1), Far: -1, Late: id == 2})
@@ -315,20 +316,21 @@ func TestPricer_ALateMarketGivesWayToItsSibling(t *testing.T) {
 	}
 	price()
 	if want := []Reason{Used, Used, SharedListings, Used}; !slices.Equal(reasons(&e), want) {
-		t.Errorf("%v, want %v", reasons(&e), want)
+		t.Errorf("one late: got %v, want %v", reasons(&e), want)
 	}
 	set.Markets[3].Late = true
 	price()
 	if want := []Reason{Used, Used, LateMarket, SharedListings}; !slices.Equal(reasons(&e), want) {
-		t.Errorf("both late: %v, want %v", reasons(&e), want)
+		t.Errorf("both late: got %v, want %v", reasons(&e), want)
 	}
 }
 
-// A clock that was set forward and back leaves times far ahead, which end nothing.
-func TestPending_OnlyTimesThatCanHaveBeenSet(t *testing.T) {
+// A clock that was set forward and back leaves stored times that are far in the future.
+// They must have no effect.
+func TestPending_IgnoresTimesTooFarInTheFuture(t *testing.T) {
 	for until, want := range map[time.Duration]bool{0: false, time.Second: true, suspectFor: true, suspectFor + time.Second: false, 400 * 24 * time.Hour: false, -time.Hour: false} {
 		if got := pending(noon, noon.Add(until), suspectFor); got != want {
-			t.Errorf("%v ahead: %v, want %v", until, got, want)
+			t.Errorf("time in %v: got %v, want %v", until, got, want)
 		}
 	}
 }

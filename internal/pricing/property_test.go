@@ -15,8 +15,8 @@ import (
 	"assay/internal/randtest"
 )
 
-// anyQuotes returns what up to 14 providers might say of one item: good and
-// absurd, fresh and stale, shared, doubled, foreign, nothing at all.
+// anyQuotes returns up to 14 random quotes of one item. Some are absurd, stale, empty,
+// duplicates, or in a foreign currency, and some markets share listings.
 func anyQuotes(r *rand.Rand) []Quote {
 	center := math.Exp(9 + 12*r.Float64())
 	quotes := make([]Quote, r.IntN(15))
@@ -58,8 +58,7 @@ func anyGuarded(r *rand.Rand) State {
 	return s
 }
 
-// market returns prices of three or more markets that agree more or less, some not
-// at all.
+// market returns random prices of three or more markets, with some outliers.
 func market(r *rand.Rand) []money.Micro {
 	center, sigma := math.Exp(9+12*r.Float64()), 0.4*r.Float64()
 	var prices []money.Micro
@@ -80,7 +79,7 @@ func anyPolicy(r *rand.Rand) Policy {
 	}
 }
 
-func TestProperty_OrderOfQuotesNeverMatters(t *testing.T) {
+func TestProperty_EstimatesDoNotDependOnTheOrderOfQuotes(t *testing.T) {
 	r := randtest.New(t)
 	for range randtest.Count(10_000, 300_000) {
 		policy, quotes, state := anyPolicy(r), anyQuotes(r), anyGuarded(r)
@@ -96,18 +95,18 @@ func TestProperty_OrderOfQuotesNeverMatters(t *testing.T) {
 			back[from] = got.Quotes[to]
 		}
 		got.Quotes = back
-		// Of quotes alike in everything either may count.
+		// If two quotes have the same provider and market, either of them may be used.
 		if distinct(quotes) && !slices.Equal(got.Quotes, want.Quotes) {
-			t.Fatalf("results differ:\n%+v\n%+v\nof %+v", got.Quotes, want.Quotes, quotes)
+			t.Fatalf("results in another order: got\n%+v, want\n%+v, quotes %+v", got.Quotes, want.Quotes, quotes)
 		}
 		got.Quotes, want.Quotes = nil, nil
 		if !reflect.DeepEqual(got, want) {
-			t.Fatalf("estimates differ:\n%+v\n%+v\nof %+v", got, want, quotes)
+			t.Fatalf("estimate in another order: got\n%+v, want\n%+v, quotes %+v", got, want, quotes)
 		}
 	}
 }
 
-// distinct reports whether no two quotes are of the same provider and market.
+// distinct reports whether all pairs of provider and market are different.
 func distinct(quotes []Quote) bool {
 	seen := map[[2]string]bool{}
 	for _, q := range quotes {
@@ -116,18 +115,18 @@ func distinct(quotes []Quote) bool {
 	return len(seen) == len(quotes)
 }
 
-func TestProperty_AQuoteEqualToTheAverageLeavesIt(t *testing.T) {
+func TestProperty_AQuoteEqualToTheAverageDoesNotChangeIt(t *testing.T) {
 	r := randtest.New(t)
 	for range randtest.Count(20_000, 500_000) {
 		prices := market(r)
 		before := estimate(usd(), asks(prices...)).Average
 		if after := estimate(usd(), asks(append(prices, before)...)).Average; after != before {
-			t.Fatalf("average of %d is %d, with itself added %d", prices, before, after)
+			t.Fatalf("average of %d and their average: got %d, want %d", prices, after, before)
 		}
 	}
 }
 
-func TestProperty_EveryFigureLiesWithinMinAndMax(t *testing.T) {
+func TestProperty_FiguresAreBetweenMinAndMax(t *testing.T) {
 	r := randtest.New(t)
 	for range randtest.Count(20_000, 500_000) {
 		quotes := anyQuotes(r)
@@ -140,11 +139,11 @@ func TestProperty_EveryFigureLiesWithinMinAndMax(t *testing.T) {
 		}
 		for _, f := range []money.Micro{e.Price, e.Estimated, e.Average, e.Median, e.Consensus} {
 			if f < e.Min || f > e.Max || (f <= 0) != (valid == 0) {
-				t.Fatalf("%d is not within [%d, %d] of %d quotes: %+v", f, e.Min, e.Max, valid, quotes)
+				t.Fatalf("got the figure %d, want one in [%d, %d] from %d valid quotes of %+v", f, e.Min, e.Max, valid, quotes)
 			}
 		}
 		if len(e.Quotes) != len(quotes) || e.Markets != len(quotes) || (valid == 0) != (e.Status == NoPrice) {
-			t.Fatalf("%+v of %+v", e, quotes)
+			t.Fatalf("got %+v from %d valid quotes of %+v, want a result per quote and noPrice only without valid quotes", e, valid, quotes)
 		}
 	}
 }
@@ -157,9 +156,9 @@ func roundHalfEven(x *big.Rat) int64 {
 	return q.Int64()
 }
 
-// What is stored of a price is enough to make it again: times to the
-// microsecond, without zone or monotonic clock.
-func TestProperty_APriceCanBeMadeAgainFromWhatIsStored(t *testing.T) {
+// Stored times have microsecond precision, no zone and no monotonic clock reading. A price
+// that is recomputed from them must be the same.
+func TestProperty_PricesCanBeRecomputedFromStoredValues(t *testing.T) {
 	r := randtest.New(t)
 	keep := func(at time.Time) time.Time {
 		if at.IsZero() {
@@ -190,16 +189,16 @@ func TestProperty_APriceCanBeMadeAgainFromWhatIsStored(t *testing.T) {
 		pricer.Price(keep(now), Rest, quotes, state, refs, &again)
 		after, text := live.State, EncodeGuard(&live.State, &live.Move)
 		if move, err := DecodeGuard(text, &after); err != nil || move != live.Move || EncodeGuard(&after, &move) != text {
-			t.Fatalf("stored as %s, read as %+v, %+v: %v", text, after, move, err)
+			t.Fatalf("decode guard %s: got %+v, %+v, %v, want the encoded values", text, after, move, err)
 		}
 		live.State, again.State = State{Price: live.Price}, State{Price: again.Price}
 		if !reflect.DeepEqual(live, again) {
-			t.Fatalf("made again it differs:\n%+v\n%+v", live, again)
+			t.Fatalf("recomputed: got\n%+v, want\n%+v", again, live)
 		}
 	}
 }
 
-func TestPricer_MemoryOfOneItemDoesNotReachTheNext(t *testing.T) {
+func TestPricer_ReusedMemoryDoesNotAffectResults(t *testing.T) {
 	r := randtest.New(t)
 	var reused Priced
 	for range randtest.Count(2_000, 50_000) {
@@ -210,12 +209,12 @@ func TestPricer_MemoryOfOneItemDoesNotReachTheNext(t *testing.T) {
 			clean.Quotes = reused.Quotes // nil or empty
 		}
 		if !reflect.DeepEqual(reused, clean) {
-			t.Fatalf("reused %+v\nclean %+v", reused, clean)
+			t.Fatalf("with reused memory: got\n%+v, want\n%+v", reused, clean)
 		}
 	}
 }
 
-func TestPricer_MayBeUsedConcurrently(t *testing.T) {
+func TestPricer_IsSafeForConcurrentUse(t *testing.T) {
 	pricer := NewPricer(usd(), NewSet(money.Scale))
 	quotes := asks(100, 101, 102, 103, 290, 9000)
 	want := estimate(usd(), quotes)
@@ -225,7 +224,7 @@ func TestPricer_MayBeUsedConcurrently(t *testing.T) {
 			var e Priced
 			for range 500 {
 				if pricer.Price(noon, Rest, quotes, State{}, References{}, &e); e.Price != want.Price {
-					t.Errorf("price %d, want %d", e.Price, want.Price)
+					t.Errorf("got the price %d, want %d", e.Price, want.Price)
 					return
 				}
 			}
@@ -234,10 +233,10 @@ func TestPricer_MayBeUsedConcurrently(t *testing.T) {
 	wg.Wait()
 }
 
-func TestDecodeGuard_RefusesWhatItDidNotWrite(t *testing.T) {
+func TestDecodeGuard_RejectsInvalidText(t *testing.T) {
 	for _, text := range []string{"x", "[]", `{"side":"up"}`, `{"evidenceAt":"yesterday"}`} {
 		if _, err := DecodeGuard(text, &State{}); err == nil {
-			t.Errorf("%s is read", text)
+			t.Errorf("DecodeGuard(%s): got nil, want an error", text)
 		}
 	}
 }

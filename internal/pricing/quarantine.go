@@ -9,70 +9,71 @@ import (
 	"assay/internal/money"
 )
 
-// Anomaly names why a response was refused as a whole (step 5).
+// Anomaly is the reason why a response was refused as a whole (step 5).
 type Anomaly string
 
 // The anomalies.
 const (
-	FewNames        Anomaly = "fewNames"        // less than half of the previous names
-	OneValue        Anomaly = "oneValue"        // one price on more than 20 % of the names
-	Ratio           Anomaly = "ratio"           // cents for dollars, another currency
-	Drift           Anomaly = "drift"           // the same, against a response of the last week
-	Dispersion      Anomaly = "dispersion"      // too many names moved by themselves: shuffled names, swapped columns
-	OlderResponse   Anomaly = "olderResponse"   // it is an older response again
-	LevelChange     Anomaly = "level"           // its level against the others moved
-	FirstLevel      Anomaly = "firstLevel"      // a first response far from the others
-	FirstDispersion Anomaly = "firstDispersion" // a first response that orders names otherwise than the others
-	Wears           Anomaly = "wears"           // a first response without other markets, whose wears contradict each other
-	Contradicted    Anomaly = "contested"       // first responses contradict as many others
+	FewNames        Anomaly = "fewNames"        // less than half as many names as the last response
+	OneValue        Anomaly = "oneValue"        // more than 20 % of the names have the same price
+	Ratio           Anomaly = "ratio"           // all prices changed, as with cents for dollars or another currency
+	Drift           Anomaly = "drift"           // all prices changed since a response of the last week
+	Dispersion      Anomaly = "dispersion"      // too many names moved relative to their class, as with shuffled names
+	OlderResponse   Anomaly = "olderResponse"   // the response equals an older one
+	LevelChange     Anomaly = "level"           // the level against the other markets changed
+	FirstLevel      Anomaly = "firstLevel"      // a first response has a very different level than the others
+	FirstDispersion Anomaly = "firstDispersion" // a first response ranks names by price differently than the others
+	Wears           Anomaly = "wears"           // a first response without other markets has implausible prices of wears
+	Contradicted    Anomaly = "contested"       // a first response contradicts an equal number of markets
 )
 
-// Refusal is why a response was refused, with the figures and the limit.
+// Refusal is the refusal of a response, with the figures and the limits. Shares, factors
+// and logarithms are in millionths.
 type Refusal struct {
 	Anomaly Anomaly
-	Names   int         // names compared
-	Before  int         // names of the last response, where they were counted
-	Value   money.Micro // in millionths: a share, a factor or a median logarithm
-	Low     money.Micro // the limits of Value, in millionths; 0: none
-	High    money.Micro
-	At      time.Time // the older response that Value refers to
-	Rival   int64     // the market that contradicts a contested response
+	Names   int         // number of compared names
+	Before  int         // number of names in the last response, for FewNames
+	Value   money.Micro // share, factor or median logarithm
+	Low     money.Micro // lower limit of Value; 0: none
+	High    money.Micro // upper limit of Value; 0: none
+	At      time.Time   // time of the older response, for Drift and OlderResponse
+	Rival   int64       // market that contradicts the response, for Contradicted
 }
 
 // String explains the refusal to an operator in one sentence.
 func (r *Refusal) String() string { return r.Text(fmt.Sprintf("market %d", r.Rival)) }
 
-// Text is String with the name of the market that Rival stands for.
+// Text returns the sentence of String with the given name for the market Rival.
 func (r *Refusal) Text(rival string) string {
 	switch r.Anomaly {
 	case FewNames:
-		return fmt.Sprintf("%d names, fewer than half of the %d before", r.Names, r.Before)
+		return fmt.Sprintf("the response has %d names, fewer than half of the %d names before", r.Names, r.Before)
 	case OneValue:
-		return fmt.Sprintf("%s of %d names have the same price, more than the limit of %s", percent(r.Value), r.Names, percent(r.High))
+		return fmt.Sprintf("%s of %d names have the same price; the limit is %s", percent(r.Value), r.Names, percent(r.High))
 	case Ratio:
-		return fmt.Sprintf("prices are %s times those of the last response at the median of %d names, outside %s to %s", r.Value, r.Names, r.Low, r.High)
+		return fmt.Sprintf("prices are %s times those of the last response (median of %d names); the limits are %s and %s", r.Value, r.Names, r.Low, r.High)
 	case Drift:
-		return fmt.Sprintf("prices are %s times those of %s at the median of %d names, outside %s to %s", r.Value, minute(r.At), r.Names, r.Low, r.High)
+		return fmt.Sprintf("prices are %s times those of the response at %s (median of %d names); the limits are %s and %s", r.Value, minute(r.At), r.Names, r.Low, r.High)
 	case Dispersion:
-		return fmt.Sprintf("%s of %d names moved by more than 2x apart from their class, more than the limit of %s", percent(r.Value), r.Names, percent(r.High))
+		return fmt.Sprintf("%s of %d names moved by more than 2x relative to their class; the limit is %s", percent(r.Value), r.Names, percent(r.High))
 	case OlderResponse:
 		return fmt.Sprintf("%s of %d prices that changed since %s have their old value again", percent(r.Value), r.Names, minute(r.At))
 	case LevelChange:
-		return fmt.Sprintf("its level against the other markets moved to %s times what was learned, at the median of %d names, outside %s to %s", r.Value, r.Names, r.Low, r.High)
+		return fmt.Sprintf("the level against the other markets is %s times the learned level (median of %d names); the limits are %s and %s", r.Value, r.Names, r.Low, r.High)
 	case FirstLevel:
-		return fmt.Sprintf("first response: prices are %s times those of the other markets at the median of %d names, outside %s to %s", r.Value, r.Names, r.Low, r.High)
+		return fmt.Sprintf("first response: prices are %s times those of the other markets (median of %d names); the limits are %s and %s", r.Value, r.Names, r.Low, r.High)
 	case FirstDispersion:
-		return fmt.Sprintf("first response: %s of %d names are more than 3x away from the other markets after levelling, more than the limit of %s", percent(r.Value), r.Names, percent(r.High))
+		return fmt.Sprintf("first response: %s of %d names are more than 3x away from the other markets after levelling; the limit is %s", percent(r.Value), r.Names, percent(r.High))
 	case Wears:
-		return fmt.Sprintf("first response without another market: neighboring wears of one skin differ by %s (median logarithm of %d pairs), outside %s to %s", r.Value, r.Names, r.Low, r.High)
+		return fmt.Sprintf("first response without another market: neighboring wears of one skin differ by %s (median logarithm of %d pairs); the limits are %s and %s", r.Value, r.Names, r.Low, r.High)
 	case Contradicted:
-		return fmt.Sprintf("first response: %s contradicts it, and no majority of the markets shows which is right: accept the right one", rival)
+		return fmt.Sprintf("first response: %s contradicts it, and neither has a majority of the markets: accept the correct one", rival)
 	default:
 		return string(r.Anomaly)
 	}
 }
 
-// percent writes a share of millionths as "12.3 %".
+// percent formats a share in millionths as "12.3 %".
 func percent(share money.Micro) string {
 	tenths := (share + 500) / 1000
 	return fmt.Sprintf("%d.%d %%", tenths/10, tenths%10)
@@ -80,50 +81,50 @@ func percent(share money.Micro) string {
 
 func minute(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
-// covers reports whether an operator's acceptance of one refused response covers
-// another: the same anomaly, about as many names, and a value within 2x.
+// covers reports whether an operator's acceptance of r also applies to o. Both must have
+// the same anomaly, and the numbers of names and the values must differ by at most 2x.
 func (r *Refusal) covers(o *Refusal) bool {
 	names := 2*o.Names >= r.Names && o.Names <= 2*r.Names
 	value := r.Value == 0 || 2*o.Value >= r.Value && o.Value <= 2*r.Value
 	return r.Anomaly == o.Anomaly && names && value
 }
 
-// spreads is how many values of the dispersion J are remembered.
-const spreads = 7
+// keptJ is the number of stored values of the dispersion J.
+const keptJ = 7
 
-// MarketState is what is remembered of one market of one game between runs. The
-// zero value is a market without any response yet.
+// MarketState is the stored state of one market of one game between runs. The zero value
+// stands for a market without responses.
 type MarketState struct {
-	J            []money.Micro // the last seven, oldest first, in millionths
-	Level        Log           // its level when learned, following slowly
+	J            []money.Micro // the last seven values, oldest first, in millionths
+	Level        Log           // learned level; it follows the current level slowly
 	Levelled     bool          // Level is known
-	ChangedAt    time.Time     // when its good response last changed
+	ChangedAt    time.Time     // when the good response last changed
 	WideUntil    time.Time     // see SetMarket
-	RefusedSince time.Time     // first of the refusals that go on; zero: the last response was good
-	Refused      Refusal       // the last of them
-	AcceptedAt   time.Time     // when an operator accepted Refused; the caller sets it
+	RefusedSince time.Time     // start of consecutive refusals; zero: the last response was good
+	Refused      Refusal       // last refusal
+	AcceptedAt   time.Time     // when an operator accepted Refused; set by the caller
 }
 
 const stateVersion = 1
 
-// acceptedFor is how long an operator's acceptance of a refused response holds.
+// acceptedFor is the time after which an operator's acceptance of a response expires.
 const acceptedFor = 48 * time.Hour
 
-// accepts reports whether an operator accepted what this response repeats.
+// accepts reports whether an operator's acceptance applies to the refusal r.
 func (s *MarketState) accepts(r *Refusal, now time.Time) bool {
 	age := now.Sub(s.AcceptedAt)
 	return !s.AcceptedAt.IsZero() && age >= 0 && age < acceptedFor && s.Refused.covers(r)
 }
 
-var errState = errors.New("stored state of a market is damaged or of another version")
+var errState = errors.New("stored state of a market is damaged or has another version")
 
-// MarshalBinary encodes the state, format 1: at most 160 bytes.
+// MarshalBinary encodes the state in format 1. The maximum is 160 bytes.
 func (s *MarketState) MarshalBinary() ([]byte, error) {
 	c := *s
 	return encode(stateVersion, c.code), nil
 }
 
-// UnmarshalBinary reads what MarshalBinary wrote.
+// UnmarshalBinary decodes the output of MarshalBinary.
 func (s *MarketState) UnmarshalBinary(b []byte) error {
 	var out MarketState
 	if !decode(b, stateVersion, out.code) {
@@ -135,7 +136,7 @@ func (s *MarketState) UnmarshalBinary(b []byte) error {
 
 func (s *MarketState) code(r *record) {
 	n := byte(len(s.J))
-	if r.octet(&n); n > spreads {
+	if r.octet(&n); n > keptJ {
 		r.bad = true
 		return
 	}
@@ -163,7 +164,8 @@ func (s *MarketState) code(r *record) {
 	number(r, &f.Rival, 1<<63-1)
 }
 
-// anomalies lists all, in the order of their stored numbers; the first is none.
+// anomalies returns all anomalies in the order of their stored numbers. Number 0 means no
+// anomaly.
 func anomalies() []Anomaly {
 	return []Anomaly{
 		"", FewNames, OneValue, Ratio, Drift, Dispersion, OlderResponse, LevelChange,

@@ -12,20 +12,20 @@ import (
 	"assay/internal/randtest"
 )
 
-func TestRound_ARefusedResponseChangesNothingThatIsStored(t *testing.T) {
+func TestRound_RefusedResponsesChangeNothingStored(t *testing.T) {
 	r := randtest.New(t)
 	for range randtest.Count(4, 200) {
 		seed := r.Uint64()
 		var results [2]Result
 		for try := range results {
-			f := newFair(rand.New(rand.NewPCG(seed, 1)), 4, 400)
+			f := newSimulation(rand.New(rand.NewPCG(seed, 1)), 4, 400)
 			f.run(t, 5)
 			results[try] = f.round(t, func(market int, resp *Response) *Response {
 				switch {
 				case market != 2:
 					return resp
 				case try == 0:
-					return nil // it does not respond
+					return nil // no response
 				}
 				for i := range resp.Points {
 					resp.Points[i].Amount = f.quotes[2][f.r.IntN(len(f.names))]
@@ -35,25 +35,26 @@ func TestRound_ARefusedResponseChangesNothingThatIsStored(t *testing.T) {
 		}
 		a, b := results[0].Markets[2], results[1].Markets[2]
 		if b.Refusal == nil {
-			t.Fatal("shuffled names are not refused")
+			t.Fatal("shuffled names: got no refusal, want one")
 		}
 		if b.State.RefusedSince.IsZero() || b.State.Refused != *b.Refusal {
-			t.Fatalf("the refusal is not kept: %+v", b.State)
+			t.Fatalf("got the state %+v, want the refusal %+v in it", b.State, *b.Refusal)
 		}
 		b.State.RefusedSince, b.State.Refused = a.State.RefusedSince, a.State.Refused
 		if !reflect.DeepEqual(a.State, b.State) || !bytes.Equal(a.History, b.History) {
-			t.Fatalf("a refused response leaves %+v, none %+v", b.State, a.State)
+			t.Fatalf("state after a refused response: got %+v, want %+v", b.State, a.State)
 		}
 		if !reflect.DeepEqual(results[0].Set, results[1].Set) || !reflect.DeepEqual(results[0].Movers, results[1].Movers) {
-			t.Fatalf("a refused response changes the set:\n%+v\n%+v\n%v\n%v", results[0].Set, results[1].Set, results[0].Movers, results[1].Movers)
+			t.Fatalf("set and movers after a refused response: got\n%+v\n%v, want\n%+v\n%v",
+				results[1].Set, results[1].Movers, results[0].Set, results[0].Movers)
 		}
 	}
 }
 
-func TestRound_RefusesWhatPricingSays(t *testing.T) {
-	type change func(f *fair, q []money.Micro) []money.Micro
+func TestRound_RefusesEachAnomaly(t *testing.T) {
+	type change func(f *simulation, q []money.Micro) []money.Micro
 	times := func(x float64) change {
-		return func(_ *fair, q []money.Micro) []money.Micro {
+		return func(_ *simulation, q []money.Micro) []money.Micro {
 			out := make([]money.Micro, len(q))
 			for i := range q {
 				out[i] = cents(float64(q[i]) / 1e6 * x)
@@ -61,19 +62,19 @@ func TestRound_RefusesWhatPricingSays(t *testing.T) {
 			return out
 		}
 	}
-	shuffle := func(f *fair, q []money.Micro) []money.Micro {
+	shuffle := func(f *simulation, q []money.Micro) []money.Micro {
 		out := slices.Clone(q)
 		f.r.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
 		return out
 	}
-	constant := func(_ *fair, q []money.Micro) []money.Micro {
+	constant := func(_ *simulation, q []money.Micro) []money.Micro {
 		out := make([]money.Micro, len(q))
 		for i := range out {
 			out[i] = money.Scale
 		}
 		return out
 	}
-	half := func(_ *fair, q []money.Micro) []money.Micro {
+	half := func(_ *simulation, q []money.Micro) []money.Micro {
 		out := slices.Clone(q)
 		clear(out[:len(out)*3/5])
 		return out
@@ -85,17 +86,17 @@ func TestRound_RefusesWhatPricingSays(t *testing.T) {
 		change  change
 		want    Anomaly
 	}{
-		{"half of the names", 1, false, half, FewNames},
+		{"less than half of the names", 1, false, half, FewNames},
 		{"one value", 1, false, constant, OneValue},
 		{"another currency", 1, false, times(7.1), Ratio},
 		{"shuffled names", 1, false, shuffle, Dispersion},
-		{"a level moved", 3, false, times(1.7), LevelChange},
-		{"a first response in another currency", 3, true, times(7.1), FirstLevel},
-		{"a first response shuffled", 3, true, shuffle, FirstDispersion},
-		{"a first response alone, shuffled", 1, true, shuffle, Wears},
-		{"two first responses", 2, true, times(7.1), Contradicted},
+		{"another level", 3, false, times(1.7), LevelChange},
+		{"first response in another currency", 3, true, times(7.1), FirstLevel},
+		{"first response with shuffled names", 3, true, shuffle, FirstDispersion},
+		{"first response of the only market, with shuffled names", 1, true, shuffle, Wears},
+		{"two first responses in different currencies", 2, true, times(7.1), Contradicted},
 	} {
-		f := newFair(rand.New(rand.NewPCG(5, 1)), tt.markets, 1500)
+		f := newSimulation(rand.New(rand.NewPCG(5, 1)), tt.markets, 1500)
 		if !tt.first {
 			f.run(t, 4)
 		}
@@ -107,29 +108,29 @@ func TestRound_RefusesWhatPricingSays(t *testing.T) {
 		})
 		o := res.Markets[0]
 		if o.Refusal == nil || o.Refusal.Anomaly != tt.want {
-			t.Errorf("%s: %v, want %s", tt.name, o.Refusal, tt.want)
+			t.Errorf("%s: got the refusal %v, want %s", tt.name, o.Refusal, tt.want)
 			continue
 		}
 		if text := o.Refusal.String(); len(text) < 30 {
-			t.Errorf("%s: %q explains nothing", tt.name, text)
+			t.Errorf("%s: got the text %q, want an explanation of 30 bytes or more", tt.name, text)
 		}
 		for _, other := range res.Markets[1:] {
 			if other.Refusal != nil && tt.want != Contradicted {
-				t.Errorf("%s: market %d is refused too: %v", tt.name, other.ID, other.Refusal)
+				t.Errorf("%s: market %d: got the refusal %v, want nil", tt.name, other.ID, other.Refusal)
 			}
 		}
 	}
 }
 
-func TestRound_RefusesAWeekOldFileAndSlowDrift(t *testing.T) {
-	f := newFair(rand.New(rand.NewPCG(6, 1)), 1, 1500)
+func TestRound_RefusesOldResponsesAndSlowDrift(t *testing.T) {
+	f := newSimulation(rand.New(rand.NewPCG(6, 1)), 1, 1500)
 	old := slices.Clone(f.quotes[0])
 	f.run(t, 12)
 	res := f.round(t, func(int, *Response) *Response { return f.response(old) })
 	if o := res.Markets[0]; o.Refusal == nil || o.Refusal.Anomaly != OlderResponse {
-		t.Errorf("a file of six days before: %v", o.Refusal)
+		t.Errorf("response of six days ago: got the refusal %v, want %s", o.Refusal, OlderResponse)
 	}
-	f = newFair(rand.New(rand.NewPCG(6, 1)), 1, 1500)
+	f = newSimulation(rand.New(rand.NewPCG(6, 1)), 1, 1500)
 	f.run(t, 4)
 	for run := range 10 {
 		for i := range f.quotes[0] {
@@ -139,72 +140,72 @@ func TestRound_RefusesAWeekOldFileAndSlowDrift(t *testing.T) {
 		f.now = f.now.Add(12 * time.Hour)
 		if o.Refusal != nil {
 			if o.Refusal.Anomaly != Drift || run < 3 {
-				t.Errorf("run %d: %v", run, o.Refusal)
+				t.Errorf("drift: got the refusal %v in run %d, want %s in run 3 or later", o.Refusal, run, Drift)
 			}
 			return
 		}
 	}
-	t.Error("a drift to 6x was followed")
+	t.Errorf("drift to 6x: got no refusal, want %s", Drift)
 }
 
-func TestRound_AnOperatorCanAcceptARefusedResponse(t *testing.T) {
-	f := newFair(rand.New(rand.NewPCG(7, 1)), 1, 600)
+func TestRound_AcceptsAResponseAfterAnOperatorDid(t *testing.T) {
+	f := newSimulation(rand.New(rand.NewPCG(7, 1)), 1, 600)
 	f.run(t, 3)
 	for i := range f.quotes[0] {
 		f.quotes[0][i] *= 3
 	}
 	if o := f.round(t, nil).Markets[0]; o.Refusal == nil {
-		t.Fatal("x3 is not refused")
+		t.Fatal("prices times 3: got no refusal, want one")
 	}
 	f.markets[0].State.AcceptedAt = f.now
 	f.now = f.now.Add(time.Hour)
 	o := f.round(t, nil).Markets[0]
 	if o.Refusal != nil || !o.State.RefusedSince.IsZero() || !o.State.AcceptedAt.IsZero() {
-		t.Fatalf("an accepted response is refused: %v, %+v", o.Refusal, o.State)
+		t.Fatalf("accepted response: got the refusal %v and the state %+v, want nil and zero times", o.Refusal, o.State)
 	}
-	// What was kept from before no longer counts: the change was accepted.
+	// The operator accepted the change, so later responses with similar prices are good.
 	for run := range 20 {
 		f.now = f.now.Add(12 * time.Hour)
 		f.move(0.06, 0.15)
 		if o := f.round(t, nil).Markets[0]; o.Refusal != nil {
-			t.Fatalf("run %d after an accepted response is refused: %v", run+1, o.Refusal)
+			t.Fatalf("run %d after the accepted response: got the refusal %v, want nil", run+1, o.Refusal)
 		}
 	}
 }
 
-func TestRound_AnAcceptedResponseIsNotRefusedForItsOldLevel(t *testing.T) {
-	f := newFair(rand.New(rand.NewPCG(7, 2)), 3, 600)
+func TestRound_LearnsTheLevelOfAnAcceptedResponse(t *testing.T) {
+	f := newSimulation(rand.New(rand.NewPCG(7, 2)), 3, 600)
 	f.run(t, 3)
 	for i := range f.quotes[0] {
 		f.quotes[0][i] *= 3
 	}
 	if o := f.round(t, nil).Markets[0]; o.Refusal == nil {
-		t.Fatal("x3 is not refused")
+		t.Fatal("prices times 3: got no refusal, want one")
 	}
 	f.markets[0].State.AcceptedAt = f.now
 	for run := range 10 {
 		f.now = f.now.Add(time.Hour)
 		res := f.round(t, func(market int, resp *Response) *Response {
 			if run == 0 && market != 0 {
-				return nil // its level cannot be learned in the round that accepts it
+				return nil // without other responses, the round cannot learn the level
 			}
 			return resp
 		})
 		for _, o := range res.Markets {
 			if o.Refusal != nil {
-				t.Fatalf("run %d: market %d is refused: %v", run, o.ID, o.Refusal)
+				t.Fatalf("run %d, market %d: got the refusal %v, want nil", run, o.ID, o.Refusal)
 			}
 		}
 	}
 	if !f.markets[0].State.Levelled {
-		t.Error("the level of an accepted market is not learned again")
+		t.Error("accepted market: got Levelled false, want true")
 	}
 }
 
-// All knives of a market cost a hundred times as much, which is the class's own move
-// where there is no other market.
-func TestRound_RefusesAClassThatLeavesTheLimitsByItself(t *testing.T) {
-	f := newFair(rand.New(rand.NewPCG(9, 3)), 1, 2000)
+// All knives of the only market suddenly cost a hundred times as much. This is the move of
+// their class, so comparing each name with its class would not find it.
+func TestRound_RefusesAJumpOfOneClass(t *testing.T) {
+	f := newSimulation(rand.New(rand.NewPCG(9, 3)), 1, 2000)
 	f.run(t, 4)
 	res := f.round(t, func(_ int, resp *Response) *Response {
 		for i := range resp.Points {
@@ -215,14 +216,14 @@ func TestRound_RefusesAClassThatLeavesTheLimitsByItself(t *testing.T) {
 		return resp
 	})
 	if r := res.Markets[0].Refusal; r == nil || r.Anomaly != Ratio {
-		t.Errorf("refused as %v, want %s", r, Ratio)
+		t.Errorf("got the refusal %v, want %s", r, Ratio)
 	}
 }
 
-// An acceptance is for the response that the operator saw: a store that still shows its
-// time does not accept what is refused later.
-func TestRound_AnAcceptanceIsNotUsedForALaterRefusal(t *testing.T) {
-	f := newFair(rand.New(rand.NewPCG(7, 3)), 1, 600)
+// An acceptance applies only to the response that the operator saw. If the stored time of
+// the acceptance is still there, it must not apply to a later refusal.
+func TestRound_DoesNotApplyAnAcceptanceToLaterRefusals(t *testing.T) {
+	f := newSimulation(rand.New(rand.NewPCG(7, 3)), 1, 600)
 	f.run(t, 3)
 	times := func(n, d money.Micro) {
 		for i := range f.quotes[0] {
@@ -231,20 +232,20 @@ func TestRound_AnAcceptanceIsNotUsedForALaterRefusal(t *testing.T) {
 	}
 	times(3, 1)
 	if f.round(t, nil).Markets[0].Refusal == nil {
-		t.Fatal("x3 is not refused")
+		t.Fatal("prices times 3: got no refusal, want one")
 	}
 	accepted := f.now
 	f.markets[0].State.AcceptedAt = accepted
 	f.now = f.now.Add(time.Hour)
 	if o := f.round(t, nil).Markets[0]; o.Refusal != nil {
-		t.Fatalf("an accepted response is refused: %v", o.Refusal)
+		t.Fatalf("accepted response: got the refusal %v, want nil", o.Refusal)
 	}
-	f.markets[0].State.AcceptedAt = accepted // as stored with the market's file
+	f.markets[0].State.AcceptedAt = accepted // the time that is stored with the market
 	times(1, 3)
 	for run := range 3 {
 		f.now = f.now.Add(time.Hour)
 		if o := f.round(t, nil).Markets[0]; o.Refusal == nil {
-			t.Fatalf("run %d: a later response is accepted without an operator", run)
+			t.Fatalf("run %d: got no refusal of a later response, want one", run)
 		}
 	}
 }

@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// maxPrice is the highest valid price, in the base currency: 10,000,000 units.
+	// maxPrice is the highest valid price: 10,000,000 units of the base currency.
 	maxPrice money.Micro = 10_000_000 * money.Scale
-	// maxMarketAge is how old a quote may be by the market's own time: a file
-	// frozen for months is fetched freshly every day.
+	// maxMarketAge is the maximum age of a quote by the market's own time. The fetch time
+	// is not enough, because a provider may serve the same outdated file every day.
 	maxMarketAge = 7 * 24 * time.Hour
 )
 
-// Quoted returns what counts of a quote, as quoted: its ask, else its sale. 0:
-// nothing is offered, and there is no basis.
+// Quoted returns the amount of a quote that counts: the ask, or the sale if there is no
+// ask. It returns 0 and no basis if both are 0.
 func Quoted(ask, sale money.Micro) (money.Micro, Basis) {
 	switch {
 	case ask != 0:
@@ -29,7 +29,7 @@ func Quoted(ask, sale money.Micro) (money.Micro, Basis) {
 	}
 }
 
-// verdict applies steps 1-3 to one quote.
+// verdict applies steps 1 to 3 to one quote.
 func (p *Policy) verdict(now time.Time, q *Quote) Verdict {
 	amount, basis := Quoted(q.Ask, q.Sale)
 	if amount == 0 {
@@ -43,8 +43,8 @@ func (p *Policy) verdict(now time.Time, q *Quote) Verdict {
 	return v
 }
 
-// price converts a quoted amount to the base currency and checks it there, since one
-// limit would not do for currencies whose units differ by a factor of 10,000.
+// price converts an amount to the base currency and checks the result. It checks the
+// converted amount because currency units differ in value by factors of 10,000.
 func (p *Policy) price(amount money.Micro, currency money.Currency) (money.Micro, Reason) {
 	if amount < 0 {
 		return 0, InvalidAmount
@@ -64,12 +64,11 @@ func (p *Policy) price(amount money.Micro, currency money.Currency) (money.Micro
 	return amount, Used
 }
 
-// freshness reports whether a quote is too old to count, by the time of its fetch and by
-// the market's own time if it states one. A fetch in the future means that the clock was
-// set back since: it counts as just now. A market time in the future is wrong, and counts
-// as not stated.
+// freshness returns StaleFetch, StaleMarket or Used. It checks the fetch time and the
+// market's own time. A fetch time in the future means that the clock was set back, so the
+// quote counts as fresh. A market time in the future is wrong and is ignored.
 func (p *Policy) freshness(now time.Time, q *Quote) Reason {
-	if now.Sub(stored(q.FetchedAt)) > cmp.Or(q.MaxAge, p.MaxAge) {
+	if now.Sub(dbPrecision(q.FetchedAt)) > cmp.Or(q.MaxAge, p.MaxAge) {
 		return StaleFetch
 	}
 	if Outdated(now, q.MarketTime) {
@@ -78,36 +77,36 @@ func (p *Policy) freshness(now time.Time, q *Quote) Reason {
 	return Used
 }
 
-// Outdated reports whether a market's own time of a quote is too long ago. A time
-// in the future, and the zero time, count as not stated.
+// Outdated reports whether the market's own time of a quote is more than 7 days ago. It
+// ignores the zero time and times in the future.
 func Outdated(now, marketTime time.Time) bool {
-	return !marketTime.IsZero() && now.Sub(stored(marketTime)) > maxMarketAge
+	return !marketTime.IsZero() && now.Sub(dbPrecision(marketTime)) > maxMarketAge
 }
 
-// marketTime returns the market's own time of a quote; zero if it is in the future.
+// marketTime returns the market's own time of a quote, or the zero time if it is in the
+// future.
 func marketTime(now time.Time, q *Quote) time.Time {
-	if t := stored(q.MarketTime); !t.After(now) {
+	if t := dbPrecision(q.MarketTime); !t.After(now) {
 		return t
 	}
 	return time.Time{}
 }
 
-// stored returns t as it is read back from the database: to the microsecond and without a
-// reading of the monotonic clock, so that a recomputed price is the same.
-func stored(t time.Time) time.Time { return t.Truncate(time.Microsecond) }
+// dbPrecision returns t with the precision of the database: microseconds, without a monotonic
+// clock reading. A price that is recomputed from stored times is then the same.
+func dbPrecision(t time.Time) time.Time { return t.Truncate(time.Microsecond) }
 
-// The units in which fetch times are compared. Of one market the fresher quote counts. Of
-// several markets with the same listings the seconds between fetches of one run must not
-// decide, or another market would count in each run.
+// The precision for comparing fetch times. Quotes of one market are compared exactly.
+// Quotes of markets with shared listings are compared by the hour. Otherwise a different
+// market would count in each run, because a run fetches them seconds apart.
 const (
-	fresher = time.Microsecond
-	asFresh = time.Hour
+	marketGrain = time.Microsecond
+	poolGrain   = time.Hour
 )
 
-// leaveOne keeps the first in rank of the usable quotes with the same key, and gives the
-// others the reason. A late market ranks after one that is not late. An empty key equals
-// no other.
-func (it *item) leaveOne(key func(*Quote) string, grain time.Duration, reason Reason) {
+// keepOne keeps the first usable quote by rank for each key, and sets the reason of the
+// others. Quotes of late markets rank last. It ignores quotes with an empty key.
+func (it *item) keepOne(key func(*Quote) string, grain time.Duration, reason Reason) {
 	quotes, all := it.quotes, it.out.Quotes
 	for i := range quotes {
 		k := key(&quotes[i])
@@ -136,11 +135,10 @@ func marketKey(q *Quote) string { return q.Market }
 
 func poolKey(q *Quote) string { return q.Pool }
 
-// rank is negative where quote a counts before b: fetched later, in units of
-// grain; by the market's
-// own word later, a stated time before none; lower market key; lower provider
-// key. What follows separates quotes that no caller should give, so that even
-// then the order of quotes does not matter.
+// rank compares two quotes. It returns a negative number if quote a ranks before b. It
+// prefers, in this order: the later fetch time in units of grain, the later market time,
+// the lower market key and the lower provider key. The remaining criteria make the result
+// independent of the order of quotes even for duplicates.
 func rank(now time.Time, grain time.Duration, a, b *Quote, va, vb *Verdict) int {
 	return cmp.Or(
 		b.FetchedAt.Truncate(grain).Compare(a.FetchedAt.Truncate(grain)),
@@ -153,38 +151,40 @@ func rank(now time.Time, grain time.Duration, a, b *Quote, va, vb *Verdict) int 
 	)
 }
 
-// Reason is why a quote takes no part in a figure; empty: it takes part.
+// Reason is the reason why a quote is not used. It is empty for a used quote.
 type Reason string
 
-// The reasons. All but Outlier and LateMarket keep a quote out of every figure;
-// these two only out of the consensus.
+// The reasons. Outlier and LateMarket exclude a quote only from the consensus. All other
+// reasons exclude it from every figure.
 const (
 	Used           Reason = ""
-	NotOffered     Reason = "notOffered"     // neither ask nor sale
-	InvalidAmount  Reason = "invalidAmount"  // not within (0, 10,000,000] units
-	NoRate         Reason = "noRate"         // no exchange rate for its currency
+	NotOffered     Reason = "notOffered"     // no ask and no sale
+	InvalidAmount  Reason = "invalidAmount"  // not in the range (0, 10,000,000] units
+	NoRate         Reason = "noRate"         // no exchange rate for the currency
 	StaleFetch     Reason = "staleFetch"     // fetched too long ago
 	StaleMarket    Reason = "staleMarket"    // the market's own time is too long ago
-	Duplicate      Reason = "duplicate"      // a fresher quote of the same market counts
-	SharedListings Reason = "sharedListings" // another market with the same listings counts
-	Outlier        Reason = "outlier"        // outside the group that decides
-	LateMarket     Reason = "lateMarket"     // its market repeats another or stands still; the average counts it
-	NotConfigured  Reason = "notConfigured"  // the market is no longer configured; not of an estimate
-	Awaiting       Reason = "awaiting"       // fetched since the last estimate; takes part in the next; not of an estimate
-	Confirmed      Reason = "confirmed"      // the same, with the amounts that it had before
+	Duplicate      Reason = "duplicate"      // a fresher quote of the same market is used
+	SharedListings Reason = "sharedListings" // another market with the same listings is used
+	Outlier        Reason = "outlier"        // outside the group that determines the price
+	LateMarket     Reason = "lateMarket"     // the market repeats another or stands still
+
+	// Price never returns the following reasons. The API uses them for stored quotes.
+	NotConfigured Reason = "notConfigured" // the market is no longer configured
+	Awaiting      Reason = "awaiting"      // fetched after the last estimate; the next one will use it
+	Confirmed     Reason = "confirmed"     // fetched after the last estimate, with the same amounts
 )
 
-// Basis is the figure of a market that serves as its price.
+// Basis is the figure of a quote that serves as the price of its market.
 type Basis string
 
 // The bases.
 const (
 	Ask  Basis = "ask"
-	Sale Basis = "sale" // nothing is offered; the median or last sale serves
+	Sale Basis = "sale" // median or last sale, used if there is no ask
 )
 
-// Quote is one market's snapshot, as last fetched. Amounts are micro-units of
-// Currency, 0 is none.
+// Quote is the last fetched snapshot of an item on one market. Amounts are micro-units of
+// Currency. 0 means no amount.
 type Quote struct {
 	Provider    string
 	Market      string // the same key from two providers is the same market
@@ -192,24 +192,21 @@ type Quote struct {
 	Currency    money.Currency
 	Ask         money.Micro
 	Sale        money.Micro
-	Sales       int64         // within SalesWindow; negative: unknown
-	SalesWindow time.Duration // what Sales covers
-	FetchedAt   time.Time     // time of the last successful fetch; in the future (the clock was set back): just now
-	MarketTime  time.Time     // the market's own time of the quote; zero or in the future: not stated
-	MaxAge      time.Duration // longest time since FetchedAt; 0: Policy.MaxAge
+	Sales       int64         // number of sales within SalesWindow; negative: unknown
+	SalesWindow time.Duration // period of Sales
+	FetchedAt   time.Time     // last successful fetch; a time in the future counts as now
+	MarketTime  time.Time     // the market's own time of the quote; zero or in the future: unknown
+	MaxAge      time.Duration // maximum time since FetchedAt; 0: Policy.MaxAge
 
-	// The market as the Set knows it, its quote's own move since about a day ago
-	// (Movers), and, of quotes that were requested by name, when their amounts last
-	// changed (zero: when the market's response did).
-	ID        int64
-	Moved     Log
-	Apart     bool // half of the item's quotes left the others (Movers)
-	ChangedAt time.Time
+	ID        int64     // ID of the market in the Set
+	Moved     Log       // move of the quote in about a day, from Movers
+	Apart     bool      // the quotes of the item moved apart, from Movers
+	ChangedAt time.Time // last change of a quote requested by name; zero: SetMarket.ChangedAt applies
 }
 
-// Verdict is what became of one quote.
+// Verdict is the result of steps 1 to 4 for one quote.
 type Verdict struct {
-	Price  money.Micro // in the base currency; 0 where it has none
+	Price  money.Micro // price in the base currency; 0: none
 	Basis  Basis
 	Reason Reason
 }

@@ -10,42 +10,42 @@ import (
 	"assay/internal/money"
 )
 
-// Rate is the price of one unit of a foreign currency in the base currency.
-// Without a date it is not valid.
+// Rate is the price of one unit of a foreign currency in the base currency. A rate without
+// a date is invalid.
 type Rate struct {
 	Value money.Rate
-	Date  time.Time // the day that the rate is of, UTC midnight
+	Date  time.Time // day of the rate, at midnight UTC
 }
 
-// maxRateAge is how many days of the calendar a rate may be old before it is
-// flagged: on a Monday that of Friday is not.
+// maxRateAge is the number of calendar days after which a rate is old. On Monday, the rate
+// of Friday is not old.
 const maxRateAge = 3
 
-// Old reports whether at such a time the rate is of more than three days before.
+// Old reports whether the rate is more than three days old at the time now.
 func (r Rate) Old(now time.Time) bool {
 	today := now.UTC().Truncate(24 * time.Hour)
 	return today.Sub(r.Date.UTC().Truncate(24*time.Hour)) > maxRateAge*24*time.Hour
 }
 
-// Rates holds the rate of each foreign currency that can be converted.
+// Rates maps foreign currencies to their rates.
 type Rates map[money.Currency]Rate
 
-// Of returns the rate of a currency, if there is a valid one.
+// Of returns the rate of a currency. It returns false if there is no valid rate.
 func (r Rates) Of(currency money.Currency) (Rate, bool) {
 	rate, ok := r[currency]
 	return rate, ok && rate.Value > 0 && !rate.Date.IsZero()
 }
 
-// Currencies returns those that have a rate, in order.
+// Currencies returns the currencies with a rate, sorted by code.
 func (r Rates) Currencies() []money.Currency { return slices.Sorted(maps.Keys(r)) }
 
-// Old returns the currencies whose rates are old at such a time, in order.
+// Old returns the currencies with rates that are old at the time now, sorted by code.
 func (r Rates) Old(now time.Time) []money.Currency {
 	return slices.DeleteFunc(r.Currencies(), func(c money.Currency) bool { return !r[c].Old(now) })
 }
 
-// Add reads EUR=1.0834@2026-11-20 and adds that rate. A second one of the same
-// currency is an error.
+// Add parses a rate such as "EUR=1.0834@2026-11-20" and adds it. It returns an error if
+// the currency already has a rate.
 func (r Rates) Add(text string) error {
 	code, rest, hasRate := strings.Cut(text, "=")
 	value, day, hasDay := strings.Cut(rest, "@")
@@ -65,14 +65,14 @@ func (r Rates) Add(text string) error {
 		return fmt.Errorf("%.60q is not a date: write it like 2026-11-20", day)
 	}
 	if _, twice := r[currency]; twice {
-		return fmt.Errorf("has two rates of %s: remove one", currency)
+		return fmt.Errorf("there are two rates for %s: remove one", currency)
 	}
 	r[currency] = Rate{Value: rate, Date: date}
 	return nil
 }
 
-// Dollar returns what one US dollar costs in a base currency; without a rate of it,
-// one unit: price bands are then those of the base currency.
+// Dollar returns the price of one US dollar in a base currency. Without a rate for USD it
+// returns one unit, so the limits of price bands are then in the base currency.
 func (r Rates) Dollar(base money.Currency) money.Micro {
 	const dollars = "USD"
 	if rate, ok := r.Of(dollars); ok && base != dollars {

@@ -10,29 +10,29 @@ import (
 
 // Point is the price of one name in a response.
 type Point struct {
-	// Key stands for the item and is the same in every response of a game: its
-	// row id, or a hash of name and phase.
+	// Key identifies the item in all responses of a game. It is the row id of the item or
+	// the result of KeyOf.
 	Key    uint64
 	Traits Traits
-	Amount money.Micro // as quoted, of the response's currency; above 0
+	Amount money.Micro // positive amount in the currency of the response
 }
 
-// Response is what one market, as one provider carries it, quotes for one game.
+// Response contains the quotes of one market for one game from one provider.
 type Response struct {
 	At   time.Time  // when it was fetched
-	Rate money.Rate // of its currency in the base currency; money.RateScale for the base currency
-	// Partial marks quotes that were requested by name: the size is not
-	// checked, since missing names mean nothing.
+	Rate money.Rate // rate of its currency; money.RateScale for the base currency
+	// Partial marks quotes that were requested by name. Their number is not checked,
+	// because such a response never covers all names.
 	Partial bool
-	// Old counts further names whose quotes are older than a week by the market's own
-	// time: the response has them, and they take part in nothing.
+	// Old is the number of additional names with quotes that are older than a week by the
+	// market's own time. They count for the number of names and for nothing else.
 	Old    int
 	Points []Point
 }
 
-// Normalize sorts the points by key and removes those that are no valid price in
-// the base currency (step 2), repeated rows of a name, and every row of a name
-// that has two different prices. It returns how many points it removed.
+// Normalize sorts the points by key. It removes invalid prices (step 2), duplicate rows of
+// a name, and all rows of a name with different prices. It returns the number of removed
+// points.
 func (r *Response) Normalize() int {
 	before := len(r.Points)
 	points := slices.DeleteFunc(r.Points, func(p Point) bool { return !r.valid(p.Amount) })
@@ -68,7 +68,7 @@ func (r *Response) valid(amount money.Micro) bool {
 	return amount > 0 && amount <= maxPrice
 }
 
-// log returns the logarithm of an amount of the response in the base currency.
+// log converts an amount to the base currency and returns its logarithm.
 func (r *Response) log(amount money.Micro) Log { return Ln(amount) + r.offset() }
 
 func (r *Response) offset() Log {
@@ -78,7 +78,7 @@ func (r *Response) offset() Log {
 	return lnRate(r.Rate)
 }
 
-// same reports whether two normalized responses quote the same amounts.
+// same reports whether two normalized responses have the same keys and amounts.
 func (r *Response) same(o *Response) bool {
 	return slices.EqualFunc(r.Points, o.Points, func(a, b Point) bool { return a.Key == b.Key && a.Amount == b.Amount })
 }

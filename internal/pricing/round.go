@@ -8,74 +8,71 @@ import (
 	"assay/internal/money"
 )
 
-// Market is one market of a game, as one provider carries it, with what was
-// learned of it in earlier rounds.
+// Market is one market of a game from one provider, with its state from earlier rounds.
 type Market struct {
 	ID int64
-	// ByName marks a market that is requested name by name. Its quotes are of many
-	// moments, so it is never late, and its level is learned from quotes that were
-	// fetched together with the last responses of the others.
+	// ByName marks a market that is requested name by name. Its quotes have different
+	// fetch times, so the market is never late. Its level is learned from stored quotes
+	// and the last responses of the others.
 	ByName  bool
-	MaxAge  time.Duration // longest age of its last good response; 0: 24 h
+	MaxAge  time.Duration // maximum age of the last good response; 0: 24 h
 	State   MarketState
 	History History
 }
 
-// Round validates the responses of one run for one game, finds late markets and
-// learns levels: steps 5 to 7. Add every market, then call Finish once. It keeps
-// up to 24 bytes per name and market. The order of Add does not matter. It is for
-// one goroutine.
+// Round validates the responses of one run for one game, finds late markets and learns
+// levels (steps 5 to 7). Call Add for every market in any order, then call Finish once. A
+// Round uses up to 24 bytes per name and market. It is not safe for concurrent use.
 type Round struct {
 	now     time.Time
 	prev    *Set
-	floor   Log // the lowest price that votes: 0.10 dollars
+	floor   Log // lowest price that takes part in checks: 0.10 dollars
 	names   columns
 	markets []*entry
 	split   bool // half of the markets contradict the others
 
-	moves moves // of the market that is added
-	week  []Log // its prices of about a week ago
+	moves moves // buffer of Add for the moves of one market
+	week  []Log // buffer of Add for the prices of about a week ago
 }
 
-// NewRound begins a round at the time now; prev is the set of the last round, or
-// NewSet's.
+// NewRound starts a round at the time now. prev is the set of the last round, or the
+// result of NewSet.
 func NewRound(now time.Time, prev *Set) *Round {
 	return &Round{now: now, prev: prev, floor: Ln(max(1, prev.Unit/10)), names: columns{index: map[uint64]int32{}}}
 }
 
-// Check holds the figures of one validation, for operators and metrics.
+// Check contains the figures of one validation, for operators and metrics.
 type Check struct {
 	Names      int         // names in the response
 	Shared     int         // names compared with the last response
-	Ratio      money.Micro // median factor to it, in millionths; 0: not compared
-	J          money.Micro // share of names that moved apart from their class, in millionths; -1: not compared
-	JLimit     money.Micro
-	Level      money.Micro // factor against the other markets, in millionths; 0: not compared
-	LevelNames int
+	Ratio      money.Micro // median factor to the last response, in millionths; 0: not compared
+	J          money.Micro // share of names that moved by more than 2x relative to their class, in millionths; -1: not compared
+	JLimit     money.Micro // limit of J, in millionths
+	Level      money.Micro // median factor to the other markets, in millionths; 0: not compared
+	LevelNames int         // names compared for Level
 }
 
-// Outcome is what a round decided about one market.
+// Outcome is the result of a round for one market.
 type Outcome struct {
 	ID      int64
-	Refusal *Refusal // nil: the new response is good, or there is none
+	Refusal *Refusal // nil: the new response is good or missing
 	Late    bool
-	Repeats int64 // the market that a late one repeats; 0: it stands still
+	Repeats int64 // market that a late market repeats; 0: the late market stands still
 	Check   Check
-	State   MarketState // to be stored
-	History History     // to be stored; nil: the stored one stays
+	State   MarketState // the caller stores it
+	History History     // the caller stores it; nil: unchanged
 }
 
-// Result is what a round decided and learned.
+// Result is the result of a round.
 type Result struct {
 	Set     *Set
 	Markets []Outcome // by ID
 	Movers  Movers
 }
 
-// Add takes a market: its last good response, and the new one if it has responded
-// in this run; either may be nil. It sorts and cleans their points (Normalize) and
-// keeps nothing of them. A damaged history counts as empty and is the error; the
-// market takes part all the same.
+// Add adds a market with its last good response and its new response. Both may be nil. Add
+// normalizes the responses and does not retain them. It returns an error if the history is
+// damaged. The market then takes part in the round without a history.
 func (r *Round) Add(m Market, last, next *Response) error {
 	m.MaxAge = cmp.Or(m.MaxAge, defaultMaxAge)
 	e := &entry{Market: m, has: last != nil, new: next != nil}
@@ -93,7 +90,7 @@ func (r *Round) Add(m Market, last, next *Response) error {
 		e.next, e.at = r.names.of(next), next.At
 		e.changed = last == nil || !next.contained(last)
 		current = next
-		if e.refusal = r.alone(e, last, next); e.refusal == nil && last == nil {
+		if e.refusal = r.checkAlone(e, last, next); e.refusal == nil && last == nil {
 			e.first = newWearCheck(next, r.floor)
 		}
 		if next.Partial {
@@ -106,8 +103,8 @@ func (r *Round) Add(m Market, last, next *Response) error {
 	return r.compareHistory(e, last, current)
 }
 
-// Finish compares the markets with each other, finds late ones, and learns the set. It
-// calls pause between its steps, so that the caller can let other work go first. The round
+// Finish compares the markets with each other, finds late markets and learns the set. It
+// calls pause between these steps, so that the caller can yield to other work. The Round
 // must not be used afterwards.
 func (r *Round) Finish(pause func()) Result {
 	slices.SortFunc(r.markets, func(a, b *entry) int { return cmp.Compare(a.ID, b.ID) })
@@ -117,7 +114,7 @@ func (r *Round) Finish(pause func()) Result {
 	r.split = cross.split
 	pause()
 	for _, e := range r.markets {
-		e.settle(r.now)
+		e.resolve(r.now)
 	}
 	live := r.live()
 	late := lateCheck{prev: r.prev, names: names, floor: r.floor}
@@ -136,14 +133,14 @@ func (r *Round) Finish(pause func()) Result {
 	return res
 }
 
-// live returns the markets whose response is fresh.
+// live returns the markets with a new or still fresh response.
 func (r *Round) live() []*entry {
 	return slices.DeleteFunc(slices.Clone(r.markets), func(e *entry) bool {
 		return e.next == nil || (!e.new || e.refusal != nil) && r.now.Sub(e.lastAt) > e.MaxAge
 	})
 }
 
-// outcome is what is to be stored of a market.
+// outcome returns the result for a market. live is the number of live markets.
 func (r *Round) outcome(e *entry, live int) Outcome {
 	o := Outcome{
 		ID: e.ID, Refusal: e.refusal, Late: e.late, Repeats: e.repeats,
@@ -161,7 +158,7 @@ func (r *Round) outcome(e *entry, live int) Outcome {
 		if s.RefusedSince.IsZero() {
 			s.RefusedSince = r.now
 		}
-		// What an operator accepted before was another response.
+		// An earlier acceptance was for another response.
 		s.Refused, s.AcceptedAt = *e.refusal, time.Time{}
 		return o
 	}
@@ -169,9 +166,9 @@ func (r *Round) outcome(e *entry, live int) Outcome {
 	if e.changed {
 		s.ChangedAt = e.at
 	}
-	if e.check.J >= 0 && !e.vouched {
-		if s.J = append(s.J, e.check.J); len(s.J) > spreads {
-			s.J = s.J[len(s.J)-spreads:]
+	if e.check.J >= 0 && !e.wasAccepted {
+		if s.J = append(s.J, e.check.J); len(s.J) > keptJ {
+			s.J = s.J[len(s.J)-keptJ:]
 		}
 	}
 	r.follow(e, s)
@@ -181,31 +178,30 @@ func (r *Round) outcome(e *entry, live int) Outcome {
 	return o
 }
 
-// follow moves the remembered level towards the present one: by at most 2 % per
-// response and 4 % per day, so that it stays where it was learned while a market
-// runs away.
+// follow moves the stored level towards the current one, by at most 2 % per response and 4 %
+// per day. If the prices of a market drift away, its level change then exceeds the limit.
 func (r *Round) follow(e *entry, s *MarketState) {
-	s.Levelled = s.Levelled && !e.vouched
+	s.Levelled = s.Levelled && !e.wasAccepted
 	switch {
 	case s.Levelled:
 	case e.anchored:
 		s.Level, s.Levelled = e.anchor, true
 		return
-	case e.vouched && e.shared >= fewestShared:
+	case e.wasAccepted && e.shared >= minShared:
 		s.Level, s.Levelled = e.level, true
 		return
 	}
-	if !s.Levelled || e.shared < fewestShared {
+	if !s.Levelled || e.shared < minShared {
 		return
 	}
 	const most, perDay = logOne / 50, logOne / 25
-	gone := min(24*time.Hour, max(0, r.now.Sub(e.lastAt))) / time.Second // whole seconds: the product stays far below 2^63
+	gone := min(24*time.Hour, max(0, r.now.Sub(e.lastAt))) / time.Second // seconds, so that the product cannot overflow
 	step := Log(min(int64(most), int64(perDay)*int64(gone)/int64(24*time.Hour/time.Second)))
 	s.Level += max(-step, min(step, e.level-s.Level))
 }
 
-// describe copies into the set what prices are computed with beside levels.
-// Markets that are not of this round keep their levels.
+// describe copies the results for markets to the set. Markets that are not part of the
+// round keep their levels.
 func (r *Round) describe(set *Set, outcomes []Outcome) {
 	for i := range set.Markets {
 		set.Markets[i].Late, set.Markets[i].Repeats = false, 0
@@ -215,6 +211,6 @@ func (r *Round) describe(set *Set, outcomes []Outcome) {
 		m := set.market(o.ID)
 		m.Late, m.Repeats = o.Late, o.Repeats
 		m.ChangedAt, m.WideUntil = o.State.ChangedAt, o.State.WideUntil
-		r.markets[k].noteAcceptance(r.now, m)
+		r.markets[k].recordAcceptance(r.now, m)
 	}
 }

@@ -15,13 +15,13 @@ import (
 	"assay/internal/randtest"
 )
 
-// fair is some markets that quote the same names, each at its level and with its
-// own deviations.
-type fair struct {
+// simulation simulates markets that quote the same names, each at a different level and with
+// random deviations.
+type simulation struct {
 	r       *rand.Rand
 	names   []string
 	levels  []float64
-	prices  []float64 // true, in units
+	prices  []float64 // true prices in units
 	quotes  [][]money.Micro
 	markets []Market
 	last    []*Response
@@ -29,8 +29,8 @@ type fair struct {
 	now     time.Time
 }
 
-func newFair(r *rand.Rand, markets, names int) *fair {
-	f := &fair{r: r, set: NewSet(money.Scale), now: noon}
+func newSimulation(r *rand.Rand, markets, names int) *simulation {
+	f := &simulation{r: r, set: NewSet(money.Scale), now: noon}
 	skin := 0.0
 	for i := range names {
 		if i%5 == 0 {
@@ -58,8 +58,9 @@ func cents(units float64) money.Micro {
 	return money.Micro(math.Round(max(units, 0.02)*100)) * cent
 }
 
-// move changes a share of the names on all markets, and some quotes by themselves.
-func (f *fair) move(share, sigma float64) {
+// move changes the prices of a share of the names on all markets, and 3 % of the quotes
+// independently.
+func (f *simulation) move(share, sigma float64) {
 	for i := range f.names {
 		common := 1.0
 		if f.r.Float64() < share {
@@ -74,8 +75,8 @@ func (f *fair) move(share, sigma float64) {
 	}
 }
 
-// response makes a market's response from amounts by name.
-func (f *fair) response(q []money.Micro) *Response {
+// response returns a response with one amount per name. It omits amounts of 0.
+func (f *simulation) response(q []money.Micro) *Response {
 	resp := &Response{At: f.now, Rate: money.RateScale}
 	for i, a := range q {
 		if a > 0 {
@@ -85,9 +86,10 @@ func (f *fair) response(q []money.Micro) *Response {
 	return resp
 }
 
-// round makes one round; order is that of adding markets, change may alter
-// responses, and a nil one is none. It keeps what a refresh would keep.
-func (f *fair) round(t *testing.T, change func(market int, resp *Response) *Response) Result {
+// round runs one round with the markets in random order. change may modify the response of
+// a market, or return nil for no response. round stores the results in f, in the way of a
+// refresh.
+func (f *simulation) round(t *testing.T, change func(market int, resp *Response) *Response) Result {
 	t.Helper()
 	r := NewRound(f.now, f.set)
 	news := make([]*Response, len(f.markets))
@@ -118,15 +120,16 @@ func (f *fair) round(t *testing.T, change func(market int, resp *Response) *Resp
 	return res
 }
 
-// run makes so many rounds 12 hours apart.
-func (f *fair) run(t *testing.T, rounds int) Result {
+// run runs the given number of rounds, 12 hours apart. It fails the test if a response is
+// refused.
+func (f *simulation) run(t *testing.T, rounds int) Result {
 	t.Helper()
 	var res Result
 	for range rounds {
 		res = f.round(t, nil)
 		for _, o := range res.Markets {
 			if o.Refusal != nil {
-				t.Fatalf("a good response is refused: %s", o.Refusal)
+				t.Fatalf("good response of market %d: got the refusal %s, want nil", o.ID, o.Refusal)
 			}
 		}
 		f.now = f.now.Add(12 * time.Hour)
@@ -135,33 +138,32 @@ func (f *fair) run(t *testing.T, rounds int) Result {
 	return res
 }
 
-func TestRound_TheOrderOfMarketsAndNamesNeverMatters(t *testing.T) {
+func TestRound_DoesNotDependOnTheOrderOfMarketsAndNames(t *testing.T) {
 	seed := randtest.Seed(t)
 	for range randtest.Count(2, 50) {
 		var sums [2][]byte
 		for try := range sums {
-			f := newFair(rand.New(rand.NewPCG(seed, 1)), 5, 400)
-			f.r = rand.New(rand.NewPCG(seed, 1)) // the same world
+			f := newSimulation(rand.New(rand.NewPCG(seed, 1)), 5, 400)
+			f.r = rand.New(rand.NewPCG(seed, 1)) // the same prices in both attempts
 			var res Result
 			for range 6 {
-				shuffled := rand.New(rand.NewPCG(seed, uint64(try))) // another order
-				world := f.r
-				f.r = shuffled
+				prices := f.r
+				f.r = rand.New(rand.NewPCG(seed, uint64(try))) // a different order in each attempt
 				res = f.round(t, nil)
-				f.r = world
+				f.r = prices
 				f.now = f.now.Add(12 * time.Hour)
 				f.move(0.06, 0.3)
 			}
 			sums[try] = digest(t, res)
 		}
 		if !bytes.Equal(sums[0], sums[1]) {
-			t.Fatal("another order gives another result")
+			t.Fatalf("digests of two orders: got %x and %x, want the same", sums[0], sums[1])
 		}
 		seed++
 	}
 }
 
-// digest is of everything that a round stores.
+// digest returns a hash of all stored results of a round.
 func digest(t *testing.T, res Result) []byte {
 	t.Helper()
 	b, err := res.Set.MarshalBinary()
@@ -184,10 +186,10 @@ func digest(t *testing.T, res Result) []byte {
 	return sum[:]
 }
 
-// The figure was computed on amd64. Another machine must reach the same.
-func TestRound_TwoMachinesAgreeToTheDigit(t *testing.T) {
-	f := &fair{r: rand.New(rand.NewPCG(1, 1)), set: NewSet(money.Scale), now: noon}
-	// Whole numbers only, so that not even the test needs a float.
+// The expected digest was computed on amd64. It must be the same on all machines.
+func TestRound_HasTheSameResultOnAllMachines(t *testing.T) {
+	f := &simulation{r: rand.New(rand.NewPCG(1, 1)), set: NewSet(money.Scale), now: noon}
+	// The test itself must not use floating point either.
 	for i := range 600 {
 		f.names = append(f.names, "Skin "+strconv.Itoa(i)+" (Factory New)")
 	}
@@ -211,12 +213,12 @@ func TestRound_TwoMachinesAgreeToTheDigit(t *testing.T) {
 	}
 	const want = "7551cd0ec00a727e68c68c9efc774fd970cb840b50e05ed5f440789d38e459e0"
 	if got := hex.EncodeToString(digest(t, res)); got != want {
-		t.Errorf("digest %s, want %s", got, want)
+		t.Errorf("got the digest %s, want %s", got, want)
 	}
 }
 
 func BenchmarkRound30000Names10Markets(b *testing.B) {
-	f := newFair(rand.New(rand.NewPCG(9, 1)), 10, 30_000)
+	f := newSimulation(rand.New(rand.NewPCG(9, 1)), 10, 30_000)
 	t := &testing.T{}
 	f.run(t, 3)
 	next := make([]*Response, len(f.markets))

@@ -2,10 +2,11 @@ package pricing
 
 import "time"
 
-// SalesSignal is what all markets together report of an item's sales.
+// SalesSignal summarizes the reports of all markets about the sales of an item.
 type SalesSignal uint8
 
-// The signals. Unknown is not none.
+// The signals. SalesUnknown means that no market can exclude sales. SalesNone means that
+// there were none.
 const (
 	SalesUnknown SalesSignal = iota
 	SalesSome
@@ -24,11 +25,10 @@ func (s SalesSignal) String() string {
 	}
 }
 
-// sales returns what all fresh quotes together report of an item's sales (step 12).
-// Each quote can report it, offered or not, shared listings or not. Any counted sale
-// means some, in whatever window. None needs a market whose window is long enough,
-// and a count of 0 from every such market: a long window without a count leaves it
-// unknown.
+// sales returns the signal of all fresh quotes of an item (step 12). Quotes without an ask
+// and quotes with shared listings count too. Any sale in any window means SalesSome.
+// SalesNone requires a market with a window of at least NoSalesWindow. All such markets
+// must report 0 sales. If the count of one of them is missing, the result is SalesUnknown.
 func (p *Policy) sales(now time.Time, quotes []Quote) SalesSignal {
 	signal := SalesUnknown
 	unsure := false

@@ -8,19 +8,19 @@ import (
 )
 
 const (
-	sampleNames = 4096 // names that levels are learned from, spread over all
-	kappaNames  = 1024
+	sampleNames = 4096 // maximum number of names from which levels are learned
+	kappaNames  = 1024 // maximum number of names from which kappa is learned
 )
 
-// sample holds the quotes of some names of the used markets.
+// sample contains the quotes of the used markets for a selection of names.
 type sample struct {
 	markets []*entry
-	rows    [][]Log // by name; none where a market has no quote
-	pairs   bool    // names that two markets quote are among them: each then moves half of the way
+	rows    [][]Log // one row per name, with one value per market; none: no quote
+	pairs   bool    // some names have only two quotes; see towards
 }
 
-// newSample picks names with at least so many quotes, evenly by key, so that the
-// order of responses does not matter.
+// newSample selects names with at least fewest quotes. The names are evenly distributed
+// over the sorted keys, so the result does not depend on the order of responses.
 func newSample(keys []uint64, used []*entry, fewest int) *sample {
 	s := &sample{markets: used}
 	var names []int
@@ -48,23 +48,24 @@ func newSample(keys []uint64, used []*entry, fewest int) *sample {
 	return s
 }
 
-// anchor measures each market against the others at the learned levels, as the next
-// round's check will.
+// anchor computes the level of each market against the others at the learned levels. The
+// check of the next round compares with this level.
 func (s *sample) anchor(set *Set) {
 	levels := make([]Log, len(s.markets))
-	for k, m := range s.in(set) {
+	for k, m := range s.marketsOf(set) {
 		levels[k] = m.Level
 	}
 	of := s.distances(levels)
 	for k, e := range s.markets {
-		if e.anchored = len(of[k]) >= fewestShared; e.anchored {
+		if e.anchored = len(of[k]) >= minShared; e.anchored {
 			e.anchor = middleOf(of[k])
 		}
 	}
 }
 
-// towards returns a market's next level, from the one before and the one that its distances
-// suggest. Two markets that both moved all the way would pass each other.
+// towards returns the next level of a market in an iteration. level is the level according
+// to its distances. If some names have only two quotes, towards goes half of the way.
+// Otherwise the two markets would only exchange their levels.
 func (s *sample) towards(before, level Log) Log {
 	if s.pairs {
 		return before + (level-before)/2
@@ -72,8 +73,7 @@ func (s *sample) towards(before, level Log) Log {
 	return level
 }
 
-// covers reports whether each market has enough names in the sample to learn its level:
-// one that shares few names with two others is compared with one of them.
+// covers reports whether each market has at least 100 names in the sample.
 func (s *sample) covers() bool {
 	quotes := make([]int, len(s.markets))
 	for _, row := range s.rows {
@@ -83,21 +83,21 @@ func (s *sample) covers() bool {
 			}
 		}
 	}
-	return slices.Min(quotes) >= fewestShared
+	return slices.Min(quotes) >= minShared
 }
 
-// pair levels two markets: each moves half of what is left of their distance at the
-// stored levels, so that what was learned of price bands while there were more
-// markets stays.
+// pair learns the levels of two markets. Each market moves by half of their distance at the
+// stored levels. The differences between the levels of price bands stay, because they were
+// learned with more markets.
 func (s *sample) pair(prev *Set, levels []SetMarket) {
-	of := s.in(prev)
+	of := s.marketsOf(prev)
 	at := make([]Log, len(levels))
 	var d []Log
 	for _, row := range s.rows {
 		prev.levelsOf(of, row, at)
 		d = append(d, row[0]-at[0]-(row[1]-at[1]))
 	}
-	if len(d) < fewestShared {
+	if len(d) < minShared {
 		return
 	}
 	half := middleOf(d) / 2
@@ -111,8 +111,9 @@ func (s *sample) pair(prev *Set, levels []SetMarket) {
 	}
 }
 
-// residuals calls fn for every quote of the sample with its levelled value and the
-// median of the others' levelled values; level gives the levels of a row.
+// residuals calls fn for every quote of the sample. value is the levelled quote and others
+// is the median of the other levelled quotes of the name. level writes the levels of the
+// markets for a row.
 func (s *sample) residuals(level func(row int, into []Log), fn func(row int, market int, value, others Log)) {
 	n := len(s.markets)
 	levels, values, sorted := make([]Log, n), make([]Log, n), make([]Log, 0, n)
@@ -138,8 +139,8 @@ func (s *sample) residuals(level func(row int, into []Log), fn func(row int, mar
 	}
 }
 
-// distances returns how far the quotes of each market are from the others', at fixed
-// levels of the markets.
+// distances returns for each market the distances of its quotes from the levelled quotes of
+// the others.
 func (s *sample) distances(levels []Log) [][]Log {
 	of := make([][]Log, len(levels))
 	s.residuals(func(_ int, into []Log) { copy(into, levels) }, func(_, k int, v, others Log) {
@@ -148,9 +149,9 @@ func (s *sample) distances(levels []Log) [][]Log {
 	return of
 }
 
-// global learns each market's level over all prices: the median of its distances
-// from the others, moved so that the median level is 0, again and again until no
-// level moves by more than a thousandth.
+// global learns the level of each market for all prices. The level is the median of its
+// distances from the others, shifted so that the median level is 0. global iterates until
+// no level changes by more than 0.001, at most 20 times.
 func (s *sample) global(levels []SetMarket) {
 	const steps, still = 20, logOne / 1000
 	now := make([]Log, len(levels))
@@ -161,7 +162,7 @@ func (s *sample) global(levels []SetMarket) {
 		of := s.distances(now)
 		var learned []Log
 		for k := range levels {
-			if levels[k].Known = len(of[k]) >= fewestShared; levels[k].Known {
+			if levels[k].Known = len(of[k]) >= minShared; levels[k].Known {
 				levels[k].Level = s.towards(levels[k].Level, middleOf(of[k]))
 				learned = append(learned, levels[k].Level)
 			}
@@ -185,9 +186,10 @@ func (s *sample) global(levels []SetMarket) {
 	}
 }
 
-// byBand learns the levels of the price bands, shrunk to the market's.
+// byBand learns the levels of the price bands. Bands with few quotes stay close to the
+// level of the market; see shrunk.
 func (s *sample) byBand(set *Set, levels []SetMarket) {
-	middles := make([]Log, len(s.rows)) // of the quotes at the markets' levels
+	middles := make([]Log, len(s.rows)) // consensus of each row at the levels of the markets
 	var buf []Log
 	for i, row := range s.rows {
 		buf = buf[:0]
@@ -196,7 +198,7 @@ func (s *sample) byBand(set *Set, levels []SetMarket) {
 				buf = append(buf, l-levels[k].Level)
 			}
 		}
-		middles[i] = agreed(buf)
+		middles[i] = groupMedian(buf)
 	}
 	for range 6 {
 		var of [bands][][]Log
@@ -218,7 +220,7 @@ func (s *sample) byBand(set *Set, levels []SetMarket) {
 	}
 }
 
-// bandLevels sets the levels of one band, and moves them so that their median is 0.
+// bandLevels sets the levels of one band and shifts them so that their median is 0.
 func (s *sample) bandLevels(levels []SetMarket, b int, of [][]Log) {
 	var learned []Log
 	for k := range levels {
@@ -240,14 +242,14 @@ func (s *sample) bandLevels(levels []SetMarket, b int, of [][]Log) {
 	}
 }
 
-// noise learns how far each market lies from the others, and how far quotes lie
-// from the others in each price band.
+// noise learns the median distance of each market from the others, and the median distance
+// of quotes in each price band.
 func (s *sample) noise(set *Set) {
 	n := len(s.markets)
 	of := make([][]Log, n)
 	far := make([]int, n)
 	var band [bands][]Log
-	markets := s.in(set)
+	markets := s.marketsOf(set)
 	s.residuals(func(i int, into []Log) { set.levelsOf(markets, s.rows[i], into) }, func(_, k int, v, others Log) {
 		d := abs(v - others)
 		of[k] = append(of[k], d)
@@ -258,19 +260,19 @@ func (s *sample) noise(set *Set) {
 		band[b] = append(band[b], d)
 	})
 	for k, m := range markets {
-		if len(of[k]) >= fewestShared {
+		if len(of[k]) >= minShared {
 			m.Noise, m.Far = middleOf(of[k]), share(far[k], len(of[k]))
 		}
 	}
 	for b := range band {
-		if len(band[b]) >= fewestClass {
+		if len(band[b]) >= minClass {
 			set.Median[b] = middleOf(band[b])
 		}
 	}
 }
 
-// in returns what a set holds of the sample's markets.
-func (s *sample) in(set *Set) []*SetMarket {
+// marketsOf returns the markets of the sample in a set.
+func (s *sample) marketsOf(set *Set) []*SetMarket {
 	out := make([]*SetMarket, len(s.markets))
 	for k, e := range s.markets {
 		out[k] = set.market(e.ID)
@@ -278,11 +280,12 @@ func (s *sample) in(set *Set) []*SetMarket {
 	return out
 }
 
-// learnKappa learns how wide an interval must be for 80 % of the quotes of one
-// market, left out, to lie in it.
+// learnKappa learns the width of intervals. It leaves out each quote in turn, computes the
+// interval from the others, and chooses kappa so that 80 % of the left-out quotes lie in
+// their interval.
 func (s *sample) learnKappa(set *Set) {
 	const fewest = 1000
-	markets := s.in(set)
+	markets := s.marketsOf(set)
 	n := len(s.markets)
 	levels, all, rest := make([]Log, n), make([]vote, 0, n), make([]vote, 0, n)
 	var widths []Log // |error| / half width for kappa 1, in units of 2^-16

@@ -9,14 +9,13 @@ import (
 	"assay/internal/money"
 )
 
-// bands is how many price bands have levels of their own: below 0.3, 3 and 30
-// dollars, and above.
+// bands is the number of price bands: below 0.3, below 3, below 30 dollars, and above.
 const bands = 4
 
-// Window is a span of time over which a class's own move is known.
+// Window is a period for which the moves of classes are known.
 type Window uint8
 
-// The windows of the guard's references.
+// The windows of the references of the guard.
 const (
 	SinceLast Window = iota // since the last good responses
 	SinceDay
@@ -24,36 +23,36 @@ const (
 	windows
 )
 
-// SetMarket is what was learned of one market.
+// SetMarket contains the learned figures of one market.
 type SetMarket struct {
 	ID    int64
-	Known bool        // its level was learned, from at least 100 shared names
-	Level Log         // its usual level against the others
-	Bands [bands]Log  // the same by price band
-	Noise Log         // median distance from the others, 0: unknown
-	Far   money.Micro // share of its names more than 2x from the others, in millionths; -1: unknown
+	Known bool        // the level was learned from at least 100 shared names
+	Level Log         // usual level against the others
+	Bands [bands]Log  // usual level by price band
+	Noise Log         // median distance from the others; 0: unknown
+	Far   money.Micro // share of names more than 2x from the others, in millionths; -1: unknown
 
-	Late      bool      // repeats another market or stands still: not used
-	Repeats   int64     // the market that it repeats, 0: none
-	ChangedAt time.Time // when its good response last changed
-	WideUntil time.Time // its items are suspect until then: all its prices moved
+	Late      bool      // the market repeats another or stands still, and is not used
+	Repeats   int64     // market that a late market repeats; 0: none
+	ChangedAt time.Time // when the good response last changed
+	WideUntil time.Time // all prices of the market moved; its items are suspect until this time
 
-	AcceptedAt    time.Time    // when an operator's acceptance of a response took effect; zero: never, or its classes moved by less than 2x
-	AcceptedMoves [classes]Log // how each class moved with it
+	AcceptedAt    time.Time    // when an accepted response was first used; zero: none, or no class moved by more than 2x
+	AcceptedMoves [classes]Log // moves of the classes in the accepted response
 }
 
-// Set is everything that the prices of one game are computed with beside their
-// quotes, rates and policy. It is learned once per run, numbered and stored, and
-// not changed afterwards. NewSet makes the one before anything was learned.
+// Set contains the learned figures that prices of one game depend on, in addition to
+// quotes, rates and policy. A run learns one Set and stores it under a number. A stored Set
+// never changes.
 type Set struct {
-	Unit    money.Micro // one US dollar in the base currency
-	Kappa   money.Micro // width of the interval, in millionths
-	Median  [bands]Log  // median distance of a quote from the others, by price band
-	Moves   [windows][classes]Log
-	Markets []SetMarket // by ID
+	Unit    money.Micro           // price of one US dollar in the base currency
+	Kappa   money.Micro           // width of the interval, in millionths
+	Median  [bands]Log            // median distance of a quote from the others, by price band
+	Moves   [windows][classes]Log // moves of each class
+	Markets []SetMarket           // sorted by ID
 
-	edges   [bands - 1]Log // logarithms of the bounds between bands
-	unknown SetMarket      // stands for one that is not in the set
+	edges   [bands - 1]Log // logarithms of the limits between bands
+	unknown SetMarket      // result for markets that are not in the set
 }
 
 const (
@@ -64,8 +63,8 @@ const (
 	medianDefault Log         = 1677722 // 0.10
 )
 
-// NewSet returns the set of a game of which nothing was learned; unit is what one
-// US dollar costs in the base currency.
+// NewSet returns a Set without learned figures. unit is the price of one US dollar in the
+// base currency.
 func NewSet(unit money.Micro) *Set {
 	s := &Set{Unit: cmp.Or(unit, money.Scale), Kappa: kappaDefault}
 	for b := range s.Median {
@@ -75,8 +74,8 @@ func NewSet(unit money.Micro) *Set {
 	return s
 }
 
-// Market returns what was learned of a market; one that is not in the set is at
-// the consensus level.
+// Market returns the figures of a market. A market that is not in the set has the consensus
+// level.
 func (s *Set) Market(id int64) SetMarket {
 	m := *s.market(id)
 	m.ID = id
@@ -94,13 +93,13 @@ func (s *Set) find(id int64) (int, bool) {
 	return slices.BinarySearchFunc(s.Markets, id, func(m SetMarket, id int64) int { return cmp.Compare(m.ID, id) })
 }
 
-// complete places the bounds between bands at 0.3, 3 and 30 dollars.
+// complete computes the limits between bands, which are 0.3, 3 and 30 dollars.
 func (s *Set) complete() {
 	s.edges = [bands - 1]Log{Ln(max(1, s.Unit*3/10)), Ln(s.Unit * 3), Ln(s.Unit * 30)}
 	s.unknown = SetMarket{Far: -1}
 }
 
-// band returns the price band of a logarithm.
+// band returns the price band of the logarithm of a price.
 func (s *Set) band(l Log) int {
 	b := 0
 	for b < bands-1 && l >= s.edges[b] {
@@ -109,9 +108,10 @@ func (s *Set) band(l Log) int {
 	return b
 }
 
-// between returns which two neighboring bands' levels count at a price, and how
-// much the upper one does, in units of 2^-24. Within a quarter of a decade of a bound
-// the level goes evenly from one band's to the other's; elsewhere it is the band's.
+// between returns the weights for interpolating levels at a price. low is the lower of two
+// neighboring bands. part is the weight of the upper band, in units of 2^-24. Levels are
+// interpolated linearly within a quarter of a decade of a limit between bands. Elsewhere the
+// level of one band applies.
 func (s *Set) between(l Log) (low int, part int64) {
 	const reach = 9657742 // ln(10)/4
 	for low = range bands - 1 {
@@ -126,22 +126,22 @@ func (s *Set) between(l Log) (low int, part int64) {
 	return bands - 2, int64(logOne)
 }
 
-// level returns the market's level at a price that lies so between two bands.
+// level interpolates the level of a market with the result of Set.between.
 func (m *SetMarket) level(low int, part int64) Log {
 	a, b := int64(m.Bands[low]), int64(m.Bands[low+1])
 	return Log(a + (b-a)*part>>24)
 }
 
-var errSet = errors.New("stored level set is damaged or of another version")
+var errSet = errors.New("stored level set is damaged or has another version")
 
-// MarshalBinary encodes the set, format 1: a version byte, and numbers of variable length.
-// A market takes 30 to 60 bytes, and 15 more for a week after an acceptance.
+// MarshalBinary encodes the set in format 1: a version byte and variable-length numbers. A
+// market takes 30 to 60 bytes, and 15 more for a week after an acceptance.
 func (s *Set) MarshalBinary() ([]byte, error) {
 	c := *s
 	return encode(setVersion, c.code), nil
 }
 
-// UnmarshalBinary reads what MarshalBinary wrote.
+// UnmarshalBinary decodes the output of MarshalBinary.
 func (s *Set) UnmarshalBinary(b []byte) error {
 	var out Set
 	sorted := func(a, b SetMarket) int { return cmp.Compare(a.ID, b.ID) }
@@ -193,20 +193,20 @@ func (m *SetMarket) code(r *record) {
 	}
 }
 
-// LevelAt returns a market's level at a consensus price, as a factor in millionths.
+// LevelAt returns the level of a market at a consensus price, as a factor in millionths.
 func (s *Set) LevelAt(market int64, price money.Micro) money.Micro {
 	return Exp(s.market(market).level(s.between(Ln(max(price, 1)))))
 }
 
-// clone returns a copy of the set that shares nothing with it.
+// clone returns a deep copy of the set.
 func (s *Set) clone() *Set {
 	c := *s
 	c.Markets = slices.Clone(s.Markets)
 	return &c
 }
 
-// put stores a market's levels; one whose level could not be learned keeps the
-// stored one.
+// put adds a market to the set, or updates its levels. It keeps the stored levels if those
+// of m are not known.
 func (s *Set) put(m SetMarket) {
 	if i, ok := s.find(m.ID); !ok {
 		s.Markets = slices.Insert(s.Markets, i, m)
@@ -215,7 +215,7 @@ func (s *Set) put(m SetMarket) {
 	}
 }
 
-// set makes a level known, equal in all bands.
+// set sets the same level for all bands.
 func (m *SetMarket) set(l Log) {
 	m.Known, m.Level = true, l
 	for b := range m.Bands {
@@ -223,8 +223,8 @@ func (m *SetMarket) set(l Log) {
 	}
 }
 
-// levelsOf returns the levels of markets at the price of one name, from their quotes of it
-// in the base currency: none where there is no quote.
+// levelsOf writes the levels of markets at the price of one name to into. quotes are the
+// quotes of the name in the base currency, or none. Without any quote, into is unchanged.
 func (s *Set) levelsOf(markets []*SetMarket, quotes, into []Log) {
 	var few [16]Log
 	v := few[:0]
@@ -236,16 +236,16 @@ func (s *Set) levelsOf(markets []*SetMarket, quotes, into []Log) {
 	if len(v) == 0 {
 		return
 	}
-	low, part := s.between(agreed(v))
+	low, part := s.between(groupMedian(v))
 	for k, m := range markets {
 		into[k] = m.level(low, part)
 	}
 }
 
-// agreed returns the median of the largest group of values within a factor of 2 if
-// that holds more than half of them, else the median of all: the price at which
-// levels are taken, which an outlier must not move. It sorts them.
-func agreed(v []Log) Log {
+// groupMedian returns a consensus that single outliers do not affect. It is the median of the
+// largest group of values within a factor of 2, if the group has more than half of them.
+// Otherwise it is the median of all values. groupMedian sorts v.
+func groupMedian(v []Log) Log {
 	slices.Sort(v)
 	from, to, end := 0, 0, 0
 	for i := range v {
@@ -262,5 +262,5 @@ func agreed(v []Log) Log {
 	return middleOf(v[from:to])
 }
 
-// median returns the usual distance of quotes in a price's band.
+// median returns the median distance of quotes in the price band of a price.
 func (s *Set) median(price money.Micro) Log { return s.Median[s.band(Ln(price))] }

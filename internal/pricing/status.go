@@ -2,7 +2,7 @@ package pricing
 
 import "fmt"
 
-// Status grades a price. A greater one is worse.
+// Status is the quality of a price. A larger value is worse.
 type Status uint8
 
 // The statuses, best first.
@@ -15,10 +15,10 @@ const (
 	NoPrice
 )
 
-// statusNames are the statuses as the API names them, by Status.
+// statusNames contains the names of the statuses in the API.
 var statusNames = [...]string{"ok", "thin", "suspect", "disputed", "stale", "noPrice"}
 
-// String returns the name that the API gives the status.
+// String returns the name of the status in the API.
 func (s Status) String() string {
 	if int(s) < len(statusNames) {
 		return statusNames[s]

@@ -2,14 +2,14 @@ package pricing
 
 import "strings"
 
-// Class is a group of names whose prices move together. A fall of a whole class
-// excuses the moves of its names (steps 5 and 11).
+// Class is a group of names with prices that often move together. Checks compare the move
+// of a name with the move of its class (steps 5 and 11).
 type Class uint8
 
 // The classes.
 const (
 	Rest Class = iota
-	Star       // knives and gloves: names that begin with ★
+	Star       // knives and gloves; their names begin with ★
 	classes
 )
 
@@ -21,17 +21,17 @@ func (c Class) String() string {
 	return "rest"
 }
 
-// Traits is what the name of an item reveals. It is a plain value that can be
-// compared.
+// Traits contains properties of an item that its name shows.
 type Traits struct {
 	Class Class
 	Wear  uint8 // 1 (Factory New) to 5 (Battle-Scarred); 0: none
-	// Skin is a hash, equal for the wears of one skin; 0 without a wear. Of 10,000 skins
-	// two collide with a probability of 1 %, which does not change a median over all skins.
+	// Skin is a hash of the name without the wear, or 0 for a name without a wear. The
+	// probability of a collision among 10,000 skins is 1 %. A collision has no effect on
+	// the median over all skins.
 	Skin uint32
 }
 
-// TraitsOf reads the traits of a market hash name.
+// TraitsOf returns the traits of a market hash name.
 func TraitsOf(name string) Traits {
 	t := Traits{Class: ClassOf(name)}
 	at := strings.LastIndex(name, " (")
@@ -64,13 +64,13 @@ func ClassOf(name string) Class {
 	return Rest
 }
 
-// Start and prime of the FNV-1a hash of 64 bits.
+// Parameters of the 64-bit FNV-1a hash.
 const (
 	fnvStart uint64 = 14695981039346656037
 	fnvPrime uint64 = 1099511628211
 )
 
-// fnv continues the FNV-1a hash of 64 bits over text.
+// fnv adds text to the 64-bit FNV-1a hash h.
 func fnv(h uint64, text string) uint64 {
 	for i := range len(text) {
 		h = (h ^ uint64(text[i])) * fnvPrime

@@ -9,28 +9,29 @@ import (
 
 // The limits of step 5. Shares are in millionths.
 const (
-	// fewestShared is how many names a check needs to mean anything.
-	fewestShared = 100
-	// The factors to its own last response that a good response stays within.
+	// minShared is the minimum number of shared names for a check.
+	minShared = 100
+	// ownLow and ownHigh limit the median factor to the last response of a market.
 	ownLow, ownHigh = money.Scale / 2, money.Scale * 2
 
-	mostOneValue = money.Scale / 5
+	maxOneValue = money.Scale / 5 // maximum share of names with the same price
 
-	jBase    = 60_000          // 6 %
-	jPerDay  = 5_000           // 0.5 %
-	jUnknown = money.Scale / 5 // until three J are known
-	jMost    = 600_000
+	jBase    = 60_000          // base limit of J
+	jPerDay  = 5_000           // added for each day since the last good response
+	jUnknown = money.Scale / 5 // limit of J with fewer than three known values
+	jMax     = 600_000         // maximum limit of J, without the allowance for chance
 
-	firstFar = money.Scale / 10 // names beyond 3x of a first response
+	firstFar = money.Scale / 10 // maximum share of names beyond 3x in a first response
 
-	// fewestClass is how many names a class needs to have a move of its own.
-	fewestClass = 50
+	// minClass is the minimum number of names for the move of a class.
+	minClass = 50
 
-	wearsLow, wearsHigh = 150_000, 1_400_000 // median logarithm between wears, in millionths
+	wearsLow, wearsHigh = 150_000, 1_400_000 // limits of the median logarithm between wears
 )
 
-// alone checks a new response by itself and against the market's last one.
-func (r *Round) alone(e *entry, last, next *Response) *Refusal {
+// checkAlone checks a new response without the other markets. It compares the response with the
+// last good one of the same market.
+func (r *Round) checkAlone(e *entry, last, next *Response) *Refusal {
 	if f := oneValue(next, r.floor); f != nil {
 		return f
 	}
@@ -43,7 +44,7 @@ func (r *Round) alone(e *entry, last, next *Response) *Refusal {
 	r.moves.collect(e.last, e.next, r.names.class, r.floor)
 	all := r.moves[classes]
 	e.check.Shared = len(all)
-	if len(all) < fewestShared {
+	if len(all) < minShared {
 		return nil
 	}
 	middle, byClass := r.moves.medians()
@@ -52,8 +53,8 @@ func (r *Round) alone(e *entry, last, next *Response) *Refusal {
 	if abs(middle) > log2 {
 		return &Refusal{Anomaly: Ratio, Names: len(all), Value: e.check.Ratio, Low: ownLow, High: ownHigh}
 	}
-	// A class of which all prices changed so is the same fault, in a part of the
-	// response: what its own move is compared with would excuse it.
+	// The same fault can affect only one class. The check of J below would not find it,
+	// because it subtracts the move of the class.
 	for c, m := range byClass {
 		if abs(m) > log2 {
 			return &Refusal{Anomaly: Ratio, Names: len(r.moves[c]), Value: Exp(m), Low: ownLow, High: ownHigh}
@@ -75,10 +76,10 @@ func (r *Round) alone(e *entry, last, next *Response) *Refusal {
 	return nil
 }
 
-// Dispersion returns the share J of the newest response that was compared, and how large
-// it may be, in millionths: for a response that was refused for it, as it was then, else
-// for a response now. lastAt is the time of the last good response and names how many it
-// has. J is -1 before any response was compared.
+// Dispersion returns the share J of the newest compared response and its limit, both in
+// millionths. If the last response was refused because of J, limit is the limit at that
+// time. Otherwise it is the current limit. lastAt is the time of the last good response and
+// names its number of names. j is -1 if no response was compared yet.
 func (s *MarketState) Dispersion(now, lastAt time.Time, names int) (j, limit money.Micro) {
 	if !s.RefusedSince.IsZero() && s.Refused.Anomaly == Dispersion {
 		return s.Refused.Value, s.Refused.High
@@ -86,11 +87,12 @@ func (s *MarketState) Dispersion(now, lastAt time.Time, names int) (j, limit mon
 	if j = -1; len(s.J) > 0 {
 		j = s.J[len(s.J)-1]
 	}
-	return j, s.dispersionLimit(now, lastAt, max(names, fewestShared))
+	return j, s.dispersionLimit(now, lastAt, max(names, minShared))
 }
 
-// dispersionLimit is how large the share J may be. After a refusal the days stand still
-// for a week, so that the refusals themselves do not raise the limit.
+// dispersionLimit returns the limit of the share J. The limit grows with the days since the
+// last good response. The first week of refusals does not count for these days. Otherwise
+// refused responses would soon be within the limit.
 func (s *MarketState) dispersionLimit(now, lastAt time.Time, names int) money.Micro {
 	since := s.RefusedSince
 	if since.IsZero() {
@@ -103,19 +105,18 @@ func (s *MarketState) dispersionLimit(now, lastAt time.Time, names int) money.Mi
 		sorted := slices.Sorted(slices.Values(s.J))
 		limit = max(jBase+jPerDay*money.Micro(gone/time.Second)/86_400, median(sorted)*5/2)
 	}
-	limit = min(limit, jMost)
+	limit = min(limit, jMax)
 	return limit + deviation2(limit, names)
 }
 
-// deviation2 returns 2 * sqrt(share/n): two standard deviations of a share that
-// was counted on n names.
+// deviation2 returns 2 * sqrt(limit/n), two standard deviations of a share of n names.
 func deviation2(limit money.Micro, n int) money.Micro {
 	return money.Micro(2 * root(uint64(limit)*money.Scale/uint64(n)))
 }
 
 func share(part, of int) money.Micro { return money.Micro(int64(part) * money.Scale / int64(of)) }
 
-// oneValue refuses a response in which one price covers too many names.
+// oneValue returns a Refusal if too many names have the same price.
 func oneValue(next *Response, floor Log) *Refusal {
 	amounts := make([]money.Micro, 0, len(next.Points))
 	for _, p := range next.Points {
@@ -123,7 +124,7 @@ func oneValue(next *Response, floor Log) *Refusal {
 			amounts = append(amounts, p.Amount)
 		}
 	}
-	if len(amounts) < fewestShared {
+	if len(amounts) < minShared {
 		return nil
 	}
 	slices.Sort(amounts)
@@ -135,14 +136,14 @@ func oneValue(next *Response, floor Log) *Refusal {
 		run++
 		most = max(most, run)
 	}
-	if s := share(most, len(amounts)); s > mostOneValue {
-		return &Refusal{Anomaly: OneValue, Names: len(amounts), Value: s, High: mostOneValue}
+	if s := share(most, len(amounts)); s > maxOneValue {
+		return &Refusal{Anomaly: OneValue, Names: len(amounts), Value: s, High: maxOneValue}
 	}
 	return nil
 }
 
-// contained reports whether a response quotes the same as the last one: all of it,
-// or of a partial response what it quotes.
+// contained reports whether a response has the same amounts as the last one. A partial
+// response needs to have only some of the names.
 func (r *Response) contained(last *Response) bool {
 	if !r.Partial {
 		return r.same(last)

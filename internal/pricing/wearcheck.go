@@ -6,11 +6,11 @@ import (
 	"assay/internal/money"
 )
 
-// wearCheck is the check of a first response for which there is no other market:
-// the wears of one skin, which real markets price within a factor of each other.
+// wearCheck checks a first response without comparing it with other markets. It uses the
+// prices of neighboring wears of one skin, which have typical ratios in real markets.
 type wearCheck struct {
-	middle Log
-	pairs  int
+	middle Log // median absolute logarithm of the ratio
+	pairs  int // number of pairs of wears
 }
 
 func newWearCheck(next *Response, floor Log) *wearCheck {
@@ -41,7 +41,7 @@ func newWearCheck(next *Response, floor Log) *wearCheck {
 			steps = append(steps, abs(all[i].l-all[i-1].l))
 		}
 	}
-	if len(steps) < fewestShared {
+	if len(steps) < minShared {
 		return nil
 	}
 	return &wearCheck{middleOf(steps), len(steps)}

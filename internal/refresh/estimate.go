@@ -236,7 +236,7 @@ func (s *batchEstimator) price(i int, now time.Time, out *EstimatedItem) bool {
 	if e == nil {
 		e = s.pricers[noGame]
 	}
-	e.movers.Note(pricing.KeyOf(item.Key.Name, item.Key.Phase), s.quotes)
+	e.movers.Annotate(pricing.KeyOf(item.Key.Name, item.Key.Phase), s.quotes)
 	state := pricing.State{Price: item.Price, Held: pricing.HeldPrice{Candidate: item.Candidate, At: item.CandidateAt}}
 	if _, err := pricing.DecodeGuard(item.Guard, &state); err != nil {
 		s.stage.log.Warn("price guard state unreadable", "item", item.ID, "error", err)

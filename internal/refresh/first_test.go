@@ -81,8 +81,8 @@ func TestRule7_OfTwoFirstAnswersThatDisagreeTheOperatorChooses(t *testing.T) {
 	equal(t, "state", j.State, refresh.Failed)
 	equal(t, "price", w.named(list[0]).Price, 0)
 	held := w.quarantined()
-	equal(t, "of a", held["a"], "alpha: a: quarantined: first response: b contradicts it, and no majority of the markets shows which is right: accept the right one")
-	equal(t, "of b", held["b"], "alpha: b: quarantined: first response: a contradicts it, and no majority of the markets shows which is right: accept the right one")
+	equal(t, "of a", held["a"], "alpha: a: quarantined: first response: b contradicts it, and neither has a majority of the markets: accept the correct one")
+	equal(t, "of b", held["b"], "alpha: b: quarantined: first response: a contradicts it, and neither has a majority of the markets: accept the correct one")
 
 	if err := w.engine.AcceptProvider(t.Context(), "alpha", "c"); err == nil {
 		t.Error("accepted a market that is none")
@@ -131,7 +131,7 @@ func TestRule7_AResponseUnlikeItselfIsRefused(t *testing.T) {
 		price  func(i int) money.Micro
 		reason string
 	}{
-		{"shuffled", func(i int) money.Micro { return usual((i*7 + 100) % 300) }, "moved by more than 2x apart from their class"},
+		{"shuffled", func(i int) money.Micro { return usual((i*7 + 100) % 300) }, "moved by more than 2x relative to their class"},
 		{"one value", func(int) money.Micro { return units(5) }, "have the same price"},
 		{"thrice as dear", func(i int) money.Micro { return 3 * usual(i) }, "prices are 3 times those of the last response"},
 		{"half as many names", func(i int) money.Micro { return usual(i) * money.Micro(i%5/3) }, "fewer than half"},

@@ -286,8 +286,8 @@ func TestRule7_AnAnswerWithoutPricesIsNoMeasure(t *testing.T) {
 		change func(*provider.Quote)
 		reason string
 	}{
-		{func(q *provider.Quote) { q.Currency = "RUB" }, "a1: quarantined: 0 names, fewer than half of the 200 before"},
-		{func(q *provider.Quote) { q.Ask = 0 }, "a1: quarantined: 0 names, fewer than half of the 200 before"},
+		{func(q *provider.Quote) { q.Currency = "RUB" }, "a1: quarantined: the response has 0 names, fewer than half of the 200 names before"},
+		{func(q *provider.Quote) { q.Ask = 0 }, "a1: quarantined: the response has 0 names, fewer than half of the 200 names before"},
 		{func(q *provider.Quote) { q.Ask *= 100 }, "a1: quarantined: prices are 100 times"},
 	} {
 		w.clock.Add(7 * time.Hour)
