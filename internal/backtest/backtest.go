@@ -1,9 +1,9 @@
-// Package backtest measures a pricing policy on a history of quotes. It drives the
-// production code of internal/pricing with a virtual clock, simulates what goes wrong in
-// reality (markets that are late, shuffled, in another currency), and compares the
-// prices with limits. The same data and seed give the same figures.
+// Package backtest measures a pricing policy on a history of quotes. It runs the production
+// code of internal/pricing with a virtual clock and simulates faulty markets, such as
+// markets that are late, shuffled or in another currency. It compares the results with
+// limits. The same data and seed give the same results.
 //
-// It decides no price: what it measures may be a float.
+// The package does not compute prices, so its measurements may be floating-point numbers.
 package backtest
 
 import (
@@ -18,28 +18,29 @@ import (
 	"assay/internal/pricing"
 )
 
-// Options choose what is measured.
+// Options configures Run.
 type Options struct {
 	Policy pricing.Policy
 	Seed   uint64
-	Names  int  // about how many names are taken; 0: all
-	Quick  bool // poison one market instead of each
-	Plots  bool // draw pictures
-	// Progress is called with the experiment that begins and how many there are.
+	Names  int  // approximate number of names; 0 means all
+	Quick  bool // whether to poison a single market instead of each one
+	Plots  bool // whether to draw plots
+	// Progress is called before each experiment with the experiment's name, the number of
+	// completed experiments and the number of all experiments. It may be nil.
 	Progress func(name string, done, all int)
 }
 
-// Measure is one figure and its limit.
+// Measure is a measured value and its limits.
 type Measure struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
-	Low   float64 `json:"low,omitempty"`  // the least allowed
-	High  float64 `json:"high,omitempty"` // the most allowed
-	Unit  string  `json:"unit,omitempty"` // %, names, x
-	Bound string  `json:"bound"`          // <=, >=, within
+	Low   float64 `json:"low,omitempty"`  // lowest allowed value
+	High  float64 `json:"high,omitempty"` // highest allowed value
+	Unit  string  `json:"unit,omitempty"` // such as %, names or x
+	Bound string  `json:"bound"`          // <=, >=, within, or empty for no limit
 }
 
-// OK reports whether the figure is within its limit.
+// OK reports whether the value is within its limits.
 func (m Measure) OK() bool {
 	switch m.Bound {
 	case "<=":
@@ -53,15 +54,15 @@ func (m Measure) OK() bool {
 	}
 }
 
-func most(name string, value, high float64, unit string) Measure {
+func atMost(name string, value, high float64, unit string) Measure {
 	return Measure{Name: name, Value: value, High: high, Unit: unit, Bound: "<="}
 }
 
-func least(name string, value, low float64, unit string) Measure {
+func atLeast(name string, value, low float64, unit string) Measure {
 	return Measure{Name: name, Value: value, Low: low, Unit: unit, Bound: ">="}
 }
 
-func between(name string, value, low, high float64, unit string) Measure {
+func inRange(name string, value, low, high float64, unit string) Measure {
 	return Measure{Name: name, Value: value, Low: low, High: high, Unit: unit, Bound: "within"}
 }
 
@@ -73,16 +74,17 @@ func figure(name string, value float64, unit string) Measure {
 type Result struct {
 	Experiment string    `json:"experiment"`
 	Measures   []Measure `json:"measures,omitempty"`
-	Skipped    string    `json:"skipped,omitempty"` // what the data lacks for it
+	Skipped    string    `json:"skipped,omitempty"` // reason why the experiment was skipped
 	Plots      []Plot    `json:"-"`
 }
 
-// OK reports whether every figure is within its limit.
+// OK reports whether every measure is within its limits.
 func (r *Result) OK() bool {
 	return !slices.ContainsFunc(r.Measures, func(m Measure) bool { return !m.OK() })
 }
 
-// check replaces figures that no name or run yielded by the reason.
+// check marks the result as skipped if a measure has no value, because no name or run
+// qualified for it.
 func (r *Result) check() {
 	for _, m := range r.Measures {
 		if math.IsNaN(m.Value) || math.IsInf(m.Value, 0) {
@@ -92,27 +94,27 @@ func (r *Result) check() {
 	}
 }
 
-// experiment is one row of the table.
+// experiment is one of the experiments that Run performs.
 type experiment struct {
 	name  string
-	needs func(*Data) string // what the data lacks, or ""
+	needs func(*Data) string // returns why the data is insufficient, or ""
 	run   func(*lab) ([]Measure, error)
 }
 
-// lab is the input of one experiment. Each experiment has its own random generator, so
-// leaving one out does not change the others.
+// lab is the input of one experiment. Each experiment has its own random generator, so its
+// results do not depend on other experiments.
 type lab struct {
-	ctx   context.Context //nolint:containedctx // of one call of Run
+	ctx   context.Context //nolint:containedctx // lab exists only during one call of Run
 	data  *Data
 	opts  Options
 	rand  *rand.Rand
 	plots []Plot
-	bytes float64 // see Sim.historyBytes
+	bytes float64 // result of Sim.historyBytes
 }
 
-// Run performs every experiment that the data is sufficient for.
+// Run performs all experiments. It skips those that need more data.
 func Run(ctx context.Context, d *Data, o Options) ([]Result, error) {
-	d = d.take(o.Names)
+	d = d.sample(o.Names)
 	all := experiments()
 	var out []Result
 	for i, e := range all {
@@ -144,14 +146,14 @@ func experiments() []experiment {
 		{"ok against unseen quotes", markets(5), unseen},
 		{"one quote x10, x100, x0.1", markets(5), oneWrong},
 		{"clean data", markets(3), clean},
-		{"the history as it is", several, replayed},
+		{"unchanged history", several, replayed},
 		{"poison, several markets", markets(5), poisoned},
 		{"crash", longSeries, crashes},
-		{"poison, one market", longSeries, lonePoison},
+		{"poison, one market", longSeries, poisonedAlone},
 	}
 }
 
-// markets returns the need of so many markets at one time.
+// markets returns a requirement for the number of markets at the same time.
 func markets(fewest int) func(*Data) string {
 	return func(d *Data) string {
 		if _, at := d.fullest(); len(at) < fewest {
@@ -176,7 +178,8 @@ func longSeries(d *Data) string {
 	return ""
 }
 
-// fullest returns the last of the times at which most markets responded, and those markets.
+// fullest returns the time with responses of the most markets, and these markets. If there
+// are several such times, it returns the last one.
 func (d *Data) fullest() (t int, markets []int) {
 	for i, qs := range d.Quotes {
 		var m []int

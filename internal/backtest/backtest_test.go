@@ -16,12 +16,12 @@ import (
 	"assay/internal/randtest"
 )
 
-func TestReal_SixMarketsStayWithinEveryLimit(t *testing.T) {
+func TestReal_SixMarketsAreWithinAllLimits(t *testing.T) {
 	d := realData(t, "csgo_6market_2020-05_usd.csv.gz", func(column string) (string, string) { return "2020-05-15", column }, 1)
 	measure(t, d, Options{Seed: 1, Quick: !randtest.Long()}, 7)
 }
 
-func TestReal_AWeeklySeriesStaysWithinEveryLimit(t *testing.T) {
+func TestReal_WeeklySeriesIsWithinAllLimits(t *testing.T) {
 	d := realData(t, "cs2_steam_weekly_2026_usd_cents.csv.gz", func(column string) (string, string) { return column, "steam" }, 100)
 	names := 4000
 	if randtest.Long() {
@@ -30,7 +30,8 @@ func TestReal_AWeeklySeriesStaysWithinEveryLimit(t *testing.T) {
 	measure(t, d, Options{Seed: 1, Names: names}, 3)
 }
 
-// measure makes the experiments, of which so many must not be skipped.
+// measure runs all experiments. It fails the test if a measure exceeds its limits, or if
+// the number of experiments that were not skipped is wrong.
 func measure(t *testing.T, d *Data, o Options, experiments int) {
 	t.Helper()
 	o.Policy = pricing.Policy{Method: pricing.Consensus, Currency: "USD"}
@@ -45,42 +46,43 @@ func measure(t *testing.T, d *Data, o Options, experiments int) {
 		for _, m := range r.Measures {
 			t.Logf("%s: %s: %.4g %s", r.Experiment, m.Name, m.Value, m.Unit)
 			if !m.OK() {
-				t.Errorf("%s: %s is %.4g, not %s %g to %g", r.Experiment, m.Name, m.Value, m.Bound, m.Low, m.High)
+				t.Errorf("%s: %s: got %.4g, want %s %g to %g", r.Experiment, m.Name, m.Value, m.Bound, m.Low, m.High)
 			}
 		}
 	}
 	if experiments != 0 {
-		t.Errorf("%d experiments too few were made", experiments)
+		t.Errorf("got %d experiments fewer than wanted", experiments)
 	}
 }
 
-// realData reads a table of names and columns, or skips the test. place gives the
-// time and market of a column; a price is divided by scale.
-func realData(t *testing.T, file string, place func(column string) (string, string), scale money.Micro) *Data {
+// realData reads a table with a row per name. The function columnOf returns the time and
+// the market of a column. Prices are divided by scale. The test is skipped if the file is
+// missing.
+func realData(t *testing.T, file string, columnOf func(column string) (string, string), scale money.Micro) *Data {
 	t.Helper()
 	f, err := os.Open(filepath.Join(projectRoot(t), "..", "shared", "data", file))
 	if errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("real prices (../shared/data/%s) are not here", file)
+		t.Skipf("real prices (../shared/data/%s) are not available", file)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	unzipped, err := gzip.NewReader(f)
+	decompressed, err := gzip.NewReader(f)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := csv.NewReader(unzipped).ReadAll()
+	rows, err := csv.NewReader(decompressed).ReadAll()
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newReading()
+	r := newReader()
 	for _, row := range rows[1:] {
 		for i, text := range row[1:] {
 			if text == "" {
 				continue
 			}
-			at, market := place(rows[0][i+1])
+			at, market := columnOf(rows[0][i+1])
 			if err := r.add(at, market, row[0], text, "USD"); err != nil {
 				t.Fatal(err)
 			}
@@ -102,13 +104,13 @@ func projectRoot(t *testing.T) string {
 			return dir
 		}
 		if filepath.Dir(dir) == dir {
-			t.Fatal("no go.mod above the test")
+			t.Fatal("go.mod not found in the parent directories")
 		}
 		dir = filepath.Dir(dir)
 	}
 }
 
-func TestRead_TakesTheColumnsInAnyOrder(t *testing.T) {
+func TestRead_AcceptsColumnsInAnyOrder(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "a.csv", "name,price,currency,market,time,comment\nB,2.5,EUR,m,2026-01-02,x\nA,0.9,EUR,m,2026-01-02,\n")
 	write(t, dir, "b.csv", "time,market,name,price,currency\n2026-01-01T12:00:00Z,k,A,3,USD\n")
@@ -117,18 +119,19 @@ func TestRead_TakesTheColumnsInAnyOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(d.Names) != 2 || d.Names[0] != "A" || len(d.Times) != 2 || !d.Times[0].Equal(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)) {
-		t.Fatalf("%+v", d)
+		t.Fatalf("got %+v, want names A and B at two times", d)
 	}
 	if d.Markets[0] != (MarketInfo{"k", "USD"}) || d.Markets[1] != (MarketInfo{"m", "EUR"}) {
-		t.Fatalf("markets %v", d.Markets)
+		t.Fatalf("got markets %v, want k in USD and m in EUR", d.Markets)
 	}
 	if q := d.Quotes[1][1]; d.Quotes[1][0] != nil || q[0] != 900_000 || q[1] != 2_500_000 {
-		t.Fatalf("quotes %v", d.Quotes)
+		t.Fatalf("got quotes %v, want 0.9 and 2.5 of market m", d.Quotes)
 	}
 }
 
-// Rows of one response that contradict each other are all rejected, as in a run.
-func TestRead_RejectsContradictingRows(t *testing.T) {
+// If a name has different prices in one response, all of its rows are rejected, as in a
+// refresh.
+func TestRead_RejectsConflictingRows(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "a.csv", "time,market,name,price,currency\n"+
 		"2026-01-02,m,A,1,EUR\n2026-01-02,m,A,0.9,EUR\n2026-01-02,m,A,0.9,EUR\n2026-01-02,m,B,2,EUR\n2026-01-02,m,B,2.0,EUR\n")
@@ -137,29 +140,30 @@ func TestRead_RejectsContradictingRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	if q := d.Quotes[0][0]; q[0] != 0 || q[1] != 2_000_000 {
-		t.Errorf("quotes %v", q)
+		t.Errorf("got quotes %v, want only B at 2", q)
 	}
 }
 
-// Spreadsheets write a byte order mark, and folders have names of all kinds.
-func TestRead_TakesWhatSpreadsheetsWrite(t *testing.T) {
+// Spreadsheets write a byte order mark. The directory's name has characters of a glob
+// pattern.
+func TestRead_AcceptsFilesOfSpreadsheets(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "prices [2026]")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	write(t, dir, "a.csv", "\ufefftime,market,name,price,currency\r\n2026-01-02,m,A,1,EUR\r\n")
 	if d, err := Read(dir, func(int, int) {}); err != nil || len(d.Names) != 1 {
-		t.Errorf("%+v, %v", d, err)
+		t.Errorf("got %+v, error %v, want one name", d, err)
 	}
 }
 
-func TestRead_ExplainsWhatIsWrong(t *testing.T) {
+func TestRead_ReportsFaults(t *testing.T) {
 	const header = "time,market,name,price,currency\n"
 	for text, want := range map[string]string{
 		"time,market,name,price\n":                              `no column "currency"`,
-		header + "yesterday,m,A,1,USD\n":                        "line 2: time",
-		header + "2026-01-01,m,A,free,USD\n":                    "line 2: price",
-		header + "2026-01-01,m,A,-1,USD\n":                      "line 2: price",
+		header + "yesterday,m,A,1,USD\n":                        "line 2: invalid time",
+		header + "2026-01-01,m,A,free,USD\n":                    "line 2: invalid price",
+		header + "2026-01-01,m,A,-1,USD\n":                      "line 2: invalid price",
 		header + "2026-01-01,m,A,1,dollar\n":                    "line 2: currency",
 		header + "2026-01-01,m,A,1,USD\n2026-01-01,m,B,1,EUR\n": "line 3: market",
 		header: "no quote",
@@ -168,18 +172,18 @@ func TestRead_ExplainsWhatIsWrong(t *testing.T) {
 		dir := t.TempDir()
 		write(t, dir, "a.csv", text)
 		if _, err := Read(dir, func(int, int) {}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: error %v, want %q", text, err, want)
+			t.Errorf("%q: got error %v, want %q", text, err, want)
 		}
 	}
-	folder := t.TempDir()
-	if err := os.Mkdir(filepath.Join(folder, "a.csv"), 0o700); err != nil {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "a.csv"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Read(folder, func(int, int) {}); err == nil || !strings.Contains(err.Error(), "not a regular file") {
-		t.Errorf("what is no file: %v", err)
+	if _, err := Read(dir, func(int, int) {}); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+		t.Errorf("directory with the suffix .csv: got error %v, want not a regular file", err)
 	}
 	if _, err := Read(t.TempDir(), func(int, int) {}); err == nil || !strings.Contains(err.Error(), "no .csv file") {
-		t.Errorf("an empty folder: %v", err)
+		t.Errorf("empty directory: got error %v, want no .csv file", err)
 	}
 }
 
@@ -190,7 +194,7 @@ func write(t *testing.T, dir, name, text string) {
 	}
 }
 
-func TestRun_TheSameSeedGivesTheSameFigures(t *testing.T) {
+func TestRun_SameSeedGivesSameResults(t *testing.T) {
 	d := realData(t, "csgo_6market_2020-05_usd.csv.gz", func(column string) (string, string) { return "2020-05-15", column }, 1)
 	o := Options{Seed: 7, Names: 200, Quick: true, Plots: true, Policy: pricing.Policy{Method: pricing.Average, Guard: pricing.Hold, Currency: "USD"}}
 	a, err := Run(t.Context(), d, o)
@@ -208,14 +212,14 @@ func TestRun_TheSameSeedGivesTheSameFigures(t *testing.T) {
 		}
 		for k := range a[i].Measures {
 			if a[i].Measures[k] != b[i].Measures[k] {
-				t.Errorf("%s: %+v and %+v", a[i].Experiment, a[i].Measures[k], b[i].Measures[k])
+				t.Errorf("%s: got %+v and %+v, want the same", a[i].Experiment, a[i].Measures[k], b[i].Measures[k])
 			}
 		}
 	}
 	if bad == 0 {
-		t.Error("the plain average of quotes reaches every limit")
+		t.Error("the method average is within all limits, want some exceeded")
 	}
 	if len(a[0].Plots) == 0 || !strings.HasPrefix(string(a[0].Plots[0].SVG), "<svg") {
-		t.Error("no plot of the first experiment")
+		t.Error("the first experiment has no plot")
 	}
 }

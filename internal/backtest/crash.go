@@ -9,11 +9,12 @@ import (
 )
 
 const (
-	warmup    = 16 // runs before anything happens: eight days
-	crashRuns = 8  // and after that
+	warmup    = 16 // number of runs before the fault or the crash: eight days
+	crashRuns = 8  // number of runs after the crash
 )
 
-// crashes measures a fall of ★ by 41 % while some markets are a day late.
+// crashes measures prices after a fall of class ★ by 41 %, while some markets are one day
+// late.
 func crashes(l *lab) ([]Measure, error) {
 	var out []Measure
 	late := 0
@@ -30,19 +31,20 @@ func crashes(l *lab) ([]Measure, error) {
 		if c.steps > 1 {
 			name += fmt.Sprintf(", %d steps", c.steps)
 		}
-		out = append(out, least(name, first, c.limit, "%"))
+		out = append(out, atLeast(name, first, c.limit, "%"))
 		if c.steps > 1 {
 			out = append(out, figure(name+", worst run of the fall", worst, "%"))
 		}
 	}
-	return append(out, most("live markets called late", float64(late), 0, "runs"),
+	return append(out, atMost("live markets reported as late", float64(late), 0, "runs"),
 		figure("stored responses of eight days, per name and market", l.bytes, "bytes")), nil
 }
 
-// crash returns the share of ★ within 10 % of the truth after the first run of a
-// fall and after its worst, and how many live markets were called late.
+// crash simulates one fall. It returns the share of class ★ within 10 % of the truth, after
+// the first and after the worst run of the fall. The result wrong is the number of runs in
+// which a live market was reported as late.
 func (l *lab) crash(markets, late, steps int) (first, worst float64, wrong int, err error) {
-	w := l.weekly(l.longest(), 0, warmup+crashRuns, markets)
+	w := l.fromSeries(l.longest(), 0, warmup+crashRuns, markets)
 	w.fall(pricing.Star, warmup, steps, 0.59)
 	sim := NewSim(w.names, w.markets, l.opts.Policy)
 	worst = 100
@@ -86,15 +88,15 @@ func (l *lab) crash(markets, late, steps int) (first, worst float64, wrong int, 
 		}
 	}
 	if name := fmt.Sprintf("crash-%d-of-%d", late, markets); l.opts.Plots {
-		l.guarded(name, runs)
+		l.guardDecisions(name, runs)
 		l.plots = append(l.plots, chart(name+"-within", "★ within 2, 5 and 10 % of the truth since the crash: "+name, "%", shares), w.plot(name, runs[warmup], scale))
 	}
 	l.bytes = sim.historyBytes()
 	return first, worst, wrong, nil
 }
 
-// scale is the median of price/truth: at which level the prices are stated.
-func (w *world) scale(run int, o *Outcome) float64 {
+// scale returns the median of price/truth. It is the level of the prices.
+func (w *scenario) scale(run int, o *Outcome) float64 {
 	var v []float64
 	for i, it := range o.Items {
 		if it.Price > 0 && w.truth[run][i] > 0 {
@@ -104,8 +106,8 @@ func (w *world) scale(run int, o *Outcome) float64 {
 	return math.Exp(percentile(v, 0.5))
 }
 
-// within returns the share of ★ whose price is within a factor of the truth.
-func (w *world) within(run int, o *Outcome, scale, factor float64) float64 {
+// within returns the share of class ★ with a price within a factor of the truth.
+func (w *scenario) within(run int, o *Outcome, scale, factor float64) float64 {
 	n, all := 0, 0
 	for i, it := range o.Items {
 		if pricing.ClassOf(w.names[i]) != pricing.Star || it.Price == 0 || w.truth[run][i] == 0 {
@@ -119,8 +121,8 @@ func (w *world) within(run int, o *Outcome, scale, factor float64) float64 {
 	return percentOf(n, all)
 }
 
-// plot draws the prices of ★ against the truth after the first run of the crash.
-func (w *world) plot(name string, o *Outcome, scale float64) Plot {
+// plot draws the prices of class ★ against the truth after the first run of the crash.
+func (w *scenario) plot(name string, o *Outcome, scale float64) Plot {
 	var xs, ys []float64
 	for i, it := range o.Items {
 		if truth := w.truth[warmup][i]; pricing.ClassOf(w.names[i]) == pricing.Star && it.Price > 0 && truth > 0 {

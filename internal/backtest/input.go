@@ -17,17 +17,17 @@ import (
 	"assay/internal/money"
 )
 
-// Data is a history of quotes: what each market quoted at each time.
+// Data is a history of quotes.
 type Data struct {
 	Names   []string
 	Markets []MarketInfo
 	Times   []time.Time
-	// Quotes holds, by time and market, the quotes by name; nil: the market did not
-	// respond at that time.
+	// Quotes holds the quotes by time, market and name. The quotes of a market are nil at
+	// times without a response.
 	Quotes [][]Quotes
 }
 
-// columns are those of every file; others are ignored.
+// columns returns the required columns of a file. Other columns are ignored.
 func columns() []string { return []string{"time", "market", "name", "price", "currency"} }
 
 const (
@@ -35,34 +35,35 @@ const (
 	maxMarkets = 100
 )
 
-// row is one quote.
+// row is one row of a file.
 type row struct {
 	at     int64 // microseconds
-	market int32
-	name   int32
+	market int32 // number in reader.markets
+	name   int32 // number in reader.names
 	price  money.Micro
 }
 
-// reading collects the rows of all files.
-type reading struct {
-	names    numbered
-	markets  numbered
-	currency []money.Currency // of each market
+// reader reads files and collects their rows.
+type reader struct {
+	names    index
+	markets  index
+	currency []money.Currency // currency by market
 	rows     []row
 }
 
-func newReading() *reading {
-	return &reading{names: numbered{at: map[string]int32{}}, markets: numbered{at: map[string]int32{}}}
+func newReader() *reader {
+	return &reader{names: index{at: map[string]int32{}}, markets: index{at: map[string]int32{}}}
 }
 
-// numbered are texts in the order in which they appeared.
-type numbered struct {
+// index assigns consecutive numbers to texts.
+type index struct {
 	at   map[string]int32
 	list []string
 }
 
-// number returns the number of a text, and whether it is new. It keeps no part of its line.
-func (n *numbered) number(text string) (at int32, isNew bool) {
+// number returns the number of a text and whether the text is new. It stores a copy, so
+// that the line which contains the text can be freed.
+func (n *index) number(text string) (at int32, isNew bool) {
 	at, known := n.at[text]
 	if !known {
 		at, text = int32(len(n.list)), strings.Clone(text)
@@ -72,16 +73,16 @@ func (n *numbered) number(text string) (at int32, isNew bool) {
 	return at, !known
 }
 
-// Read reads every .csv file of a folder. Each has a header with the columns time
-// (RFC 3339 or a date), market, name, price and currency; the rows of one market
-// and time are one response.
+// Read reads all .csv files of a directory. Each file has a header with the columns time,
+// market, name, price and currency. A time is in RFC 3339 format or a date. The rows with
+// the same market and time form one response. Read calls progress after each file.
 func Read(dir string, progress func(done, all int)) (*Data, error) {
 	all, err := fs.Glob(os.DirFS(dir), "*.csv")
 	if err != nil || len(all) == 0 {
-		return nil, errors.Join(err, fmt.Errorf("no .csv file in %s: give a folder of files with the columns %s", dir, strings.Join(columns(), ", ")))
+		return nil, errors.Join(err, fmt.Errorf("no .csv file in %s: use a directory with files that have the columns %s", dir, strings.Join(columns(), ", ")))
 	}
 	slices.Sort(all)
-	r := newReading()
+	r := newReader()
 	for i, file := range all {
 		if err := r.file(filepath.Join(dir, file)); err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
@@ -89,15 +90,15 @@ func Read(dir string, progress func(done, all int)) (*Data, error) {
 		progress(i+1, len(all))
 	}
 	if len(r.rows) == 0 {
-		return nil, fmt.Errorf("the files in %s have no quote: give a folder of files with rows", dir)
+		return nil, fmt.Errorf("the files in %s have no quotes: use files with at least one row", dir)
 	}
 	return r.data(), nil
 }
 
-func (r *reading) file(name string) error {
+func (r *reader) file(name string) error {
 	f, err := diskfile.OpenRegular(name)
 	if errors.Is(err, diskfile.ErrNotRegular) {
-		return fmt.Errorf("%w: remove it from the folder", diskfile.ErrNotRegular)
+		return fmt.Errorf("%w: remove it from the directory", diskfile.ErrNotRegular)
 	}
 	if err != nil {
 		return err
@@ -107,7 +108,7 @@ func (r *reading) file(name string) error {
 	c.ReuseRecord = true
 	header, err := c.Read()
 	if errors.Is(err, io.EOF) {
-		return fmt.Errorf("the file is empty: the header must name %s", strings.Join(columns(), ", "))
+		return fmt.Errorf("the file is empty: the header must have the columns %s", strings.Join(columns(), ", "))
 	}
 	if err != nil {
 		return fmt.Errorf("header: %w", err)
@@ -116,7 +117,7 @@ func (r *reading) file(name string) error {
 	var at [5]int
 	for i, want := range columns() {
 		if at[i] = slices.Index(header, want); at[i] < 0 {
-			return fmt.Errorf("no column %q: the header must name %s", want, strings.Join(columns(), ", "))
+			return fmt.Errorf("no column %q: the header must have the columns %s", want, strings.Join(columns(), ", "))
 		}
 	}
 	for {
@@ -134,7 +135,7 @@ func (r *reading) file(name string) error {
 	}
 }
 
-func (r *reading) add(at, market, name, price, currency string) error {
+func (r *reader) add(at, market, name, price, currency string) error {
 	if len(r.rows) >= maxRows {
 		return fmt.Errorf("more than %d rows: split the history", maxRows)
 	}
@@ -144,7 +145,7 @@ func (r *reading) add(at, market, name, price, currency string) error {
 	}
 	p, err := money.Parse([]byte(price), 1)
 	if err != nil || p <= 0 {
-		return fmt.Errorf("price %.40q: want a decimal number above 0", price)
+		return fmt.Errorf("invalid price %.40q: use a decimal number above 0", price)
 	}
 	m, isNew := r.markets.number(market)
 	if isNew {
@@ -153,12 +154,12 @@ func (r *reading) add(at, market, name, price, currency string) error {
 			return err
 		}
 		if m >= maxMarkets {
-			return fmt.Errorf("more than %d markets: leave some out", maxMarkets)
+			return fmt.Errorf("more than %d markets: remove some markets", maxMarkets)
 		}
 		r.currency = append(r.currency, c)
 	}
 	if string(r.currency[m]) != currency {
-		return fmt.Errorf("market %.40q quotes in %s and %.10q: one market has one currency", market, r.currency[m], currency)
+		return fmt.Errorf("market %.40q has quotes in %s and %.10q: use one currency per market", market, r.currency[m], currency)
 	}
 	n, _ := r.names.number(name)
 	r.rows = append(r.rows, row{t.UnixMicro(), m, n, p})
@@ -171,11 +172,12 @@ func parseTime(text string) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("time %.40q: write 2026-10-05T12:00:00Z or 2026-10-05", text)
+	return time.Time{}, fmt.Errorf("invalid time %.40q: use the format 2026-10-05T12:00:00Z or 2026-10-05", text)
 }
 
-// data sorts names, markets and times, so that the order of rows does not matter.
-func (r *reading) data() *Data {
+// data returns the rows as Data. Names, markets and times are sorted, so the result does
+// not depend on the order of the rows.
+func (r *reader) data() *Data {
 	names, nameAt := sorted(r.names.list)
 	markets, marketAt := sorted(r.markets.list)
 	d := &Data{Names: names}
@@ -214,10 +216,10 @@ func (r *reading) data() *Data {
 	return d
 }
 
-// conflict stands for a price while rows that contradict each other are found.
+// conflict marks a quote with several rows that have different prices.
 const conflict money.Micro = -1
 
-// reject removes quotes whose rows contradicted each other, as a run does.
+// reject removes the quotes with a conflict, as a refresh does.
 func (d *Data) reject() {
 	for _, markets := range d.Quotes {
 		for _, quotes := range markets {
@@ -230,8 +232,9 @@ func (d *Data) reject() {
 	}
 }
 
-// take returns the history of about so many names: all wears of a skin, or none.
-func (d *Data) take(n int) *Data {
+// sample returns the history of about n names. It includes either all wears of a skin or
+// none.
+func (d *Data) sample(n int) *Data {
 	if n <= 0 || n >= len(d.Names) {
 		return d
 	}
@@ -260,7 +263,7 @@ func (d *Data) take(n int) *Data {
 	return out
 }
 
-// skinHash is equal for all wears of a skin.
+// skinHash returns a hash of a name without its wear.
 func skinHash(name string) uint64 {
 	if i := strings.LastIndex(name, " ("); i > 0 {
 		name = name[:i]
@@ -270,17 +273,17 @@ func skinHash(name string) uint64 {
 	return h.Sum64()
 }
 
-// sorted returns the texts in order, and the new place of each.
-func sorted(texts []string) (out []string, place []int32) {
+// sorted returns the sorted texts, and the new index of each text.
+func sorted(texts []string) (out []string, newIndex []int32) {
 	order := make([]int32, len(texts))
 	for i := range order {
 		order[i] = int32(i)
 	}
 	slices.SortFunc(order, func(a, b int32) int { return strings.Compare(texts[a], texts[b]) })
-	place = make([]int32, len(texts))
+	newIndex = make([]int32, len(texts))
 	for i, o := range order {
 		out = append(out, texts[o])
-		place[o] = int32(i)
+		newIndex[o] = int32(i)
 	}
-	return out, place
+	return out, newIndex
 }

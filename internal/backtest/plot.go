@@ -7,9 +7,9 @@ import (
 	"math"
 )
 
-// Plot is a named picture.
+// Plot is a plot as an SVG image.
 type Plot struct {
-	Name string // of its file, without .svg
+	Name string // file name without .svg
 	SVG  []byte
 }
 
@@ -24,7 +24,7 @@ const (
 	plotLeft, plotTop     = 60, 40
 	plotRight, plotBottom = 620, 320
 
-	// plotPoints bounds the points of a scatter plot.
+	// plotPoints is the maximum number of points in a scatter plot.
 	plotPoints = 3000
 )
 
@@ -39,7 +39,7 @@ func newPlot(title string) *bytes.Buffer {
 	return b
 }
 
-// chart draws curves over the runs.
+// chart draws lines with one value per run.
 func chart(name, title, unit string, lines []line) Plot {
 	b := newPlot(title)
 	high, n := 0.0, 1
@@ -68,7 +68,7 @@ func chart(name, title, unit string, lines []line) Plot {
 	return Plot{Name: name, SVG: b.Bytes()}
 }
 
-// scatter draws points on logarithmic axes, and the diagonal where both agree.
+// scatter draws points on logarithmic axes, and the diagonal with equal values.
 func scatter(name, title string, xs, ys []float64) Plot {
 	b := newPlot(title)
 	low, high := math.Inf(1), math.Inf(-1)

@@ -11,15 +11,15 @@ import (
 
 const poisonRuns = 7
 
-// poison changes a market's quotes: run counts from 0, when it begins.
+// poison is a fault in the quotes of one or several markets.
 type poison struct {
 	name    string
-	markets int  // how many are poisoned, in the same way
-	first   bool // from their first response on
+	markets int  // number of markets with this fault
+	first   bool // whether the market's first response already has the fault
 	apply   change
 }
 
-// change alters the quotes of a run.
+// change returns the faulty quotes of a run. Runs count from 0 since the fault started.
 type change func(q Quotes, run int, r *rand.Rand) Quotes
 
 func poisons() []poison {
@@ -54,8 +54,8 @@ func (q Quotes) times(f float64) Quotes {
 	return out
 }
 
-// shuffle exchanges the prices of a share of the names among each other, in every
-// run in the same way.
+// shuffle permutes the prices of a share of the names. The permutation is the same in each
+// run.
 func shuffle(share float64) change {
 	return func(q Quotes, _ int, r *rand.Rand) Quotes {
 		var at []int
@@ -82,7 +82,7 @@ func constant(q Quotes, _ int, _ *rand.Rand) Quotes {
 	return out
 }
 
-// part multiplies a share of the names.
+// part multiplies the prices of a share of the names.
 func part(share, f float64) change {
 	return func(q Quotes, _ int, r *rand.Rand) Quotes {
 		out := slices.Clone(q)
@@ -95,12 +95,12 @@ func part(share, f float64) change {
 	}
 }
 
-// moving makes a world from one time of several markets: in each run 6 % of the
-// names change on all markets, and 3 % of the quotes by themselves, so that in a
-// week 55 to 60 % change.
-func (l *lab) moving(runs int) *world {
+// fromSnapshot generates a scenario from the quotes of all markets at one time. In each
+// run, 6 % of the names change on all markets, and 3 % of the quotes change independently.
+// As a result, 55 to 60 % of the quotes change in a week.
+func (l *lab) fromSnapshot(runs int) *scenario {
 	t, markets := l.data.fullest()
-	w := &world{names: l.data.Names}
+	w := &scenario{names: l.data.Names}
 	var now []Quotes
 	for _, m := range markets {
 		w.markets = append(w.markets, l.data.Markets[m])
@@ -132,16 +132,16 @@ func (l *lab) moving(runs int) *world {
 	return w
 }
 
-// poisoned measures prices that are off by more than 1.5x and published as ok
-// while one or three of several markets are poisoned.
+// poisoned counts the prices that are wrong by a factor above 1.5 and have status ok, while
+// one or three of several markets are poisoned.
 func poisoned(l *lab) ([]Measure, error) {
-	w := l.moving(warmup + poisonRuns)
+	w := l.fromSnapshot(warmup + poisonRuns)
 	clean, err := l.replay(w, nil)
 	if err != nil {
 		return nil, err
 	}
 	per := 1000 / float64(len(w.names))
-	out := []Measure{most("good responses refused", float64(refusals(clean)), 0, "")}
+	out := []Measure{atMost("good responses refused", float64(refusals(clean)), 0, "")}
 	for _, p := range poisons() {
 		worst := 0
 		first, last := 0, len(w.markets)
@@ -149,20 +149,20 @@ func poisoned(l *lab) ([]Measure, error) {
 			first = l.rand.IntN(last)
 			last = first + 1
 		}
-		for victim := first; victim < last; victim++ {
-			n, err := l.poison(w, clean, p, victim)
+		for target := first; target < last; target++ {
+			n, err := l.poison(w, clean, p, target)
 			if err != nil {
 				return nil, err
 			}
 			worst = max(worst, n)
 		}
-		out = append(out, most(p.name, float64(worst)*per, 2, "of 1,000"))
+		out = append(out, atMost(p.name, float64(worst)*per, 2, "of 1,000"))
 	}
 	return out, nil
 }
 
-// replay runs a world; alter, if not nil, alters the responses of a run.
-func (l *lab) replay(w *world, alter func(run int, responses []Quotes)) ([]*Outcome, error) {
+// replay runs a scenario. If alter is not nil, it can change the responses of a run.
+func (l *lab) replay(w *scenario, alter func(run int, responses []Quotes)) ([]*Outcome, error) {
 	sim := NewSim(w.names, w.markets, l.opts.Policy)
 	var out []*Outcome
 	for run := range w.quotes {
@@ -195,18 +195,19 @@ func refusals(runs []*Outcome) int {
 	return n
 }
 
-// poison returns, of the worst run, how many names are off and ok.
-func (l *lab) poison(w *world, clean []*Outcome, p poison, victim int) (int, error) {
+// poison runs a scenario with a fault that starts at the market target. It returns the
+// number of wrong prices with status ok in the worst run.
+func (l *lab) poison(w *scenario, clean []*Outcome, p poison, target int) (int, error) {
 	seed := l.rand.Uint64()
 	outcomes, err := l.replay(w, func(run int, responses []Quotes) {
 		if p.first && run < warmup {
-			responses[victim] = nil // its first response comes later, and is wrong
+			responses[target] = nil // the first response of this market is faulty
 		}
 		if run < warmup {
 			return
 		}
 		for k := range p.markets {
-			m := (victim + k) % len(responses)
+			m := (target + k) % len(responses)
 			responses[m] = p.apply(responses[m], run-warmup, rand.New(rand.NewPCG(seed, 1)))
 		}
 	})
@@ -215,15 +216,16 @@ func (l *lab) poison(w *world, clean []*Outcome, p poison, victim int) (int, err
 	}
 	worst := 0
 	for run := warmup; run < len(outcomes); run++ {
-		worst = max(worst, off(outcomes[run], clean[run], nil))
+		worst = max(worst, countWrong(outcomes[run], clean[run], nil))
 	}
 	return worst, nil
 }
 
-// off counts prices that are more than 1.5x away from those without the fault. With
-// before, those from before the fault are not counted: a market alone that is
-// refused leaves the last good price. Without it only those published as ok count.
-func off(o, clean, before *Outcome) int {
+// countWrong counts the prices that differ from those without the fault by a factor above
+// 1.5. If before is nil, it counts only prices with status ok. Otherwise it skips prices
+// that are the same as before the fault: these are correct when the response of the only
+// market is refused.
+func countWrong(o, clean, before *Outcome) int {
 	n := 0
 	for i, it := range o.Items {
 		if it.Price == 0 || clean.Items[i].Price == 0 || (before == nil && it.Status != pricing.OK) {
@@ -239,32 +241,34 @@ func off(o, clean, before *Outcome) int {
 	return n
 }
 
-// lonePoison measures one market alone: what counts is every price, ok or not.
-func lonePoison(l *lab) ([]Measure, error) {
-	w := l.weekly(l.longest(), 0, warmup+poisonRuns, 1)
+// poisonedAlone poisons the only market. It counts wrong prices with any status.
+func poisonedAlone(l *lab) ([]Measure, error) {
+	w := l.fromSeries(l.longest(), 0, warmup+poisonRuns, 1)
 	clean, err := l.replay(w, nil)
 	if err != nil {
 		return nil, err
 	}
-	out := []Measure{most("good responses refused", float64(refusals(clean)), 0, "")}
-	for _, p := range poisons()[1:4] { // those that one market can reveal
-		n, err := l.lone(w, clean, p, warmup)
+	out := []Measure{atMost("good responses refused", float64(refusals(clean)), 0, "")}
+	for _, p := range poisons()[1:4] { // faults that are detectable without other markets
+		n, err := l.poisonAlone(w, clean, p, warmup)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, most(p.name+": prices off", float64(n), 0, "names"))
+		out = append(out, atMost(p.name+": wrong prices", float64(n), 0, "names"))
 		if p.name == "shuffle 20 %" {
 			continue
 		}
-		if n, err = l.lone(w, clean, p, 0); err != nil {
+		if n, err = l.poisonAlone(w, clean, p, 0); err != nil {
 			return nil, err
 		}
-		out = append(out, most(p.name+" as the first response: prices off", float64(n), 0, "names"))
+		out = append(out, atMost(p.name+" as the first response: wrong prices", float64(n), 0, "names"))
 	}
 	return out, nil
 }
 
-func (l *lab) lone(w *world, clean []*Outcome, p poison, from int) (int, error) {
+// poisonAlone applies a fault to the only market from a run on. It returns the number of
+// wrong prices in the worst run.
+func (l *lab) poisonAlone(w *scenario, clean []*Outcome, p poison, from int) (int, error) {
 	seed := l.rand.Uint64()
 	short := *w
 	if from == 0 {
@@ -284,7 +288,7 @@ func (l *lab) lone(w *world, clean []*Outcome, p poison, from int) (int, error) 
 		if from > 0 {
 			before = outcomes[from-1]
 		}
-		worst = max(worst, off(outcomes[run], clean[run], before))
+		worst = max(worst, countWrong(outcomes[run], clean[run], before))
 	}
 	return worst, nil
 }

@@ -8,8 +8,8 @@ import (
 	"assay/internal/pricing"
 )
 
-// replayed runs the history as it is: how far real responses stay below the limit
-// of dispersion, and what the policy makes of them.
+// replayed runs the unchanged history. It measures the distance of real responses from the
+// limit of the dispersion J, and the decisions of the policy.
 func replayed(l *lab) ([]Measure, error) {
 	d := l.data
 	sim := NewSim(d.Names, d.Markets, l.opts.Policy)
@@ -37,11 +37,11 @@ func replayed(l *lab) ([]Measure, error) {
 		}
 	}
 	within := hindsight(runs)
-	held, released := l.guarded("history", runs)
+	held, released := l.guardDecisions("history", runs)
 	return []Measure{
-		least("limit of J / J, least", margin, 2, "x"),
-		figure("J, greatest", worst, "%"),
-		most("real responses refused", float64(refused), 0, ""),
+		atLeast("lowest limit of J / J", margin, 2, "x"),
+		figure("highest J", worst, "%"),
+		atMost("real responses refused", float64(refused), 0, ""),
 		figure("runs with a late market", float64(late), ""),
 		figure("held, per run", held, "items"),
 		figure("released or taken at once, per run", released, "items"),
@@ -51,9 +51,9 @@ func replayed(l *lab) ([]Measure, error) {
 	}, nil
 }
 
-// guarded counts what the guard held, and what it released or took at once, per
-// run, and draws both.
-func (l *lab) guarded(name string, runs []*Outcome) (held, released float64) {
+// guardDecisions returns the average numbers per run of prices that the guard held, and of
+// those that it released or took at once. It also plots both numbers.
+func (l *lab) guardDecisions(name string, runs []*Outcome) (held, released float64) {
 	lines := []line{{name: "held"}, {name: "released, taken at once"}}
 	for _, o := range runs {
 		var h, r float64
@@ -73,9 +73,9 @@ func (l *lab) guarded(name string, runs []*Outcome) (held, released float64) {
 	return held / n, released / n
 }
 
-// hindsight returns the shares of prices within 2, 5 and 10 % of the median of the
-// estimates of the run before, this one and the next: a single absurd quote comes
-// and goes between them.
+// hindsight returns the shares of prices within 2, 5 and 10 % of a reference. The reference
+// is the median of the estimates of the previous, the current and the next run. It excludes
+// an absurd quote that exists in only one of them.
 func hindsight(runs []*Outcome) [3]float64 {
 	var n [3]int
 	all := 0

@@ -8,12 +8,11 @@ import (
 	"assay/internal/pricing"
 )
 
-// Quotes are the asks of one market by name, in its currency; 0 is none.
+// Quotes are the asks of one market by name, in the market's currency. 0 means no ask.
 type Quotes []money.Micro
 
-// Sim is an installation in memory: it drives the production code of
-// internal/pricing as a refresh does, with a virtual clock. It is for one
-// goroutine.
+// Sim simulates an installation in memory. It calls the production code of internal/pricing
+// like a refresh, with a virtual clock. It is not safe for concurrent use.
 type Sim struct {
 	policy  pricing.Policy
 	names   []string
@@ -21,7 +20,6 @@ type Sim struct {
 	set     *pricing.Set
 	markets []simMarket
 	items   []simItem
-	begun   time.Time
 
 	points [2][]pricing.Point
 	quotes []pricing.Quote
@@ -34,13 +32,13 @@ type simMarket struct {
 	currency money.Currency
 	state    pricing.MarketState
 	history  pricing.History
-	last     Quotes // last good response; nil: none
-	at       time.Time
+	last     Quotes    // last accepted response, or nil
+	at       time.Time // time of the last accepted response
 }
 
 type simItem struct {
 	state pricing.State
-	past  []pricing.Reference // changes of the accepted price, oldest first
+	past  []pricing.Reference // accepted prices with the time of their change, oldest first
 }
 
 // Item is the price of one item after a run.
@@ -58,8 +56,7 @@ type Outcome struct {
 	Markets []pricing.Outcome
 }
 
-// NewSim returns an installation without any price. The policy's currency is the
-// base currency.
+// NewSim returns a Sim without prices. Its base currency is the currency of the policy.
 func NewSim(names []string, markets []MarketInfo, policy pricing.Policy) *Sim {
 	s := &Sim{
 		policy: policy, names: names, set: pricing.NewSet(money.Scale),
@@ -74,17 +71,15 @@ func NewSim(names []string, markets []MarketInfo, policy pricing.Policy) *Sim {
 	return s
 }
 
-// MarketInfo names a market and the currency that it quotes in.
+// MarketInfo is the name and the currency of a market.
 type MarketInfo struct {
 	Name     string
 	Currency money.Currency
 }
 
-// Run takes the responses of one run, by market; nil is no response.
+// Run processes the responses of one run, by market. A response is nil if the market did
+// not respond.
 func (s *Sim) Run(now time.Time, responses []Quotes) (*Outcome, error) {
-	if s.begun.IsZero() {
-		s.begun = now
-	}
 	round := pricing.NewRound(now, s.set)
 	for i := range s.markets {
 		m := &s.markets[i]
@@ -99,7 +94,7 @@ func (s *Sim) Run(now time.Time, responses []Quotes) (*Outcome, error) {
 		}
 	}
 	res := round.Finish(func() {})
-	if err := s.keep(res, responses, now); err != nil {
+	if err := s.store(res, responses, now); err != nil {
 		return nil, err
 	}
 	return s.price(now, res), nil
@@ -111,12 +106,12 @@ func (s *Sim) rate(c money.Currency) (money.Rate, error) {
 	}
 	rate, ok := s.policy.Rates.Of(c)
 	if !ok {
-		return 0, fmt.Errorf("no exchange rate for %s: give one such as --rate %s=0.14@2026-10-05", c, c)
+		return 0, fmt.Errorf("no exchange rate for %s: add one, for example --rate %s=0.14@2026-10-05", c, c)
 	}
 	return rate.Value, nil
 }
 
-// response turns quotes into a response, in a buffer that is reused.
+// response converts quotes to a response. It reuses the buffer with the index buf.
 func (s *Sim) response(buf int, q Quotes, at time.Time, rate money.Rate) *pricing.Response {
 	if q == nil {
 		return nil
@@ -131,8 +126,8 @@ func (s *Sim) response(buf int, q Quotes, at time.Time, rate money.Rate) *pricin
 	return &pricing.Response{At: at, Rate: rate, Points: points}
 }
 
-// keep encodes and decodes the result of a round, as a restart would.
-func (s *Sim) keep(res pricing.Result, responses []Quotes, now time.Time) error {
+// store saves the result of a round. It encodes and decodes all state, as a restart does.
+func (s *Sim) store(res pricing.Result, responses []Quotes, now time.Time) error {
 	encoded, err := res.Set.MarshalBinary()
 	if err != nil {
 		return err
@@ -141,7 +136,7 @@ func (s *Sim) keep(res pricing.Result, responses []Quotes, now time.Time) error 
 	if err := s.set.UnmarshalBinary(encoded); err != nil {
 		return err
 	}
-	for i, o := range res.Markets { // by ID, which is the order of s.markets
+	for i, o := range res.Markets { // sorted by ID, like s.markets
 		m := &s.markets[i]
 		encoded, err := o.State.MarshalBinary()
 		if err != nil {
@@ -160,7 +155,7 @@ func (s *Sim) keep(res pricing.Result, responses []Quotes, now time.Time) error 
 	return nil
 }
 
-// quote returns the last good quote of a name.
+// quote returns the last accepted quote of a name.
 func (m *simMarket) quote(name int) pricing.Quote {
 	return pricing.Quote{
 		Provider: "file", Market: m.name, ID: m.id, Currency: m.currency, Ask: m.last[name],
@@ -194,12 +189,12 @@ func (s *Sim) price(now time.Time, res pricing.Result) *Outcome {
 	return run
 }
 
-// references looks into the item's history.
+// references returns the earlier prices that the guard compares the price with.
 func (it *simItem) references(now time.Time) pricing.References {
 	if len(it.past) == 0 {
 		return pricing.References{}
 	}
-	inForce := func(at time.Time) (price money.Micro) {
+	priceAt := func(at time.Time) (price money.Micro) {
 		for _, p := range it.past {
 			if !p.At.After(at) {
 				price = p.Price
@@ -207,11 +202,11 @@ func (it *simItem) references(now time.Time) pricing.References {
 		}
 		return price
 	}
-	return pricing.ReferencesOf(now, it.past[0], inForce(now.Add(-24*time.Hour)), inForce(now.Add(-7*24*time.Hour)))
+	return pricing.ReferencesOf(now, it.past[0], priceAt(now.Add(-24*time.Hour)), priceAt(now.Add(-7*24*time.Hour)))
 }
 
-// store keeps the state, and the price where it changed; what is older than the
-// references need is dropped.
+// store saves the state, and the price if it changed. It deletes prices that are too old
+// for references.
 func (it *simItem) store(now time.Time, p *pricing.Priced) {
 	it.state = p.State
 	if p.Price <= 0 {
@@ -225,8 +220,7 @@ func (it *simItem) store(now time.Time, p *pricing.Priced) {
 	}
 }
 
-// historyBytes returns how much the stored responses of eight days take per name and
-// market.
+// historyBytes returns the size of the stored responses of eight days, per name and market.
 func (s *Sim) historyBytes() float64 {
 	bytes, names := 0, 0
 	for i := range s.markets {

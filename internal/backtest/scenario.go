@@ -9,26 +9,28 @@ import (
 	"assay/internal/pricing"
 )
 
-// step is the time between two runs of a made world.
+// step is the time between two runs of a scenario.
 const step = 12 * time.Hour
 
-// world makes the responses of several markets, run by run, from real prices. The
-// quotes of every run are kept, so that a market can be late.
-type world struct {
+// scenario holds generated responses of several markets for a sequence of runs. They are
+// derived from real prices. All runs are generated in advance, so that a late market can
+// return the quotes of an earlier run.
+type scenario struct {
 	names   []string
 	markets []MarketInfo
-	truth   [][]money.Micro // by run and name; 0: not offered
-	quotes  [][]Quotes      // by run and market
+	truth   [][]money.Micro // true price by run and name; 0 if not offered
+	quotes  [][]Quotes      // quotes by run and market
 }
 
 // at returns the time of a run.
-func (w *world) at(run int) time.Time { return epoch().Add(time.Duration(run) * step) }
+func (w *scenario) at(run int) time.Time { return epoch().Add(time.Duration(run) * step) }
 
+// scaled returns m times f, rounded like the prices of real markets.
 func scaled(m money.Micro, f float64) money.Micro {
 	if m == 0 {
 		return 0
 	}
-	// Whole cents from one unit on, as markets quote.
+	// Prices of at least one unit of currency have whole cents.
 	v := float64(m) * f
 	if v >= money.Scale {
 		return money.Micro(math.Round(v/10_000)) * 10_000
@@ -36,12 +38,12 @@ func scaled(m money.Micro, f float64) money.Micro {
 	return money.Micro(max(1, math.Round(v/1000))) * 1000
 }
 
-// weekly makes a world of runs from one market's series: each name goes from one
-// price to the next at a random run between them. Each made market has a level and
-// a deviation of its own for each name, and follows a change in the same run or,
-// one time in ten, in the next.
-func (l *lab) weekly(market int, from, runs, markets int) *world {
-	w := &world{}
+// fromSeries generates a scenario from the history of one market. Between two recorded
+// times, the true price of each name changes in a random run. Each generated market has a
+// fixed deviation from the true price of each name. One change in ten reaches a market one
+// run later.
+func (l *lab) fromSeries(market int, from, runs, markets int) *scenario {
+	w := &scenario{}
 	for k := range markets {
 		w.markets = append(w.markets, MarketInfo{Name: string(rune('a' + k)), Currency: l.data.Markets[market].Currency})
 	}
@@ -51,14 +53,14 @@ func (l *lab) weekly(market int, from, runs, markets int) *world {
 		w.truth[r] = make([]money.Micro, len(w.names))
 	}
 	for i := range w.names {
-		l.walk(w, market, from, i)
+		l.fillTruth(w, market, from, i)
 	}
 	w.fill(l.rand)
 	return w
 }
 
-// walk fills one name's true prices.
-func (l *lab) walk(w *world, market, from, i int) {
+// fillTruth sets the true prices of one name.
+func (l *lab) fillTruth(w *scenario, market, from, i int) {
 	d := l.data
 	t, next := from, 0
 	begin := d.Times[from]
@@ -88,8 +90,8 @@ func (l *lab) quote(t, market, n int) money.Micro {
 	return 0
 }
 
-// fill makes every market's quotes from the truth.
-func (w *world) fill(r *rand.Rand) {
+// fill generates the quotes of all markets from the true prices.
+func (w *scenario) fill(r *rand.Rand) {
 	levels := []float64{1, 0.82, 1.18, 0.9, 1.35, 0.75, 1.05}
 	off := make([][]float64, len(w.markets))
 	for k := range off {
@@ -105,7 +107,7 @@ func (w *world) fill(r *rand.Rand) {
 			for i := range all[k] {
 				p := w.truth[run][i]
 				if run > 0 && p != w.truth[run-1][i] && r.IntN(10) == 0 {
-					p = w.truth[run-1][i] // it follows in the next run
+					p = w.truth[run-1][i] // this market changes in the next run
 				}
 				all[k][i] = scaled(p, off[k][i])
 			}
@@ -114,8 +116,9 @@ func (w *world) fill(r *rand.Rand) {
 	}
 }
 
-// fall multiplies the true prices of a class from a run on, in so many steps.
-func (w *world) fall(class pricing.Class, from, steps int, factor float64) {
+// fall multiplies the prices of a class by a factor. The change starts at the run from and
+// is distributed over a number of steps.
+func (w *scenario) fall(class pricing.Class, from, steps int, factor float64) {
 	for run := from; run < len(w.truth); run++ {
 		f := math.Pow(factor, float64(min(run-from+1, steps))/float64(steps))
 		for i, n := range w.names {

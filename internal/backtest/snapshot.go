@@ -9,8 +9,9 @@ import (
 	"assay/internal/pricing"
 )
 
-// shot is all markets at one time, after one run of the production code.
-type shot struct {
+// snapshot holds the responses of all markets at one time, and the result of one run with
+// them.
+type snapshot struct {
 	lab     *lab
 	sim     *Sim
 	first   *Outcome
@@ -20,7 +21,7 @@ type shot struct {
 	quotes  []pricing.Quote
 }
 
-func (l *lab) shot() (*shot, error) {
+func (l *lab) snapshot() (*snapshot, error) {
 	t, markets := l.data.fullest()
 	var infos []MarketInfo
 	var responses []Quotes
@@ -33,11 +34,11 @@ func (l *lab) shot() (*shot, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &shot{lab: l, markets: markets, sim: sim, first: first, pricer: pricing.NewPricer(l.opts.Policy, sim.set)}, nil
+	return &snapshot{lab: l, markets: markets, sim: sim, first: first, pricer: pricing.NewPricer(l.opts.Policy, sim.set)}, nil
 }
 
-// offered lists the markets of the shot that quote a name and were accepted.
-func (s *shot) offered(name int) []int {
+// offered returns the indices of the markets with an accepted quote of a name.
+func (s *snapshot) offered(name int) []int {
 	var out []int
 	for k := range s.markets {
 		if q := s.sim.markets[k].last; q != nil && q[name] > 0 {
@@ -47,8 +48,9 @@ func (s *shot) offered(name int) []int {
 	return out
 }
 
-// price prices a name from some markets, with a last price if that is not 0.
-func (s *shot) price(name int, markets []int, last money.Micro) *pricing.Priced {
+// price computes the price of a name from some markets. If last is not 0, it is the
+// previous price.
+func (s *snapshot) price(name int, markets []int, last money.Micro) *pricing.Priced {
 	s.quotes = s.quotes[:0]
 	for _, k := range markets {
 		s.quotes = append(s.quotes, s.sim.markets[k].quote(name))
@@ -57,9 +59,9 @@ func (s *shot) price(name int, markets []int, last money.Micro) *pricing.Priced 
 	return &s.priced
 }
 
-// levelled returns a market's quote of a name as the method compares it, near a
-// price.
-func (s *shot) levelled(k, name int, price money.Micro) money.Micro {
+// levelled returns a market's quote of a name in the form that the pricing method compares.
+// For Consensus, it is adjusted by the market's level at a price.
+func (s *snapshot) levelled(k, name int, price money.Micro) money.Micro {
 	q := s.sim.markets[k].last[name]
 	if s.lab.opts.Policy.Method != pricing.Consensus {
 		return q
@@ -68,11 +70,12 @@ func (s *shot) levelled(k, name int, price money.Micro) money.Micro {
 	return max(v, 1)
 }
 
-// without returns the list without one element.
+// without returns a copy of the list without the element at i.
 func without(list []int, i int) []int { return slices.Delete(slices.Clone(list), i, i+1) }
 
+// leaveOneOut compares each quote with the price from all other markets.
 func leaveOneOut(l *lab) ([]Measure, error) {
-	s, err := l.shot()
+	s, err := l.snapshot()
 	if err != nil {
 		return nil, err
 	}
@@ -101,20 +104,21 @@ func leaveOneOut(l *lab) ([]Measure, error) {
 		l.plots = append(l.plots, scatter("leave-one-out", "Price against the quote that was left out", truths, prices))
 	}
 	return []Measure{
-		most("error p50", percentile(errs, 0.5), 0.09, ""),
-		most("error p90", percentile(errs, 0.9), 0.34, ""),
-		most("missed by more than 25 %", percentOf(missed, len(errs)), 16.5, "%"),
-		between("interval covers", percentOf(covered, len(errs)), 77, 83, "%"),
+		atMost("error p50", percentile(errs, 0.5), 0.09, ""),
+		atMost("error p90", percentile(errs, 0.9), 0.34, ""),
+		atMost("missed by more than 25 %", percentOf(missed, len(errs)), 16.5, "%"),
+		inRange("interval covers", percentOf(covered, len(errs)), 77, 83, "%"),
 		figure("quotes", float64(len(errs)), ""),
 	}, nil
 }
 
-// dropOut lets one market after another be silent for longer than its maximum age.
+// dropOut measures the change of prices when one market does not respond for longer than
+// the maximum age of its quotes.
 func dropOut(l *lab) ([]Measure, error) {
 	moved, all := 0, 0
 	_, markets := l.data.fullest()
 	for out := range markets {
-		s, err := l.shot()
+		s, err := l.snapshot()
 		if err != nil {
 			return nil, err
 		}
@@ -140,11 +144,13 @@ func dropOut(l *lab) ([]Measure, error) {
 			}
 		}
 	}
-	return []Measure{most("prices that move more than 5 %", percentOf(moved, all), 20, "%")}, nil
+	return []Measure{atMost("prices that move more than 5 %", percentOf(moved, all), 20, "%")}, nil
 }
 
+// twoQuotes prices names from two quotes that differ by a factor of more than 2. The price
+// of the other markets is the truth.
 func twoQuotes(l *lab) ([]Measure, error) {
-	s, err := l.shot()
+	s, err := l.snapshot()
 	if err != nil {
 		return nil, err
 	}
@@ -187,15 +193,15 @@ func twoQuotes(l *lab) ([]Measure, error) {
 		}
 	}
 	return []Measure{
-		most("wrong side", percentOf(wrong, all), 17, "%"),
-		most("wrong side with a last price within 1.3x", percentOf(withLast, sure), 0, "%"),
+		atMost("wrong side", percentOf(wrong, all), 17, "%"),
+		atMost("wrong side with a last price within 1.3x", percentOf(withLast, sure), 0, "%"),
 		figure("pairs", float64(all), ""),
 		figure("pairs with one right quote", float64(sure), ""),
 	}, nil
 }
 
-// both returns two quotes as the method compares them.
-func (s *shot) both(name int, pair []int) (a, b money.Micro) {
+// both returns two quotes in the form that the pricing method compares.
+func (s *snapshot) both(name int, pair []int) (a, b money.Micro) {
 	p := s.price(name, pair, 0)
 	if s.lab.opts.Policy.Method == pricing.Consensus {
 		return p.Quotes[0].Levelled, p.Quotes[1].Levelled
@@ -203,9 +209,9 @@ func (s *shot) both(name int, pair []int) (a, b money.Micro) {
 	return p.Quotes[0].Price, p.Quotes[1].Price
 }
 
-// wrong reports whether the price of a pair is nearer to the quote that is further
-// from the truth.
-func (s *shot) wrong(name int, pair []int, last, a, b, truth money.Micro) bool {
+// wrong reports whether the price from a pair of quotes is nearer to the wrong quote, which
+// is the one further from the truth.
+func (s *snapshot) wrong(name int, pair []int, last, a, b, truth money.Micro) bool {
 	p := s.price(name, pair, last).Estimated
 	near, far := a, b
 	if logRatio(a, truth) > logRatio(b, truth) {
@@ -214,10 +220,10 @@ func (s *shot) wrong(name int, pair []int, last, a, b, truth money.Micro) bool {
 	return logRatio(p, near) >= logRatio(p, far)
 }
 
-// unseen prices every name from each part of its quotes that leaves three or more
-// unseen.
+// unseen prices each name from every subset of its quotes that excludes at least three. It
+// compares the price with the excluded quotes.
 func unseen(l *lab) ([]Measure, error) {
-	s, err := l.shot()
+	s, err := l.snapshot()
 	if err != nil {
 		return nil, err
 	}
@@ -247,26 +253,26 @@ func unseen(l *lab) ([]Measure, error) {
 			for _, k := range rest {
 				v = append(v, math.Log(float64(s.levelled(k, name, price))/float64(price)))
 			}
-			if math.Abs(middle(v)) > math.Log(1.25) {
+			if math.Abs(median(v)) > math.Log(1.25) {
 				missed++
 			}
 		}
 	}
 	return []Measure{
-		most("ok that misses by more than 25 %", percentOf(missed, ok), 4, "%"),
-		least("share of ok", percentOf(ok, all), 40, "%"),
+		atMost("ok that misses by more than 25 %", percentOf(missed, ok), 4, "%"),
+		atLeast("share of ok", percentOf(ok, all), 40, "%"),
 	}, nil
 }
 
-func middle(v []float64) float64 {
+func median(v []float64) float64 {
 	n := len(v)
 	return (percentile(v, float64((n-1)/2)/float64(n)) + percentile(v, float64(n/2)/float64(n))) / 2
 }
 
-// oneWrong multiplies one quote of every name that six markets (or as many as there
-// are) quote, and measures how far the price moves.
+// oneWrong multiplies single quotes of the names that all markets quote. It measures the
+// change of the price.
 func oneWrong(l *lab) ([]Measure, error) {
-	s, err := l.shot()
+	s, err := l.snapshot()
 	if err != nil {
 		return nil, err
 	}
@@ -288,13 +294,14 @@ func oneWrong(l *lab) ([]Measure, error) {
 		}
 	}
 	return []Measure{
-		most("price moves, p50", percentile(moves, 0.5), 1, "%"),
-		most("price moves, p90", percentile(moves, 0.9), 7, "%"),
+		atMost("price moves, p50", percentile(moves, 0.5), 1, "%"),
+		atMost("price moves, p90", percentile(moves, 0.9), 7, "%"),
 	}, nil
 }
 
+// clean measures the statuses of prices without faults.
 func clean(l *lab) ([]Measure, error) {
-	s, err := l.shot()
+	s, err := l.snapshot()
 	if err != nil {
 		return nil, err
 	}
@@ -304,9 +311,9 @@ func clean(l *lab) ([]Measure, error) {
 	}
 	per := 1000 / float64(len(l.data.Names))
 	return []Measure{
-		least("ok of 1,000", float64(count[pricing.OK])*per, 800, "names"),
+		atLeast("ok of 1,000", float64(count[pricing.OK])*per, 800, "names"),
 		figure("thin of 1,000", float64(count[pricing.Thin])*per, "names"),
 		figure("disputed of 1,000", float64(count[pricing.Disputed])*per, "names"),
-		most("first responses refused", float64(refusals([]*Outcome{s.first})), 0, ""),
+		atMost("first responses refused", float64(refusals([]*Outcome{s.first})), 0, ""),
 	}, nil
 }
