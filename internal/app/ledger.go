@@ -91,7 +91,7 @@ func (a *App) noteLedgerKey(ctx context.Context, tx *db.Tx, ring *wallet.Ring) e
 	if err != nil {
 		return err
 	}
-	for _, id := range ring.Lacks(known) {
+	for _, id := range ring.Missing(known) {
 		used := a.cfg.Database.Engine != config.SQLite
 		if !used {
 			if used, err = wallet.LedgerKeyUsed(ctx, a.store, id); err != nil {

@@ -11,12 +11,12 @@ import (
 	"assay/internal/wallet"
 )
 
-// BenchmarkSell sells between many users from many goroutines: sales a second are
-// what counts. ASSAY_TEST_ENGINE names the only database to take.
+// BenchmarkSell measures sales per second between many users from several goroutines.
+// ASSAY_TEST_ENGINE restricts it to one database engine.
 func BenchmarkSell(b *testing.B) {
 	const users = 2_000
 	for _, sellers := range []int{1, 16, 64} {
-		b.Run(fmt.Sprintf("%d at once", sellers), func(b *testing.B) {
+		b.Run(fmt.Sprintf("%d goroutines", sellers), func(b *testing.B) {
 			bank := newBank(b)
 			for i := range users {
 				bank.deposit(fmt.Sprintf("u%04d", i), 1_000_000_000)

@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// Version is that of the canonical bytes that are written. Another form gets
-// another number, so that what was sealed before can still be verified.
+// Version is the version of the canonical bytes. Change it with every change of their
+// format, so that existing seals can still be verified.
 const Version = 1
 
-// Domains keep a seal of one kind of record from being one of another.
+// The canonical bytes of each kind of record begin with a different domain. A seal of one
+// kind of record is therefore never valid for another kind.
 const (
 	entryDomain          = "wallet-entry/v1\x00"
 	headDomain           = "wallet-head/v1\x00"
@@ -20,20 +21,20 @@ const (
 	tradeDomain          = "wallet-trade/v1\x00"
 	termsDomain          = "wallet-trade-terms/v1\x00"
 	rulesDomain          = "wallet-fee-rules/v1\x00"
-	answerDomain         = "wallet-answer/v1\x00"
+	responseDomain       = "wallet-answer/v1\x00"
 )
 
-// record is what has canonical bytes: a row that is sealed. It names its domain, and what stands before its fields, and hands its fields over in
-// their fixed order, which never changes.
+// record is a row that has canonical bytes.
 type record interface {
+	// frame returns the record's domain. before is the previous hash of a chain, or nil.
 	frame() (domain string, before []byte)
+	// fields writes the record's fields. Their order must never change.
 	fields(f *fieldWriter)
 }
 
-// canonical appends the bytes of a record that are sealed: its domain, what it
-// follows, and each field with its length in front, four bytes, most significant
-// first. Joined without lengths, "A|B", "C" and "A", "B|C" would be the same.
-// There is no other place that makes such bytes.
+// canonical appends the canonical bytes of a record: the domain, the previous hash and the
+// fields. Each field is preceded by its length in four bytes, big-endian. The lengths
+// prevent collisions: joined with a separator, "A|B", "C" and "A", "B|C" are equal.
 func canonical(to []byte, r record) []byte {
 	domain, before := r.frame()
 	to = append(append(to, domain...), before...)
@@ -42,7 +43,7 @@ func canonical(to []byte, r record) []byte {
 	return f.bytes
 }
 
-// fieldWriter appends fields.
+// fieldWriter appends length-prefixed fields.
 type fieldWriter struct{ bytes []byte }
 
 func (f *fieldWriter) text(values ...string) {
@@ -59,12 +60,12 @@ func (f *fieldWriter) int(values ...int64) {
 	}
 }
 
-// version is one byte; the field comes first.
+// version writes a one-byte field.
 func (f *fieldWriter) version(v int) { f.bytes = append(f.bytes, 0, 0, 0, 1, byte(v)) }
 
 func (f *fieldWriter) time(t time.Time) { f.int(t.UnixMicro()) }
 
-// moments are times that may not have come yet: those are 0.
+// moments writes times. It writes a zero time as 0.
 func (f *fieldWriter) moments(times ...time.Time) {
 	for _, t := range times {
 		if t.IsZero() {
@@ -164,7 +165,7 @@ func (r *Rules) fields(f *fieldWriter) {
 	f.text(r.By, r.KeyID)
 }
 
-func (a *StoredResponse) frame() (domain string, before []byte) { return answerDomain, nil }
+func (a *StoredResponse) frame() (domain string, before []byte) { return responseDomain, nil }
 
 func (a *StoredResponse) fields(f *fieldWriter) {
 	f.version(a.Version)

@@ -16,32 +16,33 @@ import (
 	"assay/internal/money"
 )
 
-// Mark is a checkpoint's record of an account: the number and hash of its last entry. All earlier entries are in the chain that leads to it.
+// Mark is a checkpoint's record of an account: the number and hash of its last entry. The
+// hash covers all earlier entries of the chain.
 type Mark struct {
 	Account
 	Number int64
 	Hash   Hash
 }
 
-// RulesMark is a checkpoint's record of the fee rules: their newest version and its
-// MAC. It comes before the accounts, and names none.
+// RulesMark returns a checkpoint's record of the fee rules: their newest version and its
+// MAC. Its Account is empty. It precedes the marks of the accounts.
 func RulesMark(version int64, mac Hash) Mark { return Mark{Number: version, Hash: mac} }
 
-// OfRules reports whether a mark is one of the fee rules.
+// OfRules reports whether the mark is the record of the fee rules.
 func (m *Mark) OfRules() bool { return m.Account == Account{} }
 
-// A checkpoint of the whole ledger is a text: two lines of heading, one of the fee
-// rules, a line for each account that has entries, ordered by the bytes of user and currency, and
-// three lines that end it. The last one seals all before it.
+// A checkpoint of the whole ledger is a text file. It has a heading of two lines, a line for
+// the fee rules, a line for each account that has entries, and three closing lines. The
+// accounts are ordered by the bytes of user and currency. The last line is the seal of all
+// previous lines.
 const (
 	checkpointHeading = "assay wallet checkpoint 1"
 	checkpointTime    = "2006-01-02T15:04:05.000000Z"
 	longestLine       = 1024 // bytes; user ids are quoted
 )
 
-// ErrCheckpoint means that a checkpoint is damaged, or was not made with the
-// ledger's keys.
-var ErrCheckpoint = errors.New("the checkpoint is damaged, or of another ledger")
+// ErrCheckpoint means that a checkpoint is damaged or was not sealed with the ledger's keys.
+var ErrCheckpoint = errors.New("the checkpoint is damaged or belongs to another ledger")
 
 // CheckpointWriter writes a checkpoint of the whole ledger.
 type CheckpointWriter struct {
@@ -52,8 +53,8 @@ type CheckpointWriter struct {
 	count int64
 }
 
-// NewCheckpointWriter begins a checkpoint of the ledger as it was at a moment, with
-// the mark of the fee rules.
+// NewCheckpointWriter returns a writer for a checkpoint of the ledger at a time. It writes
+// the heading and the mark of the fee rules.
 func NewCheckpointWriter(w io.Writer, keys *Ring, at time.Time, rules Mark) *CheckpointWriter {
 	c := &CheckpointWriter{keyID: keys.keys[0].ID, mac: hmac.New(sha256.New, keys.keys[0].Bytes)}
 	_, _ = io.WriteString(c.mac, checkpointDomain) // never fails
@@ -62,22 +63,23 @@ func NewCheckpointWriter(w io.Writer, keys *Ring, at time.Time, rules Mark) *Che
 	return c
 }
 
-// printf keeps the first error for Finish, as a bufio.Writer does.
+// printf writes to c.out. The bufio.Writer keeps the first error, and Finish returns it.
 func (c *CheckpointWriter) printf(format string, args ...any) {
 	_, _ = fmt.Fprintf(c.out, format, args...)
 }
 
-// Add adds an account. They come in order, none twice.
+// Add writes the mark of an account. It returns an error if the account does not follow the
+// previous one in order.
 func (c *CheckpointWriter) Add(m Mark) error {
 	if c.count > 0 && !before(c.last, m.Account) {
-		return fmt.Errorf("account %.100q %s comes out of order", m.User, m.Currency)
+		return fmt.Errorf("checkpoint account %.100q %s is out of order", m.User, m.Currency)
 	}
 	c.last, c.count = m.Account, c.count+1
 	c.printf("%s %s %d %s\n", strconv.QuoteToASCII(m.User), strconv.QuoteToASCII(string(m.Currency)), m.Number, m.Hash)
 	return nil
 }
 
-// Finish ends the checkpoint.
+// Finish writes the closing lines with the seal. It does not close the underlying writer.
 func (c *CheckpointWriter) Finish() error {
 	c.printf("end %d\nkey %s\n", c.count, c.keyID)
 	if err := c.out.Flush(); err != nil {
@@ -87,13 +89,13 @@ func (c *CheckpointWriter) Finish() error {
 	return c.out.Flush()
 }
 
-// ReadCheckpoint hands each mark of a checkpoint to use, in its order, that of the fee
-// rules first, and returns the moment that it is of. Nothing that it handed over counts when it returns an
-// error: an ErrCheckpoint, an ErrNoKey, or one of r or use. It reads line by line,
-// and takes little memory however long the checkpoint is.
+// ReadCheckpoint calls use for each mark of a checkpoint and returns the checkpoint's time.
+// The mark of the fee rules comes first, then the accounts in order. The caller must discard
+// all marks if ReadCheckpoint returns an error: ErrCheckpoint, ErrNoKey, or an error of r or
+// use. It reads line by line, so its memory does not depend on the length.
 func ReadCheckpoint(r io.Reader, keys *Ring, use func(Mark) error) (at time.Time, err error) {
 	c := &checkpointReader{in: bufio.NewReaderSize(r, longestLine)}
-	for _, k := range keys.keys { // which one sealed it comes last
+	for _, k := range keys.keys { // compute all MACs: the key id is at the end of the file
 		h := hmac.New(sha256.New, k.Bytes)
 		_, _ = io.WriteString(h, checkpointDomain) // never fails
 		c.macs = append(c.macs, h)
@@ -113,10 +115,10 @@ func ReadCheckpoint(r io.Reader, keys *Ring, use func(Mark) error) (at time.Time
 
 type checkpointReader struct {
 	in   *bufio.Reader
-	macs []hash.Hash // of what was read, one for each key
+	macs []hash.Hash // of the lines read so far, one per key
 }
 
-// line reads a line and adds it to what is sealed.
+// line reads a line and adds it to the MACs. It returns the line without the newline.
 func (c *checkpointReader) line() (string, error) {
 	line, err := c.in.ReadSlice('\n')
 	switch {
@@ -156,7 +158,7 @@ func (c *checkpointReader) heading() (at time.Time, rules Mark, err error) {
 	return at, rules, nil
 }
 
-// marks reads the accounts and the line that counts them.
+// marks reads the lines of the accounts and the line with their number.
 func (c *checkpointReader) marks(use func(Mark) error) error {
 	var last Account
 	for n := int64(0); ; n++ {
@@ -181,7 +183,7 @@ func (c *checkpointReader) marks(use func(Mark) error) error {
 	}
 }
 
-// end reads the seal.
+// end reads the key id and the seal, and verifies the seal.
 func (c *checkpointReader) end(keys *Ring) error {
 	line, err := c.line()
 	if err != nil {
@@ -221,7 +223,7 @@ func parseMark(line string) (m Mark, ok bool) {
 	return m, !m.OfRules() && m.parse(rest)
 }
 
-// parse reads number and hash.
+// parse sets the number and hash of the mark from text. It reports whether text is valid.
 func (m *Mark) parse(text string) bool {
 	number, digits, ok := strings.Cut(text, " ")
 	if !ok {
@@ -231,11 +233,12 @@ func (m *Mark) parse(text string) bool {
 	if m.Number, err = strconv.ParseInt(number, 10, 64); err != nil {
 		return false
 	}
-	n, err := hex.Decode(m.Hash[:], []byte(clipTo(digits, 2*len(m.Hash))))
+	n, err := hex.Decode(m.Hash[:], []byte(truncate(digits, 2*len(m.Hash))))
 	return err == nil && n == len(m.Hash) && len(digits) == 2*n
 }
 
-// unquotePrefix takes a quoted text and the space behind it off a line.
+// unquotePrefix splits a line after its leading quoted string and the following space. It
+// returns the string unquoted.
 func unquotePrefix(line string) (text, rest string, err error) {
 	quoted, err := strconv.QuotedPrefix(line)
 	if err != nil {
@@ -247,9 +250,9 @@ func unquotePrefix(line string) (text, rest string, err error) {
 	return text, strings.TrimPrefix(line[len(quoted):], " "), nil
 }
 
-func clipTo(text string, most int) string { return text[:min(len(text), most)] }
+func truncate(text string, most int) string { return text[:min(len(text), most)] }
 
-// before reports whether an account comes before another one in a checkpoint.
+// before reports whether account a precedes account b in a checkpoint.
 func before(a, b Account) bool {
 	return a.User < b.User || a.User == b.User && a.Currency < b.Currency
 }

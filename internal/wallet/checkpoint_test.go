@@ -15,7 +15,7 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 1000, time.UTC)
 
-func someMarks() []Mark {
+func testMarks() []Mark {
 	var marks []Mark
 	for _, user := range []string{"", "A|B", "u\n1", "u1", "ü日"} {
 		for _, currency := range []money.Currency{"EUR", "USD"} {
@@ -28,7 +28,7 @@ func someMarks() []Mark {
 // newestRules is what the checkpoints here say of the fee rules.
 var newestRules = RulesMark(3, filled(9))
 
-func written(tb testing.TB, keys *Ring, marks []Mark) []byte {
+func writeTestCheckpoint(tb testing.TB, keys *Ring, marks []Mark) []byte {
 	tb.Helper()
 	var out bytes.Buffer
 	w := NewCheckpointWriter(&out, keys, noon, newestRules)
@@ -43,7 +43,7 @@ func written(tb testing.TB, keys *Ring, marks []Mark) []byte {
 	return out.Bytes()
 }
 
-func read(text []byte, keys *Ring) (marks []Mark, at time.Time, err error) {
+func readTestCheckpoint(text []byte, keys *Ring) (marks []Mark, at time.Time, err error) {
 	at, err = ReadCheckpoint(bytes.NewReader(text), keys, func(m Mark) error {
 		marks = append(marks, m)
 		return nil
@@ -52,8 +52,8 @@ func read(text []byte, keys *Ring) (marks []Mark, at time.Time, err error) {
 }
 
 func TestCheckpoint_ReadsWhatWasWritten(t *testing.T) {
-	for _, marks := range [][]Mark{nil, someMarks()} {
-		got, at, err := read(written(t, keyOf(t, "old"), marks), keyOf(t, "new", "old"))
+	for _, marks := range [][]Mark{nil, testMarks()} {
+		got, at, err := readTestCheckpoint(writeTestCheckpoint(t, newTestRing(t, "old"), marks), newTestRing(t, "new", "old"))
 		if err != nil || !at.Equal(noon) || !slices.Equal(got, append([]Mark{newestRules}, marks...)) {
 			t.Errorf("read %v of %s, %v; want %v", got, at, err, marks)
 		}
@@ -61,28 +61,28 @@ func TestCheckpoint_ReadsWhatWasWritten(t *testing.T) {
 }
 
 func TestCheckpoint_RefusesEveryChangedByte(t *testing.T) {
-	keys := keyOf(t, "k1")
-	text := written(t, keys, someMarks())
+	keys := newTestRing(t, "k1")
+	text := writeTestCheckpoint(t, keys, testMarks())
 	for i := range text {
 		changed := slices.Clone(text)
 		changed[i] ^= 1
-		if _, _, err := read(changed, keys); !errors.Is(err, ErrCheckpoint) && !errors.Is(err, ErrNoKey) {
+		if _, _, err := readTestCheckpoint(changed, keys); !errors.Is(err, ErrCheckpoint) && !errors.Is(err, ErrNoKey) {
 			t.Errorf("byte %d changed: %v", i, err)
 		}
-		if _, _, err := read(text[:i], keys); !errors.Is(err, ErrCheckpoint) {
+		if _, _, err := readTestCheckpoint(text[:i], keys); !errors.Is(err, ErrCheckpoint) {
 			t.Errorf("cut off at %d: %v", i, err)
 		}
 	}
-	if _, _, err := read(append(text, '\n'), keys); !errors.Is(err, ErrCheckpoint) {
+	if _, _, err := readTestCheckpoint(append(text, '\n'), keys); !errors.Is(err, ErrCheckpoint) {
 		t.Errorf("with more behind it: %v", err)
 	}
-	if _, _, err := read(text, keyOf(t, "k2")); !errors.Is(err, ErrNoKey) {
+	if _, _, err := readTestCheckpoint(text, newTestRing(t, "k2")); !errors.Is(err, ErrNoKey) {
 		t.Errorf("without the key: %v", err)
 	}
 }
 
 func TestCheckpointWriter_RefusesAccountsOutOfOrder(t *testing.T) {
-	w := NewCheckpointWriter(&bytes.Buffer{}, keyOf(t, "k1"), noon, newestRules)
+	w := NewCheckpointWriter(&bytes.Buffer{}, newTestRing(t, "k1"), noon, newestRules)
 	for i, m := range []Mark{{Account: Account{"b", "EUR"}}, {Account: Account{"b", "EUR"}}, {Account: Account{"a", "USD"}}} {
 		if err := w.Add(m); (err == nil) != (i == 0) {
 			t.Errorf("account %d: %v", i, err)
@@ -90,7 +90,7 @@ func TestCheckpointWriter_RefusesAccountsOutOfOrder(t *testing.T) {
 	}
 }
 
-func fullest() UserCheckpoint {
+func largestUserCheckpoint() UserCheckpoint {
 	c := UserCheckpoint{User: strings.Repeat("u", user.MaxID), At: noon}
 	for i := range MaxCurrencies {
 		account := Account{c.User, money.Currency(fmt.Sprintf("A%02d", i))}
@@ -100,8 +100,8 @@ func fullest() UserCheckpoint {
 }
 
 func TestUserCheckpoint_FitsIntoTwoKiBytes(t *testing.T) {
-	keys := keyOf(t, strings.Repeat("k", 32))
-	c := fullest()
+	keys := newTestRing(t, strings.Repeat("k", 32))
+	c := largestUserCheckpoint()
 	text, err := c.Encode(keys)
 	if err != nil || len(text) > MaxUserCheckpoint {
 		t.Fatalf("%d characters, %v", len(text), err)
@@ -113,7 +113,7 @@ func TestUserCheckpoint_FitsIntoTwoKiBytes(t *testing.T) {
 }
 
 func TestUserCheckpoint_RefusesEveryChangedCharacter(t *testing.T) {
-	keys := keyOf(t, "k1")
+	keys := newTestRing(t, "k1")
 	c := UserCheckpoint{User: "u1", At: noon, Marks: []Mark{{Account{"u1", "USD"}, 812, filled(7)}}}
 	text, err := c.Encode(keys)
 	if err != nil {
@@ -130,8 +130,8 @@ func TestUserCheckpoint_RefusesEveryChangedCharacter(t *testing.T) {
 }
 
 func FuzzDecodeUserCheckpoint(f *testing.F) {
-	keys := keyOf(f, "k1")
-	c := fullest()
+	keys := newTestRing(f, "k1")
+	c := largestUserCheckpoint()
 	text, err := c.Encode(keys)
 	if err != nil {
 		f.Fatal(err)
@@ -150,10 +150,10 @@ func FuzzDecodeUserCheckpoint(f *testing.F) {
 }
 
 func FuzzReadCheckpoint(f *testing.F) {
-	keys := keyOf(f, "k1")
+	keys := newTestRing(f, "k1")
 	var out bytes.Buffer
 	w := NewCheckpointWriter(&out, keys, noon, newestRules)
-	if err := errors.Join(w.Add(someMarks()[3]), w.Finish()); err != nil {
+	if err := errors.Join(w.Add(testMarks()[3]), w.Finish()); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(out.Bytes())

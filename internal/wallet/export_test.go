@@ -1,6 +1,6 @@
 package wallet
 
-// What the tests of postings call.
+// Exported for tests.
 var (
 	LockWallets        = lockWallets
 	FindTransaction    = findTransaction

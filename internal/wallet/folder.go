@@ -12,21 +12,21 @@ import (
 	"assay/internal/diskfile"
 )
 
-// Folder keeps checkpoints of the whole ledger in files, outside the database.
+// Folder stores checkpoints of the whole ledger in files outside the database.
 type Folder struct{ Dir string }
 
-// maxCheckpoints is the maximum number of files; the oldest are removed.
+// maxCheckpoints is the maximum number of checkpoint files. Write removes older files.
 const maxCheckpoints = 64
 
 const (
 	unfinished       = ".writing-"
 	checkpointPrefix = "wallet-"
 	checkpointSuffix = ".checkpoint"
-	checkpointStamp  = "20060102T150405.000000Z" // sorts as time does
+	checkpointStamp  = "20060102T150405.000000Z" // alphabetical order is time order
 )
 
-// Newest opens the newest checkpoint for ReadCheckpoint. Where there is none yet
-// the error is an fs.ErrNotExist. It never blocks, even on a pipe.
+// Newest opens the newest checkpoint for ReadCheckpoint. It returns fs.ErrNotExist if there
+// is no checkpoint. It opens only regular files, so a named pipe cannot block it.
 func (f Folder) Newest() (*os.File, error) {
 	names, err := f.names()
 	if err != nil {
@@ -38,8 +38,8 @@ func (f Folder) Newest() (*os.File, error) {
 	return diskfile.OpenRegular(filepath.Join(f.Dir, names[len(names)-1]))
 }
 
-// Write writes a checkpoint of the fee rules and of the accounts that fill adds. It is there as a
-// whole or not at all, whenever the machine stops.
+// Write writes a checkpoint of the fee rules and of the accounts that fill adds. The file
+// appears atomically, even if the machine stops during the write.
 func (f Folder) Write(keys *Ring, at time.Time, rules Mark, fill func(*CheckpointWriter) error) (path string, err error) {
 	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
 		return "", err
@@ -67,8 +67,8 @@ func (f Folder) Write(keys *Ring, at time.Time, rules Mark, fill func(*Checkpoin
 	return path, f.prune()
 }
 
-// Tidy removes what processes that were killed were writing. What is younger than an
-// hour may be another one's work.
+// Tidy removes unfinished files of killed processes. It keeps files younger than an hour,
+// because another process may still write them.
 func (f Folder) Tidy(now time.Time) error {
 	files, err := os.ReadDir(f.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -85,9 +85,9 @@ func (f Folder) Tidy(now time.Time) error {
 	return err
 }
 
-// nameAt names a checkpoint of a moment, such that it is the newest: where the clock
-// was set back, it takes the moment after the newest one. Otherwise the checkpoint would
-// not be the newest until the clock catches up, and might be pruned at once.
+// nameAt returns the file name for a checkpoint of a time. The name always sorts after the
+// existing ones. If the clock was set back, nameAt uses the first microsecond after the
+// newest checkpoint. Otherwise prune might remove the new file immediately.
 func (f Folder) nameAt(at time.Time) (string, error) {
 	names, err := f.names()
 	if err != nil {
@@ -100,12 +100,12 @@ func (f Folder) nameAt(at time.Time) (string, error) {
 				at = last.Add(time.Microsecond)
 			}
 			break
-		} // else the name is not one of ours
+		} // otherwise another program wrote the file
 	}
 	return checkpointPrefix + at.UTC().Format(checkpointStamp) + checkpointSuffix, nil
 }
 
-// names returns the files' names, the oldest first.
+// names returns the names of the checkpoint files, oldest first.
 func (f Folder) names() ([]string, error) {
 	files, err := os.ReadDir(f.Dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -9,16 +9,16 @@ import (
 	"assay/internal/user"
 )
 
-// Posting is a command of an operator: what to post to a user's wallet.
+// Posting is a ledger command: it states what to post to a user's wallet.
 type Posting struct {
 	Account
 	Kind     Kind // KindDeposit, KindWithdrawal or KindCorrection
 	Amount   int64
-	Reverses int64 // for a correction: the transaction to reverse; 0: post Amount
+	Reverses int64 // for a correction: id of the transaction to reverse; 0: post Amount
 	Request
 }
 
-// Execute executes a posting.
+// Execute posts the transaction of a ledger command.
 func (l *Ledger) Execute(tx *db.Tx, o Posting) (*Posted, error) {
 	switch {
 	case o.Kind == KindDeposit:
@@ -26,7 +26,7 @@ func (l *Ledger) Execute(tx *db.Tx, o Posting) (*Posted, error) {
 	case o.Kind == KindWithdrawal:
 		return l.Withdraw(tx, o.Account, o.Amount, o.Request)
 	case o.Kind == KindCorrection && o.Reverses != 0:
-		return l.TakeBack(tx, o.User, o.Reverses, o.Request)
+		return l.ReverseTransaction(tx, o.User, o.Reverses, o.Request)
 	case o.Kind == KindCorrection:
 		return l.Correct(tx, o.Account, o.Amount, o.Request)
 	default:
@@ -34,7 +34,7 @@ func (l *Ledger) Execute(tx *db.Tx, o Posting) (*Posted, error) {
 	}
 }
 
-// Deposit gives a user money that came in from outside.
+// Deposit credits a user with money that was paid in. amount is in minor units.
 func (l *Ledger) Deposit(tx *db.Tx, to Account, amount int64, r Request) (*Posted, error) {
 	if err := checkAmount(to, amount); err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (l *Ledger) Deposit(tx *db.Tx, to Account, amount int64, r Request) (*Poste
 	return l.post(tx, draft{Request: r, kind: KindDeposit, lines: transfer(TypeDeposit, to, amount, HouseDeposit)})
 }
 
-// Withdraw takes money from a user that goes out.
+// Withdraw debits a user for money that was paid out. amount is in minor units and positive.
 func (l *Ledger) Withdraw(tx *db.Tx, from Account, amount int64, r Request) (*Posted, error) {
 	if err := checkAmount(from, amount); err != nil {
 		return nil, err
@@ -50,8 +50,8 @@ func (l *Ledger) Withdraw(tx *db.Tx, from Account, amount int64, r Request) (*Po
 	return l.post(tx, draft{Request: r, kind: KindWithdrawal, lines: transfer(TypeWithdrawal, from, -amount, HouseWithdrawal)})
 }
 
-// Correct gives a user money, or takes some if the amount is negative. The request's
-// note is the reason.
+// Correct credits a user, or debits the user if amount is negative. The note of the request
+// has the reason.
 func (l *Ledger) Correct(tx *db.Tx, of Account, amount int64, r Request) (*Posted, error) {
 	if err := checkAmount(of, max(amount, -amount)); err != nil {
 		return nil, err
@@ -59,9 +59,9 @@ func (l *Ledger) Correct(tx *db.Tx, of Account, amount int64, r Request) (*Poste
 	return l.post(tx, draft{Request: r, kind: KindCorrection, lines: transfer(TypeCorrection, of, amount, HouseCorrection)})
 }
 
-// TakeBack posts the opposite of a deposit, withdrawal or correction of a user.
-// Nothing is taken back twice.
-func (l *Ledger) TakeBack(tx *db.Tx, id string, transaction int64, r Request) (*Posted, error) {
+// ReverseTransaction reverses a deposit, withdrawal or correction of a user. A transaction
+// can be reversed once.
+func (l *Ledger) ReverseTransaction(tx *db.Tx, id string, transaction int64, r Request) (*Posted, error) {
 	if err := user.Check(id); err != nil {
 		return nil, err
 	}
@@ -84,8 +84,8 @@ func (l *Ledger) TakeBack(tx *db.Tx, id string, transaction int64, r Request) (*
 	return l.post(tx, reversal(tx, t, entries, r))
 }
 
-// Sell moves money for a trade that was made: the buyer pays the price, the house
-// keeps the fee, and the seller gets the rest, held until Settle.
+// Sell posts the payment of a trade. The buyer pays the price, the house gets the fee, and
+// the seller gets the rest. The seller's credit is held until Settle.
 func (l *Ledger) Sell(tx *db.Tx, t *Trade, r Request) (*Posted, error) {
 	buyer, seller := t.buyer(), t.seller()
 	if err := checkAmount(buyer, t.Price); err != nil {
@@ -95,7 +95,7 @@ func (l *Ledger) Sell(tx *db.Tx, t *Trade, r Request) (*Posted, error) {
 		return nil, err
 	}
 	if t.Fee < 0 || t.Fee > t.Price || t.Net != t.Price-t.Fee || t.Buyer == t.Seller || t.ID <= 0 {
-		return nil, fmt.Errorf("trade %d with a fee of %d for %d cannot be", t.ID, t.Fee, t.Price)
+		return nil, fmt.Errorf("invalid trade %d: price %d, fee %d, net %d", t.ID, t.Price, t.Fee, t.Net)
 	}
 	return l.post(tx, draft{Request: r, kind: KindSale, trade: t, feeRule: t.FeeRule, feeVersion: t.FeeVersion, lines: []line{
 		{Account: buyer, kind: TypePurchase, amount: -t.Price},
@@ -104,16 +104,16 @@ func (l *Ledger) Sell(tx *db.Tx, t *Trade, r Request) (*Posted, error) {
 	}})
 }
 
-// Complete adds to the chains of buyer and seller that the asset of a trade was
-// handed over, and when its hold ends. It moves no money.
+// Complete records the delivery of a trade's asset, and the end of its hold, in the chains
+// of buyer and seller. It moves no money.
 func (l *Ledger) Complete(tx *db.Tx, t *Trade, r Request) (*Posted, error) {
 	return l.post(tx, draft{Request: r, kind: KindCompletion, trade: t, check: held(tx, t.ID), lines: []line{
 		{Account: t.buyer(), kind: TypeCompletion}, {Account: t.seller(), kind: TypeCompletion},
 	}})
 }
 
-// Settle makes what the seller of a trade was credited available. The trade is as it
-// is once it has settled.
+// Settle makes the seller's held credit of a trade available. t has the state after the
+// settlement.
 func (l *Ledger) Settle(tx *db.Tx, t *Trade, r Request) (*Posted, error) {
 	sale, entries, err := l.sale(tx, t.ID)
 	if err != nil {
@@ -130,9 +130,8 @@ func (l *Ledger) Settle(tx *db.Tx, t *Trade, r Request) (*Posted, error) {
 	}})
 }
 
-// Reverse gives back what a sale moved: the price to the buyer, out of what the
-// seller was credited and what the house kept. The trade is as it is once it is
-// reversed.
+// Reverse reverses the sale of a trade. It returns the price to the buyer and debits the
+// seller and the house. t has the state after the reversal.
 func (l *Ledger) Reverse(tx *db.Tx, t *Trade, r Request) (*Posted, error) {
 	sale, entries, err := l.sale(tx, t.ID)
 	if err != nil {
@@ -143,7 +142,7 @@ func (l *Ledger) Reverse(tx *db.Tx, t *Trade, r Request) (*Posted, error) {
 	return l.post(tx, p)
 }
 
-// transfer moves an amount between a user and the house.
+// transfer returns the lines that credit a user with amount and debit the house.
 func transfer(kind Type, user Account, amount int64, house string) []line {
 	return []line{
 		{Account: user, kind: kind, amount: amount},
@@ -151,7 +150,7 @@ func transfer(kind Type, user Account, amount int64, house string) []line {
 	}
 }
 
-// reversal takes back a transaction.
+// reversal returns the draft that reverses a transaction.
 func reversal(tx *db.Tx, t Transaction, entries []Entry, r Request) draft {
 	p := draft{Request: r, kind: KindReversal, reverses: t.ID}
 	for _, e := range entries {
@@ -162,7 +161,7 @@ func reversal(tx *db.Tx, t Transaction, entries []Entry, r Request) draft {
 		p.lines = append(p.lines, line{e.Account, kind, -e.Amount, e.Number})
 	}
 	p.check = func() error {
-		reversed, err := walletReversed(tx, t.ID)
+		reversed, err := isReversed(tx, t.ID)
 		if err == nil && reversed {
 			err = fault.New(fault.Conflict, "already_reversed", "The transaction is already reversed.")
 		}
@@ -171,7 +170,7 @@ func reversal(tx *db.Tx, t Transaction, entries []Entry, r Request) draft {
 	return p
 }
 
-// sale returns the sale of a trade.
+// sale returns the sale of a trade with its entries. It verifies their seals.
 func (l *Ledger) sale(tx *db.Tx, trade int64) (Transaction, []Entry, error) {
 	all, err := tradeTransactions(tx, trade)
 	if err != nil {
@@ -190,14 +189,14 @@ func notPaid() error {
 	return fault.New(fault.Conflict, "trade_not_paid", "The trade has no payment.")
 }
 
-// entriesOf returns the entries of a transaction, all of which are what was
-// written.
+// entriesOf returns the entries of a transaction. It returns an error if the transaction or
+// an entry does not match its seal, or if an entry is missing.
 func (l *Ledger) entriesOf(tx *db.Tx, t *Transaction) ([]Entry, error) {
 	s := l.Keys.Sealer()
 	of := Account{fmt.Sprintf("transaction %d", t.ID), ""}
 	intact, err := s.TransactionIntact(t)
 	if err != nil {
-		return nil, accountIntact(intact, err, of)
+		return nil, accountError(intact, err, of)
 	}
 	entries, err := transactionEntries(tx, t.ID)
 	if err != nil {
@@ -207,15 +206,15 @@ func (l *Ledger) entriesOf(tx *db.Tx, t *Transaction) ([]Entry, error) {
 	for i := range entries {
 		ok, err := s.EntryIntact(&entries[i])
 		if err != nil {
-			return nil, accountIntact(ok, err, of)
+			return nil, accountError(ok, err, of)
 		}
 		intact = intact && ok && entries[i].Transaction == t.ID
 	}
-	return entries, accountIntact(intact, nil, of)
+	return entries, accountError(intact, nil, of)
 }
 
-// held makes a check of a posting: what a trade's seller was credited is held
-// still.
+// held returns a check for a draft. The check fails if the seller's credit for a trade is no
+// longer held.
 func held(tx *db.Tx, trade int64) func() error {
 	return func() error {
 		all, err := tradeTransactions(tx, trade)
@@ -237,7 +236,7 @@ func held(tx *db.Tx, trade int64) func() error {
 	}
 }
 
-// checkAmount refuses an invalid amount or account.
+// checkAmount returns an error if the account or the amount is invalid.
 func checkAmount(a Account, amount int64) error {
 	if err := user.Check(a.User); err != nil {
 		return err

@@ -12,29 +12,30 @@ import (
 
 // Request identifies the request for a posting.
 type Request struct {
-	Scope string // of Key: route, role and user
-	Key   string // Idempotency-Key; empty: none was given
-	Note  string // the reason; may be empty
+	Scope string // scope of Key: route, role and user
+	Key   string // Idempotency-Key; empty: none
+	Note  string // reason; may be empty
 }
 
-// Posted is a transaction that was posted.
+// Posted is a transaction after its posting.
 type Posted struct {
 	Transaction Transaction
 	Entries     []Entry
-	Heads       []Head // of all accounts that it touched, after it
+	Heads       []Head // heads of the transaction's accounts, after the posting
 }
 
-// Head returns the head of an account that the transaction touched.
+// Head returns the head of one of the transaction's accounts. It panics for any other
+// account.
 func (p *Posted) Head(a Account) Head {
 	i := slices.IndexFunc(p.Heads, func(h Head) bool { return h.Account == a })
 	return p.Heads[i]
 }
 
-// Ledger posts. It keeps nothing in memory but the keys: it may be used
-// concurrently, by any number of processes.
+// Ledger posts transactions. Its only state is the keys, so it is safe for concurrent use
+// by any number of goroutines and processes.
 type Ledger struct{ Keys *Ring }
 
-// line is an entry to be.
+// line is the input for an entry.
 type line struct {
 	Account
 	kind     Type
@@ -46,18 +47,18 @@ type line struct {
 type draft struct {
 	Request
 	kind       Kind
-	trade      *Trade // as the transaction leaves it; nil: of none
+	trade      *Trade // state after the transaction; nil: none
 	reverses   int64
 	feeRule    string
 	feeVersion int64
 	lines      []line
-	// check runs once the accounts are locked, so that its result holds until the
+	// check runs after the accounts are locked, so its result stays valid until the
 	// transaction ends. It may be nil.
 	check func() error
 }
 
-// post writes a transaction: it locks the accounts, makes sure that their heads
-// are what was written, works out the entries and seals them.
+// post writes a transaction. It locks the accounts, verifies their heads, computes and
+// seals the entries, and writes the entries and the new heads.
 func (l *Ledger) post(tx *db.Tx, p draft) (*Posted, error) {
 	if err := p.balanced(); err != nil {
 		return nil, err
@@ -107,8 +108,8 @@ func (l *Ledger) post(tx *db.Tx, p draft) (*Posted, error) {
 	return out, s.checkNewest(before, newest)
 }
 
-// checkNewest refuses heads of which one is not what the newest entry of its account
-// left, or whose newest entry is not what was written.
+// checkNewest returns an error if a head does not match the newest entry of its account, or
+// if that entry does not match its seal.
 func (s *Sealer) checkNewest(heads []Head, newest []Entry) error {
 	used := 0
 	for i := range heads {
@@ -126,36 +127,36 @@ func (s *Sealer) checkNewest(heads []Head, newest []Entry) error {
 		}
 	}
 	if used != len(newest) {
-		return examined(nil, "several entries that are the newest of one account", ledgerTampered())
+		return sealError(nil, "an account has several newest entries", ledgerTampered())
 	}
 	return nil
 }
 
-// checkHead refuses an account whose newest entry was changed or does not match the
-// head. newest is nil for an account without entries.
+// checkHead returns an error if the newest entry of an account was changed or does not
+// match the head. newest is nil for an account without entries.
 func (s *Sealer) checkHead(h *Head, newest *Entry) error {
 	if newest == nil || h.Number == 0 {
-		return accountIntact(newest == nil && h.Number == 0, nil, h.Account)
+		return accountError(newest == nil && h.Number == 0, nil, h.Account)
 	}
 	intact, err := s.EntryIntact(newest)
 	same := newest.Account == h.Account && newest.Number == h.Number && newest.Hash == h.Hash && newest.Balance == h.Balance && newest.Held == h.Held
-	return accountIntact(intact && same, err, h.Account)
+	return accountError(intact && same, err, h.Account)
 }
 
-// State is an account with its newest entry; nil: it has none.
+// State is the head of an account with its newest entry.
 type State struct {
 	Head   Head
-	Newest *Entry
+	Newest *Entry // nil: the account has no entries
 }
 
-// CheckAccounts refuses accounts of which a head is not what was written, or not what
-// its newest entry left.
+// CheckAccounts returns an error if a head does not match its seal or the newest entry of
+// its account.
 func (r *Ring) CheckAccounts(accounts []State) error {
 	s := r.Sealer()
 	for i := range accounts {
 		h := &accounts[i].Head
 		intact, err := s.HeadIntact(h)
-		if err := accountIntact(intact, err, h.Account); err != nil {
+		if err := accountError(intact, err, h.Account); err != nil {
 			return err
 		}
 		if i > 0 && accounts[i-1].Head.Account == h.Account {
@@ -168,29 +169,28 @@ func (r *Ring) CheckAccounts(accounts []State) error {
 	return nil
 }
 
-// balanced refuses what is no transaction. Amounts that a user chose were checked
-// before: an error here is ours.
+// balanced returns an error if a draft is not a valid transaction. Callers validate the
+// amounts that clients send, so an error here is a bug in this package.
 func (p *draft) balanced() error {
 	sums := map[string]int64{}
 	for _, l := range p.lines {
 		if l.amount > MaxAmount || l.amount < -MaxAmount || l.kind.Held() && IsHouse(l.User) {
-			return fmt.Errorf("entry %s of %d for %.100q cannot be", l.kind, l.amount, l.User)
+			return fmt.Errorf("invalid entry: %s of %d for %.100q", l.kind, l.amount, l.User)
 		}
 		sums[string(l.Currency)] += l.amount
 	}
 	for currency, sum := range sums {
 		if sum != 0 {
-			return fmt.Errorf("a %s does not add up: %d %s remain", p.kind, sum, currency)
+			return fmt.Errorf("unbalanced %s: the entries add up to %d %s, want 0", p.kind, sum, currency)
 		}
 	}
 	if len(p.lines) < 2 {
-		return fmt.Errorf("a %s of %d entries", p.kind, len(p.lines))
+		return fmt.Errorf("%s has %d entries, want at least 2", p.kind, len(p.lines))
 	}
 	return nil
 }
 
-// accounts returns the accounts of a posting, each once, in the order in which
-// they are locked.
+// accounts returns the distinct accounts of a draft in locking order.
 func (p *draft) accounts() []Account {
 	var out []Account
 	for _, l := range p.lines {
@@ -200,14 +200,14 @@ func (p *draft) accounts() []Account {
 	return slices.Compact(out)
 }
 
-// lockHeads returns the heads of all accounts, making those that are new, and the
-// id for a transaction.
+// lockHeads locks the accounts and returns their verified heads and a new transaction id.
+// It creates missing accounts.
 func lockHeads(tx *db.Tx, s *Sealer, accounts []Account) (heads []Head, id int64, err error) {
 	if heads, id, err = lockWallets(tx, accounts); err != nil {
 		return nil, 0, err
 	}
 	if len(heads) > len(accounts) {
-		return nil, 0, examined(nil, "several rows of one account", ledgerTampered())
+		return nil, 0, sealError(nil, "an account has several rows", ledgerTampered())
 	}
 	if len(heads) < len(accounts) {
 		if heads, id, err = addHeads(tx, s, accounts, heads); err != nil {
@@ -217,14 +217,15 @@ func lockHeads(tx *db.Tx, s *Sealer, accounts []Account) (heads []Head, id int64
 	for i := range heads {
 		h := &heads[i]
 		ok, err := s.HeadIntact(h)
-		if err := accountIntact(ok, err, h.Account); err != nil {
+		if err := accountError(ok, err, h.Account); err != nil {
 			return nil, 0, err
 		}
 	}
 	return heads, id, nil
 }
 
-// addHeads adds the accounts that are new, and returns what lockHeads does.
+// addHeads creates the missing accounts, locks all accounts, and returns their heads and a
+// new transaction id.
 func addHeads(tx *db.Tx, s *Sealer, accounts []Account, have []Head) (heads []Head, id int64, err error) {
 	var missing []Head
 	for _, a := range accounts {
@@ -246,7 +247,7 @@ func addHeads(tx *db.Tx, s *Sealer, accounts []Account, have []Head) (heads []He
 	}
 	for _, a := range accounts {
 		if !slices.ContainsFunc(heads, func(h Head) bool { return h.Account == a }) {
-			return nil, 0, tampered(a) // it has entries, and no row
+			return nil, 0, tampered(a) // the account has entries but no row
 		}
 	}
 	return heads, id, nil
@@ -263,14 +264,14 @@ func checkCount(tx *db.Tx, a Account) error {
 	return err
 }
 
-// tampered returns the error for an account that was changed: its name for the log,
-// a fault for callers.
-func tampered(a Account) error { return accountIntact(false, nil, a) }
+// tampered returns the error for an account that was changed outside the ledger. The error
+// names the account for the log and wraps a fault for API clients.
+func tampered(a Account) error { return accountError(false, nil, a) }
 
-// NotWritten returns the error for a database that did not store a row: its name for
-// the log, a fault for callers.
+// NotWritten returns the error for a row that the database did not store. The error names
+// the row for the log and wraps a fault for API clients.
 func NotWritten(what string) error {
-	return examined(nil, what+" was not written", fault.New(fault.Damaged, "ledger_tampered",
+	return sealError(nil, what+" was not written", fault.New(fault.Damaged, "ledger_tampered",
 		"The database did not store what the ledger wrote, so nothing was done. Verify the ledger, and remove triggers and rules that were added to its tables."))
 }
 
@@ -279,19 +280,19 @@ func ledgerTampered() *fault.Error {
 		"A wallet account was changed outside the ledger, so it is locked. Verify the ledger, and restore it from a backup.")
 }
 
-// accountIntact makes an error of what was found of a seal of an account; nil:
-// there is nothing wrong.
-func accountIntact(intact bool, err error, a Account) error {
+// accountError returns an error if an account is not intact or its check failed with err.
+// Otherwise it returns nil.
+func accountError(intact bool, err error, a Account) error {
 	if intact && err == nil {
 		return nil
 	}
-	return examined(err, fmt.Sprintf("account %.130q %s", a.User, a.Currency), ledgerTampered())
+	return sealError(err, fmt.Sprintf("account %.130q %s", a.User, a.Currency), ledgerTampered())
 }
 
-// apply works out the entry of a line, and moves the head of its account on.
+// apply returns the entry for a line and updates the head of its account.
 func (l line) apply(h *Head) (Entry, error) {
 	e := Entry{Account: l.Account, Number: h.Number + 1, Type: l.kind, Amount: l.amount, Reverses: l.reverses, Previous: h.Hash}
-	e.Balance, e.Held = h.Balance+l.amount, h.Held // neither is near the end of an int64
+	e.Balance, e.Held = h.Balance+l.amount, h.Held // cannot overflow: both are far below 1<<63
 	if l.kind.Held() {
 		e.Held += l.amount
 	}
@@ -307,14 +308,14 @@ func (l line) apply(h *Head) (Entry, error) {
 
 func insufficient(l line, h *Head) error {
 	if IsHouse(l.User) {
-		return fmt.Errorf("house account %q %s would have %d", l.User, l.Currency, h.Balance+l.amount)
+		return fmt.Errorf("invalid balance %d for house account %q %s", h.Balance+l.amount, l.User, l.Currency)
 	}
 	return fault.New(fault.Conflict, "insufficient_funds", "Insufficient funds: %d %s available (minor units).", h.Available(), l.Currency)
 }
 
-// Allowed reports whether an account may stand as it would: of a user nothing goes
-// below zero; the house holds nothing, and has an account below zero only where
-// what came in from outside, or a correction, is written against it.
+// Allowed reports whether an account may have a balance and held amount. For a user,
+// balance, held and available money are never negative. A house account never holds money.
+// Only the house accounts for deposits, corrections and rounding may be negative.
 func Allowed(user string, balance, held int64) bool {
 	if !IsHouse(user) {
 		return held >= 0 && balance >= held

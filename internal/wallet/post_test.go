@@ -98,7 +98,7 @@ func (b *bank) reverse(trade int64) (*wallet.Posted, error) {
 }
 
 // wants compares what users have, "balance/held" by user.
-func (b *bank) wants(want map[string]string) {
+func (b *bank) wantBalances(want map[string]string) {
 	b.Helper()
 	raw := b.raw()
 	for user, figures := range want {
@@ -192,7 +192,7 @@ func (b *bank) any(id int64) (there bool) {
 	return there
 }
 
-func refusedAs(t *testing.T, err error, code string) {
+func wantFault(t *testing.T, err error, code string) {
 	t.Helper()
 	if f := fault.Of(err); f == nil || f.Code != code {
 		t.Errorf("got %v, want %s", err, code)
@@ -204,21 +204,21 @@ func TestSell_HoldsTheCreditUntilTheTradeSettles(t *testing.T) {
 	b.deposit("buyer", 10_000)
 	p, err := b.sell(7, 10_000, 1_500)
 	b.must(err)
-	b.wants(map[string]string{"buyer": "0/0", "seller": "8500/8500"})
+	b.wantBalances(map[string]string{"buyer": "0/0", "seller": "8500/8500"})
 	if h := p.Head(usd("seller")); h.Available() != 0 || len(p.Entries) != 3 {
 		t.Errorf("the seller has %d available after %d entries", h.Available(), len(p.Entries))
 	}
 	_, err = b.do(func(tx *db.Tx) (*wallet.Posted, error) { return b.Withdraw(tx, usd("seller"), 1, wallet.Request{}) })
-	refusedAs(t, err, "insufficient_funds")
+	wantFault(t, err, "insufficient_funds")
 	_, err = b.settle(7)
 	b.must(err)
-	b.wants(map[string]string{"seller": "8500/0"})
+	b.wantBalances(map[string]string{"seller": "8500/0"})
 	_, err = b.settle(7)
-	refusedAs(t, err, "trade_settled")
+	wantFault(t, err, "trade_settled")
 	_, err = b.reverse(7)
-	refusedAs(t, err, "trade_settled")
+	wantFault(t, err, "trade_settled")
 	_, err = b.settle(8)
-	refusedAs(t, err, "trade_not_paid")
+	wantFault(t, err, "trade_not_paid")
 	b.audit()
 }
 
@@ -226,12 +226,12 @@ func TestComplete_IsAnEntryOfNothingForBuyerAndSeller(t *testing.T) {
 	b := newBank(t)
 	b.deposit("buyer", 100)
 	_, err := b.complete(7)
-	refusedAs(t, err, "trade_not_paid")
+	wantFault(t, err, "trade_not_paid")
 	_, err = b.sell(7, 100, 10)
 	b.must(err)
 	p, err := b.complete(7)
 	b.must(err)
-	b.wants(map[string]string{"buyer": "0/0", "seller": "90/90"})
+	b.wantBalances(map[string]string{"buyer": "0/0", "seller": "90/90"})
 	if want := traded(7, 1, 0).Terms(); p.Transaction.Terms != want || p.Transaction.Trade != 7 {
 		t.Errorf("it covers %s of trade %d, want %s of 7", p.Transaction.Terms, p.Transaction.Trade, want)
 	}
@@ -241,11 +241,11 @@ func TestComplete_IsAnEntryOfNothingForBuyerAndSeller(t *testing.T) {
 		}
 	}
 	_, err = b.complete(7)
-	refusedAs(t, err, "already_posted")
+	wantFault(t, err, "already_posted")
 	_, err = b.settle(7)
 	b.must(err)
 	_, err = b.complete(7)
-	refusedAs(t, err, "trade_settled")
+	wantFault(t, err, "trade_settled")
 	b.audit()
 }
 
@@ -256,7 +256,7 @@ func TestReverse_TakesAllOfASaleBackOutOfWhatIsHeld(t *testing.T) {
 	b.must(err)
 	p, err := b.reverse(7)
 	b.must(err)
-	b.wants(map[string]string{"buyer": "10001/0", "seller": "0/0"})
+	b.wantBalances(map[string]string{"buyer": "10001/0", "seller": "0/0"})
 	for _, e := range p.Entries {
 		if e.Reverses == 0 {
 			t.Errorf("%+v names no entry that it takes back", e)
@@ -266,9 +266,9 @@ func TestReverse_TakesAllOfASaleBackOutOfWhatIsHeld(t *testing.T) {
 		}
 	}
 	_, err = b.reverse(7)
-	refusedAs(t, err, "already_reversed")
+	wantFault(t, err, "already_reversed")
 	_, err = b.settle(7)
-	refusedAs(t, err, "already_reversed")
+	wantFault(t, err, "already_reversed")
 	b.audit()
 }
 
@@ -282,7 +282,7 @@ func TestSell_MovesAFeeOfNothingAndAllOfThePrice(t *testing.T) {
 			t.Errorf("a fee of %d makes %d entries", fee, len(p.Entries))
 		}
 	}
-	b.wants(map[string]string{"buyer": "10/0", "seller": "10/10"})
+	b.wantBalances(map[string]string{"buyer": "10/0", "seller": "10/10"})
 	if _, err := b.sell(3, 10, 11); err == nil {
 		t.Error("a fee over the price was taken")
 	}
@@ -295,8 +295,8 @@ func TestSell_RefusesATradeThatIsPaid(t *testing.T) {
 	_, err := b.sell(1, 10, 1)
 	b.must(err)
 	_, err = b.sell(1, 10, 1)
-	refusedAs(t, err, "already_posted")
-	b.wants(map[string]string{"buyer": "90/0", "seller": "9/9"})
+	wantFault(t, err, "already_posted")
+	b.wantBalances(map[string]string{"buyer": "90/0", "seller": "9/9"})
 	b.audit()
 }
 
@@ -304,19 +304,19 @@ func TestTakeBack_PostsTheOppositeOnce(t *testing.T) {
 	b := newBank(t)
 	given := b.deposit("u", 500)
 	takeBack := func(user string, id int64) error {
-		_, err := b.do(func(tx *db.Tx) (*wallet.Posted, error) { return b.TakeBack(tx, user, id, wallet.Request{}) })
+		_, err := b.do(func(tx *db.Tx) (*wallet.Posted, error) { return b.ReverseTransaction(tx, user, id, wallet.Request{}) })
 		return err
 	}
-	refusedAs(t, takeBack("other", given.Transaction.ID), "transaction_not_found")
-	refusedAs(t, takeBack("u", 99), "transaction_not_found")
+	wantFault(t, takeBack("other", given.Transaction.ID), "transaction_not_found")
+	wantFault(t, takeBack("u", 99), "transaction_not_found")
 	b.must(takeBack("u", given.Transaction.ID))
-	b.wants(map[string]string{"u": "0/0"})
-	refusedAs(t, takeBack("u", given.Transaction.ID), "already_reversed")
-	refusedAs(t, takeBack("u", given.Transaction.ID+1), "not_reversible")
+	b.wantBalances(map[string]string{"u": "0/0"})
+	wantFault(t, takeBack("u", given.Transaction.ID), "already_reversed")
+	wantFault(t, takeBack("u", given.Transaction.ID+1), "not_reversible")
 	given = b.deposit("u", 500)
 	_, err := b.do(func(tx *db.Tx) (*wallet.Posted, error) { return b.Withdraw(tx, usd("u"), 1, wallet.Request{}) })
 	b.must(err)
-	refusedAs(t, takeBack("u", given.Transaction.ID), "insufficient_funds")
+	wantFault(t, takeBack("u", given.Transaction.ID), "insufficient_funds")
 	b.audit()
 }
 
@@ -347,7 +347,7 @@ func TestPost_RefusesWhatCannotBe(t *testing.T) {
 			t.Errorf("%s: %v, want %s", name, err, c.code)
 		}
 	}
-	b.wants(map[string]string{"u": "1/0", "new": "0/0"})
+	b.wantBalances(map[string]string{"u": "1/0", "new": "0/0"})
 	b.audit()
 }
 
@@ -359,7 +359,7 @@ func TestPost_RefusesABalanceBeyondWhatJSONTakes(t *testing.T) {
 	_, err := b.do(func(tx *db.Tx) (*wallet.Posted, error) {
 		return b.Deposit(tx, usd("u"), wallet.MaxAmount, wallet.Request{})
 	})
-	refusedAs(t, err, "amount_overflow")
+	wantFault(t, err, "amount_overflow")
 	b.audit()
 }
 
@@ -372,7 +372,7 @@ func TestPost_RefusesMoreCurrenciesThanACheckpointTakes(t *testing.T) {
 		if i < wallet.MaxCurrencies {
 			b.must(err)
 		} else {
-			refusedAs(t, err, "too_many_currencies")
+			wantFault(t, err, "too_many_currencies")
 		}
 	}
 }
@@ -410,7 +410,7 @@ func TestPost_BuildsOnNothingThatWasTamperedWith(t *testing.T) {
 			if !errors.Is(err, wallet.ErrTampered) {
 				t.Errorf("got %v", err)
 			}
-			refusedAs(t, err, "ledger_tampered")
+			wantFault(t, err, "ledger_tampered")
 			var posted int
 			b.must(raw.QueryRowContext(t.Context(), `SELECT count(*) FROM wallet_transaction`).Scan(&posted))
 			if posted != 2 {
@@ -436,15 +436,15 @@ func TestPost_SealsWithTheFirstKeyAndBuildsOnFormerOnes(t *testing.T) {
 	}
 }
 
-// errand is a random thing to do, under a key of its own.
-type errand struct {
+// operation is a random thing to do, under a key of its own.
+type operation struct {
 	key    string
 	user   string
 	trade  int64
 	amount int64
 }
 
-func (b *bank) carryOut(e errand) error {
+func (b *bank) execute(e operation) error {
 	k := idempotency.Key{Route: "POST /test", Role: "admin", User: e.user, Key: e.key}
 	request := wallet.Request{Scope: k.Route + " " + k.Role + " " + k.User, Key: k.Key}
 	kept, err := idempotency.Find(context.Background(), b.store, k)
@@ -469,42 +469,42 @@ func (b *bank) carryOut(e errand) error {
 func TestPost_AppliesEachOf500TransactionsSentTwiceBy20WorkersOnce(t *testing.T) {
 	b := newBank(t)
 	r := randtest.New(t)
-	errands := make([]errand, 500)
-	for i := range errands {
-		errands[i] = errand{key: strconv.Itoa(i), user: fmt.Sprintf("u%d", r.IntN(8)), amount: 1 + r.Int64N(1_000)}
+	operations := make([]operation, 500)
+	for i := range operations {
+		operations[i] = operation{key: strconv.Itoa(i), user: fmt.Sprintf("u%d", r.IntN(8)), amount: 1 + r.Int64N(1_000)}
 		if i%2 == 1 {
-			errands[i].trade = int64(i)
+			operations[i].trade = int64(i)
 		}
 	}
 	for i := range 8 {
 		b.deposit(fmt.Sprintf("u%d", i), 1_000_000)
 	}
-	work := make(chan errand, 2*len(errands))
-	for _, i := range r.Perm(2 * len(errands)) {
-		work <- errands[i%len(errands)]
+	work := make(chan operation, 2*len(operations))
+	for _, i := range r.Perm(2 * len(operations)) {
+		work <- operations[i%len(operations)]
 	}
 	close(work)
-	stop, looked := make(chan struct{}), make(chan struct{})
+	stop, watched := make(chan struct{}), make(chan struct{})
 	go func() {
-		defer close(looked)
+		defer close(watched)
 		b.watchSum(stop)
 	}()
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
 			for e := range work {
-				if err := b.carryOut(e); err != nil && !errors.Is(err, idempotency.ErrKeyUsed) {
-					t.Errorf("errand %+v: %v", e, err)
+				if err := b.execute(e); err != nil && !errors.Is(err, idempotency.ErrKeyUsed) {
+					t.Errorf("operation %+v: %v", e, err)
 				}
 			}
 		})
 	}
 	wg.Wait()
 	close(stop)
-	<-looked
+	<-watched
 	var applied int
 	b.must(b.raw().QueryRowContext(t.Context(), `SELECT count(*) FROM wallet_transaction WHERE idempotency_key <> ''`).Scan(&applied))
-	if applied != len(errands) {
+	if applied != len(operations) {
 		t.Errorf("%d were applied", applied)
 	}
 	b.audit()
@@ -514,17 +514,17 @@ func TestPost_AppliesEachOf500TransactionsSentTwiceBy20WorkersOnce(t *testing.T)
 func (b *bank) watchSum(stop <-chan struct{}) {
 	db := b.at.Raw(b)
 	defer db.Close()
-	for looks := 0; ; looks++ {
+	for reads := 0; ; reads++ {
 		var accounts, entries int64
 		err := db.QueryRowContext(context.Background(), `
 			SELECT CAST((SELECT coalesce(sum(balance), 0) FROM wallet_account) AS bigint), CAST((SELECT coalesce(sum(amount), 0) FROM wallet_entry) AS bigint)`).
 			Scan(&accounts, &entries)
 		if err != nil || accounts != 0 || entries != 0 {
-			b.Errorf("look %d: accounts add up to %d, entries to %d, %v", looks, accounts, entries, err)
+			b.Errorf("look %d: accounts add up to %d, entries to %d, %v", reads, accounts, entries, err)
 		}
 		select {
 		case <-stop:
-			b.Logf("looked %d times", looks)
+			b.Logf("watched %d times", reads)
 			return
 		default:
 		}
@@ -555,7 +555,7 @@ func (b *bank) randomStep(r *rand.Rand, n int64) {
 		case 3:
 			return b.Correct(tx, usd(user), amount-500, wallet.Request{})
 		case 4:
-			return b.TakeBack(tx, user, 1+r.Int64N(n), wallet.Request{})
+			return b.ReverseTransaction(tx, user, 1+r.Int64N(n), wallet.Request{})
 		case 5:
 			return b.Settle(tx, traded(1+r.Int64N(n), 1, 0), wallet.Request{})
 		case 6:
@@ -591,6 +591,6 @@ func TestLedger_TheDatabaseRefusesToChangeOrDelete(t *testing.T) {
 			t.Errorf("%s: %v", edit, err)
 		}
 	}
-	b.wants(map[string]string{"u": "5/0"})
+	b.wantBalances(map[string]string{"u": "5/0"})
 	b.audit()
 }

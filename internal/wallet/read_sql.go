@@ -8,33 +8,33 @@ import (
 	"assay/internal/money"
 )
 
-// LedgerUsed reports whether the ledger has anything in it.
+// LedgerUsed reports whether the ledger has at least one row.
 func LedgerUsed(ctx context.Context, s *db.DB) (used bool, err error) {
 	err = s.Read.QueryRowContext(ctx, `
 		SELECT EXISTS (SELECT 1 FROM wallet_account) OR EXISTS (SELECT 1 FROM wallet_entry) OR EXISTS (SELECT 1 FROM wallet_transaction)`).Scan(&used)
 	return used, err
 }
 
-// LastWalletTransactions returns the newest transactions, the last first.
+// LastWalletTransactions returns up to most of the newest transactions, newest first.
 func LastWalletTransactions(ctx context.Context, s *db.DB, most int) ([]Transaction, error) {
 	return db.Collect(ctx, s.Read, scanTransaction, `SELECT `+transactionColumns+` FROM wallet_transaction ORDER BY id DESC LIMIT $1`, most)
 }
 
-// FirstWalletTransactions returns the oldest transactions, the first first.
+// FirstWalletTransactions returns up to most of the oldest transactions, oldest first.
 func FirstWalletTransactions(ctx context.Context, s *db.DB, most int) ([]Transaction, error) {
 	return db.Collect(ctx, s.Read, scanTransaction, `SELECT `+transactionColumns+` FROM wallet_transaction ORDER BY id LIMIT $1`, most)
 }
 
-// SomeWallets returns heads of accounts.
+// SomeWallets returns the heads of up to most accounts, in no particular order.
 func SomeWallets(ctx context.Context, s *db.DB, most int) ([]Head, error) {
 	return db.Collect(ctx, s.Read, scanHead, `SELECT `+HeadColumns+` FROM wallet_account w LIMIT $1`, most)
 }
 
-// keyLock is the number of an advisory lock.
+// keyLock is the number of the PostgreSQL advisory lock for the table wallet_key.
 const keyLock = 0x61737361<<32 + 5
 
-// LedgerKeys returns the marks of all keys that have sealed something, or were to,
-// and keeps others from noting one before the transaction ends.
+// LedgerKeys returns the marks of all stored keys. On PostgreSQL it prevents other processes
+// from storing a key until the transaction ends.
 func LedgerKeys(t *db.Tx) ([]KeyMark, error) {
 	if err := t.ExecPostgres(`SELECT pg_advisory_xact_lock($1)`, int64(keyLock)); err != nil {
 		return nil, err
@@ -47,8 +47,7 @@ func LedgerKeys(t *db.Tx) ([]KeyMark, error) {
 	}, `SELECT key_id, check_mac FROM wallet_key ORDER BY key_id`)
 }
 
-// LedgerKeyUsed reports whether something was sealed with a key. It may read the
-// whole ledger.
+// LedgerKeyUsed reports whether a row was sealed with a key. It may read the whole ledger.
 func LedgerKeyUsed(ctx context.Context, s *db.DB, id string) (used bool, err error) {
 	err = s.Read.QueryRowContext(ctx, `
 		SELECT EXISTS (SELECT 1 FROM wallet_account WHERE key_id = $1) OR EXISTS (SELECT 1 FROM wallet_entry WHERE key_id = $1)
@@ -56,15 +55,15 @@ func LedgerKeyUsed(ctx context.Context, s *db.DB, id string) (used bool, err err
 	return used, err
 }
 
-// PostedUnder returns the id of the transaction that was posted under an idempotency
-// key; 0: there is none.
+// PostedUnder returns the id of the transaction with an idempotency key, or 0 if it does
+// not exist.
 func PostedUnder(ctx context.Context, s *db.DB, scope, key string) (id int64, err error) {
 	err = s.Reserved.QueryRowContext(ctx, `
 		SELECT coalesce(max(id), 0) FROM wallet_transaction WHERE scope = $1 AND idempotency_key = $2 AND idempotency_key <> ''`, scope, key).Scan(&id)
 	return id, err
 }
 
-// SetLedgerKey notes a key that is about to seal.
+// SetLedgerKey stores the mark of a key. The caller stores it before the key is first used.
 func SetLedgerKey(t *db.Tx, m KeyMark) error {
 	_, err := t.Exec(`
 		INSERT INTO wallet_key (key_id, check_mac) VALUES ($1, $2)
@@ -72,13 +71,13 @@ func SetLedgerKey(t *db.Tx, m KeyMark) error {
 	return err
 }
 
-// ReadWallets returns a consistent view of a user's accounts, by currency, each with its
-// newest entry. A house user has the accounts of all its shards.
+// ReadWallets returns the accounts of a user with their newest entries, ordered by currency.
+// All rows come from one snapshot. For a house user it returns the accounts of all shards.
 func ReadWallets(ctx context.Context, s *db.DB, user string) ([]State, error) {
 	return states(ctx, s.Read, user)
 }
 
-// StatesOf is ReadWallets, as a transaction sees it.
+// StatesOf does the same as ReadWallets within a transaction.
 func StatesOf(t *db.Tx, user string) ([]State, error) { return states(t.Context(), t, user) }
 
 func states(ctx context.Context, q db.Querier, user string) ([]State, error) {
@@ -108,8 +107,9 @@ func states(ctx context.Context, q db.Querier, user string) ([]State, error) {
 		ORDER BY 21, 20`, user, from, to)
 }
 
-// ReadEntries returns entries of an account, or of all of a user's if currency is "",
-// that come before a currency's number, the newest first in each currency.
+// ReadEntries returns up to limit entries of a user's account. An empty currency selects
+// all accounts of the user. The order is currency descending, then newest entry first. The
+// page starts after the entry with this number in the currency before.
 func ReadEntries(ctx context.Context, s *db.DB, user string, currency, before money.Currency, number int64, limit int) ([]Entry, error) {
 	return db.Collect(ctx, s.Read, scanEntry, `
 		SELECT `+entryColumns+` FROM wallet_entry

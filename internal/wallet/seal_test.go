@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// keyOf returns a ring of keys made of the letters of ids, the first first.
-func keyOf(tb testing.TB, ids ...string) *Ring {
+// newTestRing returns a ring of keys made of the letters of ids, the first first.
+func newTestRing(tb testing.TB, ids ...string) *Ring {
 	tb.Helper()
 	var keys []Key
 	for _, id := range ids {
@@ -23,7 +23,7 @@ func keyOf(tb testing.TB, ids ...string) *Ring {
 }
 
 // counted is the key 00 01 02 .. 1f.
-func counted(tb testing.TB, id string) *Ring {
+func countingKey(tb testing.TB, id string) *Ring {
 	tb.Helper()
 	key := make([]byte, 32)
 	for i := range key {
@@ -119,7 +119,7 @@ func TestCanonical_HasTheBytesThatItAlwaysHad(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, hash := c.seal(counted(t, c.key).Sealer())
+			r, hash := c.seal(countingKey(t, c.key).Sealer())
 			if got := hex.EncodeToString(canonical(nil, r)); got != c.bytes {
 				t.Errorf("bytes are\n%s, want\n%s", got, c.bytes)
 			}
@@ -142,7 +142,7 @@ func TestTerms_AreTheDigestThatTheyAlwaysWere(t *testing.T) {
 	if got := traded.Terms(); got.String() != want {
 		t.Errorf("terms are %s, want %s", got, want)
 	}
-	keyOf(t, "k1").Sealer().Seal(&traded)
+	newTestRing(t, "k1").Sealer().Seal(&traded)
 	traded.State, traded.Transaction = "settled", 43
 	if got := traded.Terms(); got.String() != want {
 		t.Errorf("state, transaction and seal are among the terms: %s", got)
@@ -150,7 +150,7 @@ func TestTerms_AreTheDigestThatTheyAlwaysWere(t *testing.T) {
 }
 
 func TestSealer_FindsEveryFieldThatWasChanged(t *testing.T) {
-	s := keyOf(t, "k1", "k2").Sealer()
+	s := newTestRing(t, "k1", "k2").Sealer()
 	sealed := Entry{
 		Account: Account{User: "A|B", Currency: "USD"}, Number: 2, Transaction: 3, Type: TypeDeposit, Amount: 5, Balance: 6, Held: 1, Trade: 7,
 		Reverses: 1, IdempotencyKey: "C", FeeRule: "r", FeeVersion: 4, At: time.UnixMicro(9), Previous: filled(1),
@@ -191,14 +191,14 @@ func TestSealer_FindsEveryFieldThatWasChanged(t *testing.T) {
 
 func TestRing_VerifiesWhatFormerKeysSealed(t *testing.T) {
 	h := Head{Account: Account{User: "u", Currency: "EUR"}, Balance: 3}
-	keyOf(t, "old").Sealer().SealHead(&h)
-	if ok, err := keyOf(t, "new", "old").Sealer().HeadIntact(&h); !ok || err != nil {
+	newTestRing(t, "old").Sealer().SealHead(&h)
+	if ok, err := newTestRing(t, "new", "old").Sealer().HeadIntact(&h); !ok || err != nil {
 		t.Errorf("with the old key behind the new one: %t, %v", ok, err)
 	}
-	if _, err := keyOf(t, "new").Sealer().HeadIntact(&h); !errors.Is(err, ErrNoKey) {
+	if _, err := newTestRing(t, "new").Sealer().HeadIntact(&h); !errors.Is(err, ErrNoKey) {
 		t.Errorf("without the old key: %v, want ErrNoKey", err)
 	}
-	keyOf(t, "new", "old").Sealer().SealHead(&h)
+	newTestRing(t, "new", "old").Sealer().SealHead(&h)
 	if h.KeyID != "new" {
 		t.Errorf("sealed with %s, want the first key", h.KeyID)
 	}
@@ -219,15 +219,15 @@ func TestNewRing_RefusesKeysThatCannotServe(t *testing.T) {
 }
 
 func TestRing_TellsAKeyFromAnotherOneOfItsID(t *testing.T) {
-	known := keyOf(t, "k1", "k2").Marks()
-	if lacks := keyOf(t, "k3", "k2", "k1").Lacks(known); lacks != nil {
+	known := newTestRing(t, "k1", "k2").Marks()
+	if lacks := newTestRing(t, "k3", "k2", "k1").Missing(known); lacks != nil {
 		t.Errorf("lacks %v though both are there", lacks)
 	}
 	other, err := NewRing([]Key{{ID: "k1", Bytes: []byte(strings.Repeat("x", 32))}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if lacks := other.Lacks(known); len(lacks) != 2 {
+	if lacks := other.Missing(known); len(lacks) != 2 {
 		t.Errorf("lacks %v, want both", lacks)
 	}
 }

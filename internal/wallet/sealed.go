@@ -9,15 +9,15 @@ import (
 	"assay/internal/money"
 )
 
-// Seal is the seal of a row outside the ledger that decides about money.
+// Seal is the seal of a row outside the ledger that determines how money is posted.
 type Seal struct {
-	Version int // of the bytes under the MAC
+	Version int // version of the canonical bytes
 	KeyID   string
 	MAC     Hash
 }
 
-// Trade is the row of a trade as it is sealed, whenever it changes. Amounts are
-// minor units; a time that is yet to come is zero.
+// Trade is the sealed content of a trade's row. Every change of the row is sealed again.
+// Amounts are in minor units. A time is zero until its event happens.
 type Trade struct {
 	ID, Listing            int64
 	Seller, Buyer          string // user ids
@@ -30,7 +30,7 @@ type Trade struct {
 	Fee, Net               int64
 	FeeRule                string
 	FeeVersion             int64
-	Transaction            int64 // the sale's
+	Transaction            int64 // id of the sale's transaction
 	State                  string
 	CreatedAt, CompletedAt time.Time
 	SettleAt, SettledAt    time.Time
@@ -39,29 +39,31 @@ type Trade struct {
 	Seal
 }
 
-// terms is what a transaction covers of its trade: all but the transaction's own id,
-// the state, which follows from the trade's transactions, and the seal.
+// terms are the fields of a trade that its transactions cover. The transaction id and the
+// seal are not covered. The state is not covered because it follows from the trade's
+// transactions.
 type terms Trade
 
-// Terms returns the digest of a trade by which its transactions cover it.
+// Terms returns the digest of a trade's terms. The trade's transactions include the digest
+// in their hash.
 func (t *Trade) Terms() Hash { return sha256.Sum256(canonical(nil, (*terms)(t))) }
 
-// Rules is a version of the fee rules as it is sealed, in a chain of all versions.
-// The digest covers its content.
+// Rules is a sealed version of the fee rules. All versions form a chain. Digest covers the
+// document with the rules.
 type Rules struct {
-	Number       int64 // 1, 2, 3 and so on
+	Number       int64 // version number, starting at 1
 	Digest       string
-	Source, Mark string // where it is from
+	Source, Mark string // origin of the document and its ETag
 	At           time.Time
-	By           string // who activated it
-	Previous     Hash   // the MAC of the version before; zero: the chain begins here
+	By           string // user who activated the version
+	Previous     Hash   // MAC of the previous version; zero: first of the chain
 	Seal
 }
 
-// StoredResponse is the response to a request that moved money. It is returned
-// again when the client repeats the request.
+// StoredResponse is the stored response to a request that moved money. The API returns the
+// same response when the client repeats the request.
 type StoredResponse struct {
-	Route, Role, User, Key string // of the request, by which it is found
+	Route, Role, User, Key string // identify the request
 	Request                Hash   // SHA-256 of the request
 	Status                 int
 	ContentType, Location  string
@@ -74,7 +76,7 @@ func (t *Trade) buyer() Account { return Account{t.Buyer, t.Currency} }
 
 func (t *Trade) seller() Account { return Account{t.Seller, t.Currency} }
 
-// sealed is a record that carries a Seal.
+// sealed is a record with a Seal.
 type sealed interface {
 	record
 	seal() *Seal
@@ -82,49 +84,49 @@ type sealed interface {
 
 func (s *Seal) seal() *Seal { return s }
 
-// Seal completes a trade, a version of the fee rules or an answer whose other fields
-// are set.
+// Seal sets the seal of a trade, a version of the fee rules or a stored response. All other
+// fields must be set.
 func (s *Sealer) Seal(r sealed) {
 	seal := r.seal()
 	seal.Version, seal.KeyID = Version, s.ring.keys[0].ID
-	seal.MAC = s.own(r)
+	seal.MAC = s.sealRecord(r)
 }
 
-// Intact reports whether a trade, a version of the fee rules or an answer is what was
-// sealed. Of rules it does not look at their text, nor at the version before. The
-// error is an ErrNoKey.
+// Intact reports whether a trade, a version of the fee rules or a stored response matches
+// its seal. It does not check the document of fee rules or the link to the previous
+// version. It returns ErrNoKey if the key is missing.
 func (s *Sealer) Intact(r sealed) (bool, error) {
 	seal := r.seal()
 	return s.intact(r, seal.Version, seal.KeyID, seal.MAC)
 }
 
-// CheckTrade refuses a trade that is not what was sealed: nothing is done upon it.
+// CheckTrade returns an error if a trade does not match its seal.
 func (r *Ring) CheckTrade(t *Trade) error {
 	intact, err := r.Sealer().Intact(t)
 	if intact && err == nil {
 		return nil
 	}
-	return examined(err, fmt.Sprintf("trade %d", t.ID), fault.New(fault.Damaged, "trade_tampered",
-		"Trade %d was changed outside the service, so its money is not moved. Verify the ledger, and restore the trade from a backup.", t.ID))
+	return sealError(err, fmt.Sprintf("trade %d", t.ID), fault.New(fault.Damaged, "trade_tampered",
+		"Trade %d was changed outside the service, so no money was moved. Verify the ledger, and restore the trade from a backup.", t.ID))
 }
 
-// CheckRules refuses a version of the fee rules that is not what was activated:
-// nothing is charged by it.
+// CheckRules returns an error if a version of the fee rules does not match its seal. Such a
+// version must not be used to compute fees.
 func (r *Ring) CheckRules(v *Rules) error {
 	intact, err := r.Sealer().Intact(v)
 	if intact && err == nil {
 		return nil
 	}
-	return examined(err, fmt.Sprintf("version %d of the fee rules", v.Number), RulesTampered(v.Number))
+	return sealError(err, fmt.Sprintf("version %d of the fee rules", v.Number), RulesTampered(v.Number))
 }
 
-// CheckResponse refuses a stored response whose seal does not match.
+// CheckResponse returns an error if a stored response does not match its seal.
 func (r *Ring) CheckResponse(a *StoredResponse) error {
 	intact, err := r.Sealer().Intact(a)
 	if intact && err == nil {
 		return nil
 	}
-	return examined(err, fmt.Sprintf("the stored response of key %.255q of %.130q", a.Key, a.User), fault.New(fault.Damaged, "answer_tampered",
+	return sealError(err, fmt.Sprintf("the stored response of key %.255q of %.130q", a.Key, a.User), fault.New(fault.Damaged, "answer_tampered",
 		"The stored response of this Idempotency-Key was changed outside the service, so nothing was done. "+
 			"The wallet's entries show whether money was moved under the key. Restore the response from a backup."))
 }
@@ -135,9 +137,10 @@ func RulesTampered(version int64) *fault.Error {
 		"Version %d of the fee rules was changed after its activation, so it is not used. Verify the ledger, and restore the rules from a backup.", version)
 }
 
-// examined returns the error for a wrong seal: the row for the log, and a fault for
-// callers.
-func examined(err error, what string, refusal *fault.Error) error {
+// sealError returns the error for a row that does not match its seal, or for a failed
+// check. The error names the row for the log and wraps a fault for API clients. If err is
+// not nil, the fault states that a key is missing.
+func sealError(err error, what string, refusal *fault.Error) error {
 	if err == nil {
 		return fmt.Errorf("%w: %s: %w", ErrTampered, what, refusal)
 	}

@@ -12,21 +12,22 @@ import (
 	"assay/internal/user"
 )
 
-// UserCheckpoint is a checkpoint over one user's accounts, for that user to keep.
+// UserCheckpoint is a checkpoint of one user's accounts. The user stores it outside the
+// service.
 type UserCheckpoint struct {
 	User  string
 	At    time.Time // whole microseconds
-	Marks []Mark    // all of them of User
+	Marks []Mark    // one per account of User
 }
 
-// MaxUserCheckpoint is how long one is at most, in characters.
+// MaxUserCheckpoint is the maximum length of an encoded UserCheckpoint in characters.
 const MaxUserCheckpoint = 2048
 
-// ErrTooLong means that a user has more accounts than a checkpoint of 2 KiB
-// takes, which posting does not let happen.
-var ErrTooLong = errors.New("the checkpoint would be too long")
+// ErrTooLong means that a checkpoint would exceed MaxUserCheckpoint. MaxCurrencies prevents
+// this for every user that the ledger accepts.
+var ErrTooLong = errors.New("the checkpoint would exceed 2048 characters")
 
-// Encode seals the checkpoint and writes it in base64url without padding.
+// Encode seals the checkpoint and returns it as base64url without padding.
 func (c *UserCheckpoint) Encode(keys *Ring) (string, error) {
 	k := keys.keys[0]
 	b := []byte{Version}
@@ -45,8 +46,8 @@ func (c *UserCheckpoint) Encode(keys *Ring) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(b), nil
 }
 
-// DecodeUserCheckpoint reads what Encode wrote. The error is an ErrCheckpoint or
-// an ErrNoKey.
+// DecodeUserCheckpoint decodes and verifies the result of Encode. It returns ErrCheckpoint
+// for an invalid checkpoint, and ErrNoKey if the key is missing.
 func DecodeUserCheckpoint(text string, keys *Ring) (*UserCheckpoint, error) {
 	if len(text) > MaxUserCheckpoint {
 		return nil, ErrCheckpoint
@@ -86,13 +87,13 @@ func userCheckpointMAC(key, sealed []byte) []byte {
 	return h.Sum(nil)
 }
 
-// appendShort appends a text of at most 255 bytes with its length in front.
+// appendShort appends a one-byte length and a text of at most 255 bytes.
 func appendShort(b []byte, text string) []byte {
 	return append(append(b, byte(len(text))), text...)
 }
 
-// shortReader reads what appendShort wrote. Missing bytes read as zeros and set
-// failed.
+// shortReader reads the output of appendShort. If bytes are missing, it sets failed and
+// returns zeros.
 type shortReader struct {
 	rest   []byte
 	failed bool

@@ -1,9 +1,9 @@
-// Package wallet is the ledger of users' money. It is append-only and double-entry: a
-// transaction has two or more entries whose sum is zero per currency. The entries of an account are numbered without
-// gaps and sealed in a chain with a key that is kept outside the database.
+// Package wallet implements the ledger of users' money. The ledger is append-only and
+// double-entry: the entries of a transaction add up to zero in each currency. The entries
+// of an account are numbered without gaps. They form a hash chain that is sealed with a
+// key stored outside the database.
 //
-// The package decides what is posted and how it is sealed; the store has the SQL.
-// Package fee computes fees.
+// Package fee computes fees. Package audit verifies the ledger.
 package wallet
 
 import (
@@ -19,39 +19,39 @@ import (
 	"assay/internal/user"
 )
 
-// Limits. Every figure of an account is one that any JSON reader takes exactly.
+// Limits. A JSON reader that uses 64-bit floats reads every amount and balance exactly.
 const (
 	MaxAmount     = 1_000_000_000_000_000 // of one entry, in minor units
-	MaxBalance    = 1<<53 - 1             // either way
-	MaxCurrencies = 24                    // accounts of one user, so that a checkpoint of theirs stays small
+	MaxBalance    = 1<<53 - 1             // positive or negative
+	MaxCurrencies = 24                    // accounts of one user; keeps a user checkpoint within MaxUserCheckpoint
 	MaxKey        = 255                   // bytes of an idempotency key
 	MaxNote       = 512                   // bytes
 )
 
-// Account names an account: of a user, in a currency. House accounts belong to
-// users that no platform has, whose names begin with "house:".
+// Account identifies an account by its user and currency. House accounts belong to
+// reserved users: their names begin with "house:".
 type Account struct {
 	User     string
 	Currency money.Currency
 }
 
-// The house's users. Those that many transactions meet in are shards, each an
-// account with a chain of its own; ShardName makes their names.
+// The house users. Many transactions post to the same house user. Its money is therefore
+// split over shards. Each shard is an account with a separate chain; see ShardName.
 const (
-	HouseFee        = "house:fee"        // what sales bring
-	HouseDeposit    = "house:deposit"    // what came in from outside; negative
-	HouseWithdrawal = "house:withdrawal" // what went out; positive
-	HouseCorrection = "house:correction" // what corrections took or gave; either way
-	HouseRounding   = "house:rounding"   // what rounding left over: nothing, while a fee is rounded once and the seller gets the rest
+	HouseFee        = "house:fee"        // fees of sales
+	HouseDeposit    = "house:deposit"    // counterpart of deposits; its balance is negative
+	HouseWithdrawal = "house:withdrawal" // counterpart of withdrawals; its balance is positive
+	HouseCorrection = "house:correction" // counterpart of corrections; positive or negative
+	HouseRounding   = "house:rounding"   // rounding residue: always zero, because a fee is rounded once and the seller gets the rest
 )
 
-// Shards is how many accounts a house user has in a currency at most.
+// Shards is the maximum number of accounts of a house user in one currency.
 const Shards = 64
 
-// ShardName returns the name of a shard of a house user: "house:fee:07".
+// ShardName returns the name of a shard of a house user, for example "house:fee:07".
 func ShardName(user string, shard int) string { return fmt.Sprintf("%s:%02d", user, shard) }
 
-// ShardNames returns the names of all shards of a house user; none of who has none.
+// ShardNames returns the names of all shards of a house user. It returns nil for any other user.
 func ShardNames(user string) (names []string) {
 	if !IsHouse(user) || HouseName(user) != user || strings.Count(user, ":") != 1 {
 		return nil
@@ -62,8 +62,8 @@ func ShardNames(user string) (names []string) {
 	return names
 }
 
-// IsAccount reports whether the ledger may have an account of a user, or of the house
-// under this name.
+// IsAccount reports whether the ledger may have an account under this user name. For a
+// house user this is true only for the shards and for HouseRounding.
 func IsAccount(user string) bool {
 	if !IsHouse(user) || user == HouseRounding {
 		return true
@@ -75,16 +75,16 @@ func IsAccount(user string) bool {
 	return false
 }
 
-// shardFor returns the shard that the money of a user meets in. One user's
-// transactions wait for each other anyway, so they share one.
+// shardFor returns the shard of a house user for the transactions of one user. The user's
+// transactions already wait for each other, so they can share a shard.
 func shardFor(user, of string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(of)) // never fails
 	return ShardName(user, int(h.Sum32()%Shards))
 }
 
-// HouseName returns the house user that a name is a shard of: "house:fee" for
-// "house:fee:07".
+// HouseName returns the house user of a shard: "house:fee" for "house:fee:07". It returns
+// any other id unchanged.
 func HouseName(id string) string {
 	if name, shard, _ := strings.Cut(strings.TrimPrefix(id, user.House), ":"); shard != "" {
 		return user.House + name
@@ -92,11 +92,11 @@ func HouseName(id string) string {
 	return id
 }
 
-// IsHouse reports whether an id is that of a house user.
+// IsHouse reports whether id belongs to a house user.
 func IsHouse(id string) bool { return user.Reserved(id) }
 
-// Compare orders accounts as they are locked: users by name, then those of the
-// house, which more transactions wait for.
+// Compare orders accounts in locking order: first users by name, then house accounts.
+// House accounts come last because more transactions wait for them.
 func Compare(a, b Account) int {
 	if x, y := IsHouse(a.User), IsHouse(b.User); x != y {
 		if x {
@@ -107,32 +107,32 @@ func Compare(a, b Account) int {
 	return cmp.Or(strings.Compare(a.User, b.User), strings.Compare(string(a.Currency), string(b.Currency)))
 }
 
-// Type is the type of an entry. It decides whether the entry changes held money.
+// Type is the type of an entry. It determines whether the entry changes the held balance.
 type Type string
 
-// The types. Money enters an account either free or held; what is freed leaves it
-// held and enters it free.
+// The entry types. Money enters an account either free or held. A settlement posts a
+// TypeRelease entry for the held money and a TypeFree entry for the same amount.
 const (
 	TypeDeposit      Type = "deposit"
 	TypeWithdrawal   Type = "withdrawal"
-	TypeCorrection   Type = "correction"   // either sign; the note is the reason
-	TypeReversal     Type = "reversal"     // takes back an entry that moved free money
-	TypeRelease      Type = "release"      // what was held leaves
-	TypeFree         Type = "free"         // and enters free
-	TypePurchase     Type = "purchase"     // what a buyer pays
-	TypeSale         Type = "sale"         // what a seller gets, held until the trade settles
-	TypeSaleReversal Type = "saleReversal" // takes back a sale, while it is held
-	TypeFee          Type = "fee"          // what the house keeps
-	TypeCompletion   Type = "completion"   // moves nothing: the asset was handed over
+	TypeCorrection   Type = "correction"   // positive or negative; the note has the reason
+	TypeReversal     Type = "reversal"     // reverses an entry that moved free money
+	TypeRelease      Type = "release"      // debits held money when the trade settles
+	TypeFree         Type = "free"         // credits the same amount as available money
+	TypePurchase     Type = "purchase"     // debits the price from the buyer
+	TypeSale         Type = "sale"         // credits the seller; held until the trade settles
+	TypeSaleReversal Type = "saleReversal" // reverses a sale that is still held
+	TypeFee          Type = "fee"          // credits the fee to the house
+	TypeCompletion   Type = "completion"   // amount 0: records that the asset was delivered
 )
 
-// Held reports whether entries of the type change what is held by their amount,
-// besides the balance, which every entry does.
+// Held reports whether entries of this type add their amount to the held balance. Every
+// entry also adds its amount to the balance.
 func (t Type) Held() bool {
 	return t == TypeRelease || t == TypeSale || t == TypeSaleReversal
 }
 
-// Known reports whether t is one of the types.
+// Known reports whether t is a valid type.
 func (t Type) Known() bool {
 	switch t {
 	case TypeDeposit, TypeWithdrawal, TypeCorrection, TypeReversal, TypeRelease, TypeFree, TypePurchase, TypeSale, TypeSaleReversal, TypeFee, TypeCompletion:
@@ -144,84 +144,84 @@ func (t Type) Known() bool {
 // Kind is the kind of a transaction.
 type Kind string
 
-// The kinds, with the types of their entries.
+// The transaction kinds and the types of their entries.
 const (
-	KindDeposit    Kind = "deposit"    // deposit of the user and of the house
-	KindWithdrawal Kind = "withdrawal" // withdrawal of both
-	KindCorrection Kind = "correction" // correction of both
-	KindReversal   Kind = "reversal"   // a reversal, or saleReversal, for each entry of another transaction
-	KindSale       Kind = "sale"       // purchase, sale and fee
-	KindCompletion Kind = "completion" // completion of buyer and seller, of nothing: the trade and the end of its hold are part of both chains
-	KindSettlement Kind = "settlement" // release and free of the seller: a sale is final
+	KindDeposit    Kind = "deposit"    // a deposit entry for the user and one for the house
+	KindWithdrawal Kind = "withdrawal" // a withdrawal entry for the user and one for the house
+	KindCorrection Kind = "correction" // a correction entry for the user and one for the house
+	KindReversal   Kind = "reversal"   // a reversal or saleReversal entry for each entry of the reversed transaction
+	KindSale       Kind = "sale"       // a purchase, a sale and a fee entry
+	KindCompletion Kind = "completion" // a completion entry for buyer and seller; adds the trade and the end of its hold to both chains
+	KindSettlement Kind = "settlement" // a release and a free entry for the seller; the sale is final
 )
 
-// Kinds lists all of them.
+// Kinds returns all transaction kinds.
 func Kinds() []Kind {
 	return []Kind{KindDeposit, KindWithdrawal, KindCorrection, KindReversal, KindSale, KindCompletion, KindSettlement}
 }
 
-// Known reports whether k is one of the kinds.
+// Known reports whether k is a valid kind.
 func (k Kind) Known() bool { return slices.Contains(Kinds(), k) }
 
-// Entry is one line of an account. Amounts are minor units.
+// Entry is one line of an account. Amounts are in minor units.
 type Entry struct {
 	Account
-	Number         int64 // 1, 2, 3 and so on within the account
+	Number         int64 // position within the account, starting at 1
 	Transaction    int64
 	Type           Type
 	Amount         int64
-	Balance        int64     // after it; held money included
-	Held           int64     // after it
-	Trade          int64     // 0: of none
-	Reverses       int64     // number of the account's entry that it takes back; 0: none
-	IdempotencyKey string    // of its transaction; empty: none
-	FeeRule        string    // of a sale's entries
-	FeeVersion     int64     // of a sale's entries: of the set of rules
-	At             time.Time // of its transaction; whole microseconds
-	Posting        Hash      // the hash of its transaction, so that the chain covers that, too
-	Version        int       // of the bytes under the hash
+	Balance        int64     // after the entry; includes held money
+	Held           int64     // after the entry
+	Trade          int64     // 0: none
+	Reverses       int64     // number of the reversed entry of this account; 0: none
+	IdempotencyKey string    // key of the transaction; empty: none
+	FeeRule        string    // fee rule, for entries of a sale
+	FeeVersion     int64     // version of the fee rules, for entries of a sale
+	At             time.Time // time of the transaction; whole microseconds
+	Posting        Hash      // hash of the transaction, so the chain also covers the transaction
+	Version        int       // version of the canonical bytes
 	KeyID          string
 	Previous, Hash Hash
 }
 
-// Transaction is what its entries have in common.
+// Transaction holds the fields that are common to all entries of a transaction.
 type Transaction struct {
 	ID             int64
 	Kind           Kind
-	Trade          int64  // 0: of none
-	Reverses       int64  // the transaction that it takes back; 0: none
-	Scope          string // of the idempotency key: route, role and user
+	Trade          int64  // 0: none
+	Reverses       int64  // id of the reversed transaction; 0: none
+	Scope          string // scope of the idempotency key: route, role and user
 	IdempotencyKey string // empty: none
 	Note           string
-	Entries        int64 // how many it has
+	Entries        int64 // number of entries
 	At             time.Time
-	Terms          Hash // of its trade, as the transaction leaves it; zero: of none
-	Version        int  // of the bytes under the hash
+	Terms          Hash // digest of the trade's terms after the transaction; zero: no trade
+	Version        int  // version of the canonical bytes
 	KeyID          string
 	Hash           Hash
 }
 
-// Head is the row of an account: the state after its last entry.
+// Head is the row of an account. It caches the state after the last entry.
 type Head struct {
 	Account
-	Balance int64 // held money included
+	Balance int64 // includes held money
 	Held    int64
-	Number  int64 // of the last entry; 0: none
-	Hash    Hash  // of the last entry; zero: none
-	Version int   // of the bytes under the MAC
+	Number  int64 // number of the last entry; 0: none
+	Hash    Hash  // hash of the last entry; zero: none
+	Version int   // version of the canonical bytes
 	KeyID   string
 	MAC     Hash
 }
 
-// Available is what can be spent.
+// Available returns the balance minus held money.
 func (h *Head) Available() int64 { return h.Balance - h.Held }
 
 // ErrKeyUsed means that another request stored a response under the same idempotency key.
 var ErrKeyUsed = errors.New("another request stored a response under this idempotency key")
 
-// ErrPosted means that a transaction exists that may be posted only once.
+// ErrPosted means that the transaction was already posted and must not be posted again.
 var ErrPosted = errors.New("the transaction is already posted")
 
-// ErrTampered means that a row of the ledger differs from what was written. The
-// text names the row.
+// ErrTampered means that a row of the ledger does not match its seal. The message of an
+// error that wraps ErrTampered names the row.
 var ErrTampered = errors.New("the ledger was changed outside the service")

@@ -10,12 +10,13 @@ import (
 	"assay/internal/db"
 )
 
-// HeadColumns are those of a wallet account, as scanHead reads them.
+// HeadColumns are the columns of the table wallet_account, called w, in the order of
+// scanHead.
 const HeadColumns = `w.user_id, w.currency, w.balance, w.held, w.last_number, w.head_hash, w.version, w.key_id, w.mac`
 
 func scanHead(r *sql.Rows, h *Head) error { return scanHeadAnd(r, h) }
 
-// scanHeadAnd scans a row that has more columns behind those of a head.
+// scanHeadAnd scans a head and further columns that follow it.
 func scanHeadAnd(r *sql.Rows, h *Head, more ...any) error {
 	var hash, mac []byte
 	err := r.Scan(append([]any{&h.User, &h.Currency, &h.Balance, &h.Held, &h.Number, &hash, &h.Version, &h.KeyID, &mac}, more...)...)
@@ -23,8 +24,8 @@ func scanHeadAnd(r *sql.Rows, h *Head, more ...any) error {
 	return err
 }
 
-// StoredHash takes a hash as it is stored. What has another length is none, and
-// is taken for one that nothing has.
+// StoredHash converts a stored hash. For a value of the wrong length it returns a hash of
+// 0xff bytes, which matches no record.
 func StoredHash(stored []byte) (h Hash) {
 	if len(stored) != len(h) {
 		stored = bytes.Repeat([]byte{0xff}, len(h))
@@ -33,9 +34,8 @@ func StoredHash(stored []byte) (h Hash) {
 	return h
 }
 
-// lockWallets returns the heads of those accounts that exist, and keeps others
-// from posting to them. It locks in the order given. Where all of them exist it
-// also returns an id that no transaction has had.
+// lockWallets locks the accounts that exist, in the given order, and returns their heads.
+// If at least one account exists, it also returns a new transaction id.
 func lockWallets(t *db.Tx, accounts []Account) (heads []Head, id int64, err error) {
 	rows := db.NewTable(accountColumns, len(accounts))
 	for i, a := range accounts {
@@ -54,8 +54,8 @@ const accountColumns = "place bigint, user_id text, currency text"
 
 var newWalletsBulk = db.NewBulk(addWalletsSQL, headTypes, addWalletsConflict)
 
-// addWallets adds accounts, unless another process has meanwhile, or there are
-// entries of an account that has no row.
+// addWallets inserts accounts. It skips an account that another process has inserted, and
+// an account that has entries but no row.
 func addWallets(t *db.Tx, heads []Head) error {
 	_, err := t.WriteRows(newWalletsBulk, headTable(heads))
 	return err
@@ -97,10 +97,10 @@ func walletCount(t *db.Tx, user string) (n int, err error) {
 	return n, err
 }
 
-// writePosting writes a transaction with its entries, and the heads as they leave them.
-// The error is ErrKeyUsed where another one has its idempotency key, and
-// ErrPosted where its trade has one of its kind, or what it takes back was.
-// The entries that it returns were the newest of these accounts before.
+// writePosting writes a transaction, its entries and the new heads. It returns the entries
+// that were the newest of the accounts before. The error is ErrKeyUsed if another
+// transaction has the same idempotency key. The error is ErrPosted if the trade already has
+// a transaction of this kind, or if the reversed transaction was already reversed.
 func writePosting(t *db.Tx, p Transaction, entries []Entry, heads []Head) (newest []Entry, err error) {
 	want := writtenRows{transactions: 1, entries: int64(len(entries)), heads: int64(len(heads))}
 	row := []any{
@@ -116,7 +116,7 @@ func writePosting(t *db.Tx, p Transaction, entries []Entry, heads []Head) (newes
 	case err != nil:
 		return nil, err
 	case n.transactions == 0:
-		return nil, whyPosted(t, p)
+		return nil, postingConflict(t, p)
 	case n != want:
 		return nil, NotWritten(fmt.Sprintf("transaction %d: %+v of %+v", p.ID, n, want))
 	}
@@ -124,15 +124,14 @@ func writePosting(t *db.Tx, p Transaction, entries []Entry, heads []Head) (newes
 	return newest, nil
 }
 
-// writtenRows is how many rows the database wrote. Those that a trigger of the
-// operator's drops are not among them.
+// writtenRows counts the rows that the database wrote. Rows dropped by a trigger are not
+// counted.
 type writtenRows struct{ transactions, entries, heads int64 }
 
-// newestColumns name the places of entries.
+// newestColumns are the columns that identify an entry.
 const newestColumns = "user_id text, currency text, number bigint"
 
-// newest are the entries before the first ones of a table of entries, each in its
-// account.
+// newest returns a table with the key of the previous entry for each of the given entries.
 func newest(entries *db.Table) *db.Table {
 	users, currencies, numbers := entries.Columns[0].Texts, entries.Columns[1].Texts, entries.Columns[2].Ints
 	out := db.NewTable(newestColumns, len(users))
@@ -147,8 +146,8 @@ var walletsBulk = db.NewBulk(setWallets, headTypes, setWalletsWhere)
 
 var entriesBulk = db.NewBulk(addEntries, entryTypes, "")
 
-// writeRowsSQLite writes a transaction, its entries and heads; the latter only if the
-// transaction was added.
+// writeRowsSQLite writes a transaction, its entries and its heads. It writes entries and
+// heads only if the transaction was inserted.
 func writeRowsSQLite(t *db.Tx, row []any, entries, heads *db.Table) (before []Entry, n writtenRows, err error) {
 	before, err = db.Collect(t.Context(), t, scanEntry, `
 		SELECT `+ReadEntryColumns+` FROM `+t.Dialect.Rows(1, newestColumns)+` k CROSS JOIN wallet_entry e
@@ -172,8 +171,9 @@ func writeRowsSQLite(t *db.Tx, row []any, entries, heads *db.Table) (before []En
 	return before, n, err
 }
 
-// writeRowsPostgres is post in one statement: while it is on its way, others wait for
-// the accounts. It reads what was there before it.
+// writeRowsPostgres does the same as writeRowsSQLite in one statement. Other transactions
+// wait for the locked accounts meanwhile, so it saves round trips. The final SELECT reads
+// the state before the statement.
 func writeRowsPostgres(t *db.Tx, row []any, entries, heads *db.Table) (before []Entry, n writtenRows, err error) {
 	before, err = db.Collect(t.Context(), t, func(r *sql.Rows, e *Entry) error {
 		return scanEntryAnd(r, e, &n.transactions, &n.entries, &n.heads)
@@ -199,8 +199,9 @@ func writeRowsPostgres(t *db.Tx, row []any, entries, heads *db.Table) (before []
 	return slices.DeleteFunc(before, func(e Entry) bool { return e.User == "" }), n, err
 }
 
-// whyPosted returns why a transaction was not added.
-func whyPosted(t *db.Tx, p Transaction) error {
+// postingConflict returns the reason why a transaction was not inserted: ErrKeyUsed,
+// ErrPosted or the error of NotWritten.
+func postingConflict(t *db.Tx, p Transaction) error {
 	var answered, posted bool
 	err := t.QueryRow(`
 		SELECT EXISTS (SELECT 1 FROM wallet_transaction WHERE scope = $1 AND idempotency_key = $2 AND idempotency_key <> ''),
@@ -246,20 +247,20 @@ func entryTable(entries []Entry) *db.Table {
 	return out
 }
 
-// ReadEntryColumns are those of entryColumns, of a table called e.
+// ReadEntryColumns are entryColumns of a table called e.
 const ReadEntryColumns = `e.user_id, e.currency, e.number, e.transaction_id, e.type, e.amount, e.balance, e.held, e.trade_id, e.reverses,
 	e.idempotency_key, e.fee_rule, e.fee_version, e.at, e.posting_hash, e.version, e.key_id, e.previous_hash, e.hash`
 
-// entryColumns are those of an entry, as scanEntry reads them.
+// entryColumns are the columns of the table wallet_entry in the order of scanEntry.
 const entryColumns = `user_id, currency, number, transaction_id, type, amount, balance, held, trade_id, reverses, idempotency_key,
 	fee_rule, fee_version, at, posting_hash, version, key_id, previous_hash, hash`
 
-// noEntry is a row of the types of these columns.
+// noEntry is an empty row with the column types of entryColumns, for a UNION.
 const noEntry = `'', '', 0, 0, '', 0, 0, 0, 0, 0, '', '', 0, 0, '', 0, '', '', ''`
 
 func scanEntry(r *sql.Rows, e *Entry) error { return scanEntryAnd(r, e) }
 
-// scanEntryAnd scans a row that has more columns behind those of an entry.
+// scanEntryAnd scans an entry and further columns that follow it.
 func scanEntryAnd(r *sql.Rows, e *Entry, more ...any) error {
 	var at int64
 	var posting, previous, hash []byte
@@ -281,7 +282,7 @@ func scanTransaction(r *sql.Rows, t *Transaction) error {
 	return err
 }
 
-// findTransaction returns a transaction; found is false where there is none.
+// findTransaction returns the transaction with an id. found is false if it does not exist.
 func findTransaction(t *db.Tx, id int64) (_ Transaction, found bool, err error) {
 	all, err := db.Collect(t.Context(), t, scanTransaction, `SELECT `+transactionColumns+` FROM wallet_transaction WHERE id = $1`, id)
 	if err != nil || len(all) == 0 {
@@ -290,26 +291,26 @@ func findTransaction(t *db.Tx, id int64) (_ Transaction, found bool, err error) 
 	return all[0], true, nil
 }
 
-// tradeTransactions returns the transactions of a trade.
+// tradeTransactions returns the transactions of a trade, ordered by id.
 func tradeTransactions(t *db.Tx, trade int64) ([]Transaction, error) {
 	return db.Collect(t.Context(), t, scanTransaction, `
 		SELECT `+transactionColumns+` FROM wallet_transaction WHERE trade_id = $1 AND trade_id <> 0 ORDER BY id`, trade)
 }
 
-// walletReversed reports whether a transaction was taken back.
-func walletReversed(t *db.Tx, id int64) (reversed bool, err error) {
+// isReversed reports whether a transaction was reversed.
+func isReversed(t *db.Tx, id int64) (reversed bool, err error) {
 	err = t.QueryRow(`SELECT EXISTS (SELECT 1 FROM wallet_transaction WHERE reverses = $1 AND reverses <> 0)`, id).Scan(&reversed)
 	return reversed, err
 }
 
-// transactionEntries returns a transaction's entries, by account and number.
+// transactionEntries returns the entries of a transaction, ordered by account and number.
 func transactionEntries(t *db.Tx, id int64) ([]Entry, error) {
 	return db.Collect(t.Context(), t, scanEntry, `
 		SELECT `+entryColumns+` FROM wallet_entry WHERE transaction_id = $1 ORDER BY user_id, currency, number`, id)
 }
 
-// PostingCounts returns how many ledger transactions this process has committed since
-// it opened the database, by kind.
+// PostingCounts returns the number of ledger transactions by kind that this process has
+// committed since it opened the database.
 func PostingCounts(s *db.DB) map[Kind]int64 {
 	return db.Local[db.Counts[Kind]](s).Get()
 }

@@ -109,7 +109,7 @@ func (b *bulk) step(users int) {
 		b.moved = slices.Delete(b.moved, i, i+1)
 		if e := p.Entries[0]; b.available(e.Account) >= e.Amount {
 			b.post(func(tx *db.Tx) (*wallet.Posted, error) {
-				return b.ledger.TakeBack(tx, e.User, p.Transaction.ID, b.request(e.User))
+				return b.ledger.ReverseTransaction(tx, e.User, p.Transaction.ID, b.request(e.User))
 			})
 		}
 	case n < 7 && b.available(of) >= amount:

@@ -257,7 +257,7 @@ func postsAnything(w *world, user string, n, random int64) func(*db.Tx) error {
 			return err
 		}
 		if random%3 == 1 {
-			_, err = w.ledger.TakeBack(tx, user, p.Transaction.ID, wallet.Request{})
+			_, err = w.ledger.ReverseTransaction(tx, user, p.Transaction.ID, wallet.Request{})
 			return err
 		}
 		_, err = w.ledger.Withdraw(tx, in(user, "USD"), 1+n%100, wallet.Request{})

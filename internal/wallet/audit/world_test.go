@@ -143,7 +143,9 @@ func (w *world) withdraw(a wallet.Account, amount int64) *wallet.Posted {
 
 func (w *world) takeBack(user string, id int64) *wallet.Posted {
 	w.Helper()
-	return w.post(func(tx *db.Tx) (*wallet.Posted, error) { return w.ledger.TakeBack(tx, user, id, w.request(user)) })
+	return w.post(func(tx *db.Tx) (*wallet.Posted, error) {
+		return w.ledger.ReverseTransaction(tx, user, id, w.request(user))
+	})
 }
 
 // trade makes a trade that is not paid yet.

@@ -1,4 +1,4 @@
-// Package wallettest has what tests of the ledger share.
+// Package wallettest has helpers for tests of the ledger.
 package wallettest
 
 import (
@@ -8,7 +8,7 @@ import (
 	"assay/internal/wallet"
 )
 
-// NewRing returns keys made of their ids. The first one seals.
+// NewRing returns a ring with one key per id. Each key is derived from its id.
 func NewRing(tb testing.TB, ids ...string) *wallet.Ring {
 	tb.Helper()
 	var keys []wallet.Key
