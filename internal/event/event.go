@@ -77,7 +77,7 @@ type ItemGap struct {
 // MarketGap is a market of which a job got nothing, or not all.
 type MarketGap struct {
 	Provider string  `json:"provider"`
-	Market   string  `json:"market"` // empty where the provider is not configured any more
+	Market   string  `json:"market"` // empty where the provider is no longer configured
 	Reason   string  `json:"reason"` // failed, backoff, budget, paused, cancelled, silent, quarantined
 	Share    float64 `json:"share"`  // of the planned requests
 	Detail   string  `json:"detail"` // for people; may be empty

@@ -16,11 +16,11 @@ import (
 // take part in the next estimate.
 
 const (
-	// maxRanked bounds how many names of a provider a plan orders: more than such a budget
-	// allows in a day.
+	// maxRanked limits how many names of a provider a plan orders. It exceeds the daily
+	// budget of such a provider.
 	maxRanked = 10_000
-	// backgroundPause is how long no name of a provider is requested after a failure of the
-	// provider, unless the provider states a shorter wait.
+	// backgroundPause is how long requests for names pause after a failure of the provider. A
+	// shorter retry-after shortens it.
 	backgroundPause = time.Minute
 )
 
@@ -30,12 +30,12 @@ func hasBudget(d provider.Description) bool {
 	return d.Shape != provider.Bulk && (!h.Limit.None() || h.Quota != provider.Quota{})
 }
 
-// InBackground reports whether a provider is requested in the background.
+// InBackground reports whether the background fetch requests the names of a provider.
 func InBackground(d provider.Description) bool { return d.Shape == provider.Single && hasBudget(d) }
 
-// planBackground orders the names of a job by priority, and stores with the job how many it
-// left for later. The plan of a bulk job replaces the one before. The plan of a job that
-// retries failed items adds to it.
+// planBackground orders the names of a job by priority, and creates units that count them as
+// deferred. A bulk job replaces the order of the job before. A job that retries failed items
+// adds to it.
 func (p *planner) planBackground(tx *db.Tx, job *Job, d provider.Description, planned map[int32]int64, batches int) ([]Unit, error) {
 	names, err := p.candidates(tx, job, d)
 	if err != nil {
@@ -65,17 +65,18 @@ func (p *planner) planBackground(tx *db.Tx, job *Job, d provider.Description, pl
 	return units, nil
 }
 
-// deferredNames returns the unit that counts the names of a game that a job leaves for later.
+// deferredNames returns a unit that counts the deferred names of a game in a job.
 func deferredNames(job *Job, d provider.Description, app int32, batches, names int) Unit {
 	return Unit{
 		JobID: job.ID, Provider: d.Name, AppID: app, BatchTo: batches - 1, State: UnitDeferred, Later: names,
-		ErrorKind: string(provider.KindBudget), Error: d.Name + ": left for later, since its budget allows no more",
+		ErrorKind: string(provider.KindBudget), Error: d.Name + ": deferred because its budget is spent",
 	}
 }
 
-// candidates lists the names that a provider with a budget could be queried for, by priority.
-// For a provider in the background they include names within the TTL by other providers, but
-// not names that this provider was queried for within the TTL, unless the job is forced.
+// candidates returns the names that can be requested from a provider with a budget, by
+// priority. For a background provider they include names of items that are not due because of
+// quotes of other providers. Names that this provider was queried for within the TTL are
+// omitted, unless the job is forced.
 func (p *planner) candidates(tx *db.Tx, job *Job, d provider.Description) ([]candidate, error) {
 	background := InBackground(d)
 	items, err := candidateNames(tx, job.ID, d.Name, background && job.Kind == Bulk)
@@ -98,11 +99,10 @@ func (p *planner) candidates(tx *db.Tx, job *Job, d provider.Description) ([]can
 	return byPriority(items, tx.Now(), minAge), nil
 }
 
-// withTolerance is the part of a time that must have passed, so that a schedule of the same period
-// works.
+// withTolerance returns 95 % of a period, so that a schedule with the same period works.
 func withTolerance(d time.Duration) time.Duration { return d / 100 * 95 }
 
-// pauseFor returns for how long no name of a provider is requested after a failure.
+// pauseFor returns how long requests for names pause after a failure.
 func pauseFor(failure error) time.Duration {
 	if pe, ok := errors.AsType[*provider.Error](failure); ok && pe.RetryAfter > 0 {
 		return min(pe.RetryAfter, backgroundPause)
@@ -110,9 +110,10 @@ func pauseFor(failure error) time.Duration {
 	return backgroundPause
 }
 
-// endBackground stores the result of a request for a name in the background. After a failure
-// of the provider, or if this process stops, the name keeps its place. After a failure of the
-// name alone, the next plan decides, and the stored quotes stay.
+// endBackground stores the result of a request for a name in the background. With keepPlace
+// the name keeps its place in the order: the provider failed, or this process stops. If only
+// the name failed, the next plan decides whether to request it again, and the stored quotes
+// remain.
 func (f *fetcher) endBackground(tx *db.Tx, unit *Unit, r *response, keepPlace bool) error {
 	ended, err := endName(tx, *unit, keepPlace, r.fetches())
 	switch {
@@ -121,25 +122,25 @@ func (f *fetcher) endBackground(tx *db.Tx, unit *Unit, r *response, keepPlace bo
 	case unit.State == UnitDone:
 		return f.storeDetached(tx, unit, r, DetachedBackground)
 	case keepPlace && (unit.State == UnitPending || unit.ErrorKind == string(provider.KindCancelled)):
-		return nil // it says nothing about the provider
+		return nil // not a failure of the provider
 	default:
 		return f.noteOutcome(tx, unit, nil)
 	}
 }
 
-// quoteKey identifies a quote of a response to names.
+// quoteKey identifies a quote in a response to names.
 type quoteKey struct {
 	name, phase string
 	market      int64
 }
 
-// mergeQuotes puts the quotes of a response to names into the items: one of each requested
-// market, or an empty one if the market does not list the item. A response without any quote
-// of a name does not even show that the name exists. A silent market, or one whose row was
-// rejected, shows nothing either. In both cases the stored quotes stay.
+// mergeQuotes merges the quotes of a response to names into the items. A requested market
+// without a quote of the item gets an empty quote, which means that the market does not list
+// the item. The stored quote remains if that is not certain: the response has no quote of the
+// name at all, it lacks the market, or the market's row was rejected.
 func (f *fetcher) mergeQuotes(unit *Unit, r *response, items []NamedItem, now time.Time) error {
 	quotes, named := map[quoteKey]Snapshot{}, map[string]bool{}
-	rejected := map[quoteKey]bool{} // their keys have no phase
+	rejected := map[quoteKey]bool{} // keys without a phase
 	u := newDecoder()
 	defer u.close()
 	for _, b := range r.blobs() {
@@ -174,8 +175,8 @@ func (f *fetcher) mergeQuotes(unit *Unit, r *response, items []NamedItem, now ti
 	return nil
 }
 
-// await stores a quote for the next estimate. A quote that equals the one of the last
-// estimate confirms it.
+// await stores a quote for the next estimate. Its reason is Confirmed if the last estimate
+// used an equal quote.
 func (i *NamedItem) await(s Snapshot) {
 	s.Reason = pricing.Awaiting
 	at, found := findQuote(i.Quotes, s.MarketID)

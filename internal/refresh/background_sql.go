@@ -10,9 +10,9 @@ import (
 	"assay/internal/db"
 )
 
-// candidateNamesSQL selects the due items of a job and, if $3, also those that only their TTL
-// excludes, with their value in inventories and the time when the provider was last queried
-// for their names.
+// candidateNamesSQL selects the due items of a job with their value in inventories and the
+// time of the last request for their names. If $3 is set, it also selects the items within
+// their TTL.
 const candidateNamesSQL = `
 SELECT i.id, i.app_id, i.name, r.batch, i.price, coalesce(v.amount, 0), coalesce(n.requested_at, 0), coalesce(m.queued_at, 0)
 FROM refresh_item r JOIN item i ON i.id = r.item_id
@@ -23,8 +23,8 @@ FROM refresh_item r JOIN item i ON i.id = r.item_id
 WHERE r.job_id = $1 AND (r.state = 'pending' OR $3 AND r.reason = 'ttl')
 ORDER BY i.app_id, i.bucket, i.name, i.id`
 
-// candidateNames lists the names of a job's due items by game, bucket and name, one row per
-// item. With fresh it includes items within their TTL.
+// candidateNames returns the items of a job that a provider can be queried for, ordered by
+// game, bucket and name. With fresh it includes items within their TTL.
 func candidateNames(t *db.Tx, job int64, provider string, fresh bool) ([]CandidateName, error) {
 	return db.Collect(t.Context(), t, func(r *sql.Rows, w *CandidateName) error {
 		var asked, queued int64
@@ -37,7 +37,7 @@ func candidateNames(t *db.Tx, job int64, provider string, fresh bool) ([]Candida
 const (
 	placeColumns  = "app_id bigint, job_id bigint, place bigint, urgent bigint, provider text, name text"
 	placeNamesSQL = `INSERT INTO background_name (app_id, job_id, place, urgent, provider, name) `
-	// A name may be urgent and have a place. Its job is then the bulk job.
+	// A name can be urgent and also have a place. It then belongs to the bulk job.
 	placeNamesConflict = `
 ON CONFLICT (provider, app_id, name) DO UPDATE SET
 	job_id = CASE WHEN excluded.place = 0 AND background_name.place <> 0 THEN background_name.job_id ELSE excluded.job_id END,
@@ -48,7 +48,7 @@ ON CONFLICT (provider, app_id, name) DO UPDATE SET
 var placesBulk = db.NewBulk(placeNamesSQL, placeColumns, placeNamesConflict)
 
 // storeRanking stores the order in which names are requested in the background. With all, it
-// replaces the order before.
+// replaces the former order.
 func storeRanking(t *db.Tx, job int64, provider string, names []BackgroundName, all bool) error {
 	if all {
 		if _, err := t.Exec(`UPDATE background_name SET place = 0 WHERE provider = $1 AND place <> 0`, provider); err != nil {
@@ -67,7 +67,7 @@ func storeRanking(t *db.Tx, job int64, provider string, names []BackgroundName, 
 const (
 	requestedColumns = "app_id bigint, requested_at bigint, provider text, name text"
 	requestedNames   = `INSERT INTO background_name (app_id, requested_at, provider, name) `
-	// Ordered as the key is, so that no two transactions wait for each other in a circle.
+	// Rows are written in key order to prevent deadlocks.
 	requestedConflict = ` ON CONFLICT (provider, app_id, name) DO UPDATE SET requested_at = excluded.requested_at`
 )
 
@@ -84,8 +84,8 @@ func noteRequested(t *db.Tx, u Unit) error {
 	return err
 }
 
-// Urgent names whose price was found elsewhere are no longer urgent. Few rows are checked at
-// a time, because the first of them is claimed next.
+// clearUrgent clears the urgent mark of names that have a price now. It checks at most 100
+// rows, because the first urgent name is claimed next.
 const clearUrgent = `
 UPDATE background_name SET urgent = 0
 WHERE (provider, app_id, name) IN (
@@ -94,8 +94,8 @@ WHERE (provider, app_id, name) IN (
 	WHERE NOT EXISTS (
 		SELECT 1 FROM item i JOIN missing_price m ON m.item_id = i.id WHERE i.app_id = f.app_id AND i.name = f.name))`
 
-// A name whose unit is open is being requested. A unit that was cancelled, or removed with
-// its job, is not open.
+// nextName selects the next name without an open unit. A name with an open unit is being
+// requested.
 const (
 	nextName = `
 SELECT s.app_id, s.name, s.job_id FROM background_name s
@@ -105,8 +105,8 @@ AND NOT EXISTS (SELECT 1 FROM provider_state p WHERE p.provider = $1 AND p.pause
 	nextPlaced = nextName + ` AND s.place <> 0 ORDER BY s.place, s.app_id, s.name LIMIT 1`
 )
 
-// claimName makes a claimed unit of the next name in the background. It returns nil if there
-// is none or the provider is paused.
+// claimName creates a claimed unit of the next name in the background. It returns nil if
+// there is no name or the provider is paused.
 func claimName(t *db.Tx, c Claim) (*Unit, error) {
 	if _, err := t.Exec(clearUrgent, c.Provider); err != nil {
 		return nil, err
@@ -141,8 +141,8 @@ func claimName(t *db.Tx, c Claim) (*Unit, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The name may have got a unit between the snapshot of the query above and its lock.
-	// A statement of its own sees that unit.
+	// Another transaction may have created a unit of the name since the query above. A
+	// separate statement reads that unit.
 	n, err := t.Exec(`UPDATE background_name SET unit_id = $4 WHERE provider = $1 AND app_id = $2 AND name = $3
 		AND NOT EXISTS (SELECT 1 FROM fetch_unit u WHERE u.id = background_name.unit_id AND u.state IN ('pending', 'running'))`, u.Provider, u.AppID, name, u.ID)
 	if err == nil && n == 0 {
@@ -154,13 +154,13 @@ func claimName(t *db.Tx, c Claim) (*Unit, error) {
 	return &u, nil
 }
 
-// laterUnit selects the unit by which a job counts what is requested in the background.
+// laterUnit selects the unit of a job that counts the requests of the background fetch.
 const laterUnit = ` WHERE job_id = $1 AND provider = $2 AND app_id = $3 AND file = '' AND state = 'deferred'`
 
-// endName removes the unit of a name in the background, and adds its cost to the counts of
-// its job. With keepPlace, the name keeps its place. Otherwise the request and the quotes per
-// market are stored. If the claim is no longer valid it returns false, and stores only the
-// cost.
+// endName deletes the unit of a name in the background, and adds its cost to the counts of
+// its job. With keepPlace the name keeps its place. Otherwise endName stores the request time
+// and the counts of each market. If the claim is no longer valid, it stores only the cost and
+// returns false.
 func endName(t *db.Tx, u Unit, keepPlace bool, markets []MarketFetch) (bool, error) {
 	var requests int64
 	err := t.QueryRow(`DELETE FROM fetch_unit WHERE id = $1 AND token = $2 AND state = 'running' RETURNING requests`, u.ID, u.Token).Scan(&requests)
@@ -187,12 +187,13 @@ func endName(t *db.Tx, u Unit, keepPlace bool, markets []MarketFetch) (bool, err
 		return false, err
 	}
 	if counted != 1 {
-		return true, nil // the job was removed
+		return true, nil // the job has been deleted
 	}
 	return true, addFetches(t, Unit{JobID: u.JobID, FetchedAt: t.Now(), Requests: u.Requests, Bytes: u.Bytes}, markets)
 }
 
-// missingDelay is how long missing prices wait for others, so that one job estimates a burst.
+// missingDelay is how long a missing price with a new quote waits for others, so that one job
+// estimates all of them.
 const missingDelay = 10 * time.Second
 
 // namedItems returns the items of some names, ordered by id.
@@ -208,9 +209,9 @@ func namedItems(t *db.Tx, app int32, names []string) ([]NamedItem, error) {
 		WHERE i.app_id = $1 AND i.name IN `+t.Dialect.Texts(2)+` ORDER BY i.id`, app, t.Dialect.PackTexts(names))
 }
 
-// writeNamedQuotes writes the quotes of items. If one of the items was estimated since it was read,
-// the transaction runs again. Items that wait for a price become due soon. As in
-// StoreEstimates, quotes are written before items.
+// writeNamedQuotes writes the quotes of items. If one of the items has been estimated since
+// it was read, the transaction runs again. Items that wait for a price become due soon.
+// Quotes are written before items, as in StoreEstimates.
 func writeNamedQuotes(t *db.Tx, items []NamedItem) error {
 	rows, ids := make([]itemQuotes, len(items)), make([]int64, len(items))
 	for i := range items {

@@ -9,28 +9,28 @@ import (
 	"assay/internal/db"
 )
 
-// claims is the work that this process has claimed. A claim whose end could not be written
-// stays in the database as an orphan, and so does a claim made by a commit of unknown
-// outcome. Orphans are released as soon as the database takes writes again.
+// claims holds the claims of this process. If the release of a claim cannot be written, the
+// claim remains in the database as an orphan. A claim whose commit has an unknown outcome may
+// be an orphan too. Orphans are released as soon as the database accepts writes again.
 type claims struct {
-	// claiming is held for reading from the beginning of a claim until it is noted here, so
-	// that it is not taken for an orphan in between.
+	// claiming is read-locked from the start of a claim until the claim is added here. This
+	// prevents reclaim from taking the claim for an orphan.
 	claiming       sync.RWMutex
-	mayHaveOrphans atomic.Bool // there may be orphans
+	mayHaveOrphans atomic.Bool
 
 	mu      sync.Mutex
 	units   map[unitKey]call
 	batches map[batchKey]struct{}
 }
 
-// call is a unit that is being requested.
+// call is the request of a claimed unit.
 type call struct {
 	job    int64
 	cancel context.CancelFunc
 }
 
-// A claim includes its token: a unit that another process took over may be claimed here again
-// while the work on the former claim still runs.
+// A key includes the token. If another process takes over a unit, this process may claim it
+// again while the work on its first claim is still running.
 type (
 	unitKey  struct{ id, token int64 }
 	batchKey struct {
@@ -40,8 +40,8 @@ type (
 	}
 )
 
-// claimUnit claims a unit, or returns nil. The context that it returns ends when the unit's
-// job is cancelled. The caller releases the unit in any case.
+// claimUnit claims a unit, or returns nil. The returned context is cancelled when the unit's
+// job is cancelled. The caller must call releaseUnit.
 func (p *process) claimUnit(ctx context.Context, c Claim) (*Unit, context.Context, error) {
 	held := &p.claims
 	held.claiming.RLock()
@@ -65,7 +65,8 @@ func (p *process) claimUnit(ctx context.Context, c Claim) (*Unit, context.Contex
 	return u, ctx, nil
 }
 
-// releaseUnit ends the work on a unit. Unless its end is written, the claim is an orphan.
+// releaseUnit ends the work on a unit. If its end has not been written, the claim becomes an
+// orphan.
 func (p *process) releaseUnit(u *Unit, written bool) {
 	held := &p.claims
 	held.mu.Lock()
@@ -78,8 +79,8 @@ func (p *process) releaseUnit(u *Unit, written bool) {
 	}
 }
 
-// claimBatch claims a batch, or returns nil. The caller releases it in any case. If write is
-// not nil, the same transaction runs it.
+// claimBatch claims a batch, or returns nil. If write is not nil, the same transaction runs
+// write. The caller must call releaseBatch.
 func (p *process) claimBatch(ctx context.Context, write func(*db.Tx) error) (*Batch, error) {
 	held := &p.claims
 	held.claiming.RLock()
@@ -103,7 +104,8 @@ func (p *process) claimBatch(ctx context.Context, write func(*db.Tx) error) (*Ba
 	return b, nil
 }
 
-// releaseBatch ends the work on a batch. Unless its end is written, the claim is an orphan.
+// releaseBatch ends the work on a batch. If its end has not been written, the claim becomes
+// an orphan.
 func (p *process) releaseBatch(b Batch, written bool) {
 	held := &p.claims
 	held.mu.Lock()
@@ -114,17 +116,17 @@ func (p *process) releaseBatch(b Batch, written bool) {
 	}
 }
 
-// interrupt ends the requests that this process has sent for a job.
+// interrupt aborts the requests that this process has in progress for a job.
 func (p *process) interrupt(jobID int64) {
 	p.interruptWhere(func(c call) bool { return c.job == jobID })
 }
 
-// interruptAll ends all requests of this process.
+// interruptAll aborts all requests that this process has in progress.
 func (p *process) interruptAll() { p.interruptWhere(func(call) bool { return true }) }
 
 func (p *process) interruptWhere(match func(call) bool) {
 	held := &p.claims
-	held.claiming.Lock() // a claim made just before the cancellation is noted first
+	held.claiming.Lock() // wait for claims that have begun
 	defer held.claiming.Unlock()
 	held.mu.Lock()
 	defer held.mu.Unlock()
@@ -135,7 +137,7 @@ func (p *process) interruptWhere(match func(call) bool) {
 	}
 }
 
-// reclaim releases this process's orphans, if there may be any.
+// reclaim releases the orphans of this process, if there may be any.
 func (p *process) reclaim(ctx context.Context) error {
 	held := &p.claims
 	if !held.mayHaveOrphans.Load() {
@@ -144,7 +146,7 @@ func (p *process) reclaim(ctx context.Context) error {
 	held.claiming.Lock()
 	defer held.claiming.Unlock()
 	if !held.mayHaveOrphans.Swap(false) {
-		return nil // another slot did it
+		return nil // another goroutine has done it
 	}
 	var units []int64
 	var batches []Batch
@@ -164,22 +166,23 @@ func (p *process) reclaim(ctx context.Context) error {
 }
 
 const (
-	// stopTimeout bounds a write when the process stops.
+	// stopTimeout limits a write while the process stops.
 	stopTimeout = 2 * time.Second
-	// Pauses between the attempts to store a response, which cost requests: from the first to
-	// the last, each four times as long.
+	// The first and the last pause between attempts to store a response. Each pause is four
+	// times as long as the one before. Retrying is worthwhile, because a response costs
+	// requests.
 	firstRetry, lastRetry = 50 * time.Millisecond, 800 * time.Millisecond
 )
 
-// writeAfterCancel writes although ctx has ended.
+// writeAfterCancel runs a transaction even if ctx is cancelled.
 func (p *process) writeAfterCancel(ctx context.Context, fn func(*db.Tx) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	return p.store.InTx(ctx, fn)
 }
 
-// persist writes. It retries after a failure, and also when the process stops. The write must
-// be idempotent.
+// persist runs a transaction and retries it after a failure, even while the process stops.
+// The transaction must be idempotent.
 func (p *process) persist(ctx context.Context, fn func(*db.Tx) error) error {
 	for pause := firstRetry; ; pause *= 4 {
 		if ctx.Err() != nil {

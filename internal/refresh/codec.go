@@ -29,9 +29,9 @@ import (
 // nothing else. All numbers are unsigned varints.
 
 const (
-	// maxBlob bounds the decoded size of a blob.
+	// maxBlob limits the decoded size of a blob.
 	maxBlob = 64 << 20
-	// maxNumber is the greatest amount, id, or count + 1 of a record.
+	// maxNumber is the largest amount, id, or count + 1 in a record.
 	maxNumber = 1 << 62
 	// maxWindow is the longest sales window, in seconds: 136 years.
 	maxWindow = 1<<32 - 1
@@ -39,16 +39,16 @@ const (
 	maxHours = 1<<31 - 1
 )
 
-var errBlob = errors.New("stored answer is damaged")
+var errBlob = errors.New("stored response is damaged")
 
-// encoder encodes quotes into blobs while a response is decoded.
+// encoder encodes the quotes of a response into blobs.
 type encoder struct {
 	buckets [catalog.Buckets][]byte
 	encoder *zstd.Encoder
 }
 
 func newEncoder() *encoder {
-	// The options are constant and valid, so neither this nor NewReader fails.
+	// NewWriter and NewReader return errors only for invalid options.
 	e, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
 	return &encoder{encoder: e}
 }
@@ -78,8 +78,8 @@ func (p *encoder) add(market int64, q *provider.Quote) {
 	p.buckets[at] = b
 }
 
-// reject adds a market's rejected row of a name. Such a row does not show that the market no
-// longer lists the item.
+// reject adds a rejected row. Such a row is no evidence that the market has delisted the
+// item.
 func (p *encoder) reject(market int64, name string) {
 	at := catalog.Bucket(name)
 	b := binary.AppendUvarint(p.buckets[at], uint64(len(name)))
@@ -91,8 +91,8 @@ func (p *encoder) reject(market int64, name string) {
 // rejectedIndex is the phase index of a rejected row.
 func rejectedIndex() uint64 { return uint64(len(catalog.Phases)) + 1 }
 
-// blobs compresses the quotes that keep selects; nil selects all. A bucket without quotes has
-// no blob.
+// blobs compresses the quotes for which keep returns true, or all quotes if keep is nil.
+// Empty buckets have no blob.
 func (p *encoder) blobs(keep func(*quoteRecord) bool) []Blob {
 	var out []Blob
 	for i := range p.buckets {
@@ -106,7 +106,7 @@ func (p *encoder) blobs(keep func(*quoteRecord) bool) []Blob {
 	return out
 }
 
-// filter removes the quotes of a bucket that keep does not select, in place.
+// filter removes the quotes of a bucket for which keep returns false, in place.
 func filter(bucket []byte, keep func(*quoteRecord) bool) []byte {
 	kept := bucket[:0]
 	r := reader{b: bucket}
@@ -145,11 +145,11 @@ func (q *quoteRecord) snapshot() Snapshot {
 	}
 }
 
-// decoder reads blobs, reusing one buffer.
+// decoder decodes blobs with a reusable buffer.
 type decoder struct {
 	decoder *zstd.Decoder
 	buf     []byte
-	// currencies interns codes, since nearly all quotes have the same one.
+	// currencies interns currency codes, because nearly all quotes have the same currency.
 	currencies map[[3]byte]money.Currency
 }
 
@@ -160,7 +160,7 @@ func newDecoder() *decoder {
 
 func (u *decoder) close() { u.decoder.Close() }
 
-// each calls fn for every record of a blob, in the order in which they came.
+// each calls fn for every record of a blob, in the order of the response.
 func (u *decoder) each(data []byte, fn func(*quoteRecord)) error {
 	raw, err := u.decoder.DecodeAll(data, u.buf[:0])
 	if err != nil {
@@ -178,7 +178,7 @@ func (u *decoder) each(data []byte, fn func(*quoteRecord)) error {
 	return nil
 }
 
-// decode reads the quotes of a stored response.
+// decode calls fn for the quotes of a stored response.
 func (p *process) decode(u *decoder, b Blob, fn func(*quoteRecord)) error {
 	return p.decodeRows(u, b, func(q *quoteRecord) {
 		if !q.Rejected {
@@ -187,12 +187,12 @@ func (p *process) decode(u *decoder, b Blob, fn func(*quoteRecord)) error {
 	})
 }
 
-// decodeRows reads a stored response including its rejected rows. A damaged response is
-// logged and counts as empty, so its markets keep their last quotes.
+// decodeRows calls fn for the quotes and the rejected rows of a stored response. It logs a
+// damaged response and treats it as empty, so the markets keep their last quotes.
 func (p *process) decodeRows(u *decoder, b Blob, fn func(*quoteRecord)) error {
 	err := u.each(b.Data, fn)
 	if errors.Is(err, errBlob) {
-		p.log.Error("stored answer left out", "unit", b.Unit, "bucket", b.Bucket, "error", err)
+		p.log.Error("stored response skipped", "unit", b.Unit, "bucket", b.Bucket, "error", err)
 		return nil
 	}
 	return err
@@ -207,14 +207,14 @@ func (u *decoder) currency(code [3]byte) money.Currency {
 	return c
 }
 
-// reader reads numbers and bytes, and remembers a fault instead of returning an error at each
-// step.
+// reader reads numbers and bytes. After an error it sets bad, so that callers need not check
+// every step.
 type reader struct {
 	b   []byte
 	bad bool
 }
 
-// record reads the next record. Without currency it skips the currency.
+// record reads the next record. If currency is nil, it skips the currency.
 func (r *reader) record(q *quoteRecord, currency func([3]byte) money.Currency) {
 	q.Name = r.bytes(r.number(catalog.MaxName))
 	phase := r.number(rejectedIndex())
@@ -276,8 +276,9 @@ func phaseAt(i uint64) string {
 	return catalog.Phases[i-1]
 }
 
-// hours rounds a market's own time down to the hour, so that a time that changes with every
-// response while the quote stays does not rewrite its row. An impossible time counts as none.
+// hours rounds a market time down to the hour. Some market times change with every response,
+// and an exact time would rewrite the row of an unchanged quote. An impossible time is
+// encoded as 0.
 func hours(t time.Time) uint64 {
 	if h := t.Unix() / 3600; !t.IsZero() && h > 0 && h <= maxHours {
 		return uint64(h)

@@ -16,7 +16,7 @@ import (
 	"assay/internal/pricing"
 )
 
-// MarketIDs returns the ids of markets, and adds markets that are new.
+// MarketIDs returns the ids of markets, and inserts new markets.
 func MarketIDs(t *db.Tx, markets []MarketName) (map[MarketName]int64, error) {
 	out := make(map[MarketName]int64, len(markets))
 	sorted := slices.SortedFunc(slices.Values(markets), func(a, b MarketName) int {
@@ -54,9 +54,9 @@ func pausedProviders(ctx context.Context, s *db.DB) (map[string]bool, error) {
 	return out, err
 }
 
-// pauseProvider pauses or resumes a provider. The units of a paused provider are deferred, so
-// that jobs go on without it. After resume, the reported quota no longer counts until it is
-// reported again, because it may have been wrong.
+// pauseProvider pauses or resumes a provider. A pause defers the pending units of the
+// provider, so that jobs continue without them. A resume deletes the reported quota, because
+// it may have been wrong.
 func pauseProvider(t *db.Tx, provider string, paused bool) error {
 	if _, err := t.Exec(`INSERT INTO provider_state (provider, paused) VALUES ($1, $2)
 		ON CONFLICT (provider) DO UPDATE SET paused = excluded.paused`, provider, paused); err != nil {
@@ -71,9 +71,9 @@ func pauseProvider(t *db.Tx, provider string, paused bool) error {
 	return err
 }
 
-// acceptProvider ends the quarantine of a provider's markets, or of one of them, and returns
-// how many of their files were in quarantine. The next responses like the refused ones are
-// accepted.
+// acceptProvider ends the quarantine of one or all markets of a provider, and returns the
+// number of files that were in quarantine. The next responses are accepted even if they equal
+// the refused ones.
 func acceptProvider(t *db.Tx, provider, market string) (int64, error) {
 	ended, err := db.Collect(t.Context(), t, func(r *sql.Rows, e *event.ProviderUp) error {
 		e.Provider, e.Why, e.Detail = provider, event.WhyQuarantine, "accepted by an operator"
@@ -95,10 +95,10 @@ func knowsItem(t *db.Tx, key catalog.Key) (known bool, err error) {
 	return known, err
 }
 
-// acceptItem publishes an item's held price as of now, with its history and inventory rows,
-// and reports whether there was one.
+// acceptItem publishes the held price of an item, with its price point and inventory rows. It
+// returns false if the item has no held price.
 func acceptItem(t *db.Tx, key catalog.Key) (bool, error) {
-	accepted := pricing.State{ReleasedAt: t.Now()} // older references are ignored from here on
+	accepted := pricing.State{ReleasedAt: t.Now()} // the guard ignores older reference prices
 	guard := pricing.EncodeGuard(&accepted, &pricing.Move{})
 	var id int64
 	err := t.QueryRow(`
@@ -130,14 +130,14 @@ func acceptItem(t *db.Tx, key catalog.Key) (bool, error) {
 	return true, catalog.PricesChanged(t, []int64{id >> 32})
 }
 
-// SetCurrency stores the currency of all prices in a new database, and later refuses another
-// one: stored amounts cannot change their meaning.
+// SetCurrency stores the currency of all prices in a new database. In an existing database it
+// returns an error for any other currency, because stored amounts cannot be converted.
 func SetCurrency(ctx context.Context, s *db.DB, c money.Currency) error {
 	var have money.Currency
 	err := s.InTx(ctx, func(t *db.Tx) error {
 		err := t.QueryRow(`SELECT value FROM setting WHERE name = 'currency'`).Scan(&have)
 		if !errors.Is(err, sql.ErrNoRows) {
-			return err // a start on a full disk writes nothing
+			return err // no write, so that a start on a full disk succeeds
 		}
 		if _, err := t.Exec(`INSERT INTO setting (name, value) VALUES ('currency', $1) ON CONFLICT (name) DO NOTHING`, string(c)); err != nil {
 			return err

@@ -477,7 +477,7 @@ func TestRemovedProvider_KeepsNoJobWaitingAndItsQuotesOut(t *testing.T) {
 		equal(t, "state", j.State, refresh.Finished)
 		equal(t, "updated", j.Counts.Updated, 30)
 		equal(t, "price", w.named(list[0]).Price, units(10))
-		if !done && j.LastError != "beta: not configured any more" {
+		if !done && j.LastError != "beta: no longer configured" {
 			t.Errorf("last error %q", j.LastError)
 		}
 		w.checkIdle()

@@ -1,14 +1,13 @@
-// Package refresh keeps prices fresh. A refresh is a job whose work is rows, in four
-// stages:
+// Package refresh updates prices. A refresh is a job with four stages:
 //
-//   - plan: which items are due, and what to fetch from each provider (fetch units);
-//   - fetch: a unit is claimed, and its response decoded as a stream and stored encoded;
-//   - estimate: once all units that a batch of items waits for have ended, its items are
-//     estimated and written in one transaction;
-//   - apply: new prices are written to all inventory rows.
+//   - plan: select the items that are due, and what to fetch from each provider (units);
+//   - fetch: claim a unit, decode its response as a stream, and store it encoded;
+//   - estimate: once all units that a batch of items waits for have ended, estimate its
+//     items and write them in one transaction;
+//   - apply: write the new prices to all inventory rows.
 //
-// Each step begins by claiming its row and ends with a write that demands the claim's
-// fencing token. So a process may be killed at any instant: the next worker continues from
-// the rows, and late writes of a former owner are refused. A dispatcher only wakes the
-// workers; losing a wake costs seconds.
+// All work is stored in database rows. Each step begins by claiming a row, and its final
+// write requires the fencing token of the claim. If a process is killed, another worker
+// continues from the rows, and late writes of the killed process are rejected. A dispatcher
+// only wakes the workers. A lost wake delays the work by seconds.
 package refresh

@@ -19,30 +19,29 @@ import (
 	"assay/internal/provider"
 )
 
-// ErrConflict means that another job estimated an item of a batch at the same time. The batch
-// is read and estimated again.
+// ErrConflict means that another job has estimated an item of a batch meanwhile. The batch is
+// then read and estimated again.
 var ErrConflict = errors.New("an item changed meanwhile")
 
-// Config holds an operator's settings for refreshes.
+// Config is the configuration of refreshes.
 type Config struct {
 	ScopeAll      bool
 	TTL           time.Duration
-	MissingRetry  time.Duration // first pause before a missing price is retried; it doubles
+	MissingRetry  time.Duration // first pause before a missing price is retried; doubles each time
 	NoSalesRetry  time.Duration
-	ProviderWait  time.Duration // a job goes on without a host that has not responded for so long; 0: DefaultProviderWait
+	ProviderWait  time.Duration // how long a job waits for an unresponsive host; 0: DefaultProviderWait
 	Retention     Retention
 	Policy        pricing.Policy
-	Level         string // the market whose level prices are stated at, as key or provider/key; "": the consensus
-	FetchSlots    int    // units of one host that are fetched at once
-	EstimateSlots int    // batches that are estimated, and ranges that are applied, at once
+	Level         string // market that sets the price level, as key or provider/key; "": consensus
+	FetchSlots    int    // units that are fetched from one host in parallel
+	EstimateSlots int    // batches or ranges that are processed in parallel
 }
 
 // MaxMissingRetry is the longest pause before a missing price is retried.
 const MaxMissingRetry = 72 * time.Hour
 
-// Engine refreshes prices. It has a type for each stage, over what the stages share. Each
-// worker does one piece of work, reports whether there may be more, and may run in many
-// goroutines.
+// Engine refreshes prices. It has one type for each stage. A worker does one piece of work
+// and reports whether there may be more. Workers may run in several goroutines.
 type Engine struct {
 	*process
 	planner    planner
@@ -56,8 +55,7 @@ type Engine struct {
 	report     func() string
 }
 
-// process is what the stages of one process share: the database, the configuration, the
-// providers, and the claims.
+// process is the state that all stages of one process share.
 type process struct {
 	store     *db.DB
 	cfg       Config
@@ -67,7 +65,7 @@ type process struct {
 	endpoints []Endpoint
 	markets   map[MarketName]int64
 	known     map[int64]marketOf
-	shared    map[string]bool // keys of markets that several providers offer
+	shared    map[string]bool // keys of markets that several providers carry
 	owner     string
 	clustered bool
 	claims    claims
@@ -76,18 +74,18 @@ type process struct {
 	elapsed   func() time.Duration
 	now       func() time.Time
 	log       *slog.Logger
-	blobsRead atomic.Int64 // parts of stored responses, for tests
+	blobsRead atomic.Int64 // number of blobs read, for tests
 }
 
-// planner is the first stage: it makes a job of the items that are due, with its batches
-// and the units to fetch for them.
+// planner is the plan stage. It creates the batches and units of a job from the items that
+// are due.
 type planner struct {
 	*process
 	rates func(context.Context) (pricing.Rates, error)
 }
 
-// fetcher is the second stage: it requests units, stores the responses, and validates
-// them when a job has all of them.
+// fetcher is the fetch stage. It requests units, stores the responses, and validates the
+// responses of a job when all have arrived.
 type fetcher struct {
 	*process
 	encoders   sync.Pool
@@ -95,7 +93,7 @@ type fetcher struct {
 	validating sync.Mutex
 }
 
-// estimator is the third stage: it computes the prices of batches.
+// estimator is the estimate stage. It computes the prices of batches.
 type estimator struct {
 	*process
 	fetcher         *fetcher
@@ -103,18 +101,18 @@ type estimator struct {
 	batchEstimators sync.Pool
 }
 
-// applier is the last stage: it writes prices to inventory rows, and ends jobs.
+// applier is the apply stage. It writes prices to inventory rows and ends jobs.
 type applier struct{ *process }
 
 // marketOf is a market with its provider.
 type marketOf struct {
 	provider string
-	byName   bool // the provider is queried by name
+	byName   bool // the provider is requested by name
 	provider.Market
 }
 
-// blobs calls fn for stored responses, ordered by bucket and unit. fn must not keep the
-// data.
+// blobs calls fn for each stored blob of some units, ordered by bucket and unit. fn must not
+// retain the data.
 func (p *process) blobs(ctx context.Context, units, buckets []int64, fn func(Blob) error) error {
 	return readBlobs(ctx, p.store, units, buckets, func(b Blob) error {
 		p.blobsRead.Add(1)
@@ -127,31 +125,32 @@ type Options struct {
 	Store     *db.DB
 	Config    Config
 	Providers []provider.Provider
-	Wake      func(kind string) // wakes the dispatcher's workers of this kind
-	// Rates returns the exchange rates of a job that begins now, or ErrNoRatesYet; nil: those
-	// of Config.Policy.
+	Wake      func(kind string) // wakes the workers of a kind
+	// Rates returns the current exchange rates, or ErrNoRatesYet. If it is nil, Config.Policy
+	// has the rates.
 	Rates   func(ctx context.Context) (pricing.Rates, error)
-	Owner   string // this process in claims; unique among all processes ever
-	Version string // of the program
-	// Shared says that other processes use the same database. Without it all former owners
-	// count as dead.
+	Owner   string // id of this process in claims; never reused
+	Version string // version of the program
+	// Shared means that other processes use the same database. Otherwise all other owners of
+	// claims count as dead.
 	Shared bool
-	// ReadOnly says that the database cannot be written: nothing is registered, and no worker
-	// may run.
+	// ReadOnly means that the database cannot be written. The engine is not registered, and
+	// no worker may run.
 	ReadOnly bool
 	Now      func() time.Time
-	Elapsed  func() time.Duration // a monotonic clock; nil: that of this process
-	// Report describes this process for operators, with each heartbeat: some kilobytes
-	// without a secret; nil: nothing.
+	Elapsed  func() time.Duration // monotonic clock; nil: the clock of this process
+	// Report returns a description of this process for operators, which each heartbeat
+	// stores. It must contain no secret. If it is nil, there is no report.
 	Report func() string
-	// Priority lets requests go first that write the same rows; nil: none do.
+	// Priority gives way to requests that write the same rows. If it is nil, no request has
+	// priority.
 	Priority *admission.Priority
 	Logger   *slog.Logger
 }
 
-// New returns an Engine, and registers it and the providers' markets in the database. If no
-// other process shares the database, it releases the claims of former owners. It ends units
-// that no configured provider can serve.
+// New returns an Engine. It registers the process and the providers' markets in the database.
+// If no other process shares the database, it releases the claims of former processes. It
+// ends the units that no configured provider can serve.
 func New(ctx context.Context, o Options) (*Engine, error) {
 	p := &process{
 		store: o.Store, cfg: o.Config, wake: o.Wake, now: o.Now, log: o.Logger, owner: o.Owner, clustered: o.Shared, elapsed: o.Elapsed,
@@ -196,7 +195,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	slices.Sort(e.order)
 	if !o.Shared && !o.ReadOnly {
 		if err := recoverClaims(ctx, o.Store); err != nil {
-			return nil, fmt.Errorf("recover work: %w", err)
+			return nil, fmt.Errorf("release claims of former processes: %w", err)
 		}
 	}
 	err := o.Store.InTx(ctx, func(tx *db.Tx) (err error) {
@@ -212,7 +211,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		return abandonUnits(tx)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("note providers: %w", err)
+		return nil, fmt.Errorf("register providers: %w", err)
 	}
 	offers := map[string]int{}
 	for n, id := range e.markets {
@@ -228,8 +227,8 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	return e, nil
 }
 
-// LevelMarket finds the market that a level names, as key or provider/key; the zero
-// MarketName for "". An error is a [fault.Invalid].
+// LevelMarket returns the market that a level names, as key or provider/key. For "" it
+// returns the zero MarketName. Errors are of the kind [fault.Invalid].
 func LevelMarket(level string, providers []provider.Provider) (MarketName, error) {
 	if level == "" {
 		return MarketName{}, nil
@@ -257,7 +256,7 @@ func LevelMarket(level string, providers []provider.Provider) (MarketName, error
 	return MarketName{}, fault.New(fault.Invalid, "invalid_configuration", "MARKET_PRICE_LEVEL: no configured provider carries the market %q: use consensus or one of %s", level, strings.Join(all, ", "))
 }
 
-// The kinds of work. Fetching has a kind for each host of a provider: see FetchKind.
+// The kinds of work. FetchKind returns the kind for fetching from a host.
 const (
 	WorkPlan     = "plan"
 	WorkEstimate = "estimate"
@@ -265,7 +264,7 @@ const (
 	WorkMissing  = "missing"
 )
 
-// Workers returns the work of this engine for a dispatcher.
+// Workers returns the workers of this engine for a dispatcher.
 func (e *Engine) Workers() []dispatch.Worker {
 	out := []dispatch.Worker{
 		{Kind: WorkPlan, Queue: dispatch.QueueBulk, Slots: 1, Work: e.planner.Plan},
@@ -286,7 +285,7 @@ func (e *Engine) Workers() []dispatch.Worker {
 	return out
 }
 
-// wakeFetch wakes the workers of all providers.
+// wakeFetch wakes the fetch workers of all hosts.
 func (p *process) wakeFetch() {
 	for _, l := range p.queues {
 		p.wake(FetchKind(l.provider, l.host))
@@ -300,7 +299,7 @@ func (e *Engine) wakeAll() {
 	}
 }
 
-// rules returns the rules by which items are due.
+// rules returns the rules that select the items that are due.
 func (p *process) rules(now time.Time, forced bool) Rules {
 	return Rules{
 		Now: now, Forced: forced, ScopeAll: p.cfg.ScopeAll,

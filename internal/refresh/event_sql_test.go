@@ -126,9 +126,9 @@ func TestStoreValidation_AQuarantineMakesOneEvent(t *testing.T) {
 		validate("less than that")
 		newest("refused again", 1, "provider.quarantined {"+of+`"half a catalogue"}`)
 		validate("")
-		newest("good again", 2, "provider.up {"+of+`"its answer is to be believed again"}`)
+		newest("good again", 2, "provider.up {"+of+`"the response is accepted again"}`)
 		validate("")
-		newest("and again", 2, "provider.up {"+of+`"its answer is to be believed again"}`)
+		newest("and again", 2, "provider.up {"+of+`"the response is accepted again"}`)
 		validate("cents for dollars")
 		accept := func() (n int64) {
 			f.Tx(func(tx *db.Tx) (err error) {

@@ -53,7 +53,7 @@ func (f *fetcher) fetch(ctx context.Context, l *hostQueue) (bool, error) {
 	store := func(ctx context.Context) (bool, error) {
 		begun = true
 		if err := f.persist(ctx, f.endWrite(ctx, unit, r, keepPlace)); err != nil {
-			return false, fmt.Errorf("store answer of %s: %w", l.provider, err)
+			return false, fmt.Errorf("store response of %s: %w", l.provider, err)
 		}
 		written = true
 		if f.mayUnblockBatch(ctx, unit) {

@@ -250,7 +250,7 @@ func TestAbandonUnits_AbandonsProvidersThatAreNotConfigured(t *testing.T) {
 		f.Is("removed", f.remove("old", 0), true)
 		abandon()
 		f.Is("with what is left", open(), "kept/h other/")
-		f.Is("last error", f.job(id).LastError, "gone: not configured any more")
+		f.Is("last error", f.job(id).LastError, "gone: no longer configured")
 		f.Is("removed", f.remove("new", 0), true)
 		f.register("none")
 		abandon()

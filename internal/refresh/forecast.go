@@ -9,53 +9,53 @@ import (
 	"assay/internal/provider/allowance"
 )
 
-// Forecast is what a bulk job would do.
+// Forecast is the expected work of a bulk job.
 type Forecast struct {
 	Due       Due
-	Budget    int64 // of the due items, those that no provider can be queried for now
+	Budget    int64 // due items that cannot be requested from any provider now
 	Providers []Cost
 }
 
-// Cost is what a job would request from one provider.
+// Cost is the expected requests of a job to one provider.
 type Cost struct {
 	Provider string
 	Requests int64
-	Deferred int64 // further requests, which would be deferred
-	// Background says that a job sends the provider no requests: they are sent in the
-	// background.
+	Deferred int64 // requests that would be deferred
+	// Background means that the background fetch sends the requests, not the job.
 	Background bool
-	Time       time.Duration // at the provider's limits, given what they count already; 0: it has none
-	Hosts      []HostCost    // with requests, sent or deferred; none of a paused provider
+	Time       time.Duration // duration under the provider's limits; 0: no limit
+	Hosts      []HostCost    // hosts with requests; nil for a paused provider
 }
 
-// HostCost is what a job would request from one host of a provider. What does not fit is
-// deferred, with the reason and the time when some of it can be requested.
+// HostCost is the expected requests of a job to one host of a provider. Requests beyond the
+// budget are deferred until FreeAt.
 type HostCost struct {
-	Host     string // empty where the provider has one
+	Host     string // "": the provider has one host
 	Requests int64
 	Deferred int64
-	Files    []string // that are deferred
-	Names    int64    // that are deferred, of a provider that is queried by name
-	Why      Bound    // empty: nothing is deferred
+	Files    []string // deferred files
+	Names    int64    // deferred names, if the provider is queried by name
+	Why      Bound    // "": nothing is deferred
 	FreeAt   time.Time
 	Time     time.Duration
 }
 
-// Bound is what limits the requests to a host.
+// Bound is the limit that defers requests to a host.
 type Bound string
 
 // The bounds.
 const (
-	BoundLimit      Bound = "limit"      // one that lasts longer than a job waits
-	BoundDay        Bound = "day"        // its quota
-	BoundMonth      Bound = "month"      // its quota
-	BoundReported   Bound = "reported"   // its reported quota
-	BoundHold       Bound = "hold"       // its retry-after
-	BoundBackground Bound = "background" // it is fetched in the background
+	BoundLimit      Bound = "limit"      // a rate limit with a longer period than a job waits
+	BoundDay        Bound = "day"        // daily quota
+	BoundMonth      Bound = "month"      // monthly quota
+	BoundReported   Bound = "reported"   // reported quota
+	BoundHold       Bound = "hold"       // retry-after
+	BoundBackground Bound = "background" // fetched in the background
 )
 
-// Forecast returns what a bulk job started now would do. It changes nothing and sends no
-// request. Circuit breakers do not count: they let one request through.
+// Forecast returns the expected work of a bulk job that starts now. It changes nothing and
+// sends no request. It ignores circuit breakers, because an open circuit breaker lets one
+// request through.
 func (e *Engine) Forecast(ctx context.Context, forced bool) (Forecast, error) {
 	return e.planner.forecast(ctx, forced)
 }
@@ -75,7 +75,7 @@ func (p *planner) forecast(ctx context.Context, forced bool) (Forecast, error) {
 		f.Due.TTL += d.TTL
 		f.Due.NoSales += d.NoSales
 	}
-	requested := map[int32]int64{} // names of each game, of the provider with the most requests
+	requested := map[int32]int64{} // number of names by game, of the provider with the most requests
 	for _, name := range p.order {
 		c, names, err := p.cost(ctx, p.providers[name].Describe(), due, paused[name])
 		if err != nil {
@@ -92,8 +92,7 @@ func (p *planner) forecast(ctx context.Context, forced bool) (Forecast, error) {
 	return f, nil
 }
 
-// notRequested returns for how many due items of a game nothing is requested if this many names
-// are.
+// notRequested returns how many due items of a game are not requested if this many names are.
 func notRequested(d DueNames, names int64) int64 {
 	if names == 0 {
 		return d.Due.Due
@@ -101,9 +100,9 @@ func notRequested(d DueNames, names int64) int64 {
 	return max(0, d.Names-names)
 }
 
-// cost computes the requests to a provider for all due items, within what its limits, quotas
-// and retry-after leave now, and how many names of each game they cover. Its hosts work side
-// by side. Files on this machine cost no request.
+// cost returns the expected requests to a provider for all due items, and how many names of
+// each game they cover. It considers the limits, quotas and retry-after in force. The hosts
+// of a provider work in parallel. Local files need no request.
 func (p *planner) cost(ctx context.Context, d provider.Description, due map[int32]DueNames, paused bool) (Cost, map[int32]int64, error) {
 	c, requested := Cost{Provider: d.Name, Background: InBackground(d)}, map[int32]int64{}
 	budgets := map[string]*hostBudget{}
@@ -139,25 +138,25 @@ func (p *planner) cost(ctx context.Context, d provider.Description, due map[int3
 	return c, requested, nil
 }
 
-// hostBudget is what a host's limits leave.
+// hostBudget is the number of requests that the limits of a host allow.
 type hostBudget struct {
-	HostCost // as far as it is counted
+	HostCost // requests counted so far
 	limit    provider.Limit
-	used     int64         // requests that count already
-	left     int64         // requests that a job can send before it defers the rest
-	why      Bound         // why the rest is deferred
-	freeAt   time.Time     // until when
-	wait     time.Duration // before the first request
+	used     int64         // requests in the current period
+	left     int64         // requests that a job can still send
+	why      Bound         // why further requests are deferred
+	freeAt   time.Time     // end of the deferral
+	wait     time.Duration // wait before the first request
 }
 
-// limitTo lowers what is left.
+// limitTo lowers the number of requests left.
 func (r *hostBudget) limitTo(left int64, why Bound, freeAt time.Time) {
 	if left < r.left {
 		r.left, r.why, r.freeAt = left, why, freeAt
 	}
 }
 
-// reserve counts the requests for a plannedRequest, and returns for how many names they can be sent.
+// reserve counts a planned request, and returns for how many names it can be sent.
 func (r *hostBudget) reserve(q plannedRequest) (names int64) {
 	sent := min(q.requests, r.left)
 	r.left -= sent
@@ -183,8 +182,8 @@ func (r *hostBudget) cost() HostCost {
 	return r.HostCost
 }
 
-// hostBudget returns what a host's limits leave. A job waits for a limit or a retry-after at most
-// for Patience.
+// hostBudget returns the number of requests that the limits of a host allow. A job waits for
+// a rate limit or a retry-after for up to Patience.
 func (p *planner) hostBudget(ctx context.Context, d provider.Description, host string) (*hostBudget, error) {
 	b, blocked, err := allowance.Of(ctx, p.store, d.Name, d.HostAt(host))
 	if err != nil {
@@ -210,22 +209,22 @@ func (p *planner) hostBudget(ctx context.Context, d provider.Description, host s
 	if !b.Limit.None() && b.Limit.Stretch() > Patience {
 		freeAt := b.ResetsAt
 		if b.Used == 0 {
-			freeAt = p.now().Add(b.Limit.Stretch()) // after those of this job
+			freeAt = p.now().Add(b.Limit.Stretch()) // after the requests of this job
 		}
 		r.limitTo(int64(b.Left), BoundLimit, freeAt)
 	}
 	return r, nil
 }
 
-// plannedRequest is what a job requests from a provider for a game: a file, or names.
+// plannedRequest is a file or the names of a game that a job requests from a provider.
 type plannedRequest struct {
 	app      int32
 	host     string
-	file     string // empty: names
+	file     string // "": names
 	local    bool
 	requests int64
-	names    int64 // of the plannedRequest
-	size     int64 // names of one request
+	names    int64 // number of names
+	size     int64 // names per request
 }
 
 func plannedRequests(d provider.Description, due map[int32]DueNames) []plannedRequest {

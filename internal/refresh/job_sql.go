@@ -46,7 +46,7 @@ FROM refresh_job j LEFT JOIN refresh_batch b ON b.job_id = j.id
 WHERE j.id = $1
 GROUP BY j.id`
 
-// ReadJob returns a job, or a fault.NotFound.
+// ReadJob returns a job, or an error of the kind fault.NotFound.
 func ReadJob(ctx context.Context, s *db.DB, id int64) (Job, error) {
 	jobs, err := db.Collect(ctx, s.Read, ScanJob, jobByID, id)
 	if err != nil {
@@ -58,7 +58,7 @@ func ReadJob(ctx context.Context, s *db.DB, id int64) (Job, error) {
 	return jobs[0], nil
 }
 
-// oldestJob returns the job of a query, or nil.
+// oldestJob returns the job that a query selects, or nil.
 func oldestJob(ctx context.Context, s *db.DB, query string) (*Job, error) {
 	jobs, err := db.Collect(ctx, s.Read, ScanJob, query)
 	if err != nil || len(jobs) == 0 {
@@ -73,7 +73,7 @@ FROM refresh_job j LEFT JOIN refresh_batch b ON b.job_id = j.id
 WHERE j.id = (SELECT min(id) FROM refresh_job WHERE state IN ('queued', 'running') AND state = 'queued')
 GROUP BY j.id`
 
-// readQueuedJob returns the oldest job without a plan, or nil.
+// readQueuedJob returns the oldest queued job, or nil.
 func readQueuedJob(ctx context.Context, s *db.DB) (*Job, error) {
 	return oldestJob(ctx, s, queuedJob)
 }
@@ -91,9 +91,9 @@ WHERE j.id = (
 			WHERE m.provider = u.provider AND f.app_id = u.app_id AND f.file = u.file AND f.unit_id <> 0))))
 GROUP BY j.id`
 
-// readFetchedJob returns a job in its fetch stage whose files have all ended, or nil. The
-// first response of a file is compared with all others, so if there is one, the units of
-// names must have ended too.
+// readFetchedJob returns a job in its fetch stage with no open files, or nil. The first
+// response of a file is compared with the responses of all providers. If a job has such a
+// response, its units of names must have ended too.
 func readFetchedJob(ctx context.Context, s *db.DB) (*Job, error) {
 	return oldestJob(ctx, s, fetchedJob)
 }
@@ -107,7 +107,7 @@ WHERE j.id = (
 		SELECT 1 FROM refresh_batch o WHERE o.job_id = c.id AND o.state IN ('pending', 'running')))
 GROUP BY j.id`
 
-// readEstimatedJob returns a job in its estimate stage without open batches, or nil.
+// readEstimatedJob returns a job in its estimate stage with no open batches, or nil.
 func readEstimatedJob(ctx context.Context, s *db.DB) (*Job, error) {
 	return oldestJob(ctx, s, estimatedJob)
 }
@@ -123,8 +123,8 @@ func readApplyingJob(ctx context.Context, s *db.DB) (*Job, error) {
 	return oldestJob(ctx, s, applyingJob)
 }
 
-// recoverClaims releases all claims and removes all instances. On SQLite the lock beside the file
-// proves that every former owner is dead.
+// recoverClaims releases all claims and deletes all instances. The lock beside the SQLite
+// file ensures that no other process uses the database.
 func recoverClaims(ctx context.Context, s *db.DB) error {
 	return s.InTx(ctx, func(t *db.Tx) error {
 		for _, query := range []string{
@@ -142,7 +142,7 @@ func recoverClaims(ctx context.Context, s *db.DB) error {
 
 const batchColumns = "job_id bigint, batch bigint"
 
-// reclaim releases an owner's claims, except of the units and batches that it works on.
+// reclaim releases the claims of an owner, except for the given units and batches.
 func reclaim(t *db.Tx, owner string, units []int64, batches []Batch) error {
 	_, err := t.Exec(`
 		UPDATE fetch_unit SET state = 'pending'
@@ -162,8 +162,8 @@ func reclaim(t *db.Tx, owner string, units []int64, batches []Batch) error {
 	return err
 }
 
-// InsertJob makes a queued job, unless one of its kind is live. If a job begins or ends
-// between the two statements, it tries again.
+// InsertJob inserts a queued job, unless a job of the same kind is live. It retries if a job
+// begins or ends between its two statements.
 func InsertJob(t *db.Tx, j Job) (id int64, made bool, err error) {
 	const attempts = 3
 	for range attempts {
@@ -200,7 +200,7 @@ func EndEstimating(t *db.Tx, id int64) error {
 	return err
 }
 
-// failJob ends a job whose plan failed.
+// failJob ends a job that cannot be planned.
 func failJob(t *db.Tx, id int64, lastError string) error {
 	n, err := t.Exec(`
 		UPDATE refresh_job SET state = 'failed', stage = 'done', finished_at = $2, last_error = $3
@@ -212,19 +212,19 @@ func failJob(t *db.Tx, id int64, lastError string) error {
 	return err
 }
 
-// A job without a plan has taken no entries of the missing-price queue yet; it was about to
-// take those that are due.
+// pauseMissing postpones the entries of the missing-price queue that a cancelled job has
+// taken. A queued job has taken none yet, so the entries that are due are postponed.
 const pauseMissing = `
 UPDATE missing_price SET due_at = $2, soonest_at = $2
 WHERE job_id = $1 OR job_id = 0 AND (due_at <= $3 OR due_at > $3 + ` + maxMissingRetryMicros + `)
 	AND EXISTS (SELECT 1 FROM refresh_job WHERE id = $1 AND kind = 'missing' AND state = 'queued')`
 
-// cancelJob cancels the open parts of a live job. A claimed batch loses its claim. Entries of
-// the missing-price queue that the job has taken are due again after the pause. Otherwise the
-// next job would be the same at once.
+// cancelJob cancels the open batches, units and items of a live job, and revokes their
+// claims. It postpones the job's entries of the missing-price queue, because the next job
+// would otherwise begin immediately with the same items.
 //
-// The job's row is written first, so that a worker that plans, validates or finishes the job
-// comes before or after all of this.
+// It writes the row of the job first. So another transaction that plans, validates or
+// finishes the job runs completely before or completely after it.
 func cancelJob(t *db.Tx, id int64, pause time.Duration) error {
 	for _, query := range []string{
 		`UPDATE refresh_job SET cancel_requested = true WHERE id = $1 AND state IN ('queued', 'running')`,
@@ -263,10 +263,10 @@ UPDATE refresh_job SET stage = 'done', finished_at = $2, state = CASE
 WHERE id = $1 AND state = 'running' AND stage = 'apply'
 RETURNING state`
 
-// FinishJob ends a job whose prices have reached the rows, and deletes its responses except
-// the newest good one of each market's file. A job without prices because of errors has
-// failed. If items failed without a request, the first of them gives the reason. FinishJob
-// returns nil, and writes nothing, if the job was not in StageApply.
+// FinishJob ends a job in its apply stage, and deletes its responses except the newest good
+// ones of each file. A job without prices has failed if an error occurred. If no request
+// failed, the error of the first failed item is the job's last error. FinishJob returns nil,
+// and writes nothing, if the job is not in StageApply.
 func FinishJob(t *db.Tx, id int64, markets []event.MarketGap) (*Job, error) {
 	if err := lockBlobs(t); err != nil {
 		return nil, err
@@ -284,7 +284,7 @@ func FinishJob(t *db.Tx, id int64, markets []event.MarketGap) (*Job, error) {
 	if _, err := t.Exec(`UPDATE fetch_unit SET names = NULL WHERE job_id = $1 AND names IS NOT NULL AND NOT (detached <> 0 AND state IN ('pending', 'running'))`, id); err != nil {
 		return nil, err
 	}
-	// Entries that the job took and did not estimate wait for the next job.
+	// Entries that the job has not estimated are left to the next job.
 	if _, err := t.Exec(`UPDATE missing_price SET job_id = 0 WHERE job_id = $1`, id); err != nil {
 		return nil, err
 	}
@@ -294,8 +294,8 @@ func FinishJob(t *db.Tx, id int64, markets []event.MarketGap) (*Job, error) {
 	return endJob(t, id, markets)
 }
 
-// dropBlobs removes responses that no live job waits for, except the newest good one of a
-// market's file and late ones that are not used yet.
+// dropBlobs deletes the responses that no live job uses. It keeps the newest good response of
+// each market's file and late responses that no job has used yet.
 func dropBlobs(t *db.Tx) error {
 	_, err := t.Exec(`
 		DELETE FROM fetch_blob WHERE unit_id IN (
@@ -311,8 +311,8 @@ func dropBlobs(t *db.Tx) error {
 	return err
 }
 
-// retainable orders the ended jobs of each kind by their end, the newest first. A job that
-// ended in the future, before the clock was set back, is not old.
+// retainable orders the ended jobs of each kind by their end, the newest first. A job with an
+// end in the future ended before the clock was set back, and does not count as old.
 const retainable = `
 SELECT id FROM (
 	SELECT id, finished_at, row_number() OVER (PARTITION BY kind ORDER BY finished_at DESC, id DESC) AS place
@@ -320,8 +320,8 @@ SELECT id FROM (
 WHERE place > $1 AND finished_at < $2
 ORDER BY id LIMIT $3`
 
-// retain removes up to most ended jobs with everything that belongs to them. A job's own row
-// is removed first: of two processes that remove it at once, the second then leaves the rest.
+// retain deletes up to most ended jobs with all their rows. It deletes the job's own row
+// first. If two processes delete the same job, the second one finds no row and skips the job.
 func retain(t *db.Tx, r Retention, most int) (int, error) {
 	ids, err := db.Collect(t.Context(), t, func(rows *sql.Rows, id *int64) error { return rows.Scan(id) },
 		retainable, r.MinJobs, db.Micros(t.Now().Add(-r.Age)), most)
@@ -354,20 +354,19 @@ func retain(t *db.Tx, r Retention, most int) (int, error) {
 	return len(ids), nil
 }
 
-// lockJob keeps other transactions from moving a job on.
+// lockJob prevents other transactions from changing the state of a job.
 func lockJob(t *db.Tx, id int64) error {
 	return t.ExecPostgres(`SELECT id FROM refresh_job WHERE id = $1 FOR NO KEY UPDATE`, id)
 }
 
-// endJob stores how complete an ended job is, with its event, as its rows show. It returns
-// the job.
+// endJob stores the outcome of an ended job, adds its event, and returns the job.
 func endJob(t *db.Tx, id int64, markets []event.MarketGap) (*Job, error) {
 	jobs, err := db.Collect(t.Context(), t, ScanJob, jobByID, id)
 	if err != nil {
 		return nil, err
 	}
 	if len(jobs) == 0 {
-		return nil, errors.New("a job that has ended is not there")
+		return nil, errors.New("ended job not found")
 	}
 	j := &jobs[0]
 	j.Outcome, j.MarketGaps = j.OutcomeWith(markets), markets

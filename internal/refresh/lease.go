@@ -12,52 +12,55 @@ import (
 
 // Instance is a process that works on the database.
 type Instance struct {
-	Owner       string // names it in claims
+	Owner       string // owner in its claims
 	Version     string
 	Endpoints   []Endpoint
 	StartedAt   time.Time
 	Heartbeat   int64
-	HeartbeatAt time.Time // when the counter rose, by the instance's own clock
-	Report      string    // its report about itself, for operators
+	HeartbeatAt time.Time // when the counter was last incremented, by the instance's clock
+	Report      string    // description of the process for operators
 }
 
-// Heartbeat is the counter of an instance as another one read it.
+// Heartbeat is the heartbeat counter of an instance as another instance read it.
 type Heartbeat struct {
 	Owner string
 	Count int64
-	Syncs int64 // that have begun there, ever
+	Syncs int64 // number of syncs that the instance has begun
 }
 
-// NoHeartbeat is the counter of an owner of claims that is not registered.
+// NoHeartbeat is the counter of a claim owner that is not registered.
 const NoHeartbeat = -1
 
 const (
-	// heartbeatEvery is how often an instance increments its counter and reads those of the
-	// others.
+	// heartbeatEvery is the interval in which an instance increments its counter and reads
+	// the counters of the others.
 	heartbeatEvery = 500 * time.Millisecond
-	// Lease is how long a counter may stand still before the others take the claims over.
+	// Lease is how long a counter may be unchanged before other instances take over the
+	// claims.
 	Lease = 3 * time.Second
-	// maxReadGap is the longest pause between two reads that still counts as watching.
+	// maxReadGap is the longest pause between two reads of the counters. After a longer
+	// pause, all leases start again.
 	maxReadGap = 2 * time.Second
 )
 
-// peers is what an instance has seen of the others. It holds no time of day, because the
-// clocks of machines differ and may be set.
+// peers is what an instance has observed of the others. It uses monotonic time only, because
+// the clocks of machines differ and can be set.
 type peers struct {
 	mu       sync.Mutex
 	last     time.Duration // when it last read the counters
 	observed map[string]observedHeartbeat
 }
 
+// observedHeartbeat is the counter of an instance and the time when it was first read.
 type observedHeartbeat struct {
 	count int64
 	syncs int64
-	since time.Duration // when it was first seen with this value
+	since time.Duration // when this count was first read
 }
 
-// observe stores the counters read at a moment and returns the instances whose counter stood
-// still for a lease. A pause between two reads does not count: the database may have been
-// away, or this process.
+// observe stores the counters and returns the instances with an expired lease. All leases
+// start again after a long pause between two reads, because this process or the database may
+// have been unavailable.
 func (w *peers) observe(heartbeats []Heartbeat, now time.Duration) (expired []Heartbeat) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -89,8 +92,7 @@ func (w *peers) syncing(heartbeats []Heartbeat, self string) bool {
 	})
 }
 
-// next returns how long after now an instance will have stood still for a lease, or a
-// heartbeat if that is sooner.
+// next returns the time until the next lease can expire, but at most one heartbeat interval.
 func (w *peers) next(now time.Duration) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -103,14 +105,14 @@ func (w *peers) next(now time.Duration) time.Duration {
 	return wait
 }
 
-// KeepLease sends heartbeats and takes over from instances without one, until ctx ends. A
-// process that has the database for itself needs no heartbeat.
+// KeepLease sends heartbeats and takes over from instances with an expired lease, until ctx
+// is cancelled. Without a shared database it does nothing.
 func (e *Engine) KeepLease(ctx context.Context) {
 	if !e.clustered {
 		return
 	}
 	var wg sync.WaitGroup
-	// In parallel, because a takeover may have to wait for a lock.
+	// Both run in parallel, because a takeover may wait for a lock.
 	wg.Go(func() { e.every(ctx, "heartbeat", e.Heartbeat, func() time.Duration { return heartbeatEvery }) })
 	wg.Go(func() {
 		e.every(ctx, "watch", e.WatchPeers, func() time.Duration { return e.peers.next(e.elapsed()) })
@@ -118,8 +120,8 @@ func (e *Engine) KeepLease(ctx context.Context) {
 	wg.Wait()
 }
 
-// every calls fn at once, and again when next says, or after a heartbeat if that is sooner.
-// It logs the first failure in a row.
+// every calls fn in a loop and waits for the duration of next between two calls, but at most
+// for a heartbeat interval. It logs only the first of consecutive failures.
 func (e *Engine) every(ctx context.Context, what string, fn func(context.Context) error, next func() time.Duration) {
 	for failing := false; ctx.Err() == nil; {
 		began := e.elapsed()
@@ -127,15 +129,15 @@ func (e *Engine) every(ctx context.Context, what string, fn func(context.Context
 		err := fn(bounded)
 		cancel()
 		if err != nil && !failing && ctx.Err() == nil {
-			e.log.Warn("leases are not kept; it is tried again", "step", what, "error", err)
+			e.log.Warn("heartbeat step failed; retrying", "step", what, "error", err)
 		}
 		failing = err != nil
 		dispatch.Wait(ctx, min(next(), heartbeatEvery-(e.elapsed()-began)))
 	}
 }
 
-// Heartbeat increments this instance's counter. If the others have taken over its claims, it
-// has lost them: it stops that work and registers again.
+// Heartbeat increments the counter of this instance. If other instances have taken over its
+// claims, Heartbeat aborts the work on them and registers the instance again.
 func (e *Engine) Heartbeat(ctx context.Context) error {
 	known := true
 	e.heartbeats++
@@ -154,13 +156,13 @@ func (e *Engine) Heartbeat(ctx context.Context) error {
 	return nil
 }
 
-// instance describes this process, with a counter value that it never had.
+// instance describes this process with an unused counter value.
 func (e *Engine) instance() Instance {
 	return Instance{Owner: e.owner, Version: e.version, Endpoints: e.endpoints, StartedAt: e.started, Heartbeat: e.heartbeats, Report: e.report()}
 }
 
-// WatchPeers reads the counters of all instances and takes over from those that stood still
-// for a lease.
+// WatchPeers reads the counters of all instances and takes over from those with an expired
+// lease.
 func (e *Engine) WatchPeers(ctx context.Context) error {
 	heartbeats, err := readHeartbeats(ctx, e.store)
 	if err != nil {
@@ -169,7 +171,7 @@ func (e *Engine) WatchPeers(ctx context.Context) error {
 	e.priority.ReportPeers(len(heartbeats), e.peers.syncing(heartbeats, e.owner))
 	for _, p := range e.peers.observe(heartbeats, e.elapsed()) {
 		if p.Owner == e.owner {
-			continue // Heartbeat finds that out
+			continue // Heartbeat handles a lost lease of its own
 		}
 		if err := e.takeOver(ctx, p); err != nil {
 			return err
@@ -178,7 +180,7 @@ func (e *Engine) WatchPeers(ctx context.Context) error {
 	return nil
 }
 
-// takeOver releases the claims of a dead instance.
+// takeOver releases the claims of an instance with an expired lease.
 func (e *Engine) takeOver(ctx context.Context, p Heartbeat) error {
 	if err := endSessions(ctx, e.store, p); err != nil {
 		return err
@@ -193,19 +195,19 @@ func (e *Engine) takeOver(ctx context.Context, p Heartbeat) error {
 	if err != nil || !taken {
 		return err
 	}
-	e.log.Warn("an instance stands still; its work is taken over", "owner", p.Owner)
+	e.log.Warn("lease of an instance expired; taking over its work", "owner", p.Owner)
 	e.wakeAll()
 	return nil
 }
 
-// Leave deregisters this instance. Call it after its workers have stopped. Without it the
-// others take over after a lease.
+// Leave deregisters this instance. Call it after its workers have stopped. Without it, other
+// instances take over when the lease expires.
 func (e *Engine) Leave(ctx context.Context) error {
 	if !e.clustered {
 		return nil
 	}
 	return e.writeAfterCancel(ctx, func(tx *db.Tx) error {
-		if err := Register(tx, e.instance()); err != nil { // whatever its counter is
+		if err := Register(tx, e.instance()); err != nil { // sets a known counter value
 			return err
 		}
 		if _, err := removeInstance(tx, Heartbeat{Owner: e.owner, Count: e.heartbeats}); err != nil {

@@ -9,7 +9,7 @@ import (
 	"assay/internal/db"
 )
 
-// Register stores an instance with its counter as given.
+// Register stores an instance with its counter.
 func Register(t *db.Tx, i Instance) error {
 	endpoints, err := json.Marshal(endpointKeys(i.Endpoints))
 	if err != nil {
@@ -22,8 +22,8 @@ func Register(t *db.Tx, i Instance) error {
 	return err
 }
 
-// writeHeartbeat increments an instance's counter and stores its report. It returns false if
-// the instance is no longer registered: others have taken over.
+// writeHeartbeat increments the counter of an instance and stores its report. It returns
+// false if the instance is no longer registered, because others have taken over.
 func writeHeartbeat(t *db.Tx, owner, report string, syncs int64) (bool, error) {
 	n, err := t.Exec(`UPDATE instance SET heartbeat = heartbeat + 1, heartbeat_at = $2, report = $3, syncs = $4 WHERE owner = $1`, owner, db.Micros(t.Now()), report, syncs)
 	return n == 1, err
@@ -34,9 +34,9 @@ SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE application_name = $1 AND datname = current_database() AND usename = current_user AND xact_start IS NOT NULL
 	AND pid <> pg_backend_pid() AND NOT EXISTS (SELECT 1 FROM instance WHERE owner = $2 AND heartbeat <> $3)`
 
-// endSessions ends the transactions of an instance whose counter stands still, because they
-// may hold locks: a stopped process does not end them. It does not touch sessions of another
-// database user.
+// endSessions terminates the open transactions of an instance with an expired lease on
+// PostgreSQL. They may hold locks, and a stopped process does not end them. Sessions of other
+// database users are not affected.
 func endSessions(ctx context.Context, s *db.DB, p Heartbeat) error {
 	if s.Dialect == db.SQLite {
 		return nil
@@ -46,9 +46,9 @@ func endSessions(ctx context.Context, s *db.DB, p Heartbeat) error {
 	return err
 }
 
-// removeInstance removes an instance, if its counter is unchanged, and releases its claims.
-// NoHeartbeat stands for an owner without a counter. It returns false, and changes nothing,
-// if the counter has risen or another process has removed the instance.
+// removeInstance deletes an instance and releases its claims, if its counter is unchanged.
+// NoHeartbeat selects an owner that is not registered. It returns false, and changes nothing,
+// if the counter has increased or another process has deleted the instance.
 func removeInstance(t *db.Tx, p Heartbeat) (bool, error) {
 	n, err := t.Exec(`DELETE FROM instance WHERE owner = $1 AND heartbeat = $2`, p.Owner, p.Count)
 	if err != nil {
@@ -85,7 +85,7 @@ SELECT owner, -1, 0 FROM (
 	UNION SELECT owner FROM refresh_batch WHERE state IN ('pending', 'running') AND state = 'running') claimed
 WHERE NOT EXISTS (SELECT 1 FROM instance i WHERE i.owner = claimed.owner)`
 
-// readHeartbeats returns the counters of all instances.
+// readHeartbeats returns the counters of all instances and unregistered claim owners.
 func readHeartbeats(ctx context.Context, s *db.DB) ([]Heartbeat, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, p *Heartbeat) error { return r.Scan(&p.Owner, &p.Count, &p.Syncs) }, heartbeats)
 }
@@ -113,8 +113,8 @@ func instances(ctx context.Context, q db.Querier) ([]Instance, error) {
 	}, `SELECT owner, version, endpoints, started_at, heartbeat, heartbeat_at, report FROM instance ORDER BY started_at, owner`)
 }
 
-// endpointKeys returns each endpoint as one text. No provider has a slash in its name. The
-// list is empty, not nil, if there are none.
+// endpointKeys encodes endpoints as text. Names of providers contain no slash. The result is
+// never nil.
 func endpointKeys(endpoints []Endpoint) []string {
 	keys := make([]string, len(endpoints))
 	for i, a := range endpoints {
@@ -123,11 +123,12 @@ func endpointKeys(endpoints []Endpoint) []string {
 	return keys
 }
 
-// abandoned selects the open units of live jobs whose endpoint is not in the list $1.
+// abandoned selects the open units with an endpoint that is not in the list $1.
 const abandoned = `state IN ('pending', 'running') AND provider || '/' || file NOT IN `
 
-// abandonUnits ends, as failed, the open units that no instance has the provider for, so that
-// their jobs go on. Without any instance it ends none, because the next one may have it.
+// abandonUnits fails the open units whose provider no instance has configured, so that their
+// jobs continue. Without any instance it does nothing, because the next instance may have the
+// provider.
 func abandonUnits(t *db.Tx) error {
 	all, err := instances(t.Context(), t)
 	if err != nil || len(all) == 0 {
@@ -140,9 +141,9 @@ func abandonUnits(t *db.Tx) error {
 	list := t.Dialect.Texts(1)
 	for _, query := range []string{
 		`UPDATE refresh_job SET last_error = (
-			SELECT min(provider) || ': not configured any more' FROM fetch_unit u WHERE u.job_id = refresh_job.id AND ` + abandoned + list + `)
+			SELECT min(provider) || ': no longer configured' FROM fetch_unit u WHERE u.job_id = refresh_job.id AND ` + abandoned + list + `)
 		 WHERE state IN ('queued', 'running') AND id IN (SELECT job_id FROM fetch_unit WHERE ` + abandoned + list + `)`,
-		`UPDATE fetch_unit SET state = 'failed', token = token + 1, error = provider || ': not configured any more' WHERE ` + abandoned + list,
+		`UPDATE fetch_unit SET state = 'failed', token = token + 1, error = provider || ': no longer configured' WHERE ` + abandoned + list,
 	} {
 		if _, err := t.Exec(query, t.Dialect.PackTexts(endpointKeys(endpoints))); err != nil {
 			return err

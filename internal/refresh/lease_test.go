@@ -312,7 +312,7 @@ func TestLease_WhoLeavesGivesBackAtOnce(t *testing.T) {
 		w.drainBy(b)
 		job := w.last(refresh.Bulk)
 		equal(t, "updated without the provider that nobody has now", job.Counts.Updated, 10)
-		equal(t, "last error", job.LastError, "beta: not configured any more")
+		equal(t, "last error", job.LastError, "beta: no longer configured")
 		w.checkIdle()
 	})
 }

@@ -20,7 +20,7 @@ func LevelSet(ctx context.Context, s *db.DB, app int32) (*pricing.Set, error) {
 	return &sets[0], nil
 }
 
-// learnedAt returns when the newest level set of a game was learned; zero: never.
+// learnedAt returns when the newest level set of a game was learned, or the zero time.
 func learnedAt(ctx context.Context, s *db.DB, app int32) (time.Time, error) {
 	var at int64
 	err := s.Read.QueryRowContext(ctx, `
@@ -36,7 +36,7 @@ func scanSet(r *sql.Rows, set *pricing.Set) error {
 	return set.UnmarshalBinary(data)
 }
 
-// storedQuotes calls fn for the stored quotes of a game.
+// storedQuotes calls fn for each stored quote of a game.
 func storedQuotes(ctx context.Context, s *db.DB, app int32, fn func(*StoredQuote)) error {
 	_, err := db.Collect(ctx, s.Read, func(r *sql.Rows, _ *struct{}) error {
 		var q StoredQuote
@@ -57,8 +57,8 @@ func storedQuotes(ctx context.Context, s *db.DB, app int32, fn func(*StoredQuote
 	return err
 }
 
-// validationStates returns what validation stores about a game's markets, beside their
-// responses.
+// validationStates returns the validation state of each market of a game, without its
+// history.
 func validationStates(ctx context.Context, s *db.DB, app int32) (map[int64]pricing.MarketState, error) {
 	out := map[int64]pricing.MarketState{}
 	_, err := db.Collect(ctx, s.Read, func(r *sql.Rows, _ *struct{}) error {
@@ -75,7 +75,7 @@ func validationStates(ctx context.Context, s *db.DB, app int32) (map[int64]prici
 	return out, err
 }
 
-// marketHistory returns a market's good responses of the last eight days.
+// marketHistory returns the good responses of a market in the last eight days.
 func marketHistory(ctx context.Context, s *db.DB, app int32, market int64) (pricing.History, error) {
 	var history []byte
 	err := s.Read.QueryRowContext(ctx, `SELECT history FROM market_memory WHERE app_id = $1 AND market_id = $2`, app, market).Scan(&history)
@@ -85,16 +85,17 @@ func marketHistory(ctx context.Context, s *db.DB, app int32, market int64) (pric
 	return history, err
 }
 
-// MarketValidation is what validation stores about a market of a game, beside its responses.
+// MarketValidation is the validation state of a market of a game, with its newest good
+// response.
 type MarketValidation struct {
 	MarketID int64
 	AppID    int32
 	State    pricing.MarketState
-	LastGood time.Time // when its newest good response was fetched
-	Names    int       // in it; 0 for a market that is queried by name
+	LastGood time.Time // fetch time of the newest good response
+	Names    int       // number of names in that response; 0 if the market is queried by name
 }
 
-// MarketValidations returns what validation stores about all markets.
+// MarketValidations returns the validation state of all markets.
 func MarketValidations(ctx context.Context, s *db.DB) ([]MarketValidation, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, n *MarketValidation) error {
 		var state []byte
@@ -113,8 +114,7 @@ func MarketValidations(ctx context.Context, s *db.DB) ([]MarketValidation, error
 		ORDER BY m.app_id, m.market_id`)
 }
 
-// learn stores what a job learned about a game. A set that equals the newest one is not
-// stored again.
+// learn stores what a job learned about a game.
 func learn(t *db.Tx, job int64, l Learned) error {
 	if err := addLevels(t, l); err != nil {
 		return err
@@ -123,7 +123,7 @@ func learn(t *db.Tx, job int64, l Learned) error {
 	if err != nil {
 		return err
 	}
-	if l.Set == nil { // those learned with the newest set stay valid
+	if l.Set == nil { // the movers of the newest set remain valid
 		if err := t.QueryRow(`
 			SELECT coalesce((SELECT movers FROM refresh_level WHERE app_id = $1 ORDER BY job_id DESC LIMIT 1), $2)`, l.AppID, movers).Scan(&movers); err != nil {
 			return err
@@ -153,7 +153,7 @@ func learn(t *db.Tx, job int64, l Learned) error {
 	return nil
 }
 
-// addLevels stores a set that differs from the newest one of its game.
+// addLevels stores a level set if it differs from the newest one of the game.
 func addLevels(t *db.Tx, l Learned) error {
 	if l.Set == nil {
 		return nil
@@ -178,7 +178,7 @@ func ReadLevels(ctx context.Context, s *db.DB, id int64) (*pricing.Set, error) {
 	return &sets[0], nil
 }
 
-// jobLevels returns the levels that a job's prices are computed with, by game.
+// jobLevels returns the learned data of a job, by game.
 func jobLevels(ctx context.Context, s *db.DB, job int64) (map[int32]Levels, error) {
 	out := map[int32]Levels{}
 	_, err := db.Collect(ctx, s.Read, func(r *sql.Rows, _ *struct{}) error {
@@ -197,21 +197,20 @@ func jobLevels(ctx context.Context, s *db.DB, job int64) (map[int32]Levels, erro
 	return out, err
 }
 
-// PriceBefore returns the price that an item had just before a time; 0: none.
+// PriceBefore returns the price of an item just before a time, or 0.
 func PriceBefore(ctx context.Context, s *db.DB, item int64, at time.Time) (price money.Micro, err error) {
 	err = s.Read.QueryRowContext(ctx, `
 		SELECT coalesce((SELECT price FROM price_point WHERE item_id = $1 AND at < $2 ORDER BY at DESC LIMIT 1), 0)`, item, db.Micros(at)).Scan(&price)
 	return price, err
 }
 
-// Refused is a market whose newest response for a game is in quarantine.
+// Refused is a market with its newest response for a game in quarantine.
 type Refused struct {
 	Provider, Market, Reason string
 	Since                    time.Time
 }
 
-// RefusedMarkets returns the markets of a game whose newest response is in
-// quarantine.
+// RefusedMarkets returns the markets with their newest response for a game in quarantine.
 func RefusedMarkets(ctx context.Context, s *db.DB, app int32) ([]Refused, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, v *Refused) error {
 		var since int64
@@ -223,8 +222,7 @@ func RefusedMarkets(ctx context.Context, s *db.DB, app int32) ([]Refused, error)
 		WHERE f.app_id = $1 AND f.quarantine <> '' ORDER BY m.provider, m.key, f.file`, app)
 }
 
-// readPastPrices returns the accepted prices of items that the guard compares with, for each
-// item that exists.
+// readPastPrices returns the past prices of items that the guard compares a new price with.
 func readPastPrices(ctx context.Context, s *db.DB, items []int64, now time.Time) (map[int64]PastPrices, error) {
 	day, week := now.Add(-24*time.Hour), now.Add(-7*24*time.Hour)
 	out := make(map[int64]PastPrices, len(items))

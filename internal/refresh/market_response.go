@@ -15,18 +15,18 @@ import (
 	"assay/internal/provider"
 )
 
-// marketResponse is one market of a game while its responses are read for a round.
+// marketResponse holds one market's responses of a game during a validation round.
 type marketResponse struct {
 	pricing.Market
 	last, next *pricing.Response
-	names      int64            // in last, and probably in next
-	lastSeen   map[uint64]place // of names in last, if several files make it up
+	names      int64            // names in last, and the expected number in next
+	lastSeen   map[uint64]place // positions of names in last, if the market has several files
 	nextSeen   map[uint64]place
 }
 
-// add reads the responses of a provider's markets, the last good ones and the new ones, and
-// adds them to the round. Markets of one file are read together, markets of several files in
-// parallel. So it holds those of a few files at a time.
+// add reads the last good and the new responses of a provider's markets and adds them to the
+// round. Markets in the same files are read together, other markets in parallel. So the
+// memory holds the markets of a few files at a time.
 func (g *game) add(ctx context.Context, round *pricing.Round, now time.Time, provider string, states map[int64]pricing.MarketState) error {
 	targets, markets, err := g.targets(ctx, provider, states)
 	if err != nil || len(markets) == 0 {
@@ -66,7 +66,7 @@ func (g *game) add(ctx context.Context, round *pricing.Round, now time.Time, pro
 	}()
 	for r := range read {
 		if err = cmp.Or(err, r.err); err != nil {
-			cancel() // the others end soon
+			cancel() // stop the other readers
 			continue
 		}
 		for _, m := range r.markets {
@@ -80,8 +80,8 @@ func (g *game) add(ctx context.Context, round *pricing.Round, now time.Time, pro
 	return err
 }
 
-// normalize sorts the responses here, in parallel. The round, which would do it one by one,
-// then has nothing left to do.
+// normalize sorts the responses. Doing this here lets several markets be sorted in parallel.
+// The round would sort them one by one.
 func (m *marketResponse) normalize() {
 	for _, r := range []*pricing.Response{m.last, m.next} {
 		if r != nil {
@@ -90,8 +90,8 @@ func (m *marketResponse) normalize() {
 	}
 }
 
-// grow reserves memory for the names that the responses probably have. Growing name by name
-// would leave as much memory behind.
+// grow allocates memory for the expected number of names. Growing by append would leave as
+// much garbage.
 func (m *marketResponse) grow() {
 	for _, r := range []*pricing.Response{m.last, m.next} {
 		if r != nil {
@@ -100,13 +100,12 @@ func (m *marketResponse) grow() {
 	}
 }
 
-// readersAtOnce is how many groups of markets are read at once.
+// readersAtOnce is how many groups of markets are read in parallel.
 const readersAtOnce = 2
 
-// grouped divides the markets of a provider so that those that share a unit are together,
-// ordered by id.
+// grouped divides the markets of a provider into groups without common units, ordered by id.
 func grouped(targets map[int64][]target, markets map[int64]*marketResponse) [][]int64 {
-	first := map[int64]int64{} // the group of a market, named by one of its markets
+	first := map[int64]int64{} // links from a market to another market of its group
 	var of func(int64) int64
 	of = func(id int64) int64 {
 		if g, ok := first[id]; ok && g != id {
@@ -126,11 +125,12 @@ func grouped(targets map[int64][]target, markets map[int64]*marketResponse) [][]
 	return slices.SortedFunc(maps.Values(groups), slices.Compare)
 }
 
-// sameTime is how far apart quotes may have been fetched to be compared with each other.
+// sameTime is the maximum difference between the fetch times of quotes that are compared.
 const sameTime = 2 * time.Hour
 
-// named adds the quotes of a provider's markets by name: stored quotes that were fetched at
-// the time of the newest good response of a file, if there is one, and those of this job.
+// named adds the quotes of a provider that is queried by name. These are the new quotes of
+// this job, and the stored quotes that were fetched at about the same time as the newest good
+// response of a file. Without such a response, all stored quotes are added.
 func (g *game) named(ctx context.Context, provider string, market func(int64) *marketResponse, targets map[int64][]target) error {
 	var ids []int64
 	for id, m := range g.fetcher.known {
@@ -178,16 +178,16 @@ func pointOf[T ~string | ~[]byte](name T, phase string, price money.Micro) prici
 	return pricing.Point{Key: pricing.KeyOf(name, phase), Traits: pricing.TraitsOf(string(name)), Amount: price}
 }
 
-// target says that a unit's quotes of a market belong to its last good response, its new one,
-// or both.
+// target is where a unit's quotes of a market belong: to the last good response, the new
+// response, or both.
 type target struct {
 	market     int64
 	last, next bool
 }
 
-// targets lists, by unit, which markets of a provider its blobs are read for. A market may
-// have several files. Its response is all of them together; a file without a response counts
-// with its last one.
+// targets returns where the quotes of each unit belong, and the provider's markets. A market
+// may have several files, and its response consists of all of them. A file without a new
+// response is represented by its last one.
 func (g *game) targets(ctx context.Context, prov string, states map[int64]pricing.MarketState) (map[int64][]target, map[int64]*marketResponse, error) {
 	targets, markets := map[int64][]target{}, map[int64]*marketResponse{}
 	responded := map[MarketFile]*part{} // by market and file
@@ -239,7 +239,7 @@ func (g *game) targets(ctx context.Context, prov string, states map[int64]pricin
 	return targets, markets, nil
 }
 
-// fetchedAt adds a part's time to a response: the newest part counts.
+// fetchedAt sets the time of a response to that of its newest part.
 func fetchedAt(r *pricing.Response, at time.Time) *pricing.Response {
 	if r == nil {
 		r = &pricing.Response{Rate: money.RateScale}
@@ -250,7 +250,7 @@ func fetchedAt(r *pricing.Response, at time.Time) *pricing.Response {
 	return r
 }
 
-// read reads the quotes of some markets into their responses, in the base currency.
+// read reads the quotes of some markets into their responses, converted to the base currency.
 func (g *game) read(ctx context.Context, now time.Time, all map[int64][]target, markets []*marketResponse) error {
 	dec := newDecoder()
 	defer dec.close()
@@ -273,7 +273,7 @@ func (g *game) read(ctx context.Context, now time.Time, all map[int64][]target, 
 		}
 		m.grow()
 		wanted[m.ID] = m
-		// Each name is in one unit of names. A last response and a new one are two.
+		// Units of names have no name in common. A market with one file has at most two units.
 		if byName := m.next != nil && m.next.Partial; !byName && files(all, m.ID) > 2 {
 			m.lastSeen, m.nextSeen = map[uint64]place{}, map[uint64]place{}
 		}
@@ -309,7 +309,7 @@ func (g *game) read(ctx context.Context, now time.Time, all map[int64][]target, 
 	})
 }
 
-// files counts the units that a market is read from.
+// files counts the units that contain quotes of a market.
 func files(targets map[int64][]target, market int64) (n int) {
 	for _, into := range targets {
 		for _, t := range into {
@@ -321,7 +321,7 @@ func files(targets map[int64][]target, market int64) (n int) {
 	return n
 }
 
-// addOld counts a quote that is too old by the market's own time.
+// addOld counts a quote that is outdated by the market's own time.
 func (m *marketResponse) addOld(t target) {
 	if t.last {
 		m.last.Old++
@@ -331,14 +331,14 @@ func (m *marketResponse) addOld(t target) {
 	}
 }
 
-// place is the index of a name in a response, and the time of its quote.
+// place is the position of a name in a response, with the times of its quote.
 type place struct {
 	at                  int
 	fetched, marketTime time.Time
 }
 
-// add adds a quote. Of a name in several files of a market the fresher quote counts, as in an
-// estimate (see take): what is validated is what is used.
+// add adds a quote. If several files of a market contain a name, the newest quote counts, as
+// in an estimate (see addQuote). So validation checks the quotes that estimates use.
 func (m *marketResponse) add(t target, p pricing.Point, fetched, marketTime time.Time) {
 	if t.last {
 		m.last.Points = addFresher(m.last.Points, m.lastSeen, p, place{len(m.last.Points), fetched, marketTime})
@@ -348,6 +348,7 @@ func (m *marketResponse) add(t target, p pricing.Point, fetched, marketTime time
 	}
 }
 
+// addFresher adds a point, or replaces the point of the same name if the new one is fresher.
 func addFresher(points []pricing.Point, seen map[uint64]place, p pricing.Point, here place) []pricing.Point {
 	if seen == nil {
 		return append(points, p)

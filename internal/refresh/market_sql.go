@@ -21,8 +21,8 @@ ON CONFLICT (market_id) DO UPDATE SET job_id = excluded.job_id, fetched_at = exc
 
 var fetchedBulk = db.NewBulk(noteFetchesSQL, fetchedColumns, noteFetchesConflict)
 
-// noteFetches stores what a unit returned of each market. Counts are of all units of a job.
-// Validation decides whether a file's response is good.
+// noteFetches adds the counts of a unit to the state of its markets. The counts are those of
+// all units of a job. For a file, only validation decides whether the response is good.
 func noteFetches(t *db.Tx, u Unit, markets []MarketFetch) error {
 	rows := db.NewTable(fetchedColumns, len(markets))
 	for _, m := range markets {
@@ -37,7 +37,7 @@ func noteFetches(t *db.Tx, u Unit, markets []MarketFetch) error {
 	return err
 }
 
-// noteMarkets stores why markets had no response.
+// noteMarkets stores why markets have no response.
 func noteMarkets(t *db.Tx, markets []int64, failure string) error {
 	for _, id := range markets {
 		if _, err := t.Exec(`
@@ -50,7 +50,7 @@ func noteMarkets(t *db.Tx, markets []int64, failure string) error {
 	return nil
 }
 
-// noteMarket stores the outcome of a market's response that is not good.
+// noteMarket stores the outcome of a market's unusable response.
 func noteMarket(t *db.Tx, id int64, outcome Outcome, failure string) error {
 	if err := noteMarkets(t, []int64{id}, failure); err != nil {
 		return err
@@ -59,12 +59,12 @@ func noteMarket(t *db.Tx, id int64, outcome Outcome, failure string) error {
 	return err
 }
 
-// MarketState is what is stored about a market's last responses. It outlives the jobs that
-// requested them.
+// MarketState is the state of a market's last responses. It remains when the jobs that
+// requested them are deleted.
 type MarketState struct {
 	MarketID         int64
 	FetchedAt        time.Time
-	Quotes, Rejected int64  // of the last job that requested it
+	Quotes, Rejected int64  // of the last job that requested the market
 	Outcome          string // of the last response
 	LastSuccess      time.Time
 	LastError        string
@@ -73,7 +73,7 @@ type MarketState struct {
 	QuarantinedSince time.Time
 }
 
-// MarketStates returns the last responses and the quarantine of each market.
+// MarketStates returns the state and the quarantine of each market.
 func MarketStates(ctx context.Context, s *db.DB) (map[int64]MarketState, error) {
 	states, err := db.Collect(ctx, s.Read, func(r *sql.Rows, m *MarketState) error {
 		var fetched, success, failed, since int64

@@ -7,11 +7,11 @@ import (
 	"assay/internal/db"
 )
 
-// requestedByQueue is the requester of jobs of the missing-price queue.
+// requestedByQueue is the requester of missing-price jobs.
 const requestedByQueue = "missing-price queue"
 
-// Missing starts a job for the due entries of the missing-price queue. One such job is live
-// at a time; entries that become due meanwhile are in the next.
+// Missing starts a job for the due entries of the missing-price queue, unless such a job is
+// live. Entries that become due while a job is live are in the next job.
 func (p *planner) Missing(ctx context.Context) (bool, error) {
 	if len(p.providers) == 0 {
 		return false, nil // the entries wait until a provider is configured
@@ -34,14 +34,14 @@ func (p *planner) Missing(ctx context.Context) (bool, error) {
 }
 
 const (
-	// waitingStep is how many name buckets of waiting entries are looked up at once.
+	// waitingStep is how many name buckets of waiting entries are read at a time.
 	waitingStep = catalog.Buckets / 8
-	// maxListed bounds the quotes of waiting entries that one job's responses make due.
+	// maxListed limits the quotes of waiting entries in the responses of one job.
 	maxListed = 20_000
 )
 
-// newlyListed returns the quotes, in a job's good new responses, of items that wait in the
-// missing-price queue. It leaves out the items of the job itself.
+// newlyListed returns the quotes of waiting items in a job's good new responses. Waiting
+// items are in the missing-price queue and not in the job.
 func (f *fetcher) newlyListed(ctx context.Context, job *Job, verdicts []Verdict) ([]Listed, error) {
 	good := map[UnitMarket]bool{}
 	units := map[int64]Unit{}
@@ -68,7 +68,7 @@ func (f *fetcher) newlyListed(ctx context.Context, job *Job, verdicts []Verdict)
 		for _, w := range waiting {
 			items[w.Key] = w.ID
 			if b := int64(catalog.Bucket(w.Key.Name)); len(buckets) == 0 || buckets[len(buckets)-1] != b {
-				buckets = append(buckets, b) // ordered by id, and so by bucket
+				buckets = append(buckets, b) // items are ordered by id and so by bucket
 			}
 		}
 		if len(buckets) == 0 {

@@ -10,8 +10,8 @@ import (
 // A transaction that writes several entries of the missing-price queue locks them first,
 // ordered by item. So two transactions never wait for each other in a circle.
 
-// waitingItems returns the items of the missing-price queue in the name buckets from
-// (included) to (excluded) that are due later and not in the job.
+// waitingItems returns the items of the missing-price queue that are due later and not in the
+// job, in the name buckets from <= bucket < to.
 func waitingItems(ctx context.Context, s *db.DB, job Job, from, to int) ([]WaitingItem, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, w *WaitingItem) error {
 		return r.Scan(&w.ID, &w.Key.AppID, &w.Key.Name, &w.Key.Phase)
@@ -22,14 +22,14 @@ func waitingItems(ctx context.Context, s *db.DB, job Job, from, to int) ([]Waiti
 		ORDER BY i.id`, int64(from)*bucketIDs, int64(to)*bucketIDs, db.Micros(s.Clock()), job.ID, job.Batches)
 }
 
-// bucketIDs is how many ids of items a name bucket has.
+// bucketIDs is the number of item ids in a name bucket.
 const bucketIDs = 1 << 32
 
 const listedColumns = "item_id bigint, market_id bigint, ask bigint, sale bigint"
 
-// dueListed makes waiting entries of the missing-price queue due at once if a response lists
-// them with another price than the market's stored quote, if any. It reports whether there
-// were some.
+// dueListed makes waiting entries of the missing-price queue due immediately if a response
+// quotes another price than the market's stored quote. It reports whether there were such
+// entries.
 func dueListed(t *db.Tx, listed []Listed) (bool, error) {
 	if len(listed) == 0 {
 		return false, nil

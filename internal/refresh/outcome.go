@@ -13,7 +13,7 @@ type JobOutcome string
 
 // The outcomes of a job. A cancelled job is partial if it priced something, otherwise failed.
 const (
-	JobComplete JobOutcome = "complete" // every item and every market
+	JobComplete JobOutcome = "complete" // all items and all markets
 	JobPartial  JobOutcome = "partial"  // some items or markets are missing
 	JobFailed   JobOutcome = "failed"   // nothing was priced, and an error occurred
 )
@@ -24,7 +24,7 @@ const (
 	GapCancelled = "cancelled"
 )
 
-// OutcomeWith returns the outcome of a job with these missing markets.
+// OutcomeWith returns the outcome of a job that lacks these markets.
 func (j *Job) OutcomeWith(markets []event.MarketGap) JobOutcome {
 	switch {
 	case j.State == Failed, j.State == Cancelled && j.Counts.Updated+j.Counts.NoQuote == 0:
@@ -36,7 +36,7 @@ func (j *Job) OutcomeWith(markets []event.MarketGap) JobOutcome {
 	}
 }
 
-// Gaps returns for how many due items nothing was learned, by reason.
+// Gaps returns the number of due items without a result, by reason.
 func (c *Counts) Gaps() []event.ItemGap {
 	due := c.Total - c.SkippedTTL - c.SkippedNoSales
 	var gaps []event.ItemGap
@@ -55,7 +55,7 @@ func (c *Counts) Gaps() []event.ItemGap {
 	return gaps
 }
 
-// Gaps returns what is missing from a job. Its lists are not nil.
+// Gaps returns the items and markets that a job lacks. The lists are never nil.
 func (j *Job) Gaps() event.Gaps {
 	return event.Gaps{
 		Items:   append([]event.ItemGap{}, j.Counts.Gaps()...),
@@ -63,13 +63,13 @@ func (j *Job) Gaps() event.Gaps {
 	}
 }
 
-// share returns a part of a whole, with four decimal places and above 0.
+// share returns part divided by whole, rounded to four decimal places and at least 0.0001.
 func share(part, whole int64) float64 {
 	return max(math.Round(float64(part)/float64(max(whole, 1))*1e4)/1e4, 1e-4)
 }
 
-// marketGaps returns the markets of which a job got nothing, or not all. Providers in the
-// background are left out.
+// marketGaps returns the markets that a job lacks completely or in part. It omits providers
+// of the background fetch.
 func (a *applier) marketGaps(units []Unit, outcomes map[UnitMarket]MarketFetch) []event.MarketGap {
 	type market struct{ provider, key string }
 	type gap struct {
@@ -80,7 +80,7 @@ func (a *applier) marketGaps(units []Unit, outcomes map[UnitMarket]MarketFetch) 
 	for i := range units {
 		u := &units[i]
 		src, configured := a.providers[u.Provider]
-		weight := int64(1) // of a file
+		weight := int64(1) // a file counts once
 		if u.File == "" {
 			weight = u.Size
 			if weight == 0 || configured && InBackground(src.Describe()) {
@@ -114,7 +114,7 @@ func (a *applier) marketGaps(units []Unit, outcomes map[UnitMarket]MarketFetch) 
 
 // gap returns why a unit's job lacks a market, or "".
 func (u *Unit) gap(market int64, outcomes map[UnitMarket]MarketFetch) (reason, detail string) {
-	part := UnitMarket{Market: market} // of all that was queried by name
+	part := UnitMarket{Market: market} // unit 0: the sum of all units of names
 	if u.File != "" {
 		part.Unit = u.ID
 	}

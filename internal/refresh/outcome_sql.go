@@ -10,8 +10,8 @@ import (
 
 var fetchesBulk = db.NewBulk(addFetchesSQL, fetchColumns, addFetchesConflict)
 
-// addFetches stores what a unit returned of each market: alone if it is a file, otherwise in
-// the sum of its provider's units.
+// addFetches stores the counts of each market in a unit's response. A file has its own rows.
+// Units of names are added up by provider.
 func addFetches(t *db.Tx, u Unit, markets []MarketFetch) error {
 	unit := u.ID
 	if u.File == "" {
@@ -31,15 +31,15 @@ func addFetches(t *db.Tx, u Unit, markets []MarketFetch) error {
 	return nil
 }
 
-// noteError stores why a unit failed as its job's last error. A request that was not sent
-// does not hide why it was not.
+// noteError stores the error of a unit as its job's last error. The error of an unsent
+// request does not replace another error.
 func noteError(t *db.Tx, job int64, u Unit) error {
 	_, err := t.Exec(`UPDATE refresh_job SET last_error = $2 WHERE id = $1 AND (last_error = '' OR $3)`, job, u.Error, u.ConcernsProvider())
 	return err
 }
 
-// noteProvider stores the outcome of a request for a provider's file, or with "" for names.
-// An empty failure is success.
+// noteProvider stores the outcome of a request for a file of a provider, or for names if file
+// is "". If failure is "", the request succeeded.
 func noteProvider(t *db.Tx, provider, file, failure string) error {
 	if failure != "" {
 		return noteFailure(t, provider, file, failure)
@@ -66,8 +66,9 @@ func noteFailure(t *db.Tx, provider, file, failure string) error {
 	return err
 }
 
-// A file that reuses an earlier unit's blobs counts with what that unit returned, until the
-// job itself has validated it. The later row of a market counts.
+// outcomes selects the outcome of each market in each file of a job. A file that reuses the
+// response of an earlier unit has the counts of that unit until the job has validated it. If
+// a market has two rows, the later one is used.
 const outcomes = `
 SELECT unit_id, market_id, quotes, rejected, outcome FROM (
 	SELECT 1 AS own, unit_id, market_id, quotes, rejected, outcome FROM market_fetch WHERE job_id = $1
@@ -78,7 +79,7 @@ SELECT unit_id, market_id, quotes, rejected, outcome FROM (
 	WHERE u.job_id = $1 AND u.file <> '' AND u.blob_unit <> u.id) brought
 ORDER BY own`
 
-// readOutcomes returns the outcome of each market of each file of a job.
+// readOutcomes returns the outcome of each market in each file of a job.
 func readOutcomes(ctx context.Context, s *db.DB, job int64) (map[UnitMarket]MarketFetch, error) {
 	type row struct {
 		unit int64
@@ -109,8 +110,9 @@ ON CONFLICT (job_id, unit_id, market_id) DO UPDATE SET
 	bytes = market_fetch.bytes + excluded.bytes, outcome = excluded.outcome`
 )
 
-// StoreValidation stores the outcomes of a job's files and what was learned from them, and
-// moves the job on to estimate.
+// StoreValidation stores the result of validating a job's responses and moves the job on to
+// the estimate stage. It returns false, and stores nothing, if the job is not in its fetch
+// stage.
 func StoreValidation(t *db.Tx, job int64, verdicts []Verdict, learned []Learned) (bool, error) {
 	n, err := t.Exec(`UPDATE refresh_job SET stage = 'estimate' WHERE id = $1 AND state = 'running' AND stage = 'fetch'`, job)
 	if err != nil || n != 1 {
@@ -149,7 +151,7 @@ func storeVerdict(t *db.Tx, job int64, v Verdict) error {
 		return err
 	}
 	if v.Fetch.Outcome != OutcomeOK {
-		return noteMarket(t, v.Fetch.MarketID, v.Fetch.Outcome, v.Unit.Provider+": "+v.Unit.File+" holds nothing of this market")
+		return noteMarket(t, v.Fetch.MarketID, v.Fetch.Outcome, v.Unit.Provider+": "+v.Unit.File+" has no quotes of this market")
 	}
 	if _, err := t.Exec(`UPDATE market_state SET last_success = $2 WHERE market_id = $1`, v.Fetch.MarketID, db.Micros(v.Unit.FetchedAt)); err != nil {
 		return err

@@ -17,20 +17,21 @@ import (
 )
 
 const (
-	// batchItems is about how many items a batch has: enough to be worth a commit, few enough
-	// to lose little to a kill.
+	// batchItems is the approximate number of items in a batch. It is large enough for one
+	// commit, and small enough that a kill loses little work.
 	batchItems = 500
-	// singleNames is how many names a unit of a provider has that takes one name per request.
-	// They are requested one after another.
+	// singleNames is how many names a unit has if the provider takes one name per request.
+	// The requests are sent one after another.
 	singleNames = 50
-	// missingCycle bounds the items of a missing-price job.
+	// missingCycle limits the items of a missing-price job.
 	missingCycle = 20_000
 )
 
-// errNoLongerQueued rolls back the plan of a job that was cancelled meanwhile.
+// errNoLongerQueued rolls back the plan of a job that has been cancelled meanwhile.
 var errNoLongerQueued = errors.New("job is no longer queued")
 
-// Plan plans a queued job: its items, batches, units and exchange rates, in one transaction.
+// Plan plans a queued job. It stores the items, batches, units and exchange rates in one
+// transaction.
 func (p *planner) Plan(ctx context.Context) (bool, error) {
 	job, err := readQueuedJob(ctx, p.store)
 	if err != nil || job == nil {
@@ -47,7 +48,7 @@ func (p *planner) Plan(ctx context.Context) (bool, error) {
 	}
 	rates, err := p.rates(ctx)
 	if errors.Is(err, ErrNoRatesYet) {
-		return false, nil // the sweep tries again
+		return false, nil // the next sweep retries
 	}
 	if err != nil {
 		return false, err
@@ -64,10 +65,10 @@ func (p *planner) Plan(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// providerLimits is what can be requested from providers now.
+// providerLimits is what can be requested from the providers now.
 type providerLimits struct {
 	paused map[string]bool
-	calls  map[string]int64 // by name, of those that have a budget and are not requested in the background
+	calls  map[string]int64 // requests left, by provider; only providers with a budget and without background fetch
 }
 
 func (p *planner) providerLimits(ctx context.Context) (providerLimits, error) {
@@ -119,8 +120,8 @@ func (p *planner) plan(tx *db.Tx, job *Job, limits providerLimits, rates pricing
 	if err := PlanItems(tx, job.ID, rules, batches); err != nil {
 		return err
 	}
-	// The plan decides, not the counts before: another instance may have changed what is due
-	// in between.
+	// Count the planned items. The counts above may be outdated, because another instance may
+	// have changed what is due.
 	planned, err := plannedByApp(tx, job.ID)
 	if err != nil {
 		return err
@@ -137,8 +138,8 @@ func (p *planner) plan(tx *db.Tx, job *Job, limits providerLimits, rates pricing
 	return InsertUnits(tx, units)
 }
 
-// batchesFor returns how many batches items are divided into: a power of two, because batches
-// are ranges of name buckets.
+// batchesFor returns how many batches a job has. The number is a power of two, because
+// batches are ranges of name buckets.
 func batchesFor(items int64) int {
 	n := 1
 	for n < catalog.Buckets && int64(n)*batchItems < items {
@@ -147,8 +148,8 @@ func batchesFor(items int64) int {
 	return n
 }
 
-// planUnits plans what to request from each provider: every file of the games that are due,
-// or the due names in calls of the largest size that the provider allows.
+// planUnits plans the units of all providers: every file of the games with due items, or the
+// due names in calls as large as the provider allows.
 func (p *planner) planUnits(tx *db.Tx, job *Job, planned map[int32]int64, batches int, limits providerLimits) ([]Unit, error) {
 	var units []Unit
 	for _, name := range p.order {
@@ -177,9 +178,9 @@ func (p *planner) planUnits(tx *db.Tx, job *Job, planned map[int32]int64, batche
 	return units, nil
 }
 
-// planFiles makes a unit for each file. A missing-price job uses a file's newest response
-// while the provider would return the same again. A response that came too late for its own
-// job serves the next one, together with a newer one if it is old.
+// planFiles creates a unit for each file. A missing-price job reuses a file's newest response
+// while it is fresh. A response that arrived too late for its own job is used by the next
+// job. If it is no longer fresh, the next job also requests the file again.
 func (p *planner) planFiles(tx *db.Tx, job *Job, d provider.Description, planned map[int32]int64, batches int) ([]Unit, error) {
 	var units []Unit
 	for _, f := range d.Files {
@@ -200,7 +201,7 @@ func (p *planner) planFiles(tx *db.Tx, job *Job, d provider.Description, planned
 			switch {
 			case p.isFresh(newest.FetchedAt, d.Interval):
 				u = old
-			case newest.Detached: // the provider may be as late again
+			case newest.Detached: // the new request may be late too
 				units = append(units, old)
 			}
 		}
@@ -209,18 +210,18 @@ func (p *planner) planFiles(tx *db.Tx, job *Job, d provider.Description, planned
 	return units, nil
 }
 
-// minInterval is the least time for which a file's response serves missing prices.
+// minInterval is the least time for which a file's response is reused for missing prices.
 const minInterval = 5 * time.Minute
 
-// isFresh reports whether a response is too recent to be requested again. One from the future
-// is not: the clock was set back.
+// isFresh reports whether a response is too recent to be requested again. A response from the
+// future is not fresh, because the clock has been set back.
 func (p *planner) isFresh(fetched time.Time, interval time.Duration) bool {
 	age := p.now().Sub(fetched)
 	return age >= 0 && age < max(interval, minInterval)
 }
 
-// planNames makes units of the due names of each game that the provider quotes. If its budget
-// does not allow that many calls, the names come by priority.
+// planNames creates units of the due names of each game that the provider quotes. If the
+// budget does not allow all calls, names are chosen by priority.
 func (p *planner) planNames(tx *db.Tx, job *Job, d provider.Description, planned map[int32]int64, batches int, limits providerLimits) ([]Unit, error) {
 	size := max(d.BatchSize, 1)
 	if d.Shape == provider.Single {
@@ -251,7 +252,7 @@ func (p *planner) planNames(tx *db.Tx, job *Job, d provider.Description, planned
 	return units, nil
 }
 
-// unitOf makes a unit of names, which are in the order of their batches.
+// unitOf creates a unit of names. The names are ordered by batch.
 func unitOf(job *Job, d provider.Description, app int32, names []PlannedName) Unit {
 	u := Unit{
 		JobID: job.ID, Provider: d.Name, AppID: app, State: UnitPending,
@@ -264,8 +265,8 @@ func unitOf(job *Job, d provider.Description, app int32, names []PlannedName) Un
 	return u
 }
 
-// planByPriority makes units of the due names by priority, as many as the calls take, and counts
-// those that are left for later.
+// planByPriority creates units of the due names with the highest priority, up to the number
+// of calls. It counts the other names as deferred.
 func (p *planner) planByPriority(tx *db.Tx, job *Job, d provider.Description, batches, calls int) ([]Unit, error) {
 	names, err := p.candidates(tx, job, d)
 	if err != nil {
@@ -299,9 +300,9 @@ func (p *planner) planByPriority(tx *db.Tx, job *Job, d provider.Description, ba
 	return units, nil
 }
 
-// resumeAfter moves the units to the front whose names follow the name that was requested last.
-// Units are requested in order. If a limit ends this early, the next job continues there, so
-// no name is left out for ever.
+// resumeAfter rotates the units so that they begin after the last requested name. Units are
+// requested in order. If a limit stops a job early, the next job continues where it stopped,
+// so every name is requested in the end.
 func resumeAfter(units []Unit, last string) []Unit {
 	next := slices.IndexFunc(units, func(u Unit) bool { return afterInOrder(u.Names[len(u.Names)-1], last) })
 	if last == "" || next < 0 {
@@ -310,7 +311,7 @@ func resumeAfter(units []Unit, last string) []Unit {
 	return slices.Concat(units[next:], units[:next])
 }
 
-// afterInOrder reports whether a name follows another one in the order of a plan.
+// afterInOrder reports whether name comes after other in the order of a plan.
 func afterInOrder(name, other string) bool {
 	return cmp.Or(cmp.Compare(catalog.Bucket(name), catalog.Bucket(other)), cmp.Compare(name, other)) > 0
 }

@@ -9,19 +9,20 @@ import (
 	"assay/internal/db"
 )
 
-// planState is the state of an item in a plan, given $1 now, $2 forced, $3 the TTL with its
-// tolerance, $4 the length of a no-sales pause, all in microseconds (rule 5: an unknown price
-// is never skipped). Times in the future come from before the clock was set back and skip
-// nothing; hence the lower bounds.
+// planState computes the state of an item in a plan. Parameters: $1 now, $2 forced, $3 TTL
+// with its tolerance, $4 length of a no-sales pause, all in microseconds. An item without a
+// price is never skipped (rule 5). A time in the future was stored before the clock was set
+// back and skips nothing.
 const planState = `
 	CASE WHEN i.price <= 0 OR $2 THEN ''
 	     WHEN i.retry_at > $1 AND i.retry_at <= $1 + $4 THEN 'noSales'
 	     WHEN i.quotes_at > $1 - $3 AND i.quotes_at <= $1 THEN 'ttl'
 	     ELSE '' END`
 
-// The items of a plan: those in scope ($5: all), the failed ones of job $5, or the first $5
-// due entries of the missing-price queue. An entry that is due later than the longest pause
-// was queued before the clock was set back.
+// The items of a plan. planScope selects the items in scope ($5: all items), planRetry the
+// failed items of job $5, and planMissing the first $5 due entries of the missing-price
+// queue. An entry that is due later than the longest pause was queued before the clock was
+// set back.
 const (
 	planScope = `
 FROM item i
@@ -37,7 +38,7 @@ FROM item i JOIN (
 	ORDER BY due_at, item_id LIMIT $5) m ON m.item_id = i.id`
 )
 
-// Constants of other packages for SQL. A test compares them.
+// Constants of other packages, for SQL. A test compares them.
 const (
 	maxMissingRetryMicros = "259200000000" // refresh.MaxMissingRetry in microseconds
 	buckets               = "128"          // catalog.Buckets
@@ -45,12 +46,11 @@ const (
 	Unpriced              = "status = 5"   // pricing.NoPrice; the condition of the index item_unpriced
 )
 
-// tolerancePercent lets a schedule of the same length as the TTL work: an item is due when 95
-// % of the TTL have passed.
+// tolerancePercent makes an item due after 95 % of its TTL, so that a schedule with the same
+// period as the TTL works.
 const tolerancePercent = 95
 
-// planOf returns the part of the statement and the parameters $1 to $5 that select a plan's
-// items.
+// planOf returns the FROM clause and the parameters $1 to $5 that select the items of a plan.
 func planOf(r Rules) (from string, args []any) {
 	forced := r.Forced || r.Missing || r.RetryOf != 0
 	args = []any{
@@ -67,8 +67,8 @@ func planOf(r Rules) (from string, args []any) {
 	}
 }
 
-// dueByApp counts items and, with names, distinct names, which takes longer than everything
-// else.
+// dueByApp counts due items by game. With names it also counts distinct names, which takes
+// most of the time.
 func dueByApp(ctx context.Context, q db.Querier, r Rules, names bool) (map[int32]DueNames, error) {
 	type row struct {
 		app   int32
@@ -100,12 +100,13 @@ func dueByApp(ctx context.Context, q db.Querier, r Rules, names bool) (map[int32
 	return out, nil
 }
 
-// ReadDue counts what these rules would plan, by game.
+// ReadDue counts the items that a plan with these rules would include, by game.
 func ReadDue(ctx context.Context, s *db.DB, r Rules) (map[int32]DueNames, error) {
 	return dueByApp(ctx, s.Read, r, true)
 }
 
-// dueInTx counts the items that these rules would plan, by game, without the names.
+// dueInTx counts the items that a plan with these rules would include, by game, without the
+// names.
 func dueInTx(t *db.Tx, r Rules) (map[int32]DueNames, error) {
 	return dueByApp(t.Context(), t, r, false)
 }
@@ -119,7 +120,7 @@ func hasDueMissing(ctx context.Context, s *db.DB, r Rules) (bool, error) {
 	return due, err
 }
 
-// PlanItems makes a job's items and batches, each item once.
+// PlanItems inserts the items and batches of a job.
 func PlanItems(t *db.Tx, job int64, r Rules, batches int) error {
 	from, args := planOf(r)
 	insert := `
@@ -151,7 +152,7 @@ FROM (SELECT i.id, i.bucket, i.price, ` + planState + ` AS skip ` + from + `) p 
 	return err
 }
 
-// plannedByApp counts a job's pending items, by game.
+// plannedByApp counts the pending items of a job, by game.
 func plannedByApp(t *db.Tx, job int64) (map[int32]int64, error) {
 	type row struct {
 		app   int32
@@ -167,8 +168,8 @@ func plannedByApp(t *db.Tx, job int64) (map[int32]int64, error) {
 	return out, err
 }
 
-// dueNamesOf lists the distinct names of a job's pending items of a game, by bucket. All
-// phases of a name are in the same bucket, and so in the same batch.
+// dueNamesOf returns the distinct names of a job's pending items of a game, by bucket. All
+// phases of a name are in one bucket, and so in one batch.
 func dueNamesOf(t *db.Tx, job int64, app int32) ([]PlannedName, error) {
 	return db.Collect(t.Context(), t, func(rows *sql.Rows, n *PlannedName) error {
 		var bucket int
@@ -177,7 +178,7 @@ func dueNamesOf(t *db.Tx, job int64, app int32) ([]PlannedName, error) {
 		WHERE r.job_id = $1 AND r.state = 'pending' AND i.app_id = $2 ORDER BY i.bucket, i.name`, job, app)
 }
 
-// findLastRequested returns the name that bulk jobs queried a provider for last; "": none.
+// findLastRequested returns the name that bulk jobs requested last from a provider, or "".
 func findLastRequested(t *db.Tx, provider string, app int32) (name string, err error) {
 	err = t.QueryRow(`SELECT value FROM setting WHERE name = $1`, lastRequested(provider, app)).Scan(&name)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -186,8 +187,8 @@ func findLastRequested(t *db.Tx, provider string, app int32) (name string, err e
 	return name, err
 }
 
-// noteUnitRequested stores the last name of a unit of a bulk job, whether its provider
-// responded or failed. In both cases the names after it are next.
+// noteUnitRequested stores the last name of a unit of a bulk job, after a success or a
+// failure. The next job continues after this name.
 func noteUnitRequested(t *db.Tx, u Unit) error {
 	if len(u.Names) == 0 || u.State != UnitDone && u.State != UnitFailed {
 		return nil

@@ -8,21 +8,22 @@ import (
 	"time"
 )
 
-// candidate is a name that could be requested from a provider with a budget, and its priority.
+// candidate is a name that can be requested from a provider with a budget, with its priority.
 type candidate struct {
 	PlannedName
 	app         int32
-	item        int64 // the first of its items
-	value       int64 // of all its items in inventories, in micro-units
+	item        int64 // id of the first item with this name
+	value       int64 // value of all its items in inventories, in micro-units
 	requestedAt time.Time
 	queuedAt    time.Time
-	hi, lo      uint64 // value x staleness
+	hi, lo      uint64 // product of value and staleness
 }
 
-// byPriority lists the distinct names of a plan by priority: their value in inventories times
-// how long ago they were requested from the provider. A name that was never requested, or in
-// the future before the clock was set back, counts as stalest. One that was requested less
-// than minAge ago is left out.
+// byPriority returns the distinct names of a plan by priority, the highest first. The
+// priority is the value in inventories times the time since the last request from the
+// provider. A name without a request has the longest such time. So does a name with a request
+// in the future, which was made before the clock was set back. Names that were requested less
+// than minAge ago are omitted.
 func byPriority(items []CandidateName, now time.Time, minAge time.Duration) []candidate {
 	var out []candidate
 	for i := range items {
@@ -46,7 +47,7 @@ func byPriority(items []CandidateName, now time.Time, minAge time.Duration) []ca
 		if !w.requestedAt.IsZero() && !w.requestedAt.After(now) {
 			stale = int64(now.Sub(w.requestedAt) / time.Second)
 		}
-		// A name in no inventory has the value one, so that it is requested too.
+		// The added one lets names that are in no inventory be requested too.
 		w.hi, w.lo = bits.Mul64(uint64(w.value)+1, uint64(stale)+1)
 	}
 	slices.SortFunc(out, func(a, b candidate) int {
@@ -55,7 +56,7 @@ func byPriority(items []CandidateName, now time.Time, minAge time.Duration) []ca
 	return out
 }
 
-// byAge lists the distinct names of a plan whose prices are missing, the longest missing
+// byAge returns the distinct names of a plan whose prices are missing, the longest missing
 // first.
 func byAge(items []CandidateName, now time.Time, minAge time.Duration) []candidate {
 	out := byPriority(items, now, minAge)
@@ -65,8 +66,8 @@ func byAge(items []CandidateName, now time.Time, minAge time.Duration) []candida
 	return out
 }
 
-// mulSaturated multiplies two numbers that are not negative. It returns the largest number instead
-// of an overflow.
+// mulSaturated multiplies two non-negative numbers. It returns the largest number if the
+// product overflows.
 func mulSaturated(a, b int64) int64 {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	if hi > 0 || lo > math.MaxInt64 {
@@ -75,7 +76,8 @@ func mulSaturated(a, b int64) int64 {
 	return int64(lo)
 }
 
-// addSaturated adds two numbers in the same way.
+// addSaturated adds two non-negative numbers. It returns the largest number if the sum
+// overflows.
 func addSaturated(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64

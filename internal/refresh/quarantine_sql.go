@@ -5,8 +5,8 @@ import (
 	"assay/internal/event"
 )
 
-// quarantine stores that a market's part of a file's response is refused. The first refusal
-// after a good response adds the event.
+// quarantine stores that a market's part of a response is refused. The first refusal after a
+// good response adds an event.
 func quarantine(t *db.Tx, v Verdict) error {
 	began, err := t.Exec(`
 		INSERT INTO market_file (market_id, app_id, file, quarantine, quarantined_since) VALUES ($1, $2, $3, $4, $5)
@@ -28,8 +28,7 @@ func quarantine(t *db.Tx, v Verdict) error {
 	return event.Add(t, down)
 }
 
-// endQuarantine ends the quarantine of a market's part of a file, if it is in quarantine: its
-// response is good again.
+// endQuarantine ends the quarantine of a market's file after a good response.
 func endQuarantine(t *db.Tx, v Verdict) error {
 	ended, err := t.Exec(`
 		UPDATE market_file SET quarantine = '', quarantined_since = 0
@@ -37,7 +36,7 @@ func endQuarantine(t *db.Tx, v Verdict) error {
 	if err != nil || ended == 0 {
 		return err
 	}
-	up, err := quarantineEvent(t, v, "its answer is to be believed again")
+	up, err := quarantineEvent(t, v, "the response is accepted again")
 	if err != nil {
 		return err
 	}

@@ -9,20 +9,20 @@ import (
 	"assay/internal/provider"
 )
 
-// hostQueue holds the requests to one host of a provider. It has its own workers, so that a
-// host that hangs delays no other.
+// hostQueue is the queue of requests to one host of a provider. Each queue has its own
+// workers, so a host that does not respond delays no other host.
 type hostQueue struct {
 	provider string
-	host     string   // "": the provider's only host, or this machine
-	files    []string // keys; "" for requests by name
-	local    bool     // its files are on this machine and cost no request
-	// background says that names are requested in the background: one at a time, and none
-	// before until, in microseconds.
+	host     string   // "": the provider has one host, or the files are local
+	files    []string // file keys; "": requests by name
+	local    bool     // the files are on this machine and need no request
+	// background means that names are requested in the background, one at a time and not
+	// before until (microseconds).
 	background bool
 	until      atomic.Int64
 }
 
-// FetchKind is the kind of work of fetching what a host of a provider serves.
+// FetchKind returns the kind of work for fetching from a host of a provider.
 func FetchKind(provider, host string) string {
 	if host == "" {
 		return "fetch:" + provider
@@ -30,7 +30,7 @@ func FetchKind(provider, host string) string {
 	return "fetch:" + provider + "/" + host
 }
 
-// queuesOf divides a provider's requests by host, local files first.
+// queuesOf returns the host queues of a provider.
 func queuesOf(d provider.Description) []*hostQueue {
 	var out []*hostQueue
 	for _, f := range d.Files {
@@ -51,19 +51,19 @@ func queuesOf(d provider.Description) []*hostQueue {
 	return out
 }
 
-// claim is the claim for the work of the host queue now.
+// claim returns the claim for the next unit of the queue.
 func (l *hostQueue) claim(owner string, now time.Time) Claim {
 	c := Claim{Provider: l.provider, Files: l.files, Owner: owner, Reserve: 1}
 	if l.local {
 		c.Reserve = 0
 	}
-	// A clock that was set back does not make the pause longer.
+	// A wait longer than the pause means that the clock has been set back.
 	wait := db.Moment(l.until.Load()).Sub(now)
 	c.Background = l.background && (wait <= 0 || wait > backgroundPause)
 	return c
 }
 
-// endpointsOf lists everything that can be requested from a provider, for AbandonUnits.
+// endpointsOf returns all endpoints of a provider.
 func endpointsOf(d provider.Description) []Endpoint {
 	if d.Shape != provider.Bulk {
 		return []Endpoint{{Provider: d.Name}}

@@ -26,7 +26,7 @@ const (
 
 var errQuotes = errors.New("stored quotes are damaged")
 
-// encodeQuotes returns the quotes of an item as they are stored.
+// encodeQuotes encodes the quotes of an item for storage.
 func encodeQuotes(quotes []Snapshot) string {
 	const room = 64 // of most records
 	b := make([]byte, 0, 2+room*len(quotes))
@@ -52,7 +52,7 @@ func encodeQuotes(quotes []Snapshot) string {
 	return string(append(b, ']'))
 }
 
-// DecodeQuotes decodes the text of EncodeQuotes; an empty text has no quotes.
+// DecodeQuotes decodes text of encodeQuotes. An empty text has no quotes.
 func DecodeQuotes(text string) ([]Snapshot, error) {
 	if text == "" || text == "[]" {
 		return nil, nil
@@ -80,14 +80,14 @@ func DecodeQuotes(text string) ([]Snapshot, error) {
 	return out, nil
 }
 
-// quoteReader reads the text of EncodeQuotes, and no other JSON. It remembers a fault instead
-// of returning an error at each step.
+// quoteReader parses text of encodeQuotes. It does not parse other JSON. After an error it
+// sets bad, so that callers need not check every step.
 type quoteReader struct {
 	text string
 	bad  bool
 }
 
-// skip passes over one character.
+// skip consumes the character c.
 func (r *quoteReader) skip(c byte) {
 	if len(r.text) == 0 || r.text[0] != c {
 		r.bad = true
@@ -96,7 +96,7 @@ func (r *quoteReader) skip(c byte) {
 	r.text = r.text[1:]
 }
 
-// number reads an integer after a character.
+// number consumes a character and an integer.
 func (r *quoteReader) number(after byte) (n int64) {
 	r.skip(after)
 	minus := len(r.text) > 0 && r.text[0] == '-'
@@ -121,7 +121,7 @@ func (r *quoteReader) number(after byte) (n int64) {
 // since 1970.
 const maxSpan = 1<<32 - 1
 
-// upTo reads a number from 0 to a limit, after a comma.
+// upTo consumes a comma and an integer from 0 to limit.
 func (r *quoteReader) upTo(limit int64) int64 {
 	n := r.number(',')
 	if n < 0 || n > limit {
@@ -131,7 +131,7 @@ func (r *quoteReader) upTo(limit int64) int64 {
 	return n
 }
 
-// word reads a quoted word after a comma. Currencies and reasons need no escapes.
+// word consumes a comma and a quoted word without escapes.
 func (r *quoteReader) word() string {
 	r.skip(',')
 	r.skip('"')
@@ -146,7 +146,7 @@ func (r *quoteReader) word() string {
 	return ""
 }
 
-// itemQuotes are all quotes of an item.
+// itemQuotes holds all quotes of an item.
 type itemQuotes struct {
 	item   int64
 	quotes []Snapshot
@@ -154,7 +154,7 @@ type itemQuotes struct {
 
 var quotesBulk = db.NewBulk(writeQuotesSQL, quotesTypes, replaceOfOld)
 
-// writeQuoteRows writes all quotes of items.
+// writeQuoteRows writes the quotes of items.
 func writeQuoteRows(t *db.Tx, items []itemQuotes) error {
 	rows := db.NewTable(quotesTypes, len(items))
 	for i := range items {

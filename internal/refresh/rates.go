@@ -11,17 +11,17 @@ import (
 	"assay/internal/pricing"
 )
 
-// ErrNoRatesYet means that the first exchange rates are being fetched. The job is planned
-// after that.
+// ErrNoRatesYet means that the first exchange rates are still being fetched. The job is
+// planned when they have arrived.
 var ErrNoRatesYet = errors.New("exchange rates are being fetched")
 
-// converter converts quotes with the rates of a job.
+// converter converts quotes to the base currency with the exchange rates of a job.
 type converter struct {
 	currency money.Currency
 	rates    pricing.Rates
 }
 
-// converter returns a converter with a stored set of rates.
+// converter returns a converter with a stored set of exchange rates.
 func (p *process) converter(ctx context.Context, set int64) (*converter, error) {
 	rates, err := exchange.ReadRates(ctx, p.store, set)
 	if err != nil {
@@ -30,7 +30,7 @@ func (p *process) converter(ctx context.Context, set int64) (*converter, error) 
 	return &converter{currency: p.cfg.Policy.Currency, rates: rates}, nil
 }
 
-// price returns a quote's price in the base currency; 0: it has none.
+// price returns the price of a quote in the base currency, or 0 without a price or rate.
 func (c *converter) price(q *quoteRecord) money.Micro {
 	p, _ := pricing.Quoted(q.Ask, q.Sale)
 	if q.Currency == c.currency || p == 0 {
@@ -44,13 +44,13 @@ func (c *converter) price(q *quoteRecord) money.Micro {
 	return converted
 }
 
-// pricers caches the pricers of the live jobs.
+// pricers caches the pricers of live jobs.
 type pricers struct {
 	mu   sync.Mutex
 	jobs map[int64]map[int32]*gamePricer
 }
 
-// mostPricers is how many jobs' pricers are cached. Two jobs are live at a time.
+// mostPricers is how many jobs the cache holds. At most two jobs are live at a time.
 const mostPricers = 4
 
 // gamePricer computes the prices of one game in one job.
@@ -60,8 +60,8 @@ type gamePricer struct {
 	movers   pricing.Movers
 }
 
-// pricers returns the pricers of a job's games, with its rates and with the levels that were
-// learned before its first batch.
+// pricers returns the pricers of a job's games. They use the job's exchange rates and the
+// levels that its validation learned.
 func (e *estimator) pricers(ctx context.Context, b *Batch) (map[int32]*gamePricer, error) {
 	e.cache.mu.Lock()
 	defer e.cache.mu.Unlock()
@@ -90,5 +90,5 @@ func (e *estimator) pricers(ctx context.Context, b *Batch) (map[int32]*gamePrice
 	return m, nil
 }
 
-// noGame stands for games of which nothing was learned yet.
+// noGame is the key of the pricer for games without learned levels.
 const noGame int32 = 0

@@ -30,7 +30,7 @@ const (
 	Cancelled State = "cancelled"
 )
 
-// Live reports whether the job has not ended.
+// Live reports whether the job is queued or running.
 func (s State) Live() bool { return s == Queued || s == Running }
 
 // Stage is the stage of a live job.
@@ -48,23 +48,23 @@ const (
 // The states of an item within a job.
 const (
 	ItemPending   = "pending"
-	ItemUpdated   = "updated" // priced in this job, changed or not
+	ItemUpdated   = "updated" // has a price from this job, changed or not
 	ItemSkipped   = "skipped"
-	ItemNoQuote   = "noQuote" // all providers responded, none with a usable quote
-	ItemFailed    = "failed"  // no evidence of its price, and a provider failed or none quotes the game
+	ItemNoQuote   = "noQuote" // all providers responded, but none with a usable quote
+	ItemFailed    = "failed"  // no evidence of its price: a provider failed, or none quotes the game
 	ItemCancelled = "cancelled"
 )
 
-// Why an item was skipped.
+// Reasons why an item was skipped.
 const (
 	SkipTTL     = "ttl"
 	SkipNoSales = "noSales"
-	SkipBudget  = "budget"  // a limit or quota left no request
-	SkipPaused  = "paused"  // an operator paused the provider
-	SkipBackoff = "backoff" // a circuit breaker was open, or the provider demanded a wait
+	SkipBudget  = "budget"  // a limit or quota is spent
+	SkipPaused  = "paused"  // the provider is paused
+	SkipBackoff = "backoff" // a circuit breaker was open, or a retry-after was in force
 )
 
-// Job is one refresh.
+// Job is a refresh job.
 type Job struct {
 	ID              int64
 	Kind            Kind
@@ -73,28 +73,29 @@ type Job struct {
 	Stage           Stage
 	CancelRequested bool
 	RequestedBy     string
-	RetryOf         int64 // the job whose failed items this one retries; 0: none
+	RetryOf         int64 // the job whose failed items are retried; 0: none
 	CreatedAt       time.Time
 	StartedAt       time.Time
 	FinishedAt      time.Time
 	Batches         int
 	ApplyCursor     int64
-	RateSet         int64 // exchange rates that it is estimated with, from its plan on; 0: none
+	RateSet         int64 // exchange rates for its estimates; 0: not planned yet
 	LastError       string
 	Outcome         JobOutcome        // empty while the job is live
-	MarketGaps      []event.MarketGap // of an ended job
+	MarketGaps      []event.MarketGap // set when the job has ended
 	Counts          Counts
 }
 
-// Counts holds the items of a job by state. All but Total and Changed add up to Total.
+// Counts is the number of a job's items by state. Total is the sum of all others except
+// Changed, which is a part of Updated.
 type Counts struct {
 	Total, Pending, Updated, NoQuote, Failed, Cancelled int64
 	SkippedTTL, SkippedNoSales                          int64
 	SkippedBudget, SkippedPaused, SkippedBackoff        int64
-	Changed                                             int64 // of Updated, those with a new price
+	Changed                                             int64 // updated items with a new price
 }
 
-// skip counts an item that a job could not price.
+// skip counts a skipped item.
 func (c *Counts) skip(reason string) {
 	switch reason {
 	case SkipPaused:
@@ -106,74 +107,74 @@ func (c *Counts) skip(reason string) {
 	}
 }
 
-// Rules decide which items are due.
+// Rules select the items that are due.
 type Rules struct {
 	Now          time.Time
-	Forced       bool // ignore TTL and the no-sales pause
-	ScopeAll     bool // all known items, not only those in inventories
+	Forced       bool // ignore the TTL and the no-sales pause
+	ScopeAll     bool // all known items, not only items in inventories
 	TTL          time.Duration
 	NoSalesRetry time.Duration
-	Missing      bool  // due entries of the missing-price queue instead
-	RetryOf      int64 // failed items of this job instead
-	Limit        int64 // most items; 0: no limit
+	Missing      bool  // select due entries of the missing-price queue instead
+	RetryOf      int64 // select the failed items of this job instead
+	Limit        int64 // maximum number of items; 0: no limit
 }
 
-// Due counts the items of a plan.
+// Due is the number of items that are due, within their TTL, or in a no-sales pause.
 type Due struct {
 	Due, TTL, NoSales int64
 }
 
-// CandidateName is an item that a provider with a budget could be queried for by name.
+// CandidateName is an item whose name can be requested from a provider with a budget.
 type CandidateName struct {
 	PlannedName
 	AppID       int32
 	Item        int64
-	Price       money.Micro // of one; 0: unknown
-	Amount      int64       // in all inventories
-	RequestedAt time.Time   // when the provider was last queried for the name; zero: never
-	QueuedAt    time.Time   // since when its price is missing; zero: it is not queued
+	Price       money.Micro // 0: unknown
+	Amount      int64       // number of pieces in all inventories
+	RequestedAt time.Time   // last request of the name from the provider; zero: never
+	QueuedAt    time.Time   // since when the price is missing; zero: not queued
 }
 
-// BackgroundName is a name to be requested from a provider in the background, the lowest place
-// first. A name whose price is missing has no place. Such names come before all others, the
-// longest missing first.
+// BackgroundName is a name that the background fetch requests. Names with a missing price
+// have no rank and come first, the longest missing price before the others. All other names
+// follow by rank, the lowest first.
 type BackgroundName struct {
 	AppID int32
 	Name  string
 	Rank  int64
-	// Missing is since when the price is missing.
+	// Missing is the time since when the price is missing.
 	Missing time.Time
 }
 
-// WaitingItem is an item whose entry in the missing-price queue is due later.
+// WaitingItem is an item in the missing-price queue that is due later.
 type WaitingItem struct {
 	ID  int64
 	Key catalog.Key
 }
 
-// Listed is a price that a response quotes for a waiting item.
+// Listed is a quote of a waiting item in a response.
 type Listed struct {
 	ItemID, MarketID int64
 	Ask, Sale        money.Micro
 }
 
-// NamedItem is one of the items of a name.
+// NamedItem is an item of a name.
 type NamedItem struct {
 	ID     int64
 	Name   string
 	Phase  string
-	Rev    int64      // changes when the item is estimated
+	Rev    int64      // row version; increases with each estimate
 	Quotes []Snapshot // by market
 }
 
-// Blob is an encoded part of a response.
+// Blob is one bucket of an encoded response.
 type Blob struct {
 	Unit   int64
 	Bucket int
 	Data   []byte
 }
 
-// MarketFetch is what one unit returned of one market.
+// MarketFetch counts the quotes of one market in the response of a unit.
 type MarketFetch struct {
 	MarketID int64
 	Quotes   int64
@@ -181,39 +182,39 @@ type MarketFetch struct {
 	Outcome  Outcome
 }
 
-// Outcome is the outcome of a market's part of a response.
+// Outcome is the outcome of a market in a response.
 type Outcome string
 
-// The outcomes.
+// The outcomes of a market.
 const (
 	OutcomeOK          Outcome = "ok"
-	OutcomeSilent      Outcome = "silent"      // the response should have contained the market and did not
-	OutcomeQuarantined Outcome = "quarantined" // refused: see docs/explanation/pricing.md, step 7
+	OutcomeSilent      Outcome = "silent"      // the response lacks the market
+	OutcomeQuarantined Outcome = "quarantined" // refused by validation; see docs/explanation/pricing.md, step 7
 )
 
-// MarketFile is the newest good response of a market's file.
+// MarketFile is a market's newest good response of a file.
 type MarketFile struct {
 	MarketID   int64
 	AppID      int32
 	File       string
-	UnitID     int64 // 0: none yet
+	UnitID     int64 // 0: no good response yet
 	FetchedAt  time.Time
 	Quotes     int64
-	Quarantine string    // why the last response was refused; "": it was not
-	AcceptedAt time.Time // when an operator accepted the refused response; zero: never
+	Quarantine string    // why the last response was refused; "": accepted
+	AcceptedAt time.Time // when an operator accepted a refused response; zero: never
 }
 
-// Batch is a range of name buckets of a job, claimed to be estimated.
+// Batch is a claimed batch: the items of a job in a range of name buckets.
 type Batch struct {
 	JobID int64
 	Kind  Kind
 	Batch int
 	Token int64
-	// RateSet is the job's set of rates.
+	// RateSet is the id of the job's exchange rates.
 	RateSet int64
 }
 
-// Item is what estimating needs of an item.
+// Item is an item as read for its estimate.
 type Item struct {
 	ID           int64
 	Key          catalog.Key
@@ -221,7 +222,7 @@ type Item struct {
 	Status       pricing.Status
 	Candidate    money.Micro
 	CandidateAt  time.Time
-	Guard        string // the rest of the guard's state: pricing.EncodeGuard
+	Guard        string // further state of the guard, encoded by pricing.EncodeGuard
 	Range        pricing.Range
 	CheckedAt    time.Time
 	UpdatedAt    time.Time
@@ -232,7 +233,7 @@ type Item struct {
 	Quotes       []Snapshot // by market
 }
 
-// Snapshot is one market's last quote of an item.
+// Snapshot is the stored quote of a market for an item.
 type Snapshot struct {
 	MarketID    int64
 	Currency    money.Currency
@@ -243,36 +244,36 @@ type Snapshot struct {
 	Sales       int64 // negative: not stated
 	SalesWindow time.Duration
 	MarketTime  time.Time
-	FetchedAt   time.Time // zero: the item's QuotesAt
+	FetchedAt   time.Time // zero: same as the item's QuotesAt
 	Reason      pricing.Reason
 }
 
-// Estimates is everything that estimating a batch writes.
+// Estimates is the result of estimating a batch.
 type Estimates struct {
 	Items  []EstimatedItem
 	Counts Counts
 	// MissingRetry is the first pause before a missing price is retried.
 	MissingRetry time.Duration
-	RateSet      int64  // the rates of the estimates
+	RateSet      int64  // id of the exchange rates
 	Method       string // pricing.Policy.Label
 }
 
-// EstimatedItem is the result of estimating one item.
+// EstimatedItem is the result of estimating an item.
 type EstimatedItem struct {
-	Item                      // before the estimate
+	Item                      // the item before the estimate
 	State      string         // ItemUpdated, ItemNoQuote, ItemFailed, ItemSkipped
-	Reason     string         // of ItemSkipped
-	Error      string         // of ItemFailed
-	Responded  bool           // a market responded, so that Estimate counts
-	Estimate   pricing.Priced // its Quotes are not used
-	Bounds     pricing.Range  // the item's range with the new price
-	LevelSet   int64          // of the estimate; 0: nothing was learned yet
-	Used       string         // ids of the markets behind Estimate, if the price or its status changed
-	AsOf       time.Time      // fetch of the quotes behind it: its TTL counts from here
-	QuotedAt   time.Time      // time of the newest of these quotes; zero: none is usable
-	QuietSince time.Time      // since when no market saw a sale; zero: one did, or none counts sales
-	RetryAt    time.Time      // end of the no-sales pause; zero: none
-	NewQuotes  []Snapshot     // all quotes from now on, by market; nil: unchanged
+	Reason     string         // with ItemSkipped
+	Error      string         // with ItemFailed
+	Responded  bool           // a market responded, so Estimate is set
+	Estimate   pricing.Priced // without Quotes
+	Bounds     pricing.Range  // price range of the item including the new price
+	LevelSet   int64          // id of the level set; 0: none yet
+	Used       string         // ids of the used markets, if AddsPoint
+	AsOf       time.Time      // fetch time of the quotes, from which the TTL counts
+	QuotedAt   time.Time      // time of the newest used quote; zero: none
+	QuietSince time.Time      // since when no market has reported a sale; zero: not in this state
+	RetryAt    time.Time      // end of the no-sales pause; zero: no pause
+	NewQuotes  []Snapshot     // quotes to store, by market; nil: unchanged
 }
 
 // PriceAfter returns the item's price after the estimate; 0: unknown.
@@ -286,21 +287,22 @@ func (s *EstimatedItem) PriceAfter() money.Micro {
 // Changed reports whether the item has a new price.
 func (s *EstimatedItem) Changed() bool { return s.PriceAfter() != s.Price }
 
-// AddsPoint reports whether the price history gets a point: the price or its status changed.
+// AddsPoint reports whether the estimate adds a point to the price history, because the price
+// or its status changed.
 func (s *EstimatedItem) AddsPoint() bool {
 	return s.Changed() || s.Responded && s.Price > 0 && s.Estimate.Status != s.Status
 }
 
-// Levels is the data that a job computes the prices of one game with.
+// Levels is the learned data for the prices of one game in a job.
 type Levels struct {
-	ID     int64 // of the level set
+	ID     int64 // id of the level set
 	Set    *pricing.Set
 	Movers pricing.Movers
 }
 
-// PastPrices is the data that the guard compares an item's price with.
+// PastPrices are the past prices of an item that the guard compares a new price with.
 type PastPrices struct {
 	First     pricing.Reference // the oldest accepted price
-	Day, Week money.Micro       // in force 24 hours and 7 days before; 0: none was yet
-	Range     pricing.Range     // of the last 7 days
+	Day, Week money.Micro       // prices 24 hours and 7 days ago; 0: none yet
+	Range     pricing.Range     // prices of the last 7 days
 }

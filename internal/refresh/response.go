@@ -35,9 +35,8 @@ type response struct {
 	pause     func() // gives way to waiting HTTP requests
 }
 
-// Why a row of a response is rejected.
+// Why a quote is rejected.
 const (
-	// Why a quote is rejected.
 	rejectMarket   = "unknown market"
 	rejectName     = "invalid name"
 	rejectAmount   = "invalid amount"

@@ -7,11 +7,10 @@ import (
 	"assay/internal/event"
 )
 
-// retainStep is how many jobs are removed in one transaction.
+// retainStep is how many jobs one transaction deletes.
 const retainStep = 1
 
-// Retain removes ended jobs that are old enough, in small transactions, and events of the
-// same age.
+// Retain deletes old ended jobs, in small transactions, and events of the same age.
 func (p *process) Retain(ctx context.Context) error {
 	if err := p.store.InTx(ctx, func(tx *db.Tx) error { return event.Retain(tx, p.cfg.Retention.Age) }); err != nil {
 		return err

@@ -11,18 +11,18 @@ import (
 // Started is the result of a request to start a job.
 type Started struct {
 	JobID         int64
-	Started       bool // false: JobID is the job that is live already
-	ForcedIgnored bool // force was requested, and the live job is not forced
+	Started       bool // false: JobID is the job that is already live
+	ForcedIgnored bool // the request is forced, but the live job is not
 }
 
-// Start starts a bulk job, unless one is live already.
+// Start starts a bulk job, unless a bulk job is live.
 func (e *Engine) Start(ctx context.Context, forced bool, by string) (Started, error) {
 	return e.start(ctx, Job{Kind: Bulk, Forced: forced, RequestedBy: by})
 }
 
-// RetryFailed starts a bulk job for the items about which an ended job learned nothing,
-// whatever their TTL: those that failed, and those that were skipped for a budget, a pause or
-// a backoff.
+// RetryFailed starts a bulk job for the items that an ended job failed to price. These are
+// the failed items and the items that were skipped for a budget, a pause or a backoff. Their
+// TTL is ignored.
 func (e *Engine) RetryFailed(ctx context.Context, id int64, by string) (Started, error) {
 	old, err := ReadJob(ctx, e.store, id)
 	if err != nil {
@@ -58,8 +58,8 @@ func (e *Engine) start(ctx context.Context, job Job) (Started, error) {
 	return s, nil
 }
 
-// Cancel ends a live job. Estimated prices stay and reach the inventory rows, the rest is
-// cancelled, and requests under way end.
+// Cancel ends a live job. Prices that are estimated already are applied to the inventory
+// rows. All other items are cancelled, and requests in progress are aborted.
 func (e *Engine) Cancel(ctx context.Context, id int64) error {
 	job, err := ReadJob(ctx, e.store, id)
 	if err != nil {
@@ -77,13 +77,14 @@ func (e *Engine) Cancel(ctx context.Context, id int64) error {
 	return nil
 }
 
-// PauseProvider stops requests to a provider until it is resumed. Requests under way end.
+// PauseProvider stops requests to a provider until ResumeProvider is called. Requests in
+// progress continue.
 func (e *Engine) PauseProvider(ctx context.Context, provider string) error {
 	return e.setPaused(ctx, provider, true)
 }
 
-// ResumeProvider lets the next job send requests to a paused provider, and forgets the quota
-// that its headers reported. Its limit, quotas and retry-after stay in force.
+// ResumeProvider allows requests to a paused provider again. It deletes the provider's
+// reported quota. The configured limit, the quotas and a retry-after stay in force.
 func (e *Engine) ResumeProvider(ctx context.Context, provider string) error {
 	return e.setPaused(ctx, provider, false)
 }
@@ -94,14 +95,15 @@ func (e *Engine) setPaused(ctx context.Context, provider string, paused bool) er
 	}
 	err := e.store.InTx(ctx, func(tx *db.Tx) error { return pauseProvider(tx, provider, paused) })
 	if err == nil {
-		e.wake(WorkEstimate) // jobs go on without the deferred units
-		e.wakeFetch()        // or send requests again
+		e.wake(WorkEstimate) // after a pause, jobs continue without the deferred units
+		e.wakeFetch()        // after a resume, requests are sent again
 	}
 	return err
 }
 
-// AcceptProvider ends the quarantine of a provider's market, or with "" of all its markets.
-// Their next response is accepted as it is, and later ones are compared with it.
+// AcceptProvider ends the quarantine of a provider's market. With market "" it ends the
+// quarantine of all markets of the provider. The next response is accepted without
+// validation, and later ones are compared with it.
 func (e *Engine) AcceptProvider(ctx context.Context, provider, market string) error {
 	if err := e.checkProvider(provider); err != nil {
 		return err
@@ -124,7 +126,7 @@ func (e *Engine) AcceptProvider(ctx context.Context, provider, market string) er
 	}
 }
 
-// offers reports whether a configured provider has a market of that key.
+// offers reports whether a provider has a market with this key.
 func (e *Engine) offers(provider, market string) bool {
 	for _, m := range e.known {
 		if m.provider == provider && m.Key == market {
@@ -141,7 +143,7 @@ func (e *Engine) checkProvider(provider string) error {
 	return nil
 }
 
-// AcceptItem publishes an item's held price, on all inventory rows too.
+// AcceptItem publishes the held price of an item and applies it to all inventory rows.
 func (e *Engine) AcceptItem(ctx context.Context, key catalog.Key) error {
 	return e.store.InTx(ctx, func(tx *db.Tx) error {
 		known, err := knowsItem(tx, key)

@@ -6,7 +6,7 @@ import (
 	"assay/internal/pricing"
 )
 
-// UnitMarket identifies a market's part of a unit's response.
+// UnitMarket identifies a market in the response of a unit.
 type UnitMarket struct{ Unit, Market int64 }
 
 // DueNames counts the due items of one game.
@@ -15,48 +15,48 @@ type DueNames struct {
 	Names int64 // distinct names among the due items
 }
 
-// PlannedName is a due name, and the batch that waits for it.
+// PlannedName is a due name with the batch that waits for it.
 type PlannedName struct {
 	Name  string
 	Batch int
 }
 
-// MarketName identifies a market across providers.
+// MarketName identifies a market of a provider.
 type MarketName struct {
 	Provider, Key, Title string
 }
 
-// Verdict is the result of validating a market's part of a file's response.
+// Verdict is the result of validating a market in the response of a file.
 type Verdict struct {
 	Unit       Unit
 	Fetch      MarketFetch
-	Quarantine string // why it is refused; "": it is the newest good response
-	Reused     bool   // an earlier response: only its outcome is stored
+	Quarantine string // why the market is refused; "": it is the newest good response
+	Reused     bool   // an earlier response, for which only the outcome is stored
 }
 
-// StoredQuote is a market's last quote of an item.
+// StoredQuote is the stored quote of a market for an item.
 type StoredQuote struct {
 	Snapshot
 	Name, Phase string
 }
 
-// Learned is what the validation of a job learned about one game.
+// Learned is what the validation of a job learned about a game.
 type Learned struct {
 	AppID  int32
-	Set    *pricing.Set      // that its prices are computed with; nil: nothing was learned, and the newest one stays valid
-	Movers pricing.Movers    // quotes that moved without the others
-	States []ValidationState // of the markets that responded
+	Set    *pricing.Set      // level set for the prices; nil: the newest stored set remains valid
+	Movers pricing.Movers    // quotes that moved although the other markets did not
+	States []ValidationState // states of the markets that responded
 }
 
-// ValidationState is what validation stores about one market of a game between runs.
+// ValidationState is what validation stores about a market of a game for the next job.
 type ValidationState struct {
 	MarketID int64
 	State    pricing.MarketState
-	History  pricing.History // its good responses of the last eight days; nil: unchanged
+	History  pricing.History // good responses of the last eight days; nil: unchanged
 }
 
-// Retention says which ended jobs are removed.
+// Retention configures which ended jobs are deleted.
 type Retention struct {
-	Age     time.Duration // older ones,
-	MinJobs int           // except that the newest of each kind stay
+	Age     time.Duration // minimum age of deleted jobs
+	MinJobs int           // number of jobs of each kind that are always kept
 }

@@ -9,7 +9,7 @@ import (
 // UnitState is the state of a fetch unit.
 type UnitState string
 
-// The states of a unit. All but the first two are final.
+// The states of a unit. UnitPending and UnitRunning are open, the others are final.
 const (
 	UnitPending   UnitState = "pending"
 	UnitRunning   UnitState = "running"

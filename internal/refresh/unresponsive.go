@@ -28,9 +28,8 @@ type UnresponsiveHost struct {
 // Detachment is whether and when a job continued without a unit.
 type Detachment int
 
-// The values of Detachment, as they are stored.
+// The values of Detachment, as stored.
 const (
-	// The values of Detachment, as stored.
 	NotDetached        Detachment = iota
 	DetachedPending               // before the unit was requested
 	DetachedRunning               // during its request; the provider's failure is stored already
@@ -200,7 +199,7 @@ func (f *fetcher) detach(ctx context.Context, k waitKey, h waiting, files []stri
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("go on without %s: %w", k.provider, err)
+		return fmt.Errorf("detach from %s: %w", k.provider, err)
 	}
 	f.waits.remove(k)
 	if units > 0 {

@@ -14,18 +14,18 @@ import (
 	"assay/internal/pricing"
 )
 
-// part is a market's part of a file's response in a job.
+// part is a market in the response of a file in a job.
 type part struct {
 	Verdict
-	base  MarketFile // its newest good response, if any
-	isNew bool       // a response to be validated, not an earlier one again
+	base  MarketFile // newest good response, if any
+	isNew bool       // the response has not been validated yet
 }
 
-// validate checks the new responses of a job's files as a whole, learns the levels of each
-// game's markets from the good ones (docs/explanation/pricing.md, steps 5 to 7), and moves
-// the job on to estimate. Rejecting a response requires reading all of it, so this comes
-// between fetching and estimating. If several processes validate the same job, the first to
-// write decides.
+// validate checks the new responses of a job's files, learns the levels of each game's
+// markets from the good ones, and moves the job on to the estimate stage
+// (docs/explanation/pricing.md, steps 5 to 7). Rejecting a response requires reading all of
+// it, so validation runs between fetch and estimate. If several processes validate the same
+// job, the first one to write decides.
 func (f *fetcher) validate(ctx context.Context, job *Job) error {
 	all, err := jobUnits(ctx, f.store, job.ID)
 	if err != nil {
@@ -64,7 +64,7 @@ func (f *fetcher) validate(ctx context.Context, job *Job) error {
 	}
 	listed, err := f.newlyListed(ctx, job, verdicts)
 	if err != nil {
-		return fmt.Errorf("missing prices listed for job %d: %w", job.ID, err)
+		return fmt.Errorf("find missing prices in responses of job %d: %w", job.ID, err)
 	}
 	first, due := false, false
 	err = f.store.InTx(ctx, func(tx *db.Tx) (err error) {
@@ -88,9 +88,9 @@ func (f *fetcher) validate(ctx context.Context, job *Job) error {
 	return err
 }
 
-// games returns the games that a job requested, and whether there is something to learn about
-// each: a file's new response or, in a bulk job, quotes requested by name. A missing-price
-// job has too few of these to be worth reading the whole game.
+// games returns the games of a job, and whether levels can be learned for each: from a file's
+// new response or, in a bulk job, from quotes requested by name. A missing-price job has too
+// few such quotes.
 func games(job *Job, units []Unit, parts []*part) map[int32]bool {
 	games := map[int32]bool{}
 	for i := range units {
@@ -103,8 +103,8 @@ func games(job *Job, units []Unit, parts []*part) map[int32]bool {
 	return games
 }
 
-// parts lists what a job's files contained, market by market, and the newest good responses
-// of all markets' files.
+// parts returns the markets in the responses of a job's files, and the newest good responses
+// of all files.
 func (f *fetcher) parts(ctx context.Context, job *Job, units []Unit) ([]*part, []MarketFile, error) {
 	outcomes, err := readOutcomes(ctx, f.store, job.ID)
 	if err != nil {
@@ -127,9 +127,9 @@ func (f *fetcher) parts(ctx context.Context, job *Job, units []Unit) ([]*part, [
 				}
 			}
 			repeated := p.base.UnitID == u.ResponseUnit
-			// An earlier response that was not the newest good one is validated again,
-			// because its own job may not have done so yet. Only its outcome in this job is
-			// stored.
+			// An earlier response is validated again unless it is the newest good one,
+			// because its own job may not have validated it yet. Only its outcome in this job
+			// is stored.
 			p.Reused = repeated || u.ResponseUnit != u.ID
 			p.isNew = p.Fetch.Outcome == OutcomeOK && !repeated
 			out = append(out, p)
@@ -138,7 +138,7 @@ func (f *fetcher) parts(ctx context.Context, job *Job, units []Unit) ([]*part, [
 	return out, files, nil
 }
 
-// marketsOf returns the markets of a unit's file.
+// marketsOf returns the ids of the markets in a unit's file, in order.
 func (p *process) marketsOf(u Unit) []int64 {
 	src, ok := p.providers[u.Provider]
 	if !ok || u.File == "" {
@@ -157,23 +157,25 @@ func (p *process) marketsOf(u Unit) []int64 {
 }
 
 // game is the validation of one game's responses in a job. Providers that are queried by name
-// take part with their stored quotes and those of this job. They have levels and count when
-// others are checked, but their responses are never refused as a whole.
+// take part with their stored quotes and the quotes of this job. Their markets have levels
+// and are compared with others, but their responses are never refused as a whole.
 type game struct {
 	fetcher *fetcher
 	convert *converter
 	app     int32
-	units   []Unit       // of all games, with a response
+	units   []Unit       // completed units of all games
 	parts   []*part      // of all games
 	files   []MarketFile // of all games
 }
 
-// learnAgain is how long after a set was learned the same responses teach nothing new,
-// because they are compared with responses of a day ago or more.
+// learnAgain is how long after a level set was learned equal responses are not validated
+// again. Responses are compared with responses that are at least a day old, so the result
+// would be the same.
 const learnAgain = time.Hour
 
-// unchanged reports whether all new responses are byte for byte the newest good ones, and a
-// set was learned from these within the hour. They are then good, and that set stays valid.
+// unchanged reports whether all new responses equal the newest good ones, and the level set
+// was learned within the last hour. The responses are then good, and the level set remains
+// valid.
 func (g *game) unchanged(ctx context.Context, now time.Time) (bool, error) {
 	at, err := learnedAt(ctx, g.fetcher.store, g.app)
 	if age := now.Sub(at); err != nil || at.IsZero() || age < 0 || age > learnAgain {
@@ -202,7 +204,7 @@ func (g *game) unchanged(ctx context.Context, now time.Time) (bool, error) {
 	return true, nil
 }
 
-// validate decides about the game's parts and returns what was learned.
+// validate validates the responses of the game and returns what was learned.
 func (g *game) validate(ctx context.Context, now time.Time) (Learned, error) {
 	f := g.fetcher
 	set, err := LevelSet(ctx, f.store, g.app)
@@ -226,7 +228,7 @@ func (g *game) validate(ctx context.Context, now time.Time) (Learned, error) {
 	return g.apply(&result), nil
 }
 
-// apply stores refusals in the game's parts, and returns what is to be written.
+// apply marks the refused parts, and returns what is to be stored.
 func (g *game) apply(r *pricing.Result) Learned {
 	out := Learned{AppID: g.app, Set: r.Set, Movers: r.Movers}
 	for i := range r.Markets {
