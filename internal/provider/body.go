@@ -16,10 +16,10 @@ import (
 // support. RFC 9659 forbids larger windows in HTTP.
 const maxZstdWindow = 8 << 20
 
-// errTooLarge is returned when the inflated body exceeds its limit.
+// errTooLarge means that the decompressed body exceeds its limit.
 var errTooLarge = errors.New("body exceeds its limit")
 
-// errEncoding is returned for a content encoding that the client does not support.
+// errEncoding means that the client does not support the content encoding.
 var errEncoding = errors.New("unsupported content encoding")
 
 // wire reads a response from the connection and counts its bytes.
@@ -27,7 +27,7 @@ type wire struct {
 	src   io.Reader
 	meter *Meter
 	bytes int64
-	err   error // why reading failed; nil at a proper end
+	err   error // why reading failed; nil after a complete read
 }
 
 func (w *wire) Read(p []byte) (int, error) {
@@ -40,19 +40,20 @@ func (w *wire) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// body is an inflated and bounded response. Its first error is permanent.
+// body is a decompressed response of limited size. After its first error, each Read returns
+// that error.
 type body struct {
 	wire *wire
 	src  io.Reader
-	left int64 // bytes until the limit
-	err  error // why reading failed; nil at a proper end
+	left int64 // bytes until the limit is reached
+	err  error // why reading failed; nil after a complete read
 	stop func()
 }
 
-// newBody returns the inflated body that w reads. The caller must close it.
+// newBody returns the decompressed body that w reads. The caller must close it.
 func newBody(w *wire, encoding string, limit int64) (*body, error) {
 	b := &body{wire: w, left: limit, stop: func() {}}
-	// The decoders use a ByteReader, or wrap the reader in one.
+	// The decoders need an io.ByteReader. Without one, each adds another buffer.
 	buffered := bufio.NewReaderSize(w, 32<<10)
 	switch strings.ToLower(strings.TrimSpace(encoding)) {
 	case "", "identity":
@@ -76,8 +77,8 @@ func newBody(w *wire, encoding string, limit int64) (*body, error) {
 // Close releases the decoder. It does not close the connection.
 func (b *body) Close() { b.stop() }
 
-// Read returns errTooLarge when the body exceeds its limit, the error of the connection if
-// that failed, or else the error of the decoder.
+// Read returns errTooLarge when the body exceeds its limit. If the connection fails, it
+// returns that error instead of the decoder's.
 func (b *body) Read(p []byte) (int, error) {
 	if b.err != nil {
 		return 0, b.err
@@ -100,8 +101,8 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// lazyGzip reads the gzip header at the first Read, so that a missing body fails there and
-// not in the constructor.
+// lazyGzip reads the gzip header at the first Read. A missing body then fails in Read instead
+// of in the constructor.
 type lazyGzip struct {
 	src *bufio.Reader
 	gz  *gzip.Reader

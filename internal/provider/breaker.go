@@ -5,35 +5,34 @@ import (
 	"time"
 )
 
-// breakAfter is how many consecutive failures open the breaker. A failure is an attempt
-// without a complete response, or with status 5xx.
+// breakAfter is the number of consecutive failures that opens the breaker. A failure is an
+// attempt without a complete response, or with status 5xx.
 const breakAfter = 5
 
-// maxBreakerPause is the longest pause. The pause doubles with each failed probe.
+// maxBreakerPause is the longest pause. Each failed probe doubles the pause.
 const maxBreakerPause = 5 * time.Minute
 
-// probeRetry is how long a call waits while another call probes.
+// probeRetry is the wait of a call while another call probes.
 const probeRetry = time.Second
 
-// breaker is a circuit breaker: it stops requests to a provider that keeps failing, and
-// lets one request through after each pause to probe it. Times are readings of one
-// monotonic clock.
+// breaker is a circuit breaker. It stops requests to a provider that keeps failing. After each
+// pause it lets one request through as a probe. All times are readings of one monotonic clock.
 type breaker struct {
 	base time.Duration // first pause; negative: the breaker never opens
 
 	mu       sync.Mutex
-	failures int           // in a row
+	failures int           // consecutive failures
 	pause    time.Duration // length of the current pause; 0: closed
 	until    time.Duration // end of the pause
 	probing  bool          // half-open: one request is in flight
 }
 
-// outcome is what an attempt shows about the provider's health.
+// outcome is the evidence about the provider's health from one attempt.
 type outcome uint8
 
 const (
-	neutral outcome = iota // no evidence: for example, the caller cancelled the request
-	answered
+	neutral outcome = iota // no evidence, for example because the caller cancelled the request
+	responded
 	failed
 )
 
@@ -54,8 +53,8 @@ func (b *breaker) acquire(now time.Duration) (probe bool, wait time.Duration) {
 	return true, 0
 }
 
-// report records the outcome of an admitted request and returns whether it opened or closed
-// the breaker.
+// report records the outcome of an admitted request. It returns whether the breaker opened or
+// closed.
 func (b *breaker) report(now time.Duration, probe bool, o outcome) (opened, closed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -63,7 +62,7 @@ func (b *breaker) report(now time.Duration, probe bool, o outcome) (opened, clos
 		b.probing = false
 	}
 	switch o {
-	case answered:
+	case responded:
 		closed = b.pause > 0
 		b.failures, b.pause = 0, 0
 	case failed:
@@ -83,7 +82,7 @@ func (b *breaker) open(now, pause time.Duration) {
 	b.pause, b.until = pause, now+pause
 }
 
-// state returns the state and the rest of the pause.
+// state returns the state and the remaining pause.
 func (b *breaker) state(now time.Duration) (BreakerState, time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -34,7 +34,7 @@ func TestBreaker_AnAnswerBetweenFailuresKeepsItClosed(t *testing.T) {
 	b := &breaker{base: time.Second}
 	for range 3 * breakAfter {
 		b.report(0, false, failed)
-		b.report(0, false, answered)
+		b.report(0, false, responded)
 	}
 	if state, _ := b.state(0); state != BreakerClosed {
 		t.Errorf("state %v", state)
@@ -69,7 +69,7 @@ func TestBreaker_OneProbeAtATime(t *testing.T) {
 	if probe, wait := b.acquire(at); !probe || wait != 0 {
 		t.Error("a probe whose caller went away blocks all others")
 	}
-	if _, closed := b.report(at, true, answered); !closed {
+	if _, closed := b.report(at, true, responded); !closed {
 		t.Error("a good probe does not close it")
 	}
 	if state, _ := b.state(at); state != BreakerClosed {

@@ -14,7 +14,7 @@ import (
 // maxDetail bounds the detail of an error, in bytes.
 const maxDetail = 300
 
-// retried reports whether a failure of this kind is temporary, so that a retry may succeed.
+// retried reports whether a failure of this kind may be temporary.
 func retried(k Kind) bool {
 	switch k {
 	case KindConnect, KindTimeout, KindCut, KindServer, KindRateLimited:
@@ -24,12 +24,12 @@ func retried(k Kind) bool {
 	}
 }
 
-// outcomeOf returns what a failure means for the breaker. A complete response counts as
-// success for the breaker, even if its content is invalid.
+// outcomeOf returns the outcome of an attempt for the breaker. A complete response counts as a
+// success, even if its content is invalid.
 func outcomeOf(err error) outcome {
 	var e *Error
 	if err == nil || !errors.As(err, &e) {
-		return answered
+		return responded
 	}
 	switch e.Kind {
 	case KindConnect, KindTimeout, KindCut, KindServer:
@@ -41,17 +41,17 @@ func outcomeOf(err error) outcome {
 			return neutral // nothing was sent
 		}
 	}
-	return answered
+	return responded
 }
 
-// classifier turns what happens to a request into an *Error that is safe to show.
+// classifier converts request failures to an *Error without secrets.
 type classifier struct {
 	o      Options
 	masker *masker
 }
 
-// ended returns the error for a call whose context ended: cancelled by the caller, or past
-// the caller's deadline.
+// ended returns the error for a call whose context ended. The caller cancelled it, or its
+// deadline passed.
 func (c *classifier) ended(cause error) *Error {
 	if errors.Is(cause, context.DeadlineExceeded) {
 		return &Error{Provider: c.o.Provider, Kind: KindTimeout, Detail: "the caller's deadline has passed", Err: cause}
@@ -87,14 +87,14 @@ func (c *classifier) sendError(err error) *Error {
 	case e.Step == StepTLS:
 		e.Detail = c.detail(err.Error())
 	default:
-		// Other errors come from a response that is not HTTP.
+		// Other errors come from a response that is not HTTP. // The remaining errors mean that the response is not valid HTTP.
 		e.Kind, e.Detail = KindProtocol, c.detail("invalid HTTP response: "+err.Error())
 	}
 	return e
 }
 
-// stepOf returns the step at which a request failed; empty if unknown or after the last
-// step.
+// stepOf returns the step at which a request failed. It returns "" if the step is unknown or
+// if all steps succeeded.
 func stepOf(err error) Step {
 	if errors.Is(err, errGuarded) {
 		return StepAddress
@@ -114,8 +114,8 @@ func stepOf(err error) Step {
 	return ""
 }
 
-// bodyError returns the error for an incomplete body. wireErr is the error of the
-// connection; nil if the decoder failed.
+// bodyError returns the error for an incomplete body. wireErr is the error of the connection,
+// or nil if the decoder failed.
 func (c *classifier) bodyError(err, wireErr error) *Error {
 	e := &Error{Provider: c.o.Provider, Kind: KindCut, Status: 200, Err: cause(err)}
 	switch {
@@ -132,13 +132,13 @@ func (c *classifier) bodyError(err, wireErr error) *Error {
 	return e
 }
 
-// detail masks secrets in text from outside and makes it printable.
+// detail returns external text as one printable line without secrets.
 func (c *classifier) detail(text string) string {
 	return printable(c.masker.mask(text), maxDetail)
 }
 
-// cause keeps only those errors in the chain that callers test for and that cannot hold a
-// secret.
+// cause returns the first known error in the chain of err, or nil. Callers test for these
+// errors, and none of them can contain a secret.
 func cause(err error) error {
 	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		return errno

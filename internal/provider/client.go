@@ -10,24 +10,24 @@ import (
 // maxHeader bounds the header of a response, in bytes.
 const maxHeader = 64 << 10
 
-// Client sends all requests to one host of a provider. It enforces the limit and the
-// retry-after shared by all processes, opens a circuit breaker when the host keeps failing,
-// blocks addresses in the operator's own network, retries, and records the requests. Its
-// methods may be used concurrently.
+// Client sends all requests to one host of a provider and records them. It enforces the limit
+// and the retry-after that all processes share. It retries failed requests and opens a circuit
+// breaker when the host keeps failing. It blocks addresses in the operator's own network. Its
+// methods may be called concurrently.
 type Client struct {
 	classifier
 	start     time.Time // origin of the monotonic clock
 	transport http.RoundTripper
 	limit     *window
 	reported  reportedQuota
-	hold      hold
+	retryWait retryWait
 	breaker   breaker
 	health    health
 	record    record
 	jitter    func(limit time.Duration) time.Duration // returns a random duration from 0 to limit
 }
 
-// NewClient returns a Client for one host of a provider. Close it when done.
+// NewClient returns a Client for one host of a provider. The caller must close it.
 func NewClient(o Options) *Client {
 	o = o.withDefaults()
 	return &Client{
@@ -36,16 +36,16 @@ func NewClient(o Options) *Client {
 		transport:  newTransport(newDialer(o.AllowHosts)),
 		limit:      newWindow(o.Limit),
 		breaker:    breaker{base: o.Pause},
-		record:     record{answers: make(map[int]int64)},
+		record:     record{statuses: make(map[int]int64)},
 		jitter:     func(limit time.Duration) time.Duration { return rand.N(limit + 1) },
 	}
 }
 
-// newTransport returns a transport that sends each request exactly once. It uses one
-// connection per request, because net/http silently resends a request when a reused
-// connection breaks, which neither limit nor meter would count. It does not decompress, so
-// that the client can count the bytes and bound the inflated size. It ignores proxies in
-// the environment: a proxy would resolve names past the address guard.
+// newTransport returns a transport that sends each request exactly once. Each request uses a
+// new connection, because net/http silently resends a request when a reused connection breaks.
+// Limit and meter would miss that second request. The transport does not decompress: the
+// client counts the compressed bytes and limits the decompressed size. It ignores proxies in
+// the environment, because a proxy resolves names and so bypasses the address guard.
 func newTransport(d *dialer) *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -66,12 +66,13 @@ func (c *Client) Close() {
 	}
 }
 
-// Do sends req and calls decode for each response of status 200, until one is complete and
-// decoded. It retries temporary failures with backoff, within the bounds of Options. It
+// Do sends req and calls decode for each response of status 200, until a response is complete
+// and decoded. It retries temporary failures with backoff, within the bounds of Options. It
 // returns soon after ctx ends.
-// Errors are *Error, except other errors of decode, which it returns unchanged. An *Error
-// of decode is handled like one of the transport: KindServer is retried, and
-// KindRateLimited demands a wait. If the body is incomplete, that error replaces the one of
+//
+// Transport failures are *Error. An *Error from decode is handled the same way: KindServer is
+// retried, and KindRateLimited demands a wait. Other errors from decode are returned
+// unchanged. If the body is incomplete, Do reports that failure instead of the error from
 // decode.
 func (c *Client) Do(ctx context.Context, req Request, decode func(*Response) error) error {
 	first, err := c.newHop(req)
@@ -96,16 +97,15 @@ func (c *Client) Do(ctx context.Context, req Request, decode func(*Response) err
 	})
 }
 
-// BlockedUntil returns the end of the retry-after that this Client knows; zero if there is
+// BlockedUntil returns the end of the retry-after in this process. It is zero if there is
 // none.
 func (c *Client) BlockedUntil() time.Time {
-	remaining := c.hold.remaining(c.clock())
+	remaining := c.retryWait.remaining(c.clock())
 	if remaining == 0 {
 		return time.Time{}
 	}
 	return c.o.Now().Add(remaining)
 }
 
-// clock reads the monotonic clock. All waits use it, so that jumps of the wall clock have
-// no effect.
+// clock reads the monotonic clock. All waits use it, because the wall clock may jump.
 func (c *Client) clock() time.Duration { return time.Since(c.start) }

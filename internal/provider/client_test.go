@@ -434,8 +434,8 @@ func TestSnapshot_KeepsTheLastFiftyNewestFirst(t *testing.T) {
 		if got := s.Requests[1]; got.Path != "/prices?key" || got.Host != "fake.test" || got.Method != "GET" || got.Bytes != 5 || got.Attempt != 1 || got.Kind != "" {
 			t.Errorf("recorded %+v", got)
 		}
-		if s.Answers[200] != 90 || s.Answers[404] != 10 {
-			t.Errorf("answers %v", s.Answers)
+		if s.Statuses[200] != 90 || s.Statuses[404] != 10 {
+			t.Errorf("answers %v", s.Statuses)
 		}
 		if want := (Latency{50 * time.Millisecond, 95 * time.Millisecond, 99 * time.Millisecond}); s.Latency != want {
 			t.Errorf("latency %+v, want %+v", s.Latency, want)

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// Clients are the clients of a provider, by host key.
+// Clients holds the clients of a provider by host key.
 type Clients map[string]*Client
 
-// Snapshot returns the recorded state per host. It sends nothing.
+// Snapshot returns the recorded state of each host. It sends no requests.
 func (c Clients) Snapshot() map[string]ClientState {
 	out := make(map[string]ClientState, len(c))
 	for host, client := range c {
@@ -18,16 +18,16 @@ func (c Clients) Snapshot() map[string]ClientState {
 	return out
 }
 
-// Summary combines the states of several hosts into one. Counts are added up. Breaker,
-// retry-after and budget are those of the host that accepts requests soonest, so the
-// provider counts as blocked only if all its hosts are.
+// Summary combines the states of several hosts into one. It adds up the counts. Breaker,
+// retry-after and budget come from the host that accepts requests soonest. The provider
+// therefore counts as blocked only if all its hosts are blocked.
 func Summary(hosts map[string]ClientState) ClientState {
 	keys := slices.Sorted(maps.Keys(hosts))
 	if len(keys) == 0 {
 		return ClientState{Breaker: BreakerClosed}
 	}
 	sum := hosts[keys[0]]
-	sum.Answers = maps.Clone(sum.Answers)
+	sum.Statuses = maps.Clone(sum.Statuses)
 	for _, key := range keys[1:] {
 		sum.add(hosts[key])
 	}
@@ -38,8 +38,8 @@ func Summary(hosts map[string]ClientState) ClientState {
 }
 
 func (s *ClientState) add(o ClientState) {
-	for status, n := range o.Answers {
-		s.Answers[status] += n
+	for status, n := range o.Statuses {
+		s.Statuses[status] += n
 	}
 	s.Requests = slices.Concat(s.Requests, o.Requests)
 	s.latencies = slices.Concat(s.latencies, o.latencies)
@@ -60,13 +60,13 @@ func (s *ClientState) add(o ClientState) {
 	}
 }
 
-// rank orders breaker states by how many requests they admit, the most first.
+// rank returns the position of a breaker state, ordered from most to fewest admitted requests.
 func (b BreakerState) rank() int {
 	return slices.Index([]BreakerState{BreakerClosed, BreakerHalfOpen, BreakerOpen}, b)
 }
 
-// leaves returns how many requests a budget still allows, by the own count and the reported
-// quota. Without a limit it is the largest number.
+// leaves returns how many requests a budget still allows. It considers the local count and the
+// reported quota. Without a limit it returns the largest number.
 func (b Budget) leaves() int64 {
 	left := int64(math.MaxInt64)
 	if !b.Limit.None() {

@@ -7,42 +7,42 @@ import (
 	"assay/internal/money"
 )
 
-// Reasons why a sink rejects further quotes of the same item and market.
+// Reasons for which a sink rejects a repeated quote.
 const (
 	RejectRepeat   = "name given twice"
 	RejectConflict = "name given twice with different prices"
 )
 
-// Repetition is how a quote relates to the earlier quotes of its item and market in
-// the same response.
+// Repetition is the relation of a quote to earlier quotes in the same response for the same
+// item and market.
 type Repetition int
 
 // The kinds of Repetition.
 const (
-	First       Repetition = iota // no earlier quote: it counts
-	Repeated                      // same price as the first quote: only the first counts
-	Conflicting                   // first quote with another price: neither counts
-	Contested                     // a further quote after a conflict: it does not count
+	First       Repetition = iota // no earlier quote; this one is used
+	Repeated                      // same price as the first quote; only the first is used
+	Conflicting                   // other price than the first quote; neither is used
+	Contested                     // another quote after a conflict; not used
 )
 
-// Duplicates finds quotes of one response that name the same item and market more than
-// once. If their prices differ, none of them counts, because no choice between them could
-// be explained. It holds 16 bytes per item and market in an open hash table; two pairs with
-// the same 64-bit hash count as one. The zero value is ready.
+// Duplicates finds repeated quotes of the same item and market in one response. If their
+// prices differ, none of them is used, because any choice would be arbitrary. It stores 16
+// bytes per item and market in an open-addressing hash table. Two pairs with the same 64-bit
+// hash count as one. The zero value is ready to use.
 type Duplicates struct {
 	seed      maphash.Seed
-	slots     []quoted // the length is a power of two; at most three quarters are used
+	slots     []quoted // the length is a power of two; at most three quarters are in use
 	used      int
 	conflicts int
 }
 
-// quoted is an item on a market, and the hash of its price.
+// quoted is one slot: the hash of an item and market, and the hash of their price.
 type quoted struct {
-	key   uint64 // 0: free
+	key   uint64 // 0: free slot
 	price uint64 // contested after a conflict
 }
 
-// contested marks a slot with a conflict. It is never the hash of a price.
+// contested marks a slot with a conflict. No price has this hash.
 const contested = 0
 
 // Reset removes all quotes.
@@ -51,7 +51,7 @@ func (d *Duplicates) Reset() {
 	d.used, d.conflicts = 0, 0
 }
 
-// Add records a quote and returns how it relates to the earlier ones.
+// Add records a quote and returns its relation to the earlier quotes.
 func (d *Duplicates) Add(q *Quote) Repetition {
 	if 4*(d.used+1) > 3*len(d.slots) {
 		d.grow()
@@ -73,10 +73,10 @@ func (d *Duplicates) Add(q *Quote) Repetition {
 	}
 }
 
-// Conflicts returns how many items and markets have quotes with different prices.
+// Conflicts returns the number of item and market pairs with conflicting prices.
 func (d *Duplicates) Conflicts() int { return d.conflicts }
 
-// Contested reports whether an item has quotes with different prices on a market.
+// Contested reports whether an item has conflicting prices on a market.
 func (d *Duplicates) Contested(market, name, phase string) bool {
 	if d.conflicts == 0 {
 		return false
@@ -89,12 +89,12 @@ func (d *Duplicates) key(market, name, phase string) uint64 {
 	sum := maphash.String(d.seed, name)
 	sum ^= bits.RotateLeft64(maphash.String(d.seed, market), 1)
 	if phase != "" {
-		sum ^= bits.RotateLeft64(maphash.String(d.seed, phase), 2) // rotated, so that equal texts do not cancel out
+		sum ^= bits.RotateLeft64(maphash.String(d.seed, phase), 2) // rotated, because equal texts would cancel out
 	}
 	return max(sum, 1)
 }
 
-// price hashes the ask of a quote or, without one, its sale.
+// price hashes the ask of a quote. Without an ask it hashes the sale.
 func (d *Duplicates) price(q *Quote) uint64 {
 	p := struct {
 		currency  money.Currency
@@ -106,7 +106,7 @@ func (d *Duplicates) price(q *Quote) uint64 {
 	return max(maphash.Comparable(d.seed, p), contested+1)
 }
 
-// find returns the slot of a key, or the free slot for it.
+// find returns the slot of a key, or a free slot if the key is missing.
 func (d *Duplicates) find(key uint64) *quoted {
 	mask := uint64(len(d.slots) - 1)
 	for i := key & mask; ; i = (i + 1) & mask {
@@ -117,8 +117,8 @@ func (d *Duplicates) find(key uint64) *quoted {
 }
 
 const (
-	fewSlots  = 1 << 6  // enough for a response about a few names
-	manySlots = 1 << 14 // the next size
+	fewSlots  = 1 << 6  // first size: enough for a response with a few names
+	manySlots = 1 << 14 // second size
 )
 
 func (d *Duplicates) grow() {

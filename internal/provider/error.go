@@ -5,23 +5,24 @@ import (
 	"time"
 )
 
-// Kind is the class of a failure, by what to do about it. Operators see the values.
+// Kind is the class of a failure. Each class needs a different reaction. The values are
+// visible to operators.
 type Kind string
 
 // The kinds of failure.
 const (
-	KindConnect     Kind = "connect"     // refused, reset, DNS, TLS: no server responded
-	KindTimeout     Kind = "timeout"     // no response, or not all of it, in time
-	KindCut         Kind = "cut"         // the connection ended within the body
-	KindRateLimited Kind = "rateLimited" // 429, or a demanded wait
-	KindAuth        Kind = "auth"        // 401, 403: the key is missing, wrong or lacks a permission
-	KindServer      Kind = "server"      // 5xx
+	KindConnect     Kind = "connect"     // no connection or no response: refused, reset, DNS, TLS
+	KindTimeout     Kind = "timeout"     // no complete response in time
+	KindCut         Kind = "cut"         // the connection ended before the body was complete
+	KindRateLimited Kind = "rateLimited" // status 429, or a retry-after is still running
+	KindAuth        Kind = "auth"        // status 401 or 403: the key is missing, wrong or lacks a permission
+	KindServer      Kind = "server"      // status 5xx
 	KindStatus      Kind = "status"      // any other status except 200
-	KindProtocol    Kind = "protocol"    // not the promised format: HTML, null, a wrong type, malformed
-	KindTooLarge    Kind = "tooLarge"    // the inflated body exceeds its limit
-	KindBlocked     Kind = "blocked"     // the address guard forbids the host
-	KindBreaker     Kind = "breaker"     // not sent: too many recent failures
-	KindBudget      Kind = "budget"      // not sent: the limit allows no request before the deadline
+	KindProtocol    Kind = "protocol"    // unexpected format: HTML, null, a wrong type, malformed data
+	KindTooLarge    Kind = "tooLarge"    // the decompressed body exceeds its limit
+	KindBlocked     Kind = "blocked"     // the address guard blocks the host
+	KindBreaker     Kind = "breaker"     // not sent: the circuit breaker is open
+	KindBudget      Kind = "budget"      // not sent: the budget allows no request before the deadline
 	KindQuarantine  Kind = "quarantine"  // the response failed validation as a whole
 	KindCancelled   Kind = "cancelled"   // the caller cancelled the request
 )
@@ -37,20 +38,20 @@ const (
 	StepTLS     Step = "tls" // certificate and handshake
 )
 
-// Error is a failed call. Its text never holds a secret, a query string or a header.
+// Error is a failed call. Its text never contains a secret, a query string or a header.
 type Error struct {
 	Provider   string
 	Kind       Kind
 	Status     int           // HTTP status; 0 without a response
-	RetryAfter time.Duration // wait before the next request; 0: not stated
-	Detail     string        // the fault, for operators
-	Step       Step          // where a request without a response failed
-	ETag       string        // of a 304 response; may be empty
-	Page       bool          // the response is an HTML page, for example of a bot check
+	RetryAfter time.Duration // wait before the next request; 0: not reported
+	Detail     string        // description of the fault, for operators
+	Step       Step          // failed step, if there is no response
+	ETag       string        // ETag of a 304 response; may be empty
+	Page       bool          // the response is an HTML page, such as a bot check
 	Err        error         // cause, or nil
 
-	unstated bool // RetryAfter is a default: the provider stated no wait
-	held     bool // the wait is stored
+	unstated   bool // RetryAfter is a default, because the provider reported none
+	waitStored bool // the wait is already stored
 }
 
 // Error returns the provider, the fault and the status, without secrets.
@@ -68,8 +69,8 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Deferred reports whether no request was sent because of a limit, a breaker or a
-// retry-after. It is no evidence about the provider's prices.
+// Deferred reports whether no request was sent because of a limit, a breaker or a retry-after.
+// Such an error does not show anything about the provider's prices.
 func (e *Error) Deferred() bool {
 	switch e.Kind {
 	case KindBreaker, KindBudget, KindRateLimited:

@@ -14,29 +14,30 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// dialTimeout bounds one TCP connection attempt, without TLS.
+// dialTimeout limits one TCP connection attempt, without TLS.
 const dialTimeout = 10 * time.Second
 
-// publicAddresses refuses the special-purpose addresses of IANA's registries, and all
-// of IPv6 outside of global unicast: IPv4-mapped addresses and NAT64 too.
+// publicAddresses refuses the special-purpose addresses of the IANA registries. It also
+// refuses all IPv6 addresses outside global unicast, including IPv4-mapped addresses and
+// NAT64.
 //
 //nolint:gochecknoglobals // built once and never written
 var publicAddresses = ssrf.New(
 	ssrf.WithAnyNetwork(), ssrf.WithAnyPort(),
-	ssrf.WithDeniedV4Prefixes(netip.MustParsePrefix("168.63.129.16/32")), // Azure's host services, in each virtual network
+	ssrf.WithDeniedV4Prefixes(netip.MustParsePrefix("168.63.129.16/32")), // Azure host services, reachable from each virtual network
 )
 
-// Guarded reports whether a request to addr could reach the operator's own network instead
-// of the internet. An invalid address is guarded too.
+// Guarded reports whether addr may be in the operator's own network instead of the internet.
+// It also returns true for an invalid address.
 func Guarded(addr netip.Addr) bool {
 	return !addr.IsValid() || publicAddresses.SafeAddr(addr.WithZone("")) != nil
 }
 
-// errGuarded is the cause of a connection that the guard refused.
+// errGuarded means that the guard refused a connection.
 var errGuarded = errors.New("address is not public")
 
-// dialer opens connections. It checks each address when it is dialled, after name
-// resolution, so that neither a redirect nor a changed DNS record bypasses the guard.
+// dialer opens connections. It checks each address after name resolution, so a redirect or a
+// changed DNS record cannot bypass the guard.
 type dialer struct {
 	allow   map[string]bool // host:port, in lower case
 	open    net.Dialer      // for hosts that the operator allows
@@ -62,7 +63,7 @@ func newDialer(allowHosts []string) *dialer {
 	return d
 }
 
-// dial connects to addr, a host:port as in the URL.
+// dial connects to addr, a host:port from the URL.
 func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	if d.allows(addr) {
 		return d.open.DialContext(ctx, network, addr)
@@ -72,8 +73,8 @@ func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, erro
 
 func (d *dialer) allows(addr string) bool { return d.allow[hostKey(addr)] }
 
-// HostPort returns the host and port of a URL, for Options.AllowHosts. Without a port it is
-// that of the scheme.
+// HostPort returns the host and port of a URL, for Options.AllowHosts. If the URL has no port,
+// it uses the default port of the scheme.
 func HostPort(u *url.URL) string {
 	port := u.Port()
 	switch {

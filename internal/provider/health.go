@@ -1,11 +1,11 @@
 package provider
 
-// Health is the condition of a provider, from its most recent fetches.
+// Health is the condition of a provider, derived from its most recent fetches.
 type Health string
 
 // The health values.
 const (
-	HealthUnknown  Health = "unknown"  // nothing has been fetched yet
+	HealthUnknown  Health = "unknown"  // no fetch yet
 	HealthHealthy  Health = "healthy"  // the most recent fetch of each file succeeded
 	HealthDegraded Health = "degraded" // some fetches fail, or a market is quarantined
 	HealthDown     Health = "down"     // all fetches fail
@@ -14,18 +14,18 @@ const (
 // Healths returns all values.
 func Healths() []Health { return []Health{HealthUnknown, HealthHealthy, HealthDegraded, HealthDown} }
 
-// downAfter is how many consecutive failures make a provider down. One that never succeeded
-// is down after the first.
+// downAfter is the number of consecutive failures after which a provider is down. A provider
+// without any success is down after the first failure.
 const downAfter = 2
 
-// Record summarises the recent fetches of one file or, for a provider queried by name, its
-// recent requests.
+// Record summarises the recent fetches of one file. For a provider without files, it
+// summarises the recent requests.
 type Record struct {
-	Failures  int64 // consecutive, most recent
-	Succeeded bool  // at least once, ever
+	Failures  int64 // consecutive failures since the last success
+	Succeeded bool  // at least one success so far
 }
 
-// Health returns the health that the record shows.
+// Health returns the health of one file.
 func (r Record) Health() Health {
 	switch {
 	case r.Failures == 0 && !r.Succeeded:
@@ -38,9 +38,9 @@ func (r Record) Health() Health {
 	return HealthDegraded
 }
 
-// HealthOf returns the health of a provider. It is down if all records are down or its
-// circuit breaker is open. It is degraded if some record is not healthy, a market is
-// quarantined, or the breaker is half-open. All callers use this one rule.
+// HealthOf returns the health of a provider. It is down if all records are down or its circuit
+// breaker is open. It is degraded if a record is not healthy, a market is quarantined, or the
+// breaker is half-open.
 func HealthOf(records []Record, breaker BreakerState, quarantined bool) Health {
 	counts := map[Health]int{}
 	for _, r := range records {

@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// maxMarks bounds the marks that a window keeps.
+// maxMarks is the maximum number of marks in a window.
 const maxMarks = 1024
 
-// window enforces a Limit for every interval of its period. A token bucket would let
-// through up to twice as many requests (a full bucket and its refill), which providers
-// punish. Times are readings of one monotonic clock.
+// window enforces a Limit in every interval of length period. A token bucket would allow up to
+// twice as many requests: a full bucket plus its refill. Providers punish that. All times are
+// readings of one monotonic clock.
 type window struct {
 	limit  Limit
-	period time.Duration // a little longer than that of the limit
-	grain  time.Duration // requests closer together than this share a mark
+	period time.Duration // a little longer than limit.Per
+	grain  time.Duration // requests closer together than grain share a mark
 
 	mu    sync.Mutex
 	marks []mark // oldest first
-	used  int    // sum of the marks
+	used  int    // sum of n over all marks
 }
 
-// mark stands for n requests sent from first to last. All of them count until the last one
-// leaves the period.
+// mark counts n requests sent between first and last. All of them count until last leaves the
+// period.
 type mark struct {
 	first, last time.Duration
 	n           int
@@ -43,7 +43,8 @@ func newWindow(limit Limit) *window {
 
 func (w *window) unlimited() bool { return w.limit.None() }
 
-// take counts a request and returns 0, or returns how long to wait before trying again.
+// take counts a request and returns 0. If the window is full, it counts nothing and returns
+// how long to wait.
 func (w *window) take(now time.Duration) time.Duration {
 	if w.unlimited() {
 		return 0
@@ -64,7 +65,7 @@ func (w *window) take(now time.Duration) time.Duration {
 	return 0
 }
 
-// untake removes a request that was counted at that time and not sent.
+// untake removes a request that take counted at that time and that was not sent.
 func (w *window) untake(at time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -79,8 +80,8 @@ func (w *window) untake(at time.Duration) {
 	}
 }
 
-// state returns how many requests count now, and when the oldest stops counting; 0 if none
-// counts.
+// state returns the number of counted requests and the time until the oldest one stops
+// counting. The time is 0 if no requests are counted.
 func (w *window) state(now time.Duration) (used int, reset time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -91,7 +92,7 @@ func (w *window) state(now time.Duration) (used int, reset time.Duration) {
 	return w.used, w.marks[0].last + w.period - now
 }
 
-// forget drops marks that have left the period.
+// forget removes marks that have left the period.
 func (w *window) forget(now time.Duration) {
 	n := 0
 	for n < len(w.marks) && now-w.marks[n].last >= w.period {

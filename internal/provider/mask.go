@@ -14,18 +14,18 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maskText replaces a secret.
+// maskText replaces each secret.
 const maskText = "***"
 
-// minSecretPart is the shortest beginning of a secret that is masked at the end of a text,
-// because the text may be truncated within a secret.
+// minSecretPart is the length of the shortest secret prefix to mask at the end of a text. A
+// prefix can remain there when a text is truncated within a secret.
 const minSecretPart = 4
 
-// masker removes secrets from logs and errors, even if a provider quotes them in another
-// spelling: escaped for URLs, HTML or JSON, repeatedly or in part, in other letter case, in
-// hexadecimal or in base64.
+// masker removes secrets from logs and errors. It also finds secrets in other encodings:
+// escaped for URLs, HTML or JSON, in hexadecimal or in base64. Escapes may be nested or
+// partial, and letter case does not matter.
 type masker struct {
-	forms []string // folded
+	forms []string // forms to search for, folded
 }
 
 func newMasker(secrets []string) *masker {
@@ -35,7 +35,8 @@ func newMasker(secrets []string) *masker {
 			continue
 		}
 		m.add(s)
-		// Unescaping a text also unescapes what looks like an escape within a secret.
+		// mask unescapes the text before it searches. Unescaping also changes a secret that
+		// itself looks like an escape.
 		for t, more := track(s).unescape(); more; t, more = t.unescape() {
 			m.addLong(t.text)
 		}
@@ -49,7 +50,7 @@ func newMasker(secrets []string) *masker {
 	return m
 }
 
-// spellings returns a secret and the common encodings of it.
+// spellings returns a secret in its common encodings.
 func spellings(s string) []string {
 	quoted, _ := jsontext.AppendQuote(nil, s) // invalid UTF-8 is replaced
 	return []string{
@@ -58,15 +59,15 @@ func spellings(s string) []string {
 	}
 }
 
-// base64Within returns the base64 digits of s that do not depend on its neighbours, when so
-// many bytes (modulo 3) precede it.
+// base64Within returns the base64 digits of s that do not depend on neighbouring bytes. The
+// number of bytes before s, modulo 3, is before.
 func base64Within(s string, before int) string {
 	digits := base64.RawStdEncoding.EncodeToString([]byte("\x00\x00"[:before] + s))
 	from, to := (8*before+5)/6, 8*(before+len(s))/6
 	return digits[from:max(from, to)]
 }
 
-// addLong adds a form unless it is too short to identify a secret.
+// addLong adds a form if it is long enough to identify a secret.
 func (m *masker) addLong(form string) {
 	if len(form) >= minSecretPart {
 		m.add(form)
@@ -79,7 +80,8 @@ func (m *masker) add(form string) {
 	}
 }
 
-// fold maps equivalent spellings to one: letter case, base64 alphabets and escaped spaces.
+// fold maps equivalent spellings to one form. It unifies letter case, base64 alphabets and
+// escaped spaces.
 func fold(s string) string {
 	b := []byte(s)
 	for i, c := range b {
@@ -95,7 +97,7 @@ func fold(s string) string {
 	return string(b)
 }
 
-// mask replaces secrets in s, and the beginning of a secret at its end.
+// mask replaces secrets in s, including a truncated secret at the end of s.
 func (m *masker) mask(s string) string {
 	if len(m.forms) == 0 {
 		return s
@@ -109,10 +111,10 @@ func (m *masker) mask(s string) string {
 	return replace(s, found)
 }
 
-// stretch is a range of bytes of a text.
+// stretch is a byte range of a text.
 type stretch struct{ from, to int }
 
-// find adds the positions of secrets in t's original.
+// find appends the positions of secrets in the original text of t.
 func (m *masker) find(found []stretch, t tracked) []stretch {
 	text := fold(t.text)
 	whole := text[:len(text)-len(halfEscape.FindString(text))]
@@ -134,8 +136,8 @@ func (m *masker) find(found []stretch, t tracked) []stretch {
 	return found
 }
 
-// beginsAtEnd returns the length of the longest prefix of form that ends text; 0 if it is
-// too short to matter.
+// beginsAtEnd returns the length of the longest prefix of form at the end of text. It returns
+// 0 for a prefix shorter than minSecretPart.
 func beginsAtEnd(text, form string) int {
 	for n := min(len(form)-1, len(text)); n >= minSecretPart; n-- {
 		if strings.HasSuffix(text, form[:n]) {
@@ -145,7 +147,7 @@ func beginsAtEnd(text, form string) int {
 	return 0
 }
 
-// replace masks the given ranges of s.
+// replace masks the ranges found in s.
 func replace(s string, found []stretch) string {
 	if len(found) == 0 {
 		return s
@@ -164,10 +166,10 @@ func replace(s string, found []stretch) string {
 	return out.String() + s[done:]
 }
 
-// maxPath bounds a recorded path, in bytes.
+// maxPath is the maximum length of a recorded path, in bytes.
 const maxPath = 512
 
-// path returns the path of a URL with secrets masked, and the sorted keys of its query
+// path returns the path of a URL with secrets masked. It adds the sorted keys of the query
 // without their values.
 func (m *masker) path(u *url.URL) string {
 	return printable(m.fullPath(u), maxPath)
@@ -179,8 +181,8 @@ func (m *masker) fullPath(u *url.URL) string {
 	if s == "" {
 		s = "/"
 	}
-	// Mask before parsing, because an unescaped key may hold separators of a query.
-	query, _ := url.ParseQuery(m.mask(u.RawQuery)) // of invalid parts are dropped
+	// Mask before parsing, because an unescaped secret may contain query separators.
+	query, _ := url.ParseQuery(m.mask(u.RawQuery)) // ParseQuery drops invalid parts
 	keys := make([]string, 0, len(query))
 	for key := range query {
 		keys = append(keys, url.QueryEscape(m.mask(key)))

@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// KindOf returns the kind of a failed call; empty for an error of the caller's decode.
+// KindOf returns the kind of a failed call. It returns "" if err is not an *Error.
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
@@ -16,15 +16,17 @@ func KindOf(err error) Kind {
 	return ""
 }
 
-// Protocol returns an error for a response that breaks the provider's format. Quote the
-// response only at the end of the text: there the Client also masks a truncated secret.
+// Protocol returns an error for a response that breaks the provider's format. If the text
+// quotes the response, put the quotation at the end: only there does the Client also mask a
+// truncated secret.
 func Protocol(provider, format string, args ...any) *Error {
 	return &Error{Provider: provider, Kind: KindProtocol, Detail: fmt.Sprintf(format, args...)}
 }
 
-// SniffJSON skips a byte order mark and leading white space and returns the buffered body
-// if it begins like a JSON object or array. Anything else (empty, HTML, null) is an error
-// of KindProtocol that quotes the beginning. A read error is returned unchanged.
+// SniffJSON checks that a body begins like a JSON object or array and returns the body. It
+// skips a byte order mark and leading white space. For any other beginning (empty, HTML,
+// null), it returns an error of KindProtocol that quotes the beginning. It returns a read
+// error unchanged.
 func SniffJSON(provider string, body io.Reader) (*bufio.Reader, error) {
 	br := bufio.NewReaderSize(body, 64<<10)
 	if bom, err := br.Peek(3); err == nil && string(bom) == "\xef\xbb\xbf" {
@@ -50,7 +52,7 @@ func SniffJSON(provider string, body io.Reader) (*bufio.Reader, error) {
 	}
 }
 
-// notJSON returns the error for a body that begins with something else.
+// notJSON returns the error for a body that does not begin like a JSON object or array.
 func notJSON(provider string, br *bufio.Reader) *Error {
 	head, _ := br.Peek(maxExcerpt) // an error leaves a shorter excerpt
 	what := "expected a JSON object or array"

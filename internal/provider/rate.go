@@ -9,20 +9,21 @@ import (
 	"time"
 )
 
-// Headers is the budget that the rate headers of a host's responses describe:
-// RateLimit-Limit, -Remaining and -Reset, and the same with X- before it. Names with
-// a further ending (X-RateLimit-Remaining-Second) are not read.
+// Headers says which budget the rate-limit headers of a host describe. The client reads
+// RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset, also with the prefix X-. It
+// ignores headers with a suffix, such as X-RateLimit-Remaining-Second.
 type Headers string
 
 // The budgets that rate headers may describe.
 const (
-	HeadersOfLimit Headers = ""        // the host's limit, or a window of no more than a day that the headers alone know
-	HeadersOfDay   Headers = "day"     // the day's quota
-	HeadersOfMonth Headers = "month"   // the month's quota
-	HeadersIgnored Headers = "ignored" // no budget of ours: they count other requests, or those of another key
+	HeadersOfLimit Headers = ""        // the host's limit, or an unlisted window of at most a day
+	HeadersOfDay   Headers = "day"     // the daily quota
+	HeadersOfMonth Headers = "month"   // the monthly quota
+	HeadersIgnored Headers = "ignored" // other requests or another key: ignore the headers
 )
 
-// Period returns the period of the quota that the headers describe; empty: no quota.
+// Period returns the period of the quota that the headers describe, or "" if they describe
+// none.
 func (h Headers) Period() Period {
 	switch h {
 	case HeadersOfDay:
@@ -34,7 +35,7 @@ func (h Headers) Period() Period {
 	}
 }
 
-// longest is the longest accepted time to a reset.
+// longest returns the longest accepted time until a reset.
 func (h Headers) longest() time.Duration {
 	if h == HeadersOfMonth {
 		return 31 * 24 * time.Hour
@@ -42,36 +43,36 @@ func (h Headers) longest() time.Duration {
 	return MaxWait
 }
 
-// Rate is the quota in the headers of one response: Left of Limit requests until Reset has
-// passed.
+// Rate is the quota in the headers of one response: Left of Limit requests remain until Reset
+// has passed.
 type Rate struct {
 	Limit int64 // 0: not reported
 	Left  int64
-	Reset time.Duration // above 0
+	Reset time.Duration // always above 0
 }
 
-// ReportedQuota is the quota that the latest responses reported, less the requests sent
-// since. It ends with its reset.
+// ReportedQuota is the quota in the latest responses minus the requests sent since. It ends at
+// its reset.
 type ReportedQuota struct {
 	Limit    int64 // 0: not reported
 	Left     int64
 	At       time.Time // time of the latest response that reported it
 	ResetsAt time.Time
-	Period   Period   // the quota it describes; empty: a limit
-	Forecast Forecast // of a window that lasts longer than an hour; else zero
+	Period   Period   // period of the reported quota; empty: a limit
+	Forecast Forecast // for a window longer than an hour; else zero
 }
 
-// SameReset is the largest difference between the resets of two responses for the same
-// window. Resets are whole seconds, and latency varies.
+// SameReset is the largest difference between the resets of two responses for the same window.
+// Resets are whole seconds, and latency varies.
 const SameReset = 2 * time.Second
 
-// maxReported is the largest accepted number.
+// maxReported is the largest accepted number in a header.
 const maxReported = 1_000_000_000_000
 
-// rateOf reads the rate headers of a response. Of two sets it takes the one that leaves
-// less. It ignores impossible values: not a number, a limit of 0, more left than the limit,
-// a reset in the past or too far ahead. It also ignores the headers of a cached response,
-// because they describe an earlier moment.
+// rateOf reads the rate-limit headers of a response. If both sets of headers are present, it
+// returns the set with less left. It ignores impossible values: not a number, a limit of 0,
+// more left than the limit, a reset in the past or too far ahead. It also ignores cached
+// responses, because their headers are outdated.
 func rateOf(h http.Header, about Headers, limit Limit, wall time.Time) (rate Rate, ok bool) {
 	if age := h.Get("Age"); about == HeadersIgnored || age != "" && age != "0" {
 		return Rate{}, false
@@ -98,7 +99,7 @@ func rateSet(h http.Header, prefix string, about Headers, limit Limit, wall time
 	return r, ok && r.Reset > 0 && r.Reset <= about.longest()
 }
 
-// rateNumber reads a field with one number and optional policies: "100, 100;w=60".
+// rateNumber reads a header with one number and optional policies: "100, 100;w=60".
 func rateNumber(h http.Header, key string) (int64, bool) {
 	values := h.Values(key)
 	if len(values) != 1 {
@@ -113,13 +114,14 @@ func rateNumber(h http.Header, key string) (int64, bool) {
 	return n, err == nil && n <= maxReported
 }
 
-// unixFrom separates Unix times from seconds from now: numbers from it on (30 years) are
-// Unix times.
+// unixFrom is the smallest reset value that is read as a Unix time. Smaller values are seconds
+// from now.
 const unixFrom = 1_000_000_000
 
-// rateReset returns the time until a window ends. The field holds seconds from now, or a
-// Unix time, which counts from the response's own Date like Retry-After. Without a reset,
-// the window ends with the quota's period or after the limit's.
+// rateReset returns the time until a window ends. The header holds seconds from now or a Unix
+// time. A Unix time is compared with the Date header of the response, as for Retry-After.
+// Without a reset header, the window ends with the period of the quota, or after the period of
+// the limit.
 func rateReset(h http.Header, key string, about Headers, limit Limit, wall time.Time) (time.Duration, bool) {
 	if h.Get(key) == "" {
 		if p := about.Period(); p != "" {
@@ -145,9 +147,9 @@ func rateReset(h http.Header, key string, about Headers, limit Limit, wall time.
 	return time.Duration(n) * time.Second, true
 }
 
-// learn stores the quota that a response reports, for this process and all that share the
-// allowance. It runs before the body is read, which may take long.
-func (c *Client) learn(ctx context.Context, h http.Header) (Rate, bool) {
+// storeRateHeaders stores the quota that a response reports, for all processes. It runs before the body
+// is read, because reading takes time.
+func (c *Client) storeRateHeaders(ctx context.Context, h http.Header) (Rate, bool) {
 	r, ok := rateOf(h, c.o.Headers, c.o.Limit, c.o.Now())
 	if ok {
 		c.storeReported(ctx, r)
@@ -155,12 +157,13 @@ func (c *Client) learn(ctx context.Context, h http.Header) (Rate, bool) {
 	return r, ok
 }
 
-// quotaUsedUp stores, for all processes, that the reported quota is used up. It returns for
-// how long: until the reported reset, else the response's retry-after, else until the
-// period ends.
+// quotaUsedUp stores for all processes that the reported quota is exhausted. It returns for
+// how long. It prefers the reported reset, then the retry-after of the response, then the end
+// of the period.
 func (c *Client) quotaUsedUp(ctx context.Context, r Rate, wait time.Duration) time.Duration {
+	// storeRateHeaders has stored this quota already.
 	if r.Reset > 0 && r.Left == 0 {
-		return r.Reset // learn has stored it
+		return r.Reset
 	}
 	if wait == 0 {
 		now := c.o.Now()
@@ -171,12 +174,12 @@ func (c *Client) quotaUsedUp(ctx context.Context, r Rate, wait time.Duration) ti
 	return wait
 }
 
-// storeReported stores a reported quota. The shared allowance enforces it, where an
-// operator can reset it; if it cannot be stored there, this process enforces it.
+// storeReported stores a reported quota in the shared allowance, where an operator can reset
+// it. If storing fails, this process enforces the quota.
 func (c *Client) storeReported(ctx context.Context, r Rate) {
 	shared := false
 	if c.o.Allowance != nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), holdTime)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 		defer cancel()
 		err := c.o.Allowance.StoreReported(ctx, r)
 		if shared = err == nil; !shared {
@@ -186,61 +189,61 @@ func (c *Client) storeReported(ctx context.Context, r Rate) {
 	c.reported.update(c.clock(), r, shared)
 }
 
-// reportedQuota is the quota that responses to this process reported. Times are readings of
-// a monotonic clock. The zero value has none.
+// reportedQuota is the quota that responses to this process reported. All times are readings
+// of a monotonic clock. The zero value means no quota.
 type reportedQuota struct {
-	mu    sync.Mutex
-	rate  Rate          // Left less the requests sent since
-	most  int64         // the least Left reported for this window
-	noted bool          // stored in the allowance, which enforces it
-	at    time.Duration // when it was reported
-	until time.Duration // end of the window
+	mu     sync.Mutex
+	rate   Rate          // Left is reduced by the requests sent since
+	lowest int64         // smallest Left reported in this window
+	shared bool          // the allowance has it and enforces it
+	at     time.Duration // time of the latest report
+	until  time.Duration // end of the window
 }
 
-// update takes a reported quota. Responses of one window may arrive in any order, so the
-// least value counts.
-func (t *reportedQuota) update(now time.Duration, r Rate, noted bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.at, t.noted = now, noted
-	if until := now + r.Reset; now >= t.until || (until-t.until).Abs() > SameReset {
-		t.rate, t.most, t.until = r, r.Left, until
+// update records a reported quota. Responses for one window may arrive in any order, so the
+// smallest value is used.
+func (q *reportedQuota) update(now time.Duration, r Rate, shared bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.at, q.shared = now, shared
+	if until := now + r.Reset; now >= q.until || (until-q.until).Abs() > SameReset {
+		q.rate, q.lowest, q.until = r, r.Left, until
 		return
 	}
-	t.rate.Limit, t.rate.Left, t.most = r.Limit, min(t.rate.Left, r.Left), min(t.most, r.Left)
+	q.rate.Limit, q.rate.Left, q.lowest = r.Limit, min(q.rate.Left, r.Left), min(q.lowest, r.Left)
 }
 
-// take counts a request, or returns how long the quota stays used up.
-func (t *reportedQuota) take(now time.Duration) time.Duration {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if now >= t.until {
+// take counts a request and returns 0. If the quota is exhausted, it returns how long to wait.
+func (q *reportedQuota) take(now time.Duration) time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if now >= q.until {
 		return 0
 	}
-	if t.rate.Left <= 0 && !t.noted {
-		return t.until - now
+	if q.rate.Left <= 0 && !q.shared {
+		return q.until - now
 	}
-	t.rate.Left = max(0, t.rate.Left-1)
+	q.rate.Left = max(0, q.rate.Left-1)
 	return 0
 }
 
-// untake removes a request that was counted and not sent.
-func (t *reportedQuota) untake(now time.Duration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if now < t.until {
-		t.rate.Left = min(t.rate.Left+1, t.most)
+// untake removes a request that take counted and that was not sent.
+func (q *reportedQuota) untake(now time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if now < q.until {
+		q.rate.Left = min(q.rate.Left+1, q.lowest)
 	}
 }
 
-// state returns the quota; nil if there is none or its window has ended.
-func (t *reportedQuota) state(now time.Duration, wall time.Time, about Headers) *ReportedQuota {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if now >= t.until {
+// state returns the quota, or nil if there is none or its window has ended.
+func (q *reportedQuota) state(now time.Duration, wall time.Time, about Headers) *ReportedQuota {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if now >= q.until {
 		return nil
 	}
 	return &ReportedQuota{
-		Limit: t.rate.Limit, Left: t.rate.Left, At: wall.Add(t.at - now), ResetsAt: wall.Add(t.until - now), Period: about.Period(),
+		Limit: q.rate.Limit, Left: q.rate.Left, At: wall.Add(q.at - now), ResetsAt: wall.Add(q.until - now), Period: about.Period(),
 	}
 }

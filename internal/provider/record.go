@@ -15,21 +15,21 @@ const (
 	recordedLatencies = 512
 )
 
-// record holds the recent requests and counts of a Client.
+// record holds the counts and the recent requests of a Client.
 type record struct {
 	mu        sync.Mutex
-	sent      []Sent // a ring buffer once full; next is its oldest
+	sent      []Sent // ring buffer once full; next is the oldest entry
 	next      int
-	latencies []time.Duration // a ring buffer too
+	latencies []time.Duration // ring buffer once full; slot is the oldest entry
 	slot      int
-	answers   map[int]int64
+	statuses  map[int]int64
 	took      Histogram
 
 	lastSuccess, lastErrorAt time.Time
 	lastError                string
 }
 
-// note records a request and its outcome.
+// note records a request and its outcome, and logs it.
 func (c *Client) note(ctx context.Context, sent Sent, err error) {
 	text := ""
 	if err != nil {
@@ -60,10 +60,10 @@ func (r *record) add(sent Sent, failure string, now time.Time) {
 		r.latencies[r.slot] = sent.Duration
 		r.slot = (r.slot + 1) % recordedLatencies
 	}
-	r.answers[sent.Status]++
+	r.statuses[sent.Status]++
 	r.took.add(sent.Duration)
 	switch {
-	case sent.Kind == KindCancelled: // no evidence about the provider
+	case sent.Kind == KindCancelled: // does not show anything about the provider
 	case failure != "":
 		r.lastError, r.lastErrorAt = failure, now
 	case sent.Status == 200:
@@ -71,7 +71,7 @@ func (r *record) add(sent Sent, failure string, now time.Time) {
 	}
 }
 
-// Snapshot returns the recorded state. It sends nothing.
+// Snapshot returns the recorded state. It sends no request.
 func (c *Client) Snapshot() ClientState {
 	now, wall := c.clock(), c.o.Now()
 	s := ClientState{BlockedUntil: c.BlockedUntil(), Budget: c.budget(now, wall)}
@@ -82,7 +82,7 @@ func (c *Client) Snapshot() ClientState {
 	r := &c.record
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s.Answers = maps.Clone(r.answers)
+	s.Statuses = maps.Clone(r.statuses)
 	s.Requests = slices.Concat(r.sent[r.next:], r.sent[:r.next])
 	slices.Reverse(s.Requests)
 	s.latencies, s.Took = slices.Clone(r.latencies), r.took
@@ -102,7 +102,7 @@ func (c *Client) budget(now time.Duration, wall time.Time) Budget {
 	return b
 }
 
-// percentiles sorts d and returns the nearest-rank percentiles.
+// percentiles sorts d and returns percentiles by the nearest-rank method.
 func percentiles(d []time.Duration) Latency {
 	if len(d) == 0 {
 		return Latency{}
@@ -112,16 +112,16 @@ func percentiles(d []time.Duration) Latency {
 	return Latency{P50: at(50), P95: at(95), P99: at(99)}
 }
 
-// latencyBuckets is the number of bounds of a Histogram.
+// latencyBuckets is the number of buckets in a Histogram.
 const latencyBuckets = 10
 
-// LatencyBounds returns the upper bounds of the buckets of a Histogram.
+// LatencyBounds returns the upper bounds of the Histogram buckets.
 func LatencyBounds() [latencyBuckets]time.Duration {
 	const ms = time.Millisecond
 	return [...]time.Duration{50 * ms, 100 * ms, 250 * ms, 500 * ms, time.Second, 2500 * ms, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute}
 }
 
-// Histogram counts the durations of requests since the start of the process.
+// Histogram counts request durations since the start of the process.
 type Histogram struct {
 	Count   uint64
 	Sum     time.Duration

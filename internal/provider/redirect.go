@@ -5,8 +5,8 @@ import (
 	"net/url"
 )
 
-// carried lists the request headers that a redirect to another host keeps. All others may
-// hold secrets for the provider.
+// carried lists the request headers that are sent to another host after a redirect. Other
+// headers may contain secrets for the provider.
 var carried = [...]string{"Accept", "Accept-Encoding", "Accept-Language", "User-Agent"}
 
 // location returns the target of a redirect.
@@ -19,9 +19,9 @@ func (c *classifier) location(resp *http.Response) (string, error) {
 	return "", e
 }
 
-// follow returns the request for a redirect. All requests are reads, so a request with a
-// body is resent unchanged, but only to its own host. Only harmless headers go to another
-// host.
+// follow returns the request for a redirect. All requests only read data, so a request with a
+// body is repeated unchanged, but only to the same host. Another host gets only the headers in
+// carried.
 func (c *Client) follow(h *hop, location string) (*hop, error) {
 	u, err := h.url.Parse(location)
 	if err != nil {
@@ -51,8 +51,8 @@ func (c *Client) follow(h *hop, location string) (*hop, error) {
 	return next, nil
 }
 
-// sameHost reports whether two URLs lead to the same host and port. http and https on their
-// standard ports count as the same.
+// sameHost reports whether two URLs have the same host and port. The standard ports of http
+// and https count as equal.
 func sameHost(a, b *url.URL) bool {
 	if hostKey(a.Hostname()) != hostKey(b.Hostname()) {
 		return false

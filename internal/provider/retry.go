@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// maxBackoff bounds the wait between two attempts, except a retry-after.
+// maxBackoff limits the wait between two attempts. It does not limit a retry-after.
 const maxBackoff = 30 * time.Second
 
-// retry makes attempts until one succeeds, one fails permanently, or no further attempt
-// fits before the deadline.
+// retry makes attempts until one succeeds, one fails permanently, or the next one would start
+// after the deadline.
 func (c *Client) retry(ctx context.Context, deadline time.Duration, attempt func(n int, probe bool) error) error {
 	var last error
 	for n := 1; ; n++ {
@@ -29,10 +29,10 @@ func (c *Client) retry(ctx context.Context, deadline time.Duration, attempt func
 		if n >= c.o.Attempts {
 			return last
 		}
-		// Full jitter: calls that failed together retry at different times.
-		held := c.hold.remaining(c.clock())
-		wait := c.jitter(backoff(c.o.Backoff, n)) + held
-		if c.beyondPatience(held) || c.clock()+wait >= deadline {
+		// The jitter makes calls that failed together retry at different times.
+		remaining := c.retryWait.remaining(c.clock())
+		wait := c.jitter(backoff(c.o.Backoff, n)) + remaining
+		if c.beyondPatience(remaining) || c.clock()+wait >= deadline {
 			return last
 		}
 		if err := c.sleep(ctx, wait); err != nil {
@@ -41,8 +41,7 @@ func (c *Client) retry(ctx context.Context, deadline time.Duration, attempt func
 	}
 }
 
-// backoff returns the longest wait after attempt n. It starts at first and doubles each
-// time.
+// backoff returns the longest wait after attempt n. It starts at first and doubles each time.
 func backoff(first time.Duration, n int) time.Duration {
 	for ; n > 1 && first < maxBackoff; n-- {
 		first *= 2
@@ -50,8 +49,8 @@ func backoff(first time.Duration, n int) time.Duration {
 	return min(first, maxBackoff)
 }
 
-// lastOr returns the error of the last attempt rather than the reason against another one,
-// unless the caller cancelled the request.
+// lastOr returns the error of the last attempt in preference to the reason why the next one
+// was refused. If the caller cancelled the request, it returns that reason.
 func (c *Client) lastOr(ctx context.Context, last error, refused *Error) error {
 	if last == nil || ctx.Err() != nil {
 		return refused
@@ -59,16 +58,16 @@ func (c *Client) lastOr(ctx context.Context, last error, refused *Error) error {
 	return last
 }
 
-// admit waits until a request may be sent. It fails at once if that is after the deadline,
-// if a retry-after exceeds Options.Patience, or if the breaker is open. After a nil error
-// the caller must report the outcome.
+// admit waits until a request may be sent. It fails immediately if the wait passes the
+// deadline, if a retry-after exceeds Options.Patience, or if the breaker is open. After a nil
+// error the caller must report the outcome.
 func (c *Client) admit(ctx context.Context, deadline time.Duration) (probe bool, err *Error) {
 	for {
 		if ctx.Err() != nil {
 			return false, c.ended(ctx.Err())
 		}
 		now := c.clock()
-		r := Refusal{Kind: KindRateLimited, Wait: c.hold.remaining(now)}
+		r := Refusal{Kind: KindRateLimited, Wait: c.retryWait.remaining(now)}
 		if r.Wait == 0 {
 			r.Kind = KindBreaker
 			probe, r.Wait = c.breaker.acquire(now)
@@ -85,7 +84,7 @@ func (c *Client) admit(ctx context.Context, deadline time.Duration) (probe bool,
 	}
 }
 
-// admitHop is admit for a redirect within an attempt that the breaker has already admitted.
+// admitHop is admit for a redirect. The breaker has already admitted the attempt.
 func (c *Client) admitHop(ctx context.Context, deadline time.Duration) *Error {
 	for {
 		r := c.spend(ctx)
@@ -98,7 +97,7 @@ func (c *Client) admitHop(ctx context.Context, deadline time.Duration) *Error {
 	}
 }
 
-// waitFor waits as r demands, or fails if that is too late.
+// waitFor waits as long as r requires. It fails immediately if the wait is too long.
 func (c *Client) waitFor(ctx context.Context, deadline time.Duration, r Refusal) *Error {
 	late := c.clock()+r.Wait >= deadline || (r.Kind == KindRateLimited && c.beyondPatience(r.Wait))
 	if r.Kind == KindBreaker || r.Err != nil || late {
@@ -108,11 +107,11 @@ func (c *Client) waitFor(ctx context.Context, deadline time.Duration, r Refusal)
 }
 
 // beyondPatience reports whether a retry-after is too long to wait for.
-func (c *Client) beyondPatience(held time.Duration) bool {
-	return c.o.Patience > 0 && held >= c.o.Patience
+func (c *Client) beyondPatience(remaining time.Duration) bool {
+	return c.o.Patience > 0 && remaining >= c.o.Patience
 }
 
-// deferred returns the error for a request that was not sent.
+// deferred returns the error for a request that is not sent.
 func (c *Client) deferred(ctx context.Context, r Refusal) *Error {
 	if ctx.Err() != nil {
 		return c.ended(ctx.Err())
@@ -133,28 +132,28 @@ func (c *Client) deferred(ctx context.Context, r Refusal) *Error {
 	return e
 }
 
-// report passes the outcome of an attempt to the breaker, the hold, the log and the other
+// report passes the outcome of an attempt to the breaker and the log, and shares it with other
 // processes.
 func (c *Client) report(ctx context.Context, probe bool, err error) {
 	var e *Error
 	if errors.As(err, &e) && e.RetryAfter > 0 && (e.Kind == KindRateLimited || e.Kind == KindServer) && e.Status != 0 {
-		order := RetryAfter{Wait: e.RetryAfter}
+		demand := RetryAfter{Wait: e.RetryAfter}
 		if e.unstated {
-			order.Most = c.o.MostWait
+			demand.Most = c.o.MostWait
 		}
-		switch left := c.hold.remaining(c.clock()); {
-		case e.held && left > 0:
+		switch left := c.retryWait.remaining(c.clock()); {
+		case e.waitStored && left > 0:
 			e.RetryAfter = (left + time.Second - 1).Truncate(time.Second) // stored when the header arrived
-		case e.held:
-			e.RetryAfter = c.hold.extend(c.clock(), order)
+		case e.waitStored:
+			e.RetryAfter = c.retryWait.extend(c.clock(), demand)
 		default:
-			e.RetryAfter = c.pauseAll(ctx, order)
+			e.RetryAfter = c.pauseAll(ctx, demand)
 		}
 		c.o.Logger.Warn("provider demands wait", "provider", c.o.Provider, "status", e.Status, "seconds", e.RetryAfter.Seconds())
 	}
 	outcome := outcomeOf(err)
 	opened, closed := c.breaker.report(c.clock(), probe, outcome)
-	c.shareHealth(ctx, outcome == answered, KindOf(err))
+	c.shareHealth(ctx, outcome == responded, KindOf(err))
 	switch {
 	case opened:
 		c.o.Logger.Warn("circuit breaker opened", "provider", c.o.Provider, "kind", string(e.Kind))

@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// maxRedirects is how many redirects one attempt follows.
+	// maxRedirects is the number of redirects that one attempt follows.
 	maxRedirects = 3
 	// userAgent is the default User-Agent.
 	userAgent = "assay"
-	// maxExcerpt is how much of an error response is kept, in bytes.
+	// maxExcerpt is the number of bytes kept from an error response.
 	maxExcerpt = 200
-	// excerptTime is the timeout for reading that excerpt.
+	// excerptTime is the timeout for reading the excerpt.
 	excerptTime = time.Second
 )
 
-// hop is one HTTP request: the caller's, or one after a redirect.
+// hop is one HTTP request: the first one of an attempt, or one after a redirect.
 type hop struct {
 	method string
 	url    *url.URL
@@ -30,10 +30,10 @@ type hop struct {
 	body   []byte
 	meter  *Meter
 
-	otherHost bool // redirected to another host, whose rate headers describe another budget
+	otherHost bool // redirected to another host, which has another budget
 }
 
-// newHop validates a request. Its errors do not quote the URL, which may hold a secret.
+// newHop validates a request. Its errors do not quote the URL, which may contain a secret.
 func (c *Client) newHop(req Request) (*hop, error) {
 	u, err := url.Parse(req.URL)
 	if err != nil {
@@ -93,8 +93,8 @@ func (c *Client) attempt(caller context.Context, deadline time.Duration, h *hop,
 	}
 }
 
-// callerOr returns the error of an ended call if the caller cancelled it, else err. An
-// aborted connection is then no failure of the provider.
+// callerOr returns the error of an ended call if the caller cancelled it, and err otherwise. A
+// connection that the caller aborted is not a failure of the provider.
 func (c *classifier) callerOr(caller context.Context, err error) error {
 	if caller.Err() == nil || err == nil {
 		return err
@@ -110,7 +110,7 @@ func (c *classifier) callerOr(caller context.Context, err error) error {
 }
 
 // exchange sends one HTTP request and reads its response. For a redirect it returns the
-// location. ctx is the attempt's, within the caller's.
+// location. ctx is the context of the attempt, derived from caller.
 func (c *Client) exchange(ctx, caller context.Context, h *hop, n int, decode func(*Response) error) (location string, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -120,7 +120,7 @@ func (c *Client) exchange(ctx, caller context.Context, h *hop, n int, decode fun
 		Host: c.masker.mask(h.url.Host), Path: c.masker.path(h.url), TLS: h.url.Scheme == "https",
 	}
 	if ctx.Err() != nil {
-		return "", c.callerOr(caller, c.sendError(ctx.Err())) // not sent, so neither counted nor recorded
+		return "", c.callerOr(caller, c.sendError(ctx.Err())) // not sent, so not counted or recorded
 	}
 	if err := h.meter.Request(ctx); err != nil {
 		return "", &Error{Provider: c.o.Provider, Kind: KindCancelled, Detail: "not sent: the request could not be stored", Err: err}
@@ -140,10 +140,10 @@ func (c *Client) exchange(ctx, caller context.Context, h *hop, n int, decode fun
 	sent.Status = resp.StatusCode
 	sent.Date, _ = http.ParseTime(resp.Header.Get("Date")) // zero if missing
 	w.src = resp.Body
-	held := c.storeDemand(ctx, h, resp)
+	waitStored := c.storeDemand(ctx, h, resp)
 	var rate Rate
 	if !h.otherHost {
-		rate, _ = c.learn(ctx, resp.Header)
+		rate, _ = c.storeRateHeaders(ctx, resp.Header)
 	}
 	switch resp.StatusCode {
 	case http.StatusOK:
@@ -152,10 +152,10 @@ func (c *Client) exchange(ctx, caller context.Context, h *hop, n int, decode fun
 		http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
 		return c.location(resp)
 	default:
-		// The body of an error response gets a short time only.
+		// Limit the time to read the body of an error response.
 		defer time.AfterFunc(excerptTime, cancel).Stop()
 		e := c.statusError(ctx, resp, w, rate)
-		e.held = held
+		e.waitStored = waitStored
 		return "", e
 	}
 }
@@ -168,8 +168,8 @@ func (h *hop) request(ctx context.Context) *http.Request {
 	return r.WithContext(ctx)
 }
 
-// read passes a response to decode and reads the rest of it: only a complete response
-// counts.
+// read passes a response to decode and then reads the rest of it. Only a complete response
+// counts as a success.
 func (c *Client) read(resp *http.Response, w *wire, decode func(*Response) error) error {
 	b, err := newBody(w, contentEncoding(resp), c.o.MaxBody)
 	if err != nil {
@@ -193,7 +193,7 @@ func contentEncoding(resp *http.Response) string {
 	return strings.Join(resp.Header.Values("Content-Encoding"), ", ")
 }
 
-// decodeError completes an *Error of a provider. It returns other errors unchanged.
+// decodeError completes an *Error from decode. It returns other errors unchanged.
 func (c *classifier) decodeError(status int, err error) error {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -211,11 +211,11 @@ func (c *classifier) decodeError(status int, err error) error {
 	return &final
 }
 
-// statusError returns the error for a response that is neither a success nor a redirect. A
-// 429 without Retry-After may state the wait in its rate headers.
+// statusError returns the error for a response that is neither a success nor a redirect. A 429
+// without Retry-After may report the wait in its rate-limit headers.
 func (c *Client) statusError(ctx context.Context, resp *http.Response, w *wire, rate Rate) *Error {
 	e := &Error{Provider: c.o.Provider, Kind: KindStatus, Status: resp.StatusCode}
-	wait, stated := retryAfter(resp.Header, c.o.Now())
+	wait, stated := parseRetryAfter(resp.Header, c.o.Now())
 	switch {
 	case resp.StatusCode == http.StatusNotModified:
 		e.ETag = resp.Header.Get("ETag")

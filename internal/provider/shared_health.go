@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// confirmEvery is how often a process repeats that a host responds. Another process may
-// have stored that it is down, and then ended.
+// confirmEvery is the interval at which a process stores again that a host responds. Another
+// process may have stored that the host is down and then stopped.
 const confirmEvery = time.Minute
 
-// health is the state that this process last stored for all processes.
+// health is the state that this process stored last for all processes.
 type health struct {
 	mu     sync.Mutex
 	down   bool
-	stored bool          // false: nothing stored yet
-	at     time.Duration // when
+	stored bool          // false until the first state is stored
+	at     time.Duration // time of the last store
 }
 
-// shareHealth stores the breaker's state for all processes, if it changed.
+// shareHealth stores a change of the breaker's state for all processes.
 func (c *Client) shareHealth(ctx context.Context, responded bool, why Kind) {
 	if c.o.Allowance == nil {
 		return
@@ -32,11 +32,11 @@ func (c *Client) shareHealth(ctx context.Context, responded bool, why Kind) {
 	if !down && !responded || s.stored && s.down == down && (down || now-s.at < confirmEvery) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), holdTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	var err error
 	if down {
-		err = c.o.Allowance.Down(ctx, "it keeps failing: "+string(why))
+		err = c.o.Allowance.Down(ctx, "repeated failures: "+string(why))
 	} else {
 		err = c.o.Allowance.Up(ctx)
 	}

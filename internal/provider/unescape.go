@@ -9,11 +9,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxUnescape bounds how often each kind of escape is removed. A text is rarely escaped
-// more than a few times.
+// maxUnescape limits how often a text is unescaped. Text is rarely escaped more than a few
+// times.
 const maxUnescape = 24
 
-// tracked is an unescaped text that maps each byte to a range of the original text.
+// tracked is an unescaped text. It maps each byte to a range of the original text.
 type tracked struct {
 	text string
 	from []int
@@ -28,9 +28,9 @@ func track(s string) tracked {
 	return t
 }
 
-// escapeKinds are the escapes of URLs, of JSON strings, and of HTML; at last HTML escapes
-// without a semicolon, which browsers accept. A kind is looked for only where none of the
-// earlier kinds is left, because its end may itself be escaped.
+// escapeKinds matches the escapes of URLs, JSON strings and HTML. The last kind is HTML
+// escapes without a semicolon, which browsers accept. Each kind is removed only when no
+// earlier kind is left, because its end may be escaped too.
 var escapeKinds = [...]*regexp.Regexp{
 	regexp.MustCompile(`(?i)%[0-9a-f]{2}|%u[0-9a-f]{4}`),
 	regexp.MustCompile(`(?i)(?:\\u[0-9a-f]{4})+|\\x[0-9a-f]{2}|\\[^ux]`),
@@ -38,17 +38,17 @@ var escapeKinds = [...]*regexp.Regexp{
 	regexp.MustCompile(`(?i)&#[0-9]{1,7}|&#x[0-9a-f]{1,6}|&[a-z][a-z0-9]{1,31}`),
 }
 
-// halfEscape is an escape at the end of a text, truncated within it, possibly nested.
+// halfEscape matches an escape, possibly nested, that is truncated by the end of the text.
 var halfEscape = regexp.MustCompile(`(?i)(?:%u?[0-9a-f]{0,3}|&#?[0-9a-z]{0,8}|\\[ux]?[0-9a-f]{0,3})+$`)
 
-// unescape removes one level of escapes of one kind. It returns false if there is none.
+// unescape removes one level of escapes of one kind. It returns false if there are no escapes.
 func (t tracked) unescape() (tracked, bool) {
 	if !strings.ContainsAny(t.text, `%&\`) {
 		return t, false
 	}
 	for i, kind := range escapeKinds {
 		found := kind.FindAllStringIndex(t.text, -1)
-		// An unterminated escape at the end of the text may be truncated.
+		// At the end of the text, an escape without a semicolon may be truncated.
 		if last := len(found) - 1; i == len(escapeKinds)-1 && last >= 0 && found[last][1] == len(t.text) {
 			found = found[:last]
 		}
@@ -59,7 +59,7 @@ func (t tracked) unescape() (tracked, bool) {
 	return t, false
 }
 
-// without replaces the given escapes in t with the characters that they stand for.
+// without replaces the escapes at found with the characters that they represent.
 func (t tracked) without(found [][]int) tracked {
 	var out tracked
 	var text strings.Builder
@@ -84,7 +84,7 @@ func (t tracked) without(found [][]int) tracked {
 func unescaped(s string) string {
 	switch kind := strings.ToLower(s[:2]); {
 	case kind[0] == '&':
-		return html.UnescapeString(strings.ToLower(s)) // letter case does not matter: see fold
+		return html.UnescapeString(strings.ToLower(s)) // fold makes the letter case irrelevant
 	case kind == "%u":
 		return unquoted(`\u` + s[2:])
 	case kind == `\u`:
@@ -92,7 +92,7 @@ func unescaped(s string) string {
 	case kind[0] == '%', kind == `\x`:
 		b, err := hex.DecodeString(s[len(s)-2:])
 		if err != nil {
-			return s // cannot happen: they are hexadecimal digits
+			return s // cannot happen: the digits are hexadecimal
 		}
 		return string(b)
 	default:
@@ -102,6 +102,6 @@ func unescaped(s string) string {
 
 // unquoted returns the text of JSON escapes.
 func unquoted(escapes string) string {
-	out, _ := jsontext.AppendUnquote(nil, `"`+escapes+`"`) // half a surrogate pair is replaced
+	out, _ := jsontext.AppendUnquote(nil, `"`+escapes+`"`) // half of a surrogate pair is replaced
 	return string(out)
 }

@@ -296,7 +296,7 @@ func (r *ProviderReader) provider(d provider.Description, stored ProviderState, 
 		Shape: string(d.Shape), BatchSize: d.BatchSize, IntervalSeconds: seconds(d.Interval), Terms: d.Terms,
 		Breaker: string(c.Breaker), BlockedUntil: when(c.BlockedUntil), Budget: budget(c.Budget), LatencyMs: latency(c.Latency),
 		LastSuccess: when(stored.LastSuccess), LastError: text(stored.LastError), LastErrorAt: when(stored.LastErrorAt),
-		ResponsesByStatus: answers(c.Answers), Instances: []ProviderInstance{}, Workers: []Worker{},
+		ResponsesByStatus: answers(c.Statuses), Instances: []ProviderInstance{}, Workers: []Worker{},
 		Hosts: []HostDebug{}, Files: []FileDebug{}, Markets: []MarketDebug{}, Requests: requests(c.Requests),
 	}
 	if c.LastErrorAt.After(stored.LastErrorAt) {
@@ -315,7 +315,7 @@ func hostDebug(d provider.Description, host string, c provider.ClientState) Host
 	h := HostDebug{
 		Host: host, Files: []string{}, Budget: budget(c.Budget), Breaker: string(cmp.Or(c.Breaker, provider.BreakerClosed)), BlockedUntil: when(c.BlockedUntil),
 		LastSuccess: when(c.LastSuccess), LastError: text(c.LastError), LastErrorAt: when(c.LastErrorAt),
-		LatencyMs: latency(c.Latency), ResponsesByStatus: answers(c.Answers), Took: c.Took,
+		LatencyMs: latency(c.Latency), ResponsesByStatus: answers(c.Statuses), Took: c.Took,
 	}
 	for _, f := range d.Files {
 		if f.Host == host && !f.Local {

@@ -51,9 +51,9 @@ func providerReport(clients provider.Clients) ProviderReport {
 	c := provider.Summary(hosts)
 	r := ProviderReport{
 		Breaker: string(c.Breaker), BlockedUntil: when(c.BlockedUntil), LastSuccess: when(c.LastSuccess), LastErrorAt: when(c.LastErrorAt),
-		LatencyMs: latency(c.Latency), ResponsesByStatus: answers(c.Answers), OpenHosts: []string{},
+		LatencyMs: latency(c.Latency), ResponsesByStatus: answers(c.Statuses), OpenHosts: []string{},
 	}
-	for _, n := range c.Answers {
+	for _, n := range c.Statuses {
 		r.Requests += n
 	}
 	for _, host := range slices.Sorted(maps.Keys(hosts)) {

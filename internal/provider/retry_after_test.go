@@ -41,7 +41,7 @@ func TestRetryAfter_ReadsEveryForm(t *testing.T) {
 		if c.date != "" {
 			h.Set("Date", c.date)
 		}
-		got, ok := retryAfter(h, wall)
+		got, ok := parseRetryAfter(h, wall)
 		if got != c.want || ok != c.ok {
 			t.Errorf("%s: %v, %v; want %v, %v", c.name, got, ok, c.want, c.ok)
 		}
@@ -54,7 +54,7 @@ func FuzzRetryAfter(f *testing.F) {
 	}
 	wall := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, value, date string) {
-		wait, ok := retryAfter(http.Header{"Retry-After": {value}, "Date": {date}}, wall)
+		wait, ok := parseRetryAfter(http.Header{"Retry-After": {value}, "Date": {date}}, wall)
 		if wait < 0 || wait > MaxWait || !ok && wait != 0 {
 			t.Errorf("%q at %q: %v, %v", value, date, wait, ok)
 		}
@@ -62,7 +62,7 @@ func FuzzRetryAfter(f *testing.F) {
 }
 
 func TestHold_IsNeverShortened(t *testing.T) {
-	var h hold
+	var h retryWait
 	h.extend(0, RetryAfter{Wait: time.Minute})
 	if got := h.extend(0, RetryAfter{Wait: time.Second}); got != time.Minute {
 		t.Errorf("a shorter order leaves %v", got)
