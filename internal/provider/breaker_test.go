@@ -5,86 +5,86 @@ import (
 	"time"
 )
 
-// broken returns a breaker that opened at time 0.
-func broken(t *testing.T) *breaker {
+// openBreaker returns a breaker that opened at time 0.
+func openBreaker(t *testing.T) *breaker {
 	t.Helper()
 	b := &breaker{base: 30 * time.Second}
 	for i := range breakAfter {
 		if _, wait := b.acquire(0); wait != 0 {
-			t.Fatalf("request %d is refused", i)
+			t.Fatalf("request %d refused", i)
 		}
 		if opened, _ := b.report(0, false, failed); opened != (i == breakAfter-1) {
-			t.Fatalf("after %d failures: opened %v", i+1, opened)
+			t.Fatalf("after %d failures: got opened %v", i+1, opened)
 		}
 	}
 	return b
 }
 
-func TestBreaker_OpensAfterFailuresInARow(t *testing.T) {
-	b := broken(t)
+func TestBreaker_OpensAfterConsecutiveFailures(t *testing.T) {
+	b := openBreaker(t)
 	if _, wait := b.acquire(10 * time.Second); wait != 20*time.Second {
-		t.Errorf("wait %v, want 20s", wait)
+		t.Errorf("got wait %v, want 20s", wait)
 	}
 	if state, pause := b.state(10 * time.Second); state != BreakerOpen || pause != 20*time.Second {
-		t.Errorf("state %v for %v", state, pause)
+		t.Errorf("got state %v for %v, want %v for 20s", state, pause, BreakerOpen)
 	}
 }
 
-func TestBreaker_AnAnswerBetweenFailuresKeepsItClosed(t *testing.T) {
+func TestBreaker_ResponseResetsFailures(t *testing.T) {
 	b := &breaker{base: time.Second}
 	for range 3 * breakAfter {
 		b.report(0, false, failed)
 		b.report(0, false, responded)
 	}
 	if state, _ := b.state(0); state != BreakerClosed {
-		t.Errorf("state %v", state)
+		t.Errorf("got state %v, want %v", state, BreakerClosed)
 	}
 }
 
-func TestBreaker_NeverOpensWithoutAPause(t *testing.T) {
+func TestBreaker_NeverOpensWithNegativePause(t *testing.T) {
 	b := &breaker{base: -1}
 	for range 3 * breakAfter {
 		b.report(0, false, failed)
 	}
 	if state, _ := b.state(0); state != BreakerClosed {
-		t.Errorf("state %v", state)
+		t.Errorf("got state %v, want %v", state, BreakerClosed)
 	}
 }
 
-func TestBreaker_OneProbeAtATime(t *testing.T) {
-	b := broken(t)
+func TestBreaker_AllowsOneProbeAtATime(t *testing.T) {
+	b := openBreaker(t)
 	at := 30 * time.Second
 	probe, wait := b.acquire(at)
 	if !probe || wait != 0 {
-		t.Fatalf("probe %v, wait %v", probe, wait)
+		t.Fatalf("got probe %v, wait %v; want a probe", probe, wait)
 	}
 	if _, wait := b.acquire(at); wait != probeRetry {
-		t.Errorf("a second one: wait %v, want %v", wait, probeRetry)
+		t.Errorf("second request: got wait %v, want %v", wait, probeRetry)
 	}
-	b.report(at, false, neutral) // one that was under way since before it opened
+	b.report(at, false, neutral) // a request sent before the breaker opened
 	if _, wait := b.acquire(at); wait == 0 {
-		t.Error("a straggler let a second probe pass")
+		t.Error("second probe admitted after the end of an earlier request")
 	}
 	b.report(at, true, neutral)
 	if probe, wait := b.acquire(at); !probe || wait != 0 {
-		t.Error("a probe whose caller went away blocks all others")
+		t.Error("cancelled probe blocks the next probe")
 	}
 	if _, closed := b.report(at, true, responded); !closed {
-		t.Error("a good probe does not close it")
+		t.Error("breaker open after a successful probe")
 	}
 	if state, _ := b.state(at); state != BreakerClosed {
-		t.Errorf("state %v", state)
+		t.Errorf("got state %v, want %v", state, BreakerClosed)
 	}
 }
 
-func TestBreaker_PauseDoublesUpToItsBound(t *testing.T) {
-	b := broken(t)
+func TestBreaker_PauseDoublesUpToMaximum(t *testing.T) {
+	b := openBreaker(t)
 	for _, want := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 5 * time.Minute, 5 * time.Minute} {
 		now := b.until
 		probe, _ := b.acquire(now)
 		b.report(now, probe, failed)
 		if _, pause := b.state(now); pause != want {
-			t.Errorf("pause %v, want %v", pause, want)
+			t.Errorf("got pause %v, want %v", pause, want)
 		}
 	}
 }

@@ -11,53 +11,49 @@ import (
 	"time"
 )
 
-// fakeAllowance refuses with what it is given, one after the other, and then lets
-// everything pass.
+// fakeAllowance returns the given refusals in order and then admits every request.
 type fakeAllowance struct {
-	refusals []Refusal
-	err      error
-	tellErr  error // of Tell
-	asked    int
-	held     []time.Duration
-	reported []Rate
-	standing []string
-	deaf     bool // to those
+	refusals    []Refusal
+	err         error
+	reportErr   error // returned by StoreReported
+	downErr     error // returned by Down
+	takes       int
+	retryAfters []time.Duration
+	reported    []Rate
+	health      []string
 }
 
 func (f *fakeAllowance) Take(context.Context) (r Refusal, err error) {
-	f.asked++
+	f.takes++
 	if len(f.refusals) > 0 {
 		r, f.refusals = f.refusals[0], f.refusals[1:]
 	}
 	return r, f.err
 }
 
-func (f *fakeAllowance) StoreRetryAfter(_ context.Context, o RetryAfter) (time.Duration, error) {
-	f.held = append(f.held, min(o.Wait, MaxWait))
-	return o.Wait, f.err
+func (f *fakeAllowance) StoreRetryAfter(_ context.Context, r RetryAfter) (time.Duration, error) {
+	f.retryAfters = append(f.retryAfters, min(r.Wait, MaxWait))
+	return r.Wait, f.err
 }
 
 func (f *fakeAllowance) StoreReported(_ context.Context, r Rate) error {
 	f.reported = append(f.reported, r)
-	return cmp.Or(f.tellErr, f.err)
+	return cmp.Or(f.reportErr, f.err)
 }
 
 func (f *fakeAllowance) Down(_ context.Context, why string) error {
-	f.standing = append(f.standing, "down: "+why)
-	if f.deaf {
-		return errors.New("no database")
-	}
-	return nil
+	f.health = append(f.health, "down: "+why)
+	return f.downErr
 }
 
 func (f *fakeAllowance) Up(context.Context) error {
-	f.standing = append(f.standing, "up")
+	f.health = append(f.health, "up")
 	return nil
 }
 
 func ok(int) (*http.Response, error) { return reply(200, "ok"), nil }
 
-func TestAllowance_IsAskedBeforeEveryRequest(t *testing.T) {
+func TestAllowance_CountsEveryRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &fakeAllowance{refusals: []Refusal{{Kind: KindBudget, Wait: 3 * time.Second}, {Kind: KindRateLimited, Wait: 5 * time.Second}}}
 		c, f := newFake(Options{Allowance: a}, func(n int) (*http.Response, error) {
@@ -72,13 +68,13 @@ func TestAllowance_IsAskedBeforeEveryRequest(t *testing.T) {
 		if err := c.Do(t.Context(), get, discard); err != nil {
 			t.Fatal(err)
 		}
-		if f.count() != 3 || a.asked != 2+3 || f.at[0] < 8*time.Second {
-			t.Errorf("asked %d times for requests at %v; want each, and none before 8s", a.asked, f.at)
+		if f.count() != 3 || a.takes != 2+3 || f.at[0] < 8*time.Second {
+			t.Errorf("got %d calls of Take for requests at %v; want 5 calls, no request before 8s", a.takes, f.at)
 		}
 	})
 }
 
-func TestAllowance_ThatCannotBeAskedLetsNothingPass(t *testing.T) {
+func TestAllowance_ErrorPreventsRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &fakeAllowance{err: errors.New("relation does not exist")}
 		c, f := newFake(Options{Allowance: a, Limit: Limit{Requests: 1, Per: time.Hour}}, ok)
@@ -86,19 +82,19 @@ func TestAllowance_ThatCannotBeAskedLetsNothingPass(t *testing.T) {
 		err := c.Do(t.Context(), get, discard)
 		kind, wait := kindOf(t, err)
 		if kind != KindBudget || wait <= 0 || wait > time.Minute || time.Since(begun) > 0 || f.count() > 0 {
-			t.Errorf("kind %v, wait %v after %v, %d sent", kind, wait, time.Since(begun), f.count())
+			t.Errorf("got kind %v, wait %v after %v, %d requests; want %v, no request", kind, wait, time.Since(begun), f.count(), KindBudget)
 		}
 		if e, ok := errors.AsType[*Error](err); !ok || !e.Deferred() || strings.Contains(e.Error(), "relation") {
-			t.Errorf("error %v", err)
+			t.Errorf("got error %v, want a deferred one without the cause", err)
 		}
 		a.err = nil
 		if err := c.Do(t.Context(), get, discard); err != nil || f.count() != 1 {
-			t.Errorf("error %v, %d sent: what was not sent must not count", err, f.count())
+			t.Errorf("got error %v, %d requests; want 1, because the first was not sent", err, f.count())
 		}
 	})
 }
 
-func TestAllowance_IsToldOfOrdersBeforeAnythingWaits(t *testing.T) {
+func TestAllowance_StoresEveryRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &fakeAllowance{}
 		c, f := newFake(Options{Allowance: a}, func(n int) (*http.Response, error) {
@@ -113,30 +109,30 @@ func TestAllowance_IsToldOfOrdersBeforeAnythingWaits(t *testing.T) {
 		begun := time.Now()
 		kind, _ := kindOf(t, c.Do(t.Context(), get, discard))
 		if kind != KindRateLimited || f.count() != 2 || time.Since(begun) < 20*time.Second {
-			t.Errorf("kind %v, asked at %v", kind, f.at)
+			t.Errorf("got kind %v, requests at %v; want %v, two requests 20s apart", kind, f.at, KindRateLimited)
 		}
-		if len(a.held) != 2 || a.held[0] != 20*time.Second || a.held[1] != MaxWait {
-			t.Errorf("told of %v", a.held)
+		if len(a.retryAfters) != 2 || a.retryAfters[0] != 20*time.Second || a.retryAfters[1] != MaxWait {
+			t.Errorf("got stored waits %v, want 20s and %v", a.retryAfters, MaxWait)
 		}
 	})
 }
 
-func TestAllowance_OrderThatAnotherProcessGotIsFollowed(t *testing.T) {
+func TestAllowance_RetryAfterOfAnotherProcessApplies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &fakeAllowance{refusals: []Refusal{{Kind: KindRateLimited, Wait: time.Hour}}}
 		c, f := newFake(Options{Allowance: a}, ok)
 		for range 3 {
 			if kind, wait := kindOf(t, c.Do(t.Context(), get, discard)); kind != KindRateLimited || wait != time.Hour {
-				t.Errorf("kind %v, wait %v", kind, wait)
+				t.Errorf("got kind %v, wait %v", kind, wait)
 			}
 		}
-		if a.asked != 1 || f.count() > 0 || c.BlockedUntil().IsZero() {
-			t.Errorf("asked %d times, %d sent, blocked until %v", a.asked, f.count(), c.BlockedUntil())
+		if a.takes != 1 || f.count() > 0 || c.BlockedUntil().IsZero() {
+			t.Errorf("got %d calls of Take, %d requests, blocked until %v; want 1 call, no request", a.takes, f.count(), c.BlockedUntil())
 		}
 	})
 }
 
-func TestAllowance_QuotaIsToldWithItsEnd(t *testing.T) {
+func TestAllowance_QuotaErrorNamesItsReset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		end := time.Date(2026, 4, 1, 0, 0, 0, 0, time.UTC)
 		a := &fakeAllowance{refusals: []Refusal{{Kind: KindBudget, Wait: 90 * time.Hour, Quota: Month, ResetsAt: end}}}
@@ -144,20 +140,20 @@ func TestAllowance_QuotaIsToldWithItsEnd(t *testing.T) {
 		err := c.Do(t.Context(), get, discard)
 		kind, wait := kindOf(t, err)
 		if kind != KindBudget || wait != 90*time.Hour || f.count() > 0 {
-			t.Errorf("kind %v, wait %v", kind, wait)
+			t.Errorf("got kind %v, wait %v", kind, wait)
 		}
 		if want := "fake: budget: not sent: the quota for the month is used up until 2026-04-01T00:00:00Z"; err.Error() != want {
-			t.Errorf("%q, want %q", err, want)
+			t.Errorf("got %q, want %q", err, want)
 		}
 	})
 }
 
-func TestPeriod_IsOfTheCalendarInUTC(t *testing.T) {
-	at := time.Date(2026, 12, 31, 23, 30, 0, 0, time.FixedZone("", -3600)) // already 2027
+func TestPeriod_UsesUTCCalendar(t *testing.T) {
+	at := time.Date(2026, 12, 31, 23, 30, 0, 0, time.FixedZone("", -3600)) // 2027 in UTC
 	for p, want := range map[Period][2]string{Day: {"2027-01-01", "2027-01-02"}, Month: {"2027-01-01", "2027-02-01"}} {
 		begin, end := p.Bounds(at)
 		if got := [2]string{begin.Format(time.DateOnly), end.Format(time.DateOnly)}; got != want {
-			t.Errorf("%s: %v, want %v", p, got, want)
+			t.Errorf("%s: got %v, want %v", p, got, want)
 		}
 	}
 }

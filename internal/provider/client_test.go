@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// fakeNet serves requests from memory, so that tests can run on synctest's
-// clock, and keeps when they came.
+// fakeNet serves requests from memory and records when they arrive. Tests can therefore use
+// the clock of synctest.
 type fakeNet struct {
-	mu     sync.Mutex
-	start  time.Time
-	at     []time.Duration
-	answer func(n int) (*http.Response, error) // n counts from 1
+	mu      sync.Mutex
+	start   time.Time
+	at      []time.Duration
+	respond func(n int) (*http.Response, error) // n counts from 1
 }
 
 func (f *fakeNet) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -28,7 +28,7 @@ func (f *fakeNet) RoundTrip(r *http.Request) (*http.Response, error) {
 	f.at = append(f.at, time.Since(f.start))
 	n := len(f.at)
 	f.mu.Unlock()
-	resp, err := f.answer(n)
+	resp, err := f.respond(n)
 	if resp != nil {
 		resp.Request = r
 	}
@@ -49,33 +49,35 @@ func reply(status int, body string, fields ...string) *http.Response {
 	return &http.Response{StatusCode: status, Header: h, Body: io.NopCloser(strings.NewReader(body))}
 }
 
-// newFake returns a client whose requests f serves, on the present clock.
-func newFake(o Options, answer func(n int) (*http.Response, error)) (*Client, *fakeNet) {
+// newFake returns a client that sends its requests to the returned fakeNet. The clock of the
+// fake starts now.
+func newFake(o Options, respond func(n int) (*http.Response, error)) (*Client, *fakeNet) {
 	o.Provider = "fake"
 	c := NewClient(o)
-	f := &fakeNet{start: time.Now(), answer: answer}
+	f := &fakeNet{start: time.Now(), respond: respond}
 	c.transport = f
 	return c, f
 }
 
 var get = Request{URL: "http://fake.test/prices?key=1"}
 
-// discard is a decode that takes anything.
+// discard is a decode function that accepts any body.
 func discard(r *Response) error {
 	_, err := io.Copy(io.Discard, r.Body)
 	return err
 }
 
+// kindOf returns the kind and the retry-after of an *Error.
 func kindOf(t *testing.T, err error) (Kind, time.Duration) {
 	t.Helper()
 	var e *Error
 	if !errors.As(err, &e) {
-		t.Fatalf("error %v is no *Error", err)
+		t.Fatalf("got error %v, want an *Error", err)
 	}
 	return e.Kind, e.RetryAfter
 }
 
-func TestDo_NeverAsksEarlierThanRetryAfter(t *testing.T) {
+func TestDo_WaitsForRetryAfter(t *testing.T) {
 	for _, wait := range []string{"45", "Fri, 20 Nov 2026 12:00:45 GMT"} {
 		for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
 			synctest.Test(t, func(t *testing.T) {
@@ -89,14 +91,14 @@ func TestDo_NeverAsksEarlierThanRetryAfter(t *testing.T) {
 					t.Fatal(err)
 				}
 				if f.count() != 2 || f.at[1] < 45*time.Second || f.at[1] > 46*time.Second {
-					t.Errorf("status %d, Retry-After %s: asked at %v", status, wait, f.at)
+					t.Errorf("status %d, Retry-After %s: requests at %v, want the second after 45s", status, wait, f.at)
 				}
 			})
 		}
 	}
 }
 
-func TestDo_WaitsNoLongerThanItsPatience(t *testing.T) {
+func TestDo_FailsWhenRetryAfterExceedsPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, f := newFake(Options{Total: 5 * time.Minute, Patience: time.Minute}, func(n int) (*http.Response, error) {
 			if n == 1 {
@@ -108,17 +110,17 @@ func TestDo_WaitsNoLongerThanItsPatience(t *testing.T) {
 			begun := time.Now()
 			kind, wait := kindOf(t, c.Do(t.Context(), get, discard))
 			if kind != KindRateLimited || wait != left || time.Since(begun) != 0 {
-				t.Errorf("kind %v, wait %v, took %v, want %v at once", kind, wait, time.Since(begun), left)
+				t.Errorf("got %v, wait %v, after %v; want %v, wait %v, immediately", kind, wait, time.Since(begun), KindRateLimited, left)
 			}
 			time.Sleep(30 * time.Second)
 		}
 		if err := c.Do(t.Context(), get, discard); err != nil || f.count() != 2 || f.at[1] < 2*time.Minute {
-			t.Errorf("%v, asked at %v", err, f.at)
+			t.Errorf("error %v, requests at %v; want the second after 2m", err, f.at)
 		}
 	})
 }
 
-func TestDo_FailsFastWhileToldToWait(t *testing.T) {
+func TestDo_FailsFastDuringLongRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, f := newFake(Options{}, func(n int) (*http.Response, error) {
 			if n == 1 {
@@ -130,35 +132,35 @@ func TestDo_FailsFastWhileToldToWait(t *testing.T) {
 			begun := time.Now()
 			kind, wait := kindOf(t, c.Do(t.Context(), get, discard))
 			if kind != KindRateLimited || wait < 29*time.Minute || time.Since(begun) != 0 {
-				t.Errorf("kind %v, wait %v, took %v", kind, wait, time.Since(begun))
+				t.Errorf("got %v, wait %v, after %v; want %v immediately", kind, wait, time.Since(begun), KindRateLimited)
 			}
 			time.Sleep(10 * time.Second)
 		}
 		if got := time.Until(c.BlockedUntil()); got != 30*time.Minute-30*time.Second {
-			t.Errorf("blocked for %v more", got)
+			t.Errorf("blocked for %v, want 29m30s", got)
 		}
-		time.Sleep(30*time.Minute - 31*time.Second) // a second that is left can be waited for
+		time.Sleep(30*time.Minute - 31*time.Second) // a remaining wait of one second is short enough to wait for
 		if err := c.Do(t.Context(), get, discard); err != nil {
 			t.Fatal(err)
 		}
 		if f.count() != 2 || f.at[1] < 30*time.Minute {
-			t.Errorf("asked at %v", f.at)
+			t.Errorf("requests at %v, want the second after 30m", f.at)
 		}
 		if !c.BlockedUntil().IsZero() {
-			t.Error("still blocked")
+			t.Error("client still blocked after the wait")
 		}
 	})
 }
 
-func TestDo_WaitsAMinuteAfterA429ThatDoesNotSay(t *testing.T) {
+func TestDo_WaitsDefaultAfter429WithoutRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, f := newFake(Options{Total: 90 * time.Second}, func(int) (*http.Response, error) { return reply(429, "null"), nil })
 		kind, wait := kindOf(t, c.Do(t.Context(), get, discard))
 		if kind != KindRateLimited || wait != DefaultWait {
-			t.Errorf("kind %v, wait %v", kind, wait)
+			t.Errorf("got kind %v, wait %v", kind, wait)
 		}
 		if f.count() != 2 || f.at[1] < DefaultWait {
-			t.Errorf("asked at %v, want again after a minute and then no more within the total", f.at)
+			t.Errorf("requests at %v, want two with a minute between them", f.at)
 		}
 	})
 }
@@ -177,14 +179,14 @@ func TestDo_PendingWaitSurvivesClockJumps(t *testing.T) {
 			_ = c.Do(t.Context(), get, discard)
 			offset = jump
 			if got := c.BlockedUntil().Sub(now()); got != 10*time.Minute {
-				t.Errorf("jump %v: blocked for %v", jump, got)
+				t.Errorf("jump %v: blocked for %v, want 10m", jump, got)
 			}
 			if kind, _ := kindOf(t, c.Do(t.Context(), get, discard)); kind != KindRateLimited {
-				t.Errorf("jump %v: kind %v", jump, kind)
+				t.Errorf("jump %v: got kind %v, want %v", jump, kind, KindRateLimited)
 			}
 			time.Sleep(10 * time.Minute)
 			if err := c.Do(t.Context(), get, discard); err != nil || f.count() != 2 {
-				t.Errorf("jump %v: error %v after the wait, %d requests", jump, err, f.count())
+				t.Errorf("jump %v: after the wait: error %v, %d requests, want 2", jump, err, f.count())
 			}
 		})
 	}
@@ -196,26 +198,26 @@ func TestDo_BacksOffWithFullJitter(t *testing.T) {
 		c, f := newFake(Options{Attempts: 9, Pause: time.Millisecond, Total: time.Hour}, func(int) (*http.Response, error) {
 			return reply(500, ""), nil
 		})
-		c.breaker.base = 0 // this is not about the breaker
+		c.breaker.base = 0 // never opens
 		c.jitter = func(limit time.Duration) time.Duration {
 			limits = append(limits, limit)
 			return limit / 2
 		}
 		c.breaker.failures = -100
 		if kind, _ := kindOf(t, c.Do(t.Context(), get, discard)); kind != KindServer {
-			t.Errorf("kind %v", kind)
+			t.Errorf("got kind %v", kind)
 		}
 		want := []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, maxBackoff, maxBackoff}
 		if fmt.Sprint(limits) != fmt.Sprint(want) {
-			t.Errorf("waits up to %v, want %v", limits, want)
+			t.Errorf("got maximum waits %v, want %v", limits, want)
 		}
 		if f.count() != 9 {
-			t.Errorf("%d requests, want 9", f.count())
+			t.Errorf("got %d requests, want 9", f.count())
 		}
 	})
 }
 
-func TestDo_StopsBeforeItsTotalOrItsCallersDeadline(t *testing.T) {
+func TestDo_StopsBeforeTotalOrDeadline(t *testing.T) {
 	for _, c := range []struct{ total, deadline time.Duration }{{10 * time.Second, time.Hour}, {time.Hour, 10 * time.Second}} {
 		synctest.Test(t, func(t *testing.T) {
 			client, _ := newFake(Options{Total: c.total, Attempts: 100}, func(int) (*http.Response, error) { return nil, syscall.ECONNREFUSED })
@@ -224,16 +226,16 @@ func TestDo_StopsBeforeItsTotalOrItsCallersDeadline(t *testing.T) {
 			defer cancel()
 			begun := time.Now()
 			if kind, _ := kindOf(t, client.Do(ctx, get, discard)); kind != KindConnect {
-				t.Errorf("kind %v", kind)
+				t.Errorf("got kind %v", kind)
 			}
 			if took := time.Since(begun); took > 10*time.Second {
-				t.Errorf("took %v", took)
+				t.Errorf("took %v, want at most 10s", took)
 			}
 		})
 	}
 }
 
-func TestDo_KeepsTheLimitAcrossCallsAndAttempts(t *testing.T) {
+func TestDo_CallsAndRetriesShareTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, f := newFake(Options{Limit: Limit{Requests: 5, Per: time.Second}, Total: time.Hour, Attempts: 100}, func(n int) (*http.Response, error) {
 			if n%3 == 0 {
@@ -253,16 +255,16 @@ func TestDo_KeepsTheLimitAcrossCallsAndAttempts(t *testing.T) {
 		wg.Wait()
 		for i := 5; i < len(f.at); i++ {
 			if gap := f.at[i] - f.at[i-5]; gap < time.Second {
-				t.Errorf("six requests within %v", gap)
+				t.Errorf("six requests within %v, want at least 1s", gap)
 			}
 		}
 		if meter.Requests() != int64(f.count()) {
-			t.Errorf("%d counted, %d sent", meter.Requests(), f.count())
+			t.Errorf("got %d requests counted, want %d", meter.Requests(), f.count())
 		}
 	})
 }
 
-func TestDo_SaysWhenTheLimitLeavesNothing(t *testing.T) {
+func TestDo_ReportsExhaustedLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, f := newFake(Options{Limit: Limit{Requests: 2, Per: time.Hour}}, func(int) (*http.Response, error) { return reply(200, ""), nil })
 		for range 2 {
@@ -272,16 +274,16 @@ func TestDo_SaysWhenTheLimitLeavesNothing(t *testing.T) {
 		}
 		kind, wait := kindOf(t, c.Do(t.Context(), get, discard))
 		if kind != KindBudget || wait < 59*time.Minute {
-			t.Errorf("kind %v, wait %v", kind, wait)
+			t.Errorf("got kind %v, wait %v", kind, wait)
 		}
 		b := c.Snapshot().Budget
 		if f.count() != 2 || b.Used != 2 || b.Left != 0 || time.Until(b.ResetsAt) != wait {
-			t.Errorf("%d sent, budget %+v", f.count(), b)
+			t.Errorf("got %d requests and budget %+v, want 2 requests and an empty budget", f.count(), b)
 		}
 	})
 }
 
-func TestDo_ARedirectIsARequestToo(t *testing.T) {
+func TestDo_RedirectCountsAsRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, f := newFake(Options{Limit: Limit{Requests: 1, Per: 10 * time.Second}, Total: 15 * time.Second}, func(int) (*http.Response, error) {
 			return reply(302, "", "Location", "/next"), nil
@@ -289,22 +291,22 @@ func TestDo_ARedirectIsARequestToo(t *testing.T) {
 		meter := new(Meter)
 		kind, wait := kindOf(t, c.Do(t.Context(), Request{URL: get.URL, Meter: meter}, discard))
 		if kind != KindBudget || wait == 0 || f.count() != 2 || meter.Requests() != 2 || f.at[1] < 10*time.Second {
-			t.Errorf("kind %v, wait %v, %d counted, asked at %v", kind, wait, meter.Requests(), f.at)
+			t.Errorf("got kind %v, wait %v, %d counted, requests at %v", kind, wait, meter.Requests(), f.at)
 		}
 		if got := len(c.Snapshot().Requests); got != 2 {
-			t.Errorf("%d recorded", got)
+			t.Errorf("got %d requests recorded, want 2", got)
 		}
 	})
 }
 
-func TestDo_ARedirectMustSayWhere(t *testing.T) {
+func TestDo_RejectsRedirectWithoutLocation(t *testing.T) {
 	c, f := newFake(Options{}, func(int) (*http.Response, error) { return reply(301, ""), nil })
 	if kind, _ := kindOf(t, c.Do(t.Context(), get, discard)); kind != KindProtocol || f.count() != 1 {
-		t.Errorf("kind %v after %d requests", kind, f.count())
+		t.Errorf("got kind %v after %d requests, want %v after 1", kind, f.count(), KindProtocol)
 	}
 }
 
-func TestDo_BreakerStopsAskingAndProbes(t *testing.T) {
+func TestDo_BreakerStopsRequestsAndProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		healthy := false
 		c, f := newFake(Options{}, func(int) (*http.Response, error) {
@@ -315,21 +317,21 @@ func TestDo_BreakerStopsAskingAndProbes(t *testing.T) {
 		})
 		for range 2 {
 			if kind, _ := kindOf(t, c.Do(t.Context(), get, discard)); kind != KindConnect {
-				t.Errorf("kind %v, want that of the last attempt", kind)
+				t.Errorf("got kind %v, want %v of the last attempt", kind, KindConnect)
 			}
 		}
 		if f.count() != breakAfter {
-			t.Errorf("%d requests, want %d", f.count(), breakAfter)
+			t.Errorf("got %d requests, want %d", f.count(), breakAfter)
 		}
 		if kind, wait := kindOf(t, c.Do(t.Context(), get, discard)); kind != KindBreaker || wait <= 0 || wait > DefaultPause {
-			t.Errorf("kind %v, wait %v", kind, wait)
+			t.Errorf("got kind %v, wait %v", kind, wait)
 		}
 		if s := c.Snapshot(); s.Breaker != BreakerOpen || s.BreakerUntil.IsZero() {
-			t.Errorf("state %v until %v", s.Breaker, s.BreakerUntil)
+			t.Errorf("got breaker %v until %v, want %v", s.Breaker, s.BreakerUntil, BreakerOpen)
 		}
 		time.Sleep(DefaultPause)
 		if kind, _ := kindOf(t, c.Do(t.Context(), get, discard)); kind != KindConnect || f.count() != breakAfter+1 {
-			t.Errorf("probe: kind %v, %d requests", kind, f.count())
+			t.Errorf("probe: got kind %v after %d requests, want %v after %d", kind, f.count(), KindConnect, breakAfter+1)
 		}
 		healthy = true
 		time.Sleep(2 * DefaultPause)
@@ -337,12 +339,12 @@ func TestDo_BreakerStopsAskingAndProbes(t *testing.T) {
 			t.Error(err)
 		}
 		if s := c.Snapshot(); s.Breaker != BreakerClosed {
-			t.Errorf("state %v", s.Breaker)
+			t.Errorf("got breaker %v, want %v", s.Breaker, BreakerClosed)
 		}
 	})
 }
 
-func TestDo_APanicOfDecodeDoesNotWedgeTheBreaker(t *testing.T) {
+func TestDo_PanicInDecodeReleasesTheProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := newFake(Options{}, func(int) (*http.Response, error) { return reply(200, ""), nil })
 		for range breakAfter {
@@ -351,7 +353,7 @@ func TestDo_APanicOfDecodeDoesNotWedgeTheBreaker(t *testing.T) {
 		time.Sleep(DefaultPause)
 		func() {
 			defer func() { _ = recover() }()
-			_ = c.Do(t.Context(), get, func(*Response) error { panic("a decoder's bug") })
+			_ = c.Do(t.Context(), get, func(*Response) error { panic("decoder bug") })
 		}()
 		if err := c.Do(t.Context(), get, discard); err != nil {
 			t.Error(err)
@@ -359,7 +361,7 @@ func TestDo_APanicOfDecodeDoesNotWedgeTheBreaker(t *testing.T) {
 	})
 }
 
-func TestDo_AnswersThatAreNotFailuresOfTheProviderKeepTheBreakerClosed(t *testing.T) {
+func TestDo_CompleteResponsesKeepBreakerClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := newFake(Options{}, func(n int) (*http.Response, error) {
 			return reply([]int{401, 403, 404, 200}[n%4], "<html>"), nil
@@ -368,54 +370,54 @@ func TestDo_AnswersThatAreNotFailuresOfTheProviderKeepTheBreakerClosed(t *testin
 			_ = c.Do(t.Context(), get, func(*Response) error { return Protocol("", "HTML instead of JSON") })
 		}
 		if s := c.Snapshot(); s.Breaker != BreakerClosed {
-			t.Errorf("state %v", s.Breaker)
+			t.Errorf("got breaker %v, want %v", s.Breaker, BreakerClosed)
 		}
 	})
 }
 
-func TestDo_TreatsWhatDecodeFoundLikeItsOwn(t *testing.T) {
+func TestDo_HandlesDecodeErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		errForeign := errors.New("sink is full")
+		errSink := errors.New("sink is full")
 		for _, c := range []struct {
 			name string
 			err  error
 			kind Kind
 			sent int
 		}{
-			{"protocol is final", Protocol("", "rubbish"), KindProtocol, 1},
-			{"server is tried again", &Error{Kind: KindServer}, KindServer, 4},
-			{"rate limit is an order to wait", &Error{Kind: KindRateLimited, RetryAfter: time.Hour}, KindRateLimited, 1},
-			{"another's error is final", errForeign, "", 1},
+			{"protocol error is final", Protocol("", "invalid"), KindProtocol, 1},
+			{"server error is retried", &Error{Kind: KindServer}, KindServer, 4},
+			{"rate limit blocks the host", &Error{Kind: KindRateLimited, RetryAfter: time.Hour}, KindRateLimited, 1},
+			{"other error is final", errSink, "", 1},
 		} {
 			client, f := newFake(Options{}, func(int) (*http.Response, error) { return reply(200, ""), nil })
 			err := client.Do(t.Context(), get, func(*Response) error { return c.err })
 			if KindOf(err) != c.kind || f.count() != c.sent {
-				t.Errorf("%s: %v after %d requests", c.name, err, f.count())
+				t.Errorf("%s: got error %v after %d requests, want kind %q after %d", c.name, err, f.count(), c.kind, c.sent)
 			}
-			if c.kind == "" && !errors.Is(err, errForeign) {
-				t.Errorf("%s: %v", c.name, err)
+			if c.kind == "" && !errors.Is(err, errSink) {
+				t.Errorf("%s: got error %v, want %v", c.name, err, errSink)
 			}
 			if c.kind == KindRateLimited && client.BlockedUntil().IsZero() {
-				t.Errorf("%s: nothing is blocked", c.name)
+				t.Errorf("%s: host not blocked", c.name)
 			}
 		}
 	})
 }
 
-func TestDo_RefusesWhatIsNoRequest(t *testing.T) {
+func TestDo_RejectsInvalidURLs(t *testing.T) {
 	c, f := newFake(Options{}, func(int) (*http.Response, error) { return reply(200, ""), nil })
 	for _, url := range []string{"", "prices", "/prices", "ftp://h/x", "file:///etc/passwd", "http://", "http://h:port/?key=s3cr3t", "http://h/%zz?key=s3cr3t", "\x7f://"} {
 		err := c.Do(t.Context(), Request{URL: url}, discard)
 		if err == nil || strings.Contains(err.Error(), "s3cr3t") {
-			t.Errorf("%q: error %v", url, err)
+			t.Errorf("%q: got error %v, want one without the key", url, err)
 		}
 	}
 	if f.count() != 0 {
-		t.Errorf("%d requests were sent", f.count())
+		t.Errorf("got %d requests, want 0", f.count())
 	}
 }
 
-func TestSnapshot_KeepsTheLastFiftyNewestFirst(t *testing.T) {
+func TestSnapshot_ListsLast50RequestsNewestFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := newFake(Options{}, func(n int) (*http.Response, error) {
 			time.Sleep(time.Duration(n) * time.Millisecond)
@@ -429,50 +431,50 @@ func TestSnapshot_KeepsTheLastFiftyNewestFirst(t *testing.T) {
 		}
 		s := c.Snapshot()
 		if len(s.Requests) != 50 || s.Requests[0].Status != 404 || s.Requests[0].Duration != 100*time.Millisecond || s.Requests[49].Duration != 51*time.Millisecond {
-			t.Errorf("%d requests, first %+v, last %+v", len(s.Requests), s.Requests[0], s.Requests[len(s.Requests)-1])
+			t.Errorf("got %d requests, first %+v, last %+v", len(s.Requests), s.Requests[0], s.Requests[len(s.Requests)-1])
 		}
 		if got := s.Requests[1]; got.Path != "/prices?key" || got.Host != "fake.test" || got.Method != "GET" || got.Bytes != 5 || got.Attempt != 1 || got.Kind != "" {
-			t.Errorf("recorded %+v", got)
+			t.Errorf("got record %+v", got)
 		}
 		if s.Statuses[200] != 90 || s.Statuses[404] != 10 {
-			t.Errorf("answers %v", s.Statuses)
+			t.Errorf("got statuses %v, want 90 of 200 and 10 of 404", s.Statuses)
 		}
 		if want := (Latency{50 * time.Millisecond, 95 * time.Millisecond, 99 * time.Millisecond}); s.Latency != want {
-			t.Errorf("latency %+v, want %+v", s.Latency, want)
+			t.Errorf("got latency %+v, want %+v", s.Latency, want)
 		}
 		if !strings.Contains(s.LastError, "no such item") || !s.LastErrorAt.After(s.LastSuccess) {
-			t.Errorf("last error %q at %v, success at %v", s.LastError, s.LastErrorAt, s.LastSuccess)
+			t.Errorf("got last error %q at %v, last success at %v; want a later error", s.LastError, s.LastErrorAt, s.LastSuccess)
 		}
 	})
 }
 
-func TestDo_ACallerWhoLeavesSaysNothingOfTheProvider(t *testing.T) {
+func TestDo_CancelledRequestIsNotAFailure(t *testing.T) {
 	for name, failure := range map[string]error{
-		"told so":             context.Canceled,
-		"a broken connection": syscall.ECONNRESET,
+		"context error":     context.Canceled,
+		"broken connection": syscall.ECONNRESET,
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				leave := func() {}
+				cancelCall := func() {}
 				c, _ := newFake(Options{Attempts: 1}, func(int) (*http.Response, error) {
-					leave()
+					cancelCall()
 					return nil, failure
 				})
 				for range breakAfter + 1 {
 					ctx, cancel := context.WithCancel(t.Context())
-					leave = cancel
+					cancelCall = cancel
 					kind, _ := kindOf(t, c.Do(ctx, get, discard))
 					cancel()
 					if kind != KindCancelled {
-						t.Errorf("kind %s, want %s", kind, KindCancelled)
+						t.Errorf("got kind %s, want %s", kind, KindCancelled)
 					}
 				}
 				s := c.Snapshot()
 				if s.Breaker != BreakerClosed || s.LastError != "" || !s.LastErrorAt.IsZero() {
-					t.Errorf("breaker %s, last error %q at %v, want none", s.Breaker, s.LastError, s.LastErrorAt)
+					t.Errorf("got breaker %s, last error %q at %v; want closed, no error", s.Breaker, s.LastError, s.LastErrorAt)
 				}
 				if len(s.Requests) != breakAfter+1 || s.Requests[0].Kind != KindCancelled {
-					t.Errorf("recorded %+v, want every request, as cancelled", s.Requests)
+					t.Errorf("got requests %+v, want %d cancelled ones", s.Requests, breakAfter+1)
 				}
 			})
 		})

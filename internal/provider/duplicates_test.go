@@ -10,7 +10,7 @@ import (
 	"assay/internal/randtest"
 )
 
-func TestDuplicates_AgreeWithAPlainMap(t *testing.T) {
+func TestDuplicates_MatchesMapImplementation(t *testing.T) {
 	rng := rand.New(rand.NewPCG(randtest.Seed(t), 0))
 	var d provider.Duplicates
 	for range 3 {
@@ -36,19 +36,19 @@ func TestDuplicates_AgreeWithAPlainMap(t *testing.T) {
 				want, contested[k] = provider.Conflicting, true
 			}
 			if got := d.Add(&q); got != want {
-				t.Fatalf("%+v after %+v: %v, want %v", q, have, got, want)
+				t.Fatalf("Add(%+v) after %+v: got %v, want %v", q, have, got, want)
 			}
 		}
 		if d.Conflicts() != len(contested) {
-			t.Errorf("%d conflicts, want %d", d.Conflicts(), len(contested))
+			t.Errorf("got %d conflicts, want %d", d.Conflicts(), len(contested))
 		}
 		for k := range first {
 			if d.Contested(k.market, k.name, k.phase) != contested[k] {
-				t.Errorf("%+v contested: %v", k, !contested[k])
+				t.Errorf("Contested(%+v): got %v, want %v", k, !contested[k], contested[k])
 			}
 		}
 		if d.Contested("m0", "another name", "") {
-			t.Error("a name that was not quoted is contested")
+			t.Error("name without quotes is contested")
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"assay/internal/provider/providertest"
 )
 
-// bazaar is a provider of one market, which serves all its items in one file:
+// bazaar is a provider with one market. It serves all items in one file:
 // [{"name":"…","price":12.34,"count":3}, …].
 type bazaar struct {
 	client *provider.Client
@@ -45,7 +45,7 @@ func (b *bazaar) Fetch(ctx context.Context, call provider.Call, sink provider.Si
 	return provider.Result{}, err
 }
 
-// quote gives a row to the sink, as a quote or as one that is none.
+// quote passes a row to the sink, as a quote or as a rejected row.
 func (b *bazaar) quote(r *feed.Reader, cells []feed.Cell) error {
 	name, ok := r.Name("bazaar", cells[0])
 	if !ok {
@@ -62,7 +62,7 @@ func (b *bazaar) quote(r *feed.Reader, cells []feed.Cell) error {
 	})
 }
 
-// A provider describes itself, and decodes a response into the quotes of a sink.
+// A provider describes itself and decodes a response into quotes.
 func ExampleProvider() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = fmt.Fprint(w, `[{"name":"AK-47 | Redline (Field-Tested)","price":12.34,"count":3},{"name":"P250 | Sand Dune (Battle-Scarred)","price":"much","count":1},
@@ -87,8 +87,8 @@ func ExampleProvider() {
 	// rejected: 1
 }
 
-// A client retries what may succeed later. After a 429 it sends nothing to the host for
-// as long as the response demands.
+// A client retries temporary failures. After a 429 it sends no requests to the host until the
+// demanded wait is over.
 func ExampleClient_Do() {
 	requests := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -16,7 +16,7 @@ import (
 	"assay/internal/randtest"
 )
 
-func TestMask_HidesEverySpelling(t *testing.T) {
+func TestMask_HidesSecretInEveryEncoding(t *testing.T) {
 	m := newMasker([]string{"s3cr3t/key+1", "s3cr3t", "", "longer-s3cr3t"})
 	for in, want := range map[string]string{
 		"":                             "",
@@ -31,9 +31,9 @@ func TestMask_HidesEverySpelling(t *testing.T) {
 		"key czNjcjN0L2tleSsx.":        "key ***.",
 		"key 7333637233742f6b65792b31": "key ***",
 		"s3cr3t and longer-s3cr3t":     "*** and ***",
-		"cut in half: s3cr3t/ke":       "cut in half: ***",
-		"cut in half: longer-s3":       "cut in half: ***",
-		"too short to tell apart: s3":  "too short to tell apart: s3",
+		"truncated: s3cr3t/ke":         "truncated: ***",
+		"truncated: longer-s3":         "truncated: ***",
+		"too short to identify: s3":    "too short to identify: s3",
 	} {
 		if got := m.mask(in); got != want {
 			t.Errorf("mask(%q) = %q, want %q", in, got, want)
@@ -41,7 +41,7 @@ func TestMask_HidesEverySpelling(t *testing.T) {
 	}
 }
 
-func TestMask_PathKeepsKeysOfTheQueryOnly(t *testing.T) {
+func TestMask_PathOmitsQueryValues(t *testing.T) {
 	m := newMasker([]string{"s3cr3t", "div&ided=key"})
 	for in, want := range map[string]string{
 		"http://h/x?key=div&ided=key&page=1":          "/x?key&page",
@@ -63,7 +63,7 @@ func TestMask_PathKeepsKeysOfTheQueryOnly(t *testing.T) {
 	}
 	long, _ := url.Parse("http://h/" + strings.Repeat("x", 10_000))
 	if got := len(m.path(long)); got > maxPath {
-		t.Errorf("%d bytes of path are kept", got)
+		t.Errorf("got a path of %d bytes, want at most %d", got, maxPath)
 	}
 }
 
@@ -71,23 +71,22 @@ func FuzzMask(f *testing.F) {
 	f.Add("canary-0123456789", "before ", " after")
 	f.Add("a/b+c d&e", "http://h/", "?x=1")
 	f.Fuzz(func(t *testing.T, secret, before, after string) {
-		// What masking leaves or puts in could spell a secret of few letters.
+		// Skip short secrets: the text around a masked secret could contain one.
 		if len(secret) < 8 || strings.Contains(fold(before+after+maskText), fold(secret[:2])) || strings.Contains(secret, "*") {
 			return
 		}
 		m := newMasker([]string{secret})
 		for _, s := range spellings(secret) {
 			if got := printable(m.mask(before+s+after), maxDetail); strings.Contains(got, s) || !utf8.ValidString(got) {
-				t.Errorf("%q shows in %q", s, got)
+				t.Errorf("masked text %q contains %q", got, s)
 			}
 		}
 	})
 }
 
-// TestMask_NoChainOfEncodingsShowsASecret quotes random secrets as a provider may
-// that escapes what it quotes once or more, in ways of its own, and cuts it off
-// somewhere.
-func TestMask_NoChainOfEncodingsShowsASecret(t *testing.T) {
+// TestMask_HidesSecretsInNestedEncodings quotes random secrets in random combinations of
+// encodings and truncates some of the texts.
+func TestMask_HidesSecretsInNestedEncodings(t *testing.T) {
 	r := randtest.New(t)
 	for range randtest.Count(3_000, 200_000) {
 		secret := randomSecret(r)
@@ -109,16 +108,16 @@ func TestMask_NoChainOfEncodingsShowsASecret(t *testing.T) {
 		}
 		got := printable(m.mask(text), maxDetail)
 		if shown := shows(got, secret); shown != "" {
-			t.Fatalf("%q shows %q, %q, of %q", got, shown, text, secret)
+			t.Fatalf("mask(%q) = %q, which contains %q of the secret %q", text, got, shown, secret)
 		}
 		if !strings.HasPrefix(got, text[:min(len(text), 8)]) {
-			t.Fatalf("%q of %q: what is no secret is lost", got, text)
+			t.Fatalf("mask(%q) = %q, want the same beginning", text, got)
 		}
 	}
 }
 
-// randomSecret returns a secret of 12 to 40 letters, of those that keys have or
-// of all that can be printed.
+// randomSecret returns a secret of 14 to 42 characters. It uses the alphabet of common API
+// keys or other printable characters.
 func randomSecret(r *rand.Rand) string {
 	letters := []string{
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_",
@@ -135,7 +134,7 @@ func randomSecret(r *rand.Rand) string {
 
 func noise(r *rand.Rand) string { return "user:{\"~}"[:r.IntN(9)] }
 
-// escapers are ways to escape a text, some of its letters or all.
+// escapers escape a text in whole or in part.
 var escapers = []func(*rand.Rand, string) string{
 	func(_ *rand.Rand, s string) string { return url.QueryEscape(s) },
 	func(_ *rand.Rand, s string) string { return url.PathEscape(s) },
@@ -150,7 +149,7 @@ var escapers = []func(*rand.Rand, string) string{
 	some("%%%02X"), some("%%%02x"), some("&#%d;"), some("&#x%X;"), some("&#x%04x;"), some(`\u%04x`), some(`\u%04X`), some(`\x%02x`),
 }
 
-// some escapes what is no letter or digit, and some of the rest.
+// some returns an escaper for all special characters and some letters and digits.
 func some(format string) func(*rand.Rand, string) string {
 	return func(r *rand.Rand, s string) string {
 		share := r.IntN(3)
@@ -166,8 +165,8 @@ func some(format string) func(*rand.Rand, string) string {
 	}
 }
 
-// shows returns what of a secret can be read in a text by whoever unescapes it
-// with the usual means, or "".
+// shows returns a part of the secret that common decoders can find in text. It returns "" if
+// they find none.
 func shows(text, secret string) string {
 	part := strings.ToLower(secret[:10])
 	for range 6 {
@@ -190,7 +189,7 @@ func shows(text, secret string) string {
 	return ""
 }
 
-func TestPrintable_IsOneLineAndBounded(t *testing.T) {
+func TestPrintable_ReturnsOneShortLine(t *testing.T) {
 	for in, want := range map[string]string{
 		"plain ★":               "plain ★",
 		"two\r\nlines\tand\x00": "two  lines and.",
@@ -202,6 +201,6 @@ func TestPrintable_IsOneLineAndBounded(t *testing.T) {
 		}
 	}
 	if got := printable("ab★★", 4); got != "ab" {
-		t.Errorf("cut within a letter: %q", got)
+		t.Errorf("printable(\"ab★★\", 4) = %q, want \"ab\"", got)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestHistogram_CountsUpToEachBound(t *testing.T) {
+func TestHistogram_BucketsAreCumulative(t *testing.T) {
 	var h Histogram
 	bounds := LatencyBounds()
 	for _, bound := range bounds {
@@ -14,10 +14,10 @@ func TestHistogram_CountsUpToEachBound(t *testing.T) {
 	}
 	for i, n := range h.Buckets {
 		if want := uint64(2*i + 1); n != want {
-			t.Errorf("up to %v: %d, want %d", bounds[i], n, want)
+			t.Errorf("up to %v: got %d, want %d", bounds[i], n, want)
 		}
 	}
 	if h.Count != uint64(2*len(bounds)) || h.Sum < time.Minute {
-		t.Errorf("%d requests of %v", h.Count, h.Sum)
+		t.Errorf("got %d requests with a total of %v", h.Count, h.Sum)
 	}
 }

@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-func TestFollow_KeepsToWhatIsSafe(t *testing.T) {
+func TestFollow_BlocksUnsafeRedirects(t *testing.T) {
 	c := NewClient(Options{Provider: "test"})
 	for _, r := range []struct {
 		from, to string
-		kind     Kind // empty: followed
-		key      bool // the key goes along
+		kind     Kind // empty: the redirect is followed
+		key      bool // Authorization is sent to the target
 	}{
 		{"https://a.test/x", "/y", "", true},
 		{"https://a.test/x", "https://A.test:443/y", "", true},
@@ -38,17 +38,17 @@ func TestFollow_KeepsToWhatIsSafe(t *testing.T) {
 		h := &hop{method: "GET", url: from, header: http.Header{"Authorization": {"k"}, "Accept": {"*/*"}}}
 		next, err := c.follow(h, r.to)
 		if KindOf(err) != r.kind {
-			t.Errorf("%s to %s: error %v, want kind %q", r.from, r.to, err, r.kind)
+			t.Errorf("%s to %s: got error %v, want kind %q", r.from, r.to, err, r.kind)
 			continue
 		}
 		if err != nil {
 			continue
 		}
 		if got := next.header.Get("Authorization") != ""; got != r.key || next.header.Get("Accept") == "" {
-			t.Errorf("%s to %s: goes with %v", r.from, r.to, next.header)
+			t.Errorf("%s to %s: got header %v, want Authorization %v", r.from, r.to, next.header, r.key)
 		}
 		if next.url.User != nil {
-			t.Errorf("%s to %s: takes a user from the redirect", r.from, r.to)
+			t.Errorf("%s to %s: user from the redirect was used", r.from, r.to)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 	"testing"
@@ -8,7 +9,7 @@ import (
 	"time"
 )
 
-func TestStanding_IsToldWhenTheBreakerOpensAndCloses(t *testing.T) {
+func TestSharedHealth_StoresBreakerChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &fakeAllowance{}
 		failing := false
@@ -18,39 +19,39 @@ func TestStanding_IsToldWhenTheBreakerOpensAndCloses(t *testing.T) {
 			}
 			return reply(200, "ok"), nil
 		})
-		ask := func(n int) {
+		send := func(n int) {
 			for range n {
 				_ = c.Do(t.Context(), get, discard)
 			}
 		}
-		is := func(what string, want ...string) {
+		wantStored := func(what string, want ...string) {
 			t.Helper()
-			if !slices.Equal(a.standing, want) {
-				t.Errorf("%s: told %q, want %q", what, a.standing, want)
+			if !slices.Equal(a.health, want) {
+				t.Errorf("%s: got %q stored, want %q", what, a.health, want)
 			}
-			a.standing = nil
+			a.health = nil
 		}
-		ask(3)
-		is("the first answer of a process, since another one may have said otherwise", "up")
+		send(3)
+		wantStored("first response of the process", "up")
 		failing = true
-		ask(breakAfter - 1)
-		is("failures")
-		a.deaf = true
-		ask(1)
-		is("the last of them, which nobody could be told", "down: it keeps failing: server")
-		a.deaf = false
+		send(breakAfter - 1)
+		wantStored("failures below the threshold")
+		a.downErr = errors.New("no database")
+		send(1)
+		wantStored("breaker opens, store fails", "down: repeated failures: server")
+		a.downErr = nil
 		time.Sleep(DefaultPause)
-		ask(1)
-		is("a failed probe says it again", "down: it keeps failing: server")
+		send(1)
+		wantStored("failed probe stores it again", "down: repeated failures: server")
 		time.Sleep(2 * DefaultPause)
-		ask(1)
-		is("and no other one does")
+		send(1)
+		wantStored("next failed probe")
 		failing = false
 		time.Sleep(4 * DefaultPause)
-		ask(2)
-		is("the first answer after it", "up")
+		send(2)
+		wantStored("first response after the failures", "up")
 		time.Sleep(confirmEvery)
-		ask(2)
-		is("confirmed", "up")
+		send(2)
+		wantStored("response after confirmEvery", "up")
 	})
 }

@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// client returns a client that may ask the servers given.
+// client returns a client that may send requests to the given servers.
 func client(t *testing.T, o provider.Options, servers ...*providertest.Server) *provider.Client {
 	t.Helper()
 	o.Provider, o.Backoff = "test", time.Millisecond
@@ -38,7 +38,7 @@ func client(t *testing.T, o provider.Options, servers ...*providertest.Server) *
 	return c
 }
 
-// read returns a decode that keeps what it reads.
+// read returns a decode function that stores the body in into.
 func read(into *[]byte) func(*provider.Response) error {
 	return func(r *provider.Response) (err error) {
 		*into, err = io.ReadAll(r.Body)
@@ -50,7 +50,7 @@ func text(s string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, s) })
 }
 
-func TestDo_ServersOwnLogShowsTheWait(t *testing.T) {
+func TestDo_ServerSeesRetryAfterWait(t *testing.T) {
 	s := providertest.NewServer(t, text("ok"))
 	s.Next(providertest.Status(http.StatusTooManyRequests, "Retry-After", "1"))
 	var got []byte
@@ -59,59 +59,59 @@ func TestDo_ServersOwnLogShowsTheWait(t *testing.T) {
 	}
 	hits := s.Hits()
 	if len(hits) != 2 || hits[1].Time.Sub(hits[0].Time) < time.Second {
-		t.Errorf("asked again after %v", hits[len(hits)-1].Time.Sub(hits[0].Time))
+		t.Errorf("got the second request after %v, want at least 1s", hits[len(hits)-1].Time.Sub(hits[0].Time))
 	}
 }
 
-func TestDo_RefusesLoopbackUnlessNamed(t *testing.T) {
+func TestDo_BlocksLoopbackUnlessAllowed(t *testing.T) {
 	s := providertest.NewServer(t, text("ok"))
 	err := client(t, provider.Options{}).Do(t.Context(), provider.Request{URL: s.URL()}, read(new([]byte)))
 	if provider.KindOf(err) != provider.KindBlocked || len(s.Hits()) != 0 {
-		t.Errorf("error %v, %d requests came through", err, len(s.Hits()))
+		t.Errorf("got error %v, %d requests; want kind %s, no request", err, len(s.Hits()), provider.KindBlocked)
 	}
 }
 
-func TestDo_InflatesWhatWasAskedFor(t *testing.T) {
+func TestDo_DecompressesRequestedEncoding(t *testing.T) {
 	plain := strings.Repeat("AK-47 | Redline (Field-Tested)\n", 1000)
-	for encoding, pack := range map[string]func(io.Writer) io.WriteCloser{
+	for encoding, compress := range map[string]func(io.Writer) io.WriteCloser{
 		"gzip": func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) },
 		"br":   func(w io.Writer) io.WriteCloser { return brotli.NewWriter(w) },
 		"zstd": func(w io.Writer) io.WriteCloser { z, _ := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1)); return z },
 	} {
-		var packed bytes.Buffer
-		w := pack(&packed)
+		var compressed bytes.Buffer
+		w := compress(&compressed)
 		_, _ = io.WriteString(w, plain)
 		_ = w.Close()
-		var asked string
+		var requested string
 		s := providertest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			asked = r.Header.Get("Accept-Encoding")
+			requested = r.Header.Get("Accept-Encoding")
 			w.Header().Set("Content-Encoding", encoding)
-			_, _ = w.Write(packed.Bytes())
+			_, _ = w.Write(compressed.Bytes())
 		}))
 		meter, req := new(provider.Meter), provider.Request{URL: s.URL()}
-		if encoding != "gzip" { // which is the default
+		if encoding != "gzip" { // gzip is the default
 			req.Header = http.Header{"Accept-Encoding": {encoding}}
 		}
 		req.Meter = meter
 		var got []byte
 		if err := client(t, provider.Options{}, s).Do(t.Context(), req, read(&got)); err != nil || string(got) != plain {
-			t.Errorf("%s: %d bytes, error %v", encoding, len(got), err)
+			t.Errorf("%s: got %d bytes, error %v; want %d bytes", encoding, len(got), err, len(plain))
 		}
-		if asked != encoding || meter.Bytes() != int64(packed.Len()) || meter.Requests() != 1 {
-			t.Errorf("%s: asked for %q, counted %d bytes of %d", encoding, asked, meter.Bytes(), packed.Len())
+		if requested != encoding || meter.Bytes() != int64(compressed.Len()) || meter.Requests() != 1 {
+			t.Errorf("%s: got Accept-Encoding %q, %d bytes counted; want %d bytes", encoding, requested, meter.Bytes(), compressed.Len())
 		}
 	}
 }
 
-func TestDo_BoundsBombsOfEveryEncoding(t *testing.T) {
+func TestDo_LimitsDecompressedSize(t *testing.T) {
 	const size, limit = 64 << 20, 1 << 20
-	for encoding, pack := range map[string]func(io.Writer) io.WriteCloser{
+	for encoding, compress := range map[string]func(io.Writer) io.WriteCloser{
 		"br":   func(w io.Writer) io.WriteCloser { return brotli.NewWriterLevel(w, 1) },
 		"zstd": func(w io.Writer) io.WriteCloser { z, _ := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1)); return z },
 		"gzip": func(w io.Writer) io.WriteCloser { z, _ := gzip.NewWriterLevel(w, 1); return z },
 	} {
 		var bomb bytes.Buffer
-		w := pack(&bomb)
+		w := compress(&bomb)
 		blank := bytes.Repeat([]byte(" "), 1<<20)
 		for range size / len(blank) {
 			_, _ = w.Write(blank)
@@ -131,27 +131,26 @@ func TestDo_BoundsBombsOfEveryEncoding(t *testing.T) {
 		})
 		runtime.ReadMemStats(&after)
 		if provider.KindOf(err) != provider.KindTooLarge || read > limit || len(s.Hits()) != 1 {
-			t.Errorf("%s: error %v after %d bytes and %d requests", encoding, err, read, len(s.Hits()))
+			t.Errorf("%s: got error %v after %d bytes and %d requests", encoding, err, read, len(s.Hits()))
 		}
 		if used := after.TotalAlloc - before.TotalAlloc; used > 32<<20 {
-			t.Errorf("%s: %d MiB were allocated", encoding, used>>20)
+			t.Errorf("%s: got %d MiB allocated, want at most 32", encoding, used>>20)
 		}
 	}
 }
 
-func TestDo_ABodyOfExactlyItsLimitPasses(t *testing.T) {
+func TestDo_AcceptsBodyOfExactlyMaxBody(t *testing.T) {
 	s := providertest.NewServer(t, text(strings.Repeat("x", 1000)))
 	for limit, want := range map[int64]provider.Kind{1000: "", 999: provider.KindTooLarge} {
 		err := client(t, provider.Options{MaxBody: limit}, s).Do(t.Context(), provider.Request{URL: s.URL()}, read(new([]byte)))
 		if provider.KindOf(err) != want {
-			t.Errorf("limit %d: error %v", limit, err)
+			t.Errorf("limit %d: got error %v, want kind %q", limit, err, want)
 		}
 	}
 }
 
-// A decoder may stop at the end of a document and never notice that the response
-// did not end there.
-func TestDo_WhatDecodeLeavesMustComeToo(t *testing.T) {
+// A decoder may stop at the end of the document without reading the end of the response.
+func TestDo_RetriesBodyTruncatedAfterDocument(t *testing.T) {
 	s := providertest.NewServer(t, text(`[]`+strings.Repeat(" ", 10_000)))
 	s.Next(providertest.CutBody())
 	calls := 0
@@ -161,11 +160,11 @@ func TestDo_WhatDecodeLeavesMustComeToo(t *testing.T) {
 		return err
 	})
 	if err != nil || calls != 2 {
-		t.Errorf("error %v after %d calls of decode", err, calls)
+		t.Errorf("got error %v after %d calls of decode, want none after 2", err, calls)
 	}
 }
 
-func TestDo_RedirectsLeaveKeysBehind(t *testing.T) {
+func TestDo_RedirectToAnotherHostDropsSecrets(t *testing.T) {
 	s := providertest.NewServer(t, text("ok"))
 	other := providertest.NewServer(t, text("moved"))
 	c := client(t, provider.Options{}, s, other)
@@ -176,19 +175,19 @@ func TestDo_RedirectsLeaveKeysBehind(t *testing.T) {
 	var got []byte
 	meter := new(provider.Meter)
 	if err := c.Do(t.Context(), provider.Request{URL: s.URL(), Header: header, Meter: meter}, read(&got)); err != nil || string(got) != "moved" {
-		t.Fatalf("%q, error %v", got, err)
+		t.Fatalf("got %q, error %v; want \"moved\"", got, err)
 	}
 	if second := s.Hits()[1]; second.Path != "/elsewhere" || second.Header.Get("X-Api-Key") != "k" {
-		t.Errorf("the same host gets %s with %v", second.Path, second.Header)
+		t.Errorf("same host got path %s with header %v", second.Path, second.Header)
 	}
 	there := other.Hits()[0].Header
 	for _, key := range []string{"Authorization", "X-Api-Key", "Cookie", "Token"} {
 		if there.Get(key) != "" {
-			t.Errorf("another host gets %s", key)
+			t.Errorf("another host got header %s", key)
 		}
 	}
 	if there.Get("Accept") != "text/csv" || meter.Requests() != 3 {
-		t.Errorf("accept %q, %d requests counted", there.Get("Accept"), meter.Requests())
+		t.Errorf("got Accept %q and %d requests counted; want text/csv and 3", there.Get("Accept"), meter.Requests())
 	}
 
 	other.Next(providertest.Redirect(s.URL()))
@@ -198,21 +197,21 @@ func TestDo_RedirectsLeaveKeysBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	if back := s.Hits()[1]; back.Header.Get("Authorization") != "" {
-		t.Error("a key that was dropped came back")
+		t.Error("redirect back to the first host sent the key again")
 	}
 }
 
-func TestDo_ABodyIsNotSentToAnotherHost(t *testing.T) {
+func TestDo_NeverSendsBodyToAnotherHost(t *testing.T) {
 	s, other := providertest.NewServer(t, text("ok")), providertest.NewServer(t, text("ok"))
 	s.Always(providertest.Redirect(other.URL()))
 	req := provider.Request{Method: http.MethodPost, URL: s.URL(), Body: []byte(`{"key":"k"}`)}
 	err := client(t, provider.Options{}, s, other).Do(t.Context(), req, read(new([]byte)))
 	if provider.KindOf(err) != provider.KindBlocked || len(other.Hits()) != 0 {
-		t.Errorf("error %v, %d requests went on", err, len(other.Hits()))
+		t.Errorf("got error %v, %d requests to the other host; want kind %s, no request", err, len(other.Hits()), provider.KindBlocked)
 	}
 }
 
-func TestDo_SendsTheBodyAgainWithEachAttempt(t *testing.T) {
+func TestDo_SendsBodyWithEveryAttempt(t *testing.T) {
 	var bodies []string
 	s := providertest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
@@ -230,7 +229,7 @@ func TestDo_SendsTheBodyAgainWithEachAttempt(t *testing.T) {
 	}
 }
 
-func TestDo_SecretsShowNowhere(t *testing.T) {
+func TestDo_NeverExposesSecrets(t *testing.T) {
 	const path, query, header, user = "canary-path/1", "canary+query", "canary-header", "canary-user"
 	var logs bytes.Buffer
 	s := providertest.NewServer(t, text("ok"))
@@ -248,7 +247,7 @@ func TestDo_SecretsShowNowhere(t *testing.T) {
 		s.Next(f, f)
 		err := c.Do(t.Context(), provider.Request{URL: url, Header: http.Header{"X-Api-Key": {header}}}, func(r *provider.Response) error {
 			body, _ := io.ReadAll(r.Body)
-			return provider.Protocol("test", "rubbish: %s", body)
+			return provider.Protocol("test", "invalid: %s", body)
 		})
 		for ; err != nil; err = errors.Unwrap(err) {
 			fmt.Fprintln(&shown, err)
@@ -261,27 +260,27 @@ func TestDo_SecretsShowNowhere(t *testing.T) {
 	shown.Write(logs.Bytes())
 	for _, canary := range []string{"canary-path", "canary%", "canary+", header, user} {
 		if i := strings.Index(shown.String(), canary); i >= 0 {
-			t.Errorf("%s shows: %.300s", canary, shown.String()[max(0, i-100):])
+			t.Errorf("%s is exposed: %.300s", canary, shown.String()[max(0, i-100):])
 		}
 	}
-	// What nobody declared a secret is kept out of paths and logs all the same.
+	// Query values are never logged, even if they are not listed as secrets.
 	if strings.Contains(logs.String(), "canary-unnamed") {
-		t.Error("a value of the query shows in the logs")
+		t.Error("log contains a query value")
 	}
 }
 
-func TestDo_TakesUserAndPasswordFromTheURL(t *testing.T) {
+func TestDo_SendsCredentialsFromURL(t *testing.T) {
 	s := providertest.NewServer(t, text("ok"))
 	url := strings.Replace(s.URL(), "http://", "http://me:pass@", 1)
 	if err := client(t, provider.Options{}, s).Do(t.Context(), provider.Request{URL: url}, read(new([]byte))); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.Hits()[0].Header.Get("Authorization"); got != "Basic bWU6cGFzcw==" {
-		t.Errorf("authorization %q", got)
+		t.Errorf("got Authorization %q", got)
 	}
 }
 
-func TestDo_TellsACertificateThatNobodyKnows(t *testing.T) {
+func TestDo_ReportsUntrustedCertificate(t *testing.T) {
 	s := httptest.NewUnstartedServer(text("ok"))
 	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	s.StartTLS()
@@ -289,11 +288,11 @@ func TestDo_TellsACertificateThatNobodyKnows(t *testing.T) {
 	c := provider.NewClient(provider.Options{Provider: "test", AllowHosts: []string{strings.TrimPrefix(s.URL, "https://")}, Attempts: 1})
 	err := c.Do(t.Context(), provider.Request{URL: s.URL}, read(new([]byte)))
 	if provider.KindOf(err) != provider.KindConnect || !strings.Contains(err.Error(), "certificate") {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v", err)
 	}
 }
 
-func TestDo_TellsACallersDeadlineFromACallerWhoLeft(t *testing.T) {
+func TestDo_DeadlineIsATimeout(t *testing.T) {
 	s := providertest.NewServer(t, text("ok"))
 	s.Always(providertest.Silent())
 	c := client(t, provider.Options{}, s)
@@ -301,14 +300,14 @@ func TestDo_TellsACallersDeadlineFromACallerWhoLeft(t *testing.T) {
 	defer cancel()
 	err := c.Do(ctx, provider.Request{URL: s.URL()}, read(new([]byte)))
 	if provider.KindOf(err) != provider.KindTimeout || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v", err)
 	}
 	if got := c.Snapshot().Breaker; got != provider.BreakerClosed {
-		t.Errorf("breaker %v", got)
+		t.Errorf("got breaker %v, want %v", got, provider.BreakerClosed)
 	}
 }
 
-func TestSniffJSON_TellsApartWhatIsNoJSON(t *testing.T) {
+func TestSniffJSON_RejectsNonJSON(t *testing.T) {
 	for in, want := range map[string]string{
 		"": "empty", " \r\n\t": "empty", "null": "null instead", " null\n": "null instead", "<!doctype html>": "HTML", "\n\n<html>": "HTML",
 		"\ufeff<html>": "HTML", `"text"`: "expected a JSON object", "42": "expected a JSON object", "\x00\x1b[2J": "expected a JSON object",
@@ -316,7 +315,7 @@ func TestSniffJSON_TellsApartWhatIsNoJSON(t *testing.T) {
 		_, err := provider.SniffJSON("src", strings.NewReader(in))
 		var e *provider.Error
 		if !errors.As(err, &e) || e.Kind != provider.KindProtocol || e.Provider != "src" || !strings.Contains(e.Detail, want) {
-			t.Errorf("%q: error %v, want %q in it", in, err, want)
+			t.Errorf("%q: got error %v, want one with %q", in, err, want)
 		}
 	}
 	for in, want := range map[string]string{"[1]": "[1]", " \n{}": "{}", "\ufeff[]": "[]"} {
@@ -326,11 +325,11 @@ func TestSniffJSON_TellsApartWhatIsNoJSON(t *testing.T) {
 			continue
 		}
 		if got, _ := io.ReadAll(body); string(got) != want {
-			t.Errorf("%q: %q is left, want %q", in, got, want)
+			t.Errorf("%q: got %q, want %q", in, got, want)
 		}
 	}
 	_, err := provider.SniffJSON("src", strings.NewReader("<"+strings.Repeat("x", 5000)))
 	if len(err.Error()) > 300 {
-		t.Errorf("%d bytes of an answer are kept", len(err.Error()))
+		t.Errorf("got an error of %d bytes, want at most 300", len(err.Error()))
 	}
 }
