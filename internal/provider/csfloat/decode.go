@@ -74,7 +74,7 @@ func readPrices(ctx context.Context, body io.Reader, dopplers []provider.Quote, 
 			return r.Quote(&q)
 		})
 		if err == nil {
-			err = r.Sound()
+			err = r.CheckRejectRate()
 		}
 		if err != nil {
 			return err

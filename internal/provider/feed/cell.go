@@ -7,22 +7,22 @@ import (
 	"assay/internal/money"
 )
 
-// Cell is one field of one row. Its text is valid until the next row is read.
+// Cell is one field of a row. Its text is valid until the next row is read.
 type Cell struct {
 	Kind Kind
-	Text []byte // a string unquoted; any other value as in the response
+	Text []byte // a string without quotes, or another value as in the response
 }
 
-// Kind is the type of value in a Cell.
+// Kind is the type of the value in a Cell.
 type Kind uint8
 
 // The kinds.
 const (
-	Absent Kind = iota // the row lacks the field
+	Absent Kind = iota // the row does not have the field
 	Null               // JSON null
 	Text               // a JSON string, or any field of a CSV list
 	Number             // a JSON number
-	Other              // true, false, an object, an array
+	Other              // true, false, an object or an array
 )
 
 // Empty reports whether the cell has no value: null, "" or "null".
@@ -30,25 +30,25 @@ func (c Cell) Empty() bool {
 	return c.Kind <= Null || c.Kind == Text && (len(c.Text) == 0 || string(c.Text) == "null")
 }
 
-// Reasons for rejecting a row, or one market's part of it.
+// Reasons for rejecting a row, or the part of a row for one market.
 const (
 	RejectRow      = "row is not an object"
 	RejectTwice    = "member given twice"
 	RejectNoName   = "name is missing"
-	RejectNameKind = "name is not a text"
+	RejectNameKind = "name is not a string"
 	RejectName     = "name is not 1 to 512 bytes of utf-8 without nul"
 	RejectPhase    = "phase is unknown"
 	RejectSyntax   = "amount is not a number"
 	RejectNegative = "amount is negative"
 	RejectRange    = "amount is out of range"
 	RejectCount    = "count is not a whole number"
-	RejectNoPrice  = "there are listings without a price"
-	RejectTime     = "time is not in the stated format"
-	RejectCurrency = "currency is not a code"
+	RejectNoPrice  = "listings without a price"
+	RejectTime     = "time is not in the expected format"
+	RejectCurrency = "currency code is invalid"
 )
 
-// Amount reads a price in 1/unit of its currency. An empty cell, 0 and -1 mean no price,
-// which is 0. A non-empty reason means an invalid price.
+// Amount reads a price in units of 1/unit of its currency. It returns 0 for a missing price:
+// an empty cell, 0 or -1. It returns a reason for an invalid price.
 func (c Cell) Amount(unit int64) (m money.Micro, reason string) {
 	if c.Empty() {
 		return 0, ""
@@ -63,15 +63,15 @@ func (c Cell) Amount(unit int64) (m money.Micro, reason string) {
 	case err != nil:
 		return 0, RejectSyntax
 	case m == -money.Micro(money.Scale/unit):
-		return 0, "" // some lists write -1 for no price
+		return 0, "" // some lists use -1 for a missing price
 	case m < 0:
 		return 0, RejectNegative
 	}
 	return m, ""
 }
 
-// Count reads a number of listings or sales. An empty cell and -1 mean unknown, which is
-// negative; 0 is 0.
+// Count reads the number of listings or sales. It returns a negative number for an unknown
+// count: an empty cell or -1. It returns a reason for an invalid count.
 func (c Cell) Count() (n int64, reason string) {
 	if c.Empty() {
 		return -1, ""
@@ -89,7 +89,7 @@ func (c Cell) Count() (n int64, reason string) {
 	return int64(m / money.Scale), ""
 }
 
-// digits reads the usual form of a count: a few digits.
+// digits reads a count that consists of at most 12 digits.
 func digits(b []byte) (n int64, ok bool) {
 	if len(b) > 12 {
 		return 0, false
@@ -103,23 +103,24 @@ func digits(b []byte) (n int64, ok bool) {
 	return n, true
 }
 
-// Formats of times. Any other text is a layout of Go's time package.
+// Formats of times. Any other format is a layout of package time.
 const (
-	TimeAuto    = "auto" // unix seconds or milliseconds, RFC 3339 or a date
+	TimeAuto    = "auto" // Unix seconds or milliseconds, RFC 3339 or a date
 	TimeUnix    = "unix"
 	TimeUnixMs  = "unixMs"
 	TimeRFC3339 = "rfc3339"
 	TimeDate    = "date"
 )
 
-// Times outside of the years 2000 to 2199 are invalid: they come from a wrong format.
+// Times outside the years 2000 to 2199 are invalid. They show that the format is wrong.
 const minTime, maxTime = 946_684_800, 7_258_118_400 // in Unix seconds
 
-// msFrom is the least plain number that counts as milliseconds: as seconds it is the year
-// 5138, as milliseconds 1973.
+// msFrom is the smallest number that TimeAuto reads as milliseconds. It is the year 1973 in
+// milliseconds and the year 5138 in seconds.
 const msFrom = 100_000_000_000
 
-// Time reads a time. An empty cell and 0 are the zero time: not stated.
+// Time reads a time. It returns the zero time for an empty cell or 0. It returns a reason for
+// an invalid time.
 func (c Cell) Time(format string) (t time.Time, reason string) {
 	if c.Empty() || string(c.Text) == "0" {
 		return time.Time{}, ""
@@ -142,7 +143,7 @@ func parseTime(b []byte, format string) (time.Time, bool) {
 		return unixTime(b, 1000)
 	case TimeRFC3339:
 		var t time.Time
-		err := t.UnmarshalText(b) // like time.Parse, without copying b
+		err := t.UnmarshalText(b) // unlike time.Parse, it does not copy b
 		return t, err == nil
 	case TimeDate:
 		return layoutTime(b, time.DateOnly)
@@ -166,8 +167,8 @@ func guessTime(b []byte) (time.Time, bool) {
 	return layoutTime(b, time.DateOnly)
 }
 
-// unixTime reads a number of 1/perSecond seconds. A decimal with six places is exactly a
-// time in microseconds.
+// unixTime reads a number of seconds divided by perSecond. money.Parse keeps six decimal
+// places, which is exactly microseconds.
 func unixTime(b []byte, perSecond int64) (time.Time, bool) {
 	v, err := money.Parse(b, perSecond)
 	return time.UnixMicro(int64(v)), err == nil

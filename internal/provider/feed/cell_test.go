@@ -11,7 +11,7 @@ func number(text string) Cell { return Cell{Kind: Number, Text: []byte(text)} }
 
 func text(text string) Cell { return Cell{Kind: Text, Text: []byte(text)} }
 
-func TestAmount_TellsNoneFromWhatIsNoAmount(t *testing.T) {
+func TestAmount_SeparatesMissingFromInvalid(t *testing.T) {
 	for _, c := range []struct {
 		cell   Cell
 		unit   int64
@@ -46,12 +46,12 @@ func TestAmount_TellsNoneFromWhatIsNoAmount(t *testing.T) {
 		{Cell{Kind: Other, Text: []byte("{}")}, 1, 0, RejectSyntax},
 	} {
 		if got, reason := c.cell.Amount(c.unit); got != c.want || reason != c.reason {
-			t.Errorf("%q in 1/%d: %d, %q, want %d, %q", c.cell.Text, c.unit, got, reason, c.want, c.reason)
+			t.Errorf("Amount of %q in 1/%d: got %d, %q; want %d, %q", c.cell.Text, c.unit, got, reason, c.want, c.reason)
 		}
 	}
 }
 
-func TestCount_IsUnknownWhereNothingIsSaid(t *testing.T) {
+func TestCount_SeparatesUnknownFromInvalid(t *testing.T) {
 	for _, c := range []struct {
 		cell   Cell
 		want   int64
@@ -74,12 +74,12 @@ func TestCount_IsUnknownWhereNothingIsSaid(t *testing.T) {
 		{Cell{Kind: Other, Text: []byte("[]")}, 0, RejectCount},
 	} {
 		if got, reason := c.cell.Count(); got != c.want || reason != c.reason {
-			t.Errorf("%q: %d, %q, want %d, %q", c.cell.Text, got, reason, c.want, c.reason)
+			t.Errorf("Count of %q: got %d, %q; want %d, %q", c.cell.Text, got, reason, c.want, c.reason)
 		}
 	}
 }
 
-func TestTime_ReadsEachFormatAndGuesses(t *testing.T) {
+func TestTime_ReadsEveryFormat(t *testing.T) {
 	at := time.Date(2025, 11, 21, 2, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
 		cell   Cell
@@ -109,12 +109,12 @@ func TestTime_ReadsEachFormatAndGuesses(t *testing.T) {
 		{Cell{Kind: Other, Text: []byte("true")}, TimeUnix, time.Time{}, RejectTime},
 	} {
 		if got, reason := c.cell.Time(c.format); !got.Equal(c.want) || reason != c.reason {
-			t.Errorf("%q as %s: %v, %q, want %v, %q", c.cell.Text, c.format, got, reason, c.want, c.reason)
+			t.Errorf("Time of %q as %s: got %v, %q; want %v, %q", c.cell.Text, c.format, got, reason, c.want, c.reason)
 		}
 	}
 }
 
-func TestPhases_AreFoundWhereverProvidersPutThem(t *testing.T) {
+func TestPhase_IsFoundInNamesAndPaints(t *testing.T) {
 	for name, want := range map[string][2]string{
 		"★ Karambit | Doppler (Factory New) - Ruby":    {"★ Karambit | Doppler (Factory New)", "Ruby"},
 		"★ Karambit | Doppler (Factory New) - Phase 4": {"★ Karambit | Doppler (Factory New)", "Phase 4"},
@@ -123,23 +123,23 @@ func TestPhases_AreFoundWhereverProvidersPutThem(t *testing.T) {
 		"Sticker - Ruby ": {"Sticker - Ruby ", ""},
 	} {
 		if rest, phase := CutSuffix(name); rest != want[0] || phase != want[1] {
-			t.Errorf("%q ends with %q of %q", name, phase, rest)
+			t.Errorf("CutSuffix(%q) = %q, %q; want %q", name, rest, phase, want)
 		}
 	}
 	if rest, phase := CutInfix("★ Bowie Knife | Doppler Black Pearl (Factory New)"); rest != "★ Bowie Knife | Doppler (Factory New)" || phase != "Black Pearl" {
-		t.Errorf("%q of %q", phase, rest)
+		t.Errorf("CutInfix: got %q, %q", rest, phase)
 	}
 	if rest, phase := CutInfix("★ Bowie Knife | Doppler (Factory New)"); rest != "★ Bowie Knife | Doppler (Factory New)" || phase != "" {
-		t.Errorf("%q of %q", phase, rest)
+		t.Errorf("CutInfix: got %q, %q", rest, phase)
 	}
 	for index, want := range map[string]string{
 		"415": "Ruby", "418": "Phase 1", "420": "Phase 3", "568": "Emerald", "619": "Sapphire", "617": "Black Pearl", "1123": "Phase 4", "": "", "44": "", "0415": "",
 	} {
 		if got := PhaseOfPaint([]byte(index)); got != want || Phase([]byte(want)) != want {
-			t.Errorf("paint %q is %q, want %q", index, got, want)
+			t.Errorf("PhaseOfPaint(%q) = %q, want %q", index, got, want)
 		}
 	}
 	if Phase([]byte("ruby")) != "" || Phase([]byte("Phase 2 ")) != "" {
-		t.Error("a phase is not told byte for byte")
+		t.Error("Phase accepts a phase in another spelling")
 	}
 }

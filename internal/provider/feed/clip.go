@@ -7,21 +7,21 @@ import (
 	"assay/internal/catalog"
 )
 
-// Named returns the name of a rejected row for a sink. A valid name stays whole, so that
-// the sink keeps the previous price of that item.
-func Named(b []byte) string {
+// RowName returns the name of a rejected row for a sink. It keeps a valid name whole, because
+// the sink uses it to find the previous price of the item.
+func RowName(b []byte) string {
 	if len(b) <= catalog.MaxName && utf8.Valid(b) {
 		return string(b)
 	}
 	return Clip(b)
 }
 
-// Clip makes text from outside printable: short and valid UTF-8.
+// Clip returns external text as short, valid UTF-8.
 func Clip(b []byte) string {
-	const most = 80
-	if len(b) > most {
-		cut := most
-		for cut > most-utf8.UTFMax && !utf8.RuneStart(b[cut]) {
+	const limit = 80
+	if len(b) > limit {
+		cut := limit
+		for cut > limit-utf8.UTFMax && !utf8.RuneStart(b[cut]) {
 			cut--
 		}
 		return strings.ToValidUTF8(string(b[:cut]), "\uFFFD") + "…"

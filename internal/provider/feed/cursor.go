@@ -6,18 +6,18 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Cursor steps through the members of one JSON object or the elements of one array. The
-// text must be valid JSON, as jsontext returns it; a Cursor does not validate it.
+// Cursor steps through the members of a JSON object or the elements of a JSON array. The text
+// must be valid JSON, such as a value that jsontext returns. A Cursor does not validate it.
 type Cursor struct {
 	text []byte
 	at   int
 }
 
-// NewCursor returns a Cursor within value, an object or an array.
+// NewCursor returns a Cursor inside value, which must be an object or an array.
 func NewCursor(value []byte) Cursor { return Cursor{text: value, at: 1} }
 
-// Open steps into the next element if it begins with kind, '{' or '['. The Cursor leaves it
-// at the end of its members or elements.
+// Open steps into the next element if it begins with kind, which is '{' or '['. At the end of
+// that element, Member or Element steps out of it.
 func (c *Cursor) Open(kind byte) bool {
 	i := c.skip(c.at)
 	if c.text[i] != kind {
@@ -27,8 +27,8 @@ func (c *Cursor) Open(kind byte) bool {
 	return true
 }
 
-// Member returns the next name, quoted, and its value. At the end of the object it returns
-// false and moves the Cursor behind it.
+// Member returns the next name, still quoted, and its value. At the end of the object it steps
+// out and returns false.
 func (c *Cursor) Member() (name, value []byte, ok bool) {
 	b, i := c.text, c.skip(c.at)
 	if b[i] == '}' {
@@ -41,8 +41,7 @@ func (c *Cursor) Member() (name, value []byte, ok bool) {
 	return b[i:colon], b[from:c.at:c.at], true
 }
 
-// Element returns the next value. At the end of the array it returns false and moves the
-// Cursor behind it.
+// Element returns the next value. At the end of the array it steps out and returns false.
 func (c *Cursor) Element() ([]byte, bool) {
 	i := c.skip(c.at)
 	if c.text[i] == ']' {
@@ -53,7 +52,7 @@ func (c *Cursor) Element() ([]byte, bool) {
 	return c.text[i:c.at:c.at], true
 }
 
-// skip returns the position of the next value: behind white space and separators.
+// skip returns the position of the next value after white space and separators.
 func (c *Cursor) skip(i int) int {
 	for b := c.text; b[i] <= ' ' || b[i] == ',' || b[i] == ':'; {
 		i++
@@ -116,9 +115,9 @@ func Unquote(quoted []byte) []byte {
 	return text
 }
 
-// AppendUnquote returns the text of a JSON string: a part of quoted or, if it has escapes,
-// appended to scratch, which is returned as well. Texts appended earlier stay valid when
-// scratch grows.
+// AppendUnquote returns the text of a JSON string. If the string has no escapes, the text is a
+// part of quoted. Otherwise AppendUnquote appends the text to scratch. It returns the extended
+// scratch as after. Texts returned earlier stay valid.
 func AppendUnquote(scratch, quoted []byte) (text, after []byte) {
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return quoted[1 : len(quoted)-1], scratch

@@ -13,7 +13,7 @@ import (
 	"assay/internal/randtest"
 )
 
-func TestCursor_SeesWhatTheStandardLibrarySees(t *testing.T) {
+func TestCursor_AgreesWithEncodingJSON(t *testing.T) {
 	r := randtest.New(t)
 	for range randtest.Count(3000, 300_000) {
 		doc := anyObject(r, 0)
@@ -25,7 +25,7 @@ func TestCursor_SeesWhatTheStandardLibrarySees(t *testing.T) {
 	}
 }
 
-// walk lists the tokens of a value by cursors.
+// walk appends the tokens of a value to out, using Cursors.
 func walk(value []byte, out *[]string) {
 	switch value[0] {
 	case '{':
@@ -53,7 +53,7 @@ func walk(value []byte, out *[]string) {
 		scratch := []byte("kept")
 		text, after := AppendUnquote(scratch, value)
 		if string(after[:len(scratch)]) != "kept" || !bytes.Equal(text, Unquote(value)) {
-			*out = append(*out, "scratch is lost")
+			*out = append(*out, "scratch overwritten")
 		}
 		*out = append(*out, "text "+string(text))
 	default:
@@ -61,7 +61,7 @@ func walk(value []byte, out *[]string) {
 	}
 }
 
-// tokens lists them by encoding/json.
+// tokens returns the tokens of a document, using encoding/json.
 func tokens(t *testing.T, doc string) (out []string) {
 	t.Helper()
 	for dec := json.NewDecoder(strings.NewReader(doc)); ; {
@@ -84,7 +84,7 @@ func tokens(t *testing.T, doc string) (out []string) {
 	}
 }
 
-// anyObject writes a random object, with all the ways of writing one.
+// anyObject returns a random object in varied JSON notation.
 func anyObject(r *rand.Rand, depth int) string {
 	var b strings.Builder
 	for i := range r.IntN(6) {
@@ -122,8 +122,8 @@ func anyValue(r *rand.Rand, depth int) string {
 	}
 }
 
-// anyText writes a text of pieces that end texts too soon, or too late, for who
-// reads them carelessly.
+// anyText returns a JSON string of pieces that a careless parser takes for the end of the
+// string, or misses as its end.
 func anyText(r *rand.Rand) string {
 	pieces := []string{
 		`\"`, `\\`, `\\\\`, `\\\"`, `{`, `}`, `[`, `]`, `:`, `,`, `\u2605`, `\ud83d\ude00`, `★ `, `壱`, `\n`, `\/`, `a`, ` `, `\u0022`, `\u0000`, `'`, `\t`,

@@ -1,5 +1,5 @@
-// Package feed decodes the JSON responses of price providers: strictly, as a stream that
-// holds one row at a time, without floats. It knows rows, cells and quotes; each provider
+// Package feed decodes JSON responses of price providers. It is strict, uses no floats and
+// keeps only one row in memory. The package handles rows, cells and quotes; each provider
 // defines the members.
 package feed
 
@@ -17,36 +17,35 @@ import (
 	"assay/internal/provider"
 )
 
-// Reader reads one response of a provider and passes its quotes to a sink. After an error,
-// stop and return it unchanged.
+// Reader reads one response of a provider and passes its quotes to a sink. When a method
+// returns an error, stop and return that error unchanged.
 type Reader struct {
 	*Tally
 	provider string
 	dec      *jsontext.Decoder
-	scratch  []byte // texts of the current row that had escapes
+	scratch  []byte // unescaped texts of the current row
 }
 
-// NewReader returns a Reader of src. Use Read, unless the format needs its own handling of
-// errors.
+// NewReader returns a Reader of src. Use Read instead, unless the format needs other error
+// handling.
 func NewReader(provider string, src io.Reader, t *Tally) *Reader {
 	return &Reader{Tally: t, provider: provider, dec: NewDecoder(src)}
 }
 
-// malformed is the error for a response that breaks its provider's format.
+// malformed is the error for a response that breaks the provider's format.
 type malformed struct{ detail string }
 
 func (m *malformed) Error() string { return m.detail }
 
-// Malformed returns an error for a response that breaks its provider's format.
+// Malformed returns an error for a response that breaks the provider's format.
 func Malformed(format string, args ...any) error {
 	return &malformed{fmt.Sprintf(format, args...)}
 }
 
-// Read calls decode for one response. It restarts the sink first; pass a nil sink for a
-// response whose rows are no quotes by themselves. Errors are *provider.Error of
-// KindProtocol or KindTooLarge, except an error of the sink and any other *provider.Error,
-// which Read returns unchanged. A response with more rejected rows than accepted ones is an
-// error.
+// Read calls decode for one response. It first restarts the sink. Pass a nil sink if the rows
+// are not quotes. Errors are *provider.Error of KindProtocol or KindTooLarge. Read returns an
+// error of the sink and any other *provider.Error unchanged. It is also an error if more rows
+// are rejected than accepted.
 func Read(ctx context.Context, p string, body io.Reader, sink provider.Sink, decode func(*Reader) error) error {
 	if sink != nil {
 		sink.Restart()
@@ -60,18 +59,18 @@ func Read(ctx context.Context, p string, body io.Reader, sink provider.Sink, dec
 		err = r.End()
 	}
 	if err == nil {
-		err = r.Sound()
+		err = r.CheckRejectRate()
 	}
 	switch {
 	case err == nil:
 		return nil
-	case r.refused != nil:
-		return r.refused
+	case r.sinkErr != nil:
+		return r.sinkErr
 	}
 	return Classify(ctx, p, err)
 }
 
-// End returns an error if anything follows the document.
+// End returns an error if the document is followed by other data.
 func (r *Reader) End() error {
 	switch _, err := r.dec.ReadToken(); err {
 	case io.EOF:
@@ -83,8 +82,8 @@ func (r *Reader) End() error {
 	}
 }
 
-// Classify converts a read error into a *provider.Error. It returns a *provider.Error, and
-// any error after the context ended, unchanged.
+// Classify converts a read error to a *provider.Error. It returns a *provider.Error unchanged.
+// After the context ended, it returns every error unchanged.
 func Classify(ctx context.Context, p string, err error) error {
 	var (
 		known  *provider.Error
@@ -115,8 +114,8 @@ func Innermost(err error) error {
 	return err
 }
 
-// Object reads an object. It calls member with each name, valid during the call. member
-// must read the value: with Object, Array, Row, Cell or Skip.
+// Object reads an object. It calls member with each name, which is valid during the call.
+// member must read the value with Object, Array, Row, Cell or Skip.
 func (r *Reader) Object(member func(name []byte) error) error {
 	if err := r.open('{', "an object"); err != nil {
 		return err
@@ -127,7 +126,7 @@ func (r *Reader) Object(member func(name []byte) error) error {
 		if err != nil {
 			return err
 		}
-		name = append(name[:0], Unquote(quoted)...) // reading the value reuses the buffer
+		name = append(name[:0], Unquote(quoted)...) // copied, because the next read reuses the buffer
 		if err := member(name); err != nil {
 			return err
 		}
@@ -136,7 +135,7 @@ func (r *Reader) Object(member func(name []byte) error) error {
 	return err
 }
 
-// Array reads an array. It calls element before each value, which element must read.
+// Array reads an array. It calls element before each value, and element must read that value.
 func (r *Reader) Array(element func() error) error {
 	if err := r.open('[', "an array"); err != nil {
 		return err
@@ -156,7 +155,7 @@ func (r *Reader) Kind() jsontext.Kind { return r.dec.PeekKind() }
 // Is reports whether the next value begins with kind: '{', '[', '"', '0', 'n', 't' or 'f'.
 func (r *Reader) Is(kind jsontext.Kind) bool { return r.dec.PeekKind() == kind }
 
-// open reads the beginning of an object or array.
+// open reads the start of an object or array.
 func (r *Reader) open(kind jsontext.Kind, what string) error {
 	token, err := r.dec.ReadToken()
 	if err != nil {
@@ -189,7 +188,7 @@ func KindName(k jsontext.Kind) string {
 // Skip skips the next value.
 func (r *Reader) Skip() error { return r.dec.SkipValue() }
 
-// Cell reads the next value of any kind. It is valid until the next read.
+// Cell reads the next value of any kind. The cell is valid until the next read.
 func (r *Reader) Cell() (Cell, error) {
 	value, err := r.value()
 	if err != nil {
@@ -198,9 +197,9 @@ func (r *Reader) Cell() (Cell, error) {
 	return r.cell(value), nil
 }
 
-// Row reads the next value, an object, into cells: one per name in names, valid until the
-// next read. It rejects another kind of value, and an object with a duplicate of these
-// names, and returns false.
+// Row reads the next value, which must be an object, into cells. Each cell holds the value of
+// one name in names and is valid until the next read. Row rejects any other value, and an
+// object with a duplicate name, and returns false.
 func (r *Reader) Row(names []string, cells []Cell) (ok bool, err error) {
 	value, err := r.value()
 	if err != nil {
@@ -213,14 +212,14 @@ func (r *Reader) Row(names []string, cells []Cell) (ok bool, err error) {
 func (r *Reader) value() (jsontext.Value, error) {
 	value, err := r.dec.ReadValue()
 	if err == nil && len(value) > MaxRow {
-		err = ErrRowTooLarge // the decoder may have had it in its buffer already
+		err = ErrRowTooLarge // a large value may already be in the decoder's buffer
 	}
 	r.scratch = r.scratch[:0]
 	return value, err
 }
 
-// Within reads an object in a cell of the current row into cells, like Row. An absent or
-// null object has no members and is not rejected.
+// Within reads the members of an object cell of the current row into cells, like Row. It
+// accepts an absent or null object as empty.
 func (r *Reader) Within(object Cell, names []string, cells []Cell) (ok bool) {
 	if object.Kind <= Null {
 		clear(cells)
@@ -229,8 +228,8 @@ func (r *Reader) Within(object Cell, names []string, cells []Cell) (ok bool) {
 	return r.fill(object.Text, names, cells)
 }
 
-// Each calls element with each value of an array in a cell of the current row. Any other
-// kind of value has no elements.
+// Each calls element for each value of an array cell of the current row. It ignores a cell
+// that is not an array.
 func (r *Reader) Each(array Cell, element func(Cell) error) error {
 	if array.Kind != Other || array.Text[0] != '[' {
 		return nil
@@ -246,8 +245,8 @@ func (r *Reader) Each(array Cell, element func(Cell) error) error {
 	}
 }
 
-// EachRow reads each object of an array in a cell of the current row into cells, like Row,
-// and calls row for each valid one. Any other kind of value has no rows.
+// EachRow reads each object in an array cell of the current row into cells, like Row. It calls
+// row for each valid object. It ignores a cell that is not an array.
 func (r *Reader) EachRow(array Cell, names []string, cells []Cell, row func() error) error {
 	if array.Kind != Other || array.Text[0] != '[' {
 		return nil
@@ -258,7 +257,7 @@ func (r *Reader) EachRow(array Cell, names []string, cells []Cell, row func() er
 			if !ok {
 				return nil
 			}
-			r.fill(value, names, cells) // not an object: rejected
+			r.fill(value, names, cells) // not an object, so fill rejects it
 			continue
 		}
 		if !r.members(&c, names, cells) {
@@ -270,8 +269,8 @@ func (r *Reader) EachRow(array Cell, names []string, cells []Cell, row func() er
 	}
 }
 
-// Members calls member with each member of an object in a cell of the current row. Any
-// other kind of value has no members.
+// Members calls member for each member of an object cell of the current row. It ignores a cell
+// that is not an object.
 func (r *Reader) Members(object Cell, member func(name []byte, value Cell) error) error {
 	if object.Kind != Other || object.Text[0] != '{' {
 		return nil
@@ -299,7 +298,7 @@ func (r *Reader) fill(value []byte, names []string, cells []Cell) (ok bool) {
 	return r.members(&c, names, cells)
 }
 
-// members reads the members of the object that c is in, and leaves the object.
+// members reads the remaining members of the object at c and steps out of it.
 func (r *Reader) members(c *Cursor, names []string, cells []Cell) (ok bool) {
 	clear(cells)
 	twice := false
@@ -308,9 +307,9 @@ func (r *Reader) members(c *Cursor, names []string, cells []Cell) (ok bool) {
 		if !more {
 			break
 		}
-		i := place(names, quoted[1:len(quoted)-1])
+		i := indexOf(names, quoted[1:len(quoted)-1])
 		if i < 0 && bytes.IndexByte(quoted, '\\') >= 0 {
-			i = place(names, Unquote(quoted))
+			i = indexOf(names, Unquote(quoted))
 		}
 		if i >= 0 {
 			twice = twice || cells[i].Kind != Absent
@@ -323,8 +322,8 @@ func (r *Reader) members(c *Cursor, names []string, cells []Cell) (ok bool) {
 	return !twice
 }
 
-// place returns the index of name in names, which are few; -1 if missing.
-func place(names []string, name []byte) int {
+// indexOf returns the index of name in names, or -1. names is short.
+func indexOf(names []string, name []byte) int {
 	for i := range names {
 		if string(name) == names[i] {
 			return i
@@ -349,8 +348,7 @@ func (r *Reader) cell(value []byte) Cell {
 	}
 }
 
-// Name reads a market hash name, byte for byte. It rejects an invalid name and returns
-// false.
+// Name reads a market hash name, byte for byte. It rejects an invalid name and returns false.
 func (r *Reader) Name(market string, c Cell) (name string, ok bool) {
 	reason := RejectName
 	switch {
@@ -371,7 +369,7 @@ func (r *Reader) Name(market string, c Cell) (name string, ok bool) {
 func Stamp(c Cell, format string) (time.Time, error) {
 	t, reason := c.Time(format)
 	if reason != "" {
-		return time.Time{}, Malformed("the response's own time is invalid")
+		return time.Time{}, Malformed("the time of the response is invalid")
 	}
 	return t, nil
 }

@@ -7,7 +7,7 @@ import (
 	"assay/internal/catalog"
 )
 
-// Phase returns the phase that b spells, or "".
+// Phase returns b if it is a phase, or "".
 func Phase(b []byte) string {
 	for _, p := range catalog.Phases {
 		if string(b) == p {
@@ -17,8 +17,8 @@ func Phase(b []byte) string {
 	return ""
 }
 
-// CutSuffix splits a phase off the end of a name: " - Ruby". It returns other names
-// unchanged, and a name that would become empty.
+// CutSuffix splits a phase such as " - Ruby" off the end of a name. It returns the name
+// unchanged if it has no phase or consists of a phase only.
 func CutSuffix(name string) (rest, phase string) {
 	for _, p := range catalog.Phases {
 		if rest, ok := strings.CutSuffix(name, p); ok {
@@ -30,8 +30,8 @@ func CutSuffix(name string) (rest, phase string) {
 	return name, ""
 }
 
-// CutInfix cuts a phase out of the middle of a name: "Doppler Ruby (Factory New)". It
-// returns other names unchanged.
+// CutInfix removes a phase from the middle of a name such as "Doppler Ruby (Factory New)". It
+// returns the name unchanged if it has no phase.
 func CutInfix(name string) (rest, phase string) {
 	for _, p := range catalog.Phases {
 		if before, after, ok := strings.Cut(name, " Doppler "+p+" ("); ok {
@@ -41,7 +41,7 @@ func CutInfix(name string) (rest, phase string) {
 	return name, ""
 }
 
-// PhaseOfPaint returns the phase of a paint index of CS2, or "".
+// PhaseOfPaint returns the phase of a CS2 paint index, or "".
 func PhaseOfPaint(index []byte) string {
 	paint, err := strconv.ParseUint(string(index), 10, 16)
 	if err != nil || index[0] == '0' {

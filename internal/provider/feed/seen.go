@@ -5,32 +5,32 @@ import (
 	"math/bits"
 )
 
-// Seen holds, by the hash of an item, the markets that quoted it: one bit each. It is an
-// open hash table, at a third of the time and memory of a map. Two items with the same
-// 64-bit hash count as one. The zero value is ready.
+// Seen records which markets quoted an item, with one bit per market. It is an open-addressing
+// hash table and needs a third of the time and memory of a map. Two items with the same 64-bit
+// hash count as one. The zero value is ready to use.
 type Seen struct {
 	seed  maphash.Seed
-	slots []seenItem // the length is a power of two; at most three quarters are used
-	n     int        // items
+	slots []seenItem // the length is a power of two; at most three quarters are in use
+	n     int        // number of items
 }
 
 type seenItem struct {
-	sum     uint64 // 0: free
+	sum     uint64 // hash of the item; 0: free slot
 	markets uint64
 }
 
 // Len returns the number of items.
 func (s *Seen) Len() int { return s.n }
 
-// Markets returns the bits of an item, which it adds if it is new. The pointer is valid
-// until the next call.
+// Markets returns the market bits of an item. It adds the item if it is new. The pointer is
+// valid until the next call.
 func (s *Seen) Markets(name, phase string) *uint64 {
 	if 4*(s.n+1) > 3*len(s.slots) {
 		s.grow()
 	}
 	sum := maphash.String(s.seed, name)
 	if phase != "" {
-		// Rotated, so that the hashes of a name and an equal phase do not cancel out.
+		// Rotate the hash of the phase, because the hashes of equal texts would cancel out.
 		sum ^= bits.RotateLeft64(maphash.String(s.seed, phase), 1)
 	}
 	slot := s.find(max(sum, 1))
@@ -41,7 +41,7 @@ func (s *Seen) Markets(name, phase string) *uint64 {
 	return &slot.markets
 }
 
-// find returns the slot of sum, or the free slot for it.
+// find returns the slot of sum, or a free slot if sum is missing.
 func (s *Seen) find(sum uint64) *seenItem {
 	mask := uint64(len(s.slots) - 1)
 	for i := sum & mask; ; i = (i + 1) & mask {
@@ -52,10 +52,11 @@ func (s *Seen) find(sum uint64) *seenItem {
 }
 
 const (
-	// fewSlots is enough for responses with a few names.
+	// fewSlots is the first size. It is enough for responses with a few names.
 	fewSlots = 1 << 6
-	// firstSlots takes one megabyte, enough for all names of one game.
-	firstSlots = 1 << 16
+	// manySlots is the second size. It takes one megabyte and is enough for all names of one
+	// game.
+	manySlots = 1 << 16
 )
 
 func (s *Seen) grow() {
@@ -65,7 +66,7 @@ func (s *Seen) grow() {
 		s.slots = make([]seenItem, fewSlots)
 		return
 	}
-	s.slots = make([]seenItem, max(firstSlots, 2*len(old)))
+	s.slots = make([]seenItem, max(manySlots, 2*len(old)))
 	for _, item := range old {
 		if item.sum != 0 {
 			*s.find(item.sum) = item

@@ -6,43 +6,44 @@ import (
 	"assay/internal/provider"
 )
 
-// MaxItems bounds the items of one response. No game has half as many names.
+// MaxItems is the maximum number of items in one response. Every game has fewer than half as
+// many names.
 const MaxItems = 500_000
 
 // Tally passes the quotes and rejects of one response to a sink and counts them.
 type Tally struct {
-	sink provider.Sink
-	most int // items
-	seen Seen
+	sink     provider.Sink
+	maxItems int
+	seen     Seen
 
-	name, phase string         // of the previous quote
-	markets     *uint64        // markets of that item
-	bits        map[string]int // position of each market's bit in seen
+	name, phase string         // item of the previous quote
+	markets     *uint64        // market bits of that item
+	bits        map[string]int // bit position of each market
 
 	quotes, rejects int
 	reasons         map[string]int
-	refused         error // the sink's error for a quote
+	sinkErr         error // error from the sink
 }
 
-// NewTally returns a Tally for a response of at most most items. sink may be nil if Quote
+// NewTally returns a Tally for a response of at most maxItems items. sink may be nil if Quote
 // is never called.
-func NewTally(sink provider.Sink, most int) *Tally {
-	return &Tally{sink: sink, most: most, bits: map[string]int{}, reasons: map[string]int{}}
+func NewTally(sink provider.Sink, maxItems int) *Tally {
+	return &Tally{sink: sink, maxItems: maxItems, bits: map[string]int{}, reasons: map[string]int{}}
 }
 
-// Quote passes a quote on. A repeated item and market does not count as a row; the sink
-// decides what it means. A response has at most 64 markets.
+// Quote passes a quote to the sink. A repeated item and market counts as a rejected row, but
+// the sink still gets the quote. A response may have at most 64 markets.
 func (t *Tally) Quote(q *provider.Quote) error {
 	bit, ok := t.bits[q.Market]
 	if !ok {
 		bit = len(t.bits)
 		t.bits[q.Market] = bit
 	}
-	if t.markets == nil || q.Name != t.name || q.Phase != t.phase { // the quotes of an item usually follow each other
+	if t.markets == nil || q.Name != t.name || q.Phase != t.phase { // quotes of an item usually follow each other
 		t.name, t.phase, t.markets = q.Name, q.Phase, t.seen.Markets(q.Name, q.Phase)
 	}
-	if t.seen.Len() > t.most {
-		return TooManyItems(t.most)
+	if t.seen.Len() > t.maxItems {
+		return TooManyItems(t.maxItems)
 	}
 	if seen := t.markets; *seen&(1<<bit) != 0 {
 		t.note(provider.RejectRepeat)
@@ -50,30 +51,30 @@ func (t *Tally) Quote(q *provider.Quote) error {
 		*seen |= 1 << bit
 		t.quotes++
 	}
-	t.refused = t.sink.Quote(q)
-	return t.refused
+	t.sinkErr = t.sink.Quote(q)
+	return t.sinkErr
 }
 
 // Quotes returns the number of accepted rows.
 func (t *Tally) Quotes() int { return t.quotes }
 
-// Rejects returns the number of rejected rows, or parts of rows.
+// Rejects returns the number of rejected rows and parts of rows.
 func (t *Tally) Rejects() int { return t.rejects }
 
-// Items returns the number of quoted items.
+// Items returns the number of items with a quote.
 func (t *Tally) Items() int { return t.seen.Len() }
 
-// Refused returns the sink's error for a quote.
-func (t *Tally) Refused() error { return t.refused }
+// SinkError returns the error from the sink, if any.
+func (t *Tally) SinkError() error { return t.sinkErr }
 
-// Count adds accepted rows that are no quotes by themselves.
+// Count adds n accepted rows that are not quotes.
 func (t *Tally) Count(n int) { t.quotes += n }
 
 // Reject counts an invalid row, or an invalid part of it for one market.
 func (t *Tally) Reject(market string, name []byte, reason string) {
 	t.note(reason)
 	if t.sink != nil {
-		t.sink.Reject(market, Named(name), reason)
+		t.sink.Reject(market, RowName(name), reason)
 	}
 }
 
@@ -82,16 +83,16 @@ func (t *Tally) note(reason string) {
 	t.reasons[reason]++
 }
 
-// Sound returns an error if most rows so far were rejected. Read calls it at the end of a
-// response. Call it earlier before passing on quotes that are not rows of this response.
-func (t *Tally) Sound() error {
+// CheckRejectRate returns an error if most rows so far were rejected. Read calls it at the end
+// of a response. A decoder calls it earlier if it then passes on quotes from another response.
+func (t *Tally) CheckRejectRate() error {
 	if t.rejects <= t.quotes {
 		return nil
 	}
 	return Malformed("more rows rejected than accepted (%d and %d); %s", t.rejects, t.quotes, t.TopReason())
 }
 
-// TopReason returns the most frequent reason of the rejects.
+// TopReason returns the most frequent reject reason with its count.
 func (t *Tally) TopReason() string {
 	var top string
 	for reason, n := range t.reasons {
@@ -104,7 +105,7 @@ func (t *Tally) TopReason() string {
 
 type tooMany int
 
-func (most tooMany) Error() string { return fmt.Sprintf("more than %d items", int(most)) }
+func (n tooMany) Error() string { return fmt.Sprintf("more than %d items", int(n)) }
 
-// TooManyItems returns the error for a response with more than most items.
-func TooManyItems(most int) error { return tooMany(most) }
+// TooManyItems returns the error for a response with more than limit items.
+func TooManyItems(limit int) error { return tooMany(limit) }

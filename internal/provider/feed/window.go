@@ -7,14 +7,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// MaxRow bounds one row of a response, in bytes.
+// MaxRow is the maximum size of one row of a response, in bytes.
 const MaxRow = 1 << 20
 
-// ErrRowTooLarge is returned for a row of more than MaxRow bytes.
+// ErrRowTooLarge means that a row has more than MaxRow bytes.
 var ErrRowTooLarge = fmt.Errorf("a row exceeds %d bytes", MaxRow)
 
-// window stops a JSON decoder from buffering a token or row of more than MaxRow bytes: the
-// decoder itself has no bound.
+// window limits how much a JSON decoder buffers for one token or row. The decoder itself has
+// no limit.
 type window struct {
 	src  io.Reader
 	dec  *jsontext.Decoder
@@ -30,9 +30,8 @@ func (w *window) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// NewDecoder returns a JSON decoder that buffers a bounded part of src. It checks the
-// grammar strictly, UTF-8 included. It accepts duplicate names; the reader of a row handles
-// them.
+// NewDecoder returns a JSON decoder with a limited buffer. It requires strictly valid JSON and
+// UTF-8. It accepts duplicate names, because the functions that read rows handle them.
 func NewDecoder(src io.Reader) *jsontext.Decoder {
 	w := &window{src: src}
 	w.dec = jsontext.NewDecoder(w, jsontext.AllowDuplicateNames(true))

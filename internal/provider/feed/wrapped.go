@@ -8,10 +8,10 @@ import (
 	"assay/internal/provider"
 )
 
-// errEmpty rejects a list without rows: it is no evidence that all offers have ended.
+// errEmpty rejects a list without rows. An empty list does not prove that all offers ended.
 var errEmpty = Malformed("the list is empty")
 
-// Rows reads a list: an array of rows, or an object with rows as members. An empty list is
+// Rows reads a list: an array of rows, or an object with one row per member. An empty list is
 // an error.
 func (r *Reader) Rows(row func() error) error {
 	n := 0
@@ -28,11 +28,11 @@ func (r *Reader) Rows(row func() error) error {
 	return err
 }
 
-// Lines reads a sequence of documents, usually one per line, and calls line before each;
-// line must read it. A truncated response may end after any document, so only its length
-// can show it.
+// Lines reads a sequence of documents, usually one per line. It calls line before each
+// document, and line must read that document. A response can be truncated between documents,
+// so Lines cannot detect that.
 func (r *Reader) Lines(line func() error) error {
-	for r.dec.PeekKind() != 0 { // 0 at the end and at malformed JSON; the next read separates them
+	for r.dec.PeekKind() != 0 { // 0 at the end or at malformed JSON; the next read tells them apart
 		if err := line(); err != nil {
 			return err
 		}
@@ -40,15 +40,16 @@ func (r *Reader) Lines(line func() error) error {
 	return nil
 }
 
-// refusals are the members of an error response that state the failure.
-var refusals = [...]string{"success", "error", "msg", "message"}
+// errorMembers are the members of an error response that state the failure.
+var errorMembers = [...]string{"success", "error", "msg", "message"}
 
-// Wrapped reads an object with its list in the member list, like Rows, and the members in
-// names into cells, which stay valid. A duplicate of these members is an error. So is an
-// error response with status 200: success is not true, or a message without a list.
+// Wrapped reads an object that has a list in the member named list. It reads the list like
+// Rows. It reads the members in names into cells, which stay valid. A duplicate of one of
+// these members is an error. An error response with status 200 is also an error: success is
+// not true, or there is a message but no list.
 func (r *Reader) Wrapped(list string, row func() error, names []string, cells []Cell) error {
 	clear(cells)
-	known := slices.Concat([]string{list}, refusals[:], names)
+	known := slices.Concat([]string{list}, errorMembers[:], names)
 	values := make([]Cell, len(known))
 	err := r.Object(func(name []byte) error {
 		i := slices.Index(known, string(name))
@@ -68,9 +69,9 @@ func (r *Reader) Wrapped(list string, row func() error, names []string, cells []
 	if err != nil {
 		return err
 	}
-	copy(cells, values[1+len(refusals):])
+	copy(cells, values[1+len(errorMembers):])
 	reason := ""
-	for _, c := range values[2 : 1+len(refusals)] {
+	for _, c := range values[2 : 1+len(errorMembers)] {
 		if c.Kind == Text && reason == "" {
 			reason = Clip(c.Text)
 		}

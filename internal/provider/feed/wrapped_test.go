@@ -8,8 +8,8 @@ import (
 	"assay/internal/provider"
 )
 
-// wrapped reads a response whose rows are numbers, and returns them joined, and
-// what its member time is.
+// wrapped reads a response with a list of numbers. It returns the numbers joined to one text,
+// and the member time.
 func wrapped(doc string) (rows string, at Cell, err error) {
 	cells := make([]Cell, 1)
 	err = Read(context.Background(), "src", strings.NewReader(doc), nil, func(r *Reader) error {
@@ -22,21 +22,21 @@ func wrapped(doc string) (rows string, at Cell, err error) {
 	return rows, cells[0], err
 }
 
-func TestWrapped_FindsTheListWhateverStandsAroundIt(t *testing.T) {
+func TestWrapped_FindsListAmongOtherMembers(t *testing.T) {
 	for doc, want := range map[string]string{
 		`{"items":[1,2]}`: "12",
 		`{"success":true,"time":7,"items":{"a":1,"b":2},"more":{"items":[9]}}`: "12",
 		`{"items":[1,2],"time":7,"success":"true"}`:                            "12",
-		`{"msg":"all is well","items":[1],"error":null}`:                       "1",
+		`{"msg":"ok","items":[1],"error":null}`:                                "1",
 	} {
 		rows, at, err := wrapped(doc)
 		if err != nil || rows != want || strings.Contains(doc, "time") != (string(at.Text) == "7") {
-			t.Errorf("%s: rows %q, time %q, error %v", doc, rows, at.Text, err)
+			t.Errorf("%s: got rows %q, time %q, error %v; want rows %q", doc, rows, at.Text, err, want)
 		}
 	}
 }
 
-func TestWrapped_TellsWhatIsNoListApart(t *testing.T) {
+func TestWrapped_RejectsErrorResponses(t *testing.T) {
 	for doc, want := range map[string]string{
 		`{"success":false,"error":"bad_request"}`:            "the provider refused the request: bad_request",
 		`{"success":false,"items":null,"msg":"Wrong input"}`: "the provider refused the request: Wrong input",
@@ -57,16 +57,16 @@ func TestWrapped_TellsWhatIsNoListApart(t *testing.T) {
 	} {
 		_, _, err := wrapped(doc)
 		if provider.KindOf(err) != provider.KindProtocol || !strings.HasSuffix(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", doc, err, want)
+			t.Errorf("%s: got error %v, want %q", doc, err, want)
 		}
 	}
 }
 
-func TestWrapped_BelievesARefusalThatAsksToBeSlower(t *testing.T) {
+func TestWrapped_RecognizesRateLimitMessages(t *testing.T) {
 	for _, reason := range []string{"Too many requests", "rate limit exceeded", "ratelimited", "Slow down!", "Daily limit exceeded"} {
 		_, _, err := wrapped(`{"success":false,"error":"` + reason + `"}`)
 		if provider.KindOf(err) != provider.KindRateLimited || !strings.Contains(err.Error(), reason) {
-			t.Errorf("%s: %v", reason, err)
+			t.Errorf("%s: got error %v, want kind %s", reason, err, provider.KindRateLimited)
 		}
 	}
 }

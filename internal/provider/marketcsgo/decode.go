@@ -119,7 +119,7 @@ func (s *Provider) readPrices(ctx context.Context, body io.Reader, all trades, s
 			return s.addPrice(r, cells, all.names, left)
 		})
 		if err == nil {
-			err = r.Sound()
+			err = r.CheckRejectRate()
 		}
 		if err != nil {
 			return err

@@ -178,8 +178,8 @@ func read(ctx context.Context, l *list, src io.Reader, modified time.Time, sink 
 		r.time = modified.UTC()
 	}
 	err := decode(ctx, src, r)
-	if r.Refused() != nil {
-		return provider.Result{}, r.Refused()
+	if r.SinkError() != nil {
+		return provider.Result{}, r.SinkError()
 	}
 	var result provider.Result
 	if err == nil {

@@ -22,8 +22,8 @@ func (r *rows) finish() (silent []string, err error) {
 		return nil, feed.Malformed("none of %d rows has a quote", r.rows)
 	case len(silent) == len(r.priced):
 		return nil, feed.Malformed("none of %d rows has a price", r.rows)
-	case r.Sound() != nil:
-		return nil, r.Sound()
+	case r.CheckRejectRate() != nil:
+		return nil, r.CheckRejectRate()
 	case r.Items() < r.list.minItems:
 		return nil, feed.Malformed("%d items, want at least %d (minItems)", r.Items(), r.list.minItems)
 	}

@@ -180,7 +180,7 @@ func (s *Provider) readItems(ctx context.Context, body io.Reader, all sales, sin
 		if err != nil {
 			return err
 		}
-		if err := r.Sound(); err != nil {
+		if err := r.CheckRejectRate(); err != nil {
 			return err // check this before passing on items of the other response, which would outweigh rejected rows
 		}
 		if r.Quotes() == 0 {

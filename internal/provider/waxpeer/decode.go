@@ -94,7 +94,7 @@ func readPrices(ctx context.Context, body io.Reader, dopplers phases, sink provi
 			return addPrice(r, cells)
 		}, nil, nil)
 		if err == nil {
-			err = r.Sound()
+			err = r.CheckRejectRate()
 		}
 		if err != nil {
 			return err

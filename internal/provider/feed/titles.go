@@ -1,16 +1,16 @@
 package feed
 
-// Title returns the display name of a marketplace, or its key if it is unknown. All
-// providers use the same key for a marketplace, so its quotes count once.
+// Title returns the display name of a marketplace, or its key if it is unknown. All providers
+// use the same key for a marketplace, so its quotes are counted once.
 func Title(key string) string {
-	if title, ok := venues[key]; ok {
+	if title, ok := titles[key]; ok {
 		return title
 	}
 	return key
 }
 
-// venues are the marketplaces for items of Steam's games.
-var venues = map[string]string{
+// titles holds the display names of marketplaces for items of Steam games.
+var titles = map[string]string{
 	"avanmarket":  "Avan.market",
 	"bitskins":    "BitSkins",
 	"buff163":     "Buff163",
