@@ -1,10 +1,16 @@
-// Package cs2cap reads the asks of items on many markets from cs2cap: up to a hundred names
-// per request, one name, or a stream of all items.
-// Documentation: https://docs.cs2cap.com and its OpenAPI file, read in November 2026.
-// Undocumented: whether lowest_ask is rounded up or down, so the decimal beside it is
-// preferred; which budget the rate headers describe, so they count for the month only if
-// their reset agrees with it; and whether a row of market/items names its phase like other
-// rows, which the package assumes.
+// Package cs2cap reads the asks of items on many markets from cs2cap. It requests up to a
+// hundred names, a single name, or a stream of all items.
+//
+// Documentation: https://docs.cs2cap.com and its OpenAPI file, read in November 2026. It
+// leaves three questions open:
+//
+// Rounding of lowest_ask is undocumented, so the package prefers the decimal next to it.
+//
+// The budget that the rate-limit headers describe is undocumented, so they count for the month
+// only if their reset agrees with the end of the month.
+//
+// The phase in a row of market/items is undocumented. The package assumes that it has the same
+// form as in other rows.
 package cs2cap
 
 import (
@@ -30,16 +36,16 @@ const Name = "cs2cap"
 // BaseURL is the address of the API.
 const BaseURL = "https://api.cs2c.app"
 
-// Texts of a 429 when the monthly or the stream quota is used up, and of a 409 while the
-// key has a stream open.
+// Error codes of cs2cap. The first two are in a 429 when the monthly or the stream quota is
+// exhausted. The third is in a 409 while the key has an open stream.
 const (
-	SpentCode       = "RATE_LIMIT_MONTHLY_QUOTA_EXCEEDED"
-	StreamSpentCode = "RATE_LIMIT_STREAM_QUOTA_EXCEEDED"
-	StreamingCode   = "STREAM_ALREADY_ACTIVE"
+	QuotaExceededCode       = "RATE_LIMIT_MONTHLY_QUOTA_EXCEEDED"
+	StreamQuotaExceededCode = "RATE_LIMIT_STREAM_QUOTA_EXCEEDED"
+	StreamActiveCode        = "STREAM_ALREADY_ACTIVE"
 )
 
-// Tune sets options of a client that are not set yet, for requests of this shape: a stream
-// takes longer than other responses and is larger.
+// Tune sets unset client options for requests of this shape. A stream takes longer and is
+// larger than other responses.
 func Tune(o *provider.Options, shape provider.Shape) {
 	o.Classify = classify
 	if shape == provider.Bulk {
@@ -48,20 +54,20 @@ func Tune(o *provider.Options, shape provider.Shape) {
 	}
 }
 
-// classify separates a used-up quota from a per-minute limit, and an open stream, which
-// ends soon, from a permanent refusal.
+// classify changes the kind of two errors. An exhausted quota differs from a per-minute limit.
+// An open stream ends soon, so it is not a permanent refusal.
 func classify(e *provider.Error) {
 	switch {
-	case e.Kind == provider.KindRateLimited && (strings.Contains(e.Detail, SpentCode) || strings.Contains(e.Detail, StreamSpentCode)):
+	case e.Kind == provider.KindRateLimited && (strings.Contains(e.Detail, QuotaExceededCode) || strings.Contains(e.Detail, StreamQuotaExceededCode)):
 		e.Kind = provider.KindBudget
-	case e.Status == http.StatusConflict && strings.Contains(e.Detail, StreamingCode):
+	case e.Status == http.StatusConflict && strings.Contains(e.Detail, StreamActiveCode):
 		e.Kind = provider.KindRateLimited
 	}
 }
 
 // Host returns the budget of the cheapest plan that allows this shape: Starter for batches,
-// Free for single names. A stream needs Pro and counts as a host of its own: its starts per
-// 24 hours are limited, and its rate headers describe that limit.
+// Free for single names, Pro for a stream. A stream has a separate host, because the number of
+// stream starts per 24 hours is limited and its rate-limit headers describe that limit.
 func Host(shape provider.Shape) provider.Host {
 	h := provider.Host{Limit: provider.Limit{Requests: 40, Per: time.Minute}, Quota: provider.Quota{Month: 50_000}, Headers: provider.HeadersOfMonth}
 	switch shape {
@@ -90,29 +96,29 @@ func Markets() []string {
 
 const (
 	batchSize = 100 // names per request
-	pageSize  = 100 // rows per response for one name, on the cheapest plan
-	maxPages  = 10  // pages per name: far more than it has markets and phases
+	pageSize  = 100 // rows per response about one name, on the cheapest plan
+	maxPages  = 10  // pages per name; a name needs far fewer for its markets and phases
 
-	// maxAge is how long a quote of a single name is valid: on the free plan, at 33 names a
-	// day, each name is requested rarely. A market's quote of a week ago is too old anyway.
+	// maxAge is the maximum age of a quote by name. The free plan allows 33 names a day, so
+	// each name is requested rarely. A market's quote of a week ago is too old anyway.
 	maxAge = 7 * 24 * time.Hour
 
 	streamFile = "prices.ndjson"
-	month      = 30 * 24 * time.Hour // window of reported sales
+	month      = 30 * 24 * time.Hour // period of reported sales
 )
 
-const terms = "Needs a key of a cs2cap plan; its terms apply. The quote of a phased item's plain name is that of its cheapest phase."
+const terms = "Needs the key of a cs2cap plan, and its terms apply. For an item with phases, the quote without a phase is the quote of the cheapest phase."
 
 // Config configures a Provider.
 type Config struct {
 	BaseURL  string // without a trailing slash
 	Key      string
-	Shape    provider.Shape   // Batch (default), Single (for the free plan), or Bulk (a stream of all items)
-	Markets  []string         // keys of the requested markets, at most 64; default: all documented ones
+	Shape    provider.Shape   // Batch (default), Single (for the free plan) or Bulk (a stream of all items)
+	Markets  []string         // market keys to request, at most 64; default: all documented markets
 	Currency money.Currency   // requested currency: USD, EUR or GBP; otherwise, and for a stream, USD
-	Host     provider.Host    // the budget
+	Host     provider.Host    // budget
 	Client   *provider.Client // sends the requests; see Tune
-	Sales    *provider.Client // Bulk: sends requests for sales and single names, within SalesHost; nil: no sales
+	Sales    *provider.Client // for Bulk: sends requests for sales and single names, within SalesHost; nil: no sales
 }
 
 // Provider reads cs2cap. Its methods may be called concurrently.
@@ -122,14 +128,14 @@ type Provider struct {
 	client    *provider.Client
 	sales     *provider.Client
 	describe  provider.Description
-	markets   map[string]int // position in describe.Markets, by key
+	markets   map[string]int // index in describe.Markets by market key
 }
 
 // New returns a Provider. It sends no request.
 func New(c Config) *Provider {
 	s := &Provider{base: c.BaseURL, key: c.Key, currency: "USD", client: c.Client, sales: c.Sales, markets: map[string]int{}}
 	if c.Shape != provider.Bulk && (c.Currency == "EUR" || c.Currency == "GBP") {
-		s.currency = c.Currency // cs2cap converts; its cents are hundredths in these
+		s.currency = c.Currency // cs2cap converts to these currencies, which have two decimal places
 	}
 	s.describe = provider.Description{
 		Name: Name, Title: "cs2cap", Shape: provider.Batch, BatchSize: batchSize, Hosts: []provider.Host{c.Host}, Terms: terms,
@@ -141,7 +147,7 @@ func New(c Config) *Provider {
 		market.MaxAge = maxAge
 	case provider.Bulk:
 		s.describe.Shape, s.describe.BatchSize = provider.Bulk, 0
-		s.describe.Interval = c.Host.Limit.Time(1) // stream starts are limited
+		s.describe.Interval = c.Host.Limit.Time(1) // the number of stream starts is limited
 	}
 	if c.Sales != nil {
 		s.describe.Hosts = append(s.describe.Hosts, SalesHost())
@@ -169,8 +175,8 @@ func New(c Config) *Provider {
 // Describe implements provider.Provider.
 func (s *Provider) Describe() provider.Description { return s.describe }
 
-// Probe requests one name in each shape. It never starts a stream, because the plan allows
-// few.
+// Probe returns a call for one name in every shape. It avoids a stream, because the plan
+// allows few stream starts.
 func (s *Provider) Probe() provider.Call {
 	if s.describe.Shape == provider.Bulk && s.sales == nil {
 		return provider.Call{AppID: catalog.CS2, File: streamFile}
@@ -185,21 +191,21 @@ func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.
 	}
 	switch n := len(call.Names); {
 	case call.AppID != catalog.CS2:
-		return provider.Result{}, provider.Protocol(Name, "app %d is not quoted", call.AppID)
+		return provider.Result{}, provider.Protocol(Name, "cs2cap has no quotes for app %d", call.AppID)
 	case n == 0 || n > max(s.describe.BatchSize, 1):
-		return provider.Result{}, provider.Protocol(Name, "%d names in a call: use 1 to %d", n, s.describe.BatchSize)
+		return provider.Result{}, provider.Protocol(Name, "got %d names in a call, want 1 to %d", n, s.describe.BatchSize)
 	case s.describe.Shape != provider.Batch:
 		return s.fetchName(ctx, call, sink)
 	}
-	var answer provider.Result
+	var result provider.Result
 	err := s.client.Do(ctx, s.batch(call), func(resp *provider.Response) (err error) {
-		answer, err = s.readBatch(ctx, resp.Body, call.Names, sink)
+		result, err = s.readBatch(ctx, resp.Body, call.Names, sink)
 		return err
 	})
 	if err != nil {
 		return provider.Result{}, err
 	}
-	return answer, nil
+	return result, nil
 }
 
 // batch returns the request for up to a hundred names.
@@ -223,7 +229,7 @@ func (s *Provider) header() http.Header {
 	return http.Header{"Authorization": {"Bearer " + s.key}, "Accept": {"application/json"}}
 }
 
-// quote appends a name as a JSON string. The name must be valid UTF-8.
+// quote appends a name to b as a JSON string. The name must be valid UTF-8.
 func quote(b []byte, name string) []byte {
 	b, _ = jsontext.AppendQuote(b, name)
 	return b
@@ -236,7 +242,7 @@ func comma(b []byte, i int) []byte {
 	return append(b, ',')
 }
 
-// page returns the request for the rows of one name from offset on.
+// page returns the request for the rows of one name, starting at offset.
 func (s *Provider) page(call provider.Call, offset int) provider.Request {
 	q := url.Values{
 		"market_hash_name": {call.Names[0]}, "currency": {string(s.currency)},
@@ -251,24 +257,24 @@ func (s *Provider) page(call provider.Call, offset int) provider.Request {
 	}
 }
 
-// fetchName reads all pages of one name and passes them on together.
+// fetchName reads all pages of one name and then passes their quotes to the sink.
 func (s *Provider) fetchName(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Result, error) {
 	var (
-		answer provider.Result
-		rows   kept
+		result provider.Result
+		rows   rowBuffer
 	)
 	client := s.client
 	if s.sales != nil {
-		client = s.sales // the other client is for starting streams
+		client = s.sales // s.client is only for streams
 	}
 	next := 0
 	for range maxPages {
 		var (
-			page  kept
-			count int // 0: the last page
+			page  rowBuffer
+			count int // 0 after the last page
 		)
 		err := client.Do(ctx, s.page(call, next), func(resp *provider.Response) (err error) {
-			answer, count, err = s.readPage(ctx, resp.Body, call.Names[0], &page)
+			result, count, err = s.readPage(ctx, resp.Body, call.Names[0], &page)
 			return err
 		})
 		if err != nil {
@@ -276,7 +282,7 @@ func (s *Provider) fetchName(ctx context.Context, call provider.Call, sink provi
 		}
 		rows.add(&page)
 		if count == 0 {
-			return answer, rows.hand(sink)
+			return result, rows.flush(sink)
 		}
 		next += count
 	}

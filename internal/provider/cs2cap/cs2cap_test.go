@@ -76,7 +76,7 @@ func quotes() []provider.Quote {
 	return []provider.Quote{
 		quote("skinport", redline, 27_850_000, 318, polled),
 		quote("steam", redline, 33_100_000, 1204, polled.Add(-time.Minute)),
-		quote("csfloat", sandDune, 15_000, 77, polled), // half a cent more than its cents say
+		quote("csfloat", sandDune, 15_000, 77, polled), // the decimal has half a cent more than lowest_ask
 		quote("skinport", doppler, 1_210_000_000, 12, polled),
 	}
 }
@@ -138,7 +138,7 @@ func renderPage(rows []providertest.Row) []byte {
 	return b.Bytes()
 }
 
-// fetch asks a provider, once: for names, or where there are none for the stream.
+// fetch requests the given names, or the stream if there are none.
 func fetch(t *testing.T, src *cs2cap.Provider, names ...string) (providertest.Sink, provider.Result, *provider.Meter, error) {
 	t.Helper()
 	var sink providertest.Sink
@@ -147,32 +147,31 @@ func fetch(t *testing.T, src *cs2cap.Provider, names ...string) (providertest.Si
 	if len(names) == 0 {
 		call.File = src.Describe().Files[0].Key
 	}
-	answer, err := src.Fetch(t.Context(), call, &sink)
-	return sink, answer, meter, err
+	result, err := src.Fetch(t.Context(), call, &sink)
+	return sink, result, meter, err
 }
 
-func same(t *testing.T, sink providertest.Sink, want []provider.Quote) {
+func wantQuotes(t *testing.T, sink providertest.Sink, want []provider.Quote) {
 	t.Helper()
 	if diff := cmp.Diff((&providertest.Sink{Quotes: want}).Sorted(), sink.Sorted()); diff != "" {
 		t.Errorf("quotes (-want +got):\n%s", diff)
 	}
 }
 
-// What is offered nowhere, unknown or known, is covered by the response: it is no failure of
-// the provider, and no market's quote.
-func TestFetch_ABatchIsOneRequestForWhateverItNames(t *testing.T) {
+// A name without offers, known or unknown, is not an error and has no quotes.
+func TestFetch_BatchIsOneRequest(t *testing.T) {
 	srv := providertest.NewServer(t, server())
-	sink, answer, meter, err := fetch(t, newProvider(t, srv.URL(), cs2cap.Config{}, nil), names()...)
+	sink, result, meter, err := fetch(t, newProvider(t, srv.URL(), cs2cap.Config{}, nil), names()...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, sink, quotes())
-	if sink.Rejects != 0 || meter.Requests() != 1 || !answer.ProviderTime.Equal(generated) || answer.Silent != nil {
-		t.Errorf("%d rejects, %d requests, %+v", sink.Rejects, meter.Requests(), answer)
+	wantQuotes(t, sink, quotes())
+	if sink.Rejects != 0 || meter.Requests() != 1 || !result.ProviderTime.Equal(generated) || result.Silent != nil {
+		t.Errorf("got %d rejects, %d requests, result %+v; want 0, 1", sink.Rejects, meter.Requests(), result)
 	}
 }
 
-func TestFetch_ReadsTheDocumentedAnswer(t *testing.T) {
+func TestFetch_ReadsDocumentedResponse(t *testing.T) {
 	const sample = `{"meta":{"currency":"USD","requested_item_count":3,"found_item_count":2,"providers_queried":["skinport","csfloat","steam"],"generated_at":"2026-11-21T10:00:05Z"},
  "items":[
   {"item_id":156,"market_hash_name":"AK-47 | Redline (Field-Tested)","phase":null,"quotes":[
@@ -182,15 +181,15 @@ func TestFetch_ReadsTheDocumentedAnswer(t *testing.T) {
     {"provider":"csfloat","lowest_ask":2,"lowest_ask_decimal":"0.01500000","quantity":77,"timestamp":"2026-11-21T09:12:00Z","last_updated":"2026-11-21T09:56:02Z"}]}],
  "items_not_found":[],"names_not_found":["No Such Item"]}`
 	srv := providertest.NewServer(t, text(sample))
-	sink, answer, _, err := fetch(t, newProvider(t, srv.URL(), cs2cap.Config{}, nil), redline, sandDune, "No Such Item")
+	sink, result, _, err := fetch(t, newProvider(t, srv.URL(), cs2cap.Config{}, nil), redline, sandDune, "No Such Item")
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := quotes()[:3]
 	want[1].MarketTime, want[2].MarketTime = polled.Add(-86*time.Second), polled.Add(-68*time.Second)
-	same(t, sink, want)
-	if !answer.ProviderTime.Equal(generated) {
-		t.Errorf("time %v", answer.ProviderTime)
+	wantQuotes(t, sink, want)
+	if !result.ProviderTime.Equal(generated) {
+		t.Errorf("got time %v, want %v", result.ProviderTime, generated)
 	}
 }
 
@@ -201,7 +200,7 @@ func text(body string) http.Handler {
 	})
 }
 
-func TestFetch_ANameOfManyRowsIsReadPageByPage(t *testing.T) {
+func TestFetch_ReadsAllPagesOfName(t *testing.T) {
 	fake := server()
 	fake.PageSize = 2
 	srv := providertest.NewServer(t, fake)
@@ -209,13 +208,13 @@ func TestFetch_ANameOfManyRowsIsReadPageByPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, sink, append(quotes()[:2], quote("buff163", redline, 26_010_000, 9, polled)))
+	wantQuotes(t, sink, append(quotes()[:2], quote("buff163", redline, 26_010_000, 9, polled)))
 	if meter.Requests() != 2 {
-		t.Errorf("%d requests, want one for each of two pages", meter.Requests())
+		t.Errorf("got %d requests, want 2", meter.Requests())
 	}
 }
 
-func TestFetch_OfARowThatMovedToTheNextPageTheFirstCounts(t *testing.T) {
+func TestFetch_IgnoresRowRepeatedOnNextPage(t *testing.T) {
 	row := `{"provider":"steam","market_hash_name":"` + redline + `","lowest_ask":5}`
 	n := 0
 	srv := providertest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -224,69 +223,69 @@ func TestFetch_OfARowThatMovedToTheNextPageTheFirstCounts(t *testing.T) {
 	}))
 	sink, _, _, err := fetch(t, newProvider(t, srv.URL(), cs2cap.Config{Shape: provider.Single}, nil), redline)
 	if err != nil || len(sink.Quotes) != 1 {
-		t.Errorf("%d quotes, %v", len(sink.Quotes), err)
+		t.Errorf("got %d quotes, error %v; want 1", len(sink.Quotes), err)
 	}
 }
 
-func TestFetch_PagesHaveAnEnd(t *testing.T) {
+func TestFetch_LimitsNumberOfPages(t *testing.T) {
 	srv := providertest.NewServer(t, text(meta+`{"provider":"steam","market_hash_name":"`+redline+`","lowest_ask":5}],"pagination":{"has_next":true}}`))
 	_, _, meter, err := fetch(t, newProvider(t, srv.URL(), cs2cap.Config{Shape: provider.Single}, nil), redline)
 	if provider.KindOf(err) != provider.KindProtocol || meter.Requests() != 10 {
-		t.Errorf("%v after %d requests", err, meter.Requests())
+		t.Errorf("got error %v after %d requests, want kind %s after 10", err, meter.Requests(), provider.KindProtocol)
 	}
 }
 
-func TestFetch_AMarketThatWasNotAskedIsSilent(t *testing.T) {
+func TestFetch_MarketNotQueriedIsSilent(t *testing.T) {
 	srv := providertest.NewServer(t, text(`{"meta":{"currency":"USD","providers_queried":["steam","skinport"]},"items":[],"names_not_found":["`+redline+`"]}`))
-	_, answer, _, err := fetch(t, newProvider(t, srv.URL(), cs2cap.Config{}, nil), redline)
-	if err != nil || !slices.Equal(answer.Silent, []string{"csfloat"}) {
-		t.Errorf("silent %q, %v", answer.Silent, err)
+	_, result, _, err := fetch(t, newProvider(t, srv.URL(), cs2cap.Config{}, nil), redline)
+	if err != nil || !slices.Equal(result.Silent, []string{"csfloat"}) {
+		t.Errorf("got silent markets %q, error %v", result.Silent, err)
 	}
 	fake := server()
-	fake.Quiet = true // then nobody knows
+	fake.Quiet = true // without the member, no market is silent
 	srv = providertest.NewServer(t, fake)
-	if _, answer, _, err = fetch(t, newProvider(t, srv.URL(), cs2cap.Config{}, nil), redline); err != nil || answer.Silent != nil {
-		t.Errorf("silent %q, %v", answer.Silent, err)
+	if _, result, _, err = fetch(t, newProvider(t, srv.URL(), cs2cap.Config{}, nil), redline); err != nil || result.Silent != nil {
+		t.Errorf("got silent markets %q, error %v", result.Silent, err)
 	}
 }
 
-func TestFetch_RefusesWhatIsNoAnswer(t *testing.T) {
+func TestFetch_RejectsInvalidResponses(t *testing.T) {
 	for name, body := range map[string]string{
-		"another currency":      `{"meta":{"currency":"EUR"},"items":[],"names_not_found":["x"]}`,
-		"no currency":           `{"meta":{},"items":[],"names_not_found":["x"]}`,
-		"no meta":               `{"items":[],"names_not_found":["x"]}`,
-		"no items":              `{"meta":{"currency":"USD"},"names_not_found":["x"]}`,
-		"nothing about the ask": `{"meta":{"currency":"USD"},"items":[],"items_not_found":[],"names_not_found":[]}`,
-		"a refusal":             `{"code":"FORBIDDEN","detail":"no"}`,
-		"names of others":       `{"meta":{"currency":"USD"},"items":[{"market_hash_name":"x","quotes":[]}]}`,
+		"other currency": `{"meta":{"currency":"EUR"},"items":[],"names_not_found":["x"]}`,
+		"no currency":    `{"meta":{},"items":[],"names_not_found":["x"]}`,
+		"no meta":        `{"items":[],"names_not_found":["x"]}`,
+		"no items":       `{"meta":{"currency":"USD"},"names_not_found":["x"]}`,
+		"empty":          `{"meta":{"currency":"USD"},"items":[],"items_not_found":[],"names_not_found":[]}`,
+		"refusal":        `{"code":"FORBIDDEN","detail":"no"}`,
+		"other names":    `{"meta":{"currency":"USD"},"items":[{"market_hash_name":"x","quotes":[]}]}`,
 	} {
 		srv := providertest.NewServer(t, text(body))
 		if _, _, _, err := fetch(t, newProvider(t, srv.URL(), cs2cap.Config{}, nil), redline); provider.KindOf(err) != provider.KindProtocol {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v, want kind %s", name, err, provider.KindProtocol)
 		}
 	}
 }
 
-func TestFetch_RejectsARowAndNotTheAnswer(t *testing.T) {
+func TestFetch_RejectsSingleRows(t *testing.T) {
 	row := func(more string) string {
 		return `{"provider":"steam","lowest_ask":5,` + more + `},{"provider":"skinport","lowest_ask":5}`
 	}
 	for name, quotes := range map[string]string{
-		"a market of nobody":   row(`"provider2":0},{"provider":"nobody","lowest_ask":7`),
-		"no count":             row(`"quantity":"many"`),
-		"no time":              row(`"last_updated":"yesterday"`),
-		"an amount in letters": row(`"lowest_ask_decimal":"five"`),
-		"a text for a quote":   row(`"x":0},"steam",{"provider":"csfloat","lowest_ask":5`),
+		"unknown market":      row(`"provider2":0},{"provider":"unknown","lowest_ask":7`),
+		"invalid count":       row(`"quantity":"many"`),
+		"invalid time":        row(`"last_updated":"yesterday"`),
+		"invalid amount":      row(`"lowest_ask_decimal":"five"`),
+		"quote not an object": row(`"x":0},"steam",{"provider":"csfloat","lowest_ask":5`),
 	} {
 		srv := providertest.NewServer(t, text(meta+`{"market_hash_name":"`+redline+`","phase":null,"quotes":[`+quotes+`]}],"names_not_found":[]}`))
 		sink, _, _, err := fetch(t, newProvider(t, srv.URL(), cs2cap.Config{}, nil), redline)
 		if err != nil || sink.Rejects != 1 || len(sink.Quotes) == 0 {
-			t.Errorf("%s: %d quotes, %v, %v", name, len(sink.Quotes), sink.Rejected, err)
+			t.Errorf("%s: got %d quotes, rejects %v, error %v; want 1 reject", name, len(sink.Quotes), sink.Rejected, err)
 		}
 	}
 }
 
-func TestFetch_IsRefusedAsCs2capRefuses(t *testing.T) {
+func TestFetch_ReportsErrors(t *testing.T) {
 	many := make([]string, 101)
 	for i := range many {
 		many[i] = fmt.Sprint(i)
@@ -298,12 +297,12 @@ func TestFetch_IsRefusedAsCs2capRefuses(t *testing.T) {
 		detail string
 		wait   time.Duration
 	}{
-		"a wrong key":      {func(s *cs2captest.Server) { s.Key = "another" }, cs2cap.Config{}, provider.KindAuth, "AUTH_INVALID_API_KEY", 0},
-		"an unknown one":   {nil, cs2cap.Config{Markets: []string{"skinport", "nobody"}}, provider.KindStatus, "VALIDATION_ERROR", 0},
-		"the minute's":     {func(s *cs2captest.Server) { s.Minute = 1 }, cs2cap.Config{}, provider.KindRateLimited, "RATE_LIMIT_EXCEEDED", time.Minute},
-		"the minute's, of": {func(s *cs2captest.Server) { s.Minute, s.FromNow = 1, true }, cs2cap.Config{Shape: provider.Single}, provider.KindRateLimited, "RATE_LIMIT_EXCEEDED", time.Minute},
-		"of it unsaid":     {func(s *cs2captest.Server) { s.Minute, s.Bare = 1, true }, cs2cap.Config{}, provider.KindRateLimited, "RATE_LIMIT_EXCEEDED", time.Minute},
-		"an index unready": {func(s *cs2captest.Server) { s.Unavailable = 99 }, cs2cap.Config{}, provider.KindServer, "PRICES_INDEX_UNAVAILABLE", 0},
+		"wrong key":                    {func(s *cs2captest.Server) { s.Key = "other" }, cs2cap.Config{}, provider.KindAuth, "AUTH_INVALID_API_KEY", 0},
+		"unknown market":               {nil, cs2cap.Config{Markets: []string{"skinport", "unknown"}}, provider.KindStatus, "VALIDATION_ERROR", 0},
+		"minute limit":                 {func(s *cs2captest.Server) { s.Minute = 1 }, cs2cap.Config{}, provider.KindRateLimited, "RATE_LIMIT_EXCEEDED", time.Minute},
+		"minute limit of single names": {func(s *cs2captest.Server) { s.Minute, s.FromNow = 1, true }, cs2cap.Config{Shape: provider.Single}, provider.KindRateLimited, "RATE_LIMIT_EXCEEDED", time.Minute},
+		"minute limit without headers": {func(s *cs2captest.Server) { s.Minute, s.Bare = 1, true }, cs2cap.Config{}, provider.KindRateLimited, "RATE_LIMIT_EXCEEDED", time.Minute},
+		"index unavailable":            {func(s *cs2captest.Server) { s.Unavailable = 99 }, cs2cap.Config{}, provider.KindServer, "PRICES_INDEX_UNAVAILABLE", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fake := server()
@@ -318,26 +317,26 @@ func TestFetch_IsRefusedAsCs2capRefuses(t *testing.T) {
 			}
 			var e *provider.Error
 			if e = asError(err); e == nil || e.Kind != c.kind || !strings.Contains(e.Detail, c.detail) || e.RetryAfter > c.wait || e.RetryAfter < c.wait-2*time.Second {
-				t.Errorf("%+v", err)
+				t.Errorf("got error %+v, want kind %s with %q, wait %v", err, c.kind, c.detail, c.wait)
 			}
 		})
 	}
 	src := newProvider(t, "http://127.0.0.1:1", cs2cap.Config{}, nil)
 	if _, _, meter, err := fetch(t, src, many...); provider.KindOf(err) != provider.KindProtocol || meter.Requests() != 0 {
-		t.Errorf("more names than a batch takes: %v", err)
+		t.Errorf("101 names: got error %v, %d requests; want kind %s, no request", err, meter.Requests(), provider.KindProtocol)
 	}
 }
 
 func asError(err error) *provider.Error {
-	e, _ := err.(*provider.Error) //nolint:errorlint // the client returns it bare
+	e, _ := err.(*provider.Error) //nolint:errorlint // the client returns it unwrapped
 	return e
 }
 
-// A quota that is used up is requested once, and then no more until it is full
-// again, however the provider says so.
-func TestFetch_ASpentQuotaIsNoReasonToAskAgain(t *testing.T) {
+// An exhausted quota causes one refused request. Further requests wait for the reset, whatever
+// form the response has.
+func TestFetch_ExhaustedQuotaStopsRequests(t *testing.T) {
 	for name, set := range map[string]func(*cs2captest.Server){
-		"unix time": func(*cs2captest.Server) {}, "seconds from now": func(s *cs2captest.Server) { s.FromNow = true }, "the code alone": func(s *cs2captest.Server) { s.Bare = true },
+		"Unix time": func(*cs2captest.Server) {}, "seconds from now": func(s *cs2captest.Server) { s.FromNow = true }, "code only": func(s *cs2captest.Server) { s.Bare = true },
 	} {
 		fake := server()
 		fake.Month = 1
@@ -347,47 +346,47 @@ func TestFetch_ASpentQuotaIsNoReasonToAskAgain(t *testing.T) {
 		for i := range 4 {
 			_, _, _, err := fetch(t, src, redline)
 			if e := asError(err); i > 0 && (e == nil || !e.Deferred() || e.RetryAfter < time.Minute) {
-				t.Errorf("%s, call %d: %+v", name, i, err)
+				t.Errorf("%s, call %d: got error %+v, want a deferred one", name, i, err)
 			}
 		}
 		if n := len(srv.Hits()); n != 2 {
-			t.Errorf("%s: %d requests, want the good one and the refused one", name, n)
+			t.Errorf("%s: got %d requests, want 2: one successful and one refused", name, n)
 		}
 	}
 }
 
-func TestFetch_AnIndexThatIsBuiltAgainIsWaitedFor(t *testing.T) {
+func TestFetch_RetriesWhileIndexIsUnavailable(t *testing.T) {
 	fake := server()
 	fake.Unavailable = 2
 	srv := providertest.NewServer(t, fake)
 	sink, _, meter, err := fetch(t, newProvider(t, srv.URL(), cs2cap.Config{}, nil), names()...)
 	if err != nil || meter.Requests() != 3 {
-		t.Fatalf("%v after %d requests", err, meter.Requests())
+		t.Fatalf("got error %v after %d requests, want success after 3", err, meter.Requests())
 	}
-	same(t, sink, quotes())
+	wantQuotes(t, sink, quotes())
 }
 
-func TestFetch_AsksInTheCurrencyWhereItsCentsAreKnown(t *testing.T) {
+func TestFetch_UsesSupportedCurrency(t *testing.T) {
 	for base, want := range map[money.Currency]money.Currency{"USD": "USD", "EUR": "EUR", "GBP": "GBP", "JPY": "USD", "": "USD"} {
 		srv := providertest.NewServer(t, server())
 		sink, _, _, err := fetch(t, newProvider(t, srv.URL(), cs2cap.Config{Currency: base}, nil), redline)
 		if err != nil || sink.Quotes[0].Currency != want {
-			t.Errorf("%s: %v, %v", base, sink.Quotes, err)
+			t.Errorf("base currency %q: got quotes %v, error %v; want %s", base, sink.Quotes, err, want)
 		}
 	}
 }
 
-func TestDescribe_OffersTheMarketsThatWereNamedOrAll(t *testing.T) {
+func TestDescribe_ListsMarkets(t *testing.T) {
 	all := newProvider(t, "http://127.0.0.1:1", cs2cap.Config{Markets: []string{}}, nil).Describe()
 	if len(all.Markets) != 41 || all.BatchSize != 100 || all.Markets[0].MaxAge != 0 || all.Shape != provider.Batch {
-		t.Errorf("%+v", all)
+		t.Errorf("got description %+v of the batch shape", all)
 	}
 	for _, m := range all.Markets {
 		if m.Title == m.Key {
-			t.Errorf("no title for %s", m.Key)
+			t.Errorf("market %s has no title", m.Key)
 		}
 	}
 	if d := newProvider(t, "http://127.0.0.1:1", cs2cap.Config{Shape: provider.Single}, nil).Describe(); len(d.Markets) != 3 || d.BatchSize != 1 || d.Markets[0].MaxAge != 7*24*time.Hour {
-		t.Errorf("%+v", d)
+		t.Errorf("got description %+v of the single shape", d)
 	}
 }

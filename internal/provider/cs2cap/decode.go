@@ -10,8 +10,8 @@ import (
 
 // Reasons for rejecting a quote.
 const (
-	rejectName   = "name that was not requested"
-	rejectMarket = "market that was not requested"
+	rejectName   = "name was not requested"
+	rejectMarket = "market was not requested"
 )
 
 var (
@@ -20,27 +20,27 @@ var (
 	rowNames   = []string{"provider", "lowest_ask", "lowest_ask_decimal", "quantity", "last_updated", "market_hash_name", "phase"}
 )
 
-// expected is what a response must cover.
+// expected describes the contents of a response, both expected and found.
 type expected struct {
-	names  map[string]bool // nil: all names are accepted
-	sold   sales           // known sales of the item
-	answer provider.Result
-	stated bool   // the response stated its contents
-	heard  []bool // by market, as described: it has a quote
+	names   map[string]bool // requested names; nil: all names are accepted
+	sales   sales           // known sales of each item
+	result  provider.Result
+	hasMeta bool   // the response has meta
+	quoted  []bool // whether each market has a quote, in the order of describe.Markets
 }
 
-func (s *Provider) about(names ...string) expected {
-	a := expected{names: make(map[string]bool, len(names)), heard: make([]bool, len(s.describe.Markets))}
+func (s *Provider) expect(names ...string) expected {
+	a := expected{names: make(map[string]bool, len(names)), quoted: make([]bool, len(s.describe.Markets))}
 	for _, name := range names {
 		a.names[name] = true
 	}
 	return a
 }
 
-// readBatch reads the response for many names. A name that cs2cap does not know or does not
-// quote still counts as covered: no market offers it.
+// readBatch reads the response for many names. A name that cs2cap does not know or quote is
+// not an error. It means that no market offers the item.
 func (s *Provider) readBatch(ctx context.Context, body io.Reader, names []string, sink provider.Sink) (provider.Result, error) {
-	a := s.about(names...)
+	a := s.expect(names...)
 	var seen, none bool
 	cells, inner := make([]feed.Cell, len(itemNames)), make([]feed.Cell, len(quoteNames))
 	err := feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
@@ -70,17 +70,17 @@ func (s *Provider) readBatch(ctx context.Context, body io.Reader, names []string
 		switch {
 		case err != nil:
 			return err
-		case !a.stated || !seen:
+		case !a.hasMeta || !seen:
 			return feed.Malformed("response without meta or items")
 		case items == 0 && !none:
-			return feed.Malformed("empty response: neither items nor names that were not found")
+			return feed.Malformed("response without items and without unknown names")
 		}
 		return nil
 	})
-	return a.answer, err
+	return a.result, err
 }
 
-// readItem passes on the quotes of one item.
+// readItem reads the quotes of one item.
 func (s *Provider) readItem(r *feed.Reader, a *expected, cells, inner []feed.Cell) error {
 	q, ok := s.subject(r, a, cells[0], cells[1])
 	if !ok {
@@ -105,14 +105,14 @@ func (s *Provider) subject(r *feed.Reader, a *expected, name, phase feed.Cell) (
 			return q, false
 		}
 	}
-	if n, ok := a.sold[item{q.Name, q.Phase}]; ok {
+	if n, ok := a.sales[item{q.Name, q.Phase}]; ok {
 		q.Sales, q.SalesWindow = n, month
 	}
 	return q, true
 }
 
-// quote passes on one market's quote. q holds what the quotes of an item share. The decimal
-// price has places that the amount in cents cannot have.
+// quote adds the quote of one market. q holds the item and its sales. The decimal price is
+// preferred, because it can have more places than the price in cents.
 func (s *Provider) quote(r *feed.Reader, a *expected, q *provider.Quote, cells []feed.Cell) error {
 	at, ok := s.markets[string(cells[0].Text)]
 	if !ok {
@@ -134,23 +134,23 @@ func (s *Provider) quote(r *feed.Reader, a *expected, q *provider.Quote, cells [
 		r.Reject(q.Market, []byte(q.Name), reason)
 		return nil
 	}
-	a.heard[at] = true
+	a.quoted[at] = true
 	return r.Quote(q)
 }
 
-// readMeta reads the response's description of itself. A requested market that cs2cap did
-// not query is silent; another currency than requested makes the response invalid.
+// readMeta reads the member meta. A requested market that cs2cap did not query is silent. An
+// unexpected currency makes the response invalid.
 func (s *Provider) readMeta(r *feed.Reader, a *expected) error {
 	names := []string{"currency", "providers_queried", "generated_at"}
 	cells := make([]feed.Cell, len(names))
 	if ok, err := r.Row(names, cells); err != nil {
 		return err
 	} else if !ok {
-		return feed.Malformed("meta is not an object, or has a duplicate member")
+		return feed.Malformed("meta is not an object or has a duplicate member")
 	}
-	a.stated = true
+	a.hasMeta = true
 	if currency := string(cells[0].Text); currency != string(s.currency) {
-		return feed.Malformed("expected currency %s: %s", s.currency, feed.Clip(cells[0].Text))
+		return feed.Malformed("prices in %s, expected %s", feed.Clip(cells[0].Text), s.currency)
 	}
 	if queried := cells[1]; queried.Kind == feed.Other {
 		silent := map[string]bool{}
@@ -161,22 +161,22 @@ func (s *Provider) readMeta(r *feed.Reader, a *expected) error {
 			delete(silent, string(c.Text))
 			return nil
 		})
-		a.answer.Silent = nil
+		a.result.Silent = nil
 		for _, m := range s.describe.Markets {
 			if silent[m.Key] {
-				a.answer.Silent = append(a.answer.Silent, m.Key)
+				a.result.Silent = append(a.result.Silent, m.Key)
 			}
 		}
 	}
 	var err error
-	a.answer.ProviderTime, err = feed.Stamp(cells[2], feed.TimeRFC3339)
+	a.result.ProviderTime, err = feed.Stamp(cells[2], feed.TimeRFC3339)
 	return err
 }
 
-// readPage reads one page of rows for a name. If another page follows, it returns the
-// offset of that page.
-func (s *Provider) readPage(ctx context.Context, body io.Reader, name string, sink provider.Sink) (_ provider.Result, before int, _ error) {
-	a := s.about(name)
+// readPage reads one page of rows for a name. It returns the number of rows if another page
+// follows, and 0 after the last page.
+func (s *Provider) readPage(ctx context.Context, body io.Reader, name string, sink provider.Sink) (_ provider.Result, rows int, _ error) {
+	a := s.expect(name)
 	var seen, more bool
 	cells, end := make([]feed.Cell, len(rowNames)), make([]feed.Cell, 1)
 	err := feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
@@ -187,7 +187,7 @@ func (s *Provider) readPage(ctx context.Context, body io.Reader, name string, si
 			case "items":
 				seen = true
 				return r.Array(func() error {
-					before++
+					rows++
 					ok, err := r.Row(rowNames, cells)
 					if !ok || err != nil {
 						return err
@@ -205,13 +205,13 @@ func (s *Provider) readPage(ctx context.Context, body io.Reader, name string, si
 			}
 			return r.Skip()
 		})
-		if err == nil && (!a.stated || !seen) {
+		if err == nil && (!a.hasMeta || !seen) {
 			err = feed.Malformed("response without meta or items")
 		}
 		return err
 	})
 	if !more {
-		before = 0
+		rows = 0
 	}
-	return a.answer, before, err
+	return a.result, rows, err
 }

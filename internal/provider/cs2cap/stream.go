@@ -10,25 +10,26 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// item is a name in one of its phases.
+// item is a name and its phase, if any.
 type item struct{ name, phase string }
 
-// sales are the known sales per item in a month.
+// sales holds the known sales of each item in a month.
 type sales map[item]int64
 
 var (
-	lineNames    = []string{"code", "market_hash_name", "phase", "quotes"} // itemNames and the members of an error
+	// lineNames are itemNames and the code of an error.
+	lineNames    = []string{"code", "market_hash_name", "phase", "quotes"}
 	saleNames    = []string{"market_hash_name", "phase", "summary"}
 	summaryNames = []string{"sales_30d", "steam_sales_30d"}
 )
 
-// fetchStream reads everything: first the sales, because that request costs no stream start
-// if it fails, then the offers.
+// fetchStream reads the sales and then the stream of all offers. The sales come first, so a
+// failure there does not use up a stream start.
 func (s *Provider) fetchStream(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Result, error) {
 	if _, err := s.describe.FileOf(call); err != nil {
 		return provider.Result{}, err
 	}
-	sold, err := s.fetchSales(ctx, call)
+	monthly, err := s.fetchSales(ctx, call)
 	if err != nil {
 		return provider.Result{}, err
 	}
@@ -37,34 +38,34 @@ func (s *Provider) fetchStream(ctx context.Context, call provider.Call, sink pro
 		q.Add("providers", m.Key)
 	}
 	req := provider.Request{Method: http.MethodPost, URL: s.base + "/v1/prices?" + q.Encode(), Header: s.header(), Meter: call.Meter}
-	var answer provider.Result
+	var result provider.Result
 	err = s.client.Do(ctx, req, func(resp *provider.Response) (err error) {
-		answer, err = s.readStream(ctx, resp.Body, sold, sink)
+		result, err = s.readStream(ctx, resp.Body, monthly, sink)
 		return err
 	})
 	if err != nil {
 		return provider.Result{}, err
 	}
-	return answer, nil
+	return result, nil
 }
 
-func (s *Provider) fetchSales(ctx context.Context, call provider.Call) (sold sales, err error) {
+func (s *Provider) fetchSales(ctx context.Context, call provider.Call) (monthly sales, err error) {
 	if s.sales == nil {
 		return nil, nil
 	}
 	req := provider.Request{URL: s.base + "/v1/market/items", Header: s.header(), Meter: call.Meter}
 	err = s.sales.Do(ctx, req, func(resp *provider.Response) (err error) {
-		sold, err = readSales(ctx, resp.Body)
+		monthly, err = readSales(ctx, resp.Body)
 		return err
 	})
-	return sold, err
+	return monthly, err
 }
 
-// readStream reads an item from each line. No line is marked as the last, so a stream
-// truncated between two lines is found only by comparing its length with the previous one.
-// A market that no line quotes is silent.
-func (s *Provider) readStream(ctx context.Context, body io.Reader, sold sales, sink provider.Sink) (provider.Result, error) {
-	a := expected{sold: sold, heard: make([]bool, len(s.describe.Markets))}
+// readStream reads one item from each line. The last line has no mark, so a stream that is
+// truncated between lines looks complete. Only a comparison with the length of the previous
+// stream can reveal it. A market without quotes is silent.
+func (s *Provider) readStream(ctx context.Context, body io.Reader, monthly sales, sink provider.Sink) (provider.Result, error) {
+	a := expected{sales: monthly, quoted: make([]bool, len(s.describe.Markets))}
 	cells, inner := make([]feed.Cell, len(lineNames)), make([]feed.Cell, len(quoteNames))
 	err := feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
 		return r.Lines(func() error {
@@ -82,21 +83,22 @@ func (s *Provider) readStream(ctx context.Context, body io.Reader, sold sales, s
 		return provider.Result{}, err
 	}
 	for i, m := range s.describe.Markets {
-		if !a.heard[i] {
-			a.answer.Silent = append(a.answer.Silent, m.Key)
+		if !a.quoted[i] {
+			a.result.Silent = append(a.result.Silent, m.Key)
 		}
 	}
-	return a.answer, nil
+	return a.result, nil
 }
 
-// maxSold bounds the items whose sales are held, and with them the memory: CS2 has 40,000.
+// maxSold is the maximum number of items with sales. It limits the memory. CS2 has 40,000
+// items.
 const maxSold = 100_000
 
-// readSales reads the monthly sales per item: cs2cap's estimate, from listings that leave
-// the markets, and Steam's count. Steam's may be missing; only Steam can state that there
-// were none.
+// readSales reads the monthly sales of each item. It adds cs2cap's estimate, from listings
+// that disappear, to the count of Steam. Steam's count may be missing. Only Steam's count can
+// show that there were no sales.
 func readSales(ctx context.Context, body io.Reader) (sales, error) {
-	sold := sales{}
+	monthly := sales{}
 	cells, inner := make([]feed.Cell, len(saleNames)), make([]feed.Cell, len(summaryNames))
 	row := func(r *feed.Reader) error {
 		ok, err := r.Row(saleNames, cells)
@@ -121,13 +123,13 @@ func readSales(ctx context.Context, body io.Reader) (sales, error) {
 			return nil
 		}
 		r.Count(1)
-		if _, twice := sold[key]; twice || own < 0 && steam <= 0 {
+		if _, twice := monthly[key]; twice || own < 0 && steam <= 0 {
 			return nil
 		}
-		if len(sold) == maxSold {
+		if len(monthly) == maxSold {
 			return feed.TooManyItems(maxSold)
 		}
-		sold[key] = max(own, 0) + max(steam, 0)
+		monthly[key] = max(own, 0) + max(steam, 0)
 		return nil
 	}
 	err := feed.Read(ctx, Name, body, nil, func(r *feed.Reader) error {
@@ -149,5 +151,5 @@ func readSales(ctx context.Context, body io.Reader) (sales, error) {
 		}
 		return err
 	})
-	return sold, err
+	return monthly, err
 }

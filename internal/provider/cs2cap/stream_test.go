@@ -18,7 +18,7 @@ import (
 
 const month = 30 * 24 * time.Hour
 
-// streamed are the fake's items with what was sold, and what comes of a stream.
+// streamed returns the fake's items with their sales, and the expected quotes of a stream.
 func streamed() ([]cs2captest.Item, []provider.Quote) {
 	all := items()
 	all[0].Sold = `"sales_1d":4,"sales_7d":31,"sales_30d":120,"steam_sales_7d":300,"steam_sales_30d":1510`
@@ -68,27 +68,27 @@ func renderStream(rows []providertest.Row) []byte {
 	return b.Bytes()
 }
 
-func TestStream_IsOneStartForEverything(t *testing.T) {
+func TestStream_UsesOneStart(t *testing.T) {
 	fake := server()
 	all, want := streamed()
 	fake.Items = all
 	srv := providertest.NewServer(t, fake)
 	src := newStream(t, srv.URL(), nil)
-	sink, answer, meter, err := fetch(t, src)
+	sink, result, meter, err := fetch(t, src)
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, sink, want)
+	wantQuotes(t, sink, want)
 	hits := srv.Hits()
-	if meter.Requests() != 2 || hits[1].Path != "/v1/prices?providers=skinport&providers=csfloat&providers=steam" || answer.Silent != nil {
-		t.Errorf("%d requests, %+v, silent %q", meter.Requests(), hits, answer.Silent)
+	if meter.Requests() != 2 || hits[1].Path != "/v1/prices?providers=skinport&providers=csfloat&providers=steam" || result.Silent != nil {
+		t.Errorf("got %d requests %+v, silent markets %q; want 2, none silent", meter.Requests(), hits, result.Silent)
 	}
 	if d := src.Describe(); d.Interval < 28*time.Minute || len(d.Hosts) != 2 || d.HostOf("prices.ndjson") != "stream" {
-		t.Errorf("%+v", d)
+		t.Errorf("got description %+v", d)
 	}
 }
 
-func TestProbe_SpendsNoStartOfAStream(t *testing.T) {
+func TestProbe_StartsNoStream(t *testing.T) {
 	for _, shape := range []provider.Shape{provider.Batch, provider.Single, provider.Bulk} {
 		fake := server()
 		srv := providertest.NewServer(t, fake)
@@ -102,36 +102,36 @@ func TestProbe_SpendsNoStartOfAStream(t *testing.T) {
 		var sink providertest.Sink
 		_, err := src.Fetch(t.Context(), call, &sink)
 		if err != nil || len(sink.Quotes) == 0 || call.Meter.Requests() != 1 || len(srv.Hits()) != 1 {
-			t.Errorf("%s: %v, %d quotes, %d requests", shape, err, len(sink.Quotes), call.Meter.Requests())
+			t.Errorf("%s: got error %v, %d quotes, %d requests; want 1 request", shape, err, len(sink.Quotes), call.Meter.Requests())
 		}
 		if h := srv.Hits()[0]; h.Method == http.MethodPost && h.Path != "/v1/prices/batch" {
-			t.Errorf("%s: a stream was started: %+v", shape, h)
+			t.Errorf("%s: got request %+v, want no stream", shape, h)
 		}
 	}
 }
 
-// Of a stream nobody can see that it was cut between two lines. It brings less, and a
-// market that it brings nothing of is silent and not empty.
-func TestStream_ThatEndsTooSoonBringsLess(t *testing.T) {
+// A stream that is truncated between lines looks complete. It has fewer quotes, and a market
+// without quotes is silent.
+func TestStream_TruncatedBetweenLines(t *testing.T) {
 	fake := server()
 	fake.Stop = 1
 	fake.Items[0].Sold = `"sales_30d":1`
 	srv := providertest.NewServer(t, fake)
-	sink, answer, _, err := fetch(t, newStream(t, srv.URL(), nil))
-	if err != nil || len(sink.Quotes) != 2 || !slices.Equal(answer.Silent, []string{"csfloat"}) {
-		t.Errorf("%d quotes, silent %q, %v", len(sink.Quotes), answer.Silent, err)
+	sink, result, _, err := fetch(t, newStream(t, srv.URL(), nil))
+	if err != nil || len(sink.Quotes) != 2 || !slices.Equal(result.Silent, []string{"csfloat"}) {
+		t.Errorf("got %d quotes, silent markets %q, error %v; want 2, csfloat", len(sink.Quotes), result.Silent, err)
 	}
 }
 
-func TestStream_RefusesWhatIsNoStream(t *testing.T) {
+func TestStream_RejectsInvalidStreams(t *testing.T) {
 	const line = `{"market_hash_name":"A","quotes":[{"provider":"steam","lowest_ask":5}]}` + "\n"
 	for name, body := range map[string]string{
-		"within a line":    line + `{"market_hash_name":"B","quotes":[{"provider"`,
-		"an error at last": line + `{"code":"PRICES_INDEX_UNAVAILABLE","detail":"gone"}`,
-		"an error":         `{"code":"FORBIDDEN","detail":"no"}`,
-		"rubbish behind":   line + "}",
-		"no lines":         "",
-		"lines of lists":   "[1]\n[2]\n",
+		"truncated line":     line + `{"market_hash_name":"B","quotes":[{"provider"`,
+		"error after a line": line + `{"code":"PRICES_INDEX_UNAVAILABLE","detail":"gone"}`,
+		"error only":         `{"code":"FORBIDDEN","detail":"no"}`,
+		"data after a line":  line + "}",
+		"no lines":           "",
+		"lines of arrays":    "[1]\n[2]\n",
 	} {
 		fake := server()
 		fake.Items[0].Sold = `"sales_30d":1`
@@ -143,13 +143,13 @@ func TestStream_RefusesWhatIsNoStream(t *testing.T) {
 			_, _ = w.Write([]byte(body))
 		}))
 		if _, _, _, err := fetch(t, newStream(t, srv.URL(), nil)); provider.KindOf(err) != provider.KindProtocol {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v, want kind %s", name, err, provider.KindProtocol)
 		}
 	}
 }
 
-// One that is open already ends soon: it is waited for, and no start is tried until then.
-func TestStream_AnotherOneThatIsOpenIsWaitedFor(t *testing.T) {
+// The key may have only one open stream. The client waits and then retries.
+func TestStream_WaitsForOpenStream(t *testing.T) {
 	fake := server()
 	fake.Items[0].Sold = `"sales_30d":1`
 	fake.Opened = make(chan struct{})
@@ -163,8 +163,8 @@ func TestStream_AnotherOneThatIsOpenIsWaitedFor(t *testing.T) {
 	<-fake.Opened
 	_, _, _, err := fetch(t, second)
 	e := asError(err)
-	if e == nil || e.Kind != provider.KindRateLimited || !strings.Contains(e.Detail, cs2cap.StreamingCode) || e.RetryAfter != time.Minute {
-		t.Errorf("%+v", err)
+	if e == nil || e.Kind != provider.KindRateLimited || !strings.Contains(e.Detail, cs2cap.StreamActiveCode) || e.RetryAfter != time.Minute {
+		t.Errorf("got error %+v, want kind %s with a wait of 1m", err, provider.KindRateLimited)
 	}
 	<-fake.Opened
 	if err := <-ended; err != nil {
@@ -172,9 +172,9 @@ func TestStream_AnotherOneThatIsOpenIsWaitedFor(t *testing.T) {
 	}
 }
 
-// The quota of streams is no quota of a month: nothing else waits for it.
-func TestStream_ASpentQuotaIsOfStreamsAlone(t *testing.T) {
-	for name, bare := range map[string]bool{"told": false, "the code alone": true} {
+// The stream quota does not limit other requests.
+func TestStream_ExhaustedQuotaLimitsStreamsOnly(t *testing.T) {
+	for name, bare := range map[string]bool{"with headers": false, "code only": true} {
 		fake := server()
 		fake.Items[0].Sold = `"sales_30d":1`
 		fake.Streams, fake.Bare = 1, bare
@@ -183,10 +183,10 @@ func TestStream_ASpentQuotaIsOfStreamsAlone(t *testing.T) {
 		for i := range 3 {
 			_, _, meter, err := fetch(t, src)
 			if e := asError(err); (err != nil) != (i > 0) || i > 0 && (e == nil || e.Kind != provider.KindBudget || !e.Deferred()) {
-				t.Errorf("%s, call %d: %+v", name, i, err)
+				t.Errorf("%s, call %d: got error %+v, want kind %s from the second call on", name, i, err, provider.KindBudget)
 			}
 			if meter.Requests() == 0 {
-				t.Errorf("%s, call %d: sales were not asked for", name, i)
+				t.Errorf("%s, call %d: got no request for sales", name, i)
 			}
 		}
 		starts := 0
@@ -196,26 +196,26 @@ func TestStream_ASpentQuotaIsOfStreamsAlone(t *testing.T) {
 			}
 		}
 		if want := map[bool]int{false: 1, true: 2}[bare]; starts != want {
-			t.Errorf("%s: %d starts, want %d", name, starts, want)
+			t.Errorf("%s: got %d starts, want %d", name, starts, want)
 		}
 	}
 }
 
-func TestStream_RefusesSalesThatAreNone(t *testing.T) {
+func TestStream_RejectsInvalidSales(t *testing.T) {
 	for name, body := range map[string]string{
-		"a refusal":  `{"code":"FORBIDDEN","detail":"no"}`,
-		"no items":   `{"data":{}}`,
-		"null":       "null",
-		"a page":     "<!DOCTYPE html><html></html>",
-		"cut":        `{"data":{"items":[{"market_hash_name":"A","summary":{"sales_30d":1}}`,
-		"none":       `{"data":{"items":[]}}`,
-		"no numbers": `{"data":{"items":[{"market_hash_name":"A","summary":{"sales_30d":"many"}}]}}`,
-		"no phase":   `{"data":{"items":[{"market_hash_name":"A","phase":"Phase 9","summary":{"sales_30d":1}}]}}`,
-		"no summary": `{"data":{"items":[{"market_hash_name":"A","summary":7}]}}`,
+		"refusal":         `{"code":"FORBIDDEN","detail":"no"}`,
+		"no items":        `{"data":{}}`,
+		"null":            "null",
+		"HTML page":       "<!DOCTYPE html><html></html>",
+		"truncated":       `{"data":{"items":[{"market_hash_name":"A","summary":{"sales_30d":1}}`,
+		"empty list":      `{"data":{"items":[]}}`,
+		"invalid number":  `{"data":{"items":[{"market_hash_name":"A","summary":{"sales_30d":"many"}}]}}`,
+		"invalid phase":   `{"data":{"items":[{"market_hash_name":"A","phase":"Phase 9","summary":{"sales_30d":1}}]}}`,
+		"invalid summary": `{"data":{"items":[{"market_hash_name":"A","summary":7}]}}`,
 	} {
 		srv := providertest.NewServer(t, text(body))
 		if _, _, meter, err := fetch(t, newStream(t, srv.URL(), nil)); provider.KindOf(err) != provider.KindProtocol || meter.Requests() != 1 {
-			t.Errorf("%s: %v after %d requests", name, err, meter.Requests())
+			t.Errorf("%s: got error %v after %d requests, want kind protocol after 1", name, err, meter.Requests())
 		}
 	}
 }

@@ -1,9 +1,9 @@
-// Package csfloat reads CSFloat's public price list, and its list of Doppler knives by
-// phase.
+// Package csfloat reads CSFloat's public price list and its list of Doppler knives by phase.
+//
 // Documentation: https://docs.csfloat.com and the official browser extension
-// https://github.com/csfloat/extension, read in November 2026. Neither documents the lists,
-// so the package accepts an array or an object with one, sends the key if configured, and
-// takes the number of allowed requests from the response headers.
+// https://github.com/csfloat/extension, read in November 2026. Neither documents the lists.
+// The package therefore accepts an array or an object with an array, sends the key if it is
+// configured, and reads the rate limit from the response headers.
 package csfloat
 
 import (
@@ -22,25 +22,26 @@ const Name = "csfloat"
 // BaseURL is the address of the lists.
 const BaseURL = "https://csfloat.com"
 
-// interval is far below the two hours for which the official extension caches the lists.
+// interval is much shorter than the two hours for which the official extension caches the
+// lists.
 const interval = 15 * time.Minute
 
-// Limit is enough for one refresh per interval with all its retries. CSFloat documents no
+// Limit allows one refresh per interval with all its retries. CSFloat does not document a
 // limit.
 func Limit() provider.Limit { return provider.Limit{Requests: 8, Per: interval} }
 
 const (
 	file = "730"
 
-	terms = "CSFloat serves these lists to its browser extension and documents neither them nor a limit. " +
-		"No terms for re-use of the data were found; they are read for your own site."
+	terms = "CSFloat serves these lists to its browser extension. It documents neither the lists nor a limit. " +
+		"No terms of reuse were found. Assay reads the data for your own site."
 )
 
 // Config configures a Provider.
 type Config struct {
 	BaseURL string           // without a trailing slash
-	Key     string           // sent if set; the lists have been served without one
-	Host    provider.Host    // the budget
+	Key     string           // sent if set; CSFloat has served the lists without a key so far
+	Host    provider.Host    // budget
 	Client  *provider.Client // sends the requests
 }
 
@@ -65,7 +66,7 @@ func New(c Config) *Provider {
 // Describe implements provider.Provider.
 func (s *Provider) Describe() provider.Description { return s.describe }
 
-// Fetch reads first the phases of Dopplers, then all prices.
+// Fetch reads the phases of Dopplers and then all prices.
 func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Result, error) {
 	if _, err := s.describe.FileOf(call); err != nil {
 		return provider.Result{}, err
@@ -85,7 +86,8 @@ func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.
 	return provider.Result{}, err
 }
 
-// request returns the request for a list. The key is sent without a scheme.
+// request returns the request for a list. The Authorization header is the key without a
+// scheme.
 func (s *Provider) request(list string, meter *provider.Meter) provider.Request {
 	header := http.Header{"Accept": {"application/json"}}
 	if s.key != "" {

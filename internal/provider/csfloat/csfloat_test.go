@@ -3,11 +3,9 @@ package csfloat_test
 import (
 	"bytes"
 	"errors"
-	"strings"
+	"fmt"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"assay/internal/catalog"
 	"assay/internal/money"
@@ -75,7 +73,7 @@ func TestSuite(t *testing.T) {
 	})
 }
 
-// render writes what both lists could be.
+// render returns rows in a format that is valid for both lists.
 func render(rows []providertest.Row) []byte {
 	var b bytes.Buffer
 	for i, row := range rows {
@@ -86,31 +84,19 @@ func render(rows []providertest.Row) []byte {
 	return b.Bytes()
 }
 
-func TestFetch_KeepsPhasesApartHoweverTheListsAreWrapped(t *testing.T) {
-	for _, confused := range []bool{false, true} {
-		fake := good()
-		fake.Confused = confused
-		server := providertest.NewServer(t, fake)
-		src := newProvider(t, server.URL(), "", nil)
-		var sink providertest.Sink
-		var meter provider.Meter
-		c := call
-		c.Meter = &meter
-		if _, err := src.Fetch(t.Context(), c, &sink); err != nil {
-			t.Fatal(err)
-		}
-		want := providertest.Sink{Quotes: quotes()}
-		if diff := cmp.Diff(want.Sorted(), sink.Sorted()); diff != "" {
-			t.Errorf("confused %v: quotes (-want +got):\n%s", confused, diff)
-		}
-		if f := src.Describe().Files[0]; meter.Requests() != int64(f.Requests) {
-			t.Errorf("%d requests, and %d described", meter.Requests(), f.Requests)
-		}
+func TestFetch_SeparatesPhasesInEveryFormat(t *testing.T) {
+	for _, exchanged := range []bool{false, true} {
+		t.Run(fmt.Sprint("exchanged ", exchanged), func(t *testing.T) {
+			fake := good()
+			fake.Exchanged = exchanged
+			server := providertest.NewServer(t, fake)
+			providertest.CheckFetch(t, newProvider(t, server.URL(), "", nil), call, quotes())
+		})
 	}
 }
 
-func TestFetch_IsRefusedAsCSFloatRefuses(t *testing.T) {
-	full := func(change func(*csfloattest.Server)) *csfloattest.Server {
+func TestFetch_ReportsErrors(t *testing.T) {
+	with := func(change func(*csfloattest.Server)) *csfloattest.Server {
 		s := good()
 		change(s)
 		return s
@@ -121,18 +107,18 @@ func TestFetch_IsRefusedAsCSFloatRefuses(t *testing.T) {
 		kind   provider.Kind
 		detail string
 	}{
-		"no key, and one is wanted": {full(func(s *csfloattest.Server) { s.Key = key }), "", provider.KindAuth, "You need to be logged in"},
-		"a wrong key":               {full(func(s *csfloattest.Server) { s.Key = key }), "another", provider.KindAuth, "You need to be logged in"},
-		"nothing in it":             {full(func(s *csfloattest.Server) { s.Rows = nil }), "", provider.KindProtocol, "the list is empty"},
-		"no Dopplers":               {full(func(s *csfloattest.Server) { s.Dopplers = nil }), "", provider.KindProtocol, "the list is empty"},
-		"phases nobody knows": {
-			full(func(s *csfloattest.Server) {
+		"missing key": {with(func(s *csfloattest.Server) { s.Key = key }), "", provider.KindAuth, "You need to be logged in"},
+		"wrong key":   {with(func(s *csfloattest.Server) { s.Key = key }), "another", provider.KindAuth, "You need to be logged in"},
+		"no rows":     {with(func(s *csfloattest.Server) { s.Rows = nil }), "", provider.KindProtocol, "the list is empty"},
+		"no Dopplers": {with(func(s *csfloattest.Server) { s.Dopplers = nil }), "", provider.KindProtocol, "the list is empty"},
+		"unknown phase": {
+			with(func(s *csfloattest.Server) {
 				s.Dopplers = []csfloattest.Doppler{{Name: karambit, PaintIndex: "7", Phase: "Phase 9", MinPrice: "1"}}
 			}), "",
 			provider.KindProtocol, "phase is unknown",
 		},
-		"rubbish, but for Dopplers": {
-			full(func(s *csfloattest.Server) {
+		"only Dopplers valid": {
+			with(func(s *csfloattest.Server) {
 				s.Rows = []csfloattest.Row{{Name: redline, MinPrice: `"1,5"`, Quantity: "1"}}
 			}), "",
 			provider.KindProtocol, "more rows rejected than accepted (1 and 0)",
@@ -140,21 +126,18 @@ func TestFetch_IsRefusedAsCSFloatRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := providertest.NewServer(t, c.fake)
-			_, err := newProvider(t, server.URL(), c.key, nil).Fetch(t.Context(), call, &providertest.Sink{})
-			if provider.KindOf(err) != c.kind || !strings.Contains(err.Error(), c.detail) {
-				t.Errorf("error %v, want kind %s with %q", err, c.kind, c.detail)
-			}
+			providertest.CheckError(t, newProvider(t, server.URL(), c.key, nil), call, 1, c.kind, c.detail)
 		})
 	}
 }
 
-func TestFetch_WaitsForAsLongAsTheHeadersSay(t *testing.T) {
+func TestFetch_WaitsUntilResetInHeaders(t *testing.T) {
 	for name, c := range map[string]struct {
 		reset, from, to time.Duration
 	}{
-		"the true end": {0, 4 * time.Minute, 5 * time.Minute},
-		"another":      {time.Hour, 59 * time.Minute, time.Hour},
-		"a past one":   {-time.Hour, provider.DefaultWait, provider.DefaultWait},
+		"real reset":        {0, 4 * time.Minute, 5 * time.Minute},
+		"later reset":       {time.Hour, 59 * time.Minute, time.Hour},
+		"reset in the past": {-time.Hour, provider.DefaultWait, provider.DefaultWait},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fake := good()
@@ -164,16 +147,8 @@ func TestFetch_WaitsForAsLongAsTheHeadersSay(t *testing.T) {
 			_, err := src.Fetch(t.Context(), call, &providertest.Sink{})
 			var e *provider.Error
 			if !errors.As(err, &e) || !e.Deferred() || e.RetryAfter < c.from || e.RetryAfter > c.to {
-				t.Errorf("error %v, want to be told to wait %v to %v", err, c.from, c.to)
+				t.Errorf("got error %v, want a wait of %v to %v", err, c.from, c.to)
 			}
 		})
-	}
-}
-
-func TestFetch_OnlyItsOwnGame(t *testing.T) {
-	server := providertest.NewServer(t, good())
-	_, err := newProvider(t, server.URL(), "", nil).Fetch(t.Context(), provider.Call{AppID: catalog.Rust, File: "252490"}, &providertest.Sink{})
-	if provider.KindOf(err) != provider.KindProtocol || len(server.Hits()) != 0 {
-		t.Errorf("a game that it does not have: %v, %d requests", err, len(server.Hits()))
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// unit is one dollar in the unit of prices: cents.
+// unit is the number of price units per dollar. Prices are in cents.
 const unit = 100
 
-// list reads a list, which may be an array or an object with one.
+// list reads a list, which is an array or an object with an array.
 func list(r *feed.Reader, row func() error) error {
 	if r.Is('[') {
 		return r.Rows(row)
@@ -52,13 +52,13 @@ func readDopplers(ctx context.Context, body io.Reader) ([]provider.Quote, error)
 	return all, err
 }
 
-// maxDopplers bounds the phases of all knives; there are some hundreds.
+// maxDopplers is the maximum number of items with a phase. There are some hundreds.
 const maxDopplers = 50_000
 
 var priceNames = []string{"market_hash_name", "min_price", "quantity"}
 
-// readPrices reads the offers and then passes on the phases. The price of a Doppler in this
-// list is probably of its cheapest phase; it counts for the plain name.
+// readPrices reads the offers and then adds the phases. In this list, the price of a Doppler
+// is probably the price of its cheapest phase. It counts for the name without a phase.
 func readPrices(ctx context.Context, body io.Reader, dopplers []provider.Quote, sink provider.Sink) error {
 	cells := make([]feed.Cell, len(priceNames))
 	return feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {

@@ -13,7 +13,7 @@ import (
 	"assay/internal/provider/providertest"
 )
 
-// The samples that the contract of the provider gives.
+// Samples in the documented format.
 const (
 	samplePrices = `[
   {"market_hash_name":"AK-47 | Redline (Field-Tested)","min_price":2710,"quantity":205},
@@ -26,7 +26,7 @@ const (
 	sampleRefusal = `{"code":1,"message":"You need to be logged in to search listings"}`
 )
 
-func TestRead_TakesTheSamplesToTheirOwnNumbers(t *testing.T) {
+func TestRead_DecodesSamples(t *testing.T) {
 	dopplers, err := readDopplers(t.Context(), strings.NewReader(sampleDopplers))
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func TestRead_TakesTheSamplesToTheirOwnNumbers(t *testing.T) {
 	}
 	err = readPrices(t.Context(), strings.NewReader(sampleRefusal), nil, &sink)
 	if provider.KindOf(err) != provider.KindProtocol || !strings.Contains(err.Error(), "the provider refused the request: You need to be logged in") {
-		t.Errorf("a refusal as a success: %v", err)
+		t.Errorf("refusal with status 200: got error %v, want kind %s", err, provider.KindProtocol)
 	}
 }
 
@@ -73,11 +73,11 @@ func FuzzDopplers(f *testing.F) {
 	})
 }
 
-// response is what CSFloat returns, without end, with rows as long as 39,000 of
-// them must be to weigh anything.
-func answer() providertest.Answer {
+// response returns an endless response in CSFloat's format. Long picture URLs make 39,000 rows
+// large enough to measure.
+func response() providertest.Response {
 	long := strings.Repeat("picture/", 190)
-	return providertest.Answer{
+	return providertest.Response{
 		Head: "[", Tail: "]",
 		Row: func(i int) string {
 			return fmt.Sprintf(`%.*s{"market_hash_name":"★ StatTrak™ Karambit | Case %d (Field-Tested)","min_price":%d,"quantity":%d,"icon":"%s"}`,
@@ -89,6 +89,6 @@ func answer() providertest.Answer {
 	}
 }
 
-func TestPrices_CostLittle(t *testing.T) { providertest.Weigh(t, answer()) }
+func TestPrices_Cost(t *testing.T) { providertest.CheckCost(t, response()) }
 
-func BenchmarkPrices(b *testing.B) { providertest.Bench(b, answer()) }
+func BenchmarkPrices(b *testing.B) { providertest.Bench(b, response()) }

@@ -12,13 +12,13 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// TestReal_RecordedListingsReadToTheirOwnNumbers reads recorded single listings,
-// which are not requested but have names, prices and paints as the lists do,
-// and holds them against what the standard library reads.
-func TestReal_RecordedListingsReadToTheirOwnNumbers(t *testing.T) {
+// TestReal_DecodesRecordedListings reads recorded single listings and compares them with
+// encoding/json. The provider does not request single listings. They have the same names,
+// prices and paint indexes as the lists.
+func TestReal_DecodesRecordedListings(t *testing.T) {
 	body, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "shared", "data", "fixtures", "csfloat_listings_2026-04-19_sanitised.json"))
 	if err != nil {
-		t.Skip("the recorded listings are not there")
+		t.Skip("recorded listings missing")
 	}
 	var want struct {
 		Data []struct {
@@ -41,17 +41,17 @@ func TestReal_RecordedListingsReadToTheirOwnNumbers(t *testing.T) {
 		return list(r, func() error {
 			ok, err := r.Row([]string{"price", "item"}, row)
 			if !ok || err != nil || !r.Within(row[1], []string{"market_hash_name", "float_value", "paint_seed", "paint_index"}, item) {
-				t.Errorf("listing %d is no row: %v", n, err)
+				t.Errorf("listing %d: invalid row: %v", n, err)
 				return err
 			}
 			q, ok := quote(r, item[0], row[0], feed.Cell{})
 			w := want.Data[n]
 			if !ok || q.Name != w.Item.Name || q.Ask != money.Micro(w.Price*10_000) {
-				t.Errorf("listing %d became %+v", n, q)
+				t.Errorf("listing %d: got %+v, want %s at %d cents", n, q, w.Item.Name, w.Price)
 			}
 			for i, w := range []json.Number{w.Item.Wear, w.Item.Seed, w.Item.Paint} {
 				if string(item[i+1].Text) != w.String() {
-					t.Errorf("%s: %q became %q", q.Name, w, item[i+1].Text)
+					t.Errorf("%s: got %q, want %q", q.Name, item[i+1].Text, w)
 				}
 			}
 			phases[feed.PhaseOfPaint(item[3].Text)]++
@@ -61,9 +61,9 @@ func TestReal_RecordedListingsReadToTheirOwnNumbers(t *testing.T) {
 		})
 	})
 	if err != nil || n != len(want.Data) || n != 9 {
-		t.Errorf("%d of %d listings, error %v", n, len(want.Data), err)
+		t.Errorf("got %d of %d listings, error %v; want 9", n, len(want.Data), err)
 	}
 	if phases["Ruby"] != 1 || phases["Phase 2"] != 1 || phases[""] != 7 {
-		t.Errorf("phases %v", phases)
+		t.Errorf("got phases %v, want 1 Ruby, 1 Phase 2 and 7 without", phases)
 	}
 }

@@ -12,25 +12,25 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// week is the window of popularity_7d.
+// week is the period of popularity_7d.
 const week = 7 * 24 * time.Hour
 
-// traded combines all instances of a name.
-type traded struct {
-	ask, bid money.Micro // lowest and highest; 0: none
-	sales    int64       // in a week; provider.Unknown if no instance states it
+// itemTrades combines all instances of a name.
+type itemTrades struct {
+	ask, bid money.Micro // lowest ask and highest bid; 0: none
+	sales    int64       // sales in a week; provider.Unknown if no instance reports them
 }
 
-// trades are the bids and sales per name, and their time.
+// trades holds the bids and sales of each name.
 type trades struct {
-	names map[string]*traded
-	at    time.Time // zero: not stated
+	names map[string]*itemTrades
+	at    time.Time // time of the file; zero: not reported
 }
 
-// headNames are the members besides the rows, in both files.
+// headNames are the members of both files apart from the rows.
 var headNames = []string{"time", "currency"}
 
-// read reads a file with row and returns the file's own time.
+// read reads a file, calls row for each of its rows and returns the time of the file.
 func (s *Provider) read(r *feed.Reader, row func() error) (time.Time, error) {
 	head := make([]feed.Cell, len(headNames))
 	if err := r.Wrapped("items", row, headNames, head); err != nil {
@@ -44,10 +44,10 @@ func (s *Provider) read(r *feed.Reader, row func() error) (time.Time, error) {
 
 var instanceNames = []string{"market_hash_name", "price", "buy_order", "popularity_7d"}
 
-// readInstances reads class_instance. Each row is a class and instance of Steam's; many
-// belong to one item. It keeps the best price and the sum of sales.
+// readInstances reads class_instance. Each row is a Steam class and instance, and an item has
+// many of them. readInstances keeps the best prices and the sum of sales of each item.
 func (s *Provider) readInstances(ctx context.Context, body io.Reader) (trades, error) {
-	all := trades{names: map[string]*traded{}}
+	all := trades{names: map[string]*itemTrades{}}
 	cells := make([]feed.Cell, len(instanceNames))
 	err := feed.Read(ctx, Name, body, nil, func(r *feed.Reader) error {
 		var err error
@@ -81,7 +81,7 @@ func (all *trades) add(r *feed.Reader, cells []feed.Cell) error {
 		if len(all.names) == maxNames {
 			return feed.TooManyItems(maxNames)
 		}
-		t = &traded{sales: provider.Unknown}
+		t = &itemTrades{sales: provider.Unknown}
 		all.names[name] = t
 	}
 	if t.ask == 0 || ask > 0 && ask < t.ask {
@@ -95,28 +95,28 @@ func (all *trades) add(r *feed.Reader, cells []feed.Cell) error {
 	return nil
 }
 
-// maxNames bounds the names that are held, and with them the memory: CS2 has 40,000.
+// maxNames is the maximum number of names in memory. CS2 has 40,000.
 const maxNames = 100_000
 
-// maxSales bounds the sales of an instance, so that sums do not overflow.
+// maxSales limits the sales of one instance, so that sums cannot overflow.
 const maxSales = 1_000_000_000
 
 var priceNames = []string{"market_hash_name", "price", "volume"}
 
-// readPrices reads the offers, adds the bids and sales of each name, and then passes on the
-// names that only the other file has. This file's price takes precedence. The response's
-// time is that of the older file.
+// readPrices reads the offers and adds the bids and sales of each name. It then adds a quote
+// for each name that only the other file has. If both files have a price, this file's price is
+// used. The time of the result is the time of the older file.
 func (s *Provider) readPrices(ctx context.Context, body io.Reader, all trades, sink provider.Sink) (provider.Result, error) {
-	answer := provider.Result{ProviderTime: all.at}
+	result := provider.Result{ProviderTime: all.at}
 	cells := make([]feed.Cell, len(priceNames))
-	left := maps.Clone(all.names) // copied, because a response may be read again
+	unlisted := maps.Clone(all.names) // copied, because a retry reads the response again
 	err := feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
 		at, err := s.read(r, func() error {
 			ok, err := r.Row(priceNames, cells)
 			if !ok || err != nil {
 				return err
 			}
-			return s.addPrice(r, cells, all.names, left)
+			return s.addPrice(r, cells, all.names, unlisted)
 		})
 		if err == nil {
 			err = r.CheckRejectRate()
@@ -124,27 +124,27 @@ func (s *Provider) readPrices(ctx context.Context, body io.Reader, all trades, s
 		if err != nil {
 			return err
 		}
-		for name, t := range left {
+		for name, t := range unlisted {
 			if err := r.Quote(s.quote(name, t.ask, provider.Unknown, t)); err != nil {
 				return err
 			}
 		}
 		if all.at.IsZero() || !at.IsZero() && at.Before(all.at) {
-			answer.ProviderTime = at
+			result.ProviderTime = at
 		}
 		return nil
 	})
-	return answer, err
+	return result, err
 }
 
-// addPrice passes on an offer and removes its name from left. It also removes the name of
-// an invalid row: the other file must not replace it.
-func (s *Provider) addPrice(r *feed.Reader, cells []feed.Cell, all, left map[string]*traded) error {
+// addPrice reads an offer, adds its quote and removes its name from unlisted. It also removes
+// the name of an invalid row, so that the price of the other file is not used instead.
+func (s *Provider) addPrice(r *feed.Reader, cells []feed.Cell, all, unlisted map[string]*itemTrades) error {
 	name, ok := r.Name(Name, cells[0])
 	if !ok {
 		return nil
 	}
-	delete(left, name)
+	delete(unlisted, name)
 	ask, reason := cells[1].Amount(1)
 	listings, why := cells[2].Count()
 	if reason = cmp.Or(reason, why); reason != "" {
@@ -155,7 +155,7 @@ func (s *Provider) addPrice(r *feed.Reader, cells []feed.Cell, all, left map[str
 }
 
 // quote returns the quote of an offer with its bids and sales, if known.
-func (s *Provider) quote(name string, ask money.Micro, listings int64, t *traded) *provider.Quote {
+func (s *Provider) quote(name string, ask money.Micro, listings int64, t *itemTrades) *provider.Quote {
 	q := &provider.Quote{Market: Name, Name: name, Currency: s.currency, Ask: ask, Listings: listings, Sales: provider.Unknown}
 	if t != nil {
 		q.Bid, q.Sales = t.bid, t.sales

@@ -14,7 +14,7 @@ import (
 	"assay/internal/provider/providertest"
 )
 
-// The samples that the contract of the provider gives.
+// Samples in the documented format.
 const (
 	samplePrices = `{"success":true,"time":1763690400,"currency":"USD","items":[
   {"market_hash_name":"AK-47 | Redline (Field-Tested)","volume":"512","price":"26.914"},
@@ -36,11 +36,11 @@ func decode(prices, instances string, sink provider.Sink) (provider.Result, erro
 	return s.readPrices(context.Background(), strings.NewReader(prices), all, sink)
 }
 
-func TestRead_TakesTheSamplesToTheirOwnNumbers(t *testing.T) {
+func TestRead_DecodesSamples(t *testing.T) {
 	var sink providertest.Sink
-	answer, err := decode(samplePrices, sampleInstances, &sink)
-	if err != nil || !answer.ProviderTime.Equal(time.Unix(1763690400, 0)) {
-		t.Fatalf("answer %+v, error %v", answer, err)
+	result, err := decode(samplePrices, sampleInstances, &sink)
+	if err != nil || !result.ProviderTime.Equal(time.Unix(1763690400, 0)) {
+		t.Fatalf("got result %+v, error %v", result, err)
 	}
 	want := []provider.Quote{
 		{Market: Name, Name: "AK-47 | Redline (Field-Tested)", Currency: "USD", Ask: 26_914_000, Bid: 25_100_000, Listings: 512, Sales: 141, SalesWindow: week},
@@ -51,57 +51,57 @@ func TestRead_TakesTheSamplesToTheirOwnNumbers(t *testing.T) {
 	}
 }
 
-func TestRead_IsAsOldAsTheOlderFile(t *testing.T) {
+func TestRead_UsesTimeOfOlderFile(t *testing.T) {
 	const older, newer = "1763690400", "1763700000"
 	for name, c := range map[string]struct{ prices, instances, want string }{
-		"prices are older":       {older, newer, older},
-		"instances are older":    {newer, older, older},
-		"prices do not say":      {"null", newer, newer},
-		"instances do not say":   {newer, `""`, newer},
-		"neither of them says":   {"null", "0", ""},
-		"a text as good as any":  {`"` + older + `"`, newer, older},
-		"a time that is no time": {`"soon"`, newer, "error"},
+		"older prices":           {older, newer, older},
+		"older instances":        {newer, older, older},
+		"prices without time":    {"null", newer, newer},
+		"instances without time": {newer, `""`, newer},
+		"no times":               {"null", "0", ""},
+		"time as string":         {`"` + older + `"`, newer, older},
+		"invalid time":           {`"soon"`, newer, "error"},
 	} {
 		var sink providertest.Sink
-		answer, err := decode(strings.Replace(samplePrices, older, c.prices, 1), strings.Replace(sampleInstances, older, c.instances, 1), &sink)
+		result, err := decode(strings.Replace(samplePrices, older, c.prices, 1), strings.Replace(sampleInstances, older, c.instances, 1), &sink)
 		got := ""
-		if !answer.ProviderTime.IsZero() {
-			got = fmt.Sprint(answer.ProviderTime.Unix())
+		if !result.ProviderTime.IsZero() {
+			got = fmt.Sprint(result.ProviderTime.Unix())
 		}
 		if err != nil {
 			got = "error"
 		}
 		if got != c.want {
-			t.Errorf("%s: %s, want %s (%v)", name, got, c.want, err)
+			t.Errorf("%s: got %s, want %s (error %v)", name, got, c.want, err)
 		}
 	}
 }
 
-func TestRead_RefusesAnswersThatAreNotWhatWasAskedFor(t *testing.T) {
+func TestRead_RejectsUnexpectedFiles(t *testing.T) {
 	for name, c := range map[string]struct{ old, replaced, detail string }{
-		"another currency": {`"USD"`, `"EUR"`, "prices in EUR"},
-		"given twice":      {`"success":true`, `"success":true,"success":true`, "member success given twice"},
+		"other currency":   {`"USD"`, `"EUR"`, "prices in EUR"},
+		"duplicate member": {`"success":true`, `"success":true,"success":true`, "member success given twice"},
 		"no items":         {`"items"`, `"rows"`, "response without items"},
-		"rows of rubbish":  {`"price":"`, `"price":"about `, "most often: amount is not a number (2 times)"},
+		"invalid prices":   {`"price":"`, `"price":"about `, "most often: amount is not a number (2 times)"},
 	} {
 		var sink providertest.Sink
 		if _, err := decode(strings.ReplaceAll(samplePrices, c.old, c.replaced), sampleInstances, &sink); provider.KindOf(err) != provider.KindProtocol || !strings.Contains(err.Error(), c.detail) {
-			t.Errorf("prices, %s: %v", name, err)
+			t.Errorf("prices, %s: got error %v, want %q", name, err, c.detail)
 		}
 		if _, err := decode(samplePrices, strings.ReplaceAll(sampleInstances, c.old, c.replaced), &sink); provider.KindOf(err) != provider.KindProtocol || !strings.Contains(err.Error(), c.detail) {
-			t.Errorf("instances, %s: %v", name, err)
+			t.Errorf("instances, %s: got error %v, want %q", name, err, c.detail)
 		}
 	}
 }
 
-func TestInstances_BoundsTheNamesThatAreHeld(t *testing.T) {
+func TestInstances_LimitsNumberOfNames(t *testing.T) {
 	var b strings.Builder
 	for i := range maxNames + 1 {
 		fmt.Fprintf(&b, `%.*s{"market_hash_name":"%d"}`, min(i, 1), ",", i)
 	}
 	_, err := New(Config{}).readInstances(t.Context(), strings.NewReader(`{"items":[`+b.String()+`]}`))
 	if provider.KindOf(err) != provider.KindTooLarge {
-		t.Errorf("one name more: %v", err)
+		t.Errorf("%d names: got error %v, want kind %s", maxNames+1, err, provider.KindTooLarge)
 	}
 }
 
@@ -110,7 +110,7 @@ func FuzzPrices(f *testing.F) {
 	f.Add([]byte(`{"items":{"a":{"market_hash_name":"★ A","price":0.0004,"volume":-1},"b":{}},"success":false,"error":"rate limit"}`))
 	s := New(Config{})
 	providertest.Fuzz(f, func(body io.Reader, sink provider.Sink) error {
-		known := trades{names: map[string]*traded{"B": {ask: 5, sales: 1}}}
+		known := trades{names: map[string]*itemTrades{"B": {ask: 5, sales: 1}}}
 		_, err := s.readPrices(context.Background(), body, known, sink)
 		return err
 	})
@@ -131,13 +131,13 @@ func FuzzInstances(f *testing.F) {
 	})
 }
 
-// responses are what the site returns, without end: prices, which are as long here
-// as 39,000 of them must be to weigh anything, and instances of 39,000 names.
-func answers() map[string]providertest.Answer {
+// responses returns endless responses in the site's format: prices, and instances of 39,000
+// names. Long picture URLs make 39,000 prices large enough to measure.
+func responses() map[string]providertest.Response {
 	s := New(Config{})
 	long := strings.Repeat("picture/", 190)
 	const name = `"market_hash_name":"★ StatTrak™ Karambit | Case %d (Field-Tested)"`
-	return map[string]providertest.Answer{
+	return map[string]providertest.Response{
 		"prices": {
 			Head: `{"success":true,"time":1763690400,"currency":"USD","items":[`, Tail: "]}",
 			Row: func(i int) string {
@@ -162,14 +162,14 @@ func answers() map[string]providertest.Answer {
 	}
 }
 
-func TestRead_CostsLittle(t *testing.T) {
-	for name, a := range answers() {
-		t.Run(name, func(t *testing.T) { providertest.Weigh(t, a) })
+func TestRead_Cost(t *testing.T) {
+	for name, a := range responses() {
+		t.Run(name, func(t *testing.T) { providertest.CheckCost(t, a) })
 	}
 }
 
 func BenchmarkRead(b *testing.B) {
-	for name, a := range answers() {
+	for name, a := range responses() {
 		b.Run(name, func(b *testing.B) { providertest.Bench(b, a) })
 	}
 }

@@ -1,10 +1,13 @@
-// Package marketcsgo reads the public price files of market.csgo.com: current offers, and
-// the bids and sales of the last week.
-// Documentation: https://market.csgo.com/en/api/content/start, read in November 2026. Known
-// only from clients, so the package accepts any form: that volume counts offers and
-// popularity_7d sales, whether numbers are strings, which of them may be null, and the size
-// of the second file. Sites of the same owner for other games (market.dota2.net, tf2.tm,
-// rust.tm) are said to respond alike. This is unconfirmed, so they are not queried.
+// Package marketcsgo reads the public price files of market.csgo.com: current offers, and the
+// bids and sales of the last week.
+//
+// Documentation: https://market.csgo.com/en/api/content/start, read in November 2026. Some
+// facts are known from clients only: volume counts offers, and popularity_7d counts sales. It
+// is unknown whether numbers are strings, which numbers may be null, and how large the second
+// file is. The package accepts all forms of these.
+//
+// The same company runs sites for other games (market.dota2.net, tf2.tm, rust.tm). They are
+// said to respond alike, but this is unconfirmed, so the package does not use them.
 package marketcsgo
 
 import (
@@ -23,25 +26,25 @@ const Name = "marketcsgo"
 // BaseURL is the address of the files.
 const BaseURL = "https://market.csgo.com"
 
-// Limit stays below the five requests per second at which the site blocks.
+// Limit is lower than the five requests per second at which the site blocks a client.
 func Limit() provider.Limit { return provider.Limit{Requests: 3, Per: time.Second} }
 
 const (
 	file     = "730"
 	interval = time.Minute
 
-	// userAgent is of a kind that the site's firewall accepts.
+	// userAgent has a form that the site's firewall accepts.
 	userAgent = "Mozilla/5.0 (compatible; assay)"
 
 	terms = "market.csgo.com publishes these files without a key; it blocks clients with more than 5 requests per second. " +
-		"No terms for re-use of the data were found; they are read for your own site."
+		"No terms of reuse were found. Assay reads the data for your own site."
 )
 
 // Config configures a Provider.
 type Config struct {
 	BaseURL  string           // without a trailing slash
-	Currency money.Currency   // requested currency; default USD, also for currencies that the site lacks
-	Host     provider.Host    // the budget
+	Currency money.Currency   // requested currency; USD if empty or not supported by the site
+	Host     provider.Host    // budget
 	Client   *provider.Client // sends the requests
 }
 
@@ -72,30 +75,30 @@ func New(c Config) *Provider {
 // Describe implements provider.Provider.
 func (s *Provider) Describe() provider.Description { return s.describe }
 
-// Fetch reads first the bids and sales, then the offers.
+// Fetch reads the bids and sales and then the offers.
 func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Result, error) {
 	if _, err := s.describe.FileOf(call); err != nil {
 		return provider.Result{}, err
 	}
-	var traded trades
+	var history trades
 	err := s.client.Do(ctx, s.request("class_instance/", call.Meter), func(resp *provider.Response) error {
 		var err error
-		traded, err = s.readInstances(ctx, resp.Body)
+		history, err = s.readInstances(ctx, resp.Body)
 		return err
 	})
 	if err != nil {
 		return provider.Result{}, err
 	}
-	var answer provider.Result
+	var result provider.Result
 	err = s.client.Do(ctx, s.request("", call.Meter), func(resp *provider.Response) error {
 		var err error
-		answer, err = s.readPrices(ctx, resp.Body, traded, sink)
+		result, err = s.readPrices(ctx, resp.Body, history, sink)
 		return err
 	})
 	if err != nil {
 		return provider.Result{}, err
 	}
-	return answer, nil
+	return result, nil
 }
 
 func (s *Provider) request(folder string, meter *provider.Meter) provider.Request {

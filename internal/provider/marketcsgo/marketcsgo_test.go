@@ -3,11 +3,8 @@ package marketcsgo_test
 import (
 	"bytes"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"assay/internal/catalog"
 	"assay/internal/money"
@@ -24,8 +21,8 @@ const (
 )
 
 var (
-	stated = time.Unix(1763690400, 0).UTC()
-	call   = provider.Call{AppID: catalog.CS2, File: "730"}
+	fileTime = time.Unix(1763690400, 0).UTC()
+	call     = provider.Call{AppID: catalog.CS2, File: "730"}
 )
 
 func newProvider(t testing.TB, baseURL string, in money.Currency, tweak func(*provider.Options)) *marketcsgo.Provider {
@@ -43,8 +40,8 @@ func rows() []marketcsgotest.Row {
 		{Name: "Sticker | Example (Holo)", Price: "0.004", Volume: "3", Instances: []marketcsgotest.Instance{{Price: "0.004", BuyOrder: "0"}}},
 		{Name: "★ Karambit | Doppler (Factory New)", Price: "1214.5", Volume: "2", Instances: []marketcsgotest.Instance{{Price: "1214.5", Sold: "0"}, {}}},
 		{Name: "Souvenir M4A4 | 龍王, \"A\" & B's 100% <C>", Price: "9.99", Volume: "1"},
-		{Name: "Nobody offers it", Unlisted: true, Instances: []marketcsgotest.Instance{{BuyOrder: "3.001", Sold: "1"}}},
-		{Name: "Only an instance is offered", Unlisted: true, Instances: []marketcsgotest.Instance{{}, {Price: "8.1"}, {Price: "7.1"}}},
+		{Name: "No offers", Unlisted: true, Instances: []marketcsgotest.Instance{{BuyOrder: "3.001", Sold: "1"}}},
+		{Name: "Offers in the instance file only", Unlisted: true, Instances: []marketcsgotest.Instance{{}, {Price: "8.1"}, {Price: "7.1"}}},
 		{Name: "Not offered", Price: "0", Volume: "0", Instances: []marketcsgotest.Instance{{Price: "5"}}},
 	}
 }
@@ -62,8 +59,8 @@ func quotes(in money.Currency) []provider.Quote {
 		q("Sticker | Example (Holo)", 4*mills, 0, 3, provider.Unknown),
 		q("★ Karambit | Doppler (Factory New)", 1_214_500*mills, 0, 2, 0),
 		q("Souvenir M4A4 | 龍王, \"A\" & B's 100% <C>", 9990*mills, 0, 1, provider.Unknown),
-		q("Nobody offers it", 0, 3001*mills, provider.Unknown, 1),
-		q("Only an instance is offered", 7100*mills, 0, provider.Unknown, provider.Unknown),
+		q("No offers", 0, 3001*mills, provider.Unknown, 1),
+		q("Offers in the instance file only", 7100*mills, 0, provider.Unknown, provider.Unknown),
 		q("Not offered", 0, 0, 0, provider.Unknown),
 	}
 }
@@ -73,12 +70,12 @@ func TestSuite(t *testing.T) {
 		New: func(t testing.TB, baseURL string, tweak func(*provider.Options)) provider.Provider {
 			return newProvider(t, baseURL, "USD", tweak)
 		},
-		Good: &marketcsgotest.Server{Rows: rows(), Time: stated, Calls: 1_000_000},
+		Good: &marketcsgotest.Server{Rows: rows(), Time: fileTime, Calls: 1_000_000},
 		Call: call, Want: quotes("USD"), Render: render,
 	})
 }
 
-// render writes what both files could be.
+// render returns rows in a format that is valid for both files.
 func render(rows []providertest.Row) []byte {
 	var b bytes.Buffer
 	b.WriteString(`{"success":true,"time":1763690400,"currency":"USD","items":`)
@@ -90,98 +87,65 @@ func render(rows []providertest.Row) []byte {
 	return b.Bytes()
 }
 
-func TestFetch_ReadsBothFilesHoweverTheyAreWritten(t *testing.T) {
+func TestFetch_ReadsEveryFileFormat(t *testing.T) {
 	for name, fake := range map[string]*marketcsgotest.Server{
-		"as documented":        {Rows: rows(), Time: stated},
-		"numbers":              {Rows: rows(), Time: stated, Numbers: true},
-		"time behind the rows": {Rows: rows(), Time: stated, Last: true},
+		"as documented":       {Rows: rows(), Time: fileTime},
+		"numbers":             {Rows: rows(), Time: fileTime, Numbers: true},
+		"time after the rows": {Rows: rows(), Time: fileTime, Last: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := providertest.NewServer(t, fake)
-			src := newProvider(t, server.URL(), "USD", nil)
-			var sink providertest.Sink
-			var meter provider.Meter
-			c := call
-			c.Meter = &meter
-			answer, err := src.Fetch(t.Context(), c, &sink)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := providertest.Sink{Quotes: quotes("USD")}
-			if diff := cmp.Diff(want.Sorted(), sink.Sorted()); diff != "" {
-				t.Errorf("quotes (-want +got):\n%s", diff)
-			}
-			if !answer.ProviderTime.Equal(stated) {
-				t.Errorf("time %v, want %v", answer.ProviderTime, stated)
-			}
-			if f := src.Describe().Files[0]; meter.Requests() != int64(f.Requests) {
-				t.Errorf("%d requests, and %d described", meter.Requests(), f.Requests)
+			result := providertest.CheckFetch(t, newProvider(t, server.URL(), "USD", nil), call, quotes("USD"))
+			if !result.ProviderTime.Equal(fileTime) {
+				t.Errorf("got time %v, want %v", result.ProviderTime, fileTime)
 			}
 		})
 	}
 }
 
-func TestFetch_AsksInTheCurrencyWhereTheSiteHasIt(t *testing.T) {
+func TestFetch_UsesSupportedCurrency(t *testing.T) {
 	for base, want := range map[money.Currency]money.Currency{"USD": "USD", "EUR": "EUR", "RUB": "RUB", "CNY": "USD", "": "USD"} {
-		server := providertest.NewServer(t, &marketcsgotest.Server{Rows: rows(), Time: stated})
-		var sink providertest.Sink
-		if _, err := newProvider(t, server.URL(), base, nil).Fetch(t.Context(), call, &sink); err != nil {
-			t.Fatal(err)
-		}
-		wanted := providertest.Sink{Quotes: quotes(want)}
-		if diff := cmp.Diff(wanted.Sorted(), sink.Sorted()); diff != "" {
-			t.Errorf("%q: quotes (-want +got):\n%s", base, diff)
-		}
+		server := providertest.NewServer(t, &marketcsgotest.Server{Rows: rows(), Time: fileTime})
+		providertest.CheckFetch(t, newProvider(t, server.URL(), base, nil), call, quotes(want))
 	}
 }
 
-func TestFetch_IsRefusedAsTheSiteRefuses(t *testing.T) {
+func TestFetch_ReportsErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		fake   *marketcsgotest.Server
 		kind   provider.Kind
 		detail string
 	}{
-		"sixth request in a second": {&marketcsgotest.Server{Rows: rows(), Calls: 1}, provider.KindRateLimited, "too_many_requests"},
-		"refusal as a success":      {&marketcsgotest.Server{Refuse: "bad_request"}, provider.KindProtocol, "the provider refused the request: bad_request"},
-		"rate limited at 200":       {&marketcsgotest.Server{Refuse: "Too many requests"}, provider.KindRateLimited, "the provider refused the request: Too many"},
-		"refusal":                   {&marketcsgotest.Server{Refuse: "bad_request", Status: http.StatusBadRequest}, provider.KindStatus, "bad_request"},
-		"a wrong key, if ever":      {&marketcsgotest.Server{Refuse: "bad key", Status: http.StatusUnauthorized}, provider.KindAuth, "bad key"},
-		"nothing in it":             {&marketcsgotest.Server{}, provider.KindProtocol, "the list is empty"},
-		"offers and no instances":   {&marketcsgotest.Server{Rows: []marketcsgotest.Row{{Name: redline, Price: "1"}}}, provider.KindProtocol, "the list is empty"},
+		"sixth request in a second":  {&marketcsgotest.Server{Rows: rows(), Calls: 1}, provider.KindRateLimited, "too_many_requests"},
+		"refusal with status 200":    {&marketcsgotest.Server{Refuse: "bad_request"}, provider.KindProtocol, "the provider refused the request: bad_request"},
+		"rate limit with status 200": {&marketcsgotest.Server{Refuse: "Too many requests"}, provider.KindRateLimited, "the provider refused the request: Too many"},
+		"refusal with status 400":    {&marketcsgotest.Server{Refuse: "bad_request", Status: http.StatusBadRequest}, provider.KindStatus, "bad_request"},
+		"wrong key":                  {&marketcsgotest.Server{Refuse: "bad key", Status: http.StatusUnauthorized}, provider.KindAuth, "bad key"},
+		"no rows":                    {&marketcsgotest.Server{}, provider.KindProtocol, "the list is empty"},
+		"no instances":               {&marketcsgotest.Server{Rows: []marketcsgotest.Row{{Name: redline, Price: "1"}}}, provider.KindProtocol, "the list is empty"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := providertest.NewServer(t, c.fake)
 			src := newProvider(t, server.URL(), "USD", func(o *provider.Options) { o.Total = time.Second })
-			_, err := src.Fetch(t.Context(), call, &providertest.Sink{})
-			if provider.KindOf(err) != c.kind || !strings.Contains(err.Error(), c.detail) {
-				t.Errorf("error %v, want kind %s with %q", err, c.kind, c.detail)
-			}
+			providertest.CheckError(t, src, call, 1, c.kind, c.detail)
 		})
 	}
 }
 
-func TestFetch_AllowsItselfLessThanTheSiteDoes(t *testing.T) {
+func TestLimit_IsLowerThanTheLimitOfTheSite(t *testing.T) {
 	if l := marketcsgo.Limit(); l.Requests >= 5 || l.Per != time.Second {
-		t.Errorf("limit %+v", l)
+		t.Errorf("got limit %+v, want less than 5 requests per second", l)
 	}
 }
 
-func TestFetch_TellsHalfAndFrozenFilesAsTheyAre(t *testing.T) {
-	server := providertest.NewServer(t, &marketcsgotest.Server{Rows: rows(), Time: stated, Half: true})
+func TestFetch_ReadsIncompleteAndOldFiles(t *testing.T) {
+	server := providertest.NewServer(t, &marketcsgotest.Server{Rows: rows(), Time: fileTime, Half: true})
 	var sink providertest.Sink
-	answer, err := newProvider(t, server.URL(), "USD", nil).Fetch(t.Context(), call, &sink)
+	result, err := newProvider(t, server.URL(), "USD", nil).Fetch(t.Context(), call, &sink)
 	if err != nil || len(sink.Quotes) != 3 {
-		t.Errorf("%d quotes, error %v", len(sink.Quotes), err)
+		t.Errorf("got %d quotes, error %v; want 3", len(sink.Quotes), err)
 	}
-	if !answer.ProviderTime.Equal(stated) {
-		t.Errorf("a file of %v counts as of %v", stated, answer.ProviderTime)
-	}
-}
-
-func TestFetch_OnlyItsOwnGame(t *testing.T) {
-	server := providertest.NewServer(t, &marketcsgotest.Server{Rows: rows()})
-	_, err := newProvider(t, server.URL(), "USD", nil).Fetch(t.Context(), provider.Call{AppID: catalog.Rust, File: "252490"}, &providertest.Sink{})
-	if provider.KindOf(err) != provider.KindProtocol || len(server.Hits()) != 0 {
-		t.Errorf("a game that it does not have: %v, %d requests", err, len(server.Hits()))
+	if !result.ProviderTime.Equal(fileTime) {
+		t.Errorf("got time %v, want %v", result.ProviderTime, fileTime)
 	}
 }

@@ -14,10 +14,10 @@ var (
 	priceNames = []string{"provider_key", "price", "count", "last_checked_at", "updated_at"}
 )
 
-// read reads a whole game. A market without rows is silent: Pricempire omits unknown
-// markets without an error.
+// read reads the items of a game. A market without rows is silent, because Pricempire omits
+// unknown markets without an error.
 func (s *Provider) read(ctx context.Context, body io.Reader, sink provider.Sink) (provider.Result, error) {
-	var answer provider.Result
+	var result provider.Result
 	quoted := make([]bool, len(s.describe.Markets))
 	cells, inner := make([]feed.Cell, len(rowNames)), make([]feed.Cell, len(priceNames))
 	err := feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
@@ -31,8 +31,8 @@ func (s *Provider) read(ctx context.Context, body io.Reader, sink provider.Sink)
 				return nil
 			}
 			return r.EachRow(cells[3], priceNames, inner, func() error {
-				at, asked := s.markets[string(inner[0].Text)]
-				if !asked {
+				at, requested := s.markets[string(inner[0].Text)]
+				if !requested {
 					return nil
 				}
 				quoted[at] = true
@@ -45,12 +45,12 @@ func (s *Provider) read(ctx context.Context, body io.Reader, sink provider.Sink)
 		}
 		return err
 	})
-	for i, there := range quoted {
-		if !there {
-			answer.Silent = append(answer.Silent, s.describe.Markets[i].Key)
+	for i, ok := range quoted {
+		if !ok {
+			result.Silent = append(result.Silent, s.describe.Markets[i].Key)
 		}
 	}
-	return answer, err
+	return result, err
 }
 
 // subject reads the item of a row and its sales.
@@ -69,21 +69,22 @@ func (s *Provider) subject(r *feed.Reader, cells []feed.Cell) (q provider.Quote,
 		r.Reject("", cells[0].Text, reason)
 		return q, false
 	}
-	if q.Sales = sold(trades, steam); q.Sales >= 0 {
+	if q.Sales = totalSales(trades, steam); q.Sales >= 0 {
 		q.SalesWindow = window
 	}
 	return q, true
 }
 
-// sold adds up the sales on Steam and on other markets. Zero sales need both counts.
-func sold(trades, steam int64) int64 {
+// totalSales adds the sales on Steam and on other markets. The total is 0 only if both counts
+// are 0.
+func totalSales(trades, steam int64) int64 {
 	if total := max(trades, 0) + max(steam, 0); total > 0 || trades == 0 && steam == 0 {
 		return total
 	}
 	return provider.Unknown
 }
 
-// price passes on one market's quote. q holds what the quotes of the row's item share.
+// price adds the quote of one market. q holds the item and its sales.
 func price(r *feed.Reader, q *provider.Quote, cells []feed.Cell) error {
 	var reason string
 	if q.Ask, reason = cells[1].Amount(100); reason == "" {
@@ -99,11 +100,11 @@ func price(r *feed.Reader, q *provider.Quote, cells []feed.Cell) error {
 	return r.Quote(q)
 }
 
-// placeholder is a time in many rows that were never updated.
+// placeholder is the time in many rows that were never updated.
 var placeholder = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// polled returns when Pricempire last checked a market or, if that is missing, when the
-// price was updated.
+// polled returns the time when Pricempire last checked a market. If that is missing, it
+// returns the time of the last price update.
 func polled(checked, updated feed.Cell) (t time.Time, reason string) {
 	for _, c := range [...]feed.Cell{checked, updated} {
 		if t, reason = c.Time(feed.TimeRFC3339); reason != "" || !t.IsZero() && !t.Equal(placeholder) {

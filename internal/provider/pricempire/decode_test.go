@@ -13,7 +13,7 @@ import (
 func FuzzPrices(f *testing.F) {
 	f.Add([]byte(`[{"market_hash_name":"A - Ruby","trades_30d":"8402","steam_last_30d":0,"prices":[{"provider_key":"buff163","price":2601,"count":1450,"updated_at":"2025-01-01T00:00:00.000Z","last_checked_at":"2026-11-21T09:58:01.000Z"}]}]`))
 	f.Add([]byte(`[{"market_hash_name":"B","prices":[{"provider_key":"skinport","price":null,"count":"0","updated_at":null},{"provider_key":"csfloat","price":"0"}]},{"market_hash_name":"B","prices":[{"provider_key":"skinport","price":"7"}]}]`))
-	f.Add([]byte(`[{"market_hash_name":" - Ruby","prices":[{"provider_key":"buff163","price":5}]}]`)) // a phase of nothing
+	f.Add([]byte(`[{"market_hash_name":" - Ruby","prices":[{"provider_key":"buff163","price":5}]}]`)) // the name consists of a phase only
 	s := New(Config{})
 	providertest.Fuzz(f, func(body io.Reader, sink provider.Sink) error {
 		_, err := s.read(context.Background(), body, sink)
@@ -21,10 +21,10 @@ func FuzzPrices(f *testing.F) {
 	})
 }
 
-// response is what Pricempire returns, without end.
-func answer() providertest.Answer {
+// response returns an endless response in Pricempire's format.
+func response() providertest.Response {
 	s := New(Config{})
-	return providertest.Answer{
+	return providertest.Response{
 		Head: "[", Tail: "]",
 		Row: func(i int) string {
 			row := fmt.Sprintf(`%.*s{"market_hash_name":"★ StatTrak™ Karambit | Case %d (Field-Tested)","image":"https://example.invalid/economy/image/%d/360fx360f","liquidity":"93.4","steam_last_30d":"1510","trades_30d":"8402","count":"15230","rank":%d,"prices":[`,
@@ -42,6 +42,6 @@ func answer() providertest.Answer {
 	}
 }
 
-func TestPrices_CostLittle(t *testing.T) { providertest.Weigh(t, answer()) }
+func TestPrices_Cost(t *testing.T) { providertest.CheckCost(t, response()) }
 
-func BenchmarkPrices(b *testing.B) { providertest.Bench(b, answer()) }
+func BenchmarkPrices(b *testing.B) { providertest.Bench(b, response()) }

@@ -1,8 +1,10 @@
-// Package pricempire reads Pricempire's price feed, version 4: one response with every item
-// of a game on many markets.
+// Package pricempire reads version 4 of Pricempire's price feed. One response has every item
+// of a game with the prices of many markets.
+//
 // Documentation: https://pricempire.com/docs and the published clients of the API, read in
-// November 2026. Unconfirmed: the values of metas, the bodies of 401, 403 and 429, and the
-// number of calls per plan. So missing sales are unknown, and each 429 doubles the wait.
+// November 2026. Three facts are unconfirmed: the values of metas, the bodies of 401, 403 and
+// 429, and the number of calls per plan. The package therefore treats missing sales as unknown
+// and doubles the wait after each 429.
 package pricempire
 
 import (
@@ -26,29 +28,29 @@ const Name = "pricempire"
 // BaseURL is the address of the API.
 const BaseURL = "https://api.pricempire.com"
 
-// Limit is a precaution: Pricempire documents only a monthly number of calls, which depends
+// Limit is a precaution. Pricempire documents only a number of calls per month, which depends
 // on the plan.
 func Limit() provider.Limit { return provider.Limit{Requests: 10, Per: time.Minute} }
 
-// First and longest wait after a refusal without Retry-After: the quota of a month may be
-// used up.
+// First and longest wait after a refusal without Retry-After. The monthly quota may be
+// exhausted.
 const (
 	Wait     = 10 * time.Minute
 	MostWait = 6 * time.Hour
 )
 
-// Markets returns the keys of the markets requested by default: those with the most
-// listings.
+// Markets returns the keys of the markets requested by default. They have the most listings.
 func Markets() []string {
 	return []string{"buff163", "csfloat", "dmarket", "skinport", "waxpeer", "youpin"}
 }
 
-// CheckMarkets returns an error for market keys that Pricempire does not have.
+// CheckMarkets returns an error if a key is listed twice or belongs to a market with bids
+// only.
 func CheckMarkets(keys []string) error {
 	seen := map[string]bool{}
 	for _, key := range keys {
 		if strings.HasSuffix(key, "_buy") {
-			return fmt.Errorf("market %s holds bids only, which are not prices: remove it", key)
+			return fmt.Errorf("market %s has bids only, which are not prices: remove it", key)
 		}
 		if m := market(key); seen[m] {
 			return fmt.Errorf("market %s is listed twice: remove one", m)
@@ -58,33 +60,33 @@ func CheckMarkets(keys []string) error {
 	return nil
 }
 
-// market returns the common key of a market from Pricempire's key, for example "swap.gg".
+// market returns the common key for one of Pricempire's market keys, such as "swap.gg".
 func market(key string) string { return strings.ReplaceAll(key, ".", "") }
 
 const (
 	interval = 5 * time.Minute
-	window   = 30 * 24 * time.Hour // window of reported sales
-	terms    = "Needs a key of a Pricempire API plan. Its terms forbid building a similar or competing service from the data: use it for your own site only."
+	window   = 30 * 24 * time.Hour // period of reported sales
+	terms    = "Needs the key of a Pricempire API plan. The terms forbid building a similar or competing service from the data. Use the data for your own site only."
 )
 
 // Config configures a Provider.
 type Config struct {
 	BaseURL  string           // without a trailing slash
 	Key      string           // a UUID
-	Markets  []string         // requested market keys, valid for CheckMarkets; default Markets
+	Markets  []string         // market keys to request, valid for CheckMarkets; default Markets
 	Currency money.Currency   // requested currency: USD, EUR or GBP; otherwise USD
-	Host     provider.Host    // the budget
+	Host     provider.Host    // budget
 	Client   *provider.Client // sends the requests
 }
 
 // Provider reads Pricempire. Its methods may be called concurrently.
 type Provider struct {
 	base, key string
-	sources   string // as the request lists them
+	sources   string // market keys, as a request parameter
 	currency  money.Currency
 	client    *provider.Client
 	describe  provider.Description
-	markets   map[string]int // by Pricempire's key, the position in describe.Markets
+	markets   map[string]int // index in describe.Markets by Pricempire's key
 }
 
 // New returns a Provider. It sends no request.
@@ -121,7 +123,7 @@ func New(c Config) *Provider {
 // Describe implements provider.Provider.
 func (s *Provider) Describe() provider.Description { return s.describe }
 
-// Fetch reads a game.
+// Fetch reads the items of a game.
 func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Result, error) {
 	if _, err := s.describe.FileOf(call); err != nil {
 		return provider.Result{}, err
@@ -134,13 +136,13 @@ func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.
 		URL: s.base + "/v4/paid/items/prices?" + q.Encode(), Meter: call.Meter,
 		Header: http.Header{"Authorization": {"Bearer " + s.key}, "Accept": {"application/json"}},
 	}
-	var answer provider.Result
+	var result provider.Result
 	err := s.client.Do(ctx, req, func(resp *provider.Response) (err error) {
-		answer, err = s.read(ctx, resp.Body, sink)
+		result, err = s.read(ctx, resp.Body, sink)
 		return err
 	})
 	if err != nil {
 		return provider.Result{}, err
 	}
-	return answer, nil
+	return result, nil
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -113,8 +112,8 @@ func render(rows []providertest.Row) []byte {
 func fetch(t *testing.T, src *pricempire.Provider) (providertest.Sink, provider.Result, error) {
 	t.Helper()
 	var sink providertest.Sink
-	answer, err := src.Fetch(t.Context(), call, &sink)
-	return sink, answer, err
+	result, err := src.Fetch(t.Context(), call, &sink)
+	return sink, result, err
 }
 
 func serve(t *testing.T, body string) *pricempire.Provider {
@@ -123,8 +122,8 @@ func serve(t *testing.T, body string) *pricempire.Provider {
 	return newProvider(t, srv.URL(), pricempire.Config{}, nil)
 }
 
-func TestFetch_ReadsTheDocumentedAnswer(t *testing.T) {
-	sink, answer, err := fetch(t, serve(t, `[
+func TestFetch_ReadsDocumentedResponse(t *testing.T) {
+	sink, result, err := fetch(t, serve(t, `[
   {"market_hash_name":"AK-47 | Redline (Field-Tested)","image":"https://example.invalid/i.png","liquidity":"93.4","steam_last_30d":"1510","trades_30d":"8402","count":"15230","rank":88,
    "prices":[
      {"provider_key":"buff163","price":2601,"count":1450,"updated_at":"2026-11-21T09:58:01.000Z","last_checked_at":"2026-11-21T09:58:01.000Z","meta":{"original_price":18900,"original_currency":"CNY","rate":0.1376},"avg_7":2633,"median_7":2620},
@@ -144,13 +143,13 @@ func TestFetch_ReadsTheDocumentedAnswer(t *testing.T) {
 	if diff := cmp.Diff((&providertest.Sink{Quotes: want}).Sorted(), sink.Sorted()); diff != "" {
 		t.Errorf("quotes (-want +got):\n%s", diff)
 	}
-	if !slices.Equal(answer.Silent, []string{"swapgg"}) {
-		t.Errorf("silent %q, want the one that no row has", answer.Silent)
+	if !slices.Equal(result.Silent, []string{"swapgg"}) {
+		t.Errorf("got silent markets %q, want swapgg", result.Silent)
 	}
 }
 
-// Only both counts can say that nothing was sold; one that is missing cannot.
-func TestFetch_NoSalesAreSaidByBothCountsOnly(t *testing.T) {
+// A single missing count makes the sales unknown, unless the other count is above 0.
+func TestFetch_ZeroSalesNeedBothCounts(t *testing.T) {
 	for members, want := range map[string]int64{
 		`"trades_30d":0,"steam_last_30d":0`:         0,
 		`"trades_30d":"0","steam_last_30d":"0"`:     0,
@@ -166,93 +165,87 @@ func TestFetch_NoSalesAreSaidByBothCountsOnly(t *testing.T) {
 	} {
 		sink, _, err := fetch(t, serve(t, `[{"market_hash_name":"A",`+members+`,"prices":[{"provider_key":"csfloat","price":5},{"provider_key":"buff163","price":6}]}]`))
 		if err != nil || len(sink.Quotes) != 2 || sink.Quotes[0].Sales != want || sink.Quotes[1].Sales != want {
-			t.Errorf("%s: %+v, %v; want %d sales", members, sink.Quotes, err, want)
+			t.Errorf("%s: got quotes %+v, error %v; want %d sales", members, sink.Quotes, err, want)
 		}
 	}
 }
 
-func TestFetch_RejectsAPriceAndNotTheAnswer(t *testing.T) {
+func TestFetch_RejectsSinglePrices(t *testing.T) {
 	const good = `{"market_hash_name":"B","prices":[{"provider_key":"csfloat","price":5},{"provider_key":"buff163","price":5}]}`
 	for name, row := range map[string]string{
-		"count":      `{"market_hash_name":"A","prices":[{"provider_key":"csfloat","price":5,"count":"many"}]}`,
-		"price":      `{"market_hash_name":"A","prices":[{"provider_key":"csfloat","price":"five"}]}`,
-		"time":       `{"market_hash_name":"A","prices":[{"provider_key":"csfloat","price":5,"updated_at":"never"}]}`,
-		"sales":      `{"market_hash_name":"A","trades_30d":"many","prices":[{"provider_key":"csfloat","price":5}]}`,
-		"twice":      `{"market_hash_name":"A","prices":[{"provider_key":"csfloat","price":5},{"provider_key":"csfloat","price":5}]}`,
-		"no name":    `{"prices":[{"provider_key":"csfloat","price":5}]}`,
-		"no object":  `{"market_hash_name":"A","prices":[5]}`,
-		"only phase": `{"market_hash_name":5,"prices":[]}`,
+		"count":             `{"market_hash_name":"A","prices":[{"provider_key":"csfloat","price":5,"count":"many"}]}`,
+		"price":             `{"market_hash_name":"A","prices":[{"provider_key":"csfloat","price":"five"}]}`,
+		"time":              `{"market_hash_name":"A","prices":[{"provider_key":"csfloat","price":5,"updated_at":"never"}]}`,
+		"sales":             `{"market_hash_name":"A","trades_30d":"many","prices":[{"provider_key":"csfloat","price":5}]}`,
+		"duplicate":         `{"market_hash_name":"A","prices":[{"provider_key":"csfloat","price":5},{"provider_key":"csfloat","price":5}]}`,
+		"no name":           `{"prices":[{"provider_key":"csfloat","price":5}]}`,
+		"not an object":     `{"market_hash_name":"A","prices":[5]}`,
+		"name not a string": `{"market_hash_name":5,"prices":[]}`,
 	} {
 		sink, _, err := fetch(t, serve(t, "["+good+","+row+"]"))
 		if err != nil || sink.Rejects != 1 {
-			t.Errorf("%s: %v, %v", name, sink.Rejected, err)
+			t.Errorf("%s: got rejects %v, error %v; want one reject", name, sink.Rejected, err)
 		}
 	}
 }
 
-func TestFetch_IsRefusedAsPricempireRefuses(t *testing.T) {
+func TestFetch_ReportsErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		config pricempire.Config
 		fake   *pricempiretest.Server
 		kind   provider.Kind
 		detail string
 	}{
-		"no UUID for a key":   {pricempire.Config{Key: "secret"}, &pricempiretest.Server{Rows: rows()}, provider.KindAuth, "Invalid API key"},
-		"nothing in it":       {pricempire.Config{}, &pricempiretest.Server{}, provider.KindProtocol, "without any of the requested markets"},
-		"none of the markets": {pricempire.Config{Markets: []string{"nobody"}}, &pricempiretest.Server{Rows: rows()}, provider.KindProtocol, "without any of the requested markets"},
+		"key is not a UUID":   {pricempire.Config{Key: "secret"}, &pricempiretest.Server{Rows: rows()}, provider.KindAuth, "Invalid API key"},
+		"no rows":             {pricempire.Config{}, &pricempiretest.Server{}, provider.KindProtocol, "without any of the requested markets"},
+		"no requested market": {pricempire.Config{Markets: []string{"unknown"}}, &pricempiretest.Server{Rows: rows()}, provider.KindProtocol, "without any of the requested markets"},
 	} {
 		srv := providertest.NewServer(t, c.fake)
-		_, _, err := fetch(t, newProvider(t, srv.URL(), c.config, nil))
-		if provider.KindOf(err) != c.kind || !strings.Contains(err.Error(), c.detail) {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			providertest.CheckError(t, newProvider(t, srv.URL(), c.config, nil), call, 1, c.kind, c.detail)
+		})
 	}
 	for _, body := range []string{`{"message":"Too many requests","statusCode":429}`, `{"success":false}`, `[]`, `[[]]`} {
-		if _, _, err := fetch(t, serve(t, body)); provider.KindOf(err) != provider.KindProtocol {
-			t.Errorf("%s: %v", body, err)
-		}
+		providertest.CheckError(t, serve(t, body), call, 1, provider.KindProtocol, "")
 	}
 }
 
-func TestFetch_APlanThatIsUsedUpIsLeftAloneForLong(t *testing.T) {
+func TestFetch_WaitsWhenQuotaIsExhausted(t *testing.T) {
 	srv := providertest.NewServer(t, &pricempiretest.Server{Rows: rows(), Calls: 1})
 	src := newProvider(t, srv.URL(), pricempire.Config{}, func(o *provider.Options) { o.Wait, o.MostWait = pricempire.Wait, pricempire.MostWait })
 	for i := range 4 {
 		if _, _, err := fetch(t, src); i > 0 && provider.KindOf(err) != provider.KindRateLimited {
-			t.Errorf("call %d: %v", i, err)
+			t.Errorf("call %d: got error %v, want kind %s", i, err, provider.KindRateLimited)
 		}
 	}
 	if n := len(srv.Hits()); n != 2 {
-		t.Errorf("%d requests, want the good one and the refused one", n)
+		t.Errorf("got %d requests, want 2: one successful and one refused", n)
 	}
 }
 
-func TestFetch_OnlyItsOwnGamesAndCurrencies(t *testing.T) {
+func TestFetch_ReadsEveryGameAndCurrency(t *testing.T) {
 	srv := providertest.NewServer(t, &pricempiretest.Server{Rows: rows()})
 	src := newProvider(t, srv.URL(), pricempire.Config{}, nil)
 	for _, f := range src.Describe().Files {
 		if _, err := src.Fetch(t.Context(), provider.Call{AppID: f.AppID, File: f.Key}, &providertest.Sink{}); err != nil {
-			t.Errorf("%s: %v", f.Key, err)
+			t.Errorf("file %s: %v", f.Key, err)
 		}
-	}
-	if _, err := src.Fetch(t.Context(), provider.Call{AppID: 10, File: "10"}, &providertest.Sink{}); provider.KindOf(err) != provider.KindProtocol {
-		t.Errorf("a game that it does not have: %v", err)
 	}
 	for base, want := range map[money.Currency]money.Currency{"USD": "USD", "EUR": "EUR", "GBP": "GBP", "JPY": "USD", "": "USD"} {
 		sink, _, err := fetch(t, newProvider(t, srv.URL(), pricempire.Config{Currency: base}, nil))
 		if err != nil || sink.Quotes[0].Currency != want {
-			t.Errorf("%q: %v", base, err)
+			t.Errorf("base currency %q: got error %v, quotes %+v; want %s", base, err, sink.Quotes, want)
 		}
 	}
 }
 
-func TestCheckMarkets_RefusesBidsAndWhatIsThereTwice(t *testing.T) {
+func TestCheckMarkets_RejectsBidsAndDuplicates(t *testing.T) {
 	if err := pricempire.CheckMarkets(append(pricempire.Markets(), "swap.gg")); err != nil {
 		t.Error(err)
 	}
 	for _, keys := range [][]string{{"buff163", "buff163_buy"}, {"swap.gg", "swapgg"}} {
 		if pricempire.CheckMarkets(keys) == nil {
-			t.Errorf("%q passes", keys)
+			t.Errorf("CheckMarkets(%q): got no error", keys)
 		}
 	}
 }

@@ -13,12 +13,12 @@ import (
 	"assay/internal/randtest"
 )
 
-// bodies checks wrong responses of status 200.
+// bodies checks invalid responses of status 200.
 func (r *suite) bodies(t *testing.T) {
 	const asJSON = "application/json"
 	for _, c := range []struct {
 		fault Fault
-		must  bool // an error is required, not only the absence of quotes
+		must  bool // an error is required; otherwise the absence of quotes is enough
 	}{
 		{HTML(), true},
 		{Body("empty", asJSON, ""), true},
@@ -26,7 +26,7 @@ func (r *suite) bodies(t *testing.T) {
 		{Body("null", asJSON, "null"), !r.Lines},
 		{Body("empty array", asJSON, "[]"), false},
 		{Body("empty object", asJSON, "{}"), false},
-		{Body("text", asJSON, `"all is well"`), !r.Lines},
+		{Body("text", asJSON, `"ok"`), !r.Lines},
 		{Body("number", asJSON, "42"), !r.Lines},
 		{Body("failure as success", asJSON, `{"success":false,"error":"try later"}`), false},
 		{Body("array of numbers", asJSON, "[1,2,3]"), false},
@@ -34,7 +34,7 @@ func (r *suite) bodies(t *testing.T) {
 		{Body("array of nulls", asJSON, "[null,null]"), false},
 		{Body("binary", "application/octet-stream", "\x00\x01\xff\xfe\x89PNG"), true},
 		{Body("two documents", asJSON, "[][]"), !r.Lines},
-		{Mutated("rubbish behind", func(b []byte) []byte { return append(bytes.Clone(b), "}<html>"...) }), !r.Lines},
+		{Mutated("data after the document", func(b []byte) []byte { return append(bytes.Clone(b), "}<html>"...) }), !r.Lines},
 	} {
 		t.Run(c.fault.Name, func(t *testing.T) {
 			r.server.Reset()
@@ -42,19 +42,19 @@ func (r *suite) bodies(t *testing.T) {
 			src := r.provider(t, r.server.URL())
 			res := r.fetch(t, src, r.Call)
 			if c.must || res.err != nil {
-				mustFail(t, res, provider.KindProtocol)
+				wantError(t, res, provider.KindProtocol)
 			} else if len(res.sink.Quotes) > len(r.Want) {
-				t.Errorf("%d quotes, more than the fixture has", len(res.sink.Quotes))
+				t.Errorf("got %d quotes, want at most %d", len(res.sink.Quotes), len(r.Want))
 			}
-			if got := len(r.server.Hits()); res.err != nil && got > r.requests(src) {
-				t.Errorf("%d requests, want at most %d: a retry does not help", got, r.requests(src))
+			if got := len(r.server.Hits()); res.err != nil && got > requests(src, r.Call) {
+				t.Errorf("got %d requests, want at most %d without retries", got, requests(src, r.Call))
 			}
 		})
 	}
-	t.Run("half a document", r.halfDocument)
+	t.Run("half of the document", r.halfDocument)
 }
 
-// halfDocument checks a complete response that is not a whole document.
+// halfDocument checks a complete response that contains half of a document.
 func (r *suite) halfDocument(t *testing.T) {
 	r.server.Reset()
 	r.server.Always(Mutated("half", func(b []byte) []byte {
@@ -66,13 +66,13 @@ func (r *suite) halfDocument(t *testing.T) {
 	}))
 	res := r.fetch(t, r.provider(t, r.server.URL()), r.Call)
 	if res.err != nil || !r.Lines {
-		mustFail(t, res, provider.KindProtocol)
+		wantError(t, res, provider.KindProtocol)
 		return
 	}
 	for _, q := range res.sink.Quotes {
 		same := func(w provider.Quote) bool { return w.Market == q.Market && w.Name == q.Name && w.Ask == q.Ask }
 		if !slices.ContainsFunc(r.Want, same) {
-			t.Errorf("a quote that the fixture does not have: %+v", q)
+			t.Errorf("got quote %+v, which is not in the fixture", q)
 		}
 	}
 }
@@ -89,21 +89,21 @@ func (r *suite) hostilePrices(t *testing.T) {
 			res := r.serveRows(t, name, Row{Name: name, Price: price})
 			for _, q := range res.sink.Quotes {
 				if res.err == nil && q.Name == name && !slices.Contains(r.Means, price) && (q.Ask > 0 || q.Sale > 0 || q.Bid > 0) {
-					t.Errorf("price %q became %+v", shorten(price), q)
+					t.Errorf("price %q: got quote %+v, want none", shorten(price), q)
 				}
 			}
 		})
 	}
 }
 
-// duplicates checks that rows with the same name and different prices are all rejected,
-// wherever they are, and that a repeated row with the same price counts once.
+// duplicates checks repeated rows of an item. Rows with different prices are all rejected,
+// wherever they are. Rows with the same price count once.
 func (r *suite) duplicates(t *testing.T) {
 	const contested, repeated = "AK-47 | Redline (Field-Tested)", "AWP | Asiimov (Field-Tested)"
 	for name, c := range map[string]struct {
-		price string // of the last row with the contested name
-		rows  int    // with that name, all rejected
-	}{"two prices": {"", 2}, "three prices": {"9", 3}, "the first price again": {"5", 3}} {
+		price string // price of the last contested row
+		rows  int    // number of contested rows, all rejected
+	}{"two prices": {"", 2}, "three prices": {"9", 3}, "first price again": {"5", 3}} {
 		t.Run(name, func(t *testing.T) {
 			rows := []Row{{contested, "5"}, {repeated, "3"}, {"P250 | Sand Dune (Field-Tested)", "1"}, {contested, "7"}, {repeated, "3"}}
 			if c.rows > 2 {
@@ -114,13 +114,13 @@ func (r *suite) duplicates(t *testing.T) {
 			for _, q := range res.sink.Quotes {
 				switch priced := q.Phase == "" && q.Ask+q.Sale > 0; {
 				case priced && q.Name == contested:
-					t.Errorf("quote of a name given with different prices: %+v", q)
+					t.Errorf("got quote %+v of an item with different prices", q)
 				case priced && q.Name == repeated:
 					counted++
 				}
 			}
 			if r.Call.File == "" {
-				return // a response for names may reject rows that were not requested
+				return // a response by name may also reject names that were not requested
 			}
 			if res.err != nil {
 				t.Fatal(res.err)
@@ -132,13 +132,13 @@ func (r *suite) duplicates(t *testing.T) {
 				}
 			}
 			if counted != 1 || conflicts < c.rows {
-				t.Errorf("%d quotes of the name given twice with one price, want 1; %d rejects of the other, want %d: %+v", counted, conflicts, c.rows, res.sink.Rejected)
+				t.Errorf("got %d quotes of the repeated item, want 1; got %d rejects of the contested item, want %d: %+v", counted, conflicts, c.rows, res.sink.Rejected)
 			}
 		})
 	}
 }
 
-// hostileNames checks that names arrive byte for byte or are rejected.
+// hostileNames checks that names are kept byte for byte or rejected.
 func (r *suite) hostileNames(t *testing.T) {
 	for _, name := range []string{
 		"★ Karambit | Doppler (Factory New)", "StatTrak™ AK-47 | Redline", "M4A4 | 龍王 (Dragon King)", "a/b\\c", "50% off; 'DROP TABLE item'--",
@@ -149,19 +149,19 @@ func (r *suite) hostileNames(t *testing.T) {
 		t.Run(shorten(name), func(t *testing.T) {
 			res := r.serveRows(t, name, Row{Name: name, Price: "5"})
 			if valid := catalog.CheckName(name) == nil; valid && (res.err != nil || len(res.sink.Quotes) == 0) {
-				t.Errorf("a valid name does not come through: error %v, rejected %v", res.err, res.sink.Rejected)
+				t.Errorf("valid name rejected: error %v, rejected %v", res.err, res.sink.Rejected)
 			}
 			for _, q := range res.sink.Quotes {
 				if res.err == nil && q.Name != name {
-					t.Errorf("name %.60q became %.60q", name, q.Name)
+					t.Errorf("got name %.60q, want %.60q", q.Name, name)
 				}
 			}
 		})
 	}
 }
 
-// serveRows requests a name and responds with rows.
-func (r *suite) serveRows(t *testing.T, name string, rows ...Row) result {
+// serveRows requests a name from a server that responds with rows.
+func (r *suite) serveRows(t *testing.T, name string, rows ...Row) fetched {
 	t.Helper()
 	r.server.Reset()
 	r.server.Always(Body("rows", "text/plain; charset=utf-8", string(r.Render(rows))))
@@ -171,7 +171,7 @@ func (r *suite) serveRows(t *testing.T, name string, rows ...Row) result {
 	}
 	res := r.fetch(t, r.provider(t, r.server.URL()), call)
 	if res.err != nil {
-		mustFail(t, res, provider.KindProtocol)
+		wantError(t, res, provider.KindProtocol)
 	}
 	return res
 }
@@ -189,7 +189,7 @@ func (r *suite) mutations(t *testing.T) {
 			return mutate(rand.New(rand.NewPCG(seed, part)), bytes.Clone(b))
 		}))
 		if res := r.fetch(t, src, r.Call); res.err != nil {
-			mustFail(t, res, provider.KindProtocol)
+			wantError(t, res, provider.KindProtocol)
 		}
 		if t.Failed() {
 			return
@@ -197,7 +197,7 @@ func (r *suite) mutations(t *testing.T) {
 	}
 }
 
-// mutate changes b in a few places.
+// mutate changes b in a few random places.
 func mutate(rng *rand.Rand, b []byte) []byte {
 	const tokens = "\x00\"\"{}[],:;\n\r\t\\-.0123456789eE\xff"
 	for range 1 + rng.IntN(4) {

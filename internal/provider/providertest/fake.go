@@ -9,15 +9,15 @@ import (
 	"assay/internal/provider"
 )
 
-// Window is the limit of a fake: a number of calls within any interval. It is not safe for
-// concurrent use.
+// Window is the rate limit of a fake: at most Calls within any interval of length Per. It is
+// not safe for concurrent use.
 type Window struct {
 	Calls int
 	Per   time.Duration
 	taken []time.Time
 }
 
-// Take counts a call, or returns how long to wait.
+// Take counts a call. If the limit is reached, it returns false and the remaining wait.
 func (w *Window) Take(now time.Time) (wait time.Duration, ok bool) {
 	for len(w.taken) > 0 && now.Sub(w.taken[0]) >= w.Per {
 		w.taken = w.taken[1:]
@@ -32,11 +32,12 @@ func (w *Window) Take(now time.Time) (wait time.Duration, ok bool) {
 	return 0, true
 }
 
-// Left returns how many calls are left.
+// Left returns the number of calls left.
 func (w *Window) Left() int { return w.Calls - len(w.taken) }
 
-// NewClient returns a client for the server at baseURL with short waits between attempts.
-// Then it applies tweak, which may be nil. The client ends with the test.
+// NewClient returns a client for the server at baseURL, with short waits between attempts. It
+// applies tweak to the options if tweak is not nil. The client is closed at the end of the
+// test.
 func NewClient(t testing.TB, baseURL string, o provider.Options, tweak func(*provider.Options)) *provider.Client {
 	t.Helper()
 	o.AllowHosts, o.Backoff = []string{strings.TrimPrefix(baseURL, "http://")}, time.Millisecond
@@ -48,7 +49,7 @@ func NewClient(t testing.TB, baseURL string, o provider.Options, tweak func(*pro
 	return c
 }
 
-// Seconds formats a wait for Retry-After, rounded up.
+// Seconds formats a wait for Retry-After in seconds, rounded up.
 func Seconds(wait time.Duration) string {
 	return strconv.FormatInt(int64((wait+time.Second-1)/time.Second), 10)
 }

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Fault is one kind of wrong response.
+// Fault is one kind of faulty response.
 type Fault struct {
 	Name  string
 	serve func(w http.ResponseWriter, r *http.Request, good http.Handler)
@@ -25,7 +25,7 @@ func Reset() Fault {
 	return Fault{"reset", func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 		conn := hijack(w)
 		if tcp, ok := conn.(*net.TCPConn); ok {
-			_ = tcp.SetLinger(0) // closing then sends a reset
+			_ = tcp.SetLinger(0) // makes Close send a TCP reset
 		}
 		_ = conn.Close()
 	}}
@@ -40,10 +40,10 @@ func Garbage() Fault {
 	}}
 }
 
-// CutBody announces the whole good body and ends within it.
+// CutBody announces the length of the good body and ends in the middle of it.
 func CutBody() Fault {
 	return Fault{"cut body", func(w http.ResponseWriter, r *http.Request, good http.Handler) {
-		header, body := answer(r, good)
+		header, body := goodResponse(r, good)
 		copyHeader(w, header)
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 		send(w, body[:len(body)/2])
@@ -51,10 +51,10 @@ func CutBody() Fault {
 	}}
 }
 
-// CutChunks ends within a chunked body.
+// CutChunks ends in the middle of a chunked body.
 func CutChunks() Fault {
 	return Fault{"cut chunks", func(w http.ResponseWriter, r *http.Request, good http.Handler) {
-		header, body := answer(r, good)
+		header, body := goodResponse(r, good)
 		copyHeader(w, header)
 		w.Header().Del("Content-Length")
 		send(w, body[:len(body)/2])
@@ -65,19 +65,19 @@ func CutChunks() Fault {
 // CutGzip sends half of the compressed good body as a complete response.
 func CutGzip() Fault {
 	return Fault{"cut gzip", func(w http.ResponseWriter, r *http.Request, good http.Handler) {
-		header, body := answer(r, good)
+		header, body := goodResponse(r, good)
 		copyHeader(w, header)
 		w.Header().Del("Content-Length")
 		w.Header().Set("Content-Encoding", "gzip")
-		packed := pack(body)
-		send(w, packed[:len(packed)/2])
+		compressed := compress(body)
+		send(w, compressed[:len(compressed)/2])
 	}}
 }
 
-// Drip sends the good body one byte at a time, too slowly for any client.
+// Drip sends the good body one byte at a time, which is too slow for any client.
 func Drip(every time.Duration) Fault {
 	return Fault{"drip", func(w http.ResponseWriter, r *http.Request, good http.Handler) {
-		header, body := answer(r, good)
+		header, body := goodResponse(r, good)
 		copyHeader(w, header)
 		w.Header().Del("Content-Length")
 		tick := time.NewTicker(every)
@@ -96,15 +96,15 @@ func Drip(every time.Duration) Fault {
 // Silent reads the request and never responds.
 func Silent() Fault {
 	return Fault{"silent", func(_ http.ResponseWriter, r *http.Request, _ http.Handler) {
-		_, _ = io.Copy(io.Discard, r.Body) // a server detects a closed connection only while reading
+		_, _ = io.Copy(io.Discard, r.Body) // a server detects a closed connection only while it reads
 		<-r.Context().Done()
 	}}
 }
 
-// SilentBody sends a good header and no body.
+// SilentBody sends a good header without a body.
 func SilentBody() Fault {
 	return Fault{"silent body", func(w http.ResponseWriter, r *http.Request, good http.Handler) {
-		header, _ := answer(r, good)
+		header, _ := goodResponse(r, good)
 		copyHeader(w, header)
 		w.WriteHeader(http.StatusOK)
 		send(w, nil)
@@ -112,7 +112,8 @@ func SilentBody() Fault {
 	}}
 }
 
-// Status responds with a status and header fields, given as keys and values.
+// Status responds with a status and header fields. The fields alternate between keys and
+// values.
 func Status(status int, fields ...string) Fault {
 	return Fault{
 		strings.TrimSpace(fmt.Sprintf("status %d %s", status, strings.Join(fields, " "))),
@@ -125,8 +126,8 @@ func Status(status int, fields ...string) Fault {
 	}
 }
 
-// Echo responds with a status and a body that quotes the whole request with headers and
-// query, as careless servers do.
+// Echo responds with a status and a body that quotes the request with its headers and query.
+// Some real servers do that.
 func Echo(status int) Fault {
 	return Fault{"echo " + strconv.Itoa(status), func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
 		w.WriteHeader(status)
@@ -135,7 +136,7 @@ func Echo(status int) Fault {
 	}}
 }
 
-// EchoAs is Echo with each quoted text passed through spell.
+// EchoAs is like Echo, but encodes each quoted text with spell.
 func EchoAs(name string, status int, spell func(string) string) Fault {
 	return Fault{"echo " + name + " " + strconv.Itoa(status), func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
 		w.WriteHeader(status)
@@ -170,26 +171,26 @@ func Body(name, contentType, body string) Fault {
 	}}
 }
 
-// HTML responds 200 with a page, as a bot check or a maintenance notice does.
+// HTML responds 200 with an HTML page, like a bot check or a maintenance notice.
 func HTML() Fault {
 	return Body("html", "text/html; charset=utf-8",
 		"<!DOCTYPE html>\n<html><head><title>Just a moment...</title></head><body>checking, one, two</body></html>\n")
 }
 
-// Mutated responds with the good body after mutate.
+// Mutated responds with the good body after a call of mutate.
 func Mutated(name string, mutate func([]byte) []byte) Fault {
 	return Fault{name, func(w http.ResponseWriter, r *http.Request, good http.Handler) {
-		header, body := answer(r, good)
+		header, body := goodResponse(r, good)
 		copyHeader(w, header)
 		w.Header().Del("Content-Length")
 		send(w, mutate(body))
 	}}
 }
 
-// Encoding sends the good body unchanged with a false content encoding.
+// Encoding sends the good body uncompressed with a wrong content encoding.
 func Encoding(name string) Fault {
 	return Fault{"mislabelled " + name, func(w http.ResponseWriter, r *http.Request, good http.Handler) {
-		header, body := answer(r, good)
+		header, body := goodResponse(r, good)
 		copyHeader(w, header)
 		w.Header().Del("Content-Length")
 		w.Header().Set("Content-Encoding", name)
@@ -197,13 +198,13 @@ func Encoding(name string) Fault {
 	}}
 }
 
-// bombStep is the inflated size of each member of a bomb.
+// bombStep is the decompressed size of each gzip member of a bomb.
 const bombStep = 16 << 20
 
-// GzipBomb sends a few bytes that inflate to size, in steps of 16 MiB: the beginning of an
-// array and then blanks.
+// GzipBomb sends a small body that decompresses to size bytes: the start of an array and then
+// spaces. Each gzip member decompresses to 16 MiB.
 func GzipBomb(size int64) Fault {
-	head, member := pack([]byte("[")), pack(bytes.Repeat([]byte(" "), bombStep))
+	head, member := compress([]byte("[")), compress(bytes.Repeat([]byte(" "), bombStep))
 	return Fault{"gzip bomb", func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Content-Encoding", "gzip")
@@ -214,7 +215,7 @@ func GzipBomb(size int64) Fault {
 	}}
 }
 
-// Endless never stops sending, as fast as the client reads.
+// Endless sends data as fast as the client reads it and never stops.
 func Endless() Fault {
 	chunk := bytes.Repeat([]byte("[\n"), 32<<10)
 	return Fault{"endless", func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
@@ -226,7 +227,7 @@ func Endless() Fault {
 	}}
 }
 
-// HugeHeader responds with an oversized header.
+// HugeHeader responds with a header that is too large.
 func HugeHeader() Fault {
 	f := Status(http.StatusOK, "X-Padding", strings.Repeat("x", 1<<20))
 	f.Name = "huge header"
@@ -238,8 +239,8 @@ func Deep(levels int) Fault {
 	return Body("deep nesting", "application/json", strings.Repeat("[", levels)+strings.Repeat("]", levels))
 }
 
-// answer records the good response, uncompressed.
-func answer(r *http.Request, good http.Handler) (http.Header, []byte) {
+// goodResponse returns the header and the uncompressed body of the good response.
+func goodResponse(r *http.Request, good http.Handler) (http.Header, []byte) {
 	plain := r.Clone(r.Context())
 	plain.Header.Del("Accept-Encoding")
 	rec := httptest.NewRecorder()
@@ -251,7 +252,7 @@ func copyHeader(w http.ResponseWriter, header http.Header) {
 	maps.Copy(w.Header(), header)
 }
 
-// send writes and flushes. It ignores a client that closed the connection.
+// send writes and flushes p. It ignores a client that closed the connection.
 func send(w http.ResponseWriter, p []byte) {
 	_, _ = w.Write(p)
 	_ = http.NewResponseController(w).Flush()
@@ -265,7 +266,7 @@ func hijack(w http.ResponseWriter) net.Conn {
 	return conn
 }
 
-func pack(p []byte) []byte {
+func compress(p []byte) []byte {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
 	_, _ = w.Write(p) // a bytes.Buffer never fails

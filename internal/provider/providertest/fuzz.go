@@ -9,8 +9,8 @@ import (
 	"assay/internal/provider"
 )
 
-// Fuzz calls read with arbitrary input and checks the rules for every response: quotes have
-// a valid item, amounts are not negative, and an error is of KindProtocol, KindTooLarge or
+// Fuzz calls read with arbitrary input and checks the rules for every response. Quotes must
+// have a valid item and no negative amounts. An error must be of KindProtocol, KindTooLarge or
 // KindRateLimited.
 func Fuzz(f *testing.F, read func(body io.Reader, sink provider.Sink) error) {
 	f.Helper()
@@ -21,7 +21,7 @@ func Fuzz(f *testing.F, read func(body io.Reader, sink provider.Sink) error) {
 		case provider.KindProtocol, provider.KindTooLarge, provider.KindRateLimited:
 		default:
 			if err != nil {
-				t.Errorf("error %v", err)
+				t.Errorf("got error %v, want a kind for invalid responses", err)
 			}
 		}
 	})
@@ -37,16 +37,16 @@ func (s *strict) Quote(q *provider.Quote) error {
 	case catalog.CheckName(q.Name) != nil, catalog.CheckPhase(q.Phase) != nil:
 		s.t.Errorf("quote of an invalid item: %+v", *q)
 	case q.Ask < 0 || q.Bid < 0 || q.Sale < 0 || q.Listings < provider.Unknown || q.Sales < provider.Unknown:
-		s.t.Errorf("negative: %+v", *q)
+		s.t.Errorf("quote with a negative number: %+v", *q)
 	case q.Currency == "" || q.Market == "":
-		s.t.Errorf("incomplete: %+v", *q)
+		s.t.Errorf("quote without a currency or market: %+v", *q)
 	}
 	return nil
 }
 
 func (s *strict) Reject(string, string, string) {}
 
-// Discard is a sink that keeps nothing, for benchmarks.
+// Discard is a sink that discards all quotes, for benchmarks.
 type Discard struct{}
 
 // Restart does nothing.

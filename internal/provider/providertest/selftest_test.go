@@ -2,8 +2,6 @@ package providertest_test
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,17 +9,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"assay/internal/catalog"
 	"assay/internal/money"
 	"assay/internal/provider"
+	"assay/internal/provider/feed"
 	"assay/internal/provider/providertest"
 )
 
-// TestRun_HoldsForAPlainProvider runs the suite over the least provider that can
-// pass: an array of names and prices in dollars.
-func TestRun_HoldsForAPlainProvider(t *testing.T) {
+// TestRun_AcceptsMinimalProvider runs the suite for a minimal provider. Its response is an array
+// of names and prices in dollars.
+func TestRun_AcceptsMinimalProvider(t *testing.T) {
 	const key = "canary-5up3r-s3cr3t"
 	providertest.Run(t, providertest.Subject{
 		New: func(t testing.TB, baseURL string, tweak func(*provider.Options)) provider.Provider {
@@ -43,29 +40,12 @@ func TestRun_HoldsForAPlainProvider(t *testing.T) {
 		Render: func(rows []providertest.Row) []byte {
 			var items []string
 			for _, row := range rows {
-				items = append(items, fmt.Sprintf(`{"name":%s,"price":%s}`, quoted(row.Name), row.Price))
+				items = append(items, fmt.Sprintf(`{"name":%s,"price":%s}`, providertest.Quote(row.Name), row.Price))
 			}
 			return []byte("[" + strings.Join(items, ",") + "]")
 		},
 		Secret: key,
 	})
-}
-
-// quoted is name as a JSON string, its bytes as they are wherever JSON can hold
-// them so.
-func quoted(name string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, c := range []byte(name) {
-		if c < ' ' || c == '"' || c == '\\' {
-			escaped, _ := json.Marshal(string(rune(c)))
-			b.Write(escaped[1 : len(escaped)-1])
-			continue
-		}
-		b.WriteByte(c)
-	}
-	b.WriteByte('"')
-	return b.String()
 }
 
 func quote(name string, ask money.Micro) provider.Quote {
@@ -74,7 +54,7 @@ func quote(name string, ask money.Micro) provider.Quote {
 	}
 }
 
-// plain is a provider as an adapter writes it.
+// plain is a minimal provider with one file.
 type plain struct {
 	client   *provider.Client
 	url, key string
@@ -89,102 +69,31 @@ func (p *plain) Describe() provider.Description {
 }
 
 func (p *plain) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Result, error) {
+	d := p.Describe()
+	if _, err := d.FileOf(call); err != nil {
+		return provider.Result{}, err
+	}
 	req := provider.Request{URL: p.url, Header: http.Header{"X-Api-Key": {p.key}}, Meter: call.Meter}
+	cells := make([]feed.Cell, 2)
 	return provider.Result{}, p.client.Do(ctx, req, func(resp *provider.Response) error {
-		sink.Restart()
-		body, err := provider.SniffJSON("plain", resp.Body)
-		if err != nil {
-			return err
-		}
-		return decode(jsontext.NewDecoder(body), sink)
+		return feed.Read(ctx, "plain", resp.Body, sink, func(r *feed.Reader) error {
+			return r.Array(func() error {
+				ok, err := r.Row([]string{"name", "price"}, cells)
+				if !ok || err != nil {
+					return err
+				}
+				name, ok := r.Name("plain", cells[0])
+				if !ok {
+					return nil
+				}
+				ask, reason := cells[1].Amount(1)
+				if reason != "" {
+					r.Reject("plain", cells[0].Text, reason)
+					return nil
+				}
+				q := quote(name, ask)
+				return r.Quote(&q)
+			})
+		})
 	})
-}
-
-// errSink marks what the sink refused, to tell it from what cannot be decoded.
-type errSink struct{ error }
-
-func (e errSink) Unwrap() error { return e.error }
-
-func decode(dec *jsontext.Decoder, sink provider.Sink) error {
-	if err := decodeArray(dec, sink); err != nil {
-		if refused, ok := errors.AsType[errSink](err); ok {
-			return refused.error
-		}
-		return provider.Protocol("plain", "malformed: %v", err)
-	}
-	return nil
-}
-
-func decodeArray(dec *jsontext.Decoder, sink provider.Sink) error {
-	if tok, err := dec.ReadToken(); err != nil || tok.Kind() != '[' {
-		return fmt.Errorf("no array: %w", err)
-	}
-	for dec.PeekKind() == '{' {
-		if err := decodeRow(dec, sink); err != nil {
-			return err
-		}
-	}
-	if tok, err := dec.ReadToken(); err != nil || tok.Kind() != ']' {
-		return fmt.Errorf("no end of the array: %w", err)
-	}
-	if _, err := dec.ReadToken(); err != io.EOF {
-		return errors.New("more than one document")
-	}
-	return nil
-}
-
-func decodeRow(dec *jsontext.Decoder, sink provider.Sink) error {
-	if _, err := dec.ReadToken(); err != nil {
-		return err
-	}
-	var name, price string
-	for dec.PeekKind() != '}' {
-		key, err := dec.ReadToken()
-		if err != nil {
-			return err
-		}
-		field := key.String()
-		value, err := dec.ReadValue()
-		if err != nil {
-			return err
-		}
-		text := string(value)
-		if value.Kind() == '"' {
-			unquoted, err := jsontext.AppendUnquote(nil, value)
-			if err != nil {
-				return err
-			}
-			text = string(unquoted)
-		}
-		switch field {
-		case "name":
-			name = text
-		case "price":
-			price = text
-		}
-	}
-	if _, err := dec.ReadToken(); err != nil {
-		return err
-	}
-	return take(sink, name, price)
-}
-
-func take(sink provider.Sink, name, price string) error {
-	if catalog.CheckName(name) != nil {
-		sink.Reject("plain", name, "not a name")
-		return nil
-	}
-	var ask money.Micro
-	if price != "null" && price != "" {
-		var err error
-		if ask, err = money.Parse([]byte(price), 1); err != nil || ask < 0 {
-			sink.Reject("plain", name, "not an amount")
-			return nil
-		}
-	}
-	q := quote(name, ask)
-	if err := sink.Quote(&q); err != nil {
-		return errSink{err}
-	}
-	return nil
 }

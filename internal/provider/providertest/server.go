@@ -1,5 +1,5 @@
-// Package providertest holds the tests common to all providers: a server on loopback that
-// misbehaves on demand, and a suite of rules that each provider must keep.
+// Package providertest holds the tests common to all providers: a local server that simulates
+// faults, and a suite of rules for every provider.
 package providertest
 
 import (
@@ -14,30 +14,30 @@ import (
 	"time"
 )
 
-// Server is a provider on loopback. It serves each request with the next fault of its
-// queue, else with its standing fault, else with the good response. It records what arrived
-// and when, independently of the client. Its methods may be used concurrently.
+// Server is a local provider server. It serves each request with the next queued fault. If the
+// queue is empty, it uses the default fault, or else the good response. It records all
+// requests and their times. Its methods may be called concurrently.
 type Server struct {
 	http *httptest.Server
 	good http.Handler
 
-	mu       sync.Mutex
-	queue    []Fault
-	standing *Fault
-	hits     []Hit
-	arrived  chan struct{} // closed and replaced at each hit
+	mu           sync.Mutex
+	queue        []Fault
+	defaultFault *Fault
+	hits         []Hit
+	arrived      chan struct{} // closed and replaced at each request
 }
 
-// Hit is one request that arrived.
+// Hit is one request that the server received.
 type Hit struct {
-	Time   time.Time // with its monotonic reading
+	Time   time.Time // includes a monotonic clock reading
 	Method string
-	Path   string // path and query as sent
+	Path   string // path and query as received
 	Header http.Header
-	Fault  string // name of its fault; empty: the good response
+	Fault  string // name of the fault; empty: the good response
 }
 
-// NewServer starts a server that responds with good. It ends with the test.
+// NewServer starts a server that responds with good. The server stops at the end of the test.
 func NewServer(t testing.TB, good http.Handler) *Server {
 	t.Helper()
 	s := &Server{good: good, arrived: make(chan struct{})}
@@ -57,28 +57,28 @@ func (s *Server) Close() {
 // URL returns the server's base URL, without a trailing slash.
 func (s *Server) URL() string { return s.http.URL }
 
-// Host returns the server's address, host:port; a client must allow it.
+// Host returns the server's host:port, for provider.Options.AllowHosts.
 func (s *Server) Host() string { return strings.TrimPrefix(s.http.URL, "http://") }
 
-// Next queues faults, one per request.
+// Next queues faults. Each fault is used for one request.
 func (s *Server) Next(faults ...Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queue = append(s.queue, faults...)
 }
 
-// Always serves f from now on whenever the queue is empty.
+// Always sets the fault for requests when the queue is empty.
 func (s *Server) Always(f Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.standing = &f
+	s.defaultFault = &f
 }
 
-// Reset clears the queue, the standing fault and the record.
+// Reset clears the queue, the default fault and the recorded requests.
 func (s *Server) Reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.queue, s.standing, s.hits = nil, nil, nil
+	s.queue, s.defaultFault, s.hits = nil, nil, nil
 }
 
 // Hits returns the requests since the last Reset, oldest first.
@@ -88,8 +88,8 @@ func (s *Server) Hits() []Hit {
 	return slices.Clone(s.hits)
 }
 
-// Wait returns when n requests have arrived since the last Reset, or with the context's
-// error.
+// Wait returns after n requests have arrived since the last Reset. It returns the context's
+// error if the context ends first.
 func (s *Server) Wait(ctx context.Context, n int) error {
 	for {
 		s.mu.Lock()
@@ -114,12 +114,12 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.good.ServeHTTP(w, r)
 }
 
-// note records a request and returns its fault, if any.
+// note records a request and returns the fault for it, or nil.
 func (s *Server) note(r *http.Request) *Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	hit := Hit{Time: time.Now(), Method: r.Method, Path: r.URL.RequestURI(), Header: r.Header.Clone()}
-	f := s.standing
+	f := s.defaultFault
 	if len(s.queue) > 0 {
 		f = &s.queue[0]
 		s.queue = s.queue[1:]
@@ -133,7 +133,7 @@ func (s *Server) note(r *http.Request) *Fault {
 	return f
 }
 
-// Refused returns the base URL of a port without a listener.
+// Refused returns a base URL whose port has no listener.
 func Refused(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

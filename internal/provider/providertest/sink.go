@@ -7,16 +7,16 @@ import (
 	"assay/internal/provider"
 )
 
-// maxRejected is how many rejections a Sink keeps.
+// maxRejected is the number of rejections that a Sink keeps.
 const maxRejected = 1000
 
-// Sink is a provider.Sink that keeps all quotes. One goroutine at a time may use it.
+// Sink is a provider.Sink that keeps all quotes. It is not safe for concurrent use.
 type Sink struct {
 	Quotes   []provider.Quote
-	Rejected []Rejection // the first thousand
-	Rejects  int         // the number of all
+	Rejected []Rejection // the first maxRejected rejections
+	Rejects  int         // number of all rejections
 	Restarts int
-	Refuse   error // if set, the error of every Quote
+	Err      error // if set, returned by Quote
 
 	seen provider.Duplicates
 }
@@ -26,17 +26,17 @@ type Rejection struct {
 	Market, Name, Reason string
 }
 
-// Restart discards everything.
+// Restart discards all quotes and rejections.
 func (s *Sink) Restart() {
 	s.Restarts++
 	s.seen.Reset()
 	s.Quotes, s.Rejected, s.Rejects = s.Quotes[:0], s.Rejected[:0], 0
 }
 
-// Quote keeps a copy of q, unless the item was quoted on the market before.
+// Quote keeps a copy of q. It rejects a repeated item and market.
 func (s *Sink) Quote(q *provider.Quote) error {
-	if s.Refuse != nil {
-		return s.Refuse
+	if s.Err != nil {
+		return s.Err
 	}
 	switch s.seen.Add(q) {
 	case provider.First:
@@ -54,7 +54,7 @@ func (s *Sink) Quote(q *provider.Quote) error {
 	return nil
 }
 
-// Reject counts a rejection.
+// Reject counts and keeps a rejection.
 func (s *Sink) Reject(market, name, reason string) {
 	s.Rejects++
 	if len(s.Rejected) == maxRejected {
@@ -63,7 +63,7 @@ func (s *Sink) Reject(market, name, reason string) {
 	s.Rejected = append(s.Rejected, Rejection{Market: market, Name: name, Reason: reason})
 }
 
-// Sorted returns the quotes by market, name and phase.
+// Sorted returns the quotes, sorted by market, name and phase.
 func (s *Sink) Sorted() []provider.Quote { return sorted(s.Quotes) }
 
 func sorted(quotes []provider.Quote) []provider.Quote {

@@ -20,31 +20,30 @@ import (
 // Subject is a provider under test, with a small fixture.
 type Subject struct {
 	// New returns a provider for the server at baseURL. It applies tweak to the client's
-	// options last and registers any cleanup with t.
+	// options last and registers its cleanup with t.
 	New func(t testing.TB, baseURL string, tweak func(*provider.Options)) provider.Provider
-	// Good serves the fixture. It compresses only on request.
+	// Good serves the fixture. It compresses a response only if the request allows it.
 	Good http.Handler
-	// Call requests the fixture; Want holds the expected quotes, in any order.
+	// Call fetches the fixture. Want holds the expected quotes in any order.
 	Call provider.Call
 	Want []provider.Quote
-	// Render returns the body of a response to Call with these rows for one market, in the
-	// provider's format, even for hostile rows.
+	// Render returns the body of a response to Call in the provider's format. The body
+	// contains these rows for one market, even if they are hostile.
 	Render func(rows []Row) []byte
-	// Lines is set if each line of a response is complete by itself, so that a truncated
-	// response can look complete.
+	// Lines is set if each line of a response is a complete document. Such a response can look
+	// complete when it is truncated.
 	Lines bool
-	// Secret is the key that the provider sends, if any: it must not be shown.
+	// Secret is the key that the provider sends, if any. It must not appear in errors or logs.
 	Secret string
-	// Wait is the wait after a refusal without a Retry-After;
-	// default provider.DefaultWait.
+	// Wait is the wait after a refusal without Retry-After; default provider.DefaultWait.
 	Wait time.Duration
 	// Means lists the hostile prices that are valid in this provider's format.
 	Means []string
 }
 
-// Row is one item of a response. Render puts Name in unchanged, except for the quoting of
-// the format. It puts Price in as it is: a JSON token ("12.34", "\"1,234.56\"", "NaN"), or
-// in CSV the text between its quotation marks, if any.
+// Row is one item of a response. Render writes Name unchanged, except for the quoting that the
+// format needs. It writes Price unchanged: a JSON token such as "12.34", "\"1,234.56\"" or
+// "NaN". In CSV it writes the text between the quotation marks, if any.
 type Row struct {
 	Name, Price string
 }
@@ -53,27 +52,28 @@ type Row struct {
 const (
 	maxBody  = 4 << 20
 	attempts = 3
-	patience = 20 * time.Second // timeout of every step
+	patience = 20 * time.Second // timeout of each step
 )
 
-// suite is one run over a subject.
+// suite is one run of the tests for a subject.
 type suite struct {
 	Subject
 	server *Server
 	logs   *lockedBuffer
 }
 
-// Run checks the rules of every provider against all faults of a server.
+// Run checks the rules for all providers against all faults of a server.
 func Run(t *testing.T, s Subject) {
 	t.Helper()
 	leaks := goleak.IgnoreCurrent()
 	t.Run("suite", func(t *testing.T) {
 		r := &suite{Subject: s, server: NewServer(t, s.Good), logs: &lockedBuffer{}}
 		t.Run("Description", r.description)
-		t.Run("Good", r.goodAnswer)
+		t.Run("UnknownFile", r.unknownFile)
+		t.Run("Good", r.goodResponse)
 		t.Run("Concurrent", r.concurrent)
-		t.Run("Passing", r.passing)
-		t.Run("Lasting", r.lasting)
+		t.Run("TemporaryFaults", r.temporaryFaults)
+		t.Run("PermanentFaults", r.permanentFaults)
 		t.Run("RetryAfter", r.retryAfter)
 		t.Run("Redirects", r.redirects)
 		t.Run("Bombs", r.bombs)
@@ -107,46 +107,36 @@ func (r *suite) provider(t testing.TB, baseURL string, tweaks ...func(*provider.
 	})
 }
 
-// requests returns how many requests the suite's call takes.
-func (r *suite) requests(src provider.Provider) int {
-	for _, f := range src.Describe().Files {
-		if f.Key == r.Call.File {
-			return max(f.Requests, 1)
-		}
-	}
-	return 1
-}
-
-// result is the outcome of one fetch.
-type result struct {
+// fetched is the outcome of one fetch.
+type fetched struct {
 	sink   Sink
-	answer provider.Result
+	result provider.Result
 	err    error
 	kind   provider.Kind
 	meter  *provider.Meter
 }
 
 // fetch calls src and checks the rules for every call, good or bad.
-func (r *suite) fetch(t testing.TB, src provider.Provider, call provider.Call) result {
+func (r *suite) fetch(t testing.TB, src provider.Provider, call provider.Call) fetched {
 	t.Helper()
 	before := len(r.server.Hits())
-	res := result{meter: new(provider.Meter)}
+	res := fetched{meter: new(provider.Meter)}
 	call.Meter = res.meter
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	begun := time.Now()
-	res.answer, res.err = src.Fetch(ctx, call, &res.sink)
+	res.result, res.err = src.Fetch(ctx, call, &res.sink)
 	res.kind = provider.KindOf(res.err)
 	if took := time.Since(begun); took >= patience {
-		t.Errorf("the call hung: %v", took)
+		t.Errorf("fetch took %v, want less than %v", took, patience)
 	}
-	// An abandoned request may not have arrived yet.
+	// A request that the client abandoned may arrive late.
 	arrived, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
-	_ = r.server.Wait(arrived, before+int(res.meter.Requests())) // then the numbers differ
+	_ = r.server.Wait(arrived, before+int(res.meter.Requests())) // the counts below differ if this fails
 	hits := r.server.Hits()
 	if got := res.meter.Requests(); got != int64(len(hits)-before) {
-		t.Errorf("counted %d requests, the server got %d", got, len(hits)-before)
+		t.Errorf("got %d requests counted, want %d as the server received", got, len(hits)-before)
 	}
 	r.checkQuotes(t, src, res.sink.Quotes)
 	r.checkError(t, res.err)
@@ -161,7 +151,7 @@ func (r *suite) checkQuotes(t testing.TB, src provider.Provider, quotes []provid
 		known := slices.ContainsFunc(d.Markets, func(m provider.Market) bool { return m.Key == q.Market })
 		switch {
 		case !known:
-			t.Errorf("quote of market %q, which the provider does not offer", q.Market)
+			t.Errorf("quote of market %q, which is not in the description", q.Market)
 		case catalog.CheckName(q.Name) != nil:
 			t.Errorf("quote of an invalid name: %.40q", q.Name)
 		case catalog.CheckPhase(q.Phase) != nil:
@@ -184,10 +174,10 @@ func (r *suite) checkError(t testing.TB, err error) {
 	}
 	var e *provider.Error
 	if errors.As(err, &e) && e.Provider == "" {
-		t.Errorf("the error does not name its provider: %v", err)
+		t.Errorf("error without a provider: %v", err)
 	}
 	if strings.Contains(err.Error(), "http://") && strings.Contains(err.Error(), "?") {
-		t.Errorf("the error quotes a URL: %v", err)
+		t.Errorf("error with a URL: %v", err)
 	}
 	r.checkSecret(t, err.Error())
 }
@@ -195,12 +185,12 @@ func (r *suite) checkError(t testing.TB, err error) {
 func (r *suite) checkSecret(t testing.TB, text string) {
 	t.Helper()
 	if r.Subject.Secret != "" && strings.Contains(text, r.Subject.Secret) {
-		t.Errorf("the secret is shown: %s", text)
+		t.Errorf("secret exposed: %s", text)
 	}
 }
 
-// mustBeGood checks that a call returned the whole fixture once.
-func (r *suite) mustBeGood(t testing.TB, res result) {
+// wantGood checks that a fetch returned the fixture exactly once.
+func (r *suite) wantGood(t testing.TB, res fetched) {
 	t.Helper()
 	if res.err != nil {
 		t.Fatalf("fetch: %v", res.err)
@@ -211,15 +201,15 @@ func (r *suite) mustBeGood(t testing.TB, res result) {
 	}
 }
 
-// mustFail checks that a call failed with one of the kinds.
-func mustFail(t testing.TB, res result, kinds ...provider.Kind) {
+// wantError checks that a fetch failed with one of the kinds.
+func wantError(t testing.TB, res fetched, kinds ...provider.Kind) {
 	t.Helper()
 	if res.err == nil {
-		t.Errorf("no error and %d quotes, want a failure of kind %v", len(res.sink.Quotes), kinds)
+		t.Errorf("got no error and %d quotes, want an error of kind %v", len(res.sink.Quotes), kinds)
 		return
 	}
 	if !slices.Contains(kinds, res.kind) {
-		t.Errorf("error %q of kind %q, want one of %v", res.err, res.kind, kinds)
+		t.Errorf("got error %q of kind %q, want one of %v", res.err, res.kind, kinds)
 	}
 }
 
@@ -227,64 +217,77 @@ func mustFail(t testing.TB, res result, kinds ...provider.Kind) {
 func (r *suite) description(t *testing.T) {
 	d := r.provider(t, r.server.URL()).Describe()
 	if d.Name == "" || d.Title == "" || len(d.Markets) == 0 {
-		t.Errorf("name, title and markets are required: %+v", d)
+		t.Errorf("got description %+v, want a name, a title and markets", d)
 	}
 	wantBatch := map[provider.Shape]bool{
 		provider.Bulk: d.BatchSize == 0, provider.Batch: d.BatchSize > 0, provider.Single: d.BatchSize == 1,
 	}
 	if !wantBatch[d.Shape] {
-		t.Errorf("shape %q with a batch size of %d", d.Shape, d.BatchSize)
+		t.Errorf("got shape %q with invalid batch size %d", d.Shape, d.BatchSize)
 	}
 	if (d.Shape == provider.Bulk) != (len(d.Files) > 0) {
-		t.Errorf("shape %q with %d files", d.Shape, len(d.Files))
+		t.Errorf("got shape %q with %d files; only %q has files", d.Shape, len(d.Files), provider.Bulk)
 	}
 	seen := make(map[string]bool)
 	for _, m := range d.Markets {
 		if m.Key == "" || m.Key != strings.ToLower(m.Key) || seen[m.Key] || len(m.AppIDs) == 0 {
-			t.Errorf("market keys are distinct, lower case and have a game: %+v", m)
+			t.Errorf("got market %+v, want a unique lower-case key and a game", m)
 		}
 		seen[m.Key] = true
 	}
 	for _, f := range d.Files {
 		for _, key := range f.Markets {
 			if !seen[key] {
-				t.Errorf("file %q holds market %q, which is not described", f.Key, key)
+				t.Errorf("file %q has market %q, which is not in the description", f.Key, key)
 			}
 		}
 	}
 }
 
-func (r *suite) goodAnswer(t *testing.T) {
+// unknownFile checks that a call for an unknown file fails without a request.
+func (r *suite) unknownFile(t *testing.T) {
+	if r.Call.File == "" {
+		t.Skip("provider has no files")
+	}
+	r.server.Reset()
+	call := provider.Call{AppID: 10, File: "unknown"}
+	wantError(t, r.fetch(t, r.provider(t, r.server.URL()), call), provider.KindProtocol)
+	if got := len(r.server.Hits()); got != 0 {
+		t.Errorf("got %d requests, want 0", got)
+	}
+}
+
+func (r *suite) goodResponse(t *testing.T) {
 	r.server.Reset()
 	src := r.provider(t, r.server.URL())
 	res := r.fetch(t, src, r.Call)
-	r.mustBeGood(t, res)
-	if got, want := len(r.server.Hits()), r.requests(src); got != want {
-		t.Errorf("%d requests, want %d as described", got, want)
+	r.wantGood(t, res)
+	if got, want := len(r.server.Hits()), requests(src, r.Call); got != want {
+		t.Errorf("got %d requests, want %d as described", got, want)
 	}
 	if res.sink.Restarts == 0 {
-		t.Error("the sink was not restarted at the beginning of an attempt")
+		t.Error("sink not restarted before the response was read")
 	}
 	if res.meter.Bytes() == 0 {
-		t.Error("no bytes were counted")
+		t.Error("no bytes counted")
 	}
 }
 
 func (r *suite) concurrent(t *testing.T) {
 	r.server.Reset()
 	src := r.provider(t, r.server.URL())
-	results := make([]result, 4)
+	results := make([]fetched, 4)
 	var wg sync.WaitGroup
 	for i := range results {
 		wg.Go(func() {
 			results[i].meter = new(provider.Meter)
 			call := r.Call
 			call.Meter = results[i].meter
-			results[i].answer, results[i].err = src.Fetch(t.Context(), call, &results[i].sink)
+			results[i].result, results[i].err = src.Fetch(t.Context(), call, &results[i].sink)
 		})
 	}
 	wg.Wait()
 	for _, res := range results {
-		r.mustBeGood(t, res)
+		r.wantGood(t, res)
 	}
 }

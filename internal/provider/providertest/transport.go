@@ -16,9 +16,9 @@ import (
 	"assay/internal/provider"
 )
 
-// passing checks that a single fault does no harm: the call is retried and every row counts
-// once.
-func (r *suite) passing(t *testing.T) {
+// temporaryFaults checks that a call survives a single fault. The request is retried, and
+// every row counts once.
+func (r *suite) temporaryFaults(t *testing.T) {
 	for _, f := range []Fault{
 		Reset(), CutBody(), CutChunks(), CutGzip(),
 		Status(http.StatusInternalServerError), Status(http.StatusBadGateway), Status(http.StatusServiceUnavailable),
@@ -27,22 +27,22 @@ func (r *suite) passing(t *testing.T) {
 		t.Run(f.Name, func(t *testing.T) {
 			src := r.provider(t, r.server.URL())
 			r.server.Reset()
-			r.mustBeGood(t, r.fetch(t, src, r.Call))
+			r.wantGood(t, r.fetch(t, src, r.Call))
 			usual := len(r.server.Hits())
 
 			r.server.Reset()
 			r.server.Next(f)
-			r.mustBeGood(t, r.fetch(t, src, r.Call))
+			r.wantGood(t, r.fetch(t, src, r.Call))
 			if got := len(r.server.Hits()); got != usual+1 {
-				t.Errorf("%d requests, want the usual %d and one more", got, usual)
+				t.Errorf("got %d requests, want %d", got, usual+1)
 			}
 		})
 	}
 }
 
-// lasting checks that a permanent fault ends in the right error after a bounded number of
-// requests.
-func (r *suite) lasting(t *testing.T) {
+// permanentFaults checks that a permanent fault causes the right error after a limited number
+// of requests.
+func (r *suite) permanentFaults(t *testing.T) {
 	quick := func(o *provider.Options) { o.Timeout = 200 * time.Millisecond }
 	defer func(usual *Server) { r.server = usual }(r.server)
 	for _, c := range []struct {
@@ -70,25 +70,25 @@ func (r *suite) lasting(t *testing.T) {
 		{Encoding("compress"), provider.KindProtocol, 1, nil},
 	} {
 		t.Run(c.fault.Name, func(t *testing.T) {
-			// An abandoned request may still arrive, but not at this new server.
+			// Use a new server, because an abandoned request may still arrive at the old one.
 			r.server = NewServer(t, r.Good)
 			r.server.Always(c.fault)
 			tweak := c.tweak
 			if tweak == nil {
 				tweak = func(*provider.Options) {}
 			}
-			mustFail(t, r.fetch(t, r.provider(t, r.server.URL(), tweak), r.Call), c.kind)
+			wantError(t, r.fetch(t, r.provider(t, r.server.URL(), tweak), r.Call), c.kind)
 			if got := len(r.server.Hits()); got != c.hits {
-				t.Errorf("%d requests, want %d", got, c.hits)
+				t.Errorf("got %d requests, want %d", got, c.hits)
 			}
 		})
 	}
 }
 
-// retryAfter checks every form of a long Retry-After: the call ends at once with the wait,
-// and the next call sends nothing.
+// retryAfter checks every form of a long Retry-After. The call fails immediately and returns
+// the wait, and the next call sends no request.
 func (r *suite) retryAfter(t *testing.T) {
-	unstated := cmp.Or(r.Wait, provider.DefaultWait)
+	defaultWait := cmp.Or(r.Wait, provider.DefaultWait)
 	date := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(http.TimeFormat) }
 	for _, c := range []struct {
 		name, value string
@@ -96,35 +96,35 @@ func (r *suite) retryAfter(t *testing.T) {
 	}{
 		{"seconds", "120", 2 * time.Minute, 2 * time.Minute},
 		{"date", date(5 * time.Minute), 4 * time.Minute, 5*time.Minute + time.Second},
-		{"missing", "", unstated, unstated},
-		{"negative", "-1", unstated, unstated},
-		{"rubbish", "soon, I hope", unstated, unstated},
-		{"absurd", "99999999", provider.MaxWait, provider.MaxWait},
-		{"absurder", "99999999999999999999999", provider.MaxWait, provider.MaxWait},
+		{"missing", "", defaultWait, defaultWait},
+		{"negative", "-1", defaultWait, defaultWait},
+		{"text", "soon", defaultWait, defaultWait},
+		{"too long", "99999999", provider.MaxWait, provider.MaxWait},
+		{"overflow", "99999999999999999999999", provider.MaxWait, provider.MaxWait},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r.server.Reset()
 			r.server.Always(Status(http.StatusTooManyRequests, "Retry-After", c.value))
 			src := r.provider(t, r.server.URL())
 			res := r.fetch(t, src, r.Call)
-			mustFail(t, res, provider.KindRateLimited)
+			wantError(t, res, provider.KindRateLimited)
 			var e *provider.Error
 			if errors.As(res.err, &e) && (e.RetryAfter < c.from || e.RetryAfter > c.to || !e.Deferred()) {
-				t.Errorf("retry-after %v (deferred %v), want %v to %v", e.RetryAfter, e.Deferred(), c.from, c.to)
+				t.Errorf("got retry-after %v (deferred %v), want %v to %v", e.RetryAfter, e.Deferred(), c.from, c.to)
 			}
-			mustFail(t, r.fetch(t, src, r.Call), provider.KindRateLimited)
+			wantError(t, r.fetch(t, src, r.Call), provider.KindRateLimited)
 			if got := len(r.server.Hits()); got != 1 {
-				t.Errorf("%d requests, want 1: a retry-after stops all requests", got)
+				t.Errorf("got %d requests, want 1", got)
 			}
 		})
 	}
 }
 
-// redirects checks that no redirect leads into the operator's network, and that redirect
-// loops end.
+// redirects checks that redirects cannot reach the operator's network and that redirect loops
+// end.
 func (r *suite) redirects(t *testing.T) {
-	var inward atomic.Int64
-	inner := listenOn(t, "127.0.0.2:0", &inward)
+	var reached atomic.Int64
+	inner := listenOn(t, "127.0.0.2:0", &reached)
 	for _, target := range []string{
 		inner, "http://169.254.169.254/latest/meta-data/", "http://10.0.0.1/", "http://[::1]:1/", "http://[::ffff:127.0.0.1]:1/",
 		"http://100.64.0.1/", "http://0.0.0.0:1/", "file:///etc/passwd", "gopher://127.0.0.1:1/",
@@ -132,29 +132,29 @@ func (r *suite) redirects(t *testing.T) {
 		t.Run(target, func(t *testing.T) {
 			r.server.Reset()
 			r.server.Always(Redirect(target))
-			res := result{meter: new(provider.Meter)}
+			res := fetched{meter: new(provider.Meter)}
 			call := r.Call
 			call.Meter = res.meter
 			_, res.err = r.provider(t, r.server.URL()).Fetch(t.Context(), call, &res.sink)
 			res.kind = provider.KindOf(res.err)
-			mustFail(t, res, provider.KindBlocked)
+			wantError(t, res, provider.KindBlocked)
 		})
 	}
-	if inward.Load() != 0 {
-		t.Errorf("%d requests came through", inward.Load())
+	if reached.Load() != 0 {
+		t.Errorf("got %d requests to the guarded address, want 0", reached.Load())
 	}
 	t.Run("loop", func(t *testing.T) {
 		r.server.Reset()
 		r.server.Always(RedirectLoop())
-		mustFail(t, r.fetch(t, r.provider(t, r.server.URL()), r.Call), provider.KindProtocol)
+		wantError(t, r.fetch(t, r.provider(t, r.server.URL()), r.Call), provider.KindProtocol)
 		if got := len(r.server.Hits()); got != 4 {
-			t.Errorf("%d requests, want 4: no more than three redirects", got)
+			t.Errorf("got %d requests, want 4", got)
 		}
 	})
 }
 
-// listenOn serves on a loopback address that is not allowed, if the system has one, and
-// counts the requests.
+// listenOn starts a server on a loopback address that is not allowed, if the system has one.
+// The server counts its requests.
 func listenOn(t *testing.T, address string, count *atomic.Int64) (url string) {
 	t.Helper()
 	l, err := net.Listen("tcp", address)
@@ -163,16 +163,16 @@ func listenOn(t *testing.T, address string, count *atomic.Int64) (url string) {
 		return "http://127.0.0.2:1/"
 	}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { count.Add(1) }))
-	_ = server.Listener.Close() // the default listener is not used
+	_ = server.Listener.Close() // the default listener is not needed
 	server.Listener = l
 	server.Start()
 	t.Cleanup(server.Close)
 	return server.URL + "/"
 }
 
-// bombs checks that no response takes more memory than allowed.
+// bombs checks that no response takes too much memory.
 func (r *suite) bombs(t *testing.T) {
-	const mayAllocate = 48 << 20
+	const maxAllocated = 48 << 20
 	for _, f := range []Fault{GzipBomb(1 << 30), Endless(), Deep(100_000), Deep(1_000_000)} {
 		t.Run(f.Name, func(t *testing.T) {
 			r.server.Reset()
@@ -182,9 +182,9 @@ func (r *suite) bombs(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			res := r.fetch(t, src, r.Call)
 			runtime.ReadMemStats(&after)
-			mustFail(t, res, provider.KindTooLarge, provider.KindProtocol)
-			if got := after.TotalAlloc - before.TotalAlloc; got > mayAllocate {
-				t.Errorf("%d MiB were allocated, want at most %d", got>>20, mayAllocate>>20)
+			wantError(t, res, provider.KindTooLarge, provider.KindProtocol)
+			if got := after.TotalAlloc - before.TotalAlloc; got > maxAllocated {
+				t.Errorf("got %d MiB allocated, want at most %d", got>>20, maxAllocated>>20)
 			}
 		})
 	}
@@ -192,18 +192,18 @@ func (r *suite) bombs(t *testing.T) {
 
 // refused checks a port without a listener.
 func (r *suite) refused(t *testing.T) {
-	res := result{meter: new(provider.Meter)}
+	res := fetched{meter: new(provider.Meter)}
 	call := r.Call
 	call.Meter = res.meter
 	_, res.err = r.provider(t, Refused(t)).Fetch(t.Context(), call, &res.sink)
 	res.kind = provider.KindOf(res.err)
-	mustFail(t, res, provider.KindConnect)
+	wantError(t, res, provider.KindConnect)
 	if got := res.meter.Requests(); got != attempts {
-		t.Errorf("%d requests were counted, want %d", got, attempts)
+		t.Errorf("got %d requests counted, want %d", got, attempts)
 	}
 }
 
-// cancelled checks that a call ends soon after its context, at any step.
+// cancelled checks at several steps that a call ends soon after its context.
 func (r *suite) cancelled(t *testing.T) {
 	for _, f := range []Fault{Silent(), SilentBody(), Drip(20 * time.Millisecond), Status(http.StatusInternalServerError)} {
 		t.Run(f.Name, func(t *testing.T) {
@@ -227,41 +227,41 @@ func (r *suite) cancelled(t *testing.T) {
 			select {
 			case err := <-done:
 				if provider.KindOf(err) != provider.KindCancelled || !errors.Is(err, context.Canceled) {
-					t.Errorf("error %v, want one of kind %q for context.Canceled", err, provider.KindCancelled)
+					t.Errorf("got error %v, want context.Canceled of kind %q", err, provider.KindCancelled)
 				}
 			case <-time.After(patience):
-				t.Fatal("the call did not end after its context")
+				t.Fatal("fetch still running after its context ended")
 			}
 		})
 	}
 }
 
-// sinkRefuses checks that a response which the sink refuses is neither requested again nor
-// counted as a failure of the provider.
+// sinkRefuses checks an error of the sink. The request is not retried, and the error does not
+// count as a failure of the provider.
 func (r *suite) sinkRefuses(t *testing.T) {
 	r.server.Reset()
-	errRefused := errors.New("too many items")
-	sink := Sink{Refuse: errRefused}
+	errSink := errors.New("too many items")
+	sink := Sink{Err: errSink}
 	src := r.provider(t, r.server.URL())
 	_, err := src.Fetch(t.Context(), r.Call, &sink)
-	if !errors.Is(err, errRefused) {
-		t.Errorf("error %v, want the sink's", err)
+	if !errors.Is(err, errSink) {
+		t.Errorf("got error %v, want %v", err, errSink)
 	}
-	if got, want := len(r.server.Hits()), r.requests(src); got != want {
-		t.Errorf("%d requests, want %d", got, want)
+	if got, want := len(r.server.Hits()), requests(src, r.Call); got != want {
+		t.Errorf("got %d requests, want %d", got, want)
 	}
 }
 
-// secret checks that the provider's key is shown nowhere, even if the server quotes it.
+// secret checks that the provider's key never appears, even if the server quotes it.
 func (r *suite) secret(t *testing.T) {
 	if r.Subject.Secret == "" {
-		t.Skip("this provider sends no key")
+		t.Skip("provider sends no key")
 	}
 	for _, f := range []Fault{Echo(http.StatusUnauthorized), Echo(http.StatusInternalServerError), Echo(http.StatusOK)} {
 		r.server.Reset()
 		r.server.Always(f)
 		if res := r.fetch(t, r.provider(t, r.server.URL()), r.Call); res.err == nil {
-			t.Errorf("%s: no error", f.Name)
+			t.Errorf("%s: got no error", f.Name)
 		}
 	}
 	var arrived bytes.Buffer
@@ -270,7 +270,7 @@ func (r *suite) secret(t *testing.T) {
 		arrived.WriteString(hit.Path)
 	}
 	if !bytes.Contains(arrived.Bytes(), []byte(r.Subject.Secret)) {
-		t.Error("the provider did not send its key")
+		t.Error("provider did not send its key")
 	}
 	r.checkSecret(t, r.logs.String())
 }

@@ -12,7 +12,7 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// window is a period of reported sales.
+// window is a period with a reported sales count.
 type window struct {
 	length time.Duration
 	cell   int // index in saleNames
@@ -23,10 +23,10 @@ const day = 24 * time.Hour
 // saleNames are the members of a row of sales/history.
 var saleNames = []string{"market_hash_name", "version", "currency", "last_24_hours", "last_7_days", "last_30_days", "last_90_days"}
 
-// windows are in the order of the response, shortest first.
+// windows are sorted like the members of the response, shortest first.
 var windows = [...]window{{day, 3}, {7 * day, 4}, {30 * day, 5}, {90 * day, 6}}
 
-// windowFor returns the shortest window of at least length, or else the longest.
+// windowFor returns the shortest window of at least the given length, or the longest window.
 func windowFor(length time.Duration) window {
 	for _, w := range windows {
 		if w.length >= length {
@@ -36,31 +36,32 @@ func windowFor(length time.Duration) window {
 	return windows[len(windows)-1]
 }
 
-// item is a name in one of its versions.
+// item is a name and its version, if any.
 type item struct{ name, phase string }
 
-// sold holds the sales of an item.
-type sold struct {
-	median   money.Micro // of the newest window with enough sales; 0: none
+// itemSales holds the sales of one item.
+type itemSales struct {
+	median   money.Micro // median of the shortest window with enough sales; 0: none
 	count    int64       // in the provider's window, or provider.Unknown
 	currency money.Currency
 }
 
-type sales map[item]sold
+type sales map[item]itemSales
 
-// errEmpty rejects an empty array: it is no evidence that all offers have ended, or that
+// errEmpty rejects an empty array. An empty array does not prove that all offers ended or that
 // there were no sales.
 var errEmpty = feed.Malformed("the list is empty")
 
-// enough is the number of sales in 7 days from which their median is preferred to that of
-// 30 days.
+// enough is the number of sales in 7 days that makes the 7-day median usable. With fewer
+// sales, the 30-day median is used.
 const enough = 3
 
-// maxSold bounds the items whose sales are held, and with them the memory. No game has half
-// as many.
+// maxSold is the maximum number of items with sales. It limits the memory. Every game has
+// fewer than half as many items.
 const maxSold = 100_000
 
-// readSales reads sales/history. The sales of a missing name are unknown, not 0.
+// readSales reads sales/history. The sales of a missing name are unknown, which differs from
+// 0.
 func (s *Provider) readSales(ctx context.Context, body io.Reader) (sales, error) {
 	all := sales{}
 	cells := make([]feed.Cell, len(saleNames))
@@ -75,7 +76,7 @@ func (s *Provider) readSales(ctx context.Context, body io.Reader) (sales, error)
 			if !ok {
 				return nil
 			}
-			sale := sold{count: provider.Unknown, currency: currency}
+			sale := itemSales{count: provider.Unknown, currency: currency}
 			for _, w := range windows {
 				median, count, ok := s.readWindow(r, cells[w.cell], inner)
 				if !ok {
@@ -84,14 +85,14 @@ func (s *Provider) readSales(ctx context.Context, body io.Reader) (sales, error)
 				if w == s.window {
 					sale.count = count
 				}
-				// Take the newest window with enough sales, up to 90 days.
+				// Use the shortest window with enough sales, from 7 to 90 days.
 				if sale.median == 0 && (w.length > 7*day || w.length == 7*day && count >= enough) {
 					sale.median = median
 				}
 			}
 			switch first, twice := all[key]; {
 			case twice && first != sale:
-				all[key] = sold{} // contradicting rows: the sales are unknown
+				all[key] = itemSales{} // the rows conflict, so the sales are unknown
 				r.Reject(Name, []byte(key.name), provider.RejectConflict)
 				return nil
 			case twice:
@@ -112,7 +113,7 @@ func (s *Provider) readSales(ctx context.Context, body io.Reader) (sales, error)
 	return all, err
 }
 
-// readWindow reads the median and the number of sales of a window.
+// readWindow reads the median and the sales count of a window.
 func (s *Provider) readWindow(r *feed.Reader, c feed.Cell, inner []feed.Cell) (median money.Micro, count int64, ok bool) {
 	if !r.Within(c, []string{"median", "volume"}, inner) {
 		return 0, 0, false
@@ -128,7 +129,8 @@ func (s *Provider) readWindow(r *feed.Reader, c feed.Cell, inner []feed.Cell) (m
 	return median, count, true
 }
 
-// item reads the name of a row and, for a Doppler-like finish, its version.
+// item reads the name of a row, its version if present, and its currency. Only finishes such
+// as Doppler have a version.
 func (s *Provider) item(r *feed.Reader, name, version, currency feed.Cell) (key item, in money.Currency, ok bool) {
 	if key.name, ok = r.Name(Name, name); !ok {
 		return key, "", false
@@ -139,7 +141,7 @@ func (s *Provider) item(r *feed.Reader, name, version, currency feed.Cell) (key 
 			return key, "", false
 		}
 	}
-	if currency.Kind == feed.Text && string(currency.Text) == string(s.currency) {
+	if currency.Kind == feed.Text && string(currency.Text) == string(s.currency) { // avoids the parsing in most rows
 		return key, s.currency, true // the usual case
 	}
 	in, err := money.ParseCurrency(string(currency.Text))
@@ -149,45 +151,45 @@ func (s *Provider) item(r *feed.Reader, name, version, currency feed.Cell) (key 
 	return key, in, err == nil
 }
 
-// itemNames are the members of a row of items that are read. Mean and median cover offers
-// with stickers and rare patterns, so they are not used.
+// itemNames are the members of a row of items. Mean and median are not used, because they
+// include offers with stickers and rare patterns.
 var itemNames = []string{"market_hash_name", "version", "currency", "min_price", "quantity", "updated_at"}
 
-// readItems reads items, adds the sales of each, and then passes on the items with sales
-// and without offers.
+// readItems reads items and adds the sales of each item. It then adds a quote for each item
+// with sales but without an offer.
 func (s *Provider) readItems(ctx context.Context, body io.Reader, all sales, sink provider.Sink) (provider.Result, error) {
-	var answer provider.Result
+	var result provider.Result
 	cells := make([]feed.Cell, len(itemNames))
-	left := maps.Clone(all) // copied, because a response may be read again
+	unlisted := maps.Clone(all) // copied, because a retry reads the response again
 	err := feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
 		err := r.Array(func() error {
 			q, ok, err := s.offer(r, cells)
 			if err != nil {
 				return err
 			}
-			if !ok { // an invalid row is no evidence that the item is not offered
-				delete(left, item{string(cells[0].Text), feed.Phase(cells[1].Text)})
+			if !ok { // an invalid row does not show that the item has no offers
+				delete(unlisted, item{string(cells[0].Text), feed.Phase(cells[1].Text)})
 				return nil
 			}
-			if q.MarketTime.After(answer.ProviderTime) {
-				answer.ProviderTime = q.MarketTime
+			if q.MarketTime.After(result.ProviderTime) {
+				result.ProviderTime = q.MarketTime
 			}
 			key := item{q.Name, q.Phase}
 			s.addSales(&q, all[key])
-			delete(left, key)
+			delete(unlisted, key)
 			return r.Quote(&q)
 		})
 		if err != nil {
 			return err
 		}
 		if err := r.CheckRejectRate(); err != nil {
-			return err // check this before passing on items of the other response, which would outweigh rejected rows
+			return err // check now, because the quotes below would outnumber rejected rows
 		}
 		if r.Quotes() == 0 {
 			return errEmpty
 		}
-		for key, sale := range left {
-			if sale == (sold{}) {
+		for key, sale := range unlisted {
+			if sale == (itemSales{}) {
 				continue
 			}
 			q := provider.Quote{
@@ -200,7 +202,7 @@ func (s *Provider) readItems(ctx context.Context, body io.Reader, all sales, sin
 		}
 		return nil
 	})
-	return answer, err
+	return result, err
 }
 
 // offer reads a row of items. It rejects an invalid row and returns false.
@@ -218,7 +220,7 @@ func (s *Provider) offer(r *feed.Reader, cells []feed.Cell) (q provider.Quote, o
 	q.Listings, why = cells[4].Count()
 	q.MarketTime, wrong = cells[5].Time(feed.TimeUnix)
 	if reason = cmp.Or(reason, why, wrong); reason == "" && q.Ask == 0 && q.Listings > 0 {
-		reason = feed.RejectNoPrice // there are offers
+		reason = feed.RejectNoPrice
 	}
 	if reason != "" {
 		r.Reject(Name, cells[0].Text, reason)
@@ -227,10 +229,10 @@ func (s *Provider) offer(r *feed.Reader, cells []feed.Cell) (q provider.Quote, o
 	return q, true, nil
 }
 
-// addSales adds the sales of the item. It drops an amount in another currency than the
-// offer's, because a quote has one currency.
-func (s *Provider) addSales(q *provider.Quote, sale sold) {
-	if sale.currency == "" {
+// addSales adds the sales of the item to q. A quote has only one currency, so an amount in
+// another currency is dropped.
+func (s *Provider) addSales(q *provider.Quote, sale itemSales) {
+	if sale.currency == "" { // sales are unknown
 		return // unknown
 	}
 	if q.Sales = sale.count; q.Sales >= 0 {

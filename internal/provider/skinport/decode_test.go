@@ -14,7 +14,7 @@ import (
 	"assay/internal/provider/providertest"
 )
 
-// The samples that the contract of the provider gives.
+// Samples in the documented format.
 const (
 	sampleItems = `[
   {"market_hash_name":"AK-47 | Redline (Field-Tested)","version":null,"currency":"USD","suggested_price":31.4,
@@ -38,14 +38,14 @@ const (
 ]`
 )
 
-func TestRead_TakesTheSamplesToTheirOwnNumbers(t *testing.T) {
+func TestRead_DecodesSamples(t *testing.T) {
 	s := New(Config{SalesWindow: 30 * day})
-	sold, err := s.readSales(t.Context(), strings.NewReader(sampleSales))
+	history, err := s.readSales(t.Context(), strings.NewReader(sampleSales))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var sink providertest.Sink
-	answer, err := s.readItems(t.Context(), strings.NewReader(sampleItems), sold, &sink)
+	result, err := s.readItems(t.Context(), strings.NewReader(sampleItems), history, &sink)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,8 +60,8 @@ func TestRead_TakesTheSamplesToTheirOwnNumbers(t *testing.T) {
 			Sales: 0, SalesWindow: 30 * day, MarketTime: time.Unix(1763690101, 0).UTC(),
 		},
 	}
-	if diff := cmp.Diff(want, sink.Sorted()); diff != "" || !answer.ProviderTime.Equal(newest) {
-		t.Errorf("at %v, quotes (-want +got):\n%s", answer.ProviderTime, diff)
+	if diff := cmp.Diff(want, sink.Sorted()); diff != "" || !result.ProviderTime.Equal(newest) {
+		t.Errorf("got time %v, quotes (-want +got):\n%s", result.ProviderTime, diff)
 	}
 }
 
@@ -91,7 +91,7 @@ func FuzzSales(f *testing.F) {
 	})
 }
 
-func TestItems_AnUnreadableOfferIsRejectedAndNotReportedAsNotOffered(t *testing.T) {
+func TestItems_InvalidOfferHasNoQuote(t *testing.T) {
 	const good = `{"market_hash_name":"A","currency":"USD","min_price":2,"quantity":1}`
 	for name, row := range map[string]string{
 		"price":       `{"market_hash_name":"B","currency":"USD","min_price":"1,5","quantity":3}`,
@@ -103,9 +103,9 @@ func TestItems_AnUnreadableOfferIsRejectedAndNotReportedAsNotOffered(t *testing.
 		"price twice": `{"market_hash_name":"B","currency":"USD","min_price":1.5,"min_price":1.6,"quantity":3}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			sold := sales{{name: "B"}: {median: 5, count: 9, currency: "USD"}, {name: "C"}: {median: 7, count: 2, currency: "USD"}}
+			history := sales{{name: "B"}: {median: 5, count: 9, currency: "USD"}, {name: "C"}: {median: 7, count: 2, currency: "USD"}}
 			var sink providertest.Sink
-			if _, err := New(Config{SalesWindow: 30 * day}).readItems(t.Context(), strings.NewReader("["+good+","+row+"]"), sold, &sink); err != nil {
+			if _, err := New(Config{SalesWindow: 30 * day}).readItems(t.Context(), strings.NewReader("["+good+","+row+"]"), history, &sink); err != nil {
 				t.Fatal(err)
 			}
 			var names []string
@@ -113,25 +113,25 @@ func TestItems_AnUnreadableOfferIsRejectedAndNotReportedAsNotOffered(t *testing.
 				names = append(names, q.Name)
 			}
 			if got := strings.Join(names, " "); got != "A C" || sink.Rejects != 1 {
-				t.Errorf("quotes of %q and %d rejects, want A, C and 1", got, sink.Rejects)
+				t.Errorf("got quotes of %q and %d rejects, want A, C and 1", got, sink.Rejects)
 			}
 		})
 	}
 }
 
-func TestSales_RowsThatContradictEachOtherMakeThemUnknown(t *testing.T) {
+func TestSales_ConflictingRowsAreUnknown(t *testing.T) {
 	row := func(name string, volume int) string {
 		return fmt.Sprintf(`{"market_hash_name":%q,"currency":"USD","last_30_days":{"median":5,"volume":%d}}`, name, volume)
 	}
 	s := New(Config{SalesWindow: 30 * day})
-	history := "[" + strings.Join([]string{row("A", 1), row("B", 2), row("C", 3), row("A", 4), row("B", 2), row("D", 1), row("E", 1)}, ",") + "]"
-	sold, err := s.readSales(t.Context(), strings.NewReader(history))
+	body := "[" + strings.Join([]string{row("A", 1), row("B", 2), row("C", 3), row("A", 4), row("B", 2), row("D", 1), row("E", 1)}, ",") + "]"
+	history, err := s.readSales(t.Context(), strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var sink providertest.Sink
 	offers := `[{"market_hash_name":"C","currency":"USD","min_price":9,"quantity":1}]`
-	if _, err := s.readItems(t.Context(), strings.NewReader(offers), sold, &sink); err != nil {
+	if _, err := s.readItems(t.Context(), strings.NewReader(offers), history, &sink); err != nil {
 		t.Fatal(err)
 	}
 	got := map[string]int64{}
@@ -143,30 +143,30 @@ func TestSales_RowsThatContradictEachOtherMakeThemUnknown(t *testing.T) {
 	}
 }
 
-func TestItems_RubbishIsNotOutweighedBySales(t *testing.T) {
-	sold := sales{{name: "B"}: {median: 5, currency: "USD"}, {name: "C"}: {median: 5, currency: "USD"}, {name: "D"}: {median: 5, currency: "USD"}}
-	const rubbish = `[{"market_hash_name":"A","currency":"USD"},{"market_hash_name":"B","currency":7},{"market_hash_name":"C","currency":"USD","min_price":"1,5"}]`
-	_, err := New(Config{}).readItems(t.Context(), strings.NewReader(rubbish), sold, providertest.Discard{})
+func TestItems_SalesDoNotOffsetRejectedRows(t *testing.T) {
+	history := sales{{name: "B"}: {median: 5, currency: "USD"}, {name: "C"}: {median: 5, currency: "USD"}, {name: "D"}: {median: 5, currency: "USD"}}
+	const invalid = `[{"market_hash_name":"A","currency":"USD"},{"market_hash_name":"B","currency":7},{"market_hash_name":"C","currency":"USD","min_price":"1,5"}]`
+	_, err := New(Config{}).readItems(t.Context(), strings.NewReader(invalid), history, providertest.Discard{})
 	if provider.KindOf(err) != provider.KindProtocol || !strings.Contains(err.Error(), "more rows rejected than accepted (2 and 1)") {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want one about rejected rows", err)
 	}
 }
 
-func TestSales_BoundTheItemsThatAreHeld(t *testing.T) {
+func TestSales_LimitsNumberOfItems(t *testing.T) {
 	var b strings.Builder
 	for i := range maxSold + 1 {
 		fmt.Fprintf(&b, `%.*s{"market_hash_name":"%d","currency":"USD"}`, min(i, 1), ",", i)
 	}
 	_, err := New(Config{}).readSales(t.Context(), strings.NewReader("["+b.String()+"]"))
 	if provider.KindOf(err) != provider.KindTooLarge {
-		t.Errorf("one item more: %v", err)
+		t.Errorf("%d items: got error %v, want kind %s", maxSold+1, err, provider.KindTooLarge)
 	}
 }
 
-// response is what Skinport returns, without end.
-func answer() providertest.Answer {
+// response returns an endless response in Skinport's format.
+func response() providertest.Response {
 	s := New(Config{SalesWindow: 30 * day})
-	return providertest.Answer{
+	return providertest.Response{
 		Head: "[", Tail: "]",
 		Row: func(i int) string {
 			return fmt.Sprintf(`%.*s{"market_hash_name":"★ StatTrak™ Karambit | Case %d (Field-Tested)","version":null,"currency":"USD","suggested_price":31.4,"item_page":"https://example.invalid/item/%d",`+
@@ -180,6 +180,6 @@ func answer() providertest.Answer {
 	}
 }
 
-func TestItems_CostLittle(t *testing.T) { providertest.Weigh(t, answer()) }
+func TestItems_Cost(t *testing.T) { providertest.CheckCost(t, response()) }
 
-func BenchmarkItems(b *testing.B) { providertest.Bench(b, answer()) }
+func BenchmarkItems(b *testing.B) { providertest.Bench(b, response()) }

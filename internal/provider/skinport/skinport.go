@@ -1,7 +1,8 @@
 // Package skinport reads Skinport's public price feeds: current offers and recent sales.
-// Documentation: https://docs.skinport.com, read in November 2026. Undocumented, so the
-// package accepts any form: the body of an error, whether a 429 carries Retry-After, and
-// which versions exist.
+//
+// Documentation: https://docs.skinport.com, read in November 2026. It does not describe the
+// body of an error, whether a 429 has a Retry-After header, or which versions exist. The
+// package accepts all forms of these.
 package skinport
 
 import (
@@ -22,21 +23,21 @@ const Name = "skinport"
 // BaseURL is the address of the feeds.
 const BaseURL = "https://api.skinport.com"
 
-// Limit is the documented limit of each feed. A refresh requests two feeds, and both count
-// against it here, so half of it stays unused.
+// Limit is the documented limit of each feed. A refresh requests two feeds, and Assay counts
+// both against one limit. Half of the limit therefore stays unused.
 func Limit() provider.Limit { return provider.Limit{Requests: 8, Per: 5 * time.Minute} }
 
-// interval is how long Skinport caches a response.
+// interval is the time for which Skinport caches a response.
 const interval = 5 * time.Minute
 
-const terms = "Skinport publishes these feeds without a key. No terms for re-use of the data were found; they are read for your own site."
+const terms = "Skinport publishes these feeds without a key. No terms of reuse were found. Assay reads the data for your own site."
 
 // Config configures a Provider.
 type Config struct {
 	BaseURL     string           // without a trailing slash
-	Currency    money.Currency   // requested currency; default USD, also for currencies that Skinport lacks
-	SalesWindow time.Duration    // minimum window of sales; the shortest reported window of at least this length is used
-	Host        provider.Host    // the budget
+	Currency    money.Currency   // requested currency; USD if empty or not supported by Skinport
+	SalesWindow time.Duration    // minimum period of the sales count; the shortest reported period of at least this length is used
+	Host        provider.Host    // budget
 	Client      *provider.Client // sends the requests
 }
 
@@ -44,7 +45,7 @@ type Config struct {
 type Provider struct {
 	base     string
 	currency money.Currency
-	window   window // whose sales are counted
+	window   window // period of the sales count
 	client   *provider.Client
 	describe provider.Description
 }
@@ -54,7 +55,7 @@ func New(c Config) *Provider {
 	s := &Provider{base: c.BaseURL, currency: "USD", window: windowFor(c.SalesWindow), client: c.Client}
 	switch c.Currency {
 	case "EUR", "GBP":
-		s.currency = c.Currency // quotes in other documented currencies are converted like any foreign quote
+		s.currency = c.Currency // other documented currencies are converted like any foreign quote
 	}
 	games := []int32{catalog.CS2, catalog.Dota, catalog.TF2, catalog.Rust}
 	s.describe = provider.Description{
@@ -72,36 +73,36 @@ func New(c Config) *Provider {
 // Describe implements provider.Provider.
 func (s *Provider) Describe() provider.Description { return s.describe }
 
-// Fetch reads a game: first the sales, then the offers.
+// Fetch reads the sales of a game and then its offers.
 func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Result, error) {
 	file, err := s.describe.FileOf(call)
 	if err != nil {
 		return provider.Result{}, err
 	}
 	app := file.Key
-	var sold sales
+	var history sales
 	err = s.client.Do(ctx, s.request("sales/history", app, "", call.Meter), func(resp *provider.Response) error {
 		var err error
-		sold, err = s.readSales(ctx, resp.Body)
+		history, err = s.readSales(ctx, resp.Body)
 		return err
 	})
 	if err != nil {
 		return provider.Result{}, err
 	}
-	var answer provider.Result
+	var result provider.Result
 	err = s.client.Do(ctx, s.request("items", app, "0", call.Meter), func(resp *provider.Response) error {
 		var err error
-		answer, err = s.readItems(ctx, resp.Body, sold, sink)
+		result, err = s.readItems(ctx, resp.Body, history, sink)
 		return err
 	})
 	if err != nil {
 		return provider.Result{}, err
 	}
-	return answer, nil
+	return result, nil
 }
 
-// request returns the request for a feed of a game. Skinport responds 406 to clients that
-// do not accept brotli.
+// request returns the request for a feed of a game. Skinport responds 406 to clients that do
+// not accept brotli.
 func (s *Provider) request(feed, app, tradable string, meter *provider.Meter) provider.Request {
 	q := url.Values{"app_id": {app}, "currency": {string(s.currency)}}
 	if tradable != "" {

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"assay/internal/catalog"
 	"assay/internal/money"
 	"assay/internal/provider"
@@ -39,7 +37,7 @@ func newProvider(t testing.TB, baseURL string, c skinport.Config, tweak func(*pr
 	return skinport.New(c)
 }
 
-// sales are the medians and counts of a day, 7, 30 and 90 days.
+// sales returns the medians and counts of 1, 7, 30 and 90 days.
 func sales(m1 string, n1 int, m7 string, n7 int, m30 string, n30 int, m90 string, n90 int) [4]skinporttest.Sales {
 	return [4]skinporttest.Sales{{Median: m1, Volume: n1}, {Median: m7, Volume: n7}, {Median: m30, Volume: n30}, {Median: m90, Volume: n90}}
 }
@@ -100,86 +98,62 @@ func render(rows []providertest.Row) []byte {
 	return b.Bytes()
 }
 
-func TestFetch_ReadsBothFeedsAsSkinportServesThem(t *testing.T) {
+func TestFetch_ReadsBothFeeds(t *testing.T) {
 	server := providertest.NewServer(t, &skinporttest.Server{Rows: rows(), Updated: updated})
-	src := newProvider(t, server.URL(), skinport.Config{}, nil)
-	var sink providertest.Sink
-	var meter provider.Meter
-	c := call
-	c.Meter = &meter
-	answer, err := src.Fetch(t.Context(), c, &sink)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := providertest.Sink{Quotes: quotes()}
-	if diff := cmp.Diff(want.Sorted(), sink.Sorted()); diff != "" {
-		t.Errorf("quotes (-want +got):\n%s", diff)
-	}
-	if !answer.ProviderTime.Equal(updated) {
-		t.Errorf("time %v, want %v", answer.ProviderTime, updated)
-	}
-	if f := src.Describe().Files[0]; meter.Requests() != int64(f.Requests) {
-		t.Errorf("%d requests, and %d described", meter.Requests(), f.Requests)
+	result := providertest.CheckFetch(t, newProvider(t, server.URL(), skinport.Config{}, nil), call, quotes())
+	if !result.ProviderTime.Equal(updated) {
+		t.Errorf("got time %v, want %v", result.ProviderTime, updated)
 	}
 }
 
-func TestFetch_CountsSalesInTheWindowThatReachesFarEnough(t *testing.T) {
-	for asked, want := range map[time.Duration]struct {
+func TestFetch_UsesShortestSufficientSalesWindow(t *testing.T) {
+	for minimum, want := range map[time.Duration]struct {
 		window time.Duration
 		sales  int64
 	}{time.Hour: {day, 17}, 7 * day: {7 * day, 133}, 8 * day: {30 * day, 604}, 400 * day: {90 * day, 1866}} {
 		server := providertest.NewServer(t, &skinporttest.Server{Rows: rows()})
-		src := newProvider(t, server.URL(), skinport.Config{SalesWindow: asked}, nil)
+		src := newProvider(t, server.URL(), skinport.Config{SalesWindow: minimum}, nil)
 		var sink providertest.Sink
 		if _, err := src.Fetch(t.Context(), call, &sink); err != nil {
 			t.Fatal(err)
 		}
 		got := sink.Sorted()[slices.IndexFunc(sink.Sorted(), func(q provider.Quote) bool { return q.Name == redline })]
 		if got.Sales != want.sales || got.SalesWindow != want.window || src.Describe().Markets[0].SalesWindow != want.window {
-			t.Errorf("%v: %d sales in %v, want %d in %v", asked, got.Sales, got.SalesWindow, want.sales, want.window)
+			t.Errorf("minimum %v: got %d sales in %v, want %d in %v", minimum, got.Sales, got.SalesWindow, want.sales, want.window)
 		}
 	}
 }
 
-func TestFetch_IsRefusedAsSkinportRefuses(t *testing.T) {
+func TestFetch_ReportsErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		fake  *skinporttest.Server
 		calls int
 		kind  provider.Kind
 	}{
-		"ninth call in five minutes":             {&skinporttest.Server{Rows: rows()}, 9, provider.KindRateLimited},
-		"ninth call, without a word on when":     {&skinporttest.Server{Rows: rows(), NoRetry: true}, 9, provider.KindRateLimited},
-		"nothing in it":                          {&skinporttest.Server{}, 1, provider.KindProtocol},
-		"no sales, which says nothing of offers": {&skinporttest.Server{Rows: []skinporttest.Row{{Name: redline, Ask: "1", Unsold: true}}}, 1, provider.KindProtocol},
+		"ninth call with Retry-After":    {&skinporttest.Server{Rows: rows()}, 9, provider.KindRateLimited},
+		"ninth call without Retry-After": {&skinporttest.Server{Rows: rows(), NoRetry: true}, 9, provider.KindRateLimited},
+		"no rows":                        {&skinporttest.Server{}, 1, provider.KindProtocol},
+		"no sales":                       {&skinporttest.Server{Rows: []skinporttest.Row{{Name: redline, Ask: "1", Unsold: true}}}, 1, provider.KindProtocol},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := providertest.NewServer(t, c.fake)
 			src := newProvider(t, server.URL(), skinport.Config{}, func(o *provider.Options) { o.Total = time.Second })
-			for i := 1; i <= c.calls; i++ {
-				_, err := src.Fetch(t.Context(), call, &providertest.Sink{})
-				if (err != nil) != (i == c.calls) || err != nil && provider.KindOf(err) != c.kind {
-					t.Fatalf("call %d: %v", i, err)
-				}
-			}
+			providertest.CheckError(t, src, call, c.calls, c.kind, "")
 		})
 	}
 }
 
-func TestFetch_OnlyItsOwnGames(t *testing.T) {
+func TestFetch_ReadsEveryGame(t *testing.T) {
 	server := providertest.NewServer(t, &skinporttest.Server{Rows: rows()})
 	src := newProvider(t, server.URL(), skinport.Config{}, nil)
 	for _, f := range src.Describe().Files {
 		if _, err := src.Fetch(t.Context(), provider.Call{AppID: f.AppID, File: f.Key}, &providertest.Sink{}); err != nil {
-			t.Errorf("%s: %v", f.Key, err)
+			t.Errorf("file %s: %v", f.Key, err)
 		}
-	}
-	_, err := src.Fetch(t.Context(), provider.Call{AppID: 10, File: "10"}, &providertest.Sink{})
-	if provider.KindOf(err) != provider.KindProtocol {
-		t.Errorf("a game that it does not have: %v", err)
 	}
 }
 
-func TestFetch_AsksInTheCurrencyWhereSkinportHasIt(t *testing.T) {
+func TestFetch_UsesSupportedCurrency(t *testing.T) {
 	for base, want := range map[money.Currency]string{"USD": "USD", "EUR": "EUR", "CNY": "USD", "": "USD"} {
 		server := providertest.NewServer(t, &skinporttest.Server{Rows: rows()})
 		src := newProvider(t, server.URL(), skinport.Config{Currency: base}, nil)
@@ -188,14 +162,14 @@ func TestFetch_AsksInTheCurrencyWhereSkinportHasIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := sink.Quotes[0].Currency; string(got) != want {
-			t.Errorf("%q: quoted in %s, want %s", base, got, want)
+			t.Errorf("base currency %q: got quotes in %s, want %s", base, got, want)
 		}
 	}
 }
 
-// TestReal_RecordedFeedsDecodeToTheirOwnNumbers reads what Skinport was recorded
-// to response. Both recordings are of different days and currencies.
-func TestReal_RecordedFeedsDecodeToTheirOwnNumbers(t *testing.T) {
+// TestReal_DecodesRecordedFeeds reads recorded responses of Skinport. The two recordings are
+// from different days and in different currencies.
+func TestReal_DecodesRecordedFeeds(t *testing.T) {
 	items, history := recorded(t, "skinport_items_2026-10-05.json"), recorded(t, "skinport_sales_history_2026-08-13.json")
 	server := providertest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/items") {
@@ -209,12 +183,12 @@ func TestReal_RecordedFeedsDecodeToTheirOwnNumbers(t *testing.T) {
 	if _, err := src.Fetch(t.Context(), call, &sink); err != nil {
 		t.Fatal(err)
 	}
-	if sink.Rejects != 0 || len(sink.Quotes) != 25+9-1 { // the Redline is in both
-		t.Errorf("%d quotes and %d rejects", len(sink.Quotes), sink.Rejects)
+	if sink.Rejects != 0 || len(sink.Quotes) != 25+9-1 { // the Redline is in both feeds
+		t.Errorf("got %d quotes and %d rejects, want 33 and 0", len(sink.Quotes), sink.Rejects)
 	}
 	recordedAt := time.Date(2026, 10, 5, 11, 50, 14, 0, time.UTC)
 	for _, want := range []provider.Quote{
-		// Its sales are in dollars and its offers in euros, so their median is left out.
+		// The sales are in USD and the offers in EUR, so the median is dropped.
 		{Name: redline, Currency: "EUR", Ask: 2147 * cents, Listings: 69, Sales: 302, SalesWindow: 30 * day, MarketTime: recordedAt},
 		{Name: "Souvenir AWP | Redline (Field-Tested)", Currency: "EUR", Sales: provider.Unknown, MarketTime: recordedAt},
 		{Name: "Charm | Chicken Lil'", Currency: "EUR", Ask: 43 * cents, Listings: 2, Sales: provider.Unknown, MarketTime: recordedAt},
@@ -222,12 +196,12 @@ func TestReal_RecordedFeedsDecodeToTheirOwnNumbers(t *testing.T) {
 	} {
 		want.Market = skinport.Name
 		if !slices.Contains(sink.Quotes, want) {
-			t.Errorf("no quote %+v", want)
+			t.Errorf("missing quote %+v", want)
 		}
 	}
 	for _, q := range sink.Quotes {
 		if strings.Contains(q.Name, "Doppler") && q.Phase == "" {
-			t.Errorf("a plain Doppler, which no row is of: %+v", q)
+			t.Errorf("got a Doppler quote without a phase: %+v", q)
 		}
 	}
 }
@@ -236,7 +210,7 @@ func recorded(t *testing.T, name string) []byte {
 	t.Helper()
 	body, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "shared", "data", "fixtures", name))
 	if err != nil {
-		t.Skip("the recorded answers are not there: " + name)
+		t.Skip("recorded response missing: " + name)
 	}
 	return body
 }

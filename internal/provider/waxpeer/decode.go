@@ -10,26 +10,26 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// unit is one dollar in the unit of prices: thousandths.
+// unit is the number of price units per dollar. Prices are in thousandths of a dollar.
 const unit = 1000
 
-// item is a name in one of its phases.
+// item is a name and its phase, if any.
 type item struct{ name, phase string }
 
-// offers are the listings of an item.
+// offers summarises the listings of an item.
 type offers struct {
-	ask   money.Micro // the lowest
+	ask   money.Micro // lowest ask
 	count int64
 }
 
 type phases map[item]offers
 
-// maxDopplers bounds the phases of all knives; there are some hundreds.
+// maxDopplers is the maximum number of items with a phase. There are some hundreds.
 const maxDopplers = 50_000
 
 var dopplerNames = []string{"name", "phase", "price"}
 
-// readDopplers reads a list whose rows are single listings.
+// readDopplers reads the Doppler list. Each row is a single listing.
 func readDopplers(ctx context.Context, body io.Reader) (phases, error) {
 	all := phases{}
 	cells := make([]feed.Cell, len(dopplerNames))
@@ -62,7 +62,7 @@ func (all phases) add(r *feed.Reader, cells []feed.Cell) error {
 	}
 	r.Count(1)
 	if ask == 0 {
-		return nil // listed, but not for sale
+		return nil // listed but not for sale
 	}
 	key := item{name, phase}
 	o := all[key]
@@ -77,12 +77,12 @@ func (all phases) add(r *feed.Reader, cells []feed.Cell) error {
 	return nil
 }
 
-// priceNames are the members of a row of prices that are read. steam_price is of unknown
-// age, so it is not used.
+// priceNames are the members of a row of prices. steam_price is not used, because its age is
+// unknown.
 var priceNames = []string{"name", "min", "count"}
 
-// readPrices reads the offers and then passes on the phases. The price of a Doppler in this
-// list covers all its phases; it counts for the plain name.
+// readPrices reads the offers and then adds the phases. In this list, the price of a Doppler
+// covers all its phases, so it counts for the name without a phase.
 func readPrices(ctx context.Context, body io.Reader, dopplers phases, sink provider.Sink) error {
 	cells := make([]feed.Cell, len(priceNames))
 	return feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
@@ -108,7 +108,7 @@ func readPrices(ctx context.Context, body io.Reader, dopplers phases, sink provi
 	})
 }
 
-// addPrice passes on a row of prices.
+// addPrice reads a row of prices and adds its quote.
 func addPrice(r *feed.Reader, cells []feed.Cell) error {
 	name, ok := r.Name(Name, cells[0])
 	if !ok {

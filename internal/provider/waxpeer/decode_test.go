@@ -13,7 +13,7 @@ import (
 	"assay/internal/provider/providertest"
 )
 
-// The samples that the contract of the provider gives.
+// Samples in the documented format.
 const (
 	samplePrices = `{"success":true,"items":[
   {"name":"AK-47 | Redline (Field-Tested)","count":44,"min":26350,"img":"https://example.invalid/a.png","steam_price":"33100","rarity_color":"#D32CE6","type":"Rifle"},
@@ -25,7 +25,7 @@ const (
 ]}`
 )
 
-func TestRead_TakesTheSamplesToTheirOwnNumbers(t *testing.T) {
+func TestRead_DecodesSamples(t *testing.T) {
 	dopplers, err := readDopplers(t.Context(), strings.NewReader(sampleDopplers))
 	if err != nil {
 		t.Fatal(err)
@@ -68,12 +68,12 @@ func FuzzDopplers(f *testing.F) {
 	})
 }
 
-// responses are what Waxpeer returns, without end. Pictures make them as long as
-// 39,000 items must be to weigh anything.
-func answers() map[string]providertest.Answer {
+// responses returns endless responses in Waxpeer's format. Long picture URLs make 39,000 items
+// large enough to measure.
+func responses() map[string]providertest.Response {
 	long := strings.Repeat("picture/", 190)
 	const name = `"name":"★ StatTrak™ Karambit | Case %d (Field-Tested)"`
-	return map[string]providertest.Answer{
+	return map[string]providertest.Response{
 		"prices": {
 			Head: `{"success":true,"items":[`, Tail: "]}",
 			Row: func(i int) string {
@@ -97,14 +97,14 @@ func answers() map[string]providertest.Answer {
 	}
 }
 
-func TestRead_CostsLittle(t *testing.T) {
-	for name, a := range answers() {
-		t.Run(name, func(t *testing.T) { providertest.Weigh(t, a) })
+func TestRead_Cost(t *testing.T) {
+	for name, a := range responses() {
+		t.Run(name, func(t *testing.T) { providertest.CheckCost(t, a) })
 	}
 }
 
 func BenchmarkRead(b *testing.B) {
-	for name, a := range answers() {
+	for name, a := range responses() {
 		b.Run(name, func(b *testing.B) { providertest.Bench(b, a) })
 	}
 }

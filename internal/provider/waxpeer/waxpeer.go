@@ -1,9 +1,10 @@
-// Package waxpeer reads Waxpeer's public price list, and its listings of Doppler knives by
+// Package waxpeer reads Waxpeer's public price list and its listings of Doppler knives by
 // phase.
+//
 // Documentation: the official wrapper https://github.com/skylight-ity/waxpeer and its wiki,
-// read in November 2026. Undocumented, so the package accepts any form: the status and body
-// of a refusal and of a rate limit, the age of the data, and whether the listings of
-// Dopplers are complete.
+// read in November 2026. It does not describe the responses to refused and rate-limited
+// requests, the age of the data, or whether the Doppler listings are complete. The package
+// accepts all forms of these.
 package waxpeer
 
 import (
@@ -24,16 +25,16 @@ const Name = "waxpeer"
 // BaseURL is the address of the lists.
 const BaseURL = "https://api.waxpeer.com"
 
-// Limit is the limit that the official wrapper names for each list. Both lists count
-// against it here.
+// Limit is the limit of each list according to the official wrapper. Assay counts both lists
+// against one limit.
 func Limit() provider.Limit { return provider.Limit{Requests: 60, Per: time.Minute} }
 
 const interval = time.Minute
 
 const terms = "Waxpeer publishes these lists without a key; its own wrapper warns that more than 60 calls per minute may block your address. " +
-	"No terms for re-use of the data were found; they are read for your own site."
+	"No terms of reuse were found. Assay reads the data for your own site."
 
-// gameName returns Waxpeer's name of a game; empty if it does not have the game.
+// gameName returns Waxpeer's name of a game, or "" if Waxpeer does not have the game.
 func gameName(app int32) string {
 	return map[int32]string{catalog.CS2: "csgo", catalog.Dota: "dota2", catalog.TF2: "tf2", catalog.Rust: "rust"}[app]
 }
@@ -41,7 +42,7 @@ func gameName(app int32) string {
 // Config configures a Provider.
 type Config struct {
 	BaseURL string           // without a trailing slash
-	Host    provider.Host    // the budget
+	Host    provider.Host    // budget
 	Client  *provider.Client // sends the requests
 }
 
@@ -76,12 +77,12 @@ func phased(app int32) bool { return app == catalog.CS2 }
 // Describe implements provider.Provider.
 func (s *Provider) Describe() provider.Description { return s.describe }
 
-// Probe requests a short list, which takes one request.
+// Probe returns a call for the shortest list. It takes one request.
 func (s *Provider) Probe() provider.Call {
 	return provider.Call{AppID: catalog.TF2, File: strconv.Itoa(int(catalog.TF2))}
 }
 
-// Fetch reads a game: first its Dopplers, if any, then its prices.
+// Fetch reads the Doppler listings of a game, if there are any, and then its prices.
 func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Result, error) {
 	if _, err := s.describe.FileOf(call); err != nil {
 		return provider.Result{}, err

@@ -75,7 +75,7 @@ func TestSuite(t *testing.T) {
 	})
 }
 
-// render writes what both lists could be.
+// render returns rows in a format that is valid for both lists.
 func render(rows []providertest.Row) []byte {
 	var b bytes.Buffer
 	b.WriteString(`{"success":true,"items":`)
@@ -87,26 +87,12 @@ func render(rows []providertest.Row) []byte {
 	return b.Bytes()
 }
 
-func TestFetch_KeepsPhasesApartFromThePlainName(t *testing.T) {
+func TestFetch_SeparatesPhases(t *testing.T) {
 	server := providertest.NewServer(t, good())
-	src := newProvider(t, server.URL(), nil)
-	var sink providertest.Sink
-	var meter provider.Meter
-	c := call
-	c.Meter = &meter
-	if _, err := src.Fetch(t.Context(), c, &sink); err != nil {
-		t.Fatal(err)
-	}
-	want := providertest.Sink{Quotes: quotes()}
-	if diff := cmp.Diff(want.Sorted(), sink.Sorted()); diff != "" {
-		t.Errorf("quotes (-want +got):\n%s", diff)
-	}
-	if f := src.Describe().Files[0]; meter.Requests() != int64(f.Requests) {
-		t.Errorf("%d requests, and %d described", meter.Requests(), f.Requests)
-	}
+	providertest.CheckFetch(t, newProvider(t, server.URL(), nil), call, quotes())
 }
 
-func TestFetch_OfTheSameNameWithTwoPricesNoneCounts(t *testing.T) {
+func TestFetch_RejectsNameWithTwoPrices(t *testing.T) {
 	fake := good()
 	fake.Rows = append(fake.Rows, waxpeertest.Row{Name: redline, Min: "1", Count: "1"})
 	server := providertest.NewServer(t, fake)
@@ -116,39 +102,35 @@ func TestFetch_OfTheSameNameWithTwoPricesNoneCounts(t *testing.T) {
 	}
 	want := providertest.Sink{Quotes: slices.DeleteFunc(quotes(), func(q provider.Quote) bool { return q.Name == redline && q.Phase == "" })}
 	if diff := cmp.Diff(want.Sorted(), sink.Sorted()); diff != "" || sink.Rejects != 2 {
-		t.Errorf("%d rejects, quotes (-want +got):\n%s", sink.Rejects, diff)
+		t.Errorf("got %d rejects, want 2; quotes (-want +got):\n%s", sink.Rejects, diff)
 	}
 }
 
-func TestFetch_AsksForDopplersWhereThereAreKnives(t *testing.T) {
+func TestFetch_RequestsDopplersForCS2Only(t *testing.T) {
 	server := providertest.NewServer(t, good())
 	src := newProvider(t, server.URL(), nil)
 	for _, f := range src.Describe().Files {
 		var meter provider.Meter
 		var sink providertest.Sink
 		if _, err := src.Fetch(t.Context(), provider.Call{AppID: f.AppID, File: f.Key, Meter: &meter}, &sink); err != nil {
-			t.Errorf("%s: %v", f.Key, err)
+			t.Errorf("file %s: %v", f.Key, err)
 		}
 		if phased := len(sink.Quotes) > 5; meter.Requests() != int64(f.Requests) || phased != (f.AppID == catalog.CS2) {
-			t.Errorf("%s: %d quotes, %d requests", f.Key, len(sink.Quotes), meter.Requests())
+			t.Errorf("file %s: got %d quotes, %d requests; want %d requests", f.Key, len(sink.Quotes), meter.Requests(), f.Requests)
 		}
-	}
-	_, err := src.Fetch(t.Context(), provider.Call{AppID: 10, File: "10"}, &providertest.Sink{})
-	if provider.KindOf(err) != provider.KindProtocol {
-		t.Errorf("a game that it does not have: %v", err)
 	}
 }
 
-func TestProbe_IsOneRequest(t *testing.T) {
+func TestProbe_SendsOneRequest(t *testing.T) {
 	server := providertest.NewServer(t, good())
 	src := newProvider(t, server.URL(), nil)
 	if _, err := src.Fetch(t.Context(), src.Probe(), &providertest.Sink{}); err != nil || len(server.Hits()) != 1 {
-		t.Errorf("%d requests, error %v", len(server.Hits()), err)
+		t.Errorf("got %d requests, error %v; want 1", len(server.Hits()), err)
 	}
 }
 
-func TestFetch_IsRefusedAsWaxpeerRefuses(t *testing.T) {
-	full := func(change func(*waxpeertest.Server)) *waxpeertest.Server {
+func TestFetch_ReportsErrors(t *testing.T) {
+	with := func(change func(*waxpeertest.Server)) *waxpeertest.Server {
 		s := good()
 		change(s)
 		return s
@@ -159,19 +141,19 @@ func TestFetch_IsRefusedAsWaxpeerRefuses(t *testing.T) {
 		kind   provider.Kind
 		detail string
 	}{
-		"61st call in a minute": {good(), 61, provider.KindRateLimited, "Too many requests"},
-		"refusal as a success":  {full(func(s *waxpeertest.Server) { s.Refuse = "Wrong input" }), 1, provider.KindProtocol, "the provider refused the request: Wrong input"},
-		"rate limited at 200":   {full(func(s *waxpeertest.Server) { s.Refuse = "Too many requests" }), 1, provider.KindRateLimited, "the provider refused the request: Too many"},
-		"refusal":               {full(func(s *waxpeertest.Server) { s.Refuse, s.Status = "Wrong input", http.StatusBadRequest }), 1, provider.KindStatus, "Wrong input"},
-		"address blocked":       {full(func(s *waxpeertest.Server) { s.Refuse, s.Status = "banned", http.StatusForbidden }), 1, provider.KindAuth, "banned"},
-		"nothing in it":         {full(func(s *waxpeertest.Server) { s.Rows = nil }), 1, provider.KindProtocol, "the list is empty"},
-		"no Dopplers":           {full(func(s *waxpeertest.Server) { s.Dopplers = nil }), 1, provider.KindProtocol, "the list is empty"},
-		"rubbish, but for Dopplers": {
-			full(func(s *waxpeertest.Server) { s.Rows = []waxpeertest.Row{{Name: redline, Min: `"about 5"`}} }), 1,
+		"61st call in a minute":      {good(), 61, provider.KindRateLimited, "Too many requests"},
+		"refusal with status 200":    {with(func(s *waxpeertest.Server) { s.Refuse = "Wrong input" }), 1, provider.KindProtocol, "the provider refused the request: Wrong input"},
+		"rate limit with status 200": {with(func(s *waxpeertest.Server) { s.Refuse = "Too many requests" }), 1, provider.KindRateLimited, "the provider refused the request: Too many"},
+		"refusal with status 400":    {with(func(s *waxpeertest.Server) { s.Refuse, s.Status = "Wrong input", http.StatusBadRequest }), 1, provider.KindStatus, "Wrong input"},
+		"address blocked":            {with(func(s *waxpeertest.Server) { s.Refuse, s.Status = "banned", http.StatusForbidden }), 1, provider.KindAuth, "banned"},
+		"no rows":                    {with(func(s *waxpeertest.Server) { s.Rows = nil }), 1, provider.KindProtocol, "the list is empty"},
+		"no Dopplers":                {with(func(s *waxpeertest.Server) { s.Dopplers = nil }), 1, provider.KindProtocol, "the list is empty"},
+		"only Dopplers valid": {
+			with(func(s *waxpeertest.Server) { s.Rows = []waxpeertest.Row{{Name: redline, Min: `"about 5"`}} }), 1,
 			provider.KindProtocol, "more rows rejected than accepted (1 and 0)",
 		},
-		"phases nobody knows": {
-			full(func(s *waxpeertest.Server) {
+		"unknown phase": {
+			with(func(s *waxpeertest.Server) {
 				s.Dopplers = []waxpeertest.Doppler{{Name: karambit, Phase: "Phase 5", Price: "1"}}
 			}), 1,
 			provider.KindProtocol, "phase is unknown",
@@ -180,18 +162,13 @@ func TestFetch_IsRefusedAsWaxpeerRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := providertest.NewServer(t, c.fake)
 			src := newProvider(t, server.URL(), func(o *provider.Options) { o.Total = time.Second })
-			for i := 1; i <= c.calls; i++ {
-				_, err := src.Fetch(t.Context(), call, &providertest.Sink{})
-				if (err != nil) != (i == c.calls) || err != nil && (provider.KindOf(err) != c.kind || !strings.Contains(err.Error(), c.detail)) {
-					t.Fatalf("call %d: %v", i, err)
-				}
-			}
+			providertest.CheckError(t, src, call, c.calls, c.kind, c.detail)
 		})
 	}
 }
 
-// TestFake_RefusesAnUnknownGame holds the fake to what it is a fake of.
-func TestFake_RefusesAnUnknownGame(t *testing.T) {
+// TestFake_RefusesInvalidRequests checks that the fake behaves like Waxpeer.
+func TestFake_RefusesInvalidRequests(t *testing.T) {
 	server := providertest.NewServer(t, good())
 	for path, want := range map[string]string{
 		"/v1/prices?game=csgo&minified=0": `"steam_price"`, "/v1/prices?game=dota3": "Wrong input", "/v1/prices/dopplers": "Wrong input",
@@ -204,7 +181,7 @@ func TestFake_RefusesAnUnknownGame(t *testing.T) {
 		_, _ = body.ReadFrom(resp.Body)
 		_ = resp.Body.Close()
 		if !strings.Contains(body.String(), want) {
-			t.Errorf("%s: %s", path, strconv.Quote(body.String()))
+			t.Errorf("%s: got %s, want %s", path, strconv.Quote(body.String()), want)
 		}
 	}
 }

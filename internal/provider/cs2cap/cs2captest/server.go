@@ -1,6 +1,6 @@
-// Package cs2captest serves cs2cap's price endpoints with the same rules: a key, at most a
-// hundred names, known markets, one stream at a time, and budgets per minute, per month and
-// for streams.
+// Package cs2captest is a fake of cs2cap's price endpoints with the same rules. It requires a
+// key, accepts at most a hundred known names and markets, allows one stream at a time, and
+// limits requests per minute, requests per month and streams.
 package cs2captest
 
 import (
@@ -24,34 +24,34 @@ type Item struct {
 	ID          int
 	Name, Phase string
 	Quotes      []Quote
-	Sold        string // members of its summary in market/items; "": it has no row there
+	Sold        string // members of its summary in market/items; "": no row there
 }
 
 // Quote is the quote of one market.
 type Quote struct {
 	Provider string
-	Ask      int    // in hundredths
-	Decimal  string // "": not reported
+	Ask      int    // in hundredths of the currency
+	Decimal  string // "": omitted
 	Quantity int
 	Updated  time.Time
 }
 
-// Server is a fake of cs2cap. Its fields may be set before it serves.
+// Server is a fake of cs2cap. Set its fields before the first request.
 type Server struct {
 	Items       []Item
 	Generated   time.Time
 	Key         string
 	Minute      int  // requests per minute; 0: unlimited
 	Month       int  // requests per month; 0: unlimited
-	Unavailable int  // requests to refuse while the index of prices is built
-	FromNow     bool // resets are seconds from now, as in the documentation's own sample
-	Bare        bool // a 429 has no headers
-	PageSize    int  // most rows of a page; default 100
-	Quiet       bool // meta omits the queried markets
+	Unavailable int  // number of requests to refuse because the price index is being rebuilt
+	FromNow     bool // send resets in seconds from now, like the documented sample
+	Bare        bool // omit the headers of a 429
+	PageSize    int  // maximum rows of a page; default 100
+	Quiet       bool // omit the queried markets from meta
 
 	Streams int           // stream starts per day; 0: unlimited
-	Stop    int           // lines after which a stream ends; 0: it does not
-	Opened  chan struct{} // if set: a stream sends to it after its start and continues at the next receive
+	Stop    int           // number of lines after which a stream ends; 0: unlimited
+	Opened  chan struct{} // if set, a stream sends to it twice after its start, before the first line
 
 	mu        sync.Mutex
 	sent      int
@@ -90,7 +90,7 @@ func refuse(w http.ResponseWriter, status int, body string) {
 
 func write(w io.Writer, body string) { _, _ = io.WriteString(w, body) }
 
-// allow counts a request, or refuses it.
+// allow counts a request. If a limit is reached, it refuses the request and returns false.
 func (s *Server) allow(w http.ResponseWriter) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +102,7 @@ func (s *Server) allow(w http.ResponseWriter) bool {
 	now := time.Now()
 	if s.Month > 0 && s.sent > s.Month {
 		end := time.Date(now.UTC().Year(), now.UTC().Month()+1, 1, 0, 0, 0, 0, time.UTC)
-		s.report(w, s.Month, 0, end.Sub(now), `{"code":"`+cs2cap.SpentCode+`","detail":"Monthly quota exceeded"}`)
+		s.report(w, s.Month, 0, end.Sub(now), `{"code":"`+cs2cap.QuotaExceededCode+`","detail":"Monthly quota exceeded"}`)
 		return false
 	}
 	if s.calls == nil {
@@ -115,8 +115,8 @@ func (s *Server) allow(w http.ResponseWriter) bool {
 	return true
 }
 
-// report sends the rest of a budget and its end, and refuses the request if a body is
-// given.
+// report sends the rest of a budget and its reset. If body is not empty, it also refuses the
+// request.
 func (s *Server) report(w http.ResponseWriter, limit, left int, reset time.Duration, body string) {
 	if !s.Bare {
 		seconds := providertest.Seconds(reset)
@@ -136,7 +136,8 @@ func (s *Server) report(w http.ResponseWriter, limit, left int, reset time.Durat
 	}
 }
 
-// start counts a stream and reports how many are left, or refuses it.
+// start counts a stream and reports how many streams are left. If no stream is allowed, it
+// refuses the request and returns false.
 func (s *Server) start(w http.ResponseWriter) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,10 +147,10 @@ func (s *Server) start(w http.ResponseWriter) bool {
 	}
 	switch wait, ok := s.starts.Take(time.Now()); {
 	case s.streaming:
-		refuse(w, http.StatusConflict, `{"code":"`+cs2cap.StreamingCode+`","detail":"Another stream is active for this key"}`)
+		refuse(w, http.StatusConflict, `{"code":"`+cs2cap.StreamActiveCode+`","detail":"Another stream is active for this key"}`)
 		return false
 	case s.Streams > 0 && !ok:
-		s.report(w, s.Streams, 0, wait, `{"code":"`+cs2cap.StreamSpentCode+`","detail":"Stream quota exceeded"}`)
+		s.report(w, s.Streams, 0, wait, `{"code":"`+cs2cap.StreamQuotaExceededCode+`","detail":"Stream quota exceeded"}`)
 		return false
 	case s.Streams > 0:
 		s.report(w, s.Streams, s.starts.Left(), day-time.Second, "")
@@ -182,7 +183,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// row returns the item's row in a batch or a stream.
+// row returns the row of the item in a batch or a stream.
 func (it *Item) row(providers []string) string {
 	return fmt.Sprintf(`{"item_id":%d,"market_hash_name":%s,"phase":%s,"quotes":[%s]}`,
 		it.ID, providertest.Quote(it.Name), phase(it.Phase), strings.Join(it.quotes(providers), ","))
@@ -201,7 +202,7 @@ func (s *Server) sales(w http.ResponseWriter) {
 		strings.Join(rows, ","), s.Generated.Format(time.RFC3339)))
 }
 
-// known refuses an unknown market.
+// known refuses a request with an unknown market and returns false.
 func known(w http.ResponseWriter, where string, providers []string) bool {
 	for i, p := range providers {
 		if !slices.Contains(cs2cap.Markets(), p) {
@@ -239,7 +240,7 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request) {
 			unknown = append(unknown, providertest.Quote(name))
 		case len(s.Items[i].quotes(q.Providers)) == 0 && i%2 == 0:
 			empty = append(empty, strconv.Itoa(s.Items[i].ID))
-		default: // an item without offers is in one of the two lists
+		default: // an item without quotes may be in either list
 			items = append(items, s.Items[i].row(q.Providers))
 		}
 	}
@@ -260,7 +261,7 @@ func (s *Server) queried(providers []string) string {
 	return `"providers_queried":[` + strings.Join(list, ",") + `],`
 }
 
-// quotes returns the item's quotes on these markets, as members of its row in a batch.
+// quotes returns the item's quotes on these markets, in the format of a batch.
 func (it *Item) quotes(providers []string) []string {
 	var all []string
 	for _, q := range it.Quotes {

@@ -1,5 +1,5 @@
-// Package csfloattest serves CSFloat's public price lists, with rate headers on every
-// response.
+// Package csfloattest is a fake of CSFloat's public price lists. It sends rate-limit headers
+// with every response.
 package csfloattest
 
 import (
@@ -14,7 +14,7 @@ import (
 	"assay/internal/provider/providertest"
 )
 
-// Row is a row of the price list. Numbers are raw JSON; "" omits one.
+// Row is a row of the price list. Numbers are raw JSON; "" omits the member.
 type Row struct {
 	Name, MinPrice, Quantity string
 }
@@ -24,23 +24,23 @@ type Doppler struct {
 	Name, PaintIndex, Phase, MinPrice string
 }
 
-// Server is a fake of CSFloat. Its fields may be set before it serves.
+// Server is a fake of CSFloat. Set its fields before the first request.
 type Server struct {
-	Rows     []Row
-	Dopplers []Doppler
-	Confused bool          // arrays and objects are exchanged
-	Key      string        // if set, requests without it get 401
-	Calls    int           // allowed per period; default 200
-	Reset    time.Duration // time to the reset in the headers; default: the true one; below 0: in the past
+	Rows      []Row
+	Dopplers  []Doppler
+	Exchanged bool          // exchange the forms of the two lists, array and object
+	Key       string        // if set, requests without this key get 401
+	Calls     int           // maximum calls per period; default 200
+	Reset     time.Duration // time until the reset in the headers; default: the real reset; negative: a reset in the past
 
 	mu    sync.Mutex
 	calls *providertest.Window
 }
 
-// period is the window in which calls are counted.
+// period is the period in which calls are counted.
 const period = 5 * time.Minute
 
-// ServeHTTP serves /api/v1/listings/price-list and what is below it.
+// ServeHTTP serves /api/v1/listings/price-list and its subpaths.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	allowed := s.count(w.Header())
 	w.Header().Set("Content-Type", "application/json")
@@ -52,13 +52,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !allowed:
 		refuse(w, http.StatusTooManyRequests, 20, "too many requests, please try again later")
 	case list == "":
-		serve(w, s.prices(), s.Confused)
+		serve(w, s.prices(), s.Exchanged)
 	default:
-		serve(w, s.dopplers(), !s.Confused)
+		serve(w, s.dopplers(), !s.Exchanged)
 	}
 }
 
-// count counts a call and reports the rest in the header.
+// count counts a call and reports the remaining calls in the header.
 func (s *Server) count(h http.Header) (allowed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

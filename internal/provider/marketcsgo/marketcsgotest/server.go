@@ -1,4 +1,4 @@
-// Package marketcsgotest serves the price files of market.csgo.com. Like the site it
+// Package marketcsgotest is a fake of the price files of market.csgo.com. Like the site, it
 // refuses the sixth request within a second.
 package marketcsgotest
 
@@ -19,25 +19,25 @@ import (
 type Row struct {
 	Name          string
 	Price, Volume string
-	Unlisted      bool       // missing from the file of prices
-	Instances     []Instance // none: missing from the file of instances
+	Unlisted      bool       // missing from the price file
+	Instances     []Instance // empty: missing from the instance file
 }
 
-// Instance is one class and instance of an item.
+// Instance is a class and instance of an item.
 type Instance struct {
 	Price, BuyOrder, Sold string // Sold is popularity_7d
 }
 
-// Server is a fake of market.csgo.com. Its fields may be set before it serves.
+// Server is a fake of market.csgo.com. Set its fields before the first request.
 type Server struct {
 	Rows    []Row
-	Time    time.Time // of both files; default now. An old time means that the file is no longer updated
-	Numbers bool      // numbers are JSON numbers, not strings
-	Last    bool      // time and currency follow the items
-	Half    bool      // the second half of the rows is missing
-	Refuse  string    // if set, the error of every response
-	Status  int       // of that refusal; default 200
-	Calls   int       // allowed per second; default 5
+	Time    time.Time // time of both files; default now. An old time simulates a file that is no longer updated
+	Numbers bool      // send JSON numbers instead of strings
+	Last    bool      // send time and currency after the items
+	Half    bool      // omit the second half of the rows
+	Refuse  string    // if set, every request is refused with this error
+	Status  int       // status of refused requests; default 200
+	Calls   int       // maximum requests per second; default 5
 
 	mu    sync.Mutex
 	calls *providertest.Window
@@ -45,8 +45,7 @@ type Server struct {
 
 var currencies = []string{"USD", "EUR", "RUB"}
 
-// ServeHTTP serves /api/v2/prices/{USD,EUR,RUB}.json and the same under
-// class_instance.
+// ServeHTTP serves /api/v2/prices/{USD,EUR,RUB}.json and the same files under class_instance.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path, isFile := strings.CutPrefix(r.URL.Path, "/api/v2/prices/")
 	path, byInstance := strings.CutPrefix(path, "class_instance/")
@@ -127,7 +126,7 @@ func (s *Server) instances(rows []Row) (out []string) {
 	return out
 }
 
-// number returns a number as a string, like the site, or as a number.
+// number returns a number as a JSON string, like the site, or as a JSON number.
 func (s *Server) number(text string) string {
 	switch {
 	case text == "":

@@ -1,5 +1,5 @@
-// Package pricempiretest serves Pricempire's price feed with the same rules: a UUID as key
-// and known games; it silently omits unknown markets.
+// Package pricempiretest is a fake of Pricempire's price feed with the same rules. The key
+// must be a UUID and the game must be known. Unknown markets are omitted without an error.
 package pricempiretest
 
 import (
@@ -13,19 +13,19 @@ import (
 	"assay/internal/provider/providertest"
 )
 
-// Row is an item; Members holds raw JSON members other than name and prices.
+// Row is an item. Members holds its raw JSON members except name and prices.
 type Row struct {
 	Name, Members string
 	Prices        []Price
 }
 
-// Price is the price of one market; Members holds raw JSON members other than the key.
+// Price is the price of one market. Members holds its raw JSON members except the key.
 type Price struct{ Key, Members string }
 
-// Server is a fake of Pricempire. Its fields may be set before it serves.
+// Server is a fake of Pricempire. Set its fields before the first request.
 type Server struct {
 	Rows  []Row
-	Calls int // calls until the plan is used up; 0: unlimited
+	Calls int // calls until the quota of the plan is exhausted; 0: unlimited
 
 	mu   sync.Mutex
 	sent int
@@ -63,12 +63,12 @@ func (s *Server) allow() bool {
 	return s.Calls == 0 || s.sent <= s.Calls
 }
 
-func (s *Server) serve(out io.Writer, providers []string) {
+func (s *Server) serve(out io.Writer, markets []string) {
 	var rows []string
 	for _, row := range s.Rows {
 		var prices []string
 		for _, p := range row.Prices {
-			if slices.Contains(providers, p.Key) {
+			if slices.Contains(markets, p.Key) {
 				prices = append(prices, `{"provider_key":`+providertest.Quote(p.Key)+`,`+p.Members+`}`)
 			}
 		}

@@ -1,5 +1,5 @@
-// Package skinporttest serves what Skinport's public feeds do, as strictly as
-// they: a client without brotli gets 406, and a ninth call in five minutes 429.
+// Package skinporttest is a fake of Skinport's public feeds with the same strict rules. It
+// responds 406 to a client without brotli, and 429 to the ninth call in five minutes.
 package skinporttest
 
 import (
@@ -17,36 +17,35 @@ import (
 	"assay/internal/provider/providertest"
 )
 
-// Row is an item as both feeds know it. Amounts are decimals as JSON has them;
-// "" is null.
+// Row is an item of both feeds. Amounts are JSON decimals; "" is null.
 type Row struct {
 	Name, Version string
 	Ask           string
 	Quantity      int
-	Sales         [4]Sales // of a day, 7, 30 and 90 days
-	Unsold        bool     // it is not in sales/history
-	Unlisted      bool     // it is not in items
+	Sales         [4]Sales // sales in 1, 7, 30 and 90 days
+	Unsold        bool     // missing from sales/history
+	Unlisted      bool     // missing from items
 }
 
-// Sales are those of a window.
+// Sales holds the sales in one period.
 type Sales struct {
 	Median string
 	Volume int
 }
 
-// Server is a fake of Skinport. Its fields may be set before it serves.
+// Server is a fake of Skinport. Set its fields before the first request.
 type Server struct {
 	Rows    []Row
-	Updated time.Time // of the rows; default now
-	Plain   bool      // also accept clients without brotli, and do not compress
-	Calls   int       // allowed in five minutes, of each feed; default 8
-	NoRetry bool      // a 429 has no Retry-After
+	Updated time.Time // time of the rows; default now
+	Plain   bool      // also accept clients without brotli, and send uncompressed responses
+	Calls   int       // maximum calls of each feed in five minutes; default 8
+	NoRetry bool      // omit Retry-After from a 429
 
 	mu    sync.Mutex
 	calls map[string]*providertest.Window
 }
 
-// currencies are those that the server knows. Skinport has a dozen more.
+// currencies are the supported currencies. The real Skinport supports a dozen more.
 var currencies = []string{"USD", "EUR", "GBP"}
 
 var games = []string{"730", "570", "440", "252490"}
@@ -55,13 +54,13 @@ var games = []string{"730", "570", "440", "252490"}
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	feed := strings.TrimPrefix(r.URL.Path, "/v1/")
 	q := r.URL.Query()
-	takesBrotli := strings.Contains(r.Header.Get("Accept-Encoding"), "br")
+	acceptsBrotli := strings.Contains(r.Header.Get("Accept-Encoding"), "br")
 	switch {
 	case feed != "items" && feed != "sales/history":
 		refuse(w, http.StatusNotFound, "not_found", "no such endpoint")
 	case r.Method != http.MethodGet:
 		refuse(w, http.StatusNotFound, "not_found", "no such endpoint")
-	case !s.Plain && !takesBrotli:
+	case !s.Plain && !acceptsBrotli:
 		refuse(w, http.StatusNotAcceptable, "not_acceptable", "Accept-Encoding must include br")
 	case !slices.Contains(games, q.Get("app_id")):
 		refuse(w, http.StatusBadRequest, "bad_request", "app_id is unknown")
@@ -69,11 +68,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, "bad_request", "currency is unknown")
 	case !s.allow(w, feed):
 	default:
-		s.serve(w, feed, q.Get("currency"), q.Get("market_hash_name"), takesBrotli)
+		s.serve(w, feed, q.Get("currency"), q.Get("market_hash_name"), acceptsBrotli)
 	}
 }
 
-// allow counts a call of a feed, or refuses it.
+// allow counts a call of a feed. If the limit is reached, it responds 429 and returns false.
 func (s *Server) allow(w http.ResponseWriter, feed string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,13 +99,13 @@ func refuse(w http.ResponseWriter, status int, id, message string) {
 	_, _ = fmt.Fprintf(w, `{"errors":[{"id":%q,"message":%q}]}`, id, message)
 }
 
-func (s *Server) serve(w http.ResponseWriter, feed, currency, names string, packed bool) {
+func (s *Server) serve(w http.ResponseWriter, feed, currency, names string, compress bool) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	var out io.Writer = w
-	if packed && !s.Plain {
+	if compress && !s.Plain {
 		w.Header().Set("Content-Encoding", "br")
 		b := brotli.NewWriterLevel(w, brotli.BestSpeed)
-		defer func() { _ = b.Close() }() // a client that went away is no fault
+		defer func() { _ = b.Close() }() // a client may close the connection
 		out = b
 	}
 	updated := s.Updated
@@ -141,7 +140,7 @@ const itemRow = `{"market_hash_name":%s,"version":%s,"currency":%q,"suggested_pr
 
 func (r *Row) item(currency string, updated time.Time) string {
 	ask := orNull(r.Ask)
-	high := ask // mean and median are far off on purpose: they are of what is offered
+	high := ask // mean and median are far off, because Skinport computes them from all offers
 	if ask != "null" {
 		high = "98765.43"
 	}

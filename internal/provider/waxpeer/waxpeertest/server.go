@@ -1,5 +1,5 @@
-// Package waxpeertest serves Waxpeer's public lists as it does: a 61st call in a
-// minute of either is refused.
+// Package waxpeertest is a fake of Waxpeer's public lists. It refuses the 61st call of a list
+// within a minute.
 package waxpeertest
 
 import (
@@ -14,23 +14,23 @@ import (
 	"assay/internal/provider/providertest"
 )
 
-// Row is a row of prices. Numbers are JSON as they stand; "" leaves one out.
+// Row is a row of prices. Numbers are raw JSON; "" omits the member.
 type Row struct {
 	Name, Min, Count string
 }
 
-// Doppler is one listing of a knife.
+// Doppler is a listing of a knife.
 type Doppler struct {
 	Name, Phase, Price string
 }
 
-// Server is a fake of Waxpeer. Its fields may be set before it serves.
+// Server is a fake of Waxpeer. Set its fields before the first request.
 type Server struct {
-	Rows     []Row // of every game
+	Rows     []Row // the same rows for every game
 	Dopplers []Doppler
-	Refuse   string // if set, why every call is refused
-	Status   int    // of a refusal; default 200
-	Calls    int    // allowed in a minute, of each list; default 60
+	Refuse   string // if set, every call is refused with this reason
+	Status   int    // status of refused calls; default 200
+	Calls    int    // maximum calls of each list per minute; default 60
 
 	mu    sync.Mutex
 	calls map[string]*providertest.Window
