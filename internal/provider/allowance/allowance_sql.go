@@ -1,5 +1,5 @@
-// Package allowance stores, in the database, the budget that all processes share per host
-// of a provider: limits, quotas and retry-after.
+// Package allowance stores the budget of each provider host in the database. All processes
+// share the budget, which consists of limits, quotas and retry-after.
 package allowance
 
 import (
@@ -13,36 +13,36 @@ import (
 	"assay/internal/provider"
 )
 
-// Allowance implements provider.Allowance for one host of a provider. On PostgreSQL it uses
-// the database's clock, on SQLite the process's.
+// Allowance implements provider.Allowance for one host of a provider. It uses the clock of the
+// database on PostgreSQL, and the clock of the process on SQLite.
 type Allowance struct {
-	s        *db.DB
-	provider string
-	host     provider.Host
-	slots    int         // slots of the limit
-	all      int         // with the slots reserved for others
-	size     int         // requests per slot
-	made     atomic.Bool // the slots exist
+	s         *db.DB
+	provider  string
+	host      provider.Host
+	slots     int         // number of slots for the limit
+	all       int         // number of slots including those reserved for others
+	size      int         // number of requests per slot
+	slotsMade atomic.Bool // the slots exist in the database
 
-	watched atomic.Int64 // time of the last forecast, in microseconds
+	lastCheck atomic.Int64 // time of the last low-budget check, in microseconds
 }
 
 const (
-	// maxSlots is the maximum number of slots of a limit. With a larger limit several
-	// requests share a slot, which becomes free a period after the last of them.
+	// maxSlots is the maximum number of slots of a limit. With a larger limit, several
+	// requests share a slot. A shared slot becomes free one period after its last request.
 	maxSlots = 256
-	// setBack is how far in the future a stored time may lie before the clock counts as set
-	// back.
-	setBack = time.Second
-	// leastWait is the wait when a slot was expected to be free and was not.
-	leastWait = 10 * time.Millisecond
+	// maxAhead is how far a stored time may be in the future. A larger difference means that
+	// the clock was set back.
+	maxAhead = time.Second
+	// minWait is the wait when a slot should be free but is not.
+	minWait = 10 * time.Millisecond
 )
 
 var (
-	// errRefused rolls back the counts of a request that must not be sent.
+	// errRefused rolls back the counts of a refused request.
 	errRefused = errors.New("request refused")
-	// errSetBack means that a stored time lies in the future.
-	errSetBack = errors.New("the clock was set back")
+	// errSetBack means that a stored time is in the future.
+	errSetBack = errors.New("clock was set back")
 )
 
 // New returns the allowance of a host.
@@ -58,21 +58,21 @@ func New(s *db.DB, p string, host provider.Host) *Allowance {
 
 // Take implements provider.Allowance.
 func (a *Allowance) Take(ctx context.Context) (provider.Refusal, error) {
-	r, err := a.ask(ctx)
+	r, err := a.tryTake(ctx)
 	if !errors.Is(err, errSetBack) {
 		return r, err
 	}
-	if err := a.s.InTx(ctx, a.catchUp); err != nil {
+	if err := a.s.InTx(ctx, a.resetFutureTimes); err != nil {
 		return provider.Refusal{}, err
 	}
-	return a.ask(ctx)
+	return a.tryTake(ctx)
 }
 
-func (a *Allowance) ask(ctx context.Context) (provider.Refusal, error) {
+func (a *Allowance) tryTake(ctx context.Context) (provider.Refusal, error) {
 	if a.slots == 0 && a.host.Quota == (provider.Quota{}) {
-		o, err := a.demanded(ctx, a.s.Read)
-		if err != nil || o.refusal.Wait > 0 || o.reported == nil {
-			return o.refusal, err
+		d, err := a.readDemands(ctx, a.s.Read)
+		if err != nil || d.refusal.Wait > 0 || d.reported == nil {
+			return d.refusal, err
 		}
 	}
 	if err := a.makeSlots(ctx); err != nil {
@@ -89,7 +89,7 @@ func (a *Allowance) ask(ctx context.Context) (provider.Refusal, error) {
 	switch {
 	case err == nil:
 		if near {
-			a.watch(ctx)
+			a.warnIfLow(ctx)
 		}
 		return provider.Refusal{}, nil
 	case !errors.Is(err, errRefused):
@@ -100,35 +100,35 @@ func (a *Allowance) ask(ctx context.Context) (provider.Refusal, error) {
 	return r, nil
 }
 
-// take counts a request against the reported quota, the quotas and the limit, or returns
-// why it is refused. The caller must then roll back. near reports whether a budget with a
-// forecast may be near its end.
+// take counts a request against the reported quota, the quotas and the limit. If one of them
+// refuses it, take returns the reason, and the caller must roll back. near reports whether a
+// budget with a forecast may be near its end.
 func (a *Allowance) take(t *db.Tx) (r provider.Refusal, near bool, err error) {
-	o, err := a.demanded(t.Context(), t)
-	if err != nil || o.refusal.Wait > 0 {
-		return o.refusal, false, err
+	d, err := a.readDemands(t.Context(), t)
+	if err != nil || d.refusal.Wait > 0 {
+		return d.refusal, false, err
 	}
-	// The slot comes last, because taking it may wait for another process, and its time
-	// must be that of the request.
-	if o.reported != nil {
+	// Take the slot last. It may wait for another process, and its time must be the time of
+	// the request.
+	if d.reported != nil {
 		if n, err := t.Exec(countReported, a.provider, a.host.Key); err != nil || n == 0 {
-			return provider.Refusal{Kind: provider.KindBudget, Wait: leastWait}, false, err
+			return provider.Refusal{Kind: provider.KindBudget, Wait: minWait}, false, err
 		}
-		near = provider.NearEnd(o.reported.Left-1, o.reported.Limit)
+		near = provider.NearEnd(d.reported.Left-1, d.reported.Limit)
 	}
 	for _, p := range a.host.Quota.Periods() {
-		begin, end := p.Bounds(o.now)
+		begin, end := p.Bounds(d.now)
 		var used int64
 		switch err := t.QueryRow(countQuota, a.provider, a.host.Key, string(p), db.Micros(begin), a.host.Quota.Of(p)).Scan(&used); {
 		case errors.Is(err, sql.ErrNoRows):
-			return provider.Refusal{Kind: provider.KindBudget, Wait: end.Sub(o.now), Quota: p, ResetsAt: end}, false, nil
+			return provider.Refusal{Kind: provider.KindBudget, Wait: end.Sub(d.now), Quota: p, ResetsAt: end}, false, nil
 		case err != nil:
 			return r, false, err
 		}
 		near = near || provider.NearEnd(a.host.Quota.Of(p)-used, a.host.Quota.Of(p))
 	}
-	if a.forecasts(o.reported) {
-		if err := a.countPace(t, o.now); err != nil {
+	if a.forecasts(d.reported) {
+		if err := a.countPace(t, d.now); err != nil {
 			return r, false, err
 		}
 	}
@@ -141,9 +141,9 @@ func (a *Allowance) take(t *db.Tx) (r provider.Refusal, near bool, err error) {
 
 // takeSlot counts a request against the limit.
 func (a *Allowance) takeSlot(t *db.Tx) (provider.Refusal, error) {
-	clock, order := t.Dialect.Clock(3), "slot DESC" // the reserved slots first
+	clock, order := t.Dialect.Clock(3), "slot DESC" // use the reserved slots first
 	if a.size > 1 {
-		order = "at DESC, slot" // fill one slot before the next
+		order = "at DESC, slot" // fill one slot before the next one
 	}
 	n, err := t.Exec(`
 		UPDATE budget_slot SET used = CASE WHEN at > `+clock+` - $4 THEN used + 1 ELSE 1 END, at = `+clock+`
@@ -156,13 +156,13 @@ func (a *Allowance) takeSlot(t *db.Tx) (provider.Refusal, error) {
 	if err != nil || n == 1 {
 		return provider.Refusal{}, err
 	}
-	return provider.Refusal{Kind: provider.KindBudget, Wait: leastWait}, nil
+	return provider.Refusal{Kind: provider.KindBudget, Wait: minWait}, nil
 }
 
 const countReported = `UPDATE reported_quota SET reported_left = reported_left - 1 WHERE provider = $1 AND host = $2 AND reported_left > 0`
 
-// If the clock is set back to another day or month, the count continues: no extra request
-// is allowed, and the count ends with the current period.
+// When the clock is set back to an earlier day or month, the count continues in that period.
+// This allows no extra requests.
 const countQuota = `
 INSERT INTO budget_quota (provider, host, period, starts_at, used) VALUES ($1, $2, $3, $4, 1)
 ON CONFLICT (provider, host, period) DO UPDATE SET starts_at = excluded.starts_at,
@@ -170,22 +170,22 @@ ON CONFLICT (provider, host, period) DO UPDATE SET starts_at = excluded.starts_a
 WHERE budget_quota.starts_at < excluded.starts_at OR budget_quota.used < $5
 RETURNING used`
 
-// untilFree returns how long all slots stay used, or the retry-after of the host.
+// untilFree returns the wait until a slot is free, or the retry-after of the host.
 func (a *Allowance) untilFree(ctx context.Context) (provider.Refusal, error) {
-	o, err := a.demanded(ctx, a.s.Read)
-	if err != nil || o.refusal.Wait > 0 {
-		return o.refusal, err
+	d, err := a.readDemands(ctx, a.s.Read)
+	if err != nil || d.refusal.Wait > 0 {
+		return d.refusal, err
 	}
-	slots, err := a.standing(ctx, o.now)
+	slots, err := a.readSlots(ctx, d.now)
 	if err != nil {
-		return o.refusal, err
+		return d.refusal, err
 	}
-	if slots.newest.After(o.now.Add(setBack)) {
-		return o.refusal, errSetBack
+	if slots.newest.After(d.now.Add(maxAhead)) {
+		return d.refusal, errSetBack
 	}
 	if slots.n != a.slots {
-		a.made.Store(false) // the limit has changed, or the slots were removed
+		a.slotsMade.Store(false) // the limit has changed, or the slots were removed
 	}
-	wait := slots.oldest.Add(a.host.Limit.Stretch()).Sub(o.now)
-	return provider.Refusal{Kind: provider.KindBudget, Wait: min(max(wait, leastWait), a.host.Limit.Stretch())}, nil
+	wait := slots.oldest.Add(a.host.Limit.Stretch()).Sub(d.now)
+	return provider.Refusal{Kind: provider.KindBudget, Wait: min(max(wait, minWait), a.host.Limit.Stretch())}, nil
 }

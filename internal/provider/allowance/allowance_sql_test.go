@@ -12,7 +12,7 @@ import (
 	"assay/internal/randtest"
 )
 
-// fixture is an empty database that several processes share.
+// fixture is an empty database for several processes.
 type fixture struct{ *dbtest.Fixture }
 
 func each(t *testing.T, test func(f *fixture)) {
@@ -20,31 +20,31 @@ func each(t *testing.T, test func(f *fixture)) {
 	dbtest.Each(t, func(f *dbtest.Fixture) { test(&fixture{f}) })
 }
 
-// allowance returns that of a host, as another process would have it.
+// allowance returns the allowance of a host, as in a new process.
 func (f *fixture) allowance(host string, l provider.Limit, q provider.Quota) provider.Allowance {
 	return allowance.New(f.DB, "s", provider.Host{Key: host, Limit: l, Quota: q})
 }
 
-// take requests an allowance, and returns for how long it is refused.
+// take calls Take and returns the refusal.
 func (f *fixture) take(a provider.Allowance) provider.Refusal {
 	f.Helper()
 	r, err := a.Take(f.Context())
 	if err != nil {
-		f.Error(err) // also of goroutines
+		f.Error(err) // Error may be called from other goroutines
 	}
 	return r
 }
 
-// hold stores a wait that a host demands, and returns for how long it lasts now.
-func (f *fixture) hold(a provider.Allowance, o provider.RetryAfter) time.Duration {
+// storeRetryAfter stores a wait of a host and returns the remaining wait.
+func (f *fixture) storeRetryAfter(a provider.Allowance, r provider.RetryAfter) time.Duration {
 	f.Helper()
-	wait, err := a.StoreRetryAfter(f.Context(), o)
+	wait, err := a.StoreRetryAfter(f.Context(), r)
 	f.Must(err)
 	return wait
 }
 
-// takeAll has several processes send at the same moment, and returns how many requests
-// were allowed.
+// takeAll sends requests from several processes concurrently. It returns the number of allowed
+// requests.
 func (f *fixture) takeAll(all []provider.Allowance, each int) int {
 	f.Helper()
 	var n atomic.Int64
@@ -72,9 +72,9 @@ func (f *fixture) processes(host string, l provider.Limit, q provider.Quota) []p
 	return all
 }
 
-// Eight processes send at random moments. In no stretch of the period are there more
-// requests than the limit, and when all send there are no fewer.
-func TestTake_HoldsALimitInAnyStretch(t *testing.T) {
+// Eight processes send requests at random times. Every interval of one period has at most as
+// many requests as the limit. When all processes send, the whole limit is used.
+func TestTake_KeepsLimitInEveryInterval(t *testing.T) {
 	each(t, func(f *fixture) {
 		rng := randtest.New(f)
 		for n := range randtest.Count(4, 60) {
@@ -90,18 +90,18 @@ func TestTake_HoldsALimitInAnyStretch(t *testing.T) {
 			}
 			for i := limit.Requests; i < len(sent); i++ {
 				if span := sent[i].Sub(sent[i-limit.Requests]); span < limit.Stretch() {
-					f.Fatalf("limit %v: %d requests within %v", limit, limit.Requests+1, span)
+					f.Fatalf("limit %v: got %d requests within %v", limit, limit.Requests+1, span)
 				}
 			}
 			f.Now = f.Now.Add(limit.Stretch())
-			f.Is("all that the limit allows", f.takeAll(all, 2), min(limit.Requests, 2*processes))
+			f.Is("requests up to the limit", f.takeAll(all, 2), min(limit.Requests, 2*processes))
 		}
 	})
 }
 
-// There are more requests than slots: several share one.
-func TestTake_HoldsALimitOfManyRequests(t *testing.T) {
-	each(t, func(f *fixture) {
+// The limit has more requests than slots, so several requests share a slot.
+func TestTake_KeepsLimitOfManyRequests(t *testing.T) {
+	each(t, func(f *fixture) { // 225 slots of 4 requests
 		limit := provider.Limit{Requests: 900, Per: time.Minute} // 225 slots of 4
 		a := f.allowance("h", limit, provider.Quota{})
 		take := func(n int) (sent int) {
@@ -112,98 +112,98 @@ func TestTake_HoldsALimitOfManyRequests(t *testing.T) {
 			}
 			return sent
 		}
-		f.Is("half of them", take(450), 450)
+		f.Is("first half", take(450), 450)
 		f.Now = f.Now.Add(30 * time.Second)
-		f.Is("the rest", take(451), 450)
+		f.Is("second half", take(451), 450)
 		f.Now = f.Now.Add(limit.Stretch() - 30*time.Second - time.Microsecond)
-		f.Is("while all count", take(1), 0)
+		f.Is("while all requests count", take(1), 0)
 		f.Now = f.Now.Add(time.Microsecond)
-		// One slot may have requests of both halves.
+		// One slot may have requests of both halves. // a slot may have requests from both halves
 		if n := take(460); n < 446 || n > 450 {
-			f.Errorf("%d requests when the first half no longer counts", n)
+			f.Errorf("first half no longer counts: got %d requests, want 446 to 450", n)
 		}
 	})
 }
 
-// Two users of one host: one leaves a part of its limit to the other, whichever sends
-// first.
-func TestTake_LeavesAShareOfALimitToOthers(t *testing.T) {
+// Two users share one host. One of them leaves a part of the limit to the other, in any order
+// of requests.
+func TestTake_LeavesPartOfLimitToOthers(t *testing.T) {
 	each(t, func(f *fixture) {
-		for host, few := range map[string]int{"few": 10, "many": 800} { // those of many share slots
+		for host, few := range map[string]int{"few": 10, "many": 800} { // the requests of "many" share slots
 			share := provider.Host{Key: host, Limit: provider.Limit{Requests: few, Per: time.Minute}, Others: few / 2}
 			whole := provider.Host{Key: host, Limit: provider.Limit{Requests: few + few/2, Per: time.Minute}}
 			some, all := allowance.New(f.DB, "s", share), allowance.New(f.DB, "s", whole)
-			take := func(a provider.Allowance, most int) (sent int) {
-				for sent < most && f.take(a).Wait == 0 {
+			take := func(a provider.Allowance, limit int) (sent int) {
+				for sent < limit && f.take(a).Wait == 0 {
 					sent++
 				}
 				return sent
 			}
-			f.Is("its share", take(some, 2*few), few)
-			f.Is("what it left", take(all, 2*few), few/2)
+			f.Is("first user", take(some, 2*few), few)
+			f.Is("second user", take(all, 2*few), few/2)
 			f.Now = f.Now.Add(share.Limit.Stretch())
-			f.Is("all of it, while the other sends nothing", take(all, 2*few), few+few/2)
-			f.Is("what is left then", take(some, 1), 0)
+			f.Is("second user alone", take(all, 2*few), few+few/2)
+			f.Is("first user after that", take(some, 1), 0)
 			f.Now = f.Now.Add(share.Limit.Stretch())
 			if host == "few" {
-				f.Is("what was kept", take(all, few/2), few/2)
-				f.Is("and the share", take(some, 2*few), few)
+				f.Is("second user, reserved part", take(all, few/2), few/2)
+				f.Is("first user, own part", take(some, 2*few), few)
 			}
 		}
 	})
 }
 
-func TestTake_HoldsALoweredLimitAtOnce(t *testing.T) {
+func TestTake_AppliesLoweredLimitImmediately(t *testing.T) {
 	each(t, func(f *fixture) {
 		limit := provider.Limit{Requests: 20, Per: time.Minute}
-		f.Is("at the old limit", f.takeAll([]provider.Allowance{f.allowance("h", limit, provider.Quota{})}, 25), 20)
+		f.Is("old limit", f.takeAll([]provider.Allowance{f.allowance("h", limit, provider.Quota{})}, 25), 20)
 		f.Now = f.Now.Add(limit.Per / 2)
 		lower := f.allowance("h", provider.Limit{Requests: 3, Per: time.Minute}, provider.Quota{})
-		f.Is("at once", f.takeAll([]provider.Allowance{lower}, 5), 0)
+		f.Is("immediately after the change", f.takeAll([]provider.Allowance{lower}, 5), 0)
 		f.Now = f.Now.Add(limit.Stretch())
-		f.Is("at the new limit", f.takeAll([]provider.Allowance{lower}, 5), 3)
+		f.Is("new limit", f.takeAll([]provider.Allowance{lower}, 5), 3)
 		higher := f.allowance("h", provider.Limit{Requests: 5, Per: time.Minute}, provider.Quota{})
-		f.Is("at a higher one", f.takeAll([]provider.Allowance{higher}, 5), 2)
+		f.Is("higher limit", f.takeAll([]provider.Allowance{higher}, 5), 2)
 	})
 }
 
-func TestTake_RenewsQuotasWithTheirDayAndMonth(t *testing.T) {
+func TestTake_ResetsQuotasEveryDayAndMonth(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.Now = time.Date(2026, 1, 30, 23, 59, 0, 0, time.UTC)
 		quota := provider.Quota{Day: 10, Month: 25}
 		all := f.processes("h", provider.Limit{}, quota)
-		f.Is("the first day", f.takeAll(all, 3), 10)
+		f.Is("first day", f.takeAll(all, 3), 10)
 		r := f.take(all[0])
-		f.Is("refused until", r, provider.Refusal{
+		f.Is("refusal", r, provider.Refusal{
 			Kind: provider.KindBudget, Wait: time.Minute, Quota: provider.Day, ResetsAt: time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC),
 		})
 		f.Now = f.Now.Add(r.Wait - time.Microsecond)
-		f.Is("up to its end", f.takeAll(all, 1), 0)
+		f.Is("end of the first day", f.takeAll(all, 1), 0)
 		f.Now = f.Now.Add(time.Microsecond)
-		f.Is("the second day", f.takeAll(all, 3), 10)
+		f.Is("second day", f.takeAll(all, 3), 10)
 		f.Now = f.Now.Add(24 * time.Hour)
-		f.Is("the next month", f.takeAll(all, 3), 10)
+		f.Is("first day of the next month", f.takeAll(all, 3), 10)
 		f.Now = f.Now.Add(24 * time.Hour)
-		f.Is("its second day", f.takeAll(all, 3), 10)
+		f.Is("second day of the month", f.takeAll(all, 3), 10)
 		f.Now = f.Now.Add(24 * time.Hour)
-		f.Is("what the month leaves", f.takeAll(all, 3), 5)
+		f.Is("rest of the month", f.takeAll(all, 3), 5)
 		r = f.take(all[0])
-		f.Is("refused until", r.ResetsAt, time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC))
-		f.Is("for", r.Quota, provider.Month)
+		f.Is("refusal", r.ResetsAt, time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC))
+		f.Is("refused by quota", r.Quota, provider.Month)
 
 		b, _, err := allowance.New(f.DB, "s", provider.Host{Key: "h", Quota: quota}).State(f.Context())
 		f.Must(err)
-		f.Is("quotas", len(b.Quotas), 2)
+		f.Is("number of quotas", len(b.Quotas), 2)
 		for i := range b.Quotas {
 			b.Quotas[i].Forecast = provider.Forecast{}
 		}
-		f.Is("of the day", b.Quotas[0], provider.QuotaUsed{Period: provider.Day, Limit: 10, Used: 5, Left: 5, ResetsAt: f.Now.Truncate(24 * time.Hour).Add(24 * time.Hour)})
-		f.Is("of the month", b.Quotas[1], provider.QuotaUsed{Period: provider.Month, Limit: 25, Used: 25, ResetsAt: r.ResetsAt})
+		f.Is("quota of the day", b.Quotas[0], provider.QuotaUsed{Period: provider.Day, Limit: 10, Used: 5, Left: 5, ResetsAt: f.Now.Truncate(24 * time.Hour).Add(24 * time.Hour)})
+		f.Is("quota of the month", b.Quotas[1], provider.QuotaUsed{Period: provider.Month, Limit: 25, Used: 25, ResetsAt: r.ResetsAt})
 	})
 }
 
-// Each of a limit and two quotas refuses in turn: the others must not have counted the
-// request.
+// A limit and two quotas refuse requests one after the other. A refused request must not count
+// anywhere.
 func TestTake_DoesNotCountRefusedRequests(t *testing.T) {
 	each(t, func(f *fixture) {
 		host := provider.Host{Key: "h", Limit: provider.Limit{Requests: 2, Per: time.Minute}, Quota: provider.Quota{Day: 3, Month: 100}}
@@ -212,23 +212,23 @@ func TestTake_DoesNotCountRefusedRequests(t *testing.T) {
 			f.Helper()
 			b, _, err := a.State(f.Context())
 			f.Must(err)
-			f.Is("used of the limit", b.Used, used)
-			f.Is("left of the limit", b.Left, 2-used)
-			f.Is("used of the day", b.Quotas[0].Used, day)
-			f.Is("used of the month", b.Quotas[1].Used, month)
+			f.Is("limit used", b.Used, used)
+			f.Is("limit left", b.Left, 2-used)
+			f.Is("day quota used", b.Quotas[0].Used, day)
+			f.Is("month quota used", b.Quotas[1].Used, month)
 		}
 		state(0, 0, 0)
-		f.Is("let through", f.takeAll([]provider.Allowance{a}, 10), 2)
+		f.Is("allowed", f.takeAll([]provider.Allowance{a}, 10), 2)
 		state(2, 2, 2)
-		f.Is("until a slot is free", f.take(a).Wait, host.Limit.Stretch())
+		f.Is("wait until a slot is free", f.take(a).Wait, host.Limit.Stretch())
 		f.Now = f.Now.Add(2 * time.Minute)
-		f.Is("let through", f.takeAll([]provider.Allowance{a}, 10), 1)
-		f.Is("for its quota", f.take(a).Quota, provider.Day)
+		f.Is("allowed", f.takeAll([]provider.Allowance{a}, 10), 1)
+		f.Is("refused by quota", f.take(a).Quota, provider.Day)
 		state(1, 3, 3)
 	})
 }
 
-// Each request is sent by a new allowance, as by a process that restarts.
+// A new allowance sends each request, as after a restart.
 func TestTake_CountsAcrossRestarts(t *testing.T) {
 	each(t, func(f *fixture) {
 		sent := 0
@@ -242,9 +242,9 @@ func TestTake_CountsAcrossRestarts(t *testing.T) {
 	})
 }
 
-// The clock is set back by more than anything lasts. What was sent counts for its period
-// from the moment when that is seen, and a retry-after is kept in full.
-func TestTake_AClockSetBackNeitherBlocksNorAllowsMore(t *testing.T) {
+// The clock is set back further than any period. Earlier requests count for one period from
+// the moment of detection. A retry-after lasts its full time.
+func TestTake_HandlesClockSetBack(t *testing.T) {
 	each(t, func(f *fixture) {
 		limit := provider.Limit{Requests: 3, Per: time.Minute}
 		for _, by := range []time.Duration{time.Hour, 400 * 24 * time.Hour} {
@@ -252,25 +252,25 @@ func TestTake_AClockSetBackNeitherBlocksNorAllowsMore(t *testing.T) {
 			all := []provider.Allowance{a}
 			f.Is("sent", f.takeAll(all, 2), 2)
 			f.Now = f.Now.Add(-by)
-			f.Is("what is left", f.takeAll(all, 5), 1)
+			f.Is("rest of the limit", f.takeAll(all, 5), 1)
 			wait := f.take(a).Wait
-			f.Is("refused for a period", wait > 0 && wait <= limit.Stretch(), true)
+			f.Is("refused for at most a period", wait > 0 && wait <= limit.Stretch(), true)
 			f.Now = f.Now.Add(wait)
-			f.Is("the next period", f.takeAll(all, 5), 3)
+			f.Is("next period", f.takeAll(all, 5), 3)
 
-			f.hold(a, provider.RetryAfter{Wait: time.Minute})
+			f.storeRetryAfter(a, provider.RetryAfter{Wait: time.Minute})
 			f.Now = f.Now.Add(-by)
-			f.Is("a retry-after", f.take(a), provider.Refusal{Kind: provider.KindRateLimited, Wait: time.Minute})
+			f.Is("retry-after", f.take(a), provider.Refusal{Kind: provider.KindRateLimited, Wait: time.Minute})
 			f.Must(a.StoreReported(f.Context(), provider.Rate{Reset: time.Minute}))
 			f.Now = f.Now.Add(-by)
-			f.Is("a reported quota", f.take(a).Wait, time.Minute)
+			f.Is("reported quota", f.take(a).Wait, time.Minute)
 			f.Now = f.Now.Add(limit.Stretch())
-			f.Is("its end, and the rest of the quota", f.takeAll(all, 5), 1)
+			f.Is("rest of the day quota", f.takeAll(all, 5), 1)
 			r := f.take(a)
-			f.Is("a quota of the day that now is", r.Quota, provider.Day)
-			f.Is("which ends", r.Wait <= 24*time.Hour, true)
+			f.Is("refused by the quota of the new day", r.Quota, provider.Day)
+			f.Is("wait is at most a day", r.Wait <= 24*time.Hour, true)
 			f.Now = f.Now.Add(r.Wait + limit.Stretch())
-			f.Is("and then", f.takeAll(all, 5), 3)
+			f.Is("next day", f.takeAll(all, 5), 3)
 		}
 	})
 }

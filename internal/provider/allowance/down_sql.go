@@ -8,7 +8,8 @@ import (
 	"assay/internal/event"
 )
 
-// Down implements provider.Allowance. Only the first process that stores it adds the event.
+// Down implements provider.Allowance. Only the first process that stores the state adds an
+// event.
 func (a *Allowance) Down(ctx context.Context, why string) error {
 	return a.s.InTx(ctx, func(t *db.Tx) error {
 		n, err := t.Exec(`INSERT INTO provider_down (provider, host, since) VALUES ($1, $2, $3) ON CONFLICT (provider, host) DO NOTHING`,
@@ -20,7 +21,8 @@ func (a *Allowance) Down(ctx context.Context, why string) error {
 	})
 }
 
-// Up implements provider.Allowance.
+// Up implements provider.Allowance. Only the first process that removes the state adds an
+// event.
 func (a *Allowance) Up(ctx context.Context) error {
 	down, err := db.Collect(ctx, a.s.Read, func(r *sql.Rows, host *string) error { return r.Scan(host) },
 		`SELECT host FROM provider_down WHERE provider = $1 AND host = $2`, a.provider, a.host.Key)

@@ -10,18 +10,19 @@ import (
 	"assay/internal/provider"
 )
 
-// paceHours is how many hours of counts are kept: 24, the current hour, and one more to
-// separate it from the same hour of the previous day.
+// paceHours is the number of hours with counts: 24 full hours, the current hour, and one hour
+// to tell the current hour from the same hour of the previous day.
 const paceHours = 26
 
-// watchEvery is how often one process checks whether a budget near its end is low.
-const watchEvery = time.Minute
+// checkEvery is the interval at which a process checks a budget near its end.
+const checkEvery = time.Minute
 
-// forecasts reports whether some budget of the host is long enough for a forecast.
+// forecasts reports whether a budget of the host has a window long enough for a forecast.
 func (a *Allowance) forecasts(reported *provider.ReportedQuota) bool {
 	return a.host.Quota != (provider.Quota{}) || provider.HasForecast(a.host.Limit.Per) && a.slots > 0 || reported != nil && lasts(reported)
 }
 
+// lasts reports whether the window of a reported quota is long enough for a forecast.
 func lasts(t *provider.ReportedQuota) bool {
 	return t.Period != "" || provider.HasForecast(t.ResetsAt.Sub(t.At))
 }
@@ -31,15 +32,15 @@ INSERT INTO budget_hour (provider, host, hour, starts_at, used) VALUES ($1, $2, 
 ON CONFLICT (provider, host, hour) DO UPDATE SET starts_at = excluded.starts_at,
 	used = CASE WHEN budget_hour.starts_at = excluded.starts_at THEN budget_hour.used + 1 ELSE 1 END`
 
-// countPace counts a request in its hour.
+// countPace counts a request in the current hour.
 func (a *Allowance) countPace(t *db.Tx, now time.Time) error {
 	hour := now.Truncate(time.Hour)
 	_, err := t.Exec(countHour, a.provider, a.host.Key, hour.Unix()/3600%paceHours, db.Micros(hour))
 	return err
 }
 
-// paces are those of the last hour and the last day. Each begins at a full hour, so it
-// covers up to an hour more.
+// paces holds the paces of the last hour and the last day. Both start at a full hour, so each
+// may cover up to one more hour.
 type paces struct{ hour, day provider.Pace }
 
 func (p paces) of(window time.Duration) provider.Pace {
@@ -56,7 +57,7 @@ func (a *Allowance) paces(ctx context.Context, now time.Time) (p paces, err erro
 		SELECT coalesce(min(starts_at), 0), coalesce(sum(used) FILTER (WHERE starts_at >= $3), 0), coalesce(sum(used) FILTER (WHERE starts_at >= $4), 0)
 		FROM budget_hour WHERE provider = $1 AND host = $2 AND starts_at <= $5`,
 		a.provider, a.host.Key, db.Micros(hour), db.Micros(day), db.Micros(now)).Scan(&oldest, &p.hour.Requests, &p.day.Requests)
-	// A host whose first request is less than a day ago has no full day to divide by.
+	// If the first request was less than a day ago, divide by the time since then.
 	since := func(begin time.Time) time.Duration {
 		if first := db.Moment(oldest); first.After(begin) {
 			begin = first
@@ -93,10 +94,10 @@ func (a *Allowance) addForecasts(ctx context.Context, now time.Time, b *provider
 	return nil
 }
 
-// watch warns of low budgets, once per window for all processes.
-func (a *Allowance) watch(ctx context.Context) {
+// warnIfLow warns of low budgets. All processes together warn once per window.
+func (a *Allowance) warnIfLow(ctx context.Context) {
 	now := a.s.Clock().UnixMicro()
-	if last := a.watched.Load(); now >= last && now < last+watchEvery.Microseconds() || !a.watched.CompareAndSwap(last, now) {
+	if last := a.lastCheck.Load(); now >= last && now < last+checkEvery.Microseconds() || !a.lastCheck.CompareAndSwap(last, now) {
 		return
 	}
 	b, _, err := a.State(ctx)
@@ -110,16 +111,16 @@ func (a *Allowance) watch(ctx context.Context) {
 
 func (a *Allowance) warn(ctx context.Context, b *provider.Budget) error {
 	var errs []error
-	low := func(budget string, o provider.Forecast, left, limit int64, renewed time.Time) {
-		if !o.Low {
+	low := func(budget string, f provider.Forecast, left, limit int64, renewed time.Time) {
+		if !f.Low {
 			return
 		}
 		first, err := a.markLow(ctx, event.BudgetLow{
-			Provider: a.provider, Host: a.host.Key, Budget: budget, Left: left, Limit: limit, RunsOutAt: o.RunsOutAt, RenewedAt: renewed,
+			Provider: a.provider, Host: a.host.Key, Budget: budget, Left: left, Limit: limit, RunsOutAt: f.RunsOutAt, RenewedAt: renewed,
 		})
 		if errs = append(errs, err); first {
 			a.s.Log.Warn("budget low", "provider", a.provider, "host", a.host.Key, "budget", budget,
-				"left", left, "limit", limit, "runs_out_at", o.RunsOutAt, "renewed_at", renewed)
+				"left", left, "limit", limit, "runs_out_at", f.RunsOutAt, "renewed_at", renewed)
 		}
 	}
 	low("limit", b.Forecast, int64(b.Left), int64(b.Limit.Requests), b.ResetsAt.Add(b.Limit.Per))
@@ -136,8 +137,8 @@ func (a *Allowance) warn(ctx context.Context, b *provider.Budget) error {
 	return errors.Join(errs...)
 }
 
-// markLow stores that a budget is low until it renews, and reports whether this is the
-// first time. The first time also adds the event, in the same transaction.
+// markLow stores that a budget is low until it resets. It reports whether this is the first
+// time. The first time it also adds the event, in the same transaction.
 func (a *Allowance) markLow(ctx context.Context, low event.BudgetLow) (first bool, err error) {
 	err = a.s.InTx(ctx, func(t *db.Tx) error {
 		clock := t.Dialect.Clock(3)

@@ -12,8 +12,8 @@ import (
 	"assay/internal/provider/allowance"
 )
 
-// Requests are sent at a pace; the forecast says when the quotas run out.
-func TestState_ForecastsTheEndOfAQuota(t *testing.T) {
+// The test sends requests at a steady pace and checks when the quotas run out.
+func TestState_ForecastsEndOfQuota(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.Now = time.Date(2026, 3, 10, 6, 0, 0, 0, time.UTC)
 		host := provider.Host{Key: "h", Quota: provider.Quota{Day: 150, Month: 10_000}}
@@ -30,36 +30,36 @@ func TestState_ForecastsTheEndOfAQuota(t *testing.T) {
 			f.Now = f.Now.Add(time.Hour)
 		}
 		day, _ := quotas()
-		f.Is("before anything is sent", day.Forecast, provider.Forecast{Pace: provider.Pace{Over: 24 * time.Hour}})
+		f.Is("before the first request", day.Forecast, provider.Forecast{Pace: provider.Pace{Over: 24 * time.Hour}})
 		hour(10)
 		hour(10)
-		day, month := quotas() // of the two hours that there were
+		day, month := quotas() // the pace covers the two hours with requests
 		f.Is("pace", day.Forecast.Pace, provider.Pace{Requests: 20, Over: 2 * time.Hour})
-		f.Is("the day runs out", day.Forecast.RunsOutAt, f.Now.Add(13*time.Hour))
-		f.Is("the month does not", month.Forecast.RunsOutAt.IsZero(), true)
-		f.Is("the day is not low", day.Forecast.Low, false)
+		f.Is("day quota runs out", day.Forecast.RunsOutAt, f.Now.Add(13*time.Hour))
+		f.Is("month quota does not run out", month.Forecast.RunsOutAt.IsZero(), true)
+		f.Is("day quota is low", day.Forecast.Low, false)
 		for range 10 {
 			hour(0)
 		}
 		day, _ = quotas()
-		f.Is("at a slower pace it does not", day.Forecast.RunsOutAt.IsZero(), true)
+		f.Is("day quota does not run out at a slower pace", day.Forecast.RunsOutAt.IsZero(), true)
 		f.Now = f.Now.Add(40 * 24 * time.Hour)
 		day, _ = quotas()
-		f.Is("long after", day.Forecast.Pace, provider.Pace{Over: 24 * time.Hour})
+		f.Is("40 days later", day.Forecast.Pace, provider.Pace{Over: 24 * time.Hour})
 	})
 }
 
-// Eight processes use up a quota, a limit and a reported quota. Each is logged as low once
-// in its window.
-func TestTake_LogsALowBudgetOncePerWindow(t *testing.T) {
+// Eight processes use up a quota, a limit and a reported quota. Each low budget is logged once
+// per window.
+func TestTake_LogsLowBudgetOncePerWindow(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.Now = time.Date(2026, 3, 10, 6, 0, 0, 0, time.UTC)
 		for name, c := range map[string]struct {
 			host     provider.Host
 			reported provider.Rate
-			quiet    int // requests before it is low
-			loud     int
-			next     time.Duration // to the next window
+			normal   int           // requests before the budget is low
+			low      int           // requests while the budget is low
+			next     time.Duration // time until the next window
 		}{
 			"day":      {provider.Host{Quota: provider.Quota{Day: 100}}, provider.Rate{}, 90, 10, 24 * time.Hour},
 			"month":    {provider.Host{Quota: provider.Quota{Month: 100}}, provider.Rate{}, 90, 10, 31 * 24 * time.Hour},
@@ -72,7 +72,7 @@ func TestTake_LogsALowBudgetOncePerWindow(t *testing.T) {
 			for i := range all {
 				all[i] = allowance.New(f.DB, "s", c.host)
 			}
-			low := func() bool {
+			isLow := func() bool {
 				f.Helper()
 				b, _, err := allowance.New(f.DB, "s", c.host).State(f.Context())
 				f.Must(err)
@@ -82,44 +82,44 @@ func TestTake_LogsALowBudgetOncePerWindow(t *testing.T) {
 				if c.reported.Reset > 0 {
 					f.Must(all[0].StoreReported(f.Context(), c.reported))
 				}
-				f.Is(name+": quiet", f.takeAll(all[:1], c.quiet), c.quiet)
-				f.Is(name+": flag", low(), false)
-				f.Is(name+": warnings before", strings.Count(f.Logged.String(), `msg="budget low"`), window-1)
-				for range c.loud {
-					f.Is(name+": loud", f.takeAll(all[window:window+1], 1), 1)
+				f.Is(name+": normal requests", f.takeAll(all[:1], c.normal), c.normal)
+				f.Is(name+": low", isLow(), false)
+				f.Is(name+": earlier warnings", strings.Count(f.Logged.String(), `msg="budget low"`), window-1)
+				for range c.low {
+					f.Is(name+": low requests", f.takeAll(all[window:window+1], 1), 1)
 				}
 				for _, a := range all {
 					f.take(a)
 				}
-				f.Is(name+": flag", low(), true)
+				f.Is(name+": low", isLow(), true)
 				f.Is(name+": warnings", strings.Count(f.Logged.String(), `msg="budget low"`), window)
-				f.Is(name+": named", strings.Count(f.Logged.String(), "budget="+name), window)
+				f.Is(name+": warnings with the budget", strings.Count(f.Logged.String(), "budget="+name), window)
 				f.Now = f.Now.Add(c.next)
 			}
 		}
 	})
 }
 
-// A limit of a few minutes is used to its end by design.
-func TestState_AShortLimitIsNeverLow(t *testing.T) {
+// A limit of a few minutes is often used up, so it has no forecast.
+func TestState_ShortLimitHasNoForecast(t *testing.T) {
 	each(t, func(f *fixture) {
 		limit := provider.Limit{Requests: 10, Per: 5 * time.Minute}
 		a := allowance.New(f.DB, "s", provider.Host{Key: "h", Limit: limit})
 		f.Is("sent", f.takeAll([]provider.Allowance{a}, 12), 10)
 		b, _, err := a.State(f.Context())
 		f.Must(err)
-		f.Is("no forecast", b.Forecast, provider.Forecast{})
-		f.Is("not low", b.Low(), false)
+		f.Is("forecast", b.Forecast, provider.Forecast{})
+		f.Is("low", b.Low(), false)
 	})
 }
 
-// Many processes find the same budget low at once.
-func TestTake_ALowBudgetMakesOneEvent(t *testing.T) {
+// Many processes detect the same low budget at the same time.
+func TestTake_LowBudgetAddsOneEvent(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.Now = time.Date(2026, 3, 10, 6, 0, 0, 0, time.UTC)
 		host := provider.Host{Key: "h", Quota: provider.Quota{Day: 100}}
 		f.Is("sent", f.takeAll([]provider.Allowance{allowance.New(f.DB, "s", host)}, 90), 90)
-		f.Is("quiet", len(f.events()), 0)
+		f.Is("events before", len(f.events()), 0)
 		var wg sync.WaitGroup
 		for range processes {
 			wg.Go(func() {
@@ -131,7 +131,7 @@ func TestTake_ALowBudgetMakesOneEvent(t *testing.T) {
 		wg.Wait()
 		f.take(allowance.New(f.DB, "s", host))
 		events := f.events()
-		f.Is("once", len(events), 1)
+		f.Is("events", len(events), 1)
 		renewed := time.Date(2026, 3, 11, 0, 0, 0, 0, time.UTC)
 		stored, err := event.List(f.Context(), f.DB, 1)
 		f.Must(err)
@@ -142,7 +142,7 @@ func TestTake_ALowBudgetMakesOneEvent(t *testing.T) {
 	})
 }
 
-// events returns the newest events, the newest first, as "kind data".
+// events returns the events as "kind data", newest first.
 func (f *fixture) events() []string {
 	f.Helper()
 	events, err := event.List(f.Context(), f.DB, 1000)

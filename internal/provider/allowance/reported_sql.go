@@ -9,23 +9,23 @@ import (
 	"assay/internal/provider"
 )
 
-// demands are the wait and the quota that a host has reported and that are in force.
+// demands holds the wait and the quota that a host has reported and that still apply.
 type demands struct {
 	now      time.Time
-	refusal  provider.Refusal        // set while a wait lasts or no quota is left
-	blocked  time.Time               // when requests may be sent again; zero: now
+	refusal  provider.Refusal        // set during a wait, or when the quota is exhausted
+	blocked  time.Time               // end of the wait; zero: none
 	reported *provider.ReportedQuota // nil: none
 }
 
-// demanded returns the current time and what the host demands.
-func (a *Allowance) demanded(ctx context.Context, q db.Querier) (o demands, err error) {
+// readDemands returns the current time and the demands of the host.
+func (a *Allowance) readDemands(ctx context.Context, q db.Querier) (d demands, err error) {
 	clock := a.s.Dialect.Clock(3)
 	type row struct {
 		now, blockedAt, blockedUntil, reportedAt, resetsAt int64
 		reported                                           provider.ReportedQuota
 	}
-	rows, err := db.Collect(ctx, q, func(r *sql.Rows, o *row) error {
-		return r.Scan(&o.now, &o.blockedAt, &o.blockedUntil, &o.reported.Limit, &o.reported.Left, &o.reportedAt, &o.resetsAt)
+	rows, err := db.Collect(ctx, q, func(r *sql.Rows, d *row) error {
+		return r.Scan(&d.now, &d.blockedAt, &d.blockedUntil, &d.reported.Limit, &d.reported.Left, &d.reportedAt, &d.resetsAt)
 	}, `
 		SELECT n.now, coalesce(h.blocked_at, 0), coalesce(h.blocked_until, 0),
 			coalesce(t.reported_limit, 0), coalesce(t.reported_left, 0), coalesce(t.reported_at, 0), coalesce(t.resets_at, 0)
@@ -33,39 +33,39 @@ func (a *Allowance) demanded(ctx context.Context, q db.Querier) (o demands, err 
 		LEFT JOIN provider_host h ON h.provider = $1 AND h.host = $2
 		LEFT JOIN reported_quota t ON t.provider = $1 AND t.host = $2`, a.provider, a.host.Key, a.s.ClockArg())
 	if err != nil {
-		return o, err
+		return d, err
 	}
 	r := rows[0]
-	o.now = db.Moment(r.now)
+	d.now = db.Moment(r.now)
 	if r.resetsAt > r.now && a.host.Headers != provider.HeadersIgnored {
-		o.reported = &r.reported
-		o.reported.At, o.reported.ResetsAt, o.reported.Period = db.Moment(r.reportedAt), db.Moment(r.resetsAt), a.host.Headers.Period()
-		if o.reported.Left <= 0 {
-			o.refusal = provider.Refusal{
-				Kind: provider.KindBudget, Wait: o.reported.ResetsAt.Sub(o.now), Quota: o.reported.Period, ResetsAt: o.reported.ResetsAt,
+		d.reported = &r.reported
+		d.reported.At, d.reported.ResetsAt, d.reported.Period = db.Moment(r.reportedAt), db.Moment(r.resetsAt), a.host.Headers.Period()
+		if d.reported.Left <= 0 {
+			d.refusal = provider.Refusal{
+				Kind: provider.KindBudget, Wait: d.reported.ResetsAt.Sub(d.now), Quota: d.reported.Period, ResetsAt: d.reported.ResetsAt,
 			}
 		}
 	}
 	if r.blockedUntil > r.now {
-		o.blocked = db.Moment(r.blockedUntil)
-		o.refusal = provider.Refusal{Kind: provider.KindRateLimited, Wait: o.blocked.Sub(o.now)}
+		d.blocked = db.Moment(r.blockedUntil)
+		d.refusal = provider.Refusal{Kind: provider.KindRateLimited, Wait: d.blocked.Sub(d.now)}
 	}
-	ahead := r.now + setBack.Microseconds()
-	if !o.blocked.IsZero() && r.blockedAt > ahead || o.reported != nil && r.reportedAt > ahead {
+	ahead := r.now + maxAhead.Microseconds()
+	if !d.blocked.IsZero() && r.blockedAt > ahead || d.reported != nil && r.reportedAt > ahead {
 		err = errSetBack
 	}
-	return o, err
+	return d, err
 }
 
-// StoreReported implements provider.Allowance. Responses of one window may arrive in any
-// order, so the least remaining quota counts. Requests sent since have lowered it.
+// StoreReported implements provider.Allowance. Responses for one window may arrive in any
+// order, so the smallest remaining quota is kept. It already includes the requests sent since.
 func (a *Allowance) StoreReported(ctx context.Context, r provider.Rate) error {
 	store := a.s.InTx
 	if r.Left == 0 {
 		store = a.s.InUrgentTx // urgent, like a retry-after
 	}
 	return store(ctx, func(t *db.Tx) error {
-		if err := a.catchUp(t); err != nil {
+		if err := a.resetFutureTimes(t); err != nil {
 			return err
 		}
 		clock := t.Dialect.Clock(3)

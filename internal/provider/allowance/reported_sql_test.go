@@ -8,50 +8,50 @@ import (
 	"assay/internal/provider/allowance"
 )
 
-// A host reports fewer requests than are counted, to one of eight processes.
-func TestStoreReported_HoldsForAllProcesses(t *testing.T) {
+// A host reports a smaller quota to one of eight processes.
+func TestStoreReported_AppliesToAllProcesses(t *testing.T) {
 	each(t, func(f *fixture) {
 		for _, limit := range []provider.Limit{{}, {Requests: 20, Per: time.Minute}} {
 			all := f.processes(limit.Per.String(), limit, provider.Quota{})
-			f.Is("before", f.takeAll(all[:1], 2), 2)
+			f.Is("before the report", f.takeAll(all[:1], 2), 2)
 			f.Must(all[0].StoreReported(f.Context(), provider.Rate{Limit: 30, Left: 5, Reset: time.Hour}))
-			f.Is("after", f.takeAll(all, 3), 5)
+			f.Is("after the report", f.takeAll(all, 3), 5)
 			at := f.Now
-			f.Is("refused", f.take(all[1]), provider.Refusal{Kind: provider.KindBudget, Wait: time.Hour, ResetsAt: at.Add(time.Hour)})
+			f.Is("refusal", f.take(all[1]), provider.Refusal{Kind: provider.KindBudget, Wait: time.Hour, ResetsAt: at.Add(time.Hour)})
 
 			b, blocked, err := allowance.New(f.DB, "s", provider.Host{Key: limit.Per.String(), Limit: limit}).State(f.Context())
 			f.Must(err)
 			f.Is("reported", *b.Reported, provider.ReportedQuota{Limit: 30, At: at, ResetsAt: at.Add(time.Hour)})
-			f.Is("our own count", b.Left, max(0, limit.Requests-7))
+			f.Is("limit left", b.Left, max(0, limit.Requests-7))
 			f.Is("no retry-after", blocked.IsZero(), true)
 
-			f.Is("not of another host", f.take(f.allowance("other", limit, provider.Quota{})).Wait, time.Duration(0))
+			f.Is("other host", f.take(f.allowance("other", limit, provider.Quota{})).Wait, time.Duration(0))
 			f.Now = f.Now.Add(time.Hour - time.Microsecond)
-			f.Is("up to its reset", f.takeAll(all, 1), 0)
+			f.Is("before the reset", f.takeAll(all, 1), 0)
 			f.Now = f.Now.Add(time.Microsecond)
-			f.Is("and no longer", f.takeAll(all, 1), processes)
+			f.Is("after the reset", f.takeAll(all, 1), processes)
 		}
 	})
 }
 
-func TestStoreReported_NeverAddsToTheCount(t *testing.T) {
+func TestStoreReported_CannotExtendLimits(t *testing.T) {
 	each(t, func(f *fixture) {
 		a := f.allowance("h", provider.Limit{Requests: 3, Per: time.Minute}, provider.Quota{Day: 4})
 		all := []provider.Allowance{a}
 		f.Must(a.StoreReported(f.Context(), provider.Rate{Limit: 100, Left: 99, Reset: time.Hour}))
-		f.Is("within the limit", f.takeAll(all, 5), 3)
+		f.Is("limit", f.takeAll(all, 5), 3)
 		f.Must(a.StoreReported(f.Context(), provider.Rate{Limit: 100, Left: 99, Reset: time.Hour}))
-		f.Is("the limit is used up", f.takeAll(all, 5), 0)
+		f.Is("limit used up", f.takeAll(all, 5), 0)
 		f.Now = f.Now.Add(2 * time.Minute)
-		f.Is("within the quota", f.takeAll(all, 5), 1)
+		f.Is("quota", f.takeAll(all, 5), 1)
 		b, _, err := allowance.New(f.DB, "s", provider.Host{Key: "h"}).State(f.Context())
 		f.Must(err)
-		f.Is("what is refused does not count with the host", b.Reported.Left, int64(95))
+		f.Is("reported quota left without refused requests", b.Reported.Left, int64(95))
 	})
 }
 
-// Reports of one window come in any order, and then those of the next.
-func TestStoreReported_KeepsTheLeastOfAWindow(t *testing.T) {
+// Responses of one window arrive in any order, followed by a response of the next window.
+func TestStoreReported_KeepsSmallestOfWindow(t *testing.T) {
 	each(t, func(f *fixture) {
 		a := allowance.New(f.DB, "s", provider.Host{Key: "h"})
 		left := func(what string, want int64) {
@@ -63,19 +63,19 @@ func TestStoreReported_KeepsTheLeastOfAWindow(t *testing.T) {
 		f.Must(a.StoreReported(f.Context(), provider.Rate{Limit: 10, Left: 6, Reset: time.Minute}))
 		f.Is("sent", f.takeAll([]provider.Allowance{a}, 2), 2)
 		f.Must(a.StoreReported(f.Context(), provider.Rate{Limit: 10, Left: 7, Reset: time.Minute + time.Second}))
-		left("a late response", 4)
+		left("late response", 4)
 		f.Must(a.StoreReported(f.Context(), provider.Rate{Limit: 10, Left: 1, Reset: time.Minute - time.Second}))
-		left("others send, too", 1)
+		left("requests of others", 1)
 		f.Must(a.StoreReported(f.Context(), provider.Rate{Limit: 10, Left: 9, Reset: 2 * time.Minute}))
-		left("another window", 9)
+		left("next window", 9)
 		f.Now = f.Now.Add(2 * time.Minute)
 		b, _, err := a.State(f.Context())
 		f.Must(err)
-		f.Is("after it", b.Reported == nil, true)
+		f.Is("no reported quota after the window", b.Reported == nil, true)
 	})
 }
 
-func TestStoreReported_AppliesToAQuota(t *testing.T) {
+func TestStoreReported_AppliesToQuota(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.Now = time.Date(2026, 2, 10, 12, 0, 0, 0, time.UTC)
 		host := provider.Host{Key: "h", Quota: provider.Quota{Month: 1000}, Headers: provider.HeadersOfMonth}
@@ -83,10 +83,10 @@ func TestStoreReported_AppliesToAQuota(t *testing.T) {
 		reset := 18 * 24 * time.Hour
 		f.Must(a.StoreReported(f.Context(), provider.Rate{Limit: 1000, Left: 2, Reset: reset}))
 		f.Is("left", f.takeAll([]provider.Allowance{a}, 5), 2)
-		f.Is("refused", f.take(a), provider.Refusal{
+		f.Is("refusal", f.take(a), provider.Refusal{
 			Kind: provider.KindBudget, Wait: reset, Quota: provider.Month, ResetsAt: f.Now.Add(reset),
 		})
 		ignoring := allowance.New(f.DB, "s", provider.Host{Key: "h", Headers: provider.HeadersIgnored})
-		f.Is("where it is ignored", f.take(ignoring).Wait, time.Duration(0))
+		f.Is("headers ignored", f.take(ignoring).Wait, time.Duration(0))
 	})
 }

@@ -13,42 +13,42 @@ import (
 func TestStoreRetryAfter_StopsAllProcesses(t *testing.T) {
 	each(t, func(f *fixture) {
 		for _, limit := range []provider.Limit{{}, {Requests: 5, Per: time.Second}} {
-			f.Is("let through", f.take(f.allowance("a", limit, provider.Quota{})).Wait, time.Duration(0))
-			f.Is("stored", f.hold(f.allowance("a", limit, provider.Quota{}), provider.RetryAfter{Wait: time.Hour}), time.Hour)
-			f.Is("not shortened", f.hold(f.allowance("a", limit, provider.Quota{}), provider.RetryAfter{Wait: time.Minute}), time.Hour)
+			f.Is("allowed before", f.take(f.allowance("a", limit, provider.Quota{})).Wait, time.Duration(0))
+			f.Is("stored wait", f.storeRetryAfter(f.allowance("a", limit, provider.Quota{}), provider.RetryAfter{Wait: time.Hour}), time.Hour)
+			f.Is("shorter wait", f.storeRetryAfter(f.allowance("a", limit, provider.Quota{}), provider.RetryAfter{Wait: time.Minute}), time.Hour)
 			other := f.allowance("a", limit, provider.Quota{})
-			f.Is("seen by others", f.take(other), provider.Refusal{Kind: provider.KindRateLimited, Wait: time.Hour})
+			f.Is("refusal in another process", f.take(other), provider.Refusal{Kind: provider.KindRateLimited, Wait: time.Hour})
 			_, until, err := allowance.New(f.DB, "s", provider.Host{Key: "a", Limit: limit}).State(f.Context())
 			f.Must(err)
-			f.Is("shown", until.Equal(f.Now.Add(time.Hour)), true)
-			f.Is("not of another host", f.take(f.allowance("b", limit, provider.Quota{})).Wait, time.Duration(0))
+			f.Is("end of the wait in State", until.Equal(f.Now.Add(time.Hour)), true)
+			f.Is("other host", f.take(f.allowance("b", limit, provider.Quota{})).Wait, time.Duration(0))
 			f.Now = f.Now.Add(time.Hour - time.Microsecond)
-			f.Is("up to its end", f.take(other).Wait, time.Microsecond)
+			f.Is("just before the end", f.take(other).Wait, time.Microsecond)
 			f.Now = f.Now.Add(time.Microsecond)
-			f.Is("and no longer", f.take(other).Wait, time.Duration(0))
+			f.Is("after the end", f.take(other).Wait, time.Duration(0))
 		}
 	})
 }
 
-// Each wait is stored by a new allowance, as by another process or after a restart.
-func TestStoreRetryAfter_WaitsLongerAfterEachRefusal(t *testing.T) {
+// A new allowance stores each wait, as another process or after a restart.
+func TestStoreRetryAfter_DoublesAfterEachRefusal(t *testing.T) {
 	each(t, func(f *fixture) {
-		unstated := provider.RetryAfter{Wait: 10 * time.Minute, Most: time.Hour}
-		hold := func() time.Duration {
-			return f.hold(f.allowance("g", provider.Limit{Requests: 5, Per: time.Second}, provider.Quota{}), unstated)
+		withoutHeader := provider.RetryAfter{Wait: 10 * time.Minute, Most: time.Hour}
+		store := func() time.Duration {
+			return f.storeRetryAfter(f.allowance("g", provider.Limit{Requests: 5, Per: time.Second}, provider.Quota{}), withoutHeader)
 		}
 		for _, minutes := range []int{10, 20, 40, 60, 60} {
 			want := time.Duration(minutes) * time.Minute
-			f.Is("refused again", hold(), want)
-			f.Is("and another request that was on its way", hold(), want)
+			f.Is("next refusal", store(), want)
+			f.Is("refusal of a concurrent request", store(), want)
 			f.Now = f.Now.Add(want)
 		}
 		f.Now = f.Now.Add(time.Hour)
-		f.Is("long after", hold(), 10*time.Minute)
+		f.Is("refusal an hour later", store(), 10*time.Minute)
 	})
 }
 
-// Several processes find a host down, and up again.
+// Several processes store that a host is down and then that it responds again.
 func TestDown_WritesOneEventForManyProcesses(t *testing.T) {
 	each(t, func(f *fixture) {
 		all := f.processes("h", provider.Limit{}, provider.Quota{})
@@ -65,7 +65,7 @@ func TestDown_WritesOneEventForManyProcesses(t *testing.T) {
 		}
 		up := func(a provider.Allowance) error { return a.Up(f.Context()) }
 		together(up)
-		f.Is("it was never down", len(f.events()), 0)
+		f.Is("events before", len(f.events()), 0)
 		together(func(a provider.Allowance) error { return a.Down(f.Context(), "timeout") })
 		want := `provider.down {"provider":"s","why":"breaker","host":"h","detail":"timeout"}`
 		f.Is("down", fmt.Sprint(f.events()), "["+want+"]")

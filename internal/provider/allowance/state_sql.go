@@ -10,11 +10,12 @@ import (
 	"assay/internal/provider"
 )
 
-// StoreRetryAfter implements provider.Allowance. It never shortens a wait. It is urgent: if
-// the process dies before the commit, it sends requests too early after a restart.
-func (a *Allowance) StoreRetryAfter(ctx context.Context, o provider.RetryAfter) (wait time.Duration, err error) {
+// StoreRetryAfter implements provider.Allowance. It never shortens a wait. The transaction is
+// urgent. A crash before the commit would lose the wait, and requests after a restart would be
+// too early.
+func (a *Allowance) StoreRetryAfter(ctx context.Context, r provider.RetryAfter) (wait time.Duration, err error) {
 	err = a.s.InUrgentTx(ctx, func(t *db.Tx) error {
-		if err := a.catchUp(t); err != nil {
+		if err := a.resetFutureTimes(t); err != nil {
 			return err
 		}
 		clock := t.Dialect.Clock(3)
@@ -25,7 +26,7 @@ func (a *Allowance) StoreRetryAfter(ctx context.Context, o provider.RetryAfter) 
 		if err != nil {
 			return err
 		}
-		wait = o.After(time.Duration(until-at)*time.Microsecond, time.Duration(now-until)*time.Microsecond)
+		wait = r.After(time.Duration(until-at)*time.Microsecond, time.Duration(now-until)*time.Microsecond)
 		_, err = t.Exec(`
 			INSERT INTO provider_host (provider, host, blocked_at, blocked_until) VALUES ($1, $2, `+clock+`, `+clock+` + $4)
 			ON CONFLICT (provider, host) DO UPDATE SET blocked_at = excluded.blocked_at, blocked_until = excluded.blocked_until
@@ -36,9 +37,10 @@ func (a *Allowance) StoreRetryAfter(ctx context.Context, o provider.RetryAfter) 
 	return wait, err
 }
 
-// catchUp sets times in the future to now. After a clock is set back, they would count for
-// too long. Their true time is unknown; counting from now allows no extra request.
-func (a *Allowance) catchUp(t *db.Tx) error {
+// resetFutureTimes sets times in the future to now. They exist after the clock is set back,
+// and they would count for too long. Their real time is unknown. Counting them from now on
+// allows no extra requests.
+func (a *Allowance) resetFutureTimes(t *db.Tx) error {
 	clock := t.Dialect.Clock(3)
 	for _, query := range []string{
 		`UPDATE budget_slot SET at = ` + clock + ` WHERE provider = $1 AND host = $2 AND at > ` + clock + ` + $4`,
@@ -47,18 +49,18 @@ func (a *Allowance) catchUp(t *db.Tx) error {
 		`UPDATE provider_host SET blocked_at = ` + clock + `, blocked_until = blocked_until - blocked_at + ` + clock + `
 		 WHERE provider = $1 AND host = $2 AND blocked_at > ` + clock + ` + $4`,
 	} {
-		if _, err := t.Exec(query, a.provider, a.host.Key, a.s.ClockArg(), setBack.Microseconds()); err != nil {
+		if _, err := t.Exec(query, a.provider, a.host.Key, a.s.ClockArg(), maxAhead.Microseconds()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// makeSlots creates the slots of the limit and the reserved ones. If there were more slots
-// before, the last request in a removed slot counts for all that stay, so no extra request
-// is allowed for a period.
+// makeSlots creates the slots of the limit and the reserved slots. If there were more slots
+// before, the time of the last request in a removed slot is copied to all remaining slots.
+// This allows no extra requests for one period.
 func (a *Allowance) makeSlots(ctx context.Context) error {
-	if a.slots == 0 || a.made.Load() {
+	if a.slots == 0 || a.slotsMade.Load() {
 		return nil
 	}
 	err := a.s.InTx(ctx, func(t *db.Tx) error {
@@ -82,19 +84,20 @@ func (a *Allowance) makeSlots(ctx context.Context) error {
 			ON CONFLICT (provider, host, slot) DO NOTHING`, a.provider, a.host.Key, a.all)
 		return err
 	})
-	a.made.Store(err == nil)
+	a.slotsMade.Store(err == nil)
 	return err
 }
 
-// slotsNow is the state of the slots of a limit.
-type slotsNow struct {
+// slotState is the state of the slots of a limit.
+type slotState struct {
 	n              int
 	oldest, newest time.Time
-	used           int       // requests that count
-	since          time.Time // time of the oldest of them
+	used           int       // number of requests that count now
+	since          time.Time // time of the oldest request that counts
 }
 
-func (a *Allowance) standing(ctx context.Context, now time.Time) (slotsNow, error) {
+// readSlots returns the state of the slots at now.
+func (a *Allowance) readSlots(ctx context.Context, now time.Time) (slotState, error) {
 	var n, used int
 	var oldest, newest, since int64
 	err := a.s.Read.QueryRowContext(ctx, `
@@ -102,36 +105,36 @@ func (a *Allowance) standing(ctx context.Context, now time.Time) (slotsNow, erro
 			coalesce(sum(used) FILTER (WHERE at > $3), 0), coalesce(min(at) FILTER (WHERE at > $3), 0)
 		FROM budget_slot WHERE provider = $1 AND host = $2 AND slot < $4`,
 		a.provider, a.host.Key, db.Micros(now.Add(-a.host.Limit.Stretch())), a.slots).Scan(&n, &oldest, &newest, &used, &since)
-	return slotsNow{n, db.Moment(oldest), db.Moment(newest), used, db.Moment(since)}, err
+	return slotState{n, db.Moment(oldest), db.Moment(newest), used, db.Moment(since)}, err
 }
 
-// State returns what remains of the limit, the quotas and the reported quota, and the end
-// of the retry-after; zero if there is none.
+// State returns the remaining budget: the limit, the quotas and the reported quota. It also
+// returns the end of the retry-after, or zero if there is none.
 func (a *Allowance) State(ctx context.Context) (b provider.Budget, blockedUntil time.Time, err error) {
 	b = provider.Budget{Limit: a.host.Limit, Left: a.host.Limit.Requests}
-	o, err := a.demanded(ctx, a.s.Read)
+	d, err := a.readDemands(ctx, a.s.Read)
 	if err != nil && !errors.Is(err, errSetBack) {
 		return b, blockedUntil, err
 	}
-	b.Reported = o.reported
+	b.Reported = d.reported
 	if a.slots > 0 {
-		slots, err := a.standing(ctx, o.now)
+		slots, err := a.readSlots(ctx, d.now)
 		if err != nil {
-			return b, o.blocked, err
+			return b, d.blocked, err
 		}
 		if b.Used = slots.used; b.Used > 0 {
 			stretch := a.host.Limit.Stretch()
 			b.Left = max(0, b.Limit.Requests-b.Used)
-			b.ResetsAt = o.now.Add(min(slots.since.Add(stretch).Sub(o.now), stretch))
+			b.ResetsAt = d.now.Add(min(slots.since.Add(stretch).Sub(d.now), stretch))
 		}
 	}
-	if b.Quotas, err = a.quotas(ctx, o.now); err != nil {
-		return b, o.blocked, err
+	if b.Quotas, err = a.quotas(ctx, d.now); err != nil {
+		return b, d.blocked, err
 	}
-	return b, o.blocked, a.addForecasts(ctx, o.now, &b)
+	return b, d.blocked, a.addForecasts(ctx, d.now, &b)
 }
 
-// Of returns the state of a host: see Allowance.State.
+// Of returns the state of a host. See Allowance.State.
 func Of(ctx context.Context, s *db.DB, p string, host provider.Host) (b provider.Budget, blockedUntil time.Time, err error) {
 	return New(s, p, host).State(ctx)
 }
