@@ -65,7 +65,7 @@ func newBody(w *wire, encoding string, limit int64) (*body, error) {
 	case "zstd":
 		dec, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxZstdWindow))
 		if err != nil {
-			return nil, fmt.Errorf("start inflating: %w", err)
+			return nil, fmt.Errorf("start decompression: %w", err)
 		}
 		b.src, b.stop = dec, dec.Close
 	default:

@@ -148,8 +148,8 @@ func (c *Client) storeDemand(ctx context.Context, h *hop, resp *http.Response) b
 	if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode < http.StatusInternalServerError {
 		return false
 	}
-	wait, stated := parseRetryAfter(resp.Header, c.o.Now())
-	if !stated || wait == 0 {
+	wait, found := parseRetryAfter(resp.Header, c.o.Now())
+	if !found || wait == 0 {
 		return false
 	}
 	if r, ok := rateOf(resp.Header, c.o.Headers, c.o.Limit, c.o.Now()); ok && !h.otherHost && r.Left == 0 && r.Reset >= wait {

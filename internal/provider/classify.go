@@ -127,7 +127,7 @@ func (c *classifier) bodyError(err, wireErr error) *Error {
 	case wireErr != nil, errors.Is(err, io.ErrUnexpectedEOF):
 		e.Detail = "the connection ended before the body was complete"
 	default:
-		e.Kind, e.Detail = KindProtocol, c.detail("the body cannot be inflated: "+err.Error())
+		e.Kind, e.Detail = KindProtocol, c.detail("the body cannot be decompressed: "+err.Error())
 	}
 	return e
 }

@@ -50,8 +50,8 @@ type Error struct {
 	Page       bool          // the response is an HTML page, such as a bot check
 	Err        error         // cause, or nil
 
-	unstated   bool // RetryAfter is a default, because the provider reported none
-	waitStored bool // the wait is already stored
+	defaultWait bool // RetryAfter is a default, because the provider reported none
+	waitStored  bool // the wait is already stored
 }
 
 // Error returns the provider, the fault and the status, without secrets.
@@ -70,7 +70,7 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // Deferred reports whether no request was sent because of a limit, a breaker or a retry-after.
-// Such an error does not show anything about the provider's prices.
+// After such an error, the provider's current prices are unknown.
 func (e *Error) Deferred() bool {
 	switch e.Kind {
 	case KindBreaker, KindBudget, KindRateLimited:

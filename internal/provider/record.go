@@ -63,7 +63,7 @@ func (r *record) add(sent Sent, failure string, now time.Time) {
 	r.statuses[sent.Status]++
 	r.took.add(sent.Duration)
 	switch {
-	case sent.Kind == KindCancelled: // does not show anything about the provider
+	case sent.Kind == KindCancelled: // the provider's health is unknown
 	case failure != "":
 		r.lastError, r.lastErrorAt = failure, now
 	case sent.Status == 200:

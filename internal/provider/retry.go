@@ -138,7 +138,7 @@ func (c *Client) report(ctx context.Context, probe bool, err error) {
 	var e *Error
 	if errors.As(err, &e) && e.RetryAfter > 0 && (e.Kind == KindRateLimited || e.Kind == KindServer) && e.Status != 0 {
 		demand := RetryAfter{Wait: e.RetryAfter}
-		if e.unstated {
+		if e.defaultWait {
 			demand.Most = c.o.MostWait
 		}
 		switch left := c.retryWait.remaining(c.clock()); {

@@ -205,7 +205,7 @@ func (c *classifier) decodeError(status int, err error) error {
 		final.Status = status
 	}
 	if final.Kind == KindRateLimited && final.RetryAfter <= 0 {
-		final.RetryAfter, final.unstated = c.o.Wait, true
+		final.RetryAfter, final.defaultWait = c.o.Wait, true
 	}
 	final.RetryAfter = min(final.RetryAfter, MaxWait)
 	return &final
@@ -215,14 +215,14 @@ func (c *classifier) decodeError(status int, err error) error {
 // without Retry-After may report the wait in its rate-limit headers.
 func (c *Client) statusError(ctx context.Context, resp *http.Response, w *wire, rate Rate) *Error {
 	e := &Error{Provider: c.o.Provider, Kind: KindStatus, Status: resp.StatusCode}
-	wait, stated := parseRetryAfter(resp.Header, c.o.Now())
+	wait, found := parseRetryAfter(resp.Header, c.o.Now())
 	switch {
 	case resp.StatusCode == http.StatusNotModified:
 		e.ETag = resp.Header.Get("ETag")
 	case resp.StatusCode == http.StatusTooManyRequests:
 		e.Kind = KindRateLimited
-		if !stated && rate.Reset > 0 && rate.Left == 0 {
-			wait, stated = min(rate.Reset, MaxWait), true
+		if !found && rate.Reset > 0 && rate.Left == 0 {
+			wait, found = min(rate.Reset, MaxWait), true
 		}
 	case resp.StatusCode == http.StatusUnauthorized, resp.StatusCode == http.StatusForbidden:
 		e.Kind = KindAuth
@@ -239,8 +239,8 @@ func (c *Client) statusError(ctx context.Context, resp *http.Response, w *wire, 
 		c.o.Classify(e)
 	}
 	switch {
-	case e.Kind == KindRateLimited && !stated:
-		e.RetryAfter, e.unstated = c.o.Wait, true
+	case e.Kind == KindRateLimited && !found:
+		e.RetryAfter, e.defaultWait = c.o.Wait, true
 	case e.Kind == KindRateLimited, e.Kind == KindServer:
 		e.RetryAfter = wait
 	case e.Kind == KindBudget:

@@ -58,7 +58,8 @@ func (a *Allowance) readDemands(ctx context.Context, q db.Querier) (d demands, e
 }
 
 // StoreReported implements provider.Allowance. Responses for one window may arrive in any
-// order, so the smallest remaining quota is kept. It already includes the requests sent since.
+// order, so the smallest remaining quota is kept. The stored quota also counts the requests
+// sent since the last response.
 func (a *Allowance) StoreReported(ctx context.Context, r provider.Rate) error {
 	store := a.s.InTx
 	if r.Left == 0 {

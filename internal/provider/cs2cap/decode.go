@@ -20,8 +20,8 @@ var (
 	rowNames   = []string{"provider", "lowest_ask", "lowest_ask_decimal", "quantity", "last_updated", "market_hash_name", "phase"}
 )
 
-// expected describes the contents of a response, both expected and found.
-type expected struct {
+// contents holds the requested contents of a response and the contents found in it.
+type contents struct {
 	names   map[string]bool // requested names; nil: all names are accepted
 	sales   sales           // known sales of each item
 	result  provider.Result
@@ -29,8 +29,8 @@ type expected struct {
 	quoted  []bool // whether each market has a quote, in the order of describe.Markets
 }
 
-func (s *Provider) expect(names ...string) expected {
-	a := expected{names: make(map[string]bool, len(names)), quoted: make([]bool, len(s.describe.Markets))}
+func (s *Provider) expect(names ...string) contents {
+	a := contents{names: make(map[string]bool, len(names)), quoted: make([]bool, len(s.describe.Markets))}
 	for _, name := range names {
 		a.names[name] = true
 	}
@@ -81,7 +81,7 @@ func (s *Provider) readBatch(ctx context.Context, body io.Reader, names []string
 }
 
 // readItem reads the quotes of one item.
-func (s *Provider) readItem(r *feed.Reader, a *expected, cells, inner []feed.Cell) error {
+func (s *Provider) readItem(r *feed.Reader, a *contents, cells, inner []feed.Cell) error {
 	q, ok := s.subject(r, a, cells[0], cells[1])
 	if !ok {
 		return nil
@@ -90,7 +90,7 @@ func (s *Provider) readItem(r *feed.Reader, a *expected, cells, inner []feed.Cel
 }
 
 // subject reads the item of a row.
-func (s *Provider) subject(r *feed.Reader, a *expected, name, phase feed.Cell) (q provider.Quote, ok bool) {
+func (s *Provider) subject(r *feed.Reader, a *contents, name, phase feed.Cell) (q provider.Quote, ok bool) {
 	q = provider.Quote{Currency: s.currency, Sales: provider.Unknown}
 	if q.Name, ok = r.Name("", name); !ok {
 		return q, false
@@ -113,7 +113,7 @@ func (s *Provider) subject(r *feed.Reader, a *expected, name, phase feed.Cell) (
 
 // quote adds the quote of one market. q holds the item and its sales. The decimal price is
 // preferred, because it can have more places than the price in cents.
-func (s *Provider) quote(r *feed.Reader, a *expected, q *provider.Quote, cells []feed.Cell) error {
+func (s *Provider) quote(r *feed.Reader, a *contents, q *provider.Quote, cells []feed.Cell) error {
 	at, ok := s.markets[string(cells[0].Text)]
 	if !ok {
 		r.Reject("", cells[0].Text, rejectMarket)
@@ -140,7 +140,7 @@ func (s *Provider) quote(r *feed.Reader, a *expected, q *provider.Quote, cells [
 
 // readMeta reads the member meta. A requested market that cs2cap did not query is silent. An
 // unexpected currency makes the response invalid.
-func (s *Provider) readMeta(r *feed.Reader, a *expected) error {
+func (s *Provider) readMeta(r *feed.Reader, a *contents) error {
 	names := []string{"currency", "providers_queried", "generated_at"}
 	cells := make([]feed.Cell, len(names))
 	if ok, err := r.Row(names, cells); err != nil {

@@ -65,7 +65,7 @@ func (s *Provider) fetchSales(ctx context.Context, call provider.Call) (monthly 
 // truncated between lines looks complete. Only a comparison with the length of the previous
 // stream can reveal it. A market without quotes is silent.
 func (s *Provider) readStream(ctx context.Context, body io.Reader, monthly sales, sink provider.Sink) (provider.Result, error) {
-	a := expected{sales: monthly, quoted: make([]bool, len(s.describe.Markets))}
+	a := contents{sales: monthly, quoted: make([]bool, len(s.describe.Markets))}
 	cells, inner := make([]feed.Cell, len(lineNames)), make([]feed.Cell, len(quoteNames))
 	err := feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
 		return r.Lines(func() error {

@@ -115,7 +115,7 @@ func (s *Server) allow(w http.ResponseWriter) bool {
 	return true
 }
 
-// report sends the rest of a budget and its reset. If body is not empty, it also refuses the
+// report sends the remaining budget and its reset as headers. If body is not empty, it also refuses the
 // request.
 func (s *Server) report(w http.ResponseWriter, limit, left int, reset time.Duration, body string) {
 	if !s.Bare {
