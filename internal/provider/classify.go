@@ -87,7 +87,7 @@ func (c *classifier) sendError(err error) *Error {
 	case e.Step == StepTLS:
 		e.Detail = c.detail(err.Error())
 	default:
-		// Other errors come from a response that is not HTTP. // The remaining errors mean that the response is not valid HTTP.
+		// The remaining errors mean that the response is not valid HTTP.
 		e.Kind, e.Detail = KindProtocol, c.detail("invalid HTTP response: "+err.Error())
 	}
 	return e

@@ -118,7 +118,7 @@ func TestTake_KeepsLimitOfManyRequests(t *testing.T) {
 		f.Now = f.Now.Add(limit.Stretch() - 30*time.Second - time.Microsecond)
 		f.Is("while all requests count", take(1), 0)
 		f.Now = f.Now.Add(time.Microsecond)
-		// One slot may have requests of both halves. // a slot may have requests from both halves
+		// One slot may have requests from both halves.
 		if n := take(460); n < 446 || n > 450 {
 			f.Errorf("first half no longer counts: got %d requests, want 446 to 450", n)
 		}
