@@ -116,7 +116,7 @@ func (g *Gate) wait(ctx context.Context, c Class) (leave func(), err error) {
 		g.queues[c] = slices.Delete(g.queues[c], i, i+1)
 		return nil, err
 	}
-	return g.leaver(), nil // the read was admitted at the same moment
+	return g.leaver(), nil // the read got its slot just before the wait ended
 }
 
 // leaver returns the leave function of a read that starts now.

@@ -101,7 +101,7 @@ func TestCoalescer_RestsBetweenSharedReads(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			// The first read may serve one caller only. The others then share the next ones.
+			// The first read may serve only one caller. The other callers share later reads.
 			if least := each*took + (each-2)*rest; reads > each+1 || time.Since(start) < least {
 				t.Errorf("reads of %v: got %d reads in %v, want at most %d in at least %v", took, reads, time.Since(start), each+1, least)
 			}

@@ -64,7 +64,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Phases lists the valid phases. An item without a phase has an empty one.
+// Phases lists the valid phases. The empty phase is valid too and is not in the list.
 var Phases = []string{"Phase 1", "Phase 2", "Phase 3", "Phase 4", "Ruby", "Sapphire", "Black Pearl", "Emerald"}
 
 // CheckPhase returns ErrPhase unless phase is empty or one of Phases.

@@ -110,10 +110,9 @@ func LockPrices(t *db.Tx, items []int64) (map[int64]money.Micro, error) {
 
 // QueueMissing adds items without a price to the missing-price queue. It returns the
 // number of new entries. New entries are due immediately: their due_at is 0 and not the
-// current time, so that a clock that is set back does not delay them. For an entry that
-// waits for a retry, QueueMissing moves the due time forward to the end of the first
-// backoff after its last attempt. sooner reports whether any entry is due earlier than
-// before.
+// current time, so that a clock that is set back does not delay them. An entry that waits
+// for a retry may become due earlier: at the end of the first backoff after its last
+// attempt. sooner reports whether any entry is due earlier than before.
 func QueueMissing(t *db.Tx, items []int64) (added int64, sooner bool, err error) {
 	added, err = t.Exec(`
 		INSERT INTO missing_price (item_id, queued_at, due_at)

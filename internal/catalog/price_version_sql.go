@@ -24,7 +24,7 @@ type priceVersion struct {
 }
 
 // begin invalidates the cached sum before a commit that changes prices. The caller must
-// call end after the commit, with any result.
+// call end after the commit, even if the commit failed.
 func (v *priceVersion) begin() (end func(bool)) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

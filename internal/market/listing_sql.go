@@ -101,7 +101,7 @@ func setInTransfer(t *db.Tx, user int64, at Place) error {
 	return err
 }
 
-// clearInTransfer reverts setInTransfer.
+// clearInTransfer marks an asset as not in transfer.
 func clearInTransfer(t *db.Tx, user int64, at Place) error {
 	_, err := t.Exec(`
 		UPDATE inventory SET in_transfer = FALSE WHERE user_key = $1 AND app_id = $2 AND context_id = $3 AND asset_id = $4`,
@@ -168,8 +168,8 @@ type ListingFilter struct {
 	Currency           string
 	MinPrice, MaxPrice int64
 	Created            Period
-	// Before selects ids below Before. If Created.Through is set, it applies only to
-	// listings that were created exactly at Created.To.
+	// Before selects smaller ids. In a list with a Created period, Before applies only to
+	// listings that were created exactly at Created.To, and only if Created.Through is set.
 	Before int64
 }
 

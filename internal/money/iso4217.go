@@ -32,7 +32,7 @@ func Circulating() iter.Seq[Currency] {
 	}
 }
 
-// Currencies whose minor unit is not a hundredth.
+// Currencies with a minor unit other than a hundredth.
 const (
 	noMinorUnit = " BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX VND VUV XAF XOF XPF "
 	thousandths = " BHD IQD JOD KWD LYD OMR TND "

@@ -55,7 +55,7 @@ func TestUnmarshalJSON_RejectsAnythingButNumbers(t *testing.T) {
 func TestParseCurrency_RequiresThreeUpperCaseLetters(t *testing.T) {
 	for _, s := range []string{"USD", "EUR", "CNY"} {
 		if c, err := ParseCurrency(s); err != nil || string(c) != s {
-			t.Errorf("ParseCurrency(%q) = %q, %v", s, c, err)
+			t.Errorf("ParseCurrency(%q) = %q, %v, want %q", s, c, err, s)
 		}
 	}
 	for _, s := range []string{"", "US", "USDT", "usd", "U$D", "US ", "ÄB", "\x00\x00\x00"} {

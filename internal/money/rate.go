@@ -9,8 +9,8 @@ import (
 const RateScale = 1_000_000_000_000
 
 // Rate is the price of one unit of a foreign currency in the base currency, in units of
-// 10^-12. Micro-units are too coarse for rates: a rupiah costs less than a ten-thousandth
-// of a dollar, of which micro-units would keep only two digits.
+// 10^-12. Micro-units are too coarse for rates. A rupiah costs less than a ten-thousandth of
+// a dollar, so micro-units would keep only two digits of its rate.
 type Rate int64
 
 // ParseRate parses a decimal number with the grammar of Parse and rounds it half to even

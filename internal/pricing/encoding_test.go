@@ -156,7 +156,7 @@ func TestHistory_KeepsNamesMissingInAPartialResponse(t *testing.T) {
 	h, _ = h.Append(part)
 	slots, d, err := h.slots()
 	if err != nil || len(slots) != 2 {
-		t.Fatal(slots, err)
+		t.Fatalf("slots: got %v, %v, want 2 slots", slots, err)
 	}
 	var got [][2]money.Micro
 	_ = d.each(2, func(_ uint64, a []money.Micro) { got = append(got, [2]money.Micro{a[0], a[1]}) })

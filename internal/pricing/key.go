@@ -8,5 +8,5 @@ func KeyOf[T ~string | ~[]byte](name T, phase string) uint64 {
 	for i := range len(name) {
 		h = (h ^ uint64(name[i])) * fnvPrime
 	}
-	return fnv(h*fnvPrime, phase) // the factor hashes a zero byte between name and phase
+	return fnv(h*fnvPrime, phase) // h*fnvPrime adds a zero byte between name and phase
 }

@@ -4,11 +4,18 @@ import "slices"
 
 // The limits of step 6, in units of 2^-24.
 const (
-	bigMove       = 1677722    // smallest move that can show a late market: 10 %
-	smallMove     = 838861     // smallest move that counts as a move in the same direction: 5 %
-	minRepeat     = logOne / 2 // minimum ratio of yesterday's moves of a market to today's moves of a late one
-	repeatMargin  = logOne / 4 // minimum difference between that ratio and the ratio for today's moves
-	standingLimit = logOne / 4 // a market stands still if its moves are less than this share of the others' moves
+	bigMove   = 1677722 // smallest move that can show a late market: 10 %
+	smallMove = 838861  // smallest move that counts as a move in the same direction: 5 %
+
+	// Market b repeats market a if its moves today resemble the moves of a yesterday. The
+	// median ratio of these moves must be at least minRepeat. It must also exceed the ratio
+	// for the moves of a today by at least repeatMargin.
+	minRepeat    = logOne / 2
+	repeatMargin = logOne / 4
+
+	// standingLimit is the largest ratio of the moves of a market that stands still to the
+	// median moves of the others.
+	standingLimit = logOne / 4
 )
 
 // lateCheck finds markets that repeat another market a day later, and markets that stand
@@ -129,9 +136,9 @@ func (c *lateCheck) markStanding(m []*entry, leads map[int64]bool) {
 }
 
 // following returns for each market the ratios of its moves to the median move of the
-// others. It uses only names that at least two others moved alike, if these are a majority
-// of the markets that quote the name. contested counts the names without such a majority:
-// if half of the markets moved, it is unknown which half is correct.
+// others. It uses only names that at least two others moved alike. These must be a majority
+// of the markets that quote the name. contested counts the names that lack only the
+// majority. If just half of the markets moved, it is unknown which half is correct.
 func (c *lateCheck) following(m []*entry) (out [][]Log, contested []int) {
 	out, contested = make([][]Log, len(m)), make([]int, len(m))
 	moves, sorted := make([]Log, len(m)), make([]Log, 0, len(m))

@@ -30,9 +30,9 @@ func (l *learner) learn(used []*entry) {
 	}
 }
 
-// relevel sets accepted markets to the level of their new responses. It is needed if too
-// few markets responded to learn levels. Otherwise the other markets would seem to have
-// moved.
+// relevel sets the level of each accepted market to the level of its new response. It is
+// needed if too few markets responded to learn levels. Without it, the other markets would
+// seem to have moved.
 func (l *learner) relevel(responded []*entry) {
 	for _, e := range responded {
 		m := l.set.market(e.ID)

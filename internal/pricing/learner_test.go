@@ -113,8 +113,8 @@ func TestRound_StoredLevelsDoNotDrift(t *testing.T) {
 	}
 }
 
-// Two markets share names with each other. A third market shares no names with them. It
-// must not prevent learning their levels.
+// Two markets share names with each other, and a third market shares no names with them.
+// The round must still learn the levels of the first two.
 func TestRound_LearnsLevelsDespiteAMarketWithoutSharedNames(t *testing.T) {
 	f := newSimulation(rand.New(rand.NewPCG(9, 7)), 3, 1000)
 	var res Result

@@ -59,7 +59,7 @@ type Priced struct {
 	Interval                  Interval    // interval around Consensus
 	Width                     money.Micro // factor between Consensus and an end of Interval
 	Usual                     money.Micro // median distance of quotes in the price band, as a factor
-	ClassMove                 money.Micro // move of the class since the last responses, as a factor; applied to the last price before it decides between groups
+	ClassMove                 money.Micro // move of the class since the last responses, as a factor; step 8 multiplies the last price by it
 	DecidedBy                 DecidedBy   // rule that determined Consensus
 
 	Markets     int  // number of all quotes

@@ -25,7 +25,7 @@ type Response struct {
 	// because such a response never covers all names.
 	Partial bool
 	// Old is the number of additional names with quotes that are older than a week by the
-	// market's own time. They count for the number of names and for nothing else.
+	// market's own time. They count only in the check of the number of names.
 	Old    int
 	Points []Point
 }

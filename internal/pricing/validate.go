@@ -78,8 +78,8 @@ func (r *Round) checkAlone(e *entry, last, next *Response) *Refusal {
 
 // Dispersion returns the share J of the newest compared response and its limit, both in
 // millionths. If the last response was refused because of J, limit is the limit at that
-// time. Otherwise it is the current limit. lastAt is the time of the last good response and
-// names its number of names. j is -1 if no response was compared yet.
+// time. Otherwise it is the current limit. The last good response was fetched at lastAt and
+// has the given number of names. j is -1 if no response was compared yet.
 func (s *MarketState) Dispersion(now, lastAt time.Time, names int) (j, limit money.Micro) {
 	if !s.RefusedSince.IsZero() && s.Refused.Anomaly == Dispersion {
 		return s.Refused.Value, s.Refused.High
