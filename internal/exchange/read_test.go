@@ -95,7 +95,7 @@ func TestRead_ReportsInvalidFiles(t *testing.T) {
 		strings.Replace(daily, " time='2026-11-20'", "", 1):  "without a date",
 		strings.Replace(daily, "'USD'", "'AUD'", 1):          "has no rate of MARKET_PRICE_CURRENCY USD",
 		"EUR=1.0834":                         "line 1: ",
-		"EUR=1@2026-11-20\nEUR=1@2026-11-20": "line 2: has two rates of EUR",
+		"EUR=1@2026-11-20\nEUR=1@2026-11-20": "line 2: two rates for EUR",
 		"USD=1@2026-11-20":                   "which is MARKET_PRICE_CURRENCY itself",
 		`{"EUR": 0.92}`:                      "is not a rate", // the date is missing
 		many.String():                        "more than " + strconv.Itoa(maxRates),

@@ -134,13 +134,13 @@ func listAsset(tx *db.Tx, user int64, o *Offers, c *Created) error {
 	}
 	switch {
 	case asset == nil:
-		return fault.New(fault.Conflict, "not_owned", "The seller's inventory has no such asset.")
+		return fault.New(fault.Conflict, "not_owned", "The seller's inventory does not contain the asset. Check the asset id.")
 	case asset.InTransfer:
-		return fault.New(fault.Conflict, "asset_in_transfer", "The asset was sold, and no sync has found it since.")
+		return fault.New(fault.Conflict, "asset_in_transfer", "The asset is in transfer: it was sold, and no sync since then shows it as returned.")
 	case !asset.Tradable:
-		return fault.New(fault.Conflict, "not_tradable", "The asset is not tradable now.")
+		return fault.New(fault.Conflict, "not_tradable", "The asset is not tradable now. List it when Steam allows trading again.")
 	case asset.ItemID == 0:
-		return fault.New(fault.Conflict, "not_marketable", "The asset has no market hash name.")
+		return fault.New(fault.Conflict, "not_marketable", "The asset has no market hash name, so it cannot be listed.")
 	}
 	l := Listing{
 		SellerKey: user, Seller: o.UserID, Place: at, ItemID: asset.ItemID, Item: asset.Item, Amount: asset.Amount,

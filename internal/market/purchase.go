@@ -67,7 +67,7 @@ func (s *Service) sell(tx *db.Tx, p *Purchase) (Trade, error) {
 		return Trade{}, err
 	}
 	if item != 0 && price != l.Price {
-		return Trade{}, fault.New(fault.Conflict, "price_changed", "The price of the listing changed during the purchase. Nothing was bought.")
+		return Trade{}, fault.New(fault.Conflict, "price_changed", "The price of the listing changed during the purchase. Nothing was bought. Check the new price, then retry.")
 	}
 	if item != l.ItemID { // the listing ended meanwhile, or a sync found the phase of its asset
 		if l, err = findListing(tx, l.ID); err != nil {

@@ -58,14 +58,14 @@ func (r Rates) Add(text string) error {
 	}
 	rate, err := money.ParseRate([]byte(value))
 	if err != nil {
-		return fmt.Errorf("%.60q is not a rate of %s: write a decimal number above 0 and below 9,000,000", value, currency)
+		return fmt.Errorf("%.60q is not a rate for %s: write a decimal number above 0 and below 9,000,000", value, currency)
 	}
 	date, err := time.Parse(time.DateOnly, day)
 	if err != nil {
 		return fmt.Errorf("%.60q is not a date: write it like 2026-11-20", day)
 	}
 	if _, twice := r[currency]; twice {
-		return fmt.Errorf("there are two rates for %s: remove one", currency)
+		return fmt.Errorf("two rates for %s: remove one", currency)
 	}
 	r[currency] = Rate{Value: rate, Date: date}
 	return nil
