@@ -100,7 +100,7 @@ func (p Program) Run(ctx context.Context) int {
 		return p.fail(&g.globals, usage(err))
 	}
 	if g.File != nil && *g.File == "" {
-		return p.fail(&g.globals, &usageError{text: "--config is empty; give a value or leave it out", hint: seeHelp(nil)})
+		return p.fail(&g.globals, &usageError{text: "--config is empty; set a value or remove it", hint: seeHelp(nil)})
 	}
 	s := &session{
 		Program: p, parser: parser, file: value(g.File), flags: g.given(),

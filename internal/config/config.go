@@ -1,7 +1,7 @@
-// Package config holds what an operator can set. It merges flags, environment,
-// a file and defaults, checks all of it and lists every fault at once; it
-// creates the secrets of a first start and keeps the live ones while they
-// rotate. It opens no database and asks no provider.
+// Package config loads and checks the settings of an operator. It merges flags, the
+// environment, a file and defaults, and reports all faults together. It creates secrets on
+// the first start and reloads them when they change. It opens no database and sends no
+// request to a provider.
 package config
 
 import (
@@ -18,7 +18,7 @@ import (
 	"assay/internal/pricing"
 )
 
-// Scope is which items a bulk refresh includes.
+// Scope states which items a bulk refresh includes.
 type Scope string
 
 // The scopes of MARKET_PRICE_SCOPE.
@@ -27,16 +27,16 @@ const (
 	ScopeAll       Scope = "all"       // every known item
 )
 
-// Quota is a number of requests in a day and in a month of the calendar; 0: any.
+// Quota limits the requests of a calendar day and of a calendar month. 0 means no limit.
 type Quota struct{ Day, Month int64 }
 
-// Limit is a number of requests in a period.
+// Limit is a maximum number of requests in a period.
 type Limit struct {
 	Requests int
 	Per      time.Duration
 }
 
-// LogFormat is the form of log lines.
+// LogFormat is the format of log lines.
 type LogFormat string
 
 // The formats of LOG_FORMAT.
@@ -45,48 +45,49 @@ const (
 	LogJSON LogFormat = "json"
 )
 
-// Config is a checked configuration. Load makes it; afterwards only
-// CreateSecrets changes it. The field comments name the settings.
+// Config is a checked configuration. Load creates it. Only CreateSecrets changes it later.
+// The field comments name the settings.
 type Config struct {
-	ListenAddr     string         // LISTEN_ADDR: host:port; port 0 takes a free one
-	MaxConnections int            // MAX_CONNECTIONS: of clients, at once
+	ListenAddr     string         // LISTEN_ADDR: host:port; port 0 selects a free port
+	MaxConnections int            // MAX_CONNECTIONS: maximum number of open connections
 	DataDir        string         // DATA_DIR
 	Database       Database       // DATABASE_URL, DATABASE_DIRECT_URL
-	TrustedProxies []netip.Prefix // TRUSTED_PROXIES: who may set X-Forwarded-For
+	TrustedProxies []netip.Prefix // TRUSTED_PROXIES: proxies that may set X-Forwarded-For
 	LogLevel       slog.Level     // LOG_LEVEL
 	Migrate        bool           // DATABASE_MIGRATE
-	DatabaseWait   time.Duration  // DATABASE_WAIT: for a PostgreSQL database
+	DatabaseWait   time.Duration  // DATABASE_WAIT: maximum wait for a PostgreSQL database
 	LogFormat      LogFormat      // LOG_FORMAT
 
-	SyncSecrets    []Secret    // MARKET_PRICE_SYNC_SECRET; none until created
-	PlatformTokens []Secret    // PLATFORM_API_TOKEN; likewise
-	AdminTokens    []Secret    // ADMIN_API_TOKEN; likewise
-	LedgerKeys     []LedgerKey // WALLET_LEDGER_KEY; likewise; the first seals, all verify
+	// The secrets are empty until they are set or CreateSecrets creates them.
+	SyncSecrets    []Secret    // MARKET_PRICE_SYNC_SECRET
+	PlatformTokens []Secret    // PLATFORM_API_TOKEN
+	AdminTokens    []Secret    // ADMIN_API_TOKEN
+	LedgerKeys     []LedgerKey // WALLET_LEDGER_KEY; new entries use the first key
 
-	Providers     []string       // MARKET_PRICE_PROVIDERS: names of providers, none twice
-	Currency      money.Currency // MARKET_PRICE_CURRENCY: of all market prices
-	Rates         pricing.Rates  // MARKET_PRICE_RATES: those that are fixed, into Currency
-	RatesECB      bool           // MARKET_PRICE_RATES: the others come from the European Central Bank,
-	RatesFile     string         // or from this file; empty: from none
+	Providers     []string       // MARKET_PRICE_PROVIDERS: unique names
+	Currency      money.Currency // MARKET_PRICE_CURRENCY: currency of all market prices
+	Rates         pricing.Rates  // MARKET_PRICE_RATES: fixed rates into Currency
+	RatesECB      bool           // MARKET_PRICE_RATES: true if other rates come from the European Central Bank
+	RatesFile     string         // MARKET_PRICE_RATES: file with other rates; empty: none
 	ECBBaseURL    *url.URL       // ECB_BASE_URL; nil: the real host
 	Scope         Scope          // MARKET_PRICE_SCOPE
-	TTL           time.Duration  // MARKET_PRICE_TTL: 0 skips nothing for its age
-	MissingRetry  time.Duration  // MARKET_PRICE_MISSING_RETRY: doubles up to MaxMissingRetry
+	TTL           time.Duration  // MARKET_PRICE_TTL; 0: no item is skipped for its age
+	MissingRetry  time.Duration  // MARKET_PRICE_MISSING_RETRY; doubles up to MaxMissingRetry
 	ProviderWait  time.Duration  // MARKET_PRICE_PROVIDER_WAIT
 	NoSalesWindow time.Duration  // MARKET_PRICE_NO_SALES_WINDOW
 	NoSalesRetry  time.Duration  // MARKET_PRICE_NO_SALES_RETRY
 	JobRetention  time.Duration  // MARKET_PRICE_JOB_RETENTION_DAYS, in whole days
-	MinJobs       int            // MARKET_PRICE_JOB_RETENTION_MIN_JOBS: of each kind
+	MinJobs       int            // MARKET_PRICE_JOB_RETENTION_MIN_JOBS: jobs of each kind
 	Estimate      pricing.Method // MARKET_PRICE_ESTIMATE
 	Level         string         // MARKET_PRICE_LEVEL; empty: consensus
 	Guard         pricing.Guard  // MARKET_PRICE_GUARD
-	Schedule      Schedule       // MARKET_PRICE_SCHEDULE: zero starts no runs
-	// VerifySchedule is WALLET_VERIFY_SCHEDULE; zero: the ledger is not verified by itself.
+	Schedule      Schedule       // MARKET_PRICE_SCHEDULE; zero: no scheduled runs
+	// VerifySchedule is WALLET_VERIFY_SCHEDULE; zero: no scheduled verification.
 	VerifySchedule Schedule
-	Workers        int // MARKET_PRICE_WORKERS: batches estimated at once
+	Workers        int // MARKET_PRICE_WORKERS: batches estimated in parallel
 
-	FeeRules        string        // PAYMENT_FEE_RULES: a file; empty: built-in, unless there is an address
-	FeeRulesURL     *url.URL      // PAYMENT_FEE_RULES: an address
+	FeeRules        string        // PAYMENT_FEE_RULES: path of a file; empty: FeeRulesURL or the built-in rules
+	FeeRulesURL     *url.URL      // PAYMENT_FEE_RULES: address; nil: FeeRules or the built-in rules
 	TradeHold       time.Duration // TRADE_HOLD
 	InventoryMaxAge time.Duration // INVENTORY_MAX_AGE
 
@@ -95,89 +96,89 @@ type Config struct {
 	SimShape        string              // SIM_SHAPE: bulk, batch or single
 	SimBatchSize    int                 // SIM_BATCH_SIZE: names in a request of shape batch
 	SteamEndpoint   string              // STEAM_ENDPOINT: priceoverview or orderbook
-	SteamPace       time.Duration       // STEAM_INVENTORY_PACE: between two requests for inventories
-	SteamShare      int                 // STEAM_INVENTORY_SHARE: percent of the limit that prices leave to inventories
+	SteamPace       time.Duration       // STEAM_INVENTORY_PACE: minimum time between two inventory requests
+	SteamShare      int                 // STEAM_INVENTORY_SHARE: percent of the limit that is reserved for inventories
 	PricelistConfig string              // PRICELIST_CONFIG: path; empty: none
 
-	// Warnings name what works and should be checked. They hold no secret.
+	// Warnings are problems that do not prevent a start. They contain no secret.
 	Warnings []string
 
 	options  Options
 	settings []Setting
 }
 
-// MaxMissingRetry is the longest wait until a missing price is retried.
+// MaxMissingRetry is the maximum wait until a missing price is retried.
 const MaxMissingRetry = 72 * time.Hour
 
-// Provider is how one price provider is reached.
+// Provider holds the settings of one price provider.
 type Provider struct {
-	BaseURL *url.URL // nil: the real host; its host may be dialled even if private
+	BaseURL *url.URL // nil: the real host; a private address is allowed here
 	APIKey  Secret   // zero: none
-	Limit   Limit    // zero: what the provider documents
-	Quota   Quota    // zero: what the provider documents, where it does
-	Markets []string // <PROVIDER>_MARKETS of a provider that quotes many: keys; none: those that it quotes by default
+	Limit   Limit    // zero: the documented limit of the provider
+	Quota   Quota    // zero: the documented quota of the provider, if any
+	Markets []string // <PROVIDER>_MARKETS: market keys to request; empty: the default markets
 }
 
 // Engine is a kind of database.
 type Engine string
 
-// The engines that DATABASE_URL can name.
+// The supported engines.
 const (
 	SQLite   Engine = "sqlite"
 	Postgres Engine = "postgres"
 )
 
-// Database is where records are kept.
+// Database is the location of the database.
 type Database struct {
 	Engine Engine
-	Path   string // SQLite: the file
-	URL    Secret // Postgres: the whole address, which may hold a password
-	Direct Secret // Postgres: the address without a pooler; zero: none
+	Path   string // SQLite: path of the file
+	URL    Secret // Postgres: address, which may contain a password
+	Direct Secret // Postgres: address that bypasses a pooler; zero: none
 }
 
-// SessionURL is the address for what needs a session of its own: listening,
-// leading, migrating, PostgreSQL's own programs.
+// SessionURL returns the address for connections that need a PostgreSQL session. These are
+// notifications, leader election, migrations and PostgreSQL's programs.
 func (d Database) SessionURL() string { return cmp.Or(d.Direct.Reveal(), d.URL.Reveal()) }
 
-// LedgerKey is one of the keys that seal the wallet ledger.
+// LedgerKey is a key that seals entries of the wallet ledger.
 type LedgerKey struct {
-	ID  string // named in each entry that the key sealed
+	ID  string // stored in each entry that the key seals
 	Key Secret // 64 hex digits
 }
 
-// Options are what a configuration is read from.
+// Options are the inputs of a configuration.
 type Options struct {
-	// Flags holds settings given on the command line, by the name of the setting.
+	// Flags holds settings from the command line by the name of the setting.
 	Flags map[string]string
 	// Environ is the environment, as os.Environ returns it.
 	Environ []string
-	// File is the path given with --config; empty: there is no file.
+	// File is the path from --config. It is empty if there is no file.
 	File string
-	// Providers lists the names of the price providers that exist, in lower case.
+	// Providers lists the names of all supported price providers in lower case.
 	Providers []string
 }
 
-// Setting is one setting as it is in force.
+// Setting is the effective value of a setting.
 type Setting struct {
 	Name   string `json:"name"`
 	Value  string `json:"value"`  // secrets are masked; empty: not set
-	Origin string `json:"origin"` // "default", "environment", "--ttl", "assay.conf:3"
+	Origin string `json:"origin"` // such as "default", "environment", "--ttl" or "assay.conf:3"
 }
 
-// ListenHost returns the host of ListenAddr; empty: all addresses of the machine.
+// ListenHost returns the host of ListenAddr. An empty host means all addresses of the
+// machine.
 func (c *Config) ListenHost() string {
-	host, _, _ := net.SplitHostPort(c.ListenAddr) // it was checked
+	host, _, _ := net.SplitHostPort(c.ListenAddr) // Load checked the address
 	return host
 }
 
-// LedgerKeyGenerated reports whether the wallet ledger's key is the one that
-// CreateSecrets put into DATA_DIR.
+// LedgerKeyGenerated reports whether the key of the wallet ledger was created by
+// CreateSecrets.
 func (c *Config) LedgerKeyGenerated() bool {
 	return slices.ContainsFunc(c.settings, func(s Setting) bool {
 		return s.Name == "WALLET_LEDGER_KEY" && strings.HasPrefix(s.Origin, originGenerated)
 	})
 }
 
-// Effective returns every setting, with secrets masked, in the order of the
-// documentation.
+// Effective returns all settings in the order of the documentation, with masked secrets.
 func (c *Config) Effective() []Setting { return slices.Clone(c.settings) }

@@ -16,17 +16,17 @@ import (
 	"time"
 )
 
-// The roles that a secret can give.
+// The roles that a secret can grant.
 const (
 	RoleMarket   = "market"   // MARKET_PRICE_SYNC_SECRET
 	RolePlatform = "platform" // PLATFORM_API_TOKEN
 	RoleAdmin    = "admin"    // ADMIN_API_TOKEN
 )
 
-// role is one role with its live secrets.
+// role is a role with its current secrets.
 type role struct {
 	name, setting string
-	live          []Secret
+	secrets       []Secret
 }
 
 func rolesOf(c *Config) []role {
@@ -37,20 +37,21 @@ func rolesOf(c *Config) []role {
 	}
 }
 
-// Fingerprint identifies a secret within this process and reveals nothing of it.
+// Fingerprint identifies a secret within this process. The secret cannot be computed from
+// it.
 type Fingerprint [sha256.Size]byte
 
-// Credentials are the live secrets. They can be replaced while the program
-// runs; all methods are safe for concurrent use.
+// Credentials are the current secrets of all roles. They can be reloaded while the program
+// runs. All methods are safe for concurrent use.
 type Credentials struct {
 	options Options
-	key     []byte // of the fingerprints, made anew by each process
+	key     []byte // random key of the fingerprints of this process
 	live    atomic.Pointer[map[string][]Fingerprint]
-	reading sync.Mutex // one reload at a time, so that the last one wins
+	reading sync.Mutex // serializes reloads
 }
 
-// NewCredentials takes the secrets of c. A role without one is an error:
-// nothing ever starts open.
+// NewCredentials returns the secrets of c. It returns an error if a role has no secret, so
+// that no route is open by mistake.
 func NewCredentials(c *Config) (*Credentials, error) {
 	k := &Credentials{options: c.options, key: make([]byte, 32)}
 	_, _ = rand.Read(k.key) // never fails
@@ -60,8 +61,8 @@ func NewCredentials(c *Config) (*Credentials, error) {
 	return k, nil
 }
 
-// Match reports whether presented is one of the role's secrets, in a time that
-// depends on neither.
+// Match reports whether presented is a current secret of the role. The comparison takes
+// constant time.
 func (k *Credentials) Match(role, presented string) bool {
 	_, ok := k.Identify(role, presented)
 	return ok
@@ -73,8 +74,7 @@ func (k *Credentials) Identify(role, presented string) (Fingerprint, bool) {
 	return f, k.Live(role, f)
 }
 
-// Live reports whether a secret with this fingerprint is one of the role's
-// still.
+// Live reports whether a current secret of the role has this fingerprint.
 func (k *Credentials) Live(role string, f Fingerprint) bool {
 	found := 0
 	for _, candidate := range (*k.live.Load())[role] {
@@ -83,16 +83,16 @@ func (k *Credentials) Live(role string, f Fingerprint) bool {
 	return found == 1
 }
 
-// Reload reads all secrets again from where they came and reports whether any
-// changed. After an error the previous ones stay in force.
+// Reload reads all secrets again from their sources and reports whether any changed. After
+// an error the previous secrets remain valid.
 func (k *Credentials) Reload() (changed bool, err error) {
 	k.reading.Lock()
 	defer k.reading.Unlock()
 	l := newLoader(k.options)
 	c := &Config{}
 	for i := range l.table {
-		// Only the secrets matter, and the settings that determine where they are. The
-		// next start reports faults of the others.
+		// Apply only the secrets and the settings that determine their location. Faults of
+		// other settings are reported at the next start.
 		if s := &l.table[i]; s.generated || s.name == "DATA_DIR" || s.name == "DATABASE_URL" {
 			l.apply(c, s)
 		}
@@ -107,10 +107,10 @@ func (k *Credentials) Reload() (changed bool, err error) {
 func (k *Credentials) replace(c *Config) (changed bool, err error) {
 	next := map[string][]Fingerprint{}
 	for _, role := range rolesOf(c) {
-		if len(role.live) == 0 {
+		if len(role.secrets) == 0 {
 			return false, fmt.Errorf("%s is not set; set it or %s%s", role.setting, role.setting, fileSuffix)
 		}
-		for _, s := range role.live {
+		for _, s := range role.secrets {
 			next[role.name] = append(next[role.name], k.fingerprint(s.Reveal()))
 		}
 	}
@@ -118,8 +118,8 @@ func (k *Credentials) replace(c *Config) (changed bool, err error) {
 	return before == nil || !maps.EqualFunc(*before, next, slices.Equal), nil
 }
 
-// fingerprint hashes a secret, so that comparing takes the same time for every
-// length.
+// fingerprint returns a keyed hash of a secret. All hashes have the same length, so that a
+// comparison does not reveal the length of a secret.
 func (k *Credentials) fingerprint(text string) Fingerprint {
 	h := hmac.New(sha256.New, k.key)
 	h.Write([]byte(text))
@@ -128,9 +128,9 @@ func (k *Credentials) fingerprint(text string) Fingerprint {
 	return f
 }
 
-// Secret returns the value of NAME or NAME_FILE for a price list that names
-// ${NAME}. An error reads on after the name and states the fix. Only keys of
-// outside services (NAME_API_KEY) are returned. It is read again each time.
+// Secret returns the value of NAME or NAME_FILE for a price list that contains ${NAME}. The
+// name must end in _API_KEY: other secrets are never returned. Each call reads the value
+// again. An error message continues a sentence that begins with the name.
 func (k *Credentials) Secret(name string) (string, error) {
 	if !namedSecret(name) {
 		return "", errSecretName
@@ -150,9 +150,9 @@ func (k *Credentials) Secret(name string) (string, error) {
 	return e.text, nil
 }
 
-// Watch reloads the secrets at every tick and every hang-up signal until ctx
-// ends. It logs what changed, and each different failure once. Reading a few small files a
-// second costs nothing, and unlike a comparison of times it misses no change.
+// Watch reloads the secrets at every tick and every hangup signal until ctx ends. It logs
+// changes, and it logs a repeated failure once. It always reads the files, because a
+// comparison of modification times can miss a change.
 func (k *Credentials) Watch(ctx context.Context, ticks <-chan time.Time, hangup <-chan os.Signal, log *slog.Logger) {
 	last := ""
 	for {
@@ -167,7 +167,7 @@ func (k *Credentials) Watch(ctx context.Context, ticks <-chan time.Time, hangup 
 		changed, err := k.Reload()
 		switch {
 		case err != nil && err.Error() != last:
-			log.ErrorContext(ctx, "secrets not reloaded; the previous ones stay in force", "error", err)
+			log.ErrorContext(ctx, "secrets not reloaded; previous secrets remain valid", "error", err)
 			last = err.Error()
 		case err == nil && (changed || requested || last != ""):
 			log.InfoContext(ctx, "secrets reloaded", "changed", changed)

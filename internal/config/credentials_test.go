@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// rotating returns credentials whose admin token is in a file.
+// rotating returns credentials with an admin token from a file, and the path of that file.
 func rotating(t *testing.T, token string) (*Credentials, string) {
 	t.Helper()
 	path := write(t, filepath.Join(t.TempDir(), "token"), token+"\n")
@@ -29,7 +29,7 @@ func rotating(t *testing.T, token string) (*Credentials, string) {
 	return k, path
 }
 
-// swap replaces a file in one step, as an operator should.
+// swap replaces a file atomically.
 func swap(t *testing.T, path, text string) {
 	t.Helper()
 	next := write(t, path+".next", text)
@@ -61,7 +61,7 @@ func TestCredentials_MatchByRole(t *testing.T) {
 		{"nobody", "admin-secret-admin", false},
 	} {
 		if got := k.Match(x.role, x.presented); got != x.want {
-			t.Errorf("%s with %q: %v", x.role, x.presented, got)
+			t.Errorf("%s with %q: got %v, want %v", x.role, x.presented, got, x.want)
 		}
 	}
 }
@@ -69,12 +69,12 @@ func TestCredentials_MatchByRole(t *testing.T) {
 func TestNewCredentials_RequiresEverySecret(t *testing.T) {
 	c := load(t, options(t, "ADMIN_API_TOKEN=admin-secret-admin", "PLATFORM_API_TOKEN=platform-secret-1"))
 	if _, err := NewCredentials(c); err == nil || !strings.Contains(err.Error(), "MARKET_PRICE_SYNC_SECRET is not set") {
-		t.Errorf("error is %v", err)
+		t.Errorf("got %v, want an error about MARKET_PRICE_SYNC_SECRET", err)
 	}
 }
 
-// TestCredentials_RotateWithoutAFailure presents secrets from four goroutines
-// without a pause while the file goes from the old over both to the new one.
+// TestCredentials_RotateWithoutAFailure compares secrets in four goroutines without a
+// pause. Meanwhile the file changes from the old secret to both and then to the new secret.
 func TestCredentials_RotateWithoutAFailure(t *testing.T) {
 	k, path := rotating(t, "the-old-secret-of-all")
 	old, _ := k.Identify(RoleAdmin, "the-old-secret-of-all")
@@ -90,7 +90,7 @@ func TestCredentials_RotateWithoutAFailure(t *testing.T) {
 			default:
 			}
 			if !k.Match(RoleAdmin, secret) {
-				t.Errorf("%s was refused", secret)
+				t.Errorf("secret %s was refused", secret)
 			}
 			presented.Add(1)
 		}
@@ -112,13 +112,13 @@ func TestCredentials_RotateWithoutAFailure(t *testing.T) {
 		served(100)
 		swap(t, path, text)
 		if changed, err := k.Reload(); err != nil || !changed {
-			t.Errorf("reload: changed %v, %v", changed, err)
+			t.Errorf("Reload: got %v, %v; want true", changed, err)
 		}
 		served(100)
 	}
 	reload("the-old-secret-of-all\nthe-new-secret-of-all\n")
 	if !k.Live(RoleAdmin, old) {
-		t.Error("the old secret ended too early")
+		t.Error("the old secret was refused before its removal")
 	}
 	close(move)
 	for moved.Load() < clients {
@@ -128,7 +128,7 @@ func TestCredentials_RotateWithoutAFailure(t *testing.T) {
 	close(stop)
 	all.Wait()
 	if k.Match(RoleAdmin, "the-old-secret-of-all") || k.Live(RoleAdmin, old) {
-		t.Error("the old secret is good after its end")
+		t.Error("the old secret was accepted after its removal")
 	}
 }
 
@@ -138,10 +138,10 @@ func TestCredentials_StayUnchangedAfterAFault(t *testing.T) {
 			k, path := rotating(t, "the-old-secret-of-all")
 			swap(t, path, broken)
 			if changed, err := k.Reload(); err == nil || changed {
-				t.Errorf("changed %v, %v", changed, err)
+				t.Errorf("Reload: got %v, %v; want an error", changed, err)
 			}
 			if !k.Match(RoleAdmin, "the-old-secret-of-all") {
-				t.Error("the former secret is refused")
+				t.Error("the previous secret was refused")
 			}
 		})
 	}
@@ -151,13 +151,14 @@ func TestCredentials_StayUnchangedAfterAFault(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := k.Reload(); err == nil || !k.Match(RoleAdmin, "the-old-secret-of-all") {
-			t.Errorf("error %v", err)
+			t.Errorf("got error %v, want an error and a valid previous secret", err)
 		}
 	})
 }
 
-// TestCredentials_MissingConfigFileKeepsTheSecrets guards against secrets of
-// a former start coming into force while an editor replaces the file.
+// TestCredentials_MissingConfigFileKeepsTheSecrets covers an editor that
+// replaces the configuration file. The secrets that an earlier start generated must not
+// become valid meanwhile.
 func TestCredentials_MissingConfigFileKeepsTheSecrets(t *testing.T) {
 	o := options(t)
 	if _, err := CreateSecrets(load(t, o), true); err != nil {
@@ -172,11 +173,11 @@ func TestCredentials_MissingConfigFileKeepsTheSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := k.Reload(); err == nil || !k.Match(RoleAdmin, "from-the-config-file") {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want an error and a valid previous secret", err)
 	}
 	write(t, o.File, "ADMIN_API_TOKEN=from-the-new-config-file\nMARKET_PRICE_TTL=faulty\n")
 	if changed, err := k.Reload(); err != nil || !changed || !k.Match(RoleAdmin, "from-the-new-config-file") {
-		t.Errorf("a fault of another setting stopped a rotation: %v", err)
+		t.Errorf("fault in another setting: got %v, %v; want a reload", changed, err)
 	}
 }
 
@@ -193,24 +194,24 @@ func TestCredentials_SecretForPriceLists(t *testing.T) {
 	}
 	for name, want := range map[string]string{"SHADOWPAY_API_KEY": "key-in-the-environment", "STEAMAPIS_API_KEY": "key-in-a-file"} {
 		if got, err := k.Secret(name); got != want || err != nil {
-			t.Errorf("%s: %q, %v", name, got, err)
+			t.Errorf("%s: got %q, %v; want %q", name, got, err, want)
 		}
 	}
 	for name, why := range map[string]string{
-		"BROKEN_API_KEY": "BROKEN_API_KEY_FILE", "NOT_SET_API_KEY": "is not set", "SPACED_API_KEY": "a space", "ACCENT_API_KEY": "printable ASCII",
+		"BROKEN_API_KEY": "BROKEN_API_KEY_FILE", "NOT_SET_API_KEY": "is not set", "SPACED_API_KEY": "without spaces", "ACCENT_API_KEY": "printable ASCII",
 		"ADMIN_API_TOKEN": "it must end in _API_KEY", "HOME": "it must end in _API_KEY", "_API_KEY": "it must end in _API_KEY",
 	} {
 		if got, err := k.Secret(name); got != "" || err == nil || !strings.Contains(err.Error(), why) {
-			t.Errorf("%s: %q, %v; want an error that says %q", name, got, err, why)
+			t.Errorf("%s: got %q, %v; want an error with %q", name, got, err, why)
 		}
 	}
 	swap(t, path, "rotated-key\n")
 	if got, _ := k.Secret("STEAMAPIS_API_KEY"); got != "rotated-key" {
-		t.Errorf("after a rotation: %q", got)
+		t.Errorf("after a rotation: got %q, want %q", got, "rotated-key")
 	}
 }
 
-// lines is a log that tells of each line.
+// lines is a log writer that sends each line to a channel.
 type lines chan string
 
 func (l lines) Write(line []byte) (int, error) {
@@ -230,7 +231,7 @@ func TestCredentials_WatchLogsEachChangeOnce(t *testing.T) {
 	expect := func(want string) {
 		t.Helper()
 		if got := <-log; !strings.Contains(got, want) || strings.Contains(got, "the-old-secret-of-all") || strings.Contains(got, "the-new-secret-of-all") {
-			t.Errorf("logged %s, want %s", got, want)
+			t.Errorf("got log line %s, want %s without secrets", got, want)
 		}
 	}
 	ticks <- time.Time{}
@@ -239,22 +240,22 @@ func TestCredentials_WatchLogsEachChangeOnce(t *testing.T) {
 	expect("changed=true")
 	swap(t, path, "")
 	ticks <- time.Time{}
-	expect("the previous ones stay in force")
+	expect("previous secrets remain valid")
 	ticks <- time.Time{}
-	ticks <- time.Time{} // taken only after the tick before it was dealt with
+	ticks <- time.Time{} // received only after the previous tick was handled
 	hangup <- os.Interrupt
-	expect("the previous ones stay in force")
+	expect("previous secrets remain valid")
 	swap(t, path, "the-new-secret-of-all\n")
 	ticks <- time.Time{}
 	expect("changed=false")
 	hangup <- os.Interrupt
 	expect("changed=false")
 	if !k.Match(RoleAdmin, "the-new-secret-of-all") {
-		t.Error("the new secret is refused")
+		t.Error("the new secret was refused")
 	}
 	select {
 	case line := <-log:
-		t.Errorf("logged besides: %s", line)
+		t.Errorf("unexpected log line: %s", line)
 	default:
 	}
 }

@@ -6,11 +6,11 @@ type Definition struct {
 	Default string // empty: none
 	Help    string // one line of Markdown
 	Secret  bool   // masked, and refused as a flag
-	File    bool   // also taken as NAME_FILE
+	File    bool   // true if NAME_FILE can name a file with the value
 }
 
-// Definitions lists all settings that exist with these providers, in the order of
-// the documentation.
+// Definitions lists all settings in the order of the documentation. They include the
+// settings of the given providers.
 func Definitions(providers []string) []Definition {
 	var all []Definition
 	for _, s := range table(providers) {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestDefinitions_AreTheDocumentedOnes holds the table of the documentation
-// against the settings; ASSAY_UPDATE=1 rewrites it.
+// TestDefinitions_AreTheDocumentedOnes compares the table in the documentation with the
+// settings. With ASSAY_UPDATE=1 it rewrites the table.
 func TestDefinitions_AreTheDocumentedOnes(t *testing.T) {
 	const path = "../../docs/reference/configuration.md"
 	const from, to = "<!-- settings: make generate -->\n", "<!-- end of settings -->"
@@ -19,7 +19,7 @@ func TestDefinitions_AreTheDocumentedOnes(t *testing.T) {
 	head, rest, found := strings.Cut(string(page), from)
 	_, tail, closed := strings.Cut(rest, to)
 	if !found || !closed {
-		t.Fatalf("%s lacks the marks around the table", path)
+		t.Fatalf("%s: the comments around the table are missing", path)
 	}
 	want := head + from + settingsTable() + to + tail
 	if os.Getenv("ASSAY_UPDATE") == "1" {

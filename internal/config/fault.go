@@ -7,11 +7,11 @@ import (
 	"assay/internal/fault"
 )
 
-// Fault is one thing wrong with a configuration. Its text holds no secret.
+// Fault is an error in a configuration. Its text contains no secret.
 type Fault struct {
-	Origin  string // where it was set: "environment", "--market-price-ttl", "assay.conf:3"
-	Setting string // its name; empty where the fault is the file's own
-	Problem string // what is wrong and what to do
+	Origin  string // origin of the setting, such as "environment" or "assay.conf:3"
+	Setting string // name of the setting; empty for an error in the syntax of a file
+	Problem string // the problem and its fix
 }
 
 // Error returns origin, setting and problem.
@@ -23,11 +23,10 @@ func (f Fault) Error() string {
 	return s + f.Problem
 }
 
-// Faults are all things wrong with a configuration, in the order in which
-// settings are documented.
+// Faults are all errors in a configuration, in the order of the documentation.
 type Faults []Fault
 
-// Error lists all faults, one a line.
+// Error lists all faults, one per line.
 func (fs Faults) Error() string {
 	if len(fs) == 1 {
 		return "configuration: " + fs[0].Error()
@@ -40,13 +39,13 @@ func (fs Faults) Error() string {
 	return b.String()
 }
 
-// Unwrap returns the faults as an invalid input, from which the command line derives its
-// exit code.
+// Unwrap returns the faults as a fault.Invalid, which determines the exit code of the
+// command line.
 func (fs Faults) Unwrap() error {
 	return fault.New(fault.Invalid, "invalid_configuration", "%s", fs.Error())
 }
 
-// err returns the faults as an error, or nil where there are none.
+// err returns the faults as an error, or nil if there are none.
 func (fs Faults) err() error {
 	if len(fs) == 0 {
 		return nil

@@ -12,20 +12,21 @@ import (
 	"unicode/utf8"
 )
 
-// maxFile bounds a configuration or secret file, in bytes.
+// maxFile is the maximum size of a configuration or secret file in bytes.
 const maxFile = 1 << 20
 
-// entry is a value with where it was given.
+// entry is a value with its origin.
 type entry struct {
 	text, origin string
 }
 
-// layer holds the values of one place, by name. Empty values count as not given.
+// layer holds the values of one source by name. An empty value means that the setting is
+// not set.
 type layer map[string]entry
 
-// parseFile reads NAME=value lines. Blank lines and lines that start with #
-// are skipped. Spaces around names and values are dropped. A value is taken
-// literally: there are no quotes, escapes or comments behind it.
+// parseFile parses lines of the form NAME=value. It skips blank lines and lines that start
+// with #. It removes spaces around names and values. Values are literal: quotes, escapes and
+// trailing comments have no special meaning.
 func parseFile(name string, text []byte) (layer, Faults) {
 	values, faults := layer{}, Faults{}
 	base := filepath.Base(name)
@@ -61,8 +62,8 @@ func parseFile(name string, text []byte) (layer, Faults) {
 	return values, faults
 }
 
-// splitLine returns name and value, or what is wrong with the line. The problem
-// never shows the line: it may hold a secret.
+// splitLine returns the name and value of a line, or a problem. The problem does not
+// contain the line, which may contain a secret.
 func splitLine(line string) (key, value, problem string) {
 	key, value, ok := strings.Cut(line, "=")
 	key, value = strings.TrimSpace(key), strings.TrimSpace(value)
@@ -90,11 +91,11 @@ func settingName(text string) bool {
 	return text != ""
 }
 
-// errNotRegular means a directory, pipe or device.
+// errNotRegular reports a directory, pipe or device.
 var errNotRegular = errors.New("is not a regular file")
 
-// readBounded returns the content of a regular file. Its errors name no path;
-// they follow one.
+// readBounded returns the content of a regular file of up to maxFile bytes. The error
+// message continues a sentence that begins with the path.
 func readBounded(name string) ([]byte, error) {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -118,7 +119,8 @@ func readBounded(name string) ([]byte, error) {
 	return text, nil
 }
 
-// plainPathError returns an error that reads on after the file's name.
+// plainPathError returns an error without the path. Its message continues a sentence that
+// begins with the path.
 func plainPathError(err error) error {
 	wrapped, isPath := errors.AsType[*fs.PathError](err)
 	switch {

@@ -12,12 +12,12 @@ import (
 	"assay/internal/diskfile"
 )
 
-// CreateSecrets creates what a first start on SQLite lacks: each secret that is
-// not set becomes a file of mode 0600 in DATA_DIR/secrets. It puts them into
-// c and returns the paths of the new files. A key for the wallet ledger is
-// created only with newLedgerKey, which means that no entry was sealed yet; otherwise
-// its absence is an error. With PostgreSQL nothing is created, since several
-// instances must agree, and a missing secret is an error.
+// CreateSecrets creates the missing secrets for a first start on SQLite. Each new secret is
+// a file with mode 0600 in DATA_DIR/secrets. CreateSecrets adds the secrets to c and returns
+// the paths of the new files. It creates a key for the wallet ledger only if newLedgerKey is
+// true, which means that the ledger has no sealed entry. Otherwise a missing key is an error.
+// On PostgreSQL every missing secret is an error, because all instances need the same
+// secrets.
 func CreateSecrets(c *Config, newLedgerKey bool) ([]string, error) {
 	var missing Faults
 	var created []string
@@ -76,7 +76,7 @@ func createSecret(path string) error {
 		return err
 	}
 	if _, err := os.Lstat(path); err == nil {
-		return errors.New("the file exists already")
+		return errors.New("the file already exists")
 	}
 	f, err := diskfile.Create(filepath.Join(dir, "."+filepath.Base(path)+"-*"))
 	if err != nil {
@@ -91,13 +91,12 @@ func createSecret(path string) error {
 	return f.Commit(path)
 }
 
-// namedSecretSuffix ends the names of secrets that a price list may name as
-// ${NAME}.
+// namedSecretSuffix is the suffix of secrets that a price list can use as ${NAME}.
 const namedSecretSuffix = "_API_KEY"
 
-// namedSecret reports whether a name is that of a key for an outside service.
-// Assay's own credentials have other names, so that no price list can send them
-// anywhere.
+// namedSecret reports whether a name has the form of an API key for an external service.
+// Assay's own credentials have other names. A price list therefore cannot send them to
+// another host.
 func namedSecret(name string) bool {
 	return settingName(name) && strings.HasSuffix(name, namedSecretSuffix) && name != namedSecretSuffix
 }

@@ -11,16 +11,15 @@ import (
 // originDefault is the origin of settings that are not set.
 const originDefault = "default"
 
-// originGenerated begins the origin of a secret that CreateSecrets made.
+// originGenerated is the prefix of the origin of a secret that CreateSecrets created.
 const originGenerated = "generated "
 
-// Load reads and checks a configuration. Its error is a Faults that names
-// everything wrong at once. Secrets that an earlier start created in DATA_DIR
-// are read; none are created here (see CreateSecrets).
+// Load reads and checks a configuration. Its error is a Faults with all errors. Load reads
+// secrets that CreateSecrets created in DATA_DIR, and it creates none.
 func Load(o Options) (*Config, error) {
 	l := newLoader(o)
 	l.refuseUnknown(o.Providers)
-	l.warnOfNearMisses(o.Providers)
+	l.warnOfMisspellings(o.Providers)
 	c := &Config{Provider: map[string]Provider{}, options: o}
 	for _, provider := range o.Providers {
 		c.Provider[provider] = Provider{}
@@ -36,10 +35,9 @@ func Load(o Options) (*Config, error) {
 	return c, nil
 }
 
-// LoadDatabase reads and checks where the data is and how long to wait for it, and leaves
-// the rest of the Config empty: a fault of a secret or a provider must not prevent a
-// backup. Unknown names are faults here too, because a misspelled one would leave a
-// default in force.
+// LoadDatabase reads and checks only the settings of the database. A fault in other settings
+// must not prevent a backup. Unknown names are faults here too, because a misspelled setting
+// would leave its default in effect.
 func LoadDatabase(o Options) (*Config, error) {
 	l := newLoader(o)
 	l.refuseUnknown(o.Providers)
@@ -56,17 +54,17 @@ func LoadDatabase(o Options) (*Config, error) {
 	return c, nil
 }
 
-// The places that settings come from, strongest first.
+// The sources of settings, in the order of precedence.
 const (
-	flagged = iota
-	environ
-	filed
+	fromFlags = iota
+	fromEnvironment
+	fromConfigFile
 )
 
-// loader merges the places that settings come from.
+// loader merges the sources of settings.
 type loader struct {
 	table    []setting
-	layers   [3]layer // by place, strongest first
+	layers   [3]layer // by source, in the order of precedence
 	origins  map[string]string
 	faults   Faults
 	warnings []string
@@ -78,11 +76,11 @@ func newLoader(o Options) *loader {
 	for name, value := range o.Flags {
 		flags[name] = entry{text: value, origin: FlagName(name)}
 	}
-	l.layers = [3]layer{flagged: flags, environ: environment(o.Environ), filed: l.readFile(o.File)}
+	l.layers = [3]layer{fromFlags: flags, fromEnvironment: environment(o.Environ), fromConfigFile: l.readFile(o.File)}
 	return l
 }
 
-// environment returns the variables that are set and not empty.
+// environment returns all variables that are not empty.
 func environment(variables []string) layer {
 	values := layer{}
 	for _, variable := range variables {
@@ -107,19 +105,20 @@ func (l *loader) readFile(name string) layer {
 	return values
 }
 
-// refuseUnknown faults unknown names: every one in flags and file, and in the environment
-// those that look like ours. Keys that price lists may name have any name.
+// refuseUnknown reports unknown names in flags and the file, and unknown names with one of
+// Assay's prefixes in the environment. It accepts all names of API keys, because price lists
+// can use any of them.
 func (l *loader) refuseUnknown(providers []string) {
 	known, owned := l.known(), ownedPrefixes(providers)
 	for i, values := range l.layers {
 		for _, name := range slices.Sorted(maps.Keys(values)) {
-			foreign := !ours(name, owned) && (i == environ || namedSecret(strings.TrimSuffix(name, fileSuffix)))
+			foreign := !ours(name, owned) && (i == fromEnvironment || namedSecret(strings.TrimSuffix(name, fileSuffix)))
 			if foreign || slices.Contains(known, name) {
 				continue
 			}
-			problem := "there is no such setting; remove it"
+			problem := "is not a setting; remove it"
 			if near := nearest(name, known); near != "" {
-				problem = "there is no such setting; did you mean " + near + "?"
+				problem = "is not a setting; did you mean " + near + "?"
 			}
 			if elsewhere, ok := misplaced()[name]; ok {
 				problem = elsewhere
@@ -129,7 +128,7 @@ func (l *loader) refuseUnknown(providers []string) {
 	}
 }
 
-// known returns every name that can be given.
+// known returns the names of all settings, including NAME_FILE.
 func (l *loader) known() []string {
 	var known []string
 	for i := range l.table {
@@ -141,11 +140,11 @@ func (l *loader) known() []string {
 	return known
 }
 
-// warnOfNearMisses warns of variables that may belong to another program or be a
-// misspelled setting: LISTEN_ADRR would leave the default in force unnoticed.
-func (l *loader) warnOfNearMisses(providers []string) {
+// warnOfMisspellings warns of environment variables that may be misspelled settings, such
+// as LISTEN_ADRR. They are not errors, because they can belong to another program.
+func (l *loader) warnOfMisspellings(providers []string) {
 	known, owned := l.known(), ownedPrefixes(providers)
-	for _, name := range slices.Sorted(maps.Keys(l.layers[environ])) {
+	for _, name := range slices.Sorted(maps.Keys(l.layers[fromEnvironment])) {
 		if ours(name, owned) || namedSecret(name) || slices.Contains(known, name) {
 			continue
 		}
@@ -155,8 +154,8 @@ func (l *loader) warnOfNearMisses(providers []string) {
 	}
 }
 
-// ownedPrefixes returns the prefixes of variables that only Assay has. What other
-// programs use as well, such as LOG_, is not among them.
+// ownedPrefixes returns the prefixes of variables that only Assay uses. Prefixes that other
+// programs also use, such as LOG_, are excluded.
 func ownedPrefixes(providers []string) []string {
 	prefixes := []string{"MARKET_PRICE_", "PLATFORM_API_", "ADMIN_API_", "WALLET_", "PAYMENT_", "INVENTORY_MAX_", "TRADE_HOLD"}
 	for _, provider := range providers {
@@ -165,9 +164,9 @@ func ownedPrefixes(providers []string) []string {
 	return prefixes
 }
 
-// ours reports whether a variable has one of our prefixes. Kubernetes sets variables for
-// each service of the namespace (WALLET_SERVICE_HOST, WALLET_PORT_80_TCP): those are not
-// ours.
+// ours reports whether a variable has one of Assay's prefixes. It excludes the variables
+// that Kubernetes sets for the services of a namespace, such as WALLET_SERVICE_HOST and
+// WALLET_PORT_80_TCP.
 func ours(name string, owned []string) bool {
 	for _, prefix := range owned {
 		rest, ok := strings.CutPrefix(name, prefix)
@@ -181,7 +180,7 @@ func ours(name string, owned []string) bool {
 	return false
 }
 
-// apply looks a setting up and puts its value into c.
+// apply looks up a setting and stores its value in c.
 func (l *loader) apply(c *Config, s *setting) {
 	e, ok := l.lookup(c, s)
 	if !ok {
@@ -201,7 +200,7 @@ func (l *loader) apply(c *Config, s *setting) {
 	c.settings = append(c.settings, Setting{Name: s.name, Value: shown, Origin: e.origin})
 }
 
-// lookup returns the strongest value that is given.
+// lookup returns the value of a setting from the source with the highest precedence.
 func (l *loader) lookup(c *Config, s *setting) (entry, bool) {
 	for i, values := range l.layers {
 		direct, isDirect := values[s.name]
@@ -213,15 +212,15 @@ func (l *loader) lookup(c *Config, s *setting) (entry, bool) {
 		case isDirect && isFile:
 			l.fault(s.name, direct.origin, "is also set as "+s.name+fileSuffix+"; keep one of the two")
 			return direct, true
-		case isDirect && i == flagged && s.secret:
+		case isDirect && i == fromFlags && s.secret:
 			l.fault(s.name, direct.origin,
-				"a secret on the command line can be read by every user of the machine; use "+FlagName(s.name+fileSuffix))
+				"is a secret that all users of the machine can read on the command line; use "+FlagName(s.name+fileSuffix))
 			return direct, true
 		case isFile && strings.TrimSpace(file.text) == "":
-			l.fault(s.name+fileSuffix, file.origin, "is empty; give a value or leave it out")
+			l.fault(s.name+fileSuffix, file.origin, "is empty; set a value or remove it")
 			return entry{}, false
 		case isDirect && strings.TrimSpace(direct.text) == "":
-			l.fault(s.name, direct.origin, "is empty; give a value or leave it out")
+			l.fault(s.name, direct.origin, "is empty; set a value or remove it")
 			return entry{}, false
 		case isDirect:
 			return direct, true
@@ -235,7 +234,7 @@ func (l *loader) lookup(c *Config, s *setting) (entry, bool) {
 	return entry{}, false
 }
 
-// fromFile reads the value that NAME_FILE points to.
+// fromFile reads the value of a setting from the file that NAME_FILE names.
 func (l *loader) fromFile(s *setting, path entry) (entry, bool) {
 	value, problem := readSecretFile(path.text, s.generated)
 	if problem != "" {
@@ -246,7 +245,7 @@ func (l *loader) fromFile(s *setting, path entry) (entry, bool) {
 	return entry{text: value, origin: s.name + fileSuffix + " (" + path.origin + ")"}, true
 }
 
-// fromGenerated reads what CreateSecrets wrote.
+// fromGenerated reads a secret that CreateSecrets created.
 func (l *loader) fromGenerated(c *Config, s *setting) (entry, bool) {
 	path := generatedPath(c.DataDir, s.name)
 	value, found, problem := readGenerated(path)
@@ -264,15 +263,15 @@ func (l *loader) fault(name, origin, problem string) {
 	l.faults = append(l.faults, Fault{Origin: origin, Setting: name, Problem: problem})
 }
 
-// check faults combinations of settings.
+// check reports invalid combinations of settings.
 func (l *loader) check(c *Config) {
 	l.refuseWeakSecrets(c)
 	if slices.Contains(c.Providers, "pricelist") && c.PricelistConfig == "" && l.origins["PRICELIST_CONFIG"] == originDefault {
 		l.fault("MARKET_PRICE_PROVIDERS", l.origins["MARKET_PRICE_PROVIDERS"],
-			"names pricelist, which needs PRICELIST_CONFIG: the file that describes your price lists")
+			"contains pricelist, but PRICELIST_CONFIG is not set; set it to the file that describes the price lists")
 	}
 	if _, ok := c.Rates[c.Currency]; ok {
 		l.fault("MARKET_PRICE_RATES", l.origins["MARKET_PRICE_RATES"],
-			fmt.Sprintf("has a rate of %s, which is MARKET_PRICE_CURRENCY itself; remove it", c.Currency))
+			fmt.Sprintf("has a rate for %s, which is MARKET_PRICE_CURRENCY; remove it", c.Currency))
 	}
 }

@@ -21,7 +21,7 @@ import (
 
 func known() []string { return []string{"sim", "pricelist"} }
 
-// options returns what a test starts from: nothing set, an empty DATA_DIR.
+// options returns options with an empty DATA_DIR and the given variables.
 func options(t *testing.T, environ ...string) Options {
 	t.Helper()
 	return Options{Environ: append([]string{"DATA_DIR=" + t.TempDir()}, environ...), Providers: known()}
@@ -47,12 +47,12 @@ func load(t *testing.T, o Options) *Config {
 	return c
 }
 
-// TestLoad_ReportsEveryFault reads each broken file. Its "# want:" comments are
-// the faults that it must give, in order; FILE stands for its own name.
+// TestLoad_ReportsEveryFault loads each file in testdata/bad. The "# want:" comments of
+// the file are the expected faults in order. FILE stands for the name of the file.
 func TestLoad_ReportsEveryFault(t *testing.T) {
 	names, err := filepath.Glob("testdata/bad/*.conf")
 	if err != nil || len(names) < 30 {
-		t.Fatalf("%d broken files, %v", len(names), err)
+		t.Fatalf("got %d files, %v; want at least 30", len(names), err)
 	}
 	for _, name := range names {
 		base := filepath.Base(name)
@@ -67,7 +67,7 @@ func TestLoad_ReportsEveryFault(t *testing.T) {
 					want = append(want, strings.ReplaceAll(strings.TrimRight(message, "\n"), "FILE", base))
 				}
 			}
-			// A setting's own name may end in _FILE.
+			// The replacement above also changes names of settings that end in _FILE.
 			for i := range want {
 				want[i] = strings.ReplaceAll(want[i], "_"+base, "_FILE")
 			}
@@ -82,7 +82,7 @@ func TestLoad_ReportsEveryFault(t *testing.T) {
 				t.Errorf("faults (-want +got):\n%s", diff)
 			}
 			if err != nil && strings.Contains(err.Error(), "hunter2secret") {
-				t.Errorf("a fault shows a secret: %s", err)
+				t.Errorf("a fault contains a secret: %s", err)
 			}
 		})
 	}
@@ -92,13 +92,13 @@ func TestLoad_FaultsAreInvalidInput(t *testing.T) {
 	_, err := Load(options(t, "LOG_LEVEL=loud", "LOG_FORMAT=xml"))
 	f := fault.Of(err)
 	if f == nil || f.Kind != fault.Invalid {
-		t.Fatalf("kind of %v: %+v", err, f)
+		t.Fatalf("%v: got fault %+v, want kind Invalid", err, f)
 	}
 	want := "configuration has 2 faults:\n" +
 		"  environment: LOG_LEVEL: \"loud\" is unknown; want debug, info, warn or error\n" +
 		"  environment: LOG_FORMAT: \"xml\" is unknown; want text or json"
 	if err.Error() != want {
-		t.Errorf("error is\n%s\nwant\n%s", err, want)
+		t.Errorf("got error\n%s\nwant\n%s", err, want)
 	}
 }
 
@@ -121,7 +121,7 @@ func TestLoad_DefaultsAreTheDocumentedOnes(t *testing.T) {
 	}
 }
 
-// ignoreInner compares exported fields only, and a Schedule by its text.
+// ignoreInner ignores unexported fields, schedules and fields with secrets.
 var ignoreInner = cmp.FilterPath(func(p cmp.Path) bool {
 	field, ok := p.Last().(cmp.StructField)
 	return ok && (field.Name() == "options" || field.Name() == "settings" || field.Name() == "Schedule" || field.Name() == "VerifySchedule" || field.Name() == "URL" || field.Name() == "Direct" ||
@@ -136,7 +136,7 @@ func TestLoad_AppliesPrecedence(t *testing.T) {
 	o.Flags = map[string]string{"MARKET_PRICE_TTL": "3h"}
 	c := load(t, o)
 	if c.TTL != 3*time.Hour || c.LogLevel != slog.LevelError || c.LogFormat != LogJSON || c.SimShape != "bulk" {
-		t.Errorf("ttl %s, level %s, format %s, shape %s", c.TTL, c.LogLevel, c.LogFormat, c.SimShape)
+		t.Errorf("got ttl %s, level %s, format %s, shape %s; want 3h, ERROR, json, bulk", c.TTL, c.LogLevel, c.LogFormat, c.SimShape)
 	}
 	origins := map[string]string{}
 	for _, s := range c.Effective() {
@@ -147,7 +147,7 @@ func TestLoad_AppliesPrecedence(t *testing.T) {
 		"LOG_FORMAT": "assay.conf:5", "SIM_SHAPE": "default",
 	} {
 		if origins[name] != want {
-			t.Errorf("%s comes from %q, want %q", name, origins[name], want)
+			t.Errorf("%s: got origin %q, want %q", name, origins[name], want)
 		}
 	}
 }
@@ -167,13 +167,13 @@ func TestLoad_ReadsEverySetting(t *testing.T) {
 	))
 	if got := c.Provider["sim"]; got.BaseURL.String() != "http://127.0.0.1:9000/v1" || got.APIKey.Reveal() != "sim-key" ||
 		got.Limit != (Limit{Requests: 8, Per: 5 * time.Minute}) || got.Quota != (Quota{Day: 1000, Month: 30000}) {
-		t.Errorf("provider sim is %+v", got)
+		t.Errorf("provider sim: got %+v", got)
 	}
 	if len(c.SyncSecrets) != 2 || c.SyncSecrets[1].Reveal() != "new-secret-new-secret" {
-		t.Errorf("%d secrets", len(c.SyncSecrets))
+		t.Errorf("got %d secrets, want 2 with the new one last", len(c.SyncSecrets))
 	}
 	if c.Database.Path != c.DataDir+"/other.db" || c.Schedule.String() != "every 30m" {
-		t.Errorf("database %v, schedule %s", c.Database, c.Schedule)
+		t.Errorf("got database %v, schedule %s; want other.db, every 30m", c.Database, c.Schedule)
 	}
 	day := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 	want := &Config{
@@ -230,7 +230,7 @@ func TestLoad_MarketKeysAreUnique(t *testing.T) {
 		"skinport,":                     "\"\" is not the key of a market",
 		"Skinport":                      "\"Skinport\" is not the key of a market",
 		"skinport&api_key=1":            "is not the key of a market",
-		"skinport,csfloat,skinport":     "\"skinport\" is there twice",
+		"skinport,csfloat,skinport":     "\"skinport\" occurs twice",
 		"skinport,../" + many[0] + ",x": "is not the key of a market",
 	} {
 		o := options(t, "CS2CAP_MARKETS="+value)
@@ -238,9 +238,9 @@ func TestLoad_MarketKeysAreUnique(t *testing.T) {
 		c, err := Load(o)
 		switch {
 		case fault != "" && (err == nil || !strings.Contains(err.Error(), fault)):
-			t.Errorf("%.40q: %v, want %q", value, err, fault)
+			t.Errorf("%.40q: got %v, want %q", value, err, fault)
 		case fault == "" && (err != nil || len(c.Provider["cs2cap"].Markets) != strings.Count(value, ",")+1):
-			t.Errorf("%.40q: %v", value, err)
+			t.Errorf("%.40q: got %v, want no error and all markets", value, err)
 		}
 	}
 }
@@ -270,11 +270,11 @@ func TestLoad_RefusesEmptyFlags(t *testing.T) {
 		_, err := Load(o)
 		var faults Faults
 		if !errors.As(err, &faults) || len(faults) != 3 {
-			t.Fatalf("%q: %v, want three faults", empty, err)
+			t.Fatalf("%q: got %v, want three faults", empty, err)
 		}
 		for _, f := range faults {
-			if !strings.HasPrefix(f.Origin, "--") || !strings.Contains(f.Problem, "is empty; give a value") {
-				t.Errorf("%q: %v", empty, f)
+			if !strings.HasPrefix(f.Origin, "--") || !strings.Contains(f.Problem, "is empty; set a value") {
+				t.Errorf("%q: got %v, want a fault about an empty flag", empty, f)
 			}
 		}
 	}
@@ -285,11 +285,11 @@ func TestLoad_RefusesSecretsAsFlags(t *testing.T) {
 	o.Flags = map[string]string{"ADMIN_API_TOKEN": "canary-on-the-command-line", "LISTEN_ADDR": "", "NO_SUCH": "1"}
 	_, err := Load(o)
 	want := "configuration has 3 faults:\n" +
-		"  --no-such: NO_SUCH: there is no such setting; remove it\n" +
-		"  --listen-addr: LISTEN_ADDR: is empty; give a value or leave it out\n" +
-		"  --admin-api-token: ADMIN_API_TOKEN: a secret on the command line can be read by every user of the machine; use --admin-api-token-file"
+		"  --no-such: NO_SUCH: is not a setting; remove it\n" +
+		"  --listen-addr: LISTEN_ADDR: is empty; set a value or remove it\n" +
+		"  --admin-api-token: ADMIN_API_TOKEN: is a secret that all users of the machine can read on the command line; use --admin-api-token-file"
 	if err == nil || err.Error() != want {
-		t.Errorf("error is\n%v\nwant\n%s", err, want)
+		t.Errorf("got error\n%v\nwant\n%s", err, want)
 	}
 }
 
@@ -297,16 +297,16 @@ func TestLoad_SecretFromFile(t *testing.T) {
 	path := write(t, filepath.Join(t.TempDir(), "token"), "first-live-secret\r\nsecond-live-secret\n")
 	c := load(t, options(t, "ADMIN_API_TOKEN_FILE="+path))
 	if len(c.AdminTokens) != 2 || c.AdminTokens[0].Reveal() != "first-live-secret" || c.AdminTokens[1].Reveal() != "second-live-secret" {
-		t.Errorf("%d tokens", len(c.AdminTokens))
+		t.Errorf("got %d tokens, want the two of the file", len(c.AdminTokens))
 	}
 	o := options(t)
 	o.Flags = map[string]string{"ADMIN_API_TOKEN_FILE": path}
 	if c := load(t, o); len(c.AdminTokens) != 2 {
-		t.Errorf("%d tokens by flag", len(c.AdminTokens))
+		t.Errorf("by flag: got %d tokens, want 2", len(c.AdminTokens))
 	}
 	write(t, path, " \n")
 	if _, err := Load(o); err == nil || !strings.Contains(err.Error(), path+" is empty; write the value into it") {
-		t.Errorf("empty file: %v", err)
+		t.Errorf("empty file: got %v, want an error", err)
 	}
 }
 
@@ -314,11 +314,11 @@ func TestLoad_MissingAndOversizedFile(t *testing.T) {
 	o := options(t)
 	o.File = filepath.Join(t.TempDir(), "none.conf")
 	if _, err := Load(o); err == nil || err.Error() != "configuration: --config: "+o.File+" does not exist" {
-		t.Errorf("missing file: %v", err)
+		t.Errorf("missing file: got %v, want an error", err)
 	}
 	write(t, o.File, strings.Repeat("#\n", maxFile))
 	if _, err := Load(o); err == nil || !strings.HasSuffix(err.Error(), "is larger than 1 MiB") {
-		t.Errorf("oversized file: %v", err)
+		t.Errorf("oversized file: got %v, want an error", err)
 	}
 }
 
@@ -326,11 +326,11 @@ func TestLoad_PostgresPasswordIsMasked(t *testing.T) {
 	const address, shown = "postgres://assay:canary-pw@db.internal:5432/prices?sslpassword=canary-two", "postgres://assay@db.internal:5432/prices"
 	c := load(t, options(t, "DATABASE_URL="+address, "DATABASE_DIRECT_URL="+address))
 	if c.Database.Engine != Postgres || c.Database.URL.Reveal() != address || c.Database.SessionURL() != address {
-		t.Errorf("database %v", c.Database)
+		t.Errorf("got database %v, want PostgreSQL with the complete address", c.Database)
 	}
 	for _, s := range c.Effective() {
 		if strings.HasPrefix(s.Name, "DATABASE_") && strings.HasSuffix(s.Name, "_URL") && s.Value != shown {
-			t.Errorf("%s is shown as %q", s.Name, s.Value)
+			t.Errorf("%s: got value %q, want %q", s.Name, s.Value, shown)
 		}
 	}
 }
@@ -346,7 +346,7 @@ func FuzzParseFile(f *testing.F) {
 		values, _ := parseFile("x.conf", text)
 		for name, e := range values {
 			if !settingName(name) || e.text == "" {
-				t.Errorf("%q = %q", name, e.text)
+				t.Errorf("got %q = %q, want a setting name and a value", name, e.text)
 			}
 		}
 	})

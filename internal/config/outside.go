@@ -1,7 +1,7 @@
 package config
 
-// OutsideSecret returns what Credentials.Secret does, for a command that serves no
-// requests and needs no credentials of its own: one that only tests a provider.
+// OutsideSecret returns the same value as Credentials.Secret. It works without Assay's own
+// credentials, for commands that only test a provider.
 func (c *Config) OutsideSecret(name string) (string, error) {
 	return (&Credentials{options: c.options}).Secret(name)
 }

@@ -8,9 +8,9 @@ func TestOutsideSecret_NeedsNoCredentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	if value, err := c.OutsideSecret("ACME_API_KEY"); value != "abc" || err != nil {
-		t.Errorf("got %q, %v", value, err)
+		t.Errorf("got %q, %v; want abc", value, err)
 	}
 	if _, err := c.OutsideSecret("ADMIN_API_TOKEN"); err == nil {
-		t.Error("one of our own credentials was given out")
+		t.Error("OutsideSecret returned Assay's own credential")
 	}
 }

@@ -17,14 +17,14 @@ import (
 	"assay/internal/pricing"
 )
 
-// maxDuration bounds every duration, so that no sum of a few overflows.
+// maxDuration is the maximum of all durations. It prevents overflows in sums of durations.
 const maxDuration = 8760 * time.Hour
 
-// setter reads the value of a setting into a configuration. Its error reads on after the
-// setting's name and never shows the value of a secret.
+// setter parses the value of a setting and stores it in a configuration. Its error message
+// continues a sentence that begins with the name of the setting. It never contains a secret.
 type setter func(*Config, string) error
 
-// into returns the setter of a field whose values parse reads.
+// into returns a setter that parses a value and stores it in a field.
 func into[T any](field func(*Config) *T, parse func(string) (T, error)) setter {
 	return func(c *Config, value string) (err error) {
 		*field(c), err = parse(value)
@@ -32,7 +32,7 @@ func into[T any](field func(*Config) *T, parse func(string) (T, error)) setter {
 	}
 }
 
-// intoProvider is into for a field of a provider.
+// intoProvider returns a setter for a field of a provider's settings.
 func intoProvider[T any](provider string, field func(*Provider) *T, parse func(string) (T, error)) setter {
 	return func(c *Config, value string) (err error) {
 		p := c.Provider[provider]
@@ -81,9 +81,9 @@ func duration(field func(*Config) *time.Duration, least, most time.Duration) set
 }
 
 const (
-	mostRequests = 1_000_000     // in a limit
-	mostInQuota  = 1_000_000_000 // requests
-	mostMarkets  = 64            // that are requested from one provider
+	mostRequests = 1_000_000     // maximum requests of a limit
+	mostInQuota  = 1_000_000_000 // maximum requests of a quota
+	mostMarkets  = 64            // maximum markets of one provider
 )
 
 func parseLimit(value string) (Limit, error) {
@@ -120,7 +120,7 @@ func parseMarkets(value string) ([]string, error) {
 			return nil, fmt.Errorf("%q is not the key of a market; write a comma list like skinport,csfloat", key)
 		}
 		if slices.Contains(keys[:i], key) {
-			return nil, fmt.Errorf("%q is there twice; remove one", key)
+			return nil, fmt.Errorf("%q occurs twice; remove one", key)
 		}
 	}
 	if len(keys) > mostMarkets {
@@ -131,7 +131,7 @@ func parseMarkets(value string) ([]string, error) {
 
 var marketKey = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
-// shortDuration writes 72h0m0s as 72h.
+// shortDuration formats a duration without zero parts: 72h0m0s becomes 72h.
 func shortDuration(d time.Duration) string {
 	s := strings.TrimSuffix(strings.TrimSuffix(d.String(), "0s"), "0m")
 	if s == "" {
@@ -192,7 +192,7 @@ func parseLogLevel(value string) (level slog.Level, err error) {
 	return level, err
 }
 
-// providerList returns the parser of a list of known providers.
+// providerList returns a parser for a list of provider names.
 func providerList(known []string) func(string) ([]string, error) {
 	return func(value string) (names []string, err error) {
 		if value == "none" {
@@ -205,13 +205,13 @@ func providerList(known []string) func(string) ([]string, error) {
 				unknown = append(unknown, strconv.Quote(name)+" is not a price provider")
 			case !slices.Contains(names, name):
 				names = append(names, name)
-			case !slices.Contains(faults, "names "+name+" twice"):
-				faults = append(faults, "names "+name+" twice")
+			case !slices.Contains(faults, name+" occurs twice; remove one"):
+				faults = append(faults, name+" occurs twice; remove one")
 			}
 		}
 		faults = append(faults, slices.Compact(unknown)...)
 		if len(unknown) > 0 {
-			faults = append(faults, "there are "+strings.Join(known, ", "))
+			faults = append(faults, "want "+orList(known))
 		}
 		if len(faults) > 0 {
 			err = errors.New(strings.Join(faults, "; "))
@@ -223,21 +223,21 @@ func providerList(known []string) func(string) ([]string, error) {
 func parseCurrency(value string) (money.Currency, error) {
 	c, err := money.ParseCurrency(value)
 	if err == nil && !c.Circulates() {
-		err = fmt.Errorf("%s is not a currency of ISO 4217 that is used for payment; write one such as USD or EUR", c)
+		err = fmt.Errorf("%s is not an ISO 4217 currency in circulation; write one such as USD or EUR", c)
 	}
 	return c, err
 }
 
-// setRates reads where rates come from and rates that are fixed.
+// setRates parses the source of exchange rates and the fixed rates.
 func setRates(c *Config, value string) error {
 	c.Rates, c.RatesECB, c.RatesFile = pricing.Rates{}, false, ""
 	for _, item := range splitList(value) {
 		path, isFile := strings.CutPrefix(item, "file:")
 		switch {
 		case (isFile || item == "ecb") && (c.RatesECB || c.RatesFile != ""):
-			return errors.New("names two places; write one of ecb and file:PATH")
+			return errors.New("has two sources; write either ecb or file:PATH")
 		case isFile && path == "":
-			return errors.New("names no file; write file:PATH")
+			return errors.New("has no path after file:; write file:PATH")
 		case isFile:
 			c.RatesFile = path
 		case item == "ecb":
@@ -251,7 +251,8 @@ func setRates(c *Config, value string) error {
 	return nil
 }
 
-// parseLevel reads the market at whose level prices are stated; none for the consensus.
+// parseLevel parses the market that determines the level of prices. It returns an empty
+// string for consensus.
 func parseLevel(value string) (string, error) {
 	if value == string(pricing.Consensus) {
 		return "", nil
@@ -259,7 +260,7 @@ func parseLevel(value string) (string, error) {
 	return value, nil
 }
 
-// parseSchedule reads a schedule; "none" is the zero one.
+// parseSchedule parses a schedule. It returns the zero Schedule for "none".
 func parseSchedule(value string) (s Schedule, err error) {
 	if value == "none" {
 		return s, nil
@@ -279,7 +280,7 @@ func setFeeRules(c *Config, value string) error {
 	}
 	u, err := url.Parse(value)
 	if err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" || (scheme != "https" && (scheme != "http" || !isLoopback(u.Hostname()))) {
-		// The value is not shown: what is wrong may be a key in it.
+		// The error must not contain the value, which may include a key.
 		return errors.New("is not an https address without a password; write https://host/path, http://127.0.0.1/path, or the path of a file")
 	}
 	c.FeeRulesURL = u
@@ -295,14 +296,14 @@ func parseBaseURL(value string) (*url.URL, error) {
 	u, err := url.Parse(value)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" ||
 		u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
-		// The value is not shown: what is wrong may be a key in it.
+		// The error must not contain the value, which may include a key.
 		return nil, errors.New("is not a base address; write http(s)://host:port/path, without user, query or fragment")
 	}
 	return u, nil
 }
 
-// splitList splits at commas and drops spaces around the parts. An empty part
-// stays, so that its reader refuses it.
+// splitList splits a value at commas and removes spaces around the parts. It keeps empty
+// parts, so that parsers report them.
 func splitList(value string) []string {
 	parts := strings.Split(value, ",")
 	for i, part := range parts {

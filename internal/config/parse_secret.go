@@ -11,19 +11,19 @@ import (
 
 var (
 	errSecretEmpty = errors.New("has an empty part; remove the extra comma")
-	errSecretForm  = errors.New("holds a space or a character that no header can carry; use printable ASCII without spaces")
-	errSecretName  = errors.New("is not the name of a key of an outside service; it must end in " + namedSecretSuffix)
-	errSecretTwice = errors.New("holds the same secret twice; remove one")
-	errLedgerKey   = errors.New("is not 64 hex digits, or a list of id:hex with 64 hex digits each")
-	errLedgerID    = errors.New("has an id that is not 1 to 32 lower-case letters, digits, - or _")
-	errLedgerTwice = errors.New("names one id twice; each key needs its own")
+	errSecretForm  = errors.New("contains a character that is not allowed in a header; use printable ASCII without spaces")
+	errSecretName  = errors.New("is not the name of an API key for an external service; it must end in " + namedSecretSuffix)
+	errSecretTwice = errors.New("contains the same secret twice; remove one")
+	errLedgerKey   = errors.New("is not a ledger key; write 64 hex digits, or a list of id:hex with 64 hex digits each")
+	errLedgerID    = errors.New("has an invalid id; write 1 to 32 lower-case letters, digits, - or _")
+	errLedgerTwice = errors.New("has two keys with the same id; use a different id for each key")
 	errDatabase    = errors.New("is not a database; write sqlite:PATH or postgres://user@host/name")
 	errDirect      = errors.New("is not the address of a PostgreSQL database; write postgres://user@host/name")
-	errDirectAlone = errors.New("is for PostgreSQL behind a pooler, and DATABASE_URL names an SQLite file; remove it")
-	errMemory      = errors.New("names a database in memory, which loses everything at the end; write sqlite:PATH")
+	errDirectAlone = errors.New("requires PostgreSQL, but DATABASE_URL names an SQLite file; remove it")
+	errMemory      = errors.New("names a database in memory, which loses all data at the end; write sqlite:PATH")
 )
 
-// bareLedgerID is the id of a key that is given without one.
+// bareLedgerID is the id of a key that is configured without an id.
 const bareLedgerID = "k1"
 
 func parseSecrets(value string) ([]Secret, error) {
@@ -40,7 +40,7 @@ func parseSecrets(value string) ([]Secret, error) {
 	return list, nil
 }
 
-// checkSecret refuses what no client could send in a header.
+// checkSecret returns an error if a client cannot send the secret in a header.
 func checkSecret(part string) error {
 	if part == "" {
 		return errSecretEmpty
@@ -87,8 +87,9 @@ func setDatabase(c *Config, value string) (err error) {
 	return err
 }
 
-// ParseDatabase reads where a database is, in the form of DATABASE_URL: sqlite:PATH or
-// postgres://... The error does not show the value, which may hold a password.
+// ParseDatabase parses the location of a database in the form of DATABASE_URL, which is
+// sqlite:PATH or postgres://... The error does not contain the value, which may include a
+// password.
 func ParseDatabase(value string) (Database, error) {
 	if path, ok := strings.CutPrefix(value, "sqlite:"); ok {
 		if path == "" {
@@ -106,8 +107,8 @@ func ParseDatabase(value string) (Database, error) {
 	return Database{Engine: Postgres, URL: NewSecret(value)}, nil
 }
 
-// String returns where the database is, without what can hold a password: part
-// of the user information, and the query.
+// String returns the location of the database. It omits the password and the query, which
+// may contain a password.
 func (d Database) String() string {
 	if d.Engine == SQLite {
 		return "sqlite:" + d.Path
@@ -123,7 +124,7 @@ func (d Database) String() string {
 	return shown.String()
 }
 
-// setDirect comes after setDatabase.
+// setDirect must run after setDatabase.
 func setDirect(c *Config, value string) error {
 	direct, err := ParseDatabase(value)
 	if err != nil || direct.Engine != Postgres {
@@ -142,7 +143,7 @@ func showDirect(c *Config, _ string) string {
 
 func showDatabase(c *Config, _ string) string { return c.Database.String() }
 
-// showSecrets shows only how many secrets there are.
+// showSecrets returns a placeholder with the number of secrets.
 func showSecrets(_ *Config, value string) string {
 	switch n := len(splitList(value)); {
 	case value == "":

@@ -8,26 +8,26 @@ import (
 	"github.com/netresearch/go-cron"
 )
 
-// Schedule is when something runs by itself. The zero Schedule never does.
+// Schedule determines the times of scheduled runs. The zero Schedule has no runs.
 type Schedule struct {
 	text  string
-	every time.Duration // 0: cron decides
+	every time.Duration // interval; 0: use cron
 	cron  cron.Schedule
 }
 
-// minEvery is the shortest interval: a run takes longer.
+// minEvery is the shortest interval of a schedule.
 const minEvery = time.Second
 
 var (
 	errEvery  = errors.New(`want "every" and a duration from 1s to 8760h, such as "every 30m"`)
 	errCron   = errors.New(`want a cron expression of five fields, such as "*/30 * * * *", or "every 30m"`)
-	errNoRuns = errors.New("never runs: there is no such date; correct the day or the month")
+	errNoRuns = errors.New("has a date that does not exist; correct the day or the month")
 )
 
-// ParseSchedule reads a cron expression of five fields ("30 4 * * *", taken as
-// UTC unless CRON_TZ=Europe/Berlin stands before it), one of cron's names
-// ("@hourly") or "every 30m". A time that the change to summer time skips runs an hour
-// later on that day.
+// ParseSchedule parses a cron expression with five fields such as "30 4 * * *", a cron name
+// such as "@hourly", or an interval such as "every 30m". Cron expressions use UTC unless they
+// begin with a time zone such as CRON_TZ=Europe/Berlin. If the change to summer time skips a
+// time, the run starts an hour later on that day.
 func ParseSchedule(text string) (Schedule, error) {
 	if length, ok := strings.CutPrefix(text, "every "); ok {
 		every, err := time.ParseDuration(strings.TrimSpace(length))
@@ -36,7 +36,7 @@ func ParseSchedule(text string) (Schedule, error) {
 		}
 		return Schedule{text: text, every: every}, nil
 	}
-	// As in every cron, a day counts if it matches the day of month or the weekday.
+	// As in other cron implementations, a day matches by day of month or by weekday.
 	parser := cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor | cron.DowOrDom)
 	spec, err := parser.Parse(text)
 	if err != nil {
@@ -49,9 +49,9 @@ func ParseSchedule(text string) (Schedule, error) {
 	return s, nil
 }
 
-// Next returns the first moment after the given one, or the zero time for the
-// zero Schedule. "every" counts from the zero time, not from the start of the
-// process, so that a restart shifts nothing.
+// Next returns the first scheduled time after the given time. It returns the zero time for
+// the zero Schedule. Intervals count from the zero time, so that a restart does not shift
+// the runs.
 func (s Schedule) Next(after time.Time) time.Time {
 	switch {
 	case s.every > 0:
@@ -63,8 +63,8 @@ func (s Schedule) Next(after time.Time) time.Time {
 	}
 }
 
-// IsZero reports whether nothing is scheduled.
+// IsZero reports whether s is the zero Schedule.
 func (s Schedule) IsZero() bool { return s.every == 0 && s.cron == nil }
 
-// String returns the schedule as it was written.
+// String returns the text of the schedule.
 func (s Schedule) String() string { return s.text }

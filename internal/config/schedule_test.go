@@ -27,11 +27,11 @@ func TestSchedule_NextIsInUTC(t *testing.T) {
 	} {
 		s, err := ParseSchedule(c.schedule)
 		if err != nil {
-			t.Errorf("%s: %v", c.schedule, err)
+			t.Errorf("%s: got %v, want no error", c.schedule, err)
 			continue
 		}
 		if got := s.Next(at(c.after)); !got.Equal(at(c.want)) {
-			t.Errorf("%s after %s is %s, want %s", c.schedule, c.after, got, c.want)
+			t.Errorf("%s after %s: got %s, want %s", c.schedule, c.after, got, c.want)
 		}
 	}
 }
@@ -39,7 +39,7 @@ func TestSchedule_NextIsInUTC(t *testing.T) {
 func TestSchedule_ZeroNeverRuns(t *testing.T) {
 	var s Schedule
 	if !s.IsZero() || !s.Next(time.Unix(0, 0)).IsZero() || s.String() != "" {
-		t.Errorf("zero schedule: %v, next %v", s, s.Next(time.Unix(0, 0)))
+		t.Errorf("got schedule %v, next %v; want none", s, s.Next(time.Unix(0, 0)))
 	}
 }
 
@@ -54,7 +54,7 @@ func FuzzParseSchedule(f *testing.F) {
 		}
 		now := time.Unix(1_700_000_000, 0)
 		if next := s.Next(now); !next.After(now) && !next.IsZero() {
-			t.Errorf("%q goes from %s to %s", text, now, next)
+			t.Errorf("%q after %s: got %s, want a later time", text, now, next)
 		}
 	})
 }

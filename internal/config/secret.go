@@ -6,19 +6,19 @@ import (
 	"log/slog"
 )
 
-// redacted stands for every secret that is printed.
+// redacted is printed in place of a secret.
 const redacted = "[redacted]"
 
-// Secret is a text that must not be seen. However it is printed, logged or
-// encoded, within other values too, it shows as redacted; only Reveal returns
-// it. The zero Secret is no secret.
+// Secret is a confidential text. It is redacted when it is printed, logged or encoded, also
+// inside other values. Only Reveal returns the text. The zero Secret is empty.
 type Secret struct {
-	// The indirection keeps fmt from showing the text of a Secret in an
-	// unexported field, where it calls no method.
+	// A pointer prevents fmt from printing the text of a Secret in an unexported field,
+	// because fmt does not call methods there.
 	text *string
 }
 
-// NewSecret wraps a text. The empty text makes the zero Secret.
+// NewSecret returns a Secret with the given text. It returns the zero Secret for an empty
+// text.
 func NewSecret(text string) Secret {
 	if text == "" {
 		return Secret{}
@@ -26,7 +26,7 @@ func NewSecret(text string) Secret {
 	return Secret{text: &text}
 }
 
-// Reveal returns the text itself, to be sent or compared and never to be shown.
+// Reveal returns the text. Callers may send or compare it, but must not print it.
 func (s Secret) Reveal() string {
 	if s.text == nil {
 		return ""
@@ -34,10 +34,10 @@ func (s Secret) Reveal() string {
 	return *s.text
 }
 
-// IsZero reports whether there is no secret.
+// IsZero reports whether s is the zero Secret.
 func (s Secret) IsZero() bool { return s.text == nil }
 
-// String returns "[redacted]", or nothing for the zero Secret.
+// String returns "[redacted]", or an empty string for the zero Secret.
 func (s Secret) String() string {
 	if s.text == nil {
 		return ""
@@ -45,17 +45,17 @@ func (s Secret) String() string {
 	return redacted
 }
 
-// GoString returns what String returns.
+// GoString returns the same text as String.
 func (s Secret) GoString() string { return s.String() }
 
-// Format prints what String returns, whatever the verb.
+// Format prints the same text as String for every verb.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
 
-// MarshalText encodes what String returns.
+// MarshalText encodes the same text as String.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// MarshalJSON encodes what String returns.
+// MarshalJSON encodes the same text as String.
 func (s Secret) MarshalJSON() ([]byte, error) { return []byte(`"` + s.String() + `"`), nil }
 
-// LogValue logs what String returns.
+// LogValue returns the same text as String.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }

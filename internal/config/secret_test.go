@@ -40,16 +40,16 @@ func TestSecret_IsNeverPrinted(t *testing.T) {
 	}
 	text := out.String()
 	if strings.Contains(text, canary) || strings.Contains(text, fmt.Sprintf("%x", canary)) || strings.Contains(text, fmt.Sprintf("%X", canary)) {
-		t.Errorf("the secret shows in\n%s", text)
+		t.Errorf("the output contains the secret:\n%s", text)
 	}
 	if !strings.Contains(text, redacted) {
-		t.Errorf("nothing was printed as %s", redacted)
+		t.Errorf("got no %s in the output", redacted)
 	}
 }
 
 func TestSecret_ZeroValueIsEmpty(t *testing.T) {
 	if s := NewSecret(""); !s.IsZero() || s.Reveal() != "" || s.String() != "" {
-		t.Errorf("zero secret: %q", s.String())
+		t.Errorf("got %q, want an empty secret", s.String())
 	}
 }
 
@@ -65,11 +65,11 @@ func TestConfig_ShowsNoSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	if text := out.String(); strings.Contains(text, canary) || strings.Contains(text, "abab") {
-		t.Errorf("a secret shows in\n%s", text)
+		t.Errorf("the output contains a secret:\n%s", text)
 	}
 	for _, s := range c.Effective() {
 		if s.Name == "MARKET_PRICE_SYNC_SECRET" && s.Value != "[redacted] (2)" {
-			t.Errorf("two secrets show as %q", s.Value)
+			t.Errorf("got %q, want [redacted] (2)", s.Value)
 		}
 	}
 }

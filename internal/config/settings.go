@@ -12,22 +12,21 @@ import (
 	"assay/internal/pricing"
 )
 
-// setting is one row of the table of all settings.
+// setting describes a setting.
 type setting struct {
 	name, def, help string
-	secret          bool // masked, and refused as a flag, which every user of the machine can read
-	file            bool // also taken as NAME_FILE; every secret is
-	generated       bool // a list, kept in DATA_DIR/secrets unless it is set
+	secret          bool // masked, and refused as a flag, because all users of the machine can read flags
+	file            bool // NAME_FILE can name a file with the value; implied by secret
+	generated       bool // a list of secrets that CreateSecrets can create
 	set             setter
-	show            func(*Config, string) string // nil: as it stands
+	show            func(*Config, string) string // formats the value for display; nil: unchanged
 }
 
-// takesFile reports whether NAME_FILE can name a file that holds the value.
+// takesFile reports whether NAME_FILE can name a file with the value.
 func (s *setting) takesFile() bool { return s.secret || s.file }
 
-// table lists all settings, in the order of the documentation. DATA_DIR comes
-// first because others are derived from it. Defaults are texts that go through
-// the same parser as everything else.
+// table lists all settings in the order of the documentation. DATA_DIR is first, because
+// other settings are derived from it. Defaults are parsed like other values.
 func table(providers []string) []setting {
 	return slices.Concat(serverSettings(), secretSettings(), refreshSettings(providers), platformSettings(), providerSettings(providers))
 }
@@ -39,35 +38,35 @@ func serverSettings() []setting {
 			set: text(func(c *Config) *string { return &c.DataDir }),
 		},
 		{
-			name: "LISTEN_ADDR", def: "127.0.0.1:8080", help: "address to listen on, host:port; port 0 takes a free one",
+			name: "LISTEN_ADDR", def: "127.0.0.1:8080", help: "address to listen on, host:port; port 0 selects a free port",
 			set: into(func(c *Config) *string { return &c.ListenAddr }, parseAddress),
 		},
 		{
 			name: "MAX_CONNECTIONS", def: "1000",
-			help: "clients that can be connected at once; beyond it a new one takes the place of the connection that has waited longest without a complete request",
+			help: "maximum number of open connections; above it, a new connection replaces the one that has been idle longest",
 			set:  number(func(c *Config) *int { return &c.MaxConnections }, 10, 100_000),
 		},
 		{
 			name: "DATABASE_URL", def: "sqlite:{DATA_DIR}/assay.db",
-			help: "`sqlite:PATH` or `postgres://...`; `{DATA_DIR}` stands for that setting",
+			help: "`sqlite:PATH` or `postgres://...`; `{DATA_DIR}` is replaced by the value of that setting",
 			file: true, set: setDatabase, show: showDatabase,
 		},
 		{
-			name: "DATABASE_DIRECT_URL", help: "`postgres://...` of the same database without a pooler, where `DATABASE_URL` is that of a pooler in transaction mode",
+			name: "DATABASE_DIRECT_URL", help: "`postgres://...` of the same database without a pooler; required if `DATABASE_URL` is the address of a pooler in transaction mode",
 			file: true, set: setDirect, show: showDirect,
 		},
 		{
 			name: "DATABASE_MIGRATE", def: "on",
-			help: "`on`: the server brings the tables of a PostgreSQL database up to date when it starts; `off`: it refuses to start until `assay migrate` has",
+			help: "`on`: the server migrates a PostgreSQL database when it starts; `off`: it refuses to start until `assay migrate` has migrated the database",
 			set:  into(func(c *Config) *bool { return &c.Migrate }, parseSwitch),
 		},
 		{
 			name: "DATABASE_WAIT", def: "30s",
-			help: "how long a start, or a command that opens the database itself, waits for a PostgreSQL database that does not answer or is not there, before it ends with exit code 3",
+			help: "how long the server, or a command that opens the database, waits for an unreachable PostgreSQL database before it ends with exit code 3",
 			set:  duration(func(c *Config) *time.Duration { return &c.DatabaseWait }, 0, time.Hour),
 		},
 		{
-			name: "TRUSTED_PROXIES", help: "comma list of addresses or networks that may set `X-Forwarded-For`",
+			name: "TRUSTED_PROXIES", help: "comma list of addresses or networks of proxies that may set `X-Forwarded-For`",
 			set: into(func(c *Config) *[]netip.Prefix { return &c.TrustedProxies }, parseNetworks),
 		},
 		{name: "LOG_LEVEL", def: "info", help: "`debug`, `info`, `warn` or `error`", set: into(func(c *Config) *slog.Level { return &c.LogLevel }, parseLogLevel)},
@@ -91,12 +90,12 @@ func secretSettings() []setting {
 			set: into(func(c *Config) *[]Secret { return &c.PlatformTokens }, parseSecrets), show: showSecrets,
 		},
 		{
-			name: "ADMIN_API_TOKEN", help: "token that is good everywhere, at least 16 characters, comma list while rotating",
+			name: "ADMIN_API_TOKEN", help: "token with access to all routes, at least 16 characters, comma list while rotating",
 			secret: true, generated: true,
 			set: into(func(c *Config) *[]Secret { return &c.AdminTokens }, parseSecrets), show: showSecrets,
 		},
 		{
-			name: "WALLET_LEDGER_KEY", help: "64 hex digits that seal the wallet ledger; `id:hex` comma list while rotating, the first seals",
+			name: "WALLET_LEDGER_KEY", help: "key that seals the wallet ledger, 64 hex digits; comma list of `id:hex` while rotating, with the key for new entries first",
 			secret: true, generated: true, set: into(func(c *Config) *[]LedgerKey { return &c.LedgerKeys }, parseLedgerKeys), show: showSecrets,
 		},
 	}
@@ -111,11 +110,11 @@ func refreshSettings(providers []string) []setting {
 		{name: "MARKET_PRICE_CURRENCY", def: "USD", help: "currency of all market prices", set: into(func(c *Config) *money.Currency { return &c.Currency }, parseCurrency)},
 		{
 			name: "MARKET_PRICE_RATES", help: "exchange rates into that currency, comma list: `ecb` (the European Central Bank's daily file) or `file:PATH`, " +
-				"and fixed ones like `EUR=1.0834@2026-11-20` or `KEY=1.85@2026-11-20`, which count before the others. A market whose currency has no rate refuses the start",
+				"and fixed rates like `EUR=1.0834@2026-11-20` or `KEY=1.85@2026-11-20`, which override the others. The server does not start if the currency of a market has no rate",
 			set: setRates,
 		},
 		{
-			name: "ECB_BASE_URL", help: "where the European Central Bank's file is reached; the real host when empty",
+			name: "ECB_BASE_URL", help: "base address of the European Central Bank's file; the real host when empty",
 			set: into(func(c *Config) **url.URL { return &c.ECBBaseURL }, parseBaseURL),
 		},
 		{
@@ -123,11 +122,11 @@ func refreshSettings(providers []string) []setting {
 			set: oneOf(func(c *Config) *Scope { return &c.Scope }, ScopeInventory, ScopeAll),
 		},
 		{
-			name: "MARKET_PRICE_TTL", def: "6h", help: "a run skips items whose prices rest on quotes fetched more recently than this",
+			name: "MARKET_PRICE_TTL", def: "6h", help: "a run skips items with prices from quotes that were fetched more recently than this",
 			set: duration(func(c *Config) *time.Duration { return &c.TTL }, 0, maxDuration),
 		},
 		{
-			name: "MARKET_PRICE_MISSING_RETRY", def: "1h", help: "until a missing price is retried, doubling up to 72h",
+			name: "MARKET_PRICE_MISSING_RETRY", def: "1h", help: "wait until a missing price is retried, doubling up to 72h",
 			set: duration(func(c *Config) *time.Duration { return &c.MissingRetry }, time.Second, MaxMissingRetry),
 		},
 		{
@@ -135,7 +134,7 @@ func refreshSettings(providers []string) []setting {
 			set: duration(func(c *Config) *time.Duration { return &c.ProviderWait }, time.Second, time.Hour),
 		},
 		{
-			name: "MARKET_PRICE_NO_SALES_WINDOW", def: "720h", help: "how far back sales must be known to conclude that there were none",
+			name: "MARKET_PRICE_NO_SALES_WINDOW", def: "720h", help: "length of the period without a reported sale after which an item counts as having no sales",
 			set: duration(func(c *Config) *time.Duration { return &c.NoSalesWindow }, time.Hour, maxDuration),
 		},
 		{
@@ -147,7 +146,7 @@ func refreshSettings(providers []string) []setting {
 			set: into(func(c *Config) *time.Duration { return &c.JobRetention }, parseDays),
 		},
 		{
-			name: "MARKET_PRICE_JOB_RETENTION_MIN_JOBS", def: "3", help: "newest ended jobs of each kind that are kept at any age. With 0 here and 0 days an ended job is deleted at once; `assay refresh --wait` then exits with 1 if it cannot see how the job ended",
+			name: "MARKET_PRICE_JOB_RETENTION_MIN_JOBS", def: "3", help: "number of newest ended jobs of each kind that are kept at any age. With 0 here and 0 days an ended job is deleted immediately; `assay refresh --wait` then exits with 1 if it cannot read the result of the job",
 			set: number(func(c *Config) *int { return &c.MinJobs }, 0, 1_000_000),
 		},
 	}, estimateSettings())
@@ -156,23 +155,23 @@ func refreshSettings(providers []string) []setting {
 func estimateSettings() []setting {
 	return []setting{
 		{
-			name: "MARKET_PRICE_ESTIMATE", def: "consensus", help: "which figure is the price: `consensus` (the middle of the markets that agree), `average` or `median`",
+			name: "MARKET_PRICE_ESTIMATE", def: "consensus", help: "figure that becomes the price: `consensus` (the median of the markets that agree), `average` or `median`",
 			set: oneOf(func(c *Config) *pricing.Method { return &c.Estimate }, pricing.Consensus, pricing.Average, pricing.Median),
 		},
 		{
-			name: "MARKET_PRICE_LEVEL", def: "consensus", help: "the level at which consensus prices are stated: `consensus`, or a market (`skinport`, or `provider/market` where several providers carry it), for prices as that market would have them",
+			name: "MARKET_PRICE_LEVEL", def: "consensus", help: "level of consensus prices: `consensus`, or the level of one market (`skinport`, or `provider/market` if several providers carry it)",
 			set: into(func(c *Config) *string { return &c.Level }, parseLevel),
 		},
 		{
-			name: "MARKET_PRICE_GUARD", def: "flag", help: "what happens to a large move that two markets made: `flag` takes it at once as `suspect`, `hold` waits for new evidence as for all other large moves",
+			name: "MARKET_PRICE_GUARD", def: "flag", help: "handling of a large move that two markets made: `flag` applies it immediately as `suspect`, `hold` waits for new evidence as for all other large moves",
 			set: oneOf(func(c *Config) *pricing.Guard { return &c.Guard }, pricing.Flag, pricing.Hold),
 		},
 		{
-			name: "MARKET_PRICE_SCHEDULE", def: "none", help: "when runs start by themselves: a cron expression in UTC or `every 30m`",
+			name: "MARKET_PRICE_SCHEDULE", def: "none", help: "schedule of runs: a cron expression in UTC, `every 30m` or `none`",
 			set: into(func(c *Config) *Schedule { return &c.Schedule }, parseSchedule),
 		},
 		{
-			name: "MARKET_PRICE_WORKERS", def: "2", help: "batches that are estimated at once",
+			name: "MARKET_PRICE_WORKERS", def: "2", help: "batches that are estimated in parallel",
 			set: number(func(c *Config) *int { return &c.Workers }, 1, 64),
 		},
 	}
@@ -181,46 +180,45 @@ func estimateSettings() []setting {
 func platformSettings() []setting {
 	return []setting{
 		{
-			name: "PAYMENT_FEE_RULES", help: "file or https address of the fee rules, read when they are refreshed; the built-in set when empty. The address may be one of http on loopback",
+			name: "PAYMENT_FEE_RULES", help: "file or https address of the fee rules, read when they are refreshed; the built-in rules when empty. An http address is allowed on loopback",
 			set: setFeeRules,
 		},
 		{
-			name: "WALLET_VERIFY_SCHEDULE", def: "every 24h", help: "when the whole wallet ledger is verified: a cron expression in UTC, `every 24h` or `none`",
+			name: "WALLET_VERIFY_SCHEDULE", def: "every 24h", help: "schedule of the verification of the whole wallet ledger: a cron expression in UTC, `every 24h` or `none`",
 			set: into(func(c *Config) *Schedule { return &c.VerifySchedule }, parseSchedule),
 		},
 		{
-			name: "TRADE_HOLD", def: "168h", help: "how long a seller's credit is held after a trade was completed; Steam lets trades be reversed for seven days",
+			name: "TRADE_HOLD", def: "168h", help: "how long a seller's credit is held after a trade was completed; Steam allows reversals for seven days",
 			set: duration(func(c *Config) *time.Duration { return &c.TradeHold }, 0, maxDuration),
 		},
 		{
-			name: "INVENTORY_MAX_AGE", def: "15m", help: "how old a pushed inventory may be to list from it",
+			name: "INVENTORY_MAX_AGE", def: "15m", help: "maximum age of a pushed inventory for a listing",
 			set: duration(func(c *Config) *time.Duration { return &c.InventoryMaxAge }, time.Second, maxDuration),
 		},
 	}
 }
 
-// providerSettings returns the settings of each known provider. A name here allows
-// its host past the address guard.
+// providerSettings returns the settings that every provider has.
 func providerSettings(providers []string) []setting {
 	var all []setting
 	for _, provider := range providers {
 		prefix := providerPrefix(provider)
 		if _, elsewhere := misplaced()[prefix+"BASE_URL"]; !elsewhere {
 			all = append(all, setting{
-				name: prefix + "BASE_URL", help: "where `" + provider + "` is reached; the real host when empty",
+				name: prefix + "BASE_URL", help: "base address of `" + provider + "`; the real host when empty",
 				set: intoProvider(provider, func(p *Provider) **url.URL { return &p.BaseURL }, parseBaseURL),
 			})
 		}
 		all = append(all, setting{
-			name: prefix + "API_KEY", help: "key of `" + provider + "`", secret: true,
+			name: prefix + "API_KEY", help: "API key of `" + provider + "`", secret: true,
 			set: intoProvider(provider, func(p *Provider) *Secret { return &p.APIKey }, parseSecret), show: showSecrets,
 		})
 		if _, elsewhere := misplaced()[prefix+"LIMIT"]; !elsewhere {
 			all = append(all, setting{
-				name: prefix + "LIMIT", help: "most requests to `" + provider + "` in a period, like `8/5m`; its documented limit when empty",
+				name: prefix + "LIMIT", help: "maximum requests to `" + provider + "` in a period, like `8/5m`; the documented limit when empty",
 				set: intoProvider(provider, func(p *Provider) *Limit { return &p.Limit }, parseLimit),
 			}, setting{
-				name: prefix + "QUOTA", help: "most requests to `" + provider + "` in a calendar day and month (UTC), like `1000/day,30000/month` or one of them; when empty that of its documented plan, if any",
+				name: prefix + "QUOTA", help: "maximum requests to `" + provider + "` in a calendar day or month (UTC) or both, like `1000/day,30000/month`; the quota of the documented plan when empty, if any",
 				set: intoProvider(provider, func(p *Provider) *Quota { return &p.Quota }, parseQuota),
 			})
 		}
@@ -228,19 +226,19 @@ func providerSettings(providers []string) []setting {
 	return append(all, ownSettings()...)
 }
 
-// ownSettings returns the settings that only one provider has.
+// ownSettings returns the settings of single providers.
 func ownSettings() []setting {
 	return []setting{
 		{
-			name: "CS2CAP_MARKETS", help: "comma list of the markets to request from `cs2cap`, by its own keys, 64 at most; all 41 documented ones when empty",
+			name: "CS2CAP_MARKETS", help: "comma list of at most 64 market keys to request from `cs2cap`; all 41 documented markets when empty",
 			set: markets("cs2cap"),
 		},
 		{
-			name: "CS2CAP_SHAPE", def: "batch", help: "requests to `cs2cap`: `batch` (a hundred names each), `single` (the only shape of its free plan) or `stream` (all items and their sales at once; needs its plan Pro or Quant)",
+			name: "CS2CAP_SHAPE", def: "batch", help: "requests to `cs2cap`: `batch` (a hundred names each), `single` (the only shape of the free plan) or `stream` (all items and their sales in one response; requires the plan Pro or Quant)",
 			set: oneOf(func(c *Config) *string { return &c.Cs2capShape }, "batch", "single", "stream"),
 		},
 		{
-			name: "PRICEMPIRE_MARKETS", help: "comma list of the markets to request from `pricempire`, by its own keys, 64 at most; `buff163,csfloat,dmarket,skinport,waxpeer,youpin` when empty",
+			name: "PRICEMPIRE_MARKETS", help: "comma list of at most 64 market keys to request from `pricempire`; `buff163,csfloat,dmarket,skinport,waxpeer,youpin` when empty",
 			set: markets("pricempire"),
 		},
 		{
@@ -248,20 +246,20 @@ func ownSettings() []setting {
 			set: oneOf(func(c *Config) *string { return &c.SimShape }, "bulk", "batch", "single"),
 		},
 		{
-			name: "SIM_BATCH_SIZE", def: "500", help: "names in a request to a simulator of shape `batch`",
+			name: "SIM_BATCH_SIZE", def: "500", help: "names in a request to the simulator with shape `batch`",
 			set: number(func(c *Config) *int { return &c.SimBatchSize }, 1, 500),
 		},
 		{
 			name: "STEAM_ENDPOINT", def: "priceoverview",
-			help: "what is requested from `steam` for a name: `priceoverview` (lowest ask, median and number of the sales of a day) or `orderbook` (lowest ask, highest bid, number of offers)",
+			help: "endpoint of `steam` to request for a name: `priceoverview` (lowest ask, median and number of sales of a day) or `orderbook` (lowest ask, highest bid, number of offers)",
 			set:  oneOf(func(c *Config) *string { return &c.SteamEndpoint }, "priceoverview", "orderbook"),
 		},
 		{
-			name: "STEAM_INVENTORY_PACE", def: "4s", help: "least time between two requests to Steam for inventories, of all instances together; each counts with `STEAM_LIMIT`, too",
+			name: "STEAM_INVENTORY_PACE", def: "4s", help: "minimum time between two requests of all instances to Steam for inventories; each request also counts towards `STEAM_LIMIT`",
 			set: duration(func(c *Config) *time.Duration { return &c.SteamPace }, time.Millisecond, time.Hour),
 		},
 		{
-			name: "STEAM_INVENTORY_SHARE", def: "40", help: "percent of `STEAM_LIMIT` and `STEAM_QUOTA` that the price provider `steam` leaves to inventories, so that no listing waits for prices; 0: none",
+			name: "STEAM_INVENTORY_SHARE", def: "40", help: "percent of `STEAM_LIMIT` and `STEAM_QUOTA` that is reserved for inventories, so that no listing waits for prices; 0: none",
 			set: number(func(c *Config) *int { return &c.SteamShare }, 0, 90),
 		},
 		{
@@ -271,22 +269,21 @@ func ownSettings() []setting {
 	}
 }
 
-// misplaced explains, for names that look like settings and are not, where to set what
-// they mean.
+// misplaced maps names that are not settings to an explanation of where to set the value.
 func misplaced() map[string]string {
 	return map[string]string{
-		"PRICELIST_BASE_URL": "is not a setting: each price list names its own `location` in the file of PRICELIST_CONFIG, which allows that host past the address guard; remove it",
-		"PRICELIST_LIMIT":    "is not a setting: each price list has its own `limit` in the file of PRICELIST_CONFIG; remove it",
-		"PRICELIST_QUOTA":    "is not a setting: each price list has its own `quota` in the file of PRICELIST_CONFIG; remove it",
+		"PRICELIST_BASE_URL": "is not a setting; remove it and set `location` of each price list in the file of PRICELIST_CONFIG",
+		"PRICELIST_LIMIT":    "is not a setting; remove it and set `limit` of each price list in the file of PRICELIST_CONFIG",
+		"PRICELIST_QUOTA":    "is not a setting; remove it and set `quota` of each price list in the file of PRICELIST_CONFIG",
 	}
 }
 
-// providerPrefix returns what the names of a provider's settings start with.
+// providerPrefix returns the prefix of a provider's settings.
 func providerPrefix(provider string) string {
 	return strings.ToUpper(strings.ReplaceAll(provider, "-", "_")) + "_"
 }
 
-// FlagName returns the flag of a setting: "--listen-addr" for LISTEN_ADDR.
+// FlagName returns the flag of a setting, such as "--listen-addr" for LISTEN_ADDR.
 func FlagName(setting string) string {
 	return "--" + strings.ToLower(strings.ReplaceAll(setting, "_", "-"))
 }

@@ -1,13 +1,14 @@
 package config
 
-// maxTypos is how many letters may differ between a name and the one it suggests.
+// maxTypos is the maximum edit distance of a suggestion.
 const maxTypos = 3
 
-// lettersPerTypo is how many letters a name must have for each that differs, where it may
-// belong to another program.
+// lettersPerTypo is the minimum length of a name per edit. It applies to environment
+// variables, which can belong to another program.
 const lettersPerTypo = 5
 
-// nearest returns the name that is most similar to text, or "" if none is similar.
+// nearest returns the name with the smallest edit distance to text. It returns an empty
+// string if the distance of all names exceeds maxTypos.
 func nearest(text string, names []string) string {
 	best, least := "", maxTypos+1
 	for _, name := range names {
@@ -18,7 +19,8 @@ func nearest(text string, names []string) string {
 	return best
 }
 
-// distance counts the letters to insert, delete or replace to make b of a.
+// distance returns the edit distance of a and b: the number of letters to insert, delete or
+// replace.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
