@@ -107,7 +107,7 @@ func TestRates_OfKeysAndRefinedMetalAreFixed(t *testing.T) {
 			"markets":[{"key":"keys","ask":"keys"},{"key":"metal","ask":"metal","currency":"REF"}]}]}`, filepath.Join(dir, "tf2.csv")))
 		env := []string{"MARKET_PRICE_PROVIDERS=pricelist", "PRICELIST_CONFIG=" + lists}
 		for _, command := range []string{"serve", "config"} {
-			if _, errs := on.newServer(t, append(env, "MARKET_PRICE_RATES=ecb,REF=0.029@2026-11-20")...).command(2, command); !strings.Contains(errs, "no rate of KEY, the currency of pricelist/keys") {
+			if _, errs := on.newServer(t, append(env, "MARKET_PRICE_RATES=ecb,REF=0.029@2026-11-20")...).command(2, command); !strings.Contains(errs, "no rate for KEY, the currency of pricelist/keys") {
 				t.Errorf("assay %s without a rate: %s", command, errs)
 			}
 		}

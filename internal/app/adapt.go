@@ -20,9 +20,9 @@ import (
 	"assay/internal/web"
 )
 
-// The types here adapt the subjects to the interfaces of the API and the page.
+// The types in this file adapt other packages to the interfaces of the API and the page.
 
-// control is the Refresher of the page.
+// control implements web.Refresher.
 type control struct {
 	*refresh.Engine
 	gate   *admission.Gate                            // for dry runs
@@ -35,7 +35,8 @@ func newControl(e *refresh.Engine, g *admission.Gate) control {
 	}}
 }
 
-// commands is the Refresher of the API, which returns the changed item.
+// commands implements api.Refresher. Unlike control, its AcceptItem returns the changed
+// item.
 type commands struct {
 	control
 	items *view.ItemReader
@@ -45,13 +46,13 @@ func (c commands) AcceptItem(ctx context.Context, key catalog.Key) (view.ItemDet
 	if err := c.control.AcceptItem(ctx, key); err != nil {
 		return view.ItemDetail{}, err
 	}
-	return c.items.Explain(ctx, key) // without the gate: a completed write must not fail as busy
+	return c.items.Explain(ctx, key) // without the gate, because a completed write must not fail as busy
 }
 
-// wallets is the Wallets of the API. A verification reads a whole chain, so it waits for
-// a slot.
+// wallets implements api.Wallets. A verification reads a whole chain and therefore needs an
+// admission slot.
 type wallets struct {
-	*keeper
+	*ledger
 	*view.WalletReader
 	gate *admission.Gate
 }
@@ -62,10 +63,11 @@ func (w wallets) Verify(ctx context.Context, userID, checkpoint string) (*audit.
 		return nil, err
 	}
 	defer leave()
-	return w.keeper.Verify(ctx, userID, checkpoint)
+	return w.ledger.Verify(ctx, userID, checkpoint)
 }
 
-// DryRun returns what a refresh would do. Callers share the result and must not change it.
+// DryRun returns a forecast of a refresh. Concurrent callers share the result and must not
+// change it.
 func (c control) DryRun(ctx context.Context, forced bool) (view.DryRun, error) {
 	return c.dryRun[forced].Do(ctx, func(ctx context.Context) (view.DryRun, error) { return c.readDryRun(ctx, forced) })
 }
@@ -83,7 +85,7 @@ func (c control) readDryRun(ctx context.Context, forced bool) (view.DryRun, erro
 	return view.DryRunOf(&f, forced), nil
 }
 
-// inventories is the Inventories, MissingQueue and Users of the API.
+// inventories implements api.Inventories, api.MissingQueue and api.Users.
 type inventories struct {
 	*inventory.Service
 	*syncs
@@ -118,36 +120,36 @@ func (i inventories) User(ctx context.Context, id string) (view.User, error) {
 	return view.UserOf(&stored), err
 }
 
-// answers stores responses under idempotency keys. Responses about money are sealed with
-// the ledger's key.
-type answers struct {
+// responses implements api.Responses. It seals responses about money with the key of the
+// ledger.
+type responses struct {
 	db   *db.DB
 	keys *wallet.Ring
 }
 
-func (a answers) StoredResponse(ctx context.Context, k idempotency.Key) (*idempotency.Response, error) {
-	kept, err := idempotency.Find(ctx, a.db, k)
-	if err != nil || kept == nil || !k.Money {
-		return kept, err
+func (r responses) StoredResponse(ctx context.Context, k idempotency.Key) (*idempotency.Response, error) {
+	stored, err := idempotency.Find(ctx, r.db, k)
+	if err != nil || stored == nil || !k.Money {
+		return stored, err
 	}
-	if err := a.keys.CheckResponse(kept.Sealed(k)); err != nil {
+	if err := r.keys.CheckResponse(stored.Sealed(k)); err != nil {
 		return nil, err
 	}
-	return kept, nil
+	return stored, nil
 }
 
-func (a answers) StoreResponse(ctx context.Context, k idempotency.Key, r idempotency.Response) error {
-	return a.db.InTx(ctx, func(tx *db.Tx) error { return sealing{tx, a.keys}.StoreResponse(k, r) })
+func (r responses) StoreResponse(ctx context.Context, k idempotency.Key, response idempotency.Response) error {
+	return r.db.InTx(ctx, func(tx *db.Tx) error { return sealingTx{tx, r.keys}.StoreResponse(k, response) })
 }
 
-func (a answers) PostedUnder(ctx context.Context, scope, key string) (id int64, err error) {
-	return wallet.PostedUnder(ctx, a.db, scope, key)
+func (r responses) PostedUnder(ctx context.Context, scope, key string) (id int64, err error) {
+	return wallet.PostedUnder(ctx, r.db, scope, key)
 }
 
-// deleteExpired deletes the responses that have expired.
-func (a answers) deleteExpired(ctx context.Context) error {
+// deleteExpired deletes expired responses.
+func (r responses) deleteExpired(ctx context.Context) error {
 	for more := true; more; {
-		err := a.db.InTx(ctx, func(tx *db.Tx) (err error) {
+		err := r.db.InTx(ctx, func(tx *db.Tx) (err error) {
 			more, err = idempotency.DeleteExpired(tx)
 			return err
 		})
@@ -158,13 +160,13 @@ func (a answers) deleteExpired(ctx context.Context) error {
 	return nil
 }
 
-// sealing is a transaction that seals responses about money before it stores them.
-type sealing struct {
+// sealingTx stores responses in a transaction. It seals responses about money.
+type sealingTx struct {
 	tx   *db.Tx
 	keys *wallet.Ring
 }
 
-func (s sealing) StoreResponse(k idempotency.Key, r idempotency.Response) error {
+func (s sealingTx) StoreResponse(k idempotency.Key, r idempotency.Response) error {
 	if k.Money {
 		sealed := r.Sealed(k)
 		s.keys.Sealer().Seal(sealed)
@@ -173,8 +175,8 @@ func (s sealing) StoreResponse(k idempotency.Key, r idempotency.Response) error 
 	return idempotency.Store(s.tx, k, r)
 }
 
-// pageCredentials are the secrets of the page: the market secret may read, the admin token
-// may do everything.
+// pageCredentials implements web.Credentials. The market secret grants read access, and the
+// admin token grants full access.
 type pageCredentials struct{ *config.Credentials }
 
 func pageRole(r web.Role) string {

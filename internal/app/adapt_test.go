@@ -8,8 +8,8 @@ import (
 	"assay/internal/fault"
 )
 
-// A flood of verifications once delayed health checks by ten seconds: each reads a
-// whole chain, and nothing bounded how many ran at once.
+// A verification reads a whole chain. Without an admission slot, many parallel
+// verifications delay health checks by seconds.
 func TestWallets_VerificationWaitsForASlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := admission.New(1)
@@ -18,9 +18,9 @@ func TestWallets_VerificationWaitsForASlot(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer leave()
-		// The keeper is nil: a verification that ran would panic.
+		// The ledger is nil. A verification without a slot would panic.
 		if _, err := (wallets{gate: gate}).Verify(t.Context(), "u1", ""); fault.Of(err) == nil || fault.Of(err).Kind != fault.Busy {
-			t.Errorf("without a free slot: %v, want a fault.Busy", err)
+			t.Errorf("without a free slot: got %v, want a fault.Busy", err)
 		}
 	})
 }

@@ -1,5 +1,4 @@
-// Package app wires the packages together; no other package does. An App is a whole
-// server that a test can start on port 0.
+// Package app connects all packages to a complete server. Tests can start an App on port 0.
 package app
 
 import (
@@ -39,7 +38,7 @@ import (
 
 // Options are the dependencies of an App.
 type Options struct {
-	Config  *config.Config // CreateSecrets may put new secrets into it
+	Config  *config.Config // New can add generated secrets
 	Version string
 	Logger  *slog.Logger
 	Now     func() time.Time // for tests; default time.Now; see db.Options
@@ -48,13 +47,13 @@ type Options struct {
 	// Client, which may be nil, changes the options of each provider's client. Tests
 	// shorten its timeouts.
 	Client func(*provider.Options)
-	// Recheck is how often an App that serves only reads checks whether its database is
-	// writable again; 0: never.
+	// Recheck is the interval at which a read-only App checks whether its database is
+	// writable again. 0 disables the check.
 	Recheck time.Duration
 }
 
-// ErrWritable is returned by Run of an App that served only reads, once its database is
-// writable again. Start a new App then.
+// ErrWritable is returned by Run of a read-only App when its database is writable again.
+// The caller should then start a new App.
 var ErrWritable = errors.New("the database is writable again")
 
 // App is a server.
@@ -63,12 +62,12 @@ type App struct {
 	log       *slog.Logger
 	now       func() time.Time
 	version   string
-	owner     string // unique among all processes that ever used the database
+	owner     string // unique name of this process
 	store     *db.DB
 	providers *ProviderSet
-	ledger    *keeper
+	ledger    *ledger
 	rates     *exchange.Keeper
-	ecb       *provider.Client // nil: not used
+	ecb       *provider.Client // nil: rates do not come from the European Central Bank
 	steam     *provider.Client // for inventories
 
 	fees      *fee.Service
@@ -86,20 +85,20 @@ type App struct {
 	listener net.Listener
 	server   *http.Server
 	created  []string
-	readOnly bool // the database is
+	readOnly bool // true if the database is open for reading only
 	recheck  time.Duration
 	ready    chan struct{}
 }
 
 const (
-	fetchSlots = 2               // units of one host at once: a machine has at least two cores
-	shutdown   = 5 * time.Second // how long running requests may take when the process stops
+	fetchSlots = 2               // parallel fetches of one host
+	shutdown   = 5 * time.Second // time limit for running requests when the process stops
 )
 
-// New opens the database and the providers and listens. Run starts the work; close the App
-// if Run is never called. If an SQLite database is not writable, the App serves only
-// reads: the health check fails with the reason, and writes fail with a fault.Unavailable.
-// See Options.Recheck.
+// New opens the database and the providers, and begins to listen. The caller must call Run
+// or Close. If an SQLite database is not writable, New returns a read-only App. Its health
+// check fails with the reason, and writes fail with a fault.Unavailable. See
+// Options.Recheck.
 func New(ctx context.Context, o Options) (*App, error) {
 	a, err := newApp(ctx, o, false)
 	if !db.CannotWrite(err) {
@@ -125,13 +124,13 @@ func newApp(ctx context.Context, o Options, readOnly bool) (_ *App, err error) {
 			err = errors.Join(err, a.Close())
 		}
 	}()
-	// All checks come before anything is created.
+	// Run all checks before creating anything.
 	if err := Check(ctx, a.cfg); err != nil {
 		return nil, err
 	}
 	if a.cfg.Database.Engine != config.SQLite {
 		if _, err := config.CreateSecrets(a.cfg, true); err != nil {
-			return nil, err // a refused start creates no secret and changes no table
+			return nil, err // checked before the database is opened and migrated
 		}
 	}
 	if err := a.openDatabase(ctx, o); err != nil {
@@ -169,8 +168,8 @@ func newApp(ctx context.Context, o Options, readOnly bool) (_ *App, err error) {
 	return a, err
 }
 
-// openDatabase opens the database. It prepares the dispatcher's tables at the same time,
-// since in an empty database they take as long as all others.
+// openDatabase opens the database. It creates or migrates the dispatcher's tables in
+// parallel, because in an empty database they take as long as all other tables.
 func (a *App) openDatabase(ctx context.Context, o Options) (err error) {
 	if err := Await(ctx, a.cfg.Database, a.cfg.DatabaseWait, a.log); err != nil {
 		return err
@@ -187,8 +186,8 @@ func (a *App) openDatabase(ctx context.Context, o Options) (err error) {
 	return err
 }
 
-// openProviders opens the providers. The database counts their budgets, for all processes
-// and across restarts.
+// openProviders opens the providers. Their budgets are counted in the database, which all
+// processes share.
 func (a *App) openProviders(ctx context.Context, client func(*provider.Options)) (err error) {
 	so := ProviderOptions{
 		Config: a.cfg, Secret: a.creds.Secret, Client: client, Now: a.now, Logger: a.log,
@@ -201,7 +200,7 @@ func (a *App) openProviders(ctx context.Context, client func(*provider.Options))
 	return err
 }
 
-// buildEngine makes the engine and the dispatcher, which refer to each other.
+// buildEngine creates the engine and the dispatcher, which refer to each other.
 func (a *App) buildEngine(ctx context.Context) (err error) {
 	cfg := a.cfg
 	a.engine, err = refresh.New(ctx, refresh.Options{
@@ -247,7 +246,7 @@ func (a *App) buildServer() *http.Server {
 	})
 	return api.NewServer(api.New(api.Deps{
 		Jobs: read.Jobs, Items: read.Items, Providers: read.Providers, Traders: read.Traders, Health: read.Health, Refresher: commands{refresher, read.Items}, Inventories: users, Missing: users, Users: users, Wallets: wallets{a.ledger, read.Wallets, gate},
-		Trading: trading{a.market, read.Market, a.cfg.Currency, a.ledger.Keys}, Fees: feeDesk{a.fees, a.store}, Responses: answers{a.store, a.ledger.Keys},
+		Trading: trading{a.market, read.Market, a.cfg.Currency, a.ledger.Keys}, Fees: fees{a.fees, a.store}, Responses: responses{a.store, a.ledger.Keys},
 		Credentials: a.creds, Failures: failures, Page: page, Metrics: meters, Meter: meters,
 		Version: a.version, Logger: a.log, Now: a.now, Host: a.cfg.ListenHost(), TrustedProxies: a.cfg.TrustedProxies,
 	}), a.log)
@@ -256,11 +255,11 @@ func (a *App) buildServer() *http.Server {
 // URL returns the address of the server.
 func (a *App) URL() string { return "http://" + a.listener.Addr().String() }
 
-// Ready is closed once the server answers.
+// Ready returns a channel that is closed when the server accepts requests.
 func (a *App) Ready() <-chan struct{} { return a.ready }
 
-// Run serves and works until ctx ends. Then it lets running requests finish, releases its
-// claims and closes the database. It may be called once.
+// Run serves requests and runs jobs until ctx ends. Then it waits for running requests,
+// releases its claims and closes the database. It must be called at most once.
 func (a *App) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -268,7 +267,7 @@ func (a *App) Run(ctx context.Context) error {
 	wg.Go(func() { a.engine.KeepLease(ctx) })
 	wg.Go(func() {
 		if a.readOnly {
-			return // no progress can be stored
+			return // a read-only App cannot store progress
 		}
 		a.work.Run(ctx)
 		if err := a.engine.Leave(ctx); err != nil {
@@ -280,7 +279,7 @@ func (a *App) Run(ctx context.Context) error {
 	serving := make(chan error, 1)
 	wg.Go(func() { serving <- a.server.Serve(api.LimitConnections(a.server, a.listener, a.cfg.MaxConnections)) })
 	if len(a.providers.List) == 0 {
-		a.log.Warn("no price provider is configured: set MARKET_PRICE_PROVIDERS")
+		a.log.Warn("no price provider configured: set MARKET_PRICE_PROVIDERS")
 	}
 	for _, warning := range a.cfg.Warnings {
 		a.log.Warn("configuration", "warning", warning)
@@ -307,7 +306,7 @@ func (a *App) Run(ctx context.Context) error {
 	cancel()
 	stopping, done := context.WithTimeout(context.WithoutCancel(ctx), shutdown)
 	defer done()
-	a.pulls.Close() // and with them requests that wait for one
+	a.pulls.Close() // also ends requests that wait for a pull
 	if err := a.server.Shutdown(stopping); err != nil {
 		failed = errors.Join(failed, a.server.Close())
 	}
@@ -318,7 +317,7 @@ func (a *App) Run(ctx context.Context) error {
 	return errors.Join(failed, a.Close())
 }
 
-// awaitWritable closes writable once the database can be written again.
+// awaitWritable closes the channel when the database is writable again.
 func (a *App) awaitWritable(ctx context.Context, writable chan<- struct{}) {
 	t := time.NewTicker(a.recheck)
 	defer t.Stop()
@@ -335,8 +334,8 @@ func (a *App) awaitWritable(ctx context.Context, writable chan<- struct{}) {
 	}
 }
 
-// logCreated logs the purpose of a new secret. The ledger's key is not for requests:
-// without it no entry can be verified.
+// logCreated logs how to handle a new secret. The key of the ledger must not be shared with
+// API clients, and without it no entry can be verified.
 func (a *App) logCreated(path string) {
 	if filepath.Base(path) == "WALLET_LEDGER_KEY" {
 		a.log.Info("secret created; back it up and do not share it", "file", path)
@@ -354,7 +353,7 @@ func (a *App) watchSecrets(ctx context.Context) {
 	a.creds.Watch(ctx, t.C, hangup, a.log)
 }
 
-// Close releases what New opened.
+// Close releases all resources of the App.
 func (a *App) Close() error {
 	var errs []error
 	if a.listener != nil {

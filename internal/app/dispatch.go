@@ -10,16 +10,17 @@ import (
 	"assay/internal/inventory"
 )
 
-// upkeep is how often retention runs, in addition to after every job.
+// upkeep is the interval of hourly tasks such as retention. Retention also runs after every
+// job.
 const upkeep = time.Hour
 
-// daily is how often a checkpoint of the wallet ledger is written: at midnight, UTC.
+// daily is the interval of checkpoints of the wallet ledger, at midnight UTC.
 const daily = 24 * time.Hour
 
-// buildDispatcher makes the dispatcher: a local one on SQLite, River on PostgreSQL.
+// buildDispatcher creates the dispatcher: a local one on SQLite, and River on PostgreSQL.
 func (a *App) buildDispatcher(ctx context.Context) error {
 	workers, tasks := a.engine.Workers(), a.tasks()
-	a.syncs.goFirst(workers)
+	a.syncs.takePriority(workers)
 	workers = append(workers, dispatch.Worker{Kind: inventory.WorkInspect, Queue: dispatch.QueueInventory, Slots: 1, Work: a.inventories.Inspect})
 	if a.cfg.Database.Engine == config.SQLite {
 		a.work = dispatch.NewLocal(dispatch.LocalOptions{Workers: workers, Tasks: tasks, Now: a.now, Logger: a.log})
@@ -33,8 +34,7 @@ func (a *App) buildDispatcher(ctx context.Context) error {
 	return nil
 }
 
-// prepareDispatcher updates the dispatcher's own tables, or checks that they are up to
-// date.
+// prepareDispatcher migrates the dispatcher's tables, or checks that they are up to date.
 func (a *App) prepareDispatcher(ctx context.Context) error {
 	switch {
 	case a.cfg.Database.Engine == config.SQLite:
@@ -48,7 +48,7 @@ func (a *App) prepareDispatcher(ctx context.Context) error {
 
 func hourly(t time.Time) time.Time { return t.UTC().Truncate(upkeep).Add(upkeep) }
 
-// tasks are the scheduled tasks.
+// tasks returns the scheduled tasks.
 func (a *App) tasks() []dispatch.Task {
 	return []dispatch.Task{
 		{Name: "refresh", Queue: dispatch.QueueBulk, Next: a.cfg.Schedule.Next, Run: func(ctx context.Context) error {
@@ -61,6 +61,6 @@ func (a *App) tasks() []dispatch.Task {
 		{Name: "ledger_verification", Queue: dispatch.QueueUpkeep, Run: a.ledger.verifyAll, Next: a.cfg.VerifySchedule.Next},
 		{Name: "retention", Queue: dispatch.QueueUpkeep, Run: a.engine.Retain, Next: hourly},
 		{Name: "trades", Queue: dispatch.QueueUpkeep, Run: a.keepTrades, Next: nextSettling},
-		{Name: "answers", Queue: dispatch.QueueUpkeep, Run: answers{db: a.store}.deleteExpired, Next: hourly},
+		{Name: "answers", Queue: dispatch.QueueUpkeep, Run: responses{db: a.store}.deleteExpired, Next: hourly},
 	}
 }

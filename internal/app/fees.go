@@ -8,8 +8,8 @@ import (
 	"assay/internal/wallet/fee"
 )
 
-// openFees makes the service of the fee rules, and creates their first version if there is
-// none.
+// openFees creates the service of the fee rules. It creates the first version of the rules
+// if there is none.
 func (a *App) openFees(ctx context.Context, used bool, client func(*provider.Options)) error {
 	a.fees = &fee.Service{Store: a.store, Keys: a.ledger.Keys, Unused: !used, Now: a.now, Logger: a.log}
 	switch {
@@ -26,12 +26,12 @@ func (a *App) openFees(ctx context.Context, used bool, client func(*provider.Opt
 	return a.fees.Begin(ctx)
 }
 
-// feeDesk is the Fees of the API.
-type feeDesk struct {
+// fees implements api.Fees.
+type fees struct {
 	*fee.Service
 	store *db.DB
 }
 
-func (d feeDesk) Versions(ctx context.Context, before int64, limit int) ([]fee.Activation, error) {
-	return fee.ListActivations(ctx, d.store, before, limit)
+func (f fees) Versions(ctx context.Context, before int64, limit int) ([]fee.Activation, error) {
+	return fee.ListActivations(ctx, f.store, before, limit)
 }

@@ -14,24 +14,26 @@ import (
 	"assay/internal/view"
 )
 
-// provider collects the metrics of one provider.
-type providerName struct {
+// providerCollector collects the metrics of one provider.
+type providerCollector struct {
 	c     *collector
 	state view.ProviderDebug
 }
 
-func (s providerName) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(s, ch) }
+func (s providerCollector) Describe(ch chan<- *prometheus.Desc) {
+	prometheus.DescribeByCollect(s, ch)
+}
 
-func (s providerName) Collect(ch chan<- prometheus.Metric) { s.c.collectProvider(ch, s.state) }
+func (s providerCollector) Collect(ch chan<- prometheus.Metric) { s.c.collectProvider(ch, s.state) }
 
 func TestMetrics_IncludeAProviderWithoutResponses(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(providerName{&collector{descs: describe()}, view.ProviderDebug{
+	registry.MustRegister(providerCollector{&collector{descs: describe()}, view.ProviderDebug{
 		Provider: "dead", Health: provider.HealthDown, Files: []view.FileDebug{{File: "list", Failures: 3}},
 	}})
-	answer := httptest.NewRecorder()
-	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-	lines := strings.Split(answer.Body.String(), "\n")
+	response := httptest.NewRecorder()
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(response, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	lines := strings.Split(response.Body.String(), "\n")
 	for _, want := range []string{
 		`assay_provider_last_success_timestamp_seconds{provider="dead"} 0`,
 		`assay_provider_health{health="down",provider="dead"} 1`,
@@ -39,7 +41,7 @@ func TestMetrics_IncludeAProviderWithoutResponses(t *testing.T) {
 		`assay_provider_file_failures{file="list",provider="dead"} 3`,
 	} {
 		if !slices.Contains(lines, want) {
-			t.Errorf("%s is missing", want)
+			t.Errorf("got no line %s", want)
 		}
 	}
 }

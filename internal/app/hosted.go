@@ -15,28 +15,28 @@ import (
 
 // hosted is the configuration of a provider with one host.
 type hosted struct {
-	base   string // its address, without a slash at the end
-	key    string // "": none
+	base   string // address without a trailing slash
+	key    string // API key; empty: none
 	host   provider.Host
-	allow  string // the host that the operator configured; "": none
+	allow  string // host that the operator configured; empty: none
 	client *provider.Client
 }
 
-// hosted prepares a provider with one host. The operator's settings override base and
-// limit.
+// hosted returns the configuration and the client of a provider with one host. The
+// operator's settings override base and limit.
 func (s *ProviderSet) hosted(so ProviderOptions, o provider.Options, base string, limit provider.Limit) hosted {
 	return s.hostedAt(so, o, base, provider.Host{Limit: limit})
 }
 
-// hostedAt is hosted for a host with more than a limit.
+// hostedAt is like hosted, but takes the complete description of the host.
 func (s *ProviderSet) hostedAt(so ProviderOptions, o provider.Options, base string, host provider.Host) hosted {
 	h := hostOf(so.Config, o.Provider, base, host)
 	h.client = s.client(so, h.allowed(o), h.host)
 	return h
 }
 
-// hostOf returns the address and the limits of a provider's host, without a client. The
-// operator's settings override base and host.
+// hostOf returns the configuration of a provider with one host, without a client. The
+// operator's settings override base and the limits of host.
 func hostOf(cfg *config.Config, p, base string, host provider.Host) hosted {
 	c := cfg.Provider[p]
 	h := hosted{base: base, key: c.APIKey.Reveal(), host: host}
@@ -52,7 +52,7 @@ func hostOf(cfg *config.Config, p, base string, host provider.Host) hosted {
 	return h
 }
 
-// allowed makes the address guard accept the host that the operator configured.
+// allowed returns options with the configured host added to AllowHosts.
 func (h *hosted) allowed(o provider.Options) provider.Options {
 	if h.allow != "" {
 		o.AllowHosts = append(o.AllowHosts, h.allow)
@@ -90,7 +90,8 @@ func (s *ProviderSet) openSteam(_ context.Context, so ProviderOptions, o provide
 	return steam.New(steam.Config{BaseURL: h.base, Endpoint: steam.Endpoint(so.Config.SteamEndpoint), Host: h.host, Client: h.client}), nil
 }
 
-// without reserves a share, in percent, of a host's limits for others.
+// without reserves a share of a host's limits for other clients. It returns the host with
+// the remaining limits.
 func without(h provider.Host, percent int) provider.Host {
 	h.Others = h.Limit.Requests * percent / 100
 	h.Limit.Requests -= h.Others
@@ -99,12 +100,12 @@ func without(h provider.Host, percent int) provider.Host {
 	return h
 }
 
-// SteamClient returns a client for other requests to steamcommunity.com, such as
-// inventories, and the address. Steam limits a client address, whatever it requests. So
-// limit, quota and retry-after are one budget with the provider of prices, in all
-// processes on the database: a request of one counts for both, and a refusal stops both.
-// tune may set MaxBody, Validate and the like; Provider, Limit and Allowance are set here.
-// Close the client when done.
+// SteamClient returns a client for requests to steamcommunity.com that do not fetch prices,
+// such as inventories, and the base address. Steam limits all requests of a client address
+// together. The client therefore shares limit, quota and retry-after with the price provider
+// steam, in all processes on the database. The function tune can change options such as
+// MaxBody and Validate. SteamClient sets Provider, Limit and Allowance. The caller must
+// close the client.
 func SteamClient(so ProviderOptions, tune func(*provider.Options)) (client *provider.Client, base string) {
 	o := provider.Options{Provider: steam.Name, Now: so.Now, Logger: so.Logger}
 	if tune != nil {

@@ -15,8 +15,8 @@ import (
 	"assay/internal/provider/providertest"
 )
 
-// Whoever asks Steam's host spends the budget of its prices, and keeps away when
-// they are refused; and the other way round.
+// The clients for prices and for inventories share the budget of Steam's host. When Steam
+// refuses a request of one client, the other one also waits.
 func TestSteamClient_SharesTheBudgetOfSteamPrices(t *testing.T) {
 	var refuses atomic.Bool
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -29,7 +29,7 @@ func TestSteamClient_SharesTheBudgetOfSteamPrices(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		refused bool
-		want    provider.Kind // of a request that would have to wait
+		want    provider.Kind // error of the next request
 	}{
 		{"limit", false, provider.KindBudget},
 		{"refusal", true, provider.KindRateLimited},
@@ -56,17 +56,17 @@ func TestSteamClient_SharesTheBudgetOfSteamPrices(t *testing.T) {
 			}
 			refuses.Store(false)
 			if err := prices(); provider.KindOf(err) != c.want {
-				t.Errorf("prices: %v", err)
+				t.Errorf("prices: got %v, want kind %v", err, c.want)
 			}
 			if err := others(); provider.KindOf(err) != c.want {
-				t.Errorf("others: %v", err)
+				t.Errorf("others: got %v, want kind %v", err, c.want)
 			}
 		})
 	}
 }
 
-// TestRule4_PricesLeaveInventoriesTheirShareOfSteam has the provider of prices ask
-// until it is refused: a listing's sync is not, by limit and quota.
+// TestRule4_PricesLeaveInventoriesTheirShareOfSteam requests prices until the budget refuses
+// a request. Requests for inventories must still succeed.
 func TestRule4_PricesLeaveInventoriesTheirShareOfSteam(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"success":true}`)) }))
 	t.Cleanup(srv.Close)
@@ -81,7 +81,7 @@ func TestRule4_PricesLeaveInventoriesTheirShareOfSteam(t *testing.T) {
 				_, err = set.List[0].Fetch(t.Context(), provider.Call{AppID: catalog.CS2, Names: []string{"A"}}, providertest.Discard{})
 			}
 			if sent--; sent != 3 || provider.KindOf(err) != provider.KindBudget {
-				t.Fatalf("%d prices, then %v", sent, err)
+				t.Fatalf("got %d requests for prices, then %v; want 3, then a budget error", sent, err)
 			}
 			for range 2 {
 				request := provider.Request{URL: base + "/inventory/1/730/2"}
@@ -93,7 +93,7 @@ func TestRule4_PricesLeaveInventoriesTheirShareOfSteam(t *testing.T) {
 	}
 }
 
-// openSteam opens the provider of Steam's prices on a database of its own.
+// openSteam opens the price provider steam on a new database.
 func openSteam(t *testing.T, environ ...string) (ProviderOptions, *ProviderSet) {
 	t.Helper()
 	dir := t.TempDir()

@@ -12,7 +12,7 @@ import (
 	"assay/internal/user"
 )
 
-// buildInventories makes the services of inventories, pushed ones and those pulled from
+// buildInventories creates the services for pushed inventories and for inventories from
 // Steam.
 func (a *App) buildInventories(so ProviderOptions) {
 	a.inventories = &inventory.Service{
@@ -47,8 +47,8 @@ func (a *App) steamID(ctx context.Context, userID string) (string, error) {
 	return stored.SteamID, err
 }
 
-// inventoryClient returns the client for inventories, and their address. It shares the
-// budget of Steam's host and has a lower rate of its own within it.
+// inventoryClient returns the client for inventories and the base address. The client
+// shares the budget of Steam's host and has an additional, lower rate limit.
 func inventoryClient(so ProviderOptions) (*provider.Client, string) {
 	if shared := so.Allowance; shared != nil {
 		so.Allowance = func(p string, host provider.Host) provider.Allowance {
@@ -59,14 +59,14 @@ func inventoryClient(so ProviderOptions) (*provider.Client, string) {
 	return SteamClient(so, steaminv.Tune)
 }
 
-// paced is an allowance with a lower rate for some requests.
+// paced is an allowance with an additional rate limit.
 type paced struct {
 	provider.Allowance
 	pace provider.Allowance
 }
 
-// Take implements provider.Allowance. The pace comes first: if the other one refuses, the
-// pace has counted a request too many, which expires soon.
+// Take implements provider.Allowance. It takes from the pace first. If the shared allowance
+// then refuses, the pace has counted one request too many, which expires soon.
 func (p paced) Take(ctx context.Context) (provider.Refusal, error) {
 	if r, err := p.pace.Take(ctx); err != nil || r.Wait > 0 {
 		return r, err
@@ -74,8 +74,8 @@ func (p paced) Take(ctx context.Context) (provider.Refusal, error) {
 	return p.Allowance.Take(ctx)
 }
 
-// Down implements provider.Allowance. It does nothing: a failure of inventories does not
-// mean that Steam's prices fail.
+// Down implements provider.Allowance. It does nothing, because a failure of inventories
+// does not affect the health of the price provider.
 func (paced) Down(context.Context, string) error { return nil }
 
 // Up implements provider.Allowance. See Down.

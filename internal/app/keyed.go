@@ -12,15 +12,15 @@ import (
 	"assay/internal/provider/pricempire"
 )
 
-// keyed are the providers that require a key.
+// keyed lists the providers that require an API key.
 var keyed = []string{cs2cap.Name, pricempire.Name}
 
-// checkKeys returns an error if a provider lacks its key, or is configured for a market
-// that it does not offer.
+// checkKeys returns an error if a provider lacks its API key, or if PRICEMPIRE_MARKETS
+// contains an unsupported market.
 func checkKeys(cfg *config.Config, providers ...string) error {
 	for _, name := range providers {
 		if slices.Contains(keyed, name) && cfg.Provider[name].APIKey.Reveal() == "" {
-			return fault.New(fault.Invalid, "invalid_configuration", "%s requires a key: set %s_API_KEY.", name, strings.ToUpper(name))
+			return fault.New(fault.Invalid, "invalid_configuration", "The provider %s requires an API key: set %s_API_KEY.", name, strings.ToUpper(name))
 		}
 	}
 	if slices.Contains(providers, pricempire.Name) {
@@ -42,7 +42,7 @@ func (s *ProviderSet) openCs2cap(_ context.Context, so ProviderOptions, o provid
 		at := hostOf(so.Config, cs2cap.Name, cs2cap.BaseURL, provider.Host{})
 		about := at.allowed(o)
 		cs2cap.Tune(&about, provider.Batch)
-		sales = s.client(so, about, cs2cap.SalesHost()) // the operator's limits are for streams
+		sales = s.client(so, about, cs2cap.SalesHost()) // the configured limit applies to streams only
 	}
 	cs2cap.Tune(&o, shape)
 	h := s.hostedAt(so, o, cs2cap.BaseURL, cs2cap.Host(shape))

@@ -20,39 +20,40 @@ import (
 	"assay/internal/wallet/fee"
 )
 
-// keeper is the ledger with its keys and checkpoints, which are outside the database.
-type keeper struct {
+// ledger is the wallet ledger with its keys and checkpoints, which are stored outside the
+// database.
+type ledger struct {
 	*wallet.Ledger
 	store  *db.DB
 	folder wallet.Folder
 	now    func() time.Time
-	used   func()     // warns the operator, once, about a ledger in use
-	mu     sync.Mutex // one checkpoint at a time
-	last   noted      // of the last checkpoint of this process
+	used   func()      // called when the ledger is in use; logs a warning once
+	mu     sync.Mutex  // serializes checkpoints
+	last   ledgerState // state of the last checkpoint of this process
 }
 
-// noted identifies the state of a checkpoint: the last transaction and the newest fee
-// rules. An id is not enough: if the last transaction is deleted, the next one may get its
-// id.
-type noted struct {
+// ledgerState identifies a state of the ledger by its last transaction and its newest fee
+// rules. The id of the transaction is not sufficient, because it can be assigned again
+// after a deletion.
+type ledgerState struct {
 	id    int64
 	hash  wallet.Hash
 	rules wallet.Mark
 }
 
-// openLedger opens the ledger. It refuses a start without a key that sealed something.
+// openLedger opens the ledger. It returns an error if a key is missing that sealed an entry.
 func (a *App) openLedger(ctx context.Context, used bool) (err error) {
 	ring, err := LedgerKeys(a.cfg)
 	if err != nil {
 		return err
 	}
-	if err := a.store.InTx(ctx, func(tx *db.Tx) error { return a.noteLedgerKey(ctx, tx, ring) }); err != nil {
+	if err := a.store.InTx(ctx, func(tx *db.Tx) error { return a.storeLedgerKey(ctx, tx, ring) }); err != nil {
 		return err
 	}
 	if err := a.checkSeals(ctx, ring); err != nil {
 		return err
 	}
-	a.ledger = &keeper{
+	a.ledger = &ledger{
 		Ledger: &wallet.Ledger{Keys: ring}, store: a.store, now: a.now,
 		folder: checkpointFolder(a.cfg), used: sync.OnceFunc(a.warnOfLedger),
 	}
@@ -71,22 +72,22 @@ func LedgerKeys(cfg *config.Config) (*wallet.Ring, error) {
 	for _, k := range cfg.LedgerKeys {
 		bytes, err := hex.DecodeString(k.Key.Reveal())
 		if err != nil {
-			return nil, errors.New("WALLET_LEDGER_KEY is not hexadecimal") // never returned: the configuration was checked
+			return nil, errors.New("WALLET_LEDGER_KEY is not hexadecimal") // unreachable: config checks the key
 		}
 		keys = append(keys, wallet.Key{ID: k.ID, Bytes: bytes})
 	}
 	return wallet.NewRing(keys)
 }
 
-// checkpointFolder is where the checkpoints of the ledger are stored.
+// checkpointFolder returns the folder of the ledger's checkpoints.
 func checkpointFolder(cfg *config.Config) wallet.Folder {
 	return wallet.Folder{Dir: filepath.Join(cfg.DataDir, "checkpoints")}
 }
 
-// noteLedgerKey stores the key that will seal, and refuses a start without a stored key.
-// On a shared database the first process decides, before anything is sealed. On SQLite the
-// key may change until it has sealed something.
-func (a *App) noteLedgerKey(ctx context.Context, tx *db.Tx, ring *wallet.Ring) error {
+// storeLedgerKey stores the mark of the current key. It returns an error if the ring lacks
+// a stored key. On a shared database the first process determines the key. On SQLite a key
+// can be replaced until it has sealed an entry.
+func (a *App) storeLedgerKey(ctx context.Context, tx *db.Tx, ring *wallet.Ring) error {
 	known, err := wallet.LedgerKeys(tx)
 	if err != nil {
 		return err
@@ -103,7 +104,7 @@ func (a *App) noteLedgerKey(ctx context.Context, tx *db.Tx, ring *wallet.Ring) e
 		}
 	}
 	if slices.Contains(known, ring.Marks()[0]) {
-		return nil // a start on a full disk writes nothing
+		return nil // no write, so that a start on a full disk succeeds
 	}
 	return wallet.SetLedgerKey(tx, ring.Marks()[0])
 }
@@ -111,19 +112,19 @@ func (a *App) noteLedgerKey(ctx context.Context, tx *db.Tx, ring *wallet.Ring) e
 func lacksKey(id string) error {
 	return config.Faults{{
 		Origin: "the wallet ledger", Setting: "WALLET_LEDGER_KEY",
-		Problem: fmt.Sprintf("lacks the key %.40s, which seals the ledger, or has a different key of that id: add the original key after the current one", id),
+		Problem: fmt.Sprintf("lacks the key %.40s, which seals the ledger, or has a different key with that id: add the original key after the current one", id),
 	}}
 }
 
-// How much of the ledger checkSeals reads.
+// Numbers of rows that checkSeals reads.
 const (
 	sampledAccounts     = 1_000
-	sampledTransactions = 10 // the first and the last
+	sampledTransactions = 10 // at each end of the ledger
 )
 
-// checkSeals refuses a start if a row names a missing key, or if no row that names a key
-// was sealed with it. It does not depend on the stored keys, which an attacker can delete.
-// It reads a sample; a verification reads the whole ledger.
+// checkSeals checks the keys against a sample of the ledger. It returns an error if a row
+// has the id of a missing key, or if a key matches none of the rows with its id. It does not
+// use the stored keys, because an attacker can delete them.
 func (a *App) checkSeals(ctx context.Context, ring *wallet.Ring) error {
 	heads, err := wallet.SomeWallets(ctx, a.store, sampledAccounts)
 	if err != nil {
@@ -154,88 +155,92 @@ func (a *App) checkSeals(ctx context.Context, ring *wallet.Ring) error {
 	return nil
 }
 
-// warnOfLedger warns if the key is stored where it protects less.
+// warnOfLedger warns if the key is stored next to the database, where it gives less
+// protection.
 func (a *App) warnOfLedger() {
 	if a.cfg.Database.Engine == config.SQLite && a.cfg.LedgerKeyGenerated() {
 		a.log.Warn("ledger key and checkpoints are stored next to the database: set WALLET_LEDGER_KEY, or WALLET_LEDGER_KEY_FILE to another place, and store copies of the checkpoints elsewhere")
 	}
 }
 
-// Post posts to the ledger. sealed is called last in the transaction.
-func (k *keeper) Post(ctx context.Context, o wallet.Posting, sealed func(idempotency.ResponseStore, view.WalletTransaction) error) error {
-	err := k.store.InSmallTx(ctx, func(tx *db.Tx) error {
-		p, err := k.Execute(tx, o)
+// Post posts a transaction to the ledger. It calls sealed as the last step of the database
+// transaction.
+func (l *ledger) Post(ctx context.Context, o wallet.Posting, sealed func(idempotency.ResponseStore, view.WalletTransaction) error) error {
+	err := l.store.InSmallTx(ctx, func(tx *db.Tx) error {
+		p, err := l.Execute(tx, o)
 		if err != nil {
 			return err
 		}
-		return sealed(sealing{tx, k.Keys}, view.WalletPosted(p, o.User))
+		return sealed(sealingTx{tx, l.Keys}, view.WalletPosted(p, o.User))
 	})
 	if err == nil {
-		k.used()
+		l.used()
 	}
 	return err
 }
 
-// Checkpoint verifies the whole ledger, and writes a checkpoint of what it verified if
-// the result is ok and something was posted since the last one of this process. A
-// checkpoint vouches for a state: one of a bad state would replace the evidence.
-func (k *keeper) Checkpoint(ctx context.Context) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	now, err := k.newest(ctx)
+// Checkpoint verifies the whole ledger. If the result is ok, and the ledger changed since
+// the last checkpoint of this process, it writes a new checkpoint. It writes none for a
+// damaged ledger, because that would replace the evidence.
+func (l *ledger) Checkpoint(ctx context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now, err := l.state(ctx)
 	switch {
 	case err != nil || now.id == 0:
-	case now == k.last:
-		err = k.vouch(ctx, func(wallet.Mark) error { return nil })
+	case now == l.last:
+		err = l.verifyMarks(ctx, func(wallet.Mark) error { return nil })
 	default:
-		_, err = k.folder.Write(k.Keys, k.now(), now.rules, func(w *wallet.CheckpointWriter) error { return k.vouch(ctx, w.Add) })
+		_, err = l.folder.Write(l.Keys, l.now(), now.rules, func(w *wallet.CheckpointWriter) error { return l.verifyMarks(ctx, w.Add) })
 		if err == nil {
-			k.last = now
+			l.last = now
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("no checkpoint of the wallet ledger: %w", err)
+		return fmt.Errorf("write a checkpoint of the wallet ledger: %w", err)
 	}
 	return nil
 }
 
-// vouch verifies the whole ledger and passes its marks to add. The error is a
-// wallet.ErrTampered unless the result is ok.
-func (k *keeper) vouch(ctx context.Context, add func(wallet.Mark) error) error {
-	r, err := k.auditor().Marks(ctx, add)
+// verifyMarks verifies the whole ledger and passes its marks to add. It returns a
+// wallet.ErrTampered if the result is not ok.
+func (l *ledger) verifyMarks(ctx context.Context, add func(wallet.Mark) error) error {
+	r, err := l.auditor().Marks(ctx, add)
 	if err != nil {
 		return err
 	}
-	if err := k.note(ctx, r); err != nil || r.OK {
+	if err := l.storeResult(ctx, r); err != nil || r.OK {
 		return err
 	}
 	return fmt.Errorf("%w: the verification is %s: %s", wallet.ErrTampered, r.Status, strings.Join(notPassed(r.Checks), ", "))
 }
 
-// newest returns the current state of the ledger. The fee rules count once it is in use.
-func (k *keeper) newest(ctx context.Context) (n noted, err error) {
-	last, err := wallet.LastWalletTransactions(ctx, k.store, 1)
+// state returns the current state of the ledger. It is zero while the ledger has no
+// transaction.
+func (l *ledger) state(ctx context.Context) (s ledgerState, err error) {
+	last, err := wallet.LastWalletTransactions(ctx, l.store, 1)
 	if err != nil || len(last) == 0 {
-		return n, err
+		return s, err
 	}
-	n.id, n.hash = last[0].ID, last[0].Hash
-	a, err := fee.ReadActivation(ctx, k.store, 0)
+	s.id, s.hash = last[0].ID, last[0].Hash
+	a, err := fee.ReadActivation(ctx, l.store, 0)
 	switch {
 	case errors.Is(err, fee.ErrNone):
-		return n, nil
+		return s, nil
 	case err == nil:
-		err = k.Keys.CheckRules(a.Sealed())
+		err = l.Keys.CheckRules(a.Sealed())
 	}
-	n.rules = wallet.RulesMark(a.Version, a.Seal.MAC)
-	return n, err
+	s.rules = wallet.RulesMark(a.Version, a.Seal.MAC)
+	return s, err
 }
 
-// lastCheckpoint writes a checkpoint when the process stops, if the ledger has changed.
+// lastCheckpoint writes a checkpoint when the process stops, unless the ledger is unchanged
+// since the last one.
 func (a *App) lastCheckpoint(ctx context.Context) {
-	ctx, done := context.WithTimeoutCause(context.WithoutCancel(ctx), atTheEnd,
-		fmt.Errorf("the ledger takes longer than %v to verify; the daily checkpoint has no such limit", atTheEnd))
+	ctx, done := context.WithTimeoutCause(context.WithoutCancel(ctx), lastCheckpointLimit,
+		fmt.Errorf("the verification took longer than %v; the daily checkpoint has no such limit", lastCheckpointLimit))
 	defer done()
-	if now, err := a.ledger.newest(ctx); err == nil && now == a.ledger.last {
+	if now, err := a.ledger.state(ctx); err == nil && now == a.ledger.last {
 		return
 	}
 	if err := a.ledger.Checkpoint(ctx); err != nil {
@@ -246,6 +251,6 @@ func (a *App) lastCheckpoint(ctx context.Context) {
 	}
 }
 
-// atTheEnd is how long the last checkpoint may take, including its verification: the
-// process must stop before its supervisor kills it.
-const atTheEnd = 4 * time.Second
+// lastCheckpointLimit is the time limit of the last checkpoint, including its verification.
+// The process must stop before its supervisor kills it.
+const lastCheckpointLimit = 4 * time.Second

@@ -15,8 +15,9 @@ import (
 	"assay/internal/wallet"
 )
 
-// newKeeper makes a ledger on an SQLite file, with a clock that moves by itself.
-func newKeeper(t *testing.T) (*keeper, dbtest.Database) {
+// newTestLedger creates a ledger on an SQLite file. Each reading of its clock is a second
+// later than the one before.
+func newTestLedger(t *testing.T) (*ledger, dbtest.Database) {
 	t.Helper()
 	d := dbtest.On(t, dbtest.SQLite)
 	at := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
@@ -33,23 +34,23 @@ func newKeeper(t *testing.T) (*keeper, dbtest.Database) {
 	if err := s.InTx(t.Context(), func(tx *db.Tx) error { return wallet.SetLedgerKey(tx, keys.Marks()[0]) }); err != nil {
 		t.Fatal(err)
 	}
-	return &keeper{
+	return &ledger{
 		Ledger: &wallet.Ledger{Keys: keys}, store: s, folder: wallet.Folder{Dir: t.TempDir()}, used: func() {},
 		now: now,
 	}, d
 }
 
-func (k *keeper) give(t *testing.T, user string) {
+func (l *ledger) deposit(t *testing.T, user string) {
 	t.Helper()
-	order := wallet.Posting{Account: wallet.Account{User: user, Currency: "USD"}, Kind: wallet.KindDeposit, Amount: 5}
-	if err := k.Post(t.Context(), order, func(idempotency.ResponseStore, view.WalletTransaction) error { return nil }); err != nil {
+	posting := wallet.Posting{Account: wallet.Account{User: user, Currency: "USD"}, Kind: wallet.KindDeposit, Amount: 5}
+	if err := l.Post(t.Context(), posting, func(idempotency.ResponseStore, view.WalletTransaction) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (k *keeper) files(t *testing.T) int {
+func (l *ledger) files(t *testing.T) int {
 	t.Helper()
-	files, err := os.ReadDir(k.folder.Dir)
+	files, err := os.ReadDir(l.folder.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,24 +58,24 @@ func (k *keeper) files(t *testing.T) int {
 }
 
 func TestCheckpoint_IsWrittenAfterAPosting(t *testing.T) {
-	k, _ := newKeeper(t)
+	l, _ := newTestLedger(t)
 	for step, want := range []int{0, 1, 1, 2} {
 		if step%2 == 1 {
-			k.give(t, "u1")
+			l.deposit(t, "u1")
 		}
-		if err := k.Checkpoint(t.Context()); err != nil || k.files(t) != want {
-			t.Errorf("step %d: %d files, want %d, %v", step, k.files(t), want, err)
+		if err := l.Checkpoint(t.Context()); err != nil || l.files(t) != want {
+			t.Errorf("step %d: got %d files, %v; want %d", step, l.files(t), err, want)
 		}
 	}
 }
 
-// TestCheckpoint_DetectsADeletionWithoutNewPostings is about who deletes what came last: the
-// next transaction may get the id that is free then.
+// TestCheckpoint_DetectsADeletionWithoutNewPostings deletes the last transaction.
+// Its id can be assigned again, so the next checkpoint must not rely on the id.
 func TestCheckpoint_DetectsADeletionWithoutNewPostings(t *testing.T) {
-	k, d := newKeeper(t)
-	k.give(t, "u1")
-	k.give(t, "u2")
-	if err := k.Checkpoint(t.Context()); err != nil {
+	l, d := newTestLedger(t)
+	l.deposit(t, "u1")
+	l.deposit(t, "u2")
+	if err := l.Checkpoint(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	raw := d.Raw(t)
@@ -87,20 +88,20 @@ func TestCheckpoint_DetectsADeletionWithoutNewPostings(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := k.Checkpoint(t.Context()); !errors.Is(err, wallet.ErrTampered) || k.files(t) != 1 {
-		t.Errorf("%d files, %v", k.files(t), err)
+	if err := l.Checkpoint(t.Context()); !errors.Is(err, wallet.ErrTampered) || l.files(t) != 1 {
+		t.Errorf("got %d files, %v; want 1 and ErrTampered", l.files(t), err)
 	}
 }
 
 func TestCheckpoint_ReplacesNoEvidence(t *testing.T) {
 	for name, edit := range map[string]string{
-		"an account that was changed":          `UPDATE wallet_account SET balance = balance + 1 WHERE user_id = 'u1'`,
-		"an entry that the newest had is gone": `DROP TRIGGER wallet_entry_delete; DELETE FROM wallet_entry WHERE user_id = 'u1'`,
+		"changed account":               `UPDATE wallet_account SET balance = balance + 1 WHERE user_id = 'u1'`,
+		"deleted entry of a checkpoint": `DROP TRIGGER wallet_entry_delete; DELETE FROM wallet_entry WHERE user_id = 'u1'`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			k, d := newKeeper(t)
-			k.give(t, "u1")
-			if err := k.Checkpoint(t.Context()); err != nil {
+			l, d := newTestLedger(t)
+			l.deposit(t, "u1")
+			if err := l.Checkpoint(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			raw := d.Raw(t)
@@ -110,9 +111,9 @@ func TestCheckpoint_ReplacesNoEvidence(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			k.give(t, "u2")
-			if err := k.Checkpoint(t.Context()); !errors.Is(err, wallet.ErrTampered) || k.files(t) != 1 {
-				t.Errorf("%d files, %v", k.files(t), err)
+			l.deposit(t, "u2")
+			if err := l.Checkpoint(t.Context()); !errors.Is(err, wallet.ErrTampered) || l.files(t) != 1 {
+				t.Errorf("got %d files, %v; want 1 and ErrTampered", l.files(t), err)
 			}
 		})
 	}

@@ -18,10 +18,10 @@ import (
 	"assay/internal/wallet"
 )
 
-// settlePace is how often trades are settled whose hold has ended.
+// settlePace is the interval of settling trades.
 const settlePace = 10 * time.Second
 
-// buildMarket makes the service of listings and trades.
+// buildMarket creates the service of listings and trades.
 func (a *App) buildMarket() *market.Service {
 	return market.New(market.Options{
 		InTx:        a.store.InSmallTx,
@@ -41,14 +41,14 @@ func (a *App) buildMarket() *market.Service {
 	})
 }
 
-// keepTrades settles what is due and reports what is overdue.
+// keepTrades settles due trades and reports overdue trades.
 func (a *App) keepTrades(ctx context.Context) error {
 	return errors.Join(a.market.SettleDue(ctx), a.market.ReportOverdue(ctx))
 }
 
 func nextSettling(t time.Time) time.Time { return t.UTC().Truncate(settlePace).Add(settlePace) }
 
-// sellers updates the inventories of sellers.
+// sellers updates the inventories of sellers for listings.
 type sellers struct {
 	*syncs
 	store *db.DB
@@ -76,7 +76,7 @@ func (s sellers) SteamID(ctx context.Context, userID string) (steamID string, kn
 	return u.SteamID, err == nil, err
 }
 
-// trading is the Trading of the API.
+// trading implements api.Trading.
 type trading struct {
 	*market.Service
 	*view.MarketReader
@@ -90,7 +90,7 @@ func (t trading) List(ctx context.Context, offers market.Offers, seal func(idemp
 		for i := range created {
 			out[i] = view.OfferedOf(&created[i], t.base, tx.Now())
 		}
-		return seal(sealing{tx, t.keys}, out)
+		return seal(sealingTx{tx, t.keys}, out)
 	})
 }
 
@@ -115,7 +115,7 @@ func (t trading) RepriceListing(ctx context.Context, id, price int64) (view.List
 
 func (t trading) Purchase(ctx context.Context, p market.Purchase, seal func(idempotency.ResponseStore, view.Trade) error) error {
 	return t.Service.Purchase(ctx, p, func(tx *db.Tx, trade market.Trade) error {
-		return seal(sealing{tx, t.keys}, view.TradeOf(&trade))
+		return seal(sealingTx{tx, t.keys}, view.TradeOf(&trade))
 	})
 }
 

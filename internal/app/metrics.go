@@ -21,8 +21,8 @@ import (
 	"assay/internal/wallet/audit"
 )
 
-// metrics counts HTTP requests and serves all metrics for Prometheus. Other figures are
-// read at each scrape, so nothing is counted twice. Each App has a registry of its own.
+// metrics counts HTTP requests and serves all metrics to Prometheus. All other figures are
+// read at each scrape. Each App has a separate registry.
 type metrics struct {
 	http.Handler
 	requests *prometheus.CounterVec
@@ -32,7 +32,7 @@ type metrics struct {
 func newMetrics(readers *view.Readers, counts *db.DB, syncs *syncs) *metrics {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "assay_http_requests_total", Help: "HTTP requests by method, pattern of the route and status.",
+			Name: "assay_http_requests_total", Help: "HTTP requests by method, route pattern and status.",
 		}, []string{"method", "route", "status"}),
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "assay_http_request_duration_seconds", Help: "Duration of HTTP requests, by method and route pattern.",
@@ -51,8 +51,8 @@ func newMetrics(readers *view.Readers, counts *db.DB, syncs *syncs) *metrics {
 	return m
 }
 
-// Observe counts a request. The route is a pattern of the route table, never a
-// path, so the number of time series is bounded.
+// Observe counts a request. The route must be a pattern of the route table, which limits
+// the number of time series.
 func (m *metrics) Observe(method, route string, status int, took time.Duration) {
 	m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Inc()
 	m.took.WithLabelValues(method, route).Observe(took.Seconds())
@@ -60,8 +60,8 @@ func (m *metrics) Observe(method, route string, status int, took time.Duration) 
 
 const collectTimeout = 10 * time.Second
 
-// collector reads a view at each scrape. Labels are names of providers and
-// markets of the configuration, and games, so their number is bounded.
+// collector reads the views at each scrape. Its labels are configured providers and markets,
+// and games, which limits the number of time series.
 type collector struct {
 	readers *view.Readers
 	store   *db.DB
@@ -71,7 +71,7 @@ type collector struct {
 type descriptions struct {
 	ledger, ledgerFailures, ledgerEntries, ledgerVerified *prometheus.Desc
 	running, outcome, items, missing, freshness, oldest   *prometheus.Desc
-	answers, blocked, quotes, quarantined                 *prometheus.Desc
+	responses, blocked, quotes, quarantined               *prometheus.Desc
 	limit, used, left, low, events                        *prometheus.Desc
 	lastFetch, lastSuccess, latency, jobRequests          *prometheus.Desc
 	postings, trades, overdue                             *prometheus.Desc
@@ -84,48 +84,48 @@ func describe() descriptions {
 		return prometheus.NewDesc("assay_"+name, help, labels, nil)
 	}
 	return descriptions{
-		running:        d("refresh_running", "1 while a bulk refresh is queued or runs."),
-		outcome:        d("refresh_outcome", "1 at the outcome of the bulk refresh that ended last: complete, partial or failed.", "outcome"),
+		running:        d("refresh_running", "1 while a bulk refresh is queued or running."),
+		outcome:        d("refresh_outcome", "1 for the outcome of the last bulk refresh: complete, partial or failed.", "outcome"),
 		items:          d("refresh_items", "Items of the last bulk refresh by state.", "state"),
 		jobRequests:    d("refresh_requests", "HTTP requests of the last bulk refresh, retries included.", "provider"),
-		missing:        d("missing_prices", "Entries of the missing-price queue: due or in work, or waiting for another try.", "state"),
+		missing:        d("missing_prices", "Entries of the missing-price queue: due (or in progress), or waiting for a retry.", "state"),
 		freshness:      d("items_in_scope", "Items in scope by the age of their price.", "freshness"),
 		oldest:         d("oldest_price_seconds", "Seconds since the oldest price in scope was last confirmed."),
-		answers:        d("provider_responses_total", "Answers of a provider's host since the start, by status; 0 is none.", "provider", "host", "status"),
-		blocked:        d("provider_blocked", "1 while no requests are sent to a provider's host: breaker open, a demanded wait, or the provider paused.", "provider", "host", "why"),
-		limit:          d("provider_budget_limit", "Requests that a provider's host allows: its limit, its quota of a day or month, or its reported quota.", "provider", "host", "budget"),
-		used:           d("provider_budget_used", "Requests that count now against a budget of a provider's host.", "provider", "host", "budget"),
-		left:           d("provider_budget_left", "Requests that a budget of a provider's host leaves now.", "provider", "host", "budget"),
-		low:            d("provider_budget_low", "1 while less than a tenth of some budget of a provider's host is left and it will run out.", "provider", "host"),
-		events:         d("events_total", "Events that this process has written since its start.", "kind"),
-		latency:        d("provider_latency_seconds", "How long requests to a provider's host took, since the start.", "provider", "host"),
-		lastSuccess:    d("provider_last_success_timestamp_seconds", "When a provider last answered without an error; 0: never.", "provider"),
-		health:         d("provider_health", "1 at the provider's health, by its last fetches.", "provider", "health"),
-		fileFailures:   d("provider_file_failures", "Failed fetches in a row of a provider's file, such as a price list.", "provider", "file"),
-		lastFetch:      d("market_last_fetch_timestamp_seconds", "When a market was last fetched.", "provider", "market"),
-		quotes:         d("market_quotes", "Quotes in a market's last answer.", "provider", "market"),
-		ledger:         d("ledger_verification", "1 at the status that the last verification of the whole wallet ledger came out with.", "status"),
-		ledgerFailures: d("ledger_failures", "What the last verification of the whole wallet ledger found."),
-		ledgerEntries:  d("ledger_entries", "Entries of the wallet ledger at its last verification."),
-		ledgerVerified: d("ledger_verified_timestamp_seconds", "When the whole wallet ledger was last verified."),
-		postings:       d("ledger_postings_total", "Transactions that this process has posted to the wallet ledger since its start.", "kind"),
+		responses:      d("provider_responses_total", "Responses of a provider's host since the start by status. Status 0 counts requests without a response.", "provider", "host", "status"),
+		blocked:        d("provider_blocked", "1 while no requests are sent to a provider's host because of an open breaker, a retry-after or a pause.", "provider", "host", "why"),
+		limit:          d("provider_budget_limit", "Requests that a provider's host allows, by budget: limit, day, month or reported quota.", "provider", "host", "budget"),
+		used:           d("provider_budget_used", "Requests that currently count against a budget of a provider's host.", "provider", "host", "budget"),
+		left:           d("provider_budget_left", "Remaining requests in a budget of a provider's host.", "provider", "host", "budget"),
+		low:            d("provider_budget_low", "1 while less than a tenth of any budget of a provider's host is left and that budget will run out.", "provider", "host"),
+		events:         d("events_total", "Events that this process wrote since its start.", "kind"),
+		latency:        d("provider_latency_seconds", "Duration of requests to a provider's host since the start.", "provider", "host"),
+		lastSuccess:    d("provider_last_success_timestamp_seconds", "Time of the last successful response of a provider; 0: never.", "provider"),
+		health:         d("provider_health", "1 for the health of a provider, from its last fetches.", "provider", "health"),
+		fileFailures:   d("provider_file_failures", "Consecutive failed fetches of a provider's file, such as a price list.", "provider", "file"),
+		lastFetch:      d("market_last_fetch_timestamp_seconds", "Time of the last fetch of a market.", "provider", "market"),
+		quotes:         d("market_quotes", "Quotes in the last response of a market.", "provider", "market"),
+		ledger:         d("ledger_verification", "1 for the result of the last verification of the whole wallet ledger.", "status"),
+		ledgerFailures: d("ledger_failures", "Failures in the last verification of the whole wallet ledger."),
+		ledgerEntries:  d("ledger_entries", "Entries of the wallet ledger at the last verification."),
+		ledgerVerified: d("ledger_verified_timestamp_seconds", "Time of the last verification of the whole wallet ledger."),
+		postings:       d("ledger_postings_total", "Transactions that this process posted to the wallet ledger since its start.", "kind"),
 		trades:         d("trades_open", "Trades that are neither settled nor reversed.", "state"),
 		overdue:        d("trades_overdue", "Open trades that were reported as overdue."),
-		prices:         d("prices", "Known items by the status of their price now.", "status"),
-		held:           d("prices_held", "Items of which a suspicious new price waits for confirmation."),
-		level:          d("market_level", "Usual level of a market's prices against the other markets, as a factor.", "provider", "market", "app"),
-		late:           d("market_late", "1 while a market's prices are not used because they repeat another market's or stand still.", "provider", "market", "app"),
-		dispersion:     d("market_dispersion", "Share of names in a market's newest compared response that moved by more than 2x relative to their class (J).", "provider", "market", "app"),
-		dispersionMost: d("market_dispersion_limit", "Share of such names above which a market's response is refused.", "provider", "market", "app"),
-		quarantined:    d("market_quarantined", "1 while a market's answers are in quarantine.", "provider", "market"),
+		prices:         d("prices", "Known items by the current status of their price.", "status"),
+		held:           d("prices_held", "Items with a suspicious new price that waits for confirmation."),
+		level:          d("market_level", "Usual level of a market's prices relative to the other markets, as a factor.", "provider", "market", "app"),
+		late:           d("market_late", "1 while a market's prices are not used because they copy another market or do not change.", "provider", "market", "app"),
+		dispersion:     d("market_dispersion", "Share of names in a market's newest compared response that moved by more than 2x relative to their class.", "provider", "market", "app"),
+		dispersionMost: d("market_dispersion_limit", "Share of names with such moves above which a market's response is refused.", "provider", "market", "app"),
+		quarantined:    d("market_quarantined", "1 while a market is in quarantine.", "provider", "market"),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
 
-// Collect implements prometheus.Collector. It leaves out what cannot be read; the health
-// check has the reason.
+// Collect implements prometheus.Collector. It omits figures that cannot be read. The health
+// check reports the reason.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
 	defer cancel()
@@ -240,7 +240,7 @@ func (c *collector) collectProvider(ch chan<- prometheus.Metric, s view.Provider
 	for _, h := range s.Hosts {
 		c.collectHost(ch, s.Provider, h)
 	}
-	lastSuccess := 0.0 // never, which an alert must see
+	lastSuccess := 0.0 // never; reported so that an alert can fire
 	if s.LastSuccess != nil {
 		lastSuccess = float64(s.LastSuccess.Unix())
 	}
@@ -263,7 +263,7 @@ func (c *collector) collectProvider(ch chan<- prometheus.Metric, s view.Provider
 func (c *collector) collectHost(ch chan<- prometheus.Metric, p string, h view.HostDebug) {
 	d := c.descs
 	for status, n := range h.ResponsesByStatus {
-		ch <- prometheus.MustNewConstMetric(d.answers, prometheus.CounterValue, float64(n), p, h.Host, status)
+		ch <- prometheus.MustNewConstMetric(d.responses, prometheus.CounterValue, float64(n), p, h.Host, status)
 	}
 	gauge(ch, d.blocked, flag(h.Breaker == "open"), p, h.Host, "breaker")
 	gauge(ch, d.blocked, flag(h.BlockedUntil != nil), p, h.Host, "retryAfter")
@@ -275,8 +275,8 @@ func (c *collector) collectHost(ch chan<- prometheus.Metric, p string, h view.Ho
 	ch <- prometheus.MustNewConstHistogram(d.latency, h.Took.Count, h.Took.Sum.Seconds(), buckets, p, h.Host)
 }
 
-// collectBudget reports each part of a budget: at most limit, day, month, and the
-// reported quota (label "reported").
+// collectBudget collects the parts of a budget. Their labels are limit, day, month and
+// reported.
 func (c *collector) collectBudget(ch chan<- prometheus.Metric, provider, host string, b view.Budget) {
 	d := c.descs
 	part := func(budget string, limit, used, left int64) {

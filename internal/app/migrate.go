@@ -10,7 +10,7 @@ import (
 	"assay/internal/dispatch/river"
 )
 
-// Await waits for a PostgreSQL database as db.Await does. For SQLite it returns at once.
+// Await waits for a PostgreSQL database with db.Await. For SQLite it returns immediately.
 func Await(ctx context.Context, d config.Database, atMost time.Duration, log *slog.Logger) error {
 	if d.Engine == config.SQLite {
 		return nil
@@ -18,8 +18,7 @@ func Await(ctx context.Context, d config.Database, atMost time.Duration, log *sl
 	return db.Await(ctx, d.SessionURL(), atMost, log)
 }
 
-// Migrate updates the tables of a database, including the dispatcher's, as New does unless
-// DATABASE_MIGRATE is off.
+// Migrate migrates the tables of a database, including the dispatcher's tables.
 func Migrate(ctx context.Context, d config.Database, log *slog.Logger) (db.MigrateResult, error) {
 	r, err := db.Migrate(ctx, db.Options{Path: d.Path, URL: d.SessionURL(), Logger: log})
 	if err != nil || d.Engine == config.SQLite {

@@ -27,7 +27,7 @@ import (
 	"assay/internal/view"
 )
 
-// opener makes a configured provider.
+// opener creates a provider from the configuration.
 type opener func(context.Context, ProviderOptions, provider.Options) (provider.Provider, error)
 
 // openers returns the openers of all price providers, by name.
@@ -60,9 +60,9 @@ type ProviderSet struct {
 // ProviderOptions are the dependencies of providers.
 type ProviderOptions struct {
 	Config *config.Config
-	Secret func(name string) (string, error) // values of secrets that price lists name
-	// Allowance returns the budget of a provider's host that all processes share; nil:
-	// each process counts for itself.
+	Secret func(name string) (string, error) // returns the value of a secret in a price list
+	// Allowance returns the budget of a provider's host that all processes share. If it is
+	// nil, each process counts separately.
 	Allowance func(p string, host provider.Host) provider.Allowance
 	Client    func(*provider.Options) // see Options; may be nil
 	Now       func() time.Time
@@ -102,7 +102,7 @@ func OpenProviders(ctx context.Context, o ProviderOptions) (_ *ProviderSet, err 
 	return set, nil
 }
 
-// client makes the client of one of a provider's hosts.
+// client creates the client of a provider's host.
 func (s *ProviderSet) client(so ProviderOptions, o provider.Options, host provider.Host) *provider.Client {
 	c := newClient(so, o, host)
 	if s.Clients[o.Provider] == nil {
@@ -112,8 +112,8 @@ func (s *ProviderSet) client(so ProviderOptions, o provider.Options, host provid
 	return c
 }
 
-// newClient makes a client that shares the host's budget with all clients of the same
-// provider and host.
+// newClient creates a client. It shares its budget with all clients of the same provider
+// and host.
 func newClient(so ProviderOptions, o provider.Options, host provider.Host) *provider.Client {
 	o.Limit, o.Headers = host.Limit, host.Headers
 	if host.Key != "" && o.Logger != nil {
@@ -154,12 +154,12 @@ func (s *ProviderSet) startSimulator(ctx context.Context) (address string, err e
 		return "", err
 	}
 	s.simulator = &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = s.simulator.Serve(l) }() // until Close
+	go func() { _ = s.simulator.Serve(l) }() // ends at Close
 	return l.Addr().String(), nil
 }
 
-// openPricelist opens the price lists. Each host has a client of its own. A redirect to any
-// of these hosts is allowed, since the operator configured them.
+// openPricelist opens the price lists. Each host has a separate client. Redirects to any of
+// these hosts are allowed, because the operator configured them.
 func (s *ProviderSet) openPricelist(_ context.Context, so ProviderOptions, o provider.Options) (provider.Provider, error) {
 	lists, err := loadLists(so.Config, so.Secret)
 	if err != nil {
@@ -196,7 +196,7 @@ func checkProviders(cfg *config.Config) error {
 	return nil
 }
 
-// loadLists reads the file that PRICELIST_CONFIG names. Any error is a fault.Invalid.
+// loadLists reads the file of PRICELIST_CONFIG. All its errors are of kind fault.Invalid.
 func loadLists(cfg *config.Config, secret func(string) (string, error)) (*pricelist.Config, error) {
 	if cfg.PricelistConfig == "" {
 		return nil, fault.New(fault.Invalid, "invalid_configuration", "Set PRICELIST_CONFIG to the file that describes your price lists.")
@@ -208,7 +208,7 @@ func loadLists(cfg *config.Config, secret func(string) (string, error)) (*pricel
 	return lists, err
 }
 
-// Close ends the providers' connections and the simulator.
+// Close closes the clients of all providers and stops the simulator.
 func (s *ProviderSet) Close() error {
 	if s == nil {
 		return nil

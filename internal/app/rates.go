@@ -25,7 +25,7 @@ import (
 	"assay/internal/wallet/fee"
 )
 
-// openRates makes the keeper of exchange rates. It sends no request.
+// openRates creates the keeper of exchange rates. It sends no request.
 func (a *App) openRates(client func(*provider.Options)) {
 	o := exchange.Options{Base: a.cfg.Currency, Fixed: a.cfg.Rates, Store: a.store, Now: a.now, Log: a.log}
 	switch {
@@ -48,7 +48,7 @@ func (a *App) openRates(client func(*provider.Options)) {
 	a.rates = exchange.New(o)
 }
 
-// currentRates are the rates of a job that begins now.
+// currentRates returns the exchange rates for a job that starts now.
 func (a *App) currentRates(ctx context.Context) (pricing.Rates, error) {
 	rates, err := a.rates.Current(ctx)
 	if errors.Is(err, exchange.ErrPending) {
@@ -57,9 +57,9 @@ func (a *App) currentRates(ctx context.Context) (pricing.Rates, error) {
 	return rates, err
 }
 
-// Check validates the configured providers, the level and exchange rates, before anything
-// is created. It sends no request. It adds settings that name something missing, but do not
-// prevent a start, to the warnings of cfg.
+// Check validates the configured providers, the level and the exchange rates. It sends no
+// request and creates nothing. Problems that do not prevent a start are added to the
+// warnings of cfg.
 func Check(ctx context.Context, cfg *config.Config) error {
 	if err := checkProviders(cfg); err != nil {
 		return err
@@ -68,14 +68,14 @@ func Check(ctx context.Context, cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = set.Close() }() // nothing was sent
+	defer func() { _ = set.Close() }() // no request was sent
 	if _, err := refresh.LevelMarket(cfg.Level, set.List); err != nil {
 		return err
 	}
 	if err := checkRates(ctx, cfg, set.List); err != nil {
 		return err
 	}
-	for _, warning := range doubts(ctx, cfg) {
+	for _, warning := range warnings(ctx, cfg) {
 		if !slices.Contains(cfg.Warnings, warning) {
 			cfg.Warnings = append(cfg.Warnings, warning)
 		}
@@ -94,13 +94,13 @@ func describeProviders(ctx context.Context, cfg *config.Config) (*ProviderSet, e
 	return OpenProviders(ctx, ProviderOptions{Config: &described, Secret: cfg.OutsideSecret, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
 }
 
-// doubts lists settings that name something missing that may appear later: a market that
-// cs2cap does not document, fee rules that cannot be read.
-func doubts(ctx context.Context, cfg *config.Config) (all []string) {
+// warnings lists problems that can end without a change of the configuration: markets that
+// cs2cap does not document, and fee rules that cannot be read.
+func warnings(ctx context.Context, cfg *config.Config) (all []string) {
 	if slices.Contains(cfg.Providers, cs2cap.Name) {
 		for _, key := range cfg.Provider[cs2cap.Name].Markets {
 			if !slices.Contains(cs2cap.Markets(), key) {
-				all = append(all, fmt.Sprintf("CS2CAP_MARKETS: cs2cap documents no market %q: check the spelling; it documents %s", key, strings.Join(cs2cap.Markets(), ", ")))
+				all = append(all, fmt.Sprintf("CS2CAP_MARKETS: cs2cap does not document the market %q: check the spelling; its markets are %s", key, strings.Join(cs2cap.Markets(), ", ")))
 			}
 		}
 	}
@@ -112,8 +112,8 @@ func doubts(ctx context.Context, cfg *config.Config) (all []string) {
 	return all
 }
 
-// checkRates validates a file of rates, and finds currencies without a rate. Once the
-// server runs, an invalid file is only not read.
+// checkRates validates a file of rates and refuses markets with a currency without a rate.
+// A running server ignores an invalid file instead.
 func checkRates(ctx context.Context, cfg *config.Config, providers []provider.Provider) error {
 	file := pricing.Rates{}
 	if cfg.RatesFile != "" {
@@ -130,8 +130,8 @@ func checkRates(ctx context.Context, cfg *config.Config, providers []provider.Pr
 	return checkCurrencies(cfg, providers, converts)
 }
 
-// checkCurrencies refuses a market that quotes in a currency without a rate, since none of
-// its quotes could be used.
+// checkCurrencies returns an error if a market quotes in a currency without a rate, because
+// none of its quotes could be used.
 func checkCurrencies(cfg *config.Config, providers []provider.Provider, converts func(money.Currency) bool) error {
 	missing := map[money.Currency][]string{}
 	for _, src := range providers {
@@ -151,7 +151,7 @@ func checkCurrencies(cfg *config.Config, providers []provider.Provider, converts
 			hint = ""
 		}
 		faults = append(faults, fmt.Sprintf(
-			"MARKET_PRICE_RATES has no rate of %s, the currency of %s: add %sa fixed rate such as %s=0.05@%s, which is what one %s costs in %s",
+			"MARKET_PRICE_RATES has no rate for %s, the currency of %s: add %sa fixed rate such as %s=0.05@%s, which is the price of one %s in %s",
 			c, summaryOf(missing[c]), hint, c, time.Now().UTC().Format(time.DateOnly), c, cfg.Currency))
 	}
 	if len(faults) == 0 {
@@ -160,7 +160,7 @@ func checkCurrencies(cfg *config.Config, providers []provider.Provider, converts
 	return fault.New(fault.Invalid, "invalid_configuration", "%s", strings.Join(faults, "\n"))
 }
 
-// summaryOf names some of a list.
+// summaryOf returns the first names of a list and the number of the others.
 func summaryOf(names []string) string {
 	const most = 3
 	if len(names) > most {

@@ -12,7 +12,7 @@ import (
 	"assay/internal/money"
 )
 
-// loadSettings loads a configuration from settings, as a start does.
+// loadSettings loads a configuration from a file with the given settings.
 func loadSettings(t *testing.T, settings ...string) *config.Config {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "assay.conf")
@@ -44,31 +44,31 @@ func TestCheck_RefusesACurrencyWithoutARate(t *testing.T) {
 	file := "MARKET_PRICE_RATES=file:" + writeFile(t, "rates.txt", "KEY=1.85@2026-11-20\n")
 	for _, c := range []struct {
 		settings string // separated by spaces
-		want     string // of the error; "": none
+		want     string // part of the error; empty: no error
 	}{
 		{"MARKET_PRICE_PROVIDERS=waxpeer,steam,sim", ""},
-		{"MARKET_PRICE_PROVIDERS=skinport,marketcsgo MARKET_PRICE_CURRENCY=EUR", ""}, // they quote in it
-		{"MARKET_PRICE_PROVIDERS=waxpeer MARKET_PRICE_CURRENCY=EUR", "no rate of USD, the currency of waxpeer/waxpeer: "},
-		{"MARKET_PRICE_PROVIDERS=sim MARKET_PRICE_CURRENCY=EUR", "no rate of USD, the currency of sim/sim-amber"},
-		{"MARKET_PRICE_PROVIDERS=csfloat,steam,waxpeer MARKET_PRICE_CURRENCY=EUR", "no rate of USD, the currency of csfloat/csfloat, steam/steam, waxpeer/waxpeer: "},
+		{"MARKET_PRICE_PROVIDERS=skinport,marketcsgo MARKET_PRICE_CURRENCY=EUR", ""}, // both quote in EUR
+		{"MARKET_PRICE_PROVIDERS=waxpeer MARKET_PRICE_CURRENCY=EUR", "no rate for USD, the currency of waxpeer/waxpeer: "},
+		{"MARKET_PRICE_PROVIDERS=sim MARKET_PRICE_CURRENCY=EUR", "no rate for USD, the currency of sim/sim-amber"},
+		{"MARKET_PRICE_PROVIDERS=csfloat,steam,waxpeer MARKET_PRICE_CURRENCY=EUR", "no rate for USD, the currency of csfloat/csfloat, steam/steam, waxpeer/waxpeer: "},
 		{"MARKET_PRICE_PROVIDERS=waxpeer MARKET_PRICE_CURRENCY=EUR", "add ecb, or a fixed rate such as USD="},
 		{"MARKET_PRICE_PROVIDERS=waxpeer MARKET_PRICE_CURRENCY=EUR MARKET_PRICE_RATES=ecb", ""},
 		{"MARKET_PRICE_PROVIDERS=waxpeer MARKET_PRICE_CURRENCY=EUR MARKET_PRICE_RATES=USD=0.92@2026-11-20", ""},
-		{"MARKET_PRICE_PROVIDERS=waxpeer MARKET_PRICE_CURRENCY=RUB MARKET_PRICE_RATES=ecb", "no rate of USD, the currency of waxpeer/waxpeer: add a fixed rate such as USD="}, // the bank has no RUB
-		{"MARKET_PRICE_PROVIDERS=pricelist MARKET_PRICE_RATES=ecb " + lists, "no rate of KEY, the currency of pricelist/keys: "},
-		{"MARKET_PRICE_PROVIDERS=pricelist " + file + " " + lists, "no rate of REF, the currency of pricelist/metal: "},
+		{"MARKET_PRICE_PROVIDERS=waxpeer MARKET_PRICE_CURRENCY=RUB MARKET_PRICE_RATES=ecb", "no rate for USD, the currency of waxpeer/waxpeer: add a fixed rate such as USD="}, // the bank has no RUB
+		{"MARKET_PRICE_PROVIDERS=pricelist MARKET_PRICE_RATES=ecb " + lists, "no rate for KEY, the currency of pricelist/keys: "},
+		{"MARKET_PRICE_PROVIDERS=pricelist " + file + " " + lists, "no rate for REF, the currency of pricelist/metal: "},
 		{"MARKET_PRICE_PROVIDERS=pricelist MARKET_PRICE_RATES=ecb,KEY=1.85@2026-11-20,REF=0.028@2026-11-20 " + lists, ""},
 		{"MARKET_PRICE_PROVIDERS=pricelist " + file + ",REF=0.028@2026-11-20 " + lists, ""},
 	} {
 		err := Check(t.Context(), loadSettings(t, strings.Fields(c.settings)...))
 		if c.want == "" {
 			if err != nil {
-				t.Errorf("%s: %v", c.settings, err)
+				t.Errorf("%s: got %v, want no error", c.settings, err)
 			}
 			continue
 		}
 		if f := fault.Of(err); f == nil || f.Kind != fault.Invalid || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", c.settings, err, c.want)
+			t.Errorf("%s: got %v, want %q", c.settings, err, c.want)
 		}
 	}
 }
@@ -76,7 +76,7 @@ func TestCheck_RefusesACurrencyWithoutARate(t *testing.T) {
 func TestECBHas_AcceptsCurrenciesOnly(t *testing.T) {
 	for text, want := range map[string]bool{"USD": true, "EUR": true, "ZAR": true, "RUB": false, "REF": false, "": false, "D J": false} {
 		if got := exchange.ECBHas(money.Currency(text)); got != want {
-			t.Errorf("%q: %v", text, got)
+			t.Errorf("%q: got %v, want %v", text, got, want)
 		}
 	}
 }

@@ -27,16 +27,16 @@ import (
 	"assay/internal/provider/waxpeer/waxpeertest"
 )
 
-// discardSink takes an answer and keeps nothing.
+// discardSink discards all quotes.
 type discardSink struct{}
 
 func (discardSink) Restart()                    {}
 func (discardSink) Quote(*provider.Quote) error { return nil }
 func (discardSink) Reject(_, _, _ string)       {}
 
-// TestBudget_IsSharedByTwoInstances has two instances on one database
-// ask every provider's own server as often as they can, all at once. Together they get
-// through exactly what its limit allows; the rest is put off.
+// TestBudget_IsSharedByTwoInstances opens two instances on one database. Both send requests
+// to all providers in parallel. Each provider's server must receive exactly the requests
+// within its limit, and all other calls must be deferred.
 func TestBudget_IsSharedByTwoInstances(t *testing.T) {
 	const allowed, each = 3, 4
 	simulator, err := sim.NewHandler(sim.Options{})
@@ -53,7 +53,7 @@ func TestBudget_IsSharedByTwoInstances(t *testing.T) {
 	servers := map[string]*providertest.Server{}
 	for _, name := range Providers() {
 		if fakes[name] == nil {
-			t.Fatalf("%s has no server here", name)
+			t.Fatalf("provider %s has no fake server", name)
 		}
 		s := providertest.NewServer(t, fakes[name])
 		servers[name] = s
@@ -97,12 +97,12 @@ func TestBudget_IsSharedByTwoInstances(t *testing.T) {
 	wg.Wait()
 	for name, s := range servers {
 		if hits := len(s.Hits()); hits != allowed || deferred[name] < 2*each-allowed {
-			t.Errorf("%s: %d requests arrived of %d that are allowed, %d of %d calls were put off", name, hits, allowed, deferred[name], 2*each)
+			t.Errorf("%s: got %d requests and %d deferred calls, want %d and at least %d", name, hits, deferred[name], allowed, 2*each-allowed)
 		}
 	}
 }
 
-// instance opens a store and the providers of one instance.
+// instance opens the database and the providers of one instance.
 func instance(t *testing.T, database dbtest.Database, environ []string) []provider.Provider {
 	t.Helper()
 	c, err := config.Load(config.Options{Environ: append(environ, "DATA_DIR="+t.TempDir()), Providers: Providers()})
@@ -127,7 +127,7 @@ func instance(t *testing.T, database dbtest.Database, environ []string) []provid
 	return set.List
 }
 
-// cheapest is a call that costs one request.
+// cheapest returns a call that sends one request.
 func cheapest(src provider.Provider) provider.Call {
 	if p, ok := src.(provider.Prober); ok {
 		return p.Probe()

@@ -15,27 +15,27 @@ import (
 	"assay/internal/refresh"
 )
 
-// The kinds of a sync in metrics.
+// The kinds of syncs in metrics.
 const (
-	syncPush  = "push"  // of an inventory that the platform sent
-	syncPull  = "pull"  // of one that Steam showed
-	syncRenew = "renew" // of the last push again, for a listing
+	syncPush  = "push"  // an inventory from the platform
+	syncPull  = "pull"  // an inventory from Steam
+	syncRenew = "renew" // the last push again, for a listing
 )
 
-// The outcomes of a sync in metrics.
+// The outcomes of syncs in metrics.
 const (
 	syncOK      = "ok"
-	syncRefused = "refused" // the request cannot succeed, however often it is sent
-	syncFailed  = "failed"  // by our fault or Steam's; the same again may succeed
+	syncRefused = "refused" // a retry of the request cannot succeed
+	syncFailed  = "failed"  // an error of the server or of Steam; a retry can succeed
 )
 
-// syncs runs and counts the syncs of inventories that requests start. A request is counted
-// once, with its duration. Rows are counted when they are written: two requests may share
-// a pull, and a pull may outlive its request.
+// syncs runs the inventory syncs that requests start, and counts them. It counts rows when
+// they are written, not per request: two requests can share a pull, and a pull can continue
+// after its request.
 type syncs struct {
 	service *inventory.Service
 	steam   *steaminv.Syncer
-	// priority makes refreshes give way to writes of inventories.
+	// priority lets writes of inventories run before refreshes.
 	priority *admission.Priority
 
 	count *prometheus.CounterVec
@@ -47,7 +47,7 @@ func newSyncs(service *inventory.Service) *syncs {
 	s := &syncs{
 		service: service, priority: admission.NewPriority(),
 		count: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "assay_inventory_syncs_total", Help: "Syncs of inventories by outcome. The reason is the error's code; empty: none.",
+			Name: "assay_inventory_syncs_total", Help: "Syncs of inventories by outcome. The reason is the code of the error, or empty.",
 		}, []string{"kind", "outcome", "reason"}),
 		rows: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "assay_inventory_sync_rows_total", Help: "Inventory rows that syncs wrote.",
@@ -57,7 +57,7 @@ func newSyncs(service *inventory.Service) *syncs {
 			Buckets: []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 90},
 		}, []string{"kind"}),
 	}
-	// A rate needs a value before the first sync.
+	// Create the time series now, so that rates include the first sync.
 	for _, kind := range []string{syncPush, syncPull, syncRenew} {
 		s.count.WithLabelValues(kind, syncOK, "")
 		s.took.WithLabelValues(kind)
@@ -72,9 +72,10 @@ func (s *syncs) collectors() []prometheus.Collector {
 	return []prometheus.Collector{s.count, s.rows, s.took}
 }
 
-// goFirst makes the stages of a refresh that use processors and lock rows give way to
-// syncs. Fetching mostly waits; it gives way only when it stores a response.
-func (s *syncs) goFirst(workers []dispatch.Worker) {
+// takePriority makes the stages plan, estimate and apply of a refresh wait for syncs,
+// because they use the processors and lock rows. A fetch mostly waits for the network. It
+// waits for syncs only when it stores a response.
+func (s *syncs) takePriority(workers []dispatch.Worker) {
 	for i := range workers {
 		w := &workers[i]
 		if w.Kind == refresh.WorkPlan || w.Kind == refresh.WorkEstimate || w.Kind == refresh.WorkApply {
@@ -84,7 +85,7 @@ func (s *syncs) goFirst(workers []dispatch.Worker) {
 	}
 }
 
-// push syncs an inventory that the platform sent.
+// push syncs an inventory from the platform.
 func (s *syncs) push(ctx context.Context, userID string, push inventory.Push, mode inventory.Mode) (r inventory.Result, err error) {
 	defer s.priority.Begin()()
 	began := time.Now()
@@ -104,7 +105,7 @@ func (s *syncs) pull(ctx context.Context, userID string, place steaminv.Place, m
 	return r, err
 }
 
-// pulled writes a completed pull.
+// pulled stores the inventory of a completed pull.
 func (s *syncs) pulled(ctx context.Context, userID string, push inventory.Push, mode inventory.Mode) (r inventory.Result, err error) {
 	defer s.priority.Begin()()
 	r, err = s.service.Sync(ctx, userID, push, mode)
@@ -112,7 +113,7 @@ func (s *syncs) pulled(ctx context.Context, userID string, push inventory.Push, 
 	return r, err
 }
 
-// renew syncs the last push again; false: it is too old.
+// renew syncs the last push again. It returns false if the push is too old.
 func (s *syncs) renew(ctx context.Context, userID string, app int32, contextID string, notBefore time.Time) (fresh bool, err error) {
 	defer s.priority.Begin()()
 	began := time.Now()
@@ -136,8 +137,8 @@ func (s *syncs) written(kind string, r inventory.Result) {
 	s.rows.WithLabelValues(kind, "removed").Add(float64(r.Removed))
 }
 
-// syncOutcome returns the labels of an error. Codes are constants of the program, so
-// the number of time series is bounded.
+// syncOutcome returns the metric labels of an error. Codes are constants, which limits the
+// number of time series.
 func syncOutcome(err error) (outcome, reason string) {
 	switch f := fault.Of(err); {
 	case err == nil:

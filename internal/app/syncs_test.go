@@ -13,13 +13,14 @@ import (
 	"assay/internal/refresh"
 )
 
-// TestSyncs_RunBeforeARefresh does a piece of each kind of work beside each kind of sync.
+// TestSyncs_RunBeforeARefresh runs each kind of work during each kind of sync. Plan, estimate
+// and apply must wait for the sync.
 func TestSyncs_RunBeforeARefresh(t *testing.T) {
 	const took = 10 * time.Millisecond
 	fetch := refresh.FetchKind("provider", "")
-	rests := map[string]bool{refresh.WorkPlan: true, refresh.WorkEstimate: true, refresh.WorkApply: true, refresh.WorkMissing: false, fetch: false}
+	waits := map[string]bool{refresh.WorkPlan: true, refresh.WorkEstimate: true, refresh.WorkApply: true, refresh.WorkMissing: false, fetch: false}
 	push := inventory.Push{AppID: 730, ContextID: "2"}
-	for kind, want := range rests {
+	for kind, want := range waits {
 		for name, sync := range map[string]func(context.Context, *syncs) error{
 			"push": func(ctx context.Context, s *syncs) error {
 				_, err := s.push(ctx, "u", push, inventory.Normal)
@@ -40,21 +41,21 @@ func TestSyncs_RunBeforeARefresh(t *testing.T) {
 					return true, nil
 				}}}
 				none := errors.New("no database")
-				var beside time.Duration
+				var duration time.Duration
 				s := newSyncs(&inventory.Service{InTx: func(ctx context.Context, _ func(*db.Tx) error) error {
 					began := time.Now()
 					if more, err := workers[0].Work(ctx); !more || err != nil {
-						t.Errorf("%s: %v, %v", kind, more, err)
+						t.Errorf("%s: got %v, %v; want true", kind, more, err)
 					}
-					beside = time.Since(began)
+					duration = time.Since(began)
 					return none
 				}})
-				s.goFirst(workers)
+				s.takePriority(workers)
 				if err := sync(t.Context(), s); !errors.Is(err, none) {
 					t.Fatal(err)
 				}
-				if rested := beside > took; rested != want {
-					t.Errorf("%s of %v took %v beside a %s", kind, took, beside, name)
+				if waited := duration > took; waited != want {
+					t.Errorf("%s during a %s: got %v for work of %v, want a wait: %v", kind, name, duration, took, want)
 				}
 			})
 		}

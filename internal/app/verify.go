@@ -15,7 +15,8 @@ import (
 	"assay/internal/wallet/audit"
 )
 
-// OpenAuditor returns an auditor of a database that a server may use at the same time.
+// OpenAuditor returns an auditor for a database. A server can use the database at the same
+// time.
 func OpenAuditor(cfg *config.Config, o db.Options, now func() time.Time) (*audit.Auditor, error) {
 	keys, err := LedgerKeys(cfg)
 	if err != nil {
@@ -26,50 +27,50 @@ func OpenAuditor(cfg *config.Config, o db.Options, now func() time.Time) (*audit
 	}), nil
 }
 
-// newAuditor returns an auditor that compares the ledger with the newest checkpoint of a
-// folder. read passes the ledger as it is at one moment.
+// newAuditor returns an auditor that compares the ledger with the newest checkpoint in a
+// folder. The function read provides a consistent snapshot of the ledger.
 func newAuditor(keys *wallet.Ring, folder wallet.Folder, now func() time.Time, read func(context.Context, func(*audit.Snapshot) error) error) *audit.Auditor {
 	return &audit.Auditor{
 		Keys: keys, Now: now, Scopes: api.WalletScopes, Read: read,
 		Stored: func() (io.ReadCloser, error) {
 			f, err := folder.Newest()
 			if errors.Is(err, fs.ErrNotExist) {
-				return nil, nil //nolint:nilnil // there is none yet
+				return nil, nil //nolint:nilnil // no checkpoint yet
 			}
 			return f, err
 		},
 	}
 }
 
-func (k *keeper) auditor() *audit.Auditor {
-	return newAuditor(k.Keys, k.folder, k.now, func(ctx context.Context, use func(*audit.Snapshot) error) error {
-		return audit.ReadLedger(ctx, k.store, use)
+func (l *ledger) auditor() *audit.Auditor {
+	return newAuditor(l.Keys, l.folder, l.now, func(ctx context.Context, use func(*audit.Snapshot) error) error {
+		return audit.ReadLedger(ctx, l.store, use)
 	})
 }
 
 // Verify verifies the wallet of a user.
-func (k *keeper) Verify(ctx context.Context, userID, checkpoint string) (*audit.Report, error) {
-	return k.auditor().VerifyUser(ctx, userID, checkpoint)
+func (l *ledger) Verify(ctx context.Context, userID, checkpoint string) (*audit.Report, error) {
+	return l.auditor().VerifyUser(ctx, userID, checkpoint)
 }
 
 // verifyAll verifies the whole ledger.
-func (k *keeper) verifyAll(ctx context.Context) error {
-	r, err := k.auditor().VerifyAll(ctx, nil)
+func (l *ledger) verifyAll(ctx context.Context) error {
+	r, err := l.auditor().VerifyAll(ctx, nil)
 	if err != nil {
 		return err
 	}
-	return k.note(ctx, r)
+	return l.storeResult(ctx, r)
 }
 
-// note stores the result of a verification of the whole ledger, with an event for each
+// storeResult stores the result of a verification of the whole ledger and an event for each
 // problem.
-func (k *keeper) note(ctx context.Context, r *audit.FullReport) error {
-	kept := audit.Verification{
+func (l *ledger) storeResult(ctx context.Context, r *audit.FullReport) error {
+	result := audit.Verification{
 		VerifiedAt: r.VerifiedAt, FinishedAt: r.FinishedAt, Status: string(r.Status),
 		Accounts: r.Accounts, Entries: r.Entries, Transactions: r.Transactions, Failures: r.FailureCount, Checks: notPassed(r.Checks),
 	}
-	return k.store.InTx(ctx, func(tx *db.Tx) error {
-		if err := audit.SetVerification(tx, kept); err != nil {
+	return l.store.InTx(ctx, func(tx *db.Tx) error {
+		if err := audit.SetVerification(tx, result); err != nil {
 			return err
 		}
 		for _, problem := range problems(r) {
@@ -81,8 +82,8 @@ func (k *keeper) note(ctx context.Context, r *audit.FullReport) error {
 	})
 }
 
-// problems lists the problems of a verification: one for each user with a failure, or
-// one without a user if something could not be verified.
+// problems lists the problems of a verification. There is one for each user with a failure,
+// and one without a user if the verification is incomplete.
 func problems(r *audit.FullReport) (out []event.LedgerProblem) {
 	for _, p := range r.Problems {
 		out = append(out, event.LedgerProblem{UserID: p.UserID, Status: string(audit.Failed), Checks: p.Checks, FailureCount: p.FailureCount})

@@ -10,23 +10,23 @@ import (
 )
 
 func TestVerifyAll_StoresTheResultAndReportsFailures(t *testing.T) {
-	k, d := newKeeper(t)
-	k.give(t, "u1")
-	k.give(t, "u2")
-	if err := k.Checkpoint(t.Context()); err != nil {
+	l, d := newTestLedger(t)
+	l.deposit(t, "u1")
+	l.deposit(t, "u2")
+	if err := l.Checkpoint(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	verified := func(status string, failures int64, events int) {
 		t.Helper()
-		if err := k.verifyAll(t.Context()); err != nil {
+		if err := l.verifyAll(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		v, err := audit.LastVerification(t.Context(), k.store)
+		v, err := audit.LastVerification(t.Context(), l.store)
 		if err != nil || v.Status != status || v.Failures != failures || v.Entries != 4 || v.Transactions != 2 {
-			t.Errorf("kept %+v, %v", v, err)
+			t.Errorf("got result %+v, %v; want %s with %d failures, 4 entries, 2 transactions", v, err, status, failures)
 		}
-		if reported, err := event.List(t.Context(), k.store, 10); err != nil || len(reported) != events {
-			t.Errorf("%d events, want %d, %v", len(reported), events, err)
+		if reported, err := event.List(t.Context(), l.store, 10); err != nil || len(reported) != events {
+			t.Errorf("got %d events, %v; want %d", len(reported), err, events)
 		}
 	}
 	verified("ok", 0, 0)
@@ -36,25 +36,25 @@ func TestVerifyAll_StoresTheResultAndReportsFailures(t *testing.T) {
 		t.Fatal(err)
 	}
 	verified("failed", 2, 1)
-	reported, err := event.List(t.Context(), k.store, 1)
+	reported, err := event.List(t.Context(), l.store, 1)
 	if err != nil || reported[0].Kind != event.LedgerHasProblem {
-		t.Fatalf("%+v, %v", reported, err)
+		t.Fatalf("got %+v, %v; want an event of kind %s", reported, err, event.LedgerHasProblem)
 	}
 	var p event.LedgerProblem
 	if err := json.Unmarshal(reported[0].Data, &p); err != nil || p.UserID != "u1" || !slices.Equal(p.Checks, []string{"head_mac", "cached_balance"}) {
-		t.Errorf("%+v, %v", p, err)
+		t.Errorf("got %+v, %v; want user u1 with the checks head_mac and cached_balance", p, err)
 	}
 }
 
 func TestVerify_AcceptsItsOwnCheckpoint(t *testing.T) {
-	k, _ := newKeeper(t)
-	k.give(t, "u1")
-	r, err := k.Verify(t.Context(), "u1", "")
+	l, _ := newTestLedger(t)
+	l.deposit(t, "u1")
+	r, err := l.Verify(t.Context(), "u1", "")
 	if err != nil || !r.OK {
-		t.Fatalf("%+v, %v", r, err)
+		t.Fatalf("got %+v, %v; want an ok report", r, err)
 	}
-	k.give(t, "u1")
-	if r, err = k.Verify(t.Context(), "u1", *r.Checkpoint); err != nil || !r.OK {
-		t.Errorf("%+v, %v", r, err)
+	l.deposit(t, "u1")
+	if r, err = l.Verify(t.Context(), "u1", *r.Checkpoint); err != nil || !r.OK {
+		t.Errorf("got %+v, %v; want an ok report", r, err)
 	}
 }
