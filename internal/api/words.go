@@ -98,7 +98,7 @@ func wordLists() map[string][]string {
 		"HealthStatus": {"ok", "failing"},
 		"ProblemCode":  problemCodes(),
 		"FieldCode": {
-			strictjson.WrongType, strictjson.OutOfRange, strictjson.InvalidText, strictjson.Required, strictjson.UnknownMember, strictjson.TwiceMember,
+			strictjson.WrongType, strictjson.OutOfRange, strictjson.InvalidText, strictjson.Required, strictjson.UnknownMember, strictjson.DuplicateMember,
 			strictjson.Malformed, fee.TooLarge, fee.TooMany, fee.UnknownValue, fee.UnknownCurrency, fee.UnknownCountry, fee.DuplicateValue, fee.DuplicateID,
 			fee.ReservedID, fee.InvalidName, fee.NeedsCurrency, fee.MinAboveMax, fee.EmptyRange, fee.EmptyPeriod, fee.TiersAndRate, fee.TierGap,
 			fee.TierOverlap, fee.TierNotOpen, fee.TierOpen, fee.AmbiguousRules, "large_change",

@@ -1,6 +1,6 @@
-// Package diskfile writes files that are complete or absent, even if the process or the
-// machine stops while it writes: it writes to a temporary name and renames. It also opens
-// files whose path comes from an operator.
+// Package diskfile writes files that are either complete or absent, even after a crash.
+// It writes to a temporary file, syncs it and renames it. The package also opens files
+// that an operator has configured.
 package diskfile
 
 import (
@@ -12,18 +12,18 @@ import (
 	"syscall"
 )
 
-// ErrNotRegular is wrapped by OpenRegular for a directory, a pipe or a device.
+// ErrNotRegular means that the path leads to a directory, a pipe or a device.
 var ErrNotRegular = errors.New("not a regular file")
 
-// OpenRegular opens a file for reading. It never blocks, even on a pipe. The error is an
-// *fs.PathError.
+// OpenRegular opens a regular file for reading. It does not block on a pipe. Errors are
+// of type *fs.PathError.
 func OpenRegular(path string) (*os.File, error) {
-	// Opening a pipe would block; the flag has no effect on a regular file.
+	// Opening a pipe would block. The flag has no effect on a regular file.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
-	info, err := f.Stat() // of the open file: the path may lead to another one by now
+	info, err := f.Stat() // check the open file, because the path may now lead to another one
 	if err == nil && !info.Mode().IsRegular() {
 		err = &fs.PathError{Op: "open", Path: path, Err: ErrNotRegular}
 	}
@@ -34,16 +34,16 @@ func OpenRegular(path string) (*os.File, error) {
 	return f, nil
 }
 
-// File is a temporary file, with mode 0600. It gets its final name from Commit.
+// File is a temporary file with mode 0600. Commit gives it its final name.
 type File struct {
 	*os.File
 	committed bool
 }
 
-// Create creates a temporary file. If the last element of the path temp has a "*", a
-// random text replaces it, so that two processes never share a file. Otherwise the
-// new file replaces an old one of that name, which a crash left behind. The directory
-// must be that of the final name.
+// Create creates a temporary file. A "*" in the last element of temp is replaced by
+// random text, so that two processes never share a file. Without a "*", the new file
+// replaces an existing one, such as that of a crashed process. The file must be in the
+// same directory as the final file.
 func Create(temp string) (*File, error) {
 	if dir, pattern := filepath.Split(temp); strings.Contains(pattern, "*") {
 		f, err := os.CreateTemp(dir, pattern)
@@ -52,7 +52,8 @@ func Create(temp string) (*File, error) {
 		}
 		return &File{File: f}, nil
 	}
-	// The old file is removed instead of truncated: another process may still write to it.
+	// Remove the old file instead of truncating it: another process may still write to
+	// it.
 	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -63,8 +64,8 @@ func Create(temp string) (*File, error) {
 	return &File{File: f}, nil
 }
 
-// Commit closes the file and renames it to path. When it returns nil, contents and name
-// are on the disk. It replaces an existing file.
+// Commit syncs and closes the file, renames it to path and syncs the directory. It
+// replaces an existing file.
 func (f *File) Commit(path string) error {
 	if err := f.Sync(); err != nil {
 		return err
@@ -79,8 +80,8 @@ func (f *File) Commit(path string) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// Discard closes and removes the file. After a successful Commit it does nothing, so
-// callers defer it.
+// Discard closes and removes the file. After a successful Commit it does nothing. Callers
+// usually defer it.
 func (f *File) Discard() {
 	if f.committed {
 		return
@@ -89,7 +90,7 @@ func (f *File) Discard() {
 	_ = os.Remove(f.Name())
 }
 
-// SyncDir makes the names in a directory durable.
+// SyncDir syncs a directory, so that renames and new files in it survive a power failure.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

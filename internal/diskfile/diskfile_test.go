@@ -14,7 +14,7 @@ func TestFile_IsCompleteOrAbsent(t *testing.T) {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "x")
 		for round, content := range []string{"first", "second, which is longer", "third"} {
-			write(t, filepath.Join(dir, "x.partial"), "left behind by a crash")
+			write(t, filepath.Join(dir, "x.partial"), "file of a crashed process")
 			f, err := Create(filepath.Join(dir, temp))
 			if err != nil {
 				t.Fatal(err)
@@ -31,13 +31,13 @@ func TestFile_IsCompleteOrAbsent(t *testing.T) {
 			f.Discard()
 			info, err := os.Stat(path)
 			if got, _ := os.ReadFile(path); string(got) != content || err != nil || info.Mode() != 0o600 {
-				t.Errorf("%s, round %d: %q, %v, %v; want %q with mode 0600", temp, round, got, info, err, content)
+				t.Errorf("%s, round %d: got %q, %v, %v; want %q with mode 0600", temp, round, got, info, err, content)
 			}
 		}
 	}
 }
 
-func TestFile_DiscardLeavesNothing(t *testing.T) {
+func TestFile_DiscardRemovesTheFile(t *testing.T) {
 	dir := t.TempDir()
 	for _, temp := range []string{"x.partial", ".x-*"} {
 		f, err := Create(filepath.Join(dir, temp))
@@ -50,7 +50,7 @@ func TestFile_DiscardLeavesNothing(t *testing.T) {
 		f.Discard()
 	}
 	if files, err := os.ReadDir(dir); err != nil || len(files) != 0 {
-		t.Errorf("left in the directory: %v, %v", files, err)
+		t.Errorf("got files %v, %v after Discard, want none", files, err)
 	}
 }
 
@@ -70,7 +70,7 @@ func TestCreate_DoesNotWriteToAFileOfAnotherProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := os.ReadFile(temp); err != nil || len(got) != 0 {
-		t.Errorf("the new file has %q, %v", got, err)
+		t.Errorf("got content %q, %v in the new file, want none", got, err)
 	}
 }
 
@@ -81,7 +81,7 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-func TestOpenRegular_OpensNothingElse(t *testing.T) {
+func TestOpenRegular_RefusesOtherFiles(t *testing.T) {
 	dir := t.TempDir()
 	file, pipe := filepath.Join(dir, "file"), filepath.Join(dir, "pipe")
 	write(t, file, "x")
@@ -91,7 +91,7 @@ func TestOpenRegular_OpensNothingElse(t *testing.T) {
 	for path, want := range map[string]error{file: nil, dir: ErrNotRegular, pipe: ErrNotRegular, os.DevNull: ErrNotRegular, file + "x": fs.ErrNotExist} {
 		f, err := OpenRegular(path)
 		if !errors.Is(err, want) || (err == nil) != (want == nil) {
-			t.Errorf("%s: %v, want %v", path, err, want)
+			t.Errorf("%s: got error %v, want %v", path, err, want)
 		}
 		if err == nil {
 			_ = f.Close()

@@ -1,6 +1,6 @@
-// Package dispatch wakes workers. Work is rows in the database; a dispatcher only
-// sends hints without payload, id or retry. A lost hint costs seconds, and a
-// duplicate costs nothing.
+// Package dispatch wakes workers. Work is stored as rows in the database. A dispatcher
+// only sends hints that there may be work. A lost hint delays the work by seconds. A
+// duplicate hint has no effect.
 package dispatch
 
 import (
@@ -8,36 +8,37 @@ import (
 	"time"
 )
 
-// Dispatcher runs workers and tasks. Every dispatcher passes the suite in
-// dispatchtest.
+// Dispatcher runs workers and tasks. The package dispatchtest contains tests for all
+// implementations.
 type Dispatcher interface {
-	// Wake wakes the workers of a kind in every process that shares the database.
-	// It never blocks, and ignores kinds without a worker.
+	// Wake wakes the workers of a kind in all processes that share the database. It never
+	// blocks. It ignores kinds without a worker.
 	Wake(kind string)
-	// Scheduled returns when each task runs next.
+	// Scheduled returns the next run time of each task.
 	Scheduled() map[string]time.Time
-	// Run works until ctx ends, and returns when every worker has stopped. It
-	// may be called once.
+	// Run runs workers and tasks until ctx ends. It returns when all workers have
+	// stopped. It may be called only once.
 	Run(ctx context.Context)
-	// Close releases the resources of a dispatcher that never ran; after Run it does nothing.
+	// Close releases the resources of a dispatcher that was never run. After Run it does
+	// nothing.
 	Close()
 }
 
-// Queues group kinds of work, for dispatchers that have queues and for monitoring.
+// Queues group kinds of work for monitoring, and for dispatchers that have queues.
 const (
-	QueueBulk      = "bulk"      // refreshing prices
-	QueueMissing   = "missing"   // prices that a sync found unknown
-	QueueInventory = "inventory" // inspection and other work after a sync
-	QueueUpkeep    = "upkeep"    // cleaning up
+	QueueBulk      = "bulk"      // price refreshes
+	QueueMissing   = "missing"   // prices that an inventory sync found missing
+	QueueInventory = "inventory" // inspections and other work after a sync
+	QueueUpkeep    = "upkeep"    // cleanup
 )
 
-// Worker does the work of one kind.
+// Worker processes one kind of work.
 type Worker struct {
 	Kind  string
 	Queue string
-	Slots int // goroutines per process
-	// Work does one piece of work and reports whether there may be more. It
-	// returns soon after ctx ends.
+	Slots int // number of goroutines per process
+	// Work processes one piece of work and reports whether there may be more. It must
+	// return soon after ctx ends.
 	Work func(ctx context.Context) (more bool, err error)
 }
 
@@ -45,8 +46,9 @@ type Worker struct {
 type Task struct {
 	Name  string
 	Queue string
-	// Next returns when to run after the given moment; the zero time: never. It
-	// depends on the clock only, so it is the same in every process.
+	// Next returns the first run time after the given time. The zero time means never.
+	// The result must depend only on the argument, so that all processes compute the same
+	// times.
 	Next func(after time.Time) time.Time
 	Run  func(ctx context.Context) error
 }

@@ -15,15 +15,15 @@ import (
 	"assay/internal/dispatch"
 )
 
-var errTest = errors.New("as the test wants it")
+var errTest = errors.New("test error")
 
-// rig runs a dispatcher within a bubble of synctest.
-type rig struct {
+// runner runs a dispatcher in a synctest bubble.
+type runner struct {
 	*dispatch.Local
-	stop func() // and wait until it has stopped
+	stop func() // cancels the context and waits for Run to return
 }
 
-func start(t *testing.T, o dispatch.LocalOptions) rig {
+func start(t *testing.T, o dispatch.LocalOptions) runner {
 	t.Helper()
 	if o.Now == nil {
 		o.Now = time.Now
@@ -38,16 +38,16 @@ func start(t *testing.T, o dispatch.LocalOptions) rig {
 		running.Wait()
 	}
 	t.Cleanup(stop)
-	return rig{l, stop}
+	return runner{l, stop}
 }
 
-// times remembers when something happened.
+// times records when something happened.
 type times struct {
 	mu   sync.Mutex
 	list []time.Time
 }
 
-func (h *times) now() {
+func (h *times) record() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.list = append(h.list, time.Now())
@@ -59,7 +59,7 @@ func (h *times) all() []time.Time {
 	return slices.Clone(h.list)
 }
 
-// pile is work of which there is a number of pieces.
+// pile is a number of pieces of work.
 type pile struct {
 	left, done, looks atomic.Int64
 }
@@ -74,19 +74,19 @@ func (p *pile) work(context.Context) (bool, error) {
 	return true, nil
 }
 
-func TestWorker_DrainsWhatIsThereWithoutWaiting(t *testing.T) {
+func TestWorker_ProcessesExistingWorkWithoutDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p pile
 		p.left.Store(1000)
 		start(t, dispatch.LocalOptions{Workers: []dispatch.Worker{{Kind: "k", Slots: 3, Work: p.work}}})
-		synctest.Wait() // no time passes
+		synctest.Wait() // returns before any time passes
 		if n := p.done.Load(); n != 1000 {
-			t.Errorf("did %d pieces", n)
+			t.Errorf("got %d pieces done, want 1000", n)
 		}
 	})
 }
 
-func TestWorker_LooksAtOnceWhenItIsWoken(t *testing.T) {
+func TestWorker_RunsImmediatelyAfterAWake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p pile
 		r := start(t, dispatch.LocalOptions{Workers: []dispatch.Worker{{Kind: "k", Slots: 1, Work: p.work}}})
@@ -94,11 +94,11 @@ func TestWorker_LooksAtOnceWhenItIsWoken(t *testing.T) {
 		for range 5 {
 			p.left.Add(2)
 			r.Wake("k")
-			r.Wake("k")             // a hint too many costs a look
-			r.Wake("no such thing") // and one for an unknown kind does nothing
+			r.Wake("k")       // a duplicate hint has no effect
+			r.Wake("unknown") // an unknown kind is ignored
 			synctest.Wait()
 			if n := p.left.Load(); n != 0 {
-				t.Fatalf("%d pieces are left after a wake", n)
+				t.Fatalf("got %d pieces left after a wake, want 0", n)
 			}
 		}
 	})
@@ -125,16 +125,16 @@ func TestWorker_WakesEverySlot(t *testing.T) {
 		r.Wake("k")
 		synctest.Wait()
 		if n := inside.Load(); n != 4 {
-			t.Errorf("%d of 4 slots look", n)
+			t.Errorf("got %d active slots, want 4", n)
 		}
 		close(release)
 	})
 }
 
-func TestWorker_AWakeDuringWorkIsNotLost(t *testing.T) {
+func TestWorker_KeepsAWakeDuringWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p pile
-		var r rig
+		var r runner
 		first := true
 		var mu sync.Mutex
 		begun := make(chan struct{})
@@ -146,8 +146,8 @@ func TestWorker_AWakeDuringWorkIsNotLost(t *testing.T) {
 			if !was {
 				return p.work(ctx)
 			}
-			more, err := p.work(ctx) // finds nothing,
-			<-begun                  // and while it finds nothing, work comes
+			more, err := p.work(ctx) // finds no work
+			<-begun                  // new work arrives before this call returns
 			return more, err
 		}}}})
 		synctest.Wait()
@@ -156,12 +156,12 @@ func TestWorker_AWakeDuringWorkIsNotLost(t *testing.T) {
 		close(begun)
 		synctest.Wait()
 		if n := p.left.Load(); n != 0 {
-			t.Error("what came meanwhile waits for the sweep")
+			t.Error("got new work left, want it done before the next sweep")
 		}
 	})
 }
 
-func TestWorker_ALostWakeCostsASweep(t *testing.T) {
+func TestWorker_SweepFindsWorkWithoutAWake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p pile
 		const sweep = 2 * time.Second
@@ -172,22 +172,22 @@ func TestWorker_ALostWakeCostsASweep(t *testing.T) {
 			time.Sleep(sweep * 3 / 2)
 			synctest.Wait()
 			if n := p.left.Load(); n != 0 {
-				t.Fatal("no worker looked within one and a half sweeps")
+				t.Fatal("got work left after one and a half sweep intervals, want none")
 			}
 		}
 		if n := p.looks.Load(); n > 100 {
-			t.Errorf("looked %d times in a minute", n)
+			t.Errorf("got %d calls in a minute, want at most 100", n)
 		}
 	})
 }
 
-func TestWorker_TriesAgainAfterErrorsMoreAndMoreSeldom(t *testing.T) {
+func TestWorker_BacksOffAfterErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var failing atomic.Bool
 		failing.Store(true)
 		var looks times
 		start(t, dispatch.LocalOptions{Workers: []dispatch.Worker{{Kind: "k", Slots: 1, Work: func(context.Context) (bool, error) {
-			looks.now()
+			looks.record()
 			if failing.Load() {
 				return true, errTest
 			}
@@ -205,17 +205,17 @@ func TestWorker_TriesAgainAfterErrorsMoreAndMoreSeldom(t *testing.T) {
 			3200 * time.Millisecond, 6400 * time.Millisecond, 10 * time.Second, 10 * time.Second,
 		}
 		if len(pauses) < len(want) || !slices.Equal(pauses[:len(want)], want) {
-			t.Errorf("pauses %v", pauses)
+			t.Errorf("got pauses %v, want %v", pauses, want)
 		}
 		failing.Store(false)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		n := len(looks.all())
-		failing.Store(true) // afterwards it begins with the first pause again
+		failing.Store(true) // the backoff starts again with the minimum
 		time.Sleep(3*time.Second + 300*time.Millisecond)
 		synctest.Wait()
 		if again := len(looks.all()) - n; again < 2 {
-			t.Errorf("looked %d times", again)
+			t.Errorf("got %d calls, want at least 2", again)
 		}
 	})
 }
@@ -225,7 +225,7 @@ func TestRun_ReturnsWhenEveryWorkerHasStopped(t *testing.T) {
 		var stopped atomic.Int64
 		hang := func(ctx context.Context) (bool, error) {
 			<-ctx.Done()
-			time.Sleep(time.Second) // what it still has to do
+			time.Sleep(time.Second) // simulates remaining work
 			stopped.Add(1)
 			return true, ctx.Err()
 		}
@@ -239,25 +239,25 @@ func TestRun_ReturnsWhenEveryWorkerHasStopped(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		r.stop()
 		if n := stopped.Load(); n != 5 {
-			t.Errorf("%d of 5 had stopped", n)
+			t.Errorf("got %d stopped workers and tasks, want 5", n)
 		}
 	})
 }
 
-// setClock is a clock that can be set.
+// setClock is a clock that a test can change.
 type setClock struct{ offset atomic.Int64 }
 
 func (c *setClock) now() time.Time { return time.Now().Add(time.Duration(c.offset.Load())) }
 
 func (c *setClock) set(d time.Duration) { c.offset.Add(int64(d)) }
 
-// every is a task that runs at whole multiples of a duration.
+// every returns a task that runs at multiples of d.
 func every(d time.Duration, ran *times) dispatch.Task {
 	return dispatch.Task{
 		Name: "t", Next: func(after time.Time) time.Time { return after.Truncate(d).Add(d) },
 		Run: func(context.Context) error {
-			ran.now()
-			return errTest // which does not keep it from its next time
+			ran.record()
+			return errTest // the task must still run at its next time
 		},
 	}
 }
@@ -269,16 +269,16 @@ func TestTask_RunsAtItsTimes(t *testing.T) {
 		r := start(t, dispatch.LocalOptions{Tasks: []dispatch.Task{every(time.Hour, &ran)}})
 		synctest.Wait()
 		if got, want := r.Scheduled()["t"], begun.Truncate(time.Hour).Add(time.Hour); !got.Equal(want) {
-			t.Errorf("scheduled at %v, want %v", got, want)
+			t.Errorf("got time %v, want %v", got, want)
 		}
 		time.Sleep(5*time.Hour + time.Second)
 		synctest.Wait()
 		if len(ran.all()) != 5 {
-			t.Fatalf("ran %d times in five hours", len(ran.all()))
+			t.Fatalf("got %d runs in five hours, want 5", len(ran.all()))
 		}
 		for i, at := range ran.all() {
 			if d := at.Sub(begun.Truncate(time.Hour).Add(time.Duration(i+1) * time.Hour)); d < 0 || d > time.Second {
-				t.Errorf("ran %v late", d)
+				t.Errorf("got a delay of %v, want at most 1s", d)
 			}
 		}
 	})
@@ -288,16 +288,16 @@ func TestTask_WithoutATimeNeverRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, dispatch.LocalOptions{Tasks: []dispatch.Task{{
 			Name: "t", Next: func(time.Time) time.Time { return time.Time{} },
-			Run: func(context.Context) error { t.Error("it ran"); return nil },
+			Run: func(context.Context) error { t.Error("the task ran"); return nil },
 		}}})
 		time.Sleep(1000 * time.Hour)
 		if len(r.Scheduled()) != 0 {
-			t.Error("it is scheduled")
+			t.Error("the task is scheduled")
 		}
 	})
 }
 
-func TestTask_AClockSetForwardRunsItOnce(t *testing.T) {
+func TestTask_RunsOnceWhenTheClockIsSetForward(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ran times
 		var c setClock
@@ -307,17 +307,17 @@ func TestTask_AClockSetForwardRunsItOnce(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if len(ran.all()) != 1 {
-			t.Errorf("ran %d times after the jump", len(ran.all()))
+			t.Errorf("got %d runs after the change, want 1", len(ran.all()))
 		}
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if len(ran.all()) != 2 {
-			t.Errorf("ran %d times within the next hour", len(ran.all())-1)
+			t.Errorf("got %d runs in the next hour, want 1", len(ran.all())-1)
 		}
 	})
 }
 
-func TestTask_AClockSetBackStallsNothing(t *testing.T) {
+func TestTask_ContinuesWhenTheClockIsSetBack(t *testing.T) {
 	for _, back := range []time.Duration{time.Second * 3, time.Hour, 400 * 24 * time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
 			var ran times
@@ -328,38 +328,38 @@ func TestTask_AClockSetBackStallsNothing(t *testing.T) {
 			time.Sleep(time.Hour + time.Second)
 			synctest.Wait()
 			if len(ran.all()) == 0 {
-				t.Errorf("nothing ran in the hour after the clock was set back by %v", back)
+				t.Errorf("got no run in the hour after the clock was set back by %v, want one", back)
 			}
 		})
 	}
 }
 
-func TestTask_AClockSetBackALittleDelaysNoInterval(t *testing.T) {
+func TestTask_SmallClockCorrectionsDoNotDelayARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ran times
 		var c setClock
 		start(t, dispatch.LocalOptions{Now: c.now, Tasks: []dispatch.Task{{
 			Name: "t", Next: func(after time.Time) time.Time { return after.Add(30 * time.Minute) },
-			Run: func(context.Context) error { ran.now(); return nil },
+			Run: func(context.Context) error { ran.record(); return nil },
 		}}})
-		for range 29 { // each minute the clock is corrected by some seconds
+		for range 29 { // the clock is corrected by some seconds each minute
 			time.Sleep(time.Minute)
 			c.set(-2 * time.Second)
 		}
 		time.Sleep(3 * time.Minute)
 		synctest.Wait()
 		if n := len(ran.all()); n != 1 {
-			t.Errorf("ran %d times in 32 minutes", n)
+			t.Errorf("got %d runs in 32 minutes, want 1", n)
 		}
 	})
 }
 
-func TestTask_IsGivenTheWallClock(t *testing.T) {
+func TestTask_GetsTheWallClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start(t, dispatch.LocalOptions{Tasks: []dispatch.Task{{
 			Name: "t", Next: func(after time.Time) time.Time {
 				if strings.Contains(after.String(), "m=") {
-					t.Errorf("%v has a monotonic part, by which no clock is ever set back", after)
+					t.Errorf("got time %v with a monotonic reading, want none", after)
 				}
 				return after.Add(time.Second)
 			},

@@ -9,8 +9,8 @@ import (
 	"assay/internal/fault"
 )
 
-// guard turns a panic into an error, so that a bug in one piece of work does not
-// stop the server.
+// guard converts a panic to an error, so that a bug in one kind of work does not stop the
+// server.
 func guard(fn func() error) (err error) {
 	defer func() {
 		if panicked := fault.Recovered(recover()); panicked != nil {
@@ -20,7 +20,7 @@ func guard(fn func() error) (err error) {
 	return fn()
 }
 
-// withStack returns the logger for an error. For a panic it adds the stack.
+// withStack adds the stack of a panic to the logger.
 func withStack(log *slog.Logger, err error) *slog.Logger {
 	if p, ok := errors.AsType[*fault.Panic](err); ok {
 		return log.With("stack", p.Stack)
@@ -28,8 +28,8 @@ func withStack(log *slog.Logger, err error) *slog.Logger {
 	return log
 }
 
-// Try runs the task once and logs a failure or panic, unless ctx has ended. The task
-// runs again at its next time; the error is returned for records only.
+// Try runs the task once. It logs an error or panic, unless ctx has ended. The returned
+// error is informational: the task runs again at its next time.
 func (t *Task) Try(ctx context.Context, log *slog.Logger) error {
 	err := guard(func() error { return t.Run(ctx) })
 	if err != nil && ctx.Err() == nil {
@@ -38,7 +38,7 @@ func (t *Task) Try(ctx context.Context, log *slog.Logger) error {
 	return err
 }
 
-// Wait waits for d. It reports false if ctx ended first.
+// Wait waits for d. It returns false if ctx ends first.
 func Wait(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Local is the Dispatcher of a process that has the database for itself.
+// Local is a Dispatcher for a single process that uses the database alone.
 type Local struct {
-	log   *slog.Logger
-	now   func() time.Time
-	sweep time.Duration
-	bells map[string]chan struct{}
+	log     *slog.Logger
+	now     func() time.Time
+	sweep   time.Duration
+	signals map[string]chan struct{}
 
 	workers []Worker
 	tasks   []Task
@@ -23,61 +23,60 @@ type Local struct {
 	next map[string]time.Time
 }
 
-// Backoff of a worker after consecutive errors: it doubles from firstPause to
-// lastPause, so that work resumes soon after, for example, a full disk has room.
+// A worker waits after an error. The delay doubles from minBackoff to maxBackoff. The
+// maximum is short, so that work resumes soon after, for example, disk space was freed.
 const (
-	firstPause = 200 * time.Millisecond
-	lastPause  = 10 * time.Second
+	minBackoff = 200 * time.Millisecond
+	maxBackoff = 10 * time.Second
 )
 
-// LocalOptions are the dependencies of a Local.
+// LocalOptions configures a Local.
 type LocalOptions struct {
 	Workers []Worker
 	Tasks   []Task
-	Sweep   time.Duration // how often every worker looks for work without a hint; default 2s
+	Sweep   time.Duration // interval at which every worker looks for work without a hint; default 2s
 	Now     func() time.Time
 	Logger  *slog.Logger
 }
 
-// NewLocal makes a dispatcher. Run starts it.
+// NewLocal returns a dispatcher. Call Run to start it.
 func NewLocal(o LocalOptions) *Local {
 	l := &Local{
 		log: o.Logger, now: o.Now, sweep: o.Sweep, workers: o.Workers, tasks: o.Tasks,
-		bells: map[string]chan struct{}{}, next: map[string]time.Time{},
+		signals: map[string]chan struct{}{}, next: map[string]time.Time{},
 	}
 	if l.sweep <= 0 {
 		l.sweep = 2 * time.Second
 	}
 	for _, w := range o.Workers {
-		l.bells[w.Kind] = make(chan struct{}, max(w.Slots, 1))
+		l.signals[w.Kind] = make(chan struct{}, max(w.Slots, 1))
 	}
 	return l
 }
 
-// Wake wakes the workers of a kind. It never blocks, and ignores kinds without a
-// worker.
+// Wake implements Dispatcher.
 func (l *Local) Wake(kind string) {
-	bell, ok := l.bells[kind]
+	signal, ok := l.signals[kind]
 	if !ok {
 		return
 	}
 	for {
 		select {
-		case bell <- struct{}{}:
+		case signal <- struct{}{}:
 		default:
-			return // every slot has its hint already
+			return // every slot already has a hint
 		}
 	}
 }
 
-// Scheduled returns when each task runs next.
+// Scheduled implements Dispatcher.
 func (l *Local) Scheduled() map[string]time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return maps.Clone(l.next)
 }
 
-// Run works until ctx ends, and returns when every worker has stopped.
+// Run implements Dispatcher.
 func (l *Local) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, w := range l.workers {
@@ -86,15 +85,16 @@ func (l *Local) Run(ctx context.Context) {
 		}
 	}
 	for _, t := range l.tasks {
-		wg.Go(func() { l.keep(ctx, t) })
+		wg.Go(func() { l.runTask(ctx, t) })
 	}
 	wg.Wait()
 }
 
-// Close implements Dispatcher. A Local holds nothing.
+// Close implements Dispatcher. A Local has no resources.
 func (l *Local) Close() {}
 
-// work drains one slot's work whenever it is woken, and at every sweep.
+// work calls the worker of one slot until no work is left. It continues after a hint or a
+// sweep interval.
 func (l *Local) work(ctx context.Context, w Worker) {
 	for failures := 0; ctx.Err() == nil; {
 		var more bool
@@ -107,7 +107,7 @@ func (l *Local) work(ctx context.Context, w Worker) {
 			return
 		case err != nil:
 			failures++
-			pause := min(firstPause<<min(failures-1, 16), lastPause)
+			pause := min(minBackoff<<min(failures-1, 16), maxBackoff)
 			withStack(l.log, err).Error("work failed; retrying", "kind", w.Kind, "error", err, "pause", pause)
 			if !Wait(ctx, pause) {
 				return
@@ -116,11 +116,11 @@ func (l *Local) work(ctx context.Context, w Worker) {
 			failures = 0
 		default:
 			failures = 0
-			// Jitter spreads the slots' queries over time.
+			// The random part distributes the queries of the slots over time.
 			t := time.NewTimer(l.sweep/2 + rand.N(l.sweep))
 			select {
 			case <-ctx.Done():
-			case <-l.bells[w.Kind]:
+			case <-l.signals[w.Kind]:
 			case <-t.C:
 			}
 			t.Stop()
@@ -128,9 +128,9 @@ func (l *Local) work(ctx context.Context, w Worker) {
 	}
 }
 
-// keep runs a task at its times. It reads the clock regularly, so that a clock that
-// is set forward or back neither skips nor stalls a run.
-func (l *Local) keep(ctx context.Context, t Task) {
+// runTask runs a task at its scheduled times. It reads the clock every second. Changes of
+// the clock therefore neither skip nor delay a run.
+func (l *Local) runTask(ctx context.Context, t Task) {
 	const look = time.Second
 	last := l.wall()
 	at := t.Next(last)
@@ -142,7 +142,7 @@ func (l *Local) keep(ctx context.Context, t Task) {
 			return
 		}
 		now := l.wall()
-		if now.Before(last) { // set back: the next run must not be delayed by the difference
+		if now.Before(last) { // the clock was set back; the next run must not wait for the difference
 			if again := t.Next(now); !again.IsZero() && again.Before(at) {
 				at = again
 			}
@@ -151,11 +151,11 @@ func (l *Local) keep(ctx context.Context, t Task) {
 		if now.Before(at) {
 			continue
 		}
-		_ = t.Try(ctx, l.log) // logged
+		_ = t.Try(ctx, l.log) // Try has logged the error
 		at = t.Next(l.wall())
 	}
 }
 
-// wall reads the clock without its monotonic part, which hides that the clock was
-// set back.
+// wall reads the clock without its monotonic reading, which would hide changes of the
+// clock.
 func (l *Local) wall() time.Time { return l.now().Round(0) }

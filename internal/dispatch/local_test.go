@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// A panic is a failure like any other: the work is tried again after a pause,
-// other work goes on, and the log tells where it was but not its value.
-func TestLocal_OutlivesAPanic(t *testing.T) {
+// Work that panics is retried like work that fails. Other work continues. The log
+// contains the stack but not the panic value.
+func TestLocal_RetriesAfterAPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		ctx, cancel := context.WithCancel(t.Context())
@@ -40,10 +40,10 @@ func TestLocal_OutlivesAPanic(t *testing.T) {
 		cancel()
 		<-done
 		if tries < 3 || others < 2 {
-			t.Errorf("%d tries, %d of other work", tries, others)
+			t.Errorf("got %d attempts and %d calls of other work, want at least 3 and 2", tries, others)
 		}
 		if text := log.String(); strings.Contains(text, "a secret") || strings.Count(text, "stack=") != 2 {
-			t.Errorf("log: %s", text)
+			t.Errorf("got log %s, want two stacks and no panic value", text)
 		}
 	})
 }

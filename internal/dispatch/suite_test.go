@@ -7,7 +7,7 @@ import (
 	"assay/internal/dispatch/dispatchtest"
 )
 
-func TestLocal_KeepsWhatADispatcherPromises(t *testing.T) {
+func TestLocal_PassesTheDispatcherSuite(t *testing.T) {
 	dispatchtest.Run(t, func(testing.TB) dispatchtest.Cluster {
 		return func(o dispatchtest.Options) dispatch.Dispatcher {
 			return dispatch.NewLocal(dispatch.LocalOptions{

@@ -1,15 +1,15 @@
-// Package event defines the events for operators and platforms: a closed set of
-// kinds, each with its JSON payload. An event is written to the outbox in the
-// transaction that caused it, so neither exists without the other. No payload
-// holds a secret.
+// Package event defines the events for operators and platforms. Each kind of event has
+// its own JSON payload. An event is written to the outbox in the transaction that causes
+// it. A payload never contains a secret.
 package event
 
 import "time"
 
-// Kind is what happened.
+// Kind is the type of an event.
 type Kind string
 
-// The kinds. PriceChanged is written in batches, of prices that were committed.
+// The kinds of events. PriceChanged events are written in batches, after the prices were
+// committed.
 const (
 	PriceChanged     Kind = "price.changed"
 	JobFinished      Kind = "job.finished"
@@ -23,19 +23,19 @@ const (
 	TradeIsOverdue   Kind = "trade.overdue"
 )
 
-// Kinds lists all of them.
+// Kinds returns all kinds.
 func Kinds() []Kind {
 	return []Kind{PriceChanged, JobFinished, JobPartial, JobFailed, WentDown, Quarantined, CameUp, BudgetIsLow, LedgerHasProblem, TradeIsOverdue}
 }
 
-// Data is the payload of an event: one of the structs below, as JSON.
+// Data is the payload of an event: one of the structs below, encoded as JSON.
 type Data interface{ Kind() Kind }
 
-// BudgetLow reports that less than a tenth of a budget is left and that, at the
-// present pace, it runs out before it renews. It is written once per window.
+// BudgetLow reports that less than a tenth of a budget is left and that it will be used
+// up before it renews, at the current rate. It is written once per budget window.
 type BudgetLow struct {
 	Provider  string    `json:"provider"`
-	Host      string    `json:"host"`   // empty where the provider has one
+	Host      string    `json:"host"`   // empty if the provider has a single host
 	Budget    string    `json:"budget"` // limit, day, month, reported
 	Left      int64     `json:"left"`
 	Limit     int64     `json:"limit"`
@@ -43,17 +43,17 @@ type BudgetLow struct {
 	RenewedAt time.Time `json:"renewedAt"`
 }
 
-// JobEnded reports that a job has ended: its prices are applied, or there were
-// none. A cancelled job causes no event.
+// JobEnded reports that a job has ended and that its prices, if any, are applied. A
+// cancelled job has no event.
 type JobEnded struct {
 	JobID        string     `json:"jobId"`
 	JobKind      string     `json:"jobKind"` // bulk, missing
 	Forced       bool       `json:"forced"`
 	RequestedBy  string     `json:"requestedBy"`
-	StartedAt    *time.Time `json:"startedAt"` // null: its plan could not be made
+	StartedAt    *time.Time `json:"startedAt"` // null if planning failed
 	TotalItems   int64      `json:"totalItems"`
 	UpdatedItems int64      `json:"updatedItems"`
-	ChangedItems int64      `json:"changedItems"` // of those
+	ChangedItems int64      `json:"changedItems"` // updated items with a new price
 	NoQuoteItems int64      `json:"noQuoteItems"`
 	FailedItems  int64      `json:"failedItems"`
 	LastError    *string    `json:"lastError"`
@@ -61,66 +61,69 @@ type JobEnded struct {
 	Gaps         Gaps       `json:"gaps"`
 }
 
-// Gaps lists what a job did not get. Shares are fractions of 1 with four places.
+// Gaps lists the items and markets for which a job got no data. Shares are fractions of 1
+// with four decimal places.
 type Gaps struct {
 	Items   []ItemGap   `json:"items"`
 	Markets []MarketGap `json:"markets"`
 }
 
-// ItemGap counts due items of which a job learned nothing.
+// ItemGap counts due items that got no new quotes, by reason.
 type ItemGap struct {
 	Reason string  `json:"reason"` // failed, backoff, budget, paused, cancelled
 	Items  int64   `json:"items"`
-	Share  float64 `json:"share"` // of the items that were due
+	Share  float64 `json:"share"` // share of the due items
 }
 
-// MarketGap is a market of which a job got nothing, or not all.
+// MarketGap describes a market with missing data.
 type MarketGap struct {
 	Provider string  `json:"provider"`
-	Market   string  `json:"market"` // empty where the provider is no longer configured
+	Market   string  `json:"market"` // empty if the provider is no longer configured
 	Reason   string  `json:"reason"` // failed, backoff, budget, paused, cancelled, silent, quarantined
-	Share    float64 `json:"share"`  // of the planned requests
-	Detail   string  `json:"detail"` // for people; may be empty
+	Share    float64 `json:"share"`  // share of the planned requests
+	Detail   string  `json:"detail"` // text for people; may be empty
 }
 
-// Why a provider is down.
+// Reasons why a provider is down.
 const (
-	WhyBreaker    = "breaker"    // its host keeps failing and gets no requests for a while
+	WhyBreaker    = "breaker"    // its host fails repeatedly and gets no requests for a while
 	WhyQuarantine = "quarantine" // a market's response failed validation
 )
 
-// ProviderDown reports that a provider's host gets no more requests, or that the
-// responses of one of its markets are quarantined. It is written once until it is up.
+// ProviderDown reports that requests to a provider's host are suspended, or that the
+// responses of a market are quarantined. It is written once until the matching
+// ProviderUp.
 type ProviderDown struct {
 	Provider string `json:"provider"`
 	Why      string `json:"why"`              // breaker, quarantine
-	Host     string `json:"host"`             // of a breaker; empty where the provider has one
-	Market   string `json:"market,omitempty"` // of a quarantine, with the game and file that it is in
+	Host     string `json:"host"`             // set for a breaker; empty if the provider has a single host
+	Market   string `json:"market,omitempty"` // Market, AppID and File are set for a quarantine
 	AppID    int32  `json:"appId,omitempty"`
 	File     string `json:"file,omitempty"`
-	Detail   string `json:"detail"` // for people
+	Detail   string `json:"detail"` // text for people
 }
 
-// ProviderUp ends a ProviderDown of the same fields but Detail.
+// ProviderUp reports the end of a ProviderDown. All fields except Detail are the same.
 type ProviderUp ProviderDown
 
-// LedgerProblem reports that the verification of a user's ledger did not pass.
+// LedgerProblem reports that the verification of a user's ledger failed or was
+// incomplete.
 type LedgerProblem struct {
 	UserID       string   `json:"userId"`
 	Status       string   `json:"status"` // failed, incomplete
-	Checks       []string `json:"checks"` // that did not pass
+	Checks       []string `json:"checks"` // checks that did not pass
 	FailureCount int64    `json:"failureCount"`
 }
 
-// TradeOverdue reports that a trade is pending for too long, or that its hold ended
-// some time ago and it has not settled. It is written once per trade.
+// TradeOverdue reports that a trade is pending for too long, or was not settled after its
+// hold ended. It is written once per trade.
 type TradeOverdue struct {
 	TradeID   string    `json:"tradeId"`
 	ListingID string    `json:"listingId"`
 	SellerID  string    `json:"sellerId"`
 	BuyerID   string    `json:"buyerId"`
-	State     string    `json:"state"` // pending: it was never completed; completed: it has not settled
-	Since     time.Time `json:"since"` // when it was bought, or when its hold ended
+	State     string    `json:"state"` // pending or completed
+	Since     time.Time `json:"since"` // time of the purchase, or end of the hold
 }
 
 // Kind implements Data.

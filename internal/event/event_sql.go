@@ -10,9 +10,8 @@ import (
 	"assay/internal/db"
 )
 
-// Stored is an event of the database. Ids grow in the order in which events were written,
-// which is not quite that of their commits: a reader that follows them by id alone may
-// miss one.
+// Stored is an event in the database. Ids increase in the order of writing, which can
+// differ from the order of commits. A reader that polls by id alone can miss an event.
 type Stored struct {
 	ID   int64
 	Kind Kind
@@ -21,27 +20,27 @@ type Stored struct {
 }
 
 const (
-	// maxEvents is how many events are kept at most.
+	// maxEvents limits the number of stored events.
 	maxEvents = 10_000
-	// leastEvents of them stay however old they are.
-	leastEvents = 50
+	// minEvents is the number of newest events that are kept regardless of their age.
+	minEvents = 50
 )
 
-// Add writes an event, which is there if and only if the transaction is
-// committed. A caller that may run twice first writes a row that shows whether it did.
+// Add writes an event in a transaction. A caller that may run twice must first write a
+// row that shows whether it ran before.
 func Add(t *db.Tx, d Data) error {
 	data, err := json.Marshal(d)
 	if err != nil {
 		return err
 	}
 	if _, err := t.Exec(`INSERT INTO event (kind, at, data) VALUES ($1, $2, $3)`, string(d.Kind()), db.Micros(t.Now()), string(data)); err != nil {
-		return fmt.Errorf("event %s: %w", d.Kind(), err)
+		return fmt.Errorf("write event %s: %w", d.Kind(), err)
 	}
 	t.AfterCommit(func() { db.Local[db.Counts[Kind]](t.DB).Add(d.Kind()) })
 	return nil
 }
 
-// List returns the newest events, the newest first.
+// List returns up to most events, newest first.
 func List(ctx context.Context, s *db.DB, most int) ([]Stored, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, e *Stored) error {
 		var at int64
@@ -52,18 +51,17 @@ func List(ctx context.Context, s *db.DB, most int) ([]Stored, error) {
 	}, `SELECT id, kind, at, data FROM event ORDER BY id DESC LIMIT $1`, most)
 }
 
-// Retain removes events that are older than so long, but for the newest, and
-// all that are too many.
+// Retain deletes events that are older than age, except the newest minEvents. It also
+// deletes the oldest events beyond maxEvents.
 func Retain(t *db.Tx, age time.Duration) error {
 	_, err := t.Exec(`
 		DELETE FROM event WHERE id <= (SELECT id FROM event ORDER BY id DESC LIMIT 1 OFFSET $1)
 		OR at < $2 AND id <= (SELECT id FROM event ORDER BY id DESC LIMIT 1 OFFSET $3)`,
-		maxEvents, db.Micros(t.Now().Add(-age)), leastEvents)
+		maxEvents, db.Micros(t.Now().Add(-age)), minEvents)
 	return err
 }
 
-// Counts returns how many events this process has committed since it opened the
-// database, by kind.
+// Counts returns the number of events that this process has committed, by kind.
 func Counts(s *db.DB) map[Kind]int64 {
 	return db.Local[db.Counts[Kind]](s).Get()
 }

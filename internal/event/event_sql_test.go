@@ -12,7 +12,7 @@ import (
 	"assay/internal/event"
 )
 
-// stored returns the newest events, the newest first, as "kind data".
+// stored returns the newest events as "kind data", newest first.
 func stored(f *dbtest.Fixture) []string {
 	f.Helper()
 	events, err := event.List(f.Context(), f.DB, 1000)
@@ -24,7 +24,7 @@ func stored(f *dbtest.Fixture) []string {
 	return out
 }
 
-func TestAdd_KeepsWhatWasWritten(t *testing.T) {
+func TestAdd_StoresEvents(t *testing.T) {
 	dbtest.Each(t, func(f *dbtest.Fixture) {
 		f.Tx(func(tx *db.Tx) error {
 			return errors.Join(
@@ -35,14 +35,14 @@ func TestAdd_KeepsWhatWasWritten(t *testing.T) {
 		events, err := event.List(f.Context(), f.DB, 10)
 		f.Must(err)
 		f.Is("events", len(events), 2)
-		f.Is("the newest first", string(events[0].Data), `{"provider":"s","why":"breaker","host":"","detail":"\"'\n"}`)
+		f.Is("data of the newest event", string(events[0].Data), `{"provider":"s","why":"breaker","host":"","detail":"\"'\n"}`)
 		f.Is("kind", events[1].Kind, event.LedgerHasProblem)
 		f.Is("data", string(events[1].Data), `{"userId":"u★","status":"failed","checks":["cached_balance"],"failureCount":1}`)
-		f.Is("at", events[1].At, f.Now.Truncate(time.Microsecond))
+		f.Is("time", events[1].At, f.Now.Truncate(time.Microsecond))
 		f.Is("count", event.Counts(f.DB)[event.LedgerHasProblem], int64(1))
 		events, err = event.List(f.Context(), f.DB, 1)
 		f.Must(err)
-		f.Is("at most", len(events), 1)
+		f.Is("events with limit 1", len(events), 1)
 	})
 }
 
@@ -64,19 +64,19 @@ func TestRetain_RemovesByAgeAndNumber(t *testing.T) {
 		}
 		add(30)
 		f.Now = f.Now.Add(48 * time.Hour)
-		f.Is("the newest stay, however old", retain(time.Hour), 30)
+		f.Is("minimum number of old events", retain(time.Hour), 30)
 		add(40)
-		f.Is("as old is not older", retain(48*time.Hour), 70)
-		f.Is("the old go", retain(47*time.Hour), 50)
-		f.Is("and the rest stays", retain(47*time.Hour), 50)
+		f.Is("events not older than the limit", retain(48*time.Hour), 70)
+		f.Is("old events deleted down to the minimum", retain(47*time.Hour), 50)
+		f.Is("minimum after another run", retain(47*time.Hour), 50)
 		add(10_000)
 		events, err := event.List(f.Context(), f.DB, 20_000)
 		f.Must(err)
-		f.Is("before", len(events), 10_050)
+		f.Is("events before Retain", len(events), 10_050)
 		f.Tx(func(tx *db.Tx) error { return event.Retain(tx, 48*time.Hour) })
 		events, err = event.List(f.Context(), f.DB, 20_000)
 		f.Must(err)
-		f.Is("at most", len(events), 10_000)
-		f.Is("in their order", slices.IsSortedFunc(events, func(a, b event.Stored) int { return int(b.ID - a.ID) }), true)
+		f.Is("events after Retain", len(events), 10_000)
+		f.Is("sorted by id", slices.IsSortedFunc(events, func(a, b event.Stored) int { return int(b.ID - a.ID) }), true)
 	})
 }

@@ -1,6 +1,5 @@
-// Package fault gives a kind and a stable code to errors that a caller caused or
-// can fix. An error without a fault in its chain is internal: it is
-// only written to the log.
+// Package fault defines errors with a kind and a stable code, for problems that a caller
+// can fix. An error without a fault in its chain is internal and appears only in the log.
 package fault
 
 import (
@@ -10,48 +9,49 @@ import (
 	"time"
 )
 
-// Kind decides the HTTP status and the exit code.
+// Kind determines the HTTP status and the exit code.
 type Kind uint8
 
-// The kinds.
+// The kinds of faults.
 const (
 	Internal      Kind = iota // not a fault of the caller
 	Invalid                   // malformed or unknown input
-	Unauthorized              // no credential, or a wrong one
-	Forbidden                 // a valid credential of another role
+	Unauthorized              // missing or wrong credential
+	Forbidden                 // valid credential without the required role
 	NotFound                  // the named resource does not exist
-	Conflict                  // the current state does not allow it
+	Conflict                  // the current state does not allow the request
 	Unprocessable             // well-formed but not acceptable
-	TooLarge                  // over a limit of size
-	Unavailable               // not now; try again
+	TooLarge                  // exceeds a size limit
+	Unavailable               // temporary failure; retry later
 	Upstream                  // another service failed or returned an unusable response
-	Busy                      // over a load limit; retry later. Unlike Unavailable this is no failure of the server
-	Damaged                   // stored data was changed: an operator must repair it, a retry does not help
+	Busy                      // a load limit was reached; retry later. Unlike Unavailable, this is not a failure of the server
+	Damaged                   // stored data was changed: an operator must repair it, and a retry does not help
 )
 
-// Field is one faulty part of an input.
+// Field describes an error in one part of an input.
 type Field struct {
 	Pointer string `json:"pointer"`        // JSON pointer into the input
-	Code    string `json:"code,omitempty"` // stable, snake_case: "out_of_range"; not every fault has one
-	Detail  string `json:"detail"`         // the fault and the expected value
+	Code    string `json:"code,omitempty"` // stable and in snake_case, such as "out_of_range"; may be empty
+	Detail  string `json:"detail"`         // the error and the expected value
 }
 
-// Error is an error whose text the caller may see.
+// Error is an error with a text that the caller may see.
 type Error struct {
 	Kind   Kind
-	Code   string // stable, snake_case: "already_listed"
-	Detail string // the fault and the fix, as a sentence; no secret, path or SQL
+	Code   string // stable and in snake_case, such as "already_listed"
+	Detail string // a sentence with the error and the fix; contains no secret, path or SQL
 	Fields []Field
-	// RetryAfter is how long to wait before a retry, for Unavailable and Busy; 0: not known.
+	// RetryAfter is the time to wait before a retry, for Unavailable and Busy. 0 means
+	// unknown.
 	RetryAfter time.Duration
 }
 
-// New makes an Error whose detail is formatted.
+// New returns an Error with a formatted detail.
 func New(kind Kind, code, format string, args ...any) *Error {
 	return &Error{Kind: kind, Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
-// Error returns the detail and the faulty fields.
+// Error returns the detail and the errors of all fields.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Detail)

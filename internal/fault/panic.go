@@ -7,15 +7,16 @@ import (
 	"runtime/debug"
 )
 
-// Panic is a recovered panic: its stack and, only if the runtime raised it, its
-// text. Any other value could hold a secret.
+// Panic is a recovered panic with its stack. Cause is the type of the panic value. It is
+// the text of the value only for runtime errors, because other values may contain
+// secrets.
 type Panic struct {
 	Cause string
 	Stack string
 }
 
-// Recovered makes an error of the result of recover; nil for nil. Call it in the deferred
-// function, where the stack is still that of the panic.
+// Recovered converts the result of recover to an error, or returns nil for nil. Call it
+// in the deferred function, where the stack still shows the panic.
 func Recovered(value any) *Panic {
 	if value == nil {
 		return nil

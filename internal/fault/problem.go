@@ -2,7 +2,7 @@ package fault
 
 // Problem is the body of every HTTP error response (RFC 9457).
 type Problem struct {
-	Type      string  `json:"type"` // about:blank: the status is the type
+	Type      string  `json:"type"` // always about:blank, so the status identifies the problem
 	Title     string  `json:"title"`
 	Status    int     `json:"status"`
 	Detail    string  `json:"detail"`

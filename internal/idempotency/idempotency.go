@@ -1,8 +1,8 @@
-// Package idempotency holds idempotency keys and the responses stored under them.
-// A client chooses a key per operation and repeats it when it retries; the server
-// returns the stored response instead of doing the work again. The response is
-// stored in the transaction that does the work, so a crash leaves either both or
-// neither, and no key stays locked.
+// Package idempotency stores idempotency keys and their responses. A client sends a
+// unique key for each operation, and sends it again when it retries. The server then
+// returns the stored response and does not repeat the work. The response is stored in the
+// same transaction as the work. A crash therefore leaves both or neither, and never
+// leaves a locked key.
 package idempotency
 
 import (
@@ -12,26 +12,27 @@ import (
 	"assay/internal/wallet"
 )
 
-// Retention is how long a response is stored if its request moved no money.
+// Retention is how long a response is stored. Responses of money routes are stored
+// without limit.
 const Retention = 30 * 24 * time.Hour
 
-// MaxKey is the longest key, in bytes.
+// MaxKey is the maximum length of a client's key in bytes.
 const MaxKey = 255
 
-// Key identifies a request. The same client key with another route, role or user is
-// another Key.
+// Key identifies a request. It differs for another route, role or user even if the
+// client's key is the same.
 type Key struct {
-	Route string // method and pattern of the path: "POST /api/listings"
-	Role  string // of the credential
-	User  string // the platform's id of the user that the request concerns
+	Route string // method and path pattern, such as "POST /api/listings"
+	Role  string // role of the credential
+	User  string // id of the user that the request concerns
 	Key   string // chosen by the client
-	Money bool   // the route moves money: responses are sealed with the ledger's key
+	Money bool   // the route moves money, so responses are sealed with the ledger key
 }
 
-// Scope returns the part of the key that the server adds to the client's.
+// Scope returns the part of the key that the server adds to the client's key.
 func (k Key) Scope() string { return k.Route + " " + k.Role + " " + k.User }
 
-// Digest is the SHA-256 of everything in a request that must be equal in a retry.
+// Digest is the SHA-256 of the parts of a request that must be the same in a retry.
 type Digest [sha256.Size]byte
 
 // Response is the stored response to a request.
@@ -39,15 +40,15 @@ type Response struct {
 	Request     Digest
 	Status      int
 	ContentType string
-	Location    string // empty: none
+	Location    string // may be empty
 	Body        []byte
-	Expires     time.Time // zero: never, because the request moved money
+	Expires     time.Time // zero if the response never expires
 	Seal        wallet.Seal
 }
 
-// ResponseStore is the part of a transaction that stores a response. Call it last.
-// If another request has stored a response under the key, the error is ErrKeyUsed
-// and the transaction must not be committed.
+// ResponseStore stores a response in a transaction. Call StoreResponse last. It returns
+// ErrKeyUsed if another request has stored a response under the key. In that case, roll
+// back the transaction.
 type ResponseStore interface {
 	StoreResponse(k Key, a Response) error
 }

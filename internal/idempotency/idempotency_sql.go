@@ -10,7 +10,7 @@ import (
 	"assay/internal/wallet"
 )
 
-// Find returns the stored response to a request, or nil.
+// Find returns the stored response for a key, or nil.
 func Find(ctx context.Context, s *db.DB, k Key) (*Response, error) {
 	var a Response
 	var expires int64
@@ -26,15 +26,14 @@ func Find(ctx context.Context, s *db.DB, k Key) (*Response, error) {
 	case err != nil:
 		return nil, err
 	case copy(a.Request[:], request) != len(a.Request):
-		return nil, fmt.Errorf("stored response has a digest of %d bytes", len(request))
+		return nil, fmt.Errorf("stored response has a digest of %d bytes, want 32", len(request))
 	}
 	a.Expires, a.Seal.MAC = db.Moment(expires), wallet.StoredHash(mac)
 	return &a, nil
 }
 
-// Store stores the response to a request. It waits for another transaction
-// that does so for the same key; if that one is committed the error is
-// ErrKeyUsed.
+// Store stores the response for a key. If another transaction is storing one for the same
+// key, Store waits for it. It returns ErrKeyUsed if a response is stored already.
 func Store(t *db.Tx, k Key, a Response) error {
 	n, err := t.Exec(`
 		INSERT INTO idempotent_response (route, role, user_id, key, request, status, content_type, location, body, kept_at, expires_at, version, key_id, mac)
@@ -52,15 +51,15 @@ func Store(t *db.Tx, k Key, a Response) error {
 	return err
 }
 
-// forgottenAtOnce is how many answers are removed in one transaction.
-const forgottenAtOnce = 1_000
+// deleteBatch is the number of responses that one transaction deletes.
+const deleteBatch = 1_000
 
-// DeleteExpired removes some of the answers that are not to be kept any longer,
-// and reports whether there may be more.
+// DeleteExpired deletes a batch of expired responses and reports whether there may be
+// more.
 func DeleteExpired(t *db.Tx) (more bool, err error) {
 	n, err := t.Exec(`
 		DELETE FROM idempotent_response WHERE (route, role, user_id, key) IN (
 			SELECT route, role, user_id, key FROM idempotent_response
-			WHERE expires_at <> 0 AND expires_at <= $1 ORDER BY expires_at LIMIT $2)`, db.Micros(t.Now()), forgottenAtOnce)
-	return n == forgottenAtOnce, err
+			WHERE expires_at <> 0 AND expires_at <= $1 ORDER BY expires_at LIMIT $2)`, db.Micros(t.Now()), deleteBatch)
+	return n == deleteBatch, err
 }

@@ -24,22 +24,22 @@ func store(f *dbtest.Fixture, k idempotency.Key, a idempotency.Response) error {
 	return f.DB.InTx(f.Context(), func(tx *db.Tx) error { return idempotency.Store(tx, k, a) })
 }
 
-// isStored fails unless the response of a key is a; an a without a status means none.
+// isStored checks the stored response for a key. If a has no status, it expects none.
 func isStored(f *dbtest.Fixture, k idempotency.Key, a idempotency.Response) {
 	f.Helper()
 	kept, err := idempotency.Find(f.Context(), f.DB, k)
 	f.Must(err)
 	if (kept == nil) != (a.Status == 0) {
-		f.Fatalf("the response of %v is %v, want %v", k, kept, a)
+		f.Fatalf("%v: got response %v, want %v", k, kept, a)
 	}
 	if kept != nil && (kept.Request != a.Request || kept.Status != a.Status || kept.ContentType != a.ContentType ||
 		kept.Location != a.Location || !bytes.Equal(kept.Body, a.Body) ||
 		!kept.Expires.Equal(a.Expires) || kept.Seal != a.Seal) {
-		f.Errorf("the response of %v is %v, want %v", k, *kept, a)
+		f.Errorf("%v: got response %v, want %v", k, *kept, a)
 	}
 }
 
-func TestStore_KeepsAResponseOnce(t *testing.T) { dbtest.Each(t, storesOnce) }
+func TestStore_StoresOneResponsePerKey(t *testing.T) { dbtest.Each(t, storesOnce) }
 
 func storesOnce(f *dbtest.Fixture) {
 	k := idempotency.Key{Route: "POST /x", Role: "platform", User: "u", Key: "k"}
@@ -77,37 +77,37 @@ func storesOnce(f *dbtest.Fixture) {
 	}
 }
 
-func TestDeleteExpired_ForgetsAResponseAfterItsTime(t *testing.T) { dbtest.Each(t, forgets) }
+func TestDeleteExpired_DeletesExpiredResponses(t *testing.T) { dbtest.Each(t, deletesExpired) }
 
-func forgets(f *dbtest.Fixture) {
+func deletesExpired(f *dbtest.Fixture) {
 	short, money := idempotency.Key{Route: "r", Key: "short"}, idempotency.Key{Route: "r", Key: "money"}
 	first := response(f)
 	forever := response(f)
 	forever.Expires, forever.Body = time.Time{}, []byte{}
 	f.Must(store(f, short, first))
 	f.Must(store(f, money, forever))
-	forget := func() {
+	deleteExpired := func() {
 		f.Helper()
 		f.Tx(func(tx *db.Tx) error {
 			more, err := idempotency.DeleteExpired(tx)
-			f.Is("there is more", more, false)
+			f.Is("more to delete", more, false)
 			return err
 		})
 	}
 	f.Now = f.Now.Add(idempotency.Retention - time.Second)
-	forget()
+	deleteExpired()
 	isStored(f, short, first)
 
 	f.Now = f.Now.Add(time.Second)
-	isStored(f, short, idempotency.Response{}) // whether or not it was removed
+	isStored(f, short, idempotency.Response{}) // expired, but not yet deleted
 	f.Must(store(f, short, response(f)))
 	isStored(f, short, response(f))
 
 	f.Now = f.Now.Add(100 * idempotency.Retention)
-	forget()
+	deleteExpired()
 	isStored(f, short, idempotency.Response{})
 	isStored(f, money, forever)
 	if err := store(f, money, response(f)); !errors.Is(err, idempotency.ErrKeyUsed) {
-		f.Errorf("a response about money was replaced: %v", err)
+		f.Errorf("replace a response without expiry: got error %v, want ErrKeyUsed", err)
 	}
 }

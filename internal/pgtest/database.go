@@ -10,15 +10,18 @@ import (
 	"testing"
 )
 
-// NewDatabase makes an empty database, which is dropped when tb ends, and
-// returns its address.
+// NewDatabase creates an empty database and returns its address. The database is dropped
+// when tb ends.
 func (s *Server) NewDatabase(tb testing.TB) (url string) {
 	tb.Helper()
-	return s.copyOf(tb, "template0")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.createDatabase(tb, "template0")
 }
 
-// NewDatabaseIn makes an empty database with a tablespace of its own in a folder that
-// every user may enter, on a small disk for one. Both are dropped when tb ends.
+// NewDatabaseIn creates an empty database with its own tablespace in folder, for example
+// on a small disk. Every user must have access to the folder. Database and tablespace are
+// dropped when tb ends.
 func (s *Server) NewDatabaseIn(tb testing.TB, folder string) (url string) {
 	tb.Helper()
 	dir := filepath.Join(folder, "tablespace")
@@ -44,9 +47,9 @@ func (s *Server) NewDatabaseIn(tb testing.TB, folder string) (url string) {
 	return s.URL(name)
 }
 
-// CopyDatabase makes a copy of the database template, which is dropped when tb
-// ends, and returns its address. The first call makes the template: fill is to
-// put into it what all copies begin with, and to let go of it.
+// CopyDatabase creates a copy of the database template and returns its address. The copy
+// is dropped when tb ends. The first call creates the template and calls fill to add its
+// contents. Fill must close its connections.
 func (s *Server) CopyDatabase(tb testing.TB, template string, fill func(ctx context.Context, url string) error) (url string) {
 	tb.Helper()
 	s.mu.Lock()
@@ -58,24 +61,18 @@ func (s *Server) CopyDatabase(tb testing.TB, template string, fill func(ctx cont
 		}
 		s.templates[template] = true
 	}
-	return s.copied(tb, template)
+	return s.createDatabase(tb, template)
 }
 
-func (s *Server) copyOf(tb testing.TB, template string) (url string) {
-	tb.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.copied(tb, template)
-}
-
-// copied copies under the lock: a template must not be in use.
-func (s *Server) copied(tb testing.TB, template string) (url string) {
+// createDatabase copies a template. The caller holds s.mu, because PostgreSQL cannot copy
+// a template that is in use.
+func (s *Server) createDatabase(tb testing.TB, template string) (url string) {
 	tb.Helper()
 	s.databases++
 	name := fmt.Sprint("test", s.databases)
 	s.Exec(tb, `CREATE DATABASE `+name+` TEMPLATE `+template)
 	tb.Cleanup(func() {
-		// The server may have been stopped by then, and takes its data along.
+		// This fails if the server was stopped. Its data is removed with the server.
 		_ = s.exec(context.WithoutCancel(tb.Context()), `DROP DATABASE IF EXISTS `+name+` WITH (FORCE)`)
 	})
 	return s.URL(name)

@@ -15,32 +15,33 @@ import (
 	"syscall"
 )
 
-// ErrNotInstalled means that the machine has no PostgreSQL server.
-var ErrNotInstalled = errors.New("PostgreSQL or PgBouncer is not installed (on Debian: apt-get install postgresql pgbouncer): tests on it are skipped")
+// ErrNotInstalled means that PostgreSQL or PgBouncer is not installed.
+var ErrNotInstalled = errors.New("PostgreSQL or PgBouncer is not installed (on Debian: apt-get install postgresql pgbouncer): skipping its tests")
 
-// home is where a server's programs and files are, and who runs it: it refuses
-// to run as root, and then is the user that its package made.
+// home has the directories of a server's programs and files, and the user that runs it.
+// PostgreSQL refuses to run as root. In that case the user is the one that its package
+// created.
 type home struct {
 	bin, dir string
-	as       *syscall.Credential // nil: the current user
+	as       *syscall.Credential // nil for the current user
 }
 
 func (h home) data() string { return filepath.Join(h.dir, "data") }
 func (h home) log() string  { return filepath.Join(h.dir, "log") }
 
-// memory is where files are kept in memory.
+// memory is a directory that is kept in memory.
 const memory = "/dev/shm"
 
-// roomy reports whether a directory has room for what the tests of a package
-// write. In a container there are often 64 MiB in memory.
-func roomy(dir string) bool {
+// hasSpace reports whether a directory has enough space for the tests of a package.
+// Containers often have only 64 MiB of shared memory.
+func hasSpace(dir string) bool {
 	var fs syscall.Statfs_t
 	const enough = 4 << 30
 	return syscall.Statfs(dir, &fs) == nil && fs.Bavail*uint64(fs.Bsize) >= enough
 }
 
-// makeHome finds the programs and makes a directory for a server: in memory,
-// where there is such a place, unless it is to be durable.
+// makeHome finds the programs and creates a directory for a server. The directory is in
+// memory if possible, unless the server must be durable.
 func makeHome(durable bool) (h home, err error) {
 	if h.bin, err = programs(); err != nil {
 		return h, err
@@ -51,7 +52,7 @@ func makeHome(durable bool) (h home, err error) {
 		}
 	}
 	parents := []string{memory, os.TempDir()}
-	if durable || !roomy(memory) {
+	if durable || !hasSpace(memory) {
 		parents = parents[1:]
 	}
 	for _, parent := range parents {
@@ -65,8 +66,8 @@ func makeHome(durable bool) (h home, err error) {
 	return h, os.Chown(h.dir, int(h.as.Uid), int(h.as.Gid))
 }
 
-// programs returns the directory of the newest server's programs: Debian keeps
-// them out of the PATH.
+// programs returns the program directory of the newest installed server. Debian does not
+// add that directory to the PATH.
 func programs() (string, error) {
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb") // the pattern is valid
 	slices.SortFunc(found, func(a, b string) int { return version(b) - version(a) })
@@ -90,7 +91,7 @@ func version(initdb string) int {
 func packageUser() (*syscall.Credential, error) {
 	u, err := user.Lookup("postgres")
 	if err != nil {
-		return nil, fmt.Errorf("PostgreSQL does not run as root: %w", err)
+		return nil, fmt.Errorf("find a user to run PostgreSQL, which does not run as root: %w", err)
 	}
 	uid, err := strconv.ParseUint(u.Uid, 10, 32)
 	if err != nil {
@@ -100,10 +101,10 @@ func packageUser() (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, err
 }
 
-// command is one of the server's programs, out of reach of the signals that a
-// terminal sends to the tests.
+// command returns a command for one of the server's programs. It runs in its own process
+// group, so that it does not get terminal signals for the tests.
 func (h home) command(name string, args ...string) *exec.Cmd {
-	return h.owned(exec.Command(filepath.Join(h.bin, name), args...)) //nolint:noctx,gosec // it ends with its server; the name is ours
+	return h.owned(exec.Command(filepath.Join(h.bin, name), args...)) //nolint:noctx,gosec // it ends with its server; the name is a constant
 }
 
 func (h home) owned(c *exec.Cmd) *exec.Cmd {
@@ -113,7 +114,7 @@ func (h home) owned(c *exec.Cmd) *exec.Cmd {
 	return c
 }
 
-// initialize makes an empty cluster.
+// initialize creates an empty cluster.
 func (h home) initialize() error {
 	out, err := h.command("initdb", "-D", h.data(), "-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C.UTF-8").CombinedOutput()
 	if err != nil {
@@ -122,8 +123,9 @@ func (h home) initialize() error {
 	return nil
 }
 
-// A process of its own outlives the tests by a moment: when they end, however
-// they do, its input ends, and it stops the server and removes the files.
+// This script runs in a separate process and cleans up after the tests. Its standard
+// input closes when the tests end, even after a crash. The script then stops the server
+// and removes the files.
 const guardScript = `
 cat >/dev/null
 pooler=$(cat "$0"/pooler*/pid 2>/dev/null)
@@ -136,21 +138,21 @@ cd /
 rm -rf "$0"
 `
 
-// guard starts the process that cleans up, which begins when what it returns is
+// guard starts the cleanup process. The cleanup begins when the returned Closer is
 // closed.
 func (h home) guard() (io.Closer, error) {
-	c := h.owned(exec.Command("/bin/sh", "-c", guardScript, h.dir)) //nolint:noctx,gosec // it outlives us on purpose; the script is ours
+	c := h.owned(exec.Command("/bin/sh", "-c", guardScript, h.dir)) //nolint:noctx,gosec // it must outlive the tests; the script is a constant
 	input, err := c.StdinPipe()
 	if err != nil {
 		return nil, err
 	}
-	return closing{input, c}, c.Start()
+	return guardProcess{input, c}, c.Start()
 }
 
-// closing ends the guard and waits for it.
-type closing struct {
+// guardProcess closes the input of the cleanup process and waits for the process to end.
+type guardProcess struct {
 	io.Closer
-	guard *exec.Cmd
+	process *exec.Cmd
 }
 
-func (c closing) Close() error { return errors.Join(c.Closer.Close(), c.guard.Wait()) }
+func (c guardProcess) Close() error { return errors.Join(c.Closer.Close(), c.process.Wait()) }

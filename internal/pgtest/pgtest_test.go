@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// TestMain is also the process that TestRun_LeavesNothingOfAKilledProcess kills.
+// TestMain also runs the child process of TestRun_CleansUpAfterAKilledProcess.
 func TestMain(m *testing.M) {
 	if os.Getenv("PGTEST_WAIT") == "" {
 		os.Exit(m.Run())
@@ -28,8 +28,8 @@ func TestMain(m *testing.M) {
 	select {}
 }
 
-func TestRun_LeavesNothingOfAKilledProcess(t *testing.T) {
-	Shared(t) // or it is skipped
+func TestRun_CleansUpAfterAKilledProcess(t *testing.T) {
+	Shared(t) // skips the test if PostgreSQL is not installed
 	child := exec.CommandContext(t.Context(), os.Args[0])
 	child.Env = append(os.Environ(), "PGTEST_WAIT=1")
 	out, err := child.StdoutPipe()
@@ -41,10 +41,10 @@ func TestRun_LeavesNothingOfAKilledProcess(t *testing.T) {
 	s := &Server{home: home{dir: strings.TrimSpace(string(line[:n]))}}
 	pid := s.pid()
 	if pid == 0 {
-		t.Fatal("no server")
+		t.Fatal("got no server process")
 	}
 	must(t, child.Process.Kill())
-	_ = child.Wait() // killed
+	_ = child.Wait() // it always fails, because the process was killed
 	until(t, func() bool {
 		_, err := os.Stat(s.Dir())
 		return errors.Is(err, os.ErrNotExist) && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
@@ -58,9 +58,9 @@ func TestServer_RunsAgainAfterStopAndKill(t *testing.T) {
 	for _, end := range []func() error{s.Stop, s.Kill} {
 		must(t, end())
 		if query(t, url, `SELECT 1`) == nil {
-			t.Error("answers after its end")
+			t.Error("query succeeded after the server stopped, want an error")
 		}
-		until(t, func() bool { return s.Restart() == nil }) // what was killed leaves sessions that end by and by
+		until(t, func() bool { return s.Restart() == nil }) // sessions of a killed server end with a delay
 		must(t, query(t, url, `SELECT * FROM kept`))
 	}
 	must(t, query(t, url, `DO $$ BEGIN ASSERT current_setting('max_connections') = '7' AND current_setting('fsync') = 'on'; END $$`))
@@ -76,7 +76,7 @@ func TestCopyDatabase_FillsTheTemplateOnce(t *testing.T) {
 		}), `DROP TABLE kept`))
 	}
 	if filled > 1 {
-		t.Errorf("filled %d times", filled)
+		t.Errorf("got %d calls of fill, want at most 1", filled)
 	}
 }
 
@@ -91,15 +91,15 @@ func query(tb testing.TB, url, statement string) (err error) {
 	return err
 }
 
-func until(tb testing.TB, holds func() bool) {
+func until(tb testing.TB, condition func() bool) {
 	tb.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(timeout)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for !holds() {
+	for !condition() {
 		select {
 		case <-deadline:
-			tb.Fatal("waited too long")
+			tb.Fatal("timed out waiting for the condition")
 		case <-tick.C:
 		}
 	}

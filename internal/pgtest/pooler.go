@@ -15,22 +15,23 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Pooler is a PgBouncer in transaction mode: the transactions of one connection may run in
+// Pooler is a PgBouncer in transaction mode. Transactions of one connection may run in
 // different sessions.
 type Pooler struct{ dir string }
 
-// poolerPort is a part of the name of its socket.
+// poolerPort is part of the socket name.
 const poolerPort = 6432
 
-// StartPooler starts a PgBouncer with this many sessions per database. It stops when tb ends.
+// StartPooler starts a PgBouncer with the given number of sessions per database. It stops
+// when tb ends.
 func (s *Server) StartPooler(tb testing.TB, sessions int) *Pooler {
 	tb.Helper()
 	program, err := pgbouncer()
 	if err != nil {
-		give(tb, err)
+		skipOrFail(tb, err)
 	}
 	p := &Pooler{}
-	if p.dir, err = os.MkdirTemp(s.home.dir, "pooler"); err != nil { //nolint:usetesting // the guard cleans up here
+	if p.dir, err = os.MkdirTemp(s.home.dir, "pooler"); err != nil { //nolint:usetesting // the guard removes this directory
 		tb.Fatal(err)
 	}
 	settings := filepath.Join(p.dir, "settings")
@@ -44,20 +45,20 @@ func (s *Server) StartPooler(tb testing.TB, sessions int) *Pooler {
 			}
 		}
 	}
-	process := s.home.owned(exec.Command(program, settings)) //nolint:noctx,gosec // it ends with the test; the program is a package's
+	process := s.home.owned(exec.Command(program, settings)) //nolint:noctx,gosec // it ends with the test; the program is an installed package
 	if err := process.Start(); err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() {
 		_ = process.Process.Kill()
-		_ = process.Wait() // killed
+		_ = process.Wait() // it always fails, because the process was killed
 	})
 	p.await(tb)
 	return p
 }
 
-// pgbouncer returns the path of the program, which Debian keeps out of the PATH
-// of those who are not root.
+// pgbouncer returns the path of the program. Debian installs it outside the PATH of
+// ordinary users.
 func pgbouncer() (string, error) {
 	if path, err := exec.LookPath("pgbouncer"); err == nil {
 		return path, nil
@@ -69,7 +70,7 @@ func pgbouncer() (string, error) {
 	return debian, nil
 }
 
-// settings are defaults, but for what is said here.
+// settings returns the configuration file. Other settings have their defaults.
 func (p *Pooler) settings(s *Server, sessions int) string {
 	return strings.Join([]string{
 		"[databases]",
@@ -86,10 +87,10 @@ func (p *Pooler) settings(s *Server, sessions int) string {
 	}, "\n") + "\n"
 }
 
-// await waits until it answers.
+// await waits until PgBouncer accepts connections.
 func (p *Pooler) await(tb testing.TB) {
 	tb.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(timeout)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -101,7 +102,7 @@ func (p *Pooler) await(tb testing.TB) {
 		select {
 		case <-deadline:
 			log, _ := os.ReadFile(filepath.Join(p.dir, "log"))
-			tb.Fatalf("PgBouncer does not answer: %v: %s", err, log)
+			tb.Fatalf("PgBouncer did not start: %v: %s", err, log)
 		case <-tick.C:
 		}
 	}
@@ -112,8 +113,7 @@ func (p *Pooler) URL(database string) string {
 	return fmt.Sprintf("postgres://postgres@/%s?host=%s&port=%d", database, p.dir, poolerPort)
 }
 
-// Through returns the address through the pooler of a database that Server.URL
-// names.
+// Through converts an address from Server.URL to one that uses the pooler.
 func (p *Pooler) Through(tb testing.TB, url string) string {
 	tb.Helper()
 	c, err := pgx.ParseConfig(url)

@@ -1,8 +1,8 @@
 //go:build unix
 
-// Package pgtest starts a real PostgreSQL for tests, from the system's package.
-// A server and its data are gone when the test binary ends, however it ends. It
-// is imported by tests and measurements alone.
+// Package pgtest runs a PostgreSQL server for tests and benchmarks, with the programs
+// that are installed on the system. The server and its data are removed when the test
+// binary ends, even after a crash.
 package pgtest
 
 import (
@@ -23,22 +23,21 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Options say how a server is run. All settings that they leave out are the
-// defaults of PostgreSQL.
+// Options configures a server. All other settings have PostgreSQL's defaults.
 type Options struct {
-	// Durable keeps the server's files on a disk and waits for the disk, as a
-	// real one does; for measurements and for tests that kill the server.
+	// Durable keeps the files of the server on disk and enables fsync, as in production.
+	// Use it for benchmarks and for tests that kill the server.
 	Durable bool
-	// Settings are more settings of the server: max_connections=20.
+	// Settings are additional server settings, such as "max_connections=20".
 	Settings []string
 }
 
-// Server is a PostgreSQL that belongs to this process. It listens on a socket in
-// a directory of its own.
+// Server is a PostgreSQL server of this process. It listens on a Unix socket in its own
+// directory.
 type Server struct {
 	options Options
 	home    home
-	watch   io.Closer // the guard cleans up when it is closed
+	guard   io.Closer // starts the cleanup when it is closed
 
 	mu        sync.Mutex
 	process   *exec.Cmd
@@ -47,16 +46,16 @@ type Server struct {
 	databases int
 }
 
-// patience is how long a server may take to start or stop on a loaded machine.
-const patience = time.Minute
+// timeout limits how long a server may take to start or stop on a busy machine.
+const timeout = time.Minute
 
-// Start starts a server, which ends with tb. Without PostgreSQL on the machine
-// the test is skipped, and fails where CI is set.
+// Start starts a server that stops when tb ends. If PostgreSQL is not installed, the test
+// is skipped, or fails if CI is set.
 func Start(tb testing.TB, o Options) *Server {
 	tb.Helper()
 	s, err := Run(o)
 	if err != nil {
-		give(tb, err)
+		skipOrFail(tb, err)
 	}
 	tb.Cleanup(func() {
 		if err := s.Close(); err != nil {
@@ -66,8 +65,8 @@ func Start(tb testing.TB, o Options) *Server {
 	return s
 }
 
-// give ends a test for which there is no server.
-func give(tb testing.TB, err error) {
+// skipOrFail ends a test that has no server.
+func skipOrFail(tb testing.TB, err error) {
 	tb.Helper()
 	if errors.Is(err, ErrNotInstalled) && os.Getenv("CI") == "" {
 		tb.Skip(err)
@@ -75,30 +74,30 @@ func give(tb testing.TB, err error) {
 	tb.Fatal(err)
 }
 
-// shared is the server that all tests of a binary may use, many at once.
-var shared = sync.OnceValues(func() (*Server, error) { //nolint:gochecknoglobals // starting one takes seconds
+// shared is the server that all tests of a binary use, also concurrently.
+var shared = sync.OnceValues(func() (*Server, error) { //nolint:gochecknoglobals // starting a server takes seconds
 	return Run(Options{Settings: []string{"max_connections=300"}})
 })
 
-// Shared returns the one server of the test binary that tests take databases
-// from. It does not wait for the disk. Do not stop it.
+// Shared returns a server that all tests of the binary share. Fsync is off. Tests must
+// not stop it.
 func Shared(tb testing.TB) *Server {
 	tb.Helper()
 	s, err := shared()
 	if err != nil {
-		give(tb, err)
+		skipOrFail(tb, err)
 	}
 	return s
 }
 
-// Run starts a server that its caller closes; what it leaves behind is removed
-// when the process ends.
+// Run starts a server. The caller must close it. All files are removed when the process
+// ends.
 func Run(o Options) (_ *Server, err error) {
 	s := &Server{options: o, templates: map[string]bool{}}
 	if s.home, err = makeHome(o.Durable); err != nil {
 		return nil, err
 	}
-	if s.watch, err = s.home.guard(); err != nil {
+	if s.guard, err = s.home.guard(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(s.home.dir))
 	}
 	if err = s.home.initialize(); err == nil {
@@ -110,12 +109,12 @@ func Run(o Options) (_ *Server, err error) {
 	return s, nil
 }
 
-// Restart starts the server again after Stop or Kill.
+// Restart starts the server after Stop or Kill.
 func (s *Server) Restart() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.running() {
-		return errors.New("the server runs already")
+		return errors.New("the server is already running")
 	}
 	settings := append([]string{"listen_addresses=", "unix_socket_directories=" + s.home.dir}, s.options.Settings...)
 	if !s.options.Durable {
@@ -139,7 +138,7 @@ func (s *Server) Restart() error {
 	s.exited = exited
 	go func() {
 		defer close(exited)
-		_ = process.Wait() // how it ended is in its log
+		_ = process.Wait() // the log has the exit status
 	}()
 	return s.await(exited)
 }
@@ -156,9 +155,9 @@ func (s *Server) running() bool {
 	}
 }
 
-// await waits until the server answers.
+// await waits until the server accepts connections.
 func (s *Server) await(exited <-chan struct{}) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -169,16 +168,16 @@ func (s *Server) await(exited <-chan struct{}) error {
 		}
 		select {
 		case <-exited:
-			return fmt.Errorf("PostgreSQL did not start: %s", s.lastWords())
+			return fmt.Errorf("PostgreSQL did not start: %s", s.logTail())
 		case <-ctx.Done():
-			return fmt.Errorf("PostgreSQL does not answer: %w: %s", err, s.lastWords())
+			return fmt.Errorf("PostgreSQL did not become ready: %w: %s", err, s.logTail())
 		case <-tick.C:
 		}
 	}
 }
 
-// lastWords are the end of the server's log.
-func (s *Server) lastWords() string {
+// logTail returns the end of the server log.
+func (s *Server) logTail() string {
 	text, err := os.ReadFile(s.home.log())
 	if err != nil {
 		return err.Error()
@@ -186,11 +185,10 @@ func (s *Server) lastWords() string {
 	return string(text[max(0, len(text)-2000):])
 }
 
-// Stop ends the server as an operator does, cutting its sessions off.
+// Stop shuts the server down and disconnects all sessions.
 func (s *Server) Stop() error { return s.signal(syscall.SIGINT) }
 
-// Kill ends the server's main process at once; its sessions follow when they
-// notice.
+// Kill kills the main process of the server. Its sessions end when they detect that.
 func (s *Server) Kill() error { return s.signal(syscall.SIGKILL) }
 
 func (s *Server) signal(sig syscall.Signal) error {
@@ -205,15 +203,15 @@ func (s *Server) signal(sig syscall.Signal) error {
 	select {
 	case <-s.exited:
 		return nil
-	case <-time.After(patience):
-		return errors.New("PostgreSQL does not stop")
+	case <-time.After(timeout):
+		return errors.New("PostgreSQL did not stop in time")
 	}
 }
 
 // Close stops the server and removes its data.
 func (s *Server) Close() error {
-	err := s.signal(syscall.SIGQUIT) // nobody reads its data again
-	return errors.Join(err, s.watch.Close(), os.RemoveAll(s.home.dir))
+	err := s.signal(syscall.SIGQUIT) // a clean shutdown is not needed, because the data is removed
+	return errors.Join(err, s.guard.Close(), os.RemoveAll(s.home.dir))
 }
 
 // URL returns the address of a database of the server.
@@ -221,10 +219,10 @@ func (s *Server) URL(database string) string {
 	return "postgres://postgres@/" + database + "?host=" + s.home.dir
 }
 
-// Dir returns the directory of the server's socket, of which the port is 5432.
+// Dir returns the directory of the server's socket. The port is 5432.
 func (s *Server) Dir() string { return s.home.dir }
 
-// Exec runs a statement as the superuser, in the database postgres.
+// Exec runs a statement as superuser in the database postgres.
 func (s *Server) Exec(tb testing.TB, statement string) {
 	tb.Helper()
 	if err := s.exec(tb.Context(), statement); err != nil {
@@ -242,7 +240,7 @@ func (s *Server) exec(ctx context.Context, statement string) (err error) {
 	return err
 }
 
-// Log returns what the server has logged.
+// Log returns the server log.
 func (s *Server) Log(tb testing.TB) []byte {
 	tb.Helper()
 	text, err := os.ReadFile(s.home.log())
@@ -252,7 +250,7 @@ func (s *Server) Log(tb testing.TB) []byte {
 	return text
 }
 
-// Dump returns all that is in the database that URL names, as SQL.
+// Dump returns the contents of the database at url as SQL.
 func (s *Server) Dump(tb testing.TB, url string) []byte {
 	tb.Helper()
 	out, err := s.home.command("pg_dump", "--dbname="+url).Output()
@@ -262,7 +260,7 @@ func (s *Server) Dump(tb testing.TB, url string) []byte {
 	return out
 }
 
-// pid returns the process id of the server, for tests of this package.
+// pid returns the process id of the server, or 0. Only tests of this package use it.
 func (s *Server) pid() int {
 	text, err := os.ReadFile(filepath.Join(s.home.data(), "postmaster.pid"))
 	if err != nil {

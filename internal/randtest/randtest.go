@@ -1,7 +1,6 @@
-// Package randtest makes random tests that can be repeated. Each test prints its
-// seed. With ASSAY_LONG a test runs its full count with a new seed each time;
-// otherwise its seed is fixed, so that a change is tested with the same cases as
-// the code before it. ASSAY_SEED sets the seed in both.
+// Package randtest supports random tests that can be repeated. Each test logs its seed.
+// By default the seed is fixed, so that each run tests the same cases. If ASSAY_LONG is
+// set, a test uses a new seed and runs more cases. ASSAY_SEED sets the seed.
 package randtest
 
 import (
@@ -12,7 +11,7 @@ import (
 	"testing"
 )
 
-// Seed returns the seed of a test, and prints it.
+// Seed returns the seed of a test and logs it.
 func Seed(tb testing.TB) uint64 {
 	tb.Helper()
 	hash := fnv.New64a()
@@ -31,16 +30,16 @@ func Seed(tb testing.TB) uint64 {
 	return seed
 }
 
-// New returns a generator for a test. It is not safe for concurrent use.
+// New returns a random generator for a test. It is not safe for concurrent use.
 func New(tb testing.TB) *rand.Rand {
 	tb.Helper()
 	return rand.New(rand.NewPCG(Seed(tb), 0))
 }
 
-// Long reports whether tests run with their full counts.
+// Long reports whether tests must run their full number of cases.
 func Long() bool { return os.Getenv("ASSAY_LONG") != "" }
 
-// Count returns how many random cases to try.
+// Count returns the number of random cases to run.
 func Count(short, full int) int {
 	if Long() {
 		return full

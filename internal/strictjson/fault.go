@@ -13,33 +13,33 @@ import (
 	"assay/internal/fault"
 )
 
-// Codes of the faults that a Reader finds by itself.
+// Codes of the errors that a Reader reports.
 const (
-	WrongType     = "wrong_type"
-	OutOfRange    = "out_of_range" // a number, or the length of a string
-	InvalidText   = "invalid_text"
-	Required      = "required"
-	UnknownMember = "unknown_member"
-	TwiceMember   = "duplicate_member"
-	Malformed     = "malformed"
+	WrongType       = "wrong_type"
+	OutOfRange      = "out_of_range" // a number, or the length of a string
+	InvalidText     = "invalid_text"
+	Required        = "required"
+	UnknownMember   = "unknown_member"
+	DuplicateMember = "duplicate_member"
+	Malformed       = "malformed"
 )
 
-// Fault notes that the value read last is wrong.
+// Fault records an error in the value that was read last.
 func (r *Reader) Fault(format string, args ...any) {
 	r.FaultAt(r.Pointer(), format, args...)
 }
 
-// FaultAt notes that what pointer names is wrong.
+// FaultAt records an error in the value at pointer.
 func (r *Reader) FaultAt(pointer, format string, args ...any) {
 	r.CodeAt(pointer, "", format, args...)
 }
 
-// CodeAt is FaultAt with a stable code for the fault.
+// CodeAt is FaultAt with a stable code.
 func (r *Reader) CodeAt(pointer, code, format string, args ...any) {
 	if r.err != nil {
 		return
 	}
-	if len(r.fields) == r.most {
+	if len(r.fields) == r.maxFields {
 		r.more++
 		return
 	}
@@ -50,19 +50,19 @@ func (r *Reader) note(code, format string, args ...any) {
 	r.CodeAt(r.Pointer(), code, format, args...)
 }
 
-// Require notes a fault unless the member of the object at pointer was there.
+// Require records an error if a required member of the object at pointer is missing.
 func (r *Reader) Require(pointer, name string, there bool) {
 	if !there {
 		r.CodeAt(pointer+"/"+name, Required, "is required")
 	}
 }
 
-// Finish returns what is wrong with the input, nil if nothing is: a fault of
-// kind Invalid, what was given to Stop, or the error of the underlying reader.
+// Finish returns nil if the input is valid. Otherwise it returns a fault of kind Invalid,
+// the error passed to Stop, or the error of the underlying reader.
 func (r *Reader) Finish() error {
 	if r.err == nil {
 		if _, err := r.dec.ReadToken(); err == nil {
-			return r.malformed("there is something after the JSON value")
+			return r.malformed("unexpected data after the JSON value")
 		} else if !errors.Is(err, io.EOF) {
 			r.fail(err)
 		}
@@ -94,9 +94,8 @@ func (r *Reader) unknown(name string, known []string) {
 	r.Skip()
 }
 
-// fail turns an error of the decoder into one for the sender of the input, which
-// names what was wrong before, too; errors of the underlying reader stay what they
-// are.
+// fail stores an error of the decoder. A syntax error becomes a fault that also lists the
+// errors found before. Errors of the underlying reader are stored unchanged.
 func (r *Reader) fail(err error) {
 	if r.err != nil {
 		return
@@ -104,9 +103,9 @@ func (r *Reader) fail(err error) {
 	var syntax *jsontext.SyntacticError
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		r.err = r.malformed("it ends too early")
+		r.err = r.malformed("unexpected end of input")
 	case errors.As(err, &syntax) && errors.Is(err, jsontext.ErrDuplicateName):
-		r.err = r.invalid("a member is there twice", string(syntax.JSONPointer), TwiceMember, twice)
+		r.err = r.invalid("duplicate member", string(syntax.JSONPointer), DuplicateMember, duplicateDetail)
 	case errors.As(err, &syntax):
 		r.err = r.invalid(fmt.Sprintf("byte %d", syntax.ByteOffset), string(syntax.JSONPointer), Malformed, clip(reason(syntax)))
 	default:
@@ -114,10 +113,10 @@ func (r *Reader) fail(err error) {
 	}
 }
 
-// twice is the detail of a duplicate member.
-const twice = "is there twice"
+// duplicateDetail is the detail of a duplicate member.
+const duplicateDetail = "is a duplicate member"
 
-// malformed is the fault of a body that is no JSON as a whole.
+// malformed returns the fault for input that is not valid JSON.
 func (r *Reader) malformed(what string) *fault.Error { return r.invalid(what, "", Malformed, what) }
 
 func (r *Reader) invalid(what, pointer, code, detail string) *fault.Error {
@@ -133,7 +132,7 @@ func reason(syntax *jsontext.SyntacticError) string {
 	return strings.TrimPrefix(syntax.Err.Error(), "jsontext: ")
 }
 
-// describe names a kind of JSON value.
+// describe returns the name of a JSON type with its article.
 func describe(kind jsontext.Kind) string {
 	switch kind {
 	case 'n':
@@ -151,7 +150,7 @@ func describe(kind jsontext.Kind) string {
 	}
 }
 
-// clip shortens text to maxEcho bytes, at a character's end.
+// clip truncates text to at most maxEcho bytes at a character boundary.
 func clip(text string) string {
 	if len(text) <= maxEcho {
 		return text

@@ -1,7 +1,7 @@
-// Package strictjson reads JSON that comes from outside, member by member, and
-// collects everything that is wrong with it. Names of members count byte for
-// byte; duplicate and unknown ones, invalid UTF-8 and values of another type
-// are faults. It reads as a stream: what a caller does not keep costs no memory.
+// Package strictjson reads untrusted JSON and collects all errors in it. Member names are
+// compared byte for byte. Duplicate or unknown members, invalid UTF-8 and wrong types are
+// errors. The package reads a stream. Values that the caller does not store use no
+// memory.
 package strictjson
 
 import (
@@ -16,38 +16,38 @@ import (
 )
 
 const (
-	// maxFields is how many faults are listed one by one, unless NewDocumentReader says
-	// otherwise; the rest is counted.
-	maxFields = 20
-	// maxEcho bounds, in bytes, how much of an input its own faults repeat.
+	// defaultMaxFields limits the errors that NewReader lists. Further errors are counted
+	// only.
+	defaultMaxFields = 20
+	// maxEcho limits how many bytes of the input an error message repeats.
 	maxEcho = 200
-	// maxValue bounds, in bytes, a single string or number: it is held whole.
-	// No Text may be longer, not even where every character is escaped.
+	// maxValue limits the bytes of a single string or number, because the decoder keeps
+	// it in memory. It must exceed the limit of every Text with all characters escaped.
 	maxValue = 64 << 10
 )
 
-// Reader reads one JSON value. After malformed JSON, or Stop, all methods do
-// nothing and return false; Finish returns why. A method that finds a value of
-// another type than wanted notes the fault, skips the value and returns false.
+// Reader reads one JSON value. If a value has the wrong type, a method records an error,
+// skips the value and returns false. After malformed JSON or Stop, all methods do nothing
+// and return false. Finish then returns the reason.
 type Reader struct {
 	dec        *jsontext.Decoder
 	fields     []fault.Field
-	most       int  // fields at most
-	more       int  // faults beyond fields
-	duplicates bool // a duplicate member is a fault like others, and does not end the reading
+	maxFields  int  // limit of fields
+	more       int  // errors beyond that limit
+	duplicates bool // report a duplicate member and continue
 	err        error
 }
 
-// NewReader returns a Reader of what r holds. A string or number of more than
-// 64 KiB ends the reading, with a fault of kind TooLarge, before it is read.
+// NewReader returns a Reader for the JSON in r. A string or number of more than 64 KiB
+// ends the reading with a fault of kind TooLarge.
 func NewReader(r io.Reader) *Reader {
-	return newReader(r, Reader{most: maxFields})
+	return newReader(r, Reader{maxFields: defaultMaxFields})
 }
 
-// NewDocumentReader is NewReader for documents that people edit: it lists up to n
-// faults one by one, and continues after a duplicate member.
+// NewDocumentReader returns a Reader for documents that people edit. It lists up to n
+// errors and continues after a duplicate member.
 func NewDocumentReader(r io.Reader, n int) *Reader {
-	return newReader(r, Reader{most: n, duplicates: true})
+	return newReader(r, Reader{maxFields: n, duplicates: true})
 }
 
 func newReader(from io.Reader, r Reader) *Reader {
@@ -57,15 +57,15 @@ func newReader(from io.Reader, r Reader) *Reader {
 	return &r
 }
 
-// bounded is what the decoder reads from. The decoder requests more only where
-// what it holds does not end the value that it is in.
+// bounded limits the size of a single value. It relies on the decoder, which reads more
+// data only to complete the current value.
 type bounded struct {
 	from io.Reader
 	dec  *jsontext.Decoder
 	read int64
 }
 
-// Read is that of io.Reader.
+// Read implements io.Reader.
 func (b *bounded) Read(p []byte) (int, error) {
 	if at := b.dec.InputOffset(); b.read-at > maxValue {
 		return 0, fault.New(fault.TooLarge, "value_too_large",
@@ -76,9 +76,9 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Object reads an object. It calls member for each of its members, to read the
-// value; member returns false, and reads nothing, where it does not know the
-// name. known is used only to suggest the probably intended name.
+// Object reads an object and calls member for each of its members. The function member
+// reads the value and returns true. For an unknown name it reads nothing and returns
+// false. The known names are used to suggest a correct spelling.
 func (r *Reader) Object(known []string, member func(name string) bool) bool {
 	if !r.open('{', "an object") {
 		return false
@@ -95,7 +95,7 @@ func (r *Reader) Object(known []string, member func(name string) bool) bool {
 		name := token.String()
 		switch {
 		case seen[name]:
-			r.note(TwiceMember, twice)
+			r.note(DuplicateMember, duplicateDetail)
 			r.Skip()
 		case !member(name):
 			r.unknown(name, known)
@@ -108,8 +108,8 @@ func (r *Reader) Object(known []string, member func(name string) bool) bool {
 	return ok
 }
 
-// Array reads an array. It calls element with the index of each of its
-// elements, to read it.
+// Array reads an array and calls element with the index of each element. The function
+// element reads the value.
 func (r *Reader) Array(element func(i int)) bool {
 	if !r.open('[', "an array") {
 		return false
@@ -121,8 +121,7 @@ func (r *Reader) Array(element func(i int)) bool {
 	return ok
 }
 
-// Text reads a string of at least minBytes and at most maxBytes that holds no
-// NUL.
+// Text reads a string of minBytes to maxBytes bytes without NUL bytes.
 func (r *Reader) Text(minBytes, maxBytes int) (string, bool) {
 	if !r.is('"', "a string") {
 		return "", false
@@ -145,9 +144,8 @@ func (r *Reader) Text(minBytes, maxBytes int) (string, bool) {
 	return "", false
 }
 
-// Int reads a whole number from least to most. A fraction of zeros is accepted,
-// because some encoders write 2725.0 for 2725; any other fraction, and 1e3, is a
-// fault.
+// Int reads an integer from least to most. A fraction of zeros is valid, because some
+// encoders write 2725.0 for 2725. Other fractions and exponents such as 1e3 are errors.
 func (r *Reader) Int(least, most int64) (int64, bool) {
 	if !r.is('0', "a number") {
 		return 0, false
@@ -178,7 +176,7 @@ func (r *Reader) Bool() (value, ok bool) {
 	return ok && token.Bool(), ok
 }
 
-// Time reads a moment as RFC 3339 has it, as microseconds in UTC.
+// Time reads an RFC 3339 time. The result is in UTC and truncated to microseconds.
 func (r *Reader) Time() (time.Time, bool) {
 	if !r.is('"', `a time such as "2026-01-31T12:00:00Z"`) {
 		return time.Time{}, false
@@ -195,7 +193,7 @@ func (r *Reader) Time() (time.Time, bool) {
 	return t.UTC().Truncate(time.Microsecond), true
 }
 
-// Null reads a null, if one is next.
+// Null reads a null if it is the next value, and reports whether it did.
 func (r *Reader) Null() bool {
 	if r.err != nil || r.dec.PeekKind() != 'n' {
 		return false
@@ -207,24 +205,24 @@ func (r *Reader) Null() bool {
 // NextIsArray reports whether the next value is an array. It reads nothing.
 func (r *Reader) NextIsArray() bool { return r.err == nil && r.dec.PeekKind() == '[' }
 
-// Pointer names the value read last.
+// Pointer returns the JSON pointer of the value that was read last.
 func (r *Reader) Pointer() string { return string(r.dec.StackPointer()) }
 
-// Skip passes over the next value, whatever it is.
+// Skip skips the next value.
 func (r *Reader) Skip() {
 	if r.err == nil {
 		r.skip(0)
 	}
 }
 
-// Stop ends the reading; Finish returns err.
+// Stop ends the reading. Finish then returns err.
 func (r *Reader) Stop(err error) {
 	if r.err == nil {
 		r.err = err
 	}
 }
 
-// open reads the beginning of an object or array.
+// open reads the start of an object or array.
 func (r *Reader) open(kind jsontext.Kind, want string) bool {
 	if !r.is(kind, want) {
 		return false
@@ -233,8 +231,8 @@ func (r *Reader) open(kind jsontext.Kind, want string) bool {
 	return ok
 }
 
-// is reports whether the next value is of the kind. Otherwise it notes the
-// fault and skips the value.
+// is reports whether the next value has the given kind. Otherwise it records an error and
+// skips the value.
 func (r *Reader) is(kind jsontext.Kind, want string) bool {
 	if r.err != nil {
 		return false
@@ -258,7 +256,7 @@ func (r *Reader) is(kind jsontext.Kind, want string) bool {
 	return false
 }
 
-// skip passes over the next value; it returns the text of a number.
+// skip skips the next value. It returns the text of a number.
 func (r *Reader) skip(kind jsontext.Kind) (jsontext.Value, bool) {
 	if kind == '0' {
 		return r.value()

@@ -15,7 +15,7 @@ import (
 	"assay/internal/fault"
 )
 
-// thing is read by read, which uses every kind of value.
+// thing is the result of read, which uses every type of value.
 type thing struct {
 	Name  string
 	Count int64
@@ -57,7 +57,7 @@ func read(in io.Reader) (thing, error) {
 	return t, r.Finish()
 }
 
-func TestReader_ReadsWhatIsRight(t *testing.T) {
+func TestReader_ReadsValidInput(t *testing.T) {
 	got, err := read(strings.NewReader(` {"tags":["a","","★"], "name":"x\u0041", "count":42, "on":true, "at":"2026-01-31T13:00:00.1234567+01:00"} `))
 	want := thing{Name: "xA", Count: 42, On: true, At: "2026-01-31 12:00:00.123456 +0000 UTC", Tags: []string{"a", "", "★"}}
 	if err != nil || !cmp.Equal(got, want) {
@@ -68,7 +68,7 @@ func TestReader_ReadsWhatIsRight(t *testing.T) {
 	}
 }
 
-func TestReader_TakesWholeNumbersHoweverTheyAreWritten(t *testing.T) {
+func TestReader_AcceptsZeroFractionsOfIntegers(t *testing.T) {
 	for text, want := range map[string]int64{
 		"42": 42, "42.0": 42, "42.000000": 42, "1.0": 1, "99.0": 99,
 		"42.5": 0, "42.0000000000000000000000001": 0, "4.2e1": 0, "42.0e0": 0, "1e1": 0, "99.1": 0, "100.0": 0, "0.0": 0, "-42.0": 0,
@@ -76,12 +76,12 @@ func TestReader_TakesWholeNumbersHoweverTheyAreWritten(t *testing.T) {
 	} {
 		got, err := read(strings.NewReader(`{"name":"x","count":` + text + `}`))
 		if got.Count != want || (err == nil) != (want != 0) {
-			t.Errorf("%s is read as %d, %v; want %d", text, got.Count, err, want)
+			t.Errorf("%s: got %d, %v; want %d", text, got.Count, err, want)
 		}
 	}
 }
 
-func TestReader_NamesEveryFault(t *testing.T) {
+func TestReader_ReportsEveryError(t *testing.T) {
 	_, err := read(strings.NewReader(`{"Name":"x","count":"42","on":1,"at":1700000000,"tags":[7,{"a":[1]},"toolong","\u0000"],"other/~":{"deep":[{}]}}`))
 	want := []fault.Field{
 		{Pointer: "/Name", Code: "unknown_member", Detail: `is not known: write "name"`},
@@ -104,7 +104,7 @@ func TestReader_NamesEveryFault(t *testing.T) {
 	}
 }
 
-func TestReader_ListsTwentyFaultsAndCountsTheRest(t *testing.T) {
+func TestReader_LimitsTheListOfErrors(t *testing.T) {
 	_, err := read(strings.NewReader(`{"name":"x","tags":[` + strings.Repeat("1,", 1000) + `1]}`))
 	f := fault.Of(err)
 	if f == nil || len(f.Fields) != 20 || !strings.Contains(f.Detail, "981 more") {
@@ -114,21 +114,21 @@ func TestReader_ListsTwentyFaultsAndCountsTheRest(t *testing.T) {
 
 func TestReader_RefusesMalformedJSON(t *testing.T) {
 	for name, c := range map[string]struct{ in, pointer string }{
-		"nothing":            {"", ""},
-		"cut off":            {`{"name":"x"`, ""},
-		"duplicate member":   {`{"name":"x","name":"y"}`, "/name"},
-		"escaped duplicate":  {`{"name":"x","n\u0061me":"y"}`, "/name"},
-		"duplicate deep":     {`{"name":"x","z":{"a":1,"a":2}}`, "/z/a"},
-		"invalid UTF-8":      {"{\"name\":\"\xff\"}", "/name"},
-		"lone surrogate":     {`{"name":"\ud800"}`, "/name"},
-		"comment":            {`{"name":"x"/**/}`, ""},
-		"single quotes":      {`{'name':'x'}`, ""},
-		"trailing comma":     {`{"name":"x",}`, ""},
-		"something after":    {`{"name":"x"}{}`, ""},
-		"rubbish after":      {`{"name":"x"}]`, ""},
-		"NaN":                {`{"name":"x","count":NaN}`, "/count"},
-		"leading zero":       {`{"name":"x","count":007}`, ""},
-		"beyond all nesting": {`{"name":"x","z":` + strings.Repeat("[", 20_000), ""},
+		"empty input":       {"", ""},
+		"truncated":         {`{"name":"x"`, ""},
+		"duplicate member":  {`{"name":"x","name":"y"}`, "/name"},
+		"escaped duplicate": {`{"name":"x","n\u0061me":"y"}`, "/name"},
+		"nested duplicate":  {`{"name":"x","z":{"a":1,"a":2}}`, "/z/a"},
+		"invalid UTF-8":     {"{\"name\":\"\xff\"}", "/name"},
+		"lone surrogate":    {`{"name":"\ud800"}`, "/name"},
+		"comment":           {`{"name":"x"/**/}`, ""},
+		"single quotes":     {`{'name':'x'}`, ""},
+		"trailing comma":    {`{"name":"x",}`, ""},
+		"second value":      {`{"name":"x"}{}`, ""},
+		"trailing bracket":  {`{"name":"x"}]`, ""},
+		"NaN":               {`{"name":"x","count":NaN}`, "/count"},
+		"leading zero":      {`{"name":"x","count":007}`, ""},
+		"nested too deeply": {`{"name":"x","z":` + strings.Repeat("[", 20_000), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := read(strings.NewReader(c.in))
@@ -137,13 +137,13 @@ func TestReader_RefusesMalformedJSON(t *testing.T) {
 				t.Fatalf("read = %v, want an invalid_json fault", err)
 			}
 			if last := len(f.Fields) - 1; last < 0 || f.Fields[last].Pointer != c.pointer && c.pointer != "" {
-				t.Errorf("fields %v, want pointer %q at the end", f.Fields, c.pointer)
+				t.Errorf("got fields %v, want pointer %q in the last one", f.Fields, c.pointer)
 			}
 		})
 	}
 }
 
-func TestReader_NamesWhatWasWrongBeforeTheJSONWas(t *testing.T) {
+func TestReader_ReportsErrorsBeforeMalformedJSON(t *testing.T) {
 	_, err := read(strings.NewReader(`{"count":-1,"Name":"x","on":`))
 	want := []string{"/count", "/Name", ""}
 	if f := fault.Of(err); f == nil || !slices.EqualFunc(f.Fields, want, func(f fault.Field, p string) bool { return f.Pointer == p }) {
@@ -166,36 +166,36 @@ func TestDocumentReader_ContinuesAfterADuplicateMember(t *testing.T) {
 	f := fault.Of(r.Finish())
 	want := []string{"/a/b duplicate_member", "/a/b duplicate_member", "/a duplicate_member"}
 	if f == nil || !slices.EqualFunc(f.Fields, want, func(f fault.Field, w string) bool { return f.Pointer+" "+f.Code == w }) || !strings.Contains(f.Detail, "1 more") {
-		t.Errorf("%+v, want %q and one more", f, want)
+		t.Errorf("got %+v, want %q and one more", f, want)
 	}
 }
 
-func TestReader_TakesIntegersOnlyAsIntegers(t *testing.T) {
+func TestReader_RefusesInvalidIntegers(t *testing.T) {
 	for _, n := range []string{"1.5", "1e1", "0", "-1", "100", "99999999999999999999", "null", "true", "[]"} {
 		if _, err := read(strings.NewReader(`{"name":"x","count":` + n + `}`)); fault.Of(err) == nil {
-			t.Errorf("count %s: %v, want a fault", n, err)
+			t.Errorf("count %s: got error %v, want a fault", n, err)
 		}
 	}
 }
 
-func TestReader_StatesBothBoundsOfAnInteger(t *testing.T) {
+func TestReader_ReportsBothBoundsOfAnInteger(t *testing.T) {
 	r := NewReader(strings.NewReader(`9223372036854775808`))
 	r.Int(0, math.MaxInt64)
 	const want = "must be a whole number from 0 to 9223372036854775807"
 	if f := fault.Of(r.Finish()); f == nil || f.Fields[0].Detail != want {
-		t.Errorf("%+v, want %q", f, want)
+		t.Errorf("got %+v, want %q", f, want)
 	}
 }
 
-func TestReader_KeepsErrorsOfTheInput(t *testing.T) {
-	broken := errors.New("cable cut")
+func TestReader_ReturnsErrorsOfTheUnderlyingReader(t *testing.T) {
+	broken := errors.New("read error")
 	_, err := read(io.MultiReader(strings.NewReader(`{"name":`), iotest.ErrReader(broken)))
 	if !errors.Is(err, broken) {
 		t.Errorf("read = %v, want %v in its chain", err, broken)
 	}
 }
 
-// counted counts what is read of it.
+// counted counts the bytes that are read from it.
 type counted struct {
 	io.Reader
 	n int
@@ -207,31 +207,31 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func TestReader_StopsWithinAGiantValue(t *testing.T) {
+func TestReader_RefusesAHugeValue(t *testing.T) {
 	for name, head := range map[string]string{
-		"a known string":    `{"name":"`,
-		"an unknown member": `{"rubbish":"`,
-		"deep in one":       `{"rubbish":[{"a":1},"`,
-		"a member's name":   `{"`,
-		"a number":          `{"count":1`,
+		"known member":   `{"name":"`,
+		"unknown member": `{"other":"`,
+		"nested value":   `{"other":[{"a":1},"`,
+		"member name":    `{"`,
+		"number":         `{"count":1`,
 	} {
 		in := &counted{Reader: strings.NewReader(head + strings.Repeat("1", 30<<20))}
 		_, err := read(in)
 		if f := fault.Of(err); f == nil || f.Kind != fault.TooLarge || f.Code != "value_too_large" {
-			t.Errorf("%s: %v, want value_too_large", name, err)
+			t.Errorf("%s: got error %v, want value_too_large", name, err)
 		}
 		if in.n > 4*maxValue {
-			t.Errorf("%s: %d bytes were read", name, in.n)
+			t.Errorf("%s: got %d bytes read, want at most %d", name, in.n, 4*maxValue)
 		}
 	}
 }
 
-func TestReader_TakesManyValuesOfAnySize(t *testing.T) {
+func TestReader_AcceptsManyValues(t *testing.T) {
 	tag := `"` + strings.Repeat(`\u0041`, 5) + `"`
-	in := `{"name":"x","tags":[` + strings.Repeat(tag+",", 200_000) + tag + `],"rubbish":"` + strings.Repeat("x", maxValue-100) + `"}`
+	in := `{"name":"x","tags":[` + strings.Repeat(tag+",", 200_000) + tag + `],"other":"` + strings.Repeat("x", maxValue-100) + `"}`
 	_, err := read(strings.NewReader(in))
-	if f := fault.Of(err); f == nil || len(f.Fields) != 1 || f.Fields[0].Pointer != "/rubbish" {
-		t.Errorf("%v, want a fault of /rubbish alone", err)
+	if f := fault.Of(err); f == nil || len(f.Fields) != 1 || f.Fields[0].Pointer != "/other" {
+		t.Errorf("got error %v, want only a fault at /other", err)
 	}
 }
 
@@ -244,7 +244,7 @@ func TestReader_DoesNotRepeatLongInput(t *testing.T) {
 		`{"name":` + strings.Repeat("1", 100_000) + `}`,
 	} {
 		if _, err := read(strings.NewReader(in)); err == nil || len(err.Error()) > 1000 {
-			t.Errorf("an error of %d bytes for %.40s", len(fmt.Sprint(err)), in)
+			t.Errorf("%.40s: got an error of %d bytes, want at most 1000", in, len(fmt.Sprint(err)))
 		}
 	}
 }

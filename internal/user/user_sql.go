@@ -11,13 +11,13 @@ import (
 	"assay/internal/fault"
 )
 
-// The row of a deleted user stays: trades, listings and figures of other users name
-// its key, and the seals of trades are over the id that it has. Whatever looks a user
-// up by id takes a deleted one for unknown; the same id again is the same key.
+// The row of a deleted user stays in the table. Trades, listings and statistics of other
+// users contain its key, and the seals of trades contain its id. Lookups by id treat a
+// deleted user as unknown. If the same id is created again, it gets the same key.
 
-// Hold returns a user, deleted ones included. No other transaction writes the
-// user's inventories, lists an asset, buys for the user or deletes the user before this
-// one ends.
+// Hold locks and returns a user, including deleted ones. Until the transaction ends, no
+// other transaction can change the user's inventories, list or buy items for the user, or
+// delete the user.
 func Hold(t *db.Tx, userID string) (u Held, err error) {
 	err = t.QueryRow(`SELECT id, steam_id, deleted_at <> 0 FROM platform_user WHERE user_id = $1`+t.Dialect.Lock(), userID).
 		Scan(&u.Key, &u.SteamID, &u.Deleted)
@@ -27,8 +27,8 @@ func Hold(t *db.Tx, userID string) (u Held, err error) {
 	return u, err
 }
 
-// Ensure returns the key of a user and holds the user like Hold. An unknown or
-// deleted user is created.
+// Ensure locks a user like Hold and returns the key. It creates an unknown or deleted
+// user.
 func Ensure(t *db.Tx, userID string) (int64, error) {
 	u, err := Hold(t, userID)
 	if err != nil || u.Known() {
@@ -40,7 +40,7 @@ func Ensure(t *db.Tx, userID string) (int64, error) {
 		if !errors.Is(err, sql.ErrNoRows) {
 			return u.Key, err
 		}
-		if u, err = Hold(t, userID); err != nil || u.Known() { // another transaction was faster
+		if u, err = Hold(t, userID); err != nil || u.Known() { // another transaction created the user first
 			return u.Key, err
 		}
 	}
@@ -48,8 +48,8 @@ func Ensure(t *db.Tx, userID string) (int64, error) {
 	return u.Key, err
 }
 
-// Put sets what the platform says of a user, who is created if unknown or deleted.
-// Another user's Steam id is a fault.Conflict.
+// Put stores a user. It creates an unknown or deleted user. It returns a fault.Conflict
+// if another user has the same Steam id.
 func Put(t *db.Tx, u User) error {
 	_, err := t.Exec(`
 		INSERT INTO platform_user (user_id, steam_id, display_name, leaderboard, created_at) VALUES ($1, $2, $3, $4, $5)
@@ -57,13 +57,13 @@ func Put(t *db.Tx, u User) error {
 			leaderboard = CASE WHEN $6 AND platform_user.deleted_at = 0 THEN platform_user.leaderboard ELSE excluded.leaderboard END,
 			created_at = CASE WHEN platform_user.deleted_at = 0 THEN platform_user.created_at ELSE excluded.created_at END, deleted_at = 0`,
 		u.ID, u.SteamID, u.DisplayName, u.Leaderboard, db.Micros(t.Now()), u.KeepLeaderboard)
-	if db.IsDuplicate(err) { // of users' own ids there is no other row than theirs
-		return fault.New(fault.Conflict, "steam_id_taken", "Another user has this steamId: put that one without it first.")
+	if db.IsDuplicate(err) { // only the Steam id can be the cause, because the statement handles duplicate user ids
+		return fault.New(fault.Conflict, "steam_id_taken", "Another user has this steamId. Remove it from that user first.")
 	}
 	return err
 }
 
-// Key returns the key of a user; ok is false for one that is unknown or deleted.
+// Key returns the key of a user. The value ok is false if the user is unknown or deleted.
 func Key(ctx context.Context, s *db.DB, userID string) (key int64, ok bool, err error) {
 	err = s.Reserved.QueryRowContext(ctx, `SELECT id FROM platform_user WHERE user_id = $1 AND deleted_at = 0`, userID).Scan(&key)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -72,10 +72,11 @@ func Key(ctx context.Context, s *db.DB, userID string) (key int64, ok bool, err 
 	return key, err == nil, err
 }
 
-// List lists users whose ids begin with prefix, in byte order of the ids, after one
-// of them, without those that are deleted.
+// List returns users with the given id prefix, sorted by the bytes of their ids. It
+// starts after the id after and leaves out deleted users.
 func List(ctx context.Context, s *db.DB, prefix, after string, limit int) ([]User, error) {
-	// No id with the prefix is greater: it has room for fewer of the greatest rune.
+	// No valid id with the prefix is greater than last, because an id is too short to
+	// hold this many maximum runes.
 	last := prefix + strings.Repeat(string(utf8.MaxRune), MaxID/utf8.UTFMax+1)
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, u *User) error {
 		return r.Scan(&u.ID, &u.SteamID, &u.DisplayName, &u.Leaderboard)
@@ -84,8 +85,7 @@ func List(ctx context.Context, s *db.DB, prefix, after string, limit int) ([]Use
 		WHERE user_id >= $1 AND user_id > $2 AND user_id <= $3 AND deleted_at = 0 ORDER BY user_id LIMIT $4`, prefix, after, last, limit)
 }
 
-// Read returns a user as the platform set it, or NotFound for one that is unknown or
-// deleted.
+// Read returns a user. It returns NotFound if the user is unknown or deleted.
 func Read(ctx context.Context, s *db.DB, userID string) (User, error) {
 	u := User{ID: userID}
 	err := s.Reserved.QueryRowContext(ctx, `

@@ -15,15 +15,15 @@ import (
 func TestPut_StoresAUser(t *testing.T) {
 	dbtest.Each(t, func(f *dbtest.Fixture) {
 		a, b := ensure(f, "A"), ensure(f, "a")
-		f.Is("again", ensure(f, "A"), a)
-		f.Is("users differ in case alone", a != b, true)
+		f.Is("key of the same user", ensure(f, "A"), a)
+		f.Is("keys of ids that differ only in case", a != b, true)
 		got, ok, err := user.Key(f.Context(), f.DB, "A")
 		f.Must(err)
 		f.Is("key", got, a)
 		f.Is("known", ok, true)
 		_, ok, err = user.Key(f.Context(), f.DB, "unknown")
 		f.Must(err)
-		f.Is("an unknown id is known", ok, false)
+		f.Is("unknown id found", ok, false)
 		for _, u := range []user.User{
 			{ID: "A", SteamID: "76561198000000000", DisplayName: "Ä ★", Leaderboard: false},
 			{ID: "A", Leaderboard: true},
@@ -43,15 +43,15 @@ func TestPut_StoresAUser(t *testing.T) {
 			})
 			got, err := user.Read(f.Context(), f.DB, u.id)
 			f.Must(err)
-			f.Is("leaderboard of "+u.id+", not set", got.Leaderboard, u.want)
+			f.Is("kept leaderboard of "+u.id, got.Leaderboard, u.want)
 		}
-		f.Is("the key stays", ensure(f, "A"), a)
+		f.Is("key after Put", ensure(f, "A"), a)
 	})
 }
 
 const someSteamID = "76561198000000001"
 
-// taken reports whether an error says that another user has the Steam id.
+// taken reports whether err means that another user has the Steam id.
 func taken(err error) bool {
 	fail := fault.Of(err)
 	return fail != nil && fail.Kind == fault.Conflict && fail.Code == "steam_id_taken"
@@ -64,26 +64,26 @@ func TestPut_RefusesTheSteamIDOfAnotherUser(t *testing.T) {
 			taken         bool
 		}{
 			{"a", someSteamID, false},
-			{"a", someSteamID, false}, // their own
-			{"b", someSteamID, true},  // a new user
+			{"a", someSteamID, false}, // the user's own Steam id
+			{"b", someSteamID, true},  // an existing Steam id for a new user
 			{"b", "", false},
-			{"c", "", false}, // has none
+			{"c", "", false}, // without a Steam id
 			{"b", someSteamID, true},
 			{"a", "", false},
 			{"b", someSteamID, false},
 			{"a", someSteamID, true},
 		} {
 			if err := putUser(f, put.user, put.steamID); taken(err) != put.taken || err != nil && !put.taken {
-				f.Errorf("%s has %q: %v", put.user, put.steamID, err)
+				f.Errorf("user %s with Steam id %q: got error %v, want taken %v", put.user, put.steamID, err, put.taken)
 			}
 		}
 		u, err := user.Read(f.Context(), f.DB, "a")
 		f.Must(err)
-		f.Is("after the refusals", u.SteamID, "")
+		f.Is("Steam id after refused changes", u.SteamID, "")
 	})
 }
 
-// The ids are some that databases order in other ways than by their bytes.
+// Database collations sort some of these ids differently from their bytes.
 func TestList_SelectsByPrefix(t *testing.T) {
 	dbtest.Each(t, func(f *dbtest.Fixture) {
 		for _, id := range []string{"b", "a", "A", "a b", "a-b", "aB", "ab", "aé", "a\U0010FFFF", "ä", "_a"} {
@@ -106,12 +106,12 @@ func TestList_SelectsByPrefix(t *testing.T) {
 			for _, u := range users {
 				got = append(got, u.ID)
 			}
-			f.Is(fmt.Sprintf("users that begin with %q after %q", c.prefix, c.after), fmt.Sprintf("%q", got), fmt.Sprintf("%q", c.want))
+			f.Is(fmt.Sprintf("users with prefix %q after %q", c.prefix, c.after), fmt.Sprintf("%q", got), fmt.Sprintf("%q", c.want))
 		}
 	})
 }
 
-func TestPut_GivesASteamIDToOneOfMany(t *testing.T) {
+func TestPut_GivesASteamIDToOneOfManyConcurrentUsers(t *testing.T) {
 	dbtest.Each(t, func(f *dbtest.Fixture) {
 		var got atomic.Int64
 		dbtest.AtOnce(16, func(i int) {
@@ -122,11 +122,11 @@ func TestPut_GivesASteamIDToOneOfMany(t *testing.T) {
 				f.Error(err)
 			}
 		})
-		f.Is("users who have it", got.Load(), int64(1))
+		f.Is("users with the Steam id", got.Load(), int64(1))
 	})
 }
 
-func TestEnsure_CreatesAUserOnceForMany(t *testing.T) {
+func TestEnsure_CreatesAUserOnceInConcurrentCalls(t *testing.T) {
 	dbtest.Each(t, func(f *dbtest.Fixture) {
 		var mu sync.Mutex
 		keys := map[int64]bool{}
@@ -143,7 +143,7 @@ func TestEnsure_CreatesAUserOnceForMany(t *testing.T) {
 	})
 }
 
-// ensure returns the key of a user, who is created if unknown.
+// ensure returns the key of a user and creates the user if needed.
 func ensure(f *dbtest.Fixture, id string) (key int64) {
 	f.Helper()
 	f.Tx(func(tx *db.Tx) (err error) {

@@ -8,8 +8,8 @@ import (
 	"assay/internal/user"
 )
 
-func TestCheck_RefusesWhatCannotBeAUsersID(t *testing.T) {
-	for id, want := range map[string][2]string{ // of Check and of CheckAny
+func TestCheck_RefusesInvalidIDs(t *testing.T) {
+	for id, want := range map[string][2]string{ // expected codes of Check and CheckAny
 		"u1":                       {},
 		"House:fee":                {},
 		"a/b c\n":                  {},
@@ -30,7 +30,7 @@ func TestCheck_RefusesWhatCannotBeAUsersID(t *testing.T) {
 				code = f.Code
 			}
 			if code != want[i] {
-				t.Errorf("%q, check %d: %q, want %q", id, i, code, want[i])
+				t.Errorf("%q, check %d: got code %q, want %q", id, i, code, want[i])
 			}
 		}
 	}

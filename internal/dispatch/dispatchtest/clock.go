@@ -9,19 +9,20 @@ import (
 	"assay/internal/dispatch"
 )
 
-// setClock is a clock that can be set.
+// setClock is a clock that a test can change.
 type setClock struct{ offset atomic.Int64 }
 
 func (c *setClock) now() time.Time { return time.Now().Add(time.Duration(c.offset.Load())) }
 
 func (c *setClock) set(d time.Duration) { c.offset.Add(int64(d)) }
 
-// clockForward sets a clock forward by two hours, over three moments of a task.
+// clockForward sets the clock forward by two hours and so skips three scheduled times of
+// a task.
 func clockForward(t *testing.T, open Cluster) {
 	var c setClock
 	var ran, ticks atomic.Int64
 	begun := time.Now()
-	d := open(quiet(Options{Now: c.now, Tasks: []dispatch.Task{
+	d := open(withDefaults(Options{Now: c.now, Tasks: []dispatch.Task{
 		{Name: "ticks", Next: everySecond, Run: func(context.Context) error { ticks.Add(1); return nil }},
 		{
 			Name: "task",
@@ -37,20 +38,20 @@ func clockForward(t *testing.T, open Cluster) {
 		},
 	}}))
 	Start(t, d)
-	Until(t, "it to run", func() bool { return ticks.Load() > 0 && !d.Scheduled()["task"].IsZero() })
+	Until(t, "the first tick", func() bool { return ticks.Load() > 0 && !d.Scheduled()["task"].IsZero() })
 	c.set(2 * time.Hour)
-	Until(t, "a run for what was leaped over", func() bool { return ran.Load() > 0 })
+	Until(t, "a run for the skipped times", func() bool { return ran.Load() > 0 })
 	n := ticks.Load()
-	Until(t, "more moments", func() bool { return ticks.Load() >= n+2 })
+	Until(t, "more ticks", func() bool { return ticks.Load() >= n+2 })
 	if n := ran.Load(); n != 1 {
-		t.Errorf("it ran %d times", n)
+		t.Errorf("got %d runs, want 1", n)
 	}
 }
 
 func clockBack(t *testing.T, open Cluster) {
 	var c setClock
 	var ticks atomic.Int64
-	Start(t, open(quiet(Options{Now: c.now, Tasks: []dispatch.Task{
+	Start(t, open(withDefaults(Options{Now: c.now, Tasks: []dispatch.Task{
 		{Name: "ticks", Next: everySecond, Run: func(context.Context) error { ticks.Add(1); return nil }},
 	}})))
 	for _, back := range []time.Duration{0, 3 * time.Second, time.Hour} {

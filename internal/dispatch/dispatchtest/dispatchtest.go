@@ -1,5 +1,6 @@
-// Package dispatchtest is the suite that every dispatcher passes. It uses the real clock,
-// since a database takes part; nothing in it depends on the speed of the database.
+// Package dispatchtest contains tests that every dispatcher must pass. They use the real
+// clock, because some dispatchers use a database. The tests do not depend on the speed of
+// the database.
 package dispatchtest
 
 import (
@@ -14,7 +15,7 @@ import (
 	"assay/internal/dispatch"
 )
 
-// Options are the dependencies of a dispatcher under test.
+// Options configures the dispatcher under test.
 type Options struct {
 	Workers []dispatch.Worker
 	Tasks   []dispatch.Task
@@ -23,40 +24,40 @@ type Options struct {
 	Logger  *slog.Logger
 }
 
-// Cluster makes dispatchers that share one database, each as if in a process of its own.
+// Cluster creates dispatchers that share one database. Each represents a separate
+// process.
 type Cluster func(o Options) dispatch.Dispatcher
 
-// never is a sweep that no test lives to see, so that only a wake can start work.
+// never is a sweep interval longer than any test, so that only a wake starts work.
 const never = 24 * time.Hour
 
-// Run runs the suite; open makes a cluster that no other test shares.
+// Run runs all tests. The function open creates a cluster for a single test.
 func Run(t *testing.T, open func(tb testing.TB) Cluster) {
 	for name, test := range map[string]func(*testing.T, Cluster){
-		"existing work is drained":                drains,
-		"a wake is followed":                      wakes,
+		"existing work is done":                   drains,
+		"a wake starts work":                      wakes,
 		"a wake reaches every slot":               wakesEverySlot,
 		"a wake during work is not lost":          wakeDuringWork,
-		"a wake for an unknown kind does nothing": wakesUnknownKind,
-		"a lost wake costs a sweep":               sweeps,
+		"a wake for an unknown kind is ignored":   wakesUnknownKind,
+		"a sweep finds work without a wake":       sweeps,
 		"work that fails is retried":              retries,
 		"work that panics is retried":             panics,
-		"work that hangs delays no other work":    hangs,
-		"a task runs once at each of its times":   tasks,
+		"blocked work does not delay other work":  hangs,
+		"a task runs once at each scheduled time": tasks,
 		"a task that fails runs again":            failingTasks,
-		"a task without a time never runs":        timeless,
+		"a task without a time never runs":        taskWithoutTime,
 		"a clock set forward runs a task once":    clockForward,
-		"a clock set back keeps no task waiting":  clockBack,
-		"it stops when the work has stopped":      stops,
+		"a clock set back does not delay a task":  clockBack,
+		"run returns when all work has stopped":   stops,
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			t.Parallel() // the tests mostly wait
 			test(t, open(t))
 		})
 	}
 }
 
-// Start runs a dispatcher until the function that it returns is called, or the
-// test ends.
+// Start runs a dispatcher until stop is called or the test ends.
 func Start(tb testing.TB, d dispatch.Dispatcher) (stop func()) {
 	tb.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -70,37 +71,37 @@ func Start(tb testing.TB, d dispatch.Dispatcher) (stop func()) {
 	return stop
 }
 
-// Until waits for a condition.
-func Until(tb testing.TB, what string, holds func() bool) {
+// Until waits until a condition is true.
+func Until(tb testing.TB, what string, condition func() bool) {
 	tb.Helper()
 	deadline := time.After(time.Minute)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for !holds() {
+	for !condition() {
 		select {
 		case <-deadline:
-			tb.Fatalf("waited too long for: %s", what)
+			tb.Fatalf("timed out waiting for %s", what)
 		case <-tick.C:
 		}
 	}
 }
 
-// Pile is work that consists of a number of pieces.
+// Pile is a number of pieces of work.
 type Pile struct{ left, done, looks atomic.Int64 }
 
-// Add puts pieces on the pile.
+// Add adds pieces of work.
 func (p *Pile) Add(n int64) { p.left.Add(n) }
 
-// Left returns how many pieces are not done.
+// Left returns the number of pieces that are not done.
 func (p *Pile) Left() int64 { return p.left.Load() }
 
-// Done returns how many pieces were done.
+// Done returns the number of pieces that are done.
 func (p *Pile) Done() int64 { return p.done.Load() }
 
-// Looks returns how often a worker looked.
+// Looks returns the number of calls of Work.
 func (p *Pile) Looks() int64 { return p.looks.Load() }
 
-// Work does one piece.
+// Work processes one piece of work.
 func (p *Pile) Work(context.Context) (bool, error) {
 	p.looks.Add(1)
 	for {
@@ -115,12 +116,12 @@ func (p *Pile) Work(context.Context) (bool, error) {
 	}
 }
 
-// worker is a worker of one kind of work.
+// worker returns a worker in the bulk queue.
 func worker(kind string, slots int, work func(context.Context) (bool, error)) dispatch.Worker {
 	return dispatch.Worker{Kind: kind, Queue: dispatch.QueueBulk, Slots: slots, Work: work}
 }
 
-func quiet(o Options) Options {
+func withDefaults(o Options) Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -133,4 +134,4 @@ func quiet(o Options) Options {
 	return o
 }
 
-var errTest = errors.New("error of the test")
+var errTest = errors.New("test error")

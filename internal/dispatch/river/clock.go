@@ -8,21 +8,21 @@ import (
 	"assay/internal/dispatch"
 )
 
-// clock reads the wall clock and notices when it is set.
+// clock reads the wall clock and detects when it is changed.
 type clock struct {
 	now func() time.Time
 
-	mu     sync.Mutex
-	leaped time.Time // what the clock showed before it was last set forward
-	at     time.Time // when that was noticed, by the monotonic clock
+	mu       sync.Mutex
+	skipped  time.Time // wall clock time before it was last set forward
+	detected time.Time // when the change was detected, by the monotonic clock
 }
 
-// reading is the state of both clocks.
+// reading is the state of the wall clock and the monotonic clock.
 type reading struct{ wall, mono time.Time }
 
 func (c *clock) read() reading { return reading{wall: c.now().Round(0), mono: time.Now()} }
 
-// watch returns when ctx ends, or by how much the clock was set.
+// watch returns the difference when the wall clock was changed, or 0 when ctx ends.
 func (c *clock) watch(ctx context.Context, last reading) (by time.Duration) {
 	const (
 		look  = time.Second
@@ -33,7 +33,7 @@ func (c *clock) watch(ctx context.Context, last reading) (by time.Duration) {
 		by = r.wall.Sub(last.wall) - r.mono.Sub(last.mono)
 		if by > drift {
 			c.mu.Lock()
-			c.leaped, c.at = last.wall, r.mono
+			c.skipped, c.detected = last.wall, r.mono
 			c.mu.Unlock()
 		}
 		if by.Abs() > drift {
@@ -44,14 +44,15 @@ func (c *clock) watch(ctx context.Context, last reading) (by time.Duration) {
 	return 0
 }
 
-// since returns the time from which a task may have missed a run for lack of a leader:
-// the overlap, or the time that the clock has just skipped.
+// since returns the earliest time for which a new leader must run missed tasks. It is the
+// overlap between leaders. If the clock was just set forward, it is the start of the
+// skipped time.
 func (c *clock) since(now time.Time) time.Time {
 	since := now.Add(-overlap)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.at.IsZero() && time.Since(c.at) < catchUp && c.leaped.Before(since) {
-		return c.leaped
+	if !c.detected.IsZero() && time.Since(c.detected) < catchUp && c.skipped.Before(since) {
+		return c.skipped
 	}
 	return since
 }

@@ -19,11 +19,11 @@ import (
 	"assay/internal/pgtest"
 )
 
-// never is a sweep that does not come while a test lasts.
+// never is a sweep interval longer than any test.
 const never = 24 * time.Hour
 
-func TestCluster_AWakeIsFollowedByEveryInstance(t *testing.T) {
-	t.Parallel() // it mostly waits
+func TestCluster_WakeReachesEveryInstance(t *testing.T) {
+	t.Parallel() // the test mostly waits
 	const instances, slots = 3, 2
 	_, open := cluster(t)
 	var ready atomic.Bool
@@ -46,15 +46,15 @@ func TestCluster_AWakeIsFollowedByEveryInstance(t *testing.T) {
 		dispatchtest.Start(t, d)
 		all = append(all, d)
 	}
-	// Each slot looks when it starts and when its instance has begun to listen.
-	dispatchtest.Until(t, "everybody to listen", func() bool { return looks.Load() >= 2*instances*slots })
+	// Each slot runs at the start, and again when its instance begins to listen.
+	dispatchtest.Until(t, "all instances to listen", func() bool { return looks.Load() >= 2*instances*slots })
 	ready.Store(true)
 	all[0].Wake("work")
-	dispatchtest.Until(t, "every slot at work", func() bool { return inside.Load() == instances*slots })
+	dispatchtest.Until(t, "every slot to be active", func() bool { return inside.Load() == instances*slots })
 }
 
-func TestCluster_ATaskRunsOnceAtEachOfItsTimes(t *testing.T) {
-	t.Parallel() // it mostly waits
+func TestCluster_TaskRunsOnceAtEachScheduledTime(t *testing.T) {
+	t.Parallel() // the test mostly waits
 	url, open := cluster(t)
 	var ran atomic.Int64
 	begun := time.Now()
@@ -68,24 +68,24 @@ func TestCluster_ATaskRunsOnceAtEachOfItsTimes(t *testing.T) {
 			}},
 		})))
 	}
-	for _, stop := range stops { // one after another, so that another one leads
+	for _, stop := range stops { // stop one after another, so that the leader changes
 		n := ran.Load()
-		dispatchtest.Until(t, "runs under this leader", func() bool { return ran.Load() >= n+2 })
+		dispatchtest.Until(t, "two runs with this leader", func() bool { return ran.Load() >= n+2 })
 		stop()
 	}
 	if n := query(t, url, `SELECT count(*) - count(DISTINCT args ->> 'at') FROM river_job WHERE kind = 'run:task'`); n != 0 {
-		t.Errorf("%d moments had two runs", n)
+		t.Errorf("got %d times with two runs, want 0", n)
 	}
 	if n, most := ran.Load(), int64(time.Since(begun)/time.Second)+2; n > most {
-		t.Errorf("ran %d times at %d moments", n, most)
+		t.Errorf("got %d runs, want at most %d", n, most)
 	}
 }
 
-func TestCluster_ANewLeaderMakesUpForAMomentWithoutOne(t *testing.T) {
-	t.Parallel() // it mostly waits
+func TestCluster_NewLeaderRunsAMissedTask(t *testing.T) {
+	t.Parallel() // the test mostly waits
 	_, open := cluster(t)
 	now := time.Now().UTC()
-	moment := now.Add(-5 * time.Second) // when there was no leader
+	moment := now.Add(-5 * time.Second) // a time without a leader
 	ran := make(chan struct{}, 10)
 	for range 2 {
 		dispatchtest.Start(t, open(dispatchtest.Options{
@@ -103,18 +103,18 @@ func TestCluster_ANewLeaderMakesUpForAMomentWithoutOne(t *testing.T) {
 	}
 	<-ran
 	if len(ran) > 0 {
-		t.Error("it ran twice")
+		t.Error("the task ran twice, want once")
 	}
 }
 
-// everySecond is the shortest schedule that there is.
+// everySecond is the shortest schedule that dispatchers support.
 func everySecond(after time.Time) time.Time {
 	return after.UTC().Truncate(time.Second).Add(time.Second)
 }
 
-// goesOn checks that two instances wake each other and keep their schedule after
-// each of some mishaps.
-func goesOn(t *testing.T, open dispatchtest.Cluster, mishap func()) {
+// survives checks that two instances still wake each other and run their task after each
+// call of disrupt.
+func survives(t *testing.T, open dispatchtest.Cluster, disrupt func()) {
 	t.Helper()
 	var p dispatchtest.Pile
 	var ran atomic.Int64
@@ -128,34 +128,34 @@ func goesOn(t *testing.T, open dispatchtest.Cluster, mishap func()) {
 		dispatchtest.Start(t, d)
 		all = append(all, d)
 	}
-	dispatchtest.Until(t, "a run", func() bool { return ran.Load() > 0 })
+	dispatchtest.Until(t, "a run of the task", func() bool { return ran.Load() > 0 })
 	for range 2 {
-		mishap()
+		disrupt()
 		p.Add(1)
 		all[0].Wake("work")
-		dispatchtest.Until(t, "an empty pile", func() bool { return p.Left() == 0 })
+		dispatchtest.Until(t, "all work to be done", func() bool { return p.Left() == 0 })
 		looks := p.Looks()
-		dispatchtest.Until(t, "a wake from afar", func() bool {
+		dispatchtest.Until(t, "a wake from the other instance", func() bool {
 			all[1].Wake("work")
 			return p.Looks() > looks+1
 		})
 		n := ran.Load()
-		dispatchtest.Until(t, "another run", func() bool { return ran.Load() > n })
+		dispatchtest.Until(t, "another run of the task", func() bool { return ran.Load() > n })
 	}
 }
 
-func TestCluster_GoesOnWhenItsSessionsAreEnded(t *testing.T) {
-	t.Parallel() // it mostly waits
+func TestCluster_SurvivesTerminatedSessions(t *testing.T) {
+	t.Parallel() // the test mostly waits
 	url, open := cluster(t)
-	goesOn(t, open, func() {
+	survives(t, open, func() {
 		query(t, url, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()`)
 	})
 }
 
-func TestCluster_GoesOnWhenTheDatabaseIsRestarted(t *testing.T) {
-	t.Parallel() // it mostly waits
+func TestCluster_SurvivesADatabaseRestart(t *testing.T) {
+	t.Parallel() // the test mostly waits
 	s := pgtest.Start(t, pgtest.Options{})
-	goesOn(t, clusterOn(t, s.NewDatabase(t)), func() {
+	survives(t, clusterOn(t, s.NewDatabase(t)), func() {
 		for _, step := range []func() error{s.Stop, s.Restart} {
 			if err := step(); err != nil {
 				t.Fatal(err)
@@ -164,8 +164,8 @@ func TestCluster_GoesOnWhenTheDatabaseIsRestarted(t *testing.T) {
 	})
 }
 
-func TestRun_BeginsWhenTheDatabaseComes(t *testing.T) {
-	t.Parallel() // it mostly waits
+func TestRun_StartsWhenTheDatabaseIsAvailable(t *testing.T) {
+	t.Parallel() // the test mostly waits
 	s := pgtest.Start(t, pgtest.Options{})
 	open := clusterOn(t, s.NewDatabase(t))
 	if err := s.Stop(); err != nil {
@@ -178,14 +178,14 @@ func TestRun_BeginsWhenTheDatabaseComes(t *testing.T) {
 		Workers: []dispatch.Worker{{Kind: "work", Slots: 1, Work: p.Work}},
 		Tasks:   []dispatch.Task{{Name: "task", Next: everySecond, Run: func(context.Context) error { ran.Add(1); return nil }}},
 	}))
-	dispatchtest.Until(t, "a look without the database", func() bool { return p.Looks() > 0 })
+	dispatchtest.Until(t, "a call of the worker without the database", func() bool { return p.Looks() > 0 })
 	if err := s.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	dispatchtest.Until(t, "a run", func() bool { return ran.Load() > 0 })
+	dispatchtest.Until(t, "a run of the task", func() bool { return ran.Load() > 0 })
 }
 
-func TestWake_LeavesFewRows(t *testing.T) {
+func TestWake_LimitsTheNumberOfRows(t *testing.T) {
 	url, open := cluster(t)
 	var p dispatchtest.Pile
 	d := open(dispatchtest.Options{Sweep: never, Logger: discard(), Workers: []dispatch.Worker{{Kind: "work", Slots: 1, Work: p.Work}}})
@@ -194,19 +194,19 @@ func TestWake_LeavesFewRows(t *testing.T) {
 		d.Wake("work")
 	}
 	jobs := func(where string) int64 { return query(t, url, `SELECT count(*) FROM river_job WHERE `+where) }
-	dispatchtest.Until(t, "the hint to be done", func() bool { return jobs(`state = 'completed'`) > 0 && jobs(`state <> 'completed'`) == 0 })
+	dispatchtest.Until(t, "the hints to be completed", func() bool { return jobs(`state = 'completed'`) > 0 && jobs(`state <> 'completed'`) == 0 })
 	if n := jobs(`true`); n > 100 {
-		t.Errorf("%d rows", n)
+		t.Errorf("got %d rows, want at most 100", n)
 	}
 	if n := jobs(`args <> '{}' OR state = 'discarded'`); n != 0 {
-		t.Errorf("%d hints carry something, or failed", n)
+		t.Errorf("got %d hints with a payload or an error, want 0", n)
 	}
 }
 
-func TestMigrate_ByManyAtOnceIsDoneOnce(t *testing.T) {
+func TestMigrate_AllowsConcurrentCalls(t *testing.T) {
 	url := database(t)
 	if err := river.Check(t.Context(), url, discard()); !errors.Is(err, river.ErrSchema) {
-		t.Errorf("of an empty database: %v", err)
+		t.Errorf("empty database: got error %v, want ErrSchema", err)
 	}
 	var migrating sync.WaitGroup
 	for range 4 {
@@ -218,26 +218,26 @@ func TestMigrate_ByManyAtOnceIsDoneOnce(t *testing.T) {
 	}
 	migrating.Wait()
 	if n := query(t, url, `SELECT count(*) FROM river_migration`); n == 0 {
-		t.Error("nothing was done")
+		t.Error("got no applied migrations")
 	}
 	if err := river.Check(t.Context(), url, discard()); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestNew_TellsNoPassword(t *testing.T) {
+func TestNew_DoesNotShowThePassword(t *testing.T) {
 	for _, url := range []string{"postgres://u:hush@host:port/x", "postgres://u:hush@host/x?pool_max_conns=hush"} {
 		_, err := river.New(t.Context(), river.Options{URL: url, Logger: discard()})
 		if err == nil || strings.Contains(err.Error(), "hush") {
-			t.Errorf("error %v", err)
+			t.Errorf("got error %v, want one without the password", err)
 		}
 		if err := river.Migrate(t.Context(), url, discard()); err == nil || strings.Contains(err.Error(), "hush") {
-			t.Errorf("error %v", err)
+			t.Errorf("got error %v, want one without the password", err)
 		}
 	}
 }
 
-func TestRun_LeavesNothingBehind(t *testing.T) {
+func TestRun_LeavesNoGoroutines(t *testing.T) {
 	_, open := cluster(t)
 	leaks := goleak.IgnoreCurrent()
 	var p dispatchtest.Pile
@@ -245,7 +245,7 @@ func TestRun_LeavesNothingBehind(t *testing.T) {
 	stop := dispatchtest.Start(t, d)
 	p.Add(10)
 	d.Wake("work")
-	dispatchtest.Until(t, "an empty pile", func() bool { return p.Left() == 0 })
+	dispatchtest.Until(t, "all work to be done", func() bool { return p.Left() == 0 })
 	stop()
 	goleak.VerifyNone(t, leaks)
 }

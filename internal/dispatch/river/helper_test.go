@@ -13,13 +13,13 @@ import (
 
 func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// database makes an empty database and returns its address.
+// database creates an empty database and returns its address.
 func database(tb testing.TB) string {
 	tb.Helper()
 	return pgtest.Shared(tb).NewDatabase(tb)
 }
 
-// query returns the one number that a statement yields.
+// query returns the number that a statement selects.
 func query(tb testing.TB, url, statement string) (n int64) {
 	tb.Helper()
 	conn, err := pgx.Connect(tb.Context(), url)

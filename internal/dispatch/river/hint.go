@@ -14,44 +14,45 @@ import (
 	"assay/internal/dispatch"
 )
 
-// look is a hint: there may be work of a kind. It holds nothing but its kind.
-type look struct{ kind string }
+// hint is the job arguments of a hint that there may be work of a kind. It has no
+// payload.
+type hint struct{ kind string }
 
-const lookPrefix = "look:"
+const hintPrefix = "look:"
 
 // Kind implements river.JobArgs.
-func (l look) Kind() string { return lookPrefix + l.kind }
+func (h hint) Kind() string { return hintPrefix + h.kind }
 
-// looker wakes the workers of the process that took the hint.
-type looker struct {
-	river.WorkerDefaults[look]
+// hintWorker wakes the workers of the process that got the hint.
+type hintWorker struct {
+	river.WorkerDefaults[hint]
 	wake func(kind string)
 }
 
 // Work implements river.Worker.
-func (l *looker) Work(_ context.Context, job *river.Job[look]) error {
-	l.wake(job.Kind[len(lookPrefix):])
+func (w *hintWorker) Work(_ context.Context, job *river.Job[hint]) error {
+	w.wake(job.Kind[len(hintPrefix):])
 	return nil
 }
 
-// onceWaiting makes a hint unique per kind while one is waiting, which bounds their
-// number. Notifications and the sweep cover the hints that are dropped.
-func onceWaiting() river.UniqueOpts {
+// uniqueHint drops a hint if another one of the same kind is waiting, which limits their
+// number. Notifications and sweeps replace the dropped hints.
+func uniqueHint() river.UniqueOpts {
 	return river.UniqueOpts{ByQueue: true, ByState: []rivertype.JobState{
 		rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRunning,
 		rivertype.JobStateRetryable, rivertype.JobStateScheduled,
 	}}
 }
 
-// hints are the kinds whose wake was not sent to other processes yet.
+// hints holds the kinds that other processes must still be notified of.
 type hints struct {
-	mu    sync.Mutex
-	kinds map[string]struct{}
-	some  chan struct{} // holds a value while there may be kinds
+	mu      sync.Mutex
+	kinds   map[string]struct{}
+	pending chan struct{} // has a value if there may be kinds
 }
 
 func (h *hints) init() {
-	h.kinds, h.some = map[string]struct{}{}, make(chan struct{}, 1)
+	h.kinds, h.pending = map[string]struct{}{}, make(chan struct{}, 1)
 }
 
 func (h *hints) add(kind string) {
@@ -59,13 +60,13 @@ func (h *hints) add(kind string) {
 	h.kinds[kind] = struct{}{}
 	h.mu.Unlock()
 	select {
-	case h.some <- struct{}{}:
+	case h.pending <- struct{}{}:
 	default:
 	}
 }
 
-// take empties the hints and returns them in order, so that two processes never
-// lock the same rows crosswise.
+// take removes and returns all kinds. They are sorted, so that two processes lock their
+// rows in the same order.
 func (h *hints) take() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -75,32 +76,32 @@ func (h *hints) take() []string {
 }
 
 const (
-	// calm is the least time between two notifications. Wakes in between are
-	// coalesced: a thousand a second become ten.
-	calm = 100 * time.Millisecond
-	// notifyTimeout bounds a notification. A late hint has no value.
+	// notifyInterval is the minimum time between two notifications. Wakes in between are
+	// combined: 1000 per second become 10.
+	notifyInterval = 100 * time.Millisecond
+	// notifyTimeout limits how long a notification may take. A late hint is useless.
 	notifyTimeout = 2 * time.Second
 )
 
-// send forwards wakes to the other processes until ctx ends.
+// send notifies other processes of wakes until ctx ends.
 func (d *Dispatcher) send(ctx context.Context, client *river.Client[pgx.Tx]) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-d.hints.some:
+		case <-d.hints.pending:
 		}
 		if err := d.notify(ctx, client, d.hints.take()); err != nil && ctx.Err() == nil {
 			d.log.Warn("notification failed; other instances find work in their next sweep", "error", err)
 		}
-		if !dispatch.Wait(ctx, calm) {
+		if !dispatch.Wait(ctx, notifyInterval) {
 			return
 		}
 	}
 }
 
-// notify adds a hint for each kind and notifies all processes. It does not wait for
-// the disk, so a crash of the database may lose both.
+// notify adds a hint for each kind and notifies all processes. It does not wait for the
+// disk. A crash of the database may lose the hints.
 func (d *Dispatcher) notify(ctx context.Context, client *river.Client[pgx.Tx], kinds []string) error {
 	if len(kinds) == 0 {
 		return nil
@@ -110,8 +111,8 @@ func (d *Dispatcher) notify(ctx context.Context, client *river.Client[pgx.Tx], k
 	jobs := make([]river.InsertManyParams, len(kinds))
 	for i, kind := range kinds {
 		jobs[i] = river.InsertManyParams{
-			Args:       look{kind: kind},
-			InsertOpts: &river.InsertOpts{Queue: d.queueOf[kind], UniqueOpts: onceWaiting()},
+			Args:       hint{kind: kind},
+			InsertOpts: &river.InsertOpts{Queue: d.queueOf[kind], UniqueOpts: uniqueHint()},
 		}
 	}
 	return pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {

@@ -11,24 +11,24 @@ import (
 	"assay/internal/dispatch"
 )
 
-// channelSuffix follows the schema's name in the name of the channel, since
-// channels are shared by all schemas of a database.
+// channelSuffix follows the schema name in the name of the notification channel. All
+// schemas of a database share their channels.
 const channelSuffix = "_assay_look"
 
-// listenTimeout bounds how long it takes to start listening.
+// listenTimeout limits how long it takes to start listening.
 const listenTimeout = 10 * time.Second
 
-// ping is how often an idle connection is checked.
-const ping = 15 * time.Second
+// pingInterval is the interval at which an idle connection is checked.
+const pingInterval = 15 * time.Second
 
-// listen wakes the workers of this process on notifications of other processes,
-// until ctx ends.
+// listen wakes the workers of this process when another process sends a notification. It
+// returns when ctx ends.
 func (d *Dispatcher) listen(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := d.listenOnce(ctx); err != nil && ctx.Err() == nil {
 			d.log.Warn("listening failed; workers find work in their next sweep", "error", err)
 		}
-		dispatch.Wait(ctx, pause)
+		dispatch.Wait(ctx, reconnectDelay)
 	}
 }
 
@@ -41,30 +41,30 @@ func (d *Dispatcher) listenOnce(ctx context.Context) error {
 	defer func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		_ = conn.Close(closing) // it may be broken
+		_ = conn.Close(closing) // the connection may be broken
 	}()
-	for kind := range d.queueOf { // notifications before this point were missed
+	for kind := range d.queueOf { // notifications sent before this point were missed
 		d.local.Wake(kind)
 	}
 	for {
-		hearing, cancel := context.WithTimeout(ctx, ping)
-		n, err := conn.WaitForNotification(hearing)
-		quiet := hearing.Err() != nil && ctx.Err() == nil
+		waiting, cancel := context.WithTimeout(ctx, pingInterval)
+		n, err := conn.WaitForNotification(waiting)
+		quiet := waiting.Err() != nil && ctx.Err() == nil
 		cancel()
 		switch {
 		case err == nil:
-			d.hear(n.Payload)
+			d.handle(n.Payload)
 		case !quiet:
 			return err
 		default:
-			if err := d.try(ctx, conn); err != nil {
+			if err := d.ping(ctx, conn); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// connect opens a connection that listens.
+// connect opens a connection that listens for notifications.
 func (d *Dispatcher) connect(ctx context.Context) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, listenTimeout)
 	defer cancel()
@@ -84,39 +84,39 @@ func (d *Dispatcher) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// try checks the connection.
-func (d *Dispatcher) try(ctx context.Context, conn *pgx.Conn) error {
+// ping checks the connection.
+func (d *Dispatcher) ping(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, listenTimeout)
 	defer cancel()
 	return conn.Ping(ctx)
 }
 
-// hear wakes the workers that a notification names. It ignores notifications of
-// this process, whose workers are awake already.
-func (d *Dispatcher) hear(payload string) {
+// handle wakes the workers of the kind in a notification. It ignores notifications of
+// this process, whose workers are already awake.
+func (d *Dispatcher) handle(payload string) {
 	from, kind, _ := strings.Cut(payload, " ")
 	if from != d.id {
 		d.local.Wake(kind)
 	}
 }
 
-// atLeast drops records below a level.
-type atLeast struct {
+// levelFilter drops log records below a level.
+type levelFilter struct {
 	slog.Handler
 	level slog.Level
 }
 
 // Enabled implements slog.Handler.
-func (h atLeast) Enabled(ctx context.Context, l slog.Level) bool {
+func (h levelFilter) Enabled(ctx context.Context, l slog.Level) bool {
 	return l >= h.level && h.Handler.Enabled(ctx, l)
 }
 
 // WithAttrs implements slog.Handler.
-func (h atLeast) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return atLeast{h.Handler.WithAttrs(attrs), h.level}
+func (h levelFilter) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return levelFilter{h.Handler.WithAttrs(attrs), h.level}
 }
 
 // WithGroup implements slog.Handler.
-func (h atLeast) WithGroup(name string) slog.Handler {
-	return atLeast{h.Handler.WithGroup(name), h.level}
+func (h levelFilter) WithGroup(name string) slog.Handler {
+	return levelFilter{h.Handler.WithGroup(name), h.level}
 }

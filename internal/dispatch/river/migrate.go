@@ -12,15 +12,15 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 )
 
-// migrating is the number of the advisory lock under which River's tables are
-// changed; the upper half is this program's.
-const migrating = 0x61737361<<32 + 100
+// migrationLock is the key of the advisory lock for changes of River's tables. The upper
+// 32 bits are unique to this program.
+const migrationLock = 0x61737361<<32 + 100
 
-// ErrSchema means that River's tables are not those of this program.
+// ErrSchema means that River's tables are missing or have another version.
 var ErrSchema = errors.New("the queue's tables are not up to date: run `assay migrate`")
 
-// Migrate brings River's own tables up to date. Several processes may call it at
-// once: one does the work, the others wait.
+// Migrate migrates River's tables. Concurrent calls are safe: one does the work and the
+// others wait.
 func Migrate(ctx context.Context, url string, log *slog.Logger) error {
 	err := withMigrator(ctx, url, log, func(pool *pgxpool.Pool, m *rivermigrate.Migrator[pgx.Tx]) error {
 		if result, err := m.Validate(ctx, nil); err != nil || result.OK {
@@ -28,7 +28,7 @@ func Migrate(ctx context.Context, url string, log *slog.Logger) error {
 		}
 		return pgx.BeginFunc(ctx, pool, func(lock pgx.Tx) error {
 			const wait = `SELECT set_config('idle_in_transaction_session_timeout', '0', true), pg_advisory_xact_lock($1)`
-			if _, err := lock.Exec(ctx, wait, int64(migrating)); err != nil {
+			if _, err := lock.Exec(ctx, wait, int64(migrationLock)); err != nil {
 				return err
 			}
 			_, err := m.Migrate(ctx, rivermigrate.DirectionUp, nil)
@@ -41,7 +41,7 @@ func Migrate(ctx context.Context, url string, log *slog.Logger) error {
 	return nil
 }
 
-// Check returns ErrSchema if Migrate would change something. It changes nothing.
+// Check returns ErrSchema if River's tables must be migrated. It changes nothing.
 func Check(ctx context.Context, url string, log *slog.Logger) error {
 	err := withMigrator(ctx, url, log, func(_ *pgxpool.Pool, m *rivermigrate.Migrator[pgx.Tx]) error {
 		result, err := m.Validate(ctx, nil)
@@ -57,24 +57,24 @@ func Check(ctx context.Context, url string, log *slog.Logger) error {
 }
 
 func withMigrator(ctx context.Context, url string, log *slog.Logger, fn func(*pgxpool.Pool, *rivermigrate.Migrator[pgx.Tx]) error) error {
-	pool, err := openPool(ctx, url, "assay", 2) // one waits while the other works
+	pool, err := openPool(ctx, url, "assay", 2) // one connection for the lock and one for the migration
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	m, err := rivermigrate.New(riverpgxv5.New(pool), &rivermigrate.Config{Logger: slog.New(atLeast{log.Handler(), slog.LevelWarn})})
+	m, err := rivermigrate.New(riverpgxv5.New(pool), &rivermigrate.Config{Logger: slog.New(levelFilter{log.Handler(), slog.LevelWarn})})
 	if err != nil {
 		return err
 	}
 	return fn(pool, m)
 }
 
-// openPool opens a pool of at most that many connections under a name. It connects
-// on first use.
+// openPool creates a pool of up to conns connections with the given application name. It
+// connects on first use.
 func openPool(ctx context.Context, url, name string, conns int32) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return nil, errors.New("the address of the database cannot be read") // the error may hold its password
+		return nil, errors.New("the database address is not valid") // the error could contain the password
 	}
 	cfg.MaxConns, cfg.MinConns, cfg.MinIdleConns = conns, 0, 0
 	cfg.ConnConfig.RuntimeParams["application_name"] = name

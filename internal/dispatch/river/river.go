@@ -1,8 +1,8 @@
-// Package river dispatches the work of several processes on one PostgreSQL with the
-// River queue. A wake is a River job and, in the same transaction, a notification
-// to every process. A task is a periodic job of River's elected leader. Neither
-// carries a payload: work is rows, drained by the same workers and sweep as in one
-// process.
+// Package river is a dispatcher for several processes that share a PostgreSQL database.
+// It uses the River queue. A wake inserts a River job and notifies all processes in the
+// same transaction. Tasks are periodic jobs of River's elected leader. Jobs have no
+// payload: the work itself is stored in rows of the database. Workers and sweeps are the
+// same as in a single process.
 package river
 
 import (
@@ -21,39 +21,39 @@ import (
 	"assay/internal/dispatch"
 )
 
-// Options are the dependencies of a Dispatcher.
+// Options configures a Dispatcher.
 type Options struct {
-	// URL is the database. River needs sessions, so it does not work through a
-	// pooler in transaction mode.
+	// URL is the address of the database. River needs sessions, so the address must not
+	// lead to a pooler in transaction mode.
 	URL string
-	// ID names this process in River's tables and sessions; unique among all
-	// processes. The sessions have the same name as those of its database pool.
+	// ID identifies this process in River's tables and in session names. It is unique
+	// among all processes.
 	ID      string
 	Workers []dispatch.Worker
 	Tasks   []dispatch.Task
-	Sweep   time.Duration // how often every worker looks for work without a hint; default 2s
+	Sweep   time.Duration // interval at which every worker looks for work without a hint; default 2s
 	Now     func() time.Time
 	Logger  *slog.Logger
 }
 
 const (
-	// connections is how many one process uses at most, besides the one that
-	// listens: River's own listener, its queues and its leader.
+	// connections limits the connections of a process for River's listener, queues and
+	// leader. The listener of this package uses one more.
 	connections = 6
-	// hintSlots is how many hints of a queue run at once. Hints are short; each task
-	// has a slot of its own.
+	// hintSlots is the number of hints of a queue that run concurrently. Hints are short.
+	// Each task has an additional slot.
 	hintSlots = 4
-	// poll is how often a queue is read without a notification.
-	poll = 2 * time.Second
+	// pollInterval is the interval at which a queue is read without a notification.
+	pollInterval = 2 * time.Second
 	// completedRetention is how long River stores completed jobs. It is longer than
 	// overlap, so that a stored job prevents a second run of a task.
 	completedRetention = 2 * time.Minute
-	// failedRetention is the same for failed tasks.
+	// failedRetention is how long River stores failed and cancelled jobs.
 	failedRetention = 24 * time.Hour
-	// stopTimeout is how long River may take to stop after its work has stopped.
+	// stopTimeout limits how long River may take to stop after its work has stopped.
 	stopTimeout = 3 * time.Second
-	// pause is the time between attempts to reach a lost database.
-	pause = time.Second
+	// reconnectDelay is the time between attempts to reach the database.
+	reconnectDelay = time.Second
 )
 
 // Dispatcher is a dispatch.Dispatcher for processes that share a database.
@@ -62,18 +62,18 @@ type Dispatcher struct {
 	log   *slog.Logger
 	now   func() time.Time
 	pool  *pgxpool.Pool
-	local *dispatch.Local // the slots of this process
+	local *dispatch.Local // the worker slots of this process
 	tasks []dispatch.Task
 	hints hints
 	clock clock
 
 	workers *river.Workers
 	queues  map[string]river.QueueConfig
-	queueOf map[string]string // by kind of work
+	queueOf map[string]string // keyed by kind of work
 }
 
-// New makes a dispatcher on a database that Migrate has prepared. It connects
-// when it runs; Close it if Run is never called.
+// New returns a dispatcher. Call Migrate first. The dispatcher connects when it runs.
+// Call Close if Run is never called.
 func New(ctx context.Context, o Options) (*Dispatcher, error) {
 	pool, err := openPool(ctx, o.URL, "assay "+o.ID, connections)
 	if err != nil {
@@ -87,7 +87,7 @@ func New(ctx context.Context, o Options) (*Dispatcher, error) {
 	d.hints.init()
 	d.clock.now = o.Now
 	for _, w := range o.Workers {
-		river.AddWorkerArgs(d.workers, look{kind: w.Kind}, &looker{wake: d.local.Wake})
+		river.AddWorkerArgs(d.workers, hint{kind: w.Kind}, &hintWorker{wake: d.local.Wake})
 		d.queueOf[w.Kind] = queueName(w.Queue)
 		d.open(w.Queue, 0)
 	}
@@ -98,16 +98,16 @@ func New(ctx context.Context, o Options) (*Dispatcher, error) {
 	return d, nil
 }
 
-// open creates a queue if it is new, and adds slots for long jobs.
-func (d *Dispatcher) open(queue string, lasting int) {
+// open creates a queue if it does not exist, and adds slots for long jobs.
+func (d *Dispatcher) open(queue string, slots int) {
 	c := d.queues[queueName(queue)]
-	c.MaxWorkers = cmp.Or(c.MaxWorkers, hintSlots) + lasting
+	c.MaxWorkers = cmp.Or(c.MaxWorkers, hintSlots) + slots
 	d.queues[queueName(queue)] = c
 }
 
 func queueName(queue string) string { return cmp.Or(queue, dispatch.QueueUpkeep) }
 
-// Wake implements dispatch.Dispatcher. It wakes the workers of this process at once,
+// Wake implements dispatch.Dispatcher. It wakes the workers of this process directly, and
 // those of other processes with a notification.
 func (d *Dispatcher) Wake(kind string) {
 	if _, ok := d.queueOf[kind]; !ok {
@@ -129,18 +129,19 @@ func (d *Dispatcher) Scheduled() map[string]time.Time {
 	return out
 }
 
-// Run implements dispatch.Dispatcher. It survives a lost database: the sweep goes on,
-// and River reconnects.
+// Run implements dispatch.Dispatcher. If the database is lost, the sweeps continue and
+// River reconnects.
 func (d *Dispatcher) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { d.local.Run(ctx) })
 	wg.Go(func() { d.listen(ctx) })
-	wg.Go(func() { d.keep(ctx) })
+	wg.Go(func() { d.runRiver(ctx) })
 	wg.Wait()
 	d.Close()
 }
 
-// Close implements dispatch.Dispatcher. It gives up on a database that does not answer.
+// Close implements dispatch.Dispatcher. It does not wait longer than stopTimeout for the
+// database.
 func (d *Dispatcher) Close() {
 	closed := make(chan struct{})
 	go func() {
@@ -155,28 +156,28 @@ func (d *Dispatcher) Close() {
 	}
 }
 
-// keep runs River until ctx ends. River schedules by the wall clock only and would
-// wait for as long as the clock was set back, so keep restarts it when the clock
-// was set.
-func (d *Dispatcher) keep(ctx context.Context) {
+// runRiver runs River until ctx ends. River schedules by the wall clock. If the clock is
+// set back, River would wait for the difference. Therefore runRiver restarts River when
+// the clock was changed.
+func (d *Dispatcher) runRiver(ctx context.Context) {
 	for ctx.Err() == nil {
-		before := d.clock.read() // a change of the clock from here on is noticed
+		before := d.clock.read() // later changes of the clock are detected
 		client, err := river.NewClient(riverpgxv5.New(d.pool), d.config())
 		if err == nil {
 			err = client.Start(ctx)
 		}
 		if err != nil {
 			if ctx.Err() == nil {
-				d.log.Error("dispatch failed to start; workers run by their sweep", "error", err)
+				d.log.Error("dispatch failed to start; workers use their sweep", "error", err)
 			}
-			dispatch.Wait(ctx, pause)
+			dispatch.Wait(ctx, reconnectDelay)
 			continue
 		}
 		running, stop := context.WithCancel(ctx)
 		var sending sync.WaitGroup
 		sending.Go(func() { d.send(running, client) })
 		if by := d.clock.watch(ctx, before); by != 0 {
-			d.log.Warn("clock was set; recomputing schedules", "by", by.Round(time.Second))
+			d.log.Warn("clock was changed; recomputing schedules", "by", by.Round(time.Second))
 		}
 		stop()
 		sending.Wait()
@@ -184,7 +185,7 @@ func (d *Dispatcher) keep(ctx context.Context) {
 	}
 }
 
-// stop stops River. The contexts of its jobs have ended before.
+// stop stops River. The contexts of its jobs have already ended.
 func (d *Dispatcher) stop(ctx context.Context, client *river.Client[pgx.Tx]) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
@@ -193,17 +194,16 @@ func (d *Dispatcher) stop(ctx context.Context, client *river.Client[pgx.Tx]) {
 	}
 }
 
-// config returns River's configuration.
 func (d *Dispatcher) config() *river.Config {
 	return &river.Config{
 		ID: d.id, Workers: d.workers, Queues: d.queues, PeriodicJobs: d.periodic(),
-		Logger:            slog.New(atLeast{d.log.Handler(), slog.LevelWarn}),
-		FetchPollInterval: poll,
-		// A process that is configured otherwise may know other kinds of work.
+		Logger:            slog.New(levelFilter{d.log.Handler(), slog.LevelWarn}),
+		FetchPollInterval: pollInterval,
+		// A process with another configuration may have other kinds of work.
 		FetchOnlyKnownKinds: true,
 		JobTimeout:          -1,
-		MaxAttempts:         1, // a hint is not retried
-		// There are many hints, and no reader of old ones.
+		MaxAttempts:         1, // a failed hint is not retried
+		// There are many hints, and old ones are never read.
 		CompletedJobRetentionPeriod: completedRetention,
 		CancelledJobRetentionPeriod: failedRetention,
 		DiscardedJobRetentionPeriod: failedRetention,

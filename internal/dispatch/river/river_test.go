@@ -13,14 +13,14 @@ import (
 	"assay/internal/dispatch/river"
 )
 
-// cluster makes dispatchers on a database of their own.
+// cluster returns a function that creates dispatchers on a new database.
 func cluster(tb testing.TB) (url string, open dispatchtest.Cluster) {
 	tb.Helper()
 	url = database(tb)
 	return url, clusterOn(tb, url)
 }
 
-// clusterOn makes dispatchers on a database.
+// clusterOn returns a function that creates dispatchers on the given database.
 func clusterOn(tb testing.TB, url string) dispatchtest.Cluster {
 	tb.Helper()
 	if err := river.Migrate(tb.Context(), url, discard()); err != nil {
@@ -42,7 +42,7 @@ func clusterOn(tb testing.TB, url string) dispatchtest.Cluster {
 	}
 }
 
-func TestRiver_KeepsWhatADispatcherPromises(t *testing.T) {
+func TestRiver_PassesTheDispatcherSuite(t *testing.T) {
 	dispatchtest.Run(t, func(tb testing.TB) dispatchtest.Cluster {
 		_, open := cluster(tb)
 		return open

@@ -10,8 +10,8 @@ import (
 	"assay/internal/dispatch"
 )
 
-// tick is a moment at which a task runs. It holds the moment, so that two successive
-// leaders create one job for it.
+// tick is the job arguments for one run of a task. It contains the scheduled time, so
+// that two successive leaders create only one job for it.
 type tick struct {
 	task string
 	At   time.Time `json:"at"`
@@ -33,11 +33,11 @@ func (t *ticker) Work(ctx context.Context, _ *river.Job[tick]) error {
 }
 
 const (
-	// overlap is how far back a new leader looks for missed runs. It is longer than an
-	// election takes after a leader crashed.
+	// overlap is how far back a new leader looks for missed runs. It is longer than the
+	// election of a leader takes after a crash.
 	overlap = 30 * time.Second
-	// catchUp is how long after a change of the clock a new leader looks for runs that it
-	// skipped. It is shorter than completedRetention, so that only one leader does so.
+	// catchUp is how long after a change of the clock a new leader runs skipped tasks. It
+	// is shorter than completedRetention, so that only one leader does so.
 	catchUp = time.Minute
 	// margin is how early River's timer may fire.
 	margin = 200 * time.Millisecond
@@ -62,8 +62,8 @@ func (d *Dispatcher) periodic() []*river.PeriodicJob {
 	return out
 }
 
-// lastMoment returns the last time of a schedule between since and now, if there is one.
-// It looks back in doubling steps, so that a change of the clock by years costs little.
+// lastMoment returns the last scheduled time between since and now, if any. It looks back
+// in doubling steps, so that a clock change of years stays cheap.
 func lastMoment(next func(time.Time) time.Time, since, now time.Time) (last time.Time, due bool) {
 	for span := overlap; !due; span *= 2 {
 		from := now.Add(-span)
@@ -80,7 +80,7 @@ func lastMoment(next func(time.Time) time.Time, since, now time.Time) (last time
 	return last, due
 }
 
-// next is a river.PeriodicSchedule.
+// next implements river.PeriodicSchedule.
 type next func(after time.Time) time.Time
 
 // Next implements river.PeriodicSchedule.
