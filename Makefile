@@ -1,12 +1,12 @@
-# Run `make help` for what there is.
+# `make help` lists the targets.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-# No cgo: one static binary, the same wherever it is built. The commit is
-# stamped in where git knows it.
+# Without cgo, the result is one static binary. It contains the commit if the source is a
+# git repository.
 export CGO_ENABLED := 0
 vcs := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo true || echo false)
 build = go build -trimpath -buildvcs=$(vcs) -ldflags '-s -w'
@@ -30,30 +30,30 @@ run: build ## build and start the demo
 test: setup vendor ## run every test once, with short, seeded counts
 	@go test -count=1 -timeout 20m ./...
 
-test-race: setup vendor ## the same under the race detector (needs a C compiler)
+test-race: setup vendor ## run every test under the race detector (needs a C compiler)
 	@CGO_ENABLED=1 go test -race -count=1 -timeout 40m ./...
 
-# One package at a time, since some of it is held against a clock.
+# One package at a time, because some tests measure time.
 test-long: setup vendor ## run every test with its full counts (an hour)
 	@ASSAY_LONG=1 go test -count=1 -p 1 -timeout 6h ./...
 
-bench: build $(peer)/node_modules/.ready ## measure speed and memory against hand-written floors and a peer (BENCH="-only T2,T4")
+bench: build $(peer)/node_modules/.ready ## run the benchmarks, also of comparison programs (BENCH="-only T2,T4")
 	@go run ./bench $(BENCH)
 
 backtest: build ## measure pricing on the real data in ../shared/data (BACKTEST="--estimate average")
 	@go run ./bench/backtestdata ../shared/data bin/backtest
 	@failed=0; for set in six weekly; do bin/assay backtest bin/backtest/$$set --plots bin/backtest/plots/$$set $(BACKTEST) || failed=$$?; done; exit $$failed
 
-# The peer that we are measured against is other people's: without npm, or
-# without the network, it is left out.
+# The Node.js peer uses packages from the npm registry. Without npm or a network, the
+# benchmarks run without it.
 $(peer)/node_modules/.ready: $(peer)/package-lock.json $(peer)/schema.prisma
 	@scripts/setup bench
 	@if command -v npm >/dev/null && npm ci --prefix $(peer) --ignore-scripts --no-audit --no-fund --loglevel=error && \
-		npm run --prefix $(peer) --silent generate >/dev/null; then touch $@; else echo 'bench: the Node peer is left out' >&2; fi
+		npm run --prefix $(peer) --silent generate >/dev/null; then touch $@; else echo 'bench: the Node.js peer is left out' >&2; fi
 
-# A linter that is itself built by an older Go refuses newer code, so the tools
-# are built here, from their own module.
-check: bin/tools/golangci-lint bin/tools/gofumpt vendor ## formatting, linters, generated files
+# A linter built with an older Go version rejects newer code. Therefore the tools are
+# built here, from their own module.
+check: bin/tools/golangci-lint bin/tools/gofumpt vendor ## check formatting, linters and generated files
 	@unformatted=$$(bin/tools/gofumpt -l cmd internal $(wildcard e2e bench)); \
 	if [ -n "$$unformatted" ]; then printf 'not formatted (make fmt):\n%s\n' "$$unformatted"; exit 1; fi
 	@scripts/dependencies
@@ -63,25 +63,25 @@ check: bin/tools/golangci-lint bin/tools/gofumpt vendor ## formatting, linters, 
 	@go vet ./...
 	@bin/tools/golangci-lint run ./...
 	@go test -count=1 -run '$(generated)' $(generators)
-	@echo 'check: all good'
+	@echo 'check: passed'
 
-fmt: bin/tools/golangci-lint bin/tools/gofumpt ## format, and replace what newer Go has a shorter form for
+fmt: bin/tools/golangci-lint bin/tools/gofumpt ## format, and use the shorter forms of newer Go versions
 	@bin/tools/golangci-lint run --enable-only modernize --fix ./... || true
 	@bin/tools/gofumpt -l -w cmd internal $(wildcard e2e bench)
 
-# Pages of the reference that the program itself knows best, the schema that a
-# verification of the ledger compares with, and the language of all messages.
+# These tests compare generated files with the code: pages of the reference, expected
+# database schemas, and the list of messages. With ASSAY_UPDATE=1 they write the files.
 generators := ./internal/config ./internal/cli ./internal/db ./internal/wallet/audit ./docs
 generated := ^(TestDefinitions_AreTheDocumentedOnes|TestReference_IsWhatHelpSays|TestGuard_KnowsTheSchemaOfTheMigration|TestCatalogue_PostgresIsTheOneStored|TestMessages_ArePlainEnglish)$$
 
-generate: ## rewrite the generated pages of the reference, and the expected schema
-	@: > internal/db/catalogue_postgres.txt # a database is made first, and compared with nothing
+generate: ## rewrite the generated pages of the reference and the expected schemas
+	@: > internal/db/catalogue_postgres.txt # an empty file matches every schema
 	@ASSAY_UPDATE=1 go test -count=1 -run '$(generated)' $(generators)
 
 vendor: $(htmx)
 
-# The page works without htmx, only less smoothly: a machine without npm, where
-# none can be installed, still builds.
+# Without npm, the page is built without htmx. It works, but reloads instead of updating
+# itself.
 $(htmx): $(page)/package-lock.json
 	@scripts/setup page
 	@if command -v npm >/dev/null; then \
@@ -92,16 +92,16 @@ $(htmx): $(page)/package-lock.json
 setup: $(clients)/node_modules/.ready
 	@scripts/setup test
 
-# Linters of the OpenAPI document and a generator of clients: without npm the
-# tests say that they are missing.
+# Linters for the OpenAPI document and a generator of API clients. Without npm, the tests
+# that need them are skipped.
 $(clients)/node_modules/.ready: $(clients)/package-lock.json
 	@scripts/setup test
 	@if command -v npm >/dev/null && npm ci --prefix $(clients) --ignore-scripts --no-audit --no-fund --loglevel=error; then touch $@; \
 		else echo 'test: the OpenAPI document is not linted, and no TypeScript client is generated' >&2; fi
 
 bin/tools/%: tools/go.mod tools/go.sum
-	@echo 'building the tools: about a minute, once'
+	@echo 'building the tools (once, about a minute)'
 	@go -C tools build -o ../bin/tools/ tool
 
-clean: ## remove what was built; data stays
+clean: ## remove build results, but no data
 	rm -rf bin $(page)/static/vendor $(page)/node_modules $(peer)/node_modules $(clients)/node_modules coverage.out

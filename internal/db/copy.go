@@ -9,6 +9,7 @@ import (
 	"time"
 )
 
+// CopyOptions configures Copy.
 type CopyOptions struct {
 	From Options // must exist and have the current schema
 	To   Options // created and migrated if needed

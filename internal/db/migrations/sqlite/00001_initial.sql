@@ -1,15 +1,15 @@
 -- +goose Up
--- Times are microseconds since 1970 in UTC, 0 where there is none; amounts are
--- micro-units (10^-6) of a currency; names compare byte for byte.
+-- Times are microseconds since 1970 in UTC; 0 means none. Amounts are micro-units (10^-6)
+-- of a currency. Names compare byte for byte.
 
 CREATE TABLE setting (
     name  TEXT NOT NULL PRIMARY KEY,
     value TEXT NOT NULL
 ) WITHOUT ROWID;
 
--- Contract: SkinItem. All figures are of the base currency.
+-- Contract: SkinItem. All amounts are in the base currency.
 CREATE TABLE item (
-    id               INTEGER PRIMARY KEY,        -- its bucket << 32, plus a number
+    id               INTEGER PRIMARY KEY,        -- bucket << 32, plus a number
     app_id           INTEGER NOT NULL,
     name             TEXT    NOT NULL,
     phase            TEXT    NOT NULL,
@@ -29,47 +29,47 @@ CREATE TABLE item (
     used_markets     INTEGER NOT NULL DEFAULT 0,
     candidate        INTEGER NOT NULL DEFAULT 0,
     candidate_at     INTEGER NOT NULL DEFAULT 0,
-    guard            TEXT    NOT NULL DEFAULT '', -- JSON: what else the guard remembers (pricing.EncodeGuard)
-    range_low        INTEGER NOT NULL DEFAULT 0, -- of all accepted prices of a week or more
+    guard            TEXT    NOT NULL DEFAULT '', -- JSON: more state of the price guard (pricing.EncodeGuard)
+    range_low        INTEGER NOT NULL DEFAULT 0, -- range of all accepted prices of the last week or more
     range_high       INTEGER NOT NULL DEFAULT 0,
-    price_updated_at INTEGER NOT NULL DEFAULT 0, -- the value changed
-    price_checked_at INTEGER NOT NULL DEFAULT 0, -- as of when the newest quote behind the price is
-    estimated_at     INTEGER NOT NULL DEFAULT 0, -- last run that estimated it
-    quotes_at        INTEGER NOT NULL DEFAULT 0, -- fetch of the quotes behind it; the TTL counts from here
-    rate_set         INTEGER NOT NULL DEFAULT 0, -- rates of that run; 0: none were configured
-    level_set        INTEGER NOT NULL DEFAULT 0, -- level set of that run; 0: nothing was learned yet
+    price_updated_at INTEGER NOT NULL DEFAULT 0, -- when the price last changed
+    price_checked_at INTEGER NOT NULL DEFAULT 0, -- time of the last estimate that produced the price
+    estimated_at     INTEGER NOT NULL DEFAULT 0, -- last run that estimated the item
+    quotes_at        INTEGER NOT NULL DEFAULT 0, -- earliest fetch of the quotes behind the estimate; the TTL starts here
+    rate_set         INTEGER NOT NULL DEFAULT 0, -- exchange rates of that run; 0: none configured
+    level_set        INTEGER NOT NULL DEFAULT 0, -- level set of that run; 0: no levels known
     no_sales_since   INTEGER NOT NULL DEFAULT 0,
     retry_at         INTEGER NOT NULL DEFAULT 0, -- end of the no-sales pause
-    failures         INTEGER NOT NULL DEFAULT 0, -- runs in a row without any answer
-    rev              INTEGER NOT NULL DEFAULT 0, -- counts estimates; guards against a lost update
+    failures         INTEGER NOT NULL DEFAULT 0, -- consecutive runs without a response
+    rev              INTEGER NOT NULL DEFAULT 0, -- counts estimates; prevents lost updates
     CHECK (price >= 0)
 );
 CREATE UNIQUE INDEX item_key ON item (app_id, name, phase);
--- Items without a price. A statement that is to use it repeats its condition word for
--- word; the price itself would make PostgreSQL write all indexes whenever it changes.
+-- Items without a price. The planner uses this index only for statements with the same
+-- condition. The condition is on the status, because an index on the price would be
+-- updated with each price.
 CREATE INDEX item_unpriced ON item (app_id, name, phase) WHERE status = 5;
 
--- Counts the commits that changed prices of a name bucket; no row: none.
+-- Number of commits that changed prices of a name bucket. No row: none.
 CREATE TABLE price_version (
     bucket  INTEGER NOT NULL PRIMARY KEY,
     version INTEGER NOT NULL
 );
 
--- Exchange rates that runs were made with; what was estimated with them is
--- explained with them.
+-- Exchange rates of runs. They explain the estimates that used them.
 CREATE TABLE rate_set (
     id     INTEGER PRIMARY KEY,
     digest TEXT NOT NULL UNIQUE, -- SHA-256 of rates, which may be too long for an index
-    rates  TEXT NOT NULL         -- JSON: [{"currency","rate","date"}], by currency
+    rates  TEXT NOT NULL         -- JSON: [{"currency","rate","date"}], sorted by currency
 );
 
--- What a place that exchange rates come from told last.
+-- The last exchange rates of each place that provides them.
 CREATE TABLE rate_place (
     place         TEXT    NOT NULL PRIMARY KEY, -- ecb, file
-    rate_set      INTEGER NOT NULL,             -- the last good ones; 0: none yet
-    read_at       INTEGER NOT NULL,             -- when it told them
-    due_at        INTEGER NOT NULL,             -- not asked again before
-    last_error    TEXT    NOT NULL,             -- why what it told since does not count; '': it does
+    rate_set      INTEGER NOT NULL,             -- the last valid rates; 0: none yet
+    read_at       INTEGER NOT NULL,             -- when they were read
+    due_at        INTEGER NOT NULL,             -- no request before this time
+    last_error    TEXT    NOT NULL,             -- why newer rates were refused; '': they were not
     last_error_at INTEGER NOT NULL
 ) WITHOUT ROWID;
 
@@ -81,15 +81,15 @@ CREATE TABLE market (
     UNIQUE (provider, key)
 );
 
--- All quotes of an item, a JSON array with an array per market: see market_snapshot.
--- The row is rewritten when what was quoted changes, not when it is confirmed.
+-- All quotes of an item: a JSON array with one array per market, see market_snapshot. The
+-- row is updated when a quoted value changes, not when it is confirmed.
 CREATE TABLE item_quotes (
     item_id INTEGER PRIMARY KEY,
     quotes  TEXT NOT NULL
 );
 
--- Contract: MarketSnapshot, a row per item and market. fetched_at 0 means "as of
--- item.quotes_at".
+-- Contract: MarketSnapshot. One row per item and market. If fetched_at is 0, the time is
+-- item.quotes_at.
 CREATE VIEW market_snapshot AS
 SELECT q.item_id,
     json_extract(m.value, '$[0]') AS market_id,
@@ -97,16 +97,15 @@ SELECT q.item_id,
     json_extract(m.value, '$[2]') AS ask, -- 0: none
     json_extract(m.value, '$[3]') AS bid,
     json_extract(m.value, '$[4]') AS sale,
-    json_extract(m.value, '$[5]') AS listings, -- -1: not stated
-    json_extract(m.value, '$[6]') AS sales, -- -1: not stated
+    json_extract(m.value, '$[5]') AS listings, -- -1: unknown
+    json_extract(m.value, '$[6]') AS sales, -- -1: unknown
     json_extract(m.value, '$[7]') AS sales_window, -- seconds
-    json_extract(m.value, '$[8]') * 3600000000 AS market_time, -- the market's own, to the hour
+    json_extract(m.value, '$[8]') * 3600000000 AS market_time, -- the market's own time, to the hour
     json_extract(m.value, '$[9]') AS fetched_at,
     json_extract(m.value, '$[10]') AS reason -- pricing.Reason; '': used
 FROM item_quotes q, json_each(q.quotes) m;
 
--- Contract: PriceHistory. A row where the price or its status changed, and none
--- elsewhere.
+-- Contract: PriceHistory. One row for each change of a price or its status.
 CREATE TABLE price_point (
     item_id        INTEGER NOT NULL,
     at             INTEGER NOT NULL,
@@ -117,23 +116,23 @@ CREATE TABLE price_point (
     rate_set       INTEGER NOT NULL,
     level_set      INTEGER NOT NULL,
     method_version INTEGER NOT NULL, -- pricing.MethodVersion
-    used           TEXT    NOT NULL, -- ids of the markets behind the price, with commas; '': an operator accepted it
+    used           TEXT    NOT NULL, -- ids of the markets behind the price, separated by commas; '': an operator accepted it
     method         TEXT    NOT NULL, -- pricing.Policy.Label
     PRIMARY KEY (item_id, at)
 ) WITHOUT ROWID;
 
--- A process that works on this database. Where there can be several, each moves
--- its counter on twice a second; whoever sees one stand still for some seconds of
--- its own clock takes over what is claimed in that one's name.
+-- A process that uses this database. On PostgreSQL, each process increments its heartbeat
+-- twice a second. If a heartbeat does not change for some seconds, another process
+-- releases the claims of that owner.
 CREATE TABLE instance (
-    owner        TEXT    NOT NULL PRIMARY KEY, -- as in claims; unique for each process
+    owner        TEXT    NOT NULL PRIMARY KEY, -- name in claims; unique for each process
     version      TEXT    NOT NULL,
-    endpoints    TEXT    NOT NULL,             -- a JSON list: what it can ask for, "provider/file"
+    endpoints    TEXT    NOT NULL,             -- JSON list of what it can request: "provider/file"
     started_at   INTEGER NOT NULL,
-    heartbeat    INTEGER NOT NULL,             -- the counter
-    heartbeat_at INTEGER NOT NULL,             -- by its own clock, for people to see
-    report       TEXT    NOT NULL,             -- what it tells of the providers that it asks; JSON, empty before the first heartbeat
-    syncs        INTEGER NOT NULL DEFAULT 0 -- of inventories that have begun there
+    heartbeat    INTEGER NOT NULL,             -- counter
+    heartbeat_at INTEGER NOT NULL,             -- by the clock of the process; for display only
+    report       TEXT    NOT NULL,             -- JSON: state of the providers that it requests; empty before the first heartbeat
+    syncs        INTEGER NOT NULL DEFAULT 0 -- number of inventory syncs that started in the process
 ) WITHOUT ROWID;
 
 -- Contract: MarketPriceRefreshJob.
@@ -153,17 +152,17 @@ CREATE TABLE refresh_job (
     skipped_ttl      INTEGER NOT NULL DEFAULT 0,
     skipped_no_sales INTEGER NOT NULL DEFAULT 0,
     batches          INTEGER NOT NULL DEFAULT 0,
-    apply_cursor     INTEGER NOT NULL DEFAULT 0, -- batch that is next, where prices are applied by batch
-    rate_set         INTEGER NOT NULL DEFAULT 0, -- exchange rates that it is estimated with
+    apply_cursor     INTEGER NOT NULL DEFAULT 0, -- next batch, if prices are applied by batch
+    rate_set         INTEGER NOT NULL DEFAULT 0, -- exchange rates of its estimates
     last_error       TEXT    NOT NULL DEFAULT '',
-    outcome          TEXT    NOT NULL DEFAULT '', -- complete, partial, failed; '' while it lives
-    market_gaps      TEXT    NOT NULL DEFAULT ''  -- JSON: the markets that it lacks, and why; '': none
+    outcome          TEXT    NOT NULL DEFAULT '', -- complete, partial, failed; '' while the job is active
+    market_gaps      TEXT    NOT NULL DEFAULT ''  -- JSON: missing markets and the reasons; '': none
 );
--- A statement that is to use one of the partial indexes below repeats its
--- condition word for word: state IN ('queued', 'running') AND state = 'queued'.
+-- The planner uses a partial index below only for statements with exactly the same
+-- condition: state IN ('queued', 'running') AND state = 'queued'.
 CREATE UNIQUE INDEX refresh_job_live ON refresh_job (kind) WHERE state IN ('queued', 'running');
 
--- A range of name buckets of a job; estimated in one transaction.
+-- A range of name buckets of a job, estimated in one transaction.
 CREATE TABLE refresh_batch (
     job_id          INTEGER NOT NULL,
     batch           INTEGER NOT NULL,
@@ -177,9 +176,9 @@ CREATE TABLE refresh_batch (
     failed          INTEGER NOT NULL DEFAULT 0,
     skipped_budget  INTEGER NOT NULL DEFAULT 0,
     skipped_paused  INTEGER NOT NULL DEFAULT 0,
-    skipped_backoff INTEGER NOT NULL DEFAULT 0, -- of a circuit breaker, or a wait that the provider demands
+    skipped_backoff INTEGER NOT NULL DEFAULT 0, -- circuit breaker, or a wait that the provider demands
     cancelled       INTEGER NOT NULL DEFAULT 0,
-    changed         INTEGER NOT NULL DEFAULT 0, -- of the updated ones
+    changed         INTEGER NOT NULL DEFAULT 0, -- number of updated items with a new price
     PRIMARY KEY (job_id, batch)
 ) WITHOUT ROWID;
 CREATE INDEX refresh_batch_open ON refresh_batch (job_id) WHERE state IN ('pending', 'running');
@@ -193,31 +192,31 @@ CREATE TABLE refresh_item (
     reason       TEXT    NOT NULL, -- of a skip: ttl, noSales, budget, paused, backoff
     attempts     INTEGER NOT NULL,
     price_before INTEGER NOT NULL,
-    price_after  INTEGER NOT NULL, -- -1 until estimated
+    price_after  INTEGER NOT NULL, -- -1 before the estimate
     error        TEXT    NOT NULL,
     PRIMARY KEY (job_id, batch, item_id)
 ) WITHOUT ROWID;
 
--- A part of the inventory rows that a job copies its prices onto. Whoever does the
--- next of its rows holds the shard's row meanwhile.
+-- A part of the inventory rows that a job applies prices to. A worker locks the row of a
+-- shard while it applies prices to its next inventory rows.
 CREATE TABLE apply_shard (
     job_id  INTEGER NOT NULL,
     shard   INTEGER NOT NULL,
-    next_id INTEGER NOT NULL, -- of inventory
-    end_id  INTEGER NOT NULL, -- excluded
+    next_id INTEGER NOT NULL, -- next inventory id
+    end_id  INTEGER NOT NULL, -- exclusive
     PRIMARY KEY (job_id, shard)
 ) WITHOUT ROWID;
 
--- One thing to ask a provider for: a file, or some names of a game.
+-- One fetch from a provider: a file, or some names of a game.
 CREATE TABLE fetch_unit (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
     job_id     INTEGER NOT NULL,
     provider   TEXT    NOT NULL,
     app_id     INTEGER NOT NULL,
     file       TEXT    NOT NULL, -- '' for names
-    names      BLOB,             -- packed; NULL for a file
-    size       INTEGER NOT NULL DEFAULT 0, -- names that it is about; of what is left for later, those that still are
-    batch_from INTEGER NOT NULL, -- batches that wait for it
+    names      BLOB,             -- encoded; NULL for a file
+    size       INTEGER NOT NULL DEFAULT 0, -- number of names; for a background fetch, the number still open
+    batch_from INTEGER NOT NULL, -- batch_from to batch_to: batches that wait for the unit
     batch_to   INTEGER NOT NULL,
     state      TEXT    NOT NULL, -- pending, running, done, failed, deferred, cancelled
     owner      TEXT    NOT NULL DEFAULT '',
@@ -226,11 +225,11 @@ CREATE TABLE fetch_unit (
     not_before INTEGER NOT NULL DEFAULT 0,
     started_at INTEGER NOT NULL DEFAULT 0,
     fetched_at INTEGER NOT NULL DEFAULT 0,
-    stated_at  INTEGER NOT NULL DEFAULT 0, -- the provider's own time of the answer
-    blob_unit  INTEGER NOT NULL DEFAULT 0, -- whose blobs hold the answer: its own, or an earlier one's
-    requests   INTEGER NOT NULL DEFAULT 0, -- that were sent, but for the last of an attempt under way
-    reserved   INTEGER NOT NULL DEFAULT 0, -- of the claim: those that may have been sent beside
-    detached   INTEGER NOT NULL DEFAULT 0, -- 1: its job went on without it, and does not use its response; error says why. 2: likewise, and it was requested then: its failure is noted. 3: a name of the background fetch
+    stated_at  INTEGER NOT NULL DEFAULT 0, -- the provider's own time of the response
+    blob_unit  INTEGER NOT NULL DEFAULT 0, -- unit whose blobs hold the response: this one or an earlier one
+    requests   INTEGER NOT NULL DEFAULT 0, -- requests sent, except the last one of a running attempt
+    reserved   INTEGER NOT NULL DEFAULT 0, -- requests of the current claim that may have been sent but are not in requests
+    detached   INTEGER NOT NULL DEFAULT 0, -- 1: the job continued without the unit and does not use its response; see error. 2: the same, and a request was under way, which counts as a failure. 3: a name of the background fetch
     bytes      INTEGER NOT NULL DEFAULT 0,
     error_kind TEXT    NOT NULL DEFAULT '',
     error      TEXT    NOT NULL DEFAULT ''
@@ -240,15 +239,15 @@ CREATE INDEX fetch_unit_open ON fetch_unit (provider, id) WHERE state IN ('pendi
 CREATE INDEX fetch_unit_claimed ON fetch_unit (owner) WHERE state = 'running';
 CREATE INDEX fetch_unit_file ON fetch_unit (provider, app_id, file, id) WHERE file <> '';
 
--- A name of a provider that has a budget for what it is asked by name.
+-- A name that is requested from a provider with a budget for requests by name.
 CREATE TABLE background_name (
     provider     TEXT    NOT NULL,
     app_id       INTEGER NOT NULL,
     name         TEXT    NOT NULL,
-    requested_at INTEGER NOT NULL DEFAULT 0, -- whatever came of it
-    place        INTEGER NOT NULL DEFAULT 0, -- in the order in which it is asked in the background; 0: it has none
-    urgent       INTEGER NOT NULL DEFAULT 0, -- since when its price is missing: it is asked before all others; 0: it is not
-    job_id       INTEGER NOT NULL DEFAULT 0, -- that planned this; by which it is counted
+    requested_at INTEGER NOT NULL DEFAULT 0, -- last request, regardless of its result
+    place        INTEGER NOT NULL DEFAULT 0, -- position in the order of background requests; 0: none
+    urgent       INTEGER NOT NULL DEFAULT 0, -- since when the price is missing, which gives it priority; 0: not missing
+    job_id       INTEGER NOT NULL DEFAULT 0, -- job that planned and counts it
     unit_id      INTEGER NOT NULL DEFAULT 0, -- fetch_unit that requests it, while that is open
     PRIMARY KEY (provider, app_id, name)
 ) WITHOUT ROWID;
@@ -256,7 +255,7 @@ CREATE INDEX background_name_open ON background_name (provider, place) WHERE pla
 CREATE INDEX background_name_urgent ON background_name (provider, urgent) WHERE urgent <> 0;
 CREATE INDEX background_name_unit ON background_name (unit_id) WHERE unit_id <> 0;
 
--- An answer, packed, by name bucket.
+-- A response, encoded, by name bucket.
 CREATE TABLE fetch_blob (
     unit_id INTEGER NOT NULL,
     bucket  INTEGER NOT NULL,
@@ -264,11 +263,11 @@ CREATE TABLE fetch_blob (
 );
 CREATE UNIQUE INDEX fetch_blob_key ON fetch_blob (unit_id, bucket);
 
--- Contract: Market fetch. Bytes and requests are of the units that carried the
--- market, which may carry others too.
+-- Contract: Market fetch. Bytes and requests are those of the units with the market. A
+-- unit may contain several markets.
 CREATE TABLE market_fetch (
     job_id     INTEGER NOT NULL,
-    unit_id    INTEGER NOT NULL, -- 0: all units of a provider that is asked by name
+    unit_id    INTEGER NOT NULL, -- 0: all units of a provider that is requested by name
     market_id  INTEGER NOT NULL,
     fetched_at INTEGER NOT NULL,
     quotes     INTEGER NOT NULL,
@@ -279,21 +278,21 @@ CREATE TABLE market_fetch (
     PRIMARY KEY (job_id, unit_id, market_id)
 ) WITHOUT ROWID;
 
--- The newest good answer of each market of a file, and its quarantine.
+-- The newest valid response of each market of a file, and its quarantine.
 CREATE TABLE market_file (
     market_id         INTEGER NOT NULL,
     app_id            INTEGER NOT NULL,
     file              TEXT    NOT NULL,
-    unit_id           INTEGER NOT NULL DEFAULT 0, -- whose blobs hold it
+    unit_id           INTEGER NOT NULL DEFAULT 0, -- unit whose blobs hold the response
     fetched_at        INTEGER NOT NULL DEFAULT 0,
     quotes            INTEGER NOT NULL DEFAULT 0,
-    quarantine        TEXT    NOT NULL DEFAULT '', -- why the last answer was refused
+    quarantine        TEXT    NOT NULL DEFAULT '', -- why the last response was refused
     quarantined_since INTEGER NOT NULL DEFAULT 0,
-    accepted_at       INTEGER NOT NULL DEFAULT 0,  -- when an operator vouched for answers like it
+    accepted_at       INTEGER NOT NULL DEFAULT 0,  -- when an operator accepted such responses
     PRIMARY KEY (market_id, app_id, file)
 ) WITHOUT ROWID;
 
--- What a run learned of a game's markets: levels, noise, moves (pricing.Set).
+-- Levels, noise and moves of a game's markets after a run (pricing.Set).
 CREATE TABLE level_set (
     id         INTEGER PRIMARY KEY,
     app_id     INTEGER NOT NULL,
@@ -302,7 +301,7 @@ CREATE TABLE level_set (
 );
 CREATE INDEX level_set_app ON level_set (app_id, id);
 
--- What the prices of a game are computed with in a job.
+-- Inputs of the estimates of a job for a game.
 CREATE TABLE refresh_level (
     job_id    INTEGER NOT NULL,
     app_id    INTEGER NOT NULL,
@@ -311,23 +310,24 @@ CREATE TABLE refresh_level (
     PRIMARY KEY (job_id, app_id)
 ) WITHOUT ROWID;
 
--- What validation remembers of a market between runs.
+-- What validation stores about a market between runs.
 CREATE TABLE market_memory (
     market_id INTEGER NOT NULL,
     app_id    INTEGER NOT NULL,
     state     BLOB NOT NULL, -- pricing.MarketState, at most 160 bytes
-    history   BLOB NOT NULL, -- good responses of eight days (pricing.History): 15 to 21 bytes per name
+    history   BLOB NOT NULL, -- valid responses of the last eight days (pricing.History), 15 to 21 bytes per name
     PRIMARY KEY (market_id, app_id)
 );
 
--- What became of the last answers of a market; it outlives their jobs.
+-- Results of the last responses of a market. The rows are kept when their jobs are
+-- deleted.
 CREATE TABLE market_state (
     market_id     INTEGER NOT NULL PRIMARY KEY,
-    job_id        INTEGER NOT NULL DEFAULT 0,  -- the last that asked
+    job_id        INTEGER NOT NULL DEFAULT 0,  -- last job that requested the market
     fetched_at    INTEGER NOT NULL DEFAULT 0,
-    quotes        INTEGER NOT NULL DEFAULT 0,  -- in all answers to that job
+    quotes        INTEGER NOT NULL DEFAULT 0,  -- in all responses to that job
     rejected      INTEGER NOT NULL DEFAULT 0,
-    outcome       TEXT    NOT NULL DEFAULT '', -- of the last answer
+    outcome       TEXT    NOT NULL DEFAULT '', -- of the last response
     last_success  INTEGER NOT NULL DEFAULT 0,
     last_error    TEXT    NOT NULL DEFAULT '',
     last_error_at INTEGER NOT NULL DEFAULT 0
@@ -341,79 +341,80 @@ CREATE TABLE provider_state (
     last_error_at INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 
--- How the last fetches of a provider's files ended; file '' is requests for names.
+-- Results of the last fetches of a provider's files. File '' means requests by name.
 CREATE TABLE provider_file (
     provider      TEXT    NOT NULL,
     file          TEXT    NOT NULL,
     last_success  INTEGER NOT NULL DEFAULT 0,
     last_error    TEXT    NOT NULL DEFAULT '',
     last_error_at INTEGER NOT NULL DEFAULT 0,
-    failures      INTEGER NOT NULL DEFAULT 0, -- in a row
+    failures      INTEGER NOT NULL DEFAULT 0, -- consecutive failures
     PRIMARY KEY (provider, file)
 ) WITHOUT ROWID;
 
--- A host of a provider that has asked to be left alone.
+-- A host of a provider that demanded a wait.
 CREATE TABLE provider_host (
     provider      TEXT    NOT NULL,
-    host          TEXT    NOT NULL, -- '' where the provider has one
-    blocked_at    INTEGER NOT NULL, -- when it asked
+    host          TEXT    NOT NULL, -- '' if the provider has a single host
+    blocked_at    INTEGER NOT NULL, -- when the host demanded the wait
     blocked_until INTEGER NOT NULL,
     PRIMARY KEY (provider, host)
 ) WITHOUT ROWID;
 
--- What the limit of a host allows, a slot for each request, or for several where
--- it allows many: a slot that is full is free again a period after its last one.
+-- Requests within the limit of a host. There is one slot for each allowed request, or for
+-- several if the limit is large. A full slot is free again one period after its last
+-- request.
 CREATE TABLE budget_slot (
     provider TEXT    NOT NULL,
     host     TEXT    NOT NULL,
-    slot     INTEGER NOT NULL, -- from 0
+    slot     INTEGER NOT NULL, -- starts at 0
     used     INTEGER NOT NULL, -- requests
-    at       INTEGER NOT NULL, -- of the last of them
+    at       INTEGER NOT NULL, -- time of the last request
     PRIMARY KEY (provider, host, slot)
 ) WITHOUT ROWID;
 
--- What is used of a host's quotas.
+-- Used requests of a host's quotas.
 CREATE TABLE budget_quota (
     provider  TEXT    NOT NULL,
     host      TEXT    NOT NULL,
     period    TEXT    NOT NULL, -- day, month
-    starts_at INTEGER NOT NULL, -- of the day or month, UTC
-    used      INTEGER NOT NULL, -- requests since
+    starts_at INTEGER NOT NULL, -- start of the day or month, UTC
+    used      INTEGER NOT NULL, -- requests since starts_at
     PRIMARY KEY (provider, host, period)
 ) WITHOUT ROWID;
 
--- What a host itself says it leaves until it begins to count anew.
+-- Quota that a host reports, until it resets.
 CREATE TABLE reported_quota (
     provider       TEXT    NOT NULL,
     host           TEXT    NOT NULL,
-    reported_limit INTEGER NOT NULL, -- 0: it does not say
-    reported_left  INTEGER NOT NULL, -- less what was sent since
-    reported_at    INTEGER NOT NULL, -- when the last answer said so
+    reported_limit INTEGER NOT NULL, -- 0: not reported
+    reported_left  INTEGER NOT NULL, -- requests left, less those sent since
+    reported_at    INTEGER NOT NULL, -- time of the last response that reported it
     resets_at      INTEGER NOT NULL,
     PRIMARY KEY (provider, host)
 ) WITHOUT ROWID;
 
--- Requests to a host in each of the last hours, where some budget of it lasts long:
--- by them it is told when that runs out.
+-- Requests to a host in each of the last hours, for hosts with a quota or a long limit.
+-- They are used to forecast when the budget runs out.
 CREATE TABLE budget_hour (
     provider  TEXT    NOT NULL,
     host      TEXT    NOT NULL,
-    hour      INTEGER NOT NULL, -- of the epoch, modulo 26
+    hour      INTEGER NOT NULL, -- hours since 1970, modulo 26
     starts_at INTEGER NOT NULL,
     used      INTEGER NOT NULL,
     PRIMARY KEY (provider, host, hour)
 ) WITHOUT ROWID;
 
--- Budgets that were told to be low, until they are renewed.
+-- Budgets that were reported as low, until they renew.
 CREATE TABLE budget_low (
     provider TEXT    NOT NULL,
     host     TEXT    NOT NULL,
-    budget   TEXT    NOT NULL, -- limit, day, month, told
+    budget   TEXT    NOT NULL, -- limit, day, month, reported
     until    INTEGER NOT NULL,
     PRIMARY KEY (provider, host, budget)
 ) WITHOUT ROWID;
 
--- What happened, for operators and platforms; written with what made it so.
+-- Events for operators and platforms. Each is written in the transaction that caused it.
 CREATE TABLE event (
     id   INTEGER PRIMARY KEY AUTOINCREMENT,
     kind TEXT    NOT NULL, -- price.changed, job.finished, ...
@@ -421,38 +422,38 @@ CREATE TABLE event (
     data TEXT    NOT NULL  -- JSON
 );
 
--- Hosts of providers that keep failing and are not asked for a while.
+-- Hosts of providers that fail repeatedly and get no requests for a while.
 CREATE TABLE provider_down (
     provider TEXT    NOT NULL,
-    host     TEXT    NOT NULL, -- '' where the provider has one
+    host     TEXT    NOT NULL, -- '' if the provider has a single host
     since    INTEGER NOT NULL,
     PRIMARY KEY (provider, host)
 ) WITHOUT ROWID;
 
--- Items that a sync found without a price; an item is queued once.
+-- Items that a sync found without a price. An item is queued only once.
 CREATE TABLE missing_price (
     item_id    INTEGER NOT NULL PRIMARY KEY,
     queued_at  INTEGER NOT NULL,
-    due_at     INTEGER NOT NULL, -- 0: at once
-    soonest_at INTEGER NOT NULL DEFAULT 0, -- when it is due if it is named again: a first pause after the last attempt
+    due_at     INTEGER NOT NULL, -- time of the next attempt; 0: immediately
+    soonest_at INTEGER NOT NULL DEFAULT 0, -- earliest due_at that a sync or lookup can set: the last attempt plus the retry pause
     attempts   INTEGER NOT NULL DEFAULT 0,
-    job_id     INTEGER NOT NULL DEFAULT 0 -- the job that works on it
+    job_id     INTEGER NOT NULL DEFAULT 0 -- job that works on it
 );
 CREATE INDEX missing_price_due ON missing_price (due_at);
 
 CREATE TABLE platform_user (
     id           INTEGER PRIMARY KEY,
-    user_id      TEXT    NOT NULL UNIQUE, -- the platform's own
+    user_id      TEXT    NOT NULL UNIQUE, -- chosen by the platform
     steam_id     TEXT    NOT NULL DEFAULT '',
     display_name TEXT    NOT NULL DEFAULT '',
     leaderboard  INTEGER NOT NULL DEFAULT 1,
     created_at   INTEGER NOT NULL,
-    deleted_at   INTEGER NOT NULL DEFAULT 0 -- 0: not deleted; the row of a deleted user keeps the id that trades name
+    deleted_at   INTEGER NOT NULL DEFAULT 0 -- 0: not deleted; the row of a deleted user keeps the id that trades refer to
 );
 CREATE UNIQUE INDEX platform_user_steam ON platform_user (steam_id) WHERE steam_id <> '';
 CREATE INDEX platform_user_deleted ON platform_user (id) WHERE deleted_at <> 0;
 
--- The moment of the newest inventory of a user, game and context.
+-- Time of the newest inventory of a user, game and context.
 CREATE TABLE inventory_snapshot (
     user_key    INTEGER NOT NULL,
     app_id      INTEGER NOT NULL,
@@ -461,48 +462,48 @@ CREATE TABLE inventory_snapshot (
     PRIMARY KEY (user_key, app_id, context_id)
 ) WITHOUT ROWID;
 
--- Contract: UserInventory, a row per asset.
+-- Contract: UserInventory. One row per asset.
 CREATE TABLE inventory (
     id          INTEGER PRIMARY KEY,
     user_key    INTEGER NOT NULL,
     app_id      INTEGER NOT NULL,
     context_id  TEXT    NOT NULL,
     asset_id    TEXT    NOT NULL,
-    item_id     INTEGER NOT NULL, -- 0: without a name, hence without a price
+    item_id     INTEGER NOT NULL, -- 0: no name, so no price
     class_id    TEXT    NOT NULL,
     instance_id TEXT    NOT NULL,
     amount      INTEGER NOT NULL,
     tradable    INTEGER NOT NULL,
     marketable  INTEGER NOT NULL,
     inspect     TEXT    NOT NULL,
-    in_transfer INTEGER NOT NULL DEFAULT 0, -- it was sold, and no sync has shown yet where it went
-    value       INTEGER           -- estimatedValue of one; NULL: unknown
+    in_transfer INTEGER NOT NULL DEFAULT 0, -- sold, but no sync has shown the new owner yet
+    value       INTEGER           -- estimatedValue of one piece; NULL: unknown
 );
 CREATE UNIQUE INDEX inventory_key ON inventory (user_key, app_id, context_id, asset_id);
 CREATE INDEX inventory_item ON inventory (item_id);
 
--- What an asset's certificate and properties say; a row for each asset that has
--- a certificate, an inspect link or properties.
+-- Certificate and properties of an asset. An asset has a row if it has a certificate, an
+-- inspect link or properties.
 CREATE TABLE inspection (
     inventory_id      INTEGER PRIMARY KEY,
     user_key          INTEGER NOT NULL,
     state             TEXT    NOT NULL, -- inventory.InspectState
-    code              TEXT    NOT NULL DEFAULT '', -- why it failed, or what contradicts
-    source            TEXT    NOT NULL DEFAULT '', -- of what was decoded: inventory.InspectSource
-    given_seed        TEXT    NOT NULL, -- Steam's properties of the asset, as it writes them
+    code              TEXT    NOT NULL DEFAULT '', -- why it failed, or which values contradict each other
+    source            TEXT    NOT NULL DEFAULT '', -- source of the decoded values: inventory.InspectSource
+    given_seed        TEXT    NOT NULL, -- given_ columns: Steam's properties of the asset, as Steam writes them
     given_wear        TEXT    NOT NULL,
     given_charm       TEXT    NOT NULL,
     given_name_tag    TEXT    NOT NULL,
     given_certificate TEXT    NOT NULL,
-    link_of_steam     INTEGER NOT NULL, -- inventory.inspect is from Steam's answer
-    phase             TEXT    NOT NULL DEFAULT '', -- that the asset was moved to for its finish
+    link_of_steam     INTEGER NOT NULL, -- inventory.inspect comes from Steam
+    phase             TEXT    NOT NULL DEFAULT '', -- phase that the asset was moved to because of its finish
     wear              TEXT    NOT NULL DEFAULT '', -- decimal
-    seed              INTEGER NOT NULL DEFAULT -1, -- -1 here and below: not said
+    seed              INTEGER NOT NULL DEFAULT -1, -- -1 here and below: unknown
     finish            INTEGER NOT NULL DEFAULT -1, -- paint index
     def_index         INTEGER NOT NULL DEFAULT -1,
     quality           INTEGER NOT NULL DEFAULT -1,
     rarity            INTEGER NOT NULL DEFAULT -1,
-    kills             INTEGER NOT NULL DEFAULT -1, -- of StatTrak
+    kills             INTEGER NOT NULL DEFAULT -1, -- StatTrak counter
     charm             INTEGER NOT NULL DEFAULT -1, -- template of a charm
     name_tag          TEXT    NOT NULL DEFAULT '',
     stickers          TEXT    NOT NULL DEFAULT '[]', -- JSON: [inventory.Sticker]
@@ -519,7 +520,7 @@ CREATE TABLE listing (
     asset_id   TEXT    NOT NULL,
     item_id    INTEGER NOT NULL,
     amount     INTEGER NOT NULL,
-    price      INTEGER NOT NULL, -- of all of it
+    price      INTEGER NOT NULL, -- of the whole amount
     currency   TEXT    NOT NULL,
     state      TEXT    NOT NULL, -- active, sold, cancelled, expired
     created_at INTEGER NOT NULL,
@@ -536,7 +537,7 @@ CREATE INDEX listing_item ON listing (item_id, id);
 CREATE INDEX listing_seller ON listing (seller_key, id);
 CREATE INDEX listing_created ON listing (created_at, id);
 
--- Contract: Trade. What was sold, for how much and what became of it.
+-- Contract: Trade.
 CREATE TABLE trade (
     id             INTEGER PRIMARY KEY,
     listing_id     INTEGER NOT NULL UNIQUE,
@@ -544,18 +545,18 @@ CREATE TABLE trade (
     buyer_key      INTEGER NOT NULL,
     app_id         INTEGER NOT NULL,
     context_id     TEXT    NOT NULL,
-    asset_id       TEXT    NOT NULL, -- as it was the seller's
+    asset_id       TEXT    NOT NULL, -- in the seller's inventory
     item_id        INTEGER NOT NULL,
     amount         INTEGER NOT NULL,
-    price          INTEGER NOT NULL, -- minor units, as are fee and net
+    price          INTEGER NOT NULL, -- price, fee and net are minor units
     currency       TEXT    NOT NULL,
-    payment_method TEXT    NOT NULL DEFAULT '', -- as the purchase said, for the fee rules; '': it did not
-    country        TEXT    NOT NULL DEFAULT '', -- the same
+    payment_method TEXT    NOT NULL DEFAULT '', -- from the purchase, for the fee rules; '': not given
+    country        TEXT    NOT NULL DEFAULT '', -- from the purchase, for the fee rules; '': not given
     fee            INTEGER NOT NULL DEFAULT 0,
-    net            INTEGER NOT NULL DEFAULT 0,  -- what the seller gets
+    net            INTEGER NOT NULL DEFAULT 0,  -- amount for the seller
     fee_rule       TEXT    NOT NULL DEFAULT '',
     fee_version    INTEGER NOT NULL DEFAULT 0,
-    transaction_id INTEGER NOT NULL DEFAULT 0,  -- of the wallet
+    transaction_id INTEGER NOT NULL DEFAULT 0,  -- wallet transaction
     state          TEXT    NOT NULL, -- pending, completed, reversed, settled
     created_at     INTEGER NOT NULL,
     completed_at   INTEGER NOT NULL DEFAULT 0,
@@ -563,10 +564,10 @@ CREATE TABLE trade (
     settled_at     INTEGER NOT NULL DEFAULT 0,
     reversed_at    INTEGER NOT NULL DEFAULT 0,
     volume         INTEGER NOT NULL DEFAULT 0, -- micro-units of the base currency, as counted for top traders
-    ranked         INTEGER NOT NULL DEFAULT 0, -- of the volume, what counts for a rank
-    version        INTEGER NOT NULL DEFAULT 0, -- of the bytes under the MAC
+    ranked         INTEGER NOT NULL DEFAULT 0, -- part of the volume that counts for the rank
+    version        INTEGER NOT NULL DEFAULT 0, -- version of the bytes under the MAC
     key_id         TEXT    NOT NULL DEFAULT '',
-    mac            BLOB    NOT NULL DEFAULT X'' -- over all of this row
+    mac            BLOB    NOT NULL DEFAULT X'' -- covers the whole row
 );
 CREATE INDEX trade_seller ON trade (seller_key, id);
 CREATE INDEX trade_buyer ON trade (buyer_key, id);
@@ -581,26 +582,27 @@ CREATE TABLE trade_overdue (
     at       INTEGER NOT NULL
 );
 
--- What a user traded with another one on a day, and, as day 0, in all. There are
--- two rows for each pair, one from each side.
+-- What a user traded with another user on a day, and in total as day 0. Each pair has two
+-- rows, one for each side.
 CREATE TABLE trader_pair (
-    day       INTEGER NOT NULL, -- of the epoch, UTC; 0: all days
+    day       INTEGER NOT NULL, -- days since 1970, UTC; 0: all days
     user_key  INTEGER NOT NULL,
     other_key INTEGER NOT NULL,
     trades    INTEGER NOT NULL, -- completed or settled
     reversed  INTEGER NOT NULL, -- reversed trades
     volume    INTEGER NOT NULL, -- micro-units of the base currency
-    ranked    INTEGER NOT NULL, -- of the volume, what counts for a rank
+    ranked    INTEGER NOT NULL, -- part of the volume that counts for the rank
     PRIMARY KEY (day, user_key, other_key)
 ) WITHOUT ROWID;
 
--- Counts what changes the leaderboard, spread over some rows.
+-- Counts changes of the leaderboard in several rows, so that trades do not wait for each
+-- other.
 CREATE TABLE trader_version (
     slot    INTEGER NOT NULL PRIMARY KEY,
     version INTEGER NOT NULL
 );
 
--- When what a user traded changed last: which version of which slot it was.
+-- Version and slot of a user's last change in trader_version.
 CREATE TABLE trader (
     user_key INTEGER NOT NULL PRIMARY KEY,
     slot     INTEGER NOT NULL,
@@ -608,57 +610,56 @@ CREATE TABLE trader (
 );
 CREATE INDEX trader_changed ON trader (slot, version);
 
--- Answers to requests that must not be carried out twice, by the key that their
--- client gave them; see the package once.
+-- Responses to requests with an idempotency key: see the package idempotency.
 CREATE TABLE idempotent_response (
     route        TEXT    NOT NULL,
     role         TEXT    NOT NULL,
     user_id      TEXT    NOT NULL,
     key          TEXT    NOT NULL,
-    request      BLOB    NOT NULL, -- SHA-256 of what was asked
+    request      BLOB    NOT NULL, -- SHA-256 of the request
     status       INTEGER NOT NULL,
     content_type TEXT    NOT NULL,
     location     TEXT    NOT NULL,
     body         BLOB    NOT NULL,
     kept_at      INTEGER NOT NULL,
     expires_at   INTEGER NOT NULL, -- 0: never
-    version      INTEGER NOT NULL, -- of the bytes under the MAC; 0: no money, no seal
+    version      INTEGER NOT NULL, -- version of the bytes under the MAC; 0: moves no money, not sealed
     key_id       TEXT    NOT NULL,
-    mac          BLOB    NOT NULL, -- over all of this row but when it was kept
+    mac          BLOB    NOT NULL, -- covers the whole row except kept_at
     PRIMARY KEY (route, role, user_id, key)
 ) WITHOUT ROWID;
 CREATE INDEX idempotent_response_expiry ON idempotent_response (expires_at) WHERE expires_at <> 0;
 
--- Contract: wallet account. The head of the chain of a user's entries in a
--- currency; house accounts are users named house:... Amounts are minor units.
+-- Contract: wallet account. The last state of a user's chain of entries in a currency.
+-- House accounts are users named house:... Amounts are minor units.
 CREATE TABLE wallet_account (
     user_id     TEXT    NOT NULL,
     currency    TEXT    NOT NULL,
-    balance     INTEGER NOT NULL, -- held included
+    balance     INTEGER NOT NULL, -- includes held
     held        INTEGER NOT NULL,
-    last_number INTEGER NOT NULL, -- of its entries; 0: none
-    head_hash   BLOB    NOT NULL, -- of the last entry; zeros: none
-    version     INTEGER NOT NULL, -- of the bytes under the MAC
+    last_number INTEGER NOT NULL, -- number of its last entry; 0: none
+    head_hash   BLOB    NOT NULL, -- hash of the last entry; zeros: none
+    version     INTEGER NOT NULL, -- version of the bytes under the MAC
     key_id      TEXT    NOT NULL,
-    mac         BLOB    NOT NULL, -- over all of this row
+    mac         BLOB    NOT NULL, -- covers the whole row
     PRIMARY KEY (user_id, currency)
 ) STRICT, WITHOUT ROWID;
 
--- Contract: wallet transaction. Its entries add up to nothing in each currency.
+-- Contract: wallet transaction. In each currency, the sum of its entries is 0.
 CREATE TABLE wallet_transaction (
     id              INTEGER PRIMARY KEY,
     kind            TEXT    NOT NULL, -- deposit, withdrawal, correction, reversal, sale, completion, settlement
-    trade_id        INTEGER NOT NULL, -- 0: of none
-    reverses        INTEGER NOT NULL, -- the transaction that it takes back; 0: none
+    trade_id        INTEGER NOT NULL, -- 0: none
+    reverses        INTEGER NOT NULL, -- transaction that it reverses; 0: none
     scope           TEXT    NOT NULL, -- of the idempotency key: route, role and user
-    idempotency_key TEXT    NOT NULL, -- '': none was given
+    idempotency_key TEXT    NOT NULL, -- '': none
     note            TEXT    NOT NULL,
-    entries         INTEGER NOT NULL, -- how many it has
+    entries         INTEGER NOT NULL, -- number of its entries
     at              INTEGER NOT NULL,
-    terms           BLOB    NOT NULL, -- SHA-256 of the trade as the transaction leaves it; zeros: of none
-    version         INTEGER NOT NULL, -- of the bytes under the hash
+    terms           BLOB    NOT NULL, -- SHA-256 of the trade after the transaction; zeros: none
+    version         INTEGER NOT NULL, -- version of the bytes under the hash
     key_id          TEXT    NOT NULL,
-    hash            BLOB    NOT NULL  -- HMAC over all of this row
+    hash            BLOB    NOT NULL  -- HMAC of the whole row
 ) STRICT;
 CREATE UNIQUE INDEX wallet_transaction_trade ON wallet_transaction (trade_id, kind) WHERE trade_id <> 0;
 CREATE UNIQUE INDEX wallet_transaction_reverses ON wallet_transaction (reverses) WHERE reverses <> 0;
@@ -672,16 +673,16 @@ CREATE TABLE wallet_entry (
     transaction_id  INTEGER NOT NULL,
     type            TEXT    NOT NULL, -- deposit, withdrawal, correction, reversal, release, free, purchase, sale, saleReversal, fee, completion
     amount          INTEGER NOT NULL,
-    balance         INTEGER NOT NULL, -- after it
-    held            INTEGER NOT NULL, -- after it
-    trade_id        INTEGER NOT NULL, -- 0: of none
-    reverses        INTEGER NOT NULL, -- number of the account's entry that it takes back; 0: none
+    balance         INTEGER NOT NULL, -- after the entry
+    held            INTEGER NOT NULL, -- after the entry
+    trade_id        INTEGER NOT NULL, -- 0: none
+    reverses        INTEGER NOT NULL, -- number of the entry of the same account that it reverses; 0: none
     idempotency_key TEXT    NOT NULL,
-    fee_rule        TEXT    NOT NULL, -- of a sale; '': of none
-    fee_version     INTEGER NOT NULL, -- of the set of rules; 0: of none
+    fee_rule        TEXT    NOT NULL, -- of a sale; '': none
+    fee_version     INTEGER NOT NULL, -- version of the fee rules; 0: none
     at              INTEGER NOT NULL,
-    posting_hash    BLOB    NOT NULL, -- the hash of its transaction
-    version         INTEGER NOT NULL, -- of the bytes under the hash
+    posting_hash    BLOB    NOT NULL, -- hash of its transaction
+    version         INTEGER NOT NULL, -- version of the bytes under the hash
     key_id          TEXT    NOT NULL,
     previous_hash   BLOB    NOT NULL,
     hash            BLOB    NOT NULL,
@@ -690,28 +691,27 @@ CREATE TABLE wallet_entry (
 CREATE INDEX wallet_entry_transaction ON wallet_entry (transaction_id);
 CREATE UNIQUE INDEX wallet_entry_reverses ON wallet_entry (user_id, currency, reverses) WHERE reverses <> 0;
 
--- The keys that have sealed something, or were to, and how to tell each from
--- another one of that id.
+-- Keys that sealed rows. The check MAC detects another key with the same id.
 CREATE TABLE wallet_key (
     key_id    TEXT NOT NULL PRIMARY KEY,
-    check_mac BLOB NOT NULL -- HMAC of the id
+    check_mac BLOB NOT NULL -- HMAC of the key id
 ) STRICT, WITHOUT ROWID;
 
--- How the last verification of the whole ledger came out.
+-- Result of the last verification of the whole ledger.
 CREATE TABLE wallet_audit (
-    slot         INTEGER NOT NULL PRIMARY KEY, -- 1
-    verified_at  INTEGER NOT NULL, -- of what moment the ledger was
+    slot         INTEGER NOT NULL PRIMARY KEY, -- always 1
+    verified_at  INTEGER NOT NULL, -- the verified state is that of this time
     finished_at  INTEGER NOT NULL,
     status       TEXT    NOT NULL, -- ok, failed, incomplete
     accounts     INTEGER NOT NULL,
     entries      INTEGER NOT NULL,
     transactions INTEGER NOT NULL,
     failures     INTEGER NOT NULL,
-    checks       TEXT    NOT NULL  -- names of those that did not pass
+    checks       TEXT    NOT NULL  -- names of the checks that did not pass
 ) WITHOUT ROWID;
 
--- What is in the ledger stays as it is. REPLACE would delete without asking the
--- triggers of a DELETE.
+-- These triggers keep ledger rows from being changed or deleted. INSERT has its own
+-- triggers, because REPLACE deletes rows without firing DELETE triggers.
 -- +goose StatementBegin
 CREATE TRIGGER wallet_entry_update BEFORE UPDATE ON wallet_entry
 BEGIN SELECT raise(ABORT, 'ledger entries are never changed'); END;
@@ -753,20 +753,20 @@ CREATE TRIGGER trade_delete BEFORE DELETE ON trade
 BEGIN SELECT raise(ABORT, 'trades are never deleted'); END;
 -- +goose StatementEnd
 
--- Contract: fee rule set. Each version is an activation, the greatest is in
--- force; none is ever changed.
+-- Contract: fee rule set. Each row is an activation. The greatest version is in force.
+-- Rows never change.
 CREATE TABLE fee_rule_set (
     version      INTEGER NOT NULL PRIMARY KEY,
     digest       TEXT    NOT NULL, -- of rules
-    rules        TEXT    NOT NULL, -- JSON, in its canonical form
-    source       TEXT    NOT NULL, -- where it was read: built-in, a file, an address; or the version that it repeats
-    mark         TEXT    NOT NULL, -- by which the source tells that it has not changed
+    rules        TEXT    NOT NULL, -- JSON in canonical form
+    source       TEXT    NOT NULL, -- built-in, a file or an address; or the version that a rollback repeats
+    mark         TEXT    NOT NULL, -- ETag or similar value that changes with the source
     activated_at INTEGER NOT NULL,
     activated_by TEXT    NOT NULL,
-    seal_version INTEGER NOT NULL, -- of the bytes under the MAC
+    seal_version INTEGER NOT NULL, -- version of the bytes under the MAC
     key_id       TEXT    NOT NULL,
-    previous_mac BLOB    NOT NULL, -- of the version before; zeros: the chain begins here
-    mac          BLOB    NOT NULL  -- over all of this row, the rules by their digest
+    previous_mac BLOB    NOT NULL, -- MAC of the previous version; zeros: start of the chain
+    mac          BLOB    NOT NULL  -- covers the whole row; digest stands for rules
 );
 -- +goose StatementBegin
 CREATE TRIGGER fee_rule_set_update BEFORE UPDATE ON fee_rule_set
