@@ -43,9 +43,11 @@ func NewClient(o Options) *Client {
 
 // newTransport returns a transport that sends each request exactly once. Each request uses a
 // new connection, because net/http silently resends a request when a reused connection breaks.
-// The rate limit and the meter would not count that second request. The transport does not decompress: the
-// client counts the compressed bytes and limits the decompressed size. It ignores proxies in
-// the environment, because a proxy resolves names and so bypasses the address guard.
+// The rate limit and the meter would not count that second request.
+//
+// The transport does not decompress, because the client counts the compressed bytes and limits
+// the decompressed size. The transport ignores proxies in the environment, because a proxy
+// resolves names and would bypass the address guard.
 func newTransport(d *dialer) *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)

@@ -17,8 +17,8 @@ func KindOf(err error) Kind {
 }
 
 // Protocol returns an error for a response that breaks the provider's format. If the text
-// quotes the response, put the quotation at the end: only there does the Client also mask a
-// truncated secret.
+// quotes the response, put the quotation at the end. The Client masks a truncated secret only
+// there.
 func Protocol(provider, format string, args ...any) *Error {
 	return &Error{Provider: provider, Kind: KindProtocol, Detail: fmt.Sprintf(format, args...)}
 }

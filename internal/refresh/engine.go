@@ -272,14 +272,14 @@ func (e *Engine) Workers() []dispatch.Worker {
 		{Kind: WorkApply, Queue: dispatch.QueueBulk, Slots: e.applier.applySlots(), Work: e.applier.Apply},
 		{Kind: WorkMissing, Queue: dispatch.QueueMissing, Slots: 1, Work: e.planner.Missing},
 	}
-	for _, l := range e.queues {
+	for _, q := range e.queues {
 		slots := e.cfg.FetchSlots
-		if l.background {
+		if q.background {
 			slots = 1
 		}
 		out = append(out, dispatch.Worker{
-			Kind: FetchKind(l.provider, l.host), Queue: dispatch.QueueBulk, Slots: slots,
-			Work: func(ctx context.Context) (bool, error) { return e.fetcher.fetch(ctx, l) },
+			Kind: FetchKind(q.provider, q.host), Queue: dispatch.QueueBulk, Slots: slots,
+			Work: func(ctx context.Context) (bool, error) { return e.fetcher.fetch(ctx, q) },
 		})
 	}
 	return out
@@ -287,8 +287,8 @@ func (e *Engine) Workers() []dispatch.Worker {
 
 // wakeFetch wakes the fetch workers of all hosts.
 func (p *process) wakeFetch() {
-	for _, l := range p.queues {
-		p.wake(FetchKind(l.provider, l.host))
+	for _, q := range p.queues {
+		p.wake(FetchKind(q.provider, q.host))
 	}
 }
 

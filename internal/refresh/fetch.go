@@ -24,20 +24,20 @@ const (
 // Fetch requests one unit from a host of a provider and stores the response. The host is ""
 // if the provider has one host, and for files on this machine.
 func (f *fetcher) Fetch(ctx context.Context, provider, host string) (bool, error) {
-	for _, l := range f.queues {
-		if l.provider == provider && l.host == host {
-			return f.fetch(ctx, l)
+	for _, q := range f.queues {
+		if q.provider == provider && q.host == host {
+			return f.fetch(ctx, q)
 		}
 	}
 	return false, nil
 }
 
 // fetch claims a unit of a host queue, sends its requests, and stores the result.
-func (f *fetcher) fetch(ctx context.Context, l *hostQueue) (bool, error) {
+func (f *fetcher) fetch(ctx context.Context, q *hostQueue) (bool, error) {
 	if err := f.reclaim(ctx); err != nil {
 		return false, err
 	}
-	unit, requestCtx, err := f.claimUnit(ctx, l.claim(f.owner, f.now()))
+	unit, requestCtx, err := f.claimUnit(ctx, q.claim(f.owner, f.now()))
 	if err != nil || unit == nil {
 		return false, err
 	}
@@ -47,13 +47,13 @@ func (f *fetcher) fetch(ctx context.Context, l *hostQueue) (bool, error) {
 	defer f.recycle(r)
 	keepPlace := failure != nil && unit.Background && (ctx.Err() != nil || isProviderFailure(failure))
 	if keepPlace {
-		l.until.Store(db.Micros(f.now().Add(pauseFor(failure))))
+		q.until.Store(db.Micros(f.now().Add(pauseFor(failure))))
 	}
 	begun := false
 	store := func(ctx context.Context) (bool, error) {
 		begun = true
 		if err := f.persist(ctx, f.endWrite(ctx, unit, r, keepPlace)); err != nil {
-			return false, fmt.Errorf("store response of %s: %w", l.provider, err)
+			return false, fmt.Errorf("store response of %s: %w", q.provider, err)
 		}
 		written = true
 		if f.mayUnblockBatch(ctx, unit) {

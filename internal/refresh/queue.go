@@ -34,14 +34,14 @@ func FetchKind(provider, host string) string {
 func queuesOf(d provider.Description) []*hostQueue {
 	var out []*hostQueue
 	for _, f := range d.Files {
-		l := &hostQueue{provider: d.Name, host: f.Host, local: f.Local}
+		q := &hostQueue{provider: d.Name, host: f.Host, local: f.Local}
 		if f.Local {
-			l.host = ""
+			q.host = ""
 		}
-		at := slices.IndexFunc(out, func(o *hostQueue) bool { return o.host == l.host && o.local == l.local })
+		at := slices.IndexFunc(out, func(o *hostQueue) bool { return o.host == q.host && o.local == q.local })
 		if at < 0 {
 			at = len(out)
-			out = append(out, l)
+			out = append(out, q)
 		}
 		out[at].files = append(out[at].files, f.Key)
 	}
@@ -52,14 +52,14 @@ func queuesOf(d provider.Description) []*hostQueue {
 }
 
 // claim returns the claim for the next unit of the queue.
-func (l *hostQueue) claim(owner string, now time.Time) Claim {
-	c := Claim{Provider: l.provider, Files: l.files, Owner: owner, Reserve: 1}
-	if l.local {
+func (q *hostQueue) claim(owner string, now time.Time) Claim {
+	c := Claim{Provider: q.provider, Files: q.files, Owner: owner, Reserve: 1}
+	if q.local {
 		c.Reserve = 0
 	}
 	// A wait longer than the pause means that the clock has been set back.
-	wait := db.Moment(l.until.Load()).Sub(now)
-	c.Background = l.background && (wait <= 0 || wait > backgroundPause)
+	wait := db.Moment(q.until.Load()).Sub(now)
+	c.Background = q.background && (wait <= 0 || wait > backgroundPause)
 	return c
 }
 

@@ -211,9 +211,9 @@ func (f *fetcher) detach(ctx context.Context, k waitKey, h waiting, files []stri
 
 // filesOf returns the files of a provider's host, or nil if the provider is queried by name.
 func (f *fetcher) filesOf(provider, host string) []string {
-	for _, l := range f.queues {
-		if l.provider == provider && l.host == host && !l.local {
-			return l.files
+	for _, q := range f.queues {
+		if q.provider == provider && q.host == host && !q.local {
+			return q.files
 		}
 	}
 	return nil

@@ -52,7 +52,7 @@ func readDopplers(ctx context.Context, body io.Reader) ([]provider.Quote, error)
 	return all, err
 }
 
-// maxDopplers is the maximum number of items with a phase. There are some hundreds.
+// maxDopplers is the maximum number of items with a phase. A few hundred exist.
 const maxDopplers = 50_000
 
 var priceNames = []string{"market_hash_name", "min_price", "quantity"}

@@ -24,7 +24,7 @@ type offers struct {
 
 type phases map[item]offers
 
-// maxDopplers is the maximum number of items with a phase. There are some hundreds.
+// maxDopplers is the maximum number of items with a phase. A few hundred exist.
 const maxDopplers = 50_000
 
 var dopplerNames = []string{"name", "phase", "price"}
