@@ -60,7 +60,7 @@ func spellings(s string) []string {
 }
 
 // base64Within returns the base64 digits of s that do not depend on neighbouring bytes. The
-// number of bytes before s, modulo 3, is before.
+// parameter before is the number of preceding bytes, modulo 3.
 func base64Within(s string, before int) string {
 	digits := base64.RawStdEncoding.EncodeToString([]byte("\x00\x00"[:before] + s))
 	from, to := (8*before+5)/6, 8*(before+len(s))/6

@@ -157,9 +157,9 @@ func (c *Client) storeRateHeaders(ctx context.Context, h http.Header) (Rate, boo
 	return r, ok
 }
 
-// quotaUsedUp stores for all processes that the reported quota is exhausted. It returns for
-// how long. It prefers the reported reset, then the retry-after of the response, then the end
-// of the period.
+// quotaUsedUp stores for all processes that the reported quota is exhausted. It returns the
+// time until the quota resets. It prefers the reported reset, then the retry-after of the
+// response, then the end of the period.
 func (c *Client) quotaUsedUp(ctx context.Context, r Rate, wait time.Duration) time.Duration {
 	// storeRateHeaders has stored this quota already.
 	if r.Reset > 0 && r.Left == 0 {
