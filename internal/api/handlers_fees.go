@@ -104,7 +104,7 @@ func (h feeHandlers) quoteFee(c *call) (any, error) {
 		Currency: string(payment.Currency), Steps: e.Steps, MoreNotMatched: e.MoreMisses,
 	}
 	for _, m := range e.NotMatched {
-		quote.NotMatched = append(quote.NotMatched, view.Miss(m))
+		quote.NotMatched = append(quote.NotMatched, view.FeeMismatch(m))
 	}
 	return quote, nil
 }

@@ -74,7 +74,7 @@ func TestTexts_EveryPropertyHasAnExample(t *testing.T) {
 // kind are enumerations.
 func TestTexts_StatesHaveEnumerations(t *testing.T) {
 	free := []string{ // texts for people
-		"Checked.reason", "Miss.reason", "Unconfigured.reason",
+		"Checked.reason", "FeeMismatch.reason", "Unconfigured.reason",
 	}
 	closed := []string{"kind", "state", "stage", "status", "reason", "code", "method", "basis", "breaker", "type", "period", "shape", "why", "rounding", "check"}
 	d := startServer(t, nil).document()

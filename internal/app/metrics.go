@@ -146,7 +146,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	if v, err := c.readers.Health.LedgerVerification(ctx); err == nil && v != nil {
 		c.collectLedger(ch, v)
 	}
-	if p, err := c.readers.Providers.States(ctx); err == nil {
+	if p, err := c.readers.Providers.ReadProviders(ctx); err == nil {
 		for _, s := range p.Providers {
 			c.collectProvider(ch, s)
 		}

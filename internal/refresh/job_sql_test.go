@@ -233,7 +233,7 @@ func TestWork_IsCountedByKindAndState(t *testing.T) {
 		}
 		claims, err := view.Claims(f.Context(), f.DB)
 		f.Must(err)
-		f.Is("claims", fmt.Sprint(claims), fmt.Sprint([]view.Claim{{Owner: "me", Kind: "fetch", Work: "s " + u.File, Provider: "s", Since: f.Now, Token: u.Token}}))
+		f.Is("claims", fmt.Sprint(claims), fmt.Sprint([]view.Worker{{Owner: "me", Kind: "fetch", Work: "s " + u.File, Provider: "s", Since: f.Now, Token: u.Token}}))
 		u.State, u.Requests = refresh.UnitDeferred, 3
 		f.Tx(func(tx *db.Tx) error { _, _, err := refresh.EndUnit(tx, *u, nil, nil); return err })
 		use, err := view.Use(f.Context(), f.DB, []int64{id, 999})
@@ -250,13 +250,13 @@ func TestWork_IsCountedByKindAndState(t *testing.T) {
 		f.finish(id)
 		fresh, err := view.ReadFreshness(f.Context(), f.DB, true, f.Now)
 		f.Must(err)
-		f.Is("fresh", fresh, view.FreshItems{Fresh: 2, Oldest: f.Now})
+		f.Is("fresh", fresh, view.Freshness{Fresh: 2})
 		f.items("in no inventory")
-		fresh, err = view.ReadFreshness(f.Context(), f.DB, true, f.Now.Add(time.Microsecond))
+		fresh, err = view.ReadFreshness(f.Context(), f.DB, true, f.Now.Add(24*time.Hour+time.Microsecond))
 		f.Must(err)
-		f.Is("stale", fresh, view.FreshItems{Stale: 2, Unknown: 1, Oldest: f.Now})
+		f.Is("stale", fresh, view.Freshness{Stale: 2, Unknown: 1, OldestSeconds: 24 * 3600})
 		fresh, err = view.ReadFreshness(f.Context(), f.DB, false, f.Now)
 		f.Must(err)
-		f.Is("in scope", fresh, view.FreshItems{Fresh: 2, Oldest: f.Now})
+		f.Is("in scope", fresh, view.Freshness{Fresh: 2})
 	})
 }

@@ -10,7 +10,6 @@ import (
 	"assay/internal/catalog"
 	"assay/internal/catalog/catalogtest"
 	"assay/internal/db"
-	"assay/internal/db/dbtest"
 	"assay/internal/refresh"
 	"assay/internal/view"
 )
@@ -147,7 +146,7 @@ func TestPlanItems_RetriesTheFailedItemsOfAJob(t *testing.T) {
 		f.Is("due", dueOf(f, r), "due 1 ttl 0 noSales 0 names 1")
 		causes, _, err := view.Causes(f.Context(), f.DB, []int64{id}, 20)
 		f.Must(err)
-		f.Is("causes", fmt.Sprint(causes), fmt.Sprint([]view.Cause{{Error: "why", Count: 1, Items: []catalog.Key{s.Items[1].Key}}}))
+		f.Is("causes", fmt.Sprint(causes), fmt.Sprint([]view.FailureReason{{Cause: "why", Count: 1, SampleNames: []string{s.Items[1].Key.Name}, Items: []catalog.Key{s.Items[1].Key}}}))
 		f.Is("failures", f.item(s.Items[1].Key.Name).Failures, int64(1))
 	})
 }
@@ -171,7 +170,7 @@ func TestQueueMissing_AnUnknownPriceIsQueuedOnce(t *testing.T) {
 		f.Is("due", due, true)
 		q, err := view.ReadMissingQueue(f.Context(), f.DB, f.Now)
 		f.Must(err)
-		f.Is("queue", q, view.MissingQueue{Due: 2, Oldest: f.Now})
+		f.Is("queue", q, view.MissingStatus{PendingItems: 2})
 		i := f.item("B")
 		f.Is("item is queued", i.Queued, true)
 
@@ -179,7 +178,7 @@ func TestQueueMissing_AnUnknownPriceIsQueuedOnce(t *testing.T) {
 		f.plan(refresh.Missing, 1)
 		q, err = view.ReadMissingQueue(f.Context(), f.DB, f.Now)
 		f.Must(err)
-		f.Is("in work", q, view.MissingQueue{Running: true, Due: 2, Oldest: dbtest.Epoch})
+		f.Is("in work", q, view.MissingStatus{Running: true, PendingItems: 2, OldestSeconds: 1})
 		f.Is("queued while in work", queue(ids[1:]...), int64(0))
 		due, err = refresh.HasDueMissing(f.Context(), f.DB, f.rules())
 		f.Must(err)
@@ -218,11 +217,11 @@ func TestStoreEstimates_AMissingPriceWaitsLongerEachTime(t *testing.T) {
 			if round == 0 {
 				want = 2
 			}
-			f.Is(fmt.Sprint("due after an hour of round ", round), q.Due, want)
+			f.Is(fmt.Sprint("due after an hour of round ", round), q.PendingItems, want)
 			f.Now = f.Now.Add(time.Duration(hours-1) * time.Hour)
 			q, err = view.ReadMissingQueue(f.Context(), f.DB, f.Now)
 			f.Must(err)
-			f.Is(fmt.Sprint("due after the pause of round ", round), q.Due, int64(2))
+			f.Is(fmt.Sprint("due after the pause of round ", round), q.PendingItems, int64(2))
 		}
 	})
 }

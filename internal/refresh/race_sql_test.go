@@ -190,7 +190,7 @@ func TestStoreEstimates_WaitsForASyncThatHoldsThePrice(t *testing.T) {
 		}
 		q, err := view.ReadMissingQueue(f.Context(), f.DB, f.Now)
 		f.Must(err)
-		f.Is("queued although priced", q.Due+q.Waiting, int64(0))
+		f.Is("queued although priced", q.PendingItems+q.WaitingItems, int64(0))
 	})
 }
 

@@ -6,35 +6,36 @@ import (
 	"assay/internal/provider"
 )
 
-// Budget is what a provider allows all instances together; a limit of 0 is none.
+// Budget is the request limit that all instances share for one provider. A Limit of 0 means no
+// limit.
 type Budget struct {
-	Limit         int64          `json:"limit"` // in any stretch of the period
+	Limit         int64          `json:"limit"` // maximum within any window of the period
 	PeriodSeconds int64          `json:"periodSeconds"`
 	Used          int64          `json:"used"`
 	Left          *int64         `json:"left"`
-	ResetsAt      *time.Time     `json:"resetsAt"` // when the oldest of the used ones stops counting
-	Quotas        []Quota        `json:"quotas"`   // of the calendar, UTC
-	Reported      *ReportedQuota `json:"reported"` // the reported quota; the smaller counts
-	Forecast                     // of the limit, where its period is longer than an hour
-	Low           bool           `json:"low"` // some part of it is: limit, quota or reported quota
+	ResetsAt      *time.Time     `json:"resetsAt"` // time at which the oldest counted request leaves the window
+	Quotas        []Quota        `json:"quotas"`   // calendar quotas in UTC
+	Reported      *ReportedQuota `json:"reported"` // if it is smaller than Limit, it applies
+	Forecast                     // forecast for Limit; set only if the period is longer than an hour
+	Low           bool           `json:"low"` // the limit, a quota or the reported quota is low
 }
 
-// Forecast is when a budget runs out at the present pace.
+// Forecast estimates when a budget runs out at the current request rate.
 type Forecast struct {
-	Pace      *Pace      `json:"pace"`      // null: there is no forecast
+	Pace      *Pace      `json:"pace"`      // null: not before the budget resets
 	RunsOutAt *time.Time `json:"runsOutAt"` // null: not before it is renewed
 }
 
-// Pace is how many requests were sent lately, over how long.
+// Pace is the number of recent requests and the time span in which they were sent.
 type Pace struct {
 	Requests int64 `json:"requests"`
 	Seconds  int64 `json:"seconds"`
 }
 
-// ReportedQuota is the reported quota of a provider: its last report, less what was sent
-// since.
+// ReportedQuota is the quota that a provider last reported, minus the requests sent since that
+// report.
 type ReportedQuota struct {
-	Period     *string   `json:"period"` // day, month: of a quota; null: of a limit
+	Period     *string   `json:"period"` // day or month for a quota; null for a limit
 	Limit      *int64    `json:"limit"`  // null: not reported
 	Left       int64     `json:"left"`
 	ReportedAt time.Time `json:"reportedAt"`
@@ -43,7 +44,7 @@ type ReportedQuota struct {
 	Low bool `json:"low"` // less than a tenth is left, and it runs out before its reset
 }
 
-// Quota is what a provider allows in a day or a month of the calendar.
+// Quota is the number of requests that a provider allows per calendar day or month.
 type Quota struct {
 	Period   string    `json:"period"` // day, month
 	Limit    int64     `json:"limit"`
@@ -51,7 +52,7 @@ type Quota struct {
 	Left     int64     `json:"left"`
 	ResetsAt time.Time `json:"resetsAt"`
 	Forecast
-	Low bool `json:"low"` // less than a tenth is left, and it runs out before its end
+	Low bool `json:"low"` // less than a tenth is left, and it runs out before the period ends
 }
 
 func budget(b provider.Budget) Budget {

@@ -3,23 +3,20 @@ package view
 import (
 	"context"
 	"database/sql"
+	"slices"
 
 	"assay/internal/catalog"
 	"assay/internal/db"
 )
 
-// Cause groups failed items by what went wrong.
-type Cause struct {
-	Error string
-	Count int64         // of all items that failed so
-	Items []catalog.Key // some of them, with different names
-}
-
-// Causes groups all failed items of the jobs by error, the most frequent first, up to
-// a limit. It also returns how many items failed for the causes beyond that.
-func Causes(ctx context.Context, s *db.DB, jobs []int64, most int) (causes []Cause, others int64, err error) {
+// Causes groups the failed items of the jobs by error, most frequent first. It returns at most
+// the given number of causes, and the number of items that failed for the remaining causes.
+func Causes(ctx context.Context, s *db.DB, jobs []int64, most int) (causes []FailureReason, others int64, err error) {
 	var all int64
-	causes, err = db.Collect(ctx, s.Read, func(r *sql.Rows, c *Cause) error { return r.Scan(&c.Error, &c.Count, &all) }, `
+	causes, err = db.Collect(ctx, s.Read, func(r *sql.Rows, c *FailureReason) error {
+		c.SampleNames = []string{}
+		return r.Scan(&c.Cause, &c.Count, &all)
+	}, `
 		SELECT error, count(*), CAST(sum(count(*)) OVER () AS BIGINT) FROM refresh_item
 		WHERE job_id IN `+s.Dialect.IDs(1)+` AND state IN ('failed', 'noQuote') AND error <> ''
 		GROUP BY error ORDER BY count(*) DESC, error LIMIT $2`, s.Dialect.PackIDs(jobs), most)
@@ -28,7 +25,7 @@ func Causes(ctx context.Context, s *db.DB, jobs []int64, most int) (causes []Cau
 	}
 	texts, at := make([]string, len(causes)), make(map[string]int, len(causes))
 	for i := range causes {
-		texts[i], at[causes[i].Error] = causes[i].Error, i
+		texts[i], at[causes[i].Cause] = causes[i].Cause, i
 		all -= causes[i].Count
 	}
 	type sample struct {
@@ -51,21 +48,17 @@ const (
 SELECT r.error, i.app_id, i.name, i.phase FROM (
 	SELECT error, item_id, row_number() OVER (PARTITION BY error ORDER BY item_id) AS place
 	FROM refresh_item WHERE job_id IN `
-	// samplesRead is how many items of a cause are looked at: phases have the same
-	// name, and so has an item that failed in several jobs.
+	// samplesRead is the number of items read per cause. It exceeds samplesKept because
+	// several items can have the same name: phases, or an item that failed in several jobs.
 	samplesRead = 40
-	// samplesKept is how many of them are kept.
+	// samplesKept is the number of samples kept per cause.
 	samplesKept = 5
 )
 
-// add keeps an item as a sample, unless its name is among the samples.
-func (c *Cause) add(key catalog.Key) {
-	for _, have := range c.Items {
-		if have.Name == key.Name {
-			return
-		}
-	}
-	if len(c.Items) < samplesKept {
+// add keeps the item as a sample unless a sample has the same name.
+func (c *FailureReason) add(key catalog.Key) {
+	if len(c.Items) < samplesKept && !slices.Contains(c.SampleNames, key.Name) {
 		c.Items = append(c.Items, key)
+		c.SampleNames = append(c.SampleNames, key.Name)
 	}
 }

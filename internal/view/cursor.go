@@ -8,21 +8,22 @@ import (
 	"assay/internal/fault"
 )
 
-// Cursors are opaque to clients: the name of the list and the key of the last
-// element of a page, as base64 of a JSON array. They are checked like any other
-// input, and one list does not take another's.
+// A cursor is opaque to clients. It is a JSON array in base64: the name of the list and the
+// key of the last element of a page. Cursors are validated like any other input. A list
+// rejects the cursors of other lists.
 
 func cursor(list string, key ...any) *string {
 	b, err := json.Marshal(append([]any{list}, key...))
 	if err != nil {
-		return nil // keys are strings and integers
+		return nil // keys are strings and integers, which always encode
 	}
 	s := base64.RawURLEncoding.EncodeToString(b)
 	return &s
 }
 
-// readCursor reads a list's cursor into the parts of its key: texts, ids (int64),
-// which begin at 1, and places (int), which begin at 0. An empty one leaves them.
+// readCursor parses a list's cursor into the parts of its key. A part is a string, an ID
+// (int64, at least 1) or a position (int, at least 0). An empty cursor leaves the parts
+// unchanged.
 func readCursor(text, list string, parts ...any) error {
 	if text == "" {
 		return nil
@@ -51,8 +52,8 @@ func readCursor(text, list string, parts ...any) error {
 	return nil
 }
 
-// page cuts a list that was read with limit+1 rows, and makes the cursor of the next
-// page.
+// page returns the first limit rows as a page. The caller reads limit+1 rows: an extra row
+// means that there is a next page.
 func page[R, T any](rows []R, limit int, convert func(*R) T, key func(*R) *string) Page[T] {
 	p := Page[T]{Items: []T{}}
 	if len(rows) > limit {
@@ -65,7 +66,7 @@ func page[R, T any](rows []R, limit int, convert func(*R) T, key func(*R) *strin
 	return p
 }
 
-// Page is one page of a list; NextCursor is null at its end.
+// Page is one page of a list. NextCursor is null on the last page.
 type Page[T any] struct {
 	Items      []T     `json:"items"`
 	NextCursor *string `json:"nextCursor"`

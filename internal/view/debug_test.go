@@ -16,7 +16,7 @@ import (
 	"assay/internal/view"
 )
 
-// described is a provider that is never asked.
+// described is a provider whose Fetch is never called.
 type described struct{ provider.Description }
 
 func (d described) Describe() provider.Description { return d.Description }
@@ -25,7 +25,7 @@ func (d described) Fetch(context.Context, provider.Call, provider.Sink) (provide
 	return provider.Result{}, nil
 }
 
-func TestDebug_ShowsBothCountsOfABudgetAndWhenItRunsOut(t *testing.T) {
+func TestDebug_ShowsBudgetCountsAndForecast(t *testing.T) {
 	w := newWorld(t, false)
 	w.now = time.Date(2026, 3, 10, 6, 0, 0, 0, time.UTC)
 	host := provider.Host{Quota: provider.Quota{Day: 20}, Headers: provider.HeadersOfDay}
@@ -47,18 +47,18 @@ func TestDebug_ShowsBothCountsOfABudgetAndWhenItRunsOut(t *testing.T) {
 	b := debug.Providers[0].Budget
 	q := b.Quotas[0]
 	if q.Used != 12 || q.Left != 8 || q.Low || q.Pace.Requests != 12 || q.Pace.Seconds != 3600 || !q.RunsOutAt.Equal(w.now.Add(40*time.Minute)) {
-		t.Errorf("our own count %+v, pace %+v, runs out %v", q, q.Pace, q.RunsOutAt)
+		t.Errorf("counted quota: got %+v, pace %+v, runs out at %v", q, q.Pace, q.RunsOutAt)
 	}
 	reported := b.Reported
 	if *reported.Period != "day" || *reported.Limit != 20 || reported.Left != 1 || !reported.Low || !reported.RunsOutAt.Equal(w.now.Add(5*time.Minute)) || !reported.ReportedAt.Equal(w.now) {
-		t.Errorf("the provider's %+v, runs out %v", reported, reported.RunsOutAt)
+		t.Errorf("reported quota: got %+v, runs out at %v", reported, reported.RunsOutAt)
 	}
 	if !b.Low || b.Pace != nil || b.RunsOutAt != nil {
 		t.Errorf("budget %+v", b)
 	}
 }
 
-func TestDebug_ShowsAllInstancesAndTheirWorkWhicheverIsAsked(t *testing.T) {
+func TestDebug_ShowsAllInstancesAndTheirClaims(t *testing.T) {
 	w := newWorld(t, false)
 	w.own("u", "A")
 	sim := refresh.Endpoint{Provider: "sim", File: "f"}
@@ -99,7 +99,7 @@ func TestDebug_ShowsAllInstancesAndTheirWorkWhicheverIsAsked(t *testing.T) {
 			t.Errorf("instance %+v, want %+v", i, want)
 		}
 	}
-	work := []view.Worker{{Owner: "host-1", Kind: "fetch", Work: "sim f", Since: w.now, Token: 1}}
+	work := []view.Worker{{Owner: "host-1", Kind: "fetch", Work: "sim f", Since: w.now, Token: 1, Provider: "sim"}}
 	if fmt.Sprint(jobs.Workers) != fmt.Sprint(work) {
 		t.Errorf("work %+v", jobs.Workers)
 	}
@@ -110,7 +110,7 @@ func TestDebug_ShowsAllInstancesAndTheirWorkWhicheverIsAsked(t *testing.T) {
 		t.Errorf("provider %+v", s)
 	}
 	want := []view.ProviderInstance{
-		{Owner: "host-0", Answering: true, ProviderReport: view.ProviderReport{Breaker: "closed", ResponsesByStatus: map[string]int64{}, OpenHosts: []string{}}}, // as it is, whatever it told
+		{Owner: "host-0", Answering: true, ProviderReport: view.ProviderReport{Breaker: "closed", ResponsesByStatus: map[string]int64{}, OpenHosts: []string{}}},
 		{Owner: "host-1", ProviderReport: reported},
 	}
 	if fmt.Sprint(s.Instances) != fmt.Sprint(want) {

@@ -6,7 +6,7 @@ import (
 	"assay/internal/refresh"
 )
 
-// DryRun is what a refresh would do.
+// DryRun is a forecast of a refresh.
 type DryRun struct {
 	DryRun       bool          `json:"dryRun"`
 	Forced       bool          `json:"forced"`
@@ -15,35 +15,35 @@ type DryRun struct {
 	SkippedItems Skipped       `json:"skippedItems"`
 	Providers    []PlannedCost `json:"providers"`
 	Requests     int64         `json:"requests"`
-	Seconds      float64       `json:"seconds"` // at the providers' limits
+	Seconds      float64       `json:"seconds"` // duration within the providers' limits
 }
 
-// PlannedCost is the planned requests of one provider.
+// PlannedCost is the number of requests planned for one provider, and their duration.
 type PlannedCost struct {
 	Provider string `json:"provider"`
 	Requests int64  `json:"requests"`
-	Deferred int64  `json:"deferred"` // more, which would be deferred
-	// Background means that no run waits for the provider: deferred names are fetched
-	// between runs, as its budget allows.
+	Deferred int64  `json:"deferred"` // names or files beyond the budget, which would be deferred
+	// Background means that a run does not wait for this provider. Deferred names are fetched
+	// between runs, within its budget.
 	Background bool          `json:"background"`
-	Seconds    float64       `json:"seconds"` // at its limit, after what counts already
-	Hosts      []PlannedHost `json:"hosts"`   // each has limits of its own; none of a paused provider
+	Seconds    float64       `json:"seconds"` // duration within its limit, counting requests already sent
+	Hosts      []PlannedHost `json:"hosts"`   // each host has its own limits; empty if the provider is paused
 }
 
-// PlannedHost is the planned requests of one host of a provider. Deferred
-// requests exceed one of its budgets now.
+// PlannedHost is the number of requests planned for one host of a provider. Deferred requests
+// exceed one of its current budgets.
 type PlannedHost struct {
-	Host          string     `json:"host"` // empty where the provider has one
+	Host          string     `json:"host"` // empty if the provider has a single host
 	Requests      int64      `json:"requests"`
 	Deferred      int64      `json:"deferred"`
 	DeferredFiles []string   `json:"deferredFiles"`
-	DeferredNames int64      `json:"deferredNames"` // of a provider that is requested by name: those of the lowest priority
+	DeferredNames int64      `json:"deferredNames"` // names with the lowest priority; only for a provider that is requested by name
 	Why           *string    `json:"why"`           // limit, day, month, reported, hold, background; null: nothing is deferred
-	FreeAt        *time.Time `json:"freeAt"`        // when some of it can be requested; null: nothing is deferred, or it is fetched between runs
+	FreeAt        *time.Time `json:"freeAt"`        // earliest time of a deferred request; null: nothing is deferred, or the background fetch requests it
 	Seconds       float64    `json:"seconds"`
 }
 
-// DryRunOf returns a forecast as API and page show it.
+// DryRunOf converts a forecast to the type that the API and the page show.
 func DryRunOf(f *refresh.Forecast, forced bool) DryRun {
 	out := DryRun{
 		DryRun: true, Forced: forced,
@@ -63,7 +63,7 @@ func DryRunOf(f *refresh.Forecast, forced bool) DryRun {
 		}
 		out.Providers = append(out.Providers, cost)
 		out.Requests += s.Requests
-		out.Seconds = max(out.Seconds, s.Time.Seconds()) // providers are fetched side by side
+		out.Seconds = max(out.Seconds, s.Time.Seconds()) // providers are fetched concurrently
 	}
 	return out
 }

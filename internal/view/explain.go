@@ -12,19 +12,19 @@ import (
 	"assay/internal/refresh"
 )
 
-// Explanation is why an item has its price, in sentences and in the figures from
-// which the price can be recomputed exactly: each quote divided by its level, the
-// group that decides, its median, and the guard. Factors and shares are exact
-// decimals of at most six places.
+// Explanation says why an item has its price. It contains sentences for people and all figures
+// needed to recompute the price exactly: the level that each quote is divided by, the group
+// that decides, its median, and the guard. Factors and shares are exact decimals with at most
+// six places.
 type Explanation struct {
 	Sentences []string `json:"sentences"`
-	// Complete means that the estimate was recomputed from the snapshots. It is false if
-	// quotes were fetched since.
+	// Complete is true if the estimate could be recomputed from the stored snapshots. It is
+	// false after newer quotes have been fetched.
 	Complete  bool            `json:"complete"`
-	Class     string          `json:"class"` // star, rest
+	Class     string          `json:"class"` // star or rest
 	ClassMove money.Micro     `json:"classMove"`
 	LastPrice *money.Micro    `json:"lastPrice"` // before the estimate
-	DecidedBy string          `json:"decidedBy"` // majority, lastPrice, size, market, lowerPrice
+	DecidedBy string          `json:"decidedBy"` // majority, lastPrice, size, market or lowerPrice
 	Compared  int             `json:"comparedQuotes"`
 	Agreeing  int             `json:"agreeingQuotes"`
 	Near      int             `json:"nearQuotes"`
@@ -33,32 +33,32 @@ type Explanation struct {
 	Usual     *money.Micro    `json:"usualDistance"`
 	Kappa     money.Micro     `json:"kappa"`
 	Width     *money.Micro    `json:"intervalFactor"`
-	Guard     *PriceGuard     `json:"guard"` // null: the price did not move beyond a limit lately
+	Guard     *PriceGuard     `json:"guard"` // null: no recent move beyond a limit
 	Refused   []RefusedMarket `json:"refusedMarkets"`
 }
 
-// PriceGuard is what the guard found and did in the last estimate, and what it remembers.
+// PriceGuard is the result of the price guard in the last estimate, and its stored state.
 type PriceGuard struct {
-	Decision     string       `json:"decision"` // accepted, takenAtOnce, held, released
-	Window       string       `json:"window"`   // last, day, week; empty: within all limits
+	Decision     string       `json:"decision"` // accepted, takenAtOnce, held or released
+	Window       string       `json:"window"`   // last, day or week; empty: within all limits
 	Reference    *money.Micro `json:"reference"`
-	Factor       *money.Micro `json:"factor"` // of the move beyond its class's own
+	Factor       *money.Micro `json:"factor"` // size of the move beyond the move of the item's class
 	Limit        *money.Micro `json:"limit"`
 	ClassMove    *money.Micro `json:"classMove"`
 	Supporters   int          `json:"supporters"`
 	Moved        int          `json:"movedSupporters"`
 	Needed       int          `json:"neededResponses"`
 	Readings     int          `json:"changedResponses"`
-	EvidenceFrom *time.Time   `json:"evidenceFrom"` // a supporter's response that changed from then on counts
+	EvidenceFrom *time.Time   `json:"evidenceFrom"` // a response of a supporting market counts if it changed at this time or later
 	ReleaseFrom  *time.Time   `json:"releaseFrom"`
 	SuspectUntil *time.Time   `json:"suspectUntil"`
-	AcceptedAt   *time.Time   `json:"acceptedAt"` // older references are ignored
+	AcceptedAt   *time.Time   `json:"acceptedAt"` // the guard ignores reference prices before this time
 }
 
-// DecisionAccepted is the decision about an estimate within all limits.
+// DecisionAccepted is the decision for an estimate within all limits.
 const DecisionAccepted = "accepted"
 
-// RefusedMarket is a market whose newest response is in quarantine.
+// RefusedMarket is a market whose newest response is quarantined.
 type RefusedMarket struct {
 	Provider string    `json:"provider"`
 	Market   string    `json:"market"`
@@ -66,14 +66,13 @@ type RefusedMarket struct {
 	Detail   string    `json:"detail"`
 }
 
-// sets keeps level sets that items were lately explained with; a stored set never
-// changes.
+// sets caches recently used level sets. A stored set never changes.
 type sets struct {
 	mu   sync.Mutex
 	byID map[int64]*pricing.Set
 }
 
-// mostSets is how many are kept: those of some games and their last runs.
+// mostSets is the maximum number of cached sets. It covers the last runs of several games.
 const mostSets = 16
 
 func (c *sets) get(ctx context.Context, s *db.DB, id int64) (*pricing.Set, error) {
@@ -112,10 +111,10 @@ type explainer struct {
 	priced  pricing.Priced
 	state   pricing.State
 	move    pricing.Move
-	results map[int64]pricing.QuoteResult // by market, of the quotes that were compared
+	results map[int64]pricing.QuoteResult // compared quotes by market ID
 }
 
-// explain recomputes an item's last estimate from what is stored of it.
+// explain recomputes an item's last estimate from its stored state.
 func (r *ItemReader) explain(ctx context.Context, i *StoredItem, snaps []StoredSnapshot, rates pricing.Rates, now time.Time) (*explainer, error) {
 	e := &explainer{item: i, snaps: snaps, now: now, policy: pricing.Policy{Currency: r.o.Currency, Rates: rates}}
 	e.policy.Method, e.policy.Level = pricing.ParseLabel(i.Method)
@@ -140,7 +139,7 @@ func (r *ItemReader) explain(ctx context.Context, i *StoredItem, snaps []StoredS
 	return e, nil
 }
 
-// recompute computes the estimate again from the quotes that passed steps 1 to 4.
+// recompute repeats the estimate with the quotes that passed steps 1 to 4.
 func (e *explainer) recompute() {
 	var quotes []pricing.Quote
 	for k := range e.snaps {
@@ -161,12 +160,12 @@ func (e *explainer) recompute() {
 	}
 }
 
-// complete reports whether the figures that are stored came out again.
+// complete reports whether recomputing returned the stored figures.
 func (e *explainer) complete() bool {
 	return e.priced.Consensus == e.item.Consensus && e.priced.Average == e.item.Average && e.priced.Median == e.item.Median
 }
 
-// detail returns the explanation of an item that was estimated.
+// detail returns the explanation of an item that has an estimate.
 func (e *explainer) detail() *Explanation {
 	p := &e.priced
 	out := &Explanation{
@@ -196,7 +195,7 @@ func (e *explainer) detail() *Explanation {
 	return out
 }
 
-// guard returns what the guard found and remembers; nil where that is nothing.
+// guard returns the result and state of the guard, or nil if both are empty.
 func (e *explainer) guard() *PriceGuard {
 	m, s := &e.move, &e.state
 	if e.item.Guard == "" {

@@ -11,17 +11,17 @@ import (
 	"assay/internal/refresh"
 )
 
-// A name that vanished from a response keeps its last amounts, so that they can be
-// shown. The reason must not deny what stands beside it.
-func TestWhy_AVanishedQuoteIsNotSaidToBeNothing(t *testing.T) {
+// A name missing from the newest response keeps its last amounts, which clients can see. The
+// reason must not contradict them.
+func TestWhy_ExplainsMissingQuoteWithStoredAmounts(t *testing.T) {
 	e := &explainer{}
 	for _, tt := range []struct {
 		snap refresh.Snapshot
 		want string
 	}{
-		{refresh.Snapshot{Reason: pricing.NotOffered}, "nothing is offered or sold"},
-		{refresh.Snapshot{Reason: pricing.NotOffered, Ask: money.Scale}, "the newest response does not have it; the amounts are those of an earlier one"},
-		{refresh.Snapshot{Reason: pricing.NotOffered, Sale: money.Scale}, "the newest response does not have it; the amounts are those of an earlier one"},
+		{refresh.Snapshot{Reason: pricing.NotOffered}, "no offers or sales"},
+		{refresh.Snapshot{Reason: pricing.NotOffered, Ask: money.Scale}, "the newest response does not contain this item; the amounts are from an earlier response"},
+		{refresh.Snapshot{Reason: pricing.NotOffered, Sale: money.Scale}, "the newest response does not contain this item; the amounts are from an earlier response"},
 	} {
 		if got := e.why(&StoredSnapshot{Snapshot: tt.snap}); got != tt.want {
 			t.Errorf("ask %s, sale %s: %q, want %q", tt.snap.Ask, tt.snap.Sale, got, tt.want)
@@ -29,9 +29,9 @@ func TestWhy_AVanishedQuoteIsNotSaidToBeNothing(t *testing.T) {
 	}
 }
 
-// In its first day an item is compared with its first price, which is younger than
-// the sentence would say otherwise.
-func TestWindowText_AllowsForAShortHistory(t *testing.T) {
+// On its first day, an item is compared with its first price. That price is less than 24 hours
+// old, so the sentence must allow for a shorter time.
+func TestWindowText_AllowsForShortHistory(t *testing.T) {
 	for _, w := range []pricing.Window{pricing.SinceDay, pricing.SinceWeek} {
 		if got := windowText(w); !strings.HasSuffix(got, "or the first one since") {
 			t.Errorf("%s: %q", w, got)
@@ -39,15 +39,15 @@ func TestWindowText_AllowsForAShortHistory(t *testing.T) {
 	}
 }
 
-// An accepted price keeps the status of the last estimate until the next one: the
-// sentences say why, and no longer once it was estimated again.
-func TestSayGuard_ExplainsAnAcceptedPrice(t *testing.T) {
+// An accepted price keeps its previous status until the next estimate. The sentences explain
+// this status until then.
+func TestWriteGuard_ExplainsAcceptedPrice(t *testing.T) {
 	at := time.Date(2026, 11, 22, 17, 47, 0, 0, time.UTC)
 	for estimated, want := range map[time.Time]bool{at.Add(-time.Minute): true, at: false, at.Add(time.Hour): false} {
 		var all []string
 		e := &explainer{item: &StoredItem{EstimatedAt: estimated}, state: pricing.State{ReleasedAt: at}, set: pricing.NewSet(money.Scale), now: at.Add(2 * time.Hour)}
-		e.sayGuard(func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) })
-		if got := strings.Contains(strings.Join(all, " "), "accepted at 2026-11-22 17:47 UTC the price that was held"); got != want {
+		e.writeGuard(func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) })
+		if got := strings.Contains(strings.Join(all, " "), "accepted the held price at 2026-11-22 17:47 UTC"); got != want {
 			t.Errorf("estimated %s: %q", estimated, all)
 		}
 	}

@@ -18,7 +18,7 @@ type FeeChange struct {
 	LargeChanges    []string `json:"largeChanges"`
 }
 
-// FeeVersion is an activation of fee rules.
+// FeeVersion is one activation of fee rules.
 type FeeVersion struct {
 	Version     int64     `json:"version"`
 	Digest      string    `json:"digest"`
@@ -27,7 +27,7 @@ type FeeVersion struct {
 	ActivatedBy string    `json:"activatedBy"`
 }
 
-// FeeRules is a version with its rules and the versions before.
+// FeeRules is a version with its rules and the previous versions.
 type FeeRules struct {
 	FeeVersion
 	Rules    fee.Document `json:"rules"`
@@ -39,21 +39,21 @@ func FeeVersionOf(a *fee.Activation) FeeVersion {
 	return FeeVersion{Version: a.Version, Digest: a.Digest, Source: a.Source, ActivatedAt: a.At, ActivatedBy: a.By}
 }
 
-// FeeQuote is the fee of a payment and how it is computed.
+// FeeQuote is the fee of a payment and its calculation steps.
 type FeeQuote struct {
-	Version        int64    `json:"version"`
-	Rule           string   `json:"rule"`
-	Amount         int64    `json:"amount"`
-	Fee            int64    `json:"fee"`
-	Net            int64    `json:"net"`
-	Currency       string   `json:"currency"`
-	Steps          []string `json:"steps"`
-	NotMatched     []Miss   `json:"notMatched"`
-	MoreNotMatched int      `json:"moreNotMatched"`
+	Version        int64         `json:"version"`
+	Rule           string        `json:"rule"`
+	Amount         int64         `json:"amount"`
+	Fee            int64         `json:"fee"`
+	Net            int64         `json:"net"`
+	Currency       string        `json:"currency"`
+	Steps          []string      `json:"steps"`
+	NotMatched     []FeeMismatch `json:"notMatched"`
+	MoreNotMatched int           `json:"moreNotMatched"`
 }
 
-// Miss is a rule that does not match a payment.
-type Miss struct {
+// FeeMismatch is a rule that does not match a payment, and the reason.
+type FeeMismatch struct {
 	Rule   string `json:"rule"`
 	Reason string `json:"reason"`
 }

@@ -10,10 +10,10 @@ import (
 	"assay/internal/view/prices"
 )
 
-// Fields are the figures that a request selects besides each price.
+// Fields is the set of optional figures that a request selects for each price.
 type Fields uint8
 
-// The fields, in the order of FieldNames.
+// The order is the order of FieldNames.
 const (
 	FieldInterval Fields = 1 << iota
 	FieldAverage
@@ -23,7 +23,7 @@ const (
 // FieldNames returns the names of all fields.
 func FieldNames() []string { return []string{"interval", "average", "usedMarkets"} }
 
-// ParseFields reads names of fields with commas between them; none is none.
+// ParseFields parses a comma-separated list of field names. An empty text selects no fields.
 func ParseFields(text string) (Fields, error) {
 	var f Fields
 	if text == "" {
@@ -32,29 +32,29 @@ func ParseFields(text string) (Fields, error) {
 	for name := range strings.SplitSeq(text, ",") {
 		n := slices.Index(FieldNames(), name)
 		if n < 0 {
-			return 0, fmt.Errorf("must be one or several of %s, with commas between them", strings.Join(FieldNames(), ", "))
+			return 0, fmt.Errorf("must be a comma-separated list of: %s", strings.Join(FieldNames(), ", "))
 		}
 		f |= 1 << n
 	}
 	return f, nil
 }
 
-// Figures are what fields= adds to a price. Those that were not requested are left
-// out, as are all of an item that was never estimated.
+// Figures holds the figures selected by fields=. Figures that were not selected are omitted.
+// An item without an estimate has no figures.
 type Figures struct {
 	Interval    *Interval    `json:"interval,omitempty"`
 	Average     *money.Micro `json:"average,omitempty"`
 	UsedMarkets *int64       `json:"usedMarkets,omitempty"`
 }
 
-// Interval is where the price of a further honest market lies in about 80 % of
-// cases. It is around the last consensus, also while another price is in force.
+// Interval is the range that contains the price of one more honest market in about 80 % of
+// cases. It is based on the last consensus, even if the current price is a different one.
 type Interval struct {
 	Low  money.Micro `json:"low"`
 	High money.Micro `json:"high"`
 }
 
-// intervalOf returns nil for an item that was never estimated.
+// intervalOf converts an interval. It returns nil for an item without an estimate.
 func intervalOf(i pricing.Interval) *Interval {
 	if i.High <= 0 {
 		return nil
@@ -62,7 +62,8 @@ func intervalOf(i pricing.Interval) *Interval {
 	return &Interval{i.Low, i.High}
 }
 
-// figures returns nil where nothing was requested, or nothing is known.
+// figures returns the selected figures. It returns nil if no field is selected or the item has
+// no estimate.
 func (f Fields) figures(of *prices.Figures) *Figures {
 	if f == 0 || of.UsedMarkets == 0 {
 		return nil

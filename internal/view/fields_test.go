@@ -12,7 +12,7 @@ import (
 	"assay/internal/view"
 )
 
-func TestParseFields_KnowsEveryNameAndNoOther(t *testing.T) {
+func TestParseFields_AcceptsKnownNamesOnly(t *testing.T) {
 	for text, want := range map[string]view.Fields{
 		"": 0, "interval": view.FieldInterval, "usedMarkets,average": view.FieldAverage | view.FieldUsedMarkets,
 		"interval,average,usedMarkets": view.FieldInterval | view.FieldAverage | view.FieldUsedMarkets, "average,average": view.FieldAverage,
@@ -23,14 +23,14 @@ func TestParseFields_KnowsEveryNameAndNoOther(t *testing.T) {
 	}
 	for _, text := range []string{",", "interval,", "median", "Interval", "interval, average"} {
 		if _, err := view.ParseFields(text); err == nil {
-			t.Errorf("%q is taken", text)
+			t.Errorf("%q: got no error", text)
 		}
 	}
 }
 
-// An inventory row and a lookup carry the same status, time and figures of an item,
-// and the status is the one at the time of the request.
-func TestPrices_OfRowsAndLookupsHaveOneStatusAndTheRequestedFigures(t *testing.T) {
+// An inventory row and a lookup return the same status, time and figures for an item. The
+// status is computed at the time of the request.
+func TestPrices_RowsAndLookupsReturnSameStatusAndFigures(t *testing.T) {
 	w := newWorld(t, false)
 	w.own("u", "good", "weak", "none")
 	id := w.begin(1)
@@ -72,7 +72,7 @@ func (w *world) expectFigures(when string, fields view.Fields, want map[string]s
 	text, err := jsonv2.Marshal(found)
 	w.must(err)
 	if string(text) != string(found.JSON()) {
-		w.Errorf("%s: a lookup is written as\n%s\nby its tags as\n%s", when, found.JSON(), text)
+		w.Errorf("%s: JSON():\n%s\njson.Marshal:\n%s", when, found.JSON(), text)
 	}
 }
 

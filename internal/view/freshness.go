@@ -9,15 +9,16 @@ import (
 )
 
 const (
-	// freshFor is how long a price counts as fresh.
+	// freshFor is the age up to which a price counts as fresh.
 	freshFor = 24 * time.Hour
-	// A count of all items serves callers for freshKeep while a job runs or
-	// nothing happened. The first caller after freshRenew counts again; callers are
-	// coalesced and do not wait for it unless it takes seconds.
+	// While a job runs or nothing has changed, callers get the last count for freshKeep. The
+	// first caller after freshRenew starts a new count. The other callers get the old count
+	// meanwhile, unless it is older than freshKeep.
 	freshKeep, freshRenew = 5 * time.Second, time.Second
 )
 
-// freshKey changes when the counts of Freshness are likely to have changed.
+// freshKey identifies the state that a count belongs to. A different key means that the count
+// is probably outdated.
 type freshKey struct {
 	job     int64
 	state   refresh.State
@@ -25,16 +26,17 @@ type freshKey struct {
 	queued  int64
 }
 
-// freshness keeps the last count of all items, which takes a tenth of a second.
+// freshness caches the last count of all items. One count takes about 0.1 s.
 type freshness struct {
 	mu      sync.Mutex
 	last    Freshness
 	key     freshKey
-	at      time.Time     // when it was made; zero: there is none
-	pending chan struct{} // closed when the count under way has ended; nil: none is
+	at      time.Time     // time of the count; zero: no count yet
+	pending chan struct{} // closed when the running count ends; nil: no count is running
 }
 
-// get returns a count that is good enough, or makes one.
+// get returns the cached count if it is recent enough. Otherwise it counts, or waits for the
+// count that another caller started.
 func (f *freshness) get(ctx context.Context, key freshKey, now func() time.Time, count func(context.Context, time.Time) (Freshness, error)) (Freshness, error) {
 	for {
 		f.mu.Lock()
@@ -59,7 +61,7 @@ func (f *freshness) get(ctx context.Context, key freshKey, now func() time.Time,
 	}
 }
 
-// renew counts for the one caller that has set pending.
+// renew counts the items. Only the caller that set pending may call it.
 func (f *freshness) renew(ctx context.Context, key freshKey, now func() time.Time, count func(context.Context, time.Time) (Freshness, error)) (Freshness, error) {
 	defer func() {
 		f.mu.Lock()
@@ -77,15 +79,7 @@ func (f *freshness) renew(ctx context.Context, key freshKey, now func() time.Tim
 	return made, nil
 }
 
-// countFresh counts all items in scope.
+// countFresh counts all items in scope by age.
 func (r *JobReader) countFresh(ctx context.Context, now time.Time) (Freshness, error) {
-	f, err := ReadFreshness(ctx, r.o.Store, r.o.ScopeAll, now.Add(-freshFor))
-	if err != nil {
-		return Freshness{}, err
-	}
-	out := Freshness{Fresh: f.Fresh, Stale: f.Stale, Unknown: f.Unknown}
-	if !f.Oldest.IsZero() {
-		out.OldestSeconds = seconds(now.Sub(f.Oldest))
-	}
-	return out, nil
+	return ReadFreshness(ctx, r.o.Store, r.o.ScopeAll, now)
 }

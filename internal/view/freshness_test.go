@@ -11,7 +11,7 @@ import (
 	"assay/internal/refresh"
 )
 
-// counter is a count that takes a while and says how often it was made.
+// counter simulates a slow count and records the number of calls.
 type counter struct {
 	takes time.Duration
 	made  atomic.Int64
@@ -29,8 +29,8 @@ var (
 	ended   = freshKey{job: 1, state: refresh.Finished}
 )
 
-// ask returns which count answers, and after how long.
-func ask(t *testing.T, f *freshness, key freshKey, c *counter) (which int64, took time.Duration) {
+// get returns the number of the count that f returned, and the time it took.
+func get(t *testing.T, f *freshness, key freshKey, c *counter) (which int64, took time.Duration) {
 	t.Helper()
 	began := time.Now()
 	got, err := f.get(t.Context(), key, time.Now, c.count)
@@ -40,15 +40,15 @@ func ask(t *testing.T, f *freshness, key freshKey, c *counter) (which int64, too
 	return got.Fresh, time.Since(began)
 }
 
-// want asks and fails unless the count and the wait are these.
+// want fails unless f returns the given count after the given time.
 func want(t *testing.T, f *freshness, key freshKey, c *counter, which int64, took time.Duration) {
 	t.Helper()
-	if n, d := ask(t, f, key, c); n != which || d != took {
-		t.Errorf("count %d answered after %v, want %d after %v", n, d, which, took)
+	if n, d := get(t, f, key, c); n != which || d != took {
+		t.Errorf("got count %d after %v, want %d after %v", n, d, which, took)
 	}
 }
 
-func TestFreshness_OneCountServesForAWhile(t *testing.T) {
+func TestFreshness_ReusesRecentCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f freshness
 		c := &counter{}
@@ -60,14 +60,14 @@ func TestFreshness_OneCountServesForAWhile(t *testing.T) {
 	})
 }
 
-func TestFreshness_NobodyWaitsForACountThatAnotherMakes(t *testing.T) {
+func TestFreshness_ReturnsOldCountWhileNewOneRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f freshness
 		c := &counter{}
 		want(t, &f, running, c, 1, 0)
 		time.Sleep(freshRenew)
 		c.takes = 100 * time.Millisecond
-		go ask(t, &f, running, c)
+		go get(t, &f, running, c)
 		synctest.Wait()
 		for range 10 {
 			want(t, &f, running, c, 1, 0)
@@ -78,59 +78,59 @@ func TestFreshness_NobodyWaitsForACountThatAnotherMakes(t *testing.T) {
 	})
 }
 
-func TestFreshness_NoOldCountServesBesideOneThatTakesLong(t *testing.T) {
+func TestFreshness_WaitsForSlowCountWhenOldOneExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f freshness
 		c := &counter{}
 		want(t, &f, running, c, 1, 0)
 		time.Sleep(freshRenew)
 		c.takes = 10 * time.Second
-		go ask(t, &f, running, c)
+		go get(t, &f, running, c)
 		time.Sleep(freshKeep - freshRenew)
 		want(t, &f, running, c, 2, c.takes-(freshKeep-freshRenew))
 	})
 }
 
-func TestFreshness_AJobsEndIsSeenAtOnce(t *testing.T) {
+func TestFreshness_CountsAgainWhenAJobEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f freshness
 		c := &counter{}
 		want(t, &f, running, c, 1, 0)
 		want(t, &f, ended, c, 2, 0)
 		want(t, &f, ended, c, 2, 0)
-		// Nor does a count that began before the end serve those who saw the end.
+		// A count that began before the job ended must not be returned after its end.
 		f, c.takes = freshness{}, time.Second
-		go ask(t, &f, running, c) // the third
+		go get(t, &f, running, c) // third count
 		synctest.Wait()
 		want(t, &f, ended, c, 4, 2*time.Second)
 	})
 }
 
-func TestFreshness_AFailedCountIsMadeAgainByWhoWaited(t *testing.T) {
+func TestFreshness_WaitingCallerRetriesFailedCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f freshness
 		bad, good := &counter{takes: time.Second, err: errors.New("no")}, &counter{}
-		go ask(t, &f, running, bad)
+		go get(t, &f, running, bad)
 		synctest.Wait()
 		want(t, &f, running, good, 1, time.Second)
 	})
 }
 
-func TestFreshness_ACallerWhoLeavesDoesNotWait(t *testing.T) {
+func TestFreshness_CancelledCallerReturnsImmediately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f freshness
-		go ask(t, &f, running, &counter{takes: time.Minute})
+		go get(t, &f, running, &counter{takes: time.Minute})
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := f.get(ctx, running, time.Now, (&counter{}).count); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}
-		time.Sleep(time.Minute) // until the other one has its count
+		time.Sleep(time.Minute) // until the other caller's count ends
 	})
 }
 
-func TestFreshness_AClockThatIsSetBackKeepsNoCount(t *testing.T) {
+func TestFreshness_CountsAgainAfterClockMovesBack(t *testing.T) {
 	var f freshness
 	c := &counter{}
 	now := time.Now()
@@ -141,6 +141,6 @@ func TestFreshness_AClockThatIsSetBackKeepsNoCount(t *testing.T) {
 		}
 	}
 	if n := c.made.Load(); n != 2 {
-		t.Errorf("counted %d times, want once before and once after", n)
+		t.Errorf("got %d counts, want 2: one before and one after the clock change", n)
 	}
 }

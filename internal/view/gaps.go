@@ -8,15 +8,15 @@ import (
 	"assay/internal/event"
 )
 
-// Gap is a part of a run that is missing, in words, for the page and the command line.
+// Gap describes a missing part of a run, for the page and the command line.
 type Gap struct {
-	What   string // "30 items", "pricelist/skinport"
-	Share  string // of the items that were due, or of what was to be requested
+	What   string // for example "30 items" or "pricelist/skinport"
+	Share  string // of the due items or of the planned requests
 	Why    string
-	Detail string // the error, where there is one
+	Detail string // the error, if any
 }
 
-// GapsOf lists what an ended run lacks: items, then markets.
+// GapsOf lists the gaps of an ended run: items first, then markets.
 func GapsOf(g event.Gaps) []Gap {
 	var out []Gap
 	for _, i := range g.Items {
@@ -32,21 +32,21 @@ func GapsOf(g event.Gaps) []Gap {
 	return out
 }
 
-// String returns the gap in one line, without its detail.
+// String returns the gap in one line, without Detail.
 func (g Gap) String() string { return g.What + " (" + g.Share + "): " + g.Why }
 
-// OutcomeText describes the outcome of a run; "" for a complete one.
+// OutcomeText describes the outcome of a run. It returns "" for a complete run.
 func OutcomeText(outcome string) string {
 	switch outcome {
 	case "partial":
 		return "some items or markets are missing"
 	case "failed":
-		return "it priced nothing and an error occurred"
+		return "no item got a price and an error occurred"
 	}
 	return ""
 }
 
-// ReasonText describes why an item was skipped, or why a run lacks items or a market.
+// ReasonText describes why a run skipped an item, or why items or a market are missing.
 func ReasonText(code string) string {
 	switch code {
 	case "ttl":
@@ -54,11 +54,11 @@ func ReasonText(code string) string {
 	case "noSales":
 		return "no sales lately"
 	case "budget":
-		return "a limit or quota left no request"
+		return "a limit or quota is used up"
 	case "paused":
 		return "the provider is paused"
 	case "backoff":
-		return "the provider fails or demanded a wait"
+		return "the provider failed or requested a delay"
 	case "silent":
 		return "not in the response"
 	}

@@ -12,15 +12,14 @@ import (
 
 // Health is the response of GET /api/health.
 type Health struct {
-	Status        string            `json:"status"` // ok, failing
+	Status        string            `json:"status"` // ok or failing
 	Version       string            `json:"version"`
 	UptimeSeconds int64             `json:"uptimeSeconds"`
-	Checks        map[string]string `json:"checks"` // database, schema, queue: ok or failing
+	Checks        map[string]string `json:"checks"` // database, schema and queue: ok or failing
 	Details       map[string]any    `json:"details,omitempty"`
 }
 
-// Health reports whether the service works. With details it returns more, for
-// administrators only.
+// Health reports whether the service works. Details are for administrators only.
 func (r *HealthReader) Health(ctx context.Context, details bool) (Health, error) {
 	now := r.o.Now()
 	h := Health{
@@ -60,18 +59,19 @@ func (r *HealthReader) Health(ctx context.Context, details bool) (Health, error)
 			h.Details = map[string]any{}
 		}
 		h.Details["schemaVersion"] = schema
-		h.Details["missingPending"] = q.Due
-		h.Details["missingWaiting"] = q.Waiting
+		h.Details["missingPending"] = q.PendingItems
+		h.Details["missingWaiting"] = q.WaitingItems
 	}
 	r.healthOfLedger(ctx, &h)
 	return h, nil
 }
 
-// healthOfLedger adds the last verification to a health with details.
+// healthOfLedger adds the result of the last ledger verification to a health report with
+// details.
 func (r *HealthReader) healthOfLedger(ctx context.Context, h *Health) {
 	v, err := r.LedgerVerification(ctx)
 	if err != nil || v == nil {
-		return // another check reports the fault of the database
+		return // another check reports database errors
 	}
 	if h.Details == nil {
 		h.Details = map[string]any{}
@@ -81,17 +81,17 @@ func (r *HealthReader) healthOfLedger(ctx context.Context, h *Health) {
 
 // LedgerVerification is the result of the last verification of the whole ledger.
 type LedgerVerification struct {
-	Status       string    `json:"status"` // ok, failed, incomplete
+	Status       string    `json:"status"` // ok, failed or incomplete
 	VerifiedAt   time.Time `json:"verifiedAt"`
 	FinishedAt   time.Time `json:"finishedAt"`
 	Accounts     int64     `json:"accounts"`
 	Entries      int64     `json:"entries"`
 	Transactions int64     `json:"transactions"`
 	FailureCount int64     `json:"failureCount"`
-	Checks       []string  `json:"checks"` // that did not pass
+	Checks       []string  `json:"checks"` // failed and incomplete checks
 }
 
-// LedgerVerification returns the last verification of the whole ledger; nil: there was
+// LedgerVerification returns the last verification of the whole ledger, or nil if there is
 // none.
 func (r *HealthReader) LedgerVerification(ctx context.Context) (*LedgerVerification, error) {
 	v, err := audit.LastVerification(ctx, r.o.Store)

@@ -16,7 +16,7 @@ import (
 // Inventory is one page of a user's inventory.
 type Inventory struct {
 	Items             []InventoryRow `json:"items"`
-	TotalValue        money.Sum      `json:"totalValue"` // of all rows of the game, not of this page
+	TotalValue        money.Sum      `json:"totalValue"` // total of all rows of the game, on all pages
 	TotalValueDecimal string         `json:"totalValueDecimal" format:"decimal"`
 	Currency          money.Currency `json:"currency"`
 	Rows              int64          `json:"rows"`
@@ -29,7 +29,7 @@ type InventoryRow struct {
 	AssetID           string       `json:"assetId"`
 	AppID             int32        `json:"appId"`
 	ContextID         string       `json:"contextId"`
-	MarketHashName    string       `json:"marketHashName"` // empty: unmarketable, without a name
+	MarketHashName    string       `json:"marketHashName"` // empty: not marketable and without a name
 	Phase             string       `json:"phase"`
 	PhaseUnknown      bool         `json:"phaseUnknown"`
 	ClassID           string       `json:"classId"`
@@ -37,15 +37,15 @@ type InventoryRow struct {
 	Amount            int64        `json:"amount"`
 	Tradable          bool         `json:"tradable"`
 	Marketable        bool         `json:"marketable"`
-	InTransfer        bool         `json:"inTransfer"`     // sold, and no sync has shown yet where it went
-	EstimatedValue    *money.Micro `json:"estimatedValue"` // of one; null: unknown
-	TotalValue        *money.Sum   `json:"totalValue"`     // value x amount
+	InTransfer        bool         `json:"inTransfer"`     // sold, and not yet removed by an inventory sync
+	EstimatedValue    *money.Micro `json:"estimatedValue"` // of one unit; null: unknown
+	TotalValue        *money.Sum   `json:"totalValue"`     // estimatedValue × amount
 	TotalValueDecimal *string      `json:"totalValueDecimal" format:"decimal"`
 	PriceUpdatedAt    *time.Time   `json:"priceUpdatedAt"`
-	PriceStatus       string       `json:"priceStatus"` // noPrice without a value
+	PriceStatus       string       `json:"priceStatus"` // noPrice if there is no value
 	PriceCheckedAt    *time.Time   `json:"priceCheckedAt"`
 	*Figures
-	// The values of this asset; null or empty: unknown.
+	// Null or empty means unknown.
 	Wear       *string             `json:"wear"`
 	Seed       *int64              `json:"seed"`
 	Finish     *int64              `json:"finish"`
@@ -55,19 +55,19 @@ type InventoryRow struct {
 	Inspection *Inspection         `json:"inspection"`
 }
 
-// Inspection is the inspection of an asset, and the provider of its values.
+// Inspection is the result of inspecting an asset, with the origin of its values.
 type Inspection struct {
-	State       string  `json:"state"`       // none, pending, done, failed, contradiction
-	Code        *string `json:"code"`        // why it failed, or what contradicts
-	Source      *string `json:"source"`      // property, link, pushed
-	Certificate *string `json:"certificate"` // or link, undecoded
-	// Phase follows from the finish. The asset is priced by it only if its own phase is
-	// the same.
+	State       string  `json:"state"`       // none, pending, done, failed or contradiction
+	Code        *string `json:"code"`        // reason of a failure or contradiction
+	Source      *string `json:"source"`      // property, link or pushed
+	Certificate *string `json:"certificate"` // certificate or link, not decoded
+	// Phase is derived from the finish. It decides the price only if it equals the phase of
+	// the asset.
 	Phase         *string `json:"phase"`
 	DefIndex      *int64  `json:"defIndex"`
 	Quality       *int64  `json:"quality"`
 	Rarity        *int64  `json:"rarity"`
-	Kills         *int64  `json:"kills"` // counted by StatTrak
+	Kills         *int64  `json:"kills"` // StatTrak counter
 	CharmTemplate *int64  `json:"charmTemplate"`
 }
 
@@ -78,12 +78,12 @@ type SyncResult struct {
 	Changed     int64 `json:"changed"`
 	Unchanged   int64 `json:"unchanged"`
 	PricedRows  int64 `json:"pricedRows"`
-	QueuedNames int64 `json:"queuedNames"` // names that this sync put into the missing-price queue
+	QueuedNames int64 `json:"queuedNames"` // names that this sync added to the missing-price queue
 	Hidden      int64 `json:"hidden,omitzero"`
 }
 
-// Inventory lists a user's rows of a game (0: all) with the figures that are requested,
-// or is a fault.NotFound.
+// Inventory lists a user's rows in one game (0: all games) with the selected figures. It
+// returns a fault.NotFound if the user does not exist.
 func (r *UserReader) Inventory(ctx context.Context, userID string, app int32, fields Fields, after string, limit int) (Inventory, error) {
 	leave, err := r.o.enter(ctx, admission.Inventory)
 	if err != nil {
@@ -136,8 +136,7 @@ func inventoryRow(v *PricedRow, fields Fields, now time.Time) InventoryRow {
 	return out
 }
 
-// inspection returns how an asset was inspected; nil where there is nothing to
-// inspect.
+// inspection returns the inspection of an asset, or nil if the asset cannot be inspected.
 func inspection(v *PricedRow) *Inspection {
 	n := &v.Inspection
 	if n.State == "" {

@@ -22,20 +22,21 @@ type PricedRow struct {
 	ContextID string
 	Name      string
 	Phase     string
-	Value     money.Micro // of one; 0: unknown
-	Moving    bool        // it was sold, and no sync has shown yet where it went
-	UpdatedAt time.Time   // when the item's price last changed
+	Value     money.Micro // of one unit; 0: unknown
+	Moving    bool        // sold, and not yet removed by an inventory sync
+	UpdatedAt time.Time   // last change of the item's price
 	Status    pricing.Status
-	CheckedAt time.Time // as of when the item's price was last confirmed
+	CheckedAt time.Time // last confirmation of the item's price, as of the last apply to this row
 	prices.Figures
-	// Inspection is what was found of the asset; its State is empty where there
-	// is nothing to inspect.
+	// Inspection is the result of inspecting the asset. Its State is empty if the asset cannot
+	// be inspected.
 	Inspection  inventory.Inspection
-	Certificate string // that Steam's properties have; empty: none
+	Certificate string // from Steam's asset properties; empty: none
 }
 
-// ReadInventory returns a user's rows of a game (0: all) with ids above after. The ids of the
-// page are found first: all of a user's rows would be joined before they are sorted.
+// ReadInventory returns a user's rows in one game (0: all games) with IDs above after. It
+// selects the IDs of the page first, because the database would otherwise join all of the
+// user's rows before sorting.
 func ReadInventory(ctx context.Context, s *db.DB, user int64, app int32, after int64, limit int) ([]PricedRow, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, v *PricedRow) error {
 		var updated, checked int64
@@ -63,13 +64,13 @@ func ReadInventory(ctx context.Context, s *db.DB, user int64, app int32, after i
 		WHERE v.id = p.id ORDER BY v.id`, user, after, app, limit)
 }
 
-// InventoryTotal sums up a user's rows of a game.
+// InventoryTotal is the total of a user's rows in one game.
 type InventoryTotal struct {
 	Value          money.Sum
 	Rows, Unpriced int64
 }
 
-// ReadInventoryTotal sums up a user's rows of a game (0: all). It adds in Go, where a
+// ReadInventoryTotal totals a user's rows in one game (0: all games). It adds in Go because a
 // sum can exceed 64 bits.
 func ReadInventoryTotal(ctx context.Context, s *db.DB, user int64, app int32) (InventoryTotal, error) {
 	type group struct{ value, amount, rows int64 }

@@ -24,7 +24,7 @@ func (w *world) is(what string, got, want any) {
 	}
 }
 
-func TestReadInventory_KeepsNamesByteForByte(t *testing.T) {
+func TestReadInventory_PreservesNames(t *testing.T) {
 	w := newWorld(t, false)
 	names := catalogtest.Names()
 	w.own("u", names...)
@@ -45,7 +45,7 @@ func TestReadInventory_KeepsNamesByteForByte(t *testing.T) {
 	w.is("no item", i == nil, true)
 }
 
-func TestReadInventory_ListsAndSumsUpRows(t *testing.T) {
+func TestReadInventory_ListsAndTotalsRows(t *testing.T) {
 	w := newWorld(t, false)
 	w.own("else", "A")
 	w.price(map[string]money.Micro{"A": 10})
@@ -95,10 +95,10 @@ func TestReadInventory_ListsAndSumsUpRows(t *testing.T) {
 	w.is("a total beyond any amount", got.Value.String(), "46116860184273.87905")
 }
 
-// TestReadInventory_APageReadsOnlyItsItems compares pages of one row and of all rows. Where each
-// page reads the items and inspections of all rows, the first takes a fifteenth to half of
-// the second.
-func TestReadInventory_APageReadsOnlyItsItems(t *testing.T) {
+// TestReadInventory_PageReadsOnlyItsItems compares the time of a page of one row with a page
+// of all rows. If each page read the items and inspections of all rows, the small page would
+// take between a fifteenth and half of the time of the large one.
+func TestReadInventory_PageReadsOnlyItsItems(t *testing.T) {
 	w := newWorld(t, false)
 	const rows = 20_000
 	push := inventory.Push{AppID: 730, ContextID: "2", SnapshotAt: time.Now()}
@@ -124,8 +124,8 @@ func TestReadInventory_APageReadsOnlyItsItems(t *testing.T) {
 		return least
 	}
 	one, all := fastest(1), fastest(rows)
-	t.Logf("a page of 1 takes %v, of %d %v", one, rows, all)
+	t.Logf("a page of 1 row took %v, a page of %d rows took %v", one, rows, all)
 	if one*24 > all {
-		t.Errorf("a page of 1 takes %v, one of %d only %v", one, rows, all)
+		t.Errorf("a page of 1 row took %v, a page of %d rows only %v", one, rows, all)
 	}
 }

@@ -23,19 +23,20 @@ type ItemPrice struct {
 	PriceUpdatedAt      *time.Time    `json:"priceUpdatedAt"`
 }
 
-// ItemDetail explains a price: every market's quote, used or not and why.
+// ItemDetail explains a price. It lists the quote of every market, and why a quote is not
+// used.
 type ItemDetail struct {
 	ItemPrice
 	Currency       money.Currency   `json:"currency"`
 	PriceCheckedAt *time.Time       `json:"priceCheckedAt"`
-	AgeSeconds     *int64           `json:"ageSeconds"` // since priceCheckedAt
+	AgeSeconds     *int64           `json:"ageSeconds"` // seconds since priceCheckedAt
 	EstimatedAt    *time.Time       `json:"estimatedAt"`
-	Method         string           `json:"method"` // consensus, average, median
+	Method         string           `json:"method"` // consensus, average or median
 	MethodVersion  int64            `json:"methodVersion"`
 	Average        money.Micro      `json:"average"`
 	Median         money.Micro      `json:"median"`
 	Consensus      money.Micro      `json:"consensus"`
-	Interval       *Interval        `json:"interval"` // around consensus
+	Interval       *Interval        `json:"interval"` // range around the consensus
 	Min            money.Micro      `json:"min"`
 	Max            money.Micro      `json:"max"`
 	Spread         *money.Micro     `json:"spread"` // max / min
@@ -44,22 +45,22 @@ type ItemDetail struct {
 	CandidatePrice *money.Micro     `json:"candidatePrice"`
 	CandidateAt    *time.Time       `json:"candidateAt"`
 	NoSalesSince   *time.Time       `json:"noSalesSince"`
-	RetryAt        *time.Time       `json:"retryAt"`  // the end of a no-sales pause or, of what is queued, the next attempt
+	RetryAt        *time.Time       `json:"retryAt"`  // end of a no-sales pause, or next attempt of a queued item
 	Failures       int64            `json:"failures"` // consecutive runs without a quote
-	Queued         bool             `json:"queued"`   // waits in the missing-price queue
-	RateSet        int64            `json:"rateSet"`  // rates of the estimate; 0: none were configured
-	LevelSet       int64            `json:"levelSet"` // levels of the estimate; 0: nothing was learned yet
+	Queued         bool             `json:"queued"`   // in the missing-price queue
+	RateSet        int64            `json:"rateSet"`  // rates used by the estimate; 0: none
+	LevelSet       int64            `json:"levelSet"` // levels used by the estimate; 0: none learned yet
 	LevelMarket    *string          `json:"levelMarket"`
-	Explanation    *Explanation     `json:"explanation"` // null: never estimated
+	Explanation    *Explanation     `json:"explanation"` // null: no estimate yet
 	Snapshots      []MarketSnapshot `json:"snapshots"`
 }
 
-// MarketSnapshot is one market's last quote of an item.
+// MarketSnapshot is the last quote of an item on one market.
 type MarketSnapshot struct {
 	Provider           string         `json:"provider"`
 	Market             string         `json:"market"`
 	Title              string         `json:"title"`
-	Currency           money.Currency `json:"currency"` // as quoted
+	Currency           money.Currency `json:"currency"` // currency of the quote
 	LowestAsk          *money.Micro   `json:"lowestAsk"`
 	HighestBid         *money.Micro   `json:"highestBid"`
 	Sale               *money.Micro   `json:"sale"`
@@ -69,17 +70,17 @@ type MarketSnapshot struct {
 	MarketTime         *time.Time     `json:"marketTime"`
 	FetchedAt          time.Time      `json:"fetchedAt"`
 	Price              *money.Micro   `json:"price"` // in the base currency
-	Basis              string         `json:"basis"` // ask, sale
-	Rate               *money.Rate    `json:"rate"`  // null: quoted in the base currency
+	Basis              string         `json:"basis"` // ask or sale
+	Rate               *money.Rate    `json:"rate"`  // null: the quote is in the base currency
 	RateDate           *time.Time     `json:"rateDate"`
-	RateOld            bool           `json:"rateOld"`  // it was of more than three days before the estimate
-	Level              *money.Micro   `json:"level"`    // factor of its market at this price; null: not compared
-	Levelled           *money.Micro   `json:"levelled"` // price / level
-	Noise              *money.Micro   `json:"noise"`    // usual distance of its market from the others, as a factor
-	FarShare           *money.Micro   `json:"farShare"` // of its market's quotes, those more than 2x off
+	RateOld            bool           `json:"rateOld"`  // more than three days older than the estimate
+	Level              *money.Micro   `json:"level"`    // factor of the market at this price; null: not compared
+	Levelled           *money.Micro   `json:"levelled"` // price ÷ level
+	Noise              *money.Micro   `json:"noise"`    // usual distance of this market from the others, as a factor
+	FarShare           *money.Micro   `json:"farShare"` // share of the market's quotes that are more than 2x off
 	Used               bool           `json:"used"`
-	Reason             string         `json:"reason"`      // why it is not used
-	Explanation        string         `json:"explanation"` // the same in words
+	Reason             string         `json:"reason"`      // why the quote is not used
+	Explanation        string         `json:"explanation"` // reason as a sentence
 }
 
 func itemPrice(i *StoredItem, now time.Time) ItemPrice {
@@ -89,13 +90,13 @@ func itemPrice(i *StoredItem, now time.Time) ItemPrice {
 	}
 }
 
-// currentStatus is the status of the last estimate, or stale where that was too
-// long ago: no run has found a price since.
+// currentStatus is the status of the last estimate, or Stale if the price was not confirmed
+// within freshFor.
 func currentStatus(price money.Micro, status pricing.Status, checked, now time.Time) pricing.Status {
 	return prices.Current(price, status, checked, now.Add(-freshFor))
 }
 
-// Item explains an item's price, or is a fault.NotFound.
+// Item explains the price of an item. It returns a fault.NotFound for an unknown item.
 func (r *ItemReader) Item(ctx context.Context, key catalog.Key) (ItemDetail, error) {
 	leave, err := r.o.enter(ctx, admission.Explanation)
 	if err != nil {
@@ -105,7 +106,7 @@ func (r *ItemReader) Item(ctx context.Context, key catalog.Key) (ItemDetail, err
 	return r.Explain(ctx, key)
 }
 
-// Explain is Item without the gate.
+// Explain is like Item, but does not wait for the admission gate.
 func (r *ItemReader) Explain(ctx context.Context, key catalog.Key) (ItemDetail, error) {
 	i, err := ReadItem(ctx, r.o.Store, key)
 	if err != nil {
@@ -151,7 +152,7 @@ func (r *ItemReader) Explain(ctx context.Context, key catalog.Key) (ItemDetail, 
 		age := seconds(now.Sub(i.CheckedAt))
 		d.AgeSeconds = &age
 	}
-	if i.Queued { // no pause applies to it
+	if i.Queued { // a no-sales pause does not apply to queued items
 		d.RetryAt = when(nextAttempt(i.DueAt, now))
 	}
 	for k := range snaps {
@@ -160,8 +161,8 @@ func (r *ItemReader) Explain(ctx context.Context, key catalog.Key) (ItemDetail, 
 	return d, nil
 }
 
-// snapshot shows a stored quote; one that was confirmed by the last run carries
-// that run's time. It is converted with the rates of the last estimate.
+// snapshot converts a stored quote with the exchange rates of the last estimate. A quote that
+// the last run only confirmed gets the time of that run.
 func (r *ItemReader) snapshot(s *StoredSnapshot, e *explainer) MarketSnapshot {
 	i := e.item
 	out := MarketSnapshot{

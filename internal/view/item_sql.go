@@ -15,7 +15,7 @@ import (
 	"assay/internal/refresh"
 )
 
-// StoredItem is an item with its price and what led to it.
+// StoredItem is an item row with its price and the figures of its last estimate.
 type StoredItem struct {
 	ID                                int64
 	Key                               catalog.Key
@@ -29,14 +29,14 @@ type StoredItem struct {
 	Markets, UsedMarkets              int64
 	Candidate                         money.Micro
 	CandidateAt                       time.Time
-	Guard                             string // see pricing.DecodeGuard
+	Guard                             string // decoded by pricing.DecodeGuard
 	UpdatedAt, CheckedAt, EstimatedAt time.Time
 	QuotesAt, NoSalesSince, RetryAt   time.Time
 	Failures                          int64
-	RateSet                           int64 // of the last estimate; see Rates
-	LevelSet                          int64 // of the last estimate; 0: nothing was learned yet
+	RateSet                           int64 // rate set of the last estimate; see exchange.ReadRates
+	LevelSet                          int64 // level set of the last estimate; 0: none learned yet
 	Queued                            bool
-	DueAt                             time.Time // of what is queued: its next attempt; zero: at once, or in progress
+	DueAt                             time.Time // next attempt of a queued item; zero: immediately, or in progress
 }
 
 const itemColumns = `i.id, i.app_id, i.name, i.phase, i.price, i.status, i.method, i.method_version,
@@ -57,14 +57,14 @@ func scanItem(r *sql.Rows, i *StoredItem) error {
 	return err
 }
 
-// UnpricedItem is an item that was never priced.
+// UnpricedItem is an item without a price.
 type UnpricedItem struct {
 	ID  int64
 	Key catalog.Key
 }
 
-// UnpricedItems returns items of a game without a price that come after the given name
-// and phase, in the order of their bytes.
+// UnpricedItems returns items of a game without a price, sorted by name and phase in byte
+// order. It starts after the given name and phase.
 func UnpricedItems(ctx context.Context, s *db.DB, app int32, afterName, afterPhase string, limit int) ([]UnpricedItem, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, i *UnpricedItem) error {
 		i.Key.AppID = app
@@ -78,12 +78,12 @@ func unpricedCount(ctx context.Context, s *db.DB) (n int64, err error) {
 	return n, err
 }
 
-// unpricedItemsSQL lists items of a game without a price, by name.
+// unpricedItemsSQL lists items of a game without a price, sorted by name.
 const unpricedItemsSQL = `SELECT id, name, phase FROM item WHERE ` + refresh.Unpriced + ` AND app_id = $1 AND (name, phase) > ($2, $3)
 	ORDER BY name, phase LIMIT $4`
 
-// quoted returns which of some items one of the markets offers or has sold, by its last
-// good response.
+// quoted reports which of the items are offered or have sales on one of the markets, according
+// to the last valid response.
 func quoted(ctx context.Context, s *db.DB, items, markets []int64) (map[int64]bool, error) {
 	out := make(map[int64]bool, len(items))
 	_, err := db.CollectByIndex(ctx, s, func(r *sql.Rows, _ *struct{}) error {
@@ -101,7 +101,7 @@ func quoted(ctx context.Context, s *db.DB, items, markets []int64) (map[int64]bo
 	return out, err
 }
 
-// ReadItem returns an item, or nil.
+// ReadItem returns an item, or nil if it does not exist.
 func ReadItem(ctx context.Context, s *db.DB, key catalog.Key) (*StoredItem, error) {
 	items, err := db.Collect(ctx, s.Read, scanItem, `
 		SELECT `+itemColumns+` FROM item i WHERE i.app_id = $1 AND i.name = $2 AND i.phase = $3`, key.AppID, key.Name, key.Phase)
@@ -111,7 +111,7 @@ func ReadItem(ctx context.Context, s *db.DB, key catalog.Key) (*StoredItem, erro
 	return &items[0], nil
 }
 
-// StoredSnapshot is a snapshot with the market that it is of.
+// StoredSnapshot is a snapshot with its market.
 type StoredSnapshot struct {
 	refresh.Snapshot
 	Provider, Market, Title string
@@ -143,7 +143,7 @@ func Snapshots(ctx context.Context, s *db.DB, item int64) ([]StoredSnapshot, err
 	return out, nil
 }
 
-// Markets returns all markets that were ever configured, by id.
+// Markets returns all markets that were ever configured, by ID.
 func Markets(ctx context.Context, s *db.DB) (map[int64]refresh.MarketName, error) {
 	type row struct {
 		id   int64
@@ -159,7 +159,7 @@ func Markets(ctx context.Context, s *db.DB) (map[int64]refresh.MarketName, error
 	return out, err
 }
 
-// ProviderState is what is kept of a provider across restarts.
+// ProviderState is the stored state of a provider.
 type ProviderState struct {
 	Paused      bool
 	LastSuccess time.Time
@@ -186,21 +186,21 @@ func ProviderStates(ctx context.Context, s *db.DB) (map[string]ProviderState, er
 	return out, err
 }
 
-// ProviderFile is how the last fetches of one of a provider's files ended.
+// ProviderFile is the result of the last fetches of one file of a provider.
 type ProviderFile struct {
 	LastSuccess time.Time
 	LastError   string
 	LastErrorAt time.Time
-	Failures    int64 // in a row, up to now
+	Failures    int64 // consecutive failures
 }
 
-// Record returns what decides about health.
+// Record returns the data from which health is computed.
 func (f ProviderFile) Record() provider.Record {
 	return provider.Record{Failures: f.Failures, Succeeded: !f.LastSuccess.IsZero()}
 }
 
-// ProviderFiles returns how the last fetches of the files of each provider ended; the file
-// "" stands for requests for names.
+// ProviderFiles returns the result of the last fetches by provider and file. The file ""
+// stands for requests by name.
 func ProviderFiles(ctx context.Context, s *db.DB) (map[string]map[string]ProviderFile, error) {
 	type row struct {
 		provider, file string

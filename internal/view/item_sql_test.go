@@ -10,7 +10,7 @@ import (
 	"assay/internal/view"
 )
 
-func TestUnpricedItems_AreListedInTheOrderOfTheirBytes(t *testing.T) {
+func TestUnpricedItems_AreSortedByBytes(t *testing.T) {
 	w := newWorld(t, false)
 	names := []string{"B", "a", "A", "★", "b", "AB%"}
 	w.tx(func(tx *db.Tx) error {
@@ -56,5 +56,5 @@ func TestUnpricedItems_AreListedInTheOrderOfTheirBytes(t *testing.T) {
 		prices[n] = 10
 	}
 	w.price(prices)
-	w.is("without a price once all that are owned have one", len(list("", 100)), 2)
+	w.is("items without a price after all owned items got one", len(list("", 100)), 2)
 }

@@ -16,28 +16,28 @@ import (
 	"assay/internal/view/prices"
 )
 
-// ItemFilter chooses items of a game and their order. A zero field other than AppID
-// chooses all; without a Sort they are ordered by name.
+// ItemFilter selects and sorts items of a game. A zero field other than AppID does not filter.
+// The default sort is by name.
 type ItemFilter struct {
 	AppID        int32
-	Search       string // words that the name must hold, in any order and ASCII case
-	Status       string // of the price now
-	Market       string // that offers the item, by its key
+	Search       string // words that the name must contain, in any order and ignoring ASCII case
+	Status       string // current status of the price
+	Market       string // key of a market that offers the item
 	Min, Max     money.Micro
-	ChangedSince time.Time // the price changed then or later
-	UpdatedSince time.Time // it was confirmed then or later
-	Held         bool      // a suspicious new price waits for confirmation
+	ChangedSince time.Time // last price change at this time or later
+	UpdatedSince time.Time // last price confirmation at this time or later
+	Held         bool      // only items with a held price
 	Sort         string    // one of ItemSorts
 	Fields       Fields
 }
 
-// ItemSorts returns the orders of items: by name, price, status (the best first) and time
-// of change; with a minus the other way around. Items of equal rank are ordered by name.
+// ItemSorts returns the sort orders: by name, price, status (best first) and time of change. A
+// minus sign reverses the order. Items with equal values are sorted by name.
 func ItemSorts() []string {
 	return []string{"name", "price", "-price", "status", "-status", "changed", "-changed"}
 }
 
-// orderOf reads a sort; an unknown one is by name.
+// orderOf parses a sort order. Unknown orders sort by name.
 func orderOf(sort string) prices.Order {
 	by, descending := strings.CutPrefix(sort, "-")
 	o := prices.Order{Descending: descending}
@@ -52,7 +52,7 @@ func orderOf(sort string) prices.Order {
 	return o
 }
 
-// PriceStatuses returns the statuses of a price, the best first.
+// PriceStatuses returns the statuses of a price, best first.
 func PriceStatuses() []string {
 	var all []string
 	for s := pricing.OK; s <= pricing.NoPrice; s++ {
@@ -61,8 +61,8 @@ func PriceStatuses() []string {
 	return all
 }
 
-// Items lists items with their prices. Those with a price come from memory, and are never
-// older than the last commit before the call; the others from the database.
+// Items lists items with their prices. Items with a price come from memory and are never older
+// than the last commit before the call. Items without a price come from the database.
 func (r *ItemReader) Items(ctx context.Context, f ItemFilter, after string, limit int) (Page[PricedItem], error) {
 	leave, err := r.o.enter(ctx, admission.Search)
 	if err != nil {
@@ -82,7 +82,7 @@ func (r *ItemReader) Items(ctx context.Context, f ItemFilter, after string, limi
 		if err := readCursor(after, list, &value, &start.Name, &start.Phase); err != nil {
 			return Page[PricedItem]{}, err
 		}
-		start.Value = value - 1 // an integer of a cursor is 1 or more
+		start.Value = value - 1 // integers in a cursor start at 1
 	}
 	rows, err := l.read(ctx, start, limit+1)
 	if err != nil {
@@ -107,13 +107,13 @@ func pricedItem(e *prices.Entry, fields Fields, now time.Time) PricedItem {
 	}
 }
 
-// itemList reads a list of items.
+// itemList reads a filtered list of items.
 type itemList struct {
 	reader           *ItemReader
 	filter           prices.Filter
 	order            prices.Order
-	markets          []int64 // one of which must offer the item; nil: none need
-	priced, unpriced bool    // such items are listed
+	markets          []int64 // one of them must offer the item; nil: no market filter
+	priced, unpriced bool    // which kinds of items the list includes
 }
 
 func (r *ItemReader) itemList(ctx context.Context, f *ItemFilter, now time.Time) (*itemList, error) {
@@ -150,7 +150,7 @@ func (r *ItemReader) itemList(ctx context.Context, f *ItemFilter, now time.Time)
 	return l, nil
 }
 
-// read returns the first entries after a place, nil for the beginning.
+// read returns the first entries after a place. A nil place is the beginning.
 func (l *itemList) read(ctx context.Context, after *prices.Place, limit int) ([]prices.Entry, error) {
 	var all, priced []prices.Entry
 	var err error
@@ -164,7 +164,7 @@ func (l *itemList) read(ctx context.Context, after *prices.Place, limit int) ([]
 			return nil, err
 		}
 	}
-	// An item that got its price between the two readings is in both.
+	// An item that got its price between the two reads is in both results.
 	has := make(map[int64]bool, len(priced))
 	for i := range priced {
 		has[priced[i].ID] = true
@@ -182,11 +182,11 @@ func (l *itemList) nextPriced(ctx context.Context, after *prices.Place, limit in
 	return found, nil
 }
 
-// unpricedChunk is how many items without a price are read at a time.
+// unpricedChunk is the number of items without a price in one read.
 const unpricedChunk = 2000
 
-// nextUnpriced returns items without a price. They stand together, at one end of the
-// list unless it is ordered by name.
+// nextUnpriced returns items without a price. Unless the list is sorted by name, they are
+// contiguous at one end of it.
 func (l *itemList) nextUnpriced(ctx context.Context, after *prices.Place, limit int) ([]prices.Entry, error) {
 	var from catalog.Key
 	if after != nil {
@@ -223,7 +223,7 @@ func (l *itemList) nextUnpriced(ctx context.Context, after *prices.Place, limit 
 	}
 }
 
-// Entries whose markets are looked up at a time: at first, and at most.
+// These are the first and the largest number of entries for one query of markets.
 const (
 	offeredChunk    = 500
 	maxOfferedChunk = 8000
@@ -269,18 +269,18 @@ func (l *itemList) offered(ctx context.Context, after *prices.Place, limit int,
 type PricedItem struct {
 	ItemPrice
 	PriceCheckedAt *time.Time `json:"priceCheckedAt"`
-	Held           bool       `json:"held"` // a suspicious new price waits for confirmation
+	Held           bool       `json:"held"` // a suspicious new price is held until it is confirmed
 	*Figures
 }
 
-// PriceCounts are how many known items there are, by the status of their price now. They
-// are of all games, in scope or not.
+// PriceCounts counts all items by the current status of their price. It includes all games,
+// even those out of scope.
 type PriceCounts struct {
-	ByStatus map[string]int64 // of every status
-	Held     int64            // a suspicious new price waits for confirmation
+	ByStatus map[string]int64 // contains every status
+	Held     int64            // items whose suspicious new price is held until it is confirmed
 }
 
-// PriceCounts counts items from the prices in memory.
+// PriceCounts counts items by price status. Items with a price are counted in memory.
 func (r *ItemReader) PriceCounts(ctx context.Context) (PriceCounts, error) {
 	unpriced, err := unpricedCount(ctx, r.o.Store)
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 	"assay/internal/view"
 )
 
-// catalogue fills a world with items of all statuses and times, some of them held, some
-// without a price, some offered on the market m or n. It returns the items as stored.
+// catalogue creates items of all statuses and ages. Some are held, some have no price, and
+// some are offered on the market m or n. It returns the stored items.
 func catalogue(w *world, random *rand.Rand, items int) []view.StoredItem {
 	w.Helper()
 	var names []string
@@ -78,7 +78,7 @@ func catalogue(w *world, random *rand.Rand, items int) []view.StoredItem {
 	return all
 }
 
-// shown is the status of an item as clients see it.
+// shown returns the status that clients see.
 func (w *world) shown(i *view.StoredItem) string {
 	if i.Price > 0 && i.Status < pricing.Stale && w.now.Sub(i.CheckedAt) > 24*time.Hour {
 		return "stale"
@@ -86,7 +86,7 @@ func (w *world) shown(i *view.StoredItem) string {
 	return i.Status.String()
 }
 
-// passes is what a filter means, said plainly.
+// passes is a straightforward implementation of ItemFilter.
 func (w *world) passes(f *view.ItemFilter, i *view.StoredItem) bool {
 	snaps, err := view.Snapshots(w.Context(), w.store, i.ID)
 	w.must(err)
@@ -105,7 +105,7 @@ func (w *world) passes(f *view.ItemFilter, i *view.StoredItem) bool {
 		(!f.Held || i.Candidate > 0)
 }
 
-// inOrder sorts items as a list is to be.
+// inOrder sorts items like ItemFilter.Sort.
 func (w *world) inOrder(sort string, all []view.StoredItem) {
 	by, descending := strings.CutPrefix(sort, "-")
 	rank := []string{"ok", "thin", "suspect", "disputed", "stale", "noPrice"}
@@ -154,9 +154,9 @@ func anyFilter(random *rand.Rand, all []view.StoredItem) view.ItemFilter {
 	return f
 }
 
-// TestItems_AreWhatFiltersAndOrdersSay compares lists, read page by page, with a filter
-// and a sort over all stored items.
-func TestItems_AreWhatFiltersAndOrdersSay(t *testing.T) {
+// TestItems_MatchFilterAndSort compares lists, read page by page, with a simple filter and
+// sort of all stored items.
+func TestItems_MatchFilterAndSort(t *testing.T) {
 	random := randtest.New(t)
 	w := newWorld(t, false)
 	all := catalogue(w, random, 150)
@@ -180,7 +180,7 @@ func TestItems_AreWhatFiltersAndOrdersSay(t *testing.T) {
 				got = append(got, fmt.Sprint(i.MarketHashName, " ", i.CurrentPrice, " ", i.Status, " ", i.Held))
 			}
 			if len(p.Items) > limit || p.NextCursor != nil && len(p.Items) < limit {
-				t.Fatalf("a page of %d holds %d items", limit, len(p.Items))
+				t.Fatalf("a page of at most %d has %d items", limit, len(p.Items))
 			}
 			if p.NextCursor == nil {
 				break
@@ -193,12 +193,12 @@ func TestItems_AreWhatFiltersAndOrdersSay(t *testing.T) {
 		}
 	}
 	if found == 0 {
-		t.Fatal("no filter found anything")
+		t.Fatal("all filters returned an empty list")
 	}
 }
 
-// The status of a list is that at the time of the request, to the microsecond.
-func TestItems_BecomeStaleByTheirAge(t *testing.T) {
+// The list computes the status at the time of the request, with microsecond precision.
+func TestItems_BecomeStale(t *testing.T) {
 	w := newWorld(t, false)
 	w.own("u", "a", "none")
 	id := w.begin(1)
@@ -206,7 +206,7 @@ func TestItems_BecomeStaleByTheirAge(t *testing.T) {
 	w.end(id)
 	checked := w.now
 	for age, want := range map[time.Duration]string{24 * time.Hour: "ok", 24*time.Hour + time.Microsecond: "stale"} {
-		w.now = checked.Add(age + 999) // nanoseconds do not count
+		w.now = checked.Add(age + 999) // below the microsecond precision
 		for _, status := range []string{"ok", "stale"} {
 			p, err := w.Items(t.Context(), view.ItemFilter{AppID: catalog.CS2, Status: status}, "", 10)
 			w.must(err)
@@ -217,7 +217,7 @@ func TestItems_BecomeStaleByTheirAge(t *testing.T) {
 	}
 }
 
-func TestItems_RefuseWhatTheyDoNotKnow(t *testing.T) {
+func TestItems_RejectUnknownParameters(t *testing.T) {
 	w := newWorld(t, false)
 	words := ""
 	for i := range 17 {
@@ -233,7 +233,7 @@ func TestItems_RefuseWhatTheyDoNotKnow(t *testing.T) {
 	p, err := w.Items(t.Context(), view.ItemFilter{AppID: catalog.CS2, Search: strings.Repeat("a ", 200)}, "", 1)
 	w.must(err)
 	if len(p.Items) != 1 {
-		t.Errorf("a word that is there often is %v", p.Items)
+		t.Errorf("a repeated search word: got %v", p.Items)
 	}
 	p, err = w.Items(t.Context(), view.ItemFilter{AppID: catalog.CS2}, "", 1)
 	w.must(err)

@@ -25,58 +25,60 @@ type JobDebug struct {
 	Events           []Event         `json:"events"` // the newest 50, newest first
 }
 
-// Event is something that happened: see docs/reference/events.md.
+// Event is a recorded event. See docs/reference/events.md.
 type Event struct {
 	ID   string          `json:"id"`
 	Kind string          `json:"kind"` // job.finished, job.partial, job.failed, provider.down, provider.quarantined, provider.up, budget.low, ledger.problem, trade.overdue, price.changed
 	At   time.Time       `json:"at"`
-	Data json.RawMessage `json:"data"` // an object; its fields are those of the kind
+	Data json.RawMessage `json:"data"` // JSON object with the fields of the kind
 }
 
-// QueueDepth counts the work of one kind in one state.
+// QueueDepth is the number of work units of one kind in one state.
 type QueueDepth struct {
-	Kind  string `json:"kind"`  // plan, fetch, estimate, apply, missing
+	Kind  string `json:"kind"`  // pending, running, or (missing only) waiting for the next attempt
 	State string `json:"state"` // pending, running; of missing also waiting: for another try
 	Count int64  `json:"count"`
 }
 
-// Instance is a process that works on the database. If there can be several, its
-// heartbeat counter is raised twice a second. When it stands still for three seconds,
-// the other processes take over its claims.
+// Instance is a process that uses the database. With several instances, each increments its
+// heartbeat counter twice a second. If the counter does not change for three seconds, other
+// processes take over the claims.
 type Instance struct {
 	Owner       string     `json:"owner"`
 	Version     string     `json:"version"`
-	Answering   bool       `json:"answering"` // it served this request
+	Answering   bool       `json:"answering"` // this instance serves the request
 	StartedAt   time.Time  `json:"startedAt"`
 	Providers   []string   `json:"providers"`
 	Heartbeat   int64      `json:"heartbeat"`
-	HeartbeatAt *time.Time `json:"heartbeatAt"` // by its own clock
-	Working     int        `json:"working"`     // claims that it holds
+	HeartbeatAt *time.Time `json:"heartbeatAt"` // by the clock of the instance
+	Working     int        `json:"working"`     // number of claims
 }
 
-// Worker is a claim. A process that takes it over gets a greater fencing token, and
-// writes with the old one are refused.
+// Worker is a claim. A process that takes over a claim gets a greater fencing token. The
+// database then rejects writes with the old token.
 type Worker struct {
 	Owner string    `json:"owner"`
 	Kind  string    `json:"kind"`
 	Work  string    `json:"work"`
 	Since time.Time `json:"since"`
 	Token int64     `json:"token"`
+
+	Provider string `json:"-"` // empty for work without requests
 }
 
-// ScheduledRun is a run that will start by itself.
+// ScheduledRun is the next scheduled start of a run.
 type ScheduledRun struct {
 	Name string    `json:"name"`
 	At   time.Time `json:"at"`
 }
 
-// JobSummary is a job with how long it took.
+// JobSummary is a job with its duration.
 type JobSummary struct {
 	Job
 	DurationSeconds *float64 `json:"durationSeconds"`
 }
 
-// FailureReason groups failed items of the last jobs by what went wrong.
+// FailureReason groups the failed items of recent jobs by error.
 type FailureReason struct {
 	Cause       string   `json:"cause"`
 	Count       int64    `json:"count"`
@@ -85,13 +87,13 @@ type FailureReason struct {
 	Items []catalog.Key `json:"-"` // the samples
 }
 
-// debugJobs is how many of the last jobs JobDebug shows.
+// debugJobs is the number of jobs in JobDebug.
 const debugJobs = 10
 
-// debugEvents is how many of the newest events JobDebug shows.
+// debugEvents is the number of events in JobDebug.
 const debugEvents = 50
 
-// JobDebug returns queued work, claims, schedules, and why items failed.
+// JobDebug returns queued work, claims, schedules and failure reasons.
 func (r *JobReader) JobDebug(ctx context.Context) (JobDebug, error) {
 	leave, err := r.o.enter(ctx, admission.List)
 	if err != nil {
@@ -106,7 +108,7 @@ func (r *JobReader) JobDebug(ctx context.Context) (JobDebug, error) {
 	}
 	for _, q := range depths {
 		if q.Count > 0 {
-			d.Queues = append(d.Queues, QueueDepth(q))
+			d.Queues = append(d.Queues, q)
 		}
 	}
 	if !oldest.IsZero() {
@@ -129,7 +131,7 @@ func (r *JobReader) JobDebug(ctx context.Context) (JobDebug, error) {
 	return d, r.addJobs(ctx, &d, now)
 }
 
-// addInstances lists the processes and their claims.
+// addInstances adds the processes and their claims.
 func (r *JobReader) addInstances(ctx context.Context, d *JobDebug) error {
 	instances, err := refresh.Instances(ctx, r.o.Store)
 	if err != nil {
@@ -141,7 +143,7 @@ func (r *JobReader) addInstances(ctx context.Context, d *JobDebug) error {
 	}
 	working := map[string]int{}
 	for _, c := range claims {
-		d.Workers = append(d.Workers, worker(c))
+		d.Workers = append(d.Workers, c)
 		working[c.Owner]++
 	}
 	for _, i := range instances {
@@ -167,7 +169,7 @@ func (r *JobReader) addJobs(ctx context.Context, d *JobDebug, now time.Time) err
 	if err != nil {
 		return err
 	}
-	var failed []int64 // the others have no failed items to read
+	var failed []int64 // only jobs with failed items need the query
 	for i := range jobs {
 		if rows[i].Counts.Failed+rows[i].Counts.NoQuote > 0 {
 			failed = append(failed, rows[i].ID)
@@ -178,11 +180,11 @@ func (r *JobReader) addJobs(ctx context.Context, d *JobDebug, now time.Time) err
 	return err
 }
 
-// causesShown is how many causes of failures are listed.
+// causesShown is the maximum number of failure reasons.
 const causesShown = 20
 
-// JobFailures groups all failed items of a job by cause, and returns how many there are
-// of causes beyond the list.
+// JobFailures groups the failed items of a job by error. It also returns the number of items
+// that failed for reasons beyond the list.
 func (r *JobReader) JobFailures(ctx context.Context, id int64) (list []FailureReason, others int64, err error) {
 	return r.failures(ctx, []int64{id})
 }
@@ -193,18 +195,11 @@ func (r *JobReader) failures(ctx context.Context, jobs []int64) (list []FailureR
 		return list, 0, nil
 	}
 	causes, others, err := Causes(ctx, r.o.Store, jobs, causesShown)
-	for _, c := range causes {
-		f := FailureReason{Cause: c.Error, Count: c.Count, Items: c.Items, SampleNames: []string{}}
-		for _, k := range c.Items {
-			f.SampleNames = append(f.SampleNames, k.Name)
-		}
-		list = append(list, f)
-	}
-	return list, others, err
+	return append(list, causes...), others, err
 }
 
-// duration is how long a job ran, or has been running; nil before its start. A
-// clock set back meanwhile makes it 0.
+// duration returns the duration of a job up to its end or now. It returns nil before the
+// start, and 0 if the clock moved back.
 func duration(j *refresh.Job, now time.Time) *float64 {
 	if j.StartedAt.IsZero() {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"assay/internal/view"
 )
 
-func TestDepths_TheOldestWorkIsOfAnyQueue(t *testing.T) {
+func TestDepths_ReturnsOldestWorkOfAllQueues(t *testing.T) {
 	w := newWorld(t, false)
 	oldest := func() time.Time {
 		_, at, err := view.Depths(w.Context(), w.store, w.now)
@@ -34,7 +34,7 @@ func TestDepths_TheOldestWorkIsOfAnyQueue(t *testing.T) {
 	w.end(id)
 }
 
-// fail estimates the next batch: each item fails for the reason that why returns.
+// fail estimates the next batch. Each item fails with the error that why returns.
 func (w *world) fail(why func(i int) string) {
 	w.Helper()
 	var b *refresh.Batch
@@ -51,7 +51,7 @@ func (w *world) fail(why func(i int) string) {
 	w.tx(func(tx *db.Tx) error { _, err := refresh.StoreEstimates(tx, *b, s); return err })
 }
 
-func TestCauses_NameEachNameOnce(t *testing.T) {
+func TestCauses_SamplesHaveDifferentNames(t *testing.T) {
 	w := newWorld(t, false)
 	push := inventory.Push{AppID: app, ContextID: "2", SnapshotAt: w.now}
 	for i, item := range [][2]string{{"A", ""}, {"B", ""}, {"C", ""}, {"A", "Ruby"}, {"A", "Emerald"}, {"A", "Sapphire"}} {
@@ -65,7 +65,7 @@ func TestCauses_NameEachNameOnce(t *testing.T) {
 	got, others, err := view.Causes(t.Context(), w.store, []int64{id}, 20)
 	w.must(err)
 	w.is("causes", len(got), 1)
-	w.is("cause", got[0].Error, "why")
+	w.is("cause", got[0].Cause, "why")
 	w.is("items", got[0].Count, int64(6))
 	w.is("items of other causes", others, int64(0))
 	var names []string
@@ -76,8 +76,8 @@ func TestCauses_NameEachNameOnce(t *testing.T) {
 	w.is("names", fmt.Sprint(names), "[A B C]")
 }
 
-// Each failed item is counted, for any number of items and causes.
-func TestCauses_CountAllFailures(t *testing.T) {
+// The counts must be complete for any number of items and causes.
+func TestCauses_CountsAllFailures(t *testing.T) {
 	w := newWorld(t, false)
 	const items, texts = 3000, 40
 	var names []string
@@ -97,8 +97,8 @@ func TestCauses_CountAllFailures(t *testing.T) {
 	w.is("causes", len(got), 5)
 	sum := others
 	for i, c := range got {
-		w.is("count of "+c.Error, c.Count, want[c.Error])
-		w.is("samples of "+c.Error, len(c.Items), 5)
+		w.is("count of "+c.Cause, c.Count, want[c.Cause])
+		w.is("samples of "+c.Cause, len(c.Items), 5)
 		w.is("order", i == 0 || c.Count <= got[i-1].Count, true)
 		sum += c.Count
 	}

@@ -14,7 +14,7 @@ import (
 	"assay/internal/refresh"
 )
 
-// Job is a refresh.
+// Job is a refresh job.
 type Job struct {
 	ID             string     `json:"id"`
 	Kind           string     `json:"kind"` // bulk, missing
@@ -35,65 +35,65 @@ type Job struct {
 	CancelledItems int64      `json:"cancelledItems"`
 	ChangedItems   int64      `json:"changedItems"` // updated items whose price changed
 	LastError      *string    `json:"lastError"`
-	Outcome        *string    `json:"outcome"` // complete, partial, failed; null while it lives
-	Gaps           event.Gaps `json:"gaps"`    // what is missing; its markets once it has ended
+	Outcome        *string    `json:"outcome"` // complete, partial or failed; null until the job ends
+	Gaps           event.Gaps `json:"gaps"`    // missing items; also missing markets once the job has ended
 	Usage          Usage      `json:"usage"`
-	// Deferred lists markets, as provider/market, that were not requested because of a
-	// budget, a circuit breaker or a retry-after.
+	// Deferred lists markets (provider/market) that were not requested because of a budget, an
+	// open circuit breaker or a retry-after.
 	Deferred []string `json:"deferred"`
-	// Providers counts quotes by provider, and what was deferred.
+	// Providers counts quotes and deferred names by provider.
 	Providers []JobProvider `json:"providers"`
 }
 
-// JobProvider counts the requests and quotes of a provider in a job. The numbers of a
-// background fetch still grow when the job has ended.
+// JobProvider counts the requests and quotes of one provider in a job. A background fetch can
+// increase the counts after the job has ended.
 type JobProvider struct {
 	Provider   string      `json:"provider"`
 	Requests   int64       `json:"requests"`
-	LaterNames int64       `json:"laterNames"` // names that its budget deferred
+	LaterNames int64       `json:"laterNames"` // names deferred by its budget
 	Markets    []JobMarket `json:"markets"`
 }
 
 // JobMarket counts the quotes of a market in a job.
 type JobMarket struct {
 	Market   string `json:"market"`
-	Quotes   int64  `json:"quotes"`   // of responses that passed validation
+	Quotes   int64  `json:"quotes"`   // in responses that passed validation
 	Rejected int64  `json:"rejected"` // invalid rows
 }
 
-// Skipped counts items that a job did not price, by reason. The plan leaves out the
-// first two. The others had no new quotes and stay due.
+// Skipped counts items that a job skipped, by reason. The plan stage skips items for the first
+// two reasons. Items skipped for the other reasons had no new quotes and remain due.
 type Skipped struct {
 	TTL     int64 `json:"ttl"`
 	NoSales int64 `json:"noSales"`
-	Budget  int64 `json:"budget"`  // a limit or quota left no request
+	Budget  int64 `json:"budget"`  // a limit or quota is used up
 	Paused  int64 `json:"paused"`  // an operator paused the provider
-	Backoff int64 `json:"backoff"` // a circuit breaker was open, or the provider demanded a wait
+	Backoff int64 `json:"backoff"` // a circuit breaker is open or a retry-after applies
 }
 
-// Total is the number of items skipped for any reason.
+// Total returns the number of skipped items.
 func (s Skipped) Total() int64 { return s.TTL + s.NoSales + s.Budget + s.Paused + s.Backoff }
 
-// Usage counts every HTTP request of a job, retries included.
+// Usage counts the HTTP requests of a job, including retries.
 type Usage struct {
 	RequestCount int64            `json:"requestCount"`
 	ByProvider   map[string]int64 `json:"byProvider"`
 }
 
-// JobItem is one item within a job.
+// JobItem is an item in a job.
 type JobItem struct {
 	AppID          int32        `json:"appId"`
 	MarketHashName string       `json:"marketHashName"`
 	Phase          string       `json:"phase"`
 	State          string       `json:"state"`    // pending, updated, skipped, noQuote, failed, cancelled
-	Reason         string       `json:"reason"`   // of a skip: ttl, noSales, budget, paused, backoff
-	Attempts       int64        `json:"attempts"` // 1 once it was estimated, else 0; the usage of the job counts requests
+	Reason         string       `json:"reason"`   // of a skipped item: ttl, noSales, budget, paused or backoff
+	Attempts       int64        `json:"attempts"` // 1 after an estimate, else 0; Usage counts requests
 	Error          *string      `json:"error"`
 	PriceBefore    money.Micro  `json:"priceBefore"`
 	PriceAfter     *money.Micro `json:"priceAfter"`
 }
 
-// Jobs lists jobs of a kind ("": any), the newest first.
+// Jobs lists jobs of a kind ("": all kinds), newest first.
 func (r *JobReader) Jobs(ctx context.Context, kind, after string, limit int) (Page[Job], error) {
 	leave, err := r.o.enter(ctx, admission.List)
 	if err != nil {
@@ -115,12 +115,12 @@ func (r *JobReader) Jobs(ctx context.Context, kind, after string, limit int) (Pa
 	}), err
 }
 
-// LastOutcome returns the outcome of the bulk job that ended last, "" for none.
+// LastOutcome returns the outcome of the last bulk job that ended, or "" if there is none.
 func (r *JobReader) LastOutcome(ctx context.Context) (refresh.JobOutcome, error) {
 	return LastOutcome(ctx, r.o.Store, refresh.Bulk)
 }
 
-// Job returns a job, or a fault.NotFound.
+// Job returns a job. It returns a fault.NotFound if the job does not exist.
 func (r *JobReader) Job(ctx context.Context, id int64) (Job, error) {
 	row, err := refresh.ReadJob(ctx, r.o.Store, id)
 	if err != nil {
@@ -133,7 +133,7 @@ func (r *JobReader) Job(ctx context.Context, id int64) (Job, error) {
 	return jobs[0], nil
 }
 
-// jobs adds to jobs their requests by provider.
+// jobs converts job rows and adds their requests by provider.
 func (r *JobReader) jobs(ctx context.Context, rows []refresh.Job) ([]Job, error) {
 	ids := make([]int64, len(rows))
 	for i := range rows {
@@ -172,7 +172,7 @@ func (r *JobReader) jobs(ctx context.Context, rows []refresh.Job) ([]Job, error)
 	return out, nil
 }
 
-// jobProvider returns a provider's figures in a job.
+// jobProvider returns the counts of one provider in a job.
 func jobProvider(u ProviderUse, yield []MarketYield) JobProvider {
 	s := JobProvider{Provider: u.Provider, Requests: u.Requests, LaterNames: u.Later, Markets: []JobMarket{}}
 	for _, y := range yield {
@@ -183,9 +183,9 @@ func jobProvider(u ProviderUse, yield []MarketYield) JobProvider {
 	return s
 }
 
-// marketsOf lists the markets of a provider's file, of all of them for a provider
-// that is requested by name; the provider's own name stands for one that is not
-// configured any more.
+// marketsOf lists the markets of a provider's file as provider/market. A provider that is
+// requested by name has all its markets in the list. A provider that is no longer configured
+// is listed by its own name.
 func (r *JobReader) marketsOf(provider, file string) []string {
 	for _, s := range r.o.Providers {
 		d := s.Describe()
@@ -225,12 +225,12 @@ func job(j *refresh.Job) Job {
 	return out
 }
 
-// itemStates are the states by which a job's items can be listed.
+// itemStates are the valid values of the state filter of JobItems.
 var itemStates = []string{
 	refresh.ItemPending, refresh.ItemUpdated, refresh.ItemSkipped, refresh.ItemNoQuote, refresh.ItemFailed, refresh.ItemCancelled,
 }
 
-// JobItems lists a job's items in a state ("": any).
+// JobItems lists the items of a job in a state ("": all states).
 func (r *JobReader) JobItems(ctx context.Context, id int64, state, after string, limit int) (Page[JobItem], error) {
 	leave, err := r.o.enter(ctx, admission.List)
 	if err != nil {

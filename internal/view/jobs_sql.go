@@ -11,7 +11,7 @@ import (
 	"assay/internal/refresh"
 )
 
-// Jobs returns jobs of a kind ("": any) with ids below before, the newest first.
+// Jobs returns jobs of a kind ("": all kinds) with IDs below before, newest first.
 func Jobs(ctx context.Context, s *db.DB, kind refresh.Kind, before int64, limit int) ([]refresh.Job, error) {
 	return db.Collect(ctx, s.Read, refresh.ScanJob, `
 		SELECT`+refresh.JobColumns+`
@@ -20,7 +20,8 @@ func Jobs(ctx context.Context, s *db.DB, kind refresh.Kind, before int64, limit 
 		GROUP BY j.id ORDER BY j.id DESC`, before, string(kind), limit)
 }
 
-// LastOutcome returns the outcome of the job of a kind that ended last, "" for none.
+// LastOutcome returns the outcome of the last job of a kind that ended, or "" if there is
+// none.
 func LastOutcome(ctx context.Context, s *db.DB, kind refresh.Kind) (refresh.JobOutcome, error) {
 	outcomes, err := db.Collect(ctx, s.Read, func(r *sql.Rows, o *refresh.JobOutcome) error { return r.Scan(o) },
 		`SELECT outcome FROM refresh_job WHERE kind = $1 AND outcome <> '' ORDER BY id DESC LIMIT 1`, string(kind))
@@ -30,15 +31,15 @@ func LastOutcome(ctx context.Context, s *db.DB, kind refresh.Kind) (refresh.JobO
 	return outcomes[0], nil
 }
 
-// ProviderUse counts the requests of a job to a provider.
+// ProviderUse is the number of requests that a job sent to a provider.
 type ProviderUse struct {
 	JobID    int64
 	Provider string
 	Requests int64
-	Later    int64 // names that it deferred
+	Later    int64 // number of names deferred to later
 }
 
-// Use counts the requests of jobs to each provider.
+// Use returns the number of requests by job and provider.
 func Use(ctx context.Context, s *db.DB, jobs []int64) ([]ProviderUse, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, u *ProviderUse) error {
 		return r.Scan(&u.JobID, &u.Provider, &u.Requests, &u.Later)
@@ -46,7 +47,7 @@ func Use(ctx context.Context, s *db.DB, jobs []int64) ([]ProviderUse, error) {
 		FROM fetch_unit WHERE job_id IN `+s.Dialect.IDs(1)+` GROUP BY job_id, provider ORDER BY job_id, provider`, s.Dialect.PackIDs(jobs))
 }
 
-// LaterNames returns how many names the last full bulk job deferred, by provider.
+// LaterNames returns the number of names that the last full bulk job deferred, by provider.
 func LaterNames(ctx context.Context, s *db.DB) (map[string]int64, error) {
 	uses, err := db.Collect(ctx, s.Read, func(r *sql.Rows, u *ProviderUse) error { return r.Scan(&u.Provider, &u.Later) }, `
 		SELECT provider, CAST(sum(size) AS BIGINT) FROM fetch_unit
@@ -59,14 +60,14 @@ func LaterNames(ctx context.Context, s *db.DB) (map[string]int64, error) {
 	return out, err
 }
 
-// MarketYield counts the quotes of a market in a job.
+// MarketYield is the number of quotes that a job got from a market.
 type MarketYield struct {
 	JobID            int64
 	Provider, Market string
-	Quotes, Rejected int64 // quotes of responses that passed validation; invalid rows
+	Quotes, Rejected int64 // Rejected counts invalid rows
 }
 
-// Yield counts the quotes of jobs by market.
+// Yield returns the number of quotes by job and market.
 func Yield(ctx context.Context, s *db.DB, jobs []int64) ([]MarketYield, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, y *MarketYield) error {
 		return r.Scan(&y.JobID, &y.Provider, &y.Market, &y.Quotes, &y.Rejected)
@@ -80,10 +81,10 @@ func Yield(ctx context.Context, s *db.DB, jobs []int64) ([]MarketYield, error) {
 type DeferredUnit struct {
 	JobID    int64
 	Provider string
-	File     string // empty: of a provider that is requested by name
+	File     string // empty: the provider is requested by name
 }
 
-// Deferred returns requests that jobs did not send because of a budget, a circuit
+// Deferred returns the requests that jobs did not send because of a budget, an open circuit
 // breaker or a retry-after.
 func Deferred(ctx context.Context, s *db.DB, jobs []int64) ([]DeferredUnit, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, u *DeferredUnit) error {
@@ -92,7 +93,7 @@ func Deferred(ctx context.Context, s *db.DB, jobs []int64) ([]DeferredUnit, erro
 		WHERE job_id IN `+s.Dialect.IDs(1)+` AND state = 'deferred' AND (file <> '' OR size > 0) ORDER BY job_id, provider, file`, s.Dialect.PackIDs(jobs))
 }
 
-// StoredJobItem is an item within a job.
+// StoredJobItem is a job item as stored.
 type StoredJobItem struct {
 	Batch       int64
 	ItemID      int64
@@ -101,12 +102,12 @@ type StoredJobItem struct {
 	Reason      string
 	Attempts    int64
 	PriceBefore money.Micro
-	PriceAfter  money.Micro // negative until estimated
+	PriceAfter  money.Micro // negative before the estimate
 	Error       string
 }
 
-// JobItems returns a job's items in a state ("": any) that come after the given
-// batch and item.
+// JobItems returns the items of a job in a state ("": all states), starting after the
+// given batch and item.
 func JobItems(ctx context.Context, s *db.DB, job int64, state string, afterBatch, afterItem int64, limit int) ([]StoredJobItem, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, i *StoredJobItem) error {
 		return r.Scan(&i.Batch, &i.ItemID, &i.Key.AppID, &i.Key.Name, &i.Key.Phase, &i.State, &i.Reason, &i.Attempts,
@@ -117,37 +118,23 @@ func JobItems(ctx context.Context, s *db.DB, job int64, state string, afterBatch
 		ORDER BY r.batch, r.item_id LIMIT $5`, job, afterBatch, afterItem, state, limit)
 }
 
-// MissingQueue describes the queue of items without a price.
-type MissingQueue struct {
-	Running bool
-	Due     int64 // due, or in a job's work
-	Waiting int64
-	Oldest  time.Time // when the oldest due entry was queued; zero: none
-}
-
 // ReadMissingQueue returns the state of the missing-price queue.
-func ReadMissingQueue(ctx context.Context, s *db.DB, now time.Time) (MissingQueue, error) {
-	var q MissingQueue
+func ReadMissingQueue(ctx context.Context, s *db.DB, now time.Time) (MissingStatus, error) {
+	var q MissingStatus
 	var oldest int64
 	err := s.Read.QueryRowContext(ctx, `
 		SELECT EXISTS (SELECT 1 FROM refresh_job WHERE kind = 'missing' AND state IN ('queued', 'running')),
 			count(*) FILTER (WHERE job_id <> 0 OR due_at <= $1),
 			count(*) FILTER (WHERE job_id = 0 AND due_at > $1),
 			coalesce(min(queued_at) FILTER (WHERE job_id <> 0 OR due_at <= $1), 0)
-		FROM missing_price`, db.Micros(now)).Scan(&q.Running, &q.Due, &q.Waiting, &oldest)
-	q.Oldest = db.Moment(oldest)
+		FROM missing_price`, db.Micros(now)).Scan(&q.Running, &q.PendingItems, &q.WaitingItems, &oldest)
+	q.OldestSeconds = age(oldest, now)
 	return q, err
 }
 
-// FreshItems sorts the items in scope by the age of their prices.
-type FreshItems struct {
-	Fresh, Stale, Unknown int64
-	Oldest                time.Time // last success of the price that is oldest; zero: there is none
-}
-
-// ReadFreshness counts the items in scope; a price confirmed since is fresh.
-func ReadFreshness(ctx context.Context, s *db.DB, scopeAll bool, since time.Time) (FreshItems, error) {
-	var f FreshItems
+// ReadFreshness counts the items in scope by the age of their price.
+func ReadFreshness(ctx context.Context, s *db.DB, scopeAll bool, now time.Time) (Freshness, error) {
+	var f Freshness
 	var oldest int64
 	err := s.Read.QueryRowContext(ctx, `
 		SELECT count(*) FILTER (WHERE i.price > 0 AND i.price_checked_at >= $2),
@@ -156,20 +143,22 @@ func ReadFreshness(ctx context.Context, s *db.DB, scopeAll bool, since time.Time
 			coalesce(min(i.price_checked_at) FILTER (WHERE i.price > 0), 0)
 		FROM item i WHERE $1 OR EXISTS (SELECT 1 FROM inventory v WHERE v.item_id = i.id)
 			OR EXISTS (SELECT 1 FROM listing l WHERE l.item_id = i.id AND l.state = 'active')`,
-		scopeAll, db.Micros(since)).Scan(&f.Fresh, &f.Stale, &f.Unknown, &oldest)
-	f.Oldest = db.Moment(oldest)
+		scopeAll, db.Micros(now.Add(-freshFor))).Scan(&f.Fresh, &f.Stale, &f.Unknown, &oldest)
+	f.OldestSeconds = age(oldest, now)
 	return f, err
 }
 
-// Depth counts the open work of one kind in one state.
-type Depth struct {
-	Kind, State string
-	Count       int64
+// age returns the seconds since a stored time. It returns 0 for the zero time.
+func age(stored int64, now time.Time) int64 {
+	if stored == 0 {
+		return 0
+	}
+	return seconds(now.Sub(db.Moment(stored)))
 }
 
-// Depths counts open work, and tells since when the oldest of it waits.
-func Depths(ctx context.Context, s *db.DB, now time.Time) ([]Depth, time.Time, error) {
-	out, err := db.Collect(ctx, s.Read, func(r *sql.Rows, d *Depth) error { return r.Scan(&d.Kind, &d.State, &d.Count) }, `
+// Depths counts open work. It also returns the time at which the oldest work was queued.
+func Depths(ctx context.Context, s *db.DB, now time.Time) ([]QueueDepth, time.Time, error) {
+	out, err := db.Collect(ctx, s.Read, func(r *sql.Rows, d *QueueDepth) error { return r.Scan(&d.Kind, &d.State, &d.Count) }, `
 		SELECT 'plan', 'pending', count(*) FROM refresh_job WHERE state IN ('queued', 'running') AND state = 'queued'
 		UNION ALL SELECT 'background', coalesce(u.state, 'pending'), count(*) FROM background_name n
 			LEFT JOIN fetch_unit u ON u.id = n.unit_id AND u.state = 'running' WHERE n.place <> 0 OR n.urgent <> 0 GROUP BY 2
@@ -189,17 +178,9 @@ func Depths(ctx context.Context, s *db.DB, now time.Time) ([]Depth, time.Time, e
 	return out, db.Moment(oldest), err
 }
 
-// Claim is a piece of work in hands. Its end is taken with this token alone.
-type Claim struct {
-	Owner, Kind, Work string
-	Provider          string // that is asked; "" where none is
-	Since             time.Time
-	Token             int64
-}
-
-// Claims returns the work in hands.
-func Claims(ctx context.Context, s *db.DB) ([]Claim, error) {
-	return db.Collect(ctx, s.Read, func(r *sql.Rows, c *Claim) error {
+// Claims returns the current claims of all processes.
+func Claims(ctx context.Context, s *db.DB) ([]Worker, error) {
+	return db.Collect(ctx, s.Read, func(r *sql.Rows, c *Worker) error {
 		var since int64
 		err := r.Scan(&c.Owner, &c.Kind, &c.Work, &c.Provider, &since, &c.Token)
 		c.Since = db.Moment(since)

@@ -8,11 +8,11 @@ import (
 	"assay/internal/money"
 )
 
-// seconds cuts to whole ones. What lies ahead, by a clock that was set back
-// since, is 0 seconds old.
+// seconds truncates to whole seconds. A negative duration, caused by a clock that moved back,
+// becomes 0.
 func seconds(d time.Duration) int64 { return int64(max(d, 0) / time.Second) }
 
-// when is a time as JSON has it: null where there is none.
+// when returns a time for JSON, or nil for the zero time.
 func when(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -52,7 +52,7 @@ func idOrNil(n int64) *string {
 	return new(id(n))
 }
 
-// Percent writes a part of 1 in percent, with at most two places.
+// Percent formats a fraction of 1 in percent with at most two decimal places.
 func Percent(share float64) string {
 	return strconv.FormatFloat(math.Round(share*1e4)/1e2, 'f', -1, 64) + " %"
 }

@@ -9,22 +9,22 @@ import (
 	"assay/internal/refresh"
 )
 
-// MarketLevel is what was learned of a configured market in one game.
+// MarketLevel is the learned state of a configured market in one game.
 type MarketLevel struct {
 	Provider, Market string
 	AppID            int32
 	Level            money.Micro // factor against the other markets, in millionths; 0: not learned yet
-	Late             bool        // repeats another market or stands still: not used
-	Dispersion       money.Micro // share of names that moved apart from their class, in millionths; -1: not compared yet
-	DispersionLimit  money.Micro // the share above which a response is refused
+	Late             bool        // repeats another market or does not move: not used
+	Dispersion       money.Micro // share of names that move differently from their class, in millionths; -1: not compared yet
+	DispersionLimit  money.Micro // responses with a greater share are quarantined
 }
 
-// MarketLevels returns what was learned of the configured markets, from the newest level
-// set of each game.
+// MarketLevels returns the learned state of the configured markets, from the newest level set
+// of each game.
 func (r *ProviderReader) MarketLevels(ctx context.Context) ([]MarketLevel, error) {
 	notes, err := refresh.MarketValidations(ctx, r.o.Store)
 	if err != nil {
-		return nil, fmt.Errorf("what validation remembers: %w", err)
+		return nil, fmt.Errorf("read validation state: %w", err)
 	}
 	names, err := Markets(ctx, r.o.Store)
 	if err != nil {
@@ -59,7 +59,7 @@ func (r *ProviderReader) MarketLevels(ctx context.Context) ([]MarketLevel, error
 	return out, nil
 }
 
-// configured returns the markets of all providers, without their titles.
+// configured returns the markets of all providers, without titles.
 func (r *ProviderReader) configured() map[refresh.MarketName]bool {
 	out := map[refresh.MarketName]bool{}
 	for _, s := range r.o.Providers {

@@ -15,7 +15,7 @@ import (
 	"assay/internal/view"
 )
 
-func TestPriceCounts_AreThoseOfTheLists(t *testing.T) {
+func TestPriceCounts_MatchLists(t *testing.T) {
 	w := newWorld(t, false)
 	catalogue(w, randtest.New(t), 120)
 	got, err := w.PriceCounts(t.Context())
@@ -25,20 +25,20 @@ func TestPriceCounts_AreThoseOfTheLists(t *testing.T) {
 		p, err := w.Items(t.Context(), view.ItemFilter{AppID: 730, Status: status}, "", 1000)
 		w.must(err)
 		if n, there := got.ByStatus[status]; !there || n != int64(len(p.Items)) {
-			t.Errorf("%s: %d, there are %d", status, n, len(p.Items))
+			t.Errorf("%s: got %d, want %d", status, n, len(p.Items))
 		}
 		total += got.ByStatus[status]
 	}
 	held, err := w.Items(t.Context(), view.ItemFilter{AppID: 730, Held: true}, "", 1000)
 	w.must(err)
 	if total != 120 || got.Held != int64(len(held.Items)) || got.Held == 0 || got.ByStatus["stale"] == 0 || got.ByStatus["noPrice"] == 0 {
-		t.Errorf("%+v, with %d held", got, len(held.Items))
+		t.Errorf("got %+v, want %d held", got, len(held.Items))
 	}
 }
 
-// Levels are those of the newest set of each game, and the limit of J is the one that a
-// response would meet now.
-func TestMarketLevels_AreOfConfiguredMarketsAndTheNewestSets(t *testing.T) {
+// The levels come from the newest set of each game. The limit of J is the current limit for a
+// response.
+func TestMarketLevels_ReturnsNewestSetsOfConfiguredMarkets(t *testing.T) {
 	w := newWorld(t, false)
 	var ids map[refresh.MarketName]int64
 	a, b, gone := refresh.MarketName{Provider: "sim", Key: "a"}, refresh.MarketName{Provider: "sim", Key: "b"}, refresh.MarketName{Provider: "sim", Key: "gone"}
@@ -62,7 +62,7 @@ func TestMarketLevels_AreOfConfiguredMarketsAndTheNewestSets(t *testing.T) {
 		}})
 	}
 	w.own("u", "x")
-	for _, late := range []bool{true, false} { // the second set counts
+	for _, late := range []bool{true, false} { // the second set must be returned
 		w.learned = nil
 		learn(730, late)
 		if late {

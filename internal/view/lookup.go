@@ -13,10 +13,10 @@ import (
 	"assay/internal/view/prices"
 )
 
-// Statuses of items without a price that only a lookup distinguishes.
+// These statuses occur only in lookups, for items without a price.
 const (
-	StatusQueued  = "queued"  // waits in the missing-price queue
-	StatusUnknown = "unknown" // there is no such item
+	StatusQueued  = "queued"  // in the missing-price queue
+	StatusUnknown = "unknown" // no such item
 )
 
 // Lookup is the response of POST /api/prices/lookup, in the order of the request.
@@ -25,20 +25,20 @@ type Lookup struct {
 	Currency money.Currency `json:"currency"`
 }
 
-// LookupItem is an item with its price, or with why it has none: its status is
-// noPrice, queued or unknown then.
+// LookupItem is an item with its price. If it has no price, Status is the reason: noPrice,
+// queued or unknown.
 type LookupItem struct {
 	ItemPrice
-	PriceStatus    string     `json:"priceStatus"` // as of a row; noPrice where status is the reason
+	PriceStatus    string     `json:"priceStatus"` // same as in an inventory row: noPrice if there is no price
 	PriceCheckedAt *time.Time `json:"priceCheckedAt"`
 	*Figures
-	RetryAt *time.Time `json:"retryAt"` // of what is queued: the next attempt; null: at once, or it is in progress
+	RetryAt *time.Time `json:"retryAt"` // next attempt of a queued item; null: immediately, or in progress
 
-	postponed bool // its next attempt is sooner if it is named again
+	postponed bool // naming it again makes its next attempt earlier
 }
 
-// ToQueue returns the items without a price that are not queued, or whose next
-// attempt is sooner if they are named again.
+// ToQueue returns the items without a price that are not queued yet, or that would be
+// attempted earlier if queued again.
 func (l *Lookup) ToQueue() []catalog.Key {
 	var out []catalog.Key
 	for i := range l.Items {
@@ -50,8 +50,8 @@ func (l *Lookup) ToQueue() []catalog.Key {
 	return out
 }
 
-// Lookup returns the prices of items, each as often as it is named, with the requested
-// figures. It queues nothing.
+// Lookup returns the prices of items with the selected figures, one entry per requested key.
+// It does not queue items.
 func (r *ItemReader) Lookup(ctx context.Context, keys []catalog.Key, fields Fields) (Lookup, error) {
 	now := r.o.Now()
 	out := Lookup{Items: make([]LookupItem, len(keys)), Currency: r.o.Currency}
@@ -84,7 +84,8 @@ func lookupItem(k catalog.Key, p *prices.Price, known bool, now time.Time) Looku
 	}
 }
 
-// nextAttempt returns when a queued item's next attempt is; zero: at once.
+// nextAttempt returns the next attempt of a queued item. It returns the zero time if the item
+// is due.
 func nextAttempt(due, now time.Time) time.Time {
 	if due.After(now) {
 		return due
@@ -92,7 +93,7 @@ func nextAttempt(due, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// there is like when, without a copy of the time.
+// there is like when, but does not copy the time.
 func there(t *time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -100,11 +101,11 @@ func there(t *time.Time) *time.Time {
 	return t
 }
 
-// lookupSize is about the length of an item of a lookup, in bytes.
+// lookupSize is the approximate length of one item in the response, in bytes.
 const lookupSize = 320
 
-// JSON encodes the lookup as its tags describe. Encoding by reflection would take most
-// of the time of a request.
+// JSON encodes the lookup as json.Marshal would. Reflection would take most of the time of a
+// request.
 func (l *Lookup) JSON() []byte {
 	b := make([]byte, 0, lookupSize*(len(l.Items)+1))
 	b = append(b, `{"items":[`...)
@@ -150,9 +151,9 @@ func (f *Figures) appendJSON(b []byte) []byte {
 	return b
 }
 
-// appendText appends text, which is valid UTF-8, as a JSON string.
+// appendText appends a JSON string. The text is valid UTF-8.
 func appendText(b []byte, text string) []byte {
-	b, _ = jsontext.AppendQuote(b, text) // fails for invalid UTF-8 alone
+	b, _ = jsontext.AppendQuote(b, text) // fails only for invalid UTF-8
 	return b
 }
 

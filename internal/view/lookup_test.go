@@ -14,7 +14,7 @@ import (
 	"assay/internal/view/prices"
 )
 
-func TestLookupJSON_IsWhatTheTagsSay(t *testing.T) {
+func TestLookupJSON_EqualsMarshal(t *testing.T) {
 	at := time.Date(2026, 10, 1, 14, 0, 0, 123456000, time.FixedZone("", 2*3600))
 	noon := at.Truncate(time.Hour).UTC()
 	l := Lookup{Currency: "USD", Items: []LookupItem{
@@ -41,7 +41,7 @@ func TestLookupJSON_IsWhatTheTagsSay(t *testing.T) {
 	}
 }
 
-func TestLookupItem_TellsWhyThereIsNoPrice(t *testing.T) {
+func TestLookupItem_ReportsReasonWithoutPrice(t *testing.T) {
 	now := time.Date(2026, 10, 1, 12, 0, 0, 0, time.UTC)
 	key := catalog.Key{AppID: 730, Name: "x"}
 	for _, c := range []struct {
@@ -67,7 +67,7 @@ func TestLookupItem_TellsWhyThereIsNoPrice(t *testing.T) {
 		l := Lookup{Items: []LookupItem{got}}
 		want := c.want == StatusUnknown || c.want == "noPrice" || c.price.DueAt.After(c.price.SoonestAt)
 		if queue := len(l.ToQueue()) == 1; queue != want {
-			t.Errorf("%+v: to be queued: %t, want %t", c.price, queue, want)
+			t.Errorf("%+v: queue %t, want %t", c.price, queue, want)
 		}
 	}
 }

@@ -11,10 +11,10 @@ import (
 	"assay/internal/user"
 )
 
-// Listing is an asset that is offered. Prices are whole minor units.
+// Listing is an asset offered for sale. Prices are integers in minor units.
 type Listing struct {
 	ID             string         `json:"id"`
-	UserID         string         `json:"userId"` // the seller
+	UserID         string         `json:"userId"` // seller
 	AppID          int32          `json:"appId"`
 	ContextID      string         `json:"contextId"`
 	AssetID        string         `json:"assetId"`
@@ -23,16 +23,16 @@ type Listing struct {
 	Amount         int64          `json:"amount"`
 	Price          int64          `json:"price"`
 	Currency       money.Currency `json:"currency"`
-	State          string         `json:"state"` // active, reserved, sold, cancelled, expired
+	State          string         `json:"state"` // active, reserved, sold, cancelled or expired
 	CreatedAt      time.Time      `json:"createdAt"`
 	EndedAt        *time.Time     `json:"endedAt"`
-	TradeID        *string        `json:"tradeId"` // null: not sold
+	TradeID        *string        `json:"tradeId"` // null until sold
 }
 
-// PriceCheck is what a listing was compared with: the price of one of the item
-// in the base currency, or that it is queued.
+// PriceCheck is the price that a new listing was compared with: the estimated price of
+// one unit of the item, in the base currency. An item without a price is queued.
 type PriceCheck struct {
-	Status       string         `json:"status"` // known, queued
+	Status       string         `json:"status"` // known or queued
 	Value        *money.Micro   `json:"value"`
 	ValueDecimal *money.Decimal `json:"valueDecimal"`
 	Currency     money.Currency `json:"currency"`
@@ -40,16 +40,16 @@ type PriceCheck struct {
 	AgeSeconds   *int64         `json:"ageSeconds"`
 }
 
-// NewListing is the response to the creation of a listing.
+// NewListing is the response to creating a listing.
 type NewListing struct {
 	Listing    Listing    `json:"listing"`
 	PriceCheck PriceCheck `json:"priceCheck"`
 }
 
-// Offered is the result of one of several offers.
+// Offered is the result of one listing in a batch.
 type Offered struct {
 	AssetID    string      `json:"assetId"`
-	Status     int         `json:"status"` // 201, or as a listing of its own would have been refused
+	Status     int         `json:"status"` // 201, or the status of the refusal, as for a single request
 	Listing    *Listing    `json:"listing"`
 	PriceCheck *PriceCheck `json:"priceCheck"`
 	Error      *Refusal    `json:"error"`
@@ -57,21 +57,21 @@ type Offered struct {
 	Refused *fault.Error `json:"-"`
 }
 
-// Withdrawn is the result of one of several listings that were to be cancelled.
+// Withdrawn is the result of one cancellation in a batch.
 type Withdrawn struct {
 	ID      string   `json:"id"`
-	Status  int      `json:"status"` // 200, or as a request of its own would have been refused
+	Status  int      `json:"status"` // 200, or the status of the refusal, as for a single request
 	Listing *Listing `json:"listing"`
 	Error   *Refusal `json:"error"`
 }
 
-// Refusal is why one of several requests was refused.
+// Refusal is the reason why one request of a batch was refused.
 type Refusal struct {
 	Code   string `json:"code"`
 	Detail string `json:"detail"`
 }
 
-// Trade is an asset that was bought. Amounts of money are whole minor units.
+// Trade is a purchase of an asset. Amounts of money are integers in minor units.
 type Trade struct {
 	ID              string         `json:"id"`
 	ListingID       string         `json:"listingId"`
@@ -79,7 +79,7 @@ type Trade struct {
 	BuyerID         string         `json:"buyerId"`
 	AppID           int32          `json:"appId"`
 	ContextID       string         `json:"contextId"`
-	AssetID         string         `json:"assetId"` // as it was the seller's
+	AssetID         string         `json:"assetId"` // ID in the seller's inventory
 	MarketHashName  string         `json:"marketHashName"`
 	Phase           string         `json:"phase"`
 	Amount          int64          `json:"amount"`
@@ -89,19 +89,19 @@ type Trade struct {
 	Currency        money.Currency `json:"currency"`
 	FeeRule         string         `json:"feeRule"`
 	FeeVersion      int64          `json:"feeVersion"`
-	PaymentMethod   *string        `json:"paymentMethod"` // null: none was given
-	Country         *string        `json:"country"`       // the same
-	TransactionID   string         `json:"transactionId"` // of the wallet
-	State           string         `json:"state"`         // pending, completed, reversed, settled
+	PaymentMethod   *string        `json:"paymentMethod"` // null: not given
+	Country         *string        `json:"country"`       // null: not given
+	TransactionID   string         `json:"transactionId"` // wallet transaction
+	State           string         `json:"state"`         // pending, completed, reversed or settled
 	CreatedAt       time.Time      `json:"createdAt"`
 	CompletedAt     *time.Time     `json:"completedAt"`
 	ReversibleUntil *time.Time     `json:"reversibleUntil"`
-	SettlesAt       *time.Time     `json:"settlesAt"` // until when the seller's credit is held
+	SettlesAt       *time.Time     `json:"settlesAt"` // end of the hold on the seller's credit
 	SettledAt       *time.Time     `json:"settledAt"`
 	ReversedAt      *time.Time     `json:"reversedAt"`
 }
 
-// ListingFilter chooses listings. An empty field chooses all.
+// ListingFilter selects listings. Empty fields do not filter.
 type ListingFilter struct {
 	UserID             string
 	AppID              int32
@@ -110,19 +110,19 @@ type ListingFilter struct {
 	State              string
 	Currency           string
 	MinPrice, MaxPrice int64
-	From, To           time.Time // of creation; To is exclusive
+	From, To           time.Time // time of creation; To is exclusive
 }
 
-// TradeFilter chooses trades. An empty field chooses all.
+// TradeFilter selects trades. Empty fields do not filter.
 type TradeFilter struct {
 	UserID   string // seller or buyer
 	AppID    int32
 	State    string
-	From, To time.Time // of creation; To is exclusive
+	From, To time.Time // time of creation; To is exclusive
 }
 
-// readCreated reads the cursor of a list that may be limited to a time of creation.
-// The list is then ordered by that time, and has cursors of its own.
+// readCreated reads a cursor of a list that can be filtered by time of creation. With this
+// filter the list is sorted by time and has a separate cursor format.
 func readCreated(after, list string, from, to time.Time, before *int64) (market.Period, error) {
 	p := market.Period{From: from, To: to}
 	if from.IsZero() && to.IsZero() {
@@ -131,16 +131,16 @@ func readCreated(after, list string, from, to time.Time, before *int64) (market.
 	if after == "" {
 		return p, nil
 	}
-	var at int64 // microseconds
+	var at int64 // in microseconds
 	err := readCursor(after, list+" created", &at, before)
 	p.To, p.Through = time.UnixMicro(at).UTC(), true
 	if err == nil && !to.IsZero() && !p.To.Before(to) {
-		p.To, p.Through = to, false // the cursor belongs to a longer period
+		p.To, p.Through = to, false // the cursor is from a request with a longer period
 	}
 	return p, err
 }
 
-// createdCursor is the cursor after an entry of such a list.
+// createdCursor returns a cursor for readCreated.
 func createdCursor(list string, from, to, created time.Time, id int64) *string {
 	if from.IsZero() && to.IsZero() {
 		return cursor(list, id)
@@ -157,7 +157,7 @@ func ListingOf(l *market.Listing) Listing {
 	}
 }
 
-// OfferedOf converts the result of an offer.
+// OfferedOf converts the result of creating a listing in a batch.
 func OfferedOf(c *market.Created, base money.Currency, now time.Time) Offered {
 	if c.Refused != nil {
 		return Offered{
@@ -174,7 +174,7 @@ func OfferedOf(c *market.Created, base money.Currency, now time.Time) Offered {
 	return Offered{AssetID: c.Offer.AssetID, Status: created, Listing: &listing, PriceCheck: &check}
 }
 
-// WithdrawnOf converts the result of a cancellation.
+// WithdrawnOf converts the result of cancelling a listing in a batch.
 func WithdrawnOf(listing int64, w *market.Withdrawn) Withdrawn {
 	if w.Refused != nil {
 		return Withdrawn{ID: id(listing), Status: w.Refused.Kind.Status(), Error: &Refusal{Code: w.Refused.Code, Detail: w.Refused.Detail}}
@@ -196,7 +196,7 @@ func TradeOf(t *market.Trade) Trade {
 	}
 }
 
-// Listings lists listings, the newest first.
+// Listings lists listings, newest first.
 func (r *MarketReader) Listings(ctx context.Context, f ListingFilter, after string, limit int) (Page[Listing], error) {
 	leave, err := r.o.enter(ctx, admission.List)
 	if err != nil {
@@ -225,7 +225,7 @@ func (r *MarketReader) Listings(ctx context.Context, f ListingFilter, after stri
 	return page(rows, limit, ListingOf, func(l *market.Listing) *string { return createdCursor("listings", f.From, f.To, l.CreatedAt, l.ID) }), err
 }
 
-// Listing returns a listing, or a fault.NotFound.
+// Listing returns a listing. It returns a fault.NotFound if the listing does not exist.
 func (r *MarketReader) Listing(ctx context.Context, id int64) (Listing, error) {
 	l, err := market.ReadListing(ctx, r.o.Store, id)
 	if err != nil {
@@ -237,7 +237,7 @@ func (r *MarketReader) Listing(ctx context.Context, id int64) (Listing, error) {
 	return ListingOf(l), nil
 }
 
-// Trades lists trades, the newest first.
+// Trades lists trades, newest first.
 func (r *MarketReader) Trades(ctx context.Context, f TradeFilter, after string, limit int) (Page[Trade], error) {
 	leave, err := r.o.enter(ctx, admission.List)
 	if err != nil {
@@ -260,7 +260,7 @@ func (r *MarketReader) Trades(ctx context.Context, f TradeFilter, after string, 
 	return page(rows, limit, TradeOf, func(t *market.Trade) *string { return createdCursor("trades", f.From, f.To, t.CreatedAt, t.ID) }), err
 }
 
-// Trade returns a trade, or a fault.NotFound.
+// Trade returns a trade. It returns a fault.NotFound if the trade does not exist.
 func (r *MarketReader) Trade(ctx context.Context, id int64) (Trade, error) {
 	t, err := market.ReadTrade(ctx, r.o.Store, id)
 	if err != nil {

@@ -18,14 +18,14 @@ import (
 // ProvidersDebug is the response of GET /api/market-prices/provider-debug.
 type ProvidersDebug struct {
 	Providers []ProviderDebug `json:"providers"`
-	// Unconfigured lists providers that get no requests, with the reason.
+	// Unconfigured lists providers without requests, with the reason.
 	Unconfigured []Unconfigured `json:"unconfigured"`
 	Rates        RatesDebug     `json:"exchangeRates"`
 	Inventories  InventoryDebug `json:"inventories"`
 }
 
-// InventoryDebug is how Steam responds when this instance pulls
-// inventories. The budget is that of all instances and of the provider steam.
+// InventoryDebug describes Steam's responses to this instance's inventory requests. The budget
+// covers all instances and the provider steam.
 type InventoryDebug struct {
 	HostDebug
 	Requests []RequestDebug `json:"requests"` // the last 50, newest first
@@ -37,33 +37,32 @@ type Unconfigured struct {
 	Reason   string `json:"reason"`
 }
 
-// ProviderDebug is the state of one provider, from recorded calls only. If it has
-// several hosts, budget, breaker and retry-after are those of the host that can be
-// requested first.
+// ProviderDebug is the state of a provider, based on recorded calls only. With several hosts,
+// budget, breaker and retry-after are those of the host that accepts a request first.
 type ProviderDebug struct {
 	Provider          string             `json:"provider"`
 	Title             string             `json:"title"`
 	Configured        bool               `json:"configured"`
 	Paused            bool               `json:"paused"`
-	Health            provider.Health    `json:"health"` // unknown, healthy, degraded, down
+	Health            provider.Health    `json:"health"` // unknown, healthy, degraded or down
 	Shape             string             `json:"shape"`
-	Background        bool               `json:"background"` // no run waits for it; it is fetched as its budget allows
-	LaterNames        int64              `json:"laterNames"` // names that the last full run deferred
+	Background        bool               `json:"background"` // runs do not wait for it; it is fetched within its budget
+	LaterNames        int64              `json:"laterNames"` // names deferred by the last full run
 	BatchSize         int                `json:"batchSize"`
 	IntervalSeconds   int64              `json:"intervalSeconds"`
 	Terms             string             `json:"terms"`
 	Budget            Budget             `json:"budget"`
-	Breaker           string             `json:"breaker"` // closed, open, halfOpen
+	Breaker           string             `json:"breaker"` // closed, open or halfOpen
 	BlockedUntil      *time.Time         `json:"blockedUntil"`
 	LastSuccess       *time.Time         `json:"lastSuccess"`
 	LastError         *string            `json:"lastError"`
 	LastErrorAt       *time.Time         `json:"lastErrorAt"`
 	LatencyMs         Latency            `json:"latencyMs"`
 	ResponsesByStatus map[string]int64   `json:"responsesByStatus"`
-	Instances         []ProviderInstance `json:"instances"` // that request it; the other figures are those of the instance that responds
+	Instances         []ProviderInstance `json:"instances"` // instances that request it; all other figures are of the responding instance
 	Workers           []Worker           `json:"workers"`   // requests in progress
 	Hosts             []HostDebug        `json:"hosts"`
-	Files             []FileDebug        `json:"files"` // none of a provider that is queried by name
+	Files             []FileDebug        `json:"files"` // empty for a provider that is requested by name
 	Markets           []MarketDebug      `json:"markets"`
 	Requests          []RequestDebug     `json:"requests"` // the last 50, newest first
 }
@@ -73,20 +72,20 @@ type FileDebug struct {
 	File        string          `json:"file"`
 	AppID       int32           `json:"appId"`
 	Markets     []string        `json:"markets"`
-	Health      provider.Health `json:"health"`   // unknown, healthy, degraded, down
-	Failures    int64           `json:"failures"` // in a row, up to now
+	Health      provider.Health `json:"health"`   // unknown, healthy, degraded or down
+	Failures    int64           `json:"failures"` // consecutive failures
 	LastSuccess *time.Time      `json:"lastSuccess"`
 	LastError   *string         `json:"lastError"`
 	LastErrorAt *time.Time      `json:"lastErrorAt"`
 }
 
-// HostDebug is the state of one host of a provider, since the start. Each
-// has its own limit, circuit breaker and retry-after.
+// HostDebug is the state of one host of a provider since the start of this instance. Each host
+// has a separate limit, circuit breaker and retry-after.
 type HostDebug struct {
-	Host              string           `json:"host"`  // empty where the provider has one
-	Files             []string         `json:"files"` // that it serves; none of a provider that is requested by name
+	Host              string           `json:"host"`  // empty if the provider has a single host
+	Files             []string         `json:"files"` // files on this host; empty for a provider that is requested by name
 	Budget            Budget           `json:"budget"`
-	Breaker           string           `json:"breaker"` // closed, open, halfOpen
+	Breaker           string           `json:"breaker"` // closed, open or halfOpen
 	BlockedUntil      *time.Time       `json:"blockedUntil"`
 	LastSuccess       *time.Time       `json:"lastSuccess"`
 	LastError         *string          `json:"lastError"`
@@ -97,7 +96,7 @@ type HostDebug struct {
 	Took provider.Histogram `json:"-"` // for metrics
 }
 
-// Latency holds quantiles of the recorded responses, in milliseconds.
+// Latency holds quantiles of the recorded response times, in milliseconds.
 type Latency struct {
 	P50 float64 `json:"p50"`
 	P95 float64 `json:"p95"`
@@ -115,18 +114,18 @@ type MarketDebug struct {
 	LastOutcome        string     `json:"lastOutcome"`
 	Quotes             int64      `json:"quotes"`
 	Rejected           int64      `json:"rejected"`
-	Files              []string   `json:"files"` // that quote it; none of a provider that is requested by name
-	Hosts              []string   `json:"hosts"` // that serve those
+	Files              []string   `json:"files"` // files that contain its quotes; empty for a provider that is requested by name
+	Hosts              []string   `json:"hosts"` // hosts that serve the files
 	Breaker            string     `json:"breaker"`
 	BlockedUntil       *time.Time `json:"blockedUntil"`
-	LastSuccess        *time.Time `json:"lastSuccess"` // also after the jobs are removed, as the errors
+	LastSuccess        *time.Time `json:"lastSuccess"` // kept after the jobs are removed, like the errors
 	LastError          *string    `json:"lastError"`
 	LastErrorAt        *time.Time `json:"lastErrorAt"`
-	Quarantine         *string    `json:"quarantine"` // why the last response was refused
+	Quarantine         *string    `json:"quarantine"` // why the last response was quarantined
 	QuarantinedSince   *time.Time `json:"quarantinedSince"`
 }
 
-// RequestDebug is one recorded request, its secrets masked.
+// RequestDebug is one recorded request with masked secrets.
 type RequestDebug struct {
 	At         time.Time `json:"at"`
 	Method     string    `json:"method"`
@@ -139,18 +138,18 @@ type RequestDebug struct {
 	Error      string    `json:"error"`
 }
 
-// ProviderDebug returns the state of every provider, from recorded calls only.
+// ProviderDebug returns the state of every provider, based on recorded calls only.
 func (r *ProviderReader) ProviderDebug(ctx context.Context) (ProvidersDebug, error) {
 	leave, err := r.o.enter(ctx, admission.List)
 	if err != nil {
 		return ProvidersDebug{}, err
 	}
 	defer leave()
-	return r.States(ctx)
+	return r.ReadProviders(ctx)
 }
 
-// States is ProviderDebug without the gate.
-func (r *ProviderReader) States(ctx context.Context) (ProvidersDebug, error) {
+// ReadProviders is like ProviderDebug, but does not wait for the admission gate.
+func (r *ProviderReader) ReadProviders(ctx context.Context) (ProvidersDebug, error) {
 	out := ProvidersDebug{Providers: []ProviderDebug{}, Unconfigured: r.o.Unconfigured}
 	if out.Unconfigured == nil {
 		out.Unconfigured = []Unconfigured{}
@@ -209,7 +208,7 @@ func (r *ProviderReader) States(ctx context.Context) (ProvidersDebug, error) {
 	return out, err
 }
 
-// inventories reports how Steam responds, without a request.
+// inventories describes Steam's responses. It sends no request.
 func (r *ProviderReader) inventories(ctx context.Context) (InventoryDebug, error) {
 	if r.o.Inventories == nil {
 		return InventoryDebug{HostDebug: hostDebug(provider.Description{}, "", provider.ClientState{}), Requests: []RequestDebug{}}, nil
@@ -236,8 +235,8 @@ func requests(sent []provider.Sent) []RequestDebug {
 	return out
 }
 
-// hosts reports the hosts of a provider: budgets of all processes, the rest as this
-// process knows it.
+// hosts returns the state of each host of a provider. Budgets cover all processes; everything
+// else covers this process only.
 func (r *ProviderReader) hosts(ctx context.Context, d provider.Description) (map[string]provider.ClientState, error) {
 	hosts := r.o.Clients[d.Name].Snapshot()
 	for key, c := range hosts {
@@ -253,7 +252,7 @@ func (r *ProviderReader) hosts(ctx context.Context, d provider.Description) (map
 	return hosts, nil
 }
 
-// addHealth adds the files and the health that follows from their last fetches.
+// addHealth adds the files, and the health computed from their last fetches.
 func (s *ProviderDebug) addHealth(d provider.Description, files map[string]ProviderFile) {
 	var records []provider.Record
 	for _, f := range d.Files {
@@ -271,8 +270,8 @@ func (s *ProviderDebug) addHealth(d provider.Description, files map[string]Provi
 	s.Health = provider.HealthOf(records, provider.BreakerState(s.Breaker), quarantined)
 }
 
-// addInstances lists the instances of a provider, and its requests in progress.
-func (s *ProviderDebug) addInstances(r *ProviderReader, instances []refresh.Instance, claims []Claim) {
+// addInstances adds the instances of a provider, and its requests in progress.
+func (s *ProviderDebug) addInstances(r *ProviderReader, instances []refresh.Instance, claims []Worker) {
 	for _, i := range instances {
 		if slices.ContainsFunc(i.Endpoints, func(a refresh.Endpoint) bool { return a.Provider == s.Provider }) {
 			s.Instances = append(s.Instances, r.providerInstance(i, s.Provider))
@@ -280,13 +279,9 @@ func (s *ProviderDebug) addInstances(r *ProviderReader, instances []refresh.Inst
 	}
 	for _, c := range claims {
 		if c.Provider == s.Provider {
-			s.Workers = append(s.Workers, worker(c))
+			s.Workers = append(s.Workers, c)
 		}
 	}
-}
-
-func worker(c Claim) Worker {
-	return Worker{Owner: c.Owner, Kind: c.Kind, Work: c.Work, Since: c.Since, Token: c.Token}
 }
 
 func (r *ProviderReader) provider(d provider.Description, stored ProviderState, hosts map[string]provider.ClientState) ProviderDebug {
@@ -296,7 +291,7 @@ func (r *ProviderReader) provider(d provider.Description, stored ProviderState, 
 		Shape: string(d.Shape), BatchSize: d.BatchSize, IntervalSeconds: seconds(d.Interval), Terms: d.Terms,
 		Breaker: string(c.Breaker), BlockedUntil: when(c.BlockedUntil), Budget: budget(c.Budget), LatencyMs: latency(c.Latency),
 		LastSuccess: when(stored.LastSuccess), LastError: text(stored.LastError), LastErrorAt: when(stored.LastErrorAt),
-		ResponsesByStatus: answers(c.Statuses), Instances: []ProviderInstance{}, Workers: []Worker{},
+		ResponsesByStatus: statusCounts(c.Statuses), Instances: []ProviderInstance{}, Workers: []Worker{},
 		Hosts: []HostDebug{}, Files: []FileDebug{}, Markets: []MarketDebug{}, Requests: requests(c.Requests),
 	}
 	if c.LastErrorAt.After(stored.LastErrorAt) {
@@ -315,7 +310,7 @@ func hostDebug(d provider.Description, host string, c provider.ClientState) Host
 	h := HostDebug{
 		Host: host, Files: []string{}, Budget: budget(c.Budget), Breaker: string(cmp.Or(c.Breaker, provider.BreakerClosed)), BlockedUntil: when(c.BlockedUntil),
 		LastSuccess: when(c.LastSuccess), LastError: text(c.LastError), LastErrorAt: when(c.LastErrorAt),
-		LatencyMs: latency(c.Latency), ResponsesByStatus: answers(c.Statuses), Took: c.Took,
+		LatencyMs: latency(c.Latency), ResponsesByStatus: statusCounts(c.Statuses), Took: c.Took,
 	}
 	for _, f := range d.Files {
 		if f.Host == host && !f.Local {
@@ -329,7 +324,7 @@ func latency(l provider.Latency) Latency {
 	return Latency{P50: milliseconds(l.P50), P95: milliseconds(l.P95), P99: milliseconds(l.P99)}
 }
 
-func answers(byStatus map[int]int64) map[string]int64 {
+func statusCounts(byStatus map[int]int64) map[string]int64 {
 	out := make(map[string]int64, len(byStatus))
 	for status, n := range byStatus {
 		out[strconv.Itoa(status)] = n
@@ -337,7 +332,7 @@ func answers(byStatus map[int]int64) map[string]int64 {
 	return out
 }
 
-// marketDebug reports a market; breaker and retry-after are those of the hosts
+// marketDebug returns the state of a market. Breaker and retry-after are those of the hosts
 // that serve it.
 func marketDebug(d provider.Description, m provider.Market, s refresh.MarketState, hosts map[string]provider.ClientState) MarketDebug {
 	current := map[string]provider.ClientState{}

@@ -7,27 +7,27 @@ import (
 	"assay/internal/money"
 )
 
-// RatesDebug describes where exchange rates come from, and which a run would use now.
+// RatesDebug describes the origin of exchange rates, and the rates that a run would use now.
 type RatesDebug struct {
-	From        string         `json:"from"` // ecb, file, fixed, none
-	Old         bool           `json:"old"`  // one of them is
+	From        string         `json:"from"` // ecb, file, fixed or none
+	Old         bool           `json:"old"`  // at least one rate is old
 	Rates       []RateDebug    `json:"rates"`
-	ReadAt      *time.Time     `json:"readAt"` // when they were read
-	NextAt      *time.Time     `json:"nextAt"` // when they are read again, at the earliest; null: at each run
+	ReadAt      *time.Time     `json:"readAt"` // last read of the rates
+	NextAt      *time.Time     `json:"nextAt"` // earliest next read of the rates; null: each run reads them
 	LastError   *string        `json:"lastError"`
 	LastErrorAt *time.Time     `json:"lastErrorAt"`
-	Requests    []RequestDebug `json:"requests"` // the last 50 of the instance that responds, newest first
+	Requests    []RequestDebug `json:"requests"` // last 50 of the responding instance, newest first
 }
 
-// RateDebug is what one unit of a currency costs in the base currency.
+// RateDebug is the value of one unit of a currency in the base currency.
 type RateDebug struct {
 	Currency money.Currency `json:"currency"`
 	Rate     money.Rate     `json:"rate"`
 	Date     time.Time      `json:"date"`
-	Old      bool           `json:"old"` // of more than three days before
+	Old      bool           `json:"old"` // more than three days old
 }
 
-// rates reports exchange rates without requesting any.
+// rates describes exchange rates. It sends no request.
 func (r *ProviderReader) rates(ctx context.Context) (RatesDebug, error) {
 	out := RatesDebug{From: "none", Rates: []RateDebug{}, Requests: []RequestDebug{}}
 	if r.o.Rates == nil {

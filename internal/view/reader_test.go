@@ -30,8 +30,8 @@ type world struct {
 	*view.UserReader
 	store   *db.DB
 	now     time.Time
-	learned []refresh.Learned         // by jobs that begin
-	quotes  func() []refresh.Snapshot // of an item that a batch estimates; nil: as they were
+	learned []refresh.Learned         // learned by each new job
+	quotes  func() []refresh.Snapshot // quotes of each estimated item; nil: unchanged
 }
 
 func newWorld(tb testing.TB, scopeAll bool) *world {
@@ -65,7 +65,7 @@ func (w *world) tx(fn func(tx *db.Tx) error) {
 	w.must(w.store.InTx(w.Context(), fn))
 }
 
-// own pushes an inventory of these names.
+// own pushes an inventory with these names.
 func (w *world) own(user string, names ...string) {
 	w.Helper()
 	s := inventory.Service{InTx: w.store.InTx, Queued: func() {}, Inspectable: func() {}}
@@ -77,7 +77,7 @@ func (w *world) own(user string, names ...string) {
 	w.must(err)
 }
 
-// begin starts a bulk job of so many batches, up to its estimating.
+// begin starts a bulk job with the given number of batches, up to its estimate stage.
 func (w *world) begin(batches int) (id int64) {
 	w.Helper()
 	w.tx(func(tx *db.Tx) (err error) {
@@ -97,8 +97,8 @@ func (w *world) begin(batches int) (id int64) {
 	return id
 }
 
-// estimate estimates the next batch at these prices; an item without one has no
-// quote. It reports whether there was a batch.
+// estimate estimates the next batch with these prices. Items missing from the map get no
+// quote. It returns false if there is no batch.
 func (w *world) estimate(prices map[string]money.Micro) bool {
 	w.Helper()
 	estimates := map[string]pricing.Priced{}
@@ -108,8 +108,8 @@ func (w *world) estimate(prices map[string]money.Micro) bool {
 	return w.estimateWith(estimates)
 }
 
-// estimateWith estimates the next batch with these estimates; an item without one has no
-// quote. It reports whether there was a batch.
+// estimateWith estimates the next batch with these estimates. Items missing from the map get
+// no quote. It returns false if there is no batch.
 func (w *world) estimateWith(estimates map[string]pricing.Priced) bool {
 	w.Helper()
 	var b *refresh.Batch
@@ -142,7 +142,7 @@ func (w *world) estimateWith(estimates map[string]pricing.Priced) bool {
 	return true
 }
 
-// end ends a job whose batches are estimated.
+// end ends a job after its last batch.
 func (w *world) end(id int64) {
 	w.Helper()
 	w.tx(func(tx *db.Tx) error {
@@ -154,7 +154,7 @@ func (w *world) end(id int64) {
 	})
 }
 
-// price runs a job that gives items prices.
+// price runs a job that sets prices.
 func (w *world) price(prices map[string]money.Micro) {
 	w.Helper()
 	id := w.begin(1)
@@ -170,7 +170,7 @@ func (w *world) status() view.Status {
 	return s
 }
 
-func TestStatus_SortsItemsByTheAgeOfTheirPrice(t *testing.T) {
+func TestStatus_CountsItemsByPriceAge(t *testing.T) {
 	w := newWorld(t, false)
 	w.own("u", "A", "B", "C", "D", "A")
 	w.price(map[string]money.Micro{"A": 10, "B": 20})
@@ -186,7 +186,7 @@ func TestStatus_SortsItemsByTheAgeOfTheirPrice(t *testing.T) {
 		{24 * time.Hour, view.Freshness{Stale: 2, Unknown: 2, OldestSeconds: 48 * 3600}},
 	} {
 		w.now = w.now.Add(c.later)
-		if c.later == time.Microsecond { // as long as a count serves
+		if c.later == time.Microsecond { // within the cache time of a count
 			w.read(view.Options{Store: w.store, Now: func() time.Time { return w.now }})
 		}
 		if got := w.status().Freshness; got != c.want {
@@ -195,19 +195,19 @@ func TestStatus_SortsItemsByTheAgeOfTheirPrice(t *testing.T) {
 	}
 }
 
-func TestStatus_CountsItemsThatAreInScope(t *testing.T) {
+func TestStatus_CountsItemsInScope(t *testing.T) {
 	for scopeAll, want := range map[bool]int64{false: 1, true: 3} {
 		w := newWorld(t, scopeAll)
 		w.own("u", "A", "B", "C")
 		w.now = w.now.Add(time.Minute)
-		w.own("u", "A") // sold the others
+		w.own("u", "A") // the user no longer owns B
 		if got := w.status().Freshness; got != (view.Freshness{Unknown: want}) {
 			t.Errorf("all in scope %t: %+v, want %d unknown", scopeAll, got, want)
 		}
 	}
 }
 
-func TestStatus_CountsAddUpAtEveryMoment(t *testing.T) {
+func TestStatus_CountsAddUpInEveryStage(t *testing.T) {
 	w := newWorld(t, false)
 	names := make([]string, 40)
 	prices := map[string]money.Micro{}
@@ -231,7 +231,7 @@ func TestStatus_CountsAddUpAtEveryMoment(t *testing.T) {
 		sum := j.PendingItems + j.UpdatedItems + j.SkippedItems.Total() +
 			j.NoQuoteItems + j.FailedItems + j.CancelledItems
 		if sum != total || j.TotalItems != total || s.TotalItems != total {
-			t.Errorf("%s: the counts make %d of %d: %+v", moment, sum, j.TotalItems, j)
+			t.Errorf("%s: counts add up to %d, want %d: %+v", moment, sum, j.TotalItems, j)
 		}
 		if s.PendingItems != j.PendingItems || s.UpdatedItems != j.UpdatedItems || s.PendingItems > pending || s.UpdatedItems < updated {
 			t.Errorf("%s: status %+v, job %+v", moment, s, j)
@@ -246,7 +246,7 @@ func TestStatus_CountsAddUpAtEveryMoment(t *testing.T) {
 	w.now = w.now.Add(time.Second)
 	for batch := 0; w.estimate(prices); batch++ {
 		if s := check(fmt.Sprint("after batch ", batch)); s.Status.EtaSeconds == nil {
-			t.Error("items are estimated, and no end is in sight")
+			t.Error("got no etaSeconds while items are estimated")
 		}
 	}
 	w.end(id)
@@ -255,19 +255,18 @@ func TestStatus_CountsAddUpAtEveryMoment(t *testing.T) {
 		t.Errorf("ended: %+v", s)
 	}
 	if f := s.Freshness; f.Fresh != 30 || f.Unknown != 10 {
-		t.Errorf("the job's end does not show in %+v", f)
+		t.Errorf("freshness after the job's end: got %+v", f)
 	}
 }
 
-func TestStatus_IsOfZerosBeforeTheFirstJob(t *testing.T) {
+func TestStatus_IsZeroBeforeFirstJob(t *testing.T) {
 	s := newWorld(t, false).status()
 	if s.Status.Running || s.Status.JobID != nil || s.TotalItems != 0 || s.Usage.ByProvider == nil || s.LastError != nil {
 		t.Errorf("%+v", s)
 	}
 }
 
-// lists are the lists that are read page by page, each as a function that
-// returns the names of a page.
+// lists returns a function for each paginated list. The function returns the names on a page.
 func (w *world) lists(job int64) map[string]func(cursor string, limit int) ([]string, *string, error) {
 	ctx := w.Context()
 	return map[string]func(string, int) ([]string, *string, error){
@@ -301,11 +300,11 @@ func names[T any](items []T, name func(T) string) (out []string) {
 	return out
 }
 
-// filledLists is a world in which every list has five elements.
+// filledLists creates a world with five elements in every list.
 func filledLists(t *testing.T) (*world, int64) {
 	w := newWorld(t, false)
 	w.own("u", "A", "B\n", "C/c ", "d", "Ä")
-	for _, other := range []string{"u ", "u\n", "uÄ", "u\U0010FFFF", "t", "v"} { // only four begin with u
+	for _, other := range []string{"u ", "u\n", "uÄ", "u\U0010FFFF", "t", "v"} { // only four start with u
 		w.own(other)
 	}
 	var id int64
@@ -318,13 +317,13 @@ func filledLists(t *testing.T) (*world, int64) {
 	return w, id
 }
 
-func TestLists_PagesGiveEveryElementOnce(t *testing.T) {
+func TestLists_PagesReturnEachElementOnce(t *testing.T) {
 	w, id := filledLists(t)
 	for name, list := range w.lists(id) {
 		all, next, err := list("", 5)
 		w.must(err)
 		if len(all) != 5 || next != nil {
-			t.Errorf("%s: one page has %q, and the next begins at %v", name, all, next)
+			t.Errorf("%s: the only page has %q and a next cursor %v", name, all, next)
 		}
 		for limit := 1; limit < 5; limit++ {
 			var got []string
@@ -332,7 +331,7 @@ func TestLists_PagesGiveEveryElementOnce(t *testing.T) {
 				page, next, err := list(cursor, limit)
 				w.must(err)
 				if len(page) == 0 || len(page) > limit {
-					t.Fatalf("%s: a page of %d has %d", name, limit, len(page))
+					t.Fatalf("%s: a page of at most %d has %d elements", name, limit, len(page))
 				}
 				got = append(got, page...)
 				if next == nil {
@@ -341,20 +340,20 @@ func TestLists_PagesGiveEveryElementOnce(t *testing.T) {
 				cursor = *next
 			}
 			if !slices.Equal(got, all) {
-				t.Errorf("%s by %d: %q, want %q", name, limit, got, all)
+				t.Errorf("%s in pages of %d: got %q, want %q", name, limit, got, all)
 			}
 		}
 	}
 }
 
-func TestLists_TakeOnlyTheirOwnCursors(t *testing.T) {
+func TestLists_RejectCursorsOfOtherLists(t *testing.T) {
 	w, id := filledLists(t)
 	lists := w.lists(id)
 	refused := func(list, cursor string) {
 		t.Helper()
 		_, _, err := lists[list](cursor, 2)
 		if f := fault.Of(err); f == nil || f.Kind != fault.Invalid || f.Code != "invalid_cursor" {
-			t.Errorf("%s took %q: %v", list, cursor, err)
+			t.Errorf("%s with cursor %q: got %v", list, cursor, err)
 		}
 	}
 	for giver, list := range lists {
@@ -380,7 +379,7 @@ func TestLists_TakeOnlyTheirOwnCursors(t *testing.T) {
 	}
 }
 
-func TestReader_SaysWhatIsNotThere(t *testing.T) {
+func TestReader_ReturnsNotFound(t *testing.T) {
 	w := newWorld(t, false)
 	for code, ask := range map[string]func() error{
 		"job_not_found":  func() error { _, err := w.Job(t.Context(), 1); return err },
@@ -395,16 +394,16 @@ func TestReader_SaysWhatIsNotThere(t *testing.T) {
 	id := w.begin(1)
 	_, err := w.JobItems(t.Context(), id, "unheard", "", 1)
 	if f := fault.Of(err); f == nil || f.Code != "invalid_state" {
-		t.Errorf("an unheard state: %v", err)
+		t.Errorf("unknown state: got %v", err)
 	}
 	if _, err := w.JobItems(t.Context(), id+1, "", "", 1); fault.Of(err) == nil || fault.Of(err).Code != "job_not_found" {
-		t.Errorf("items of no job: %v", err)
+		t.Errorf("items of an unknown job: got %v", err)
 	}
 }
 
-// TestItem_ConvertsWithTheRatesOfItsEstimate explains a quote in euros with the
-// rate that was in force when it was estimated.
-func TestItem_ConvertsWithTheRatesOfItsEstimate(t *testing.T) {
+// TestItem_ConvertsWithRatesOfItsEstimate explains a quote in euros. The rate must be the one
+// in use at the time of the estimate.
+func TestItem_ConvertsWithRatesOfItsEstimate(t *testing.T) {
 	w := newWorld(t, false)
 	w.own("u", "A")
 	w.begin(1)

@@ -10,39 +10,38 @@ import (
 	"assay/internal/refresh"
 )
 
-// ProviderInstance is what one instance knows of a provider, by its own requests
-// since it started.
+// ProviderInstance is the state of a provider on one instance, based on its own requests since
+// its start.
 type ProviderInstance struct {
 	Owner     string `json:"owner"`
-	Answering bool   `json:"answering"` // it serves this request
+	Answering bool   `json:"answering"` // this instance serves the request
 	ProviderReport
 }
 
-// ProviderReport is an instance's report of a provider, published with its heartbeat.
-// It holds no address, no response and no secret.
+// ProviderReport is an instance's report about a provider, published with its heartbeat. It
+// contains no addresses, responses or secrets.
 type ProviderReport struct {
-	Requests          int64            `json:"requests"` // that it sent
-	Breaker           string           `json:"breaker"`  // closed, open, halfOpen
+	Requests          int64            `json:"requests"` // sent by this instance
+	Breaker           string           `json:"breaker"`  // closed, open or halfOpen
 	BlockedUntil      *time.Time       `json:"blockedUntil"`
 	LastSuccess       *time.Time       `json:"lastSuccess"`
 	LastErrorAt       *time.Time       `json:"lastErrorAt"`
 	LatencyMs         Latency          `json:"latencyMs"`
 	ResponsesByStatus map[string]int64 `json:"responsesByStatus"`
-	// OpenHosts are those of the provider's hosts whose breaker is not closed: twenty
-	// at most.
+	// OpenHosts lists up to twenty hosts of the provider whose breaker is not closed.
 	OpenHosts []string `json:"openHosts"`
 }
 
-// maxOpenHosts bounds a report.
+// maxOpenHosts limits the size of a report.
 const maxOpenHosts = 20
 
-// Report returns the report of an instance with these clients, by provider.
+// Report returns the reports of an instance for all its providers, as JSON.
 func Report(providers map[string]provider.Clients) string {
 	all := make(map[string]ProviderReport, len(providers))
 	for provider, clients := range providers {
 		all[provider] = providerReport(clients)
 	}
-	text, _ := json.Marshal(all) // of such types it never fails
+	text, _ := json.Marshal(all) // marshalling these types never fails
 	return string(text)
 }
 
@@ -51,7 +50,7 @@ func providerReport(clients provider.Clients) ProviderReport {
 	c := provider.Summary(hosts)
 	r := ProviderReport{
 		Breaker: string(c.Breaker), BlockedUntil: when(c.BlockedUntil), LastSuccess: when(c.LastSuccess), LastErrorAt: when(c.LastErrorAt),
-		LatencyMs: latency(c.Latency), ResponsesByStatus: answers(c.Statuses), OpenHosts: []string{},
+		LatencyMs: latency(c.Latency), ResponsesByStatus: statusCounts(c.Statuses), OpenHosts: []string{},
 	}
 	for _, n := range c.Statuses {
 		r.Requests += n
@@ -64,8 +63,8 @@ func providerReport(clients provider.Clients) ProviderReport {
 	return r
 }
 
-// providerInstance returns what an instance reports of a provider: this process now,
-// another one as of its last heartbeat.
+// providerInstance returns the state of a provider on an instance. For this process it is
+// current. For others it is from the last heartbeat.
 func (r *ProviderReader) providerInstance(i refresh.Instance, p string) ProviderInstance {
 	out := ProviderInstance{Owner: i.Owner, Answering: i.Owner == r.o.Owner}
 	if out.Answering {

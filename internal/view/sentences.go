@@ -10,41 +10,42 @@ import (
 	"assay/internal/pricing"
 )
 
-// sentences explains the price to a person.
+// sentences explains the price in sentences.
 func (e *explainer) sentences(x *Explanation) []string {
 	var out []string
-	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	e.sayEstimate(x, say)
-	e.sayLeftOut(say)
+	write := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	e.writeEstimate(x, write)
+	e.writeLeftOut(write)
 	for _, m := range e.refused {
-		say("The newest response of %s is in quarantine since %s: %s. Its last good response counts while it is less than a day old.",
+		write("The newest response of %s is in quarantine since %s: %s. Its last good response counts while it is less than a day old.",
 			m.Market, minute(m.Since), strings.TrimPrefix(m.Reason, m.Provider+": "+m.Market+": quarantined: "))
 	}
-	e.sayStatus(x, say)
-	e.sayGuard(say)
+	e.writeStatus(x, write)
+	e.writeGuard(write)
 	if !x.Complete {
-		say("Quotes have been fetched since this estimate. They take part in the next run.")
+		write("Quotes have been fetched since this estimate. They take part in the next run.")
 	}
 	return out
 }
 
-type sayer func(format string, args ...any)
+// sentenceWriter adds a formatted sentence.
+type sentenceWriter func(format string, args ...any)
 
-func (e *explainer) sayEstimate(x *Explanation, say sayer) {
+func (e *explainer) writeEstimate(x *Explanation, write sentenceWriter) {
 	c := e.policy.Currency
 	i := e.item
 	switch {
 	case i.UsedMarkets == 0 && i.Price > 0:
-		say("No quote can be used now, so the last price stays.")
+		write("No market has a usable quote now, so the last price is kept.")
 		return
 	case i.UsedMarkets == 0:
-		say("No market has a usable quote, so there is no price yet.")
+		write("No market has had a usable quote, so there is no price yet.")
 		return
 	case e.policy.Method == pricing.Average:
-		say("The price is the plain average of %s.", plural(int(i.UsedMarkets), "valid quote"))
+		write("The price is the plain average of %s.", plural(int(i.UsedMarkets), "valid quote"))
 		return
 	case e.policy.Method == pricing.Median:
-		say("The price is the plain median of %s.", plural(int(i.UsedMarkets), "valid quote"))
+		write("The price is the plain median of %s.", plural(int(i.UsedMarkets), "valid quote"))
 		return
 	}
 	level := "the usual level of all markets"
@@ -53,12 +54,12 @@ func (e *explainer) sayEstimate(x *Explanation, say sayer) {
 	}
 	switch {
 	case x.Compared == 1:
-		say("One market's quote is used. Divided by that market's usual level, it gives %s %s.", i.Consensus, c)
+		write("One market's quote is used. Divided by that market's usual level, it gives %s %s.", i.Consensus, c)
 	case x.DecidedBy == string(pricing.ByMajority):
-		say("Quotes are compared at %s. %d of %d agree within a factor of 2, from %s to %s %s, and the price is their middle: %s %s.",
+		write("Quotes are compared at %s. %d of %d agree within a factor of 2, from %s to %s %s, and the price is their median: %s %s.",
 			level, x.Agreeing, x.Compared, x.GroupLow, x.GroupHigh, c, i.Consensus, c)
 	default:
-		say("Quotes are compared at %s. No group within a factor of 2 holds more than half of the %d quotes, so %s The price is its middle: %s %s.",
+		write("Quotes are compared at %s. No group within a factor of 2 holds more than half of the %d quotes, so %s The price is its median: %s %s.",
 			level, x.Compared, e.whyGroup(x), i.Consensus, c)
 	}
 	if n := x.Agreeing; n%2 == 0 && n > 0 {
@@ -66,14 +67,14 @@ func (e *explainer) sayEstimate(x *Explanation, say sayer) {
 		switch {
 		case a == b:
 		case i.Consensus == a || i.Consensus == b:
-			say("Of the two quotes in the middle, %s and %s %s, the one of the market with less noise counts.", a, b, c)
+			write("Of the two quotes in the middle, %s and %s %s, the quote of the market with less noise is used.", a, b, c)
 		default:
-			say("That is the mean of the two quotes in the middle, %s and %s %s.", a, b, c)
+			write("That is the mean of the two quotes in the middle, %s and %s %s.", a, b, c)
 		}
 	}
 }
 
-// middle returns the two middle ones of an even number of used quotes.
+// middle returns the two middle quotes of an even number of used quotes.
 func (e *explainer) middle() (a, b money.Micro) {
 	var used []money.Micro
 	for _, q := range e.results {
@@ -96,14 +97,14 @@ func (e *explainer) whyGroup(x *Explanation) string {
 	case pricing.BySize:
 		return "the largest group decides."
 	case pricing.ByMarket:
-		return "the group with the market that is off by more than 2x least often decides."
+		return "the group decides whose market is off by more than 2x least often."
 	default:
 		return "the lowest group decides."
 	}
 }
 
-// sayLeftOut names the quotes that do not count, by reason.
-func (e *explainer) sayLeftOut(say sayer) {
+// writeLeftOut lists the quotes that were left out as outliers or late markets.
+func (e *explainer) writeLeftOut(write sentenceWriter) {
 	var outliers []string
 	for k := range e.snaps {
 		v := &e.snaps[k]
@@ -111,45 +112,45 @@ func (e *explainer) sayLeftOut(say sayer) {
 		case pricing.Outlier:
 			outliers = append(outliers, fmt.Sprintf("%s (%s)", v.Title, e.results[v.MarketID].Price))
 		case pricing.LateMarket:
-			say("%s is left out: %s.", v.Title, e.why(v))
+			write("%s is left out: %s.", v.Title, e.why(v))
 		}
 	}
 	if len(outliers) > 0 {
-		say("Left out as outside the group that decides: %s.", strings.Join(outliers, ", "))
+		write("Quotes outside the deciding group are left out: %s.", strings.Join(outliers, ", "))
 	}
 }
 
-// sayStatus explains the status of the price.
-func (e *explainer) sayStatus(x *Explanation, say sayer) {
+// writeStatus explains the status of the price.
+func (e *explainer) writeStatus(x *Explanation, write sentenceWriter) {
 	i, c := e.item, e.policy.Currency
 	if i.Interval.Low > 0 {
-		say("A further honest market would be between %s and %s %s in about 80 %% of cases.", i.Interval.Low, i.Interval.High, c)
+		write("One more honest market would quote between %s and %s %s in about 80 %% of cases.", i.Interval.Low, i.Interval.High, c)
 	}
 	switch currentStatus(i.Price, i.Status, i.CheckedAt, e.now) {
 	case pricing.OK:
-		say("It is ok: a majority agrees, and %d used quotes are within 1.25x of the price.", x.Near)
+		write("The status is ok: a majority agrees, and %d used quotes are within 1.25x of the price.", x.Near)
 	case pricing.Thin:
 		if x.Near < 2 {
-			say("It is thin: fewer than two used quotes are within 1.25x of the price.")
+			write("The status is thin: fewer than two used quotes are within 1.25x of the price.")
 		} else {
-			say("It is thin: the quotes differ so much that the interval reaches beyond 1.3x.")
+			write("The status is thin: the quotes differ so much that the interval reaches beyond 1.3x.")
 		}
 	case pricing.Disputed:
-		say("It is disputed: no majority of the quotes agrees.")
+		write("The status is disputed: no majority of the quotes agrees.")
 	case pricing.Stale:
-		say("It is stale: no quote of the last 24 hours confirms it.")
+		write("The status is stale: no quote of the last 24 hours confirms the price.")
 	case pricing.Suspect:
 		for k := range e.snaps {
 			v := &e.snaps[k]
 			if until := e.set.Market(v.MarketID).WideUntil; v.Reason == pricing.Used && i.EstimatedAt.Before(until) {
-				say("All items of %s are suspect until %s: its prices moved by more than 1.35x at the median, or half of the markets contradict the others.", v.Title, minute(until))
+				write("All items of %s are suspect until %s: its prices moved by more than 1.35x at the median, or half of the markets contradict the others.", v.Title, minute(until))
 			}
 		}
 	}
 }
 
-// sayGuard explains what the guard did, and what would release a held price.
-func (e *explainer) sayGuard(say sayer) {
+// writeGuard explains the decision of the guard, and how a held price is released.
+func (e *explainer) writeGuard(write sentenceWriter) {
 	m, s, c := &e.move, &e.state, e.policy.Currency
 	if m.Reference > 0 {
 		moved := fmt.Sprintf("%s %s is %s times %s %s, the price %s", e.estimated(), c, m.Factor, m.Reference, c, windowText(m.Window))
@@ -158,52 +159,52 @@ func (e *explainer) sayGuard(say sayer) {
 		}
 		switch m.Decision {
 		case pricing.TakenAtOnce:
-			say("%s, more than the limit of %s. It was taken at once: %d markets that support it moved at least half of the way themselves.", moved, m.Window.Limit(), m.Moved)
+			write("%s, more than the limit of %s. It was accepted immediately, because %d markets that support it moved at least half as far themselves.", moved, m.Window.Limit(), m.Moved)
 		case pricing.HeldBack:
-			say("%s, more than the limit of %s, so it is held since %s.", moved, m.Window.Limit(), minute(s.Held.At))
+			write("%s, more than the limit of %s, so it has been held since %s.", moved, m.Window.Limit(), minute(s.Held.At))
 		case pricing.Released:
-			say("%s, more than the limit of %s. It had been held and was released by a changed response; the price is the least extreme reading since.", moved, m.Window.Limit())
+			write("%s, more than the limit of %s. It was held until a changed response released it. The price is the least extreme value seen while it was held.", moved, m.Window.Limit())
 		}
 	}
 	if s.Held.Candidate > 0 {
 		left := max(1, m.Needed-s.Held.Readings)
 		from := s.Held.EvidenceAt.Add(pricing.EvidenceAfter)
-		text := fmt.Sprintf("It is released by %s of a market within 1.5x of it that changed at %s or later", plural(left, "further response"), minute(from))
+		text := fmt.Sprintf("The price is released by %s from a market within 1.5x of it, if the response changed at %s or later", plural(left, "further response"), minute(from))
 		if m.Needed > 1 {
-			text += fmt.Sprintf(", not before %s, because a rise or fall of 5x on one market needs two over at least 24 hours", minute(s.Held.At.Add(pricing.LoneWait)))
+			text += fmt.Sprintf(". This happens at %s at the earliest, because a rise or fall of 5x on one market needs two such responses at least 24 hours apart", minute(s.Held.At.Add(pricing.LoneWait)))
 		}
-		say("%s. You can also accept it.", text)
+		write("%s. You can also accept the price.", text)
 	}
 	if at := s.ReleasedAt; e.item.EstimatedAt.Before(at) {
-		say("An operator accepted at %s the price that was held. Its status is the one from before, until the next estimate.", minute(at))
+		write("An operator accepted the held price at %s. The previous status stays until the next estimate.", minute(at))
 	}
 	if until := s.SuspectUntil; e.now.Before(until) && s.Held.Candidate == 0 {
 		if m.Reference > 0 {
-			say("It stays suspect until %s because of this move.", minute(until))
-		} else if !e.sayAccepted(say) {
-			say("It stays suspect until %s: its price moved far before, or half of its quotes moved by more than 1.35x within eight days while others stood still.", minute(until))
+			write("The price stays suspect until %s because of this move.", minute(until))
+		} else if !e.writeAccepted(write) {
+			write("The price stays suspect until %s: it moved far before, or half of its quotes moved by more than 1.35x within eight days while the others did not move.", minute(until))
 		}
 	}
 	if until := s.LoneUntil; e.now.Before(until) {
-		say("While fewer than two quotes support it, it stays suspect until %s: it rose by 5x or more on one market.", minute(until))
+		write("The price rose by 5x or more on one market. It stays suspect until %s, unless two quotes support it.", minute(until))
 	}
 }
 
-// sayAccepted explains a move that an operator accepted, and reports whether there was
-// one.
-func (e *explainer) sayAccepted(say sayer) (accepted bool) {
+// writeAccepted explains a move that an operator accepted. It returns false if there is
+// no such move.
+func (e *explainer) writeAccepted(write sentenceWriter) (accepted bool) {
 	class := pricing.ClassOf(e.item.Key.Name)
 	for k := range e.snaps {
 		m := e.set.Market(e.snaps[k].MarketID)
 		if move := m.AcceptedMoves[class]; move != 0 && e.snaps[k].Reason == pricing.Used && !e.state.ReleasedAt.Before(m.AcceptedAt) {
-			say("An operator accepted the response of %s, in which this class moved to %s times its prices, and the price followed at once. It stays suspect until %s.", e.snaps[k].Title, pricing.Exp(move), minute(e.state.SuspectUntil))
+			write("An operator accepted the response of %s, in which this class moved to %s times its prices, and the price followed immediately. It stays suspect until %s.", e.snaps[k].Title, pricing.Exp(move), minute(e.state.SuspectUntil))
 			accepted = true
 		}
 	}
 	return accepted
 }
 
-// estimated is the price that the guard decided about.
+// estimated returns the price that the guard checked.
 func (e *explainer) estimated() money.Micro {
 	switch e.policy.Method {
 	case pricing.Average:
@@ -226,16 +227,16 @@ func windowText(w pricing.Window) string {
 	}
 }
 
-// why explains why a quote does not count; empty: it counts.
+// why explains why a quote is not used. It returns "" for a used quote.
 func (e *explainer) why(v *StoredSnapshot) string {
 	switch v.Reason {
 	case pricing.Used:
 		return ""
 	case pricing.NotOffered:
 		if v.Ask != 0 || v.Sale != 0 {
-			return "the newest response does not have it; the amounts are those of an earlier one"
+			return "the newest response does not contain this item; the amounts are from an earlier response"
 		}
-		return "nothing is offered or sold"
+		return "no offers or sales"
 	case pricing.InvalidAmount:
 		return "the amount cannot be a price"
 	case pricing.NoRate:
@@ -245,16 +246,16 @@ func (e *explainer) why(v *StoredSnapshot) string {
 	case pricing.StaleMarket:
 		return "the market's own data is more than 7 days old"
 	case pricing.Duplicate:
-		return "a fresher quote of the same market counts"
+		return "a newer quote of the same market is used"
 	case pricing.SharedListings:
-		return "it resells the listings of another market, which count once"
+		return "it resells the listings of another market, which are used only once"
 	case pricing.Outlier:
-		return "it is outside the group of quotes that decides"
+		return "it is outside the deciding group of quotes"
 	case pricing.LateMarket:
 		if other := e.set.Market(v.MarketID).Repeats; other != 0 {
-			return "late: it repeats what " + e.marketName(other) + " quoted a day before"
+			return "late: it repeats the quotes of " + e.marketName(other) + " from the day before"
 		}
-		return "late: it stands still while the others move"
+		return "late: it does not move while the others do"
 	case pricing.NotConfigured:
 		return "the market is no longer configured"
 	case pricing.Awaiting, pricing.Confirmed:
@@ -264,7 +265,7 @@ func (e *explainer) why(v *StoredSnapshot) string {
 	}
 }
 
-// marketName is the title of a market of this item, else its number.
+// marketName returns the title of a market, or its ID if this item has no quote of it.
 func (e *explainer) marketName(id int64) string {
 	for k := range e.snaps {
 		if e.snaps[k].MarketID == id {

@@ -33,7 +33,7 @@ type RunStatus struct {
 	Stage      *string    `json:"stage"`
 	StartedAt  *time.Time `json:"startedAt"`
 	FinishedAt *time.Time `json:"finishedAt"`
-	Outcome    *string    `json:"outcome"` // complete, partial, failed; null while it runs
+	Outcome    *string    `json:"outcome"` // complete, partial or failed; null while the job runs
 	Gaps       event.Gaps `json:"gaps"`    // of the job
 	EtaSeconds *int64     `json:"etaSeconds"`
 }
@@ -42,20 +42,20 @@ type RunStatus struct {
 type MissingStatus struct {
 	Running       bool  `json:"running"`
 	PendingItems  int64 `json:"pendingItems"`  // due or in progress
-	WaitingItems  int64 `json:"waitingItems"`  // for the next attempt
-	OldestSeconds int64 `json:"oldestSeconds"` // since the oldest due entry was queued
+	WaitingItems  int64 `json:"waitingItems"`  // waiting for the next attempt
+	OldestSeconds int64 `json:"oldestSeconds"` // age of the oldest due entry
 }
 
-// Freshness sorts all items in scope by the age of their price.
+// Freshness counts all items in scope by the age of their price.
 type Freshness struct {
-	Fresh         int64 `json:"fresh"`   // up to 24 h
+	Fresh         int64 `json:"fresh"`   // at most 24 h old
 	Stale         int64 `json:"stale"`   // older
 	Unknown       int64 `json:"unknown"` // no price
 	OldestSeconds int64 `json:"oldestSeconds"`
 }
 
-// Status returns what runs and how fresh prices are. Concurrent callers are coalesced
-// and share the result, which must not be changed.
+// Status returns the running or last job, and the freshness of prices. Concurrent callers
+// share one result, which they must not change.
 func (r *JobReader) Status(ctx context.Context) (Status, error) {
 	c, err := r.status.Do(ctx, r.readStatus)
 	if err == nil {
@@ -91,11 +91,8 @@ func (r *JobReader) readStatus(ctx context.Context) (counted, error) {
 	if err != nil {
 		return counted{}, err
 	}
-	s.Missing = MissingStatus{Running: q.Running, PendingItems: q.Due, WaitingItems: q.Waiting}
-	if !q.Oldest.IsZero() {
-		s.Missing.OldestSeconds = seconds(now.Sub(q.Oldest))
-	}
-	key.queued = q.Due + q.Waiting
+	s.Missing = q
+	key.queued = q.PendingItems + q.WaitingItems
 	return counted{s, key}, nil
 }
 
@@ -115,8 +112,8 @@ func status(job Job, j refresh.Job, now time.Time) Status {
 	return s
 }
 
-// eta estimates the remaining seconds of a running job from how fast it has estimated
-// items; nil if it has estimated none.
+// eta estimates the remaining seconds of a running job from its speed so far. It returns nil
+// before the first estimate.
 func eta(j refresh.Job, now time.Time) *int64 {
 	c := j.Counts
 	work := c.Total - c.SkippedTTL - c.SkippedNoSales

@@ -12,15 +12,15 @@ import (
 // TopTraders is a page of the leaderboard.
 type TopTraders struct {
 	Items      []TopTrader    `json:"items"`
-	Currency   money.Currency `json:"currency"`   // of the volumes
-	NextCursor *string        `json:"nextCursor"` // always null: there is one page
-	AsOf       time.Time      `json:"-"`          // trades until then count
+	Currency   money.Currency `json:"currency"`   // currency of the volumes
+	NextCursor *string        `json:"nextCursor"` // always null: there is a single page
+	AsOf       time.Time      `json:"-"`          // includes trades up to this time
 }
 
-// TopTrader is one rank. It reveals nothing that identifies a trader.
+// TopTrader is one rank. It does not identify the trader.
 type TopTrader struct {
 	Rank           int64       `json:"rank"`
-	DisplayName    string      `json:"displayName"` // anonymous: opted out, or without a name
+	DisplayName    string      `json:"displayName"` // anonymous if the user opted out or has no name
 	Trades         int64       `json:"trades"`
 	Volume         money.Micro `json:"volume"`
 	RankedVolume   money.Micro `json:"rankedVolume"`
@@ -28,15 +28,14 @@ type TopTrader struct {
 	CompletedShare float64     `json:"completedShare"`
 }
 
-// KeepRanking keeps the leaderboard up to date until ctx ends.
+// KeepRanking updates the leaderboard until ctx ends.
 func (r *TraderReader) KeepRanking(ctx context.Context) { r.ranking.Run(ctx) }
 
-// RefreshRanking brings the leaderboard up to date once.
+// RefreshRanking updates the leaderboard once.
 func (r *TraderReader) RefreshRanking(ctx context.Context) error { return r.ranking.Refresh(ctx) }
 
-// TopTraders ranks traders within a period: 7d, 30d or all. The ranks are those of the
-// last update. Display names are read each time, so that a user who
-// opted out is no longer named.
+// TopTraders returns the leaderboard of a period: 7d, 30d or all. Ranks are from the last
+// update. Display names are read for each call, so that an opt-out takes effect immediately.
 func (r *TraderReader) TopTraders(ctx context.Context, period, by string, limit int) (TopTraders, error) {
 	traders, asOf, err := r.ranking.Top(ctx, ranking.Key{Period: period, By: by})
 	if err != nil {
@@ -46,7 +45,7 @@ func (r *TraderReader) TopTraders(ctx context.Context, period, by string, limit 
 	return TopTraders{Items: list, Currency: r.o.Currency, AsOf: asOf}, err
 }
 
-// showTraders returns the public part of traders.
+// showTraders returns the public data of traders.
 func (r *TraderReader) showTraders(ctx context.Context, traders []ranking.Trader) ([]TopTrader, error) {
 	keys := make([]int64, len(traders))
 	for i := range traders {
@@ -71,5 +70,5 @@ func (r *TraderReader) showTraders(ctx context.Context, traders []ranking.Trader
 	return list, nil
 }
 
-// share is part of whole, to four places.
+// share returns part / whole with four decimal places.
 func share(part, whole int64) float64 { return float64(part*10_000/whole) / 10_000 }

@@ -15,7 +15,7 @@ type User struct {
 	Leaderboard bool    `json:"leaderboard"`
 }
 
-// Users lists users whose ids begin with prefix, in byte order of the ids.
+// Users lists users whose IDs start with prefix, in byte order.
 func (r *UserReader) Users(ctx context.Context, prefix, after string, limit int) (Page[User], error) {
 	leave, err := r.o.enter(ctx, admission.List)
 	if err != nil {
@@ -33,7 +33,7 @@ func (r *UserReader) Users(ctx context.Context, prefix, after string, limit int)
 	return page(rows, limit, UserOf, func(u *user.User) *string { return cursor("users", u.ID) }), nil
 }
 
-// UserOf shows a user.
+// UserOf converts a user.
 func UserOf(u *user.User) User {
 	return User{UserID: u.ID, SteamID: text(u.SteamID), DisplayName: text(u.DisplayName), Leaderboard: u.Leaderboard}
 }

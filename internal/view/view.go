@@ -1,6 +1,6 @@
-// Package view is what the API and the operator page both read: jobs, items, providers,
-// users, listings, trades, wallets and health. Its types are the JSON that clients see:
-// amounts are decimal numbers of the base currency, times are RFC 3339 in UTC.
+// Package view reads the data for the API and the operator page: jobs, items, providers,
+// users, listings, trades, wallets and health. Its types are the JSON of the API. Amounts are
+// decimal numbers in the base currency. Times are RFC 3339 in UTC.
 package view
 
 import (
@@ -21,28 +21,28 @@ import (
 // Options configure Readers.
 type Options struct {
 	Store        *db.DB
-	Gate         *admission.Gate // admits expensive reads; nil: all are admitted
+	Gate         *admission.Gate // limits expensive reads; nil: no limit
 	Providers    []provider.Provider
-	Clients      map[string]provider.Clients // by provider; one without has no record of calls
+	Clients      map[string]provider.Clients // by provider; a missing one has no recorded calls
 	Unconfigured []Unconfigured
 	ScopeAll     bool
 	Currency     money.Currency
-	Ledger       *wallet.Ring     // verifies balances; nil: they are not verified
-	Rates        *exchange.Keeper // nil: there are none
-	RatesClient  *provider.Client // fetches exchange rates; nil: none are fetched
-	Inventories  *provider.Client // pulls inventories from Steam; nil: none are pulled
+	Ledger       *wallet.Ring     // verifies balances; nil: balances are not verified
+	Rates        *exchange.Keeper // nil: no exchange rates
+	RatesClient  *provider.Client // fetches exchange rates; nil: rates are not fetched
+	Inventories  *provider.Client // pulls inventories from Steam; nil: inventories are not pulled
 	SteamHost    provider.Host
 	Scheduled    func() map[string]time.Time
-	Owner        string // names this process in claims
+	Owner        string // name of this process in claims
 	Version      string
 	Started      time.Time
 	Now          func() time.Time
-	Logger       *slog.Logger // nil: nothing is logged
+	Logger       *slog.Logger // nil: no logs
 }
 
-// Readers read the state of the service, each of one subject. They change nothing and
-// send no request to a provider. Their methods may be called concurrently. An expensive
-// read is a fault.Busy if the gate has no slot for it in time.
+// Readers read the state of the service. Each reader covers one subject. They change nothing
+// and send no requests to providers. Their methods may be called concurrently. An expensive
+// read returns a fault.Busy if the gate has no free slot in time.
 type Readers struct {
 	Jobs      *JobReader
 	Items     *ItemReader
@@ -54,7 +54,6 @@ type Readers struct {
 	Health    *HealthReader
 }
 
-// The readers. Each has the methods of one subject.
 type (
 	// JobReader reads refreshes.
 	JobReader struct {
@@ -103,8 +102,7 @@ func New(options Options) *Readers {
 	}
 }
 
-// enter waits for a slot for an expensive read. The caller calls leave when the read has
-// ended.
+// enter waits for a slot for an expensive read. The caller must call leave after the read.
 func (o *Options) enter(ctx context.Context, c admission.Class) (leave func(), err error) {
 	if o.Gate == nil {
 		return func() {}, nil

@@ -11,7 +11,7 @@ import (
 	"assay/internal/wallet"
 )
 
-// WalletTransaction is a transaction that was posted, as its user sees it.
+// WalletTransaction is a posted transaction from the point of view of one user.
 type WalletTransaction struct {
 	ID        string        `json:"id"`
 	Kind      string        `json:"kind"`
@@ -22,7 +22,7 @@ type WalletTransaction struct {
 	Balance   WalletBalance `json:"balance"`
 }
 
-// WalletEntry is one line of an account. Amounts are minor units.
+// WalletEntry is one entry of an account. Amounts are in minor units.
 type WalletEntry struct {
 	UserID         string    `json:"userId"`
 	Currency       string    `json:"currency"`
@@ -43,7 +43,7 @@ type WalletEntry struct {
 	KeyID          string    `json:"keyId"`
 }
 
-// WalletBalance is what a user has in a currency, in minor units.
+// WalletBalance is a user's balance in one currency, in minor units.
 type WalletBalance struct {
 	Currency  string `json:"currency"`
 	Balance   int64  `json:"balance"`
@@ -52,13 +52,13 @@ type WalletBalance struct {
 	Entries   int64  `json:"entries"`
 }
 
-// Wallet is what a user has.
+// Wallet lists a user's balances.
 type Wallet struct {
 	UserID   string          `json:"userId"`
 	Accounts []WalletBalance `json:"accounts"`
 }
 
-// WalletPosted returns what was posted to a user, as that user sees it.
+// WalletPosted converts a posted transaction for the given user.
 func WalletPosted(p *wallet.Posted, user string) WalletTransaction {
 	t := p.Transaction
 	out := WalletTransaction{
@@ -94,9 +94,9 @@ func balanceOf(h wallet.Head) WalletBalance {
 	return WalletBalance{Currency: string(h.Currency), Balance: h.Balance, Available: h.Available(), Held: h.Held, Entries: h.Number}
 }
 
-// Wallet returns what a user has; of a user without an account, nothing in the base
-// currency. Of a house user it adds up the shards. An account whose head or newest
-// entry is not what the ledger wrote is refused with wallet.ErrTampered.
+// Wallet returns a user's balances. A user without an account has a zero balance in the base
+// currency. For a house user, Wallet adds up the shards. It returns wallet.ErrTampered if an
+// account's head or newest entry does not match the ledger.
 func (r *WalletReader) Wallet(ctx context.Context, userID string) (Wallet, error) {
 	accounts, err := wallet.ReadWallets(ctx, r.o.Store, userID)
 	if err != nil {
@@ -130,8 +130,8 @@ func (r *WalletReader) Wallet(ctx context.Context, userID string) (Wallet, error
 	return out, nil
 }
 
-// WalletEntries lists a user's entries in a currency ("": in all), the newest
-// first in each.
+// WalletEntries lists a user's entries in a currency ("": all currencies). Within a currency,
+// the newest entry is first.
 func (r *WalletReader) WalletEntries(ctx context.Context, userID, currency, after string, limit int) (Page[WalletEntry], error) {
 	leave, err := r.o.enter(ctx, admission.List)
 	if err != nil {

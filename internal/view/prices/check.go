@@ -11,36 +11,36 @@ import (
 	"assay/internal/db"
 )
 
-// checkTimeout is how long the database may take to report the versions.
+// checkTimeout limits the query for the versions.
 const checkTimeout = 10 * time.Second
 
-// versionCheck reads the versions of all buckets. Callers are coalesced: one query
-// serves all that wait for it. A caller that arrives during a query waits for the
-// next one, because the running one may have missed a commit the caller knows of.
+// versionCheck reads the versions of all buckets. It coalesces callers: one query serves all
+// waiting callers. A caller that arrives during a query waits for the next query, because the
+// running query may miss a commit from before the call.
 type versionCheck struct {
 	store *db.DB
-	sum   func(context.Context, *db.DB) (int64, error) // catalog.PriceVersion
+	sum   func(context.Context, *db.DB) (int64, error) // catalog.PriceVersion; tests replace it
 	last  atomic.Pointer[known]
 
 	mu      sync.Mutex
 	running bool
-	next    *round // not yet started; nil: no caller waits
+	next    *round // not started yet; nil: no caller waits
 }
 
-// known is the result of the last round. It does not change.
+// known is the result of the last round. It is immutable.
 type known struct {
-	sum      int64 // of the versions
+	sum      int64 // sum of all versions
 	versions [catalog.Buckets]int64
 }
 
-// round is a query and its result, which is set once done is closed.
+// round is one query. Its result is set before done is closed.
 type round struct {
 	done     chan struct{}
 	versions *[catalog.Buckets]int64
 	err      error
 }
 
-// latest returns the version of each bucket at a moment after the call.
+// latest returns the version of each bucket, read after the call began.
 func (c *versionCheck) latest(ctx context.Context) (*[catalog.Buckets]int64, error) {
 	if sum, ok := catalog.KnownPriceVersion(c.store); ok {
 		if last := c.last.Load(); last != nil && last.sum == sum {
@@ -56,7 +56,7 @@ func (c *versionCheck) latest(ctx context.Context) (*[catalog.Buckets]int64, err
 	}
 }
 
-// join returns the next round, and starts run if it is not running.
+// join returns the next round. It starts run if run is not active.
 func (c *versionCheck) join(ctx context.Context) *round {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,13 +65,13 @@ func (c *versionCheck) join(ctx context.Context) *round {
 	}
 	if !c.running {
 		c.running = true
-		// The round serves all callers, so it must not end with the first one.
+		// Cancelling the first caller must not end the round for the other callers.
 		go c.run(context.WithoutCancel(ctx))
 	}
 	return c.next
 }
 
-// run starts rounds as long as callers wait for one.
+// run executes rounds until no caller waits.
 func (c *versionCheck) run(ctx context.Context) {
 	for {
 		runtime.Gosched() // lets callers that are about to arrive join this round
@@ -84,8 +84,8 @@ func (c *versionCheck) run(ctx context.Context) {
 	}
 }
 
-// begin closes the next round to new callers. It returns nil, and run ends, if no
-// caller waits.
+// begin removes the next round from the queue, so that later callers join a new one. If no
+// caller waits, it returns nil and run ends.
 func (c *versionCheck) begin() *round {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,8 +94,8 @@ func (c *versionCheck) begin() *round {
 	return r
 }
 
-// query reads the sum of all versions, which only grows. It reads the versions
-// themselves only if the sum has changed.
+// query reads the sum of all versions. The sum only grows. Only if it has changed, query reads
+// the versions of the buckets.
 func (c *versionCheck) query(ctx context.Context) (*[catalog.Buckets]int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()

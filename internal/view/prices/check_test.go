@@ -10,11 +10,11 @@ import (
 	"assay/internal/db"
 )
 
-// scripted is a check whose versions a test tells, query by query.
+// scripted is a check whose test controls the result of each query.
 type scripted struct {
 	versionCheck
 	asked  chan struct{} // a query began
-	answer chan int64    // the version of bucket 0
+	answer chan int64    // version of bucket 0
 	err    error
 }
 
@@ -30,8 +30,8 @@ func newScripted(t *testing.T) *scripted {
 	return s
 }
 
-// sum stores the version that the test tells, and returns it. Without a call of
-// catalog.PriceVersion, catalog.KnownPriceVersion never knows it.
+// sum stores and returns the version that the test sends. It does not call
+// catalog.PriceVersion, so catalog.KnownPriceVersion has no value.
 func (s *scripted) sum(ctx context.Context, d *db.DB) (int64, error) {
 	s.asked <- struct{}{}
 	select {
@@ -47,7 +47,7 @@ func (s *scripted) sum(ctx context.Context, d *db.DB) (int64, error) {
 	}
 }
 
-func TestLatest_WhoComesDuringAQueryWaitsForTheNextOneWithAllOthers(t *testing.T) {
+func TestLatest_CallersDuringQueryShareTheNextQuery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScripted(t)
 		got := make(chan int64, 8)
@@ -71,16 +71,16 @@ func TestLatest_WhoComesDuringAQueryWaitsForTheNextOneWithAllOthers(t *testing.T
 		s.answer <- 5
 		synctest.Wait()
 		if len(got) != 1 || <-got != 5 {
-			t.Fatal("not the first alone was answered by the first query")
+			t.Fatal("the first query served other callers than the first")
 		}
 		s.answer <- 6
 		synctest.Wait()
 		if len(got) != 3 {
-			t.Fatalf("%d were answered by the second query, want 3", len(got))
+			t.Fatalf("the second query served %d callers, want 3", len(got))
 		}
 		for range 3 {
 			if v := <-got; v != 6 {
-				t.Errorf("answered %d, want 6", v)
+				t.Errorf("got version %d, want 6", v)
 			}
 		}
 		if len(s.asked) != 2 {
@@ -89,7 +89,7 @@ func TestLatest_WhoComesDuringAQueryWaitsForTheNextOneWithAllOthers(t *testing.T
 	})
 }
 
-func TestLatest_WhoLeavesTakesNothingFromTheOthers(t *testing.T) {
+func TestLatest_CancelledCallerDoesNotAffectOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScripted(t)
 		impatient, leave := context.WithCancel(t.Context())
@@ -106,17 +106,17 @@ func TestLatest_WhoLeavesTakesNothingFromTheOthers(t *testing.T) {
 		}()
 		leave()
 		if err := <-left; !errors.Is(err, context.Canceled) {
-			t.Errorf("who left got %v", err)
+			t.Errorf("cancelled caller: got error %v", err)
 		}
 		s.answer <- 1
 		s.answer <- 2
 		if v := <-got; v != 2 {
-			t.Errorf("who stayed got %d, want 2", v)
+			t.Errorf("remaining caller: got version %d, want 2", v)
 		}
 	})
 }
 
-func TestLatest_AFailureIsToldAndNotKept(t *testing.T) {
+func TestLatest_ReturnsErrorsWithoutCachingThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScripted(t)
 		s.err = errors.New("gone")
@@ -124,7 +124,7 @@ func TestLatest_AFailureIsToldAndNotKept(t *testing.T) {
 		if _, err := s.latest(t.Context()); !errors.Is(err, s.err) {
 			t.Errorf("got %v", err)
 		}
-		// A database that says nothing is not waited for without end.
+		// A database that does not respond must not block the caller for ever.
 		if _, err := s.latest(t.Context()); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}

@@ -12,21 +12,21 @@ import (
 	"assay/internal/pricing"
 )
 
-// contents is a bucket as it was read. It does not change. It holds only two pointers,
-// so that the garbage collector has little to scan.
+// contents is a copy of a bucket. It is immutable. Its few pointers keep garbage collection
+// fast.
 type contents struct {
-	version int64  // that the bucket had, or an earlier one
-	names   string // one after the other
-	items   []item // by compare
-	partial bool   // it did not fit
+	version int64  // the bucket's version before the read, so the rows may be newer
+	names   string // concatenated
+	items   []item // sorted by compare
+	partial bool   // some items did not fit
 }
 
-// item is an item with its price. Times are microseconds.
+// item is an item with its price. Times are in microseconds.
 type item struct {
-	nameAt           uint32 // in names
-	number           uint32 // of the item's id, beside the bucket
+	nameAt           uint32 // offset in names
+	number           uint32 // item ID without the bucket
 	nameLen          uint16
-	phase            uint8 // place in catalog.Phases, from 1; 0: none
+	phase            uint8 // index in catalog.Phases, starting at 1; 0: none
 	status           pricing.Status
 	app              int32
 	usedMarkets      uint16
@@ -61,13 +61,14 @@ func (i *item) price() Price {
 
 func (i *item) name(names string) string { return names[i.nameAt : i.nameAt+uint32(i.nameLen)] }
 
-// contentsBuilder collects prices, in any order, as sorted items.
+// contentsBuilder builds contents from prices in any order.
 type contentsBuilder struct {
 	names strings.Builder
 	items []item
 }
 
-// add adds an item. One with an unknown phase is left out and read from the database.
+// add adds an item. It skips items with an unknown phase, which are always read from the
+// database.
 func (p *contentsBuilder) add(id int64, key catalog.Key, price Price) {
 	phase, ok := phaseNumber(key.Phase)
 	if !ok {

@@ -18,49 +18,49 @@ import (
 
 // Entry is an item with its price.
 type Entry struct {
-	ID    int64 // of the item
+	ID    int64 // item ID
 	Key   catalog.Key
 	Price Price
 }
 
-// Filter chooses items of one game. A zero field other than AppID chooses all.
+// Filter selects items of one game. A zero field other than AppID does not filter.
 type Filter struct {
 	AppID        int32
 	Words        Words
-	ByStatus     bool // only those of Status
+	ByStatus     bool // filter by Status
 	Status       pricing.Status
 	Min, Max     money.Micro
-	ChangedSince time.Time // the price changed then or later
-	CheckedSince time.Time // it was confirmed then or later
-	Held         bool      // a suspicious new price waits for confirmation
-	// StaleBefore is when the oldest price that is not stale was confirmed.
+	ChangedSince time.Time // last price change at this time or later
+	CheckedSince time.Time // last price confirmation at this time or later
+	Held         bool      // only items with a held price
+	// StaleBefore separates fresh from stale prices: earlier confirmations are stale.
 	StaleBefore time.Time
 }
 
-// Order is how a list is ordered: by a value, and by name and phase among equals.
+// Order sorts a list by a value. Items with equal values are sorted by name and phase.
 type Order struct {
 	By         Value
-	Descending bool // the values; names ascend in any case
+	Descending bool // reverses values, but not names
 }
 
-// Value is what a list is ordered by.
+// Value is the sort key of a list.
 type Value uint8
 
 // The values.
 const (
-	ByName Value = iota // none: only by name and phase
+	ByName Value = iota // only by name and phase
 	ByPrice
-	ByStatus // as of a Filter's StaleBefore
-	ByChange // when the price changed
+	ByStatus // with the Filter's StaleBefore
+	ByChange // time of the last price change
 )
 
-// Place is where an item stands in an order.
+// Place is the position of an item in an order.
 type Place struct {
-	Value       int64 // 0 by name
+	Value       int64 // 0 when sorted by name
 	Name, Phase string
 }
 
-// compare is negative where a comes before b.
+// compare returns a negative number if a sorts before b.
 func (o Order) compare(a, b *Place) int {
 	switch c := cmp.Compare(a.Value, b.Value); {
 	case c != 0 && o.Descending:
@@ -71,7 +71,7 @@ func (o Order) compare(a, b *Place) int {
 	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Phase, b.Phase))
 }
 
-// PlaceOf returns the place of an entry; stale prices are those confirmed before.
+// PlaceOf returns the place of an entry. Prices confirmed before staleBefore are stale.
 func (o Order) PlaceOf(e *Entry, staleBefore time.Time) Place {
 	p := Place{Name: e.Key.Name, Phase: e.Key.Phase}
 	switch o.By {
@@ -85,7 +85,7 @@ func (o Order) PlaceOf(e *Entry, staleBefore time.Time) Place {
 	return p
 }
 
-// Sort orders entries.
+// Sort sorts entries.
 func (o Order) Sort(all []Entry, staleBefore time.Time) {
 	slices.SortFunc(all, func(a, b Entry) int {
 		x, y := o.PlaceOf(&a, staleBefore), o.PlaceOf(&b, staleBefore)
@@ -93,8 +93,8 @@ func (o Order) Sort(all []Entry, staleBefore time.Time) {
 	})
 }
 
-// Current is the status of the last estimate, or stale where the price was confirmed
-// before a time: no run has found a price since.
+// Current returns the status of the last estimate, or Stale if the price was confirmed before
+// staleBefore.
 func Current(price money.Micro, status pricing.Status, checked, staleBefore time.Time) pricing.Status {
 	if price > 0 && status < pricing.Stale && checked.Before(staleBefore) {
 		return pricing.Stale
@@ -102,9 +102,9 @@ func Current(price money.Micro, status pricing.Status, checked, staleBefore time
 	return status
 }
 
-// List returns the first items with a price that pass the filter, up to a limit, in an
-// order; after is the place that they come after, nil is the beginning. They are never
-// older than the last commit before the call.
+// List returns up to limit items with a price that match the filter, in the given order. It
+// starts after the place after, or at the beginning if after is nil. The result is never older
+// than the last commit before the call.
 func (t *Table) List(ctx context.Context, f *Filter, o Order, after *Place, limit int) ([]Entry, error) {
 	first := &selection{order: o, limit: limit, filter: f.forItems()}
 	if after != nil {
@@ -115,13 +115,13 @@ func (t *Table) List(ctx context.Context, f *Filter, o Order, after *Place, limi
 	return first.entries(), err
 }
 
-// Counts are how many items with a price there are.
+// Counts are the numbers of items with a price.
 type Counts struct {
 	ByStatus [pricing.NoPrice + 1]int64
 	Held     int64
 }
 
-// Count counts the items of all games with a price, as List would list them.
+// Count counts the items with a price in all games. It uses the same statuses as List.
 func (t *Table) Count(ctx context.Context, staleBefore time.Time) (Counts, error) {
 	var n Counts
 	stale := micros(staleBefore)
@@ -134,8 +134,8 @@ func (t *Table) Count(ctx context.Context, staleBefore time.Time) (Counts, error
 	return n, err
 }
 
-// each calls fn for all items with a price. Items of a bucket that does not fit are read
-// for the call alone.
+// each calls fn for all items with a price. Items of buckets that do not fit in memory are
+// read for this call only.
 func (t *Table) each(ctx context.Context, fn func(bucket int, names string, i *item)) error {
 	versions, err := t.versions.latest(ctx)
 	if err != nil {
@@ -163,7 +163,7 @@ func (t *Table) each(ctx context.Context, fn func(bucket int, names string, i *i
 	return nil
 }
 
-// itemFilter is a Filter with its times in the unit of item, microseconds.
+// itemFilter is a Filter with times in microseconds, as in item.
 type itemFilter struct {
 	*Filter
 	changed, checked, stale int64
@@ -184,7 +184,7 @@ func (f *itemFilter) passes(names string, i *item) bool {
 	return f.Words.in(i.name(names), &f.lower)
 }
 
-// current returns Current for an item in memory.
+// current is Current for a packed item.
 func (i *item) current(staleBefore int64) pricing.Status {
 	if i.status < pricing.Stale && i.checked < staleBefore {
 		return pricing.Stale
@@ -192,7 +192,7 @@ func (i *item) current(staleBefore int64) pricing.Status {
 	return i.status
 }
 
-// selection keeps the first items of an order in a heap whose root is the last of them.
+// selection keeps the first items of an order. It is a heap with the last of them at the root.
 type selection struct {
 	order     Order
 	limit     int
@@ -205,7 +205,7 @@ type selection struct {
 type candidate struct {
 	place  Place
 	bucket int
-	item   *item // of contents, which do not change
+	item   *item // points into immutable contents
 }
 
 func (s *selection) add(bucket int, names string, i *item) {
@@ -225,7 +225,7 @@ func (s *selection) add(bucket int, names string, i *item) {
 	}
 }
 
-// value returns the Value that PlaceOf computes, for an item in memory.
+// value returns the Value of PlaceOf for a packed item.
 func (i *item) value(by Value, stale int64) int64 {
 	switch by {
 	case ByPrice:
@@ -252,7 +252,7 @@ func (s *selection) entries() []Entry {
 	return out
 }
 
-// Len, Less, Swap, Push and Pop implement heap.Interface.
+// These methods implement heap.Interface.
 func (s *selection) Len() int { return len(s.best) }
 
 func (s *selection) Less(a, b int) bool {
@@ -265,13 +265,13 @@ func (s *selection) Push(x any) { s.best = append(s.best, x.(candidate)) } //nol
 
 func (s *selection) Pop() any { return nil } // never called
 
-// Words are what a name must hold, each anywhere, without regard to ASCII case.
+// Words are words that a name must contain, at any position and ignoring ASCII case.
 type Words [][]byte
 
-// MaxWords is how many words a search takes.
+// MaxWords is the maximum number of words in a search.
 const MaxWords = 16
 
-// WordsOf splits a search at white space. It is false for more than MaxWords different
+// WordsOf splits a search at white space. It returns false for more than MaxWords different
 // words.
 func WordsOf(search string) (Words, bool) {
 	var w Words
@@ -288,7 +288,7 @@ func WordsOf(search string) (Words, bool) {
 	return w, true
 }
 
-// In reports whether a name holds all words.
+// In reports whether a name contains all words.
 func (w Words) In(name string) bool { return w.in(name, new([catalog.MaxName]byte)) }
 
 func (w Words) in(name string, buffer *[catalog.MaxName]byte) bool {

@@ -15,16 +15,16 @@ import (
 type Price struct {
 	Amount    money.Micro // 0: unknown
 	Status    pricing.Status
-	UpdatedAt time.Time // the amount changed
-	CheckedAt time.Time // an estimate confirmed it
-	Held      bool      // a suspicious new price waits for confirmation
+	UpdatedAt time.Time // last change of the amount
+	CheckedAt time.Time // last confirmation by an estimate
+	Held      bool      // a suspicious new price is held until it is confirmed
 	Figures
-	Queued    bool      // waits in the missing-price queue
-	DueAt     time.Time // of what is queued: its next attempt; zero: at once, or in progress
-	SoonestAt time.Time // of what is queued: its next attempt if it is named again
+	Queued    bool      // in the missing-price queue
+	DueAt     time.Time // next attempt of a queued item; zero: immediately, or in progress
+	SoonestAt time.Time // next attempt of a queued item if it is queued again
 }
 
-// Figures are those of the last estimate of an item. Zero: there was none, or it had no
+// Figures are figures of the last estimate. They are zero if there was no estimate or no
 // usable quote.
 type Figures struct {
 	Interval    pricing.Interval // around the consensus
@@ -32,7 +32,7 @@ type Figures struct {
 	UsedMarkets int32
 }
 
-// Prices returns the prices of a game's items. Unknown items are left out.
+// Prices returns the prices of items of one game. The result has no entry for an unknown item.
 func Prices(ctx context.Context, s *db.DB, app int32, keys []catalog.Key) (map[catalog.Key]Price, error) {
 	type row struct {
 		key   catalog.Key
@@ -61,8 +61,8 @@ func Prices(ctx context.Context, s *db.DB, app int32, keys []catalog.Key) (map[c
 	return out, nil
 }
 
-// BucketPrices calls fn for the items of a name bucket that have a price, up to
-// a limit. An item's id begins with its bucket.
+// BucketPrices calls fn for up to limit items with a price in a name bucket. The high bits of
+// an item's ID are its bucket.
 func BucketPrices(ctx context.Context, s *db.DB, bucket, limit int, fn func(id int64, key catalog.Key, p Price)) error {
 	_, err := db.Collect(ctx, s.Read, func(r *sql.Rows, _ *struct{}) error {
 		var key catalog.Key

@@ -11,7 +11,7 @@ import (
 	"assay/internal/pricing"
 )
 
-// priceItems makes items with a price of 10.
+// priceItems creates items with a price of 10.
 func priceItems(f *dbtest.Fixture, names ...string) {
 	f.Helper()
 	makeItems(f, names...)
@@ -37,7 +37,7 @@ const app = catalog.CS2
 
 func key(name string) catalog.Key { return catalog.Key{AppID: app, Name: name} }
 
-func TestPrices_AreLookedUpByKey(t *testing.T) {
+func TestPrices_FindsItemsByKey(t *testing.T) {
 	dbtest.Each(t, func(f *dbtest.Fixture) {
 		names := catalogtest.Names()
 		priceItems(f, append(names, "waits", "idle")...)
@@ -68,7 +68,7 @@ func TestPrices_AreLookedUpByKey(t *testing.T) {
 	})
 }
 
-func TestBucketPrices_AreThoseOfTheBucket(t *testing.T) {
+func TestBucketPrices_ReturnsItemsOfTheBucket(t *testing.T) {
 	dbtest.Each(t, func(f *dbtest.Fixture) {
 		names := catalogtest.Names()
 		priceItems(f, names...)

@@ -1,8 +1,9 @@
 // Package prices caches the prices of items in memory.
-// A result is never older than the last commit before the call, on any instance: a
-// commit that changes prices raises the versions of their name buckets, a read queries
-// the versions first, and buckets whose version changed are read again. Items without
-// a price, and those that do not fit, are read from the database each time.
+//
+// A result is never older than the last commit before the call, on any instance. Each commit
+// that changes prices increments the versions of their name buckets. A read first queries the
+// versions, then rereads the buckets whose version changed. Items that have no price or do not
+// fit in memory are read from the database each time.
 package prices
 
 import (
@@ -15,24 +16,23 @@ import (
 	"assay/internal/db"
 )
 
-// maxItems is how many items are kept, at some 120 bytes each.
+// maxItems is the maximum number of cached items. An item takes about 120 bytes.
 const maxItems = 500_000
 
-// Table holds the prices of items. It is empty at first, and reads a bucket when one of
-// its names is first requested. Its methods may be called
-// concurrently.
+// Table caches the prices of items. It is empty at first, and loads a bucket when one of its
+// names is requested. Its methods may be called concurrently.
 type Table struct {
 	store    *db.DB
 	most     int
 	versions versionCheck
 	buckets  [catalog.Buckets]bucket
-	held     atomic.Int64 // items in all buckets
+	held     atomic.Int64 // number of items in all buckets
 }
 
-// bucket is the items of one name bucket.
+// bucket is the cached part of one name bucket.
 type bucket struct {
 	reading sync.Mutex
-	now     atomic.Pointer[contents] // nil: not read yet
+	now     atomic.Pointer[contents] // nil: not loaded yet
 }
 
 // New returns an empty Table.
@@ -42,7 +42,8 @@ func New(s *db.DB) *Table {
 	return t
 }
 
-// Lookup calls fn for each key with its price; known is false for an unknown item.
+// Lookup calls fn for each key with its price. The parameter known is false for an unknown
+// item.
 func (t *Table) Lookup(ctx context.Context, keys []catalog.Key, fn func(i int, p Price, known bool)) error {
 	if len(keys) == 0 {
 		return nil
@@ -69,14 +70,14 @@ func (t *Table) Lookup(ctx context.Context, keys []catalog.Key, fn func(i int, p
 	return t.lookUp(ctx, keys, others, fn)
 }
 
-// read reads a bucket that must be of the version, or newer.
+// read loads a bucket that has the given version or a newer one.
 func (t *Table) read(ctx context.Context, n int, version int64) (*contents, error) {
 	b := &t.buckets[n]
 	b.reading.Lock()
 	defer b.reading.Unlock()
 	before := b.now.Load()
 	if before != nil && before.version >= version {
-		return before, nil // another caller has read it meanwhile
+		return before, nil // another caller loaded it
 	}
 	if before == nil {
 		before = &contents{}
@@ -85,7 +86,7 @@ func (t *Table) read(ctx context.Context, n int, version int64) (*contents, erro
 	next := &contents{version: version, partial: true}
 	if room > 0 {
 		var b contentsBuilder
-		// One more than there is room for shows that there are too many.
+		// One item more than fits shows that the bucket is too large.
 		if err := BucketPrices(ctx, t.store, n, room+1, b.add); err != nil {
 			return nil, err
 		}
@@ -99,7 +100,7 @@ func (t *Table) read(ctx context.Context, n int, version int64) (*contents, erro
 	return next, nil
 }
 
-// lookUp reads prices that are not in memory from the database.
+// lookUp reads prices that are not cached from the database.
 func (t *Table) lookUp(ctx context.Context, keys []catalog.Key, places []int, fn func(i int, p Price, known bool)) error {
 	byApp := map[int32][]catalog.Key{}
 	for _, i := range places {

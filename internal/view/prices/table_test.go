@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(dbtest.RunOnEngines(m)) }
 
-// shop is a database with items whose prices a test estimates.
+// shop is a database with items. Tests estimate their prices.
 type shop struct {
 	testing.TB
 	*db.DB
@@ -62,8 +62,8 @@ func (s *shop) tx(fn func(tx *db.Tx) error) {
 	}
 }
 
-// estimate prices all items in a job of so many batches, and calls estimated with
-// the items of each when its transaction has been committed.
+// estimate estimates the prices of all items in a job of the given number of batches. It calls
+// estimated with the items of each committed batch.
 func (s *shop) estimate(price money.Micro, batches int, estimated func([]refresh.Item)) {
 	s.Helper()
 	var job int64
@@ -113,21 +113,21 @@ func (s *shop) estimateBatch(price money.Micro, estimated func([]refresh.Item)) 
 	return true
 }
 
-// ask asks for the sum of all versions as where others write, too: each time,
-// without catalog.KnownPriceVersion.
-func ask(ctx context.Context, d *db.DB) (sum int64, err error) {
+// querySum queries the sum of all versions each time, without the shortcut of
+// catalog.KnownPriceVersion.
+func querySum(ctx context.Context, d *db.DB) (sum int64, err error) {
 	err = d.Read.QueryRowContext(ctx, `SELECT CAST(coalesce(sum(version), 0) AS BIGINT) FROM price_version`).Scan(&sum)
 	return sum, err
 }
 
-// TestLookup_IsNeverOlderThanTheLastCommit estimates rising prices while others
-// look them up: whoever asks after a commit sees its prices, or later ones.
+// TestLookup_IsNeverOlderThanTheLastCommit estimates rising prices while other goroutines look
+// them up. A lookup after a commit must return its prices or later ones.
 func TestLookup_IsNeverOlderThanTheLastCommit(t *testing.T) {
 	rounds := randtest.Count(8, 400)
 	n := randtest.Seed(t)
 	for name, sum := range map[string]func(context.Context, *db.DB) (int64, error){
-		"alone":        catalog.PriceVersion,
-		"among others": ask,
+		"alone":              catalog.PriceVersion,
+		"with other writers": querySum,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := openShop(t, 200)
@@ -144,10 +144,10 @@ func TestLookup_IsNeverOlderThanTheLastCommit(t *testing.T) {
 			for reader := range 2 {
 				wg.Go(func() {
 					random := rand.New(rand.NewPCG(n, uint64(reader)))
-					for asked := 0; ; asked++ {
+					for lookups := 0; ; lookups++ {
 						select {
 						case <-stop:
-							if asked > 0 {
+							if lookups > 0 {
 								return
 							}
 						default:
@@ -168,13 +168,13 @@ func TestLookup_IsNeverOlderThanTheLastCommit(t *testing.T) {
 			close(stop)
 			wg.Wait()
 			if held := table.Held(); held == 0 || held > 150 {
-				t.Errorf("%d items are kept, at most 150 may be", held)
+				t.Errorf("%d items are cached, want at most 150", held)
 			}
 		})
 	}
 }
 
-// readSome looks some items up and holds them against what was committed before.
+// readSome looks up some items and compares them with the prices committed before.
 func readSome(t *testing.T, table *prices.Table, all []catalog.Key, committed []atomic.Int64, random *rand.Rand) {
 	t.Helper()
 	keys := make([]catalog.Key, 1+random.IntN(10))
@@ -191,12 +191,12 @@ func readSome(t *testing.T, table *prices.Table, all []catalog.Key, committed []
 		}
 	})
 	if err != nil || answered != len(keys) {
-		t.Errorf("%d of %d answered: %v", answered, len(keys), err)
+		t.Errorf("got %d of %d prices: %v", answered, len(keys), err)
 	}
 }
 
-// Items that do not fit into memory are listed and counted like the others.
-func TestList_IsTheSameWhateverFits(t *testing.T) {
+// Items that do not fit in memory are listed and counted like the others.
+func TestList_IncludesItemsThatDoNotFit(t *testing.T) {
 	s := openShop(t, 300)
 	s.estimate(7, 3, func([]refresh.Item) {})
 	all, some, none := prices.New(s.DB), prices.New(s.DB), prices.New(s.DB)
@@ -232,7 +232,7 @@ func TestList_IsTheSameWhateverFits(t *testing.T) {
 	}
 }
 
-func TestWords_AreFoundAnywhereInAnyASCIICase(t *testing.T) {
+func TestWords_MatchAnywhereIgnoringASCIICase(t *testing.T) {
 	const name = "★ StatTrak™ AK-47 | Rédline (Field-Tested) "
 	for search, want := range map[string]bool{
 		"": true, " \t": true, "ak-47 stattrak": true, "REDLINE": false, "RéDLINE ★": true, "RÉDLINE": false, "field-tested) | (": true, "ak-47 m4a4": false,
@@ -243,14 +243,14 @@ func TestWords_AreFoundAnywhereInAnyASCIICase(t *testing.T) {
 		}
 	}
 	if _, ok := prices.WordsOf("a b c d e f g h i j k l m n o p A B C"); !ok {
-		t.Error("sixteen different words are refused")
+		t.Error("WordsOf rejects 16 different words, want accepted")
 	}
 	if _, ok := prices.WordsOf("a b c d e f g h i j k l m n o p q"); ok {
-		t.Error("seventeen words are taken")
+		t.Error("WordsOf accepts 17 words, want rejected")
 	}
 }
 
-func TestLookup_TellsWhatHasNoPriceFromWhatIsUnknown(t *testing.T) {
+func TestLookup_DistinguishesUnpricedFromUnknownItems(t *testing.T) {
 	s := openShop(t, 4)
 	table := prices.New(s.DB)
 	s.estimate(7, 1, func([]refresh.Item) {})
@@ -295,7 +295,7 @@ func TestLookup_TellsWhatHasNoPriceFromWhatIsUnknown(t *testing.T) {
 	}
 }
 
-func TestLookup_ReadsABucketAgainOnlyAfterACommitThatTouchedIt(t *testing.T) {
+func TestLookup_ReloadsOnlyChangedBuckets(t *testing.T) {
 	s := openShop(t, 100)
 	table := prices.New(s.DB)
 	before := table.Contents()
@@ -315,7 +315,7 @@ func TestLookup_ReadsABucketAgainOnlyAfterACommitThatTouchedIt(t *testing.T) {
 			}
 		}
 		if read != want {
-			t.Errorf("%s: %d buckets read, want %d", what, read, want)
+			t.Errorf("%s: loaded %d buckets, want %d", what, read, want)
 		}
 		before = after
 	}
@@ -348,13 +348,13 @@ func TestLookup_ReadsABucketAgainOnlyAfterACommitThatTouchedIt(t *testing.T) {
 		t.Helper()
 		s.tx(func(tx *db.Tx) error { _, err := tx.Exec(`ALTER TABLE ` + from + ` RENAME TO ` + to); return err })
 	}
-	rename("item", "gone") // so that each read of a bucket fails
+	rename("item", "gone") // makes each load of a bucket fail
 	want := prices.BucketPrices(t.Context(), s.DB, catalog.Bucket(s.keys[0].Name), 1, func(int64, catalog.Key, prices.Price) {})
 	if want == nil {
-		t.Fatal("a bucket can still be read")
+		t.Fatal("loading a bucket succeeded, want an error")
 	}
 	if err := look(); err == nil || err.Error() != "prices of a bucket: "+want.Error() {
-		t.Errorf("a failed read is %v, want %v", err, want)
+		t.Errorf("got error %v, want %v", err, want)
 	}
 	rename("gone", "item")
 	if err := look(); err != nil {

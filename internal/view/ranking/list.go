@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// maxKept is how many traders a list holds at least; it holds twice as many at most. So
-// many can leave the list before it is rebuilt.
+// maxKept is the minimum number of traders in a list, which holds up to twice as many. The
+// difference is the number of traders that can leave the list before it must be rebuilt.
 const maxKept = 5 * Ranks
 
-// list is the top traders by a figure.
+// list holds the top traders by one figure.
 type list struct {
 	figure func(*Trader) int64
 	top    []Trader
-	// floor is the last trader of the list when others were dropped. A trader who is not
-	// on the list ranks below it. nil: all traders are on the list.
+	// floor is the last trader that stayed when others were dropped. Traders not on the list
+	// rank below it. A nil floor means that all traders are on the list.
 	floor *Trader
 }
 
-// figures returns what traders can be ranked by.
+// figures returns the figures that rank traders.
 func figures() map[string]func(t *Trader) int64 {
 	return map[string]func(t *Trader) int64{
 		"volume":         func(t *Trader) int64 { return t.Ranked },
@@ -27,14 +27,14 @@ func figures() map[string]func(t *Trader) int64 {
 	}
 }
 
-// compare orders traders; no two are equal.
+// compare orders traders. Two traders are never equal.
 func (l *list) compare(a, b *Trader) int {
 	return cmp.Or(
 		cmp.Compare(l.figure(b), l.figure(a)), cmp.Compare(b.Ranked, a.Ranked), cmp.Compare(b.Trades, a.Trades),
 		cmp.Compare(b.Others, a.Others), cmp.Compare(a.Key, b.Key))
 }
 
-// add adds a trader to the list, which is unsorted afterwards.
+// add adds a trader. The list must be sorted afterwards.
 func (l *list) add(t Trader) {
 	if l.floor != nil && l.compare(&t, l.floor) > 0 {
 		return
@@ -51,7 +51,7 @@ func (l *list) sort() {
 	slices.SortFunc(l.top, func(a, b Trader) int { return l.compare(&a, &b) })
 }
 
-// without returns the list without some users; the list itself stays as it is.
+// without returns a copy of the list without the given users.
 func (l *list) without(users map[int64]bool) *list {
 	rest := make([]Trader, 0, len(l.top))
 	for _, t := range l.top {

@@ -1,6 +1,5 @@
-// Package ranking keeps the top traders in memory. It updates them in the background,
-// from what changed since the last update; a request gets the last result with its
-// time.
+// Package ranking keeps the top traders in memory. It updates them in the background from the
+// changes since the last update. A request gets the result of the last update and its time.
 package ranking
 
 import (
@@ -24,7 +23,7 @@ const (
 	mostIdle    = 10 * time.Second
 	patience    = 5 * time.Minute
 	firstWait   = 10 * time.Second // how long a request waits for the first update
-	mostChanged = 5_000            // users; beyond that all lists are rebuilt
+	mostChanged = 5_000            // number of users; with more changes all lists are rebuilt
 )
 
 // Options configure a Ranking.
@@ -34,31 +33,31 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Key names a list: of a period, 7d, 30d or all, by volume, trades or counterparties.
+// Key identifies a list. Period is 7d, 30d or all. By is volume, trades or counterparties.
 type Key struct{ Period, By string }
 
-// Ranking holds the lists of the last update. Its methods may be called concurrently.
+// Ranking holds the result of the last update. Its methods may be called concurrently.
 type Ranking struct {
 	o        Options
-	each     func(context.Context, *db.DB, Days, func(Trader)) error // eachTrader
+	each     func(context.Context, *db.DB, Days, func(Trader)) error // eachTrader; tests replace it
 	last     atomic.Pointer[made]
-	first    chan struct{} // closed once there is a last
-	renewing sync.Mutex    // of the next update
+	first    chan struct{} // closed after the first update
+	renewing sync.Mutex    // serializes updates
 }
 
-// made is the result of an update. It does not change.
+// made is the result of an update. It is immutable.
 type made struct {
 	asOf     time.Time
-	versions TraderVersions // of the figures that it was computed from
-	day      int64          // on which
+	versions TraderVersions // versions of the figures used
+	day      int64          // day of the update
 	lists    map[Key]*list
 }
 
-// New returns a Ranking, which is empty before Refresh or Run.
+// New returns an empty Ranking. Refresh and Run fill it.
 func New(o Options) *Ranking { return &Ranking{o: o, each: eachTrader, first: make(chan struct{})} }
 
-// Top returns the first ranks of a list, which must not be changed, and their time.
-// Before the first update it waits for a while. Then it is a fault.Unavailable.
+// Top returns the first ranks of a list and their time. The caller must not change the ranks.
+// Top waits up to firstWait for the first update, then returns a fault.Unavailable.
 func (r *Ranking) Top(ctx context.Context, key Key) (top []Trader, asOf time.Time, err error) {
 	if r.last.Load() == nil {
 		timer := time.NewTimer(firstWait)
@@ -76,8 +75,8 @@ func (r *Ranking) Top(ctx context.Context, key Key) (top []Trader, asOf time.Tim
 	return top[:min(Ranks, len(top))], m.asOf, nil
 }
 
-// Run keeps the ranking up to date until ctx ends. A failed update changes nothing and
-// is retried.
+// Run updates the ranking until ctx ends. A failed update keeps the last result and is
+// retried.
 func (r *Ranking) Run(ctx context.Context) {
 	failing := false
 	for {
@@ -102,7 +101,7 @@ func (r *Ranking) Run(ctx context.Context) {
 	}
 }
 
-// Refresh brings the ranking up to date.
+// Refresh updates the ranking once.
 func (r *Ranking) Refresh(ctx context.Context) error {
 	r.renewing.Lock()
 	defer r.renewing.Unlock()
@@ -118,10 +117,10 @@ func (r *Ranking) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// next computes the next result: from the changed users, if that is enough.
+// next computes the next result, from only the changed users if possible.
 func (r *Ranking) next(ctx context.Context) (*made, error) {
 	now, last := r.o.Now(), r.last.Load()
-	versions, err := traderVersions(ctx, r.o.Store) // before what they are the versions of
+	versions, err := traderVersions(ctx, r.o.Store) // read before the figures, so that a later change is not missed
 	if err != nil {
 		return nil, err
 	}
@@ -167,8 +166,8 @@ func (r *Ranking) makeAll(ctx context.Context, m *made) error {
 	return nil
 }
 
-// change computes the lists from the last ones and the changed users. If too few are
-// left on a list, all lists are rebuilt.
+// change computes the lists from the last lists and the changed users. It rebuilds all lists
+// if one of them gets too short.
 func (r *Ranking) change(ctx context.Context, m *made, users []int64) error {
 	gone := make(map[int64]bool, len(users))
 	for _, user := range users {
@@ -197,7 +196,7 @@ func (r *Ranking) change(ctx context.Context, m *made, users []int64) error {
 	return nil
 }
 
-// periods are calendar days in UTC, including today.
+// periods returns the periods as calendar days in UTC, including today.
 func periods(day int64) map[string]Days {
 	return map[string]Days{"7d": {First: day - 6, Last: day}, "30d": {First: day - 29, Last: day}, "all": {}}
 }

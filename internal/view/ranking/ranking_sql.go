@@ -8,11 +8,11 @@ import (
 	"assay/internal/market"
 )
 
-// TraderVersions counts changes of traders' figures, in slots. A transaction that changes
-// a slot holds it until its commit, so a version includes all changes up to it.
+// TraderVersions counts changes of traders' figures in slots. A transaction that changes a
+// slot locks it until the commit, so a version includes all changes before it.
 type TraderVersions [market.TraderSlots]int64
 
-// traderVersions returns how much has changed by now.
+// traderVersions returns the current versions.
 func traderVersions(ctx context.Context, s *db.DB) (v TraderVersions, err error) {
 	_, err = db.Collect(ctx, s.Read, func(r *sql.Rows, _ *struct{}) error {
 		var slot, version int64
@@ -23,8 +23,8 @@ func traderVersions(ctx context.Context, s *db.DB) (v TraderVersions, err error)
 	return v, err
 }
 
-// Before reports whether some slot has an older version than in other: the database was
-// restored.
+// Before reports whether a slot has an older version than in other. This happens after a
+// restore of the database.
 func (v TraderVersions) Before(other TraderVersions) bool {
 	for slot := range v {
 		if v[slot] < other[slot] {
@@ -34,10 +34,10 @@ func (v TraderVersions) Before(other TraderVersions) bool {
 	return false
 }
 
-// slotColumns are those of versions in slots.
+// slotColumns are the columns of a table of slot versions.
 const slotColumns = "slot bigint, version bigint"
 
-// changedTraders returns users whose figures changed since, limit of them at most.
+// changedTraders returns up to limit users whose figures changed after the given versions.
 func changedTraders(ctx context.Context, s *db.DB, since TraderVersions, limit int) ([]int64, error) {
 	slots := db.NewTable(slotColumns, market.TraderSlots)
 	for slot, version := range since {
@@ -48,13 +48,14 @@ func changedTraders(ctx context.Context, s *db.DB, since TraderVersions, limit i
 		slots.Params(s.Dialect, limit)...)
 }
 
-// Trader is what a user traded within some days.
+// Trader is the trading volume of a user within a period.
 type Trader struct {
 	Key, Trades, Reversed, Others int64
-	Volume, Ranked                int64 // micro-units of the base currency
+	Volume, Ranked                int64 // in millionths of the base currency
 }
 
-// Days are days of the epoch in UTC, from first to last. The zero value is all days.
+// Days is a range of days since the epoch in UTC, both ends included. The zero value means all
+// days.
 type Days struct{ First, Last int64 }
 
 const (
@@ -64,14 +65,14 @@ SELECT user_key, CAST(sum(trades) AS bigint), CAST(sum(reversed) AS bigint), cou
 FROM `
 	traderPairs = `
 (SELECT p.user_key, p.other_key, sum(p.trades) AS trades, sum(p.reversed) AS reversed, sum(p.volume) AS volume, sum(p.ranked) AS ranked FROM `
-	// Trades count for the other user even if one of the two was deleted.
+	// A trade also counts for the other user if one of them was deleted.
 	traderGroups = ` GROUP BY user_key HAVING sum(trades) > 0 AND user_key NOT IN (SELECT id FROM platform_user WHERE deleted_at <> 0)`
 
 	tradersEver   = traderSums + `trader_pair WHERE day = 0` + traderGroups
 	tradersWithin = traderSums + traderPairs + `trader_pair p WHERE p.day BETWEEN $1 AND $2 GROUP BY p.user_key, p.other_key) p` + traderGroups
 )
 
-// eachTrader calls fn for each user with a trade that counts.
+// eachTrader calls fn for each user with a counted trade.
 func eachTrader(ctx context.Context, s *db.DB, days Days, fn func(Trader)) error {
 	query, args := tradersEver, []any(nil)
 	if days != (Days{}) {
@@ -90,13 +91,13 @@ func scanTrader(r *sql.Rows, d *Trader) error {
 	return r.Scan(&d.Key, &d.Trades, &d.Reversed, &d.Others, &d.Volume, &d.Ranked)
 }
 
-// traders returns the figures of some users, if they have a trade that counts.
+// traders returns the figures of the given users that have a counted trade.
 func traders(ctx context.Context, s *db.DB, days Days, users []int64) ([]Trader, error) {
 	list := make([]int64, 0, days.Last-days.First+1)
 	for day := days.First; day <= days.Last; day++ {
 		list = append(list, day)
 	}
-	// Each row is looked up: the days alone would read all traders.
+	// Look up each row by its key. A filter by days would read all traders.
 	return db.CollectByIndex(ctx, s, scanTrader, `
 		WITH wanted AS MATERIALIZED (SELECT d.day, u.user_key FROM `+s.Dialect.Rows(1, "day bigint")+` d CROSS JOIN `+s.Dialect.Rows(2, "user_key bigint")+` u)`+
 		traderSums+traderPairs+`
@@ -107,11 +108,11 @@ func traders(ctx context.Context, s *db.DB, days Days, users []int64) ([]Trader,
 // TraderName is the public name of a user.
 type TraderName struct {
 	Key  int64
-	Name string // empty: there is none, or the user opted out
+	Name string // empty: no name, or the user opted out
 }
 
-// TraderNames returns the public names of users. It looks them up one by one, which is
-// the fastest way to a few out of many.
+// TraderNames returns the public names of users. It looks them up one by one, which is fastest
+// for a few users.
 func TraderNames(ctx context.Context, s *db.DB, keys []int64) ([]TraderName, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, n *TraderName) error { return r.Scan(&n.Key, &n.Name) }, `
 		SELECT k.id, coalesce((SELECT u.display_name FROM platform_user u WHERE u.id = k.id AND u.leaderboard), '')

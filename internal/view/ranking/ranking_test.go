@@ -19,16 +19,16 @@ import (
 	"assay/internal/randtest"
 )
 
-// book is a database with the figures of traders, and the same in memory. They are
-// the same for all periods.
+// book keeps the figures of traders in the database and in memory. They are equal in all
+// periods.
 type book struct {
 	tb      testing.TB
 	db      *db.DB
-	day     int64 // of all trades
+	day     int64 // day of all trades
 	traders map[int64]Trader
 	mu      sync.Mutex
-	whole   int           // times that all lists were made of all
-	hold    chan struct{} // what keeps them from being made; nil: nothing
+	whole   int           // number of full rebuilds
+	hold    chan struct{} // blocks rebuilds while it is open; nil: never
 }
 
 func newBook(tb testing.TB, now time.Time) *book {
@@ -41,7 +41,7 @@ func newBook(tb testing.TB, now time.Time) *book {
 	return &book{tb: tb, db: d, day: market.Day(now), traders: map[int64]Trader{}}
 }
 
-// tx runs statements in one transaction.
+// tx executes statements in one transaction.
 func (b *book) tx(fn func(exec func(query string, args ...any))) {
 	b.tb.Helper()
 	err := b.db.InTx(b.tb.Context(), func(tx *db.Tx) (err error) {
@@ -57,8 +57,8 @@ func (b *book) tx(fn func(exec func(query string, args ...any))) {
 	}
 }
 
-// put stores the figures of traders, the later ones of the same trader last. Those who
-// trade have at least one other and at least one trade with each.
+// put stores the figures of traders. For a repeated trader the last figures count. A trader
+// with trades needs at least one counterparty, and one trade with each.
 func (b *book) put(traders ...Trader) {
 	b.tb.Helper()
 	b.tx(func(exec func(query string, args ...any)) {
@@ -79,7 +79,7 @@ func (b *book) put(traders ...Trader) {
 	})
 }
 
-// each is eachTrader, counted and held.
+// each calls eachTrader, counts the calls and can block.
 func (b *book) each(ctx context.Context, d *db.DB, days Days, tell func(Trader)) error {
 	b.mu.Lock()
 	hold := b.hold
@@ -97,7 +97,7 @@ func (b *book) each(ctx context.Context, d *db.DB, days Days, tell func(Trader))
 	return eachTrader(ctx, d, days, tell)
 }
 
-// ranks is the first ranks by the slowest way there is.
+// ranks computes the ranks by sorting all traders.
 func (b *book) ranks(by string) (keys []int64) {
 	l := &list{figure: figures()[by]}
 	for _, t := range b.traders {
@@ -131,14 +131,14 @@ func newRanking(b *book, now func() time.Time) *Ranking {
 	return r
 }
 
-// TestRefresh_OfThoseWhoChangedIsThatOfAll changes figures at random, most of them
-// of those who are at the top.
-func TestRefresh_OfThoseWhoChangedIsThatOfAll(t *testing.T) {
+// TestRefresh_FromChangesEqualsFullRebuild changes figures at random, mostly of traders at the
+// top.
+func TestRefresh_FromChangesEqualsFullRebuild(t *testing.T) {
 	r := randtest.New(t)
 	b := newBook(t, time.Now())
 	ranked := newRanking(b, time.Now)
 	figure := func(key, most int64) Trader {
-		// Each of the others is a row.
+		// each counterparty is a row
 		return Trader{Key: key, Trades: r.Int64N(most), Others: r.Int64N(min(most, 20)), Ranked: r.Int64N(most)}
 	}
 	const users = 5 * maxKept
@@ -168,10 +168,10 @@ func TestRefresh_OfThoseWhoChangedIsThatOfAll(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("made of all %d times", b.whole)
+	t.Logf("%d full rebuilds", b.whole)
 }
 
-// many are more traders than a refresh looks at one by one.
+// many returns more changed traders than a refresh handles one by one.
 func many(trades int64) (traders []Trader) {
 	for key := range int64(mostChanged + 1) {
 		traders = append(traders, Trader{Key: key, Trades: trades})
@@ -179,7 +179,7 @@ func many(trades int64) (traders []Trader) {
 	return traders
 }
 
-func TestRefresh_LooksAtWhoChangedAlone(t *testing.T) {
+func TestRefresh_ReadsOnlyChangedTraders(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	b := newBook(t, now)
 	r := newRanking(b, func() time.Time { return now })
@@ -191,7 +191,7 @@ func TestRefresh_LooksAtWhoChangedAlone(t *testing.T) {
 	refresh := func(why string, whole int) {
 		t.Helper()
 		if err := r.Refresh(t.Context()); err != nil || b.whole != whole {
-			t.Fatalf("%s: made of all %d times, want %d; %v", why, b.whole, whole, err)
+			t.Fatalf("%s: %d full rebuilds, want %d; error %v", why, b.whole, whole, err)
 		}
 	}
 	refresh("first", 1)
@@ -207,18 +207,18 @@ func TestRefresh_LooksAtWhoChangedAlone(t *testing.T) {
 		}
 	}
 	b.put(fallen...)
-	refresh("all that were at the top fell back", 2)
+	refresh("all top traders lost their rank", 2)
 	now = now.Add(24 * time.Hour)
 	refresh("another day", 3)
 	b.put(many(7)...)
-	refresh("too many changed", 4)
+	refresh("too many traders changed", 4)
 	b.tx(func(exec func(query string, args ...any)) {
 		exec(`UPDATE trader_version SET version = version - 2 WHERE slot = 0`)
 	})
-	refresh("the database was set back", 5)
+	refresh("an older database was restored", 5)
 }
 
-func TestTop_AnswersFromTheLastWhileTheNextIsMade(t *testing.T) {
+func TestTop_ReturnsLastResultDuringUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBook(t, time.Now())
 		r := newRanking(b, time.Now)
@@ -231,7 +231,7 @@ func TestTop_AnswersFromTheLastWhileTheNextIsMade(t *testing.T) {
 		b.mu.Lock()
 		b.hold = make(chan struct{})
 		b.mu.Unlock()
-		b.put(many(2)...) // so that all are to be looked at
+		b.put(many(2)...) // forces a full rebuild
 		<-time.After(30 * time.Second)
 		top, asOf, err := r.Top(t.Context(), Key{"7d", "trades"})
 		if err != nil || len(top) != 1 || !asOf.Equal(began) {
@@ -247,7 +247,7 @@ func TestTop_AnswersFromTheLastWhileTheNextIsMade(t *testing.T) {
 	})
 }
 
-func TestTop_AFailureLeavesWhatWasMadeLast(t *testing.T) {
+func TestTop_FailedUpdateKeepsLastResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBook(t, time.Now())
 		r := newRanking(b, time.Now)
@@ -260,7 +260,7 @@ func TestTop_AFailureLeavesWhatWasMadeLast(t *testing.T) {
 		rename := func(from, to string) {
 			b.tx(func(exec func(query string, args ...any)) { exec(`ALTER TABLE ` + from + ` RENAME TO ` + to) })
 		}
-		rename("trader_version", "gone") // so that each refresh fails
+		rename("trader_version", "gone") // makes each refresh fail
 		<-time.After(time.Minute)
 		top, asOf, err := r.Top(t.Context(), Key{"7d", "trades"})
 		if err != nil || len(top) != 1 || time.Since(asOf) != time.Minute {
@@ -276,7 +276,7 @@ func TestTop_AFailureLeavesWhatWasMadeLast(t *testing.T) {
 	})
 }
 
-func TestTop_WaitsForTheFirstButNotForEver(t *testing.T) {
+func TestTop_WaitsLimitedTimeForFirstUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBook(t, time.Now())
 		b.hold = make(chan struct{})
@@ -298,7 +298,7 @@ func TestTop_WaitsForTheFirstButNotForEver(t *testing.T) {
 	})
 }
 
-func TestTop_GivesUpWithWhoAsks(t *testing.T) {
+func TestTop_ReturnsWhenCallerCancels(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, _, err := newRanking(newBook(t, time.Now()), time.Now).Top(ctx, Key{"all", "volume"}); !errors.Is(err, context.Canceled) {
@@ -306,15 +306,15 @@ func TestTop_GivesUpWithWhoAsks(t *testing.T) {
 	}
 }
 
-func TestPeriods_AreDaysOfTheCalendar(t *testing.T) {
+func TestPeriods_AreCalendarDays(t *testing.T) {
 	day := market.Day(time.Date(2026, 11, 21, 23, 59, 59, 0, time.UTC))
 	if got, want := fmt.Sprint(periods(day)), fmt.Sprintf("map[30d:{%d %d} 7d:{%d %d} all:{0 0}]", day-29, day, day-6, day); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
 
-// BenchmarkRefresh_OfThoseWhoChanged is what a second costs.
-func BenchmarkRefresh_OfThoseWhoChanged(b *testing.B) {
+// BenchmarkRefresh_OfChangedTraders measures the update that runs every second.
+func BenchmarkRefresh_OfChangedTraders(b *testing.B) {
 	stored := newBook(b, time.Now())
 	r := newRanking(stored, time.Now)
 	var all []Trader
