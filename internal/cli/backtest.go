@@ -14,30 +14,31 @@ import (
 	"assay/internal/pricing"
 )
 
-// backtestCmd measures a pricing policy on a history of quotes.
+// backtestCmd measures a pricing policy with historical quotes.
 type backtestCmd struct {
 	Dir      string   `arg:"" help:"Folder of .csv files with the columns time, market, name, price and currency."`
-	Estimate string   `default:"consensus" placeholder:"METHOD" help:"Which figure becomes the price: consensus, median or average."`
-	Guard    string   `default:"flag" placeholder:"GUARD" help:"What happens to a price that moved far: flag or hold."`
-	Currency string   `default:"USD" placeholder:"CODE" help:"Currency that prices are computed in."`
-	Rate     []string `sep:"none" placeholder:"RATE" help:"Exchange rate of another currency of the files, such as CNY=0.14@2026-10-05; repeat it for each."`
-	Seed     uint64   `default:"1" help:"Seed of everything random; the same seed gives the same figures."`
-	Names    int      `default:"0" placeholder:"N" help:"Use about this many names of a long series; 0 uses all."`
-	Plots    string   `placeholder:"DIR" help:"Write SVG plots to this folder: price against truth, share within 2, 5 and 10 %, held and released."`
+	Estimate string   `default:"consensus" placeholder:"METHOD" help:"Method that computes the price: consensus, median or average."`
+	Guard    string   `default:"flag" placeholder:"GUARD" help:"Action for a price that moved far: flag or hold."`
+	Currency string   `default:"USD" placeholder:"CODE" help:"Currency of the computed prices."`
+	Rate     []string `sep:"none" placeholder:"RATE" help:"Exchange rate of another currency of the files, such as CNY=0.14@2026-10-05. Repeat the flag for each currency."`
+	Seed     uint64   `default:"1" help:"Seed of the random numbers. The same seed gives the same figures."`
+	Names    int      `default:"0" placeholder:"N" help:"Use about this many names. 0 uses all names."`
+	Plots    string   `placeholder:"DIR" help:"Write SVG plots to this folder: price and true value; share within 2, 5 and 10 %; held and released prices."`
 }
 
 func (*backtestCmd) examples() []example {
 	return []example{
 		{"backtest prices", "measure the default policy on the files in prices"},
-		{"backtest prices --estimate average --guard hold --plots plots", "measure another policy and draw it"},
-		{"backtest prices --json", "the same table for a script; exit code 1 if a figure is beyond its limit"},
+		{"backtest prices --estimate average --guard hold --plots plots", "measure another policy and plot it"},
+		{"backtest prices --json", "the same table for a script; exit code 1 if a figure exceeds its limit"},
 	}
 }
 
-// errBeyondLimits means that a figure of a backtest is beyond its limit.
-var errBeyondLimits = fmt.Errorf("a figure is beyond its limit: %w", errReported)
+// errBeyondLimits means that a measured figure exceeds its limit. The result is already
+// printed.
+var errBeyondLimits = fmt.Errorf("a figure exceeds its limit: %w", errReported)
 
-// backtestReport is the result as --json prints it.
+// backtestReport is the result that --json prints.
 type backtestReport struct {
 	OK          bool              `json:"ok"`
 	Estimate    string            `json:"estimate"`
@@ -49,7 +50,6 @@ type backtestReport struct {
 	Experiments []backtest.Result `json:"experiments"`
 }
 
-// Run measures.
 func (c *backtestCmd) Run(ctx context.Context, s *session) error {
 	policy, err := c.policy()
 	if err != nil {
@@ -91,7 +91,7 @@ func (c *backtestCmd) Run(ctx context.Context, s *session) error {
 	return nil
 }
 
-// policy reads the flags.
+// policy returns the pricing policy that the flags describe.
 func (c *backtestCmd) policy() (pricing.Policy, error) {
 	p := pricing.Policy{Rates: pricing.Rates{}}
 	var err error
@@ -115,7 +115,7 @@ func (c *backtestCmd) policy() (pricing.Policy, error) {
 	return p, nil
 }
 
-// text writes the table.
+// text writes the report as a table.
 func (r *backtestReport) text(w io.Writer) {
 	_, _ = fmt.Fprintf(w, "%s names, %d markets, %d times; %s, %s, seed %d\n\n",
 		count(int64(r.Names)), r.Markets, r.Times, r.Estimate, r.Guard, r.Seed)
@@ -135,7 +135,7 @@ func (r *backtestReport) text(w io.Writer) {
 	}
 	table(w, rows)
 	if !r.OK {
-		_, _ = fmt.Fprintln(w, "\nat least one figure is beyond its limit")
+		_, _ = fmt.Fprintln(w, "\nat least one figure exceeds its limit")
 	}
 }
 
@@ -171,7 +171,7 @@ func grade(m backtest.Measure) string {
 	}
 }
 
-// writePlots writes the plots to a folder, which it creates.
+// writePlots writes the plots to a folder and creates it if needed.
 func writePlots(dir string, results []backtest.Result) error {
 	if dir == "" {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// quotesOf writes four markets that quote 400 names within some percent, and in every
-// tenth name a joke.
+// quotesOf writes quotes of four markets for 400 names. The quotes differ by some percent. For
+// every tenth name, one market has an absurd quote.
 func quotesOf(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -44,7 +44,7 @@ func backtestOf(args ...string) (code int, out, errs string) {
 	return p.Run(context.Background()), o.String(), e.String()
 }
 
-func TestBacktest_EndsWithTheCodeOfTheLimits(t *testing.T) {
+func TestBacktest_ExitCodeReportsExceededLimits(t *testing.T) {
 	dir := quotesOf(t)
 	plots := filepath.Join(t.TempDir(), "plots")
 	code, out, errs := backtestOf(dir, "--plots", plots)
@@ -64,7 +64,7 @@ func TestBacktest_EndsWithTheCodeOfTheLimits(t *testing.T) {
 	}
 }
 
-func TestBacktest_ExplainsWhatIsWrong(t *testing.T) {
+func TestBacktest_ExplainsInvalidInput(t *testing.T) {
 	for _, tt := range []struct {
 		args []string
 		code int

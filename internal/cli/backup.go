@@ -11,16 +11,16 @@ import (
 	"assay/internal/refresh"
 )
 
-// backupCmd copies the database to a file.
+// backupCmd writes a copy of the database to a file.
 type backupCmd struct {
-	File        string `arg:"" help:"File to write, which must not exist; with --verify the file to read."`
-	Verify      bool   `help:"Write nothing: verify that the backup FILE is undamaged. Needs no database."`
+	File        string `arg:"" help:"File to write. It must not exist. With --verify: file to read."`
+	Verify      bool   `help:"Verify that the backup FILE is not damaged. Writes nothing and needs no database."`
 	WithSecrets bool   `help:"Also copy the generated secrets, into FILE.secrets. Keep that file safe: it gives full access to your server."`
 }
 
 func (*backupCmd) examples() []example {
 	return []example{
-		{"backup /backups/assay-2026-11-20.db", "copy the database, whether the server runs or not; secrets are left out"},
+		{"backup /backups/assay-2026-11-20.db", "copy the database without secrets, even while the server runs"},
 		{"backup --verify /backups/assay-2026-11-20.db", "verify the checksum of a backup; exit code 7 if it is damaged"},
 		{"backup /safe/assay.db --with-secrets", "copy the secrets too, into /safe/assay.db.secrets"},
 	}
@@ -30,10 +30,9 @@ func (*backupCmd) examples() []example {
 type copied struct {
 	File    string `json:"file"`
 	Bytes   int64  `json:"bytes"`
-	Secrets int    `json:"secrets"` // files of secrets copied
+	Secrets int    `json:"secrets"` // number of copied secret files
 }
 
-// Run writes the backup.
 func (c *backupCmd) Run(ctx context.Context, s *session) (err error) {
 	if c.Verify {
 		return c.verify(s)
@@ -56,7 +55,7 @@ func (c *backupCmd) Run(ctx context.Context, s *session) (err error) {
 		return err
 	}
 	if done.Secrets, err = secrets.write(); err != nil {
-		return fmt.Errorf("the database is backed up, the secrets are not: %w", err)
+		return fmt.Errorf("the database was backed up, but the secrets were not: %w", err)
 	}
 	return s.out.result(done, func(w io.Writer) {
 		_, _ = fmt.Fprintf(w, "%s holds the database, %s bytes\n", done.File, count(done.Bytes))
@@ -66,10 +65,10 @@ func (c *backupCmd) Run(ctx context.Context, s *session) (err error) {
 	})
 }
 
-// verified is the result of a verification.
+// verified is the result of verifying a backup.
 type verified struct {
 	File   string `json:"file"`
-	Intact bool   `json:"intact"` // always true: a damaged one is an error
+	Intact bool   `json:"intact"` // always true: a damaged backup is an error
 }
 
 func (c *backupCmd) verify(s *session) error {
@@ -81,8 +80,8 @@ func (c *backupCmd) verify(s *session) error {
 	})
 }
 
-// backUp copies a database to a new file that only its owner can read, and
-// returns its size. After an error there is no such file.
+// backUp copies a database to a new file and returns its size. Only the owner can read the
+// file. backUp removes the file after an error.
 func backUp(ctx context.Context, d config.Database, file string) (size int64, err error) {
 	if d.Engine != config.SQLite {
 		err = db.BackupPostgres(ctx, d.SessionURL(), file)
@@ -99,7 +98,7 @@ func backUp(ctx context.Context, d config.Database, file string) (size int64, er
 	return info.Size(), nil
 }
 
-// restoreCmd puts a backup in the database's place.
+// restoreCmd replaces the database with a backup.
 type restoreCmd struct {
 	File        string `arg:"" help:"File that assay backup wrote."`
 	Force       bool   `help:"Replace an existing database and, with --with-secrets, existing secrets. SQLite keeps the old file next to the new one; PostgreSQL replaces the old tables."`
@@ -108,12 +107,11 @@ type restoreCmd struct {
 
 func (*restoreCmd) examples() []example {
 	return []example{
-		{"restore /backups/assay-2026-11-20.db", "restore where there is no database; stop the server first"},
+		{"restore /backups/assay-2026-11-20.db", "restore into a new database; stop the server first"},
 		{"restore /safe/assay.db --with-secrets --force", "replace the existing database and secrets"},
 	}
 }
 
-// Run restores.
 func (c *restoreCmd) Run(ctx context.Context, s *session) error {
 	cfg, err := config.LoadDatabase(s.options(nil))
 	if err != nil {
@@ -147,7 +145,7 @@ func (c *restoreCmd) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	if done.Secrets, err = secrets.write(); err != nil {
-		return fmt.Errorf("the database is restored, the secrets are not: %w", err)
+		return fmt.Errorf("the database was restored, but the secrets were not: %w", err)
 	}
 	return s.out.result(done, func(w io.Writer) {
 		_, _ = fmt.Fprintf(w, "%s is restored from %s\n", printable(cfg.Database.String()), c.File)
@@ -157,14 +155,15 @@ func (c *restoreCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// Commands to run by hand on a machine that has PostgreSQL's client.
+// The user runs these commands on a machine with PostgreSQL's client programs.
 const (
 	dump   = `pg_dump --format=custom --file=FILE "$DATABASE_URL"`
 	undump = `pg_restore --single-transaction --no-owner --clean --if-exists --dbname="$DATABASE_URL" FILE`
 )
 
-// awaitClient waits for the database. On PostgreSQL it first looks for a program of its
-// client; the error names the command to run elsewhere.
+// awaitClient waits for the database. For PostgreSQL it first looks for the given client
+// program. If the program is missing, the error contains the command to run on another
+// machine.
 func (s *session) awaitClient(ctx context.Context, cfg *config.Config, program, command string) error {
 	if cfg.Database.Engine != config.SQLite {
 		if _, err := db.FindClient(program); err != nil {

@@ -9,14 +9,13 @@ import (
 	"assay/internal/view"
 )
 
-// Paths of the API.
+// These are paths of the API.
 const (
 	marketPrices = "/api/market-prices"
 	itemsPath    = "/api/prices/items"
 )
 
-// filter returns the query of name, value, name, value and so on, without the
-// empty values.
+// filter builds a query from alternating names and values. It omits empty values.
 func filter(pairs ...string) url.Values {
 	q := url.Values{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -27,7 +26,7 @@ func filter(pairs ...string) url.Values {
 	return q
 }
 
-// unlessZero writes a number for filter; "" for 0.
+// unlessZero formats a number for filter. It returns "" for 0.
 func unlessZero[T int32 | int64](n T) string {
 	if n == 0 {
 		return ""
@@ -35,7 +34,7 @@ func unlessZero[T int32 | int64](n T) string {
 	return strconv.FormatInt(int64(n), 10)
 }
 
-// ifSet writes a flag for filter; "" if it is not set.
+// ifSet formats a flag for filter. It returns "" if the flag is not set.
 func ifSet(flag bool) string {
 	if flag {
 		return "1"
@@ -43,7 +42,7 @@ func ifSet(flag bool) string {
 	return ""
 }
 
-// startedRun is the response to a refresh.
+// startedRun is the response to a request for a refresh.
 type startedRun struct {
 	Started       bool     `json:"started"`
 	Reason        string   `json:"reason,omitzero"`
@@ -79,8 +78,8 @@ func userRequest(method, id string) request {
 	return request{method: method, path: "/api/users/" + segment(id), as: config.RolePlatform}
 }
 
-// syncRequest pushes body as a user's inventory. Without a body the server reads the
-// inventory from Steam.
+// syncRequest returns a request that pushes body as a user's inventory. If body is nil, the
+// server reads the inventory from Steam.
 func syncRequest(userID string, body any) request {
 	return request{
 		method: http.MethodPost, path: "/api/inventory/" + segment(userID) + "/sync", as: config.RolePlatform, body: body, timeout: syncTimeout,

@@ -16,7 +16,7 @@ import (
 	"assay/internal/view"
 )
 
-// program returns a run of the command line against f.
+// program returns a Program that uses the server f.
 func program(f *fakeServer, args ...string) (Program, *bytes.Buffer, *bytes.Buffer) {
 	var out, errs bytes.Buffer
 	return Program{
@@ -30,7 +30,7 @@ func program(f *fakeServer, args ...string) (Program, *bytes.Buffer, *bytes.Buff
 	}, &out, &errs
 }
 
-func TestRefresh_InterruptedWaitSaysThatTheRunGoesOn(t *testing.T) {
+func TestRefresh_InterruptedWaitReportsThatTheRunContinues(t *testing.T) {
 	f := newFakeServer(t)
 	ctx, interrupt := context.WithCancel(context.Background())
 	f.jobs = []string{jobRunning}
@@ -49,7 +49,7 @@ func TestRefresh_InterruptedWaitSaysThatTheRunGoesOn(t *testing.T) {
 	}
 }
 
-func TestRefresh_WaitEndsWithTheCodeOfTheOutcome(t *testing.T) {
+func TestRefresh_WaitReturnsExitCodeOfOutcome(t *testing.T) {
 	for _, c := range []struct {
 		job  string
 		code int
@@ -77,7 +77,7 @@ func TestRefresh_WaitEndsWithTheCodeOfTheOutcome(t *testing.T) {
 	}
 }
 
-func TestRefresh_WaitForAJobThatIsRemovedAtItsEndTellsWhatIsKnown(t *testing.T) {
+func TestRefresh_WaitHandlesJobRemovedAtItsEnd(t *testing.T) {
 	for _, c := range []struct {
 		jobs []string
 		code int
@@ -100,7 +100,7 @@ func TestRefresh_WaitForAJobThatIsRemovedAtItsEndTellsWhatIsKnown(t *testing.T) 
 	}
 }
 
-func TestStatus_WatchPrintsOneObjectALineUntilInterrupted(t *testing.T) {
+func TestStatus_WatchPrintsOneObjectPerLineUntilInterrupted(t *testing.T) {
 	f := newFakeServer(t)
 	ctx, interrupt := context.WithCancel(context.Background())
 	p, _, errs := program(f, "status", "--watch", "--every", "200ms", "--json")
@@ -117,7 +117,7 @@ func TestStatus_WatchPrintsOneObjectALineUntilInterrupted(t *testing.T) {
 	}
 }
 
-// lineCounter calls then once it was given so many writes.
+// lineCounter calls then after the given number of writes.
 type lineCounter struct {
 	text  strings.Builder
 	after int
@@ -131,13 +131,13 @@ func (l *lineCounter) Write(b []byte) (int, error) {
 	return l.text.Write(b)
 }
 
-func TestStatus_ShowsWhatAnEndedRunLacks(t *testing.T) {
+func TestStatus_ShowsGapsOfEndedRun(t *testing.T) {
 	outcome := func(state, outcome string) view.RunStatus {
 		return view.RunStatus{JobID: new("17"), State: &state, Outcome: &outcome}
 	}
 	for want, run := range map[string]view.RunStatus{
 		"refresh 17 finished: complete":                                   outcome("finished", "complete"),
-		"refresh 17 failed: it priced nothing and an error occurred":      outcome("failed", "failed"),
+		"refresh 17 failed: no item got a price and an error occurred":    outcome("failed", "failed"),
 		"refresh 17 finished: partial, some items or markets are missing": outcome("finished", "partial"),
 		"refresh 17 cancelled: partial":                                   outcome("cancelled", "partial"),
 	} {
@@ -152,7 +152,7 @@ func TestStatus_ShowsWhatAnEndedRunLacks(t *testing.T) {
 	var out bytes.Buffer
 	writeStatus(&out, &st)
 	for _, want := range []string{
-		"finished: partial", "missing     3 items (0.01 %): failed\n", "missing     1 item (0 %): the provider fails or demanded a wait\n",
+		"finished: partial", "missing     3 items (0.01 %): failed\n", "missing     1 item (0 %): the provider failed or requested a delay\n",
 		"missing     sim/fjord (100 %): not in the response, sim: timeout\n",
 	} {
 		if !strings.Contains(out.String(), want) {
@@ -161,7 +161,7 @@ func TestStatus_ShowsWhatAnEndedRunLacks(t *testing.T) {
 	}
 }
 
-func TestStatusScreen_DrawsOverTheLastOne(t *testing.T) {
+func TestStatusScreen_OverwritesPreviousStatus(t *testing.T) {
 	var out bytes.Buffer
 	screen := statusScreen{out: output{w: &out}, redraw: true, now: time.Now}
 	for range 2 {
@@ -170,11 +170,11 @@ func TestStatusScreen_DrawsOverTheLastOne(t *testing.T) {
 		}
 	}
 	if got := strings.Count(out.String(), "\x1b[3A\x1b[J"); got != 1 {
-		t.Errorf("moved up %d times, want once, by the three lines drawn before:\n%q", got, out.String())
+		t.Errorf("got %d cursor moves, want 1 of three lines:\n%q", got, out.String())
 	}
 }
 
-func TestProgress_PlainLinesAtChangesOfStageAndEveryFewSeconds(t *testing.T) {
+func TestProgress_PrintsLinesForNewStagesAndEveryFewSeconds(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	p := newProgress(&out, false, func() time.Time { return now })
@@ -192,7 +192,7 @@ func TestProgress_PlainLinesAtChangesOfStageAndEveryFewSeconds(t *testing.T) {
 	}
 }
 
-func TestProgress_TerminalShowsABar(t *testing.T) {
+func TestProgress_ShowsBarOnTerminal(t *testing.T) {
 	var out bytes.Buffer
 	p := newProgress(&out, true, time.Now)
 	p.showJob(&view.Job{ID: "1", State: "queued"})
@@ -206,20 +206,20 @@ func TestProgress_TerminalShowsABar(t *testing.T) {
 	}
 }
 
-func TestClient_NeverFollowsARedirectWithItsSecret(t *testing.T) {
-	asked := false
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
+func TestClient_DoesNotFollowRedirects(t *testing.T) {
+	redirected := false
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { redirected = true }))
 	defer elsewhere.Close()
 	here := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
 	defer here.Close()
 	c := newClient(here.URL, map[string]credential{config.RoleMarket: {header: "x-market-sync-secret", value: "s"}})
 	err := c.do(context.Background(), statusRequest(), nil)
-	if err == nil || asked {
-		t.Errorf("err %v, asked elsewhere: %v", err, asked)
+	if err == nil || redirected {
+		t.Errorf("got error %v, redirect followed: %v", err, redirected)
 	}
 }
 
-func TestSegment_EscapesWhateverANameHolds(t *testing.T) {
+func TestSegment_EscapesNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"a/b?c#d%": "a%2Fb%3Fc%23d%25", "..": "%2E%2E", "x\ny ": "x%0Ay%20", "★": "%E2%98%85", "a.b": "a.b",
 	} {
@@ -229,7 +229,7 @@ func TestSegment_EscapesWhateverANameHolds(t *testing.T) {
 	}
 }
 
-func TestPrintable_CannotDisturbATerminal(t *testing.T) {
+func TestPrintable_EscapesTerminalControls(t *testing.T) {
 	for text, want := range map[string]string{
 		"★ Karambit": "★ Karambit", "a\x1b[2Jb": `"a\x1b[2Jb"`, "end ": `"end "`, "\u202eabc": `"\u202eabc"`, "a\tb": `"a\tb"`, "": "",
 	} {
@@ -239,7 +239,7 @@ func TestPrintable_CannotDisturbATerminal(t *testing.T) {
 	}
 }
 
-func TestBaseURL_IsReachableFromThisMachine(t *testing.T) {
+func TestBaseURL_IsReachableLocally(t *testing.T) {
 	for addr, want := range map[string]string{
 		"127.0.0.1:8080": "http://127.0.0.1:8080", "0.0.0.0:80": "http://127.0.0.1:80", ":8080": "http://127.0.0.1:8080",
 		"[::]:8080": "http://[::1]:8080", "example.test:1": "http://example.test:1",
@@ -250,7 +250,7 @@ func TestBaseURL_IsReachableFromThisMachine(t *testing.T) {
 	}
 }
 
-func TestCell_CutsWhatWouldPadEveryRow(t *testing.T) {
+func TestCell_CutsLongNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"★ Karambit":                    "★ Karambit",
 		strings.Repeat("★", 64):         strings.Repeat("★", 64),
@@ -264,7 +264,7 @@ func TestCell_CutsWhatWouldPadEveryRow(t *testing.T) {
 	}
 }
 
-func TestRequests_HaveTheirNumber(t *testing.T) {
+func TestRequests_SingularAndPlural(t *testing.T) {
 	for n, want := range map[int64]string{0: "0 requests", 1: "1 request", 2000: "2,000 requests"} {
 		if got := requests(n); got != want {
 			t.Errorf("requests(%d) = %s, want %s", n, got, want)

@@ -17,32 +17,32 @@ import (
 	"assay/internal/fault"
 )
 
-// Limits of a call to the server.
+// These are limits of a call to the server.
 const (
 	callTimeout = 30 * time.Second
 	syncTimeout = 2 * time.Minute
-	maxAnswer   = 64 << 20
-	maxPush     = 32 << 20 // most that the server accepts of an inventory
+	maxResponse = 64 << 20
+	maxPush     = 32 << 20 // largest inventory that the server accepts
 	pageSize    = 1000
 )
 
-// credential is the secret of a role, and where it was found.
+// credential is the secret of a role, with its origin.
 type credential struct {
-	header  string // name of the header that carries it
-	value   string // the header's value; never printed
-	origin  string // "MARKET_PRICE_SYNC_SECRET (environment)"
-	missing error  // why there is none, or nil
+	header  string // name of the header
+	value   string // value of the header; never printed
+	origin  string // for example "MARKET_PRICE_SYNC_SECRET (environment)"
+	missing error  // why there is no secret; nil if there is one
 }
 
-// client talks to a running server.
+// client sends requests to a running server.
 type client struct {
 	base        string                // "http://127.0.0.1:8080"
 	credentials map[string]credential // by role
 	http        *http.Client
 }
 
-// newClient returns a client of the server at base. It follows no redirect and
-// uses no proxy: its requests carry secrets.
+// newClient returns a client of the server at base. Because its requests carry secrets, it
+// does not follow redirects or use a proxy.
 func newClient(base string, credentials map[string]credential) *client {
 	return &client{
 		base: base, credentials: credentials,
@@ -55,13 +55,13 @@ func newClient(base string, credentials map[string]credential) *client {
 
 // request is one call to the server.
 type request struct {
-	method  string // "" is GET
+	method  string // "" means GET
 	path    string // escaped
 	query   url.Values
-	as      string        // role whose secret it carries, such as config.RoleAdmin; "": none
-	body    any           // sent as JSON; []byte is JSON already; nil: no body
+	as      string        // role for authentication, such as config.RoleAdmin; "": none
+	body    any           // encoded as JSON; []byte is already JSON; nil: no body
 	timeout time.Duration // 0: callTimeout
-	accept  int           // a status that is a success too, besides 2xx
+	accept  int           // a status outside of 2xx that also means success
 
 	idempotencyKey string
 }
@@ -72,8 +72,8 @@ func call[T any](ctx context.Context, c *client, r request) (response T, err err
 	return response, err
 }
 
-// do sends r and decodes the response into into, unless that is nil. It returns an
-// unreachableError if there is no response and a problem if the server refuses.
+// do sends r and decodes the response into into, which may be nil. It returns an
+// unreachableError if there is no response, and a problem for an error response.
 func (c *client) do(ctx context.Context, r request, into any) error {
 	if missing := c.credentials[r.as].missing; missing != nil {
 		return missing
@@ -93,12 +93,12 @@ func (c *client) do(ctx context.Context, r request, into any) error {
 		return c.unanswered(ctx, err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse+1))
 	switch {
 	case err != nil:
 		return c.unanswered(ctx, err)
-	case len(body) > maxAnswer:
-		return fmt.Errorf("the server at %s answered with more than %d MiB", c.base, maxAnswer>>20)
+	case len(body) > maxResponse:
+		return fmt.Errorf("the server at %s sent a response larger than %d MiB", c.base, maxResponse>>20)
 	case resp.StatusCode/100 != 2 && resp.StatusCode != r.accept:
 		return c.problem(resp, body, c.credentials[r.as])
 	}
@@ -119,7 +119,8 @@ func (c *client) build(ctx context.Context, r request) (*http.Request, error) {
 	body, encoded := r.body.([]byte)
 	if r.body != nil && !encoded {
 		var err error
-		// In a fixed order: a retry with the same idempotency key must send the same body.
+		// Keys need a fixed order: a retry with the same idempotency key must send the same
+		// body.
 		if body, err = json.Marshal(r.body, json.Deterministic(true)); err != nil {
 			return nil, err
 		}
@@ -140,36 +141,36 @@ func (c *client) build(ctx context.Context, r request) (*http.Request, error) {
 	return req, nil
 }
 
-// unanswered returns the error of a request without a response: that of ctx if the caller
-// gave up, otherwise an unreachableError.
+// unanswered returns the error for a request without a response. It is ctx.Err() if ctx has
+// ended, otherwise an unreachableError.
 func (c *client) unanswered(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if u, ok := errors.AsType[*url.Error](err); ok {
-		err = u.Err // without the URL, which the message names anyway
+		err = u.Err // drop the URL, which the message already contains
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = errors.New("no answer in time")
+		err = errors.New("no response in time")
 	}
 	return &unreachableError{base: c.base, err: err}
 }
 
-// unreachableError means that there was no response at the server's address.
+// unreachableError means that the server did not respond.
 type unreachableError struct {
 	base string
 	err  error
 }
 
 func (e *unreachableError) Error() string {
-	return fmt.Sprintf("no server reached at %s: %v", e.base, e.err)
+	return fmt.Sprintf("cannot reach a server at %s: %v", e.base, e.err)
 }
 
 func (e *unreachableError) Unwrap() error { return e.err }
 
-// Hint names the most frequent cause.
+// Hint returns the most frequent fix.
 func (e *unreachableError) Hint() string {
-	return "is `assay serve` running? set its address with LISTEN_ADDR or --listen-addr"
+	return "start `assay serve`, or set its address with LISTEN_ADDR or --listen-addr"
 }
 
 // problem is an error response (RFC 9457).
@@ -192,21 +193,20 @@ func (p *problem) Error() string {
 	return text
 }
 
-// damaged reports whether the server refuses because stored data of the ledger was
-// changed, or its key is missing.
+// damaged reports whether the ledger's key is missing or its data fails verification.
 func (p *problem) damaged() bool {
 	return p.Code == "ledger_key_missing" || strings.HasSuffix(p.Code, "_tampered")
 }
 
-// Hint suggests a fix, if there is one.
+// Hint returns a fix, or "".
 func (p *problem) Hint() string { return p.hint }
 
-// problem reads an error response.
+// problem decodes an error response.
 func (c *client) problem(resp *http.Response, body []byte, with credential) *problem {
 	p := &problem{}
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if media != "application/problem+json" || json.Unmarshal(body, &p.Problem) != nil {
-		p.Problem = fault.Problem{Detail: fmt.Sprintf("the server at %s answered %d without a reason: check that it is `assay`", c.base, resp.StatusCode)}
+		p.Problem = fault.Problem{Detail: fmt.Sprintf("the server at %s sent status %d without a reason: check that it is `assay`", c.base, resp.StatusCode)}
 	}
 	p.Status = resp.StatusCode
 	if p.Detail == "" && p.Title == "" {
@@ -215,19 +215,19 @@ func (c *client) problem(resp *http.Response, body []byte, with credential) *pro
 	p.Detail, p.Title = printable(p.Detail), printable(p.Title)
 	switch {
 	case p.damaged():
-		p.hint = "run `assay verify --all`: it names what was changed"
+		p.hint = "run `assay verify --all` to find the damaged data"
 	case p.Status == http.StatusUnauthorized, p.Status == http.StatusForbidden:
-		p.hint = "the secret came from " + with.origin + ": it must be one that the server at " + c.base + " has"
+		p.hint = "the secret came from " + with.origin + ": use a secret of the server at " + c.base
 	case p.Status == http.StatusTooManyRequests, p.Status == http.StatusServiceUnavailable:
 		if after := resp.Header.Get("Retry-After"); after != "" {
-			p.hint = "try again after " + printable(after) + " s"
+			p.hint = "retry after " + printable(after) + " s"
 		}
 	}
 	return p
 }
 
-// segment escapes s as one segment of a path. The dots of
-// "." and ".." are escaped, too, because proxies treat them as directories.
+// segment escapes s as one segment of a path. It escapes the dots of "." and ".." because
+// proxies treat these as directories.
 func segment(s string) string {
 	if strings.Trim(s, ".") == "" {
 		return strings.ReplaceAll(s, ".", "%2E")

@@ -31,8 +31,8 @@ func (*completionCmd) examples() []example {
 	}
 }
 
-// The scripts pass the typed words to `assay __complete`, which knows the grammar, so they
-// need no update when commands change.
+// Each script passes the typed words to `assay __complete`. Therefore the scripts need no
+// update when commands change.
 const (
 	bashCompletion = `_assay() {
 	local IFS=$'\n'
@@ -67,13 +67,12 @@ complete -c assay -a '(__assay_complete)'
 `
 )
 
-// Run prints the script.
 func (c *completionCmd) Run(s *session) error {
 	script := map[string]string{"bash": bashCompletion, "zsh": zshCompletion, "fish": fishCompletion, "powershell": powershellCompletion}[c.Shell]
 	return s.out.result(map[string]string{"shell": c.Shell, "script": script}, func(w io.Writer) { _, _ = io.WriteString(w, script) })
 }
 
-// completeCmd answers a completion script. The last word is the one to complete.
+// completeCmd prints completions for the scripts. The last word is the one to complete.
 type completeCmd struct {
 	Words []string `arg:"" optional:"" passthrough:""`
 }
@@ -117,12 +116,12 @@ func (c *completeCmd) Run(ctx context.Context, s *session) error {
 	return nil
 }
 
-// commandOf returns the command that the typed words name, and its arguments.
+// commandOf returns the command that the typed words select, and its arguments.
 func commandOf(node *kong.Node, typed []string) (*kong.Node, []string) {
 	var args []string
 	for i, w := range typed {
 		if i > 0 && valueFlag(node, typed[i-1]) != nil {
-			continue // the value of a flag
+			continue // value of a flag
 		}
 		if child := childNamed(node, w); child != nil && len(args) == 0 {
 			node = child
@@ -140,8 +139,8 @@ func last(words []string) string {
 	return words[len(words)-1]
 }
 
-// valueFlag returns the flag with a value that a word names, of a command or of its default
-// subcommand; nil if there is none.
+// valueFlag returns the flag with a value named by word. It searches a command and its default
+// subcommand. It returns nil if there is no such flag.
 func valueFlag(node *kong.Node, word string) *kong.Flag {
 	groups := node.AllFlags(false)
 	if node.DefaultCmd != nil {
@@ -186,14 +185,14 @@ func commandsLike(node *kong.Node, word string) (found []string) {
 	return found
 }
 
-// Bounds of a completion's requests.
+// These limit a completion's requests.
 const (
 	completionTimeout = time.Second
 	completionCount   = 50
 )
 
-// valuesLike lists values of an argument or flag that begin with word. Runs, items and users
-// come from the server; there are none if it does not answer.
+// valuesLike lists values of an argument or flag that start with word. Runs, items and users
+// come from the server. If the server does not respond, the list is empty.
 func (s *session) valuesLike(ctx context.Context, arg *kong.Value, word string) (found []string) {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
@@ -226,13 +225,13 @@ func (s *session) valuesLike(ctx context.Context, arg *kong.Value, word string) 
 	return found
 }
 
-// marketNames lists the markets of the server's providers.
+// marketNames lists the markets of all providers of the server.
 func (s *session) marketNames(ctx context.Context) (all []string) {
 	api, err := s.server()
 	if err != nil {
 		return nil
 	}
-	debug, _ := call[view.ProvidersDebug](ctx, api, providersRequest()) // without a response there are none
+	debug, _ := call[view.ProvidersDebug](ctx, api, providersRequest()) // empty after an error
 	for i := range debug.Providers {
 		for j := range debug.Providers[i].Markets {
 			all = append(all, debug.Providers[i].Markets[j].Market)

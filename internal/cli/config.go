@@ -8,17 +8,17 @@ import (
 	"assay/internal/config"
 )
 
-// configCmd shows the settings in force.
+// configCmd shows the effective settings.
 type configCmd struct{}
 
 func (*configCmd) examples() []example {
 	return []example{
-		{"config", "list every setting, its value and where it comes from; secrets are masked"},
-		{"config --config assay.conf --json", "the same as JSON, with the settings of a file"},
+		{"config", "list every setting with its value and origin; secrets are masked"},
+		{"config --config assay.conf --json", "print them as JSON, including the settings of a file"},
 	}
 }
 
-// Run shows the settings, or all faults in them.
+// Run prints the settings, or all errors in them.
 func (c *configCmd) Run(ctx context.Context, s *session) error {
 	cfg, err := s.settings(nil)
 	if err != nil {
@@ -44,7 +44,7 @@ func (c *configCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// configShown is the configuration as --json prints it.
+// configShown is the configuration that --json prints.
 type configShown struct {
 	Settings []config.Setting `json:"settings"`
 	Warnings []string         `json:"warnings"`

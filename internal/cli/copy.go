@@ -12,10 +12,10 @@ import (
 	"assay/internal/refresh"
 )
 
-// copyCmd copies one database to another one.
+// copyCmd copies a database to another one.
 type copyCmd struct {
-	From string `required:"" placeholder:"URL" help:"Database to copy, as DATABASE_URL names it: sqlite:PATH or postgres://... No server may use it."`
-	To   string `required:"" placeholder:"URL" help:"Database to fill. It must be empty; an SQLite file is created."`
+	From string `required:"" placeholder:"URL" help:"Database to copy, in the format of DATABASE_URL: sqlite:PATH or postgres://... No server may use it."`
+	To   string `required:"" placeholder:"URL" help:"Database to fill. It must be empty. An SQLite file is created."`
 }
 
 func (*copyCmd) examples() []example {
@@ -25,7 +25,7 @@ func (*copyCmd) examples() []example {
 	}
 }
 
-// copyResult is the result of a copy.
+// copyResult is the result that --json prints.
 type copyResult struct {
 	From    string         `json:"from"`
 	To      string         `json:"to"`
@@ -34,7 +34,6 @@ type copyResult struct {
 	Tables  []db.TableRows `json:"tables"`
 }
 
-// Run copies.
 func (c *copyCmd) Run(ctx context.Context, s *session) error {
 	from, err := copiedDatabase("--from", c.From)
 	if err != nil {
@@ -49,12 +48,12 @@ func (c *copyCmd) Run(ctx context.Context, s *session) error {
 			return usageOfFile(err)
 		}
 	}
-	cfg, err := config.LoadDatabase(s.options(nil)) // for DATABASE_WAIT
+	cfg, err := config.LoadDatabase(s.options(nil)) // reads DATABASE_WAIT
 	if err != nil {
 		return err
 	}
 	if err := s.await(ctx, cfg, from); err != nil {
-		return fmt.Errorf("provider: %w", err)
+		return fmt.Errorf("database to copy: %w", err)
 	}
 	if err := s.await(ctx, cfg, to); err != nil {
 		return fmt.Errorf("target: %w", err)
@@ -66,15 +65,15 @@ func (c *copyCmd) Run(ctx context.Context, s *session) error {
 		if c.Verifying {
 			what = "verify"
 		}
-		p.show(fmt.Sprintf("%-6s %-18s", what, c.Table), c.Done, c.Total, what, fmt.Sprintf("%s: %s of %s rows, at %s", what, count(c.Done), count(c.Total), c.Table))
+		p.show(fmt.Sprintf("%-6s %-18s", what, c.Table), c.Done, c.Total, what, fmt.Sprintf("%s: %s of %s rows, table %s", what, count(c.Done), count(c.Total), c.Table))
 	}})
 	p.end()
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		s.printf("interrupted; the target is still empty")
+		s.printf("interrupted: the target is still empty")
 		return fmt.Errorf("%w: %w", context.Canceled, errReported)
 	}
 	if errors.Is(err, db.ErrCommitUnknown) {
-		return fmt.Errorf("%w: run it again. If it reports that the target is not empty, everything was copied", err)
+		return fmt.Errorf("%w: run the command again. If it then reports that the target is not empty, the copy is complete", err)
 	}
 	if err != nil {
 		return err
@@ -89,12 +88,12 @@ func (c *copyCmd) Run(ctx context.Context, s *session) error {
 			rows = append(rows, []string{t.Table, count(t.Rows)})
 		}
 		table(w, rows)
-		_, _ = fmt.Fprintf(w, "%s is copied to %s: %s rows in %.1f s; counts and sums are the same on both sides\n",
+		_, _ = fmt.Fprintf(w, "copied %s to %s: %s rows in %.1f s; counts and sums are equal\n",
 			printable(done.From), printable(done.To), count(done.Rows), done.Seconds)
 	})
 }
 
-// copiedDatabase reads an address that a flag gives.
+// copiedDatabase parses the database URL given in a flag.
 func copiedDatabase(flag, value string) (config.Database, error) {
 	d, err := config.ParseDatabase(value)
 	if err != nil {

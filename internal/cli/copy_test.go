@@ -16,14 +16,14 @@ import (
 	"assay/internal/pgtest"
 )
 
-// run runs a command that needs no server.
+// run runs a command that does not use a server.
 func run(ctx context.Context, args ...string) (code int, stdout, stderr string) {
 	var out, err bytes.Buffer
 	code = Program{Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &err, Now: time.Now}.Run(ctx)
 	return code, out.String(), err.String()
 }
 
-// databaseWithNames makes an SQLite database that has some items.
+// databaseWithNames creates an SQLite database with items.
 func databaseWithNames(t *testing.T, names ...string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "assay.db")
@@ -45,17 +45,17 @@ func databaseWithNames(t *testing.T, names ...string) (path string) {
 	return path
 }
 
-func TestCopy_ToPostgreSQLAndBackTellsWhatItDid(t *testing.T) {
+func TestCopy_ToPostgreSQLAndBack(t *testing.T) {
 	from := databaseWithNames(t, "★ Karambit", "a\nb")
 	server := pgtest.Shared(t).NewDatabase(t)
 	back := filepath.Join(t.TempDir(), "back.db")
 
 	code, out, progress := run(t.Context(), "copy", "--from", "sqlite:"+from, "--to", server)
 	if code != exitOK || !strings.Contains(out, "item                 2\n") ||
-		!strings.Contains(out, ": 2 rows in ") || !strings.Contains(out, "; counts and sums are the same on both sides\n") {
-		t.Errorf("exit %d, said %s%s", code, out, progress)
+		!strings.Contains(out, ": 2 rows in ") || !strings.Contains(out, "; counts and sums are equal\n") {
+		t.Errorf("exit code %d: %s%s", code, out, progress)
 	}
-	if !strings.HasPrefix(progress, "copy: 0 of 2 rows, at ") || !strings.Contains(progress, "verify: 0 of 2 rows, at ") {
+	if !strings.HasPrefix(progress, "copy: 0 of 2 rows, table ") || !strings.Contains(progress, "verify: 0 of 2 rows, table ") {
 		t.Errorf("progress: %s", progress)
 	}
 	code, out, progress = run(t.Context(), "copy", "--from", server, "--to", "sqlite:"+back, "--json")
@@ -64,16 +64,16 @@ func TestCopy_ToPostgreSQLAndBackTellsWhatItDid(t *testing.T) {
 		t.Fatalf("exit %d, %v: %s%s", code, err, out, progress)
 	}
 	if done.Rows != 2 || done.To != "sqlite:"+back || len(done.Tables) < 15 {
-		t.Errorf("did %+v", done)
+		t.Errorf("got %+v", done)
 	}
 
 	code, _, progress = run(t.Context(), "copy", "--from", "sqlite:"+from, "--to", server)
 	if code != exitRefused || !strings.Contains(progress, "the target is not empty: choose a new database, or empty this one; rows: item 2\n") {
-		t.Errorf("exit %d, said %s", code, progress)
+		t.Errorf("exit code %d: %s", code, progress)
 	}
 }
 
-func TestCopy_EndsWithTheCodeOfWhatIsWrong(t *testing.T) {
+func TestCopy_ExitCodes(t *testing.T) {
 	from := "sqlite:" + databaseWithNames(t, "A")
 	to := "sqlite:" + filepath.Join(t.TempDir(), "to.db")
 	for name, c := range map[string]struct {
@@ -81,24 +81,24 @@ func TestCopy_EndsWithTheCodeOfWhatIsWrong(t *testing.T) {
 		code     int
 		says     string
 	}{
-		"no database":       {"mysql://canary@db/x", to, exitUsage, "--from: is not a database; write sqlite:PATH or postgres://user@host/name"},
-		"no file":           {"sqlite:" + filepath.Join(t.TempDir(), "none.db"), to, exitUsage, "no such file"},
-		"itself":            {from, from, exitRefused, "the same database"},
-		"no server answers": {from, "postgres://u:canary@127.0.0.1:1/x", exitUnreachable, "target: "},
-		"a bad pool":        {from, "postgres://u:canary@127.0.0.1:1/x?pool_max_conns=1", exitFailed, "pool_max_conns"},
-		"another tree":      {from, "sqlite:", exitUsage, "--to: is not a database"},
-		"without an end":    {from, "", exitUsage, "--to: is not a database"},
-		"all in memory":     {from, "sqlite::memory:", exitUsage, "--to: "},
-		"a server's alone":  {"postgres://u:canary@127.0.0.1:1/x", to, exitUnreachable, "provider: "},
+		"unknown scheme":   {"mysql://canary@db/x", to, exitUsage, "--from: is not a database; write sqlite:PATH or postgres://user@host/name"},
+		"missing file":     {"sqlite:" + filepath.Join(t.TempDir(), "none.db"), to, exitUsage, "no such file"},
+		"same database":    {from, from, exitRefused, "the same database"},
+		"no server":        {from, "postgres://u:canary@127.0.0.1:1/x", exitUnreachable, "target: "},
+		"invalid pool":     {from, "postgres://u:canary@127.0.0.1:1/x?pool_max_conns=1", exitFailed, "pool_max_conns"},
+		"no path":          {from, "sqlite:", exitUsage, "--to: is not a database"},
+		"empty target":     {from, "", exitUsage, "--to: is not a database"},
+		"memory database":  {from, "sqlite::memory:", exitUsage, "--to: "},
+		"no source server": {"postgres://u:canary@127.0.0.1:1/x", to, exitUnreachable, "database to copy: "},
 	} {
-		code, out, said := run(t.Context(), "copy", "--from", c.from, "--to", c.to, "--database-wait", "0s")
-		if code != c.code || out != "" || !strings.Contains(said, c.says) || strings.Contains(said, "canary") {
-			t.Errorf("%s: exit %d, said %s%s", name, code, out, said)
+		code, out, errs := run(t.Context(), "copy", "--from", c.from, "--to", c.to, "--database-wait", "0s")
+		if code != c.code || out != "" || !strings.Contains(errs, c.says) || strings.Contains(errs, "canary") {
+			t.Errorf("%s: exit code %d: %s%s", name, code, out, errs)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if code, _, said := run(ctx, "copy", "--from", from, "--to", to); code != exitInterrupted || !strings.Contains(said, "interrupted; the target is still empty") {
-		t.Errorf("interrupted: exit %d, said %s", code, said)
+	if code, _, errs := run(ctx, "copy", "--from", from, "--to", to); code != exitInterrupted || !strings.Contains(errs, "interrupted: the target is still empty") {
+		t.Errorf("interrupted: exit code %d: %s", code, errs)
 	}
 }

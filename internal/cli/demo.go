@@ -14,20 +14,20 @@ import (
 	"assay/internal/provider/sim"
 )
 
-// demoCmd runs a server with invented data. It touches no other database than its own.
+// demoCmd runs a server with generated data in a separate database.
 type demoCmd struct{}
 
 func (*demoCmd) examples() []example {
 	return []example{
-		{"demo", "simulated markets, 25 users, one refresh of all their items, and the page"},
-		{"demo --data-dir /tmp/demo --listen-addr 127.0.0.1:9000", "the same with another data directory and address"},
-		{"demo --json", "print what the refresh did as JSON"},
+		{"demo", "simulate markets and 25 users, refresh all their items and serve the page"},
+		{"demo --data-dir /tmp/demo --listen-addr 127.0.0.1:9000", "use another data directory and address"},
+		{"demo --json", "print the result of the refresh as JSON"},
 	}
 }
 
 const (
 	defaultDemoDir = "data/demo"
-	// demoMark is the file that marks the directory of a demo.
+	// demoMark is a file in the data directory of a demo.
 	demoMark = "assay-demo"
 )
 
@@ -40,15 +40,15 @@ func (c *demoCmd) Run(ctx context.Context, s *session) error {
 	if err := claimDemoDir(cfg.DataDir); err != nil {
 		return err
 	}
-	s.printf("demo: data in %s, prices from simulated markets; nothing here is real", cfg.DataDir)
+	s.printf("demo: data in %s, simulated markets; all data are generated", cfg.DataDir)
 	log := slog.New(slog.NewTextHandler(s.Stderr, &slog.HandlerOptions{Level: max(cfg.LogLevel, slog.LevelWarn)}))
 	return s.serve(ctx, cfg, log, func(ctx context.Context, url string) error {
 		return c.show(ctx, s, cfg, url)
 	})
 }
 
-// settings returns the configuration of the demo: its own directory and
-// database, simulated markets, and port 8080 or another one that is free.
+// settings returns the configuration of the demo: simulated markets and a separate directory
+// and database. The port is 8080, or another port if 8080 is in use.
 func (c *demoCmd) settings(ctx context.Context, s *session) (*config.Config, error) {
 	given, err := s.settings(nil)
 	if err != nil {
@@ -73,7 +73,7 @@ func (c *demoCmd) settings(ctx context.Context, s *session) (*config.Config, err
 	return s.settings(over)
 }
 
-// free reports whether addr is free to listen on.
+// free reports whether a server can listen on addr.
 func free(ctx context.Context, addr string) bool {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {
@@ -82,8 +82,8 @@ func free(ctx context.Context, addr string) bool {
 	return l.Close() == nil
 }
 
-// claimDemoDir checks that dir belongs to a demo, and marks it if it is new. It refuses a
-// directory with other content.
+// claimDemoDir marks an empty or new dir as the directory of a demo. It rejects a directory
+// with other content.
 func claimDemoDir(dir string) error {
 	mark := filepath.Join(dir, demoMark)
 	if _, err := os.Stat(mark); err == nil {
@@ -95,30 +95,30 @@ func claimDemoDir(dir string) error {
 		return usageOfFile(err)
 	case len(entries) > 0:
 		return &usageError{
-			text: dir + " is not empty and not the directory of a demo",
+			text: dir + " is not empty and does not belong to a demo",
 			hint: "name an empty directory with --data-dir",
 		}
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return usageOfFile(err)
 	}
-	text := "This directory belongs to `assay demo`. All data in it are invented; you may delete it.\n"
+	text := "This directory belongs to `assay demo`. All its data are generated. You may delete it.\n"
 	if err := os.WriteFile(mark, []byte(text), 0o600); err != nil {
 		return usageOfFile(err)
 	}
 	return nil
 }
 
-// show fills the demo over its own API, refreshes all prices, and prints the result and
-// how to sign in.
+// show creates the demo data with the API, refreshes all prices, and prints the result and how
+// to sign in.
 func (c *demoCmd) show(ctx context.Context, s *session, cfg *config.Config, url string) error {
-	// By now the first start has created the secrets.
+	// The start of the server has created the secrets.
 	api := clientOf(cfg, url)
 	names := sim.NewCatalogue().Names()
 	if err := fillDemo(ctx, api, names, s.Now, s.Stderr); err != nil {
 		return err
 	}
-	// Forced, so that a second demo within the TTL has something to show.
+	// A forced refresh also updates prices within the TTL, so a second demo shows results.
 	run, err := call[startedRun](ctx, api, refreshRequest(true, false))
 	if err != nil {
 		return err
@@ -134,14 +134,14 @@ func (c *demoCmd) show(ctx context.Context, s *session, cfg *config.Config, url 
 	if err := s.out.result(report, report.write); err != nil {
 		return err
 	}
-	s.printf("\nThe page is at %s and stays up until Ctrl-C.", url)
-	s.printf("  to look, sign in with %s", secretPlace(cfg, "MARKET_PRICE_SYNC_SECRET"))
-	s.printf("  to do everything, sign in with %s", secretPlace(cfg, "ADMIN_API_TOKEN"))
+	s.printf("\nThe page is at %s. Press Ctrl-C to stop the demo.", url)
+	s.printf("  to read, sign in with %s", secretPlace(cfg, "MARKET_PRICE_SYNC_SECRET"))
+	s.printf("  to change data, sign in with %s", secretPlace(cfg, "ADMIN_API_TOKEN"))
 	return nil
 }
 
-// demoExplained names items that the simulator prices by hand, such as one that all
-// markets offer and one with an extreme ask.
+// demoExplained lists items for which the simulator has special prices. One is on all markets.
+// Another has an extreme ask.
 func demoExplained() []string {
 	return []string{"AK-47 | Redline (Field-Tested)", "★ Karambit", "Sealed Graffiti | Loose Change (Chalk White)"}
 }
@@ -153,5 +153,5 @@ func secretPlace(cfg *config.Config, setting string) string {
 			return setting + " (" + set.Origin + ")"
 		}
 	}
-	return "what is in " + filepath.Join(secretsDir(cfg), setting)
+	return "the content of " + filepath.Join(secretsDir(cfg), setting)
 }

@@ -15,12 +15,12 @@ import (
 // Size of the demo.
 const (
 	demoUsers = 25
-	// demoShared is how many names every user owns, so that a price reaches
-	// rows of many users.
+	// demoShared is the number of names that every user owns. A new price of such a name
+	// updates rows of all users.
 	demoShared = 400
 )
 
-// demoPush is an inventory as the API takes it.
+// demoPush is an inventory in the format of the API.
 type demoPush struct {
 	AppID      int32       `json:"appId"`
 	ContextID  string      `json:"contextId"`
@@ -37,7 +37,7 @@ type demoAsset struct {
 	Tradable       bool   `json:"tradable"`
 }
 
-// demoUser returns the n-th user, counted from 0.
+// demoUser returns the n-th user, starting at 0.
 func demoUser(n int) (id string, user userBody) {
 	names := [...]string{
 		"Ada", "Bo", "Cleo", "Dag", "Edda", "Finn", "Gro", "Hal", "Ida", "Jon", "Kaja", "Leif", "Mia",
@@ -46,8 +46,8 @@ func demoUser(n int) (id string, user userBody) {
 	return fmt.Sprintf("demo-%02d", n+1), userBody{DisplayName: names[n%len(names)], Leaderboard: true}
 }
 
-// demoAssets returns what the n-th user owns: its share of all names, and the names that
-// all users own. It is deterministic, so that a second push changes nothing.
+// demoAssets returns the assets of the n-th user: part of all names, and the names that all
+// users own. It is deterministic, so a second push changes nothing.
 func demoAssets(names []string, n, users int) []demoAsset {
 	assets := make([]demoAsset, 0, demoShared+len(names)/users+1)
 	add := func(i int) {
@@ -73,8 +73,8 @@ func demoAssets(names []string, n, users int) []demoAsset {
 	return assets
 }
 
-// fillDemo creates the users and pushes their inventories over the API, as a platform
-// does, and writes the result to w.
+// fillDemo creates the users and pushes their inventories with the API, like a platform. It
+// writes the result to w.
 func fillDemo(ctx context.Context, api *client, names []string, now func() time.Time, w io.Writer) error {
 	var rows, queued int64
 	for n := range demoUsers {

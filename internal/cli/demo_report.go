@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// demoSample is how many items are read for the share of quotes that are used.
+	// demoSample is the number of items from which the share of used quotes is computed.
 	demoSample = 500
 	demoTop    = 10
 )
 
-// demoReport is the result of a refresh, read from the public API.
+// demoReport is the result of the refresh, read from the public API.
 type demoReport struct {
 	Job     view.Job          `json:"job"`
 	Markets []demoMarket      `json:"markets"`
@@ -26,8 +26,8 @@ type demoReport struct {
 	Explain []view.ItemDetail `json:"explained"`
 }
 
-// demoMarket is the result of one market. Used and LeftOut count quotes of the sampled
-// items only.
+// demoMarket is the result of one market. Used and LeftOut count only quotes of the sampled
+// items.
 type demoMarket struct {
 	Market   string `json:"market"`
 	Quotes   int64  `json:"quotes"`
@@ -36,8 +36,8 @@ type demoMarket struct {
 	LeftOut  int    `json:"leftOut"`
 }
 
-// gatherDemo requests the result of the refresh. explain names items of which a quote was
-// left out.
+// gatherDemo reads the result of the refresh. The items in explain have a quote that is not
+// used.
 func gatherDemo(ctx context.Context, api *client, job view.Job, names, explain []string) (demoReport, error) {
 	report := demoReport{Job: job}
 	debug, err := call[view.ProvidersDebug](ctx, api, providersRequest())
@@ -65,7 +65,7 @@ func gatherDemo(ctx context.Context, api *client, job view.Job, names, explain [
 	return report, report.sample(ctx, api, names[:min(demoSample, len(names))])
 }
 
-// sample counts which markets' quotes of the named items are used.
+// sample counts the used quotes of the named items by market.
 func (r *demoReport) sample(ctx context.Context, api *client, names []string) error {
 	at := map[string]int{}
 	for i, m := range r.Markets {
@@ -91,7 +91,7 @@ func (r *demoReport) sample(ctx context.Context, api *client, names []string) er
 	return nil
 }
 
-// write prints the report for people.
+// write prints the report as text.
 func (r *demoReport) write(w io.Writer) {
 	writeJob(w, &r.Job)
 	_, _ = fmt.Fprintln(w)
@@ -114,7 +114,7 @@ func (r *demoReport) write(w io.Writer) {
 	}
 }
 
-// writeExplained writes in a few lines which quotes of an item were left out.
+// writeExplained writes the price of an item and the quotes that were left out.
 func writeExplained(w io.Writer, it *view.ItemDetail) {
 	_, _ = fmt.Fprintf(w, "  %s: %s %s from %d of %d markets; the plain average would be %s\n",
 		printable(it.MarketHashName), it.CurrentPrice, it.Currency, it.UsedMarkets, it.Markets, it.Average)

@@ -11,7 +11,7 @@ import (
 	"assay/internal/inventory"
 )
 
-func TestDemoAssets_CoverEveryNameAndAreAlwaysTheSame(t *testing.T) {
+func TestDemoAssets_CoverAllNamesDeterministically(t *testing.T) {
 	names := make([]string, 37_000)
 	for i := range names {
 		names[i] = fmt.Sprintf("Item %d", i)
@@ -20,31 +20,31 @@ func TestDemoAssets_CoverEveryNameAndAreAlwaysTheSame(t *testing.T) {
 	for n := range demoUsers {
 		assets := demoAssets(names, n, demoUsers)
 		if len(assets) > inventory.MaxItems {
-			t.Fatalf("user %d owns %d things, more than a push may hold", n, len(assets))
+			t.Fatalf("user %d owns %d assets, more than a push may contain", n, len(assets))
 		}
 		for _, a := range assets {
 			owned[a.MarketHashName]++
 			if ids[a.AssetID] {
-				t.Fatalf("asset id %s twice", a.AssetID)
+				t.Fatalf("duplicate asset ID %s", a.AssetID)
 			}
 			ids[a.AssetID] = true
 		}
 		if again := demoAssets(names, n, demoUsers); again[len(again)-1] != assets[len(assets)-1] {
-			t.Errorf("user %d owns something else the second time", n)
+			t.Errorf("user %d: a second call returned other assets", n)
 		}
 	}
 	if len(owned) != len(names) {
-		t.Errorf("%d of %d names are owned", len(owned), len(names))
+		t.Errorf("got %d of %d names, want all", len(owned), len(names))
 	}
 	if got := owned[names[0]]; got != demoUsers {
-		t.Errorf("the first name is owned by %d users, want all", got)
+		t.Errorf("got %d owners of the first name, want all users", got)
 	}
 }
 
-func TestDemo_LeavesOtherDirectoriesAlone(t *testing.T) {
+func TestDemo_RejectsOtherDirectories(t *testing.T) {
 	dir := t.TempDir()
 	fresh := filepath.Join(dir, "fresh", "deep")
-	for range 2 { // the second time it is a demo's already
+	for range 2 { // the second call finds the mark of the first
 		if err := claimDemoDir(fresh); err != nil {
 			t.Fatal(err)
 		}
@@ -53,14 +53,14 @@ func TestDemo_LeavesOtherDirectoriesAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := claimDemoDir(dir); exitCode(err) != exitUsage {
-		t.Errorf("err %v, want a refusal", err)
+		t.Errorf("got error %v, want a usage error", err)
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 2 {
-		t.Errorf("a refused directory holds %v", entries)
+		t.Errorf("rejected directory: got files %v, want it unchanged", entries)
 	}
 }
 
-func TestDemo_RefusesAnotherDatabase(t *testing.T) {
+func TestDemo_RejectsOtherDatabase(t *testing.T) {
 	f := newFakeServer(t)
 	p, _, errs := program(f, "demo", "--data-dir", t.TempDir())
 	p.Environ = append(p.Environ, "DATABASE_URL=sqlite:/var/lib/assay/assay.db")

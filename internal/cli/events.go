@@ -13,12 +13,11 @@ type eventsCmd struct{}
 
 func (*eventsCmd) examples() []example {
 	return []example{
-		{"events", "list the last 50 events, the newest first"},
+		{"events", "list the last 50 events, newest first"},
 		{"events --json", "print them as JSON, with all their data"},
 	}
 }
 
-// Run lists them.
 func (c *eventsCmd) Run(ctx context.Context, s *session) error {
 	api, err := s.server()
 	if err != nil {

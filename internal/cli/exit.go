@@ -15,7 +15,7 @@ import (
 	"assay/internal/fault"
 )
 
-// The exit codes. Scripts depend on them, so their meaning never changes.
+// Scripts depend on these exit codes. Never change their meaning.
 const (
 	exitOK           = 0
 	exitFailed       = 1
@@ -30,7 +30,7 @@ const (
 	exitInterrupted  = 130
 )
 
-// exitMeaning is one line of the documented table.
+// exitMeaning is one row of the documented table.
 type exitMeaning struct {
 	code int
 	text string
@@ -40,15 +40,15 @@ type exitMeaning struct {
 func exitMeanings() []exitMeaning {
 	return []exitMeaning{
 		{exitOK, "done"},
-		{exitFailed, "failed for another reason, which is printed"},
+		{exitFailed, "failed for another reason; the reason is printed"},
 		{exitUsage, "wrong usage or configuration; nothing was done"},
 		{exitUnreachable, "the server, the database or the tested provider is unreachable or unhealthy"},
 		{exitUnauthorized, "the server does not accept the secret"},
-		{exitRunFailed, "the refresh that was waited for failed: nothing was priced"},
-		{exitNotFound, "what was named does not exist"},
+		{exitRunFailed, "the refresh failed: no item got a price (with --wait)"},
+		{exitNotFound, "the named object does not exist"},
 		{exitRefused, "invalid input or conflicting state"},
 		{exitLedgerFailed, "the wallet ledger failed verification"},
-		{exitIncomplete, "incomplete: the refresh that was waited for is partial (items or markets are missing), or the wallet ledger is partially verified with no errors found"},
+		{exitIncomplete, "incomplete: the refresh is partial because items or markets are missing (with --wait), or the wallet ledger is partially verified with no errors found"},
 		{exitInterrupted, "interrupted while waiting"},
 	}
 }
@@ -56,27 +56,27 @@ func exitMeanings() []exitMeaning {
 var (
 	// errReported ends a command whose output already describes the failure.
 	errReported = errors.New("already reported")
-	// errRunFailed means that a refresh priced nothing.
+	// errRunFailed means that no item got a price in a refresh.
 	errRunFailed = fmt.Errorf("the refresh failed: %w", errReported)
-	// errRunPartial means that items or markets are missing from a refresh.
+	// errRunPartial means that a refresh lacks items or markets.
 	errRunPartial = fmt.Errorf("the refresh is partial: %w", errReported)
-	// errLedgerFailed means that a verification found an error.
+	// errLedgerFailed means that the verification found an error.
 	errLedgerFailed = fmt.Errorf("the ledger failed verification: %w", errReported)
-	// errLedgerIncomplete means that a verification could not check everything.
+	// errLedgerIncomplete means that the verification could not check everything.
 	errLedgerIncomplete = fmt.Errorf("the ledger is partially verified: %w", errReported)
-	// errUnhealthy means that the server answered and is unhealthy.
+	// errUnhealthy means that the server responded and is unhealthy.
 	errUnhealthy = fmt.Errorf("the server is unhealthy: %w", errReported)
 )
 
-// usageError is a mistake on the command line.
+// usageError is an invalid command line.
 type usageError struct {
 	text string
-	hint string // what to do; "": Run names the help of the command
+	hint string // the fix; if empty, Run inserts a reference to the help
 }
 
 func (e *usageError) Error() string { return e.text }
 
-// usage turns an error of the parser into a usageError that names the command's help.
+// usage converts a parser error to a usageError. Its hint refers to the command's help.
 func usage(err error) error {
 	var node *kong.Node
 	if parse, ok := errors.AsType[*kong.ParseError](err); ok && parse.Context != nil {
@@ -85,7 +85,7 @@ func usage(err error) error {
 	return &usageError{text: err.Error(), hint: seeHelp(node)}
 }
 
-// seeHelp names the help of a command; nil is the program.
+// seeHelp returns a hint to the help of a command. A nil node means the program.
 func seeHelp(node *kong.Node) string {
 	path := "assay"
 	if node != nil {
@@ -94,15 +94,14 @@ func seeHelp(node *kong.Node) string {
 	return "run `" + path + " --help`"
 }
 
-// settingsError is a setting whose value cannot be used, such as a file of price lists
-// with errors.
+// settingsError is an invalid setting, such as a file of price lists with errors.
 type settingsError struct{ err error }
 
 func (e *settingsError) Error() string { return e.err.Error() }
 func (e *settingsError) Unwrap() error { return e.err }
 
-// settingsAtFault turns an invalid input found at the start into a settingsError: by then
-// the configuration is the only input.
+// settingsAtFault converts a fault.Invalid at the start to a settingsError, because the
+// configuration is the only input at that point.
 func settingsAtFault(err error) error {
 	if f := fault.Of(err); f != nil && f.Kind == fault.Invalid {
 		return &settingsError{err: err}
@@ -110,7 +109,7 @@ func settingsAtFault(err error) error {
 	return err
 }
 
-// exitCode is the only place that maps errors to exit codes.
+// exitCode maps errors to exit codes. No other code does this.
 func exitCode(err error) int {
 	var (
 		use         *usageError
@@ -129,7 +128,7 @@ func exitCode(err error) int {
 	case errors.As(err, &unreachable), errors.Is(err, errUnhealthy), errors.Is(err, errProviderUnread):
 		return exitUnreachable
 	case errors.As(err, &answer):
-		return exitCodeOfAnswer(answer)
+		return exitCodeOfProblem(answer)
 	case errors.As(err, &refused):
 		return exitCodeOfKind(refused.Kind)
 	case errors.Is(err, db.ErrDatabaseExists), errors.Is(err, db.ErrDatabaseFull), errors.Is(err, db.ErrDatabaseInUse), errors.Is(err, db.ErrDatabaseLocked), errors.Is(err, fs.ErrExist),
@@ -148,8 +147,8 @@ func exitCode(err error) int {
 	}
 }
 
-// exitCodeOfAnswer returns the exit code of an error response.
-func exitCodeOfAnswer(answer *problem) int {
+// exitCodeOfProblem returns the exit code for an error response.
+func exitCodeOfProblem(answer *problem) int {
 	switch status := answer.Status; {
 	case answer.damaged():
 		return exitLedgerFailed
@@ -166,7 +165,7 @@ func exitCodeOfAnswer(answer *problem) int {
 	}
 }
 
-// exitCodeOfKind returns the exit code of a fault that no server reported.
+// exitCodeOfKind returns the exit code for a local fault.
 func exitCodeOfKind(kind fault.Kind) int {
 	switch kind {
 	case fault.Unauthorized, fault.Forbidden:
@@ -184,13 +183,13 @@ func exitCodeOfKind(kind fault.Kind) int {
 	}
 }
 
-// hinter is an error that suggests a fix.
+// hinter is an error with a suggested fix.
 type hinter interface{ Hint() string }
 
-// Hint suggests a fix, or names the help of the command.
+// Hint returns the suggested fix.
 func (e *usageError) Hint() string { return e.hint }
 
-// printError writes err as text: the fault, each invalid field, and the fix.
+// printError writes err as text: the error, each invalid field, and the fix.
 func printError(w io.Writer, err error) {
 	if errors.Is(err, context.Canceled) {
 		err = errors.New("interrupted")
@@ -209,7 +208,7 @@ func printError(w io.Writer, err error) {
 	_, _ = io.WriteString(w, text.String())
 }
 
-// failure is an error as --json prints it, on standard error.
+// failure is an error in the format of --json, on standard error.
 type failure struct {
 	Error failureBody `json:"error"`
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// TestExit_OfEveryCommandIsThatOfTheTable has a server refuse whatever it is asked, and
-// compares how each command that needs one ends with the documented exit codes.
-func TestExit_OfEveryCommandIsThatOfTheTable(t *testing.T) {
-	commands := map[string]string{ // arguments, separated by |
+// TestExit_CommandsReturnDocumentedCodes runs each command that needs a server against one
+// that rejects every request. It compares the exit codes with the documented table.
+func TestExit_CommandsReturnDocumentedCodes(t *testing.T) {
+	commands := map[string]string{ // arguments separated by |
 		"refresh": "", "status": "", "runs": "", "cancel": "17", "retry-failed": "17", "prices": "x", "inventory sync": "u1|--steam", "inventory show": "u1",
 		"provider list": "", "provider pause": "sim", "provider resume": "sim", "provider accept": "sim",
 		"users show": "u1", "users put": "u1", "users delete": "u1",
@@ -36,7 +36,7 @@ func TestExit_OfEveryCommandIsThatOfTheTable(t *testing.T) {
 		if leaf, ok := node.(*kong.Node); ok && leaf.Leaf() && !leaf.Hidden {
 			name := strings.TrimPrefix(leaf.FullPath(), "assay ")
 			if _, known := commands[name]; !known && !strings.Contains(alone, " "+strings.ReplaceAll(name, " ", "-")+" ") {
-				t.Errorf("the exit codes of %s are not tested", name)
+				t.Errorf("no test of the exit codes of %s", name)
 			}
 		}
 		return next(nil)
@@ -83,10 +83,10 @@ func TestExit_OfEveryCommandIsThatOfTheTable(t *testing.T) {
 			}, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Now: time.Now}
 			want := c.want
 			if name == "healthcheck" && c.status == http.StatusServiceUnavailable {
-				want = exitUnreachable // the body of its 503 is a health, and no problem
+				want = exitUnreachable // the body of its 503 is a health report, not a problem
 			}
 			if got := p.Run(context.Background()); got != want {
-				t.Errorf("%d %s: assay %s ends with %d, want %d: %s", c.status, c.code, strings.Join(line, " "), got, want, &errs)
+				t.Errorf("%d %s: assay %s: exit code %d, want %d: %s", c.status, c.code, strings.Join(line, " "), got, want, &errs)
 			}
 		}
 		server.Close()

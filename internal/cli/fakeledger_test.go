@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// refreshFees knows a source that is wrong, or changes fees a lot, as the query
-// asks for.
+// refreshFees simulates invalid rules (source=...) or large fee changes, depending on the
+// query.
 func refreshFees(w http.ResponseWriter, r *http.Request) {
 	dry := r.URL.Query().Get("dryRun") == "1"
 	if r.URL.Query().Get("allowLargeChange") != "1" && !dry {
@@ -21,7 +21,7 @@ func refreshFees(w http.ResponseWriter, r *http.Request) {
 const quotedFee = `{"version":4,"rule":"usd","amount":1990,"fee":260,"net":1730,"currency":"USD","steps":["rule usd applies","the fee is 2.60 USD, and 17.30 USD are left"],
 	"notMatched":[{"rule":"card","reason":"payment method is not known, not card"}],"moreNotMatched":0}`
 
-// showFees knows version 4 and those before.
+// showFees returns version 4 and previous versions.
 func showFees(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Get("version") == "9" {
 		refuse(w, 404, `{"title":"Not Found","status":404,"detail":"There is no version 9 of the fee rules.","code":"fee_version_not_found","requestId":"r9"}`)
@@ -36,7 +36,7 @@ func showFees(w http.ResponseWriter, r *http.Request) {
 			{"version":3,"digest":"d3","source":"built-in","activatedAt":"2026-01-01T03:04:05Z","activatedBy":"start"}]}`)(w, r)
 }
 
-// verifyWallet knows a wallet of each kind.
+// verifyWallet returns a different result for each user name.
 func verifyWallet(w http.ResponseWriter, r *http.Request) {
 	report := func(status, check, failures string, n int) {
 		checkpoint, warning := `null`, ``

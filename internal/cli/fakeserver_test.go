@@ -9,20 +9,20 @@ import (
 	"testing"
 )
 
-// The secrets that the fake server accepts.
+// The fake server accepts these secrets.
 const (
 	fakeMarketSecret  = "market-secret-0123456789"
 	fakePlatformToken = "platform-token-0123456789"
 	fakeAdminToken    = "admin-token-0123456789abc"
 )
 
-// fakeServer answers as a server does, from fixed texts.
+// fakeServer simulates a server with fixed responses.
 type fakeServer struct {
 	*httptest.Server
 
 	mu       sync.Mutex
 	jobPolls int
-	jobs     []string // what successive questions for job 17 are answered; the last one repeats
+	jobs     []string // successive responses for job 17; the last one repeats
 	pushed   []string // bodies of inventory syncs
 	onPoll   func(n int)
 }
@@ -59,7 +59,7 @@ func newFakeServer(t testing.TB) *fakeServer {
 	return f
 }
 
-// wants refuses requests without the credential.
+// wants rejects requests without the credential.
 func wants(header, value string, h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get(header) != value {
@@ -114,7 +114,7 @@ func (f *fakeServer) job(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// item knows one name; another one makes the server fail.
+// item returns one item. Other names simulate errors.
 func (f *fakeServer) item(w http.ResponseWriter, r *http.Request) {
 	switch r.PathValue("name") {
 	case "Sealed Graffiti | A/B\n? ":
@@ -129,7 +129,7 @@ func (f *fakeServer) item(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// searchItems finds two names, whatever is searched for, but "No Such".
+// searchItems returns two names for every search except "No Such".
 func searchItems(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.URL.Query().Get("q"), "No Such") {
 		answer(200, `{"items":[],"nextCursor":null}`)(w, r)
@@ -152,7 +152,7 @@ func searchItems(w http.ResponseWriter, r *http.Request) {
 	answer(200, `{"items":[`+redline+`,`+graffiti+`],"nextCursor":"more"}`)(w, r)
 }
 
-// listUsers knows two users whose ids begin with "user".
+// listUsers returns two users with the prefix "user".
 func listUsers(w http.ResponseWriter, r *http.Request) {
 	if !strings.HasPrefix("user", r.URL.Query().Get("prefix")) {
 		answer(200, `{"items":[],"nextCursor":null}`)(w, r)
@@ -174,7 +174,7 @@ func (f *fakeServer) sync(w http.ResponseWriter, r *http.Request) {
 	answer(200, `{"added":3,"removed":1,"changed":0,"unchanged":210,"pricedRows":209,"queuedNames":4}`)(w, r)
 }
 
-// inventory has two pages.
+// inventory returns two pages.
 func (f *fakeServer) inventory(w http.ResponseWriter, r *http.Request) {
 	row := func(id, value, more string) string {
 		return `{"assetId":"` + id + `","appId":730,"contextId":"2","marketHashName":"★ Karambit","phase":"","phaseUnknown":false,"classId":"1","instanceId":"0","amount":1,
@@ -217,10 +217,10 @@ const (
 	itemOdd = `{"appId":730,"marketHashName":"Sealed Graffiti | A/B\n? ","phase":"","currentPrice":0.03,"status":"ok","priceUpdatedAt":"2026-01-02T03:04:05Z","currency":"USD",
 		"priceCheckedAt":"2026-01-02T03:04:05Z","ageSeconds":185,"estimatedAt":"2026-01-02T03:04:05Z","method":"consensus","methodVersion":2,"average":287.624,"median":0.03,"consensus":0.03,"interval":{"low":0.012,"high":0.075},
 		"min":0.025,"max":1438,"spread":1437.975,"markets":2,"usedMarkets":1,"candidatePrice":null,"candidateAt":null,"noSalesSince":null,"retryAt":null,"failures":0,"queued":false,
-		"explanation":{"sentences":["No group within a factor of 2 holds more than half of the 2 quotes, so the lowest group decides.","It is disputed: no majority of the quotes agrees."]},
+		"explanation":{"sentences":["No group within a factor of 2 holds more than half of the 2 quotes, so the lowest group decides.","The status is disputed: no majority of the quotes agrees."]},
 		"snapshots":[
 		{"provider":"sim","market":"north","title":"North","currency":"USD","lowestAsk":0.03,"highestBid":0.02,"sale":null,"listings":12,"sales":3,"salesWindowSeconds":604800,"marketTime":null,
 		 "fetchedAt":"2026-01-02T03:04:05Z","price":0.03,"basis":"ask","rate":null,"rateDate":null,"used":true,"reason":""},
 		{"provider":"sim","market":"south","title":"South","currency":"USD","lowestAsk":1438,"highestBid":null,"sale":null,"listings":null,"sales":null,"salesWindowSeconds":null,"marketTime":null,
-		 "fetchedAt":"2026-01-02T03:04:05Z","price":1438,"basis":"ask","rate":null,"rateDate":null,"level":1.05,"levelled":1369.52381,"used":false,"reason":"outlier","explanation":"it is outside the group of quotes that decides"}]}`
+		 "fetchedAt":"2026-01-02T03:04:05Z","price":1438,"basis":"ask","rate":null,"rateDate":null,"level":1.05,"levelled":1369.52381,"used":false,"reason":"outlier","explanation":"it is outside the deciding group of quotes"}]}`
 )

@@ -14,12 +14,12 @@ import (
 	"assay/internal/wallet/fee"
 )
 
-// feesCmd holds the commands for payment fees.
+// feesCmd contains the commands for payment fees.
 type feesCmd struct {
-	Refresh  feesRefreshCmd  `cmd:"" help:"Load the fee rules that PAYMENT_FEE_RULES names and activate them."`
-	Show     feesShowCmd     `cmd:"" help:"Show the active fee rules and the versions before."`
+	Refresh  feesRefreshCmd  `cmd:"" help:"Load the fee rules from PAYMENT_FEE_RULES and activate them."`
+	Show     feesShowCmd     `cmd:"" help:"Show the active fee rules and earlier versions."`
 	Rollback feesRollbackCmd `cmd:"" help:"Activate an earlier version of the fee rules again."`
-	Quote    feesQuoteCmd    `cmd:"" help:"Show what a payment costs, by which rule, and why."`
+	Quote    feesQuoteCmd    `cmd:"" help:"Show the fee of a payment, its rule and its calculation."`
 }
 
 const feeRulesPath = "/api/functions/admin/payment-fee-rules"
@@ -28,45 +28,43 @@ func feesRequest(method, path string, query url.Values) request {
 	return request{method: method, path: feeRulesPath + path, query: query, as: config.RoleAdmin}
 }
 
-// feesRefreshCmd activates the rules that PAYMENT_FEE_RULES names.
+// feesRefreshCmd activates the rules in PAYMENT_FEE_RULES.
 type feesRefreshCmd struct {
-	DryRun           bool `help:"Only show what would change."`
+	DryRun           bool `help:"Only show the changes."`
 	AllowLargeChange bool `help:"Activate even if a fee changes by over half, or by over five percent of the amount."`
 }
 
 func (*feesRefreshCmd) examples() []example {
 	return []example{
-		{"fees refresh --dry-run", "check the rules of PAYMENT_FEE_RULES and show what would change"},
-		{"fees refresh", "activate them on all instances at once"},
+		{"fees refresh --dry-run", "check the rules in PAYMENT_FEE_RULES and show the changes"},
+		{"fees refresh", "activate them on all instances"},
 		{"fees refresh --allow-large-change --json", "activate them even if fees change a lot, and print the changes as JSON"},
 	}
 }
 
-// Run refreshes the rules.
 func (c *feesRefreshCmd) Run(ctx context.Context, s *session) error {
 	q := filter("dryRun", ifSet(c.DryRun), "allowLargeChange", ifSet(c.AllowLargeChange))
 	return show(ctx, s, feesRequest(http.MethodPost, "/refresh", q), func(w io.Writer, done *view.FeeChange) {
 		writeFeeChange(w, done)
 		if c.DryRun && !c.AllowLargeChange && len(done.LargeChanges) > 0 {
-			_, _ = fmt.Fprintln(w, "these need --allow-large-change")
+			_, _ = fmt.Fprintln(w, "these changes need --allow-large-change")
 		}
 	})
 }
 
-// feesRollbackCmd activates an earlier version.
+// feesRollbackCmd activates an earlier version again.
 type feesRollbackCmd struct {
-	Version int64 `arg:"" help:"Version to activate again, as the next version."`
-	DryRun  bool  `help:"Only show what would change."`
+	Version int64 `arg:"" help:"Version to activate again. It gets a new version number."`
+	DryRun  bool  `help:"Only show the changes."`
 }
 
 func (*feesRollbackCmd) examples() []example {
 	return []example{
-		{"fees rollback 3 --dry-run", "show what changes if the rules of version 3 become active again"},
-		{"fees rollback 3", "activate the rules of version 3 again, on all instances at once"},
+		{"fees rollback 3 --dry-run", "show the changes if version 3 becomes active again"},
+		{"fees rollback 3", "activate the rules of version 3 again on all instances"},
 	}
 }
 
-// Run rolls back.
 func (c *feesRollbackCmd) Run(ctx context.Context, s *session) error {
 	q := filter("version", strconv.FormatInt(c.Version, 10), "dryRun", ifSet(c.DryRun))
 	return show(ctx, s, feesRequest(http.MethodPost, "/rollback", q), writeFeeChange)
@@ -80,7 +78,7 @@ func writeFeeChange(w io.Writer, c *view.FeeChange) {
 	case c.DryRun:
 		_, _ = fmt.Fprintf(w, "version %d would follow version %d\n", c.Version, c.PreviousVersion)
 	default:
-		_, _ = fmt.Fprintf(w, "version %d is active; it was version %d\n", c.Version, c.PreviousVersion)
+		_, _ = fmt.Fprintf(w, "version %d is active and replaces version %d\n", c.Version, c.PreviousVersion)
 	}
 	var rows [][]string
 	for _, list := range []struct {
@@ -97,19 +95,18 @@ func writeFeeChange(w io.Writer, c *view.FeeChange) {
 	}
 }
 
-// feesShowCmd shows the rules.
+// feesShowCmd shows the fee rules.
 type feesShowCmd struct {
 	Version int64 `placeholder:"N" help:"Show this version. Default: the active one."`
 }
 
 func (*feesShowCmd) examples() []example {
 	return []example{
-		{"fees show", "show the active rules and the versions before"},
+		{"fees show", "show the active rules and earlier versions"},
 		{"fees show --version 3 --json", "print the rules of version 3 as JSON"},
 	}
 }
 
-// Run shows them.
 func (c *feesShowCmd) Run(ctx context.Context, s *session) error {
 	return show(ctx, s, feesRequest(http.MethodGet, "", filter("version", unlessZero(c.Version))), writeFees)
 }
@@ -131,7 +128,7 @@ func writeFees(w io.Writer, shown *view.FeeRules) {
 	table(w, rows)
 }
 
-// chargesText describes what a rule charges; amounts are in minor units.
+// chargesText describes the charges of a rule. Amounts are in minor units.
 func chargesText(r fee.RuleDocument) string {
 	text := strconv.Itoa(len(r.Tiers)) + " tiers"
 	if r.BasisPoints != nil {
@@ -152,7 +149,7 @@ func chargesText(r fee.RuleDocument) string {
 
 // feesQuoteCmd shows the fee of a payment.
 type feesQuoteCmd struct {
-	Kind     string `arg:"" help:"What is paid for: sale, deposit or withdrawal."`
+	Kind     string `arg:"" help:"Kind of payment: sale, deposit or withdrawal."`
 	Amount   int64  `arg:"" help:"Amount paid, in minor units such as cents."`
 	Currency string `arg:"" help:"Currency of the amount, such as USD."`
 	Method   string `help:"Payment method."`
@@ -163,11 +160,10 @@ type feesQuoteCmd struct {
 func (*feesQuoteCmd) examples() []example {
 	return []example{
 		{"fees quote sale 1990 USD", "show the fee of a sale for 19.90 dollars and how it is computed"},
-		{"fees quote deposit 5000 EUR --method card --country DE --json", "print what a deposit of 50 euros by card costs as JSON"},
+		{"fees quote deposit 5000 EUR --method card --country DE --json", "print the fee of a 50 euro deposit by card as JSON"},
 	}
 }
 
-// Run requests a quote.
 func (c *feesQuoteCmd) Run(ctx context.Context, s *session) error {
 	r := feesRequest(http.MethodPost, "/quote", nil)
 	r.body = struct {
@@ -179,7 +175,7 @@ func (c *feesQuoteCmd) Run(ctx context.Context, s *session) error {
 		Version  int64  `json:"version,omitzero"`
 	}{c.Kind, c.Amount, c.Currency, c.Method, c.Country, c.Version}
 	return show(ctx, s, r, func(w io.Writer, q *view.FeeQuote) {
-		_, _ = fmt.Fprintf(w, "by version %d:\n", q.Version)
+		_, _ = fmt.Fprintf(w, "computed with version %d:\n", q.Version)
 		for _, miss := range q.NotMatched {
 			_, _ = fmt.Fprintf(w, "  rule %s does not match: %s\n", printable(miss.Rule), printable(miss.Reason))
 		}

@@ -12,16 +12,16 @@ import (
 	"assay/internal/config"
 )
 
-// settingFlags are flags for the settings that globals does not declare: MARKET_PRICE_TTL
-// is --market-price-ttl. Every command accepts them. The help omits them, since `assay
-// config` lists all settings.
+// settingFlags are flags for all settings that globals does not declare. For example,
+// --market-price-ttl sets MARKET_PRICE_TTL. Every command accepts them. The help omits them
+// because `assay config` lists all settings.
 type settingFlags struct {
-	names  []string      // of the settings, one for each field
-	values reflect.Value // a pointer to a struct of *string, as kong wants it
+	names  []string      // setting of each field
+	values reflect.Value // pointer to a struct of *string fields, as kong requires
 }
 
-// newSettingFlags returns a flag for each setting. A secret has none, but the file that
-// holds it has one.
+// newSettingFlags returns a flag for each setting. A secret has no flag, but the setting for
+// its file has one.
 func newSettingFlags() settingFlags {
 	own := []string{"DATA_DIR", "LISTEN_ADDR", "LOG_LEVEL"}
 	var f settingFlags
@@ -46,10 +46,10 @@ func newSettingFlags() settingFlags {
 	return f
 }
 
-// option adds the flags to a kong parser.
+// option adds the flags to a parser.
 func (f settingFlags) option() kong.Option { return kong.Embed(f.values.Interface()) }
 
-// given returns the settings that were given as flags, by name.
+// given returns the settings set by flags, by name.
 func (f settingFlags) given() map[string]string {
 	given := map[string]string{}
 	for i, name := range f.names {

@@ -11,23 +11,22 @@ import (
 	"assay/internal/view"
 )
 
-// healthcheckCmd checks whether the server is healthy. Containers and supervisors run it.
+// healthcheckCmd checks whether the server is healthy. Containers and supervisors use it.
 type healthcheckCmd struct{}
 
 func (*healthcheckCmd) examples() []example {
 	return []example{
-		{"healthcheck", "exit with 0 if the server is healthy, with 3 if it is unhealthy or unreachable"},
+		{"healthcheck", "exit with 0 if the server is healthy, else with 3"},
 		{"healthcheck --listen-addr 10.0.0.5:8080", "check a server on another host; needs no secret"},
 	}
 }
 
-// Run sends one request.
 func (c *healthcheckCmd) Run(ctx context.Context, s *session) error {
 	api, err := s.server()
 	if err != nil {
 		return err
 	}
-	// An unhealthy server responds too.
+	// An unhealthy server also sends a response.
 	health, err := call[view.Health](ctx, api, request{path: "/api/health", accept: http.StatusServiceUnavailable})
 	if err != nil {
 		return err

@@ -8,17 +8,17 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// example is a command line that works, and its purpose.
+// example is a valid command line and its purpose.
 type example struct {
 	args string // without "assay "
 	does string
 }
 
-// exampler is a command with examples. Every command is one.
+// exampler is a command with examples. Every command implements it.
 type exampler interface{ examples() []example }
 
-// printHelp prints kong's help, then examples, and for the program as a whole
-// the exit codes.
+// printHelp prints kong's help and examples. The help of the program also lists the exit
+// codes.
 func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	if err := kong.DefaultHelpPrinter(options, ctx); err != nil {
 		return err
@@ -27,8 +27,7 @@ func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	return err
 }
 
-// helpTail returns what follows the list of flags. A nil node is the program
-// itself.
+// helpTail returns the text after the flags. A nil node means the program.
 func helpTail(node *kong.Node) string {
 	var b strings.Builder
 	if node == nil {
@@ -36,7 +35,7 @@ func helpTail(node *kong.Node) string {
 		for _, m := range exitMeanings() {
 			fmt.Fprintf(&b, "  %3d  %s\n", m.code, m.text)
 		}
-		b.WriteString("\nSettings come from a flag, else the environment, else --config, else the default.\n")
+		b.WriteString("\nThe value of a setting comes from its flag, the environment, --config or the default, in this order.\n")
 		return b.String()
 	}
 	shown := examplesOf(node)
@@ -54,7 +53,7 @@ func helpTail(node *kong.Node) string {
 	return b.String()
 }
 
-// examplesOf returns the examples of a command, or of those beneath it.
+// examplesOf returns the examples of a command or of its subcommands.
 func examplesOf(node *kong.Node) []example {
 	if node.Target.CanAddr() {
 		if e, ok := reflect.TypeAssert[exampler](node.Target.Addr()); ok {

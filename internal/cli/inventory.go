@@ -15,17 +15,17 @@ import (
 	"assay/internal/view"
 )
 
-// inventoryCmd holds the commands about a user's inventory.
+// inventoryCmd contains the commands for a user's inventory.
 type inventoryCmd struct {
-	Sync inventorySyncCmd `cmd:"" help:"Push a user's whole inventory of one game from a JSON file, or let the server read it from Steam."`
+	Sync inventorySyncCmd `cmd:"" help:"Push a user's whole inventory of one game from a JSON file, or make the server read it from Steam."`
 	Show inventoryShowCmd `cmd:"" help:"Show a user's inventory and its value."`
 }
 
-// inventorySyncCmd pushes an inventory, or lets the server pull it.
+// inventorySyncCmd pushes an inventory, or makes the server read it from Steam.
 type inventorySyncCmd struct {
-	User    string `arg:"" complete:"user" help:"The platform's id of the user."`
-	File    string `placeholder:"FILE" help:"JSON with appId, contextId, snapshotAt and items; - is standard input."`
-	Steam   bool   `help:"Let the server read the user's public inventory on Steam. The user must have a Steam id."`
+	User    string `arg:"" complete:"user" help:"The platform's ID of the user."`
+	File    string `placeholder:"FILE" help:"JSON with appId, contextId, snapshotAt and items. - means standard input."`
+	Steam   bool   `help:"Make the server read the user's public inventory from Steam. The user must have a Steam ID."`
 	AppID   int32  `complete:"game" placeholder:"ID" help:"With --steam: the game, by its Steam number: 730, 570, 440 or 252490. Default: 730."`
 	Context string `placeholder:"ID" help:"With --steam: the context: 2, or 16 for trade-protected items of 730. Default: 2."`
 }
@@ -33,13 +33,12 @@ type inventorySyncCmd struct {
 func (*inventorySyncCmd) examples() []example {
 	return []example{
 		{"inventory sync u1 --file u1.json", "push the inventory in u1.json; an unknown user is created"},
-		{"inventory sync u1 --file - --json", "push standard input and print the changes as JSON"},
-		{"inventory sync u1 --steam", "read u1's inventory of CS2 from Steam; takes some seconds for every 2,000 assets"},
+		{"inventory sync u1 --file - --json", "push an inventory from standard input and print the changes as JSON"},
+		{"inventory sync u1 --steam", "read u1's CS2 inventory from Steam; takes a few seconds per 2,000 assets"},
 		{"inventory sync u1 --steam --app-id 570", "read u1's inventory of Dota 2"},
 	}
 }
 
-// Run pushes the file, or lets the server pull.
 func (c *inventorySyncCmd) Run(ctx context.Context, s *session) error {
 	if c.Steam == (c.File != "") || !c.Steam && (c.AppID != 0 || c.Context != "") {
 		return &usageError{text: "use either --file or --steam; --app-id and --context need --steam"}
@@ -57,12 +56,12 @@ func (c *inventorySyncCmd) Run(ctx context.Context, s *session) error {
 	return show(ctx, s, r, func(w io.Writer, done *view.SyncResult) {
 		_, _ = fmt.Fprintf(w, "%s added, %s removed, %s changed, %s unchanged\n",
 			count(done.Added), count(done.Removed), count(done.Changed), count(done.Unchanged))
-		_, _ = fmt.Fprintf(w, "%s rows have a price, %s names were queued for one\n", count(done.PricedRows), count(done.QueuedNames))
+		_, _ = fmt.Fprintf(w, "%s rows have a price, %s names without a price were queued\n", count(done.PricedRows), count(done.QueuedNames))
 	})
 }
 
-// read returns the content of the file. It checks that it is JSON, so that the error names
-// the file; the server validates the rest.
+// read returns the content of the file. It checks that the content is JSON, so that the error
+// can name the file. The server validates the rest.
 func (c *inventorySyncCmd) read(stdin io.Reader) ([]byte, error) {
 	from, name := stdin, "standard input"
 	if c.File != "-" {
@@ -78,20 +77,20 @@ func (c *inventorySyncCmd) read(stdin io.Reader) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	case len(push) > maxPush:
-		return nil, &usageError{text: fmt.Sprintf("%s holds more than the %d MiB that the server accepts", name, maxPush>>20)}
+		return nil, &usageError{text: fmt.Sprintf("%s is larger than the limit of the server, %d MiB", name, maxPush>>20)}
 	case !jsontext.Value(push).IsValid():
-		return nil, &usageError{text: name + " does not hold JSON"}
+		return nil, &usageError{text: name + " does not contain JSON"}
 	}
 	return push, nil
 }
 
-// usageOfFile returns the error of a file named on the command line. It is a usageError
-// unless the file to write exists, which is a conflict.
+// usageOfFile converts an error about a file from the command line. It returns a usageError.
+// If the output file already exists, it returns a conflict instead.
 func usageOfFile(err error) error {
 	path, ok := errors.AsType[*os.PathError](err)
 	switch {
 	case ok && errors.Is(err, fs.ErrExist):
-		return fmt.Errorf("%s: %w: name another file, or remove it", path.Path, fs.ErrExist)
+		return fmt.Errorf("%s: %w: use another file name or remove the file", path.Path, fs.ErrExist)
 	case ok:
 		return &usageError{text: path.Path + ": " + path.Err.Error()}
 	}
@@ -100,18 +99,17 @@ func usageOfFile(err error) error {
 
 // inventoryShowCmd shows an inventory.
 type inventoryShowCmd struct {
-	User  string `arg:"" complete:"user" help:"The platform's id of the user."`
+	User  string `arg:"" complete:"user" help:"The platform's ID of the user."`
 	AppID int32  `complete:"game" placeholder:"ID" help:"Only this game, by its Steam number."`
 }
 
 func (*inventoryShowCmd) examples() []example {
 	return []example{
-		{"inventory show u1", "list what u1 owns and its value"},
+		{"inventory show u1", "list the assets of u1 with their value"},
 		{"inventory show u1 --app-id 730 --json", "print the inventory of one game as JSON"},
 	}
 }
 
-// Run shows the inventory.
 func (c *inventoryShowCmd) Run(ctx context.Context, s *session) error {
 	api, err := s.server()
 	if err != nil {
@@ -124,7 +122,7 @@ func (c *inventoryShowCmd) Run(ctx context.Context, s *session) error {
 	return s.out.result(inv, func(w io.Writer) { writeInventory(w, &inv) })
 }
 
-// read returns the whole inventory, all pages of it.
+// read returns all pages of the inventory.
 func (c *inventoryShowCmd) read(ctx context.Context, api *client) (view.Inventory, error) {
 	r := request{
 		path: "/api/inventory/" + segment(c.User), as: config.RolePlatform,

@@ -8,12 +8,12 @@ import (
 	"assay/internal/view"
 )
 
-// listFlags are the flags of every command that prints a list.
+// listFlags are the flags of commands that print a list.
 type listFlags struct {
-	Limit int `default:"20" help:"How many to list, 1 to 100000."`
+	Limit int `default:"20" help:"Maximum number of results, 1 to 100000."`
 }
 
-// check refuses a limit out of range.
+// check validates the flags.
 func (f listFlags) check() error {
 	if f.Limit < 1 || f.Limit > 100_000 {
 		return &usageError{text: "--limit must be 1 to 100000"}
@@ -21,8 +21,8 @@ func (f listFlags) check() error {
 	return nil
 }
 
-// showList prints a list of the running server as a table: the header, a row for each
-// element, and whether there are more.
+// showList prints a list of the running server as a table with the given header. It calls row
+// for each element, and reports whether there are more elements.
 func showList[T any](ctx context.Context, s *session, f listFlags, r request, header []string, row func(*T) []string) error {
 	if err := f.check(); err != nil {
 		return err
@@ -42,13 +42,13 @@ func showList[T any](ctx context.Context, s *session, f listFlags, r request, he
 		}
 		table(w, rows)
 		if page.NextCursor != nil {
-			_, _ = io.WriteString(w, "There are more: raise --limit.\n")
+			_, _ = io.WriteString(w, "There are more results: increase --limit.\n")
 		}
 	})
 }
 
-// listAll returns up to most elements of a list, page by page. NextCursor is set if there
-// are more.
+// listAll returns up to most elements of a list, page by page. NextCursor is set if there are
+// more elements.
 func listAll[T any](ctx context.Context, c *client, r request, most int) (view.Page[T], error) {
 	all := view.Page[T]{Items: []T{}}
 	for {

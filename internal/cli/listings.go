@@ -11,9 +11,9 @@ import (
 	"assay/internal/view"
 )
 
-// listingsCmd holds the commands about listings.
+// listingsCmd contains the commands for listings.
 type listingsCmd struct {
-	List   listingsListCmd   `cmd:"" default:"withargs" help:"List listings, the newest first."`
+	List   listingsListCmd   `cmd:"" default:"withargs" help:"List listings, newest first."`
 	Show   listingsShowCmd   `cmd:"" help:"Show a listing."`
 	Price  listingsPriceCmd  `cmd:"" help:"Change the price of an active listing."`
 	Cancel listingsCancelCmd `cmd:"" help:"Cancel listings."`
@@ -32,12 +32,11 @@ type listingsListCmd struct {
 
 func (*listingsListCmd) examples() []example {
 	return []example{
-		{"listings list", "list the newest 20 listings"},
+		{"listings list", "list the 20 newest listings"},
 		{"listings list --user u1 --state active --json", "print the active listings of u1 as JSON"},
 	}
 }
 
-// Run lists.
 func (c *listingsListCmd) Run(ctx context.Context, s *session) error {
 	r := request{
 		path: listingsPath, as: config.RolePlatform,
@@ -61,7 +60,6 @@ func (*listingsShowCmd) examples() []example {
 	return []example{{"listings show 12", "show listing 12"}}
 }
 
-// Run shows it.
 func (c *listingsShowCmd) Run(ctx context.Context, s *session) error {
 	return oneListing(ctx, s, http.MethodGet, c.ID, nil)
 }
@@ -69,14 +67,13 @@ func (c *listingsShowCmd) Run(ctx context.Context, s *session) error {
 // listingsPriceCmd changes the price of a listing.
 type listingsPriceCmd struct {
 	ID    string `arg:"" help:"Number of the listing."`
-	Price int64  `arg:"" help:"New price in minor units of the listing's currency: 1990 is 19.90 USD."`
+	Price int64  `arg:"" help:"New price in minor units of the listing's currency, such as 1990 for 19.90 USD."`
 }
 
 func (*listingsPriceCmd) examples() []example {
 	return []example{{"listings price 12 1990", "set the price of listing 12 to 1990 minor units"}}
 }
 
-// Run changes it.
 func (c *listingsPriceCmd) Run(ctx context.Context, s *session) error {
 	return oneListing(ctx, s, http.MethodPatch, c.ID, map[string]int64{"price": c.Price})
 }
@@ -88,12 +85,11 @@ type listingsCancelCmd struct {
 
 func (*listingsCancelCmd) examples() []example {
 	return []example{
-		{"listings cancel 12", "cancel listing 12; a sold one cannot be cancelled"},
-		{"listings cancel 12 13 14", "cancel three; one that cannot be cancelled does not affect the others"},
+		{"listings cancel 12", "cancel listing 12; a sold listing cannot be cancelled"},
+		{"listings cancel 12 13 14", "cancel three listings; each is cancelled independently"},
 	}
 }
 
-// Run cancels.
 func (c *listingsCancelCmd) Run(ctx context.Context, s *session) error {
 	if len(c.IDs) == 1 {
 		return oneListing(ctx, s, http.MethodDelete, c.IDs[0], nil)
@@ -131,7 +127,7 @@ func (c *listingsCancelCmd) Run(ctx context.Context, s *session) error {
 	return err
 }
 
-// oneListing sends a request about a listing and prints the listing.
+// oneListing sends a request about a listing and prints the response.
 func oneListing(ctx context.Context, s *session, method, id string, body any) error {
 	r := request{method: method, path: listingsPath + "/" + segment(id), as: config.RolePlatform, body: body}
 	return show(ctx, s, r, func(w io.Writer, l *view.Listing) {
@@ -148,14 +144,14 @@ func oneListing(ctx context.Context, s *session, method, id string, body any) er
 	})
 }
 
-// minor writes an amount in minor units as a decimal with its currency: 1990 is
-// "19.90 USD", or "1990 JPY".
+// minor formats an amount in minor units with its currency, such as "19.90 USD" for 1990 or
+// "1990 JPY".
 func minor(n int64, currency string) string { return units(n, currency) + " " + printable(currency) }
 
-// units is minor without the currency.
+// units is like minor, but without the currency.
 func units(n int64, currency string) string { return money.Currency(currency).Minor(n) }
 
-// nameAndPhase writes an item's name with its phase, if it has one.
+// nameAndPhase formats an item's name, with its phase if it has one.
 func nameAndPhase(name, phase string) string {
 	if phase == "" {
 		return printable(name)

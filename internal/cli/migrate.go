@@ -18,14 +18,13 @@ func (*migrateCmd) examples() []example {
 	}
 }
 
-// migration is the result of a migration.
+// migration is the result that --json prints.
 type migration struct {
 	Database string `json:"database"`
-	From     int64  `json:"fromVersion"` // 0: there were no tables
+	From     int64  `json:"fromVersion"` // 0: new database
 	To       int64  `json:"toVersion"`
 }
 
-// Run migrates.
 func (c *migrateCmd) Run(ctx context.Context, s *session) error {
 	cfg, err := config.LoadDatabase(s.options(nil))
 	if err != nil {
@@ -44,6 +43,6 @@ func (c *migrateCmd) Run(ctx context.Context, s *session) error {
 			_, _ = fmt.Fprintf(w, "%s is up to date at schema version %d\n", printable(done.Database), done.To)
 			return
 		}
-		_, _ = fmt.Fprintf(w, "%s is updated from schema version %d to %d\n", printable(done.Database), done.From, done.To)
+		_, _ = fmt.Fprintf(w, "updated %s from schema version %d to %d\n", printable(done.Database), done.From, done.To)
 	})
 }

@@ -18,13 +18,13 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// output prints results, as JSON or as text.
+// output prints results as JSON or text.
 type output struct {
 	w    io.Writer
 	json bool
 }
 
-// result prints v as JSON with --json, otherwise what text writes.
+// result prints v as JSON if --json is set. Otherwise it calls text.
 func (o output) result(v any, text func(w io.Writer)) error {
 	if o.json {
 		return o.object(v)
@@ -44,8 +44,8 @@ func (o output) object(v any) error {
 	return err
 }
 
-// escapeControls escapes characters that a terminal would execute or reorder. JSON itself
-// escapes only the first 32 characters. They occur in strings only.
+// escapeControls escapes characters that control or reorder terminal output. JSON requires
+// this only for the first 32 characters. Such characters can occur only in strings.
 func escapeControls(line []byte) []byte {
 	unsafe := func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
 	if !bytes.ContainsFunc(line, unsafe) {
@@ -72,11 +72,11 @@ func table(w io.Writer, rows [][]string) {
 	for _, row := range rows {
 		_, _ = fmt.Fprintln(t, strings.TrimRight(strings.Join(row, "\t"), "\t"))
 	}
-	_ = t.Flush() // an error stays in the bufio.Writer beneath
+	_ = t.Flush() // the bufio.Writer keeps the error
 }
 
-// printable returns s in a form that is safe on a terminal: a name with control characters,
-// or with a space at its begin or end, is quoted.
+// printable returns s in a form that is safe on a terminal. It quotes names with control
+// characters, and names that start or end with a space.
 func printable(s string) string {
 	odd := strings.TrimSpace(s) != s || strings.ContainsFunc(s, func(r rune) bool {
 		return r == unicode.ReplacementChar || !unicode.IsPrint(r)
@@ -87,11 +87,11 @@ func printable(s string) string {
 	return s
 }
 
-// maxCell is how many characters of a name a table shows, since one long name would pad
-// every row. --json has the whole name.
+// maxCell is the maximum number of characters of a name in a table. A longer name would widen
+// every row. --json prints the whole name.
 const maxCell = 64
 
-// cell returns a name for a table: printable, and cut if it is long.
+// cell returns a name for a table. It is printable and truncated to maxCell.
 func cell(name string) string {
 	shown := []rune(printable(name))
 	if len(shown) > maxCell {
@@ -100,10 +100,10 @@ func cell(name string) string {
 	return string(shown)
 }
 
-// count writes n with thousands marks.
+// count formats n with thousands separators.
 func count(n int64) string { return humanize.Comma(n) }
 
-// plural writes a number with its noun.
+// plural formats a number with its noun.
 func plural(n int64, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -111,10 +111,10 @@ func plural(n int64, one, many string) string {
 	return count(n) + " " + many
 }
 
-// requests writes a number of requests.
+// requests formats a number of requests.
 func requests(n int64) string { return plural(n, "request", "requests") }
 
-// moment writes a time in UTC, or "never".
+// moment formats a time in UTC. It returns "never" for nil.
 func moment(t *time.Time) string {
 	if t == nil {
 		return "never"
@@ -122,7 +122,7 @@ func moment(t *time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04:05 UTC")
 }
 
-// seconds writes a number of seconds as a duration: "41s", "2h05m".
+// seconds formats a number of seconds as a duration, such as "41s" or "2h05m".
 func seconds(n int64) string {
 	d := time.Duration(n) * time.Second
 	if d >= 48*time.Hour {
@@ -145,7 +145,7 @@ func value[T any](p *T) (v T) {
 	return v
 }
 
-// orDash writes *v, or a dash if v is nil.
+// orDash formats *v. It returns a dash if v is nil.
 func orDash[T any](v *T) string {
 	if v == nil {
 		return "-"

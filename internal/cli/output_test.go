@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-func TestOutput_JSONHoldsNoControlCharacters(t *testing.T) {
+func TestOutput_JSONContainsNoControlCharacters(t *testing.T) {
 	const name = "a\x1b[2J\x7f\u009b31m\u202egnp.exe\u2066\u2028\u2029\ufeff\U000e0001★ <é>\n"
 	var out bytes.Buffer
 	if err := (output{w: &out, json: true}).object(map[string]string{name: name}); err != nil {
@@ -16,11 +16,11 @@ func TestOutput_JSONHoldsNoControlCharacters(t *testing.T) {
 	line := bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 	for _, r := range string(line) {
 		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
-			t.Errorf("%U is in the output", r)
+			t.Errorf("output contains %U", r)
 		}
 	}
 	var back map[string]string
 	if err := json.Unmarshal(line, &back); err != nil || back[name] != name {
-		t.Errorf("%s reads back as %q, %v", line, back, err)
+		t.Errorf("%s decodes to %q, error %v", line, back, err)
 	}
 }

@@ -15,29 +15,29 @@ import (
 	"assay/internal/pgtest"
 )
 
-// runOn runs a command of a database with a data directory of its own.
+// runOn runs a command with the given database and a new data directory.
 func runOn(t *testing.T, url string, args ...string) (code int, out string) {
 	t.Helper()
 	code, stdout, stderr := run(t.Context(), append(args, "--data-dir", t.TempDir(), "--database-url", url)...)
 	return code, stdout + stderr
 }
 
-func TestMigrate_TellsWhatItDid(t *testing.T) {
+func TestMigrate_ReportsVersions(t *testing.T) {
 	postgres := pgtest.Shared(t).NewDatabase(t) + "&pool_max_conns=4"
 	for _, url := range []string{postgres, "sqlite:" + filepath.Join(t.TempDir(), "assay.db")} {
-		if code, out := runOn(t, url, "migrate"); code != exitOK || !strings.Contains(out, "is updated from schema version 0 to ") {
-			t.Errorf("exit %d, said %s", code, out)
+		if code, out := runOn(t, url, "migrate"); code != exitOK || !strings.Contains(out, " from schema version 0 to ") {
+			t.Errorf("exit code %d: %s", code, out)
 		}
 		if code, out := runOn(t, url, "migrate"); code != exitOK || !strings.Contains(out, " is up to date at schema version ") {
-			t.Errorf("again: exit %d, said %s", code, out)
+			t.Errorf("again: exit code %d: %s", code, out)
 		}
 		if code, out := runOn(t, url, "migrate", "--json"); code != exitOK || !strings.Contains(out, `"fromVersion":`) {
-			t.Errorf("as JSON: exit %d, said %s", code, out)
+			t.Errorf("as JSON: exit code %d: %s", code, out)
 		}
 	}
 }
 
-func TestServe_RefusesAnOldSchemaWhereItMayNotMigrate(t *testing.T) {
+func TestServe_RejectsOldSchemaWithoutMigration(t *testing.T) {
 	url := pgtest.Shared(t).NewDatabase(t) + "&pool_max_conns=4"
 	secret := strings.Repeat("s", 40)
 	var said bytes.Buffer
@@ -50,14 +50,14 @@ func TestServe_RefusesAnOldSchemaWhereItMayNotMigrate(t *testing.T) {
 		},
 	}.Run(t.Context())
 	if code == exitOK || !strings.Contains(said.String(), "run `assay migrate`") {
-		t.Errorf("exit %d, said %s", code, said.String())
+		t.Errorf("exit code %d: %s", code, said.String())
 	}
 }
 
-func TestServe_WithoutSecretsLeavesPostgreSQLAsItIs(t *testing.T) {
+func TestServe_WithoutSecretsDoesNotChangePostgreSQL(t *testing.T) {
 	url := pgtest.Shared(t).NewDatabase(t)
 	if code, out := runOn(t, url, "serve", "--listen-addr", "127.0.0.1:0"); code != exitUsage || strings.Count(out, "is required on PostgreSQL") != 4 {
-		t.Errorf("exit %d, said %s", code, out)
+		t.Errorf("exit code %d: %s", code, out)
 	}
 	var tables int
 	if err := connect(t, url).QueryRow(t.Context(), `SELECT count(*) FROM pg_tables WHERE schemaname = 'public'`).Scan(&tables); err != nil || tables != 0 {
@@ -65,7 +65,7 @@ func TestServe_WithoutSecretsLeavesPostgreSQLAsItIs(t *testing.T) {
 	}
 }
 
-func TestBackup_OfPostgreSQLIsRestoredAsItWas(t *testing.T) {
+func TestBackup_RestoresPostgreSQL(t *testing.T) {
 	server := pgtest.Shared(t)
 	from, to := server.NewDatabase(t)+"&pool_max_conns=4", server.NewDatabase(t)
 	if code, _, said := run(t.Context(), "copy", "--from", "sqlite:"+databaseWithNames(t, "★ Karambit", "a\nb"), "--to", from); code != exitOK {
@@ -74,39 +74,39 @@ func TestBackup_OfPostgreSQLIsRestoredAsItWas(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "assay.dump")
 	code, out := runOn(t, from, "backup", file)
 	if code != exitOK || !strings.Contains(out, file+" holds the database, ") {
-		t.Fatalf("exit %d, said %s", code, out)
+		t.Fatalf("exit code %d: %s", code, out)
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 || info.Size() == 0 {
-		t.Errorf("the file: %v, %v", info, err)
+		t.Errorf("backup file: %v, error %v", info, err)
 	}
 	if code, out := runOn(t, from, "backup", file); code == exitOK {
-		t.Errorf("over the file that is there: %s", out)
+		t.Errorf("existing file: %s", out)
 	}
 	if code, out := runOn(t, from, "backup", file+"2", "--with-secrets"); code != exitUsage || !strings.Contains(out, "no secrets are generated") {
-		t.Errorf("with secrets: exit %d, said %s", code, out)
+		t.Errorf("with secrets: exit code %d: %s", code, out)
 	}
 	if code, out := runOn(t, to, "restore", file); code != exitOK {
-		t.Fatalf("exit %d, said %s", code, out)
+		t.Fatalf("exit code %d: %s", code, out)
 	}
 	if code, out := runOn(t, to, "restore", file); code == exitOK || !strings.Contains(out, "the database is not empty") {
-		t.Errorf("over a database: exit %d, said %s", code, out)
+		t.Errorf("existing database: exit code %d: %s", code, out)
 	}
 	inUse := beat(t, to)
 	if code, out := runOn(t, to, "restore", file, "--force"); code != exitRefused || !strings.Contains(out, "a server uses the database") {
-		t.Errorf("over a database in use: exit %d, said %s", code, out)
+		t.Errorf("database in use: exit code %d: %s", code, out)
 	}
 	inUse()
 	if code, out := runOn(t, to, "restore", file, "--force"); code != exitOK {
-		t.Errorf("over a database, forced: exit %d, said %s", code, out)
+		t.Errorf("existing database with --force: exit code %d: %s", code, out)
 	}
 	back := "sqlite:" + filepath.Join(t.TempDir(), "back.db")
 	if code, out, said := run(t.Context(), "copy", "--from", to, "--to", back); code != exitOK || !strings.Contains(out, "item                 2\n") {
-		t.Errorf("what is restored: exit %d, said %s%s", code, out, said)
+		t.Errorf("restored database: exit code %d: %s%s", code, out, said)
 	}
 }
 
-// beat moves an instance's counter on, as a server does, until the function that
-// it returns is called.
+// beat increments an instance's heartbeat counter like a server. The returned function stops
+// it.
 func beat(t *testing.T, url string) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -138,13 +138,12 @@ func connect(t *testing.T, url string) *pgx.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.Close(context.WithoutCancel(t.Context())) }) // the server goes away as well
+	t.Cleanup(func() { _ = c.Close(context.WithoutCancel(t.Context())) }) // the server may already be stopped
 	return c
 }
 
-// TestDatabase_OfAnotherEncodingIsRefused has a database that would not keep names
-// byte for byte.
-func TestDatabase_OfAnotherEncodingIsRefused(t *testing.T) {
+// TestDatabase_RejectsOtherEncodings uses a database with an encoding that would change names.
+func TestDatabase_RejectsOtherEncodings(t *testing.T) {
 	url := pgtest.Shared(t).NewDatabase(t)
 	c := connect(t, url)
 	if _, err := c.Exec(t.Context(), `CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0`); err != nil {
@@ -152,18 +151,18 @@ func TestDatabase_OfAnotherEncodingIsRefused(t *testing.T) {
 	}
 	latin := strings.Replace(url, c.Config().Database, "latin", 1)
 	if code, out := runOn(t, latin, "migrate"); code == exitOK || !strings.Contains(out, "LATIN1") || !strings.Contains(out, "UTF8") {
-		t.Errorf("exit %d, said %s", code, out)
+		t.Errorf("exit code %d: %s", code, out)
 	}
 }
 
-func TestBackup_WithoutTheClientSaysWhatToRun(t *testing.T) {
+func TestBackup_WithoutPostgreSQLClientShowsCommand(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	file := filepath.Join(t.TempDir(), "assay.dump")
 	code, out := runOn(t, "postgres://u:secret@127.0.0.1:1/db", "backup", file)
 	if code != exitUsage || !strings.Contains(out, `pg_dump --format=custom --file=FILE "$DATABASE_URL"`) || strings.Contains(out, "secret") {
-		t.Errorf("exit %d, said %s", code, out)
+		t.Errorf("exit code %d: %s", code, out)
 	}
 	if _, err := os.Stat(file); err == nil {
-		t.Error("it left a file")
+		t.Error("got a file, want none")
 	}
 }

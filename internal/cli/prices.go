@@ -16,9 +16,9 @@ import (
 	"assay/internal/view"
 )
 
-// pricesCmd explains an item's price, or lists items.
+// pricesCmd explains the price of an item, or lists items.
 type pricesCmd struct {
-	Name   string `arg:"" optional:"" complete:"item" help:"Market hash name, byte for byte."`
+	Name   string `arg:"" optional:"" complete:"item" help:"Exact market hash name."`
 	AppID  int32  `complete:"game" default:"730" placeholder:"ID" help:"Steam's number of the game."`
 	Phase  string `help:"Phase of a Doppler: \"Phase 2\", \"Ruby\", ..."`
 	Accept bool   `help:"Accept the held price, apply it to all inventory rows, and show the item."`
@@ -26,20 +26,20 @@ type pricesCmd struct {
 	listFlags
 }
 
-// itemFlags choose the items of a list, and their order.
+// itemFlags filter and sort the listed items.
 type itemFlags struct {
-	Search       string `placeholder:"WORDS" help:"List the items whose name holds all these words, in any order and case."`
+	Search       string `placeholder:"WORDS" help:"List the items whose name contains all these words, in any order and case."`
 	Status       string `enum:"ok,thin,suspect,disputed,stale,noPrice," default:"" placeholder:"STATUS" help:"List the items whose price has this status now: ok, thin, suspect, disputed, stale or noPrice."`
-	Held         bool   `help:"List the items with a suspicious new price that waits for confirmation."`
+	Held         bool   `help:"List the items whose suspicious new price is held until it is confirmed."`
 	Market       string `complete:"market" placeholder:"MARKET" help:"List the items that this market, such as steam, offers or has sold."`
 	MinPrice     string `placeholder:"PRICE" help:"List the items with this price or more, such as 12.5."`
 	MaxPrice     string `placeholder:"PRICE" help:"List the items with this price or less."`
 	ChangedSince string `placeholder:"TIME" help:"List the items whose price changed at this time or later, such as 2026-01-31T12:00:00Z."`
 	UpdatedSince string `placeholder:"TIME" help:"List the items whose price was confirmed at this time or later, changed or not."`
-	Sort         string `enum:"name,price,-price,status,-status,changed,-changed," default:"" placeholder:"ORDER" help:"List by name, price, status (best first) or changed; -price, -status and -changed are the other way around."`
+	Sort         string `enum:"name,price,-price,status,-status,changed,-changed," default:"" placeholder:"ORDER" help:"List by name, price, status (best first) or changed; -price, -status and -changed reverse the order."`
 }
 
-// query returns the filter of the list; empty without any flag.
+// query returns the filter of the list. It is empty if no flag is set.
 func (f *itemFlags) query() url.Values {
 	q := filter("q", f.Search, "status", f.Status, "market", f.Market, "minPrice", f.MinPrice, "maxPrice", f.MaxPrice,
 		"changedSince", f.ChangedSince, "updatedSince", f.UpdatedSince, "sort", f.Sort)
@@ -51,24 +51,23 @@ func (f *itemFlags) query() url.Values {
 
 func (*pricesCmd) examples() []example {
 	return []example{
-		{`prices "AK-47 | Redline (Field-Tested)"`, "show the price, every market's quote, and why it is used or not"},
-		{`prices --search "redline tested"`, "list the items whose name holds \"redline\" and \"tested\""},
-		{`prices --held --sort=-price`, "list the items with a held price, the most expensive first"},
+		{`prices "AK-47 | Redline (Field-Tested)"`, "show the price and the quote of every market, with the reason if it is not used"},
+		{`prices --search "redline tested"`, "list the items whose name contains \"redline\" and \"tested\""},
+		{`prices --held --sort=-price`, "list the items with a held price, most expensive first"},
 		{`prices --status disputed --min-price 10 --json`, "print the items with a disputed price of 10 or more as JSON"},
 		{`prices "★ Karambit | Doppler (Factory New)" --phase "Ruby"`, "show the price of one phase"},
-		{`prices "Sealed Graffiti | GLHF (Tiger Orange)" --accept`, "make the held price the price of the item"},
+		{`prices "Sealed Graffiti | GLHF (Tiger Orange)" --accept`, "accept the held price of the item"},
 		{`prices "Large Wood Box" --app-id 252490 --json`, "print an item of another game as JSON"},
 	}
 }
 
-// Run shows the price, or what the search found.
 func (c *pricesCmd) Run(ctx context.Context, s *session) error {
 	filter := c.query()
 	switch {
 	case c.Name == "" && c.Accept:
 		return &usageError{text: "--accept needs the name of one item"}
 	case (c.Name == "") == (len(filter) == 0):
-		return &usageError{text: "give the name of an item, or what to list, such as --search WORDS"}
+		return &usageError{text: "give the name of an item or a filter, such as --search WORDS"}
 	case c.Name == "" && c.Phase != "":
 		return &usageError{text: "--phase needs the name of one item"}
 	}
@@ -100,7 +99,7 @@ func (c *pricesCmd) Run(ctx context.Context, s *session) error {
 	return s.out.result(item, func(w io.Writer) { writeItem(w, &item) })
 }
 
-// list lists items with their prices.
+// list prints items with their prices.
 func (c *pricesCmd) list(ctx context.Context, s *session, filter url.Values) error {
 	header := []string{"NAME", "PHASE", "PRICE", "STATUS", "INTERVAL", "CHANGED"}
 	return showList(ctx, s, c.listFlags, c.matching(filter), header, func(it *view.PricedItem) []string {
@@ -114,7 +113,7 @@ func (c *pricesCmd) list(ctx context.Context, s *session, filter url.Values) err
 	})
 }
 
-// intervalText is the interval that would hold the price of most other markets.
+// intervalText formats the interval of a price.
 func intervalText(f *view.Figures) string {
 	if f == nil || f.Interval == nil {
 		return "-"
@@ -122,7 +121,7 @@ func intervalText(f *view.Figures) string {
 	return f.Interval.Low.String() + " to " + f.Interval.High.String()
 }
 
-// allFields names all figures that a request can add to prices.
+// allFields returns all optional figures of prices.
 func allFields() string { return strings.Join(view.FieldNames(), ",") }
 
 func (c *pricesCmd) matching(q url.Values) request {
@@ -131,13 +130,13 @@ func (c *pricesCmd) matching(q url.Values) request {
 	return request{path: itemsPath, query: q, as: config.RoleMarket}
 }
 
-// suggestion names items whose name holds the given words. It names none if the request
-// fails.
+// suggestion lists items whose name contains the given words. If the request fails, it
+// suggests a search.
 func (c *pricesCmd) suggestion(ctx context.Context, api *client) string {
 	const most = 5
 	page, err := listAll[view.PricedItem](ctx, api, c.matching(url.Values{"q": {c.Name}}), most)
 	if err != nil || len(page.Items) == 0 {
-		return "names are compared byte for byte; search with `assay prices --search WORDS`"
+		return "names must match exactly: search with `assay prices --search WORDS`"
 	}
 	var text strings.Builder
 	text.WriteString("names with these words:")
@@ -159,7 +158,7 @@ func writeItem(w io.Writer, it *view.ItemDetail) {
 		rows = append(rows,
 			[]string{"figures", fmt.Sprintf("consensus %s, average %s, median %s, from %s to %s", it.Consensus, it.Average, it.Median, it.Min, it.Max)},
 			[]string{"interval", intervalText(&view.Figures{Interval: it.Interval})},
-			[]string{"markets", fmt.Sprintf("%d, of which %d are used", it.Markets, it.UsedMarkets)})
+			[]string{"markets", fmt.Sprintf("%d (%d used)", it.Markets, it.UsedMarkets)})
 	}
 	if it.CandidatePrice != nil {
 		rows = append(rows, []string{"held", fmt.Sprintf("%s %s since %s", it.CandidatePrice, it.Currency, moment(it.CandidateAt))})
@@ -174,7 +173,7 @@ func writeItem(w io.Writer, it *view.ItemDetail) {
 		rows = append(rows, []string{"next try", moment(it.RetryAt)})
 	}
 	if it.Failures > 0 {
-		rows = append(rows, []string{"failures", fmt.Sprintf("no market answered in the last %d runs", it.Failures)})
+		rows = append(rows, []string{"failures", fmt.Sprintf("no quote in the last %d runs", it.Failures)})
 	}
 	table(w, rows)
 	if it.Explanation != nil && len(it.Explanation.Sentences) > 0 {
@@ -204,7 +203,7 @@ func checkedText(it *view.ItemDetail) string {
 	return text
 }
 
-// quoteRows lists every market's quote of an item.
+// quoteRows lists the quotes of all markets for an item.
 func quoteRows(it *view.ItemDetail) [][]string {
 	rows := [][]string{{"MARKET", "ASK", "BID", "SALE", "IN", "PRICE " + string(it.Currency), "LEVEL", "OFFERED", "SOLD", "FETCHED", "USED"}}
 	for _, q := range it.Snapshots {

@@ -10,17 +10,17 @@ import (
 	"assay/internal/view"
 )
 
-// lineEvery is how often long work prints a line where there is no terminal. A change of
-// its stage prints one at once.
+// lineEvery is the interval of progress lines without a terminal. A new stage always prints a
+// line.
 const lineEvery = 5 * time.Second
 
-// progress shows how far long work is: as a bar on a terminal, else as a plain line now
-// and then.
+// progress shows the progress of long work. It draws a bar on a terminal. Otherwise it prints
+// a line every few seconds.
 type progress struct {
 	w       io.Writer
 	now     func() time.Time
-	bar     *progressbar.ProgressBar // nil: plain lines
-	stage   string                   // last printed
+	bar     *progressbar.ProgressBar // nil: print lines
+	stage   string                   // last printed stage
 	printed time.Time
 }
 
@@ -43,8 +43,8 @@ func newProgress(w io.Writer, terminal bool, now func() time.Time) *progress {
 	return p
 }
 
-// show shows that done of total is done. On a terminal it describes the bar with what.
-// Otherwise it prints line, unless a line of the same stage was printed recently.
+// show shows that done of total units are finished. On a terminal it updates the bar with the
+// description what. Otherwise it prints line if the stage is new or lineEvery has passed.
 func (p *progress) show(what string, done, total int64, stage, line string) {
 	if p.bar != nil {
 		p.bar.Describe(what)
@@ -71,7 +71,7 @@ func (p *progress) showJob(job *view.Job) {
 		fmt.Sprintf("refresh %s: %s, %s of %s items, %s", job.ID, stage, count(done), count(job.TotalItems), requests(job.Usage.RequestCount)))
 }
 
-// end leaves the terminal on a fresh line.
+// end moves the terminal to a new line.
 func (p *progress) end() {
 	if p.bar != nil {
 		_ = p.bar.Exit()

@@ -13,23 +13,23 @@ import (
 	"assay/internal/provider"
 )
 
-// providerCmd holds the commands about price providers. test and names send
-// requests to the provider itself; the others talk to the running server.
+// providerCmd contains the commands for price providers. The commands test and names send
+// requests to the provider. The others send requests to the running server.
 type providerCmd struct {
 	List   providerListCmd   `cmd:"" help:"List the providers of the running server and their health."`
-	Test   providerTestCmd   `cmd:"" help:"Send one cheap request to a provider and explain the result. No server is needed."`
-	Names  providerNamesCmd  `cmd:"" help:"List the names that a provider knows, one per line. No server is needed."`
-	Pause  providerPauseCmd  `cmd:"" help:"Send no more requests to a provider until it is resumed."`
+	Test   providerTestCmd   `cmd:"" help:"Send one cheap request to a provider and explain the result. Needs no server."`
+	Names  providerNamesCmd  `cmd:"" help:"List the names in a provider's catalogue, one per line. Needs no server."`
+	Pause  providerPauseCmd  `cmd:"" help:"Stop requests to a provider until it is resumed."`
 	Resume providerResumeCmd `cmd:"" help:"Resume a paused provider."`
 	Accept providerAcceptCmd `cmd:"" help:"End the quarantine of a provider's markets."`
 }
 
-// openProvider opens the provider of that name, configured or not. change, which may be
-// nil, changes its options. The caller closes the set.
+// openProvider opens a provider by name, even if it is not configured. The function change,
+// which may be nil, adjusts its options. The caller must close the set.
 func (s *session) openProvider(ctx context.Context, name string, change func(*config.Config, *app.ProviderOptions)) (provider.Provider, *app.ProviderSet, error) {
 	if !slices.Contains(app.Providers(), name) {
 		return nil, nil, &usageError{
-			text: fmt.Sprintf("there is no provider %q; there are %s", name, strings.Join(app.Providers(), ", ")),
+			text: fmt.Sprintf("unknown provider %q: use one of %s", name, strings.Join(app.Providers(), ", ")),
 		}
 	}
 	cfg, err := s.settings(map[string]string{"MARKET_PRICE_PROVIDERS": name})
@@ -50,27 +50,27 @@ func (s *session) openProvider(ctx context.Context, name string, change func(*co
 var (
 	// errProviderUnread means that a provider did not send the expected response.
 	errProviderUnread = errors.New("the provider could not be read")
-	// errProviderFailed is the same, when the failure is already printed.
+	// errProviderFailed is errProviderUnread with an already printed reason.
 	errProviderFailed = fmt.Errorf("%w: %w", errProviderUnread, errReported)
 )
 
-// failureText describes why a provider could not be read.
+// failureText describes why a provider cannot be read.
 func failureText(err error) string {
 	var e *provider.Error
 	if !errors.As(err, &e) {
 		return printable(err.Error())
 	}
 	words := map[provider.Kind]string{
-		provider.KindConnect:     "it is unreachable: check the address or path, and the network of this machine",
-		provider.KindTimeout:     "it did not answer in time",
-		provider.KindCut:         "the connection ended within the response",
+		provider.KindConnect:     "it is unreachable: check the address or path and your network",
+		provider.KindTimeout:     "no response in time",
+		provider.KindCut:         "the connection closed during the response",
 		provider.KindRateLimited: "it limits the request rate: retry later",
 		provider.KindAuth:        "it does not accept the key: the key is missing, wrong or lacks a permission",
 		provider.KindServer:      "it reports an internal error: retry later",
-		provider.KindStatus:      "it refuses the request: check the address",
+		provider.KindStatus:      "it rejects the request: check the address",
 		provider.KindProtocol:    "its response has no prices: check the address",
-		provider.KindTooLarge:    "its response is larger than any plausible one",
-		provider.KindBlocked:     "its address is not a public one: name it in the provider's BASE_URL to allow it",
+		provider.KindTooLarge:    "its response is too large: check the address",
+		provider.KindBlocked:     "its address is not public: set the provider's BASE_URL to allow it",
 	}[e.Kind]
 	if words == "" {
 		return printable(e.Error())

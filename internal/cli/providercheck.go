@@ -17,10 +17,10 @@ import (
 	"assay/internal/view"
 )
 
-// providerCheck is one check of a test.
+// providerCheck is the result of one check.
 type providerCheck struct {
-	Check  string `json:"check"` // see providerTested.check
-	State  string `json:"state"` // ok, warning, failed, unknown
+	Check  string `json:"check"` // name from providerTested.check
+	State  string `json:"state"` // ok, warning, failed or unknown
 	Detail string `json:"detail"`
 }
 
@@ -29,19 +29,20 @@ const (
 	checkOK      = "ok"
 	checkWarning = "warning"
 	checkFailed  = "failed"
-	checkUnknown = "unknown" // the test did not get that far
+	checkUnknown = "unknown" // not reached
 )
 
-// maxSkew is how far our clock may be from the provider's before a warning.
+// maxSkew is the largest difference between the local clock and the provider's clock without a
+// warning.
 const maxSkew = 5 * time.Minute
 
-// check reports what works and what does not, in the order in which a request reaches
-// it: name, address, connection, tls, status, key, quota, clock, body, cost.
+// check adds the results of all checks, in the order of a request: name, address, connection,
+// tls, status, key, quota, clock, body, cost.
 func (t *providerTested) check(b budgetOf) {
 	t.Checks = []providerCheck{}
 	if t.remote {
 		t.checkWay()
-		t.checkAnswer()
+		t.checkResponse()
 		t.checkQuota()
 		t.checkClock()
 	}
@@ -53,7 +54,7 @@ func (t *providerTested) add(check, state, format string, args ...any) {
 	t.Checks = append(t.Checks, providerCheck{Check: check, State: state, Detail: printable(fmt.Sprintf(format, args...))})
 }
 
-// failure is why the call failed; never nil.
+// failure returns the error of the call. It never returns nil.
 func (t *providerTested) failure() *provider.Error {
 	if e, ok := errors.AsType[*provider.Error](t.err); ok {
 		return e
@@ -61,7 +62,7 @@ func (t *providerTested) failure() *provider.Error {
 	return &provider.Error{}
 }
 
-// last is the request that was sent last; zero: none was.
+// last returns the last sent request, or the zero value if none was sent.
 func (t *providerTested) last() provider.Sent {
 	if len(t.state.Requests) == 0 {
 		return provider.Sent{}
@@ -69,21 +70,21 @@ func (t *providerTested) last() provider.Sent {
 	return t.state.Requests[0]
 }
 
-// checkWay reports which steps of the connection work.
+// checkWay adds the steps of the connection.
 func (t *providerTested) checkWay() {
 	e, sent := t.failure(), t.last()
-	tls := "certificate and handshake are right"
+	tls := "valid certificate and handshake"
 	if !sent.TLS {
-		tls = "not used: the address begins with http://"
+		tls = "not used: the address starts with http://"
 	}
 	steps := []struct {
 		step                  provider.Step
 		check, works, trouble string
 	}{
-		{provider.StepName, "name", "it is found", "DNS does not know the host's name, or does not answer: "},
-		{provider.StepAddress, "address", "it is allowed", "the address guard forbids it: "},
-		{provider.StepConnect, "connection", "it is open", "no answer: "},
-		{provider.StepTLS, "tls", tls, "no safe connection: "},
+		{provider.StepName, "name", "found", "DNS lookup of the host failed: "},
+		{provider.StepAddress, "address", "allowed", "the address guard rejects it: "},
+		{provider.StepConnect, "connection", "open", "no connection: "},
+		{provider.StepTLS, "tls", tls, "no secure connection: "},
 	}
 	reached := checkOK
 	if sent.Status == 0 && e.Step == "" {
@@ -102,8 +103,8 @@ func (t *providerTested) checkWay() {
 	}
 }
 
-// checkAnswer reports status and key.
-func (t *providerTested) checkAnswer() {
+// checkResponse adds status and key.
+func (t *providerTested) checkResponse() {
 	e, status := t.failure(), t.last().Status
 	switch {
 	case status == 0:
@@ -115,7 +116,7 @@ func (t *providerTested) checkAnswer() {
 		t.add("key", checkOK, "accepted, or not required")
 		return
 	case status == http.StatusForbidden && e.Page:
-		t.add("status", checkFailed, "403 with an HTML page: a bot check blocks this machine's address or client; a key does not help")
+		t.add("status", checkFailed, "403 with an HTML page: a bot check blocks your address or client, even with a key")
 		t.add("key", checkUnknown, "not known")
 		return
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
@@ -123,7 +124,7 @@ func (t *providerTested) checkAnswer() {
 		t.add("key", checkFailed, "missing, wrong, revoked, or without permission for this request")
 		return
 	case status == http.StatusNotAcceptable:
-		t.add("status", checkFailed, "406: it does not accept the request headers, such as the compression")
+		t.add("status", checkFailed, "406: the provider rejects the request headers, such as the compression")
 	case status == http.StatusTooManyRequests:
 		t.add("status", checkFailed, "429: rate limited; retry after %s", e.RetryAfter.Round(time.Second))
 	case status >= http.StatusInternalServerError:
@@ -134,7 +135,7 @@ func (t *providerTested) checkAnswer() {
 	t.add("key", checkUnknown, "not known")
 }
 
-// checkQuota reports the provider's reported quota, or why no request was sent.
+// checkQuota adds the reported quota, or the reason why no request was sent.
 func (t *providerTested) checkQuota() {
 	e, reported := t.failure(), t.state.Budget.Reported
 	switch {
@@ -156,7 +157,7 @@ func (t *providerTested) checkQuota() {
 	}
 }
 
-// checkClock compares our clock with the response's Date.
+// checkClock compares the local clock with the Date header of the response.
 func (t *providerTested) checkClock() {
 	sent := t.last()
 	if sent.Status == 0 {
@@ -170,11 +171,11 @@ func (t *providerTested) checkClock() {
 	skew := sent.Time.Sub(sent.Date).Round(time.Second)
 	switch {
 	case skew.Abs() <= maxSkew:
-		t.add("clock", checkOK, "our clock and the provider's agree")
+		t.add("clock", checkOK, "the local clock and the provider's clock agree")
 	case skew > 0:
-		t.add("clock", checkWarning, "our clock is %s ahead of the provider's: one of the two is wrong", skew)
+		t.add("clock", checkWarning, "the local clock is %s ahead of the provider's clock: one of them is wrong", skew)
 	default:
-		t.add("clock", checkWarning, "our clock is %s behind the provider's: one of the two is wrong", -skew)
+		t.add("clock", checkWarning, "the local clock is %s behind the provider's clock: one of them is wrong", -skew)
 	}
 }
 
@@ -198,7 +199,7 @@ func (t *providerTested) checkCost(b budgetOf) {
 	t.Counted = t.Requests > 0 && b.store != nil
 	switch {
 	case t.Requests == 0:
-		t.add("cost", checkOK, "nothing was sent")
+		t.add("cost", checkOK, "no request was sent")
 	case t.Counted:
 		t.add("cost", checkOK, "%s, counted in its budget", requests(t.Requests))
 	default:
@@ -214,21 +215,21 @@ func writeChecks(w io.Writer, checks []providerCheck) {
 	table(w, rows)
 }
 
-// budgetOf counts requests in the database; why is the reason if it cannot. It always
-// keeps to the retry-after of a server that has the database for itself.
+// budgetOf counts test requests in the database. If it cannot, why is the reason. It always
+// respects the retry-after of a server that locks the database.
 type budgetOf struct {
 	store  *db.DB
 	why    string
-	server *view.ProviderDebug // nil: none runs
+	server *view.ProviderDebug // nil: no server runs
 	now    func() time.Time
 }
 
-// openBudget opens the database while other processes may use it. It neither creates nor
-// updates it.
+// openBudget opens the database, which other processes may use. It does not create or update
+// the database.
 func openBudget(ctx context.Context, cfg *config.Config, provider string, now func() time.Time) budgetOf {
 	if cfg.Database.Engine == config.SQLite {
 		if _, err := os.Stat(cfg.Database.Path); err != nil {
-			return budgetOf{why: "there is no database yet"}
+			return budgetOf{why: "the database does not exist yet"}
 		}
 	}
 	s, err := db.Open(ctx, db.Options{
@@ -236,14 +237,14 @@ func openBudget(ctx context.Context, cfg *config.Config, provider string, now fu
 		KeepSchema: true, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
-		b := budgetOf{why: "the database cannot be opened, or a server has it for itself", now: now}
+		b := budgetOf{why: "the database cannot be opened, or a server has locked it", now: now}
 		b.server = clientOf(cfg, baseURL(cfg.ListenAddr)).debugOf(ctx, provider)
 		return b
 	}
 	return budgetOf{store: s}
 }
 
-// allowance is for app.ProviderOptions; nil if nothing is counted.
+// allowance returns the value for app.ProviderOptions, or nil if requests are not counted.
 func (b budgetOf) allowance() func(string, provider.Host) provider.Allowance {
 	if b.server != nil {
 		return func(_ string, host provider.Host) provider.Allowance { return heldHost(b.server, host.Key, b.now) }

@@ -8,8 +8,8 @@ import (
 	"assay/internal/view"
 )
 
-// debugOf returns what a running server reports about a provider; nil if no server runs,
-// or it does not know the provider.
+// debugOf returns the running server's report about a provider. It returns nil if no server
+// runs or the provider is not configured there.
 func (c *client) debugOf(ctx context.Context, provider string) *view.ProviderDebug {
 	r := providersRequest()
 	r.timeout = debugPatience
@@ -25,18 +25,18 @@ func (c *client) debugOf(ctx context.Context, provider string) *view.ProviderDeb
 	return nil
 }
 
-// debugPatience is how long a test waits for a server that may not run.
+// debugPatience limits the request to a server that may not run.
 const debugPatience = 3 * time.Second
 
-// held is an allowance that counts nothing. It waits as long as the server that has the
-// database must wait.
+// held is an allowance that counts nothing. It only respects the retry-after of the server
+// that locks the database.
 type held struct {
 	now   func() time.Time
 	kind  provider.Kind
 	until time.Time // zero: requests are allowed
 }
 
-// heldHost reads from provider-debug until when a provider's host gets no requests.
+// heldHost returns an allowance for a host from a report about its provider.
 func heldHost(d *view.ProviderDebug, host string, now func() time.Time) held {
 	h := held{now: now}
 	for i := range d.Hosts {

@@ -18,11 +18,10 @@ type providerListCmd struct{}
 func (*providerListCmd) examples() []example {
 	return []example{
 		{"provider list", "list providers, their markets, budgets and last errors"},
-		{"provider list --json", "print everything that the server knows of its providers as JSON"},
+		{"provider list --json", "print all data about the providers as JSON"},
 	}
 }
 
-// Run lists them.
 func (c *providerListCmd) Run(ctx context.Context, s *session) error {
 	return show(ctx, s, providersRequest(), func(w io.Writer, debug *view.ProvidersDebug) { writeProviders(w, debug, s.Now()) })
 }
@@ -47,7 +46,7 @@ func writeProviders(w io.Writer, debug *view.ProvidersDebug, now time.Time) {
 		writeFailingFiles(w, &debug.Providers[i])
 		for _, m := range debug.Providers[i].Markets {
 			if m.Quarantine != nil {
-				_, _ = fmt.Fprintf(w, "%s/%s is quarantined since %s: %s\n",
+				_, _ = fmt.Fprintf(w, "%s/%s has been quarantined since %s: %s\n",
 					printable(debug.Providers[i].Provider), printable(m.Market), moment(m.QuarantinedSince), printable(*m.Quarantine))
 			}
 		}
@@ -58,13 +57,14 @@ func writeProviders(w io.Writer, debug *view.ProvidersDebug, now time.Time) {
 func writeFailingFiles(w io.Writer, p *view.ProviderDebug) {
 	for _, f := range p.Files {
 		if f.Failures > 0 {
-			_, _ = fmt.Fprintf(w, "%s/%s is %s: failures in a row: %s, the last at %s: %s\n",
+			_, _ = fmt.Fprintf(w, "%s/%s is %s: %s consecutive failures, the last at %s: %s\n",
 				printable(p.Provider), printable(f.File), f.Health, count(f.Failures), moment(f.LastErrorAt), printable(value(f.LastError)))
 		}
 	}
 }
 
-// providerState names what stops requests to a provider, or "active".
+// providerState returns why requests to a provider are stopped. It returns "active" if they
+// are not.
 func providerState(p *view.ProviderDebug, now time.Time) string {
 	switch {
 	case p.Paused:
@@ -82,16 +82,15 @@ func providerState(p *view.ProviderDebug, now time.Time) string {
 	return "active"
 }
 
-// providerPauseCmd stops requests to a provider.
+// providerPauseCmd pauses requests to a provider.
 type providerPauseCmd struct {
 	Provider string `arg:"" complete:"provider" help:"Name of the provider."`
 }
 
 func (*providerPauseCmd) examples() []example {
-	return []example{{"provider pause skinport", "send no more requests to skinport until it is resumed; its prices stay"}}
+	return []example{{"provider pause skinport", "stop requests to skinport until it is resumed; its prices are kept"}}
 }
 
-// Run pauses.
 func (c *providerPauseCmd) Run(ctx context.Context, s *session) error {
 	return steerProvider(ctx, s, c.Provider, "pause", nil, c.Provider+" is paused")
 }
@@ -102,10 +101,9 @@ type providerResumeCmd struct {
 }
 
 func (*providerResumeCmd) examples() []example {
-	return []example{{"provider resume skinport", "send requests again; also discards a quota that its headers reported by mistake"}}
+	return []example{{"provider resume skinport", "send requests again; also discards the reported quota"}}
 }
 
-// Run resumes.
 func (c *providerResumeCmd) Run(ctx context.Context, s *session) error {
 	return steerProvider(ctx, s, c.Provider, "resume", nil, c.Provider+" is resumed")
 }
@@ -123,7 +121,6 @@ func (*providerAcceptCmd) examples() []example {
 	}
 }
 
-// Run accepts.
 func (c *providerAcceptCmd) Run(ctx context.Context, s *session) error {
 	what := "every market of " + c.Provider
 	if c.Market != "" {
@@ -132,13 +129,13 @@ func (c *providerAcceptCmd) Run(ctx context.Context, s *session) error {
 	return steerProvider(ctx, s, c.Provider, "accept", filter("market", c.Market), "the quarantine of "+what+" has ended")
 }
 
-// steered is the output of --json of the commands that steer a provider.
+// steered is the --json result of the pause, resume and accept commands.
 type steered struct {
 	Provider string `json:"provider"`
 	Action   string `json:"action"`
 }
 
-// steerProvider sends an action on a provider to the server and prints done.
+// steerProvider sends an action for a provider to the server and prints done.
 func steerProvider(ctx context.Context, s *session, name, action string, q url.Values, done string) error {
 	api, err := s.server()
 	if err != nil {

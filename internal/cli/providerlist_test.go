@@ -10,7 +10,7 @@ import (
 	"assay/internal/view"
 )
 
-func TestProviderList_ShowsHealthAndTheErrorOfEachFile(t *testing.T) {
+func TestProviderList_ShowsHealthAndFileErrors(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	debug := view.ProvidersDebug{Providers: []view.ProviderDebug{{
 		Provider: "pricelist", Health: provider.HealthDegraded, Breaker: "closed", LastSuccess: &at,
@@ -22,12 +22,12 @@ func TestProviderList_ShowsHealthAndTheErrorOfEachFile(t *testing.T) {
 	var out bytes.Buffer
 	writeProviders(&out, &debug, at)
 	text := out.String()
-	for _, want := range []string{"HEALTH", "degraded", "pricelist/gone is down: failures in a row: 7, the last at 2026-03-01 12:00:00 UTC: pricelist: gone: 404 Not Found"} {
+	for _, want := range []string{"HEALTH", "degraded", "pricelist/gone is down: 7 consecutive failures, the last at 2026-03-01 12:00:00 UTC: pricelist: gone: 404 Not Found"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)
 		}
 	}
 	if strings.Contains(text, "long ago") || strings.Contains(text, "ready") {
-		t.Errorf("an old error, or a provider called ready:\n%s", text)
+		t.Errorf("got an old error or the state ready:\n%s", text)
 	}
 }

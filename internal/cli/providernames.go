@@ -15,19 +15,19 @@ import (
 	"assay/internal/provider/sim"
 )
 
-// providerNamesCmd lists the names that a provider knows.
+// providerNamesCmd lists the names in a provider's catalogue.
 type providerNamesCmd struct {
 	Provider string `arg:"" complete:"provider" help:"Name of the provider."`
 }
 
 func (*providerNamesCmd) examples() []example {
 	return []example{
-		{"provider names sim --json", "print the simulator's catalogue, one JSON string a line"},
+		{"provider names sim --json", "print the simulator's catalogue, one JSON string per line"},
 		{"provider names pricelist", "read all configured price lists and print their names"},
 	}
 }
 
-// Run lists the names. Those of the simulator need no request.
+// Run lists the names. The simulator needs no request.
 func (c *providerNamesCmd) Run(ctx context.Context, s *session) (err error) {
 	w := bufio.NewWriter(s.Stdout)
 	if c.Provider == sim.Name {
@@ -59,12 +59,11 @@ func (c *providerNamesCmd) Run(ctx context.Context, s *session) (err error) {
 	return w.Flush()
 }
 
-// namesOf fetches everything that a provider of files serves and returns the
-// names in it, sorted.
+// namesOf fetches all files of a provider and returns the names in them, sorted.
 func namesOf(ctx context.Context, src provider.Provider) ([]string, error) {
 	d := src.Describe()
 	if d.Shape != provider.Bulk {
-		return nil, &usageError{text: d.Name + " takes names and cannot list the ones it knows", hint: "run `assay provider test --help`"}
+		return nil, &usageError{text: d.Name + " is requested by name and cannot list its names", hint: "run `assay provider test --help`"}
 	}
 	all := map[string]bool{}
 	for _, file := range d.Files {
@@ -80,7 +79,7 @@ func namesOf(ctx context.Context, src provider.Provider) ([]string, error) {
 	return slices.Sorted(maps.Keys(all)), nil
 }
 
-// nameSet keeps only names. It implements provider.Sink.
+// nameSet collects names. It implements provider.Sink.
 type nameSet map[string]bool
 
 func (n nameSet) Restart()                      { clear(n) }

@@ -20,14 +20,14 @@ import (
 // providerTestCmd sends one request to a provider.
 type providerTestCmd struct {
 	Provider string `arg:"" complete:"provider" help:"Name of the provider."`
-	Name     string `default:"AK-47 | Redline (Field-Tested)" help:"Item to request from a provider that takes names."`
+	Name     string `default:"AK-47 | Redline (Field-Tested)" help:"Item to request from a provider that is requested by name."`
 	File     string `help:"File to request from a provider that has several. Default: the cheapest one."`
 }
 
 func (*providerTestCmd) examples() []example {
 	return []example{
-		{"provider test sim", "request one file or item from the simulator and show some of it"},
-		{"provider test pricelist --json", "read the first configured price list, print what was found as JSON"},
+		{"provider test sim", "request one file or item from the simulator and show some quotes"},
+		{"provider test pricelist --json", "read the first configured price list and print the result as JSON"},
 		{"provider test pricelist --file shop", "read the list with the key shop"},
 	}
 }
@@ -45,16 +45,16 @@ type providerTested struct {
 	Rejected map[string]int64 `json:"rejected"` // by reason
 	Samples  []providerSample `json:"samples"`
 	Checks   []providerCheck  `json:"checks"`
-	Counted  bool             `json:"counted"` // in the budget of the database
-	File     string           `json:"file"`    // the requested file; empty: the request was by name
-	Others   []string         `json:"others"`  // files that were not requested
+	Counted  bool             `json:"counted"` // whether the requests count in the budget of the database
+	File     string           `json:"file"`    // requested file; empty: the request was by name
+	Others   []string         `json:"others"`  // other files of the provider
 
 	err    error
 	remote bool                 // the provider is a host, not a local file
-	state  provider.ClientState // of that host
+	state  provider.ClientState // of the requested host
 }
 
-// providerSample is a quote of the response.
+// providerSample is one quote in the response.
 type providerSample struct {
 	Market         string         `json:"market"`
 	MarketHashName string         `json:"marketHashName"`
@@ -63,7 +63,8 @@ type providerSample struct {
 	Currency       money.Currency `json:"currency"`
 }
 
-// Run requests once: a file of a provider that serves files, otherwise one item.
+// Run requests one file of a provider that serves files. From other providers it requests one
+// item.
 func (c *providerTestCmd) Run(ctx context.Context, s *session) (err error) {
 	if err := catalog.CheckName(c.Name); err != nil {
 		return &usageError{text: err.Error()}
@@ -97,10 +98,10 @@ func (c *providerTestCmd) Run(ctx context.Context, s *session) (err error) {
 	return nil
 }
 
-// testPatience is how long one test may take, including waits for a limit.
+// testPatience is the time limit of a test, including waits for rate limits.
 const testPatience = time.Minute
 
-// call is the request: the one of the flags, or the cheapest.
+// call returns the request that the flags describe, or the cheapest one.
 func (c *providerTestCmd) call(src provider.Provider) (provider.Call, error) {
 	d := src.Describe()
 	if c.File == "" {
@@ -114,7 +115,7 @@ func (c *providerTestCmd) call(src provider.Provider) (provider.Call, error) {
 	if i := slices.Index(keys, c.File); i >= 0 {
 		return provider.Call{AppID: d.Files[i].AppID, File: c.File}, nil
 	}
-	text := d.Name + " has no file of that key; it has " + strings.Join(keys, ", ")
+	text := d.Name + " has no file with that key: use one of " + strings.Join(keys, ", ")
 	if len(keys) == 0 {
 		text = d.Name + " is requested by name: use --name"
 	}
@@ -172,8 +173,8 @@ func tested(ctx context.Context, src provider.Provider, clients provider.Clients
 	return found
 }
 
-// stateOf returns the state of the client of one host, or of another host of the provider
-// that got a later request. ok is false if the host has no client.
+// stateOf returns the client state of the requested host, or of another host that got a later
+// request. It returns false if the host has no client.
 func stateOf(clients provider.Clients, host string) (state provider.ClientState, ok bool) {
 	c := clients[host]
 	if c == nil {
@@ -214,7 +215,7 @@ func writeTested(w io.Writer, t providerTested) {
 	}
 	table(w, rows)
 	if len(t.Quotes) == 0 {
-		_, _ = fmt.Fprintln(w, "  it has no price of that item")
+		_, _ = fmt.Fprintln(w, "  no price for that item")
 	}
 	for _, q := range t.Samples {
 		_, _ = fmt.Fprintf(w, "  for example %s: %s %s on %s\n", nameAndPhase(q.MarketHashName, q.Phase), q.Ask, q.Currency, printable(q.Market))
@@ -228,7 +229,7 @@ type tally struct {
 	seen             provider.Duplicates
 }
 
-// Limits of a tally. They hold for hostile responses too.
+// The limits also apply to hostile responses.
 const (
 	maxReasons = 50
 	maxSamples = 3

@@ -20,8 +20,8 @@ import (
 	"assay/internal/provider/providertest"
 )
 
-// testProvider runs `assay provider test sim` with a simulator at base, and returns
-// its exit code, what it found and all that it printed.
+// testProvider runs `assay provider test sim` against a simulator at base. It returns the exit
+// code, the result and the complete output.
 func testProvider(t *testing.T, base, dir string, settings ...string) (int, providerTested, string) {
 	t.Helper()
 	var out, errs strings.Builder
@@ -38,7 +38,7 @@ func testProvider(t *testing.T, base, dir string, settings ...string) (int, prov
 	return code, found, out.String() + errs.String()
 }
 
-// states returns the states of the checks by their names.
+// states returns the states of the checks by name.
 func (t *providerTested) states() map[string]string {
 	states := map[string]string{}
 	for _, c := range t.Checks {
@@ -56,7 +56,7 @@ func (t *providerTested) detail(check string) string {
 	return ""
 }
 
-func answering(status int, body string, fields ...string) http.HandlerFunc {
+func respond(status int, body string, fields ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		for i := 0; i+1 < len(fields); i += 2 {
 			w.Header().Set(fields[i], fields[i+1])
@@ -66,27 +66,27 @@ func answering(status int, body string, fields ...string) http.HandlerFunc {
 	}
 }
 
-func TestProviderTest_SaysWhatAnAnswerMeans(t *testing.T) {
+func TestProviderTest_ExplainsResponse(t *testing.T) {
 	hour := time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)
 	for name, c := range map[string]struct {
 		answer       http.HandlerFunc
 		check, state string
 		detail       string
 	}{
-		"no key":             {answering(401, `{"error":"who are you"}`), "key", checkFailed, "missing, wrong, revoked"},
-		"a wrong key":        {answering(403, `{"error":"forbidden"}`), "key", checkFailed, "missing, wrong, revoked"},
-		"a bot check":        {answering(403, "\n<!DOCTYPE html><title>Just a moment...</title>"), "status", checkFailed, "a bot check"},
-		"not acceptable":     {answering(406, ""), "status", checkFailed, "compression"},
-		"too often":          {answering(429, "null", "Retry-After", "90"), "status", checkFailed, "retry after 1m30s"},
-		"too often by reset": {answering(429, "null", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "120"), "status", checkFailed, "2m0s"},
-		"its own failure":    {answering(503, ""), "status", checkFailed, "an internal error"},
-		"what is left":       {answering(200, "{}", "X-RateLimit-Limit", "1000", "X-RateLimit-Remaining", "12", "X-RateLimit-Reset", "600"), "quota", checkOK, "12 of 1,000 requests are left until 20"},
-		"nothing left":       {answering(200, "{}", "RateLimit-Remaining", "0", "RateLimit-Reset", "600"), "quota", checkWarning, "0 requests are left"},
-		"a clock an hour on": {answering(200, "{}", "Date", hour), "clock", checkWarning, "behind the provider's"},
-		"a page":             {answering(200, "<html>"), "body", checkFailed, "HTML instead of JSON"},
-		"null":               {answering(200, "null"), "body", checkFailed, "null instead of"},
-		"nothing at all":     {answering(200, ""), "body", checkFailed, "empty body"},
-		"text":               {answering(200, "hello"), "body", checkFailed, "expected a JSON object or array"},
+		"no key":         {respond(401, `{"error":"who are you"}`), "key", checkFailed, "missing, wrong, revoked"},
+		"a wrong key":    {respond(403, `{"error":"forbidden"}`), "key", checkFailed, "missing, wrong, revoked"},
+		"a bot check":    {respond(403, "\n<!DOCTYPE html><title>Just a moment...</title>"), "status", checkFailed, "a bot check"},
+		"not acceptable": {respond(406, ""), "status", checkFailed, "compression"},
+		"rate limited":   {respond(429, "null", "Retry-After", "90"), "status", checkFailed, "retry after 1m30s"},
+		"reset header":   {respond(429, "null", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "120"), "status", checkFailed, "2m0s"},
+		"internal error": {respond(503, ""), "status", checkFailed, "an internal error"},
+		"quota left":     {respond(200, "{}", "X-RateLimit-Limit", "1000", "X-RateLimit-Remaining", "12", "X-RateLimit-Reset", "600"), "quota", checkOK, "12 of 1,000 requests are left until 20"},
+		"no quota left":  {respond(200, "{}", "RateLimit-Remaining", "0", "RateLimit-Reset", "600"), "quota", checkWarning, "0 requests are left"},
+		"a wrong clock":  {respond(200, "{}", "Date", hour), "clock", checkWarning, "behind the provider's"},
+		"a page":         {respond(200, "<html>"), "body", checkFailed, "HTML instead of JSON"},
+		"null":           {respond(200, "null"), "body", checkFailed, "null instead of"},
+		"empty body":     {respond(200, ""), "body", checkFailed, "empty body"},
+		"text":           {respond(200, "hello"), "body", checkFailed, "expected a JSON object or array"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := providertest.NewServer(t, c.answer)
@@ -95,7 +95,7 @@ func TestProviderTest_SaysWhatAnAnswerMeans(t *testing.T) {
 				t.Errorf("%s is %s: %q; want %s: %q", c.check, got, found.detail(c.check), c.state, c.detail)
 			}
 			if len(s.Hits()) != 1 || found.Requests != 1 {
-				t.Errorf("%d requests, %d reported: a test sends one", len(s.Hits()), found.Requests)
+				t.Errorf("got %d requests, %d reported, want 1", len(s.Hits()), found.Requests)
 			}
 			if (code == exitOK) != found.OK || code != exitOK && code != exitUnreachable {
 				t.Errorf("exit code %d, ok %v", code, found.OK)
@@ -106,15 +106,15 @@ func TestProviderTest_SaysWhatAnAnswerMeans(t *testing.T) {
 				}
 			}
 			if strings.Contains(all, "top-secret-key") {
-				t.Errorf("the key is printed: %s", all)
+				t.Errorf("output contains the key: %s", all)
 			}
 		})
 	}
 }
 
-func TestProviderTest_SaysHowFarItGot(t *testing.T) {
-	plain := providertest.NewServer(t, answering(200, "{}"))
-	safe := httptest.NewUnstartedServer(answering(200, "{}")) // its certificate is self-signed
+func TestProviderTest_ReportsConnectionSteps(t *testing.T) {
+	plain := providertest.NewServer(t, respond(200, "{}"))
+	safe := httptest.NewUnstartedServer(respond(200, "{}")) // with a self-signed certificate
 	safe.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	safe.StartTLS()
 	t.Cleanup(safe.Close)
@@ -123,7 +123,7 @@ func TestProviderTest_SaysHowFarItGot(t *testing.T) {
 	for name, c := range map[string]struct {
 		base, check, detail string
 	}{
-		"an unknown name":           {"http://no-such-host.invalid", "name", "DNS does not know"},
+		"an unknown name":           {"http://no-such-host.invalid", "name", "DNS lookup"},
 		"a closed port":             {gone.URL, "connection", "refused"},
 		"a wrong certificate":       {safe.URL, "tls", "certificate"},
 		"https where there is none": {"https://" + plain.Host(), "tls", "tls"},
@@ -146,18 +146,18 @@ func TestProviderTest_SaysHowFarItGot(t *testing.T) {
 			}
 			for _, check := range []string{"status", "key", "quota", "clock", "body"} {
 				if got := found.states()[check]; got != checkUnknown {
-					t.Errorf("%s is %s without an answer", check, got)
+					t.Errorf("%s is %s without a response", check, got)
 				}
 			}
 		})
 	}
 }
 
-func TestProviderTest_CountsInTheBudgetOfTheDatabase(t *testing.T) {
+func TestProviderTest_CountsInBudget(t *testing.T) {
 	dir := t.TempDir()
-	server := providertest.NewServer(t, answering(200, "{}"))
+	server := providertest.NewServer(t, respond(200, "{}"))
 	_, found, _ := testProvider(t, server.URL(), dir, "SIM_QUOTA=2/day")
-	if found.Counted || !strings.Contains(found.detail("cost"), "no database yet") {
+	if found.Counted || !strings.Contains(found.detail("cost"), "does not exist yet") {
 		t.Errorf("without a database: %+v", found.Checks)
 	}
 	open := func() *db.DB {
@@ -170,7 +170,7 @@ func TestProviderTest_CountsInTheBudgetOfTheDatabase(t *testing.T) {
 	}
 	s := open()
 	if _, found, _ = testProvider(t, server.URL(), dir, "SIM_QUOTA=2/day"); found.Counted || found.states()["cost"] != checkWarning {
-		t.Errorf("beside a server: %+v", found.Checks)
+		t.Errorf("with a running server: %+v", found.Checks)
 	}
 	_ = s.Close()
 	for range 2 {
@@ -180,10 +180,10 @@ func TestProviderTest_CountsInTheBudgetOfTheDatabase(t *testing.T) {
 	}
 	code, found, _ := testProvider(t, server.URL(), dir, "SIM_QUOTA=2/day")
 	if code != exitUnreachable || found.Requests != 0 || found.states()["quota"] != checkFailed || !strings.Contains(found.detail("quota"), "used up until") {
-		t.Errorf("when it is used up: %d, %+v", code, found)
+		t.Errorf("with a used-up budget: exit code %d, %+v", code, found)
 	}
 	if n := len(server.Hits()); n != 4 {
-		t.Errorf("%d requests", n)
+		t.Errorf("got %d requests", n)
 	}
 	s = open()
 	defer s.Close()
@@ -193,13 +193,13 @@ func TestProviderTest_CountsInTheBudgetOfTheDatabase(t *testing.T) {
 	}
 }
 
-// prober is a provider that knows its cheapest call.
+// prober is a provider with a cheapest call.
 type prober struct{ provider.Provider }
 
 func (prober) Describe() provider.Description { return provider.Description{Shape: provider.Bulk} }
 func (prober) Probe() provider.Call           { return provider.Call{AppID: 570, File: "small"} }
 
-func TestProbe_IsTheProvidersOwnOrTheFirst(t *testing.T) {
+func TestProbe_UsesProviderProbeOrFirstFile(t *testing.T) {
 	if call, ok := probe(prober{}, ""); !ok || call.File != "small" || call.AppID != 570 {
 		t.Errorf("%+v, %v", call, ok)
 	}
@@ -207,27 +207,27 @@ func TestProbe_IsTheProvidersOwnOrTheFirst(t *testing.T) {
 		t.Errorf("%+v, %v", call, ok)
 	}
 	if _, ok := probe(described{Shape: provider.Bulk}, "x"); ok {
-		t.Error("a provider without a file has something to ask")
+		t.Error("got a probe for a provider without files")
 	}
 }
 
-// knower is a provider that knows a name.
-type knower struct{ described }
+// namedProber is a provider whose cheapest call requests a name.
+type namedProber struct{ described }
 
-func (knower) Probe() provider.Call {
+func (namedProber) Probe() provider.Call {
 	return provider.Call{AppID: 570, Names: []string{"surely there"}}
 }
 
-func TestProbe_AsksForTheNameThatIsWanted(t *testing.T) {
-	if call, ok := probe(knower{}, "x"); !ok || call.AppID != 570 || len(call.Names) != 1 || call.Names[0] != "x" {
+func TestProbe_RequestsGivenName(t *testing.T) {
+	if call, ok := probe(namedProber{}, "x"); !ok || call.AppID != 570 || len(call.Names) != 1 || call.Names[0] != "x" {
 		t.Errorf("%+v, %v", call, ok)
 	}
 }
 
-// TestProviderTest_TellsOfTheHostThatFailed has a provider that asks a second host only
-// after the first one answered.
-func TestProviderTest_TellsOfTheHostThatFailed(t *testing.T) {
-	server := providertest.NewServer(t, answering(401, "{}"))
+// TestProviderTest_ReportsFailedHost uses a provider that requests a second host after the
+// first one responded.
+func TestProviderTest_ReportsFailedHost(t *testing.T) {
+	server := providertest.NewServer(t, respond(401, "{}"))
 	clients := provider.Clients{}
 	for _, host := range []string{"sales", "stream"} {
 		c := provider.NewClient(provider.Options{Provider: "two", AllowHosts: []string{server.Host()}})
@@ -235,7 +235,7 @@ func TestProviderTest_TellsOfTheHostThatFailed(t *testing.T) {
 		clients[host] = c
 	}
 	if _, ok := stateOf(clients, "elsewhere"); ok {
-		t.Error("a host that is none was asked")
+		t.Error("got a state for an unknown host")
 	}
 	err := clients["sales"].Do(t.Context(), provider.Request{URL: server.URL()}, func(*provider.Response) error { return nil })
 	found := providerTested{err: err}
@@ -246,7 +246,7 @@ func TestProviderTest_TellsOfTheHostThatFailed(t *testing.T) {
 	}
 }
 
-func TestProviderTest_NamesThePhaseOfASample(t *testing.T) {
+func TestProviderTest_PrintsPhaseOfSample(t *testing.T) {
 	sink := newTally()
 	for _, phase := range []string{"", "Ruby"} {
 		if err := sink.Quote(&provider.Quote{Market: "m", Name: "★ K", Phase: phase, Currency: "USD", Ask: 5_000_000}); err != nil {
@@ -260,7 +260,7 @@ func TestProviderTest_NamesThePhaseOfASample(t *testing.T) {
 	}
 }
 
-// described is a provider that is never asked.
+// described is a provider whose Fetch is never called.
 type described provider.Description
 
 func (d described) Describe() provider.Description { return provider.Description(d) }
@@ -269,7 +269,7 @@ func (described) Fetch(context.Context, provider.Call, provider.Sink) (provider.
 	return provider.Result{}, nil
 }
 
-func TestProviderTest_AsksForTheFileThatIsNamed(t *testing.T) {
+func TestProviderTest_RequestsGivenFile(t *testing.T) {
 	src := described{Name: "lists", Shape: provider.Bulk, Files: []provider.File{{Key: "a", AppID: 730}, {Key: "b", AppID: 570}}}
 	for file, want := range map[string]provider.Call{"": {AppID: 730, File: "a"}, "b": {AppID: 570, File: "b"}} {
 		call, err := (&providerTestCmd{File: file}).call(src)

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// testParser returns a parser that writes help into out and never exits.
+// testParser returns a parser that writes help to out and never exits.
 func testParser(t *testing.T, out io.Writer) *kong.Kong {
 	t.Helper()
 	t.Setenv("COLUMNS", "100")
@@ -25,11 +25,11 @@ func testParser(t *testing.T, out io.Writer) *kong.Kong {
 	return parser
 }
 
-// helpOf returns what `assay args --help` prints.
+// helpOf returns the output of `assay args --help`.
 func helpOf(t *testing.T, args string) string {
 	t.Helper()
 	var out bytes.Buffer
-	// What the arguments lack is of no matter after --help.
+	// --help takes precedence over errors in the arguments.
 	_, _ = testParser(t, &out).Parse(append(strings.Fields(args), "--help"))
 	return out.String()
 }
@@ -70,8 +70,8 @@ func shellWords(line string) []string {
 	return words
 }
 
-// TestReference_IsWhatHelpSays compares docs/reference/cli.md with the help of
-// every command. ASSAY_UPDATE=1 writes the page anew.
+// TestReference_IsWhatHelpSays compares docs/reference/cli.md with the help of every command.
+// Run it with ASSAY_UPDATE=1 to update the page.
 func TestReference_IsWhatHelpSays(t *testing.T) {
 	var page strings.Builder
 	page.WriteString(referenceHead)
@@ -99,7 +99,7 @@ func TestReference_IsWhatHelpSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(page.String(), string(have)); diff != "" {
-		t.Errorf("docs/reference/cli.md is not what help says; ASSAY_UPDATE=1 writes it anew (-want +got):\n%s", diff)
+		t.Errorf("docs/reference/cli.md is outdated: update it with ASSAY_UPDATE=1 (-want +got):\n%s", diff)
 	}
 }
 

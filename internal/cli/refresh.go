@@ -15,20 +15,20 @@ import (
 // refreshCmd starts a refresh of all prices.
 type refreshCmd struct {
 	Force  bool `help:"Refresh every item, including recently priced items and items without sales."`
-	DryRun bool `help:"Only show what a refresh would do." xor:"mode"`
-	Wait   bool `help:"Wait for its end, showing progress." xor:"mode"`
+	DryRun bool `help:"Only show a forecast of the refresh." xor:"mode"`
+	Wait   bool `help:"Show progress and wait for the end." xor:"mode"`
 }
 
 func (*refreshCmd) examples() []example {
 	return []example{
-		{"refresh", "start a refresh and return at once"},
-		{"refresh --wait", "start one, or join the one that runs, and wait for its end"},
+		{"refresh", "start a refresh and return immediately"},
+		{"refresh --wait", "start a refresh, or join the running one, and wait for its end"},
 		{"refresh --force --dry-run", "show the requests of a forced refresh per provider"},
 		{"refresh --wait --json", "print the finished job as JSON; progress goes to standard error"},
 	}
 }
 
-// Run starts a refresh, or shows what it would do.
+// Run starts a refresh, or prints its forecast.
 func (c *refreshCmd) Run(ctx context.Context, s *session) error {
 	r := refreshRequest(c.Force, c.DryRun)
 	if c.DryRun {
@@ -37,7 +37,7 @@ func (c *refreshCmd) Run(ctx context.Context, s *session) error {
 	return startRun(ctx, s, r, c.Wait)
 }
 
-// startRun sends a request that starts a run, and waits for its end if wait is set.
+// startRun sends a request that starts a run. If wait is set, it waits for the end of the run.
 func startRun(ctx context.Context, s *session, r request, wait bool) error {
 	if !wait {
 		return show(ctx, s, r, func(w io.Writer, run *startedRun) { _, _ = fmt.Fprintln(w, startedText(run)) })
@@ -53,13 +53,13 @@ func startRun(ctx context.Context, s *session, r request, wait bool) error {
 	return waitForRun(ctx, s, api, &run)
 }
 
-// waitForRun shows the progress of a run until it ends and prints it. The error is nil
-// only if the run is complete.
+// waitForRun shows the progress of a run until it ends, then prints the job. The error is nil
+// only for a complete run.
 func waitForRun(ctx context.Context, s *session, api *client, answer *startedRun) error {
 	s.printf("%s", startedText(answer))
 	job, err := awaitJob(ctx, s, api, answer.Job)
 	if ctx.Err() != nil {
-		s.printf("no longer waiting; refresh %s continues. `assay status` shows it, `assay cancel %s` cancels it", answer.Job.ID, answer.Job.ID)
+		s.printf("refresh %s continues in the background. `assay status` shows it, `assay cancel %s` cancels it", answer.Job.ID, answer.Job.ID)
 		return fmt.Errorf("%w: %w", context.Canceled, errReported)
 	}
 	if errors.Is(err, errJobRemoved) && endsWell(job) {
@@ -81,8 +81,8 @@ func waitForRun(ctx context.Context, s *session, api *client, answer *startedRun
 	}
 }
 
-// outcomeOf is the outcome of an ended job. A job that was removed before it could be read
-// is complete: endsWell found nothing missing.
+// outcomeOf returns the outcome of an ended job. A job that was removed too early has no
+// outcome. It counts as complete, because endsWell has checked it.
 func outcomeOf(job view.Job) string {
 	switch {
 	case job.Outcome != nil:
@@ -99,13 +99,13 @@ func startedText(a *startedRun) string {
 	case a.Started:
 		return "refresh " + a.Job.ID + " started"
 	case a.ForcedIgnored:
-		return "refresh " + a.Job.ID + " is under way already; --force does not change it"
+		return "refresh " + a.Job.ID + " is already running; --force has no effect on it"
 	default:
-		return "refresh " + a.Job.ID + " is under way already"
+		return "refresh " + a.Job.ID + " is already running"
 	}
 }
 
-// writeForecast writes what a refresh would do.
+// writeForecast prints the forecast of a refresh.
 func writeForecast(w io.Writer, plan *view.DryRun) {
 	_, _ = fmt.Fprintf(w, "%s of %s items are due; skipped: %s\n", count(plan.DueItems), count(plan.TotalItems), skippedText(plan.SkippedItems))
 	rows := [][]string{{"PROVIDER", "REQUESTS", "PUT OFF", "SECONDS"}}
@@ -131,7 +131,7 @@ func costRow(of string, requests, deferred int64, seconds float64) []string {
 	return []string{of, count(requests), count(deferred), fmt.Sprintf("%.1f", seconds)}
 }
 
-// writePutOff writes which requests a host's budget defers, and until when.
+// writePutOff prints the requests that a host's budget defers, and until when.
 func writePutOff(w io.Writer, place string, h view.PlannedHost) {
 	if h.Why == nil {
 		return
@@ -144,10 +144,10 @@ func writePutOff(w io.Writer, place string, h view.PlannedHost) {
 		_, _ = fmt.Fprintf(w, "%s is fetched in the background: %s\n", place, what)
 		return
 	}
-	_, _ = fmt.Fprintf(w, "%s puts off %s until %s: %s\n", place, what, h.FreeAt.UTC().Format(time.RFC3339), boundText(*h.Why))
+	_, _ = fmt.Fprintf(w, "%s defers %s until %s: %s\n", place, what, h.FreeAt.UTC().Format(time.RFC3339), boundText(*h.Why))
 }
 
-// boundText returns what limits the requests of a host.
+// boundText describes the limit that defers requests to a host.
 func boundText(why string) string {
 	switch why {
 	case "day", "month":
@@ -161,10 +161,10 @@ func boundText(why string) string {
 	}
 }
 
-// How to wait for a job.
+// These control the wait for a job.
 const (
 	pollEvery = 250 * time.Millisecond
-	// patience is how long a server may be unreachable, for example during a restart.
+	// patience is the time that a server may be unreachable, for example during a restart.
 	patience = 30 * time.Second
 )
 
@@ -196,28 +196,28 @@ func awaitJob(ctx context.Context, s *session, api *client, job view.Job) (view.
 	return job, nil
 }
 
-// errJobRemoved means that a job was removed as soon as it ended, because
-// MARKET_PRICE_JOB_RETENTION_DAYS and _MIN_JOBS keep none.
-var errJobRemoved = errors.New("the refresh has ended, but its result is unknown because the server keeps no ended job: set MARKET_PRICE_JOB_RETENTION_MIN_JOBS to 1 or more")
+// errJobRemoved means that a job was removed immediately after its end. This happens if
+// MARKET_PRICE_JOB_RETENTION_DAYS and _MIN_JOBS keep no jobs.
+var errJobRemoved = errors.New("the refresh has ended, but its result is unknown because the server does not keep ended jobs: set MARKET_PRICE_JOB_RETENTION_MIN_JOBS to 1 or more")
 
 func isJobNotFound(err error) bool {
 	answer, ok := errors.AsType[*problem](err)
 	return ok && answer.Code == "job_not_found"
 }
 
-// endsWell reports whether a job in this state can only have finished as complete: all of
-// its items were done, without a failure.
+// endsWell reports whether a job in this state can only end as complete. All its items must be
+// done without a failure.
 func endsWell(job view.Job) bool {
 	return job.Stage == "apply" && job.PendingItems == 0 && job.UpdatedItems > 0 && len(job.Gaps.Items) == 0 &&
 		len(job.Deferred) == 0 && job.LastError == nil
 }
 
-// ended reports whether a job in this state is over.
+// ended reports whether a job in this state has ended.
 func ended(state string) bool {
 	return state == "finished" || state == "failed" || state == "cancelled"
 }
 
-// writeJob writes the result of a refresh.
+// writeJob prints the result of a refresh.
 func writeJob(w io.Writer, job *view.Job) {
 	took := ""
 	if job.StartedAt != nil && job.FinishedAt != nil {
@@ -229,7 +229,7 @@ func writeJob(w io.Writer, job *view.Job) {
 	_, _ = fmt.Fprintf(w, "refresh %s %s%s\n", job.ID, job.State, took)
 	rows := [][]string{
 		{"items", count(job.TotalItems)},
-		{"updated", count(job.UpdatedItems) + " (" + count(job.ChangedItems) + " with another price)"},
+		{"updated", count(job.UpdatedItems) + " (" + count(job.ChangedItems) + " with a new price)"},
 		{"skipped", skippedText(job.SkippedItems)},
 		{"no quote", count(job.NoQuoteItems)},
 		{"failed", count(job.FailedItems)},
@@ -253,7 +253,7 @@ func writeJob(w io.Writer, job *view.Job) {
 	table(w, rows)
 }
 
-// gapRows lists what a refresh lacks.
+// gapRows lists the missing items and markets of a refresh.
 func gapRows(g event.Gaps) (rows [][]string) {
 	for _, gap := range view.GapsOf(g) {
 		text := gap.String()

@@ -9,9 +9,9 @@ import (
 	"assay/internal/view"
 )
 
-// runsCmd lists refreshes, or shows one.
+// runsCmd lists refreshes, or shows one of them.
 type runsCmd struct {
-	ID    string `arg:"" optional:"" complete:"run" help:"Number of the run to show. Without it, the last runs are listed."`
+	ID    string `arg:"" optional:"" complete:"run" help:"Number of the run to show. Default: list the last runs."`
 	Kind  string `enum:"bulk,missing," default:"" placeholder:"KIND" help:"List only bulk or missing runs."`
 	Items string `enum:"pending,updated,skipped,noQuote,failed,cancelled," default:"" placeholder:"STATE" help:"With a run: list its items in this state."`
 	listFlags
@@ -22,11 +22,10 @@ func (*runsCmd) examples() []example {
 		{"runs", "list the last 20 runs"},
 		{"runs --kind bulk --limit 100 --json", "print the last 100 bulk runs as JSON"},
 		{"runs 17", "show run 17: its counts, requests and last error"},
-		{"runs 17 --items failed", "list the items that failed in run 17, and why"},
+		{"runs 17 --items failed", "list the items that failed in run 17, with their errors"},
 	}
 }
 
-// Run lists or shows.
 func (c *runsCmd) Run(ctx context.Context, s *session) error {
 	switch {
 	case c.Items != "" && c.ID == "":
@@ -60,7 +59,7 @@ func runRow(j *view.Job) []string {
 	}
 }
 
-// items lists the items of a run in one state.
+// items lists the items of a run, filtered by state.
 func (c *runsCmd) items(ctx context.Context, s *session) error {
 	r := jobRequest(c.ID)
 	r.path, r.query = r.path+"/items", filter("state", c.Items)
@@ -73,7 +72,7 @@ func (c *runsCmd) items(ctx context.Context, s *session) error {
 	})
 }
 
-// dashed returns s, or a dash if it is empty.
+// dashed returns s, or a dash if s is empty.
 func dashed(s string) string {
 	if s == "" {
 		return "-"
@@ -83,17 +82,16 @@ func dashed(s string) string {
 
 // cancelCmd cancels a run.
 type cancelCmd struct {
-	ID string `arg:"" optional:"" complete:"run" help:"Number of the run. Without it, the bulk run that is queued or running."`
+	ID string `arg:"" optional:"" complete:"run" help:"Number of the run. Default: the queued or running bulk run."`
 }
 
 func (*cancelCmd) examples() []example {
 	return []example{
-		{"cancel", "cancel the bulk run that is queued or running; prices written so far stay"},
+		{"cancel", "cancel the queued or running bulk run; prices written so far are kept"},
 		{"cancel 17 --json", "cancel run 17 and print it as JSON"},
 	}
 }
 
-// Run cancels.
 func (c *cancelCmd) Run(ctx context.Context, s *session) error {
 	id := c.ID
 	if id == "" {
@@ -106,7 +104,7 @@ func (c *cancelCmd) Run(ctx context.Context, s *session) error {
 			return err
 		}
 		if !now.Status.Running || now.Status.JobID == nil {
-			return &usageError{text: "no bulk run is queued or running: name the run to cancel", hint: "run `assay runs`"}
+			return &usageError{text: "no bulk run is queued or running: give the number of the run to cancel", hint: "run `assay runs`"}
 		}
 		id = *now.Status.JobID
 	}
@@ -115,20 +113,19 @@ func (c *cancelCmd) Run(ctx context.Context, s *session) error {
 	return show(ctx, s, r, writeJob)
 }
 
-// retryFailedCmd starts a run of the failed items of another.
+// retryFailedCmd starts a run of the failed items of another run.
 type retryFailedCmd struct {
-	ID   string `arg:"" complete:"run" help:"Number of the run whose items to retry: those that failed, or were skipped for a budget, a pause or a backoff."`
-	Wait bool   `help:"Wait for the end of the new run and show its progress."`
+	ID   string `arg:"" complete:"run" help:"Number of the run. Its items are retried if they failed or were skipped because of a budget, pause or backoff."`
+	Wait bool   `help:"Show progress and wait for the end of the new run."`
 }
 
 func (*retryFailedCmd) examples() []example {
 	return []example{
-		{"retry-failed 17", "start a new run of the items for which run 17 got no answer"},
+		{"retry-failed 17", "start a new run of the failed and skipped items of run 17"},
 		{"retry-failed 17 --wait --json", "wait for its end and print it as JSON"},
 	}
 }
 
-// Run retries.
 func (c *retryFailedCmd) Run(ctx context.Context, s *session) error {
 	r := jobRequest(c.ID)
 	r.method, r.path = http.MethodPost, r.path+"/retry-failed"

@@ -22,8 +22,8 @@ func TestMain(m *testing.M) {
 	}})
 }
 
-// TestScript runs every script in testdata/script against a fake server of its
-// own. Set ASSAY_UPDATE=1 to rewrite what the scripts compare with.
+// TestScript runs every script in testdata/script, each against a new fake server. Set
+// ASSAY_UPDATE=1 to update the expected output.
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -36,14 +36,14 @@ func TestScript(t *testing.T) {
 			env.Setenv("PLATFORM_API_TOKEN", fakePlatformToken)
 			env.Setenv("ADMIN_API_TOKEN", fakeAdminToken)
 			env.Setenv("COLUMNS", "100")
-			env.Setenv("ODD", "Sealed Graffiti | A/B\n? ") // no script can write a newline
+			env.Setenv("ODD", "Sealed Graffiti | A/B\n? ") // scripts cannot contain this newline
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
 	})
 }
 
-// exits runs a command and checks its exit code: "exits 2 assay status --x".
+// exits runs a command and checks its exit code, as in "exits 2 assay status --x".
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits code command [args...]")

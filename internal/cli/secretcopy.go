@@ -11,19 +11,19 @@ import (
 
 func secretsDir(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "secrets") }
 
-// secretCopy holds the files of a directory of secrets, to write them to another one. The
-// zero value writes nothing.
+// secretCopy contains the secret files to write to another directory. The zero value writes
+// nothing.
 type secretCopy struct {
 	to      string
 	replace bool
-	files   map[string][]byte // by name
+	files   map[string][]byte // by file name
 }
 
-// readSecrets reads the secrets in a directory and checks that they can be written to
-// another one. Existing files there are an error unless replace is set. It writes nothing.
+// readSecrets reads the secrets in a directory, and checks that it can write them to another
+// one. Existing files there are an error unless replace is set. It writes nothing.
 func readSecrets(cfg *config.Config, from, to string, replace bool) (secretCopy, error) {
 	if cfg.Database.Engine != config.SQLite {
-		return secretCopy{}, &usageError{text: "on PostgreSQL no secrets are generated: keep those that you set yourself"}
+		return secretCopy{}, &usageError{text: "on PostgreSQL no secrets are generated: store the secrets of your settings yourself"}
 	}
 	c := secretCopy{to: to, replace: replace, files: map[string][]byte{}}
 	entries, err := os.ReadDir(from)
@@ -60,7 +60,7 @@ func (c secretCopy) check() error {
 	return nil
 }
 
-// write writes the secrets, readable by their owner only, and returns how many.
+// write writes the secrets and returns their number. Only the owner can read the files.
 func (c secretCopy) write() (int, error) {
 	if len(c.files) == 0 {
 		return 0, nil

@@ -17,13 +17,13 @@ type serveCmd struct{}
 
 func (*serveCmd) examples() []example {
 	return []example{
-		{"serve", "run with the settings of the environment; the first start creates secrets and logs their files"},
+		{"serve", "run with the settings of the environment; the first start creates secrets and logs their file names"},
 		{"serve --config /etc/assay.conf", "run with the settings of a file"},
-		{"serve --market-price-providers sim --market-price-ttl 30m", "every setting that is not a secret is also a flag"},
+		{"serve --market-price-providers sim --market-price-ttl 30m", "every setting except a secret also has a flag"},
 	}
 }
 
-// details lists the settings below the help; `assay config` shows their values.
+// details lists the settings for the help. `assay config` shows their values.
 func (*serveCmd) details() string {
 	var b strings.Builder
 	b.WriteString("\nSettings (environment or --config; those that are not secrets also as flags, TRADE_HOLD as --trade-hold):\n")
@@ -40,7 +40,6 @@ func (*serveCmd) details() string {
 	return b.String()
 }
 
-// Run serves until ctx ends.
 func (c *serveCmd) Run(ctx context.Context, s *session) error {
 	cfg, err := s.settings(nil)
 	if err != nil {
@@ -49,16 +48,16 @@ func (c *serveCmd) Run(ctx context.Context, s *session) error {
 	return s.serve(ctx, cfg, s.logger(cfg), nil)
 }
 
-// How often a server that serves only reads checks whether it can write again. Each start
-// that finds the database still read-only doubles the time.
+// recheck intervals: a server with a read-only database restarts after this time to check
+// whether the database is writable. Each restart with a read-only database doubles the time.
 const (
 	firstRecheck = 5 * time.Second
 	lastRecheck  = 5 * time.Minute
 )
 
-// serve runs a server until ctx ends. It starts a new one when a read-only database has
-// become writable. It calls during, which may be nil, once the server answers; an error of
-// during ends the server.
+// serve runs a server until ctx ends. It starts a new server when a read-only database has
+// become writable. It calls during, which may be nil, when the server accepts requests. An
+// error of during ends the server.
 func (s *session) serve(ctx context.Context, cfg *config.Config, log *slog.Logger, during func(ctx context.Context, url string) error) error {
 	err := app.ErrWritable
 	for recheck := firstRecheck; errors.Is(err, app.ErrWritable); recheck = min(2*recheck, lastRecheck) {
@@ -70,7 +69,7 @@ func (s *session) serve(ctx context.Context, cfg *config.Config, log *slog.Logge
 }
 
 func (s *session) serveOnce(ctx context.Context, cfg *config.Config, log *slog.Logger, recheck time.Duration, during func(ctx context.Context, url string) error) error {
-	// Without a clock of its own the store uses the clock of the database.
+	// Without Options.Now the store uses the clock of the database.
 	srv, err := app.New(ctx, app.Options{Config: cfg, Version: readBuild().Version, Logger: log, Recheck: recheck})
 	if err != nil {
 		return settingsAtFault(err)
@@ -93,12 +92,12 @@ func (s *session) serveOnce(ctx context.Context, cfg *config.Config, log *slog.L
 	return <-done
 }
 
-// await waits for a database that a command will open, and logs that it waits.
+// await waits for the database of a command. It logs that it waits.
 func (s *session) await(ctx context.Context, cfg *config.Config, d config.Database) error {
 	return app.Await(ctx, d, cfg.DatabaseWait, s.logger(cfg))
 }
 
-// logger returns a logger to standard error, as configured.
+// logger returns a logger to standard error with the configured level and format.
 func (s *session) logger(cfg *config.Config) *slog.Logger {
 	options := &slog.HandlerOptions{Level: cfg.LogLevel}
 	if cfg.LogFormat == config.LogJSON {

@@ -16,14 +16,14 @@ import (
 	"assay/internal/view"
 )
 
-// started is a server that the serve command runs.
+// started is a running `assay serve`.
 type started struct {
 	dir  string
 	addr string
-	stop func() int // ends the server and returns the exit code
+	stop func() int // stops the server and returns the exit code
 }
 
-// startServer runs `assay serve` on a free port until the test stops it.
+// startServer runs `assay serve` on a free port until the test ends.
 func startServer(t *testing.T, dir string) *started {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -62,13 +62,12 @@ func startServer(t *testing.T, dir string) *started {
 	t.Cleanup(cancel)
 	var ok bool
 	if s.addr, ok = <-addr; !ok {
-		t.Fatalf("the server ended with %d", <-done)
+		t.Fatalf("the server ended with exit code %d", <-done)
 	}
 	return s
 }
 
-// assay runs a command on the server's machine and returns its exit code and
-// output.
+// assay runs a command with the server's settings. It returns the exit code and output.
 func (s *started) assay(args ...string) (code int, out string) {
 	var text bytes.Buffer
 	code = Program{
@@ -79,7 +78,7 @@ func (s *started) assay(args ...string) (code int, out string) {
 	return code, text.String()
 }
 
-func TestServe_CommandsFindTheServerAndItsSecretsByItsDirectory(t *testing.T) {
+func TestServe_CommandsUseSecretsOfDataDirectory(t *testing.T) {
 	s := startServer(t, filepath.Join(t.TempDir(), "data"))
 	for _, step := range []struct {
 		args string
@@ -104,11 +103,11 @@ func TestServe_CommandsFindTheServerAndItsSecretsByItsDirectory(t *testing.T) {
 		t.Errorf("exit code %d, %v:\n%s", code, err, out)
 	}
 	if code := s.stop(); code != exitOK {
-		t.Errorf("a stopped server ends with %d", code)
+		t.Errorf("stopped server: exit code %d", code)
 	}
 }
 
-func TestBackup_RestoresElsewhereWhatAServerHad(t *testing.T) {
+func TestBackup_RestoresServerData(t *testing.T) {
 	dir := t.TempDir()
 	s := startServer(t, filepath.Join(dir, "data"))
 	if code, out := s.assay("inventory", "sync", "u1", "--file", "-"); code != 0 {
@@ -119,10 +118,10 @@ func TestBackup_RestoresElsewhereWhatAServerHad(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, out)
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%v, %v; want a file that only its owner reads", info, err)
+		t.Errorf("got %v, %v; want a file that only its owner can read", info, err)
 	}
 	if code, out := s.assay("backup", file); code != exitRefused || strings.Contains(out, "--help") || !strings.Contains(out, "exists") {
-		t.Errorf("over an existing file: exit code %d: %s", code, out)
+		t.Errorf("existing file: exit code %d: %s", code, out)
 	}
 	if code, out := s.assay("restore", file, "--force"); code != exitRefused {
 		t.Errorf("while the server runs: exit code %d: %s", code, out)
@@ -132,11 +131,11 @@ func TestBackup_RestoresElsewhereWhatAServerHad(t *testing.T) {
 		t.Fatal(err)
 	}
 	if content, err := os.ReadFile(file); err != nil || bytes.Contains(content, bytes.TrimSpace(secret)) {
-		t.Errorf("the backup itself holds a secret (%v)", err)
+		t.Errorf("the backup contains a secret (%v)", err)
 	}
 	s.stop()
 	if code, out := s.assay("restore", file); code != exitRefused || !strings.Contains(out, "--force") {
-		t.Errorf("over a database: exit code %d: %s", code, out)
+		t.Errorf("existing database: exit code %d: %s", code, out)
 	}
 
 	there := &started{dir: filepath.Join(dir, "there"), addr: s.addr}
@@ -144,7 +143,7 @@ func TestBackup_RestoresElsewhereWhatAServerHad(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, out)
 	}
 	if restored, err := os.ReadFile(filepath.Join(there.dir, "secrets", "ADMIN_API_TOKEN")); err != nil || !bytes.Equal(restored, secret) {
-		t.Errorf("the secrets are not restored: %v", err)
+		t.Errorf("secrets after the restore: %v", err)
 	}
 	again := startServer(t, there.dir)
 	if code, out := again.assay("inventory", "show", "u1"); code != 0 || !strings.Contains(out, "★ Karambit") {
@@ -153,7 +152,7 @@ func TestBackup_RestoresElsewhereWhatAServerHad(t *testing.T) {
 	again.stop()
 }
 
-func TestBackup_ChecksEverythingBeforeItDoesAnything(t *testing.T) {
+func TestBackup_ValidatesBeforeWriting(t *testing.T) {
 	dir := t.TempDir()
 	s := startServer(t, filepath.Join(dir, "data"))
 	s.stop()
@@ -169,29 +168,29 @@ func TestBackup_ChecksEverythingBeforeItDoesAnything(t *testing.T) {
 		t.Fatal(err)
 	}
 	if code, out := s.assay("backup", full, "--with-secrets"); code != exitRefused || !strings.Contains(out, "exists") {
-		t.Errorf("over former secrets: exit code %d: %s", code, out)
+		t.Errorf("existing secrets: exit code %d: %s", code, out)
 	}
 	if _, err := os.Stat(full); err == nil {
-		t.Error("the database is backed up though the secrets could not be")
+		t.Error("got a backup of the database although the secrets cannot be copied")
 	}
-	// A wrong setting elsewhere does not prevent a backup.
+	// An error in an unrelated setting does not prevent a backup.
 	broken := Program{
 		Args: []string{"backup", filepath.Join(dir, "rescued.db"), "--data-dir", s.dir}, Environ: []string{"MARKET_PRICE_TTL=soon", "ADMIN_API_TOKEN_FILE=" + dir},
 		Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard, Now: time.Now,
 	}
 	if code := broken.Run(t.Context()); code != exitOK {
-		t.Errorf("with faults in other settings: exit code %d", code)
+		t.Errorf("with errors in other settings: exit code %d", code)
 	}
 	before := listing(t, s.dir)
 	if code, out := s.assay("restore", bare, "--with-secrets", "--force"); code != exitUsage || !strings.Contains(out, "bare.db.secrets") {
 		t.Errorf("without its secrets: exit code %d: %s", code, out)
 	}
 	if after := listing(t, s.dir); after != before {
-		t.Errorf("a restore that was refused left\n%s\nbefore it was\n%s", after, before)
+		t.Errorf("files after a rejected restore:\n%s\nbefore:\n%s", after, before)
 	}
 }
 
-// listing names all files below a directory.
+// listing returns all files below a directory.
 func listing(t *testing.T, dir string) string {
 	t.Helper()
 	var names strings.Builder
@@ -205,7 +204,7 @@ func listing(t *testing.T, dir string) string {
 	return names.String()
 }
 
-func TestServe_LooksAtItsProvidersBeforeItCreatesAnything(t *testing.T) {
+func TestServe_ValidatesProvidersBeforeCreatingFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	var errs bytes.Buffer
 	code := Program{
@@ -223,7 +222,7 @@ func TestServe_LooksAtItsProvidersBeforeItCreatesAnything(t *testing.T) {
 	}
 }
 
-// stopper keeps what is written to it, and ends the server that says it serves.
+// stopper stores its input. It stops the server when the log reports that it is serving.
 type stopper struct {
 	bytes.Buffer
 	stop func()
@@ -236,7 +235,7 @@ func (w *stopper) Write(b []byte) (int, error) {
 	return w.Buffer.Write(b)
 }
 
-func TestServe_TellsWhatShouldBeLookedAt(t *testing.T) {
+func TestServe_LogsWarnings(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	log := &stopper{stop: cancel}
 	code := Program{
@@ -252,7 +251,7 @@ func TestServe_TellsWhatShouldBeLookedAt(t *testing.T) {
 		`back it up and do not share it" file=`,
 	} {
 		if strings.Count(log.String(), want) != 1 {
-			t.Errorf("the log does not say %q once:\n%s", want, log)
+			t.Errorf("want the log to contain %q once:\n%s", want, log)
 		}
 	}
 }

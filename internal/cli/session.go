@@ -25,8 +25,8 @@ type session struct {
 	flags  map[string]string // settings given as flags, by name
 }
 
-// settings returns the configuration that a server started here would have. over sets
-// values by the name of the setting; it overrides everything else.
+// settings returns the configuration of a server started with the same flags and environment.
+// The values in over take precedence over all others.
 func (s *session) settings(over map[string]string) (*config.Config, error) {
 	return config.Load(s.options(over))
 }
@@ -37,8 +37,7 @@ func (s *session) options(over map[string]string) config.Options {
 	return config.Options{Flags: flags, Environ: s.Environ, File: s.file, Providers: app.Providers()}
 }
 
-// server returns a client of the running server, with the secrets that the
-// server has.
+// server returns a client of the running server, with the secrets of the server.
 func (s *session) server() (*client, error) {
 	cfg, err := s.settings(nil)
 	if err != nil {
@@ -47,7 +46,7 @@ func (s *session) server() (*client, error) {
 	return clientOf(cfg, baseURL(cfg.ListenAddr)), nil
 }
 
-// clientOf returns a client with the newest of each secret in cfg.
+// clientOf returns a client with the newest secrets in cfg.
 func clientOf(cfg *config.Config, base string) *client {
 	return newClient(base, map[string]credential{
 		config.RoleMarket:   credentialOf(cfg, "MARKET_PRICE_SYNC_SECRET", "x-market-sync-secret", "", cfg.SyncSecrets),
@@ -69,8 +68,8 @@ func show[T any](ctx context.Context, s *session, r request, text func(io.Writer
 	return s.out.result(response, func(w io.Writer) { text(w, &response) })
 }
 
-// credentialOf returns the last of a list of secrets. During a rotation the list is
-// "old,new".
+// credentialOf returns the credential with the last of a list of secrets. During a rotation
+// the list is "old,new".
 func credentialOf(cfg *config.Config, setting, header, prefix string, secrets []config.Secret) credential {
 	if len(secrets) == 0 {
 		return credential{missing: &missingSecret{setting: setting, dir: cfg.DataDir}}
@@ -88,15 +87,15 @@ func credentialOf(cfg *config.Config, setting, header, prefix string, secrets []
 type missingSecret struct{ setting, dir string }
 
 func (e *missingSecret) Error() string {
-	return e.setting + " is not set, and " + filepath.Join(e.dir, "secrets") + " holds none"
+	return e.setting + " is not set, and " + filepath.Join(e.dir, "secrets") + " does not contain it"
 }
 
-// Hint names the two ways to provide a secret.
+// Hint describes the two ways to provide a secret.
 func (e *missingSecret) Hint() string {
-	return "set it, or name with --data-dir the directory of the server, which creates secrets at its first start"
+	return "set it, or set --data-dir to the data directory of the server, which creates secrets at its first start"
 }
 
-// baseURL returns the URL, on this machine, of a server that listens on addr.
+// baseURL returns the local URL of a server that listens on addr.
 func baseURL(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -120,7 +119,7 @@ func (s *session) isTerminal(w io.Writer) bool {
 	return s.env("TERM") != "dumb"
 }
 
-// env returns a variable of the environment.
+// env returns an environment variable.
 func (p Program) env(name string) string {
 	for _, pair := range p.Environ {
 		if len(pair) > len(name) && pair[len(name)] == '=' && pair[:len(name)] == name {
@@ -130,7 +129,7 @@ func (p Program) env(name string) string {
 	return ""
 }
 
-// printf writes a line of progress.
+// printf writes a line to standard error.
 func (s *session) printf(format string, args ...any) {
 	_, _ = fmt.Fprintf(s.Stderr, format+"\n", args...)
 }

@@ -13,21 +13,21 @@ import (
 	"assay/internal/view"
 )
 
-// statusCmd shows what runs and how fresh prices are.
+// statusCmd shows the current refresh and how fresh prices are.
 type statusCmd struct {
-	Watch bool          `help:"Keep showing it until interrupted."`
+	Watch bool          `help:"Repeat until interrupted."`
 	Every time.Duration `default:"2s" help:"Interval of --watch (200ms to 1h)."`
 }
 
 func (*statusCmd) examples() []example {
 	return []example{
-		{"status", "show the refresh that runs, or ran last, and how old prices are"},
-		{"status --watch", "keep showing it; Ctrl-C ends it"},
-		{"status --watch --every 10s --json", "print one JSON object a line, every ten seconds"},
+		{"status", "show the running or last refresh and the age of the prices"},
+		{"status --watch", "repeat the status until Ctrl-C"},
+		{"status --watch --every 10s --json", "print one JSON object per line, every ten seconds"},
 	}
 }
 
-// Run shows the status once, or until ctx ends.
+// Run prints the status once or, with --watch, until ctx ends.
 func (c *statusCmd) Run(ctx context.Context, s *session) error {
 	if c.Every < 200*time.Millisecond || c.Every > time.Hour {
 		return &usageError{text: "--every must be 200ms to 1h"}
@@ -46,8 +46,8 @@ func (c *statusCmd) Run(ctx context.Context, s *session) error {
 	return c.watch(ctx, s, api, now)
 }
 
-// watch shows the status repeatedly. It waits for an unreachable server, which may be
-// restarting.
+// watch prints the status repeatedly. While the server is unreachable, for example during a
+// restart, it retries.
 func (c *statusCmd) watch(ctx context.Context, s *session, api *client, now view.Status) error {
 	screen := statusScreen{out: s.out, redraw: !s.out.json && s.isTerminal(s.Stdout), now: s.Now}
 	tick := time.NewTicker(c.Every)
@@ -59,7 +59,7 @@ func (c *statusCmd) watch(ctx context.Context, s *session, api *client, now view
 		for {
 			select {
 			case <-ctx.Done():
-				return nil // an interrupt is how a watch ends
+				return nil // an interrupt ends a watch normally
 			case <-tick.C:
 			}
 			latest, err := call[view.Status](ctx, api, statusRequest())
@@ -78,12 +78,12 @@ func (c *statusCmd) watch(ctx context.Context, s *session, api *client, now view
 	}
 }
 
-// statusScreen shows one status after the other: on a terminal each replaces the last,
-// otherwise each is a line.
+// statusScreen prints successive statuses. On a terminal each status replaces the previous
+// one. Otherwise each status is one line.
 type statusScreen struct {
 	out    output
 	redraw bool
-	lines  int // of what is on the screen
+	lines  int // height of the printed status
 	now    func() time.Time
 }
 
@@ -98,7 +98,7 @@ func (v *statusScreen) show(st *view.Status) error {
 	var text strings.Builder
 	writeStatus(&text, st)
 	if v.lines > 0 {
-		// Move up to where the last one began, and clear from there.
+		// Move up to the start of the previous status and clear it.
 		if _, err := fmt.Fprintf(v.out.w, "\x1b[%dA\x1b[J", v.lines); err != nil {
 			return err
 		}
@@ -108,7 +108,7 @@ func (v *statusScreen) show(st *view.Status) error {
 	return err
 }
 
-// statusLine is a status in one line.
+// statusLine formats a status in one line.
 func statusLine(st *view.Status) string {
 	line := fmt.Sprintf("%s: %s of %s items, %s failed, %s; no price: %s; fresh %s, stale %s, unknown %s",
 		runText(st.Status), count(st.TotalItems-st.PendingItems), count(st.TotalItems), count(st.FailedItems),
@@ -120,7 +120,7 @@ func statusLine(st *view.Status) string {
 	return line
 }
 
-// runText describes the refresh that runs, or ran last.
+// runText describes the running or last refresh.
 func runText(run view.RunStatus) string {
 	if run.JobID == nil {
 		return "no refresh yet"
@@ -143,7 +143,7 @@ func runText(run view.RunStatus) string {
 	return text
 }
 
-// outcomeText describes how a refresh ended. It follows the word for its state.
+// outcomeText describes the outcome of a refresh. It follows the word for the state.
 func outcomeText(run view.RunStatus) string {
 	if run.Outcome == nil {
 		return ""
@@ -158,7 +158,7 @@ func outcomeText(run view.RunStatus) string {
 	return ": " + strings.Join(words, ", ")
 }
 
-// writeStatus writes a status as a table.
+// writeStatus prints a status as a table.
 func writeStatus(w io.Writer, st *view.Status) {
 	rows := [][]string{{"run", runText(st.Status)}}
 	if st.Status.JobID != nil {
@@ -175,13 +175,13 @@ func writeStatus(w io.Writer, st *view.Status) {
 		rows = append(rows, []string{"last error", printable(*st.LastError)})
 	}
 	rows = append(rows,
-		[]string{"no price", fmt.Sprintf("%s due or in work, %s to be retried later", count(st.Missing.PendingItems), count(st.Missing.WaitingItems))},
+		[]string{"no price", fmt.Sprintf("%s due or in progress, %s waiting for a retry", count(st.Missing.PendingItems), count(st.Missing.WaitingItems))},
 		[]string{"prices", fmt.Sprintf("%s fresh, %s stale, %s unknown; the oldest is %s old",
 			count(st.Freshness.Fresh), count(st.Freshness.Stale), count(st.Freshness.Unknown), seconds(st.Freshness.OldestSeconds))})
 	table(w, rows)
 }
 
-// usageText is the number of requests of a run, in all and by provider.
+// usageText formats the number of requests of a run, in total and by provider.
 func usageText(u view.Usage) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(u.ByProvider)) {

@@ -11,11 +11,11 @@ import (
 	"assay/internal/view"
 )
 
-// tradesCmd holds the commands about trades.
+// tradesCmd contains the commands for trades.
 type tradesCmd struct {
-	List     tradesListCmd     `cmd:"" default:"withargs" help:"List trades, the newest first."`
+	List     tradesListCmd     `cmd:"" default:"withargs" help:"List trades, newest first."`
 	Show     tradesShowCmd     `cmd:"" help:"Show a trade."`
-	Complete tradesCompleteCmd `cmd:"" help:"Record that the asset was delivered. The hold starts now."`
+	Complete tradesCompleteCmd `cmd:"" help:"Record that the asset was delivered. This starts the hold."`
 	Reverse  tradesReverseCmd  `cmd:"" help:"Reverse a trade: the buyer gets the money back."`
 }
 
@@ -31,12 +31,11 @@ type tradesListCmd struct {
 
 func (*tradesListCmd) examples() []example {
 	return []example{
-		{"trades list --state pending", "list the trades that wait for delivery"},
+		{"trades list --state pending", "list the trades that are not delivered yet"},
 		{"trades list --user u1 --limit 1000 --json", "print the last 1000 trades of u1 as JSON"},
 	}
 }
 
-// Run lists.
 func (c *tradesListCmd) Run(ctx context.Context, s *session) error {
 	r := request{path: tradesPath, as: config.RolePlatform, query: filter("userId", c.User, "state", c.State, "appId", unlessZero(c.AppID))}
 	header := []string{"TRADE", "STATE", "SELLER", "BUYER", "NAME", "PRICE", "FEE", "CREATED", "SETTLES"}
@@ -57,7 +56,6 @@ func (*tradesShowCmd) examples() []example {
 	return []example{{"trades show 7", "show trade 7 with its fee and its times"}}
 }
 
-// Run shows it.
 func (c *tradesShowCmd) Run(ctx context.Context, s *session) error {
 	return oneTrade(ctx, s, http.MethodGet, segment(c.ID))
 }
@@ -71,7 +69,6 @@ func (*tradesCompleteCmd) examples() []example {
 	return []example{{"trades complete 7", "record that the asset of trade 7 was delivered"}}
 }
 
-// Run completes it.
 func (c *tradesCompleteCmd) Run(ctx context.Context, s *session) error {
 	return oneTrade(ctx, s, http.MethodPost, segment(c.ID)+"/complete")
 }
@@ -82,15 +79,14 @@ type tradesReverseCmd struct {
 }
 
 func (*tradesReverseCmd) examples() []example {
-	return []example{{"trades reverse 7", "give the buyer of trade 7 the money back; not possible once it is settled"}}
+	return []example{{"trades reverse 7", "refund the buyer of trade 7; a settled trade cannot be reversed"}}
 }
 
-// Run reverses it.
 func (c *tradesReverseCmd) Run(ctx context.Context, s *session) error {
 	return oneTrade(ctx, s, http.MethodPost, segment(c.ID)+"/reverse")
 }
 
-// oneTrade sends a request about a trade and prints the trade.
+// oneTrade sends a request about a trade and prints the response.
 func oneTrade(ctx context.Context, s *session, method, path string) error {
 	r := request{method: method, path: tradesPath + "/" + path, as: config.RolePlatform}
 	return show(ctx, s, r, func(w io.Writer, t *view.Trade) {

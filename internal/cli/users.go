@@ -9,11 +9,11 @@ import (
 	"assay/internal/view"
 )
 
-// usersCmd holds the commands about users.
+// usersCmd contains the commands for users.
 type usersCmd struct {
 	Show   usersShowCmd   `cmd:"" help:"Show a user."`
-	Put    usersPutCmd    `cmd:"" help:"Create a user or replace one."`
-	Delete usersDeleteCmd `cmd:"" help:"Delete a user. The wallet ledger, trades and listings keep the id."`
+	Put    usersPutCmd    `cmd:"" help:"Create or replace a user."`
+	Delete usersDeleteCmd `cmd:"" help:"Delete a user. The wallet ledger, trades and listings keep the ID."`
 }
 
 // usersShowCmd shows a user.
@@ -22,10 +22,9 @@ type usersShowCmd struct {
 }
 
 func (*usersShowCmd) examples() []example {
-	return []example{{"users show u1", "show Steam id, name and leaderboard of u1"}}
+	return []example{{"users show u1", "show the Steam ID, name and leaderboard setting of u1"}}
 }
 
-// Run shows.
 func (c *usersShowCmd) Run(ctx context.Context, s *session) error {
 	return show(ctx, s, userRequest(http.MethodGet, c.User), writeUser)
 }
@@ -40,19 +39,18 @@ type usersPutCmd struct {
 
 func (*usersPutCmd) examples() []example {
 	return []example{
-		{"users put u1 --steam-id 76561198000000001 --display-name Ann", "create u1, or replace Steam id and name"},
+		{"users put u1 --steam-id 76561198000000001 --display-name Ann", "create u1, or replace its Steam ID and name"},
 		{"users put u1 --no-leaderboard --json", "opt u1 out of the leaderboard and print the user as JSON"},
 	}
 }
 
-// Run puts.
 func (c *usersPutCmd) Run(ctx context.Context, s *session) error {
 	r := userRequest(http.MethodPut, c.User)
 	r.body = userBody{SteamID: c.SteamID, DisplayName: c.DisplayName, Leaderboard: c.Leaderboard}
 	return show(ctx, s, r, writeUser)
 }
 
-// userBody is what a platform stores about a user.
+// userBody is the data of a user.
 type userBody struct {
 	SteamID     string `json:"steamId,omitzero"`
 	DisplayName string `json:"displayName,omitzero"`
@@ -66,12 +64,11 @@ type usersDeleteCmd struct {
 
 func (*usersDeleteCmd) examples() []example {
 	return []example{
-		{"users delete u1", "delete Steam id, name and inventories of u1; refused while u1 has active listings, open trades or money"},
-		{"users delete u1 --json", "the same as JSON; a repeat changes nothing"},
+		{"users delete u1", "delete the Steam ID, name and inventories of u1; fails while u1 has active listings, open trades or money"},
+		{"users delete u1 --json", "print the result as JSON; deleting again changes nothing"},
 	}
 }
 
-// Run deletes.
 func (c *usersDeleteCmd) Run(ctx context.Context, s *session) error {
 	api, err := s.server()
 	if err != nil {

@@ -14,25 +14,24 @@ import (
 // verifyCmd verifies the wallet ledger.
 type verifyCmd struct {
 	User       string `arg:"" optional:"" complete:"user" help:"The platform's id of the user whose wallet to verify."`
-	All        bool   `help:"Verify the whole ledger. It is read from the database, also while the server runs."`
-	Database   bool   `help:"Also read a user's wallet from the database instead of the server."`
+	All        bool   `help:"Verify the whole ledger in the database, even while the server runs."`
+	Database   bool   `help:"Verify the user's wallet in the database instead of on the server."`
 	Checkpoint string `placeholder:"TEXT" help:"Compare with a checkpoint of this user from an earlier verification, instead of the newest stored one."`
 }
 
 func (*verifyCmd) examples() []example {
 	return []example{
-		{"verify u1", "have the server verify u1's wallet; exit code 8: verification failed, 9: partially verified"},
+		{"verify u1", "verify u1's wallet on the server; exit code 8: verification failed, 9: partially verified"},
 		{"verify u1 --checkpoint AQJrMQ...", "also compare it with a checkpoint stored elsewhere"},
-		{"verify --all", "verify the whole ledger, whether the server runs or not"},
+		{"verify --all", "verify the whole ledger, even while the server runs"},
 		{"verify --all --json", "print the report as JSON"},
 	}
 }
 
-// Run verifies.
 func (c *verifyCmd) Run(ctx context.Context, s *session) error {
 	switch {
 	case c.All == (c.User != "") || c.All && c.Checkpoint != "":
-		return &usageError{text: "name a user or use --all; --checkpoint needs a user"}
+		return &usageError{text: "give a user or --all; --checkpoint needs a user"}
 	case c.All:
 		return c.everything(ctx, s)
 	}
@@ -49,7 +48,7 @@ func (c *verifyCmd) Run(ctx context.Context, s *session) error {
 			plural(entries, "entry", "entries"), plural(int64(len(r.Accounts)), "account", "accounts"))
 		writeVerification(w, r.Checks, r.Failures, r.Warnings, r.FailureCount)
 		if r.Checkpoint != nil {
-			_, _ = fmt.Fprintf(w, "checkpoint, to store elsewhere: %s\n", *r.Checkpoint)
+			_, _ = fmt.Fprintf(w, "checkpoint (store it elsewhere): %s\n", *r.Checkpoint)
 		}
 	}); err != nil {
 		return err
@@ -57,7 +56,7 @@ func (c *verifyCmd) Run(ctx context.Context, s *session) error {
 	return verdict(r.Status)
 }
 
-// user verifies a user's wallet on the server, or in the database with --database.
+// user verifies a user's wallet on the server, or in the database if --database is set.
 func (c *verifyCmd) user(ctx context.Context, s *session) (*audit.Report, error) {
 	if !c.Database {
 		api, err := s.server()
@@ -89,7 +88,7 @@ func (c *verifyCmd) everything(ctx context.Context, s *session) error {
 		return err
 	}
 	if err := s.out.result(r, func(w io.Writer) {
-		_, _ = fmt.Fprintf(w, "the ledger: %s, %s in %s, %s, in %.1f s\n", r.Status, plural(r.Entries, "entry", "entries"),
+		_, _ = fmt.Fprintf(w, "ledger: %s, %s in %s, %s, in %.1f s\n", r.Status, plural(r.Entries, "entry", "entries"),
 			plural(r.Accounts, "account", "accounts"), plural(r.Transactions, "transaction", "transactions"), r.FinishedAt.Sub(r.VerifiedAt).Seconds())
 		writeVerification(w, r.Checks, r.Failures, r.Warnings, r.FailureCount)
 	}); err != nil {
@@ -113,7 +112,7 @@ func (s *session) auditor(ctx context.Context) (*audit.Auditor, error) {
 	return app.OpenAuditor(cfg, storeOptions(cfg.Database), s.Now)
 }
 
-// writeVerification writes the failures and the skipped checks, then all checks.
+// writeVerification prints the failures and the skipped checks, then all checks.
 func writeVerification(w io.Writer, checks []audit.Checked, failures, warnings []audit.Finding, n int64) {
 	writeFindings(w, "", failures)
 	if more := n - int64(len(failures)); more > 0 {
@@ -146,7 +145,7 @@ func writeFindings(w io.Writer, kind string, findings []audit.Finding) {
 	}
 }
 
-// verdict is the error that ends the command.
+// verdict returns the error for a verification result.
 func verdict(status audit.Status) error {
 	switch status {
 	case audit.OK:
@@ -158,5 +157,5 @@ func verdict(status audit.Status) error {
 	}
 }
 
-// verifyTimeout is how long the server may take to verify a wallet.
+// verifyTimeout limits the verification of a wallet by the server.
 const verifyTimeout = 5 * time.Minute

@@ -16,8 +16,8 @@ import (
 	"assay/internal/wallet/audit"
 )
 
-// ledgerDir makes a data directory with a ledger in it, of which u1 has 500 cents,
-// and then changes its database.
+// ledgerDir creates a data directory with a ledger. User u1 has 500 cents. Then it executes
+// the given change of the database.
 func ledgerDir(t *testing.T, change string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -61,7 +61,7 @@ func verifyIn(t *testing.T, dir, key string, args ...string) (code int, stdout, 
 	return code, out.String(), err.String()
 }
 
-func TestVerify_ExitCodesTellHowItCameOut(t *testing.T) {
+func TestVerify_ExitCodes(t *testing.T) {
 	right, wrong := "k1:"+strings.Repeat("11", 32), "k2:"+strings.Repeat("22", 32)
 	intact := ledgerDir(t, "")
 	changed := ledgerDir(t, `UPDATE wallet_account SET balance = balance + 1 WHERE user_id = 'u1'`)
@@ -71,20 +71,20 @@ func TestVerify_ExitCodesTellHowItCameOut(t *testing.T) {
 		code           int
 		says           string
 	}{
-		{"everything is right", intact, right, []string{"--all"}, exitOK, "the ledger: ok, 2 entries in 2 accounts, 1 transaction, in "},
-		{"a user's wallet is right", intact, right, []string{"u1", "--database"}, exitOK, "u1: ok, 1 entry in 1 account\n"},
-		{"something is wrong", changed, right, []string{"--all"}, exitLedgerFailed, "cached_balance: u1 USD: The account's balance is not the sum of its entries. Expected 500, found 501."},
-		{"a user's wallet is wrong", changed, right, []string{"u1", "--database"}, exitLedgerFailed, "u1: failed, 1 entry in 1 account\nhead_mac: u1 USD: "},
-		{"the key is missing", intact, wrong, []string{"--all"}, exitLedgerFailed, "the ledger: failed"},
+		{"valid ledger", intact, right, []string{"--all"}, exitOK, "ledger: ok, 2 entries in 2 accounts, 1 transaction, in "},
+		{"valid wallet", intact, right, []string{"u1", "--database"}, exitOK, "u1: ok, 1 entry in 1 account\n"},
+		{"changed ledger", changed, right, []string{"--all"}, exitLedgerFailed, "cached_balance: u1 USD: The account's balance is not the sum of its entries. Expected 500, found 501."},
+		{"changed wallet", changed, right, []string{"u1", "--database"}, exitLedgerFailed, "u1: failed, 1 entry in 1 account\nhead_mac: u1 USD: "},
+		{"missing key", intact, wrong, []string{"--all"}, exitLedgerFailed, "ledger: failed"},
 		{"an unknown user", intact, right, []string{"u9", "--database"}, exitNotFound, ""},
-		{"neither a user nor all", intact, right, nil, exitUsage, ""},
-		{"there is no database", filepath.Join(intact, "none"), right, []string{"--all"}, exitFailed, ""},
-		{"no server answers", intact, right, []string{"u1", "--listen-addr", "127.0.0.1:1"}, exitUnreachable, ""},
+		{"no user and no --all", intact, right, nil, exitUsage, ""},
+		{"missing database", filepath.Join(intact, "none"), right, []string{"--all"}, exitFailed, ""},
+		{"no server", intact, right, []string{"u1", "--listen-addr", "127.0.0.1:1"}, exitUnreachable, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code, out, said := verifyIn(t, c.dir, c.key, c.args...)
 			if code != c.code || !strings.Contains(out, c.says) {
-				t.Errorf("exit %d, want %d, said %s%s", code, c.code, out, said)
+				t.Errorf("exit code %d, want %d: %s%s", code, c.code, out, said)
 			}
 		})
 	}
@@ -95,12 +95,12 @@ func TestVerify_PrintsTheReportAsJSON(t *testing.T) {
 	code, out, said := verifyIn(t, dir, "k1:"+strings.Repeat("11", 32), "--all", "--json")
 	var r audit.FullReport
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitOK || !r.OK || len(r.Checks) != len(audit.Names()) {
-		t.Errorf("exit %d, %v: %s%s", code, err, out, said)
+		t.Errorf("exit code %d, error %v: %s%s", code, err, out, said)
 	}
 	if !regexp.MustCompile(`^(verify: [0-9,]+ of [0-9,]+ rows\n)+$`).MatchString(said) {
-		t.Errorf("progress, where there is no terminal: %q", said)
+		t.Errorf("got progress %q without a terminal", said)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "secrets")); err == nil {
-		t.Error("a verification made secrets")
+		t.Error("the verification created secrets")
 	}
 }

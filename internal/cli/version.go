@@ -13,20 +13,20 @@ type versionCmd struct{}
 func (*versionCmd) examples() []example {
 	return []example{
 		{"version", "show the version, the commit and the Go release"},
-		{"version --json", "the same as JSON"},
+		{"version --json", "print it as JSON"},
 	}
 }
 
-// build describes the source and the toolchain of the program.
+// build describes the program's source and toolchain.
 type build struct {
 	Version  string `json:"version"`
-	Commit   string `json:"commit"` // empty when built outside of a checkout
+	Commit   string `json:"commit"` // empty if built outside of a checkout
 	Modified bool   `json:"modified"`
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }
 
-// readBuild reads what the Go toolchain stored in the program.
+// readBuild reads the build information of the program.
 func readBuild() build {
 	b := build{Version: "devel", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
@@ -47,7 +47,6 @@ func readBuild() build {
 	return b
 }
 
-// Run shows the version.
 func (c *versionCmd) Run(s *session) error {
 	b := readBuild()
 	return s.out.result(b, func(w io.Writer) {

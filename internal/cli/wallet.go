@@ -10,10 +10,10 @@ import (
 	"assay/internal/view"
 )
 
-// walletCmd holds the commands about users' money.
+// walletCmd contains the commands for users' money.
 type walletCmd struct {
 	Balance walletBalanceCmd `cmd:"" help:"Show a user's balance in each currency: available and held."`
-	Entries walletEntriesCmd `cmd:"" help:"List the ledger entries of a user, the newest first."`
+	Entries walletEntriesCmd `cmd:"" help:"List the ledger entries of a user, newest first."`
 	Post    walletPostCmd    `cmd:"" help:"Post a deposit, withdrawal or correction."`
 }
 
@@ -26,7 +26,6 @@ func (*walletBalanceCmd) examples() []example {
 	return []example{{"wallet balance u1", "show the balance of u1"}}
 }
 
-// Run shows it.
 func (c *walletBalanceCmd) Run(ctx context.Context, s *session) error {
 	return show(ctx, s, walletRequest(c.User, "/balance"), func(w io.Writer, has *view.Wallet) {
 		if len(has.Accounts) == 0 {
@@ -50,12 +49,11 @@ type walletEntriesCmd struct {
 
 func (*walletEntriesCmd) examples() []example {
 	return []example{
-		{"wallet entries u1", "list the newest 20 entries of u1"},
+		{"wallet entries u1", "list the 20 newest entries of u1"},
 		{"wallet entries u1 --currency EUR --limit 1000 --json", "print up to 1000 entries in euros as JSON"},
 	}
 }
 
-// Run lists them.
 func (c *walletEntriesCmd) Run(ctx context.Context, s *session) error {
 	r := walletRequest(c.User, "/entries")
 	r.query = filter("currency", c.Currency)
@@ -68,25 +66,24 @@ func (c *walletEntriesCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// walletPostCmd posts to a wallet.
+// walletPostCmd posts a transaction to a wallet.
 type walletPostCmd struct {
 	User           string `arg:"" complete:"user" help:"The platform's id of the user."`
 	Kind           string `arg:"" enum:"deposit,withdrawal,correction" help:"deposit, withdrawal or correction."`
-	Amount         int64  `arg:"" optional:"" help:"Minor units (cents). Only a correction may be negative: put -- before it."`
+	Amount         int64  `arg:"" optional:"" help:"Amount in minor units (cents). Only a correction may be negative: write -- before it."`
 	Currency       string `arg:"" optional:"" help:"Currency, such as USD."`
 	Reverses       string `placeholder:"ID" help:"Reverse this transaction; replaces AMOUNT and CURRENCY."`
 	Note           string `help:"Reason. Required for a correction of an amount."`
-	IdempotencyKey string `placeholder:"KEY" help:"A unique value per posting; reuse it when you retry. Default: a new one, which is printed."`
+	IdempotencyKey string `placeholder:"KEY" help:"A unique value per posting; reuse it when you retry. Default: a new value, which is printed."`
 }
 
 func (*walletPostCmd) examples() []example {
 	return []example{
-		{"wallet post u1 deposit 5000 USD --idempotency-key pay-991", "deposit 50.00 dollars exactly once, even if you repeat the command"},
+		{"wallet post u1 deposit 5000 USD --idempotency-key pay-991", "deposit 50.00 dollars once, even if you repeat the command"},
 		{"wallet post u1 correction --reverses 81 --note refund", "reverse transaction 81"},
 	}
 }
 
-// Run posts.
 func (c *walletPostCmd) Run(ctx context.Context, s *session) error {
 	body := map[string]any{"kind": c.Kind}
 	for name, text := range map[string]string{"currency": c.Currency, "reverses": c.Reverses, "note": c.Note} {
