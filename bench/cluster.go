@@ -5,19 +5,18 @@ import (
 	"database/sql"
 	"errors"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+	_ "github.com/jackc/pgx/v5/stdlib" // driver "pgx"
 
 	"assay/internal/pgtest"
 )
 
-// cluster is a PostgreSQL of our own with the settings that it comes with, on a
-// disk.
+// cluster is a PostgreSQL server with default settings and data on disk.
 type cluster struct {
 	server *pgtest.Server
 	admin  *sql.DB
 }
 
-// startCluster starts one with further settings.
+// startCluster starts a cluster with additional settings.
 func startCluster(settings ...string) (*cluster, error) {
 	s, err := pgtest.Run(pgtest.Options{Durable: true, Settings: settings})
 	if err != nil {
@@ -30,10 +29,10 @@ func startCluster(settings ...string) (*cluster, error) {
 	return c, nil
 }
 
-// close ends the cluster, which takes its data along.
+// close stops the cluster and deletes its data.
 func (c *cluster) close() error { return errors.Join(c.admin.Close(), c.server.Close()) }
 
-// open opens one of the cluster's databases.
+// open opens a database of the cluster.
 func (c *cluster) open(database string) (*sql.DB, error) {
 	db, err := sql.Open("pgx", c.server.URL(database))
 	if err == nil {
@@ -42,10 +41,10 @@ func (c *cluster) open(database string) (*sql.DB, error) {
 	return db, err
 }
 
-// create makes an empty database, or one laid out file by file like another that
-// nobody has open.
+// create creates an empty database. If like is not empty, it copies the files of that
+// database, which no connection may use.
 func (c *cluster) create(ctx context.Context, name, like string) error {
-	statement := `CREATE DATABASE ` + name //nolint:gosec // names of our own
+	statement := `CREATE DATABASE ` + name //nolint:gosec // constant names
 	if like != "" {
 		statement += ` TEMPLATE ` + like + ` STRATEGY file_copy`
 	}
@@ -53,9 +52,8 @@ func (c *cluster) create(ctx context.Context, name, like string) error {
 	return err
 }
 
-// rest lets the cluster do now what it otherwise does at its own time, so that
-// whoever is measured next meets it in the same state: dead rows are removed
-// from a database, and all pages are written out.
+// rest runs background work of the database immediately: VACUUM and a checkpoint. Then every
+// measurement starts in the same state.
 func rest(ctx context.Context, db *sql.DB) error {
 	if _, err := db.ExecContext(ctx, `VACUUM ANALYZE`); err != nil {
 		return err

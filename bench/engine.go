@@ -10,49 +10,48 @@ import (
 	"assay/internal/catalog"
 )
 
-// engine is a kind of database that the program under test can keep its data in,
-// and the best that can be done with it by hand.
+// engine is a database system for the program under test. It also provides the floors:
+// hand-written code for the same writes.
 type engine interface {
 	name() string
-	// refreshID is the target of a refresh of work R.
+	// refreshID returns the target ID for a refresh of work R.
 	refreshID() string
-	// prepare makes a database for a server that works in a directory, and returns
-	// the settings that lead it there.
+	// prepare creates a database for a server in dir. It returns the settings that select the
+	// database.
 	prepare(ctx context.Context, dir string) ([]string, error)
-	// clone copies the database of a stopped server, laid out as it is, and opens
-	// the copy with the settings with which the server writes.
+	// clone copies the files of a stopped server's database. It opens the copy with the
+	// server's settings.
 	clone(ctx context.Context, s *server) (*sql.DB, error)
 	// open opens the database of a running server for reading.
 	open(s *server) (*sql.DB, error)
-	// rest lets the database do what it else does at moments of its own choice, so
-	// that whoever is measured next finds it in the same state.
+	// rest runs background work of the database immediately, so that every measurement starts
+	// in the same state.
 	rest(ctx context.Context, db *sql.DB) error
-	// written returns how many bytes were written to files for a server so far.
+	// written returns the number of bytes written to files for a server so far.
 	written(ctx context.Context, s *server) (int64, error)
-	// refreshFloors are ways to write what a refresh writes; the fastest is the
+	// refreshFloors returns several ways to write the rows of a refresh. The fastest is the
 	// floor.
 	refreshFloors() []floor
-	// syncFloor writes what a sync of a new user writes.
+	// syncFloor writes the rows of a new user's inventory sync.
 	syncFloor(ctx context.Context, db *sql.DB, w *syncWork) error
-	// close ends what the engine started.
+	// close stops all processes of the engine.
 	close() error
 }
 
-// floor is a way to write what a refresh writes: rows of snapshots, estimates of
-// items, and the items' prices on all inventory rows.
+// floor is a way to write the rows of a refresh: snapshots, estimates of items, and prices on
+// all inventory rows.
 type floor struct {
 	name  string
 	write func(ctx context.Context, db *sql.DB, w *refreshWork) error
 }
 
-// refreshWork is what a refresh writes, ready to be written.
+// refreshWork contains the rows of a refresh.
 type refreshWork struct {
-	snapshots [][]any // snapshotColumns
-	items     [][]any // itemColumns
+	snapshots [][]any // columns: snapshotColumns
+	items     [][]any // columns: itemColumns
 }
 
-// The columns that a refresh writes when everything changes; the identity comes
-// first.
+// A refresh that changes everything writes these columns. The key columns are first.
 const (
 	snapshotColumns = `item_id, market_id, currency, ask, bid, sale, listings, sales, sales_window, market_time, fetched_at, reason`
 	itemColumns     = `id, price, status, method, method_version, average, median, consensus, low, high, interval_low, interval_high, ` +
@@ -61,7 +60,7 @@ const (
 	snapshotWidth, itemWidth = 12, 29
 )
 
-// Places within the columns of what next changes.
+// These are indexes of the columns that next changes.
 const (
 	snapshotAsk = 3
 	itemPrice   = 1
@@ -69,7 +68,7 @@ const (
 	itemRev     = 28
 )
 
-// loadWork reads what is stored, to be written anew.
+// loadWork reads the stored rows to write them again.
 func loadWork(ctx context.Context, db *sql.DB) (*refreshWork, error) {
 	var w refreshWork
 	var err error
@@ -81,9 +80,9 @@ func loadWork(ctx context.Context, db *sql.DB) (*refreshWork, error) {
 	return &w, err
 }
 
-// next changes every row, so that writing it changes the database.
+// next changes every row, so that writing the rows changes the database.
 func (w *refreshWork) next() {
-	const step = 10_000 // a cent
+	const step = 10_000 // one cent
 	for _, r := range w.snapshots {
 		r[snapshotAsk] = r[snapshotAsk].(int64) + step
 	}
@@ -107,7 +106,7 @@ func load(ctx context.Context, db *sql.DB, query string) (out [][]any, err error
 	return out, err
 }
 
-// eachRow calls fn for every row of a query, to be scanned.
+// eachRow calls fn for every row of a query. fn scans the row.
 func eachRow(ctx context.Context, db *sql.DB, query string, fn func(width int, scan func(...any) error) error) (err error) {
 	rows, err := db.QueryContext(ctx, query)
 	if err != nil {
@@ -126,12 +125,12 @@ func eachRow(ctx context.Context, db *sql.DB, query string, fn func(width int, s
 	return rows.Err()
 }
 
-// contents stands for the rows of a query: a hash for each, in its order. Two
-// are comparable when no row came or went between them.
+// contents contains a hash of each row of a query, in order. Two values are comparable if no
+// row was inserted or deleted between them.
 type contents []uint64
 
-// What the refresh must not touch when nothing changed, row by row: times at which
-// things were confirmed, and the count of estimates, aside.
+// A refresh without new prices must not change these rows. Confirmation times and the number
+// of estimates are excluded.
 const (
 	snapshotContents = `SELECT ` + snapshotColumns + ` FROM market_snapshot ORDER BY item_id, market_id`
 	itemContents     = `SELECT id, app_id, name, phase, price, status, method, method_version, average, median, consensus, low, high,
@@ -142,7 +141,7 @@ const (
 	valueContents = `SELECT id, value FROM inventory ORDER BY id`
 )
 
-// hasher makes contents. Those of one hasher may be compared.
+// hasher computes contents. Only values of the same hasher are comparable.
 type hasher struct {
 	seed maphash.Seed
 	into []sql.RawBytes
@@ -175,7 +174,7 @@ func (h *hasher) contents(ctx context.Context, db *sql.DB, query string) (out co
 	return out, err
 }
 
-// changed returns how many rows differ.
+// changed returns the number of different rows.
 func (c contents) changed(after contents) (n int) {
 	for i := range after {
 		if i >= len(c) || c[i] != after[i] {
@@ -185,8 +184,8 @@ func (c contents) changed(after contents) (n int) {
 	return n + max(len(c)-len(after), 0)
 }
 
-// syncWork is what the sync of one new user writes. The first assets are of
-// known items, the others of items that nobody has heard of.
+// syncWork contains the rows of a new user's inventory sync. The first assets are of known
+// items. The others are of new items.
 type syncWork struct {
 	user   string
 	at     time.Time
@@ -199,9 +198,9 @@ type pricedItem struct {
 	id, price int64
 }
 
-// rows returns what to write for a user of a key: items that nobody has heard of
-// (id, app_id, name, phase, bucket), their places in the queue of missing prices
-// (item_id, queued_at, due_at), and inventory (syncColumns).
+// rows returns the rows to write for a user key: new items (id, app_id, name, phase, bucket),
+// their entries in the missing-price queue (item_id, queued_at, due_at), and inventory rows
+// (syncColumns).
 func (w *syncWork) rows(user int64) (items, missing, inventory [][]any) {
 	at := w.at.UnixMicro()
 	for i, a := range w.assets {
@@ -211,7 +210,7 @@ func (w *syncWork) rows(user int64) (items, missing, inventory [][]any) {
 			id, value = w.known[i].id, w.known[i].price
 		} else {
 			bucket := catalog.Bucket(a.MarketHashName)
-			id = int64(bucket)<<32 + 1<<30 + user*int64(len(w.assets)) + int64(i) // where no other user has been
+			id = int64(bucket)<<32 + 1<<30 + user*int64(len(w.assets)) + int64(i) // IDs that no other user has
 			items = append(items, []any{id, 730, a.MarketHashName, "", bucket})
 			missing = append(missing, []any{id, at, at})
 		}

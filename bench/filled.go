@@ -8,14 +8,13 @@ import (
 	"time"
 )
 
-// filled is a world of the full size with a copy of its database for the floor.
+// filled is a world of full size with a copy of its database for the floor.
 type filled struct {
 	*world
 	floor *sql.DB
 }
 
-// fullWorld returns the world that several measurements share. Its server has
-// just been started.
+// fullWorld returns the world that several measurements share. Its server has just started.
 func (b *bench) fullWorld(ctx context.Context) (*filled, error) {
 	if b.shared != nil {
 		return b.shared, b.shared.restart(ctx, nil)
@@ -45,7 +44,7 @@ func (b *bench) closeShared() error {
 	return err
 }
 
-// change moves all prices on and refreshes.
+// change changes all prices of the simulator and refreshes.
 func (w *world) change(ctx context.Context) (job, time.Duration, error) {
 	if err := w.sim.advance(ctx); err != nil {
 		return job{}, 0, err
@@ -57,7 +56,7 @@ func (w *world) change(ctx context.Context) (job, time.Duration, error) {
 	return j, took, err
 }
 
-// again refreshes, with the database at rest before.
+// again refreshes without changing the prices. It brings the database to rest first.
 func (w *world) again(ctx context.Context) (j job, took time.Duration, err error) {
 	db, err := w.engine.open(w.server)
 	if err != nil {

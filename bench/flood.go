@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// loadConnections is how many connections ask at once, each as soon as it has its
-// answer.
+// loadConnections is the number of concurrent connections. Each sends its next request after a
+// response.
 const loadConnections = 32
 
-// request writes a request as it goes over the wire.
+// request returns the bytes of an HTTP request.
 func request(method, addr, path, token string, body []byte) ([]byte, error) {
 	r, err := http.NewRequestWithContext(context.Background(), method, "http://"+addr+path, bytes.NewReader(body))
 	if err != nil {
@@ -32,9 +32,9 @@ func request(method, addr, path, token string, body []byte) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// flood sends requests in turn over all connections for so long and returns how
-// many answers came in a second. It does as little as it can: on two cores what
-// it takes is missing where the answers are made.
+// flood sends requests round-robin over all connections for duration d. It returns the number
+// of responses per second. It uses little processor time, because the server needs the same
+// two cores.
 func flood(ctx context.Context, addr string, requests [][]byte, d time.Duration) (perSecond float64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, d+time.Minute)
 	defer cancel()
@@ -54,7 +54,7 @@ func flood(ctx context.Context, addr string, requests [][]byte, d time.Duration)
 	return float64(total) / took.Seconds(), errors.Join(errs...)
 }
 
-// floodOne sends requests over one connection until the end.
+// floodOne sends requests over one connection until end.
 func floodOne(ctx context.Context, addr string, requests [][]byte, end time.Time) (answers int, err error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 	if err != nil {
@@ -66,22 +66,22 @@ func floodOne(ctx context.Context, addr string, requests [][]byte, end time.Time
 		if _, err := conn.Write(requests[answers%len(requests)]); err != nil {
 			return answers, err
 		}
-		if err := skipAnswer(in); err != nil {
+		if err := skipResponse(in); err != nil {
 			return answers, err
 		}
 	}
 	return answers, nil
 }
 
-// skipAnswer reads an answer with a length and forgets it.
-func skipAnswer(in *bufio.Reader) error {
+// skipResponse reads and discards a response with a Content-Length.
+func skipResponse(in *bufio.Reader) error {
 	const ok, length = "HTTP/1.1 20", "Content-Length: "
 	status, err := in.ReadSlice('\n')
 	if err != nil {
 		return err
 	}
 	if !bytes.HasPrefix(status, []byte(ok)) {
-		return fmt.Errorf("answered %q", bytes.TrimSpace(status))
+		return fmt.Errorf("got status line %q", bytes.TrimSpace(status))
 	}
 	size := -1
 	for {
@@ -100,7 +100,7 @@ func skipAnswer(in *bufio.Reader) error {
 		}
 	}
 	if size < 0 {
-		return errors.New("an answer without a length")
+		return errors.New("got a response without Content-Length")
 	}
 	_, err = in.Discard(size)
 	return err

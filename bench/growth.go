@@ -10,8 +10,8 @@ import (
 
 const targetGrowth = 1.3
 
-// measureGrowth measures refreshes of ever more names and rows (T5): the time for
-// each name should stay the same, and so should the memory.
+// measureGrowth measures refreshes with increasing numbers of names and rows (T5). Time per
+// name and memory should stay constant.
 func (b *bench) measureGrowth(ctx context.Context) error {
 	sizes := []size{{3_000, b.size.markets, 100_000}, {30_000, b.size.markets, 1_000_000}}
 	if b.long {
@@ -25,19 +25,19 @@ func (b *bench) measureGrowth(ctx context.Context) error {
 		}
 		each = append(each, took/time.Duration(z.names))
 		b.results = append(b.results, result{
-			id: "T5", what: fmt.Sprintf("refresh of %s names, %s rows: %d us a name", count(z.names), count(z.rows), each[len(each)-1].Microseconds()),
+			id: "T5", what: fmt.Sprintf("refresh of %s names, %s rows: %d us per name", count(z.names), count(z.rows), each[len(each)-1].Microseconds()),
 			ours: short(took), target: "memory flat", peak: peak, good: peak <= targetPeak,
 		})
 	}
 	ratio := quotient(slices.Max(each), slices.Min(each))
 	b.results = append(b.results, result{
-		id: "T5", what: "time for a name, slowest by fastest of these", ratio: times(ratio),
+		id: "T5", what: "time per name, slowest / fastest", ratio: times(ratio),
 		target: fmt.Sprintf("<= %.1f", targetGrowth), good: ratio <= targetGrowth,
 	})
 	return nil
 }
 
-// grow returns how long a refresh takes in a world of a size, and its memory.
+// grow measures the duration of a refresh in a world of the given size, and its peak memory.
 func (b *bench) grow(ctx context.Context, z size) (took time.Duration, peak int64, err error) {
 	var w *world
 	if z == b.size {

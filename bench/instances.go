@@ -11,17 +11,17 @@ import (
 	"assay/internal/provider/sim"
 )
 
-// What several processes share: names enough that starting and ending a run does
-// not count, and answers of which every process waits for the same.
+// With this many names, the start and end of a run do not matter. Every process waits for the
+// same responses.
 const (
 	instanceNames  = 12_000
-	instanceBatch  = 100 // names in a request: so few that two cores have time to wait
+	instanceBatch  = 100 // names per request; few, so that two cores spend time waiting
 	answerLatency  = 200 * time.Millisecond
 	targetInstance = 0.85
 )
 
-// measureInstances measures refreshes by 1, 2 and 4 processes on one database
-// (T10), of a provider that is asked by name and takes its time to answer.
+// measureInstances measures refreshes with 1, 2 and 4 processes on one database (T10). The
+// provider is requested by name and responds slowly.
 func (b *bench) measureInstances(ctx context.Context) (err error) {
 	b.say("T10: filling %s names", count(instanceNames))
 	w, err := b.newWorld(ctx, size{instanceNames, sim.DefaultMarkets, instanceNames}, "SIM_SHAPE=batch", fmt.Sprint("SIM_BATCH_SIZE=", instanceBatch))
@@ -43,7 +43,7 @@ func (b *bench) measureInstances(ctx context.Context) (err error) {
 		}
 		share := quotient(alone, took) / float64(processes)
 		b.results = append(b.results, result{
-			id: "T10", what: fmt.Sprintf("refresh of %s names by %d processes, %d names a request, each answered in %s",
+			id: "T10", what: fmt.Sprintf("refresh of %s names by %d processes, %d names per request, latency %s",
 				count(instanceNames), processes, instanceBatch, short(answerLatency)),
 			ours: short(took), floor: short(alone/time.Duration(processes)) + " (linear)", ratio: times(share),
 			target: fmt.Sprintf(">= %.2f", targetInstance), good: share >= targetInstance,
@@ -52,14 +52,14 @@ func (b *bench) measureInstances(ctx context.Context) (err error) {
 	return nil
 }
 
-// refreshTogether returns how long a refresh takes when so many processes share
-// the world's database, the median of some.
+// refreshTogether returns the median duration of a refresh with the given number of processes
+// on the world's database.
 func (b *bench) refreshTogether(ctx context.Context, w *world, processes int) (_ time.Duration, err error) {
 	var more []*server
 	defer func() {
 		for _, s := range more {
 			if err != nil {
-				s.kill() // it may have ended with us
+				s.kill() // fails if the process has already ended
 			} else {
 				err = s.stop()
 			}

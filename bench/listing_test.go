@@ -8,18 +8,17 @@ import (
 	"time"
 )
 
-// How long things are listed at rest and while providers hang, in turn, when a refresh
-// that was asked for has its plan and its providers are asked, and how long a provider
-// takes that hangs.
+// These are the durations of the phases: at rest, while providers do not respond, the wait for
+// the plan of a refresh, and the delay of a provider.
 const (
 	listingSlice = 2 * time.Second
 	planned      = time.Second
 	hanging      = planned + listingSlice + 2*time.Second
 )
 
-// BenchmarkListing lists things, one after the other and each of a new seller with
-// an inventory of two, from a server within this process: at rest, while all providers
-// hang in a refresh, and while that refresh then writes as fast as it can.
+// BenchmarkListing creates listings one after the other. Each has a new seller with an
+// inventory of two assets. The server runs in this process. It measures three phases: at rest,
+// while a refresh waits for all providers, and while the refresh writes at full speed.
 //
 //	go test ./bench -run '^$' -bench Listing -benchtime 5x -database postgres
 func BenchmarkListing(b *testing.B) {
@@ -57,20 +56,20 @@ func BenchmarkListing(b *testing.B) {
 	}
 }
 
-// after returns a channel that is closed after a while.
+// after returns a channel that is closed after d.
 func after(d time.Duration) <-chan struct{} {
 	done := make(chan struct{})
 	time.AfterFunc(d, func() { close(done) })
 	return done
 }
 
-// lister lists things in a world.
+// lister creates listings in a world.
 type lister struct {
 	*world
 	listed int
 }
 
-// list lists things until done and returns how long each took.
+// list creates listings until done is closed. It returns the duration of each.
 func (l *lister) list(b *testing.B, done <-chan struct{}) (took []time.Duration) {
 	b.Helper()
 	for {

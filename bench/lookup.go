@@ -13,15 +13,14 @@ import (
 
 const (
 	lookupPath   = "/api/prices/lookup"
-	lookupBodies = 512         // different requests that are sent in turn
-	lookupSlice  = time.Second // that ours and the peer are asked in turn
-	lookupSlices = 3           // for each run
+	lookupBodies = 512         // number of different requests
+	lookupSlice  = time.Second // duration of one slice per server
+	lookupSlices = 3           // slices per run
 	targetLookup = 0.6
 )
 
-// measureLookup asks for one price and for a hundred as fast as the answers
-// come, in turn from ours and from a bare handler that answers the same bytes
-// from a map (T8).
+// measureLookup measures lookups of one item and of a hundred items at full load (T8). It
+// alternates between the server and a bare handler, which serves the same bytes from a map.
 func (b *bench) measureLookup(ctx context.Context) (err error) {
 	w, err := b.fullWorld(ctx)
 	if err != nil {
@@ -44,14 +43,14 @@ func (b *bench) measureLookup(ctx context.Context) (err error) {
 	return b.measureExplained(ctx, w)
 }
 
-// compareLookups measures lookups of so many items.
+// compareLookups measures lookups with the given number of items.
 func (b *bench) compareLookups(ctx context.Context, w *filled, p *peer, items int) error {
 	for n := range 8 {
 		body, err := w.lookupBody(n, items)
 		if err != nil {
 			return err
 		}
-		if err := w.sameAnswer(ctx, p, body); err != nil {
+		if err := w.sameResponse(ctx, p, body); err != nil {
 			return err
 		}
 	}
@@ -64,7 +63,7 @@ func (b *bench) compareLookups(ctx context.Context, w *filled, p *peer, items in
 		return err
 	}
 	if _, _, err := compareFloods(ctx, w.server.addr, ours, p.addr, theirs); err != nil {
-		return err // caches are warm from here on
+		return err // now caches are warm
 	}
 	var rates, floors, ratios []float64
 	for range b.runs * lookupSlices {
@@ -77,14 +76,14 @@ func (b *bench) compareLookups(ctx context.Context, w *filled, p *peer, items in
 	ratio := median(ratios)
 	b.say("T8: lookups of %d: ratios %.2f to %.2f", items, quantile(ratios, 0), quantile(ratios, 100))
 	b.results = append(b.results, result{
-		id: "T8", what: fmt.Sprintf("lookups of %d over HTTP, against a bare handler that answers the same from a map; median of %d", items, len(ratios)),
+		id: "T8", what: fmt.Sprintf("lookups of %d over HTTP, compared with a bare handler that serves the same bytes from a map; median of %d", items, len(ratios)),
 		ours: perSecond(median(rates)), floor: perSecond(median(floors)), ratio: times(ratio),
 		target: fmt.Sprintf(">= %.1f", targetLookup), good: ratio >= targetLookup,
 	})
 	return nil
 }
 
-// compareFloods asks both in turn, each for the same time.
+// compareFloods measures both servers for the same time, alternately.
 func compareFloods(ctx context.Context, addr string, ours [][]byte, peerAddr string, theirs [][]byte) (rate, floor float64, err error) {
 	if floor, err = flood(ctx, peerAddr, theirs, lookupSlice); err != nil {
 		return 0, 0, fmt.Errorf("peer: %w", err)
@@ -93,8 +92,8 @@ func compareFloods(ctx context.Context, addr string, ours [][]byte, peerAddr str
 	return rate, floor, err
 }
 
-// measureExplained asks for single prices with all that explains them, to be
-// compared with a lookup of one.
+// measureExplained measures requests for an item with its explanation, for comparison with a
+// lookup of one item.
 func (b *bench) measureExplained(ctx context.Context, w *filled) error {
 	requests := make([][]byte, lookupBodies)
 	for n := range requests {
@@ -113,7 +112,7 @@ func (b *bench) measureExplained(ctx context.Context, w *filled) error {
 		rates = append(rates, rate)
 	}
 	b.results = append(b.results, result{
-		id: "T8", what: "prices with every market's quote behind them, from the database, for comparison", ours: perSecond(median(rates)),
+		id: "T8", what: "items with all quotes, from the database, for comparison", ours: perSecond(median(rates)),
 		target: "none", good: true,
 	})
 	return nil
@@ -121,7 +120,7 @@ func (b *bench) measureExplained(ctx context.Context, w *filled) error {
 
 func perSecond(rate float64) string { return count(int(rate)) + "/s" }
 
-// lookupAll returns what a lookup answers for each name that has a price.
+// lookupAll returns the lookup response of each name that has a price.
 func (w *filled) lookupAll(ctx context.Context) (known []json.RawMessage, err error) {
 	for from := 0; from < w.names; from += 1000 {
 		body, err := lookupBody(w.sim.names[from:min(from+1000, w.names)])
@@ -139,7 +138,7 @@ func (w *filled) lookupAll(ctx context.Context) (known []json.RawMessage, err er
 	return known, nil
 }
 
-// lookupRequests makes requests of so many items to a server at an address.
+// lookupRequests returns lookup requests with the given number of items for a server.
 func (w *filled) lookupRequests(addr string, items int) ([][]byte, error) {
 	requests := make([][]byte, lookupBodies)
 	for n := range requests {
@@ -154,7 +153,7 @@ func (w *filled) lookupRequests(addr string, items int) ([][]byte, error) {
 	return requests, nil
 }
 
-// lookupBody is the n-th body that asks for so many items.
+// lookupBody returns the n-th request body with the given number of items.
 func (w *filled) lookupBody(n, items int) ([]byte, error) {
 	names := make([]string, items)
 	for i := range names {
@@ -163,8 +162,8 @@ func (w *filled) lookupBody(n, items int) ([]byte, error) {
 	return lookupBody(names)
 }
 
-// sameAnswer fails unless both answer a body alike, byte for byte.
-func (w *filled) sameAnswer(ctx context.Context, p *peer, body []byte) error {
+// sameResponse fails unless both servers return the same bytes.
+func (w *filled) sameResponse(ctx context.Context, p *peer, body []byte) error {
 	var answers [2][]byte
 	for i, addr := range []string{w.server.addr, p.addr} {
 		status, answer, err := send(ctx, w.server.client, http.MethodPost, "http://"+addr+lookupPath, w.server.token, body)
@@ -174,7 +173,7 @@ func (w *filled) sameAnswer(ctx context.Context, p *peer, body []byte) error {
 		answers[i] = answer
 	}
 	if !bytes.Equal(answers[0], answers[1]) {
-		return fmt.Errorf("ours answers %.300s, the peer %.300s", answers[0], answers[1])
+		return fmt.Errorf("server sent %.300s, peer sent %.300s", answers[0], answers[1])
 	}
 	return nil
 }

@@ -1,11 +1,9 @@
-// Command bench measures Assay against floors: the same net writes done by
-// hand-written SQL and nothing else, in the same minutes on the same machine, so
-// that a busy or slow machine changes both alike. docs/explanation/performance.md
-// says what is measured and why.
+// Command bench compares Assay with floors. A floor is hand-written SQL for the same net
+// writes, measured at the same time on the same machine. Therefore a slow or busy machine
+// affects both equally. docs/explanation/performance.md describes the measurements.
 //
-// The program under test runs as it is built, in a process of its own; so does
-// the market simulator that it asks. Nothing is written outside a directory for
-// temporary files, which is removed at the end.
+// The program under test and the market simulator run in separate processes. All files are in
+// a temporary directory, which is removed at the end.
 package main
 
 import (
@@ -30,7 +28,7 @@ func main() {
 	stop()
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		_, _ = fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1) //nolint:forbidigo // a program of its own
+		os.Exit(1) //nolint:forbidigo // a separate program
 	}
 }
 
@@ -63,25 +61,25 @@ type bench struct {
 	json    bool
 	only    []string
 	engines []string
-	engine  engine // the one that is measured on
+	engine  engine // engine of the current measurement
 	results results
-	log     io.Writer // what is going on
+	log     io.Writer // progress messages
 
-	shared *filled // made when first needed
+	shared *filled // created when first needed
 }
 
 func newBench(args []string) (*bench, error) {
 	b := &bench{log: os.Stderr}
 	var only, engines string
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
-	f.StringVar(&b.binary, "assay", "bin/assay", "the program to measure, as make build makes it")
+	f.StringVar(&b.binary, "assay", "bin/assay", "the program to measure (built by make build)")
 	f.IntVar(&b.size.names, "names", 30_000, "names of work R")
 	f.IntVar(&b.size.markets, "markets", 10, "markets of work R")
 	f.IntVar(&b.size.rows, "rows", 1_000_000, "inventory rows of work R")
-	f.IntVar(&b.runs, "runs", 0, "runs of which the median is taken (default 3, with -long 5)")
-	f.BoolVar(&b.long, "long", false, "more runs, and the largest size of T5, which takes many minutes")
-	f.StringVar(&only, "only", "", "comma list of what to measure: T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11 (default all)")
-	f.StringVar(&engines, "engines", strings.Join(engineNames, ","), "comma list of databases to measure on")
+	f.IntVar(&b.runs, "runs", 0, "number of runs; the result is their median (default 3, with -long 5)")
+	f.BoolVar(&b.long, "long", false, "do more runs and the largest size of T5, which takes many minutes")
+	f.StringVar(&only, "only", "", "comma-separated measurements: T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11 (default all)")
+	f.StringVar(&engines, "engines", strings.Join(engineNames, ","), "comma-separated databases")
 	f.BoolVar(&b.json, "json", false, "print JSON instead of a table")
 	if err := f.Parse(args); err != nil {
 		return nil, err
@@ -97,18 +95,18 @@ func newBench(args []string) (*bench, error) {
 		b.only = strings.Split(strings.ToUpper(only), ",")
 	}
 	if _, err := os.Stat(b.binary); err != nil {
-		return nil, fmt.Errorf("%w: make build makes it", err)
+		return nil, fmt.Errorf("%w: run make build", err)
 	}
 	var err error
 	b.temp, err = os.MkdirTemp("", "assay-bench-")
 	return b, err
 }
 
-// engineNames are the databases to measure on, in this order.
+// engineNames are the supported databases, in order of measurement.
 var engineNames = []string{"sqlite", "postgres"}
 
-// measure takes all measurements that are asked for, on one database after the
-// other. One that fails leaves the others alone.
+// measure takes the requested measurements on each database. A failed measurement does not
+// affect the others.
 func (b *bench) measure(ctx context.Context) error {
 	var errs []error
 	once := map[string]bool{}
@@ -129,8 +127,8 @@ func (b *bench) measure(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// newEngine starts what a database needs; nil means that it is not installed,
-// which has been said.
+// newEngine starts a database engine. It returns nil if the engine is not installed, after
+// reporting this.
 func (b *bench) newEngine(name string) (engine, error) {
 	switch name {
 	case "sqlite":
@@ -139,16 +137,16 @@ func (b *bench) newEngine(name string) (engine, error) {
 		e, err := startPostgres()
 		if errors.Is(err, pgtest.ErrNotInstalled) {
 			b.skip("T1", "everything on PostgreSQL", "not installed: postgresql")
-			return nil, nil //nolint:nilnil // as said above
+			return nil, nil //nolint:nilnil // not installed
 		}
 		return e, err
 	default:
-		return nil, fmt.Errorf("no database %q: want %s", name, strings.Join(engineNames, " or "))
+		return nil, fmt.Errorf("unknown database %q: use %s", name, strings.Join(engineNames, " or "))
 	}
 }
 
-// measurement takes some figures. Those that do not depend on the database are
-// taken once, on the first one.
+// measurement takes some figures. A measurement that does not depend on the database runs only
+// on the first one.
 type measurement struct {
 	ids  []string
 	once bool
@@ -167,14 +165,14 @@ func (b *bench) measurements() []measurement {
 		{[]string{"T5"}, false, b.measureGrowth},
 		{[]string{"T6"}, true, b.measureRequests},
 	}
-	if _, ok := b.engine.(postgres); ok { // which processes can share
+	if _, ok := b.engine.(postgres); ok { // several processes can use PostgreSQL
 		all = append(all, measurement{[]string{"T10"}, true, b.measureInstances})
 	}
 	return all
 }
 
-// measureEngine takes the measurements on the present engine, except those of
-// once.
+// measureEngine takes the measurements on the current engine. It skips those in once, and adds
+// to it.
 func (b *bench) measureEngine(ctx context.Context, once map[string]bool) error {
 	var errs []error
 	for _, m := range b.measurements() {
@@ -194,13 +192,13 @@ func (b *bench) measureEngine(ctx context.Context, once map[string]bool) error {
 	return errors.Join(errs...)
 }
 
-// skip notes what cannot be measured, and why.
+// skip reports a measurement that cannot be taken.
 func (b *bench) skip(id, what, why string) {
 	b.say("%s: %s skipped: %s (scripts/setup bench installs it)", id, what, why)
 	b.results = append(b.results, result{id: id, what: what + ": skipped, " + why, skipped: true})
 }
 
-// say tells what is going on.
+// say prints a progress message.
 func (b *bench) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(b.log, time.Now().Format("15:04:05 ")+format+"\n", args...)
 }

@@ -3,7 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
-	_ "embed" // the peer's tables
+	_ "embed" // tables of the peer
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,26 +16,27 @@ import (
 	"time"
 )
 
-// nodePeer is somebody else's way to do the same refresh, in a process of its own:
-// Node, BullMQ and PostgreSQL, on tables of its own.
+// nodePeer is another implementation of the refresh in a separate process. It uses Node,
+// BullMQ and PostgreSQL with separate tables.
 type nodePeer struct {
-	kind    string // the file in bench/peer
+	kind    string // file in bench/peer
 	process *exec.Cmd
 	stdin   io.WriteCloser
 	answers *bufio.Scanner
 }
 
-// The two ways in which it is written.
+// There are two versions of the peer.
 const (
-	bestPeer  = "best"  // 500 names a job, set-based SQL
-	usualPeer = "usual" // a name a job, row by row through Prisma
+	bestPeer  = "best"  // 500 names per job, set-based SQL
+	usualPeer = "usual" // one name per job, row by row with Prisma
 )
 
-// nodeSlots is how many jobs a peer works on at once; more makes neither faster
+// nodeSlots is the number of concurrent jobs of each peer. More jobs make neither peer faster
 // on two cores.
 var nodeSlots = map[string]int{bestPeer: 2, usualPeer: 10}
 
-// missingForNode returns what the peers need and is not here; empty: nothing.
+// missingForNode returns the missing programs and packages. An empty text means that the peers
+// can run.
 func missingForNode() string {
 	var missing []string
 	for _, program := range []string{"node", "redis-server"} {
@@ -51,7 +52,7 @@ func missingForNode() string {
 
 const nodeDir = "bench/peer"
 
-// startNodePeer starts a peer that works on a database and reads the simulator.
+// startNodePeer starts a peer that uses a database and reads the simulator.
 func startNodePeer(ctx context.Context, kind, database string, r *redis, s *simulator) (*nodePeer, error) {
 	markets := make([]string, len(s.markets))
 	for i, m := range s.markets {
@@ -63,7 +64,7 @@ func startNodePeer(ctx context.Context, kind, database string, r *redis, s *simu
 	if err != nil {
 		return nil, err
 	}
-	p := &nodePeer{kind: kind, process: exec.CommandContext(ctx, "node", filepath.Join(nodeDir, "main.mjs"), string(settings))} //nolint:gosec // ours
+	p := &nodePeer{kind: kind, process: exec.CommandContext(ctx, "node", filepath.Join(nodeDir, "main.mjs"), string(settings))} //nolint:gosec // our own script
 	p.process.Env = append(os.Environ(), "NODE_ENV=production")
 	p.process.Stderr = os.Stderr
 	if p.stdin, err = p.process.StdinPipe(); err != nil {
@@ -83,7 +84,7 @@ func startNodePeer(ctx context.Context, kind, database string, r *redis, s *simu
 	return p, nil
 }
 
-// answer reads the next line that the peer says.
+// answer decodes the next line of the peer's output.
 func (p *nodePeer) answer(into any) error {
 	if !p.answers.Scan() {
 		return fmt.Errorf("the %s peer ended: %w", p.kind, errors.Join(errEnded, p.answers.Err()))
@@ -91,11 +92,11 @@ func (p *nodePeer) answer(into any) error {
 	return json.Unmarshal(p.answers.Bytes(), into)
 }
 
-// peerRefresh is what a peer's refresh did.
+// peerRefresh is the result of a peer's refresh.
 type peerRefresh struct{ Names, Rows int }
 
-// refresh lets the peer refresh so many names, and returns what it did and how
-// long that took.
+// refresh refreshes the given number of names with the peer. It returns the result and the
+// duration.
 func (p *nodePeer) refresh(names int) (did peerRefresh, took time.Duration, err error) {
 	began := time.Now()
 	if _, err = fmt.Fprintln(p.stdin, names); err == nil {
@@ -107,27 +108,26 @@ func (p *nodePeer) refresh(names int) (did peerRefresh, took time.Duration, err 
 	return did, time.Since(began), err
 }
 
-// peak returns the most memory that the peer has had at once, in bytes, Redis
-// and PostgreSQL not counted.
+// peak returns the peak memory of the peer in bytes, without Redis and PostgreSQL.
 func (p *nodePeer) peak() (int64, error) {
 	var kib int64
 	_, err := fmt.Sscan(field("/proc/"+strconv.Itoa(p.process.Process.Pid)+"/status", "VmHWM"), &kib)
 	return kib << 10, err
 }
 
-// close ends the peer.
+// close stops the peer.
 func (p *nodePeer) close() error {
 	err := p.stdin.Close()
 	return errors.Join(err, p.process.Wait())
 }
 
-// peerTables are in a schema of their own beside Assay's tables.
+// peerTables creates the tables of the peer in a separate schema of Assay's database.
 //
 //go:embed peer/schema.sql
 var peerTables string
 
-// fillPeer copies what Assay knows into the peer's tables: items, the newest
-// quotes and all inventory rows, in the order in which Assay has them.
+// fillPeer copies items, the newest quotes and all inventory rows from Assay's tables to the
+// peer's tables, in the same order.
 const fillPeer = `
 	INSERT INTO peer.item (id, name, price, average, markets, checked_at)
 	SELECT id, name, price, average, markets, price_checked_at FROM public.item WHERE phase = '' ORDER BY id;

@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// What the peers shall need of our time, at the least.
+// The targets are the minimum ratios of the peers' time to Assay's time.
 const (
 	targetBestPeer  = 1.3
 	targetUsualPeer = 15
 )
 
-// usualPart is of how many names the usual peer refreshes one, unless there is
-// time: it takes minutes, and every name takes as long as the next.
+// usualPart is the fraction of names that the usual peer refreshes without -long: one in
+// usualPart. A full refresh takes minutes, and all names take the same time.
 const usualPart = 10
 
-// nodePeers are the peers of one world, on tables of their own in the floor's
-// database. Without them, nil, nothing is measured.
+// nodePeers are the peers of one world. Their tables are in the floor's database. A nil value
+// means no measurement.
 type nodePeers struct {
 	bench *bench
 	world *filled
@@ -28,16 +28,16 @@ type nodePeers struct {
 	best  *nodePeer
 }
 
-// startNodePeers makes the peers' tables and starts the best one. There are none on
-// SQLite, and none where they are not installed.
+// startNodePeers creates the peers' tables and starts the best peer. It returns nil on SQLite
+// and if the peers are not installed.
 func (b *bench) startNodePeers(ctx context.Context, w *filled) (p *nodePeers, err error) {
 	e, ok := b.engine.(postgres)
 	if !ok {
-		return nil, nil //nolint:nilnil // nothing to measure, and nothing wrong
+		return nil, nil //nolint:nilnil // no measurement, no error
 	}
 	if missing := missingForNode(); missing != "" {
 		b.skip("T1", "refresh by Node and BullMQ", "not installed: "+missing)
-		return nil, nil //nolint:nilnil // as said
+		return nil, nil //nolint:nilnil // not installed
 	}
 	p = &nodePeers{bench: b, world: w, url: e.server.URL(databaseName(w.dir)+"_floor") + "&options=-c%20search_path%3Dpeer"}
 	defer func() {
@@ -73,7 +73,7 @@ func (p *nodePeers) close() error {
 	return err
 }
 
-// refreshBest returns how long the best peer takes for everything.
+// refreshBest returns the duration of a full refresh of the best peer.
 func (p *nodePeers) refreshBest(ctx context.Context) (time.Duration, error) {
 	if p == nil {
 		return 0, nil
@@ -81,19 +81,19 @@ func (p *nodePeers) refreshBest(ctx context.Context) (time.Duration, error) {
 	return p.refresh(ctx, p.best, p.names)
 }
 
-func (p *nodePeers) refresh(ctx context.Context, who *nodePeer, names int) (time.Duration, error) {
+func (p *nodePeers) refresh(ctx context.Context, peer *nodePeer, names int) (time.Duration, error) {
 	if err := p.bench.engine.rest(ctx, p.world.floor); err != nil {
 		return 0, err
 	}
-	did, took, err := who.refresh(names)
+	did, took, err := peer.refresh(names)
 	if err == nil {
-		p.bench.say("T1: the %s peer: %s for %s names, %s rows", who.kind, short(took), count(did.Names), count(did.Rows))
+		p.bench.say("T1: the %s peer: %s for %s names, %s rows", peer.kind, short(took), count(did.Names), count(did.Rows))
 	}
 	return took, err
 }
 
-// report adds how the peers compare with our refreshes, the best one's in the
-// order of ours. The usual peer has its turn here, once.
+// report adds the comparison with the peers. The durations of the best peer correspond to
+// those of Assay, in order. It also runs the usual peer once.
 func (p *nodePeers) report(ctx context.Context, ours, best []time.Duration) (err error) {
 	if p == nil {
 		return nil
@@ -106,7 +106,7 @@ func (p *nodePeers) report(ctx context.Context, ours, best []time.Duration) (err
 	if err != nil {
 		return err
 	}
-	p.add("refresh by Node and BullMQ, 500 names a job, set-based SQL", median(ours), median(best), median(ratios), targetBestPeer, peak)
+	p.add("refresh by Node and BullMQ, 500 names per job, set-based SQL", median(ours), median(best), median(ratios), targetBestPeer, peak)
 
 	usual, err := startNodePeer(ctx, usualPeer, p.url, p.redis, p.world.sim)
 	if err != nil {
@@ -128,7 +128,7 @@ func (p *nodePeers) report(ctx context.Context, ours, best []time.Duration) (err
 		return err
 	}
 	took *= time.Duration(part)
-	what := "refresh by Node, BullMQ and Prisma, a name a job, row by row"
+	what := "refresh by Node, BullMQ and Prisma, one name per job, row by row"
 	if part > 1 {
 		what += fmt.Sprintf(" (1 of %d names, times %d)", part, part)
 	}

@@ -16,20 +16,19 @@ import (
 	"strings"
 )
 
-// peerCommand is the argument that makes this program the peer of lookups.
+// peerCommand is the argument that starts this program as the peer for lookups.
 const peerCommand = "peer"
 
-// peerKey is what the peer is asked for, and what its map is keyed by.
+// peerKey identifies an item in a request and in the map.
 type peerKey struct {
 	AppID          int    `json:"appId"`
 	MarketHashName string `json:"marketHashName"`
 	Phase          string `json:"phase"`
 }
 
-// servePeer is a bare net/http handler that answers lookups from a map of
-// ready-made JSON, in a process of its own. It reads the items from in, a line
-// for each, up to an empty line, says on out where it listens, and serves until
-// in ends. It checks no credential, no name and no limit.
+// servePeer is a bare net/http handler in a separate process. It serves lookups from a map of
+// encoded JSON. It reads the items from in, one per line, up to an empty line. Then it writes
+// its address to out and serves until in ends. It checks no credentials, names or limits.
 func servePeer(ctx context.Context, in io.Reader, out io.Writer) error {
 	prices := map[peerKey][]byte{}
 	lines := bufio.NewReader(in)
@@ -52,7 +51,7 @@ func servePeer(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	s := &http.Server{Handler: peerHandler(prices)} //nolint:gosec // asked by this program alone
+	s := &http.Server{Handler: peerHandler(prices)} //nolint:gosec // only this program sends requests
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(listener) }()
 	if _, err := fmt.Fprintln(out, listener.Addr()); err != nil {
@@ -66,7 +65,7 @@ func servePeer(ctx context.Context, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// peerHandler decodes what is asked for, puts the answers together, and no more.
+// peerHandler decodes the requested keys and joins the stored responses.
 func peerHandler(prices map[peerKey][]byte) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -90,7 +89,7 @@ func peerHandler(prices map[peerKey][]byte) http.Handler {
 		answer = append(answer, `],"currency":"USD"}`...)
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Content-Length", strconv.Itoa(len(answer)))
-		_, _ = w.Write(answer) // a client that went away needs no answer
+		_, _ = w.Write(answer) // the client may have disconnected
 	})
 }
 
@@ -101,7 +100,7 @@ type peer struct {
 	stdin   io.Closer
 }
 
-// startPeer starts this program again as a peer that knows the items.
+// startPeer starts this program as a peer with the given items.
 func startPeer(ctx context.Context, items []json.RawMessage) (*peer, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -123,7 +122,7 @@ func startPeer(ctx context.Context, items []json.RawMessage) (*peer, error) {
 	}
 	text := bufio.NewWriter(stdin)
 	for _, item := range items {
-		_, _ = text.Write(append(item, '\n')) // Flush tells of an error
+		_, _ = text.Write(append(item, '\n')) // Flush returns the error
 	}
 	_, _ = text.WriteString("\n")
 	if err := text.Flush(); err != nil {

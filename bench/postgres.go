@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"database/sql"
-	_ "embed" // the floor's tables
+	_ "embed" // tables of the floor
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// postgres is a PostgreSQL of our own with the settings that it comes with.
+// postgres is a PostgreSQL server with default settings.
 type postgres struct{ *cluster }
 
 func startPostgres(settings ...string) (postgres, error) {
@@ -25,8 +25,8 @@ func (postgres) name() string { return "PostgreSQL" }
 
 func (postgres) refreshID() string { return "T1" }
 
-// prepare makes a database for a server, named after its directory. On
-// PostgreSQL the program wants to be told its secrets.
+// prepare creates a database for a server, named after its directory. With PostgreSQL, the
+// program requires secrets in its settings.
 func (e postgres) prepare(ctx context.Context, dir string) ([]string, error) {
 	name := databaseName(dir)
 	if err := e.create(ctx, name, ""); err != nil {
@@ -38,18 +38,17 @@ func (e postgres) prepare(ctx context.Context, dir string) ([]string, error) {
 	}, nil
 }
 
-// databaseName is that of a server's database.
+// databaseName returns the name of a server's database.
 func databaseName(dir string) string {
 	return "assay_" + strings.ReplaceAll(filepath.Base(dir), "-", "_")
 }
 
-// floorTables are in a schema of their own beside Assay's tables.
+// floorTables creates the tables of the floor in a separate schema of Assay's database.
 //
 //go:embed floor.sql
 var floorTables string
 
-// clone copies the files of the database, and builds the floor's own tables in
-// the copy.
+// clone copies the files of the database, and creates the floor's tables in the copy.
 func (e postgres) clone(ctx context.Context, s *server) (*sql.DB, error) {
 	name := databaseName(s.dir)
 	if err := e.create(ctx, name+"_floor", name); err != nil {
@@ -67,7 +66,8 @@ func (e postgres) open(s *server) (*sql.DB, error) { return e.cluster.open(datab
 
 func (e postgres) rest(ctx context.Context, db *sql.DB) error { return rest(ctx, db) }
 
-// written counts the write-ahead log: what is written to tables later is as much.
+// written returns the size of the write-ahead log. Later writes to the tables have about the
+// same size.
 func (e postgres) written(ctx context.Context, _ *server) (bytes int64, err error) {
 	err = e.admin.QueryRowContext(ctx, `SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint`).Scan(&bytes)
 	return bytes, err
@@ -75,16 +75,16 @@ func (e postgres) written(ctx context.Context, _ *server) (bytes int64, err erro
 
 func (postgres) refreshFloors() []floor {
 	return []floor{
-		{"COPY into the emptied table of quotes, then two updates", func(ctx context.Context, db *sql.DB, w *refreshWork) error {
+		{"COPY into the truncated table of quotes, then two updates", func(ctx context.Context, db *sql.DB, w *refreshWork) error {
 			return inPgx(ctx, db, func(tx pgx.Tx) error { return writeFloor(ctx, tx, w, reloadSnapshots) })
 		}},
-		{"COPY beside the table of quotes, then an upsert and two updates", func(ctx context.Context, db *sql.DB, w *refreshWork) error {
+		{"COPY into a temporary table, then an upsert and two updates", func(ctx context.Context, db *sql.DB, w *refreshWork) error {
 			return inPgx(ctx, db, func(tx pgx.Tx) error { return writeFloor(ctx, tx, w, mergeSnapshots) })
 		}},
 	}
 }
 
-// writeFloor writes what a refresh writes in one transaction.
+// writeFloor writes the rows of a refresh in one transaction.
 func writeFloor(ctx context.Context, tx pgx.Tx, w *refreshWork, snapshots func(context.Context, pgx.Tx, [][]any) error) error {
 	if err := snapshots(ctx, tx, w.snapshots); err != nil {
 		return fmt.Errorf("quotes: %w", err)
@@ -119,7 +119,7 @@ func mergeSnapshots(ctx context.Context, tx pgx.Tx, rows [][]any) error {
 	return err
 }
 
-// copyBeside loads rows of a table of the floor into a temporary one.
+// copyBeside loads rows for a floor table into a temporary table.
 func copyBeside(ctx context.Context, tx pgx.Tx, table, columns string, rows [][]any) error {
 	beside := "new_" + table
 	if _, err := tx.Exec(ctx, `CREATE TEMPORARY TABLE `+beside+` ON COMMIT DROP AS SELECT `+columns+` FROM floor.`+table+` WITH NO DATA`); err != nil {
@@ -133,8 +133,7 @@ func copyRows(ctx context.Context, tx pgx.Tx, table pgx.Identifier, columns stri
 	return err
 }
 
-// inPgx runs a transaction on a connection that can do what database/sql cannot:
-// COPY.
+// inPgx runs a transaction on a pgx connection, because database/sql does not support COPY.
 func inPgx(ctx context.Context, db *sql.DB, fn func(pgx.Tx) error) (err error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {

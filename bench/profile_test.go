@@ -25,19 +25,17 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// profile takes a file name: unlike -cpuprofile it leaves the filling out.
-var profile = flag.String("profile", "", "write a CPU profile of what is measured to this file")
+// profile is a file name. Unlike -cpuprofile, the profile does not include the set-up.
+var profile = flag.String("profile", "", "write a CPU profile of the measured code to this file")
 
-// database is where worlds keep their data.
-var database = flag.String("database", "sqlite", "measure on this database: sqlite or postgres")
+// database selects the database of worlds.
+var database = flag.String("database", "sqlite", "database: sqlite or postgres")
 
-// BenchmarkRefresh runs refreshes of work R within this process, so that they
-// can be profiled:
+// BenchmarkRefresh runs refreshes of work R in this process, to profile them:
 //
 //	go test ./bench -run '^$' -bench Refresh -benchtime 3x -profile /tmp/cpu.out
 //
-// On PostgreSQL, -database postgres, it also prints the statements that the
-// server has spent the most time on.
+// With -database postgres it also prints the statements with the highest total time.
 func BenchmarkRefresh(b *testing.B) {
 	w := worldWithin(b, size{names: 30_000, markets: 10, rows: 1_000_000})
 	w.countStatements(b)
@@ -55,7 +53,7 @@ func BenchmarkRefresh(b *testing.B) {
 	w.logStatements(b)
 }
 
-// countStatements lets PostgreSQL begin to count what its time goes to.
+// countStatements resets PostgreSQL's statement statistics.
 func (w *world) countStatements(b *testing.B) {
 	b.Helper()
 	if e, ok := w.engine.(postgres); ok {
@@ -65,7 +63,7 @@ func (w *world) countStatements(b *testing.B) {
 	}
 }
 
-// logStatements prints what PostgreSQL's time went to, for each refresh.
+// logStatements prints PostgreSQL's time per statement, divided by the number of refreshes.
 func (w *world) logStatements(b *testing.B) {
 	b.Helper()
 	e, ok := w.engine.(postgres)
@@ -89,8 +87,8 @@ func (w *world) logStatements(b *testing.B) {
 	}
 }
 
-// BenchmarkLookup floods the server, within this process, with lookups of one
-// item and of a hundred for a second at a time.
+// BenchmarkLookup sends lookups of one item and of a hundred items to a server in this
+// process, for one second per iteration.
 func BenchmarkLookup(b *testing.B) {
 	w := &filled{world: worldWithin(b, size{names: 30_000, markets: 2, rows: 30_000})}
 	for _, items := range []int{1, 100} {
@@ -111,9 +109,9 @@ func BenchmarkLookup(b *testing.B) {
 	}
 }
 
-// BenchmarkSync pushes new inventories, half of whose names are known, to a server
-// within this process that prices nothing meanwhile, in turn with writing the same
-// by hand. Like BenchmarkRefresh it tells what PostgreSQL's time went to, for both.
+// BenchmarkSync pushes new inventories to a server in this process. Half of the names are
+// known, and the server does not refresh prices. It alternates with hand-written SQL for the
+// same rows. Like BenchmarkRefresh, it prints PostgreSQL's time for both.
 func BenchmarkSync(b *testing.B) {
 	world, end := startWithin(b, size{names: 30_000, markets: 2, rows: 300_000})
 	end()
@@ -155,8 +153,7 @@ func BenchmarkSync(b *testing.B) {
 	w.logStatements(b)
 }
 
-// startProfile begins a profile if one is wanted. The function that it returns
-// ends it.
+// startProfile starts a profile if -profile is set. The returned function stops it.
 func startProfile(b *testing.B) (end func()) {
 	b.Helper()
 	if *profile == "" {
@@ -175,8 +172,8 @@ func startProfile(b *testing.B) (end func()) {
 	}
 }
 
-// worldWithin is a world whose server runs in this process, until the benchmark
-// ends.
+// worldWithin returns a world with a server in this process. The world ends with the
+// benchmark.
 func worldWithin(b *testing.B, z size) *world {
 	b.Helper()
 	w, end := startWithin(b, z)
@@ -184,7 +181,7 @@ func worldWithin(b *testing.B, z size) *world {
 	return w
 }
 
-// startWithin is worldWithin for a world whose server ends when end is called.
+// startWithin is like worldWithin, but the returned function ends the server.
 func startWithin(b *testing.B, z size) (w *world, end func()) {
 	b.Helper()
 	ctx := b.Context()
@@ -220,8 +217,7 @@ func startWithin(b *testing.B, z size) (w *world, end func()) {
 	return w, end
 }
 
-// within runs a prepared server in this process. The function that it returns
-// ends it.
+// within runs a prepared server in this process. The returned function stops it.
 func within(b *testing.B, s *server) (end func()) {
 	b.Helper()
 	cfg, err := config.Load(config.Options{

@@ -19,25 +19,25 @@ import (
 
 const (
 	tradingUsers = 500
-	tradeRiches  = 1_000_000_000 // minor units
+	tradeRiches  = 1_000_000_000 // in minor units
 	tradePrice   = 1_000
-	maxListed    = 500 // in one request
+	maxListed    = 500 // per request
 )
 
-// BenchmarkPurchase buys listings between many users over HTTP, from a server
-// within this process: client, server and database share the cores.
+// BenchmarkPurchase buys listings between many users over HTTP from a server in this process.
+// Client, server and database share the processors.
 //
 //	go test ./bench -run '^$' -bench Purchase -benchtime 5000x -database postgres
 //
-// Beside sales a second it tells how long a processor was busy for each, by which
-// runs compare where others use the same machine: two of them do so many sales in
-// two seconds. Like BenchmarkRefresh it tells what PostgreSQL's time went to.
+// Besides sales per second, it reports the processor time per sale. This figure is comparable
+// between runs even if other programs use the machine. Like BenchmarkRefresh, it prints
+// PostgreSQL's time per statement.
 func BenchmarkPurchase(b *testing.B) {
 	w := worldWithin(b, size{names: 100, markets: 1, rows: 100})
 	w.enrich(b)
 	var rounds int
 	for _, buyers := range []int{1, 16, 64} {
-		b.Run(fmt.Sprintf("%d at once", buyers), func(b *testing.B) {
+		b.Run(fmt.Sprintf("%d buyers", buyers), func(b *testing.B) {
 			rounds++
 			purchases := w.listed(b, rounds, b.N)
 			w.countStatements(b)
@@ -57,7 +57,7 @@ func BenchmarkPurchase(b *testing.B) {
 
 func tradingUser(n int) string { return fmt.Sprint("trader-", n%tradingUsers) }
 
-// enrich gives every user money to spend.
+// enrich gives every user a balance.
 func (w *world) enrich(b *testing.B) {
 	b.Helper()
 	deposits := make([][]byte, tradingUsers)
@@ -70,8 +70,8 @@ func (w *world) enrich(b *testing.B) {
 	}
 }
 
-// listed lets all users list things and returns the requests to buy n of them, each
-// by another user than the one before.
+// listed creates listings of all users. It returns n requests to buy them. Successive requests
+// have different buyers.
 func (w *world) listed(b *testing.B, round, n int) (purchases [][]byte) {
 	b.Helper()
 	each := min((n+tradingUsers-1)/tradingUsers, maxListed)
@@ -109,7 +109,7 @@ func (w *world) listed(b *testing.B, round, n int) (purchases [][]byte) {
 	return purchases
 }
 
-// keyed is a request with an Idempotency-Key as it goes over the wire.
+// keyed returns the bytes of a request with an Idempotency-Key.
 func (w *world) keyed(b *testing.B, path, key, body string) []byte {
 	b.Helper()
 	text, err := request(http.MethodPost, w.server.addr, path, w.server.token, []byte(body))
@@ -119,7 +119,7 @@ func (w *world) keyed(b *testing.B, path, key, body string) []byte {
 	return bytes.Replace(text, []byte("\r\n\r\n"), []byte("\r\nIdempotency-Key: "+key+"\r\n\r\n"), 1)
 }
 
-// sendAll sends each request once over so many connections.
+// sendAll sends each request once, over the given number of connections.
 func (w *world) sendAll(requests [][]byte, connections int) error {
 	errs := make([]error, connections)
 	var next atomic.Int64
@@ -131,7 +131,8 @@ func (w *world) sendAll(requests [][]byte, connections int) error {
 	return errors.Join(errs...)
 }
 
-// sendNext sends requests that nobody else has sent over one connection.
+// sendNext sends requests over one connection. The connections share the counter next, so each
+// request is sent once.
 func sendNext(addr string, requests [][]byte, next *atomic.Int64) error {
 	conn, err := net.DialTimeout("tcp", addr, time.Minute)
 	if err != nil {
@@ -143,15 +144,14 @@ func sendNext(addr string, requests [][]byte, next *atomic.Int64) error {
 		if _, err := conn.Write(requests[i-1]); err != nil {
 			return err
 		}
-		if err := skipAnswer(in); err != nil {
+		if err := skipResponse(in); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// computed returns how long processors have been busy for this process and for the
-// sessions of the database.
+// computed returns the processor time of this process and of the database sessions.
 func (w *world) computed(b *testing.B) (total time.Duration) {
 	b.Helper()
 	pids := []int64{int64(os.Getpid())}
@@ -163,15 +163,15 @@ func (w *world) computed(b *testing.B) (total time.Duration) {
 			b.Fatal(err)
 		}
 	}
-	const tick = 10 * time.Millisecond // of every Linux
+	const tick = 10 * time.Millisecond // the same on every Linux system
 	for _, pid := range pids {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err != nil {
-			continue // ended just now
+			continue // the process has ended
 		}
-		_, rest, _ := strings.Cut(string(stat), ") ") // behind the name
+		_, rest, _ := strings.Cut(string(stat), ") ") // skip the name
 		fields := strings.Fields(rest)
-		for _, ticks := range fields[11:13] { // in the program and in the kernel
+		for _, ticks := range fields[11:13] { // user and system time
 			n, err := strconv.Atoi(ticks)
 			if err != nil {
 				b.Fatal(err)

@@ -12,17 +12,16 @@ import (
 	"time"
 )
 
-// redis is a Redis of our own, which the peer's queue needs. It listens on a
-// socket in a directory for temporary files and keeps nothing on disk: slower is
-// what nobody may say that we made the peer.
+// redis is a Redis server for the peer's queue. It listens on a socket in a temporary
+// directory and writes nothing to disk, to be as fast as possible.
 type redis struct {
 	socket  string
 	process *exec.Cmd
 	done    chan struct{}
-	log     bytes.Buffer // read it after done
+	log     bytes.Buffer // read it after done is closed
 }
 
-// startRedis starts Redis below temp.
+// startRedis starts Redis in a directory below temp.
 func startRedis(ctx context.Context, temp string) (*redis, error) {
 	program, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -40,7 +39,7 @@ func startRedis(ctx context.Context, temp string) (*redis, error) {
 		return nil, err
 	}
 	go func() {
-		_ = r.process.Wait() // what it said is in the log
+		_ = r.process.Wait() // the log contains the error
 		close(r.done)
 	}()
 	if err := r.await(ctx); err != nil {
@@ -50,7 +49,7 @@ func startRedis(ctx context.Context, temp string) (*redis, error) {
 	return r, nil
 }
 
-// await waits until Redis takes connections.
+// await waits until Redis accepts connections.
 func (r *redis) await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -63,7 +62,7 @@ func (r *redis) await(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("start Redis: no answer: %w", err)
+			return fmt.Errorf("start Redis: no response: %w", err)
 		case <-r.done:
 			return fmt.Errorf("start Redis: %w\n%s", errEnded, r.log.String())
 		case <-t.C:
@@ -71,8 +70,8 @@ func (r *redis) await(ctx context.Context) error {
 	}
 }
 
-// close ends Redis.
+// close stops Redis.
 func (r *redis) close() {
-	_ = r.process.Process.Signal(syscall.SIGTERM) // it may have ended by itself
+	_ = r.process.Process.Signal(syscall.SIGTERM) // fails if the process has already ended
 	<-r.done
 }

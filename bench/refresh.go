@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The targets. What a refresh and its floor write is the same; see
+// These are the targets. A refresh and its floor write the same rows; see
 // docs/explanation/performance.md.
 const (
 	targetRefresh   = 1.5
@@ -20,8 +20,8 @@ const (
 	wideRows        = 100_000
 )
 
-// measureRefresh measures refreshes in which every price changes (T1, T2), each
-// followed by every floor and the best peer, and the memory that they took (T3).
+// measureRefresh measures refreshes in which every price changes (T1, T2), and their memory
+// (T3). Every floor and the best peer run after each refresh.
 func (b *bench) measureRefresh(ctx context.Context) (err error) {
 	w, err := b.fullWorld(ctx)
 	if err != nil {
@@ -55,7 +55,7 @@ func (b *bench) measureRefresh(ctx context.Context) (err error) {
 		}
 		b.say("%s: refresh %s (the job %s), floor %s; %s", id, short(waited), short(j.took()), short(least), n)
 		if run == 0 {
-			continue // caches are warm from here on
+			continue // now caches are warm
 		}
 		took, wall, floor, rows = append(took, j.took()), append(wall, waited), append(floor, least), n
 		best = append(best, bested)
@@ -73,22 +73,22 @@ func (b *bench) measureRefresh(ctx context.Context) (err error) {
 			ratio: times(ratio), target: fmt.Sprintf("<= %.1f", targetRefresh), peak: peak, good: ratio <= targetRefresh,
 		},
 		result{
-			id: "T3", what: "memory of that", ours: mebibytes(peak), target: "<= " + mebibytes(targetPeak), peak: peak, good: peak <= targetPeak,
+			id: "T3", what: "memory of this refresh", ours: mebibytes(peak), target: "<= " + mebibytes(targetPeak), peak: peak, good: peak <= targetPeak,
 		})
 	return peers.report(ctx, wall, best)
 }
 
-// took is the job's own time, from its plan to its end.
+// took returns the duration of the job from its plan to its end.
 func (j job) took() time.Duration { return j.FinishedAt.Sub(*j.StartedAt) }
 
-// written counts the rows that a refresh changed.
+// written is the number of rows that a refresh changed.
 type written struct{ snapshots, items, values int }
 
 func (w written) String() string {
 	return fmt.Sprintf("%s quotes, %s items, %s rows changed", count(w.snapshots), count(w.items), count(w.values))
 }
 
-// changeCounted moves prices on, refreshes, and counts what that changed.
+// changeCounted changes the prices, refreshes, and counts the changed rows.
 func (b *bench) changeCounted(ctx context.Context, w *world) (j job, took time.Duration, n written, err error) {
 	db, err := b.engine.open(w.server)
 	if err != nil {
@@ -122,8 +122,8 @@ func (h *hasher) all(ctx context.Context, db *sql.DB, queries []string) (all []c
 	return all, nil
 }
 
-// timeFloors writes work in every way, each time with every row changed, and
-// returns how long the fastest took.
+// timeFloors writes work with every floor. Every row changes each time. It returns the
+// duration of the fastest floor.
 func (b *bench) timeFloors(ctx context.Context, db *sql.DB, work *refreshWork) (least time.Duration, err error) {
 	for i, f := range b.engine.refreshFloors() {
 		work.next()
@@ -143,8 +143,8 @@ func (b *bench) timeFloors(ctx context.Context, db *sql.DB, work *refreshWork) (
 	return least, nil
 }
 
-// measureUnchanged measures refreshes in which nothing changed (T4), each after
-// one in which everything did, and compares what is stored before and after.
+// measureUnchanged measures refreshes without changed prices (T4). Each follows a refresh in
+// which all prices changed. It compares the stored rows before and after.
 func (b *bench) measureUnchanged(ctx context.Context) (err error) {
 	w, err := b.fullWorld(ctx)
 	if err != nil {
@@ -159,7 +159,7 @@ func (b *bench) measureUnchanged(ctx context.Context) (err error) {
 			return err
 		}
 		fullBytes = bytes
-		// A run that sees a suspicious price again takes it for good, and writes that.
+		// A second run accepts a suspicious price that it sees again, and writes it.
 		if _, _, err := w.again(ctx); err != nil {
 			return err
 		}
@@ -178,7 +178,7 @@ func (b *bench) measureUnchanged(ctx context.Context) (err error) {
 	}
 	ratio := median(ratios)
 	b.results = append(b.results, result{
-		id: "T4", what: fmt.Sprintf("refresh in which nothing changed; %d rows differ afterwards; wrote %s instead of %s",
+		id: "T4", what: fmt.Sprintf("refresh without changes; %d rows differ afterwards; wrote %s instead of %s",
 			differing, mebibytes(unchangedBytes), mebibytes(fullBytes)),
 		ours: short(median(unchanged)), floor: short(median(full)) + " (ours, all changed)", ratio: times(ratio),
 		target: fmt.Sprintf("<= %.2f", targetUnchanged), good: ratio <= targetUnchanged && differing == 0,
@@ -186,8 +186,7 @@ func (b *bench) measureUnchanged(ctx context.Context) (err error) {
 	return nil
 }
 
-// timeWriting returns how long a refresh took and how many bytes were written to
-// files meanwhile.
+// timeWriting returns the duration of a refresh and the number of bytes written to files.
 func (w *world) timeWriting(ctx context.Context, refresh func(context.Context) (job, time.Duration, error)) (time.Duration, int64, error) {
 	before, err := w.engine.written(ctx, w.server)
 	if err != nil {
@@ -201,8 +200,8 @@ func (w *world) timeWriting(ctx context.Context, refresh func(context.Context) (
 	return took, after - before, err
 }
 
-// countRewritten refreshes without any change of prices, and counts the rows
-// that differ afterwards.
+// countRewritten refreshes without changing prices, and counts the rows that differ
+// afterwards.
 func (b *bench) countRewritten(ctx context.Context, w *world) (n int, err error) {
 	db, err := b.engine.open(w.server)
 	if err != nil {
@@ -230,8 +229,8 @@ func (b *bench) countRewritten(ctx context.Context, w *world) (n int, err error)
 	return n, nil
 }
 
-// measureWide measures the memory of a refresh of more names on more markets
-// (T3), which are read as price lists.
+// measureWide measures the memory of a refresh of more names on more markets (T3). The markets
+// are price lists.
 func (b *bench) measureWide(ctx context.Context) (err error) {
 	b.say("T3: filling %s names, %d markets", count(wideNames), wideMarkets)
 	w, err := b.newWorld(ctx, size{wideNames, wideMarkets, wideRows})
@@ -239,7 +238,7 @@ func (b *bench) measureWide(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
-	if err := w.restart(ctx, nil); err != nil { // the peak shall be of refreshes alone
+	if err := w.restart(ctx, nil); err != nil { // the peak must include only refreshes
 		return err
 	}
 	var took []time.Duration

@@ -9,10 +9,10 @@ import (
 	"assay/internal/provider/sim"
 )
 
-// requestNames is how many names are asked for one by one, among others.
+// requestNames is the number of names for providers that are requested by name.
 const requestNames = 3_000
 
-// measureRequests counts what a refresh asks of providers of each shape (T6).
+// measureRequests counts the requests of a refresh for providers of each shape (T6).
 func (b *bench) measureRequests(ctx context.Context) error {
 	for _, s := range []struct {
 		shape provider.Shape
@@ -22,21 +22,21 @@ func (b *bench) measureRequests(ctx context.Context) error {
 		{provider.Batch, (requestNames + sim.BatchSize - 1) / sim.BatchSize},
 		{provider.Single, requestNames},
 	} {
-		got, told, err := b.countRequests(ctx, s.shape)
+		got, counted, err := b.countRequests(ctx, s.shape)
 		if err != nil {
 			return fmt.Errorf("shape %s: %w", s.shape, err)
 		}
 		b.results = append(b.results, result{
-			id: "T6", what: fmt.Sprintf("requests of a refresh of %s names, shape %s; the job tells %s", count(requestNames), s.shape, count(told)),
-			ours: count(got), floor: count(s.want), target: "exactly", good: got == s.want && told == s.want,
+			id: "T6", what: fmt.Sprintf("requests of a refresh of %s names, shape %s; the job counted %s", count(requestNames), s.shape, count(counted)),
+			ours: count(got), floor: count(s.want), target: "exactly", good: got == s.want && counted == s.want,
 		})
 	}
 	return nil
 }
 
-// countRequests returns how many requests a refresh sent, and how many the job
-// says that it sent.
-func (b *bench) countRequests(ctx context.Context, shape provider.Shape) (got, told int, err error) {
+// countRequests returns the number of requests that a refresh sent, and the number in the
+// job's usage.
+func (b *bench) countRequests(ctx context.Context, shape provider.Shape) (got, counted int, err error) {
 	w, err := b.newWorld(ctx, size{requestNames, sim.DefaultMarkets, requestNames}, "SIM_SHAPE="+string(shape))
 	if err != nil {
 		return 0, 0, err

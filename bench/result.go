@@ -15,17 +15,17 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// result is a line of the table. Fields that do not apply are empty.
+// result is a row of the table. Fields that do not apply are empty.
 type result struct {
 	id, what, ours, floor, ratio, target string
-	peak                                 int64 // bytes; 0: does not apply
+	peak                                 int64 // in bytes; 0: does not apply
 	good                                 bool
 	skipped                              bool
 }
 
 type results []result
 
-// print writes the table, and what machine it is of.
+// print writes the table and a description of the machine.
 func (r results) print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(t, "id\twhat\tours\tfloor or peer\tratio\ttarget\tpeak memory\tverdict")
@@ -54,7 +54,7 @@ func (l result) verdict() string {
 	}
 }
 
-// printJSON writes the same as one JSON object, amounts as in the table.
+// printJSON writes the results as one JSON object. Amounts are formatted as in the table.
 func (r results) printJSON(w io.Writer) error {
 	type line struct {
 		ID      string `json:"id"`
@@ -76,7 +76,7 @@ func (r results) printJSON(w io.Writer) error {
 	return e.Encode(map[string]any{"machine": machine(), "results": lines})
 }
 
-// machine says what the figures are of.
+// machine describes the machine.
 func machine() string {
 	model, memory, load := field("/proc/cpuinfo", "model name"), field("/proc/meminfo", "MemTotal"), "?"
 	if b, err := os.ReadFile("/proc/loadavg"); err == nil {
@@ -86,7 +86,7 @@ func machine() string {
 		time.Now().UTC().Format("2006-01-02"), model, runtime.NumCPU(), memory, runtime.Version(), runtime.GOOS, runtime.GOARCH, load)
 }
 
-// field returns the value of the first line "key : value" of a file.
+// field returns the value of the first line "key : value" in a file.
 func field(file, key string) string {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -100,10 +100,12 @@ func field(file, key string) string {
 	return "?"
 }
 
-// median returns the middle of the values, of two the lower one; 0 of none.
+// median returns the median. For an even number of values it returns the lower middle value,
+// and 0 for no values.
 func median[T cmp.Ordered](values []T) T { return quantile(values, 50) }
 
-// quantile returns the value that so many percent of the values do not exceed.
+// quantile returns the smallest value that is not exceeded by the given percentage of the
+// values.
 func quantile[T cmp.Ordered](values []T, percent int) T {
 	if len(values) == 0 {
 		var none T
@@ -117,7 +119,7 @@ func quotient(a, b time.Duration) float64 { return float64(a) / float64(b) }
 
 func times(ratio float64) string { return fmt.Sprintf("%.2f", ratio) }
 
-// short rounds a duration to what is worth reading.
+// short rounds a duration for display.
 func short(d time.Duration) string {
 	if d < 100*time.Millisecond {
 		return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
@@ -127,5 +129,5 @@ func short(d time.Duration) string {
 
 func mebibytes(bytes int64) string { return fmt.Sprintf("%.0f MiB", float64(bytes)/(1<<20)) }
 
-// count writes a number with its thousands apart.
+// count formats a number with thousands separators.
 func count(n int) string { return humanize.Comma(int64(n)) }

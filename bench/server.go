@@ -18,20 +18,20 @@ import (
 	"time"
 )
 
-// server is a process of the program under test, and the directory it works in.
-// It can be stopped and started again there.
+// server is a process of the program under test with its directory. It can be stopped and
+// restarted.
 type server struct {
 	binary string
 	dir    string
-	env    []string // settings of its own
+	env    []string // additional settings
 	addr   string
 	token  string
 	client *http.Client
 
 	process *exec.Cmd
 	done    chan struct{} // closed when the process has ended
-	exit    error         // how; read it after done
-	log     bytes.Buffer  // what the last process said; read it after its end
+	exit    error         // result of the process; read it after done is closed
+	log     bytes.Buffer  // output of the last process; read it after done is closed
 }
 
 // newServer prepares a server that listens on a free port.
@@ -46,8 +46,7 @@ func newServer(ctx context.Context, binary, dir string, env []string) (*server, 
 	return s, l.Close()
 }
 
-// start starts the process and returns how long it took until a health check
-// was answered.
+// start starts the process. It returns the time until the first successful health check.
 func (s *server) start(ctx context.Context) (time.Duration, error) {
 	s.log.Reset()
 	s.process = exec.CommandContext(ctx, s.binary, "serve") //nolint:gosec // the program to measure
@@ -69,7 +68,7 @@ func (s *server) start(ctx context.Context) (time.Duration, error) {
 	return took, s.readToken()
 }
 
-// run notes when wait returns, and what.
+// run records the result of wait.
 func (s *server) run(wait func() error) {
 	done := make(chan struct{})
 	s.done = done
@@ -79,7 +78,7 @@ func (s *server) run(wait func() error) {
 	}()
 }
 
-// readToken notes the secret that the server was given, or that its first start
+// readToken reads the admin token from the settings, or from the file that the first start
 // created.
 func (s *server) readToken() error {
 	for _, setting := range s.env {
@@ -93,7 +92,7 @@ func (s *server) readToken() error {
 	return err
 }
 
-// stop ends the process in good order.
+// stop stops the process gracefully.
 func (s *server) stop() error {
 	if s.process == nil {
 		return nil
@@ -107,17 +106,17 @@ func (s *server) stop() error {
 	return s.exit
 }
 
-// kill ends the process at once, if it runs.
+// kill kills the process if it runs.
 func (s *server) kill() {
 	if s.process != nil {
-		_ = s.process.Process.Kill() // it may have ended by itself
+		_ = s.process.Process.Kill() // fails if the process has already ended
 		<-s.done
 		s.process = nil
 	}
 }
 
-// poll calls ok every so often until it is true, fails, the process ends or
-// most has passed.
+// poll calls ok periodically. It returns when ok returns true or fails, the process ends, or
+// the time limit most has passed.
 func (s *server) poll(ctx context.Context, every, most time.Duration, ok func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
@@ -141,7 +140,7 @@ var errEnded = errors.New("unexpectedly")
 
 func (s *server) url(path string) string { return "http://" + s.addr + path }
 
-// call sends a request as the administrator and decodes a good answer.
+// call sends a request as administrator and decodes the response.
 func (s *server) call(ctx context.Context, method, path string, body []byte, into any) error {
 	status, answer, err := send(ctx, s.client, method, s.url(path), s.token, body)
 	if err != nil {
@@ -156,7 +155,7 @@ func (s *server) call(ctx context.Context, method, path string, body []byte, int
 	return json.Unmarshal(answer, into)
 }
 
-// send sends a request and returns the whole answer.
+// send sends a request and returns the complete response.
 func send(ctx context.Context, client *http.Client, method, url, token string, body []byte) (status int, answer []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
@@ -177,7 +176,7 @@ func send(ctx context.Context, client *http.Client, method, url, token string, b
 	return resp.StatusCode, answer, err
 }
 
-// job is what is read of a job.
+// job contains the required fields of a job.
 type job struct {
 	ID           string     `json:"id"`
 	State        string     `json:"state"`
@@ -193,8 +192,8 @@ type job struct {
 	} `json:"usage"`
 }
 
-// refresh runs a forced refresh to its end. It returns the job and the time from
-// the request to the end of the job, as told by the clock here.
+// refresh runs a forced refresh to its end. It returns the job and the time from the request
+// to the end of the job, by the local clock.
 func (s *server) refresh(ctx context.Context) (job, time.Duration, error) {
 	var started struct {
 		Started bool `json:"started"`
@@ -205,7 +204,7 @@ func (s *server) refresh(ctx context.Context) (job, time.Duration, error) {
 		return job{}, 0, err
 	}
 	if !started.Started {
-		return job{}, 0, errors.New("another refresh runs")
+		return job{}, 0, errors.New("another refresh is running")
 	}
 	var j job
 	err := s.poll(ctx, 20*time.Millisecond, time.Hour, func() (bool, error) {
@@ -229,7 +228,7 @@ func deref(s *string) string {
 	return *s
 }
 
-// awaitPrices waits until the queue of missing prices has been worked off.
+// awaitPrices waits until the queue of missing prices is empty.
 func (s *server) awaitPrices(ctx context.Context) error {
 	var status struct {
 		Missing struct {
@@ -243,20 +242,20 @@ func (s *server) awaitPrices(ctx context.Context) error {
 	})
 }
 
-// peak returns the most memory that the process has had at once, in bytes.
+// peak returns the peak memory of the process in bytes.
 func (s *server) peak() (int64, error) {
 	var kib int64
 	_, err := fmt.Sscan(field(s.proc("status"), "VmHWM"), &kib)
 	return kib << 10, err
 }
 
-// written returns how many bytes the process has written to files.
+// written returns the number of bytes that the process has written to files.
 func (s *server) written() (bytes int64, err error) {
 	_, err = fmt.Sscan(field(s.proc("io"), "wchar"), &bytes)
 	return bytes, err
 }
 
-// proc names a file in which the system tells about the process.
+// proc returns the path of a file in the process's /proc directory.
 func (s *server) proc(file string) string {
 	return "/proc/" + strconv.Itoa(s.process.Process.Pid) + "/" + file
 }

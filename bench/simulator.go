@@ -20,16 +20,15 @@ import (
 	"assay/internal/provider/sim"
 )
 
-// simulatorCommand is the argument that makes this program the simulator.
+// simulatorCommand is the argument that starts this program as the simulator.
 const simulatorCommand = "simulator"
 
-// ticksToChange is by how many ticks prices move on between two runs. At a pace
-// of one tick a week no price stays the same for longer, so that nearly all
-// quotes differ afterwards.
+// ticksToChange is the number of price ticks between two runs. With one tick per week, no
+// price stays the same for so long. Therefore nearly all quotes change.
 const ticksToChange = 8
 
-// serveSimulator is the simulator's own process: it says on out where it
-// listens, and serves until in ends, so that it never outlives its parent.
+// serveSimulator runs the simulator process. It writes its address to out and serves until in
+// ends, so that it ends with its parent.
 func serveSimulator(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
 	var names, markets int
 	if _, err := fmt.Sscan(strings.Join(args, " "), &names, &markets); err != nil {
@@ -56,7 +55,7 @@ func serveSimulator(ctx context.Context, args []string, in io.Reader, out io.Wri
 	return s.Close()
 }
 
-// simulatorMarkets returns what a simulator's markets are like.
+// simulatorMarkets returns the markets of a simulator.
 func simulatorMarkets(base string, markets int) ([]provider.Market, error) {
 	s, err := sim.New(sim.Config{BaseURL: base, Markets: markets})
 	if err != nil {
@@ -65,12 +64,11 @@ func simulatorMarkets(base string, markets int) ([]provider.Market, error) {
 	return s.Describe().Markets, nil
 }
 
-// marketFile is the path of what a market says of everything.
+// marketFile returns the path of a market's price file.
 func marketFile(market string) string { return "/v1/markets/" + market + "/prices.json" }
 
-// controlled is a simulator that is driven from outside. Whole markets it
-// answers from memory, so that making up prices takes no processor time while a
-// refresh is measured.
+// controlled is a simulator with a control API. It serves whole markets from memory, so that
+// generating prices uses no processor time during a measurement.
 type controlled struct {
 	sim     *sim.Handler
 	markets []provider.Market
@@ -78,10 +76,10 @@ type controlled struct {
 	mu       sync.Mutex
 	files    map[string][]byte // by path
 	requests int
-	latency  time.Duration // of every answer
+	latency  time.Duration // delay of every response
 }
 
-// remember makes every market's answer anew.
+// remember regenerates the response of every market.
 func (c *controlled) remember(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,7 +90,7 @@ func (c *controlled) remember(ctx context.Context) {
 	}
 }
 
-// ServeHTTP answers one request.
+// ServeHTTP handles one request.
 func (c *controlled) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/control/advance":
@@ -110,13 +108,13 @@ func (c *controlled) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/control/requests":
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		_, _ = fmt.Fprint(w, c.requests) // a client that went away needs no answer
+		_, _ = fmt.Fprint(w, c.requests) // the client may have disconnected
 	default:
 		c.answer(w, r)
 	}
 }
 
-// answer counts a request and answers it.
+// answer counts and handles a request.
 func (c *controlled) answer(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	c.requests++
@@ -136,7 +134,7 @@ func (c *controlled) answer(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	_, _ = w.Write(body) // a client that went away needs no answer
+	_, _ = w.Write(body) // the client may have disconnected
 }
 
 // simulator is a running simulator process.
@@ -149,7 +147,7 @@ type simulator struct {
 	stdin   io.Closer
 }
 
-// startSimulator starts this program again as a simulator.
+// startSimulator starts this program as a simulator.
 func startSimulator(ctx context.Context, names, markets int) (*simulator, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -184,26 +182,26 @@ func startSimulator(ctx context.Context, names, markets int) (*simulator, error)
 	return s, nil
 }
 
-// close ends the simulator.
+// close stops the simulator.
 func (s *simulator) close() error {
 	err := s.stdin.Close()
-	_ = s.process.Wait() // it was told to end
+	_ = s.process.Wait() // the process was signalled to end
 	return err
 }
 
-// advance moves all prices on.
+// advance changes all prices.
 func (s *simulator) advance(ctx context.Context) error {
 	_, err := s.control(ctx, "/control/advance")
 	return err
 }
 
-// delay lets every answer wait.
+// delay sets the delay of every response.
 func (s *simulator) delay(ctx context.Context, latency time.Duration) error {
 	_, err := s.control(ctx, "/control/latency?"+latency.String())
 	return err
 }
 
-// requests returns how many requests have arrived.
+// requests returns the number of received requests.
 func (s *simulator) requests(ctx context.Context) (int, error) {
 	body, err := s.control(ctx, "/control/requests")
 	if err != nil {
@@ -220,9 +218,8 @@ func (s *simulator) control(ctx context.Context, path string) ([]byte, error) {
 	return body, err
 }
 
-// env returns the settings with which a server reads this simulator: by the
-// simulator's own provider where that knows the markets, or as price lists that
-// are configured in dir.
+// env returns the settings for a server that uses this simulator. It selects the provider sim
+// if that has the same markets, otherwise price lists that are configured in dir.
 func (s *simulator) env(ctx context.Context, dir string) ([]string, error) {
 	if len(s.markets) == sim.DefaultMarkets {
 		return []string{"MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL=" + s.url}, nil
@@ -231,7 +228,7 @@ func (s *simulator) env(ctx context.Context, dir string) ([]string, error) {
 	return []string{"MARKET_PRICE_PROVIDERS=pricelist", "PRICELIST_CONFIG=" + name}, err
 }
 
-// writeLists describes every market as a price list.
+// writeLists writes a price list configuration with every market.
 func (s *simulator) writeLists(ctx context.Context, dir string) (name string, err error) {
 	type object map[string]any
 	var lists []object
@@ -261,8 +258,8 @@ func (s *simulator) writeLists(ctx context.Context, dir string) (name string, er
 	return name, os.WriteFile(name, doc, 0o600)
 }
 
-// unit returns into what a market divides a dollar, which its answer begins
-// with.
+// unit returns the number of units per dollar that a market uses. Its response starts with
+// this number.
 func (s *simulator) unit(ctx context.Context, market string) (unit int, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+marketFile(market), http.NoBody)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	_ "modernc.org/sqlite" // driver "sqlite"
 )
 
 // sqlite is the embedded database.
@@ -19,18 +19,18 @@ func (sqlite) name() string { return "SQLite" }
 
 func (sqlite) refreshID() string { return "T2" }
 
-// prepare has nothing to do: the database is a file that the program makes.
+// prepare does nothing, because the program creates the database file.
 func (sqlite) prepare(context.Context, string) ([]string, error) { return nil, nil }
 
-// rest has nothing to do: nobody but the program works on the file.
+// rest does nothing, because only the program uses the file.
 func (sqlite) rest(context.Context, *sql.DB) error { return nil }
 
 func (sqlite) written(_ context.Context, s *server) (int64, error) { return s.written() }
 
 func (sqlite) close() error { return nil }
 
-// pragmas are those with which the store writes: a floor that is less safe, or
-// has more memory, would be none.
+// pragmas are the settings of the store. A floor with less safety or more memory would not be
+// comparable.
 const pragmas = "_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)" +
 	"&_pragma=temp_store(MEMORY)&_pragma=cache_size(-16000)&_pragma=wal_autocheckpoint(4000)&_pragma=journal_size_limit(67108864)"
 
@@ -39,7 +39,7 @@ const databaseFile = "assay.db"
 func (sqlite) clone(ctx context.Context, s *server) (*sql.DB, error) {
 	from := filepath.Join(s.dir, databaseFile)
 	if info, err := os.Stat(from + "-wal"); err == nil && info.Size() > 0 {
-		return nil, errors.New("the server left a write-ahead log: it did not end in good order")
+		return nil, errors.New("the server left a write-ahead log, so it did not stop gracefully")
 	}
 	to := filepath.Join(s.dir, "floor.db")
 	if err := copyFile(from, to); err != nil {
@@ -54,8 +54,8 @@ func (sqlite) clone(ctx context.Context, s *server) (*sql.DB, error) {
 	return db, err
 }
 
-// floorQuotes makes the floor's table of quotes, a row per quote as such tables are
-// usually laid out.
+// floorQuotes creates the floor's table of quotes, with the common layout of one row per
+// quote.
 const floorQuotes = `
 CREATE TABLE snapshot (
 	item_id INTEGER NOT NULL, market_id INTEGER NOT NULL, currency TEXT NOT NULL,
@@ -90,8 +90,8 @@ func copyFile(from, to string) (err error) {
 	return out.Sync()
 }
 
-// What the floors write with. A subquery lets the inventory be updated in one
-// pass; UPDATE ... FROM, which the second floor has, first collects all rows.
+// The first floor updates the inventory with a subquery, in one pass. The second floor uses
+// UPDATE ... FROM, which collects all rows first.
 const (
 	upsertSnapshots = `INSERT INTO snapshot (` + snapshotColumns + `) VALUES `
 	onSnapshot      = ` ON CONFLICT (item_id, market_id) DO UPDATE SET currency = excluded.currency, ask = excluded.ask,
@@ -127,12 +127,11 @@ func (sqlite) refreshFloors() []floor {
 	}
 }
 
-// updateItems writes items one by one, which is faster here than joining them
-// with a list of values.
+// updateItems writes items one by one, which is faster than a join with a list of values.
 func updateItems(ctx context.Context, tx *sql.Tx, items [][]any) (err error) {
 	_, columns, _ := strings.Cut(itemColumns, ", ")
 	set := strings.ReplaceAll(columns, ", ", " = ?, ") + " = ?"
-	statement, err := tx.PrepareContext(ctx, `UPDATE item SET `+set+` WHERE id = ?`) //nolint:gosec // of constants
+	statement, err := tx.PrepareContext(ctx, `UPDATE item SET `+set+` WHERE id = ?`) //nolint:gosec // only constants
 	if err != nil {
 		return err
 	}
@@ -148,7 +147,7 @@ func updateItems(ctx context.Context, tx *sql.Tx, items [][]any) (err error) {
 	return nil
 }
 
-// insertRows inserts rows, so many with a statement.
+// insertRows inserts rows, up to each per statement.
 func insertRows(ctx context.Context, tx *sql.Tx, before, after string, rows [][]any, each int) (err error) {
 	if len(rows) == 0 {
 		return nil
@@ -173,7 +172,7 @@ func insertRows(ctx context.Context, tx *sql.Tx, before, after string, rows [][]
 	return insertRows(ctx, tx, before, after, rows, len(rows))
 }
 
-// marks returns "(?,?),(?,?)".
+// marks returns placeholders such as "(?,?),(?,?)".
 func marks(rows, width int) string {
 	row := "(" + strings.Repeat("?,", width-1) + "?)"
 	return strings.Repeat(row+",", rows-1) + row

@@ -10,12 +10,12 @@ import (
 const (
 	starts       = 5
 	targetStart  = 300 * time.Millisecond
-	targetBinary = 40_000_000 // bytes
+	targetBinary = 40_000_000 // in bytes
 )
 
-// measureStart measures how long it takes from the start of the process to its
-// first answer to a health check, with full inventories and with nothing (T11),
-// and how large the program is.
+// measureStart measures the time from the start of the process to its first successful health
+// check, with full inventories and with an empty directory (T11). It also measures the size of
+// the program.
 func (b *bench) measureStart(ctx context.Context) error {
 	w, err := b.fullWorld(ctx)
 	if err != nil {
@@ -45,7 +45,7 @@ func (b *bench) measureStart(ctx context.Context) error {
 		took []time.Duration
 	}{
 		{fmt.Sprintf("start with %s rows", count(w.rows)), full},
-		{"start with nothing: makes the database and the secrets", empty},
+		{"start in an empty directory: creates the database and the secrets", empty},
 	} {
 		best := quantile(r.took, 0)
 		b.results = append(b.results, result{

@@ -10,20 +10,20 @@ import (
 )
 
 const (
-	statusRate      = 200 // requests a second
+	statusRate      = 200 // requests per second
 	targetStatus    = 50 * time.Millisecond
 	targetDisturbed = 1.1
 )
 
-// measureStatus asks for the status on a schedule while a refresh runs (T9),
-// each time after a refresh that nobody disturbs. An answer's latency counts
-// from when its request was due, whether or not it could be sent then.
+// measureStatus requests the status at a fixed rate while a refresh runs (T9). Each such
+// refresh follows one without requests, for comparison. The latency of a response counts from
+// the scheduled time of its request, even if the request was sent later.
 func (b *bench) measureStatus(ctx context.Context) error {
 	w, err := b.fullWorld(ctx)
 	if err != nil {
 		return err
 	}
-	var alone, watched, p99 []time.Duration
+	var alone, loaded, p99 []time.Duration
 	var ratios []float64
 	asked := 0
 	for range b.runs {
@@ -35,7 +35,7 @@ func (b *bench) measureStatus(ctx context.Context) error {
 		answers := make(chan []time.Duration, 1)
 		var failed error
 		go func() {
-			latencies, err := w.server.ask(ctx, "/api/market-prices/status", statusRate, done)
+			latencies, err := w.server.requestAtRate(ctx, "/api/market-prices/status", statusRate, done)
 			failed = err
 			answers <- latencies
 		}()
@@ -45,32 +45,32 @@ func (b *bench) measureStatus(ctx context.Context) error {
 		if err := errors.Join(err, failed); err != nil {
 			return err
 		}
-		alone, watched = append(alone, undisturbed), append(watched, disturbed)
+		alone, loaded = append(alone, undisturbed), append(loaded, disturbed)
 		ratios = append(ratios, quotient(disturbed, undisturbed))
 		p99 = append(p99, quantile(latencies, 99))
 		asked += len(latencies)
-		b.say("T9: alone %s, watched %s, p50 %s, p99 %s, worst %s", short(undisturbed), short(disturbed),
+		b.say("T9: alone %s, loaded %s, p50 %s, p99 %s, worst %s", short(undisturbed), short(disturbed),
 			short(median(latencies)), short(quantile(latencies, 99)), short(quantile(latencies, 100)))
 	}
 	best := quantile(p99, 0)
 	ratio := median(ratios)
 	b.results = append(b.results,
 		result{
-			id: "T9", what: fmt.Sprintf("status at %d/s while a refresh runs, best p99 of %d runs (median %s), %s answers",
+			id: "T9", what: fmt.Sprintf("status at %d/s while a refresh runs, best p99 of %d runs (median %s), %s responses",
 				statusRate, b.runs, short(median(p99)), count(asked)),
 			ours: short(best), target: "<= " + short(targetStatus), good: best <= targetStatus,
 		},
 		result{
-			id: "T9", what: "that refresh against one that nobody watches", ours: short(median(watched)),
-			floor: short(median(alone)) + " (ours, unwatched)", ratio: times(ratio),
+			id: "T9", what: "this refresh, compared with one without status requests", ours: short(median(loaded)),
+			floor: short(median(alone)) + " (ours, unloaded)", ratio: times(ratio),
 			target: fmt.Sprintf("<= %.1f", targetDisturbed), good: ratio <= targetDisturbed,
 		})
 	return nil
 }
 
-// ask asks for a path so many times a second until done, and returns how long after
-// they were due the answers came.
-func (s *server) ask(ctx context.Context, path string, rate time.Duration, done <-chan struct{}) (latencies []time.Duration, err error) {
+// requestAtRate requests a path at a fixed rate until done is closed. It returns the time from each
+// scheduled request to its response.
+func (s *server) requestAtRate(ctx context.Context, path string, rate time.Duration, done <-chan struct{}) (latencies []time.Duration, err error) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	defer wg.Wait()

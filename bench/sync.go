@@ -16,10 +16,10 @@ const (
 	targetSync = 2.0
 )
 
-// measureSync measures pushes of new inventories of which half of the names are
-// known (T7), alternating with writing the same by hand, then the same pushes
-// again, then many at once. No price provider is configured meanwhile, so that
-// pricing the other half disturbs nothing.
+// measureSync measures pushes of new inventories in which half of the names are known (T7). It
+// alternates with hand-written SQL for the same rows. Then it repeats the same pushes, and
+// finally pushes many concurrently. No provider is configured, so pricing the other half does
+// not interfere.
 func (b *bench) measureSync(ctx context.Context) error {
 	w, err := b.fullWorld(ctx)
 	if err != nil {
@@ -58,7 +58,7 @@ func (b *bench) measureSync(ctx context.Context) error {
 		}
 		least := time.Since(began)
 		if n == 0 {
-			continue // caches are warm from here on
+			continue // now caches are warm
 		}
 		took, again, floor = append(took, first), append(again, repeated), append(floor, least)
 		ratios = append(ratios, quotient(first, least))
@@ -74,8 +74,8 @@ func (b *bench) measureSync(ctx context.Context) error {
 			ours: short(median(took)), floor: short(median(floor)), ratio: times(ratio),
 			target: fmt.Sprintf("<= %.0f", targetSync), good: ratio <= targetSync,
 		},
-		result{id: "T7", what: "the same again: all rows unchanged", ours: short(median(again)), target: "no row written", good: true},
-		result{id: "T7", what: fmt.Sprintf("%d such users at once, all of them", crowd), ours: short(at), target: "no error", good: true})
+		result{id: "T7", what: "same push again: all rows unchanged", ours: short(median(again)), target: "no row written", good: true},
+		result{id: "T7", what: fmt.Sprintf("%d concurrent users, total time", crowd), ours: short(at), target: "no error", good: true})
 	return nil
 }
 
@@ -92,12 +92,12 @@ func knownItems(ctx context.Context, db *sql.DB) (items []pricedItem, err error)
 	return items, err
 }
 
-// newSync makes the n-th user's inventory.
+// newSync returns the n-th user's inventory.
 func newSync(n int, known []pricedItem) *syncWork {
 	w := &syncWork{user: fmt.Sprint("sync-", n), at: time.Now()}
 	for i := range syncItems {
 		id := n*syncItems + i
-		name := fmt.Sprintf("Souvenir Nobody | Heard Of (%d)", id)
+		name := fmt.Sprintf("Souvenir Unknown | Item (%d)", id)
 		if i < syncItems/2 {
 			item := known[scatter(id, len(known))]
 			w.known = append(w.known, item)
@@ -108,19 +108,19 @@ func newSync(n int, known []pricedItem) *syncWork {
 	return w
 }
 
-// timePush pushes an inventory and fails unless that did what is wanted.
+// timePush pushes an inventory. It fails if the result is not want.
 func (w *world) timePush(ctx context.Context, user string, body []byte, want synced) (time.Duration, error) {
 	var got synced
 	began := time.Now()
 	err := w.server.push(ctx, user, body, &got)
 	took := time.Since(began)
 	if err == nil && got != want {
-		err = fmt.Errorf("a push did %+v, want %+v", got, want)
+		err = fmt.Errorf("push: got %+v, want %+v", got, want)
 	}
 	return took, err
 }
 
-// timeCrowd lets many new users push at once.
+// timeCrowd pushes the inventories of many new users concurrently.
 func (w *world) timeCrowd(ctx context.Context, known []pricedItem) (time.Duration, error) {
 	errs := make([]error, crowd)
 	bodies := make([][]byte, crowd)

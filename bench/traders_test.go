@@ -8,23 +8,22 @@ import (
 	"time"
 )
 
-// trades is how many the leaderboard is of.
-var trades = flag.Int("trades", 1_000_000, "completed trades that the leaderboard is of")
+// trades is the number of trades in the leaderboard.
+var trades = flag.Int("trades", 1_000_000, "number of completed trades in the leaderboard")
 
 const (
-	tradersRate  = 100 // requests a second
-	completeRate = 20  // trades a second
+	tradersRate  = 100 // requests per second
+	completeRate = 20  // trades per second
 	tradersTime  = 30 * time.Second
 	tradersPath  = "/api/community/top-traders?period=30d&by=counterparties"
 	traders      = 20_000
-	firstTrader  = 1_000_000 // key
+	firstTrader  = 1_000_000 // first user key
 )
 
-// BenchmarkTopTraders asks a server, within this process, for its leaderboard on a
-// schedule while trades go on being completed, so that it is brought up to date as
-// often as it ever is: of a million trades between twenty thousand users within
-// ninety days, hardly any two of the same pair, which is as many rows as there can
-// be.
+// BenchmarkTopTraders requests the leaderboard at a fixed rate from a server in this process.
+// Trades complete at the same time, so that the leaderboard is updated as often as possible.
+// It includes a million trades between twenty thousand users within ninety days. Nearly all
+// trades are between different pairs of users, which gives the maximum number of rows.
 //
 //	go test ./bench -run '^$' -bench TopTraders -benchtime 1x -database postgres
 func BenchmarkTopTraders(b *testing.B) {
@@ -47,7 +46,7 @@ func BenchmarkTopTraders(b *testing.B) {
 			defer close(traded)
 			completed = append(completed, complete(b, w.server, &pending, done)...)
 		}()
-		some, err := w.server.ask(b.Context(), tradersPath, tradersRate, done)
+		some, err := w.server.requestAtRate(b.Context(), tradersPath, tradersRate, done)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -62,8 +61,8 @@ func BenchmarkTopTraders(b *testing.B) {
 	b.ReportMetric(float64(quantile(completed, 99).Microseconds())/1000, "complete-p99-ms")
 }
 
-// complete completes pending trades on a schedule until done, and returns how long
-// each took.
+// complete completes pending trades at a fixed rate until done is closed. It returns the
+// duration of each.
 func complete(b *testing.B, s *server, pending *[]int64, done <-chan struct{}) (took []time.Duration) {
 	t := time.NewTicker(time.Second / completeRate)
 	defer t.Stop()
@@ -85,8 +84,8 @@ func complete(b *testing.B, s *server, pending *[]int64, done <-chan struct{}) (
 	return took
 }
 
-// pendingTrades makes trades that are to be completed, between users of the others,
-// and returns their ids.
+// pendingTrades creates trades to complete, between users outside of the leaderboard, and
+// returns their IDs.
 func pendingTrades(b *testing.B, w *world, db *sql.DB) (ids []int64) {
 	b.Helper()
 	w.enrich(b)
@@ -103,7 +102,7 @@ func pendingTrades(b *testing.B, w *world, db *sql.DB) (ids []int64) {
 	return ids
 }
 
-// awaitRanking waits until the leaderboard is of what was filled in.
+// awaitRanking waits until the leaderboard includes the inserted trades.
 func awaitRanking(b *testing.B, s *server) time.Duration {
 	b.Helper()
 	start := time.Now()
@@ -117,11 +116,10 @@ func awaitRanking(b *testing.B, s *server) time.Duration {
 	return time.Since(start)
 }
 
-// fillTraders writes what is kept of trades for the leaderboard, and nothing of the
-// trades themselves: it is not made of them.
+// fillTraders writes only the rows from which the leaderboard is computed, not the trades.
 func fillTraders(b *testing.B, e engine, db *sql.DB) {
 	b.Helper()
-	if _, ok := e.(sqlite); ok { // opened for reading
+	if _, ok := e.(sqlite); ok { // open opens SQLite read-only
 		if _, err := db.ExecContext(b.Context(), `PRAGMA query_only = 0`); err != nil {
 			b.Fatal(err)
 		}

@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// size says how much there is in a world.
+// size is the size of a world.
 type size struct {
 	names, markets, rows int
 }
 
-// userRows is how many rows a user owns: some inventories are as large, most far
-// smaller, and larger pushes only make filling faster.
+// userRows is the number of rows per user. Some real inventories are as large, but most are
+// much smaller. Larger pushes would only make the set-up faster.
 const userRows = 10_000
 
 // world is a simulator and a server with full inventories.
@@ -27,12 +27,12 @@ type world struct {
 	dir      string
 	sim      *simulator
 	server   *server
-	database []string // settings that lead the server to its database
+	database []string // settings that select the database of the server
 }
 
-// newWorld starts both and fills the inventories over the server's own API; all
-// names have been priced then, as far as the simulator quotes them. env are
-// further settings of the server.
+// newWorld starts the simulator and the server, and fills the inventories with the server's
+// API. It waits until all names that the simulator quotes have a price. env contains
+// additional settings of the server.
 func (b *bench) newWorld(ctx context.Context, z size, env ...string) (w *world, err error) {
 	w = &world{size: z, engine: b.engine}
 	defer func() {
@@ -62,7 +62,7 @@ func (b *bench) newWorld(ctx context.Context, z size, env ...string) (w *world, 
 	return w, w.fill(ctx)
 }
 
-// close ends the world. What it stored goes with the program's directory.
+// close stops the simulator and the server. The program removes their files later.
 func (w *world) close() error {
 	if w.server != nil {
 		w.server.kill()
@@ -73,7 +73,7 @@ func (w *world) close() error {
 	return w.sim.close()
 }
 
-// asset is an element of a push.
+// asset is an element of a pushed inventory.
 type asset struct {
 	AssetID        string `json:"assetId"`
 	MarketHashName string `json:"marketHashName"`
@@ -81,8 +81,8 @@ type asset struct {
 	InstanceID     string `json:"instanceId"`
 }
 
-// fill pushes the inventories of all users and waits until their names are
-// priced. Each user owns names from everywhere in the catalogue.
+// fill pushes the inventories of all users and waits until their names have prices. Each user
+// owns names from the whole catalogue.
 func (w *world) fill(ctx context.Context) error {
 	for from := 0; from < w.rows; from += userRows {
 		var items []asset
@@ -96,10 +96,10 @@ func (w *world) fill(ctx context.Context) error {
 	return w.server.awaitPrices(ctx)
 }
 
-// scatter returns which of so many names the n-th row has. Neighbouring rows have
-// names far apart, and each name has equally many rows.
+// scatter returns the name index of the n-th row. Neighbouring rows have distant names, and
+// all names have the same number of rows.
 func scatter(row, names int) int {
-	const step = 7_919 // a prime, so that every name has its turn
+	const step = 7_919 // a prime, so that all names occur
 	return row * step % names
 }
 
@@ -107,12 +107,12 @@ func newAsset(id int, name string) asset {
 	return asset{AssetID: fmt.Sprint(10_000_000_000 + id), MarketHashName: name, ClassID: fmt.Sprint(310_000_000 + id%100_000), InstanceID: "302028390"}
 }
 
-// synced is what a push did.
+// synced is the result of a push.
 type synced struct {
 	Added, Removed, Changed, Unchanged, QueuedNames int
 }
 
-// push makes items the inventory of a user.
+// push replaces the inventory of a user with items.
 func (w *world) push(ctx context.Context, user string, at time.Time, items []asset, into *synced) error {
 	body, err := pushBody(at, items)
 	if err != nil {
@@ -133,8 +133,7 @@ func (s *server) push(ctx context.Context, user string, body []byte, into *synce
 	return s.call(ctx, http.MethodPost, "/api/inventory/"+user+"/sync", body, into)
 }
 
-// restart stops the server, calls fn while nothing has its database open, and
-// starts it again.
+// restart stops the server, calls fn while its database is not in use, and starts it again.
 func (w *world) restart(ctx context.Context, fn func() error) error {
 	if err := w.server.stop(); err != nil {
 		return err

@@ -1,6 +1,7 @@
-// Command backtestdata writes real prices as the files that assay backtest reads.
-// Usage: backtestdata DATA OUT. DATA holds the files; OUT gets the folders six (six
-// markets at one time) and weekly (one market, 21 times).
+// Command backtestdata converts real prices to the file format of assay backtest.
+//
+// Usage: backtestdata DATA OUT. DATA contains the source files. OUT gets two folders: six (six
+// markets at one time) and weekly (one market at 21 times).
 package main
 
 import (
@@ -17,7 +18,7 @@ import (
 func main() {
 	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "backtestdata:", err)
-		os.Exit(1) //nolint:forbidigo // a program of its own
+		os.Exit(1) //nolint:forbidigo // a separate program
 	}
 }
 
@@ -40,8 +41,8 @@ func run(args []string) error {
 	)
 }
 
-// convert writes a table of names and columns as rows; cell returns time, market
-// and price of one cell.
+// convert converts a table of names and columns to rows. cell returns the time, market and
+// price of one cell.
 func convert(from, to string, cell func(column, price string) []string) error {
 	in, err := os.Open(from)
 	if err != nil {

@@ -1,6 +1,5 @@
-// The refresh as well as it can be done with BullMQ: jobs of 500 names, each a
-// transaction of two set-based statements, and one pass over the inventories at
-// the end, when all jobs are done.
+// The fastest refresh with BullMQ: jobs of 500 names, each with a transaction of
+// two set-based statements. After all jobs, one statement updates the inventories.
 
 import { FlowProducer, QueueEvents, Worker } from 'bullmq';
 import pg from 'pg';
@@ -25,11 +24,11 @@ const updateValues = `
   UPDATE inventory SET value = item.price FROM item
   WHERE item.id = inventory.item_id AND inventory.value IS DISTINCT FROM item.price`;
 
-// start returns a refresh that can be run again and again, and how to end.
+// start returns a function that refreshes, and one that stops the peer.
 export async function start({ database, redis, provider, markets, slots }) {
   const connection = { path: redis, maxRetriesPerRequest: null };
   const pool = new pg.Pool({ connectionString: database, max: slots });
-  let items; // what is priced in this refresh: [{ id, name }]
+  let items; // items of this refresh: [{ id, name }]
   let quotes;
 
   const steps = {
@@ -81,7 +80,7 @@ export async function start({ database, redis, provider, markets, slots }) {
   };
 }
 
-// rowsOf returns what to write, column by column.
+// rowsOf returns the rows to write, as arrays of columns.
 function rowsOf(items, quotes) {
   const s = [[], [], [], [], [], [], []];
   const i = [[], [], [], []];

@@ -1,7 +1,7 @@
-// One peer as a process. Settings are one JSON object in the only argument. It
-// says {} on standard output when it is ready, then reads lines from standard
-// input: how many names to refresh. It answers each with a line, what it did.
-// It ends when its input ends, so that it never outlives who started it.
+// This process runs one peer. The only argument is a JSON object with settings.
+// When the peer is ready, it writes {} to standard output. Then it reads numbers
+// of names to refresh, one per line, from standard input. It writes one line with
+// the result of each refresh, and exits at the end of the input.
 
 import { createInterface } from 'node:readline';
 

@@ -1,10 +1,10 @@
-// What the markets say, read from the same simulator that Assay reads.
+// This module reads the quotes from the same simulator as Assay.
 
 const micro = 1_000_000;
 
 // fetchQuotes reads every market's file and returns quotes by name:
 // Map { name => [{ market, ask, bid, sale, listings, sales }] }. Of an item's
-// phases the cheapest counts.
+// phases only the cheapest is used.
 export async function fetchQuotes(base, markets) {
   const files = await Promise.all(markets.map((m) => fetchFile(`${base}/v1/markets/${m}/prices.json`)));
   const quotes = new Map();
@@ -41,13 +41,13 @@ function add(quotes, name, quote) {
     quotes.set(name, [quote]);
     return;
   }
-  // Files come one after the other, so that phases of a market are neighbours.
+  // Process the files one by one, so that phases of a market are adjacent.
   const last = of[of.length - 1];
   if (last.market !== quote.market) of.push(quote);
   else if (quote.ask < last.ask) of[of.length - 1] = quote;
 }
 
-// estimate returns an item's price, the median of what is asked, and the
+// estimate returns an item's price, which is the median of the asks, and the
 // average.
 export function estimate(quotes) {
   const asks = quotes.map((q) => q.ask).sort((a, b) => a - b);

@@ -1,5 +1,5 @@
--- The peer's own tables: what a refresh needs, and nothing more. There is room
--- in each page of what is updated in full, and no index on a value or a time.
+-- The tables of the peer, with only the columns that a refresh needs. Pages of
+-- tables with updates have free room. No index contains a price or a time.
 CREATE TABLE item (
     id         bigint PRIMARY KEY,
     name       text   NOT NULL UNIQUE,

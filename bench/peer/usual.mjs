@@ -1,13 +1,12 @@
-// The refresh as it is usually written: a job for each name, and within it an
-// upsert for each market's quote through Prisma, then the item, then the
-// inventory rows that have it.
+// The common way to write the refresh: one job per name. The job upserts each
+// market's quote with Prisma, then updates the item and its inventory rows.
 
 import { PrismaPg } from '@prisma/adapter-pg';
 import { PrismaClient } from '@prisma/client';
 import { Queue, QueueEvents, Worker } from 'bullmq';
 import { estimate, fetchQuotes } from './provider.mjs';
 
-// start returns a refresh that can be run again and again, and how to end.
+// start returns a function that refreshes, and one that stops the peer.
 export async function start({ database, redis, provider, markets, slots }) {
   const connection = { path: redis, maxRetriesPerRequest: null };
   const prisma = new PrismaClient({ adapter: new PrismaPg({ connectionString: database, max: slots }, { schema: 'peer' }) });
@@ -63,7 +62,7 @@ export async function start({ database, redis, provider, markets, slots }) {
   };
 }
 
-// allDone resolves to the sum of what so many jobs return.
+// allDone resolves to the sum of the results of the given number of jobs.
 function allDone(worker, jobs) {
   return new Promise((resolve, reject) => {
     let left = jobs;

@@ -1,7 +1,6 @@
-// Command scale works out what a refresh comes to with more instances, more
-// inventory rows and larger servers than there are at hand: it simulates the
-// stages of a run, piece by piece, with what each piece costs on the machine of
-// the benchmarks. docs/explanation/scale.md says what follows from it.
+// Command scale estimates refreshes with more instances, inventory rows and larger servers
+// than available. It simulates the stages of a run, unit by unit, with costs measured on the
+// machine of the benchmarks. docs/explanation/scale.md explains the results.
 package main
 
 import (
@@ -13,29 +12,28 @@ import (
 
 func main() { report(os.Stdout) }
 
-// measured are the costs of a refresh of work R on PostgreSQL 15, taken from the
-// server's statement times and the program's profile, and those of a beat and a
-// look from pgbench, by the processor time of its backend. Bytes are arithmetic:
-// a row's log record, and its share of the page that is logged whole after a
-// checkpoint and written once.
+// measured returns the costs of a refresh of work R on PostgreSQL 15. Sources: the server's
+// statement times, the program's profile, and pgbench for heartbeats and peer checks
+// (processor time of its backend). Bytes are computed: the log record of a row, and its share
+// of a page that is logged in full after a checkpoint and written once.
 func measured() Costs {
 	return Costs{
-		DecodeQuote: 1.4e-6,
-		StoreQuote:  1.0e-6,
-		SettleQuote: 5.0e-6,
-		ReadQuote:   4.0e-6,
-		WriteQuote:  7.3e-6,
-		WriteItem:   20e-6,
-		WriteRow:    3.0e-6,
-		ReadRow:     0.8e-6,
-		Commit:      300e-6,
-		Beat:        140e-6,
-		Watch:       30e-6,
-		WatchRow:    0.17e-6,
-		Sweep:       30e-6,
-		QuoteBytes:  500,
-		ItemBytes:   800,
-		RowBytes:    660,
+		DecodeQuote:   1.4e-6,
+		StoreQuote:    1.0e-6,
+		EstimateQuote: 5.0e-6,
+		ReadQuote:     4.0e-6,
+		WriteQuote:    7.3e-6,
+		WriteItem:     20e-6,
+		WriteRow:      3.0e-6,
+		ReadRow:       0.8e-6,
+		Commit:        300e-6,
+		Heartbeat:     140e-6,
+		Watch:         30e-6,
+		WatchRow:      0.17e-6,
+		Sweep:         30e-6,
+		QuoteBytes:    500,
+		ItemBytes:     800,
+		RowBytes:      660,
 
 		Latency:         0.5e-3,
 		ProviderLatency: 2,
@@ -59,8 +57,8 @@ func scenes() []scene {
 	return []scene{
 		{"one machine", load(1, 30_000, 1_000_000, 1), small},
 		{"one more", load(2, 30_000, 1_000_000, 1), small},
-		{"a server of its own", load(4, 30_000, 10_000_000, 1), middle},
-		{"more of them", load(16, 30_000, 10_000_000, 1), middle},
+		{"a dedicated server", load(4, 30_000, 10_000_000, 1), middle},
+		{"more instances", load(16, 30_000, 10_000_000, 1), middle},
 		{"100 million rows", load(16, 30_000, 100_000_000, 1), large},
 		{"100 instances", load(100, 30_000, 100_000_000, 1), large},
 		{"1,000 instances", load(1_000, 30_000, 100_000_000, 1), large},
@@ -68,16 +66,16 @@ func scenes() []scene {
 	}
 }
 
-// report prints a table of Markdown.
+// report prints a Markdown table.
 func report(w io.Writer) {
 	var b strings.Builder
-	b.WriteString("| | instances | rows | databases x cores | run | fetch, settle, spread | server busy | disk busy | busy when idle | connections |\n")
+	b.WriteString("| | instances | rows | databases x cores | run | fetch, estimate, apply | server busy | disk busy | busy when idle | connections |\n")
 	b.WriteString("|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, s := range scenes() {
 		o := Simulate(s.load, s.machine, measured())
 		fmt.Fprintf(&b, "| %s | %d | %d million | %d x %d | %.1f s | %.1f, %.1f, %.1f | %.0f %% | %.0f %% | %.1f %% | %d |\n",
 			s.what, s.load.Instances, s.load.Rows/1_000_000, s.load.Databases, s.machine.Cores,
-			o.Total(), o.Fetch, o.Settle, o.Spread, 100*o.Database, 100*o.Disk, 100*o.Idle, o.Connections)
+			o.Total(), o.Fetch, o.Estimate, o.Apply, 100*o.Database, 100*o.Disk, 100*o.Idle, o.Connections)
 	}
 	_, _ = io.WriteString(w, b.String())
 }

@@ -5,77 +5,77 @@ import (
 	"math"
 )
 
-// Load is what is to be done, and by how many.
+// Load is the work and the number of instances, databases and rows.
 type Load struct {
 	Instances int
 	Names     int     // unique names in inventories
-	Markets   int     // each quotes every name
+	Markets   int     // each market quotes every name
 	Rows      int     // inventory rows
-	Changed   float64 // share of the names with another price than before
-	Databases int     // the rows are divided among so many; names and quotes are in each
+	Changed   float64 // share of the names with a new price
+	Databases int     // the rows are divided among them; names and quotes are in each
 }
 
 // Machine is the database server. An instance has two cores.
 type Machine struct {
 	Cores int
-	Disk  float64 // bytes of log and pages written in a second
+	Disk  float64 // bytes of log and pages written per second
 }
 
-// Costs are seconds of one core, or bytes, for a piece of work. They were
-// measured, as docs/explanation/scale.md says, on the machine of the benchmarks.
+// Costs are core seconds, or bytes, per unit of work. They were measured on the machine of the
+// benchmarks, as described in docs/explanation/scale.md.
 type Costs struct {
-	DecodeQuote     float64 // instance: decode, check and pack a quote of an answer
-	StoreQuote      float64 // database: store a quote of an answer, packed
-	SettleQuote     float64 // instance: read, judge and encode a quote of a batch
+	DecodeQuote     float64 // instance: decode, check and encode a quote of a response
+	StoreQuote      float64 // database: store an encoded quote of a response
+	EstimateQuote   float64 // instance: read, estimate and encode a quote of a batch
 	ReadQuote       float64 // database: read the old quote
-	WriteQuote      float64 // database: write one that changed
-	WriteItem       float64 // database: write an item and its place in the job
-	WriteRow        float64 // database: write the value of an inventory row
-	ReadRow         float64 // database: see that a row has its value already
-	Commit          float64 // database: one transaction, its claim included
-	Beat            float64 // database: an instance says that it lives
-	Watch           float64 // database: one look at all who live, without its rows
-	WatchRow        float64 // database: a row of that
-	Sweep           float64 // database: one look for work
-	QuoteBytes      float64 // log and pages written for a quote that changed
+	WriteQuote      float64 // database: write a changed quote
+	WriteItem       float64 // database: write an item and its row in the job
+	WriteRow        float64 // database: write the price of an inventory row
+	ReadRow         float64 // database: find that a row already has its price
+	Commit          float64 // database: one transaction, including its claim
+	Heartbeat       float64 // database: heartbeat of an instance
+	Watch           float64 // database: one check of all instances, without their rows
+	WatchRow        float64 // database: one row of such a check
+	Sweep           float64 // database: one search for work
+	QuoteBytes      float64 // log and pages written for a changed quote
 	ItemBytes       float64
 	RowBytes        float64
-	Latency         float64 // seconds from an instance to the database and back
-	ProviderLatency float64 // seconds until a provider answers
+	Latency         float64 // round trip from an instance to the database, in seconds
+	ProviderLatency float64 // response time of a provider, in seconds
 }
 
-// What the program does how often, per instance and second; see internal/refresh.
+// These are frequencies per instance and second; see internal/refresh.
 const (
-	beatsPerSecond  = 2.0
-	looksPerSecond  = 2.0
-	sweepsPerSecond = 2.5 // five kinds of work, every two seconds
-	batchNames      = 500
-	rangeRows       = 20_000
-	workers         = 2  // that settle or spread, per instance
-	connections     = 20 // to the database, per instance: the store's and the dispatcher's
+	heartbeatsPerSecond = 2.0
+	looksPerSecond      = 2.0
+	sweepsPerSecond     = 2.5 // five kinds of work, every two seconds
+	batchNames          = 500
+	rangeRows           = 20_000
+	workers             = 2  // estimate and apply workers per instance
+	connections         = 20 // database connections per instance: the store and the dispatcher
 )
 
-// Outcome is what a run comes to.
+// Outcome is the result of a run.
 type Outcome struct {
-	Fetch, Settle, Spread float64 // seconds
-	Database              float64 // share of the busiest database's cores in use during the run
-	Disk                  float64 // share of its disk
-	Idle                  float64 // share of its cores that is used when nobody runs anything
-	Connections           int     // to each database
+	Fetch, Estimate, Apply float64 // seconds
+	Database               float64 // cores of the busiest database in use during the run, as a share
+	Disk                   float64 // share of its disk
+	Idle                   float64 // share of its cores in use without any run
+	Connections            int     // per database
 }
 
-// Total is how long the run takes, in seconds.
-func (o Outcome) Total() float64 { return o.Fetch + o.Settle + o.Spread }
+// Total returns the duration of the run in seconds.
+func (o Outcome) Total() float64 { return o.Fetch + o.Estimate + o.Apply }
 
-// station serves one customer per server at a time, in the order of arrival.
+// station is a set of servers. Each serves one customer at a time, in order of arrival.
 type station struct {
-	free []float64 // when each server is free again
+	free []float64 // time at which each server is free
 	busy float64
 }
 
 func newStation(servers int) *station { return &station{free: make([]float64, servers)} }
 
-// serve returns when a customer who arrives at a moment is done.
+// serve returns the time at which a customer that arrives at the given time is done.
 func (s *station) serve(at, seconds float64) float64 {
 	next := 0
 	for i, f := range s.free {
@@ -88,14 +88,13 @@ func (s *station) serve(at, seconds float64) float64 {
 	return s.free[next]
 }
 
-// step is one part of a piece of work: so many seconds at a station, or of
-// nothing but waiting.
+// step is a part of a unit of work: a number of seconds at a station, or a wait.
 type step struct {
-	at      func(worker int) *station // nil: waiting
+	at      func(worker int) *station // nil: wait
 	seconds float64
 }
 
-// worker is at a step of a piece of work.
+// worker is the progress of a worker in a unit of work.
 type worker struct {
 	id, step int
 	due      float64
@@ -114,8 +113,8 @@ func (q *queue) Pop() any {
 	return w
 }
 
-// stage lets workers do so many pieces of work, each in the same steps, and
-// returns when the last one is done.
+// stage processes the given number of units with the given number of workers. Each unit has
+// the same steps. It returns the time at which the last unit is done.
 func stage(from float64, pieces, workers int, steps []step) float64 {
 	var q queue
 	for id := range min(workers, pieces) {
@@ -123,7 +122,7 @@ func stage(from float64, pieces, workers int, steps []step) float64 {
 	}
 	begun, end := len(q), from
 	for len(q) > 0 {
-		w := heap.Pop(&q).(worker) //nolint:forcetypeassert // as above
+		w := heap.Pop(&q).(worker) //nolint:forcetypeassert // only workers are pushed
 		s := steps[w.step]
 		if s.at == nil {
 			w.due += s.seconds
@@ -144,10 +143,10 @@ func stage(from float64, pieces, workers int, steps []step) float64 {
 	return end
 }
 
-// Simulate runs one refresh.
+// Simulate simulates one refresh.
 func Simulate(l Load, m Machine, c Costs) Outcome {
 	idle := idleCores(l, c) / float64(m.Cores)
-	slow := 1 / max(1-idle, 0.01) // what is left of the database for the run
+	slow := 1 / max(1-idle, 0.01) // share of the database that is left for the run
 	database, disk := newStation(m.Cores), newStation(1)
 	cpus := make([]*station, l.Instances)
 	for i := range cpus {
@@ -170,19 +169,19 @@ func Simulate(l Load, m Machine, c Costs) Outcome {
 	settled := stage(o.Fetch, ceil(l.Names, batchNames), workers*l.Instances, []step{
 		{nil, c.Latency},
 		{db, (c.Commit + batchQuotes*c.ReadQuote) * slow},
-		{cpu, batchQuotes * c.SettleQuote},
+		{cpu, batchQuotes * c.EstimateQuote},
 		{nil, c.Latency},
 		{db, (names*c.WriteItem + batchQuotes*l.Changed*c.WriteQuote) * slow},
 		{log, (names*c.ItemBytes + batchQuotes*l.Changed*c.QuoteBytes) / m.Disk},
 	})
-	o.Settle = settled - o.Fetch
+	o.Estimate = settled - o.Fetch
 	rows := ceil(l.Rows, l.Databases)
 	end := stage(settled, ceil(rows, rangeRows), workers*l.Instances, []step{
 		{nil, c.Latency},
 		{db, (c.Commit + rangeRows*(l.Changed*c.WriteRow+(1-l.Changed)*c.ReadRow)) * slow},
 		{log, rangeRows * l.Changed * c.RowBytes / m.Disk},
 	})
-	o.Spread = end - settled
+	o.Apply = end - settled
 	o.Idle = idle
 	o.Database = database.busy/slow/(end*float64(m.Cores)) + idle
 	o.Disk = disk.busy / end
@@ -190,10 +189,10 @@ func Simulate(l Load, m Machine, c Costs) Outcome {
 	return o
 }
 
-// idleCores is how many cores of the database it takes that the instances are
-// there: each says that it lives, looks at all others, and looks for work.
+// idleCores returns the number of database cores that idle instances use: for heartbeats,
+// checks of all other instances, and searches for work.
 func idleCores(l Load, c Costs) float64 {
-	one := beatsPerSecond*c.Beat + looksPerSecond*(c.Watch+float64(l.Instances)*c.WatchRow) + sweepsPerSecond*c.Sweep
+	one := heartbeatsPerSecond*c.Heartbeat + looksPerSecond*(c.Watch+float64(l.Instances)*c.WatchRow) + sweepsPerSecond*c.Sweep
 	return float64(l.Instances) * one
 }
 

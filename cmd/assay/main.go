@@ -14,7 +14,7 @@ import (
 func main() { os.Exit(run()) }
 
 // run executes the command line and returns the exit code. The first signal cancels the
-// command; the second one kills the process.
+// command. The second signal kills the process.
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -11,7 +11,7 @@ import (
 	"assay/internal/refresh"
 )
 
-// author is the requester of runs that are started on the page.
+// author is recorded as the requester of runs started on the page.
 const author = "page"
 
 // start starts a bulk run.
@@ -20,7 +20,7 @@ func (s *runPages) start(w http.ResponseWriter, r *http.Request, sess session) e
 	run, err := s.Refresher.Start(r.Context(), forced, author)
 	message := " is started."
 	if forced {
-		message = " is started and refreshes every item."
+		message = " has started and refreshes every item."
 	}
 	return s.showStarted(w, r, sess, run, message, err)
 }
@@ -30,7 +30,7 @@ func (s *runPages) cancel(w http.ResponseWriter, r *http.Request, sess session) 
 	if err != nil {
 		return err
 	}
-	return s.done(w, r, sess, flash{Good: true, Text: "Run " + text(id) + " is cancelled. What it has priced stays."}, s.Refresher.Cancel(r.Context(), id))
+	return s.done(w, r, sess, flash{Good: true, Text: "Run " + text(id) + " is cancelled. Prices written so far are kept."}, s.Refresher.Cancel(r.Context(), id))
 }
 
 func (s *runPages) retryFailed(w http.ResponseWriter, r *http.Request, sess session) error {
@@ -42,15 +42,15 @@ func (s *runPages) retryFailed(w http.ResponseWriter, r *http.Request, sess sess
 	return s.showStarted(w, r, sess, run, " retries the failed items of run "+text(id)+".", err)
 }
 
-// showStarted shows which run was started, or which one prevented it.
+// showStarted shows the started run, or the run that prevented the start.
 func (s *runPages) showStarted(w http.ResponseWriter, r *http.Request, sess session, run refresh.Started, message string, err error) error {
 	id := text(run.JobID)
 	switch {
 	case err != nil:
 	case run.ForcedIgnored:
-		message = " is running and is not a forced one. Nothing new was started."
+		message = " is running and is not forced. No new run was started."
 	case !run.Started:
-		message = " is already running. Nothing new was started."
+		message = " is already running. No new run was started."
 	}
 	return s.done(w, r, sess, flash{Good: run.Started, Text: "Run " + id + message, Href: "/runs/" + id, Link: "Show it"}, err)
 }
@@ -60,7 +60,7 @@ func (s *providerPages) pauseProvider(w http.ResponseWriter, r *http.Request, se
 }
 
 func (s *providerPages) resumeProvider(w http.ResponseWriter, r *http.Request, sess session) error {
-	return s.onProvider(w, r, sess, s.Refresher.ResumeProvider, "%s gets requests again from the next run on.")
+	return s.onProvider(w, r, sess, s.Refresher.ResumeProvider, "%s gets requests again, starting with the next run.")
 }
 
 func (s *providerPages) acceptProvider(w http.ResponseWriter, r *http.Request, sess session) error {
@@ -75,7 +75,7 @@ func (s *providerPages) acceptProvider(w http.ResponseWriter, r *http.Request, s
 	return s.onProvider(w, r, sess, accept, message)
 }
 
-// onProvider changes the provider that the path names.
+// onProvider changes the provider in the path.
 func (s *providerPages) onProvider(w http.ResponseWriter, r *http.Request, sess session, do func(context.Context, string) error, message string) error {
 	provider := r.PathValue("provider")
 	return s.done(w, r, sess, flash{Good: true, Text: fmt.Sprintf(message, provider)}, do(r.Context(), provider))
@@ -90,8 +90,8 @@ func (s *itemPages) acceptItem(w http.ResponseWriter, r *http.Request, sess sess
 	return s.done(w, r, sess, flash{Good: true, Text: "The new price is accepted."}, s.Refresher.AcceptItem(r.Context(), key))
 }
 
-// done returns to the page with the button and shows there the message or, instead, why
-// the action was refused. Other errors remain errors.
+// done redirects to the page with the button and shows message there. If the action was
+// rejected, it shows the reason instead. It returns all other errors.
 func (s *pages) done(w http.ResponseWriter, r *http.Request, sess session, message flash, err error) error {
 	if refused := fault.Of(err); refused != nil {
 		message = flash{Text: sentence(refused.Error())}

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// The vendored scripts lie under static/vendor when the build has put them
-// there; the page does without them otherwise.
+// The build copies vendored scripts to static/vendor. The page also works without them.
 //
 //go:embed static
 var staticFiles embed.FS
@@ -20,20 +19,20 @@ var staticFiles embed.FS
 //go:embed templates
 var templateFiles embed.FS
 
-// htmxFile is where the build copies htmx to.
+// htmxFile is the path of htmx below static.
 const htmxFile = "vendor/htmx.min.js"
 
-// assets are the files that pages link to, by their path below /static/.
+// assets are the static files, by their path below /static/.
 type assets struct {
 	files map[string]asset
 }
 
 type asset struct {
 	body    []byte
-	version string // of the content, part of every link
+	version string // hash of the content, part of every link
 }
 
-// loadAssets reads what is embedded.
+// loadAssets reads the embedded files.
 func loadAssets() *assets {
 	a := &assets{files: map[string]asset{}}
 	err := fs.WalkDir(staticFiles, "static", func(name string, entry fs.DirEntry, err error) error {
@@ -46,7 +45,7 @@ func loadAssets() *assets {
 		return err
 	})
 	if err != nil {
-		panic("web: embedded files: " + err.Error()) // the build is broken
+		panic("web: embedded files: " + err.Error()) // only in a broken build
 	}
 	return a
 }
@@ -57,12 +56,13 @@ func (a *assets) has(name string) bool {
 	return ok
 }
 
-// link returns the address of a file; it changes with the file's content.
+// link returns the URL of a file. The URL changes with the file's content.
 func (a *assets) link(name string) string {
 	return "/static/" + name + "?v=" + a.files[name].version
 }
 
-// static serves a file. Browsers may cache it as long as its link is the same.
+// static serves a file. Browsers may cache it permanently because its URL contains a hash of
+// its content.
 func (s *site) static(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("file")
 	found, ok := s.assets.files[name]

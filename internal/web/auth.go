@@ -11,19 +11,20 @@ import (
 	"assay/internal/fault"
 )
 
-// maxForm bounds the body of every form.
+// maxForm is the maximum size of a form in bytes.
 const maxForm = 16 << 10
 
-// auth lets sessions in, and opens them for right secrets.
+// auth checks sessions, and opens a session for a valid secret.
 type auth struct {
 	*pages
 	origin *http.CrossOriginProtection
 }
 
-// sessionHandler serves a request of a session.
+// sessionHandler handles a request that belongs to a session.
 type sessionHandler func(w http.ResponseWriter, r *http.Request, sess session) error
 
-// read lets sessions of at least the role in; others are sent to sign in.
+// read calls h for sessions with at least the given role. It redirects requests without a
+// session to the sign-in form.
 func (s *auth) read(least Role, h sessionHandler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		sess, ok := s.session(r)
@@ -35,8 +36,7 @@ func (s *auth) read(least Role, h sessionHandler) http.HandlerFunc {
 	}
 }
 
-// act is read for what changes something: the form must come from a page that
-// this session was given.
+// act is like read, but for changes. The form must contain the token of the session.
 func (s *auth) act(least Role, h sessionHandler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
@@ -47,18 +47,18 @@ func (s *auth) act(least Role, h sessionHandler) http.HandlerFunc {
 		}
 		if s.origin.Check(r) != nil || !sess.owns(r.PostFormValue("csrf")) {
 			s.fail(w, r, &sess, fault.New(fault.Forbidden, "foreign_form",
-				"This form is not from a page of this session. Go back, reload the page and try again."))
+				"This form belongs to another session. Go back, reload the page and try again."))
 			return
 		}
 		s.allow(w, r, sess, least, h)
 	}
 }
 
-// allow calls the handler if the session's role allows it.
+// allow calls h if the session's role is sufficient.
 func (s *auth) allow(w http.ResponseWriter, r *http.Request, sess session, least Role, h sessionHandler) {
 	if sess.role < least {
 		s.fail(w, r, &sess, fault.New(fault.Forbidden, "read_only",
-			"This session only reads. Sign in with the admin token to do this."))
+			"This session is read-only. Sign in with the admin token."))
 		return
 	}
 	if err := h(w, r, sess); err != nil {
@@ -66,8 +66,8 @@ func (s *auth) allow(w http.ResponseWriter, r *http.Request, sess session, least
 	}
 }
 
-// session returns the live session of a request. It ends with the secret that
-// opened it.
+// session returns the valid session of a request. A session is valid only as long as its
+// secret.
 func (s *auth) session(r *http.Request) (session, bool) {
 	cookie, err := r.Cookie(cookieName(access.OverTLS(r, s.TrustedProxies)))
 	if err != nil {
@@ -84,16 +84,15 @@ func (s *auth) session(r *http.Request) (session, bool) {
 	return sess, true
 }
 
-// redirectToSignIn sends the browser to the sign-in form. The form returns to the
-// requested page.
+// redirectToSignIn redirects to the sign-in form, which redirects back to the requested page.
 func (s *auth) redirectToSignIn(w http.ResponseWriter, r *http.Request) {
 	target := "/sign-in"
 	if r.Method == http.MethodGet && r.URL.Path != "/live" && r.URL.RequestURI() != "/" {
 		target += "?next=" + url.QueryEscape(r.URL.RequestURI())
 	}
 	if fromScript(r) {
-		// A redirect would put the form into the middle of a page. The header
-		// makes the script leave; reloading keeps the page's own address.
+		// A redirect would insert the form into the page. With this header the script reloads
+		// the page instead, which keeps its URL.
 		w.Header().Set("HX-Refresh", "true")
 		w.WriteHeader(http.StatusUnauthorized)
 		return
@@ -101,10 +100,10 @@ func (s *auth) redirectToSignIn(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, target, http.StatusSeeOther)
 }
 
-// fromScript reports whether a script requests a part of a page.
+// fromScript reports whether a script requested a part of a page.
 func fromScript(r *http.Request) bool { return r.Header.Get("HX-Request") == "true" }
 
-// signInPage is the form.
+// signInPage is the data of the sign-in form.
 type signInPage struct {
 	frame
 	Next  string
@@ -119,13 +118,13 @@ func (s *auth) signInForm(w http.ResponseWriter, r *http.Request) {
 	s.signInPage(w, r, http.StatusOK, localPath(r.URL.Query().Get("next")), "")
 }
 
-// signIn opens a session for a right secret. A right one is never refused;
-// wrong ones are counted.
+// signIn opens a session for a valid secret. It counts wrong secrets, but never rejects a
+// valid one.
 func (s *auth) signIn(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	next := localPath(r.PostFormValue("next"))
 	if s.origin.Check(r) != nil {
-		s.signInPage(w, r, http.StatusForbidden, next, "The form came from another site. Sign in here instead.")
+		s.signInPage(w, r, http.StatusForbidden, next, "The form came from another site. Sign in here.")
 		return
 	}
 	role, secret, ok := s.match(r.PostFormValue("secret"))
@@ -144,7 +143,7 @@ func (s *auth) signIn(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, next, http.StatusSeeOther)
 }
 
-// match compares with the secrets of both roles, whichever fits.
+// match compares a secret with those of both roles.
 func (s *auth) match(presented string) (Role, Fingerprint, bool) {
 	admin, isAdmin := s.Credentials.Match(Admin, presented)
 	reader, isReader := s.Credentials.Match(Read, presented)
@@ -165,7 +164,7 @@ func (s *auth) refuseSecret(w http.ResponseWriter, r *http.Request, next string)
 		s.Limiter.Wait(r.Context(), failure.Delay)
 	}
 	if !failure.Over() {
-		s.signInPage(w, r, http.StatusUnauthorized, next, "That is neither the market secret nor the admin token.")
+		s.signInPage(w, r, http.StatusUnauthorized, next, "Wrong secret. Enter the market secret or the admin token.")
 		return
 	}
 	seconds := int(max(failure.RetryAfter, time.Second).Round(time.Second) / time.Second)
@@ -187,8 +186,8 @@ func (s *auth) signOut(w http.ResponseWriter, r *http.Request, sess session) err
 	return nil
 }
 
-// cookieName carries, over TLS, the prefix that keeps other hosts of the domain
-// from setting it.
+// cookieName returns the name of the session cookie. Over TLS it has the prefix __Host-, which
+// prevents other hosts of the domain from setting the cookie.
 func cookieName(tls bool) string {
 	if tls {
 		return "__Host-assay_session"
@@ -203,7 +202,7 @@ func sessionCookie(token string, tls bool) *http.Cookie {
 	}
 }
 
-// localPath returns path if it is one of this site, and "/" otherwise.
+// localPath returns path if it belongs to this site, otherwise "/".
 func localPath(path string) string {
 	parsed, err := url.Parse(path)
 	if err != nil || parsed.Scheme != "" || parsed.Host != "" || parsed.Opaque != "" ||

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestPages_AskToSignIn(t *testing.T) {
+func TestPages_RedirectToSignIn(t *testing.T) {
 	w := newWorld(t)
 	v := &visitor{t: t, world: w}
 	for target, want := range map[string]string{
@@ -27,11 +27,11 @@ func TestPages_AskToSignIn(t *testing.T) {
 	script := httptest.NewRequest(http.MethodGet, "/live", nil)
 	script.Header.Set("HX-Request", "true")
 	if res := v.send(script); res.StatusCode != http.StatusUnauthorized || res.Header.Get("HX-Refresh") != "true" || res.body != "" {
-		t.Errorf("a script without a session gets %d, %q", res.StatusCode, res.body)
+		t.Errorf("script without a session: got %d, %q", res.StatusCode, res.body)
 	}
 }
 
-func TestSignIn_OpensASessionOfTheSecretsRole(t *testing.T) {
+func TestSignIn_OpensSessionWithRoleOfSecret(t *testing.T) {
 	w := newWorld(t)
 	for secret, role := range map[string]string{marketSecret: "Read only", adminToken: "Admin"} {
 		v := w.visit(t, secret)
@@ -43,7 +43,7 @@ func TestSignIn_OpensASessionOfTheSecretsRole(t *testing.T) {
 	}
 }
 
-func TestSignIn_CookieIsSecureBehindATrustedProxyOnly(t *testing.T) {
+func TestSignIn_SecureCookieOnlyBehindTrustedProxy(t *testing.T) {
 	w := newWorld(t)
 	for peer, want := range map[string]bool{"10.1.2.3:1000": true, "203.0.113.9:1000": false} {
 		v := &visitor{t: t, world: w}
@@ -57,7 +57,7 @@ func TestSignIn_CookieIsSecureBehindATrustedProxyOnly(t *testing.T) {
 	}
 }
 
-func TestSignIn_LeadsNowhereElse(t *testing.T) {
+func TestSignIn_RedirectsOnlyToLocalPaths(t *testing.T) {
 	w := newWorld(t)
 	for next, want := range map[string]string{
 		"/runs/42?state=failed": "/runs/42?state=failed",
@@ -73,12 +73,12 @@ func TestSignIn_LeadsNowhereElse(t *testing.T) {
 	} {
 		v := &visitor{t: t, world: w}
 		if got := v.post("/sign-in", "secret", adminToken, "next", next).Header.Get("Location"); got != want {
-			t.Errorf("next %q leads to %q, want %q", next, got, want)
+			t.Errorf("next %q: redirected to %q, want %q", next, got, want)
 		}
 	}
 }
 
-func TestSignIn_CountsWrongSecretsAndNeverRefusesARightOne(t *testing.T) {
+func TestSignIn_CountsWrongSecretsAndAcceptsValidOnes(t *testing.T) {
 	w := newWorld(t)
 	v := &visitor{t: t, world: w}
 	for i := range 6 {
@@ -95,52 +95,52 @@ func TestSignIn_CountsWrongSecretsAndNeverRefusesARightOne(t *testing.T) {
 	w.visit(t, marketSecret)
 	for _, empty := range []string{"", " ", strings.Repeat("x", maxForm+1)} {
 		if res := v.post("/sign-in", "secret", empty); len(res.Cookies()) != 0 {
-			t.Errorf("a secret of %d bytes opens a session", len(empty))
+			t.Errorf("a secret of %d bytes opened a session", len(empty))
 		}
 	}
 }
 
-func TestSignIn_ReplacesTheBrowsersFormerSession(t *testing.T) {
+func TestSignIn_ReplacesPreviousSession(t *testing.T) {
 	w := newWorld(t)
 	v := w.visit(t, marketSecret)
 	former := *v
 	v.cookie = v.post("/sign-in", "secret", adminToken).Cookies()[0]
 	if res := former.get("/"); res.StatusCode != http.StatusSeeOther {
-		t.Errorf("the former session answers %d", res.StatusCode)
+		t.Errorf("previous session: got status %d", res.StatusCode)
 	}
 	if res := v.get("/"); res.StatusCode != http.StatusOK {
-		t.Errorf("the new session answers %d", res.StatusCode)
+		t.Errorf("new session: got status %d", res.StatusCode)
 	}
 }
 
-func TestSignIn_RefusesOtherSites(t *testing.T) {
+func TestSignIn_RejectsOtherSites(t *testing.T) {
 	w := newWorld(t)
 	v := &visitor{t: t, world: w}
 	r := v.form("/sign-in", "secret", adminToken)
 	r.Header.Set("Sec-Fetch-Site", "cross-site")
 	if res := v.send(r); res.StatusCode != http.StatusForbidden || len(res.Cookies()) != 0 {
-		t.Errorf("another site signs in: %d", res.StatusCode)
+		t.Errorf("form from another site: got status %d", res.StatusCode)
 	}
 }
 
-func TestSignOut_EndsTheSession(t *testing.T) {
+func TestSignOut_EndsSession(t *testing.T) {
 	w := newWorld(t)
 	v := w.visit(t, marketSecret)
 	res := v.post("/sign-out")
 	if res.StatusCode != http.StatusSeeOther || res.Cookies()[0].MaxAge >= 0 {
-		t.Errorf("sign-out answers %d with %v", res.StatusCode, res.Cookies())
+		t.Errorf("sign-out: got %d with cookies %v", res.StatusCode, res.Cookies())
 	}
 	if res := v.get("/"); res.StatusCode != http.StatusSeeOther {
-		t.Errorf("the session lives: %d", res.StatusCode)
+		t.Errorf("session after sign-out: got %d", res.StatusCode)
 	}
 }
 
-func TestSession_EndsWithItsSecret(t *testing.T) {
+func TestSession_EndsWhenSecretIsRotated(t *testing.T) {
 	w := newWorld(t)
 	reader, admin := w.visit(t, marketSecret), w.visit(t, adminToken)
 	w.secrets.set(Admin, adminToken, "the next one")
 	if res := admin.get("/"); res.StatusCode != http.StatusOK {
-		t.Errorf("while both live: %d", res.StatusCode)
+		t.Errorf("old and new secret valid: got %d", res.StatusCode)
 	}
 	w.secrets.set(Admin, "the next one")
 	if res := admin.get("/"); res.StatusCode != http.StatusSeeOther {
@@ -148,14 +148,14 @@ func TestSession_EndsWithItsSecret(t *testing.T) {
 	}
 	w.secrets.set(Admin, adminToken)
 	if res := admin.get("/"); res.StatusCode != http.StatusSeeOther {
-		t.Errorf("the session rose again: %d", res.StatusCode)
+		t.Errorf("ended session after the secret is valid again: got %d", res.StatusCode)
 	}
 	if res := reader.get("/"); res.StatusCode != http.StatusOK {
-		t.Errorf("the other secret's session: %d", res.StatusCode)
+		t.Errorf("session of the other secret: got %d", res.StatusCode)
 	}
 }
 
-func TestSession_ExpiresOnThePage(t *testing.T) {
+func TestSession_ExpiresWhenIdle(t *testing.T) {
 	w := newWorld(t)
 	v := w.visit(t, adminToken)
 	w.clock.add(idleTimeout + time.Second)
@@ -164,7 +164,7 @@ func TestSession_ExpiresOnThePage(t *testing.T) {
 	}
 }
 
-// actions lists every form of the page but signing in and out.
+// actions returns every form of the page except sign-in and sign-out.
 func actions() []string {
 	return []string{
 		"/runs", "/runs/42/cancel", "/runs/42/retry-failed", "/providers/sim/pause", "/providers/sim/resume", "/providers/sim/accept",
@@ -172,7 +172,7 @@ func actions() []string {
 	}
 }
 
-func TestActions_RefuseFormsThatAreNotOurs(t *testing.T) {
+func TestActions_RejectForeignForms(t *testing.T) {
 	w := newWorld(t)
 	v := w.visit(t, adminToken)
 	other := w.visit(t, adminToken)
@@ -195,11 +195,11 @@ func TestActions_RefuseFormsThatAreNotOurs(t *testing.T) {
 		}
 	}
 	if calls := w.assay.log(); len(calls) > 0 {
-		t.Errorf("they did %v", calls)
+		t.Errorf("got calls %v, want none", calls)
 	}
 }
 
-func TestActions_NeedTheAdminToken(t *testing.T) {
+func TestActions_RequireAdminToken(t *testing.T) {
 	w := newWorld(t)
 	v := w.visit(t, marketSecret)
 	for _, target := range actions() {
@@ -214,7 +214,7 @@ func TestActions_NeedTheAdminToken(t *testing.T) {
 		t.Errorf("dry run: %d", res.StatusCode)
 	}
 	if calls := w.assay.log(); len(calls) > 0 {
-		t.Errorf("they did %v", calls)
+		t.Errorf("got calls %v, want none", calls)
 	}
 	mustContain(t, v.get("/").body, "Sign in with the admin token", `value="0" disabled>Start`, "disabled>Dry run", "disabled>Retry failed")
 	mustContain(t, v.get("/providers").body, "disabled>Pause", "disabled>Accept")

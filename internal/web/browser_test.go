@@ -11,8 +11,8 @@ import (
 	"assay/internal/randtest"
 )
 
-// TestBrowser_FollowsARunAndExplainsAPrice walks the page as an operator does.
-func TestBrowser_FollowsARunAndExplainsAPrice(t *testing.T) {
+// TestBrowser_FollowsRunAndExplainsPrice uses the page like an operator.
+func TestBrowser_FollowsRunAndExplainsPrice(t *testing.T) {
 	w := newWorld(t)
 	w.assay.pace(2000)
 	server := httptest.NewServer(w.handler)
@@ -28,7 +28,7 @@ func TestBrowser_FollowsARunAndExplainsAPrice(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS(`#actions button[value="0"]`)))
 	b.until("the run to be live", `document.querySelector(".run.is-live") !== null`)
 	if notice := b.text(".notice"); !strings.Contains(notice, "Run 43 is started") {
-		t.Errorf("after Start the page says %q", notice)
+		t.Errorf("notice after Start: got %q", notice)
 	}
 	b.until("progress", `parseInt(document.querySelector(".percent").textContent) >= 5`)
 	b.shoot("overview-live")
@@ -38,8 +38,8 @@ func TestBrowser_FollowsARunAndExplainsAPrice(t *testing.T) {
 	b.until("the end of the run", `document.querySelector(".run:not(.is-live)") !== null`)
 	b.until("its buttons", `document.querySelector('#actions button[value="0"]:enabled') !== null`)
 	b.until("its row", `document.querySelector("#around tbody tr").textContent.includes("Finished")`)
-	if scripted := w.handler.(*site).assets.has(htmxFile); scripted && !ask[bool](b, `document.getElementById("unconfigured").open`) {
-		t.Error("a fold was closed by an exchange")
+	if scripted := w.handler.(*site).assets.has(htmxFile); scripted && !eval[bool](b, `document.getElementById("unconfigured").open`) {
+		t.Error("an update closed a fold")
 	}
 
 	b.do(
@@ -49,16 +49,16 @@ func TestBrowser_FollowsARunAndExplainsAPrice(t *testing.T) {
 		chromedp.WaitVisible(chromedp.CSS(".quotes")),
 	)
 	quotes := b.text(".quotes")
-	for _, want := range []string{"Ingot", "outside the group of quotes that decides", "Hoard", "nothing is offered or sold", "$31.87"} {
+	for _, want := range []string{"Ingot", "outside the deciding group of quotes", "Hoard", "no offers or sales", "$31.87"} {
 		if !strings.Contains(quotes, want) {
-			t.Errorf("the table of quotes lacks %q", want)
+			t.Errorf("quotes table: missing %q", want)
 		}
 	}
 	b.quiet()
 }
 
-// TestBrowser_FitsEveryLook opens every page in light, dark and narrow.
-func TestBrowser_FitsEveryLook(t *testing.T) {
+// TestBrowser_FitsAllScreens opens every page in light and dark mode and on a narrow screen.
+func TestBrowser_FitsAllScreens(t *testing.T) {
 	w := newWorld(t)
 	w.assay.providers[1].Requests = w.assay.providers[0].Requests[:4]
 	server := httptest.NewServer(w.handler)
@@ -86,7 +86,7 @@ func TestBrowser_FitsEveryLook(t *testing.T) {
 	b.quiet()
 }
 
-func TestBrowser_ShowsTheStatusOfItemsOnANarrowScreen(t *testing.T) {
+func TestBrowser_ShowsItemStatusOnNarrowScreen(t *testing.T) {
 	w := newWorld(t)
 	server := httptest.NewServer(w.handler)
 	t.Cleanup(server.Close)
@@ -97,14 +97,14 @@ func TestBrowser_ShowsTheStatusOfItemsOnANarrowScreen(t *testing.T) {
 		b.open("/items")
 		const inSight = `[...document.querySelectorAll(".items tbody tr")].every(row => [...row.querySelectorAll(".badge")].filter(badge =>
 			badge.offsetParent && badge.getBoundingClientRect().right <= innerWidth).length === (row.textContent.includes("Dragon Lore") ? 2 : 1))`
-		if !ask[bool](b, inSight) {
-			t.Errorf("%d px wide: a status is out of sight, or there twice", width)
+		if !eval[bool](b, inSight) {
+			t.Errorf("width %d px: a status is not visible exactly once", width)
 		}
 	}
 	b.quiet()
 }
 
-func TestBrowser_ShowsWhyAQuoteIsLeftOutOnANarrowScreen(t *testing.T) {
+func TestBrowser_ShowsReasonsOnNarrowScreen(t *testing.T) {
 	w := newWorld(t)
 	server := httptest.NewServer(w.handler)
 	t.Cleanup(server.Close)
@@ -114,8 +114,8 @@ func TestBrowser_ShowsWhyAQuoteIsLeftOutOnANarrowScreen(t *testing.T) {
 	b.open(itemURL(730, "AK-47 | Redline (Field-Tested)", ""))
 	const inSight = `[...document.querySelectorAll(".quotes .left-out")].every(row =>
 		[...row.querySelectorAll(".why")].some(why => why.offsetParent && why.getBoundingClientRect().right <= innerWidth))`
-	if !ask[bool](b, inSight) {
-		t.Error("a reason is out of sight")
+	if !eval[bool](b, inSight) {
+		t.Error("a reason is not visible")
 	}
 	b.quiet()
 }

@@ -15,27 +15,26 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// shotsEnv names a directory, outside the repository, that pictures of the
-// pages are saved to.
+// shotsEnv names an environment variable. If it is set, tests save screenshots to this
+// directory outside of the repository.
 const shotsEnv = "ASSAY_SHOTS"
 
-// patience is how long the browser may take for anything: that a machine is busy
-// with other things is no failure.
+// patience is the time limit for browser actions. It is long because the machine may be busy.
 const patience = 2 * time.Minute
 
-// browser is a tab and what it complained of.
+// browser is a browser tab with its recorded errors.
 type browser struct {
 	t   *testing.T
 	ctx context.Context
 	url string
 
-	mu         sync.Mutex
-	complaints []string
-	listening  sync.WaitGroup
+	mu        sync.Mutex
+	errors    []string
+	listening sync.WaitGroup
 }
 
-// openBrowser starts Debian's Chromium with a profile of its own. Without one
-// the test is skipped, but fails in CI.
+// openBrowser starts Debian's Chromium with a new profile. If Chromium is not installed, the
+// test is skipped, or fails in CI.
 func openBrowser(t *testing.T, url string) *browser {
 	t.Helper()
 	program, err := exec.LookPath("chromium")
@@ -59,45 +58,45 @@ func openBrowser(t *testing.T, url string) *browser {
 		cancel()
 		b.listening.Wait()
 	})
-	b.do() // starts it
+	b.do() // starts the browser
 	messages := chromedp.Console(ctx)
 	b.listening.Go(func() {
 		for m, err := range messages {
 			if err != nil {
 				return
 			}
-			b.complain(m)
+			b.record(m)
 		}
 	})
 	return b
 }
 
-// complain keeps errors of scripts, and what the browser refused or missed.
-func (b *browser) complain(m chromedp.ConsoleMessage) {
+// record records script errors, and requests that failed or were blocked.
+func (b *browser) record(m chromedp.ConsoleMessage) {
 	switch m.Type {
 	case "log", "debug", "info", "verbose":
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.complaints = append(b.complaints, string(m.Type)+": "+m.Text+" ("+m.URL+")")
+	b.errors = append(b.errors, string(m.Type)+": "+m.Text+" ("+m.URL+")")
 }
 
-// quiet fails where the browser complained.
+// quiet fails if the browser recorded errors.
 func (b *browser) quiet() {
 	b.t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.complaints) > 0 {
-		b.t.Errorf("the browser complained:\n%s", strings.Join(b.complaints, "\n"))
+	if len(b.errors) > 0 {
+		b.t.Errorf("browser errors:\n%s", strings.Join(b.errors, "\n"))
 	}
 }
 
-// do takes some steps.
+// do executes steps.
 func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	ctx := b.ctx
-	if len(steps) > 0 { // the first call's context is the browser's own
+	if len(steps) > 0 { // the context of the first call must outlive the step
 		limited, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		ctx = limited
@@ -107,8 +106,8 @@ func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// ask returns the value of a script's expression.
-func ask[T any](b *browser, expression string) T {
+// eval returns the value of a JavaScript expression.
+func eval[T any](b *browser, expression string) T {
 	b.t.Helper()
 	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
 	if err != nil {
@@ -117,7 +116,7 @@ func ask[T any](b *browser, expression string) T {
 	return v
 }
 
-// open goes to a page and checks that nothing of it is out of sight.
+// open opens a page and checks that it fits into the window.
 func (b *browser) open(path string) {
 	b.t.Helper()
 	b.do(chromedp.Navigate(b.url + path))
@@ -126,12 +125,12 @@ func (b *browser) open(path string) {
 
 func (b *browser) fits(what string) {
 	b.t.Helper()
-	if wider := ask[int](b, `document.documentElement.scrollWidth - innerWidth`); wider > 0 {
-		b.t.Errorf("%s: the page is %d px wider than its window", what, wider)
+	if wider := eval[int](b, `document.documentElement.scrollWidth - innerWidth`); wider > 0 {
+		b.t.Errorf("%s: page is %d px wider than the window", what, wider)
 	}
 }
 
-// look sets the colour scheme and the window's size.
+// look sets the colour scheme and window size.
 func (b *browser) look(scheme string, width, height int64) {
 	b.t.Helper()
 	b.do(chromedp.EmulateViewport(width, height))
@@ -141,7 +140,7 @@ func (b *browser) look(scheme string, width, height int64) {
 	}
 }
 
-// shoot saves a picture of the page where somebody wants to see it.
+// shoot saves a screenshot if shotsEnv is set.
 func (b *browser) shoot(name string) {
 	b.t.Helper()
 	dir := os.Getenv(shotsEnv)
@@ -166,7 +165,7 @@ func (b *browser) text(selector string) string {
 	return text
 }
 
-// until asks again and again, across reloads of the page.
+// until repeats a check until it succeeds, even across page reloads.
 func (b *browser) until(what, expression string) {
 	b.t.Helper()
 	deadline := time.Now().Add(patience)
@@ -176,7 +175,7 @@ func (b *browser) until(what, expression string) {
 			return
 		}
 		if time.Now().After(deadline) {
-			b.t.Fatalf("waited in vain for %s", what)
+			b.t.Fatalf("timeout waiting for %s", what)
 		}
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"assay/internal/view"
 )
 
-// recentEvents is how many events the overview shows.
+// recentEvents is the number of events on the overview.
 const recentEvents = 8
 
-// eventLine is an event in one line.
+// eventLine is one row of the list of events.
 type eventLine struct {
 	Kind string
 	At   time.Time
@@ -27,7 +27,7 @@ func eventLines(events []view.Event) []eventLine {
 	return out
 }
 
-// eventText describes an event; "" for an unknown kind.
+// eventText describes an event. It returns "" for an unknown kind.
 func eventText(e view.Event) string {
 	var d struct {
 		Provider, Host, Market, Budget, Detail, JobID, UserID, Status, TradeID, State string

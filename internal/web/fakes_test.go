@@ -29,7 +29,7 @@ const (
 	adminToken   = "admin-token-of-the-tests"
 )
 
-// trapNames are names that break whoever trims, cleans or decodes twice.
+// trapNames are names that change if code trims, cleans or decodes them twice.
 var trapNames = []string{
 	"★ Karambit | Doppler (Factory New)",
 	"<script>alert(1)</script>",
@@ -48,7 +48,7 @@ var trapNames = []string{
 	"龍王 | 壱",
 }
 
-// clock is a time that tests move.
+// clock is a clock that tests move.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -96,7 +96,7 @@ func (f *fakeSecrets) Live(role Role, secret Fingerprint) bool {
 	return slices.ContainsFunc(f.live[role], func(s string) bool { return sha256.Sum256([]byte(s)) == secret })
 }
 
-// fakeLimiter is over its limit after some failures of an address.
+// fakeLimiter reaches its limit after a few failures per address.
 type fakeLimiter struct {
 	mu    sync.Mutex
 	limit int
@@ -115,7 +115,7 @@ func (f *fakeLimiter) Fail(client netip.Addr) access.Failure {
 
 func (f *fakeLimiter) Wait(context.Context, time.Duration) {}
 
-// fakeAssay is a Reader and a Refresher over a small invented world.
+// fakeAssay implements the readers and the Refresher with generated data.
 type fakeAssay struct {
 	now func() time.Time
 
@@ -123,15 +123,15 @@ type fakeAssay struct {
 	jobs      []view.Job // newest first
 	providers []view.ProviderDebug
 	items     []view.ItemPrice
-	wanted    view.ItemFilter // of the last list of items
+	wanted    view.ItemFilter // filter of the last list of items
 	details   map[catalog.Key]view.ItemDetail
 	failed    []view.JobItem
 	calls     []string
-	perRead   int64 // how much a live job advances each time that it is read
-	broken    error // what reads of the status and of items answer, where not nil
+	perRead   int64 // progress of a live job per read
+	broken    error // returned by reads of the status and of items, unless nil
 }
 
-// pace sets how much a live job advances each time that it is read.
+// pace sets the progress of a live job per read.
 func (f *fakeAssay) pace(items int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -197,7 +197,7 @@ func (f *fakeAssay) Job(_ context.Context, id int64) (view.Job, error) {
 	return view.Job{}, fault.New(fault.NotFound, "not_found", "There is no run %d.", id)
 }
 
-// advance moves a live job on.
+// advance adds progress to a live job.
 func (f *fakeAssay) advance(j *view.Job) {
 	if !isLive(j.State) || f.perRead == 0 {
 		return
@@ -257,7 +257,7 @@ func (f *fakeAssay) JobDebug(context.Context) (view.JobDebug, error) {
 		Scheduled: []view.ScheduledRun{{Name: "refresh", At: f.now().Add(2*time.Hour + 11*time.Minute)}},
 		Failures: []view.FailureReason{
 			{Cause: "pricelist: 503 Service Unavailable", Count: 27, SampleNames: []string{"MP9 | Hot Rod (Factory New)", trapNames[1]}},
-			{Cause: "sim: no answer within 10 s", Count: 3, SampleNames: []string{"Sealed Graffiti | Rage Mode (Monarch Blue)"}},
+			{Cause: "sim: no response within 10 s", Count: 3, SampleNames: []string{"Sealed Graffiti | Rage Mode (Monarch Blue)"}},
 		},
 		Events: []view.Event{
 			{ID: "9", Kind: "budget.low", At: f.now().Add(-time.Minute), Data: []byte(`{"provider":"steam","host":"","budget":"day","left":9,"limit":100}`)},
@@ -347,8 +347,8 @@ func (f *fakeAssay) RetryFailed(_ context.Context, id int64, by string) (refresh
 
 func (f *fakeAssay) PauseProvider(_ context.Context, provider string) error {
 	f.called("pause %s", provider)
-	if provider == "nobody" {
-		return fault.New(fault.NotFound, "unknown_source", "There is no provider named nobody.")
+	if provider == "unknown" {
+		return fault.New(fault.NotFound, "unknown_source", "There is no provider named unknown.")
 	}
 	return nil
 }
@@ -368,11 +368,11 @@ func (f *fakeAssay) AcceptItem(_ context.Context, key catalog.Key) error {
 	return nil
 }
 
-// paged serves lists whose cursor is the place to go on from.
+// paged returns a page of a list. The cursor is an index.
 func paged[T any](all []T, cursor string, limit int) (view.Page[T], error) {
 	from, err := strconv.Atoi(cmp.Or(cursor, "0"))
 	if err != nil || from < 0 {
-		return view.Page[T]{}, fault.New(fault.Invalid, "invalid_cursor", "The cursor is not one of ours.")
+		return view.Page[T]{}, fault.New(fault.Invalid, "invalid_cursor", "The cursor is invalid.")
 	}
 	rest := all[min(from, len(all)):]
 	page := view.Page[T]{Items: rest[:min(limit, len(rest))]}
@@ -382,7 +382,7 @@ func paged[T any](all []T, cursor string, limit int) (view.Page[T], error) {
 	return page, nil
 }
 
-// world is a page over fakes.
+// world is a page with fakes.
 type world struct {
 	clock   *clock
 	secrets *fakeSecrets
@@ -404,5 +404,5 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// errBroken holds what no page may tell.
+// errBroken contains internals that no page may show.
 var errBroken = errors.New("disk I/O error at /var/lib/secret/assay.db: SELECT 1")

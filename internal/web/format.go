@@ -12,7 +12,7 @@ import (
 	"assay/internal/money"
 )
 
-// formatCount writes 28800 as "28,800".
+// formatCount formats 28800 as "28,800".
 func formatCount(v any) string {
 	var n int64
 	switch v := v.(type) {
@@ -29,7 +29,7 @@ func formatCount(v any) string {
 	return humanize.Comma(n)
 }
 
-// sentence writes an error's text as one.
+// sentence formats an error text as a sentence.
 func sentence(text string) string {
 	if text == "" {
 		return ""
@@ -42,15 +42,15 @@ func sentence(text string) string {
 	return text
 }
 
-// priceText is an amount, short to read and exact to copy.
+// priceText is a price with a short text and the exact amount.
 type priceText struct {
 	Known bool
-	Short string // "$12.35"
-	Exact string // "12.345678"
+	Short string // for example "$12.35"
+	Exact string // for example "12.345678"
 	Code  money.Currency
 }
 
-// price formats a Micro or *Micro; a missing price is nil or zero.
+// price formats a Micro or *Micro. A missing price is nil or zero.
 func (s *pages) price(v any, currency money.Currency) priceText {
 	var m money.Micro
 	switch v := v.(type) {
@@ -68,8 +68,8 @@ func (s *pages) price(v any, currency money.Currency) priceText {
 	return priceText{Known: true, Short: shortPrice(m, currency), Exact: m.String(), Code: currency}
 }
 
-// shortPrice rounds half to even: to cents from a dime on, to hundredths of a
-// cent below.
+// shortPrice rounds half to even. It rounds prices of 0.10 or more to cents, and lower ones to
+// hundredths of a cent.
 func shortPrice(m money.Micro, currency money.Currency) string {
 	sign, u := "", uint64(m)
 	if m < 0 {
@@ -93,7 +93,7 @@ func shortPrice(m money.Micro, currency money.Currency) string {
 	return sign + symbol(currency) + humanize.Comma(int64(whole)) + "." + fraction
 }
 
-// symbol writes a currency before its amount.
+// symbol returns the symbol of a currency, as a prefix of amounts.
 func symbol(c money.Currency) string {
 	switch c {
 	case "USD":
@@ -107,7 +107,7 @@ func symbol(c money.Currency) string {
 	}
 }
 
-// stamp is a time, relative to read and exact to look up.
+// stamp is a time with a relative text and the exact time.
 type stamp struct {
 	Known bool
 	ISO   string
@@ -137,8 +137,8 @@ func (s *pages) when(v any) stamp {
 	}
 }
 
-// relative formats how long ago, or how far ahead, something is. The script does the
-// same for pages that stay open.
+// relative formats an age, or a time in the future if age is negative. app.js contains the
+// same algorithm, which updates open pages.
 func relative(age time.Duration) string {
 	switch {
 	case age <= -time.Second:
@@ -150,7 +150,7 @@ func relative(age time.Duration) string {
 	}
 }
 
-// coarse names a duration by its greatest unit.
+// coarse formats a duration in its largest unit.
 func coarse(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -185,7 +185,7 @@ func humanSeconds(v any) string {
 	return "–"
 }
 
-// humanDuration names a duration by its two greatest units: "3 min 20 s".
+// humanDuration formats a duration in its two largest units, such as "3 min 20 s".
 func humanDuration(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:

@@ -36,11 +36,11 @@ func TestShortPrice_RoundsHalfToEven(t *testing.T) {
 		}
 	}
 	if got := shortPrice(1_500_000, "CHF"); got != "CHF\u00a01.50" {
-		t.Errorf("a currency without a sign: %q", got)
+		t.Errorf("currency without a symbol: got %q", got)
 	}
 }
 
-func TestRelative_NamesTheGreatestUnit(t *testing.T) {
+func TestRelative_UsesLargestUnit(t *testing.T) {
 	for age, want := range map[time.Duration]string{
 		0: "just now", 4 * time.Second: "just now", 59 * time.Second: "59 s ago", 90 * time.Second: "1 min ago",
 		47 * time.Hour: "47 h ago", 49 * time.Hour: "2 d ago", -30 * time.Second: "in 30 s", -3 * time.Hour: "in 3 h",
@@ -51,7 +51,7 @@ func TestRelative_NamesTheGreatestUnit(t *testing.T) {
 	}
 }
 
-func TestHumanDuration_NamesTwoUnits(t *testing.T) {
+func TestHumanDuration_UsesTwoUnits(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0 s", 200 * time.Millisecond: "200 ms", 1500 * time.Millisecond: "1.5 s", 48 * time.Second: "48 s",
 		200 * time.Second: "3 min 20 s", time.Hour: "1 h", 90 * time.Minute: "1 h 30 min", 98 * time.Hour: "4 d 2 h",
@@ -64,15 +64,15 @@ func TestHumanDuration_NamesTwoUnits(t *testing.T) {
 
 var tags = regexp.MustCompile(`<[^>]*>`)
 
-func TestMarkedName_CopiesToTheSameBytes(t *testing.T) {
+func TestMarkedName_KeepsBytes(t *testing.T) {
 	for _, name := range trapNames {
 		if got := html.UnescapeString(tags.ReplaceAllString(string(markedName(name)), "")); got != name {
-			t.Errorf("%q is shown as %q", name, got)
+			t.Errorf("name %q: got %q", name, got)
 		}
 	}
 }
 
-func TestMarkedName_MarksWhatCannotBeSeen(t *testing.T) {
+func TestMarkedName_MarksInvisibleCharacters(t *testing.T) {
 	for name, marks := range map[string]int{
 		"AK-47 | Redline": 0, "★ Karambit": 0, "龍王 | 壱": 0,
 		"a\nb": 1, "a ": 1, " a": 1, "a  b": 2, "a\tb\r": 2, "a\u202eb": 1, "a\u200bb\u00a0c": 2, " ": 1,
@@ -83,7 +83,7 @@ func TestMarkedName_MarksWhatCannotBeSeen(t *testing.T) {
 	}
 }
 
-func TestSegments_ReachTheirEnds(t *testing.T) {
+func TestSegments_Widths(t *testing.T) {
 	got := segments(8, part{"a", 1}, part{"b", 0}, part{"c", 3})
 	want := []segment{{"c", "50.000%"}, {"b", "12.500%"}, {"a", "12.500%"}}
 	for i := range want {
@@ -92,22 +92,22 @@ func TestSegments_ReachTheirEnds(t *testing.T) {
 		}
 	}
 	if p := percent(1, 0); p != "0%" {
-		t.Errorf("of nothing: %q", p)
+		t.Errorf("empty total: got %q", p)
 	}
 }
 
-func TestAnnouncement_ChangesEachTenPerCent(t *testing.T) {
-	said := map[string]bool{}
+func TestAnnouncement_ChangesEveryTenPercent(t *testing.T) {
+	texts := map[string]bool{}
 	for done := range int64(1000) {
 		job := view.Job{ID: "1", State: "running", TotalItems: 1000, PendingItems: 1000 - done, UpdatedItems: done}
-		said[newRunView(job, nil, time.Time{}).Announce] = true
+		texts[newRunView(job, nil, time.Time{}).Announce] = true
 	}
-	if len(said) != 10 {
-		t.Errorf("%d announcements", len(said))
+	if len(texts) != 10 {
+		t.Errorf("got %d announcements", len(texts))
 	}
 }
 
-func TestPlot_LeavesFarPricesOffTheScale(t *testing.T) {
+func TestPlot_ExcludesFarPrices(t *testing.T) {
 	quote := func(price money.Micro, used bool) quoteRow {
 		return quoteRow{MarketSnapshot: view.MarketSnapshot{Price: &price, Used: used}}
 	}

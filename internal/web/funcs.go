@@ -10,7 +10,7 @@ import (
 	"assay/internal/money"
 )
 
-// funcs are what templates can call.
+// funcs returns the functions for templates.
 func (s *pages) funcs() template.FuncMap {
 	return template.FuncMap{
 		"version":  func() string { return s.Version },
@@ -33,13 +33,13 @@ func (s *pages) funcs() template.FuncMap {
 	}
 }
 
-// itemURL addresses an item. The name is a query value, never a part of the
-// path: browsers and proxies rewrite paths that hold "..", "%2F" or "//".
+// itemURL returns the URL of an item. The name is a query value because browsers and proxies
+// rewrite paths that contain "..", "%2F" or "//".
 func itemURL(appID int32, name, phase string) string {
 	return "/item?" + itemQuery(catalog.Key{AppID: appID, Name: name, Phase: phase})
 }
 
-// itemQuery is what keyOf reads.
+// itemQuery returns a query for keyOf.
 func itemQuery(key catalog.Key) string {
 	q := url.Values{"appId": {strconv.Itoa(int(key.AppID))}, "name": {key.Name}}
 	if key.Phase != "" {
@@ -48,14 +48,13 @@ func itemQuery(key catalog.Key) string {
 	return q.Encode()
 }
 
-// game is one entry of the search form.
+// game is one entry in the search form.
 type game struct {
 	ID   int32
 	Name string
 }
 
-// games lists those that can be searched, with another one's id where that is
-// the one being looked at.
+// games returns the supported games. If current is another game, the list includes it.
 func games(current int32) []game {
 	known := []game{{catalog.CS2, "CS2"}, {catalog.Dota, "Dota 2"}, {catalog.Rust, "Rust"}, {catalog.TF2, "TF2"}}
 	for _, g := range known {

@@ -16,23 +16,23 @@ import (
 	"assay/internal/view"
 )
 
-// itemsPage lists the items that pass a filter.
+// itemsPage lists the items that match a filter.
 type itemsPage struct {
 	frame
 	Items    []view.PricedItem
 	Filter   itemQueryValues
 	Statuses []tab
 	Sorts    []sortChoice
-	Clear    string // address of the list without filters; empty: there is none
+	Clear    string // URL of the list without filters; empty if there are none
 	FirstURL string
 	Next     string
 	First    bool
 }
 
-// itemQueryValues are the filters as they stand in the address.
+// itemQueryValues are the filters in the URL.
 type itemQueryValues struct{ Status, Held, Market, MinPrice, MaxPrice, Sort string }
 
-// sortChoice is one order of the list.
+// sortChoice is one sort order of the list.
 type sortChoice struct {
 	Value, Label string
 	Current      bool
@@ -66,7 +66,7 @@ func (s *itemPages) items(w http.ResponseWriter, r *http.Request, sess session) 
 	return s.show(w, r, "items", page)
 }
 
-// itemFilter reads what is listed from an address.
+// itemFilter parses the query of an items URL.
 func itemFilter(q url.Values) (view.ItemFilter, error) {
 	appID, err := appIDOf(q)
 	if err != nil {
@@ -75,13 +75,13 @@ func itemFilter(q url.Values) (view.ItemFilter, error) {
 	by := view.ItemFilter{AppID: appID, Search: q.Get("q"), Status: q.Get("status"), Market: q.Get("market"), Sort: q.Get("sort")}
 	for _, text := range []string{by.Search, by.Market} {
 		if len(text) > catalog.MaxName || !utf8.ValidString(text) || strings.IndexByte(text, 0) >= 0 {
-			return by, fault.New(fault.Invalid, "invalid_query", "A search must be valid UTF-8 without NUL, of at most %d bytes.", catalog.MaxName)
+			return by, fault.New(fault.Invalid, "invalid_query", "A search must be valid UTF-8 without NUL and at most %d bytes long.", catalog.MaxName)
 		}
 	}
 	for name, into := range map[string]*money.Micro{"minPrice": &by.Min, "maxPrice": &by.Max} {
 		if text := q.Get(name); text != "" {
 			if *into, err = money.Parse([]byte(text), 1); err != nil || *into < 0 || *into == 0 && name == "maxPrice" || len(text) > 32 {
-				return by, fault.New(fault.Invalid, "invalid_query", "A price must be a decimal number, such as 12.5; the highest must be above 0.")
+				return by, fault.New(fault.Invalid, "invalid_query", "A price must be a decimal number, such as 12.5. The highest price must be above 0.")
 			}
 		}
 	}
@@ -90,7 +90,7 @@ func itemFilter(q url.Values) (view.ItemFilter, error) {
 	}
 	if held := q.Get("held"); held != "" {
 		if by.Held = held == "1"; !by.Held {
-			return by, fault.New(fault.Invalid, "invalid_query", "The parameter held must be 1, or absent.")
+			return by, fault.New(fault.Invalid, "invalid_query", "The parameter held must be 1 or absent.")
 		}
 	}
 	return by, nil
@@ -106,7 +106,7 @@ func itemsURL(filters []string) string {
 	return "/items?" + q.Encode()
 }
 
-// statusTabs choose a status, or what is held; all other filters stay.
+// statusTabs returns the tabs for statuses and held prices. The tabs keep all other filters.
 func statusTabs(v itemQueryValues, filters []string) []tab {
 	with := func(status, held string) string {
 		changed := slices.Clone(filters)
@@ -139,7 +139,7 @@ func sortChoices(current string) []sortChoice {
 	return out
 }
 
-// appIDOf reads the game, CS2 where none is named.
+// appIDOf returns the game in a query. The default is CS2.
 func appIDOf(q url.Values) (int32, error) {
 	text := q.Get("appId")
 	if text == "" {
@@ -152,7 +152,7 @@ func appIDOf(q url.Values) (int32, error) {
 	return int32(id), nil
 }
 
-// keyOf reads which item is meant.
+// keyOf returns the item in a query.
 func keyOf(q url.Values) (catalog.Key, error) {
 	appID, err := appIDOf(q)
 	if err != nil {
@@ -165,27 +165,27 @@ func keyOf(q url.Values) (catalog.Key, error) {
 	return key, nil
 }
 
-// itemPage explains an item's price.
+// itemPage explains the price of an item.
 type itemPage struct {
 	frame
 	Item   view.ItemDetail
 	Status badge
 	Method string
 	Self   string
-	// Accept names the item in its query: a form's fields would come back with
-	// other line ends.
+	// Accept is a URL with the item in its query. A form field would change the line endings
+	// of names.
 	Accept string
 	Quotes []quoteRow
-	Plot   *plot // nil: no two prices to compare
-	// LeftOut counts the markets that gave a price which does not count.
+	Plot   *plot // nil if fewer than two prices can be compared
+	// LeftOut is the number of markets with an unused price.
 	LeftOut int
 }
 
-// quoteRow is one market's quote in words.
+// quoteRow is the quote of one market.
 type quoteRow struct {
 	view.MarketSnapshot
-	Why   string // it is left out; empty: it counts
-	Basis string // empty: the ask, as usual
+	Why   string // reason if it is not used; empty if it is used
+	Basis string // empty for the usual basis, the ask
 }
 
 func (s *itemPages) item(w http.ResponseWriter, r *http.Request, sess session) error {
@@ -212,7 +212,8 @@ func (s *itemPages) item(w http.ResponseWriter, r *http.Request, sess session) e
 	return s.show(w, r, "item", page)
 }
 
-// quoteRows puts what counts first, cheapest first, and what has no price last.
+// quoteRows sorts quotes: first the used ones by price, then the others, and quotes without a
+// price last.
 func quoteRows(snapshots []view.MarketSnapshot) []quoteRow {
 	rows := make([]quoteRow, len(snapshots))
 	for i, snapshot := range snapshots {
@@ -247,16 +248,16 @@ func amountOf(m *money.Micro) money.Micro {
 	return *m
 }
 
-// plot places the markets' prices on one line. Its scale is logarithmic: half
-// and twice a price are equally far from it.
+// plot shows the prices of the markets on a line. The scale is logarithmic, so half and double
+// of a price have the same distance to it.
 type plot struct {
 	Min, Max money.Micro
-	Price    string // place of the item's price; empty: none
+	Price    string // position of the item's price; empty: none
 	Dots     []dot
-	Far      []dot // beyond the ends: they would press all others together
+	Far      []dot // prices too far away to show on the scale
 }
 
-// dot is a market's place.
+// dot is the price of one market.
 type dot struct {
 	X     string
 	Used  bool
@@ -264,10 +265,10 @@ type dot struct {
 	Price money.Micro
 }
 
-// reach is how far, as a factor, the line goes on beyond the prices that count.
+// reach is the factor by which the line extends beyond the used prices.
 const reach = 2
 
-// newPlot needs two different prices, or there is nothing to see.
+// newPlot returns nil unless there are two different prices.
 func newPlot(quotes []quoteRow, price money.Micro) *plot {
 	var all []dot
 	var used []money.Micro
@@ -289,7 +290,8 @@ func newPlot(quotes []quoteRow, price money.Micro) *plot {
 	return drawn(all, slices.Min(used), slices.Max(used), price)
 }
 
-// drawn shows what is near to the prices from low to high, which count.
+// drawn returns a plot of the prices near the range from low to high, which contains the used
+// prices.
 func drawn(all []dot, low, high, price money.Micro) *plot {
 	p := &plot{Min: low, Max: high}
 	for _, d := range all {
@@ -303,7 +305,7 @@ func drawn(all []dot, low, high, price money.Micro) *plot {
 	if p.Min == p.Max {
 		return nil
 	}
-	// Those that count are drawn last, above the others.
+	// Draw the used ones last, so that they are in front.
 	slices.SortStableFunc(p.Dots, func(a, b dot) int {
 		switch {
 		case a.Used == b.Used:
@@ -322,8 +324,8 @@ func drawn(all []dot, low, high, price money.Micro) *plot {
 	return p
 }
 
-// place gives a position between 2 and 98 per cent. It is for the eye: no
-// amount is computed from it.
+// place returns a position between 2 and 98 percent. It is only for display. No amount is
+// computed from it.
 func (p *plot) place(m money.Micro) string {
 	low, high := math.Log(float64(p.Min)), math.Log(float64(p.Max))
 	share := (math.Log(float64(m)) - low) / (high - low)

@@ -11,29 +11,29 @@ import (
 	"assay/internal/view"
 )
 
-// How often the script polls, in seconds.
+// These are the polling intervals of the script in seconds.
 const (
 	everyLive = 1
 	everyIdle = 5
 )
 
-// livePanel is the part of a page that follows a run.
+// livePanel is the part of a page that shows the progress of a run.
 type livePanel struct {
 	User  *user
-	Run   *runView // nil: there was none yet
-	Only  bool     // the page is about this one run
-	Back  string   // the page that the panel is on
-	Poll  string   // the address to poll
+	Run   *runView // nil: no run yet
+	Only  bool     // the page shows only this run
+	Back  string   // page that contains the panel
+	Poll  string   // URL to poll
 	Every int
-	// Exchange sends the buttons along: they are replaced only when the run's
-	// state changed, so that no click falls between two copies of a button.
+	// Exchange includes the buttons in the response. They are replaced only after the run's
+	// state has changed, so that a click does not hit a button during its replacement.
 	Exchange bool
 
 	Missing   view.MissingStatus
 	Freshness freshness
 }
 
-// freshness is how old the prices are.
+// freshness is the age of the prices.
 type freshness struct {
 	view.Freshness
 	Total    int64
@@ -48,7 +48,7 @@ func newFreshness(f view.Freshness) freshness {
 	}
 }
 
-// live responds with the panel alone, for the script.
+// live responds with only the panel. The script requests it.
 func (s *runPages) live(w http.ResponseWriter, r *http.Request, sess session) error {
 	panel, err := s.panel(r.Context(), sess, r.URL.Query().Get("run"))
 	if err != nil {
@@ -62,8 +62,8 @@ func (s *runPages) live(w http.ResponseWriter, r *http.Request, sess session) er
 	return nil
 }
 
-// panel reads the run with the id or, where the id is empty, the bulk run that runs or
-// ran last; without one the newest run of missing prices.
+// panel reads the run with the ID. If the ID is empty, it reads the running or last bulk run.
+// If there is none, it reads the newest run of missing prices.
 func (s *runPages) panel(ctx context.Context, sess session, id string) (livePanel, error) {
 	status, err := s.Jobs.Status(ctx)
 	if err != nil {
@@ -118,7 +118,7 @@ func (s *runPages) runView(ctx context.Context, text string, eta *int64) (*runVi
 	return newRunView(job, eta, s.Now()), nil
 }
 
-// state identifies the state of the page's buttons.
+// state returns a text that changes with the state of the buttons.
 func (p *livePanel) state() string {
 	if p.Run == nil {
 		return "none"
@@ -134,18 +134,19 @@ func (p *livePanel) poll() string {
 	return "/live?" + q.Encode()
 }
 
-// CanStart reports whether a run can be started now.
+// CanStart reports whether a new run can be started.
 func (p livePanel) CanStart() bool {
 	return p.User.Admin && (p.Run == nil || !p.Run.Live || p.missing())
 }
 
-// missing reports whether the run is one of missing prices, which hinders no other.
+// missing reports whether this is a run of missing prices, which can run concurrently with a
+// bulk run.
 func (p livePanel) missing() bool { return p.Run.Kind == "missing" }
 
-// CanCancel reports whether there is a live run to end.
+// CanCancel reports whether the user can cancel the run.
 func (p livePanel) CanCancel() bool { return p.User.Admin && p.Run != nil && p.Run.Live }
 
-// CanRetry reports whether the run learned nothing of some items.
+// CanRetry reports whether the run has items to retry.
 func (p livePanel) CanRetry() bool {
 	if !p.User.Admin || p.Run == nil || p.Run.Live {
 		return false
@@ -154,7 +155,7 @@ func (p livePanel) CanRetry() bool {
 	return p.Run.FailedItems+skipped.Budget+skipped.Paused+skipped.Backoff > 0
 }
 
-// jobID reads the id of a job as it stands in addresses.
+// jobID parses a job ID in a URL.
 func jobID(text string) (int64, error) {
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || id <= 0 || strings.HasPrefix(text, "+") {
@@ -163,7 +164,7 @@ func jobID(text string) (int64, error) {
 	return id, nil
 }
 
-// gone reports whether the requested job was removed meanwhile.
+// gone reports whether the requested job has been removed.
 func gone(err error) bool {
 	known := fault.Of(err)
 	return known != nil && known.Kind == fault.NotFound

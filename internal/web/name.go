@@ -8,9 +8,9 @@ import (
 	"unicode"
 )
 
-// markedName writes an item's name so that a reader sees every character and
-// copies exactly the bytes that it has: marks for what is invisible come from
-// the style sheet, not from the text.
+// markedName formats an item's name with every character visible. The style sheet adds the
+// marks for invisible characters. Therefore copied text contains exactly the bytes of the
+// name.
 func markedName(name string) template.HTML {
 	runes := []rune(name)
 	var b strings.Builder
@@ -23,16 +23,16 @@ func markedName(name string) template.HTML {
 		}
 		text := html.EscapeString(string(r))
 		if r == '\r' {
-			text = "&#13;" // a parser turns the bare byte into a newline
+			text = "&#13;" // HTML parsers turn the raw byte into a newline
 		}
 		fmt.Fprintf(&b, `<span class="ws" data-mark="%s" title="%s">%s</span>`, mark, title, text)
 	}
 	b.WriteString(`</bdi>`)
-	return template.HTML(b.String()) //nolint:gosec // everything of the name's is escaped above
+	return template.HTML(b.String()) //nolint:gosec // all parts of the name are escaped above
 }
 
-// markOf returns what stands for an invisible character, and its name; both
-// are empty for what can be seen. A single space between words needs no mark.
+// markOf returns the mark and title of an invisible character, or empty texts for a visible
+// one. A single space between words needs no mark.
 func markOf(runes []rune, i int) (mark, title string) {
 	r := runes[i]
 	switch {

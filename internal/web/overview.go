@@ -10,7 +10,7 @@ import (
 	"assay/internal/view"
 )
 
-// How many rows the first page shows of what has a page of its own.
+// These are the numbers of rows on the overview. Other pages show all rows.
 const (
 	recentRuns   = 6
 	recentCauses = 5
@@ -23,10 +23,10 @@ type overviewPage struct {
 	Runs         []*runView
 	Providers    []providerCard
 	Unconfigured []view.Unconfigured
-	Next         *time.Time // when a run starts by itself; nil: never
+	Next         *time.Time // next scheduled run; nil: none
 	Failures     []view.FailureReason
 	Events       []eventLine
-	Trouble      []string // checks of the server's own health that fail
+	Trouble      []string // failing health checks of the server
 }
 
 func (s *runPages) overview(w http.ResponseWriter, r *http.Request, sess session) error {
@@ -80,8 +80,7 @@ func (s *runPages) runViews(jobs []view.Job) []*runView {
 	return views
 }
 
-// scheduledRefresh is the name of the schedule that starts bulk runs, among
-// those of upkeep.
+// scheduledRefresh is the name of the schedule that starts bulk runs.
 const scheduledRefresh = "refresh"
 
 func nextRefresh(runs []view.ScheduledRun) *time.Time {
@@ -93,7 +92,7 @@ func nextRefresh(runs []view.ScheduledRun) *time.Time {
 	return nil
 }
 
-// refreshOf paces a page that no script refreshes.
+// refreshOf returns the reload interval of a page without scripts.
 func refreshOf(p livePanel) int {
 	if p.Run != nil && p.Run.Live {
 		return 3

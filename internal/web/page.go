@@ -19,32 +19,31 @@ type pages struct {
 	templates map[string]*template.Template
 }
 
-// frame is what every page has around its own part.
+// frame is the common data of all pages.
 type frame struct {
 	Title   string
-	Section string // which entry of the navigation is the current one
+	Section string // current entry of the navigation
 	User    *user  // nil: not signed in
 	Flash   *flash
 	Search  search
-	// Refresh reloads the page after so many seconds where no script does;
-	// 0 is never.
+	// Refresh is the reload interval in seconds for browsers without scripts. 0 means never.
 	Refresh int
 }
 
-// user is what templates may know of a session.
+// user is the part of a session that templates use.
 type user struct {
 	Role  string
 	Admin bool
 	CSRF  string
 }
 
-// search fills the search form.
+// search is the data of the search form.
 type search struct {
 	AppID int32
 	Query string
 }
 
-// frame returns what is around a page of a section of the navigation.
+// frame returns the common data of a page in a section of the navigation.
 func (s *pages) frame(title, section string, sess *session) frame {
 	f := frame{Title: title, Section: section, Search: search{AppID: catalog.CS2}}
 	if sess != nil {
@@ -58,13 +57,12 @@ func userOf(sess session) *user {
 	return &user{Role: sess.role.String(), Admin: sess.role >= Admin, CSRF: sess.csrf}
 }
 
-// pageNames lists the templates that are pages; each defines "main".
+// pageNames lists the templates of pages. Each defines "main".
 func pageNames() []string {
 	return []string{"sign-in", "overview", "runs", "run", "dry-run", "providers", "items", "item", "refusal"}
 }
 
-// parse makes one set of templates per page: the frame, the shared parts and the
-// page's own.
+// parse creates one set of templates per page: the frame, shared parts and the page.
 func (s *pages) parse() {
 	base := template.Must(template.New("base").Funcs(s.funcs()).
 		ParseFS(templateFiles, "templates/base.html", "templates/parts.html", "templates/live.html"))
@@ -80,7 +78,8 @@ func (s *pages) show(w http.ResponseWriter, r *http.Request, page string, data a
 	return nil
 }
 
-// execute renders before it responds, so that an error never follows half a page.
+// execute renders the page into a buffer before it responds, so that an error does not leave
+// half a page.
 func (s *pages) execute(w http.ResponseWriter, r *http.Request, status int, page, part string, data any) {
 	var body bytes.Buffer
 	if err := s.templates[page].ExecuteTemplate(&body, part, data); err != nil {
@@ -90,10 +89,10 @@ func (s *pages) execute(w http.ResponseWriter, r *http.Request, status int, page
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = body.WriteTo(w) // the browser has disconnected
+	_, _ = body.WriteTo(w) // fails if the browser has disconnected
 }
 
-// refusalPage explains why a request was refused.
+// refusalPage explains why a request was rejected.
 type refusalPage struct {
 	frame
 	Status  int
@@ -101,13 +100,12 @@ type refusalPage struct {
 	Detail  string
 }
 
-// fail responds with an error page. An internal error goes to the log, and the page
-// shows no detail.
+// fail responds with an error page. It logs internal errors and hides their details.
 func (s *pages) fail(w http.ResponseWriter, r *http.Request, sess *session, err error) {
 	known := fault.Of(err)
 	if known == nil {
 		if r.Context().Err() != nil {
-			return // the browser left
+			return // the browser has disconnected
 		}
 		s.Logger.ErrorContext(r.Context(), "page request failed", "method", r.Method, "path", r.URL.Path,
 			"request_id", w.Header().Get("X-Request-Id"), "error", err)
@@ -121,12 +119,12 @@ func (s *pages) showRefusal(w http.ResponseWriter, r *http.Request, sess *sessio
 	s.execute(w, r, status, "refusal", "base.html", refusalPage{frame: s.frame(heading, "", sess), Status: status, Heading: heading, Detail: detail})
 }
 
-// refuse responds to unknown paths and methods: with a page to a browser, else as the
-// API does.
+// refuse responds to unknown paths and methods. A browser gets a page. Other clients get a
+// problem in the format of the API.
 func (s *site) refuse(w http.ResponseWriter, r *http.Request, status int) {
 	code, detail := "not_found", "There is no page at this address."
 	if status == http.StatusMethodNotAllowed {
-		code, detail = "method_not_allowed", "This address does not take "+r.Method+" requests."
+		code, detail = "method_not_allowed", "This address does not support "+r.Method+" requests."
 	}
 	if !strings.Contains(r.Header.Get("Accept"), "text/html") {
 		writeProblem(w, status, code, detail)
@@ -139,11 +137,11 @@ func (s *site) refuse(w http.ResponseWriter, r *http.Request, status int) {
 	s.showRefusal(w, r, sess, status, detail)
 }
 
-// writeProblem responds as the API does, which has set the request's id.
+// writeProblem responds in the format of the API, which has set the request ID.
 func writeProblem(w http.ResponseWriter, status int, code, detail string) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(fault.Problem{ // the client left
+	_ = json.NewEncoder(w).Encode(fault.Problem{ // fails if the client has disconnected
 		Type: "about:blank", Title: http.StatusText(status), Status: status,
 		Detail: detail, Code: code, RequestID: w.Header().Get("X-Request-Id"),
 	})

@@ -19,7 +19,7 @@ import (
 	"assay/internal/view"
 )
 
-// addresses lists one of each page.
+// addresses returns a URL of each page.
 func addresses() []string {
 	return []string{
 		"/", "/live", "/live?run=42", "/runs", "/runs?kind=missing", "/runs/42", "/runs/42?state=failed", "/runs/42?state=skipped",
@@ -28,7 +28,7 @@ func addresses() []string {
 	}
 }
 
-func TestPages_AnswerWithStrictHeaders(t *testing.T) {
+func TestPages_HaveStrictHeaders(t *testing.T) {
 	v := newWorld(t).visit(t, adminToken)
 	for _, target := range addresses() {
 		res := v.get(target)
@@ -50,15 +50,14 @@ func TestPages_EscapeHostileNames(t *testing.T) {
 	for _, target := range addresses() {
 		body := v.get(target).body
 		if strings.Contains(body, "<script>alert") || strings.Contains(body, `value="<script>`) {
-			t.Errorf("%s holds a hostile name as it is", target)
+			t.Errorf("%s contains an unescaped name", target)
 		}
 	}
 	mustContain(t, v.get(itemURL(730, trapNames[1], "")).body, "&lt;script&gt;alert(1)&lt;/script&gt;")
 }
 
-// TestTemplates_HoldNothingInline keeps the policy of TestPages_AnswerWithStrictHeaders
-// true in browsers.
-func TestTemplates_HoldNothingInline(t *testing.T) {
+// TestTemplates_ContainNoInlineCode keeps the content security policy working in browsers.
+func TestTemplates_ContainNoInlineCode(t *testing.T) {
 	inline := regexp.MustCompile(`(?i)\sstyle=|<style|\son[a-z]+=|<script>|<script [^>]*[^r]>|javascript:|https?://`)
 	err := fs.WalkDir(templateFiles, "templates", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -77,8 +76,8 @@ func TestTemplates_HoldNothingInline(t *testing.T) {
 
 var itemLink = regexp.MustCompile(`<a class="item" href="([^"]+)">`)
 
-// TestItems_EveryTrapNameResolves follows the links of the search.
-func TestItems_EveryTrapNameResolves(t *testing.T) {
+// TestItems_TrapNamesHaveWorkingLinks follows the links of the search results.
+func TestItems_TrapNamesHaveWorkingLinks(t *testing.T) {
 	w := newWorld(t)
 	v := w.visit(t, marketSecret)
 	reached := map[string]bool{}
@@ -95,29 +94,29 @@ func TestItems_EveryTrapNameResolves(t *testing.T) {
 	}
 	for _, name := range trapNames {
 		if !reached[name] {
-			t.Errorf("no link leads to %q", name)
+			t.Errorf("no link to %q", name)
 		}
 	}
 }
 
-func TestItem_SaysWhyAQuoteIsLeftOut(t *testing.T) {
+func TestItem_ExplainsUnusedQuotes(t *testing.T) {
 	v := newWorld(t).visit(t, marketSecret)
 	mustContain(t, v.get(itemURL(730, "AK-47 | Redline (Field-Tested)", "")).body,
-		"$32.04", `value="32.04125"`, "outside the group of quotes that decides", "nothing is offered or sold", "own data is more than 7 days old",
-		"resells the listings of another market", "the price is their middle", "1.02×", "last sale", "€28.99", "1 EUR = 1.0834 USD", "is held</b> since", "Off the scale: Ingot", "26 min ago",
+		"$32.04", `value="32.04125"`, "outside the deciding group of quotes", "no offers or sales", "own data is more than 7 days old",
+		"resells the listings of another market", "the price is their median", "1.02×", "last sale", "€28.99", "1 EUR = 1.0834 USD", "is held</b> since", "Off the scale: Ingot", "26 min ago",
 		`title="2026-10-05 13:37:22 UTC"`)
 }
 
-// The interval is around the newest estimate: of a held price it must not stand
-// below the accepted one, which it may not even contain.
-func TestItem_TheIntervalStandsByThePriceThatItIsOf(t *testing.T) {
+// The interval belongs to the newest estimate. If the estimate is held, the interval must not
+// be shown next to the accepted price, which may be outside of it.
+func TestItem_ShowsIntervalNextToItsPrice(t *testing.T) {
 	w := newWorld(t)
 	v := w.visit(t, marketSecret)
 	at := itemURL(730, "AK-47 | Redline (Field-Tested)", "")
 	body := v.get(at).body
-	mustContain(t, body, "Around it, a further honest market is from", "The last accepted price stays.")
+	mustContain(t, body, "One more honest market would quote between", "The last accepted price is kept.")
 	if strings.Contains(body, `class="range"`) {
-		t.Error("the interval of a held price stands below the accepted one")
+		t.Error("got the interval of a held price next to the accepted price")
 	}
 	mustContain(t, v.get("/items?held=1").body, `<span class="soft">held:</span>`)
 	key := catalog.Key{AppID: 730, Name: "AK-47 | Redline (Field-Tested)"}
@@ -127,7 +126,7 @@ func TestItem_TheIntervalStandsByThePriceThatItIsOf(t *testing.T) {
 	mustContain(t, v.get(at).body, `class="range"`, "6 of 10")
 }
 
-func TestItem_RefusesWhatIsNoName(t *testing.T) {
+func TestItem_RejectsInvalidNames(t *testing.T) {
 	v := newWorld(t).visit(t, marketSecret)
 	for query, want := range map[string]int{
 		"":         http.StatusBadRequest,
@@ -147,7 +146,7 @@ func TestItem_RefusesWhatIsNoName(t *testing.T) {
 	}
 }
 
-func TestItems_RefusesWhatNoNameHolds(t *testing.T) {
+func TestItems_RejectsInvalidSearches(t *testing.T) {
 	v := newWorld(t).visit(t, marketSecret)
 	for _, query := range []string{
 		"q=%ff", "q=%00", "q=a%00b", "q=" + strings.Repeat("x", catalog.MaxName+1), "appId=0",
@@ -159,8 +158,8 @@ func TestItems_RefusesWhatNoNameHolds(t *testing.T) {
 	}
 }
 
-// Filters reach the reader, stay in every link of the page, and show what they chose.
-func TestItems_AreFilteredAndSorted(t *testing.T) {
+// Filters are passed to the reader, kept in every link of the page, and shown in the form.
+func TestItems_FiltersAndSorts(t *testing.T) {
 	w := newWorld(t)
 	v := w.visit(t, marketSecret)
 	body := v.get("/items?q=e&status=ok&market=steam&minPrice=0.5&maxPrice=1000&sort=-price").body
@@ -169,7 +168,7 @@ func TestItems_AreFilteredAndSorted(t *testing.T) {
 		t.Errorf("listed %+v\nwant   %+v", w.assay.wanted, want)
 	}
 	if !strings.Contains(body, "AK-47 | Redline (Field-Tested)") || strings.Contains(body, "Dragon Lore") {
-		t.Error("the filter does not show")
+		t.Error("the form does not show the filter")
 	}
 	const kept = "appId=730&amp;market=steam&amp;maxPrice=1000&amp;minPrice=0.5&amp;q=e&amp;sort=-price"
 	for _, part := range []string{
@@ -182,7 +181,7 @@ func TestItems_AreFilteredAndSorted(t *testing.T) {
 		mustContain(t, body, part)
 	}
 	if next := regexp.MustCompile(`<a href="([^"]*)" rel="next">`).FindStringSubmatch(body); next == nil {
-		t.Error("there is no next page")
+		t.Error("got no next page")
 	} else if got := v.get(html.UnescapeString(next[1])); got.StatusCode != http.StatusOK || w.assay.wanted != want {
 		t.Errorf("the next page: %d, listed %+v", got.StatusCode, w.assay.wanted)
 	}
@@ -190,19 +189,19 @@ func TestItems_AreFilteredAndSorted(t *testing.T) {
 	mustContain(t, body, ">Held</span>")
 	mustContain(t, body, "Dragon Lore")
 	if strings.Contains(body, "Redline") || !w.assay.wanted.Held {
-		t.Error("what is not held is listed")
+		t.Error("got an item without a held price")
 	}
-	mustContain(t, v.get("/items?minPrice=9000000").body, "No known CS2 item passes the filters.")
+	mustContain(t, v.get("/items?minPrice=9000000").body, "No known CS2 item matches the filters.")
 }
 
-func TestProviders_WithoutALimitSayOnlyThat(t *testing.T) {
+func TestProviders_WithoutLimit(t *testing.T) {
 	w := newWorld(t)
 	w.assay.providers[0].Budget = view.Budget{}
 	body := w.visit(t, marketSecret).get("/providers").body
 	mustContain(t, body, "<dt>Budget</dt><dd>no limit</dd>")
 }
 
-func TestProviders_ShowBothCountsAndWhenABudgetRunsOut(t *testing.T) {
+func TestProviders_ShowBudgetCountsAndForecast(t *testing.T) {
 	w := newWorld(t)
 	now := w.assay.now()
 	later := now.Add(7 * time.Hour)
@@ -213,38 +212,38 @@ func TestProviders_ShowBothCountsAndWhenABudgetRunsOut(t *testing.T) {
 		Reported: &view.ReportedQuota{Period: new("month"), Limit: new(int64(1000)), Left: 31, ReportedAt: now, ResetsAt: later},
 	}
 	v := w.visit(t, marketSecret)
-	mustContain(t, v.get("/providers").body, "950 of 1,000 this month", "31 of 1,000 left as it reported this month",
+	mustContain(t, v.get("/providers").body, "950 of 1,000 this month", "31 of 1,000 left this month (reported)",
 		`title="640 requests in the last `, "used up", "Budget low")
 	b.Reported.Left, b.Reported.Limit, b.Reported.Period = 0, nil, nil
-	mustContain(t, v.get("/providers").body, "0 left as it reported, renews", "Budget spent")
+	mustContain(t, v.get("/providers").body, "0 left (reported), renews", "Budget spent")
 }
 
-func TestRun_GroupsFailuresByCause(t *testing.T) {
+func TestRun_GroupsFailuresByError(t *testing.T) {
 	v := newWorld(t).visit(t, marketSecret)
 	body := v.get("/runs/42?state=skipped").body
-	mustContain(t, body, "pricelist: 503 Service Unavailable", "sim: no answer within 10 s", `<b class="n">5</b> for other reasons`, `<b class="n">27</b>`, `<b class="n">3</b>`, "no sales lately")
+	mustContain(t, body, "pricelist: 503 Service Unavailable", "sim: no response within 10 s", `<b class="n">5</b> for other errors`, `<b class="n">27</b>`, `<b class="n">3</b>`, "no sales lately")
 	if strings.Index(body, `<b class="n">27</b>`) > strings.Index(body, `<b class="n">3</b>`) {
-		t.Error("the rarer cause comes first")
+		t.Error("causes are not sorted by count")
 	}
 }
 
-func TestLive_SendsButtonsWhenTheStateChanged(t *testing.T) {
+func TestLive_SendsButtonsAfterStateChange(t *testing.T) {
 	w := newWorld(t)
 	v := w.visit(t, adminToken)
 	same := v.get("/live?seen=42.finished")
 	if strings.Contains(same.body, `id="actions"`) || same.Header.Get("HX-Trigger") != "" {
-		t.Error("buttons are exchanged though nothing changed")
+		t.Error("got buttons although the state is unchanged")
 	}
 	mustContain(t, same.body, `hx-trigger="every 5s"`)
 	v.post("/runs")
 	changed := v.get("/live?seen=42.finished")
 	mustContain(t, changed.body, `id="actions"`, `hx-swap-oob="true"`, `hx-trigger="every 1s"`, "seen=43.running", `aria-valuenow="1"`)
 	if changed.Header.Get("HX-Trigger") != "run-changed" {
-		t.Error("the rest of the page is not told")
+		t.Error("got no run-changed trigger")
 	}
 }
 
-func TestPages_ReloadWhereNoScriptDoes(t *testing.T) {
+func TestPages_ReloadWithoutScripts(t *testing.T) {
 	w := newWorld(t)
 	v := w.visit(t, adminToken)
 	v.post("/runs")
@@ -253,13 +252,13 @@ func TestPages_ReloadWhereNoScriptDoes(t *testing.T) {
 	plain := v.get("/").body
 	mustContain(t, plain, "\n"+`<meta http-equiv="refresh" content="3">`)
 	if strings.Contains(plain, "htmx.min.js") {
-		t.Error("a script is linked that the build lacks")
+		t.Error("the page links to a missing script")
 	}
 	files[htmxFile] = asset{version: "1"}
 	mustContain(t, v.get("/").body, `<noscript><meta http-equiv="refresh" content="3"></noscript>`, `src="/static/vendor/htmx.min.js?v=1"`)
 }
 
-func TestPages_ShowAnEmptyServer(t *testing.T) {
+func TestPages_OfEmptyServer(t *testing.T) {
 	w := newWorld(t)
 	w.assay.jobs, w.assay.providers, w.assay.items = nil, nil, nil
 	v := w.visit(t, adminToken)
@@ -271,18 +270,18 @@ func TestPages_ShowAnEmptyServer(t *testing.T) {
 	}
 }
 
-func TestOverview_CountsRunsOfMissingPricesAsRuns(t *testing.T) {
+func TestOverview_ShowsRunOfMissingPrices(t *testing.T) {
 	w := newWorld(t)
 	w.assay.jobs = slices.DeleteFunc(w.assay.jobs, func(j view.Job) bool { return j.Kind != "missing" })
 	body := w.visit(t, adminToken).get("/").body
 	newest := w.assay.jobs[0].ID
 	mustContain(t, body, `href="/runs/`+newest+`">Run `+newest, "missing")
 	if strings.Contains(body, "No run yet") || strings.Contains(body, "once there was one") {
-		t.Error("the page says that there was no run")
+		t.Error("the page shows no run")
 	}
 }
 
-func TestProviders_HealthFollowsTheLastFetches(t *testing.T) {
+func TestProviders_ShowHealthOfLastFetches(t *testing.T) {
 	w := newWorld(t)
 	at := w.assay.now().Add(-time.Hour)
 	for i, h := range []provider.Health{provider.HealthHealthy, provider.HealthDegraded, provider.HealthDown} {
@@ -299,13 +298,13 @@ func TestProviders_HealthFollowsTheLastFetches(t *testing.T) {
 	v := w.visit(t, adminToken)
 	mustContain(t, v.get("/").body, `<span class="badge good">Healthy</span>`, `<span class="badge warn"`, "Degraded", `<span class="badge bad"`, "Down")
 	body := v.get("/providers").body
-	mustContain(t, body, "pricelist: shop: 404 Not Found", "7 in a row", "other")
+	mustContain(t, body, "pricelist: shop: 404 Not Found", "7 consecutive", "other")
 	if strings.Contains(body, "Ready") {
-		t.Error("a provider is called ready")
+		t.Error("got a provider with the badge Ready")
 	}
 }
 
-func TestPages_TellNothingOfInternals(t *testing.T) {
+func TestPages_HideInternalErrors(t *testing.T) {
 	w := newWorld(t)
 	v := w.visit(t, adminToken)
 	w.assay.broken = errBroken
@@ -315,13 +314,13 @@ func TestPages_TellNothingOfInternals(t *testing.T) {
 			t.Errorf("%s: %d", target, res.StatusCode)
 		}
 	}
-	w.assay.broken = fault.New(fault.Unavailable, "busy", "come back later")
-	if res := v.get("/"); res.StatusCode != http.StatusServiceUnavailable || !strings.Contains(res.body, "Come back later.") {
-		t.Errorf("a fault: %d", res.StatusCode)
+	w.assay.broken = fault.New(fault.Unavailable, "busy", "retry later")
+	if res := v.get("/"); res.StatusCode != http.StatusServiceUnavailable || !strings.Contains(res.body, "Retry later.") {
+		t.Errorf("unavailable: got status %d", res.StatusCode)
 	}
 }
 
-func TestRefuse_AnswersBrowsersAndProgramsInTheirOwnWay(t *testing.T) {
+func TestRefuse_SendsPagesToBrowsersAndProblemsToOthers(t *testing.T) {
 	w := newWorld(t)
 	v := w.visit(t, adminToken)
 	mustContain(t, v.get("/nowhere").body, "There is no page at this address.", "Sign out")
@@ -339,15 +338,15 @@ func TestRefuse_AnswersBrowsersAndProgramsInTheirOwnWay(t *testing.T) {
 	}
 }
 
-func TestRefuse_TellsProgramsTheRequestID(t *testing.T) {
+func TestRefuse_ProblemHasRequestID(t *testing.T) {
 	w := newWorld(t)
 	for method, target := range map[string]string{http.MethodGet: "/static/nope.js", http.MethodPost: "/nowhere", http.MethodDelete: "/runs"} {
 		rec := httptest.NewRecorder()
-		rec.Header().Set("X-Request-Id", "r-17") // as the API has done by then
+		rec.Header().Set("X-Request-Id", "r-17") // the API has set it before
 		w.handler.ServeHTTP(rec, httptest.NewRequest(method, target, nil))
 		var p fault.Problem
 		if err := json.Unmarshal(rec.Body.Bytes(), &p); err != nil || rec.Header().Get("Content-Type") != "application/problem+json" {
-			t.Errorf("%s %s: %d, no problem: %s", method, target, rec.Code, rec.Body)
+			t.Errorf("%s %s: got %d, want a problem: %s", method, target, rec.Code, rec.Body)
 		}
 		if p.RequestID != "r-17" || p.Status != rec.Code || p.Code == "" || p.Detail == "" || p.Title == "" {
 			t.Errorf("%s %s: incomplete problem: %s", method, target, rec.Body)
@@ -355,7 +354,7 @@ func TestRefuse_TellsProgramsTheRequestID(t *testing.T) {
 	}
 }
 
-func TestServe_DoesNotGuessWhichPathWasMeant(t *testing.T) {
+func TestServe_DoesNotRedirectSimilarPaths(t *testing.T) {
 	v := newWorld(t).visit(t, adminToken)
 	for _, target := range []string{"//api/health", "/x/../api/health", "/./docs", "//runs", "/runs/../items", "/runs//42", "/runs/", "/static/../runs"} {
 		r := httptest.NewRequest(http.MethodGet, "http://assay.example/", nil)
@@ -366,7 +365,7 @@ func TestServe_DoesNotGuessWhichPathWasMeant(t *testing.T) {
 	}
 }
 
-func TestStatic_IsKeptForAsLongAsItsLinkLasts(t *testing.T) {
+func TestStatic_IsCachedPermanently(t *testing.T) {
 	v := &visitor{t: t, world: newWorld(t)}
 	link := v.world.handler.(*site).assets.link("app.css")
 	for target, want := range map[string]string{

@@ -10,44 +10,44 @@ import (
 	"assay/internal/view"
 )
 
-// runView is a job as the page shows it, live or done.
+// runView is a live or ended job in the form that the page shows.
 type runView struct {
 	view.Job
 	Live      bool
-	Planned   bool // how much there is to do is known
+	Planned   bool // the number of items is known
 	Percent   int64
 	Stages    []stage
 	Tiles     []tile
 	Segments  []segment
-	Took      string // until its end, or until now
-	Left      string // empty: unknown
+	Took      string // duration until now or until its end
+	Left      string // remaining time; empty: unknown
 	Providers []providerCount
-	Yield     []providerCount // quotes, by market
-	Later     []providerCount // names that a provider's budget left for later
+	Yield     []providerCount // number of quotes by market
+	Later     []providerCount // number of names deferred by a provider's budget
 	Badge     badge
-	Gaps      []view.Gap // what an ended run lacks
-	Announce  string     // for screen readers: changes each ten per cent, not each second
+	Gaps      []view.Gap // gaps of an ended run
+	Announce  string     // text for screen readers, which changes every ten percent
 }
 
-// stage is one step of a refresh.
+// stage is one stage of a refresh.
 type stage struct {
 	Label string
-	State string // done, now, todo
+	State string // done, now or todo
 }
 
 // tile is one count of a run's items.
 type tile struct {
-	State string // of the items
+	State string // state of the counted items
 	Label string
 	Count int64
-	Note  string // what the count consists of
+	Note  string // breakdown of the count
 }
 
-// segment is a part of a bar. All begin at its left end, those that reach
-// further lie below: only widths change, which browsers can move smoothly.
+// segment is a part of a bar. All segments start at the left end, and longer ones are behind
+// shorter ones. Thus only widths change, which browsers animate smoothly.
 type segment struct {
 	Name  string
-	Width string // up to the part's end, in percent of the whole
+	Width string // right end of the segment in percent of the bar
 }
 
 type providerCount struct {
@@ -55,7 +55,7 @@ type providerCount struct {
 	Count    int64
 }
 
-// newRunView prepares a job; etaSeconds is nil if unknown.
+// newRunView converts a job. The remaining seconds are nil if unknown.
 func newRunView(job view.Job, etaSeconds *int64, now time.Time) *runView {
 	v := &runView{Job: job, Live: isLive(job.State), Planned: job.TotalItems > 0 || !isLive(job.State)}
 	v.Stages = stagesOf(job)
@@ -125,7 +125,7 @@ func tilesOf(job view.Job) []tile {
 	return append(tiles, tile{State: "cancelled", Label: "Cancelled", Count: job.CancelledItems})
 }
 
-// skippedNote names the reasons that have a count.
+// skippedNote lists the reasons with a count above zero.
 func skippedNote(s view.Skipped) string {
 	var parts []string
 	for _, r := range []struct {
@@ -145,13 +145,13 @@ func segmentsOf(job view.Job) []segment {
 		part{"noQuote", job.NoQuoteItems}, part{"failed", job.FailedItems}, part{"cancelled", job.CancelledItems})
 }
 
-// part is a share of a whole.
+// part is a share of a total.
 type part struct {
 	name  string
 	count int64
 }
 
-// segments lays parts end to end, the last one first.
+// segments converts parts to segments. The last segment is first because it is the longest.
 func segments(total int64, parts ...part) []segment {
 	laid := make([]segment, len(parts))
 	var end int64
@@ -162,7 +162,7 @@ func segments(total int64, parts ...part) []segment {
 	return laid
 }
 
-// percent writes a share with three decimals, for the places of a drawing.
+// percent formats a share in percent with three decimals, for positions in drawings.
 func percent(n, total int64) string {
 	if total <= 0 {
 		return "0%"
@@ -186,7 +186,7 @@ func tookOf(job view.Job, now time.Time) string {
 	return humanDuration(max(took, 0))
 }
 
-// providersOf lists the providers with requests, the busiest first.
+// providersOf lists the providers with requests, most requests first.
 func providersOf(usage view.Usage) []providerCount {
 	list := make([]providerCount, 0, len(usage.ByProvider))
 	for provider, n := range usage.ByProvider {
@@ -210,5 +210,5 @@ func announcement(v *runView) string {
 	case !v.Planned:
 		return run + " is being planned."
 	}
-	return run + " is running: " + strconv.FormatInt(v.Percent/10*10, 10) + " per cent done."
+	return run + " is running: " + strconv.FormatInt(v.Percent/10*10, 10) + " percent done."
 }

@@ -12,27 +12,27 @@ import (
 	"assay/internal/view"
 )
 
-// providersPage shows every provider.
+// providersPage shows all providers.
 type providersPage struct {
 	frame
 	Providers    []providerCard
 	Unconfigured []view.Unconfigured
 	Rates        view.RatesDebug
 	RatesFrom    string
-	Currency     money.Currency // of all prices
+	Currency     money.Currency // currency of all prices
 }
 
-// providerCard is a provider with its state in words.
+// providerCard shows a provider and its state.
 type providerCard struct {
 	view.ProviderDebug
 	State       badge
-	Quarantined bool      // an operator can end it
+	Quarantined bool      // an operator can end the quarantine
 	Budgeted    bool      // the provider has a limit
-	Spent       []segment // of the budget
+	Spent       []segment // used part of the budget
 	Responses   []statusCount
 }
 
-// statusCount counts the responses of a provider with one status.
+// statusCount is the number of responses with one status.
 type statusCount struct {
 	Status string
 	Text   string
@@ -67,25 +67,26 @@ func providerCards(providers []view.ProviderDebug, now time.Time) []providerCard
 	return cards
 }
 
-// providerBadge shows first what an operator can change.
+// providerBadge returns the most important state of a provider. States that an operator can
+// change have priority.
 func providerBadge(p view.ProviderDebug, quarantined bool, now time.Time) badge {
 	switch {
 	case p.Paused:
-		return badge{"calm", "Paused", "It gets no requests until you resume it."}
+		return badge{"calm", "Paused", "The provider gets no requests until you resume it."}
 	case p.Health == provider.HealthDown && p.Breaker != "open":
 		return badge{"bad", "Down", "Its last fetches failed. The next run requests it again."}
 	case quarantined:
-		return badge{"warn", "Quarantined", "A response failed validation. The last good one counts."}
+		return badge{"warn", "Quarantined", "A response failed validation. The last valid response is used."}
 	case p.Breaker == "open" || p.Breaker == "halfOpen":
 		return badgeOf("breaker", p.Breaker)
 	case p.BlockedUntil != nil && p.BlockedUntil.After(now):
-		return badge{"warn", "Backoff", "The provider demanded a wait."}
+		return badge{"warn", "Backoff", "The provider requested a delay."}
 	case p.Budget.Left != nil && *p.Budget.Left <= 0 && p.Budget.Limit > 0,
 		slices.ContainsFunc(p.Budget.Quotas, func(q view.Quota) bool { return q.Left <= 0 }),
 		p.Budget.Reported != nil && p.Budget.Reported.Left <= 0:
 		return badge{"warn", "Budget spent", "Requests resume when its budget renews."}
 	case p.Budget.Low:
-		return badge{"warn", "Budget low", "Less than a tenth is left. At the present pace it runs out before it renews."}
+		return badge{"warn", "Budget low", "Less than a tenth is left. At the current rate the budget runs out before it renews."}
 	case p.Health == provider.HealthDegraded:
 		return badge{"warn", "Degraded", "Some of its last fetches failed."}
 	case p.Health == provider.HealthUnknown:

@@ -20,15 +20,15 @@ type runsPage struct {
 	Kind  string // empty: all
 	Kinds []tab
 	Runs  []*runView
-	Next  string // address of the next page; empty at the end
+	Next  string // URL of the next page; empty on the last page
 	First bool
 }
 
-// tab is one choice of what to list.
+// tab is one choice of a filter.
 type tab struct {
 	Label   string
 	Href    string
-	Count   *int64 // nil: not counted
+	Count   *int64 // nil: unknown
 	Current bool
 }
 
@@ -53,7 +53,8 @@ func (s *runPages) runs(w http.ResponseWriter, r *http.Request, sess session) er
 	return s.show(w, r, "runs", page)
 }
 
-// nextPage addresses what follows, keeping the filters given as key and value.
+// nextPage returns the URL of the next page. It keeps the given filters, which are pairs of
+// keys and values.
 func nextPage(path string, cursor *string, filters ...string) string {
 	if cursor == nil {
 		return ""
@@ -67,13 +68,13 @@ func nextPage(path string, cursor *string, filters ...string) string {
 	return path + "?" + q.Encode()
 }
 
-// runPage is one job with its items.
+// runPage shows one job with its items.
 type runPage struct {
 	frame
 	Live   livePanel
-	Self   string // this list's own address
+	Self   string // URL of this list
 	Causes causes
-	State  string // of the items listed; empty: all
+	State  string // state of the listed items; empty: all
 	States []tab
 	Items  []view.JobItem
 	Next   string
@@ -109,7 +110,7 @@ func (s *runPages) run(w http.ResponseWriter, r *http.Request, sess session) err
 	return s.show(w, r, "run", page)
 }
 
-// stateTabs offers each state that the run's items are in.
+// stateTabs returns a tab for each state that the run's items have.
 func stateTabs(job view.Job, path, current string) []tab {
 	counts := []part{
 		{"pending", job.PendingItems},
@@ -131,19 +132,19 @@ func stateTabs(job view.Job, path, current string) []tab {
 	return tabs
 }
 
-// causes groups a run's failed items by cause.
+// causes groups a run's failed items by error.
 type causes struct {
 	List  []cause
-	Other int64 // items of causes beyond the list
+	Other int64 // number of items with other errors
 }
 
-// cause is one error and items that it stopped.
+// cause is one error and some of its items.
 type cause struct {
 	view.FailureReason
-	Items []view.JobItem // some of them
+	Items []view.JobItem // sample of the items
 }
 
-// causes groups all failed items of a run.
+// causes groups the failed items of a run by error.
 func (s *runPages) causes(ctx context.Context, id, failed int64) (out causes, err error) {
 	if failed == 0 {
 		return out, nil
@@ -160,10 +161,10 @@ func (s *runPages) causes(ctx context.Context, id, failed int64) (out causes, er
 	return out, err
 }
 
-// SkipReason puts the reason of a skipped item into words.
+// SkipReason describes the reason of a skipped item.
 func (runPage) SkipReason(code string) string { return view.ReasonText(code) }
 
-// dryRunPage shows what a run would do.
+// dryRunPage shows the forecast of a run.
 type dryRunPage struct {
 	frame
 	Forced bool

@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// Role is what a session may do.
+// Role is the permission level of a session.
 type Role uint8
 
-// The roles; a greater one may do all that a lesser one may.
+// A greater role includes the permissions of a lesser one.
 const (
 	Read  Role = iota + 1 // signed in with the market secret
 	Admin                 // signed in with the admin token
 )
 
-// String names the role in logs and as the author of a run.
+// String returns the name of the role for logs and as the author of runs.
 func (r Role) String() string {
 	if r == Admin {
 		return "admin"
@@ -28,55 +28,56 @@ func (r Role) String() string {
 }
 
 const (
-	maxSessions = 500 // of each role
-	// An open page polls and so keeps its session. The timeout is for closed browsers.
+	maxSessions = 500 // per role
+	// Open pages poll, which keeps their session. The timeout ends sessions of closed
+	// browsers.
 	idleTimeout = time.Hour
 	readTimeout = 7 * 24 * time.Hour
-	// An admin, who can spend budgets, signs in again each day.
+	// An admin can spend budgets and must sign in again every day.
 	adminTimeout = 12 * time.Hour
 )
 
 // session is one signed-in browser.
 type session struct {
 	role   Role
-	secret Fingerprint // that opened it
-	csrf   string      // every form carries it
+	secret Fingerprint // secret that opened the session
+	csrf   string      // token that every form contains
 	opened time.Time
 	seen   time.Time
 	key    tokenHash
 	flash  *flash
 }
 
-// flash is shown once, on the page that follows an action.
+// flash is a message that is shown once, on the page after an action.
 type flash struct {
 	Good bool
 	Text string
-	Href string // where to read on; may be empty
+	Href string // link to more information; may be empty
 	Link string
 }
 
-// tokenHash is what is kept of a session's token: a copy of our memory opens
-// no session.
+// tokenHash is the stored form of a session token. A copy of the memory does not reveal
+// tokens.
 type tokenHash [sha256.Size]byte
 
-// sessions holds a bounded number of sessions of each role; the least recently used
-// one of the role makes room, so that no role signs another one out. It is safe for
-// concurrent use.
+// sessions holds a limited number of sessions per role. A new session replaces the least
+// recently used one of the same role, so that one role cannot sign out another. The methods
+// are safe for concurrent use.
 type sessions struct {
-	limit int // of each role
+	limit int // per role
 	now   func() time.Time
 
 	mu    sync.Mutex
-	byKey map[tokenHash]*list.Element // of *session
-	used  map[Role]*list.List         // most recent first
+	byKey map[tokenHash]*list.Element // values are *session
+	used  map[Role]*list.List         // most recently used first
 }
 
 func newSessions(limit int, now func() time.Time) *sessions {
 	return &sessions{limit: limit, now: now, byKey: map[tokenHash]*list.Element{}, used: map[Role]*list.List{Read: list.New(), Admin: list.New()}}
 }
 
-// open starts a session and returns its token, 256 random bits, for the
-// browser alone.
+// open creates a session and returns its token. Only the browser stores the token, which has
+// 256 random bits.
 func (s *sessions) open(role Role, secret Fingerprint) string {
 	token, now := randomText(), s.now()
 	opened := &session{
@@ -93,7 +94,7 @@ func (s *sessions) open(role Role, secret Fingerprint) string {
 	return token
 }
 
-// find returns the live session of a token, as it is now, and marks it used.
+// find returns the valid session of a token and marks it as used.
 func (s *sessions) find(token string) (session, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +112,7 @@ func (s *sessions) find(token string) (session, bool) {
 	return *found, true
 }
 
-// close ends a session; one that is gone already is fine.
+// close ends a session, if it exists.
 func (s *sessions) close(key tokenHash) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +121,7 @@ func (s *sessions) close(key tokenHash) {
 	}
 }
 
-// put leaves a message for the session's next page.
+// put stores a message for the session's next page.
 func (s *sessions) put(key tokenHash, f flash) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +130,7 @@ func (s *sessions) put(key tokenHash, f flash) {
 	}
 }
 
-// take returns that message and removes it.
+// take returns and removes the message.
 func (s *sessions) take(key tokenHash) *flash {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +143,7 @@ func (s *sessions) take(key tokenHash) *flash {
 	return f
 }
 
-// remove needs the lock.
+// remove removes a session. The caller must hold the lock.
 func (s *sessions) remove(e *list.Element) {
 	was := e.Value.(*session)
 	delete(s.byKey, was.key)
@@ -157,12 +158,12 @@ func (s *session) expired(now time.Time) bool {
 	return now.Sub(s.seen) >= idleTimeout || now.Sub(s.opened) >= longest
 }
 
-// owns reports whether a form was made for this session.
+// owns reports whether a form token belongs to this session.
 func (s *session) owns(csrf string) bool {
 	return subtle.ConstantTimeCompare([]byte(csrf), []byte(s.csrf)) == 1
 }
 
-// randomText returns 256 random bits.
+// randomText returns 256 random bits as text.
 func randomText() string {
 	var b [32]byte
 	_, _ = rand.Read(b[:]) // never fails: the runtime stops the program first

@@ -12,19 +12,19 @@ func TestSessions_EndWhenIdle(t *testing.T) {
 	for range 5 {
 		c.add(idleTimeout - time.Second)
 		if _, ok := s.find(token); !ok {
-			t.Fatal("a session in use ended")
+			t.Fatal("an active session ended")
 		}
 	}
 	c.add(idleTimeout)
 	if _, ok := s.find(token); ok {
-		t.Error("an idle session lives")
+		t.Error("an idle session is still valid")
 	}
 	if len(s.byKey) != 0 || s.used[Read].Len() != 0 {
-		t.Error("an ended session is kept")
+		t.Error("an ended session is still stored")
 	}
 }
 
-func TestSessions_EndInTheEndHoweverMuchUsed(t *testing.T) {
+func TestSessions_EndAtMaximumAge(t *testing.T) {
 	for role, longest := range map[Role]time.Duration{Read: readTimeout, Admin: adminTimeout} {
 		c := newClock()
 		s := newSessions(10, c.Now)
@@ -32,7 +32,7 @@ func TestSessions_EndInTheEndHoweverMuchUsed(t *testing.T) {
 		for age := time.Duration(0); ; age += 30 * time.Minute {
 			_, ok := s.find(token)
 			if ok != (age < longest) {
-				t.Errorf("%v session after %v: alive is %v", role, age, ok)
+				t.Errorf("%v session after %v: got valid %v", role, age, ok)
 			}
 			if age >= longest {
 				break
@@ -42,19 +42,19 @@ func TestSessions_EndInTheEndHoweverMuchUsed(t *testing.T) {
 	}
 }
 
-func TestSessions_LeastRecentlyUsedMakesRoom(t *testing.T) {
+func TestSessions_ReplaceLeastRecentlyUsed(t *testing.T) {
 	s := newSessions(3, newClock().Now)
 	a, b, c := s.open(Read, Fingerprint{}), s.open(Read, Fingerprint{}), s.open(Read, Fingerprint{})
 	s.find(a)
 	d := s.open(Read, Fingerprint{})
 	for token, want := range map[string]bool{a: true, b: false, c: true, d: true} {
 		if _, ok := s.find(token); ok != want {
-			t.Errorf("alive is %v, want %v", ok, want)
+			t.Errorf("got valid %v, want %v", ok, want)
 		}
 	}
 }
 
-func TestSessions_ReadersSignNoAdminOut(t *testing.T) {
+func TestSessions_ReadersDoNotReplaceAdmins(t *testing.T) {
 	s := newSessions(3, newClock().Now)
 	admin, first := s.open(Admin, Fingerprint{}), s.open(Read, Fingerprint{})
 	for range 100 {
@@ -64,35 +64,35 @@ func TestSessions_ReadersSignNoAdminOut(t *testing.T) {
 		t.Error("the admin was signed out")
 	}
 	if _, ok := s.find(first); ok || len(s.byKey) != 4 {
-		t.Errorf("%d sessions are kept, want 4", len(s.byKey))
+		t.Errorf("got %d sessions, want 4", len(s.byKey))
 	}
 }
 
-func TestSessions_KeepNoToken(t *testing.T) {
+func TestSessions_StoreNoToken(t *testing.T) {
 	s := newSessions(3, newClock().Now)
 	token := s.open(Read, Fingerprint{})
 	found, _ := s.find(token)
 	if len(token) != 43 || found.csrf == token || string(found.key[:]) == token {
-		t.Errorf("token of %d characters, or kept as it is", len(token))
+		t.Errorf("token has %d characters, or is stored in plain text", len(token))
 	}
 	if _, ok := s.find(string(found.key[:])); ok {
-		t.Error("what is kept opens a session")
+		t.Error("the stored hash opens a session")
 	}
 }
 
-func TestSessions_TellOnce(t *testing.T) {
+func TestSessions_FlashIsShownOnce(t *testing.T) {
 	s := newSessions(3, newClock().Now)
 	sess, _ := s.find(s.open(Read, Fingerprint{}))
 	s.put(sess.key, flash{Text: "done"})
 	if f := s.take(sess.key); f == nil || f.Text != "done" {
-		t.Errorf("told %v", f)
+		t.Errorf("got flash %v", f)
 	}
 	if f := s.take(sess.key); f != nil {
-		t.Errorf("told twice: %v", f)
+		t.Errorf("second take: got flash %v, want none", f)
 	}
 	s.close(sess.key)
 	s.put(sess.key, flash{})
 	if f := s.take(sess.key); f != nil {
-		t.Error("a closed session is told something")
+		t.Error("got a flash for a closed session")
 	}
 }

@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// visitor is a browser without scripts: it keeps the cookie and the form token
-// of its session.
+// visitor is a browser without scripts. It stores the cookie and form token of its session.
 type visitor struct {
 	t      *testing.T
 	world  *world
@@ -20,7 +19,7 @@ type visitor struct {
 	csrf   string
 }
 
-// reply is what a visitor got.
+// reply is the response to a visitor's request.
 type reply struct {
 	*http.Response
 	body string
@@ -51,7 +50,7 @@ func (v *visitor) get(target string) reply {
 	return v.send(httptest.NewRequest(http.MethodGet, target, nil))
 }
 
-// form makes the request that a form of ours sends.
+// form returns the request that a form of the page sends.
 func (v *visitor) form(target string, fields ...string) *http.Request {
 	values := url.Values{"csrf": {v.csrf}}
 	for i := 0; i+1 < len(fields); i += 2 {
@@ -68,18 +67,18 @@ func (v *visitor) post(target string, fields ...string) reply {
 	return v.send(v.form(target, fields...))
 }
 
-// visit signs somebody in.
+// visit signs in with the given secret.
 func (w *world) visit(t *testing.T, secret string) *visitor {
 	t.Helper()
 	v := &visitor{t: t, world: w}
 	res := v.post("/sign-in", "secret", secret)
 	if res.StatusCode != http.StatusSeeOther || len(res.Cookies()) != 1 {
-		t.Fatalf("sign-in answers %d with %d cookies", res.StatusCode, len(res.Cookies()))
+		t.Fatalf("sign-in: got status %d with %d cookies", res.StatusCode, len(res.Cookies()))
 	}
 	v.cookie = res.Cookies()[0]
 	found := csrfField.FindStringSubmatch(v.get("/").body)
 	if found == nil {
-		t.Fatal("the page has no form token")
+		t.Fatal("page without a form token")
 	}
 	v.csrf = html.UnescapeString(found[1])
 	return v
@@ -89,7 +88,7 @@ func mustContain(t *testing.T, body string, wants ...string) {
 	t.Helper()
 	for _, want := range wants {
 		if !strings.Contains(body, want) {
-			t.Errorf("the page lacks %q", want)
+			t.Errorf("page: missing %q", want)
 		}
 	}
 }

@@ -1,8 +1,9 @@
-// Package web is the operator's page: runs, providers, items and explanations of their
-// prices. It renders HTML on the server. Scripts only refresh parts of a page, so
-// everything works without them.
+// Package web serves the operator's page: runs, providers, and items with explanations of
+// their prices. It renders HTML on the server. Scripts only refresh parts of a page, so every
+// function also works without them.
 //
-// It owns the sessions of browsers and nothing else: it reads through the readers and acts through Refresher.
+// The package stores only browser sessions. It reads data from the readers and makes changes
+// with Refresher.
 package web
 
 import (
@@ -23,20 +24,20 @@ import (
 // JobReader reads refreshes.
 type JobReader interface {
 	Status(ctx context.Context) (view.Status, error)
-	// Jobs lists jobs, newest first; an empty kind means all.
+	// Jobs lists jobs, newest first. An empty kind means all kinds.
 	Jobs(ctx context.Context, kind, cursor string, limit int) (view.Page[view.Job], error)
 	Job(ctx context.Context, id int64) (view.Job, error)
-	// JobItems lists a job's items; an empty state means all.
+	// JobItems lists the items of a job. An empty state means all states.
 	JobItems(ctx context.Context, id int64, state, cursor string, limit int) (view.Page[view.JobItem], error)
-	// JobFailures groups all failed items of a job by cause, the most frequent first,
-	// and returns how many there are of causes beyond the list.
+	// JobFailures groups the failed items of a job by error, most frequent first. It also
+	// returns the number of items with errors beyond the list.
 	JobFailures(ctx context.Context, id int64) (list []view.FailureReason, others int64, err error)
 	JobDebug(ctx context.Context) (view.JobDebug, error)
 }
 
 // ItemReader reads items and their prices.
 type ItemReader interface {
-	// Items lists the items that pass a filter.
+	// Items lists the items that match a filter.
 	Items(ctx context.Context, f view.ItemFilter, cursor string, limit int) (view.Page[view.PricedItem], error)
 	Item(ctx context.Context, key catalog.Key) (view.ItemDetail, error)
 }
@@ -51,9 +52,9 @@ type HealthReader interface {
 	Health(ctx context.Context, details bool) (view.Health, error)
 }
 
-// Refresher carries out the actions of the page's buttons.
+// Refresher performs the actions of the page.
 type Refresher interface {
-	// Start starts a bulk job, unless one is live.
+	// Start starts a bulk job unless one is queued or running.
 	Start(ctx context.Context, forced bool, by string) (refresh.Started, error)
 	DryRun(ctx context.Context, forced bool) (view.DryRun, error)
 	Cancel(ctx context.Context, id int64) error
@@ -67,26 +68,24 @@ type Refresher interface {
 // Fingerprint identifies a secret without revealing it.
 type Fingerprint [32]byte
 
-// Credentials are the live secrets. Both methods are safe for concurrent use
-// and see a rotation at once.
+// Credentials checks secrets. Its methods are safe for concurrent use. A rotation takes effect
+// immediately.
 type Credentials interface {
-	// Match compares in constant time. It returns the fingerprint of the secret
-	// that matched.
+	// Match compares in constant time. It returns the fingerprint of the matching secret.
 	Match(role Role, presented string) (Fingerprint, bool)
-	// Live reports whether the secret is still one of the role's.
+	// Live reports whether the secret still belongs to the role.
 	Live(role Role, secret Fingerprint) bool
 }
 
-// FailureLimiter counts wrong secrets by client address, together with those
-// that the API saw.
+// FailureLimiter counts wrong secrets by client address. It shares the count with the API.
 type FailureLimiter interface {
-	// Fail counts one and returns what follows from it.
+	// Fail counts a wrong secret and returns the consequence.
 	Fail(client netip.Addr) access.Failure
-	// Wait waits before the response.
+	// Wait delays the response.
 	Wait(ctx context.Context, delay time.Duration)
 }
 
-// Deps is what the page needs; all fields but TrustedProxies are required.
+// Deps are the dependencies of the page. All fields except TrustedProxies are required.
 type Deps struct {
 	Jobs        JobReader
 	Items       ItemReader
@@ -96,29 +95,28 @@ type Deps struct {
 	Credentials Credentials
 	Limiter     FailureLimiter
 	Version     string
-	Currency    money.Currency // of all prices
+	Currency    money.Currency // currency of all prices
 	Logger      *slog.Logger
 	Now         func() time.Time
-	// TrustedProxies may forward the client's address (X-Forwarded-For) and whether
-	// that was over TLS (X-Forwarded-Proto).
+	// TrustedProxies may set X-Forwarded-For (client address) and X-Forwarded-Proto (TLS).
 	TrustedProxies []netip.Prefix
 }
 
-// site serves all requests for the page.
+// site handles all requests for the page.
 type site struct {
 	*auth
 	mux *http.ServeMux
 }
 
-// The handlers of the pages, by subject.
+// These types group the page handlers by subject.
 type (
 	runPages      struct{ *pages }
 	providerPages struct{ *pages }
 	itemPages     struct{ *pages }
 )
 
-// New returns the handler of the page, to be mounted at "/". It starts nothing
-// and holds its sessions in memory.
+// New returns the handler of the page for the path "/". It starts no goroutines. Sessions are
+// in memory.
 func New(deps Deps) http.Handler {
 	p := &pages{Deps: deps, sessions: newSessions(maxSessions, deps.Now), assets: loadAssets()}
 	p.parse()
@@ -127,7 +125,7 @@ func New(deps Deps) http.Handler {
 	return s
 }
 
-// routes is the whole surface of the page.
+// routes registers all routes of the page.
 func (s *site) routes() {
 	runs, providers, items := &runPages{s.pages}, &providerPages{s.pages}, &itemPages{s.pages}
 	s.mux.HandleFunc("GET /static/{file...}", s.static)
@@ -158,8 +156,8 @@ func (s *site) routes() {
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
 	if r.URL.Path != path.Clean(r.URL.Path) {
-		// The mux would redirect to the path that is meant. Nothing links to
-		// such a path, and what is meant may be the API's.
+		// The mux would redirect to the cleaned path. No page links to such a path, and the
+		// cleaned path may belong to the API.
 		s.refuse(w, r, http.StatusNotFound)
 		return
 	}
@@ -176,7 +174,7 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.refuse(w, r, refusal.status)
 }
 
-// statusOnly takes the standard mux's word on a request, but not its body.
+// statusOnly records the status that the standard mux sends and drops the body.
 type statusOnly struct {
 	header http.Header
 	status int
@@ -186,13 +184,13 @@ func (s *statusOnly) Header() http.Header         { return s.header }
 func (s *statusOnly) WriteHeader(status int)      { s.status = status }
 func (s *statusOnly) Write(b []byte) (int, error) { return len(b), nil }
 
-// secure allows the page nothing but its own files: no inline script or style,
-// no other host, no frame around it.
+// secure sets a content security policy that allows only files of the page: no inline scripts
+// or styles, other hosts or frames.
 func secure(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "+
 		"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
-	// Not no-referrer: that would blank the Origin of our own forms.
+	// no-referrer would also remove the Origin header of the page's forms.
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 }

@@ -9,12 +9,12 @@ import (
 	"assay/internal/view"
 )
 
-// badge is a state in words, with the tone that colours it. The words are complete
-// without the colour.
+// badge is a state with a text and a tone, which sets the colour. The text is complete without
+// the colour.
 type badge struct {
-	Tone string // good, busy, warn, bad, calm
+	Tone string // good, busy, warn, bad or calm
 	Text string
-	Hint string // a sentence more
+	Hint string // additional sentence
 }
 
 // badges are the states of the service, by kind and code.
@@ -34,28 +34,28 @@ var badges = map[string]map[string]badge{
 	},
 	"item": {
 		"pending":   {"busy", "Waiting", ""},
-		"updated":   {"good", "Updated", "Priced in this run, changed or not."},
+		"updated":   {"good", "Updated", "This run confirmed or changed the price."},
 		"skipped":   {"calm", "Skipped", ""},
-		"noQuote":   {"warn", "No quote", "All providers responded, and none had a price."},
-		"failed":    {"bad", "Failed", "No market has data for it, and a provider failed."},
+		"noQuote":   {"warn", "No quote", "All providers responded, but none had a price."},
+		"failed":    {"bad", "Failed", "No market has data for the item, and a provider failed."},
 		"cancelled": {"calm", "Cancelled", ""},
 	},
 	"price": {
 		"ok":       {"good", "OK", "Most markets agree closely."},
 		"thin":     {"calm", "Thin", "Few markets have a price, or they are far apart."},
-		"suspect":  {"warn", "Suspect", "It moved further than such prices usually do. Check before you rely on it."},
-		"disputed": {"warn", "Disputed", "No more than half of the markets agree. The price is that of one group."},
+		"suspect":  {"warn", "Suspect", "The price moved unusually far. Check it before you rely on it."},
+		"disputed": {"warn", "Disputed", "No majority of the markets agrees. The price comes from one group of them."},
 		"stale":    {"warn", "Stale", "No fresh quote. This is the last known price."},
 		"noPrice":  {"calm", "No price", "No market has given a price yet."},
 	},
 	"breaker": {
-		"open":     {"bad", "Not responding", "Too many failures in a row. It gets no requests for a while."},
-		"halfOpen": {"warn", "Retrying", "A few requests test whether it responds again."},
+		"open":     {"bad", "Not responding", "Too many consecutive failures. Requests are paused for a while."},
+		"halfOpen": {"warn", "Retrying", "A few requests check whether it responds again."},
 		"closed":   {"good", "Closed", ""},
 	},
 }
 
-// badgeOf returns the badge of a state: a text, a *string or a provider.Health.
+// badgeOf returns the badge of a state, which is a string, a *string or a provider.Health.
 func badgeOf(kind string, code any) badge {
 	text := fmt.Sprint(code)
 	if p, ok := code.(*string); ok {
@@ -70,7 +70,7 @@ func badgeOf(kind string, code any) badge {
 	return badge{Tone: "calm", Text: text}
 }
 
-// runBadge shows the outcome of a run if it is partial, else its state.
+// runBadge returns the badge of a run. A partial outcome takes precedence over the state.
 func runBadge(state string, outcome *string) badge {
 	if state == "finished" && outcome != nil && *outcome == "partial" {
 		return badge{"warn", "Partial", sentence(view.OutcomeText(*outcome))}
@@ -80,10 +80,10 @@ func runBadge(state string, outcome *string) badge {
 
 // heldBadge is the badge of an item with a held price.
 func heldBadge() badge {
-	return badge{"warn", "Held", "A suspicious new price waits for confirmation. This is the price before it."}
+	return badge{"warn", "Held", "A suspicious new price is held until it is confirmed. This is the previous price."}
 }
 
-// breakerText names the state of a circuit breaker.
+// breakerText describes the state of a circuit breaker.
 func breakerText(state string) string {
 	switch state {
 	case "closed":
@@ -96,7 +96,7 @@ func breakerText(state string) string {
 	return state
 }
 
-// outcomeText describes what was done with a market's last response.
+// outcomeText describes the result of a market's last response.
 func outcomeText(code string) string {
 	switch code {
 	case "":
@@ -106,12 +106,12 @@ func outcomeText(code string) string {
 	case "silent":
 		return "Not in the response"
 	case "quarantined":
-		return "Held back"
+		return "Held"
 	}
 	return code
 }
 
-// ratesText describes where exchange rates come from.
+// ratesText describes the origin of exchange rates.
 func ratesText(from string) string {
 	switch from {
 	case exchange.ECBName:
@@ -126,9 +126,9 @@ func ratesText(from string) string {
 func methodText(method string) string {
 	switch pricing.Method(method) {
 	case pricing.Consensus:
-		return "Middle of the markets that agree"
+		return "Median of the markets that agree"
 	case pricing.Average:
-		return "Mean of all markets"
+		return "Average of all markets"
 	case pricing.Median:
 		return "Median of the markets"
 	}

@@ -11,20 +11,20 @@ import (
 	"assay/internal/view"
 )
 
-// newFakeAssay invents what the page shows: a few runs, two providers, some
-// items, and one item on ten markets that disagree.
+// newFakeAssay creates the data for the page: a few runs, two providers, some items, and one
+// item with different prices on ten markets.
 func newFakeAssay(now func() time.Time) *fakeAssay {
 	f := &fakeAssay{now: now, details: map[catalog.Key]view.ItemDetail{}}
-	f.jobs = inventedJobs(now())
-	f.providers = inventedProviders(now())
-	f.items = inventedItems(now())
-	f.failed = inventedFailures()
-	redline := inventedRedline(now())
+	f.jobs = sampleJobs(now())
+	f.providers = sampleProviders(now())
+	f.items = sampleItems(now())
+	f.failed = sampleFailures()
+	redline := sampleRedline(now())
 	f.details[catalog.Key{AppID: 730, Name: redline.MarketHashName}] = redline
 	return f
 }
 
-func inventedJobs(now time.Time) []view.Job {
+func sampleJobs(now time.Time) []view.Job {
 	job := func(id, kind, state string, ago, took time.Duration) view.Job {
 		start, end := now.Add(-ago), now.Add(took-ago)
 		return view.Job{
@@ -52,39 +52,39 @@ func inventedJobs(now time.Time) []view.Job {
 	return []view.Job{last, forced, missing, cancelled, failed, job("29", "bulk", "finished", 25*time.Hour, 51*time.Second)}
 }
 
-func inventedProviders(now time.Time) []view.ProviderDebug {
+func sampleProviders(now time.Time) []view.ProviderDebug {
 	market := func(key, title string, quotes int64) view.MarketDebug {
 		return view.MarketDebug{
 			Market: key, Title: title, AppIDs: []int32{730, 570}, SalesWindowSeconds: 30 * 86400,
 			LastFetchedAt: new(now.Add(-26 * time.Minute)), LastOutcome: "ok", Quotes: quotes, Rejected: 3,
 		}
 	}
-	sick := market("skinport", "Skinport list", 14032)
-	sick.Quarantine = new("14,032 names instead of 31,207; the last good answer counts")
-	sick.QuarantinedSince = new(now.Add(-26 * time.Minute))
+	quarantined := market("skinport", "Skinport list", 14032)
+	quarantined.Quarantine = new("14,032 names instead of 31,207; the last valid response is used")
+	quarantined.QuarantinedSince = new(now.Add(-26 * time.Minute))
 	ember := market("ember", "Ember", 29101)
 	ember.Pool, ember.SalesWindowSeconds = "ember", 0
 	return []view.ProviderDebug{
 		{
 			Provider: "sim", Title: "Market simulator", Configured: true, Health: provider.HealthHealthy, Shape: "bulk", BatchSize: 500, IntervalSeconds: 300, Breaker: "closed",
-			Terms:       "invented prices, for trying things out",
+			Terms:       "generated prices for tests",
 			Budget:      view.Budget{Limit: 1000, PeriodSeconds: 3600, Used: 213, Left: new(int64(787)), ResetsAt: new(now.Add(34 * time.Minute))},
 			LastSuccess: new(now.Add(-26 * time.Minute)), LatencyMs: view.Latency{P50: 42, P95: 131, P99: 412},
 			ResponsesByStatus: map[string]int64{"200": 209, "429": 3, "0": 1},
 			Markets:           []view.MarketDebug{market("aurum", "Aurum", 30120), market("basalt", "Basalt", 28770), market("cobalt", "Cobalt Exchange", 30002), ember},
-			Requests:          inventedRequests(now),
+			Requests:          sampleRequests(now),
 		},
 		{
 			Provider: "pricelist", Title: "Price lists", Configured: true, Health: provider.HealthDegraded, Shape: "bulk", BatchSize: 1, Breaker: "closed", Terms: "yours",
 			LastSuccess: new(now.Add(-26 * time.Minute)), LastError: new("503 Service Unavailable"), LastErrorAt: new(now.Add(-25 * time.Minute)),
 			LatencyMs: view.Latency{P50: 840, P95: 2210, P99: 2930}, ResponsesByStatus: map[string]int64{"200": 4, "503": 4},
-			Markets: []view.MarketDebug{sick},
+			Markets: []view.MarketDebug{quarantined},
 		},
 		{Provider: "waxpeer", Title: "Waxpeer", Configured: true, Shape: "single", Breaker: "open", BlockedUntil: new(now.Add(4 * time.Minute)), Health: provider.HealthDown, LastError: new("timeout"), LastErrorAt: new(now.Add(-2 * time.Minute))},
 	}
 }
 
-func inventedRequests(now time.Time) []view.RequestDebug {
+func sampleRequests(now time.Time) []view.RequestDebug {
 	requests := make([]view.RequestDebug, 0, 50)
 	for i := range 50 {
 		r := view.RequestDebug{
@@ -92,14 +92,14 @@ func inventedRequests(now time.Time) []view.RequestDebug {
 			Path: fmt.Sprintf("/v1/markets/aurum/batch?page=%d&key=***", i), Status: 200, DurationMs: 30 + float64(i*7%90), Bytes: 48211, Attempt: 1,
 		}
 		if i == 3 {
-			r.Status, r.Error, r.Attempt = 429, "told to wait 2 s", 2
+			r.Status, r.Error, r.Attempt = 429, "retry after 2 s", 2
 		}
 		requests = append(requests, r)
 	}
 	return requests
 }
 
-func inventedItems(now time.Time) []view.ItemPrice {
+func sampleItems(now time.Time) []view.ItemPrice {
 	item := func(name, phase, status string, price money.Micro) view.ItemPrice {
 		return view.ItemPrice{AppID: 730, MarketHashName: name, Phase: phase, Status: status, CurrentPrice: price, PriceUpdatedAt: new(now.Add(-26 * time.Minute))}
 	}
@@ -121,7 +121,7 @@ func inventedItems(now time.Time) []view.ItemPrice {
 	return items
 }
 
-func inventedFailures() []view.JobItem {
+func sampleFailures() []view.JobItem {
 	var failed []view.JobItem
 	for i := range 27 {
 		failed = append(failed, view.JobItem{
@@ -130,13 +130,13 @@ func inventedFailures() []view.JobItem {
 		})
 	}
 	for _, name := range trapNames[:3] {
-		failed = append(failed, view.JobItem{AppID: 730, MarketHashName: name, State: "failed", Attempts: 2, Error: new("sim: no answer within 10 s")})
+		failed = append(failed, view.JobItem{AppID: 730, MarketHashName: name, State: "failed", Attempts: 2, Error: new("sim: no response within 10 s")})
 	}
 	return failed
 }
 
-// inventedRedline has every kind of quote.
-func inventedRedline(now time.Time) view.ItemDetail {
+// sampleRedline has quotes of every kind.
+func sampleRedline(now time.Time) view.ItemDetail {
 	quote := func(title string, price money.Micro, reason string) view.MarketSnapshot {
 		return view.MarketSnapshot{
 			Provider: "sim", Market: title, Title: title, Currency: "USD", LowestAsk: &price, HighestBid: new(price * 94 / 100), Sale: new(price * 98 / 100),
@@ -159,8 +159,8 @@ func inventedRedline(now time.Time) view.ItemDetail {
 		Average: 207_317_401, Median: 32_100_000, Consensus: 32_041_250, Interval: &view.Interval{Low: 29_310_000, High: 35_027_400}, Min: 24_800_000, Max: 1_438_000_000, Spread: new(money.Micro(57_983_870)),
 		Markets: 10, UsedMarkets: 6, CandidatePrice: new(money.Micro(71_350_000)), CandidateAt: new(now.Add(-26 * time.Minute)),
 		Explanation: &view.Explanation{Sentences: []string{
-			"Quotes are compared at the usual level of all markets. 6 of 7 agree within a factor of 2, from 31.15 to 33.04 USD, and the price is their middle: 32.04125 USD.",
-			"71.35 USD is 2.226817 times 32.04125 USD, the price before, more than the limit of 2, so it is held since 2026-10-05 13:37 UTC.",
+			"Quotes are compared at the usual level of all markets. 6 of 7 agree within a factor of 2, from 31.15 to 33.04 USD, and the price is their median: 32.04125 USD.",
+			"71.35 USD is 2.226817 times 32.04125 USD, the price before, more than the limit of 2, so it has been held since 2026-10-05 13:37 UTC.",
 		}},
 		Snapshots: []view.MarketSnapshot{
 			quote("Aurum", 31_870_000, ""), euro, quote("Cobalt Exchange", 32_100_000, ""), sale, quote("Ember", 32_900_000, ""),
@@ -169,10 +169,10 @@ func inventedRedline(now time.Time) view.ItemDetail {
 	}
 }
 
-// inWords are explanations of why a quote does not count, by reason.
+// inWords explains why a quote is not used, by reason.
 var inWords = map[string]string{
-	"outlier":        "it is outside the group of quotes that decides",
-	"notOffered":     "nothing is offered or sold",
+	"outlier":        "it is outside the deciding group of quotes",
+	"notOffered":     "no offers or sales",
 	"staleMarket":    "the market's own data is more than 7 days old",
-	"sharedListings": "it resells the listings of another market, which count once",
+	"sharedListings": "it resells the listings of another market, which are used only once",
 }

@@ -1,9 +1,9 @@
-// What the page adds to plain links and forms: relative times that go on, a
-// word for screen readers, and care around the parts that are exchanged.
+// This script updates relative times, announces progress to screen readers, and
+// protects clicks and selections while parts of the page are replaced.
 (function () {
   "use strict";
 
-  // ---- relative times, in the words of the server (format.go) ----
+  // ---- relative times, in the format of the server (format.go) ----
   function coarse(s) {
     if (s < 60) return Math.floor(s) + " s";
     if (s < 3600) return Math.floor(s / 60) + " min";
@@ -16,7 +16,7 @@
     return age < 5 ? "just now" : coarse(age) + " ago";
   }
 
-  // The server's clock counts, not the browser's.
+  // Use the clock of the server.
   var behind = Date.now() - Date.parse(document.documentElement.dataset.now);
 
   function tick() {
@@ -28,15 +28,15 @@
   }
   setInterval(tick, 10000);
 
-  // ---- one announcement for each change worth hearing ----
+  // ---- announcements for screen readers ----
   function announce() {
     var from = document.querySelector("[data-announce]");
     var to = document.getElementById("announcer");
     if (from && to && to.textContent !== from.dataset.announce) to.textContent = from.dataset.announce;
   }
 
-  // ---- parts that are exchanged ----
-  var pressed = false; // between press and release of a button or link
+  // ---- replaced parts ----
+  var pressed = false; // a button or link is pressed
   addEventListener("pointerdown", function () { pressed = true; }, true);
   addEventListener("pointerup", function () { pressed = false; }, true);
   addEventListener("pointercancel", function () { pressed = false; }, true);
@@ -80,7 +80,7 @@
   });
   document.addEventListener("htmx:beforeSwap", function (e) {
     if (pressed || selecting(e.detail.target)) {
-      e.detail.shouldSwap = false; // or the click or the selection would be lost
+      e.detail.shouldSwap = false; // keep the click or selection
       return;
     }
     keep(e.detail.target);
