@@ -1,6 +1,6 @@
-// Package access determines the client address of a request and counts failed logins per
-// address. The API and the page share these counts, so an attacker cannot use both to get
-// twice the number of attempts.
+// Package access determines the client address of a request and counts wrong secrets per
+// address. The API and the page share these counts. An attacker therefore gets no additional
+// attempts by using both.
 package access
 
 import (

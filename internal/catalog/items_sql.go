@@ -65,31 +65,20 @@ func EnsureItems(t *db.Tx, app int32, keys []Key) (map[Key]Item, error) {
 	return out, nil
 }
 
-// AddItems creates the missing items of a game.
-func AddItems(t *db.Tx, app int32, keys []Key) error {
-	_, err := EnsureItems(t, app, keys)
-	return err
-}
-
 // addItems runs query for keys in batches and adds the returned items to the map.
 func addItems(t *db.Tx, to map[Key]Item, query string, app int32, keys []Key) error {
 	for part := range slices.Chunk(keys, db.RowsAtOnce) {
-		if err := addSomeItems(t, to, query, app, part); err != nil {
+		if _, err := db.Collect(t.Context(), t, func(r *sql.Rows, _ *struct{}) error {
+			key := Key{AppID: app}
+			var item Item
+			err := r.Scan(&item.ID, &key.Name, &key.Phase, &item.Price, &item.New)
+			to[key] = item
+			return err
+		}, query, KeyTable(app, part).Params(t.Dialect)...); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func addSomeItems(t *db.Tx, to map[Key]Item, query string, app int32, keys []Key) error {
-	_, err := db.Collect(t.Context(), t, func(r *sql.Rows, _ *struct{}) error {
-		key := Key{AppID: app}
-		var item Item
-		err := r.Scan(&item.ID, &key.Name, &key.Phase, &item.Price, &item.New)
-		to[key] = item
-		return err
-	}, query, KeyTable(app, keys).Params(t.Dialect)...)
-	return err
 }
 
 // LockPrices returns the prices of items and prevents changes to them until the

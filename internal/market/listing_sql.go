@@ -194,9 +194,9 @@ func (p Period) bounds(before int64) (from, to, id int64) {
 	return db.Micros(p.From), db.Micros(p.To), 0
 }
 
-// Parts of the queries of Listings. The first part of each condition uses an index that
-// has the order of the result. Partial indexes exist for the rare states. PostgreSQL and
-// SQLite use them only if the state is a literal.
+// Parts of the queries of Listings. For each WHERE clause there is an index with the order
+// of the result. Partial indexes exist for the rare states. PostgreSQL and SQLite use them
+// only if the state is a literal in the query.
 const (
 	listingsOfAll    = ` WHERE l.id < $1`
 	listingsOfApp    = ` WHERE l.app_id = $2 AND l.id < $1`

@@ -14,8 +14,8 @@ import (
 	"assay/internal/wallet"
 )
 
-// RankedTrades is the number of trades per day between the same two users that count for
-// ranks. The limit makes wash trading useless.
+// RankedTrades is the maximum number of trades per day between the same two users that count
+// for ranks. Trading an asset back and forth therefore does not raise a rank.
 const RankedTrades = 5
 
 // MaxVolume is the maximum volume that is counted for one trade: ten million units of the

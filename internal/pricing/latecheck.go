@@ -7,9 +7,9 @@ const (
 	bigMove   = 1677722 // smallest move that can show a late market: 10 %
 	smallMove = 838861  // smallest move that counts as a move in the same direction: 5 %
 
-	// Market b repeats market a if its moves today resemble the moves of a yesterday. The
-	// median ratio of these moves must be at least minRepeat. It must also exceed the ratio
-	// for the moves of a today by at least repeatMargin.
+	// A market is late if its moves today resemble the moves of another market yesterday.
+	// The median ratio of these moves must be at least minRepeat. It must also exceed the
+	// ratio for the other market's moves today by at least repeatMargin.
 	minRepeat    = logOne / 2
 	repeatMargin = logOne / 4
 

@@ -137,7 +137,7 @@ func (e *estimator) insertNewItems(ctx context.Context, newItems map[catalog.Key
 	}
 	return e.store.InTx(ctx, func(tx *db.Tx) error {
 		for _, app := range slices.Sorted(maps.Keys(byApp)) {
-			if err := catalog.AddItems(tx, app, byApp[app]); err != nil {
+			if _, err := catalog.EnsureItems(tx, app, byApp[app]); err != nil {
 				return fmt.Errorf("add items: %w", err)
 			}
 		}
