@@ -75,7 +75,7 @@ func TestCoalescer_CancelledCallsDoNotAffectOthers(t *testing.T) {
 	})
 }
 
-// TestCoalescer_RestsBetweenSharedReads has callers that call again immediately after each
+// TestCoalescer_RestsBetweenSharedReads runs callers that call again immediately after each
 // result.
 func TestCoalescer_RestsBetweenSharedReads(t *testing.T) {
 	const callers, each = 20, 5

@@ -220,8 +220,8 @@ func (c *crossCheck) contest(entries []*entry, cols [][]Log, found []comparison,
 	return contested
 }
 
-// revokeMutual revokes the acceptance of two responses that contradict each other. Accepting
-// both does not show which one is correct.
+// revokeMutual revokes the acceptances of two responses that contradict each other, because
+// accepting both responses does not show which one is correct.
 func (c *crossCheck) revokeMutual(entries []*entry, rival []int) {
 	var both []*entry
 	for k, e := range entries {

@@ -36,7 +36,7 @@ type References struct {
 // Side is the direction of a move.
 type Side int8
 
-// The directions.
+// The directions of a move.
 const (
 	Fall Side = -1
 	Rise Side = 1
@@ -64,7 +64,7 @@ type State struct {
 // Decision is the decision of the guard about an estimate.
 type Decision string
 
-// The decisions.
+// The decisions of the guard.
 const (
 	Accepted    Decision = ""            // the move is within the limits
 	TakenAtOnce Decision = "takenAtOnce" // accepted immediately, because the quotes of two markets moved
