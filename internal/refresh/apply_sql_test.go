@@ -11,7 +11,7 @@ import (
 	"assay/internal/refresh"
 )
 
-func TestApplyRange_CopiesPricesOntoItsRows(t *testing.T) {
+func TestApplyRange_WritesPricesToItsRows(t *testing.T) {
 	each(t, func(f *fixture) {
 		ids := f.items("A", "B")
 		u := f.own("u", ids[0], ids[1], ids[0], 0) // rows 1 to 4
@@ -65,7 +65,7 @@ func (f *fixture) applyRange(job, ids int64, most bool) (found bool) {
 	return found
 }
 
-func TestApplyBatch_CopiesPricesOntoItsRows(t *testing.T) {
+func TestApplyBatch_WritesPricesToItsRows(t *testing.T) {
 	each(t, func(f *fixture) {
 		ids := f.items("A", "B")
 		u := f.own("u", ids[0], ids[1], ids[0], 0)
@@ -89,7 +89,7 @@ func TestApplyBatch_CopiesPricesOntoItsRows(t *testing.T) {
 }
 
 // A process dies while it writes a range, and others come by.
-func TestApplyRange_AShardOutlivesADyingTransaction(t *testing.T) {
+func TestApplyRange_RollbackKeepsTheShard(t *testing.T) {
 	each(t, func(f *fixture) {
 		ids := f.items("A")
 		u := f.own("u", ids[0], ids[0], ids[0])

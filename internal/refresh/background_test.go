@@ -98,7 +98,7 @@ func (w *world) runFirst(forced bool) refresh.Job {
 	return w.job(id)
 }
 
-func TestBackground_ARunEndsWithoutWaitingForASlowProvider(t *testing.T) {
+func TestBackground_JobEndsWithoutWaiting(t *testing.T) {
 	list := names("Item", 100)
 	steam := slow("steam", list, "s1")
 	w := priced(t, list, steam)
@@ -118,7 +118,7 @@ func TestBackground_ARunEndsWithoutWaitingForASlowProvider(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestBackground_SpendsItsBudgetByValueTimesStaleness(t *testing.T) {
+func TestBackground_RequestsByValueTimesStaleness(t *testing.T) {
 	list := names("Item", 60)
 	steam := slow("steam", list, "s1")
 	w := priced(t, list, steam)
@@ -153,7 +153,7 @@ func TestBackground_SpendsItsBudgetByValueTimesStaleness(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestBackground_APriceChangesInTheNextRunAndNotBefore(t *testing.T) {
+func TestBackground_QuoteChangesPriceInNextJob(t *testing.T) {
 	list := names("Item", 3)
 	steam := slow("steam", list, "s1", "s2")
 	steam.price = func(string, string) money.Micro { return units(1_100) }
@@ -182,7 +182,7 @@ func TestBackground_APriceChangesInTheNextRunAndNotBefore(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestBackground_ASlowProviderAlonePricesKnownAndMissingItems(t *testing.T) {
+func TestBackground_OnlyProviderPricesKnownAndMissingItems(t *testing.T) {
 	list := names("Item", 30)
 	steam := slow("steam", list[:29], "s1", "s2", "s3")
 	w := newWorld(t, steam)
@@ -222,7 +222,7 @@ func TestBackground_ASlowProviderAlonePricesKnownAndMissingItems(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestBackground_TheNextPlanTakesOverWhatIsLeft(t *testing.T) {
+func TestBackground_NextPlanTakesOverDeferredNames(t *testing.T) {
 	list := names("Item", 60)
 	steam := slow("steam", list, "s1")
 	w := priced(t, list, steam)
@@ -241,7 +241,7 @@ func TestBackground_TheNextPlanTakesOverWhatIsLeft(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestBackground_PauseAndCancelAndABreakerAreRespected(t *testing.T) {
+func TestBackground_StopsOnPauseCancelAndOpenBreaker(t *testing.T) {
 	list := names("Item", 60)
 	steam := slow("steam", list, "s1")
 	w := priced(t, list, steam)
@@ -272,7 +272,7 @@ func TestBackground_PauseAndCancelAndABreakerAreRespected(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestBackground_AnErrorOverwritesNothingAndKeepsNoOtherNameBack(t *testing.T) {
+func TestBackground_ErrorKeepsQuotesAndContinues(t *testing.T) {
 	list := names("Item", 10)
 	steam := slow("steam", list, "s1")
 	w := priced(t, list, steam)
@@ -298,9 +298,9 @@ func TestBackground_AnErrorOverwritesNothingAndKeepsNoOtherNameBack(t *testing.T
 	w.checkIdle()
 }
 
-// TestBackground_ARejectedRowKeepsTheOldQuote is of a market whose row of a name is no quote,
+// TestBackground_RejectedRowKeepsStoredQuote is of a market whose row of a name is no quote,
 // in an answer that has another market's.
-func TestBackground_ARejectedRowKeepsTheOldQuote(t *testing.T) {
+func TestBackground_RejectedRowKeepsStoredQuote(t *testing.T) {
 	list := names("Item", 3)
 	steam := slow("steam", list, "s1", "s2")
 	w := priced(t, list, steam)
@@ -320,7 +320,7 @@ func TestBackground_ARejectedRowKeepsTheOldQuote(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestBackground_AKillLosesAndDoublesNothing(t *testing.T) {
+func TestBackground_KillLosesAndDuplicatesNothing(t *testing.T) {
 	list := names("Item", 2)
 	story := func(t *testing.T) (*world, *fakeProvider) {
 		steam := slow("steam", list, "s1")
@@ -375,7 +375,7 @@ func TestBackground_AKillLosesAndDoublesNothing(t *testing.T) {
 	}
 }
 
-func TestBatch_PlansWhatItsBudgetAllowsMostValuableFirst(t *testing.T) {
+func TestPlan_BatchProviderPlansByPriorityWithinBudget(t *testing.T) {
 	list := names("Item", 60)
 	s := batch("steam", 10, list, "s1")
 	s.d.Hosts = []provider.Host{{Limit: provider.Limit{Requests: 2, Per: time.Hour}}}
@@ -411,7 +411,7 @@ func TestBatch_PlansWhatItsBudgetAllowsMostValuableFirst(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestForecast_CallsASlowProviderABackgroundOne(t *testing.T) {
+func TestForecast_MarksBackgroundProviders(t *testing.T) {
 	list := names("Item", 60)
 	w := priced(t, list, slow("steam", list, "s1"))
 	f, err := w.engine.Forecast(t.Context(), false)
@@ -426,7 +426,7 @@ func TestForecast_CallsASlowProviderABackgroundOne(t *testing.T) {
 	equal(t, "without anybody to ask", f.Budget, 0)
 }
 
-func TestBackground_TellsHowManyQuotesCameFromWhere(t *testing.T) {
+func TestBackground_CountsRequestsAndQuotesByProvider(t *testing.T) {
 	list := names("Item", 30)
 	steam := slow("steam", list[5:], "s1", "s2")
 	w := priced(t, list, steam)
@@ -446,7 +446,7 @@ func TestBackground_TellsHowManyQuotesCameFromWhere(t *testing.T) {
 	equal(t, "left for later", later["steam"], 5)
 }
 
-func TestBackground_AnInstanceTakenForDeadWritesNothing(t *testing.T) {
+func TestBackground_LostClaimWritesNothing(t *testing.T) {
 	list := names("Item", 3)
 	steam := slow("steam", list, "s1")
 	w := priced(t, list, steam)
@@ -467,7 +467,7 @@ func TestBackground_AnInstanceTakenForDeadWritesNothing(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestBackground_WhatGotItsPriceElsewhereIsNotUrgentAnyMore(t *testing.T) {
+func TestBackground_PricedNameIsNoLongerUrgent(t *testing.T) {
 	list := names("Item", 60)
 	steam := slow("steam", list, "s1")
 	b := bulk("beta", list, "b1")

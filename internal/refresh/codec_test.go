@@ -76,7 +76,7 @@ func randomQuote(r *rand.Rand) provider.Quote {
 	return q
 }
 
-func TestPack_GivesBackWhatWasPackedInItsOrder(t *testing.T) {
+func TestEncoder_RoundTripKeepsOrder(t *testing.T) {
 	r := randtest.New(t)
 	p := newEncoder()
 	for range 50 {
@@ -102,7 +102,7 @@ func TestPack_GivesBackWhatWasPackedInItsOrder(t *testing.T) {
 	}
 }
 
-func TestPack_CutsTimesToTheHourAndDropsThoseThatMeanNothing(t *testing.T) {
+func TestEncoder_RoundsTimesAndDropsImpossibleTimes(t *testing.T) {
 	for _, c := range []struct{ in, want time.Time }{
 		{time.Time{}, time.Time{}},
 		{time.Date(2026, 3, 1, 12, 59, 59, 999, time.UTC), time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)},
@@ -119,7 +119,7 @@ func TestPack_CutsTimesToTheHourAndDropsThoseThatMeanNothing(t *testing.T) {
 	}
 }
 
-func TestUnpack_RefusesWhatIsDamaged(t *testing.T) {
+func TestDecoder_RejectsDamagedBlobs(t *testing.T) {
 	p := newEncoder()
 	q := provider.Quote{Name: "A name long enough to matter", Currency: "USD", Ask: 1_000_000, Listings: 3, Sales: provider.Unknown}
 	p.add(7, &q)
@@ -147,7 +147,7 @@ func TestUnpack_RefusesWhatIsDamaged(t *testing.T) {
 	}
 }
 
-func TestUnpack_RefusesMoreThanABlobMayHold(t *testing.T) {
+func TestDecoder_RejectsLargeBlobs(t *testing.T) {
 	p := newEncoder()
 	bomb := p.encoder.EncodeAll(make([]byte, maxBlob+1), nil)
 	u := newDecoder()
@@ -194,7 +194,7 @@ func FuzzDecode(f *testing.F) {
 }
 
 // What is validated of a name in several files of a market is what an estimate uses.
-func TestAdd_OfSeveralFilesTheFresherQuoteCounts(t *testing.T) {
+func TestAdd_KeepsFresherQuoteOfSeveralFiles(t *testing.T) {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	hour := noon.Add(time.Hour)
 	for name, c := range map[string]struct {

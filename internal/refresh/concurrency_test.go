@@ -55,7 +55,7 @@ func (w *world) idle() bool {
 		+ (SELECT count(*) FROM missing_price WHERE job_id <> 0 OR due_at <= $1)`, w.clock.Now().UnixMicro()) == 0
 }
 
-func TestConcurrency_OverlappingPushesQueueEachUnknownNameOnce(t *testing.T) {
+func TestConcurrency_OverlappingSyncsQueueEachUnknownNameOnce(t *testing.T) {
 	dbtest.NewDatabase(t) // where there is a server, it stays
 	leaks := goleak.IgnoreCurrent()
 	users, size := 200, 20
@@ -105,7 +105,7 @@ func TestConcurrency_OverlappingPushesQueueEachUnknownNameOnce(t *testing.T) {
 	goleak.VerifyNone(t, leaks)
 }
 
-func TestConcurrency_CountsAddUpAtEveryMomentAndOnlyMoveOn(t *testing.T) {
+func TestConcurrency_CountsAlwaysAddUpAndNeverDecrease(t *testing.T) {
 	list := names("Item", randtest.Count(2_000, 30_000))
 	a, b := bulk("alpha", list, "a1", "a2", "a3"), batch("beta", 100, list, "b1")
 	w := newWorld(t, a, b)
@@ -137,7 +137,7 @@ func TestConcurrency_CountsAddUpAtEveryMomentAndOnlyMoveOn(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestConcurrency_ABulkAndAMissingJobEstimateTheSameItems(t *testing.T) {
+func TestConcurrency_BulkAndMissingJobEstimateTheSameItems(t *testing.T) {
 	list := names("Item", 300)
 	for range randtest.Count(3, 100) {
 		w := newWorld(t, bulk("alpha", list, "a1", "a2", "a3"), batch("beta", 40, list, "b1"))
@@ -156,7 +156,7 @@ func TestConcurrency_ABulkAndAMissingJobEstimateTheSameItems(t *testing.T) {
 	}
 }
 
-func TestConcurrency_AProviderThatHangsKeepsNoneOfTheOthersWaiting(t *testing.T) {
+func TestConcurrency_HangingProviderDelaysNoOther(t *testing.T) {
 	list := names("Item", 40)
 	hangs, good := batch("alpha", 40, list[:20], "a1"), bulk("beta", list, "b1")
 	calling := make(chan struct{}, 10)

@@ -8,7 +8,7 @@ import (
 	"assay/internal/pricing"
 )
 
-func TestStatements_HaveTheConstantsOfTheOthers(t *testing.T) {
+func TestSQL_ConstantsEqualGoConstants(t *testing.T) {
 	if want := strconv.FormatInt(MaxMissingRetry.Microseconds(), 10); maxMissingRetryMicros != want {
 		t.Errorf("maxMissingRetry is %s, want %s", maxMissingRetryMicros, want)
 	}

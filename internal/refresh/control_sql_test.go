@@ -228,7 +228,7 @@ func (f *fixture) versions() [catalog.Buckets]int64 {
 	return all
 }
 
-func TestStoreEstimates_RaisesThePriceVersionOfItsBuckets(t *testing.T) {
+func TestStoreEstimates_IncrementsPriceVersionOfItsBuckets(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.own("u", f.items("A", "B")...)
 		a, b := catalog.Bucket("A"), catalog.Bucket("B")

@@ -26,7 +26,7 @@ func code(err error) string {
 	return ""
 }
 
-func TestStart_WhileAJobLivesIsHarmless(t *testing.T) {
+func TestStart_ReturnsTheLiveJob(t *testing.T) {
 	w := newWorld(t, bulk("alpha", []string{"A"}, "a1"))
 	w.push("u", 730, "A")
 	w.forget()
@@ -56,7 +56,7 @@ func TestStart_WhileAJobLivesIsHarmless(t *testing.T) {
 	equal(t, "jobs", w.count(`SELECT count(*) FROM refresh_job`), 2)
 }
 
-func TestStart_WithoutAProviderFailsAndSaysSo(t *testing.T) {
+func TestStart_WithoutProviderFails(t *testing.T) {
 	w := newWorld(t)
 	w.push("u", 730, "A")
 	j := w.run(false)
@@ -67,7 +67,7 @@ func TestStart_WithoutAProviderFailsAndSaysSo(t *testing.T) {
 	equal(t, "the queue waits for somebody to ask", w.count(`SELECT count(*) FROM missing_price WHERE job_id = 0`), 1)
 }
 
-func TestStart_WithNothingToDoFinishes(t *testing.T) {
+func TestStart_WithoutItemsFinishes(t *testing.T) {
 	w := newWorld(t, bulk("alpha", []string{"A"}, "a1"))
 	j := w.run(false)
 	equal(t, "state", j.State, refresh.Finished)
@@ -75,7 +75,7 @@ func TestStart_WithNothingToDoFinishes(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestForecast_IsWhatTheRunThenDoes(t *testing.T) {
+func TestForecast_MatchesTheNextJob(t *testing.T) {
 	list, rust := names("Item", 130), names("Rust", 7)
 	a, b, c := bulk("alpha", list, "a1", "a2"), batch("beta", 40, list, "b1"), single("gamma", list, "c1")
 	paused := batch("delta", 10, list, "d1")
@@ -115,7 +115,7 @@ func TestForecast_IsWhatTheRunThenDoes(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestForecast_CountsWithWhatIsLeft(t *testing.T) {
+func TestForecast_ConsidersSpentBudget(t *testing.T) {
 	list := names("Item", 60)
 	s := batch("alpha", 10, list, "a1")
 	host := provider.Host{Limit: provider.Limit{Requests: 4, Per: time.Minute}, Quota: provider.Quota{Day: 5}}
@@ -144,7 +144,7 @@ func TestForecast_CountsWithWhatIsLeft(t *testing.T) {
 	costs(2, 4, 40)
 }
 
-func TestForecast_SkipsWhatNothingCanBeAskedFor(t *testing.T) {
+func TestForecast_CountsItemsThatCannotBeRequested(t *testing.T) {
 	list := names("Item", 60)
 	s, rust := batch("alpha", 10, list, "a1"), names("Rust", 5)
 	s.d.Markets[0].AppIDs = append(s.d.Markets[0].AppIDs, catalog.Rust)
@@ -177,7 +177,7 @@ func TestForecast_SkipsWhatNothingCanBeAskedFor(t *testing.T) {
 	equal(t, "skipped", j.Counts.SkippedBudget, 65)
 }
 
-func TestForecast_OfAYearsRequestsDoesNotOverflow(t *testing.T) {
+func TestForecast_LongTimeDoesNotOverflow(t *testing.T) {
 	list := names("Item", 2)
 	s := batch("alpha", 1, list, "a1")
 	s.d.Hosts = []provider.Host{{Limit: provider.Limit{Requests: 1, Per: 200 * 365 * 24 * time.Hour}}}
@@ -189,7 +189,7 @@ func TestForecast_OfAYearsRequestsDoesNotOverflow(t *testing.T) {
 	equal(t, "requests", f.Providers[0].Requests, 1)
 }
 
-func TestRetryFailed_TriesTheFailedItemsAgainWhateverTheirTTL(t *testing.T) {
+func TestRetryFailed_RetriesFailedItemsWithinTTL(t *testing.T) {
 	list := names("Item", 60)
 	s := batch("alpha", 20, list, "a1")
 	w := newWorld(t, s)
@@ -225,7 +225,7 @@ func TestRetryFailed_TriesTheFailedItemsAgainWhateverTheirTTL(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestRetryFailed_TriesItemsThatWereSkippedForTheirProvidersToo(t *testing.T) {
+func TestRetryFailed_RetriesSkippedItems(t *testing.T) {
 	list := names("Item", 20)
 	s := bulk("alpha", list, "a1")
 	w := newWorld(t, s)
@@ -247,7 +247,7 @@ func TestRetryFailed_TriesItemsThatWereSkippedForTheirProvidersToo(t *testing.T)
 	}
 }
 
-func TestCancel_AtEachStageKeepsWhatIsEstimated(t *testing.T) {
+func TestCancel_KeepsEstimatedItemsAtEachStage(t *testing.T) {
 	list := names("Item", 600) // two batches
 	price := units(10)
 	s := bulk("alpha", list, "a1")
@@ -298,7 +298,7 @@ func TestCancel_AtEachStageKeepsWhatIsEstimated(t *testing.T) {
 	}
 }
 
-func TestCancel_OfAMissingJobKeepsItsEntriesForTheFirstPause(t *testing.T) {
+func TestCancel_MissingJobPostponesItsEntries(t *testing.T) {
 	s := batch("alpha", 10, []string{"A"}, "a1")
 	w := newWorld(t, s)
 	w.push("u", 730, "A")
@@ -318,7 +318,7 @@ func TestCancel_OfAMissingJobKeepsItsEntriesForTheFirstPause(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestCancel_OfAMissingJobWithoutAPlanPausesWhatItWasToTake(t *testing.T) {
+func TestCancel_QueuedMissingJobPostponesDueEntries(t *testing.T) {
 	s := batch("alpha", 10, []string{"A"}, "a1")
 	w := newWorld(t, s)
 	w.push("u", 730, "A")
@@ -334,7 +334,7 @@ func TestCancel_OfAMissingJobWithoutAPlanPausesWhatItWasToTake(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestCancel_CutsACallShort(t *testing.T) {
+func TestCancel_AbortsRequestInProgress(t *testing.T) {
 	s := bulk("alpha", []string{"A"}, "a1")
 	calling := make(chan struct{})
 	s.before = func(ctx context.Context, _ provider.Call) {
@@ -363,7 +363,7 @@ func TestCancel_CutsACallShort(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestStop_GivesACallUnderWayBackAndKeepsAnAnswerThatCame(t *testing.T) {
+func TestStop_ReleasesRequestAndKeepsResponse(t *testing.T) {
 	list := names("Item", 20)
 	s := batch("alpha", 10, list, "a1")
 	w := newWorld(t, s)
@@ -401,7 +401,7 @@ func TestStop_GivesACallUnderWayBackAndKeepsAnAnswerThatCame(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestPause_LetsJobsGoOnWithoutTheProvider(t *testing.T) {
+func TestPause_JobsContinueWithoutTheProvider(t *testing.T) {
 	list := names("Item", 20)
 	a, b := bulk("alpha", list, "a1"), batch("beta", 5, list, "b1")
 	w := newWorld(t, a, b)
@@ -436,7 +436,7 @@ func TestPause_LetsJobsGoOnWithoutTheProvider(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestPause_OfTheOnlyProviderSkipsItsItemsAsPaused(t *testing.T) {
+func TestPause_OnlyProviderSkipsItemsAsPaused(t *testing.T) {
 	s := bulk("alpha", []string{"A"}, "a1")
 	w := newWorld(t, s)
 	w.push("u", 730, "A")
@@ -451,7 +451,7 @@ func TestPause_OfTheOnlyProviderSkipsItsItemsAsPaused(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestRemovedProvider_KeepsNoJobWaitingAndItsQuotesOut(t *testing.T) {
+func TestRemovedProvider_DelaysNoJobAndDropsItsQuotes(t *testing.T) {
 	list := names("Item", 30)
 	for _, done := range []bool{false, true} { // its answer had come, or not
 		a, gone := bulk("alpha", list, "a1", "a2", "a3"), bulk("beta", list, "b1", "b2", "b3")
@@ -485,7 +485,7 @@ func TestRemovedProvider_KeepsNoJobWaitingAndItsQuotesOut(t *testing.T) {
 	}
 }
 
-func TestRemovedProvider_OfWhichAllWereRemovedEndsTheJob(t *testing.T) {
+func TestRemovedProvider_WithoutAnyProviderTheJobEnds(t *testing.T) {
 	w := newWorld(t, batch("alpha", 10, []string{"A"}, "a1"))
 	w.push("u", 730, "A")
 	w.forget()
@@ -500,7 +500,7 @@ func TestRemovedProvider_OfWhichAllWereRemovedEndsTheJob(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestShapes_NamesAreAskedInCeilOfNamesByBatchCalls(t *testing.T) {
+func TestNames_AreRequestedInFewestCalls(t *testing.T) {
 	for _, c := range []struct{ names, size, calls int }{{1, 1, 1}, {1, 7, 1}, {7, 7, 1}, {8, 7, 2}, {1300, 100, 13}, {1301, 100, 14}} {
 		list := names("Item", c.names)
 		b := batch("alpha", c.size, list, "a1")
@@ -521,7 +521,7 @@ func TestShapes_NamesAreAskedInCeilOfNamesByBatchCalls(t *testing.T) {
 	}
 }
 
-func TestGames_AreAskedApart(t *testing.T) {
+func TestGames_AreRequestedSeparately(t *testing.T) {
 	a := bulk("alpha", []string{"Same name"}, "a1")
 	b := batch("beta", 10, []string{"Same name"}, "b1")
 	a.items[catalog.Rust], b.items[catalog.Rust] = []string{"Same name"}, []string{"Same name"}
@@ -558,7 +558,7 @@ func TestGames_AreAskedApart(t *testing.T) {
 	equal(t, "files", len(a.requested()), 1)
 }
 
-func TestPutOff_AUnitComesAgainWhenItsProviderSaid(t *testing.T) {
+func TestRetryAfter_UnitIsRetriedAtTheStatedTime(t *testing.T) {
 	s := bulk("alpha", []string{"A"}, "a1")
 	w := newWorld(t, s)
 	w.push("u", 730, "A")
@@ -587,7 +587,7 @@ func TestPutOff_AUnitComesAgainWhenItsProviderSaid(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestPutOff_AWaitTooLongOrTooOftenIsNoReasonToWait(t *testing.T) {
+func TestRetryAfter_LongOrRepeatedWaitDefersTheUnit(t *testing.T) {
 	for _, wait := range []time.Duration{0, refresh.Patience + 1, time.Minute} {
 		s := bulk("alpha", []string{"A"}, "a1")
 		w := newWorld(t, s)
@@ -609,7 +609,7 @@ func TestPutOff_AWaitTooLongOrTooOftenIsNoReasonToWait(t *testing.T) {
 	}
 }
 
-func TestClock_SetForwardOrBackLosesAndStopsNothing(t *testing.T) {
+func TestClock_ChangeLosesAndStopsNothing(t *testing.T) {
 	r := randtest.New(t)
 	list := names("Item", 60)
 	jumps := []time.Duration{time.Hour, -time.Hour, 30 * time.Minute, -30 * time.Minute, 400 * 24 * time.Hour, -400 * 24 * time.Hour}

@@ -240,7 +240,7 @@ func (w *world) requests() int {
 	return n
 }
 
-func TestRule8_AKillAtAnyCommitLosesNothingAndCountsNothingTwice(t *testing.T) {
+func TestRule8_KillAtAnyCommitLosesAndDuplicatesNothing(t *testing.T) {
 	for name, d := range map[string]drama{"bulk": bulkDrama(60), "levels": levelDrama(), "missing": missingDrama()} {
 		t.Run(name, func(t *testing.T) {
 			w := d.world(t)
@@ -313,7 +313,7 @@ func TestRule8_AKillAtAnyCommitLosesNothingAndCountsNothingTwice(t *testing.T) {
 	}
 }
 
-func TestRule8_KillsInSuccessionLoseNothing(t *testing.T) {
+func TestRule8_RepeatedKillsLoseNothing(t *testing.T) {
 	r := randtest.New(t)
 	d := bulkDrama(randtest.Count(600, 2_000)) // several batches
 	w := d.world(t)
@@ -355,7 +355,7 @@ func TestRule8_KillsInSuccessionLoseNothing(t *testing.T) {
 	}
 }
 
-func TestRule8_StoreFaultsLeaveTheFaultFreeEnd(t *testing.T) {
+func TestRule8_DatabaseErrorsDoNotChangeTheResult(t *testing.T) {
 	r := randtest.New(t)
 	for name, d := range map[string]drama{"bulk": bulkDrama(60), "levels": levelDrama(), "missing": missingDrama()} {
 		w := d.world(t)
@@ -389,7 +389,7 @@ func TestRule8_StoreFaultsLeaveTheFaultFreeEnd(t *testing.T) {
 	}
 }
 
-func TestRule8_APushWhoseCommitIsUnknownIsHarmlessToRepeat(t *testing.T) {
+func TestRule8_SyncWithUnknownCommitCanBeRepeated(t *testing.T) {
 	for _, point := range []string{"before commit", "after commit"} {
 		w := newWorld(t, bulk("alpha", []string{"A"}, "a1"))
 		w.faults = func(p string) error {
@@ -413,7 +413,7 @@ func TestRule8_APushWhoseCommitIsUnknownIsHarmlessToRepeat(t *testing.T) {
 	}
 }
 
-func TestRule8_AnAnswerIsStoredAgainBeforeItIsAskedForAgain(t *testing.T) {
+func TestRule8_StoringAResponseIsRetried(t *testing.T) {
 	s := bulk("alpha", []string{"A"}, "a1")
 	w := newWorld(t, s)
 	w.push("u", 730, "A")
@@ -439,7 +439,7 @@ func TestRule8_AnAnswerIsStoredAgainBeforeItIsAskedForAgain(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestRule8_ADiskThatIsFullForAWhileStopsNothingForGood(t *testing.T) {
+func TestRule8_WorkContinuesAfterAFullDisk(t *testing.T) {
 	list := names("Item", 90)
 	s := batch("alpha", 30, list, "a1", "a2", "a3")
 	w := newWorld(t, s)

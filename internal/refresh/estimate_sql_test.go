@@ -15,7 +15,7 @@ import (
 	"assay/internal/view"
 )
 
-func TestClaimBatch_WaitsForTheBatchsResponses(t *testing.T) {
+func TestClaimBatch_WaitsForUnitsOfTheBatch(t *testing.T) {
 	each(t, func(f *fixture) {
 		names := []string{"A", "B", "C", "D", "E", "F", "G", "H"}
 		f.own("u", f.items(names...)...)
@@ -69,7 +69,7 @@ func TestClaimBatch_WaitsForTheBatchsResponses(t *testing.T) {
 	})
 }
 
-func TestStoreEstimates_EstimatesABatchOnce(t *testing.T) {
+func TestStoreEstimates_WritesABatchOnce(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.own("u", f.items("A", "B")...)
 		id := f.plan(refresh.Bulk, 1)
@@ -93,7 +93,7 @@ func TestStoreEstimates_EstimatesABatchOnce(t *testing.T) {
 	})
 }
 
-func TestStoreEstimates_AnItemThatAnotherJobEstimatedIsAConflict(t *testing.T) {
+func TestStoreEstimates_ConcurrentEstimateIsAConflict(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.own("u", f.items("A", "B")...)
 		id := f.plan(refresh.Bulk, 1)

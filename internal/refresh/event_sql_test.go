@@ -14,7 +14,7 @@ import (
 )
 
 // Commits fail: either both are stored, or neither.
-func TestFailJob_TheEventIsStoredWithTheEnd(t *testing.T) {
+func TestFailJob_StoresEventAtomically(t *testing.T) {
 	each(t, func(f *fixture) {
 		job := func() (id int64) {
 			f.Tx(func(tx *db.Tx) (err error) {
@@ -46,7 +46,7 @@ func TestFailJob_TheEventIsStoredWithTheEnd(t *testing.T) {
 	})
 }
 
-func TestFinishJob_StoresAnEventOfEachEnd(t *testing.T) {
+func TestFinishJob_StoresOneEventPerJob(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.own("u", f.items("A", "B")...)
 		id := f.run(10)
@@ -95,7 +95,7 @@ func TestFinishJob_StoresAnEventOfEachEnd(t *testing.T) {
 	})
 }
 
-func TestStoreValidation_AQuarantineMakesOneEvent(t *testing.T) {
+func TestStoreValidation_QuarantineAddsOneEvent(t *testing.T) {
 	each(t, func(f *fixture) {
 		m := f.market("s", "m")
 		validate := func(quarantine string) {

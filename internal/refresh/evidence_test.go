@@ -65,8 +65,8 @@ func TestRule5_OnlyItemsWithEvidenceAreUpdated(t *testing.T) {
 	w.checkIdle()
 }
 
-// TestRule5_WhyNothingCameOfAnItem is of providers that could not be asked.
-func TestRule5_WhyNothingCameOfAnItem(t *testing.T) {
+// TestRule5_ReasonsWithoutEvidence is of providers that could not be asked.
+func TestRule5_ReasonsWithoutEvidence(t *testing.T) {
 	list := names("Item", 10)
 	for _, c := range []struct {
 		name   string
@@ -124,9 +124,9 @@ func TestRule5_WhyNothingCameOfAnItem(t *testing.T) {
 	}
 }
 
-// TestRule5_AMarketThatNoLongerListsAnItemIsEvidence, while one that never listed it says
+// TestRule5_DelistedItemIsEvidence, while one that never listed it says
 // nothing of it.
-func TestRule5_AMarketThatNoLongerListsAnItemIsEvidence(t *testing.T) {
+func TestRule5_DelistedItemIsEvidence(t *testing.T) {
 	list := names("Item", 30)
 	a, b := bulk("alpha", list, "a1"), bulk("beta", list[1:], "b1")
 	w := newWorld(t, a, b)
@@ -197,8 +197,8 @@ func TestRule5_TimesFollowTheQuotes(t *testing.T) {
 	w.checkIdle()
 }
 
-// TestRule5_ASilentMarketIsNoEvidence is of a market that a response should have held.
-func TestRule5_ASilentMarketIsNoEvidence(t *testing.T) {
+// TestRule5_MissingMarketIsNoEvidence is of a market that a response should have held.
+func TestRule5_MissingMarketIsNoEvidence(t *testing.T) {
 	for _, s := range []*fakeProvider{bulk("alpha", []string{"A"}, "a1"), batch("alpha", 10, []string{"A"}, "a1")} {
 		other := bulk("beta", []string{"B"}, "b1")
 		w := newWorld(t, s, other)
@@ -219,9 +219,9 @@ func TestRule5_ASilentMarketIsNoEvidence(t *testing.T) {
 	}
 }
 
-// TestRule5_ARowThatIsRejectedForAllMarketsIsNoEvidence is of a row whose fault belongs to
+// TestRule5_RowRejectedForAllMarketsIsNoEvidence is of a row whose fault belongs to
 // no market alone, such as a member that is there twice.
-func TestRule5_ARowThatIsRejectedForAllMarketsIsNoEvidence(t *testing.T) {
+func TestRule5_RowRejectedForAllMarketsIsNoEvidence(t *testing.T) {
 	list := names("Item", 10)
 	s := bulk("alpha", list, "a1", "a2")
 	w := newWorld(t, s)
@@ -238,9 +238,9 @@ func TestRule5_ARowThatIsRejectedForAllMarketsIsNoEvidence(t *testing.T) {
 	}
 }
 
-// TestRule5_ARejectedRowIsNoEvidence is of an answer that names items and says of them
+// TestRule5_RejectedRowIsNoEvidence is of an answer that names items and says of them
 // what is no quote: it does not say that the market no longer offers them.
-func TestRule5_ARejectedRowIsNoEvidence(t *testing.T) {
+func TestRule5_RejectedRowIsNoEvidence(t *testing.T) {
 	list := names("Item", 10)
 	for shape, s := range map[string]*fakeProvider{"file": bulk("alpha", list, "a1"), "names": batch("alpha", 20, list, "a1")} {
 		t.Run(shape, func(t *testing.T) {

@@ -36,7 +36,7 @@ func TestClaimUnit_ClaimsAUnitOnce(t *testing.T) {
 	})
 }
 
-func TestEndUnit_RefusesALateEnd(t *testing.T) {
+func TestEndUnit_RejectsLostClaim(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.own("u", f.items("A")...)
 		id := f.plan(refresh.Bulk, 1, unit("s", "f"))
@@ -88,7 +88,7 @@ func TestEndUnit_IsIdempotent(t *testing.T) {
 	})
 }
 
-func TestReturnUnit_Defers(t *testing.T) {
+func TestReturnUnit_PostponesTheUnit(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.own("u", f.items("A")...)
 		id := f.plan(refresh.Bulk, 1, unit("s", "f"))
@@ -158,7 +158,7 @@ func TestReserveRequests_CountsBeforeSending(t *testing.T) {
 	})
 }
 
-func TestSplitUnit_DividesTheNames(t *testing.T) {
+func TestSplitUnit_SplitsNames(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.own("u", f.items("A", "B", "C")...)
 		whole := unit("s", "")
@@ -221,7 +221,7 @@ func TestPauseProvider_DefersItsUnits(t *testing.T) {
 	})
 }
 
-func TestAbandonUnits_AbandonsProvidersThatAreNotConfigured(t *testing.T) {
+func TestAbandonUnits_FailsUnitsWithoutProvider(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.own("u", f.items("A")...)
 		id := f.plan(refresh.Bulk, 1, unit("gone", "f"), unit("gone", "g"), unit("kept", "h"), unit("kept", "dropped"), unit("other", ""))
@@ -258,7 +258,7 @@ func TestAbandonUnits_AbandonsProvidersThatAreNotConfigured(t *testing.T) {
 	})
 }
 
-func TestReclaim_ReleasesWhatNoWorkerHolds(t *testing.T) {
+func TestReclaim_ReleasesOrphans(t *testing.T) {
 	each(t, func(f *fixture) {
 		names := []string{"A", "B", "C", "D", "E", "F"}
 		f.own("u", f.items(names...)...)

@@ -23,7 +23,7 @@ func twoFiles(a, b []string) *fakeProvider {
 	return s
 }
 
-func TestRule7_AMarketOfTwoFilesLacksAnItemOnlyIfBothSaySo(t *testing.T) {
+func TestRule7_MarketOfTwoFilesLacksItemOnlyIfBothDo(t *testing.T) {
 	listA, listB := names("A", 200), names("B", 200)
 	for _, c := range []struct {
 		name  string

@@ -25,7 +25,7 @@ func (w *world) quarantined() map[string]string {
 	return out
 }
 
-func TestRule7_OfFirstAnswersTheMajorityIsTaken(t *testing.T) {
+func TestRule7_MajorityOfFirstResponsesIsAccepted(t *testing.T) {
 	list := names("Item", 300)
 	for _, c := range []struct {
 		markets []string
@@ -64,7 +64,7 @@ func TestRule7_OfFirstAnswersTheMajorityIsTaken(t *testing.T) {
 	}
 }
 
-func TestRule7_OfTwoFirstAnswersThatDisagreeTheOperatorChooses(t *testing.T) {
+func TestRule7_TwoContradictingFirstResponsesAreQuarantined(t *testing.T) {
 	list := names("Item", 300)
 	cents := money.Micro(100)
 	s := bulk("alpha", list, "a", "b")
@@ -101,9 +101,9 @@ func TestRule7_OfTwoFirstAnswersThatDisagreeTheOperatorChooses(t *testing.T) {
 	w.checkIdle()
 }
 
-// TestRule7_NewMarketsThatContradictAKnownOneWaitForTheOperator has two new markets
+// TestRule7_NewMarketsContradictingAKnownOneAreQuarantined has two new markets
 // quote a hundredth of what the only known one does: its price stays.
-func TestRule7_NewMarketsThatContradictAKnownOneWaitForTheOperator(t *testing.T) {
+func TestRule7_NewMarketsContradictingAKnownOneAreQuarantined(t *testing.T) {
 	list := names("Item", 300)
 	known, others := bulk("alpha", list, "a"), bulk("beta", list, "b", "c")
 	known.price = func(string, string) money.Micro { return units(1000) }
@@ -120,10 +120,10 @@ func TestRule7_NewMarketsThatContradictAKnownOneWaitForTheOperator(t *testing.T)
 	w.checkIdle()
 }
 
-// TestRule7_AResponseUnlikeItselfIsRefused has the only market of a game shuffle its
+// TestRule7_ResponseUnlikeItsPastIsRefused has the only market of a game shuffle its
 // names, quote one value for all of them, and drift away within its daily limits.
 // No other market contradicts it; its own past does.
-func TestRule7_AResponseUnlikeItselfIsRefused(t *testing.T) {
+func TestRule7_ResponseUnlikeItsPastIsRefused(t *testing.T) {
 	list := names("Item", 300)
 	usual := func(i int) money.Micro { return units(1) + money.Micro(i)*units(1)/4 }
 	for _, c := range []struct {
@@ -166,9 +166,9 @@ func TestRule7_AResponseUnlikeItselfIsRefused(t *testing.T) {
 	}
 }
 
-// TestRule7_AMarketThatDriftsAwayIsRefused has one of three markets grow by a third
+// TestRule7_DriftingMarketIsRefused has one of three markets grow by a third
 // each day: each step is within its limits, a week of them is not.
-func TestRule7_AMarketThatDriftsAwayIsRefused(t *testing.T) {
+func TestRule7_DriftingMarketIsRefused(t *testing.T) {
 	list := names("Item", 300)
 	grown := money.Micro(1_000_000)
 	s := bulk("alpha", list, "a", "b", "c")

@@ -16,9 +16,9 @@ import (
 	"assay/internal/view"
 )
 
-// TestForecast_IsWhatARunThenDoes compares, host by host, what is foretold with what
+// TestForecast_MatchesTheNextJobByHost compares, host by host, what is foretold with what
 // the next run sends and puts off.
-func TestForecast_IsWhatARunThenDoes(t *testing.T) {
+func TestForecast_MatchesTheNextJobByHost(t *testing.T) {
 	list := names("Item", 60)
 	tomorrow := time.Date(epoch.Year(), epoch.Month(), epoch.Day()+1, 0, 0, 0, 0, time.UTC)
 	quota, slow := provider.Quota{Day: 3}, provider.Limit{Requests: 4, Per: time.Hour}

@@ -13,7 +13,7 @@ import (
 
 // Step 4 of the rules of prices: one quote per market, the fresher.
 
-func TestStep4_OfAMarketThroughTwoProvidersTheOneFetchedLaterCounts(t *testing.T) {
+func TestStep4_NewerQuoteOfTwoProvidersCounts(t *testing.T) {
 	for _, first := range []string{"alpha", "beta"} {
 		a, b := bulk("alpha", []string{"A"}, "m"), bulk("beta", []string{"A"}, "m")
 		a.price = func(string, string) money.Micro { return units(10) }
@@ -51,7 +51,7 @@ func TestStep4_OfAMarketThroughTwoProvidersTheOneFetchedLaterCounts(t *testing.T
 	}
 }
 
-func TestStep4_OfAMarketInTwoFilesTheOneFetchedLaterCounts(t *testing.T) {
+func TestStep4_NewerQuoteOfTwoFilesCounts(t *testing.T) {
 	s := bulk("alpha", []string{"A"}, "m")
 	s.d.Files = append(s.d.Files, provider.File{Key: "later.json", AppID: catalog.CS2, Markets: []string{"m"}})
 	price := units(10)
@@ -70,7 +70,7 @@ func TestStep4_OfAMarketInTwoFilesTheOneFetchedLaterCounts(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestStep3_EachNameHasTheTimeOfItsOwnAnswer(t *testing.T) {
+func TestStep3_EachNameHasTheTimeOfItsResponse(t *testing.T) {
 	s := single("alpha", []string{"Fresh", "Frozen"}, "m")
 	s.stated = func(call provider.Call) time.Time {
 		if call.Names[0] == "Frozen" {

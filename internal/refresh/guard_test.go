@@ -8,7 +8,7 @@ import (
 	"assay/internal/pricing"
 )
 
-func TestGuard_TakesAMoveAtOnceThatTwoMarketsMade(t *testing.T) {
+func TestGuard_AcceptsMoveOfTwoMarkets(t *testing.T) {
 	list := names("Item", 150)
 	moved := money.Micro(1)
 	s := bulk("alpha", list, "a1", "a2", "a3")
@@ -41,9 +41,9 @@ func TestGuard_TakesAMoveAtOnceThatTwoMarketsMade(t *testing.T) {
 	w.checkIdle()
 }
 
-// TestGuard_AQuoteByNameThatIsReadAgainReleasesNothing is of providers whose
+// TestGuard_UnchangedQuoteByNameReleasesNothing is of providers whose
 // responses have no time of their last change: the quote's amount stands for it.
-func TestGuard_AQuoteByNameThatIsReadAgainReleasesNothing(t *testing.T) {
+func TestGuard_UnchangedQuoteByNameReleasesNothing(t *testing.T) {
 	const name = "A"
 	w, price := quadrupled(t, name)
 	w.run(false)
@@ -60,9 +60,9 @@ func TestGuard_AQuoteByNameThatIsReadAgainReleasesNothing(t *testing.T) {
 	w.checkIdle()
 }
 
-// TestGuard_QuotesByNameSupportAMoveThatTheyMadeThemselves measures each quote's own
+// TestGuard_QuotesByNameSupportTheirOwnMove measures each quote's own
 // move from the one before.
-func TestGuard_QuotesByNameSupportAMoveThatTheyMadeThemselves(t *testing.T) {
+func TestGuard_QuotesByNameSupportTheirOwnMove(t *testing.T) {
 	const name = "A"
 	price := map[string]money.Micro{"a1": units(10), "a2": units(10), "a3": units(10)}
 	s := batch("alpha", 10, []string{name}, "a1", "a2", "a3")
@@ -84,7 +84,7 @@ func TestGuard_QuotesByNameSupportAMoveThatTheyMadeThemselves(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestValidation_LearnsNothingFromTheSameResponsesWithinAnHour(t *testing.T) {
+func TestValidation_SkipsEqualResponsesWithinAnHour(t *testing.T) {
 	list := names("Item", 150)
 	price := units(10)
 	s := bulk("alpha", list, "a1", "a2", "a3")
@@ -109,9 +109,9 @@ func TestValidation_LearnsNothingFromTheSameResponsesWithinAnHour(t *testing.T) 
 	w.checkIdle()
 }
 
-// TestGuard_AChangeThatComesTooSoonReleasesNothing: evidence is a quote that changed
+// TestGuard_EarlyChangeReleasesNothing: evidence is a quote that changed
 // half an hour or more after the last reading that was one.
-func TestGuard_AChangeThatComesTooSoonReleasesNothing(t *testing.T) {
+func TestGuard_EarlyChangeReleasesNothing(t *testing.T) {
 	const name = "A"
 	w, price := quadrupled(t, name)
 	w.run(true)
@@ -129,9 +129,9 @@ func TestGuard_AChangeThatComesTooSoonReleasesNothing(t *testing.T) {
 	w.checkIdle()
 }
 
-// TestGuard_AQuoteOfTheBackgroundThatIsReadAgainReleasesNothing is of a provider that
+// TestGuard_UnchangedBackgroundQuoteReleasesNothing is of a provider that
 // is requested between runs.
-func TestGuard_AQuoteOfTheBackgroundThatIsReadAgainReleasesNothing(t *testing.T) {
+func TestGuard_UnchangedBackgroundQuoteReleasesNothing(t *testing.T) {
 	const name = "A"
 	price := units(10)
 	steam := slow("steam", []string{name}, "s1")

@@ -14,7 +14,7 @@ import (
 	"assay/internal/view"
 )
 
-func TestInsertJob_OneJobOfAKindLives(t *testing.T) {
+func TestInsertJob_AllowsOneLiveJobOfAKind(t *testing.T) {
 	each(t, func(f *fixture) {
 		insert := func(kind refresh.Kind) (id int64, made bool) {
 			f.Tx(func(tx *db.Tx) (err error) {
@@ -140,7 +140,7 @@ func TestJob_GoesThroughItsStages(t *testing.T) {
 	})
 }
 
-func TestCancelJob_KeepsWhatIsEstimated(t *testing.T) {
+func TestCancelJob_KeepsEstimatedItems(t *testing.T) {
 	each(t, func(f *fixture) {
 		names := []string{"A", "B", "C", "D", "E", "F", "G", "H"}
 		f.own("u", f.items(names...)...)
@@ -180,7 +180,7 @@ func TestCancelJob_KeepsWhatIsEstimated(t *testing.T) {
 	})
 }
 
-func TestRetain_RemovesEndedJobs(t *testing.T) {
+func TestRetain_DeletesEndedJobs(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.own("u", f.items("A")...)
 		var ids []int64

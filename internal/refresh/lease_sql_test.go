@@ -129,7 +129,7 @@ func TestRemoveInstance_ReleasesItsClaims(t *testing.T) {
 	})
 }
 
-func TestRemoveInstance_ALiveInstanceKeepsItsClaims(t *testing.T) {
+func TestRemoveInstance_KeepsClaimsOfALiveInstance(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.own("u", f.items("A")...)
 		f.register("me")

@@ -138,9 +138,9 @@ func shared(t *testing.T, test func(t *testing.T, w *cluster)) {
 	})
 }
 
-// TestShapes_WhoAsksByNameTakesNobodysFiles has two instances of which one is
+// TestClaim_InstanceByNameClaimsNoFiles has two instances of which one is
 // configured to ask the provider in another way already.
-func TestShapes_WhoAsksByNameTakesNobodysFiles(t *testing.T) {
+func TestClaim_InstanceByNameClaimsNoFiles(t *testing.T) {
 	shared(t, func(t *testing.T, w *cluster) {
 		list := names("Item", 30)
 		files, byName := w.join("a", bulk("alpha", list, "a1")), w.join("b", batch("alpha", 10, list, "a1"))
@@ -157,7 +157,7 @@ func TestShapes_WhoAsksByNameTakesNobodysFiles(t *testing.T) {
 	})
 }
 
-func TestLease_WhatAStoppedInstanceAskedForIsAskedAgainAndItsAnswerRefused(t *testing.T) {
+func TestLease_UnitOfAStoppedInstanceIsRequestedAgain(t *testing.T) {
 	shared(t, func(t *testing.T, w *cluster) {
 		list := names("Item", 50)
 		stuck := bulk("alpha", list, "a1")
@@ -206,7 +206,7 @@ func TestLease_WhatAStoppedInstanceAskedForIsAskedAgainAndItsAnswerRefused(t *te
 	})
 }
 
-func TestLease_ABatchOfAStoppedInstanceIsEstimatedOnce(t *testing.T) {
+func TestLease_BatchOfAStoppedInstanceIsEstimatedOnce(t *testing.T) {
 	shared(t, func(t *testing.T, w *cluster) {
 		list := names("Item", 700) // two batches
 		provider := func() *fakeProvider { return bulk("alpha", list, "a1") }
@@ -253,7 +253,7 @@ func TestLease_ABatchOfAStoppedInstanceIsEstimatedOnce(t *testing.T) {
 	})
 }
 
-func TestLease_AnInstanceThatBeatsKeepsItsWork(t *testing.T) {
+func TestLease_HeartbeatKeepsClaims(t *testing.T) {
 	shared(t, func(t *testing.T, w *cluster) {
 		list := names("Item", 10)
 		slow := bulk("alpha", list, "a1")
@@ -282,7 +282,7 @@ func TestLease_AnInstanceThatBeatsKeepsItsWork(t *testing.T) {
 	})
 }
 
-func TestLease_ADatabaseThatWasAwayMakesNobodyDead(t *testing.T) {
+func TestLease_DatabaseOutageExpiresNoLease(t *testing.T) {
 	shared(t, func(t *testing.T, w *cluster) {
 		a, b := w.join("a"), w.join("b")
 		w.pass(time.Second, a, b)
@@ -297,7 +297,7 @@ func TestLease_ADatabaseThatWasAwayMakesNobodyDead(t *testing.T) {
 	})
 }
 
-func TestLease_WhoLeavesGivesBackAtOnce(t *testing.T) {
+func TestLease_LeaveReleasesClaimsImmediately(t *testing.T) {
 	shared(t, func(t *testing.T, w *cluster) {
 		a := w.join("a", bulk("alpha", names("Item", 10), "a1"), bulk("beta", names("Item", 10), "b1"))
 		b := w.join("b", bulk("alpha", names("Item", 10), "a1"))
@@ -317,7 +317,7 @@ func TestLease_WhoLeavesGivesBackAtOnce(t *testing.T) {
 	})
 }
 
-func TestLease_ARollingChangeForgoesNothingThatSomebodyHas(t *testing.T) {
+func TestLease_RollingUpdateKeepsUnitsOfConfiguredProviders(t *testing.T) {
 	shared(t, func(t *testing.T, w *cluster) {
 		list := names("Item", 10)
 		old := w.join("old", bulk("alpha", list, "a1"), bulk("beta", list, "b1"))
@@ -334,7 +334,7 @@ func TestLease_ARollingChangeForgoesNothingThatSomebodyHas(t *testing.T) {
 	})
 }
 
-func TestLease_InstancesShareTheWorkWhileOneIsTakenForDead(t *testing.T) {
+func TestLease_InstancesShareWorkDuringTakeover(t *testing.T) {
 	shared(t, func(t *testing.T, w *cluster) {
 		w.cfg.FetchSlots, w.cfg.EstimateSlots = 2, 2
 		list := names("Item", randtest.Count(3_000, 30_000))

@@ -64,7 +64,7 @@ func nearLevel(tb testing.TB, what string, got, want pricing.SetMarket) {
 	}
 }
 
-func TestLevel_PricesAreStatedAtThatOfAMarket(t *testing.T) {
+func TestLevel_PricesFollowTheConfiguredMarket(t *testing.T) {
 	list := names("Item", 150)
 	percent := money.Micro(100)
 	for level, want := range map[string]money.Micro{"": units(10), "a2": units(12), "alpha/a3": units(9)} {
@@ -81,7 +81,7 @@ func TestLevel_PricesAreStatedAtThatOfAMarket(t *testing.T) {
 	}
 }
 
-func TestLevel_OfNoMarketOrOfSeveralRefusesTheStart(t *testing.T) {
+func TestLevel_UnknownOrAmbiguousMarketIsAnError(t *testing.T) {
 	w := newWorld(t, bulk("alpha", nil, "m", "a"), bulk("beta", nil, "m"))
 	for level, want := range map[string]string{
 		"nowhere": `MARKET_PRICE_LEVEL: no configured provider carries the market "nowhere": use consensus or one of alpha/a, alpha/m, beta/m`,
@@ -100,9 +100,9 @@ func TestLevel_OfNoMarketOrOfSeveralRefusesTheStart(t *testing.T) {
 	}
 }
 
-// TestLevel_OfAMarketThatFailsStays while the others move: what it quoted before is not
+// TestLevel_FailedMarketKeepsItsLevel while the others move: what it quoted before is not
 // compared with what they quote now.
-func TestLevel_OfAMarketThatFailsStays(t *testing.T) {
+func TestLevel_FailedMarketKeepsItsLevel(t *testing.T) {
 	list := names("Item", 150)
 	percent := money.Micro(100)
 	s := levelled(list, &percent)
@@ -136,9 +136,9 @@ func TestLevel_OfAMarketThatFailsStays(t *testing.T) {
 	w.checkIdle()
 }
 
-// TestLevel_OfAResponseOfOldQuotesStays is of a market whose own times are more than a
+// TestLevel_OldQuotesKeepTheLevel is of a market whose own times are more than a
 // week ago: it is no good response, and no reason to refuse it either.
-func TestLevel_OfAResponseOfOldQuotesStays(t *testing.T) {
+func TestLevel_OldQuotesKeepTheLevel(t *testing.T) {
 	list := names("Item", 150)
 	percent := money.Micro(100)
 	s := levelled(list, &percent)
@@ -172,10 +172,10 @@ func TestLevel_OfAResponseOfOldQuotesStays(t *testing.T) {
 	w.checkIdle()
 }
 
-// TestLevel_OfAMarketByNameIsLearnedFromTheSameTime has files fall by 41 % overnight
+// TestLevel_MarketByNameUsesQuotesOfTheSameTime has files fall by 41 % overnight
 // while a market that is requested by name does not respond: its quotes of yesterday
 // are not compared with the files of today.
-func TestLevel_OfAMarketByNameIsLearnedFromTheSameTime(t *testing.T) {
+func TestLevel_MarketByNameUsesQuotesOfTheSameTime(t *testing.T) {
 	list := names("★ Item", 150)
 	percent := money.Micro(100)
 	files, byName := levelled(list, &percent), batch("beta", 50, list, "b1")
@@ -206,10 +206,10 @@ func TestLevel_OfAMarketByNameIsLearnedFromTheSameTime(t *testing.T) {
 	w.checkIdle()
 }
 
-// TestConcurrency_TwoInstancesThatCheckTheSameJobAgreeOnItsLevels has one check the
+// TestConcurrency_TwoInstancesValidateTheSameJobOnce has one check the
 // responses while the other does so, a minute later and with another result, and then
 // estimate beside it.
-func TestConcurrency_TwoInstancesThatCheckTheSameJobAgreeOnItsLevels(t *testing.T) {
+func TestConcurrency_TwoInstancesValidateTheSameJobOnce(t *testing.T) {
 	list := names("Item", 600) // two batches
 	providers := func(percent *money.Micro) []*fakeProvider {
 		s := bulk("alpha", list, "a1", "a2")

@@ -96,7 +96,7 @@ func (m *queueModel) attempt(n string, quoted bool) {
 	e.attempts++
 }
 
-func TestRule3_TheQueueAgreesWithAModel(t *testing.T) {
+func TestRule3_QueueMatchesAModel(t *testing.T) {
 	for _, shape := range []provider.Shape{provider.Batch, provider.Bulk} {
 		t.Run(string(shape), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(randtest.Seed(t), 0))
@@ -205,7 +205,7 @@ func checkQueue(t *testing.T, w *world, m *queueModel) {
 	equal(t, "priced", w.count(`SELECT count(*) FROM item WHERE price > 0`), int64(len(m.priced)))
 }
 
-func TestRule3_ASyncMovesTheNextAttemptForward(t *testing.T) {
+func TestRule3_SyncBringsTheNextAttemptForward(t *testing.T) {
 	s := batch("alpha", 10, nil, "a1")
 	w := newWorld(t, s)
 	w.push("u", 730, "A")

@@ -21,9 +21,9 @@ func requestedTimes(calls []provider.Call) map[string]int {
 	return out
 }
 
-// TestPlan_AGameThatNoProviderQuotesIsTold is of names that nobody could be asked for:
+// TestPlan_GameWithoutProviderFails is of names that nobody could be asked for:
 // no market answered for them, and items and job say why.
-func TestPlan_AGameThatNoProviderQuotesIsTold(t *testing.T) {
+func TestPlan_GameWithoutProviderFails(t *testing.T) {
 	const why = "no configured provider quotes this game"
 	w := newWorld(t, single("alpha", []string{"A"}, "a1"))
 	w.push("u", 999, "A")
@@ -40,7 +40,7 @@ func TestPlan_AGameThatNoProviderQuotesIsTold(t *testing.T) {
 	equal(t, "waiting", w.count(`SELECT count(*) FROM missing_price`), 1)
 }
 
-func TestSingle_ANameThatNobodyCanAnswerForFailsAlone(t *testing.T) {
+func TestNames_FailingNameFailsAlone(t *testing.T) {
 	list := names("Item", 120)
 	s := single("alpha", list, "a1", "a2", "a3")
 	w := newWorld(t, s)
@@ -64,7 +64,7 @@ func TestSingle_ANameThatNobodyCanAnswerForFailsAlone(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestSingle_AnAnswerIsNotAskedForAgainAfterAWait(t *testing.T) {
+func TestNames_SuccessfulCallIsNotRepeated(t *testing.T) {
 	list := names("Item", 120)
 	s := single("alpha", list, "a1", "a2", "a3")
 	w := newWorld(t, s)
@@ -96,7 +96,7 @@ func TestSingle_AnAnswerIsNotAskedForAgainAfterAWait(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestSingle_WhatABudgetLeavesOutIsSkippedAndTheRestIsPriced(t *testing.T) {
+func TestNames_BudgetSkipsTheRest(t *testing.T) {
 	list := names("Item", 50)
 	s := single("alpha", list, "a1", "a2", "a3")
 	w := newWorld(t, s)
@@ -116,7 +116,7 @@ func TestSingle_WhatABudgetLeavesOutIsSkippedAndTheRestIsPriced(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestSingle_AProviderThatIsDownIsLeftAfterThreeCalls(t *testing.T) {
+func TestNames_UnitIsAbandonedAfterThreeFailures(t *testing.T) {
 	list := names("Item", 50)
 	s := single("alpha", list, "a1", "a2", "a3")
 	w := newWorld(t, s)
@@ -135,7 +135,7 @@ func TestSingle_AProviderThatIsDownIsLeftAfterThreeCalls(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestSingle_AStopKeepsTheAnswersThatCame(t *testing.T) {
+func TestNames_StopKeepsResponses(t *testing.T) {
 	list := names("Item", 50)
 	s := single("alpha", list, "a1", "a2", "a3")
 	w := newWorld(t, s)
@@ -160,7 +160,7 @@ func TestSingle_AStopKeepsTheAnswersThatCame(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestLimit_LetsNoNameStarve(t *testing.T) {
+func TestLimit_EveryNameIsRequestedInTheEnd(t *testing.T) {
 	list := names("Item", 1_000)
 	s := batch("alpha", 100, list, "a1")
 	w := newWorld(t, s, bulk("beta", list, "b1")) // by which all names are equally fresh

@@ -38,7 +38,7 @@ func (w *world) checkOutcome(what string, j refresh.Job, outcome refresh.JobOutc
 	}
 }
 
-func TestOutcome_SaysWhatIsMissingAndWhy(t *testing.T) {
+func TestOutcome_ReportsGapsWithReasons(t *testing.T) {
 	list := names("Item", 200)
 	a, b, c := bulk("alpha", list, "a1", "a2"), batch("beta", 100, list, "b1"), bulk("gamma", list[:50], "c1")
 	w := newWorld(t, a, b, c)
@@ -83,7 +83,7 @@ func TestOutcome_SaysWhatIsMissingAndWhy(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestOutcome_OfACancelledJobAndOneWithoutAPlan(t *testing.T) {
+func TestOutcome_CancelledAndUnplannedJobs(t *testing.T) {
 	w := newWorld(t, bulk("alpha", names("Item", 5), "a1"))
 	w.push("u", 730, names("Item", 5)...)
 	w.forget()
@@ -101,9 +101,9 @@ func TestOutcome_OfACancelledJobAndOneWithoutAPlan(t *testing.T) {
 	w.checkOutcome("without a provider", w.run(false), refresh.JobFailed)
 }
 
-// TestOutcome_ABackgroundProviderIsNoPartOfARun: no run waits for it, and what it leaves
+// TestOutcome_IgnoresBackgroundProviders: no run waits for it, and what it leaves
 // for later makes none partial.
-func TestOutcome_ABackgroundProviderIsNoPartOfARun(t *testing.T) {
+func TestOutcome_IgnoresBackgroundProviders(t *testing.T) {
 	list := names("Item", 100)
 	w := priced(t, list, slow("steam", list, "s1"))
 	j := w.runFirst(false)

@@ -11,7 +11,7 @@ import (
 // Where all known items are refreshed, a phase that a provider tells of a known name
 // is one. It takes a job to find it and the next one to price it, and no request
 // more: one about its name asks for all its phases.
-func TestScopeAll_APhaseThatAProviderTellsBecomesAnItem(t *testing.T) {
+func TestScopeAll_NewPhaseBecomesAnItem(t *testing.T) {
 	const name = "★ Karambit | Doppler (Factory New)"
 	for _, all := range []bool{true, false} {
 		a, b := bulk("alpha", []string{name}, "a1"), batch("beta", 10, []string{name}, "b1")

@@ -151,7 +151,7 @@ func TestPlanItems_RetriesTheFailedItemsOfAJob(t *testing.T) {
 	})
 }
 
-func TestQueueMissing_AnUnknownPriceIsQueuedOnce(t *testing.T) {
+func TestQueueMissing_QueuesAnUnknownPriceOnce(t *testing.T) {
 	each(t, func(f *fixture) {
 		ids := f.items("A", "B", "C")
 		f.own("u", ids[0])
@@ -186,7 +186,7 @@ func TestQueueMissing_AnUnknownPriceIsQueuedOnce(t *testing.T) {
 	})
 }
 
-func TestStoreEstimates_AMissingPriceWaitsLongerEachTime(t *testing.T) {
+func TestStoreEstimates_MissingPriceDoublesItsPause(t *testing.T) {
 	each(t, func(f *fixture) {
 		ids := f.items("found", "not found", "failed")
 		f.Tx(func(tx *db.Tx) error { _, _, err := catalog.QueueMissing(tx, ids); return err })

@@ -24,9 +24,9 @@ func (w *world) points(name string) []string {
 	return strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 }
 
-// TestHistory_HasAPointForEachChangeOfPriceOrStatus with what the price came from, and
+// TestHistory_AddsPointPerChangeOfPriceOrStatus with what the price came from, and
 // none elsewhere.
-func TestHistory_HasAPointForEachChangeOfPriceOrStatus(t *testing.T) {
+func TestHistory_AddsPointPerChangeOfPriceOrStatus(t *testing.T) {
 	const name = "A"
 	price := map[string]money.Micro{"a1": units(10), "a2": units(10)}
 	s := batch("alpha", 10, []string{name}, "a1", "a2")

@@ -66,7 +66,7 @@ func estimatesAt(items []refresh.Item, price money.Micro) (s refresh.Estimates) 
 
 // What an estimate writes beside the items themselves takes most of its time. Syncs that
 // copy prices must not wait for that.
-func TestPostgres_SyncsWaitOnlyForTheEndOfAnEstimate(t *testing.T) {
+func TestPostgres_SyncWaitsOnlyForTheItemWrites(t *testing.T) {
 	database := dbtest.On(t, dbtest.PostgreSQL)
 	s := database.Open(t, db.Options{})
 	raw := database.Raw(t)
@@ -101,7 +101,7 @@ func TestPostgres_SyncsWaitOnlyForTheEndOfAnEstimate(t *testing.T) {
 
 // Quotes of names that come in the background read what is stored of an item, and an
 // estimate writes more of it before they are written.
-func TestPostgres_QuotesOfAnItemThatIsEstimatedMeanwhileAreWrittenAgain(t *testing.T) {
+func TestPostgres_ConcurrentEstimateRetriesNamedQuotes(t *testing.T) {
 	s := dbtest.On(t, dbtest.PostgreSQL).Open(t, db.Options{})
 	b, items := planned(t, s)
 	var revs []int64

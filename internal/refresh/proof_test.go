@@ -9,7 +9,7 @@ import (
 
 // What Steam answers for names that do not exist it answers for real ones, too: a
 // success without a quote. It is no word on whether the name is offered.
-func TestBackground_AnAnswerThatProvesNothingOverwritesNothing(t *testing.T) {
+func TestBackground_ResponseWithoutEvidenceKeepsQuotes(t *testing.T) {
 	list := names("Item", 4)
 	steam := slow("steam", list, "s1", "s2")
 	w := priced(t, list, steam)
@@ -48,7 +48,7 @@ func TestBackground_AnAnswerThatProvesNothingOverwritesNothing(t *testing.T) {
 }
 
 // A market that an answer did not cover keeps its part in the estimate.
-func TestRun_AMarketThatABatchSaysNothingOfKeepsItsQuote(t *testing.T) {
+func TestNames_MissingMarketKeepsItsQuote(t *testing.T) {
 	list := names("Item", 3)
 	b := batch("cap", 10, list, "m1", "m2", "m3")
 	w := newWorld(t, b)

@@ -36,7 +36,7 @@ func someQuotes(r *rand.Rand) []Snapshot {
 	return quotes
 }
 
-func TestQuotes_AreReadAsTheyWereWritten(t *testing.T) {
+func TestQuotes_RoundTrip(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 1000 {
 		want := someQuotes(r)

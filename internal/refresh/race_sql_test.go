@@ -86,7 +86,7 @@ func TestClaimBatch_ManyWorkersClaimEachBatchOnce(t *testing.T) {
 	})
 }
 
-func TestInsertJob_OneOfManyCallersMakesAJob(t *testing.T) {
+func TestInsertJob_ConcurrentCallersInsertOneJob(t *testing.T) {
 	each(t, func(f *fixture) {
 		for round := range 5 {
 			var mu sync.Mutex
@@ -198,7 +198,7 @@ const syncers = 8
 
 // A sync that reads the old price while a batch is estimated and applied must leave
 // no row with it.
-func TestStoreEstimates_BesideSyncsLeavesNoStaleValue(t *testing.T) {
+func TestStoreEstimates_ConcurrentSyncsGetTheNewPrice(t *testing.T) {
 	each(t, func(f *fixture) {
 		s := f.syncer()
 		names := []string{"A", "B", "C", "D"}

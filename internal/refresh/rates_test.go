@@ -13,9 +13,9 @@ import (
 	"assay/internal/view"
 )
 
-// TestEstimate_KeepsTheRatesThatItEstimatedWith changes the configured rates after
+// TestEstimate_StoresItsRates changes the configured rates after
 // a run: a price is explained with those that made it, until the next run.
-func TestEstimate_KeepsTheRatesThatItEstimatedWith(t *testing.T) {
+func TestEstimate_StoresItsRates(t *testing.T) {
 	s := bulk("alpha", []string{"A"}, "a1")
 	spoil(func(q *provider.Quote) { q.Currency = "EUR" })(s)
 	w := newWorld(t, s)
@@ -45,9 +45,9 @@ func TestEstimate_KeepsTheRatesThatItEstimatedWith(t *testing.T) {
 	explains(now)
 }
 
-// TestEstimate_UsesTheRatesOfThePlanToTheEnd changes the rates between plan and
+// TestEstimate_UsesTheRatesOfThePlan changes the rates between plan and
 // estimating: also a process that knows others estimates with those of the plan.
-func TestEstimate_UsesTheRatesOfThePlanToTheEnd(t *testing.T) {
+func TestEstimate_UsesTheRatesOfThePlan(t *testing.T) {
 	s := bulk("alpha", []string{"A"}, "a1")
 	spoil(func(q *provider.Quote) { q.Currency = "EUR" })(s)
 	w := newWorld(t, s)
@@ -74,9 +74,9 @@ func TestEstimate_UsesTheRatesOfThePlanToTheEnd(t *testing.T) {
 	equal(t, "price of the next run", w.named("A").Price, units(12))
 }
 
-// TestEstimate_WithoutARateAQuoteDoesNotCount has no rate of the only quote's
+// TestEstimate_IgnoresQuotesWithoutRate has no rate of the only quote's
 // currency: there is no price rather than a wrong one.
-func TestEstimate_WithoutARateAQuoteDoesNotCount(t *testing.T) {
+func TestEstimate_IgnoresQuotesWithoutRate(t *testing.T) {
 	s := bulk("alpha", []string{"A"}, "a1")
 	spoil(func(q *provider.Quote) { q.Currency = "RUB" })(s)
 	w := newWorld(t, s)

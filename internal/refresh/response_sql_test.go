@@ -45,7 +45,7 @@ func TestBlobs_AreReadByBucket(t *testing.T) {
 	})
 }
 
-func TestBlobs_AreDroppedWhenUnused(t *testing.T) {
+func TestBlobs_AreDeletedWhenUnused(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.own("u", f.items("A")...)
 		market := f.market("s", "m")
@@ -97,7 +97,7 @@ func TestBlobs_AreDroppedWhenUnused(t *testing.T) {
 	})
 }
 
-func TestMarketStates_OutliveTheirJobs(t *testing.T) {
+func TestMarketStates_RemainAfterTheirJobs(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.own("u", f.items("A")...)
 		m := f.market("s", "m")

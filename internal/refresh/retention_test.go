@@ -85,7 +85,7 @@ func (w *world) jobIDs() []int64 {
 	return out
 }
 
-func TestRule6_RetentionKeepsTheYoungTheNewestAndTheUnfinished(t *testing.T) {
+func TestRule6_RetentionKeepsRecentNewestAndLiveJobs(t *testing.T) {
 	r := randtest.New(t)
 	for round := range randtest.Count(12, 300) {
 		w := newWorld(t)
@@ -150,7 +150,7 @@ func TestRule6_ZeroDaysAndZeroJobsKeepNothing(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestRule6_ARunningJobIsNeverRemoved(t *testing.T) {
+func TestRule6_RetentionKeepsRunningJobs(t *testing.T) {
 	w := newWorld(t, bulk("alpha", []string{"A"}, "a1"))
 	w.cfg.Retention = refresh.Retention{}
 	w.restart()

@@ -82,7 +82,7 @@ func badAnswers() map[string]func(*fakeProvider) {
 // wholes are the bad answers that only show in a whole file.
 var wholes = []string{"less than half", "silent", "dollars for cents", "cents for dollars"}
 
-func TestRule7_NoBadAnswerReplacesAPrice(t *testing.T) {
+func TestRule7_BadResponseReplacesNoPrice(t *testing.T) {
 	list := names("Item", 120)
 	w := newWorld(t)
 	nth := 0
@@ -129,7 +129,7 @@ func TestRule7_NoBadAnswerReplacesAPrice(t *testing.T) {
 	}
 }
 
-func TestRule7_TheOtherProvidersWorkCompletes(t *testing.T) {
+func TestRule7_FailureDoesNotAffectOtherProviders(t *testing.T) {
 	list := names("Item", 120)
 	nth := 0
 	for name, spoiled := range badAnswers() {
@@ -151,7 +151,7 @@ func TestRule7_TheOtherProvidersWorkCompletes(t *testing.T) {
 	}
 }
 
-func TestRule7_AMarketThatFailedTakesPartWithItsLastSnapshotWhileFresh(t *testing.T) {
+func TestRule7_FailedMarketTakesPartWithItsLastQuoteWhileFresh(t *testing.T) {
 	a, b := bulk("alpha", []string{"A"}, "a1"), bulk("beta", []string{"A"}, "b1")
 	a.price = func(string, string) money.Micro { return units(8) }
 	w := newWorld(t, a, b)
@@ -172,7 +172,7 @@ func TestRule7_AMarketThatFailedTakesPartWithItsLastSnapshotWhileFresh(t *testin
 	equal(t, "fetched with the run", snaps[1].FetchedAt.IsZero(), true)
 }
 
-func TestRule7_PhasesNeverMixIntoThePlainName(t *testing.T) {
+func TestRule7_PhasesDoNotAffectThePlainName(t *testing.T) {
 	const name = "★ Karambit | Doppler (Factory New)"
 	prices := map[string]money.Micro{"": units(900), "Ruby": units(9000), "Phase 2": units(1000)}
 	for _, s := range []*fakeProvider{bulk("alpha", []string{name}, "a1"), batch("alpha", 10, []string{name}, "a1")} {
@@ -195,7 +195,7 @@ func TestRule7_PhasesNeverMixIntoThePlainName(t *testing.T) {
 	}
 }
 
-func TestRule7_AHeldPriceChangesNothingUntilAChangedResponseConfirmsIt(t *testing.T) {
+func TestRule7_HeldPriceIsReleasedByAChangedResponse(t *testing.T) {
 	price, others := units(10), units(1)
 	s := bulk("alpha", []string{"A"}, "a1")
 	s.price = func(string, string) money.Micro { return price }
@@ -268,10 +268,10 @@ func TestRule7_AnOperatorCanAcceptAHeldPrice(t *testing.T) {
 	w.checkIdle()
 }
 
-// TestRule7_AnAnswerWithoutPricesIsNoMeasure has a market answer in a currency of which
+// TestRule7_ResponseWithoutPricesIsNoBaseline has a market answer in a currency of which
 // there is no rate, and then in cents for dollars: the first must not become what the
 // second is held against.
-func TestRule7_AnAnswerWithoutPricesIsNoMeasure(t *testing.T) {
+func TestRule7_ResponseWithoutPricesIsNoBaseline(t *testing.T) {
 	list := names("Item", 200)
 	change := func(*provider.Quote) {}
 	s := bulk("alpha", list, "a1")
@@ -301,7 +301,7 @@ func TestRule7_AnAnswerWithoutPricesIsNoMeasure(t *testing.T) {
 	}
 }
 
-func TestRule7_ASickAnswerIsQuarantinedUntilAccepted(t *testing.T) {
+func TestRule7_AnomalousResponseIsQuarantinedUntilAccepted(t *testing.T) {
 	list := names("Item", 200)
 	factor := money.Micro(1)
 	s := bulk("alpha", list, "a1", "a2", "a3")
@@ -352,7 +352,7 @@ func TestRule7_ASickAnswerIsQuarantinedUntilAccepted(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestRule7_AFirstAnswerIsHeldAgainstTheOtherMarkets(t *testing.T) {
+func TestRule7_FirstResponseIsComparedWithOtherMarkets(t *testing.T) {
 	list := names("Item", 300)
 	for _, known := range []bool{false, true} {
 		old := bulk("alpha", list, "a1", "a2", "a3")
@@ -375,7 +375,7 @@ func TestRule7_AFirstAnswerIsHeldAgainstTheOtherMarkets(t *testing.T) {
 	}
 }
 
-func TestRule7_OnTheVeryFirstRunAFileIsHeldAgainstProvidersAskedByName(t *testing.T) {
+func TestRule7_FirstFileIsComparedWithQuotesByName(t *testing.T) {
 	list := names("Item", 300)
 	cents := bulk("alpha", list, "a1")
 	cents.price = func(string, string) money.Micro { return units(1000) }
@@ -389,7 +389,7 @@ func TestRule7_OnTheVeryFirstRunAFileIsHeldAgainstProvidersAskedByName(t *testin
 	w.checkIdle()
 }
 
-func TestRule7_AnAcceptedAnswerIsTheRefusedOneAndNoOther(t *testing.T) {
+func TestRule7_AcceptanceIsLimitedToTheRefusedResponse(t *testing.T) {
 	list := names("Item", 200)
 	for _, c := range []struct {
 		name   string
@@ -436,7 +436,7 @@ func TestRule7_AnAcceptedAnswerIsTheRefusedOneAndNoOther(t *testing.T) {
 	}
 }
 
-func TestRule7_AMarketWideFallIsNoIllness(t *testing.T) {
+func TestRule7_FallOfAllMarketsIsNoAnomaly(t *testing.T) {
 	list := names("Item", 200)
 	percent := money.Micro(100)
 	s := bulk("alpha", list, "a1", "a2", "a3")
@@ -451,7 +451,7 @@ func TestRule7_AMarketWideFallIsNoIllness(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestRule7_AYoungFileIsNotBelievedBeforeItIsJudged(t *testing.T) {
+func TestRule7_RecentFileIsValidatedBeforeUse(t *testing.T) {
 	list := names("Item", 200)
 	hang := bulk("beta", list, "b1")
 	sick := bulk("alpha", append(slices.Clone(list), "New"), "a1", "a2", "a3")
@@ -481,7 +481,7 @@ func TestRule7_AYoungFileIsNotBelievedBeforeItIsJudged(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestRule7_AGoodYoungFileServesBeforeItsOwnRunIsJudged(t *testing.T) {
+func TestRule7_GoodRecentFileIsUsedBeforeItsOwnJobIsValidated(t *testing.T) {
 	list := names("Item", 200)
 	hang := bulk("beta", list, "b1")
 	s := bulk("alpha", append(slices.Clone(list), "New"), "a1", "a2", "a3")
@@ -505,7 +505,7 @@ func TestRule7_AGoodYoungFileServesBeforeItsOwnRunIsJudged(t *testing.T) {
 		JOIN refresh_job j ON j.id = u.job_id WHERE j.kind = 'bulk'`), 3)
 }
 
-func TestRule7_ADamagedStoredAnswerStopsNobody(t *testing.T) {
+func TestRule7_DamagedStoredResponseStopsNoJob(t *testing.T) {
 	list := names("Item", 300)
 	a, b := bulk("alpha", list, "a1", "a2", "a3"), bulk("beta", list, "b1", "b2", "b3")
 	w := newWorld(t, a, b)
@@ -530,7 +530,7 @@ func TestRule7_ADamagedStoredAnswerStopsNobody(t *testing.T) {
 }
 
 // Rows of one response that contradict each other are no evidence for either price.
-func TestRule7_NamesGivenWithDifferentPricesAreRejected(t *testing.T) {
+func TestRule7_ConflictingPricesOfANameAreRejected(t *testing.T) {
 	again := func(name string, price money.Micro) provider.Quote {
 		return provider.Quote{Market: "a1", Name: name, Currency: "USD", Ask: price, Listings: provider.Unknown, Sales: provider.Unknown}
 	}

@@ -13,7 +13,7 @@ import (
 	"assay/internal/view"
 )
 
-func TestRule1_EveryMarketOfEveryProviderIsAskedOncePerName(t *testing.T) {
+func TestRule1_EachNameIsRequestedOncePerMarket(t *testing.T) {
 	list := names("Item", 700)
 	a := bulk("alpha", list, "a1", "a2")
 	b := batch("beta", 64, list, "b1", "b2", "b3")
@@ -51,7 +51,7 @@ func TestRule1_EveryMarketOfEveryProviderIsAskedOncePerName(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestRule1_AverageAndEachMarketsSnapshotAreStored(t *testing.T) {
+func TestRule1_StoresAverageAndQuoteOfEachMarket(t *testing.T) {
 	asks := map[string]money.Micro{"m1": units(10), "m2": units(11), "m3": units(15)}
 	s := bulk("alpha", []string{"A"}, "m1", "m2", "m3")
 	s.price = func(market, _ string) money.Micro { return asks[market] }
@@ -72,7 +72,7 @@ func TestRule1_AverageAndEachMarketsSnapshotAreStored(t *testing.T) {
 	}
 }
 
-func TestRule1_WhatABudgetForbidsIsToldAndSkipped(t *testing.T) {
+func TestRule1_SpentBudgetSkipsItems(t *testing.T) {
 	list := names("Item", 10)
 	a, b := bulk("alpha", list[:5], "a1"), batch("beta", 100, list, "b1")
 	b.fail = func(int, provider.Call) error { return b.broken(provider.KindBudget) }
@@ -92,7 +92,7 @@ func TestRule1_WhatABudgetForbidsIsToldAndSkipped(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestRule2_BulkQueuesTheDistinctNamesInInventoriesOnce(t *testing.T) {
+func TestRule2_BulkPlansEachInventoryNameOnce(t *testing.T) {
 	list := names("Item", 50)
 	s := bulk("alpha", list, "a1", "a2", "a3")
 	w := newWorld(t, s)
@@ -116,9 +116,9 @@ func TestRule2_BulkQueuesTheDistinctNamesInInventoriesOnce(t *testing.T) {
 	equal(t, "of them skipped", j.Counts.SkippedTTL, 40)
 }
 
-// TestRule2_BulkQueuesTheNamesInActiveListings has listings whose names are in no
+// TestRule2_BulkPlansNamesInActiveListings has listings whose names are in no
 // inventory, as after a sync that has yet to come.
-func TestRule2_BulkQueuesTheNamesInActiveListings(t *testing.T) {
+func TestRule2_BulkPlansNamesInActiveListings(t *testing.T) {
 	list := names("Item", 3)
 	w := newWorld(t, bulk("alpha", list, "a1"))
 	w.push("u", 730, list...)
@@ -133,7 +133,7 @@ func TestRule2_BulkQueuesTheNamesInActiveListings(t *testing.T) {
 	equal(t, "state", w.states(j.ID)[list[0]], refresh.ItemUpdated)
 }
 
-func TestRule2_NewValuesReachAllRowsOfAllUsers(t *testing.T) {
+func TestRule2_NewPricesReachAllRowsOfAllUsers(t *testing.T) {
 	for _, changed := range []int{3, 400} { // by the item index, and by a pass over all rows
 		list := names("Item", 400)
 		s := bulk("alpha", list, "a1", "a2", "a3")
@@ -158,7 +158,7 @@ func TestRule2_NewValuesReachAllRowsOfAllUsers(t *testing.T) {
 	}
 }
 
-func TestRule2_APriceChangedBesideTheJobStillReachesItsRows(t *testing.T) {
+func TestRule2_PriceOfAnotherJobReachesItsRows(t *testing.T) {
 	list := names("Item", 200)
 	s := bulk("alpha", list, "a1", "a2", "a3")
 	w := newWorld(t, s)
@@ -178,7 +178,7 @@ func TestRule2_APriceChangedBesideTheJobStillReachesItsRows(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestRule3_ASyncNeverRefreshesAKnownPrice(t *testing.T) {
+func TestRule3_SyncDoesNotRefreshKnownPrices(t *testing.T) {
 	list := names("Item", 30)
 	s := bulk("alpha", list, "a1", "a2", "a3")
 	w := newWorld(t, s)
@@ -212,7 +212,7 @@ func TestRule3_EachUnknownNameIsQueuedOnce(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestRule3_WhatWasNotFoundIsDueAgainAfterTwiceAsLongUpToThreeDays(t *testing.T) {
+func TestRule3_PauseDoublesUpToThreeDays(t *testing.T) {
 	s := batch("alpha", 10, nil, "a1")
 	w := newWorld(t, s)
 	w.push("u", 730, "Nobody sells this")
@@ -233,7 +233,7 @@ func TestRule3_WhatWasNotFoundIsDueAgainAfterTwiceAsLongUpToThreeDays(t *testing
 	w.checkIdle()
 }
 
-func TestRule3_WhatCouldNotBeAskedIsDueAfterTheFirstPause(t *testing.T) {
+func TestRule3_UnsentRequestIsDueAfterTheFirstPause(t *testing.T) {
 	s := batch("alpha", 10, []string{"A"}, "a1")
 	s.fail = func(int, provider.Call) error { return s.broken(provider.KindConnect) }
 	w := newWorld(t, s)
@@ -266,7 +266,7 @@ func TestRule3_TTLAndNoSalesPauseDoNotApplyToTheQueue(t *testing.T) {
 	equal(t, "calls", len(s.requested()), 1)
 }
 
-func TestRule3_ABulkRunThatPricesAQueuedNameTakesItOut(t *testing.T) {
+func TestRule3_BulkJobRemovesPricedNamesFromTheQueue(t *testing.T) {
 	s := batch("alpha", 10, nil, "a1")
 	w := newWorld(t, s)
 	w.push("u", 730, "A")
@@ -279,7 +279,7 @@ func TestRule3_ABulkRunThatPricesAQueuedNameTakesItOut(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestRule3_AYoungFileSettlesMissingPricesWithoutARequest(t *testing.T) {
+func TestRule3_FreshFileServesMissingPrices(t *testing.T) {
 	list := names("Item", 20)
 	s := bulk("alpha", append(slices.Clone(list), "New"), "a1", "a2")
 	w := newWorld(t, s)
@@ -303,7 +303,7 @@ func TestRule3_AYoungFileSettlesMissingPricesWithoutARequest(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestRule3_AFewMissingPricesReadAFewPartsOfAYoungFile(t *testing.T) {
+func TestRule3_FewMissingPricesReadFewBlobs(t *testing.T) {
 	list := names("Item", 4_000)
 	w := newWorld(t, bulk("alpha", list, "a1"))
 	w.push("u1", 730, list...)
@@ -320,7 +320,7 @@ func TestRule3_AFewMissingPricesReadAFewPartsOfAYoungFile(t *testing.T) {
 
 // TTL and pauses.
 
-func TestRule5_WithinTheTTLWithFivePercentToleranceItemsAreSkipped(t *testing.T) {
+func TestRule5_SkipsItemsWithinTTLWithTolerance(t *testing.T) {
 	list := names("Item", 5)
 	s := bulk("alpha", list, "a1", "a2", "a3")
 	w := newWorld(t, s)
@@ -337,7 +337,7 @@ func TestRule5_WithinTheTTLWithFivePercentToleranceItemsAreSkipped(t *testing.T)
 	w.checkIdle()
 }
 
-func TestRule5_ForceIgnoresTTLAndPauseAndNothingElse(t *testing.T) {
+func TestRule5_ForceIgnoresOnlyTTLAndPause(t *testing.T) {
 	list := names("Item", 4)
 	s := bulk("alpha", list, "a1", "a2", "a3")
 	w := newWorld(t, s)
@@ -417,7 +417,7 @@ func TestRule5_UnknownPricesAreNeverSkipped(t *testing.T) {
 	}
 }
 
-func TestRule5_AnItemThatNobodyAnsweredForFailsAndKeepsItsTimes(t *testing.T) {
+func TestRule5_ItemWithoutResponseFailsAndKeepsItsTimes(t *testing.T) {
 	s := bulk("alpha", []string{"A"}, "a1", "a2", "a3")
 	w := newWorld(t, s)
 	w.push("u", 730, "A")
@@ -444,7 +444,7 @@ func TestRule5_AnItemThatNobodyAnsweredForFailsAndKeepsItsTimes(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestRule5_TimesOfTheFutureSkipNothing(t *testing.T) {
+func TestRule5_FutureTimesSkipNothing(t *testing.T) {
 	s := bulk("alpha", []string{"A"}, "a1", "a2", "a3")
 	s.edit = quiet(0, 30*24*time.Hour)
 	w := newWorld(t, s)
@@ -458,7 +458,7 @@ func TestRule5_TimesOfTheFutureSkipNothing(t *testing.T) {
 	equal(t, "updated by a clock set forward", j.Counts.Updated, 1)
 }
 
-func TestErrors_NameTheirProviderOnce(t *testing.T) {
+func TestErrors_NameTheProviderOnce(t *testing.T) {
 	for name, failure := range map[string]error{
 		"of the provider":  &provider.Error{Provider: "alpha", Kind: provider.KindProtocol, Detail: "broken"},
 		"wrapped":          fmt.Errorf("alpha: %w", &provider.Error{Provider: "alpha", Kind: provider.KindProtocol, Detail: "broken"}),

@@ -33,9 +33,9 @@ func (w *world) estimateAll() {
 	}
 }
 
-// TestWait_ARunGoesOnWithoutAProviderThatRefuses has one that refuses connections, until
+// TestWait_JobContinuesWithoutAFailingProvider has one that refuses connections, until
 // the circuit breaker opens, and opens again.
-func TestWait_ARunGoesOnWithoutAProviderThatRefuses(t *testing.T) {
+func TestWait_JobContinuesWithoutAFailingProvider(t *testing.T) {
 	list := names("Item", 300)
 	down, live := batch("alpha", 10, list, "a1"), bulk("beta", list[:200], "b1")
 	w := newWorld(t, down, live).timed()
@@ -89,8 +89,8 @@ func TestWait_ARunGoesOnWithoutAProviderThatRefuses(t *testing.T) {
 	w.checkIdle()
 }
 
-// TestWait_ARunThatBeginsWithAnOpenBreakerGoesOnToo: nothing is sent at all.
-func TestWait_ARunThatBeginsWithAnOpenBreakerGoesOnToo(t *testing.T) {
+// TestWait_JobContinuesWithAnOpenBreaker: nothing is sent at all.
+func TestWait_JobContinuesWithAnOpenBreaker(t *testing.T) {
 	list := names("Item", 20)
 	down, live := bulk("alpha", list, "a1"), bulk("beta", list, "b1")
 	w := newWorld(t, down, live).timed()
@@ -109,8 +109,8 @@ func TestWait_ARunThatBeginsWithAnOpenBreakerGoesOnToo(t *testing.T) {
 	w.checkOutcome("of the breaker", j, refresh.JobPartial, "alpha/a1 backoff 1")
 }
 
-// TestWait_ALateFileServesTheNextRun has a file that comes after its run has ended.
-func TestWait_ALateFileServesTheNextRun(t *testing.T) {
+// TestWait_LateFileServesTheNextJob has a file that comes after its run has ended.
+func TestWait_LateFileServesTheNextJob(t *testing.T) {
 	list := names("Item", 200)
 	for _, later := range []time.Duration{2 * time.Minute, time.Hour} {
 		s := bulk("alpha", list, "a1")
@@ -161,9 +161,9 @@ func TestWait_ALateFileServesTheNextRun(t *testing.T) {
 	}
 }
 
-// TestWait_ASilenceIsOneFailure has requests that fail after their run has gone on
+// TestWait_UnresponsiveHostCountsAsOneFailure has requests that fail after their run has gone on
 // without them: they were noted already.
-func TestWait_ASilenceIsOneFailure(t *testing.T) {
+func TestWait_UnresponsiveHostCountsAsOneFailure(t *testing.T) {
 	list := names("Item", 20)
 	for _, s := range []*fakeProvider{bulk("alpha", list, "a1"), batch("alpha", 20, list, "a1")} {
 		w := newWorld(t, s).timed()
@@ -200,8 +200,8 @@ func (w *world) failures(provider string) (all []int64) {
 	return all
 }
 
-// TestWait_AProviderThatAnswersIsWaitedFor is slow, or waits for its own limit.
-func TestWait_AProviderThatAnswersIsWaitedFor(t *testing.T) {
+// TestWait_RespondingProviderIsWaitedFor is slow, or waits for its own limit.
+func TestWait_RespondingProviderIsWaitedFor(t *testing.T) {
 	list := names("Item", 120)
 	slow, limited := single("alpha", list, "a1"), batch("beta", 10, list, "b1")
 	w := newWorld(t, slow, limited).timed()
@@ -222,8 +222,8 @@ func TestWait_AProviderThatAnswersIsWaitedFor(t *testing.T) {
 	w.checkIdle()
 }
 
-// TestWait_AJobBehindASilentHostGoesOnToo: its requests are not even sent.
-func TestWait_AJobBehindASilentHostGoesOnToo(t *testing.T) {
+// TestWait_SecondJobContinuesWithoutTheHost: its requests are not even sent.
+func TestWait_SecondJobContinuesWithoutTheHost(t *testing.T) {
 	list := names("Item", 20)
 	s, live := bulk("alpha", list, "a1"), bulk("beta", append(list, "New"), "b1")
 	w := newWorld(t, s, live).timed()
