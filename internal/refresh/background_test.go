@@ -21,14 +21,14 @@ import (
 	"assay/internal/view"
 )
 
-// slow makes a provider that is asked for one name at a time, at 25 in 5 minutes.
+// slow returns a provider that takes one name per request, 25 requests in 5 minutes.
 func slow(name string, items []string, markets ...string) *fakeProvider {
 	s := single(name, items, markets...)
 	s.d.Hosts = []provider.Host{{Limit: provider.Limit{Requests: 25, Per: 5 * time.Minute}}}
 	return s
 }
 
-// limit makes a provider keep its budget, as its client does.
+// limit makes a provider enforce its budget, as the client of a real provider does.
 func (w *world) limit(s *fakeProvider) {
 	s.admit = func(ctx context.Context, call provider.Call) error {
 		r, err := allowance.New(w.store, s.d.Name, s.d.HostAt(s.d.HostOf(call.File))).Take(ctx)
@@ -39,7 +39,7 @@ func (w *world) limit(s *fakeProvider) {
 	}
 }
 
-// pushAmounts makes a user's inventory so many of each name.
+// pushAmounts replaces a user's inventory with the given number of pieces of each name.
 func (w *world) pushAmounts(user string, amounts map[string]int64) {
 	w.tb.Helper()
 	p := inventory.Push{AppID: catalog.CS2, ContextID: "2", SnapshotAt: w.clock.Now()}
@@ -49,8 +49,8 @@ func (w *world) pushAmounts(user string, amounts map[string]int64) {
 	w.pushed(user, p)
 }
 
-// requestedNamesOf returns the names that a provider was asked for since the last time,
-// in their order.
+// requestedNamesOf returns the names that have been requested from a provider since its last
+// call, in order.
 func requestedNamesOf(s *fakeProvider) []string {
 	var out []string
 	for _, c := range s.requested() {
@@ -59,8 +59,8 @@ func requestedNamesOf(s *fakeProvider) []string {
 	return out
 }
 
-// priced makes a world in which a bulk provider has priced all names, the first
-// of them the most, and a slow one was not asked yet.
+// priced returns a world in which a bulk provider has priced all names, the first ones
+// highest. The background provider has had no request yet.
 func priced(t *testing.T, list []string, steam *fakeProvider) *world {
 	t.Helper()
 	b := bulk("beta", list, "b1")
@@ -76,7 +76,7 @@ func priced(t *testing.T, list []string, steam *fakeProvider) *world {
 	return w
 }
 
-// finish does the work of all jobs that live, and none of the background's.
+// finish completes all live jobs, without background requests.
 func (w *world) finish() {
 	w.tb.Helper()
 	for w.count(`SELECT count(*) FROM refresh_job WHERE state IN ('queued', 'running')`) > 0 {
@@ -89,7 +89,7 @@ func (w *world) finish() {
 	}
 }
 
-// runFirst is run where the background is slower than the job.
+// runFirst runs a bulk job before any background request.
 func (w *world) runFirst(forced bool) refresh.Job {
 	w.tb.Helper()
 	id := w.begin(forced)
@@ -141,8 +141,8 @@ func TestBackground_RequestsByValueTimesStaleness(t *testing.T) {
 	equal(t, "requests counted", w.count(`SELECT sum(requests) FROM fetch_unit WHERE provider = 'steam'`), 50)
 	equal(t, "left", w.count(`SELECT size FROM fetch_unit WHERE provider = 'steam'`), 10)
 
-	// Twenty more of a cheap one make it matter more than those that were asked for
-	// as well; what was never asked for comes before it.
+	// Twenty more pieces raise the priority of the cheapest name above that of all requested
+	// names. Names without a request still come first.
 	w.pushAmounts("v", map[string]int64{list[49]: 20})
 	w.clock.Add(7 * time.Hour)
 	w.runFirst(false)
@@ -298,8 +298,7 @@ func TestBackground_ErrorKeepsQuotesAndContinues(t *testing.T) {
 	w.checkIdle()
 }
 
-// TestBackground_RejectedRowKeepsStoredQuote is of a market whose row of a name is no quote,
-// in an answer that has another market's.
+// The response has a quote of another market, and a rejected row of this one.
 func TestBackground_RejectedRowKeepsStoredQuote(t *testing.T) {
 	list := names("Item", 3)
 	steam := slow("steam", list, "s1", "s2")

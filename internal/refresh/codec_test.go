@@ -16,13 +16,13 @@ import (
 	"assay/internal/randtest"
 )
 
-// encodedAt is a record with the bucket in which it was.
+// encodedAt is a record with its bucket.
 type encodedAt struct {
 	bucket int
 	quoteRecord
 }
 
-// decodeAll reads blobs into records that do not share their buffer.
+// decodeAll decodes blobs into records with separate buffers.
 func decodeAll(tb testing.TB, blobs []Blob) []encodedAt {
 	tb.Helper()
 	u := newDecoder()
@@ -41,7 +41,7 @@ func decodeAll(tb testing.TB, blobs []Blob) []encodedAt {
 	return out
 }
 
-// randomNumber prefers the ends of the range that can be encoded.
+// randomNumber returns a number in the range that can be encoded, often one of its limits.
 func randomNumber(r *rand.Rand) int64 {
 	switch r.IntN(4) {
 	case 0:
@@ -173,7 +173,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(bytes.Repeat([]byte{0xff}, 100))
 	u := newDecoder()
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		// The bytes as they come, and as what a frame with a good checksum holds.
+		// Test the raw bytes, and the bytes in a frame with a valid checksum.
 		for _, data := range [][]byte{raw, p.encoder.EncodeAll(raw, nil)} {
 			records := 0
 			err := u.each(data, func(q *quoteRecord) {
@@ -193,7 +193,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// What is validated of a name in several files of a market is what an estimate uses.
+// Validation must use the same quote as an estimate.
 func TestAdd_KeepsFresherQuoteOfSeveralFiles(t *testing.T) {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	hour := noon.Add(time.Hour)

@@ -19,8 +19,7 @@ import (
 	"assay/internal/refresh"
 )
 
-// work runs the engine's workers beside the test until the function that it
-// returns is called.
+// work runs the engine's workers in the background until stop is called.
 func (w *world) work() (stop func()) {
 	ctx, cancel := context.WithCancel(w.tb.Context())
 	local := dispatch.NewLocal(dispatch.LocalOptions{
@@ -34,7 +33,7 @@ func (w *world) work() (stop func()) {
 	}
 }
 
-// until polls for a condition.
+// until polls until a condition holds.
 func until(tb testing.TB, what string, holds func() bool) {
 	tb.Helper()
 	deadline := time.After(time.Duration(randtest.Count(2, 20)) * time.Minute)
@@ -49,7 +48,7 @@ func until(tb testing.TB, what string, holds func() bool) {
 	}
 }
 
-// idle reports whether no job lives and no queued item is due.
+// idle reports whether no job is live and no queued item is due.
 func (w *world) idle() bool {
 	return w.count(`SELECT (SELECT count(*) FROM refresh_job WHERE state IN ('queued', 'running'))
 		+ (SELECT count(*) FROM missing_price WHERE job_id <> 0 OR due_at <= $1)`, w.clock.Now().UnixMicro()) == 0
@@ -95,6 +94,7 @@ func TestConcurrency_OverlappingSyncsQueueEachUnknownNameOnce(t *testing.T) {
 	close(start)
 	pushing.Wait()
 	until(t, "an empty queue", w.idle)
+	// The stop does not wait for the hanging request, and the next start requests it again.
 	stop()
 	equal(t, "names queued", queued.Load(), int64(len(all)))
 	equal(t, "times that a name was in a job", w.count(`SELECT count(*) FROM refresh_item`), int64(len(all)))

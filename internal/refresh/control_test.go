@@ -418,7 +418,7 @@ func TestPause_JobsContinueWithoutTheProvider(t *testing.T) {
 	w.run(true)
 	equal(t, "calls of the resumed provider", len(b.requested()), 4)
 
-	// In the middle of a run, with a call under way that must come again.
+	// The clock changes during a job with a unit that must be retried.
 	w.begin(true)
 	_, err := w.engine.Plan(t.Context())
 	must(t, err)
@@ -664,7 +664,7 @@ func TestClock_ChangeLosesAndStopsNothing(t *testing.T) {
 			w.run(true)
 		}
 		equal(t, "value", w.valueOf("u", 5), units(12))
-		// The queue is not stuck either: a pause is over after 72 hours at most.
+		// The queue is not stuck: a pause ends after at most 72 hours.
 		before := w.count(`SELECT attempts FROM missing_price`)
 		w.clock.Add(refresh.MaxMissingRetry + time.Microsecond)
 		w.drain()

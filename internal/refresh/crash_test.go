@@ -17,16 +17,15 @@ import (
 	"assay/internal/refresh"
 )
 
-// drama is a story that is told with and without trouble; its end must be the
-// same.
+// drama is a scenario that runs with and without faults. The result must be the same.
 type drama struct {
 	kind     refresh.Kind
 	levelled int // markets whose level is learned
 	world    func(tb testing.TB) *world
 }
 
-// bulkDrama is a run over known prices on providers of every shape: some prices
-// change, one item is no longer quoted, one provider fails.
+// bulkDrama is a bulk job with providers of every shape. Some prices change, one item is no
+// longer quoted, and one provider fails.
 func bulkDrama(items int) drama {
 	return drama{kind: refresh.Bulk, world: func(tb testing.TB) *world {
 		list := names("Item", items)
@@ -55,10 +54,8 @@ func bulkDrama(items int) drama {
 	}}
 }
 
-// levelDrama is a bulk story of enough names to learn levels from. What is asked by
-// name takes part as far as it is there when responses are checked; a market that
-// responds for the first time lets the job wait for all of it, so that there is one
-// end.
+// levelDrama is a bulk job with enough names to learn levels. A market responds for the first
+// time, so validation waits for all units and the result does not depend on their order.
 func levelDrama() drama {
 	d := bulkDrama(levelNames)
 	d.levelled = 5
@@ -72,7 +69,7 @@ func levelDrama() drama {
 	return d
 }
 
-// missingDrama is a sync that finds unknown names, of which one stays so.
+// missingDrama is a sync with unknown names. One of them has no quote.
 func missingDrama() drama {
 	return drama{kind: refresh.Missing, levelled: 2, world: func(tb testing.TB) *world {
 		list := names("Item", levelNames)
@@ -85,10 +82,10 @@ func missingDrama() drama {
 	}}
 }
 
-// levelNames is how many names a small story has: enough to learn levels from.
+// levelNames is how many names a small scenario has. Levels can be learned from this many.
 const levelNames = 120
 
-// level is the level of a market in a story, as a factor.
+// level returns the level of a market in a scenario, as a factor.
 func level(market string) money.Micro {
 	if market == "a2" {
 		return money.Scale * 11 / 10
@@ -96,7 +93,7 @@ func level(market string) money.Micro {
 	return money.Scale
 }
 
-// begin makes sure that the story's job has begun, however often it is called.
+// begin starts the job of the scenario, unless it has started already.
 func (d drama) begin(w *world) error {
 	if d.kind == refresh.Missing || w.count(`SELECT count(*) FROM refresh_job WHERE kind = 'bulk'`) > 0 {
 		return nil // the queue begins its own
@@ -105,7 +102,7 @@ func (d drama) begin(w *world) error {
 	return err
 }
 
-// dump is all that must be the same in the end.
+// dump returns all data that must be the same in the end.
 func (d drama) dump(w *world) string {
 	w.tb.Helper()
 	var out strings.Builder
@@ -138,14 +135,12 @@ func (d drama) dump(w *world) string {
 	return out.String()
 }
 
-// setOf is how many level sets there were when a set was stored: its number where
-// none was lost, while ids may have gaps.
+// setOf returns SQL for the position of a level set in the order of ids. Ids may have gaps.
 func setOf(column string) string {
 	return `(SELECT count(*) FROM level_set l WHERE l.id <= ` + column + `)`
 }
 
-// checkLearned fails unless the story had levels to learn, or it would prove nothing
-// about them.
+// checkLearned fails if the scenario has learned no levels.
 func (d drama) checkLearned(w *world) {
 	w.tb.Helper()
 	if d.levelled == 0 {
@@ -186,7 +181,7 @@ func (w *world) print(out io.Writer, query string) {
 	must(w.tb, rows.Err())
 }
 
-// differ names the first line in which two dumps differ.
+// differ returns the first line in which two dumps differ.
 func differ(got, want string) string {
 	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
 	for i := range max(len(g), len(w)) {
@@ -204,8 +199,8 @@ func at(list []string, i int) string {
 	return "(nothing)"
 }
 
-// killed is what a process leaves: its deferred functions run here, but the
-// database sees what it would see after a kill.
+// killed is the panic value of a simulated kill. Deferred functions still run, but the
+// database is as after a real kill.
 type killed struct{ point string }
 
 // untilKilled runs fn and reports whether it was killed.
@@ -222,16 +217,16 @@ func untilKilled(fn func()) (dead bool) {
 	return false
 }
 
-// reserved is how many requests of one unit may be counted and not yet sent when
-// the process is killed.
+// reserved is how many requests of a unit may be counted but not sent when the process is
+// killed.
 const reserved = 10
 
-// counted returns how many requests all jobs count.
+// counted returns the number of requests that all jobs count.
 func (w *world) counted() int {
 	return int(w.count(`SELECT coalesce(sum(requests), 0) FROM fetch_unit`))
 }
 
-// requests counts what all providers were asked since the last time.
+// requests returns the number of requests to all providers since its last call.
 func (w *world) requests() int {
 	n := 0
 	for _, s := range w.providers {
@@ -245,7 +240,7 @@ func TestRule8_KillAtAnyCommitLosesAndDuplicatesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := d.world(t)
 			w.requests()
-			// A kill beside a commit that changes nothing proves nothing.
+			// Kills are tested only at commits that change something.
 			calls, points := 0, []int{}
 			version := w.version()
 			w.faults = func(point string) error {
@@ -299,7 +294,7 @@ func TestRule8_KillAtAnyCommitLosesAndDuplicatesNothing(t *testing.T) {
 					t.Fatalf("killed at point %d, %s: %s", kill, point, differ(got, want))
 				}
 				w.checkIdle()
-				// What was in flight is asked again: one unit, of 50 names at most.
+				// The unit in progress is requested again. It has at most 50 names.
 				n = w.requests()
 				if n > quiet+50 {
 					t.Errorf("killed at point %d: %d requests, %d without", kill, n, quiet)

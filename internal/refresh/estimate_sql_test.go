@@ -100,7 +100,7 @@ func TestStoreEstimates_ConcurrentEstimateIsAConflict(t *testing.T) {
 		f.storeVerdict(id)
 		b := f.claimBatch()
 		s := f.estimates(b, 10)
-		// Another job estimates one of the two meanwhile.
+		// Another job estimates one of the two items meanwhile.
 		f.Tx(func(tx *db.Tx) error { _, _, err := catalog.QueueMissing(tx, f.missingIn(tx, "B")); return err })
 		other := f.plan(refresh.Missing, 1)
 		f.storeVerdict(other)
@@ -180,7 +180,7 @@ func TestStoreEstimates_WritesItemsQuotesAndCounts(t *testing.T) {
 		f.Is("first", snaps[0], view.StoredSnapshot{Snapshot: snap, Provider: "s", Market: "m1", Title: "m1"})
 		f.Is("second", snaps[1].Snapshot, other)
 
-		// The next batch reads them as they were written, and overwrites them.
+		// The next batch reads the written values and overwrites them.
 		f.Tx(func(tx *db.Tx) error { return refresh.EndEstimating(tx, id) })
 		f.finish(id)
 		f.Now = at(8 * time.Hour)

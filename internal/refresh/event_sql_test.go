@@ -13,7 +13,7 @@ import (
 	"assay/internal/view"
 )
 
-// Commits fail: either both are stored, or neither.
+// Commits fail at random. The state and the event must be stored together or not at all.
 func TestFailJob_StoresEventAtomically(t *testing.T) {
 	each(t, func(f *fixture) {
 		job := func() (id int64) {
@@ -68,7 +68,7 @@ func TestFinishJob_StoresOneEventPerJob(t *testing.T) {
 			`"totalItems":0,"updatedItems":0,"changedItems":0,"noQuoteItems":0,"failedItems":0,"lastError":"no plan","outcome":"failed","gaps":{"items":[],"markets":[]}}`, failed)}, want...)
 		f.Is("failed", fmt.Sprint(f.events()), fmt.Sprint(want))
 
-		// A job that lacks a market is partial, and keeps which one and why.
+		// A job without a market is partial, and stores the market and the reason.
 		f.Now = f.Now.Add(24 * time.Hour)
 		partial := f.run(10)
 		gaps := []event.MarketGap{{Provider: "s", Market: "m\"★", Reason: "failed", Share: 0.25, Detail: "why"}}
@@ -144,7 +144,7 @@ func TestStoreValidation_QuarantineAddsOneEvent(t *testing.T) {
 	})
 }
 
-// events returns the newest events, the newest first, as "kind data".
+// events returns the newest events as "kind data", the newest first.
 func (f *fixture) events() []string {
 	f.Helper()
 	events, err := event.List(f.Context(), f.DB, 1000)

@@ -11,7 +11,7 @@ import (
 	"assay/internal/view"
 )
 
-// times are those of an item that a run without evidence keeps.
+// times are the times of an item that a job without evidence must not change.
 type times struct {
 	price                               money.Micro
 	checked, estimated, quotes, updated time.Time
@@ -22,8 +22,7 @@ func timesOf(i *view.StoredItem) times {
 	return times{i.Price, i.CheckedAt, i.EstimatedAt, i.QuotesAt, i.UpdatedAt, i.RetryAt, i.NoSalesSince}
 }
 
-// TestRule5_OnlyItemsWithEvidenceAreUpdated is a partial outage: of two providers one is
-// down, and the other one's price list names two of many items.
+// One of two providers is down. The file of the other one has only two of many items.
 func TestRule5_OnlyItemsWithEvidenceAreUpdated(t *testing.T) {
 	list := names("Item", 1_200)
 	down, live := bulk("alpha", list, "a1", "a2", "a3"), bulk("beta", list[:2], "b1", "b2")
@@ -56,7 +55,7 @@ func TestRule5_OnlyItemsWithEvidenceAreUpdated(t *testing.T) {
 	equal(t, "fresh", f.Fresh, 2)
 	equal(t, "stale", f.Stale, 1_198)
 
-	// Those without evidence are due at once, whether the provider is back or not.
+	// Items without evidence are due immediately.
 	equal(t, "due", w.run(false).Counts.Failed, 1_198)
 	down.fail = nil
 	j := w.run(false)
@@ -65,7 +64,6 @@ func TestRule5_OnlyItemsWithEvidenceAreUpdated(t *testing.T) {
 	w.checkIdle()
 }
 
-// TestRule5_ReasonsWithoutEvidence is of providers that could not be asked.
 func TestRule5_ReasonsWithoutEvidence(t *testing.T) {
 	list := names("Item", 10)
 	for _, c := range []struct {
@@ -124,8 +122,7 @@ func TestRule5_ReasonsWithoutEvidence(t *testing.T) {
 	}
 }
 
-// TestRule5_DelistedItemIsEvidence, while one that never listed it says
-// nothing of it.
+// A market that has never listed the item is no evidence.
 func TestRule5_DelistedItemIsEvidence(t *testing.T) {
 	list := names("Item", 30)
 	a, b := bulk("alpha", list, "a1"), bulk("beta", list[1:], "b1")
@@ -149,8 +146,8 @@ func TestRule5_DelistedItemIsEvidence(t *testing.T) {
 	w.checkIdle()
 }
 
-// TestRule5_TimesFollowTheQuotes has a price list that states its own time, a price that
-// comes to rest on older quotes, and one from an answer of before.
+// The test covers a file that states its own time, a price from older quotes, and a price
+// from an earlier response.
 func TestRule5_TimesFollowTheQuotes(t *testing.T) {
 	s := bulk("alpha", []string{"A", "B"}, "a1")
 	stated := epoch.Add(-3 * 24 * time.Hour)
@@ -175,7 +172,8 @@ func TestRule5_TimesFollowTheQuotes(t *testing.T) {
 	equal(t, "of an answer of before", w.named("B").CheckedAt, fetched)
 	equal(t, "its TTL", w.named("B").QuotesAt, fetched)
 
-	// A second market that was quoted an hour later fails, and the first has nothing.
+	// The second market was quoted an hour later and now fails. The first market no longer
+	// has the item.
 	b := bulk("beta", []string{"A", "B"}, "b1")
 	b.price = func(string, string) money.Micro { return units(11) }
 	w.providers = append(w.providers, b)
@@ -197,7 +195,7 @@ func TestRule5_TimesFollowTheQuotes(t *testing.T) {
 	w.checkIdle()
 }
 
-// TestRule5_MissingMarketIsNoEvidence is of a market that a response should have held.
+// The response lacks a market that it should contain.
 func TestRule5_MissingMarketIsNoEvidence(t *testing.T) {
 	for _, s := range []*fakeProvider{bulk("alpha", []string{"A"}, "a1"), batch("alpha", 10, []string{"A"}, "a1")} {
 		other := bulk("beta", []string{"B"}, "b1")
@@ -219,8 +217,7 @@ func TestRule5_MissingMarketIsNoEvidence(t *testing.T) {
 	}
 }
 
-// TestRule5_RowRejectedForAllMarketsIsNoEvidence is of a row whose fault belongs to
-// no market alone, such as a member that is there twice.
+// The error in the row, such as a duplicate member, concerns all markets.
 func TestRule5_RowRejectedForAllMarketsIsNoEvidence(t *testing.T) {
 	list := names("Item", 10)
 	s := bulk("alpha", list, "a1", "a2")
@@ -238,8 +235,8 @@ func TestRule5_RowRejectedForAllMarketsIsNoEvidence(t *testing.T) {
 	}
 }
 
-// TestRule5_RejectedRowIsNoEvidence is of an answer that names items and says of them
-// what is no quote: it does not say that the market no longer offers them.
+// The response has invalid rows of the items. They do not show that the market has delisted
+// the items.
 func TestRule5_RejectedRowIsNoEvidence(t *testing.T) {
 	list := names("Item", 10)
 	for shape, s := range map[string]*fakeProvider{"file": bulk("alpha", list, "a1"), "names": batch("alpha", 20, list, "a1")} {

@@ -25,7 +25,7 @@ func TestClaimUnit_ClaimsAUnitOnce(t *testing.T) {
 				got = append(got, fmt.Sprint(u.JobID, u.File, u.Token, u.Attempts))
 			}
 		}
-		// Missing prices first, then in order, each once.
+		// Units of missing-price jobs come first, then the others in order.
 		want := []string{fmt.Sprint(missing, "f", 1, 1), fmt.Sprint(bulk, "f", 1, 1), fmt.Sprint(bulk, "g", 1, 1)}
 		if !slices.Equal(got, want) {
 			f.Errorf("claimed %q, want %q", got, want)

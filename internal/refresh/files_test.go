@@ -11,8 +11,8 @@ import (
 	"assay/internal/view"
 )
 
-// twoFiles is a provider whose market m is in two files: one of the names a, and
-// one of the names b.
+// twoFiles returns a provider with market m in two files. One has the names a, the other the
+// names b.
 func twoFiles(a, b []string) *fakeProvider {
 	s := newProvider("alpha", provider.Bulk, nil, []string{"m"})
 	s.d.Files = []provider.File{

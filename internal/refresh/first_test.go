@@ -11,7 +11,7 @@ import (
 	"assay/internal/refresh"
 )
 
-// quarantined lists the markets in quarantine, with the reason.
+// quarantined returns the markets in quarantine, with the reason.
 func (w *world) quarantined() map[string]string {
 	states, err := refresh.MarketStates(w.tb.Context(), w.store)
 	must(w.tb, err)
@@ -101,8 +101,8 @@ func TestRule7_TwoContradictingFirstResponsesAreQuarantined(t *testing.T) {
 	w.checkIdle()
 }
 
-// TestRule7_NewMarketsContradictingAKnownOneAreQuarantined has two new markets
-// quote a hundredth of what the only known one does: its price stays.
+// Two new markets quote a hundredth of what the only known market quotes. The price must not
+// change.
 func TestRule7_NewMarketsContradictingAKnownOneAreQuarantined(t *testing.T) {
 	list := names("Item", 300)
 	known, others := bulk("alpha", list, "a"), bulk("beta", list, "b", "c")
@@ -120,9 +120,8 @@ func TestRule7_NewMarketsContradictingAKnownOneAreQuarantined(t *testing.T) {
 	w.checkIdle()
 }
 
-// TestRule7_ResponseUnlikeItsPastIsRefused has the only market of a game shuffle its
-// names, quote one value for all of them, and drift away within its daily limits.
-// No other market contradicts it; its own past does.
+// The only market of a game shuffles its names, quotes one price for all names, or drifts
+// within its daily limits. Only its own past contradicts it.
 func TestRule7_ResponseUnlikeItsPastIsRefused(t *testing.T) {
 	list := names("Item", 300)
 	usual := func(i int) money.Micro { return units(1) + money.Micro(i)*units(1)/4 }
@@ -166,8 +165,8 @@ func TestRule7_ResponseUnlikeItsPastIsRefused(t *testing.T) {
 	}
 }
 
-// TestRule7_DriftingMarketIsRefused has one of three markets grow by a third
-// each day: each step is within its limits, a week of them is not.
+// One of three markets rises by a third each day. Each day is within its limits, but a week
+// is not.
 func TestRule7_DriftingMarketIsRefused(t *testing.T) {
 	list := names("Item", 300)
 	grown := money.Micro(1_000_000)

@@ -17,10 +17,10 @@ import (
 	"assay/internal/view"
 )
 
-// app is the game of all items of a fixture.
+// app is the game of all items in a fixture.
 const app = catalog.CS2
 
-// fixture is an empty database on which tests run the SQL of a refresh step by step.
+// fixture is an empty database for tests that run the SQL of a refresh step by step.
 type fixture struct{ *dbtest.Fixture }
 
 func each(t *testing.T, test func(f *fixture)) {
@@ -28,7 +28,7 @@ func each(t *testing.T, test func(f *fixture)) {
 	dbtest.Each(t, func(f *dbtest.Fixture) { test(&fixture{f}) })
 }
 
-// items makes items without a phase and returns their ids.
+// items inserts items without a phase and returns their ids.
 func (f *fixture) items(names ...string) []int64 {
 	f.Helper()
 	return catalogtest.Items(f.Fixture, app, names...)
@@ -36,7 +36,7 @@ func (f *fixture) items(names ...string) []int64 {
 
 func key(name string) catalog.Key { return catalog.Key{AppID: app, Name: name} }
 
-// own gives a user one asset of each item, in their order.
+// own gives a user one asset of each item, in order.
 func (f *fixture) own(userID string, items ...int64) (userKey int64) {
 	f.Helper()
 	f.Tx(func(tx *db.Tx) (err error) {
@@ -63,12 +63,12 @@ func addRows(tx *db.Tx, userKey int64, items []int64, prices map[int64]money.Mic
 	return nil
 }
 
-// rules are those of a bulk job now.
+// rules returns the rules of a bulk job at this time.
 func (f *fixture) rules() refresh.Rules {
 	return refresh.Rules{Now: f.Now, TTL: 6 * time.Hour, NoSalesRetry: 72 * time.Hour}
 }
 
-// plan starts a job over what is in inventories, with units and batches.
+// plan starts and plans a job for the items in inventories.
 func (f *fixture) plan(kind refresh.Kind, batches int, units ...refresh.Unit) int64 {
 	f.Helper()
 	r := f.rules()
@@ -98,12 +98,12 @@ func (f *fixture) plan(kind refresh.Kind, batches int, units ...refresh.Unit) in
 	return id
 }
 
-// unit is a file of a provider that all batches wait for.
+// unit returns a file unit that all batches wait for.
 func unit(provider, file string) refresh.Unit {
 	return refresh.Unit{Provider: provider, AppID: app, File: file, BatchTo: catalog.Buckets, State: refresh.UnitPending}
 }
 
-// claim claims a unit of a provider, or nil.
+// claim claims a unit of a provider, or returns nil.
 func (f *fixture) claim(provider string) (u *refresh.Unit) {
 	f.Helper()
 	f.Tx(func(tx *db.Tx) (err error) {
@@ -129,7 +129,7 @@ func (f *fixture) fetch(provider string, blobs ...refresh.Blob) refresh.Unit {
 	return *u
 }
 
-// storeVerdict lets a job go on to estimate.
+// storeVerdict moves a job on to its estimate stage.
 func (f *fixture) storeVerdict(job int64, verdicts ...refresh.Verdict) {
 	f.Helper()
 	f.Tx(func(tx *db.Tx) error {
@@ -138,7 +138,7 @@ func (f *fixture) storeVerdict(job int64, verdicts ...refresh.Verdict) {
 	})
 }
 
-// claimBatch claims a batch, or nil.
+// claimBatch claims a batch, or returns nil.
 func (f *fixture) claimBatch() (b *refresh.Batch) {
 	f.Helper()
 	f.Tx(func(tx *db.Tx) (err error) {
@@ -148,7 +148,7 @@ func (f *fixture) claimBatch() (b *refresh.Batch) {
 	return b
 }
 
-// estimate estimates a batch, pricing its items.
+// estimate stores a price for all items of a batch.
 func (f *fixture) estimate(b *refresh.Batch, price money.Micro) {
 	f.Helper()
 	s := f.estimates(b, price)
@@ -159,7 +159,7 @@ func (f *fixture) estimate(b *refresh.Batch, price money.Micro) {
 	})
 }
 
-// estimates prices the items of a batch.
+// estimates returns estimates with a price for all items of a batch.
 func (f *fixture) estimates(b *refresh.Batch, price money.Micro) refresh.Estimates {
 	f.Helper()
 	items, err := refresh.BatchItems(f.Context(), f.DB, *b)
@@ -179,7 +179,7 @@ func (f *fixture) estimates(b *refresh.Batch, price money.Micro) refresh.Estimat
 	return s
 }
 
-// run prices all items in inventories in a job of one file, up to its apply.
+// run prices all items in inventories with a job of one file, up to its apply stage.
 func (f *fixture) run(price money.Micro) int64 {
 	f.Helper()
 	id := f.plan(refresh.Bulk, 1, unit("s", "f"))
@@ -192,7 +192,7 @@ func (f *fixture) run(price money.Micro) int64 {
 	return id
 }
 
-// finish ends a job that applies its prices.
+// finish applies the prices of a job and ends it.
 func (f *fixture) finish(id int64) (state refresh.State) {
 	f.Helper()
 	f.Tx(func(tx *db.Tx) (err error) {
@@ -222,7 +222,7 @@ func (f *fixture) item(name string) view.StoredItem {
 	return *i
 }
 
-// values returns the values of a user's rows in their order.
+// values returns the values of a user's rows in order.
 func (f *fixture) values(user int64) []money.Micro {
 	f.Helper()
 	rows, err := view.ReadInventory(f.Context(), f.DB, user, 0, 0, 1<<20)
@@ -246,7 +246,7 @@ func (f *fixture) market(provider, market string) (id int64) {
 	return id
 }
 
-// missingIn makes an item within a transaction.
+// missingIn inserts an item within a transaction.
 func (f *fixture) missingIn(tx *db.Tx, name string) []int64 {
 	f.Helper()
 	items, err := catalog.EnsureItems(tx, app, []catalog.Key{key(name)})

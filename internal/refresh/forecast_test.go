@@ -16,8 +16,8 @@ import (
 	"assay/internal/view"
 )
 
-// TestForecast_MatchesTheNextJobByHost compares, host by host, what is foretold with what
-// the next run sends and puts off.
+// The test compares the forecast of each host with the requests that the next job sends and
+// defers.
 func TestForecast_MatchesTheNextJobByHost(t *testing.T) {
 	list := names("Item", 60)
 	tomorrow := time.Date(epoch.Year(), epoch.Month(), epoch.Day()+1, 0, 0, 0, 0, time.UTC)
@@ -120,7 +120,7 @@ func TestForecast_MatchesTheNextJobByHost(t *testing.T) {
 	}
 }
 
-// spend uses up some of what a host allows.
+// spend uses up a part of a host's budget.
 func spend(n int) func(provider.Allowance) error {
 	return func(a provider.Allowance) error {
 		for range n {
@@ -132,7 +132,7 @@ func spend(n int) func(provider.Allowance) error {
 	}
 }
 
-// tell has a host say what it leaves.
+// tell stores a reported quota of a host.
 func tell(left int64, reset time.Duration) func(provider.Allowance) error {
 	return func(a provider.Allowance) error {
 		return a.StoreReported(context.Background(), provider.Rate{Limit: 100, Left: left, Reset: reset})

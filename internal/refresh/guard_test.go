@@ -41,8 +41,8 @@ func TestGuard_AcceptsMoveOfTwoMarkets(t *testing.T) {
 	w.checkIdle()
 }
 
-// TestGuard_UnchangedQuoteByNameReleasesNothing is of providers whose
-// responses have no time of their last change: the quote's amount stands for it.
+// The provider's responses state no time of the last change, so only a changed amount shows a
+// change.
 func TestGuard_UnchangedQuoteByNameReleasesNothing(t *testing.T) {
 	const name = "A"
 	w, price := quadrupled(t, name)
@@ -60,8 +60,7 @@ func TestGuard_UnchangedQuoteByNameReleasesNothing(t *testing.T) {
 	w.checkIdle()
 }
 
-// TestGuard_QuotesByNameSupportTheirOwnMove measures each quote's own
-// move from the one before.
+// The move of each quote is relative to the quote before it.
 func TestGuard_QuotesByNameSupportTheirOwnMove(t *testing.T) {
 	const name = "A"
 	price := map[string]money.Micro{"a1": units(10), "a2": units(10), "a3": units(10)}
@@ -109,8 +108,7 @@ func TestValidation_SkipsEqualResponsesWithinAnHour(t *testing.T) {
 	w.checkIdle()
 }
 
-// TestGuard_EarlyChangeReleasesNothing: evidence is a quote that changed
-// half an hour or more after the last reading that was one.
+// A changed quote is evidence only if half an hour has passed since the last evidence.
 func TestGuard_EarlyChangeReleasesNothing(t *testing.T) {
 	const name = "A"
 	w, price := quadrupled(t, name)
@@ -129,8 +127,6 @@ func TestGuard_EarlyChangeReleasesNothing(t *testing.T) {
 	w.checkIdle()
 }
 
-// TestGuard_UnchangedBackgroundQuoteReleasesNothing is of a provider that
-// is requested between runs.
 func TestGuard_UnchangedBackgroundQuoteReleasesNothing(t *testing.T) {
 	const name = "A"
 	price := units(10)
@@ -169,8 +165,9 @@ func TestGuard_UnchangedBackgroundQuoteReleasesNothing(t *testing.T) {
 	w.checkIdle()
 }
 
-// quadrupled returns a world of one item, at 10 units on one market that is requested by
-// name, which then quotes 40: that price is held by the next run. The quote can be set.
+// quadrupled returns a world with one item at 10 units on one market that is requested by
+// name. The market then quotes 40, and the next job holds that price. The test can change the
+// quote.
 func quadrupled(t *testing.T, name string) (w *world, quote *money.Micro) {
 	t.Helper()
 	quote = new(units(10))

@@ -9,7 +9,7 @@ import (
 	"assay/internal/refresh"
 )
 
-// register stores an instance and the endpoints that it can request.
+// register registers an instance with its endpoints.
 func (f *fixture) register(owner string, endpoints ...refresh.Endpoint) {
 	f.Helper()
 	f.Tx(func(tx *db.Tx) error {
@@ -17,7 +17,7 @@ func (f *fixture) register(owner string, endpoints ...refresh.Endpoint) {
 	})
 }
 
-// remove removes an instance whose heartbeat was seen at count.
+// remove removes an instance whose counter was last read as count.
 func (f *fixture) remove(owner string, count int64) (removed bool) {
 	f.Helper()
 	f.Tx(func(tx *db.Tx) (err error) {
@@ -36,7 +36,7 @@ func (f *fixture) heartbeat(owner string) (known bool) {
 	return known
 }
 
-// heartbeats returns the heartbeat counts of all instances by owner.
+// heartbeats returns the counters of all instances, by owner.
 func (f *fixture) heartbeats() map[string]int64 {
 	f.Helper()
 	list, err := refresh.ReadHeartbeats(f.Context(), f.DB)

@@ -19,8 +19,8 @@ import (
 	"assay/internal/refresh"
 )
 
-// instance is one of several processes on a world's database. It beats and
-// watches when the test says so, and sees time pass only then.
+// instance is one of several processes on a world's database. The test controls its
+// heartbeats and its monotonic clock.
 type instance struct {
 	*refresh.Engine
 	name    string
@@ -29,14 +29,14 @@ type instance struct {
 	atNow atomic.Pointer[func()]
 }
 
-// cluster is a world that several instances share, each with a store of its own
-// where the database allows that.
+// cluster is a world that several instances share. On PostgreSQL each instance has its own
+// store.
 type cluster struct {
 	*world
 	open func() *db.DB
 }
 
-// join adds an instance with providers of its own to the cluster.
+// join adds an instance with its own providers to the cluster.
 func (w *cluster) join(name string, providers ...*fakeProvider) *instance {
 	w.tb.Helper()
 	i := &instance{name: name}
@@ -61,7 +61,7 @@ func (w *cluster) join(name string, providers ...*fakeProvider) *instance {
 	return i
 }
 
-// pass lets time pass for the living ones, in steps of half a second.
+// pass advances the clock of live instances in steps of half a second, with heartbeats.
 func (w *cluster) pass(d time.Duration, living ...*instance) {
 	w.tb.Helper()
 	const step = 500 * time.Millisecond
@@ -74,7 +74,7 @@ func (w *cluster) pass(d time.Duration, living ...*instance) {
 	}
 }
 
-// drainBy lets instances work by turns until nothing is left to do now.
+// drainBy runs instances alternately until no work is left.
 func (w *cluster) drainBy(living ...*instance) {
 	w.tb.Helper()
 	for range 10_000 {
@@ -94,7 +94,7 @@ func (w *cluster) drainBy(living ...*instance) {
 	w.tb.Fatal("the work does not end")
 }
 
-// owners lists the instances that are known.
+// owners returns the registered instances.
 func (w *cluster) owners() (names []string) {
 	w.tb.Helper()
 	all, err := refresh.Instances(w.tb.Context(), w.store)
@@ -106,8 +106,7 @@ func (w *cluster) owners() (names []string) {
 	return names
 }
 
-// shared runs a test on both databases. On SQLite all instances are of one
-// process: the rules are the same.
+// shared runs a test on both databases. On SQLite all instances share one process.
 func shared(t *testing.T, test func(t *testing.T, w *cluster)) {
 	t.Helper()
 	t.Run("one process", func(t *testing.T) {
@@ -138,8 +137,7 @@ func shared(t *testing.T, test func(t *testing.T, w *cluster)) {
 	})
 }
 
-// TestClaim_InstanceByNameClaimsNoFiles has two instances of which one is
-// configured to ask the provider in another way already.
+// One of two instances is already configured to request the provider by name.
 func TestClaim_InstanceByNameClaimsNoFiles(t *testing.T) {
 	shared(t, func(t *testing.T, w *cluster) {
 		list := names("Item", 30)
@@ -369,8 +367,8 @@ func TestLease_InstancesShareWorkDuringTakeover(t *testing.T) {
 		}
 		starting.Wait()
 		equal(t, "jobs started", started.Load(), 1)
-		// a and b look on while c, which works, does not beat: whatever it does is
-		// taken away again and again, and counted once all the same.
+		// Instance c works without heartbeats, so a and b take over its claims repeatedly.
+		// The work must still be counted once.
 		until(t, "the end of the run", func() bool {
 			w.pass(refresh.Lease+time.Second, a, b)
 			return !w.last(refresh.Bulk).State.Live()

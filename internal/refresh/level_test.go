@@ -25,7 +25,7 @@ func (w *world) set() *pricing.Set {
 	return set
 }
 
-// market returns what was learned of a market.
+// market returns the learned data of a market.
 func (w *world) market(key string) pricing.SetMarket {
 	w.tb.Helper()
 	m := w.set().Market(w.count(`SELECT id FROM market WHERE key = $1`, key))
@@ -35,8 +35,8 @@ func (w *world) market(key string) pricing.SetMarket {
 	return m
 }
 
-// levelled makes a provider of three markets at 1, 1.2 and 0.9 of ten dollars times a
-// factor, which the test may change.
+// levelled returns a provider with three markets at 1, 1.2 and 0.9 times ten dollars times
+// percent, which the test may change.
 func levelled(list []string, percent *money.Micro) *fakeProvider {
 	s := bulk("alpha", list, "a1", "a2", "a3")
 	s.price = func(market, _ string) money.Micro {
@@ -46,8 +46,8 @@ func levelled(list []string, percent *money.Micro) *fakeProvider {
 	return s
 }
 
-// nearly is for amounts whose levels were learned from prices of which each is off by
-// up to 0.05 % (varied).
+// nearly compares amounts whose levels were learned from varied prices, which differ by up to
+// 0.05 %.
 func nearly(tb testing.TB, what string, got, want money.Micro) {
 	tb.Helper()
 	if off := 1000 * (got - want); off < -want || off > want {
@@ -55,7 +55,7 @@ func nearly(tb testing.TB, what string, got, want money.Micro) {
 	}
 }
 
-// nearLevel compares a market's levels with those that it had, to a thousandth.
+// nearLevel compares the levels of a market with earlier ones, to a thousandth.
 func nearLevel(tb testing.TB, what string, got, want pricing.SetMarket) {
 	tb.Helper()
 	nearly(tb, what, pricing.Exp(got.Level), pricing.Exp(want.Level))
@@ -100,8 +100,7 @@ func TestLevel_UnknownOrAmbiguousMarketIsAnError(t *testing.T) {
 	}
 }
 
-// TestLevel_FailedMarketKeepsItsLevel while the others move: what it quoted before is not
-// compared with what they quote now.
+// The other markets move meanwhile. Old quotes must not be compared with new ones.
 func TestLevel_FailedMarketKeepsItsLevel(t *testing.T) {
 	list := names("Item", 150)
 	percent := money.Micro(100)
@@ -136,8 +135,8 @@ func TestLevel_FailedMarketKeepsItsLevel(t *testing.T) {
 	w.checkIdle()
 }
 
-// TestLevel_OldQuotesKeepTheLevel is of a market whose own times are more than a
-// week ago: it is no good response, and no reason to refuse it either.
+// The market's own times are more than a week old. The response is not good, but it is not
+// refused either.
 func TestLevel_OldQuotesKeepTheLevel(t *testing.T) {
 	list := names("Item", 150)
 	percent := money.Micro(100)
@@ -172,9 +171,8 @@ func TestLevel_OldQuotesKeepTheLevel(t *testing.T) {
 	w.checkIdle()
 }
 
-// TestLevel_MarketByNameUsesQuotesOfTheSameTime has files fall by 41 % overnight
-// while a market that is requested by name does not respond: its quotes of yesterday
-// are not compared with the files of today.
+// Files fall by 41 % while a market that is requested by name does not respond. Its old
+// quotes must not be compared with the new files.
 func TestLevel_MarketByNameUsesQuotesOfTheSameTime(t *testing.T) {
 	list := names("★ Item", 150)
 	percent := money.Micro(100)
@@ -206,9 +204,8 @@ func TestLevel_MarketByNameUsesQuotesOfTheSameTime(t *testing.T) {
 	w.checkIdle()
 }
 
-// TestConcurrency_TwoInstancesValidateTheSameJobOnce has one check the
-// responses while the other does so, a minute later and with another result, and then
-// estimate beside it.
+// The second instance validates the same responses a minute later with another result, and
+// both then estimate.
 func TestConcurrency_TwoInstancesValidateTheSameJobOnce(t *testing.T) {
 	list := names("Item", 600) // two batches
 	providers := func(percent *money.Micro) []*fakeProvider {

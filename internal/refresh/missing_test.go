@@ -14,13 +14,13 @@ import (
 	"assay/internal/view/prices"
 )
 
-// entry is an entry of the missing-price queue as rule 3 has it.
+// entry is an entry of the missing-price queue according to rule 3.
 type entry struct {
 	due, soonest time.Time
 	attempts     int
 }
 
-// queueModel is the missing-price queue of rule 3 with one provider.
+// queueModel models the missing-price queue of rule 3 with one provider.
 type queueModel struct {
 	listed  map[string]bool // what the provider quotes now
 	priced  map[string]bool
@@ -35,7 +35,7 @@ type queueModel struct {
 
 const interval = 5 * time.Minute
 
-// name is a sync or a lookup that names an item.
+// name models a sync or a lookup of items.
 func (m *queueModel) name(names ...string) {
 	for _, n := range names {
 		switch e := m.entries[n]; {
@@ -48,7 +48,7 @@ func (m *queueModel) name(names ...string) {
 	}
 }
 
-// work makes all attempts that are due.
+// work models all attempts that are due.
 func (m *queueModel) work() {
 	for {
 		var due []string
@@ -73,7 +73,7 @@ func (m *queueModel) work() {
 	}
 }
 
-// response is a new one: what it newly lists is due at once.
+// response models a new response. Newly listed items are due immediately.
 func (m *queueModel) response(except []string) {
 	m.newest, m.at = maps.Clone(m.listed), m.now
 	for n, e := range m.entries {
@@ -172,7 +172,7 @@ func some(rng *rand.Rand, all []string, most int) []string {
 	return out[:1+rng.IntN(most)]
 }
 
-// checkQueue compares the stored queue with the model's.
+// checkQueue compares the stored queue with the model.
 func checkQueue(t *testing.T, w *world, m *queueModel) {
 	t.Helper()
 	want := map[string]string{}

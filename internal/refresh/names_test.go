@@ -10,7 +10,7 @@ import (
 	"assay/internal/view"
 )
 
-// requestedTimes counts how often each name was asked for.
+// requestedTimes counts how often each name was requested.
 func requestedTimes(calls []provider.Call) map[string]int {
 	out := map[string]int{}
 	for _, c := range calls {
@@ -21,8 +21,7 @@ func requestedTimes(calls []provider.Call) map[string]int {
 	return out
 }
 
-// TestPlan_GameWithoutProviderFails is of names that nobody could be asked for:
-// no market answered for them, and items and job say why.
+// No provider quotes the game. The items and the job must state the reason.
 func TestPlan_GameWithoutProviderFails(t *testing.T) {
 	const why = "no configured provider quotes this game"
 	w := newWorld(t, single("alpha", []string{"A"}, "a1"))

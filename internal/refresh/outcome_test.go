@@ -11,7 +11,7 @@ import (
 	"assay/internal/refresh"
 )
 
-// checkOutcome compares what an ended job lacks, "reason items share" and
+// checkOutcome compares the gaps of an ended job, as "reason items share" and
 // "provider/market reason share".
 func (w *world) checkOutcome(what string, j refresh.Job, outcome refresh.JobOutcome, gaps ...string) {
 	w.tb.Helper()
@@ -61,7 +61,7 @@ func TestOutcome_ReportsGapsWithReasons(t *testing.T) {
 	w.checkOutcome("every item has a quote, and markets are missing", j, refresh.JobPartial, "beta/b1 failed 0.5", "gamma/c1 backoff 1")
 	equal(t, "detail", j.MarketGaps[0].Detail, "beta: server: as the script says")
 
-	// Half of the names are missing with one market, the other has nothing of them.
+	// Half of the names fail on one market, and all of them on the other.
 	a.fail = func(int, provider.Call) error { return a.broken(provider.KindConnect) }
 	c.fail = nil
 	must(t, w.engine.PauseProvider(t.Context(), "beta"))
@@ -101,8 +101,7 @@ func TestOutcome_CancelledAndUnplannedJobs(t *testing.T) {
 	w.checkOutcome("without a provider", w.run(false), refresh.JobFailed)
 }
 
-// TestOutcome_IgnoresBackgroundProviders: no run waits for it, and what it leaves
-// for later makes none partial.
+// No job waits for a background provider, and its deferred names make no job partial.
 func TestOutcome_IgnoresBackgroundProviders(t *testing.T) {
 	list := names("Item", 100)
 	w := priced(t, list, slow("steam", list, "s1"))

@@ -8,9 +8,9 @@ import (
 	"assay/internal/provider"
 )
 
-// Where all known items are refreshed, a phase that a provider tells of a known name
-// is one. It takes a job to find it and the next one to price it, and no request
-// more: one about its name asks for all its phases.
+// If all known items are in scope, a new phase of a known name becomes an item. One job finds
+// it, and the next one prices it. This needs no further request, because a request for a name
+// returns all its phases.
 func TestScopeAll_NewPhaseBecomesAnItem(t *testing.T) {
 	const name = "★ Karambit | Doppler (Factory New)"
 	for _, all := range []bool{true, false} {

@@ -64,7 +64,7 @@ func TestPlanItems_CountsWhatIsDue(t *testing.T) {
 		f.Tx(func(tx *db.Tx) error { _, err := refresh.StoreEstimates(tx, *b, s); return err })
 		f.Tx(func(tx *db.Tx) error { return refresh.EndEstimating(tx, id) })
 		f.finish(id)
-		// Now the prices are all of the same age; one of them is made older.
+		// All prices have the same age. Make one of them older.
 		f.Now = f.Now.Add(7 * time.Hour)
 		f.Is("all are due but for the pause", dueOf(f, f.rules()), "due 4 ttl 0 noSales 1 names 4")
 
@@ -114,7 +114,7 @@ func TestPlanItems_CountsWhatIsDue(t *testing.T) {
 	})
 }
 
-// dueOf returns what rules would plan, read in and outside a transaction.
+// dueOf returns the items that a plan would include, counted in and outside a transaction.
 func dueOf(f *fixture, r refresh.Rules) string {
 	f.Helper()
 	outside, err := refresh.ReadDue(f.Context(), f.DB, r)

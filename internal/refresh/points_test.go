@@ -12,7 +12,7 @@ import (
 	"assay/internal/refresh"
 )
 
-// points returns the price history of an item, oldest first.
+// points returns the price history of an item, the oldest point first.
 func (w *world) points(name string) []string {
 	w.tb.Helper()
 	var out strings.Builder
@@ -24,8 +24,6 @@ func (w *world) points(name string) []string {
 	return strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 }
 
-// TestHistory_AddsPointPerChangeOfPriceOrStatus with what the price came from, and
-// none elsewhere.
 func TestHistory_AddsPointPerChangeOfPriceOrStatus(t *testing.T) {
 	const name = "A"
 	price := map[string]money.Micro{"a1": units(10), "a2": units(10)}

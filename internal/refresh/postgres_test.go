@@ -15,7 +15,7 @@ import (
 	"assay/internal/user"
 )
 
-// planned is a batch of a job that is to estimate two items, which a user owns.
+// planned returns a batch with two items of a user, ready to be estimated.
 func planned(t *testing.T, s *db.DB) (b *refresh.Batch, items []refresh.Item) {
 	t.Helper()
 	keys := []catalog.Key{{AppID: 730, Name: "A"}, {AppID: 730, Name: "B"}}
@@ -55,7 +55,7 @@ func planned(t *testing.T, s *db.DB) (b *refresh.Batch, items []refresh.Item) {
 	return b, items
 }
 
-// estimatesAt is an estimate that gives items a price.
+// estimatesAt returns estimates with one price for all items.
 func estimatesAt(items []refresh.Item, price money.Micro) (s refresh.Estimates) {
 	for _, i := range items {
 		s.Items = append(s.Items, refresh.EstimatedItem{Item: i, State: refresh.ItemUpdated, Responded: true, Estimate: pricing.Priced{Price: price, Estimated: price}})
@@ -64,8 +64,8 @@ func estimatesAt(items []refresh.Item, price money.Micro) (s refresh.Estimates) 
 	return s
 }
 
-// What an estimate writes beside the items themselves takes most of its time. Syncs that
-// copy prices must not wait for that.
+// Most of the time of StoreEstimates goes into other tables than item. Syncs that copy prices
+// must not wait for these writes.
 func TestPostgres_SyncWaitsOnlyForTheItemWrites(t *testing.T) {
 	database := dbtest.On(t, dbtest.PostgreSQL)
 	s := database.Open(t, db.Options{})
@@ -99,8 +99,8 @@ func TestPostgres_SyncWaitsOnlyForTheItemWrites(t *testing.T) {
 	must(t, <-estimated)
 }
 
-// Quotes of names that come in the background read what is stored of an item, and an
-// estimate writes more of it before they are written.
+// An estimate changes the quotes of an item after the background fetch has read them and
+// before it writes.
 func TestPostgres_ConcurrentEstimateRetriesNamedQuotes(t *testing.T) {
 	s := dbtest.On(t, dbtest.PostgreSQL).Open(t, db.Options{})
 	b, items := planned(t, s)

@@ -7,8 +7,8 @@ import (
 	"assay/internal/provider"
 )
 
-// What Steam answers for names that do not exist it answers for real ones, too: a
-// success without a quote. It is no word on whether the name is offered.
+// For an unknown name, Steam responds with success and without a quote. It does so for some
+// existing names too. Such a response does not show whether the name is listed.
 func TestBackground_ResponseWithoutEvidenceKeepsQuotes(t *testing.T) {
 	list := names("Item", 4)
 	steam := slow("steam", list, "s1", "s2")
@@ -47,7 +47,6 @@ func TestBackground_ResponseWithoutEvidenceKeepsQuotes(t *testing.T) {
 	w.checkIdle()
 }
 
-// A market that an answer did not cover keeps its part in the estimate.
 func TestNames_MissingMarketKeepsItsQuote(t *testing.T) {
 	list := names("Item", 3)
 	b := batch("cap", 10, list, "m1", "m2", "m3")

@@ -12,39 +12,38 @@ import (
 	"assay/internal/provider"
 )
 
-// fakeProvider answers from a script. By default it quotes, on each of its
-// markets, what price says of a name.
+// fakeProvider is a provider for tests. It quotes the result of price for each name on each
+// of its markets.
 type fakeProvider struct {
 	d provider.Description
-	// items are what its files hold, by game; a provider that is asked by name
-	// knows them too.
+	// items are the names in its files, or the known names, by game.
 	items map[int32][]string
-	// price is the ask of a name on a market in dollars; 0: not offered.
+	// price returns the ask of a name on a market in dollars. 0 means that it is not listed.
 	price func(market, name string) money.Micro
-	// edit changes a quote before it is given, and may leave it out.
+	// edit changes a quote, or omits it by returning false.
 	edit func(q *provider.Quote) bool
-	// extra is given after all others.
+	// extra is added after all other quotes.
 	extra []provider.Quote
-	// refused are names of rows that are no quote of any market.
+	// refused are the names of invalid rows.
 	refused []string
-	// stated, when set, is the provider's own time of an answer.
+	// stated, if not nil, returns the provider's own time of a response.
 	stated func(call provider.Call) time.Time
-	// split, when set, gives the first letter of the names that a file holds.
+	// split, if not nil, is the first letter of the names in each file.
 	split map[string]byte
-	// silent is told to be missing.
+	// silent are the markets that the response reports as missing.
 	silent []string
-	// fail decides whether the n-th call (from 1) fails.
+	// fail returns the error of the n-th call, from 1, or nil.
 	fail func(n int, call provider.Call) error
-	// admit, when set, may refuse a call before anything is sent.
+	// admit, if not nil, may reject a call before a request is sent.
 	admit func(ctx context.Context, call provider.Call) error
-	// before is called at the beginning of every call.
+	// before is called at the start of every call.
 	before func(ctx context.Context, call provider.Call)
 
 	mu    sync.Mutex
 	calls []provider.Call
 }
 
-// bulk makes a provider of one file of CS2 for each of its markets.
+// bulk returns a provider with one file of CS2 for each market.
 func bulk(name string, items []string, markets ...string) *fakeProvider {
 	s := newProvider(name, provider.Bulk, items, markets)
 	for _, m := range markets {
@@ -53,14 +52,14 @@ func bulk(name string, items []string, markets ...string) *fakeProvider {
 	return s
 }
 
-// batch makes a provider that is asked for so many names of CS2 at once.
+// batch returns a provider that takes up to size names of CS2 per request.
 func batch(name string, size int, items []string, markets ...string) *fakeProvider {
 	s := newProvider(name, provider.Batch, items, markets)
 	s.d.BatchSize = size
 	return s
 }
 
-// single makes a provider that is asked for one name of CS2 at a time.
+// single returns a provider that takes one name of CS2 per request.
 func single(name string, items []string, markets ...string) *fakeProvider {
 	s := newProvider(name, provider.Single, items, markets)
 	s.d.BatchSize = 1
@@ -156,9 +155,8 @@ func (s *fakeProvider) answer(call provider.Call, sink provider.Sink) error {
 	return nil
 }
 
-// varied makes the prices of names that differ by a number differ by up to 0.05 %: no
-// real market asks the same for all of a hundred names, and one that does is
-// refused. The first of names keeps its price.
+// varied changes the prices of numbered names by up to 0.05 %. A market with one price for a
+// hundred names would be refused. The first name keeps its price.
 func varied(price money.Micro, name string) money.Micro {
 	var n int
 	for word := range strings.FieldsSeq(name) {
@@ -169,7 +167,7 @@ func varied(price money.Micro, name string) money.Micro {
 	return price * money.Micro(100_000+n%50) / 100_000
 }
 
-// marketsOf returns the markets of a file, all of them for "".
+// marketsOf returns the markets of a file, or all markets for "".
 func (s *fakeProvider) marketsOf(file string) []string {
 	for _, f := range s.d.Files {
 		if f.Key == file {
@@ -183,7 +181,7 @@ func (s *fakeProvider) marketsOf(file string) []string {
 	return out
 }
 
-// requested returns the calls since the last time.
+// requested returns the calls since its last call.
 func (s *fakeProvider) requested() []provider.Call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,12 +190,12 @@ func (s *fakeProvider) requested() []provider.Call {
 	return out
 }
 
-// broken is an answer that could not be read.
+// broken returns an error of a kind.
 func (s *fakeProvider) broken(kind provider.Kind) error {
 	return &provider.Error{Provider: s.d.Name, Kind: kind, Detail: "as the script says"}
 }
 
-// wait is an answer that asks to be left alone.
+// wait returns an error with a retry-after.
 func (s *fakeProvider) wait(d time.Duration) error {
 	return &provider.Error{Provider: s.d.Name, Kind: provider.KindRateLimited, Status: 429, RetryAfter: d}
 }

@@ -16,7 +16,7 @@ import (
 	"assay/internal/pricing"
 )
 
-// someQuotes returns quotes of an item with random contents, by market.
+// someQuotes returns random quotes of an item, by market.
 func someQuotes(r *rand.Rand) []Snapshot {
 	quotes := make([]Snapshot, r.IntN(12))
 	for i := range quotes {
@@ -65,7 +65,7 @@ func TestQuotes_DamagedTextIsAnError(t *testing.T) {
 	}
 }
 
-// FuzzQuotes checks that no text makes the reader fail otherwise than with an error.
+// FuzzQuotes checks that invalid text causes an error and no panic.
 func FuzzQuotes(f *testing.F) {
 	f.Add("[]")
 	f.Add(encodeQuotes(someQuotes(rand.New(rand.NewPCG(2, 2)))))

@@ -114,7 +114,7 @@ func TestInsertJob_ConcurrentCallersInsertOneJob(t *testing.T) {
 	})
 }
 
-// syncer syncs inventories.
+// syncer returns a service that syncs inventories.
 func (f *fixture) syncer() *inventory.Service {
 	return &inventory.Service{
 		InTx:        f.DB.InTx,
@@ -124,7 +124,7 @@ func (f *fixture) syncer() *inventory.Service {
 	}
 }
 
-// push is an inventory of one asset of each name.
+// push returns an inventory with one asset of each name.
 func (f *fixture) push(names ...string) inventory.Push {
 	p := inventory.Push{AppID: app, ContextID: "2", SnapshotAt: f.Now}
 	for i, n := range names {
@@ -133,12 +133,11 @@ func (f *fixture) push(names ...string) inventory.Push {
 	return p
 }
 
-// headstart is how long something that must wait for a transaction is given to
-// fail to do so.
+// headstart is how long a blocked transaction is observed to check that it waits.
 const headstart = 300 * time.Millisecond
 
-// A sync has copied the old price, and queued an item without one, when an
-// estimate and its apply come.
+// A sync has copied the old price, and queued an item without a price, before an estimate and
+// its apply begin.
 func TestStoreEstimates_WaitsForASyncThatHoldsThePrice(t *testing.T) {
 	each(t, func(f *fixture) {
 		ids := f.items("A", "B")
@@ -196,8 +195,8 @@ func TestStoreEstimates_WaitsForASyncThatHoldsThePrice(t *testing.T) {
 
 const syncers = 8
 
-// A sync that reads the old price while a batch is estimated and applied must leave
-// no row with it.
+// A sync reads the old price while a batch is estimated and applied. No row may keep the old
+// price.
 func TestStoreEstimates_ConcurrentSyncsGetTheNewPrice(t *testing.T) {
 	each(t, func(f *fixture) {
 		s := f.syncer()
@@ -230,7 +229,7 @@ func TestStoreEstimates_ConcurrentSyncsGetTheNewPrice(t *testing.T) {
 	})
 }
 
-// checkValues reports rows that have another value than price.
+// checkValues fails if a row has another value than price.
 func (f *fixture) checkValues(price money.Micro) {
 	f.Helper()
 	for i := range syncers + 1 {

@@ -13,8 +13,8 @@ import (
 	"assay/internal/view"
 )
 
-// TestEstimate_StoresItsRates changes the configured rates after
-// a run: a price is explained with those that made it, until the next run.
+// The configured rates change after a job. A price is explained with the rates of its
+// estimate until the next job.
 func TestEstimate_StoresItsRates(t *testing.T) {
 	s := bulk("alpha", []string{"A"}, "a1")
 	spoil(func(q *provider.Quote) { q.Currency = "EUR" })(s)
@@ -45,8 +45,8 @@ func TestEstimate_StoresItsRates(t *testing.T) {
 	explains(now)
 }
 
-// TestEstimate_UsesTheRatesOfThePlan changes the rates between plan and
-// estimating: also a process that knows others estimates with those of the plan.
+// The rates change between plan and estimate. A process with other rates also uses those of
+// the plan.
 func TestEstimate_UsesTheRatesOfThePlan(t *testing.T) {
 	s := bulk("alpha", []string{"A"}, "a1")
 	spoil(func(q *provider.Quote) { q.Currency = "EUR" })(s)
@@ -74,8 +74,8 @@ func TestEstimate_UsesTheRatesOfThePlan(t *testing.T) {
 	equal(t, "price of the next run", w.named("A").Price, units(12))
 }
 
-// TestEstimate_IgnoresQuotesWithoutRate has no rate of the only quote's
-// currency: there is no price rather than a wrong one.
+// The only quote has a currency without a rate. The item must have no price instead of a
+// wrong one.
 func TestEstimate_IgnoresQuotesWithoutRate(t *testing.T) {
 	s := bulk("alpha", []string{"A"}, "a1")
 	spoil(func(q *provider.Quote) { q.Currency = "RUB" })(s)
@@ -92,7 +92,7 @@ func TestEstimate_IgnoresQuotesWithoutRate(t *testing.T) {
 	equal(t, "currency as quoted", snaps[0].Currency, "RUB")
 }
 
-// TestPlan_WaitsForTheFirstRates is begun while another process fetches them.
+// Another process is fetching the first rates when the job begins.
 func TestPlan_WaitsForTheFirstRates(t *testing.T) {
 	w := newWorld(t, bulk("alpha", []string{"A"}, "a1"))
 	w.push("u", 730, "A")

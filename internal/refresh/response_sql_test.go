@@ -236,7 +236,7 @@ func TestStoreValidation_StoresTheOutcomeOfAFile(t *testing.T) {
 		good = validate(7, refresh.OutcomeOK, "", false)
 		f.Is("the next", file(), refresh.MarketFile{MarketID: m, AppID: app, File: "f", UnitID: good.ID, FetchedAt: good.FetchedAt, Quotes: 7})
 
-		// A file that an earlier unit answers has what that brought.
+		// A unit that reuses an earlier response has the outcome of that response.
 		reuse := unit("s", "f")
 		reuse.State, reuse.ResponseUnit, reuse.FetchedAt = refresh.UnitDone, good.ID, good.FetchedAt
 		id := f.plan(refresh.Bulk, 1, reuse)

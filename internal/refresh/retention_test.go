@@ -11,7 +11,7 @@ import (
 	"assay/internal/view"
 )
 
-// past is a job as a history has it.
+// past is an ended job in the history.
 type past struct {
 	id       int64
 	kind     string
@@ -53,7 +53,7 @@ func (w *world) history(r *rand.Rand, n int) []past {
 	return out
 }
 
-// kept says which jobs the rule keeps, in plain words.
+// kept returns the jobs that retention must keep.
 func kept(jobs []past, now time.Time, r refresh.Retention) []int64 {
 	var out []int64
 	for _, j := range jobs {
@@ -119,7 +119,8 @@ func TestRule6_RetentionRunsAfterEveryJob(t *testing.T) {
 		w.run(true)
 		w.clock.Add(3 * 24 * time.Hour)
 	}
-	// At the last end the ages are 15, 12, 9, 6, 3 and 0 days; three always stay.
+	// At the last end the ages are 15, 12, 9, 6, 3 and 0 days. The newest three are always
+	// kept.
 	if got := w.jobIDs(); !slices.Equal(got, []int64{4, 5, 6}) {
 		t.Errorf("jobs %v", got)
 	}
@@ -143,7 +144,7 @@ func TestRule6_ZeroDaysAndZeroJobsKeepNothing(t *testing.T) {
 	equal(t, "items of jobs", w.count(`SELECT count(*) FROM refresh_item`), 0)
 	equal(t, "price", w.named("A").Price, units(10))
 
-	// The newest answer stays without its job, and the next is held against it.
+	// The newest response remains without its job, and the next one is compared with it.
 	w.clock.Add(time.Hour)
 	equal(t, "another run", w.job(w.begin(true)).State, refresh.Queued)
 	w.drain()

@@ -15,7 +15,7 @@ import (
 	"assay/internal/view"
 )
 
-// spoil makes each quote of a provider something else.
+// spoil changes each quote of a provider.
 func spoil(change func(q *provider.Quote)) func(*fakeProvider) {
 	return func(s *fakeProvider) {
 		s.edit = func(q *provider.Quote) bool {
@@ -25,7 +25,7 @@ func spoil(change func(q *provider.Quote)) func(*fakeProvider) {
 	}
 }
 
-// badAnswers are ways in which a provider can be of no use.
+// badAnswers returns ways in which the response of a provider can be unusable.
 func badAnswers() map[string]func(*fakeProvider) {
 	out := map[string]func(*fakeProvider){
 		"empty": func(s *fakeProvider) { s.edit = func(*provider.Quote) bool { return false } },
@@ -79,7 +79,7 @@ func badAnswers() map[string]func(*fakeProvider) {
 	return out
 }
 
-// wholes are the bad answers that only show in a whole file.
+// wholes are the bad responses that show only in a complete file.
 var wholes = []string{"less than half", "silent", "dollars for cents", "cents for dollars"}
 
 func TestRule7_BadResponseReplacesNoPrice(t *testing.T) {
@@ -119,7 +119,7 @@ func TestRule7_BadResponseReplacesNoPrice(t *testing.T) {
 			}
 			w.checkIdle()
 
-			// The next good answer is taken as if nothing had been.
+			// The next good response is accepted as usual.
 			s.edit, s.fail, s.silent = nil, nil, nil
 			w.clock.Add(7 * time.Hour)
 			if j := w.run(false); j.Counts.Updated != 120 {
@@ -199,7 +199,7 @@ func TestRule7_HeldPriceIsReleasedByAChangedResponse(t *testing.T) {
 	price, others := units(10), units(1)
 	s := bulk("alpha", []string{"A"}, "a1")
 	s.price = func(string, string) money.Micro { return price }
-	// Other names keep the answer as a whole from being taken for a sick one.
+	// With other names, the response as a whole is no anomaly.
 	rest := names("Item", 9)
 	s.items[730] = append(s.items[730], rest...)
 	s.price = func(_, name string) money.Micro {
@@ -268,9 +268,8 @@ func TestRule7_AnOperatorCanAcceptAHeldPrice(t *testing.T) {
 	w.checkIdle()
 }
 
-// TestRule7_ResponseWithoutPricesIsNoBaseline has a market answer in a currency of which
-// there is no rate, and then in cents for dollars: the first must not become what the
-// second is held against.
+// The market responds in a currency without a rate, and then with cents instead of dollars.
+// The second response must not be compared with the first.
 func TestRule7_ResponseWithoutPricesIsNoBaseline(t *testing.T) {
 	list := names("Item", 200)
 	change := func(*provider.Quote) {}
@@ -459,7 +458,7 @@ func TestRule7_RecentFileIsValidatedBeforeUse(t *testing.T) {
 	w.push("u", 730, list...)
 	w.drain()
 	w.clock.Add(7 * time.Hour)
-	// The bulk run has the sick answer and waits for another file meanwhile.
+	// The bulk job has the anomalous response and waits for another file.
 	sick.price = func(string, string) money.Micro { return units(1000) }
 	hang.fail = func(int, provider.Call) error { return hang.wait(time.Minute) }
 	id := w.begin(false)
@@ -529,7 +528,7 @@ func TestRule7_DamagedStoredResponseStopsNoJob(t *testing.T) {
 	w.checkIdle()
 }
 
-// Rows of one response that contradict each other are no evidence for either price.
+// Conflicting rows of one response are evidence for neither price.
 func TestRule7_ConflictingPricesOfANameAreRejected(t *testing.T) {
 	again := func(name string, price money.Micro) provider.Quote {
 		return provider.Quote{Market: "a1", Name: name, Currency: "USD", Ask: price, Listings: provider.Unknown, Sales: provider.Unknown}

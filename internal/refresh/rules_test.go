@@ -19,7 +19,7 @@ func TestRule1_EachNameIsRequestedOncePerMarket(t *testing.T) {
 	b := batch("beta", 64, list, "b1", "b2", "b3")
 	c := single("gamma", list, "c1")
 	w := newWorld(t, a, b, c)
-	// Two users own everything and one of them twice: rows do not count, names do.
+	// Two users own all names, one of them twice. Names are counted, not rows.
 	w.push("u1", 730, list...)
 	w.push("u2", 730, append(slices.Clone(list), list...)...)
 	w.forget()
@@ -80,7 +80,7 @@ func TestRule1_SpentBudgetSkipsItems(t *testing.T) {
 	w.push("u", 730, list...)
 	w.forget()
 	j := w.run(false)
-	// The file says nothing of the other five: it is no evidence for them.
+	// The file lacks the other five names and is no evidence for them.
 	equal(t, "updated", j.Counts.Updated, 5)
 	equal(t, "skipped for the budget", j.Counts.SkippedBudget, 5)
 	equal(t, "deferred units", w.count(`SELECT count(*) FROM fetch_unit WHERE state = 'deferred' AND provider = 'beta'`), 1)
@@ -116,8 +116,7 @@ func TestRule2_BulkPlansEachInventoryNameOnce(t *testing.T) {
 	equal(t, "of them skipped", j.Counts.SkippedTTL, 40)
 }
 
-// TestRule2_BulkPlansNamesInActiveListings has listings whose names are in no
-// inventory, as after a sync that has yet to come.
+// The listed names are in no inventory, as before the next sync.
 func TestRule2_BulkPlansNamesInActiveListings(t *testing.T) {
 	list := names("Item", 3)
 	w := newWorld(t, bulk("alpha", list, "a1"))
@@ -165,7 +164,7 @@ func TestRule2_PriceOfAnotherJobReachesItsRows(t *testing.T) {
 	w.push("u", 730, list...)
 	w.drain()
 	w.clock.Add(7 * time.Hour)
-	// After the plan an operator accepts another price, which the run then undoes.
+	// After the plan an operator accepts another price. The job then replaces it.
 	w.begin(false)
 	_, err := w.engine.Plan(t.Context())
 	must(t, err)
@@ -361,7 +360,7 @@ func TestRule5_TheTTLCountsFromTheJobsCreation(t *testing.T) {
 	equal(t, "skipped", w.job(id).Counts.SkippedTTL, 1)
 }
 
-// quiet makes every quote say how many sales there were within a window.
+// quiet sets the number of sales within a window on every quote.
 func quiet(sales int64, window time.Duration) func(*provider.Quote) bool {
 	return func(q *provider.Quote) bool {
 		q.Sales, q.SalesWindow = sales, window

@@ -13,14 +13,14 @@ import (
 	"assay/internal/view"
 )
 
-// timed has the engine measure time by the test's clock.
+// timed makes the engine's monotonic clock follow the test's clock.
 func (w *world) timed() *world {
 	w.elapsed = func() time.Duration { return w.clock.Now().Sub(epoch) }
 	w.restart()
 	return w
 }
 
-// estimateAll does what is to do of jobs without a request.
+// estimateAll does all work of jobs that needs no request.
 func (w *world) estimateAll() {
 	w.tb.Helper()
 	for more := true; more; {
@@ -33,8 +33,7 @@ func (w *world) estimateAll() {
 	}
 }
 
-// TestWait_JobContinuesWithoutAFailingProvider has one that refuses connections, until
-// the circuit breaker opens, and opens again.
+// The provider refuses connections until the circuit breaker opens, and again after that.
 func TestWait_JobContinuesWithoutAFailingProvider(t *testing.T) {
 	list := names("Item", 300)
 	down, live := batch("alpha", 10, list, "a1"), bulk("beta", list[:200], "b1")
@@ -75,7 +74,7 @@ func TestWait_JobContinuesWithoutAFailingProvider(t *testing.T) {
 	}
 	w.checkCounts()
 
-	// The provider's own retries continue, and the next run uses what they bring.
+	// The retries continue, and the next job uses their response.
 	down.fail = nil
 	w.clock.Add(time.Minute)
 	w.drain()
@@ -89,7 +88,7 @@ func TestWait_JobContinuesWithoutAFailingProvider(t *testing.T) {
 	w.checkIdle()
 }
 
-// TestWait_JobContinuesWithAnOpenBreaker: nothing is sent at all.
+// No request is sent.
 func TestWait_JobContinuesWithAnOpenBreaker(t *testing.T) {
 	list := names("Item", 20)
 	down, live := bulk("alpha", list, "a1"), bulk("beta", list, "b1")
@@ -109,7 +108,7 @@ func TestWait_JobContinuesWithAnOpenBreaker(t *testing.T) {
 	w.checkOutcome("of the breaker", j, refresh.JobPartial, "alpha/a1 backoff 1")
 }
 
-// TestWait_LateFileServesTheNextJob has a file that comes after its run has ended.
+// The file arrives after its job has ended.
 func TestWait_LateFileServesTheNextJob(t *testing.T) {
 	list := names("Item", 200)
 	for _, later := range []time.Duration{2 * time.Minute, time.Hour} {
@@ -125,7 +124,7 @@ func TestWait_LateFileServesTheNextJob(t *testing.T) {
 			w.clock.Add(time.Second)
 			w.estimateAll()
 			equal(t, "waits no longer", w.job(id).State, refresh.Failed)
-			// A provider that accepts connections and never answers once stayed "unknown".
+			// Regression: the health of a provider that never responded remained "unknown".
 			equal(t, "noted failures", fmt.Sprint(w.failures("alpha")), "[1]")
 			w.clock.Add(time.Minute)
 		}
@@ -161,8 +160,8 @@ func TestWait_LateFileServesTheNextJob(t *testing.T) {
 	}
 }
 
-// TestWait_UnresponsiveHostCountsAsOneFailure has requests that fail after their run has gone on
-// without them: they were noted already.
+// The requests fail after their job has continued without them. The failure is already
+// counted.
 func TestWait_UnresponsiveHostCountsAsOneFailure(t *testing.T) {
 	list := names("Item", 20)
 	for _, s := range []*fakeProvider{bulk("alpha", list, "a1"), batch("alpha", 20, list, "a1")} {
@@ -189,7 +188,7 @@ func TestWait_UnresponsiveHostCountsAsOneFailure(t *testing.T) {
 	}
 }
 
-// failures returns how often in a row each file of a provider has failed.
+// failures returns the number of consecutive failures of each file of a provider.
 func (w *world) failures(provider string) (all []int64) {
 	w.tb.Helper()
 	files, err := view.ProviderFiles(w.tb.Context(), w.store)
@@ -200,7 +199,7 @@ func (w *world) failures(provider string) (all []int64) {
 	return all
 }
 
-// TestWait_RespondingProviderIsWaitedFor is slow, or waits for its own limit.
+// The provider is slow, or waits for its own rate limit.
 func TestWait_RespondingProviderIsWaitedFor(t *testing.T) {
 	list := names("Item", 120)
 	slow, limited := single("alpha", list, "a1"), batch("beta", 10, list, "b1")
@@ -222,7 +221,7 @@ func TestWait_RespondingProviderIsWaitedFor(t *testing.T) {
 	w.checkIdle()
 }
 
-// TestWait_SecondJobContinuesWithoutTheHost: its requests are not even sent.
+// The requests of the second job are not sent.
 func TestWait_SecondJobContinuesWithoutTheHost(t *testing.T) {
 	list := names("Item", 20)
 	s, live := bulk("alpha", list, "a1"), bulk("beta", append(list, "New"), "b1")

@@ -25,7 +25,7 @@ import (
 	"assay/internal/view"
 )
 
-// epoch is when every test begins.
+// epoch is the start time of every test.
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // clock is a wall clock that tests set.
@@ -40,15 +40,15 @@ func (c *clock) Now() time.Time {
 	return c.now
 }
 
-// Add sets the clock forward, or back.
+// Add moves the clock forward, or back.
 func (c *clock) Add(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = c.now.Add(d)
 }
 
-// world is an engine on a real database with invented providers. Its work is done
-// by the test, step by step, in one goroutine.
+// world is an engine on a real database with fake providers. The test does its work step by
+// step in one goroutine.
 type world struct {
 	tb        testing.TB
 	database  dbtest.Database
@@ -77,7 +77,7 @@ func defaults() refresh.Config {
 	}
 }
 
-// newWorld makes a world with the given providers and the default configuration.
+// newWorld returns a world with the given providers and the default configuration.
 func newWorld(tb testing.TB, providers ...*fakeProvider) *world {
 	tb.Helper()
 	w := &world{
@@ -89,11 +89,10 @@ func newWorld(tb testing.TB, providers ...*fakeProvider) *world {
 	return w
 }
 
-// TestMain runs everything on both databases.
+// TestMain runs all tests on both databases.
 func TestMain(m *testing.M) { os.Exit(dbtest.RunOnEngines(m)) }
 
-// start opens the database and makes the engine, as a process does when it
-// starts.
+// start opens the database and creates the engine, as a process does at its start.
 func (w *world) start() {
 	w.tb.Helper()
 	var err error
@@ -127,7 +126,7 @@ func (w *world) start() {
 	}
 }
 
-// stop closes what start opened; what was claimed stays claimed, as after a kill.
+// stop closes the database and keeps all claims, as a kill does.
 func (w *world) stop() {
 	if w.raw != nil {
 		_ = w.raw.Close()
@@ -136,15 +135,14 @@ func (w *world) stop() {
 	}
 }
 
-// restart is a kill and a new start.
+// restart simulates a kill and a new start.
 func (w *world) restart() {
 	w.tb.Helper()
 	w.stop()
 	w.start()
 }
 
-// step does one piece of the work of every kind and reports whether any was
-// done. Errors are for the caller, who knows which are meant.
+// step does one piece of work of every kind and reports whether there was any.
 func (w *world) step() (more bool, err error) {
 	var errs []error
 	for _, worker := range w.engine.Workers() {
@@ -158,7 +156,7 @@ func (w *world) step() (more bool, err error) {
 	return more, errors.Join(errs...)
 }
 
-// drain works until nothing is left to do now.
+// drain works until nothing is left to do.
 func (w *world) drain() {
 	w.tb.Helper()
 	for range 100_000 {
@@ -172,7 +170,7 @@ func (w *world) drain() {
 	w.tb.Fatal("the work does not end")
 }
 
-// drainThrough is drain where errors may come, as long as they stop one day.
+// drainThrough is drain for tests with temporary errors.
 func (w *world) drainThrough() {
 	w.tb.Helper()
 	for range 100_000 {
@@ -185,7 +183,7 @@ func (w *world) drainThrough() {
 	w.tb.Fatal("the work does not end")
 }
 
-// run starts a bulk job and does it.
+// run starts a bulk job and completes it.
 func (w *world) run(forced bool) refresh.Job {
 	w.tb.Helper()
 	id := w.begin(forced)
@@ -222,7 +220,7 @@ func (w *world) last(kind refresh.Kind) refresh.Job {
 	return jobs[0]
 }
 
-// push makes a user's inventory of a game one asset of each name.
+// push replaces a user's inventory of a game with one asset of each name.
 func (w *world) push(user string, app int32, names ...string) inventory.Result {
 	w.tb.Helper()
 	p := inventory.Push{AppID: app, ContextID: "2", SnapshotAt: w.clock.Now()}
@@ -239,7 +237,7 @@ func (w *world) pushed(user string, p inventory.Push) inventory.Result {
 	return r
 }
 
-// forget empties the missing-price queue, so that a test sees bulk jobs alone.
+// forget empties the missing-price queue, so that only bulk jobs run.
 func (w *world) forget() { w.exec(`DELETE FROM missing_price`) }
 
 func (w *world) item(key catalog.Key) *view.StoredItem {
@@ -252,13 +250,13 @@ func (w *world) item(key catalog.Key) *view.StoredItem {
 	return i
 }
 
-// named returns the item of CS2 with a name.
+// named returns the CS2 item with a name.
 func (w *world) named(name string) *view.StoredItem {
 	w.tb.Helper()
 	return w.item(catalog.Key{AppID: catalog.CS2, Name: name})
 }
 
-// states returns the state of every item of a job by its name.
+// states returns the state of every item of a job, by name.
 func (w *world) states(job int64) map[string]string {
 	w.tb.Helper()
 	items, err := view.JobItems(w.tb.Context(), w.store, job, "", -1, 0, 1<<30)
@@ -280,7 +278,7 @@ func (w *world) states(job int64) map[string]string {
 	return out
 }
 
-// count returns the number that a query yields.
+// count returns the number that a query selects.
 func (w *world) count(query string, args ...any) int64 {
 	w.tb.Helper()
 	var n int64
@@ -294,10 +292,10 @@ func (w *world) exec(query string, args ...any) {
 	must(w.tb, err)
 }
 
-// version changes with whatever is written.
+// version returns a number that changes with every write.
 func (w *world) version() int64 { return w.database.Version(w.tb, w.raw) }
 
-// checkCounts holds the counts of every job against its items.
+// checkCounts compares the counts of every job with its items.
 func (w *world) checkCounts() {
 	w.tb.Helper()
 	jobs, err := view.Jobs(w.tb.Context(), w.store, "", 1<<62, 1000)
@@ -334,7 +332,7 @@ func (w *world) checkCounts() {
 	}
 }
 
-// checkIdle holds what must be true when the queues are empty.
+// checkIdle checks the conditions that hold when no work is left.
 func (w *world) checkIdle() {
 	w.tb.Helper()
 	w.checkCounts()
@@ -363,16 +361,15 @@ func (w *world) checkIdle() {
 	}
 }
 
-// valueOf returns the value of a user's asset, 0 without one.
+// valueOf returns the value of a user's asset, or 0.
 func (w *world) valueOf(user string, asset int) money.Micro {
 	w.tb.Helper()
 	return money.Micro(w.count(`SELECT coalesce(value, 0) FROM inventory v JOIN platform_user u ON u.id = v.user_key
 		WHERE u.user_id = $1 AND v.asset_id = $2`, user, strconv.Itoa(asset)))
 }
 
-// units is an amount of whole units of a currency.
-// around is a condition on a column for amounts within 0.05 % above one, as varied
-// makes them.
+// around returns a condition for a column with an amount that is up to 0.05 % higher, as
+// varied makes it.
 func around(column string, amount money.Micro) string {
 	return fmt.Sprintf("%s BETWEEN %d AND %d", column, amount, amount+amount/2000)
 }
@@ -404,7 +401,7 @@ func equal[T comparable](tb testing.TB, what string, got, want T) {
 
 var errTest = errors.New("as the test wants it")
 
-// pushOf is a push of one asset for each name and phase.
+// pushOf returns a push of one asset for each name and phase.
 func pushOf(w *world, items ...[2]string) inventory.Push {
 	p := inventory.Push{AppID: catalog.CS2, ContextID: "2", SnapshotAt: w.clock.Now()}
 	for i, n := range items {
