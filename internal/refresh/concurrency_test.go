@@ -94,7 +94,6 @@ func TestConcurrency_OverlappingSyncsQueueEachUnknownNameOnce(t *testing.T) {
 	close(start)
 	pushing.Wait()
 	until(t, "an empty queue", w.idle)
-	// The stop does not wait for the hanging request, and the next start requests it again.
 	stop()
 	equal(t, "names queued", queued.Load(), int64(len(all)))
 	equal(t, "times that a name was in a job", w.count(`SELECT count(*) FROM refresh_item`), int64(len(all)))
@@ -171,7 +170,7 @@ func TestConcurrency_HangingProviderDelaysNoOther(t *testing.T) {
 	id := w.begin(false)
 	<-calling
 	until(t, "the other provider's answer", func() bool { return w.count(`SELECT count(*) FROM fetch_blob`) > 0 })
-	// It stops at once, and the next start goes on with what hung.
+	// The stop does not wait for the hanging request, and the next start requests it again.
 	stop()
 	equal(t, "state", w.job(id).State, refresh.Running)
 	equal(t, "units in hand", w.count(`SELECT count(*) FROM fetch_unit WHERE state = 'running'`), 0)
