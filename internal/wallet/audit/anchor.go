@@ -10,18 +10,18 @@ import (
 	"assay/internal/wallet"
 )
 
-// anchor is what the ledger is compared with: a checkpoint that a user kept, and the
-// newest stored one. They are opened before the ledger is read, so that neither is
-// newer than it.
+// anchor holds the checkpoints that the ledger is compared with: the one of the request
+// and the newest stored one. They are opened before the ledger is read, so neither can be
+// newer than the ledger.
 type anchor struct {
 	given  *wallet.UserCheckpoint
 	stored io.ReadCloser
-	reason string // why it cannot be compared with the one that counts
+	reason string // why the comparison is impossible
 }
 
-// anchorOf opens the checkpoints. That of the request counts, or else the stored one.
-// Where both are there the ledger must not contradict the stored one either: otherwise
-// a checkpoint of a ledger that was set back would hide that it was.
+// anchorOf opens the checkpoints. The checkpoint of the request takes precedence over the
+// stored one. If both exist, the ledger is compared with both. Otherwise a checkpoint
+// taken after the database was set back would hide the rollback.
 func (a *Auditor) anchorOf(user, checkpoint string) (*anchor, error) {
 	out := &anchor{}
 	if checkpoint != "" {
@@ -42,7 +42,7 @@ func (a *Auditor) anchorOf(user, checkpoint string) (*anchor, error) {
 	return out, nil
 }
 
-// given reads the checkpoint that the caller presents.
+// given decodes the checkpoint of the request.
 func (a *Auditor) given(out *anchor, user, checkpoint string) error {
 	c, err := wallet.DecodeUserCheckpoint(checkpoint, a.Keys)
 	switch {
@@ -50,7 +50,7 @@ func (a *Auditor) given(out *anchor, user, checkpoint string) error {
 		out.reason = err.Error() + ": the checkpoint cannot be verified"
 		return nil
 	case err != nil:
-		return fault.New(fault.Invalid, "invalid_checkpoint", "The checkpoint is damaged, or was not made by this ledger.")
+		return fault.New(fault.Invalid, "invalid_checkpoint", "The checkpoint is damaged or belongs to another ledger.")
 	case c.User != user:
 		return fault.New(fault.Invalid, "invalid_checkpoint", "The checkpoint belongs to another user.")
 	}
@@ -60,37 +60,37 @@ func (a *Auditor) given(out *anchor, user, checkpoint string) error {
 
 func (a *anchor) close() {
 	if a.stored != nil {
-		_ = a.stored.Close() // it was only read
+		_ = a.stored.Close() // ignore the error: the file was only read
 	}
 }
 
 // anchors compares the ledger with checkpoints.
 type anchors struct {
 	*audit
-	suspects map[wallet.Account][]*suspect // that have entries of the account
+	suspects map[wallet.Account][]*suspect // entries of suspected transactions, by account
 }
 
-// suspect is a transaction that is not what its entries cover, or whose trade is not what
-// it covers. Where a checkpoint covers such an entry, the transaction or trade was changed
-// after the checkpoint was made, whichever key sealed it again.
+// suspect is a transaction that differs from the one its entries cover, or a trade that
+// differs from the terms its transaction covers. If a checkpoint covers such an entry, the
+// change happened after the checkpoint, even if the row was sealed again with a valid key.
 type suspect struct {
 	Finding
-	numbers  map[wallet.Account]int64 // of its entries
+	numbers  map[wallet.Account]int64 // numbers of its entries
 	reported bool
 }
 
-// maxSuspects bounds how many are compared with a checkpoint. Each of them fails
-// another check already.
+// maxSuspects is the maximum number of suspects that are compared with a checkpoint. Each
+// suspect already fails another check.
 const maxSuspects = 1000
 
-// suspect notes a transaction that fails, for the comparison with checkpoints.
+// suspect records a failed transaction for the comparison with checkpoints.
 func (v *audit) suspect(f Finding) {
 	if v.suspected[f.transaction] == nil && len(v.suspected) < maxSuspects {
 		v.suspected[f.transaction] = &suspect{Finding: f, numbers: map[wallet.Account]int64{}}
 	}
 }
 
-// arrange finds the accounts of the suspects.
+// arrange looks up the entries of the suspects.
 func (v *anchors) arrange() error {
 	v.suspects = map[wallet.Account][]*suspect{}
 	for ids := range slices.Chunk(slices.Sorted(maps.Keys(v.suspected)), page) {
@@ -102,7 +102,7 @@ func (v *anchors) arrange() error {
 			e := &entries[i]
 			s := v.suspected[e.Transaction]
 			if s == nil {
-				continue // the id is of another type, which is reported with its account
+				continue // the stored id has another type; the check of its account reports this
 			}
 			if s.Seq == nil && (v.only == "" || e.User == v.only) {
 				s.UserID, s.Currency, s.Seq = e.User, e.Currency, &e.Number
@@ -116,7 +116,7 @@ func (v *anchors) arrange() error {
 	return nil
 }
 
-// covered fails the suspects that a mark of a checkpoint covers, each once.
+// covered fails anchor_match for each suspect that a mark covers, once per suspect.
 func (v *anchors) covered(m wallet.Mark) {
 	for _, s := range v.suspects[m.Account] {
 		if s.reported || s.numbers[m.Account] > m.Number {
@@ -125,12 +125,13 @@ func (v *anchors) covered(m wallet.Mark) {
 		s.reported = true
 		f := s.Finding
 		f.transaction = 0
-		f.Message = "Changed since the checkpoint, which covers it. " + f.Message
+		f.Message = "Changed after the checkpoint that covers it. " + f.Message
 		v.fail(anchorMatch, f)
 	}
 }
 
-// verify compares with the checkpoints, and reports whether they name the user.
+// verify compares the ledger with the checkpoints. It reports whether a checkpoint names
+// the user.
 func (v *anchors) verify(a *anchor) (named bool, err error) {
 	if err := v.arrange(); err != nil {
 		return false, err
@@ -155,9 +156,9 @@ func (v *anchors) verify(a *anchor) (named bool, err error) {
 	return named, err
 }
 
-// stored compares with a checkpoint of all accounts. Nothing of it counts unless
-// its end shows that it is what was written, so that what was found is taken back
-// where it is not; unusable is then the reason.
+// stored compares the ledger with a checkpoint of all accounts. The seal is at the end of
+// the checkpoint. If the checkpoint is invalid, stored discards the findings and returns
+// the reason in unusable.
 func (v *anchors) stored(r io.Reader) (named bool, unusable string, err error) {
 	before := v.tally.clone()
 	var marks []wallet.Mark
@@ -189,7 +190,7 @@ func (v *anchors) stored(r io.Reader) (named bool, unusable string, err error) {
 	return named, "", nil
 }
 
-// databaseError is an error that is not the checkpoint's.
+// databaseError marks an error of the database, as opposed to one of the checkpoint.
 type databaseError struct{ error }
 
 func database(err error) error {
@@ -199,7 +200,7 @@ func database(err error) error {
 	return &databaseError{err}
 }
 
-// reason returns the text of an error without file names.
+// reason returns the message of an error without file names.
 func reason(err error) string {
 	if errors.Is(err, wallet.ErrNoKey) || errors.Is(err, wallet.ErrCheckpoint) {
 		return err.Error()
@@ -207,7 +208,7 @@ func reason(err error) string {
 	return "it cannot be read"
 }
 
-// compare compares accounts with a checkpoint.
+// compare compares accounts with the marks of a checkpoint.
 func (v *anchors) compare(marks []wallet.Mark) error {
 	if len(marks) == 0 {
 		return nil
@@ -229,26 +230,26 @@ func (v *anchors) compare(marks []wallet.Mark) error {
 		v.covered(m)
 		hash, there := hashes[places[i]]
 		v.that(anchorMatch, there && hash == m.Hash, func() Finding {
-			actual := "none that is what was sealed"
+			actual := "no entry that matches its seal"
 			if there {
 				actual = hash.String()
 			}
 			n := m.Number
 			return Finding{
 				UserID: m.User, Currency: m.Currency, Seq: &n, Expected: m.Hash.String(), Actual: actual,
-				Message: "The checkpoint names this entry, and the ledger has another one or none in its place.",
+				Message: "The ledger does not have the entry that the checkpoint names.",
 			}
 		})
 		if accounts[m.Account] == nil {
 			v.fail(headPresent, Finding{
-				UserID: m.User, Currency: m.Currency, Expected: "an account row", Actual: "none", Message: "The checkpoint names this account, and it is not there.",
+				UserID: m.User, Currency: m.Currency, Expected: "an account row", Actual: "none", Message: "The account that the checkpoint names does not exist.",
 			})
 		}
 	}
 	return nil
 }
 
-// compareRules compares the fee rules with a checkpoint.
+// compareRules compares the newest fee rules with a checkpoint.
 func (v *anchors) compareRules(m wallet.Mark) error {
 	if v.only != "" || m.Number == 0 {
 		return nil
@@ -263,15 +264,15 @@ func (v *anchors) compareRules(m wallet.Mark) error {
 	}
 	v.that(anchorMatch, intact && rows[0].MAC == m.Hash, func() Finding {
 		return Finding{
-			Expected: "version " + integer(m.Number), Actual: "another one, or none",
-			Message: "The checkpoint names this version of the fee rules, and another one or none is in its place.",
+			Expected: "version " + integer(m.Number), Actual: "another version, or none",
+			Message: "The ledger does not have the version of the fee rules that the checkpoint names.",
 		}
 	})
 	return nil
 }
 
-// verified returns the hashes of those entries that are what was sealed: the stored
-// hash of any other one proves nothing.
+// verified returns the hashes of the entries that match their seal. A stored hash proves
+// nothing without a valid seal.
 func (v *anchors) verified(places []Place) (map[Place]wallet.Hash, error) {
 	out := make(map[Place]wallet.Hash, len(places))
 	for chunk := range slices.Chunk(places, page) {
@@ -288,7 +289,7 @@ func (v *anchors) verified(places []Place) (map[Place]wallet.Hash, error) {
 	return out, nil
 }
 
-// headsAt fills in the rows of accounts.
+// headsAt fills accounts with the stored rows.
 func (v *anchors) headsAt(accounts map[wallet.Account]*Head) error {
 	names := make([]wallet.Account, 0, len(accounts))
 	for a := range accounts {

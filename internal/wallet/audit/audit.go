@@ -14,28 +14,27 @@ import (
 	"assay/internal/wallet"
 )
 
-// Auditor verifies. It may be used concurrently.
+// Auditor verifies the ledger. It is safe for concurrent use.
 type Auditor struct {
 	Keys *wallet.Ring
-	// Read hands over the ledger, once, as it is at one moment after the call.
+	// Read calls use once with a snapshot of the ledger that is taken after the call.
 	Read func(ctx context.Context, use func(*Snapshot) error) error
-	// Stored opens the newest checkpoint that is kept outside the database; nil, or a
-	// nil reader: there is none.
+	// Stored opens the newest checkpoint stored outside the database. Stored may be nil. It
+	// returns a nil reader if there is no checkpoint.
 	Stored func() (io.ReadCloser, error)
-	// Scopes are those under which requests about a user are kept; nil: none.
+	// Scopes returns the idempotency scopes of requests about a user. It may be nil.
 	Scopes func(user string) []string
 	Now    func() time.Time
 }
 
-// Progress is how far a verification of everything is.
+// Progress is the progress of a full verification.
 type Progress struct{ Done, Total int64 } // rows
 
-// VerifyUser verifies the accounts of one user, and whatever else belongs to the
-// transactions and trades that the user has part in. It compares with the
-// checkpoint, as an earlier Report had it, or with the newest stored one where that
-// is empty. The error is a fault.NotFound where nothing ever named the user, and a
-// fault.Invalid where the checkpoint is none of this user and ledger; what is found
-// is no error.
+// VerifyUser verifies the accounts of one user, and all transactions and trades that
+// involve the user. It compares the accounts with a checkpoint from an earlier Report. If
+// checkpoint is empty, it uses the newest stored one. The error is a fault.NotFound if no
+// row names the user, and a fault.Invalid if the checkpoint does not belong to this user
+// and ledger. Findings are in the report and never cause an error.
 func (a *Auditor) VerifyUser(ctx context.Context, user, checkpoint string) (*Report, error) {
 	anchor, err := a.anchorOf(user, checkpoint)
 	if err != nil {
@@ -49,16 +48,16 @@ func (a *Auditor) VerifyUser(ctx context.Context, user, checkpoint string) (*Rep
 	return v.report(), nil
 }
 
-// VerifyAll verifies everything. progress is called now and then; it may be nil.
+// VerifyAll verifies the whole ledger. It calls progress regularly; progress may be nil.
 func (a *Auditor) VerifyAll(ctx context.Context, progress func(Progress)) (*FullReport, error) {
 	v := a.newAudit("")
 	v.onProgress = progress
 	return a.all(ctx, v)
 }
 
-// Marks verifies everything, and passes the end of every chain to add, in the order of
-// a checkpoint. They count only if the report is ok: add got them before that was known.
-// The error may be that of add.
+// Marks verifies the whole ledger and passes the mark of each account to add, in the order
+// of a checkpoint. The caller must discard the marks unless the report is ok, because add
+// runs before the result is known. Marks returns the error of add.
 func (a *Auditor) Marks(ctx context.Context, add func(wallet.Mark) error) (*FullReport, error) {
 	v := a.newAudit("")
 	var failed error
@@ -86,9 +85,9 @@ func (a *Auditor) all(ctx context.Context, v *audit) (*FullReport, error) {
 	return v.fullReport(a.Now()), nil
 }
 
-// read examines the ledger as it is at one moment, its schema first. Where that was
-// changed the rest may be unreadable: PostgreSQL refuses to read what row security
-// would hide. That fails no other check, and no other check passes.
+// read takes a snapshot and runs examine on it. It checks the schema first. A changed
+// schema may make the rest unreadable: PostgreSQL refuses to read rows that row security
+// would hide. The remaining checks are then skipped.
 func (v *audit) read(ctx context.Context, examine func() error) error {
 	return v.Read(ctx, func(r *Snapshot) (err error) {
 		v.records = r
@@ -103,27 +102,27 @@ func (v *audit) read(ctx context.Context, examine func() error) error {
 		}
 		for c := range checks {
 			if v.failures[c] == 0 {
-				v.skip(c, "the database does not let the ledger be read as its schema is now")
+				v.skip(c, "the ledger is unreadable because its schema was changed")
 			}
 		}
 		return nil
 	})
 }
 
-// schema examines that the ledger's tables are those of the migration.
+// schema compares the ledger's tables with those of the migrations.
 func (v *audit) schema() error {
 	compared, changes, err := v.records.Schema()
 	if err != nil {
 		return err
 	}
 	for _, c := range changes {
-		v.fail(schemaGuard, Finding{Expected: c.Expected, Actual: c.Actual, Message: "The schema is not what the migration makes: " + c.Object + "."})
+		v.fail(schemaGuard, Finding{Expected: c.Expected, Actual: c.Actual, Message: "The schema differs from the migrations: " + c.Object + "."})
 	}
 	v.examined[schemaGuard] = int64(compared)
 	return nil
 }
 
-// How many rows are read at once: rows named one by one, and consecutive rows.
+// Number of rows per read: rows selected by key, and consecutive rows.
 const (
 	page  = 1000
 	ahead = 2000
@@ -135,20 +134,20 @@ type audit struct {
 	*Auditor
 	records    *Snapshot
 	sealer     *wallet.Sealer
-	noted      []wallet.KeyMark // keys that ever sealed something
+	noted      []wallet.KeyMark // keys stored in wallet_key
 	at         time.Time
-	only       string // the user; empty: everything
-	scope      scope  // of the user
+	only       string // the verified user; empty: everything
+	scope      scope  // rows that concern the user
 	accounts   []Account
-	marks      []wallet.Mark // where the chains of the user's accounts end
-	entries    int64         // rows that were seen in their chains
+	marks      []wallet.Mark // ends of the user's chains
+	entries    int64         // rows read as part of their chains
 	heads      int64
-	payments   int64 // rows of transactions
-	versions   int64 // rows of fee rules
+	payments   int64 // number of transactions
+	versions   int64 // number of versions of the fee rules
 	progress   Progress
 	onProgress func(Progress)
-	add        func(wallet.Mark)  // nil: no checkpoint is made of what is verified
-	suspected  map[int64]*suspect // by transaction
+	add        func(wallet.Mark)  // receives the marks for a checkpoint; may be nil
+	suspected  map[int64]*suspect // by transaction id
 }
 
 func (a *Auditor) newAudit(of string) *audit {
@@ -165,8 +164,9 @@ func (a *Auditor) newAudit(of string) *audit {
 	return v
 }
 
-// verify verifies everything, or what concerns the user: the rows of accounts, entries,
-// transactions, trades and fee rules one by one, and then how they go with each other.
+// verify verifies everything, or everything that concerns the user. It verifies the rows
+// of accounts, entries, transactions, trades and fee rules, and then the relations between
+// them.
 func (v *audit) verify(anchor *anchor) error {
 	n, err := v.chains()
 	if err != nil {
@@ -192,7 +192,7 @@ func (v *audit) verify(anchor *anchor) error {
 		}
 	}
 	if v.only == "" {
-		v.counted(feeCrosscheck, v.versions, n.Rules, "There are fee rules that have no version, or one that is taken.")
+		v.counted(feeCrosscheck, v.versions, n.Rules, "Fee rules without a version, or with a duplicate version, exist.")
 	}
 	if err := v.place(); err != nil {
 		return err
@@ -204,8 +204,8 @@ func (v *audit) verify(anchor *anchor) error {
 	return v.exists(sold.own > 0 || marked)
 }
 
-// chains verifies the accounts; of a house user, those of all its shards, which are
-// reported as one. n counts the rows that there are.
+// chains verifies the accounts. For a house user it verifies all shards and reports them
+// as one account. It returns the number of stored rows.
 func (v *audit) chains() (n Count, err error) {
 	if v.only == "" {
 		if n, err = v.records.Count(""); err != nil {
@@ -230,14 +230,16 @@ func (v *audit) chains() (n Count, err error) {
 	return n, nil
 }
 
-// counted fails a check where there are other rows than were seen.
+// counted fails a check if the number of examined rows differs from the number of stored
+// rows.
 func (v *audit) counted(c check, seen, there int64, message string) {
 	if seen != there {
 		v.fail(c, Finding{UserID: v.only, Expected: integer(seen), Actual: integer(there), Message: message})
 	}
 }
 
-// joined adds up accounts of one currency. What they have each for itself is none's.
+// joined adds up the accounts of each currency. It clears the head hash, which differs per
+// shard.
 func joined(shards []Account) (out []Account) {
 	for _, s := range shards {
 		s.HeadHash = ""
@@ -255,7 +257,7 @@ func joined(shards []Account) (out []Account) {
 	return out
 }
 
-// added adds two figures; where one is missing, so is the sum.
+// added returns the sum of two values, or nil if one of them is nil.
 func added(a, b *int64) *int64 {
 	if a == nil || b == nil {
 		return nil
@@ -263,22 +265,23 @@ func added(a, b *int64) *int64 {
 	return new(*a + *b)
 }
 
-// exists decides whether the user has to have a wallet, and has; named is whether
-// trades or a checkpoint name the user. The error is a fault.NotFound where nothing does.
+// exists checks that the user has an account if trades, transactions or a checkpoint name
+// the user. named states whether trades or a checkpoint do. The error is a fault.NotFound
+// if no row names the user.
 func (v *audit) exists(named bool) error {
 	switch {
 	case v.heads > 0 || v.entries > 0:
 		v.pass(walletExists)
 	case v.only == "":
 	case named || v.payments > 0:
-		v.fail(walletExists, Finding{UserID: v.only, Expected: "an account", Actual: "none", Message: "Transactions, trades or a checkpoint name this user, and there is no account."})
-	case !v.skipped[anchorMatch]: // else a checkpoint may name the user
+		v.fail(walletExists, Finding{UserID: v.only, Expected: "an account", Actual: "none", Message: "Transactions, trades or a checkpoint name this user, but the user has no account."})
+	case !v.skipped[anchorMatch]: // if anchor_match was skipped, a checkpoint may still name the user
 		return user.NotFound()
 	}
 	return nil
 }
 
-// notes examines the notes of the ledger's keys.
+// notes checks the stored marks of the ledger's keys.
 func (v *audit) notes() {
 	if v.heads == 0 {
 		return
@@ -291,15 +294,15 @@ func (v *audit) notes() {
 		}
 		known++
 		v.that(schemaValid, v.noted[i].Check == k.Check, func() Finding {
-			return Finding{Expected: "the note of key " + quote(k.ID), Actual: "another one", Message: "The note by which a start finds out that a key is missing was changed."}
+			return Finding{Expected: "the mark of key " + quote(k.ID), Actual: "another one", Message: "The stored mark of a ledger key in wallet_key was changed."}
 		})
 	}
 	v.that(schemaValid, known > 0, func() Finding {
-		return Finding{Expected: "a note of each key", Actual: "none", Message: "The notes are missing by which a start finds out that a key is."}
+		return Finding{Expected: "a mark of each key", Actual: "none", Message: "The stored marks of the ledger keys are missing from wallet_key."}
 	})
 }
 
-// advance reports the progress of the verification.
+// advance adds rows to the progress and reports it.
 func (v *audit) advance(rows int) {
 	v.progress.Done += int64(rows)
 	if v.onProgress != nil {
@@ -307,24 +310,24 @@ func (v *audit) advance(rows int) {
 	}
 }
 
-// sealed verifies a seal, and reports whether it is right. A seal whose key is not
-// there verifies nothing, so the row fails: wallet_key is in the same database, and an
-// id that is added there must not turn a forgery into a skipped check.
+// sealed records the result of a seal verification and returns it. A row with an unknown
+// key fails. An attacker could otherwise add a key id to wallet_key and turn a forged row
+// into a skipped check.
 func (v *audit) sealed(c check, intact bool, err error, keyID string, f func() Finding) bool {
 	v.that(c, intact, func() Finding {
 		found := f()
 		if err != nil {
-			found.Expected, found.Actual = "a seal by a key of the ledger", v.unknownKey(keyID)
+			found.Expected, found.Actual = "a seal with a key of the ledger", v.unknownKey(keyID)
 		}
 		return found
 	})
 	return intact
 }
 
-// unknownKey describes a key that verification does not have.
+// unknownKey describes the id of a key that is missing from the ring.
 func (v *audit) unknownKey(id string) string {
 	if slices.ContainsFunc(v.noted, func(n wallet.KeyMark) bool { return n.ID == id }) {
-		return "key " + quote(id) + ", which is in wallet_key and not in WALLET_LEDGER_KEY"
+		return "key " + quote(id) + ", which is in wallet_key but not in WALLET_LEDGER_KEY"
 	}
 	return "key " + quote(id) + ", which the ledger never used"
 }

@@ -12,45 +12,44 @@ import (
 	"assay/internal/wallet"
 )
 
-// chain is an account while its entries go by.
+// chain is the state of an account while its entries are read.
 type chain struct {
 	wallet.Account
 	rows          int64
-	number        int64 // of the last entry
+	number        int64 // number of the last entry
 	hash          wallet.Hash
-	intact        bool      // the last entry is what was sealed; a stored hash counts only then
-	sum, sumHeld  int64     // of the amounts
-	balance, held int64     // of the last entry
-	began         time.Time // of the first entry
-	at            time.Time // of the newest entry
+	intact        bool      // the last entry matches its seal; its hash counts only then
+	sum, sumHeld  int64     // sums of the amounts
+	balance, held int64     // values of the last entry
+	began         time.Time // time of the first entry
+	at            time.Time // time of the newest entry
 }
 
-// Bounds of times. A transaction has the moment at which it began, so that those that
-// wait for each other come in another order than their moments, by as long as a
-// transaction lasts, and by as much as clocks of instances differ. What is earlier than
-// that was dated back, or a clock was set back.
+// Limits for times. A transaction records its start time. Transactions that wait for each
+// other may therefore commit in a different order, and the clocks of instances differ. A
+// larger step back means that a row was backdated or a clock was set back.
 const (
 	concurrent = time.Minute
-	// clockError is how wrong a clock may be before a time is impossible.
+	// clockError is how far a clock may be ahead before a time is impossible.
 	clockError = time.Hour
-	// earliest is before any ledger, in seconds since 1970: the beginning of 2020.
+	// earliest is the start of 2020 in Unix seconds. No ledger is older.
 	earliest = 1_577_836_800
 )
 
-// impossible reports whether nothing of the ledger can be of a moment.
+// impossible reports whether a time is before 2020 or too far in the future.
 func (v *audit) impossible(t time.Time) bool {
 	return t.Unix() < earliest || t.After(v.at.Add(clockError))
 }
 
-// chains verifies accounts: their entries one after the other, and their rows against
-// them.
+// chains verifies accounts: their entries in order, and their rows.
 type chains struct {
 	*audit
-	of string // whose accounts; empty: all
+	of string // verified account; empty: all
 }
 
-// verify examines the accounts. Entries and rows come in the order of accounts. n is how
-// many there are of each so far: the database may have been made to take a key twice, or none.
+// verify verifies the accounts. Entries and rows are read in the order of accounts. n is
+// the number of stored rows. A changed schema may allow rows with duplicate or NULL keys,
+// which only the count reveals.
 func (v *chains) verify(n Count) error {
 	heads := readAhead(func(last *Head) ([]Head, error) {
 		var after wallet.Account
@@ -80,8 +79,8 @@ func (v *chains) verify(n Count) error {
 			return err
 		}
 		if head == nil && first == nil {
-			v.counted(seqContiguous, v.entries, n.Entries, "There are entries that have no place in any account, or one that is taken.")
-			v.counted(headPresent, v.heads, n.Accounts, "There are account rows that are of no account, or of one that has a row.")
+			v.counted(seqContiguous, v.entries, n.Entries, "Entries without a place in an account, or with a duplicate place, exist.")
+			v.counted(headPresent, v.heads, n.Accounts, "Account rows without a valid account, or with a duplicate account, exist.")
 			return nil
 		}
 		c := chain{intact: true}
@@ -104,7 +103,7 @@ func (v *chains) verify(n Count) error {
 	}
 }
 
-// follow examines the entries of an account.
+// follow verifies the entries of an account.
 func (v *chains) follow(c *chain, entries *cursor[Entry]) error {
 	for {
 		e, err := entries.peek()
@@ -119,7 +118,7 @@ func (v *chains) follow(c *chain, entries *cursor[Entry]) error {
 	}
 }
 
-// link examines an entry as the next one of its chain.
+// link verifies the link of an entry to the previous one.
 func (v *chains) link(c *chain, e *Entry) {
 	v.entries++
 	c.rows++
@@ -128,27 +127,27 @@ func (v *chains) link(c *chain, e *Entry) {
 	}
 	v.entrySchema(c, e)
 	v.that(seqContiguous, e.Number == c.number+1, func() Finding {
-		return of(e, integer(c.number+1), integer(e.Number), "Entries are missing before this one, or it has another one's number.")
+		return of(e, integer(c.number+1), integer(e.Number), "Entries before this entry are missing, or two entries have the same number.")
 	})
 	v.that(chainLink, e.Previous == c.hash && c.intact, func() Finding {
 		if e.Previous == c.hash {
-			return of(e, "an entry that is what was sealed", "one that is not", "The entry before this one is not the one that this one was chained to.")
+			return of(e, "a previous entry that matches its seal", "an entry that does not", "The previous entry is not the one that this entry was linked to.")
 		}
-		return of(e, c.hash.String(), e.Previous.String(), "The entry was not chained to the one before it.")
+		return of(e, c.hash.String(), e.Previous.String(), "The entry is not linked to the previous entry.")
 	})
 	intact, err := v.sealer.EntryIntact(&e.Entry)
 	c.intact = v.sealed(entryHash, intact, err, e.KeyID, func() Finding {
-		return of(e, "what key "+quote(e.KeyID)+" sealed", e.Hash.String(), "The entry is not what was sealed.")
+		return of(e, "the content that key "+quote(e.KeyID)+" sealed", e.Hash.String(), "The entry does not match its seal.")
 	})
 	c.at = v.monotonic(c.at, e.At, func(f Finding) Finding {
-		return of(e, f.Expected, f.Actual, "The entry is of an earlier moment than those before it.")
+		return of(e, f.Expected, f.Actual, "The entry is earlier than the entries before it.")
 	})
 	v.figures(c, e)
 	c.number, c.hash = e.Number, e.Hash
 }
 
-// monotonic warns of a moment that is earlier than the newest one before it, and returns
-// the newest from there on: of a clock that was set back there is one warning.
+// monotonic warns if a time is earlier than the newest previous one. It returns the newest
+// time for the next call. A clock that was set back causes only one warning.
 func (v *audit) monotonic(newest, at time.Time, f func(Finding) Finding) time.Time {
 	if at.Before(newest.Add(-concurrent)) {
 		v.warn(timestampMonotonic, f(Finding{Expected: "not before " + stamp(newest), Actual: stamp(at)}))
@@ -161,33 +160,33 @@ func (v *audit) monotonic(newest, at time.Time, f func(Finding) Finding) time.Ti
 	return at
 }
 
-// figures examines what an entry leaves.
+// figures verifies the balance and held amount of an entry.
 func (v *chains) figures(c *chain, e *Entry) {
 	moved := int64(0)
 	if e.Type.Held() {
 		moved = e.Amount
 	}
 	v.that(runningBalance, e.Balance == c.balance+e.Amount, func() Finding {
-		return of(e, integer(c.balance+e.Amount), integer(e.Balance), "The balance after the entry is not the one before it and the amount.")
+		return of(e, integer(c.balance+e.Amount), integer(e.Balance), "The balance after the entry is not the previous balance plus the amount.")
 	})
 	v.that(runningHeld, e.Held == c.held+moved, func() Finding {
-		return of(e, integer(c.held+moved), integer(e.Held), "What is held after the entry is not what was held before it and what it holds.")
+		return of(e, integer(c.held+moved), integer(e.Held), "The held amount after the entry is not the previous held amount plus the entry's change.")
 	})
 	v.that(nonNegative, wallet.Allowed(e.User, e.Balance, e.Held), func() Finding {
-		return of(e, "no account overdrawn", fmt.Sprintf("%d, %d of it held", e.Balance, e.Held), "The account may not stand so.")
+		return of(e, "no account overdrawn", fmt.Sprintf("%d, %d of it held", e.Balance, e.Held), "The balance or the held amount is not allowed for this account.")
 	})
 	c.sum += e.Amount
 	c.sumHeld += moved
 	c.balance, c.held = e.Balance, e.Held
 }
 
-// close examines the row of an account after its entries; nil: there is none.
+// close verifies the row of an account after its entries. head is nil if there is no row.
 func (v *chains) close(c *chain, head *Head) {
 	v.that(currencySingle, c.Currency.Circulates(), func() Finding {
-		return c.finding("a currency that circulates", quote(string(c.Currency)), "The account is of no currency.")
+		return c.finding("a circulating currency", quote(string(c.Currency)), "The currency of the account is invalid.")
 	})
 	v.that(schemaValid, wallet.IsAccount(c.User), func() Finding {
-		return c.finding("an id of a user, or an account of the house", quote(c.User), "The ledger makes no account of this name.")
+		return c.finding("the id of a user or a house account", quote(c.User), "The user name of the account is invalid.")
 	})
 	out := Account{Currency: money.Currency(shown(string(c.Currency))), Entries: c.rows, LastSeq: c.number, ComputedBalance: c.sum, ComputedHeld: c.sumHeld}
 	if c.rows > 0 {
@@ -195,7 +194,7 @@ func (v *chains) close(c *chain, head *Head) {
 		v.mark(c)
 	}
 	v.that(headPresent, head != nil, func() Finding {
-		return c.finding("an account row", "none", "There are entries of an account that has no row.")
+		return c.finding("an account row", "none", "The account has entries but no row.")
 	})
 	if head != nil {
 		v.heads++
@@ -217,32 +216,32 @@ func (v *chains) mark(c *chain) {
 	}
 }
 
-// head examines the row of an account.
+// head verifies the row of an account.
 func (v *chains) head(c *chain, h *Head) {
 	v.that(schemaValid, len(h.Faults) == 0 && h.Number >= 0, func() Finding {
-		return c.finding("columns of the right type", list(h.Faults), "The account's row holds what no column of its should.")
+		return c.finding("valid values", list(h.Faults), "Columns of the account's row have values that the ledger never writes.")
 	})
 	intact, err := v.sealer.HeadIntact(&h.Head)
 	v.sealed(headMAC, intact, err, h.KeyID, func() Finding {
-		return c.finding("what key "+quote(h.KeyID)+" sealed", h.MAC.String(), "The account's row is not what was sealed.")
+		return c.finding("the content that key "+quote(h.KeyID)+" sealed", h.MAC.String(), "The account's row does not match its seal.")
 	})
 	v.that(headLength, h.Number == c.number && h.Number == c.rows, func() Finding {
-		return c.finding(integer(h.Number), integer(c.rows), "The account's row counts other entries than there are.")
+		return c.finding(integer(h.Number), integer(c.rows), "The number of entries in the account's row is wrong.")
 	})
 	v.that(headHash, h.Hash == c.hash && c.intact, func() Finding {
 		if h.Hash == c.hash {
-			return c.finding("an entry that is what was sealed", "one that is not", "The last entry is not the one that the account's row names.")
+			return c.finding("a last entry that matches its seal", "an entry that does not", "The last entry is not the one that the account's row names.")
 		}
-		return c.finding(h.Hash.String(), c.hash.String(), "The account's row names another last entry than there is.")
+		return c.finding(h.Hash.String(), c.hash.String(), "The account's row does not name the last entry.")
 	})
 	v.that(nonNegative, wallet.Allowed(h.User, h.Balance, h.Held), func() Finding {
-		return c.finding("no account overdrawn", fmt.Sprintf("%d, %d of it held", h.Balance, h.Held), "The account may not stand so.")
+		return c.finding("no account overdrawn", fmt.Sprintf("%d, %d of it held", h.Balance, h.Held), "The balance or the held amount is not allowed for this account.")
 	})
 	v.that(cachedBalance, h.Balance == c.sum, func() Finding {
 		return c.finding(integer(c.sum), integer(h.Balance), "The account's balance is not the sum of its entries.")
 	})
 	v.that(cachedHeld, h.Held == c.sumHeld, func() Finding {
-		return c.finding(integer(c.sumHeld), integer(h.Held), "What the account holds is not what its entries hold.")
+		return c.finding(integer(c.sumHeld), integer(h.Held), "The held amount of the account is not the sum of its entries' held amounts.")
 	})
 }
 
@@ -250,7 +249,7 @@ func (c *chain) finding(expected, actual, message string) Finding {
 	return Finding{UserID: c.User, Currency: c.Currency, Expected: expected, Actual: actual, Message: message}
 }
 
-// entrySchema examines whether the fields of an entry can be.
+// entrySchema checks that the fields of an entry have valid values.
 func (v *chains) entrySchema(c *chain, e *Entry) {
 	wrong := e.Faults
 	no := func(field string, bad bool) {
@@ -272,11 +271,11 @@ func (v *chains) entrySchema(c *chain, e *Entry) {
 	no("idempotency_key", len(e.IdempotencyKey) > wallet.MaxKey)
 	no("user_id", c.rows == 1 && user.CheckAny(e.User) != nil) // the same in all entries of the account
 	v.that(schemaValid, len(wrong) == 0, func() Finding {
-		return of(e, "values that the ledger writes", list(wrong), "Columns of the entry hold what the ledger never writes.")
+		return of(e, "valid values", list(wrong), "Columns of the entry have values that the ledger never writes.")
 	})
 }
 
-// of makes a finding about an entry.
+// of returns a finding about an entry.
 func of(e *Entry, expected, actual, message string) Finding {
 	n := e.Number
 	return Finding{UserID: e.User, Currency: e.Currency, Seq: &n, Expected: expected, Actual: actual, Message: message}
@@ -286,7 +285,7 @@ func integer(n int64) string { return strconv.FormatInt(n, 10) }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// quote shows a text of the database, however long it is made there.
+// quote quotes a text of the database and limits its length.
 func quote(text string) string { return fmt.Sprintf("%.130q", text) }
 
 func list(names []string) string {

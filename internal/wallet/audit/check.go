@@ -10,7 +10,7 @@ import (
 	"assay/internal/wallet"
 )
 
-// check is one of the checks, in the order of the report.
+// check identifies a check. The order is that of the report.
 type check int
 
 const (
@@ -40,11 +40,11 @@ const (
 	tradeCrosscheck
 	feeCrosscheck
 	roundingResidue
-	checks // how many there are
+	checks // number of checks
 )
 
-// texts returns the name of a check, which is API, and why it does not apply where
-// it had nothing to examine.
+// texts returns the API name of a check and the reason why it does not apply when it
+// examined no rows.
 func (c check) texts() (name, unused string) {
 	texts := [checks][2]string{
 		walletExists:       {"wallet_exists", "there is no account"},
@@ -57,7 +57,7 @@ func (c check) texts() (name, unused string) {
 		headHash:           {"head_hash", "there is no account"},
 		anchorMatch:        {"anchor_match", "no checkpoint names an account yet"},
 		timestampMonotonic: {"timestamp_monotonic", "there are no entries"},
-		schemaValid:        {"schema_valid", "there is nothing"},
+		schemaValid:        {"schema_valid", "there are no rows"},
 		schemaGuard:        {"schema_guard", "there is no schema"},
 		currencySingle:     {"currency_single", "there is no account"},
 		runningBalance:     {"running_balance", "there are no entries"},
@@ -68,11 +68,11 @@ func (c check) texts() (name, unused string) {
 		txBalanced:         {"tx_balanced", "there is no transaction"},
 		txComplete:         {"tx_complete", "there is no transaction"},
 		idempotencyUnique:  {"idempotency_unique", "no transaction has an idempotency key"},
-		holdLifecycle:      {"hold_lifecycle", "nothing was ever held"},
-		reversalLink:       {"reversal_link", "nothing was taken back"},
+		holdLifecycle:      {"hold_lifecycle", "no trade held money"},
+		reversalLink:       {"reversal_link", "no transaction was reversed"},
 		tradeCrosscheck:    {"trade_crosscheck", "no trade was paid"},
-		feeCrosscheck:      {"fee_crosscheck", "nothing was sold by any fee rules"},
-		roundingResidue:    {"rounding_residue", "nothing was sold"},
+		feeCrosscheck:      {"fee_crosscheck", "no sale was charged by fee rules"},
+		roundingResidue:    {"rounding_residue", "there is no sale"},
 	}
 	return texts[c][0], texts[c][1]
 }
@@ -82,7 +82,7 @@ func (c check) name() string {
 	return name
 }
 
-// Names returns the names of all checks, in their order.
+// Names returns the names of all checks in the order of the report.
 func Names() []string {
 	var out []string
 	for c := range checks {
@@ -91,60 +91,60 @@ func Names() []string {
 	return out
 }
 
-// named returns the check of a name.
+// named returns the check with a name.
 func named(name string) check { return check(slices.Index(Names(), name)) }
 
-// Status is the result of a check, or of all of them.
+// Status is the result of a check or of a verification.
 type Status string
 
-// The statuses: of a check the first four, of a report the last three.
+// A check has one of the first four statuses. A report has one of the last three.
 const (
 	Pass          Status = "pass"
 	Fail          Status = "fail"
-	Skipped       Status = "skipped"       // it could not run
+	Skipped       Status = "skipped"       // the check could not run
 	NotApplicable Status = "notApplicable" // there was nothing to examine
 	OK            Status = "ok"            // every check passed or did not apply
 	Failed        Status = "failed"
-	Incomplete    Status = "incomplete" // none failed, and one was skipped
+	Incomplete    Status = "incomplete" // no check failed, but at least one was skipped
 )
 
-// Checked is how a check came out.
+// Checked is the result of one check.
 type Checked struct {
 	Name     string `json:"name"`
 	Status   Status `json:"status"`
-	Reason   string `json:"reason,omitempty"` // why it was skipped or does not apply, or a warning
+	Reason   string `json:"reason,omitempty"` // why the check was skipped or does not apply, or a warning
 	Examined int64  `json:"examined"`
 	Failures int64  `json:"failures"`
 	Warnings int64  `json:"warnings,omitempty"`
 }
 
-// Finding is one thing that is not as it should be. No seal is ever expected by
-// its digits: an attacker who can write to the database could copy them.
+// Finding is one failure or warning. It never contains the expected value of a seal: an
+// attacker who can write to the database could copy it.
 type Finding struct {
 	Check    string         `json:"check"`
-	UserID   string         `json:"userId"`   // whose account it is in; empty: of none
-	Currency money.Currency `json:"currency"` // the same
-	Seq      *int64         `json:"seq"`      // number of the entry; null: it is about none
+	UserID   string         `json:"userId"`   // user of the account; empty: no account
+	Currency money.Currency `json:"currency"` // currency of the account; empty: no account
+	Seq      *int64         `json:"seq"`      // number of the entry; null: no entry
 	Expected string         `json:"expected"`
 	Actual   string         `json:"actual"`
 	Message  string         `json:"message"`
 
-	transaction int64 // that it is about; its entries say where it belongs
+	transaction int64 // id of the transaction; place looks up its entry
 }
 
-// Account is what was found of an account. Amounts are minor units.
+// Account is the result for one account. Amounts are in minor units.
 type Account struct {
 	Currency        money.Currency `json:"currency"`
 	Entries         int64          `json:"entries"`
 	LastSeq         int64          `json:"lastSeq"`
-	ComputedBalance int64          `json:"computedBalance"` // the sum of the entries
-	CachedBalance   *int64         `json:"cachedBalance"`   // as the account's row has it; null: there is none
+	ComputedBalance int64          `json:"computedBalance"` // sum of the entries
+	CachedBalance   *int64         `json:"cachedBalance"`   // balance of the account's row; null: no row
 	ComputedHeld    int64          `json:"computedHeld"`
 	CachedHeld      *int64         `json:"cachedHeld"`
-	HeadHash        string         `json:"headHash"` // of the last entry; empty: there are none
+	HeadHash        string         `json:"headHash"` // hash of the last entry; empty: no entries
 }
 
-// Report is the verification of a user.
+// Report is the result of the verification of a user.
 type Report struct {
 	UserID       string    `json:"userId"`
 	OK           bool      `json:"ok"`
@@ -155,10 +155,10 @@ type Report struct {
 	Failures     []Finding `json:"failures"` // the first 100
 	FailureCount int64     `json:"failureCount"`
 	Warnings     []Finding `json:"warnings"`   // the first 100
-	Checkpoint   *string   `json:"checkpoint"` // over the accounts as they are; null unless the status is ok
+	Checkpoint   *string   `json:"checkpoint"` // checkpoint of the verified accounts; null unless the status is ok
 }
 
-// FullReport is the verification of everything.
+// FullReport is the result of the verification of the whole ledger.
 type FullReport struct {
 	OK           bool      `json:"ok"`
 	Status       Status    `json:"status"`
@@ -174,46 +174,46 @@ type FullReport struct {
 	Problems     []Problem `json:"problems"` // the first 100 users
 }
 
-// Problem is how a user fared in the verification of everything.
+// Problem lists the failed checks of a user in a FullReport.
 type Problem struct {
-	UserID       string   `json:"userId"` // empty: what is wrong is in no account
+	UserID       string   `json:"userId"` // empty: the failures belong to no account
 	Checks       []string `json:"checks"`
 	FailureCount int64    `json:"failureCount"`
 }
 
-// most is how many findings, and users, are reported.
+// most is the maximum number of findings, and of users, in a report.
 const most = 100
 
-// tally counts what was found.
+// tally collects the findings of a verification.
 type tally struct {
 	examined, failures, warnings [checks]int64
-	reasons                      [checks]string // of a skip, or why it does not apply
+	reasons                      [checks]string // reason of a skip, or why the check does not apply
 	skipped                      [checks]bool
 	found, warned                []Finding
 	unplaced                     []placeless
 	users                        map[string]*trouble
 }
 
-// placeless is a finding about a transaction whose entries were not looked up yet.
+// placeless is a finding about a transaction whose entries are not yet looked up.
 type placeless struct {
 	check
 	Finding
 }
 
-// maxPlaced bounds for how many findings entries are looked up.
+// maxPlaced is the maximum number of findings with an entry lookup.
 const maxPlaced = 1000
 
-// trouble is what was found of a user.
+// trouble holds the failures of a user.
 type trouble struct {
 	checks [checks]bool
 	count  int64
 }
 
-// maxShown bounds, in bytes, each text of a report.
+// maxShown is the maximum length of a text in a report, in bytes.
 const maxShown = 512
 
-// shown makes a text of the database, which may be anything, one that a report can
-// hold: valid UTF-8, and not long.
+// shown returns a database text as valid UTF-8 of limited length. The database may contain
+// arbitrary bytes.
 func shown(text string) string {
 	cut, end := text, ""
 	if len(text) > maxShown {
@@ -222,7 +222,7 @@ func shown(text string) string {
 	return strings.ToValidUTF8(cut, "\uFFFD") + end
 }
 
-// shown makes a finding fit for a report.
+// shown returns the finding with the name of its check and with limited texts.
 func (f Finding) shown(c check) Finding {
 	f.Check, f.UserID, f.Currency = c.name(), shown(f.UserID), money.Currency(shown(string(f.Currency)))
 	f.Expected, f.Actual, f.Message = shown(f.Expected), shown(f.Actual), shown(f.Message)
@@ -241,7 +241,7 @@ func (t *tally) fail(c check, f Finding) {
 	t.note(c, f)
 }
 
-// note lists a finding, and counts it for its user.
+// note adds a finding to the report and counts it for its user.
 func (t *tally) note(c check, f Finding) {
 	f = f.shown(c)
 	if len(t.found) < most {
@@ -262,7 +262,7 @@ func (t *tally) note(c check, f Finding) {
 	u.count++
 }
 
-// that passes a check or fails it.
+// that passes a check if good is true. Otherwise it fails the check with the finding of f.
 func (t *tally) that(c check, good bool, f func() Finding) {
 	if good {
 		t.examined[c]++
@@ -271,7 +271,7 @@ func (t *tally) that(c check, good bool, f func() Finding) {
 	t.fail(c, f())
 }
 
-// skip records that a check could not examine everything.
+// skip records that a check could not examine all rows.
 func (t *tally) skip(c check, reason string) {
 	t.skipped[c] = true
 	t.reasons[c] = reason
@@ -286,7 +286,8 @@ func (t *tally) warn(c check, f Finding) {
 	}
 }
 
-// checked returns the results of all checks.
+// checked returns the results of all checks, the status of the report and the number of
+// failures.
 func (t *tally) checked() (out []Checked, status Status, failures int64) {
 	status = OK
 	for c := range checks {
@@ -319,12 +320,12 @@ func (v *audit) report() *Report {
 	r.Checks, r.Status, r.FailureCount = v.checked()
 	r.OK = r.Status == OK
 	if !r.OK || len(wallet.ShardNames(v.only)) > 0 {
-		return r // a checkpoint vouches for what it is of; each shard has one of its own
+		return r // no checkpoint for a house user: each shard has a separate chain
 	}
 	text, err := (&wallet.UserCheckpoint{User: v.only, At: v.at, Marks: v.marks}).Encode(v.Keys)
 	if err == nil {
 		r.Checkpoint = &text
-	} // else there are more accounts than posting ever makes
+	} // otherwise the user has more accounts than posting allows
 	return r
 }
 
@@ -347,7 +348,7 @@ func (v *audit) fullReport(now time.Time) *FullReport {
 	return r
 }
 
-// orNone makes JSON show [] and not null.
+// orNone returns an empty list for nil, so that JSON has [] instead of null.
 func orNone[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -355,7 +356,7 @@ func orNone[T any](list []T) []T {
 	return list
 }
 
-// clone is for what may have to be taken back.
+// clone returns a copy, so that the caller can discard later findings.
 func (t *tally) clone() tally {
 	c := *t
 	c.users = make(map[string]*trouble, len(t.users))

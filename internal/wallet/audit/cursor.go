@@ -1,15 +1,15 @@
 package audit
 
-// cursor reads rows page by page, in order, a page ahead of who takes them. Where a
-// page ends with a row whose place is invalid, so that it leads nowhere, that is
-// the end: such a row fails already, and those behind it are counted.
+// cursor reads ordered rows page by page and fetches the next page in the background. It
+// stops after a page that does not end in a greater key than the page before. Such a row
+// fails another check, and the rows after it are counted as missing.
 type cursor[T any] struct {
 	rows   []T
-	from   *T                         // after which the last page was
-	next   func(last *T) ([]T, error) // those after last, as many as are read ahead; nil: the first
+	from   *T                         // last row of the previous page
+	next   func(last *T) ([]T, error) // returns the page after last; nil: the first page
 	order  func(a, b *T) int
 	onPage func(rows int)  // called for each page; may be nil
-	ahead  chan fetched[T] // the next page; nil: there is none
+	ahead  chan fetched[T] // the next page; nil: no more pages
 }
 
 type fetched[T any] struct {
@@ -17,7 +17,7 @@ type fetched[T any] struct {
 	err  error
 }
 
-// readAhead begins to read. It ends before its caller does, by stop.
+// readAhead starts to read. The caller must call stop.
 func readAhead[T any](next func(last *T) ([]T, error), order func(a, b *T) int) *cursor[T] {
 	c := &cursor[T]{next: next, order: order}
 	c.fetch()
@@ -33,14 +33,14 @@ func (c *cursor[T]) fetch() {
 	}()
 }
 
-// stop waits for what is being read.
+// stop waits for the background read.
 func (c *cursor[T]) stop() {
 	if c.ahead != nil {
 		<-c.ahead
 	}
 }
 
-// peek returns the next row; nil: there are no more.
+// peek returns the next row, or nil after the last row.
 func (c *cursor[T]) peek() (*T, error) {
 	if len(c.rows) == 0 && c.ahead != nil {
 		if err := c.nextPage(); err != nil {
@@ -48,12 +48,12 @@ func (c *cursor[T]) peek() (*T, error) {
 		}
 	}
 	if len(c.rows) == 0 {
-		return nil, nil //nolint:nilnil // there is none, and nothing went wrong
+		return nil, nil //nolint:nilnil // no row and no error
 	}
 	return &c.rows[0], nil
 }
 
-// nextPage takes the page that was read ahead, and starts to read another.
+// nextPage takes the page that was read ahead and starts to read the next one.
 func (c *cursor[T]) nextPage() error {
 	page := <-c.ahead
 	c.ahead = nil

@@ -1,10 +1,10 @@
-// Package audit verifies the ledger: that every entry, account and transaction is
-// what was sealed, that they fit together, and that trades and fee rules agree with
-// them.
+// Package audit verifies the ledger. It checks the seal of every entry, account and
+// transaction, the relations between these rows, and their agreement with trades and fee
+// rules.
 //
-// It reads one snapshot, so that concurrent postings raise no false alarm, and never
-// repairs anything. Rows are read once, in pages, and their seals verified in the process:
-// the entries of each account as a chain, then transactions, trades and fee rules. How rows
-// go with each other the database compares: see relation_sql.go. Memory stays within some
-// tens of MiB. A check that could not look at everything is skipped, and never passes.
+// A verification reads one snapshot, so concurrent postings cause no false alarm. It never
+// repairs anything. It reads each row once, in pages, and verifies the seals: first the
+// entries of each account as a chain, then transactions, trades and fee rules. The
+// database compares rows with each other; see relation_sql.go. Memory use stays at some
+// tens of MiB. A check that could not examine all rows is skipped and never passes.
 package audit

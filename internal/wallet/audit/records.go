@@ -6,28 +6,28 @@ import (
 	"assay/internal/wallet"
 )
 
-// SchemaChange is an object of the schema that is not what the migration makes.
+// SchemaChange is a difference between the schema and the migrations.
 type SchemaChange struct {
-	Object           string // what it is, and of which table
-	Expected, Actual string // none: it is not there
+	Object           string // kind and name of the object, and its table
+	Expected, Actual string // none: the object does not exist
 }
 
-// Count is how many rows there are; of one user only those of the first two.
+// Count holds numbers of rows. For one user only Accounts and Entries are set.
 type Count struct{ Accounts, Entries, Transactions, Trades, Rules int64 }
 
-// Place is where an entry stands.
+// Place identifies an entry by its account and number.
 type Place struct {
 	wallet.Account
 	Number int64
 }
 
-// Head is the row of an account as it is stored.
+// Head is a stored row of an account.
 type Head struct {
 	wallet.Head
-	Faults []string // columns that hold what none should
+	Faults []string // columns with invalid values
 }
 
-// Entry is an entry as it is stored.
+// Entry is a stored entry.
 type Entry struct {
 	wallet.Entry
 	Faults []string
@@ -35,14 +35,14 @@ type Entry struct {
 
 func (e *Entry) place() Place { return Place{e.Account, e.Number} }
 
-// Transaction is a transaction as it is stored.
+// Transaction is a stored transaction.
 type Transaction struct {
 	wallet.Transaction
 	Faults []string
 }
 
-// Trade is the market's row of a trade. A seller or buyer that is not known is
-// empty.
+// Trade is the market's stored row of a trade. Seller or Buyer is empty if the user is
+// unknown.
 type Trade struct {
 	wallet.Trade
 	Faults []string

@@ -1,6 +1,6 @@
 package audit
 
-// relations verifies how rows go with each other, which the database compares.
+// relations compares rows with each other by SQL.
 func (v *audit) relations() error {
 	for _, statement := range statements() {
 		if err := v.records.related(v.scope, statement, v.relation); err != nil {
@@ -24,7 +24,7 @@ func (v *audit) relation(r related) {
 	}
 }
 
-// about makes a finding about a transaction.
+// about returns a finding about a transaction.
 func (v *audit) about(transaction int64, expected, actual, message string) Finding {
 	f := Finding{UserID: v.only, Expected: expected, Actual: actual, Message: message, transaction: transaction}
 	if transaction != 0 {
@@ -33,8 +33,8 @@ func (v *audit) about(transaction int64, expected, actual, message string) Findi
 	return f
 }
 
-// place finds out to which entries findings about transactions belong: the user's, or the
-// first of the transaction.
+// place sets the entry of each finding about a transaction. It is the user's entry, or the
+// first entry of the transaction.
 func (v *audit) place() error {
 	unplaced := v.unplaced
 	v.unplaced = nil

@@ -18,33 +18,32 @@ import (
 	"assay/internal/wallet/fee"
 )
 
-// cell is what a column of a row holds.
+// cell is the value of a column.
 type cell struct {
 	kind kind
 	n    int64
 	text string
-	blob []byte // valid until the next row, as are the bytes of a text
+	blob []byte // valid until the next row, also for the bytes of a text
 }
 
 type kind int
 
 const (
-	other kind = iota // NULL, or of a type that no column of the ledger has
+	other kind = iota // NULL, or a type that the ledger does not use
 	whole
 	text
-	rawText // a text whose bytes are in blob
+	rawText // a text with its bytes in blob
 	blob
 )
 
-// rowReader reads rows into cells. The reading of a ledger is mostly that, so it
-// goes by the drivers themselves: database/sql would copy each value once more.
+// rowReader reads rows into cells. It uses the drivers directly because database/sql
+// copies each value once more, and reading takes most of the time of a verification.
 type rowReader interface {
 	next(into []cell) (bool, error)
 	close() error
 }
 
-// query begins to read rows on a connection, which is the reader's until it is
-// closed.
+// query starts a query on a connection. The reader owns the connection until it is closed.
 func query(ctx context.Context, conn any, text string, args []any) (rowReader, error) {
 	if pg, ok := conn.(*stdlib.Conn); ok {
 		rows, err := pg.Conn().Query(ctx, text, args...)
@@ -69,7 +68,7 @@ func query(ctx context.Context, conn any, text string, args []any) (rowReader, e
 	return &driverRows{rows: rows, row: make([]driver.Value, len(rows.Columns()))}, nil
 }
 
-// driverRows are those of any driver.
+// driverRows reads the rows of any database/sql driver.
 type driverRows struct {
 	rows driver.Rows
 	row  []driver.Value
@@ -104,7 +103,7 @@ func valueOf(v any) cell {
 	return cell{}
 }
 
-// pgxRows are those of PostgreSQL.
+// pgxRows reads the rows of PostgreSQL.
 type pgxRows struct{ rows pgx.Rows }
 
 func (r *pgxRows) next(into []cell) (bool, error) {
@@ -121,7 +120,7 @@ func (r *pgxRows) next(into []cell) (bool, error) {
 	return true, nil
 }
 
-// decode is for connections that send texts, as those of poolers do.
+// decode handles connections that use the text format, for example through a pooler.
 func (r *pgxRows) decode(into []cell) error {
 	values, err := r.rows.Values()
 	for i, v := range values {
@@ -151,11 +150,11 @@ func binaryValue(oid uint32, raw []byte) cell {
 	return cell{}
 }
 
-// cells are those of a row, taken one after the other whatever they are.
+// cells are the values of a row. The methods take them in order.
 type cells struct {
 	names  []string
 	values []cell
-	texts  []string // what the columns of text held last
+	texts  []string // last value of each text column
 	at     int
 	faults []string
 }
@@ -170,7 +169,7 @@ func newCells(columns string) *cells {
 	return c
 }
 
-// take returns the next value; what is of another kind is a fault.
+// take returns the next value. A value of another kind is a fault.
 func (c *cells) take(k kind) *cell {
 	v := &c.values[c.at]
 	if v.kind != k && (v.kind != rawText || k != text) {
@@ -183,8 +182,8 @@ func (c *cells) take(k kind) *cell {
 
 func (c *cells) int() int64 { return c.take(whole).n }
 
-// text returns the next value. Most columns hold what they held in the row before. No
-// text has a NUL, which PostgreSQL does not take either.
+// text returns the next value. It reuses the string of the previous row if it is equal. A
+// NUL is a fault because PostgreSQL rejects it.
 func (c *cells) text() string {
 	v := c.take(text)
 	if v.kind != rawText {
@@ -208,12 +207,12 @@ func (c *cells) hash() wallet.Hash {
 	return wallet.StoredHash(b)
 }
 
-// ofBytes finds the columns of texts and bytes in a list of columns.
+// ofBytes returns the columns of texts and bytes in a list of columns.
 var ofBytes = regexp.MustCompile(`\b[a-z]\.(user_id|currency|type|kind|scope|idempotency_key|note|fee_rule|key_id|context_id|asset_id|payment_method|` +
 	`country|state|digest|rules|source|mark|activated_by|hash|posting_hash|terms|previous_hash|head_hash|mac|previous_mac|check_mac)\b`)
 
-// bounded makes a query read as NULL what is longer than its column ever holds, so
-// that rows are small whatever was written there.
+// bounded changes a query to return NULL for values longer than the column's maximum. This
+// limits the memory per row.
 func bounded(query string) string {
 	columns, rest, _ := strings.Cut(query, " FROM ")
 	return ofBytes.ReplaceAllStringFunc(columns, func(column string) string {
@@ -221,11 +220,12 @@ func bounded(query string) string {
 	}) + " FROM " + rest
 }
 
-// longest is how many bytes a column may have: no fewer than the service writes.
+// longest returns the maximum length of a column in bytes. It is at least what the service
+// writes.
 func longest(column string) int {
 	switch column {
 	case "rules":
-		return 4 * fee.MaxBytes // in their canonical form
+		return 4 * fee.MaxBytes // in canonical form
 	case "source":
 		return 8 << 10
 	case "note", "scope":
@@ -235,7 +235,7 @@ func longest(column string) int {
 	}
 }
 
-// readCells reads all rows of a query. The columns are those that it selects.
+// readCells reads all rows of a query. columns are the selected columns.
 func readCells[T any](l *Snapshot, columns string, take func(*cells) T, text string, args ...any) (out []T, err error) {
 	err = eachCells(l, columns, take, func(row *T) error {
 		out = append(out, *row)
@@ -244,7 +244,7 @@ func readCells[T any](l *Snapshot, columns string, take func(*cells) T, text str
 	return out, err
 }
 
-// eachCells passes on the rows of a query one by one. use must not read from the snapshot.
+// eachCells calls use for each row of a query. use must not read from the snapshot.
 func eachCells[T any](l *Snapshot, columns string, take func(*cells) T, use func(*T) error, text string, args ...any) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,32 +8,32 @@ import (
 	"assay/internal/wallet/fee"
 )
 
-// feeRules verifies the versions of the fee rules, and keeps those that were used last.
+// feeRules verifies the versions of the fee rules and caches recently used versions.
 type feeRules struct {
 	*audit
 	sets   map[int64]*ruleSet
-	oldest int64 // that a sale names
+	oldest int64 // lowest version that a sale names
 }
 
 type ruleSet struct {
 	set         *fee.Set
 	wrong       string
-	from, until time.Time // when they were in force; a zero until: they are
+	from, until time.Time // time in force; zero until: still in force
 }
 
-// overlap is for how long after an activation a sale that began before may still be
-// charged by the version before.
+// overlap is how long a sale may still use the previous version after an activation. The
+// sale's transaction may have started before the activation.
 const overlap = 2 * time.Second
 
-// inForce reports whether a sale of a moment may be charged by the version.
+// inForce reports whether a sale at a time may use the version.
 func (r *ruleSet) inForce(at time.Time) bool {
 	return !at.Before(r.from) && (r.until.IsZero() || !at.After(r.until.Add(overlap)))
 }
 
-// maxRules bounds how many versions are kept.
+// maxRules is the maximum number of cached versions.
 const maxRules = 64
 
-// rule returns a version of the fee rules.
+// rule returns a version of the fee rules from the cache or the database.
 func (v *feeRules) rule(version int64) (*ruleSet, error) {
 	if known := v.sets[version]; known != nil {
 		return known, nil
@@ -42,7 +42,7 @@ func (v *feeRules) rule(version int64) (*ruleSet, error) {
 	out := &ruleSet{set: set}
 	switch {
 	case errors.Is(err, ErrFeeRules):
-		out.wrong = "rules that are not what was activated"
+		out.wrong = "rules that differ from the activated version"
 	case err != nil:
 		return nil, err
 	case !found:
@@ -68,16 +68,16 @@ func (v *feeRules) rule(version int64) (*ruleSet, error) {
 	return out, nil
 }
 
-// ErrFeeRules means that a version of the fee rules is not what was activated.
-var ErrFeeRules = errors.New("the fee rules were changed behind the service's back")
+// ErrFeeRules means that the text of a version of the fee rules is unreadable or does not
+// match its digest.
+var ErrFeeRules = errors.New("the fee rules were changed outside the service")
 
-// chain examines the versions of the fee rules: whether each is what was
-// activated, upon the one before it. A version that the service made upon none, when
-// the ledger was empty and its key lost, starts a new chain, unless a user was
-// charged by one before.
+// chain verifies the versions of the fee rules and their hash chain. The service may start
+// a new chain when the ledger is empty and its key was lost. chain accepts a new chain
+// only if no sale uses an earlier version.
 func (v *feeRules) chain() error {
 	clean := v.tally.clone()
-	last, chained := wallet.Rules{}, true // chained: the last one is what was sealed
+	last, chained := wallet.Rules{}, true // chained: the last version matches its seal
 	for after := int64(-1 << 63); ; {
 		rows, err := v.records.FeeVersions(after, page)
 		if err != nil || len(rows) == 0 {
@@ -91,16 +91,16 @@ func (v *feeRules) chain() error {
 				v.tally, last.MAC, chained = clean.clone(), wallet.Hash{}, true
 			}
 			v.sealed(feeCrosscheck, intact, err, r.KeyID, func() Finding {
-				return ruleFinding(r, "what key "+quote(r.KeyID)+" sealed", r.MAC.String(), "is not what was activated.")
+				return ruleFinding(r, "the content that key "+quote(r.KeyID)+" sealed", r.MAC.String(), "does not match its seal.")
 			})
 			if len(r.Faults) > 0 {
-				v.fail(feeCrosscheck, ruleFinding(r, "values that the service writes", list(r.Faults), "holds what no column of its should."))
+				v.fail(feeCrosscheck, ruleFinding(r, "valid values", list(r.Faults), "has values that the service never writes."))
 			}
 			if v.impossible(r.At) {
-				v.fail(feeCrosscheck, ruleFinding(r, "a time of the past", stamp(r.At), "was activated at an impossible time."))
+				v.fail(feeCrosscheck, ruleFinding(r, "a time in the past", stamp(r.At), "was activated at an impossible time."))
 			}
 			if r.Number != last.Number+1 || r.Previous != last.MAC || !chained {
-				v.fail(feeCrosscheck, ruleFinding(r, "the one after version "+integer(last.Number), "another", "was not activated upon the one before it."))
+				v.fail(feeCrosscheck, ruleFinding(r, "the one after version "+integer(last.Number), "another version", "is not linked to the previous version."))
 			}
 			if err := v.text(r); err != nil {
 				return err
@@ -108,21 +108,21 @@ func (v *feeRules) chain() error {
 			last, chained = r.Rules, intact
 		}
 		if last.Number <= after {
-			return nil // it leads nowhere; those behind it are counted
+			return nil // no next page; the count reveals rows that were not read
 		}
 		after = last.Number
 	}
 }
 
-// text examines whether a version's text matches its seal. Of those
-// that a user's sales do not name it does not matter.
+// text checks that the text of a version matches its digest. The verification of a user
+// needs only the versions that the user's sales name.
 func (v *feeRules) text(r *Rules) error {
 	if v.only != "" {
 		return nil
 	}
 	stored, err := v.rule(r.Number)
 	if err == nil && stored.wrong != "" {
-		v.fail(feeCrosscheck, ruleFinding(r, "what was activated", stored.wrong, "differs from the rules that were activated."))
+		v.fail(feeCrosscheck, ruleFinding(r, "the activated rules", stored.wrong, "differs from the rules that were activated."))
 	}
 	return err
 }

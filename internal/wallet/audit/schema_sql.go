@@ -11,13 +11,13 @@ import (
 	"assay/internal/wallet"
 )
 
-// guardedTables are those that the ledger is in, and those that say whose money it is.
+// guardedTables are the tables of the ledger and the tables that map money to users.
 const guardedTables = `('wallet_account', 'wallet_entry', 'wallet_transaction', 'wallet_key', 'wallet_audit', 'trade', 'fee_rule_set',
 	'listing', 'platform_user', 'idempotent_response')`
 
-// Schema compares the tables of the ledger, and all that decides which of their rows a
-// statement reads or writes, with what the migration makes; compared is how many
-// objects there are. Nothing of what it reads can be hidden from it.
+// Schema compares the guarded tables with the migrations. This includes all objects that
+// affect which rows a statement reads or writes. compared is the number of objects. Row
+// security cannot hide the catalog rows that Schema reads.
 func (l *Snapshot) Schema() (compared int, changes []SchemaChange, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,7 +44,7 @@ func (l *Snapshot) Schema() (compared int, changes []SchemaChange, err error) {
 	return len(names), changes, nil
 }
 
-// guardModel is what the migrations make of the guarded tables.
+// guardModel returns the guarded objects that the migrations create.
 type guardModel struct {
 	mu   sync.Mutex
 	made db.Objects
@@ -63,8 +63,8 @@ func (m *guardModel) objects(ctx context.Context, d db.Dialect) (_ db.Objects, e
 	return m.made, err
 }
 
-// objectsOfModel migrates an empty database in memory. SQLite keeps the statement that
-// made an object, so that one is enough to compare with.
+// objectsOfModel migrates an empty database in memory. SQLite stores the statement that
+// created an object, so the statements can be compared.
 func objectsOfModel(ctx context.Context) (_ db.Objects, err error) {
 	model, err := db.ModelSQLite(ctx)
 	if err != nil {
@@ -74,24 +74,24 @@ func objectsOfModel(ctx context.Context) (_ db.Objects, err error) {
 	return db.ReadObjects(ctx, model, selectObjectsSQLite)
 }
 
-// selectObjectsSQLite selects all but plain indexes, which an operator may add.
+// selectObjectsSQLite selects all objects except plain indexes, which an operator may add.
 const selectObjectsSQLite = `
 SELECT type || ' ' || name || ' on ' || lower(tbl_name), coalesce(sql, 'implicit') FROM sqlite_schema
 WHERE (lower(tbl_name) IN ` + guardedTables + ` OR lower(name) IN ` + guardedTables + `)
 	AND NOT (type = 'index' AND upper(coalesce(sql, '')) LIKE 'CREATE INDEX %')`
 
-// postgresObjects is what selectObjectsPostgres finds in a new database: PostgreSQL
-// keeps no statements, and a database to compare with is not at hand where one is
-// verified. A test makes it.
+// postgresObjects is the result of selectObjectsPostgres in a new database. PostgreSQL
+// does not store the original statements, and a verification has no empty database to
+// compare with. A test generates the file.
 //
 //go:embed guard_postgres.txt
 var postgresObjects string
 
-// selectObjectsPostgres tells of each guarded table what decides which rows a statement
-// reads or writes: its kind, row security and owner, columns, constraints, unique
-// indexes and those with functions of their own, triggers with their functions, rules,
-// policies, and inheritance; and of other tables that could be taken for it. It uses
-// what all versions of PostgreSQL write alike.
+// selectObjectsPostgres selects everything that affects which rows of the guarded tables a
+// statement reads or writes: kind, row security, owner, columns, constraints, unique and
+// expression indexes, triggers with their functions, rules, policies and inheritance. It
+// also selects other tables with the same names. The output is equal in all supported
+// versions of PostgreSQL.
 const selectObjectsPostgres = `
 WITH ours AS (
 	SELECT c.oid, c.relname, c.relkind, c.relpersistence, c.relrowsecurity, c.relforcerowsecurity, c.relowner,
@@ -138,7 +138,7 @@ UNION ALL
 SELECT 'inheritance of ' || relname, inhrelid::regclass::text || ' inherits ' || inhparent::regclass::text
 FROM ours JOIN pg_inherits ON ours.oid IN (inhrelid, inhparent)
 UNION ALL
-SELECT 'relation ' || nspname || '.' || relname, 'of the name of a table of the ledger'
+SELECT 'relation ' || nspname || '.' || relname, 'with the name of a ledger table'
 FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
 WHERE relname IN ` + guardedTables + ` AND c.oid IS DISTINCT FROM to_regclass(quote_ident(relname))
 	AND (nspname = ANY (current_schemas(false)) OR nspname LIKE 'pg\_temp\_%')
@@ -146,10 +146,10 @@ UNION ALL
 SELECT 'search path', array_to_string(path, ', ') FROM (SELECT current_schemas(true) AS path) s
 WHERE path[1] <> 'pg_catalog' AND NOT (path[1] LIKE 'pg\_temp\_%' AND path[2] = 'pg_catalog')`
 
-// rowSecurityOffOnPostgres makes a statement fail that row security would hide rows from.
+// rowSecurityOffOnPostgres makes a statement fail instead of hiding rows by row security.
 const rowSecurityOffOnPostgres = `SELECT set_config('row_security', 'off', true)`
 
-// Keys returns the keys that were noted by who sealed with them, 1000 at most.
+// Keys returns the stored marks of keys, at most 1000.
 func (l *Snapshot) Keys() ([]wallet.KeyMark, error) {
 	return readCells(l, "k.key_id, k.check_mac", func(c *cells) wallet.KeyMark { return wallet.KeyMark{ID: c.text(), Check: c.hash()} },
 		`SELECT k.key_id, k.check_mac FROM wallet_key k ORDER BY k.key_id LIMIT 1000`)

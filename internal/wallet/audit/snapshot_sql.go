@@ -15,22 +15,23 @@ import (
 	"assay/internal/wallet/fee"
 )
 
-// Snapshot is the ledger, with trades and fee rules, at one moment. Nothing that it reads
-// is believed: rows may be missing, be there twice, or hold what no column of theirs
-// should, which is a fault of the row. A user of "" is all of them. Lists are ordered and
-// hold at most the requested number of rows. It may be used concurrently.
+// Snapshot is a consistent view of the ledger, the trades and the fee rules. Its methods
+// do not trust the stored rows: rows may be missing, repeated or have invalid values.
+// Invalid values are listed in the faults of the row. An empty user selects all users.
+// Lists are ordered and have at most the requested number of rows. A Snapshot is safe for
+// concurrent use.
 type Snapshot struct {
 	d    db.Dialect
-	ctx  context.Context //nolint:containedctx // a snapshot lives within one call of ReadLedger, which got this context
-	mu   sync.Mutex      // held while what follows is used
-	conn *sql.Conn       // on which the transaction is
+	ctx  context.Context //nolint:containedctx // a snapshot exists only during one call of ReadLedger and uses its context
+	mu   sync.Mutex      // guards the fields below
+	conn *sql.Conn       // connection of the transaction
 	tx   *sql.Tx
 	db   *db.DB
 
-	loosened bool // in tests: Schema finds no changes
+	loosened bool // for tests: Schema reports no changes
 }
 
-// ReadLedger calls use with the ledger at one moment. It makes no other process wait, and
+// ReadLedger calls use with a snapshot of the ledger. It blocks no other process and
 // changes nothing.
 func ReadLedger(ctx context.Context, s *db.DB, use func(*Snapshot) error) error {
 	return readLedger(ctx, s, use)
@@ -54,14 +55,15 @@ func readLedger(ctx context.Context, d *db.DB, use func(*Snapshot) error) error 
 	})
 }
 
-// Statements compare more rows than memory should hold, and look up entries of many accounts.
+// Some statements compare more rows than should be in memory, and look up entries of many
+// accounts.
 const (
 	sortInFileOnSQLite   = `PRAGMA temp_store = FILE; PRAGMA cache_size = -8000`
 	sortInMemoryOnSQLite = `PRAGMA temp_store = MEMORY; PRAGMA cache_size = -2000`
 )
 
-// ReadLedgerBeside is ReadLedger without opening the database: on SQLite it needs no lock,
-// and reads beside the process that has it.
+// ReadLedgerBeside does the same as ReadLedger without opening the database for writing.
+// On SQLite it needs no lock, so it can run beside the process that holds the lock.
 func ReadLedgerBeside(ctx context.Context, o db.Options, use func(*Snapshot) error) (err error) {
 	d, err := db.OpenUnlocked(ctx, o)
 	if err != nil {
@@ -71,7 +73,7 @@ func ReadLedgerBeside(ctx context.Context, o db.Options, use func(*Snapshot) err
 	return readLedger(ctx, d, use)
 }
 
-// Count counts the rows of the ledger.
+// Count returns the numbers of rows of the ledger.
 func (l *Snapshot) Count(user string) (n Count, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,7 +98,7 @@ func takeHead(c *cells) (h Head) {
 	return h
 }
 
-// Heads lists accounts after one.
+// Heads returns the accounts that follow the given one.
 func (l *Snapshot) Heads(user string, after wallet.Account, most int) ([]Head, error) {
 	if user == "" {
 		return readCells(l, wallet.HeadColumns, takeHead, `
@@ -108,7 +110,7 @@ func (l *Snapshot) Heads(user string, after wallet.Account, most int) ([]Head, e
 		user, string(after.Currency), most)
 }
 
-// HeadsOf returns those accounts that there are.
+// HeadsOf returns the rows of the given accounts. It omits missing ones.
 func (l *Snapshot) HeadsOf(accounts []wallet.Account) ([]Head, error) {
 	rows := db.NewTable("user_id text, currency text", len(accounts))
 	for _, a := range accounts {
@@ -132,7 +134,7 @@ func takeEntry(c *cells) (e Entry) {
 	return e
 }
 
-// Entries lists entries after one, by account and number.
+// Entries returns the entries that follow the given one, ordered by account and number.
 func (l *Snapshot) Entries(user string, after Place, most int) ([]Entry, error) {
 	if user == "" {
 		return readCells(l, wallet.ReadEntryColumns, takeEntry, `
@@ -144,7 +146,7 @@ func (l *Snapshot) Entries(user string, after Place, most int) ([]Entry, error) 
 		ORDER BY e.currency, e.number LIMIT $4`, user, string(after.Currency), after.Number, most)
 }
 
-// EntriesAt returns the entries that stand at places.
+// EntriesAt returns the entries at the given places.
 func (l *Snapshot) EntriesAt(places []Place) ([]Entry, error) {
 	rows := db.NewTable("user_id text, currency text, number bigint", len(places))
 	for _, p := range places {
@@ -156,14 +158,15 @@ func (l *Snapshot) EntriesAt(places []Place) ([]Entry, error) {
 		WHERE e.user_id = k.user_id AND e.currency = k.currency AND e.number = k.number`, rows.Params(l.d)...)
 }
 
-// EntriesOf returns the entries of transactions, by transaction and place.
+// EntriesOf returns the entries of transactions, ordered by transaction, account and
+// number.
 func (l *Snapshot) EntriesOf(transactions []int64) ([]Entry, error) {
 	return readCells(l, wallet.ReadEntryColumns, takeEntry, `
 		SELECT `+wallet.ReadEntryColumns+` FROM wallet_entry e WHERE e.transaction_id IN `+l.d.IDs(1)+`
 		ORDER BY e.transaction_id, e.user_id, e.currency, e.number`, l.d.PackIDs(transactions))
 }
 
-// readTransactionColumns are those of transactionColumns, of a table called t.
+// readTransactionColumns are the columns of a transaction, of a table called t.
 const readTransactionColumns = `t.id, t.kind, t.trade_id, t.reverses, t.scope, t.idempotency_key, t.note, t.entries, t.at, t.terms, t.version, t.key_id, t.hash`
 
 func takeTransaction(c *cells) (t Transaction) {
@@ -177,21 +180,22 @@ func takeTransaction(c *cells) (t Transaction) {
 	return t
 }
 
-// transactions passes on the transactions of a scope, by id.
+// transactions calls a function for each transaction of a scope, ordered by id.
 func (l *Snapshot) transactions(s scope, use func(*Transaction) error) error {
 	text, args := l.scopedQuery(s, readTransactionColumns, `wallet_transaction t WHERE {mine t.id} ORDER BY t.id`)
 	return eachCells(l, readTransactionColumns, takeTransaction, use, text, args...)
 }
 
-// leg is an entry with the one before it and the row of its account, which are zero where
-// there are none.
+// leg is an entry with the previous entry and the row of its account. Missing rows are
+// zero.
 type leg struct {
 	Entry
 	previous Entry
 	head     Head
 }
 
-// foreignLegs passes on the entries that transactions of a user have in accounts of others.
+// foreignLegs calls a function for each entry that the user's transactions have in other
+// users' accounts.
 func (l *Snapshot) foreignLegs(s scope, use func(*leg) error) error {
 	columns := wallet.ReadEntryColumns + ", " + strings.ReplaceAll(wallet.ReadEntryColumns, "e.", "p.") + ", " + wallet.HeadColumns
 	text, args := l.scopedQuery(s, columns, `wallet_entry e
@@ -200,30 +204,30 @@ func (l *Snapshot) foreignLegs(s scope, use func(*leg) error) error {
 		WHERE {mine e.transaction_id} AND e.user_id NOT IN (SELECT id FROM names)`)
 	return eachCells(l, columns, func(c *cells) (g leg) {
 		g.Entry = takeEntry(c)
-		c.faults = nil // of a row that is not there each column is one
+		c.faults = nil // all columns of a missing row are NULL, which is no fault
 		g.previous, g.head = takeEntry(c), takeHead(c)
 		return g
 	}, use, text, args...)
 }
 
-// covering is what a transaction covers of its trade.
+// covering is the digest of a trade's terms that a transaction covers.
 type covering struct {
 	id, trade int64
 	kind      wallet.Kind
 	terms     wallet.Hash
 }
 
-// coverings returns what transactions cover of trades, by trade.
+// coverings returns the digests that transactions cover, ordered by trade.
 func (l *Snapshot) coverings(trades []int64) ([]covering, error) {
 	return readCells(l, "t.id, t.trade_id, t.kind, t.terms", func(c *cells) covering {
 		return covering{id: c.int(), trade: c.int(), kind: wallet.Kind(c.text()), terms: c.hash()}
 	}, `SELECT t.id, t.trade_id, t.kind, t.terms FROM wallet_transaction t WHERE t.trade_id IN `+l.d.IDs(1)+` AND t.trade_id <> 0 ORDER BY t.trade_id`, l.d.PackIDs(trades))
 }
 
-// readTradeColumns are those of a trade t with its buyer and seller.
+// readTradeColumns are the columns of a trade t with its buyer and seller.
 const readTradeColumns = `t.id, t.listing_id, coalesce(s.user_id, ''), coalesce(b.user_id, ''), ` + readTradeRest
 
-// tradeNames are their names.
+// tradeNames are the names of these columns.
 const tradeNames = "t.id, t.listing_id, t.seller_key, t.buyer_key, " + readTradeRest
 
 const readTradeRest = `t.app_id, t.context_id, t.asset_id, t.item_id, t.amount, t.price, t.currency, t.payment_method, t.country, t.fee, t.net,
@@ -245,17 +249,17 @@ func takeTrade(c *cells) (t Trade) {
 
 const tradesAndUsers = ` FROM trade t LEFT JOIN platform_user s ON s.id = t.seller_key LEFT JOIN platform_user b ON b.id = t.buyer_key `
 
-// trades lists trades after an id.
+// trades returns the trades that follow an id.
 func (l *Snapshot) trades(after int64, most int) ([]Trade, error) {
 	return readCells(l, tradeNames, takeTrade, `SELECT `+readTradeColumns+tradesAndUsers+`WHERE t.id > $1 ORDER BY t.id LIMIT $2`, after, most)
 }
 
-// tradesOf returns those trades that there are, by id.
+// tradesOf returns the trades with the given ids, ordered by id. It omits missing ones.
 func (l *Snapshot) tradesOf(ids []int64) ([]Trade, error) {
 	return readCells(l, tradeNames, takeTrade, `SELECT `+readTradeColumns+tradesAndUsers+`WHERE t.id IN `+l.d.IDs(1)+` ORDER BY t.id`, l.d.PackIDs(ids))
 }
 
-// deals lists the ids of the trades of the transactions that a user has part in.
+// deals returns the ids of the trades of the user's transactions.
 func (l *Snapshot) deals(s scope) (ids []int64, err error) {
 	text, args := l.scopedQuery(s, "d.id", `deals d ORDER BY d.id`)
 	err = eachCells(l, "d.id", func(c *cells) cell { return c.values[0] }, func(v *cell) error {
@@ -277,15 +281,14 @@ func takeRules(c *cells) (r Rules) {
 	return r
 }
 
-// FeeVersions lists the versions of the fee rules after one.
+// FeeVersions returns the versions of the fee rules that follow the given one.
 func (l *Snapshot) FeeVersions(after int64, most int) ([]Rules, error) {
 	return readCells(l, ruleColumns, takeRules, `SELECT `+ruleColumns+` FROM fee_rule_set r WHERE r.version > $1 ORDER BY r.version LIMIT $2`, after, most)
 }
 
-// FeeRules returns the text of a version of the fee rules; found is false where there
-// is none. The error is an ErrFeeRules where that cannot be read, or does not have
-// the version's digest.
-// It reads them again, whatever was read before.
+// FeeRules returns a version of the fee rules. found is false if it does not exist. The
+// error is ErrFeeRules if the text is unreadable or does not match the digest. It does not
+// use a cache.
 func (l *Snapshot) FeeRules(version int64) (set *fee.Set, found bool, err error) {
 	type stored struct {
 		text, digest string
@@ -304,7 +307,7 @@ func (l *Snapshot) FeeRules(version int64) (set *fee.Set, found bool, err error)
 		return nil, true, err
 	}
 	if len(rows) > 1 || string(text) != rows[0].text || digest != rows[0].digest {
-		return nil, true, fmt.Errorf("%w: version %d is not what was activated", ErrFeeRules, version)
+		return nil, true, fmt.Errorf("%w: version %d does not match its digest", ErrFeeRules, version)
 	}
 	set.Version = version
 	return set, true, nil

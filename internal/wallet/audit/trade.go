@@ -10,16 +10,16 @@ import (
 	"assay/internal/wallet/fee"
 )
 
-// trades verifies trades: that each is what was sealed, that its transactions cover it,
-// and that its fee is what the rules make of it. How its amounts, users and times go with
-// the ledger is what relations compare.
+// trades verifies trades: their seal, the terms that their transactions cover, and their
+// fee. See relations for their amounts, users and times.
 type trades struct {
 	*audit
 	rules *feeRules
-	own   int64 // in which the user has part
+	own   int64 // trades that the user takes part in
 }
 
-// verify examines the trades. there is how many there are: an id may be none, or taken.
+// verify verifies the trades. there is the number of stored rows. An id may be NULL or
+// repeated.
 func (v *trades) verify(there int64) error {
 	if v.only != "" {
 		return v.deals()
@@ -34,16 +34,16 @@ func (v *trades) verify(there int64) error {
 		if err := v.page(rows); err != nil {
 			return err
 		}
-		if len(rows) == 0 || rows[len(rows)-1].ID <= after { // that leads nowhere; those behind it are counted
+		if len(rows) == 0 || rows[len(rows)-1].ID <= after { // no next page; the count reveals rows that were not read
 			break
 		}
 		after = rows[len(rows)-1].ID
 	}
-	v.counted(tradeCrosscheck, seen, there, "There are trades that have no id, or one that is taken.")
+	v.counted(tradeCrosscheck, seen, there, "Trades without an id, or with a duplicate id, exist.")
 	return nil
 }
 
-// deals examines the trades of the transactions that the user has part in.
+// deals verifies the trades of the user's transactions.
 func (v *trades) deals() error {
 	all, err := v.records.deals(v.scope)
 	for ids := range slices.Chunk(all, ahead) {
@@ -74,7 +74,7 @@ func (v *trades) page(rows []Trade) error {
 	for i := range rows {
 		t := &rows[i]
 		if i > 0 && t.ID == ids[i-1] {
-			t.Faults = append(t.Faults, "id, which another row has")
+			t.Faults = append(t.Faults, "id (duplicate)")
 		}
 		if t.Seller == v.only || t.Buyer == v.only {
 			v.own++
@@ -87,19 +87,19 @@ func (v *trades) page(rows []Trade) error {
 	return nil
 }
 
-// trade examines a trade with its transactions.
+// trade verifies a trade and the terms that its transactions cover.
 func (v *trades) trade(t *Trade, by []covering) error {
 	v.pass(holdLifecycle)
 	intact, err := v.sealer.Intact(&t.Trade)
 	v.sealed(tradeCrosscheck, intact, err, t.KeyID, func() Finding {
-		return v.finding(t, "what key "+quote(t.KeyID)+" sealed", t.MAC.String(), "it is not what was sealed.")
+		return v.finding(t, "the content that key "+quote(t.KeyID)+" sealed", t.MAC.String(), "it does not match its seal.")
 	})
 	if len(t.Faults) > 0 {
-		v.fail(tradeCrosscheck, v.finding(t, "values that the market writes", list(t.Faults), "its row holds what no column of its should."))
+		v.fail(tradeCrosscheck, v.finding(t, "valid values", list(t.Faults), "its row has values that the market never writes."))
 	}
 	for _, c := range by {
 		if c.terms != termsAt(t.Trade, c.kind) {
-			f := v.about(c.id, "trade "+integer(t.ID)+" as it was", "another one", fmt.Sprintf("what it covers of trade %d was changed since it was posted.", t.ID))
+			f := v.about(c.id, "the terms of trade "+integer(t.ID)+" at the posting", "other terms", fmt.Sprintf("the terms of trade %d were changed after the posting.", t.ID))
 			v.fail(tradeCrosscheck, f)
 			v.suspect(f)
 		}
@@ -116,8 +116,8 @@ func (v *trades) finding(t *Trade, expected, actual, message string) Finding {
 	return f
 }
 
-// termsAt is the digest of a trade as a transaction of a kind left it: what came
-// later had not happened yet.
+// termsAt returns the digest of a trade's terms after a transaction of a kind. It clears
+// the fields that later transactions set.
 func termsAt(t wallet.Trade, kind wallet.Kind) wallet.Hash {
 	switch kind {
 	case wallet.KindSale:
@@ -129,7 +129,7 @@ func termsAt(t wallet.Trade, kind wallet.Kind) wallet.Hash {
 	return t.Terms()
 }
 
-// fee examines whether the fee of a trade that was sold matches the rules of its version.
+// fee checks that the fee of a sold trade matches the rules of its version.
 func (v *trades) fee(t *Trade) error {
 	v.rules.oldest = min(v.rules.oldest, t.FeeVersion)
 	rules, err := v.rules.rule(t.FeeVersion)
@@ -137,19 +137,19 @@ func (v *trades) fee(t *Trade) error {
 		return err
 	}
 	if rules.wrong != "" {
-		v.fail(feeCrosscheck, v.finding(t, "rules of version "+integer(t.FeeVersion), rules.wrong, "its fee rules cannot be read."))
+		v.fail(feeCrosscheck, v.finding(t, "rules of version "+integer(t.FeeVersion), rules.wrong, "its fee rules are unreadable."))
 		return nil
 	}
 	v.that(feeCrosscheck, rules.inForce(t.CreatedAt), func() Finding {
 		return v.finding(t, "a version in force at "+stamp(t.CreatedAt), fmt.Sprintf("version %d, from %s until %s", t.FeeVersion, stamp(rules.from), moment(rules.until)),
-			"it names a version of the rules that was not in force then.")
+			"its version of the fee rules was not in force at that time.")
 	})
 	quoted, err := fee.Compute(rules.set, fee.Payment{
 		Kind: fee.Sale, Amount: t.Price, Currency: t.Currency, Method: t.PaymentMethod, Country: t.Country, At: t.CreatedAt,
 	})
 	if err != nil {
 		v.fail(feeCrosscheck, v.finding(t, "a price", integer(t.Price), "no fee can be computed for it."))
-		return nil //nolint:nilerr // that is what was found
+		return nil //nolint:nilerr // the failure is recorded as a finding
 	}
 	v.that(feeCrosscheck, quoted.Fee == t.Fee && quoted.Rule == t.FeeRule, func() Finding {
 		return v.finding(t, fmt.Sprintf("%d by rule %s", quoted.Fee, quoted.Rule), fmt.Sprintf("%d by rule %s", t.Fee, quote(t.FeeRule)),
@@ -158,7 +158,7 @@ func (v *trades) fee(t *Trade) error {
 	return nil
 }
 
-// moment formats a time that may be zero.
+// moment formats a time. It returns "never" for the zero time.
 func moment(t time.Time) string {
 	if t.IsZero() {
 		return "never"

@@ -7,16 +7,16 @@ import (
 	"assay/internal/wallet"
 )
 
-// transactions verifies transactions, each by itself. How they go with their entries,
-// trades and each other is what relations compare.
+// transactions verifies the rows of transactions. See relations for their entries and
+// trades.
 type transactions struct {
 	*audit
-	last   int64     // the transaction before
-	newest time.Time // of those before
+	last   int64     // id of the previous transaction
+	newest time.Time // newest time of the previous transactions
 }
 
-// verify examines transactions in the order of their ids, and of a user the entries that
-// they have in accounts of others.
+// verify verifies the transactions in the order of their ids. For a user it also verifies
+// their entries in the accounts of other users.
 func (v *transactions) verify() error {
 	if err := v.records.transactions(v.scope, v.transaction); err != nil || v.only == "" {
 		return err
@@ -29,27 +29,27 @@ func (v *transactions) transaction(t *Transaction) error {
 		return v.about(t.ID, expected, actual, fmt.Sprintf(format, args...))
 	}
 	v.that(schemaValid, len(t.Faults) == 0 && t.Kind.Known() && t.Entries >= 2 && t.ID > 0, func() Finding {
-		return about("values that the ledger writes", list(t.Faults), "columns hold what the ledger never writes.")
+		return about("valid values", list(t.Faults), "columns have values that the ledger never writes.")
 	})
 	intact, err := v.sealer.TransactionIntact(&t.Transaction)
 	if !intact && err == nil {
-		v.suspect(about("the transaction that its entries cover", "another one", "it was changed after its entries were posted."))
+		v.suspect(about("the transaction that its entries cover", "another transaction", "it was changed after its entries were posted."))
 	}
 	v.sealed(txComplete, intact, err, t.KeyID, func() Finding {
-		return about("what key "+quote(t.KeyID)+" sealed", t.Hash.String(), "it is not what was sealed.")
+		return about("the content that key "+quote(t.KeyID)+" sealed", t.Hash.String(), "it does not match its seal.")
 	})
 	if v.payments > 0 && t.ID == v.last {
-		v.fail(txComplete, about("1", "several", "it is there more than once."))
+		v.fail(txComplete, about("1", "several", "it exists more than once."))
 	}
 	switch t.Kind {
 	case wallet.KindSale, wallet.KindCompletion, wallet.KindSettlement:
 		if t.Trade == 0 {
-			v.fail(tradeCrosscheck, about("a trade", "none", "it is a %s, and names no trade.", t.Kind))
+			v.fail(tradeCrosscheck, about("a trade", "none", "it is a %s but names no trade.", t.Kind))
 		}
 	}
-	if v.only == "" { // otherwise there are others between them
+	if v.only == "" { // without the other users' transactions the order of times is incomplete
 		v.newest = v.monotonic(v.newest, t.At, func(f Finding) Finding {
-			return about(f.Expected, f.Actual, "it is of an earlier moment than those before it.")
+			return about(f.Expected, f.Actual, "it is earlier than the transactions before it.")
 		})
 	}
 	v.last = t.ID
@@ -58,7 +58,7 @@ func (v *transactions) transaction(t *Transaction) error {
 	return nil
 }
 
-// compared counts a transaction for the checks that relations make of it.
+// compared counts a transaction for the checks that relations makes by SQL.
 func (v *transactions) compared(t *Transaction) {
 	v.payments++
 	v.pass(txBalanced)
@@ -74,37 +74,37 @@ func (v *transactions) compared(t *Transaction) {
 	}
 }
 
-// foreign examines an entry in another user's account: whether it is what was sealed, in
-// its chain, and counted by its account.
+// foreign verifies an entry in another user's account: its seal, the link to the previous
+// entry, and the row of the account.
 func (v *transactions) foreign(g *leg) error {
 	e := &g.Entry
 	wrong := func(expected, actual, what string) Finding {
-		return of(e, expected, actual, "Transaction "+integer(e.Transaction)+": its entry in this account "+what)
+		return of(e, expected, actual, "Transaction "+integer(e.Transaction)+": the entry in this account "+what)
 	}
 	intact, err := v.sealer.EntryIntact(&e.Entry)
 	v.sealed(txComplete, intact, err, e.KeyID, func() Finding {
-		return wrong("what key "+quote(e.KeyID)+" sealed", e.Hash.String(), "is not what was sealed.")
+		return wrong("the content that key "+quote(e.KeyID)+" sealed", e.Hash.String(), "does not match its seal.")
 	})
 	if len(e.Faults) > 0 {
-		v.fail(txComplete, wrong("values that the ledger writes", list(e.Faults), "holds what the ledger never writes."))
+		v.fail(txComplete, wrong("valid values", list(e.Faults), "has values that the ledger never writes."))
 	}
 	before := wallet.Hash{}
 	if intact, _ = v.sealer.EntryIntact(&g.previous.Entry); intact {
 		before = g.previous.Hash
 	}
 	if intact != (e.Number > 1) || before != e.Previous {
-		v.fail(txComplete, wrong("the entry before it, as it was sealed", e.Previous.String(), "is not chained to the one before it."))
+		v.fail(txComplete, wrong("the hash of the previous entry", e.Previous.String(), "is not linked to the previous entry."))
 	}
 	if g.head.User == "" {
-		v.fail(txComplete, wrong("an account row", "none", "is of an account that has no row."))
+		v.fail(txComplete, wrong("an account row", "none", "belongs to an account without a row."))
 		return nil
 	}
 	if g.head.Number < e.Number {
-		v.fail(txComplete, wrong("at least "+integer(e.Number), integer(g.head.Number), "is not counted by the account's row."))
+		v.fail(txComplete, wrong("at least "+integer(e.Number), integer(g.head.Number), "is not included in the count of the account's row."))
 	}
 	intact, err = v.sealer.HeadIntact(&g.head.Head)
 	v.sealed(txComplete, intact, err, g.head.KeyID, func() Finding {
-		return wrong("what key "+quote(g.head.KeyID)+" sealed", g.head.MAC.String(), "is in an account whose row is not what was sealed.")
+		return wrong("the content that key "+quote(g.head.KeyID)+" sealed", g.head.MAC.String(), "belongs to an account whose row does not match its seal.")
 	})
 	return nil
 }

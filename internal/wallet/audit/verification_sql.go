@@ -10,17 +10,17 @@ import (
 	"assay/internal/db"
 )
 
-// Verification is how the last verification of the whole ledger came out.
+// Verification is the result of the last verification of the whole ledger.
 type Verification struct {
 	VerifiedAt, FinishedAt                    time.Time
 	Status                                    string // ok, failed, incomplete
 	Accounts, Entries, Transactions, Failures int64
-	Checks                                    []string // that did not pass
+	Checks                                    []string // names of the checks that did not pass
 }
 
-// SetVerification stores the result of a verification, unless a later one is stored. A result
-// from the future does not count: the clock was set back, or somebody forged it so that no
-// other would be stored.
+// SetVerification stores the result of a verification unless a later result is stored. It
+// replaces a stored result from the future: the clock was set back, or an attacker forged
+// the result to block later ones.
 func SetVerification(t *db.Tx, v Verification) error {
 	_, err := t.Exec(`
 		INSERT INTO wallet_audit (slot, verified_at, finished_at, status, accounts, entries, transactions, failures, checks)
@@ -33,7 +33,7 @@ func SetVerification(t *db.Tx, v Verification) error {
 	return err
 }
 
-// LastVerification returns the last verification; nil: there was none.
+// LastVerification returns the last verification, or nil if there was none.
 func LastVerification(ctx context.Context, s *db.DB) (*Verification, error) {
 	var v Verification
 	var verified, finished int64
@@ -42,7 +42,7 @@ func LastVerification(ctx context.Context, s *db.DB) (*Verification, error) {
 		SELECT verified_at, finished_at, status, accounts, entries, transactions, failures, checks FROM wallet_audit WHERE slot = 1`).
 		Scan(&verified, &finished, &v.Status, &v.Accounts, &v.Entries, &v.Transactions, &v.Failures, &checks)
 	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil //nolint:nilnil // there was none yet
+		return nil, nil //nolint:nilnil // no verification yet
 	}
 	v.VerifiedAt, v.FinishedAt, v.Checks = db.Moment(verified), db.Moment(finished), strings.Fields(checks)
 	return &v, err
