@@ -18,7 +18,7 @@ func refreshFees(w http.ResponseWriter, r *http.Request) {
 		"largeChanges":["a sale of 100.00 USD costs 5.00, not 1.00"]}`, dry))(w, r)
 }
 
-const quotedFee = `{"version":4,"rule":"usd","amount":1990,"fee":260,"net":1730,"currency":"USD","steps":["rule usd applies","the fee is 2.60 USD, and 17.30 USD are left"],
+const quotedFee = `{"version":4,"rule":"usd","amount":1990,"fee":260,"net":1730,"currency":"USD","steps":["rule usd applies","the fee is 2.60 USD; the net amount is 17.30 USD"],
 	"notMatched":[{"rule":"card","reason":"payment method is not known, not card"}],"moreNotMatched":0}`
 
 // showFees returns version 4 and previous versions.

@@ -1,7 +1,7 @@
 package fee
 
-// BuiltIn returns the set that serves where none is named: five percent of what
-// a buyer pays, in any currency, and nothing for deposits and withdrawals.
+// BuiltIn returns the default set of rules. It charges five percent of the price for a
+// sale in any currency. Deposits and withdrawals are free.
 func BuiltIn() *Set {
 	const points = 500
 	sale := newRule()

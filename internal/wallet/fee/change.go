@@ -11,10 +11,10 @@ import (
 	"assay/internal/money"
 )
 
-// Diff names the rules in which a set differs from another one, each list sorted.
+// Diff lists the ids of the rules that differ between two sets. Each list is sorted.
 type Diff struct{ Added, Removed, Modified []string }
 
-// Compare returns how next differs from was. A rule is known by its id.
+// Compare returns the differences of next from was. It identifies a rule by its id.
 func Compare(was, next *Set) Diff {
 	d := Diff{Added: []string{}, Removed: []string{}, Modified: []string{}}
 	before, after := was.texts(), next.texts()
@@ -37,17 +37,17 @@ func Compare(was, next *Set) Diff {
 	return d
 }
 
-// texts returns the rules as they are written, the fallback among them, by id.
+// texts returns the JSON text of each rule and the fallback, by id.
 func (s *Set) texts() map[string]string {
 	out := map[string]string{}
 	for r := range s.all() {
-		text, _ := json.Marshal(r.document()) // of strings, numbers and times in range
+		text, _ := json.Marshal(r.document()) // never fails: the values are valid
 		out[r.ID] = string(text)
 	}
 	return out
 }
 
-// all yields the rules and the fallback.
+// all iterates over the rules and the fallback.
 func (s *Set) all() func(yield func(*Rule) bool) {
 	return func(yield func(*Rule) bool) {
 		for i := range s.Rules {
@@ -59,16 +59,16 @@ func (s *Set) all() func(yield func(*Rule) bool) {
 	}
 }
 
-// LargeChange is a payment whose fee changes so much that an operator should confirm
-// it.
+// LargeChange is a change of a sample payment's fee that is large enough to need an
+// operator's confirmation.
 type LargeChange struct {
 	Payment       Payment
-	Was, Next     string // rules
+	Was, Next     string // rule ids
 	Before, After int64  // fees
-	Pointer       string // of the next rule in its document
+	Pointer       string // JSON pointer to the new rule in its document
 }
 
-// String describes the change in a sentence.
+// String describes the change in one line.
 func (c LargeChange) String() string {
 	what := []string{string(c.Payment.Kind), c.Payment.Currency.Minor(c.Payment.Amount), string(c.Payment.Currency)}
 	if c.Payment.Method != "" {
@@ -81,8 +81,8 @@ func (c LargeChange) String() string {
 		c.Payment.Currency.Minor(c.Before), c.Was, c.Payment.Currency.Minor(c.After), c.Next, c.Payment.At.UTC().Format(time.RFC3339))
 }
 
-// isLarge reports whether a fee changes by over half of what it was, or by over
-// five percent of the amount.
+// isLarge reports whether a fee changes by more than half of its previous value, or by
+// more than five percent of the amount.
 func isLarge(before, after, amount int64) bool {
 	by := max(before, after) - min(before, after)
 	return by > before-by || by > amount/20
@@ -90,16 +90,16 @@ func isLarge(before, after, amount int64) bool {
 
 const (
 	maxLarge  = 100     // reported changes
-	maxProbes = 200_000 // payments that are tried
+	maxProbes = 200_000 // sample payments
 )
 
-// LargeChanges returns the large changes among sample payments: those
-// that a rule matches which is not the same in both sets, of each kind, currency,
-// method and country that the sets name and one that they do not, now and at each
-// moment from which a rule begins or ends to count, and of amounts at the edges
-// of conditions, tiers, minima and maxima, and of each power of ten from 100 to
-// 10^9. It reports the first change per pair of rules and currency. If there are too many
-// payments an even choice of them is tried.
+// LargeChanges computes the fees of sample payments with both sets and returns the large
+// changes. It samples payments that match a changed rule. The samples combine each kind,
+// currency, method and country that the sets name, and one more that they do not name. The
+// times are now and each start or end of a rule. The amounts are the limits of conditions,
+// tiers, minima and maxima, and the powers of ten from 100 to 10^9. LargeChanges reports
+// the first change per pair of rules and currency. If there are too many samples, it takes
+// an even selection.
 func LargeChanges(was, next *Set, now time.Time) []LargeChange {
 	before, after := was.texts(), next.texts()
 	var regions []*Rule
@@ -120,11 +120,12 @@ func LargeChanges(was, next *Set, now time.Time) []LargeChange {
 	return p.found
 }
 
-// named is what two sets name, and of each condition something that they do not.
+// named holds the values that two sets name. Each list also has one value that the sets do
+// not name.
 type named struct {
 	currencies []money.Currency
 	methods    []string // "" is a method that no condition names
-	countries  []string // the same
+	countries  []string // ISO 3166-1 alpha-2 codes
 	moments    []time.Time
 	amounts    map[money.Currency][]int64
 }
@@ -169,7 +170,7 @@ func (n *named) rule(r *Rule, now time.Time) {
 		}
 	}
 	if len(r.Currencies) != 1 {
-		return // it has no amounts
+		return // the rule has no amounts
 	}
 	add := func(amounts ...int64) {
 		for _, a := range amounts {
@@ -185,14 +186,14 @@ func (n *named) rule(r *Rule, now time.Time) {
 	add(r.Amount.From, r.Amount.Below-1, r.Minimum, most)
 	for _, t := range r.Tiers {
 		add(t.From, t.Below-1, t.Fixed)
-		if t.BasisPoints > 0 { // where the percentage reaches a bound
+		if t.BasisPoints > 0 { // amounts at which the percentage reaches a limit
 			add(scale(r.Minimum, t.BasisPoints), scale(most, t.BasisPoints))
 		}
 	}
 }
 
-// scale returns the amount of which some basis points are a fee, 0 for one beyond
-// all measure.
+// scale returns the amount for which the given basis points yield the fee. It returns 0 if
+// the amount would exceed the limit.
 func scale(fee, points int64) int64 {
 	if fee > math.MaxInt64/whole {
 		return 0
@@ -200,7 +201,7 @@ func scale(fee, points int64) int64 {
 	return fee * whole / points
 }
 
-// prober tries payments.
+// prober computes the fees of sample payments.
 type prober struct {
 	was, next *Set
 	named
@@ -208,7 +209,7 @@ type prober struct {
 	found []LargeChange
 }
 
-// region tries at most so many of the payments that a rule matches.
+// region samples up to most of the payments that a rule matches.
 func (p *prober) region(r *Rule, most int) {
 	all, methods, countries, currencies := r.Kinds, r.Methods, r.Countries, r.Currencies
 	if len(all) == 0 {
@@ -229,7 +230,7 @@ func (p *prober) region(r *Rule, most int) {
 		total := len(all) * len(methods) * len(countries) * len(moments) * len(amounts)
 		tries := min(total, max(1, most/len(currencies)))
 		for i := range tries {
-			// A prime that divides no total visits each payment once, far from the last.
+			// Steps of a prime that does not divide the total visit each sample once, spread evenly.
 			n := i
 			if tries < total {
 				const prime = 2_147_483_647

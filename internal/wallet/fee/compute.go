@@ -8,21 +8,21 @@ import (
 	"assay/internal/strictjson"
 )
 
-// whole is how many basis points make all of an amount.
+// whole is 100 percent in basis points.
 const whole = 10_000
 
-// Quote is what a payment costs, and by which rule of which version.
+// Quote is the fee of a payment, and the rule and version that determine it.
 type Quote struct {
-	Version int64  // of the set
-	Rule    string // FallbackID where no rule matched
+	Version int64  // version of the set
+	Rule    string // FallbackID if no rule matched
 	Fee     int64
-	Net     int64 // what is left of the amount
+	Net     int64 // amount minus fee
 }
 
-// Compute returns the fee of a payment: percent and fixed part of the first rule
-// that matches, rounded once, not less than its minimum, nor more than its
-// maximum, nor ever more than the amount. The same set and payment always yield
-// the same. Its error is that of Payment.Check.
+// Compute returns the fee of a payment. It applies the first matching rule: the percentage
+// plus the fixed part, rounded once, then limited by the minimum, the maximum and the
+// amount. The result depends only on the set and the payment. The error is that of
+// Payment.Check.
 func Compute(set *Set, p Payment) (Quote, error) {
 	if err := p.Check(); err != nil {
 		return Quote{}, err
@@ -32,8 +32,9 @@ func Compute(set *Set, p Payment) (Quote, error) {
 	return Quote{Version: set.Version, Rule: rule.ID, Fee: fee, Net: p.Amount - fee}, nil
 }
 
-// Check refuses what is no payment: an amount below zero, an unknown kind or
-// country, a currency that does not circulate, or an invalid method. Its error is a fault of kind Unprocessable.
+// Check validates a payment. It returns a fault of kind Unprocessable for a negative
+// amount, an unknown kind or country, a currency that is not in circulation, or an invalid
+// method.
 func (p *Payment) Check() error {
 	var fields []fault.Field
 	wrong := func(member, code, detail string) {
@@ -46,7 +47,7 @@ func (p *Payment) Check() error {
 		wrong("amount", strictjson.OutOfRange, "must be a whole number of minor units of at least 0")
 	}
 	if !p.Currency.Circulates() {
-		wrong("currency", UnknownCurrency, "must be a currency of ISO 4217 that circulates, such as USD")
+		wrong("currency", UnknownCurrency, "must be a circulating ISO 4217 currency, such as USD")
 	}
 	if p.Method != "" && !isName(p.Method) {
 		wrong("paymentMethod", InvalidName, "must be 1 to 64 letters, digits, '.', '_' or '-'")
@@ -62,24 +63,24 @@ func (p *Payment) Check() error {
 	return f
 }
 
-// Note returns method and country, "card/DE", for a record of the payment; it is
-// empty where both are unknown.
+// Note returns the method and country, such as "card/DE", for a record of the payment. It
+// returns "" if both are unknown.
 func (p *Payment) Note() string {
 	if p.Method == "" && p.Country == "" {
 		return ""
 	}
-	return p.Method + "/" + p.Country // neither holds a slash
+	return p.Method + "/" + p.Country // method and country contain no slash
 }
 
-// charge is how a fee comes about.
+// charge holds the steps of a fee computation.
 type charge struct {
 	tier    *Tier
-	rounded int64 // percent and fixed part
-	bounded int64 // the same within minimum and maximum
-	fee     int64 // the same, at most the amount
+	rounded int64 // percentage plus fixed part, rounded
+	bounded int64 // rounded, limited by minimum and maximum
+	fee     int64 // bounded, limited by the amount
 }
 
-// charge returns what the rule takes of an amount.
+// charge computes the fee of an amount with the rule.
 func (r *Rule) charge(amount int64) charge {
 	c := charge{tier: r.tier(amount)}
 	n, rest, divisor := c.tier.of(amount, r.Basis)
@@ -92,11 +93,11 @@ func (r *Rule) charge(amount int64) charge {
 	return c
 }
 
-// of returns the exact fee as a whole number and a rest of the divisor.
+// of returns the exact fee as the whole number n and the fraction rest/divisor.
 //
-// Gross, it is amount x points / 10,000 + fixed. Net, it is points / 10,000 of
-// what is left, plus fixed; as what is left is the amount less the fee, that is
-// (amount x points + fixed x 10,000) / (10,000 + points).
+// With basis Gross, the fee is amount x points / 10,000 + fixed. With basis Net, the
+// percentage applies to amount - fee. The fee is therefore (amount x points + fixed x
+// 10,000) / (10,000 + points).
 func (t *Tier) of(amount int64, basis Basis) (n, rest, divisor uint64) {
 	divisor = whole
 	if basis == Net {
@@ -106,13 +107,13 @@ func (t *Tier) of(amount int64, basis Basis) (n, rest, divisor uint64) {
 	fixedHi, fixedLo := bits.Mul64(uint64(t.Fixed), whole)
 	lo, carry := bits.Add64(lo, fixedLo, 0)
 	hi, _ = bits.Add64(hi, fixedHi, carry)
-	// The quotient is at most amount + fixed, which is less than 2^64, so that
-	// hi is less than the divisor.
+	// The quotient is at most amount + fixed, so it is less than 2^64. Therefore hi is less
+	// than the divisor, as Div64 requires.
 	n, rest = bits.Div64(hi, lo, divisor)
 	return n, rest, divisor
 }
 
-// round rounds n + rest / divisor, which is not negative, to a whole number.
+// round rounds n + rest/divisor to a whole number. The value is not negative.
 func round(n, rest, divisor uint64, mode Rounding) uint64 {
 	up := false
 	switch half := divisor - rest; mode {
@@ -130,7 +131,7 @@ func round(n, rest, divisor uint64, mode Rounding) uint64 {
 	return n
 }
 
-// clamp returns n, or the greatest amount where it is more than that.
+// clamp returns n, limited to the maximum of an int64.
 func clamp(n uint64) int64 {
 	const most = 1<<63 - 1
 	return int64(min(n, most))

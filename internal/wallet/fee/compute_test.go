@@ -286,11 +286,11 @@ func TestExplain_SaysWhichRuleAndWhy(t *testing.T) {
 		NotMatched: []Miss{{"card", "payment method is not known, not card"}},
 		Steps: []string{
 			"rule usd applies: priority 2, kind sale, currency USD",
-			"10.00 USD lies in the tier of amounts from 500",
-			"15 % on top of what is left of 10.00 USD and 0.05 USD fixed are 134 and 9000/11500 minor units",
+			"10.00 USD is in the tier of amounts from 500",
+			"15 % of the net part of 10.00 USD plus 0.05 USD fixed = 134 and 9000/11500 minor units",
 			"rounded up: 1.35 USD",
 			"lowered to the maximum: 0.90 USD",
-			"the fee is 0.90 USD, and 9.10 USD are left",
+			"the fee is 0.90 USD; the net amount is 9.10 USD",
 		},
 	}
 	if d := cmp.Diff(want, e); d != "" {

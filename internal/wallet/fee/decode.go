@@ -10,18 +10,18 @@ import (
 	"assay/internal/strictjson"
 )
 
-// Limits of a document of rules.
+// Limits of a document with fee rules.
 const (
 	MaxBytes    = 1 << 20
 	MaxRules    = 500
 	MaxTiers    = 50
-	MaxValues   = 300 // of one condition
-	MaxID       = 64  // bytes, of ids and payment methods
+	MaxValues   = 300 // values per condition
+	MaxID       = 64  // bytes of an id or payment method
 	MaxPriority = 1_000_000
 	maxFaults   = 1000
 )
 
-// Codes of what can be wrong with rules, besides those of strictjson.
+// Error codes for fee rules, in addition to those of strictjson.
 const (
 	TooLarge        = "too_large"
 	TooMany         = "too_many"
@@ -44,7 +44,7 @@ const (
 	AmbiguousRules  = "ambiguous_rules"
 )
 
-// Names of the members of a document.
+// Member names of a document.
 var (
 	setMembers       = []string{"rules", "fallback"}
 	fallbackMembers  = []string{"basisPoints", "basis", "rounding"}
@@ -57,9 +57,9 @@ var (
 	}
 )
 
-// Decode reads a set of rules and checks all of it. Its error is a fault of kind
-// Unprocessable that names everything that is wrong, each with a JSON pointer
-// and a code; or what r returned.
+// Decode reads and validates a set of rules. For invalid rules it returns a fault of kind
+// Unprocessable that lists all errors with JSON pointers and codes. It returns read errors
+// of r unchanged.
 func Decode(r io.Reader) (*Set, error) {
 	d := decoder{in: strictjson.NewDocumentReader(r, maxFaults), ids: map[string]int{}}
 	var hasRules, hasFallback bool
@@ -86,7 +86,7 @@ func Decode(r io.Reader) (*Set, error) {
 	return &d.set, nil
 }
 
-// refuse makes the error of a document that is not taken of the reader's.
+// refuse converts an error of the JSON reader to the error of Decode.
 func refuse(err error) error {
 	f := fault.Of(err)
 	if f == nil || (f.Kind != fault.Invalid && f.Kind != fault.TooLarge) {
@@ -103,14 +103,14 @@ func refuse(err error) error {
 	return out
 }
 
-// decoder is a set while it is read.
+// decoder holds a set while it is read.
 type decoder struct {
 	in  *strictjson.Reader
 	set Set
-	ids map[string]int // where each id was first
+	ids map[string]int // index of the first rule with each id
 }
 
-// fault notes that the value read last is wrong.
+// fault records an error for the last read value.
 func (d *decoder) fault(code, format string, args ...any) {
 	d.in.CodeAt(d.in.Pointer(), code, format, args...)
 }
@@ -119,18 +119,18 @@ func (d *decoder) faultAt(pointer, code, format string, args ...any) {
 	d.in.CodeAt(pointer, code, format, args...)
 }
 
-// at appends an index to a pointer.
+// at appends an index to a JSON pointer.
 func at(pointer string, i int) string { return pointer + "/" + strconv.Itoa(i) }
 
-// draft is a rule while it is read: what was given, and where it must not be
-// believed because some of it could not be read.
+// draft is a rule while it is read. It records which members are present and which ones
+// are invalid.
 type draft struct {
 	Rule
 	at             string // JSON pointer
-	rate           Tier   // of a rule without tiers
+	rate           Tier   // rate of a rule without tiers
 	tierList       bool
-	given          map[string]bool // members
-	unread         bool            // a condition was not, so that it is not known what the rule matches
+	given          map[string]bool // members that are present
+	unread         bool            // a condition is invalid, so the payments that match the rule are unknown
 	currencyUnread bool
 }
 
@@ -157,7 +157,7 @@ func (d *decoder) rule(i int) {
 	}
 }
 
-// beyond skips elements after the maximum of a list, and reports the fault once.
+// beyond skips the elements after the maximum length of a list. It records the error once.
 func (d *decoder) beyond(list string, i, most int, what string) {
 	if i == most {
 		d.in.CodeAt(list, TooMany, "must have at most %d %s", most, what)
@@ -212,8 +212,8 @@ func (d *decoder) ruleMember(r *draft, member string) bool {
 	return true
 }
 
-// fallback reads what is charged where no rule matches. It is of every currency,
-// so it has nothing but a percentage.
+// fallback reads the fee for payments that match no rule. The fallback applies to every
+// currency, so it has only a percentage.
 func (d *decoder) fallback() {
 	r := newFallback(0)
 	given := false
@@ -243,12 +243,12 @@ func (d *decoder) id(r *draft) {
 	case !ok:
 		return
 	case id == FallbackID:
-		d.fault(ReservedID, "must not be %q, which stands for the fallback", FallbackID)
+		d.fault(ReservedID, "must not be %q, the id of the fallback", FallbackID)
 	case !isName(id):
-		d.fault(InvalidName, "must consist of letters, digits and . _ - only")
+		d.fault(InvalidName, "must consist of letters, digits, or the characters . _ -")
 	default:
 		if first, again := d.ids[id]; again {
-			d.fault(DuplicateID, "is the id of /rules/%d already", first)
+			d.fault(DuplicateID, "is already the id of /rules/%d", first)
 		} else {
 			d.ids[id] = r.index
 		}
@@ -256,7 +256,7 @@ func (d *decoder) id(r *draft) {
 	r.ID = id
 }
 
-// isName reports whether text can be an id or a payment method.
+// isName reports whether text is a valid id or payment method.
 func isName(text string) bool {
 	for i := range len(text) {
 		c := text[i] | 0x20

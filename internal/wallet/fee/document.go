@@ -9,16 +9,15 @@ import (
 	"assay/internal/money"
 )
 
-// Document is a set as it is written: what Decode reads. Rules come in the order
-// in which they are tried, values of conditions sorted, and what was left out is
-// there where it has a default, so that two documents that mean the same are
-// written the same.
+// Document is the JSON form of a set, as Decode reads it. The rules are in the order of
+// their evaluation, the values of conditions are sorted, and defaults are filled in.
+// Documents with the same meaning therefore have the same form.
 type Document struct {
 	Rules    []RuleDocument   `json:"rules"`
 	Fallback FallbackDocument `json:"fallback"`
 }
 
-// RuleDocument is a rule as it is written.
+// RuleDocument is the JSON form of a rule.
 type RuleDocument struct {
 	ID             string             `json:"id"`
 	Priority       int64              `json:"priority"`
@@ -34,7 +33,7 @@ type RuleDocument struct {
 	EffectiveUntil *time.Time         `json:"effectiveUntil,omitempty"`
 }
 
-// ConditionDocument holds the conditions of a rule as they are written.
+// ConditionDocument is the JSON form of the conditions of a rule.
 type ConditionDocument struct {
 	Kind          []Kind           `json:"kind,omitempty"`
 	PaymentMethod []string         `json:"paymentMethod,omitempty"`
@@ -43,27 +42,27 @@ type ConditionDocument struct {
 	Amount        *SpanDocument    `json:"amount,omitempty"`
 }
 
-// SpanDocument is a range of amounts as it is written.
+// SpanDocument is the JSON form of a range of amounts.
 type SpanDocument struct {
 	From  int64 `json:"from"`
 	Below int64 `json:"below,omitzero"`
 }
 
-// TierDocument is a tier as it is written.
+// TierDocument is the JSON form of a tier.
 type TierDocument struct {
 	SpanDocument
 	BasisPoints int64 `json:"basisPoints"`
 	Fixed       int64 `json:"fixed,omitzero"`
 }
 
-// FallbackDocument is what is charged where no rule matches, as it is written.
+// FallbackDocument is the JSON form of the fallback, which applies if no rule matches.
 type FallbackDocument struct {
 	BasisPoints int64    `json:"basisPoints"`
 	Basis       Basis    `json:"basis"`
 	Rounding    Rounding `json:"rounding"`
 }
 
-// Document returns the set as it is written.
+// Document returns the JSON form of the set.
 func (s *Set) Document() Document {
 	f := &s.Fallback
 	d := Document{
@@ -120,8 +119,8 @@ func orNil(t time.Time) *time.Time {
 	return &t
 }
 
-// Canonical returns the set as one text, the same for all documents that mean
-// the same, and the digest of that text.
+// Canonical returns the canonical text of the set and its digest. Documents with the same
+// meaning have the same canonical text.
 func (s *Set) Canonical() (text []byte, digest string, err error) {
 	if text, err = json.Marshal(s.Document()); err != nil {
 		return nil, "", err

@@ -8,21 +8,21 @@ import (
 	"assay/internal/money"
 )
 
-// Explanation is a quote and why it is as it is.
+// Explanation is a quote with the steps of its computation.
 type Explanation struct {
 	Quote
-	Steps      []string // how the fee came about, in order
-	NotMatched []Miss   // rules that were tried before, the first maxMisses
-	MoreMisses int      // and how many more there were
+	Steps      []string // computation of the fee, in order
+	NotMatched []Miss   // rules evaluated before, at most maxMisses
+	MoreMisses int      // number of further rules that did not match
 }
 
-// Miss is a rule that does not match, and why.
+// Miss is a rule that does not match, with the reason.
 type Miss struct{ Rule, Reason string }
 
-// maxMisses bounds how many rules that did not match are listed.
+// maxMisses is the maximum number of listed rules that did not match.
 const maxMisses = 50
 
-// Explain is Compute with the steps that lead to the fee.
+// Explain does the same as Compute and also returns the steps of the computation.
 func Explain(set *Set, p Payment) (Explanation, error) {
 	quote, err := Compute(set, p)
 	if err != nil {
@@ -59,9 +59,9 @@ func (r *Rule) miss(p *Payment) string {
 	case !r.Amount.has(p.Amount):
 		return fmt.Sprintf("amount is %d, not %s", p.Amount, r.Amount)
 	case p.At.Before(r.From):
-		return "in effect only from " + r.From.Format(time.RFC3339)
+		return "in effect from " + r.From.Format(time.RFC3339)
 	default:
-		return "in effect only until " + r.Until.Format(time.RFC3339)
+		return "in effect until " + r.Until.Format(time.RFC3339)
 	}
 }
 
@@ -72,7 +72,7 @@ func known(value string) string {
 	return fmt.Sprintf("%.64q", value)
 }
 
-// oneOf lists the first few values of a condition.
+// oneOf lists the first values of a condition.
 func oneOf[T ~string](values []T) string {
 	const most = 5
 	texts := make([]string, 0, most)
@@ -89,7 +89,7 @@ func oneOf[T ~string](values []T) string {
 	}
 }
 
-// String writes the span: "from 100 to below 500".
+// String returns the range in words, such as "from 100 to below 500".
 func (s Span) String() string {
 	if s.Below == 0 {
 		return fmt.Sprintf("from %d", s.From)
@@ -97,7 +97,7 @@ func (s Span) String() string {
 	return fmt.Sprintf("from %d to below %d", s.From, s.Below)
 }
 
-// steps describes how the rule computes the fee.
+// steps describes the computation of the fee.
 func (r *Rule) steps(p *Payment) []string {
 	amount := func(n int64) string { return p.Currency.Minor(n) + " " + string(p.Currency) }
 	c := r.charge(p.Amount)
@@ -106,7 +106,7 @@ func (r *Rule) steps(p *Payment) []string {
 		steps[0] = "no rule matches, so the fallback applies"
 	}
 	if len(r.Tiers) > 1 {
-		steps = append(steps, fmt.Sprintf("%s lies in the tier of amounts %s", amount(p.Amount), c.tier.Span))
+		steps = append(steps, fmt.Sprintf("%s is in the tier of amounts %s", amount(p.Amount), c.tier.Span))
 	}
 	n, rest, divisor := c.tier.of(p.Amount, r.Basis)
 	exactly := fmt.Sprintf("%d", n)
@@ -115,9 +115,9 @@ func (r *Rule) steps(p *Payment) []string {
 	}
 	of := "of"
 	if r.Basis == Net {
-		of = "on top of what is left of"
+		of = "of the net part of"
 	}
-	steps = append(steps, fmt.Sprintf("%s %% %s %s and %s fixed are %s minor units",
+	steps = append(steps, fmt.Sprintf("%s %% %s %s plus %s fixed = %s minor units",
 		Percent(c.tier.BasisPoints), of, amount(p.Amount), amount(c.tier.Fixed), exactly))
 	if rest > 0 {
 		steps = append(steps, fmt.Sprintf("rounded %s: %s", r.Rounding, amount(c.rounded)))
@@ -129,9 +129,9 @@ func (r *Rule) steps(p *Payment) []string {
 		steps = append(steps, "lowered to the maximum: "+amount(c.bounded))
 	}
 	if c.fee < c.bounded {
-		steps = append(steps, "lowered to the amount itself: "+amount(c.fee))
+		steps = append(steps, "lowered to the amount: "+amount(c.fee))
 	}
-	return append(steps, fmt.Sprintf("the fee is %s, and %s are left", amount(c.fee), amount(p.Amount-c.fee)))
+	return append(steps, fmt.Sprintf("the fee is %s; the net amount is %s", amount(c.fee), amount(p.Amount-c.fee)))
 }
 
 // why describes the conditions of the rule.
@@ -155,7 +155,7 @@ func (r *Rule) why() string {
 	return strings.Join(parts, ", ")
 }
 
-// Percent writes basis points as percent: "2.9".
+// Percent formats basis points as percent, such as "2.9".
 func Percent(points int64) string {
 	return (money.Micro(points) * money.Scale / 100).String()
 }

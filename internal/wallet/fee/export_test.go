@@ -1,10 +1,10 @@
 package fee
 
-// What the tests of the SQL call.
+// Exported for tests.
 var (
 	HoldRules = holdRules
 	AddRules  = addRules
 )
 
-// MaxFaults is how many faults of a document are reported.
+// MaxFaults is the maximum number of reported errors of a document.
 const MaxFaults = maxFaults

@@ -1,7 +1,6 @@
-// Package fee decides what a payment costs: sets of rules, how they are read,
-// checked and compared, what they charge and why, and how the active set is
-// replaced. Amounts are whole minor units of a currency (cents); nothing is
-// rounded but the fee, once.
+// Package fee computes the fees of payments. It decodes, validates and compares sets of
+// rules, computes and explains fees, and activates new sets. Amounts are whole minor units
+// of a currency, such as cents. Only the fee is rounded, and only once.
 package fee
 
 import (
@@ -13,7 +12,7 @@ import (
 	"assay/internal/money"
 )
 
-// Kind is what a payment is for.
+// Kind is the kind of a payment.
 type Kind string
 
 // The kinds of payments.
@@ -25,19 +24,19 @@ const (
 
 var kinds = [...]Kind{Sale, Deposit, Withdrawal}
 
-// Basis is what the percentage is of.
+// Basis is the amount that the percentage applies to.
 type Basis string
 
-// The bases. The buyer pays the amount in either case.
+// The bases. The buyer pays the amount in both cases.
 const (
-	Gross Basis = "gross" // of the amount
-	Net   Basis = "net"   // on top of what is left: 15 % are 13.04 % of the amount
+	Gross Basis = "gross" // percentage of the amount
+	Net   Basis = "net"   // percentage of the amount minus the fee: 15 % of net are 13.04 % of the amount
 )
 
-// Rounding is what becomes of fractions of a minor unit.
+// Rounding is the rounding mode for fractions of a minor unit.
 type Rounding string
 
-// The roundings.
+// The rounding modes.
 const (
 	HalfEven Rounding = "halfEven"
 	HalfUp   Rounding = "halfUp"
@@ -45,41 +44,40 @@ const (
 	Down     Rounding = "down"
 )
 
-// FallbackID stands for the fallback where a rule is named.
+// FallbackID is the rule id of the fallback.
 const FallbackID = "fallback"
 
-// Set is a whole set of rules. It is not changed once it is made, so it may be
-// used concurrently.
+// Set is a complete set of rules. It is immutable and safe for concurrent use.
 type Set struct {
-	Version  int64  // of the activation that it came from; 0: not activated
-	Rules    []Rule // by priority, then id
-	Fallback Rule   // FallbackID, without conditions
+	Version  int64  // version of its activation; 0: not activated
+	Rules    []Rule // ordered by priority, then id
+	Fallback Rule   // id FallbackID, no conditions
 }
 
-// Rule is the fee of the payments that match its conditions. An empty list of
-// conditions matches everything.
+// Rule is the fee of the payments that match its conditions. An empty list of a condition
+// matches every value.
 type Rule struct {
 	ID          string
-	Priority    int64 // the lowest counts first
+	Priority    int64 // the lowest priority is evaluated first
 	Kinds       []Kind
 	Methods     []string
 	Currencies  []money.Currency
 	Countries   []string // ISO 3166-1 alpha-2
 	Amount      Span
-	From, Until time.Time // From included, Until not; zero: open
+	From, Until time.Time // From is inclusive, Until exclusive; zero: unlimited
 	Basis       Basis
 	Rounding    Rounding
 	Minimum     int64
-	Maximum     *int64 // nil: none
-	Tiers       []Tier // one of all amounts where the rule has no tiers
+	Maximum     *int64 // nil: unlimited
+	Tiers       []Tier // a rule without tiers has one tier for all amounts
 
-	index int // in the document that it was read from
+	index int // index in the document
 }
 
-// Span is a range of amounts, From included and Below not; Below 0: open.
+// Span is a range of amounts. From is inclusive, Below exclusive. Below 0 means unlimited.
 type Span struct{ From, Below int64 }
 
-// Tier is what is charged of amounts within its span, of the whole amount.
+// Tier is the rate for amounts within a span. The rate applies to the whole amount.
 type Tier struct {
 	Span
 	BasisPoints int64
@@ -89,14 +87,14 @@ type Tier struct {
 // Payment is the input of a fee computation.
 type Payment struct {
 	Kind     Kind
-	Amount   int64 // what the payer pays, fee included
+	Amount   int64 // paid amount, including the fee
 	Currency money.Currency
-	Method   string // empty: unknown, which no condition matches
-	Country  string // the same
+	Method   string // empty: unknown; matches no condition
+	Country  string // empty: unknown; matches no condition
 	At       time.Time
 }
 
-// pointer names the rule in the document that it was read from.
+// pointer returns the JSON pointer to the rule in its document.
 func (r *Rule) pointer() string {
 	if r.ID == FallbackID {
 		return "/fallback"
@@ -104,7 +102,7 @@ func (r *Rule) pointer() string {
 	return at("/rules", r.index)
 }
 
-// has reports whether the amount lies within the span.
+// has reports whether the amount is within the span.
 func (s Span) has(amount int64) bool {
 	return amount >= s.From && (s.Below == 0 || amount < s.Below)
 }
@@ -113,7 +111,7 @@ func (s Span) overlaps(o Span) bool {
 	return (s.Below == 0 || o.From < s.Below) && (o.Below == 0 || s.From < o.Below)
 }
 
-// alive reports whether the rule is in effect at a moment.
+// alive reports whether the rule is in effect at a time.
 func (r *Rule) alive(t time.Time) bool {
 	return !t.Before(r.From) && (r.Until.IsZero() || t.Before(r.Until))
 }
@@ -124,7 +122,8 @@ func (r *Rule) matches(p *Payment) bool {
 		in(r.Methods, p.Method) && in(r.Countries, p.Country) && r.alive(p.At)
 }
 
-// in reports whether a list of conditions, sorted, allows the value.
+// in reports whether a condition matches a value. The list is sorted; an empty list
+// matches every value.
 func in[T ~string](list []T, value T) bool {
 	if len(list) == 0 {
 		return true
@@ -133,7 +132,7 @@ func in[T ~string](list []T, value T) bool {
 	return found
 }
 
-// match returns the rule that applies.
+// match returns the first rule that matches, or the fallback.
 func (s *Set) match(p *Payment) *Rule {
 	for i := range s.Rules {
 		if s.Rules[i].matches(p) {
@@ -143,7 +142,7 @@ func (s *Set) match(p *Payment) *Rule {
 	return &s.Fallback
 }
 
-// tier returns what the rule charges for an amount.
+// tier returns the tier of an amount.
 func (r *Rule) tier(amount int64) *Tier {
 	for i := range r.Tiers {
 		if r.Tiers[i].has(amount) {
@@ -153,7 +152,7 @@ func (r *Rule) tier(amount int64) *Tier {
 	return &r.Tiers[len(r.Tiers)-1]
 }
 
-// byPriority orders rules as they are tried.
+// byPriority orders rules by priority, then id.
 func byPriority(a, b Rule) int {
 	return cmp.Or(cmp.Compare(a.Priority, b.Priority), strings.Compare(a.ID, b.ID))
 }

@@ -14,15 +14,15 @@ import (
 	"assay/internal/wallet"
 )
 
-// feeSets keeps sets of rules that were read, by the digest of their text: what
-// has a digest never changes, whichever version it is and whether that was
-// committed.
+// feeSets caches decoded sets of rules by the digest of their text. The digest identifies
+// the content, so an entry stays valid whatever its version is, even if the version was
+// not committed.
 type feeSets struct {
 	mu   sync.Mutex
 	sets map[string]*Set
 }
 
-// maxFeeSets bounds how many are kept.
+// maxFeeSets is the maximum number of cached sets.
 const maxFeeSets = 16
 
 func (f *feeSets) get(digest string) *Set {
@@ -35,15 +35,15 @@ func (f *feeSets) put(digest string, set *Set) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.sets) >= maxFeeSets || f.sets == nil {
-		f.sets = map[string]*Set{} // those in use come back at once
+		f.sets = map[string]*Set{} // the next reads fill the cache again
 	}
 	f.sets[digest] = set
 }
 
-// rowQuerier is what reads of one row need: a transaction or the readers' pool.
+// rowQuerier queries one row, in a transaction or with the read pool.
 type rowQuerier func(query string, args ...any) interface{ Scan(into ...any) error }
 
-// The versions of the rules; 0 is the newest.
+// Queries for versions of the rules. Version 0 is the newest.
 const (
 	selectFeeVersion = `
 		SELECT version, digest, source, mark, activated_at, activated_by, previous_mac, seal_version, key_id, mac FROM fee_rule_set
@@ -83,25 +83,25 @@ func (f *feeSets) activation(query rowQuerier, version int64) (Activation, error
 	return a, nil
 }
 
-// ReadActivation returns a version of the fee rules, 0: the active one; the error
-// is fee.ErrNone if there is none.
+// ReadActivation returns a version of the fee rules. Version 0 is the active one. The
+// error is ErrNone if the version does not exist.
 func ReadActivation(ctx context.Context, s *db.DB, version int64) (Activation, error) {
 	return db.Local[feeSets](s).activation(func(query string, args ...any) interface{ Scan(into ...any) error } {
 		return s.Reserved.QueryRowContext(ctx, query, args...)
 	}, version)
 }
 
-// findActivation is ReadActivation, as a transaction sees it.
+// findActivation does the same as ReadActivation within a transaction.
 func findActivation(t *db.Tx, version int64) (Activation, error) {
 	return db.Local[feeSets](t.DB).activation(func(query string, args ...any) interface{ Scan(into ...any) error } {
 		return t.QueryRow(query, args...)
 	}, version)
 }
 
-// Active returns the fee rules in force, for this transaction to charge by and
-// to note the version of. Another version may be activated before it is committed:
-// then it was made just before. From here on the transaction's moment is not before
-// the activation, also where the clock of the instance that activated them is ahead.
+// Active returns the active fee rules for a transaction that charges a fee. Another
+// version may be activated before the transaction commits. The fee is then valid because
+// the transaction started earlier. Active moves the transaction's time to the activation
+// if that is later, because the clock of another instance may be ahead.
 func Active(t *db.Tx) (Activation, error) {
 	a, err := findActivation(t, 0)
 	if err != nil {
@@ -111,12 +111,12 @@ func Active(t *db.Tx) (Activation, error) {
 	return a, nil
 }
 
-// feeLock is the number of an advisory lock.
+// feeLock is the number of a PostgreSQL advisory lock.
 const feeLock = 0x61737361<<32 + 4
 
-// holdRules keeps others from activating fee rules until the transaction ends. From here
-// on its moment is not before the last activation and the last posting, which was
-// charged by the rules until now.
+// holdRules prevents other activations until the transaction ends. It moves the
+// transaction's time to the last activation and the last posting if they are later. That
+// posting was charged by the previous rules.
 func holdRules(t *db.Tx) error {
 	if err := t.ExecPostgres(`SELECT pg_advisory_xact_lock($1)`, int64(feeLock)); err != nil {
 		return err
@@ -130,7 +130,7 @@ func holdRules(t *db.Tx) error {
 	return err
 }
 
-// addRules adds a version of the fee rules, which is in force from the commit on.
+// addRules inserts a version of the fee rules. It is in force after the commit.
 func addRules(t *db.Tx, a Activation) error {
 	text, digest, err := a.Set.Canonical()
 	if err != nil {
@@ -146,8 +146,8 @@ func addRules(t *db.Tx, a Activation) error {
 	return err
 }
 
-// ListActivations returns versions of the fee rules below before (0: all), the
-// newest first, without their sets.
+// ListActivations returns up to limit versions of the fee rules below before, newest first
+// and without their sets. A before of 0 selects all versions.
 func ListActivations(ctx context.Context, s *db.DB, before int64, limit int) ([]Activation, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, a *Activation) error {
 		var at int64

@@ -12,78 +12,78 @@ import (
 	"assay/internal/wallet"
 )
 
-// Activation is a version of the rules: a set that was made the active one. It
-// never changes; the newest is in force.
+// Activation is an activated version of the rules. It is immutable. The newest version is
+// in force.
 type Activation struct {
 	Version int64
 	Set     *Set
-	Digest  string // of the canonical form
+	Digest  string // digest of the canonical text
 	Source  string // where it is from: "built-in", a file or an address, "version 3"
-	Mark    string // of the source, see Loaded
+	Mark    string // change marker of the source; see Loaded
 	At      time.Time
-	By      string // who activated it
+	By      string // user who activated the version
 
-	Previous wallet.Hash // of the version before; zero: the chain of seals begins here
+	Previous wallet.Hash // MAC of the previous version; zero: start of the chain
 	Seal     wallet.Seal
 }
 
-// Sealed is the activation as it is sealed.
+// Sealed returns the content of the activation that is sealed.
 func (a *Activation) Sealed() *wallet.Rules {
 	return &wallet.Rules{
 		Number: a.Version, Digest: a.Digest, Source: a.Source, Mark: a.Mark, At: a.At, By: a.By, Previous: a.Previous, Seal: a.Seal,
 	}
 }
 
-// Loaded is what a source holds.
+// Loaded is the result of Source.Load.
 type Loaded struct {
 	Set  *Set   // nil: unchanged since the given mark
-	Mark string // by which a later load detects a change; may be empty
+	Mark string // marker to detect changes at the next load; may be empty
 }
 
-// Source is where rules come from.
+// Source provides fee rules.
 type Source interface {
 	Name() string
-	// Load reads and checks the whole. mark is that of the active set where that is
-	// from this source. Errors are faults: of kind Upstream where the source cannot
-	// be read, of kind Unprocessable where what it holds is no set.
+	// Load reads and validates the rules. mark is the mark of the active set if it came from
+	// this source. Errors are faults: of kind Upstream if the source is unreadable, and of
+	// kind Unprocessable if its content is invalid.
 	Load(ctx context.Context, mark string) (Loaded, error)
 }
 
-// ErrNone means that there is no such version.
+// ErrNone means that the version does not exist.
 var ErrNone = errors.New("no such version of the fee rules")
 
-// Service activates sets of rules. Its methods may be used concurrently.
+// Service activates sets of rules. It is safe for concurrent use.
 type Service struct {
 	Store  *db.DB
-	Keys   *wallet.Ring // that versions are sealed with
+	Keys   *wallet.Ring // keys that seal versions
 	Source Source       // nil: the built-in set
-	// Unused reports that the ledger is empty. Then no payment depends on rules that
-	// were changed or whose key is lost, and Begin starts a new chain of versions.
+	// Unused states that the ledger is empty. No payment then depends on the stored rules, so
+	// Begin may start a new chain if they were changed or their key was lost.
 	Unused bool
 	Now    func() time.Time
 	Logger *slog.Logger
 }
 
-// Result is what an activation did, or would do.
+// Result is the result of an activation or of a dry run.
 type Result struct {
-	Version  int64 // the active one afterwards
-	Previous int64 // the active one before
+	Version  int64 // active version afterwards
+	Previous int64 // active version before
 	Changed  bool
 	Diff
-	Large []LargeChange // found; allowed, unless this was a dry run
+	Large []LargeChange // large changes; confirmed unless this was a dry run
 }
 
 // Request is a request for a refresh or rollback.
 type Request struct {
-	DryRun     bool // only report
+	DryRun     bool // report without activating
 	AllowLarge bool
 	By         string
 }
 
-// builtIn is the name of the built-in set as a source.
+// builtIn is the source name of the built-in set.
 const builtIn = "built-in"
 
-// SourceName names where a refresh reads rules from.
+// SourceName returns the name of the source.
 func (s *Service) SourceName() string {
 	if s.Source == nil {
 		return builtIn
@@ -91,10 +91,10 @@ func (s *Service) SourceName() string {
 	return s.Source.Name()
 }
 
-// Begin activates the source's rules as version 1 if there is no version yet, or the
-// built-in set if the source is unavailable: a start does not depend on other
-// services. If the active version was changed, payments are refused and everything
-// else works.
+// Begin activates the rules of the source as version 1 if no version exists. It activates
+// the built-in set if the source is unavailable, so that a start does not depend on other
+// services. If the active version was tampered with, Begin logs an error, and the service
+// refuses payments.
 func (s *Service) Begin(ctx context.Context) error {
 	active, err := ReadActivation(ctx, s.Store, 0)
 	if err == nil {
@@ -133,7 +133,7 @@ func (s *Service) Begin(ctx context.Context) error {
 			err = s.Keys.CheckRules(newest.Sealed())
 		}
 		if active = newest; !errors.Is(err, ErrNone) && !unsealed(err) {
-			return err // another process was faster
+			return err // another process activated first
 		}
 		active = first
 		active.Version = newest.Version + 1
@@ -146,8 +146,8 @@ func (s *Service) Begin(ctx context.Context) error {
 	return nil
 }
 
-// unsealed reports whether an error means that rules were changed, or that their key
-// is missing.
+// unsealed reports whether an error means that the rules were changed or that their key is
+// missing.
 func unsealed(err error) bool {
 	return errors.Is(err, wallet.ErrTampered) || errors.Is(err, wallet.ErrNoKey)
 }
@@ -175,11 +175,11 @@ func (s *Service) load(ctx context.Context, mark string) (Loaded, error) {
 	return s.Source.Load(ctx, mark)
 }
 
-// Refresh loads the source, checks all of it, and activates it as the next
-// version. An unchanged set creates no version. Its errors are those of the
-// source, and a fault of kind Conflict that lists the large changes unless those
-// are allowed; whatever it is, the active set stays. A dry run reports large
-// changes in its result instead.
+// Refresh loads the rules of the source, validates them, and activates them as the next
+// version. An unchanged set creates no version. It returns the errors of the source.
+// Unless the request allows large changes, it returns a fault of kind Conflict that lists
+// them. After an error the active set is unchanged. A dry run reports large changes in its
+// result.
 func (s *Service) Refresh(ctx context.Context, r Request) (Result, error) {
 	active, err := ReadActivation(ctx, s.Store, 0)
 	if err != nil {
@@ -203,9 +203,9 @@ func (s *Service) Refresh(ctx context.Context, r Request) (Result, error) {
 	return s.activate(ctx, next, r, !r.AllowLarge)
 }
 
-// Rollback activates the rules of an earlier version as the next version. An operator
-// decides it, so large changes need no confirmation. Its error is a fault
-// of kind NotFound where there is no such version.
+// Rollback activates the rules of an earlier version as the next version. Large changes
+// need no confirmation because an operator chose the version. The error is a fault of kind
+// NotFound if the version does not exist.
 func (s *Service) Rollback(ctx context.Context, version int64, r Request) (Result, error) {
 	old, err := s.Version(ctx, version)
 	if err == nil {
@@ -218,8 +218,8 @@ func (s *Service) Rollback(ctx context.Context, version int64, r Request) (Resul
 	return s.activate(ctx, next, r, false)
 }
 
-// Version returns a version, 0: the active one. Its error is a fault of kind
-// NotFound where there is no such version.
+// Version returns a version of the rules. Version 0 is the active one. The error is a
+// fault of kind NotFound if the version does not exist.
 func (s *Service) Version(ctx context.Context, version int64) (Activation, error) {
 	a, err := ReadActivation(ctx, s.Store, version)
 	switch {
@@ -231,7 +231,8 @@ func (s *Service) Version(ctx context.Context, version int64) (Activation, error
 	return a, nil
 }
 
-// Quote explains the fee of a payment by a version; 0: the active one.
+// Quote explains the fee of a payment with a version of the rules. Version 0 is the active
+// one.
 func (s *Service) Quote(ctx context.Context, version int64, p Payment) (Explanation, error) {
 	a, err := s.Version(ctx, version)
 	if err == nil {
@@ -243,12 +244,12 @@ func (s *Service) Quote(ctx context.Context, version int64, p Payment) (Explanat
 	return Explain(a.Set, p)
 }
 
-// errMoved means that another version was activated meanwhile.
+// errMoved means that another request activated a version in the meantime.
 var errMoved = errors.New("another version was activated")
 
-// activate makes next the version after the active one, unless the rules are equal.
-// What is compared is compared before the transaction, which only sees that it
-// still holds: it may take a second, and others write.
+// activate makes next the active version unless the rules are equal. Comparing sets may
+// take a second. It is therefore done before the transaction, which only checks that the
+// active version is unchanged.
 func (s *Service) activate(ctx context.Context, next Activation, r Request, refuseLarge bool) (Result, error) {
 	const tries = 5
 	for range tries {
@@ -282,8 +283,8 @@ func (s *Service) activate(ctx context.Context, next Activation, r Request, refu
 	return Result{}, fault.New(fault.Conflict, "fee_rules_moved", "Another request activated fee rules at the same time. Retry.")
 }
 
-// addAfter adds a version if the newest is still the one that it was compared
-// with. Upon one that is not what was activated nothing is built.
+// addAfter adds a version if the newest version is still the compared one. It returns an
+// error if the newest version does not match its seal.
 func (s *Service) addAfter(tx *db.Tx, newest int64, next Activation) error {
 	if err := holdRules(tx); err != nil {
 		return err
@@ -302,7 +303,7 @@ func (s *Service) addAfter(tx *db.Tx, newest int64, next Activation) error {
 	return s.add(tx, next)
 }
 
-// add seals a version and adds it.
+// add seals and inserts a version.
 func (s *Service) add(tx *db.Tx, a Activation) error {
 	a.At = tx.Now()
 	sealed := a.Sealed()

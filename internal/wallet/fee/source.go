@@ -17,14 +17,13 @@ import (
 	"assay/internal/provider"
 )
 
-// maxMark bounds an ETag that is kept, in bytes.
+// maxMark is the maximum length of a stored ETag in bytes.
 const maxMark = 200
 
-// File is a file on this machine, read at each refresh.
+// File is a local file. Load reads it again at each refresh.
 type File struct{ Path string }
 
-// Name implements Source. The path is for operators; answers to others leave it
-// out.
+// Name returns the path. Only operators see it; API responses omit it.
 func (f File) Name() string { return f.Path }
 
 // Load implements Source.
@@ -57,21 +56,21 @@ func decodeWhole(text []byte) (*Set, error) {
 	return Decode(bytes.NewReader(text))
 }
 
-// tooLarge is the fault of a document of too many bytes.
+// tooLarge returns the fault for a document that exceeds the size limit.
 func tooLarge() error {
 	f := fault.New(fault.Unprocessable, "invalid_fee_rules", "The fee rules are too large. The active rules are unchanged.")
 	f.Fields = []fault.Field{{Code: TooLarge, Detail: "the document has more than 1 MiB"}}
 	return f
 }
 
-// Address is an https address, asked at each refresh.
+// Address is an HTTPS URL. Load requests it at each refresh.
 type Address struct {
 	client *provider.Client
 	url    *url.URL
 }
 
-// ClientOptions returns o such that a refresh waits for an answer for some seconds
-// only, and requests even after failures, because an operator started it.
+// ClientOptions returns o with a short timeout. The client also sends requests after
+// failures, because an operator started the refresh.
 func ClientOptions(o provider.Options, u *url.URL) provider.Options {
 	o.Provider, o.AllowHosts = "fee rules", []string{provider.HostPort(u)}
 	o.MaxBody, o.Attempts = MaxBytes, 2
@@ -79,15 +78,15 @@ func ClientOptions(o provider.Options, u *url.URL) provider.Options {
 	return o
 }
 
-// NewAddress makes the source; client is made with ClientOptions.
+// NewAddress returns the source. The client must have the options of ClientOptions.
 func NewAddress(client *provider.Client, u *url.URL) *Address { return &Address{client, u} }
 
-// Name implements Source: the address without what may be a secret in it.
+// Name returns the URL without parts that may be secret.
 func (a *Address) Name() string {
 	return (&url.URL{Scheme: a.url.Scheme, Host: a.url.Host, Path: a.url.Path}).String()
 }
 
-// Load implements Source. A mark is the ETag of an answer of this very address.
+// Load implements Source. The mark is the ETag of a response from this URL.
 func (a *Address) Load(ctx context.Context, mark string) (loaded Loaded, err error) {
 	sum := sha256.Sum256([]byte(a.url.String()))
 	own := hex.EncodeToString(sum[:8]) + " "
@@ -115,7 +114,7 @@ func (a *Address) Load(ctx context.Context, mark string) (loaded Loaded, err err
 	case known && failed.Status == 304 && sameTag(failed.ETag, mark[len(own):]):
 		return Loaded{Mark: mark}, nil
 	case known && failed.Status == 304:
-		return a.Load(ctx, "") // the cache may have compared another version: request the whole
+		return a.Load(ctx, "") // the cache may have compared another version: request the full document
 	case failed.Kind == provider.KindTooLarge:
 		return Loaded{}, tooLarge()
 	case failed.Kind == provider.KindCancelled:
@@ -125,8 +124,8 @@ func (a *Address) Load(ctx context.Context, mark string) (loaded Loaded, err err
 	}
 }
 
-// sameTag reports whether an answer of status 304 is about the ETag that was asked
-// with, of which a proxy may have made a weak one.
+// sameTag reports whether a 304 response refers to the requested ETag. A proxy may have
+// weakened the ETag.
 func sameTag(answered, requested string) bool {
 	return strings.TrimPrefix(answered, "W/") == strings.TrimPrefix(requested, "W/")
 }

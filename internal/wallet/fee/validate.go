@@ -30,7 +30,7 @@ func (d *decoder) tiers(r *draft) {
 	d.contiguous(list, tiers, bounds)
 }
 
-// bounds records which bounds of a tier were given, and whether both were read.
+// bounds records which limits of a tier are present, and whether both are valid.
 type bounds struct{ from, below, read bool }
 
 // tier reads a tier.
@@ -48,7 +48,7 @@ func (d *decoder) tier(pointer string) (t Tier, b bounds) {
 		}
 		return true
 	}, &b)
-	if read || b.from || b.below || points { // it is an object
+	if read || b.from || b.below || points { // the value is an object
 		d.in.Require(pointer, "from", b.from)
 		d.in.Require(pointer, "basisPoints", points)
 	}
@@ -56,36 +56,37 @@ func (d *decoder) tier(pointer string) (t Tier, b bounds) {
 	return t, b
 }
 
-// contiguous finds gaps and overlaps of tiers, which begin at 0 and end open.
+// contiguous reports gaps and overlaps between tiers. The first tier must start at 0 and
+// the last one must be unlimited.
 func (d *decoder) contiguous(list string, tiers []Tier, given []bounds) {
 	last := len(tiers) - 1
 	for i, t := range tiers {
 		here := at(list, i)
 		switch {
 		case i == last && given[i].below:
-			d.faultAt(here+"/below", TierNotOpen, "must not be there: the last tier is of all greater amounts")
+			d.faultAt(here+"/below", TierNotOpen, "must be absent: the last tier has no upper limit")
 		case i < last && given[i].read && !given[i].below:
-			d.faultAt(here, TierOpen, "must have below: only the last tier is of all greater amounts")
+			d.faultAt(here, TierOpen, "must have below: only the last tier has no upper limit")
 		}
 		switch {
 		case !given[i].read:
 		case i == 0 && t.From != 0:
-			d.faultAt(here+"/from", TierGap, "must be 0: the first tier begins there")
+			d.faultAt(here+"/from", TierGap, "must be 0, the start of the first tier")
 		case i == 0 || !given[i-1].read || !given[i-1].below:
 		case t.From > tiers[i-1].Below:
-			d.faultAt(here+"/from", TierGap, "must be %d, where the tier before ends: no tier is of the amounts between", tiers[i-1].Below)
+			d.faultAt(here+"/from", TierGap, "must be %d, the end of the previous tier: the tiers leave a gap", tiers[i-1].Below)
 		case t.From < tiers[i-1].Below:
-			d.faultAt(here+"/from", TierOverlap, "must be %d, where the tier before ends: two tiers are of the amounts between", tiers[i-1].Below)
+			d.faultAt(here+"/from", TierOverlap, "must be %d, the end of the previous tier: the tiers overlap", tiers[i-1].Below)
 		}
 	}
 }
 
-// check finds what does not go together within a rule.
+// check validates the members of a rule against each other.
 func (d *decoder) check(r *draft) {
 	if r.tierList {
 		for _, member := range []string{"basisPoints", "fixed"} {
 			if r.given[member] {
-				d.faultAt(r.at+"/"+member, TiersAndRate, "must not be there: the rule has tiers, each with its own")
+				d.faultAt(r.at+"/"+member, TiersAndRate, "must be absent: each tier of the rule has its own value")
 			}
 		}
 	}
@@ -101,12 +102,12 @@ func (d *decoder) check(r *draft) {
 	}
 }
 
-// checkCurrency finds the amounts of a rule that is of no currency, or of many:
-// a whole number of minor units is an amount of one.
+// checkCurrency reports amounts in a rule that does not name exactly one currency. An
+// amount in minor units needs one currency.
 func (d *decoder) checkCurrency(r *draft) {
 	need := func(there bool, member string) {
 		if there {
-			d.faultAt(r.at+"/"+member, NeedsCurrency, "is an amount, so the rule must have a condition of exactly one currency")
+			d.faultAt(r.at+"/"+member, NeedsCurrency, "is an amount, so the rule must have a condition with exactly one currency")
 		}
 	}
 	need(r.Amount != (Span{}), "conditions/amount")
@@ -120,8 +121,8 @@ func (d *decoder) checkCurrency(r *draft) {
 	need(slices.ContainsFunc(r.Tiers, func(t Tier) bool { return t.Fixed > 0 }), "tiers/0/fixed")
 }
 
-// ambiguous finds rules of one priority that can match the same payment at the
-// same time. The rules are sorted.
+// ambiguous reports rules of the same priority that can match the same payment at the same
+// time. The rules are sorted.
 func (d *decoder) ambiguous() {
 	rules := d.set.Rules
 	for i := range rules {
@@ -145,7 +146,8 @@ func (r *Rule) overlaps(o *Rule) bool {
 		(r.Until.IsZero() || o.From.Before(r.Until)) && (o.Until.IsZero() || r.From.Before(o.Until))
 }
 
-// meet reports whether two conditions, sorted lists, have a value in common.
+// meet reports whether two sorted lists have a common value. An empty list matches every
+// value.
 func meet[T ~string](a, b []T) bool {
 	if len(a) == 0 || len(b) == 0 {
 		return true

@@ -23,7 +23,7 @@ func (d *decoder) condition(r *draft, member string) bool {
 	case "paymentMethod":
 		r.Methods, ok = values(d, func(text string) (string, bool) {
 			if !isName(text) {
-				d.fault(InvalidName, "must consist of 1 to %d letters, digits and . _ - only", MaxID)
+				d.fault(InvalidName, "must consist of 1 to %d letters, digits, or the characters . _ -", MaxID)
 				return "", false
 			}
 			return text, true
@@ -34,7 +34,7 @@ func (d *decoder) condition(r *draft, member string) bool {
 	case "country":
 		r.Countries, ok = values(d, func(text string) (string, bool) {
 			if !isCountry(text) {
-				d.fault(UnknownCountry, "must be a country code of ISO 3166-1 alpha-2, such as DE")
+				d.fault(UnknownCountry, "must be an ISO 3166-1 alpha-2 country code, such as DE")
 				return "", false
 			}
 			return text, true
@@ -51,14 +51,14 @@ func (d *decoder) condition(r *draft, member string) bool {
 func (d *decoder) currency(text string) (money.Currency, bool) {
 	c := money.Currency(text)
 	if !c.Circulates() {
-		d.fault(UnknownCurrency, "must be a currency of ISO 4217 that circulates, such as USD")
+		d.fault(UnknownCurrency, "must be a circulating ISO 4217 currency, such as USD")
 		return "", false
 	}
 	return c, true
 }
 
-// values reads a string or an array of strings, each of which check turns into a
-// value or refuses, noting why.
+// values reads a string or an array of strings. check converts each string, or records an
+// error.
 func values[T ~string](d *decoder, check func(string) (T, bool)) (list []T, read bool) {
 	pointer := d.in.Pointer()
 	good := true
@@ -121,9 +121,9 @@ func (d *decoder) moment(r *draft) time.Time {
 	return t
 }
 
-// span reads an object of a range of amounts; more, which may be nil, reads its
-// further members. It reports whether the range could be read, and in b, which
-// may be nil, what of it was given.
+// span reads the range of amounts of an object. more reads further members; it may be nil.
+// span reports whether the range is valid. It records in b which limits are present; b may
+// be nil.
 func (d *decoder) span(s *Span, members []string, more func(member string) bool, b *bounds) bool {
 	good := true
 	var given bounds
@@ -148,7 +148,7 @@ func (d *decoder) span(s *Span, members []string, more func(member string) bool,
 		*b = given
 	}
 	if read && good && given.below && s.Below <= s.From {
-		d.faultAt(below, EmptyRange, "must be above from, which is %d: no amount lies between", s.From)
+		d.faultAt(below, EmptyRange, "must be greater than from (%d): the range is empty", s.From)
 		return false
 	}
 	return read && good

@@ -11,23 +11,23 @@ import (
 	"assay/internal/wallet/fee"
 )
 
-// Fixed is a source of one set.
+// Fixed is a source with a constant set.
 type Fixed struct{ Set *fee.Set }
 
-// Name is that of the source.
+// Name implements fee.Source.
 func (Fixed) Name() string { return "fixed" }
 
-// Load returns the set.
+// Load implements fee.Source.
 func (f Fixed) Load(context.Context, string) (fee.Loaded, error) {
 	return fee.Loaded{Set: f.Set}, nil
 }
 
-// Service activates a set, sealed with keys.
+// Service returns a service that activates a set and seals it with keys.
 func Service(s *db.DB, keys *wallet.Ring, set *fee.Set) *fee.Service {
 	return &fee.Service{Store: s, Keys: keys, Source: Fixed{Set: set}, Now: time.Now, Logger: slog.New(slog.DiscardHandler)}
 }
 
-// Activate makes a set of fee rules the active one, sealed with keys.
+// Activate activates a set of fee rules and seals it with keys.
 func Activate(tb testing.TB, s *db.DB, keys *wallet.Ring, set *fee.Set) {
 	tb.Helper()
 	service := Service(s, keys, set)

@@ -1,25 +1,25 @@
-// Package feetest has invalid documents of fee rules, and puts rules in force, for tests.
+// Package feetest provides invalid documents of fee rules and activates rules for tests.
 package feetest
 
-// Document is a text that is not taken for fee rules.
+// Document is an invalid document of fee rules.
 type Document struct {
 	Text   string
 	Faults []string // everything that is wrong, as "pointer code", sorted
 }
 
-// OneRule is a document whose one rule is right but for some members.
+// OneRule returns a document with one rule that has an id, a priority and the given members.
 func OneRule(members string) string {
 	return `{"rules":[{"id":"a","priority":1,` + members + `}],"fallback":{"basisPoints":0}}`
 }
 
-// TwoRules is a document of two rules of which these members are given.
+// TwoRules returns a document with two rules that have the given members.
 func TwoRules(first, second string) string {
 	return `{"rules":[{"basisPoints":1,` + first + `},{"basisPoints":1,` + second + `}],"fallback":{"basisPoints":0}}`
 }
 
 const usd = `"conditions":{"currency":"USD"},`
 
-// Broken returns a document of each kind that is refused, by what is wrong with it.
+// Broken returns one invalid document per kind of error, by description.
 func Broken() map[string]Document {
 	return map[string]Document{
 		"nothing":                 {``, []string{" malformed"}},
