@@ -25,7 +25,7 @@ func testMarks() []Mark {
 	return marks
 }
 
-// newestRules is what the checkpoints here say of the fee rules.
+// newestRules is the mark of the fee rules in test checkpoints.
 var newestRules = RulesMark(3, filled(9))
 
 func writeTestCheckpoint(tb testing.TB, keys *Ring, marks []Mark) []byte {
@@ -51,37 +51,37 @@ func readTestCheckpoint(text []byte, keys *Ring) (marks []Mark, at time.Time, er
 	return marks, at, err
 }
 
-func TestCheckpoint_ReadsWhatWasWritten(t *testing.T) {
+func TestCheckpoint_RoundTrip(t *testing.T) {
 	for _, marks := range [][]Mark{nil, testMarks()} {
 		got, at, err := readTestCheckpoint(writeTestCheckpoint(t, newTestRing(t, "old"), marks), newTestRing(t, "new", "old"))
 		if err != nil || !at.Equal(noon) || !slices.Equal(got, append([]Mark{newestRules}, marks...)) {
-			t.Errorf("read %v of %s, %v; want %v", got, at, err, marks)
+			t.Errorf("got %v of %s, %v; want %v", got, at, err, marks)
 		}
 	}
 }
 
-func TestCheckpoint_RefusesEveryChangedByte(t *testing.T) {
+func TestCheckpoint_RejectsEveryChangedByte(t *testing.T) {
 	keys := newTestRing(t, "k1")
 	text := writeTestCheckpoint(t, keys, testMarks())
 	for i := range text {
 		changed := slices.Clone(text)
 		changed[i] ^= 1
 		if _, _, err := readTestCheckpoint(changed, keys); !errors.Is(err, ErrCheckpoint) && !errors.Is(err, ErrNoKey) {
-			t.Errorf("byte %d changed: %v", i, err)
+			t.Errorf("byte %d changed: got %v, want ErrCheckpoint or ErrNoKey", i, err)
 		}
 		if _, _, err := readTestCheckpoint(text[:i], keys); !errors.Is(err, ErrCheckpoint) {
-			t.Errorf("cut off at %d: %v", i, err)
+			t.Errorf("truncated at %d: got %v, want ErrCheckpoint", i, err)
 		}
 	}
 	if _, _, err := readTestCheckpoint(append(text, '\n'), keys); !errors.Is(err, ErrCheckpoint) {
-		t.Errorf("with more behind it: %v", err)
+		t.Errorf("with trailing data: got %v, want ErrCheckpoint", err)
 	}
 	if _, _, err := readTestCheckpoint(text, newTestRing(t, "k2")); !errors.Is(err, ErrNoKey) {
-		t.Errorf("without the key: %v", err)
+		t.Errorf("without the key: got %v, want ErrNoKey", err)
 	}
 }
 
-func TestCheckpointWriter_RefusesAccountsOutOfOrder(t *testing.T) {
+func TestCheckpointWriter_RejectsAccountsOutOfOrder(t *testing.T) {
 	w := NewCheckpointWriter(&bytes.Buffer{}, newTestRing(t, "k1"), noon, newestRules)
 	for i, m := range []Mark{{Account: Account{"b", "EUR"}}, {Account: Account{"b", "EUR"}}, {Account: Account{"a", "USD"}}} {
 		if err := w.Add(m); (err == nil) != (i == 0) {
@@ -99,7 +99,7 @@ func largestUserCheckpoint() UserCheckpoint {
 	return c
 }
 
-func TestUserCheckpoint_FitsIntoTwoKiBytes(t *testing.T) {
+func TestUserCheckpoint_FitsIn2KiB(t *testing.T) {
 	keys := newTestRing(t, strings.Repeat("k", 32))
 	c := largestUserCheckpoint()
 	text, err := c.Encode(keys)
@@ -112,7 +112,7 @@ func TestUserCheckpoint_FitsIntoTwoKiBytes(t *testing.T) {
 	}
 }
 
-func TestUserCheckpoint_RefusesEveryChangedCharacter(t *testing.T) {
+func TestUserCheckpoint_RejectsEveryChangedCharacter(t *testing.T) {
 	keys := newTestRing(t, "k1")
 	c := UserCheckpoint{User: "u1", At: noon, Marks: []Mark{{Account{"u1", "USD"}, 812, filled(7)}}}
 	text, err := c.Encode(keys)
@@ -159,7 +159,7 @@ func FuzzReadCheckpoint(f *testing.F) {
 	f.Add(out.Bytes())
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if _, err := ReadCheckpoint(bytes.NewReader(text), keys, func(Mark) error { return nil }); err == nil && !bytes.Equal(text, out.Bytes()) {
-			t.Errorf("%q is taken for sealed", text)
+			t.Errorf("%q was accepted as sealed", text)
 		}
 	})
 }

@@ -17,11 +17,11 @@ var rules = wallet.RulesMark(1, wallet.Hash{1})
 
 var day = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 
-func TestFolder_KeepsTheNewestCheckpointsWhole(t *testing.T) {
+func TestFolder_KeepsTheNewestCheckpoints(t *testing.T) {
 	f := wallet.Folder{Dir: filepath.Join(t.TempDir(), "checkpoints")}
 	keys := wallettest.NewRing(t, "k1")
 	if _, err := f.Newest(); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("an empty folder: %v", err)
+		t.Errorf("empty folder: got %v, want fs.ErrNotExist", err)
 	}
 	for n := range 70 {
 		_, err := f.Write(keys, day.AddDate(0, 0, n), rules, func(w *wallet.CheckpointWriter) error {
@@ -33,11 +33,11 @@ func TestFolder_KeepsTheNewestCheckpointsWhole(t *testing.T) {
 	}
 	failed := errors.New("no more accounts")
 	if _, err := f.Write(keys, day.AddDate(1, 0, 0), rules, func(*wallet.CheckpointWriter) error { return failed }); !errors.Is(err, failed) {
-		t.Errorf("a failure is told as %v", err)
+		t.Errorf("got %v, want the error of fill", err)
 	}
 	files, err := os.ReadDir(f.Dir)
 	if err != nil || len(files) != 64 {
-		t.Errorf("%d files are left, %v", len(files), err)
+		t.Errorf("got %d files, %v; want 64", len(files), err)
 	}
 	newest, err := f.Newest()
 	if err != nil {
@@ -52,11 +52,11 @@ func TestFolder_KeepsTheNewestCheckpointsWhole(t *testing.T) {
 		return nil
 	})
 	if err != nil || !at.Equal(day.AddDate(0, 0, 69)) || len(marks) != 1 || marks[0].Number != 70 {
-		t.Errorf("the newest is of %s, with %v, %v", at, marks, err)
+		t.Errorf("newest checkpoint: got time %s, marks %v, error %v", at, marks, err)
 	}
 }
 
-func TestFolder_RemovesWhatAKillLeft(t *testing.T) {
+func TestFolder_RemovesUnfinishedFiles(t *testing.T) {
 	f := wallet.Folder{Dir: t.TempDir()}
 	for _, name := range []string{".writing-1", "wallet-20261121T000000.000000Z.checkpoint"} {
 		if err := os.WriteFile(filepath.Join(f.Dir, name), nil, 0o600); err != nil {
@@ -68,12 +68,12 @@ func TestFolder_RemovesWhatAKillLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 		if files, err := os.ReadDir(f.Dir); err != nil || len(files) != want {
-			t.Errorf("after %d times 50 minutes %d files are left, %v", hours, len(files), err)
+			t.Errorf("after %d times 50 minutes: got %d files, %v", hours, len(files), err)
 		}
 	}
 }
 
-func TestFolder_OpensRegularFilesOnly(t *testing.T) {
+func TestFolder_OpensOnlyRegularFiles(t *testing.T) {
 	name := "wallet-20261121T000000.000000Z.checkpoint"
 	for what, plant := range map[string]func(path string) error{
 		"a pipe":      func(path string) error { return syscall.Mkfifo(path, 0o600) },
@@ -86,17 +86,17 @@ func TestFolder_OpensRegularFilesOnly(t *testing.T) {
 				t.Fatal(err)
 			}
 			if file, err := f.Newest(); err == nil || errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("it was opened as %v, %v", file, err)
+				t.Errorf("opened %v, %v; want an error", file, err)
 			}
 		})
 	}
 }
 
-func TestFolder_TheLastWrittenIsTheNewestWhateverTheClock(t *testing.T) {
+func TestFolder_LastWrittenIsNewestWhenClockIsSetBack(t *testing.T) {
 	f := wallet.Folder{Dir: t.TempDir()}
 	keys := wallettest.NewRing(t, "k1")
 	at := day.AddDate(1, 0, 0)
-	for n := range 70 { // more than are kept
+	for n := range 70 { // more than the folder keeps
 		_, err := f.Write(keys, at, rules, func(w *wallet.CheckpointWriter) error {
 			return w.Add(wallet.Mark{Account: usd("u"), Number: int64(n + 1)})
 		})
@@ -114,7 +114,7 @@ func TestFolder_TheLastWrittenIsTheNewestWhateverTheClock(t *testing.T) {
 			return nil
 		})
 		if err := errors.Join(err, newest.Close()); err != nil || last != int64(n+1) {
-			t.Fatalf("after %d were written the newest is number %d, %v", n+1, last, err)
+			t.Fatalf("after %d checkpoints: newest is number %d, %v", n+1, last, err)
 		}
 	}
 }

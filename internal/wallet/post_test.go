@@ -49,7 +49,7 @@ func (b *bank) must(err error) {
 	}
 }
 
-// do runs fn in a transaction and returns what it posted.
+// do runs fn in a transaction and returns its posting.
 func (b *bank) do(fn func(tx *db.Tx) (*wallet.Posted, error)) (posted *wallet.Posted, err error) {
 	err = b.store.InSmallTx(context.Background(), func(tx *db.Tx) error {
 		posted, err = fn(tx)
@@ -69,7 +69,7 @@ func (b *bank) deposit(user string, amount int64) *wallet.Posted {
 	return p
 }
 
-// traded is a trade of buyer and seller.
+// traded returns a trade between buyer and seller.
 func traded(id, price, fee int64) *wallet.Trade {
 	return &wallet.Trade{ID: id, Buyer: "buyer", Seller: "seller", Currency: "USD", Price: price, Fee: fee, Net: price - fee, FeeRule: "std", FeeVersion: 1}
 }
@@ -97,7 +97,7 @@ func (b *bank) reverse(trade int64) (*wallet.Posted, error) {
 	})
 }
 
-// wants compares what users have, "balance/held" by user.
+// wantBalances compares the balances of users. The map has "balance/held" by user.
 func (b *bank) wantBalances(want map[string]string) {
 	b.Helper()
 	raw := b.raw()
@@ -114,7 +114,7 @@ func (b *bank) wantBalances(want map[string]string) {
 	}
 }
 
-// raw is a connection beside the store.
+// raw opens a second connection to the database.
 func (b *bank) raw() *sql.DB {
 	b.Helper()
 	db := b.at.Raw(b)
@@ -122,7 +122,7 @@ func (b *bank) raw() *sql.DB {
 	return db
 }
 
-// audit reads the whole ledger and checks all that each record promises.
+// audit reads the whole ledger and checks seals, links, balances and sums.
 func (b *bank) audit() {
 	b.Helper()
 	s := b.Keys.Sealer()
@@ -186,7 +186,7 @@ func (b *bank) audit() {
 	}))
 }
 
-// any reports whether a transaction of that id or a greater one is there.
+// any reports whether a transaction with this id or a greater one exists.
 func (b *bank) any(id int64) (there bool) {
 	b.must(b.raw().QueryRowContext(b.Context(), `SELECT EXISTS (SELECT 1 FROM wallet_transaction WHERE id >= `+strconv.FormatInt(id, 10)+`)`).Scan(&there))
 	return there
@@ -206,7 +206,7 @@ func TestSell_HoldsTheCreditUntilTheTradeSettles(t *testing.T) {
 	b.must(err)
 	b.wantBalances(map[string]string{"buyer": "0/0", "seller": "8500/8500"})
 	if h := p.Head(usd("seller")); h.Available() != 0 || len(p.Entries) != 3 {
-		t.Errorf("the seller has %d available after %d entries", h.Available(), len(p.Entries))
+		t.Errorf("seller: got %d available after %d entries, want 0 after 3", h.Available(), len(p.Entries))
 	}
 	_, err = b.do(func(tx *db.Tx) (*wallet.Posted, error) { return b.Withdraw(tx, usd("seller"), 1, wallet.Request{}) })
 	wantFault(t, err, "insufficient_funds")
@@ -222,7 +222,7 @@ func TestSell_HoldsTheCreditUntilTheTradeSettles(t *testing.T) {
 	b.audit()
 }
 
-func TestComplete_IsAnEntryOfNothingForBuyerAndSeller(t *testing.T) {
+func TestComplete_PostsZeroEntriesForBuyerAndSeller(t *testing.T) {
 	b := newBank(t)
 	b.deposit("buyer", 100)
 	_, err := b.complete(7)
@@ -233,7 +233,7 @@ func TestComplete_IsAnEntryOfNothingForBuyerAndSeller(t *testing.T) {
 	b.must(err)
 	b.wantBalances(map[string]string{"buyer": "0/0", "seller": "90/90"})
 	if want := traded(7, 1, 0).Terms(); p.Transaction.Terms != want || p.Transaction.Trade != 7 {
-		t.Errorf("it covers %s of trade %d, want %s of 7", p.Transaction.Terms, p.Transaction.Trade, want)
+		t.Errorf("covered terms: got %s of trade %d, want %s of trade 7", p.Transaction.Terms, p.Transaction.Trade, want)
 	}
 	for _, e := range p.Entries {
 		if e.Amount != 0 || e.Type != wallet.TypeCompletion || e.Posting != p.Transaction.Hash {
@@ -249,7 +249,7 @@ func TestComplete_IsAnEntryOfNothingForBuyerAndSeller(t *testing.T) {
 	b.audit()
 }
 
-func TestReverse_TakesAllOfASaleBackOutOfWhatIsHeld(t *testing.T) {
+func TestReverse_ReversesTheWholeSaleFromHeldMoney(t *testing.T) {
 	b := newBank(t)
 	b.deposit("buyer", 10_001)
 	_, err := b.sell(7, 10_000, 1_500)
@@ -259,10 +259,10 @@ func TestReverse_TakesAllOfASaleBackOutOfWhatIsHeld(t *testing.T) {
 	b.wantBalances(map[string]string{"buyer": "10001/0", "seller": "0/0"})
 	for _, e := range p.Entries {
 		if e.Reverses == 0 {
-			t.Errorf("%+v names no entry that it takes back", e)
+			t.Errorf("entry %+v names no reversed entry", e)
 		}
 		if wallet.IsHouse(e.User) && e.Balance != 0 {
-			t.Errorf("the house keeps %d", e.Balance)
+			t.Errorf("house balance: got %d, want 0", e.Balance)
 		}
 	}
 	_, err = b.reverse(7)
@@ -272,24 +272,24 @@ func TestReverse_TakesAllOfASaleBackOutOfWhatIsHeld(t *testing.T) {
 	b.audit()
 }
 
-func TestSell_MovesAFeeOfNothingAndAllOfThePrice(t *testing.T) {
+func TestSell_AllowsZeroFeeAndFeeEqualToPrice(t *testing.T) {
 	b := newBank(t)
 	b.deposit("buyer", 30)
 	for trade, fee := range map[int64]int64{1: 0, 2: 10} {
 		p, err := b.sell(trade, 10, fee)
 		b.must(err)
 		if len(p.Entries) != 3 {
-			t.Errorf("a fee of %d makes %d entries", fee, len(p.Entries))
+			t.Errorf("fee %d: got %d entries, want 3", fee, len(p.Entries))
 		}
 	}
 	b.wantBalances(map[string]string{"buyer": "10/0", "seller": "10/10"})
 	if _, err := b.sell(3, 10, 11); err == nil {
-		t.Error("a fee over the price was taken")
+		t.Error("a fee above the price was accepted")
 	}
 	b.audit()
 }
 
-func TestSell_RefusesATradeThatIsPaid(t *testing.T) {
+func TestSell_RejectsAPaidTrade(t *testing.T) {
 	b := newBank(t)
 	b.deposit("buyer", 100)
 	_, err := b.sell(1, 10, 1)
@@ -300,7 +300,7 @@ func TestSell_RefusesATradeThatIsPaid(t *testing.T) {
 	b.audit()
 }
 
-func TestTakeBack_PostsTheOppositeOnce(t *testing.T) {
+func TestReverseTransaction_PostsTheOppositeOnce(t *testing.T) {
 	b := newBank(t)
 	given := b.deposit("u", 500)
 	takeBack := func(user string, id int64) error {
@@ -320,16 +320,16 @@ func TestTakeBack_PostsTheOppositeOnce(t *testing.T) {
 	b.audit()
 }
 
-func TestPost_RefusesWhatCannotBe(t *testing.T) {
+func TestPost_RejectsInvalidPostings(t *testing.T) {
 	b := newBank(t)
 	b.deposit("u", 1)
 	for name, c := range map[string]struct {
 		code string
 		post func(tx *db.Tx) (*wallet.Posted, error)
 	}{
-		"nothing":    {"amount_out_of_range", func(tx *db.Tx) (*wallet.Posted, error) { return b.Deposit(tx, usd("u"), 0, wallet.Request{}) }},
-		"less":       {"amount_out_of_range", func(tx *db.Tx) (*wallet.Posted, error) { return b.Withdraw(tx, usd("u"), -1, wallet.Request{}) }},
-		"least":      {"amount_out_of_range", func(tx *db.Tx) (*wallet.Posted, error) { return b.Correct(tx, usd("u"), -1<<63, wallet.Request{}) }},
+		"zero":       {"amount_out_of_range", func(tx *db.Tx) (*wallet.Posted, error) { return b.Deposit(tx, usd("u"), 0, wallet.Request{}) }},
+		"negative":   {"amount_out_of_range", func(tx *db.Tx) (*wallet.Posted, error) { return b.Withdraw(tx, usd("u"), -1, wallet.Request{}) }},
+		"smallest":   {"amount_out_of_range", func(tx *db.Tx) (*wallet.Posted, error) { return b.Correct(tx, usd("u"), -1<<63, wallet.Request{}) }},
 		"too much":   {"amount_out_of_range", func(tx *db.Tx) (*wallet.Posted, error) { return b.Deposit(tx, usd("u"), 1<<63-1, wallet.Request{}) }},
 		"overdraft":  {"insufficient_funds", func(tx *db.Tx) (*wallet.Posted, error) { return b.Withdraw(tx, usd("u"), 2, wallet.Request{}) }},
 		"correction": {"insufficient_funds", func(tx *db.Tx) (*wallet.Posted, error) { return b.Correct(tx, usd("u"), -2, wallet.Request{}) }},
@@ -337,21 +337,21 @@ func TestPost_RefusesWhatCannotBe(t *testing.T) {
 		"house": {"reserved_user", func(tx *db.Tx) (*wallet.Posted, error) {
 			return b.Deposit(tx, usd("house:fee:00"), 1, wallet.Request{})
 		}},
-		"nobody": {"invalid_user_id", func(tx *db.Tx) (*wallet.Posted, error) { return b.Deposit(tx, usd(""), 1, wallet.Request{}) }},
+		"no user": {"invalid_user_id", func(tx *db.Tx) (*wallet.Posted, error) { return b.Deposit(tx, usd(""), 1, wallet.Request{}) }},
 		"other currency": {"unknown_currency", func(tx *db.Tx) (*wallet.Posted, error) {
 			return b.Deposit(tx, wallet.Account{User: "u", Currency: "XXX"}, 1, wallet.Request{})
 		}},
 	} {
 		_, err := b.do(c.post)
 		if f := fault.Of(err); f == nil || f.Code != c.code {
-			t.Errorf("%s: %v, want %s", name, err, c.code)
+			t.Errorf("%s: got %v, want %s", name, err, c.code)
 		}
 	}
 	b.wantBalances(map[string]string{"u": "1/0", "new": "0/0"})
 	b.audit()
 }
 
-func TestPost_RefusesABalanceBeyondWhatJSONTakes(t *testing.T) {
+func TestPost_RejectsBalancesAboveTheMaximum(t *testing.T) {
 	b := newBank(t)
 	for range wallet.MaxBalance / wallet.MaxAmount {
 		b.deposit("u", wallet.MaxAmount)
@@ -363,7 +363,7 @@ func TestPost_RefusesABalanceBeyondWhatJSONTakes(t *testing.T) {
 	b.audit()
 }
 
-func TestPost_RefusesMoreCurrenciesThanACheckpointTakes(t *testing.T) {
+func TestPost_RejectsTooManyCurrencies(t *testing.T) {
 	b := newBank(t)
 	for i, c := range strings.Fields("AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF") {
 		_, err := b.do(func(tx *db.Tx) (*wallet.Posted, error) {
@@ -377,7 +377,7 @@ func TestPost_RefusesMoreCurrenciesThanACheckpointTakes(t *testing.T) {
 	}
 }
 
-func TestPost_BuildsOnNothingThatWasTamperedWith(t *testing.T) {
+func TestPost_RejectsTamperedAccounts(t *testing.T) {
 	for name, edits := range map[string][]string{
 		"balance":     {`UPDATE wallet_account SET balance = balance + 1 WHERE user_id = 'u'`},
 		"held":        {`UPDATE wallet_account SET held = 1 WHERE user_id = 'u'`},
@@ -408,35 +408,35 @@ func TestPost_BuildsOnNothingThatWasTamperedWith(t *testing.T) {
 			}
 			_, err := b.do(func(tx *db.Tx) (*wallet.Posted, error) { return b.Deposit(tx, usd("u"), 1, wallet.Request{}) })
 			if !errors.Is(err, wallet.ErrTampered) {
-				t.Errorf("got %v", err)
+				t.Errorf("got %v, want ErrTampered", err)
 			}
 			wantFault(t, err, "ledger_tampered")
 			var posted int
 			b.must(raw.QueryRowContext(t.Context(), `SELECT count(*) FROM wallet_transaction`).Scan(&posted))
 			if posted != 2 {
-				t.Errorf("%d transactions, want the 2 from before", posted)
+				t.Errorf("got %d transactions, want 2", posted)
 			}
 			b.deposit("other", 1)
 		})
 	}
 }
 
-func TestPost_SealsWithTheFirstKeyAndBuildsOnFormerOnes(t *testing.T) {
+func TestPost_SealsWithTheFirstKeyAndAcceptsOlderKeys(t *testing.T) {
 	b := newBank(t)
 	b.deposit("u", 5)
 	b.Ledger = &wallet.Ledger{Keys: wallettest.NewRing(t, "k2", "k1")}
 	if p := b.deposit("u", 5); p.Entries[0].KeyID != "k2" || p.Head(usd("u")).KeyID != "k2" {
-		t.Errorf("sealed with %s", p.Entries[0].KeyID)
+		t.Errorf("sealed with %s, want k2", p.Entries[0].KeyID)
 	}
 	b.audit()
 	b.Ledger = &wallet.Ledger{Keys: wallettest.NewRing(t, "k1")}
 	_, err := b.do(func(tx *db.Tx) (*wallet.Posted, error) { return b.Deposit(tx, usd("u"), 1, wallet.Request{}) })
 	if !errors.Is(err, wallet.ErrNoKey) {
-		t.Errorf("without the key: %v", err)
+		t.Errorf("without the key: got %v, want ErrNoKey", err)
 	}
 }
 
-// operation is a random thing to do, under a key of its own.
+// operation is a random posting with an idempotency key.
 type operation struct {
 	key    string
 	user   string
@@ -505,12 +505,12 @@ func TestPost_AppliesEachOf500TransactionsSentTwiceBy20WorkersOnce(t *testing.T)
 	var applied int
 	b.must(b.raw().QueryRowContext(t.Context(), `SELECT count(*) FROM wallet_transaction WHERE idempotency_key <> ''`).Scan(&applied))
 	if applied != len(operations) {
-		t.Errorf("%d were applied", applied)
+		t.Errorf("got %d applied transactions, want %d", applied, len(operations))
 	}
 	b.audit()
 }
 
-// watchSum reads the sum of all accounts until it is told to stop.
+// watchSum repeatedly checks that the sum of all accounts is zero until stop is closed.
 func (b *bank) watchSum(stop <-chan struct{}) {
 	db := b.at.Raw(b)
 	defer db.Close()
@@ -520,18 +520,18 @@ func (b *bank) watchSum(stop <-chan struct{}) {
 			SELECT CAST((SELECT coalesce(sum(balance), 0) FROM wallet_account) AS bigint), CAST((SELECT coalesce(sum(amount), 0) FROM wallet_entry) AS bigint)`).
 			Scan(&accounts, &entries)
 		if err != nil || accounts != 0 || entries != 0 {
-			b.Errorf("look %d: accounts add up to %d, entries to %d, %v", reads, accounts, entries, err)
+			b.Errorf("read %d: accounts add up to %d, entries to %d, want 0; error %v", reads, accounts, entries, err)
 		}
 		select {
 		case <-stop:
-			b.Logf("watched %d times", reads)
+			b.Logf("read the sums %d times", reads)
 			return
 		default:
 		}
 	}
 }
 
-func TestPost_KeepsEveryPromiseOfARandomLedger(t *testing.T) {
+func TestPost_KeepsARandomLedgerValid(t *testing.T) {
 	b := newBank(t)
 	r := randtest.New(t)
 	for i := range randtest.Count(150, 5_000) {
@@ -540,8 +540,7 @@ func TestPost_KeepsEveryPromiseOfARandomLedger(t *testing.T) {
 	b.audit()
 }
 
-// randomStep does something that may be refused, and then for a fault of whoever
-// asked only.
+// randomStep posts a random transaction. A posting may fail only with a fault.
 func (b *bank) randomStep(r *rand.Rand, n int64) {
 	b.Helper()
 	user, other := fmt.Sprintf("u%d", r.IntN(4)), fmt.Sprintf("u%d", 4+r.IntN(3))
@@ -570,7 +569,7 @@ func (b *bank) randomStep(r *rand.Rand, n int64) {
 	}
 }
 
-func TestLedger_TheDatabaseRefusesToChangeOrDelete(t *testing.T) {
+func TestLedger_DatabaseRejectsUpdatesAndDeletes(t *testing.T) {
 	b := newBank(t)
 	b.deposit("u", 5)
 	raw := b.raw()

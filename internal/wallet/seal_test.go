@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// newTestRing returns a ring of keys made of the letters of ids, the first first.
+// newTestRing returns a ring with one key per id, made of the last letter of the id.
 func newTestRing(tb testing.TB, ids ...string) *Ring {
 	tb.Helper()
 	var keys []Key
@@ -22,7 +22,7 @@ func newTestRing(tb testing.TB, ids ...string) *Ring {
 	return r
 }
 
-// counted is the key 00 01 02 .. 1f.
+// countingKey returns a ring with the key 00 01 02 .. 1f.
 func countingKey(tb testing.TB, id string) *Ring {
 	tb.Helper()
 	key := make([]byte, 32)
@@ -43,10 +43,10 @@ func filled(b byte) (h Hash) {
 	return h
 }
 
-// The bytes and seals here were made by another program, from the description in
-// docs/explanation/ledger.md. They never change: what was sealed with them must
-// stay verifiable.
-func TestCanonical_HasTheBytesThatItAlwaysHad(t *testing.T) {
+// An independent program computed the expected bytes and seals from the description in
+// docs/explanation/ledger.md. They must never change, because existing seals must stay
+// valid.
+func TestCanonical_IsStable(t *testing.T) {
 	at := time.UnixMicro(1795267801000001).UTC()
 	sold := Entry{
 		Account: Account{User: "u1", Currency: "USD"}, Number: 7, Transaction: 42, Type: TypeSale, Amount: 8700, Balance: 18700, Held: 8700,
@@ -130,8 +130,8 @@ func TestCanonical_HasTheBytesThatItAlwaysHad(t *testing.T) {
 	}
 }
 
-// The digest was made by another program, like the seals above.
-func TestTerms_AreTheDigestThatTheyAlwaysWere(t *testing.T) {
+// An independent program computed the digest.
+func TestTerms_AreStable(t *testing.T) {
 	at := time.UnixMicro(1795267801000001).UTC()
 	traded := Trade{
 		ID: 9, Listing: 8, Seller: "u1", Buyer: "ü2", AppID: 730, ContextID: "2", AssetID: "a1", Item: 5, Amount: 1, Price: 10000, Currency: "USD",
@@ -145,11 +145,11 @@ func TestTerms_AreTheDigestThatTheyAlwaysWere(t *testing.T) {
 	newTestRing(t, "k1").Sealer().Seal(&traded)
 	traded.State, traded.Transaction = "settled", 43
 	if got := traded.Terms(); got.String() != want {
-		t.Errorf("state, transaction and seal are among the terms: %s", got)
+		t.Errorf("terms after a change of state, transaction and seal: got %s, want no change", got)
 	}
 }
 
-func TestSealer_FindsEveryFieldThatWasChanged(t *testing.T) {
+func TestSealer_DetectsEveryChangedField(t *testing.T) {
 	s := newTestRing(t, "k1", "k2").Sealer()
 	sealed := Entry{
 		Account: Account{User: "A|B", Currency: "USD"}, Number: 2, Transaction: 3, Type: TypeDeposit, Amount: 5, Balance: 6, Held: 1, Trade: 7,
@@ -157,7 +157,7 @@ func TestSealer_FindsEveryFieldThatWasChanged(t *testing.T) {
 	}
 	s.SealEntry(&sealed)
 	if ok, err := s.EntryIntact(&sealed); !ok || err != nil {
-		t.Fatalf("as it was sealed: %t, %v", ok, err)
+		t.Fatalf("unchanged entry: intact is %t, error %v", ok, err)
 	}
 	for name, change := range map[string]func(*Entry){
 		"user":        func(e *Entry) { e.User = "A" },
@@ -189,11 +189,11 @@ func TestSealer_FindsEveryFieldThatWasChanged(t *testing.T) {
 	}
 }
 
-func TestRing_VerifiesWhatFormerKeysSealed(t *testing.T) {
+func TestRing_VerifiesSealsOfOlderKeys(t *testing.T) {
 	h := Head{Account: Account{User: "u", Currency: "EUR"}, Balance: 3}
 	newTestRing(t, "old").Sealer().SealHead(&h)
 	if ok, err := newTestRing(t, "new", "old").Sealer().HeadIntact(&h); !ok || err != nil {
-		t.Errorf("with the old key behind the new one: %t, %v", ok, err)
+		t.Errorf("with the old key after the new one: intact is %t, error %v", ok, err)
 	}
 	if _, err := newTestRing(t, "new").Sealer().HeadIntact(&h); !errors.Is(err, ErrNoKey) {
 		t.Errorf("without the old key: %v, want ErrNoKey", err)
@@ -204,7 +204,7 @@ func TestRing_VerifiesWhatFormerKeysSealed(t *testing.T) {
 	}
 }
 
-func TestNewRing_RefusesKeysThatCannotServe(t *testing.T) {
+func TestNewRing_RejectsInvalidKeys(t *testing.T) {
 	good := Key{ID: "k1", Bytes: make([]byte, 32)}
 	for name, keys := range map[string][]Key{
 		"none":       nil,
@@ -218,16 +218,16 @@ func TestNewRing_RefusesKeysThatCannotServe(t *testing.T) {
 	}
 }
 
-func TestRing_TellsAKeyFromAnotherOneOfItsID(t *testing.T) {
+func TestRing_DistinguishesKeysWithTheSameID(t *testing.T) {
 	known := newTestRing(t, "k1", "k2").Marks()
-	if lacks := newTestRing(t, "k3", "k2", "k1").Missing(known); lacks != nil {
-		t.Errorf("lacks %v though both are there", lacks)
+	if missing := newTestRing(t, "k3", "k2", "k1").Missing(known); missing != nil {
+		t.Errorf("missing %v, want none", missing)
 	}
 	other, err := NewRing([]Key{{ID: "k1", Bytes: []byte(strings.Repeat("x", 32))}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if lacks := other.Missing(known); len(lacks) != 2 {
-		t.Errorf("lacks %v, want both", lacks)
+	if missing := other.Missing(known); len(missing) != 2 {
+		t.Errorf("missing %v, want both", missing)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"assay/internal/wallet/audit"
 )
 
-func TestVerify_AnIntactLedgerIsOK(t *testing.T) {
+func TestVerify_IntactLedgerIsOK(t *testing.T) {
 	w := example(t)
 	w.keep(w.checkpoint())
 	full := w.verifyAll()
@@ -15,17 +15,17 @@ func TestVerify_AnIntactLedgerIsOK(t *testing.T) {
 	}
 	for _, c := range full.Checks {
 		if c.Status != audit.Pass {
-			t.Errorf("%s is %s (%s): this ledger has something for every check", c.Name, c.Status, c.Reason)
+			t.Errorf("%s is %s (%s), want pass: the ledger has rows for every check", c.Name, c.Status, c.Reason)
 		}
 	}
 	if n := w.count("wallet_entry"); full.Entries != n {
-		t.Errorf("%d entries verified of %d", full.Entries, n)
+		t.Errorf("verified %d entries, want %d", full.Entries, n)
 	}
 	for _, u := range w.users {
 		if r := w.verify(u, ""); !r.OK || r.Checkpoint == nil {
 			t.Errorf("%s: %s: %+v", u, r.Status, r.Failures)
 		} else if again := w.verify(u, *r.Checkpoint); !again.OK {
-			t.Errorf("%s against the checkpoint just made: %+v", u, again.Failures)
+			t.Errorf("%s with its new checkpoint: got failures %+v, want none", u, again.Failures)
 		}
 	}
 }

@@ -18,12 +18,11 @@ import (
 	"assay/internal/wallet/audit"
 )
 
-// BenchmarkVerifyAll verifies a ledger of ASSAY_ENTRIES entries, 20,000 by
-// default, on the engine of ASSAY_TEST_ENGINE. What it is compared with is the least
-// that any verification does: to read each entry once, in the order of the chains,
-// and to hash it. That of hashing what is in memory already is told beside it, and
-// the time of the processor, which a busy machine changes less; that of PostgreSQL is
-// not in it.
+// BenchmarkVerifyAll verifies a ledger of ASSAY_ENTRIES entries, 20,000 by default, on the
+// engine of ASSAY_TEST_ENGINE. As a lower bound it also reports the time to read each entry
+// once in the order of the chains and to hash it, the time to hash alone, and the CPU time
+// of this process. CPU time varies less on a busy machine. It excludes the PostgreSQL
+// server.
 func BenchmarkVerifyAll(b *testing.B) {
 	entries, err := strconv.Atoi(os.Getenv("ASSAY_ENTRIES"))
 	if err != nil {
@@ -56,15 +55,15 @@ func BenchmarkVerifyAll(b *testing.B) {
 	}
 }
 
-// What a verification of everything may cost.
+// Limits for the cost of a full verification.
 const (
 	mostMemory   = 64 << 20
-	mostTenths   = 30 // of the time in which the entries are read once and hashed
-	looserTenths = 50 // where a busy machine is not to fail a short run
-	timedAgain   = 20 // times, until once it is fast enough
+	mostTenths   = 30 // tenths of the time to read and hash all entries once
+	looserTenths = 50 // limit for a short run on a busy machine
+	timedAgain   = 20 // maximum number of attempts
 )
 
-func TestVerify_TakesLittleMemoryAndTime(t *testing.T) {
+func TestVerify_LimitsMemoryAndTime(t *testing.T) {
 	w := newWorld(t)
 	entries := randtest.Count(6_000, 1_000_000)
 	w.fill(randtest.New(t), entries, entries/20)
@@ -73,11 +72,11 @@ func TestVerify_TakesLittleMemoryAndTime(t *testing.T) {
 			t.Fatalf("%s: %+v", r.Status, r.Failures)
 		}
 	}
-	verify() // what is made once
+	verify() // warm up: create caches
 	if peak := peakHeap(verify); peak > mostMemory {
-		t.Errorf("a verification takes %d MiB", peak>>20)
+		t.Errorf("verification used %d MiB", peak>>20)
 	}
-	// The least that was spent on either: what else runs makes both dearer.
+	// Take the lowest time of each: other processes only make both slower.
 	most := int64(randtest.Count(looserTenths, mostTenths))
 	least, floor := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
 	for range timedAgain {
@@ -90,11 +89,10 @@ func TestVerify_TakesLittleMemoryAndTime(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("a verification takes %v, more than %d tenths of the %v to read and hash the entries", least, most, floor)
+	t.Errorf("verification took %v, want at most %d tenths of %v, the time to read and hash the entries", least, most, floor)
 }
 
-// hashing returns how long it takes to hash all entries, and to read them, one
-// after the other.
+// hashing returns the time to read all entries, and the time to hash them.
 func (w *world) hashing() (hashing, reading time.Duration) {
 	w.Helper()
 	s := w.Keys.Sealer()
@@ -121,14 +119,14 @@ func (w *world) hashing() (hashing, reading time.Duration) {
 	return hashing, reading
 }
 
-// used returns the processor's time that the process has used.
+// used returns the CPU time of the process.
 func used() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // never fails
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// resident returns how many bytes of memory the process has; VmHWM: had at most.
+// resident returns a memory size of the process in bytes. The name VmHWM selects the peak.
 func resident(name string) (size int64) {
 	text, _ := os.ReadFile("/proc/self/status")
 	_, text, _ = bytes.Cut(text, []byte(name+":"))
@@ -136,10 +134,10 @@ func resident(name string) (size int64) {
 	return size << 10
 }
 
-// resetResident begins a new VmHWM.
+// resetResident resets VmHWM.
 func resetResident() { _ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) }
 
-// peakHeap returns by how much the heap was greater, at most, while fn ran.
+// peakHeap returns the maximum growth of the heap while fn runs.
 func peakHeap(fn func()) uint64 {
 	var before, now runtime.MemStats
 	runtime.GC()

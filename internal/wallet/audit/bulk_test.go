@@ -15,24 +15,22 @@ import (
 	"assay/internal/wallet/fee"
 )
 
-// bulk posts many transactions of the ledger in each one of the database, which is all
-// that makes it fast.
+// bulk fills a ledger fast: it posts many ledger transactions in one database transaction.
 type bulk struct {
 	*world
-	tx      *db.Tx // the open one
+	tx      *db.Tx // the open transaction
 	rand    *rand.Rand
 	heads   map[wallet.Account]wallet.Head
-	moved   []*wallet.Posted // deposits that may be taken back
-	open    []wallet.Trade   // neither settled nor reversed
-	entries int              // posted so far
+	moved   []*wallet.Posted // deposits that may be reversed
+	open    []wallet.Trade   // open trades
+	entries int              // number of posted entries
 }
 
-// bulkEntries is how many entries one transaction of the database writes.
+// bulkEntries is the number of entries per database transaction.
 const bulkEntries = 1_000
 
-// fill makes a ledger of so many entries, or a few more: users who put money in, pay
-// each other, take it out again and change their minds, some of them far more often
-// than others.
+// fill creates a ledger with at least the given number of entries. Users deposit, buy,
+// withdraw and reverse. Some users are far more active than others.
 func (w *world) fill(r *rand.Rand, entries, users int) {
 	w.Helper()
 	b := &bulk{world: w, rand: r, heads: map[wallet.Account]wallet.Head{}}
@@ -56,7 +54,7 @@ func (w *world) fill(r *rand.Rand, entries, users int) {
 	})
 }
 
-// write runs fn in a transaction of the database. Nobody else writes, so it runs once.
+// write runs fn in a database transaction. There is no other writer, so fn runs once.
 func (b *bulk) write(fn func()) {
 	b.Helper()
 	b.must(b.store.InSmallTx(context.Background(), func(tx *db.Tx) error {
@@ -72,7 +70,7 @@ func (b *bulk) insert(query string, args ...any) {
 	b.must(err)
 }
 
-// post posts in the open transaction, at a moment that no other posting has.
+// post posts in the open transaction at a time that no other posting has.
 func (b *bulk) post(fn func(tx *db.Tx) (*wallet.Posted, error)) *wallet.Posted {
 	b.Helper()
 	b.tx.NotBefore(b.tick())
@@ -87,7 +85,7 @@ func (b *bulk) post(fn func(tx *db.Tx) (*wallet.Posted, error)) *wallet.Posted {
 
 func userName(i int) string { return fmt.Sprintf("7656119%010d", i) }
 
-// user returns one of the users; half of the time one of the first few.
+// user returns a random user. Half of the time it is one of the first few.
 func (b *bulk) user(users int) string {
 	if b.rand.IntN(2) == 0 {
 		users = max(users/50, 2)
@@ -95,8 +93,8 @@ func (b *bulk) user(users int) string {
 	return userName(b.rand.IntN(users))
 }
 
-// step does one thing: of ten, five are sales, each of which settles or is reversed
-// later.
+// step does one random operation. Half of the operations are sales, which later settle or
+// are reversed.
 func (b *bulk) step(users int) {
 	currency := []money.Currency{"USD", "USD", "USD", "EUR"}[b.rand.IntN(4)]
 	of, amount := wallet.Account{User: b.user(users), Currency: currency}, 1+b.rand.Int64N(20_000)
@@ -195,7 +193,7 @@ func (b *bulk) addTrade(t *wallet.Trade) {
 		stored(t.SettleAt), stored(t.SettledAt), stored(t.ReversedAt), t.Volume, t.Ranked, t.Version, t.KeyID, t.MAC[:])
 }
 
-// stored is a time as the database has it.
+// stored returns a time in the form that the database stores.
 func stored(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -208,7 +206,7 @@ func (b *bulk) available(a wallet.Account) int64 {
 	return h.Available()
 }
 
-// must fails a test that has no world.
+// must fails the test if err is not nil.
 func must(tb testing.TB, err error) {
 	tb.Helper()
 	if err != nil {
@@ -216,9 +214,9 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-// TestVerify_FindsWhatIsPagesAway tampers with a ledger of several pages, one thing
-// after the other, each of which another check finds.
-func TestVerify_FindsWhatIsPagesAway(t *testing.T) {
+// TestVerify_DetectsTamperingOnLaterPages tampers with a ledger of several pages. Each
+// change fails another check.
+func TestVerify_DetectsTamperingOnLaterPages(t *testing.T) {
 	w := newWorld(t)
 	w.fill(randtest.New(t), 3_000, 300)
 	w.loosen()
@@ -232,11 +230,11 @@ func TestVerify_FindsWhatIsPagesAway(t *testing.T) {
 		{"reversal_link", `UPDATE wallet_transaction SET reverses = 1 WHERE id = (SELECT max(id) FROM wallet_transaction WHERE kind = 'reversal')`},
 	} {
 		if full := w.verifyAll(); slices.Contains(failing(full.Checks), c.want) {
-			t.Fatalf("%s fails before its turn: %+v", c.want, full.Failures)
+			t.Fatalf("%s failed before the tampering: %+v", c.want, full.Failures)
 		}
 		w.exec(c.sql)
 		if full := w.verifyAll(); !slices.Contains(failing(full.Checks), c.want) {
-			t.Errorf("%s is not among %v after %s", c.want, failing(full.Checks), c.sql)
+			t.Errorf("want failed check %s, got %v after %s", c.want, failing(full.Checks), c.sql)
 		}
 	}
 }

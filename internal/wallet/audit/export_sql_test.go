@@ -8,15 +8,14 @@ import (
 	"assay/internal/wallet"
 )
 
-// GuardPostgres returns what is compared of the tables of the ledger in a PostgreSQL
-// database, as it is kept in guard_postgres.txt.
+// GuardPostgres returns the schema objects of a PostgreSQL database in the form of
+// guard_postgres.txt.
 func GuardPostgres(ctx context.Context, raw *sql.DB) (string, error) {
 	found, err := db.ReadObjects(ctx, raw, selectObjectsPostgres)
 	return found.String(), err
 }
 
-// LoosenForTests has Schema find no changes, for ledgers whose constraints a test has
-// dropped.
+// LoosenForTests makes Schema report no changes. Tests use it after they drop constraints.
 func (l *Snapshot) LoosenForTests() { l.loosened = true }
 
 // TransactionsForTests returns all transactions.
@@ -28,7 +27,7 @@ func (l *Snapshot) TransactionsForTests() (out []wallet.Transaction, err error) 
 	return out, err
 }
 
-// TradeForTests returns a trade that is there.
+// TradeForTests returns an existing trade.
 func (l *Snapshot) TradeForTests(id int64) (wallet.Trade, error) {
 	rows, err := l.tradesOf([]int64{id})
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"assay/internal/wallet/audit"
 )
 
-// reseal seals transactions, entries and accounts again as they are stored, as an
-// attacker who has the key can: every hash, link and MAC is right afterwards. terms says
-// of a trade what its transactions cover.
+// reseal seals the stored transactions, entries and accounts again, as an attacker with
+// the key can. Afterwards every hash, link and MAC is valid. terms returns the digest that
+// a transaction of a kind covers of its trade.
 func (w *world) reseal(terms func(t wallet.Trade, kind wallet.Kind) wallet.Hash) {
 	w.Helper()
 	w.must(audit.ReadLedger(context.Background(), w.store, func(l *audit.Snapshot) error {
@@ -55,7 +55,7 @@ func (w *world) reseal(terms func(t wallet.Trade, kind wallet.Kind) wallet.Hash)
 	}))
 }
 
-// termsOf are the terms of a trade as a transaction of a kind left it.
+// termsOf returns the digest of a trade's terms after a transaction of a kind.
 func termsOf(t wallet.Trade, kind wallet.Kind) wallet.Hash {
 	var never wallet.Trade
 	switch kind {
@@ -67,19 +67,19 @@ func termsOf(t wallet.Trade, kind wallet.Kind) wallet.Hash {
 	return t.Terms()
 }
 
-// TestVerify_ATradeThatIsResealedWithTheKeyContradictsTheCheckpoint is about an attacker
-// who has the key: whatever is sealed again, a checkpoint from before covers the trade.
-func TestVerify_ATradeThatIsResealedWithTheKeyContradictsTheCheckpoint(t *testing.T) {
+// TestVerify_DetectsTradeResealedAfterCheckpoint simulates an attacker with the key. An
+// earlier checkpoint covers the trade, so it reveals the change.
+func TestVerify_DetectsTradeResealedAfterCheckpoint(t *testing.T) {
 	w := example(t)
 	w.loosen()
-	w.relax(func() { w.complete(3) }) // trade 1 has settled, 2 is reversed, 4 is pending
+	w.relax(func() { w.complete(3) }) // trade 1 is settled, 2 reversed, 4 pending
 	w.keep(w.checkpoint())
 	kept := map[string]string{}
 	for _, user := range []string{"alice", "bob"} {
 		kept[user] = *w.verify(user, "").Checkpoint
 	}
 	if full := w.verifyAll(); !full.OK {
-		t.Fatalf("before: %+v", full.Failures)
+		t.Fatalf("failures before the change: %+v, want none", full.Failures)
 	}
 	s := w.save()
 	outer := w.TB
@@ -101,7 +101,7 @@ func TestVerify_ATradeThatIsResealedWithTheKeyContradictsTheCheckpoint(t *testin
 				w.TB = t
 				defer func() { w.TB = outer }()
 				if w.exec(change) != 1 {
-					t.Fatal("nothing was changed")
+					t.Fatal("the statement changed no row")
 				}
 				defer s.restore(w)
 				for id := int64(1); id <= w.trades; id++ {
@@ -127,7 +127,8 @@ func TestVerify_ATradeThatIsResealedWithTheKeyContradictsTheCheckpoint(t *testin
 	}
 }
 
-// resealTransactions seals transactions again as they are stored, and nothing else.
+// resealTransactions seals the stored transactions again. It does not seal entries and
+// accounts.
 func (w *world) resealTransactions() {
 	w.Helper()
 	w.must(audit.ReadLedger(context.Background(), w.store, func(l *audit.Snapshot) error {
@@ -141,8 +142,8 @@ func (w *world) resealTransactions() {
 	}))
 }
 
-// A checkpoint cannot show what was changed of what came after it.
-func TestVerify_ATradeOfAfterTheCheckpointIsComparedWithItsTransactions(t *testing.T) {
+// A checkpoint cannot reveal changes of trades that are newer than the checkpoint.
+func TestVerify_ComparesNewerTradesWithTheirTransactions(t *testing.T) {
 	w := example(t)
 	w.keep(w.checkpoint())
 	w.sell("alice", "bob", "USD", 100)
@@ -151,11 +152,11 @@ func TestVerify_ATradeOfAfterTheCheckpointIsComparedWithItsTransactions(t *testi
 	full := w.verifyAll()
 	expect(t, "of everything", full.OK, full.Status, full.Checks, full.Failures, "trade_crosscheck")
 	if f := failing(full.Checks); slices.Contains(f, "anchor_match") {
-		t.Errorf("a checkpoint that does not cover the trade contradicts it: %v", f)
+		t.Errorf("got failed checks %v with a checkpoint that does not cover the trade, want no anchor_match", f)
 	}
 }
 
-func TestVerify_CompletionsBelongToTheirTrades(t *testing.T) {
+func TestVerify_MatchesCompletionsToTrades(t *testing.T) {
 	w := example(t)
 	w.loosen()
 	s := w.save()

@@ -10,7 +10,7 @@ import (
 	"assay/internal/wallet/audit"
 )
 
-func TestGuard_FindsFunctionsBeforeThoseOfPostgreSQL(t *testing.T) {
+func TestGuard_DetectsFunctionsThatShadowPostgreSQL(t *testing.T) {
 	d := dbtest.On(t, dbtest.PostgreSQL)
 	d.Open(t, db.Options{})
 	d.URL += "&search_path=public,pg_catalog"
@@ -23,9 +23,9 @@ func TestGuard_FindsFunctionsBeforeThoseOfPostgreSQL(t *testing.T) {
 	}))
 }
 
-// TestGuard_KnowsTheSchemaOfTheMigration compares a new database with what the
-// verification of the ledger expects; ASSAY_UPDATE=1 rewrites that for PostgreSQL.
-func TestGuard_KnowsTheSchemaOfTheMigration(t *testing.T) {
+// TestGuard_MatchesTheMigrations compares a new database with the expected schema.
+// ASSAY_UPDATE=1 rewrites the expected schema for PostgreSQL.
+func TestGuard_MatchesTheMigrations(t *testing.T) {
 	for _, engine := range []string{dbtest.SQLite, dbtest.PostgreSQL} {
 		t.Run(engine, func(t *testing.T) {
 			d := dbtest.On(t, engine)
@@ -40,10 +40,10 @@ func TestGuard_KnowsTheSchemaOfTheMigration(t *testing.T) {
 			must(t, audit.ReadLedger(t.Context(), s, func(l *audit.Snapshot) error {
 				n, changes, err := l.Schema()
 				for _, c := range changes {
-					t.Errorf("%s: have %q, want %q; after a change of the migration run make generate", c.Object, c.Actual, c.Expected)
+					t.Errorf("%s: got %q, want %q; run make generate after a change of the migrations", c.Object, c.Actual, c.Expected)
 				}
 				if n < 15 {
-					t.Errorf("%d objects compared", n)
+					t.Errorf("compared %d objects, want more", n)
 				}
 				return err
 			}))

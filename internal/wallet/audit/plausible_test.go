@@ -11,9 +11,9 @@ import (
 	"assay/internal/wallet/audit"
 )
 
-// TestVerify_WhatCannotBeFailsWithEverySealRight forges with the key: every seal, link and
-// sum is right, and what the ledger says still cannot be.
-func TestVerify_WhatCannotBeFailsWithEverySealRight(t *testing.T) {
+// TestVerify_DetectsImpossibleValuesWithValidSeals forges rows with the key. Every seal,
+// link and sum is valid, but the content is impossible.
+func TestVerify_DetectsImpossibleValuesWithValidSeals(t *testing.T) {
 	w := example(t)
 	w.now = w.now.Add(time.Minute)
 	w.sell("alice", "bob", "USD", 900) // trade 5, charged by version 3
@@ -37,25 +37,25 @@ func TestVerify_WhatCannotBeFailsWithEverySealRight(t *testing.T) {
 			`UPDATE wallet_entry SET trade_id = 0 WHERE transaction_id = ` + saleOf3, `UPDATE wallet_transaction SET trade_id = 0 WHERE id = ` + saleOf3,
 			`DELETE FROM trade WHERE id = 3`, `DELETE FROM listing WHERE id = 3`,
 		}},
-		{"held for no sale", "running_held", "neither settled nor reversed", "bob", []string{
+		{"held for no sale", "running_held", "sum of its open sales", "bob", []string{
 			`UPDATE wallet_entry SET trade_id = 0 WHERE transaction_id = ` + saleOf3, `UPDATE wallet_transaction SET trade_id = 0 WHERE id = ` + saleOf3,
 			`DELETE FROM trade WHERE id = 3`, `DELETE FROM listing WHERE id = 3`,
 		}},
 		{"settlement without a trade", "trade_crosscheck", "names no trade", "bob", []string{
 			`UPDATE wallet_entry SET trade_id = 0 WHERE type IN ('release', 'free')`, `UPDATE wallet_transaction SET trade_id = 0 WHERE kind = 'settlement'`,
 		}},
-		{"settled in the trade alone", "running_held", "neither settled nor reversed", "bob", []string{`UPDATE trade SET state = 'settled' WHERE id = 3`}},
+		{"settled in the trade alone", "running_held", "sum of its open sales", "bob", []string{`UPDATE trade SET state = 'settled' WHERE id = 3`}},
 		{"before the account", "schema_valid", "never writes", "alice", at(fmt.Sprintf(`- %d`, days/12))},
 		{"years ahead", "schema_valid", "never writes", "alice", at(fmt.Sprintf(`+ %d`, 3_650*days))},
 		{"before there were ledgers", "schema_valid", "never writes", "alice", []string{`UPDATE wallet_entry SET at = 1000000`, `UPDATE wallet_transaction SET at = 1000000`}},
-		{"rules of later", "fee_crosscheck", "not in force then", "alice", []string{`UPDATE wallet_entry SET fee_version = 2 WHERE trade_id = 3 AND fee_version <> 0`, `UPDATE trade SET fee_version = 2 WHERE id = 3`}},
-		{"rules of before", "fee_crosscheck", "not in force then", "alice", []string{`UPDATE wallet_entry SET fee_version = 1 WHERE trade_id = 5 AND fee_version <> 0`, `UPDATE trade SET fee_version = 1 WHERE id = 5`}},
+		{"rules of later", "fee_crosscheck", "not in force at that time", "alice", []string{`UPDATE wallet_entry SET fee_version = 2 WHERE trade_id = 3 AND fee_version <> 0`, `UPDATE trade SET fee_version = 2 WHERE id = 3`}},
+		{"rules of before", "fee_crosscheck", "not in force at that time", "alice", []string{`UPDATE wallet_entry SET fee_version = 1 WHERE trade_id = 5 AND fee_version <> 0`, `UPDATE trade SET fee_version = 1 WHERE id = 5`}},
 		{"rules of years ahead", "fee_crosscheck", "impossible time", "alice", []string{fmt.Sprintf(`UPDATE fee_rule_set SET activated_at = activated_at + %d WHERE version = 3`, 3_650*days)}},
-		{"shard beyond the last", "schema_valid", "no account of this name", "", shard("house:fee:64")},
-		{"shard of another form", "schema_valid", "no account of this name", "", shard("house:fee:7")},
-		{"house of another name", "schema_valid", "no account of this name", "", shard("house:loan:07")},
+		{"shard beyond the last", "schema_valid", "name of the account is invalid", "", shard("house:fee:64")},
+		{"shard of another form", "schema_valid", "name of the account is invalid", "", shard("house:fee:7")},
+		{"house of another name", "schema_valid", "name of the account is invalid", "", shard("house:loan:07")},
 	}
-	if w.at.Engine == dbtest.SQLite { // PostgreSQL takes no NUL
+	if w.at.Engine == dbtest.SQLite { // PostgreSQL rejects NUL in text
 		for i, sql := range [][]string{
 			{`UPDATE wallet_entry SET user_id = user_id || char(0) WHERE user_id = 'carol'`, `UPDATE wallet_account SET user_id = user_id || char(0) WHERE user_id = 'carol'`},
 			{`UPDATE wallet_entry SET idempotency_key = 'k' || char(0) WHERE transaction_id = ` + newest, `UPDATE wallet_transaction SET idempotency_key = 'k' || char(0) WHERE id = ` + newest},
@@ -72,7 +72,7 @@ func TestVerify_WhatCannotBeFailsWithEverySealRight(t *testing.T) {
 			defer s.restore(w)
 			for _, query := range c.sql {
 				if w.exec(query) == 0 {
-					t.Fatalf("%s changed nothing", query)
+					t.Fatalf("%s changed no row", query)
 				}
 			}
 			for _, row := range w.rows("trade") {
@@ -87,7 +87,7 @@ func TestVerify_WhatCannotBeFailsWithEverySealRight(t *testing.T) {
 				t.Errorf("%+v", full.Failures)
 			}
 			if f := failing(full.Checks); slices.Contains(f, "entry_hash") || slices.Contains(f, "head_mac") {
-				t.Errorf("the seals are not right: %v", f)
+				t.Errorf("got failed checks %v, want valid seals", f)
 			}
 			if c.user == "" {
 				return
@@ -100,20 +100,20 @@ func TestVerify_WhatCannotBeFailsWithEverySealRight(t *testing.T) {
 	}
 }
 
-// TestVerify_WarnsOfWhatWasDatedBack is about entries that the key sealed again: the one
-// that was dated back shows in its chain, and among all transactions even where it is the
-// first of its account.
-func TestVerify_WarnsOfWhatWasDatedBack(t *testing.T) {
+// TestVerify_WarnsOfBackdatedEntries forges times with the key. A backdated entry is
+// visible in its chain. If it is the first of its account, it is visible among all
+// transactions.
+func TestVerify_WarnsOfBackdatedEntries(t *testing.T) {
 	w := example(t)
 	w.deposit(in("dave", "USD"), 5)
 	if full := w.verifyAll(); !full.OK || len(full.Warnings) > 0 {
-		t.Fatalf("before: %+v, %+v", full.Failures, full.Warnings)
+		t.Fatalf("before the change: failures %+v, warnings %+v, want none", full.Failures, full.Warnings)
 	}
 	w.loosen()
 	s := w.save()
 	for user, warnings := range map[string]int{
-		"alice": 3, // in two chains, and among all transactions; no more than what a clock may be wrong
-		"dave":  1, // the accounts of dave and of that shard begin with it
+		"alice": 3, // in two chains and among all transactions, beyond the allowed clock error
+		"dave":  1, // first entries of the accounts of dave and the shard
 	} {
 		last := fmt.Sprintf(`(SELECT max(transaction_id) FROM wallet_entry WHERE user_id = '%s' AND currency = 'USD')`, user)
 		for _, query := range []string{`UPDATE wallet_entry SET at = at - %d WHERE transaction_id = `, `UPDATE wallet_transaction SET at = at - %d WHERE id = `} {

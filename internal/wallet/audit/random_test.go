@@ -18,13 +18,13 @@ import (
 	"assay/internal/wallet/audit"
 )
 
-// dependent are the columns of which every value counts; of the tables that
-// are not listed, all do.
+// dependent lists, by table, the columns that the ledger depends on. For a table that is
+// not listed, it depends on all columns.
 var dependent = map[string][]string{
 	"platform_user": {"id", "user_id"},
 }
 
-func TestVerify_OneRandomTamperingIsAlwaysFound(t *testing.T) {
+func TestVerify_DetectsEveryRandomTampering(t *testing.T) {
 	r := randtest.New(t)
 	rounds := randtest.Count(60, 1_000)
 	for ledger := range randtest.Count(1, 4) {
@@ -44,17 +44,17 @@ func TestVerify_OneRandomTamperingIsAlwaysFound(t *testing.T) {
 			table, what := w.tamper(r, s)
 			full := w.verifyAll()
 			if full.OK || full.Status == audit.OK {
-				t.Fatalf("ledger %d, round %d: %s of %s is not found", ledger, round, what, table)
+				t.Fatalf("ledger %d, round %d: verification did not detect: %s of %s", ledger, round, what, table)
 			}
 			s.restore(w, table)
 		}
 		if full := w.verifyAll(); !full.OK {
-			t.Fatalf("what was put back is not what was: %+v", full.Failures)
+			t.Fatalf("failures after the restore: %+v, want none", full.Failures)
 		}
 	}
 }
 
-// tamper changes one thing, at random, and says what.
+// tamper makes one random change and describes it.
 func (w *world) tamper(r *rand.Rand, s saved) (table, what string) {
 	w.Helper()
 	for {
@@ -66,12 +66,12 @@ func (w *world) tamper(r *rand.Rand, s saved) (table, what string) {
 		err := saved{table: rows}.write(w, table)
 		if err == nil {
 			return table, what
-		} // else it is no value for the column's type
+		} // otherwise the value has the wrong type for the column
 	}
 }
 
-// tampered returns the rows of a table with one thing changed; what is "" where
-// that would be nothing that the ledger depends on.
+// tampered returns the rows of a table with one random change. what is "" if the ledger
+// does not depend on the change.
 func (w *world) tampered(r *rand.Rand, table string, before [][]any) (rows [][]any, what string) {
 	names := w.columns(table)
 	for _, row := range before {
@@ -86,7 +86,7 @@ func (w *world) tampered(r *rand.Rand, table string, before [][]any) (rows [][]a
 		again := slices.Clone(rows[at])
 		k := w.changed(r, table, names, again, rows)
 		if k == 0 && table == "platform_user" {
-			return nil, "" // another user is none of the ledger's
+			return nil, "" // the ledger does not depend on an additional user
 		}
 		return append(rows, again), fmt.Sprintf("row %s copied, with %v as %s", which, again[k], names[k])
 	case 2:
@@ -116,7 +116,7 @@ func (w *world) columns(table string) []string {
 	return names
 }
 
-// pick returns a column on which the ledger depends.
+// pick returns a random column that the ledger depends on.
 func (w *world) pick(r *rand.Rand, table string, names []string) int {
 	some := dependent[table]
 	if some == nil {
@@ -125,7 +125,7 @@ func (w *world) pick(r *rand.Rand, table string, names []string) int {
 	return slices.Index(names, some[r.IntN(len(some))])
 }
 
-// changed changes a column of a row to something else, and returns which.
+// changed changes a column of a row and returns its name.
 func (w *world) changed(r *rand.Rand, table string, names []string, row []any, rows [][]any) int {
 	for {
 		k := w.pick(r, table, names)
@@ -137,7 +137,7 @@ func (w *world) changed(r *rand.Rand, table string, names []string, row []any, r
 	}
 }
 
-// other returns a value of the type of another one, or none.
+// other returns a different value of the same type, or nil.
 func other(r *rand.Rand, v, anothers any) any {
 	if r.IntN(12) == 0 {
 		return nil
@@ -159,8 +159,8 @@ func other(r *rand.Rand, v, anothers any) any {
 	}
 }
 
-// TestVerify_PostingsRaiseNoFalseAlarm verifies while others post.
-func TestVerify_PostingsRaiseNoFalseAlarm(t *testing.T) {
+// TestVerify_RaisesNoFalseAlarmDuringPostings verifies the ledger while workers post.
+func TestVerify_RaisesNoFalseAlarmDuringPostings(t *testing.T) {
 	seed := randtest.Seed(t)
 	w := newWorld(t, "alice", "bob")
 	w.now = time.Now()
@@ -169,7 +169,7 @@ func TestVerify_PostingsRaiseNoFalseAlarm(t *testing.T) {
 	verifications := randtest.Count(20, 1_000)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	turns := make(chan struct{}, 20) // so many postings for each verification, lest it takes ever longer
+	turns := make(chan struct{}, 20) // limits the postings per verification, so that verifications do not take longer and longer
 	var wg sync.WaitGroup
 	for n := range 3 {
 		wg.Go(func() { w.keepPosting(ctx, rand.New(rand.NewPCG(seed, uint64(n))), turns) })
@@ -189,14 +189,14 @@ func TestVerify_PostingsRaiseNoFalseAlarm(t *testing.T) {
 	cancel()
 	wg.Wait()
 	if w.count("wallet_transaction") < 5 {
-		t.Error("nothing was posted meanwhile")
+		t.Error("no transaction was posted during the verifications")
 	}
 }
 
-// TestVerify_ConcurrentPostingsGiveNoWarning posts by many workers at once. A transaction
-// has the moment at which it began, and on PostgreSQL many begin while they wait for each
-// other: entries then come in another order than their moments.
-func TestVerify_ConcurrentPostingsGiveNoWarning(t *testing.T) {
+// TestVerify_GivesNoWarningForConcurrentPostings posts with many workers. A transaction
+// records its start time. On PostgreSQL transactions wait for each other after their
+// start, so entries can commit in another order than their times.
+func TestVerify_GivesNoWarningForConcurrentPostings(t *testing.T) {
 	seed := randtest.Seed(t)
 	w := newWorld(t, "alice", "bob")
 	w.clock = time.Now
@@ -204,7 +204,7 @@ func TestVerify_ConcurrentPostingsGiveNoWarning(t *testing.T) {
 		return w.ledger.Deposit(tx, in("alice", "USD"), 1_000_000, wallet.Request{})
 	}
 	w.post(give)
-	if w.at.Engine == dbtest.PostgreSQL { // one that is certain
+	if w.at.Engine == dbtest.PostgreSQL { // one certain case
 		w.must(w.store.InTx(t.Context(), func(tx *db.Tx) error {
 			w.post(give)
 			_, err := give(tx)
@@ -226,16 +226,16 @@ func TestVerify_ConcurrentPostingsGiveNoWarning(t *testing.T) {
 	var swapped int
 	w.must(w.raw.QueryRowContext(t.Context(), `SELECT count(*) FROM wallet_entry e JOIN wallet_entry p
 		ON p.user_id = e.user_id AND p.currency = e.currency AND p.number = e.number - 1 WHERE e.at < p.at`).Scan(&swapped))
-	t.Logf("%d of %d entries are of an earlier moment than the one before", swapped, w.count("wallet_entry"))
+	t.Logf("%d of %d entries are earlier than the previous one", swapped, w.count("wallet_entry"))
 	if w.at.Engine == dbtest.PostgreSQL && swapped == 0 {
-		t.Error("no entries came in another order than their moments")
+		t.Error("no entry is earlier than the previous one: the test needs such entries")
 	}
 	if full, r := w.verifyAll(), w.verify("alice", ""); !full.OK || !r.OK || len(full.Warnings)+len(r.Warnings) > 0 {
 		t.Errorf("%+v %+v, warnings %+v %+v", full.Failures, r.Failures, full.Warnings, r.Warnings)
 	}
 }
 
-// keepPosting posts once for each turn, until ctx ends.
+// keepPosting posts once per value of turns until ctx ends.
 func (w *world) keepPosting(ctx context.Context, r *rand.Rand, turns <-chan struct{}) {
 	for n := int64(1); ; n++ {
 		select {
@@ -248,7 +248,7 @@ func (w *world) keepPosting(ctx context.Context, r *rand.Rand, turns <-chan stru
 	}
 }
 
-// postsAnything posts a deposit that is taken back at once, a withdrawal, or both.
+// postsAnything posts a deposit that is immediately reversed, a withdrawal, or both.
 func postsAnything(w *world, user string, n, random int64) func(*db.Tx) error {
 	return func(tx *db.Tx) error {
 		key := wallet.Request{Scope: "scope " + user, Key: fmt.Sprint(n, " ", random)}

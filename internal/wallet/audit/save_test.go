@@ -10,7 +10,7 @@ import (
 	"assay/internal/db/dbtest"
 )
 
-// saved is what tables held, by table.
+// saved holds the rows of tables, by table.
 type saved map[string][][]any
 
 // save reads all tables.
@@ -41,7 +41,7 @@ func (w *world) rows(table string) (out [][]any) {
 	return out
 }
 
-// restore puts back what was saved of some tables; none: of all.
+// restore restores the given tables, or all tables if none are given.
 func (s saved) restore(w *world, some ...string) {
 	w.Helper()
 	if len(some) == 0 {
@@ -93,7 +93,7 @@ func insert(tx *sql.Tx, table string, rows [][]any) error {
 	return nil
 }
 
-// relax lets the service write to tables that were loosened.
+// relax lets the service write to loosened tables.
 func (w *world) relax(write func()) {
 	w.Helper()
 	w.exec(`CREATE UNIQUE INDEX relaxed_account ON wallet_account (user_id, currency)`)

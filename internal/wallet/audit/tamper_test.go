@@ -17,19 +17,20 @@ import (
 	"assay/internal/wallet/wallettest"
 )
 
-// tampering is a change behind the service's back.
+// tampering is a change of the database outside the service.
 type tampering struct {
 	name string
 	want string // a check that must be among the failures; empty: any
 	all  string // the same of the verification of everything; empty: want too
-	user string // whose verification finds it; empty: only that of everything does
+	user string // a verification of this user detects the change; empty: only a full verification does
 	sql  []string
 }
 
-// The example's alice has, in USD: 1 to 3 deposits, 4 to 6 purchases (of 1999, 501
-// and 333), 7 the reversal of 5, 8 and 9 a deposit and its reversal, 10 a purchase
-// (of 777, from carol), 11 the completion of 4, 12 to 18 deposits and withdrawals, 19 a deposit. Bob has 1 a deposit, 2 to 4 sales, 5 the
-// reversal of 3, 6 a withdrawal, 7 the completion of 2, 8 and 9 its settlement, and 10 a deposit.
+// Entries of the example in USD. Alice: 1 to 3 deposits, 4 to 6 purchases (of 1999, 501 and
+// 333), 7 the reversal of 5, 8 a deposit, 9 the reversal of 8, 10 a purchase (of 777, from
+// carol), 11 the completion of 4, 12 to 18 deposits and withdrawals, 19 a deposit. Bob: 1 a
+// deposit, 2 to 4 sales, 5 the reversal of 3, 6 a withdrawal, 7 the completion of 2, 8 and 9
+// the settlement of 2, 10 a deposit.
 const (
 	ofAlice = ` WHERE user_id = 'alice' AND currency = 'USD' AND number `
 	ofBob   = ` WHERE user_id = 'bob' AND currency = 'USD' AND number `
@@ -39,7 +40,7 @@ const (
 
 const noBytes = `substr(mac, 1, 0)`
 
-// known are those that the design names.
+// known are the cases of the ledger's specification.
 var known = []tampering{
 	{"amount of a middle entry changed", "entry_hash", "", "alice", []string{`UPDATE wallet_entry SET amount = amount + 1` + ofAlice + `= 2`}},
 	{"amount changed and the hash recomputed without the key", "entry_hash", "", "alice", []string{`UPDATE wallet_entry SET amount = amount + 1, hash = previous_hash` + ofAlice + `= 2`}},
@@ -87,7 +88,7 @@ var known = []tampering{
 	{"another entry made to reverse the same", "reversal_link", "", "alice", []string{`UPDATE wallet_entry SET reverses = 8` + ofAlice + `= 19`}},
 }
 
-// others are what else one could think of.
+// others are further cases.
 var others = []tampering{
 	{"account deleted", "head_present", "", "alice", []string{`DELETE FROM wallet_account` + account}},
 	{"account and its entries deleted", "wallet_exists", "tx_complete", "carol", []string{`DELETE FROM wallet_account WHERE user_id = 'carol'`, `DELETE FROM wallet_entry WHERE user_id = 'carol'`}},
@@ -217,7 +218,7 @@ var others = []tampering{
 	{"a cent kept from both", "rounding_residue", "", "alice", []string{`UPDATE wallet_entry SET amount = amount - 1` + ofBob + `= 4`}},
 }
 
-func TestVerify_FindsEveryTampering(t *testing.T) {
+func TestVerify_DetectsEveryTampering(t *testing.T) {
 	w := example(t)
 	w.loosen()
 	s := w.save()
@@ -227,7 +228,7 @@ func TestVerify_FindsEveryTampering(t *testing.T) {
 			defer func() { w.TB = nil }()
 			for _, query := range c.sql {
 				if n := w.exec(query); n == 0 {
-					t.Fatalf("%s changed nothing", query)
+					t.Fatalf("%s changed no row", query)
 				}
 			}
 			defer s.restore(w)
@@ -241,11 +242,11 @@ func TestVerify_FindsEveryTampering(t *testing.T) {
 	}
 	w.TB = t
 	if full := w.verifyAll(); !full.OK {
-		t.Fatalf("what was put back is not what was: %+v", full.Failures)
+		t.Fatalf("failures after the restore: %+v, want none", full.Failures)
 	}
 }
 
-func TestVerify_TellsTheShardsOfTheHouseAsOne(t *testing.T) {
+func TestVerify_ReportsHouseShardsAsOneAccount(t *testing.T) {
 	w := example(t)
 	w.keep(w.checkpoint())
 	r := w.verify("house:deposit", "")
@@ -260,21 +261,20 @@ func TestVerify_TellsTheShardsOfTheHouseAsOne(t *testing.T) {
 	r = w.verify("house:deposit", "")
 	expect(t, "of the house", r.OK, r.Status, r.Checks, r.Failures, "head_mac")
 	if _, err := w.VerifyUser(context.Background(), "house:nothing", ""); err == nil {
-		t.Error("a house user that there is not has a report")
+		t.Error("got a report for an unknown house user, want an error")
 	}
 }
 
-// TestVerify_KeysOfOtherTypesAreFound is about what SQLite takes in any column once
-// its types are gone: keys that lead to no next page, and match others that they
-// are not.
-func TestVerify_KeysOfOtherTypesAreFound(t *testing.T) {
+// TestVerify_DetectsKeysOfWrongTypes stores keys of other types, which SQLite accepts once
+// the column types are gone. Such keys may lead to no next page or match other keys.
+func TestVerify_DetectsKeysOfWrongTypes(t *testing.T) {
 	w := example(t)
 	if w.at.Engine != dbtest.SQLite {
 		t.Skip("types of columns stay what they are")
 	}
 	outer := w.TB
 	w.loosen()
-	for _, table := range tables { // keys without an affinity
+	for _, table := range tables { // key columns without type affinity
 		columns := w.columns(table)
 		for i, name := range columns {
 			if name == "id" || name == "trade_id" || name == "transaction_id" || name == "version" {
@@ -302,16 +302,16 @@ func TestVerify_KeysOfOtherTypesAreFound(t *testing.T) {
 			w.TB = t
 			defer func() { w.TB = outer }()
 			if w.exec(query) == 0 {
-				t.Fatal("nothing was changed")
+				t.Fatal("the statement changed no row")
 			}
 			defer s.restore(w)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			if full, err := w.VerifyAll(ctx, nil); err != nil || full.Status != audit.Failed {
-				t.Errorf("of everything: %+v, %v", full, err)
+				t.Errorf("full verification: got %+v, %v", full, err)
 			}
 			if _, err := w.VerifyUser(ctx, "alice", ""); err != nil {
-				t.Errorf("of alice: %v", err)
+				t.Errorf("verification of alice: got %v", err)
 			}
 		})
 	}
@@ -320,14 +320,14 @@ func TestVerify_KeysOfOtherTypesAreFound(t *testing.T) {
 func expect(t *testing.T, of string, ok bool, status audit.Status, checks []audit.Checked, found []audit.Finding, want string) {
 	t.Helper()
 	if ok || status == audit.OK {
-		t.Errorf("the verification %s says %s", of, status)
+		t.Errorf("verification %s: got status %s, want failed", of, status)
 	}
 	if f := failing(checks); want != "" && !slices.Contains(f, want) {
-		t.Errorf("the verification %s does not have %s among %v: %+v", of, want, f, found)
+		t.Errorf("verification %s: want failed check %s, got %v: %+v", of, want, f, found)
 	}
 }
 
-func TestVerify_AnOldDatabaseDoesNotMatchANewerCheckpoint(t *testing.T) {
+func TestVerify_DetectsOldDatabaseByNewerCheckpoint(t *testing.T) {
 	w := example(t)
 	w.loosen()
 	yesterday := w.save()
@@ -339,7 +339,7 @@ func TestVerify_AnOldDatabaseDoesNotMatchANewerCheckpoint(t *testing.T) {
 		w.keep(w.checkpoint())
 	})
 	if r := w.verify("alice", old); !r.OK {
-		t.Fatalf("an older checkpoint does not hold: %+v", r.Failures)
+		t.Fatalf("failures with an older checkpoint: %+v, want none", r.Failures)
 	}
 	yesterday.restore(w)
 	r = w.verify("alice", kept)
@@ -353,13 +353,13 @@ func TestVerify_AnOldDatabaseDoesNotMatchANewerCheckpoint(t *testing.T) {
 	expect(t, "of everything, with the newest fee rules deleted", full.OK, full.Status, full.Checks, full.Failures, "anchor_match")
 	w.Stored = nil
 	if full := w.verifyAll(); !full.OK {
-		t.Errorf("yesterday's copy alone is intact, and is not called so: %+v", full.Failures)
+		t.Errorf("failures of the copy without the newer checkpoint: %+v, want none", full.Failures)
 	}
 }
 
-// TestVerify_NoCheckpointOfABadStateIsGivenOut takes back what alice was paid, as
-// somebody with the key can, so that the ledger contradicts only the stored checkpoint.
-func TestVerify_NoCheckpointOfABadStateIsGivenOut(t *testing.T) {
+// TestVerify_ReturnsNoCheckpointOfAFailedState reverses alice's credit as an attacker with
+// the key can. Only the stored checkpoint then contradicts the ledger.
+func TestVerify_ReturnsNoCheckpointOfAFailedState(t *testing.T) {
 	w := example(t)
 	before := *w.verify("alice", "").Checkpoint
 	w.loosen()
@@ -370,18 +370,18 @@ func TestVerify_NoCheckpointOfABadStateIsGivenOut(t *testing.T) {
 	w.relax(func() { w.deposit(in("alice", "USD"), 6) })
 	stored := w.Stored
 	w.Stored = nil
-	bad := *w.verify("alice", "").Checkpoint // as one was given out once
+	bad := *w.verify("alice", "").Checkpoint // a checkpoint of the bad state
 	w.Stored = stored
 	for name, checkpoint := range map[string]string{"none": "", "one of before": before, "one of the bad state": bad} {
 		r := w.verify("alice", checkpoint)
 		expect(t, "with "+name, r.OK, r.Status, r.Checks, r.Failures, "anchor_match")
 		if r.Checkpoint != nil {
-			t.Errorf("with %s: a checkpoint of the bad state is given out", name)
+			t.Errorf("with %s: got a checkpoint of the failed state, want none", name)
 		}
 	}
 }
 
-func TestVerify_AnAccountThatOnlyACheckpointNamesIsMissing(t *testing.T) {
+func TestVerify_DetectsAccountNamedOnlyByCheckpoint(t *testing.T) {
 	w := example(t)
 	w.loosen()
 	w.keep(w.checkpoint())
@@ -393,31 +393,30 @@ func TestVerify_AnAccountThatOnlyACheckpointNamesIsMissing(t *testing.T) {
 	r := w.verify("carol", "")
 	expect(t, "of carol", r.OK, r.Status, r.Checks, r.Failures, "wallet_exists")
 	if _, err := w.VerifyUser(context.Background(), "nobody", ""); err == nil {
-		t.Error("a user that nothing ever named has a report")
+		t.Error("got a report for an unknown user, want an error")
 	}
 }
 
-// TestVerify_FailsWithoutAKey is about a verification that lacks a key of the ledger:
-// nothing that the key sealed counts, and each such row is named.
+// TestVerify_FailsWithoutAKey verifies a ledger with a missing key. Each row sealed with
+// that key fails and is named.
 func TestVerify_FailsWithoutAKey(t *testing.T) {
 	w := example(t)
 	w.Keys = wallettest.NewRing(t, "k2", "k3")
 	full := w.verifyAll()
 	if f := failing(full.Checks); full.Status != audit.Failed || !slices.Contains(f, "entry_hash") || !slices.Contains(f, "head_mac") || !slices.Contains(f, "tx_complete") {
-		t.Errorf("%s: only %v failed", full.Status, f)
+		t.Errorf("status %s: got failed checks %v, want more", full.Status, f)
 	}
 	if n := failuresOf(full.Checks, "entry_hash"); n != w.count("wallet_entry") {
-		t.Errorf("%d of %d entries failed", n, w.count("wallet_entry"))
+		t.Errorf("%d of %d entries failed, want all", n, w.count("wallet_entry"))
 	}
 	if r := w.verify("alice", ""); r.Status != audit.Failed || r.Checkpoint != nil {
 		t.Errorf("%s, checkpoint %v", r.Status, r.Checkpoint)
 	}
 }
 
-// TestVerify_AnUnknownKeyFailsEveryRowThatNamesIt is about a change of a row that also
-// names another key, so that nothing can verify its seal; whether that id is in
-// wallet_key makes no difference.
-func TestVerify_AnUnknownKeyFailsEveryRowThatNamesIt(t *testing.T) {
+// TestVerify_FailsEveryRowWithAnUnknownKey changes rows and their key ids, so their seals
+// cannot be verified. The rows fail even if the key id is in wallet_key.
+func TestVerify_FailsEveryRowWithAnUnknownKey(t *testing.T) {
 	w := example(t)
 	w.keep(w.checkpoint())
 	w.loosen()
@@ -433,19 +432,19 @@ func TestVerify_AnUnknownKeyFailsEveryRowThatNamesIt(t *testing.T) {
 			full := w.verifyAll()
 			named := slices.ContainsFunc(full.Failures, func(f audit.Finding) bool { return f.Check == check && strings.Contains(f.Actual, `"k77"`) })
 			if n := failuresOf(full.Checks, check); full.Status != audit.Failed || !named || n < w.count(table) {
-				t.Errorf("%s: %s, %d of %d rows failed, %+v", table, full.Status, n, w.count(table), full.Checks)
+				t.Errorf("%s: status %s, %d of %d rows failed, want all: %+v", table, full.Status, n, w.count(table), full.Checks)
 			}
 			if r := w.verify("alice", ""); r.Status != audit.Failed {
-				t.Errorf("%s: %s of alice", table, r.Status)
+				t.Errorf("%s: got status %s for alice, want failed", table, r.Status)
 			}
 			s.restore(w, table)
 		}
 	}
 }
 
-// TestVerify_AStoredHashCountsOnlyOnceItWasVerified forges the last entries of an
-// account, and leaves their hashes as the next ones and the checkpoint name them.
-func TestVerify_AStoredHashCountsOnlyOnceItWasVerified(t *testing.T) {
+// TestVerify_IgnoresHashesOfInvalidEntries forges the last entries of an account. It keeps
+// their hashes, so the links and the checkpoint still match.
+func TestVerify_IgnoresHashesOfInvalidEntries(t *testing.T) {
 	w := example(t)
 	kept := *w.verify("alice", "").Checkpoint
 	w.keep(w.checkpoint())
@@ -462,12 +461,12 @@ func TestVerify_AStoredHashCountsOnlyOnceItWasVerified(t *testing.T) {
 		if !slices.ContainsFunc(r.Failures, func(f audit.Finding) bool {
 			return f.Check == "entry_hash" && f.UserID == "alice" && f.Currency == "USD" && *f.Seq == number
 		}) {
-			t.Errorf("entry %d is not named: %+v", number, r.Failures)
+			t.Errorf("got no failure for entry %d: %+v", number, r.Failures)
 		}
 	}
 }
 
-func TestVerify_TimesThatGoBackwardsAreAWarning(t *testing.T) {
+func TestVerify_WarnsOfTimesThatGoBack(t *testing.T) {
 	w := example(t)
 	w.now = w.now.Add(-30 * time.Minute)
 	w.deposit(in("alice", "USD"), 5)
@@ -477,7 +476,7 @@ func TestVerify_TimesThatGoBackwardsAreAWarning(t *testing.T) {
 	}
 }
 
-func TestVerify_ADamagedCheckpointIsNeverOK(t *testing.T) {
+func TestVerify_DamagedCheckpointIsNeverOK(t *testing.T) {
 	w := example(t)
 	ofAlice := *w.verify("alice", "").Checkpoint
 	text := w.checkpoint()
@@ -487,20 +486,20 @@ func TestVerify_ADamagedCheckpointIsNeverOK(t *testing.T) {
 		t.Errorf("with a damaged stored checkpoint: %s, %+v", full.Status, full.Failures)
 	}
 	if r := w.verify("nobody", ""); r.Status != audit.Incomplete {
-		t.Errorf("of a user that it may name: %s, %+v", r.Status, r.Failures)
+		t.Errorf("verification of a user with a damaged checkpoint: %s, %+v", r.Status, r.Failures)
 	}
 	if _, err := w.VerifyUser(context.Background(), "alice", "rubbish"); err == nil {
-		t.Error("rubbish was taken for a checkpoint")
+		t.Error("an invalid checkpoint was accepted")
 	}
 	if _, err := w.VerifyUser(context.Background(), "bob", ofAlice); err == nil {
-		t.Error("bob's wallet was compared with alice's checkpoint")
+		t.Error("alice's checkpoint was accepted for bob")
 	}
 	if r := w.verify("alice", ofAlice); !r.OK {
-		t.Errorf("against the checkpoint in the request, which counts: %s, %+v", r.Status, r.Failures)
+		t.Errorf("with the checkpoint of the request: %s, %+v", r.Status, r.Failures)
 	}
 }
 
-func TestVerify_ListsAHundredFailuresAndCountsTheRest(t *testing.T) {
+func TestVerify_Lists100FailuresAndCountsTheRest(t *testing.T) {
 	w := newWorld(t, "alice")
 	for i := range 150 {
 		w.deposit(wallet.Account{User: fmt.Sprint("user", i), Currency: "USD"}, 5)
@@ -514,6 +513,6 @@ func TestVerify_ListsAHundredFailuresAndCountsTheRest(t *testing.T) {
 	w.exec(`INSERT INTO listing (id, seller_key, app_id, context_id, asset_id, item_id, amount, price, currency, state, created_at, ended_at)
 		WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500) SELECT i, 1, 730, '2', 'a', 1, 1, 1, 'USD', 'sold', 1, 2 FROM n`)
 	if full := w.verifyAll(); full.FailureCount != 2_800 {
-		t.Errorf("%d failures once thousands of listings were sold without a trade", full.FailureCount)
+		t.Errorf("got %d failures, want one per listing that was sold without a trade", full.FailureCount)
 	}
 }

@@ -11,12 +11,12 @@ import (
 	"assay/internal/wallet/audit"
 )
 
-// mostReport bounds a report, in bytes.
+// mostReport is the maximum size of a report in bytes.
 const mostReport = 256 << 10
 
-// TestVerify_ReportsWhateverTextsHold writes into one column after the other what is
-// no UTF-8, where the database takes it, and what is long.
-func TestVerify_ReportsWhateverTextsHold(t *testing.T) {
+// TestVerify_ReportsInvalidTexts writes invalid UTF-8, where the database accepts it, and
+// long texts into each column.
+func TestVerify_ReportsInvalidTexts(t *testing.T) {
 	w := example(t)
 	w.loosen()
 	s := w.save()
@@ -40,9 +40,8 @@ func TestVerify_ReportsWhateverTextsHold(t *testing.T) {
 	}
 }
 
-// TestVerify_TakesLittleMemoryWhateverIsWritten writes megabytes where some bytes
-// belong.
-func TestVerify_TakesLittleMemoryWhateverIsWritten(t *testing.T) {
+// TestVerify_LimitsMemoryForHugeValues writes megabytes into columns for short values.
+func TestVerify_LimitsMemoryForHugeValues(t *testing.T) {
 	const little = 16 << 20
 	w := example(t)
 	w.loosen()
@@ -58,13 +57,13 @@ func TestVerify_TakesLittleMemoryWhateverIsWritten(t *testing.T) {
 		}
 		w.exec(`UPDATE ` + table + ` SET ` + name + ` = ` + value)
 		if peak := peakHeap(func() { w.reported(column) }); peak > little {
-			t.Errorf("%s: a verification takes %d MiB", column, peak>>20)
+			t.Errorf("%s: verification used %d MiB", column, peak>>20)
 		}
 		s.restore(w, table)
 	}
 }
 
-// long is an expression of so many bytes of text.
+// long returns an SQL expression for a text of the given length.
 func (w *world) long(bytes int) string {
 	if w.at.Engine == dbtest.SQLite {
 		return fmt.Sprintf(`printf('%%.*c', %d, 'x')`, bytes)
@@ -72,7 +71,7 @@ func (w *world) long(bytes int) string {
 	return fmt.Sprintf(`repeat('x', %d)`, bytes)
 }
 
-// bytes is an expression of so many bytes.
+// bytes returns an SQL expression for a blob of the given length.
 func (w *world) bytes(n int) string {
 	if w.at.Engine == dbtest.SQLite {
 		return fmt.Sprintf(`zeroblob(%d)`, n)
@@ -80,8 +79,8 @@ func (w *world) bytes(n int) string {
 	return fmt.Sprintf(`decode(repeat('00', %d), 'hex')`, n)
 }
 
-// reported verifies what was changed, and expects reports that can be sent and are
-// short.
+// reported verifies the ledger. It fails the test unless the reports are short and valid
+// JSON.
 func (w *world) reported(what string) {
 	w.Helper()
 	full, alice := w.verifyAll(), w.verify("alice", "")
@@ -90,7 +89,7 @@ func (w *world) reported(what string) {
 	}
 	for _, r := range []any{full, alice} {
 		if text, err := json.Marshal(r); err != nil || len(text) > mostReport {
-			w.Errorf("%s: a report of %d bytes, %v", what, len(text), err)
+			w.Errorf("%s: report of %d bytes, error %v", what, len(text), err)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"assay/internal/wallet/audit"
 )
 
-func TestVerification_TheLastOneIsKept(t *testing.T) {
+func TestVerification_KeepsTheLastResult(t *testing.T) {
 	dbtest.Each(t, func(f *dbtest.Fixture) {
 		kept := func(what string, at time.Time, status, want string) {
 			f.Helper()

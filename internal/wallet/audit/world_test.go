@@ -25,8 +25,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(dbtest.RunOnEngines(m)) }
 
-// world is a ledger on a database, with the trades and fee rules that belong to
-// it, and somebody who can change the database behind the service's back.
+// world is a ledger on a database, with its trades and fee rules. Its methods can also
+// change the database outside the service.
 type world struct {
 	testing.TB
 	*audit.Auditor
@@ -37,10 +37,10 @@ type world struct {
 	users   []string
 	traders map[string]int64 // keys of users
 	trades  int64
-	moved   []int64 // transactions that may be taken back
-	open    []int64 // trades that are neither settled nor reversed
+	moved   []int64 // reversible transactions
+	open    []int64 // open trades
 	now     time.Time
-	clock   func() time.Time // of the service; nil: one of which no two moments are the same
+	clock   func() time.Time // clock of the service; nil: tick
 
 	loosened bool
 }
@@ -81,7 +81,7 @@ func newWorldAt(tb testing.TB, at dbtest.Database, users ...string) *world {
 	return w
 }
 
-// tick is a clock of which no two moments are the same.
+// tick returns a new time at each call.
 func (w *world) tick() time.Time {
 	if w.clock != nil {
 		return w.clock()
@@ -122,7 +122,7 @@ func in(user string, currency money.Currency) wallet.Account {
 	return wallet.Account{User: user, Currency: currency}
 }
 
-// request is one with a key that nobody had.
+// request returns a request with a new key.
 func (w *world) request(user string) wallet.Request {
 	return wallet.Request{Scope: "scope " + user, Key: fmt.Sprint("key ", w.now.UnixNano()), Note: "a note"}
 }
@@ -148,7 +148,7 @@ func (w *world) takeBack(user string, id int64) *wallet.Posted {
 	})
 }
 
-// trade makes a trade that is not paid yet.
+// trade inserts a trade without a payment.
 func (w *world) trade(buyer, seller string, currency money.Currency, price int64) int64 {
 	w.Helper()
 	w.trades++
@@ -169,7 +169,7 @@ func (w *world) row(id int64) (t wallet.Trade) {
 	return t
 }
 
-// change changes a trade as the service does: it is sealed again.
+// change changes a trade and seals it again, as the service does.
 func (w *world) change(id int64, set string, args ...any) {
 	w.Helper()
 	w.exec(`UPDATE trade SET `+set+fmt.Sprintf(` WHERE id = %d`, id), args...)
@@ -178,7 +178,7 @@ func (w *world) change(id int64, set string, args ...any) {
 	w.exec(`UPDATE trade SET version = $1, key_id = $2, mac = $3 WHERE id = $4`, t.Version, t.KeyID, t.MAC[:], id)
 }
 
-// move posts a transaction of a trade that becomes what fn makes of it.
+// move posts a transaction of a trade and stores the trade as changed by fn.
 func (w *world) move(id int64, fn func(t *wallet.Trade, now time.Time), post func(*db.Tx, *wallet.Trade, wallet.Request) (*wallet.Posted, error)) *wallet.Posted {
 	w.Helper()
 	t := w.row(id)
@@ -191,7 +191,7 @@ func (w *world) move(id int64, fn func(t *wallet.Trade, now time.Time), post fun
 	return p
 }
 
-// pay moves the money of a trade.
+// pay posts the payment of a trade.
 func (w *world) pay(trade int64, buyer, seller string, currency money.Currency, price int64) *wallet.Posted {
 	w.Helper()
 	rules, err := fee.ReadActivation(context.Background(), w.store, 0)
@@ -240,8 +240,8 @@ func (w *world) reverse(trade int64) {
 	w.move(trade, func(t *wallet.Trade, now time.Time) { t.State, t.ReversedAt = "reversed", now }, w.ledger.Reverse)
 }
 
-// example is a small ledger in which everything happens once or twice: alice buys,
-// bob sells, and carol has nothing to do with them.
+// example returns a small ledger with each kind of transaction. Alice buys, bob sells, and
+// carol trades with neither of them.
 func example(tb testing.TB) *world {
 	tb.Helper()
 	w := newWorld(tb, "alice", "bob", "carol")
@@ -266,7 +266,7 @@ func example(tb testing.TB) *world {
 	}
 	w.deposit(in("alice", "USD"), 11)
 	w.deposit(in("bob", "USD"), 12)
-	for _, points := range []string{"700", "800"} { // which nobody was charged by
+	for _, points := range []string{"700", "800"} { // versions that charged no fee
 		set, err := fee.Decode(strings.NewReader(`{"rules":[],"fallback":{"basisPoints":` + points + `}}`))
 		w.must(err)
 		feetest.Activate(tb, w.store, w.Keys, set)
@@ -274,7 +274,7 @@ func example(tb testing.TB) *world {
 	return w
 }
 
-// random fills the ledger with so many entries, at least.
+// random adds at least the given number of random entries.
 func (w *world) random(r *rand.Rand, entries int) {
 	w.Helper()
 	currencies := []money.Currency{"USD", "EUR", "JPY"}
@@ -322,8 +322,8 @@ func (w *world) count(table string) (n int64) {
 	return n
 }
 
-// loosen takes away all that keeps somebody with rights on the database from
-// changing it as they please: triggers, keys, types and constraints.
+// loosen drops the triggers, keys, types and constraints of the ledger's tables, as an
+// owner of the database can.
 func (w *world) loosen() {
 	w.Helper()
 	w.loosened = true
@@ -346,7 +346,7 @@ func (w *world) loosen() {
 	}
 }
 
-// tables are those that the ledger consists of, or depends on.
+// tables are the tables that the ledger consists of or depends on.
 var tables = []string{"wallet_account", "wallet_entry", "wallet_transaction", "trade", "fee_rule_set", "platform_user", "listing"}
 
 func (w *world) verifyAll() *audit.FullReport {
@@ -363,7 +363,7 @@ func (w *world) verify(user, checkpoint string) *audit.Report {
 	return r
 }
 
-// failing lists the checks that did not pass.
+// failing returns the names of the checks that did not pass.
 func failing(checks []audit.Checked) (out []string) {
 	for _, c := range checks {
 		if c.Status == audit.Fail || c.Status == audit.Skipped {
@@ -373,12 +373,12 @@ func failing(checks []audit.Checked) (out []string) {
 	return out
 }
 
-// failuresOf returns how often a check failed.
+// failuresOf returns the number of failures of a check.
 func failuresOf(checks []audit.Checked, name string) int64 {
 	return checks[slices.Index(audit.Names(), name)].Failures
 }
 
-// checkpoint writes a checkpoint of the whole ledger.
+// checkpoint returns a new checkpoint of the whole ledger.
 func (w *world) checkpoint() []byte {
 	w.Helper()
 	var b bytes.Buffer

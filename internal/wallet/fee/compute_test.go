@@ -20,7 +20,7 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// single makes a set of one rule for everything.
+// single returns a set with one rule that matches everything.
 func single(r Rule) *Set {
 	r.ID, r.Currencies = "r", []money.Currency{"USD"}
 	return &Set{Rules: []Rule{r}, Fallback: newFallback(0)}
@@ -35,7 +35,7 @@ func mustFee(t *testing.T, s *Set, amount int64) int64 {
 	return q.Fee
 }
 
-func TestCompute_IsWhatTheWorkedTableSays(t *testing.T) {
+func TestCompute_MatchesFeesTable(t *testing.T) {
 	text, err := os.ReadFile("testdata/fees.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -61,13 +61,12 @@ func TestCompute_IsWhatTheWorkedTableSays(t *testing.T) {
 		}
 	}
 	if rows < 200 {
-		t.Errorf("only %d fees were compared", rows)
+		t.Errorf("compared %d fees, want more", rows)
 	}
 }
 
-// TestCompute_IsWhatPaymentsCostByHand is about which rule of many applies, and
-// when.
-func TestCompute_IsWhatPaymentsCostByHand(t *testing.T) {
+// TestCompute_MatchesPaymentsTable checks which of many rules applies.
+func TestCompute_MatchesPaymentsTable(t *testing.T) {
 	rules, err := os.ReadFile("testdata/payments.json")
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +97,7 @@ func TestCompute_IsWhatPaymentsCostByHand(t *testing.T) {
 		}
 	}
 	if len(applied) != len(set.Rules)+1 {
-		t.Errorf("these rules applied, of %d and the fallback: %v", len(set.Rules), applied)
+		t.Errorf("some of the %d rules and the fallback never applied, only %v", len(set.Rules), applied)
 	}
 }
 
@@ -125,8 +124,8 @@ func parseInt(t *testing.T, text string) int64 {
 	return n
 }
 
-// exactFee is the fee by rational numbers: net, as the root of fee = points of
-// (amount - fee) + fixed.
+// exactFee computes the exact fee with rational numbers. For basis net it solves fee =
+// points of (amount - fee) + fixed.
 func exactFee(r *Rule, amount int64) int64 {
 	tier := r.Tiers[0]
 	for _, t := range r.Tiers {
@@ -141,7 +140,7 @@ func exactFee(r *Rule, amount int64) int64 {
 		exact.Quo(exact, rate.Add(rate, big.NewRat(1, 1)))
 	}
 	n, rest := new(big.Int).QuoRem(exact.Num(), exact.Denom(), new(big.Int))
-	twice := rest.Lsh(rest, 1).Cmp(exact.Denom()) // the rest against a half
+	twice := rest.Lsh(rest, 1).Cmp(exact.Denom()) // compare the fraction with one half
 	up := false
 	switch r.Rounding {
 	case Up:
@@ -200,13 +199,13 @@ func randomRule(rng *rand.Rand) Rule {
 	return r
 }
 
-func TestCompute_IsExactAtAnySize(t *testing.T) {
+func TestCompute_IsExactForAllAmounts(t *testing.T) {
 	rng := randtest.New(t)
 	for range randtest.Count(50_000, 5_000_000) {
 		r := randomRule(rng)
 		amount := randomAmount(rng)
 		if tier := r.Tiers[rng.IntN(len(r.Tiers))]; rng.IntN(4) == 0 {
-			amount = max(0, tier.From-rng.Int64N(2)) // at a border
+			amount = max(0, tier.From-rng.Int64N(2)) // an amount at the limit of the tier
 		}
 		set := single(r)
 		got, want := mustFee(t, set, amount), exactFee(&r, amount)
@@ -216,18 +215,18 @@ func TestCompute_IsExactAtAnySize(t *testing.T) {
 	}
 }
 
-func TestCompute_FifteenPercentOfNetAreThirteenOfGross(t *testing.T) {
+func TestCompute_DistinguishesNetAndGross(t *testing.T) {
 	r := Rule{Basis: Net, Rounding: HalfEven, Tiers: []Tier{{BasisPoints: 1500}}}
 	if got := mustFee(t, single(r), 10_000); got != 1304 {
-		t.Errorf("15 %% of net of 100.00 are %d, want 13.04", got)
+		t.Errorf("15 %% of net of 100.00: got %d, want 13.04", got)
 	}
 	r.Basis = Gross
 	if got := mustFee(t, single(r), 10_000); got != 1500 {
-		t.Errorf("15 %% of gross of 100.00 are %d, want 15.00", got)
+		t.Errorf("15 %% of gross of 100.00: got %d, want 15.00", got)
 	}
 }
 
-func TestCompute_TakesTheFirstRuleThatMatches(t *testing.T) {
+func TestCompute_AppliesTheFirstMatchingRule(t *testing.T) {
 	set := decode(t, `{"rules":[
 		{"id":"late","priority":30,"basisPoints":300},
 		{"id":"eu-card","priority":10,"conditions":{"kind":"sale","paymentMethod":["card","paypal"],"country":["DE","AT"]},"basisPoints":100},
@@ -262,7 +261,7 @@ func TestCompute_TakesTheFirstRuleThatMatches(t *testing.T) {
 	}
 }
 
-func TestCompute_RefusesWhatIsNoPayment(t *testing.T) {
+func TestCompute_RejectsInvalidPayments(t *testing.T) {
 	_, err := Compute(BuiltIn(), Payment{Kind: "gift", Amount: -1, Currency: "XAU"})
 	f := fault.Of(err)
 	if f == nil || f.Kind != fault.Unprocessable || len(f.Fields) != 3 {
@@ -270,7 +269,7 @@ func TestCompute_RefusesWhatIsNoPayment(t *testing.T) {
 	}
 }
 
-func TestExplain_SaysWhichRuleAndWhy(t *testing.T) {
+func TestExplain_DescribesRuleAndSteps(t *testing.T) {
 	set := decode(t, `{"rules":[
 		{"id":"card","priority":1,"conditions":{"paymentMethod":"card"},"basisPoints":1},
 		{"id":"usd","priority":2,"conditions":{"currency":"USD","kind":"sale"},"minimum":50,"maximum":90,"basis":"net","rounding":"up",
@@ -298,7 +297,7 @@ func TestExplain_SaysWhichRuleAndWhy(t *testing.T) {
 	}
 }
 
-func TestExplain_IsBounded(t *testing.T) {
+func TestExplain_LimitsItsOutput(t *testing.T) {
 	var rules []string
 	for i := range MaxRules {
 		rules = append(rules, fmt.Sprintf(`{"id":"r%d","priority":%d,"conditions":{"country":["DE","AT","FR","IT","ES","PL","PT"]},"basisPoints":1}`, i, i))
@@ -306,7 +305,7 @@ func TestExplain_IsBounded(t *testing.T) {
 	set := decode(t, `{"rules":[`+strings.Join(rules, ",")+`],"fallback":{"basisPoints":0}}`)
 	e, err := Explain(set, Payment{Kind: Sale, Amount: 1000, Currency: "USD", At: noon})
 	if err != nil || len(e.NotMatched) != 50 || e.MoreMisses != MaxRules-50 || e.Rule != FallbackID {
-		t.Errorf("Explain tells of %d and %d more, rule %s, %v", len(e.NotMatched), e.MoreMisses, e.Rule, err)
+		t.Errorf("Explain lists %d rules and %d more, rule %s, error %v", len(e.NotMatched), e.MoreMisses, e.Rule, err)
 	}
 	if got := e.NotMatched[0].Reason; got != "country is not known, not one of AT, DE, ES, FR, IT and 2 more" {
 		t.Errorf("reason %q", got)

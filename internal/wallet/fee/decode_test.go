@@ -19,7 +19,7 @@ import (
 	"assay/internal/wallet/fee/feetest"
 )
 
-// faultsOf returns "pointer code" of each fault that Decode finds.
+// faultsOf returns "pointer code" for each error of Decode.
 func faultsOf(t *testing.T, text string) []string {
 	t.Helper()
 	set, err := fee.Decode(strings.NewReader(text))
@@ -33,7 +33,7 @@ func faultsOf(t *testing.T, text string) []string {
 	var out []string
 	for _, field := range f.Fields {
 		if field.Detail == "" {
-			t.Errorf("%s has no reason", field.Pointer)
+			t.Errorf("%s: empty detail, want a reason", field.Pointer)
 		}
 		out = append(out, field.Pointer+" "+field.Code)
 	}
@@ -50,7 +50,7 @@ func decode(tb testing.TB, text string) *fee.Set {
 	return set
 }
 
-func TestDecode_NamesEveryFault(t *testing.T) {
+func TestDecode_ReportsEveryError(t *testing.T) {
 	for name, c := range feetest.Broken() {
 		if d := cmp.Diff(c.Faults, faultsOf(t, c.Text)); d != "" {
 			t.Errorf("%s: %s", name, d)
@@ -58,7 +58,7 @@ func TestDecode_NamesEveryFault(t *testing.T) {
 	}
 }
 
-func TestDecode_TakesRulesOfOnePriorityThatNeverMeet(t *testing.T) {
+func TestDecode_AcceptsEqualPrioritiesWithoutOverlap(t *testing.T) {
 	for name, in := range map[string]string{
 		"kinds":      feetest.TwoRules(`"id":"a","priority":1,"conditions":{"kind":"sale"}`, `"id":"b","priority":1,"conditions":{"kind":["deposit","withdrawal"]}`),
 		"countries":  feetest.TwoRules(`"id":"a","priority":1,"conditions":{"country":["DE","FR"]}`, `"id":"b","priority":1,"conditions":{"country":["AT","ES","IT"]}`),
@@ -72,7 +72,7 @@ func TestDecode_TakesRulesOfOnePriorityThatNeverMeet(t *testing.T) {
 	}
 }
 
-func TestDecode_IsBounded(t *testing.T) {
+func TestDecode_EnforcesLimits(t *testing.T) {
 	rule := func(i int) string { return fmt.Sprintf(`{"id":"r%d","priority":%d,"basisPoints":1}`, i, i) }
 	var rules []string
 	for i := range fee.MaxRules + 2 {
@@ -96,21 +96,21 @@ func TestDecode_IsBounded(t *testing.T) {
 		}
 	}
 	if got := faultsOf(t, `{"rules":[`+many(`{}`, fee.MaxRules)+`]}`); len(got) != fee.MaxFaults {
-		t.Errorf("%d faults are told, want %d", len(got), fee.MaxFaults)
+		t.Errorf("got %d errors, want %d", len(got), fee.MaxFaults)
 	}
 	if got := faultsOf(t, feetest.OneRule(`"id2":"`+strings.Repeat("x", 1<<20)+`"`)); !cmp.Equal(got, []string{" too_large"}) {
-		t.Errorf("a huge text: %v", got)
+		t.Errorf("huge text: got %v", got)
 	}
 }
 
-func TestDecode_ReturnsTheErrorOfItsReader(t *testing.T) {
+func TestDecode_ReturnsReadErrors(t *testing.T) {
 	away := errors.New("away")
 	if _, err := fee.Decode(iotest.ErrReader(away)); !errors.Is(err, away) || fault.Of(err) != nil {
-		t.Errorf("Decode = %v, want %v as it is", err, away)
+		t.Errorf("Decode = %v, want %v", err, away)
 	}
 }
 
-func TestCanonical_IsTheSameForWhatMeansTheSame(t *testing.T) {
+func TestCanonical_IsEqualForEquivalentDocuments(t *testing.T) {
 	a := decode(t, `{"rules":[
 		{"id":"b","priority":2,"basisPoints":1},
 		{"id":"a","priority":1,"basisPoints":290,"fixed":30,"minimum":0,"conditions":{"currency":"USD","country":["FR","DE"],"kind":"sale"},"effectiveFrom":"2026-02-01T01:00:00+01:00"}
@@ -125,11 +125,11 @@ func TestCanonical_IsTheSameForWhatMeansTheSame(t *testing.T) {
 	}
 	again := decode(t, string(textA))
 	if d := cmp.Diff(b, again, cmpopts.IgnoreUnexported(fee.Rule{}), cmpopts.EquateEmpty()); d != "" {
-		t.Errorf("the canonical form reads as another set: %s", d)
+		t.Errorf("the canonical form decodes to a different set: %s", d)
 	}
 }
 
-func TestBuiltIn_IsWhatItsDocumentReadsAs(t *testing.T) {
+func TestBuiltIn_RoundTrip(t *testing.T) {
 	text, _, err := fee.BuiltIn().Canonical()
 	if err != nil {
 		t.Fatal(err)
@@ -139,8 +139,8 @@ func TestBuiltIn_IsWhatItsDocumentReadsAs(t *testing.T) {
 	}
 }
 
-// FuzzDecode holds that whatever is taken reads the same once it was written,
-// and charges nobody more than he pays.
+// FuzzDecode checks that a valid set decodes to the same set after encoding, and that no
+// fee exceeds the amount.
 func FuzzDecode(f *testing.F) {
 	f.Add(feetest.OneRule(`"basisPoints":1`), int64(100))
 	f.Add(feetest.OneRule(`"conditions":{"currency":"USD"},"basis":"net","rounding":"up","minimum":3,"maximum":90,"tiers":[{"from":0,"below":9,"basisPoints":1},{"from":9,"basisPoints":10000,"fixed":5}]`), int64(9))
@@ -172,7 +172,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-func TestReference_ItsExampleIsTakenAndEveryCodeIsThere(t *testing.T) {
+func TestReference_ExampleIsValidAndCodesAreComplete(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/reference/fee-rules.md")
 	if err != nil {
 		t.Fatal(err)
@@ -186,7 +186,7 @@ func TestReference_ItsExampleIsTakenAndEveryCodeIsThere(t *testing.T) {
 	}
 	found := regexp.MustCompile(`(?m)^\t\w+ += "([a-z_]+)"$`).FindAllStringSubmatch(string(code), -1)
 	if len(found) < 15 {
-		t.Fatalf("found %d codes only", len(found))
+		t.Fatalf("found %d codes, want more", len(found))
 	}
 	for _, m := range found {
 		if !strings.Contains(string(page), "`"+m[1]+"`") {

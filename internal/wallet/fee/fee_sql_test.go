@@ -15,13 +15,13 @@ import (
 	"assay/internal/wallet/wallettest"
 )
 
-// percent is a set that charges some basis points.
+// percent returns a set that charges the given basis points.
 func percent(tb testing.TB, points int64) *fee.Set {
 	tb.Helper()
 	return decode(tb, fmt.Sprintf(`{"rules":[],"fallback":{"basisPoints":%d}}`, points))
 }
 
-func TestRules_VersionsStayWhatTheyWere(t *testing.T) { dbtest.Each(t, feeVersions) }
+func TestRules_VersionsNeverChange(t *testing.T) { dbtest.Each(t, feeVersions) }
 
 func feeVersions(f *dbtest.Fixture) {
 	_, err := fee.ReadActivation(f.Context(), f.DB, 0)
@@ -54,10 +54,10 @@ func feeVersions(f *dbtest.Fixture) {
 	f.Is("of the version before", list[0].Version, int64(2))
 }
 
-func TestRules_AVersionThatWasRolledBackIsForgotten(t *testing.T) { dbtest.Each(t, feesRolledBack) }
+func TestRules_ForgetsARolledBackVersion(t *testing.T) { dbtest.Each(t, feesRolledBack) }
 
-// feesRolledBack looks for a version of which the number was used before by a
-// transaction that came to nothing.
+// feesRolledBack looks up a version whose number was used before by a transaction that
+// rolled back.
 func feesRolledBack(f *dbtest.Fixture) {
 	failed := errors.New("failed")
 	err := f.DB.InTx(f.Context(), func(tx *db.Tx) error {
@@ -75,9 +75,9 @@ func feesRolledBack(f *dbtest.Fixture) {
 	f.Is("points", active.Set.Fallback.Tiers[0].BasisPoints, int64(5))
 }
 
-func TestRules_ManyActivateThemOnce(t *testing.T) { dbtest.Each(t, feesRace) }
+func TestRules_ActivateOnceUnderConcurrency(t *testing.T) { dbtest.Each(t, feesRace) }
 
-// feesRace begins in many processes at once, and refreshes in many at once.
+// feesRace calls Begin and then Refresh in many processes at the same time.
 func feesRace(f *dbtest.Fixture) {
 	const many = 8
 	service := func(points int64) *fee.Service {
@@ -106,11 +106,10 @@ func feesRace(f *dbtest.Fixture) {
 	f.Is("version after all refreshed from one source", active.Version, int64(2))
 }
 
-func TestRules_QuotesAreByTheVersionThatTheyName(t *testing.T) { dbtest.Each(t, feeSwaps) }
+func TestRules_QuotesMatchTheirVersion(t *testing.T) { dbtest.Each(t, feeSwaps) }
 
-// feeSwaps activates sets while quotes are taken, half of them in transactions.
-// Each must be what the version that it names says, computed again from what is
-// stored.
+// feeSwaps activates sets while other goroutines take quotes, half of them in
+// transactions. Each quote must match a computation with the stored rules of its version.
 func feeSwaps(f *dbtest.Fixture) {
 	swaps := randtest.Count(20, 500)
 	keys := wallettest.NewRing(f.TB, "k1")
@@ -143,7 +142,7 @@ func feeSwaps(f *dbtest.Fixture) {
 			for ended := false; !ended && errs[i] == nil; {
 				select {
 				case <-done:
-					ended = true // after one more
+					ended = true // true after one more swap
 				case taken <- struct{}{}:
 				}
 				var q fee.Quote
@@ -153,7 +152,7 @@ func feeSwaps(f *dbtest.Fixture) {
 		})
 	}
 	for i := range swaps {
-		for range 10 { // quotes between two swaps, at least
+		for range 10 { // at least 10 quotes between two swaps
 			<-taken
 		}
 		_, err := feetest.Service(f.DB, keys, percent(f.TB, int64(i%9_000)+2)).Refresh(f.Context(), fee.Request{AllowLarge: true})

@@ -25,13 +25,13 @@ import (
 	"assay/internal/wallet/wallettest"
 )
 
-// stored is a database, for tests to look at the versions in it.
+// stored gives tests access to the versions in a database.
 type stored struct {
 	testing.TB
 	*db.DB
 }
 
-// versions returns all versions, the oldest first.
+// versions returns all versions, oldest first.
 func (s stored) versions() []Activation {
 	s.Helper()
 	all, err := ListActivations(context.Background(), s.DB, 0, 1000)
@@ -57,7 +57,7 @@ func newService(tb testing.TB, source Source) (*Service, stored) {
 	return &Service{Store: d, Keys: wallettest.NewRing(tb, "k1"), Source: source, Now: now, Logger: slog.New(slog.DiscardHandler)}, stored{tb, d}
 }
 
-// fileOf makes a source of a file that holds text.
+// fileOf returns a file source that contains text.
 func fileOf(t *testing.T, text string) (source File, write func(string)) {
 	t.Helper()
 	source = File{filepath.Join(t.TempDir(), "fees.json")}
@@ -80,7 +80,7 @@ func kindOf(err error) fault.Kind {
 	return fault.Internal
 }
 
-func TestBegin_MakesVersionOneOfTheSource(t *testing.T) {
+func TestBegin_ActivatesTheSourceAsVersion1(t *testing.T) {
 	source, write := fileOf(t, flat("300"))
 	s, m := newService(t, source)
 	if err := s.Begin(t.Context()); err != nil || len(m.versions()) != 1 || m.versions()[0].Source != source.Path {
@@ -88,11 +88,11 @@ func TestBegin_MakesVersionOneOfTheSource(t *testing.T) {
 	}
 	write(flat("900"))
 	if err := s.Begin(t.Context()); err != nil || len(m.versions()) != 1 {
-		t.Errorf("a later start: %v, %d versions", err, len(m.versions()))
+		t.Errorf("second start: %v, %d versions", err, len(m.versions()))
 	}
 }
 
-func TestBegin_ServesTheBuiltInSetWithoutTheSource(t *testing.T) {
+func TestBegin_ActivatesTheBuiltInSetWithoutSource(t *testing.T) {
 	wrong, _ := fileOf(t, `{}`)
 	for name, source := range map[string]Source{"none": nil, "missing": File{"/does/not/exist"}, "wrong": wrong} {
 		s, m := newService(t, source)
@@ -102,7 +102,7 @@ func TestBegin_ServesTheBuiltInSetWithoutTheSource(t *testing.T) {
 	}
 }
 
-func TestRefresh_ActivatesWhatIsNew(t *testing.T) {
+func TestRefresh_ActivatesChangedRules(t *testing.T) {
 	source, write := fileOf(t, flat("1000"))
 	s, m := newService(t, source)
 	ctx := t.Context()
@@ -112,7 +112,7 @@ func TestRefresh_ActivatesWhatIsNew(t *testing.T) {
 	refresh := func(r Request) (Result, error) { t.Helper(); return s.Refresh(ctx, r) }
 
 	if got, err := refresh(Request{}); err != nil || got.Changed || got.Version != 1 || len(m.versions()) != 1 {
-		t.Errorf("the same again: %+v, %v", got, err)
+		t.Errorf("second call: got %+v, %v", got, err)
 	}
 	write(`{"fallback":{"basisPoints":1000,"rounding":"up"},"rules":[{"id":"a","priority":1,"basisPoints":1001}]}`)
 	want := Result{Version: 2, Previous: 1, Changed: true, Diff: Diff{Added: []string{"a"}, Removed: []string{}, Modified: []string{"fallback"}}}
@@ -122,7 +122,7 @@ func TestRefresh_ActivatesWhatIsNew(t *testing.T) {
 			t.Errorf("dry run %t: %v, %s", dry, err, d)
 		}
 		if versions := map[bool]int{true: 1, false: 2}[dry]; len(m.versions()) != versions {
-			t.Errorf("dry run %t leaves %d versions", dry, len(m.versions()))
+			t.Errorf("dry run %t: got %d versions", dry, len(m.versions()))
 		}
 	}
 
@@ -147,15 +147,15 @@ func TestRefresh_ActivatesWhatIsNew(t *testing.T) {
 		t.Errorf("a missing file: %v", err)
 	}
 	if len(m.versions()) != 2 {
-		t.Fatalf("what was refused left %d versions", len(m.versions()))
+		t.Fatalf("got %d versions after refused refreshes, want no new one", len(m.versions()))
 	}
 	write(flat("1600"))
 	if got, err := refresh(Request{AllowLarge: true}); err != nil || got.Version != 3 || len(got.Large) == 0 || !cmp.Equal(got.Removed, []string{"a"}) {
-		t.Errorf("a large change that is allowed: %+v, %v", got, err)
+		t.Errorf("allowed large change: got %+v, %v", got, err)
 	}
 }
 
-func TestRollback_MakesTheNextVersionOfAnOldOne(t *testing.T) {
+func TestRollback_ActivatesAnOldVersionAsTheNext(t *testing.T) {
 	source, write := fileOf(t, flat("100"))
 	s, m := newService(t, source)
 	ctx := t.Context()
@@ -171,26 +171,26 @@ func TestRollback_MakesTheNextVersionOfAnOldOne(t *testing.T) {
 		t.Errorf("Rollback = %+v, %v", got, err)
 	}
 	if got, err := s.Rollback(ctx, 1, Request{}); err != nil || got.Changed || len(m.versions()) != 3 {
-		t.Errorf("the same again: %+v, %v", got, err)
+		t.Errorf("second call: got %+v, %v", got, err)
 	}
 	if _, err := s.Rollback(ctx, 9, Request{}); kindOf(err) != fault.NotFound {
-		t.Errorf("a version that is not there: %v", err)
+		t.Errorf("unknown version: got %v", err)
 	}
 	p := Payment{Kind: Sale, Amount: 1000, Currency: "USD", At: noon}
 	for version, fee := range map[int64]int64{0: 10, 1: 10, 2: 90, 3: 10} {
 		if e, err := s.Quote(ctx, version, p); err != nil || e.Fee != fee || (version > 0 && e.Version != version) {
-			t.Errorf("a quote by version %d: %+v, %v", version, e.Quote, err)
+			t.Errorf("quote with version %d: got %+v, %v", version, e.Quote, err)
 		}
 	}
 }
 
-func TestRefresh_ComparesWithWhatAnotherProcessActivated(t *testing.T) {
+func TestRefresh_ComparesWithAConcurrentActivation(t *testing.T) {
 	source, write := fileOf(t, flat("1000"))
 	s, m := newService(t, source)
 	if err := s.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	// The clock is read between the comparison with version 1 and the transaction.
+	// Refresh reads the clock between the comparison with version 1 and the transaction.
 	faster := sync.OnceFunc(func() {
 		if err := m.InTx(t.Context(), func(tx *db.Tx) error {
 			return addRules(tx, Activation{Version: 2, Set: decode(t, flat("5000")), At: tx.Now()})
@@ -204,7 +204,7 @@ func TestRefresh_ComparesWithWhatAnotherProcessActivated(t *testing.T) {
 	}
 	write(flat("1001"))
 	if _, err := s.Refresh(t.Context(), Request{}); kindOf(err) != fault.Conflict || len(m.versions()) != 2 {
-		t.Errorf("Refresh = %v, %d versions; want a large change from what was activated meanwhile", err, len(m.versions()))
+		t.Errorf("Refresh = %v, %d versions; want a large change relative to the concurrent activation", err, len(m.versions()))
 	}
 }
 
@@ -213,7 +213,7 @@ type server struct {
 	mu         sync.Mutex
 	text, etag string
 	status     int
-	unchanged  int // answers of 304
+	unchanged  int // number of 304 responses
 }
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -245,7 +245,7 @@ func addressOf(t *testing.T, at string) *Address {
 	return NewAddress(client, u)
 }
 
-func TestRefresh_AsksAnAddressWhetherItChanged(t *testing.T) {
+func TestRefresh_SendsTheETagOfTheLastResponse(t *testing.T) {
 	web := &server{text: flat("1000"), etag: `"a"`}
 	at := httptest.NewServer(web)
 	defer at.Close()
@@ -255,7 +255,7 @@ func TestRefresh_AsksAnAddressWhetherItChanged(t *testing.T) {
 		t.Fatalf("Begin = %v, source %s", err, m.versions()[0].Source)
 	}
 	if got, err := s.Refresh(ctx, Request{}); err != nil || got.Changed || web.unchanged != 1 {
-		t.Errorf("unchanged: %+v, %v, %d answers of 304", got, err, web.unchanged)
+		t.Errorf("unchanged: %+v, %v, %d responses of 304", got, err, web.unchanged)
 	}
 	web.text, web.etag = flat("1001"), `"b"`
 	if got, err := s.Refresh(ctx, Request{}); err != nil || got.Version != 2 {
@@ -265,7 +265,7 @@ func TestRefresh_AsksAnAddressWhetherItChanged(t *testing.T) {
 		t.Errorf("rolled back: %+v, %v", got, err)
 	}
 	if got, err := s.Refresh(ctx, Request{}); err != nil || got.Version != 4 {
-		t.Errorf("refreshed after it was rolled back: %+v, %v", got, err)
+		t.Errorf("refresh after a rollback: got %+v, %v", got, err)
 	}
 	for _, status := range []int{404, 500, 301} {
 		web.status = status
@@ -283,11 +283,11 @@ func TestRefresh_AsksAnAddressWhetherItChanged(t *testing.T) {
 	}
 	at.Close()
 	if _, err := s.Refresh(ctx, Request{}); kindOf(err) != fault.Upstream || len(m.versions()) != 4 {
-		t.Errorf("nobody there: %v, %d versions", err, len(m.versions()))
+		t.Errorf("closed server: got %v, %d versions", err, len(m.versions()))
 	}
 }
 
-func TestRefresh_BelievesNoAnswerThatNothingChangedButOfItsOwnTag(t *testing.T) {
+func TestRefresh_AcceptsA304OnlyForTheRequestedETag(t *testing.T) {
 	text, says := flat("1000"), ""
 	asked := 0
 	at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -314,12 +314,12 @@ func TestRefresh_BelievesNoAnswerThatNothingChangedButOfItsOwnTag(t *testing.T) 
 	for i, other := range []string{`"b"`, ""} {
 		asked, says, text = 0, other, flat(fmt.Sprint(1002+i))
 		if got, err := s.Refresh(t.Context(), Request{}); err != nil || !got.Changed || asked != 2 {
-			t.Errorf("unchanged, of the tag %q: %+v, %v, asked %d times", says, got, err, asked)
+			t.Errorf("304 with the ETag %q: got %+v, %v after %d requests", says, got, err, asked)
 		}
 	}
 }
 
-func TestRefresh_WaitsForNobodyForLong(t *testing.T) {
+func TestRefresh_HasShortTimeouts(t *testing.T) {
 	ended := make(chan struct{})
 	for name, begin := range map[string]func(w http.ResponseWriter){
 		"no answer": func(http.ResponseWriter) {},
@@ -346,7 +346,7 @@ func TestRefresh_WaitsForNobodyForLong(t *testing.T) {
 		}
 		o := ClientOptions(provider.Options{}, u)
 		if o.Timeout > 10*time.Second || o.Total > 15*time.Second {
-			t.Errorf("a refresh may wait for %v, and %v in all", o.Timeout, o.Total)
+			t.Errorf("timeouts are %v and %v in total, want less", o.Timeout, o.Total)
 		}
 		o.Timeout, o.Backoff = 50*time.Millisecond, time.Millisecond
 		client := provider.NewClient(o)
@@ -360,7 +360,7 @@ func TestRefresh_WaitsForNobodyForLong(t *testing.T) {
 	close(ended)
 }
 
-func TestRefresh_FollowsNoRedirectIntoTheOwnNetwork(t *testing.T) {
+func TestRefresh_RejectsRedirectsToPrivateAddresses(t *testing.T) {
 	inner := httptest.NewServer(&server{text: flat("1"), etag: `"x"`})
 	defer inner.Close()
 	outer := httptest.NewServer(http.RedirectHandler(inner.URL, http.StatusFound))
@@ -371,7 +371,7 @@ func TestRefresh_FollowsNoRedirectIntoTheOwnNetwork(t *testing.T) {
 	}
 }
 
-func TestRefresh_EndsWithItsCaller(t *testing.T) {
+func TestRefresh_StopsWhenItsContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	at := httptest.NewServer(&server{text: flat("1")})
@@ -381,7 +381,7 @@ func TestRefresh_EndsWithItsCaller(t *testing.T) {
 	}
 }
 
-func TestLargeChanges_AreFoundWhereverTheyHide(t *testing.T) {
+func TestLargeChanges_FindsChangesInEveryCondition(t *testing.T) {
 	was := decode(t, `{"rules":[
 		{"id":"card","priority":1,"conditions":{"kind":"deposit","paymentMethod":"card","currency":"EUR","country":["DE","AT"]},"basisPoints":140,"fixed":25,"minimum":30,"maximum":2000},
 		{"id":"tiers","priority":2,"conditions":{"currency":"USD","kind":"sale"},"tiers":[{"from":0,"below":5000,"basisPoints":1000},{"from":5000,"basisPoints":800}]},
@@ -417,7 +417,7 @@ func TestLargeChanges_AreFoundWhereverTheyHide(t *testing.T) {
 	}
 }
 
-func TestLargeChanges_TakeBoundedTime(t *testing.T) {
+func TestLargeChanges_LimitsItsTime(t *testing.T) {
 	var everywhere []string
 	for code := range strings.FieldsSeq(countries) {
 		everywhere = append(everywhere, `"`+code+`"`)
@@ -436,7 +436,7 @@ func TestLargeChanges_TakeBoundedTime(t *testing.T) {
 	begun := time.Now()
 	got := LargeChanges(decode(t, rules("100")), decode(t, rules("300")), noon)
 	if len(got) != maxLarge {
-		t.Errorf("%d changes are told, want %d", len(got), maxLarge)
+		t.Errorf("got %d changes, want %d", len(got), maxLarge)
 	}
 	t.Logf("%s", time.Since(begun))
 }

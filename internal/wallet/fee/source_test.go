@@ -12,9 +12,9 @@ import (
 	"assay/internal/fault"
 )
 
-// TestFile_TakesRegularFilesOnly guards against a refresh that waits for ever, or
-// reads without an end: opening a pipe blocks, and /dev/zero never ends.
-func TestFile_TakesRegularFilesOnly(t *testing.T) {
+// TestFile_OpensOnlyRegularFiles guards against a refresh that blocks. Opening a pipe
+// blocks, and /dev/zero has no end.
+func TestFile_OpensOnlyRegularFiles(t *testing.T) {
 	dir := t.TempDir()
 	pipe, link, large := filepath.Join(dir, "pipe"), filepath.Join(dir, "link"), filepath.Join(dir, "large")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -41,7 +41,7 @@ func TestFile_TakesRegularFilesOnly(t *testing.T) {
 				t.Errorf("%s: %v, want %s", path, err, code)
 			}
 		case <-time.After(10 * time.Second):
-			t.Fatalf("%s: the refresh waits", path)
+			t.Fatalf("%s: the refresh blocks", path)
 		}
 	}
 }
