@@ -44,16 +44,16 @@ func TestVerify_DetectsImpossibleValuesWithValidSeals(t *testing.T) {
 		{"settlement without a trade", "trade_crosscheck", "names no trade", "bob", []string{
 			`UPDATE wallet_entry SET trade_id = 0 WHERE type IN ('release', 'free')`, `UPDATE wallet_transaction SET trade_id = 0 WHERE kind = 'settlement'`,
 		}},
-		{"settled in the trade alone", "running_held", "sum of its open sales", "bob", []string{`UPDATE trade SET state = 'settled' WHERE id = 3`}},
+		{"state settled without a settlement", "running_held", "sum of its open sales", "bob", []string{`UPDATE trade SET state = 'settled' WHERE id = 3`}},
 		{"before the account", "schema_valid", "never writes", "alice", at(fmt.Sprintf(`- %d`, days/12))},
 		{"years ahead", "schema_valid", "never writes", "alice", at(fmt.Sprintf(`+ %d`, 3_650*days))},
-		{"before there were ledgers", "schema_valid", "never writes", "alice", []string{`UPDATE wallet_entry SET at = 1000000`, `UPDATE wallet_transaction SET at = 1000000`}},
-		{"rules of later", "fee_crosscheck", "not in force at that time", "alice", []string{`UPDATE wallet_entry SET fee_version = 2 WHERE trade_id = 3 AND fee_version <> 0`, `UPDATE trade SET fee_version = 2 WHERE id = 3`}},
-		{"rules of before", "fee_crosscheck", "not in force at that time", "alice", []string{`UPDATE wallet_entry SET fee_version = 1 WHERE trade_id = 5 AND fee_version <> 0`, `UPDATE trade SET fee_version = 1 WHERE id = 5`}},
-		{"rules of years ahead", "fee_crosscheck", "impossible time", "alice", []string{fmt.Sprintf(`UPDATE fee_rule_set SET activated_at = activated_at + %d WHERE version = 3`, 3_650*days)}},
-		{"shard beyond the last", "schema_valid", "name of the account is invalid", "", shard("house:fee:64")},
-		{"shard of another form", "schema_valid", "name of the account is invalid", "", shard("house:fee:7")},
-		{"house of another name", "schema_valid", "name of the account is invalid", "", shard("house:loan:07")},
+		{"before 2020", "schema_valid", "never writes", "alice", []string{`UPDATE wallet_entry SET at = 1000000`, `UPDATE wallet_transaction SET at = 1000000`}},
+		{"rules of a later version", "fee_crosscheck", "not in force at that time", "alice", []string{`UPDATE wallet_entry SET fee_version = 2 WHERE trade_id = 3 AND fee_version <> 0`, `UPDATE trade SET fee_version = 2 WHERE id = 3`}},
+		{"rules of an earlier version", "fee_crosscheck", "not in force at that time", "alice", []string{`UPDATE wallet_entry SET fee_version = 1 WHERE trade_id = 5 AND fee_version <> 0`, `UPDATE trade SET fee_version = 1 WHERE id = 5`}},
+		{"rules activated years ahead", "fee_crosscheck", "impossible time", "alice", []string{fmt.Sprintf(`UPDATE fee_rule_set SET activated_at = activated_at + %d WHERE version = 3`, 3_650*days)}},
+		{"shard above the last", "schema_valid", "name of the account is invalid", "", shard("house:fee:64")},
+		{"shard with another format", "schema_valid", "name of the account is invalid", "", shard("house:fee:7")},
+		{"unknown house user", "schema_valid", "name of the account is invalid", "", shard("house:loan:07")},
 	}
 	if w.at.Engine == dbtest.SQLite { // PostgreSQL rejects NUL in text
 		for i, sql := range [][]string{

@@ -240,16 +240,16 @@ func TestCompute_AppliesTheFirstMatchingRule(t *testing.T) {
 		p    Payment
 		want string
 	}{
-		"all conditions":         {german, "eu-card"},
-		"another kind":           {change(func(p *Payment) { p.Kind = Deposit }), "big"},
-		"another country":        {change(func(p *Payment) { p.Country = "FR" }), "big"},
-		"an unknown country":     {change(func(p *Payment) { p.Country = "" }), "big"},
-		"below the range":        {change(func(p *Payment) { p.Country, p.Amount = "", 999 }), "late"},
-		"the range's first":      {change(func(p *Payment) { p.Country, p.Amount = "", 1000 }), "big"},
-		"the range's end":        {change(func(p *Payment) { p.Country, p.Amount = "", 2000 }), "late"},
-		"just before the end":    {change(func(p *Payment) { p.At = noon.Add(-time.Microsecond) }), "was"},
-		"from the first moment":  {change(func(p *Payment) { p.At = noon.Add(time.Second) }), "will"},
-		"a currency without any": {change(func(p *Payment) { p.Currency, p.Method = "USD", "" }), "late"},
+		"all conditions":                    {german, "eu-card"},
+		"another kind":                      {change(func(p *Payment) { p.Kind = Deposit }), "big"},
+		"another country":                   {change(func(p *Payment) { p.Country = "FR" }), "big"},
+		"an unknown country":                {change(func(p *Payment) { p.Country = "" }), "big"},
+		"below the range":                   {change(func(p *Payment) { p.Country, p.Amount = "", 999 }), "late"},
+		"first amount of the range":         {change(func(p *Payment) { p.Country, p.Amount = "", 1000 }), "big"},
+		"end of the range":                  {change(func(p *Payment) { p.Country, p.Amount = "", 2000 }), "late"},
+		"just before the end of the period": {change(func(p *Payment) { p.At = noon.Add(-time.Microsecond) }), "was"},
+		"start of the period":               {change(func(p *Payment) { p.At = noon.Add(time.Second) }), "will"},
+		"currency without rules":            {change(func(p *Payment) { p.Currency, p.Method = "USD", "" }), "late"},
 	} {
 		if q, err := Compute(set, c.p); err != nil || q.Rule != c.want {
 			t.Errorf("%s: rule %s, %v; want %s", name, q.Rule, err, c.want)

@@ -395,20 +395,20 @@ func TestLargeChanges_FindsChangesInEveryCondition(t *testing.T) {
 		old, new string
 		large    bool
 	}{
-		"nothing":                    {`"priority":1,`, `"priority":1,`, false},
-		"a little":                   {`"basisPoints":140`, `"basisPoints":150`, false},
-		"a percentage":               {`"basisPoints":140`, `"basisPoints":220`, true},
-		"a fixed part":               {`"fixed":25`, `"fixed":60`, true},
-		"a minimum":                  {`"minimum":30`, `"minimum":300`, true},
-		"a maximum":                  {`"maximum":2000`, `"maximum":3001`, true},
-		"none of it left":            {`"basisPoints":140,"fixed":25,"minimum":30`, `"basisPoints":0`, true},
-		"where a tier ends":          {`5000`, `9000`, false},
-		"the tier above":             {`"basisPoints":800`, `"basisPoints":1301`, true},
-		"the tier above, within":     {`"basisPoints":800`, `"basisPoints":1200`, false},
-		"a country left out":         {`["AT","DE"]`, `["AT"]`, true},
-		"what begins later":          {`"priority":3,"basisPoints":500`, `"priority":3,"basisPoints":800`, true},
-		"the fallback":               {`"fallback":{"basisPoints":500`, `"fallback":{"basisPoints":0`, true},
-		"another priority, the same": {`"priority":3,`, `"priority":4,`, false},
+		"no change":                {`"priority":1,`, `"priority":1,`, false},
+		"small change":             {`"basisPoints":140`, `"basisPoints":150`, false},
+		"percentage":               {`"basisPoints":140`, `"basisPoints":220`, true},
+		"fixed part":               {`"fixed":25`, `"fixed":60`, true},
+		"minimum":                  {`"minimum":30`, `"minimum":300`, true},
+		"maximum":                  {`"maximum":2000`, `"maximum":3001`, true},
+		"all parts removed":        {`"basisPoints":140,"fixed":25,"minimum":30`, `"basisPoints":0`, true},
+		"limit of a tier":          {`5000`, `9000`, false},
+		"upper tier":               {`"basisPoints":800`, `"basisPoints":1301`, true},
+		"upper tier, small change": {`"basisPoints":800`, `"basisPoints":1200`, false},
+		"country removed":          {`["AT","DE"]`, `["AT"]`, true},
+		"rule that starts later":   {`"priority":3,"basisPoints":500`, `"priority":3,"basisPoints":800`, true},
+		"fallback":                 {`"fallback":{"basisPoints":500`, `"fallback":{"basisPoints":0`, true},
+		"other priority, same fee": {`"priority":3,`, `"priority":4,`, false},
 	} {
 		next := decode(t, strings.ReplaceAll(string(text), c.old, c.new))
 		if got := LargeChanges(was, next, noon); (len(got) > 0) != c.large {
