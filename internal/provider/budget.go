@@ -82,7 +82,7 @@ type Allowance interface {
 	// remaining wait.
 	StoreRetryAfter(ctx context.Context, r RetryAfter) (time.Duration, error)
 	// StoreReported stores the quota that the host reports, for all processes. Until that
-	// quota resets, Take checks both the reported quota and the requests counted locally.
+	// quota resets, Take checks both this quota and the requests that the allowance counted.
 	StoreReported(ctx context.Context, r Rate) error
 	// Down stores for all processes that the host keeps failing. The host then gets no
 	// requests for a while. The text why is for operators. Up stores that the host responds
