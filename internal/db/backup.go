@@ -110,7 +110,7 @@ func setAside(ctx context.Context, path string) error {
 	if _, err := os.Stat(path); err == nil {
 		if db, err := openSQLite(path, writes); err == nil {
 			_, _ = db.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`)
-			_ = db.Close() // on an error, the log is kept beside the file
+			_ = db.Close() // after an error, the log is kept next to the database file
 		}
 	}
 	to := unusedName(path + ".before-restore")
@@ -122,7 +122,7 @@ func setAside(ctx context.Context, path string) error {
 	return diskfile.SyncDir(filepath.Dir(path))
 }
 
-// unusedName returns name if no such file exists, or name with a number.
+// unusedName returns name, or name with a number if such a file exists.
 func unusedName(name string) string {
 	for n, free := 2, name; ; n++ {
 		taken := false

@@ -12,7 +12,7 @@ type tally struct {
 	seed    maphash.Seed
 	rows    int64
 	columns []uint64 // for each column, the sum of integers or of hashes, modulo 2^64
-	whole   uint64   // sum of the hashes of whole rows; detects values that moved to another row
+	whole   uint64   // sum of the hashes of whole rows, to detect values in the wrong row
 	row     []byte
 }
 

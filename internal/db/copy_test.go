@@ -58,8 +58,8 @@ func copySides(t *testing.T, test func(t *testing.T, from, to *copySide)) {
 	t.Run("PostgreSQL to SQLite", func(t *testing.T) { test(t, emptySide(t, PostgreSQL), emptySide(t, SQLite)) })
 }
 
-// alikeSides runs a test for copies within one engine.
-func alikeSides(t *testing.T, test func(t *testing.T, from, to *copySide)) {
+// sameEngineSides runs a test for copies within one engine.
+func sameEngineSides(t *testing.T, test func(t *testing.T, from, to *copySide)) {
 	t.Helper()
 	t.Run("SQLite to SQLite", func(t *testing.T) { test(t, emptySide(t, SQLite), emptySide(t, SQLite)) })
 	t.Run("PostgreSQL to PostgreSQL", func(t *testing.T) { test(t, emptySide(t, PostgreSQL), emptySide(t, PostgreSQL)) })
@@ -172,7 +172,7 @@ func (s *copySide) count(t *testing.T) (n int64) {
 	return n
 }
 
-func copySidesOf(t *testing.T, from, to *copySide) ([]TableRows, error) {
+func runCopy(t *testing.T, from, to *copySide) ([]TableRows, error) {
 	t.Helper()
 	return Copy(t.Context(), CopyOptions{From: from.Options, To: to.Options, Lease: time.Minute})
 }
@@ -222,7 +222,7 @@ func TestCopy_CopiesEveryRowOfEveryTable(t *testing.T) {
 		must(t, store.Close())
 	}
 	copySides(t, copies)
-	alikeSides(t, copies)
+	sameEngineSides(t, copies)
 }
 
 func TestCopy_DoesNotReuseIDs(t *testing.T) {
@@ -234,7 +234,7 @@ func TestCopy_DoesNotReuseIDs(t *testing.T) {
 		} else {
 			from.exec(t, `UPDATE sqlite_sequence SET seq = 5000 WHERE name = 'refresh_job'`)
 		}
-		_, err := copySidesOf(t, from, to)
+		_, err := runCopy(t, from, to)
 		must(t, err)
 		if id := to.number(t, job); id != 5001 {
 			t.Errorf("next job: got id %d, want 5001", id)
@@ -269,7 +269,7 @@ func TestCopy_ReleasesClaimedWork(t *testing.T) {
 		from.fill(t)
 		from.exec(t, `UPDATE fetch_unit SET state = 'running', token = 41 WHERE id = 7`)
 		from.exec(t, `UPDATE refresh_batch SET state = 'running', token = 41 WHERE job_id = 7`)
-		_, err := copySidesOf(t, from, to)
+		_, err := runCopy(t, from, to)
 		must(t, err)
 		for _, query := range []string{
 			`SELECT token FROM fetch_unit WHERE id = 7 AND state = 'pending'`,
@@ -290,7 +290,7 @@ func TestCopy_RefusesATargetThatIsNotEmpty(t *testing.T) {
 		from.fill(t)
 		to.exec(t, `INSERT INTO market (id, provider, key, title) VALUES (1, 'a', 'b', 'c')`)
 		to.exec(t, `INSERT INTO setting (name, value) VALUES ('currency', 'USD')`)
-		_, err := copySidesOf(t, from, to)
+		_, err := runCopy(t, from, to)
 		if !errors.Is(err, ErrTargetNotEmpty) || !strings.Contains(err.Error(), "market 1, setting 1") {
 			t.Errorf("got error %v, want ErrTargetNotEmpty with the row counts", err)
 		}
@@ -332,7 +332,7 @@ func TestCopy_DiscardsACopyThatDiffers(t *testing.T) {
 				to.exec(t, `CREATE FUNCTION wrong() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN `+f.postgres+` RETURN new; END $$`)
 				to.exec(t, `CREATE TRIGGER wrong BEFORE INSERT ON item FOR EACH ROW EXECUTE FUNCTION wrong()`)
 			}
-			_, err := copySidesOf(t, from, to)
+			_, err := runCopy(t, from, to)
 			if !errors.Is(err, ErrCopyDiffers) || !strings.Contains(err.Error(), f.message) {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -345,7 +345,7 @@ func TestCopy_DiscardsACopyThatDiffers(t *testing.T) {
 				to.exec(t, `DROP FUNCTION wrong CASCADE`)
 			}
 		}
-		_, err := copySidesOf(t, from, to)
+		_, err := runCopy(t, from, to)
 		must(t, err)
 	})
 }
@@ -356,13 +356,13 @@ func TestCopy_RefusesASourceInUse(t *testing.T) {
 		from, to := emptySide(t, SQLite), emptySide(t, SQLite)
 		server, err := Open(t.Context(), from.Options)
 		must(t, err)
-		_, err = copySidesOf(t, from, to)
+		_, err = runCopy(t, from, to)
 		if !errors.Is(err, ErrDatabaseLocked) {
 			t.Errorf("got error %v, want that the source is in use", err)
 		}
 		must(t, server.Close())
 		from.exec(t, instance)
-		_, err = copySidesOf(t, from, to)
+		_, err = runCopy(t, from, to)
 		must(t, err)
 	})
 	t.Run("heartbeat changes", func(t *testing.T) {
@@ -376,7 +376,7 @@ func TestCopy_RefusesASourceInUse(t *testing.T) {
 				_, _ = from.db.ExecContext(ctx, `UPDATE instance SET heartbeat = heartbeat + 1`)
 			}
 		}()
-		_, err := copySidesOf(t, from, to)
+		_, err := runCopy(t, from, to)
 		stop()
 		<-stopped
 		if !errors.Is(err, ErrSourceInUse) {
@@ -448,7 +448,7 @@ func TestCopy_ReportsTextThatPostgreSQLCannotStore(t *testing.T) {
 	for name, text := range map[string]string{"NUL byte": "a\x00b", "invalid UTF-8": "a\xffb"} {
 		from, to := emptySide(t, SQLite), emptySide(t, PostgreSQL)
 		from.exec(t, `INSERT INTO market (provider, key, title) VALUES ('a', 'b', $1)`, text)
-		_, err := copySidesOf(t, from, to)
+		_, err := runCopy(t, from, to)
 		if err == nil || !strings.Contains(err.Error(), "copy market: column title has text that PostgreSQL cannot store: ") {
 			t.Errorf("%s: %v", name, err)
 		}

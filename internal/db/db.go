@@ -225,7 +225,8 @@ func connect(ctx context.Context, db *sql.DB, n int) error {
 	return nil
 }
 
-// Close closes the database. It waits for running statements.
+// connect opens all n connections of a pool. They can still read a file that is deleted
+// later.
 func (s *DB) Close() error {
 	var errs []error
 	for _, r := range []Reader{s.Read, s.Reserved} {
@@ -242,7 +243,7 @@ func (s *DB) Close() error {
 	return errors.Join(errs...)
 }
 
-// Collect runs a query and reads each row with scan.
+// stays open until all n connections are open
 func Collect[T any](ctx context.Context, q Querier, scan func(*sql.Rows, *T) error, query string, args ...any) (_ []T, err error) {
 	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {

@@ -4,8 +4,8 @@ package db
 
 import "os"
 
-// flock does nothing: where there is no flock(2), SQLite's own locks keep two
-// processes from harming the file, and the operator from starting two.
+// flock does nothing on systems without flock(2). There, the locks of SQLite protect the
+// file, but a second process is not detected.
 func flock(*os.File) error { return nil }
 
 func funlock(*os.File) error { return nil }

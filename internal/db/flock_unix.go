@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// flock takes an exclusive lock or fails at once.
+// flock takes an exclusive lock. It fails immediately if another process has it.
 func flock(f *os.File) error {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }

@@ -26,8 +26,8 @@ func write(tb testing.TB, path, text string) {
 	must(tb, os.WriteFile(path, []byte(text), 0o600))
 }
 
-// beside creates a database with the schema and opens a raw connection to it.
-func beside(tb testing.TB, engine string) *sql.DB {
+// openRaw creates a database with the schema and opens a raw connection to it.
+func openRaw(tb testing.TB, engine string) *sql.DB {
 	tb.Helper()
 	d := dbtest.On(tb, engine)
 	d.Open(tb, db.Options{})

@@ -8,8 +8,8 @@ import (
 
 // A batch or a sync reads a few hundred rows of tables that are much larger, or were
 // empty until recently. With outdated statistics, PostgreSQL would scan whole tables for
-// each batch. These settings make it use the indexes for the rest of the transaction.
-// They also turn off JIT compilation, which such cost estimates would start for each
+// each batch. These settings make it use the indexes until the transaction ends. They
+// also turn off JIT compilation: with wrong cost estimates, PostgreSQL would compile each
 // execution.
 const byIndexOnPostgres = `
 SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),

@@ -133,7 +133,7 @@ func TestOpen_RefusesASchemaOfANewerVersion(t *testing.T) {
 // another build would, or removes it, as in databases older than fingerprints.
 func TestOpen_RefusesTheSchemaOfAnotherBuild(t *testing.T) {
 	for _, engine := range []string{dbtest.SQLite, dbtest.PostgreSQL} {
-		for statement, says := range map[string]string{
+		for statement, message := range map[string]string{
 			`UPDATE setting SET value = 'abc123' WHERE name = 'schema_fingerprint'`: "fingerprint abc123, this build has ",
 			`DELETE FROM setting WHERE name = 'schema_fingerprint'`:                 "fingerprint none",
 		} {
@@ -146,7 +146,7 @@ func TestOpen_RefusesTheSchemaOfAnotherBuild(t *testing.T) {
 			must(t, errors.Join(err, raw.Close()))
 			for _, keep := range []bool{false, true} {
 				_, err := db.Open(t.Context(), db.Options{Path: d.Path, URL: d.URL, KeepSchema: keep})
-				if !errors.Is(err, db.ErrSchemaUnknown) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "Start the build that created it") {
+				if !errors.Is(err, db.ErrSchemaUnknown) || !strings.Contains(err.Error(), message) || !strings.Contains(err.Error(), "Start the build that created it") {
 					t.Errorf("%s after %s: got error %v", engine, statement, err)
 				}
 			}
@@ -161,7 +161,7 @@ func TestOpen_RefusesTheSchemaOfAnotherBuild(t *testing.T) {
 // server on such a database would return errors.
 func TestOpen_RefusesATableThatWasChanged(t *testing.T) {
 	for _, engine := range []string{dbtest.SQLite, dbtest.PostgreSQL} {
-		for statement, says := range map[string]string{
+		for statement, message := range map[string]string{
 			`ALTER TABLE platform_user DROP COLUMN display_name`:                          `column platform_user.display_name is "none", expected "text`,
 			`ALTER TABLE platform_user ADD COLUMN more INTEGER`:                           `column platform_user.more is "integer", expected "none"`,
 			`ALTER TABLE platform_user RENAME TO users`:                                   `column platform_user.id is "none"`,
@@ -181,14 +181,14 @@ func TestOpen_RefusesATableThatWasChanged(t *testing.T) {
 			for _, keep := range []bool{false, true} {
 				s, err := db.Open(t.Context(), db.Options{Path: d.Path, URL: d.URL, KeepSchema: keep})
 				switch {
-				case says == "allowed":
+				case message == "allowed":
 					must(t, err)
 					must(t, s.Close())
-				case says == "":
+				case message == "":
 					if !errors.Is(err, db.ErrSchemaUnknown) { // the fingerprint was stored in the dropped table
 						t.Errorf("%s after %s: got error %v", engine, statement, err)
 					}
-				case !errors.Is(err, db.ErrSchemaChanged) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "estore a backup"):
+				case !errors.Is(err, db.ErrSchemaChanged) || !strings.Contains(err.Error(), message) || !strings.Contains(err.Error(), "estore a backup"):
 					t.Errorf("%s after %s: got error %v", engine, statement, err)
 				}
 			}

@@ -68,8 +68,8 @@ func poolsPostgres(o Options) (open func(n int) *sql.DB, conns int, err error) {
 	if !pooled && cfg.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
 		// A pooler rejects unknown parameters, so they are set only without one.
 		cfg.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt(clientTimeout.Milliseconds(), 10)
-		// Plan each execution anew: a plan made for a small table is slow when the table
-		// is large. The best plan also depends on the length of a list parameter.
+		// Plan each execution separately: a plan made for a small table is slow when the
+		// table is large. The best plan also depends on the length of a list parameter.
 		cfg.RuntimeParams["plan_cache_mode"] = "force_custom_plan"
 	}
 	if cfg.ConnectTimeout == 0 {

@@ -108,7 +108,7 @@ func CannotWrite(err error) bool {
 const minFreeSpace = 4 << 20
 
 // WritableAgain reports whether a file that was opened read-only can now be written. It
-// tests with another file beside the database. Opening and closing the database file
+// tests with another file in the same directory. Opening and closing the database file
 // itself would release its locks.
 func (s *DB) WritableAgain() bool {
 	const write = 2

@@ -22,7 +22,7 @@ import (
 func TestSQL_EveryStatementIsPrepared(t *testing.T) {
 	for name, dialect := range dialects {
 		t.Run(name, func(t *testing.T) {
-			raw := beside(t, name)
+			raw := openRaw(t, name)
 			statements := readStatements(t, dialect)
 			t.Logf("%d statements", len(statements))
 			if len(statements) < 130 {
@@ -47,7 +47,7 @@ func TestSQL_EveryStatementIsPrepared(t *testing.T) {
 func TestSQL_AnUnknownColumnIsFound(t *testing.T) {
 	for name := range dialects {
 		t.Run(name, func(t *testing.T) {
-			raw := beside(t, name)
+			raw := openRaw(t, name)
 			for _, text := range []string{"SELECT no_such FROM item", "UPDATE item SET no_such = 1", "SELECT 1 FROM no_such"} {
 				if err := prepare(t, raw, text); err == nil {
 					t.Errorf("%s: prepared, want an error", text)

@@ -16,7 +16,7 @@ func TestInTx_RollsBackWhenTheFunctionFails(t *testing.T) {
 		err := attempt(f.Context(), f, "A", func() error { return errTest })
 		f.Is("expected error", errors.Is(err, errTest), true)
 		f.Is("outcome unknown", errors.Is(err, db.ErrCommitUnknown), false)
-		f.Is("written", made(f, "A"), false)
+		f.Is("written", userExists(f, "A"), false)
 		f.Must(attempt(f.Context(), f, "B", nothing))
 	})
 }
@@ -27,7 +27,7 @@ func TestInTx_ReleasesTheWriterAfterAPanic(t *testing.T) {
 			defer func() { f.Is("recovered", recover(), errTest) }()
 			_ = attempt(f.Context(), f, "A", func() error { panic(errTest) })
 		}()
-		f.Is("written", made(f, "A"), false)
+		f.Is("written", userExists(f, "A"), false)
 		f.Must(attempt(f.Context(), f, "B", nothing)) // the single SQLite writer was released
 	})
 }
@@ -38,7 +38,7 @@ func TestInTx_RollsBackWhenCancelled(t *testing.T) {
 		err := attempt(ctx, f, "A", func() error { cancel(); return nil })
 		f.Is("expected error", errors.Is(err, context.Canceled), true)
 		f.Is("outcome unknown", errors.Is(err, db.ErrCommitUnknown), false)
-		f.Is("written", made(f, "A"), false)
+		f.Is("written", userExists(f, "A"), false)
 		f.Is("cancelled before it began", errors.Is(attempt(ctx, f, "A", nothing), context.Canceled), true)
 		f.Must(attempt(f.Context(), f, "B", nothing))
 	})
@@ -55,7 +55,7 @@ func TestInTx_RollsBackAfterAFaultBeforeTheCommit(t *testing.T) {
 		err := attempt(f.Context(), f, "A", nothing)
 		f.Is("expected error", errors.Is(err, errTest), true)
 		f.Is("outcome unknown", errors.Is(err, db.ErrCommitUnknown), false)
-		f.Is("written", made(f, "A"), false)
+		f.Is("written", userExists(f, "A"), false)
 		f.Faults = nil
 		f.Must(attempt(f.Context(), f, "B", nothing))
 	})
@@ -72,7 +72,7 @@ func TestInTx_ReportsAnUnknownOutcomeAfterAFaultInTheCommit(t *testing.T) {
 		err := attempt(f.Context(), f, "A", nothing)
 		f.Is("expected error", errors.Is(err, errTest), true)
 		f.Is("outcome unknown", errors.Is(err, db.ErrCommitUnknown), true)
-		f.Is("written", made(f, "A"), true)
+		f.Is("written", userExists(f, "A"), true)
 	})
 }
 
@@ -97,10 +97,10 @@ func TestRead_ReturnsCommittedDataOnly(t *testing.T) {
 	dbtest.Each(t, func(f *dbtest.Fixture) {
 		f.Tx(func(tx *db.Tx) error {
 			_, err := user.Ensure(tx, "A")
-			f.Is("user found before the commit", made(f, "A"), false)
+			f.Is("user found before the commit", userExists(f, "A"), false)
 			return err
 		})
-		f.Is("user found after the commit", made(f, "A"), true)
+		f.Is("user found after the commit", userExists(f, "A"), true)
 		f.Must(f.DB.Healthy(f.Context()))
 		v, err := f.DB.SchemaVersion(f.Context())
 		f.Must(err)
@@ -108,8 +108,8 @@ func TestRead_ReturnsCommittedDataOnly(t *testing.T) {
 	})
 }
 
-// made reports whether a user is stored.
-func made(f *dbtest.Fixture, id string) bool {
+// userExists reports whether a user is stored.
+func userExists(f *dbtest.Fixture, id string) bool {
 	f.Helper()
 	_, known, err := user.Key(f.Context(), f.DB, id)
 	f.Must(err)

@@ -131,14 +131,14 @@ func (l *Local) work(ctx context.Context, w Worker) {
 // runTask runs a task at its scheduled times. It reads the clock every second. Changes of
 // the clock therefore neither skip nor delay a run.
 func (l *Local) runTask(ctx context.Context, t Task) {
-	const look = time.Second
+	const clockInterval = time.Second
 	last := l.wall()
 	at := t.Next(last)
 	for !at.IsZero() {
 		l.mu.Lock()
 		l.next[t.Name] = at
 		l.mu.Unlock()
-		if !Wait(ctx, look) {
+		if !Wait(ctx, clockInterval) {
 			return
 		}
 		now := l.wall()

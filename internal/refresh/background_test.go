@@ -340,7 +340,7 @@ func TestBackground_KillLosesAndDuplicatesNothing(t *testing.T) {
 	w.print(&want, result)
 	equal(t, "calls", len(steam.requested()), 2)
 	for kill := 1; kill <= calls; kill++ {
-		if !dbtest.Takes(kill) || kill%2 != 0 && !randtest.Long() {
+		if !dbtest.RunsCase(kill) || kill%2 != 0 && !randtest.Long() {
 			continue
 		}
 		w, steam := story(t)

@@ -262,7 +262,7 @@ func TestRule8_KillAtAnyCommitLosesAndDuplicatesNothing(t *testing.T) {
 				t.Fatalf("only %d points to be killed at", len(points))
 			}
 			for nth, kill := range points {
-				if !dbtest.Takes(nth) {
+				if !dbtest.RunsCase(nth) {
 					continue
 				}
 				w := d.world(t)

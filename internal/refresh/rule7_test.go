@@ -91,7 +91,7 @@ func TestRule7_BadResponseReplacesNoPrice(t *testing.T) {
 			if shape == provider.Batch && (slices.Contains(wholes, name) || strings.HasPrefix(name, "failure")) {
 				continue // an answer to names is judged quote by quote, and fails as a file does
 			}
-			if nth++; !dbtest.Takes(nth) {
+			if nth++; !dbtest.RunsCase(nth) {
 				continue
 			}
 			w.stop()
@@ -133,7 +133,7 @@ func TestRule7_FailureDoesNotAffectOtherProviders(t *testing.T) {
 	list := names("Item", 120)
 	nth := 0
 	for name, spoiled := range badAnswers() {
-		if nth++; name == "less than half" || !dbtest.Takes(nth) {
+		if nth++; name == "less than half" || !dbtest.RunsCase(nth) {
 			continue
 		}
 		sick, good := bulk("alpha", list, "a1", "a2", "a3"), bulk("beta", list, "b1", "b2", "b3")

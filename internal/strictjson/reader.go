@@ -123,7 +123,7 @@ func (r *Reader) Array(element func(i int)) bool {
 
 // Text reads a string of minBytes to maxBytes bytes without NUL bytes.
 func (r *Reader) Text(minBytes, maxBytes int) (string, bool) {
-	if !r.is('"', "a string") {
+	if !r.expect('"', "a string") {
 		return "", false
 	}
 	token, ok := r.token()
@@ -147,7 +147,7 @@ func (r *Reader) Text(minBytes, maxBytes int) (string, bool) {
 // Int reads an integer from least to most. A fraction of zeros is valid, because some
 // encoders write 2725.0 for 2725. Other fractions and exponents such as 1e3 are errors.
 func (r *Reader) Int(least, most int64) (int64, bool) {
-	if !r.is('0', "a number") {
+	if !r.expect('0', "a number") {
 		return 0, false
 	}
 	value, ok := r.value()
@@ -170,7 +170,7 @@ func (r *Reader) Bool() (value, ok bool) {
 	}
 	kind := r.dec.PeekKind()
 	if kind != 't' && kind != 'f' {
-		return false, r.is('t', "true or false")
+		return false, r.expect('t', "true or false")
 	}
 	token, ok := r.token()
 	return ok && token.Bool(), ok
@@ -178,7 +178,7 @@ func (r *Reader) Bool() (value, ok bool) {
 
 // Time reads an RFC 3339 time. The result is in UTC and truncated to microseconds.
 func (r *Reader) Time() (time.Time, bool) {
-	if !r.is('"', `a time such as "2026-01-31T12:00:00Z"`) {
+	if !r.expect('"', `a time such as "2026-01-31T12:00:00Z"`) {
 		return time.Time{}, false
 	}
 	token, ok := r.token()
@@ -224,16 +224,16 @@ func (r *Reader) Stop(err error) {
 
 // open reads the start of an object or array.
 func (r *Reader) open(kind jsontext.Kind, want string) bool {
-	if !r.is(kind, want) {
+	if !r.expect(kind, want) {
 		return false
 	}
 	_, ok := r.token()
 	return ok
 }
 
-// is reports whether the next value has the given kind. Otherwise it records an error and
+// expect reports whether the next value has the given kind. Otherwise it records an error and
 // skips the value.
-func (r *Reader) is(kind jsontext.Kind, want string) bool {
+func (r *Reader) expect(kind jsontext.Kind, want string) bool {
 	if r.err != nil {
 		return false
 	}

@@ -110,10 +110,10 @@ func migrate(ctx context.Context, url string) error {
 	return s.Close()
 }
 
-// Takes reports whether a test with many cases must run case nth. On SQLite, and in long
+// RunsCase reports whether a test with many cases must run case nth. On SQLite, and in long
 // runs, it runs all cases. On PostgreSQL it otherwise runs one of three, because creating
 // a database there is slow.
-func Takes(nth int) bool {
+func RunsCase(nth int) bool {
 	return nth%3 == 0 || randtest.Long() || os.Getenv(engineVariable) != PostgreSQL
 }
 

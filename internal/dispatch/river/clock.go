@@ -25,10 +25,10 @@ func (c *clock) read() reading { return reading{wall: c.now().Round(0), mono: ti
 // watch returns the difference when the wall clock was changed, or 0 when ctx ends.
 func (c *clock) watch(ctx context.Context, last reading) (by time.Duration) {
 	const (
-		look  = time.Second
-		drift = 2 * time.Second
+		clockInterval = time.Second
+		drift         = 2 * time.Second
 	)
-	for dispatch.Wait(ctx, look) {
+	for dispatch.Wait(ctx, clockInterval) {
 		r := c.read()
 		by = r.wall.Sub(last.wall) - r.mono.Sub(last.mono)
 		if by > drift {

@@ -161,7 +161,7 @@ func (d *Dispatcher) Close() {
 // the clock was changed.
 func (d *Dispatcher) runRiver(ctx context.Context) {
 	for ctx.Err() == nil {
-		before := d.clock.read() // later changes of the clock are detected
+		before := d.clock.read() // read the clock before the start, so that watch detects changes during it
 		client, err := river.NewClient(riverpgxv5.New(d.pool), d.config())
 		if err == nil {
 			err = client.Start(ctx)

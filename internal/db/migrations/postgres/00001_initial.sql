@@ -27,7 +27,7 @@ CREATE TABLE item (
     consensus        bigint  NOT NULL DEFAULT 0,
     low              bigint  NOT NULL DEFAULT 0,
     high             bigint  NOT NULL DEFAULT 0,
-    interval_low     bigint  NOT NULL DEFAULT 0,   -- around consensus
+    interval_low     bigint  NOT NULL DEFAULT 0,   -- interval around consensus
     interval_high    bigint  NOT NULL DEFAULT 0,
     markets          integer NOT NULL DEFAULT 0,
     used_markets     integer NOT NULL DEFAULT 0,
@@ -136,7 +136,7 @@ CREATE TABLE instance (
     version      text   NOT NULL,
     endpoints    text   NOT NULL,             -- JSON list of what it can request: "provider/file"
     started_at   bigint NOT NULL,
-    heartbeat    bigint NOT NULL,             -- counter
+    heartbeat    bigint NOT NULL,             -- counter, increased by the process
     heartbeat_at bigint NOT NULL,             -- by the clock of the process; for display only
     report       text   NOT NULL,             -- JSON: state of the providers that it requests; empty before the first heartbeat
     syncs        bigint NOT NULL DEFAULT 0 -- number of inventory syncs that started in the process
@@ -196,7 +196,7 @@ CREATE TABLE refresh_item (
     batch        integer NOT NULL,
     item_id      bigint  NOT NULL,
     state        text    NOT NULL, -- pending, updated, skipped, noQuote, failed, cancelled
-    reason       text    NOT NULL, -- of a skip: ttl, noSales, budget, paused, backoff
+    reason       text    NOT NULL, -- reason of a skip: ttl, noSales, budget, paused, backoff
     attempts     integer NOT NULL,
     price_before bigint  NOT NULL,
     price_after  bigint  NOT NULL, -- -1 before the estimate
@@ -333,9 +333,9 @@ CREATE TABLE market_state (
     market_id     bigint NOT NULL PRIMARY KEY,
     job_id        bigint NOT NULL DEFAULT 0,  -- last job that requested the market
     fetched_at    bigint NOT NULL DEFAULT 0,
-    quotes        bigint NOT NULL DEFAULT 0,  -- in all responses to that job
+    quotes        bigint NOT NULL DEFAULT 0,  -- number in all responses for that job
     rejected      bigint NOT NULL DEFAULT 0,
-    outcome       text   NOT NULL DEFAULT '', -- of the last response
+    outcome       text   NOT NULL DEFAULT '', -- result of the last response
     last_success  bigint NOT NULL DEFAULT 0,
     last_error    text   NOT NULL DEFAULT '',
     last_error_at bigint NOT NULL DEFAULT 0
@@ -505,7 +505,7 @@ CREATE TABLE inspection (
     given_certificate text    NOT NULL,
     link_of_steam     boolean NOT NULL, -- inventory.inspect comes from Steam
     phase             text    NOT NULL DEFAULT '', -- phase that the asset was moved to because of its finish
-    wear              text    NOT NULL DEFAULT '', -- decimal
+    wear              text    NOT NULL DEFAULT '', -- decimal number
     seed              bigint  NOT NULL DEFAULT -1, -- -1 here and below: unknown
     finish            bigint  NOT NULL DEFAULT -1, -- paint index
     def_index         bigint  NOT NULL DEFAULT -1,
@@ -528,7 +528,7 @@ CREATE TABLE listing (
     asset_id   text    NOT NULL,
     item_id    bigint  NOT NULL,
     amount     bigint  NOT NULL,
-    price      bigint  NOT NULL, -- of the whole amount
+    price      bigint  NOT NULL, -- price of the whole amount
     currency   text    NOT NULL,
     state      text    NOT NULL, -- active, sold, cancelled, expired
     created_at bigint  NOT NULL,
@@ -553,7 +553,7 @@ CREATE TABLE trade (
     buyer_key      bigint  NOT NULL,
     app_id         integer NOT NULL,
     context_id     text    NOT NULL,
-    asset_id       text    NOT NULL, -- in the seller's inventory
+    asset_id       text    NOT NULL, -- id in the seller's inventory
     item_id        bigint  NOT NULL,
     amount         bigint  NOT NULL,
     price          bigint  NOT NULL, -- price, fee and net are minor units
@@ -643,7 +643,7 @@ CREATE INDEX idempotent_response_expiry ON idempotent_response (expires_at) WHER
 CREATE TABLE wallet_account (
     user_id     text    COLLATE "C" NOT NULL,
     currency    text    COLLATE "C" NOT NULL,
-    balance     bigint  NOT NULL, -- includes held
+    balance     bigint  NOT NULL, -- includes the held amount
     held        bigint  NOT NULL,
     last_number bigint  NOT NULL, -- number of its last entry; 0: none
     head_hash   bytea   NOT NULL, -- hash of the last entry; zeros: none
@@ -659,7 +659,7 @@ CREATE TABLE wallet_transaction (
     kind            text    NOT NULL, -- deposit, withdrawal, correction, reversal, sale, completion, settlement
     trade_id        bigint  NOT NULL, -- 0: none
     reverses        bigint  NOT NULL, -- transaction that it reverses; 0: none
-    scope           text    COLLATE "C" NOT NULL, -- of the idempotency key: route, role and user
+    scope           text    COLLATE "C" NOT NULL, -- scope of the idempotency key: route, role and user
     idempotency_key text    COLLATE "C" NOT NULL, -- '': none
     note            text    NOT NULL,
     entries         integer NOT NULL, -- number of its entries
@@ -681,12 +681,12 @@ CREATE TABLE wallet_entry (
     transaction_id  bigint  NOT NULL,
     type            text    NOT NULL, -- deposit, withdrawal, correction, reversal, release, free, purchase, sale, saleReversal, fee, completion
     amount          bigint  NOT NULL,
-    balance         bigint  NOT NULL, -- after the entry
-    held            bigint  NOT NULL, -- after the entry
+    balance         bigint  NOT NULL, -- balance of the account after the entry
+    held            bigint  NOT NULL, -- held amount of the account after the entry
     trade_id        bigint  NOT NULL, -- 0: none
     reverses        bigint  NOT NULL, -- number of the entry of the same account that it reverses; 0: none
     idempotency_key text    NOT NULL,
-    fee_rule        text    NOT NULL, -- of a sale; '': none
+    fee_rule        text    NOT NULL, -- rule that charged a sale; '': none
     fee_version     bigint  NOT NULL, -- version of the fee rules; 0: none
     at              bigint  NOT NULL,
     posting_hash    bytea   NOT NULL, -- hash of its transaction
@@ -740,7 +740,7 @@ ALTER TABLE trade ENABLE ALWAYS TRIGGER trade_kept;
 -- Rows never change.
 CREATE TABLE fee_rule_set (
     version      bigint  NOT NULL PRIMARY KEY,
-    digest       text    NOT NULL, -- of rules
+    digest       text    NOT NULL, -- SHA-256 of rules
     rules        text    NOT NULL, -- JSON in canonical form
     source       text    NOT NULL, -- built-in, a file or an address; or the version that a rollback repeats
     mark         text    NOT NULL, -- ETag or similar value that changes with the source

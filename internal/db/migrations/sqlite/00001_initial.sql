@@ -23,7 +23,7 @@ CREATE TABLE item (
     consensus        INTEGER NOT NULL DEFAULT 0,
     low              INTEGER NOT NULL DEFAULT 0,
     high             INTEGER NOT NULL DEFAULT 0,
-    interval_low     INTEGER NOT NULL DEFAULT 0, -- around consensus
+    interval_low     INTEGER NOT NULL DEFAULT 0, -- interval around consensus
     interval_high    INTEGER NOT NULL DEFAULT 0,
     markets          INTEGER NOT NULL DEFAULT 0,
     used_markets     INTEGER NOT NULL DEFAULT 0,
@@ -129,7 +129,7 @@ CREATE TABLE instance (
     version      TEXT    NOT NULL,
     endpoints    TEXT    NOT NULL,             -- JSON list of what it can request: "provider/file"
     started_at   INTEGER NOT NULL,
-    heartbeat    INTEGER NOT NULL,             -- counter
+    heartbeat    INTEGER NOT NULL,             -- counter, increased by the process
     heartbeat_at INTEGER NOT NULL,             -- by the clock of the process; for display only
     report       TEXT    NOT NULL,             -- JSON: state of the providers that it requests; empty before the first heartbeat
     syncs        INTEGER NOT NULL DEFAULT 0 -- number of inventory syncs that started in the process
@@ -189,7 +189,7 @@ CREATE TABLE refresh_item (
     batch        INTEGER NOT NULL,
     item_id      INTEGER NOT NULL,
     state        TEXT    NOT NULL, -- pending, updated, skipped, noQuote, failed, cancelled
-    reason       TEXT    NOT NULL, -- of a skip: ttl, noSales, budget, paused, backoff
+    reason       TEXT    NOT NULL, -- reason of a skip: ttl, noSales, budget, paused, backoff
     attempts     INTEGER NOT NULL,
     price_before INTEGER NOT NULL,
     price_after  INTEGER NOT NULL, -- -1 before the estimate
@@ -325,9 +325,9 @@ CREATE TABLE market_state (
     market_id     INTEGER NOT NULL PRIMARY KEY,
     job_id        INTEGER NOT NULL DEFAULT 0,  -- last job that requested the market
     fetched_at    INTEGER NOT NULL DEFAULT 0,
-    quotes        INTEGER NOT NULL DEFAULT 0,  -- in all responses to that job
+    quotes        INTEGER NOT NULL DEFAULT 0,  -- number in all responses for that job
     rejected      INTEGER NOT NULL DEFAULT 0,
-    outcome       TEXT    NOT NULL DEFAULT '', -- of the last response
+    outcome       TEXT    NOT NULL DEFAULT '', -- result of the last response
     last_success  INTEGER NOT NULL DEFAULT 0,
     last_error    TEXT    NOT NULL DEFAULT '',
     last_error_at INTEGER NOT NULL DEFAULT 0
@@ -497,7 +497,7 @@ CREATE TABLE inspection (
     given_certificate TEXT    NOT NULL,
     link_of_steam     INTEGER NOT NULL, -- inventory.inspect comes from Steam
     phase             TEXT    NOT NULL DEFAULT '', -- phase that the asset was moved to because of its finish
-    wear              TEXT    NOT NULL DEFAULT '', -- decimal
+    wear              TEXT    NOT NULL DEFAULT '', -- decimal number
     seed              INTEGER NOT NULL DEFAULT -1, -- -1 here and below: unknown
     finish            INTEGER NOT NULL DEFAULT -1, -- paint index
     def_index         INTEGER NOT NULL DEFAULT -1,
@@ -520,7 +520,7 @@ CREATE TABLE listing (
     asset_id   TEXT    NOT NULL,
     item_id    INTEGER NOT NULL,
     amount     INTEGER NOT NULL,
-    price      INTEGER NOT NULL, -- of the whole amount
+    price      INTEGER NOT NULL, -- price of the whole amount
     currency   TEXT    NOT NULL,
     state      TEXT    NOT NULL, -- active, sold, cancelled, expired
     created_at INTEGER NOT NULL,
@@ -545,7 +545,7 @@ CREATE TABLE trade (
     buyer_key      INTEGER NOT NULL,
     app_id         INTEGER NOT NULL,
     context_id     TEXT    NOT NULL,
-    asset_id       TEXT    NOT NULL, -- in the seller's inventory
+    asset_id       TEXT    NOT NULL, -- id in the seller's inventory
     item_id        INTEGER NOT NULL,
     amount         INTEGER NOT NULL,
     price          INTEGER NOT NULL, -- price, fee and net are minor units
@@ -635,7 +635,7 @@ CREATE INDEX idempotent_response_expiry ON idempotent_response (expires_at) WHER
 CREATE TABLE wallet_account (
     user_id     TEXT    NOT NULL,
     currency    TEXT    NOT NULL,
-    balance     INTEGER NOT NULL, -- includes held
+    balance     INTEGER NOT NULL, -- includes the held amount
     held        INTEGER NOT NULL,
     last_number INTEGER NOT NULL, -- number of its last entry; 0: none
     head_hash   BLOB    NOT NULL, -- hash of the last entry; zeros: none
@@ -651,7 +651,7 @@ CREATE TABLE wallet_transaction (
     kind            TEXT    NOT NULL, -- deposit, withdrawal, correction, reversal, sale, completion, settlement
     trade_id        INTEGER NOT NULL, -- 0: none
     reverses        INTEGER NOT NULL, -- transaction that it reverses; 0: none
-    scope           TEXT    NOT NULL, -- of the idempotency key: route, role and user
+    scope           TEXT    NOT NULL, -- scope of the idempotency key: route, role and user
     idempotency_key TEXT    NOT NULL, -- '': none
     note            TEXT    NOT NULL,
     entries         INTEGER NOT NULL, -- number of its entries
@@ -673,12 +673,12 @@ CREATE TABLE wallet_entry (
     transaction_id  INTEGER NOT NULL,
     type            TEXT    NOT NULL, -- deposit, withdrawal, correction, reversal, release, free, purchase, sale, saleReversal, fee, completion
     amount          INTEGER NOT NULL,
-    balance         INTEGER NOT NULL, -- after the entry
-    held            INTEGER NOT NULL, -- after the entry
+    balance         INTEGER NOT NULL, -- balance of the account after the entry
+    held            INTEGER NOT NULL, -- held amount of the account after the entry
     trade_id        INTEGER NOT NULL, -- 0: none
     reverses        INTEGER NOT NULL, -- number of the entry of the same account that it reverses; 0: none
     idempotency_key TEXT    NOT NULL,
-    fee_rule        TEXT    NOT NULL, -- of a sale; '': none
+    fee_rule        TEXT    NOT NULL, -- rule that charged a sale; '': none
     fee_version     INTEGER NOT NULL, -- version of the fee rules; 0: none
     at              INTEGER NOT NULL,
     posting_hash    BLOB    NOT NULL, -- hash of its transaction
@@ -757,7 +757,7 @@ BEGIN SELECT raise(ABORT, 'trades are never deleted'); END;
 -- Rows never change.
 CREATE TABLE fee_rule_set (
     version      INTEGER NOT NULL PRIMARY KEY,
-    digest       TEXT    NOT NULL, -- of rules
+    digest       TEXT    NOT NULL, -- SHA-256 of rules
     rules        TEXT    NOT NULL, -- JSON in canonical form
     source       TEXT    NOT NULL, -- built-in, a file or an address; or the version that a rollback repeats
     mark         TEXT    NOT NULL, -- ETag or similar value that changes with the source
