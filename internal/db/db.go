@@ -225,8 +225,7 @@ func connect(ctx context.Context, db *sql.DB, n int) error {
 	return nil
 }
 
-// connect opens all n connections of a pool. They can still read a file that is deleted
-// later.
+// Close closes the database. It waits for running statements.
 func (s *DB) Close() error {
 	var errs []error
 	for _, r := range []Reader{s.Read, s.Reserved} {
@@ -243,7 +242,7 @@ func (s *DB) Close() error {
 	return errors.Join(errs...)
 }
 
-// stays open until all n connections are open
+// Collect runs a query and reads each row with scan.
 func Collect[T any](ctx context.Context, q Querier, scan func(*sql.Rows, *T) error, query string, args ...any) (_ []T, err error) {
 	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {
