@@ -20,12 +20,13 @@ var (
 	}
 )
 
-// earliest is the first moment of which an inventory can be: Steam had none
-// before. It keeps out zero times and seconds taken for years.
+// earliest is the earliest valid time of an inventory. Steam had no inventories before it.
+// The check rejects zero times and times with a wrong unit.
 var earliest = time.Date(2003, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// DecodePush reads a push as a client sends it; r bounds its size. An error is a fault of kind Invalid that names each wrong member,
-// of kind TooLarge for more than MaxItems, or what r returned.
+// DecodePush decodes the body of a push. The caller must limit the size of r. The error is a
+// fault of kind Invalid with all invalid members, a fault of kind TooLarge for more than
+// MaxItems items, or an error of r.
 func DecodePush(r io.Reader, now time.Time) (Push, error) {
 	d := pushDecoder{in: strictjson.NewReader(r), now: now, first: make(map[string]int)}
 	had := d.members()
@@ -38,10 +39,10 @@ func DecodePush(r io.Reader, now time.Time) (Push, error) {
 	return d.push, nil
 }
 
-// ReadPush reads a push within a larger document, where pointer names it, of the
-// game and context of the document: a push that may leave out
-// both and its moment, which then is now, or only a list of its items. The caller compares
-// its AppID and ContextID, if it has any, with those of the document.
+// ReadPush decodes a push at a JSON pointer of a larger document. The push is an object or
+// only the array of its items. It may omit the game and the context. If it omits
+// snapshotAt, its time is now. If it has a game or context, the caller must compare them
+// with those of the document.
 func ReadPush(in *strictjson.Reader, pointer string, now time.Time) Push {
 	d := pushDecoder{in: in, at: pointer, now: now, first: make(map[string]int)}
 	d.push.SnapshotAt = now.UTC().Truncate(time.Microsecond)
@@ -54,17 +55,17 @@ func ReadPush(in *strictjson.Reader, pointer string, now time.Time) Push {
 	return d.push
 }
 
-// pushDecoder is a push while it is read.
+// pushDecoder decodes a push.
 type pushDecoder struct {
 	in    *strictjson.Reader
-	at    string // pointer of the push
-	list  string // pointer of its items
+	at    string // JSON pointer of the push
+	list  string // JSON pointer of its items
 	now   time.Time
 	push  Push
-	first map[string]int // where each asset id was first
+	first map[string]int // index of the first item with an asset id
 }
 
-// members reads the members of a push, and returns which there were.
+// members reads the members of a push and returns their names.
 func (d *pushDecoder) members() map[string]bool {
 	had := map[string]bool{}
 	d.list = d.at + "/items"
@@ -153,22 +154,22 @@ func (d *pushDecoder) assetID(a *Asset, i int) {
 		return
 	}
 	if first, again := d.first[id]; again {
-		d.in.Fault("is the same as %s/%d/assetId: an asset can be in an inventory once", d.list, first)
+		d.in.Fault("is the same as %s/%d/assetId: asset ids must be unique", d.list, first)
 		return
 	}
 	d.first[id] = i
 	a.AssetID = id
 }
 
-// name reads a market hash name; there is false for an empty one, which only
-// what is not marketable can have.
-func (d *pushDecoder) name() (name string, there bool) {
+// name reads a market hash name. The result found is false if the name is empty or null,
+// which is valid only for assets that are not marketable.
+func (d *pushDecoder) name() (name string, found bool) {
 	if d.in.Null() {
 		return "", false
 	}
 	name, ok := d.in.Text(0, catalog.MaxName)
 	if !ok || name == "" {
-		return "", !ok // a wrong one is a fault already
+		return "", !ok // an invalid name has already been reported
 	}
 	if err := catalog.CheckName(name); err != nil {
 		d.in.Fault("%v", err)
@@ -185,7 +186,7 @@ func (d *pushDecoder) phase() string {
 	return phase
 }
 
-// text reads a string that may be empty; null is as good as absent.
+// text reads a string that may be empty. It returns "" for null.
 func (d *pushDecoder) text(maxBytes int) string {
 	if d.in.Null() {
 		return ""

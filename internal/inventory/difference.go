@@ -10,24 +10,24 @@ import (
 	"assay/internal/money"
 )
 
-// difference is what a sync has to write.
+// difference is the difference between a push and the stored inventory.
 type difference struct {
 	Result
 	push      *Push
-	due       InspectState          // of rows that there is something to inspect of
-	known     int                   // stored rows
-	stored    map[string]Row        // by asset; those that the push shows are taken out
-	inspected map[int64]Inspected   // by the ids of rows
-	prices    map[int64]money.Micro // of the push's items; 0: unknown
+	due       InspectState          // state of new inspections
+	known     int                   // number of stored rows
+	stored    map[string]Row        // stored rows by asset id; compare removes those in the push
+	inspected map[int64]Inspected   // inspections by row id
+	prices    map[int64]money.Micro // prices of the push's items; 0 if unknown
 
 	add, change []Row
 	remove      []int64
-	uninspected []Due   // new, or to be inspected again
-	forget      []int64 // inspections of rows of which there is nothing to inspect any more
-	queue       []int64 // rows that were not to be inspected yet
+	uninspected []Due   // rows with a new input for their inspection
+	forget      []int64 // rows without an input, but with an inspection
+	queue       []int64 // rows with an inspection in state none that becomes pending
 }
 
-// newDifference reads what is stored.
+// newDifference reads the stored inventory.
 func newDifference(tx *db.Tx, user int64, push *Push, mode Mode) (*difference, error) {
 	rows, err := inventoryRows(tx, user, push.AppID, push.ContextID)
 	if err != nil {
@@ -48,8 +48,8 @@ func newDifference(tx *db.Tx, user int64, push *Push, mode Mode) (*difference, e
 	return d, nil
 }
 
-// key returns which item an asset is. One whose phase was found by its inspection
-// keeps it as long as there is nothing else to inspect.
+// key returns the key of an asset's item. If an earlier inspection found the phase, and the
+// input of the inspection is the same, the key has that phase.
 func (d *difference) key(a *Asset) (key catalog.Key, ok bool) {
 	key, ok = a.Key(d.push.AppID)
 	if key.Phase != "" || len(d.inspected) == 0 {
@@ -63,8 +63,8 @@ func (d *difference) key(a *Asset) (key catalog.Key, ok bool) {
 	return key, ok
 }
 
-// given is what there is to inspect of an asset, beside its link, after what was
-// given before.
+// given returns the new input of an asset's inspection without the link. before is the
+// previous input.
 func given(a *Asset, have *Row, before Given) Given {
 	now := before
 	if a.Properties != nil {
@@ -76,7 +76,7 @@ func given(a *Asset, have *Row, before Given) Given {
 	return now
 }
 
-// keys lists the distinct items of the push.
+// keys returns the distinct items of the push.
 func (d *difference) keys() []catalog.Key {
 	seen := make(map[catalog.Key]struct{}, len(d.push.Assets))
 	var out []catalog.Key
@@ -90,8 +90,7 @@ func (d *difference) keys() []catalog.Key {
 	return out
 }
 
-// find compares the push with what is stored, and sees to it that the prices that
-// count stay what they are.
+// find compares the push with the stored inventory. It locks the prices that the sync uses.
 func (d *difference) find(tx *db.Tx) error {
 	items, err := catalog.EnsureItems(tx, d.push.AppID, d.keys())
 	if err != nil {
@@ -101,14 +100,14 @@ func (d *difference) find(tx *db.Tx) error {
 	if used := d.used(items); len(used) > 0 {
 		prices, err := catalog.LockPrices(tx, used)
 		if err != nil {
-			return fmt.Errorf("hold prices: %w", err)
+			return fmt.Errorf("lock prices: %w", err)
 		}
 		maps.Copy(d.prices, prices)
 	}
 	return nil
 }
 
-// compare finds what differs between what is stored and the push.
+// compare finds the rows to add, change and remove.
 func (d *difference) compare(items map[catalog.Key]catalog.Item) {
 	d.prices = pricesOf(items)
 	for i := range d.push.Assets {
@@ -140,7 +139,8 @@ func (d *difference) compare(items map[catalog.Key]catalog.Item) {
 	d.missing()
 }
 
-// missing finds what becomes of rows that the push does not show.
+// missing handles the stored rows that are not in the push. It removes them, or makes them
+// not tradable if the push has hidden assets.
 func (d *difference) missing() {
 	d.Hidden = d.push.Hidden
 	for _, row := range d.stored {
@@ -158,8 +158,8 @@ func (d *difference) missing() {
 	}
 }
 
-// inspect finds what a sync changes of a row's inspection, and reports whether
-// there is something else to inspect than before.
+// inspect finds the changes to a row's inspection. It reports whether the input of the
+// inspection changed.
 func (d *difference) inspect(a *Asset, have, want *Row) (again bool) {
 	if d.push.AppID != catalog.CS2 {
 		return false
@@ -181,13 +181,13 @@ func (d *difference) inspect(a *Asset, have, want *Row) (again bool) {
 	return false
 }
 
-// inspectable reports whether rows are left to be inspected.
+// inspectable reports whether the sync leaves pending inspections.
 func (d *difference) inspectable() bool {
 	return d.due == InspectPending && len(d.uninspected)+len(d.queue) > 0
 }
 
-// used returns the items whose prices the sync depends on: those that rows copy
-// and those without one. Items created by this transaction are not visible to others yet.
+// used returns the items with prices that the sync uses: those that are copied to rows, and
+// those without a price. It excludes new items, because other transactions cannot see them.
 func (d *difference) used(items map[catalog.Key]catalog.Item) []int64 {
 	copied := make(map[int64]bool, len(d.add)+len(d.change))
 	for _, rows := range [][]Row{d.add, d.change} {
@@ -203,13 +203,13 @@ func (d *difference) used(items map[catalog.Key]catalog.Item) []int64 {
 		delete(copied, i.ID)
 	}
 	delete(copied, 0)
-	for id := range copied { // of rows that the push does not show
+	for id := range copied { // items of rows that are not in the push
 		ids = append(ids, id)
 	}
 	return ids
 }
 
-// write carries the difference out, one statement for each kind of change.
+// write writes the difference to the database.
 func (d *difference) write(tx *db.Tx, user int64) error {
 	app, contextID := d.push.AppID, d.push.ContextID
 	stored := slices.Clone(d.remove)
@@ -225,8 +225,8 @@ func (d *difference) write(tx *db.Tx, user int64) error {
 		{"remove", len(d.remove), func() error { return RemoveInventory(tx, d.remove) }},
 		{"change", len(d.change), func() error { return changeInventory(tx, d.change) }},
 		{"add", len(d.add), func() error { return addInventory(tx, user, app, contextID, d.add, d.prices) }},
-		{"forget inspections", len(d.forget), func() error { return removeInspections(tx, d.forget) }},
-		{"note what to inspect", len(d.uninspected), func() error { return putUninspected(tx, user, app, contextID, d.uninspected) }},
+		{"remove inspections", len(d.forget), func() error { return removeInspections(tx, d.forget) }},
+		{"store inspections", len(d.uninspected), func() error { return putUninspected(tx, user, app, contextID, d.uninspected) }},
 		{"queue inspections", len(d.queue), func() error { return queueInspections(tx, d.queue) }},
 	} {
 		if step.rows == 0 {

@@ -12,102 +12,102 @@ import (
 	"assay/internal/inventory/inspect"
 )
 
-// WorkInspect is the kind of the work that decodes what syncs left to decode.
+// WorkInspect is the kind of background work that performs pending inspections.
 const WorkInspect = "inspect"
 
-// inspectBatch is how many rows are inspected in one transaction: the user's
-// next sync waits no longer for it than for a few milliseconds.
+// inspectBatch is the number of rows that are inspected in one transaction. It is small, so
+// that the user's next sync waits at most a few milliseconds for the transaction.
 const inspectBatch = 200
 
-// InspectState is how far the inspection of a row is.
+// InspectState is the state of a row's inspection.
 type InspectState string
 
 // The states of an inspection.
 const (
-	InspectNone          InspectState = "none"    // not to be decoded before the next normal sync
-	InspectPending       InspectState = "pending" // to be decoded
-	InspectDone          InspectState = "done"
-	InspectFailed        InspectState = "failed"        // Code is the reason
-	InspectContradiction InspectState = "contradiction" // decoded; Code is the contradiction
+	InspectNone          InspectState = "none"          // waits for the next normal sync
+	InspectPending       InspectState = "pending"       // ready to be inspected
+	InspectDone          InspectState = "done"          // completed
+	InspectFailed        InspectState = "failed"        // not decoded; Code has the reason
+	InspectContradiction InspectState = "contradiction" // decoded; Code has the contradiction
 )
 
-// What can be wrong with an inspection, besides the codes of inspect.
+// Codes of failures and contradictions, in addition to those of package inspect.
 const (
-	CodeBadProperty = "bad_property" // Steam's seed or wear is no number that it can be
-	CodeAssetID     = "asset_id"     // the certificate is of another asset, or of this one before a trade
-	CodeSeed        = "seed"         // the certificate has another seed than the asset's properties
-	CodeWear        = "wear"         // another wear
-	CodeNameTag     = "name_tag"     // another name tag
-	CodeLink        = "link"         // the link is of another item than the asset's own certificate
-	CodePhase       = "phase"        // the platform's phase differs
-	CodeFinish      = "finish"       // the finish is none of those that the name can have
+	CodeBadProperty = "bad_property" // the seed or wear in Steam's response is invalid
+	CodeAssetID     = "asset_id"     // the certificate has another asset id, perhaps from before a trade
+	CodeSeed        = "seed"         // certificate and properties have different seeds
+	CodeWear        = "wear"         // certificate and properties have different wears
+	CodeNameTag     = "name_tag"     // certificate and properties have different name tags
+	CodeLink        = "link"         // link and certificate describe different items
+	CodePhase       = "phase"        // the certificate has another phase than the platform's push
+	CodeFinish      = "finish"       // the certificate has a finish that the name does not have
 )
 
-// InspectSource is where a certificate comes from.
+// InspectSource is the origin of a certificate.
 type InspectSource string
 
 // The sources of a certificate.
 const (
-	SourceProperty InspectSource = "property" // the asset's own properties, in Steam's response
+	SourceProperty InspectSource = "property" // the asset's properties in Steam's response
 	SourceLink     InspectSource = "link"     // the inspect action in Steam's response
-	SourcePushed   InspectSource = "pushed"   // the platform
+	SourcePushed   InspectSource = "pushed"   // a link pushed by the platform
 )
 
-// Given is the input of an inspection, besides the link of the row.
+// Given is the input of an inspection, in addition to the link of the row.
 type Given struct {
 	Properties  Properties
-	LinkOfSteam bool // the row's link is from Steam's response, not from the platform
+	LinkOfSteam bool // whether the row's link is from Steam's response
 }
 
-// Inspected is what a sync needs to know of a row's inspection.
+// Inspected is the stored inspection of a row.
 type Inspected struct {
 	Given  Given
 	State  InspectState
-	Phase  string // that the row was moved to; empty: none
+	Phase  string // phase that the inspection found, or empty
 	Finish int64
 }
 
-// Due is a row that is to be inspected when its State is InspectPending.
+// Due is the input of an inspection of an asset.
 type Due struct {
 	AssetID string
 	Given   Given
 	State   InspectState
 }
 
-// Uninspected is a row with what there is to inspect of it.
+// Uninspected is a row with a pending inspection.
 type Uninspected struct {
 	ID      int64
 	AssetID string
 	Name    string
-	Phase   string // as the platform pushed it
+	Phase   string // phase pushed by the platform
 	Link    string
 	Given   Given
 }
 
-// Inspection is the result of inspecting a row. Numbers are -1 and texts empty
-// where there is no value.
+// Inspection is the result of inspecting a row. Unknown numbers are -1. Unknown texts are
+// empty.
 type Inspection struct {
-	ID       int64 // of the row
+	ID       int64 // id of the row
 	State    InspectState
 	Code     string
 	Source   InspectSource
-	Phase    string // that the row is to be moved to; empty: it stays
+	Phase    string // new phase of the row; empty if it does not change
 	Wear     string // decimal
 	Seed     int64
-	Finish   int64 // paint index; vanilla has none
+	Finish   int64 // paint index; -1 for vanilla
 	DefIndex int64
 	Quality  int64
 	Rarity   int64
-	Kills    int64 // of StatTrak
-	Charm    int64 // template of a charm
+	Kills    int64 // StatTrak counter
+	Charm    int64 // pattern template of a charm
 	NameTag  string
 	Stickers []Sticker
 	Charms   []Sticker
 }
 
-// Inspect inspects some rows of a user that wait for it and reports whether there
-// may be more. It may run twice, concurrently, and be interrupted: the
-// results and the changed rows are written in one transaction.
+// Inspect inspects some pending rows of one user. It reports whether there may be more
+// pending rows. It is safe to call it concurrently and to interrupt it, because it writes all
+// results in one transaction.
 func (s *Service) Inspect(ctx context.Context) (more bool, err error) {
 	var sooner bool
 	err = s.InTx(ctx, func(tx *db.Tx) error {
@@ -133,8 +133,8 @@ func (s *Service) Inspect(ctx context.Context) (more bool, err error) {
 	return more && err == nil, err
 }
 
-// move gives rows whose phase became known to the phase's item, with its price
-// or none, and queues the items that have none.
+// move changes the item of rows for which the inspection found a phase. It queues items
+// without a price.
 func move(tx *db.Tx, rows []Uninspected, found []Inspection) (sooner bool, err error) {
 	var keys []catalog.Key
 	seen := map[catalog.Key]bool{}
@@ -152,7 +152,7 @@ func move(tx *db.Tx, rows []Uninspected, found []Inspection) (sooner bool, err e
 	if err != nil {
 		return false, fmt.Errorf("items: %w", err)
 	}
-	prices, err := holdPrices(tx, items)
+	prices, err := lockPrices(tx, items)
 	if err != nil {
 		return false, err
 	}
@@ -173,12 +173,12 @@ func move(tx *db.Tx, rows []Uninspected, found []Inspection) (sooner bool, err e
 	return sooner, nil
 }
 
-// examine decodes a row's certificate and link and compares their sources.
+// examine decodes a row's certificate or link and compares it with the asset's properties.
 //
-// A certificate has no signature, so a user can forge one for the most valuable
-// finish. It sets the phase that a row is priced by only if it is part of the asset
-// in Steam's response and agrees with the asset's seed, wear or id there. The
-// content of a link is shown and never affects a price.
+// Certificates have no signature, so a user can forge one with the most valuable finish. A
+// certificate therefore changes the phase of a row only under two conditions: it is part of
+// the asset's properties in Steam's response, and it matches the seed, wear or id in that
+// response. A link never affects the price.
 func examine(r *Uninspected) Inspection {
 	p := &r.Given.Properties
 	out := Inspection{
@@ -205,7 +205,7 @@ func examine(r *Uninspected) Inspection {
 	if code, contradicts := contradiction(r, &item); out.State == InspectDone && contradicts {
 		out.State, out.Code = InspectContradiction, code
 	}
-	if out.State == InspectDone { // the properties may round it
+	if out.State == InspectDone { // the wear in the properties may be rounded
 		out.Wear = cmp.Or(item.Wear.String(), out.Wear)
 	}
 	if out.State == InspectDone && out.Source == SourceProperty && r.Phase == "" && agrees(r, &item) {
@@ -214,7 +214,7 @@ func examine(r *Uninspected) Inspection {
 	return out
 }
 
-// own copies the values of the asset's properties.
+// own copies the values from the asset's properties.
 func (n *Inspection) own(p *Properties) {
 	bad := false
 	number := func(text string) int64 {
@@ -236,7 +236,7 @@ func (n *Inspection) own(p *Properties) {
 	}
 }
 
-// take copies the values of a certificate that the properties lack.
+// take copies the values from a certificate that are missing in the properties.
 func (n *Inspection) take(item *inspect.Item) {
 	if n.Seed < 0 && item.HasSeed {
 		n.Seed = int64(item.PaintSeed)
@@ -256,10 +256,11 @@ func (n *Inspection) take(item *inspect.Item) {
 	n.Stickers, n.Charms = stickers(item.Stickers), stickers(item.Charms)
 }
 
-// charmDefinition is the definition index of charms that are on nothing.
+// charmDefinition is the definition index of a charm that is not attached to a weapon.
 const charmDefinition = 1355
 
-// contradiction returns how a certificate differs from the other sources.
+// contradiction returns the code of the first contradiction between a certificate and the
+// other data of its row.
 func contradiction(r *Uninspected, item *inspect.Item) (code string, found bool) {
 	p := &r.Given.Properties
 	phase := catalog.PhaseOf(r.Name, int64(item.PaintIndex))
@@ -282,22 +283,21 @@ func contradiction(r *Uninspected, item *inspect.Item) (code string, found bool)
 	return "", false
 }
 
-// otherItem reports whether a link describes another item than the asset's own
-// certificate.
+// otherItem reports whether a link describes a different item than the certificate own.
 func otherItem(link string, own *inspect.Item) bool {
 	decoded, err := inspect.Decode(link)
 	return err == nil && (decoded.DefIndex != own.DefIndex || decoded.PaintIndex != own.PaintIndex ||
 		decoded.PaintSeed != own.PaintSeed || decoded.Wear != own.Wear)
 }
 
-// agrees reports whether at least one value of Steam's response confirms the
-// certificate. The caller has ruled out contradictions.
+// agrees reports whether at least one value in Steam's response confirms the certificate.
+// The caller must first check that there is no contradiction.
 func agrees(r *Uninspected, item *inspect.Item) bool {
 	return r.Given.Properties.Seed != "" || r.Given.Properties.Wear != "" || item.ItemID != 0
 }
 
-// Sticker is a sticker, patch or charm on an item, as it is stored and shown.
-// Fractions are decimal texts. Unknown values are left out.
+// Sticker is a sticker, patch or charm on an item, in the form that is stored and returned
+// by the API. Fractions are decimal texts. Unknown values are omitted.
 type Sticker struct {
 	Slot          uint32 `json:"slot"`
 	ID            uint32 `json:"id"`

@@ -14,14 +14,13 @@ import (
 
 const givenColumns = "n.given_seed, n.given_wear, n.given_charm, n.given_name_tag, n.given_certificate, n.link_of_steam"
 
-// givenFields are where givenColumns go.
+// givenFields returns the destinations of givenColumns for Scan.
 func givenFields(g *Given) []any {
 	p := &g.Properties
 	return []any{&p.Seed, &p.Wear, &p.Charm, &p.NameTag, &p.Certificate, &g.LinkOfSteam}
 }
 
-// inspections returns what a sync needs to know of the inspections of a user's
-// rows of a game and context, by the rows' ids.
+// inspections returns the inspections of a user's rows of a game and context, by row id.
 func inspections(t *db.Tx, user int64, app int32, contextID string) (map[int64]Inspected, error) {
 	out := map[int64]Inspected{}
 	_, err := db.Collect(t.Context(), t, func(r *sql.Rows, _ *struct{}) error {
@@ -35,14 +34,14 @@ func inspections(t *db.Tx, user int64, app int32, contextID string) (map[int64]I
 	return out, err
 }
 
-// dueColumns are those of rows to be inspected. The whole key of an asset is in each: of
-// parts that are the same in all rows and compared with constants, PostgreSQL expects
-// to find few rows, and compares each of a large inventory with each of these.
+// dueColumns are the columns of rows to inspect. Each row has the whole key of its asset. If
+// the constant parts of the key were parameters, PostgreSQL would estimate few rows and
+// choose a nested loop over the whole inventory.
 const dueColumns = "user_key bigint, app_id bigint, context_id text, asset_id text, state text, given_seed text, given_wear text, given_charm text, given_name_tag text, " +
 	"given_certificate text, link_of_steam boolean"
 
-// putUninspected notes what there is to inspect of assets of a user, game and
-// context. What was found before is forgotten.
+// putUninspected stores the input of inspections for assets of a user, game and context. It
+// deletes the results of their earlier inspections.
 func putUninspected(t *db.Tx, user int64, app int32, contextID string, rows []Due) error {
 	for part := range slices.Chunk(rows, db.RowsAtOnce) {
 		if err := putUninspectedPart(t, user, app, contextID, part); err != nil {
@@ -75,21 +74,21 @@ func putUninspectedPart(t *db.Tx, user int64, app int32, contextID string, due [
 	return err
 }
 
-// removeInspections deletes what is known of rows, by their ids.
+// removeInspections deletes the inspections of rows by their ids.
 func removeInspections(t *db.Tx, rows []int64) error {
 	_, err := t.Exec(`DELETE FROM inspection WHERE inventory_id IN `+t.Dialect.IDs(1), t.Dialect.PackIDs(rows))
 	return err
 }
 
-// queueInspections makes rows pending that were not to be inspected yet.
+// queueInspections changes the state of inspections from none to pending.
 func queueInspections(t *db.Tx, rows []int64) error {
 	_, err := t.Exec(`UPDATE inspection SET state = 'pending' WHERE state = 'none' AND inventory_id IN `+t.Dialect.IDs(1), t.Dialect.PackIDs(rows))
 	return err
 }
 
-// claimUninspected returns up to limit pending rows of one user. No other transaction
-// writes the user's inventories before this one ends: a sync locks the user as well, and
-// first.
+// claimUninspected returns up to limit pending rows of one user. It locks the user. A sync
+// takes the same lock first, so no other transaction writes the user's inventories before
+// this one ends.
 func claimUninspected(t *db.Tx, limit int) ([]Uninspected, error) {
 	if err := t.ByIndex(); err != nil {
 		return nil, err
@@ -112,11 +111,11 @@ func claimUninspected(t *db.Tx, limit int) ([]Uninspected, error) {
 		WHERE n.user_key = $1 AND n.state = 'pending' LIMIT $2`, user, limit)
 }
 
-// foundColumns are those of what was found.
+// foundColumns are the columns of the results of inspections.
 const foundColumns = "id bigint, seed bigint, finish bigint, def_index bigint, quality bigint, rarity bigint, kills bigint, charm bigint, " +
 	"state text, code text, source text, phase text, wear text, name_tag text, stickers text, charms text"
 
-// setInspections writes what was found of rows, by their ids.
+// setInspections stores the results of inspections by row id.
 func setInspections(t *db.Tx, found []Inspection) error {
 	rows := db.NewTable(foundColumns, len(found))
 	for i := range found {
@@ -140,11 +139,11 @@ func setInspections(t *db.Tx, found []Inspection) error {
 	return err
 }
 
-// moveColumns are those of rows that get other items.
+// moveColumns are the columns of rows that change their item.
 const moveColumns = "id bigint, item_id bigint"
 
-// moveInventory gives rows other items, by the rows' ids; each copies the price
-// that its item has, and an active listing of it goes along.
+// moveInventory changes the items of rows; items has the new item id by row id. Each row
+// gets the price of its new item. Active listings of the rows change their item too.
 func moveInventory(t *db.Tx, items map[int64]int64) error {
 	rows := db.NewTable(moveColumns, len(items))
 	for id, item := range items {

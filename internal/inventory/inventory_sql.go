@@ -9,8 +9,8 @@ import (
 	"assay/internal/money"
 )
 
-// inventoryAsOf returns the moment, in microseconds, of the stored inventory of
-// a user, game and context; 0 if there is none.
+// inventoryAsOf returns the time of the stored inventory of a user, game and context in
+// microseconds. It returns 0 if there is none.
 func inventoryAsOf(t *db.Tx, user int64, app int32, contextID string) (int64, error) {
 	var at int64
 	err := t.QueryRow(`SELECT snapshot_at FROM inventory_snapshot WHERE user_key = $1 AND app_id = $2 AND context_id = $3`,
@@ -21,7 +21,7 @@ func inventoryAsOf(t *db.Tx, user int64, app int32, contextID string) (int64, er
 	return at, err
 }
 
-// setInventoryAsOf notes the moment of the inventory just synced.
+// setInventoryAsOf stores the time of an inventory.
 func setInventoryAsOf(t *db.Tx, user int64, app int32, contextID string, at int64) error {
 	_, err := t.Exec(`
 		INSERT INTO inventory_snapshot (user_key, app_id, context_id, snapshot_at) VALUES ($1, $2, $3, $4)
@@ -40,7 +40,7 @@ func inventoryRows(t *db.Tx, user int64, app int32, contextID string) ([]Row, er
 		FROM inventory WHERE user_key = $1 AND app_id = $2 AND context_id = $3`, user, app, contextID)
 }
 
-// inventoryColumns are those of inventoryTable.
+// inventoryColumns are the columns of inventoryTable.
 const inventoryColumns = "id bigint, item_id bigint, amount bigint, asset_id text, class_id text, instance_id text, inspect text, " +
 	"tradable boolean, marketable boolean"
 
@@ -66,7 +66,7 @@ FROM (`
 	addInventoryEnd = `) AS v`
 )
 
-// addInventory inserts rows, in their order, with the prices of their items.
+// addInventory inserts rows in the given order, with the prices of their items.
 func addInventory(t *db.Tx, user int64, app int32, contextID string, rows []Row, prices map[int64]money.Micro) error {
 	for part := range slices.Chunk(rows, db.RowsAtOnce) {
 		if err := addInventoryPart(t, user, app, contextID, part, prices); err != nil {
@@ -91,8 +91,7 @@ func addInventoryPart(t *db.Tx, user int64, app int32, contextID string, rows []
 	return err
 }
 
-// changeInventory rewrites rows by their ids; each copies the price that its
-// item has.
+// changeInventory updates rows by their ids. Each row gets the price of its item.
 func changeInventory(t *db.Tx, rows []Row) error {
 	for part := range slices.Chunk(rows, db.RowsAtOnce) {
 		if err := changeInventoryPart(t, part); err != nil {
@@ -111,7 +110,7 @@ func changeInventoryPart(t *db.Tx, rows []Row) error {
 	return err
 }
 
-// RemoveInventory deletes rows by their ids, with what was found of them.
+// RemoveInventory deletes rows by their ids, and their inspections.
 func RemoveInventory(t *db.Tx, ids []int64) error {
 	if _, err := t.Exec(`DELETE FROM inventory WHERE id IN `+t.Dialect.IDs(1), t.Dialect.PackIDs(ids)); err != nil {
 		return err
@@ -119,9 +118,8 @@ func RemoveInventory(t *db.Tx, ids []int64) error {
 	return removeInspections(t, ids)
 }
 
-// lockRows locks the rows of a user's inventory that a sync is about to write: those
-// with the ids, and those that InventoryTouched may write. It comes after
-// LockPrices and before any of these is written.
+// lockRows locks the rows that a sync writes: those with the ids, and those that the
+// Synced callback may write. Call it after LockPrices and before the first write.
 func lockRows(t *db.Tx, user int64, app int32, contextID string, ids []int64) error {
 	return t.ExecPostgres(lockRowsSQL+`
 		SELECT unnest(CAST($1 AS bigint[]))
@@ -131,7 +129,8 @@ func lockRows(t *db.Tx, user int64, app int32, contextID string, ids []int64) er
 			WHERE d.seller_key = $2 AND d.app_id = $3 AND d.context_id = $4 AND d.state = 'pending'`+inOrderOfID, ids, user, app, contextID)
 }
 
-// What is between the two finds the ids of inventory rows to lock.
+// Start and end of a statement that locks inventory rows in order of id. The query between
+// them returns the ids.
 const (
 	lockRowsSQL = `SELECT count(*) FROM (SELECT id FROM inventory WHERE id IN (`
 	inOrderOfID = `) ORDER BY id FOR UPDATE) locked`

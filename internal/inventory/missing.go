@@ -11,8 +11,8 @@ import (
 	"assay/internal/money"
 )
 
-// QueueMissing queues the items that have no price, as a sync does: each once. Unknown
-// items are created, and waiting ones are due sooner. The caller has checked the keys.
+// QueueMissing queues the items without a price, each one once. It creates unknown items.
+// Items that are already queued may become due sooner. The caller must validate the keys.
 func (s *Service) QueueMissing(ctx context.Context, keys []catalog.Key) error {
 	byApp := map[int32][]catalog.Key{}
 	seen := make(map[catalog.Key]bool, len(keys))
@@ -32,7 +32,7 @@ func (s *Service) QueueMissing(ctx context.Context, keys []catalog.Key) error {
 			}
 			maps.Copy(all, items)
 		}
-		prices, err := holdPrices(tx, all)
+		prices, err := lockPrices(tx, all)
 		if err != nil {
 			return err
 		}
@@ -47,9 +47,8 @@ func (s *Service) QueueMissing(ctx context.Context, keys []catalog.Key) error {
 	return err
 }
 
-// holdPrices keeps the prices of items as they are until the transaction ends, and
-// returns them.
-func holdPrices(tx *db.Tx, items map[catalog.Key]catalog.Item) (map[int64]money.Micro, error) {
+// lockPrices locks the prices of items until the transaction ends, and returns them.
+func lockPrices(tx *db.Tx, items map[catalog.Key]catalog.Item) (map[int64]money.Micro, error) {
 	prices := pricesOf(items)
 	var known []int64
 	for _, i := range items {
@@ -57,15 +56,15 @@ func holdPrices(tx *db.Tx, items map[catalog.Key]catalog.Item) (map[int64]money.
 			known = append(known, i.ID)
 		}
 	}
-	held, err := catalog.LockPrices(tx, known)
+	locked, err := catalog.LockPrices(tx, known)
 	if err != nil {
-		return nil, fmt.Errorf("hold prices: %w", err)
+		return nil, fmt.Errorf("lock prices: %w", err)
 	}
-	maps.Copy(prices, held)
+	maps.Copy(prices, locked)
 	return prices, nil
 }
 
-// pricesOf returns the prices of items by their ids.
+// pricesOf returns the prices of items by item id.
 func pricesOf(items map[catalog.Key]catalog.Item) map[int64]money.Micro {
 	prices := make(map[int64]money.Micro, len(items))
 	for _, i := range items {
@@ -74,7 +73,7 @@ func pricesOf(items map[catalog.Key]catalog.Item) map[int64]money.Micro {
 	return prices
 }
 
-// unpriced returns those of the items that have no price.
+// unpriced returns the ids of the items without a price.
 func unpriced(prices map[int64]money.Micro) []int64 {
 	ids := make([]int64, 0, len(prices))
 	for id, price := range prices {

@@ -6,14 +6,14 @@ import (
 	"assay/internal/db"
 )
 
-// On SQLite a join collects what it will write first; a subquery writes in one
-// pass. PostgreSQL writes a new version of every row that it touches.
+// applyToAll is faster than a join on SQLite, which would collect all rows before it writes
+// them. PostgreSQL uses applyToRange, because it writes a new version even of unchanged rows.
 const applyToAll = `
 UPDATE inventory SET value = (SELECT nullif(price, 0) FROM item WHERE item.id = inventory.item_id)
 WHERE id >= $1 AND id < $2`
 
-// Rows whose value is not their item's price, and how it becomes that: in any
-// order, or, on PostgreSQL, after a query that locks them in the order of their ids.
+// Statements for rows with a value that differs from their item's price. The apply
+// statements update the rows. The lock statements lock them in order of id on PostgreSQL.
 const (
 	applyPrice = `UPDATE inventory SET value = nullif(item.price, 0) FROM `
 	findRows   = `SELECT inventory.id FROM inventory, `
@@ -37,10 +37,10 @@ WHERE r.job_id = $1 AND r.batch = $2 AND r.state = 'updated' AND r.price_after <
 	lockUserPostgres  = findRows + userRows + lockByID
 )
 
-// applyPrices copies prices onto rows that have another value, and returns how many
-// it wrote. On PostgreSQL it locks the rows in the order of their ids first, by the
-// query lock. A second statement then reads the prices, so that a price which
-// another transaction has written to a row since is never replaced by an older one.
+// applyPrices copies prices to the rows with another value. It returns the number of updated
+// rows. On PostgreSQL, it first locks the rows in order of id with the query lock. A second
+// statement then reads the prices, so that it never replaces a newer price of another
+// transaction.
 func applyPrices(t *db.Tx, apply, lock string, args ...any) (int64, error) {
 	if t.Dialect == db.SQLite {
 		return t.Exec(apply, args...)
@@ -52,16 +52,15 @@ func applyPrices(t *db.Tx, apply, lock string, args ...any) (int64, error) {
 	return t.Exec(applyPrice+`item WHERE inventory.id IN `+t.Dialect.IDs(1)+differing, t.Dialect.PackIDs(ids))
 }
 
-// copyPrices copies onto a user's rows of a game and context the prices that their
-// items have.
+// copyPrices copies prices to a user's rows of a game and context.
 func copyPrices(t *db.Tx, user int64, app int32, contextID string) error {
 	_, err := applyPrices(t, applyToUser, lockUserPostgres, user, app, contextID)
 	return err
 }
 
-// ApplyToRows copies prices onto the rows with ids from (included) to (excluded): those
-// that have another value, or possibly all if most is true. Without inOrder
-// the transaction fails, and is run again, where others write these rows: see atOnce of the refresh.
+// ApplyToRows copies prices to the rows with another value and from <= id < to. If most is
+// true, it may update all rows of the range. If inOrder is false, it does not lock the rows
+// first, so the transaction may fail when others write them. The caller must then retry it.
 func ApplyToRows(t *db.Tx, from, to int64, most, inOrder bool) (err error) {
 	switch {
 	case most && t.Dialect == db.SQLite:
@@ -74,13 +73,13 @@ func ApplyToRows(t *db.Tx, from, to int64, most, inOrder bool) (err error) {
 	return err
 }
 
-// ApplyToBatch copies the prices that a batch of a job changed onto all their rows, and
-// returns how many it wrote.
+// ApplyToBatch copies the prices that a batch of a job changed to all rows of their items.
+// It returns the number of updated rows.
 func ApplyToBatch(t *db.Tx, job int64, batch int) (int64, error) {
 	return applyPrices(t, applyToBatch, lockBatchPostgres, job, batch)
 }
 
-// ApplyToItem copies the price of an item onto all its rows.
+// ApplyToItem copies the price of an item to all its rows.
 func ApplyToItem(t *db.Tx, id int64) error {
 	_, err := applyPrices(t, applyToItem, lockItemPostgres, id)
 	return err

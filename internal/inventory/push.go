@@ -1,4 +1,5 @@
-// Package inventory syncs users' inventories with what platforms and Steam report.
+// Package inventory stores users' inventories. It syncs them with inventories that platforms
+// push or that are pulled from Steam.
 package inventory
 
 import (
@@ -15,39 +16,39 @@ const (
 	MaxInspect = 4096
 )
 
-// Push is a user's whole inventory of one game and context, as of a moment.
+// Push is a user's whole inventory of one game and context at a time.
 type Push struct {
 	AppID      int32
 	ContextID  string
 	SnapshotAt time.Time
 	Assets     []Asset
-	SteamID    string // of the account of which Steam showed this; empty: the platform pushed it
-	// Hidden is how many assets there are that the push does not show. Where there
-	// are any, a stored one that it does not show is hidden or gone: its row stays,
-	// and cannot be traded.
+	SteamID    string // account for a pull from Steam; empty for a push by the platform
+	// Hidden is the number of assets that exist but are not in Assets. If it is not 0,
+	// stored rows of missing assets are kept, because they may be hidden. They become not
+	// tradable.
 	Hidden int64
 }
 
-// Asset is one thing in an inventory.
+// Asset is one asset in an inventory.
 type Asset struct {
 	AssetID    string
-	Name       string // market hash name; empty only for what is not marketable
+	Name       string // market hash name; may be empty if the asset is not marketable
 	Phase      string
 	ClassID    string
 	InstanceID string
 	Amount     int64
 	Tradable   bool
 	Marketable bool
-	// Inspect is a certificate or inspect link, undecoded: as the platform pushed
-	// it, or the inspect action of Steam's response with its placeholders filled in.
+	// Inspect is an inspect link or a certificate. The platform pushed it, or it is the
+	// inspect action in Steam's response with its placeholders filled in.
 	Inspect string
-	// Properties are those of Steam's response; nil: the platform pushed the asset,
-	// and stored properties stay.
+	// Properties are the properties in Steam's response. They are nil for a push by the
+	// platform, which keeps the stored properties.
 	Properties *Properties
 }
 
-// Properties are the asset_properties of Steam's response, each as Steam writes it and
-// at most MaxInspect bytes long; empty where there is none.
+// Properties are the asset_properties in Steam's response. Values have Steam's format and at
+// most MaxInspect bytes. Missing values are empty.
 type Properties struct {
 	Seed        string // propertyid 1, int_value: the pattern seed
 	Wear        string // propertyid 2, float_value
@@ -56,7 +57,8 @@ type Properties struct {
 	Certificate string // propertyid 6, string_value, in hex
 }
 
-// Key returns which item the asset is; ok is false for an asset without a name.
+// Key returns the key of the asset's item. The result ok is false for an asset without a
+// name.
 func (a Asset) Key(appID int32) (key catalog.Key, ok bool) {
 	return catalog.Key{AppID: appID, Name: a.Name, Phase: a.Phase}, a.Name != ""
 }

@@ -10,10 +10,10 @@ import (
 	"assay/internal/user"
 )
 
-// Renew does for a stored inventory what a push of the same would: rows get the
-// prices that are known, and items without one are queued; no enrichment starts.
-// Listings and transfers stay as they are. It returns false and does nothing if the
-// stored inventory is older than notBefore.
+// Renew has the effect of a push of the stored inventory: it updates the prices of the rows
+// and queues items without a price. It starts no inspection and does not change listings
+// and transfers. It returns false without changes if the stored inventory is older than
+// notBefore.
 func (s *Service) Renew(ctx context.Context, userID string, app int32, contextID string, notBefore time.Time) (fresh bool, err error) {
 	var sooner bool
 	err = s.InTx(ctx, func(tx *db.Tx) (err error) {
@@ -21,7 +21,7 @@ func (s *Service) Renew(ctx context.Context, userID string, app int32, contextID
 		if err != nil {
 			return fmt.Errorf("user: %w", err)
 		}
-		user := held.Key // of one that is unknown or deleted there is no inventory
+		user := held.Key // an unknown or deleted user has no inventory
 		asOf, err := inventoryAsOf(tx, user, app, contextID)
 		if fresh = err == nil && asOf != 0 && asOf >= notBefore.UnixMicro(); !fresh {
 			return err
@@ -53,7 +53,7 @@ func renew(tx *db.Tx, user int64, app int32, contextID string, rows []Row) (soon
 	}
 	prices, err := catalog.LockPrices(tx, items)
 	if err != nil {
-		return false, fmt.Errorf("hold prices: %w", err)
+		return false, fmt.Errorf("lock prices: %w", err)
 	}
 	if err := copyPrices(tx, user, app, contextID); err != nil {
 		return false, fmt.Errorf("copy prices: %w", err)

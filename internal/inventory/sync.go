@@ -15,7 +15,7 @@ import (
 type Row struct {
 	ID         int64
 	AssetID    string
-	ItemID     int64 // 0: without a name
+	ItemID     int64 // 0 for an asset without a name
 	ClassID    string
 	InstanceID string
 	Amount     int64
@@ -27,12 +27,12 @@ type Row struct {
 // Service syncs inventories.
 type Service struct {
 	InTx func(ctx context.Context, fn func(*db.Tx) error) error
-	// Queued is called after names were queued for pricing.
+	// Queued is called after items were queued for pricing.
 	Queued func()
-	// Inspectable is called after rows were left to be inspected.
+	// Inspectable is called after a sync that leaves pending inspections.
 	Inspectable func()
-	// Synced is called at the end of the transaction of a sync, for what depends on the
-	// user's inventory of a game and context. It may be nil.
+	// Synced is called at the end of a sync's transaction. It updates data that depends on
+	// the user's inventory of a game and context. It may be nil.
 	Synced func(tx *db.Tx, user int64, app int32, contextID string) error
 }
 
@@ -40,31 +40,32 @@ type Service struct {
 type Mode int
 
 const (
-	// Normal is any other sync. New rows are inspected later.
+	// Normal is a sync with inspections: new rows are inspected later.
 	Normal Mode = iota
-	// Listing is the sync before a listing is created. It starts no inspection.
+	// Listing is a sync before a listing is created. It starts no inspection.
 	Listing
 )
 
-// Result counts what a sync did, in rows; QueuedNames in items.
+// Result has the numbers of rows that a sync handled. QueuedNames is a number of items.
 type Result struct {
 	Added, Removed, Changed, Unchanged, PricedRows, QueuedNames int64
-	Hidden                                                      int64 // that exist and were not listed
+	Hidden                                                      int64 // hidden assets, see Push
 }
 
-// outcome is a result and the work that a sync left.
+// outcome is the result of a sync and the work that follows it.
 type outcome struct {
 	Result
 	user        int64
-	sooner      bool // prices of names are due sooner
-	inspectable bool // rows were left to be inspected
+	sooner      bool // whether queued items are due sooner than before
+	inspectable bool // whether there are pending inspections
 }
 
-// Sync replaces a user's stored inventory of a game and context by the push; see
-// Push.Hidden for assets that it does not show. Rows get the known prices; items without
-// one are queued and priced later. After a Normal sync, rows are inspected later. The
-// same push again changes nothing. A push older than the stored one is a fault.Conflict;
-// one as old replaces it.
+// Sync replaces a user's stored inventory of a game and context with the push. For hidden
+// assets, see Push.Hidden. Rows get the known prices of their items. Items without a price
+// are queued for pricing. After a Normal sync, new rows are inspected later.
+//
+// Sync is idempotent. If the stored inventory is newer than the push, it returns a fault of
+// kind Conflict. If both have the same time, the push replaces the stored inventory.
 func (s *Service) Sync(ctx context.Context, userID string, push Push, mode Mode) (Result, error) {
 	if err := user.Check(userID); err != nil {
 		return Result{}, err
@@ -93,7 +94,7 @@ func apply(tx *db.Tx, userID string, push Push, mode Mode) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	if err := moveOn(tx, user, &push); err != nil {
+	if err := setTime(tx, user, &push); err != nil {
 		return outcome{}, err
 	}
 	d, err := newDifference(tx, user, &push, mode)
@@ -115,8 +116,8 @@ func apply(tx *db.Tx, userID string, push Push, mode Mode) (outcome, error) {
 	return outcome{Result: d.Result, user: user, sooner: sooner, inspectable: d.inspectable()}, nil
 }
 
-// owner returns the key of the user whose inventory is pushed. What Steam showed of an
-// account creates no user, and is not stored for one that has the account no longer.
+// owner returns the key of the push's user. A push by the platform creates the user. A pull
+// from Steam does not: it fails if the user does not exist or has another Steam id.
 func owner(tx *db.Tx, userID, steamID string) (int64, error) {
 	if steamID == "" {
 		key, err := user.Ensure(tx, userID)
@@ -137,8 +138,8 @@ func owner(tx *db.Tx, userID, steamID string) (int64, error) {
 	return u.Key, nil
 }
 
-// moveOn notes the moment of a push, which must not be older than the stored one.
-func moveOn(tx *db.Tx, user int64, push *Push) error {
+// setTime stores the time of a push. It fails if the stored inventory is newer.
+func setTime(tx *db.Tx, user int64, push *Push) error {
 	at := push.SnapshotAt.UnixMicro()
 	was, err := inventoryAsOf(tx, user, push.AppID, push.ContextID)
 	switch {
@@ -155,7 +156,7 @@ func moveOn(tx *db.Tx, user int64, push *Push) error {
 
 const codeOutdated = "snapshot_outdated"
 
-// Outdated reports whether a sync was refused because the stored inventory is newer.
+// Outdated reports whether a sync failed because the stored inventory is newer.
 func Outdated(err error) bool {
 	f := fault.Of(err)
 	return f != nil && f.Code == codeOutdated

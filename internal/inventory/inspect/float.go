@@ -6,33 +6,33 @@ import (
 	"strings"
 )
 
-// Float is a 32-bit float of the game, by its bits. It is compared by them and
-// shown as text; nothing is calculated with it.
+// Float is a 32-bit floating-point number of the game, stored as bits. It is only compared
+// and formatted, so it needs no arithmetic.
 type Float struct {
 	Bits uint32
-	Set  bool // false: not stated
+	Set  bool // whether there is a value
 }
 
-// set takes the bits of a finite number.
+// set sets the bits. It returns an error unless they are a finite number.
 func (f *Float) set(bits uint32) error {
-	if bits&0x7f800000 == 0x7f800000 { // infinite, or no number
+	if bits&0x7f800000 == 0x7f800000 { // infinity or NaN
 		return refuse(CodeRange)
 	}
 	*f = Float{Bits: bits, Set: true}
 	return nil
 }
 
-// checkWear reports whether a float can be a wear: from 0 to 1.
+// checkWear returns an error if the number is not a wear from 0 to 1.
 func (f *Float) checkWear() error {
-	const one = 0x3f800000 // greater bits are greater numbers, or negative ones
+	const one = 0x3f800000 // larger bits are larger or negative numbers
 	if f.Bits > one {
 		return refuse(CodeRange)
 	}
 	return nil
 }
 
-// String returns the shortest decimal text of the number as a 64-bit float, like Steam and
-// the markets; "" if the number is not set.
+// String returns the shortest decimal text of the number as a 64-bit float. Steam and the
+// markets use the same format. It returns "" if there is no value.
 func (f Float) String() string {
 	if !f.Set {
 		return ""
@@ -42,12 +42,12 @@ func (f Float) String() string {
 
 func (f Float) wide() float64 { return float64(math.Float32frombits(f.Bits)) }
 
-// minPlaces is the minimum number of decimal places with which a rounded wear identifies
-// an item.
+// minPlaces is the minimum number of decimal places of a rounded wear in Agrees.
 const minPlaces = 6
 
-// Agrees reports whether a decimal text means this number: the nearest float to
-// it is this one, or it is this one rounded to no fewer than six places.
+// Agrees reports whether a decimal text represents this number. The nearest float to the
+// text must be this number, or the text must be this number rounded to at least six decimal
+// places.
 func (f Float) Agrees(text string) bool {
 	near, ok := ParseWear(text)
 	if !f.Set || !ok {
@@ -57,17 +57,17 @@ func (f Float) Agrees(text string) bool {
 	return near == f || len(places) >= minPlaces && strconv.FormatFloat(f.wide(), 'f', len(places), 64) == text
 }
 
-// maxDecimal is the longest decimal text that is looked at: more places than any
-// float from 0 to 1 has.
+// maxDecimal is the maximum length of a decimal text. The exact text of a float from 0 to 1
+// is shorter.
 const maxDecimal = 160
 
-// ParseWear reads a wear as Steam writes it, a decimal number from 0 to 1; it is
-// the float that is nearest to the text.
+// ParseWear parses a wear in Steam's format, a decimal number from 0 to 1. It returns the
+// nearest float.
 func ParseWear(text string) (wear Float, ok bool) {
 	if len(text) > maxDecimal || strings.Trim(text, "0123456789.e-") != "" {
 		return Float{}, false
 	}
-	near, err := strconv.ParseFloat(text, 32) //nolint:forbidigo // a wear, no amount
+	near, err := strconv.ParseFloat(text, 32) //nolint:forbidigo // a wear is not an amount
 	if err != nil || wear.set(math.Float32bits(float32(near))) != nil || wear.checkWear() != nil {
 		return Float{}, false
 	}

@@ -1,6 +1,6 @@
-// Package inspect decodes inspect links of CS2 without a request: a link carries a
-// certificate, a protobuf message with a checksum. The checksum is no signature: anyone can
-// write a valid link, so its content is a claim until another source confirms it.
+// Package inspect decodes inspect links of CS2. It sends no requests, because a link
+// contains a certificate: a protobuf message with a checksum. The checksum is not a
+// signature. Anyone can create a valid link, so another source must confirm its content.
 package inspect
 
 import (
@@ -14,42 +14,42 @@ import (
 // MaxLink is the maximum length of a link or certificate, in bytes.
 const MaxLink = 4096
 
-// Code is the reason something cannot be decoded. Codes are stable: they are stored
-// and shown.
+// Code is the reason for a decoding error. Codes are stored and returned by the API, so they
+// must not change.
 type Code string
 
-// The codes. Structure is looked at before the checksum.
+// The codes. The checksum is checked last.
 const (
 	CodeEmpty     Code = "empty"           // the text is empty
-	CodeTooLong   Code = "too_long"        // longer than MaxLink
-	CodeForeign   Code = "foreign_link"    // a link that inspects nothing of CS2
-	CodeTemplate  Code = "template"        // a link whose placeholders were not filled in
-	CodeOldLink   Code = "old_link"        // a link that only names the item; Steam alone knows more
-	CodeNotHex    Code = "not_hex"         // no certificate: those are hexadecimal
-	CodeOddHex    Code = "odd_hex"         // half a byte is missing
-	CodeTooShort  Code = "too_short"       // no room for a key, a field and a checksum
-	CodeTruncated Code = "truncated_field" // the message ends where a value should begin
+	CodeTooLong   Code = "too_long"        // the text is longer than MaxLink
+	CodeForeign   Code = "foreign_link"    // the link is not an inspect link of CS2
+	CodeTemplate  Code = "template"        // the link has unfilled placeholders
+	CodeOldLink   Code = "old_link"        // the link is from before certificates; only Steam can resolve it
+	CodeNotHex    Code = "not_hex"         // the certificate is not hexadecimal
+	CodeOddHex    Code = "odd_hex"         // the certificate has an odd number of digits
+	CodeTooShort  Code = "too_short"       // the certificate is shorter than minBytes
+	CodeTruncated Code = "truncated_field" // the message ends before the end of a field
 	CodeOverrun   Code = "length_overrun"  // a value is longer than the rest of the message
-	CodeMalformed Code = "malformed"       // no protobuf message
-	CodeRange     Code = "out_of_range"    // a number that the field cannot have
-	CodeText      Code = "bad_text"        // a name tag that is no UTF-8, or has a NUL
-	CodeTooMany   Code = "too_many"        // more stickers or charms than fit on anything
-	CodeChecksum  Code = "bad_checksum"    // the message was changed
+	CodeMalformed Code = "malformed"       // the message is not valid protobuf
+	CodeRange     Code = "out_of_range"    // a number is outside of the field's range
+	CodeText      Code = "bad_text"        // the name tag is not UTF-8 or contains NUL
+	CodeTooMany   Code = "too_many"        // there are more than maxApplied stickers or charms
+	CodeChecksum  Code = "bad_checksum"    // the checksum is wrong
 )
 
-// Error is why something cannot be decoded.
+// Error is a decoding error.
 type Error struct{ Code Code }
 
-// Error names the code.
+// Error returns the code as text.
 func (e *Error) Error() string { return "inspect: " + strings.ReplaceAll(string(e.Code), "_", " ") }
 
 func refuse(code Code) error { return &Error{code} }
 
-// Item is the content of a certificate. A missing number is 0, because Steam omits zeros;
-// fields such as HasKills distinguish the two.
+// Item is the content of a certificate. Steam omits numbers that are 0, so missing numbers
+// are 0. Fields such as HasKills distinguish the two cases.
 type Item struct {
 	AccountID  uint32
-	ItemID     uint64 // the asset id at the time of the link; 0: not said
+	ItemID     uint64 // asset id when the link was created; 0 if unknown
 	DefIndex   uint32
 	PaintIndex uint32
 	Rarity     uint32
@@ -57,7 +57,7 @@ type Item struct {
 	Wear       Float // in [0, 1]
 	PaintSeed  uint32
 	HasSeed    bool
-	// HasKills reports whether kills are counted (StatTrak), even if there are none.
+	// HasKills is true for StatTrak items, which have a counter of kills.
 	HasKills      bool
 	KillScoreType uint32
 	Kills         uint32
@@ -89,16 +89,16 @@ type Applied struct {
 	OffsetZ       Float
 	Pattern       uint32
 	HighlightReel uint32
-	Wrapped       uint32 // the sticker in a sticker slab
+	Wrapped       uint32 // id of the sticker in a sticker slab
 }
 
-// scheme is how links begin, before the game's number and its command.
+// Parts of an inspect link. The game's number is between them.
 const (
 	scheme  = "steam://"
 	command = "+csgo_econ_action_preview"
 )
 
-// Decode decodes a link, or the certificate alone. An error is an *Error.
+// Decode decodes an inspect link or a certificate. Its errors have type *Error.
 func Decode(link string) (Item, error) {
 	text, err := payload(link)
 	if err != nil {
@@ -107,7 +107,7 @@ func Decode(link string) (Item, error) {
 	return decodeHex(text)
 }
 
-// payload returns the payload of a link. Text that is no link is returned unchanged.
+// payload returns the certificate in a link. It returns other text unchanged.
 func payload(link string) (string, error) {
 	switch {
 	case link == "":
@@ -131,11 +131,12 @@ func payload(link string) (string, error) {
 	return carried, nil
 }
 
-// minBytes is a key, a field of a byte with a tag of a byte, and a checksum.
+// minBytes is the minimum size of a certificate: a key of 1 byte, a field of 2 bytes and a
+// checksum of 4 bytes.
 const minBytes = 7
 
-// decodeHex decodes a certificate: a key, and, each byte masked with it, a
-// message and its checksum.
+// decodeHex decodes a certificate in hexadecimal form. It consists of a key byte, a message
+// and a checksum. Each byte after the key is XORed with the key.
 func decodeHex(text string) (Item, error) {
 	switch {
 	case text == "":
@@ -167,7 +168,7 @@ func decodeHex(text string) (Item, error) {
 	return item, nil
 }
 
-// checksum is that of a message without its mask, after the key.
+// checksum returns the checksum of the key byte and the unmasked message.
 func checksum(keyAndMessage []byte) uint32 {
 	c := crc32.ChecksumIEEE(keyAndMessage)
 	return c&0xffff ^ uint32(len(keyAndMessage)-1)*c
@@ -179,9 +180,9 @@ func isHex(text string) bool {
 	})
 }
 
-// IsOld reports whether what a link carries is of the form that Steam used before
-// certificates: the owner (S) or the market listing (M), the asset (A) and a number
-// (D), each in decimal digits.
+// IsOld reports whether a link's payload has the format that Steam used before certificates:
+// S and the owner or M and the market listing, then A and the asset, then D and a number.
+// All of them are decimal.
 func IsOld(carried string) bool {
 	if carried == "" || carried[0] != 'S' && carried[0] != 'M' {
 		return false
@@ -191,7 +192,7 @@ func IsOld(carried string) bool {
 	return found && complete && digits(owner) && digits(asset) && digits(number)
 }
 
-// digits reports whether text is a number of at most 64 bits or so.
+// digits reports whether text consists of 1 to 20 decimal digits.
 func digits(text string) bool {
 	return text != "" && len(text) <= 20 && strings.Trim(text, "0123456789") == ""
 }

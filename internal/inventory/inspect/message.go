@@ -9,14 +9,14 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// maxApplied is more stickers, charms or variations than fit on anything.
+// maxApplied is the maximum number of stickers, charms or variations. Real items have fewer.
 const maxApplied = 32
 
 // field is one field of a message.
 type field struct {
 	number protowire.Number
 	wire   protowire.Type
-	value  uint64 // of a varint, or of fixed bytes
+	value  uint64 // value of a varint or fixed-size field
 	bytes  []byte
 }
 
@@ -44,7 +44,7 @@ func fields(message []byte, fn func(f field) error) error {
 	return nil
 }
 
-// read reads the value that follows the field's tag and returns what is left.
+// read reads the field's value, which follows its tag. It returns the rest of the input.
 func (f *field) read(in []byte) (rest []byte, err error) {
 	var n int
 	switch f.wire {
@@ -57,13 +57,13 @@ func (f *field) read(in []byte) (rest []byte, err error) {
 	case protowire.Fixed64Type:
 		f.value, n = protowire.ConsumeFixed64(in)
 	case protowire.BytesType:
-		// ConsumeBytes has one error for a missing value and for a wrong length.
+		// ConsumeBytes returns the same error for a missing value and for a wrong length.
 		size, prefix := protowire.ConsumeVarint(in)
 		if left := len(in) - prefix; prefix > 0 && left > 0 && size > uint64(left) {
 			return nil, refuse(CodeOverrun)
 		}
 		f.bytes, n = protowire.ConsumeBytes(in)
-	default: // groups are deprecated, and CS2 writes none
+	default: // groups are deprecated, and CS2 does not use them
 		return nil, refuse(CodeMalformed)
 	}
 	if n < 0 {
@@ -72,7 +72,7 @@ func (f *field) read(in []byte) (rest []byte, err error) {
 	return in[n:], nil
 }
 
-// wireError returns the error for a negative length of protowire.
+// wireError returns the error for a negative length returned by protowire.
 func wireError(n int) error {
 	if errors.Is(protowire.ParseError(n), io.ErrUnexpectedEOF) {
 		return refuse(CodeTruncated)
@@ -80,7 +80,8 @@ func wireError(n int) error {
 	return refuse(CodeMalformed)
 }
 
-// uint32 sets a number, if the field is one. Of two, the later counts.
+// uint32 sets a number if the field is a varint. If the message has the field twice, the
+// last value counts.
 func (f *field) uint32(to *uint32) error {
 	switch {
 	case f.wire != protowire.VarintType:
@@ -92,7 +93,7 @@ func (f *field) uint32(to *uint32) error {
 	return nil
 }
 
-// float sets a float, if the field is one.
+// float sets a float if the field has 32 bits.
 func (f *field) float(to *Float) error {
 	if f.wire != protowire.Fixed32Type {
 		return nil
@@ -100,7 +101,7 @@ func (f *field) float(to *Float) error {
 	return to.set(uint32(f.value))
 }
 
-// wear sets a wear, which is from 0 to 1.
+// wear sets a wear from 0 to 1.
 func (f *field) wear(to *Float) error {
 	if err := f.float(to); err != nil {
 		return err
@@ -108,7 +109,7 @@ func (f *field) wear(to *Float) error {
 	return to.checkWear()
 }
 
-// decodeItem reads a CEconItemPreviewDataBlock.
+// decodeItem decodes a CEconItemPreviewDataBlock message.
 func decodeItem(message []byte) (Item, error) {
 	var it Item
 	err := fields(message, func(f field) error { return it.field(f) })
@@ -158,7 +159,7 @@ func (it *Item) field(f field) error {
 	return it.rare(f)
 }
 
-// rare reads the fields that are rarely used.
+// rare sets the less common fields.
 func (it *Item) rare(f field) error {
 	switch f.number {
 	case 13:
@@ -173,7 +174,7 @@ func (it *Item) rare(f field) error {
 		return f.uint32(&it.MusicIndex)
 	case 18:
 		if f.wire == protowire.VarintType {
-			it.EntIndex = int32(f.value) // negative ones come as 64 bits
+			it.EntIndex = int32(f.value) // negative numbers are encoded with 64 bits
 		}
 	case 19:
 		return f.uint32(&it.PetIndex)
@@ -185,7 +186,7 @@ func (it *Item) rare(f field) error {
 	return nil
 }
 
-// wear reads the item's wear: the bits of a float as a number.
+// wear sets the item's wear, which is encoded as a varint with the bits of a float.
 func (it *Item) wear(f field) error {
 	var bits uint32
 	if err := f.uint32(&bits); err != nil || f.wire != protowire.VarintType {
@@ -209,7 +210,7 @@ func (it *Item) nameTag(f field) error {
 	return nil
 }
 
-// apply reads a sticker or charm and adds it to the others.
+// apply decodes a sticker or charm and appends it to the list.
 func apply(to *[]Applied, f field) error {
 	if f.wire != protowire.BytesType {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"assay/internal/catalog"
 )
 
-// FuzzPage holds that whatever is taken for a page could be stored: ids are
-// numbers, names are names, amounts are positive, and all is within its bounds.
+// FuzzPage checks that pages without an error are valid: ids are decimal, names are valid,
+// amounts are positive, and all sizes are within their limits.
 func FuzzPage(f *testing.F) {
 	for _, text := range []string{
 		`{"total_inventory_count":0,"success":1,"rwgrsn":-2}`,
@@ -27,16 +27,16 @@ func FuzzPage(f *testing.F) {
 			return
 		}
 		if p.total < 0 || len(p.assets) > maxPage || p.more && p.last == "" {
-			t.Errorf("total %d, %d assets, more %v after %q", p.total, len(p.assets), p.more, p.last)
+			t.Errorf("invalid page: total %d, %d assets, more %v after %q", p.total, len(p.assets), p.more, p.last)
 		}
 		for _, a := range p.assets {
 			for _, id := range []string{a.AssetID, a.ClassID, a.InstanceID} {
 				if _, err := strconv.ParseUint(id, 10, 64); err != nil && len(id) < 20 {
-					t.Errorf("id %q", id)
+					t.Errorf("invalid id %q", id)
 				}
 			}
 			if a.Amount < 1 || a.Name == "" && a.Marketable || a.Name != "" && catalog.CheckName(a.Name) != nil || a.Properties == nil || len(a.Inspect) > 4096 {
-				t.Errorf("asset %+v", a)
+				t.Errorf("invalid asset %+v", a)
 			}
 		}
 	})

@@ -12,7 +12,7 @@ import (
 	"assay/internal/provider"
 )
 
-// The HTTP statuses with a particular meaning for Steam.
+// HTTP statuses with a specific meaning in Steam's responses.
 const (
 	statusBadRequest   = 400
 	statusUnauthorized = 401
@@ -20,61 +20,62 @@ const (
 	statusServerError  = 500
 )
 
-// retryUnavailable is the Retry-After where Steam sends none.
+// retryUnavailable is the default Retry-After. Steam does not send the header.
 const retryUnavailable = 30 * time.Second
 
-// What an inventory can be beside private, throttled and broken.
+// Faults of inventories that Steam returns without an error.
 var (
 	errHidden = fault.New(fault.Conflict, "inventory_hidden",
 		"Steam reports assets but shows none: all are hidden or under trade protection. The stored inventory is unchanged.")
 	errTooLarge = fault.New(fault.Unprocessable, "inventory_too_large", "The inventory has more than 50,000 assets, which is the maximum.")
 )
 
-// tooMany reports whether Steam refused a page because its count was too large: it
-// sends 400 without a body.
+// tooMany reports whether Steam refused the requested number of assets per page. It then
+// returns status 400.
 func tooMany(err error) bool {
 	e, ok := errors.AsType[*provider.Error](err)
 	return ok && e.Status == statusBadRequest
 }
 
-// classify corrects the kind of Steam's errors. A 403 with an HTML page instead of
-// null is a rate limit, not a private inventory.
+// classify sets the kind of errors that are specific to Steam. Status 403 with an HTML page
+// is a rate limit. With the body null, it means a private inventory.
 func classify(e *provider.Error) {
 	switch {
 	case e.Status == statusForbidden && e.Page:
 		e.Kind = provider.KindRateLimited
-	case e.Status == statusServerError && !passing(e.Detail):
+	case e.Status == statusServerError && !temporary(e.Detail):
 		e.Kind = provider.KindStatus
 	}
 }
 
 var (
-	// passingResults are the results of Steam (EResult) that may be others the next
-	// time: Fail, Busy, Timeout, ServiceUnavailable, DuplicateRequest, RemoteCallFailed.
-	passingResults = []int{2, 10, 16, 20, 29, 38}
-	resultForms    = []*regexp.Regexp{
+	// temporaryResults are Steam's results (EResult) for temporary errors: Fail, Busy,
+	// Timeout, ServiceUnavailable, DuplicateRequest, RemoteCallFailed.
+	temporaryResults = []int{2, 10, 16, 20, 29, 38}
+	resultPatterns   = []*regexp.Regexp{
 		regexp.MustCompile(`EResult (\d{1,9})\b`),
 		regexp.MustCompile(`\((\d{1,9})\)`),
 	}
-	passingTexts = []string{"Timeout", "batched request timeout", "Failed to get", "Failed to send"}
+	temporaryTexts = []string{"Timeout", "batched request timeout", "Failed to get", "Failed to send"}
 )
 
-// passing reports whether a 500 of Steam may be temporary. One without a reason may.
-func passing(body string) bool {
+// temporary reports whether a response with status 500 is worth a retry. A response without
+// a reason is.
+func temporary(body string) bool {
 	if !strings.Contains(body, `"error"`) {
 		return true
 	}
-	for _, form := range resultForms {
-		if found := form.FindStringSubmatch(body); found != nil {
+	for _, pattern := range resultPatterns {
+		if found := pattern.FindStringSubmatch(body); found != nil {
 			n, err := strconv.Atoi(found[1])
-			return err == nil && slices.Contains(passingResults, n)
+			return err == nil && slices.Contains(temporaryResults, n)
 		}
 	}
-	return slices.ContainsFunc(passingTexts, func(text string) bool { return strings.Contains(body, text) })
+	return slices.ContainsFunc(temporaryTexts, func(text string) bool { return strings.Contains(body, text) })
 }
 
-// explain maps the error of a pull to a fault. A rate limit gets its Retry-After;
-// the error of a context that ended is returned as it is.
+// explain maps the error of a pull to a fault. The fault of a rate limit has its Retry-After.
+// It returns the error of an ended context unchanged.
 func explain(err error) error {
 	e, ok := errors.AsType[*provider.Error](err)
 	if !ok {
@@ -104,14 +105,14 @@ func later(code string, wait time.Duration, detail string) *fault.Error {
 	return f
 }
 
-// Failure is a fault with what caused it, which is for the log alone.
+// Failure is a fault with its cause. The cause is only for the log, not for API responses.
 type Failure struct {
 	Cause error
 	Fault *fault.Error
 }
 
-// Error returns what was wrong, for the log.
+// Error returns the fault's code and the cause.
 func (f *Failure) Error() string { return f.Fault.Code + ": " + f.Cause.Error() }
 
-// Unwrap returns fault and cause.
+// Unwrap returns the fault and the cause.
 func (f *Failure) Unwrap() []error { return []error{f.Fault, f.Cause} }

@@ -12,7 +12,7 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// The JSON members that are read from a response.
+// The JSON members that the package reads from a response.
 var (
 	assetNames       = []string{"appid", "contextid", "assetid", "classid", "instanceid", "amount"}
 	descriptionNames = []string{"classid", "instanceid", "market_hash_name", "tradable", "marketable", "actions"}
@@ -21,28 +21,28 @@ var (
 	propertyNames    = []string{"propertyid", "int_value", "float_value", "string_value"}
 )
 
-// page is one answer.
+// page is one page of an inventory.
 type page struct {
 	owner        string // Steam id
 	place        Place
-	assets       []inventory.Asset // not described yet
+	assets       []inventory.Asset // describe adds the descriptions
 	descriptions map[class]description
-	properties   map[string]inventory.Properties // by asset id
-	total        int64                           // assets in the whole inventory
-	more         bool                            // another page follows
-	last         string                          // where it does
+	properties   map[string]inventory.Properties // properties by asset id
+	total        int64                           // number of assets in the whole inventory
+	more         bool                            // whether another page follows
+	last         string                          // asset id for the request of the next page
 }
 
-// class is what assets that share a description have in common.
+// class identifies a description. Several assets can share it.
 type class struct{ id, instance string }
 
 type description struct {
-	name                 string // market hash name; empty: none
+	name                 string // market hash name, or empty
 	tradable, marketable bool
-	link                 string // to inspect an asset, with places for its ids; empty: none
+	link                 string // inspect link with placeholders, or empty
 }
 
-// readPage reads one answer, as a stream.
+// readPage reads the response for one page.
 func readPage(ctx context.Context, body io.Reader, owner string, place Place) (*page, error) {
 	p := &page{owner: owner, place: place, descriptions: map[class]description{}, properties: map[string]inventory.Properties{}}
 	err := feed.Read(ctx, providerName, body, nil, func(r *feed.Reader) error {
@@ -55,7 +55,7 @@ func readPage(ctx context.Context, body io.Reader, owner string, place Place) (*
 	return p, err
 }
 
-// read reads the members of an answer, which come in any order.
+// read reads the members of a response. They may have any order.
 func (p *page) read(r *feed.Reader) error {
 	seen := map[string]bool{}
 	err := r.Object(func(name []byte) error {
@@ -66,7 +66,7 @@ func (p *page) read(r *feed.Reader) error {
 			return r.Skip()
 		}
 		if seen[member] {
-			return feed.Malformed("%s is there twice", member)
+			return feed.Malformed("member %s given twice", member)
 		}
 		seen[member] = true
 		switch member {
@@ -75,7 +75,7 @@ func (p *page) read(r *feed.Reader) error {
 		case "descriptions":
 			return p.rows(r, descriptionNames, p.description)
 		case "asset_properties":
-			return p.rows(r, propertiesNames, p.ofAsset)
+			return p.rows(r, propertiesNames, p.assetProperties)
 		}
 		cell, err := r.Cell()
 		if err != nil {
@@ -87,16 +87,16 @@ func (p *page) read(r *feed.Reader) error {
 	case err != nil:
 		return err
 	case !seen["success"]:
-		return feed.Malformed("the field success is missing")
+		return feed.Malformed("member success is missing")
 	case !seen["total_inventory_count"]:
-		return feed.Malformed("the number of assets is missing")
+		return feed.Malformed("member total_inventory_count is missing")
 	case p.more && p.last == "":
 		return feed.Malformed("more_items is set without last_assetid")
 	}
 	return nil
 }
 
-// scalar reads a field of the response itself.
+// scalar reads a member that is neither an array nor an object.
 func (p *page) scalar(member string, c feed.Cell) (err error) {
 	switch member {
 	case "success":
@@ -127,7 +127,7 @@ func (p *page) rows(r *feed.Reader, names []string, row func(*feed.Reader, []fee
 		}
 		ok, err := r.Row(names, cells)
 		if err == nil && !ok {
-			err = feed.Malformed("a row is not an object, or repeats a field")
+			err = feed.Malformed("a row is not an object or has a duplicate member")
 		}
 		if err != nil {
 			return err
@@ -136,10 +136,10 @@ func (p *page) rows(r *feed.Reader, names []string, row func(*feed.Reader, []fee
 	})
 }
 
-// asset reads what is owned. What of it is in its description follows.
+// asset reads a row of the assets.
 func (p *page) asset(_ *feed.Reader, cells []feed.Cell) (err error) {
 	a := inventory.Asset{Amount: 1, InstanceID: "0"}
-	if a.AssetID, err = p.here(cells); err != nil {
+	if a.AssetID, err = p.assetID(cells); err != nil {
 		return err
 	}
 	if a.ClassID, err = id(cells[3]); err != nil {
@@ -157,12 +157,12 @@ func (p *page) asset(_ *feed.Reader, cells []feed.Cell) (err error) {
 	return nil
 }
 
-// here reads which asset a row is about, and that it is one of this inventory:
-// cells begin with app, context and asset.
-func (p *page) here(cells []feed.Cell) (assetID string, err error) {
+// assetID returns the asset id of a row. It returns an error if the row belongs to another
+// inventory. The first cells are the app, the context and the asset.
+func (p *page) assetID(cells []feed.Cell) (assetID string, err error) {
 	for i, want := range []string{strconv.Itoa(int(p.place.AppID)), p.place.ContextID} {
 		if c := cells[i]; c.Kind > feed.Null && string(c.Text) != want {
-			return "", feed.Malformed("it is about another inventory")
+			return "", feed.Malformed("a row belongs to another inventory")
 		}
 	}
 	return id(cells[2])
@@ -186,7 +186,7 @@ func (p *page) description(r *feed.Reader, cells []feed.Cell) (err error) {
 	if d.marketable, err = flag(cells[4]); err != nil {
 		return err
 	}
-	// An asset without a name cannot be on the market, whatever its flags are.
+	// The market requires a name, so an asset without one is not marketable.
 	d.marketable = d.marketable && d.name != ""
 	action := make([]feed.Cell, len(actionNames))
 	err = r.EachRow(cells[5], actionNames, action, func() error {
@@ -199,9 +199,9 @@ func (p *page) description(r *feed.Reader, cells []feed.Cell) (err error) {
 	return err
 }
 
-// ofAsset reads the properties of an asset.
-func (p *page) ofAsset(r *feed.Reader, cells []feed.Cell) error {
-	assetID, err := p.here(cells)
+// assetProperties reads the properties of an asset.
+func (p *page) assetProperties(r *feed.Reader, cells []feed.Cell) error {
+	assetID, err := p.assetID(cells)
 	if err != nil {
 		return err
 	}
@@ -220,7 +220,8 @@ func (p *page) ofAsset(r *feed.Reader, cells []feed.Cell) error {
 	return err
 }
 
-// slot returns where the property of a number goes; nil: it is not kept.
+// slot returns a pointer to the property with a number. It returns nil for properties that
+// are not stored.
 func slot(p *inventory.Properties, number string) *string {
 	switch number {
 	case "1":
@@ -238,14 +239,14 @@ func slot(p *inventory.Properties, number string) *string {
 	}
 }
 
-// describe gives each asset what its description says: that of this page, since
-// every page brings those of its own assets.
+// describe copies the descriptions to the assets. Each page has the descriptions of all its
+// assets.
 func (p *page) describe() error {
 	for i := range p.assets {
 		a := &p.assets[i]
 		d, ok := p.descriptions[class{a.ClassID, a.InstanceID}]
 		if !ok {
-			return feed.Malformed("an asset is not described")
+			return feed.Malformed("the description of an asset is missing")
 		}
 		a.Name, a.Tradable, a.Marketable = d.name, d.tradable, d.marketable
 		properties := p.properties[a.AssetID]
@@ -255,15 +256,15 @@ func (p *page) describe() error {
 	return nil
 }
 
-// propertyPlace begins the place of a property in a link; its number and a percent
-// sign follow.
-const propertyPlace = "%propid:"
+// propertyPrefix starts a placeholder for a property in a link. The property's number and a
+// percent sign follow.
+const propertyPrefix = "%propid:"
 
-// inspect fills in the places of a link. One that cannot be filled leads nowhere.
+// inspect fills in the placeholders of a link. It returns "" if a property is missing.
 func (p *page) inspect(a *inventory.Asset, link string) string {
 	properties := *a.Properties
 	link = strings.NewReplacer("%owner_steamid%", p.owner, "%assetid%", a.AssetID).Replace(link)
-	filled, rest, more := strings.Cut(link, propertyPlace)
+	filled, rest, more := strings.Cut(link, propertyPrefix)
 	for more {
 		number, after, closed := strings.Cut(rest, "%")
 		value := slot(&properties, number)
@@ -271,7 +272,7 @@ func (p *page) inspect(a *inventory.Asset, link string) string {
 			return ""
 		}
 		var text string
-		text, rest, more = strings.Cut(after, propertyPlace)
+		text, rest, more = strings.Cut(after, propertyPrefix)
 		filled += *value + text
 	}
 	if len(filled) > inventory.MaxInspect {
@@ -280,17 +281,16 @@ func (p *page) inspect(a *inventory.Asset, link string) string {
 	return filled
 }
 
-// id reads a number that Steam gives something. Most exceed 2^53, so it stays
-// text.
+// id reads a decimal id. It returns text, because most ids exceed 2^53.
 func id(c feed.Cell) (string, error) {
 	text := string(c.Text)
 	if (c.Kind != feed.Text && c.Kind != feed.Number) || text == "" || len(text) > 20 || strings.Trim(text, "0123456789") != "" {
-		return "", feed.Malformed("an id is %s", feed.Clip(c.Text))
+		return "", feed.Malformed("invalid id %s", feed.Clip(c.Text))
 	}
 	return text, nil
 }
 
-// instance reads an instance id, which may be missing.
+// instance reads an instance id. It returns "0" if the id is missing.
 func instance(c feed.Cell) (string, error) {
 	if c.Kind <= feed.Null {
 		return "0", nil
@@ -298,7 +298,7 @@ func instance(c feed.Cell) (string, error) {
 	return id(c)
 }
 
-// name reads a market hash name, byte for byte, which may be missing.
+// name reads a market hash name unchanged. It returns "" if the name is missing.
 func name(c feed.Cell) (string, error) {
 	switch {
 	case c.Kind <= feed.Null, c.Kind == feed.Text && len(c.Text) == 0:
@@ -306,19 +306,19 @@ func name(c feed.Cell) (string, error) {
 	case c.Kind == feed.Text && len(c.Text) <= catalog.MaxName && catalog.CheckName(string(c.Text)) == nil:
 		return string(c.Text), nil
 	}
-	return "", feed.Malformed("a name is %s", feed.Clip(c.Text))
+	return "", feed.Malformed("invalid name %s", feed.Clip(c.Text))
 }
 
-// whole reads a whole number, as such or as text.
-func whole(c feed.Cell, least, most int64) (int64, error) {
+// whole reads a whole number from low to high. It may be a JSON number or a string.
+func whole(c feed.Cell, low, high int64) (int64, error) {
 	n, err := strconv.ParseInt(string(c.Text), 10, 64)
-	if err != nil || c.Kind == feed.Other || n < least || n > most {
-		return 0, feed.Malformed("a number is %s", feed.Clip(c.Text))
+	if err != nil || c.Kind == feed.Other || n < low || n > high {
+		return 0, feed.Malformed("invalid number %s", feed.Clip(c.Text))
 	}
 	return n, nil
 }
 
-// flag reads yes or no, as 1 or 0, or as a boolean. Nothing is no.
+// flag reads a flag, which is 0, 1 or a boolean. It returns false if the flag is missing.
 func flag(c feed.Cell) (bool, error) {
 	switch text := string(c.Text); {
 	case c.Kind <= feed.Null, text == "0", text == "false":
@@ -326,6 +326,6 @@ func flag(c feed.Cell) (bool, error) {
 	case text == "1", text == "true":
 		return true, nil
 	default:
-		return false, feed.Malformed("a flag is %s", feed.Clip(c.Text))
+		return false, feed.Malformed("invalid flag %s", feed.Clip(c.Text))
 	}
 }

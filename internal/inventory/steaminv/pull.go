@@ -11,15 +11,14 @@ import (
 	"assay/internal/provider"
 )
 
-// Puller reads inventories from Steam. Its methods may be used concurrently.
+// Puller reads inventories from Steam. Its methods are safe for concurrent use.
 type Puller struct {
-	BaseURL string           // without a slash at its end
-	Client  *provider.Client // see Tune
+	BaseURL string           // base URL of Steam without a trailing slash
+	Client  *provider.Client // client with the options of Tune
 	Now     func() time.Time
 }
 
-// Held returns for how long Steam wants to be left alone, as far as is known; 0: it
-// does not.
+// Held returns the remaining wait that Steam demands, or 0 if requests are allowed.
 func (p *Puller) Held() time.Duration {
 	if until := p.Client.BlockedUntil(); !until.IsZero() {
 		return max(0, until.Sub(p.Now()))
@@ -27,12 +26,13 @@ func (p *Puller) Held() time.Duration {
 	return 0
 }
 
-// Pull reads a whole inventory, page after page. Whatever keeps it from being
-// whole is an error: see explain for those that are faults.
-// Steam counts what it hides as well, so that fewer assets than it counts are whole
-// on the last page: the push counts the hidden ones.
+// Pull reads all pages of an inventory. It returns an error if the inventory is incomplete;
+// see explain for the errors that are faults.
 //
-// The push is as of the request for the first page: what the user did since
+// The count in Steam's response includes hidden assets. If there are fewer assets than that
+// after the last page, the rest are hidden, and Push.Hidden has their number.
+//
+// The push has the time of the request for the first page. Later changes to the inventory
 // may be missing.
 func (p *Puller) Pull(ctx context.Context, steamID string, place Place) (inventory.Push, error) {
 	w := walk{Puller: p, steamID: steamID, place: place, count: firstCount, seen: map[string]struct{}{}}
@@ -58,19 +58,19 @@ func (p *Puller) Pull(ctx context.Context, steamID string, place Place) (invento
 	return w.Push, nil
 }
 
-// walk is a pull under way.
+// walk is a running pull.
 type walk struct {
 	*Puller
 	inventory.Push
 	steamID string
 	place   Place
-	count   int
-	total   int64
-	seen    map[string]struct{} // assets that came
+	count   int                 // number of assets to request per page
+	total   int64               // number of assets according to Steam
+	seen    map[string]struct{} // ids of the received assets
 	meter   *provider.Meter
 }
 
-// page asks for the page that follows an asset; "": for the first.
+// page fetches the page after the asset start, or the first page if start is empty.
 func (w *walk) page(ctx context.Context, start string) (*page, error) {
 	for {
 		p, err := w.fetchPage(ctx, start)
@@ -100,8 +100,8 @@ func (w *walk) fetchPage(ctx context.Context, start string) (p *page, err error)
 	return p, err
 }
 
-// add takes the assets of a page. One that repeats assets is no harm; one that
-// brings nothing else would never end.
+// add adds the assets of a page to the push. A page may repeat assets. A page with only
+// repeated assets and another page after it is an error, because the pull might not end.
 func (w *walk) add(p *page) error {
 	first := len(w.seen) == 0
 	switch {
@@ -110,7 +110,7 @@ func (w *walk) add(p *page) error {
 	case first && len(p.assets) == 0 && p.total > 0:
 		return errHidden
 	case !first && p.total != w.total:
-		return provider.Protocol(providerName, "the inventory changed while it was read: %d assets and then %d", w.total, p.total)
+		return provider.Protocol(providerName, "the inventory changed during the pull: got %d assets in total, then %d", w.total, p.total)
 	}
 	w.total = p.total
 	before := len(w.seen)
@@ -124,11 +124,11 @@ func (w *walk) add(p *page) error {
 	missing := w.total - int64(len(w.seen))
 	switch {
 	case missing < 0:
-		return provider.Protocol(providerName, "got %d of %d assets: the inventory changed during the pull", len(w.seen), w.total)
+		return provider.Protocol(providerName, "the inventory changed during the pull: got %d assets of %d", len(w.seen), w.total)
 	case p.more && len(w.seen) == before:
-		return provider.Protocol(providerName, "a page that brings nothing new has another one after it")
+		return provider.Protocol(providerName, "a page without new assets is not the last page")
 	case !p.more && missing > 0 && len(p.assets) >= w.count:
-		return provider.Protocol(providerName, "a full page has none after it, and %d assets are missing", missing)
+		return provider.Protocol(providerName, "the last page is full, but %d assets are missing", missing)
 	}
 	return nil
 }

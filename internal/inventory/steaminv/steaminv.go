@@ -1,12 +1,10 @@
-// Package steaminv pulls users' public inventories from Steam. A pull is all
-// pages or nothing: what came is handed on only when it is whole, with how much of
-// it is hidden, so that nothing that Steam hides, refuses or breaks off removes a
-// stored row.
+// Package steaminv pulls users' public inventories from Steam. A pull either returns all
+// pages and the number of hidden assets, or fails. Therefore hidden assets and failed
+// requests never remove a stored row.
 //
-// Steam documents none of this; it is read as it was seen to answer until
-// November 2026. Not confirmed, and so tolerated: 401 where others saw 403 (both
-// say that the inventory is not public), and amounts, ids and flags in either of
-// the forms that its two interfaces write.
+// Steam does not document the endpoint. The package supports the responses observed until
+// November 2026. It also accepts variants that are not confirmed: status 401 instead of 403
+// for a private inventory, and numbers and flags in the formats of both of Steam's APIs.
 package steaminv
 
 import (
@@ -18,44 +16,45 @@ import (
 	"assay/internal/provider"
 )
 
-// provider names Steam in errors and logs.
+// providerName is the name of Steam in errors and logs.
 const providerName = "steam"
 
 const (
-	// firstCount is the count of assets per page; Steam refuses more. If it refuses
-	// that, too, later pages use lessCount.
+	// firstCount is the number of assets per page. Steam refuses larger numbers. If it also
+	// refuses this number, the pull continues with lessCount.
 	firstCount = 2000
 	lessCount  = 1000
-	// maxPage is far more assets, or descriptions, than a page was ever seen to have.
+	// maxPage is the maximum number of assets or descriptions on a page. Real pages are much
+	// smaller.
 	maxPage = 10_000
-	// maxBody is several times what the largest page takes, inflated.
+	// maxBody is the maximum decompressed size of a page. Real pages are much smaller.
 	maxBody = 64 << 20
 )
 
-// Tune sets in the options of the client what is particular to inventories.
+// Tune sets the client's options that are specific to inventories.
 func Tune(o *provider.Options) {
 	o.MaxBody, o.Attempts, o.Backoff, o.Total = maxBody, 4, 2*time.Second, PullTime
 	o.Patience, o.Classify = AnswerTime, classify
 }
 
-// Place is one part of an inventory: a game and one of its contexts.
+// Place is a game and one of its contexts. A user has one inventory for each place.
 type Place struct {
 	AppID     int32
 	ContextID string
 }
 
-// Default is the place that is meant where none is named.
+// Default returns the default place.
 func Default() Place { return Place{AppID: catalog.CS2, ContextID: "2"} }
 
-// Places lists what can be pulled. The second context of CS2 holds assets under
-// trade protection.
+// Places returns the supported places. Context 16 of CS2 has the assets under trade
+// protection.
 func Places() []Place {
 	return []Place{
 		{catalog.CS2, "2"}, {catalog.CS2, "16"}, {catalog.Dota, "2"}, {catalog.TF2, "2"}, {catalog.Rust, "2"},
 	}
 }
 
-// Check reports whether the place is one that can be pulled.
+// Check returns a fault if the place is not supported.
 func (p Place) Check() error {
 	if slices.Contains(Places(), p) {
 		return nil

@@ -11,34 +11,34 @@ import (
 )
 
 const (
-	// PullTime is how long a pull may take, its wait for its turn included.
+	// PullTime is the maximum duration of a pull, including its time in the queue.
 	PullTime = 5 * time.Minute
-	// AnswerTime is how long a caller waits for a pull. The pull continues after
-	// that, so that a retry finds it further or done.
+	// AnswerTime is the maximum time that a caller waits for a pull. The pull continues
+	// afterwards, so that a retry can return its result.
 	AnswerTime = 90 * time.Second
-	// maxPulls bounds running and queued pulls.
+	// maxPulls is the maximum number of running and queued pulls.
 	maxPulls = 1000
-	// atOnce is how many are under way. All of them share one pace; a second one
-	// asks while the first waits for an answer.
-	atOnce = 2
+	// concurrency is the number of running pulls. They share one rate limit. The second pull
+	// can send requests while the first one waits for a response.
+	concurrency = 2
 )
 
-// Options are what a Syncer is made of.
+// Options configures a Syncer.
 type Options struct {
-	// SteamID returns whose inventory is meant: a fault if there is none.
+	// SteamID returns the Steam id of a user, or a fault if there is none.
 	SteamID func(ctx context.Context, userID string) (string, error)
 	Pull    func(ctx context.Context, steamID string, place Place) (inventory.Push, error)
-	Held    func() time.Duration // for which Steam wants to be left alone; 0: it does not
+	Held    func() time.Duration // see Puller.Held
 	Sync    func(ctx context.Context, userID string, push inventory.Push, mode inventory.Mode) (inventory.Result, error)
 	Logger  *slog.Logger
 }
 
-// Syncer makes what is stored of users what Steam shows of them. Its methods may
-// be used concurrently; pulls of the same inventory at once are one. Close it
-// when done.
+// Syncer updates stored inventories with pulls from Steam. Its methods are safe for
+// concurrent use. Concurrent pulls of the same inventory are coalesced. Call Close when the
+// Syncer is no longer needed.
 type Syncer struct {
 	o     Options
-	ctx   context.Context // of all pulls
+	ctx   context.Context // context of all pulls
 	close context.CancelFunc
 	slots chan struct{}
 	wg    sync.WaitGroup
@@ -47,39 +47,38 @@ type Syncer struct {
 	pulls map[pullKey]*pull
 }
 
-// pullKey identifies what a pull reads. Calls with the same key are coalesced.
+// pullKey identifies the inventory of a pull. Calls with the same key are coalesced.
 type pullKey struct {
 	userID, steamID string
 	place           Place
 }
 
-// pull is one that is under way.
+// pull is a running or queued pull.
 type pull struct {
-	mode   inventory.Mode // Listing only while all waiting callers want that
-	done   chan struct{}  // closed when the rest is set
+	mode   inventory.Mode // Listing if all waiting callers use that mode
+	done   chan struct{}  // closed when result and err are set
 	result inventory.Result
 	err    error
 }
 
 // NewSyncer returns a Syncer.
 func NewSyncer(o Options) *Syncer {
-	s := &Syncer{o: o, slots: make(chan struct{}, atOnce), pulls: map[pullKey]*pull{}}
+	s := &Syncer{o: o, slots: make(chan struct{}, concurrency), pulls: map[pullKey]*pull{}}
 	s.ctx, s.close = context.WithCancel(context.Background())
 	return s
 }
 
-// Close ends all pulls and waits for them. What is stored stays as it is.
+// Close aborts all pulls and waits for them. It does not change stored inventories.
 func (s *Syncer) Close() {
 	s.mu.Lock()
-	s.close() // no pull starts after this
+	s.close() // join starts no pull afterwards
 	s.mu.Unlock()
 	s.wg.Wait()
 }
 
-// Sync pulls a user's inventory and makes the stored rows those that came. It
-// returns within AnswerTime: with a fault of kind Unavailable where that was not
-// enough, while the pull goes on. Where Steam wants to be left alone for longer than
-// that it says so at once.
+// Sync pulls a user's inventory and syncs it with the stored rows. It returns within
+// AnswerTime. If the pull takes longer, Sync returns a fault of kind Unavailable while the
+// pull continues. If Steam demands a longer wait, Sync returns such a fault immediately.
 func (s *Syncer) Sync(ctx context.Context, userID string, place Place, mode inventory.Mode) (inventory.Result, error) {
 	if err := place.Check(); err != nil {
 		return inventory.Result{}, err
@@ -108,7 +107,7 @@ func (s *Syncer) Sync(ctx context.Context, userID string, place Place, mode inve
 	}
 }
 
-// join returns the pull of what is wanted, and starts it unless it is under way.
+// join returns the running pull with a key. If there is none, it starts one.
 func (s *Syncer) join(w pullKey, mode inventory.Mode) (*pull, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +130,8 @@ func (s *Syncer) join(w pullKey, mode inventory.Mode) (*pull, error) {
 	return p, nil
 }
 
-// run executes a pull. It belongs to no request, because its callers may be gone.
+// run executes a pull. It does not use a caller's context, because the pull must continue
+// when its callers leave.
 func (s *Syncer) run(w pullKey, p *pull) (result inventory.Result, err error) {
 	ctx, cancel := context.WithTimeout(s.ctx, PullTime)
 	defer cancel()
@@ -145,7 +145,7 @@ func (s *Syncer) run(w pullKey, p *pull) (result inventory.Result, err error) {
 	case s.slots <- struct{}{}:
 		defer func() { <-s.slots }()
 	case <-ctx.Done():
-		return result, later("steam_throttled", retryUnavailable, "Other pulls were ahead of this one. Retry later.")
+		return result, later("steam_throttled", retryUnavailable, "The pull was queued for too long. Retry later.")
 	}
 	push, err := s.o.Pull(ctx, w.steamID, w.place)
 	if err != nil {
@@ -158,7 +158,7 @@ func (s *Syncer) run(w pullKey, p *pull) (result inventory.Result, err error) {
 	return s.o.Sync(ctx, w.userID, push, s.forget(w, p))
 }
 
-// forget removes a pull, so that no caller joins it any more, and returns its mode.
+// forget removes a pull, so that no more callers join it. It returns the mode of the pull.
 func (s *Syncer) forget(w pullKey, p *pull) inventory.Mode {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,50 +10,50 @@ import (
 	"assay/internal/provider/providertest"
 )
 
-// Inventory is what a user owns of one game and context: rows as Steam writes
-// them.
+// Inventory is a user's inventory of one game and context. Its rows are JSON in Steam's
+// format.
 type Inventory struct {
 	Assets       []Asset
-	Descriptions map[[2]string]string // by class and instance ("0": none)
-	Properties   map[string]string    // by asset id; may be nil
-	Hidden       bool                 // the response counts the assets and shows none
-	Concealed    int                  // how many assets are counted but not shown
+	Descriptions map[[2]string]string // rows by class and instance; "0" means no instance
+	Properties   map[string]string    // rows by asset id; may be nil
+	Hidden       bool                 // whether the response has the count but no assets
+	Concealed    int                  // number of additional assets that are only counted
 }
 
-// Asset is a row of the list of assets.
+// Asset is a row of the assets.
 type Asset struct {
 	ID, Class, Instance string // Instance may be empty
-	Row                 string
+	Row                 string // the row as JSON
 }
 
 func (a *Asset) class() [2]string { return [2]string{a.Class, cmp.Or(a.Instance, "0")} }
 
-// Read takes a recorded answer apart. Its rows are served byte for byte.
+// Read parses a recorded response. The server returns its rows unchanged.
 func Read(recorded []byte) (*Inventory, error) {
-	var answer struct {
+	var response struct {
 		Assets       []jsontext.Value `json:"assets"`
 		Descriptions []jsontext.Value `json:"descriptions"`
 		Properties   []jsontext.Value `json:"asset_properties"`
 	}
-	if err := json.Unmarshal(recorded, &answer); err != nil {
+	if err := json.Unmarshal(recorded, &response); err != nil {
 		return nil, fmt.Errorf("recorded inventory: %w", err)
 	}
 	i := &Inventory{Descriptions: map[[2]string]string{}, Properties: map[string]string{}}
-	for _, row := range answer.Assets {
+	for _, row := range response.Assets {
 		a, err := read(row)
 		if err != nil {
 			return nil, err
 		}
 		i.Assets = append(i.Assets, a)
 	}
-	for _, row := range answer.Descriptions {
+	for _, row := range response.Descriptions {
 		a, err := read(row)
 		if err != nil {
 			return nil, err
 		}
 		i.Descriptions[a.class()] = a.Row
 	}
-	for _, row := range answer.Properties {
+	for _, row := range response.Properties {
 		a, err := read(row)
 		if err != nil {
 			return nil, err
@@ -63,7 +63,7 @@ func Read(recorded []byte) (*Inventory, error) {
 	return i, nil
 }
 
-// read reads whose row it is.
+// read parses the ids of a row.
 func read(row jsontext.Value) (Asset, error) {
 	var a struct {
 		AssetID    string `json:"assetid"`
@@ -79,14 +79,14 @@ func read(row jsontext.Value) (Asset, error) {
 // Item is an asset of an invented inventory.
 type Item struct {
 	AssetID, ClassID string
-	InstanceID       string // empty: missing
-	Name             string // empty: it has none, and is not marketable
+	InstanceID       string // may be empty
+	Name             string // if empty, the asset is not marketable
 	Amount           int    // default 1
 	Untradable       bool
-	Properties       string // the list of them, as JSON; empty: none
+	Properties       string // JSON array of properties; may be empty
 }
 
-// New makes an inventory of items.
+// New returns an inventory with items.
 func New(appID int32, contextID string, items ...Item) *Inventory {
 	i := &Inventory{Descriptions: map[[2]string]string{}, Properties: map[string]string{}}
 	for _, it := range items {

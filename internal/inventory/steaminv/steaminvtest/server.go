@@ -1,6 +1,6 @@
-// Package steaminvtest serves public inventories as Steam does, as strictly and
-// as oddly: pages that know their successor, 400 for a count that is too large,
-// the bare word null with every refusal, and a block for clients over the rate limit.
+// Package steaminvtest provides a fake server of Steam's public inventories. Like Steam, it
+// returns pages with the id for the next page, status 400 for a count that is too large, the
+// body null with errors, and status 429 for clients over the rate limit.
 package steaminvtest
 
 import (
@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Answers of Steam that are no page.
+// Bodies of responses without assets.
 const (
 	Null      = "null"
 	Transient = `{"error":"EYldRefreshAppIfNecessary failed with EResult 20"}`
@@ -23,25 +23,24 @@ const (
 	Empty     = `{"total_inventory_count":0,"success":1,"rwgrsn":-2}`
 )
 
-// Reply is an answer as it is.
+// Reply is a fixed response.
 type Reply struct {
 	Status     int // default 200
 	Body       string
-	RetryAfter string // header; empty: none, as Steam does
+	RetryAfter string // Retry-After header; Steam does not send it
 }
 
-// Server is a fake of Steam's inventories. Its fields may be set before it serves,
-// and by Set afterwards.
+// Server is a fake of Steam's inventories. Set its fields before it serves requests, or later
+// with Set.
 type Server struct {
 	Inventories map[string]*Inventory // by "steamid/appid/contextid"; others are private
-	MaxCount    int                   // a larger count is refused; default 2000
-	PageSize    int                   // most assets on a page, whatever the count; 0: the count
-	Repeat      bool                  // each page begins with the last asset of the one before
-	Script      map[int]Reply         // by number of the request, from 1
-	Gap         time.Duration         // a request sooner after the last one is blocked; 0: none is
+	MaxCount    int                   // maximum count of a request; default 2000
+	PageSize    int                   // maximum number of assets on a page; default: the count
+	Repeat      bool                  // whether a page starts with the last asset of the previous one
+	Script      map[int]Reply         // responses by number of the request, from 1
+	Gap         time.Duration         // minimum time between requests; 0: no limit
 	Now         func() time.Time      // default time.Now
-	// Arrived, when set, is called with each request and its number before it is
-	// answered.
+	// Arrived is called before each response with the number of the request. It may be nil.
 	Arrived func(n int, r *http.Request)
 
 	mu      sync.Mutex
@@ -51,20 +50,20 @@ type Server struct {
 	blocked time.Time
 }
 
-// The penalty for a call too soon, and what it grows to.
+// Duration of the first block, and the maximum to which it grows.
 const (
 	firstPenalty = 10 * time.Minute
-	mostPenalty  = time.Hour
+	maxPenalty   = time.Hour
 )
 
-// Set changes a server that serves.
+// Set changes the fields of a running server.
 func (s *Server) Set(change func(*Server)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change(s)
 }
 
-// Paths lists the requested paths with their queries.
+// Paths returns the requested paths with their queries.
 func (s *Server) Paths() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +79,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if arrived != nil {
 		arrived(n, r)
 	}
-	reply := s.answer(n, r)
+	reply := s.reply(n, r)
 	if reply.RetryAfter != "" {
 		w.Header().Set("Retry-After", reply.RetryAfter)
 	}
@@ -93,8 +92,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, reply.Body)
 }
 
-// answer decides what request number n gets.
-func (s *Server) answer(n int, r *http.Request) Reply {
+// reply returns the response to request number n.
+func (s *Server) reply(n int, r *http.Request) Reply {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if scripted, ok := s.Script[n]; ok {
@@ -126,7 +125,8 @@ func (s *Server) answer(n int, r *http.Request) Reply {
 	return Reply{Body: inventory.page(q.Get("start_assetid"), count, s.Repeat)}
 }
 
-// allow admits a request, or blocks the client, for longer each time.
+// allow reports whether a request is within the rate limit. If not, it starts or prolongs a
+// block.
 func (s *Server) allow() bool {
 	now := time.Now()
 	if s.Now != nil {
@@ -136,7 +136,7 @@ func (s *Server) allow() bool {
 	s.last = now
 	switch {
 	case now.Before(s.blocked):
-		s.penalty = min(2*s.penalty, mostPenalty)
+		s.penalty = min(2*s.penalty, maxPenalty)
 	case soon:
 		s.penalty = firstPenalty
 	default:
@@ -146,7 +146,7 @@ func (s *Server) allow() bool {
 	return false
 }
 
-// page writes the page of at most count assets that follows an asset.
+// page returns the page with at most count assets after the asset start.
 func (i *Inventory) page(start string, count int, repeat bool) string {
 	total := len(i.Assets)
 	if total == 0 || i.Hidden {
