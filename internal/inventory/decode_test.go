@@ -20,7 +20,7 @@ import (
 
 var noon = time.Date(2026, 10, 1, 12, 0, 0, 0, time.UTC)
 
-// body makes a push of the given items.
+// body returns the body of a push with items.
 func body(items string) string {
 	return `{"appId":730,"contextId":"2","snapshotAt":"2026-10-01T11:59:00Z","items":[` + items + `]}`
 }
@@ -54,37 +54,37 @@ func TestDecodePush_ReadsItemsWithTheirDefaults(t *testing.T) {
 	}
 }
 
-func TestDecodePush_TakesAnEmptyInventory(t *testing.T) {
+func TestDecodePush_AcceptsAnEmptyInventory(t *testing.T) {
 	got, err := decode(body(""))
 	if err != nil || len(got.Assets) != 0 || got.AppID != 730 {
-		t.Errorf("DecodePush = %+v, %v", got, err)
+		t.Errorf("DecodePush = %+v, %v, want no items", got, err)
 	}
 }
 
-func TestDecodePush_KeepsNamesByteForByte(t *testing.T) {
+func TestDecodePush_PreservesNames(t *testing.T) {
 	names := []string{
 		"★ StatTrak™ Karambit | Doppler (Factory New)", "a/b", "..", "  ", "x ", "&lt;", "%2F", "壱", "e\u0301", "\u00e9", "\"\\", "a\nb", strings.Repeat("x", 512),
 	}
 	for _, name := range names {
 		got, err := decode(body(fmt.Sprintf(`{"assetId":"1","marketHashName":%s}`, quote(name))))
 		if err != nil || got.Assets[0].Name != name {
-			t.Errorf("%q became %+v, %v", name, got, err)
+			t.Errorf("name %q: got %+v, error %v", name, got, err)
 		}
 	}
 }
 
-// quote writes a JSON string.
+// quote returns a JSON string.
 func quote(s string) string {
 	return `"` + strings.NewReplacer(`"`, `\"`, `\`, `\\`, "\n", `\n`).Replace(s) + `"`
 }
 
-func TestDecodePush_NamesWhatIsWrong(t *testing.T) {
+func TestDecodePush_ReportsEachFault(t *testing.T) {
 	item := func(members string) string { return body(`{"assetId":"1","marketHashName":"x",` + members + `}`) }
 	head := func(member string) string {
 		return `{"appId":730,"contextId":"2","snapshotAt":"2026-10-01T11:59:00Z","items":[],` + member + `}`
 	}
 	without := func(members string) string { return `{` + members + `}` }
-	for name, c := range map[string]struct{ in, pointer, says string }{
+	for name, c := range map[string]struct{ in, pointer, want string }{
 		"not an object":          {`[]`, "", "must be an object, not an array"},
 		"null":                   {`null`, "", "must be an object, not null"},
 		"no appId":               {without(`"contextId":"2","snapshotAt":"2026-10-01T11:59:00Z","items":[]`), "/appId", "is required"},
@@ -127,47 +127,47 @@ func TestDecodePush_NamesWhatIsWrong(t *testing.T) {
 				t.Fatalf("DecodePush = %v, want an invalid_body fault", err)
 			}
 			for _, field := range f.Fields {
-				if field.Pointer == c.pointer && strings.Contains(field.Detail, c.says) {
+				if field.Pointer == c.pointer && strings.Contains(field.Detail, c.want) {
 					if c.pointer != "" && len(f.Fields) != 1 {
-						t.Errorf("%d faults for one: %v", len(f.Fields), f.Fields)
+						t.Errorf("got %d faults %v, want 1", len(f.Fields), f.Fields)
 					}
 					if got.Assets != nil {
-						t.Error("assets beside an error")
+						t.Error("got assets with an error")
 					}
 					return
 				}
 			}
-			t.Errorf("faults %v, want %q at %q", f.Fields, c.says, c.pointer)
+			t.Errorf("got faults %v, want %q at %q", f.Fields, c.want, c.pointer)
 		})
 	}
 }
 
-func TestDecodePush_RefusesTheSameAssetTwice(t *testing.T) {
+func TestDecodePush_RejectsDuplicateAssets(t *testing.T) {
 	_, err := decode(body(`{"assetId":"7","marketHashName":"x"},{"assetId":"8","marketHashName":"x"},{"assetId":"7","marketHashName":"y"}`))
 	f := fault.Of(err)
 	if f == nil || len(f.Fields) != 1 || f.Fields[0].Pointer != "/items/2/assetId" || !strings.Contains(f.Fields[0].Detail, "/items/0/assetId") {
-		t.Errorf("DecodePush = %v, want a fault that names both places", err)
+		t.Errorf("DecodePush = %v, want a fault with both indices", err)
 	}
 }
 
-func TestDecodePush_BoundsHowFarAheadASnapshotIs(t *testing.T) {
+func TestDecodePush_RejectsSnapshotsInTheFuture(t *testing.T) {
 	at := func(at time.Time) string {
 		return `{"appId":730,"contextId":"2","items":[],"snapshotAt":"` + at.Format(time.RFC3339Nano) + `"}`
 	}
 	if _, err := decode(at(noon.Add(MaxAhead))); err != nil {
-		t.Errorf("exactly five minutes ahead: %v", err)
+		t.Errorf("exactly five minutes ahead: got error %v", err)
 	}
 	_, err := decode(at(noon.Add(MaxAhead + time.Microsecond)))
 	if f := fault.Of(err); f == nil || f.Fields[0].Pointer != "/snapshotAt" || !strings.Contains(f.Fields[0].Detail, "2026-10-01T12:00:00Z") {
-		t.Errorf("more than five minutes ahead: %v, want a fault that tells the server's time", err)
+		t.Errorf("more than five minutes ahead: got error %v, want a fault with the server's time", err)
 	}
 	got, err := decode(at(noon.In(time.FixedZone("", 3600))))
 	if err != nil || !got.SnapshotAt.Equal(noon) || got.SnapshotAt.Location() != time.UTC {
-		t.Errorf("another zone: %v, %v", got.SnapshotAt, err)
+		t.Errorf("another time zone: got %v, error %v, want %v", got.SnapshotAt, err, noon)
 	}
 }
 
-// manyItems writes a push of n items without holding it.
+// manyItems returns a reader that generates a push with n items.
 func manyItems(n int, item func(i int) string) io.Reader {
 	r, w := io.Pipe()
 	go func() {
@@ -188,43 +188,43 @@ func manyItems(n int, item func(i int) string) io.Reader {
 	return r
 }
 
-func TestDecodePush_TakesFiftyThousandItemsAndNoMore(t *testing.T) {
+func TestDecodePush_LimitsTheNumberOfItems(t *testing.T) {
 	item := func(i int) string { return fmt.Sprintf(`{"assetId":"%d","marketHashName":"x"}`, i) }
 	got, err := DecodePush(manyItems(MaxItems, item), noon)
 	if err != nil || len(got.Assets) != MaxItems {
-		t.Fatalf("%d items: %d, %v", MaxItems, len(got.Assets), err)
+		t.Fatalf("maximum number of items: got %d assets, error %v, want %d", len(got.Assets), err, MaxItems)
 	}
 	endless := manyItems(math.MaxInt, item)
 	defer endless.(io.Closer).Close()
 	_, err = DecodePush(endless, noon)
 	if f := fault.Of(err); f == nil || f.Kind != fault.TooLarge || f.Code != "too_many_items" {
-		t.Errorf("endless items: %v, want too_many_items", err)
+		t.Errorf("endless items: got error %v, want too_many_items", err)
 	}
 }
 
-func TestDecodePush_KeepsLittleOfWhatItRefuses(t *testing.T) {
+func TestDecodePush_UsesLittleMemoryForInvalidPushes(t *testing.T) {
 	const size = 32 << 20
-	wide := fmt.Sprintf(`{"rubbish":[%s1],"assetId":1}`, strings.Repeat("1,", 500))
+	wide := fmt.Sprintf(`{"unknown":[%s1],"assetId":1}`, strings.Repeat("1,", 500))
 	n := size / len(wide)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	_, err := DecodePush(manyItems(n, func(int) string { return wide }), noon)
 	runtime.ReadMemStats(&after)
 	if f := fault.Of(err); f == nil || len(f.Fields) != 20 || !strings.Contains(f.Detail, "more") {
-		t.Errorf("DecodePush = %v, want 20 faults and how many more", err)
+		t.Errorf("DecodePush = %v, want 20 faults and the number of further faults", err)
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 8<<20 {
-		t.Errorf("%d bytes held after refusing %d", grown, size)
+		t.Errorf("heap grew by %d bytes for an invalid push of %d bytes, want at most 8 MiB", grown, size)
 	}
 }
 
-func TestDecodePush_PassesOnErrorsOfTheBody(t *testing.T) {
+func TestDecodePush_ReturnsErrorsOfTheReader(t *testing.T) {
 	broken := errors.New("body too large")
 	_, err := DecodePush(io.MultiReader(strings.NewReader(body("")[:20]), iotest.ErrReader(broken)), noon)
 	if !errors.Is(err, broken) {
-		t.Errorf("DecodePush = %v, want %v in its chain", err, broken)
+		t.Errorf("DecodePush = %v, want %v", err, broken)
 	}
 }
 
@@ -237,7 +237,7 @@ func FuzzDecodePush(f *testing.F) {
 		push, err := DecodePush(bytes.NewReader(in), noon)
 		if err != nil {
 			if f := fault.Of(err); f == nil || len(f.Fields) > 20 || len(f.Error()) > 20*1000 {
-				t.Fatalf("an unbounded or foreign error: %v", err)
+				t.Fatalf("got error %v, want a fault of limited size", err)
 			}
 			return
 		}
@@ -245,19 +245,19 @@ func FuzzDecodePush(f *testing.F) {
 	})
 }
 
-// checkPush fails when a push holds what the contract forbids.
+// checkPush fails the test if a push is invalid.
 func checkPush(t *testing.T, push Push) {
 	t.Helper()
 	if push.AppID < 1 || push.ContextID == "" || push.SnapshotAt.IsZero() || push.SnapshotAt.After(noon.Add(MaxAhead)) {
-		t.Errorf("accepted %+v", push)
+		t.Errorf("accepted the invalid push %+v", push)
 	}
 	seen := map[string]bool{}
 	for _, a := range push.Assets {
 		if a.AssetID == "" || seen[a.AssetID] || a.Amount < 1 || a.Amount > math.MaxInt32 || catalog.CheckPhase(a.Phase) != nil {
-			t.Errorf("accepted %+v", a)
+			t.Errorf("accepted the invalid asset %+v", a)
 		}
 		if _, named := a.Key(push.AppID); named != (catalog.CheckName(a.Name) == nil) || (!named && a.Marketable) {
-			t.Errorf("accepted the name of %+v", a)
+			t.Errorf("accepted the invalid name of %+v", a)
 		}
 		seen[a.AssetID] = true
 	}

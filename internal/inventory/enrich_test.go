@@ -23,7 +23,7 @@ const (
 	wear     = "0.02670255117118358612060546875"
 )
 
-// certificate is what Steam would write of an asset with the wear above.
+// certificate returns Steam's certificate of an asset with the wear above.
 func certificate(assetID string, paint, seed uint64) string {
 	id, _ := strconv.ParseUint(assetID, 10, 64)
 	raw := []byte{0}
@@ -34,22 +34,22 @@ func certificate(assetID string, paint, seed uint64) string {
 	return hex.EncodeToString(binary.BigEndian.AppendUint32(raw, c&0xffff^uint32(len(raw)-1)*c))
 }
 
-// pulled is an asset as Steam's answer has it.
+// pulled returns an asset of a pull from Steam.
 func pulled(id, name string, paint uint64) inventory.Asset {
 	a := asset(id, name)
 	a.Properties = &inventory.Properties{Seed: "721", Wear: wear, Certificate: certificate(id, paint, 721)}
 	return a
 }
 
-// pushed is an asset with a link that a platform sent.
+// pushed returns an asset with a link of a push by the platform.
 func pushed(id, name string, paint uint64) inventory.Asset {
 	a := asset(id, name)
 	a.Inspect = "steam://run/730//+csgo_econ_action_preview%20" + certificate(id, paint, 721)
 	return a
 }
 
-// inspect does all work that syncs have left.
-func (p *place) inspect() {
+// inspect performs all pending inspections.
+func (p *fixture) inspect() {
 	p.Helper()
 	for more := true; more; {
 		var err error
@@ -59,8 +59,8 @@ func (p *place) inspect() {
 	}
 }
 
-// finding is one row of user u in short: what it is priced as, and what was found.
-func (p *place) finding(assetID string) string {
+// finding returns the phase, the value and the inspection of a row of user u as text.
+func (p *fixture) finding(assetID string) string {
 	p.Helper()
 	key, _, err := user.Key(p.Context(), p.store, "u")
 	if err != nil {
@@ -75,38 +75,38 @@ func (p *place) finding(assetID string) string {
 			return fmt.Sprintf("%s|%d|%s|%s|%s|%s|%d|%d", v.Phase, v.Value, n.State, n.Code, n.Source, n.Wear, n.Seed, n.Finish)
 		}
 	}
-	return "gone"
+	return "row not found"
 }
 
-func TestInspect_MovesARowToThePhaseThatItsOwnCertificateSays(t *testing.T) {
-	p := newPlace(t)
+func TestInspect_ChangesARowToThePhaseOfItsCertificate(t *testing.T) {
+	p := newFixture(t)
 	p.sync("u", pushAt(0, pulled("1", karambit, 419), pulled("2", fade, 38)))
 	p.price(karambit, 500)
 	p.sync("u", pushAt(1, pulled("1", karambit, 419), pulled("2", fade, 38), asset("3", karambit)))
-	same(t, "told", p.inspectable, 1)
+	same(t, "calls of Inspectable", p.inspectable, 1)
 	p.queued = 0
 	p.inspect()
-	same(t, "the Doppler, whose price is not known", p.finding("1"), "Phase 2|0|done||property|0.026702551171183586|721|419")
-	same(t, "another finish", p.finding("2"), "|0|done||property|0.026702551171183586|721|38")
-	same(t, "nothing to inspect", p.finding("3"), "|500|||||-1|-1")
-	same(t, "queued", p.queued, 1)
-	same(t, "entries", p.count(`SELECT count(*) FROM missing_price m JOIN item i ON i.id = m.item_id WHERE i.phase = 'Phase 2'`), 1)
+	same(t, "Doppler without a price", p.finding("1"), "Phase 2|0|done||property|0.026702551171183586|721|419")
+	same(t, "finish without phases", p.finding("2"), "|0|done||property|0.026702551171183586|721|38")
+	same(t, "row without an inspection", p.finding("3"), "|500|||||-1|-1")
+	same(t, "calls of Queued", p.queued, 1)
+	same(t, "queue entries", p.count(`SELECT count(*) FROM missing_price m JOIN item i ON i.id = m.item_id WHERE i.phase = 'Phase 2'`), 1)
 
-	// A later sync leaves it there, and copies the price that the phase has by then.
+	// Later syncs keep the phase and copy its price.
 	before := p.version()
-	same(t, "the same again", p.sync("u", pushAt(1, pulled("1", karambit, 419), pulled("2", fade, 38), asset("3", karambit))),
+	same(t, "same push", p.sync("u", pushAt(1, pulled("1", karambit, 419), pulled("2", fade, 38), asset("3", karambit))),
 		inventory.Result{Unchanged: 3, PricedRows: 1})
-	same(t, "version", p.version(), before)
+	same(t, "database version", p.version(), before)
 	p.price(karambit, 900)
 	more := pulled("1", karambit, 419)
 	more.Amount = 2
 	same(t, "changed", p.sync("u", pushAt(2, more)), inventory.Result{Changed: 1, Removed: 2, PricedRows: 1})
 	same(t, "row", p.finding("1"), "Phase 2|900|done||property|0.026702551171183586|721|419")
-	same(t, "rows of what was inspected", p.count(`SELECT count(*) FROM inspection`), 1)
+	same(t, "inspections", p.count(`SELECT count(*) FROM inspection`), 1)
 }
 
-func TestInspect_KnownPhasesAreTakenWithTheirPrice(t *testing.T) {
-	p := newPlace(t)
+func TestInspect_CopiesThePriceOfAKnownPhase(t *testing.T) {
+	p := newFixture(t)
 	ruby := asset("9", karambit)
 	ruby.Phase = "Ruby"
 	p.sync("u", pushAt(0, ruby, pulled("1", karambit, 415)))
@@ -114,11 +114,11 @@ func TestInspect_KnownPhasesAreTakenWithTheirPrice(t *testing.T) {
 	p.queued = 0
 	p.inspect()
 	same(t, "row", p.finding("1"), "Ruby|700|done||property|0.026702551171183586|721|415")
-	same(t, "queued", p.queued, 0)
+	same(t, "calls of Queued", p.queued, 0)
 }
 
-func TestInspect_ALinkAloneNeverPrices(t *testing.T) {
-	p := newPlace(t)
+func TestInspect_UnconfirmedLinksDoNotChangeThePhase(t *testing.T) {
+	p := newFixture(t)
 	link := asset("2", karambit)
 	link.Inspect = certificate("2", 415, 721)
 	link.Properties = &inventory.Properties{}
@@ -128,15 +128,15 @@ func TestInspect_ALinkAloneNeverPrices(t *testing.T) {
 	p.price(karambit, 500)
 	p.sync("u", pushAt(1, pushed("1", karambit, 415), link, alone))
 	p.inspect()
-	// The row keeps its plain item; what it had when it was added is spread later.
-	same(t, "pushed", p.finding("1"), "|0|done||pushed|0.026702551171183586|721|415")
-	same(t, "in Steam's answer", p.finding("2"), "|0|done||link|0.026702551171183586|721|415")
-	same(t, "a certificate that nothing bears out", p.finding("3"), "|0|done||property|0.026702551171183586|721|415")
+	// The rows keep their item without a phase. A later refresh applies its price.
+	same(t, "pushed link", p.finding("1"), "|0|done||pushed|0.026702551171183586|721|415")
+	same(t, "link in Steam's response", p.finding("2"), "|0|done||link|0.026702551171183586|721|415")
+	same(t, "unconfirmed certificate", p.finding("3"), "|0|done||property|0.026702551171183586|721|415")
 	same(t, "items", p.count(`SELECT count(*) FROM item`), 1)
 }
 
-func TestInspect_FlagsContradictionsAndMovesNothing(t *testing.T) {
-	p := newPlace(t)
+func TestInspect_ReportsContradictionsAndKeepsThePhase(t *testing.T) {
+	p := newFixture(t)
 	with := func(change func(*inventory.Asset)) inventory.Asset {
 		a := pulled("1", karambit, 415)
 		change(&a)
@@ -167,11 +167,11 @@ func TestInspect_FlagsContradictionsAndMovesNothing(t *testing.T) {
 	old.Inspect = "steam://rungame/730/76561202255233023/+csgo_econ_action_preview%20S76561190000000001A2D7935523998312483177"
 	p.sync("u", pushAt(100, old))
 	p.inspect()
-	same(t, "an old link", p.finding("2"), "|0|failed|old_link|pushed||-1|-1")
+	same(t, "old link", p.finding("2"), "|0|failed|old_link|pushed||-1|-1")
 }
 
 func TestRule4_ASyncForAListingStartsNoInspection(t *testing.T) {
-	p := newPlace(t)
+	p := newFixture(t)
 	listing := func(minute int, assets ...inventory.Asset) {
 		t.Helper()
 		if _, err := p.Sync(t.Context(), "u", pushAt(minute, assets...), inventory.Listing); err != nil {
@@ -180,43 +180,43 @@ func TestRule4_ASyncForAListingStartsNoInspection(t *testing.T) {
 	}
 	listing(0, pulled("1", karambit, 415))
 	p.inspect()
-	same(t, "told", p.inspectable, 0)
-	same(t, "after a listing's", p.finding("1"), "|0|none||||-1|-1")
-	same(t, "its price is queued", p.queued, 1)
-	same(t, "a normal one", p.sync("u", pushAt(0, pulled("1", karambit, 415))), inventory.Result{Unchanged: 1})
-	same(t, "told", p.inspectable, 1)
+	same(t, "calls of Inspectable after a sync for a listing", p.inspectable, 0)
+	same(t, "row after a sync for a listing", p.finding("1"), "|0|none||||-1|-1")
+	same(t, "calls of Queued", p.queued, 1)
+	same(t, "normal sync", p.sync("u", pushAt(0, pulled("1", karambit, 415))), inventory.Result{Unchanged: 1})
+	same(t, "calls of Inspectable after a normal sync", p.inspectable, 1)
 	p.inspect()
-	same(t, "after a normal one", p.finding("1"), "Ruby|0|done||property|0.026702551171183586|721|415")
+	same(t, "row after a normal sync", p.finding("1"), "Ruby|0|done||property|0.026702551171183586|721|415")
 	listing(1, pulled("1", karambit, 415))
-	same(t, "it stays", p.finding("1"), "Ruby|0|done||property|0.026702551171183586|721|415")
+	same(t, "row after the same sync for a listing", p.finding("1"), "Ruby|0|done||property|0.026702551171183586|721|415")
 	listing(2, pulled("1", karambit, 418))
-	same(t, "something else to inspect", p.finding("1"), "|0|none||||-1|-1")
+	same(t, "row with a new certificate", p.finding("1"), "|0|none||||-1|-1")
 }
 
-func TestSync_APushKeepsWhatSteamSaidOfAnAsset(t *testing.T) {
-	p := newPlace(t)
+func TestSync_PushKeepsTheProperties(t *testing.T) {
+	p := newFixture(t)
 	p.sync("u", pushAt(0, pulled("1", karambit, 415)))
 	p.inspect()
-	same(t, "a push", p.sync("u", pushAt(1, asset("1", karambit))), inventory.Result{Unchanged: 1})
+	same(t, "push", p.sync("u", pushAt(1, asset("1", karambit))), inventory.Result{Unchanged: 1})
 	same(t, "row", p.finding("1"), "Ruby|0|done||property|0.026702551171183586|721|415")
 	bare := asset("1", karambit)
 	bare.Properties = &inventory.Properties{}
-	same(t, "Steam says nothing any more", p.sync("u", pushAt(2, bare)), inventory.Result{Changed: 1})
+	same(t, "pull without properties", p.sync("u", pushAt(2, bare)), inventory.Result{Changed: 1})
 	same(t, "row", p.finding("1"), "|0|||||-1|-1")
-	same(t, "told", p.inspectable, 1)
+	same(t, "calls of Inspectable", p.inspectable, 1)
 }
 
-func TestInspect_OtherGamesAreLeftAlone(t *testing.T) {
-	p := newPlace(t)
+func TestInspect_IgnoresOtherGames(t *testing.T) {
+	p := newFixture(t)
 	push := pushAt(0, pushed("1", "hat", 1))
 	push.AppID = 440
 	p.sync("u", push)
-	same(t, "told", p.inspectable, 0)
-	same(t, "rows", p.count(`SELECT count(*) FROM inspection`), 0)
+	same(t, "calls of Inspectable", p.inspectable, 0)
+	same(t, "inspections", p.count(`SELECT count(*) FROM inspection`), 0)
 }
 
-func TestInspect_SeveralAtOnceBesideSyncsEndAsOne(t *testing.T) {
-	p := newPlace(t)
+func TestInspect_RunsConcurrentlyWithSyncs(t *testing.T) {
+	p := newFixture(t)
 	const each = 250
 	push := func(user, minute int) inventory.Push {
 		var assets []inventory.Asset

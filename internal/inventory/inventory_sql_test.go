@@ -18,7 +18,7 @@ import (
 
 const app = catalog.CS2
 
-func TestSnapshotTime_IsPerContext(t *testing.T) {
+func TestInventoryAsOf_IsStoredPerContext(t *testing.T) {
 	dbtest.Each(t, func(f *dbtest.Fixture) {
 		u := own(f, "u")
 		at := func(context string) (at int64) {
@@ -28,12 +28,12 @@ func TestSnapshotTime_IsPerContext(t *testing.T) {
 			})
 			return at
 		}
-		f.Is("no inventory yet", at("2"), int64(0))
+		f.Is("time without an inventory", at("2"), int64(0))
 		for _, want := range []int64{5, 7} {
 			f.Tx(func(tx *db.Tx) error { return setInventoryAsOf(tx, u, app, "2", want) })
-			f.Is("as of", at("2"), want)
+			f.Is("stored time", at("2"), want)
 		}
-		f.Is("another context", at("6"), int64(0))
+		f.Is("time of another context", at("6"), int64(0))
 	})
 }
 
@@ -47,7 +47,7 @@ func TestRows_CopyThePriceOfTheirItem(t *testing.T) {
 		})
 		v := own(f, "v", ids[0], ids[1], 0)
 		if got := values(f, v); !slices.Equal(got, []money.Micro{7, 0, 0}) {
-			f.Errorf("values of new rows: %v", got)
+			f.Errorf("new rows: got values %v, want 7, 0, 0", got)
 		}
 		var rows []Row
 		f.Tx(func(tx *db.Tx) (err error) {
@@ -64,7 +64,7 @@ func TestRows_CopyThePriceOfTheirItem(t *testing.T) {
 		rows[1].ItemID = ids[0]
 		f.Tx(func(tx *db.Tx) error { return changeInventory(tx, rows[:2]) })
 		if got := values(f, v); !slices.Equal(got, []money.Micro{0, 7, 0}) {
-			f.Errorf("values of changed rows: %v", got)
+			f.Errorf("changed rows: got values %v, want 0, 7, 0", got)
 		}
 		f.Tx(func(tx *db.Tx) error {
 			again, err := inventoryRows(tx, v, app, "2")
@@ -73,13 +73,13 @@ func TestRows_CopyThePriceOfTheirItem(t *testing.T) {
 			return err
 		})
 		f.Tx(func(tx *db.Tx) error { return RemoveInventory(tx, []int64{rows[1].ID, rows[2].ID}) })
-		f.Is("rows left", len(values(f, v)), 1)
-		f.Is("another user's rows", len(values(f, u)), 1)
+		f.Is("remaining rows", len(values(f, v)), 1)
+		f.Is("rows of another user", len(values(f, u)), 1)
 		err := f.DB.InTx(f.Context(), func(tx *db.Tx) error {
 			return addInventory(tx, v, app, "2", []Row{{AssetID: "a", Amount: 1}}, nil)
 		})
 		if err == nil {
-			f.Error("the same asset was added twice")
+			f.Error("adding the same asset twice: no error")
 		}
 		f.Tx(func(tx *db.Tx) error {
 			return addInventory(tx, v, app, "6", []Row{{AssetID: "a", Amount: 1}}, nil)
@@ -87,9 +87,9 @@ func TestRows_CopyThePriceOfTheirItem(t *testing.T) {
 	})
 }
 
-func TestRows_AreWrittenInLargeLists(t *testing.T) {
+func TestRows_SupportsLargeInventories(t *testing.T) {
 	dbtest.Each(t, func(f *dbtest.Fixture) {
-		const n = 12_000 // more than the parameters of a statement of any table
+		const n = 12_000 // requires more than one statement
 		names := make([]string, n)
 		for i := range names {
 			names[i] = fmt.Sprint("name ", i)
@@ -117,11 +117,11 @@ func TestRows_AreWrittenInLargeLists(t *testing.T) {
 			}
 			return RemoveInventory(tx, ids[1:])
 		})
-		f.Is("rows left", len(values(f, userKey)), 1)
+		f.Is("remaining rows", len(values(f, userKey)), 1)
 	})
 }
 
-func TestSync_OverlappingSyncsQueueEachNameOnce(t *testing.T) {
+func TestSync_ConcurrentSyncsQueueEachNameOnce(t *testing.T) {
 	dbtest.Each(t, func(f *dbtest.Fixture) {
 		const users, size = 200, 20
 		s := &Service{InTx: f.DB.InTx, Queued: func() {}, Inspectable: func() {}}
@@ -131,9 +131,9 @@ func TestSync_OverlappingSyncsQueueEachNameOnce(t *testing.T) {
 		for u := range pushes {
 			var names []string
 			for i := range size {
-				n := fmt.Sprint("common ", (u+i)%40) // in another order for each
+				n := fmt.Sprint("common ", (u+i)%40) // in a different order for each push
 				if i%5 == 4 {
-					n = fmt.Sprint("of ", u, " ", i)
+					n = fmt.Sprint("unique ", u, " ", i)
 				}
 				names = append(names, n)
 				distinct[n] = true
@@ -145,7 +145,7 @@ func TestSync_OverlappingSyncsQueueEachNameOnce(t *testing.T) {
 			}
 		}
 		dbtest.AtOnce(users, func(u int) {
-			r, err := s.Sync(f.Context(), fmt.Sprint("user ", u/2), pushes[u], Normal) // two of each user
+			r, err := s.Sync(f.Context(), fmt.Sprint("user ", u/2), pushes[u], Normal) // two pushes per user
 			if err != nil {
 				f.Error(err)
 			}
@@ -154,17 +154,17 @@ func TestSync_OverlappingSyncsQueueEachNameOnce(t *testing.T) {
 		f.Is("names queued", queued.Load(), int64(len(distinct)))
 		var due int64
 		f.Tx(func(tx *db.Tx) error { return tx.QueryRow(`SELECT count(*) FROM missing_price`).Scan(&due) })
-		f.Is("queue", due, int64(len(distinct)))
+		f.Is("length of the queue", due, int64(len(distinct)))
 		for u := range users / 2 {
 			key, known, err := user.Key(f.Context(), f.DB, fmt.Sprint("user ", u))
 			f.Must(err)
-			f.Is("known", known, true)
+			f.Is("user exists", known, true)
 			f.Is("rows of a user", len(values(f, key)), size)
 		}
 	})
 }
 
-// own gives a user one asset of each item, named a, b and so on.
+// own adds one asset of each item to a user's inventory, with the asset ids a, b and so on.
 func own(f *dbtest.Fixture, userID string, items ...int64) (userKey int64) {
 	f.Helper()
 	f.Tx(func(tx *db.Tx) (err error) {
@@ -184,7 +184,7 @@ func own(f *dbtest.Fixture, userID string, items ...int64) (userKey int64) {
 	return userKey
 }
 
-// values returns the values of a user's rows in the order of their ids.
+// values returns the values of a user's rows in order of id.
 func values(f *dbtest.Fixture, userKey int64) (out []money.Micro) {
 	f.Helper()
 	f.Tx(func(tx *db.Tx) (err error) {

@@ -6,8 +6,8 @@ import (
 	"assay/internal/catalog"
 )
 
-func TestQueueMissing_QueuesEachUnpricedItemOnceAndMakesUnknownOnes(t *testing.T) {
-	p := newPlace(t)
+func TestQueueMissing_QueuesEachUnpricedItemOnceAndCreatesUnknownItems(t *testing.T) {
+	p := newFixture(t)
 	p.sync("u", pushAt(0, asset("1", "priced"), asset("2", "waits")))
 	p.price("priced", 10)
 	key := func(app int32, name, phase string) catalog.Key {
@@ -17,13 +17,13 @@ func TestQueueMissing_QueuesEachUnpricedItemOnceAndMakesUnknownOnes(t *testing.T
 		key(730, "waits", ""), key(730, "new", ""), key(440, "new", ""), key(730, "new", "Ruby"), key(730, "new", ""), key(730, "priced", ""),
 	}
 	entries := p.count(`SELECT count(*) FROM missing_price`)
-	for _, made := range []int64{3, 0} {
+	for _, added := range []int64{3, 0} {
 		if err := p.QueueMissing(t.Context(), keys); err != nil {
 			t.Fatal(err)
 		}
-		same(t, "entries made", p.count(`SELECT count(*) FROM missing_price`)-entries, made)
-		entries += made
-		same(t, "told", p.queued, 2)
+		same(t, "new queue entries", p.count(`SELECT count(*) FROM missing_price`)-entries, added)
+		entries += added
+		same(t, "calls of Queued", p.queued, 2)
 		same(t, "items", p.count(`SELECT count(*) FROM item`), 5)
 	}
 	same(t, "rows", p.count(`SELECT count(*) FROM inventory`), 2)

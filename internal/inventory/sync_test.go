@@ -22,21 +22,21 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// TestMain runs everything on both databases.
+// TestMain runs all tests with both databases.
 func TestMain(m *testing.M) { os.Exit(dbtest.RunOnEngines(m)) }
 
 // place is a database with the service on it.
-type place struct {
+type fixture struct {
 	testing.TB
 	*inventory.Service
 	store       *db.DB
 	database    dbtest.Database
-	raw         *sql.DB // one connection beside the store
-	queued      int     // how often somebody was told that names wait
-	inspectable int     // and that rows do
+	raw         *sql.DB // separate connection to the database
+	queued      int     // number of calls of Queued
+	inspectable int     // number of calls of Inspectable
 }
 
-func newPlace(tb testing.TB) *place {
+func newFixture(tb testing.TB) *fixture {
 	tb.Helper()
 	database := dbtest.NewDatabase(tb)
 	s, err := db.Open(tb.Context(), db.Options{Path: database.Path, URL: database.URL, Now: func() time.Time { return noon }})
@@ -44,7 +44,7 @@ func newPlace(tb testing.TB) *place {
 		tb.Fatal(err)
 	}
 	raw := database.Raw(tb)
-	p := &place{TB: tb, store: s, raw: raw, database: database}
+	p := &fixture{TB: tb, store: s, raw: raw, database: database}
 	p.Service = &inventory.Service{
 		InTx:        s.InTx,
 		Queued:      func() { p.queued++ },
@@ -59,7 +59,7 @@ func newPlace(tb testing.TB) *place {
 	return p
 }
 
-func (p *place) count(query string, args ...any) (n int64) {
+func (p *fixture) count(query string, args ...any) (n int64) {
 	p.Helper()
 	if err := p.raw.QueryRowContext(p.Context(), query, args...).Scan(&n); err != nil {
 		p.Fatal(err)
@@ -67,18 +67,18 @@ func (p *place) count(query string, args ...any) (n int64) {
 	return n
 }
 
-// version changes whenever anything in the database does.
-func (p *place) version() int64 { return p.database.Version(p.TB, p.raw) }
+// version returns a number that changes with every write to the database.
+func (p *fixture) version() int64 { return p.database.Version(p.TB, p.raw) }
 
-// price gives an item of CS2 a price, as a refresh would.
-func (p *place) price(name string, micros int64) {
+// price sets the price of an item of CS2, like a refresh.
+func (p *fixture) price(name string, micros int64) {
 	p.Helper()
 	if _, err := p.raw.ExecContext(p.Context(), `UPDATE item SET price = $1 WHERE name = $2`, micros, name); err != nil {
 		p.Fatal(err)
 	}
 }
 
-func (p *place) sync(user string, push inventory.Push) inventory.Result {
+func (p *fixture) sync(user string, push inventory.Push) inventory.Result {
 	p.Helper()
 	r, err := p.Sync(p.Context(), user, push, inventory.Normal)
 	if err != nil {
@@ -87,7 +87,7 @@ func (p *place) sync(user string, push inventory.Push) inventory.Result {
 	return r
 }
 
-// pushAt is a push of assets as of some minutes after noon.
+// pushAt returns a push with a time in minutes after noon.
 func pushAt(minute int, assets ...inventory.Asset) inventory.Push {
 	return inventory.Push{AppID: catalog.CS2, ContextID: "2", SnapshotAt: noon.Add(time.Duration(minute) * time.Minute), Assets: assets}
 }
@@ -96,12 +96,12 @@ func asset(id, name string) inventory.Asset {
 	return inventory.Asset{AssetID: id, Name: name, Amount: 1, Tradable: true, Marketable: true}
 }
 
-// rows are a user's rows of a context as text, by asset.
-func (p *place) rows(userID string) map[string]string {
+// rows returns a user's rows as text, by game, context and asset.
+func (p *fixture) rows(userID string) map[string]string {
 	p.Helper()
 	key, ok, err := user.Key(p.Context(), p.store, userID)
 	if err != nil || !ok {
-		p.Fatalf("user %q: %v %v", userID, ok, err)
+		p.Fatalf("user %q: exists %v, error %v", userID, ok, err)
 	}
 	list, err := view.ReadInventory(p.Context(), p.store, key, 0, 0, 1<<20)
 	if err != nil {
@@ -111,7 +111,7 @@ func (p *place) rows(userID string) map[string]string {
 	for _, r := range list {
 		id := fmt.Sprint(r.AppID, "/", r.ContextID, "/", r.AssetID)
 		if _, twice := out[id]; twice {
-			p.Errorf("%s is there twice", id)
+			p.Errorf("duplicate row %s", id)
 		}
 		out[id] = fmt.Sprintf("%s|%s|%s|%s|%d|%t|%t|%s|%d", r.Name, r.Phase, r.ClassID, r.InstanceID, r.Amount, r.Tradable, r.Marketable, r.Inspect, r.Value)
 	}
@@ -125,7 +125,7 @@ func same[T comparable](tb testing.TB, what string, got, want T) {
 	}
 }
 
-func TestSync_MakesTheStoredInventoryThatOfThePush(t *testing.T) {
+func TestSync_ReplacesTheStoredInventory(t *testing.T) {
 	base := asset("1", "A")
 	changed := func(change func(*inventory.Asset)) inventory.Asset {
 		a := base
@@ -170,14 +170,14 @@ func TestSync_MakesTheStoredInventoryThatOfThePush(t *testing.T) {
 		"inspect":    {[]inventory.Asset{changed(func(a *inventory.Asset) { a.Inspect = "link" })}, inventory.Result{Changed: 1, PricedRows: 1}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPlace(t)
+			p := newFixture(t)
 			same(t, "first push", p.sync("u", pushAt(0, base)), inventory.Result{Added: 1, QueuedNames: 1})
-			same(t, "told", p.queued, 1)
+			same(t, "calls of Queued", p.queued, 1)
 			p.price("A", 10)
 			entries := p.count(`SELECT count(*) FROM missing_price`)
 			same(t, "second push", p.sync("u", pushAt(1, c.second...)), c.want)
-			same(t, "entries made", p.count(`SELECT count(*) FROM missing_price`)-entries, c.queues)
-			same(t, "told again", int64(p.queued-1), min(c.queues, 1))
+			same(t, "new queue entries", p.count(`SELECT count(*) FROM missing_price`)-entries, c.queues)
+			same(t, "calls of Queued after the second push", int64(p.queued-1), min(c.queues, 1))
 			rows := p.rows("u")
 			same(t, "rows", len(rows), len(c.second))
 			for _, a := range c.second {
@@ -191,15 +191,15 @@ func TestSync_MakesTheStoredInventoryThatOfThePush(t *testing.T) {
 					t.Errorf("row %s: got %s, want %s", a.AssetID, got, want)
 				}
 				if c.want.Unchanged == 0 && got != want+strconv.Itoa(value) {
-					t.Errorf("row %s: got %s, want a value of %d", a.AssetID, got, value)
+					t.Errorf("row %s: got %s, want value %d", a.AssetID, got, value)
 				}
 			}
 		})
 	}
 }
 
-func TestSync_AnUnchangedRepeatWritesNothing(t *testing.T) {
-	p := newPlace(t)
+func TestSync_SamePushWritesNothing(t *testing.T) {
+	p := newFixture(t)
 	var assets []inventory.Asset
 	for i := range 500 {
 		assets = append(assets, asset(strconv.Itoa(i), fmt.Sprint("name ", i%300)))
@@ -212,44 +212,43 @@ func TestSync_AnUnchangedRepeatWritesNothing(t *testing.T) {
 		r := p.sync("u", pushAt(0, assets...))
 		same(t, "result", r, inventory.Result{Unchanged: 501, PricedRows: 2})
 	}
-	same(t, "version", p.version(), before)
-	// As of a later moment only that moment is written.
+	same(t, "database version", p.version(), before)
+	// The same push with a later time writes only the time.
 	p.sync("u", pushAt(1, assets...))
 	if p.version() == before {
-		t.Error("the later moment is not written")
+		t.Error("the later time is not stored")
 	}
 }
 
-func TestSync_RefusesAnOlderSnapshotAndTakesAnEquallyOldOne(t *testing.T) {
-	p := newPlace(t)
+func TestSync_RejectsOlderSnapshots(t *testing.T) {
+	p := newFixture(t)
 	p.sync("u", pushAt(5, asset("1", "A")))
 	before := p.version()
 	_, err := p.Sync(t.Context(), "u", pushAt(4, asset("2", "B")), inventory.Normal)
 	if f := fault.Of(err); f == nil || f.Kind != fault.Conflict || f.Code != "snapshot_outdated" {
-		t.Errorf("an older one: %v", err)
+		t.Errorf("older snapshot: got error %v, want snapshot_outdated", err)
 	} else if !strings.Contains(f.Detail, "2026-03-01T12:05:00Z") {
-		t.Errorf("it does not say how old the stored one is: %s", f.Detail)
+		t.Errorf("got detail %q, want it with the time of the stored inventory", f.Detail)
 	}
-	same(t, "version", p.version(), before)
-	same(t, "an equal one", p.sync("u", pushAt(5, asset("2", "B"))), inventory.Result{Added: 1, Removed: 1, QueuedNames: 1})
-	// By a microsecond; and other users, games and contexts go by their own.
+	same(t, "database version", p.version(), before)
+	same(t, "snapshot with the same time", p.sync("u", pushAt(5, asset("2", "B"))), inventory.Result{Added: 1, Removed: 1, QueuedNames: 1})
+	// A microsecond is enough. Other users, games and contexts are independent.
 	late := pushAt(5, asset("2", "B"))
 	late.SnapshotAt = late.SnapshotAt.Add(-time.Microsecond)
 	if _, err := p.Sync(t.Context(), "u", late, inventory.Normal); fault.Of(err) == nil {
-		t.Error("took one that is older by a microsecond")
+		t.Error("snapshot that is older by a microsecond: no error")
 	}
 	p.sync("other", pushAt(0, asset("1", "A")))
 	game, context := pushAt(0, asset("1", "A")), pushAt(0, asset("1", "A"))
 	game.AppID, context.ContextID = catalog.Rust, "6"
-	same(t, "another game", p.sync("u", game).Added, 1)
-	same(t, "another context", p.sync("u", context).Added, 1)
+	same(t, "rows added for another game", p.sync("u", game).Added, 1)
+	same(t, "rows added for another context", p.sync("u", context).Added, 1)
 	same(t, "rows", len(p.rows("u")), 3)
 }
 
-// TestSync_WhatIsHiddenStaysAndCannotBeTraded pushes what Steam shows of an inventory
-// while it hides a part.
-func TestSync_WhatIsHiddenStaysAndCannotBeTraded(t *testing.T) {
-	p := newPlace(t)
+// The push has two hidden assets, so the missing rows stay and become not tradable.
+func TestSync_KeepsHiddenAssetsAsNotTradable(t *testing.T) {
+	p := newFixture(t)
 	locked := asset("3", "C")
 	locked.Tradable = false
 	p.sync("u", pushAt(0, asset("1", "A"), asset("2", "B"), locked))
@@ -259,46 +258,46 @@ func TestSync_WhatIsHiddenStaysAndCannotBeTraded(t *testing.T) {
 	same(t, "result", p.sync("u", part), inventory.Result{Added: 1, Changed: 1, Unchanged: 2, QueuedNames: 1, Hidden: 2})
 	rows := p.rows("u")
 	same(t, "rows", len(rows), 4)
-	same(t, "hidden", rows["730/2/2"], "B||||1|false|true||7")
-	same(t, "shown", rows["730/2/1"], "A||||1|true|true||0")
+	same(t, "hidden asset", rows["730/2/2"], "B||||1|false|true||7")
+	same(t, "visible asset", rows["730/2/1"], "A||||1|true|true||0")
 	version := p.version()
-	same(t, "again", p.sync("u", part), inventory.Result{Unchanged: 4, Hidden: 2})
-	same(t, "version", p.version(), version)
-	same(t, "whole", p.sync("u", pushAt(2, asset("1", "A"), asset("2", "B"))), inventory.Result{Removed: 2, Changed: 1, Unchanged: 1, PricedRows: 1})
-	same(t, "shown again", p.rows("u")["730/2/2"], "B||||1|true|true||7")
+	same(t, "same push", p.sync("u", part), inventory.Result{Unchanged: 4, Hidden: 2})
+	same(t, "database version", p.version(), version)
+	same(t, "push without hidden assets", p.sync("u", pushAt(2, asset("1", "A"), asset("2", "B"))), inventory.Result{Removed: 2, Changed: 1, Unchanged: 1, PricedRows: 1})
+	same(t, "visible again", p.rows("u")["730/2/2"], "B||||1|true|true||7")
 }
 
-func TestSync_UsersGamesAndContextsAreApart(t *testing.T) {
-	p := newPlace(t)
+func TestSync_UsersAreIndependent(t *testing.T) {
+	p := newFixture(t)
 	for _, user := range []string{"u", "U", "u ", strings.Repeat("ü", 64)} {
 		p.sync(user, pushAt(0, asset("1", "A"), asset("2", "B")))
 	}
 	p.sync("u", pushAt(1))
-	same(t, "the user who sold", len(p.rows("u")), 0)
+	same(t, "rows of the user with an empty push", len(p.rows("u")), 0)
 	for _, user := range []string{"U", "u ", strings.Repeat("ü", 64)} {
 		same(t, "rows of "+user, len(p.rows(user)), 2)
 	}
 	same(t, "items", p.count(`SELECT count(*) FROM item`), 2)
-	same(t, "entries", p.count(`SELECT count(*) FROM missing_price`), 2)
+	same(t, "queue entries", p.count(`SELECT count(*) FROM missing_price`), 2)
 }
 
-func TestSync_RefusesWhatIsNoUserID(t *testing.T) {
-	p := newPlace(t)
+func TestSync_RejectsInvalidUserIDs(t *testing.T) {
+	p := newFixture(t)
 	before := p.version()
 	for _, id := range []string{"", strings.Repeat("x", 129), "a\x00b", "\xff", strings.Repeat("x", 10_000)} {
 		_, err := p.Sync(t.Context(), id, pushAt(0), inventory.Normal)
 		if f := fault.Of(err); f == nil || f.Kind != fault.Invalid || f.Code != "invalid_user_id" {
-			t.Errorf("%.10q: %v", id, err)
+			t.Errorf("Sync(%.10q): got error %v, want invalid_user_id", id, err)
 		}
 		if err := p.PutUser(t.Context(), user.User{ID: id}); fault.Of(err) == nil {
-			t.Errorf("%.10q was put: %v", id, err)
+			t.Errorf("PutUser(%.10q): got error %v, want a fault", id, err)
 		}
 	}
-	same(t, "version", p.version(), before)
+	same(t, "database version", p.version(), before)
 }
 
-func TestSync_AFirstPushMakesTheUserAndKeepsOneThatIsThere(t *testing.T) {
-	p := newPlace(t)
+func TestSync_CreatesAnUnknownUser(t *testing.T) {
+	p := newFixture(t)
 	u := user.User{ID: "u", SteamID: "76561198000000000", DisplayName: "N", Leaderboard: false}
 	if err := p.PutUser(t.Context(), u); err != nil {
 		t.Fatal(err)
@@ -309,7 +308,7 @@ func TestSync_AFirstPushMakesTheUserAndKeepsOneThatIsThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "user", got, u)
+	same(t, "existing user", got, u)
 	got, err = user.Read(t.Context(), p.store, "new")
 	if err != nil {
 		t.Fatal(err)
@@ -317,9 +316,9 @@ func TestSync_AFirstPushMakesTheUserAndKeepsOneThatIsThere(t *testing.T) {
 	same(t, "new user", got, user.User{ID: "new", Leaderboard: true})
 }
 
-func TestSync_RandomHistoriesEndAsTheirLastPushSays(t *testing.T) {
+func TestSync_RandomPushesAreStored(t *testing.T) {
 	r := randtest.New(t)
-	p := newPlace(t)
+	p := newFixture(t)
 	rounds := randtest.Count(60, 5000)
 	stored := map[string]string{}
 	for round := range rounds {
@@ -363,18 +362,17 @@ func TestSync_RandomHistoriesEndAsTheirLastPushSays(t *testing.T) {
 	same(t, "names queued", p.count(`SELECT count(*) FROM missing_price`), 5)
 }
 
-// TestSync_StoresWhatSteamShowedForTheAccountsUserOnly is of pulls during which the
-// user was deleted, never created, or got another account.
-func TestSync_StoresWhatSteamShowedForTheAccountsUserOnly(t *testing.T) {
+// During these pulls, the user does not exist, is deleted, or changes the Steam account.
+func TestSync_RejectsPullsOfAnotherAccount(t *testing.T) {
 	const account = "76561198000000000"
-	p := newPlace(t)
+	p := newFixture(t)
 	pull := pushAt(0, asset("1", "A"))
 	pull.SteamID = account
 	refused := func(why, code string, kind fault.Kind) {
 		t.Helper()
 		_, err := p.Sync(t.Context(), "u", pull, inventory.Normal)
 		if f := fault.Of(err); f == nil || f.Code != code || f.Kind != kind {
-			t.Errorf("%s: %v, want %s", why, err, code)
+			t.Errorf("%s: got error %v, want %s", why, err, code)
 		}
 		same(t, why+": rows", p.count(`SELECT count(*) FROM inventory`), 0)
 		same(t, why+": names queued", p.count(`SELECT count(*) FROM missing_price`), 0)
@@ -385,21 +383,21 @@ func TestSync_StoresWhatSteamShowedForTheAccountsUserOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	refused("an unknown user", "user_not_found", fault.NotFound)
+	refused("unknown user", "user_not_found", fault.NotFound)
 	same(t, "users", p.count(`SELECT count(*) FROM platform_user`), 0)
 	put("76561198000000009")
-	refused("another account", "steam_id_changed", fault.Conflict)
+	refused("user with another account", "steam_id_changed", fault.Conflict)
 	put("")
-	refused("no account", "steam_id_changed", fault.Conflict)
+	refused("user without an account", "steam_id_changed", fault.Conflict)
 	put(account)
 	p.delete("u")
-	refused("a deleted user", "user_not_found", fault.NotFound)
+	refused("deleted user", "user_not_found", fault.NotFound)
 	put(account)
-	same(t, "the user's own", p.sync("u", pull), inventory.Result{Added: 1, QueuedNames: 1})
+	same(t, "user with the account", p.sync("u", pull), inventory.Result{Added: 1, QueuedNames: 1})
 }
 
-// delete deletes a user without looking at anything.
-func (p *place) delete(userID string) {
+// delete deletes a user without checks.
+func (p *fixture) delete(userID string) {
 	p.Helper()
 	if err := p.store.InTx(p.Context(), func(tx *db.Tx) error {
 		held, err := user.Hold(tx, userID)
@@ -412,45 +410,43 @@ func (p *place) delete(userID string) {
 	}
 }
 
-// TestRenew_CreatesNoUser is of a listing beside the deletion of its seller.
+// A seller can be deleted while a listing is created.
 func TestRenew_CreatesNoUser(t *testing.T) {
-	p := newPlace(t)
+	p := newFixture(t)
 	p.sync("u", pushAt(0, asset("1", "A")))
 	p.delete("u")
-	for _, userID := range []string{"u", "nobody"} {
+	for _, userID := range []string{"u", "unknown"} {
 		fresh, err := p.Renew(t.Context(), userID, catalog.CS2, "2", noon.Add(-time.Hour))
 		if fresh || err != nil {
-			t.Errorf("%s: %v, %v", userID, fresh, err)
+			t.Errorf("Renew(%s) = %v, %v, want false and no error", userID, fresh, err)
 		}
 		if _, known, err := user.Key(t.Context(), p.store, userID); known || err != nil {
-			t.Errorf("%s is known: %v", userID, err)
+			t.Errorf("user %s: exists %v, error %v, want no user", userID, known, err)
 		}
 	}
 }
 
-// TestDeleteUser_TakesTheGreatestInventoryInBoundedTime deletes a user with two
-// inventories of the greatest size, all rows of which have something to inspect.
-func TestDeleteUser_TakesTheGreatestInventoryInBoundedTime(t *testing.T) {
-	p := newPlace(t)
+// The user has two inventories of the maximum size, and all rows have inspections.
+func TestDeleteUser_DeletesTheLargestInventoriesInBoundedTime(t *testing.T) {
+	p := newFixture(t)
 	for _, app := range []int32{catalog.CS2, catalog.Rust} {
-		push := pushAt(0, greatest()...)
+		push := pushAt(0, largest()...)
 		push.AppID = app
 		p.sync("u", push)
 	}
 	p.sync("other", pushAt(0, asset("1", "name 1")))
-	begun := time.Now()
+	start := time.Now()
 	p.delete("u")
-	t.Logf("took %v", time.Since(begun))
-	if took := time.Since(begun); took > 30*time.Second {
-		t.Errorf("took %v", took)
+	if took := time.Since(start); took > 30*time.Second {
+		t.Errorf("deletion took %v, want at most 30s", took)
 	}
 	same(t, "rows", p.count(`SELECT count(*) FROM inventory`), 1)
 	same(t, "inspections", p.count(`SELECT count(*) FROM inspection`), 0)
 	same(t, "snapshots", p.count(`SELECT count(*) FROM inventory_snapshot`), 1)
 }
 
-// greatest is as many assets as a push may have, each with something to inspect.
-func greatest() []inventory.Asset {
+// largest returns the maximum number of assets of a push, each with an inspect link.
+func largest() []inventory.Asset {
 	assets := make([]inventory.Asset, inventory.MaxItems)
 	for i := range assets {
 		assets[i] = asset(strconv.Itoa(i), fmt.Sprint("name ", i%20_000))
@@ -459,10 +455,10 @@ func greatest() []inventory.Asset {
 	return assets
 }
 
-func TestSync_TakesTheGreatestInventoryInBoundedTime(t *testing.T) {
-	p := newPlace(t)
-	assets := greatest()
-	begun := time.Now()
+func TestSync_SyncsTheLargestInventoryInBoundedTime(t *testing.T) {
+	p := newFixture(t)
+	assets := largest()
+	start := time.Now()
 	same(t, "first", p.sync("u", pushAt(0, assets...)), inventory.Result{Added: inventory.MaxItems, QueuedNames: 20_000})
 	same(t, "again", p.sync("u", pushAt(1, assets...)), inventory.Result{Unchanged: inventory.MaxItems})
 	for i := range assets {
@@ -470,9 +466,7 @@ func TestSync_TakesTheGreatestInventoryInBoundedTime(t *testing.T) {
 	}
 	same(t, "changed", p.sync("u", pushAt(2, assets...)), inventory.Result{Changed: inventory.MaxItems})
 	same(t, "sold", p.sync("u", pushAt(3)), inventory.Result{Removed: inventory.MaxItems})
-	if took := time.Since(begun); took > 2*time.Minute {
-		t.Errorf("took %v", took)
-	} else {
-		t.Logf("took %v", took)
+	if took := time.Since(start); took > 2*time.Minute {
+		t.Errorf("syncs took %v, want at most 2m", took)
 	}
 }

@@ -11,12 +11,13 @@ import (
 	"testing"
 )
 
-// fixture reads a file of ../shared/data/fixtures, or skips the test.
+// fixture decodes a JSON file in ../shared/data/fixtures. The test is skipped if the file is
+// missing.
 func fixture(tb testing.TB, name string, into any) {
 	tb.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "shared", "data", "fixtures", name))
 	if errors.Is(err, fs.ErrNotExist) {
-		tb.Skipf("the recorded data (../shared/data/fixtures/%s) are not here", name)
+		tb.Skipf("recorded data (../shared/data/fixtures/%s) are not available", name)
 	}
 	if err != nil {
 		tb.Fatal(err)
@@ -26,7 +27,7 @@ func fixture(tb testing.TB, name string, into any) {
 	}
 }
 
-// vectors are links with what they say.
+// vectors are links with their expected content.
 type vectors struct {
 	SelfEncoded []struct {
 		Link     string                     `json:"link"`
@@ -43,8 +44,8 @@ type vectors struct {
 	} `json:"must_be_refused_or_filled"`
 }
 
-// said are what vectors expect, by their names, as they are in JSON.
-func said(it *Item) map[string]string {
+// members returns the members of an item by their names in vectors, as JSON.
+func members(it *Item) map[string]string {
 	number := func(n uint64) string { return strconv.FormatUint(n, 10) }
 	list := func(of []Applied, member func(Applied) uint32) string {
 		var b []string
@@ -69,7 +70,7 @@ func said(it *Item) map[string]string {
 	return out
 }
 
-func TestDecode_ReadsEveryVectorExactly(t *testing.T) {
+func TestDecode_ReadsAllVectors(t *testing.T) {
 	var v vectors
 	fixture(t, "inspect_link_vectors.json", &v)
 	for _, c := range v.SelfEncoded {
@@ -78,56 +79,56 @@ func TestDecode_ReadsEveryVectorExactly(t *testing.T) {
 			t.Errorf("%s: %v", c.Link, err)
 			continue
 		}
-		got := said(&it)
+		got := members(&it)
 		for member, want := range c.Expected {
 			text := strings.Join(strings.Fields(string(want)), "")
 			switch {
-			case member == "full_item_name": // no link says it
+			case member == "full_item_name": // links do not contain it
 			case member == "floatvalue":
 				if !it.Wear.Agrees(text) {
-					t.Errorf("%s: the wear is %s, want %s", c.Link, it.Wear, text)
+					t.Errorf("%s: got wear %s, want %s", c.Link, it.Wear, text)
 				}
 			case got[member] != text:
-				t.Errorf("%s: %s is %s, want %s", c.Link, member, got[member], text)
+				t.Errorf("%s: %s: got %s, want %s", c.Link, member, got[member], text)
 			}
 		}
-		// The same without the link around it, and in small letters.
-		carried := strings.TrimPrefix(c.Link[strings.LastIndexAny(c.Link, " /")+1:], command+"%20")
-		if again, err := Decode(strings.ToLower(carried)); err != nil || said(&again)["itemid"] != got["itemid"] {
-			t.Errorf("%s alone: %v", carried, err)
+		// The certificate without the link, in lower case.
+		certificate := strings.TrimPrefix(c.Link[strings.LastIndexAny(c.Link, " /")+1:], command+"%20")
+		if again, err := Decode(strings.ToLower(certificate)); err != nil || members(&again)["itemid"] != got["itemid"] {
+			t.Errorf("certificate %s: got error %v, item id %s, want %s", certificate, err, members(&again)["itemid"], got["itemid"])
 		}
 	}
 	t.Logf("%d vectors", len(v.SelfEncoded))
 }
 
-func TestDecode_SaysOfOldLinksThatTheyAreOld(t *testing.T) {
+func TestDecode_DetectsOldLinks(t *testing.T) {
 	var v vectors
 	fixture(t, "inspect_link_vectors.json", &v)
 	for _, c := range v.OldForm {
 		if _, err := Decode(c.Link); code(err) != CodeOldLink {
-			t.Errorf("%s: %v", c.Link, err)
+			t.Errorf("%s: got error %v, want code %s", c.Link, err, CodeOldLink)
 		}
 	}
 }
 
-func TestDecode_RefusesEachVectorWithACodeOfItsOwn(t *testing.T) {
+func TestDecode_ReturnsADifferentCodeForEachVector(t *testing.T) {
 	var v vectors
 	fixture(t, "inspect_link_vectors.json", &v)
 	codes := map[Code]string{}
 	for _, c := range v.Refused {
 		_, err := Decode(c.Input)
 		if code(err) == "" {
-			t.Errorf("%q (%s) is taken", c.Input, c.Why)
+			t.Errorf("%q (%s): no error", c.Input, c.Why)
 		}
 		if other, twice := codes[code(err)]; twice {
-			t.Errorf("%s and %s are both %s", c.Why, other, code(err))
+			t.Errorf("%s and %s: both have code %s, want different codes", c.Why, other, code(err))
 		}
 		codes[code(err)] = c.Why
 	}
 	t.Log(codes)
 }
 
-// code is why something was not decoded; "" if it was.
+// code returns the code of a decoding error, or "".
 func code(err error) Code {
 	e, ok := errors.AsType[*Error](err)
 	if !ok {
@@ -136,7 +137,7 @@ func code(err error) Code {
 	return e.Code
 }
 
-func TestDecode_AgreesWithThePropertiesBesideACertificate(t *testing.T) {
+func TestDecode_AgreesWithTheProperties(t *testing.T) {
 	var page struct {
 		All []struct {
 			AssetID    string `json:"assetid"`
@@ -165,7 +166,7 @@ func TestDecode_AgreesWithThePropertiesBesideACertificate(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", a.AssetID, err)
 		} else if strconv.FormatUint(it.ItemID, 10) != a.AssetID || strconv.Itoa(int(it.PaintSeed)) != seed || !it.Wear.Agrees(wear) || it.Wear.String() != wear {
-			t.Errorf("%s: got %d, %d, %s; want %s, %s", a.AssetID, it.ItemID, it.PaintSeed, it.Wear, seed, wear)
+			t.Errorf("%s: got id %d, seed %d, wear %s, want seed %s, wear %s", a.AssetID, it.ItemID, it.PaintSeed, it.Wear, seed, wear)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func (m message) bytes(field int, b []byte) message {
 	return append(m.varint(uint64(field)<<3|uint64(protowire.BytesType)).varint(uint64(len(b))), b...)
 }
 
-// certificate writes a message as a link carries it.
+// certificate encodes a message as a certificate.
 func certificate(key byte, m []byte) string {
 	raw := append([]byte{key}, m...)
 	raw = binary.BigEndian.AppendUint32(raw, checksum(raw))
@@ -41,7 +41,7 @@ func certificate(key byte, m []byte) string {
 	return strings.ToUpper(hex.EncodeToString(raw))
 }
 
-// encode writes what an item says, as Steam would: what is 0 is left out.
+// encode encodes an item like Steam, which omits zeros.
 func encode(it *Item) message {
 	var m message
 	number := func(field int, v uint64) {
@@ -99,7 +99,7 @@ func encodeApplied(a *Applied) message {
 
 func float(v float32) Float { return Float{Bits: math.Float32bits(v), Set: true} }
 
-// whole is an item of which everything is said.
+// whole returns an item with values in all fields.
 func whole() Item {
 	return Item{
 		AccountID: 1, ItemID: math.MaxUint64, DefIndex: 7, PaintIndex: 474, Rarity: 6, Quality: 9,
@@ -114,7 +114,7 @@ func whole() Item {
 	}
 }
 
-func TestDecode_ReadsEveryFieldUnderEveryKey(t *testing.T) {
+func TestDecode_ReadsAllFieldsWithEveryKey(t *testing.T) {
 	want := whole()
 	for key := range 256 {
 		got, err := Decode(certificate(byte(key), encode(&want)))
@@ -127,19 +127,19 @@ func TestDecode_ReadsEveryFieldUnderEveryKey(t *testing.T) {
 	}
 }
 
-// A field that is added to an item is to be decoded, too.
-func TestWhole_LeavesNoFieldOut(t *testing.T) {
+// This test fails if a new field of Item is missing in whole.
+func TestWhole_HasAllFields(t *testing.T) {
 	it := whole()
 	v := reflect.ValueOf(it)
 	for i := range v.NumField() {
 		name := v.Type().Field(i).Name
 		if v.Field(i).IsZero() && name != "PaintSeed" && name != "KillScoreType" {
-			t.Errorf("%s is not tried", name)
+			t.Errorf("field %s is zero, want a value", name)
 		}
 	}
 }
 
-func TestDecode_TakesLinksInTheirForms(t *testing.T) {
+func TestDecode_AcceptsAllFormatsOfLinks(t *testing.T) {
 	it := Item{DefIndex: 9, HasSeed: true, PaintSeed: 209}
 	text := certificate(0xcb, encode(&it))
 	for _, link := range []string{
@@ -151,12 +151,12 @@ func TestDecode_TakesLinksInTheirForms(t *testing.T) {
 		"steam://run/730//+csgo_econ_action_preview " + text,
 	} {
 		if got, err := Decode(link); err != nil || got.PaintSeed != 209 {
-			t.Errorf("%s: %+v, %v", link, got, err)
+			t.Errorf("%s: got %+v, error %v, want seed 209", link, got, err)
 		}
 	}
 }
 
-func TestDecode_OfTwoFieldsTheLaterCountsAndListsGrow(t *testing.T) {
+func TestDecode_LastOfDuplicateFieldsCounts(t *testing.T) {
 	m := message{}.number(8, 1).number(3, 7).number(8, 2).
 		bytes(12, message{}.number(2, 5).number(2, 6)).bytes(12, nil)
 	it, err := Decode(certificate(0, m))
@@ -168,7 +168,7 @@ func TestDecode_OfTwoFieldsTheLaterCountsAndListsGrow(t *testing.T) {
 	}
 }
 
-func TestDecode_PassesOverWhatItDoesNotKnow(t *testing.T) {
+func TestDecode_IgnoresUnknownFields(t *testing.T) {
 	m := message{}.number(3, 7).number(99, math.MaxUint64).bytes(100, []byte("new")).float(101, 1).
 		bytes(4, []byte("of another type")).number(12, 1).number(11, 2).float(7, 1)
 	m = append(m.varint(102<<3|uint64(protowire.Fixed64Type)), 1, 2, 3, 4, 5, 6, 7, 8)
@@ -181,7 +181,7 @@ func TestDecode_PassesOverWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-func TestDecode_RefusesEachFaultByItsCode(t *testing.T) {
+func TestDecode_ReturnsTheCodeOfEachFault(t *testing.T) {
 	seed := message{}.number(8, 1)
 	good := certificate(7, seed)
 	tooMany := message{}
@@ -193,8 +193,8 @@ func TestDecode_RefusesEachFaultByItsCode(t *testing.T) {
 		in   string
 		want Code
 	}{
-		"nothing":                  {"", CodeEmpty},
-		"a link to nothing":        {preview, CodeEmpty},
+		"empty":                    {"", CodeEmpty},
+		"link without certificate": {preview, CodeEmpty},
 		"too long":                 {strings.Repeat("A", MaxLink+1), CodeTooLong},
 		"another game":             {"steam://rungame/570/1/+csgo_econ_action_preview%20" + good, CodeForeign},
 		"another command":          {"steam://run/730//+connect%20" + good, CodeForeign},
@@ -236,15 +236,15 @@ func TestDecode_RefusesEachFaultByItsCode(t *testing.T) {
 	} {
 		it, err := Decode(c.in)
 		if code(err) != c.want {
-			t.Errorf("%s: %v, want %s", name, err, c.want)
+			t.Errorf("%s: got error %v, want code %s", name, err, c.want)
 		}
 		if d := cmp.Diff(Item{}, it); d != "" {
-			t.Errorf("%s: something beside an error: %s", name, d)
+			t.Errorf("%s: got an item with an error (-want +got):\n%s", name, d)
 		}
 	}
 }
 
-func TestDecode_NoticesEveryBitThatFlips(t *testing.T) {
+func TestDecode_DetectsEveryFlippedBit(t *testing.T) {
 	it := Item{ItemID: 50881986909, DefIndex: 523, PaintIndex: 415, Wear: float(0.008384629), HasSeed: true, PaintSeed: 652}
 	raw, err := hex.DecodeString(certificate(0, encode(&it)))
 	if err != nil {
@@ -253,16 +253,16 @@ func TestDecode_NoticesEveryBitThatFlips(t *testing.T) {
 	for bit := range 8 * len(raw) {
 		raw[bit/8] ^= 1 << (bit % 8)
 		if _, err := Decode(hex.EncodeToString(raw)); err == nil {
-			t.Errorf("bit %d", bit)
+			t.Errorf("flipped bit %d: no error", bit)
 		}
 		raw[bit/8] ^= 1 << (bit % 8)
 	}
 }
 
-func TestFloat_IsShownAsSteamDoesAndComparedByItsBits(t *testing.T) {
+func TestFloat_HasSteamsFormatAndComparesBits(t *testing.T) {
 	wear := float(0.6401206254959106)
 	if got := wear.String(); got != "0.6401206254959106" {
-		t.Errorf("shown as %s", got)
+		t.Errorf("String() = %s, want 0.6401206254959106", got)
 	}
 	for text, want := range map[string]bool{
 		"0.6401206254959106": true, "0.64012063": true, "0.640121": true, "0.6401206": true, "0.64012062549591": true,
@@ -270,23 +270,23 @@ func TestFloat_IsShownAsSteamDoesAndComparedByItsBits(t *testing.T) {
 		"1.6401206": false, "0x1p-1": false, "inf": false, "NaN": false, "0_1": false, strings.Repeat("0", 161): false,
 	} {
 		if got := wear.Agrees(text); got != want {
-			t.Errorf("%q agrees: %v", text, got)
+			t.Errorf("Agrees(%q) = %v, want %v", text, got, want)
 		}
 	}
 	for _, v := range []float32{0, 1, 0.5, 1e-7, math.SmallestNonzeroFloat32} {
 		if f := float(v); !f.Agrees(f.String()) {
-			t.Errorf("%v does not agree with %s", v, f)
+			t.Errorf("%v does not agree with its text %s", v, f)
 		}
 	}
 	if tiny := float(1e-5); !tiny.Agrees("1e-05") {
-		t.Error("an exponent is not read")
+		t.Error(`Agrees("1e-05") = false for 1e-5, want true`)
 	}
 	if (Float{}).String() != "" || (Float{}).Agrees("0") {
-		t.Error("something is said of nothing")
+		t.Error("a Float without a value has a text or agrees with 0")
 	}
 }
 
-func TestDecode_ReadsBackWhatRandomItemsSay(t *testing.T) {
+func TestDecode_ReadsEncodedRandomItems(t *testing.T) {
 	r := randtest.New(t)
 	for range randtest.Count(500, 100_000) {
 		it := Item{
@@ -303,7 +303,7 @@ func TestDecode_ReadsBackWhatRandomItemsSay(t *testing.T) {
 	}
 }
 
-// FuzzDecode looks for links on which the decoder fails in a way it does not know.
+// FuzzDecode checks that errors have a code and that decoded items can be encoded again.
 func FuzzDecode(f *testing.F) {
 	it := whole()
 	f.Add(certificate(0, encode(&it)))
@@ -318,23 +318,23 @@ func FuzzDecode(f *testing.F) {
 		it, err := Decode(link)
 		if err != nil {
 			if code(err) == "" {
-				t.Errorf("an error without a code: %v", err)
+				t.Errorf("got error %v, want a code", err)
 			}
 			return
 		}
 		text := certificate(1, encode(&it))
-		if len(text) > MaxLink { // what was left out of it is written out
+		if len(text) > MaxLink { // the encoded item includes zeros that the link omits
 			return
 		}
 		if again, err := Decode(text); err != nil {
-			t.Errorf("%+v cannot be read back: %v", it, err)
+			t.Errorf("decode the encoded item %+v: %v", it, err)
 		} else if d := cmp.Diff(it, again); d != "" {
 			t.Error(d)
 		}
 	})
 }
 
-// FuzzMessage gives the parser messages of any kind, without a checksum to pass.
+// FuzzMessage fuzzes the message decoder without the checksum.
 func FuzzMessage(f *testing.F) {
 	it := whole()
 	f.Add([]byte(encode(&it)))
@@ -347,15 +347,15 @@ func FuzzMessage(f *testing.F) {
 		if len(m) < 2 { // too short for a certificate
 			return
 		}
-		got, alone := Decode(certificate(0xff, m))
-		if code(err) != code(alone) {
-			t.Errorf("as a message %v, as a certificate %v", err, alone)
+		got, decodeErr := Decode(certificate(0xff, m))
+		if code(err) != code(decodeErr) {
+			t.Errorf("got error %v for the message and %v for the certificate, want the same", err, decodeErr)
 		}
 		if d := cmp.Diff(it, got); d != "" {
 			t.Error(d)
 		}
 		if it.Wear.Set && !it.Wear.Agrees(it.Wear.String()) {
-			t.Errorf("the wear %x is shown as %s", it.Wear.Bits, it.Wear)
+			t.Errorf("wear %x does not agree with its text %s", it.Wear.Bits, it.Wear)
 		}
 	})
 }

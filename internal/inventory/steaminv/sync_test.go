@@ -24,16 +24,16 @@ import (
 	"assay/internal/view"
 )
 
-// TestMain runs everything on both databases.
+// TestMain runs all tests with both databases.
 func TestMain(m *testing.M) { os.Exit(dbtest.RunOnEngines(m)) }
 
 // place is a database that inventories are pulled into.
-type place struct {
+type fixture struct {
 	*steaminv.Syncer
 	store *db.DB
 }
 
-func newPlace(t *testing.T, s *steam) *place {
+func newFixture(t *testing.T, s *steam) *fixture {
 	t.Helper()
 	database := dbtest.NewDatabase(t)
 	st, err := db.Open(t.Context(), db.Options{Path: database.Path, URL: database.URL, Now: func() time.Time { return noon }})
@@ -52,7 +52,7 @@ func newPlace(t *testing.T, s *steam) *place {
 		u, err := user.Read(ctx, st, userID)
 		return u.SteamID, err
 	}
-	p := &place{steaminv.NewSyncer(steaminv.Options{
+	p := &fixture{steaminv.NewSyncer(steaminv.Options{
 		SteamID: steamID, Pull: s.puller.Pull, Held: s.puller.Held, Sync: service.Sync, Logger: slog.New(slog.DiscardHandler),
 	}), st}
 	t.Cleanup(func() {
@@ -64,8 +64,8 @@ func newPlace(t *testing.T, s *steam) *place {
 	return p
 }
 
-// rows are the stored rows by asset, as text.
-func (p *place) rows(t *testing.T) map[string]string {
+// rows returns the stored rows as text, by asset.
+func (p *fixture) rows(t *testing.T) map[string]string {
 	t.Helper()
 	key, _, err := user.Key(t.Context(), p.store, "u")
 	if err != nil {
@@ -80,32 +80,32 @@ func (p *place) rows(t *testing.T) map[string]string {
 		out[r.AssetID] = fmt.Sprintf("%s|%s|%s|%d|%t|%t", r.Name, r.ClassID, r.InstanceID, r.Amount, r.Tradable, r.Marketable)
 	}
 	if len(out) != len(list) {
-		t.Errorf("%d rows of %d assets", len(list), len(out))
+		t.Errorf("got %d rows of %d assets, want one per asset", len(list), len(out))
 	}
 	return out
 }
 
-// The recorded inventory goes page by page, byte for byte, into either database,
-// and whatever Steam answers later leaves it there.
-func TestSync_StoresTheRecordedInventoryAndKeepsItWhateverSteamSays(t *testing.T) {
+// The recorded inventory is pulled in several pages and stored unchanged. Later errors of
+// Steam do not change the stored rows.
+func TestSync_StoresTheRecordedInventoryAndKeepsItOnErrors(t *testing.T) {
 	own, err := steaminvtest.Read(recorded(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := newSteam(t, &steaminvtest.Server{Inventories: map[string]*steaminvtest.Inventory{csPlace: own}, PageSize: 100})
-	p := newPlace(t, s)
+	p := newFixture(t, s)
 	push, err := s.pull(t)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got, err := p.Sync(t.Context(), "u", steaminv.Default(), inventory.Normal)
 	if want := (inventory.Result{Added: 810, QueuedNames: 566}); err != nil || got != want {
-		t.Fatalf("%+v, %v, want %+v", got, err, want)
+		t.Fatalf("got %+v, error %v, want %+v", got, err, want)
 	}
 	rows := p.rows(t)
 	for _, a := range push.Assets {
 		if want := fmt.Sprintf("%s|%s|%s|%d|%t|%t", a.Name, a.ClassID, a.InstanceID, a.Amount, a.Tradable, a.Marketable); rows[a.AssetID] != want {
-			t.Errorf("asset %s is stored as %q, want %q", a.AssetID, rows[a.AssetID], want)
+			t.Errorf("asset %s: got row %q, want %q", a.AssetID, rows[a.AssetID], want)
 		}
 	}
 	for code, reply := range map[string]steaminvtest.Reply{
@@ -115,37 +115,38 @@ func TestSync_StoresTheRecordedInventoryAndKeepsItWhateverSteamSays(t *testing.T
 	} {
 		next := len(s.Paths()) + 1
 		s.Set(func(f *steaminvtest.Server) { f.Script = map[int]steaminvtest.Reply{next: reply} })
-		p.keeps(t, code, rows)
+		p.wantUnchanged(t, code, rows)
 	}
 	third := len(s.Paths()) + 3
 	s.Set(func(f *steaminvtest.Server) {
-		own.Assets = own.Assets[400:] // half is sold, but who could tell
+		own.Assets = own.Assets[400:] // half of the assets are sold, but the pull fails
 		f.Script = map[int]steaminvtest.Reply{third: {Status: 429, Body: steaminvtest.Null}}
 	})
-	p.keeps(t, "steam_throttled", rows)
+	p.wantUnchanged(t, "steam_throttled", rows)
 }
 
-// keeps pulls, which fails with a code, and checks that the rows are as before.
-func (p *place) keeps(t *testing.T, want string, rows map[string]string) {
+// wantUnchanged syncs the inventory. It checks that the sync fails with a code and that the
+// stored rows do not change.
+func (p *fixture) wantUnchanged(t *testing.T, want string, rows map[string]string) {
 	t.Helper()
 	_, err := p.Sync(t.Context(), "u", steaminv.Default(), inventory.Normal)
 	if code(err) != want {
-		t.Errorf("%v, want %s", err, want)
+		t.Errorf("got error %v, want %s", err, want)
 	}
 	now := p.rows(t)
 	for id, row := range rows {
 		if now[id] != row {
-			t.Errorf("%s: asset %s is %q, was %q", want, id, now[id], row)
+			t.Errorf("%s: asset %s: got row %q, want %q", want, id, now[id], row)
 		}
 	}
 	if len(now) != len(rows) {
-		t.Errorf("%s: %d rows of %d are left", want, len(now), len(rows))
+		t.Errorf("%s: got %d rows, want %d", want, len(now), len(rows))
 	}
 }
 
-func TestSync_APartlyHiddenInventoryRemovesNoRows(t *testing.T) {
+func TestSync_PartlyHiddenInventoryRemovesNoRows(t *testing.T) {
 	s := newSteam(t, &steaminvtest.Server{Inventories: owned(items(3)...)})
-	p := newPlace(t, s)
+	p := newFixture(t, s)
 	if _, err := p.Sync(t.Context(), "u", steaminv.Default(), inventory.Normal); err != nil {
 		t.Fatal(err)
 	}
@@ -155,53 +156,53 @@ func TestSync_APartlyHiddenInventoryRemovesNoRows(t *testing.T) {
 	})
 	got, err := p.Sync(t.Context(), "u", steaminv.Default(), inventory.Listing)
 	if want := (inventory.Result{Changed: 2, Unchanged: 1, Hidden: 2}); err != nil || got != want || len(p.rows(t)) != 3 {
-		t.Errorf("%+v, %v, want %+v", got, err, want)
+		t.Errorf("got %+v, error %v, want %+v", got, err, want)
 	}
 	s.Set(func(f *steaminvtest.Server) { f.Inventories = owned(items(2)...) })
 	if got, err := p.Sync(t.Context(), "u", steaminv.Default(), inventory.Normal); err != nil || got.Removed != 1 || got.Changed != 1 {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("got %+v, error %v, want 1 removed and 1 changed row", got, err)
 	}
 }
 
-func TestSync_AnEmptyInventoryRemovesRows(t *testing.T) {
+func TestSync_EmptyInventoryRemovesRows(t *testing.T) {
 	s := newSteam(t, &steaminvtest.Server{Inventories: owned(items(3)...)})
-	p := newPlace(t, s)
+	p := newFixture(t, s)
 	if _, err := p.Sync(t.Context(), "u", steaminv.Default(), inventory.Normal); err != nil {
 		t.Fatal(err)
 	}
 	s.Set(func(f *steaminvtest.Server) { f.Inventories = owned() })
 	if got, err := p.Sync(t.Context(), "u", steaminv.Default(), inventory.Listing); err != nil || got.Removed != 3 || len(p.rows(t)) != 0 {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("got %+v, error %v, want 3 removed rows", got, err)
 	}
 }
 
-func TestSync_TwoAtOnceAreOnePull(t *testing.T) {
+func TestSync_ConcurrentCallsAreCoalesced(t *testing.T) {
 	s := newSteam(t, &steaminvtest.Server{Inventories: owned(items(30)...), PageSize: 10})
-	p := newPlace(t, s)
+	p := newFixture(t, s)
 	const callers = 8
-	var begun sync.WaitGroup
-	begun.Add(callers)
+	var started sync.WaitGroup
+	started.Add(callers)
 	s.Arrived = func(n int, _ *http.Request) {
 		if n == 2 {
-			begun.Wait() // so that all of them find it under way
+			started.Wait() // all callers join the running pull
 		}
 	}
 	var wg sync.WaitGroup
 	for range callers {
 		wg.Go(func() {
-			begun.Done()
+			started.Done()
 			if got, err := p.Sync(t.Context(), "u", steaminv.Default(), inventory.Normal); err != nil || got.Added+got.Unchanged != 30 {
-				t.Errorf("%+v, %v", got, err)
+				t.Errorf("got %+v, error %v, want 30 rows", got, err)
 			}
 		})
 	}
 	wg.Wait()
 	if n := len(p.rows(t)); n != 30 {
-		t.Errorf("%d rows", n)
+		t.Errorf("got %d rows, want 30", n)
 	}
 }
 
-// syncer has a pull that is told when to end; synctest's clock is its time.
+// syncer returns a Syncer with a pull function, and the number of completed syncs.
 func syncer(pull func(ctx context.Context) error) (*steaminv.Syncer, *atomic.Int64) {
 	synced := new(atomic.Int64)
 	return steaminv.NewSyncer(steaminv.Options{
@@ -211,7 +212,7 @@ func syncer(pull func(ctx context.Context) error) (*steaminv.Syncer, *atomic.Int
 		},
 		Sync: func(_ context.Context, _ string, push inventory.Push, mode inventory.Mode) (inventory.Result, error) {
 			if push.SteamID != someone {
-				return inventory.Result{}, errors.New("an inventory of the account " + push.SteamID)
+				return inventory.Result{}, errors.New("push of the wrong account " + push.SteamID)
 			}
 			return inventory.Result{Added: synced.Add(1), Removed: int64(mode)}, nil
 		},
@@ -220,36 +221,35 @@ func syncer(pull func(ctx context.Context) error) (*steaminv.Syncer, *atomic.Int
 	}), synced
 }
 
-// leftAlone is what everybody knows of an order to wait until a moment.
-type leftAlone struct {
-	until time.Time
-	after time.Time // when it first let somebody pass
+// blockedUntil is an allowance that refuses requests until a time.
+type blockedUntil struct {
+	until   time.Time
+	allowed time.Time // time of the first request after the block
 }
 
-func (l *leftAlone) Take(context.Context) (provider.Refusal, error) {
+func (l *blockedUntil) Take(context.Context) (provider.Refusal, error) {
 	if wait := time.Until(l.until); wait > 0 {
 		return provider.Refusal{Kind: provider.KindRateLimited, Wait: wait}, nil
 	}
-	l.after = time.Now()
-	return provider.Refusal{}, errors.New("nobody is asked in this test")
+	l.allowed = time.Now()
+	return provider.Refusal{}, errors.New("this test sends no requests")
 }
 
-func (*leftAlone) StoreRetryAfter(_ context.Context, o provider.RetryAfter) (time.Duration, error) {
+func (*blockedUntil) StoreRetryAfter(_ context.Context, o provider.RetryAfter) (time.Duration, error) {
 	return o.Wait, nil
 }
 
-func (*leftAlone) StoreReported(context.Context, provider.Rate) error { return nil }
+func (*blockedUntil) StoreReported(context.Context, provider.Rate) error { return nil }
 
-func (*leftAlone) Down(context.Context, string) error { return nil }
+func (*blockedUntil) Down(context.Context, string) error { return nil }
 
-func (*leftAlone) Up(context.Context) error { return nil }
+func (*blockedUntil) Up(context.Context) error { return nil }
 
-// TestSync_SaysAtOnceThatSteamWantsToBeLeftAlone asks during the whole of an order to
-// wait: nobody hangs for what is not going to come in time.
-func TestSync_SaysAtOnceThatSteamWantsToBeLeftAlone(t *testing.T) {
+// While Steam demands a wait that is longer than AnswerTime, Sync fails immediately.
+func TestSync_FailsImmediatelyDuringALongBlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		order := &leftAlone{until: time.Now().Add(10 * time.Minute)}
-		o := provider.Options{Provider: "steam", Allowance: order}
+		allowance := &blockedUntil{until: time.Now().Add(10 * time.Minute)}
+		o := provider.Options{Provider: "steam", Allowance: allowance}
 		steaminv.Tune(&o)
 		client := provider.NewClient(o)
 		defer client.Close()
@@ -260,22 +260,22 @@ func TestSync_SaysAtOnceThatSteamWantsToBeLeftAlone(t *testing.T) {
 		})
 		defer s.Close()
 		for left := 10 * time.Minute; left >= steaminv.AnswerTime; left -= 30 * time.Second {
-			begun := time.Now()
+			start := time.Now()
 			_, err := s.Sync(t.Context(), "u", steaminv.Default(), inventory.Normal)
-			if f := fault.Of(err); f == nil || f.Code != "steam_throttled" || f.RetryAfter != left || time.Since(begun) != 0 {
-				t.Fatalf("%v before its end: %v in %v", left, err, time.Since(begun))
+			if f := fault.Of(err); f == nil || f.Code != "steam_throttled" || f.RetryAfter != left || time.Since(start) != 0 {
+				t.Fatalf("%v before the end of the block: got error %v after %v, want steam_throttled immediately", left, err, time.Since(start))
 			}
 			<-time.After(30 * time.Second)
 		}
-		// What is left now can be waited for.
+		// The rest of the block is shorter than AnswerTime, so Sync waits for its end.
 		_, _ = s.Sync(t.Context(), "u", steaminv.Default(), inventory.Normal)
-		if !order.after.Equal(order.until) {
-			t.Errorf("asked again at %v, want %v", order.after, order.until)
+		if !allowance.allowed.Equal(allowance.until) {
+			t.Errorf("got a request at %v, want at %v", allowance.allowed, allowance.until)
 		}
 	})
 }
 
-func TestSync_TellsOfAnOrderToWaitThatCameMeanwhile(t *testing.T) {
+func TestSync_ReportsABlockThatStartsDuringThePull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := steaminv.Options{
 			SteamID: func(context.Context, string) (string, error) { return someone, nil },
@@ -290,38 +290,38 @@ func TestSync_TellsOfAnOrderToWaitThatCameMeanwhile(t *testing.T) {
 		defer s.Close()
 		_, err := s.Sync(t.Context(), "u", steaminv.Default(), inventory.Normal)
 		if f := fault.Of(err); f == nil || f.Code != "steam_throttled" || f.RetryAfter != 40*time.Second {
-			t.Error(err)
+			t.Errorf("got error %v, want steam_throttled with Retry-After 40s", err)
 		}
 	})
 }
 
-func TestSync_KeepsNobodyWaitingForEver(t *testing.T) {
+func TestSync_ReturnsAfterAnswerTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		finish := make(chan struct{})
 		s, synced := syncer(func(context.Context) error { <-finish; return nil })
-		begun := time.Now()
+		start := time.Now()
 		_, err := s.Sync(t.Context(), "u", steaminv.Default(), inventory.Listing)
-		if f := fault.Of(err); f == nil || f.Code != "inventory_unavailable" || f.RetryAfter <= 0 || time.Since(begun) != steaminv.AnswerTime {
-			t.Errorf("%v after %v", err, time.Since(begun))
+		if f := fault.Of(err); f == nil || f.Code != "inventory_unavailable" || f.RetryAfter <= 0 || time.Since(start) != steaminv.AnswerTime {
+			t.Errorf("got error %v after %v, want inventory_unavailable after %v", err, time.Since(start), steaminv.AnswerTime)
 		}
-		// It goes on, and who asks again has what it comes to: for its own sake, too.
+		// The pull continues. A second call joins it and changes its mode to Normal.
 		time.AfterFunc(time.Second, func() { close(finish) })
 		got, err := s.Sync(t.Context(), "u", steaminv.Default(), inventory.Normal)
 		if err != nil || got.Added != 1 || inventory.Mode(got.Removed) != inventory.Normal || synced.Load() != 1 {
-			t.Errorf("%+v, %v", got, err)
+			t.Errorf("got %+v, error %v, want one normal sync", got, err)
 		}
 		s.Close()
 	})
 }
 
-func TestSync_ClosingEndsPulls(t *testing.T) {
+func TestClose_AbortsPulls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, synced := syncer(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
 		var wg sync.WaitGroup
 		for i := range 5 {
 			wg.Go(func() {
 				if _, err := s.Sync(t.Context(), fmt.Sprint(i), steaminv.Default(), inventory.Normal); err == nil {
-					t.Error("no error")
+					t.Error("sync after Close: no error")
 				}
 			})
 		}
@@ -329,7 +329,7 @@ func TestSync_ClosingEndsPulls(t *testing.T) {
 		s.Close()
 		wg.Wait()
 		if _, err := s.Sync(t.Context(), "u", steaminv.Default(), inventory.Normal); code(err) != "inventory_unavailable" || synced.Load() != 0 {
-			t.Errorf("after the end: %v, %d synced", err, synced.Load())
+			t.Errorf("after Close: got error %v and %d syncs, want inventory_unavailable and 0", err, synced.Load())
 		}
 	})
 }
