@@ -170,7 +170,7 @@ func TestInspect_ReportsContradictionsAndKeepsThePhase(t *testing.T) {
 	same(t, "old link", p.finding("2"), "|0|failed|old_link|pushed||-1|-1")
 }
 
-func TestRule4_ASyncForAListingStartsNoInspection(t *testing.T) {
+func TestSync_ForAListingStartsNoInspection(t *testing.T) {
 	p := newFixture(t)
 	listing := func(minute int, assets ...inventory.Asset) {
 		t.Helper()

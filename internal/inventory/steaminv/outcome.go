@@ -30,8 +30,8 @@ var (
 	errTooLarge = fault.New(fault.Unprocessable, "inventory_too_large", "The inventory has more than 50,000 assets, which is the maximum.")
 )
 
-// tooMany reports whether Steam refused the requested number of assets per page. It then
-// returns status 400.
+// tooMany reports whether Steam refused the requested number of assets per page, which it
+// does with status 400.
 func tooMany(err error) bool {
 	e, ok := errors.AsType[*provider.Error](err)
 	return ok && e.Status == statusBadRequest
