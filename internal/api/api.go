@@ -1,6 +1,6 @@
 // Package api is the HTTP interface. One table in routes.go lists the routes with their
 // roles, parameters, bodies and responses. Serving, the OpenAPI document and the tests
-// all use that table. Handlers only translate; they hold no rules.
+// all use that table. Handlers contain no business rules.
 package api
 
 import (
