@@ -31,7 +31,7 @@ func TestApplyRange_WritesPricesToItsRows(t *testing.T) {
 		f.finish(id)
 		f.shards(id, 0, 0)
 		f.openShards(id, 2)
-		f.shards(id, 0, 0) // an ended job gets none
+		f.shards(id, 0, 0) // an ended job has no shards
 
 		f.Now = f.Now.Add(7 * time.Hour)
 		id = f.run(30)
@@ -95,7 +95,7 @@ func TestApplyRange_RollbackKeepsTheShard(t *testing.T) {
 		u := f.own("u", ids[0], ids[0], ids[0])
 		job := f.run(10)
 		f.openShards(job, 2)
-		died := errors.New("died")
+		died := errors.New("killed")
 		others := make(chan struct{})
 		err := f.DB.InTx(f.Context(), func(tx *db.Tx) error {
 			if found, err := refresh.ApplyRange(tx, job, 2, false, true); err != nil || !found {
@@ -108,12 +108,12 @@ func TestApplyRange_RollbackKeepsTheShard(t *testing.T) {
 			t := time.NewTimer(headstart)
 			defer t.Stop()
 			select {
-			case <-others: // on PostgreSQL they do the other shard
+			case <-others: // on PostgreSQL, other workers apply the other shard
 			case <-t.C:
 			}
 			return died
 		})
-		f.Is("died", errors.Is(err, died), true)
+		f.Is("killed", errors.Is(err, died), true)
 		<-others
 		f.apply(job)
 		f.shards(job, 2, 0)

@@ -112,7 +112,7 @@ func TestBackground_JobEndsWithoutWaiting(t *testing.T) {
 	equal(t, "calls", len(steam.requested()), 0)
 	left, err := view.Deferred(t.Context(), w.store, []int64{id})
 	must(t, err)
-	equal(t, "put off", len(left), 1)
+	equal(t, "deferred", len(left), 1)
 	w.drain()
 	equal(t, "calls", len(steam.requested()), 25)
 	w.checkIdle()
@@ -126,7 +126,7 @@ func TestBackground_RequestsByValueTimesStaleness(t *testing.T) {
 	first := requestedNamesOf(steam)
 	equal(t, "calls", len(first), 25)
 	if !slices.Equal(first, list[:25]) {
-		t.Errorf("asked %q, want the most valuable first", first)
+		t.Errorf("requested %q, want the most valuable first", first)
 	}
 	w.clock.Add(4 * time.Minute)
 	w.drain()
@@ -136,7 +136,7 @@ func TestBackground_RequestsByValueTimesStaleness(t *testing.T) {
 		w.drain()
 	}
 	if second := requestedNamesOf(steam); !slices.Equal(second, list[25:50]) {
-		t.Errorf("asked %q, want what was left, in its order", second)
+		t.Errorf("requested %q, want the deferred names in order", second)
 	}
 	equal(t, "requests counted", w.count(`SELECT sum(requests) FROM fetch_unit WHERE provider = 'steam'`), 50)
 	equal(t, "left", w.count(`SELECT size FROM fetch_unit WHERE provider = 'steam'`), 10)
@@ -148,7 +148,7 @@ func TestBackground_RequestsByValueTimesStaleness(t *testing.T) {
 	w.runFirst(false)
 	third := requestedNamesOf(steam)
 	if want := slices.Concat(list[50:60], list[49:50], list[:14]); !slices.Equal(third, want) {
-		t.Errorf("asked\n%q, want\n%q", third, want)
+		t.Errorf("requested\n%q, want\n%q", third, want)
 	}
 	w.checkIdle()
 }
@@ -195,7 +195,7 @@ func TestBackground_OnlyProviderPricesKnownAndMissingItems(t *testing.T) {
 	equal(t, "calls", len(steam.requested()), 25)
 	w.clock.Add(30 * time.Second)
 	w.drain()
-	equal(t, "asked for and still queued, but for what nobody has", w.count(`
+	equal(t, "requested and still queued", w.count(`
 		SELECT count(*) FROM missing_price m JOIN item i ON i.id = m.item_id JOIN background_name n ON n.name = i.name
 		WHERE n.requested_at > 0 AND n.name <> 'Item 29 | Test (Factory New)'`), 0)
 	equal(t, "of those that waited longest", w.count(`SELECT count(*) FROM missing_price m JOIN item i ON i.id = m.item_id
@@ -206,7 +206,7 @@ func TestBackground_OnlyProviderPricesKnownAndMissingItems(t *testing.T) {
 	}
 	equal(t, "calls", len(steam.requested()), 5)
 	equal(t, "prices", w.count(`SELECT count(*) FROM item WHERE price > 0`), 29)
-	equal(t, "attempts for what nobody has", w.count(`SELECT attempts FROM missing_price`), 1)
+	equal(t, "attempts for an unlisted name", w.count(`SELECT attempts FROM missing_price`), 1)
 	w.checkIdle()
 
 	steam.price = func(string, string) money.Micro { return units(12) }
@@ -217,7 +217,7 @@ func TestBackground_OnlyProviderPricesKnownAndMissingItems(t *testing.T) {
 	equal(t, "items with another price", w.count(`SELECT count(*) FROM item WHERE price = 12000000`), 0)
 	w.clock.Add(time.Hour)
 	j = w.runFirst(false)
-	equal(t, "updated", j.Counts.Updated, 24) // and one that nobody has
+	equal(t, "updated", j.Counts.Updated, 24) // and one unlisted name
 	equal(t, "items with another price", w.count(`SELECT count(*) FROM item WHERE price = 12000000`), j.Counts.Updated)
 	w.checkIdle()
 }
@@ -314,7 +314,7 @@ func TestBackground_RejectedRowKeepsStoredQuote(t *testing.T) {
 	}
 	w.clock.Add(7 * time.Hour)
 	w.runFirst(false)
-	equal(t, "offers without that which is gone", w.count(offers), 5)
+	equal(t, "offers without the delisted item", w.count(offers), 5)
 	equal(t, "offers of the item whose row was rejected", w.count(offers+` AND s.item_id = $1`, w.named(list[0]).ID), 2)
 	w.checkIdle()
 }
@@ -352,7 +352,7 @@ func TestBackground_KillLosesAndDuplicatesNothing(t *testing.T) {
 			panic(killed{p})
 		}
 		if !untilKilled(func() { w.runFirst(false) }) {
-			t.Fatalf("it did not come to point %d", kill)
+			t.Fatalf("did not reach point %d", kill)
 		}
 		w.faults = nil
 		w.restart()
@@ -386,10 +386,10 @@ func TestPlan_BatchProviderPlansByPriorityWithinBudget(t *testing.T) {
 	slices.Sort(asked)
 	want := slices.Sorted(slices.Values(list[:20]))
 	if !slices.Equal(asked, want) {
-		t.Errorf("asked %q, want the most valuable", asked)
+		t.Errorf("requested %q, want the most valuable", asked)
 	}
-	equal(t, "calls as foretold", f.Providers[1].Requests, 2)
-	equal(t, "calls put off as foretold", f.Providers[1].Deferred, 4)
+	equal(t, "calls as forecast", f.Providers[1].Requests, 2)
+	equal(t, "deferred calls as forecast", f.Providers[1].Deferred, 4)
 	use, err := view.Use(t.Context(), w.store, []int64{j.ID})
 	must(t, err)
 	equal(t, "left for later", use[1].Later, 40)
@@ -406,7 +406,7 @@ func TestPlan_BatchProviderPlansByPriorityWithinBudget(t *testing.T) {
 			times[n]++
 		}
 	}
-	equal(t, "names asked for in six runs", len(times), 60)
+	equal(t, "requested names in six jobs", len(times), 60)
 	w.checkIdle()
 }
 
@@ -422,7 +422,7 @@ func TestForecast_MarksBackgroundProviders(t *testing.T) {
 	if diff := cmp.Diff(want, f.Providers[1]); diff != "" {
 		t.Error(diff)
 	}
-	equal(t, "without anybody to ask", f.Budget, 0)
+	equal(t, "without a provider", f.Budget, 0)
 }
 
 func TestBackground_CountsRequestsAndQuotesByProvider(t *testing.T) {
@@ -452,7 +452,7 @@ func TestBackground_LostClaimWritesNothing(t *testing.T) {
 	w.begin(false)
 	w.finish()
 	steam.before = func(context.Context, provider.Call) {
-		w.exec(`UPDATE fetch_unit SET state = 'pending', token = token + 1 WHERE state = 'running'`) // as others do
+		w.exec(`UPDATE fetch_unit SET state = 'pending', token = token + 1 WHERE state = 'running'`) // as other transactions do
 	}
 	_, err := w.engine.Fetch(t.Context(), "steam", "")
 	must(t, err)
@@ -481,7 +481,7 @@ func TestBackground_PricedNameIsNoLongerUrgent(t *testing.T) {
 	w.limit(steam)
 	w.runFirst(false)
 	if asked := requestedNamesOf(steam); !slices.Equal(asked, list[:25]) {
-		t.Errorf("asked %q, want the most valuable first", asked)
+		t.Errorf("requested %q, want the most valuable first", asked)
 	}
 	w.checkIdle()
 }

@@ -153,7 +153,7 @@ func TestDecoder_RejectsLargeBlobs(t *testing.T) {
 	u := newDecoder()
 	defer u.close()
 	if err := u.each(bomb, func(*quoteRecord) {}); err == nil {
-		t.Error("inflated a bomb")
+		t.Error("decoded a blob that is too large")
 	}
 	if cap(u.buf) > maxBlob {
 		t.Errorf("holds %d bytes", cap(u.buf))

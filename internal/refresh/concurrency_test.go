@@ -116,7 +116,7 @@ func TestConcurrency_CountsAlwaysAddUpAndNeverDecrease(t *testing.T) {
 	id := w.begin(false)
 	last := refresh.Counts{Pending: int64(len(list))}
 	planned := false
-	until(t, "the end of the run", func() bool {
+	until(t, "the end of the job", func() bool {
 		j := w.job(id)
 		c := j.Counts
 		if sum := c.Pending + c.Updated + c.NoQuote + c.Failed + c.Cancelled + c.SkippedTTL + c.SkippedNoSales + c.SkippedBudget; sum != c.Total {
@@ -169,11 +169,11 @@ func TestConcurrency_HangingProviderDelaysNoOther(t *testing.T) {
 	stop := w.work()
 	id := w.begin(false)
 	<-calling
-	until(t, "the other provider's answer", func() bool { return w.count(`SELECT count(*) FROM fetch_blob`) > 0 })
+	until(t, "response of the other provider", func() bool { return w.count(`SELECT count(*) FROM fetch_blob`) > 0 })
 	// The stop does not wait for the hanging request, and the next start requests it again.
 	stop()
 	equal(t, "state", w.job(id).State, refresh.Running)
-	equal(t, "units in hand", w.count(`SELECT count(*) FROM fetch_unit WHERE state = 'running'`), 0)
+	equal(t, "claimed units", w.count(`SELECT count(*) FROM fetch_unit WHERE state = 'running'`), 0)
 	hangs.before = nil
 	w.restart()
 	w.drain()

@@ -28,7 +28,7 @@ func TestKnowsItem_ComparesBytes(t *testing.T) {
 				return err
 			}
 			known, err = refresh.KnowsItem(tx, key("a"))
-			f.Is("a is known", known, false)
+			f.Is("a is registered", known, false)
 			return err
 		})
 	})
@@ -119,7 +119,7 @@ func TestSetCurrency_RefusesAnotherCurrency(t *testing.T) {
 		f.Must(refresh.SetCurrency(f.Context(), f.DB, "EUR"))
 		f.Must(refresh.SetCurrency(f.Context(), f.DB, "EUR"))
 		if err := refresh.SetCurrency(f.Context(), f.DB, "USD"); err == nil {
-			f.Error("took another currency")
+			f.Error("accepted another currency")
 		}
 		f.Must(refresh.SetCurrency(f.Context(), f.DB, "EUR"))
 	})
@@ -223,7 +223,7 @@ func (f *fixture) versions() [catalog.Buckets]int64 {
 	if known, ok := catalog.KnownPriceVersion(f.DB); ok {
 		sum, err = catalog.PriceVersion(f.Context(), f.DB)
 		f.Must(err)
-		f.Is("known without asking", known, sum)
+		f.Is("known without a request", known, sum)
 	}
 	return all
 }

@@ -32,7 +32,7 @@ func TestStart_ReturnsTheLiveJob(t *testing.T) {
 	w.forget()
 	id := w.begin(false)
 	for _, forced := range []bool{false, true} {
-		for i := range 5 { // queued, planned, fetched, judged, estimated
+		for i := range 5 { // queued, planned, fetched, validated, estimated
 			s, err := w.engine.Start(t.Context(), forced, "test")
 			must(t, err)
 			equal(t, "answer", s, refresh.Started{JobID: id, ForcedIgnored: forced})
@@ -64,7 +64,7 @@ func TestStart_WithoutProviderFails(t *testing.T) {
 	if !strings.Contains(j.LastError, "MARKET_PRICE_PROVIDERS") {
 		t.Errorf("last error %q", j.LastError)
 	}
-	equal(t, "the queue waits for somebody to ask", w.count(`SELECT count(*) FROM missing_price WHERE job_id = 0`), 1)
+	equal(t, "entries wait for a provider", w.count(`SELECT count(*) FROM missing_price WHERE job_id = 0`), 1)
 }
 
 func TestStart_WithoutItemsFinishes(t *testing.T) {
@@ -158,9 +158,9 @@ func TestForecast_CountsItemsThatCannotBeRequested(t *testing.T) {
 		f, err := w.engine.Forecast(t.Context(), false)
 		must(t, err)
 		equal(t, "requests", f.Providers[0].Requests, requests)
-		equal(t, "put off", f.Providers[0].Deferred, deferred)
+		equal(t, "deferred", f.Providers[0].Deferred, deferred)
 		equal(t, "due", f.Due.Due, 65)
-		equal(t, "of them without anybody to ask", f.Budget, budget)
+		equal(t, "without a provider", f.Budget, budget)
 	}
 	check(4, 3, 25) // the period is longer than a job waits
 	hold := func(wait time.Duration) {
@@ -168,7 +168,7 @@ func TestForecast_CountsItemsThatCannotBeRequested(t *testing.T) {
 		must(t, err)
 	}
 	hold(refresh.Patience)
-	check(4, 3, 25) // so long it waits
+	check(4, 3, 25) // the job waits this long
 	hold(2 * refresh.Patience)
 	check(0, 7, 65)
 	must(t, w.engine.PauseProvider(t.Context(), "alpha"))
@@ -359,7 +359,7 @@ func TestCancel_AbortsRequestInProgress(t *testing.T) {
 	w.drain()
 	equal(t, "state", w.job(id).State, refresh.Cancelled)
 	equal(t, "request counted", w.count(`SELECT requests + reserved FROM fetch_unit`), 1)
-	equal(t, "failures that the provider is blamed for", w.count(`SELECT count(*) FROM provider_state WHERE last_error <> ''`), 0)
+	equal(t, "failures of the provider", w.count(`SELECT count(*) FROM provider_state WHERE last_error <> ''`), 0)
 	w.checkIdle()
 }
 
@@ -392,7 +392,7 @@ func TestStop_ReleasesRequestAndKeepsResponse(t *testing.T) {
 			want = 1
 		}
 		equal(t, "units done", w.count(`SELECT count(*) FROM fetch_unit WHERE state = 'done'`), want)
-		equal(t, "units in hand", w.count(`SELECT count(*) FROM fetch_unit WHERE state = 'running'`), 0)
+		equal(t, "claimed units", w.count(`SELECT count(*) FROM fetch_unit WHERE state = 'running'`), 0)
 	}
 	s.edit, s.before = nil, nil
 	w.restart()
@@ -453,7 +453,7 @@ func TestPause_OnlyProviderSkipsItemsAsPaused(t *testing.T) {
 
 func TestRemovedProvider_DelaysNoJobAndDropsItsQuotes(t *testing.T) {
 	list := names("Item", 30)
-	for _, done := range []bool{false, true} { // its answer had come, or not
+	for _, done := range []bool{false, true} { // with or without its response
 		a, gone := bulk("alpha", list, "a1", "a2", "a3"), bulk("beta", list, "b1", "b2", "b3")
 		gone.price = func(string, string) money.Micro { return units(12) }
 		w := newWorld(t, a, gone)
@@ -530,7 +530,7 @@ func TestGames_AreRequestedSeparately(t *testing.T) {
 	b.d.Markets[0].AppIDs = []int32{catalog.Rust, catalog.CS2}
 	calls := 0
 	b.edit = func(q *provider.Quote) bool {
-		if calls++; calls == 2 { // the call for the second game, which is Rust
+		if calls++; calls == 2 { // the call for the second game, Rust
 			q.Ask = units(20)
 		}
 		return true
@@ -542,12 +542,12 @@ func TestGames_AreRequestedSeparately(t *testing.T) {
 	w.drain()
 	equal(t, "price in CS2", w.named("Same name").Price, units(10))
 	equal(t, "price in Rust", w.item(catalog.Key{AppID: catalog.Rust, Name: "Same name"}).Price, units(15))
-	equal(t, "price in Dota, which nobody quotes", w.item(catalog.Key{AppID: catalog.Dota, Name: "Same name"}).Price, 0)
+	equal(t, "price in Dota, without quotes", w.item(catalog.Key{AppID: catalog.Dota, Name: "Same name"}).Price, 0)
 	for i, call := range b.requested() {
-		equal(t, "game asked for", call.AppID, []int32{catalog.CS2, catalog.Rust}[i])
+		equal(t, "requested game", call.AppID, []int32{catalog.CS2, catalog.Rust}[i])
 	}
 	j := w.last(refresh.Missing)
-	equal(t, "of a game that nobody quotes", j.Counts.Failed, 1)
+	equal(t, "of a game without quotes", j.Counts.Failed, 1)
 	w.checkIdle()
 
 	// A file of a game in which nothing is due is not asked for.
@@ -647,7 +647,7 @@ func TestClock_ChangeLosesAndStopsNothing(t *testing.T) {
 				w.clock.Add(time.Minute) // a wait passes; two at most by a clock set back
 			}
 			if step > 300 {
-				t.Fatalf("stuck after a jump of %v at step %d: %+v", jump, at, w.job(id))
+				t.Fatalf("stuck after a clock change of %v at step %d: %+v", jump, at, w.job(id))
 			}
 		}
 		b.fail = nil
@@ -659,7 +659,7 @@ func TestClock_ChangeLosesAndStopsNothing(t *testing.T) {
 		equal(t, "items", j.Counts.Total, 61)
 		equal(t, "failed", j.Counts.Failed, 0)
 		w.checkIdle()
-		if j.Counts.Updated < 60 { // some of its answers were fetched 400 days ago by now
+		if j.Counts.Updated < 60 { // some of its responses are now 400 days old
 			equal(t, "jump", jump, 400*24*time.Hour)
 			w.run(true)
 		}
@@ -669,7 +669,7 @@ func TestClock_ChangeLosesAndStopsNothing(t *testing.T) {
 		w.clock.Add(refresh.MaxMissingRetry + time.Microsecond)
 		w.drain()
 		if after := w.count(`SELECT attempts FROM missing_price`); after <= before {
-			t.Errorf("the queue is stuck after a jump of %v", jump)
+			t.Errorf("the queue is stuck after a clock change of %v", jump)
 		}
 		w.stop()
 	}

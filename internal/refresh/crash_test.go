@@ -96,7 +96,7 @@ func level(market string) money.Micro {
 // begin starts the job of the scenario, unless it has started already.
 func (d drama) begin(w *world) error {
 	if d.kind == refresh.Missing || w.count(`SELECT count(*) FROM refresh_job WHERE kind = 'bulk'`) > 0 {
-		return nil // the queue begins its own
+		return nil // the queue starts its own job
 	}
 	_, err := w.engine.Start(w.tb.Context(), false, "test")
 	return err
@@ -276,14 +276,14 @@ func TestRule8_KillAtAnyCommitLosesAndDuplicatesNothing(t *testing.T) {
 					if n == kill {
 						point = p
 					}
-					panic(killed{p}) // and nothing is written any more
+					panic(killed{p}) // and nothing else is written
 				}
 				dead := untilKilled(func() {
 					must(t, d.begin(w))
 					w.drain()
 				})
 				if !dead {
-					t.Fatalf("it did not come to point %d", kill)
+					t.Fatalf("did not reach point %d", kill)
 				}
 				w.faults = nil
 				w.restart()
@@ -324,7 +324,7 @@ func TestRule8_RepeatedKillsLoseNothing(t *testing.T) {
 			left := 1 + r.IntN(12)
 			w.faults = func(p string) error {
 				if left--; left <= 0 {
-					panic(killed{p}) // and nothing is written any more
+					panic(killed{p}) // and nothing else is written
 				}
 				return nil
 			}
@@ -395,7 +395,7 @@ func TestRule8_SyncWithUnknownCommitCanBeRepeated(t *testing.T) {
 		}
 		p := pushOf(w, [2]string{"A", ""}, [2]string{"B", ""})
 		if _, err := w.sync.Sync(t.Context(), "u", p, inventory.Normal); err == nil {
-			t.Fatal("the fault was not seen")
+			t.Fatal("no error was injected")
 		}
 		w.faults = nil
 		w.pushed("u", p)
@@ -418,7 +418,7 @@ func TestRule8_StoringAResponseIsRetried(t *testing.T) {
 	must(t, err)
 	n := 0
 	w.faults = func(string) error {
-		if n++; n == 3 || n == 6 { // the first end is rolled back, the second applied and unknown
+		if n++; n == 3 || n == 6 { // the first commit is rolled back, the second has an unknown outcome
 			return errTest
 		}
 		return nil

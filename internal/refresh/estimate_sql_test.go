@@ -37,7 +37,7 @@ func TestClaimBatch_WaitsForUnitsOfTheBatch(t *testing.T) {
 		}
 		f.Tx(func(tx *db.Tx) error { return refresh.ReturnBatch(tx, *b) })
 		again := f.claimBatch()
-		f.Is("given back", again.Batch, b.Batch)
+		f.Is("released", again.Batch, b.Batch)
 		f.Tx(func(tx *db.Tx) error { return refresh.ReturnBatch(tx, *b) }) // by the former owner
 		f.estimate(again, 10)
 		half.JobID = id
@@ -212,7 +212,7 @@ func TestStoreEstimates_WritesItemsQuotesAndCounts(t *testing.T) {
 		f.Is("overwritten", snaps[0].Snapshot, snap)
 		f.Is("changed", snaps[1].Snapshot, other)
 		f.Is("confirmed", f.item("A").CheckedAt, f.Now)
-		f.Is("no failure any more", f.item("C").Failures, int64(0))
+		f.Is("no failure after a success", f.item("C").Failures, int64(0))
 	})
 }
 

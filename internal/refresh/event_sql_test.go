@@ -42,7 +42,7 @@ func TestFailJob_StoresEventAtomically(t *testing.T) {
 		f.Is("both", fmt.Sprint(f.job(id).State, len(f.events())), "failed1")
 		f.Tx(func(tx *db.Tx) error { return refresh.FailJob(tx, id, "again") })
 		f.Is("once", len(f.events()), 1)
-		f.Is("counted are those that are known to be kept", len(event.Counts(f.DB)), 0)
+		f.Is("counted requests", len(event.Counts(f.DB)), 0)
 	})
 }
 

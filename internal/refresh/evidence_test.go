@@ -84,7 +84,7 @@ func TestRule5_ReasonsWithoutEvidence(t *testing.T) {
 			s.fail = func(int, provider.Call) error { return s.wait(time.Hour) }
 		}, refresh.Counts{SkippedBackoff: 8}},
 		{"pause", func(w *world, _ *fakeProvider) { must(t, w.engine.PauseProvider(t.Context(), "alpha")) }, refresh.Counts{SkippedPaused: 8}},
-		{"an answer without it", func(_ *world, s *fakeProvider) {
+		{"a response without it", func(_ *world, s *fakeProvider) {
 			s.edit = func(q *provider.Quote) bool { return q.Name == list[2] || q.Name == list[3] }
 		}, refresh.Counts{Updated: 0, NoQuote: 6}},
 	} {
@@ -101,7 +101,7 @@ func TestRule5_ReasonsWithoutEvidence(t *testing.T) {
 			c.spoil(w, s)
 			j := w.run(false)
 			got, want := j.Counts, c.counts
-			if c.name == "an answer without it" {
+			if c.name == "a response without it" {
 				want.Updated, want.NoQuote = 4, 6
 				if shape == provider.Bulk { // less than half of the file before: quarantined
 					want = refresh.Counts{Updated: 2, Failed: 8}
@@ -169,7 +169,7 @@ func TestRule5_TimesFollowTheQuotes(t *testing.T) {
 	w.clock.Add(4 * time.Minute)
 	w.push("v", 730, "B")
 	w.drain()
-	equal(t, "of an answer of before", w.named("B").CheckedAt, fetched)
+	equal(t, "of an earlier response", w.named("B").CheckedAt, fetched)
 	equal(t, "its TTL", w.named("B").QuotesAt, fetched)
 
 	// The second market was quoted an hour later and now fails. The first market no longer
@@ -207,7 +207,7 @@ func TestRule5_MissingMarketIsNoEvidence(t *testing.T) {
 		s.edit = func(*provider.Quote) bool { return false }
 		w.clock.Add(7 * time.Hour)
 		j := w.run(false)
-		equal(t, "of the silent market", w.states(j.ID)["A"], refresh.ItemFailed)
+		equal(t, "of the missing market", w.states(j.ID)["A"], refresh.ItemFailed)
 		equal(t, "of the other", w.states(j.ID)["B"], refresh.ItemUpdated)
 		if now := timesOf(w.named("A")); now != before {
 			t.Errorf("%+v became %+v", before, now)

@@ -204,7 +204,7 @@ func TestPauseProvider_DefersItsUnits(t *testing.T) {
 		pause(true)
 		u.NotBefore = f.Now
 		f.Tx(func(tx *db.Tx) error { return refresh.ReturnUnit(tx, *u) })
-		f.Is("what came back", f.claim("s") == nil, true)
+		f.Is("decoded records", f.claim("s") == nil, true)
 		f.Is("another provider", f.claim("t") != nil, true)
 		units, err := refresh.JobUnits(f.Context(), f.DB, id)
 		f.Must(err)

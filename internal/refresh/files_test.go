@@ -46,7 +46,7 @@ func TestRule7_MarketOfTwoFilesLacksItemOnlyIfBothDo(t *testing.T) {
 				return units(8)
 			}
 		}, units(9)},
-		{"no longer offers it", func(s *fakeProvider) {
+		{"delisted", func(s *fakeProvider) {
 			s.edit = func(q *provider.Quote) bool { return q.Name != listA[0] }
 		}, units(10)},
 	} {

@@ -85,7 +85,7 @@ func TestRule7_TwoContradictingFirstResponsesAreQuarantined(t *testing.T) {
 	equal(t, "of b", held["b"], "alpha: b: quarantined: first response: a contradicts it, and neither has a majority of the markets: accept the correct one")
 
 	if err := w.engine.AcceptProvider(t.Context(), "alpha", "c"); err == nil {
-		t.Error("accepted a market that is none")
+		t.Error("accepted an unknown market")
 	}
 	must(t, w.engine.AcceptProvider(t.Context(), "alpha", "a"))
 	if err := w.engine.AcceptProvider(t.Context(), "alpha", "a"); err == nil {
@@ -96,7 +96,7 @@ func TestRule7_TwoContradictingFirstResponsesAreQuarantined(t *testing.T) {
 	equal(t, "quarantined", len(w.quarantined()), 1)
 	cents = 1
 	w.run(true)
-	equal(t, "quarantined when it is well", len(w.quarantined()), 0)
+	equal(t, "quarantined after a good response", len(w.quarantined()), 0)
 	equal(t, "markets", w.named(list[0]).Markets, 2)
 	w.checkIdle()
 }
@@ -132,7 +132,7 @@ func TestRule7_ResponseUnlikeItsPastIsRefused(t *testing.T) {
 	}{
 		{"shuffled", func(i int) money.Micro { return usual((i*7 + 100) % 300) }, "moved by more than 2x relative to their class"},
 		{"one value", func(int) money.Micro { return units(5) }, "have the same price"},
-		{"thrice as dear", func(i int) money.Micro { return 3 * usual(i) }, "prices are 3 times those of the last response"},
+		{"three times the price", func(i int) money.Micro { return 3 * usual(i) }, "prices are 3 times those of the last response"},
 		{"half as many names", func(i int) money.Micro { return usual(i) * money.Micro(i%5/3) }, "fewer than half"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestRule7_ResponseUnlikeItsPastIsRefused(t *testing.T) {
 			w.run(false)
 			before := w.named(list[9])
 			price = c.price
-			for range 3 { // the same response again makes it no better
+			for range 3 { // an equal response does not end the quarantine
 				w.clock.Add(7 * time.Hour)
 				w.run(false)
 				if got := w.quarantined()["a"]; !strings.Contains(got, c.reason) {

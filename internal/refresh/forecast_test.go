@@ -47,11 +47,11 @@ func TestForecast_MatchesTheNextJobByHost(t *testing.T) {
 			lists(provider.Host{Quota: quota}), spend(2),
 			refresh.HostCost{Requests: 1, Deferred: 2, Files: both, Why: refresh.BoundDay, FreeAt: tomorrow},
 		},
-		"files, the host says it leaves one": {
+		"files, a reported quota of one": {
 			lists(provider.Host{Quota: quota}), tell(1, time.Hour),
 			refresh.HostCost{Requests: 1, Deferred: 2, Files: both, Why: refresh.BoundReported, FreeAt: epoch.Add(time.Hour)},
 		},
-		"files, an order to wait": {
+		"files, a retry-after": {
 			lists(provider.Host{}), func(a provider.Allowance) error {
 				_, err := a.StoreRetryAfter(context.Background(), provider.RetryAfter{Wait: 2 * refresh.Patience})
 				return err
@@ -62,11 +62,11 @@ func TestForecast_MatchesTheNextJobByHost(t *testing.T) {
 			asked(provider.Host{Limit: slow}), spend(2),
 			refresh.HostCost{Requests: 2, Deferred: 4, Names: 40, Why: refresh.BoundLimit, FreeAt: epoch.Add(slow.Stretch()), Time: time.Hour},
 		},
-		"names, the host says it leaves one": {
+		"names, a reported quota of one": {
 			asked(provider.Host{Limit: slow}), tell(1, 2*time.Hour),
 			refresh.HostCost{Requests: 1, Deferred: 5, Names: 50, Why: refresh.BoundReported, FreeAt: epoch.Add(2 * time.Hour), Time: 15 * time.Minute},
 		},
-		"names, a quota that is spent": {
+		"names, a spent quota": {
 			asked(provider.Host{Quota: quota}), spend(3),
 			refresh.HostCost{Deferred: 6, Names: 60, Why: refresh.BoundDay, FreeAt: tomorrow},
 		},
@@ -76,7 +76,7 @@ func TestForecast_MatchesTheNextJobByHost(t *testing.T) {
 			w := newWorld(t, bulk("other", list, "o"), s)
 			w.limit(s)
 			w.push("u", catalog.CS2, list...)
-			w.forget() // of one run only
+			w.forget() // of one job only
 			host := s.d.Hosts[0]
 			if c.before != nil {
 				must(t, c.before(allowance.New(w.store, s.d.Name, host)))
@@ -108,7 +108,7 @@ func TestForecast_MatchesTheNextJobByHost(t *testing.T) {
 			}
 			slices.Sort(files)
 			if !slices.Equal(files, c.want.Files) {
-				t.Errorf("put off %q, foretold %q", files, c.want.Files)
+				t.Errorf("deferred %q, forecast %q", files, c.want.Files)
 			}
 			for _, u := range use {
 				if u.Provider == s.d.Name {

@@ -36,7 +36,7 @@ func TestStep4_NewerQuoteOfTwoProvidersCounts(t *testing.T) {
 		w.drain()
 		i := w.named("A")
 		equal(t, "price", i.Price, want)
-		equal(t, "as of the earliest answer", i.QuotesAt, epoch)
+		equal(t, "as of the earliest response", i.QuotesAt, epoch)
 		snaps, err := view.Snapshots(t.Context(), w.store, i.ID)
 		must(t, err)
 		for _, s := range snaps {

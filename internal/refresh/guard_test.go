@@ -141,7 +141,7 @@ func TestGuard_UnchangedBackgroundQuoteReleasesNothing(t *testing.T) {
 	equal(t, "price", w.named(name).Price, units(10))
 
 	price = units(40)
-	reads := func() { // a run, which has what was read before, and a request behind it
+	reads := func() { // a job with the earlier quote, and then a request
 		t.Helper()
 		w.clock.Add(time.Hour)
 		steam.requested()
@@ -149,7 +149,7 @@ func TestGuard_UnchangedBackgroundQuoteReleasesNothing(t *testing.T) {
 		equal(t, "requests of the background", len(steam.requested()), 1)
 	}
 	reads()
-	equal(t, "candidate before a run", w.named(name).Candidate, 0)
+	equal(t, "candidate before a job", w.named(name).Candidate, 0)
 	reads()
 	equal(t, "candidate", w.named(name).Candidate, units(40))
 	for range 3 {
@@ -159,7 +159,7 @@ func TestGuard_UnchangedBackgroundQuoteReleasesNothing(t *testing.T) {
 	}
 	price = units(41)
 	reads()
-	equal(t, "price before a run has the other quote", w.named(name).Price, units(10))
+	equal(t, "price before a job has the other quote", w.named(name).Price, units(10))
 	reads()
 	equal(t, "price after another quote", w.named(name).Price, units(40))
 	w.checkIdle()

@@ -72,7 +72,7 @@ func TestRegister_StoresAnInstance(t *testing.T) {
 		f.Tx(func(tx *db.Tx) error {
 			return refresh.Register(tx, refresh.Instance{Owner: "b", Heartbeat: 7, StartedAt: f.Now})
 		})
-		f.Is("registered anew", f.heartbeats()["b"], int64(7))
+		f.Is("registered again", f.heartbeats()["b"], int64(7))
 	})
 }
 

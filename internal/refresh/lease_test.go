@@ -111,7 +111,7 @@ func shared(t *testing.T, test func(t *testing.T, w *cluster)) {
 	t.Helper()
 	t.Run("one process", func(t *testing.T) {
 		w := newWorld(t)
-		w.exec(`DELETE FROM instance`) // the world's own does not take part
+		w.exec(`DELETE FROM instance`) // the world's own engine does not take part
 		test(t, &cluster{w, func() *db.DB { return w.store }})
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
@@ -161,7 +161,7 @@ func TestLease_UnitOfAStoppedInstanceIsRequestedAgain(t *testing.T) {
 		stuck := bulk("alpha", list, "a1")
 		calling, goOn := make(chan struct{}), make(chan struct{})
 		stuck.before = func(context.Context, provider.Call) { close(calling); <-goOn }
-		stuck.edit = func(q *provider.Quote) bool { q.Ask = units(99); return true } // were it taken, it would show
+		stuck.edit = func(q *provider.Quote) bool { q.Ask = units(99); return true } // an accepted response would change the price
 		a, b, c := w.join("a", bulk("alpha", list, "a1")), w.join("b", bulk("alpha", list, "a1")), w.join("c", stuck)
 		w.push("u", 730, list...)
 		w.forget()
@@ -179,7 +179,7 @@ func TestLease_UnitOfAStoppedInstanceIsRequestedAgain(t *testing.T) {
 			_, err := c.Workers()[len(c.Workers())-1].Work(t.Context())
 			must(t, err)
 		})
-		<-calling // and now c stops, for three leases
+		<-calling // c stops for three leases
 		w.drainBy(a, b)
 		equal(t, "blobs while c may live", w.count(`SELECT count(*) FROM fetch_blob`), 0)
 		w.pass(3*refresh.Lease, a, b)
@@ -191,7 +191,7 @@ func TestLease_UnitOfAStoppedInstanceIsRequestedAgain(t *testing.T) {
 
 		close(goOn) // c continues
 		fetching.Wait()
-		equal(t, "bytes of answers", w.count(`SELECT sum(length(data)) FROM fetch_blob`), before)
+		equal(t, "bytes of responses", w.count(`SELECT sum(length(data)) FROM fetch_blob`), before)
 		equal(t, "requests", w.count(`SELECT sum(requests) FROM fetch_unit`), 2)
 		w.pass(time.Second, a, b, c)
 		equal(t, "instances at last", slices.Equal(w.owners(), []string{"a", "b", "c"}), true)
@@ -221,7 +221,7 @@ func TestLease_BatchOfAStoppedInstanceIsEstimatedOnce(t *testing.T) {
 				}
 			}
 		}
-		_, err = a.Estimate(t.Context()) // judges
+		_, err = a.Estimate(t.Context()) // validates
 		must(t, err)
 		w.pass(time.Second, a, b, c)
 
@@ -284,7 +284,7 @@ func TestLease_DatabaseOutageExpiresNoLease(t *testing.T) {
 	shared(t, func(t *testing.T, w *cluster) {
 		a, b := w.join("a"), w.join("b")
 		w.pass(time.Second, a, b)
-		for _, i := range []*instance{a, b} { // neither could beat or look for a minute
+		for _, i := range []*instance{a, b} { // no heartbeat or read for a minute
 			i.elapsed.Add(int64(time.Minute))
 		}
 		must(t, a.WatchPeers(t.Context()))
@@ -309,7 +309,7 @@ func TestLease_LeaveReleasesClaimsImmediately(t *testing.T) {
 		equal(t, "instances", slices.Equal(w.owners(), []string{"b"}), true)
 		w.drainBy(b)
 		job := w.last(refresh.Bulk)
-		equal(t, "updated without the provider that nobody has now", job.Counts.Updated, 10)
+		equal(t, "updated without the removed provider", job.Counts.Updated, 10)
 		equal(t, "last error", job.LastError, "beta: no longer configured")
 		w.checkIdle()
 	})
@@ -369,7 +369,7 @@ func TestLease_InstancesShareWorkDuringTakeover(t *testing.T) {
 		equal(t, "jobs started", started.Load(), 1)
 		// Instance c works without heartbeats, so a and b take over its claims repeatedly.
 		// The work must still be counted once.
-		until(t, "the end of the run", func() bool {
+		until(t, "the end of the job", func() bool {
 			w.pass(refresh.Lease+time.Second, a, b)
 			return !w.last(refresh.Bulk).State.Live()
 		})

@@ -30,7 +30,7 @@ func (w *world) market(key string) pricing.SetMarket {
 	w.tb.Helper()
 	m := w.set().Market(w.count(`SELECT id FROM market WHERE key = $1`, key))
 	if !m.Known {
-		w.tb.Fatalf("the level of %s is unknown", key)
+		w.tb.Fatalf("level of %s is unknown", key)
 	}
 	return m
 }
@@ -118,7 +118,7 @@ func TestLevel_FailedMarketKeepsItsLevel(t *testing.T) {
 	for _, step := range []struct {
 		after   time.Duration
 		percent money.Micro
-	}{{7 * time.Hour, 100}, {7 * time.Hour, 130}, {30 * time.Hour, 130}} { // at last its quotes are stale
+	}{{7 * time.Hour, 100}, {7 * time.Hour, 130}, {30 * time.Hour, 130}} { // its quotes are now stale
 		percent = step.percent
 		w.clock.Add(step.after)
 		w.run(true)
@@ -182,7 +182,7 @@ func TestLevel_MarketByNameUsesQuotesOfTheSameTime(t *testing.T) {
 	w.push("u", 730, list...)
 	w.drain()
 	w.clock.Add(7 * time.Hour)
-	w.run(true) // what is stored of both is of one time now
+	w.run(true) // the stored quotes of both now have the same time
 	before, was := w.market("b1"), w.named(list[7])
 	nearly(t, "its level", pricing.Exp(before.Level), 1_500_000)
 

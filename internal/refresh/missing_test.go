@@ -116,7 +116,7 @@ func TestRule3_QueueMatchesAModel(t *testing.T) {
 			for step := range steps + 1 {
 				var did string
 				switch n := rng.IntN(6); {
-				case step == steps: // in the end all names are listed, and a time passes after which each is due
+				case step == steps: // finally all names are listed and due
 					did = "list all"
 					for _, n := range all {
 						m.listed[n] = true

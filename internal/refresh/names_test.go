@@ -162,10 +162,10 @@ func TestNames_StopKeepsResponses(t *testing.T) {
 func TestLimit_EveryNameIsRequestedInTheEnd(t *testing.T) {
 	list := names("Item", 1_000)
 	s := batch("alpha", 100, list, "a1")
-	w := newWorld(t, s, bulk("beta", list, "b1")) // by which all names are equally fresh
+	w := newWorld(t, s, bulk("beta", list, "b1")) // after which all names are equally fresh
 	w.push("u", 730, list...)
 	w.forget()
-	left := 0 // of the three calls that one run may make
+	left := 0 // of the three calls that a job may send
 	s.fail = func(int, provider.Call) error {
 		if left--; left < 0 {
 			return &provider.Error{Provider: "alpha", Kind: provider.KindBudget, RetryAfter: time.Hour}
@@ -187,9 +187,9 @@ func TestLimit_EveryNameIsRequestedInTheEnd(t *testing.T) {
 			least, most = min(least, times[n]), max(most, times[n])
 		}
 		if most-least > 1 {
-			t.Fatalf("after %d runs one name was asked for %d times and another one %d", run+1, least, most)
+			t.Fatalf("after %d jobs one name was requested %d times and another one %d", run+1, least, most)
 		}
 	}
-	equal(t, "names asked", len(times), len(list))
+	equal(t, "requested names", len(times), len(list))
 	w.checkIdle()
 }

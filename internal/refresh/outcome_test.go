@@ -44,7 +44,7 @@ func TestOutcome_ReportsGapsWithReasons(t *testing.T) {
 	w := newWorld(t, a, b, c)
 	w.push("u", 730, list...)
 	w.forget()
-	w.checkOutcome("all answer", w.run(false), refresh.JobComplete)
+	w.checkOutcome("all respond", w.run(false), refresh.JobComplete)
 	w.checkOutcome("nothing is due", w.run(false), refresh.JobComplete)
 
 	w.clock.Add(7 * time.Hour)
@@ -58,7 +58,7 @@ func TestOutcome_ReportsGapsWithReasons(t *testing.T) {
 	c.fail = func(int, provider.Call) error { return c.broken(provider.KindBreaker) }
 	j := w.run(false)
 	equal(t, "state", j.State, refresh.Finished)
-	w.checkOutcome("every item has a quote, and markets are missing", j, refresh.JobPartial, "beta/b1 failed 0.5", "gamma/c1 backoff 1")
+	w.checkOutcome("all items have a quote, but markets are missing", j, refresh.JobPartial, "beta/b1 failed 0.5", "gamma/c1 backoff 1")
 	equal(t, "detail", j.MarketGaps[0].Detail, "beta: server: as the script says")
 
 	// Half of the names fail on one market, and all of them on the other.
@@ -72,14 +72,14 @@ func TestOutcome_ReportsGapsWithReasons(t *testing.T) {
 	c.fail = func(int, provider.Call) error { return c.broken(provider.KindTimeout) }
 	j = w.run(true)
 	equal(t, "state", j.State, refresh.Failed)
-	w.checkOutcome("nothing came", j, refresh.JobFailed,
+	w.checkOutcome("no response", j, refresh.JobFailed,
 		"failed 200 1", "alpha/a1 failed 1", "alpha/a2 failed 1", "beta/b1 paused 1", "gamma/c1 failed 1")
 
 	a.fail, c.fail, c.silent = nil, nil, []string{"c1"}
 	c.edit = func(*provider.Quote) bool { return false }
 	must(t, w.engine.ResumeProvider(t.Context(), "beta"))
 	b.fail = nil
-	w.checkOutcome("a market is silent", w.run(true), refresh.JobPartial, "gamma/c1 silent 1")
+	w.checkOutcome("a market is missing", w.run(true), refresh.JobPartial, "gamma/c1 silent 1")
 	w.checkIdle()
 }
 

@@ -37,7 +37,7 @@ func TestScopeAll_NewPhaseBecomesAnItem(t *testing.T) {
 		equal(t, "files", len(a.requested()), 1)
 		asked := b.requested()
 		if len(asked) != 1 || len(asked[0].Names) != 1 {
-			t.Errorf("asked %+v, want for the name once", asked)
+			t.Errorf("requested %+v, want one request for the name", asked)
 		}
 		if all {
 			ruby := w.item(catalog.Key{AppID: catalog.CS2, Name: name, Phase: "Ruby"})

@@ -178,11 +178,11 @@ func TestQueueMissing_QueuesAnUnknownPriceOnce(t *testing.T) {
 		f.plan(refresh.Missing, 1)
 		q, err = view.ReadMissingQueue(f.Context(), f.DB, f.Now)
 		f.Must(err)
-		f.Is("in work", q, view.MissingStatus{Running: true, PendingItems: 2, OldestSeconds: 1})
-		f.Is("queued while in work", queue(ids[1:]...), int64(0))
+		f.Is("claimed", q, view.MissingStatus{Running: true, PendingItems: 2, OldestSeconds: 1})
+		f.Is("queued while claimed", queue(ids[1:]...), int64(0))
 		due, err = refresh.HasDueMissing(f.Context(), f.DB, f.rules())
 		f.Must(err)
-		f.Is("due while in work", due, false)
+		f.Is("due while claimed", due, false)
 	})
 }
 

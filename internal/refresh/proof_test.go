@@ -22,16 +22,16 @@ func TestBackground_ResponseWithoutEvidenceKeepsQuotes(t *testing.T) {
 		answer func()
 		want   int64
 	}{
-		{"nothing about the name", func() { steam.items[730] = nil }, 8},
-		{"a silent market", func() {
+		{"no row of the name", func() { steam.items[730] = nil }, 8},
+		{"a missing market", func() {
 			steam.edit = func(q *provider.Quote) bool { return q.Market == "s1" }
 			steam.silent = []string{"s2"}
 		}, 8},
-		{"known, and offered nowhere", func() {
+		{"known, not listed anywhere", func() {
 			steam.edit = func(q *provider.Quote) bool { q.Ask = 0; return true }
 		}, 0},
 		{"offered again", func() {}, 8},
-		{"known, and not on one of its markets", func() {
+		{"known, not listed on one market", func() {
 			steam.edit = func(q *provider.Quote) bool { return q.Market == "s1" }
 		}, 4},
 	} {
@@ -40,7 +40,7 @@ func TestBackground_ResponseWithoutEvidenceKeepsQuotes(t *testing.T) {
 		w.clock.Add(7 * time.Hour)
 		w.run(false)
 		if n := len(steam.requested()); n == 0 {
-			t.Errorf("%s: it was not asked", c.name)
+			t.Errorf("%s: not requested", c.name)
 		}
 		equal(t, c.name, w.count(quoted), c.want)
 	}
@@ -58,6 +58,6 @@ func TestNames_MissingMarketKeepsItsQuote(t *testing.T) {
 	b.silent = []string{"m2"}
 	w.clock.Add(7 * time.Hour)
 	w.run(false)
-	equal(t, "markets, one of which was not asked and one does not have it", w.named(list[0]).UsedMarkets, 2)
+	equal(t, "markets, one not requested and one without the item", w.named(list[0]).UsedMarkets, 2)
 	w.checkIdle()
 }

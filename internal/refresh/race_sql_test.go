@@ -31,7 +31,7 @@ func TestClaimUnit_ManyWorkersClaimEachUnitOnce(t *testing.T) {
 		var mu sync.Mutex
 		claimed := map[int64]int{}
 		dbtest.AtOnce(8, func(i int) {
-			for range n { // each claim either succeeds or nothing is left
+			for range n { // each claim succeeds until none is left
 				var u *refresh.Unit
 				f.Try(func(tx *db.Tx) (err error) {
 					u, err = refresh.ClaimUnit(tx, refresh.Claim{Provider: "s", Owner: fmt.Sprint("worker ", i)})
@@ -45,7 +45,7 @@ func TestClaimUnit_ManyWorkersClaimEachUnitOnce(t *testing.T) {
 				mu.Unlock()
 			}
 		})
-		f.Is("units claimed", len(claimed), n)
+		f.Is("claimed units", len(claimed), n)
 		for unit, times := range claimed {
 			if times != 1 {
 				f.Errorf("unit %d of job %d was claimed %d times", unit, id, times)

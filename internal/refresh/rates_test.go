@@ -71,7 +71,7 @@ func TestEstimate_UsesTheRatesOfThePlan(t *testing.T) {
 	must(t, err)
 	equal(t, "rates of the plan", maps.Equal(got, planned), true)
 	w.run(true)
-	equal(t, "price of the next run", w.named("A").Price, units(12))
+	equal(t, "price of the next job", w.named("A").Price, units(12))
 }
 
 // The only quote has a currency without a rate. The item must have no price instead of a

@@ -73,7 +73,7 @@ func TestBlobs_AreDeletedWhenUnused(t *testing.T) {
 			return u
 		}
 		first := run("f", true)
-		f.Is("the newest good answer", held(first), true)
+		f.Is("newest good response", held(first), true)
 		newest := func() int64 {
 			var id int64
 			f.Tx(func(tx *db.Tx) error {
@@ -206,7 +206,7 @@ func TestStoreValidation_StoresTheOutcomeOfAFile(t *testing.T) {
 		}
 		good := validate(100, refresh.OutcomeOK, "", false)
 		want := refresh.MarketFile{MarketID: m, AppID: app, File: "f", UnitID: good.ID, FetchedAt: good.FetchedAt, Quotes: 100}
-		f.Is("a good answer", file(), want)
+		f.Is("a good response", file(), want)
 		since := f.Now
 		validate(3, refresh.OutcomeQuarantined, "anomaly", false)
 		want.Quarantine = "anomaly"
@@ -219,7 +219,7 @@ func TestStoreValidation_StoresTheOutcomeOfAFile(t *testing.T) {
 		validate(0, refresh.OutcomeSilent, "", false)
 		validate(5, refresh.OutcomeOK, "", true)
 		want.Quarantine = "still an anomaly"
-		f.Is("silence and a reused answer", file(), want)
+		f.Is("missing market and reused response", file(), want)
 		accept := func(provider, market string) (n int64) {
 			f.Tx(func(tx *db.Tx) (err error) {
 				n, err = refresh.AcceptProvider(tx, provider, market)
@@ -244,7 +244,7 @@ func TestStoreValidation_StoresTheOutcomeOfAFile(t *testing.T) {
 		f.Must(err)
 		units, err := refresh.JobUnits(f.Context(), f.DB, id)
 		f.Must(err)
-		f.Is("a reused answer", outcomes[refresh.UnitMarket{Unit: units[0].ID, Market: m}],
+		f.Is("a reused response", outcomes[refresh.UnitMarket{Unit: units[0].ID, Market: m}],
 			refresh.MarketFetch{MarketID: m, Quotes: 7, Outcome: refresh.OutcomeOK})
 	})
 }

@@ -146,7 +146,7 @@ func TestRule6_ZeroDaysAndZeroJobsKeepNothing(t *testing.T) {
 
 	// The newest response remains without its job, and the next one is compared with it.
 	w.clock.Add(time.Hour)
-	equal(t, "another run", w.job(w.begin(true)).State, refresh.Queued)
+	equal(t, "another job", w.job(w.begin(true)).State, refresh.Queued)
 	w.drain()
 	w.checkIdle()
 }

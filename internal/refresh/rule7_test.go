@@ -34,7 +34,7 @@ func badAnswers() map[string]func(*fakeProvider) {
 		},
 		"silent":         func(s *fakeProvider) { s.silent = []string{"a1", "a2", "a3"} },
 		"unknown market": spoil(func(q *provider.Quote) { q.Market = "elsewhere" }),
-		"an error that is none of the contract's": func(s *fakeProvider) {
+		"an error outside the contract": func(s *fakeProvider) {
 			s.fail = func(int, provider.Call) error { return errTest }
 		},
 		"dollars for cents":      spoil(func(q *provider.Quote) { q.Ask *= 100 }),
@@ -89,7 +89,7 @@ func TestRule7_BadResponseReplacesNoPrice(t *testing.T) {
 	for name, spoiled := range badAnswers() {
 		for _, shape := range []provider.Shape{provider.Bulk, provider.Batch} {
 			if shape == provider.Batch && (slices.Contains(wholes, name) || strings.HasPrefix(name, "failure")) {
-				continue // an answer to names is judged quote by quote, and fails as a file does
+				continue // a response to names is checked quote by quote
 			}
 			if nth++; !dbtest.RunsCase(nth) {
 				continue
@@ -104,7 +104,7 @@ func TestRule7_BadResponseReplacesNoPrice(t *testing.T) {
 			w.forget()
 			w.run(false)
 			before := w.named(list[0])
-			w.clock.Add(8 * 24 * time.Hour) // so long that no old quote helps
+			w.clock.Add(8 * 24 * time.Hour) // old quotes are stale by then
 			spoiled(s)
 			j := w.run(false)
 			after := w.named(list[0])
@@ -169,7 +169,7 @@ func TestRule7_FailedMarketTakesPartWithItsLastQuoteWhileFresh(t *testing.T) {
 	must(t, err)
 	equal(t, "reason", snaps[0].Reason, "staleFetch")
 	equal(t, "fetched", snaps[0].FetchedAt, epoch)
-	equal(t, "fetched with the run", snaps[1].FetchedAt.IsZero(), true)
+	equal(t, "fetched with the job", snaps[1].FetchedAt.IsZero(), true)
 }
 
 func TestRule7_PhasesDoNotAffectThePlainName(t *testing.T) {
@@ -188,7 +188,7 @@ func TestRule7_PhasesDoNotAffectThePlainName(t *testing.T) {
 			i.Phase = phase
 			equal(t, "price of phase "+phase, w.item(i).Price, want)
 		}
-		equal(t, "a phase that nobody quotes", w.valueOf("u", 3), 0)
+		equal(t, "a phase without quotes", w.valueOf("u", 3), 0)
 		equal(t, "calls", len(s.requested()), 1) // one name, however many phases
 		w.checkIdle()
 		w.stop()
@@ -249,7 +249,7 @@ func TestRule7_AnOperatorCanAcceptAHeldPrice(t *testing.T) {
 	w.drain()
 	key := w.named("A").Key
 	if err := w.engine.AcceptItem(t.Context(), key); err == nil {
-		t.Error("accepted a price that nobody held")
+		t.Error("accepted a price that is not held")
 	}
 	price = units(40)
 	w.clock.Add(7 * time.Hour)
@@ -333,7 +333,7 @@ func TestRule7_AnomalousResponseIsQuarantinedUntilAccepted(t *testing.T) {
 	}
 	snaps, err := view.Snapshots(t.Context(), w.store, w.named(list[0]).ID)
 	must(t, err)
-	equal(t, "last good quote of the sick market", snaps[1].Ask, units(10))
+	equal(t, "last good quote of the quarantined market", snaps[1].Ask, units(10))
 
 	must(t, w.engine.AcceptProvider(t.Context(), "alpha", ""))
 	if err := w.engine.AcceptProvider(t.Context(), "alpha", ""); err == nil {
@@ -344,7 +344,7 @@ func TestRule7_AnomalousResponseIsQuarantinedUntilAccepted(t *testing.T) {
 	must(t, err)
 	equal(t, "accepted quote", snaps[1].Ask, units(1000))
 	factor = 1
-	w.run(true) // what comes next is held against what was accepted
+	w.run(true) // the next response is compared with the accepted one
 	snaps, err = view.Snapshots(t.Context(), w.store, w.named(list[0]).ID)
 	must(t, err)
 	equal(t, "quote after the next", snaps[1].Ask, units(1000))
@@ -392,7 +392,7 @@ func TestRule7_AcceptanceIsLimitedToTheRefusedResponse(t *testing.T) {
 	list := names("Item", 200)
 	for _, c := range []struct {
 		name   string
-		factor money.Micro // of the next answer; the refused one had 100
+		factor money.Micro // names of the next response; the refused one had 100
 		share  int         // of the names
 		later  time.Duration
 		want   money.Micro
@@ -402,7 +402,7 @@ func TestRule7_AcceptanceIsLimitedToTheRefusedResponse(t *testing.T) {
 		{"another level", 10_000, 200, time.Hour, units(10)},
 		{"another size", 100, 99, time.Hour, units(10)},
 		{"too late", 100, 200, 48 * time.Hour, units(10)},
-		{"well again", 1, 200, time.Hour, units(10)},
+		{"good again", 1, 200, time.Hour, units(10)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			factor, share := money.Micro(1), list
@@ -470,7 +470,7 @@ func TestRule7_RecentFileIsValidatedBeforeUse(t *testing.T) {
 	equal(t, "calls for the missing price", len(sick.requested()), 0)
 	equal(t, "calls before", calls > 0, true)
 	equal(t, "price", w.named("New").Price, 0)
-	equal(t, "markets said to be in quarantine before their time", w.count(`SELECT count(*) FROM market_file WHERE quarantine <> ''`), 0)
+	equal(t, "markets in quarantine too early", w.count(`SELECT count(*) FROM market_file WHERE quarantine <> ''`), 0)
 
 	hang.fail = nil
 	w.clock.Add(2 * time.Minute)
@@ -500,7 +500,7 @@ func TestRule7_GoodRecentFileIsUsedBeforeItsOwnJobIsValidated(t *testing.T) {
 	w.clock.Add(2 * time.Minute)
 	w.drain()
 	w.checkIdle()
-	equal(t, "newest answer is the run's own", w.count(`SELECT count(*) FROM market_file f JOIN fetch_unit u ON u.id = f.unit_id
+	equal(t, "newest response is of the job itself", w.count(`SELECT count(*) FROM market_file f JOIN fetch_unit u ON u.id = f.unit_id
 		JOIN refresh_job j ON j.id = u.job_id WHERE j.kind = 'bulk'`), 3)
 }
 
@@ -510,7 +510,7 @@ func TestRule7_DamagedStoredResponseStopsNoJob(t *testing.T) {
 	w := newWorld(t, a, b)
 	w.push("u", 730, list...)
 	w.drain()
-	w.exec(`UPDATE fetch_blob SET data = $1`, []byte{1, 2, 3, 4, 5, 6, 7, 8}) // what the next run is held against
+	w.exec(`UPDATE fetch_blob SET data = $1`, []byte{1, 2, 3, 4, 5, 6, 7, 8}) // baseline of the next job
 	w.clock.Add(7 * time.Hour)
 	w.begin(false)
 	for _, work := range []func() (bool, error){

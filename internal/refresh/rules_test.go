@@ -40,10 +40,10 @@ func TestRule1_EachNameIsRequestedOncePerMarket(t *testing.T) {
 		equal(t, "names of a single call", len(call.Names), 1)
 		asked[call.Names[0]]++
 	}
-	equal(t, "names asked for", len(asked), 700)
+	equal(t, "requested names", len(asked), 700)
 	for n, times := range asked {
 		if times != 2 {
-			t.Fatalf("%q was asked for %d times by two providers", n, times)
+			t.Fatalf("%q was requested %d times by two providers", n, times)
 		}
 	}
 	equal(t, "snapshots", w.count(`SELECT count(*) FROM market_snapshot`), 700*6)
@@ -133,7 +133,7 @@ func TestRule2_BulkPlansNamesInActiveListings(t *testing.T) {
 }
 
 func TestRule2_NewPricesReachAllRowsOfAllUsers(t *testing.T) {
-	for _, changed := range []int{3, 400} { // by the item index, and by a pass over all rows
+	for _, changed := range []int{3, 400} { // by the item index, and by a scan of all rows
 		list := names("Item", 400)
 		s := bulk("alpha", list, "a1", "a2", "a3")
 		price := units(10)
@@ -221,12 +221,12 @@ func TestRule3_PauseDoublesUpToThreeDays(t *testing.T) {
 		w.clock.Add(time.Duration(hours)*time.Hour - time.Second)
 		w.drain()
 		if n := len(s.requested()); n != 0 {
-			t.Fatalf("asked a second before %d hours had passed", hours)
+			t.Fatalf("requested a second before %d hours had passed", hours)
 		}
 		w.clock.Add(time.Second)
 		w.drain()
 		if n := len(s.requested()); n != 1 {
-			t.Fatalf("asked %d times after %d hours", n, hours)
+			t.Fatalf("requested %d times after %d hours", n, hours)
 		}
 	}
 	w.checkIdle()
@@ -285,7 +285,7 @@ func TestRule3_FreshFileServesMissingPrices(t *testing.T) {
 	w.push("u", 730, list...)
 	w.forget()
 	w.run(false)
-	equal(t, "calls of the run", len(s.requested()), 2)
+	equal(t, "calls of the job", len(s.requested()), 2)
 
 	w.clock.Add(4 * time.Minute)
 	w.push("v", 730, "New")
@@ -345,7 +345,7 @@ func TestRule5_ForceIgnoresOnlyTTLAndPause(t *testing.T) {
 	equal(t, "updated", w.run(true).Counts.Updated, 4)
 	equal(t, "skipped", w.run(false).Counts.SkippedTTL, 4)
 	s.fail = func(int, provider.Call) error { return s.broken(provider.KindBreaker) }
-	equal(t, "skipped by the breaker although forced", w.run(true).Counts.SkippedBackoff, 4)
+	equal(t, "skipped by the breaker, forced", w.run(true).Counts.SkippedBackoff, 4)
 }
 
 func TestRule5_TheTTLCountsFromTheJobsCreation(t *testing.T) {
@@ -412,7 +412,7 @@ func TestRule5_UnknownPricesAreNeverSkipped(t *testing.T) {
 	w.push("u", 730, "A")
 	w.drain()
 	for range 3 {
-		equal(t, "asked again at once", w.run(false).Counts.NoQuote, 1)
+		equal(t, "requested again immediately", w.run(false).Counts.NoQuote, 1)
 	}
 }
 
@@ -437,7 +437,7 @@ func TestRule5_ItemWithoutResponseFailsAndKeepsItsTimes(t *testing.T) {
 	equal(t, "last error", j.LastError, "alpha: server: as the script says")
 
 	s.fail = nil
-	j = w.run(false) // due at once: its times did not move
+	j = w.run(false) // due immediately, because its times are unchanged
 	equal(t, "updated", j.Counts.Updated, 1)
 	equal(t, "failures", w.named("A").Failures, 0)
 	w.checkIdle()

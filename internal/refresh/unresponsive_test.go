@@ -54,13 +54,13 @@ func TestWait_JobContinuesWithoutAFailingProvider(t *testing.T) {
 	for w.job(id).State.Live() {
 		w.drain()
 		if w.clock.Add(time.Second); w.clock.Now().Sub(started) > 3*time.Minute {
-			t.Fatal("the run is held")
+			t.Fatal("the job is blocked")
 		}
 	}
 	j := w.job(id)
 	equal(t, "took", j.FinishedAt.Sub(started), time.Minute)
 	equal(t, "updated", j.Counts.Updated, 200)
-	equal(t, "failed by the first two calls, or kept back by the breaker", j.Counts.Failed+j.Counts.SkippedBackoff, 100)
+	equal(t, "failed or stopped by the breaker", j.Counts.Failed+j.Counts.SkippedBackoff, 100)
 	if j.Counts.Failed > 20 {
 		t.Errorf("%d failed", j.Counts.Failed)
 	}
@@ -123,7 +123,7 @@ func TestWait_LateFileServesTheNextJob(t *testing.T) {
 			equal(t, "waits", w.job(id).State, refresh.Running)
 			w.clock.Add(time.Second)
 			w.estimateAll()
-			equal(t, "waits no longer", w.job(id).State, refresh.Failed)
+			equal(t, "no longer waits", w.job(id).State, refresh.Failed)
 			// Regression: the health of a provider that never responded remained "unknown".
 			equal(t, "noted failures", fmt.Sprint(w.failures("alpha")), "[1]")
 			w.clock.Add(time.Minute)
@@ -153,7 +153,7 @@ func TestWait_LateFileServesTheNextJob(t *testing.T) {
 		}
 		s.fail = nil
 		w.clock.Add(7 * time.Hour)
-		equal(t, "updated afresh", w.run(false).Counts.Updated, 200)
+		equal(t, "updated again", w.run(false).Counts.Updated, 200)
 		equal(t, "as of", w.named(list[7]).CheckedAt, w.clock.Now())
 		w.checkIdle()
 		w.stop()
@@ -174,7 +174,7 @@ func TestWait_UnresponsiveHostCountsAsOneFailure(t *testing.T) {
 			s.before = func(context.Context, provider.Call) {
 				w.clock.Add(time.Minute)
 				w.estimateAll()
-				equal(t, "waits no longer", w.job(id).State, refresh.Failed)
+				equal(t, "no longer waits", w.job(id).State, refresh.Failed)
 				equal(t, "noted failures", fmt.Sprint(w.failures("alpha")), fmt.Sprint([]int{failures + 1}))
 				w.clock.Add(time.Minute)
 			}
@@ -294,7 +294,7 @@ func TestRequestCount_NeverFalls(t *testing.T) {
 	kills := 0
 	a.before = func(context.Context, provider.Call) {
 		look()
-		if kills++; kills == 60 || kills == 120 { // taken away in the middle of a unit
+		if kills++; kills == 60 || kills == 120 { // the claim is lost during the unit
 			w.exec(`UPDATE fetch_unit SET state = 'pending', token = token + 1 WHERE state = 'running'`)
 			look()
 		}
