@@ -18,17 +18,17 @@ import (
 	"assay/internal/provider/sim"
 )
 
-// The roles, as the table of the contract's section 9 has them.
+// These are the roles of section 9 of the contract.
 const (
-	nobody   = "nobody"
-	loopback = "loopback"
-	market   = "market"
-	platform = "platform"
-	admin    = "admin"
+	anonymous = "anonymous"
+	loopback  = "loopback"
+	market    = "market"
+	platform  = "platform"
+	admin     = "admin"
 )
 
-// mayUse is the table, by the beginning of a path: who may use its routes
-// besides an administrator. A route that it lacks fails the test.
+// mayUse lists the roles, besides the administrator, that may use the routes with a path
+// prefix. A route without an entry fails the test.
 var mayUse = []struct {
 	prefix string
 	roles  []string
@@ -40,20 +40,20 @@ var mayUse = []struct {
 	{"/api/listings", []string{platform}},
 	{"/api/trades", []string{platform}},
 	{"/api/functions/admin/", []string{}},
-	{"/api/health", []string{nobody}},
-	{"/api/community/top-traders", []string{nobody}},
-	{"/openapi.json", []string{nobody}},
-	{"/docs", []string{nobody}},
+	{"/api/health", []string{anonymous}},
+	{"/api/community/top-traders", []string{anonymous}},
+	{"/openapi.json", []string{anonymous}},
+	{"/docs", []string{anonymous}},
 	{"/metrics", []string{loopback}},
 }
 
 // presented is a way to present a credential.
 type presented struct {
 	name, header, value string
-	role                string // that it gives; "": it is wrong
+	role                string // role of the credential; "": it is wrong
 }
 
-func TestAuth_EveryRouteOfTheInterfaceIsOpenToItsRolesAlone(t *testing.T) {
+func TestAuth_APIRoutesCheckRoles(t *testing.T) {
 	onBoth(t, testInterface)
 }
 
@@ -77,17 +77,17 @@ func testInterface(t *testing.T, on engine) {
 			return strings.HasPrefix(path, m.prefix)
 		})
 		if at < 0 {
-			t.Errorf("%s is not in the table of who may use what", path)
+			t.Errorf("%s is missing in mayUse", path)
 			continue
 		}
 		for method := range methods {
 			method = strings.ToUpper(method)
 			for _, way := range ways {
-				client++ // another address each time, or the limit of wrong ones would answer
+				client++ // use a new address each time because wrong credentials are limited per address
 				got, code := s.present(method, example(path), way, fmt.Sprintf("10.1.%d.%d", client/250, client%250))
 				want, wantCode := mustAnswer(mayUse[at].roles, way.role)
 				if want == http.StatusOK && (got == http.StatusUnauthorized || got == http.StatusForbidden) {
-					t.Errorf("%s %s with %s is refused (%d)", method, path, way.name, got)
+					t.Errorf("%s %s with %s: got %d, want access", method, path, way.name, got)
 				}
 				if want != http.StatusOK && (got != want || code != wantCode) {
 					t.Errorf("%s %s with %s: %d %s, want %d %s", method, path, way.name, got, code, want, wantCode)
@@ -96,18 +96,18 @@ func testInterface(t *testing.T, on engine) {
 		}
 	}
 	if got, _ := s.present(http.MethodGet, "/metrics", presented{}, ""); got != http.StatusOK {
-		t.Errorf("/metrics from this machine: %d", got)
+		t.Errorf("/metrics from localhost: got %d", got)
 	}
 }
 
-// waysToPresent are no, wrong and every role's credentials, in each header.
+// waysToPresent returns missing, wrong and valid credentials of each role, in each header.
 func waysToPresent(s *server) []presented {
 	const sync, bearer = "X-Market-Sync-Secret", "Authorization"
 	ways := []presented{
-		{"nothing", "", "", nobody},
-		{"an empty secret", sync, "", nobody},
-		{"an empty token", bearer, "Bearer ", nobody},
-		{"another scheme", bearer, "Basic " + s.secret("ADMIN_API_TOKEN"), nobody},
+		{"nothing", "", "", anonymous},
+		{"an empty secret", sync, "", anonymous},
+		{"an empty token", bearer, "Bearer ", anonymous},
+		{"another scheme", bearer, "Basic " + s.secret("ADMIN_API_TOKEN"), anonymous},
 		{"a wrong secret", sync, "wrong", ""},
 		{"a wrong token", bearer, "Bearer wrong", ""},
 		{"half a token", bearer, "Bearer " + s.secret("ADMIN_API_TOKEN")[:32], ""},
@@ -122,12 +122,12 @@ func waysToPresent(s *server) []presented {
 	return ways
 }
 
-// mustAnswer tells how a role is answered where only some may pass.
+// mustAnswer returns the expected response to a role.
 func mustAnswer(roles []string, role string) (status int, code string) {
 	switch {
-	case role == admin, slices.Contains(roles, nobody), slices.Contains(roles, role):
+	case role == admin, slices.Contains(roles, anonymous), slices.Contains(roles, role):
 		return http.StatusOK, ""
-	case role == "" || role == nobody:
+	case role == "" || role == anonymous:
 		return http.StatusUnauthorized, "unauthorized"
 	default:
 		return http.StatusForbidden, "forbidden"
@@ -136,11 +136,11 @@ func mustAnswer(roles []string, role string) (status int, code string) {
 
 var parameter = regexp.MustCompile(`\{[^}]+\}`)
 
-// example fills in what a path leaves open, with what is not there.
+// example replaces the parameters of a path with values that do not exist.
 func example(path string) string { return parameter.ReplaceAllString(path, "0") }
 
-// present sends a request as one from an address and returns status and code of
-// the answer.
+// present sends a request from the given client address. It returns the status and code of the
+// response.
 func (s *server) present(method, path string, way presented, from string) (int, string) {
 	s.t.Helper()
 	req, err := http.NewRequestWithContext(s.t.Context(), method, "http://"+s.addr+path, nil)
@@ -169,10 +169,9 @@ func (s *server) present(method, path string, way presented, from string) (int, 
 	return resp.StatusCode, string(code[1])
 }
 
-// pageRoutes is who may use the page's routes: nobody without a session, but
-// for these.
+// pageRoutes lists the page routes with another requirement than a session.
 var pageRoutes = map[string]string{
-	"GET /static/{file...}": nobody, "GET /sign-in": nobody, "POST /sign-in": nobody,
+	"GET /static/{file...}": anonymous, "GET /sign-in": anonymous, "POST /sign-in": anonymous,
 	"POST /sign-out": market, "GET /{$}": market, "GET /live": market, "GET /runs": market, "GET /runs/{id}": market,
 	"GET /providers": market, "GET /items": market, "GET /item": market, "GET /dry-run": admin,
 	"POST /runs": admin, "POST /runs/{id}/cancel": admin, "POST /runs/{id}/retry-failed": admin,
@@ -180,7 +179,7 @@ var pageRoutes = map[string]string{
 	"POST /item/accept": admin,
 }
 
-func TestAuth_EveryRouteOfThePageWantsASessionOfItsRole(t *testing.T) {
+func TestAuth_PageRoutesRequireSessions(t *testing.T) {
 	onBoth(t, testPage)
 }
 
@@ -197,42 +196,42 @@ func testPage(t *testing.T, on engine) {
 	s := on.newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+simURL)
 	s.within(app.Options{})
 	browsers := map[string]*http.Client{
-		nobody: s.browser(""), "wrong": s.browser("wrong"), platform: s.browser(s.secret("PLATFORM_API_TOKEN")),
+		anonymous: s.browser(""), "wrong": s.browser("wrong"), platform: s.browser(s.secret("PLATFORM_API_TOKEN")),
 		market: s.browser(s.secret("MARKET_PRICE_SYNC_SECRET")), admin: s.browser(s.secret("ADMIN_API_TOKEN")),
 	}
 	for _, route := range routes {
 		role, known := pageRoutes[route[1]]
 		if !known {
-			t.Errorf("%s is not in the table of who may use what", route[1])
+			t.Errorf("%s is missing in pageRoutes", route[1])
 			continue
 		}
 		method, path, _ := strings.Cut(strings.ReplaceAll(route[1], "{$}", ""), " ")
 		for who, browser := range browsers {
 			if route[1] == "POST /sign-out" {
-				continue // it would end the sessions of this test
+				continue // signing out would end the sessions of this test
 			}
 			status, location := s.visit(browser, method, example(path))
 			signIn := status == http.StatusSeeOther && strings.HasPrefix(location, "/sign-in")
 			signedIn := who == market || who == admin
 			switch {
-			case role == nobody:
+			case role == anonymous:
 				if signIn || status == http.StatusUnauthorized && path != "/sign-in" {
-					t.Errorf("%s for %s: %d %s, want it open", route[1], who, status, location)
+					t.Errorf("%s for %s: got %d %s, want access", route[1], who, status, location)
 				}
 			case !signedIn && !signIn:
-				t.Errorf("%s for %s: %d, want to be sent to sign in", route[1], who, status)
+				t.Errorf("%s for %s: got %d, want a redirect to sign-in", route[1], who, status)
 			case who == market && role == admin && status != http.StatusForbidden:
-				t.Errorf("%s for a session that reads: %d, want 403", route[1], status)
+				t.Errorf("%s for a read-only session: got %d, want 403", route[1], status)
 			case who == admin && method == http.MethodPost && status != http.StatusForbidden:
-				t.Errorf("%s without the page's token: %d, want 403", route[1], status)
+				t.Errorf("%s without the page's token: got %d, want 403", route[1], status)
 			case signedIn && method == http.MethodGet && (who == admin || role == market) && (signIn || status == http.StatusForbidden):
-				t.Errorf("%s for %s: %d %s, want it answered", route[1], who, status, location)
+				t.Errorf("%s for %s: got %d %s, want a response", route[1], who, status, location)
 			}
 		}
 	}
 }
 
-// browser is a client that signed in with a secret.
+// browser returns a client that signed in with the given secret.
 func (s *server) browser(secret string) *http.Client {
 	s.t.Helper()
 	jar, err := cookiejar.New(nil)

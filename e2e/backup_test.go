@@ -15,10 +15,10 @@ import (
 	"assay/internal/randtest"
 )
 
-// TestBackup_AKilledOneLeavesNoFile kills backups at random moments beside a running
-// server. Nothing may be under the final name, and the next backup of that name must
-// work at once, although what the killed one had started may still be writing.
-func TestBackup_AKilledOneLeavesNoFile(t *testing.T) {
+// TestBackup_KilledBackupLeavesNoFile kills backups at random times while a server runs. The
+// final file must not exist afterwards. The next backup with the same name must succeed
+// immediately, although a process of the killed backup may still be writing.
+func TestBackup_KilledBackupLeavesNoFile(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		t.Parallel()
@@ -53,7 +53,7 @@ func TestBackup_AKilledOneLeavesNoFile(t *testing.T) {
 				killed++
 				continue
 			}
-			s.command(0, "backup", "--verify", file) // it was faster: what has the name is whole
+			s.command(0, "backup", "--verify", file) // the backup finished before the kill, so the file must be complete
 			if err := os.Remove(file); err != nil {
 				t.Fatal(err)
 			}
@@ -71,7 +71,7 @@ func TestBackup_AKilledOneLeavesNoFile(t *testing.T) {
 		var inventory struct{ Rows int }
 		restored.get("/api/inventory/u", &inventory)
 		if inventory.Rows != items {
-			t.Errorf("%d rows are restored, want %d", inventory.Rows, items)
+			t.Errorf("restored %d rows, want %d", inventory.Rows, items)
 		}
 	})
 }

@@ -20,10 +20,10 @@ import (
 	"assay/internal/randtest"
 )
 
-// askers are how many processes share a budget.
-const askers = 3
+// processes is the number of processes that share a budget.
+const processes = 3
 
-// stores opens a database as so many processes do; on SQLite there is one.
+// stores opens the database n times, like n processes. On SQLite there is only one process.
 func (on engine) stores(t *testing.T, n int) []*db.DB {
 	t.Helper()
 	o := db.Options{Path: filepath.Join(t.TempDir(), "assay.db")}
@@ -50,7 +50,7 @@ func (on engine) stores(t *testing.T, n int) []*db.DB {
 	return all
 }
 
-// clients are those of processes of such patience for one host.
+// clients returns one client of the host per process, with the given maximum waits.
 func (on engine) clients(t *testing.T, server *providertest.Server, h provider.Host, patience ...time.Duration) []*provider.Client {
 	t.Helper()
 	var all []*provider.Client
@@ -64,14 +64,14 @@ func (on engine) clients(t *testing.T, server *providertest.Server, h provider.H
 	return all
 }
 
-func ask(t *testing.T, c *provider.Client, url string) error {
+func sendRequest(t *testing.T, c *provider.Client, url string) error {
 	t.Helper()
 	return c.Do(t.Context(), provider.Request{URL: url}, func(*provider.Response) error { return nil })
 }
 
-// TestBudget_WhatASourceSaysIsLeftHoldsForAllInstances has a provider say, to one of
-// three processes, that it leaves five requests of the hundred that they count.
-func TestBudget_WhatAProviderSaysIsLeftHoldsForAllInstances(t *testing.T) {
+// TestBudget_ReportedQuotaAppliesToAllInstances uses three processes with a limit of a hundred
+// requests. The provider reports to one of them that five requests are left.
+func TestBudget_ReportedQuotaAppliesToAllInstances(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		t.Parallel()
@@ -85,14 +85,14 @@ func TestBudget_WhatAProviderSaysIsLeftHoldsForAllInstances(t *testing.T) {
 		}))
 		host := provider.Host{Limit: provider.Limit{Requests: 100, Per: time.Hour}}
 		all := on.clients(t, server, host, time.Minute, time.Minute, time.Minute)
-		if err := ask(t, all[0], server.URL()); err != nil {
+		if err := sendRequest(t, all[0], server.URL()); err != nil {
 			t.Fatal(err)
 		}
 		var wg sync.WaitGroup
 		for _, c := range all {
 			for range 4 {
 				wg.Go(func() {
-					if err := ask(t, c, server.URL()); err != nil && provider.KindOf(err) != provider.KindBudget {
+					if err := sendRequest(t, c, server.URL()); err != nil && provider.KindOf(err) != provider.KindBudget {
 						t.Error(err)
 					}
 				})
@@ -100,16 +100,15 @@ func TestBudget_WhatAProviderSaysIsLeftHoldsForAllInstances(t *testing.T) {
 		}
 		wg.Wait()
 		if n := len(server.Hits()); n != 1+5 {
-			t.Errorf("%d requests, where one was answered that five are left", n)
+			t.Errorf("got %d requests after the provider reported that five are left", n)
 		}
 	})
 }
 
-// TestBudget_LimitHoldsForAllClientsTogether believes the server's own log. How
-// long a request takes to arrive is up to the machine, so most of a period is
-// left to it; clients that knew nothing of each other would send three times as
-// many at once.
-func TestBudget_LimitHoldsForAllClientsTogether(t *testing.T) {
+// TestBudget_LimitIsSharedByAllClients checks the server's log of requests. Requests may
+// arrive late on a busy machine, so the test tolerates most of a period. Clients without a
+// shared limit would send three times as many requests.
+func TestBudget_LimitIsSharedByAllClients(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		t.Parallel()
@@ -119,7 +118,7 @@ func TestBudget_LimitHoldsForAllClientsTogether(t *testing.T) {
 		for _, c := range on.clients(t, server, provider.Host{Limit: limit}, time.Minute, time.Minute, time.Minute) {
 			for range 6 {
 				wg.Go(func() {
-					if err := ask(t, c, server.URL()); err != nil {
+					if err := sendRequest(t, c, server.URL()); err != nil {
 						t.Error(err)
 					}
 				})
@@ -128,7 +127,7 @@ func TestBudget_LimitHoldsForAllClientsTogether(t *testing.T) {
 		wg.Wait()
 		hits := server.Hits()
 		if len(hits) != 18 {
-			t.Errorf("%d requests, want 18", len(hits))
+			t.Errorf("got %d requests, want 18", len(hits))
 		}
 		for i := limit.Requests; i < len(hits); i++ {
 			if span := hits[i].Time.Sub(hits[i-limit.Requests].Time); span < soonest(limit) {
@@ -138,9 +137,9 @@ func TestBudget_LimitHoldsForAllClientsTogether(t *testing.T) {
 	})
 }
 
-// TestBudget_OrderToOneClientIsFollowedByAll makes one client wait, for
-// longer than it may, and the others ask as soon as it knows.
-func TestBudget_OrderToOneClientIsFollowedByAll(t *testing.T) {
+// TestBudget_RetryAfterAppliesToAllClients sends one client a retry-after that is longer than
+// its maximum wait. The other clients send requests immediately afterwards.
+func TestBudget_RetryAfterAppliesToAllClients(t *testing.T) {
 	t.Parallel()
 	const order = 3 * time.Second
 	for name, host := range map[string]provider.Host{
@@ -152,13 +151,13 @@ func TestBudget_OrderToOneClientIsFollowedByAll(t *testing.T) {
 				server := providertest.NewServer(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 				server.Next(providertest.Status(http.StatusTooManyRequests, "Retry-After", "3"))
 				clients := on.clients(t, server, host, order, time.Minute, time.Minute)
-				if e, ok := errors.AsType[*provider.Error](ask(t, clients[0], server.URL())); !ok || e.Kind != provider.KindRateLimited {
+				if e, ok := errors.AsType[*provider.Error](sendRequest(t, clients[0], server.URL())); !ok || e.Kind != provider.KindRateLimited {
 					t.Fatalf("error %v", e)
 				}
 				var wg sync.WaitGroup
 				for _, c := range clients[1:] {
 					wg.Go(func() {
-						if err := ask(t, c, server.URL()); err != nil {
+						if err := sendRequest(t, c, server.URL()); err != nil {
 							t.Error(err)
 						}
 					})
@@ -166,11 +165,11 @@ func TestBudget_OrderToOneClientIsFollowedByAll(t *testing.T) {
 				wg.Wait()
 				hits := server.Hits()
 				if len(hits) != 3 {
-					t.Errorf("%d requests, want 3", len(hits))
+					t.Errorf("got %d requests, want 3", len(hits))
 				}
 				for _, h := range hits[1:] {
 					if early := order - h.Time.Sub(hits[0].Time); early > 10*time.Millisecond {
-						t.Errorf("asked %v too early", early)
+						t.Errorf("request %v too early", early)
 					}
 				}
 			})
@@ -178,9 +177,8 @@ func TestBudget_OrderToOneClientIsFollowedByAll(t *testing.T) {
 	}
 }
 
-// soonest is how soon after the first of so many requests one more may arrive
-// where it could have been sent at the limit's end: on a busy machine the first
-// may arrive late.
+// soonest returns the minimum time between the first request and the one after the limit. On a
+// busy machine the first request may arrive late, which shortens this time.
 func soonest(l provider.Limit) time.Duration {
 	if randtest.Long() {
 		return l.Per * 9 / 10
@@ -188,7 +186,7 @@ func soonest(l provider.Limit) time.Duration {
 	return l.Per / 4
 }
 
-// reportedBudget is what a server tells of the simulator's budget.
+// reportedBudget is the budget of the simulator in provider-debug.
 type reportedBudget struct {
 	Used, Left int64
 	Quotas     []struct {
@@ -211,13 +209,13 @@ func (s *server) budgetOf(provider string) reportedBudget {
 			return d.Budget
 		}
 	}
-	s.t.Fatalf("provider-debug lacks %s", provider)
+	s.t.Fatalf("provider %s is missing in provider-debug", provider)
 	return reportedBudget{}
 }
 
-// TestBudget_OfAllInstancesIsOne runs three processes, or one on SQLite, under a
-// limit and a quota that is used up in the second run.
-func TestBudget_OfAllInstancesIsOne(t *testing.T) {
+// TestBudget_AllInstancesShareOneBudget runs three processes (one on SQLite) with a limit, and
+// a quota that is used up in the second run.
+func TestBudget_AllInstancesShareOneBudget(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		t.Parallel()
@@ -232,7 +230,7 @@ func TestBudget_OfAllInstancesIsOne(t *testing.T) {
 		}
 		first := on.newServer(t, env...)
 		all := []*server{first}
-		for on == onPostgres && len(all) < askers {
+		for on == onPostgres && len(all) < processes {
 			all = append(all, newServerOn(t, first.database, env...))
 		}
 		for _, s := range all {
@@ -253,7 +251,7 @@ func TestBudget_OfAllInstancesIsOne(t *testing.T) {
 		var j job
 		first.get("/api/market-prices/jobs/"+id, &j)
 		if left := int64(quota - units); j.UpdatedItems != left*size || j.SkippedItems.Budget != (units-left)*size || j.Usage.RequestCount != left {
-			t.Errorf("job %+v, want what %d requests bring", j, left)
+			t.Errorf("job %+v, want the names of %d requests", j, left)
 		}
 		hits := markets.Recent()
 		if len(hits) != quota {
@@ -269,7 +267,7 @@ func TestBudget_OfAllInstancesIsOne(t *testing.T) {
 		for _, s := range all {
 			b := s.budgetOf(sim.Name)
 			if len(b.Quotas) != 1 || b.Quotas[0].Used != quota || b.Quotas[0].Left != 0 || b.Quotas[0].Period != "month" {
-				t.Errorf("budget %+v, want a month's quota that is used up", b)
+				t.Errorf("got budget %+v, want a used-up monthly quota", b)
 			}
 		}
 		var dry struct {

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestListings_AreCancelledTogetherEachForItself cancels active, sold, unknown and
-// repeated listings in one request, twice, with the same answer.
-func TestListings_AreCancelledTogetherEachForItself(t *testing.T) {
+// TestListings_CancelTogether cancels active, sold, unknown and repeated listings in one
+// request. A repeated request must return the same response.
+func TestListings_CancelTogether(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		t.Parallel()

@@ -20,10 +20,10 @@ import (
 	"assay/internal/randtest"
 )
 
-// TestClients_OfTheServedDocument checks the OpenAPI document and the metrics of a
-// server with the linters that others use, and walks through the API with clients
-// that are generated from the document. No price may lose a digit on the way.
-func TestClients_OfTheServedDocument(t *testing.T) {
+// TestClients_UseServedDocument checks the OpenAPI document and the metrics of a server with
+// public linters. It also runs clients generated from the document against the API. All prices
+// must keep every digit.
+func TestClients_UseServedDocument(t *testing.T) {
 	t.Parallel()
 	prices := exactPrices(t)
 	s := newServer(t, "MARKET_PRICE_PROVIDERS=pricelist", "PRICELIST_CONFIG="+exactList(t, prices))
@@ -74,7 +74,7 @@ func TestClients_OfTheServedDocument(t *testing.T) {
 	})
 }
 
-// missing skips a test that lacks a tool; in CI the tool must be there.
+// missing skips a test because a tool is not installed. In CI it fails instead.
 func missing(t *testing.T, why string) {
 	t.Helper()
 	if os.Getenv("CI") != "" {
@@ -83,7 +83,7 @@ func missing(t *testing.T, why string) {
 	t.Skip(why)
 }
 
-// npmTool returns the path of a program of clients/package.json.
+// npmTool returns the path of a program installed by clients/package.json.
 func npmTool(t *testing.T, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("clients", "node_modules", ".bin", name))
@@ -96,7 +96,7 @@ func npmTool(t *testing.T, name string) string {
 	return path
 }
 
-// clientDir makes a directory of the document and copies of files of clients.
+// clientDir creates a directory with the document and copies of client files.
 func clientDir(t *testing.T, document []byte, files ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -115,7 +115,7 @@ func clientDir(t *testing.T, document []byte, files ...string) string {
 	return dir
 }
 
-// runIn runs a program that must succeed, and returns what it printed.
+// runIn runs a program that must succeed, and returns its output.
 func runIn(t *testing.T, dir string, input []byte, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
@@ -146,8 +146,8 @@ func typescriptClient(t *testing.T, document, task []byte) {
 	t.Log(runIn(t, dir, task, "node", "flow.js"))
 }
 
-// exactPrices makes prices by name, with every digit: of all sizes, and the last
-// week of the recorded ones where they are.
+// exactPrices returns prices of all magnitudes by name, with every digit. It includes the last
+// week of the recorded prices if they are available.
 func exactPrices(t *testing.T) map[string]string {
 	t.Helper()
 	r := randtest.New(t)
@@ -200,8 +200,7 @@ func exactList(t *testing.T, prices map[string]string) string {
 	return filepath.Join(dir, "lists.json")
 }
 
-// answersAreDescribed compares answers of a server that has worked with the schemas
-// of its document.
+// answersAreDescribed validates responses of a server with the schemas in its document.
 func answersAreDescribed(t *testing.T, s *server, document []byte) {
 	d, err := apitest.Read(document)
 	if err != nil {
@@ -234,8 +233,8 @@ func answersAreDescribed(t *testing.T, s *server, document []byte) {
 	}
 }
 
-// isValidOpenAPI compares the document with the meta-schema of OpenAPI 3.1, and each schema
-// in it with OpenAPI's dialect of JSON Schema. Both come with Spectral.
+// isValidOpenAPI validates the document with the OpenAPI 3.1 meta-schema, and each schema with
+// OpenAPI's JSON Schema dialect. Spectral contains both.
 func isValidOpenAPI(t *testing.T, document []byte) {
 	const base = "https://spec.openapis.org/oas/3.1/"
 	c := jsonschema.NewCompiler()

@@ -15,17 +15,17 @@ import (
 	"assay/internal/randtest"
 )
 
-// clock is a wall clock that can be set.
+// clock is a wall clock that tests can set.
 type clock struct{ offset atomic.Int64 }
 
 func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.offset.Load())) }
 
-// jump sets the clock forward, or back.
+// jump moves the clock by the given duration.
 func (c *clock) jump(by time.Duration) { c.offset.Add(int64(by)) }
 
 const day = 24 * time.Hour
 
-// jumps are how far a clock is set.
+// jumps are the tested clock changes.
 var jumps = []struct {
 	name string
 	by   time.Duration
@@ -37,8 +37,8 @@ var jumps = []struct {
 	{"400 days back", -400 * day},
 }
 
-// onClock is a server in this process with a clock of its own. It waits so long
-// for an answer.
+// onClock returns a server in this process that uses the clock c. Its provider requests have
+// the given timeout.
 func onClock(t *testing.T, on engine, c *clock, timeout time.Duration, env ...string) *server {
 	t.Helper()
 	s := on.newServer(t, append([]string{"MARKET_PRICE_PROVIDERS=sim"}, env...)...)
@@ -47,7 +47,7 @@ func onClock(t *testing.T, on engine, c *clock, timeout time.Duration, env ...st
 	return s
 }
 
-func TestClock_SetDuringARunLosesNothing(t *testing.T) {
+func TestClock_ChangeDuringRunLosesNothing(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testSetDuringRun)
 }
@@ -74,12 +74,12 @@ func testSetDuringRun(t *testing.T, on engine) {
 			checkJob(t, s, id, 250)
 			checkRows(t, s, 1)
 
-			// The next run works as well, and so do the queue and the schedule.
+			// The next run, the queue and the schedule must work too.
 			markets.Advance(2_000)
 			s.push("user1", 730, []asset{{AssetID: "1", MarketHashName: markets.Names()[299]}})
 			s.awaitPriced()
 			db := s.open()
-			if on == onSQLite { // River's timers go by the machine's own clock, which no test sets
+			if on == onSQLite { // River's timers use the system clock, which tests cannot set
 				s.awaitSchedule(c)
 				c.jump(31 * time.Minute)
 				s.await("a scheduled run", func() bool {
@@ -93,7 +93,7 @@ func testSetDuringRun(t *testing.T, on engine) {
 	}
 }
 
-// awaitSchedule waits until the scheduler has seen where the clock is now.
+// awaitSchedule waits until the scheduler has used the new time.
 func (s *server) awaitSchedule(c *clock) {
 	s.t.Helper()
 	s.await("a schedule by the clock", func() bool {
@@ -113,7 +113,7 @@ func (s *server) awaitSchedule(c *clock) {
 	})
 }
 
-// noNegativeTimes checks that nothing takes less than no time.
+// noNegativeTimes checks that the API reports no negative durations.
 func (s *server) noNegativeTimes() {
 	s.t.Helper()
 	for _, path := range []string{"/api/market-prices/status", "/api/market-prices/job-debug", "/api/market-prices/jobs", "/api/health"} {
@@ -123,16 +123,15 @@ func (s *server) noNegativeTimes() {
 		}
 		for _, member := range strings.FieldsFunc(string(body), func(r rune) bool { return strings.ContainsRune("{},", r) }) {
 			if strings.Contains(member, `econds":-`) {
-				s.t.Errorf("%s tells %s", path, member)
+				s.t.Errorf("%s reports %s", path, member)
 			}
 		}
 	}
 }
 
-// TestClock_SetBackLeavesNoQueuedNameWaiting queues names while a job of the
-// queue hangs; they are due since a moment that, once the clock is set back,
-// has yet to come.
-func TestClock_SetBackLeavesNoQueuedNameWaiting(t *testing.T) {
+// TestClock_SetBackDoesNotBlockQueuedNames queues names while a job of the queue is blocked.
+// After the clock is set back, their due time is in the future.
+func TestClock_SetBackDoesNotBlockQueuedNames(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testSetWhileQueued)
 }
@@ -162,7 +161,7 @@ func testSetWhileQueued(t *testing.T, on engine) {
 	}
 }
 
-func TestClock_SetDuringAnOrderToWaitNeitherEndsNorProlongsIt(t *testing.T) {
+func TestClock_ChangeDoesNotAffectRetryAfter(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testSetDuringOrder)
 }
@@ -191,15 +190,15 @@ func testSetDuringOrder(t *testing.T, on engine) {
 				t.Errorf("the run ended %+v", end)
 			}
 			if got := faulty.Hits()[0].Time.Sub(first); got < 2*time.Second {
-				t.Errorf("asked again after %v, want 2s at least", got)
+				t.Errorf("got a request after %v, want at least 2s", got)
 			}
 		})
 	}
 }
 
-// TestRule6_RetentionKeepsWhatItMustWhateverTheClock holds what is kept after
-// each run, under a clock that is set forth and back, against the rule.
-func TestRule6_RetentionKeepsWhatItMustWhateverTheClock(t *testing.T) {
+// TestRule6_RetentionIgnoresClockChanges compares the kept jobs after each run with the rule,
+// while the clock is set forward and back.
+func TestRule6_RetentionIgnoresClockChanges(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testSetRetention)
 }
@@ -234,8 +233,7 @@ type kept struct {
 	end time.Time
 }
 
-// retained lists the jobs that stay: younger than seven days, or among the
-// three that ended last.
+// retained returns the jobs to keep: younger than seven days, or among the last three.
 func retained(ended []kept, now time.Time) []string {
 	var out []string
 	for i, j := range ended {

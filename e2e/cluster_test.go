@@ -18,7 +18,7 @@ import (
 	"assay/internal/refresh"
 )
 
-// slowed is a simulator that takes its time.
+// slowed is a simulator with slow responses.
 type slowed struct {
 	*sim.Handler
 	wait atomic.Int64
@@ -34,27 +34,27 @@ func (s *slowed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.Handler.ServeHTTP(w, r)
 }
 
-// slots is how many requests an instance has under way at once.
+// slots is the number of concurrent requests per instance.
 const slots = 2
 
-// cluster is some servers on one PostgreSQL, of which some may be away, and the
-// slow markets that they ask.
+// cluster is several servers on one PostgreSQL database, and their slow provider. Tests may
+// stop servers.
 type cluster struct {
-	*server // the first one, which no test stops: tests talk to it
+	*server // first server; tests never stop it and send it their requests
 	servers []*server
 	markets *slowed
-	runs    []string // begun by the test
-	before  int      // requests before the first of them
+	runs    []string // started by the test
+	before  int      // number of requests before the first run
 }
 
-// newCluster starts a server for each URL, all of which lead to one database,
-// and prices so many names for three users.
+// newCluster starts a server for each URL. All URLs select the same database. It then prices
+// the given number of names of three users.
 func newCluster(t *testing.T, names int, urls ...string) *cluster {
 	t.Helper()
 	return newClusterWith(t, names, urls)
 }
 
-// newClusterWith is newCluster with more settings of all servers.
+// newClusterWith is like newCluster, with additional settings.
 func newClusterWith(t *testing.T, names int, urls []string, env ...string) *cluster {
 	t.Helper()
 	h, err := sim.NewHandler(sim.Options{Names: names, Frozen: true})
@@ -82,8 +82,7 @@ func newClusterWith(t *testing.T, names int, urls []string, env ...string) *clus
 	return c
 }
 
-// begin starts a run, or joins the one that is under way, however often it takes
-// to be heard.
+// begin starts a run, or joins the current run. It retries until a server responds.
 func (c *cluster) begin() (id string) {
 	c.t.Helper()
 	c.await("a run", func() bool {
@@ -98,14 +97,14 @@ func (c *cluster) begin() (id string) {
 		id = answer.Job.ID
 		if n := len(c.runs); n == 0 || c.runs[n-1] != id {
 			c.runs = append(c.runs, id)
-			c.markets.Advance(2_000) // so that nearly all prices change
+			c.markets.Advance(2_000) // changes nearly all prices
 		}
 		return true
 	})
 	return id
 }
 
-// ended waits for the end of a run, whatever does not answer meanwhile.
+// ended waits for the end of a run. It tolerates failing requests.
 func (c *cluster) ended(id string) (j job) {
 	c.t.Helper()
 	c.await("the end of job "+id, func() bool {
@@ -114,10 +113,9 @@ func (c *cluster) ended(id string) (j job) {
 	return j
 }
 
-// settled waits for the ends of all runs and holds what is then in the database
-// against all that must be: each name once in each run, and no more requests
-// than one for each file and one for each that was lost. A busy machine may let
-// each instance stand still for so long that it is taken for dead once.
+// estimated waits for the end of all runs and checks the database. Each name must be in each
+// run once. There must be at most one request per file, plus one for each lost request. On a
+// busy machine, each instance may lose its lease once.
 func (c *cluster) estimated(lost int) {
 	c.t.Helper()
 	lost += slots * len(c.servers)
@@ -136,16 +134,16 @@ func (c *cluster) estimated(lost int) {
 		c.t.Errorf("%d requests for %d runs, want at most %d", sent, len(c.runs), most)
 	}
 	if counted < sent || counted > sent+lost {
-		c.t.Errorf("%d requests counted, and the provider saw %d", counted, sent)
+		c.t.Errorf("counted %d requests, provider received %d", counted, sent)
 	}
 	checkRows(c.t, c.server, 3)
 	checkInvariants(c.t, c.open())
 }
 
-// owns is how the owners of claims of a server's process are named.
+// owns returns an SQL condition for the claims of a server's process.
 func (s *server) owns() string { return "owner LIKE '%-" + strconv.Itoa(s.cmd.Process.Pid) + "-%'" }
 
-// holds reports whether a server works on something.
+// holds reports whether a server has a claim.
 func (s *server) holds(db *sql.DB) bool {
 	s.t.Helper()
 	return len(rows(s.t, db, `SELECT 1 FROM fetch_unit WHERE state = 'running' AND `+s.owns()+`
@@ -159,23 +157,23 @@ func (s *server) signal(sig syscall.Signal) {
 	}
 }
 
-// forgets waits until a server is no instance any more for the others.
+// forgets waits until the other instances have removed a server.
 func (c *cluster) forgets(db *sql.DB, s *server) {
 	c.t.Helper()
-	c.await("the others to take it for dead", func() bool {
+	c.await("the removal of the instance", func() bool {
 		return len(rows(c.t, db, `SELECT 1 FROM instance WHERE `+s.owns())) == 0
 	})
 }
 
-// asker asks for runs without end.
-type asker struct {
+// starter starts runs repeatedly.
+type starter struct {
 	mu      sync.Mutex
 	started map[string]bool
 	count   int
 }
 
-// ask asks a server, which may be away.
-func (a *asker) ask(s *server, stop <-chan struct{}) {
+// start starts runs on a server, which may be unavailable.
+func (a *starter) start(s *server, stop <-chan struct{}) {
 	for {
 		select {
 		case <-stop:
@@ -195,10 +193,10 @@ func (a *asker) ask(s *server, stop <-chan struct{}) {
 	}
 }
 
-// TestInstances_OneStoppedAndOneKilledOverAndOverShareARun has three instances,
-// at each of which runs are asked for all the time. One is stopped for three
-// leases while it works, one is killed every second.
-func TestInstances_OneStoppedAndOneKilledOverAndOverShareARun(t *testing.T) {
+// TestInstances_StoppedAndKilledInstancesShareRun uses three instances and starts runs on each
+// continuously. It stops one instance for three leases while it has a claim. It kills another
+// one every second.
+func TestInstances_StoppedAndKilledInstancesShareRun(t *testing.T) {
 	t.Parallel()
 	names := 3_000
 	if randtest.Long() {
@@ -211,13 +209,13 @@ func TestInstances_OneStoppedAndOneKilledOverAndOverShareARun(t *testing.T) {
 	c.markets.wait.Store(int64(2 * time.Second))
 
 	first := c.begin()
-	asker := asker{started: map[string]bool{}}
+	starter := starter{started: map[string]bool{}}
 	var asking sync.WaitGroup
 	enough := make(chan struct{})
 	for _, s := range c.servers {
-		asking.Go(func() { asker.ask(s, enough) })
+		asking.Go(func() { starter.start(s, enough) })
 	}
-	c.await("work in the hands of the one to be stopped", func() bool { return stopped.holds(db) })
+	c.await("a claim of the instance to stop", func() bool { return stopped.holds(db) })
 	stopped.signal(syscall.SIGSTOP)
 	kills := 0
 	for end := time.Now().Add(3 * refresh.Lease); time.Now().Before(end); kills++ {
@@ -225,34 +223,34 @@ func TestInstances_OneStoppedAndOneKilledOverAndOverShareARun(t *testing.T) {
 		killed.kill()
 		killed.start()
 		if live := rows(t, db, `SELECT id FROM refresh_job WHERE kind = 'bulk' AND state IN ('queued', 'running')`); len(live) > 1 {
-			t.Errorf("%d bulk jobs at once", len(live))
+			t.Errorf("got %d concurrent bulk jobs, want 1", len(live))
 		}
 	}
 	c.forgets(db, stopped)
 	stopped.signal(syscall.SIGCONT)
 	close(enough)
 	asking.Wait()
-	stopped.await("it to lose its lease", func() bool { return contains(stopped.log, "lease lost") })
-	if asker.started[first] {
+	stopped.await("a lost lease", func() bool { return contains(stopped.log, "lease lost") })
+	if starter.started[first] {
 		t.Errorf("job %s was started twice", first)
 	}
-	for id := range asker.started {
+	for id := range starter.started {
 		c.runs = append(c.runs, id)
 	}
 	if got := rows(t, db, `SELECT count(*) FROM refresh_job WHERE kind = 'bulk'`); got[0] != strconv.Itoa(len(c.runs)) {
-		t.Errorf("%s bulk jobs, and %d were said to be started", got[0], len(c.runs))
+		t.Errorf("got %s bulk jobs, want %d", got[0], len(c.runs))
 	}
-	t.Logf("%d kills, %d times asked for a run", kills, asker.count)
+	t.Logf("%d kills, %d requests to start a run", kills, starter.count)
 	c.estimated(slots * (kills + 1))
 	c.share(db)
 }
 
-// share lets runs happen until each instance has estimated something.
+// share starts runs until each instance has estimated a batch.
 func (c *cluster) share(db *sql.DB) {
 	c.t.Helper()
 	c.markets.wait.Store(0)
 	for _, s := range c.servers {
-		s.await("a batch that was estimated by "+s.addr, func() bool {
+		s.await("a batch estimated by "+s.addr, func() bool {
 			c.ended(c.begin())
 			return len(rows(c.t, db, `SELECT 1 FROM refresh_batch WHERE state = 'estimated' AND `+s.owns()+` LIMIT 1`)) > 0
 		})
@@ -260,7 +258,7 @@ func (c *cluster) share(db *sql.DB) {
 	c.t.Logf("after %d runs each instance has estimated something", len(c.runs))
 }
 
-// estimating reports whether a transaction is open that has estimated a batch.
+// estimating reports whether an open transaction has estimated a batch.
 func estimating(db *sql.DB) bool {
 	found, err := tryRows(db, `SELECT a.pid FROM pg_stat_activity a
 		WHERE a.datname = current_database() AND a.state = 'idle in transaction' AND 2 = (
@@ -269,10 +267,10 @@ func estimating(db *sql.DB) bool {
 	return err == nil && len(found) > 0
 }
 
-// TestInstances_OneStoppedInATransactionHoldsNobodyUp stops an instance that has
-// settled a batch before it can commit. It keeps its locks until others end its
-// session: no limit of the database's does.
-func TestInstances_OneStoppedInATransactionHoldsNobodyUp(t *testing.T) {
+// TestInstances_StoppedTransactionDoesNotBlockOthers stops an instance after it has estimated
+// a batch, but before the commit. It keeps its locks until other instances terminate its
+// session. No time limit of the database does this.
+func TestInstances_StoppedTransactionDoesNotBlockOthers(t *testing.T) {
 	t.Parallel()
 	var armed atomic.Bool
 	var db *sql.DB
@@ -286,7 +284,7 @@ func TestInstances_OneStoppedInATransactionHoldsNobodyUp(t *testing.T) {
 	c := newCluster(t, 2_000, url, p.url()+"&default_query_exec_mode=exec")
 	behind := c.servers[1]
 	db = c.open()
-	c.servers[0].signal(syscall.SIGSTOP) // so that it is the other one that settles
+	c.servers[0].signal(syscall.SIGSTOP) // makes the other instance estimate
 	c.forgets(db, c.servers[0])
 	armed.Store(true)
 	c.markets.Advance(2_000)
@@ -298,22 +296,21 @@ func TestInstances_OneStoppedInATransactionHoldsNobodyUp(t *testing.T) {
 	c.servers[0].signal(syscall.SIGCONT)
 	c.ended(id)
 	took := time.Since(began)
-	t.Logf("the other one ended the run %v after the stop", took)
+	t.Logf("the other instance ended the run %v after the stop", took)
 	if randtest.Long() && took > 5*time.Second {
-		t.Errorf("the other one was held up for %v", took)
+		t.Errorf("the other instance was blocked for %v", took)
 	}
 	behind.signal(syscall.SIGCONT)
 	close(p.letGo)
-	behind.await("it to lose its lease", func() bool { return contains(behind.log, "lease lost") })
+	behind.await("a lost lease", func() bool { return contains(behind.log, "lease lost") })
 	c.estimated(slots)
 	c.share(db)
 	c.stopAll()
 }
 
-// TestInstances_ALateCommitIsRefused keeps a commit of an instance that works,
-// and all that it sends after that, from the database until another one has done
-// the work in its stead; then it lets all of that arrive.
-func TestInstances_ALateCommitIsRefused(t *testing.T) {
+// TestInstances_RejectLateCommit delays a commit of an instance, and all its later requests.
+// Another instance does the work. Then the delayed requests reach the database.
+func TestInstances_RejectLateCommit(t *testing.T) {
 	t.Parallel()
 	var armed atomic.Bool
 	url := pgtest.Shared(t).NewDatabase(t)
@@ -327,13 +324,13 @@ func TestInstances_ALateCommitIsRefused(t *testing.T) {
 	behind, db := c.servers[1], c.open()
 	c.markets.wait.Store(int64(time.Second))
 	id := c.begin()
-	c.await("work in the hands of the one behind the proxy", func() bool { return behind.holds(db) })
+	c.await("a claim of the instance behind the proxy", func() bool { return behind.holds(db) })
 	armed.Store(true)
 	c.ended(id)
 	c.forgets(db, behind)
 	armed.Store(false)
 	close(p.letGo)
-	behind.await("it to lose its lease", func() bool { return contains(behind.log, "lease lost") })
+	behind.await("a lost lease", func() bool { return contains(behind.log, "lease lost") })
 	c.estimated(slots)
 	c.share(db)
 	c.stopAll()

@@ -7,9 +7,9 @@ import (
 	"assay/internal/provider/sim"
 )
 
-// TestCommands_WorkWithARunningServer runs every command that talks to a server
-// as text and as JSON, against real runs, listings, trades and money.
-func TestCommands_WorkWithARunningServer(t *testing.T) {
+// TestCommands_WorkWithRunningServer runs every command that uses a server, with text and JSON
+// output. The server has real runs, listings, trades and balances.
+func TestCommands_WorkWithRunningServer(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		t.Parallel()
@@ -23,7 +23,7 @@ func TestCommands_WorkWithARunningServer(t *testing.T) {
 		for _, c := range []struct {
 			args string // separated by |
 			code int
-			text string // of standard output; of standard error where the code is not 0
+			text string // on standard output, or on standard error if the code is not 0
 		}{
 			{"refresh|--wait", 0, "finished"},
 			{"runs", 0, "bulk"},
@@ -35,7 +35,7 @@ func TestCommands_WorkWithARunningServer(t *testing.T) {
 			{"prices|--search|a", 0, "NAME"},
 			{"prices|--status|ok|--min-price|0.01|--sort=-price", 0, "INTERVAL"},
 			{"prices|--market|nowhere", 7, "invalid_parameters"},
-			{"prices|nothing is named so|--accept", 6, "item_not_found"},
+			{"prices|no such item|--accept", 6, "item_not_found"},
 			{"provider|list", 0, "sim"},
 			{"provider|pause|sim", 0, "sim is paused"},
 			{"provider|list", 0, "paused"},
@@ -43,11 +43,11 @@ func TestCommands_WorkWithARunningServer(t *testing.T) {
 			{"provider|accept|nowhere", 6, "nowhere"},
 			{"users|put|u9|--display-name|Ann|--no-leaderboard", 0, "anonymous"},
 			{"users|show|u9", 0, "Ann"},
-			{"users|show|nobody", 6, "user_not_found"},
+			{"users|show|unknown", 6, "user_not_found"},
 			{"users|delete|u9", 0, "u9 is deleted"},
 			{"users|delete|u9", 0, "u9 is deleted"},
 			{"users|show|u9", 6, "user_not_found"},
-			{"users|delete|nobody", 6, "user_not_found"},
+			{"users|delete|unknown", 6, "user_not_found"},
 			{"users|delete|seller", 7, "user_has_listings"},
 			{"users|delete|buyer", 7, "user_has_trades"},
 			{"listings|--user|seller|--state|active", 0, "seller"},
@@ -76,7 +76,7 @@ func TestCommands_WorkWithARunningServer(t *testing.T) {
 				out = errs
 			}
 			if !strings.Contains(out, c.text) {
-				t.Errorf("assay %s lacks %q:\n%s", strings.Join(args, " "), c.text, out)
+				t.Errorf("assay %s: missing %q:\n%s", strings.Join(args, " "), c.text, out)
 			}
 			if c.code == 0 && args[0] != "trades" && args[0] != "listings" {
 				if out, _ := s.command(0, append(args, "--json")...); !strings.HasPrefix(out, "{") {

@@ -12,10 +12,9 @@ import (
 	"assay/internal/provider/sim"
 )
 
-// TestCopy_ARefreshUnderWayEndsAtTheTarget kills a server in the middle of a
-// refresh, copies its database to the other engine, where the refresh goes on, and
-// does the same on the way back.
-func TestCopy_ARefreshUnderWayEndsAtTheTarget(t *testing.T) {
+// TestCopy_RunContinuesOnTarget kills a server during a refresh and copies its database to the
+// other engine. The refresh continues there. Then it does the same in the opposite direction.
+func TestCopy_RunContinuesOnTarget(t *testing.T) {
 	t.Parallel()
 	const names, users = 2_000, 2
 	markets, url := simulator(t, sim.Options{Names: names, Frozen: true, Latency: 50 * time.Millisecond})
@@ -32,26 +31,26 @@ func TestCopy_ARefreshUnderWayEndsAtTheTarget(t *testing.T) {
 	one := move(t, first, sqlite(first), there, postgres, markets)
 	two := move(t, there, postgres, back, sqlite(back), markets)
 	if three := jobNumber(t, back.refresh()); one >= two || two >= three {
-		t.Errorf("the jobs are %d, %d and %d", one, two, three)
+		t.Errorf("got jobs %d, %d and %d", one, two, three)
 	}
 	back.awaitEnd()
 	checkRows(t, back, users)
 }
 
-// move kills a server in the middle of a refresh and lets another one end it on a
-// copy. It returns the number of the job.
+// move kills a server during a refresh. Another server ends the refresh on a copy of the
+// database. It returns the number of the job.
 func move(t *testing.T, from *server, fromURL string, to *server, toURL string, markets *sim.Handler) int64 {
 	t.Helper()
-	if code, said := copyDatabase(t, fromURL, toURL); code != 7 {
-		t.Errorf("a database in use was copied: %d, %s", code, said)
+	if code, errs := copyDatabase(t, fromURL, toURL); code != 7 {
+		t.Errorf("copy of a database in use: exit code %d, %s", code, errs)
 	}
-	markets.Advance(2_000) // so that nearly all prices change
+	markets.Advance(2_000) // changes nearly all prices
 	before := served(markets)
 	id := from.refresh()
 	awaitProgress(from, id, 0)
 	from.kill()
-	if code, said := copyDatabase(t, fromURL, toURL); code != 0 {
-		t.Fatalf("exit %d: %s", code, said)
+	if code, errs := copyDatabase(t, fromURL, toURL); code != 0 {
+		t.Fatalf("exit %d: %s", code, errs)
 	}
 	to.start()
 	end := to.awaitEnd()
@@ -76,7 +75,7 @@ func jobNumber(t *testing.T, id string) int64 {
 }
 
 // copyDatabase runs assay copy.
-func copyDatabase(t *testing.T, from, to string) (code int, said string) {
+func copyDatabase(t *testing.T, from, to string) (code int, errs string) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), binary, "copy", "--from", from, "--to", to).CombinedOutput()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {

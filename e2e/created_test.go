@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// createdRow is a listing or trade of a list.
+// createdRow is a listing or trade in a list.
 type createdRow struct{ ID, CreatedAt string }
 
-// TestLists_AreLimitedToATimeOfCreation makes trades at different times and reads
-// exactly those of a period, page by page, for each kind of filter.
-func TestLists_AreLimitedToATimeOfCreation(t *testing.T) {
+// TestLists_FilterByTimeOfCreation creates trades at different times. It reads the trades of a
+// period, page by page, with each kind of filter.
+func TestLists_FilterByTimeOfCreation(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		t.Parallel()
@@ -25,7 +25,7 @@ func TestLists_AreLimitedToATimeOfCreation(t *testing.T) {
 		}
 		everything := all[createdRow](s, "/api/trades") // newest first
 		if len(everything) != 4 {
-			t.Fatalf("%d trades", len(everything))
+			t.Fatalf("got %d trades", len(everything))
 		}
 		from, to := url.QueryEscape(everything[2].CreatedAt), url.QueryEscape(everything[0].CreatedAt)
 		for query, want := range map[string][]createdRow{
@@ -66,13 +66,13 @@ func TestLists_AreLimitedToATimeOfCreation(t *testing.T) {
 		newest := url.QueryEscape(listed.Items[0].CreatedAt)
 		for query, want := range map[string]int{"from=" + newest: 4, "to=" + newest: 0, "userId=seller&from=" + newest: 4, "state=sold&from=" + newest: 4, "from=2999-01-01T00:00:00Z": 0} {
 			var page struct{ Items []createdRow }
-			if s.get("/api/listings?"+query, &page); len(page.Items) != want { // all were listed at once
+			if s.get("/api/listings?"+query, &page); len(page.Items) != want { // all listings were created at the same time
 				t.Errorf("listings with %s: %d, want %d", query, len(page.Items), want)
 			}
 		}
 
 		var page struct{ NextCursor string }
-		s.get("/api/listings?limit=3&from="+newest, &page) // whose last ones have the same time
+		s.get("/api/listings?limit=3&from="+newest, &page) // the last listings have the same time
 		var rest struct{ Items []createdRow }
 		if s.get("/api/listings?from="+newest+"&cursor="+page.NextCursor, &rest); len(rest.Items) != 1 {
 			t.Errorf("after 3 of 4 listings: %v", rest.Items)

@@ -13,12 +13,12 @@ import (
 	"assay/internal/randtest"
 )
 
-// pushLoad is users who push an inventory each over and over, of which a fifth is
-// new each time.
+// pushLoad is a group of users who push an inventory repeatedly. A fifth of the rows is new
+// each time.
 type pushLoad struct {
 	c     *cluster
 	names []string
-	every time.Duration // between two pushes of a user, whatever they take
+	every time.Duration // interval between pushes of a user, even if a push takes longer
 
 	mu     sync.Mutex
 	failed []string
@@ -28,7 +28,7 @@ const (
 	pushers      = 8
 	pushedRows   = 600
 	replacedRows = pushedRows / 5
-	restart      = 50 * time.Millisecond // between requests to refresh: seldom enough to be no load of its own
+	restart      = 50 * time.Millisecond // interval between requests to refresh; long enough to cause no load
 )
 
 // pusher is a user's inventory.
@@ -52,8 +52,8 @@ func (p *pusher) asset(names []string) asset {
 	return asset{AssetID: fmt.Sprint(p.user, "-", p.next), MarketHashName: names[p.random.IntN(len(names))]}
 }
 
-// change replaces a fifth of the rows: half of them by other assets, half by
-// another name of the asset.
+// change replaces a fifth of the rows. Half of them get another asset, the others another
+// name.
 func (p *pusher) change(names []string) {
 	for i, at := range p.random.Perm(len(p.rows))[:replacedRows] {
 		if i%2 == 0 {
@@ -64,8 +64,8 @@ func (p *pusher) change(names []string) {
 	}
 }
 
-// run pushes for a while and returns how long each push took since the moment at
-// which it was due.
+// run pushes for the given time. It returns the duration of each push, measured from its
+// scheduled time.
 func (l *pushLoad) run(all []*pusher, lasts time.Duration) (took []time.Duration) {
 	var running sync.WaitGroup
 	begin := time.Now()
@@ -93,16 +93,16 @@ func percentile(of []time.Duration, percent int) time.Duration {
 	return sorted[min(len(sorted)-1, len(sorted)*percent/100)]
 }
 
-// TestDeadlock_PushesBesideARefresh has eight users replace a fifth of their rows
-// at three instances, by turns with refreshes one after the other and without. The
-// server's deadlock_timeout is PostgreSQL's own: a shorter one would hide how long
-// a deadlock takes.
-func TestDeadlock_PushesBesideARefresh(t *testing.T) {
+// TestDeadlock_PushesDuringRefresh pushes inventories of eight users to three instances,
+// alternately with and without concurrent refreshes. Each push replaces a fifth of the rows.
+// The server uses PostgreSQL's default deadlock_timeout, because a shorter one would hide the
+// duration of a deadlock.
+func TestDeadlock_PushesDuringRefresh(t *testing.T) {
 	refreshing := 9 * time.Second
 	if randtest.Long() {
 		refreshing = 10 * time.Minute
 	} else {
-		t.Parallel() // by which no time of a push means anything
+		t.Parallel() // push times are not measured in parallel tests
 	}
 	server := pgtest.Start(t, pgtest.Options{})
 	url := server.NewDatabase(t)
@@ -129,7 +129,7 @@ func TestDeadlock_PushesBesideARefresh(t *testing.T) {
 				case <-enough:
 					return
 				default:
-					c.begin() // or joins the one that runs
+					c.begin() // or joins the current run
 					time.Sleep(restart)
 				}
 			}
@@ -141,7 +141,7 @@ func TestDeadlock_PushesBesideARefresh(t *testing.T) {
 	}
 	c.awaitPriced()
 	deadlocks := bytes.Count(server.Log(t), []byte("deadlock detected"))
-	t.Logf("%d refreshes, %d pushes beside them: p50 %v, p95 %v; %d without: p50 %v, p95 %v; %d deadlocks",
+	t.Logf("%d refreshes, %d concurrent pushes: p50 %v, p95 %v; %d without: p50 %v, p95 %v; %d deadlocks",
 		len(c.runs), len(beside), percentile(beside, 50), percentile(beside, 95), len(alone), percentile(alone, 50), percentile(alone, 95), deadlocks)
 	if deadlocks > 0 {
 		t.Errorf("%d deadlocks, want none", deadlocks)
@@ -150,10 +150,10 @@ func TestDeadlock_PushesBesideARefresh(t *testing.T) {
 		t.Errorf("%d pushes failed, the first with %s", len(load.failed), load.failed[0])
 	}
 	if len(c.runs) < 3 {
-		t.Errorf("only %d refreshes ran beside the pushes", len(c.runs))
+		t.Errorf("got %d refreshes during the pushes, want more", len(c.runs))
 	}
 	if slack := 1.5; randtest.Long() && float64(percentile(beside, 95)) > slack*float64(percentile(alone, 95)) {
-		t.Errorf("p95 of a push is %v beside a refresh and %v without, want at most %.1f times that", percentile(beside, 95), percentile(alone, 95), slack)
+		t.Errorf("p95 of a push: got %v during refreshes and %v without, want at most factor %.1f", percentile(beside, 95), percentile(alone, 95), slack)
 	}
 	checkRows(t, c.server, pushers)
 	checkInvariants(t, c.open())

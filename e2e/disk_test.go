@@ -19,8 +19,7 @@ import (
 	"assay/internal/randtest"
 )
 
-// onDisk is a server with a world of prices that are about to change, whose
-// disk is about to fail.
+// onDisk is a server with prices that are about to change, on a disk that is about to fail.
 type onDisk struct {
 	*server
 	markets *sim.Handler
@@ -31,7 +30,7 @@ func newOnDisk(t *testing.T, names int, env ...string) *onDisk {
 	return newOnDiskOf(t, names, func(provider ...string) *server { return newServer(t, append(provider, env...)...) })
 }
 
-// newOnDiskOf is newOnDisk with a server of one's own.
+// newOnDiskOf is newOnDisk with a custom server.
 func newOnDiskOf(t *testing.T, names int, serve func(env ...string) *server) *onDisk {
 	markets, url := simulator(t, sim.Options{Names: names, Frozen: true})
 	s := serve("MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+url)
@@ -53,7 +52,7 @@ func (d *onDisk) health() int {
 	return resp.StatusCode
 }
 
-// failsLoudly waits until the health check fails and the log says why.
+// failsLoudly waits until the health check fails and the log contains the reason.
 func (d *onDisk) failsLoudly(why ...string) {
 	d.t.Helper()
 	d.await("a failing health check", func() bool { return d.health() == http.StatusServiceUnavailable })
@@ -67,8 +66,8 @@ func (d *onDisk) failsLoudly(why ...string) {
 	})
 }
 
-// staysLoud checks that nothing makes the health check well again before the
-// cause is gone: not the sweeps of idle workers either.
+// staysLoud checks that the health check keeps failing while the disk fails, even after sweeps
+// of idle workers.
 func (d *onDisk) staysLoud() {
 	d.t.Helper()
 	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
@@ -79,7 +78,7 @@ func (d *onDisk) staysLoud() {
 	}
 }
 
-// reads checks that everything that was written can still be read.
+// reads checks that all written data can still be read.
 func (d *onDisk) reads() {
 	d.t.Helper()
 	if got := len(all[item](d.server, "/api/prices/items")); got != d.names {
@@ -91,15 +90,15 @@ func (d *onDisk) reads() {
 	d.status()
 }
 
-// recovers waits until the run has ended well and, where it is asked for, the
-// health check says so, which takes some seconds.
+// recovers waits until the run has finished. If wholly is set, it also waits until the health
+// check succeeds, which takes some seconds.
 func (d *onDisk) recovers(id string, wholly bool) {
 	d.t.Helper()
 	if end := d.awaitEnd(); end.Status.JobID != id || end.Status.State != "finished" {
 		d.t.Errorf("job %+v, want %s finished", end.Status, id)
 	}
 	if wholly {
-		d.await("a health check that is well", func() bool { return d.health() == http.StatusOK })
+		d.await("a successful health check", func() bool { return d.health() == http.StatusOK })
 	}
 	checkJob(d.t, d.server, id, int64(d.names))
 	checkRows(d.t, d.server, 1)
@@ -108,10 +107,10 @@ func (d *onDisk) recovers(id string, wholly bool) {
 	}
 }
 
-// smallDisk mounts a file system of so many MiB, on which every user may write.
+// smallDisk mounts a file system of the given size, writable for every user.
 func smallDisk(t *testing.T, mib int) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "assay-disk") //nolint:usetesting // those of tests are closed to other users
+	dir, err := os.MkdirTemp("", "assay-disk") //nolint:usetesting // other users cannot access the directories of tests
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +119,7 @@ func smallDisk(t *testing.T, mib int) string {
 		t.Fatal(err)
 	}
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%dm", mib)); err != nil {
-		t.Skipf("no file system can be mounted here, so none can be filled: %v", err)
+		t.Skipf("cannot mount a file system: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
@@ -130,7 +129,7 @@ func smallDisk(t *testing.T, mib int) string {
 	return dir
 }
 
-func TestDisk_FullIsLoudReadsGoOnAndTheRunResumesWhenThereIsRoom(t *testing.T) {
+func TestDisk_FullFailsHealthAndRunResumes(t *testing.T) {
 	t.Parallel()
 	disk := smallDisk(t, 32)
 	d := newOnDisk(t, 2_000, "DATABASE_URL=sqlite:"+filepath.Join(disk, "assay.db"))
@@ -149,9 +148,8 @@ func TestDisk_FullIsLoudReadsGoOnAndTheRunResumesWhenThereIsRoom(t *testing.T) {
 	d.recovers(id, randtest.Long())
 }
 
-// TestDisk_OfPostgreSQLIsFullAndTheRunResumesWhenThereIsRoom keeps the database in a
-// tablespace on a small disk.
-func TestDisk_OfPostgreSQLIsFullAndTheRunResumesWhenThereIsRoom(t *testing.T) {
+// TestDisk_FullPostgreSQLResumes keeps the database in a tablespace on a small disk.
+func TestDisk_FullPostgreSQLResumes(t *testing.T) {
 	t.Parallel()
 	disk := smallDisk(t, 64)
 	pg := pgtest.Shared(t)
@@ -177,16 +175,16 @@ func TestDisk_OfPostgreSQLIsFullAndTheRunResumesWhenThereIsRoom(t *testing.T) {
 	d.recovers(id, false)
 }
 
-// newAssets returns assets with names that nobody knows, as long as names are.
+// newAssets returns assets with new names of maximum length.
 func newAssets(n int) []asset {
 	out := make([]asset, n)
 	for i := range out {
-		out[i] = asset{AssetID: fmt.Sprint(i), MarketHashName: fmt.Sprintf("Nobody's %s | Never Seen %d", strings.Repeat("x", 200), i)}
+		out[i] = asset{AssetID: fmt.Sprint(i), MarketHashName: fmt.Sprintf("New %s | Item %d", strings.Repeat("x", 200), i)}
 	}
 	return out
 }
 
-// fill takes all room but a little.
+// fill uses nearly all free space.
 func fill(t *testing.T, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "filler")
@@ -209,8 +207,7 @@ func fill(t *testing.T, dir string) string {
 	return path
 }
 
-// tamper makes system calls of a running process fail until the returned
-// function is called.
+// tamper makes system calls of a running process fail. The returned function stops this.
 func tamper(t *testing.T, pid int, rule string) (stop func()) {
 	t.Helper()
 	strace := straceOrSkip(t)
@@ -227,15 +224,15 @@ func tamper(t *testing.T, pid int, rule string) (stop func()) {
 	if !lines.Scan() || !strings.Contains(lines.Text(), "attached") {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
-		t.Skipf("no process can be traced here, so no system call can be made to fail: %s", lines.Text())
+		t.Skipf("cannot trace processes: %s", lines.Text())
 	}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		for lines.Scan() {
-			continue // or strace would wait for a reader
+			continue // keep reading, because strace blocks without a reader
 		}
-		_ = cmd.Wait() // detaching makes it end with the signal
+		_ = cmd.Wait() // strace exits because of the signal
 	}()
 	stopped := false
 	stop = func() {
@@ -250,7 +247,7 @@ func tamper(t *testing.T, pid int, rule string) (stop func()) {
 	return stop
 }
 
-func TestDisk_FailingCallsAreLoudAndTheRunResumes(t *testing.T) {
+func TestDisk_FailingSystemCallsFailHealthAndRunResumes(t *testing.T) {
 	t.Parallel()
 	for _, rule := range []string{
 		"pwrite64:error=EIO", "pwrite64:error=EROFS", "pwrite64:error=ENOSPC", "fsync,fdatasync:error=EIO", "pwrite64,fsync,fdatasync:error=EIO:when=1+3",
@@ -259,7 +256,7 @@ func TestDisk_FailingCallsAreLoudAndTheRunResumes(t *testing.T) {
 			d := newOnDisk(t, 500)
 			restore := tamper(t, d.cmd.Process.Pid, rule)
 			id, err := d.tryRefresh()
-			for range 20 { // a call that fails now and then lets some through
+			for range 20 { // some calls succeed, because failures are intermittent
 				if err == nil {
 					break
 				}
@@ -276,8 +273,8 @@ func TestDisk_FailingCallsAreLoudAndTheRunResumes(t *testing.T) {
 	}
 }
 
-// startedOr returns the id of the run that was started, or that lives already:
-// one whose commit was answered with an error may be there all the same.
+// startedOr returns the ID of the started or current run. A commit that returned an error may
+// have succeeded.
 func (d *onDisk) startedOr(id string, err error) string {
 	d.t.Helper()
 	if err == nil {
@@ -286,7 +283,7 @@ func (d *onDisk) startedOr(id string, err error) string {
 	return d.status().Status.JobID
 }
 
-func TestDisk_AFileThatIsGoneOrReplacedIsLoudAndNeverMadeAnew(t *testing.T) {
+func TestDisk_RejectsMissingOrReplacedFile(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name    string
@@ -299,7 +296,7 @@ func TestDisk_AFileThatIsGoneOrReplacedIsLoudAndNeverMadeAnew(t *testing.T) {
 		{"emptied while stopped", false, empty, "missing"},
 		{"replaced while stopped", false, replace, "replaced"},
 		{"replaced while running", true, replace, "replaced"},
-		{"rubbish while stopped", false, rubbish, "not a database"},
+		{"invalid file while stopped", false, rubbish, "not a database"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := newOnDisk(t, 200)
@@ -312,7 +309,7 @@ func TestDisk_AFileThatIsGoneOrReplacedIsLoudAndNeverMadeAnew(t *testing.T) {
 			c.harm(t, path)
 			if c.running {
 				if _, err := d.tryRefresh(); err == nil {
-					t.Error("a run was started on a database that is not there")
+					t.Error("started a run without a database file")
 				}
 				d.failsLoudly(c.says)
 				d.kill()
@@ -322,7 +319,7 @@ func TestDisk_AFileThatIsGoneOrReplacedIsLoudAndNeverMadeAnew(t *testing.T) {
 			}
 			d.refusesToStart(c.says)
 			if info, err := os.Stat(path); c.name[:7] == "deleted" && err == nil {
-				t.Errorf("there is a database of %d bytes again", info.Size())
+				t.Errorf("got a new database of %d bytes", info.Size())
 			}
 		})
 	}
@@ -349,7 +346,7 @@ func rubbish(t *testing.T, path string) {
 	}
 }
 
-// replace puts another sound database in the place of one.
+// replace replaces a database with another valid database.
 func replace(t *testing.T, path string) {
 	t.Helper()
 	other := newServer(t)
@@ -362,7 +359,7 @@ func replace(t *testing.T, path string) {
 	}
 }
 
-// refusesToStart checks that a start ends soon, with a reason.
+// refusesToStart checks that a start fails soon with the given reason.
 func (s *server) refusesToStart(says string) {
 	s.t.Helper()
 	before := len(s.log.String())
@@ -371,17 +368,17 @@ func (s *server) refusesToStart(says string) {
 	case err := <-s.done:
 		s.cmd = nil
 		if text := s.log.String()[before:]; err == nil || !strings.Contains(text, says) {
-			s.t.Errorf("the start ended with %v and said %q, want %q", err, text, says)
+			s.t.Errorf("start: got error %v, output %q, want %q", err, text, says)
 		}
 	case <-time.After(patience):
-		s.t.Error("it starts all the same")
+		s.t.Error("got a running server, want a failed start")
 		s.kill()
 	}
 }
 
-// TestDisk_AStartServesReadsWithoutAPlaceToWrite starts on a disk that is full, and on one
-// that is read-only, after an end in good order and after a kill.
-func TestDisk_AStartServesReadsWithoutAPlaceToWrite(t *testing.T) {
+// TestDisk_StartServesReadsWithoutWritableDisk starts on a full disk and on a read-only disk,
+// both after a graceful stop and after a kill.
+func TestDisk_StartServesReadsWithoutWritableDisk(t *testing.T) {
 	t.Parallel()
 	for _, full := range []bool{true, false} {
 		for _, killed := range []bool{false, true} {
@@ -412,22 +409,22 @@ func TestDisk_AStartServesReadsWithoutAPlaceToWrite(t *testing.T) {
 				})
 				d.reads()
 				if _, err := d.tryPush("late", 730, newAssets(2_000)); err == nil || !strings.Contains(err.Error(), "503") || !strings.Contains(err.Error(), `"database_`) {
-					t.Errorf("a push: %v, want 503 and a code that says why", err)
+					t.Errorf("push: got %v, want 503 with a code", err)
 				}
 				d.failsLoudly("make room or make it writable")
 				_, health, err := d.call(http.MethodGet, "/api/health", nil)
 				if err != nil || !strings.Contains(string(health), "open for reading only") {
-					t.Errorf("health says %s, %v", health, err)
+					t.Errorf("health: got %s, error %v", health, err)
 				}
 				if !strings.Contains(string(health), `"database":"readOnly"`) {
-					t.Errorf("health says %s", health)
+					t.Errorf("health: got %s", health)
 				}
 				d.staysLoud()
 				if err := mend(); err != nil {
 					t.Fatal(err)
 				}
-				// It becomes writable by itself.
-				d.await("a health check that is well", func() bool {
+				// The server must detect that the disk is writable again.
+				d.await("a successful health check", func() bool {
 					resp, err := client.Get("http://" + d.addr + "/api/health")
 					if err == nil {
 						_ = resp.Body.Close()
@@ -446,7 +443,7 @@ func TestDisk_AStartServesReadsWithoutAPlaceToWrite(t *testing.T) {
 	}
 }
 
-// fillUp takes the last room.
+// fillUp uses all remaining space.
 func fillUp(t *testing.T, filler string) {
 	t.Helper()
 	f, err := os.OpenFile(filler, os.O_APPEND|os.O_WRONLY, 0)

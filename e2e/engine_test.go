@@ -7,7 +7,7 @@ import (
 	"assay/internal/pgtest"
 )
 
-// engine is a kind of database that the program works on.
+// engine is a database system.
 type engine string
 
 const (
@@ -15,7 +15,7 @@ const (
 	onPostgres engine = "PostgreSQL"
 )
 
-// onBoth runs a test on each kind of database.
+// onBoth runs a test on each engine.
 func onBoth(t *testing.T, test func(t *testing.T, on engine)) {
 	t.Helper()
 	for _, on := range []engine{onSQLite, onPostgres} {
@@ -23,7 +23,7 @@ func onBoth(t *testing.T, test func(t *testing.T, on engine)) {
 	}
 }
 
-// newServer prepares a server on a database of its own.
+// newServer prepares a server with a new database.
 func (on engine) newServer(t *testing.T, env ...string) *server {
 	t.Helper()
 	if on == onSQLite {
@@ -32,7 +32,7 @@ func (on engine) newServer(t *testing.T, env ...string) *server {
 	return newServerOn(t, pgtest.Shared(t).NewDatabase(t), env...)
 }
 
-// given are the secrets of a server on PostgreSQL, which makes none.
+// given are the secrets of a server on PostgreSQL, which does not generate any.
 var given = map[string]string{
 	"MARKET_PRICE_SYNC_SECRET": strings.Repeat("a11ce001", 8),
 	"PLATFORM_API_TOKEN":       strings.Repeat("b0b00002", 8),
@@ -40,14 +40,14 @@ var given = map[string]string{
 	"WALLET_LEDGER_KEY":        strings.Repeat("0123abcd", 8),
 }
 
-// newServerOn prepares a server on a PostgreSQL database, which others may share.
+// newServerOn prepares a server on a PostgreSQL database, which other servers may share.
 func newServerOn(t *testing.T, url string, env ...string) *server {
 	t.Helper()
 	all := []string{"DATABASE_URL=" + url}
 	for name, value := range given {
 		all = append(all, name+"="+value)
 	}
-	s := newServer(t, append(all, env...)...) // of two values the last is taken
+	s := newServer(t, append(all, env...)...) // for duplicate settings the last value applies
 	s.database, s.secrets = url, given
 	return s
 }

@@ -24,11 +24,11 @@ import (
 	"assay/internal/randtest"
 )
 
-// exitPoint, in the environment of the test program, makes it the server that
-// ends, as by kill -9, at a commit: "before commit:17".
+// exitPoint is an environment variable of the test program. It runs a server that exits at the
+// given commit without cleanup, like kill -9. An example is "before commit:17".
 const exitPoint = "ASSAY_E2E_EXIT"
 
-// exitedAtPoint is the exit code of a server that came to its point.
+// exitedAtPoint is the exit code of a server that reached its exit point.
 const exitedAtPoint = 42
 
 func runUntil(point string) int {
@@ -66,19 +66,19 @@ func runUntil(point string) int {
 	return 0
 }
 
-// exits is a small world in which everything happens at once: known prices
-// change, new names wait for theirs, and ended jobs are removed.
+// exits is a small world in which everything happens concurrently: known prices change, new
+// names get prices, and ended jobs are removed.
 type exits struct {
 	t          *testing.T
 	shape      string
 	env        []string
-	copy       func(t *testing.T) *server // of the world, to end it in
+	copy       func(t *testing.T) *server // copies the world; tests end the copy
 	known, all []asset
 }
 
 func newExits(t *testing.T, on engine, shape string) *exits {
-	// Fewer names than levels are learned from, so that a price has one right end however
-	// often a run learns.
+	// Levels are not learned from so few names. Therefore the price does not depend on how
+	// often a run learns levels.
 	markets, url := simulator(t, sim.Options{Names: 45, Frozen: true})
 	e := &exits{t: t, shape: shape, env: []string{
 		"MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL=" + url, "SIM_SHAPE=" + shape,
@@ -89,11 +89,11 @@ func newExits(t *testing.T, on engine, shape string) *exits {
 	}
 	e.known = e.all[:35]
 	e.copy = e.fill(on, shape)
-	markets.Advance(2_000) // so that nearly all prices change
+	markets.Advance(2_000) // changes nearly all prices
 	return e
 }
 
-// fill makes the world, and returns what makes a server on a copy of it.
+// fill creates the world. It returns a function that prepares a server on a copy of it.
 func (e *exits) fill(on engine, shape string) func(t *testing.T) *server {
 	e.t.Helper()
 	if on == onSQLite {
@@ -107,13 +107,12 @@ func (e *exits) fill(on engine, shape string) func(t *testing.T) *server {
 		e.begin(newServerOn(e.t, url, e.env...))
 		return nil
 	}
-	_ = pg.CopyDatabase(e.t, template, fill) // fills it now, before the prices change
+	_ = pg.CopyDatabase(e.t, template, fill) // copies now, before the prices change
 	return func(t *testing.T) *server { return newServerOn(t, pg.CopyDatabase(t, template, fill), e.env...) }
 }
 
-// begin prices what the world knows, an hour ago: were the answers younger than
-// a provider's interval, missing prices would settle from them, but only in tests
-// that run within that interval.
+// begin prices all known names one hour in the past. If the responses were younger than a
+// provider's interval, missing prices would be estimated from them.
 func (e *exits) begin(s *server) {
 	s.t.Helper()
 	s.now = func() time.Time { return time.Now().Add(-time.Hour) }
@@ -127,7 +126,7 @@ func (e *exits) begin(s *server) {
 	}
 }
 
-// copyOf prepares a server on a copy of another one's files.
+// copyOf prepares a server on a copy of another server's files.
 func copyOf(t *testing.T, base *server, env []string) *server {
 	s := newServer(t, env...)
 	for _, name := range []string{"assay.db", "assay.db.id"} {
@@ -139,8 +138,8 @@ func copyOf(t *testing.T, base *server, env []string) *server {
 	return s
 }
 
-// drive pushes the new names, starts a run and waits until everything has
-// ended. It fails where the server has gone, or is stuck.
+// drive pushes the new names, starts a run and waits until all work has ended. It fails if the
+// server exits or makes no progress.
 func (e *exits) drive(s *server) error {
 	if _, err := s.tryPush("u", 730, e.all); err != nil {
 		return err
@@ -160,13 +159,13 @@ func (e *exits) drive(s *server) error {
 	return fmt.Errorf("nothing ended within %v", patience)
 }
 
-// result is everything that must be the same however often the program ended.
+// result returns the data that must not depend on the number of exits.
 func (e *exits) result(s *server) map[string][]string {
 	e.t.Helper()
 	db := s.open()
 	out := map[string][]string{}
-	// A run that was ended asks by name again, and learns once more how far the quotes
-	// of markets lie apart: intervals and statuses have more than one right end.
+	// A run that was interrupted requests names again, and learns the distance between markets
+	// again. Therefore intervals and statuses can differ.
 	figures, distinct := "status, interval_low, interval_high", ""
 	if e.shape == "batch" {
 		figures, distinct = "price", "DISTINCT"
@@ -185,11 +184,11 @@ func (e *exits) result(s *server) map[string][]string {
 	return out
 }
 
-// TestRule8_EndingAtAnyCommitChangesNothing ends the server before and after
-// every commit of a small world, the start included, and lets the next start go
-// on (short: before one and after the next; on PostgreSQL, where each next start
-// waits for a lease to run out, at some of them).
-func TestRule8_EndingAtAnyCommitChangesNothing(t *testing.T) {
+// TestRule8_ExitAtAnyCommitChangesNothing exits the server before and after every commit of a
+// small world, including its start. The next start must continue the work. In short mode it
+// tests one exit before and one after. On PostgreSQL it tests only some commits, because each
+// start waits for a lease.
+func TestRule8_ExitAtAnyCommitChangesNothing(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		t.Parallel()
@@ -228,7 +227,7 @@ func testExits(t *testing.T, on engine, shape string) {
 	}
 }
 
-// pointsOf are the points, in so many commits, at which to end.
+// pointsOf returns the exit points for the given number of commits.
 func pointsOf(t *testing.T, on engine, commits int64) []string {
 	var out []string
 	for n := range commits {
@@ -247,8 +246,8 @@ func pointsOf(t *testing.T, on engine, commits int64) []string {
 	return out
 }
 
-// endsAt runs the world until the point, if it comes to it, and lets it end in
-// another start.
+// endsAt runs the world until the exit point, if it is reached, then continues it with another
+// start.
 func (e *exits) endsAt(point string, want map[string][]string) {
 	e.t.Helper()
 	s := e.copy(e.t)
@@ -263,16 +262,16 @@ func (e *exits) endsAt(point string, want map[string][]string) {
 	if answers(s) {
 		if err := e.drive(s); err == nil {
 			s.kill()
-			return // what is done at intervals came to less this time
+			return // there were fewer periodic commits this time
 		}
 	}
 	if err := <-s.done; s.cmd.ProcessState.ExitCode() != exitedAtPoint {
-		e.t.Fatalf("%s: ended with %v, want the test's own exit; log:\n%s", point, err, s.log)
+		e.t.Fatalf("%s: ended with %v, want exit code at the exit point; log:\n%s", point, err, s.log)
 	}
 	s.cmd = nil
 	l := s.within(app.Options{})
 	if err := e.drive(s); err != nil {
-		e.t.Errorf("%s: the next start does not go on: %v", point, err)
+		e.t.Errorf("%s: next start: %v", point, err)
 	}
 	if _, err := l.end(); err != nil {
 		e.t.Errorf("%s: %v", point, err)
@@ -284,10 +283,10 @@ func (e *exits) endsAt(point string, want map[string][]string) {
 	}
 }
 
-// TestRule8_EndingInTheFirstStartIsMadeUpForByTheNext kills a first start, which
-// makes the schema, the database's id and the secrets, at system calls by which
-// it writes (short: at some of the writes to the database).
-func TestRule8_EndingInTheFirstStartIsMadeUpForByTheNext(t *testing.T) {
+// TestRule8_ExitDuringFirstStart kills a first start at the system calls that write. The first
+// start creates the schema, the database's ID and the secrets. In short mode it tests only
+// some writes to the database.
+func TestRule8_ExitDuringFirstStart(t *testing.T) {
 	t.Parallel()
 	strace := straceOrSkip(t)
 	r := randtest.New(t)
@@ -319,7 +318,7 @@ func TestRule8_EndingInTheFirstStartIsMadeUpForByTheNext(t *testing.T) {
 			}
 			checkInvariants(t, s.open())
 			if t.Failed() {
-				t.Fatalf("stopped at %s %d", call, n)
+				t.Fatalf("aborting the test at %s %d", call, n)
 			}
 			n++
 			if !randtest.Long() && call == "pwrite64" {
@@ -330,7 +329,7 @@ func TestRule8_EndingInTheFirstStartIsMadeUpForByTheNext(t *testing.T) {
 	}
 }
 
-// answers waits until a server answers or has ended, and reports which.
+// answers waits until a server responds or exits, and reports which.
 func answers(s *server) bool {
 	for {
 		if resp, err := http.Get("http://" + s.addr + "/api/health"); err == nil {

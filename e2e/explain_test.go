@@ -20,7 +20,7 @@ import (
 	"assay/internal/randtest"
 )
 
-// explained is what the test reads of an item: every figure of its price.
+// explained contains all figures of an item's price.
 type explained struct {
 	MarketHashName, Status                   string
 	CurrentPrice, Average, Median, Consensus json.Number
@@ -56,10 +56,10 @@ type explainedQuote struct {
 	Level, Levelled, Noise, FarShare *json.Number
 }
 
-// TestExplanation_RecomputesToTheDigit prices real names on five markets that are
-// made of them, with levels, noise, jokes and gaps; then some quotes move far. Every
-// price is computed again from what the API says of it and nothing else.
-func TestExplanation_RecomputesToTheDigit(t *testing.T) {
+// TestExplanation_RecomputesExactly prices real names on five markets with generated levels,
+// noise, absurd quotes and gaps. Then some quotes move far. It recomputes every price from
+// only the data in the API.
+func TestExplanation_RecomputesExactly(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		t.Parallel()
@@ -75,13 +75,13 @@ func TestExplanation_RecomputesToTheDigit(t *testing.T) {
 		seen := m.recomputed(t, s, "second run")
 		for _, what := range []string{"majority", "held", "takenAtOnce", "outlier", "suspect", "disputed", "lastPrice", "ok", "thin"} {
 			if seen[what] == 0 {
-				t.Errorf("no item is %s: %v", what, seen)
+				t.Errorf("no item with %s: %v", what, seen)
 			}
 		}
 	})
 }
 
-// markets are quotes of some names on markets, as files.
+// markets are files with quotes of some names on several markets.
 type markets struct {
 	dir    string
 	names  []string
@@ -117,7 +117,7 @@ func newMarkets(t *testing.T, r *rand.Rand, names int) *markets {
 	return m
 }
 
-// config writes the files and their configuration, and returns its path.
+// config writes the files and their configuration. It returns the path of the configuration.
 func (m *markets) config(t *testing.T) string {
 	t.Helper()
 	m.write(t)
@@ -160,7 +160,8 @@ func (m *markets) write(t *testing.T) {
 	}
 }
 
-// move changes all quotes a little, and of some names all or one by far.
+// move changes all quotes slightly. For some names it changes one or all quotes by a large
+// factor.
 func (m *markets) move(r *rand.Rand) {
 	for i := range m.prices {
 		far, alone := 1.0, -1
@@ -206,7 +207,7 @@ func (m *markets) run(t *testing.T, s *server) {
 	}
 }
 
-// recomputed computes every price again, and counts what it met.
+// recomputed recomputes every price. It counts the cases that occurred.
 func (m *markets) recomputed(t *testing.T, s *server, run string) map[string]int {
 	t.Helper()
 	seen := map[string]int{}
@@ -216,7 +217,7 @@ func (m *markets) recomputed(t *testing.T, s *server, run string) map[string]int
 		s.get("/api/prices/items/"+url.PathEscape(name)+"?appId=730", &e)
 		if err := e.check(seen); err != nil {
 			if wrong++; wrong > 5 {
-				t.Fatal("and more")
+				t.Fatal("too many errors")
 			}
 			text, _ := json.MarshalIndent(e, "", " ")
 			t.Errorf("%s: %q: %v\n%s", run, name, err, text)
@@ -226,16 +227,16 @@ func (m *markets) recomputed(t *testing.T, s *server, run string) map[string]int
 	return seen
 }
 
-// compared is a quote that takes part in the consensus.
+// compared is a quote in the consensus.
 type compared struct {
 	explainedQuote
 	price *big.Rat // divided by the level
-	at    float64  // its logarithm
-	noise float64  // logarithm; 0: unknown
+	at    float64  // logarithm of the price
+	noise float64  // logarithm of the noise; 0: unknown
 	far   float64
 }
 
-// check computes an item's price from its explanation.
+// check recomputes an item's price from its explanation.
 func (e *explained) check(seen map[string]int) error {
 	x := e.Explanation
 	if x == nil || !x.Complete || len(x.Sentences) == 0 {
@@ -253,7 +254,7 @@ func (e *explained) check(seen map[string]int) error {
 			seen[q.Reason]++
 		}
 		if (q.Reason == "") != q.Used || q.Used != (q.Explanation == "") {
-			return fmt.Errorf("%s is used: %t, with the reason %q, %q", q.Market, q.Used, q.Reason, q.Explanation)
+			return fmt.Errorf("%s: used %t, reason %q, %q", q.Market, q.Used, q.Reason, q.Explanation)
 		}
 		if q.Level == nil {
 			continue
@@ -271,13 +272,13 @@ func (e *explained) check(seen map[string]int) error {
 		}
 		quotes = append(quotes, c)
 	}
-	if len(plain) == 0 { // rule 7: the last price stays
+	if len(plain) == 0 { // rule 7: the last price is kept
 		last := new(big.Rat)
 		if x.LastPrice != nil {
 			last = exact(*x.LastPrice)
 		}
 		if seen["no quote"]++; e.UsedMarkets != 0 || last.Cmp(exact(e.CurrentPrice)) != 0 {
-			return fmt.Errorf("%s without a quote, %s before", e.CurrentPrice, last.FloatString(6))
+			return fmt.Errorf("price %s without a quote, want the last price %s", e.CurrentPrice, last.FloatString(6))
 		}
 		return nil
 	}
@@ -292,15 +293,15 @@ func (e *explained) check(seen map[string]int) error {
 	}
 	seen[by]++
 	if by != x.DecidedBy || len(quotes) != x.ComparedQuotes || len(group) != x.AgreeingQuotes || len(group) != e.UsedMarkets {
-		return fmt.Errorf("%d of %d decide by %s", len(group), len(quotes), by)
+		return fmt.Errorf("got %d of %d quotes by %s", len(group), len(quotes), by)
 	}
 	for _, q := range quotes {
 		if q.Used != slices.ContainsFunc(group, func(g compared) bool { return g.Market == q.Market }) {
-			return fmt.Errorf("%s is used: %t", q.Market, q.Used)
+			return fmt.Errorf("%s: used %t", q.Market, q.Used)
 		}
 	}
 	if group[0].price.Cmp(exact(*x.GroupLow)) != 0 || group[len(group)-1].price.Cmp(exact(*x.GroupHigh)) != 0 {
-		return fmt.Errorf("the group is not from %s to %s", *x.GroupLow, *x.GroupHigh)
+		return fmt.Errorf("group: want from %s to %s", *x.GroupLow, *x.GroupHigh)
 	}
 	want := middleOf(group)
 	if want.Cmp(exact(e.Consensus)) != 0 {
@@ -325,7 +326,7 @@ func approx(n json.Number) float64 {
 	return f
 }
 
-// checkPlain compares the figures of all valid quotes.
+// checkPlain checks the figures computed from all valid quotes.
 func (e *explained) checkPlain(prices []*big.Rat) error {
 	slices.SortFunc(prices, func(a, b *big.Rat) int { return a.Cmp(b) })
 	n := len(prices)
@@ -352,8 +353,8 @@ func within(low, high *big.Rat, factor int64) bool {
 	return high.Cmp(new(big.Rat).Mul(low, big.NewRat(factor, 1))) <= 0
 }
 
-// decide finds the group that decides among sorted quotes; close is true where
-// rounding decides between two groups.
+// decide finds the deciding group of sorted quotes. It sets close if rounding decides between
+// two groups.
 func (e *explained) decide(q []compared) (group []compared, by string, close bool) {
 	from, to := 0, 0
 	for i := range q {
@@ -417,7 +418,7 @@ func (e *explained) decide(q []compared) (group []compared, by string, close boo
 	}
 }
 
-// middleOf is the price of a sorted group.
+// middleOf returns the price of a sorted group.
 func middleOf(q []compared) *big.Rat {
 	a, b := q[(len(q)-1)/2], q[len(q)/2]
 	quiet, loud := min(a.noise, b.noise), max(a.noise, b.noise)
@@ -431,8 +432,7 @@ func middleOf(q []compared) *big.Rat {
 	return rounded(sum.Quo(sum, big.NewRat(2, 1)))
 }
 
-// checkInterval computes the interval from its factor, and the factor from the
-// quotes.
+// checkInterval recomputes the interval and its factor.
 func (e *explained) checkInterval(group []compared) error {
 	x, consensus := e.Explanation, exact(e.Consensus)
 	factor := exact(*x.IntervalFactor)
@@ -446,12 +446,12 @@ func (e *explained) checkInterval(group []compared) error {
 	}
 	h := approx(x.Kappa) * sum / (k + 2) * math.Sqrt(1+1/k)
 	if got := math.Log(approx(*x.IntervalFactor)); math.Abs(got-h) > 1e-4*math.Max(1, h) {
-		return fmt.Errorf("the interval's factor is %s, want %.6f", *x.IntervalFactor, math.Exp(h))
+		return fmt.Errorf("interval factor: got %s, want %.6f", *x.IntervalFactor, math.Exp(h))
 	}
 	return nil
 }
 
-// checkGuard derives the current price and the status.
+// checkGuard recomputes the current price and the status.
 func (e *explained) checkGuard(group []compared, by string, seen map[string]int) error {
 	x, consensus := e.Explanation, exact(e.Consensus)
 	near := 0
@@ -465,7 +465,7 @@ func (e *explained) checkGuard(group []compared, by string, seen map[string]int)
 		}
 	}
 	if near != x.NearQuotes {
-		return fmt.Errorf("%d quotes are near, not %d", near, x.NearQuotes)
+		return fmt.Errorf("got %d near quotes, want %d", near, x.NearQuotes)
 	}
 	status := "thin"
 	if near >= 2 && approx(*x.IntervalFactor) <= 1.3 {
@@ -482,19 +482,19 @@ func (e *explained) checkGuard(group []compared, by string, seen map[string]int)
 		if g.Decision == "held" {
 			price = *x.LastPrice
 			if e.CandidatePrice == nil || exact(*e.CandidatePrice).Cmp(consensus) != 0 {
-				return fmt.Errorf("candidate %v, want %s", e.CandidatePrice, e.Consensus)
+				return fmt.Errorf("got candidate %v, want %s", e.CandidatePrice, e.Consensus)
 			}
 		}
 		if g.Factor != nil {
 			move := math.Abs(math.Log(approx(*g.Factor)))
 			if move < math.Log(approx(*g.Limit)) {
-				return fmt.Errorf("a move of %s is within the limit of %s", *g.Factor, *g.Limit)
+				return fmt.Errorf("got a held move of %s within the limit %s", *g.Factor, *g.Limit)
 			}
 			if want := approx(e.Consensus) / approx(*g.Reference) / approx(*g.ClassMove); math.Abs(want-approx(*g.Factor)) > 1e-5*want+1e-6 { // six decimals
-				return fmt.Errorf("the move is %f, not %s", want, *g.Factor)
+				return fmt.Errorf("got move %f, want %s", want, *g.Factor)
 			}
 			if taken := by == "majority" && g.MovedSupporters >= 2; taken != (g.Decision == "takenAtOnce") {
-				return fmt.Errorf("%d supporters moved, and the decision is %s", g.MovedSupporters, g.Decision)
+				return fmt.Errorf("%d supporters moved: got decision %s", g.MovedSupporters, g.Decision)
 			}
 		}
 	}
@@ -502,7 +502,7 @@ func (e *explained) checkGuard(group []compared, by string, seen map[string]int)
 		status = "disputed"
 	}
 	if exact(price).Cmp(exact(e.CurrentPrice)) != 0 || status != e.Status {
-		return fmt.Errorf("%s at %s, want %s at %s", e.Status, e.CurrentPrice, status, price)
+		return fmt.Errorf("got %s at %s, want %s at %s", e.Status, e.CurrentPrice, status, price)
 	}
 	return nil
 }

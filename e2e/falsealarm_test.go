@@ -16,17 +16,17 @@ import (
 	"assay/internal/randtest"
 )
 
-// traffic is what moves money while the ledger is verified.
+// traffic moves money while the ledger is verified.
 type traffic struct {
 	servers  []*server
 	buyers   []string
 	listings chan string
-	trades   chan string   // that are neither handed over nor reversed
-	turns    chan struct{} // things to do: some for each verification
+	trades   chan string   // trades that are not completed or reversed
+	turns    chan struct{} // tokens for operations; each verification adds some
 	done     [4]atomic.Int64
 }
 
-// The kinds of what traffic does.
+// These are the operations.
 const (
 	deposits = iota
 	purchases
@@ -34,7 +34,7 @@ const (
 	reversals
 )
 
-// run does one thing after the other until ctx ends. A server may be away.
+// run executes operations until ctx ends. A server may be unavailable.
 func (f *traffic) run(ctx context.Context, r *rand.Rand, worker int) {
 	for n := 0; ; n++ {
 		select {
@@ -63,7 +63,7 @@ func (f *traffic) purchase(s *server, buyer, key string) {
 	select {
 	case listing = <-f.listings:
 	default:
-		return // all are sold
+		return // all listings are sold
 	}
 	status, answer, err := s.buy(listing, buyer, key)
 	var made trade
@@ -73,7 +73,7 @@ func (f *traffic) purchase(s *server, buyer, key string) {
 	}
 }
 
-// move hands a trade over, after which it settles, or reverses it.
+// move completes a trade, which then settles, or reverses it.
 func (f *traffic) move(s *server, kind int) {
 	select {
 	case id := <-f.trades:
@@ -85,9 +85,9 @@ func (f *traffic) move(s *server, kind int) {
 	}
 }
 
-// TestVerify_TrafficRaisesNoFalseAlarm verifies users and everything
-// while money moves, fee rules are swapped, and keys are rotated by restarts.
-func TestVerify_TrafficRaisesNoFalseAlarm(t *testing.T) {
+// TestVerify_HasNoFalseAlarms verifies users and the whole ledger while money moves, fee rules
+// change, and restarts rotate keys.
+func TestVerify_HasNoFalseAlarms(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		t.Parallel()
@@ -122,7 +122,7 @@ func TestVerify_TrafficRaisesNoFalseAlarm(t *testing.T) {
 			case n%20 == 7:
 				write(anyRules(r, n))
 				if status, answer := s.postFees("/refresh?allowLargeChange=1", ""); status != http.StatusOK {
-					t.Errorf("a swap of the rules: %d %v", status, answer)
+					t.Errorf("fee rules change: got %d %v", status, answer)
 				}
 			case n%25 == 11:
 				f.rotate(s, n/25+1)
@@ -141,7 +141,7 @@ func TestVerify_TrafficRaisesNoFalseAlarm(t *testing.T) {
 	})
 }
 
-// verify verifies everything once in five times, else somebody's wallet.
+// verify verifies the whole ledger in one of five calls, and a user's wallet in the others.
 func (f *traffic) verify(t *testing.T, s *server, n int, name string) {
 	t.Helper()
 	if n%5 == 0 {
@@ -157,8 +157,7 @@ func (f *traffic) verify(t *testing.T, s *server, n int, name string) {
 	}
 }
 
-// rotate restarts a server, which then seals with another of the keys that all
-// have.
+// rotate restarts a server. It then signs with another one of the shared keys.
 func (f *traffic) rotate(s *server, n int) {
 	s.t.Helper()
 	if _, err := s.stop(); err != nil {
@@ -168,7 +167,7 @@ func (f *traffic) rotate(s *server, n int) {
 	s.start()
 }
 
-// keysFrom is a setting of three keys of which a certain one seals.
+// keysFrom returns a setting with three keys. The n-th key signs.
 func keysFrom(n int) string {
 	var keys []string
 	for i := range 3 {

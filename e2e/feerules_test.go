@@ -22,10 +22,10 @@ import (
 	"assay/internal/wallet/fee/feetest"
 )
 
-// storedFees are all versions as the database has them.
+// storedFees selects all stored versions.
 const storedFees = `SELECT version, digest, rules, source, mark, activated_at, activated_by FROM fee_rule_set ORDER BY version`
 
-// feeSource is a server whose fee rules come from somewhere, and what it had first.
+// feeSource is a server with a source of fee rules, and its first version.
 type feeSource struct {
 	*server
 	db     *sql.DB
@@ -33,7 +33,7 @@ type feeSource struct {
 	active feeRules
 }
 
-// newFeeSource starts a server on the rules of a source.
+// newFeeSource starts a server with a source of fee rules.
 func newFeeSource(t *testing.T, on engine, source string) *feeSource {
 	t.Helper()
 	s := &feeSource{server: on.newServer(t, "PAYMENT_FEE_RULES="+source)}
@@ -41,13 +41,13 @@ func newFeeSource(t *testing.T, on engine, source string) *feeSource {
 	s.db = s.open()
 	s.stored, s.active = rows(t, s.db, storedFees), s.feeRules()
 	if s.active.Version != 1 || s.active.Source != source {
-		t.Fatalf("the first version is %d of %s", s.active.Version, s.active.Source)
+		t.Fatalf("first version: got %d from %s", s.active.Version, s.active.Source)
 	}
 	return s
 }
 
-// refused refreshes, dry or not, and holds that nothing came of it but an answer
-// with these faults.
+// refused refreshes, with and without dry run. The response must list the given errors, and
+// nothing may change.
 func (s *feeSource) refused(what string, status int, code string, faults ...string) {
 	s.t.Helper()
 	for _, how := range []string{"", "?dryRun=1", "?allowLargeChange=1"} {
@@ -64,14 +64,14 @@ func (s *feeSource) refused(what string, status int, code string, faults ...stri
 		}
 	}
 	if now := rows(s.t, s.db, storedFees); !slices.Equal(now, s.stored) {
-		s.t.Errorf("%s: stored are %q", what, now)
+		s.t.Errorf("%s: stored rules: got %q", what, now)
 	}
 	if now := s.feeRules(); now.Version != s.active.Version || now.Rules.Fallback != s.active.Rules.Fallback || len(now.Rules.Rules) != len(s.active.Rules.Rules) {
-		s.t.Errorf("%s: active is %+v", what, now)
+		s.t.Errorf("%s: active rules: got %+v", what, now)
 	}
 }
 
-func TestFees_BrokenRulesChangeNothingAndNameEveryFault(t *testing.T) {
+func TestFees_InvalidRulesListAllErrors(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		t.Parallel()
@@ -87,12 +87,12 @@ func TestFees_BrokenRulesChangeNothingAndNameEveryFault(t *testing.T) {
 		s.refused("too large", http.StatusUnprocessableEntity, "invalid_fee_rules", " too_large")
 		write(feeDocument(101))
 		if status, answer := s.postFees("/refresh", ""); status != http.StatusOK || fmt.Sprint(answer["version"]) != "2" {
-			t.Errorf("right again: %d %v", status, answer)
+			t.Errorf("valid rules: got %d %v", status, answer)
 		}
 	})
 }
 
-func TestFees_TheDatabaseRefusesToChangeOrDeleteThem(t *testing.T) {
+func TestFees_DatabaseRejectsChanges(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		t.Parallel()
@@ -108,12 +108,12 @@ func TestFees_TheDatabaseRefusesToChangeOrDeleteThem(t *testing.T) {
 			}
 		}
 		if now := rows(t, s.db, storedFees); !slices.Equal(now, s.stored) {
-			t.Errorf("stored are %q", now)
+			t.Errorf("stored rules: got %q", now)
 		}
 	})
 }
 
-func TestFees_AFileThatCannotBeReadChangesNothing(t *testing.T) {
+func TestFees_UnreadableFileChangesNothing(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		t.Parallel()
@@ -128,7 +128,7 @@ func TestFees_AFileThatCannotBeReadChangesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if os.Geteuid() == 0 {
-			locked = "/proc/self/mem" // a file of which not even root can read the beginning
+			locked = "/proc/self/mem" // even root cannot read the start of this file
 		}
 		lead := func(to string) {
 			t.Helper()
@@ -149,16 +149,16 @@ func TestFees_AFileThatCannotBeReadChangesNothing(t *testing.T) {
 			s.refused(name, http.StatusBadGateway, "fee_rules_unreachable")
 		}
 		if _, answer := s.postFees("/refresh", ""); strings.Contains(fmt.Sprint(answer), dir) {
-			t.Errorf("the answer tells where the file is: %v", answer)
+			t.Errorf("response contains the path of the file: %v", answer)
 		}
 		lead(good)
 		if status, answer := s.postFees("/refresh", ""); status != http.StatusOK || answer["changed"] != false {
-			t.Errorf("back again: %d %v", status, answer)
+			t.Errorf("readable file: got %d %v", status, answer)
 		}
 	})
 }
 
-func TestFees_AnAddressThatIsNotWellChangesNothing(t *testing.T) {
+func TestFees_FailingAddressChangesNothing(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		t.Parallel()
@@ -194,14 +194,14 @@ func TestFees_AnAddressThatIsNotWellChangesNothing(t *testing.T) {
 			"a redirect to another host": http.RedirectHandler(elsewhere.URL, http.StatusFound).ServeHTTP,
 			"a redirect to itself":       http.RedirectHandler("/", http.StatusFound).ServeHTTP,
 			"a redirect to nowhere":      status(302),
-			"304 whatever is asked":      status(304),
+			"304 always":                 status(304),
 			"304 of another tag":         func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("ETag", `"b"`); w.WriteHeader(304) },
-			"half of what is packed": func(w http.ResponseWriter, _ *http.Request) {
+			"truncated gzip": func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Encoding", "gzip")
 				_, _ = w.Write(packed.Bytes()[:packed.Len()/2])
 			},
-			"nothing that is packed": func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Content-Encoding", "gzip"); text(w, r) },
-			"an unknown packing":     func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Content-Encoding", "x-own"); text(w, r) },
+			"gzip header only": func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Content-Encoding", "gzip"); text(w, r) },
+			"unknown encoding": func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Content-Encoding", "x-own"); text(w, r) },
 			"a body that is cut": func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Length", "99999")
 				text(w, r)
@@ -220,10 +220,10 @@ func TestFees_AnAddressThatIsNotWellChangesNothing(t *testing.T) {
 			_, _ = w.Write(packed.Bytes())
 		})
 		if code, answer := s.postFees("/refresh?allowLargeChange=1", ""); code != http.StatusOK || fmt.Sprint(answer["version"]) != "2" {
-			t.Errorf("well again: %d %v", code, answer)
+			t.Errorf("working address: got %d %v", code, answer)
 		}
 		at.Close()
 		s.stored, s.active = rows(t, s.db, storedFees), s.feeRules()
-		s.refused("nobody there", http.StatusBadGateway, "fee_rules_unreachable")
+		s.refused("no server", http.StatusBadGateway, "fee_rules_unreachable")
 	})
 }

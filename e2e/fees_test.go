@@ -18,8 +18,8 @@ import (
 
 const feeRulesPath = "/api/functions/admin/payment-fee-rules"
 
-// feeDocument is a set of many rules that all charge the same, so that a mixture
-// of two sets would show.
+// feeDocument returns many rules with the same charge, so that a mixture of two versions is
+// detected.
 func feeDocument(points int) string {
 	var rules []string
 	for i := range 200 {
@@ -28,7 +28,8 @@ func feeDocument(points int) string {
 	return fmt.Sprintf(`{"rules":[%s],"fallback":{"basisPoints":%d}}`, strings.Join(rules, ","), points)
 }
 
-// feeFile makes a file of fee rules, and returns its path and what writes it anew.
+// feeFile creates a file of fee rules. It returns the path, and a function that replaces the
+// content.
 func feeFile(t *testing.T, rules string) (path string, write func(rules string)) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "fees.json")
@@ -57,7 +58,7 @@ func (s *server) feeRules() (f feeRules) {
 	return f
 }
 
-// postFees asks for something; status is 0 where nobody answers.
+// postFees sends a request. The status is 0 if no server responds.
 func (s *server) postFees(path, body string) (status int, answer map[string]any) {
 	s.t.Helper()
 	var in io.Reader
@@ -72,7 +73,7 @@ func (s *server) postFees(path, body string) (status int, answer map[string]any)
 	return status, answer
 }
 
-func TestFees_AKillDuringARefreshLeavesTheOldOrTheNewSet(t *testing.T) {
+func TestFees_KillDuringRefreshKeepsOneVersion(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		t.Parallel()
@@ -82,7 +83,7 @@ func TestFees_AKillDuringARefreshLeavesTheOldOrTheNewSet(t *testing.T) {
 		s := on.newServer(t, "PAYMENT_FEE_RULES="+path)
 		s.start()
 		if first := s.feeRules(); first.Version != 1 || first.Source != path || first.Rules.Fallback.BasisPoints != 1 {
-			t.Fatalf("after the first start version %d of %s", first.Version, first.Source)
+			t.Fatalf("after the first start: got version %d from %s", first.Version, first.Source)
 		}
 		write(2)
 		begun := time.Now()
@@ -106,24 +107,24 @@ func TestFees_AKillDuringARefreshLeavesTheOldOrTheNewSet(t *testing.T) {
 			points := after.Rules.Fallback.BasisPoints
 			for _, rule := range after.Rules.Rules {
 				if rule.BasisPoints != points {
-					t.Fatalf("version %d is a mixture: %d and %d", after.Version, rule.BasisPoints, points)
+					t.Fatalf("version %d is a mixture of %d and %d basis points", after.Version, rule.BasisPoints, points)
 				}
 			}
 			old := after.Version == before.Version && points == before.Rules.Fallback.BasisPoints
 			isNew := after.Version == before.Version+1 && points == kill+3
 			if !old && !isNew || status == http.StatusOK && !isNew {
-				t.Fatalf("version %d of %d points after %d of %d; status %d", after.Version, points, before.Version, before.Rules.Fallback.BasisPoints, status)
+				t.Fatalf("got version %d with %d points after version %d with %d; status %d", after.Version, points, before.Version, before.Rules.Fallback.BasisPoints, status)
 			}
 			if isNew {
 				taken++
 			}
 			before = after
 		}
-		t.Logf("%d refreshes had come to something when they were killed", taken)
+		t.Logf("%d refreshes had succeeded before the kill", taken)
 	})
 }
 
-func TestFees_ARefreshByAddressIsCheckedComparedAndInForce(t *testing.T) {
+func TestFees_RefreshByAddress(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		t.Parallel()
@@ -150,12 +151,12 @@ func TestFees_ARefreshByAddressIsCheckedComparedAndInForce(t *testing.T) {
 		document.Store(feeDocument(5000))
 		command := func(code int, says string, args ...string) {
 			t.Helper()
-			if out, said := s.command(code, append([]string{"fees"}, args...)...); !strings.Contains(out+said, says) {
-				t.Errorf("%v: %s%s, want %s", args, out, said, says)
+			if out, errs := s.command(code, append([]string{"fees"}, args...)...); !strings.Contains(out+errs, says) {
+				t.Errorf("%v: %s%s, want %s", args, out, errs, says)
 			}
 		}
 		command(0, "version 3 would follow version 2", "refresh", "--dry-run", "--allow-large-change")
-		command(0, "these need --allow-large-change", "refresh", "--dry-run")
+		command(0, "these changes need --allow-large-change", "refresh", "--dry-run")
 		expect("a dry run of a large change", "/refresh?dryRun=1", "", 200, "dryRun", true)
 		expect("a large change", "/refresh", "", 409, "code", "large_fee_change")
 		command(7, "large_fee_change", "refresh")
@@ -163,17 +164,17 @@ func TestFees_ARefreshByAddressIsCheckedComparedAndInForce(t *testing.T) {
 		expect("a wrong document", "/refresh", "", 422, "code", "invalid_fee_rules")
 		command(7, "/rules/0/priority: is required", "refresh", "--allow-large-change")
 		at.Close()
-		expect("nobody there", "/refresh", "", 502, "code", "fee_rules_unreachable")
+		expect("no server", "/refresh", "", 502, "code", "fee_rules_unreachable")
 		command(3, "fee_rules_unreachable", "refresh")
 		command(0, "version 2, from "+at.URL, "show")
 		expect("back", "/rollback?version=1", "", 200, "version", 3)
 		if now := s.feeRules(); now.Version != 3 || now.Rules.Fallback.BasisPoints != 1000 {
-			t.Errorf("version %d of %d points", now.Version, now.Rules.Fallback.BasisPoints)
+			t.Errorf("got version %d with %d points", now.Version, now.Rules.Fallback.BasisPoints)
 		}
 		s.kill()
-		s.start() // with nobody at the address
+		s.start() // no server at the address
 		if now := s.feeRules(); now.Version != 3 {
-			t.Errorf("after a restart version %d", now.Version)
+			t.Errorf("after a restart: got version %d", now.Version)
 		}
 	})
 }

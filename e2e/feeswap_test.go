@@ -20,25 +20,25 @@ import (
 	"assay/internal/wallet/fee"
 )
 
-// takenQuote is a quote as it was asked for and answered.
+// takenQuote is a quote with its request and response.
 type takenQuote struct {
 	payment fee.Payment
-	least   int64 // version that was in force when it was asked for
+	least   int64 // version that was active when the request was sent
 	Version int64
 	Rule    string
 	Fee     int64
 	Net     int64
 }
 
-// quoters ask servers for quotes and keep what they are answered.
+// quoters request quotes from servers and record the responses.
 type quoters struct {
 	servers []*server
 	client  *http.Client
-	active  atomic.Int64  // the version that a refresh was last answered with
-	taken   chan struct{} // one for each quote since the last swap
+	active  atomic.Int64  // version in the last response to a refresh
+	taken   chan struct{} // one element for each quote since the last change
 }
 
-// quote asks for one quote.
+// quote requests one quote.
 func (q *quoters) quote(s *server, p fee.Payment) (takenQuote, error) {
 	a := takenQuote{payment: p, least: q.active.Load()}
 	body := fmt.Sprintf(`{"kind":%q,"amount":%d,"currency":%q,"paymentMethod":%q,"country":%q,"time":%q}`,
@@ -61,14 +61,14 @@ func (q *quoters) quote(s *server, p fee.Payment) (takenQuote, error) {
 	return a, json.Unmarshal(text, &a)
 }
 
-// work asks each server in turn until ctx ends.
+// work sends requests to the servers in rotation until ctx ends.
 func (q *quoters) work(ctx context.Context, r *rand.Rand) (out []takenQuote, err error) {
 	for n := 0; ; n++ {
 		select {
 		case <-ctx.Done():
 			return out, nil
 		case q.taken <- struct{}{}:
-		default: // there are enough for the next swap
+		default: // there are enough quotes for the next change
 		}
 		a, err := q.quote(q.servers[n%len(q.servers)], anyPayment(r))
 		if err != nil {
@@ -78,9 +78,9 @@ func (q *quoters) work(ctx context.Context, r *rand.Rand) (out []takenQuote, err
 	}
 }
 
-// TestFees_QuotesDuringSwapsRecomputeUnderTheVersionThatTheyName swaps the rules
-// through one instance after the other while all of them are asked for quotes.
-func TestFees_QuotesDuringSwapsRecomputeUnderTheVersionThatTheyName(t *testing.T) {
+// TestFees_QuotesMatchTheirVersion changes the rules on alternating instances while all
+// instances get requests for quotes.
+func TestFees_QuotesMatchTheirVersion(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		t.Parallel()
@@ -119,7 +119,7 @@ func TestFees_QuotesDuringSwapsRecomputeUnderTheVersionThatTheyName(t *testing.T
 			write(anyRules(r, n+2))
 			status, answer := q.servers[n%len(q.servers)].postFees("/refresh?allowLargeChange=1", "")
 			if status != http.StatusOK || fmt.Sprint(answer["version"]) != fmt.Sprint(n+2) {
-				t.Errorf("swap %d: %d %v", n, status, answer)
+				t.Errorf("change %d: got %d %v", n, status, answer)
 				break
 			}
 			q.active.Store(int64(n + 2))
@@ -132,8 +132,7 @@ func TestFees_QuotesDuringSwapsRecomputeUnderTheVersionThatTheyName(t *testing.T
 	})
 }
 
-// recompute holds each quote against the rules of the version that it names, and
-// returns how many there are.
+// recompute checks each quote with the rules of its version, and returns the number of quotes.
 func recompute(t *testing.T, s *server, kept [][]takenQuote) (n int) {
 	t.Helper()
 	sets := map[int64]*fee.Set{}
@@ -155,17 +154,17 @@ func recompute(t *testing.T, s *server, kept [][]takenQuote) (n int) {
 			}
 			want, err := fee.Compute(set, got.payment)
 			if again := (fee.Quote{Version: got.Version, Rule: got.Rule, Fee: got.Fee, Net: got.Net}); err != nil || again != want || got.Version < got.least {
-				t.Fatalf("%+v was answered; version %d was in force, and by version %d it is %+v, %v", got, got.least, got.Version, want, err)
+				t.Fatalf("got %+v; version %d was active, and version %d gives %+v, %v", got, got.least, got.Version, want, err)
 			}
 		}
 	}
 	if len(rules) < 4 {
-		t.Errorf("only the rules %v applied", rules)
+		t.Errorf("got quotes by only these rules: %v", rules)
 	}
 	return n
 }
 
-// instances starts so many servers on one database: on SQLite there is one.
+// instances starts n servers on one database. On SQLite there is only one.
 func (on engine) instances(t *testing.T, n int, env ...string) (servers []*server) {
 	t.Helper()
 	if on == onSQLite {
@@ -185,7 +184,7 @@ func (on engine) instances(t *testing.T, n int, env ...string) (servers []*serve
 	return servers
 }
 
-// anyRules makes a document that differs from those of other numbers.
+// anyRules returns a document that is different for each n.
 func anyRules(r *rand.Rand, n int) string {
 	rate := func() string { return fmt.Sprintf(`"basisPoints":%d`, r.IntN(3_000)) }
 	basis := func() string {

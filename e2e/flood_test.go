@@ -24,14 +24,14 @@ import (
 	"assay/internal/randtest"
 )
 
-// flooders are how many clients send expensive reads, each as soon as it has its
-// answer; crowd are more than may wait.
+// flooders is the number of clients that send expensive reads, each after the previous
+// response. crowd is more than the limit of waiting requests.
 const (
 	flooders = 32
 	crowd    = 5 * flooders
 )
 
-// latencies are those of a kind of request, from when each was due.
+// latencies are the latencies of one kind of request, from the scheduled time.
 type latencies []time.Duration
 
 func (l latencies) quantile(percent int) time.Duration {
@@ -39,7 +39,7 @@ func (l latencies) quantile(percent int) time.Duration {
 	return l[min(len(l)*percent/100, len(l)-1)].Round(10 * time.Microsecond)
 }
 
-// paced calls send every so often until the time is over.
+// paced calls send at fixed intervals for the given time.
 func paced(every, total time.Duration, send func()) latencies {
 	var mu sync.Mutex
 	var all latencies
@@ -59,12 +59,12 @@ func paced(every, total time.Duration, send func()) latencies {
 	return all
 }
 
-// TestFlood_OfExpensiveReadsLeavesRoomForOthers sends each kind of expensive read by 32
-// clients at once, searches also by more than may wait, and health checks, postings and
-// new listings beside them. In between these are measured at rest. The bounds are wide: on
-// a shared machine the test only finds starvation, which takes seconds. With ASSAY_LONG they
-// are those that a quiet machine must keep. With -v the figures are printed.
-func TestFlood_OfExpensiveReadsLeavesRoomForOthers(t *testing.T) {
+// TestFlood_ExpensiveReadsDoNotStarveOthers sends each kind of expensive read with 32
+// concurrent clients. It sends searches also with more clients than may wait. Concurrently it
+// sends health checks, postings and new listings, which are also measured at rest. On a shared
+// machine the limits are wide and detect only starvation, which takes seconds. With ASSAY_LONG
+// the limits apply to an idle machine. With -v the test prints the figures.
+func TestFlood_ExpensiveReadsDoNotStarveOthers(t *testing.T) {
 	onBoth(t, testFlood)
 }
 
@@ -84,7 +84,7 @@ func testFlood(t *testing.T, on engine) {
 	for _, f := range []struct {
 		name    string
 		clients int
-		line    func(n int64) string // the request line of the nth
+		line    func(n int64) string // request line of the n-th request
 	}{
 		{"searches", flooders, always("GET /api/prices/items?q=no+item+has+this+name")},
 		{"refusals", crowd, always("GET /api/prices/items?q=no+item+has+this+name")},
@@ -122,36 +122,36 @@ func testFlood(t *testing.T, on engine) {
 					t.Errorf("%s: health p99 is %v, want at most %v", f.name, slow, slowest)
 				}
 			case randtest.Long() && ratio > 2:
-				t.Errorf("%s: a %s takes %.2f times as long as at rest, want at most 2", f.name, request, ratio)
+				t.Errorf("%s: a %s took %.2f times as long as at rest, want at most 2", f.name, request, ratio)
 			case now.quantile(50) > time.Second:
-				t.Errorf("%s: a %s takes %v", f.name, request, now.quantile(50))
+				t.Errorf("%s: a %s took %v", f.name, request, now.quantile(50))
 			}
 		}
-		t.Logf("%-13s %d answered, %d refused in %v; processors: %s", f.name, reads.answered.Load(), reads.refused.Load(), lasted.Round(time.Millisecond), used.shares(lasted))
+		t.Logf("%-13s %d successful, %d rejected in %v; processors: %s", f.name, reads.answered.Load(), reads.refused.Load(), lasted.Round(time.Millisecond), used.shares(lasted))
 		if reads.answered.Load() == 0 {
-			t.Errorf("%s: none was answered", f.name)
+			t.Errorf("%s: got no successful response", f.name)
 		}
 		if refused := reads.refused.Load(); f.name == "dry runs" && refused > 0 {
-			t.Errorf("%d equal dry runs were refused instead of sharing a read", refused)
+			t.Errorf("%d equal dry runs were rejected, want shared reads", refused)
 		}
 	}
 }
 
-// How often requests that a flood must leave room for are sent.
+// These are the intervals of the other requests.
 const (
 	healthPace  = 20 * time.Millisecond
-	postingPace = 100 * time.Millisecond // and listings
+	postingPace = 100 * time.Millisecond // also for listings
 )
 
-// bystanders send requests that a flood must leave room for.
+// bystanders send requests that must not be starved.
 type bystanders struct {
 	s             *server
-	owner         string // of the assets that are listed
+	owner         string // owner of the listed assets
 	listed        atomic.Int64
 	public, admin idleConnections
 }
 
-// newBystanders gives the owner so many assets, one for each listing.
+// newBystanders creates one asset per listing.
 func newBystanders(s *server, owner string, names []string, assets int) *bystanders {
 	owned := make([]asset, assets)
 	for i := range owned {
@@ -161,7 +161,7 @@ func newBystanders(s *server, owner string, names []string, assets int) *bystand
 	return &bystanders{s: s, owner: owner, public: make(idleConnections, 100), admin: make(idleConnections, 100)}
 }
 
-// measure sends requests for so long, and adds how long each took to those of its kind.
+// measure sends requests for the given time, and adds their latencies.
 func (b *bystanders) measure(total time.Duration, all map[string]latencies) {
 	var mu sync.Mutex
 	var group sync.WaitGroup
@@ -187,10 +187,10 @@ func (b *bystanders) measure(total time.Duration, all map[string]latencies) {
 	group.Wait()
 }
 
-// idleConnections are those on which no request is.
+// idleConnections contains connections without an active request.
 type idleConnections chan *keptConnection
 
-// send sends a request by a connection that is idle, or a new one.
+// send sends a request on an idle connection, or a new one.
 func (idle idleConnections) send(s *server, token, line, body string) (status int, err error) {
 	c := &keptConnection{addr: s.addr, token: token}
 	select {
@@ -206,7 +206,7 @@ func (idle idleConnections) send(s *server, token, line, body string) (status in
 	return status, err
 }
 
-// flooding is clients that send expensive reads, each as soon as it has its answer.
+// flooding is a group of clients that send expensive reads, each after the previous response.
 type flooding struct {
 	s                       *server
 	clients                 int
@@ -214,7 +214,7 @@ type flooding struct {
 	sent, answered, refused atomic.Int64
 }
 
-// start starts the clients. stop ends them.
+// start starts the clients. The returned function stops them.
 func (f *flooding) start(t *testing.T) (stop func()) {
 	var group sync.WaitGroup
 	ended := make(chan struct{})
@@ -248,15 +248,15 @@ func (f *flooding) start(t *testing.T) (stop func()) {
 	}
 }
 
-// keptConnection sends requests one after the other and reads of each answer no more than
-// it must: a client of net/http takes as much of a processor as the server does.
+// keptConnection sends requests on one connection and reads only the required parts of a
+// response. A client of net/http would use as much processor time as the server.
 type keptConnection struct {
-	addr, token string   // token may be empty: the request is anybody's
-	conn        net.Conn // nil: there is none
+	addr, token string   // an empty token sends no credentials
+	conn        net.Conn // nil: not connected
 	in          *bufio.Reader
 }
 
-// send returns the status of the answer, and whether it names a time to retry.
+// send returns the status, and whether the response has a Retry-After.
 func (c *keptConnection) send(line, body string) (status int, retry bool, err error) {
 	if c.conn == nil {
 		if c.conn, err = net.Dial("tcp", c.addr); err != nil {
@@ -290,7 +290,7 @@ func (c *keptConnection) send(line, body string) (status int, retry bool, err er
 			retry = true
 		case name == "":
 			if length < 0 {
-				return status, retry, errors.New("an answer without a length")
+				return status, retry, errors.New("response without Content-Length")
 			}
 			_, err = c.in.Discard(length)
 			return status, retry, err
@@ -307,17 +307,17 @@ func (c *keptConnection) close() {
 	}
 }
 
-// processorTime is what was used of the processors up to now, or between two times.
+// processorTime is a used processor time, in total or between two times.
 type processorTime struct{ server, test, machine time.Duration }
 
-// processors returns the time that was used since the start of each.
+// processors returns the processor time used so far.
 func (s *server) processors() processorTime {
 	s.t.Helper()
 	const tick = time.Second / 100
 	fields := func(path, after string, indices ...int) (sum time.Duration) {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			s.t.Skipf("no use of the processors is told here: %v", err)
+			s.t.Skipf("cannot read processor times: %v", err)
 		}
 		line, _, _ := strings.Cut(string(text), "\n")
 		all := strings.Fields(line[strings.LastIndex(line, after)+len(after):])
@@ -342,23 +342,23 @@ func (s *server) processors() processorTime {
 	}
 }
 
-// add adds what was used between two times.
+// add adds the processor time between two times.
 func (p *processorTime) add(from, to processorTime) {
 	p.server += to.server - from.server
 	p.test += to.test - from.test
 	p.machine += to.machine - from.machine
 }
 
-// shares tells the shares of one processor within a time.
+// shares formats the shares of one processor within a duration.
 func (p processorTime) shares(of time.Duration) string {
 	percent := func(d time.Duration) int64 { return int64(100 * max(d, 0) / of) }
 	return fmt.Sprintf("server %d %%, this test %d %%, all others %d %% of one", percent(p.server), percent(p.test), percent(p.machine-p.server-p.test))
 }
 
-// TestFlood_OfHalfSentRequestsIsBounded opens more connections than the server takes by
-// default, each with half a request: memory stays bounded (docs/reference/limits.md gives
-// the figure), and whole requests are answered.
-func TestFlood_OfHalfSentRequestsIsBounded(t *testing.T) {
+// TestFlood_HalfSentRequestsUseBoundedMemory opens more connections than the server accepts by
+// default. Each sends half a request. The memory must stay within the limit in
+// docs/reference/limits.md, and complete requests must succeed.
+func TestFlood_HalfSentRequestsUseBoundedMemory(t *testing.T) {
 	clients := randtest.Count(1_500, 15_000)
 	s := newServer(t)
 	s.start()
@@ -370,7 +370,7 @@ func TestFlood_OfHalfSentRequestsIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		_, _ = io.WriteString(c, half) // it may be closed already
+		_, _ = io.WriteString(c, half) // the connection may already be closed
 	}
 	for range 20 {
 		status, body, err := s.call(http.MethodGet, "/api/health", nil)

@@ -11,9 +11,9 @@ import (
 	"assay/internal/randtest"
 )
 
-// TestLookup_IsNeverOlderThanTheLastCommitOfAnyInstance changes prices by two
-// instances on one database, and asks each of them, which answers from memory.
-func TestLookup_IsNeverOlderThanTheLastCommitOfAnyInstance(t *testing.T) {
+// TestLookup_IsNeverOlderThanLastCommit changes prices on two instances with one database. It
+// sends lookups to each instance, which keeps prices in memory.
+func TestLookup_IsNeverOlderThanLastCommit(t *testing.T) {
 	t.Parallel()
 	address := pgtest.Shared(t).NewDatabase(t)
 	c := newCluster(t, 1_000, address, address)
@@ -23,8 +23,7 @@ func TestLookup_IsNeverOlderThanTheLastCommitOfAnyInstance(t *testing.T) {
 	c.estimated(0)
 }
 
-// lookUpDuringRuns reads what is committed, over and over, and asks for the same
-// names right after that.
+// lookUpDuringRuns repeatedly reads the committed prices, then looks up the same names.
 func (c *cluster) lookUpDuringRuns(db *sql.DB) {
 	c.t.Helper()
 	names := c.markets.Names()[:300]
@@ -35,7 +34,7 @@ func (c *cluster) lookUpDuringRuns(db *sql.DB) {
 			committed := pricesUpdated(c.t, db)
 			for _, got := range c.servers[lookups%len(c.servers)].lookup(names, false) {
 				if want := committed[got.MarketHashName]; got.PriceUpdatedAt.Before(want) {
-					c.t.Errorf("%q is told as of %v, and was changed at %v", got.MarketHashName, got.PriceUpdatedAt, want)
+					c.t.Errorf("%q: got price of %v, want %v", got.MarketHashName, got.PriceUpdatedAt, want)
 				}
 				seen[got.PriceUpdatedAt] = true
 			}
@@ -48,7 +47,7 @@ func (c *cluster) lookUpDuringRuns(db *sql.DB) {
 	c.t.Logf("%d lookups saw %d moments", lookups, len(seen))
 }
 
-// pricesUpdated are the moments of all prices as they are committed.
+// pricesUpdated returns the time of each committed price.
 func pricesUpdated(t *testing.T, db *sql.DB) map[string]time.Time {
 	t.Helper()
 	r, err := db.QueryContext(t.Context(), `SELECT name, price_updated_at FROM item`)
@@ -71,8 +70,8 @@ func pricesUpdated(t *testing.T, db *sql.DB) map[string]time.Time {
 	return out
 }
 
-// lookUpAfterAccepting has one instance accept prices, and asks the other one as
-// soon as it has answered.
+// lookUpAfterAccepting accepts prices on one instance, and immediately looks them up on the
+// other.
 func (c *cluster) lookUpAfterAccepting(db *sql.DB) {
 	c.t.Helper()
 	if _, err := db.ExecContext(c.t.Context(), `UPDATE item SET candidate = price + 1000000, candidate_at = price_updated_at`); err != nil {
@@ -87,7 +86,7 @@ func (c *cluster) lookUpAfterAccepting(db *sql.DB) {
 		}
 		after := other.lookup([]string{name}, false)[0]
 		if after.CurrentPrice == before.CurrentPrice || !after.PriceUpdatedAt.After(before.PriceUpdatedAt) {
-			c.t.Errorf("%q is told as %+v after another price was accepted, and was %+v before", name, after, before)
+			c.t.Errorf("%q: got %+v after accepting a new price, was %+v before", name, after, before)
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package e2e tests the built program from outside: real processes, real HTTP,
-// real files, kill -9.
+// Package e2e tests the built program from outside, with real processes, HTTP requests and
+// files, and kill -9.
 package e2e
 
 import (
@@ -26,7 +26,7 @@ import (
 	"assay/internal/randtest"
 )
 
-// binary is the program under test, built once.
+// binary is the path of the program under test, built once.
 var binary string
 
 func TestMain(m *testing.M) {
@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "build:", err)
 		os.Exit(1)
 	}
-	// What runs in parallel mostly waits, so there may be more of it than cores.
+	// Parallel tests mostly wait, so run more of them than there are processors.
 	flag.Parse()
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
@@ -54,8 +54,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// simulator serves invented markets from this process, which outlives the
-// killed ones.
+// simulator serves simulated markets from this process, which outlives killed servers.
 func simulator(t *testing.T, o sim.Options) (*sim.Handler, string) {
 	t.Helper()
 	h, err := sim.NewHandler(o)
@@ -70,24 +69,23 @@ func simulator(t *testing.T, o sim.Options) (*sim.Handler, string) {
 	return h, s.URL()
 }
 
-// server is an instance of the program with its own directory; it can be
-// started again on it.
+// server is an instance of the program with its own directory. It can be restarted.
 type server struct {
 	t    *testing.T
 	dir  string
 	addr string
 	env  []string
-	now  func() time.Time // of pushes
+	now  func() time.Time // time of pushes
 
-	database string            // of PostgreSQL; "": a file in dir
-	secrets  map[string]string // those that env gives
+	database string            // PostgreSQL database; "": a file in dir
+	secrets  map[string]string // secrets given in env
 
 	cmd  *exec.Cmd
 	done chan error
 	log  *buffer
 }
 
-// buffer collects output; it is safe for concurrent use.
+// buffer collects output. It is safe for concurrent use.
 type buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -105,7 +103,7 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
-// newServer prepares a server; start starts it.
+// newServer prepares a server. Its method start starts it.
 func newServer(t *testing.T, env ...string) *server {
 	t.Helper()
 	addr := freeAddress(t)
@@ -121,13 +119,13 @@ func newServer(t *testing.T, env ...string) *server {
 	return s
 }
 
-// straceOrSkip returns the program by which system calls are made to fail. In CI it
-// must be there.
+// straceOrSkip returns the path of strace, which makes system calls fail. Without strace, it
+// skips the test, or fails in CI.
 func straceOrSkip(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath("strace")
 	if err != nil {
-		const why = "strace is not installed (on Debian: apt-get install strace), so no system call can be made to fail"
+		const why = "strace is not installed (on Debian: apt-get install strace)"
 		if os.Getenv("CI") != "" {
 			t.Fatal(why)
 		}
@@ -136,14 +134,14 @@ func straceOrSkip(t *testing.T) string {
 	return path
 }
 
-// freeAddress finds a port that stays free while a server is down: the system
-// gives none below 32768 to a connection that goes out.
+// freeAddress returns an address with a port that stays free while a server is stopped. The
+// system uses ports below 32768 for no outgoing connections.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for range 100 {
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(22_000)))
 		if err != nil {
-			continue // taken
+			continue // port in use
 		}
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
@@ -154,7 +152,7 @@ func freeAddress(t *testing.T) string {
 	return ""
 }
 
-// spawn starts the process and does not wait for it.
+// spawn starts the process without waiting.
 func (s *server) spawn() { s.t.Helper(); s.spawnCommand("serve") }
 
 // spawnCommand starts a command with the settings of the server.
@@ -170,17 +168,17 @@ func (s *server) spawnCommand(args ...string) {
 	go func(cmd *exec.Cmd, done chan error) { done <- cmd.Wait() }(s.cmd, s.done)
 }
 
-// start starts the process and waits until it answers.
+// start starts the process and waits until it responds.
 func (s *server) start() {
 	s.t.Helper()
 	s.spawn()
 	s.awaitHealth()
 }
 
-// awaitHealth waits until the process answers.
+// awaitHealth waits until the process responds.
 func (s *server) awaitHealth() {
 	s.t.Helper()
-	s.await("an answer to the health check", func() bool {
+	s.await("a response to the health check", func() bool {
 		resp, err := client.Get("http://" + s.addr + "/api/health")
 		if err != nil {
 			return false
@@ -190,7 +188,7 @@ func (s *server) awaitHealth() {
 	})
 }
 
-// kill ends the process at once, if it runs.
+// kill kills the process if it runs.
 func (s *server) kill() {
 	if s.cmd == nil {
 		return
@@ -200,7 +198,7 @@ func (s *server) kill() {
 	s.cmd = nil
 }
 
-// stop asks the process to end and returns how long that took.
+// stop stops the process gracefully and returns the duration.
 func (s *server) stop() (time.Duration, error) {
 	began := time.Now()
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -211,11 +209,10 @@ func (s *server) stop() (time.Duration, error) {
 	return time.Since(began), err
 }
 
-// patience is how long anything may take that must happen: that a machine is
-// busy with other things is no failure.
+// patience is the time limit of expected events. It is long because the machine may be busy.
 const patience = 3 * time.Minute
 
-// await polls until ok.
+// await polls until ok returns true.
 func (s *server) await(what string, ok func() bool) {
 	s.t.Helper()
 	most := patience
@@ -248,11 +245,11 @@ func (s *server) secret(name string) string {
 	return strings.TrimSpace(string(b))
 }
 
-// client keeps no connection: one that a killed process left would fail the
-// first request to the next.
+// client does not keep connections. A connection to a killed process would make the first
+// request to its successor fail.
 var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
-// call sends a request as the administrator and returns status and body.
+// call sends a request as administrator. It returns the status and body.
 func (s *server) call(method, path string, body io.Reader) (int, []byte, error) {
 	req, err := http.NewRequestWithContext(context.Background(), method, "http://"+s.addr+path, body)
 	if err != nil {
@@ -271,7 +268,7 @@ func (s *server) call(method, path string, body io.Reader) (int, []byte, error) 
 	return resp.StatusCode, b, err
 }
 
-// get decodes the answer to a GET.
+// get decodes the response to a GET request.
 func (s *server) get(path string, into any) {
 	s.t.Helper()
 	if err := s.tryGet(path, into); err != nil {
@@ -290,7 +287,7 @@ func (s *server) tryGet(path string, into any) error {
 	return json.Unmarshal(body, into)
 }
 
-// status is what the tests read of the status.
+// status contains the required fields of the status.
 type status struct {
 	Status struct {
 		Running bool
@@ -316,7 +313,7 @@ func (s *server) status() status {
 	return st
 }
 
-// asset is an element of a push.
+// asset is an element of a pushed inventory.
 type asset struct {
 	AssetID        string `json:"assetId"`
 	MarketHashName string `json:"marketHashName,omitempty"`
@@ -327,7 +324,7 @@ type asset struct {
 	Inspect        string `json:"inspect,omitempty"`
 }
 
-// push syncs a user's inventory and returns the answer.
+// push pushes a user's inventory and returns the result.
 func (s *server) push(user string, app int, items []asset) map[string]int64 {
 	s.t.Helper()
 	out, err := s.tryPush(user, app, items)
@@ -355,7 +352,7 @@ func (s *server) tryPush(user string, app int, items []asset) (map[string]int64,
 	return out, json.Unmarshal(answer, &out)
 }
 
-// refresh starts a forced run and returns its id.
+// refresh starts a forced run and returns its ID.
 func (s *server) refresh() string {
 	s.t.Helper()
 	id, err := s.tryRefresh()
@@ -378,7 +375,7 @@ func (s *server) tryRefresh() (string, error) {
 	return answer.Job.ID, err
 }
 
-// awaitPriced waits until the missing-price queue has nothing due.
+// awaitPriced waits until the missing-price queue has no due items.
 func (s *server) awaitPriced() {
 	s.t.Helper()
 	s.await("an empty missing-price queue", func() bool {
@@ -387,7 +384,7 @@ func (s *server) awaitPriced() {
 	})
 }
 
-// awaitEnd waits until no bulk job lives.
+// awaitEnd waits until no bulk job is queued or running.
 func (s *server) awaitEnd() status {
 	s.t.Helper()
 	var st status

@@ -14,7 +14,7 @@ import (
 	"assay/internal/app"
 )
 
-// hostDebug is what the tests read of a host that a provider asks.
+// hostDebug contains the required fields of a host in provider-debug.
 type hostDebug struct {
 	Host         string
 	Files        []string
@@ -22,7 +22,7 @@ type hostDebug struct {
 	LastSuccess  *time.Time
 }
 
-// hostsOf returns what is told of the hosts of the price lists.
+// hostsOf returns the hosts of the price lists.
 func hostsOf(s *server) map[string]hostDebug {
 	s.t.Helper()
 	var debug struct{ Providers []struct{ Hosts []hostDebug } }
@@ -36,9 +36,9 @@ func hostsOf(s *server) map[string]hostDebug {
 	return out
 }
 
-// TestHosts_OneThatWantsToBeLeftAloneKeepsBackItsOwnListsOnly has three lists of
-// a host that answers 429, one of another host and one in a file.
-func TestHosts_OneThatWantsToBeLeftAloneKeepsBackItsOwnListsOnly(t *testing.T) {
+// TestHosts_RetryAfterAppliesToOneHost uses three lists on a host that returns 429, one list
+// on another host, and one in a file.
+func TestHosts_RetryAfterAppliesToOneHost(t *testing.T) {
 	onBoth(t, testHosts)
 }
 
@@ -74,7 +74,7 @@ func testHosts(t *testing.T, on engine) {
 	}
 	var debug struct{ Providers []struct{ Markets []market } }
 	var j job
-	s.await("the lists of the others, the order to wait and the plan", func() bool {
+	s.await("the other lists, the retry-after and the plan", func() bool {
 		s.get("/api/market-prices/provider-debug", &debug)
 		s.get("/api/market-prices/jobs/"+id, &j)
 		m := debug.Providers[0].Markets
@@ -91,15 +91,15 @@ func testHosts(t *testing.T, on engine) {
 		t.Fatalf("dry run: %s, %v", body, err)
 	}
 	if len(dry.Providers) != 1 || dry.Providers[0].Requests != 4 {
-		t.Errorf("a dry run of 5 lists, one of which is a file, costs %+v, want 4 requests", dry.Providers)
+		t.Errorf("dry run of 4 lists on hosts and one file: got %+v, want 4 requests", dry.Providers)
 	}
-	for range 2 { // before a restart and after it
+	for range 2 { // before and after a restart
 		hosts := hostsOf(s)
 		if h := hosts[hostOf(busy.URL)]; h.BlockedUntil == nil || len(h.Files) != 3 {
-			t.Errorf("the busy host: %+v, want three lists and an order to wait", h)
+			t.Errorf("busy host: got %+v, want three lists and a retry-after", h)
 		}
 		if h := hosts[hostOf(free.URL)]; h.BlockedUntil != nil || len(h.Files) != 1 {
-			t.Errorf("the free host: %+v, want one list and no order to wait", h)
+			t.Errorf("free host: got %+v, want one list and no retry-after", h)
 		}
 		if _, err := l.end(); err != nil {
 			t.Fatal(err)
@@ -107,11 +107,11 @@ func testHosts(t *testing.T, on engine) {
 		l = s.within(app.Options{})
 	}
 	if n := asked.Load(); n > 2 {
-		t.Errorf("the busy host was asked %d times within its minute, want one call for each of the two slots at most", n)
+		t.Errorf("busy host: got %d requests within a minute, want at most one per slot", n)
 	}
 	s.get("/api/market-prices/jobs/"+id, &j)
 	if j.PendingItems != 1 || j.LastError != nil {
-		t.Errorf("job %+v, want it waiting and without an error", j)
+		t.Errorf("got job %+v, want a waiting job without an error", j)
 	}
 	if _, err := l.end(); err != nil {
 		t.Error(err)

@@ -21,7 +21,7 @@ import (
 	"assay/internal/randtest"
 )
 
-func TestInput_AWrongConfigurationNamesEveryFaultAndStartsNothing(t *testing.T) {
+func TestInput_InvalidConfigurationListsAllErrors(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		env  []string
@@ -56,8 +56,8 @@ func TestInput_AWrongConfigurationNamesEveryFaultAndStartsNothing(t *testing.T) 
 	}
 }
 
-// refuses checks that a start ends with a code, names what is wrong, and leaves
-// no database behind.
+// refuses checks that a start fails with the given exit code and messages, and creates no
+// database.
 func (s *server) refuses(code int, args []string, says ...string) {
 	s.t.Helper()
 	cmd := exec.Command(binary, args...)
@@ -68,15 +68,15 @@ func (s *server) refuses(code int, args []string, says ...string) {
 	}
 	for _, text := range says {
 		if !strings.Contains(string(out), text) {
-			s.t.Errorf("it does not name %q: %s", text, out)
+			s.t.Errorf("missing %q in: %s", text, out)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(s.dir, "assay.db")); err == nil {
-		s.t.Error("a database was made")
+		s.t.Error("got a new database")
 	}
 }
 
-func TestInput_AWrongPriceListNamesItsFaultAndChangesNothing(t *testing.T) {
+func TestInput_InvalidPriceListConfiguration(t *testing.T) {
 	const head = `{"lists":[{"key":"corner","location":"list","format":"csv","appId":730,"currency":"USD","name":"name","markets":[{"key":"shop","ask":"price"}]`
 	for _, c := range []struct {
 		name, config string
@@ -96,8 +96,7 @@ func TestInput_AWrongPriceListNamesItsFaultAndChangesNothing(t *testing.T) {
 	}
 }
 
-// startsNothing checks that a start ends with the code of a wrong configuration
-// and names what is wrong.
+// startsNothing checks that a start fails with a configuration error and the given messages.
 func (s *server) startsNothing(says ...string) {
 	s.t.Helper()
 	cmd := exec.Command(binary, "serve")
@@ -108,12 +107,12 @@ func (s *server) startsNothing(says ...string) {
 	}
 	for _, text := range says {
 		if !strings.Contains(string(out), text) {
-			s.t.Errorf("it does not name %q: %s", text, out)
+			s.t.Errorf("missing %q in: %s", text, out)
 		}
 	}
 }
 
-func TestInput_APriceListOfRubbishNamesItsFaultAndChangesNothing(t *testing.T) {
+func TestInput_InvalidPriceListChangesNothing(t *testing.T) {
 	onBoth(t, testRubbish)
 }
 
@@ -154,10 +153,10 @@ func testRubbish(t *testing.T, on engine) {
 			s.refresh()
 			end := s.awaitEnd()
 			if end.Status.State != "finished" || end.UpdatedItems != int64(len(markets.Names())) {
-				t.Errorf("the run ended %+v", end)
+				t.Errorf("run: got %+v", end)
 			}
 			if c.says != "" && (end.LastError == nil || !strings.Contains(*end.LastError, c.says)) {
-				t.Errorf("lastError is %s, want it to name %q", quoted(end.LastError), c.says)
+				t.Errorf("lastError: got %s, want it to contain %q", quoted(end.LastError), c.says)
 			}
 			if got := rows(t, db, quotes); !slices.Equal(got, before) {
 				t.Errorf("quotes changed: %s", firstDifference(got, before))
@@ -167,7 +166,7 @@ func testRubbish(t *testing.T, on engine) {
 	s.t = t
 }
 
-func TestInput_AWrongRequestNamesItsFaultAndChangesNothing(t *testing.T) {
+func TestInput_InvalidRequestChangesNothing(t *testing.T) {
 	onBoth(t, testRequests)
 }
 
@@ -245,14 +244,14 @@ func testRequests(t *testing.T, on engine) {
 				t.Fatal(err)
 			}
 			if status != c.status || !strings.Contains(string(answer), c.says) {
-				t.Errorf("%d %.600s, want %d and a word of %q", status, answer, c.status, c.says)
+				t.Errorf("got %d %.600s, want %d with %q", status, answer, c.status, c.says)
 			}
 			var p struct{ Code, Detail, RequestID string }
 			if err := json.Unmarshal(answer, &p); err != nil || p.Code == "" || p.Detail == "" || p.RequestID == "" {
-				t.Errorf("no problem with code, detail and request id: %.200s", answer)
+				t.Errorf("problem lacks code, detail or request ID: %.200s", answer)
 			}
 			if len(answer) > 20_000 {
-				t.Errorf("an answer of %d bytes", len(answer))
+				t.Errorf("got a response of %d bytes", len(answer))
 			}
 		})
 	}
@@ -261,7 +260,7 @@ func testRequests(t *testing.T, on engine) {
 	}
 }
 
-func TestInput_ABodyOf200MBIsRefusedInBoundedMemory(t *testing.T) {
+func TestInput_RejectsBodyOf200MBInBoundedMemory(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	s.start()
@@ -290,18 +289,18 @@ func TestInput_ABodyOf200MBIsRefusedInBoundedMemory(t *testing.T) {
 			req.Header.Set("Authorization", "Bearer "+c.token)
 			resp, err := http.DefaultClient.Do(req)
 			if err != nil {
-				t.Logf("the connection was closed: %v", err) // while the body was still sent
+				t.Logf("the connection was closed: %v", err) // the server closed it while the body was being sent
 				return
 			}
 			_ = resp.Body.Close()
 			if resp.StatusCode != c.status {
-				t.Errorf("%d, want %d", resp.StatusCode, c.status)
+				t.Errorf("got %d, want %d", resp.StatusCode, c.status)
 			}
 		})
 	}
 	grown := s.peakMemory() - before
 	t.Logf("memory grew by %d MiB", grown>>20)
-	if grown > 192<<20 { // a text of 32 MiB, and the buffers that grew up to it
+	if grown > 192<<20 { // a string of 32 MiB and its growing buffers
 		t.Errorf("memory grew by %d MiB", grown>>20)
 	}
 	if got := s.status(); got.Status.Running {
@@ -309,8 +308,8 @@ func TestInput_ABodyOf200MBIsRefusedInBoundedMemory(t *testing.T) {
 	}
 }
 
-// TestInput_TheLargestPushTakesBoundedMemory pushes what is just allowed.
-func TestInput_TheLargestPushTakesBoundedMemory(t *testing.T) {
+// TestInput_LargestPushUsesBoundedMemory pushes an inventory of the maximum size.
+func TestInput_LargestPushUsesBoundedMemory(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testLargestPush)
 }
@@ -356,12 +355,12 @@ func (e *endless) Read(p []byte) (int, error) {
 	return int(n), nil
 }
 
-// peakMemory is the most that the process has had in memory, in bytes.
+// peakMemory returns the peak memory of the process in bytes.
 func (s *server) peakMemory() int64 {
 	s.t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
 	if err != nil {
-		s.t.Skipf("no peak of memory is told here: %v", err)
+		s.t.Skipf("cannot read the peak memory: %v", err)
 	}
 	for line := range strings.SplitSeq(string(text), "\n") {
 		if kb, ok := strings.CutPrefix(line, "VmHWM:"); ok {
@@ -372,11 +371,11 @@ func (s *server) peakMemory() int64 {
 			return n << 10
 		}
 	}
-	s.t.Fatal("no VmHWM")
+	s.t.Fatal("VmHWM is missing")
 	return 0
 }
 
-// everything is the content of all tables that requests write to.
+// everything returns the content of all tables that requests change.
 func everything(t *testing.T, db *sql.DB) []string {
 	t.Helper()
 	var out []string

@@ -12,10 +12,10 @@ import (
 	"assay/internal/randtest"
 )
 
-// TestInspect_KillingTheProcessLosesNothing pushes inventories with something to
-// inspect, kills the server while it decodes, over and over, and waits: each row is
-// decoded in the end, as what it is.
-func TestInspect_KillingTheProcessLosesNothing(t *testing.T) {
+// TestInspect_ContinuesAfterKills pushes inventories with assets to inspect. It repeatedly
+// kills the server during the inspection. Finally each asset must be inspected with the
+// correct result.
+func TestInspect_ContinuesAfterKills(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		t.Parallel()
@@ -59,7 +59,7 @@ func TestInspect_KillingTheProcessLosesNothing(t *testing.T) {
 	})
 }
 
-// certificate is what an asset with a seed says of itself.
+// certificate returns a certificate with an asset ID and a seed.
 func certificate(assetID, seed uint64) string {
 	raw := []byte{0}
 	for _, f := range [][2]uint64{{2, assetID}, {3, 7}, {4, 282}, {5, 6}, {6, 4}, {7, 0x3d000000}, {8, seed}} {

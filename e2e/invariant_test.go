@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// rows returns what a query answers, a text for each row.
+// rows returns the rows of a query as texts.
 func rows(t *testing.T, db *sql.DB, query string) []string {
 	t.Helper()
 	out, err := tryRows(db, query)
@@ -48,11 +48,10 @@ func tryRows(db *sql.DB, query string) ([]string, error) {
 	return out, r.Err()
 }
 
-// damage finds pages of an SQLite file that are not as they should be.
+// damage finds damaged pages of an SQLite file.
 const damage = `SELECT * FROM pragma_integrity_check WHERE integrity_check <> 'ok'`
 
-// invariants are queries that find nothing in a database that is as it should
-// be, whatever runs.
+// invariants are queries that return no rows for a consistent database, at any time.
 var invariants = map[string]string{
 	"job whose counts do not add up to its total": `
 		SELECT j.id FROM refresh_job j WHERE j.stage <> 'plan' AND j.total <> j.skipped_ttl + j.skipped_no_sales + (
@@ -65,32 +64,32 @@ var invariants = map[string]string{
 			OR b.updated <> count(*) FILTER (WHERE i.state = 'updated') OR b.no_quote <> count(*) FILTER (WHERE i.state = 'noQuote')
 			OR b.failed <> count(*) FILTER (WHERE i.state = 'failed') OR b.cancelled <> count(*) FILTER (WHERE i.state = 'cancelled')
 			OR b.changed <> count(*) FILTER (WHERE i.state = 'updated' AND i.price_after <> i.price_before)`,
-	"item settled twice in a job": `SELECT * FROM refresh_item WHERE attempts > 1`,
-	"item twice in a job":         `SELECT job_id, item_id FROM refresh_item GROUP BY 1, 2 HAVING count(*) > 1`,
-	"two live jobs of a kind":     `SELECT kind FROM refresh_job WHERE state IN ('queued', 'running') GROUP BY 1 HAVING count(*) > 1`,
-	"price below zero":            `SELECT id FROM item WHERE price < 0`,
+	"item estimated twice in a job": `SELECT * FROM refresh_item WHERE attempts > 1`,
+	"item twice in a job":           `SELECT job_id, item_id FROM refresh_item GROUP BY 1, 2 HAVING count(*) > 1`,
+	"two live jobs of a kind":       `SELECT kind FROM refresh_job WHERE state IN ('queued', 'running') GROUP BY 1 HAVING count(*) > 1`,
+	"price below zero":              `SELECT id FROM item WHERE price < 0`,
 	"history that ends with another price": `
 		SELECT i.id FROM item i WHERE i.price > 0 AND i.price <> (SELECT p.price FROM price_point p WHERE p.item_id = i.id ORDER BY p.at DESC LIMIT 1)`,
 	"price without a history": `SELECT id FROM item i WHERE price > 0 AND NOT EXISTS (SELECT 1 FROM price_point p WHERE p.item_id = i.id AND p.price = i.price)`,
-	"item without a price that nobody asks for": `
+	"unpriced item outside of the queue": `
 		SELECT id FROM item i WHERE price = 0 AND NOT EXISTS (SELECT 1 FROM missing_price m WHERE m.item_id = i.id)`,
-	"entry for a price that is known": `SELECT item_id FROM missing_price m JOIN item i ON i.id = m.item_id WHERE i.price > 0`,
-	"entry in the hands of no live job": `
+	"queue entry of a priced item": `SELECT item_id FROM missing_price m JOIN item i ON i.id = m.item_id WHERE i.price > 0`,
+	"queue entry claimed by no live job": `
 		SELECT item_id FROM missing_price WHERE job_id <> 0 AND job_id NOT IN (SELECT id FROM refresh_job WHERE state IN ('queued', 'running'))`,
 	"row whose value is not its item's price while nothing runs": `
 		SELECT v.id FROM inventory v JOIN item i ON i.id = v.item_id
 		WHERE v.value IS DISTINCT FROM nullif(i.price, 0) AND NOT EXISTS (SELECT 1 FROM refresh_job WHERE state IN ('queued', 'running'))`,
-	"part of a job that is gone": `
+	"part of a removed job": `
 		SELECT job_id FROM (SELECT job_id FROM refresh_item UNION SELECT job_id FROM refresh_batch UNION SELECT job_id FROM fetch_unit
 			UNION SELECT job_id FROM market_fetch UNION SELECT job_id FROM refresh_level) part WHERE job_id NOT IN (SELECT id FROM refresh_job)`,
 	"item with another level set than the jobs that estimated it": `
 		SELECT id FROM item i WHERE EXISTS (SELECT 1 FROM refresh_item r WHERE r.item_id = i.id AND r.state = 'updated')
 			AND NOT EXISTS (SELECT 1 FROM refresh_item r LEFT JOIN refresh_level l ON l.job_id = r.job_id AND l.app_id = i.app_id
 				WHERE r.item_id = i.id AND r.state IN ('updated', 'noQuote') AND coalesce(l.level_set, 0) = i.level_set)`,
-	"level set that is named and not stored": `
+	"missing level set": `
 		SELECT level_set FROM (SELECT level_set FROM item UNION SELECT level_set FROM price_point UNION SELECT level_set FROM refresh_level) named
 		WHERE level_set <> 0 AND level_set NOT IN (SELECT id FROM level_set)`,
-	"level set without what its markets are known by": `
+	"level set without market names": `
 		SELECT l.app_id FROM level_set l WHERE NOT EXISTS (SELECT 1 FROM market_memory m WHERE m.app_id = l.app_id)`,
 	"open part of an ended job": `
 		SELECT j.id FROM refresh_job j WHERE j.state NOT IN ('queued', 'running') AND (
@@ -98,7 +97,7 @@ var invariants = map[string]string{
 			OR EXISTS (SELECT 1 FROM refresh_batch b WHERE b.job_id = j.id AND b.state IN ('pending', 'running')))`,
 }
 
-// checkInvariants holds a database against all invariants.
+// checkInvariants checks all invariants of a database.
 func checkInvariants(t *testing.T, db *sql.DB) {
 	t.Helper()
 	held := maps.Clone(invariants)
@@ -108,10 +107,10 @@ func checkInvariants(t *testing.T, db *sql.DB) {
 	for what, query := range held {
 		found, err := tryRows(db, query)
 		if err != nil {
-			t.Errorf("look for %s: %v", what, err)
+			t.Errorf("%s: %v", what, err)
 		}
 		if len(found) > 0 {
-			t.Errorf("%d times %s, the first is %s", len(found), what, found[0])
+			t.Errorf("found %d times %s, first: %s", len(found), what, found[0])
 		}
 	}
 }

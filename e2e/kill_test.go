@@ -10,7 +10,7 @@ import (
 	"assay/internal/randtest"
 )
 
-// job is what the tests read of a job.
+// job contains the required fields of a job.
 type job struct {
 	ID, State, Stage                                                                  string
 	TotalItems, PendingItems, UpdatedItems, NoQuoteItems, FailedItems, CancelledItems int64
@@ -25,7 +25,7 @@ func (j *job) sum() int64 {
 		j.SkippedItems.TTL + j.SkippedItems.NoSales + j.SkippedItems.Budget + j.SkippedItems.Paused + j.SkippedItems.Backoff
 }
 
-// item is what the tests read of an item in a list.
+// item contains the required fields of an item in a list.
 type item struct {
 	AppID                 int32
 	MarketHashName, Phase string
@@ -35,19 +35,18 @@ type item struct {
 	RetryAt               time.Time
 }
 
-// row is what the tests read of an inventory row.
+// row contains the required fields of an inventory row.
 type row struct {
 	AssetID, MarketHashName, Phase string
 	EstimatedValue                 *json.Number
 }
 
-// TestRule8_KillingTheProcessOverAndOverLosesNothing kills one refresh of 30,000
-// names on 10 markets two hundred times (short: 4,000 names, 25 times, and 8 on
-// PostgreSQL, where each start waits for a lease to run out), either 10
-// to 90 ms after the process was started or answered, or after some batches were
-// settled, and lets it end. At full counts it has the machine to itself, since
-// how soon work goes on is held against a clock.
-func TestRule8_KillingTheProcessOverAndOverLosesNothing(t *testing.T) {
+// TestRule8_RefreshSurvivesKills kills one refresh of 30,000 names on 10 markets two hundred
+// times. In short mode it uses 4,000 names and 25 kills, or 8 on PostgreSQL, where each start
+// waits for a lease. It kills the server 10 to 90 ms after its start or first response, or
+// after some estimated batches. Finally it lets the refresh end. With full counts the test
+// does not run in parallel, because it measures the time until work continues.
+func TestRule8_RefreshSurvivesKills(t *testing.T) {
 	if !randtest.Long() {
 		t.Parallel()
 	}
@@ -72,7 +71,7 @@ func testKills(t *testing.T, on engine) {
 	pushNames(s, markets.Names(), 3)
 	s.awaitPriced()
 
-	markets.Advance(2_000) // so that nearly all prices change
+	markets.Advance(2_000) // changes nearly all prices
 	before := served(markets)
 	id := s.refresh()
 	killed, slowest, wasSettled := 0, time.Duration(0), int64(0)
@@ -80,8 +79,8 @@ func testKills(t *testing.T, on engine) {
 		if killed > 0 {
 			s.spawn()
 		}
-		// Progress is kept behind the kills, or the run would end before the
-		// last of them.
+		// Keep the progress behind the number of kills. Otherwise the run would end before the
+		// last kill.
 		ahead := wasSettled*int64(kills) >= int64(names)*int64(killed)
 		if !ahead {
 			began := time.Now()
@@ -102,28 +101,28 @@ func testKills(t *testing.T, on engine) {
 	if end.Status.JobID != id || end.Status.State != "finished" {
 		t.Errorf("job %s is %s, want %s finished", end.Status.JobID, end.Status.State, id)
 	}
-	most := 30 * time.Second // on a machine of its own: 5 s
+	most := 30 * time.Second // 5 s on an idle machine
 	if randtest.Long() {
 		most = 5 * time.Second
 	}
 	if slowest > most {
-		t.Errorf("work went on %v after a start, want within %v", slowest, most)
+		t.Errorf("work continued %v after a start, want within %v", slowest, most)
 	}
 	sent := served(markets) - before
 	if most := (1 + killed) * sim.DefaultMarkets; sent > most {
 		t.Errorf("%d requests, want at most %d", sent, most)
 	}
-	// A request is counted before it is sent, so that a kill in between leaves one
-	// too many for each of the two slots that fetch.
+	// A request is counted before it is sent. A kill in between leaves one extra count for
+	// each of the two fetch slots.
 	if got := int(end.Usage.RequestCount); got < sent || got > sent+2*killed {
-		t.Errorf("%d requests counted, and the provider saw %d", got, sent)
+		t.Errorf("counted %d requests, provider received %d", got, sent)
 	}
 	checkJob(t, s, id, int64(names))
 	checkRows(t, s, 3)
 	checkInvariants(t, s.open())
 }
 
-// pushNames gives each of so many users one of each name.
+// pushNames gives each user one asset of each name.
 func pushNames(s *server, names []string, users int) {
 	s.t.Helper()
 	for u := range users {
@@ -135,7 +134,7 @@ func pushNames(s *server, names []string, users int) {
 	}
 }
 
-// served counts all requests that a simulator has answered.
+// served returns the number of requests that a simulator has handled.
 func served(h *sim.Handler) int {
 	n := 0
 	for _, c := range h.Requests() {
@@ -144,8 +143,8 @@ func served(h *sim.Handler) int {
 	return n
 }
 
-// awaitProgress waits until a job has estimated more than before, or has nothing
-// left to estimate, and returns how much it has estimated.
+// awaitProgress waits until a job has estimated more items than before, or has no pending
+// items. It returns the number of estimated items.
 func awaitProgress(s *server, id string, before int64) int64 {
 	s.t.Helper()
 	var j job
@@ -159,8 +158,7 @@ func awaitProgress(s *server, id string, before int64) int64 {
 	return j.TotalItems - j.PendingItems
 }
 
-// checkJob holds a job's counts against its items, each of which must be there
-// once.
+// checkJob compares a job's counts with its items. Each item must occur once.
 func checkJob(t *testing.T, s *server, id string, want int64) {
 	t.Helper()
 	var j job
@@ -173,17 +171,17 @@ func checkJob(t *testing.T, s *server, id string, want int64) {
 	for _, i := range all[item](s, "/api/market-prices/jobs/"+id+"/items") {
 		key := i.MarketHashName + "\x00" + i.Phase
 		if seen[key] {
-			t.Errorf("%q is in the job twice", i.MarketHashName)
+			t.Errorf("duplicate item %q in the job", i.MarketHashName)
 		}
 		seen[key] = true
 		states[i.State]++
 	}
 	if int64(len(seen)) != want || states["updated"] != j.UpdatedItems || states["noQuote"] != j.NoQuoteItems || states["failed"] != j.FailedItems {
-		t.Errorf("%d items in states %v, want those of %+v", len(seen), states, j)
+		t.Errorf("got %d items in states %v, want %+v", len(seen), states, j)
 	}
 }
 
-// checkRows holds every inventory row's value against its item's current price.
+// checkRows compares the value of every inventory row with the current price of its item.
 func checkRows(t *testing.T, s *server, users int) {
 	t.Helper()
 	prices := map[string]json.Number{}
@@ -200,6 +198,6 @@ func checkRows(t *testing.T, s *server, users int) {
 		}
 	}
 	if wrong > 0 {
-		t.Errorf("%d rows have another value than their item's current price", wrong)
+		t.Errorf("%d rows differ from their item's current price", wrong)
 	}
 }

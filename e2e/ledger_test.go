@@ -20,10 +20,10 @@ import (
 
 const ledgerPath = "/api/functions/admin/wallet-ledger/"
 
-// deposited is a deposit as it was sent and, perhaps, answered.
+// deposited is a deposit with its request and its response, if any.
 type deposited struct {
 	user, key, body string
-	answer          []byte // nil: none came
+	answer          []byte // nil: no response
 }
 
 // send posts the deposit.
@@ -31,7 +31,7 @@ func (d *deposited) send(s *server) (int, []byte, error) {
 	return s.keyed(ledgerPath+d.user+"/entries", d.key, d.body)
 }
 
-// keyed sends a request with an Idempotency-Key as the administrator.
+// keyed sends a request with an Idempotency-Key as administrator.
 func (s *server) keyed(path, key, body string) (int, []byte, error) {
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, "http://"+s.addr+path, strings.NewReader(body))
 	if err != nil {
@@ -49,10 +49,10 @@ func (s *server) keyed(path, key, body string) (int, []byte, error) {
 	return resp.StatusCode, b, err
 }
 
-// TestLedger_KillingTheProcessLosesNothingThatWasAcknowledged kills a server while
-// clients post, and sends everything again: what was answered is answered again
-// byte for byte, and each deposit counts once.
-func TestLedger_KillingTheProcessLosesNothingThatWasAcknowledged(t *testing.T) {
+// TestLedger_KeepsAcknowledgedPostingsAfterKills kills a server while clients post, then sends
+// every request again. Acknowledged requests must return the same bytes again. Each deposit
+// must count once.
+func TestLedger_KeepsAcknowledgedPostingsAfterKills(t *testing.T) {
 	onBoth(t, testLedgerKills)
 }
 
@@ -98,7 +98,7 @@ func testLedgerKills(t *testing.T, on engine) {
 		if d.answer != nil {
 			acknowledged++
 			if !bytes.Equal(answer, d.answer) {
-				t.Errorf("%s was answered %s, then %s", d.key, d.answer, answer)
+				t.Errorf("%s: first response %s, then %s", d.key, d.answer, answer)
 			}
 		}
 	}
@@ -110,12 +110,11 @@ func testLedgerKills(t *testing.T, on engine) {
 	}
 	files, err := os.ReadDir(filepath.Join(s.dir, "checkpoints"))
 	if err != nil || len(files) == 0 {
-		t.Errorf("no checkpoint was written at the end: %v", err)
+		t.Errorf("no checkpoint after the stop: %v", err)
 	}
 }
 
-// checkBalances compares what all users have with what was given to them, and with
-// the house's side.
+// checkBalances compares the balances of all users with the deposits and the house accounts.
 func checkBalances(t *testing.T, s *server, want int64) {
 	t.Helper()
 	var sum int64
@@ -126,26 +125,25 @@ func checkBalances(t *testing.T, s *server, want int64) {
 		s.get(ledgerPath+user+"/balance", &w)
 		for _, a := range w.Accounts {
 			if user == "house:deposit" && a.Balance != -want {
-				t.Errorf("the house has %d, want %d", a.Balance, -want)
+				t.Errorf("house balance: got %d, want %d", a.Balance, -want)
 			}
 			sum += a.Balance
 		}
 	}
 	if sum != 0 {
-		t.Errorf("%d came from nowhere", sum)
+		t.Errorf("sum of all balances: got %d, want 0", sum)
 	}
 }
 
-// TestLedger_StartIsRefusedWithoutItsKey keeps a ledger from going on under
-// another key than it was sealed with.
-func TestLedger_StartIsRefusedWithoutItsKey(t *testing.T) {
+// TestLedger_StartNeedsItsKey checks that a ledger does not continue with another key.
+func TestLedger_StartNeedsItsKey(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	s.start()
 	if status, answer, err := s.keyed(ledgerPath+"u/entries", "k", `{"kind":"deposit","currency":"USD","amount":7}`); status != http.StatusCreated {
 		t.Fatal(status, string(answer), err)
 	}
-	s.await("the warning of where the key lies", func() bool { // the log comes by a pipe
+	s.await("the warning about the ledger key", func() bool { // the log arrives through a pipe
 		return strings.Contains(s.log.String(), "ledger key and checkpoints are stored next to the database")
 	})
 	key := s.secret("WALLET_LEDGER_KEY")
@@ -175,18 +173,18 @@ func TestLedger_StartIsRefusedWithoutItsKey(t *testing.T) {
 	}
 	s.get(ledgerPath+"u/entries?limit=1", &page)
 	if len(page.Items) != 1 || page.NextCursor == nil || !strings.Contains(string(page.Items[0]), `"seq":2`) {
-		t.Errorf("the first page is %s", page.Items)
+		t.Errorf("first page: got %s", page.Items)
 	}
 	s.get(ledgerPath+"u/entries?limit=1&cursor="+*page.NextCursor, &page)
 	if len(page.Items) != 1 || page.NextCursor != nil || !strings.Contains(string(page.Items[0]), `"seq":1`) {
-		t.Errorf("the second page is %s", page.Items)
+		t.Errorf("second page: got %s", page.Items)
 	}
 }
 
-// TestLedger_OneKeyForAllWhoShareADatabase starts servers with different keys on a
-// ledger that nobody has used yet: on PostgreSQL, where several may run, the first
-// start decides. A file belongs to one process, which may get another key until then.
-func TestLedger_OneKeyForAllWhoShareADatabase(t *testing.T) {
+// TestLedger_ServersShareOneKey starts servers with different keys on an empty ledger. On
+// PostgreSQL, where several servers may run, the first start decides. An SQLite file belongs
+// to one process, so its key may change until the first entry.
+func TestLedger_ServersShareOneKey(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		s := on.newServer(t)
@@ -209,7 +207,7 @@ func TestLedger_OneKeyForAllWhoShareADatabase(t *testing.T) {
 		var report struct{ Status string }
 		s.get(ledgerPath+"u/verify", &report)
 		if report.Status != "ok" {
-			t.Errorf("verified as %q", report.Status)
+			t.Errorf("verification: got %q", report.Status)
 		}
 		if _, err := s.stop(); err != nil {
 			t.Fatal(err)
@@ -222,8 +220,8 @@ func TestLedger_OneKeyForAllWhoShareADatabase(t *testing.T) {
 	})
 }
 
-// TestWallet_OfAUserWithoutMoneyIsEmpty has a user that only pushed an inventory.
-func TestWallet_OfAUserWithoutMoneyIsEmpty(t *testing.T) {
+// TestWallet_IsEmptyWithoutMoney uses a user who only pushed an inventory.
+func TestWallet_IsEmptyWithoutMoney(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		s := on.newServer(t)

@@ -22,7 +22,8 @@ import (
 	"assay/internal/randtest"
 )
 
-// offer lists an asset of a user, with his whole inventory along unless it is nil.
+// offer creates a listing of a user's asset. If items is not nil, the request contains the
+// whole inventory.
 func (s *server) offer(user, assetID, key string, items []asset) (int, []byte, error) {
 	body := map[string]any{"userId": user, "appId": 730, "contextId": "2", "assetId": assetID, "price": 100, "currency": "USD"}
 	if items != nil {
@@ -35,8 +36,8 @@ func (s *server) offer(user, assetID, key string, items []asset) (int, []byte, e
 	return s.keyed("/api/listings", key, string(text))
 }
 
-// offered lists what can be listed, and returns what its price was checked against
-// and how long it took.
+// offered creates a listing that must succeed. It returns the status of the price check, and
+// the duration.
 func (s *server) offered(user, assetID string, items []asset) (priceStatus string, took time.Duration) {
 	s.t.Helper()
 	began := time.Now()
@@ -49,17 +50,17 @@ func (s *server) offered(user, assetID string, items []asset) (priceStatus strin
 	return made.PriceCheck.Status, took
 }
 
-// spread returns the middle and the longest of some durations.
+// spread returns the median and the maximum of the durations.
 func spread(all []time.Duration) (middle, slowest time.Duration) {
 	all = slices.Sorted(slices.Values(all))
 	return all[len(all)/2], all[len(all)-1]
 }
 
-// TestRule4_PricesNeitherDelayNorRefuseAListing lists while nothing else happens,
-// and again while a provider hangs in a run, names without a price wait for it, and
-// Steam's prices have had all that they may have of Steam's budget. No listing's
-// sync starts an inspection, or queues a name that has a price.
-func TestRule4_PricesNeitherDelayNorRefuseAListing(t *testing.T) {
+// TestRule4_PricesDoNotBlockListings creates listings without other load. Then it repeats this
+// while a provider blocks a run, names wait for a price, and prices have used their share of
+// Steam's budget. The sync of a listing must not start an inspection, or queue a name that has
+// a price.
+func TestRule4_PricesDoNotBlockListings(t *testing.T) {
 	onBoth(t, testListingsWhilePricesHang)
 }
 
@@ -77,7 +78,7 @@ func testListingsWhilePricesHang(t *testing.T, on engine) {
 	for i := range steamUsers {
 		inventories[steamID(i)+"/730/2"] = steaminvtest.New(catalog.CS2, "2", steaminvtest.Item{
 			AssetID: "1", ClassID: "1", Name: markets.Names()[0], Properties: `[{"propertyid":1,"int_value":"661"},{"propertyid":6,"string_value":"00180720DA0228"}]`,
-		}, steaminvtest.Item{AssetID: "2", ClassID: "2", Name: fmt.Sprint("Steam alone ", i)})
+		}, steaminvtest.Item{AssetID: "2", ClassID: "2", Name: fmt.Sprint("Steam only ", i)})
 	}
 	pulls := &steaminvtest.Server{Inventories: inventories}
 	var priced atomic.Int64
@@ -109,10 +110,10 @@ func testListingsWhilePricesHang(t *testing.T, on engine) {
 			}
 			check, d := s.offered(fmt.Sprint(phase, i), items[0].AssetID, items)
 			if check != "known" {
-				t.Errorf("the price of %s is %s", items[0].MarketHashName, check)
+				t.Errorf("price check of %s: got %s", items[0].MarketHashName, check)
 			}
 			if check, _ := s.offered(fmt.Sprint(phase, i), items[1].AssetID, items); check != "queued" {
-				t.Errorf("the price of %s is %s", items[1].MarketHashName, check)
+				t.Errorf("price check of %s: got %s", items[1].MarketHashName, check)
 			}
 			took = append(took, d)
 		}
@@ -130,22 +131,22 @@ func testListingsWhilePricesHang(t *testing.T, on engine) {
 		t.Fatal(err)
 	}
 	busy, busyMost := spread(list("busy"))
-	for i := range 2 { // the inventories' share
+	for i := range 2 { // share of the inventories
 		check, took := s.offered(fmt.Sprint("steam", i), "1", nil)
 		if check != "known" {
-			t.Errorf("a price is %s", check)
+			t.Errorf("price check: got %s", check)
 		}
 		t.Logf("listed from Steam in %v", took)
 	}
 	if !s.status().Status.Running {
-		t.Error("the run has ended: its provider does not hang")
+		t.Error("the run has ended although its provider blocks")
 	}
 	if n := priced.Load(); n != 3 {
 		t.Errorf("%d prices of Steam, want 3 of 5 requests", n)
 	}
 	t.Logf("%d listings: median %v, slowest %v; while prices hang: %v, %v", listings, quiet, quietMost, busy, busyMost)
 	if busy > 3*quiet+200*time.Millisecond || busyMost > 10*quietMost+5*time.Second {
-		t.Error("listings wait for prices")
+		t.Error("listings are slower while the provider blocks")
 	}
 
 	db := s.open()
@@ -162,10 +163,10 @@ func testListingsWhilePricesHang(t *testing.T, on engine) {
 	}
 }
 
-// TestListings_KillingTheProcessListsEachAssetOnce kills a server while clients
-// list, each asset wanted by two of them: what was answered is there and is
-// answered again byte for byte, and in the end each asset is listed once.
-func TestListings_KillingTheProcessListsEachAssetOnce(t *testing.T) {
+// TestListings_EachAssetIsListedOnceAfterKills kills a server while clients create listings.
+// Two clients list each asset. Acknowledged requests must return the same bytes again, and
+// each asset must be listed once.
+func TestListings_EachAssetIsListedOnceAfterKills(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		t.Parallel()
@@ -175,7 +176,7 @@ func TestListings_KillingTheProcessListsEachAssetOnce(t *testing.T) {
 		s.start()
 		type attempt struct {
 			user, asset, key string
-			status           int // 0: nothing came
+			status           int // 0: no response
 			answer           []byte
 		}
 		var sent []*attempt
@@ -222,22 +223,22 @@ func TestListings_KillingTheProcessListsEachAssetOnce(t *testing.T) {
 			if o.status != 0 {
 				answered++
 				if status != o.status || !bytes.Equal(answer, o.answer) {
-					t.Errorf("%s was answered %d %s, then %d %s", o.key, o.status, o.answer, status, answer)
+					t.Errorf("%s: first response %d %s, then %d %s", o.key, o.status, o.answer, status, answer)
 				}
 			}
 		}
 		listed := map[string]int{}
 		for _, l := range all[struct{ UserID, AssetID, State string }](s, "/api/listings") {
 			if l.State != "active" {
-				t.Errorf("a listing is %s", l.State)
+				t.Errorf("got a listing in state %s", l.State)
 			}
 			listed[l.UserID+" "+l.AssetID]++
 		}
 		for _, o := range sent {
 			if n := listed[o.user+" "+o.asset]; n != 1 {
-				t.Errorf("asset %s of %s is listed %d times", o.asset, o.user, n)
+				t.Errorf("asset %s of %s: got %d listings, want 1", o.asset, o.user, n)
 			}
 		}
-		t.Logf("%d kills amid %d requests, %d of them answered before", rounds, len(sent), answered)
+		t.Logf("%d kills during %d requests, %d acknowledged", rounds, len(sent), answered)
 	})
 }

@@ -10,22 +10,21 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
-	_ "modernc.org/sqlite"             // the driver "sqlite"
+	_ "github.com/jackc/pgx/v5/stdlib" // driver "pgx"
+	_ "modernc.org/sqlite"             // driver "sqlite"
 
 	"assay/internal/app"
 	"assay/internal/config"
 )
 
-// local is the program within the test's process. It has no process to kill:
-// use end.
+// local is the program in the test's process. It cannot be killed; use end.
 type local struct {
 	*server
 	cancel context.CancelFunc
 }
 
-// within runs a prepared server in this process until end. Of the options only
-// Now and Faults are taken.
+// within runs a prepared server in this process until end. It uses only Now and Faults of the
+// options.
 func (s *server) within(o app.Options) *local {
 	s.t.Helper()
 	l, err := s.tryWithin(o)
@@ -54,14 +53,14 @@ func (s *server) tryWithin(o app.Options) (*local, error) {
 	go func() { done <- a.Run(ctx) }()
 	s.t.Cleanup(func() {
 		if l.cancel != nil {
-			_, _ = l.end() // the test has failed already, or ends it itself
+			_, _ = l.end() // the test has failed, or has called end itself
 		}
 	})
 	<-a.Ready()
 	return l, nil
 }
 
-// end ends the program in good order and returns how long that took.
+// end stops the program gracefully and returns the duration.
 func (l *local) end() (time.Duration, error) {
 	began := time.Now()
 	l.cancel()
@@ -70,7 +69,7 @@ func (l *local) end() (time.Duration, error) {
 	return time.Since(began), err
 }
 
-// open opens the database of a server for the test's own reading.
+// open opens the database of a server for reading.
 func (s *server) open() *sql.DB {
 	s.t.Helper()
 	if s.database != "" {
@@ -94,7 +93,7 @@ func openDatabase(t *testing.T, driver, name string) *sql.DB {
 	return db
 }
 
-// copyFile copies a file, which must not be written to meanwhile.
+// copyFile copies a file, which must not change during the copy.
 func copyFile(t *testing.T, from, to string) {
 	t.Helper()
 	in, err := os.Open(from)

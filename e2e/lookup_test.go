@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// lookup asks for names of CS2.
+// lookup looks up names of CS2.
 func (s *server) lookup(names []string, queueMissing bool) (out []item) {
 	s.t.Helper()
 	type key struct {
@@ -31,19 +31,19 @@ func (s *server) lookup(names []string, queueMissing bool) (out []item) {
 		s.t.Fatal(err)
 	}
 	if len(got.Items) != len(names) {
-		s.t.Fatalf("%d names were answered, want %d", len(got.Items), len(names))
+		s.t.Fatalf("got %d items, want %d", len(got.Items), len(names))
 	}
 	for i, n := range names {
 		if got.Items[i].MarketHashName != n {
-			s.t.Errorf("answer %d is of %q, want %q", i, got.Items[i].MarketHashName, n)
+			s.t.Errorf("item %d: got %q, want %q", i, got.Items[i].MarketHashName, n)
 		}
 	}
 	return got.Items
 }
 
-// TestLookup_PricesWhatIsUnknownWhenToldTo looks up names that nobody owns: they
-// stay unknown until a lookup queues them, and get their prices then.
-func TestLookup_PricesWhatIsUnknownWhenToldTo(t *testing.T) {
+// TestLookup_QueuesUnknownNamesOnRequest looks up names that no user owns. They stay unknown
+// until a lookup queues them. Then they get prices.
+func TestLookup_QueuesUnknownNamesOnRequest(t *testing.T) {
 	onBoth(t, testLookup)
 }
 
@@ -51,25 +51,25 @@ func testLookup(t *testing.T, on engine) {
 	config := nameLists(t, map[int][]string{730: trapNames})
 	s := on.newServer(t, "MARKET_PRICE_PROVIDERS=pricelist", "PRICELIST_CONFIG="+config)
 	s.start()
-	names := append([]string{"nobody quotes this", trapNames[0]}, trapNames...)
+	names := append([]string{"no quotes for this", trapNames[0]}, trapNames...)
 	expect := func(what string, queueMissing bool, want func(name string, got item) bool) {
 		t.Helper()
 		for i, got := range s.lookup(names, queueMissing) {
 			if !want(names[i], got) {
-				t.Errorf("%s: %q is %s at %s", what, names[i], got.Status, got.CurrentPrice)
+				t.Errorf("%s: %q: got %s at %s", what, names[i], got.Status, got.CurrentPrice)
 			}
 		}
 	}
 	unknown := func(_ string, got item) bool { return got.Status == "unknown" && got.CurrentPrice == "0" }
 	expect("at first", false, unknown)
 	expect("again", false, unknown)
-	expect("when told to", true, func(_ string, got item) bool { return got.Status == "queued" && got.CurrentPrice == "0" })
+	expect("queued", true, func(_ string, got item) bool { return got.Status == "queued" && got.CurrentPrice == "0" })
 	s.awaitPriced()
 	worth := map[string]string{}
 	for i, n := range trapNames {
 		worth[n] = price(i)
 	}
-	expect("in the end", true, func(name string, got item) bool {
+	expect("priced", true, func(name string, got item) bool {
 		if want, quoted := worth[name]; quoted {
 			return got.CurrentPrice.String() == want && got.Status == "thin"
 		}
@@ -77,6 +77,6 @@ func testLookup(t *testing.T, on engine) {
 	})
 	retryAt := s.lookup(names[:1], true)[0].RetryAt
 	if in := time.Until(retryAt); in < 50*time.Minute || in > time.Hour {
-		t.Errorf("the next attempt is in %v, want an hour after the last one", in)
+		t.Errorf("next attempt: got in %v, want one hour after the last one", in)
 	}
 }

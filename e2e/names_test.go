@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// trapNames are names that something on the way could spoil: a trim, a fold, a
-// normalisation, an unescape, a slug, a path that is cleaned.
+// trapNames are names that trimming, case folding, normalization, unescaping or path cleaning
+// would change.
 var trapNames = []string{
 	"AK-47 | Redline (Field-Tested)", "★ Karambit", "★ StatTrak™ Karambit | Doppler (Factory New)",
 	"Sticker | FURIA | Rio 2022", "Sticker | furia | Rio 2022", " leading", "trailing ", "double  space", "tab\there", "line\nbreak",
@@ -21,9 +21,9 @@ var trapNames = []string{
 	"壱", "弐", "ﬁ", "fi", "é", "e\u0301", "龍王 ♥", `back\slash`, "null", "0", "{}", "日本", strings.Repeat("x", 512),
 }
 
-// TestNames_SurviveFileDatabaseURLAndJSON prices every trap name, and all
-// recorded names of Dota 2 and Team Fortress 2, and finds each by its own bytes.
-func TestNames_SurviveFileDatabaseURLAndJSON(t *testing.T) {
+// TestNames_KeepEveryByte prices every trap name, and all recorded names of Dota 2 and Team
+// Fortress 2. It then finds each name by its exact bytes.
+func TestNames_KeepEveryByte(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testNames)
 }
@@ -64,42 +64,42 @@ func testNames(t *testing.T, on engine) {
 			got[i.MarketHashName] = i.CurrentPrice.String()
 		}
 		if len(got) != len(want) {
-			t.Errorf("game %d has %d names, want %d", app, len(got), len(want))
+			t.Errorf("game %d: got %d names, want %d", app, len(got), len(want))
 		}
 		for n, p := range want {
 			if got[n] != p {
-				t.Errorf("game %d: %q is worth %q, want %s", app, n, got[n], p)
+				t.Errorf("game %d: %q: got price %q, want %s", app, n, got[n], p)
 			}
 		}
 		for _, r := range all[row](s, fmt.Sprintf("/api/inventory/collector?appId=%d", app)) {
 			if r.EstimatedValue == nil || r.EstimatedValue.String() != want[r.MarketHashName] {
-				t.Errorf("game %d: row %q has the value %v, want %s", app, r.MarketHashName, r.EstimatedValue, want[r.MarketHashName])
+				t.Errorf("game %d: row %q: got value %v, want %s", app, r.MarketHashName, r.EstimatedValue, want[r.MarketHashName])
 			}
 		}
 	}
 	for i, n := range trapNames {
 		paths := []string{"/api/prices/items/x?name=" + url.QueryEscape(n)}
-		if n != "." && n != ".." { // clients drop these from a path
+		if n != "." && n != ".." { // clients remove these from paths
 			paths = append(paths, "/api/prices/items/"+url.PathEscape(n))
 		}
 		for _, path := range paths {
 			var d item
 			s.get(path, &d)
 			if d.MarketHashName != n || d.CurrentPrice.String() != price(i) {
-				t.Errorf("%s is %q worth %s, want %q worth %s", path, d.MarketHashName, d.CurrentPrice, n, price(i))
+				t.Errorf("%s: got %q at %s, want %q at %s", path, d.MarketHashName, d.CurrentPrice, n, price(i))
 			}
 		}
 	}
 }
 
-// price is the price of the i-th name, in units: whole cents.
+// price returns the price of the i-th name, in whole cents.
 func price(i int) string {
 	s := fmt.Sprintf("%d.%02d", (i+1)/100, (i+1)%100)
 	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
 }
 
-// nameLists writes a list of each game, in turn as CSV, JSON object and NDJSON,
-// and returns their configuration.
+// nameLists writes a price list for each game, as CSV, JSON object or NDJSON. It returns the
+// configuration.
 func nameLists(t *testing.T, games map[int][]string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -98,9 +98,9 @@ func (c *cluster) stopAll() {
 	}
 }
 
-// TestPostgres_RestartedOverAndOverInARunLosesNothing restarts the database
+// TestPostgres_RunSurvivesRestarts restarts the database
 // twenty times (short: three), in turn stopped in good order and killed.
-func TestPostgres_RestartedOverAndOverInARunLosesNothing(t *testing.T) {
+func TestPostgres_RunSurvivesRestarts(t *testing.T) {
 	t.Parallel()
 	r := randtest.New(t)
 	pg := pgtest.Start(t, pgtest.Options{})
@@ -132,9 +132,9 @@ func TestPostgres_RestartedOverAndOverInARunLosesNothing(t *testing.T) {
 	c.stopAll()
 }
 
-// TestPostgres_SessionsKilledOverAndOverLoseNothing ends all sessions of the
+// TestPostgres_RunSurvivesKilledSessions ends all sessions of the
 // servers every second during a run (long: thirty times).
-func TestPostgres_SessionsKilledOverAndOverLoseNothing(t *testing.T) {
+func TestPostgres_RunSurvivesKilledSessions(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.Shared(t)
 	url := pg.NewDatabase(t)
@@ -169,10 +169,10 @@ func endSessions(t *testing.T, url string) (n int) {
 	return n
 }
 
-// TestPostgres_CutAtCommitLosesAndDoublesNothing cuts connections exactly at a
+// TestPostgres_CommitsSurviveLostConnections cuts connections exactly at a
 // COMMIT, in turn before the database sees it and before its answer is seen, two
 // hundred times (short: ten), during runs and pushes.
-func TestPostgres_CutAtCommitLosesAndDoublesNothing(t *testing.T) {
+func TestPostgres_CommitsSurviveLostConnections(t *testing.T) {
 	t.Parallel()
 	r := randtest.New(t)
 	cuts := randtest.Count(10, 200)
@@ -222,9 +222,9 @@ func TestPostgres_CutAtCommitLosesAndDoublesNothing(t *testing.T) {
 	c.stopAll()
 }
 
-// TestPostgres_ASlowDatabaseMakesARunSlowAndNothingElse delays every answer of
+// TestPostgres_SlowDatabaseOnlySlowsRun delays every answer of
 // the database.
-func TestPostgres_ASlowDatabaseMakesARunSlowAndNothingElse(t *testing.T) {
+func TestPostgres_SlowDatabaseOnlySlowsRun(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t, pgtest.Shared(t).NewDatabase(t), nil)
 	c := newCluster(t, 1_000, p.url(), p.url())
@@ -234,9 +234,9 @@ func TestPostgres_ASlowDatabaseMakesARunSlowAndNothingElse(t *testing.T) {
 	c.stopAll()
 }
 
-// TestPostgres_WithoutAFreeConnectionIsUnavailableForAWhile takes all
+// TestPostgres_RecoversFromMissingConnections takes all
 // connections of a database away from a server during a run.
-func TestPostgres_WithoutAFreeConnectionIsUnavailableForAWhile(t *testing.T) {
+func TestPostgres_RecoversFromMissingConnections(t *testing.T) {
 	t.Parallel()
 	const connections = 30
 	pg := pgtest.Start(t, pgtest.Options{Settings: []string{fmt.Sprint("max_connections=", connections)}})

@@ -27,9 +27,9 @@ type partialRun struct {
 	}
 }
 
-// TestPartialOutage_IsNoSuccess is one provider that refuses connections, and another
+// TestPartialOutage_IsPartial is one provider that refuses connections, and another
 // one whose price list names two of many known items.
-func TestPartialOutage_IsNoSuccess(t *testing.T) {
+func TestPartialOutage_IsPartial(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testPartialOutage)
 }

@@ -11,9 +11,9 @@ import (
 	"assay/internal/pgtest"
 )
 
-// TestPooler_InstancesShareARunThroughIt has two instances, and fewer sessions
+// TestPooler_InstancesShareRun has two instances, and fewer sessions
 // behind the pooler than either has connections to it.
-func TestPooler_InstancesShareARunThroughIt(t *testing.T) {
+func TestPooler_InstancesShareRun(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.Shared(t)
 	direct := pg.NewDatabase(t)
@@ -24,7 +24,7 @@ func TestPooler_InstancesShareARunThroughIt(t *testing.T) {
 	c.begin()
 	c.share(c.open())
 	if told := heard(); len(told) < len(c.servers) {
-		t.Errorf("wakes were told by %v, want by both instances", told)
+		t.Errorf("got wake notifications from %v, want both instances", told)
 	}
 	c.estimated(slots)
 	for _, s := range c.servers {

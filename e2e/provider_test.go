@@ -359,9 +359,9 @@ func third(b []byte) []byte {
 	return append(bytes.Join(rows[:len(rows)/3], []byte(`},{"`)), "}]}"...)
 }
 
-// TestProvider_NoFaultWritesAPriceOrStopsTheOther tries everything that a
+// TestProvider_FaultsChangeNoPrices tries everything that a
 // provider can do to us (short: some of it).
-func TestProvider_NoFaultWritesAPriceOrStopsTheOther(t *testing.T) {
+func TestProvider_FaultsChangeNoPrices(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testFaults)
 }
@@ -419,9 +419,9 @@ func (p *pair) recovers() {
 // aDate stands for a moment soon after the answer.
 const aDate = "a date"
 
-// TestProvider_IsNeverAskedEarlierThanItSaid answers with every form of an order
+// TestProvider_RetryAfterIsRespected answers with every form of an order
 // to wait; the server's own log tells when the next request came.
-func TestProvider_IsNeverAskedEarlierThanItSaid(t *testing.T) {
+func TestProvider_RetryAfterIsRespected(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testWaits)
 }

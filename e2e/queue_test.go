@@ -42,10 +42,10 @@ func (a *asked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.markets.ServeHTTP(w, r)
 }
 
-// TestRule3_ManyPushesAtOnceQueueEachUnknownNameOnce pushes, at the same time,
+// TestRule3_ConcurrentPushesQueueEachNameOnce pushes, at the same time,
 // the inventories of 200 users (long: 1,000 of 500 names), three fifths of which
 // everybody has.
-func TestRule3_ManyPushesAtOnceQueueEachUnknownNameOnce(t *testing.T) {
+func TestRule3_ConcurrentPushesQueueEachNameOnce(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testManyPushes)
 }
@@ -88,9 +88,9 @@ func testManyPushes(t *testing.T, on engine) {
 		})
 	}
 	all.Wait()
-	t.Logf("%d pushes of %d names in %v, %d times told to come later", users, each, time.Since(began).Round(time.Millisecond), later.Load())
+	t.Logf("%d pushes of %d names in %v, %d retries", users, each, time.Since(began).Round(time.Millisecond), later.Load())
 	if got := queued.Load(); got != int64(distinct) {
-		t.Errorf("%d names were queued, want each of %d once", got, distinct)
+		t.Errorf("queued %d names, want %d", got, distinct)
 	}
 	s.awaitPriced()
 	t.Logf("all priced after %v", time.Since(began).Round(time.Millisecond))
@@ -98,10 +98,10 @@ func testManyPushes(t *testing.T, on engine) {
 	db := s.open()
 	twice := rows(t, db, `SELECT i.name, count(*) FROM refresh_item r JOIN item i ON i.id = r.item_id GROUP BY r.item_id, i.name HAVING count(*) <> 1`)
 	if len(twice) > 0 {
-		t.Errorf("%d names were taken up more than once, such as %s", len(twice), twice[0])
+		t.Errorf("%d names were in more than one job, such as %s", len(twice), twice[0])
 	}
 	if got := rows(t, db, `SELECT count(*) FROM refresh_item`); got[0] != strconv.Itoa(distinct) {
-		t.Errorf("%s names were taken up, want %d", got[0], distinct)
+		t.Errorf("got %s names in jobs, want %d", got[0], distinct)
 	}
 	for n, times := range counter.names {
 		if times != 1 {
@@ -109,7 +109,7 @@ func testManyPushes(t *testing.T, on engine) {
 		}
 	}
 	if len(counter.names) != distinct {
-		t.Errorf("%d names were asked for, want %d", len(counter.names), distinct)
+		t.Errorf("got requests for %d names, want %d", len(counter.names), distinct)
 	}
 	if got := rows(t, db, `SELECT count(*) FROM inventory WHERE value > 0`); got[0] != strconv.Itoa(users*each) {
 		t.Errorf("%s rows have a value, want %d", got[0], users*each)

@@ -13,10 +13,10 @@ import (
 	"assay/internal/app"
 )
 
-// TestRates_OfTheBankConvertForAllInstances lets two instances on PostgreSQL, and
+// TestRates_InstancesShareBankRates lets two instances on PostgreSQL, and
 // one on SQLite that starts anew, convert with the file of a bank that is asked
 // once, and then is gone; its rates are old and said to be.
-func TestRates_OfTheBankConvertForAllInstances(t *testing.T) { onBoth(t, testRates) }
+func TestRates_InstancesShareBankRates(t *testing.T) { onBoth(t, testRates) }
 
 func testRates(t *testing.T, on engine) {
 	var asked atomic.Int64
@@ -95,9 +95,9 @@ func (s *server) converts(date string) {
 	}
 }
 
-// TestRates_OfKeysAndRefinedMetalAreFixed prices an item of Team Fortress 2 that is
+// TestRates_FixedRatesOfKeysAndMetal prices an item of Team Fortress 2 that is
 // quoted in two currencies of which no bank has a rate. Without them nothing starts.
-func TestRates_OfKeysAndRefinedMetalAreFixed(t *testing.T) {
+func TestRates_FixedRatesOfKeysAndMetal(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		dir := t.TempDir()

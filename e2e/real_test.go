@@ -503,7 +503,7 @@ func checkInventory(t *testing.T, s *server, owned, prices map[string]string) {
 		total.Add(total, v)
 	}
 	if len(rows) != len(owned) || head.Rows != len(owned) || head.UnpricedRows != unpriced {
-		t.Errorf("%d rows, %d told, %d without a value, %d told; want %d rows", len(rows), head.Rows, unpriced, head.UnpricedRows, len(owned))
+		t.Errorf("got %d rows (reported %d), %d without a value (reported %d); want %d rows", len(rows), head.Rows, unpriced, head.UnpricedRows, len(owned))
 	}
 	if got, _ := new(big.Rat).SetString(head.TotalValue.String()); got.Cmp(total) != 0 {
 		t.Errorf("total value %s, want %s", head.TotalValue, total.FloatString(6))

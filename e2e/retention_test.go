@@ -8,9 +8,9 @@ import (
 	"assay/internal/provider/sim"
 )
 
-// TestRule6_RetentionKeepsTheNewestOfEachKindAndWhatRuns lets jobs of both
+// TestRule6_RetentionKeepsNewestAndRunningJobs lets jobs of both
 // kinds end under a retention of no days and two jobs.
-func TestRule6_RetentionKeepsTheNewestOfEachKindAndWhatRuns(t *testing.T) {
+func TestRule6_RetentionKeepsNewestAndRunningJobs(t *testing.T) {
 	onBoth(t, testRetention)
 }
 

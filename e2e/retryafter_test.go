@@ -49,10 +49,10 @@ func (d *demanding) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestRetryAfter_IsStoredBeforeTheProcessDies kills a server that writes all the
+// TestRetryAfter_SurvivesKill kills a server that writes all the
 // time, half a second after a provider has demanded a wait. Started again, it sends
 // no request within that wait, by the provider's own log.
-func TestRetryAfter_IsStoredBeforeTheProcessDies(t *testing.T) {
+func TestRetryAfter_SurvivesKill(t *testing.T) {
 	onBoth(t, func(t *testing.T, on engine) {
 		for range randtest.Count(1, 25) {
 			demandAndKill(t, on)

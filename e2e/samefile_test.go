@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestSameFile_ThroughTwoDirectoriesServesOne has a second server on a hard link of
+// TestSameFile_SecondServerFails has a second server on a hard link of
 // the first one's database.
-func TestSameFile_ThroughTwoDirectoriesServesOne(t *testing.T) {
+func TestSameFile_SecondServerFails(t *testing.T) {
 	t.Parallel()
 	first, second := newServer(t), newServer(t)
 	first.start()

@@ -269,7 +269,7 @@ func (h *hoard) files(debugged bool) {
 	}
 }
 
-func TestSecrets_AreFoundNowhere(t *testing.T) {
+func TestSecrets_DoNotLeak(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testSecrets)
 }
@@ -281,7 +281,7 @@ func testSecrets(t *testing.T, on engine) {
 	h.live()
 	cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", h.cmd.Process.Pid))
 	if err != nil {
-		t.Logf("no command line is told here: %v", err)
+		t.Logf("cannot read the command line: %v", err)
 	}
 	h.f.look("the command line", cmdline)
 	h.files(true)
@@ -346,7 +346,7 @@ func testPanics(t *testing.T, on engine) {
 	}
 }
 
-func TestSecrets_AConfigurationThatIsPrintedOrWrongShowsNone(t *testing.T) {
+func TestSecrets_AreNotInConfigurationOutput(t *testing.T) {
 	h := newHoard(t, onSQLite)
 	for _, c := range []struct {
 		args []string
@@ -378,11 +378,11 @@ func (s *server) run(args, env []string) []byte {
 	return out
 }
 
-// TestSecrets_WrongOnesAreSlowedDownAndARightOneNeverIs guesses from one address and
+// TestSecrets_OnlyWrongSecretsAreDelayed guesses from one address and
 // from many, each guess in a connection of its own, and presents the right secret from
 // the same addresses meanwhile. A guess after the first ones is answered late; the right
 // secret is not.
-func TestSecrets_WrongOnesAreSlowedDownAndARightOneNeverIs(t *testing.T) {
+func TestSecrets_OnlyWrongSecretsAreDelayed(t *testing.T) {
 	fromOne, others, fromOthers := randtest.Count(200, 1_000), randtest.Count(10, 100), randtest.Count(25, 1_000)
 	s := newServer(t, "TRUSTED_PROXIES=127.0.0.1")
 	s.start()
@@ -413,7 +413,7 @@ func TestSecrets_WrongOnesAreSlowedDownAndARightOneNeverIs(t *testing.T) {
 		}
 		own.Wait()
 		if n := unauthorized.Load(); inTime() && n != 20 {
-			t.Errorf("%d of %d wrong secrets from %s were not told to wait, want 20", n, times, from)
+			t.Errorf("%d of %d wrong secrets from %s were not delayed, want 20", n, times, from)
 		}
 	}
 	group.Go(func() { guess("198.51.100.1", fromOne) })
@@ -436,7 +436,7 @@ func TestSecrets_WrongOnesAreSlowedDownAndARightOneNeverIs(t *testing.T) {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	t.Logf("%d were told to wait; %d right ones took at most %v", limited.Load(), tries, slowest)
+	t.Logf("%d wrong secrets were delayed; %d valid ones took at most %v", limited.Load(), tries, slowest)
 	if slowest > 3*time.Second {
 		t.Errorf("a right secret was answered after %v", slowest)
 	}

@@ -14,7 +14,7 @@ import (
 // provider that is asked for one name at a time, 25 times in five minutes: a run of
 // 60 names ends by the list, the provider brings what its budget allows afterwards,
 // and a process that is killed and started again sends not one request more.
-func TestSlow_AProviderThatIsAskedInTheBackgroundHoldsUpNoRun(t *testing.T) {
+func TestSlow_BackgroundProviderDoesNotBlockRun(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		t.Parallel()
@@ -27,7 +27,7 @@ func TestSlow_AProviderThatIsAskedInTheBackgroundHoldsUpNoRun(t *testing.T) {
 		s.awaitPriced()
 		id := s.refresh()
 		if end := s.awaitEnd(); end.UpdatedItems != names {
-			t.Errorf("%d of %d items updated by a run that waits for nobody", end.UpdatedItems, names)
+			t.Errorf("%d of %d items updated by the run", end.UpdatedItems, names)
 		}
 
 		var j struct {

@@ -12,11 +12,11 @@ import (
 	"assay/internal/randtest"
 )
 
-// TestStatus_AnswersWhileARunWrites asks for the status 200 times a second while
+// TestStatus_IsFastDuringRun asks for the status 200 times a second while
 // a run prices 5,000 names on 10 markets (long: 30,000), and measures from the
 // moment at which each request was due (short: 50 times a second). The bound is
 // wide: the machine is shared, and this test tells a stall from a slow answer.
-func TestStatus_AnswersWhileARunWrites(t *testing.T) {
+func TestStatus_IsFastDuringRun(t *testing.T) {
 	onBoth(t, testStatus)
 }
 

@@ -14,10 +14,10 @@ import (
 	"assay/internal/provider/steam/steamtest"
 )
 
-// TestSteam_ProviderDebugTellsItsRefusalsApart has Steam answer in each of the ways
+// TestSteam_ProviderDebugDistinguishesErrors has Steam answer in each of the ways
 // that are no price, and reads what operators are told of it. None of them puts
 // anything in place of a price.
-func TestSteam_ProviderDebugTellsItsRefusalsApart(t *testing.T) {
+func TestSteam_ProviderDebugDistinguishesErrors(t *testing.T) {
 	t.Parallel()
 	always := func(status int, body string) *steamtest.Server {
 		return &steamtest.Server{Always: steamtest.Reply{Status: status, Body: body}}
@@ -46,28 +46,28 @@ func TestSteam_ProviderDebugTellsItsRefusalsApart(t *testing.T) {
 			s.push("u", 730, []asset{{AssetID: "1", MarketHashName: "Nothing Such"}})
 			s.refresh()
 			var d providerDebug
-			s.await("an answer of Steam", func() bool {
+			s.await("a response of Steam", func() bool {
 				d = s.debugOf(steam.Name)
 				return len(d.Requests) > 0 && (c.kind == "" || d.LastError != nil)
 			})
 			t.Logf("%q: requests %+v, error %s", c.name, d.Requests, quoted(d.LastError))
 			if c.kind == "" {
 				if d.LastError != nil {
-					t.Errorf("an answer without a price is told as the error %s", quoted(d.LastError))
+					t.Errorf("response without a price: got error %s", quoted(d.LastError))
 				}
 			} else if !strings.Contains(*d.LastError, string(c.kind)) || !strings.Contains(*d.LastError, c.detail) {
-				t.Errorf("provider-debug tells %s, want %s and %q", quoted(d.LastError), c.kind, c.detail)
+				t.Errorf("provider-debug: got %s, want %s and %q", quoted(d.LastError), c.kind, c.detail)
 			}
 			if rows := all[row](s, "/api/inventory/u"); rows[0].EstimatedValue != nil {
-				t.Errorf("a value of %v came of it", rows[0].EstimatedValue)
+				t.Errorf("got value %v, want none", rows[0].EstimatedValue)
 			}
 		})
 	}
 }
 
-// TestSteam_ATestOfItWaitsAsTheServerMust asks Steam beside a server that has the
+// TestSteam_ProviderTestRespectsRetryAfter asks Steam beside a server that has the
 // database for itself, or shares it, and was told to wait: not one request is sent.
-func TestSteam_ATestOfItWaitsAsTheServerMust(t *testing.T) {
+func TestSteam_ProviderTestRespectsRetryAfter(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		t.Parallel()
@@ -76,7 +76,7 @@ func TestSteam_ATestOfItWaitsAsTheServerMust(t *testing.T) {
 		s.start()
 		s.push("u", 730, []asset{{AssetID: "1", MarketHashName: "Nothing Such"}})
 		s.refresh()
-		s.await("an order to wait", func() bool { return s.debugOf(steam.Name).BlockedUntil != nil })
+		s.await("a retry-after", func() bool { return s.debugOf(steam.Name).BlockedUntil != nil })
 		before := len(fake.Hits())
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
@@ -84,10 +84,10 @@ func TestSteam_ATestOfItWaitsAsTheServerMust(t *testing.T) {
 		cmd.Env = s.env
 		out, err := cmd.CombinedOutput()
 		if err == nil || !strings.Contains(string(out), "nothing was sent") {
-			t.Errorf("the test ended with %v and said:\n%s", err, out)
+			t.Errorf("provider test: got error %v, output:\n%s", err, out)
 		}
 		if sent := len(fake.Hits()) - before; sent != 0 {
-			t.Errorf("%d requests were sent to a host that is to be left alone", sent)
+			t.Errorf("got %d requests before the end of the retry-after", sent)
 		}
 	})
 }

@@ -12,9 +12,9 @@ import (
 	"assay/internal/inventory/steaminv/steaminvtest"
 )
 
-// TestSteam_APullThatIsKilledLeavesTheOldRows pulls an inventory from a fake of
+// TestSteam_KilledPullKeepsOldRows pulls an inventory from a fake of
 // Steam, kills the process amid the pages of the next pull, and pulls again.
-func TestSteam_APullThatIsKilledLeavesTheOldRows(t *testing.T) {
+func TestSteam_KilledPullKeepsOldRows(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		t.Parallel()

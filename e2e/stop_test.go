@@ -30,7 +30,7 @@ func hanging(t *testing.T, o sim.Options) (*sim.Handler, *providertest.Server) {
 	return h, s
 }
 
-func TestStop_EndsARunWhoseProviderHangsAndTheNextStartGoesOn(t *testing.T) {
+func TestStop_InterruptsRunAndNextStartContinues(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testStop)
 }

@@ -31,7 +31,7 @@ func answeredAs(t *testing.T, what string, wantStatus int, wantCode string, stat
 	}
 }
 
-func TestAnswers_AboutMoneyAreNotGivenOutUnlessTheyAreWhatWasKept(t *testing.T) {
+func TestLedger_RejectsTamperedResponses(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		t.Parallel()
@@ -93,8 +93,8 @@ func TestAnswers_AboutMoneyAreNotGivenOutUnlessTheyAreWhatWasKept(t *testing.T) 
 	})
 }
 
-// TestLedger_RefusesToBuildOnWhatWasTampered is of the codes that clients see.
-func TestLedger_RefusesToBuildOnWhatWasTampered(t *testing.T) {
+// TestLedger_RejectsTamperedData is of the codes that clients see.
+func TestLedger_RejectsTamperedData(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		t.Parallel()
@@ -144,7 +144,7 @@ func TestLedger_RefusesToBuildOnWhatWasTampered(t *testing.T) {
 			status, answer, err = s.call(http.MethodGet, ledgerPath+"u1/balance", nil)
 			answeredAs(t, "a balance from "+what, http.StatusServiceUnavailable, "ledger_tampered", status, answer, err)
 			status, answer, err = s.keyed(ledgerPath+"u1/entries", "k1", `{"kind":"deposit","currency":"USD","amount":5}`)
-			answeredAs(t, "a posting upon "+what, http.StatusServiceUnavailable, "ledger_tampered", status, answer, err)
+			answeredAs(t, "a posting to "+what, http.StatusServiceUnavailable, "ledger_tampered", status, answer, err)
 			s.alter(edits[1])
 			if status, answer, err = s.call(http.MethodGet, ledgerPath+"u1/balance", nil); err != nil || status != http.StatusOK {
 				t.Errorf("without %s the balance is %d %s, %v", what, status, answer, err)
@@ -156,6 +156,6 @@ func TestLedger_RefusesToBuildOnWhatWasTampered(t *testing.T) {
 
 		s.alter(`UPDATE wallet_account SET key_id = 'k77' WHERE user_id = 'u1'`)
 		status, answer, err = s.keyed(ledgerPath+"u1/entries", "k", `{"kind":"deposit","currency":"USD","amount":5}`)
-		answeredAs(t, "a posting upon an account of an unknown key", http.StatusServiceUnavailable, "ledger_key_missing", status, answer, err)
+		answeredAs(t, "a posting to an account of an unknown key", http.StatusServiceUnavailable, "ledger_key_missing", status, answer, err)
 	})
 }

@@ -123,7 +123,7 @@ func tornCopies() int {
 	return 100
 }
 
-func TestTorn_ATruncatedLogIsAtWorstOlder(t *testing.T) {
+func TestTorn_TruncatedLogLosesOnlyRecentData(t *testing.T) {
 	t.Parallel()
 	r := randtest.New(t)
 	x := newTorn(t)
@@ -134,7 +134,7 @@ func TestTorn_ATruncatedLogIsAtWorstOlder(t *testing.T) {
 	x.goesOn(x.wal[:r.IntN(len(x.wal))])
 }
 
-func TestTorn_AFlippedBitInTheLogIsAtWorstOlder(t *testing.T) {
+func TestTorn_FlippedBitInLogLosesOnlyRecentData(t *testing.T) {
 	t.Parallel()
 	r := randtest.New(t)
 	x := newTorn(t)
@@ -170,11 +170,11 @@ func (x *torn) goesOn(wal []byte) {
 	checkInvariants(x.t, s.open())
 }
 
-// TestTorn_AFlippedBitInTheDatabaseNeitherPanicsNorHangs reads everything and
+// TestTorn_FlippedBitInDatabaseDoesNotPanic reads everything and
 // runs a refresh on databases with a damaged page. SQLite keeps no checksum of
 // its pages, so a damaged value within a row can pass for one; what must not
 // happen is a panic, a hang, or a start that makes a new database.
-func TestTorn_AFlippedBitInTheDatabaseNeitherPanicsNorHangs(t *testing.T) {
+func TestTorn_FlippedBitInDatabaseDoesNotPanic(t *testing.T) {
 	t.Parallel()
 	r := randtest.New(t)
 	x := newTorn(t)

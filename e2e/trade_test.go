@@ -148,10 +148,10 @@ type order struct {
 	answer              []byte
 }
 
-// TestTrades_KillingTheProcessLeavesNoPurchaseInParts kills a server while clients
+// TestTrades_PurchasesAreAtomicAfterKills kills a server while clients
 // buy: a listing is sold if there is a trade of it and entries of that, and what
 // was answered is there and is answered again byte for byte.
-func TestTrades_KillingTheProcessLeavesNoPurchaseInParts(t *testing.T) {
+func TestTrades_PurchasesAreAtomicAfterKills(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		t.Parallel()

@@ -50,10 +50,10 @@ func (e *errand) carryOut(ctx context.Context, s *server) error {
 	}
 }
 
-// TestLedger_500TransactionsSentTwiceBy20WorkersApplyOnce sends deposits,
+// TestLedger_RepeatedTransactionsApplyOnce sends deposits,
 // withdrawals and purchases to the instances in turn, and reads the sum of all
 // accounts meanwhile.
-func TestLedger_500TransactionsSentTwiceBy20WorkersApplyOnce(t *testing.T) {
+func TestLedger_RepeatedTransactionsApplyOnce(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		t.Parallel()

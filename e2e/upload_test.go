@@ -38,9 +38,9 @@ func largeInventory(user, assets, bytes int) io.Reader {
 	return out
 }
 
-// TestPushes_OfTheLargestInventoriesFitIntoMemory pushes inventories of 50,000
+// TestPushes_LargestInventoriesUseBoundedMemory pushes inventories of 50,000
 // assets at once (long: twelve). Some may be refused for now.
-func TestPushes_OfTheLargestInventoriesFitIntoMemory(t *testing.T) {
+func TestPushes_LargestInventoriesUseBoundedMemory(t *testing.T) {
 	onBoth(t, testLargePushes)
 }
 
@@ -65,8 +65,8 @@ func testLargePushes(t *testing.T, on engine) {
 	}
 }
 
-// TestPushes_GoOnBesideStalledOnes lets uploads stall, and pushes beside them.
-func TestPushes_GoOnBesideStalledOnes(t *testing.T) {
+// TestPushes_ContinueDuringStalledUploads lets uploads stall, and pushes beside them.
+func TestPushes_ContinueDuringStalledUploads(t *testing.T) {
 	s := newServer(t)
 	s.start()
 	head := "POST /api/inventory/stalled/sync HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer " + s.secret("PLATFORM_API_TOKEN") + "\r\n"

@@ -42,9 +42,9 @@ func (s *server) putUser(id, body string) (u user) {
 	return u
 }
 
-// TestUsers_AreDeletedAndTheLedgerKeepsTheirIDs takes a seller and a buyer from a push to
+// TestUsers_DeletionKeepsLedger takes a seller and a buyer from a push to
 // a settled trade, through every refusal, deletes both and creates the seller anew.
-func TestUsers_AreDeletedAndTheLedgerKeepsTheirIDs(t *testing.T) {
+func TestUsers_DeletionKeepsLedger(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		t.Parallel()
@@ -118,12 +118,12 @@ func TestUsers_AreDeletedAndTheLedgerKeepsTheirIDs(t *testing.T) {
 			t.Errorf("%+v", again)
 		}
 		s.push("seller", 730, []asset{{AssetID: "7", MarketHashName: "Item"}})
-		var anew user
-		if s.get("/api/users/seller", &anew); anew.SteamID != nil || anew.DisplayName != nil || !anew.Leaderboard {
-			t.Errorf("%+v", anew)
+		var created user
+		if s.get("/api/users/seller", &created); created.SteamID != nil || created.DisplayName != nil || !created.Leaderboard {
+			t.Errorf("%+v", created)
 		}
 		if s.get("/api/inventory/seller", &page); page.Rows != 1 {
-			t.Errorf("%d rows anew", page.Rows)
+			t.Errorf("%d rows created", page.Rows)
 		}
 	})
 }
@@ -144,9 +144,9 @@ func (s *server) ranked() (names []string) {
 	return names
 }
 
-// TestUsers_KillingTheProcessLeavesNoHalfOfAUser kills a server at random moments of the
+// TestUsers_DeletionIsAtomicAfterKills kills a server at random moments of the
 // deletion of a user with many rows, and deletes again.
-func TestUsers_KillingTheProcessLeavesNoHalfOfAUser(t *testing.T) {
+func TestUsers_DeletionIsAtomicAfterKills(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		t.Parallel()

@@ -92,12 +92,12 @@ func (s *server) awaitVerification(status string) {
 	var health struct {
 		Details struct{ Ledger struct{ Status string } }
 	}
-	s.await("a verification that is "+status, func() bool {
+	s.await("a verification with status "+status, func() bool {
 		return s.tryGet("/api/health", &health) == nil && health.Details.Ledger.Status == status
 	})
 	_, metrics, err := s.call(http.MethodGet, "/metrics", nil)
 	if want := fmt.Sprintf("assay_ledger_verification{status=%q} 1", status); err != nil || !strings.Contains(string(metrics), want) {
-		s.t.Errorf("the metrics lack %s, %v", want, err)
+		s.t.Errorf("metrics: missing %s, %v", want, err)
 	}
 	resp, err := client.Get("http://" + s.addr + "/api/health")
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *server) awaitVerification(status string) {
 	}
 	defer resp.Body.Close()
 	if text, err := io.ReadAll(resp.Body); err != nil || strings.Contains(string(text), "ledger") {
-		s.t.Errorf("everybody is told of the ledger: %s, %v", text, err)
+		s.t.Errorf("public response contains ledger data: %s, %v", text, err)
 	}
 }
 
@@ -125,9 +125,9 @@ func problems(t *testing.T, db *sql.DB) (out []string) {
 	return out
 }
 
-// TestVerify_TamperingIsToldEverywhere changes the database behind the back of a
+// TestVerify_ReportsTamperingEverywhere changes the database behind the back of a
 // server that verifies its ledger every second.
-func TestVerify_TamperingIsToldEverywhere(t *testing.T) {
+func TestVerify_ReportsTamperingEverywhere(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		t.Parallel()
@@ -141,7 +141,7 @@ func TestVerify_TamperingIsToldEverywhere(t *testing.T) {
 		s.awaitVerification("ok")
 		db := s.open()
 		if told := problems(t, db); len(told) > 0 {
-			t.Fatalf("events tell of %q", told)
+			t.Fatalf("got events %q, want none", told)
 		}
 		edit := func(query string) {
 			t.Helper()

@@ -14,9 +14,9 @@ import (
 	"assay/internal/pgtest"
 )
 
-// TestWait_AStartWaitsForItsDatabase starts a server before its database answers:
+// TestWait_StartWaitsForDatabase starts a server before its database answers:
 // once for longer than it may wait, and once so that the database comes in time.
-func TestWait_AStartWaitsForItsDatabase(t *testing.T) {
+func TestWait_StartWaitsForDatabase(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Start(t, pgtest.Options{})
 	url := db.NewDatabase(t)
@@ -44,9 +44,9 @@ func TestWait_AStartWaitsForItsDatabase(t *testing.T) {
 	s.awaitHealth()
 }
 
-// TestWait_AStartWaitsForADatabaseThatIsNotThere has a PostgreSQL server without the
+// TestWait_StartWaitsForMissingDatabase has a PostgreSQL server without the
 // database, for longer than a start waits, and until somebody creates it.
-func TestWait_AStartWaitsForADatabaseThatIsNotThere(t *testing.T) {
+func TestWait_StartWaitsForMissingDatabase(t *testing.T) {
 	t.Parallel()
 	there := pgtest.Shared(t).NewDatabase(t)
 	absent, err := url.Parse(there)
@@ -89,9 +89,9 @@ func TestWait_AStartWaitsForADatabaseThatIsNotThere(t *testing.T) {
 	s.awaitHealth()
 }
 
-// TestWait_CommandsWaitForTheirDatabaseToo runs every command that opens the database
+// TestWait_CommandsWaitForDatabase runs every command that opens the database
 // itself, once before it answers and once when it comes in time.
-func TestWait_CommandsWaitForTheirDatabaseToo(t *testing.T) {
+func TestWait_CommandsWaitForDatabase(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Start(t, pgtest.Options{})
 	address := db.NewDatabase(t)

@@ -105,7 +105,7 @@ func TestReference_IsWhatHelpSays(t *testing.T) {
 
 const referenceHead = `# The command line
 
-Written from the commands' own help: ` + "`ASSAY_UPDATE=1 go test ./internal/cli`" + ` writes this page anew.
+Written from the commands' own help: ` + "`ASSAY_UPDATE=1 go test ./internal/cli`" + ` updates this page.
 
 Commands under "Work with a running server" find the server's address and secret as the server itself does: a flag wins over the
 environment, the environment over the file named by ` + "`--config`" + `, the file over the default. Secrets that the server created at its first

@@ -1,7 +1,7 @@
-// Command client walks through the API of a running server with a client that
-// oapi-codegen makes of the server's own OpenAPI document: the tests put api.gen.go
-// beside this file. It reads from standard input where the server is and what
-// prices to expect, and exits with 1 at the first surprise.
+// Command client uses the main operations of a running server's API. It uses a client that
+// oapi-codegen generates from the server's OpenAPI document. The tests put the generated
+// api.gen.go next to this file. The command reads the server's address and the expected prices
+// from standard input. It exits with 1 at the first unexpected result.
 package main
 
 import (
@@ -13,13 +13,13 @@ import (
 	"strconv"
 	"time"
 
-	_ "github.com/oapi-codegen/runtime" // which api.gen.go imports
+	_ "github.com/oapi-codegen/runtime" // api.gen.go imports this
 )
 
-// task is what the tests hand over.
+// task is the input from the tests.
 type task struct {
 	URL, Token string
-	Prices     map[string]string // by name, with every digit
+	Prices     map[string]string // exact decimal prices by name
 }
 
 func main() {
@@ -50,7 +50,7 @@ func fail(what string, got any) {
 	os.Exit(1)
 }
 
-// must returns what an answer holds, and fails without it.
+// must returns the decoded response. It exits if there is none.
 func must[T any](value *T, body []byte, err error) T {
 	if err != nil || value == nil {
 		fail(fmt.Sprintf("%T: %s", *new(T), body), err)
@@ -104,7 +104,7 @@ func (f *flow) price() {
 	check("the job", got.State == JobStateFinished && got.UpdatedItems == int64(len(items)), got)
 }
 
-// digits looks all prices up, and writes each number as a decimal again.
+// digits looks up all prices and compares all their digits.
 func (f *flow) digits() {
 	for rest := f.names; len(rest) > 0; {
 		n := min(1000, len(rest))
@@ -129,7 +129,7 @@ func (f *flow) digits() {
 	check("a page", len(must(listed.JSON200, listed.Body, err).Items) == min(100, len(f.names)), string(listed.Body))
 }
 
-// sell lists an asset, buys it and hands it over.
+// sell lists an asset, buys it and completes the trade.
 func (f *flow) sell() {
 	name, usd, amount := "Go", "USD", int64(10_000)
 	user, err := f.api.PutUsersUserIdWithResponse(f.ctx, "buyer", UserBody{DisplayName: &name})
@@ -165,7 +165,7 @@ func (f *flow) sell() {
 	check("the verification", report.Ok && report.Status == VerificationStatusOk && len(report.Checks) > 20, report)
 }
 
-// leave deletes a user, which one with an open trade cannot be.
+// leave deletes a user. A user with an open trade cannot be deleted.
 func (f *flow) leave() {
 	refused, err := f.api.DeleteUsersUserIdWithResponse(f.ctx, "buyer")
 	check("a refused deletion", must(refused.ApplicationproblemJSON409, refused.Body, err).Code == ProblemCodeUserHasTrades, string(refused.Body))

@@ -124,7 +124,7 @@ func TestLatest_ReturnsErrorsWithoutCachingThem(t *testing.T) {
 		if _, err := s.latest(t.Context()); !errors.Is(err, s.err) {
 			t.Errorf("got %v", err)
 		}
-		// A database that does not respond must not block the caller for ever.
+		// A database that does not respond must not block the caller forever.
 		if _, err := s.latest(t.Context()); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}
