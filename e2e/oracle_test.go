@@ -15,11 +15,11 @@ import (
 	"testing"
 )
 
-// A second implementation of steps 1 to 4, 7 and 8 of the method, without a line of
-// the product's: exact rationals for amounts, ordinary floating-point logarithms for
-// levels.
+// This file contains a second implementation of steps 1 to 4, 7 and 8 of the method. It shares
+// no code with the product. It uses exact rationals for amounts and floating-point logarithms
+// for levels.
 
-// dataDir is where the recorded data lie.
+// dataDir returns the directory of the recorded data.
 func dataDir(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs("../../shared/data")
@@ -79,10 +79,10 @@ func parseJSON(t *testing.T, path string, into any) {
 // quoteOf is a market's price of an item, in units of the currency.
 type quoteOf struct {
 	market string
-	price  *big.Rat // rounded to a millionth, as prices are kept
+	price  *big.Rat // rounded to a millionth, like stored prices
 }
 
-// amount reads a decimal number given in 1/unit; nil is none.
+// amount parses a decimal number given in 1/unit. It returns nil for an empty text.
 func amount(t *testing.T, text string, unit int64) *big.Rat {
 	t.Helper()
 	if text == "" || text == "null" {
@@ -126,18 +126,18 @@ func middle(quotes []quoteOf) *big.Rat {
 	return rounded(new(big.Rat).Quo(new(big.Rat).Add(a, b), big.NewRat(2, 1)))
 }
 
-// opinion is what an item should be worth.
+// opinion is the expected result for an item.
 type opinion struct {
 	average, median, consensus *big.Rat
-	left                       []string // markets outside the group that decides, sorted
+	left                       []string // markets outside of the deciding group, sorted
 	disputed                   bool
-	levelled                   bool // by levels that were learned
-	// close: a figure lies so near a bound that the last bit of a logarithm decides;
-	// such an item is not compared.
+	levelled                   bool // uses learned levels
+	// close means that a figure is so near a limit that the last bit of a logarithm decides.
+	// The test does not compare such an item.
 	close bool
 }
 
-// judge prices an item from at least one quote, without a last price.
+// judge prices an item that has at least one quote and no last price.
 func judge(quotes []quoteOf, of levels) opinion {
 	quotes = slices.Clone(quotes)
 	byPrice := func(q []quoteOf) func(i, j int) bool {
@@ -161,16 +161,16 @@ func judge(quotes []quoteOf, of levels) opinion {
 	return o
 }
 
-// levelled is a price as it would be at the consensus level: divided by a factor
-// that is known to a millionth.
+// levelled returns a price at the consensus level. It divides by a factor with millionth
+// precision.
 func levelled(price *big.Rat, level float64) *big.Rat {
 	factor := big.NewRat(int64(math.Round(math.Exp(level)*1_000_000)), 1_000_000)
 	return rounded(new(big.Rat).Quo(price, factor))
 }
 
-// decide returns the group of sorted quotes whose middle is the price.
+// decide returns the group of sorted quotes that decides the price.
 func (o *opinion) decide(quotes []quoteOf, of levels) []quoteOf {
-	var groups [][]quoteOf // each quote with those up to twice as much
+	var groups [][]quoteOf // for each quote, the quotes up to twice its price
 	for i, q := range quotes {
 		end := i
 		for end < len(quotes) && o.within2(q.price, quotes[end].price) {
@@ -208,8 +208,8 @@ func (o *opinion) width(group []quoteOf) float64 {
 	return logOf(group[len(group)-1].price) - logOf(group[0].price)
 }
 
-// middleOf is the middle of sorted quotes: of an even number the quote of the
-// market that is clearly less noisy, else the mean of the two middle ones.
+// middleOf returns the price of sorted quotes. For an even number it is the quote of the
+// clearly less noisy market, or the mean of the two middle quotes.
 func (o *opinion) middleOf(group []quoteOf, of levels) *big.Rat {
 	n := len(group)
 	a, b := group[(n-1)/2], group[n/2]
@@ -231,26 +231,25 @@ func (o *opinion) middleOf(group []quoteOf, of levels) *big.Rat {
 
 func logOf(r *big.Rat) float64 { f, _ := r.Float64(); return math.Log(f) }
 
-// levelOf is how a market usually quotes beside the others: logarithms, and its
-// share of quotes that are off by more than 2x.
+// levelOf is the usual level of a market compared with the others, as logarithms. It includes
+// the market's share of quotes that are off by more than 2x.
 type levelOf struct {
 	level, noise float64
 	bands        [4]float64 // below 0.3, 3 and 30 dollars, and above
 	distant      float64
 }
 
-// levels are those of a game's markets; of one that is missing nothing is known.
+// levels are the levels of a game's markets. Nothing is known about a missing market.
 type levels map[string]*levelOf
 
-// place is between two price bands: the levels of low+1 count so much, those of
-// low the rest.
+// place is a position between two price bands. It has the weight of the band low+1.
 type place struct {
 	low  int
 	part float64
 }
 
-// placeOf finds the place of a logarithm of dollars. Around a bound the level goes
-// over from one band's to the next within a quarter of a decade.
+// placeOf returns the position of a logarithm of dollars. Around a limit, the level changes
+// from one band to the next within a quarter of a decade.
 func placeOf(l float64) place {
 	for low, bound := range []float64{0.3, 3, 30} {
 		part := (l-math.Log(bound))/(math.Ln10/2) + 0.5
@@ -281,7 +280,7 @@ func (l *levelOf) at(p place) float64 {
 	return l.bands[p.low] + (l.bands[p.low+1]-l.bands[p.low])*p.part
 }
 
-// band is the place at which the levels of an item's quotes are taken.
+// band returns the position that selects the levels of an item's quotes.
 func (of levels) band(quotes []quoteOf) place {
 	var logs []float64
 	for _, q := range quotes {
@@ -301,7 +300,8 @@ func (of levels) noise(market string) float64 {
 	return 0
 }
 
-// far is the least share of distant quotes among a group's markets; 2: unknown.
+// far returns the smallest share of distant quotes among a group's markets. It returns 2 if
+// the shares are unknown.
 func (of levels) far(group []quoteOf) float64 {
 	least := 2.0
 	for _, q := range group {
@@ -312,8 +312,8 @@ func (of levels) far(group []quoteOf) float64 {
 	return least
 }
 
-// agreedOf is the median of the largest group within a factor of 2 that holds more
-// than half, else of all.
+// agreedOf returns the median of the largest group within a factor of 2, if it contains more
+// than half of the values. Otherwise it returns the median of all values.
 func agreedOf(logs []float64) float64 {
 	logs = slices.Sorted(slices.Values(logs))
 	var best []float64
@@ -338,8 +338,8 @@ func medianOf(v []float64) float64 {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
-// learnLevels learns the levels of markets that nothing was known of, from the
-// names that three or more of them quote; a market needs 100 of these.
+// learnLevels learns the levels of new markets, from names with quotes of at least three
+// markets. A market needs 100 such names.
 func learnLevels(items [][]quoteOf) levels {
 	const fewest = 100
 	items = slices.DeleteFunc(slices.Clone(items), func(q []quoteOf) bool { return len(q) < 3 })
@@ -349,7 +349,7 @@ func learnLevels(items [][]quoteOf) levels {
 			all[q.market] = &levelOf{}
 		}
 	}
-	// residuals calls add for each quote with the median of the others' levelled ones.
+	// residuals calls add for each quote, with the median of the other levelled quotes.
 	residuals := func(level func(i int, market string) float64, add func(i int, market string, price, others float64)) {
 		for i, quotes := range items {
 			for k, q := range quotes {
@@ -400,7 +400,7 @@ func learnLevels(items [][]quoteOf) levels {
 		}
 		residuals(func(i int, market string) float64 { return all[market].at(placeOf(middles[i])) }, func(i int, market string, price, others float64) {
 			b, l := bandOf(middles[i]), all[market]
-			rest := price - l.at(placeOf(middles[i])) - others // none once the levels fit
+			rest := price - l.at(placeOf(middles[i])) - others // zero once the levels fit
 			of[b][market] = append(of[b][market], l.bands[b]+rest)
 		})
 		for b := range of {

@@ -19,8 +19,8 @@ import (
 
 func contains(log *buffer, text string) bool { return strings.Contains(log.String(), text) }
 
-// unavailable checks that a server refuses clearly what it cannot do, and says
-// that it is not well.
+// unavailable checks that a server rejects requests with a clear error, and reports itself as
+// unhealthy.
 func (s *server) unavailable() {
 	s.t.Helper()
 	push := `{"appId":730,"contextId":"2","snapshotAt":"` + time.Now().UTC().Format(time.RFC3339Nano) + `","items":[]}`
@@ -64,8 +64,7 @@ func (s *server) unavailable() {
 	}
 }
 
-// back waits until all servers are well and answer, and returns how long that
-// took.
+// back waits until all servers are healthy, and returns the duration.
 func (c *cluster) back() time.Duration {
 	c.t.Helper()
 	began := time.Now()
@@ -79,8 +78,8 @@ func (c *cluster) back() time.Duration {
 	return time.Since(began)
 }
 
-// mostBack is how long it may take until all is well after an outage: 5 s on a
-// machine of its own.
+// mostBack returns the time limit for recovery after an outage. On an idle machine it takes 5
+// s.
 func mostBack() time.Duration {
 	if randtest.Long() {
 		return 5 * time.Second
@@ -88,7 +87,7 @@ func mostBack() time.Duration {
 	return 30 * time.Second
 }
 
-// stopAll stops all servers, as it must be possible after any outage.
+// stopAll stops all servers. This must succeed after any outage.
 func (c *cluster) stopAll() {
 	c.t.Helper()
 	for _, s := range c.servers {
@@ -98,8 +97,8 @@ func (c *cluster) stopAll() {
 	}
 }
 
-// TestPostgres_RunSurvivesRestarts restarts the database
-// twenty times (short: three), in turn stopped in good order and killed.
+// TestPostgres_RunSurvivesRestarts restarts the database twenty times, or three times in short
+// mode. It alternates between a graceful stop and a kill.
 func TestPostgres_RunSurvivesRestarts(t *testing.T) {
 	t.Parallel()
 	r := randtest.New(t)
@@ -132,8 +131,8 @@ func TestPostgres_RunSurvivesRestarts(t *testing.T) {
 	c.stopAll()
 }
 
-// TestPostgres_RunSurvivesKilledSessions ends all sessions of the
-// servers every second during a run (long: thirty times).
+// TestPostgres_RunSurvivesKilledSessions terminates all sessions of the servers every second
+// during a run. In long mode it does this thirty times.
 func TestPostgres_RunSurvivesKilledSessions(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.Shared(t)
@@ -154,7 +153,7 @@ func TestPostgres_RunSurvivesKilledSessions(t *testing.T) {
 	c.stopAll()
 }
 
-// endSessions ends all sessions of a database but its own, and counts them.
+// endSessions terminates all other sessions of a database, and returns their number.
 func endSessions(t *testing.T, url string) (n int) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
@@ -169,9 +168,9 @@ func endSessions(t *testing.T, url string) (n int) {
 	return n
 }
 
-// TestPostgres_CommitsSurviveLostConnections cuts connections exactly at a
-// COMMIT, in turn before the database sees it and before its answer is seen, two
-// hundred times (short: ten), during runs and pushes.
+// TestPostgres_CommitsSurviveLostConnections closes connections exactly at a COMMIT, during
+// runs and pushes. It alternates between closing before the database receives it and closing
+// before the response. It does this two hundred times, or ten times in short mode.
 func TestPostgres_CommitsSurviveLostConnections(t *testing.T) {
 	t.Parallel()
 	r := randtest.New(t)
@@ -203,7 +202,7 @@ func TestPostgres_CommitsSurviveLostConnections(t *testing.T) {
 	pushes := 0
 	for left() {
 		c.begin()
-		// A push that is told of a failure, and may have been taken, is sent again.
+		// A push that returned an error may have succeeded. Send it again.
 		items := make([]asset, 100)
 		for i := range items {
 			items[i] = asset{AssetID: fmt.Sprintf("0-%d", i), MarketHashName: names[r.IntN(len(names))]}
@@ -222,8 +221,7 @@ func TestPostgres_CommitsSurviveLostConnections(t *testing.T) {
 	c.stopAll()
 }
 
-// TestPostgres_SlowDatabaseOnlySlowsRun delays every answer of
-// the database.
+// TestPostgres_SlowDatabaseOnlySlowsRun delays every response of the database.
 func TestPostgres_SlowDatabaseOnlySlowsRun(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t, pgtest.Shared(t).NewDatabase(t), nil)
@@ -234,8 +232,8 @@ func TestPostgres_SlowDatabaseOnlySlowsRun(t *testing.T) {
 	c.stopAll()
 }
 
-// TestPostgres_RecoversFromMissingConnections takes all
-// connections of a database away from a server during a run.
+// TestPostgres_RecoversFromMissingConnections takes all connections of a database away from a
+// server during a run.
 func TestPostgres_RecoversFromMissingConnections(t *testing.T) {
 	t.Parallel()
 	const connections = 30
@@ -257,7 +255,7 @@ func TestPostgres_RecoversFromMissingConnections(t *testing.T) {
 	}
 	names := c.markets.Names()
 	var pushing sync.WaitGroup
-	for u := range randtest.Count(40, 400) { // many more than there are connections
+	for u := range randtest.Count(40, 400) { // many more users than connections
 		pushing.Go(func() {
 			if _, _, err := c.pushInsisting(c.secret("PLATFORM_API_TOKEN"), fmt.Sprintf("more%d", u), slices.Clone(names[:50])); err != nil {
 				t.Errorf("push %d: %v", u, err)
@@ -269,8 +267,8 @@ func TestPostgres_RecoversFromMissingConnections(t *testing.T) {
 	c.stopAll()
 }
 
-// takeConnections takes all of so many connections that a database allows, from
-// whoever has them.
+// takeConnections takes all connections that a database allows, including those of other
+// clients.
 func takeConnections(t *testing.T, url string, all int) (held []*pgx.Conn) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context()) // the test closes them

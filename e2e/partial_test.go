@@ -14,7 +14,7 @@ import (
 	"assay/internal/provider/sim"
 )
 
-// partialRun is what the test reads of a run.
+// partialRun contains the required fields of a run.
 type partialRun struct {
 	ID, State, Outcome        string
 	StartedAt, FinishedAt     time.Time
@@ -27,8 +27,8 @@ type partialRun struct {
 	}
 }
 
-// TestPartialOutage_IsPartial is one provider that refuses connections, and another
-// one whose price list names two of many known items.
+// TestPartialOutage_IsPartial uses two providers. One refuses connections. The other one's
+// price list contains two of many known items.
 func TestPartialOutage_IsPartial(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testPartialOutage)
@@ -74,12 +74,12 @@ func testPartialOutage(t *testing.T, on engine) {
 		}
 		return r
 	}
-	for _, args := range [][]string{{"--force"}, nil} { // and again, since they stay due
+	for _, args := range [][]string{{"--force"}, nil} { // the second run is not forced; the items are still due
 		r := run(9, args...)
 		if r.State != "finished" || r.Outcome != "partial" || len(r.Gaps.Items) == 0 || len(r.Gaps.Markets) == 0 || r.Gaps.Markets[0].Provider != "sim" {
 			t.Errorf("run %+v", r)
 		}
-		missing := r.FailedItems + r.SkippedItems.Backoff // an unforced run leaves out what has no sales
+		missing := r.FailedItems + r.SkippedItems.Backoff // a run without --force skips items without sales
 		if missing < 250 || r.UpdatedItems > 2 || missing+r.UpdatedItems+r.SkippedItems.NoSales != 300 {
 			t.Errorf("%d items without evidence, and %d updated", missing, r.UpdatedItems)
 		}
@@ -108,7 +108,7 @@ func testPartialOutage(t *testing.T, on engine) {
 		t.Fatal(err)
 	}
 	defer func() { _ = again.Close() }()
-	if _, err := s.stop(); err != nil { // with it goes its circuit breaker
+	if _, err := s.stop(); err != nil { // this resets the circuit breaker
 		t.Fatal(err)
 	}
 	s.start()
@@ -117,8 +117,8 @@ func testPartialOutage(t *testing.T, on engine) {
 	}
 }
 
-// watchRequestCount polls the status until the function that it returns is called, and
-// fails the test where the count of a run's requests falls.
+// watchRequestCount polls the status until the returned function is called. It fails if the
+// request count of a run decreases.
 func watchRequestCount(s *server) (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -141,7 +141,7 @@ func watchRequestCount(s *server) (stop func()) {
 	return func() { close(done); <-ended }
 }
 
-// itemTimes are those of an item's price.
+// itemTimes are the times of an item's price.
 type itemTimes struct{ PriceCheckedAt, EstimatedAt time.Time }
 
 func timesOf(s *server, name string) (times itemTimes) {

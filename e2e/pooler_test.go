@@ -11,8 +11,8 @@ import (
 	"assay/internal/pgtest"
 )
 
-// TestPooler_InstancesShareRun has two instances, and fewer sessions
-// behind the pooler than either has connections to it.
+// TestPooler_InstancesShareRun uses two instances. The pooler has fewer sessions than either
+// instance has connections.
 func TestPooler_InstancesShareRun(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.Shared(t)
@@ -37,8 +37,8 @@ func TestPooler_InstancesShareRun(t *testing.T) {
 	c.stopAll()
 }
 
-// listen hears whoever wakes the others, until the function that it returns is
-// called, which returns their names.
+// listen records the senders of wake notifications. The returned function stops it and returns
+// their names.
 func listen(t *testing.T, url string) (heard func() map[string]bool) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -65,7 +65,7 @@ func listen(t *testing.T, url string) (heard func() map[string]bool) {
 	return func() map[string]bool {
 		cancel()
 		<-done
-		_ = conn.Close(context.WithoutCancel(ctx)) // its reading was cut off
+		_ = conn.Close(context.WithoutCancel(ctx)) // the read was cancelled
 		return told
 	}
 }

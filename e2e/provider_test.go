@@ -21,11 +21,11 @@ import (
 	"assay/internal/randtest"
 )
 
-// attempts is how often the impatient clients of these tests ask.
+// attempts is the number of requests that the clients of these tests send before they give up.
 const attempts = 2
 
-// impatient makes a client give up after so long. An open breaker outlasts the
-// run, so that what is left of the provider is put off instead of waited for.
+// impatient sets a short timeout. An open breaker lasts longer than the run, so the remaining
+// requests are deferred.
 func impatient(timeout time.Duration) func(*provider.Options) {
 	return func(o *provider.Options) {
 		o.Timeout, o.Total, o.Attempts, o.Backoff, o.Pause = timeout, patience, attempts, time.Millisecond, time.Hour
@@ -33,20 +33,20 @@ func impatient(timeout time.Duration) func(*provider.Options) {
 	}
 }
 
-// pair is a system with two providers, of which one misbehaves.
+// pair is a system with a faulty and a healthy provider.
 type pair struct {
 	t      *testing.T
 	on     engine
 	s      *server
 	faulty *providertest.Server
-	name   string // of the faulty provider
-	units  int    // most calls of it in a run
-	other  string // of the healthy one
-	tick   func() // changes the healthy one's prices
+	name   string // faulty provider
+	units  int    // maximum calls of the faulty provider in a run
+	other  string // healthy provider
+	tick   func() // changes the prices of the healthy provider
 }
 
-// newSimPair makes the simulator, asked in a shape, the faulty provider; a price
-// list beside it is healthy.
+// newSimPair uses the simulator with the given shape as the faulty provider. A price list is
+// the healthy one.
 func newSimPair(t *testing.T, on engine, shape string) *pair {
 	h, err := sim.NewHandler(sim.Options{Names: 60, Frozen: true})
 	if err != nil {
@@ -68,8 +68,8 @@ func newSimPair(t *testing.T, on engine, shape string) *pair {
 	return p
 }
 
-// newListPair makes a price list at a URL the faulty provider; the simulator
-// beside it is healthy.
+// newListPair uses a price list at a URL as the faulty provider. The simulator is the healthy
+// one.
 func newListPair(t *testing.T, on engine) *pair {
 	markets, url := simulator(t, sim.Options{Names: 60, Frozen: true})
 	list := csvList(markets.Names(), 500)
@@ -92,7 +92,8 @@ func writeFile(t *testing.T, path, content string) {
 	}
 }
 
-// csvList is a list with a price for every name, from so many cents on.
+// csvList returns a price list with a price for every name. Prices start at the given number
+// of cents.
 func csvList(names []string, from int) []byte {
 	var b bytes.Buffer
 	b.WriteString("name,price\n")
@@ -114,7 +115,7 @@ func must(b []byte, err error) []byte {
 	return b
 }
 
-// begin prices everything once while both providers are well.
+// begin prices everything once while both providers work.
 func (p *pair) begin(names []string, env ...string) {
 	p.t.Helper()
 	p.s = p.on.newServer(p.t, append([]string{"MARKET_PRICE_PROVIDERS=sim,pricelist"}, env...)...)
@@ -142,7 +143,7 @@ func (p *pair) end(l *local) {
 	}
 }
 
-// quotes returns what is stored of a provider's markets.
+// quotes returns the stored quotes of a provider's markets.
 func (p *pair) quotes(db *sql.DB, provider string) []string {
 	p.t.Helper()
 	return rows(p.t, db, `
@@ -150,20 +151,20 @@ func (p *pair) quotes(db *sql.DB, provider string) []string {
 		JOIN market m ON m.id = s.market_id JOIN item i ON i.id = s.item_id WHERE m.provider = '`+provider+`' ORDER BY 1, 2, 3`)
 }
 
-// outside finds prices that no market's quote explains.
+// outside finds prices without a matching quote.
 const outside = `
 	SELECT i.name, i.price FROM item i WHERE i.price <= 0 AND EXISTS (SELECT 1 FROM price_point p WHERE p.item_id = i.id)
 	OR i.price > 0 AND i.price NOT BETWEEN
 		(SELECT min(CASE WHEN s.ask > 0 THEN s.ask ELSE s.sale END) FROM market_snapshot s WHERE s.item_id = i.id AND (s.ask > 0 OR s.sale > 0)) AND
 		(SELECT max(CASE WHEN s.ask > 0 THEN s.ask ELSE s.sale END) FROM market_snapshot s WHERE s.item_id = i.id)`
 
-// fails runs a refresh while every request of the faulty provider meets a fault.
-// The error of the run and of the provider must be of one of the kinds.
+// fails runs a refresh while every request of the faulty provider fails with f. The errors of
+// the run and the provider must have one of the kinds.
 func (p *pair) fails(f providertest.Fault, kinds ...provider.Kind) {
 	p.t.Helper()
 	timeout := patience
 	if slices.Contains(kinds, provider.KindTimeout) {
-		timeout = time.Second // and no more, since it is waited for
+		timeout = time.Second // a short timeout, because the test waits for it
 	}
 	l := p.startWith(timeout)
 	defer p.end(l)
@@ -198,7 +199,7 @@ func (p *pair) fails(f providertest.Fault, kinds ...provider.Kind) {
 	p.t.Logf("%d requests, %v", len(p.faulty.Hits()), time.Since(began).Round(time.Millisecond))
 }
 
-// says checks that the run and provider-debug tell what happened.
+// says checks that the run and provider-debug report the error.
 func (p *pair) says(end status, kinds []provider.Kind) {
 	p.t.Helper()
 	if len(kinds) == 0 {
@@ -251,7 +252,7 @@ type providerDebug struct {
 	}
 	LastError *string
 	Breaker   string
-	// BlockedUntil is null unless the provider is to be left alone.
+	// BlockedUntil is null unless a retry-after applies.
 	BlockedUntil *time.Time
 	Markets      []marketDebug
 	Requests     []requestDebug
@@ -269,7 +270,7 @@ type requestDebug struct {
 
 func (p *pair) debug() providerDebug { p.t.Helper(); return p.s.debugOf(p.name) }
 
-// debugOf is what provider-debug tells of a provider.
+// debugOf returns a provider from provider-debug.
 func (s *server) debugOf(provider string) providerDebug {
 	s.t.Helper()
 	var d struct{ Providers []providerDebug }
@@ -283,13 +284,13 @@ func (s *server) debugOf(provider string) providerDebug {
 	return providerDebug{}
 }
 
-// faulted is a fault with the kinds of error that it may be reported as.
+// faulted is a fault with the possible kinds of its error.
 type faulted struct {
 	fault providertest.Fault
-	kinds []provider.Kind // none: it need not be an error
+	kinds []provider.Kind // empty: the fault may cause no error
 }
 
-// everyFault is what a provider can do to us.
+// everyFault returns all tested faults of a provider.
 func everyFault(shape string) []faulted {
 	one := func(f providertest.Fault, kinds ...provider.Kind) faulted { return faulted{f, kinds} }
 	const asJSON = "application/json"
@@ -316,7 +317,8 @@ func everyFault(shape string) []faulted {
 		out = append(out, one(renamed(name[0], name[1])))
 	}
 	if shape == "bulk" || shape == "list" {
-		// Cents for dollars are refused from 100 names on: internal/refresh tests that.
+		// Prices in cents instead of dollars are quarantined from 100 names on. Tests of
+		// internal/refresh cover this.
 		out = append(out, one(providertest.Mutated("a third of the catalogue", third), provider.KindQuarantine))
 	}
 	return out
@@ -328,7 +330,7 @@ var (
 	cells = regexp.MustCompile(`,(\d+\.\d\d)\n`)
 )
 
-// repriced makes every price another text.
+// repriced replaces every price with the given text.
 func repriced(price string) providertest.Fault {
 	return providertest.Mutated("price "+price[:min(len(price), 20)], func(b []byte) []byte {
 		if bytes.HasPrefix(b, []byte("name,")) {
@@ -339,7 +341,7 @@ func repriced(price string) providertest.Fault {
 	})
 }
 
-// renamed makes every name another one.
+// renamed replaces every name.
 func renamed(what, name string) providertest.Fault {
 	return providertest.Mutated("name: "+what, func(b []byte) []byte {
 		if bytes.HasPrefix(b, []byte("name,")) {
@@ -349,7 +351,7 @@ func renamed(what, name string) providertest.Fault {
 	})
 }
 
-// third keeps the first third of a bulk answer's rows.
+// third keeps the first third of the rows of a bulk response.
 func third(b []byte) []byte {
 	if bytes.HasPrefix(b, []byte("name,")) {
 		lines := bytes.SplitAfter(b, []byte("\n"))
@@ -359,8 +361,7 @@ func third(b []byte) []byte {
 	return append(bytes.Join(rows[:len(rows)/3], []byte(`},{"`)), "}]}"...)
 }
 
-// TestProvider_FaultsChangeNoPrices tries everything that a
-// provider can do to us (short: some of it).
+// TestProvider_FaultsChangeNoPrices tests every fault, or some of them in short mode.
 func TestProvider_FaultsChangeNoPrices(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testFaults)
@@ -416,21 +417,21 @@ func (p *pair) recovers() {
 	}
 }
 
-// aDate stands for a moment soon after the answer.
+// aDate is replaced with a date soon after the response.
 const aDate = "a date"
 
-// TestProvider_RetryAfterIsRespected answers with every form of an order
-// to wait; the server's own log tells when the next request came.
+// TestProvider_RetryAfterIsRespected sends every form of a retry-after. It checks the time of
+// the next request in the server's log.
 func TestProvider_RetryAfterIsRespected(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testWaits)
 }
 
 func testWaits(t *testing.T, on engine) {
-	const short = 1100 * time.Millisecond // what a test can wait for
+	const short = 1100 * time.Millisecond // the longest wait that a test can wait for
 	for _, c := range []struct {
 		name, value string
-		wait        time.Duration // at least; over short: no request at all
+		wait        time.Duration // minimum wait; if it is longer than short, no request may follow
 	}{
 		{"0", "0", 0},
 		{"a second", "1", time.Second},
@@ -461,7 +462,7 @@ func testWaits(t *testing.T, on engine) {
 			if c.wait > short {
 				time.Sleep(short)
 				p.end(l)
-				l = p.start() // which remembers the order
+				l = p.start() // the new process must know the retry-after
 				_, _ = p.s.tryRefresh()
 				time.Sleep(short)
 				if got := len(p.faulty.Hits()); got != 1 {

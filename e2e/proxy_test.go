@@ -13,34 +13,34 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// cut is what becomes of a commit on its way.
+// cut is the treatment of a commit by the proxy.
 type cut int
 
 const (
 	passes  cut = iota
-	refused     // the connection ends before the database sees the commit
-	unknown     // the connection ends after it is applied, before it is answered
-	late        // nothing passes any more, it included, until the proxy is told to let go
+	refused     // the connection closes before the database receives the commit
+	unknown     // the connection closes after the commit, before the response
+	late        // the proxy stops forwarding, including the commit, until letGo is closed
 )
 
-// proxy stands between servers and PostgreSQL, and knows commits.
+// proxy forwards connections from servers to PostgreSQL and detects commits.
 type proxy struct {
 	listener net.Listener
 	socket   string
 	database string
 
-	// commit decides what becomes of each commit; nil lets all pass. It is set
-	// before anybody connects, and called concurrently.
+	// commit decides the treatment of each commit. A nil function forwards all commits. It is
+	// set before the first connection and called concurrently.
 	commit func() cut
-	frozen atomic.Bool   // no request passes
-	letGo  chan struct{} // closed to end that
-	delay  atomic.Int64  // before each piece of an answer
+	frozen atomic.Bool   // no requests are forwarded
+	letGo  chan struct{} // closing it resumes forwarding
+	delay  atomic.Int64  // delay of each part of a response
 	links  sync.WaitGroup
 	mu     sync.Mutex
 	open   map[net.Conn]struct{}
 }
 
-// newProxy stands before the database of a URL.
+// newProxy starts a proxy for a database URL.
 func newProxy(t *testing.T, target string, commit func() cut) *proxy {
 	t.Helper()
 	u, err := url.Parse(target)
@@ -64,12 +64,12 @@ func newProxy(t *testing.T, target string, commit func() cut) *proxy {
 	return p
 }
 
-// url is the address of the database through the proxy.
+// url returns the URL of the database through the proxy.
 func (p *proxy) url() string {
 	return "postgres://postgres@" + p.listener.Addr().String() + p.database + "?sslmode=disable"
 }
 
-// drop cuts all connections.
+// drop closes all connections.
 func (p *proxy) drop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -86,7 +86,7 @@ func (p *proxy) accept() {
 		}
 		database, err := net.Dial("unix", p.socket)
 		if err != nil {
-			_ = client.Close() // the database is away
+			_ = client.Close() // the database is unavailable
 			continue
 		}
 		l := &link{proxy: p, client: client, database: database}
@@ -110,7 +110,7 @@ func (p *proxy) accept() {
 type link struct {
 	proxy            *proxy
 	client, database net.Conn
-	mute             atomic.Bool // the next answer is the last thing that happens
+	mute             atomic.Bool // the next response closes the connection
 }
 
 func (l *link) close() {
@@ -118,7 +118,7 @@ func (l *link) close() {
 	_ = l.database.Close()
 }
 
-// answers passes on what the database says.
+// answers forwards messages of the database.
 func (l *link) answers() {
 	defer l.close()
 	piece := make([]byte, 32<<10)
@@ -136,7 +136,7 @@ func (l *link) answers() {
 	}
 }
 
-// requests passes on what the client says.
+// requests forwards messages of the client.
 func (l *link) requests() {
 	defer l.close()
 	said := pgproto3.NewBackend(l.client, l.client)
@@ -177,8 +177,7 @@ func (l *link) forward(message pgproto3.FrontendMessage) bool {
 	return err == nil
 }
 
-// commits reports whether a message is a COMMIT: a simple query, or one that is
-// prepared.
+// commits reports whether a message is a COMMIT, as a simple query or a prepared one.
 func commits(message pgproto3.FrontendMessage) bool {
 	var text string
 	switch m := message.(type) {

@@ -17,7 +17,7 @@ import (
 	"assay/internal/randtest"
 )
 
-// asked counts how often a simulator is asked about each name.
+// asked counts the requests to a simulator by name.
 type asked struct {
 	markets http.Handler
 	mu      sync.Mutex
@@ -42,9 +42,9 @@ func (a *asked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.markets.ServeHTTP(w, r)
 }
 
-// TestRule3_ConcurrentPushesQueueEachNameOnce pushes, at the same time,
-// the inventories of 200 users (long: 1,000 of 500 names), three fifths of which
-// everybody has.
+// TestRule3_ConcurrentPushesQueueEachNameOnce concurrently pushes the inventories of 200
+// users, or of 1,000 users with 500 names in long mode. All users share three fifths of the
+// names.
 func TestRule3_ConcurrentPushesQueueEachNameOnce(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testManyPushes)
@@ -117,8 +117,8 @@ func testManyPushes(t *testing.T, on engine) {
 	checkInvariants(t, db)
 }
 
-// pushInsisting pushes an inventory and comes again as often as it is told to.
-// It returns how many names were queued, and after how many tries.
+// pushInsisting pushes an inventory, and retries as long as the server requests it. It returns
+// the number of queued names and the number of attempts.
 func (s *server) pushInsisting(token, user string, names []string) (queued int64, tries int, err error) {
 	items := make([]asset, len(names))
 	for i, n := range names {

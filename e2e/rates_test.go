@@ -13,9 +13,9 @@ import (
 	"assay/internal/app"
 )
 
-// TestRates_InstancesShareBankRates lets two instances on PostgreSQL, and
-// one on SQLite that starts anew, convert with the file of a bank that is asked
-// once, and then is gone; its rates are old and said to be.
+// TestRates_InstancesShareBankRates uses the exchange rates of a bank that responds once. Two
+// instances on PostgreSQL convert with them, or one on SQLite, which is restarted. The rates
+// are old and reported as old.
 func TestRates_InstancesShareBankRates(t *testing.T) { onBoth(t, testRates) }
 
 func testRates(t *testing.T, on engine) {
@@ -61,8 +61,7 @@ func testRates(t *testing.T, on engine) {
 	}
 }
 
-// converts holds the explanation of a price of 10 euros, and the rates that are
-// told of.
+// converts checks the explanation of a price of 10 euros, and the reported rates.
 func (s *server) converts(date string) {
 	s.t.Helper()
 	var item struct {
@@ -95,8 +94,8 @@ func (s *server) converts(date string) {
 	}
 }
 
-// TestRates_FixedRatesOfKeysAndMetal prices an item of Team Fortress 2 that is
-// quoted in two currencies of which no bank has a rate. Without them nothing starts.
+// TestRates_FixedRatesOfKeysAndMetal prices a Team Fortress 2 item that is quoted in two
+// currencies without bank rates. Without fixed rates no command starts.
 func TestRates_FixedRatesOfKeysAndMetal(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {

@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// world is what the recorded files say, read a second time.
+// world contains the recorded files, read by the second implementation.
 type world struct {
 	dir    string
-	files  []string // that are read: six, weekly, buff, rust
+	files  []string // names of the files: six, weekly, buff and rust
 	quotes map[key][]quoteOf
-	prices map[key]opinion // of judged
+	prices map[key]opinion // result of judged
 }
 
 type key struct {
@@ -33,7 +33,7 @@ func (w *world) add(k key, market string, price *big.Rat) {
 	}
 }
 
-// The market keys of the Rust file's names.
+// rustMarkets maps the market names of the Rust file to market keys.
 var rustMarkets = map[string]string{
 	"CS.Deals": "csdeals", "DMarket": "dmarket", "Lis-Skins": "lisskins", "Mannco": "mannco", "Rust.tm": "rusttm",
 	"Skinport": "skinport", "Steam": "steam-rust", "Swap.gg": "swapgg", "Waxpeer": "waxpeer", "Avan Market": "avan",
@@ -42,7 +42,7 @@ var rustMarkets = map[string]string{
 
 var sixMarkets = []string{"steam", "bitskins", "lootfarm", "csgotm", "csmoney", "skincay"}
 
-// readWorld reads recorded files, the weekly one as of a date.
+// readWorld reads recorded files. The weekly file is read as of the given date.
 func readWorld(t *testing.T, dir, date string, files ...string) *world {
 	t.Helper()
 	w := &world{dir: dir, files: files, quotes: map[key][]quoteOf{}}
@@ -106,7 +106,7 @@ func (w *world) addRust(t *testing.T) {
 	}
 }
 
-// lists writes a configuration of the recorded files as price lists.
+// lists writes a price list configuration for the recorded files.
 func (w *world) lists(t *testing.T, path, date string) {
 	t.Helper()
 	type m = map[string]any
@@ -146,7 +146,7 @@ func (w *world) lists(t *testing.T, path, date string) {
 	}
 }
 
-// detail is what the test reads of an item's explanation.
+// detail contains the required fields of an item.
 type detail struct {
 	Status                                   string
 	CurrentPrice, Average, Median, Consensus json.Number
@@ -160,11 +160,10 @@ type detail struct {
 	}
 }
 
-// TestReal_RecordedMarketsAndInventory loads the recorded files as markets, one
-// week and then the next, pushes a recorded inventory, and compares the results
-// with a second reading of the files. Files of different years contradict each
-// other so much that the validation of responses refuses them side by side, so
-// each has a server of its own.
+// TestReal_RecordedMarketsAndInventory uses the recorded files as markets, for one week and
+// then the next. It pushes a recorded inventory, and compares the results with the second
+// implementation. Validation would reject files of different years together, so each has a
+// separate server.
 func TestReal_RecordedMarketsAndInventory(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
@@ -184,11 +183,11 @@ func TestReal_RecordedMarketsAndInventory(t *testing.T) {
 	})
 }
 
-// recording is files of one time, and how they are priced.
+// recording is a set of files of the same time, with its expected results.
 type recording struct {
 	files    []string
 	estimate string
-	least    int // prices to compare
+	least    int // minimum number of compared prices
 }
 
 func testRecorded(t *testing.T, on engine, r recording) {
@@ -209,7 +208,7 @@ func testRecorded(t *testing.T, on engine, r recording) {
 		t.Fatalf("refresh %+v, want it finished without a request: the lists are files", end)
 	}
 	total := int64(len(all[item](s, "/api/prices/items?appId=730")) + len(all[item](s, "/api/prices/items?appId=252490")))
-	priced := int64(len(w.quotes)) // all quoted items were pushed
+	priced := int64(len(w.quotes)) // all items with quotes were pushed
 	if end.TotalItems != total || end.UpdatedItems != priced || end.NoQuoteItems != total-priced || end.FailedItems != 0 {
 		t.Errorf("run %+v, want %d items of which %d priced", end, total, priced)
 	}
@@ -220,7 +219,8 @@ func testRecorded(t *testing.T, on engine, r recording) {
 	}
 	checkInventory(t, s, owned, prices)
 
-	// Run again at once: what was just priced is skipped, the rest asked again.
+	// Run again immediately. Items that were just priced are skipped. The others are requested
+	// again.
 	code, _, err := s.call(http.MethodPost, "/api/market-prices/refresh", nil)
 	if err != nil || code != http.StatusAccepted {
 		t.Fatalf("refresh: %d %v", code, err)
@@ -229,7 +229,7 @@ func testRecorded(t *testing.T, on engine, r recording) {
 		t.Errorf("second run %+v, want %d skipped and %d without a quote", again, priced, total-priced)
 	}
 
-	// The next recorded date of the weekly market.
+	// This is the next recorded date of the weekly market.
 	if _, err := s.stop(); err != nil {
 		t.Fatalf("stop: %v", err)
 	}
@@ -243,7 +243,7 @@ func testRecorded(t *testing.T, on engine, r recording) {
 	checkInventory(t, s, owned, checkPrices(t, s, next, w, r))
 }
 
-// pushWorld gives users every name that a recorded market quotes, and phases.
+// pushWorld gives users every name that a recorded market quotes, including phases.
 func pushWorld(s *server, w *world) {
 	byApp := map[int][]map[string]any{}
 	for k := range w.quotes {
@@ -270,8 +270,7 @@ func (s *server) pushRaw(user string, app int, items any) {
 	}
 }
 
-// pushRecordedInventory pushes the recorded inventory and returns the name of
-// each asset.
+// pushRecordedInventory pushes the recorded inventory. It returns the name of each asset.
 func pushRecordedInventory(t *testing.T, s *server, dir string) map[string]string {
 	t.Helper()
 	var rec struct {
@@ -307,7 +306,7 @@ func pushRecordedInventory(t *testing.T, s *server, dir string) map[string]strin
 	return owned
 }
 
-// judged prices every item of the recorded files, once.
+// judged prices every item of the recorded files once.
 func (w *world) judged() map[key]opinion {
 	if w.prices != nil {
 		return w.prices
@@ -329,14 +328,14 @@ func (w *world) judged() map[key]opinion {
 	return w.prices
 }
 
-// by returns the figure that an estimate uses as the price.
+// by returns the figure that an estimate method uses as the price.
 func (o *opinion) by(estimate string) *big.Rat {
 	return map[string]*big.Rat{"consensus": o.consensus, "median": o.median, "average": o.average}[estimate]
 }
 
-// checkPrices holds every item's current price against the second implementation,
-// and returns the prices. With a former world, prices that moved too far since must
-// have been held back: no two markets moved them.
+// checkPrices compares every item's current price with the second implementation, and returns
+// the prices. If former is not nil, prices that moved too far since then must be held, because
+// only one market moved them.
 func checkPrices(t *testing.T, s *server, w, former *world, r recording) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -356,7 +355,7 @@ func checkPrices(t *testing.T, s *server, w, former *world, r recording) map[str
 				continue
 			}
 			if former != nil && len(w.quotes[k]) != len(former.quotes[k]) {
-				continue // a market fell silent; its last quote still counts for a day
+				continue // a market has no new quote; its last one is used for a day
 			}
 			if quoted {
 				want = o.by(r.estimate)
@@ -381,15 +380,14 @@ func checkPrices(t *testing.T, s *server, w, former *world, r recording) map[str
 	return out
 }
 
-// suspect reports whether a price moved more than twofold.
+// suspect reports whether a price moved by more than a factor of two.
 func suspect(price, old *big.Rat) bool {
 	twice := big.NewRat(2, 1)
 	return price.Cmp(new(big.Rat).Mul(old, twice)) > 0 || new(big.Rat).Mul(price, twice).Cmp(old) < 0
 }
 
-// is reports whether a price is the one wanted: to the digit, where no levels are
-// known. With levels their last bits may differ, which are two millionths of an amount
-// and two millionths of the price at most.
+// is reports whether got is the expected price. Without levels it must be exact. With levels
+// it may differ by up to two millionths of an amount plus two millionths of the price.
 func (o *opinion) is(got, want *big.Rat) bool {
 	if !o.levelled {
 		return got.Cmp(want) == 0
@@ -399,11 +397,11 @@ func (o *opinion) is(got, want *big.Rat) bool {
 	return off.Abs(off).Cmp(most.Add(most, big.NewRat(2, 1_000_000))) <= 0
 }
 
-// checkExplanations holds what the product shows of items with several markets
-// against the second implementation: its figures, and which quotes are left out.
+// checkExplanations compares the explanations of items on several markets with the second
+// implementation: the figures, and the unused quotes.
 func checkExplanations(t *testing.T, s *server, w *world, estimate string) {
 	t.Helper()
-	const graffiti = 1438 // dollars asked on one market for a graffiti worth cents
+	const graffiti = 1438 // ask in dollars for a graffiti that is worth cents
 	jokes, checked, exact, disputed, without := 0, 0, 0, 0, 0
 	for k, o := range w.judged() {
 		quotes := w.quotes[k]
@@ -429,7 +427,8 @@ func checkExplanations(t *testing.T, s *server, w *world, estimate string) {
 		if got.Cmp(o.consensus) == 0 {
 			exact++
 		}
-		// Without a majority the last price decides, which is another figure here.
+		// Without a majority the last price decides. The second implementation does not know
+		// it.
 		sameLast := estimate == "consensus" || !o.disputed
 		if sameLast && !o.is(got, o.consensus) {
 			t.Errorf("consensus of %q is %s, want %s (quotes %v)", k.name, d.Consensus, o.consensus.FloatString(6), quotes)
@@ -473,8 +472,7 @@ func checkExplanations(t *testing.T, s *server, w *world, estimate string) {
 	}
 }
 
-// checkInventory holds the recorded inventory's rows against prices, row by row
-// and in total.
+// checkInventory compares the rows and the total of the recorded inventory with the prices.
 func checkInventory(t *testing.T, s *server, owned, prices map[string]string) {
 	t.Helper()
 	var head struct {

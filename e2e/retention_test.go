@@ -8,8 +8,8 @@ import (
 	"assay/internal/provider/sim"
 )
 
-// TestRule6_RetentionKeepsNewestAndRunningJobs lets jobs of both
-// kinds end under a retention of no days and two jobs.
+// TestRule6_RetentionKeepsNewestAndRunningJobs ends jobs of both kinds with a retention of
+// zero days and two jobs.
 func TestRule6_RetentionKeepsNewestAndRunningJobs(t *testing.T) {
 	onBoth(t, testRetention)
 }
@@ -42,7 +42,7 @@ func testRetention(t *testing.T, on engine) {
 		t.Error("more answers are kept than the newest of each market")
 	}
 
-	// A job that runs stays, however many end beside it.
+	// A running job is kept, even if other jobs end.
 	faulty.Reset()
 	faulty.Always(providertest.Silent())
 	id := s.refresh()

@@ -13,14 +13,14 @@ import (
 	"assay/internal/randtest"
 )
 
-// demanding is a provider that demands a wait and then says the rest of its answer
-// as slowly as it can.
+// demanding is a provider that returns a Retry-After, then sends the rest of the response as
+// slowly as possible.
 type demanding struct {
 	list    []byte
 	mu      sync.Mutex
 	refuse  bool
 	refused chan struct{}
-	log     []time.Time // of all requests since it refused
+	log     []time.Time // requests since the first Retry-After
 }
 
 const demanded = 30 * time.Second
@@ -49,9 +49,9 @@ func (d *demanding) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestRetryAfter_SurvivesKill kills a server that writes all the
-// time, half a second after a provider has demanded a wait. Started again, it sends
-// no request within that wait, by the provider's own log.
+// TestRetryAfter_SurvivesKill kills a busy server half a second after a provider has returned
+// a Retry-After. After a restart the server must send no request before the end of the wait,
+// according to the provider's log.
 func TestRetryAfter_SurvivesKill(t *testing.T) {
 	onBoth(t, func(t *testing.T, on engine) {
 		for range randtest.Count(1, 25) {

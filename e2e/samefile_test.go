@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestSameFile_SecondServerFails has a second server on a hard link of
-// the first one's database.
+// TestSameFile_SecondServerFails starts a second server with a hard link to the database of
+// the first.
 func TestSameFile_SecondServerFails(t *testing.T) {
 	t.Parallel()
 	first, second := newServer(t), newServer(t)

@@ -28,8 +28,7 @@ import (
 	"assay/internal/randtest"
 )
 
-// canaries are all secrets that can be configured, with values that are found
-// wherever they turn up.
+// canaries are values for all configurable secrets. The tests search for them in all output.
 var canaries = map[string]string{
 	"MARKET_PRICE_SYNC_SECRET": "canary-market-5ca1ab1e5ca1ab1e",
 	"PLATFORM_API_TOKEN":       "canary-platform-5ca1ab1e5ca1ab1e",
@@ -41,11 +40,11 @@ var canaries = map[string]string{
 	"QUERY_API_KEY":            `canary-query-5ca1+b1e/5ca1&b1e'=`,
 }
 
-// finder looks for canaries in everything that it is shown.
+// finder searches content for canaries.
 type finder struct {
 	t     *testing.T
 	mu    sync.Mutex
-	forms map[string]string // what to look for, with the secret's name
+	forms map[string]string // names of the secrets by the texts to find
 	bytes int
 }
 
@@ -56,7 +55,7 @@ func newFinder(t *testing.T) *finder {
 			f.forms[strings.ToLower(spell(value))] = name
 		}
 		f.forms[hex.EncodeToString([]byte(value))] = name
-		for before := range 3 { // the digits of base64 that are all of the value
+		for before := range 3 { // base64 digits that depend only on the value
 			digits := base64.RawStdEncoding.EncodeToString([]byte("ab"[:before] + value))[4:20]
 			f.forms[strings.ToLower(digits)] = name
 			f.forms[strings.ToLower(strings.NewReplacer("+", "-", "/", "_").Replace(digits))] = name
@@ -65,7 +64,7 @@ func newFinder(t *testing.T) *finder {
 	return f
 }
 
-// spellings are ways in which those who quote a text may write it.
+// spellings are encodings in which a secret may appear.
 var spellings = map[string]func(string) string{
 	"as it is":        func(s string) string { return s },
 	"query":           url.QueryEscape,
@@ -82,7 +81,7 @@ var spellings = map[string]func(string) string{
 	"capitals":        strings.ToUpper,
 }
 
-// each writes all bytes of a text in one way.
+// each formats every byte of a text.
 func each(s, format string) string {
 	var out strings.Builder
 	for i := range len(s) {
@@ -105,14 +104,14 @@ func (f *finder) look(where string, content []byte) {
 	}
 }
 
-// hoard is a server whose every secret is a canary, and whose providers quote
-// all that they are sent.
+// hoard is a server with a canary for every secret. Its providers return all data that they
+// receive.
 type hoard struct {
 	*server
 	f     *finder
 	shop  *providertest.Server
 	names []string
-	shown int            // requests of show
+	shown int            // number of requests by show
 	pg    *pgtest.Server // nil on SQLite
 }
 
@@ -134,7 +133,7 @@ func newHoard(t *testing.T, on engine) *hoard {
 	h := &hoard{f: newFinder(t), shop: shop, names: markets.Names()}
 	if on == onSQLite {
 		h.server = newServer(t, env...)
-	} else { // one that logs all that it is told, with every value
+	} else { // this server logs every statement with its values
 		h.pg = pgtest.Start(t, pgtest.Options{Settings: []string{"log_statement=all"}})
 		h.server = newServerOn(t, h.pg.NewDatabase(t), env...)
 	}
@@ -142,7 +141,7 @@ func newHoard(t *testing.T, on engine) *hoard {
 	return h
 }
 
-// live lets everything happen in which a secret is used.
+// live runs every feature that uses a secret.
 func (h *hoard) live() {
 	h.t.Helper()
 	pushNames(h.server, h.names, 1)
@@ -168,8 +167,7 @@ func (h *hoard) live() {
 	}
 }
 
-// ask reads every route with every credential, right ones and ones that are a
-// little wrong, in every place.
+// ask reads every route with every credential, valid and slightly wrong, in every place.
 func (h *hoard) ask() {
 	h.t.Helper()
 	var api struct{ Paths map[string]map[string]any }
@@ -201,7 +199,7 @@ func (h *hoard) ask() {
 	}
 }
 
-// show sends a request and shows its whole answer.
+// show sends a request and checks the complete response.
 func (h *hoard) show(path string, header http.Header) {
 	h.t.Helper()
 	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodGet, "http://"+h.addr+path, nil)
@@ -209,7 +207,8 @@ func (h *hoard) show(path string, header http.Header) {
 		h.t.Fatal(err)
 	}
 	req.Header = header
-	// Each request comes from another address: wrong secrets from one are delayed.
+	// Each request has another client address, because wrong secrets from one address are
+	// delayed.
 	h.shown++
 	req.Header.Set("X-Forwarded-For", netip.AddrFrom4([4]byte{198, 18, byte(h.shown >> 8), byte(h.shown)}).String())
 	h.answer(http.DefaultClient, req)
@@ -239,8 +238,7 @@ func (h *hoard) answer(c *http.Client, req *http.Request) {
 	h.f.look("the answer to "+req.URL.Path, b.Bytes())
 }
 
-// files looks through the log and all files of the server, and through its
-// database.
+// files checks the log, all files and the database of the server.
 func (h *hoard) files(debugged bool) {
 	h.t.Helper()
 	log := h.log.String()
@@ -291,7 +289,7 @@ func testSecrets(t *testing.T, on engine) {
 	h.files(true)
 	var sent bytes.Buffer
 	for _, hit := range h.shop.Hits() {
-		path, _ := url.QueryUnescape(hit.Path) // what cannot be read holds nothing
+		path, _ := url.QueryUnescape(hit.Path) // an invalid escape contains no secret
 		sent.WriteString(path)
 		_ = hit.Header.Write(&sent)
 	}
@@ -303,15 +301,15 @@ func testSecrets(t *testing.T, on engine) {
 	t.Logf("%d bytes were looked through", h.f.bytes)
 }
 
-// TestSecrets_AreNotInAPanic makes a handler and a worker panic with a value
-// that holds every secret.
+// TestSecrets_AreNotInAPanic makes a handler and a worker panic with a value that contains
+// every secret.
 func TestSecrets_AreNotInAPanic(t *testing.T) {
 	onBoth(t, testPanics)
 }
 
 func testPanics(t *testing.T, on engine) {
 	h := newHoard(t, on)
-	var handler, worker atomic.Bool // whose next transaction panics
+	var handler, worker atomic.Bool // the next transaction panics
 	l := h.within(app.Options{Faults: func(string) error {
 		armed := &worker
 		if bytes.Contains(debug.Stack(), []byte("net/http.(*conn).serve")) {
@@ -329,7 +327,7 @@ func testPanics(t *testing.T, on engine) {
 		t.Errorf("a handler that panics answers %d, %v", status, err)
 	}
 	h.f.look("the answer to a panic", body)
-	worker.Store(true) // and the next push is work for one
+	worker.Store(true) // the next push starts a worker
 	pushNames(h.server, h.names, 1)
 	h.awaitPriced()
 	if got := h.status(); got.Status.Running {
@@ -369,19 +367,18 @@ func TestSecrets_AreNotInConfigurationOutput(t *testing.T) {
 	}
 }
 
-// run runs a command to its end and returns what it printed.
+// run runs a command and returns its output.
 func (s *server) run(args, env []string) []byte {
 	s.t.Helper()
 	cmd := exec.Command(binary, args...)
 	cmd.Env = append(append([]string(nil), s.env...), env...)
-	out, _ := cmd.CombinedOutput() // how it ends is not the matter here
+	out, _ := cmd.CombinedOutput() // the exit code does not matter
 	return out
 }
 
-// TestSecrets_OnlyWrongSecretsAreDelayed guesses from one address and
-// from many, each guess in a connection of its own, and presents the right secret from
-// the same addresses meanwhile. A guess after the first ones is answered late; the right
-// secret is not.
+// TestSecrets_OnlyWrongSecretsAreDelayed sends wrong secrets from one address and from many
+// addresses, each on a new connection. Concurrently it sends the valid secret from the same
+// addresses. Only responses to wrong secrets may be delayed.
 func TestSecrets_OnlyWrongSecretsAreDelayed(t *testing.T) {
 	fromOne, others, fromOthers := randtest.Count(200, 1_000), randtest.Count(10, 100), randtest.Count(25, 1_000)
 	s := newServer(t, "TRUSTED_PROXIES=127.0.0.1")
@@ -390,7 +387,7 @@ func TestSecrets_OnlyWrongSecretsAreDelayed(t *testing.T) {
 	wrong := presented{"a wrong secret", "X-Market-Sync-Secret", "guess", ""}
 	const path = "/api/market-prices/status"
 	began := time.Now()
-	inTime := func() bool { return time.Since(began) < 50*time.Second } // after which windows of a minute end
+	inTime := func() bool { return time.Since(began) < 50*time.Second } // one-minute windows end after this
 	var group sync.WaitGroup
 	var limited atomic.Int64
 	room := make(chan struct{}, 200)
@@ -445,7 +442,7 @@ func TestSecrets_OnlyWrongSecretsAreDelayed(t *testing.T) {
 	}
 }
 
-// TestSecrets_RotateWithoutAnOutage swaps a secret at 100 requests a second.
+// TestSecrets_RotateWithoutAnOutage rotates a secret at 100 requests per second.
 func TestSecrets_RotateWithoutAnOutage(t *testing.T) {
 	const older, newer = "the-older-secret-0123456789", "the-newer-secret-0123456789"
 	file := filepath.Join(t.TempDir(), "secret")
@@ -464,13 +461,13 @@ func TestSecrets_RotateWithoutAnOutage(t *testing.T) {
 		}
 	}
 	endOlder := every10ms(func() { ask(older) })
-	writeFile(t, file, older+","+newer+"\n") // in place, as an editor does
+	writeFile(t, file, older+","+newer+"\n") // in place, like an editor
 	s.await("the newer secret", func() bool { return accepted(newer) })
 	endNewer := every10ms(func() { ask(newer) })
 	endOlder()
 	next := filepath.Join(filepath.Dir(file), "next")
 	writeFile(t, next, newer+"\n")
-	if err := os.Rename(next, file); err != nil { // whole, as a secret store does
+	if err := os.Rename(next, file); err != nil { // atomically, like a secret store
 		t.Fatal(err)
 	}
 	s.await("the end of the older secret", func() bool { return !accepted(older) })
@@ -481,8 +478,7 @@ func TestSecrets_RotateWithoutAnOutage(t *testing.T) {
 	}
 }
 
-// every10ms calls do, which may take longer, until end, which returns when
-// every call has.
+// every10ms calls do every 10 ms. The returned function stops this and waits for all calls.
 func every10ms(do func()) (end func()) {
 	stop := make(chan struct{})
 	var calls sync.WaitGroup

@@ -10,10 +10,10 @@ import (
 	"assay/internal/provider/sim"
 )
 
-// TestSlow_ASourceThatIsAskedInTheBackgroundHoldsUpNoRun has a price list beside a
-// provider that is asked for one name at a time, 25 times in five minutes: a run of
-// 60 names ends by the list, the provider brings what its budget allows afterwards,
-// and a process that is killed and started again sends not one request more.
+// TestSlow_BackgroundProviderDoesNotBlockRun uses a price list and a provider that is
+// requested by name, with a limit of 25 requests in five minutes. A run of 60 names ends with
+// the prices of the list. The provider's quotes arrive later, within its budget. A restart
+// after a kill sends no additional requests.
 func TestSlow_BackgroundProviderDoesNotBlockRun(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
@@ -45,8 +45,8 @@ func TestSlow_BackgroundProviderDoesNotBlockRun(t *testing.T) {
 			}
 			return names
 		}
-		// Whether the budget is spent before or after the run is forced is a matter of
-		// timing, so the quotes are counted where they are stored, not in the run.
+		// The budget may be used up before or after the forced run. Therefore count the stored
+		// quotes instead of the quotes of the run.
 		db := s.open()
 		const quotes = `SELECT 1 FROM market_snapshot s JOIN market m ON m.id = s.market_id WHERE m.provider = '` + sim.Name + `' LIMIT 1`
 		s.await("the whole budget spent", func() bool { return served(markets) >= budget })
@@ -65,8 +65,8 @@ func TestSlow_BackgroundProviderDoesNotBlockRun(t *testing.T) {
 	})
 }
 
-// TestSilentProvider_IsDown has a provider that accepts connections and never answers:
-// its health once stayed unknown until the request's own timeout, minutes after the run.
+// TestSilentProvider_IsDown uses a provider that accepts connections and never responds. Its
+// health must not stay unknown until the request times out, minutes after the run.
 func TestSilentProvider_IsDown(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {

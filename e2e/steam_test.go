@@ -14,9 +14,8 @@ import (
 	"assay/internal/provider/steam/steamtest"
 )
 
-// TestSteam_ProviderDebugDistinguishesErrors has Steam answer in each of the ways
-// that are no price, and reads what operators are told of it. None of them puts
-// anything in place of a price.
+// TestSteam_ProviderDebugDistinguishesErrors uses all responses of Steam without a price, and
+// checks the report to operators. None of them may set a price.
 func TestSteam_ProviderDebugDistinguishesErrors(t *testing.T) {
 	t.Parallel()
 	always := func(status int, body string) *steamtest.Server {
@@ -25,7 +24,7 @@ func TestSteam_ProviderDebugDistinguishesErrors(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		fake   *steamtest.Server
-		kind   provider.Kind // empty: an answer, which proves nothing
+		kind   provider.Kind // empty: a valid response without a price
 		detail string
 	}{
 		{"a success without a price", &steamtest.Server{}, "", ""},
@@ -65,8 +64,9 @@ func TestSteam_ProviderDebugDistinguishesErrors(t *testing.T) {
 	}
 }
 
-// TestSteam_ProviderTestRespectsRetryAfter asks Steam beside a server that has the
-// database for itself, or shares it, and was told to wait: not one request is sent.
+// TestSteam_ProviderTestRespectsRetryAfter runs a provider test while a server is waiting for
+// a retry-after of Steam. The server locks the database or shares it. The test must send no
+// request.
 func TestSteam_ProviderTestRespectsRetryAfter(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {

@@ -12,8 +12,8 @@ import (
 	"assay/internal/inventory/steaminv/steaminvtest"
 )
 
-// TestSteam_KilledPullKeepsOldRows pulls an inventory from a fake of
-// Steam, kills the process amid the pages of the next pull, and pulls again.
+// TestSteam_KilledPullKeepsOldRows pulls an inventory from a fake Steam. It kills the process
+// between the pages of the next pull, then pulls again.
 func TestSteam_KilledPullKeepsOldRows(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
@@ -89,7 +89,7 @@ func TestSteam_KilledPullKeepsOldRows(t *testing.T) {
 		asked := make(chan struct{})
 		go func() {
 			defer close(asked)
-			_, _, _ = s.call(http.MethodPost, sync, nil) // nobody answers
+			_, _, _ = s.call(http.MethodPost, sync, nil) // no server responds
 		}()
 		<-amid
 		s.kill()
@@ -111,7 +111,7 @@ func TestSteam_KilledPullKeepsOldRows(t *testing.T) {
 			pull(http.StatusServiceUnavailable, "steam_throttled")
 		}
 		s.kill()
-		s.start() // the order to wait is kept over restarts
+		s.start() // the retry-after survives a restart
 		pull(http.StatusServiceUnavailable, "steam_throttled")
 		if n := len(fake.Paths()); n != refused {
 			t.Errorf("%d requests, want none after number %d, which was refused", n, refused)

@@ -14,11 +14,10 @@ import (
 	"assay/internal/provider/sim"
 )
 
-// mostStop is how long a stop may take: 10 s on a machine of its own.
+// mostStop is the time limit of a stop. On an idle machine it is 10 s.
 const mostStop = 30 * time.Second
 
-// hanging serves a simulator that takes every request and never answers, until
-// it is told to.
+// hanging returns a simulator that accepts requests and does not respond until it is released.
 func hanging(t *testing.T, o sim.Options) (*sim.Handler, *providertest.Server) {
 	t.Helper()
 	h, err := sim.NewHandler(o)
@@ -63,7 +62,7 @@ func testStop(t *testing.T, on engine) {
 	checkRows(t, s, 1)
 }
 
-// halfRequest is a client that never sends the end of its request.
+// halfRequest opens a connection and sends an incomplete request.
 func halfRequest(t *testing.T, addr string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)

@@ -11,8 +11,8 @@ import (
 	"assay/internal/inventory/steaminv/steaminvtest"
 )
 
-// TestMetrics_CountSyncs pushes, pulls and lists, with and without success, and reads
-// what the metrics make of it.
+// TestMetrics_CountSyncs pushes, pulls and lists, with and without success, and checks the
+// metrics.
 func TestMetrics_CountSyncs(t *testing.T) {
 	t.Parallel()
 	steam := httptest.NewServer(&steaminvtest.Server{}) // every inventory is private

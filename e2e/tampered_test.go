@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// alter changes the database behind the server's back. It fails unless that changed
-// something.
+// alter changes the database directly. It fails unless each query changes a row.
 func (s *server) alter(queries ...string) {
 	s.t.Helper()
 	db := s.open()
@@ -22,7 +21,7 @@ func (s *server) alter(queries ...string) {
 	}
 }
 
-// answeredAs fails unless an answer is a refusal of a status and code.
+// answeredAs fails unless a response has the given status and code.
 func answeredAs(t *testing.T, what string, wantStatus int, wantCode string, status int, answer []byte, err error) {
 	t.Helper()
 	var p struct{ Code string }
@@ -84,7 +83,7 @@ func TestLedger_RejectsTamperedResponses(t *testing.T) {
 		listing := s.list("seller", 1, 100)[0]
 		s.bought(listing, "u1")
 		s.alter(`DELETE FROM idempotent_response`)
-		for range 2 { // no refusal takes its place
+		for range 2 { // the error must not replace the stored response
 			status, answer, err := s.buy(listing, "u1", "buy "+listing)
 			answeredAs(t, "a lost purchase", http.StatusConflict, "answer_lost", status, answer, err)
 		}
@@ -93,7 +92,7 @@ func TestLedger_RejectsTamperedResponses(t *testing.T) {
 	})
 }
 
-// TestLedger_RejectsTamperedData is of the codes that clients see.
+// TestLedger_RejectsTamperedData checks the error codes that clients get.
 func TestLedger_RejectsTamperedData(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {

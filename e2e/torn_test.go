@@ -16,18 +16,17 @@ import (
 	"assay/internal/randtest"
 )
 
-// torn is a database with its log as a killed process left them, in the middle
-// of a run. All pages are in the log: what was moved to the database is not
-// torn by what happens to the log.
+// torn is a database with its write-ahead log after a kill during a run. All pages are in the
+// log, so changes of the log do not damage the database file.
 type torn struct {
 	t       *testing.T
 	server  *server
 	markets *sim.Handler
 	wal     []byte
-	want    progress // of the untouched copy
+	want    progress // progress of the unchanged copy
 }
 
-// progress is what only ever grows.
+// progress contains counts that never decrease.
 type progress struct{ jobs, settled, points, revisions, rows int64 }
 
 func newTorn(t *testing.T) *torn {
@@ -38,7 +37,7 @@ func newTorn(t *testing.T) *torn {
 	s.awaitPriced()
 	s.refresh()
 	s.awaitEnd()
-	// Whatever is in the log from here on is what can be torn.
+	// Only data in the log from here on can be damaged.
 	if _, err := s.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +62,7 @@ func newTorn(t *testing.T) *torn {
 	return x
 }
 
-// copy returns the path of a copy of the database with another log.
+// copy returns the path of a copy of the database with the given log.
 func (x *torn) copy(wal []byte) string {
 	x.t.Helper()
 	dir, err := os.MkdirTemp(x.t.TempDir(), "")
@@ -79,7 +78,7 @@ func (x *torn) copy(wal []byte) string {
 	return path
 }
 
-// read opens a copy as the program does, and holds it against the invariants.
+// read opens a copy like the program, and checks the invariants.
 func (x *torn) read(path string) progress {
 	x.t.Helper()
 	st, err := db.Open(context.Background(), db.Options{Path: path})
@@ -102,7 +101,7 @@ func (x *torn) read(path string) progress {
 	return p
 }
 
-// atWorstOlder holds a torn copy against the whole one.
+// atWorstOlder checks that a damaged copy has at most the progress of the complete one.
 func (x *torn) atWorstOlder(what string, wal []byte) {
 	x.t.Helper()
 	path := x.copy(wal)
@@ -151,7 +150,7 @@ func flip(b []byte, bit int) []byte {
 	return out
 }
 
-// goesOn lets the program end what a torn copy holds.
+// goesOn lets the program continue with a damaged copy.
 func (x *torn) goesOn(wal []byte) {
 	x.t.Helper()
 	s := newServer(x.t, "MARKET_PRICE_PROVIDERS=sim", x.server.env[len(x.server.env)-2])
@@ -170,10 +169,9 @@ func (x *torn) goesOn(wal []byte) {
 	checkInvariants(x.t, s.open())
 }
 
-// TestTorn_FlippedBitInDatabaseDoesNotPanic reads everything and
-// runs a refresh on databases with a damaged page. SQLite keeps no checksum of
-// its pages, so a damaged value within a row can pass for one; what must not
-// happen is a panic, a hang, or a start that makes a new database.
+// TestTorn_FlippedBitInDatabaseDoesNotPanic reads everything and runs a refresh on databases
+// with a damaged page. SQLite has no page checksums, so a changed value in a row is not
+// detected. The program must not panic, hang or create a new database.
 func TestTorn_FlippedBitInDatabaseDoesNotPanic(t *testing.T) {
 	t.Parallel()
 	r := randtest.New(t)
@@ -190,7 +188,7 @@ func TestTorn_FlippedBitInDatabaseDoesNotPanic(t *testing.T) {
 	}
 	refused, failed := 0, 0
 	for range copies {
-		// Headers of the file and of its pages more often than chance would.
+		// Choose headers of the file and its pages more often.
 		bit := r.IntN(len(content) * 8)
 		if r.IntN(2) == 0 {
 			bit = r.IntN(len(content)/4096)*4096*8 + r.IntN(256*8)
@@ -208,8 +206,8 @@ func TestTorn_FlippedBitInDatabaseDoesNotPanic(t *testing.T) {
 	t.Logf("%d copies: %d refused at the start, %d answered with errors", copies, refused, failed)
 }
 
-// bear starts the program on a damaged database, asks it for everything and
-// starts a run. It reports whether it started, and whether all went well.
+// bear starts the program on a damaged database, reads everything and starts a run. It reports
+// whether the program started, and whether all requests succeeded.
 func (x *torn) bear(content []byte) (started, ok bool) {
 	x.t.Helper()
 	s := newServer(x.t, "MARKET_PRICE_PROVIDERS=sim", x.server.env[len(x.server.env)-2])
@@ -222,7 +220,7 @@ func (x *torn) bear(content []byte) (started, ok bool) {
 		return false, false
 	}
 	ok = true
-	_, _ = s.tryRefresh() // may fail, loudly
+	_, _ = s.tryRefresh() // may fail with an error
 	client := http.Client{Timeout: patience}
 	for _, path := range []string{
 		"/api/market-prices/status", "/api/market-prices/jobs", "/api/market-prices/jobs/1/items", "/api/prices/items",
@@ -245,7 +243,7 @@ func (x *torn) bear(content []byte) (started, ok bool) {
 	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		var st status
 		if s.tryGet("/api/market-prices/status", &st) != nil || !st.Status.Running {
-			break // it works, or says loudly that it does not
+			break // it works, or reports the error
 		}
 		ok = ok && end.After(time.Now())
 	}

@@ -15,13 +15,13 @@ import (
 	"assay/internal/randtest"
 )
 
-// trade is what the tests read of a trade.
+// trade contains the required fields of a trade.
 type trade struct {
 	ID, ListingID, SellerID, BuyerID, State, FeeRule, TransactionID string
 	Price, Fee, Net, FeeVersion                                     int64
 }
 
-// deposit gives a user money.
+// deposit adds money to a user's wallet.
 func (s *server) deposit(user string, amount int) {
 	s.t.Helper()
 	body := fmt.Sprintf(`{"kind":"deposit","currency":"USD","amount":%d}`, amount)
@@ -30,7 +30,7 @@ func (s *server) deposit(user string, amount int) {
 	}
 }
 
-// list pushes a user's inventory, lists all of it at a price and returns the ids.
+// list pushes a user's inventory, lists all assets at the given price, and returns the IDs.
 func (s *server) list(user string, assets, price int) (ids []string) {
 	s.t.Helper()
 	var items []asset
@@ -61,7 +61,7 @@ func (s *server) buy(listing, buyer, key string) (int, []byte, error) {
 	return s.keyed("/api/listings/"+listing+"/purchase", key, `{"buyerId":"`+buyer+`"}`)
 }
 
-// bought purchases a listing that can be.
+// bought purchases a listing and fails if this is not possible.
 func (s *server) bought(listing, buyer string) (t trade) {
 	s.t.Helper()
 	status, answer, err := s.buy(listing, buyer, "buy "+listing)
@@ -81,7 +81,7 @@ func (s *server) moveTrade(id, how string, want int) (t trade) {
 	return t
 }
 
-// purse returns what a user has, as "balance/held".
+// purse returns a user's balance, as "balance/held".
 func (s *server) purse(user string) string {
 	s.t.Helper()
 	var w struct {
@@ -141,16 +141,16 @@ func TestTrades_MoveMoneyFromPurchaseToSettlement(t *testing.T) {
 	})
 }
 
-// order is a purchase as it was sent and, perhaps, answered.
+// order is a purchase with its request and its response, if any.
 type order struct {
 	listing, buyer, key string
-	status              int // 0: nothing came
+	status              int // 0: no response
 	answer              []byte
 }
 
-// TestTrades_PurchasesAreAtomicAfterKills kills a server while clients
-// buy: a listing is sold if there is a trade of it and entries of that, and what
-// was answered is there and is answered again byte for byte.
+// TestTrades_PurchasesAreAtomicAfterKills kills a server while clients buy. A sold listing
+// must have a trade and ledger entries. Acknowledged requests must return the same bytes
+// again.
 func TestTrades_PurchasesAreAtomicAfterKills(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
@@ -172,7 +172,7 @@ func TestTrades_PurchasesAreAtomicAfterKills(t *testing.T) {
 			ctx, end := context.WithCancel(t.Context())
 			for c := range 4 {
 				wg.Go(func() {
-					for n := c; ctx.Err() == nil && n < 2*len(fresh); n++ { // each is wanted by several
+					for n := c; ctx.Err() == nil && n < 2*len(fresh); n++ { // several clients buy each listing
 						o := &order{listing: fresh[n/2], buyer: buyers[(n+c)%3], key: fmt.Sprintf("%d-%d-%d", round, c, n)}
 						var err error
 						o.status, o.answer, err = s.buy(o.listing, o.buyer, o.key)
@@ -206,8 +206,7 @@ func TestTrades_PurchasesAreAtomicAfterKills(t *testing.T) {
 	})
 }
 
-// checkSales compares listings, trades and the ledger with each other, and with
-// what was acknowledged.
+// checkSales compares listings, trades, the ledger and the acknowledged purchases.
 func checkSales(t *testing.T, s *server, listings, buyers []string, sent []*order) {
 	t.Helper()
 	trades, entries := map[string]trade{}, map[string]int{}

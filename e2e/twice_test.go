@@ -14,16 +14,16 @@ import (
 	"assay/internal/randtest"
 )
 
-// errand is a request that moves money, under a key of its own.
+// errand is a request that moves money, with its idempotency key.
 type errand struct {
 	path, key, body string
 
 	mu     sync.Mutex
-	answer []byte // nil: none yet
+	answer []byte // nil: no response yet
 }
 
-// carryOut sends the errand until it is answered: while it runs elsewhere, it is
-// refused.
+// carryOut sends the request until it succeeds. While another worker sends it, the server
+// rejects it.
 func (e *errand) carryOut(ctx context.Context, s *server) error {
 	for {
 		status, answer, err := s.keyed(e.path, e.key, e.body)
@@ -50,9 +50,8 @@ func (e *errand) carryOut(ctx context.Context, s *server) error {
 	}
 }
 
-// TestLedger_RepeatedTransactionsApplyOnce sends deposits,
-// withdrawals and purchases to the instances in turn, and reads the sum of all
-// accounts meanwhile.
+// TestLedger_RepeatedTransactionsApplyOnce sends deposits, withdrawals and purchases to the
+// instances in rotation. Concurrently it checks the sum of all accounts.
 func TestLedger_RepeatedTransactionsApplyOnce(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
@@ -104,7 +103,7 @@ func TestLedger_RepeatedTransactionsApplyOnce(t *testing.T) {
 	})
 }
 
-// watchSum reads the sum of all accounts, and of all entries, until ctx ends.
+// watchSum checks the sum of all accounts and entries until ctx ends.
 func watchSum(ctx context.Context, t *testing.T, db *sql.DB) {
 	const query = `SELECT CAST((SELECT coalesce(sum(balance), 0) FROM wallet_account) AS bigint), CAST((SELECT coalesce(sum(amount), 0) FROM wallet_entry) AS bigint)`
 	for looks := 1; ; looks++ {

@@ -13,11 +13,11 @@ import (
 	"assay/internal/randtest"
 )
 
-// mostMemory bounds the memory of a process that takes large inventories, in bytes.
+// mostMemory is the memory limit of a server that receives large inventories, in bytes.
 const mostMemory = 192 << 20
 
-// largeInventory is a push of so many assets of some bytes each, unlike those of
-// other users.
+// largeInventory returns a push with the given number of assets. Its content differs between
+// users.
 func largeInventory(user, assets, bytes int) io.Reader {
 	out, in := io.Pipe()
 	go func() {
@@ -29,7 +29,7 @@ func largeInventory(user, assets, bytes int) io.Reader {
 			}
 			if _, err := fmt.Fprintf(in, `%s{"assetId":"%d","marketHashName":"Pattern %d (Field-Tested)","classId":"%s","instanceId":"%s"}`,
 				comma, user*assets+i+1, i%500, strings.Repeat("1", bytes/2), strings.Repeat("2", bytes/2)); err != nil {
-				return // the server has hung up
+				return // the server has closed the connection
 			}
 		}
 		_, _ = io.WriteString(in, "]}")
@@ -38,8 +38,8 @@ func largeInventory(user, assets, bytes int) io.Reader {
 	return out
 }
 
-// TestPushes_LargestInventoriesUseBoundedMemory pushes inventories of 50,000
-// assets at once (long: twelve). Some may be refused for now.
+// TestPushes_LargestInventoriesUseBoundedMemory concurrently pushes inventories of 50,000
+// assets, or twelve of them in long mode. The server may reject some of them temporarily.
 func TestPushes_LargestInventoriesUseBoundedMemory(t *testing.T) {
 	onBoth(t, testLargePushes)
 }
@@ -65,7 +65,7 @@ func testLargePushes(t *testing.T, on engine) {
 	}
 }
 
-// TestPushes_ContinueDuringStalledUploads lets uploads stall, and pushes beside them.
+// TestPushes_ContinueDuringStalledUploads pushes an inventory while other uploads are stalled.
 func TestPushes_ContinueDuringStalledUploads(t *testing.T) {
 	s := newServer(t)
 	s.start()

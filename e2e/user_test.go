@@ -12,14 +12,14 @@ import (
 	"assay/internal/randtest"
 )
 
-// user is what the tests read of a user.
+// user contains the required fields of a user.
 type user struct {
 	UserID               string
 	SteamID, DisplayName *string
 	Leaderboard          bool
 }
 
-// deleteUser deletes a user, who is refused with a code where one is wanted.
+// deleteUser deletes a user. If code is not empty, the request must fail with it.
 func (s *server) deleteUser(id, code string) {
 	s.t.Helper()
 	want := http.StatusNoContent
@@ -32,7 +32,7 @@ func (s *server) deleteUser(id, code string) {
 	}
 }
 
-// putUser puts a user and returns it as it is stored then.
+// putUser stores a user and returns the stored user.
 func (s *server) putUser(id, body string) (u user) {
 	s.t.Helper()
 	status, answer, err := s.call(http.MethodPut, "/api/users/"+id, strings.NewReader(body))
@@ -42,8 +42,9 @@ func (s *server) putUser(id, body string) (u user) {
 	return u
 }
 
-// TestUsers_DeletionKeepsLedger takes a seller and a buyer from a push to
-// a settled trade, through every refusal, deletes both and creates the seller anew.
+// TestUsers_DeletionKeepsLedger takes a seller and a buyer from a push to a settled trade. It
+// tests every reason that prevents a deletion, deletes both users and creates the seller
+// again.
 func TestUsers_DeletionKeepsLedger(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
@@ -97,7 +98,7 @@ func TestUsers_DeletionKeepsLedger(t *testing.T) {
 			t.Errorf("%+v", other)
 		}
 
-		// What the ledger and trades name is there, and verifies.
+		// The ledger and the trades must keep the users, and pass verification.
 		if s.get("/api/trades/"+trade.ID, &trade); trade.SellerID != "seller" || trade.BuyerID != "buyer" || trade.Net != 950 {
 			t.Errorf("%+v", trade)
 		}
@@ -113,7 +114,7 @@ func TestUsers_DeletionKeepsLedger(t *testing.T) {
 		}
 		s.command(0, "verify", "--all")
 
-		// A repeated purchase is answered as before, and a push creates the user anew.
+		// A repeated purchase returns the same response. A push creates the user again.
 		if again := s.bought(listings[0], "buyer"); again.ID != trade.ID || again.State != "pending" {
 			t.Errorf("%+v", again)
 		}
@@ -144,8 +145,8 @@ func (s *server) ranked() (names []string) {
 	return names
 }
 
-// TestUsers_DeletionIsAtomicAfterKills kills a server at random moments of the
-// deletion of a user with many rows, and deletes again.
+// TestUsers_DeletionIsAtomicAfterKills kills a server at random times while it deletes a user
+// with many rows. Then it deletes the user again.
 func TestUsers_DeletionIsAtomicAfterKills(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
@@ -165,7 +166,7 @@ func TestUsers_DeletionIsAtomicAfterKills(t *testing.T) {
 			sent := make(chan struct{})
 			go func() {
 				defer close(sent)
-				_, _, _ = s.call(http.MethodDelete, "/api/users/u", nil) // killed: any answer will do
+				_, _, _ = s.call(http.MethodDelete, "/api/users/u", nil) // killed: any response is valid
 			}()
 			time.Sleep(time.Duration(r.IntN(80)) * time.Millisecond)
 			s.kill()
@@ -177,7 +178,7 @@ func TestUsers_DeletionIsAtomicAfterKills(t *testing.T) {
 				t.Fatal(err)
 			case status == http.StatusNotFound:
 				gone++
-				s.putUser("u", `{}`) // shows what there is of an inventory
+				s.putUser("u", `{}`) // shows the rest of an inventory
 				if s.get("/api/inventory/u", &page); page.Rows != 0 {
 					t.Errorf("round %d: deleted, and %d rows are left", round, page.Rows)
 				}

@@ -16,20 +16,20 @@ import (
 	"testing"
 )
 
-// The exit codes of a verification, besides 0.
+// These are the exit codes of a verification, besides 0.
 const (
 	exitLedgerFailed = 8
 	exitIncomplete   = 9
 )
 
-// verification is what the tests read of a report, of a user or of all.
+// verification contains the required fields of a report.
 type verification struct {
 	OK     bool
 	Status string
 	Checks []struct{ Name, Status string }
 }
 
-// failed lists the checks that did not pass.
+// failed returns the checks that did not pass.
 func (v *verification) failed() (names []string) {
 	for _, c := range v.Checks {
 		if c.Status == "fail" || c.Status == "skipped" {
@@ -39,8 +39,7 @@ func (v *verification) failed() (names []string) {
 	return names
 }
 
-// command runs the program with the settings of the server, for which it must end
-// with that code.
+// command runs the program with the settings of the server. It must exit with the given code.
 func (s *server) command(code int, args ...string) (stdout, stderr string) {
 	s.t.Helper()
 	cmd := exec.CommandContext(s.t.Context(), binary, args...)
@@ -61,14 +60,14 @@ func (s *server) command(code int, args ...string) (stdout, stderr string) {
 	return out.String(), err.String()
 }
 
-// verified verifies the whole ledger, which must be right.
+// verified verifies the whole ledger, which must be valid.
 func (s *server) verified() {
 	s.t.Helper()
 	s.command(0, "verify", "--all")
 }
 
-// verifies holds how the verification of a user comes out: over HTTP, by the
-// command line, and of all.
+// verifies checks the verification of a user over HTTP, with the command line, and as part of
+// the whole ledger.
 func (s *server) verifies(when, user, status, check string, code int) {
 	s.t.Helper()
 	var over, by, all verification
@@ -86,7 +85,7 @@ func (s *server) verifies(when, user, status, check string, code int) {
 	}
 }
 
-// awaitVerification waits until a scheduled verification came out so.
+// awaitVerification waits for a scheduled verification with the given status.
 func (s *server) awaitVerification(status string) {
 	s.t.Helper()
 	var health struct {
@@ -109,7 +108,7 @@ func (s *server) awaitVerification(status string) {
 	}
 }
 
-// problems are the events of the ledger, as "user status check check".
+// problems returns the ledger events, as "user status check check".
 func problems(t *testing.T, db *sql.DB) (out []string) {
 	t.Helper()
 	for _, row := range rows(t, db, `SELECT data FROM event WHERE kind = 'ledger.problem' ORDER BY id`) {
@@ -125,8 +124,8 @@ func problems(t *testing.T, db *sql.DB) (out []string) {
 	return out
 }
 
-// TestVerify_ReportsTamperingEverywhere changes the database behind the back of a
-// server that verifies its ledger every second.
+// TestVerify_ReportsTamperingEverywhere changes the database of a server that verifies its
+// ledger every second.
 func TestVerify_ReportsTamperingEverywhere(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
@@ -197,8 +196,8 @@ func TestVerify_ReportsTamperingEverywhere(t *testing.T) {
 	})
 }
 
-// damageCheckpoint flips a bit of the newest checkpoint, which was written when the
-// server stopped.
+// damageCheckpoint flips a bit of the newest checkpoint, which the stop of the server has
+// written.
 func damageCheckpoint(t *testing.T, s *server) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(s.dir, "checkpoints", "*"))

@@ -14,8 +14,8 @@ import (
 	"assay/internal/pgtest"
 )
 
-// TestWait_StartWaitsForDatabase starts a server before its database answers:
-// once for longer than it may wait, and once so that the database comes in time.
+// TestWait_StartWaitsForDatabase starts a server before its database responds. In the first
+// case the database is late. In the second case it responds in time.
 func TestWait_StartWaitsForDatabase(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Start(t, pgtest.Options{})
@@ -44,8 +44,8 @@ func TestWait_StartWaitsForDatabase(t *testing.T) {
 	s.awaitHealth()
 }
 
-// TestWait_StartWaitsForMissingDatabase has a PostgreSQL server without the
-// database, for longer than a start waits, and until somebody creates it.
+// TestWait_StartWaitsForMissingDatabase uses a PostgreSQL server without the database. In the
+// first case nothing creates the database in time. In the second case the test creates it.
 func TestWait_StartWaitsForMissingDatabase(t *testing.T) {
 	t.Parallel()
 	there := pgtest.Shared(t).NewDatabase(t)
@@ -89,8 +89,8 @@ func TestWait_StartWaitsForMissingDatabase(t *testing.T) {
 	s.awaitHealth()
 }
 
-// TestWait_CommandsWaitForDatabase runs every command that opens the database
-// itself, once before it answers and once when it comes in time.
+// TestWait_CommandsWaitForDatabase runs every command that opens the database, once with a
+// late database and once with one that responds in time.
 func TestWait_CommandsWaitForDatabase(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Start(t, pgtest.Options{})
@@ -120,7 +120,7 @@ func TestWait_CommandsWaitForDatabase(t *testing.T) {
 	}
 	for _, args := range commands {
 		if args[0] == "verify" && args[1] == "u1" {
-			continue // there is no such user to verify
+			continue // the user does not exist
 		}
 		s := newServerOn(t, address, "DATABASE_WAIT=2m")
 		s.spawnCommand(args...)
