@@ -237,7 +237,7 @@ func TestComplete_PostsZeroEntriesForBuyerAndSeller(t *testing.T) {
 	}
 	for _, e := range p.Entries {
 		if e.Amount != 0 || e.Type != wallet.TypeCompletion || e.Posting != p.Transaction.Hash {
-			t.Errorf("%+v", e)
+			t.Errorf("got entry %+v, want a completion of amount 0", e)
 		}
 	}
 	_, err = b.complete(7)
@@ -587,7 +587,7 @@ func TestLedger_DatabaseRejectsUpdatesAndDeletes(t *testing.T) {
 	}
 	for _, edit := range edits {
 		if _, err := raw.ExecContext(t.Context(), edit); err == nil || !strings.Contains(err.Error(), "never") {
-			t.Errorf("%s: %v", edit, err)
+			t.Errorf("%s: got error %v, want one with \"never\"", edit, err)
 		}
 	}
 	b.wantBalances(map[string]string{"u": "5/0"})

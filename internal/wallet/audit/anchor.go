@@ -229,7 +229,7 @@ func (v *anchors) compare(marks []wallet.Mark) error {
 	for i, m := range marks {
 		v.covered(m)
 		hash, there := hashes[places[i]]
-		v.that(anchorMatch, there && hash == m.Hash, func() Finding {
+		v.require(anchorMatch, there && hash == m.Hash, func() Finding {
 			actual := "no entry that matches its seal"
 			if there {
 				actual = hash.String()
@@ -262,7 +262,7 @@ func (v *anchors) compareRules(m wallet.Mark) error {
 	if len(rows) == 1 && rows[0].Number == m.Number {
 		intact, _ = v.sealer.Intact(&rows[0].Rules)
 	}
-	v.that(anchorMatch, intact && rows[0].MAC == m.Hash, func() Finding {
+	v.require(anchorMatch, intact && rows[0].MAC == m.Hash, func() Finding {
 		return Finding{
 			Expected: "version " + integer(m.Number), Actual: "another version, or none",
 			Message: "The ledger does not have the version of the fee rules that the checkpoint names.",

@@ -225,7 +225,7 @@ func (v *audit) chains() (n Count, err error) {
 		}
 	}
 	if len(v.scope.names) > 1 {
-		v.accounts, v.marks = joined(v.accounts), nil
+		v.accounts, v.marks = sumByCurrency(v.accounts), nil
 	}
 	return n, nil
 }
@@ -238,9 +238,9 @@ func (v *audit) counted(c check, seen, there int64, message string) {
 	}
 }
 
-// joined adds up the accounts of each currency. It clears the head hash, which differs per
+// sumByCurrency adds up the accounts of each currency. It clears the head hash, which differs per
 // shard.
-func joined(shards []Account) (out []Account) {
+func sumByCurrency(shards []Account) (out []Account) {
 	for _, s := range shards {
 		s.HeadHash = ""
 		i := slices.IndexFunc(out, func(a Account) bool { return a.Currency == s.Currency })
@@ -251,14 +251,14 @@ func joined(shards []Account) (out []Account) {
 		a := &out[i]
 		a.Entries, a.LastSeq = a.Entries+s.Entries, a.LastSeq+s.LastSeq
 		a.ComputedBalance, a.ComputedHeld = a.ComputedBalance+s.ComputedBalance, a.ComputedHeld+s.ComputedHeld
-		a.CachedBalance, a.CachedHeld = added(a.CachedBalance, s.CachedBalance), added(a.CachedHeld, s.CachedHeld)
+		a.CachedBalance, a.CachedHeld = addOptional(a.CachedBalance, s.CachedBalance), addOptional(a.CachedHeld, s.CachedHeld)
 	}
 	slices.SortFunc(out, func(a, b Account) int { return strings.Compare(string(a.Currency), string(b.Currency)) })
 	return out
 }
 
-// added returns the sum of two values, or nil if one of them is nil.
-func added(a, b *int64) *int64 {
+// addOptional returns the sum of two values, or nil if one of them is nil.
+func addOptional(a, b *int64) *int64 {
 	if a == nil || b == nil {
 		return nil
 	}
@@ -293,11 +293,11 @@ func (v *audit) notes() {
 			continue
 		}
 		known++
-		v.that(schemaValid, v.noted[i].Check == k.Check, func() Finding {
+		v.require(schemaValid, v.noted[i].Check == k.Check, func() Finding {
 			return Finding{Expected: "the mark of key " + quote(k.ID), Actual: "another one", Message: "The stored mark of a ledger key in wallet_key was changed."}
 		})
 	}
-	v.that(schemaValid, known > 0, func() Finding {
+	v.require(schemaValid, known > 0, func() Finding {
 		return Finding{Expected: "a mark of each key", Actual: "none", Message: "The stored marks of the ledger keys are missing from wallet_key."}
 	})
 }
@@ -314,7 +314,7 @@ func (v *audit) advance(rows int) {
 // key fails. An attacker could otherwise add a key id to wallet_key and turn a forged row
 // into a skipped check.
 func (v *audit) sealed(c check, intact bool, err error, keyID string, f func() Finding) bool {
-	v.that(c, intact, func() Finding {
+	v.require(c, intact, func() Finding {
 		found := f()
 		if err != nil {
 			found.Expected, found.Actual = "a seal with a key of the ledger", v.unknownKey(keyID)

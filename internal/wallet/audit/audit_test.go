@@ -11,7 +11,7 @@ func TestVerify_IntactLedgerIsOK(t *testing.T) {
 	w.keep(w.checkpoint())
 	full := w.verifyAll()
 	if !full.OK || full.Status != audit.OK || full.FailureCount != 0 {
-		t.Fatalf("%s: %+v", full.Status, full.Failures)
+		t.Fatalf("got status %s, want ok: %+v", full.Status, full.Failures)
 	}
 	for _, c := range full.Checks {
 		if c.Status != audit.Pass {

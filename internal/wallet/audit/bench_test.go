@@ -40,7 +40,7 @@ func BenchmarkVerifyAll(b *testing.B) {
 		before := resident("VmRSS")
 		peak := peakHeap(func() {
 			if r := w.verifyAll(); !r.OK {
-				b.Fatalf("%s: %+v", r.Status, r.Failures)
+				b.Fatalf("got status %s, want ok: %+v", r.Status, r.Failures)
 			}
 		})
 		took, worked := time.Since(began), used()-working
@@ -69,7 +69,7 @@ func TestVerify_LimitsMemoryAndTime(t *testing.T) {
 	w.fill(randtest.New(t), entries, entries/20)
 	verify := func() {
 		if r := w.verifyAll(); !r.OK {
-			t.Fatalf("%s: %+v", r.Status, r.Failures)
+			t.Fatalf("got status %s, want ok: %+v", r.Status, r.Failures)
 		}
 	}
 	verify() // warm up: create caches

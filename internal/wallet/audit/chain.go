@@ -126,21 +126,21 @@ func (v *chains) link(c *chain, e *Entry) {
 		c.began = e.At
 	}
 	v.entrySchema(c, e)
-	v.that(seqContiguous, e.Number == c.number+1, func() Finding {
-		return of(e, integer(c.number+1), integer(e.Number), "Entries before this entry are missing, or two entries have the same number.")
+	v.require(seqContiguous, e.Number == c.number+1, func() Finding {
+		return entryFinding(e, integer(c.number+1), integer(e.Number), "Entries before this entry are missing, or two entries have the same number.")
 	})
-	v.that(chainLink, e.Previous == c.hash && c.intact, func() Finding {
+	v.require(chainLink, e.Previous == c.hash && c.intact, func() Finding {
 		if e.Previous == c.hash {
-			return of(e, "a previous entry that matches its seal", "an entry that does not", "The previous entry is not the one that this entry was linked to.")
+			return entryFinding(e, "a previous entry that matches its seal", "an entry that does not", "The previous entry is not the one that this entry was linked to.")
 		}
-		return of(e, c.hash.String(), e.Previous.String(), "The entry is not linked to the previous entry.")
+		return entryFinding(e, c.hash.String(), e.Previous.String(), "The entry is not linked to the previous entry.")
 	})
 	intact, err := v.sealer.EntryIntact(&e.Entry)
 	c.intact = v.sealed(entryHash, intact, err, e.KeyID, func() Finding {
-		return of(e, "the content that key "+quote(e.KeyID)+" sealed", e.Hash.String(), "The entry does not match its seal.")
+		return entryFinding(e, "the content that key "+quote(e.KeyID)+" sealed", e.Hash.String(), "The entry does not match its seal.")
 	})
 	c.at = v.monotonic(c.at, e.At, func(f Finding) Finding {
-		return of(e, f.Expected, f.Actual, "The entry is earlier than the entries before it.")
+		return entryFinding(e, f.Expected, f.Actual, "The entry is earlier than the entries before it.")
 	})
 	v.figures(c, e)
 	c.number, c.hash = e.Number, e.Hash
@@ -166,14 +166,14 @@ func (v *chains) figures(c *chain, e *Entry) {
 	if e.Type.Held() {
 		moved = e.Amount
 	}
-	v.that(runningBalance, e.Balance == c.balance+e.Amount, func() Finding {
-		return of(e, integer(c.balance+e.Amount), integer(e.Balance), "The balance after the entry is not the previous balance plus the amount.")
+	v.require(runningBalance, e.Balance == c.balance+e.Amount, func() Finding {
+		return entryFinding(e, integer(c.balance+e.Amount), integer(e.Balance), "The balance after the entry is not the previous balance plus the amount.")
 	})
-	v.that(runningHeld, e.Held == c.held+moved, func() Finding {
-		return of(e, integer(c.held+moved), integer(e.Held), "The held amount after the entry is not the previous held amount plus the entry's change.")
+	v.require(runningHeld, e.Held == c.held+moved, func() Finding {
+		return entryFinding(e, integer(c.held+moved), integer(e.Held), "The held amount after the entry is not the previous held amount plus the entry's change.")
 	})
-	v.that(nonNegative, wallet.Allowed(e.User, e.Balance, e.Held), func() Finding {
-		return of(e, "no account overdrawn", fmt.Sprintf("%d, %d of it held", e.Balance, e.Held), "The balance or the held amount is not allowed for this account.")
+	v.require(nonNegative, wallet.Allowed(e.User, e.Balance, e.Held), func() Finding {
+		return entryFinding(e, "no account overdrawn", fmt.Sprintf("%d, %d of it held", e.Balance, e.Held), "The balance or the held amount is not allowed for this account.")
 	})
 	c.sum += e.Amount
 	c.sumHeld += moved
@@ -182,18 +182,18 @@ func (v *chains) figures(c *chain, e *Entry) {
 
 // close verifies the row of an account after its entries. head is nil if there is no row.
 func (v *chains) close(c *chain, head *Head) {
-	v.that(currencySingle, c.Currency.Circulates(), func() Finding {
+	v.require(currencySingle, c.Currency.Circulates(), func() Finding {
 		return c.finding("a circulating currency", quote(string(c.Currency)), "The currency of the account is invalid.")
 	})
-	v.that(schemaValid, wallet.IsAccount(c.User), func() Finding {
+	v.require(schemaValid, wallet.IsAccount(c.User), func() Finding {
 		return c.finding("the id of a user or a house account", quote(c.User), "The user name of the account is invalid.")
 	})
-	out := Account{Currency: money.Currency(shown(string(c.Currency))), Entries: c.rows, LastSeq: c.number, ComputedBalance: c.sum, ComputedHeld: c.sumHeld}
+	out := Account{Currency: money.Currency(sanitize(string(c.Currency))), Entries: c.rows, LastSeq: c.number, ComputedBalance: c.sum, ComputedHeld: c.sumHeld}
 	if c.rows > 0 {
 		out.HeadHash = c.hash.String()
 		v.mark(c)
 	}
-	v.that(headPresent, head != nil, func() Finding {
+	v.require(headPresent, head != nil, func() Finding {
 		return c.finding("an account row", "none", "The account has entries but no row.")
 	})
 	if head != nil {
@@ -218,29 +218,29 @@ func (v *chains) mark(c *chain) {
 
 // head verifies the row of an account.
 func (v *chains) head(c *chain, h *Head) {
-	v.that(schemaValid, len(h.Faults) == 0 && h.Number >= 0, func() Finding {
+	v.require(schemaValid, len(h.Faults) == 0 && h.Number >= 0, func() Finding {
 		return c.finding("valid values", list(h.Faults), "Columns of the account's row have values that the ledger never writes.")
 	})
 	intact, err := v.sealer.HeadIntact(&h.Head)
 	v.sealed(headMAC, intact, err, h.KeyID, func() Finding {
 		return c.finding("the content that key "+quote(h.KeyID)+" sealed", h.MAC.String(), "The account's row does not match its seal.")
 	})
-	v.that(headLength, h.Number == c.number && h.Number == c.rows, func() Finding {
+	v.require(headLength, h.Number == c.number && h.Number == c.rows, func() Finding {
 		return c.finding(integer(h.Number), integer(c.rows), "The number of entries in the account's row is wrong.")
 	})
-	v.that(headHash, h.Hash == c.hash && c.intact, func() Finding {
+	v.require(headHash, h.Hash == c.hash && c.intact, func() Finding {
 		if h.Hash == c.hash {
 			return c.finding("a last entry that matches its seal", "an entry that does not", "The last entry is not the one that the account's row names.")
 		}
 		return c.finding(h.Hash.String(), c.hash.String(), "The account's row does not name the last entry.")
 	})
-	v.that(nonNegative, wallet.Allowed(h.User, h.Balance, h.Held), func() Finding {
+	v.require(nonNegative, wallet.Allowed(h.User, h.Balance, h.Held), func() Finding {
 		return c.finding("no account overdrawn", fmt.Sprintf("%d, %d of it held", h.Balance, h.Held), "The balance or the held amount is not allowed for this account.")
 	})
-	v.that(cachedBalance, h.Balance == c.sum, func() Finding {
+	v.require(cachedBalance, h.Balance == c.sum, func() Finding {
 		return c.finding(integer(c.sum), integer(h.Balance), "The account's balance is not the sum of its entries.")
 	})
-	v.that(cachedHeld, h.Held == c.sumHeld, func() Finding {
+	v.require(cachedHeld, h.Held == c.sumHeld, func() Finding {
 		return c.finding(integer(c.sumHeld), integer(h.Held), "The held amount of the account is not the sum of its entries' held amounts.")
 	})
 }
@@ -269,14 +269,14 @@ func (v *chains) entrySchema(c *chain, e *Entry) {
 	no("version", e.Version != wallet.Version)
 	no("key_id", e.KeyID == "")
 	no("idempotency_key", len(e.IdempotencyKey) > wallet.MaxKey)
-	no("user_id", c.rows == 1 && user.CheckAny(e.User) != nil) // the same in all entries of the account
-	v.that(schemaValid, len(wrong) == 0, func() Finding {
-		return of(e, "valid values", list(wrong), "Columns of the entry have values that the ledger never writes.")
+	no("user_id", c.rows == 1 && user.CheckAny(e.User) != nil) // equal in all entries of the account; checked once
+	v.require(schemaValid, len(wrong) == 0, func() Finding {
+		return entryFinding(e, "valid values", list(wrong), "Columns of the entry have values that the ledger never writes.")
 	})
 }
 
-// of returns a finding about an entry.
-func of(e *Entry, expected, actual, message string) Finding {
+// entryFinding returns a finding about an entry.
+func entryFinding(e *Entry, expected, actual, message string) Finding {
 	n := e.Number
 	return Finding{UserID: e.User, Currency: e.Currency, Seq: &n, Expected: expected, Actual: actual, Message: message}
 }

@@ -181,8 +181,8 @@ type Problem struct {
 	FailureCount int64    `json:"failureCount"`
 }
 
-// most is the maximum number of findings, and of users, in a report.
-const most = 100
+// maxReported is the maximum number of findings, and of users, in a report.
+const maxReported = 100
 
 // tally collects the findings of a verification.
 type tally struct {
@@ -190,12 +190,12 @@ type tally struct {
 	reasons                      [checks]string // reason of a skip, or why the check does not apply
 	skipped                      [checks]bool
 	found, warned                []Finding
-	unplaced                     []placeless
-	users                        map[string]*trouble
+	unplaced                     []unplacedFinding
+	users                        map[string]*userFailures
 }
 
-// placeless is a finding about a transaction whose entries are not yet looked up.
-type placeless struct {
+// unplacedFinding is a finding about a transaction whose entries are not yet looked up.
+type unplacedFinding struct {
 	check
 	Finding
 }
@@ -203,8 +203,8 @@ type placeless struct {
 // maxPlaced is the maximum number of findings with an entry lookup.
 const maxPlaced = 1000
 
-// trouble holds the failures of a user.
-type trouble struct {
+// userFailures holds the failures of a user.
+type userFailures struct {
 	checks [checks]bool
 	count  int64
 }
@@ -212,9 +212,9 @@ type trouble struct {
 // maxShown is the maximum length of a text in a report, in bytes.
 const maxShown = 512
 
-// shown returns a database text as valid UTF-8 of limited length. The database may contain
+// sanitize returns a database text as valid UTF-8 of limited length. The database may contain
 // arbitrary bytes.
-func shown(text string) string {
+func sanitize(text string) string {
 	cut, end := text, ""
 	if len(text) > maxShown {
 		cut, end = text[:maxShown], "..."
@@ -222,10 +222,10 @@ func shown(text string) string {
 	return strings.ToValidUTF8(cut, "\uFFFD") + end
 }
 
-// shown returns the finding with the name of its check and with limited texts.
-func (f Finding) shown(c check) Finding {
-	f.Check, f.UserID, f.Currency = c.name(), shown(f.UserID), money.Currency(shown(string(f.Currency)))
-	f.Expected, f.Actual, f.Message = shown(f.Expected), shown(f.Actual), shown(f.Message)
+// sanitize returns the finding with the name of its check and with limited texts.
+func (f Finding) sanitize(c check) Finding {
+	f.Check, f.UserID, f.Currency = c.name(), sanitize(f.UserID), money.Currency(sanitize(string(f.Currency)))
+	f.Expected, f.Actual, f.Message = sanitize(f.Expected), sanitize(f.Actual), sanitize(f.Message)
 	return f
 }
 
@@ -235,7 +235,7 @@ func (t *tally) fail(c check, f Finding) {
 	t.examined[c]++
 	t.failures[c]++
 	if f.transaction != 0 && f.Seq == nil && len(t.unplaced) < maxPlaced {
-		t.unplaced = append(t.unplaced, placeless{c, f})
+		t.unplaced = append(t.unplaced, unplacedFinding{c, f})
 		return
 	}
 	t.note(c, f)
@@ -243,27 +243,27 @@ func (t *tally) fail(c check, f Finding) {
 
 // note adds a finding to the report and counts it for its user.
 func (t *tally) note(c check, f Finding) {
-	f = f.shown(c)
-	if len(t.found) < most {
+	f = f.sanitize(c)
+	if len(t.found) < maxReported {
 		t.found = append(t.found, f)
 	}
 	if t.users == nil {
-		t.users = map[string]*trouble{}
+		t.users = map[string]*userFailures{}
 	}
 	u := t.users[f.UserID]
 	if u == nil {
-		if len(t.users) == most {
+		if len(t.users) == maxReported {
 			return
 		}
-		u = &trouble{}
+		u = &userFailures{}
 		t.users[f.UserID] = u
 	}
 	u.checks[c] = true
 	u.count++
 }
 
-// that passes a check if good is true. Otherwise it fails the check with the finding of f.
-func (t *tally) that(c check, good bool, f func() Finding) {
+// require passes a check if good is true. Otherwise it fails the check with the finding of f.
+func (t *tally) require(c check, good bool, f func() Finding) {
 	if good {
 		t.examined[c]++
 		return
@@ -281,8 +281,8 @@ func (t *tally) warn(c check, f Finding) {
 	t.examined[c]++
 	t.warnings[c]++
 	t.reasons[c] = "a warning only: clocks may be set"
-	if len(t.warned) < most {
-		t.warned = append(t.warned, f.shown(c))
+	if len(t.warned) < maxReported {
+		t.warned = append(t.warned, f.sanitize(c))
 	}
 }
 
@@ -292,7 +292,7 @@ func (t *tally) checked() (out []Checked, status Status, failures int64) {
 	status = OK
 	for c := range checks {
 		name, unused := c.texts()
-		r := Checked{Name: name, Reason: shown(t.reasons[c]), Examined: t.examined[c], Failures: t.failures[c], Warnings: t.warnings[c]}
+		r := Checked{Name: name, Reason: sanitize(t.reasons[c]), Examined: t.examined[c], Failures: t.failures[c], Warnings: t.warnings[c]}
 		failures += r.Failures
 		switch {
 		case r.Failures > 0:
@@ -316,7 +316,7 @@ func (t *tally) checked() (out []Checked, status Status, failures int64) {
 }
 
 func (v *audit) report() *Report {
-	r := &Report{UserID: shown(v.only), VerifiedAt: v.at, Accounts: orNone(v.accounts), Failures: orNone(v.found), Warnings: orNone(v.warned)}
+	r := &Report{UserID: sanitize(v.only), VerifiedAt: v.at, Accounts: orEmpty(v.accounts), Failures: orEmpty(v.found), Warnings: orEmpty(v.warned)}
 	r.Checks, r.Status, r.FailureCount = v.checked()
 	r.OK = r.Status == OK
 	if !r.OK || len(wallet.ShardNames(v.only)) > 0 {
@@ -332,7 +332,7 @@ func (v *audit) report() *Report {
 func (v *audit) fullReport(now time.Time) *FullReport {
 	r := &FullReport{
 		VerifiedAt: v.at, FinishedAt: now.UTC(), Accounts: v.heads, Entries: v.entries, Transactions: v.payments,
-		Failures: orNone(v.found), Warnings: orNone(v.warned), Problems: []Problem{},
+		Failures: orEmpty(v.found), Warnings: orEmpty(v.warned), Problems: []Problem{},
 	}
 	r.Checks, r.Status, r.FailureCount = v.checked()
 	r.OK = r.Status == OK
@@ -348,8 +348,8 @@ func (v *audit) fullReport(now time.Time) *FullReport {
 	return r
 }
 
-// orNone returns an empty list for nil, so that JSON has [] instead of null.
-func orNone[T any](list []T) []T {
+// orEmpty returns an empty list for nil, so that JSON has [] instead of null.
+func orEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}
 	}
@@ -359,7 +359,7 @@ func orNone[T any](list []T) []T {
 // clone returns a copy, so that the caller can discard later findings.
 func (t *tally) clone() tally {
 	c := *t
-	c.users = make(map[string]*trouble, len(t.users))
+	c.users = make(map[string]*userFailures, len(t.users))
 	for user, u := range t.users {
 		own := *u
 		c.users[user] = &own

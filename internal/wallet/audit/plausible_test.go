@@ -84,7 +84,7 @@ func TestVerify_DetectsImpossibleValuesWithValidSeals(t *testing.T) {
 			}
 			full := w.verifyAll()
 			if expect(t, "of everything", full.OK, full.Status, full.Checks, full.Failures, c.want); !says(full.Failures) {
-				t.Errorf("%+v", full.Failures)
+				t.Errorf("want a failure of %s with %q, got %+v", c.want, c.says, full.Failures)
 			}
 			if f := failing(full.Checks); slices.Contains(f, "entry_hash") || slices.Contains(f, "head_mac") {
 				t.Errorf("got failed checks %v, want valid seals", f)
@@ -94,7 +94,7 @@ func TestVerify_DetectsImpossibleValuesWithValidSeals(t *testing.T) {
 			}
 			r := w.verify(c.user, "")
 			if expect(t, "of "+c.user, r.OK, r.Status, r.Checks, r.Failures, c.want); !says(r.Failures) {
-				t.Errorf("of %s: %+v", c.user, r.Failures)
+				t.Errorf("%s: want a failure of %s with %q, got %+v", c.user, c.want, c.says, r.Failures)
 			}
 		})
 	}

@@ -13,7 +13,7 @@ func (v *audit) relations() error {
 func (v *audit) relation(r related) {
 	f := r.Finding
 	if r.transaction != 0 {
-		f.transaction, f.Message = r.transaction, v.about(r.transaction, "", "", f.Message).Message
+		f.transaction, f.Message = r.transaction, v.transactionFinding(r.transaction, "", "", f.Message).Message
 	}
 	if f.UserID == "" {
 		f.UserID = v.only
@@ -24,8 +24,8 @@ func (v *audit) relation(r related) {
 	}
 }
 
-// about returns a finding about a transaction.
-func (v *audit) about(transaction int64, expected, actual, message string) Finding {
+// transactionFinding returns a finding about a transaction.
+func (v *audit) transactionFinding(transaction int64, expected, actual, message string) Finding {
 	f := Finding{UserID: v.only, Expected: expected, Actual: actual, Message: message, transaction: transaction}
 	if transaction != 0 {
 		f.Message = "Transaction " + integer(transaction) + ": " + message

@@ -259,8 +259,8 @@ func (l *Snapshot) tradesOf(ids []int64) ([]Trade, error) {
 	return readCells(l, tradeNames, takeTrade, `SELECT `+readTradeColumns+tradesAndUsers+`WHERE t.id IN `+l.d.IDs(1)+` ORDER BY t.id`, l.d.PackIDs(ids))
 }
 
-// deals returns the ids of the trades of the user's transactions.
-func (l *Snapshot) deals(s scope) (ids []int64, err error) {
+// userTrades returns the ids of the trades of the user's transactions.
+func (l *Snapshot) userTrades(s scope) (ids []int64, err error) {
 	text, args := l.scopedQuery(s, "d.id", `deals d ORDER BY d.id`)
 	err = eachCells(l, "d.id", func(c *cells) cell { return c.values[0] }, func(v *cell) error {
 		if v.kind == whole {

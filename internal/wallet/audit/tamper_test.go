@@ -21,7 +21,7 @@ import (
 type tampering struct {
 	name string
 	want string // a check that must be among the failures; empty: any
-	all  string // the same of the verification of everything; empty: want too
+	all  string // the same for a full verification; empty: want
 	user string // a verification of this user detects the change; empty: only a full verification does
 	sql  []string
 }
@@ -251,10 +251,10 @@ func TestVerify_ReportsHouseShardsAsOneAccount(t *testing.T) {
 	w.keep(w.checkpoint())
 	r := w.verify("house:deposit", "")
 	if !r.OK || len(r.Accounts) != 2 || r.Checkpoint != nil {
-		t.Fatalf("%+v", r)
+		t.Fatalf("got report %+v, want one account", r)
 	}
 	if usd := r.Accounts[1]; usd.Currency != "USD" || usd.ComputedBalance != *usd.CachedBalance || usd.ComputedBalance >= 0 {
-		t.Errorf("%+v", usd)
+		t.Errorf("got account %+v, want the sum of the shards", usd)
 	}
 	w.loosen()
 	w.exec(`UPDATE wallet_account SET balance = balance + 1 WHERE user_id LIKE 'house:deposit:%'`)

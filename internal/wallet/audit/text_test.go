@@ -85,7 +85,7 @@ func (w *world) reported(what string) {
 	w.Helper()
 	full, alice := w.verifyAll(), w.verify("alice", "")
 	if full.Status != audit.Failed {
-		w.Errorf("%s: %s", what, full.Status)
+		w.Errorf("%s: got status %s, want failed", what, full.Status)
 	}
 	for _, r := range []any{full, alice} {
 		if text, err := json.Marshal(r); err != nil || len(text) > mostReport {

@@ -22,7 +22,7 @@ type trades struct {
 // repeated.
 func (v *trades) verify(there int64) error {
 	if v.only != "" {
-		return v.deals()
+		return v.userTrades()
 	}
 	seen := int64(0)
 	for after := int64(math.MinInt64); ; {
@@ -43,9 +43,9 @@ func (v *trades) verify(there int64) error {
 	return nil
 }
 
-// deals verifies the trades of the user's transactions.
-func (v *trades) deals() error {
-	all, err := v.records.deals(v.scope)
+// userTrades verifies the trades of the user's transactions.
+func (v *trades) userTrades() error {
+	all, err := v.records.userTrades(v.scope)
 	for ids := range slices.Chunk(all, ahead) {
 		if err != nil {
 			return err
@@ -99,7 +99,7 @@ func (v *trades) trade(t *Trade, by []covering) error {
 	}
 	for _, c := range by {
 		if c.terms != termsAt(t.Trade, c.kind) {
-			f := v.about(c.id, "the terms of trade "+integer(t.ID)+" at the posting", "other terms", fmt.Sprintf("the terms of trade %d were changed after the posting.", t.ID))
+			f := v.transactionFinding(c.id, "the terms of trade "+integer(t.ID)+" at the posting", "other terms", fmt.Sprintf("the terms of trade %d were changed after the posting.", t.ID))
 			v.fail(tradeCrosscheck, f)
 			v.suspect(f)
 		}
@@ -111,7 +111,7 @@ func (v *trades) trade(t *Trade, by []covering) error {
 }
 
 func (v *trades) finding(t *Trade, expected, actual, message string) Finding {
-	f := v.about(t.Transaction, expected, actual, "")
+	f := v.transactionFinding(t.Transaction, expected, actual, "")
 	f.Message = fmt.Sprintf("Trade %d: %s", t.ID, message)
 	return f
 }
@@ -140,7 +140,7 @@ func (v *trades) fee(t *Trade) error {
 		v.fail(feeCrosscheck, v.finding(t, "rules of version "+integer(t.FeeVersion), rules.wrong, "its fee rules are unreadable."))
 		return nil
 	}
-	v.that(feeCrosscheck, rules.inForce(t.CreatedAt), func() Finding {
+	v.require(feeCrosscheck, rules.inForce(t.CreatedAt), func() Finding {
 		return v.finding(t, "a version in force at "+stamp(t.CreatedAt), fmt.Sprintf("version %d, from %s until %s", t.FeeVersion, stamp(rules.from), moment(rules.until)),
 			"its version of the fee rules was not in force at that time.")
 	})
@@ -151,7 +151,7 @@ func (v *trades) fee(t *Trade) error {
 		v.fail(feeCrosscheck, v.finding(t, "a price", integer(t.Price), "no fee can be computed for it."))
 		return nil //nolint:nilerr // the failure is recorded as a finding
 	}
-	v.that(feeCrosscheck, quoted.Fee == t.Fee && quoted.Rule == t.FeeRule, func() Finding {
+	v.require(feeCrosscheck, quoted.Fee == t.Fee && quoted.Rule == t.FeeRule, func() Finding {
 		return v.finding(t, fmt.Sprintf("%d by rule %s", quoted.Fee, quoted.Rule), fmt.Sprintf("%d by rule %s", t.Fee, quote(t.FeeRule)),
 			"its fee does not match the rules.")
 	})

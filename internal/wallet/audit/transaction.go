@@ -26,9 +26,9 @@ func (v *transactions) verify() error {
 
 func (v *transactions) transaction(t *Transaction) error {
 	about := func(expected, actual, format string, args ...any) Finding {
-		return v.about(t.ID, expected, actual, fmt.Sprintf(format, args...))
+		return v.transactionFinding(t.ID, expected, actual, fmt.Sprintf(format, args...))
 	}
-	v.that(schemaValid, len(t.Faults) == 0 && t.Kind.Known() && t.Entries >= 2 && t.ID > 0, func() Finding {
+	v.require(schemaValid, len(t.Faults) == 0 && t.Kind.Known() && t.Entries >= 2 && t.ID > 0, func() Finding {
 		return about("valid values", list(t.Faults), "columns have values that the ledger never writes.")
 	})
 	intact, err := v.sealer.TransactionIntact(&t.Transaction)
@@ -79,7 +79,7 @@ func (v *transactions) compared(t *Transaction) {
 func (v *transactions) foreign(g *leg) error {
 	e := &g.Entry
 	wrong := func(expected, actual, what string) Finding {
-		return of(e, expected, actual, "Transaction "+integer(e.Transaction)+": the entry in this account "+what)
+		return entryFinding(e, expected, actual, "Transaction "+integer(e.Transaction)+": the entry in this account "+what)
 	}
 	intact, err := v.sealer.EntryIntact(&e.Entry)
 	v.sealed(txComplete, intact, err, e.KeyID, func() Finding {

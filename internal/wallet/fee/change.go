@@ -224,7 +224,7 @@ func (p *prober) region(r *Rule, most int) {
 	if len(currencies) == 0 {
 		currencies = p.currencies
 	}
-	moments := slices.DeleteFunc(slices.Clone(p.moments), func(t time.Time) bool { return !r.alive(t) })
+	moments := slices.DeleteFunc(slices.Clone(p.moments), func(t time.Time) bool { return !r.inEffect(t) })
 	for _, currency := range currencies {
 		amounts := slices.DeleteFunc(slices.Clone(p.amounts[currency]), func(a int64) bool { return !r.Amount.has(a) })
 		total := len(all) * len(methods) * len(countries) * len(moments) * len(amounts)

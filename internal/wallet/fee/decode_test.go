@@ -67,7 +67,7 @@ func TestDecode_AcceptsEqualPrioritiesWithoutOverlap(t *testing.T) {
 		"priorities": feetest.TwoRules(`"id":"a","priority":1`, `"id":"b","priority":2`),
 	} {
 		if got := faultsOf(t, in); got != nil {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("%s: got %v", name, got)
 		}
 	}
 }

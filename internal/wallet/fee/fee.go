@@ -111,15 +111,15 @@ func (s Span) overlaps(o Span) bool {
 	return (s.Below == 0 || o.From < s.Below) && (o.Below == 0 || s.From < o.Below)
 }
 
-// alive reports whether the rule is in effect at a time.
-func (r *Rule) alive(t time.Time) bool {
+// inEffect reports whether the rule is in effect at a time.
+func (r *Rule) inEffect(t time.Time) bool {
 	return !t.Before(r.From) && (r.Until.IsZero() || t.Before(r.Until))
 }
 
 // matches reports whether all conditions of the rule match.
 func (r *Rule) matches(p *Payment) bool {
 	return in(r.Kinds, p.Kind) && in(r.Currencies, p.Currency) && r.Amount.has(p.Amount) &&
-		in(r.Methods, p.Method) && in(r.Countries, p.Country) && r.alive(p.At)
+		in(r.Methods, p.Method) && in(r.Countries, p.Country) && r.inEffect(p.At)
 }
 
 // in reports whether a condition matches a value. The list is sorted; an empty list

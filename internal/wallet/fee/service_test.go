@@ -137,7 +137,7 @@ func TestRefresh_ActivatesChangedRules(t *testing.T) {
 	for name, text := range map[string]string{"wrong": `{}`, "huge": strings.Repeat(" ", MaxBytes+1)} {
 		write(text)
 		if _, err := refresh(Request{AllowLarge: true}); kindOf(err) != fault.Unprocessable {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v", name, err)
 		}
 	}
 	if err := os.Remove(source.Path); err != nil {
@@ -351,7 +351,7 @@ func TestRefresh_HasShortTimeouts(t *testing.T) {
 		o.Timeout, o.Backoff = 50*time.Millisecond, time.Millisecond
 		client := provider.NewClient(o)
 		if _, err := NewAddress(client, u).Load(t.Context(), ""); kindOf(err) != fault.Upstream {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v", name, err)
 		}
 		client.Close()
 		at.CloseClientConnections()
@@ -412,7 +412,7 @@ func TestLargeChanges_FindsChangesInEveryCondition(t *testing.T) {
 	} {
 		next := decode(t, strings.ReplaceAll(string(text), c.old, c.new))
 		if got := LargeChanges(was, next, noon); (len(got) > 0) != c.large {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("%s: got %v", name, got)
 		}
 	}
 }

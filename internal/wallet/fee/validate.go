@@ -141,14 +141,14 @@ func (d *decoder) ambiguous() {
 
 // overlaps reports whether a payment can match both rules.
 func (r *Rule) overlaps(o *Rule) bool {
-	return meet(r.Kinds, o.Kinds) && meet(r.Currencies, o.Currencies) && meet(r.Methods, o.Methods) &&
-		meet(r.Countries, o.Countries) && r.Amount.overlaps(o.Amount) &&
+	return intersect(r.Kinds, o.Kinds) && intersect(r.Currencies, o.Currencies) && intersect(r.Methods, o.Methods) &&
+		intersect(r.Countries, o.Countries) && r.Amount.overlaps(o.Amount) &&
 		(r.Until.IsZero() || o.From.Before(r.Until)) && (o.Until.IsZero() || r.From.Before(o.Until))
 }
 
-// meet reports whether two sorted lists have a common value. An empty list matches every
+// intersect reports whether two sorted lists have a common value. An empty list matches every
 // value.
-func meet[T ~string](a, b []T) bool {
+func intersect[T ~string](a, b []T) bool {
 	if len(a) == 0 || len(b) == 0 {
 		return true
 	}
