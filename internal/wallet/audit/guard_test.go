@@ -17,7 +17,7 @@ func TestGuard_DetectsFunctionsThatShadowPostgreSQL(t *testing.T) {
 	must(t, audit.ReadLedger(t.Context(), d.Open(t, db.Options{}), func(l *audit.Snapshot) error {
 		_, changes, err := l.Schema()
 		if len(changes) != 1 || changes[0].Object != "search path" || changes[0].Actual != "public, pg_catalog" {
-			t.Errorf("got changes %+v", changes)
+			t.Errorf("got changes %+v, want only the search path", changes)
 		}
 		return err
 	}))

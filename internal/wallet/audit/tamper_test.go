@@ -251,7 +251,7 @@ func TestVerify_ReportsHouseShardsAsOneAccount(t *testing.T) {
 	w.keep(w.checkpoint())
 	r := w.verify("house:deposit", "")
 	if !r.OK || len(r.Accounts) != 2 || r.Checkpoint != nil {
-		t.Fatalf("got report %+v, want one account", r)
+		t.Fatalf("got report %+v, want status ok, 2 accounts and no checkpoint", r)
 	}
 	if usd := r.Accounts[1]; usd.Currency != "USD" || usd.ComputedBalance != *usd.CachedBalance || usd.ComputedBalance >= 0 {
 		t.Errorf("got account %+v, want the sum of the shards", usd)
