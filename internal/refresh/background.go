@@ -10,10 +10,10 @@ import (
 	"assay/internal/provider"
 )
 
-// A provider that takes one name per request, within a budget, would delay any job for hours.
-// It is requested in the background instead: plans order the names by priority, the
-// provider's host queue requests them in this order while the budget lasts, and the quotes
-// take part in the next estimate.
+// A provider with a budget and one name per request would delay a job for hours. The
+// background fetch requests its names instead. Each plan orders the names by priority. The
+// host queue requests them in this order while the budget lasts. The next estimate uses the
+// quotes.
 
 const (
 	// maxRanked limits how many names of a provider a plan orders. It exceeds the daily

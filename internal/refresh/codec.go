@@ -13,8 +13,8 @@ import (
 	"assay/internal/provider"
 )
 
-// Encoded responses: a blob holds the quotes of one unit in one name bucket: a zstd frame
-// (with its checksum) of consecutive records:
+// A blob holds the quotes of one unit in one name bucket. It is a zstd frame with a checksum,
+// and contains consecutive records:
 //
 //	name      length, bytes
 //	phase     index into catalog.Phases + 1, or 0

@@ -11,8 +11,6 @@ import (
 	"assay/internal/view"
 )
 
-// Step 4 of the rules of prices: one quote per market, the fresher.
-
 func TestStep4_NewerQuoteOfTwoProvidersCounts(t *testing.T) {
 	for _, first := range []string{"alpha", "beta"} {
 		a, b := bulk("alpha", []string{"A"}, "m"), bulk("beta", []string{"A"}, "m")

@@ -8,7 +8,7 @@ import (
 )
 
 // A transaction that writes several entries of the missing-price queue locks them first,
-// ordered by item. So two transactions never wait for each other in a circle.
+// ordered by item. The order prevents deadlocks.
 
 // waitingItems returns the items of the missing-price queue that are due later and not in the
 // job, in the name buckets from <= bucket < to.

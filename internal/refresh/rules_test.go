@@ -317,8 +317,6 @@ func TestRule3_FewMissingPricesReadFewBlobs(t *testing.T) {
 	equal(t, "parts that were read", w.engine.BlobsRead(), 1)
 }
 
-// TTL and pauses.
-
 func TestRule5_SkipsItemsWithinTTLWithTolerance(t *testing.T) {
 	list := names("Item", 5)
 	s := bulk("alpha", list, "a1", "a2", "a3")
