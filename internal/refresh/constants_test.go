@@ -4,16 +4,12 @@ import (
 	"strconv"
 	"testing"
 
-	"assay/internal/catalog"
 	"assay/internal/pricing"
 )
 
 func TestSQL_ConstantsEqualGoConstants(t *testing.T) {
 	if want := strconv.FormatInt(MaxMissingRetry.Microseconds(), 10); maxMissingRetryMicros != want {
 		t.Errorf("maxMissingRetry is %s, want %s", maxMissingRetryMicros, want)
-	}
-	if want := strconv.Itoa(catalog.Buckets); buckets != want {
-		t.Errorf("buckets is %s, want %s", buckets, want)
 	}
 	if want := "'" + string(pricing.Awaiting) + "'"; awaiting != want {
 		t.Errorf("awaiting is %s, want %s", awaiting, want)

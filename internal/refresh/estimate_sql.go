@@ -183,32 +183,6 @@ func dropPointsAhead(t *db.Tx, items []int64) error {
 	return err
 }
 
-const (
-	jobItemColumns   = "job_id bigint, batch bigint, item_id bigint, price_before bigint, price_after bigint, state text, reason text, error text"
-	writeJobItemsSQL = `
-UPDATE refresh_item SET price_before = v.column4, price_after = v.column5, state = v.column6, reason = v.column7,
-	error = v.column8, attempts = attempts + 1
-FROM (`
-	writeJobItemsWhere = `) AS v
-WHERE refresh_item.job_id = v.column1 AND refresh_item.batch = v.column2 AND refresh_item.item_id = v.column3`
-)
-
-var jobItemsBulk = db.NewBulk(writeJobItemsSQL, jobItemColumns, writeJobItemsWhere)
-
-// writeJobItems stores the outcome of a batch's items. It stores the price before the
-// estimate as read now, not as read by the plan. Another job may have changed the price in
-// between, and applying by batch would then miss the change.
-func writeJobItems(t *db.Tx, b Batch, items []EstimatedItem) error {
-	rows := db.NewTable(jobItemColumns, len(items))
-	for i := range items {
-		p := &items[i]
-		rows.Int(b.JobID, int64(b.Batch), p.ID, int64(p.Price), int64(p.PriceAfter()))
-		rows.Text(p.State, p.Reason, p.Error)
-	}
-	_, err := t.WriteRows(jobItemsBulk, rows)
-	return err
-}
-
 // endMissing updates the missing-price queue. It removes items that have a price now. It
 // doubles the retry pause of items without a quote. Items that could not be requested are due
 // after the first pause, or soon if the background fetch has stored a quote of them.

@@ -27,7 +27,6 @@ var (
 	BatchUnits       = batchUnits
 	Blobs            = readBlobs
 	CancelJob        = cancelJob
-	DueInTx          = dueInTx
 	DueNamesOf       = dueNamesOf
 	EndUnit          = endUnit
 	FailJob          = failJob

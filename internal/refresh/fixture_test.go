@@ -87,7 +87,11 @@ func (f *fixture) plan(kind refresh.Kind, batches int, units ...refresh.Unit) in
 		if _, err := refresh.StartJob(tx, id, batches, 0); err != nil {
 			return err
 		}
-		if err := refresh.PlanItems(tx, id, r, batches); err != nil {
+		items, err := refresh.ReadPlan(tx, r)
+		if err != nil {
+			return err
+		}
+		if err := items.Write(tx, id, batches); err != nil {
 			return err
 		}
 		for i := range units {

@@ -233,7 +233,6 @@ func cancelJob(t *db.Tx, id int64, pause time.Duration) error {
 		 WHERE (place <> 0 OR urgent <> 0) AND job_id = $1 AND EXISTS (SELECT 1 FROM refresh_job WHERE id = $1 AND state IN ('queued', 'running'))`,
 		`UPDATE refresh_batch SET state = 'cancelled', token = token + 1, cancelled = pending, pending = 0
 		 WHERE job_id = $1 AND state IN ('pending', 'running')`,
-		`UPDATE refresh_item SET state = 'cancelled' WHERE job_id = $1 AND state = 'pending'`,
 		`UPDATE refresh_job SET stage = 'apply' WHERE id = $1 AND state = 'running'`,
 	} {
 		if _, err := t.Exec(query, id); err != nil {
@@ -337,7 +336,7 @@ func retain(t *db.Tx, r Retention, most int) (int, error) {
 			continue
 		}
 		for _, query := range []string{
-			`DELETE FROM refresh_item WHERE job_id = $1`,
+			`DELETE FROM refresh_batch_items WHERE job_id = $1`,
 			`DELETE FROM refresh_batch WHERE job_id = $1`,
 			`DELETE FROM refresh_level WHERE job_id = $1`,
 			`DELETE FROM market_fetch WHERE job_id = $1`,

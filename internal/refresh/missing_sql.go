@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 
+	"assay/internal/catalog"
 	"assay/internal/db"
 )
 
@@ -17,9 +18,9 @@ func waitingItems(ctx context.Context, s *db.DB, job Job, from, to int) ([]Waiti
 		return r.Scan(&w.ID, &w.Key.AppID, &w.Key.Name, &w.Key.Phase)
 	}, `SELECT i.id, i.app_id, i.name, i.phase FROM missing_price m JOIN item i ON i.id = m.item_id
 		WHERE m.item_id >= $1 AND m.item_id < $2 AND m.job_id = 0 AND m.due_at > $3
-		AND NOT EXISTS (SELECT 1 FROM refresh_item r
-			WHERE r.job_id = $4 AND r.batch = i.bucket * $5 / `+buckets+` AND r.item_id = i.id AND r.state = 'pending')
-		ORDER BY i.id`, int64(from)*bucketIDs, int64(to)*bucketIDs, db.Micros(s.Clock()), job.ID, job.Batches)
+		AND m.item_id NOT IN (SELECT item_id FROM refresh_item WHERE job_id = $4 AND batch >= $5 AND batch <= $6 AND state = 'pending')
+		ORDER BY i.id`, int64(from)*bucketIDs, int64(to)*bucketIDs, db.Micros(s.Clock()), job.ID,
+		from*job.Batches/catalog.Buckets, (to-1)*job.Batches/catalog.Buckets)
 }
 
 // bucketIDs is the number of item ids in a name bucket.

@@ -97,15 +97,11 @@ func (p *planner) plan(tx *db.Tx, job *Job, limits providerLimits, rates pricing
 	if job.Kind == Missing {
 		rules.Now, rules.Missing, rules.Limit = tx.Now(), true, missingCycle
 	}
-	due, err := dueInTx(tx, rules)
+	items, err := ReadPlan(tx, rules)
 	if err != nil {
 		return err
 	}
-	var total int64
-	for _, d := range due {
-		total += d.Due.Due
-	}
-	batches := batchesFor(total)
+	batches := batchesFor(items.pending)
 	set, err := exchange.RateSet(tx, rates)
 	if err != nil {
 		return err
@@ -117,16 +113,10 @@ func (p *planner) plan(tx *db.Tx, job *Job, limits providerLimits, rates pricing
 	if !started {
 		return errNoLongerQueued
 	}
-	if err := PlanItems(tx, job.ID, rules, batches); err != nil {
+	if err := items.Write(tx, job.ID, batches); err != nil {
 		return err
 	}
-	// Count the planned items. The counts above may be outdated, because another instance may
-	// have changed what is due.
-	planned, err := plannedByApp(tx, job.ID)
-	if err != nil {
-		return err
-	}
-	units, err := p.planUnits(tx, job, planned, batches, limits)
+	units, err := p.planUnits(tx, job, items.Due, batches, limits)
 	if err != nil {
 		return err
 	}

@@ -19,15 +19,18 @@ const planState = `
 	     WHEN i.quotes_at > $1 - $3 AND i.quotes_at <= $1 THEN 'ttl'
 	     ELSE '' END`
 
+// InScope is the condition that item i is in an inventory or in an active listing. LIMIT
+// makes PostgreSQL look up each item by index. For EXISTS it would read all inventories.
+const InScope = `((SELECT true FROM inventory v WHERE v.item_id = i.id LIMIT 1)
+	OR (SELECT true FROM listing l WHERE l.item_id = i.id AND l.state = 'active' LIMIT 1))`
+
 // The items of a plan. planScope selects the items in scope ($5: all items), planRetry the
 // failed items of job $5, and planMissing the first $5 due entries of the missing-price
 // queue. An entry that is due later than the longest pause was queued before the clock was
 // set back.
 const (
 	planScope = `
-FROM item i
-WHERE $5 OR EXISTS (SELECT 1 FROM inventory v WHERE v.item_id = i.id)
-	OR EXISTS (SELECT 1 FROM listing l WHERE l.item_id = i.id AND l.state = 'active')`
+FROM item i WHERE $5 OR ` + InScope
 	planRetry = `
 FROM item i JOIN refresh_item f ON f.item_id = i.id
 WHERE f.job_id = $5 AND (f.state = 'failed' OR f.state = 'skipped' AND f.reason IN ('budget', 'paused', 'backoff'))`
@@ -41,7 +44,6 @@ FROM item i JOIN (
 // Constants of other packages, for SQL. A test compares them.
 const (
 	maxMissingRetryMicros = "259200000000" // refresh.MaxMissingRetry in microseconds
-	buckets               = "128"          // catalog.Buckets
 	awaiting              = "'awaiting'"   // pricing.Awaiting, quoted
 	Unpriced              = "status = 5"   // pricing.NoPrice; the condition of the index item_unpriced
 )
@@ -67,9 +69,9 @@ func planOf(r Rules) (from string, args []any) {
 	}
 }
 
-// dueByApp counts due items by game. With names it also counts distinct names, which takes
-// most of the time.
-func dueByApp(ctx context.Context, q db.Querier, r Rules, names bool) (map[int32]DueNames, error) {
+// ReadDue counts the items that a plan with these rules would include, by game. Counting
+// distinct names takes most of the time.
+func ReadDue(ctx context.Context, s *db.DB, r Rules) (map[int32]DueNames, error) {
 	type row struct {
 		app   int32
 		skip  string
@@ -77,10 +79,10 @@ func dueByApp(ctx context.Context, q db.Querier, r Rules, names bool) (map[int32
 		names int64
 	}
 	from, args := planOf(r)
-	rows, err := db.Collect(ctx, q, func(rows *sql.Rows, v *row) error {
+	rows, err := db.Collect(ctx, s.Read, func(rows *sql.Rows, v *row) error {
 		return rows.Scan(&v.app, &v.skip, &v.items, &v.names)
-	}, `SELECT app_id, skip, count(*), count(DISTINCT CASE WHEN $6 THEN name END)
-		FROM (SELECT i.app_id, i.name, `+planState+` AS skip `+from+`) p GROUP BY app_id, skip`, append(args, names)...)
+	}, `SELECT app_id, skip, count(*), count(DISTINCT name)
+		FROM (SELECT i.app_id, i.name, `+planState+` AS skip `+from+`) p GROUP BY app_id, skip`, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -100,17 +102,6 @@ func dueByApp(ctx context.Context, q db.Querier, r Rules, names bool) (map[int32
 	return out, nil
 }
 
-// ReadDue counts the items that a plan with these rules would include, by game.
-func ReadDue(ctx context.Context, s *db.DB, r Rules) (map[int32]DueNames, error) {
-	return dueByApp(ctx, s.Read, r, true)
-}
-
-// dueInTx counts the items that a plan with these rules would include, by game, without the
-// names.
-func dueInTx(t *db.Tx, r Rules) (map[int32]DueNames, error) {
-	return dueByApp(t.Context(), t, r, false)
-}
-
 // hasDueMissing reports whether an entry of the missing-price queue is due.
 func hasDueMissing(ctx context.Context, s *db.DB, r Rules) (bool, error) {
 	var due bool
@@ -120,56 +111,8 @@ func hasDueMissing(ctx context.Context, s *db.DB, r Rules) (bool, error) {
 	return due, err
 }
 
-// PlanItems inserts the items and batches of a job.
-func PlanItems(t *db.Tx, job int64, r Rules, batches int) error {
-	from, args := planOf(r)
-	insert := `
-INSERT INTO refresh_item (job_id, batch, item_id, state, reason, attempts, price_before, price_after, error)
-SELECT $6, bucket * $7 / ` + buckets + `, id, CASE WHEN skip = '' THEN 'pending' ELSE 'skipped' END, skip, 0, price, -1, ''
-FROM (SELECT i.id, i.bucket, i.price, ` + planState + ` AS skip ` + from + `) p ORDER BY id`
-	if _, err := t.Exec(insert, append(args, job, batches)...); err != nil {
-		return err
-	}
-	for _, query := range []string{
-		`INSERT INTO refresh_batch (job_id, batch, state, pending)
-		 SELECT job_id, batch, 'pending', count(*) FROM refresh_item WHERE job_id = $1 AND state = 'pending' GROUP BY job_id, batch`,
-		`UPDATE refresh_job SET (total, skipped_ttl, skipped_no_sales) = (
-			SELECT count(*), count(*) FILTER (WHERE reason = 'ttl'), count(*) FILTER (WHERE reason = 'noSales')
-			FROM refresh_item WHERE job_id = $1)
-		 WHERE id = $1`,
-	} {
-		if _, err := t.Exec(query, job); err != nil {
-			return err
-		}
-	}
-	if !r.Missing {
-		return nil
-	}
-	_, err := t.Exec(`
-		UPDATE missing_price SET job_id = $1 WHERE item_id IN (
-			SELECT m.item_id FROM missing_price m WHERE m.item_id IN (SELECT item_id FROM refresh_item WHERE job_id = $1)
-			ORDER BY m.item_id`+t.Dialect.LockOf("m")+`)`, job)
-	return err
-}
-
-// plannedByApp counts the pending items of a job, by game.
-func plannedByApp(t *db.Tx, job int64) (map[int32]int64, error) {
-	type row struct {
-		app   int32
-		items int64
-	}
-	rows, err := db.Collect(t.Context(), t, func(r *sql.Rows, v *row) error { return r.Scan(&v.app, &v.items) }, `
-		SELECT i.app_id, count(*) FROM refresh_item r JOIN item i ON i.id = r.item_id
-		WHERE r.job_id = $1 AND r.state = 'pending' GROUP BY i.app_id`, job)
-	out := make(map[int32]int64, len(rows))
-	for _, v := range rows {
-		out[v.app] = v.items
-	}
-	return out, err
-}
-
-// dueNamesOf returns the distinct names of a job's pending items of a game, by bucket. All
-// phases of a name are in one bucket, and so in one batch.
+// dueNamesOf lists the distinct names of a job's pending items of a game, by bucket. All
+// phases of a name are in the same bucket, and so in the same batch.
 func dueNamesOf(t *db.Tx, job int64, app int32) ([]PlannedName, error) {
 	return db.Collect(t.Context(), t, func(rows *sql.Rows, n *PlannedName) error {
 		var bucket int

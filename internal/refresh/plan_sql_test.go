@@ -120,8 +120,8 @@ func dueOf(f *fixture, r refresh.Rules) string {
 	outside, err := refresh.ReadDue(f.Context(), f.DB, r)
 	f.Must(err)
 	f.Tx(func(tx *db.Tx) error {
-		inside, err := refresh.DueInTx(tx, r)
-		f.Is("the same within a transaction", inside[app].Due, outside[app].Due)
+		inside, err := refresh.ReadPlan(tx, r)
+		f.Is("a plan", refresh.Due{Due: inside.Due[app], TTL: inside.TTL, NoSales: inside.NoSales}, outside[app].Due)
 		return err
 	})
 	d := outside[app]

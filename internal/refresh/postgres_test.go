@@ -38,7 +38,11 @@ func planned(t *testing.T, s *db.DB) (b *refresh.Batch, items []refresh.Item) {
 		if _, err := refresh.StartJob(tx, job, 1, 0); err != nil {
 			return err
 		}
-		if err := refresh.PlanItems(tx, job, refresh.Rules{Now: tx.Now(), Forced: true}, 1); err != nil {
+		plan, err := refresh.ReadPlan(tx, refresh.Rules{Now: tx.Now(), Forced: true})
+		if err != nil {
+			return err
+		}
+		if err := plan.Write(tx, job, 1); err != nil {
 			return err
 		}
 		if _, err := refresh.StoreValidation(tx, job, nil, nil); err != nil {
@@ -74,14 +78,14 @@ func TestPostgres_SyncWaitsOnlyForTheItemWrites(t *testing.T) {
 	b, items := planned(t, s)
 	held, err := raw.BeginTx(t.Context(), nil)
 	must(t, err)
-	_, err = held.ExecContext(t.Context(), `LOCK TABLE refresh_item IN SHARE MODE`)
+	_, err = held.ExecContext(t.Context(), `LOCK TABLE refresh_batch_items IN SHARE MODE`)
 	must(t, err)
 	estimated := make(chan error, 1)
 	go func() {
 		estimated <- s.InTx(t.Context(), func(tx *db.Tx) error { _, err := refresh.StoreEstimates(tx, *b, estimatesAt(items, 10)); return err })
 	}()
 	for waits := false; !waits; {
-		must(t, held.QueryRowContext(t.Context(), `SELECT EXISTS (SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'refresh_item'::regclass)`).Scan(&waits))
+		must(t, held.QueryRowContext(t.Context(), `SELECT EXISTS (SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'refresh_batch_items'::regclass)`).Scan(&waits))
 	}
 	soon, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()

@@ -42,8 +42,7 @@ func (w *world) history(r *rand.Rand, n int) []past {
 		must(w.tb, w.raw.QueryRowContext(w.tb.Context(), `
 			INSERT INTO refresh_job (kind, forced, state, stage, requested_by, created_at, finished_at, total)
 			VALUES ($1, false, $2, 'done', 'test', 1, $3, 1) RETURNING id`, p.kind, p.state, end).Scan(&p.id))
-		w.exec(`INSERT INTO refresh_item (job_id, batch, item_id, state, reason, attempts, price_before, price_after, error)
-			VALUES ($1, 0, 1, 'updated', '', 1, 0, 0, '')`, p.id)
+		w.exec(`INSERT INTO refresh_batch_items (job_id, batch, planned, outcomes) VALUES ($1, 0, '[]', '[[1,0,0,"updated","",""]]')`, p.id)
 		w.exec(`INSERT INTO refresh_batch (job_id, batch, state, pending, updated) VALUES ($1, 0, 'estimated', 0, 1)`, p.id)
 		w.exec(`INSERT INTO fetch_unit (job_id, provider, app_id, file, batch_from, batch_to, state) VALUES ($1, 's', 730, 'f', 0, 0, 'done')`, p.id)
 		w.exec(`INSERT INTO market_fetch (job_id, unit_id, market_id, fetched_at, quotes, rejected, requests, bytes, outcome)
@@ -103,7 +102,7 @@ func TestRule6_RetentionKeepsRecentNewestAndLiveJobs(t *testing.T) {
 				t.Fatalf("round %d, time %d: %+v at %v keeps %v, want %v of %+v", round, again, w.cfg.Retention, w.clock.Now(), got, want, jobs)
 			}
 		}
-		for _, table := range []string{"refresh_item", "refresh_batch", "fetch_unit", "market_fetch"} {
+		for _, table := range []string{"refresh_batch_items", "refresh_batch", "fetch_unit", "market_fetch"} {
 			equal(t, "rows of "+table, w.count(`SELECT count(*) FROM `+table), int64(len(want)))
 		}
 		w.stop()

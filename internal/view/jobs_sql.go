@@ -107,15 +107,26 @@ type StoredJobItem struct {
 }
 
 // JobItems returns the items of a job in a state ("": all states), starting after the
-// given batch and item.
+// given batch and item. It reads batch by batch, because all items of a batch are one row.
 func JobItems(ctx context.Context, s *db.DB, job int64, state string, afterBatch, afterItem int64, limit int) ([]StoredJobItem, error) {
-	return db.Collect(ctx, s.Read, func(r *sql.Rows, i *StoredJobItem) error {
-		return r.Scan(&i.Batch, &i.ItemID, &i.Key.AppID, &i.Key.Name, &i.Key.Phase, &i.State, &i.Reason, &i.Attempts,
-			&i.PriceBefore, &i.PriceAfter, &i.Error)
-	}, `SELECT r.batch, r.item_id, i.app_id, i.name, i.phase, r.state, r.reason, r.attempts, r.price_before, r.price_after, r.error
-		FROM refresh_item r JOIN item i ON i.id = r.item_id
-		WHERE r.job_id = $1 AND (r.batch, r.item_id) > ($2, $3) AND ($4 = '' OR r.state = $4)
-		ORDER BY r.batch, r.item_id LIMIT $5`, job, afterBatch, afterItem, state, limit)
+	batches, err := db.Collect(ctx, s.Read, func(r *sql.Rows, batch *int64) error { return r.Scan(batch) },
+		`SELECT batch FROM refresh_batch_items WHERE job_id = $1 AND batch >= $2 ORDER BY batch`, job, afterBatch)
+	var out []StoredJobItem
+	for k := 0; k < len(batches) && len(out) < limit && err == nil; k++ {
+		if batches[k] > afterBatch {
+			afterItem = -1
+		}
+		var items []StoredJobItem
+		items, err = db.Collect(ctx, s.Read, func(r *sql.Rows, i *StoredJobItem) error {
+			return r.Scan(&i.Batch, &i.ItemID, &i.Key.AppID, &i.Key.Name, &i.Key.Phase, &i.State, &i.Reason, &i.Attempts,
+				&i.PriceBefore, &i.PriceAfter, &i.Error)
+		}, `SELECT r.batch, r.item_id, i.app_id, i.name, i.phase, r.state, r.reason, r.attempts, r.price_before, r.price_after, r.error
+			FROM refresh_item r JOIN item i ON i.id = r.item_id
+			WHERE r.job_id = $1 AND r.batch = $2 AND r.item_id > $3 AND ($4 = '' OR r.state = $4)
+			ORDER BY r.item_id LIMIT $5`, job, batches[k], afterItem, state, limit-len(out))
+		out = append(out, items...)
+	}
+	return out, err
 }
 
 // ReadMissingQueue returns the state of the missing-price queue.
@@ -141,8 +152,7 @@ func ReadFreshness(ctx context.Context, s *db.DB, scopeAll bool, now time.Time) 
 			count(*) FILTER (WHERE i.price > 0 AND i.price_checked_at < $2),
 			count(*) FILTER (WHERE i.price <= 0),
 			coalesce(min(i.price_checked_at) FILTER (WHERE i.price > 0), 0)
-		FROM item i WHERE $1 OR EXISTS (SELECT 1 FROM inventory v WHERE v.item_id = i.id)
-			OR EXISTS (SELECT 1 FROM listing l WHERE l.item_id = i.id AND l.state = 'active')`,
+		FROM item i WHERE $1 OR `+refresh.InScope,
 		scopeAll, db.Micros(now.Add(-freshFor))).Scan(&f.Fresh, &f.Stale, &f.Unknown, &oldest)
 	f.OldestSeconds = age(oldest, now)
 	return f, err

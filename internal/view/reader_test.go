@@ -88,7 +88,11 @@ func (w *world) begin(batches int) (id int64) {
 			return err
 		}
 		r := refresh.Rules{Now: w.now, TTL: 6 * time.Hour, NoSalesRetry: 72 * time.Hour}
-		if err := refresh.PlanItems(tx, id, r, batches); err != nil {
+		items, err := refresh.ReadPlan(tx, r)
+		if err != nil {
+			return err
+		}
+		if err := items.Write(tx, id, batches); err != nil {
 			return err
 		}
 		_, err = refresh.StoreValidation(tx, id, nil, w.learned)

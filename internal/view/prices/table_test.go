@@ -74,7 +74,11 @@ func (s *shop) estimate(price money.Micro, batches int, estimated func([]refresh
 		if _, err := refresh.StartJob(tx, job, batches, 0); err != nil {
 			return err
 		}
-		if err := refresh.PlanItems(tx, job, refresh.Rules{Now: tx.Now(), Forced: true, ScopeAll: true}, batches); err != nil {
+		items, err := refresh.ReadPlan(tx, refresh.Rules{Now: tx.Now(), Forced: true, ScopeAll: true})
+		if err != nil {
+			return err
+		}
+		if err := items.Write(tx, job, batches); err != nil {
 			return err
 		}
 		_, err = refresh.StoreValidation(tx, job, nil, nil)

@@ -190,19 +190,39 @@ CREATE TABLE refresh_batch (
 ) WITH (fillfactor = 30);
 CREATE INDEX refresh_batch_open ON refresh_batch (job_id) WHERE state IN ('pending', 'running');
 
--- Contract: MarketPriceRefreshItem. Each row is written twice.
-CREATE TABLE refresh_item (
-    job_id       bigint  NOT NULL,
-    batch        integer NOT NULL,
-    item_id      bigint  NOT NULL,
-    state        text    NOT NULL, -- pending, updated, skipped, noQuote, failed, cancelled
-    reason       text    NOT NULL, -- reason of a skip: ttl, noSales, budget, paused, backoff
-    attempts     integer NOT NULL,
-    price_before bigint  NOT NULL,
-    price_after  bigint  NOT NULL, -- -1 before the estimate
-    error        text    NOT NULL,
-    PRIMARY KEY (job_id, batch, item_id)
-) WITH (fillfactor = 50);
+-- The items of a batch, in one row: the plan writes those to estimate, and the
+-- estimate replaces them by their outcomes. The view refresh_item shows a row per item.
+CREATE TABLE refresh_batch_items (
+    job_id   bigint  NOT NULL,
+    batch    integer NOT NULL,
+    planned  text    NOT NULL, -- JSON: [item id, price before] of each item to estimate
+    outcomes text    NOT NULL, -- JSON: [item id, price before, price after, state, reason, error] of each other item
+    PRIMARY KEY (job_id, batch)
+);
+
+-- Contract: MarketPriceRefreshItem, a row per job and item.
+CREATE VIEW refresh_item AS
+SELECT p.job_id, p.batch,
+    CAST(e.value ->> 0 AS bigint) AS item_id,
+    CASE WHEN b.state = 'cancelled' THEN 'cancelled' ELSE 'pending' END AS state, -- pending, updated, skipped, noQuote, failed, cancelled
+    '' AS reason, -- reason of a skip: ttl, noSales, budget, paused, backoff
+    0 AS attempts,
+    CAST(e.value ->> 1 AS bigint) AS price_before,
+    CAST(-1 AS bigint) AS price_after, -- -1 until estimated
+    '' AS error
+FROM refresh_batch_items p
+    JOIN refresh_batch b ON b.job_id = p.job_id AND b.batch = p.batch
+    CROSS JOIN LATERAL json_array_elements(CAST(p.planned AS json)) e (value)
+UNION ALL
+SELECT o.job_id, o.batch,
+    CAST(e.value ->> 0 AS bigint),
+    e.value ->> 3,
+    e.value ->> 4,
+    CASE WHEN e.value ->> 4 IN ('ttl', 'noSales') THEN 0 ELSE 1 END,
+    CAST(e.value ->> 1 AS bigint),
+    CAST(e.value ->> 2 AS bigint),
+    e.value ->> 5
+FROM refresh_batch_items o CROSS JOIN LATERAL json_array_elements(CAST(o.outcomes AS json)) e (value);
 
 -- A part of the inventory rows that a job applies prices to. A worker locks the row of a
 -- shard while it applies prices to its next inventory rows.

@@ -183,19 +183,37 @@ CREATE TABLE refresh_batch (
 ) WITHOUT ROWID;
 CREATE INDEX refresh_batch_open ON refresh_batch (job_id) WHERE state IN ('pending', 'running');
 
--- Contract: MarketPriceRefreshItem.
-CREATE TABLE refresh_item (
-    job_id       INTEGER NOT NULL,
-    batch        INTEGER NOT NULL,
-    item_id      INTEGER NOT NULL,
-    state        TEXT    NOT NULL, -- pending, updated, skipped, noQuote, failed, cancelled
-    reason       TEXT    NOT NULL, -- reason of a skip: ttl, noSales, budget, paused, backoff
-    attempts     INTEGER NOT NULL,
-    price_before INTEGER NOT NULL,
-    price_after  INTEGER NOT NULL, -- -1 before the estimate
-    error        TEXT    NOT NULL,
-    PRIMARY KEY (job_id, batch, item_id)
-) WITHOUT ROWID;
+-- The items of a batch, in one row: the plan writes those to estimate, and the
+-- estimate replaces them by their outcomes. The view refresh_item shows a row per item.
+CREATE TABLE refresh_batch_items (
+    job_id   INTEGER NOT NULL,
+    batch    INTEGER NOT NULL,
+    planned  TEXT    NOT NULL, -- JSON: [item id, price before] of each item to estimate
+    outcomes TEXT    NOT NULL, -- JSON: [item id, price before, price after, state, reason, error] of each other item
+    PRIMARY KEY (job_id, batch)
+);
+
+-- Contract: MarketPriceRefreshItem, a row per job and item.
+CREATE VIEW refresh_item AS
+SELECT p.job_id, p.batch,
+    json_extract(e.value, '$[0]') AS item_id,
+    CASE WHEN b.state = 'cancelled' THEN 'cancelled' ELSE 'pending' END AS state, -- pending, updated, skipped, noQuote, failed, cancelled
+    '' AS reason, -- reason of a skip: ttl, noSales, budget, paused, backoff
+    0 AS attempts,
+    json_extract(e.value, '$[1]') AS price_before,
+    -1 AS price_after, -- -1 until estimated
+    '' AS error
+FROM refresh_batch_items p JOIN refresh_batch b ON b.job_id = p.job_id AND b.batch = p.batch, json_each(p.planned) e
+UNION ALL
+SELECT o.job_id, o.batch,
+    json_extract(e.value, '$[0]'),
+    json_extract(e.value, '$[3]'),
+    json_extract(e.value, '$[4]'),
+    CASE WHEN json_extract(e.value, '$[4]') IN ('ttl', 'noSales') THEN 0 ELSE 1 END,
+    json_extract(e.value, '$[1]'),
+    json_extract(e.value, '$[2]'),
+    json_extract(e.value, '$[5]')
+FROM refresh_batch_items o, json_each(o.outcomes) e;
 
 -- A part of the inventory rows that a job applies prices to. A worker locks the row of a
 -- shard while it applies prices to its next inventory rows.

@@ -1,0 +1,158 @@
+package refresh
+
+import (
+	"database/sql"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"assay/internal/catalog"
+	"assay/internal/db"
+	"assay/internal/money"
+)
+
+// All items of a batch are one row of refresh_batch_items: a job writes two rows per batch
+// instead of two per item. The view refresh_item shows a row per item.
+
+// Plan is the items of a job before they are divided into batches.
+type Plan struct {
+	Due            map[int32]int64 // items to estimate, by game
+	TTL, NoSales   int64           // skipped items
+	total, pending int64
+	ids            []int64 // of a missing-price job
+	buckets        [catalog.Buckets]plannedBucket
+}
+
+// plannedBucket is the items of a name bucket, as JSON without the brackets of the array.
+type plannedBucket struct {
+	planned, outcomes []byte
+	pending           int64
+}
+
+// ReadPlan selects the items of a job by its rules.
+func ReadPlan(t *db.Tx, r Rules) (*Plan, error) {
+	p := &Plan{Due: map[int32]int64{}}
+	from, args := planOf(r)
+	_, err := db.Collect(t.Context(), t, func(rows *sql.Rows, _ *struct{}) error {
+		var id int64
+		var app int32
+		var price money.Micro
+		var skip string
+		if err := rows.Scan(&id, &app, &price, &skip); err != nil {
+			return err
+		}
+		p.add(id, app, price, skip)
+		if r.Missing {
+			p.ids = append(p.ids, id)
+		}
+		return nil
+	}, `SELECT id, app_id, price, skip FROM (SELECT i.id, i.app_id, i.price, `+planState+` AS skip `+from+`) p ORDER BY id`, args...)
+	return p, err
+}
+
+func (p *Plan) add(id int64, app int32, price money.Micro, skip string) {
+	b := &p.buckets[id/bucketIDs]
+	p.total++
+	switch skip {
+	case "":
+		p.Due[app]++
+		p.pending++
+		b.pending++
+		b.planned = appendNumbers(b.planned, id, int64(price))
+		b.planned = append(b.planned, ']')
+		return
+	case SkipTTL:
+		p.TTL++
+	case SkipNoSales:
+		p.NoSales++
+	}
+	b.outcomes = appendOutcome(b.outcomes, id, price, -1, ItemSkipped, skip, "")
+}
+
+// Write stores the plan of a job in this many batches.
+func (p *Plan) Write(t *db.Tx, job int64, batches int) error {
+	bucket := 0
+	for batch := range batches {
+		all := plannedBucket{planned: []byte("["), outcomes: []byte("[")}
+		for ; bucket < catalog.Buckets && bucket*batches/catalog.Buckets == batch; bucket++ {
+			b := &p.buckets[bucket]
+			all.planned, all.outcomes = appendElements(all.planned, b.planned), appendElements(all.outcomes, b.outcomes)
+			all.pending += b.pending
+		}
+		if len(all.planned) == 1 && len(all.outcomes) == 1 {
+			continue
+		}
+		if _, err := t.Exec(`INSERT INTO refresh_batch_items (job_id, batch, planned, outcomes) VALUES ($1, $2, $3, $4)`,
+			job, batch, string(append(all.planned, ']')), string(append(all.outcomes, ']'))); err != nil {
+			return err
+		}
+		if all.pending == 0 {
+			continue
+		}
+		if _, err := t.Exec(`INSERT INTO refresh_batch (job_id, batch, state, pending) VALUES ($1, $2, 'pending', $3)`, job, batch, all.pending); err != nil {
+			return err
+		}
+	}
+	if _, err := t.Exec(`UPDATE refresh_job SET total = $2, skipped_ttl = $3, skipped_no_sales = $4 WHERE id = $1`,
+		job, p.total, p.TTL, p.NoSales); err != nil || len(p.ids) == 0 {
+		return err
+	}
+	_, err := t.Exec(`
+		UPDATE missing_price SET job_id = $1 WHERE item_id IN (
+			SELECT m.item_id FROM missing_price m WHERE m.item_id IN `+t.Dialect.IDs(2)+`
+			ORDER BY m.item_id`+t.Dialect.LockOf("m")+`)`, job, t.Dialect.PackIDs(p.ids))
+	return err
+}
+
+// writeJobItems replaces the planned items of a batch by their outcomes. It stores the price
+// before the estimate as read now, not as read by the plan. Another job may have changed the
+// price in between, and applying by batch would then miss the change.
+func writeJobItems(t *db.Tx, b Batch, items []EstimatedItem) error {
+	const room = 48 // bytes of most outcomes
+	out := make([]byte, 0, 2+room*len(items))
+	for i := range items {
+		p := &items[i]
+		out = appendOutcome(out, p.ID, p.Price, p.PriceAfter(), p.State, p.Reason, p.Error)
+	}
+	n, err := t.Exec(`
+		UPDATE refresh_batch_items SET planned = '[]',
+			outcomes = CASE WHEN outcomes = '[]' THEN '[' ELSE substr(outcomes, 1, length(outcomes) - 1) || ',' END || $3
+		WHERE job_id = $1 AND batch = $2`, b.JobID, b.Batch, string(append(out, ']')))
+	if err == nil && n != 1 {
+		err = fmt.Errorf("batch %d of job %d has no items", b.Batch, b.JobID)
+	}
+	return err
+}
+
+func appendOutcome(b []byte, id int64, before, after money.Micro, state, reason, why string) []byte {
+	b = appendNumbers(b, id, int64(before), int64(after))
+	b = append(append(append(b, `,"`...), state...), '"')
+	b = append(append(append(b, `,"`...), reason...), `",`...)
+	b, _ = jsontext.AppendQuote(b, strings.ReplaceAll(why, "\x00", "")) // replaces invalid UTF-8, which it reports
+	return append(b, ']')
+}
+
+// appendNumbers appends an array of numbers without its last bracket.
+func appendNumbers(b []byte, numbers ...int64) []byte {
+	if len(b) > 0 && b[len(b)-1] != '[' {
+		b = append(b, ',')
+	}
+	b = append(b, '[')
+	for i, n := range numbers {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, n, 10)
+	}
+	return b
+}
+
+// appendElements appends the elements of an array to an array that has no last bracket yet.
+func appendElements(b, elements []byte) []byte {
+	if len(b) > 1 && len(elements) > 0 {
+		b = append(b, ',')
+	}
+	return append(b, elements...)
+}
