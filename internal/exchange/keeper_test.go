@@ -24,7 +24,7 @@ type fakePlace struct {
 	queries int
 }
 
-func (*fakePlace) Name() string { return "test" }
+func (*fakePlace) Name() string       { return "test" }
 func (*fakePlace) Schedule() Schedule { return Schedule{Every: 4 * time.Hour, AfterError: time.Hour} }
 
 func (b *fakePlace) Rates(context.Context, money.Currency) (pricing.Rates, error) {
