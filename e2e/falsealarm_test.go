@@ -157,7 +157,7 @@ func (f *traffic) verify(t *testing.T, s *server, n int, name string) {
 	}
 }
 
-// rotate restarts a server. It then signs with another one of the shared keys.
+// rotate restarts a server so that it signs with another of the shared keys.
 func (f *traffic) rotate(s *server, n int) {
 	s.t.Helper()
 	if _, err := s.stop(); err != nil {

@@ -37,8 +37,8 @@ type feesRefreshCmd struct {
 func (*feesRefreshCmd) examples() []example {
 	return []example{
 		{"fees refresh --dry-run", "check the rules in PAYMENT_FEE_RULES and show the changes"},
-		{"fees refresh", "activate them on all instances"},
-		{"fees refresh --allow-large-change --json", "activate them even if fees change a lot, and print the changes as JSON"},
+		{"fees refresh", "activate the rules on all instances"},
+		{"fees refresh --allow-large-change --json", "activate the rules even if fees change a lot, and print the changes as JSON"},
 	}
 }
 

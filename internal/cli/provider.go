@@ -61,16 +61,16 @@ func failureText(err error) string {
 		return printable(err.Error())
 	}
 	words := map[provider.Kind]string{
-		provider.KindConnect:     "it is unreachable: check the address or path and your network",
+		provider.KindConnect:     "the provider is unreachable: check the address or path and your network",
 		provider.KindTimeout:     "no response in time",
 		provider.KindCut:         "the connection closed during the response",
-		provider.KindRateLimited: "it limits the request rate: retry later",
-		provider.KindAuth:        "it does not accept the key: the key is missing, wrong or lacks a permission",
-		provider.KindServer:      "it reports an internal error: retry later",
-		provider.KindStatus:      "it rejects the request: check the address",
-		provider.KindProtocol:    "its response has no prices: check the address",
-		provider.KindTooLarge:    "its response is too large: check the address",
-		provider.KindBlocked:     "its address is not public: set the provider's BASE_URL to allow it",
+		provider.KindRateLimited: "the provider limits the request rate: retry later",
+		provider.KindAuth:        "the provider does not accept the key: the key is missing, wrong or lacks a permission",
+		provider.KindServer:      "the provider reports an internal error: retry later",
+		provider.KindStatus:      "the provider rejected the request: check the address",
+		provider.KindProtocol:    "the response has no prices: check the address",
+		provider.KindTooLarge:    "the response is too large: check the address",
+		provider.KindBlocked:     "the provider's address is not public: set the provider's BASE_URL to allow it",
 	}[e.Kind]
 	if words == "" {
 		return printable(e.Error())

@@ -201,9 +201,9 @@ func (t *providerTested) checkCost(b budgetOf) {
 	case t.Requests == 0:
 		t.add("cost", checkOK, "no request was sent")
 	case t.Counted:
-		t.add("cost", checkOK, "%s, counted in its budget", requests(t.Requests))
+		t.add("cost", checkOK, "%s, counted in the provider's budget", requests(t.Requests))
 	default:
-		t.add("cost", checkWarning, "%s, not counted in its budget: %s", requests(t.Requests), b.why)
+		t.add("cost", checkWarning, "%s, not counted in the provider's budget: %s", requests(t.Requests), b.why)
 	}
 }
 

@@ -259,7 +259,7 @@ func ownSettings() []setting {
 			set: duration(func(c *Config) *time.Duration { return &c.SteamPace }, time.Millisecond, time.Hour),
 		},
 		{
-			name: "STEAM_INVENTORY_SHARE", def: "40", help: "percent of `STEAM_LIMIT` and `STEAM_QUOTA` that is reserved for inventories, so that no listing waits for prices; 0: none",
+			name: "STEAM_INVENTORY_SHARE", def: "40", help: "percentage of `STEAM_LIMIT` and `STEAM_QUOTA` that is reserved for inventory requests, so that price requests do not delay inventory syncs; 0: none",
 			set: number(func(c *Config) *int { return &c.SteamShare }, 0, 90),
 		},
 		{

@@ -80,7 +80,7 @@ func (k *Keeper) Current(ctx context.Context) (pricing.Rates, error) {
 	if k.o.Place != nil {
 		state, err := k.query(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("exchange rates: %w", err)
+			return nil, fmt.Errorf("read exchange rates: %w", err)
 		}
 		maps.Copy(rates, state.Rates)
 	}

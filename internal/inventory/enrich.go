@@ -133,8 +133,9 @@ func (s *Service) Inspect(ctx context.Context) (more bool, err error) {
 	return more && err == nil, err
 }
 
-// move changes the item of rows for which the inspection found a phase. It queues items
-// without a price.
+// move assigns each row to the item of the phase that its inspection found. It adds items
+// without a price to the missing-price queue, and reports whether that makes an entry due
+// earlier.
 func move(tx *db.Tx, rows []Uninspected, found []Inspection) (sooner bool, err error) {
 	var keys []catalog.Key
 	seen := map[catalog.Key]bool{}

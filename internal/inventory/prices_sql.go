@@ -58,12 +58,12 @@ func copyPrices(t *db.Tx, user int64, app int32, contextID string) error {
 	return err
 }
 
-// ApplyToRows copies prices to the rows with another value and from <= id < to. If most is
+// ApplyToRows copies prices to the rows with another value and from <= id < to. If allRows is
 // true, it may update all rows of the range. If inOrder is false, it does not lock the rows
 // first, so the transaction may fail when others write them. The caller must then retry it.
-func ApplyToRows(t *db.Tx, from, to int64, most, inOrder bool) (err error) {
+func ApplyToRows(t *db.Tx, from, to int64, allRows, inOrder bool) (err error) {
 	switch {
-	case most && t.Dialect == db.SQLite:
+	case allRows && t.Dialect == db.SQLite:
 		_, err = t.Exec(applyToAll, from, to)
 	case inOrder:
 		_, err = applyPrices(t, applyToRange, lockRangePostgres, from, to)

@@ -38,20 +38,20 @@ type entry struct {
 	repeats  int64
 }
 
-// accepted reports whether the new response has a refusal that an operator accepted.
+// accepted reports whether the new response was refused and an operator accepted it.
 func (e *entry) accepted(now time.Time) bool {
 	return e.refusal != nil && e.State.accepts(e.refusal, now)
 }
 
-// refused reports whether the new response has a refusal that no operator accepted.
+// refused reports whether the new response was refused and no operator accepted it.
 func (e *entry) refused(now time.Time) bool {
 	return e.refusal != nil && !e.State.accepts(e.refusal, now)
 }
 
-// isFirst reports whether the new response is the first of its market and has no refusal.
+// isFirst reports whether the new response is the first of its market and was not refused.
 func (e *entry) isFirst() bool { return e.new && !e.has && e.refusal == nil }
 
-// isKnown reports whether the new response has no refusal and its market has a learned
+// isKnown reports whether the new response was not refused and its market has a learned
 // level.
 func (e *entry) isKnown() bool { return e.new && e.has && e.refusal == nil && e.State.Levelled }
 

@@ -57,7 +57,7 @@ func (a *applier) applyRange(ctx context.Context, job *Job) (more bool, err erro
 		return false, err
 	case shards == 0:
 		defer a.wake(WorkApply)
-		return true, a.store.InTx(ctx, func(tx *db.Tx) error { return openShards(tx, job.ID, a.applyShards()) })
+		return true, a.store.InTx(ctx, func(tx *db.Tx) error { return openShards(tx, job.ID, a.shardCount()) })
 	case open == 0:
 		return true, a.finish(ctx, job)
 	}
@@ -71,9 +71,9 @@ func (a *applier) applyRange(ctx context.Context, job *Job) (more bool, err erro
 	return more, err
 }
 
-// applyShards returns the number of shards of a job. With one writer, several shards have no
+// shardCount returns the number of shards of a job. With one writer, several shards have no
 // advantage.
-func (a *applier) applyShards() int {
+func (a *applier) shardCount() int {
 	if a.clustered {
 		return sharedShards
 	}
@@ -93,7 +93,7 @@ func (a *applier) applyIDs() int64 {
 }
 
 // applySlots returns how many shards this process works on at a time.
-func (a *applier) applySlots() int { return min(a.cfg.EstimateSlots, a.applyShards()) }
+func (a *applier) applySlots() int { return min(a.cfg.EstimateSlots, a.shardCount()) }
 
 // applyBatch applies the prices of the job's next batch, or finishes the job after the last
 // one.

@@ -36,7 +36,7 @@ func InBackground(d provider.Description) bool { return d.Shape == provider.Sing
 // planBackground orders the names of a job by priority, and creates units that count them as
 // deferred. A bulk job replaces the order of the job before. A job that retries failed items
 // adds to it.
-func (p *planner) planBackground(tx *db.Tx, job *Job, d provider.Description, planned map[int32]int64, batches int) ([]Unit, error) {
+func (p *planner) planBackground(tx *db.Tx, job *Job, d provider.Description, planned map[int32]int64, batches int) ([]FetchUnit, error) {
 	names, err := p.candidates(tx, job, d)
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (p *planner) planBackground(tx *db.Tx, job *Job, d provider.Description, pl
 	if err := storeRanking(tx, job.ID, d.Name, ranked, job.Kind == Bulk && job.RetryOf == 0); err != nil {
 		return nil, err
 	}
-	var units []Unit
+	var units []FetchUnit
 	for _, app := range apps(d) {
 		if later[app] > 0 || planned[app] > 0 {
 			units = append(units, deferredNames(job, d, app, batches, later[app]))
@@ -66,8 +66,8 @@ func (p *planner) planBackground(tx *db.Tx, job *Job, d provider.Description, pl
 }
 
 // deferredNames returns a unit that counts the deferred names of a game in a job.
-func deferredNames(job *Job, d provider.Description, app int32, batches, names int) Unit {
-	return Unit{
+func deferredNames(job *Job, d provider.Description, app int32, batches, names int) FetchUnit {
+	return FetchUnit{
 		JobID: job.ID, Provider: d.Name, AppID: app, BatchTo: batches - 1, State: UnitDeferred, Later: names,
 		ErrorKind: string(provider.KindBudget), Error: d.Name + ": deferred because its budget is spent",
 	}
@@ -114,7 +114,7 @@ func pauseFor(failure error) time.Duration {
 // the name keeps its place in the order: the provider failed, or this process stops. If only
 // the name failed, the next plan decides whether to request it again, and the stored quotes
 // remain.
-func (f *fetcher) endBackground(tx *db.Tx, unit *Unit, r *response, keepPlace bool) error {
+func (f *fetcher) endBackground(tx *db.Tx, unit *FetchUnit, r *response, keepPlace bool) error {
 	ended, err := endName(tx, *unit, keepPlace, r.fetches())
 	switch {
 	case err != nil || !ended:
@@ -138,12 +138,12 @@ type quoteKey struct {
 // without a quote of the item gets an empty quote, which means that the market does not list
 // the item. The stored quote remains if that is not certain: the response has no quote of the
 // name at all, it lacks the market, or the market's row was rejected.
-func (f *fetcher) mergeQuotes(unit *Unit, r *response, items []NamedItem, now time.Time) error {
+func (f *fetcher) mergeQuotes(unit *FetchUnit, r *response, items []NamedItem, now time.Time) error {
 	quotes, named := map[quoteKey]Snapshot{}, map[string]bool{}
 	rejected := map[quoteKey]bool{} // keys without a phase
 	u := newDecoder()
 	defer u.close()
-	for _, b := range r.blobs() {
+	for _, b := range r.encode() {
 		err := f.decodeRows(u, b, func(q *quoteRecord) {
 			if q.Rejected {
 				rejected[quoteKey{name: string(q.Name), market: q.Market}] = true
@@ -156,13 +156,13 @@ func (f *fetcher) mergeQuotes(unit *Unit, r *response, items []NamedItem, now ti
 			return err
 		}
 	}
-	markets := f.requestedMarkets(&Unit{Provider: unit.Provider, AppID: unit.AppID})
+	markets := f.requestedMarkets(&FetchUnit{Provider: unit.Provider, AppID: unit.AppID})
 	for i := range items {
 		item := &items[i]
 		for _, market := range markets {
 			s, ok := quotes[quoteKey{item.Name, item.Phase, market}]
 			if !ok {
-				proves := named[item.Name] && !slices.Contains(r.silent, f.known[market].Key) && !rejected[quoteKey{name: item.Name, market: market}]
+				proves := named[item.Name] && !slices.Contains(r.silent, f.marketsByID[market].Key) && !rejected[quoteKey{name: item.Name, market: market}]
 				if !proves && quoteOf(item.Quotes, market) != nil {
 					continue
 				}

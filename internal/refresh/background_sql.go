@@ -74,7 +74,7 @@ const (
 var requestedBulk = db.NewBulk(requestedNames, requestedColumns, requestedConflict)
 
 // noteRequested stores that a provider was queried for the names of a unit.
-func noteRequested(t *db.Tx, u Unit) error {
+func noteRequested(t *db.Tx, u FetchUnit) error {
 	rows := db.NewTable(requestedColumns, len(u.Names))
 	for _, name := range u.Names {
 		rows.Int(int64(u.AppID), db.Micros(u.FetchedAt))
@@ -107,11 +107,11 @@ AND NOT EXISTS (SELECT 1 FROM provider_state p WHERE p.provider = $1 AND p.pause
 
 // claimName creates a claimed unit of the next name in the background. It returns nil if
 // there is no name or the provider is paused.
-func claimName(t *db.Tx, c Claim) (*Unit, error) {
+func claimName(t *db.Tx, c Claim) (*FetchUnit, error) {
 	if _, err := t.Exec(clearUrgent, c.Provider); err != nil {
 		return nil, err
 	}
-	u := Unit{
+	u := FetchUnit{
 		Provider: c.Provider, Size: 1, BatchFrom: 1, State: UnitRunning, Token: 1, Attempts: 1,
 		Reserved: c.Reserve, Detached: true, Background: true,
 	}
@@ -161,7 +161,7 @@ const laterUnit = ` WHERE job_id = $1 AND provider = $2 AND app_id = $3 AND file
 // its job. With keepPlace the name keeps its place. Otherwise endName stores the request time
 // and the counts of each market. If the claim is no longer valid, it stores only the cost and
 // returns false.
-func endName(t *db.Tx, u Unit, keepPlace bool, markets []MarketFetch) (bool, error) {
+func endName(t *db.Tx, u FetchUnit, keepPlace bool, markets []MarketFetch) (bool, error) {
 	var requests int64
 	err := t.QueryRow(`DELETE FROM fetch_unit WHERE id = $1 AND token = $2 AND state = 'running' RETURNING requests`, u.ID, u.Token).Scan(&requests)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -189,7 +189,7 @@ func endName(t *db.Tx, u Unit, keepPlace bool, markets []MarketFetch) (bool, err
 	if counted != 1 {
 		return true, nil // the job has been deleted
 	}
-	return true, addFetches(t, Unit{JobID: u.JobID, FetchedAt: t.Now(), Requests: u.Requests, Bytes: u.Bytes}, markets)
+	return true, addFetches(t, FetchUnit{JobID: u.JobID, FetchedAt: t.Now(), Requests: u.Requests, Bytes: u.Bytes}, markets)
 }
 
 // missingDelay is how long a missing price with a new quote waits for others, so that one job

@@ -11,8 +11,8 @@ import (
 	"assay/internal/provider"
 )
 
-// fetched is a quote of this job with the fetch time of its response.
-type fetched struct {
+// jobQuote is a quote of this job with the fetch time of its response.
+type jobQuote struct {
 	Snapshot
 	at     time.Time
 	reused bool // the response is of an earlier job
@@ -50,8 +50,8 @@ type gameMarket struct {
 
 // load reads everything that the estimates of a batch need.
 func (s *batchEstimator) load(ctx context.Context, b Batch) error {
-	st := s.stage.store
-	pricers, err := s.stage.pricers(ctx, &b)
+	st := s.estimator.store
+	pricers, err := s.estimator.pricers(ctx, &b)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (s *batchEstimator) reset(items []Item) {
 }
 
 // noteUnits adds the outcome of each unit to the items that the unit requested.
-func (s *batchEstimator) noteUnits(units []Unit, outcomes map[UnitMarket]MarketFetch) {
+func (s *batchEstimator) noteUnits(units []FetchUnit, outcomes map[UnitMarket]MarketFetch) {
 	s.files = map[gameMarket]fileOutcome{}
 	for _, u := range units {
 		switch {
@@ -117,14 +117,14 @@ func (s *batchEstimator) noteUnits(units []Unit, outcomes map[UnitMarket]MarketF
 }
 
 // noteFile adds the outcome of a file to all items of its game.
-func (s *batchEstimator) noteFile(u *Unit, outcomes map[UnitMarket]MarketFetch) {
+func (s *batchEstimator) noteFile(u *FetchUnit, outcomes map[UnitMarket]MarketFetch) {
 	usable := false
-	for _, id := range s.stage.marketsOf(*u) {
+	for _, id := range s.estimator.marketsOf(*u) {
 		outcome := outcomes[UnitMarket{u.ID, id}].Outcome
 		r := fileOutcome{responded: u.isUsable() && outcome == OutcomeOK, at: u.FetchedAt}
 		usable = usable || r.responded
 		if u.isUsable() && !r.responded {
-			r.problem = u.Provider + ": " + string(outcome) + ": " + s.stage.known[id].Key
+			r.problem = u.Provider + ": " + string(outcome) + ": " + s.estimator.marketsByID[id].Key
 		}
 		key := gameMarket{u.AppID, id}
 		if before, several := s.files[key]; several {
@@ -144,9 +144,9 @@ func (s *batchEstimator) noteFile(u *Unit, outcomes map[UnitMarket]MarketFetch) 
 }
 
 // noteNames adds the outcome of a unit of names to the items with these names.
-func (s *batchEstimator) noteNames(u *Unit, outcomes map[UnitMarket]MarketFetch) {
+func (s *batchEstimator) noteNames(u *FetchUnit, outcomes map[UnitMarket]MarketFetch) {
 	var silent []int64
-	for _, id := range s.stage.requestedMarkets(u) {
+	for _, id := range s.estimator.requestedMarkets(u) {
 		if outcomes[UnitMarket{0, id}].Outcome == OutcomeSilent { // unit 0: the sum of all units of names
 			silent = append(silent, id)
 		}
@@ -167,15 +167,15 @@ const absenceValid = 24 * time.Hour
 // noteDeferred marks the items whose names a provider's budget deferred. The unit has no list
 // of these names. They are all names of the game without a response, in this job and in the
 // background fetch.
-func (s *batchEstimator) noteDeferred(u *Unit) {
-	now := s.stage.now()
+func (s *batchEstimator) noteDeferred(u *FetchUnit) {
+	now := s.estimator.now()
 	for i := range s.items {
 		o := &s.requests[i]
 		if s.items[i].Key.AppID != u.AppID || o.responseOf(u.Provider) != nil {
 			continue
 		}
 		if slices.ContainsFunc(s.items[i].Quotes, func(v Snapshot) bool {
-			return s.stage.known[v.MarketID].provider == u.Provider && (fetchedAfterEstimate(&v) || !quoted(&v) && now.Sub(v.FetchedAt) < absenceValid)
+			return s.estimator.marketsByID[v.MarketID].provider == u.Provider && (fetchedAfterEstimate(&v) || !quoted(&v) && now.Sub(v.FetchedAt) < absenceValid)
 		}) {
 			o.responded = true
 			continue
@@ -195,7 +195,7 @@ func (o *requestOutcome) responseOf(provider string) *providerResponse {
 }
 
 // addUnit adds the outcome of a unit.
-func (o *requestOutcome) addUnit(u *Unit, usable bool, silent []int64) {
+func (o *requestOutcome) addUnit(u *FetchUnit, usable bool, silent []int64) {
 	switch {
 	case usable:
 		o.responded = true
@@ -213,7 +213,7 @@ func (o *requestOutcome) addUnit(u *Unit, usable bool, silent []int64) {
 
 // addSkip stores why a request was not sent. A backoff takes precedence over a spent budget,
 // and a spent budget over a pause.
-func (o *requestOutcome) addSkip(u *Unit) {
+func (o *requestOutcome) addSkip(u *FetchUnit) {
 	order := []string{"", SkipPaused, SkipBudget, SkipBackoff}
 	if reason := u.skipReason(); slices.Index(order, reason) > slices.Index(order, o.skip) {
 		o.skip = reason
@@ -237,8 +237,8 @@ func (s *batchEstimator) buckets() []int64 {
 }
 
 // readResponses decodes the stored responses and collects the quotes of the batch's items.
-func (s *batchEstimator) readResponses(ctx context.Context, units []Unit, outcomes map[UnitMarket]MarketFetch) error {
-	byBlob := map[int64]Unit{}
+func (s *batchEstimator) readResponses(ctx context.Context, units []FetchUnit, outcomes map[UnitMarket]MarketFetch) error {
+	byBlob := map[int64]FetchUnit{}
 	var ids []int64
 	for _, u := range units {
 		if u.isUsable() {
@@ -246,11 +246,11 @@ func (s *batchEstimator) readResponses(ctx context.Context, units []Unit, outcom
 			ids = append(ids, u.ResponseUnit)
 		}
 	}
-	return s.stage.blobs(ctx, ids, s.buckets(), func(blob Blob) error {
+	return s.estimator.readBlobs(ctx, ids, s.buckets(), func(blob Blob) error {
 		admission.Rest(ctx)
 		u := byBlob[blob.Unit]
-		return s.stage.decodeRows(s.decoder, blob, func(q *quoteRecord) {
-			if _, configured := s.stage.known[q.Market]; !configured {
+		return s.estimator.decodeRows(s.decoder, blob, func(q *quoteRecord) {
+			if _, configured := s.estimator.marketsByID[q.Market]; !configured {
 				return
 			}
 			if u.File != "" && outcomes[UnitMarket{u.ID, q.Market}].Outcome != OutcomeOK {
@@ -281,7 +281,7 @@ func (s *batchEstimator) readResponses(ctx context.Context, units []Unit, outcom
 // addNewItem notes a phase of a known name that is not an item yet, if all known items are
 // refreshed. The phase is added to the catalog, and the next job plans it.
 func (s *batchEstimator) addNewItem(q *quoteRecord, app int32) {
-	if !s.stage.cfg.ScopeAll || q.Phase == "" || q.Ask == 0 && q.Sale == 0 {
+	if !s.estimator.cfg.ScopeAll || q.Phase == "" || q.Ask == 0 && q.Sale == 0 {
 		return
 	}
 	if s.newItems == nil {
@@ -294,12 +294,12 @@ func (s *batchEstimator) addNewItem(q *quoteRecord, app int32) {
 // quote without a market time gets the time that the response states. The stored quote has
 // its own fetch time in two cases: several providers carry the market and are ranked by that
 // time, or the response is older than this job.
-func (s *batchEstimator) addQuote(i int, q *quoteRecord, u *Unit) {
-	f := fetched{at: u.FetchedAt, reused: u.ResponseUnit != u.ID, byName: u.File == "", Snapshot: q.snapshot()}
+func (s *batchEstimator) addQuote(i int, q *quoteRecord, u *FetchUnit) {
+	f := jobQuote{at: u.FetchedAt, reused: u.ResponseUnit != u.ID, byName: u.File == "", Snapshot: q.snapshot()}
 	if f.MarketTime.IsZero() && !u.StatedAt.IsZero() {
 		f.MarketTime = u.StatedAt.UTC().Truncate(time.Hour)
 	}
-	if f.reused || s.stage.shared[s.stage.known[q.Market].Key] {
+	if f.reused || s.estimator.shared[s.estimator.marketsByID[q.Market].Key] {
 		f.FetchedAt = f.at
 	}
 	for k := range s.jobQuotes[i] {

@@ -42,11 +42,11 @@ type (
 
 // claimUnit claims a unit, or returns nil. The returned context is cancelled when the unit's
 // job is cancelled. The caller must call releaseUnit.
-func (p *process) claimUnit(ctx context.Context, c Claim) (*Unit, context.Context, error) {
+func (p *process) claimUnit(ctx context.Context, c Claim) (*FetchUnit, context.Context, error) {
 	held := &p.claims
 	held.claiming.RLock()
 	defer held.claiming.RUnlock()
-	var u *Unit
+	var u *FetchUnit
 	err := p.store.InTx(ctx, func(tx *db.Tx) (err error) {
 		u, err = ClaimUnit(tx, c)
 		return err
@@ -67,7 +67,7 @@ func (p *process) claimUnit(ctx context.Context, c Claim) (*Unit, context.Contex
 
 // releaseUnit ends the work on a unit. If its end has not been written, the claim becomes an
 // orphan.
-func (p *process) releaseUnit(u *Unit, written bool) {
+func (p *process) releaseUnit(u *FetchUnit, written bool) {
 	held := &p.claims
 	held.mu.Lock()
 	key := unitKey{u.ID, u.Token}

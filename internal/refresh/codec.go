@@ -53,16 +53,16 @@ func newEncoder() *encoder {
 	return &encoder{encoder: e}
 }
 
-func (p *encoder) reset() {
-	for i := range p.buckets {
-		p.buckets[i] = p.buckets[i][:0]
+func (e *encoder) reset() {
+	for i := range e.buckets {
+		e.buckets[i] = e.buckets[i][:0]
 	}
 }
 
 // add appends a quote to its bucket.
-func (p *encoder) add(market int64, q *provider.Quote) {
+func (e *encoder) add(market int64, q *provider.Quote) {
 	at := catalog.Bucket(q.Name)
-	b := p.buckets[at]
+	b := e.buckets[at]
 	b = binary.AppendUvarint(b, uint64(len(q.Name)))
 	b = append(b, q.Name...)
 	b = binary.AppendUvarint(b, phaseIndex(q.Phase))
@@ -75,32 +75,32 @@ func (p *encoder) add(market int64, q *provider.Quote) {
 	b = binary.AppendUvarint(b, uint64(q.Sales+1))
 	b = binary.AppendUvarint(b, uint64(q.SalesWindow/time.Second))
 	b = binary.AppendUvarint(b, hours(q.MarketTime))
-	p.buckets[at] = b
+	e.buckets[at] = b
 }
 
 // reject adds a rejected row. Such a row is no evidence that the market has delisted the
 // item.
-func (p *encoder) reject(market int64, name string) {
+func (e *encoder) reject(market int64, name string) {
 	at := catalog.Bucket(name)
-	b := binary.AppendUvarint(p.buckets[at], uint64(len(name)))
+	b := binary.AppendUvarint(e.buckets[at], uint64(len(name)))
 	b = append(b, name...)
 	b = binary.AppendUvarint(b, rejectedIndex())
-	p.buckets[at] = binary.AppendUvarint(b, uint64(market))
+	e.buckets[at] = binary.AppendUvarint(b, uint64(market))
 }
 
 // rejectedIndex is the phase index of a rejected row.
 func rejectedIndex() uint64 { return uint64(len(catalog.Phases)) + 1 }
 
-// blobs compresses the quotes for which keep returns true, or all quotes if keep is nil.
+// encode compresses the quotes for which keep returns true, or all quotes if keep is nil.
 // Empty buckets have no blob.
-func (p *encoder) blobs(keep func(*quoteRecord) bool) []Blob {
+func (e *encoder) encode(keep func(*quoteRecord) bool) []Blob {
 	var out []Blob
-	for i := range p.buckets {
+	for i := range e.buckets {
 		if keep != nil {
-			p.buckets[i] = filter(p.buckets[i], keep)
+			e.buckets[i] = filter(e.buckets[i], keep)
 		}
-		if raw := p.buckets[i]; len(raw) > 0 {
-			out = append(out, Blob{Bucket: i, Data: p.encoder.EncodeAll(raw, nil)})
+		if raw := e.buckets[i]; len(raw) > 0 {
+			out = append(out, Blob{Bucket: i, Data: e.encoder.EncodeAll(raw, nil)})
 		}
 	}
 	return out
@@ -158,19 +158,19 @@ func newDecoder() *decoder {
 	return &decoder{decoder: d, currencies: map[[3]byte]money.Currency{}}
 }
 
-func (u *decoder) close() { u.decoder.Close() }
+func (d *decoder) close() { d.decoder.Close() }
 
 // each calls fn for every record of a blob, in the order of the response.
-func (u *decoder) each(data []byte, fn func(*quoteRecord)) error {
-	raw, err := u.decoder.DecodeAll(data, u.buf[:0])
+func (d *decoder) each(data []byte, fn func(*quoteRecord)) error {
+	raw, err := d.decoder.DecodeAll(data, d.buf[:0])
 	if err != nil {
 		return fmt.Errorf("%w: %w", errBlob, err)
 	}
-	u.buf = raw
+	d.buf = raw
 	r := reader{b: raw}
 	for len(r.b) > 0 {
 		var q quoteRecord
-		if r.record(&q, u.currency); r.bad {
+		if r.record(&q, d.currency); r.bad {
 			return errBlob
 		}
 		fn(&q)
@@ -198,11 +198,11 @@ func (p *process) decodeRows(u *decoder, b Blob, fn func(*quoteRecord)) error {
 	return err
 }
 
-func (u *decoder) currency(code [3]byte) money.Currency {
-	c, ok := u.currencies[code]
+func (d *decoder) currency(code [3]byte) money.Currency {
+	c, ok := d.currencies[code]
 	if !ok {
 		c = money.Currency(code[:])
-		u.currencies[code] = c
+		d.currencies[code] = c
 	}
 	return c
 }

@@ -96,7 +96,7 @@ func TestEncoder_RoundTripKeepsOrder(t *testing.T) {
 			}})
 		}
 		slices.SortStableFunc(want, func(a, b encodedAt) int { return a.bucket - b.bucket })
-		if got := decodeAll(t, p.blobs(nil)); !reflect.DeepEqual(got, want) {
+		if got := decodeAll(t, p.encode(nil)); !reflect.DeepEqual(got, want) {
 			t.Fatalf("got %+v\nwant %+v", got, want)
 		}
 	}
@@ -113,7 +113,7 @@ func TestEncoder_RoundsTimesAndDropsImpossibleTimes(t *testing.T) {
 	} {
 		p := newEncoder()
 		p.add(1, &provider.Quote{Name: "A", Currency: "USD", MarketTime: c.in})
-		if got := decodeAll(t, p.blobs(nil))[0].MarketTime; !got.Equal(c.want) {
+		if got := decodeAll(t, p.encode(nil))[0].MarketTime; !got.Equal(c.want) {
 			t.Errorf("%v came back as %v", c.in, got)
 		}
 	}
@@ -123,7 +123,7 @@ func TestDecoder_RejectsDamagedBlobs(t *testing.T) {
 	p := newEncoder()
 	q := provider.Quote{Name: "A name long enough to matter", Currency: "USD", Ask: 1_000_000, Listings: 3, Sales: provider.Unknown}
 	p.add(7, &q)
-	data := p.blobs(nil)[0].Data
+	data := p.encode(nil)[0].Data
 	u := newDecoder()
 	defer u.close()
 	for i := range data {

@@ -10,4 +10,15 @@
 // write requires the fencing token of the claim. If a process is killed, another worker
 // continues from the rows, and late writes of the killed process are rejected. A dispatcher
 // only wakes the workers. A lost wake delays the work by seconds.
+//
+// A quote has one type in each step:
+//
+//   - provider.Quote: decoded from the response, passed to response.Quote;
+//   - quoteRecord: a record of the stored response (codec.go);
+//   - jobQuote: a quote of this job for an item of a batch (batch.go);
+//   - pricing.Quote: input of the estimate (quotes.go);
+//   - Snapshot: stored with the item as the last quote of its market (quotes_sql.go).
+//
+// Items and stored responses are divided into name buckets (catalog.Bucket). A batch is a
+// range of buckets, so it reads only the parts of a response that it needs.
 package refresh

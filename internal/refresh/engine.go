@@ -57,24 +57,24 @@ type Engine struct {
 
 // process is the state that all stages of one process share.
 type process struct {
-	store     *db.DB
-	cfg       Config
-	providers map[string]provider.Provider
-	order     []string // names of providers, sorted
-	queues    []*hostQueue
-	endpoints []Endpoint
-	markets   map[MarketName]int64
-	known     map[int64]marketOf
-	shared    map[string]bool // keys of markets that several providers carry
-	owner     string
-	clustered bool
-	claims    claims
-	priority  *admission.Priority
-	wake      func(kind string)
-	elapsed   func() time.Duration
-	now       func() time.Time
-	log       *slog.Logger
-	blobsRead atomic.Int64 // number of blobs read, for tests
+	store       *db.DB
+	cfg         Config
+	providers   map[string]provider.Provider
+	order       []string // names of providers, sorted
+	queues      []*hostQueue
+	endpoints   []Endpoint
+	markets     map[MarketName]int64
+	marketsByID map[int64]marketOf
+	shared      map[string]bool // keys of markets that several providers carry
+	owner       string
+	clustered   bool
+	claims      claims
+	priority    *admission.Priority
+	wake        func(kind string)
+	elapsed     func() time.Duration
+	now         func() time.Time
+	log         *slog.Logger
+	blobsRead   atomic.Int64 // number of blobs read, for tests
 }
 
 // planner is the plan stage. It creates the batches and units of a job from the items that
@@ -111,9 +111,9 @@ type marketOf struct {
 	provider.Market
 }
 
-// blobs calls fn for each stored blob of some units, ordered by bucket and unit. fn must not
+// readBlobs calls fn for each stored blob of some units, ordered by bucket and unit. fn must not
 // retain the data.
-func (p *process) blobs(ctx context.Context, units, buckets []int64, fn func(Blob) error) error {
+func (p *process) readBlobs(ctx context.Context, units, buckets []int64, fn func(Blob) error) error {
 	return readBlobs(ctx, p.store, units, buckets, func(b Blob) error {
 		p.blobsRead.Add(1)
 		return fn(b)
@@ -154,7 +154,7 @@ type Options struct {
 func New(ctx context.Context, o Options) (*Engine, error) {
 	p := &process{
 		store: o.Store, cfg: o.Config, wake: o.Wake, now: o.Now, log: o.Logger, owner: o.Owner, clustered: o.Shared, elapsed: o.Elapsed,
-		providers: map[string]provider.Provider{}, known: map[int64]marketOf{}, shared: map[string]bool{}, priority: o.Priority,
+		providers: map[string]provider.Provider{}, marketsByID: map[int64]marketOf{}, shared: map[string]bool{}, priority: o.Priority,
 		claims: claims{units: map[unitKey]call{}, batches: map[batchKey]struct{}{}},
 	}
 	e := &Engine{
@@ -215,7 +215,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	}
 	offers := map[string]int{}
 	for n, id := range e.markets {
-		e.known[id] = byName[n]
+		e.marketsByID[id] = byName[n]
 		offers[n.Key]++
 		e.shared[n.Key] = offers[n.Key] > 1
 	}

@@ -68,7 +68,7 @@ func (e *estimator) estimate(ctx context.Context, b Batch, more bool) (next *Bat
 	defer func() { e.releaseBatch(b, written) }()
 	s, _ := e.batchEstimators.Get().(*batchEstimator)
 	if s == nil {
-		s = &batchEstimator{stage: e, decoder: newDecoder()}
+		s = &batchEstimator{estimator: e, decoder: newDecoder()}
 	}
 	defer e.batchEstimators.Put(s)
 	err = s.load(ctx, b)
@@ -104,13 +104,13 @@ func (e *estimator) estimate(ctx context.Context, b Batch, more bool) (next *Bat
 
 // batchEstimator estimates one batch at a time and reuses its memory for the next batch.
 type batchEstimator struct {
-	stage   *estimator
-	decoder *decoder
+	estimator *estimator
+	decoder   *decoder
 
 	pricers      map[int32]*gamePricer // by game, of the job
 	rates        int64
 	items        []Item
-	jobQuotes    [][]fetched                // quotes of this job, by item
+	jobQuotes    [][]jobQuote               // quotes of this job, by item
 	requests     []requestOutcome           // by item
 	files        map[gameMarket]fileOutcome // of markets that are fetched as files
 	firstByName  map[string]int32
@@ -151,7 +151,7 @@ func (s *batchEstimator) estimate(ctx context.Context, now time.Time) error {
 	r := &s.result
 	r.Items = r.Items[:0]
 	r.Counts = Counts{}
-	r.MissingRetry, r.RateSet, r.Method = s.stage.cfg.MissingRetry, s.rates, s.stage.cfg.Policy.Label()
+	r.MissingRetry, r.RateSet, r.Method = s.estimator.cfg.MissingRetry, s.rates, s.estimator.cfg.Policy.Label()
 	s.moved, s.past = s.moved[:0], nil
 	for i := range s.items {
 		admission.Rest(ctx)
@@ -159,7 +159,7 @@ func (s *batchEstimator) estimate(ctx context.Context, now time.Time) error {
 	}
 	if len(s.moved) > 0 {
 		var err error
-		if s.past, err = readPastPrices(ctx, s.stage.store, s.moved, now); err != nil {
+		if s.past, err = readPastPrices(ctx, s.estimator.store, s.moved, now); err != nil {
 			return fmt.Errorf("past prices: %w", err)
 		}
 		for i := range s.items {
@@ -219,7 +219,7 @@ func (s *batchEstimator) estimateItem(i int, now time.Time) EstimatedItem {
 		out.State = ItemNoQuote
 	}
 	if s.estimated.Sales == pricing.SalesNone {
-		out.RetryAt = now.Add(s.stage.cfg.NoSalesRetry)
+		out.RetryAt = now.Add(s.estimator.cfg.NoSalesRetry)
 		out.QuietSince = item.NoSalesSince
 		if out.QuietSince.IsZero() {
 			out.QuietSince = now
@@ -239,7 +239,7 @@ func (s *batchEstimator) price(i int, now time.Time, out *EstimatedItem) bool {
 	e.movers.Annotate(pricing.KeyOf(item.Key.Name, item.Key.Phase), s.quotes)
 	state := pricing.State{Price: item.Price, Held: pricing.HeldPrice{Candidate: item.Candidate, At: item.CandidateAt}}
 	if _, err := pricing.DecodeGuard(item.Guard, &state); err != nil {
-		s.stage.log.Warn("price guard state unreadable", "item", item.ID, "error", err)
+		s.estimator.log.Warn("price guard state unreadable", "item", item.ID, "error", err)
 	}
 	var refs pricing.References
 	bounds := item.Range
@@ -290,7 +290,7 @@ func (s *batchEstimator) evidence(i int) (at time.Time, ok bool) {
 	}
 	for k := range s.items[i].Quotes {
 		old := &s.items[i].Quotes[k]
-		if _, configured := s.stage.known[old.MarketID]; !configured || !quoted(old) {
+		if _, configured := s.estimator.marketsByID[old.MarketID]; !configured || !quoted(old) {
 			continue
 		}
 		if fetchedAfterEstimate(old) {
@@ -317,7 +317,7 @@ func (s *batchEstimator) respondedAt(i int, market int64) (at time.Time, ok bool
 		return r.at, true
 	}
 	o := &s.requests[i]
-	if by := o.responseOf(s.stage.known[market].provider); by != nil && !slices.Contains(o.silent, market) {
+	if by := o.responseOf(s.estimator.marketsByID[market].provider); by != nil && !slices.Contains(o.silent, market) {
 		return by.at, true
 	}
 	return time.Time{}, false
@@ -333,7 +333,7 @@ func (s *batchEstimator) stateWithoutEvidence(i int) (state, reason, why string)
 		if !quoted(old) {
 			continue
 		}
-		m := s.stage.known[old.MarketID]
+		m := s.estimator.marketsByID[old.MarketID]
 		if r := s.files[gameMarket{s.items[i].Key.AppID, old.MarketID}]; r.problem != "" {
 			errs = append(errs, r.problem)
 		} else if slices.Contains(o.rejected, old.MarketID) {

@@ -220,8 +220,8 @@ func endMissing(t *db.Tx, b Batch, items []EstimatedItem, retry time.Duration) e
 // lockItems prevents other jobs from estimating the items of a batch. It locks nothing if all
 // items are written by id next, because that write locks them in the same order.
 func lockItems(t *db.Tx, items []EstimatedItem) error {
-	unanswered := func(i EstimatedItem) bool { return !i.Responded }
-	if t.Dialect == db.SQLite || !slices.ContainsFunc(items, unanswered) {
+	unresponded := func(i EstimatedItem) bool { return !i.Responded }
+	if t.Dialect == db.SQLite || !slices.ContainsFunc(items, unresponded) {
 		return nil
 	}
 	ids := make([]int64, len(items))

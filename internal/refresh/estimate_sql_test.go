@@ -225,7 +225,7 @@ func TestStoreEstimates_WritesLargeLists(t *testing.T) {
 		}
 		ids := f.items(names...)
 		userKey := f.own("u", ids...)
-		units := make([]refresh.Unit, 3_000)
+		units := make([]refresh.FetchUnit, 3_000)
 		for i := range units {
 			units[i] = unit("s", "")
 			units[i].State = refresh.UnitFailed

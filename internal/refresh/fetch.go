@@ -71,7 +71,7 @@ func (f *fetcher) fetch(ctx context.Context, q *hostQueue) (bool, error) {
 // mayUnblockBatch reports whether the end of a unit may unblock a batch. Every woken worker
 // starts a transaction to claim a batch, in each process. A batch usually waits for many
 // units, so only the last one should wake the workers.
-func (f *fetcher) mayUnblockBatch(ctx context.Context, u *Unit) bool {
+func (f *fetcher) mayUnblockBatch(ctx context.Context, u *FetchUnit) bool {
 	if u.File != "" || u.Background {
 		return u.File != ""
 	}
@@ -82,14 +82,14 @@ func (f *fetcher) mayUnblockBatch(ctx context.Context, u *Unit) bool {
 // endWrite returns the write that stores the result of a request. It releases the unit if it
 // is to be retried or the process stops. Otherwise it ends the unit with its response. With
 // keepPlace, a name of the background fetch keeps its place in the order.
-func (f *fetcher) endWrite(ctx context.Context, unit *Unit, r *response, keepPlace bool) func(*db.Tx) error {
+func (f *fetcher) endWrite(ctx context.Context, unit *FetchUnit, r *response, keepPlace bool) func(*db.Tx) error {
 	if unit.Background {
 		return func(tx *db.Tx) error { return f.endBackground(tx, unit, r, keepPlace) }
 	}
 	if unit.State == UnitPending || (unit.State != UnitDone && ctx.Err() != nil) {
 		return func(tx *db.Tx) error { return returnUnit(tx, *unit) }
 	}
-	fetches, blobs := r.fetches(), r.blobs()
+	fetches, blobs := r.fetches(), r.encode()
 	return func(tx *db.Tx) error {
 		ended, detachment, err := endUnit(tx, *unit, fetches, blobs)
 		if err != nil || !ended {
@@ -103,7 +103,7 @@ func (f *fetcher) endWrite(ctx context.Context, unit *Unit, r *response, keepPla
 				return err
 			}
 		}
-		if err := f.noteRequested(tx, append([]Unit{*unit}, r.remaining...)); err != nil {
+		if err := f.noteRequested(tx, append([]FetchUnit{*unit}, r.remaining...)); err != nil {
 			return err
 		}
 		return f.noteOutcome(tx, unit, r.remaining)
@@ -112,7 +112,7 @@ func (f *fetcher) endWrite(ctx context.Context, unit *Unit, r *response, keepPla
 
 // storeDetached stores a response that arrived after its job had continued without it. The
 // next plan uses a file. The next estimate uses quotes of names.
-func (f *fetcher) storeDetached(tx *db.Tx, unit *Unit, r *response, detachment Detachment) error {
+func (f *fetcher) storeDetached(tx *db.Tx, unit *FetchUnit, r *response, detachment Detachment) error {
 	if unit.ConcernsProvider() && (unit.State == UnitDone || detachment != DetachedRunning) {
 		if err := noteProvider(tx, unit.Provider, unit.File, unit.Error); err != nil {
 			return err
@@ -133,7 +133,7 @@ func (f *fetcher) storeDetached(tx *db.Tx, unit *Unit, r *response, detachment D
 
 // noteRequested stores which names were requested from a provider with a budget, so that
 // later jobs request other names first.
-func (f *fetcher) noteRequested(tx *db.Tx, units []Unit) error {
+func (f *fetcher) noteRequested(tx *db.Tx, units []FetchUnit) error {
 	for _, u := range units {
 		if u.File != "" || u.State != UnitDone && u.State != UnitFailed || !hasBudget(f.providers[u.Provider].Describe()) {
 			continue
@@ -147,8 +147,8 @@ func (f *fetcher) noteRequested(tx *db.Tx, units []Unit) error {
 
 // noteOutcome stores the outcome of a unit and its remaining units in the state of their
 // provider and markets.
-func (f *fetcher) noteOutcome(tx *db.Tx, unit *Unit, rest []Unit) error {
-	for _, u := range append([]Unit{*unit}, rest...) {
+func (f *fetcher) noteOutcome(tx *db.Tx, unit *FetchUnit, rest []FetchUnit) error {
+	for _, u := range append([]FetchUnit{*unit}, rest...) {
 		if u.Error == "" || !u.ConcernsProvider() {
 			continue
 		}
@@ -163,12 +163,12 @@ func (f *fetcher) noteOutcome(tx *db.Tx, unit *Unit, rest []Unit) error {
 }
 
 // requestedMarkets returns the ids of the markets that a unit requests, in order.
-func (p *process) requestedMarkets(u *Unit) []int64 {
+func (p *process) requestedMarkets(u *FetchUnit) []int64 {
 	if u.File != "" {
 		return p.marketsOf(*u)
 	}
 	var out []int64
-	for id, m := range p.known {
+	for id, m := range p.marketsByID {
 		if m.provider == u.Provider && slices.Contains(m.AppIDs, u.AppID) {
 			out = append(out, id)
 		}
@@ -179,7 +179,7 @@ func (p *process) requestedMarkets(u *Unit) []int64 {
 
 // request sends the requests of a unit and sets its state. The state is UnitDone, UnitFailed,
 // UnitDeferred, or UnitPending if the unit is to be retried later.
-func (f *fetcher) request(ctx context.Context, unit *Unit) (*response, error) {
+func (f *fetcher) request(ctx context.Context, unit *FetchUnit) (*response, error) {
 	src := f.providers[unit.Provider]
 	d := src.Describe()
 	r := f.newResponse(ctx, d)
@@ -214,7 +214,7 @@ var errClaimLost = errors.New("claim lost")
 // meter returns a meter that counts a unit's requests in the database before they are sent.
 // The claim counts the first request. Retries are counted one by one. Further calls for names
 // are counted reserveStep at a time.
-func (f *fetcher) meter(unit *Unit, size int) *provider.Meter {
+func (f *fetcher) meter(unit *FetchUnit, size int) *provider.Meter {
 	calls := int64((len(unit.Names) + size - 1) / size)
 	return provider.NewMeter(unit.Reserved, func(ctx context.Context) (int64, error) {
 		more := max(1, min(reserveStep, calls-unit.Counted-unit.Reserved))
@@ -236,7 +236,7 @@ func (f *fetcher) meter(unit *Unit, size int) *provider.Meter {
 
 // call fetches a unit. If the provider's code panics, call returns an error that is not
 // retried, because the same response would cause a panic again.
-func (f *fetcher) call(ctx context.Context, r *response, src provider.Provider, unit *Unit, meter *provider.Meter) (err error) {
+func (f *fetcher) call(ctx context.Context, r *response, src provider.Provider, unit *FetchUnit, meter *provider.Meter) (err error) {
 	defer func() {
 		if panicked := fault.Recovered(recover()); panicked != nil {
 			f.log.Error("provider panicked", "provider", unit.Provider, "error", panicked, "stack", panicked.Stack)
@@ -250,7 +250,7 @@ func (f *fetcher) call(ctx context.Context, r *response, src provider.Provider, 
 }
 
 // classifyFailure sets the state of a unit after a failed call.
-func (f *fetcher) classifyFailure(unit *Unit, err error) {
+func (f *fetcher) classifyFailure(unit *FetchUnit, err error) {
 	pe, ok := errors.AsType[*provider.Error](err)
 	if !ok { // an error in reading the response, or a panic
 		pe = provider.Protocol(unit.Provider, "%s", strings.TrimPrefix(err.Error(), unit.Provider+": "))

@@ -20,7 +20,7 @@ const (
 // DetachedBackgroundSQL is DetachedBackground as text for SQL.
 const DetachedBackgroundSQL = "3"
 
-func scanUnit(r *sql.Rows, u *Unit) error {
+func scanUnit(r *sql.Rows, u *FetchUnit) error {
 	var notBefore, fetched, stated, detached int64
 	var names sql.RawBytes
 	err := r.Scan(&u.ID, &u.JobID, &u.Provider, &u.AppID, &u.File, &u.BatchFrom, &u.BatchTo, &u.State, &u.Token, &u.Attempts,
@@ -37,12 +37,12 @@ func scanUnit(r *sql.Rows, u *Unit) error {
 }
 
 // jobUnits returns a job's units, without their names.
-func jobUnits(ctx context.Context, s *db.DB, job int64) ([]Unit, error) {
+func jobUnits(ctx context.Context, s *db.DB, job int64) ([]FetchUnit, error) {
 	return db.Collect(ctx, s.Read, scanUnit, `SELECT `+unitFacts+`, NULL FROM fetch_unit WHERE job_id = $1 ORDER BY id`, job)
 }
 
 // batchUnits returns the units that a batch waited for.
-func batchUnits(ctx context.Context, s *db.DB, b Batch) ([]Unit, error) {
+func batchUnits(ctx context.Context, s *db.DB, b Batch) ([]FetchUnit, error) {
 	return db.Collect(ctx, s.Read, scanUnit, `
 		SELECT `+unitColumns+` FROM fetch_unit
 		WHERE job_id = $1 AND batch_from <= $2 AND batch_to >= $2 ORDER BY id`, b.JobID, b.Batch)
@@ -50,7 +50,7 @@ func batchUnits(ctx context.Context, s *db.DB, b Batch) ([]Unit, error) {
 
 // newestUnit returns the last completed unit of a file that still has a stored response, or
 // nil. The response is not deleted before the transaction ends.
-func newestUnit(t *db.Tx, provider string, app int32, file string) (*Unit, error) {
+func newestUnit(t *db.Tx, provider string, app int32, file string) (*FetchUnit, error) {
 	if err := keepBlobs(t); err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func dropDetached(t *db.Tx) error {
 var unitsBulk = db.NewBulk(insertUnits, insertUnitColumns, "")
 
 // InsertUnits adds units to the plan of a job.
-func InsertUnits(t *db.Tx, units []Unit) error {
+func InsertUnits(t *db.Tx, units []FetchUnit) error {
 	rows := db.NewTable(insertUnitColumns, len(units))
 	for i := range units {
 		u := &units[i]
@@ -127,7 +127,7 @@ WHERE id = (
 // ClaimUnit claims a unit that can be requested now, or returns nil. Units of missing-price
 // jobs come first. If there is no unit and Background is set, ClaimUnit creates a unit of the
 // next name of the background fetch.
-func ClaimUnit(t *db.Tx, c Claim) (*Unit, error) {
+func ClaimUnit(t *db.Tx, c Claim) (*FetchUnit, error) {
 	if _, err := t.Exec(deferPaused, c.Provider); err != nil {
 		return nil, err
 	}
@@ -151,19 +151,19 @@ RETURNING `+unitColumns,
 // reserveRequests counts further requests of a claimed unit before they are sent. After a
 // kill, the count includes all requests that may have been sent. It returns false if the
 // claim is no longer valid.
-func reserveRequests(t *db.Tx, u Unit, more int64) (bool, error) {
+func reserveRequests(t *db.Tx, u FetchUnit, more int64) (bool, error) {
 	n, err := t.Exec(`UPDATE fetch_unit SET requests = requests + reserved, reserved = $3 WHERE id = $1 AND token = $2 AND state = 'running'`,
 		u.ID, u.Token, more)
 	return n == 1, err
 }
 
 // uncounted returns how many requests of an attempt are not counted yet.
-func uncounted(u *Unit) int64 { return u.Requests - u.Counted }
+func uncounted(u *FetchUnit) int64 { return u.Requests - u.Counted }
 
 // spend adds the cost of an attempt to a unit that another process has claimed since.
 // Reserved requests are counted already. If the token is unchanged, the cost was stored when
 // the unit ended.
-func spend(t *db.Tx, u Unit) error {
+func spend(t *db.Tx, u FetchUnit) error {
 	_, err := t.Exec(`UPDATE fetch_unit SET requests = requests + $3, bytes = bytes + $4 WHERE id = $1 AND token <> $2`,
 		u.ID, u.Token, max(0, uncounted(&u)-u.Reserved), u.Bytes)
 	return err
@@ -179,7 +179,7 @@ RETURNING detached`
 // endUnit stores the outcome and the response of a unit. If the claim is no longer valid, it
 // stores only the cost. It is idempotent. The returned Detachment shows whether the unit's
 // job has continued without it.
-func endUnit(t *db.Tx, u Unit, markets []MarketFetch, blobs []Blob) (ended bool, detachment Detachment, err error) {
+func endUnit(t *db.Tx, u FetchUnit, markets []MarketFetch, blobs []Blob) (ended bool, detachment Detachment, err error) {
 	if u.State != UnitDone {
 		if err := lockJob(t, u.JobID); err != nil {
 			return false, NotDetached, err
@@ -250,7 +250,7 @@ func detachUnits(t *db.Tx, s UnresponsiveHost) (int64, error) {
 	return int64(len(detached)), err
 }
 
-func scanDetached(r *sql.Rows, u *Unit) error { return r.Scan(&u.File, &u.State) }
+func scanDetached(r *sql.Rows, u *FetchUnit) error { return r.Scan(&u.File, &u.State) }
 
 // waitingJobs returns the jobs with pending units of a provider's files. With nil files it
 // considers all units of the provider.
@@ -262,7 +262,7 @@ func waitingJobs(ctx context.Context, s *db.DB, provider string, files []string)
 }
 
 // splitUnit inserts further units for the names of an ended unit that had no response.
-func splitUnit(t *db.Tx, u Unit, rest []Unit) error {
+func splitUnit(t *db.Tx, u FetchUnit, rest []FetchUnit) error {
 	if len(rest) == 0 {
 		return nil
 	}
@@ -285,7 +285,7 @@ func splitUnit(t *db.Tx, u Unit, rest []Unit) error {
 }
 
 // returnUnit releases a claimed unit.
-func returnUnit(t *db.Tx, u Unit) error {
+func returnUnit(t *db.Tx, u FetchUnit) error {
 	n, err := t.Exec(`
 		UPDATE fetch_unit SET state = 'pending', not_before = $3, requests = requests + $4, reserved = 0, bytes = bytes + $5
 		WHERE id = $1 AND token = $2 AND state = 'running'`,

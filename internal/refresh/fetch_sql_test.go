@@ -119,7 +119,7 @@ func TestReserveRequests_CountsBeforeSending(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.own("u", f.items("A")...)
 		id := f.plan(refresh.Bulk, 1, unit("s", "f"))
-		claim := func() (u *refresh.Unit) {
+		claim := func() (u *refresh.FetchUnit) {
 			f.Tx(func(tx *db.Tx) (err error) {
 				u, err = refresh.ClaimUnit(tx, refresh.Claim{Provider: "s", Owner: "me", Reserve: 1})
 				return err
@@ -132,7 +132,7 @@ func TestReserveRequests_CountsBeforeSending(t *testing.T) {
 			f.Must(err)
 			f.Is(what, uses[0].Requests, want)
 		}
-		reserve := func(u *refresh.Unit, more int64) (valid bool) {
+		reserve := func(u *refresh.FetchUnit, more int64) (valid bool) {
 			f.Tx(func(tx *db.Tx) (err error) {
 				valid, err = refresh.ReserveRequests(tx, *u, more)
 				return err
@@ -173,7 +173,7 @@ func TestSplitUnit_SplitsNames(t *testing.T) {
 			if _, _, err := refresh.EndUnit(tx, *u, nil, nil); err != nil {
 				return err
 			}
-			return refresh.SplitUnit(tx, *u, []refresh.Unit{failed, later})
+			return refresh.SplitUnit(tx, *u, []refresh.FetchUnit{failed, later})
 		})
 		units, err := refresh.BatchUnits(f.Context(), f.DB, refresh.Batch{JobID: id})
 		f.Must(err)

@@ -69,7 +69,7 @@ func (f *fixture) rules() refresh.Rules {
 }
 
 // plan starts and plans a job for the items in inventories.
-func (f *fixture) plan(kind refresh.Kind, batches int, units ...refresh.Unit) int64 {
+func (f *fixture) plan(kind refresh.Kind, batches int, units ...refresh.FetchUnit) int64 {
 	f.Helper()
 	r := f.rules()
 	if kind == refresh.Missing {
@@ -103,12 +103,12 @@ func (f *fixture) plan(kind refresh.Kind, batches int, units ...refresh.Unit) in
 }
 
 // unit returns a file unit that all batches wait for.
-func unit(provider, file string) refresh.Unit {
-	return refresh.Unit{Provider: provider, AppID: app, File: file, BatchTo: catalog.Buckets, State: refresh.UnitPending}
+func unit(provider, file string) refresh.FetchUnit {
+	return refresh.FetchUnit{Provider: provider, AppID: app, File: file, BatchTo: catalog.Buckets, State: refresh.UnitPending}
 }
 
 // claim claims a unit of a provider, or returns nil.
-func (f *fixture) claim(provider string) (u *refresh.Unit) {
+func (f *fixture) claim(provider string) (u *refresh.FetchUnit) {
 	f.Helper()
 	f.Tx(func(tx *db.Tx) (err error) {
 		u, err = refresh.ClaimUnit(tx, refresh.Claim{Provider: provider, Owner: "me"})
@@ -118,7 +118,7 @@ func (f *fixture) claim(provider string) (u *refresh.Unit) {
 }
 
 // fetch claims a unit of a provider and ends it with blobs.
-func (f *fixture) fetch(provider string, blobs ...refresh.Blob) refresh.Unit {
+func (f *fixture) fetch(provider string, blobs ...refresh.Blob) refresh.FetchUnit {
 	f.Helper()
 	u := f.claim(provider)
 	if u == nil {

@@ -37,9 +37,9 @@ func scanSet(r *sql.Rows, set *pricing.Set) error {
 }
 
 // storedQuotes calls fn for each stored quote of a game.
-func storedQuotes(ctx context.Context, s *db.DB, app int32, fn func(*StoredQuote)) error {
+func storedQuotes(ctx context.Context, s *db.DB, app int32, fn func(*NamedSnapshot)) error {
 	_, err := db.Collect(ctx, s.Read, func(r *sql.Rows, _ *struct{}) error {
-		var q StoredQuote
+		var q NamedSnapshot
 		var quotes string
 		var quotesAt int64
 		if err := r.Scan(&q.Name, &q.Phase, &quotesAt, &quotes); err != nil {

@@ -71,7 +71,7 @@ func (g *game) add(ctx context.Context, round *pricing.Round, now time.Time, pro
 		}
 		for _, m := range r.markets {
 			if err := round.Add(m.Market, m.last, m.next); err != nil {
-				g.fetcher.log.Warn("stored responses unreadable", "provider", provider, "market", g.fetcher.known[m.ID].Key, "error", err)
+				g.fetcher.log.Warn("stored responses unreadable", "provider", provider, "market", g.fetcher.marketsByID[m.ID].Key, "error", err)
 			}
 			m.History, m.last, m.next = nil, nil, nil
 			admission.Rest(ctx)
@@ -133,7 +133,7 @@ const sameTime = 2 * time.Hour
 // response of a file. Without such a response, all stored quotes are added.
 func (g *game) named(ctx context.Context, provider string, market func(int64) *marketResponse, targets map[int64][]target) error {
 	var ids []int64
-	for id, m := range g.fetcher.known {
+	for id, m := range g.fetcher.marketsByID {
 		if m.provider == provider {
 			ids = append(ids, id)
 		}
@@ -145,7 +145,7 @@ func (g *game) named(ctx context.Context, provider string, market func(int64) *m
 			newest = f.FetchedAt
 		}
 	}
-	err := storedQuotes(ctx, g.fetcher.store, g.app, func(q *StoredQuote) {
+	err := storedQuotes(ctx, g.fetcher.store, g.app, func(q *NamedSnapshot) {
 		if _, found := slices.BinarySearch(ids, q.MarketID); !found {
 			return
 		}
@@ -201,14 +201,14 @@ func (g *game) targets(ctx context.Context, prov string, states map[int64]pricin
 	market := func(id int64) *marketResponse {
 		m := markets[id]
 		if m == nil {
-			known := g.fetcher.known[id]
+			known := g.fetcher.marketsByID[id]
 			m = &marketResponse{Market: pricing.Market{ID: id, ByName: known.byName, MaxAge: known.MaxAge, State: states[id]}}
 			markets[id] = m
 		}
 		return m
 	}
 	for _, f := range g.files {
-		if known, ok := g.fetcher.known[f.MarketID]; !ok || known.provider != prov || f.AppID != g.app {
+		if known, ok := g.fetcher.marketsByID[f.MarketID]; !ok || known.provider != prov || f.AppID != g.app {
 			continue
 		}
 		m := market(f.MarketID)
@@ -285,7 +285,7 @@ func (g *game) read(ctx context.Context, now time.Time, all map[int64][]target, 
 		}
 	}
 	slices.Sort(units)
-	return g.fetcher.blobs(ctx, units, buckets, func(b Blob) error {
+	return g.fetcher.readBlobs(ctx, units, buckets, func(b Blob) error {
 		admission.Rest(ctx)
 		into := all[b.Unit]
 		return g.fetcher.decode(dec, b, func(q *quoteRecord) {

@@ -23,7 +23,7 @@ var fetchedBulk = db.NewBulk(noteFetchesSQL, fetchedColumns, noteFetchesConflict
 
 // noteFetches adds the counts of a unit to the state of its markets. The counts are those of
 // all units of a job. For a file, only validation decides whether the response is good.
-func noteFetches(t *db.Tx, u Unit, markets []MarketFetch) error {
+func noteFetches(t *db.Tx, u FetchUnit, markets []MarketFetch) error {
 	rows := db.NewTable(fetchedColumns, len(markets))
 	for _, m := range markets {
 		success := int64(0)

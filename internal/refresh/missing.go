@@ -44,7 +44,7 @@ const (
 // items are in the missing-price queue and not in the job.
 func (f *fetcher) newlyListed(ctx context.Context, job *Job, verdicts []Verdict) ([]Listed, error) {
 	good := map[UnitMarket]bool{}
-	units := map[int64]Unit{}
+	units := map[int64]FetchUnit{}
 	var ids []int64
 	for _, v := range verdicts {
 		if v.Reused || v.Fetch.Outcome != OutcomeOK {
@@ -74,7 +74,7 @@ func (f *fetcher) newlyListed(ctx context.Context, job *Job, verdicts []Verdict)
 		if len(buckets) == 0 {
 			continue
 		}
-		err = f.blobs(ctx, ids, buckets, func(b Blob) error {
+		err = f.readBlobs(ctx, ids, buckets, func(b Blob) error {
 			return f.decode(u, b, func(q *quoteRecord) {
 				if q.Ask == 0 && q.Sale == 0 || len(out) == maxListed || !good[UnitMarket{b.Unit, q.Market}] {
 					return

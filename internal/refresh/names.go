@@ -15,7 +15,7 @@ const maxConsecutiveFailures = 3
 // unit keeps the names of these calls. The other names become units in r.remaining. So no
 // successful call is repeated, and one failing name does not affect the others. fetchNames
 // returns an error if no call succeeded.
-func (r *response) fetchNames(ctx context.Context, f *fetcher, src provider.Provider, unit *Unit, meter *provider.Meter) error {
+func (r *response) fetchNames(ctx context.Context, f *fetcher, src provider.Provider, unit *FetchUnit, meter *provider.Meter) error {
 	d := src.Describe()
 	size := max(d.BatchSize, 1)
 	whole := &joined{response: r}
@@ -55,7 +55,7 @@ func (r *response) fetchNames(ctx context.Context, f *fetcher, src provider.Prov
 }
 
 // addRemaining adds a unit of names that had no response.
-func (r *response) addRemaining(ctx context.Context, f *fetcher, unit Unit, names []string, err error) {
+func (r *response) addRemaining(ctx context.Context, f *fetcher, unit FetchUnit, names []string, err error) {
 	unit.Names = names
 	f.classifyFailure(&unit, err)
 	if ctx.Err() != nil {

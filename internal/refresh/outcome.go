@@ -70,7 +70,7 @@ func share(part, whole int64) float64 {
 
 // marketGaps returns the markets that a job lacks completely or in part. It omits providers
 // of the background fetch.
-func (a *applier) marketGaps(units []Unit, outcomes map[UnitMarket]MarketFetch) []event.MarketGap {
+func (a *applier) marketGaps(units []FetchUnit, outcomes map[UnitMarket]MarketFetch) []event.MarketGap {
 	type market struct{ provider, key string }
 	type gap struct {
 		market
@@ -92,7 +92,7 @@ func (a *applier) marketGaps(units []Unit, outcomes map[UnitMarket]MarketFetch) 
 			ids = []int64{0}
 		}
 		for _, id := range ids {
-			m := market{u.Provider, a.known[id].Key}
+			m := market{u.Provider, a.marketsByID[id].Key}
 			all[m] += weight
 			if reason, detail := u.gap(id, outcomes); reason != "" {
 				missing[gap{m, reason}] += weight
@@ -113,7 +113,7 @@ func (a *applier) marketGaps(units []Unit, outcomes map[UnitMarket]MarketFetch) 
 }
 
 // gap returns why a unit's job lacks a market, or "".
-func (u *Unit) gap(market int64, outcomes map[UnitMarket]MarketFetch) (reason, detail string) {
+func (u *FetchUnit) gap(market int64, outcomes map[UnitMarket]MarketFetch) (reason, detail string) {
 	part := UnitMarket{Market: market} // unit 0: the sum of all units of names
 	if u.File != "" {
 		part.Unit = u.ID

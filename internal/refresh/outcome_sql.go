@@ -12,7 +12,7 @@ var fetchesBulk = db.NewBulk(addFetchesSQL, fetchColumns, addFetchesConflict)
 
 // addFetches stores the counts of each market in a unit's response. A file has its own rows.
 // Units of names are added up by provider.
-func addFetches(t *db.Tx, u Unit, markets []MarketFetch) error {
+func addFetches(t *db.Tx, u FetchUnit, markets []MarketFetch) error {
 	unit := u.ID
 	if u.File == "" {
 		unit = 0
@@ -33,7 +33,7 @@ func addFetches(t *db.Tx, u Unit, markets []MarketFetch) error {
 
 // noteError stores the error of a unit as its job's last error. The error of an unsent
 // request does not replace another error.
-func noteError(t *db.Tx, job int64, u Unit) error {
+func noteError(t *db.Tx, job int64, u FetchUnit) error {
 	_, err := t.Exec(`UPDATE refresh_job SET last_error = $2 WHERE id = $1 AND (last_error = '' OR $3)`, job, u.Error, u.ConcernsProvider())
 	return err
 }

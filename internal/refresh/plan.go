@@ -140,11 +140,11 @@ func batchesFor(items int64) int {
 
 // planUnits plans the units of all providers: every file of the games with due items, or the
 // due names in calls as large as the provider allows.
-func (p *planner) planUnits(tx *db.Tx, job *Job, planned map[int32]int64, batches int, limits providerLimits) ([]Unit, error) {
-	var units []Unit
+func (p *planner) planUnits(tx *db.Tx, job *Job, planned map[int32]int64, batches int, limits providerLimits) ([]FetchUnit, error) {
+	var units []FetchUnit
 	for _, name := range p.order {
 		d := p.providers[name].Describe()
-		var own []Unit
+		var own []FetchUnit
 		var err error
 		switch {
 		case d.Shape == provider.Bulk:
@@ -171,13 +171,13 @@ func (p *planner) planUnits(tx *db.Tx, job *Job, planned map[int32]int64, batche
 // planFiles creates a unit for each file. A missing-price job reuses a file's newest response
 // while it is fresh. A response that arrived too late for its own job is used by the next
 // job. If it is no longer fresh, the next job also requests the file again.
-func (p *planner) planFiles(tx *db.Tx, job *Job, d provider.Description, planned map[int32]int64, batches int) ([]Unit, error) {
-	var units []Unit
+func (p *planner) planFiles(tx *db.Tx, job *Job, d provider.Description, planned map[int32]int64, batches int) ([]FetchUnit, error) {
+	var units []FetchUnit
 	for _, f := range d.Files {
 		if planned[f.AppID] == 0 {
 			continue
 		}
-		u := Unit{
+		u := FetchUnit{
 			JobID: job.ID, Provider: d.Name, AppID: f.AppID, File: f.Key,
 			BatchTo: batches - 1, State: UnitPending,
 		}
@@ -212,12 +212,12 @@ func (p *planner) isFresh(fetched time.Time, interval time.Duration) bool {
 
 // planNames creates units of the due names of each game that the provider quotes. If the
 // budget does not allow all calls, names are chosen by priority.
-func (p *planner) planNames(tx *db.Tx, job *Job, d provider.Description, planned map[int32]int64, batches int, limits providerLimits) ([]Unit, error) {
+func (p *planner) planNames(tx *db.Tx, job *Job, d provider.Description, planned map[int32]int64, batches int, limits providerLimits) ([]FetchUnit, error) {
 	size := max(d.BatchSize, 1)
 	if d.Shape == provider.Single {
 		size = singleNames
 	}
-	var units []Unit
+	var units []FetchUnit
 	for _, app := range apps(d) {
 		if planned[app] == 0 {
 			continue
@@ -230,7 +230,7 @@ func (p *planner) planNames(tx *db.Tx, job *Job, d provider.Description, planned
 		if err != nil {
 			return nil, err
 		}
-		var own []Unit
+		var own []FetchUnit
 		for part := range slices.Chunk(names, size) {
 			own = append(own, unitOf(job, d, app, part))
 		}
@@ -243,8 +243,8 @@ func (p *planner) planNames(tx *db.Tx, job *Job, d provider.Description, planned
 }
 
 // unitOf creates a unit of names. The names are ordered by batch.
-func unitOf(job *Job, d provider.Description, app int32, names []PlannedName) Unit {
-	u := Unit{
+func unitOf(job *Job, d provider.Description, app int32, names []PlannedName) FetchUnit {
+	u := FetchUnit{
 		JobID: job.ID, Provider: d.Name, AppID: app, State: UnitPending,
 		BatchFrom: names[0].Batch, BatchTo: names[len(names)-1].Batch,
 		Names: make([]string, len(names)),
@@ -257,7 +257,7 @@ func unitOf(job *Job, d provider.Description, app int32, names []PlannedName) Un
 
 // planByPriority creates units of the due names with the highest priority, up to the number
 // of calls. It counts the other names as deferred.
-func (p *planner) planByPriority(tx *db.Tx, job *Job, d provider.Description, batches, calls int) ([]Unit, error) {
+func (p *planner) planByPriority(tx *db.Tx, job *Job, d provider.Description, batches, calls int) ([]FetchUnit, error) {
 	names, err := p.candidates(tx, job, d)
 	if err != nil {
 		return nil, err
@@ -275,7 +275,7 @@ func (p *planner) planByPriority(tx *db.Tx, job *Job, d provider.Description, ba
 		}
 		best[n.app] = append(best[n.app], n.PlannedName)
 	}
-	var units []Unit
+	var units []FetchUnit
 	for _, app := range apps(d) {
 		slices.SortFunc(best[app], func(a, b PlannedName) int {
 			return cmp.Or(cmp.Compare(a.Batch, b.Batch), strings.Compare(a.Name, b.Name))
@@ -293,8 +293,8 @@ func (p *planner) planByPriority(tx *db.Tx, job *Job, d provider.Description, ba
 // resumeAfter rotates the units so that they begin after the last requested name. Units are
 // requested in order. If a limit stops a job early, the next job continues where it stopped,
 // so every name is requested in the end.
-func resumeAfter(units []Unit, last string) []Unit {
-	next := slices.IndexFunc(units, func(u Unit) bool { return afterInOrder(u.Names[len(u.Names)-1], last) })
+func resumeAfter(units []FetchUnit, last string) []FetchUnit {
+	next := slices.IndexFunc(units, func(u FetchUnit) bool { return afterInOrder(u.Names[len(u.Names)-1], last) })
 	if last == "" || next < 0 {
 		return units
 	}

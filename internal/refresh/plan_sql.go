@@ -132,7 +132,7 @@ func findLastRequested(t *db.Tx, provider string, app int32) (name string, err e
 
 // noteUnitRequested stores the last name of a unit of a bulk job, after a success or a
 // failure. The next job continues after this name.
-func noteUnitRequested(t *db.Tx, u Unit) error {
+func noteUnitRequested(t *db.Tx, u FetchUnit) error {
 	if len(u.Names) == 0 || u.State != UnitDone && u.State != UnitFailed {
 		return nil
 	}

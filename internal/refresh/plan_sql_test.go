@@ -36,7 +36,7 @@ func TestPlanItems_KeepsNamesByteForByte(t *testing.T) {
 		}
 		u := unit("t", "")
 		u.JobID, u.Names = 1, names
-		f.Tx(func(tx *db.Tx) error { return refresh.InsertUnits(tx, []refresh.Unit{u}) })
+		f.Tx(func(tx *db.Tx) error { return refresh.InsertUnits(tx, []refresh.FetchUnit{u}) })
 		if got := f.claim("t").Names; !slices.Equal(got, names) {
 			f.Errorf("a unit has %q\n   want %q", got, names)
 		}

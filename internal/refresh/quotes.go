@@ -34,20 +34,20 @@ func (s *batchEstimator) collectQuotes(i int) {
 		s.rows, s.quotes = append(s.rows, f.Snapshot), append(s.quotes, q)
 	}
 	for _, old := range s.items[i].Quotes {
-		if slices.ContainsFunc(s.jobQuotes[i], func(f fetched) bool { return f.MarketID == old.MarketID }) {
+		if slices.ContainsFunc(s.jobQuotes[i], func(f jobQuote) bool { return f.MarketID == old.MarketID }) {
 			continue
 		}
 		if old.FetchedAt.IsZero() {
 			old.FetchedAt = s.items[i].QuotesAt
 		}
-		if _, configured := s.stage.known[old.MarketID]; !configured {
+		if _, configured := s.estimator.marketsByID[old.MarketID]; !configured {
 			continue
 		}
 		q := s.quote(old)
 		if _, responded := s.respondedAt(i, old.MarketID); responded {
 			q.Ask, q.Sale, q.Sales, q.SalesWindow = 0, 0, provider.Unknown, 0
 		}
-		if s.stage.known[old.MarketID].byName {
+		if s.estimator.marketsByID[old.MarketID].byName {
 			q.ChangedAt = unchanged()
 			if old.Reason == pricing.Awaiting {
 				q.ChangedAt = old.FetchedAt
@@ -76,7 +76,7 @@ func quoteOf(quotes []Snapshot, market int64) *Snapshot {
 
 // sinceLast compares a quote that was requested by name with the market's stored quote. It
 // returns when the amounts changed and by how much the price moved.
-func (s *batchEstimator) sinceLast(i int, f *fetched) (changedAt time.Time, moved pricing.Log) {
+func (s *batchEstimator) sinceLast(i int, f *jobQuote) (changedAt time.Time, moved pricing.Log) {
 	old := quoteOf(s.items[i].Quotes, f.MarketID)
 	switch {
 	case old == nil || old.Currency != f.Currency || !quoted(old):
@@ -100,7 +100,7 @@ func (s *batchEstimator) sinceLast(i int, f *fetched) (changedAt time.Time, move
 // quote converts a stored quote for an estimate. If the quote has no sales count, its sales
 // window is the market's usual one.
 func (s *batchEstimator) quote(r Snapshot) pricing.Quote {
-	m := s.stage.known[r.MarketID]
+	m := s.estimator.marketsByID[r.MarketID]
 	q := pricing.Quote{
 		ID: r.MarketID, Provider: m.provider, Market: m.Key, Pool: m.Pool, MaxAge: m.MaxAge,
 		Currency: r.Currency, Ask: r.Ask, Sale: r.Sale,
@@ -118,7 +118,7 @@ func (s *batchEstimator) newQuotes(i int) []Snapshot {
 	stored := s.items[i].Quotes
 	all, changed := append(s.kept[:0], stored...), false
 	for k := range all {
-		if _, configured := s.stage.known[all[k].MarketID]; !configured && all[k].Reason != pricing.NotConfigured {
+		if _, configured := s.estimator.marketsByID[all[k].MarketID]; !configured && all[k].Reason != pricing.NotConfigured {
 			all[k].Reason, changed = pricing.NotConfigured, true
 			if all[k].FetchedAt.IsZero() {
 				all[k].FetchedAt = s.items[i].QuotesAt

@@ -23,7 +23,7 @@ func TestClaimUnit_ManyWorkersClaimEachUnitOnce(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.own("u", f.items("A")...)
 		const n = 200
-		units := make([]refresh.Unit, n)
+		units := make([]refresh.FetchUnit, n)
 		for i := range units {
 			units[i] = unit("s", fmt.Sprint("f", i))
 		}
@@ -32,7 +32,7 @@ func TestClaimUnit_ManyWorkersClaimEachUnitOnce(t *testing.T) {
 		claimed := map[int64]int{}
 		dbtest.AtOnce(8, func(i int) {
 			for range n { // each claim succeeds until none is left
-				var u *refresh.Unit
+				var u *refresh.FetchUnit
 				f.Try(func(tx *db.Tx) (err error) {
 					u, err = refresh.ClaimUnit(tx, refresh.Claim{Provider: "s", Owner: fmt.Sprint("worker ", i)})
 					return err

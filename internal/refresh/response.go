@@ -26,7 +26,7 @@ type response struct {
 	markets   map[string]int64
 	counts    map[int64]*MarketFetch
 	silent    []string
-	remaining []Unit // further units for the names without a response
+	remaining []FetchUnit // further units for the names without a response
 	seen      *provider.Duplicates
 	size      int
 	provider  string
@@ -66,9 +66,9 @@ func (f *fetcher) recycle(r *response) {
 }
 
 // fetchFile fetches the file of a unit.
-func (r *response) fetchFile(ctx context.Context, src provider.Provider, unit *Unit, meter *provider.Meter) error {
-	ans, err := src.Fetch(ctx, provider.Call{AppID: unit.AppID, File: unit.File, Meter: meter}, r)
-	r.silent, unit.StatedAt = ans.Silent, ans.ProviderTime
+func (r *response) fetchFile(ctx context.Context, src provider.Provider, unit *FetchUnit, meter *provider.Meter) error {
+	result, err := src.Fetch(ctx, provider.Call{AppID: unit.AppID, File: unit.File, Meter: meter}, r)
+	r.silent, unit.StatedAt = result.Silent, result.ProviderTime
 	r.expect(src.Describe(), unit.File)
 	return err
 }
@@ -176,16 +176,16 @@ func (r *response) reject(market int64, name string) {
 	}
 }
 
-// blobs returns the encoded quotes. It omits items with conflicting quotes of one market.
-func (r *response) blobs() []Blob {
+// encode returns the encoded quotes. It omits items with conflicting quotes of one market.
+func (r *response) encode() []Blob {
 	if r.seen.Conflicts() == 0 {
-		return r.encoder.blobs(nil)
+		return r.encoder.encode(nil)
 	}
 	keys := make(map[int64]string, len(r.markets))
 	for key, id := range r.markets {
 		keys[id] = key
 	}
-	return r.encoder.blobs(func(q *quoteRecord) bool { return !r.seen.Contested(keys[q.Market], string(q.Name), q.Phase) })
+	return r.encoder.encode(func(q *quoteRecord) bool { return !r.seen.Contested(keys[q.Market], string(q.Name), q.Phase) })
 }
 
 // check returns why a quote is rejected, or "" if it is valid.
@@ -243,7 +243,7 @@ func (j *joined) Quote(q *provider.Quote) error {
 		return &provider.Error{Provider: j.provider, Kind: provider.KindProtocol, Detail: rejectMarket}
 	}
 	if len(j.quotes) >= maxCallQuotes {
-		return &provider.Error{Provider: j.provider, Kind: provider.KindTooLarge, Detail: "more quotes than a call may bring"}
+		return &provider.Error{Provider: j.provider, Kind: provider.KindTooLarge, Detail: "a call for names returned more than 100,000 quotes"}
 	}
 	j.quotes = append(j.quotes, *q)
 	return nil

@@ -49,12 +49,12 @@ func TestBlobs_AreDeletedWhenUnused(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.own("u", f.items("A")...)
 		market := f.market("s", "m")
-		held := func(u refresh.Unit) bool {
+		held := func(u refresh.FetchUnit) bool {
 			n := 0
 			f.Must(refresh.Blobs(f.Context(), f.DB, []int64{u.ID}, []int64{1}, func(refresh.Blob) error { n++; return nil }))
 			return n > 0
 		}
-		run := func(file string, good bool) refresh.Unit {
+		run := func(file string, good bool) refresh.FetchUnit {
 			id := f.plan(refresh.Bulk, 1, unit("s", file))
 			u := f.fetch("s", refresh.Blob{Bucket: 1, Data: []byte("x")})
 			u.ResponseUnit = u.ID
@@ -108,14 +108,14 @@ func TestMarketStates_RemainAfterTheirJobs(t *testing.T) {
 			want.MarketID = m
 			f.Is(what, states[m], want)
 		}
-		end := func(u *refresh.Unit, quotes int64) {
+		end := func(u *refresh.FetchUnit, quotes int64) {
 			u.State, u.FetchedAt = refresh.UnitDone, f.Now
 			f.Tx(func(tx *db.Tx) error {
 				_, _, err := refresh.EndUnit(tx, *u, []refresh.MarketFetch{{MarketID: m, Quotes: quotes, Rejected: 1, Outcome: refresh.OutcomeOK}}, nil)
 				return err
 			})
 		}
-		run := func(units ...refresh.Unit) (id int64) {
+		run := func(units ...refresh.FetchUnit) (id int64) {
 			id = f.plan(refresh.Bulk, 1, units...)
 			for range units {
 				end(f.claim("s"), 3)
@@ -177,7 +177,7 @@ func TestStoreValidation_StoresTheOutcomeOfAFile(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.own("u", f.items("A")...)
 		m := f.market("s", "m")
-		validate := func(quotes int64, outcome refresh.Outcome, quarantine string, reused bool) refresh.Unit {
+		validate := func(quotes int64, outcome refresh.Outcome, quarantine string, reused bool) refresh.FetchUnit {
 			id := f.plan(refresh.Bulk, 1, unit("s", "f"))
 			u := f.fetch("s")
 			u.ResponseUnit = u.ID

@@ -128,7 +128,7 @@ func (e *Engine) AcceptProvider(ctx context.Context, provider, market string) er
 
 // offers reports whether a provider has a market with this key.
 func (e *Engine) offers(provider, market string) bool {
-	for _, m := range e.known {
+	for _, m := range e.marketsByID {
 		if m.provider == provider && m.Key == market {
 			return true
 		}

@@ -28,14 +28,14 @@ type MarketName struct {
 
 // Verdict is the result of validating a market in the response of a file.
 type Verdict struct {
-	Unit       Unit
+	Unit       FetchUnit
 	Fetch      MarketFetch
 	Quarantine string // why the market is refused; "": it is the newest good response
 	Reused     bool   // an earlier response, for which only the outcome is stored
 }
 
-// StoredQuote is the stored quote of a market for an item.
-type StoredQuote struct {
+// NamedSnapshot is the stored quote of a market for an item.
+type NamedSnapshot struct {
 	Snapshot
 	Name, Phase string
 }

@@ -19,8 +19,8 @@ const (
 	UnitCancelled UnitState = "cancelled"
 )
 
-// Unit is one file, or one list of names, to fetch from a provider.
-type Unit struct {
+// FetchUnit is one file, or one list of names, to fetch from a provider.
+type FetchUnit struct {
 	ID           int64
 	JobID        int64
 	Provider     string
@@ -66,7 +66,7 @@ type Endpoint struct {
 // ConcernsProvider reports whether the unit's outcome reflects the health of its provider. A
 // unit that was not sent does not. A unit whose last names were stopped by the circuit
 // breaker does not either.
-func (u *Unit) ConcernsProvider() bool {
+func (u *FetchUnit) ConcernsProvider() bool {
 	return u.State != UnitDeferred || (u.Requests > 0 && u.ErrorKind != string(provider.KindBreaker))
 }
 
@@ -75,10 +75,10 @@ func (u *Unit) ConcernsProvider() bool {
 const KindPaused = "paused"
 
 // isUsable reports whether the unit's job uses its response.
-func (u *Unit) isUsable() bool { return u.State == UnitDone && !u.Detached }
+func (u *FetchUnit) isUsable() bool { return u.State == UnitDone && !u.Detached }
 
 // skipped reports whether no request was sent, for a reason other than a failure.
-func (u *Unit) skipped() bool {
+func (u *FetchUnit) skipped() bool {
 	if u.Detached {
 		return (&provider.Error{Kind: provider.Kind(u.ErrorKind)}).Deferred()
 	}
@@ -86,7 +86,7 @@ func (u *Unit) skipped() bool {
 }
 
 // skipReason returns the skip reason for the unit's items.
-func (u *Unit) skipReason() string {
+func (u *FetchUnit) skipReason() string {
 	switch u.ErrorKind {
 	case KindPaused:
 		return SkipPaused

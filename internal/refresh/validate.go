@@ -31,7 +31,7 @@ func (f *fetcher) validate(ctx context.Context, job *Job) error {
 	if err != nil {
 		return err
 	}
-	units := slices.DeleteFunc(slices.Clone(all), func(u Unit) bool { return u.State != UnitDone })
+	units := slices.DeleteFunc(slices.Clone(all), func(u FetchUnit) bool { return u.State != UnitDone })
 	parts, files, err := f.parts(ctx, job, units)
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (f *fetcher) validate(ctx context.Context, job *Job) error {
 // games returns the games of a job, and whether levels can be learned for each: from a file's
 // new response or, in a bulk job, from quotes requested by name. A missing-price job has too
 // few such quotes.
-func games(job *Job, units []Unit, parts []*part) map[int32]bool {
+func games(job *Job, units []FetchUnit, parts []*part) map[int32]bool {
 	games := map[int32]bool{}
 	for i := range units {
 		u := &units[i]
@@ -105,7 +105,7 @@ func games(job *Job, units []Unit, parts []*part) map[int32]bool {
 
 // parts returns the markets in the responses of a job's files, and the newest good responses
 // of all files.
-func (f *fetcher) parts(ctx context.Context, job *Job, units []Unit) ([]*part, []MarketFile, error) {
+func (f *fetcher) parts(ctx context.Context, job *Job, units []FetchUnit) ([]*part, []MarketFile, error) {
 	outcomes, err := readOutcomes(ctx, f.store, job.ID)
 	if err != nil {
 		return nil, nil, err
@@ -139,7 +139,7 @@ func (f *fetcher) parts(ctx context.Context, job *Job, units []Unit) ([]*part, [
 }
 
 // marketsOf returns the ids of the markets in a unit's file, in order.
-func (p *process) marketsOf(u Unit) []int64 {
+func (p *process) marketsOf(u FetchUnit) []int64 {
 	src, ok := p.providers[u.Provider]
 	if !ok || u.File == "" {
 		return nil
@@ -147,7 +147,7 @@ func (p *process) marketsOf(u Unit) []int64 {
 	d := src.Describe()
 	keys := d.MarketsOf(u.File)
 	var out []int64
-	for id, m := range p.known {
+	for id, m := range p.marketsByID {
 		if m.provider == u.Provider && slices.Contains(keys, m.Key) {
 			out = append(out, id)
 		}
@@ -163,7 +163,7 @@ type game struct {
 	fetcher *fetcher
 	convert *converter
 	app     int32
-	units   []Unit       // completed units of all games
+	units   []FetchUnit  // completed units of all games
 	parts   []*part      // of all games
 	files   []MarketFile // of all games
 }
@@ -181,7 +181,7 @@ func (g *game) unchanged(ctx context.Context, now time.Time) (bool, error) {
 	if age := now.Sub(at); err != nil || at.IsZero() || age < 0 || age > learnAgain {
 		return false, err
 	}
-	if slices.ContainsFunc(g.units, func(u Unit) bool { return u.AppID == g.app && u.File == "" }) {
+	if slices.ContainsFunc(g.units, func(u FetchUnit) bool { return u.AppID == g.app && u.File == "" }) {
 		return false, nil
 	}
 	compared := map[[2]int64]bool{}
@@ -233,15 +233,15 @@ func (g *game) apply(r *pricing.Result) Learned {
 	out := Learned{AppID: g.app, Set: r.Set, Movers: r.Movers}
 	for i := range r.Markets {
 		o := &r.Markets[i]
-		store := g.fetcher.known[o.ID].byName
+		store := g.fetcher.marketsByID[o.ID].byName
 		for _, p := range g.parts {
 			if p.Unit.AppID != g.app || p.Fetch.MarketID != o.ID || !p.isNew {
 				continue
 			}
 			store = store || !p.Reused
 			if o.Refusal != nil {
-				m := g.fetcher.known[o.ID]
-				rival := cmp.Or(g.fetcher.known[o.Refusal.Rival].Key, strconv.FormatInt(o.Refusal.Rival, 10))
+				m := g.fetcher.marketsByID[o.ID]
+				rival := cmp.Or(g.fetcher.marketsByID[o.Refusal.Rival].Key, strconv.FormatInt(o.Refusal.Rival, 10))
 				p.Quarantine = fmt.Sprintf("%s: %s: quarantined: %s", m.provider, m.Key, o.Refusal.Text(rival))
 				p.Fetch.Outcome = OutcomeQuarantined
 			}

@@ -76,7 +76,7 @@ func TestDebug_ShowsAllInstancesAndTheirClaims(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if err := refresh.InsertUnits(tx, []refresh.Unit{{JobID: id, Provider: "sim", AppID: catalog.CS2, File: "f", State: refresh.UnitPending}}); err != nil {
+		if err := refresh.InsertUnits(tx, []refresh.FetchUnit{{JobID: id, Provider: "sim", AppID: catalog.CS2, File: "f", State: refresh.UnitPending}}); err != nil {
 			return err
 		}
 		_, err = refresh.ClaimUnit(tx, refresh.Claim{Provider: "sim", Owner: "host-1"})

@@ -92,7 +92,8 @@ func HouseName(id string) string {
 	return id
 }
 
-// IsHouse reports whether id belongs to a house user.
+// IsHouse reports whether id is reserved for accounts of the marketplace itself (house
+// accounts).
 func IsHouse(id string) bool { return user.Reserved(id) }
 
 // Compare orders accounts in locking order: first users by name, then house accounts.

@@ -202,8 +202,8 @@ func TestTake_ResetsQuotasEveryDayAndMonth(t *testing.T) {
 	})
 }
 
-// A limit and two quotas refuse requests one after the other. A refused request must not count
-// anywhere.
+// First the rate limit and then the daily quota refuse a request. A refused request must not
+// count towards the limit or any quota.
 func TestTake_DoesNotCountRefusedRequests(t *testing.T) {
 	each(t, func(f *fixture) {
 		host := provider.Host{Key: "h", Limit: provider.Limit{Requests: 2, Per: time.Minute}, Quota: provider.Quota{Day: 3, Month: 100}}

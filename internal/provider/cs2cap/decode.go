@@ -71,9 +71,9 @@ func (s *Provider) readBatch(ctx context.Context, body io.Reader, names []string
 		case err != nil:
 			return err
 		case !a.hasMeta || !seen:
-			return feed.Malformed("response without meta or items")
+			return feed.Malformed("the response contains no meta or no items")
 		case items == 0 && !none:
-			return feed.Malformed("response without items and without unknown names")
+			return feed.Malformed("the response contains neither items nor a list of unknown names")
 		}
 		return nil
 	})
@@ -206,7 +206,7 @@ func (s *Provider) readPage(ctx context.Context, body io.Reader, name string, si
 			return r.Skip()
 		})
 		if err == nil && (!a.hasMeta || !seen) {
-			err = feed.Malformed("response without meta or items")
+			err = feed.Malformed("the response contains no meta or no items")
 		}
 		return err
 	})

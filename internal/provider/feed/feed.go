@@ -20,7 +20,7 @@ import (
 // Reader reads one response of a provider and passes its quotes to a sink. When a method
 // returns an error, stop and return that error unchanged.
 type Reader struct {
-	*Tally
+	*CountingSink
 	provider string
 	dec      *jsontext.Decoder
 	scratch  []byte // unescaped texts of the current row
@@ -28,8 +28,8 @@ type Reader struct {
 
 // NewReader returns a Reader of src. Use Read instead, unless the format needs other error
 // handling.
-func NewReader(provider string, src io.Reader, t *Tally) *Reader {
-	return &Reader{Tally: t, provider: provider, dec: NewDecoder(src)}
+func NewReader(provider string, src io.Reader, t *CountingSink) *Reader {
+	return &Reader{CountingSink: t, provider: provider, dec: NewDecoder(src)}
 }
 
 // malformed is the error for a response that breaks the provider's format.
@@ -54,7 +54,7 @@ func Read(ctx context.Context, p string, body io.Reader, sink provider.Sink, dec
 	if err != nil {
 		return err
 	}
-	r := NewReader(p, buffered, NewTally(sink, MaxItems))
+	r := NewReader(p, buffered, NewCountingSink(sink, MaxItems))
 	if err = decode(r); err == nil {
 		err = r.End()
 	}

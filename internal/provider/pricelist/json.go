@@ -31,7 +31,7 @@ type jsonReader struct {
 
 func newJSONReader(src io.Reader, r *rows) *jsonReader {
 	return &jsonReader{
-		Reader: feed.NewReader(Name, src, r.Tally), list: r.list, rows: r,
+		Reader: feed.NewReader(Name, src, r.CountingSink), list: r.list, rows: r,
 		cells: make([]feed.Cell, len(r.list.fields)), seen: make([]bool, len(r.list.fields)),
 	}
 }

@@ -15,7 +15,7 @@ import (
 // rows converts the rows of one list into quotes, in order. It passes all rows for the
 // same item and market to the sink, which detects duplicates and conflicts.
 type rows struct {
-	*feed.Tally
+	*feed.CountingSink
 	list *list
 	q    provider.Quote
 
@@ -31,7 +31,7 @@ type rows struct {
 
 func newRows(l *list, sink provider.Sink) *rows {
 	r := &rows{
-		Tally: feed.NewTally(sink, l.maxItems), list: l, byValue: map[string]int{}, priced: make([]int, len(l.quotes)),
+		CountingSink: feed.NewCountingSink(sink, l.maxItems), list: l, byValue: map[string]int{}, priced: make([]int, len(l.quotes)),
 	}
 	for i := range l.quotes {
 		r.byValue[l.quotes[i].value] = i

@@ -18,10 +18,10 @@ const (
 	// Ranks is the maximum length of a ranking.
 	Ranks = 100
 
-	every       = time.Second // how often to check for changes
-	idle        = 10          // the pause is this many times the duration of the last check, but
-	mostIdle    = 10 * time.Second
-	patience    = 5 * time.Minute
+	every       = time.Second      // how often to check for changes
+	idle        = 10               // pause after a check, as a multiple of its duration
+	mostIdle    = 10 * time.Second // maximum pause after a check
+	patience    = 5 * time.Minute  // timeout of one update
 	firstWait   = 10 * time.Second // how long a request waits for the first update
 	mostChanged = 5_000            // number of users; with more changes all lists are rebuilt
 )

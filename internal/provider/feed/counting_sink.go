@@ -10,8 +10,8 @@ import (
 // many names.
 const MaxItems = 500_000
 
-// Tally passes the quotes and rejects of one response to a sink and counts them.
-type Tally struct {
+// CountingSink passes the quotes and rejects of one response to a sink and counts them.
+type CountingSink struct {
 	sink     provider.Sink
 	maxItems int
 	seen     Seen
@@ -25,15 +25,15 @@ type Tally struct {
 	sinkErr         error // error from the sink
 }
 
-// NewTally returns a Tally for a response of at most maxItems items. sink may be nil if Quote
+// NewCountingSink returns a CountingSink for a response of at most maxItems items. sink may be nil if Quote
 // is never called.
-func NewTally(sink provider.Sink, maxItems int) *Tally {
-	return &Tally{sink: sink, maxItems: maxItems, bits: map[string]int{}, reasons: map[string]int{}}
+func NewCountingSink(sink provider.Sink, maxItems int) *CountingSink {
+	return &CountingSink{sink: sink, maxItems: maxItems, bits: map[string]int{}, reasons: map[string]int{}}
 }
 
 // Quote passes a quote to the sink. A repeated item and market counts as a rejected row, but
 // the sink still gets the quote. A response may have at most 64 markets.
-func (t *Tally) Quote(q *provider.Quote) error {
+func (t *CountingSink) Quote(q *provider.Quote) error {
 	bit, ok := t.bits[q.Market]
 	if !ok {
 		bit = len(t.bits)
@@ -56,36 +56,36 @@ func (t *Tally) Quote(q *provider.Quote) error {
 }
 
 // Quotes returns the number of accepted rows.
-func (t *Tally) Quotes() int { return t.quotes }
+func (t *CountingSink) Quotes() int { return t.quotes }
 
 // Rejects returns the number of rejected rows and parts of rows.
-func (t *Tally) Rejects() int { return t.rejects }
+func (t *CountingSink) Rejects() int { return t.rejects }
 
 // Items returns the number of items with a quote.
-func (t *Tally) Items() int { return t.seen.Len() }
+func (t *CountingSink) Items() int { return t.seen.Len() }
 
 // SinkError returns the error from the sink, if any.
-func (t *Tally) SinkError() error { return t.sinkErr }
+func (t *CountingSink) SinkError() error { return t.sinkErr }
 
 // Count adds n accepted rows that are not quotes.
-func (t *Tally) Count(n int) { t.quotes += n }
+func (t *CountingSink) Count(n int) { t.quotes += n }
 
 // Reject counts an invalid row, or an invalid part of it for one market.
-func (t *Tally) Reject(market string, name []byte, reason string) {
+func (t *CountingSink) Reject(market string, name []byte, reason string) {
 	t.note(reason)
 	if t.sink != nil {
 		t.sink.Reject(market, RowName(name), reason)
 	}
 }
 
-func (t *Tally) note(reason string) {
+func (t *CountingSink) note(reason string) {
 	t.rejects++
 	t.reasons[reason]++
 }
 
 // CheckRejectRate returns an error if most rows so far were rejected. Read calls it at the end
 // of a response. A decoder calls it earlier if it then passes on quotes from another response.
-func (t *Tally) CheckRejectRate() error {
+func (t *CountingSink) CheckRejectRate() error {
 	if t.rejects <= t.quotes {
 		return nil
 	}
@@ -93,7 +93,7 @@ func (t *Tally) CheckRejectRate() error {
 }
 
 // TopReason returns the most frequent reject reason with its count.
-func (t *Tally) TopReason() string {
+func (t *CountingSink) TopReason() string {
 	var top string
 	for reason, n := range t.reasons {
 		if n > t.reasons[top] || n == t.reasons[top] && reason < top {
