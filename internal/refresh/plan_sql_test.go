@@ -14,7 +14,7 @@ import (
 	"assay/internal/view"
 )
 
-func TestPlanItems_KeepsNamesByteForByte(t *testing.T) {
+func TestReadPlan_KeepsNamesByteForByte(t *testing.T) {
 	each(t, func(f *fixture) {
 		names := catalogtest.Names()
 		f.own("u", f.items(names...)...)
@@ -43,7 +43,7 @@ func TestPlanItems_KeepsNamesByteForByte(t *testing.T) {
 	})
 }
 
-func TestPlanItems_CountsWhatIsDue(t *testing.T) {
+func TestReadPlan_CountsWhatIsDue(t *testing.T) {
 	each(t, func(f *fixture) {
 		ids := f.items("fresh", "pause", "unknown", "old", "unowned", "future")
 		f.own("u", ids[0], ids[1], ids[2], ids[3], ids[5])
@@ -128,7 +128,7 @@ func dueOf(f *fixture, r refresh.Rules) string {
 	return fmt.Sprintf("due %d ttl %d noSales %d names %d", d.Due.Due, d.TTL, d.NoSales, d.Names)
 }
 
-func TestPlanItems_RetriesTheFailedItemsOfAJob(t *testing.T) {
+func TestReadPlan_RetriesTheFailedItemsOfAJob(t *testing.T) {
 	each(t, func(f *fixture) {
 		ids := f.items("A", "B", "C")
 		f.own("u", ids...)
