@@ -71,8 +71,19 @@ func (p *Plan) add(id int64, app int32, price money.Micro, skip string) {
 	b.outcomes = appendOutcome(b.outcomes, id, price, -1, ItemSkipped, skip, "")
 }
 
+const (
+	batchItemColumns = "job_id bigint, batch bigint, planned text, outcomes text"
+	openBatchColumns = "job_id bigint, batch bigint, pending bigint, state text"
+)
+
+var (
+	batchItemsBulk = db.NewBulk(`INSERT INTO refresh_batch_items (job_id, batch, planned, outcomes) `, batchItemColumns, "")
+	batchesBulk    = db.NewBulk(`INSERT INTO refresh_batch (job_id, batch, pending, state) `, openBatchColumns, "")
+)
+
 // Write stores the plan of a job in this many batches.
 func (p *Plan) Write(t *db.Tx, job int64, batches int) error {
+	items, open := db.NewTable(batchItemColumns, batches), db.NewTable(openBatchColumns, batches)
 	bucket := 0
 	for batch := range batches {
 		all := plannedBucket{planned: []byte("["), outcomes: []byte("[")}
@@ -81,19 +92,20 @@ func (p *Plan) Write(t *db.Tx, job int64, batches int) error {
 			all.planned, all.outcomes = appendElements(all.planned, b.planned), appendElements(all.outcomes, b.outcomes)
 			all.pending += b.pending
 		}
-		if len(all.planned) == 1 && len(all.outcomes) == 1 {
-			continue
+		if len(all.planned) > 1 || len(all.outcomes) > 1 {
+			items.Int(job, int64(batch))
+			items.Text(string(append(all.planned, ']')), string(append(all.outcomes, ']')))
 		}
-		if _, err := t.Exec(`INSERT INTO refresh_batch_items (job_id, batch, planned, outcomes) VALUES ($1, $2, $3, $4)`,
-			job, batch, string(append(all.planned, ']')), string(append(all.outcomes, ']'))); err != nil {
-			return err
+		if all.pending > 0 {
+			open.Int(job, int64(batch), all.pending)
+			open.Text("pending")
 		}
-		if all.pending == 0 {
-			continue
-		}
-		if _, err := t.Exec(`INSERT INTO refresh_batch (job_id, batch, state, pending) VALUES ($1, $2, 'pending', $3)`, job, batch, all.pending); err != nil {
-			return err
-		}
+	}
+	if _, err := t.WriteRows(batchItemsBulk, items); err != nil {
+		return err
+	}
+	if _, err := t.WriteRows(batchesBulk, open); err != nil {
+		return err
 	}
 	if _, err := t.Exec(`UPDATE refresh_job SET total = $2, skipped_ttl = $3, skipped_no_sales = $4 WHERE id = $1`,
 		job, p.total, p.TTL, p.NoSales); err != nil || len(p.ids) == 0 {
