@@ -82,9 +82,9 @@ var invariants = map[string]string{
 		SELECT job_id FROM (SELECT job_id FROM refresh_item UNION SELECT job_id FROM refresh_batch UNION SELECT job_id FROM fetch_unit
 			UNION SELECT job_id FROM market_fetch UNION SELECT job_id FROM refresh_level) part WHERE job_id NOT IN (SELECT id FROM refresh_job)`,
 	"item with another level set than the jobs that estimated it": `
-		SELECT id FROM item i WHERE EXISTS (SELECT 1 FROM refresh_item r WHERE r.item_id = i.id AND r.state = 'updated')
-			AND NOT EXISTS (SELECT 1 FROM refresh_item r LEFT JOIN refresh_level l ON l.job_id = r.job_id AND l.app_id = i.app_id
-				WHERE r.item_id = i.id AND r.state IN ('updated', 'noQuote') AND coalesce(l.level_set, 0) = i.level_set)`,
+		SELECT id FROM item WHERE id IN (SELECT item_id FROM refresh_item WHERE state = 'updated')
+			AND id NOT IN (SELECT i.id FROM refresh_item r JOIN item i ON i.id = r.item_id LEFT JOIN refresh_level l ON l.job_id = r.job_id AND l.app_id = i.app_id
+				WHERE r.state IN ('updated', 'noQuote') AND coalesce(l.level_set, 0) = i.level_set)`,
 	"missing level set": `
 		SELECT level_set FROM (SELECT level_set FROM item UNION SELECT level_set FROM price_point UNION SELECT level_set FROM refresh_level) named
 		WHERE level_set <> 0 AND level_set NOT IN (SELECT id FROM level_set)`,

@@ -2,7 +2,9 @@ package refresh
 
 import (
 	"database/sql"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -128,14 +130,50 @@ func writeJobItems(t *db.Tx, b Batch, items []EstimatedItem) error {
 		p := &items[i]
 		out = appendOutcome(out, p.ID, p.Price, p.PriceAfter(), p.State, p.Reason, p.Error)
 	}
+	failures, err := json.Marshal(batchFailures(items))
+	if err != nil {
+		return err
+	}
 	n, err := t.Exec(`
-		UPDATE refresh_batch_items SET planned = '[]',
+		UPDATE refresh_batch_items SET planned = '[]', failures = $4,
 			outcomes = CASE WHEN outcomes = '[]' THEN '[' ELSE substr(outcomes, 1, length(outcomes) - 1) || ',' END || $3
-		WHERE job_id = $1 AND batch = $2`, b.JobID, b.Batch, string(append(out, ']')))
+		WHERE job_id = $1 AND batch = $2`, b.JobID, b.Batch, string(append(out, ']')), string(failures))
 	if err == nil && n != 1 {
 		err = fmt.Errorf("batch %d of job %d has no items", b.Batch, b.JobID)
 	}
 	return err
+}
+
+// Failure is an error of a batch with the number of items that failed with it.
+type Failure struct {
+	Error string  `json:"error"`
+	Count int64   `json:"count"`
+	Items []int64 `json:"items"` // ids of up to FailureSamples items with different names
+}
+
+// FailureSamples is the number of samples of a Failure.
+const FailureSamples = 5
+
+// batchFailures groups the failed items of a batch by error.
+func batchFailures(items []EstimatedItem) []Failure {
+	out := []Failure{}
+	at, names := map[string]int{}, map[string][]string{}
+	for i := range items {
+		p := &items[i]
+		if p.Error == "" {
+			continue
+		}
+		k, found := at[p.Error]
+		if !found {
+			k, at[p.Error] = len(out), len(out)
+			out = append(out, Failure{Error: p.Error})
+		}
+		out[k].Count++
+		if len(out[k].Items) < FailureSamples && !slices.Contains(names[p.Error], p.Key.Name) {
+			out[k].Items, names[p.Error] = append(out[k].Items, p.ID), append(names[p.Error], p.Key.Name)
+		}
+	}
+	return out
 }
 
 func appendOutcome(b []byte, id int64, before, after money.Micro, state, reason, why string) []byte {

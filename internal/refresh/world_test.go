@@ -340,10 +340,11 @@ func (w *world) checkIdle() {
 		"jobs that live": `SELECT count(*) FROM refresh_job WHERE state IN ('queued', 'running')`,
 		"rows with another value than their item": `SELECT count(*) FROM inventory v LEFT JOIN item i ON i.id = v.item_id
 			WHERE v.value IS DISTINCT FROM nullif(i.price, 0)`,
-		"items with another level set than the job that estimated them": `SELECT count(*) FROM item i
-			WHERE EXISTS (SELECT 1 FROM refresh_item r WHERE r.item_id = i.id AND r.state = 'updated')
-			AND NOT EXISTS (SELECT 1 FROM refresh_item r LEFT JOIN refresh_level l ON l.job_id = r.job_id AND l.app_id = i.app_id
-				WHERE r.item_id = i.id AND r.state IN ('updated', 'noQuote') AND coalesce(l.level_set, 0) = i.level_set)`,
+		"items with another level set than the job that estimated them": `SELECT count(*) FROM item
+			WHERE id IN (SELECT item_id FROM refresh_item WHERE state = 'updated')
+			AND id NOT IN (SELECT i.id FROM refresh_item r JOIN item i ON i.id = r.item_id
+				LEFT JOIN refresh_level l ON l.job_id = r.job_id AND l.app_id = i.app_id
+				WHERE r.state IN ('updated', 'noQuote') AND coalesce(l.level_set, 0) = i.level_set)`,
 		"level sets that are named and not stored": `SELECT count(*) FROM (SELECT level_set FROM item UNION SELECT level_set FROM price_point
 			UNION SELECT level_set FROM refresh_level) n WHERE level_set <> 0 AND level_set NOT IN (SELECT id FROM level_set)`,
 		"open units":                    `SELECT count(*) FROM fetch_unit WHERE state IN ('pending', 'running')`,

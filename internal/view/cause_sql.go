@@ -1,63 +1,88 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"slices"
 
 	"assay/internal/catalog"
 	"assay/internal/db"
+	"assay/internal/refresh"
 )
 
 // Causes groups the failed items of the jobs by error, most frequent first. It returns at most
 // the given number of causes, and the number of items that failed for the remaining causes.
 func Causes(ctx context.Context, s *db.DB, jobs []int64, most int) (causes []FailureReason, others int64, err error) {
-	var all int64
-	causes, err = db.Collect(ctx, s.Read, func(r *sql.Rows, c *FailureReason) error {
-		c.SampleNames = []string{}
-		return r.Scan(&c.Cause, &c.Count, &all)
-	}, `
-		SELECT error, count(*), CAST(sum(count(*)) OVER () AS BIGINT) FROM refresh_item
-		WHERE job_id IN `+s.Dialect.IDs(1)+` AND state IN ('failed', 'noQuote') AND error <> ''
-		GROUP BY error ORDER BY count(*) DESC, error LIMIT $2`, s.Dialect.PackIDs(jobs), most)
+	at, samples := map[string]int{}, map[string][]int64{}
+	_, err = db.Collect(ctx, s.Read, func(r *sql.Rows, _ *struct{}) error {
+		var text string
+		var failures []refresh.Failure
+		if err := r.Scan(&text); err != nil {
+			return err
+		}
+		if err := json.Unmarshal([]byte(text), &failures); err != nil {
+			return err
+		}
+		for _, f := range failures {
+			k, found := at[f.Error]
+			if !found {
+				k, at[f.Error] = len(causes), len(causes)
+				causes = append(causes, FailureReason{Cause: f.Error, SampleNames: []string{}})
+			}
+			causes[k].Count += f.Count
+			if len(samples[f.Error]) < samplesRead {
+				samples[f.Error] = append(samples[f.Error], f.Items...)
+			}
+		}
+		return nil
+	}, `SELECT failures FROM refresh_batch_items WHERE job_id IN `+s.Dialect.IDs(1)+` AND failures <> '[]' ORDER BY job_id, batch`,
+		s.Dialect.PackIDs(jobs))
 	if err != nil || len(causes) == 0 {
 		return nil, 0, err
 	}
-	texts, at := make([]string, len(causes)), make(map[string]int, len(causes))
-	for i := range causes {
-		texts[i], at[causes[i].Cause] = causes[i].Cause, i
-		all -= causes[i].Count
+	slices.SortFunc(causes, func(a, b FailureReason) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Cause, b.Cause))
+	})
+	for _, c := range causes[min(most, len(causes)):] {
+		others += c.Count
 	}
-	type sample struct {
-		error string
-		key   catalog.Key
-	}
-	samples, err := db.Collect(ctx, s.Read, func(r *sql.Rows, v *sample) error {
-		return r.Scan(&v.error, &v.key.AppID, &v.key.Name, &v.key.Phase)
-	}, causeSamples+s.Dialect.IDs(1)+` AND state IN ('failed', 'noQuote') AND error IN `+s.Dialect.Texts(2)+`) r
-		JOIN item i ON i.id = r.item_id WHERE r.place <= $3 ORDER BY r.place, i.name, i.phase`,
-		s.Dialect.PackIDs(jobs), s.Dialect.PackTexts(texts), samplesRead)
-	for _, v := range samples {
-		causes[at[v.error]].add(v.key)
-	}
-	return causes, all, err
+	causes = causes[:min(most, len(causes))]
+	return causes, others, addSamples(ctx, s, causes, samples)
 }
 
-const (
-	causeSamples = `
-SELECT r.error, i.app_id, i.name, i.phase FROM (
-	SELECT error, item_id, row_number() OVER (PARTITION BY error ORDER BY item_id) AS place
-	FROM refresh_item WHERE job_id IN `
-	// samplesRead is the number of items read per cause. It exceeds samplesKept because
-	// several items can have the same name: phases, or an item that failed in several jobs.
-	samplesRead = 40
-	// samplesKept is the number of samples kept per cause.
-	samplesKept = 5
-)
+// samplesRead is the number of items read per cause, at least. It exceeds FailureSamples,
+// because an item that failed in several jobs has the same name in each.
+const samplesRead = 40
+
+// addSamples reads the keys of the sample items of each cause.
+func addSamples(ctx context.Context, s *db.DB, causes []FailureReason, samples map[string][]int64) error {
+	var ids []int64
+	for i := range causes {
+		ids = append(ids, samples[causes[i].Cause]...)
+	}
+	keys := map[int64]catalog.Key{}
+	_, err := db.Collect(ctx, s.Read, func(r *sql.Rows, _ *struct{}) error {
+		var id int64
+		var k catalog.Key
+		err := r.Scan(&id, &k.AppID, &k.Name, &k.Phase)
+		keys[id] = k
+		return err
+	}, `SELECT id, app_id, name, phase FROM item WHERE id IN `+s.Dialect.IDs(1), s.Dialect.PackIDs(ids))
+	for i := range causes {
+		for _, id := range samples[causes[i].Cause] {
+			if key, found := keys[id]; found {
+				causes[i].add(key)
+			}
+		}
+	}
+	return err
+}
 
 // add keeps the item as a sample unless a sample has the same name.
 func (c *FailureReason) add(key catalog.Key) {
-	if len(c.Items) < samplesKept && !slices.Contains(c.SampleNames, key.Name) {
+	if len(c.Items) < refresh.FailureSamples && !slices.Contains(c.SampleNames, key.Name) {
 		c.Items = append(c.Items, key)
 		c.SampleNames = append(c.SampleNames, key.Name)
 	}

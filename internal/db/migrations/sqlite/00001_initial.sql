@@ -188,6 +188,7 @@ CREATE INDEX refresh_batch_open ON refresh_batch (job_id) WHERE state IN ('pendi
 CREATE TABLE refresh_batch_items (
     job_id   INTEGER NOT NULL,
     batch    INTEGER NOT NULL,
+    failures TEXT    NOT NULL DEFAULT '[]', -- JSON: {error, count, items} of each error, with the ids of some items
     planned  TEXT    NOT NULL, -- JSON: [item id, price before] of each item to estimate
     outcomes TEXT    NOT NULL, -- JSON: [item id, price before, price after, state, reason, error] of each other item
     PRIMARY KEY (job_id, batch)
