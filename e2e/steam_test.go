@@ -83,7 +83,7 @@ func TestSteam_ProviderTestRespectsRetryAfter(t *testing.T) {
 		cmd := exec.CommandContext(ctx, binary, "provider", "test", steam.Name)
 		cmd.Env = s.env
 		out, err := cmd.CombinedOutput()
-		if err == nil || !strings.Contains(string(out), "nothing was sent") {
+		if err == nil || !strings.Contains(string(out), "not sent: the provider demanded a wait") {
 			t.Errorf("provider test: got error %v, output:\n%s", err, out)
 		}
 		if sent := len(fake.Hits()) - before; sent != 0 {
