@@ -23,8 +23,8 @@ func TestPooler_InstancesShareRun(t *testing.T) {
 	c.markets.wait.Store(int64(100 * time.Millisecond))
 	c.begin()
 	c.share(c.open())
-	if told := heard(); len(told) < len(c.servers) {
-		t.Errorf("got wake notifications from %v, want both instances", told)
+	if woken := heard(); len(woken) < len(c.servers) {
+		t.Errorf("got wake notifications from %v, want both instances", woken)
 	}
 	c.estimated(slots)
 	for _, s := range c.servers {
@@ -49,7 +49,7 @@ func listen(t *testing.T, url string) (heard func() map[string]bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := map[string]bool{}
+	woken := map[string]bool{}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -59,13 +59,13 @@ func listen(t *testing.T, url string) (heard func() map[string]bool) {
 				return
 			}
 			from, _, _ := strings.Cut(n.Payload, " ")
-			told[from] = true
+			woken[from] = true
 		}
 	}()
 	return func() map[string]bool {
 		cancel()
 		<-done
 		_ = conn.Close(context.WithoutCancel(ctx)) // the read was cancelled
-		return told
+		return woken
 	}
 }

@@ -248,9 +248,9 @@ func (h *hoard) files(debugged bool) {
 	}
 	if h.pg != nil {
 		h.f.look("the database", h.pg.Dump(h.t, h.database))
-		told := h.pg.Log(h.t)
-		h.f.look("the database's log", told)
-		if !bytes.Contains(told, []byte("INSERT INTO")) {
+		serverLog := h.pg.Log(h.t)
+		h.f.look("the database's log", serverLog)
+		if !bytes.Contains(serverLog, []byte("INSERT INTO")) {
 			h.t.Error("the database logged nothing")
 		}
 	}

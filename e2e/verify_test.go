@@ -139,8 +139,8 @@ func TestVerify_ReportsTamperingEverywhere(t *testing.T) {
 		s.verifies("before", "u1", "ok", "", 0)
 		s.awaitVerification("ok")
 		db := s.open()
-		if told := problems(t, db); len(told) > 0 {
-			t.Fatalf("got events %q, want none", told)
+		if events := problems(t, db); len(events) > 0 {
+			t.Fatalf("got events %q, want none", events)
 		}
 		edit := func(query string) {
 			t.Helper()
@@ -170,13 +170,13 @@ func TestVerify_ReportsTamperingEverywhere(t *testing.T) {
 			{"an amount changed", "u1", `UPDATE wallet_entry SET amount = amount + 1 WHERE user_id = 'u1' AND number = 2`, `UPDATE wallet_entry SET amount = amount - 1 WHERE user_id = 'u1' AND number = 2`, "entry_hash"},
 			{"a fee one cent too low", "house:fee", `UPDATE trade SET fee = fee - 1, net = net + 1`, `UPDATE trade SET fee = fee + 1, net = net - 1`, "fee_crosscheck"},
 		} {
-			told := len(problems(t, db))
+			before := len(problems(t, db))
 			alter(loosen)
 			edit(c.do)
 			s.verifies(c.name, "u1", "failed", c.check, exitLedgerFailed)
 			s.awaitVerification("failed")
 			s.await("the event of "+c.name, func() bool {
-				return slices.ContainsFunc(problems(t, db)[told:], func(p string) bool {
+				return slices.ContainsFunc(problems(t, db)[before:], func(p string) bool {
 					return strings.HasPrefix(p, c.user) && slices.Contains(strings.Fields(p), c.check)
 				})
 			})

@@ -58,7 +58,7 @@ func TestCredentials_MatchByRole(t *testing.T) {
 		{RoleMarket, "market-new-secret", true},
 		{RoleMarket, "market-old-secret,market-new-secret", false},
 		{RolePlatform, "market-old-secret", false},
-		{"nobody", "admin-secret-admin", false},
+		{"unknown", "admin-secret-admin", false},
 	} {
 		if got := k.Match(x.role, x.presented); got != x.want {
 			t.Errorf("%s with %q: got %v, want %v", x.role, x.presented, got, x.want)

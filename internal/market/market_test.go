@@ -292,7 +292,7 @@ func TestCreate_ReturnsAResultForEachOffer(t *testing.T) {
 
 func TestCreate_RequiresAFreshInventory(t *testing.T) {
 	w := newFixture(t)
-	_, err := w.list("nobody", "1", 1)
+	_, err := w.list("unknown", "1", 1)
 	w.wantFault(err, fault.NotFound, "user_not_found")
 	w.push("u", asset("1", "x"))
 	w.advance(15*time.Minute + time.Microsecond)

@@ -51,7 +51,7 @@ func (w *fixture) known(userID string) (known bool, rows int64) {
 // users after each step. Each attempt must fail and change nothing.
 func TestDeleteUser_RejectsUsersWithListingsTradesOrMoney(t *testing.T) {
 	w := newFixture(t)
-	w.wantFault(w.remove("nobody"), fault.NotFound, "user_not_found")
+	w.wantFault(w.remove("unknown"), fault.NotFound, "user_not_found")
 	w.wantFault(w.remove("house:fee"), fault.Unprocessable, "reserved_user")
 	raw := w.db.Raw(t)
 	defer raw.Close()

@@ -407,7 +407,7 @@ func TestPause_JobsContinueWithoutTheProvider(t *testing.T) {
 	w := newWorld(t, a, b)
 	w.push("u", 730, list...)
 	w.forget()
-	if err := w.engine.PauseProvider(t.Context(), "nobody"); code(err) != "provider_not_found" {
+	if err := w.engine.PauseProvider(t.Context(), "unknown"); code(err) != "provider_not_found" {
 		t.Errorf("pause of no provider: %v", err)
 	}
 	must(t, w.engine.PauseProvider(t.Context(), "beta"))

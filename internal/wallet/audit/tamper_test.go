@@ -133,7 +133,7 @@ var others = []tampering{
 	{"transaction deleted, full verification", "tx_complete", "", "", []string{`DELETE FROM wallet_transaction WHERE id = 1`}},
 	{"transaction duplicated", "tx_complete", "", "alice", []string{`INSERT INTO wallet_transaction SELECT * FROM wallet_transaction WHERE id = 1`}},
 	{"transaction without entries", "tx_complete", "", "", []string{
-		`INSERT INTO wallet_transaction SELECT 9999, kind, trade_id, reverses, 'nobody', 'none', note, entries, at, terms, version, key_id, hash FROM wallet_transaction WHERE id = 1`,
+		`INSERT INTO wallet_transaction SELECT 9999, kind, trade_id, reverses, 'unknown', 'none', note, entries, at, terms, version, key_id, hash FROM wallet_transaction WHERE id = 1`,
 	}},
 	{"transaction and all its entries deleted", "seq_contiguous", "", "alice", []string{`DELETE FROM wallet_transaction WHERE id = 1`, `DELETE FROM wallet_entry WHERE transaction_id = 1`}},
 	{"note of a transaction changed", "tx_complete", "", "alice", []string{`UPDATE wallet_transaction SET note = 'harmless' WHERE id = 1`}},
@@ -392,7 +392,7 @@ func TestVerify_DetectsAccountNamedOnlyByCheckpoint(t *testing.T) {
 	expect(t, "of everything", full.OK, full.Status, full.Checks, full.Failures, "head_present")
 	r := w.verify("carol", "")
 	expect(t, "of carol", r.OK, r.Status, r.Checks, r.Failures, "wallet_exists")
-	if _, err := w.VerifyUser(context.Background(), "nobody", ""); err == nil {
+	if _, err := w.VerifyUser(context.Background(), "unknown", ""); err == nil {
 		t.Error("got a report for an unknown user, want an error")
 	}
 }
@@ -485,7 +485,7 @@ func TestVerify_DamagedCheckpointIsNeverOK(t *testing.T) {
 	if full := w.verifyAll(); full.Status != audit.Incomplete {
 		t.Errorf("with a damaged stored checkpoint: %s, %+v", full.Status, full.Failures)
 	}
-	if r := w.verify("nobody", ""); r.Status != audit.Incomplete {
+	if r := w.verify("unknown", ""); r.Status != audit.Incomplete {
 		t.Errorf("verification of a user with a damaged checkpoint: %s, %+v", r.Status, r.Failures)
 	}
 	if _, err := w.VerifyUser(context.Background(), "alice", "rubbish"); err == nil {
