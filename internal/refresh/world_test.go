@@ -347,11 +347,11 @@ func (w *world) checkIdle() {
 				WHERE r.state IN ('updated', 'noQuote') AND coalesce(l.level_set, 0) = i.level_set)`,
 		"level sets that are named and not stored": `SELECT count(*) FROM (SELECT level_set FROM item UNION SELECT level_set FROM price_point
 			UNION SELECT level_set FROM refresh_level) n WHERE level_set <> 0 AND level_set NOT IN (SELECT id FROM level_set)`,
-		"open units":                    `SELECT count(*) FROM fetch_unit WHERE state IN ('pending', 'running')`,
-		"open batches":                  `SELECT count(*) FROM refresh_batch WHERE state IN ('pending', 'running')`,
-		"queued items with a price":     `SELECT count(*) FROM missing_price m JOIN item i ON i.id = m.item_id WHERE i.price > 0`,
-		"queued items in an ended job":  `SELECT count(*) FROM missing_price WHERE job_id <> 0`,
-		"prices beyond belief":          `SELECT count(*) FROM item WHERE price < 0 OR price > 10000000000000 OR candidate < 0`,
+		"open units":                        `SELECT count(*) FROM fetch_unit WHERE state IN ('pending', 'running')`,
+		"open batches":                      `SELECT count(*) FROM refresh_batch WHERE state IN ('pending', 'running')`,
+		"queued items with a price":         `SELECT count(*) FROM missing_price m JOIN item i ON i.id = m.item_id WHERE i.price > 0`,
+		"queued items in an ended job":      `SELECT count(*) FROM missing_price WHERE job_id <> 0`,
+		"prices beyond belief":              `SELECT count(*) FROM item WHERE price < 0 OR price > 10000000000000 OR candidate < 0`,
 		"stored responses without a market": `SELECT count(*) FROM fetch_blob b WHERE NOT EXISTS (SELECT 1 FROM market_file f WHERE f.unit_id = b.unit_id)`,
 		"good answers that are gone": `SELECT count(*) FROM market_file f WHERE f.unit_id <> 0 AND f.quotes > 0
 			AND NOT EXISTS (SELECT 1 FROM fetch_blob b WHERE b.unit_id = f.unit_id)`,
