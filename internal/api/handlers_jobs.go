@@ -18,13 +18,14 @@ type JobReader interface {
 	// JobItems lists the items of a job. An empty state means all.
 	JobItems(ctx context.Context, id int64, state, cursor string, limit int) (view.Page[view.JobItem], error)
 	JobDebug(ctx context.Context) (view.JobDebug, error)
+	// DryRun forecasts a refresh.
+	DryRun(ctx context.Context, forced bool) (view.DryRun, error)
 }
 
 // Refresher starts jobs and controls jobs, providers and held prices.
 type Refresher interface {
 	// Start starts a bulk job unless one is queued or running.
 	Start(ctx context.Context, forced bool, by string) (refresh.Started, error)
-	DryRun(ctx context.Context, forced bool) (view.DryRun, error)
 	Cancel(ctx context.Context, id int64) error
 	RetryFailed(ctx context.Context, id int64, by string) (refresh.Started, error)
 	PauseProvider(ctx context.Context, provider string) error
@@ -68,7 +69,7 @@ const (
 func (h jobHandlers) startRefresh(c *call) (any, error) {
 	forced := c.values.flag("force")
 	if c.values.flag("dryRun") {
-		forecast, err := h.Refresher.DryRun(c.Context(), forced)
+		forecast, err := h.Jobs.DryRun(c.Context(), forced)
 		if err != nil {
 			return nil, err
 		}

@@ -22,28 +22,15 @@ import (
 
 // The types in this file adapt other packages to the interfaces of the API and the page.
 
-// control implements web.Refresher.
-type control struct {
-	*refresh.Engine
-	gate   *admission.Gate                            // for dry runs
-	dryRun map[bool]*admission.Coalescer[view.DryRun] // by forced
-}
-
-func newControl(e *refresh.Engine, g *admission.Gate) control {
-	return control{e, g, map[bool]*admission.Coalescer[view.DryRun]{
-		false: admission.NewCoalescer[view.DryRun](true), true: admission.NewCoalescer[view.DryRun](true),
-	}}
-}
-
-// commands implements api.Refresher. Unlike control, its AcceptItem returns the changed
+// commands implements api.Refresher. Unlike the engine, its AcceptItem returns the changed
 // item.
 type commands struct {
-	control
+	*refresh.Engine
 	items *view.ItemReader
 }
 
 func (c commands) AcceptItem(ctx context.Context, key catalog.Key) (view.ItemDetail, error) {
-	if err := c.control.AcceptItem(ctx, key); err != nil {
+	if err := c.Engine.AcceptItem(ctx, key); err != nil {
 		return view.ItemDetail{}, err
 	}
 	return c.items.Explain(ctx, key) // without the gate, because a completed write must not fail as busy
@@ -64,25 +51,6 @@ func (w wallets) Verify(ctx context.Context, userID, checkpoint string) (*audit.
 	}
 	defer leave()
 	return w.ledger.Verify(ctx, userID, checkpoint)
-}
-
-// DryRun returns a forecast of a refresh. Concurrent callers share the result and must not
-// change it.
-func (c control) DryRun(ctx context.Context, forced bool) (view.DryRun, error) {
-	return c.dryRun[forced].Do(ctx, func(ctx context.Context) (view.DryRun, error) { return c.readDryRun(ctx, forced) })
-}
-
-func (c control) readDryRun(ctx context.Context, forced bool) (view.DryRun, error) {
-	leave, err := c.gate.Enter(ctx, admission.DryRun)
-	if err != nil {
-		return view.DryRun{}, err
-	}
-	defer leave()
-	f, err := c.Forecast(ctx, forced)
-	if err != nil {
-		return view.DryRun{}, err
-	}
-	return view.DryRunOf(&f, forced), nil
 }
 
 // inventories implements api.Inventories, api.MissingQueue and api.Users.

@@ -235,17 +235,17 @@ func (a *App) buildServer() *http.Server {
 		Store: a.store, Gate: gate, Providers: a.providers.List, Clients: a.providers.Clients, Unconfigured: a.providers.Unconfigured,
 		ScopeAll: a.cfg.Scope == config.ScopeAll, Currency: a.cfg.Currency, Ledger: a.ledger.Keys, Rates: a.rates, RatesClient: a.ecb,
 		Inventories: a.steam, SteamHost: hostOf(a.cfg, steam.Name, steam.BaseURL, steam.Host()).host,
-		Scheduled: a.work.Scheduled, Owner: a.owner, Version: a.version, Started: a.now(), Now: a.now, Logger: a.log,
+		Scheduled: a.work.Scheduled, Engine: a.engine, Owner: a.owner, Version: a.version, Started: a.now(), Now: a.now, Logger: a.log,
 	})
-	read, refresher := a.readers, newControl(a.engine, gate)
+	read := a.readers
 	failures, meters := access.NewFailures(a.now), newMetrics(read, a.store, a.syncs)
 	users := inventories{a.inventories, a.syncs, read.Users, a.store, a.market}
 	page := web.New(web.Deps{
-		Jobs: read.Jobs, Items: read.Items, Providers: read.Providers, Health: read.Health, Refresher: refresher, Credentials: pageCredentials{a.creds}, Limiter: failures,
+		Jobs: read.Jobs, Items: read.Items, Providers: read.Providers, Health: read.Health, Refresher: a.engine, Credentials: pageCredentials{a.creds}, Limiter: failures,
 		Version: a.version, Currency: a.cfg.Currency, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,
 	})
 	return api.NewServer(api.New(api.Deps{
-		Jobs: read.Jobs, Items: read.Items, Providers: read.Providers, Traders: read.Traders, Health: read.Health, Refresher: commands{refresher, read.Items}, Inventories: users, Missing: users, Users: users, Wallets: wallets{a.ledger, read.Wallets, gate},
+		Jobs: read.Jobs, Items: read.Items, Providers: read.Providers, Traders: read.Traders, Health: read.Health, Refresher: commands{a.engine, read.Items}, Inventories: users, Missing: users, Users: users, Wallets: wallets{a.ledger, read.Wallets, gate},
 		Trading: trading{a.market, read.Market, a.cfg.Currency, a.ledger.Keys}, Fees: fees{a.fees, a.store}, Responses: responses{a.store, a.ledger.Keys},
 		Credentials: a.creds, Failures: failures, Page: page, Metrics: meters, Meter: meters,
 		Version: a.version, Logger: a.log, Now: a.now, Host: a.cfg.ListenHost(), TrustedProxies: a.cfg.TrustedProxies,

@@ -1,8 +1,10 @@
 package view
 
 import (
+	"context"
 	"time"
 
+	"assay/internal/admission"
 	"assay/internal/refresh"
 )
 
@@ -43,8 +45,24 @@ type PlannedHost struct {
 	Seconds       float64    `json:"seconds"`
 }
 
-// DryRunOf converts a forecast to the type that the API and the page show.
-func DryRunOf(f *refresh.Forecast, forced bool) DryRun {
+// DryRun forecasts a refresh. Concurrent callers share the result and must not change it.
+func (r *JobReader) DryRun(ctx context.Context, forced bool) (DryRun, error) {
+	return r.dryRuns[forced].Do(ctx, func(ctx context.Context) (DryRun, error) {
+		leave, err := r.o.enter(ctx, admission.DryRun)
+		if err != nil {
+			return DryRun{}, err
+		}
+		defer leave()
+		f, err := r.o.Engine.Forecast(ctx, forced)
+		if err != nil {
+			return DryRun{}, err
+		}
+		return dryRunOf(&f, forced), nil
+	})
+}
+
+// dryRunOf converts a forecast to the type that the API and the page show.
+func dryRunOf(f *refresh.Forecast, forced bool) DryRun {
 	out := DryRun{
 		DryRun: true, Forced: forced,
 		TotalItems: f.Due.Due + f.Due.TTL + f.Due.NoSales, DueItems: f.Due.Due - f.Budget,

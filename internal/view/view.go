@@ -13,6 +13,7 @@ import (
 	"assay/internal/exchange"
 	"assay/internal/money"
 	"assay/internal/provider"
+	"assay/internal/refresh"
 	"assay/internal/view/prices"
 	"assay/internal/view/ranking"
 	"assay/internal/wallet"
@@ -33,7 +34,8 @@ type Options struct {
 	Inventories  *provider.Client // pulls inventories from Steam; nil: inventories are not pulled
 	SteamHost    provider.Host
 	Scheduled    func() map[string]time.Time
-	Owner        string // name of this process in claims
+	Engine       *refresh.Engine // forecasts refreshes; nil: no forecasts
+	Owner        string          // name of this process in claims
 	Version      string
 	Started      time.Time
 	Now          func() time.Time
@@ -57,9 +59,10 @@ type Readers struct {
 type (
 	// JobReader reads refreshes.
 	JobReader struct {
-		o      *Options
-		fresh  freshness
-		status *admission.Coalescer[counted]
+		o       *Options
+		fresh   freshness
+		status  *admission.Coalescer[counted]
+		dryRuns map[bool]*admission.Coalescer[DryRun] // by forced
 	}
 	// ItemReader reads items and their prices.
 	ItemReader struct {
@@ -91,7 +94,9 @@ func New(options Options) *Readers {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Readers{
-		Jobs:      &JobReader{o: o, status: admission.NewCoalescer[counted](false)},
+		Jobs: &JobReader{o: o, status: admission.NewCoalescer[counted](false), dryRuns: map[bool]*admission.Coalescer[DryRun]{
+			false: admission.NewCoalescer[DryRun](true), true: admission.NewCoalescer[DryRun](true),
+		}},
 		Items:     &ItemReader{o: o, prices: prices.New(o.Store)},
 		Providers: &ProviderReader{o},
 		Users:     &UserReader{o},

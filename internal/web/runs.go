@@ -174,7 +174,7 @@ type dryRunPage struct {
 
 func (s *runPages) dryRun(w http.ResponseWriter, r *http.Request, sess session) error {
 	forced := r.URL.Query().Get("force") == "1"
-	plan, err := s.Refresher.DryRun(r.Context(), forced)
+	plan, err := s.Jobs.DryRun(r.Context(), forced)
 	if err != nil {
 		return err
 	}

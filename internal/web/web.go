@@ -33,6 +33,8 @@ type JobReader interface {
 	// returns the number of items with errors beyond the list.
 	JobFailures(ctx context.Context, id int64) (list []view.FailureReason, others int64, err error)
 	JobDebug(ctx context.Context) (view.JobDebug, error)
+	// DryRun forecasts a refresh.
+	DryRun(ctx context.Context, forced bool) (view.DryRun, error)
 }
 
 // ItemReader reads items and their prices.
@@ -56,7 +58,6 @@ type HealthReader interface {
 type Refresher interface {
 	// Start starts a bulk job unless one is queued or running.
 	Start(ctx context.Context, forced bool, by string) (refresh.Started, error)
-	DryRun(ctx context.Context, forced bool) (view.DryRun, error)
 	Cancel(ctx context.Context, id int64) error
 	RetryFailed(ctx context.Context, id int64, by string) (refresh.Started, error)
 	PauseProvider(ctx context.Context, provider string) error
