@@ -50,6 +50,10 @@ func returnBatch(t *db.Tx, b Batch) error {
 
 // BatchItems returns the pending items of a batch with their quotes, ordered by id.
 func BatchItems(ctx context.Context, s *db.DB, b Batch) ([]Item, error) {
+	ids, err := plannedItems(ctx, s, b)
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
 	return db.CollectByIndex(ctx, s, func(r *sql.Rows, i *Item) error {
 		var candidateAt, checked, updated, quotesAt, noSales int64
 		var quotes string
@@ -64,6 +68,6 @@ func BatchItems(ctx context.Context, s *db.DB, b Batch) ([]Item, error) {
 		return err
 	}, `SELECT i.id, i.app_id, i.name, i.phase, i.price, i.status, i.candidate, i.candidate_at,
 			i.guard, i.range_low, i.range_high, i.price_checked_at, i.price_updated_at, i.quotes_at, i.no_sales_since, i.failures, i.rev, coalesce(q.quotes, '')
-		FROM refresh_item r JOIN item i ON i.id = r.item_id LEFT JOIN item_quotes q ON q.item_id = r.item_id
-		WHERE r.job_id = $1 AND r.batch = $2 AND r.state = 'pending' ORDER BY r.item_id`, b.JobID, b.Batch)
+		FROM item i LEFT JOIN item_quotes q ON q.item_id = i.id
+		WHERE i.id IN `+s.Dialect.IDs(1)+` ORDER BY i.id`, s.Dialect.PackIDs(ids))
 }

@@ -1,8 +1,10 @@
 package refresh
 
 import (
+	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -118,6 +120,28 @@ func (p *Plan) Write(t *db.Tx, job int64, batches int) error {
 			SELECT m.item_id FROM missing_price m WHERE m.item_id IN `+t.Dialect.IDs(2)+`
 			ORDER BY m.item_id`+t.Dialect.LockOf("m")+`)`, job, t.Dialect.PackIDs(p.ids))
 	return err
+}
+
+// plannedItems returns the ids of the pending items of a batch. It reads the column instead of
+// the view refresh_item, which would read the outcomes too.
+func plannedItems(ctx context.Context, s *db.DB, b Batch) ([]int64, error) {
+	var text []byte
+	err := s.Read.QueryRowContext(ctx, `SELECT planned FROM refresh_batch_items WHERE job_id = $1 AND batch = $2`, b.JobID, b.Batch).Scan(&text)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var planned [][2]int64 // id, price
+	if err := json.Unmarshal(text, &planned); err != nil {
+		return nil, fmt.Errorf("items of batch %d of job %d: %w", b.Batch, b.JobID, err)
+	}
+	ids := make([]int64, len(planned))
+	for i := range planned {
+		ids[i] = planned[i][0]
+	}
+	return ids, nil
 }
 
 // writeJobItems replaces the planned items of a batch by their outcomes. It stores the price
