@@ -6,7 +6,6 @@ import (
 
 	"assay/internal/admission"
 	"assay/internal/catalog"
-	"assay/internal/config"
 	"assay/internal/db"
 	"assay/internal/idempotency"
 	"assay/internal/inventory"
@@ -17,10 +16,9 @@ import (
 	"assay/internal/view"
 	"assay/internal/wallet"
 	"assay/internal/wallet/audit"
-	"assay/internal/web"
 )
 
-// The types in this file adapt other packages to the interfaces of the API and the page.
+// The types in this file adapt other packages to the interfaces of the API.
 
 // commands implements api.Refresher. Unlike the engine, its AcceptItem returns the changed
 // item.
@@ -141,24 +139,4 @@ func (s sealingTx) StoreResponse(k idempotency.Key, r idempotency.Response) erro
 		r.Seal = sealed.Seal
 	}
 	return idempotency.Store(s.tx, k, r)
-}
-
-// pageCredentials implements web.Credentials. The market secret grants read access, and the
-// admin token grants full access.
-type pageCredentials struct{ *config.Credentials }
-
-func pageRole(r web.Role) string {
-	if r == web.Admin {
-		return config.RoleAdmin
-	}
-	return config.RoleMarket
-}
-
-func (c pageCredentials) Match(role web.Role, presented string) (web.Fingerprint, bool) {
-	f, ok := c.Identify(pageRole(role), presented)
-	return web.Fingerprint(f), ok
-}
-
-func (c pageCredentials) Live(role web.Role, f web.Fingerprint) bool {
-	return c.Credentials.Live(pageRole(role), config.Fingerprint(f))
 }

@@ -241,7 +241,7 @@ func (a *App) buildServer() *http.Server {
 	failures, meters := access.NewFailures(a.now), newMetrics(read, a.store, a.syncs)
 	users := inventories{a.inventories, a.syncs, read.Users, a.store, a.market}
 	page := web.New(web.Deps{
-		Jobs: read.Jobs, Items: read.Items, Providers: read.Providers, Health: read.Health, Refresher: a.engine, Credentials: pageCredentials{a.creds}, Limiter: failures,
+		Readers: read, Engine: a.engine, Credentials: a.creds, Failures: failures,
 		Version: a.version, Currency: a.cfg.Currency, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,
 	})
 	return api.NewServer(api.New(api.Deps{

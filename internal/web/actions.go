@@ -17,7 +17,7 @@ const author = "page"
 // start starts a bulk run.
 func (s *runPages) start(w http.ResponseWriter, r *http.Request, sess session) error {
 	forced := r.PostFormValue("force") == "1"
-	run, err := s.Refresher.Start(r.Context(), forced, author)
+	run, err := s.Engine.Start(r.Context(), forced, author)
 	message := " is started."
 	if forced {
 		message = " has started and refreshes every item."
@@ -30,7 +30,7 @@ func (s *runPages) cancel(w http.ResponseWriter, r *http.Request, sess session) 
 	if err != nil {
 		return err
 	}
-	return s.done(w, r, sess, flash{Good: true, Text: "Run " + text(id) + " is cancelled. Prices written so far are kept."}, s.Refresher.Cancel(r.Context(), id))
+	return s.done(w, r, sess, flash{Good: true, Text: "Run " + text(id) + " is cancelled. Prices written so far are kept."}, s.Engine.Cancel(r.Context(), id))
 }
 
 func (s *runPages) retryFailed(w http.ResponseWriter, r *http.Request, sess session) error {
@@ -38,7 +38,7 @@ func (s *runPages) retryFailed(w http.ResponseWriter, r *http.Request, sess sess
 	if err != nil {
 		return err
 	}
-	run, err := s.Refresher.RetryFailed(r.Context(), id, author)
+	run, err := s.Engine.RetryFailed(r.Context(), id, author)
 	return s.showStarted(w, r, sess, run, " retries the failed items of run "+text(id)+".", err)
 }
 
@@ -56,17 +56,17 @@ func (s *runPages) showStarted(w http.ResponseWriter, r *http.Request, sess sess
 }
 
 func (s *providerPages) pauseProvider(w http.ResponseWriter, r *http.Request, sess session) error {
-	return s.onProvider(w, r, sess, s.Refresher.PauseProvider, "%s is paused: it gets no requests until you resume it.")
+	return s.onProvider(w, r, sess, s.Engine.PauseProvider, "%s is paused: it gets no requests until you resume it.")
 }
 
 func (s *providerPages) resumeProvider(w http.ResponseWriter, r *http.Request, sess session) error {
-	return s.onProvider(w, r, sess, s.Refresher.ResumeProvider, "%s gets requests again, starting with the next run.")
+	return s.onProvider(w, r, sess, s.Engine.ResumeProvider, "%s gets requests again, starting with the next run.")
 }
 
 func (s *providerPages) acceptProvider(w http.ResponseWriter, r *http.Request, sess session) error {
 	market := r.PostFormValue("market")
 	accept := func(ctx context.Context, provider string) error {
-		return s.Refresher.AcceptProvider(ctx, provider, market)
+		return s.Engine.AcceptProvider(ctx, provider, market)
 	}
 	message := "The quarantine of %s has ended."
 	if market != "" {
@@ -87,7 +87,7 @@ func (s *itemPages) acceptItem(w http.ResponseWriter, r *http.Request, sess sess
 	if err != nil {
 		return err
 	}
-	return s.done(w, r, sess, flash{Good: true, Text: "The new price is accepted."}, s.Refresher.AcceptItem(r.Context(), key))
+	return s.done(w, r, sess, flash{Good: true, Text: "The new price is accepted."}, s.Engine.AcceptItem(r.Context(), key))
 }
 
 // done redirects to the page with the button and shows message there. If the action was

@@ -2,38 +2,81 @@ package web
 
 import (
 	"net/http"
-	"slices"
 	"testing"
+
+	"assay/internal/catalog"
+	"assay/internal/provider"
 )
 
-func TestActions_CallRefresher(t *testing.T) {
-	for _, c := range []struct {
-		target  string
-		fields  []string
-		call    string
-		message string
-	}{
-		{"/runs", []string{"force", "0"}, "start forced=false by=page", "Run 43 is started."},
-		{"/runs", []string{"force", "1"}, "start forced=true by=page", "Run 43 has started and refreshes every item."},
-		{"/runs/42/cancel", nil, "cancel 42", "Run 42 is cancelled."},
-		{"/runs/42/retry-failed", nil, "retry 42 by=page", "Run 43 retries the failed items of run 42."},
-		{"/providers/sim/pause", nil, "pause sim", "sim is paused"},
-		{"/providers/sim/resume", nil, "resume sim", "sim gets requests again"},
-		{"/providers/sim/accept", nil, "accept sim", "The quarantine of sim has ended."},
-		{"/providers/unknown/pause", nil, "pause unknown", "There is no provider named unknown."},
-		{"/providers/sim/accept", []string{"market", "m%s"}, "accept sim m%s", "The quarantine of m%s of sim has ended."},
-		{"/item/accept?appId=730&name=a%0Ab%20&phase=Ruby", nil, `accept item 730 "a\nb " "Ruby"`, "The new price is accepted."},
+// action is a form of the page and its effect.
+type action struct {
+	target  string
+	fields  []string
+	before  func(w *world)
+	query   string // selects the effect
+	want    string
+	message string
+}
+
+func startAction(forced, want, message string) action {
+	return action{
+		"/runs",
+		[]string{"force", forced},
+		nil,
+		`SELECT id || ' ' || kind || ' ' || forced || ' ' || requested_by || ' ' || state FROM refresh_job WHERE id > 42`, want, message,
+	}
+}
+
+func pauseAction(target, before, want, message string) action {
+	return action{
+		target, nil, func(w *world) { w.exec(`UPDATE provider_state SET paused = $1 WHERE provider = 'sim'`, before) },
+		`SELECT paused FROM provider_state WHERE provider = 'sim'`, want, message,
+	}
+}
+
+const (
+	quarantined = `SELECT count(*) FROM market_file WHERE quarantine <> ''`
+	changedItem = "a\nb " // a name that a form field would change
+)
+
+// oddMarket is a market whose key is also a format.
+const oddMarket = "m%s"
+
+// quarantineOddMarket inserts the quarantine of oddMarket.
+func quarantineOddMarket(w *world) {
+	w.exec(`INSERT INTO market_file (market_id, app_id, file, quarantine, quarantined_since) SELECT id, 730, 'odd', 'a test', 1 FROM market WHERE key = $1`, oddMarket)
+}
+
+func TestActions_ChangeDatabase(t *testing.T) {
+	for _, a := range []action{
+		startAction("0", "43 bulk 0 page queued", "Run 43 is started."),
+		startAction("1", "43 bulk 1 page queued", "Run 43 has started and refreshes every item."),
+		{"/runs/43/cancel", nil, func(w *world) { w.start() }, `SELECT state FROM refresh_job WHERE id = 43`, "cancelled", "Run 43 is cancelled."},
+		{"/runs/42/retry-failed", nil, nil, `SELECT retry_of || ' ' || requested_by FROM refresh_job WHERE id = 43`, "42 page", "Run 43 retries the failed items of run 42."},
+		pauseAction("/providers/sim/pause", "0", "1", "sim is paused"),
+		pauseAction("/providers/sim/resume", "1", "0", "sim gets requests again"),
+		pauseAction("/providers/unknown/pause", "0", "0", "No provider &#34;unknown&#34; is configured."),
+		{"/providers/pricelist/accept", nil, nil, quarantined, "0", "The quarantine of pricelist has ended."},
+		{"/providers/odd/accept", []string{"market", oddMarket}, quarantineOddMarket, quarantined, "1", "The quarantine of m%s of odd has ended."},
+		{"/item/accept?appId=730&name=a%0Ab%20&phase=Ruby", nil, func(w *world) {
+			w.own("holder", catalog.Key{AppID: catalog.CS2, Name: changedItem, Phase: "Ruby"})
+			w.exec(`UPDATE item SET price = 1000000, status = 2, candidate = 5000000, candidate_at = 1 WHERE name = $1 AND phase = 'Ruby'`, changedItem)
+		}, `SELECT price FROM item WHERE phase = 'Ruby'`, "5000000", "The new price is accepted."},
 	} {
-		w := newWorld(t)
+		market := provider.Market{Key: oddMarket, Title: "Odd", AppIDs: []int32{catalog.CS2}}
+		w := newWorld(t, &sampleProvider{provider.Description{Name: "odd", Title: "Odd", Shape: provider.Batch, BatchSize: 10, Markets: []provider.Market{market}}, nil})
+		if a.before != nil {
+			a.before(w)
+		}
 		v := w.visit(t, adminToken)
-		res := v.post(c.target, append(c.fields, "back", "/runs?kind=bulk")...)
+		res := v.post(a.target, append(a.fields, "back", "/runs?kind=bulk")...)
 		if res.StatusCode != http.StatusSeeOther || res.Header.Get("Location") != "/runs?kind=bulk" {
-			t.Errorf("%s: %d to %q", c.target, res.StatusCode, res.Header.Get("Location"))
+			t.Errorf("%s: %d to %q", a.target, res.StatusCode, res.Header.Get("Location"))
 		}
-		if calls := w.assay.log(); !slices.Equal(calls, []string{c.call}) {
-			t.Errorf("%s: got calls %v, want %q", c.target, calls, c.call)
+		if got := w.read(a.query); got != a.want {
+			t.Errorf("%s: got %q, want %q", a.target, got, a.want)
 		}
-		mustContain(t, v.get("/").body, c.message)
+		mustContain(t, v.get("/").body, a.message)
 	}
 }
 
@@ -45,6 +88,9 @@ func TestStart_DoesNotStartSecondRun(t *testing.T) {
 		v.get("/")
 		v.post("/runs", "force", force)
 		mustContain(t, v.get("/").body, "Run 43", message, "No new run was started")
+		if runs := w.read(`SELECT count(*) FROM refresh_job WHERE id > 42`); runs != "1" {
+			t.Errorf("got %s new runs, want 1", runs)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"assay/internal/access"
+	"assay/internal/config"
 	"assay/internal/fault"
 )
 
@@ -77,7 +78,7 @@ func (s *auth) session(r *http.Request) (session, bool) {
 	if !ok {
 		return session{}, false
 	}
-	if !s.Credentials.Live(sess.role, sess.secret) {
+	if !s.Credentials.Live(sess.role.credential(), sess.secret) {
 		s.sessions.close(sess.key)
 		return session{}, false
 	}
@@ -144,9 +145,9 @@ func (s *auth) signIn(w http.ResponseWriter, r *http.Request) {
 }
 
 // match compares a secret with those of both roles.
-func (s *auth) match(presented string) (Role, Fingerprint, bool) {
-	admin, isAdmin := s.Credentials.Match(Admin, presented)
-	reader, isReader := s.Credentials.Match(Read, presented)
+func (s *auth) match(presented string) (Role, config.Fingerprint, bool) {
+	admin, isAdmin := s.Credentials.Identify(Admin.credential(), presented)
+	reader, isReader := s.Credentials.Identify(Read.credential(), presented)
 	if isAdmin {
 		return Admin, admin, true
 	}
@@ -155,13 +156,13 @@ func (s *auth) match(presented string) (Role, Fingerprint, bool) {
 
 func (s *auth) refuseSecret(w http.ResponseWriter, r *http.Request, next string) {
 	client := access.Client(r, s.TrustedProxies)
-	failure := s.Limiter.Fail(client)
+	failure := s.Failures.Fail(client)
 	if failure.Log {
 		s.Logger.WarnContext(r.Context(), "wrong secret at sign-in", "client", client.String(),
 			"limited", failure.Over(), "unlogged", failure.Unlogged)
 	}
 	if failure.Delay > 0 {
-		s.Limiter.Wait(r.Context(), failure.Delay)
+		s.Failures.Wait(r.Context(), failure.Delay)
 	}
 	if !failure.Over() {
 		s.signInPage(w, r, http.StatusUnauthorized, next, "Wrong secret. Enter the market secret or the admin token.")

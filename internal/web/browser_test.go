@@ -1,6 +1,8 @@
 package web
 
 import (
+	"context"
+	"fmt"
 	"net/http/httptest"
 	"os"
 	"strings"
@@ -8,13 +10,65 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"assay/internal/catalog"
+	"assay/internal/money"
+	"assay/internal/provider"
 	"assay/internal/randtest"
 )
 
+// slowNames is a provider that waits before each response. It has a thousand items, so a run
+// has several batches, and each response completes the next batch.
+type slowNames struct {
+	*sampleProvider
+	next chan struct{}
+}
+
+// slowCalls is the number of requests for all names of slowNames and the due names of the
+// sample.
+const slowCalls = 4
+
+func newSlowNames() *slowNames {
+	s := &slowNames{next: make(chan struct{}, slowCalls)}
+	s.sampleProvider = &sampleProvider{provider.Description{
+		Name: "slow", Title: "Slow names", Shape: provider.Batch, BatchSize: 300, Markets: []provider.Market{{Key: "slow", Title: "Slow", AppIDs: []int32{catalog.CS2}}},
+	}, func(ctx context.Context, call provider.Call, sink provider.Sink) error {
+		select {
+		case <-s.next:
+		case <-ctx.Done():
+			return &provider.Error{Provider: "slow", Kind: provider.KindCancelled, Err: ctx.Err()}
+		}
+		for i, name := range call.Names {
+			q := provider.Quote{Market: "slow", Name: name, Currency: "USD", Ask: money.Micro(1_000_000 + i*1000), Listings: 1, Sales: provider.Unknown}
+			if err := sink.Quote(&q); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+	return s
+}
+
+func (s *slowNames) keys() (keys []catalog.Key) {
+	for i := range 1000 {
+		keys = append(keys, catalog.Key{AppID: catalog.CS2, Name: fmt.Sprintf("Patch %04d", i)})
+	}
+	return keys
+}
+
+// release sends n responses.
+func (s *slowNames) release(n int) {
+	for range n {
+		s.next <- struct{}{}
+	}
+}
+
 // TestBrowser_FollowsRunAndExplainsPrice uses the page like an operator.
 func TestBrowser_FollowsRunAndExplainsPrice(t *testing.T) {
-	w := newWorld(t)
-	w.assay.pace(2000)
+	names := newSlowNames()
+	w := newWorld(t, names)
+	w.own("newcomer", names.keys()...)
+	w.exec(`DELETE FROM missing_price`) // only the bulk run prices the new items
+	w.run()
 	server := httptest.NewServer(w.handler)
 	t.Cleanup(server.Close)
 	b := openBrowser(t, server.URL)
@@ -32,9 +86,10 @@ func TestBrowser_FollowsRunAndExplainsPrice(t *testing.T) {
 	}
 	b.until("progress", `parseInt(document.querySelector(".percent").textContent) >= 5`)
 	b.shoot("overview-live")
+	names.release(1)
 	b.until("more progress", `parseInt(document.querySelector(".percent").textContent) >= 15`)
 	b.do(chromedp.Click(chromedp.CSS("#unconfigured summary")))
-	w.assay.pace(100_000)
+	names.release(slowCalls - 1)
 	b.until("the end of the run", `document.querySelector(".run:not(.is-live)") !== null`)
 	b.until("its buttons", `document.querySelector('#actions button[value="0"]:enabled') !== null`)
 	b.until("its row", `document.querySelector("#around tbody tr").textContent.includes("Finished")`)
@@ -49,7 +104,7 @@ func TestBrowser_FollowsRunAndExplainsPrice(t *testing.T) {
 		chromedp.WaitVisible(chromedp.CSS(".quotes")),
 	)
 	quotes := b.text(".quotes")
-	for _, want := range []string{"Ingot", "outside the deciding group of quotes", "Hoard", "no offers or sales", "$31.87"} {
+	for _, want := range []string{"Ingot", "outside the deciding group of quotes", "Hoard", "no offers or sales", "$32.04"} {
 		if !strings.Contains(quotes, want) {
 			t.Errorf("quotes table: missing %q", want)
 		}
@@ -60,7 +115,7 @@ func TestBrowser_FollowsRunAndExplainsPrice(t *testing.T) {
 // TestBrowser_FitsAllScreens opens every page in light and dark mode and on a narrow screen.
 func TestBrowser_FitsAllScreens(t *testing.T) {
 	w := newWorld(t)
-	w.assay.providers[1].Requests = w.assay.providers[0].Requests[:4]
+	w.sample.clients.request(t)
 	server := httptest.NewServer(w.handler)
 	t.Cleanup(server.Close)
 	b := openBrowser(t, server.URL)
@@ -76,8 +131,8 @@ func TestBrowser_FitsAllScreens(t *testing.T) {
 	for _, l := range looks {
 		b.look(l.scheme, l.width, l.height)
 		for name, path := range map[string]string{
-			"overview": "/", "runs": "/runs", "run": "/runs/42", "providers": "/providers", "items": "/items", "held": "/items?held=1&market=steam&minPrice=1&sort=-price", "dry-run": "/dry-run",
-			"item": itemURL(730, "AK-47 | Redline (Field-Tested)", ""), "trap": itemURL(730, "Line one\nline two", ""),
+			"overview": "/", "runs": "/runs", "run": "/runs/42", "providers": "/providers", "items": "/items", "held": "/items?held=1&market=aurum&minPrice=1&sort=-price", "dry-run": "/dry-run",
+			"item": itemURL(730, redline, ""), "trap": itemURL(730, "Line one\nline two", ""),
 		} {
 			b.open(path)
 			b.shoot(name + "-" + l.name)
@@ -111,7 +166,7 @@ func TestBrowser_ShowsReasonsOnNarrowScreen(t *testing.T) {
 	b := openBrowser(t, server.URL)
 	b.signIn(marketSecret)
 	b.look("light", 360, 740)
-	b.open(itemURL(730, "AK-47 | Redline (Field-Tested)", ""))
+	b.open(itemURL(730, redline, ""))
 	const inSight = `[...document.querySelectorAll(".quotes .left-out")].every(row =>
 		[...row.querySelectorAll(".why")].some(why => why.offsetParent && why.getBoundingClientRect().right <= innerWidth))`
 	if !eval[bool](b, inSight) {

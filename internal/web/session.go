@@ -8,6 +8,8 @@ import (
 	"encoding/base64"
 	"sync"
 	"time"
+
+	"assay/internal/config"
 )
 
 // Role is the permission level of a session.
@@ -27,6 +29,14 @@ func (r Role) String() string {
 	return "read"
 }
 
+// credential returns the role whose secret opens sessions of role r.
+func (r Role) credential() string {
+	if r == Admin {
+		return config.RoleAdmin
+	}
+	return config.RoleMarket
+}
+
 const (
 	maxSessions = 500 // per role
 	// Open pages poll, which keeps their session. The timeout ends sessions of closed
@@ -40,8 +50,8 @@ const (
 // session is one signed-in browser.
 type session struct {
 	role   Role
-	secret Fingerprint // secret that opened the session
-	csrf   string      // token that every form contains
+	secret config.Fingerprint // secret that opened the session
+	csrf   string             // token that every form contains
 	opened time.Time
 	seen   time.Time
 	key    tokenHash
@@ -78,7 +88,7 @@ func newSessions(limit int, now func() time.Time) *sessions {
 
 // open creates a session and returns its token. Only the browser stores the token, which has
 // 256 random bits.
-func (s *sessions) open(role Role, secret Fingerprint) string {
+func (s *sessions) open(role Role, secret config.Fingerprint) string {
 	token, now := randomText(), s.now()
 	opened := &session{
 		role: role, secret: secret, csrf: randomText(),

@@ -3,12 +3,14 @@ package web
 import (
 	"testing"
 	"time"
+
+	"assay/internal/config"
 )
 
 func TestSessions_EndWhenIdle(t *testing.T) {
 	c := newClock()
 	s := newSessions(10, c.Now)
-	token := s.open(Read, Fingerprint{1})
+	token := s.open(Read, config.Fingerprint{1})
 	for range 5 {
 		c.add(idleTimeout - time.Second)
 		if _, ok := s.find(token); !ok {
@@ -28,7 +30,7 @@ func TestSessions_EndAtMaximumAge(t *testing.T) {
 	for role, longest := range map[Role]time.Duration{Read: readTimeout, Admin: adminTimeout} {
 		c := newClock()
 		s := newSessions(10, c.Now)
-		token := s.open(role, Fingerprint{1})
+		token := s.open(role, config.Fingerprint{1})
 		for age := time.Duration(0); ; age += 30 * time.Minute {
 			_, ok := s.find(token)
 			if ok != (age < longest) {
@@ -44,9 +46,9 @@ func TestSessions_EndAtMaximumAge(t *testing.T) {
 
 func TestSessions_ReplaceLeastRecentlyUsed(t *testing.T) {
 	s := newSessions(3, newClock().Now)
-	a, b, c := s.open(Read, Fingerprint{}), s.open(Read, Fingerprint{}), s.open(Read, Fingerprint{})
+	a, b, c := s.open(Read, config.Fingerprint{}), s.open(Read, config.Fingerprint{}), s.open(Read, config.Fingerprint{})
 	s.find(a)
-	d := s.open(Read, Fingerprint{})
+	d := s.open(Read, config.Fingerprint{})
 	for token, want := range map[string]bool{a: true, b: false, c: true, d: true} {
 		if _, ok := s.find(token); ok != want {
 			t.Errorf("got valid %v, want %v", ok, want)
@@ -56,9 +58,9 @@ func TestSessions_ReplaceLeastRecentlyUsed(t *testing.T) {
 
 func TestSessions_ReadersDoNotReplaceAdmins(t *testing.T) {
 	s := newSessions(3, newClock().Now)
-	admin, first := s.open(Admin, Fingerprint{}), s.open(Read, Fingerprint{})
+	admin, first := s.open(Admin, config.Fingerprint{}), s.open(Read, config.Fingerprint{})
 	for range 100 {
-		s.open(Read, Fingerprint{})
+		s.open(Read, config.Fingerprint{})
 	}
 	if _, ok := s.find(admin); !ok {
 		t.Error("the admin was signed out")
@@ -70,7 +72,7 @@ func TestSessions_ReadersDoNotReplaceAdmins(t *testing.T) {
 
 func TestSessions_StoreNoToken(t *testing.T) {
 	s := newSessions(3, newClock().Now)
-	token := s.open(Read, Fingerprint{})
+	token := s.open(Read, config.Fingerprint{})
 	found, _ := s.find(token)
 	if len(token) != 43 || found.csrf == token || string(found.key[:]) == token {
 		t.Errorf("token has %d characters, or is stored in plain text", len(token))
@@ -82,7 +84,7 @@ func TestSessions_StoreNoToken(t *testing.T) {
 
 func TestSessions_FlashIsShownOnce(t *testing.T) {
 	s := newSessions(3, newClock().Now)
-	sess, _ := s.find(s.open(Read, Fingerprint{}))
+	sess, _ := s.find(s.open(Read, config.Fingerprint{}))
 	s.put(sess.key, flash{Text: "done"})
 	if f := s.take(sess.key); f == nil || f.Text != "done" {
 		t.Errorf("got flash %v", f)

@@ -3,11 +3,10 @@
 // function also works without them.
 //
 // The package stores only browser sessions. It reads data from the readers and makes changes
-// with Refresher.
+// with the engine.
 package web
 
 import (
-	"context"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -15,86 +14,18 @@ import (
 	"time"
 
 	"assay/internal/access"
-	"assay/internal/catalog"
+	"assay/internal/config"
 	"assay/internal/money"
 	"assay/internal/refresh"
 	"assay/internal/view"
 )
 
-// JobReader reads refreshes.
-type JobReader interface {
-	Status(ctx context.Context) (view.Status, error)
-	// Jobs lists jobs, newest first. An empty kind means all kinds.
-	Jobs(ctx context.Context, kind, cursor string, limit int) (view.Page[view.Job], error)
-	Job(ctx context.Context, id int64) (view.Job, error)
-	// JobItems lists the items of a job. An empty state means all states.
-	JobItems(ctx context.Context, id int64, state, cursor string, limit int) (view.Page[view.JobItem], error)
-	// JobFailures groups the failed items of a job by error, most frequent first. It also
-	// returns the number of items with errors beyond the list.
-	JobFailures(ctx context.Context, id int64) (list []view.FailureReason, others int64, err error)
-	JobDebug(ctx context.Context) (view.JobDebug, error)
-	// DryRun forecasts a refresh.
-	DryRun(ctx context.Context, forced bool) (view.DryRun, error)
-}
-
-// ItemReader reads items and their prices.
-type ItemReader interface {
-	// Items lists the items that match a filter.
-	Items(ctx context.Context, f view.ItemFilter, cursor string, limit int) (view.Page[view.PricedItem], error)
-	Item(ctx context.Context, key catalog.Key) (view.ItemDetail, error)
-}
-
-// ProviderReader reads the state of providers.
-type ProviderReader interface {
-	ProviderDebug(ctx context.Context) (view.ProvidersDebug, error)
-}
-
-// HealthReader reads the health of the service.
-type HealthReader interface {
-	Health(ctx context.Context, details bool) (view.Health, error)
-}
-
-// Refresher performs the actions of the page.
-type Refresher interface {
-	// Start starts a bulk job unless one is queued or running.
-	Start(ctx context.Context, forced bool, by string) (refresh.Started, error)
-	Cancel(ctx context.Context, id int64) error
-	RetryFailed(ctx context.Context, id int64, by string) (refresh.Started, error)
-	PauseProvider(ctx context.Context, provider string) error
-	ResumeProvider(ctx context.Context, provider string) error
-	AcceptProvider(ctx context.Context, provider, market string) error
-	AcceptItem(ctx context.Context, key catalog.Key) error
-}
-
-// Fingerprint identifies a secret without revealing it.
-type Fingerprint [32]byte
-
-// Credentials checks secrets. Its methods are safe for concurrent use. A rotation takes effect
-// immediately.
-type Credentials interface {
-	// Match compares in constant time. It returns the fingerprint of the matching secret.
-	Match(role Role, presented string) (Fingerprint, bool)
-	// Live reports whether the secret still belongs to the role.
-	Live(role Role, secret Fingerprint) bool
-}
-
-// FailureLimiter counts wrong secrets by client address. It shares the count with the API.
-type FailureLimiter interface {
-	// Fail counts a wrong secret and returns the consequence.
-	Fail(client netip.Addr) access.Failure
-	// Wait delays the response.
-	Wait(ctx context.Context, delay time.Duration)
-}
-
 // Deps are the dependencies of the page. All fields except TrustedProxies are required.
 type Deps struct {
-	Jobs        JobReader
-	Items       ItemReader
-	Providers   ProviderReader
-	Health      HealthReader
-	Refresher   Refresher
-	Credentials Credentials
-	Limiter     FailureLimiter
+	*view.Readers
+	Engine      *refresh.Engine
+	Credentials *config.Credentials
+	Failures    *access.Failures // shared with the API
 	Version     string
 	Currency    money.Currency // currency of all prices
 	Logger      *slog.Logger

@@ -1,0 +1,67 @@
+package web
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"assay/internal/db"
+	"assay/internal/provider"
+)
+
+// section returns the part of the page about a provider.
+func (v *visitor) section(name string) string {
+	v.t.Helper()
+	_, rest, found := strings.Cut(v.get("/providers").body, `id="provider-`+name+`"`)
+	if !found {
+		v.t.Fatalf("the page has no provider %s", name)
+	}
+	text, _, _ := strings.Cut(rest, "</section>")
+	return text
+}
+
+func TestProviders_WithoutLimit(t *testing.T) {
+	v := newWorld(t).visit(t, marketSecret)
+	mustContain(t, v.section("pricelist"), "<dt>Budget</dt><dd>no limit</dd>")
+	mustContain(t, v.section("sim"), "<dt>Budget</dt><dd>213 of 1,000 per 1 h, renews")
+}
+
+func TestProviders_ShowBudgetCountsAndForecast(t *testing.T) {
+	w := newWorld(t)
+	now := w.clock.Now()
+	month, _ := provider.Month.Bounds(now)
+	w.exec(`INSERT INTO budget_quota (provider, host, period, starts_at, used) VALUES ('cs2cap', '', 'month', $1, 950)`, db.Micros(month))
+	w.exec(`INSERT INTO budget_hour (provider, host, hour, starts_at, used) VALUES ('cs2cap', '', 1, $1, 640)`, db.Micros(now.Add(-2*time.Hour).Truncate(time.Hour)))
+	w.exec(`INSERT INTO reported_quota (provider, host, reported_limit, reported_left, reported_at, resets_at) VALUES ('cs2cap', '', 1000, 31, $1, $2)`, db.Micros(now), db.Micros(now.Add(7*time.Hour)))
+	v := w.visit(t, marketSecret)
+	mustContain(t, v.section("cs2cap"), "950 of 1,000 this month", "31 of 1,000 left this month (reported)",
+		`title="640 requests in the last `, "used up", "Budget low")
+	w.exec(`UPDATE reported_quota SET reported_left = 0, reported_limit = 0`)
+	mustContain(t, v.section("cs2cap"), "0 left this month (reported), renews", "Budget spent")
+}
+
+func TestProviders_ShowHealthOfLastFetches(t *testing.T) {
+	w := newWorld(t)
+	must(t, w.engine.AcceptProvider(t.Context(), "pricelist", "")) // a quarantine has its own badge
+	w.exec(`UPDATE provider_file SET failures = 7 WHERE file = 'prices.csv'`)
+	v := w.visit(t, adminToken)
+	mustContain(t, v.get("/").body, `<span class="badge good">Healthy</span>`, `<span class="badge warn"`, "Degraded", `<span class="badge bad"`, "Down")
+	mustContain(t, v.section("sim"), "Healthy")
+	mustContain(t, v.section("pricelist"), "Degraded", "503", "Service Unavailable", "7 consecutive", "skinport.csv")
+	mustContain(t, v.section("waxpeer"), "Down", "timeout")
+	if strings.Contains(v.get("/providers").body, "Ready") {
+		t.Error("got a provider with the badge Ready")
+	}
+}
+
+func TestProviders_ShowRequests(t *testing.T) {
+	w := newWorld(t)
+	w.sample.clients.request(t)
+	v := w.visit(t, marketSecret)
+	mustContain(t, v.section("sim"), "Last 50 requests", "/v1/markets/aurum/batch/49", "48,211", `title="Service Unavailable">503 <b>1</b>`)
+	if strings.Contains(v.section("sim"), "key=secret") {
+		t.Error("got the query of a request")
+	}
+	mustContain(t, v.section("waxpeer"), "Not responding", "<dd>Open</dd>")
+	mustContain(t, v.get("/").body, "Not responding")
+}
