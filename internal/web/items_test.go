@@ -132,8 +132,8 @@ func TestItems_FiltersAndSorts(t *testing.T) {
 	} {
 		mustContain(t, body, part)
 	}
-	// All items whose name has an e, except: below 0.508 USD, above 1000 USD, on aurum only, and
-	// without a fresh quote.
+	// The expected items have an e in their name, a fresh quote on basalt, and a price from
+	// 0.508 to 1000 USD.
 	var want []string
 	for _, item := range sampleItems() {
 		if item.markets == nil && strings.Contains(strings.ToLower(item.Name), "e") && item.price >= 508_000 && item.price < 1_000_000_000 && item.Name != graffiti {
