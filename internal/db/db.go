@@ -54,6 +54,7 @@ type DB struct {
 	write    *sql.DB
 	Read     Reader         // its errors carry a fault.Unavailable if a retry may succeed
 	Reserved Reader         // for health checks, postings and listings; never used for long lists
+	Frequent Reader         // for small queries about jobs, which clients repeat many times a second
 	queue    *writerQueue   // SQLite only: transactions that wait for the writer connection
 	bulks    []preparedBulk // prepared on write
 	file     *fileGuard     // SQLite only
@@ -109,7 +110,12 @@ func (s *DB) openServer(ctx context.Context, o Options) (err error) {
 	}
 	reads := conns / 2
 	reserved := max(reads/4, 1)
-	s.write, s.Read, s.Reserved = open(conns-reads), Reader{open(reads - reserved)}, Reader{open(reserved)}
+	frequent := min(reserved, reads-reserved-1) // 0 if the process has few connections
+	s.write, s.Reserved = open(conns-reads, planEach), Reader{open(reserved, planEach)}
+	s.Read = Reader{open(reads-reserved-frequent, planEach)}
+	if s.Frequent = s.Read; frequent > 0 {
+		s.Frequent = Reader{open(frequent, keepPlans)}
+	}
 	if err := checkEncodingPostgres(ctx, s.write); err != nil {
 		return err
 	}
@@ -167,6 +173,7 @@ func (s *DB) openForReading(ctx context.Context, path string) (err error) {
 	if s.Read, err = openReaders(ctx, path, m, readers); err != nil {
 		return err
 	}
+	s.Frequent = s.Read
 	s.Reserved, err = openReaders(ctx, path, m, reservedReaders)
 	s.readOnly = true
 	return err
@@ -194,6 +201,7 @@ func (s *DB) openForWriting(ctx context.Context, path string, keepSchema bool) (
 	if s.Read, err = openReaders(ctx, path, reads, readers); err != nil {
 		return err
 	}
+	s.Frequent = s.Read
 	s.Reserved, err = openReaders(ctx, path, reads, reservedReaders)
 	return err
 }
@@ -228,7 +236,7 @@ func connect(ctx context.Context, db *sql.DB, n int) error {
 // Close closes the database. It waits for running statements.
 func (s *DB) Close() error {
 	var errs []error
-	for _, r := range []Reader{s.Read, s.Reserved} {
+	for _, r := range []Reader{s.Read, s.Reserved, s.Frequent} { // a pool may be closed twice
 		if r.pool != nil {
 			errs = append(errs, r.Close())
 		}

@@ -22,7 +22,7 @@ func TestHealthy_UsesReservedConnections(t *testing.T) {
 		lists int // number of connections that lists can use
 	}{
 		{Options{Path: filepath.Join(t.TempDir(), "a.db")}, readers},
-		{Options{URL: pgtest.Shared(t).NewDatabase(t)}, poolSize/2 - poolSize/8},
+		{Options{URL: pgtest.Shared(t).NewDatabase(t)}, poolSize/2 - 2*(poolSize/8)},
 	} {
 		s, err := Open(t.Context(), o.Options)
 		if err != nil {

@@ -64,6 +64,7 @@ func OpenUnlocked(ctx context.Context, o Options) (_ *DB, err error) {
 		}
 		s.Read = Reader{file}
 	}
+	s.Frequent = s.Read
 	_, upToDate, err := checkVersion(ctx, s.Dialect, s.Read)
 	if err == nil && !upToDate {
 		err = ErrSchemaOutdated

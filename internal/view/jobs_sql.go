@@ -13,7 +13,7 @@ import (
 
 // Jobs returns jobs of a kind ("": all kinds) with IDs below before, newest first.
 func Jobs(ctx context.Context, s *db.DB, kind refresh.Kind, before int64, limit int) ([]refresh.Job, error) {
-	return db.Collect(ctx, s.Read, refresh.ScanJob, `
+	return db.Collect(ctx, s.Frequent, refresh.ScanJob, `
 		SELECT`+refresh.JobColumns+`
 		FROM refresh_job j LEFT JOIN refresh_batch b ON b.job_id = j.id
 		WHERE j.id IN (SELECT id FROM refresh_job WHERE id < $1 AND ($2 = '' OR kind = $2) ORDER BY id DESC LIMIT $3)
@@ -41,7 +41,7 @@ type ProviderUse struct {
 
 // Use returns the number of requests by job and provider.
 func Use(ctx context.Context, s *db.DB, jobs []int64) ([]ProviderUse, error) {
-	return db.Collect(ctx, s.Read, func(r *sql.Rows, u *ProviderUse) error {
+	return db.Collect(ctx, s.Frequent, func(r *sql.Rows, u *ProviderUse) error {
 		return r.Scan(&u.JobID, &u.Provider, &u.Requests, &u.Later)
 	}, `SELECT job_id, provider, CAST(sum(requests + CASE WHEN state = 'running' THEN 0 ELSE reserved END) AS BIGINT), CAST(coalesce(sum(size) FILTER (WHERE state = 'deferred'), 0) AS BIGINT)
 		FROM fetch_unit WHERE job_id IN `+s.Dialect.IDs(1)+` GROUP BY job_id, provider ORDER BY job_id, provider`, s.Dialect.PackIDs(jobs))
@@ -69,7 +69,7 @@ type MarketYield struct {
 
 // Yield returns the number of quotes by job and market.
 func Yield(ctx context.Context, s *db.DB, jobs []int64) ([]MarketYield, error) {
-	return db.Collect(ctx, s.Read, func(r *sql.Rows, y *MarketYield) error {
+	return db.Collect(ctx, s.Frequent, func(r *sql.Rows, y *MarketYield) error {
 		return r.Scan(&y.JobID, &y.Provider, &y.Market, &y.Quotes, &y.Rejected)
 	}, `SELECT f.job_id, m.provider, m.key,
 			CAST(coalesce(sum(f.quotes) FILTER (WHERE f.outcome = 'ok'), 0) AS BIGINT), CAST(sum(f.rejected) AS BIGINT)
@@ -87,7 +87,7 @@ type DeferredUnit struct {
 // Deferred returns the requests that jobs did not send because of a budget, an open circuit
 // breaker or a retry-after.
 func Deferred(ctx context.Context, s *db.DB, jobs []int64) ([]DeferredUnit, error) {
-	return db.Collect(ctx, s.Read, func(r *sql.Rows, u *DeferredUnit) error {
+	return db.Collect(ctx, s.Frequent, func(r *sql.Rows, u *DeferredUnit) error {
 		return r.Scan(&u.JobID, &u.Provider, &u.File)
 	}, `SELECT DISTINCT job_id, provider, file FROM fetch_unit
 		WHERE job_id IN `+s.Dialect.IDs(1)+` AND state = 'deferred' AND (file <> '' OR size > 0) ORDER BY job_id, provider, file`, s.Dialect.PackIDs(jobs))
@@ -133,7 +133,7 @@ func JobItems(ctx context.Context, s *db.DB, job int64, state string, afterBatch
 func ReadMissingQueue(ctx context.Context, s *db.DB, now time.Time) (MissingStatus, error) {
 	var q MissingStatus
 	var oldest int64
-	err := s.Read.QueryRowContext(ctx, `
+	err := s.Frequent.QueryRowContext(ctx, `
 		SELECT EXISTS (SELECT 1 FROM refresh_job WHERE kind = 'missing' AND state IN ('queued', 'running')),
 			count(*) FILTER (WHERE job_id <> 0 OR due_at <= $1),
 			count(*) FILTER (WHERE job_id = 0 AND due_at > $1),
