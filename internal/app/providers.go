@@ -176,10 +176,7 @@ func (s *ProviderSet) openPricelist(_ context.Context, so ProviderOptions, o pro
 	for _, h := range lists.Hosts() {
 		s.client(so, o, h)
 	}
-	return pricelist.New(pricelist.Options{
-		Config: lists, Secret: so.Secret,
-		Client: func(host string) pricelist.Doer { return s.Clients[pricelist.Name][host] },
-	})
+	return pricelist.New(pricelist.Options{Config: lists, Secret: so.Secret, Clients: s.Clients[pricelist.Name]})
 }
 
 // checkProviders returns an error if the configured providers cannot be opened.

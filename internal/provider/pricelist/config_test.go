@@ -133,7 +133,7 @@ func TestConfig_ListOverridesPresetMembers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(Options{Config: c, Client: func(string) Doer { return doer{} }})
+	s, err := New(Options{Config: c, Clients: clientsOf(t, c, provider.Options{})})
 	if err != nil {
 		t.Fatal(err)
 	}

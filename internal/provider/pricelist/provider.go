@@ -15,17 +15,11 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// Doer sends requests. *provider.Client implements it.
-type Doer interface {
-	Do(ctx context.Context, req provider.Request, decode func(*provider.Response) error) error
-}
-
 // Options holds the dependencies of a Provider.
 type Options struct {
 	Config *Config
-	// Client returns the client for one host of the configuration. It may be nil if all
-	// lists are files.
-	Client func(host string) Doer
+	// Clients are the clients by host. They may be nil if all lists are files.
+	Clients provider.Clients
 	// Secret returns the value of a secret. Its errors complete the sentence "secret NAME
 	// ...", such as "is not set". Fetch calls it for each request. It may be nil if the
 	// configuration has no secrets.
@@ -35,28 +29,25 @@ type Options struct {
 // Provider reads the configured lists. It implements provider.Provider with one file for
 // each list.
 type Provider struct {
-	config *Config
-	lists  map[string]*list
-	hosts  map[string]Doer
-	secret func(string) (string, error)
+	config  *Config
+	lists   map[string]*list
+	clients provider.Clients // by host
+	secret  func(string) (string, error)
 }
 
 var _ provider.Provider = (*Provider)(nil)
 
 // New returns a Provider. It does not read the lists.
 func New(o Options) (*Provider, error) {
-	s := &Provider{config: o.Config, lists: map[string]*list{}, hosts: map[string]Doer{}, secret: o.Secret}
+	s := &Provider{config: o.Config, lists: map[string]*list{}, clients: o.Clients, secret: o.Secret}
 	if s.secret == nil {
 		s.secret = func(string) (string, error) { return "", errUnset }
 	}
 	for _, l := range o.Config.lists {
-		if l.location.url != "" && o.Client == nil {
+		if l.location.url != "" && o.Clients[l.location.host] == nil {
 			return nil, fmt.Errorf("price list %q has a URL, but no client is set", l.key)
 		}
 		s.lists[l.key] = l
-	}
-	for _, h := range o.Config.hosts {
-		s.hosts[h.Key] = o.Client(h.Key)
 	}
 	return s, nil
 }
@@ -105,7 +96,7 @@ func (s *Provider) fetchURL(ctx context.Context, l *list, meter *provider.Meter,
 		req.Header.Add(h.name, value)
 	}
 	var result provider.Result
-	err = s.hosts[l.location.host].Do(ctx, req, func(resp *provider.Response) error {
+	err = s.clients[l.location.host].Do(ctx, req, func(resp *provider.Response) error {
 		// If the header is missing or invalid, the time is zero, which means unknown.
 		modified, _ := http.ParseTime(resp.Header.Get("Last-Modified"))
 		result, err = read(ctx, l, resp.Body, modified, sink)

@@ -1,7 +1,6 @@
 package pricelist
 
 import (
-	"context"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -11,56 +10,52 @@ import (
 	"time"
 
 	"assay/internal/provider"
+	"assay/internal/provider/providertest"
 )
 
-// doer returns the same response to every request.
-type doer struct {
-	body     string
-	modified string
-	requests *[]provider.Request
-	times    int // number of calls of decode; 0 means 1
+// clientsOf returns one client for all hosts of a configuration.
+func clientsOf(t testing.TB, c *Config, o provider.Options) provider.Clients {
+	client := provider.NewClient(o)
+	t.Cleanup(client.Close)
+	clients := provider.Clients{}
+	for _, h := range c.Hosts() {
+		clients[h.Key] = client
+	}
+	return clients
 }
 
-func (d doer) Do(_ context.Context, req provider.Request, decode func(*provider.Response) error) error {
-	if d.requests != nil {
-		*d.requests = append(*d.requests, req)
-	}
-	var err error
-	for range max(d.times, 1) {
-		resp := &provider.Response{Status: 200, Header: http.Header{}, Body: strings.NewReader(d.body)}
-		resp.Header.Set("Last-Modified", d.modified)
-		err = decode(resp)
-	}
-	return err
-}
-
-func newProvider(t *testing.T, listJSON string, d doer, secret func(string) (string, error)) *Provider {
+// serveList returns a Provider of urlList and the server of the list. The server returns the
+// same response to every request.
+func serveList(t *testing.T, body, modified string, secret func(string) (string, error)) (*Provider, *providertest.Server) {
 	t.Helper()
-	c, err := Parse([]byte(`{"lists":[`+listJSON+`]}`), Env{})
+	server := providertest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Last-Modified", modified)
+		_, _ = w.Write([]byte(body))
+	}))
+	c, err := Parse([]byte(`{"lists":[`+strings.Replace(urlList, "https://h.example", server.URL(), 1)+`]}`), Env{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(Options{Config: c, Client: func(string) Doer { return d }, Secret: secret})
+	clients := clientsOf(t, c, provider.Options{Provider: Name, AllowHosts: []string{server.Host()}, Backoff: time.Millisecond})
+	s, err := New(Options{Config: c, Clients: clients, Secret: secret})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s
+	return s, server
 }
 
 const urlList = `{"key":"u","location":"https://h.example/p?key=${KEY}","headers":{"x-api-key":"Bearer ${KEY}"},"format":"jsonObject",
 	"appId":730,"currency":"USD","time":{"modified":true},"markets":[{"key":"m","ask":"."}]}`
 
 func TestFetch_SendsSecretsAndUsesLastModified(t *testing.T) {
-	var requests []provider.Request
-	secret := only("KEY", "s3cret")
-	s := newProvider(t, urlList, doer{body: `{"A":1}`, modified: "Sat, 08 Aug 2026 10:00:00 GMT", requests: &requests}, secret)
+	s, server := serveList(t, `{"A":1}`, "Sat, 08 Aug 2026 10:00:00 GMT", only("KEY", "s3cret"))
 	c := &collector{}
 	result, err := s.Fetch(t.Context(), provider.Call{AppID: 730, File: "u"}, c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if requests[0].URL != "https://h.example/p?key=s3cret" || requests[0].Header.Get("X-API-KEY") != "Bearer s3cret" {
-		t.Errorf("got request %+v, want the secret in its URL and header", requests[0])
+	if hit := server.Hits()[0]; hit.Path != "/p?key=s3cret" || hit.Header.Get("X-API-KEY") != "Bearer s3cret" {
+		t.Errorf("got request %+v, want the secret in its URL and header", hit)
 	}
 	want := time.Date(2026, 8, 8, 10, 0, 0, 0, time.UTC)
 	if !result.ProviderTime.Equal(want) || !c.quotes[0].MarketTime.Equal(want) {
@@ -70,7 +65,7 @@ func TestFetch_SendsSecretsAndUsesLastModified(t *testing.T) {
 
 func TestFetch_InvalidLastModifiedGivesNoTime(t *testing.T) {
 	secret := func(string) (string, error) { return "x", nil }
-	s := newProvider(t, urlList, doer{body: `{"A":1}`, modified: "yesterday"}, secret)
+	s, _ := serveList(t, `{"A":1}`, "yesterday", secret)
 	c := &collector{}
 	result, err := s.Fetch(t.Context(), provider.Call{AppID: 730, File: "u"}, c)
 	if err != nil || !result.ProviderTime.IsZero() || !c.quotes[0].MarketTime.IsZero() {
@@ -79,18 +74,18 @@ func TestFetch_InvalidLastModifiedGivesNoTime(t *testing.T) {
 }
 
 func TestFetch_MissingSecretSendsNoRequest(t *testing.T) {
-	var requests []provider.Request
-	s := newProvider(t, urlList, doer{requests: &requests}, nil)
+	s, server := serveList(t, "", "", nil)
 	_, err := s.Fetch(t.Context(), provider.Call{AppID: 730, File: "u"}, &collector{})
 	wantError(t, err, provider.KindAuth, `list "u"`, "secret KEY is not set")
-	if len(requests) != 0 {
-		t.Errorf("got %d requests, want 0", len(requests))
+	if n := len(server.Hits()); n != 0 {
+		t.Errorf("got %d requests, want 0", n)
 	}
 }
 
 func TestFetch_RetriedResponseCountsOnce(t *testing.T) {
 	secret := func(string) (string, error) { return "x", nil }
-	s := newProvider(t, urlList, doer{body: `{"A":1,"B":2}`, times: 3}, secret)
+	s, server := serveList(t, `{"A":1,"B":2}`, "", secret)
+	server.Next(providertest.CutBody(), providertest.CutBody())
 	c := &collector{}
 	if _, err := s.Fetch(t.Context(), provider.Call{AppID: 730, File: "u"}, c); err != nil {
 		t.Fatal(err)
@@ -101,7 +96,7 @@ func TestFetch_RetriedResponseCountsOnce(t *testing.T) {
 }
 
 func TestFetch_UnknownListIsAnError(t *testing.T) {
-	s := newProvider(t, urlList, doer{}, nil)
+	s, _ := serveList(t, "", "", nil)
 	_, err := s.Fetch(t.Context(), provider.Call{AppID: 730, File: "v"}, &collector{})
 	wantError(t, err, provider.KindProtocol, `unknown list "v"`)
 	_, err = s.Fetch(t.Context(), provider.Call{AppID: 570, File: "u"}, &collector{})

@@ -83,9 +83,7 @@ func suiteProvider(t testing.TB, listJSON string, tweak func(*provider.Options))
 	}
 	o := provider.Options{Provider: Name, Secrets: []string{suiteSecret}}
 	tweak(&o)
-	client := provider.NewClient(o)
-	t.Cleanup(client.Close)
-	s, err := New(Options{Config: c, Client: func(string) Doer { return client }, Secret: secret})
+	s, err := New(Options{Config: c, Clients: clientsOf(t, c, o), Secret: secret})
 	if err != nil {
 		t.Fatal(err)
 	}
