@@ -10,6 +10,7 @@ import (
 	"assay/internal/idempotency"
 	"assay/internal/inventory"
 	"assay/internal/inventory/steaminv"
+	"assay/internal/inventory/syncs"
 	"assay/internal/market"
 	"assay/internal/refresh"
 	"assay/internal/user"
@@ -54,19 +55,19 @@ func (w wallets) Verify(ctx context.Context, userID, checkpoint string) (*audit.
 // inventories implements api.Inventories, api.MissingQueue and api.Users.
 type inventories struct {
 	*inventory.Service
-	*syncs
+	syncs *syncs.Service
 	*view.UserReader
 	store  *db.DB
 	market *market.Service
 }
 
 func (i inventories) Pull(ctx context.Context, userID string, appID int32, contextID string) (view.SyncResult, error) {
-	r, err := i.pull(ctx, userID, steaminv.Place{AppID: appID, ContextID: contextID}, inventory.Normal)
+	r, err := i.syncs.Pull(ctx, userID, steaminv.Place{AppID: appID, ContextID: contextID}, inventory.Normal)
 	return view.SyncResult(r), err
 }
 
 func (i inventories) Sync(ctx context.Context, userID string, push inventory.Push) (view.SyncResult, error) {
-	r, err := i.push(ctx, userID, push, inventory.Normal)
+	r, err := i.syncs.Push(ctx, userID, push, inventory.Normal)
 	return view.SyncResult(r), err
 }
 

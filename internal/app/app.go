@@ -23,7 +23,7 @@ import (
 	"assay/internal/dispatch"
 	"assay/internal/exchange"
 	"assay/internal/inventory"
-	"assay/internal/inventory/steaminv"
+	"assay/internal/inventory/syncs"
 	"assay/internal/market"
 	"assay/internal/pricing"
 	"assay/internal/provider"
@@ -74,8 +74,7 @@ type App struct {
 	feeClient *provider.Client // nil: the rules have no address
 
 	inventories *inventory.Service
-	pulls       *steaminv.Syncer
-	syncs       *syncs
+	syncs       *syncs.Service
 
 	engine   *refresh.Engine
 	market   *market.Service
@@ -207,7 +206,7 @@ func (a *App) buildEngine(ctx context.Context) (err error) {
 		Store: a.store, Providers: a.providers.List,
 		Owner: a.owner, Version: a.version, ReadOnly: a.readOnly, Shared: cfg.Database.Engine != config.SQLite,
 		Report:   func() string { return view.Report(a.providers.Clients) },
-		Priority: a.syncs.priority,
+		Priority: a.syncs.Priority,
 		Wake:     func(kind string) { a.work.Wake(kind) },
 		Rates:    a.currentRates,
 		Now:      a.now,
@@ -306,7 +305,7 @@ func (a *App) Run(ctx context.Context) error {
 	cancel()
 	stopping, done := context.WithTimeout(context.WithoutCancel(ctx), shutdown)
 	defer done()
-	a.pulls.Close() // also ends requests that wait for a pull
+	a.syncs.Close() // also ends requests that wait for a pull
 	if err := a.server.Shutdown(stopping); err != nil {
 		failed = errors.Join(failed, a.server.Close())
 	}
@@ -361,8 +360,8 @@ func (a *App) Close() error {
 			errs = append(errs, err)
 		}
 	}
-	if a.pulls != nil {
-		a.pulls.Close()
+	if a.syncs != nil {
+		a.syncs.Close()
 		a.steam.Close()
 	}
 	if a.work != nil {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"time"
 
+	"assay/internal/admission"
 	"assay/internal/config"
 	"assay/internal/dispatch"
 	"assay/internal/dispatch/river"
 	"assay/internal/inventory"
+	"assay/internal/refresh"
 )
 
 // upkeep is the interval of hourly tasks such as retention. Retention also runs after every
@@ -20,7 +22,7 @@ const daily = 24 * time.Hour
 // buildDispatcher creates the dispatcher: a local one on SQLite, and River on PostgreSQL.
 func (a *App) buildDispatcher(ctx context.Context) error {
 	workers, tasks := a.engine.Workers(), a.tasks()
-	a.syncs.takePriority(workers)
+	takePriority(workers, a.syncs.Priority)
 	workers = append(workers, dispatch.Worker{Kind: inventory.WorkInspect, Queue: dispatch.QueueInventory, Slots: 1, Work: a.inventories.Inspect})
 	if a.cfg.Database.Engine == config.SQLite {
 		a.work = dispatch.NewLocal(dispatch.LocalOptions{Workers: workers, Tasks: tasks, Now: a.now, Logger: a.log})
@@ -32,6 +34,19 @@ func (a *App) buildDispatcher(ctx context.Context) error {
 	}
 	a.work = d
 	return nil
+}
+
+// takePriority makes the stages plan, estimate and apply of a refresh wait for syncs,
+// because they use the processors and lock rows. A fetch mostly waits for the network. It
+// waits for syncs only when it stores a response.
+func takePriority(workers []dispatch.Worker, syncs *admission.Priority) {
+	for i := range workers {
+		w := &workers[i]
+		if w.Kind == refresh.WorkPlan || w.Kind == refresh.WorkEstimate || w.Kind == refresh.WorkApply {
+			work := w.Work
+			w.Work = func(ctx context.Context) (bool, error) { return syncs.Run(ctx, work) }
+		}
+	}
 }
 
 // prepareDispatcher migrates the dispatcher's tables, or checks that they are up to date.

@@ -6,6 +6,7 @@ import (
 	"assay/internal/fault"
 	"assay/internal/inventory"
 	"assay/internal/inventory/steaminv"
+	"assay/internal/inventory/syncs"
 	"assay/internal/market"
 	"assay/internal/provider"
 	"assay/internal/refresh"
@@ -24,11 +25,7 @@ func (a *App) buildInventories(so ProviderOptions) {
 	client, base := inventoryClient(so)
 	a.steam = client
 	puller := &steaminv.Puller{BaseURL: base, Client: client, Now: a.now}
-	a.syncs = newSyncs(a.inventories)
-	a.pulls = steaminv.NewSyncer(steaminv.Options{
-		SteamID: a.steamID, Pull: puller.Pull, Held: puller.Held, Sync: a.syncs.pulled, Logger: a.log,
-	})
-	a.syncs.steam = a.pulls
+	a.syncs = syncs.New(a.inventories, steaminv.Options{SteamID: a.steamID, Pull: puller.Pull, Held: puller.Held, Logger: a.log})
 }
 
 // steamID returns the Steam id of a user.

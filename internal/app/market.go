@@ -6,14 +6,10 @@ import (
 	"time"
 
 	"assay/internal/db"
-	"assay/internal/fault"
 	"assay/internal/idempotency"
-	"assay/internal/inventory"
-	"assay/internal/inventory/steaminv"
 	"assay/internal/market"
 	"assay/internal/money"
 	"assay/internal/pricing"
-	"assay/internal/user"
 	"assay/internal/view"
 	"assay/internal/wallet"
 )
@@ -24,12 +20,7 @@ const settlePace = 10 * time.Second
 // buildMarket creates the service of listings and trades.
 func (a *App) buildMarket() *market.Service {
 	return market.New(market.Options{
-		InTx:        a.store.InSmallTx,
-		Ledger:      a.ledger.Ledger,
-		Inventories: sellers{a.syncs, a.store},
-		Due: func(ctx context.Context, now, after time.Time, afterID int64, limit int) ([]market.Due, error) {
-			return market.ReadDue(ctx, a.store, now, after, afterID, limit)
-		},
+		Store: a.store, Ledger: a.ledger.Ledger, Syncs: a.syncs,
 		Rates: func(ctx context.Context) (pricing.Rates, error) {
 			if a.rates == nil {
 				return nil, nil
@@ -47,34 +38,6 @@ func (a *App) keepTrades(ctx context.Context) error {
 }
 
 func nextSettling(t time.Time) time.Time { return t.UTC().Truncate(settlePace).Add(settlePace) }
-
-// sellers updates the inventories of sellers for listings.
-type sellers struct {
-	*syncs
-	store *db.DB
-}
-
-func (s sellers) Pull(ctx context.Context, userID string, appID int32, contextID string) error {
-	_, err := s.pull(ctx, userID, steaminv.Place{AppID: appID, ContextID: contextID}, inventory.Listing)
-	return err
-}
-
-func (s sellers) Push(ctx context.Context, userID string, push inventory.Push) error {
-	_, err := s.push(ctx, userID, push, inventory.Listing)
-	return err
-}
-
-func (s sellers) Renew(ctx context.Context, userID string, appID int32, contextID string, notBefore time.Time) (bool, error) {
-	return s.renew(ctx, userID, appID, contextID, notBefore)
-}
-
-func (s sellers) SteamID(ctx context.Context, userID string) (steamID string, known bool, err error) {
-	u, err := user.Read(ctx, s.store, userID)
-	if f := fault.Of(err); f != nil && f.Kind == fault.NotFound {
-		return "", false, nil
-	}
-	return u.SteamID, err == nil, err
-}
 
 // trading implements api.Trading.
 type trading struct {

@@ -12,6 +12,7 @@ import (
 
 	"assay/internal/db"
 	"assay/internal/event"
+	"assay/internal/inventory/syncs"
 	"assay/internal/market"
 	"assay/internal/money"
 	"assay/internal/provider"
@@ -29,7 +30,7 @@ type metrics struct {
 	took     *prometheus.HistogramVec
 }
 
-func newMetrics(readers *view.Readers, counts *db.DB, syncs *syncs) *metrics {
+func newMetrics(readers *view.Readers, counts *db.DB, syncs *syncs.Service) *metrics {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "assay_http_requests_total", Help: "HTTP requests by method, route pattern and status.",
@@ -46,7 +47,7 @@ func newMetrics(readers *view.Readers, counts *db.DB, syncs *syncs) *metrics {
 		&collector{readers: readers, store: counts, descs: describe()},
 		m.requests, m.took,
 	)
-	registry.MustRegister(syncs.collectors()...)
+	registry.MustRegister(syncs.Collectors()...)
 	m.Handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 2, Timeout: collectTimeout})
 	return m
 }

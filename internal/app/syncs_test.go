@@ -10,6 +10,8 @@ import (
 	"assay/internal/db"
 	"assay/internal/dispatch"
 	"assay/internal/inventory"
+	"assay/internal/inventory/steaminv"
+	"assay/internal/inventory/syncs"
 	"assay/internal/refresh"
 )
 
@@ -21,17 +23,17 @@ func TestSyncs_RunBeforeARefresh(t *testing.T) {
 	waits := map[string]bool{refresh.WorkPlan: true, refresh.WorkEstimate: true, refresh.WorkApply: true, refresh.WorkMissing: false, fetch: false}
 	push := inventory.Push{AppID: 730, ContextID: "2"}
 	for kind, want := range waits {
-		for name, sync := range map[string]func(context.Context, *syncs) error{
-			"push": func(ctx context.Context, s *syncs) error {
-				_, err := s.push(ctx, "u", push, inventory.Normal)
+		for name, sync := range map[string]func(context.Context, *syncs.Service) error{
+			"push": func(ctx context.Context, s *syncs.Service) error {
+				_, err := s.Push(ctx, "u", push, inventory.Normal)
 				return err
 			},
-			"pull": func(ctx context.Context, s *syncs) error {
-				_, err := s.pulled(ctx, "u", push, inventory.Normal)
+			"pull": func(ctx context.Context, s *syncs.Service) error {
+				_, err := s.Pull(ctx, "u", steaminv.Default(), inventory.Normal)
 				return err
 			},
-			"renewal": func(ctx context.Context, s *syncs) error {
-				_, err := s.renew(ctx, "u", 730, "2", time.Time{})
+			"renewal": func(ctx context.Context, s *syncs.Service) error {
+				_, err := s.Renew(ctx, "u", 730, "2", time.Time{})
 				return err
 			},
 		} {
@@ -42,15 +44,19 @@ func TestSyncs_RunBeforeARefresh(t *testing.T) {
 				}}}
 				none := errors.New("no database")
 				var duration time.Duration
-				s := newSyncs(&inventory.Service{InTx: func(ctx context.Context, _ func(*db.Tx) error) error {
+				s := syncs.New(&inventory.Service{InTx: func(ctx context.Context, _ func(*db.Tx) error) error {
 					began := time.Now()
 					if more, err := workers[0].Work(ctx); !more || err != nil {
 						t.Errorf("%s: got %v, %v; want true", kind, more, err)
 					}
 					duration = time.Since(began)
 					return none
-				}})
-				s.takePriority(workers)
+				}}, steaminv.Options{
+					SteamID: func(context.Context, string) (string, error) { return "76561198000000001", nil },
+					Pull:    func(context.Context, string, steaminv.Place) (inventory.Push, error) { return push, nil },
+				})
+				defer s.Close()
+				takePriority(workers, s.Priority)
 				if err := sync(t.Context(), s); !errors.Is(err, none) {
 					t.Fatal(err)
 				}

@@ -121,7 +121,7 @@ func (w *fixture) step(r *rand.Rand, n int64, user string, all []inventory.Asset
 	switch r.IntN(9) {
 	case 0:
 		assets := all[:r.IntN(len(all)+1)]
-		_, err = sellers{w}.service().Sync(w.Context(), user, inventory.Push{AppID: app, ContextID: ctx, SnapshotAt: w.clock(), Assets: assets}, inventory.Normal)
+		_, err = w.inventories.Sync(w.Context(), user, inventory.Push{AppID: app, ContextID: ctx, SnapshotAt: w.clock(), Assets: assets}, inventory.Normal)
 	case 1, 2, 3:
 		err = w.m.Create(w.Context(), market.Offers{
 			UserID: user, AppID: app, ContextID: ctx, Inventory: &inventory.Push{AppID: app, ContextID: ctx, SnapshotAt: w.clock(), Assets: all},

@@ -9,6 +9,7 @@ import (
 	"assay/internal/db"
 	"assay/internal/fault"
 	"assay/internal/inventory"
+	"assay/internal/inventory/steaminv"
 	"assay/internal/money"
 	"assay/internal/user"
 )
@@ -53,7 +54,7 @@ func (s *Service) Create(ctx context.Context, o Offers, seal func(*db.Tx, []Crea
 	if err := s.sync(ctx, &o); err != nil {
 		return wrap("sync of the seller", err)
 	}
-	return s.o.InTx(ctx, func(tx *db.Tx) error {
+	return s.o.Store.InSmallTx(ctx, func(tx *db.Tx) error {
 		seller, err := user.Hold(tx, o.UserID)
 		switch {
 		case err != nil:
@@ -77,29 +78,31 @@ func (s *Service) Create(ctx context.Context, o Offers, seal func(*db.Tx, []Crea
 
 // sync updates the seller's inventory. Its errors are faults for the API, or internal.
 func (s *Service) sync(ctx context.Context, o *Offers) error {
-	steamID, known, err := s.o.Inventories.SteamID(ctx, o.UserID)
-	if err != nil {
+	seller, err := user.Read(ctx, s.o.Store, o.UserID)
+	unknown := fault.Of(err) != nil && fault.Of(err).Kind == fault.NotFound
+	if err != nil && !unknown {
 		return err
 	}
 	oldest := s.o.Now().Add(-s.o.MaxAge)
 	switch {
-	case steamID != "":
-		if err := s.o.Inventories.Pull(ctx, o.UserID, o.AppID, o.ContextID); !inventory.Outdated(err) {
+	case seller.SteamID != "":
+		place := steaminv.Place{AppID: o.AppID, ContextID: o.ContextID}
+		if _, err := s.o.Syncs.Pull(ctx, o.UserID, place, inventory.Listing); !inventory.Outdated(err) {
 			return unavailable(err)
 		}
 	case o.Inventory != nil && o.Inventory.SnapshotAt.Before(oldest):
 		return noInventory("The inventory in the request is from %s. It must not be older than %s.",
 			o.Inventory.SnapshotAt.UTC().Format(time.RFC3339), s.o.MaxAge)
 	case o.Inventory != nil:
-		if err := s.o.Inventories.Push(ctx, o.UserID, *o.Inventory); !inventory.Outdated(err) {
+		if _, err := s.o.Syncs.Push(ctx, o.UserID, *o.Inventory, inventory.Listing); !inventory.Outdated(err) {
 			return err
 		}
-	case !known:
-		return user.NotFound()
+	case unknown:
+		return err
 	}
 	// Either the stored inventory is the only one, or a concurrent sync of the same seller
 	// has already stored a newer one. The stored inventory must be fresh.
-	fresh, err := s.o.Inventories.Renew(ctx, o.UserID, o.AppID, o.ContextID, oldest)
+	fresh, err := s.o.Syncs.Renew(ctx, o.UserID, o.AppID, o.ContextID, oldest)
 	if err == nil && !fresh {
 		return noInventory("The user has no Steam id and no inventory of this game and context that was pushed within %s. Include one in the request.", s.o.MaxAge)
 	}
@@ -161,7 +164,7 @@ func listAsset(tx *db.Tx, user int64, o *Offers, c *Created) error {
 // Cancel cancels a listing and returns it. Cancelling a cancelled listing changes nothing.
 // Cancel returns a fault.Conflict if the listing was sold or has expired.
 func (s *Service) Cancel(ctx context.Context, id int64) (l Listing, err error) {
-	err = s.o.InTx(ctx, func(tx *db.Tx) error {
+	err = s.o.Store.InSmallTx(ctx, func(tx *db.Tx) error {
 		l, err = cancel(tx, id)
 		return err
 	})
@@ -181,7 +184,7 @@ const MaxCancels = 500
 // listing. The results are in the order of ids.
 func (s *Service) CancelAll(ctx context.Context, ids []int64) (out []Withdrawn, err error) {
 	inOrder := slices.Compact(slices.Sorted(slices.Values(ids))) // the same order everywhere prevents deadlocks
-	err = s.o.InTx(ctx, func(tx *db.Tx) error {
+	err = s.o.Store.InSmallTx(ctx, func(tx *db.Tx) error {
 		results := make(map[int64]Withdrawn, len(ids))
 		for _, id := range inOrder {
 			l, err := cancel(tx, id)
@@ -222,7 +225,7 @@ func cancel(tx *db.Tx, id int64) (l Listing, err error) {
 // Reprice changes the price of an active listing and returns the listing. It returns a
 // fault.Conflict if the listing is no longer active.
 func (s *Service) Reprice(ctx context.Context, id, price int64) (l Listing, err error) {
-	err = s.o.InTx(ctx, func(tx *db.Tx) error {
+	err = s.o.Store.InSmallTx(ctx, func(tx *db.Tx) error {
 		priced, err := PriceListing(tx, id, price)
 		if err != nil {
 			return wrap("price listing", err)

@@ -11,7 +11,7 @@ import (
 	"assay/internal/catalog"
 	"assay/internal/db"
 	"assay/internal/fault"
-	"assay/internal/inventory"
+	"assay/internal/inventory/syncs"
 	"assay/internal/money"
 	"assay/internal/pricing"
 	"assay/internal/wallet"
@@ -128,30 +128,11 @@ type Counts struct {
 	Volume, Ranked   money.Micro
 }
 
-// Inventories updates the inventory of a seller before a listing. It queues missing
-// prices and starts no inspections.
-type Inventories interface {
-	// Pull reads the user's inventory from Steam.
-	Pull(ctx context.Context, userID string, appID int32, contextID string) error
-	// Push stores an inventory from the platform.
-	Push(ctx context.Context, userID string, push inventory.Push) error
-	// Renew applies the stored inventory again. It returns false if the stored snapshot is
-	// older than notBefore or missing.
-	Renew(ctx context.Context, userID string, appID int32, contextID string, notBefore time.Time) (bool, error)
-	// SteamID returns the Steam id of a user, or "" if the user has none. known reports
-	// whether the user exists.
-	SteamID(ctx context.Context, userID string) (steamID string, known bool, err error)
-}
-
 // Options configure a Service.
 type Options struct {
-	// InTx runs fn in a transaction. fn may run several times.
-	InTx        func(ctx context.Context, fn func(*db.Tx) error) error
-	Ledger      *wallet.Ledger
-	Inventories Inventories
-	// Due returns trades with a hold that ended at or before now, sorted by end of hold
-	// and id. It starts after the given time and id.
-	Due func(ctx context.Context, now, after time.Time, afterID int64, limit int) ([]Due, error)
+	Store  *db.DB
+	Ledger *wallet.Ledger
+	Syncs  *syncs.Service // updates the inventory of a seller before a listing
 	// Rates returns the current exchange rates into the base currency.
 	Rates  func(ctx context.Context) (pricing.Rates, error)
 	Base   money.Currency

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strconv"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"assay/internal/fault"
 	"assay/internal/inventory"
 	"assay/internal/inventory/steaminv"
+	"assay/internal/inventory/syncs"
 	"assay/internal/market"
 	"assay/internal/money"
 	"assay/internal/pricing"
@@ -38,20 +40,22 @@ const (
 // fixture is a market with a database and a clock.
 type fixture struct {
 	*testing.T
-	db     dbtest.Database
-	s      *db.DB
-	m      *market.Service
-	now    atomic.Int64 // microseconds
-	queued atomic.Int64 // number of calls of inventory.Service.Queued
-	steam  map[string]func() error
-	ledger *wallet.Ledger
-	rates  pricing.Rates
+	db          dbtest.Database
+	s           *db.DB
+	m           *market.Service
+	now         atomic.Int64                   // microseconds
+	queued      atomic.Int64                   // number of calls of inventory.Service.Queued
+	synced      func()                         // called after a sync that queued items; may be nil
+	steam       func() (inventory.Push, error) // result of a pull from Steam
+	inventories *inventory.Service
+	ledger      *wallet.Ledger
+	rates       pricing.Rates
 }
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	database := dbtest.NewDatabase(t)
-	w := &fixture{T: t, db: database, steam: map[string]func() error{}}
+	w := &fixture{T: t, db: database}
 	w.now.Store(dbtest.Epoch.UnixMicro())
 	s, err := db.Open(t.Context(), db.Options{Path: database.Path, URL: database.URL, Now: w.clock})
 	w.must(err)
@@ -61,10 +65,18 @@ func newFixture(t *testing.T) *fixture {
 	w.must(err)
 	w.ledger = &wallet.Ledger{Keys: ring}
 	feetest.Activate(t, s, ring, fee.BuiltIn())
+	w.inventories = &inventory.Service{InTx: s.InTx, Queued: w.itemsQueued, Inspectable: func() {}, Synced: market.InventoryTouched}
+	pulls := syncs.New(w.inventories, steaminv.Options{
+		SteamID: func(ctx context.Context, userID string) (string, error) {
+			u, err := user.Read(ctx, s, userID)
+			return u.SteamID, err
+		},
+		Pull:   func(context.Context, string, steaminv.Place) (inventory.Push, error) { return w.steam() },
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	t.Cleanup(pulls.Close)
 	w.m = market.New(market.Options{
-		InTx: s.InSmallTx, Ledger: w.ledger, Inventories: sellers{w}, Due: func(ctx context.Context, now, after time.Time, afterID int64, limit int) ([]market.Due, error) {
-			return market.ReadDue(ctx, s, now, after, afterID, limit)
-		}, Base: "USD", Hold: 168 * time.Hour, MaxAge: 15 * time.Minute, Now: w.clock,
+		Store: s, Ledger: w.ledger, Syncs: pulls, Base: "USD", Hold: 168 * time.Hour, MaxAge: 15 * time.Minute, Now: w.clock,
 		Rates: func(context.Context) (pricing.Rates, error) { return w.rates, nil },
 	})
 	return w
@@ -89,37 +101,24 @@ func (w *fixture) wantFault(err error, kind fault.Kind, code string) {
 	}
 }
 
-// sellers implements market.Inventories with the real inventory service.
-type sellers struct{ w *fixture }
-
-func (s sellers) service() *inventory.Service {
-	return &inventory.Service{
-		InTx:        s.w.s.InTx,
-		Queued:      func() { s.w.queued.Add(1) },
-		Inspectable: func() {},
-		Synced:      market.InventoryTouched,
+func (w *fixture) itemsQueued() {
+	w.queued.Add(1)
+	if w.synced != nil {
+		w.synced()
 	}
 }
 
-func (s sellers) Pull(_ context.Context, userID string, _ int32, _ string) error {
-	return s.w.steam[userID]()
+// onSteam gives a user a Steam id.
+func (w *fixture) onSteam(userID string) {
+	w.Helper()
+	w.must(w.inventories.PutUser(w.Context(), user.User{ID: userID, SteamID: "76561198000000001"}))
 }
 
-func (s sellers) Push(c context.Context, userID string, p inventory.Push) error {
-	_, err := s.service().Sync(c, userID, p, inventory.Listing)
-	return err
-}
-
-func (s sellers) Renew(c context.Context, userID string, appID int32, contextID string, notBefore time.Time) (bool, error) {
-	return s.service().Renew(c, userID, appID, contextID, notBefore)
-}
-
-func (s sellers) SteamID(_ context.Context, userID string) (string, bool, error) {
-	if s.w.steam[userID] != nil {
-		return "76561198000000001", true, nil
+// pull lets a pull from Steam return an inventory.
+func (w *fixture) pull(assets ...inventory.Asset) {
+	w.steam = func() (inventory.Push, error) {
+		return inventory.Push{AppID: app, ContextID: ctx, SnapshotAt: w.clock(), Assets: assets}, nil
 	}
-	_, known, err := user.Key(s.w.Context(), s.w.s, userID)
-	return "", known, err
 }
 
 func asset(id, name string) inventory.Asset {
@@ -129,7 +128,7 @@ func asset(id, name string) inventory.Asset {
 // push stores an inventory of a user.
 func (w *fixture) push(user string, assets ...inventory.Asset) {
 	w.Helper()
-	_, err := sellers{w}.service().Sync(w.Context(), user, inventory.Push{AppID: app, ContextID: ctx, SnapshotAt: w.clock(), Assets: assets}, inventory.Normal)
+	_, err := w.inventories.Sync(w.Context(), user, inventory.Push{AppID: app, ContextID: ctx, SnapshotAt: w.clock(), Assets: assets}, inventory.Normal)
 	w.must(err)
 }
 
@@ -310,16 +309,15 @@ func TestCreate_RequiresAFreshInventory(t *testing.T) {
 	w.wantFault(with(old), fault.Unavailable, "inventory_unavailable")
 	w.must(with(included))
 
-	w.steam["s"] = func() error { return fault.New(fault.Unavailable, "steam_throttled", "Slow down.") }
-	_, err = w.list("s", "1", 1)
-	w.wantFault(err, fault.Unavailable, "inventory_unavailable")
-	w.steam["s"] = func() error { return fault.New(fault.Conflict, "inventory_private", "It is private.") }
-	_, err = w.list("s", "1", 1)
-	w.wantFault(err, fault.Unavailable, "inventory_unavailable")
-	w.steam["s"] = func() error {
-		w.push("s", asset("1", "x"))
-		return nil
+	w.onSteam("s")
+	for _, failure := range []error{
+		fault.New(fault.Unavailable, "steam_throttled", "Slow down."), fault.New(fault.Conflict, "inventory_private", "It is private."),
+	} {
+		w.steam = func() (inventory.Push, error) { return inventory.Push{}, failure }
+		_, err = w.list("s", "1", 1)
+		w.wantFault(err, fault.Unavailable, "inventory_unavailable")
 	}
+	w.pull(asset("1", "x"))
 	_, err = w.list("s", "1", 1)
 	w.must(err)
 }
@@ -345,18 +343,18 @@ func TestCreate_UsesANewerStoredInventory(t *testing.T) {
 	w.wantFault(offer("gone"), fault.Conflict, "not_owned")
 
 	w.push("s", asset("1", "x"))
-	w.steam["s"] = func() error {
-		_, err := sellers{w}.service().Sync(t.Context(), "s", older, inventory.Listing)
-		return err
-	}
+	w.onSteam("s")
+	w.steam = func() (inventory.Push, error) { return older, nil }
 	_, err := w.list("s", "1", 1)
 	w.must(err)
 }
 
 func TestCreate_ReportsAnInvalidPull(t *testing.T) {
 	w := newFixture(t)
-	w.steam["s"] = steaminv.Place{AppID: 753, ContextID: "6"}.Check
-	_, err := w.list("s", "1", 1)
+	w.onSteam("s")
+	err := w.m.Create(t.Context(), market.Offers{
+		UserID: "s", AppID: 753, ContextID: "6", Offers: []market.Offer{{AssetID: "1", Price: 1, Currency: "USD"}},
+	}, func(*db.Tx, []market.Created) error { return nil })
 	w.wantFault(err, fault.Invalid, "unsupported_inventory")
 }
 

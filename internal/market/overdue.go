@@ -34,7 +34,7 @@ type Late struct {
 func (s *Service) ReportOverdue(ctx context.Context) error {
 	for {
 		var found []Trade
-		err := s.o.InTx(ctx, func(tx *db.Tx) (err error) {
+		err := s.o.Store.InSmallTx(ctx, func(tx *db.Tx) (err error) {
 			late := Late{BoughtBefore: tx.Now().Add(-max(s.o.Hold, minPending)), HeldUntil: tx.Now().Add(-settleGrace)}
 			if found, err = insertOverdue(tx, late, overdueBatch); err != nil {
 				return err

@@ -26,7 +26,7 @@ func (s *Service) Purchase(ctx context.Context, p Purchase, seal func(*db.Tx, Tr
 	if err := user.Check(p.Buyer); err != nil {
 		return err
 	}
-	return s.o.InTx(ctx, func(tx *db.Tx) error {
+	return s.o.Store.InSmallTx(ctx, func(tx *db.Tx) error {
 		t, err := s.sell(tx, &p)
 		if err != nil {
 			return wrap("purchase", err)

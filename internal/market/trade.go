@@ -113,7 +113,7 @@ func (s *Service) settle(ctx context.Context, id int64) error {
 // update locks a trade, checks its seal and calls fn. It writes the trade if fn returns
 // true.
 func (s *Service) update(ctx context.Context, id int64, fn func(*db.Tx, *Trade) (changed bool, err error)) (out Trade, err error) {
-	err = s.o.InTx(ctx, func(tx *db.Tx) error {
+	err = s.o.Store.InSmallTx(ctx, func(tx *db.Tx) error {
 		t, err := lockTrade(tx, id)
 		switch {
 		case err != nil:
@@ -189,7 +189,7 @@ func (s *Service) SettleDue(ctx context.Context) error {
 	var after Due
 	var failed []error
 	for {
-		due, err := s.o.Due(ctx, s.o.Now(), after.SettleAt, after.ID, dueBatch)
+		due, err := ReadDue(ctx, s.o.Store, s.o.Now(), after.SettleAt, after.ID, dueBatch)
 		if err != nil {
 			return fmt.Errorf("read trades to settle: %w", err)
 		}

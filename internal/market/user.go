@@ -17,7 +17,7 @@ func (s *Service) DeleteUser(ctx context.Context, userID string) error {
 	if err := user.Check(userID); err != nil {
 		return err
 	}
-	return s.o.InTx(ctx, func(tx *db.Tx) error {
+	return s.o.Store.InSmallTx(ctx, func(tx *db.Tx) error {
 		u, err := user.Hold(tx, userID)
 		switch {
 		case err != nil:

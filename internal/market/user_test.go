@@ -151,10 +151,9 @@ func TestDeleteUser_KeepsTradesListingsAndLedger(t *testing.T) {
 // TestCreate_DoesNotCreateAUser deletes the seller between the sync and the listing.
 func TestCreate_DoesNotCreateAUser(t *testing.T) {
 	w := newFixture(t)
-	w.steam["u"] = func() error {
-		w.push("u", asset("1", "x"))
-		return w.remove("u")
-	}
+	w.onSteam("u")
+	w.pull(asset("1", "x"))
+	w.synced = func() { w.must(w.remove("u")) }
 	_, err := w.list("u", "1", 1)
 	w.wantFault(err, fault.NotFound, "user_not_found")
 	if known, _ := w.known("u"); known {
@@ -208,7 +207,7 @@ func TestDeleteUser_IsCompleteDuringConcurrentOperations(t *testing.T) {
 		})
 		wg.Go(func() {
 			for round := 0; more(round); round++ {
-				_, err := sellers{w}.service().Sync(t.Context(), name(i), inventory.Push{
+				_, err := w.inventories.Sync(t.Context(), name(i), inventory.Push{
 					AppID: app, ContextID: ctx, SnapshotAt: w.clock(), Assets: assets[:1+round%3],
 				}, inventory.Normal)
 				tolerate(err, "push")

@@ -1,4 +1,6 @@
-package app
+// Package syncs runs the inventory syncs that requests start: pushes from the platform, pulls
+// from Steam, and renewals before listings.
+package syncs
 
 import (
 	"context"
@@ -8,11 +10,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"assay/internal/admission"
-	"assay/internal/dispatch"
 	"assay/internal/fault"
 	"assay/internal/inventory"
 	"assay/internal/inventory/steaminv"
-	"assay/internal/refresh"
 )
 
 // The kinds of syncs in metrics.
@@ -29,23 +29,25 @@ const (
 	syncFailed  = "failed"  // an error of the server or of Steam; a retry can succeed
 )
 
-// syncs runs the inventory syncs that requests start, and counts them. It counts rows when
-// they are written, not per request: two requests can share a pull, and a pull can continue
-// after its request.
-type syncs struct {
-	service *inventory.Service
-	steam   *steaminv.Syncer
-	// priority lets writes of inventories run before refreshes.
-	priority *admission.Priority
+// Service runs syncs and counts them. It counts rows when they are written, not per request:
+// two requests can share a pull, and a pull can continue after its request. Its methods are
+// safe for concurrent use.
+type Service struct {
+	// Priority lets writes of inventories run before refreshes.
+	Priority *admission.Priority
+
+	inventories *inventory.Service
+	steam       *steaminv.Syncer
 
 	count *prometheus.CounterVec
 	rows  *prometheus.CounterVec
 	took  *prometheus.HistogramVec
 }
 
-func newSyncs(service *inventory.Service) *syncs {
-	s := &syncs{
-		service: service, priority: admission.NewPriority(),
+// New returns a Service. It sets the field Sync of the options. The caller must call Close.
+func New(inventories *inventory.Service, steam steaminv.Options) *Service {
+	s := &Service{
+		inventories: inventories, Priority: admission.NewPriority(),
 		count: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "assay_inventory_syncs_total", Help: "Syncs of inventories by outcome. The reason is the code of the error, or empty.",
 		}, []string{"kind", "outcome", "reason"}),
@@ -65,39 +67,32 @@ func newSyncs(service *inventory.Service) *syncs {
 	for _, kind := range []string{syncPush, syncPull} {
 		s.written(kind, inventory.Result{})
 	}
+	steam.Sync = s.pulled
+	s.steam = steaminv.NewSyncer(steam)
 	return s
 }
 
-func (s *syncs) collectors() []prometheus.Collector {
+// Close aborts all pulls and ends the requests that wait for them.
+func (s *Service) Close() { s.steam.Close() }
+
+// Collectors returns the metrics of syncs.
+func (s *Service) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{s.count, s.rows, s.took}
 }
 
-// takePriority makes the stages plan, estimate and apply of a refresh wait for syncs,
-// because they use the processors and lock rows. A fetch mostly waits for the network. It
-// waits for syncs only when it stores a response.
-func (s *syncs) takePriority(workers []dispatch.Worker) {
-	for i := range workers {
-		w := &workers[i]
-		if w.Kind == refresh.WorkPlan || w.Kind == refresh.WorkEstimate || w.Kind == refresh.WorkApply {
-			work := w.Work
-			w.Work = func(ctx context.Context) (bool, error) { return s.priority.Run(ctx, work) }
-		}
-	}
-}
-
-// push syncs an inventory from the platform.
-func (s *syncs) push(ctx context.Context, userID string, push inventory.Push, mode inventory.Mode) (r inventory.Result, err error) {
-	defer s.priority.Begin()()
+// Push syncs an inventory from the platform.
+func (s *Service) Push(ctx context.Context, userID string, push inventory.Push, mode inventory.Mode) (r inventory.Result, err error) {
+	defer s.Priority.Begin()()
 	began := time.Now()
-	r, err = s.service.Sync(ctx, userID, push, mode)
+	r, err = s.inventories.Sync(ctx, userID, push, mode)
 	outcome, reason := syncOutcome(err)
 	s.done(syncPush, began, outcome, reason)
 	s.written(syncPush, r)
 	return r, err
 }
 
-// pull syncs an inventory from Steam.
-func (s *syncs) pull(ctx context.Context, userID string, place steaminv.Place, mode inventory.Mode) (r inventory.Result, err error) {
+// Pull syncs an inventory from Steam.
+func (s *Service) Pull(ctx context.Context, userID string, place steaminv.Place, mode inventory.Mode) (r inventory.Result, err error) {
 	began := time.Now()
 	r, err = s.steam.Sync(ctx, userID, place, mode)
 	outcome, reason := syncOutcome(err)
@@ -106,18 +101,18 @@ func (s *syncs) pull(ctx context.Context, userID string, place steaminv.Place, m
 }
 
 // pulled stores the inventory of a completed pull.
-func (s *syncs) pulled(ctx context.Context, userID string, push inventory.Push, mode inventory.Mode) (r inventory.Result, err error) {
-	defer s.priority.Begin()()
-	r, err = s.service.Sync(ctx, userID, push, mode)
+func (s *Service) pulled(ctx context.Context, userID string, push inventory.Push, mode inventory.Mode) (r inventory.Result, err error) {
+	defer s.Priority.Begin()()
+	r, err = s.inventories.Sync(ctx, userID, push, mode)
 	s.written(syncPull, r)
 	return r, err
 }
 
-// renew syncs the last push again. It returns false if the push is too old.
-func (s *syncs) renew(ctx context.Context, userID string, app int32, contextID string, notBefore time.Time) (fresh bool, err error) {
-	defer s.priority.Begin()()
+// Renew syncs the last push again. It returns false if the push is too old.
+func (s *Service) Renew(ctx context.Context, userID string, app int32, contextID string, notBefore time.Time) (fresh bool, err error) {
+	defer s.Priority.Begin()()
 	began := time.Now()
-	fresh, err = s.service.Renew(ctx, userID, app, contextID, notBefore)
+	fresh, err = s.inventories.Renew(ctx, userID, app, contextID, notBefore)
 	outcome, reason := syncOutcome(err)
 	if err == nil && !fresh {
 		outcome, reason = syncRefused, "too_old"
@@ -126,12 +121,12 @@ func (s *syncs) renew(ctx context.Context, userID string, app int32, contextID s
 	return fresh, err
 }
 
-func (s *syncs) done(kind string, began time.Time, outcome, reason string) {
+func (s *Service) done(kind string, began time.Time, outcome, reason string) {
 	s.count.WithLabelValues(kind, outcome, reason).Inc()
 	s.took.WithLabelValues(kind).Observe(time.Since(began).Seconds())
 }
 
-func (s *syncs) written(kind string, r inventory.Result) {
+func (s *Service) written(kind string, r inventory.Result) {
 	s.rows.WithLabelValues(kind, "added").Add(float64(r.Added))
 	s.rows.WithLabelValues(kind, "changed").Add(float64(r.Changed))
 	s.rows.WithLabelValues(kind, "removed").Add(float64(r.Removed))
