@@ -8,6 +8,21 @@ import (
 	"net/http"
 	"net/netip"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"assay/internal/access"
+	"assay/internal/admission"
+	"assay/internal/config"
+	"assay/internal/idempotency"
+	"assay/internal/inventory"
+	"assay/internal/inventory/syncs"
+	"assay/internal/market"
+	"assay/internal/money"
+	"assay/internal/refresh"
+	"assay/internal/view"
+	"assay/internal/wallet/fee"
+	"assay/internal/wallet/ledger"
 )
 
 // The roles that a credential can have. Admin may use every route.
@@ -20,24 +35,20 @@ const (
 // Deps are the dependencies of the API. All fields except Host and TrustedProxies are
 // required.
 type Deps struct {
-	Jobs        JobReader
-	Items       ItemReader
-	Providers   ProviderReader
-	Refresher   Refresher
-	Inventories Inventories
-	Missing     MissingQueue
-	Users       Users
-	Wallets     Wallets
-	Fees        Fees
-	Trading     Trading
-	Traders     TraderReader
-	Health      HealthReader
-	Responses   Responses
-	Credentials Credentials
-	Failures    FailureLimiter
-	Metrics     http.Handler
-	Meter       Meter
-	Page        http.Handler // serves every path that is not the API's
+	Readers     *view.Readers
+	Gate        *admission.Gate // also limits the readers
+	Engine      *refresh.Engine
+	Inventories *inventory.Service
+	Syncs       *syncs.Service
+	Market      *market.Service
+	Ledger      *ledger.Service
+	Fees        *fee.Service
+	Responses   *idempotency.Responses
+	Credentials *config.Credentials
+	Failures    *access.Failures     // shared with the page
+	Registry    *prometheus.Registry // metrics of this process; the API adds those of requests
+	Page        http.Handler         // serves every path that is not the API's
+	Currency    money.Currency
 	Version     string
 	Logger      *slog.Logger
 	Now         func() time.Time
@@ -51,6 +62,8 @@ type Deps struct {
 // server is the HTTP handler of the API and the page.
 type server struct {
 	Deps
+	meter    requestMetrics
+	scrape   http.Handler
 	routes   routeTable
 	bodies   *intake // for routes that accept up to maxBody
 	pushes   *intake // for routes that accept more
@@ -63,7 +76,7 @@ type server struct {
 func New(deps Deps) http.Handler { return newServer(deps) }
 
 func newServer(deps Deps) *server {
-	s := &server{Deps: deps, bodies: newIntake(false), pushes: newIntake(true)}
+	s := &server{Deps: deps, meter: newRequestMetrics(deps.Registry), scrape: serveMetrics(deps.Registry), bodies: newIntake(false), pushes: newIntake(true)}
 	s.routes = newRouteTable(s.operations())
 	s.openapi = cache("application/json", describe(newSchemas(), s.routes.operations, deps.Version))
 	s.docsPage, s.docsCSP = renderDocs(s.routes.operations, deps.Version)

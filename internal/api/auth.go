@@ -1,9 +1,7 @@
 package api
 
 import (
-	"context"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -102,19 +100,4 @@ func tooManyFailures(wait time.Duration) error {
 			"Ratelimit":        {`"failures";r=0;t=` + seconds(wait)},
 		},
 	}
-}
-
-// Credentials are the current secrets. Implementations must be safe for concurrent use.
-type Credentials interface {
-	// Match compares a secret with the current secrets of a role in constant time.
-	Match(role, presented string) bool
-}
-
-// FailureLimiter counts wrong secrets by client address. The API and the page share one
-// limiter.
-type FailureLimiter interface {
-	// Fail counts a wrong secret. It returns how to delay, limit and log the request.
-	Fail(client netip.Addr) access.Failure
-	// Wait delays the response. It returns early when ctx ends.
-	Wait(ctx context.Context, delay time.Duration)
 }

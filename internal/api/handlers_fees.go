@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"io"
 	"math"
 	"time"
@@ -12,21 +11,6 @@ import (
 	"assay/internal/view"
 	"assay/internal/wallet/fee"
 )
-
-// Fees activates fee rules and computes fees.
-type Fees interface {
-	Refresh(ctx context.Context, r fee.Request) (fee.Result, error)
-	// Rollback activates the rules of an earlier version as a new version.
-	Rollback(ctx context.Context, version int64, r fee.Request) (fee.Result, error)
-	// Version returns a version. Version 0 is the active one.
-	Version(ctx context.Context, version int64) (fee.Activation, error)
-	// Versions lists versions below before, newest first, without their rules. If before
-	// is 0 it lists from the newest version.
-	Versions(ctx context.Context, before int64, limit int) ([]fee.Activation, error)
-	// Quote computes and explains the fee of a payment under a version of the rules.
-	// Version 0 is the active one.
-	Quote(ctx context.Context, version int64, p fee.Payment) (fee.Explanation, error)
-}
 
 // feeHandlers serve fee rules and fee quotes.
 type feeHandlers struct{ *Deps }
@@ -68,7 +52,7 @@ func (h feeHandlers) feeRules(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := h.Fees.Versions(c.Context(), c.values.number("before"), listedFees)
+	all, err := fee.ListActivations(c.Context(), h.Fees.Store, c.values.number("before"), listedFees)
 	if err != nil {
 		return nil, err
 	}

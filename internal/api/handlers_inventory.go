@@ -2,23 +2,12 @@ package api
 
 import (
 	"cmp"
-	"context"
 
 	"assay/internal/fault"
 	"assay/internal/inventory"
 	"assay/internal/inventory/steaminv"
 	"assay/internal/view"
 )
-
-// Inventories reads and syncs the inventories of users.
-type Inventories interface {
-	// Inventory lists the assets of a user. An appID of 0 means all games.
-	Inventory(ctx context.Context, userID string, appID int32, fields view.Fields, cursor string, limit int) (view.Inventory, error)
-	Sync(ctx context.Context, userID string, push inventory.Push) (view.SyncResult, error)
-	// Pull reads the inventory of the user from Steam. It returns a fault for an unknown
-	// game or context.
-	Pull(ctx context.Context, userID string, appID int32, contextID string) (view.SyncResult, error)
-}
 
 // inventoryHandlers serve inventories.
 type inventoryHandlers struct{ *Deps }
@@ -57,8 +46,9 @@ func (h inventoryHandlers) syncInventory(c *call) (any, error) {
 		if c.values["appId"] != "" {
 			place.AppID = int32(c.values.number("appId"))
 		}
-		contextID := cmp.Or(c.values["contextId"], place.ContextID)
-		return h.Inventories.Pull(c.Context(), c.values["userId"], place.AppID, contextID)
+		place.ContextID = cmp.Or(c.values["contextId"], place.ContextID)
+		r, err := h.Syncs.Pull(c.Context(), c.values["userId"], place, inventory.Normal)
+		return view.SyncResult(r), err
 	case c.values["appId"] != "" || c.values["contextId"] != "":
 		return nil, fault.New(fault.Invalid, "invalid_parameters", "The parameters appId and contextId require source=steam. Otherwise send them in the body.")
 	case !c.hasBody:
@@ -68,9 +58,10 @@ func (h inventoryHandlers) syncInventory(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h.Inventories.Sync(c.Context(), c.values["userId"], push)
+	r, err := h.Syncs.Push(c.Context(), c.values["userId"], push, inventory.Normal)
+	return view.SyncResult(r), err
 }
 
 func (h inventoryHandlers) inventory(c *call) (any, error) {
-	return h.Inventories.Inventory(c.Context(), c.values["userId"], int32(c.values.number("appId")), c.fields(), c.values["cursor"], c.limit())
+	return h.Readers.Users.Inventory(c.Context(), c.values["userId"], int32(c.values.number("appId")), c.fields(), c.values["cursor"], c.limit())
 }

@@ -1,39 +1,11 @@
 package api
 
 import (
-	"context"
 	"net/http"
 
-	"assay/internal/catalog"
 	"assay/internal/refresh"
 	"assay/internal/view"
 )
-
-// JobReader reads refresh jobs.
-type JobReader interface {
-	Status(ctx context.Context) (view.Status, error)
-	// Jobs lists jobs, newest first. An empty kind means all.
-	Jobs(ctx context.Context, kind, cursor string, limit int) (view.Page[view.Job], error)
-	Job(ctx context.Context, id int64) (view.Job, error)
-	// JobItems lists the items of a job. An empty state means all.
-	JobItems(ctx context.Context, id int64, state, cursor string, limit int) (view.Page[view.JobItem], error)
-	JobDebug(ctx context.Context) (view.JobDebug, error)
-	// DryRun forecasts a refresh.
-	DryRun(ctx context.Context, forced bool) (view.DryRun, error)
-}
-
-// Refresher starts jobs and controls jobs, providers and held prices.
-type Refresher interface {
-	// Start starts a bulk job unless one is queued or running.
-	Start(ctx context.Context, forced bool, by string) (refresh.Started, error)
-	Cancel(ctx context.Context, id int64) error
-	RetryFailed(ctx context.Context, id int64, by string) (refresh.Started, error)
-	PauseProvider(ctx context.Context, provider string) error
-	ResumeProvider(ctx context.Context, provider string) error
-	AcceptProvider(ctx context.Context, provider, market string) error
-	// AcceptItem makes the held price of an item its price. It returns the updated item.
-	AcceptItem(ctx context.Context, key catalog.Key) (view.ItemDetail, error)
-}
 
 // jobHandlers serve refresh jobs.
 type jobHandlers struct{ *Deps }
@@ -69,13 +41,13 @@ const (
 func (h jobHandlers) startRefresh(c *call) (any, error) {
 	forced := c.values.flag("force")
 	if c.values.flag("dryRun") {
-		forecast, err := h.Jobs.DryRun(c.Context(), forced)
+		forecast, err := h.Readers.Jobs.DryRun(c.Context(), forced)
 		if err != nil {
 			return nil, err
 		}
 		return dryRunResponse{Reason: reasonDryRun, DryRun: forecast}, nil
 	}
-	run, err := h.Refresher.Start(c.Context(), forced, c.role)
+	run, err := h.Engine.Start(c.Context(), forced, c.role)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +59,7 @@ func (h jobHandlers) retryFailed(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	run, err := h.Refresher.RetryFailed(c.Context(), old, c.role)
+	run, err := h.Engine.RetryFailed(c.Context(), old, c.role)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +68,7 @@ func (h jobHandlers) retryFailed(c *call) (any, error) {
 
 // started returns the response for a job that was started or was already running.
 func (h jobHandlers) started(c *call, run refresh.Started) (any, error) {
-	job, err := h.Jobs.Job(c.Context(), run.JobID)
+	job, err := h.Readers.Jobs.Job(c.Context(), run.JobID)
 	switch {
 	case err != nil:
 		return nil, err
@@ -111,22 +83,22 @@ func (h jobHandlers) cancelJob(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := h.Refresher.Cancel(c.Context(), id); err != nil {
+	if err := h.Engine.Cancel(c.Context(), id); err != nil {
 		return nil, err
 	}
 	return h.job(c)
 }
 
 func (h jobHandlers) status(c *call) (any, error) {
-	return h.Jobs.Status(c.Context())
+	return h.Readers.Jobs.Status(c.Context())
 }
 
 func (h jobHandlers) jobDebug(c *call) (any, error) {
-	return h.Jobs.JobDebug(c.Context())
+	return h.Readers.Jobs.JobDebug(c.Context())
 }
 
 func (h jobHandlers) jobs(c *call) (any, error) {
-	return h.Jobs.Jobs(c.Context(), c.values["kind"], c.values["cursor"], c.limit())
+	return h.Readers.Jobs.Jobs(c.Context(), c.values["kind"], c.values["cursor"], c.limit())
 }
 
 func (h jobHandlers) job(c *call) (any, error) {
@@ -134,7 +106,7 @@ func (h jobHandlers) job(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h.Jobs.Job(c.Context(), id)
+	return h.Readers.Jobs.Job(c.Context(), id)
 }
 
 func (h jobHandlers) jobItems(c *call) (any, error) {
@@ -142,5 +114,5 @@ func (h jobHandlers) jobItems(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h.Jobs.JobItems(c.Context(), id, c.values["state"], c.values["cursor"], c.limit())
+	return h.Readers.Jobs.JobItems(c.Context(), id, c.values["state"], c.values["cursor"], c.limit())
 }

@@ -1,43 +1,20 @@
 package api
 
 import (
-	"context"
 	"io"
 	"math"
 	"net/http"
 	"strconv"
 	"time"
 
+	"assay/internal/db"
 	"assay/internal/fault"
-	"assay/internal/idempotency"
 	"assay/internal/inventory"
 	"assay/internal/market"
 	"assay/internal/strictjson"
 	"assay/internal/user"
 	"assay/internal/view"
 )
-
-// Trading reads and changes listings and trades. Its methods call a seal as the last step
-// of their transaction.
-type Trading interface {
-	Listings(ctx context.Context, f view.ListingFilter, cursor string, limit int) (view.Page[view.Listing], error)
-	Listing(ctx context.Context, id int64) (view.Listing, error)
-	Trades(ctx context.Context, f view.TradeFilter, cursor string, limit int) (view.Page[view.Trade], error)
-	Trade(ctx context.Context, id int64) (view.Trade, error)
-	// List creates listings. It passes their results to seal, in the order of the offers.
-	List(ctx context.Context, offers market.Offers, seal func(idempotency.ResponseStore, []view.Offered) error) error
-	// CancelListing cancels a listing and returns the updated listing.
-	CancelListing(ctx context.Context, id int64) (view.Listing, error)
-	// CancelListings cancels each listing independently. It returns the results in the
-	// order of ids.
-	CancelListings(ctx context.Context, ids []int64) ([]view.Withdrawn, error)
-	// RepriceListing changes the price of an active listing. The price is in minor units.
-	RepriceListing(ctx context.Context, id, price int64) (view.Listing, error)
-	Purchase(ctx context.Context, p market.Purchase, seal func(idempotency.ResponseStore, view.Trade) error) error
-	// CompleteTrade and ReverseTrade return the updated trade.
-	CompleteTrade(ctx context.Context, id int64) (view.Trade, error)
-	ReverseTrade(ctx context.Context, id int64) (view.Trade, error)
-}
 
 // listingHandlers serve listings.
 type listingHandlers struct {
@@ -90,12 +67,12 @@ func (h listingHandlers) createListing(c *call) (any, error) {
 		return nil, err
 	}
 	return h.once.do(c, offers.UserID, func(seal seal) error {
-		return h.Trading.List(c.Context(), offers, func(tx idempotency.ResponseStore, made []view.Offered) error {
-			if made[0].Refused != nil {
-				return made[0].Refused
+		return h.Market.Create(c.Context(), offers, func(tx *db.Tx, created []market.Created) error {
+			if created[0].Refused != nil {
+				return created[0].Refused
 			}
-			l := made[0].Listing
-			return seal(tx, http.StatusCreated, "/api/listings/"+l.ID, view.NewListing{Listing: *l, PriceCheck: *made[0].PriceCheck})
+			made := view.OfferedOf(&created[0], h.Currency, tx.Now())
+			return seal(tx, http.StatusCreated, "/api/listings/"+made.Listing.ID, view.NewListing{Listing: *made.Listing, PriceCheck: *made.PriceCheck})
 		})
 	})
 }
@@ -106,8 +83,12 @@ func (h listingHandlers) createListings(c *call) (any, error) {
 		return nil, err
 	}
 	return h.once.do(c, offers.UserID, func(seal seal) error {
-		return h.Trading.List(c.Context(), offers, func(tx idempotency.ResponseStore, made []view.Offered) error {
-			return seal(tx, http.StatusOK, "", offeredList{made})
+		return h.Market.Create(c.Context(), offers, func(tx *db.Tx, created []market.Created) error {
+			made := offeredList{make([]view.Offered, len(created))}
+			for i := range created {
+				made.Items[i] = view.OfferedOf(&created[i], h.Currency, tx.Now())
+			}
+			return seal(tx, http.StatusOK, "", made)
 		})
 	})
 }
@@ -220,7 +201,7 @@ func (h listingHandlers) listings(c *call) (any, error) {
 	if f.Phase != nil && f.Name == "" {
 		return nil, fault.New(fault.Invalid, "invalid_parameters", "The parameter phase requires the parameter name.")
 	}
-	return h.Trading.Listings(c.Context(), f, c.values["cursor"], c.limit())
+	return h.Readers.Market.Listings(c.Context(), f, c.values["cursor"], c.limit())
 }
 
 func (h listingHandlers) listing(c *call) (any, error) {
@@ -228,7 +209,7 @@ func (h listingHandlers) listing(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h.Trading.Listing(c.Context(), id)
+	return h.Readers.Market.Listing(c.Context(), id)
 }
 
 func (h listingHandlers) cancelListing(c *call) (any, error) {
@@ -236,7 +217,8 @@ func (h listingHandlers) cancelListing(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h.Trading.CancelListing(c.Context(), id)
+	l, err := h.Market.Cancel(c.Context(), id)
+	return view.ListingOf(&l), err
 }
 
 // cancelBody describes the body of POST /api/listings/cancel. decodeCancel decodes it.
@@ -254,8 +236,12 @@ func (h listingHandlers) cancelListings(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	items, err := h.Trading.CancelListings(c.Context(), ids)
-	return withdrawnList{items}, err
+	results, err := h.Market.CancelAll(c.Context(), ids)
+	list := withdrawnList{make([]view.Withdrawn, len(results))}
+	for i := range results {
+		list.Items[i] = view.WithdrawnOf(ids[i], &results[i])
+	}
+	return list, err
 }
 
 func decodeCancel(body io.Reader) (ids []int64, err error) {
@@ -308,5 +294,6 @@ func (h listingHandlers) repriceListing(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h.Trading.RepriceListing(c.Context(), id, price)
+	l, err := h.Market.Reprice(c.Context(), id, price)
+	return view.ListingOf(&l), err
 }

@@ -3,23 +3,16 @@ package api
 import (
 	"context"
 	"net/http"
-
-	"assay/internal/view"
 )
-
-// ProviderReader reads the state of providers.
-type ProviderReader interface {
-	ProviderDebug(ctx context.Context) (view.ProvidersDebug, error)
-}
 
 // providerHandlers serve the state of providers and control them.
 type providerHandlers struct{ *Deps }
 
 func (h providerHandlers) providerDebug(c *call) (any, error) {
-	return h.Providers.ProviderDebug(c.Context())
+	return h.Readers.Providers.ProviderDebug(c.Context())
 }
 
-// controlProvider returns a handler that calls a method of Refresher for a provider.
+// controlProvider returns a handler that calls a method of the engine for a provider.
 func (h providerHandlers) controlProvider(control func(ctx context.Context, provider string) error) handler {
 	return func(c *call) (any, error) {
 		return response{status: http.StatusNoContent}, control(c.Context(), c.values["provider"])
@@ -27,5 +20,5 @@ func (h providerHandlers) controlProvider(control func(ctx context.Context, prov
 }
 
 func (h providerHandlers) acceptProvider(c *call) (any, error) {
-	return response{status: http.StatusNoContent}, h.Refresher.AcceptProvider(c.Context(), c.values["provider"], c.values["market"])
+	return response{status: http.StatusNoContent}, h.Engine.AcceptProvider(c.Context(), c.values["provider"], c.values["market"])
 }

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"net/http"
 	"strconv"
 	"time"
@@ -11,17 +10,6 @@ import (
 	"assay/internal/view"
 )
 
-// TraderReader reads the leaderboard.
-type TraderReader interface {
-	// TopTraders ranks users by their trades within a period. The period is 7d, 30d or all.
-	TopTraders(ctx context.Context, period, by string, limit int) (view.TopTraders, error)
-}
-
-// HealthReader checks the health of the server.
-type HealthReader interface {
-	Health(ctx context.Context, details bool) (view.Health, error)
-}
-
 // How long clients may cache public responses.
 const (
 	tradersAge  = 10 * time.Second
@@ -29,7 +17,7 @@ const (
 )
 
 func (s *server) topTraders(c *call) (any, error) {
-	top, err := s.Traders.TopTraders(c.Context(), c.values["period"], c.values["by"], c.limit())
+	top, err := s.Readers.Traders.TopTraders(c.Context(), c.values["period"], c.values["by"], c.limit())
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +33,7 @@ func (s *server) topTraders(c *call) (any, error) {
 // health responds with 503 if the server is unhealthy or the health check fails. The
 // response contains details for an admin.
 func (s *server) health(c *call) (any, error) {
-	health, err := s.Health.Health(c.Context(), c.role == Admin)
+	health, err := s.Readers.Health.Health(c.Context(), c.role == Admin)
 	switch {
 	case err != nil && left(c.Request, err):
 		return nil, err
@@ -58,11 +46,6 @@ func (s *server) health(c *call) (any, error) {
 		status = http.StatusServiceUnavailable
 	}
 	return response{status: status, value: health}, nil
-}
-
-func (s *server) metrics(c *call) (any, error) {
-	s.Metrics.ServeHTTP(c.w, c.Request)
-	return response{}, nil
 }
 
 func (s *server) openapiDocument(c *call) (any, error) {

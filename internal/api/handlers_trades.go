@@ -5,7 +5,7 @@ import (
 	"io"
 	"net/http"
 
-	"assay/internal/idempotency"
+	"assay/internal/db"
 	"assay/internal/market"
 	"assay/internal/strictjson"
 	"assay/internal/user"
@@ -37,7 +37,8 @@ func (h tradeHandlers) purchase(c *call) (any, error) {
 		if p.ListingID, err = c.idOf("listing"); err != nil {
 			return err
 		}
-		return h.Trading.Purchase(c.Context(), p, func(tx idempotency.ResponseStore, t view.Trade) error {
+		return h.Market.Purchase(c.Context(), p, func(tx *db.Tx, sold market.Trade) error {
+			t := view.TradeOf(&sold)
 			return seal(tx, http.StatusCreated, "/api/trades/"+t.ID, t)
 		})
 	})
@@ -69,7 +70,7 @@ func (h tradeHandlers) trades(c *call) (any, error) {
 		UserID: c.values["userId"], AppID: int32(c.values.number("appId")), State: c.values["state"],
 		From: c.values.moment("from"), To: c.values.moment("to"),
 	}
-	return h.Trading.Trades(c.Context(), f, c.values["cursor"], c.limit())
+	return h.Readers.Market.Trades(c.Context(), f, c.values["cursor"], c.limit())
 }
 
 func (h tradeHandlers) trade(c *call) (any, error) {
@@ -77,16 +78,17 @@ func (h tradeHandlers) trade(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h.Trading.Trade(c.Context(), id)
+	return h.Readers.Market.Trade(c.Context(), id)
 }
 
-// moveTrade returns a handler that calls a method of Trading for a trade.
-func (h tradeHandlers) moveTrade(move func(ctx context.Context, id int64) (view.Trade, error)) handler {
+// moveTrade returns a handler that calls a method of the market service for a trade.
+func (h tradeHandlers) moveTrade(move func(ctx context.Context, id int64) (market.Trade, error)) handler {
 	return func(c *call) (any, error) {
 		id, err := c.idOf("trade")
 		if err != nil {
 			return nil, err
 		}
-		return move(c.Context(), id)
+		t, err := move(c.Context(), id)
+		return view.TradeOf(&t), err
 	}
 }

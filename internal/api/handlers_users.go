@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"strings"
@@ -9,21 +8,7 @@ import (
 
 	"assay/internal/strictjson"
 	"assay/internal/user"
-	"assay/internal/view"
 )
-
-// Users reads and writes the users of the platform.
-type Users interface {
-	// Users lists users whose ids begin with prefix.
-	Users(ctx context.Context, prefix, cursor string, limit int) (view.Page[view.User], error)
-	// User returns a user, or a fault.NotFound.
-	User(ctx context.Context, id string) (view.User, error)
-	// PutUser creates or replaces a user. It returns the stored user.
-	PutUser(ctx context.Context, user user.User) (view.User, error)
-	// DeleteUser deletes a user. It returns a fault.Conflict if the user has listings,
-	// trades or money. Deleting an unknown user changes nothing.
-	DeleteUser(ctx context.Context, id string) error
-}
 
 // userHandlers serve users.
 type userHandlers struct{ *Deps }
@@ -44,19 +29,22 @@ func (h userHandlers) putUser(c *call) (any, error) {
 		return nil, err
 	}
 	user.ID = c.values["userId"]
-	return h.Users.PutUser(c.Context(), user)
+	if err := h.Inventories.PutUser(c.Context(), user); err != nil {
+		return nil, err
+	}
+	return h.user(c)
 }
 
 func (h userHandlers) users(c *call) (any, error) {
-	return h.Users.Users(c.Context(), c.values["prefix"], c.values["cursor"], c.limit())
+	return h.Readers.Users.Users(c.Context(), c.values["prefix"], c.values["cursor"], c.limit())
 }
 
 func (h userHandlers) user(c *call) (any, error) {
-	return h.Users.User(c.Context(), c.values["userId"])
+	return h.Readers.Users.User(c.Context(), c.values["userId"])
 }
 
 func (h userHandlers) deleteUser(c *call) (any, error) {
-	return response{status: http.StatusNoContent}, h.Users.DeleteUser(c.Context(), c.values["userId"])
+	return response{status: http.StatusNoContent}, h.Market.DeleteUser(c.Context(), c.values["userId"])
 }
 
 // decodeUser decodes a user without its id. A body without the member leaderboard keeps the

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -9,27 +8,14 @@ import (
 	"strings"
 	"unicode"
 
+	"assay/internal/admission"
+	"assay/internal/db"
 	"assay/internal/idempotency"
 	"assay/internal/money"
 	"assay/internal/strictjson"
 	"assay/internal/view"
 	"assay/internal/wallet"
-	"assay/internal/wallet/audit"
 )
-
-// Wallets reads the ledger, posts to it and verifies it.
-type Wallets interface {
-	// Wallet returns the balances of a user.
-	Wallet(ctx context.Context, userID string) (view.Wallet, error)
-	// WalletEntries lists a user's entries; an empty currency means all.
-	WalletEntries(ctx context.Context, userID, currency, cursor string, limit int) (view.Page[view.WalletEntry], error)
-	// Post posts a transaction. It calls sealed with the result as the last step of the
-	// database transaction.
-	Post(ctx context.Context, o wallet.Posting, sealed func(idempotency.ResponseStore, view.WalletTransaction) error) error
-	// Verify verifies the wallet of a user and compares it with a checkpoint. If checkpoint
-	// is empty, it uses the newest stored checkpoint.
-	Verify(ctx context.Context, userID, checkpoint string) (*audit.Report, error)
-}
 
 // walletHandlers serve the wallet ledger.
 type walletHandlers struct {
@@ -54,8 +40,8 @@ func (h walletHandlers) postEntries(c *call) (any, error) {
 	posting.User = c.values["userId"]
 	posting.Scope, posting.Key = walletScope(c.Method, c.route, c.role, posting.User), c.onceKey
 	return h.once.do(c, posting.User, func(seal seal) error {
-		return h.Wallets.Post(c.Context(), posting, func(tx idempotency.ResponseStore, posted view.WalletTransaction) error {
-			return seal(tx, http.StatusCreated, "", posted)
+		return h.Ledger.Post(c.Context(), posting, func(tx *db.Tx, posted *wallet.Posted) error {
+			return seal(tx, http.StatusCreated, "", view.WalletPosted(posted, posting.User))
 		})
 	})
 }
@@ -157,11 +143,11 @@ func readID(in *strictjson.Reader, what string) int64 {
 }
 
 func (h walletHandlers) walletEntries(c *call) (any, error) {
-	return h.Wallets.WalletEntries(c.Context(), c.values["userId"], c.values["currency"], c.values["cursor"], c.limit())
+	return h.Readers.Wallets.WalletEntries(c.Context(), c.values["userId"], c.values["currency"], c.values["cursor"], c.limit())
 }
 
 func (h walletHandlers) walletBalance(c *call) (any, error) {
-	return h.Wallets.Wallet(c.Context(), c.values["userId"])
+	return h.Readers.Wallets.Wallet(c.Context(), c.values["userId"])
 }
 
 // checkCurrency checks the value of a parameter.
@@ -170,8 +156,14 @@ func checkCurrency(value string) error {
 	return err
 }
 
+// verifyWallet needs an admission slot, because a verification reads a whole chain.
 func (h walletHandlers) verifyWallet(c *call) (any, error) {
-	return h.Wallets.Verify(c.Context(), c.values["userId"], c.values["checkpoint"])
+	leave, err := h.Gate.Enter(c.Context(), admission.Verification)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return h.Ledger.Verify(c.Context(), c.values["userId"], c.values["checkpoint"])
 }
 
 // checkCheckpoint checks the length of a parameter. The ledger checks its content.

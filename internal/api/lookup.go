@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"io"
 	"math"
 	"net/http"
@@ -11,13 +10,6 @@ import (
 	"assay/internal/fault"
 	"assay/internal/strictjson"
 )
-
-// MissingQueue queues items without a price.
-type MissingQueue interface {
-	// QueueMissing queues items without a price. It creates unknown items and ignores
-	// duplicates.
-	QueueMissing(ctx context.Context, keys []catalog.Key) error
-}
 
 // maxLookup is the maximum number of items in a lookup.
 const maxLookup = 1000
@@ -39,15 +31,15 @@ func (h itemHandlers) lookup(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := h.Items.Lookup(c.Context(), keys, c.fields())
+	found, err := h.Readers.Items.Lookup(c.Context(), keys, c.fields())
 	if err != nil {
 		return nil, err
 	}
 	if missing := found.ToQueue(); queueMissing && len(missing) > 0 {
-		if err := h.Missing.QueueMissing(c.Context(), missing); err != nil {
+		if err := h.Inventories.QueueMissing(c.Context(), missing); err != nil {
 			return nil, err
 		}
-		if found, err = h.Items.Lookup(c.Context(), keys, c.fields()); err != nil {
+		if found, err = h.Readers.Items.Lookup(c.Context(), keys, c.fields()); err != nil {
 			return nil, err
 		}
 	}

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"crypto/sha256"
 	"errors"
 	"io"
@@ -12,22 +11,11 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"assay/internal/db"
 	"assay/internal/fault"
 	"assay/internal/idempotency"
+	"assay/internal/wallet"
 )
-
-// Responses stores the responses to requests with an Idempotency-Key.
-type Responses interface {
-	// StoredResponse returns the stored response to a request, or nil. It returns an error
-	// if the response was altered in the database.
-	StoredResponse(ctx context.Context, k idempotency.Key) (*idempotency.Response, error)
-	// StoreResponse stores the response to a request that changed nothing. It returns
-	// idempotency.ErrKeyUsed if a response is already stored under the key.
-	StoreResponse(ctx context.Context, k idempotency.Key, r idempotency.Response) error
-	// PostedUnder returns the id of the ledger transaction that was posted under a key. It
-	// returns 0 if there is none.
-	PostedUnder(ctx context.Context, scope, key string) (id int64, err error)
-}
 
 // keyRule states whether a route uses the header Idempotency-Key.
 type keyRule int
@@ -87,7 +75,7 @@ func newOnce(d *Deps) *once { return &once{Deps: d, open: map[idempotency.Key]id
 // seal encodes the response to a transaction. If the request has a key, seal stores the
 // response in the same transaction. It must be the last step of the transaction, and it is
 // called again when the transaction is retried.
-type seal func(tx idempotency.ResponseStore, status int, location string, value any) error
+type seal func(tx *db.Tx, status int, location string, value any) error
 
 // do executes work, or returns the response that is stored under the key of the request.
 // The body of the request must have been read. The parameter user is the id of the user
@@ -104,7 +92,7 @@ func (o *once) do(c *call, user string, work func(seal) error) (any, error) {
 // stored under the key.
 func (o *once) respond(c *call, user string, work func(seal) error) (a idempotency.Response, replayed bool, err error) {
 	var made idempotency.Response
-	render := func(_ idempotency.ResponseStore, status int, location string, value any) error {
+	render := func(_ *db.Tx, status int, location string, value any) error {
 		body, err := json.Marshal(value, encoding())
 		made = idempotency.Response{Status: status, ContentType: jsonType, Location: location, Body: body}
 		if !c.money {
@@ -126,12 +114,12 @@ func (o *once) respond(c *call, user string, work func(seal) error) (a idempoten
 	if stored, err := o.stored(c, k, request); stored != nil || err != nil {
 		return valueOf(stored), true, err
 	}
-	err = work(func(tx idempotency.ResponseStore, status int, location string, value any) error {
+	err = work(func(tx *db.Tx, status int, location string, value any) error {
 		if err := render(tx, status, location, value); err != nil {
 			return err
 		}
 		made.Request = request
-		return tx.StoreResponse(k, made)
+		return o.Responses.Store(tx, k, made)
 	})
 	if err == nil {
 		return made, false, nil
@@ -155,7 +143,7 @@ func (o *once) storeRefusal(c *call, k idempotency.Key, request idempotency.Dige
 		a = idempotency.Response{ // expires, because the request changed nothing
 			Request: request, Status: p.Status, ContentType: problemType, Body: c.problem(p), Expires: o.Now().Add(idempotency.Retention),
 		}
-		if err = o.Responses.StoreResponse(c.Context(), k, a); err == nil {
+		if err = o.Responses.DB.InTx(c.Context(), func(tx *db.Tx) error { return o.Responses.Store(tx, k, a) }); err == nil {
 			return a, false, nil
 		}
 	}
@@ -169,7 +157,7 @@ func (o *once) storeRefusal(c *call, k idempotency.Key, request idempotency.Dige
 // returns nil if there is no transaction. It returns an error if the response is lost:
 // every ledger transaction stores its response.
 func (o *once) moved(c *call, k idempotency.Key, request idempotency.Digest) (*idempotency.Response, error) {
-	id, err := o.Responses.PostedUnder(c.Context(), k.Scope(), k.Key)
+	id, err := wallet.PostedUnder(c.Context(), o.Responses.DB, k.Scope(), k.Key)
 	if err != nil || id == 0 {
 		return nil, err
 	}
@@ -185,7 +173,7 @@ func (o *once) moved(c *call, k idempotency.Key, request idempotency.Digest) (*i
 // stored returns the stored response to a request, or nil. It returns an error if the key
 // was used for another request.
 func (o *once) stored(c *call, k idempotency.Key, request idempotency.Digest) (*idempotency.Response, error) {
-	stored, err := o.Responses.StoredResponse(c.Context(), k)
+	stored, err := o.Responses.Find(c.Context(), k)
 	if err == nil && stored != nil && stored.Request != request {
 		return nil, keyReused()
 	}

@@ -36,7 +36,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			abort = s.rescue(out, c, failure)
 		}
 		took := s.Now().Sub(start)
-		s.Meter.Observe(knownMethod(r.Method), c.route, out.final(), took)
+		s.meter.observe(knownMethod(r.Method), c.route, out.final(), took)
 		level := slog.LevelInfo
 		if c.quiet {
 			level = slog.LevelDebug
@@ -218,9 +218,3 @@ func (w *recorder) final() int {
 
 // Unwrap gives http.ResponseController access to the connection.
 func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// Meter counts requests. The method is a standard method or "other". The route is a pattern
-// of the route table, "page" or "unknown".
-type Meter interface {
-	Observe(method, route string, status int, took time.Duration)
-}

@@ -22,6 +22,7 @@ import (
 	"assay/internal/db"
 	"assay/internal/dispatch"
 	"assay/internal/exchange"
+	"assay/internal/idempotency"
 	"assay/internal/inventory"
 	"assay/internal/inventory/syncs"
 	"assay/internal/market"
@@ -33,6 +34,7 @@ import (
 	"assay/internal/view"
 	"assay/internal/wallet"
 	"assay/internal/wallet/fee"
+	"assay/internal/wallet/ledger"
 	"assay/internal/web"
 )
 
@@ -65,7 +67,7 @@ type App struct {
 	owner     string // unique name of this process
 	store     *db.DB
 	providers *ProviderSet
-	ledger    *ledger
+	ledger    *ledger.Service
 	rates     *exchange.Keeper
 	ecb       *provider.Client // nil: rates do not come from the European Central Bank
 	steam     *provider.Client // for inventories
@@ -237,16 +239,15 @@ func (a *App) buildServer() *http.Server {
 		Scheduled: a.work.Scheduled, Engine: a.engine, Owner: a.owner, Version: a.version, Started: a.now(), Now: a.now, Logger: a.log,
 	})
 	read := a.readers
-	failures, meters := access.NewFailures(a.now), newMetrics(read, a.store, a.syncs)
-	users := inventories{a.inventories, a.syncs, read.Users, a.store, a.market}
+	failures := access.NewFailures(a.now)
 	page := web.New(web.Deps{
 		Readers: read, Engine: a.engine, Credentials: a.creds, Failures: failures,
 		Version: a.version, Currency: a.cfg.Currency, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,
 	})
 	return api.NewServer(api.New(api.Deps{
-		Jobs: read.Jobs, Items: read.Items, Providers: read.Providers, Traders: read.Traders, Health: read.Health, Refresher: commands{a.engine, read.Items}, Inventories: users, Missing: users, Users: users, Wallets: wallets{a.ledger, read.Wallets, gate},
-		Trading: trading{a.market, read.Market, a.cfg.Currency, a.ledger.Keys}, Fees: fees{a.fees, a.store}, Responses: responses{a.store, a.ledger.Keys},
-		Credentials: a.creds, Failures: failures, Page: page, Metrics: meters, Meter: meters,
+		Readers: read, Gate: gate, Engine: a.engine, Inventories: a.inventories, Syncs: a.syncs, Market: a.market, Ledger: a.ledger, Fees: a.fees,
+		Responses: &idempotency.Responses{DB: a.store, Keys: a.ledger.Keys}, Credentials: a.creds, Failures: failures,
+		Registry: newRegistry(read, a.store, a.syncs), Page: page, Currency: a.cfg.Currency,
 		Version: a.version, Logger: a.log, Now: a.now, Host: a.cfg.ListenHost(), TrustedProxies: a.cfg.TrustedProxies,
 	}), a.log)
 }

@@ -8,6 +8,7 @@ import (
 	"assay/internal/config"
 	"assay/internal/dispatch"
 	"assay/internal/dispatch/river"
+	"assay/internal/idempotency"
 	"assay/internal/inventory"
 	"assay/internal/refresh"
 )
@@ -73,9 +74,9 @@ func (a *App) tasks() []dispatch.Task {
 		{Name: "ledger_checkpoint", Queue: dispatch.QueueUpkeep, Run: a.ledger.Checkpoint, Next: func(t time.Time) time.Time {
 			return t.UTC().Truncate(daily).Add(daily)
 		}},
-		{Name: "ledger_verification", Queue: dispatch.QueueUpkeep, Run: a.ledger.verifyAll, Next: a.cfg.VerifySchedule.Next},
+		{Name: "ledger_verification", Queue: dispatch.QueueUpkeep, Run: a.ledger.VerifyAll, Next: a.cfg.VerifySchedule.Next},
 		{Name: "retention", Queue: dispatch.QueueUpkeep, Run: a.engine.Retain, Next: hourly},
 		{Name: "trades", Queue: dispatch.QueueUpkeep, Run: a.keepTrades, Next: nextSettling},
-		{Name: "answers", Queue: dispatch.QueueUpkeep, Run: responses{db: a.store}.deleteExpired, Next: hourly},
+		{Name: "answers", Queue: dispatch.QueueUpkeep, Run: (&idempotency.Responses{DB: a.store}).DeleteExpired, Next: hourly},
 	}
 }

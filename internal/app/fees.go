@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 
-	"assay/internal/db"
 	"assay/internal/provider"
 	"assay/internal/wallet/fee"
 )
@@ -24,14 +23,4 @@ func (a *App) openFees(ctx context.Context, used bool, client func(*provider.Opt
 		a.fees.Source = fee.File{Path: a.cfg.FeeRules}
 	}
 	return a.fees.Begin(ctx)
-}
-
-// fees implements api.Fees.
-type fees struct {
-	*fee.Service
-	store *db.DB
-}
-
-func (f fees) Versions(ctx context.Context, before int64, limit int) ([]fee.Activation, error) {
-	return fee.ListActivations(ctx, f.store, before, limit)
 }

@@ -8,38 +8,16 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
+	"assay/internal/api"
 	"assay/internal/config"
 	"assay/internal/db"
-	"assay/internal/idempotency"
-	"assay/internal/view"
 	"assay/internal/wallet"
-	"assay/internal/wallet/fee"
+	"assay/internal/wallet/audit"
+	"assay/internal/wallet/ledger"
 )
-
-// ledger is the wallet ledger with its keys and checkpoints, which are stored outside the
-// database.
-type ledger struct {
-	*wallet.Ledger
-	store  *db.DB
-	folder wallet.Folder
-	now    func() time.Time
-	used   func()      // called when the ledger is in use; logs a warning once
-	mu     sync.Mutex  // serializes checkpoints
-	last   ledgerState // state of the last checkpoint of this process
-}
-
-// ledgerState identifies a state of the ledger by its last transaction and its newest fee
-// rules. The id of the transaction is not sufficient, because it can be assigned again
-// after a deletion.
-type ledgerState struct {
-	id    int64
-	hash  wallet.Hash
-	rules wallet.Mark
-}
 
 // openLedger opens the ledger. It returns an error if a key is missing that sealed an entry.
 func (a *App) openLedger(ctx context.Context, used bool) (err error) {
@@ -53,17 +31,17 @@ func (a *App) openLedger(ctx context.Context, used bool) (err error) {
 	if err := a.checkSeals(ctx, ring); err != nil {
 		return err
 	}
-	a.ledger = &ledger{
-		Ledger: &wallet.Ledger{Keys: ring}, store: a.store, now: a.now,
-		folder: checkpointFolder(a.cfg), used: sync.OnceFunc(a.warnOfLedger),
+	a.ledger = &ledger.Service{
+		Ledger: &wallet.Ledger{Keys: ring}, Store: a.store, Folder: checkpointFolder(a.cfg),
+		Scopes: api.WalletScopes, Now: a.now, Used: sync.OnceFunc(a.warnOfLedger),
 	}
 	if used {
-		a.ledger.used()
+		a.ledger.Used()
 	}
 	if a.readOnly {
 		return nil
 	}
-	return a.ledger.folder.Tidy(a.now())
+	return a.ledger.Folder.Tidy(a.now())
 }
 
 // LedgerKeys returns the configured keys of the ledger.
@@ -82,6 +60,19 @@ func LedgerKeys(cfg *config.Config) (*wallet.Ring, error) {
 // checkpointFolder returns the folder of the ledger's checkpoints.
 func checkpointFolder(cfg *config.Config) wallet.Folder {
 	return wallet.Folder{Dir: filepath.Join(cfg.DataDir, "checkpoints")}
+}
+
+// OpenAuditor returns an auditor for a database. A server can use the database at the same
+// time.
+func OpenAuditor(cfg *config.Config, o db.Options, now func() time.Time) (*audit.Auditor, error) {
+	keys, err := LedgerKeys(cfg)
+	if err != nil {
+		return nil, err
+	}
+	read := func(ctx context.Context, use func(*audit.Snapshot) error) error {
+		return audit.ReadLedgerBeside(ctx, o, use)
+	}
+	return ledger.NewAuditor(keys, checkpointFolder(cfg), api.WalletScopes, now, read), nil
 }
 
 // storeLedgerKey stores the mark of the current key. It returns an error if the ring lacks
@@ -163,84 +154,13 @@ func (a *App) warnOfLedger() {
 	}
 }
 
-// Post posts a transaction to the ledger. It calls sealed as the last step of the database
-// transaction.
-func (l *ledger) Post(ctx context.Context, o wallet.Posting, sealed func(idempotency.ResponseStore, view.WalletTransaction) error) error {
-	err := l.store.InSmallTx(ctx, func(tx *db.Tx) error {
-		p, err := l.Execute(tx, o)
-		if err != nil {
-			return err
-		}
-		return sealed(sealingTx{tx, l.Keys}, view.WalletPosted(p, o.User))
-	})
-	if err == nil {
-		l.used()
-	}
-	return err
-}
-
-// Checkpoint verifies the whole ledger. If the result is ok, and the ledger changed since
-// the last checkpoint of this process, it writes a new checkpoint. It writes none for a
-// damaged ledger, because that would replace the evidence.
-func (l *ledger) Checkpoint(ctx context.Context) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now, err := l.state(ctx)
-	switch {
-	case err != nil || now.id == 0:
-	case now == l.last:
-		err = l.verifyMarks(ctx, func(wallet.Mark) error { return nil })
-	default:
-		_, err = l.folder.Write(l.Keys, l.now(), now.rules, func(w *wallet.CheckpointWriter) error { return l.verifyMarks(ctx, w.Add) })
-		if err == nil {
-			l.last = now
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("write a checkpoint of the wallet ledger: %w", err)
-	}
-	return nil
-}
-
-// verifyMarks verifies the whole ledger and passes its marks to add. It returns a
-// wallet.ErrTampered if the result is not ok.
-func (l *ledger) verifyMarks(ctx context.Context, add func(wallet.Mark) error) error {
-	r, err := l.auditor().Marks(ctx, add)
-	if err != nil {
-		return err
-	}
-	if err := l.storeResult(ctx, r); err != nil || r.OK {
-		return err
-	}
-	return fmt.Errorf("%w: the verification is %s: %s", wallet.ErrTampered, r.Status, strings.Join(notPassed(r.Checks), ", "))
-}
-
-// state returns the current state of the ledger. It is zero while the ledger has no
-// transaction.
-func (l *ledger) state(ctx context.Context) (s ledgerState, err error) {
-	last, err := wallet.LastWalletTransactions(ctx, l.store, 1)
-	if err != nil || len(last) == 0 {
-		return s, err
-	}
-	s.id, s.hash = last[0].ID, last[0].Hash
-	a, err := fee.ReadActivation(ctx, l.store, 0)
-	switch {
-	case errors.Is(err, fee.ErrNone):
-		return s, nil
-	case err == nil:
-		err = l.Keys.CheckRules(a.Sealed())
-	}
-	s.rules = wallet.RulesMark(a.Version, a.Seal.MAC)
-	return s, err
-}
-
 // lastCheckpoint writes a checkpoint when the process stops, unless the ledger is unchanged
 // since the last one.
 func (a *App) lastCheckpoint(ctx context.Context) {
 	ctx, done := context.WithTimeoutCause(context.WithoutCancel(ctx), lastCheckpointLimit,
 		fmt.Errorf("the verification took longer than %v; the daily checkpoint has no such limit", lastCheckpointLimit))
 	defer done()
-	if now, err := a.ledger.state(ctx); err == nil && now == a.ledger.last {
+	if !a.ledger.Changed(ctx) {
 		return
 	}
 	if err := a.ledger.Checkpoint(ctx); err != nil {

@@ -2,13 +2,11 @@ package app
 
 import (
 	"context"
-	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"assay/internal/db"
 	"assay/internal/event"
@@ -22,41 +20,17 @@ import (
 	"assay/internal/wallet/audit"
 )
 
-// metrics counts HTTP requests and serves all metrics to Prometheus. All other figures are
-// read at each scrape. Each App has a separate registry.
-type metrics struct {
-	http.Handler
-	requests *prometheus.CounterVec
-	took     *prometheus.HistogramVec
-}
-
-func newMetrics(readers *view.Readers, counts *db.DB, syncs *syncs.Service) *metrics {
-	m := &metrics{
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "assay_http_requests_total", Help: "HTTP requests by method, route pattern and status.",
-		}, []string{"method", "route", "status"}),
-		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "assay_http_request_duration_seconds", Help: "Duration of HTTP requests, by method and route pattern.",
-			Buckets: []float64{0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30},
-		}, []string{"method", "route"}),
-	}
+// newRegistry returns the metrics of this process without those of requests. All figures of
+// the collector are read at each scrape.
+func newRegistry(readers *view.Readers, counts *db.DB, syncs *syncs.Service) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		&collector{readers: readers, store: counts, descs: describe()},
-		m.requests, m.took,
 	)
 	registry.MustRegister(syncs.Collectors()...)
-	m.Handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 2, Timeout: collectTimeout})
-	return m
-}
-
-// Observe counts a request. The route must be a pattern of the route table, which limits
-// the number of time series.
-func (m *metrics) Observe(method, route string, status int, took time.Duration) {
-	m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Inc()
-	m.took.WithLabelValues(method, route).Observe(took.Seconds())
+	return registry
 }
 
 const collectTimeout = 10 * time.Second

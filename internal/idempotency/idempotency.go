@@ -46,12 +46,5 @@ type Response struct {
 	Seal        wallet.Seal
 }
 
-// ResponseStore stores a response in a transaction. Call StoreResponse last. It returns
-// ErrKeyUsed if another request has stored a response under the key. In that case, roll
-// back the transaction.
-type ResponseStore interface {
-	StoreResponse(k Key, a Response) error
-}
-
 // ErrKeyUsed means that another request stored a response under the same key.
 var ErrKeyUsed = wallet.ErrKeyUsed

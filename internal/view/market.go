@@ -54,7 +54,6 @@ type Offered struct {
 	PriceCheck *PriceCheck `json:"priceCheck"`
 	Error      *Refusal    `json:"error"`
 
-	Refused *fault.Error `json:"-"`
 }
 
 // Withdrawn is the result of one cancellation in a batch.
@@ -161,7 +160,7 @@ func ListingOf(l *market.Listing) Listing {
 func OfferedOf(c *market.Created, base money.Currency, now time.Time) Offered {
 	if c.Refused != nil {
 		return Offered{
-			AssetID: c.Offer.AssetID, Status: c.Refused.Kind.Status(), Refused: c.Refused,
+			AssetID: c.Offer.AssetID, Status: c.Refused.Kind.Status(),
 			Error: &Refusal{Code: c.Refused.Code, Detail: c.Refused.Detail},
 		}
 	}

@@ -30,10 +30,17 @@ func (r *UserReader) Users(ctx context.Context, prefix, after string, limit int)
 	if err != nil {
 		return Page[User]{}, err
 	}
-	return page(rows, limit, UserOf, func(u *user.User) *string { return cursor("users", u.ID) }), nil
+	return page(rows, limit, userOf, func(u *user.User) *string { return cursor("users", u.ID) }), nil
 }
 
-// UserOf converts a user.
-func UserOf(u *user.User) User {
+// User returns a user, or a fault.NotFound. It needs no slot of the gate, because a write
+// returns its own result with it.
+func (r *UserReader) User(ctx context.Context, id string) (User, error) {
+	stored, err := user.Read(ctx, r.o.Store, id)
+	return userOf(&stored), err
+}
+
+// userOf converts a user.
+func userOf(u *user.User) User {
 	return User{UserID: u.ID, SteamID: text(u.SteamID), DisplayName: text(u.DisplayName), Leaderboard: u.Leaderboard}
 }

@@ -1,4 +1,4 @@
-package app
+package ledger
 
 import (
 	"context"
@@ -7,31 +7,17 @@ import (
 	"io/fs"
 	"time"
 
-	"assay/internal/api"
-	"assay/internal/config"
 	"assay/internal/db"
 	"assay/internal/event"
 	"assay/internal/wallet"
 	"assay/internal/wallet/audit"
 )
 
-// OpenAuditor returns an auditor for a database. A server can use the database at the same
-// time.
-func OpenAuditor(cfg *config.Config, o db.Options, now func() time.Time) (*audit.Auditor, error) {
-	keys, err := LedgerKeys(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return newAuditor(keys, checkpointFolder(cfg), now, func(ctx context.Context, use func(*audit.Snapshot) error) error {
-		return audit.ReadLedgerBeside(ctx, o, use)
-	}), nil
-}
-
-// newAuditor returns an auditor that compares the ledger with the newest checkpoint in a
+// NewAuditor returns an auditor that compares the ledger with the newest checkpoint in a
 // folder. The function read provides a consistent snapshot of the ledger.
-func newAuditor(keys *wallet.Ring, folder wallet.Folder, now func() time.Time, read func(context.Context, func(*audit.Snapshot) error) error) *audit.Auditor {
+func NewAuditor(keys *wallet.Ring, folder wallet.Folder, scopes func(user string) []string, now func() time.Time, read func(context.Context, func(*audit.Snapshot) error) error) *audit.Auditor {
 	return &audit.Auditor{
-		Keys: keys, Now: now, Scopes: api.WalletScopes, Read: read,
+		Keys: keys, Now: now, Scopes: scopes, Read: read,
 		Stored: func() (io.ReadCloser, error) {
 			f, err := folder.Newest()
 			if errors.Is(err, fs.ErrNotExist) {
@@ -42,34 +28,34 @@ func newAuditor(keys *wallet.Ring, folder wallet.Folder, now func() time.Time, r
 	}
 }
 
-func (l *ledger) auditor() *audit.Auditor {
-	return newAuditor(l.Keys, l.folder, l.now, func(ctx context.Context, use func(*audit.Snapshot) error) error {
-		return audit.ReadLedger(ctx, l.store, use)
+func (s *Service) auditor() *audit.Auditor {
+	return NewAuditor(s.Keys, s.Folder, s.Scopes, s.Now, func(ctx context.Context, use func(*audit.Snapshot) error) error {
+		return audit.ReadLedger(ctx, s.Store, use)
 	})
 }
 
 // Verify verifies the wallet of a user.
-func (l *ledger) Verify(ctx context.Context, userID, checkpoint string) (*audit.Report, error) {
-	return l.auditor().VerifyUser(ctx, userID, checkpoint)
+func (s *Service) Verify(ctx context.Context, userID, checkpoint string) (*audit.Report, error) {
+	return s.auditor().VerifyUser(ctx, userID, checkpoint)
 }
 
-// verifyAll verifies the whole ledger.
-func (l *ledger) verifyAll(ctx context.Context) error {
-	r, err := l.auditor().VerifyAll(ctx, nil)
+// VerifyAll verifies the whole ledger.
+func (s *Service) VerifyAll(ctx context.Context) error {
+	r, err := s.auditor().VerifyAll(ctx, nil)
 	if err != nil {
 		return err
 	}
-	return l.storeResult(ctx, r)
+	return s.storeResult(ctx, r)
 }
 
 // storeResult stores the result of a verification of the whole ledger and an event for each
 // problem.
-func (l *ledger) storeResult(ctx context.Context, r *audit.FullReport) error {
+func (s *Service) storeResult(ctx context.Context, r *audit.FullReport) error {
 	result := audit.Verification{
 		VerifiedAt: r.VerifiedAt, FinishedAt: r.FinishedAt, Status: string(r.Status),
 		Accounts: r.Accounts, Entries: r.Entries, Transactions: r.Transactions, Failures: r.FailureCount, Checks: notPassed(r.Checks),
 	}
-	return l.store.InTx(ctx, func(tx *db.Tx) error {
+	return s.Store.InTx(ctx, func(tx *db.Tx) error {
 		if err := audit.SetVerification(tx, result); err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package app
+package ledger
 
 import (
 	"encoding/json"
@@ -18,14 +18,14 @@ func TestVerifyAll_StoresTheResultAndReportsFailures(t *testing.T) {
 	}
 	verified := func(status string, failures int64, events int) {
 		t.Helper()
-		if err := l.verifyAll(t.Context()); err != nil {
+		if err := l.VerifyAll(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		v, err := audit.LastVerification(t.Context(), l.store)
+		v, err := audit.LastVerification(t.Context(), l.Store)
 		if err != nil || v.Status != status || v.Failures != failures || v.Entries != 4 || v.Transactions != 2 {
 			t.Errorf("got result %+v, %v; want %s with %d failures, 4 entries, 2 transactions", v, err, status, failures)
 		}
-		if reported, err := event.List(t.Context(), l.store, 10); err != nil || len(reported) != events {
+		if reported, err := event.List(t.Context(), l.Store, 10); err != nil || len(reported) != events {
 			t.Errorf("got %d events, %v; want %d", len(reported), err, events)
 		}
 	}
@@ -36,7 +36,7 @@ func TestVerifyAll_StoresTheResultAndReportsFailures(t *testing.T) {
 		t.Fatal(err)
 	}
 	verified("failed", 2, 1)
-	reported, err := event.List(t.Context(), l.store, 1)
+	reported, err := event.List(t.Context(), l.Store, 1)
 	if err != nil || reported[0].Kind != event.LedgerHasProblem {
 		t.Fatalf("got %+v, %v; want an event of kind %s", reported, err, event.LedgerHasProblem)
 	}

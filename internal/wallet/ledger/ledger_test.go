@@ -1,4 +1,4 @@
-package app
+package ledger
 
 import (
 	"context"
@@ -10,14 +10,12 @@ import (
 
 	"assay/internal/db"
 	"assay/internal/db/dbtest"
-	"assay/internal/idempotency"
-	"assay/internal/view"
 	"assay/internal/wallet"
 )
 
 // newTestLedger creates a ledger on an SQLite file. Each reading of its clock is a second
 // later than the one before.
-func newTestLedger(t *testing.T) (*ledger, dbtest.Database) {
+func newTestLedger(t *testing.T) (*Service, dbtest.Database) {
 	t.Helper()
 	d := dbtest.On(t, dbtest.SQLite)
 	at := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
@@ -34,23 +32,23 @@ func newTestLedger(t *testing.T) (*ledger, dbtest.Database) {
 	if err := s.InTx(t.Context(), func(tx *db.Tx) error { return wallet.SetLedgerKey(tx, keys.Marks()[0]) }); err != nil {
 		t.Fatal(err)
 	}
-	return &ledger{
-		Ledger: &wallet.Ledger{Keys: keys}, store: s, folder: wallet.Folder{Dir: t.TempDir()}, used: func() {},
-		now: now,
+	return &Service{
+		Ledger: &wallet.Ledger{Keys: keys}, Store: s, Folder: wallet.Folder{Dir: t.TempDir()}, Used: func() {},
+		Now: now,
 	}, d
 }
 
-func (l *ledger) deposit(t *testing.T, user string) {
+func (l *Service) deposit(t *testing.T, user string) {
 	t.Helper()
 	posting := wallet.Posting{Account: wallet.Account{User: user, Currency: "USD"}, Kind: wallet.KindDeposit, Amount: 5}
-	if err := l.Post(t.Context(), posting, func(idempotency.ResponseStore, view.WalletTransaction) error { return nil }); err != nil {
+	if err := l.Post(t.Context(), posting, func(*db.Tx, *wallet.Posted) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (l *ledger) files(t *testing.T) int {
+func (l *Service) files(t *testing.T) int {
 	t.Helper()
-	files, err := os.ReadDir(l.folder.Dir)
+	files, err := os.ReadDir(l.Folder.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}

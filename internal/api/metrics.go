@@ -1,0 +1,48 @@
+package api
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// requestMetrics count HTTP requests.
+type requestMetrics struct {
+	requests *prometheus.CounterVec
+	took     *prometheus.HistogramVec
+}
+
+func newRequestMetrics(registry *prometheus.Registry) requestMetrics {
+	m := requestMetrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "assay_http_requests_total", Help: "HTTP requests by method, route pattern and status.",
+		}, []string{"method", "route", "status"}),
+		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "assay_http_request_duration_seconds", Help: "Duration of HTTP requests, by method and route pattern.",
+			Buckets: []float64{0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30},
+		}, []string{"method", "route"}),
+	}
+	registry.MustRegister(m.requests, m.took)
+	return m
+}
+
+// observe counts a request. The method must be a standard method or "other". The route must
+// be a pattern of the route table, "page" or "unknown". This limits the number of time
+// series.
+func (m *requestMetrics) observe(method, route string, status int, took time.Duration) {
+	m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Inc()
+	m.took.WithLabelValues(method, route).Observe(took.Seconds())
+}
+
+// serveMetrics returns a handler that serves all metrics to Prometheus.
+func serveMetrics(registry *prometheus.Registry) http.Handler {
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 2, Timeout: 10 * time.Second})
+}
+
+func (s *server) metrics(c *call) (any, error) {
+	s.scrape.ServeHTTP(c.w, c.Request)
+	return response{}, nil
+}
