@@ -53,7 +53,6 @@ type Offered struct {
 	Listing    *Listing    `json:"listing"`
 	PriceCheck *PriceCheck `json:"priceCheck"`
 	Error      *Refusal    `json:"error"`
-
 }
 
 // Withdrawn is the result of one cancellation in a batch.
