@@ -11,23 +11,16 @@ import (
 // TestConnections_ReplaceTheLongestIdleOne opens many connections with incomplete
 // requests. A connection with a request in progress stays open, and new clients are served.
 func TestConnections_ReplaceTheLongestIdleOne(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHarness(t, nil)
-		began := make(chan struct{})
-		h.api.Jobs = blockingJobs{h.api.Jobs, began}
-		listener := &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
+	inBubble(t, nil, func(t *testing.T, h *harness) {
+		began := h.addWaitingRoute()
+		listener := newPipeListener()
 		server := NewServer(h.api, h.api.Logger)
 		limit := LimitConnections(server, listener, 5).(*connections)
 		served := make(chan error, 1)
 		go func() { served <- server.Serve(limit) }()
 		defer func() { _ = server.Close(); <-served }()
-		dial := func() net.Conn {
-			ours, theirs := net.Pipe()
-			listener.conns <- theirs
-			t.Cleanup(func() { _ = ours.Close() })
-			return ours
-		}
-		const status = "GET /api/market-prices/status HTTP/1.1\r\nHost: x\r\nX-Market-Sync-Secret: " + marketSecret + "\r\n\r\n"
+		dial := func() net.Conn { return listener.dial(t) }
+		const status = "GET " + waitingPath + " HTTP/1.1\r\nHost: x\r\nX-Market-Sync-Secret: " + marketSecret + "\r\n\r\n"
 		busy := dial()
 		write(t, busy, status)
 		<-began
@@ -64,7 +57,7 @@ func TestConnections_ReplaceTheLongestIdleOne(t *testing.T) {
 }
 
 func TestServe_SendsHSTSOverTLS(t *testing.T) {
-	h := startWithLimiter(t) // trusts a proxy on loopback
+	h := startServer(t, trustLoopback)
 	for proto, want := range map[string]string{"https": "max-age=31536000", "http": "", "": ""} {
 		for _, path := range []string{"/api/health", "/"} {
 			if got := h.request("GET", path, "", header("X-Forwarded-Proto: "+proto)).Header.Get("Strict-Transport-Security"); got != want {

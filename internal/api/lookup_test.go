@@ -36,27 +36,25 @@ func TestLookup_KeepsOrderAndDuplicates(t *testing.T) {
 
 func TestLookup_QueuesItemsWithoutAPriceOnRequest(t *testing.T) {
 	h := startServer(t, nil)
-	const items = `"items":[{"marketHashName":"priced"},{"marketHashName":"unknown"},{"marketHashName":"unknown"}]`
-	for body, want := range map[string]int{
-		`{` + items + `}`:                                             0,
-		`{` + items + `,"queueMissing":false}`:                        0,
-		`{"queueMissing":true,` + items + `}`:                         1,
-		`{"items":[],"queueMissing":true}`:                            0,
-		`{"items":[{"marketHashName":"priced"}],"queueMissing":true}`: 0,
+	const items = `"items":[{"marketHashName":"` + redline + `"},{"marketHashName":"unknown"},{"marketHashName":"unknown"}]`
+	queue := func() (names string) {
+		return h.read(`SELECT coalesce(group_concat(name), '') FROM missing_price JOIN item ON item.id = item_id`)
+	}
+	h.exec(`DELETE FROM missing_price`)
+	for body, want := range map[string]string{
+		`{` + items + `}`:                                                      "",
+		`{` + items + `,"queueMissing":false}`:                                 "",
+		`{"queueMissing":true,` + items + `}`:                                  "unknown",
+		`{"items":[],"queueMissing":true}`:                                     "",
+		`{"items":[{"marketHashName":"` + redline + `"}],"queueMissing":true}`: "",
 	} {
-		h.fakes.calls()
 		if got := h.request("POST", lookupPath, body, asMarket); got.StatusCode != http.StatusOK {
 			t.Fatalf("%s: got status %d: %s; want 200", body, got.StatusCode, got.body)
 		}
-		var queued []string
-		for _, call := range h.fakes.calls() {
-			if strings.HasPrefix(call, "queueMissing") {
-				queued = append(queued, call)
-			}
+		if got := queue(); got != want {
+			t.Errorf("%s: got queued items %q, want %q", body, got, want)
 		}
-		if len(queued) != want || (want == 1 && strings.Contains(queued[0], `"priced"`)) {
-			t.Errorf("%s: got queue calls %v, want %d without the priced item", body, queued, want)
-		}
+		h.exec(`DELETE FROM missing_price`)
 	}
 }
 

@@ -3,22 +3,25 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	"assay/internal/db"
 	"assay/internal/fault"
 	"assay/internal/idempotency"
+	"assay/internal/wallet"
 )
 
 // onceHarness is a server with a test route that accepts an Idempotency-Key.
 type onceHarness struct {
 	*harness
 	once *once
-	runs atomic.Int64 // number of calls of the handler's work
-	work func(ctx context.Context) error
+	runs atomic.Int64                    // number of calls of the handler's work
+	step func(ctx context.Context) error // part of the work; may be nil
 }
 
 func startOnce(t *testing.T, rule keyRule) *onceHarness {
@@ -33,27 +36,29 @@ func startOnce(t *testing.T, rule keyRule) *onceHarness {
 			}
 			return h.once.do(c, c.values["userId"], func(seal seal) error {
 				n := h.runs.Add(1)
-				if h.work != nil {
-					if err := h.work(c.Context()); err != nil {
+				if h.step != nil {
+					if err := h.step(c.Context()); err != nil {
 						return err
 					}
 				}
-				return seal(fakeTx{h.fakes}, http.StatusCreated, "/there", map[string]any{"run": n, "id": c.id})
+				return h.store.InTx(c.Context(), func(tx *db.Tx) error {
+					return seal(tx, http.StatusCreated, "/there", map[string]any{"run": n, "id": c.id})
+				})
 			})
 		},
 	}))
 	return h
 }
 
-func (h *onceHarness) post(user, body, key string, as header) result {
+func (h *onceHarness) work(user, body, key string, as header) result {
 	h.t.Helper()
 	return h.request("POST", "/api/users/"+user+"/work", body, as, header("Idempotency-Key: "+key))
 }
 
 func TestOnce_ReplaysTheFirstResponse(t *testing.T) {
 	h := startOnce(t, keyOptional)
-	first := h.post("u1", `{"a":1}`, "k", asPlatform)
-	again := h.post("u1", `{"a":1}`, "k", asPlatform)
+	first := h.work("u1", `{"a":1}`, "k", asPlatform)
+	again := h.work("u1", `{"a":1}`, "k", asPlatform)
 	if first.StatusCode != 201 || again.StatusCode != 201 || first.body != again.body || h.runs.Load() != 1 {
 		t.Errorf("got first %d %s, second %d %s, %d runs; want the same 201 twice and 1 run", first.StatusCode, first.body, again.StatusCode, again.body, h.runs.Load())
 	}
@@ -70,11 +75,11 @@ func TestOnce_ReplaysTheFirstResponse(t *testing.T) {
 
 func TestOnce_ScopesKeysByRoleAndUser(t *testing.T) {
 	h := startOnce(t, keyOptional)
-	h.post("u1", `{}`, "k", asPlatform)
+	h.work("u1", `{}`, "k", asPlatform)
 	for _, other := range []func() result{
-		func() result { return h.post("u2", `{}`, "k", asPlatform) },
-		func() result { return h.post("u1", `{}`, "k", asAdmin) },
-		func() result { return h.post("u1", `{}`, "l", asPlatform) },
+		func() result { return h.work("u2", `{}`, "k", asPlatform) },
+		func() result { return h.work("u1", `{}`, "k", asAdmin) },
+		func() result { return h.work("u1", `{}`, "l", asPlatform) },
 	} {
 		before := h.runs.Load()
 		if got := other(); got.StatusCode != 201 || h.runs.Load() != before+1 {
@@ -85,8 +90,8 @@ func TestOnce_ScopesKeysByRoleAndUser(t *testing.T) {
 
 func TestOnce_RefusesAnotherBodyUnderTheSameKey(t *testing.T) {
 	h := startOnce(t, keyOptional)
-	h.post("u1", `{"a":1}`, "k", asPlatform)
-	h.wantProblem(http.StatusUnprocessableEntity, "idempotency_key_reused", h.post("u1", `{"a": 1}`, "k", asPlatform))
+	h.work("u1", `{"a":1}`, "k", asPlatform)
+	h.wantProblem(http.StatusUnprocessableEntity, "idempotency_key_reused", h.work("u1", `{"a": 1}`, "k", asPlatform))
 	if h.runs.Load() != 1 {
 		t.Errorf("got %d runs, want 1", h.runs.Load())
 	}
@@ -95,25 +100,25 @@ func TestOnce_RefusesAnotherBodyUnderTheSameKey(t *testing.T) {
 func TestOnce_RefusesASecondRequestInProgress(t *testing.T) {
 	h := startOnce(t, keyOptional)
 	begun, end := make(chan struct{}), make(chan struct{})
-	h.work = func(context.Context) error {
+	h.step = func(context.Context) error {
 		close(begun)
 		<-end
 		return nil
 	}
 	first := make(chan result)
-	go func() { first <- h.post("u1", `{"a":1}`, "k", asPlatform) }()
+	go func() { first <- h.work("u1", `{"a":1}`, "k", asPlatform) }()
 	<-begun
-	got := h.post("u1", `{"a":1}`, "k", asPlatform)
+	got := h.work("u1", `{"a":1}`, "k", asPlatform)
 	h.wantProblem(http.StatusConflict, "request_in_progress", got)
 	if got.Header.Get("Retry-After") == "" {
 		t.Error("got no Retry-After header")
 	}
-	h.wantProblem(http.StatusUnprocessableEntity, "idempotency_key_reused", h.post("u1", `{"a":2}`, "k", asPlatform))
+	h.wantProblem(http.StatusUnprocessableEntity, "idempotency_key_reused", h.work("u1", `{"a":2}`, "k", asPlatform))
 	close(end)
 	if a := <-first; a.StatusCode != 201 {
 		t.Errorf("first request: got status %d, want 201", a.StatusCode)
 	}
-	if got := h.post("u1", `{"a":1}`, "k", asPlatform); got.StatusCode != 201 || h.runs.Load() != 1 {
+	if got := h.work("u1", `{"a":1}`, "k", asPlatform); got.StatusCode != 201 || h.runs.Load() != 1 {
 		t.Errorf("got status %d, %d runs; want 201 and 1 run", got.StatusCode, h.runs.Load())
 	}
 }
@@ -121,8 +126,8 @@ func TestOnce_RefusesASecondRequestInProgress(t *testing.T) {
 func TestOnce_StoresFinalRefusals(t *testing.T) {
 	for _, kind := range []fault.Kind{fault.NotFound, fault.Conflict, fault.Unprocessable} {
 		h := startOnce(t, keyOptional)
-		h.work = func(context.Context) error { return fault.New(kind, "refused", "No.") }
-		first, again := h.post("u1", `{}`, "k", asPlatform), h.post("u1", `{}`, "k", asPlatform)
+		h.step = func(context.Context) error { return fault.New(kind, "refused", "No.") }
+		first, again := h.work("u1", `{}`, "k", asPlatform), h.work("u1", `{}`, "k", asPlatform)
 		if first.StatusCode != kind.Status() || first.body != again.body || first.StatusCode != again.StatusCode || h.runs.Load() != 1 {
 			t.Errorf("got first %d %s, second %d %s; want the same refusal twice", first.StatusCode, first.body, again.StatusCode, again.body)
 		}
@@ -135,17 +140,17 @@ func TestOnce_StoresFinalRefusals(t *testing.T) {
 func TestOnce_RunsAgainAfterAFailure(t *testing.T) {
 	for _, failure := range []error{errors.New("broken"), fault.New(fault.Unavailable, "later", "Later."), fault.New(fault.Invalid, "wrong", "Wrong."), nil} {
 		h := startOnce(t, keyOptional)
-		h.work = func(context.Context) error {
+		h.step = func(context.Context) error {
 			if failure == nil {
 				panic("crashed")
 			}
 			return failure
 		}
-		if got := h.post("u1", `{}`, "k", asPlatform); got.StatusCode < 400 {
+		if got := h.work("u1", `{}`, "k", asPlatform); got.StatusCode < 400 {
 			t.Errorf("got status %d, want an error", got.StatusCode)
 		}
-		h.work = nil
-		if got := h.post("u1", `{}`, "k", asPlatform); got.StatusCode != 201 {
+		h.step = nil
+		if got := h.work("u1", `{}`, "k", asPlatform); got.StatusCode != 201 {
 			t.Errorf("after %v: got status %d %s, want 201", failure, got.StatusCode, got.body)
 		}
 	}
@@ -156,13 +161,13 @@ func TestOnce_RunsAgainAfterAFailure(t *testing.T) {
 func TestOnce_ReturnsTheResponseOfAnotherInstance(t *testing.T) {
 	for _, outcome := range []error{nil, fault.New(fault.Conflict, "not_active", "It is sold."), errors.New("outcome of the commit is unknown")} {
 		h := startOnce(t, keyOptional)
-		h.work = func(context.Context) error {
-			h.work = nil
+		h.step = func(context.Context) error {
+			h.step = nil
 			h.once.open = map[idempotency.Key]idempotency.Digest{} // requests in progress are per instance
-			h.post("u1", `{}`, "k", asPlatform)
+			h.work("u1", `{}`, "k", asPlatform)
 			return outcome
 		}
-		got := h.post("u1", `{}`, "k", asPlatform)
+		got := h.work("u1", `{}`, "k", asPlatform)
 		if got.StatusCode != 201 || !strings.Contains(got.body, `"run":2`) || got.Header.Get("Idempotency-Replayed") != "true" {
 			t.Errorf("after %v: got status %d, %s; want the replayed response of run 2", outcome, got.StatusCode, got.body)
 		}
@@ -174,13 +179,16 @@ func TestOnce_ReturnsTheResponseOfAnotherInstance(t *testing.T) {
 func TestOnce_ReportsALostResponse(t *testing.T) {
 	for _, outcome := range []error{idempotency.ErrKeyUsed, fault.New(fault.Conflict, "not_active", "It is sold.")} {
 		h := startOnce(t, keyRequired)
-		h.work = func(context.Context) error { return outcome }
-		h.fakes.posted = map[string]int64{"POST /api/users/{userId}/work platform u1 k": 12}
+		h.step = func(context.Context) error { return outcome }
+		posted := h.post(wallet.Posting{
+			Account: wallet.Account{User: "u1", Currency: "USD"}, Kind: wallet.KindDeposit, Amount: 1,
+			Request: wallet.Request{Scope: "POST /api/users/{userId}/work platform u1", Key: "k"},
+		})
 		for _, body := range []string{`{}`, `{}`, `{"a":1}`} {
-			got := h.post("u1", body, "k", asPlatform)
+			got := h.work("u1", body, "k", asPlatform)
 			h.wantProblem(http.StatusConflict, "answer_lost", got)
-			if !strings.Contains(got.body, "transaction 12 ") {
-				t.Errorf("got %s, want the id of transaction 12", got.body)
+			if want := fmt.Sprintf("transaction %d ", posted); !strings.Contains(got.body, want) {
+				t.Errorf("got %s, want %s in it", got.body, want)
 			}
 		}
 	}
@@ -190,9 +198,9 @@ func TestOnce_ChecksTheKey(t *testing.T) {
 	h := startOnce(t, keyRequired)
 	h.wantProblem(http.StatusBadRequest, "idempotency_key_required", h.request("POST", "/api/users/u1/work", `{}`, asPlatform))
 	for _, bad := range []string{"", strings.Repeat("k", idempotency.MaxKey+1), "k\u00e9"} {
-		h.wantProblem(http.StatusBadRequest, "invalid_idempotency_key", h.post("u1", `{}`, bad, asPlatform))
+		h.wantProblem(http.StatusBadRequest, "invalid_idempotency_key", h.work("u1", `{}`, bad, asPlatform))
 	}
-	if got := h.post("u1", `{}`, strings.Repeat("k", idempotency.MaxKey), asPlatform); got.StatusCode != 201 {
+	if got := h.work("u1", `{}`, strings.Repeat("k", idempotency.MaxKey), asPlatform); got.StatusCode != 201 {
 		t.Errorf("key of maximum length: got status %d, want 201", got.StatusCode)
 	}
 	if h := startOnce(t, keyOptional); h.request("POST", "/api/users/u1/work", `{}`, asPlatform).StatusCode != 201 {

@@ -4,23 +4,17 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
-	"net/netip"
-	"os"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"assay/internal/access"
 	"assay/internal/api/apitest"
-	"assay/internal/fault"
 	"assay/internal/inventory"
 )
 
@@ -35,157 +29,6 @@ func (h *harness) document() document {
 		h.t.Fatalf("%v, %s", err, got.body)
 	}
 	return document{d}
-}
-
-// checkResponse checks a response against the document: its status, headers, media type and
-// body.
-func (d document) checkResponse(t *testing.T, op operation, got result) {
-	t.Helper()
-	path := []string{"paths", op.path, strings.ToLower(op.method), "responses", strconv.Itoa(got.StatusCode)}
-	if ref, ok := d.At(append(path, "$ref")...).(string); ok {
-		path = apitest.Path(ref)
-	}
-	response := d.At(path...)
-	if response == nil {
-		t.Errorf("%s %s: status %d is not described: %s", op.method, op.path, got.StatusCode, got.body)
-		return
-	}
-	d.checkHeaders(t, op, got, response)
-	media, _, _ := strings.Cut(got.Header.Get("Content-Type"), ";")
-	path = append(path, "content", media, "schema")
-	switch {
-	case got.body == "" && apitest.At(response, "content") == nil:
-		return
-	case d.At(path...) == nil:
-		t.Errorf("%s %s: %d as %s is not described", op.method, op.path, got.StatusCode, media)
-		return
-	case !strings.HasSuffix(media, "json"):
-		return
-	}
-	var value any
-	err := json.Unmarshal([]byte(got.body), &value)
-	if err == nil {
-		err = d.Check(value, path...)
-	}
-	if err != nil {
-		t.Errorf("%s %s: %d: %v", op.method, op.path, got.StatusCode, err)
-	}
-}
-
-// checkHeaders checks that the document describes the headers of a response, and that the
-// response has all required headers.
-func (d document) checkHeaders(t *testing.T, op operation, got result, response any) {
-	t.Helper()
-	described, _ := apitest.At(response, "headers").(map[string]any)
-	for name := range describeHeaders() {
-		ref, _ := apitest.At(described[name], "$ref").(string)
-		value := got.Header.Get(name)
-		switch {
-		case value != "" && ref == "" && value != "no-store":
-			t.Errorf("%s %s: %d: the header %s is not described", op.method, op.path, got.StatusCode, name)
-		case value == "" && ref != "" && d.At(append(apitest.Path(ref), "required")...) == true:
-			t.Errorf("%s %s: %d: required header %s is missing", op.method, op.path, got.StatusCode, name)
-		}
-	}
-}
-
-// TestOpenAPI_MatchesTheResponses produces every documented status of every route, and
-// checks each response against the document.
-func TestOpenAPI_MatchesTheResponses(t *testing.T) {
-	h := startServer(t, func(d *Deps) {
-		d.Failures = noDelay{access.NewFailures(d.Now)}
-		d.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-	})
-	d := h.document()
-	for i, op := range h.api.routes.operations {
-		seen := map[int]bool{}
-		from := header(fmt.Sprintf("X-Forwarded-For: 198.51.100.%d", i))
-		for _, got := range h.everyResponse(op, from) {
-			seen[got.StatusCode] = true
-			d.checkResponse(t, op, got)
-		}
-		responses, _ := d.At("paths", op.path, strings.ToLower(op.method), "responses").(map[string]any)
-		for status := range responses {
-			if n, _ := strconv.Atoi(status); !seen[n] {
-				t.Errorf("%s %s: got no response with the described status %s", op.method, op.path, status)
-			}
-		}
-		if len(responses) == 0 {
-			t.Errorf("%s %s is not described", op.method, op.path)
-		}
-	}
-	paths, _ := d.At("paths").(map[string]any)
-	operations := 0
-	for path := range paths {
-		operations += len(apitest.At(paths, path).(map[string]any))
-	}
-	if operations != len(h.api.routes.operations) {
-		t.Errorf("got %d described operations, want %d", operations, len(h.api.routes.operations))
-	}
-}
-
-// everyResponse sends requests that produce all responses of an operation.
-func (h *harness) everyResponse(op operation, from header) []result {
-	path, body := example(op)
-	var all []result
-	send := func(path, body string, headers ...header) {
-		all = append(all, h.request(op.method, path, body, append(headers, from)...))
-	}
-	behave := func(change func(*fakes)) {
-		h.fakes.set(func(f *fakes) { f.err, f.running, f.failing = nil, false, false; change(f) })
-	}
-	send(path, body, asAdmin)
-	send(path, body, asAdmin, "If-None-Match: *")
-	behave(func(f *fakes) { f.running = true })
-	send(path, body, asAdmin)
-	behave(func(f *fakes) { f.failing = true })
-	send(path, body, asAdmin)
-	for _, err := range []error{
-		errors.New("boom"), os.ErrDeadlineExceeded, fault.New(fault.NotFound, "user_not_found", "Not there."), fault.New(fault.Conflict, "job_running", "Not now."),
-		fault.New(fault.Unprocessable, "invalid_payment", "Never."), fault.New(fault.Unavailable, "busy", "Later."), fault.New(fault.Upstream, "fee_rules_unreachable", "Not reached."),
-	} {
-		if f := fault.Of(err); f == nil && err != os.ErrDeadlineExceeded || f == nil && op.body != nil || f != nil && slices.Contains(op.faults, f.Kind.Status()) {
-			behave(func(f *fakes) { f.err = err })
-			send(path, body, asAdmin)
-		}
-	}
-	behave(func(*fakes) {})
-	send(path+"?unheard=of", body, asAdmin)
-	all = append(all, h.request("TRACE", path, body, asAdmin, from))
-	limit := maxBody
-	if op.body != nil {
-		limit = int(op.body.limit)
-	}
-	send(path, strings.Repeat(" ", limit+1), asAdmin)
-	send(path, body)
-	send(path, body, asMarket)
-	send(path, body, asPlatform)
-	if op.body != nil {
-		send(path, body, asAdmin, "Content-Type: text/plain")
-		send(path, `{"unheard":"of"}`, asAdmin)
-	}
-	if op.body != nil && op.body.key != noKey {
-		send(path, body, asAdmin, "Idempotency-Key: k")
-		send(path, body+" ", asAdmin, "Idempotency-Key: k")
-	}
-	for _, p := range op.params {
-		switch {
-		case p.ofUser && p.in == "query":
-			send(path+"?"+p.name+"=house:fee", body, asAdmin)
-		case p.ofUser:
-			send(strings.Replace(path, "/u1", "/house:fee", 1), body, asAdmin)
-		}
-	}
-	if strings.HasSuffix(path, "/refresh") {
-		send(path+"?dryRun=1&force=1", "", asAdmin)
-	}
-	if strings.HasSuffix(path, "/sync") {
-		send(path+"?source=steam", "", asAdmin)
-	}
-	for range access.MaxFailures + 1 {
-		send(path, body, "Authorization: Bearer "+wrongSecret)
-	}
-	return all
 }
 
 func TestOpenAPI_DescribesEveryParameter(t *testing.T) {

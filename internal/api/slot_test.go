@@ -1,70 +1,69 @@
 package api
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"testing/synctest"
-
-	"assay/internal/admission"
-	"assay/internal/view"
 )
 
-// gatedItems is an ItemReader that takes an admission slot.
-type gatedItems struct {
-	*fakes
-	gate *admission.Gate
-	t    *testing.T
-}
-
-func (s gatedItems) Items(ctx context.Context, f view.ItemFilter, cursor string, limit int) (view.Page[view.PricedItem], error) {
-	leave, err := s.gate.Enter(ctx, admission.Search)
-	if err != nil {
-		return view.Page[view.PricedItem]{}, err
-	}
-	leave()
-	if isFree(s.t, s.gate) {
-		s.t.Error("the slot is free before the response is encoded")
-	}
-	return s.fakes.Items(ctx, f, cursor, limit)
-}
-
-func isFree(t *testing.T, g *admission.Gate) bool {
-	t.Helper()
-	leave, err := g.Enter(t.Context(), admission.Search)
-	if err != nil {
-		return false
-	}
-	leave()
-	return true
-}
-
-// hookedRecorder calls before when the response begins.
-type hookedRecorder struct {
-	*httptest.ResponseRecorder
-	before func()
-}
-
-func (s hookedRecorder) WriteHeader(status int) {
-	s.before()
-	s.ResponseRecorder.WriteHeader(status)
-}
-
 func TestServe_HoldsTheReadSlotUntilTheResponseBegins(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		gate := admission.New(1)
-		h := newHarness(t, func(d *Deps) { d.Items = gatedItems{d.Items.(*fakes), gate, t} })
-		r := httptest.NewRequest(http.MethodGet, "/api/prices/items", nil)
-		r.Header.Set("Authorization", "Bearer "+adminToken)
+	inBubble(t, nil, func(t *testing.T, h *harness) {
+		op, _, _ := h.api.routes.find(http.MethodGet, "/api/prices/items")
+		read := op.serve
+		op.serve = func(c *call) (any, error) {
+			list, err := read(c)
+			if isFree(t, h.deps.Gate) {
+				t.Error("the slot is free before the response is encoded")
+			}
+			return list, err
+		}
 		w := hookedRecorder{httptest.NewRecorder(), func() {
-			if !isFree(t, gate) {
+			if !isFree(t, h.deps.Gate) {
 				t.Error("the slot is held while the response is sent")
 			}
 		}}
+		r := h.newRequest(http.MethodGet, "/api/prices/items", nil)
+		r.Header.Set("Authorization", "Bearer "+adminToken)
 		h.api.ServeHTTP(w, r)
 		if w.Code != http.StatusOK {
 			t.Errorf("got %d %s, want 200", w.Code, w.Body)
 		}
 	})
+}
+
+// A verification reads a whole chain. Without an admission slot, many parallel
+// verifications delay health checks by seconds.
+func TestVerifyWallet_WaitsForASlot(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, h *harness) {
+		const verify = "/api/functions/admin/wallet-ledger/u1/verify"
+		leave := h.occupyGate()
+		h.wantProblem(http.StatusServiceUnavailable, "busy", h.request("GET", verify, "", asAdmin))
+		leave()
+		if got := h.request("GET", verify, "", asAdmin); got.StatusCode != http.StatusOK {
+			t.Errorf("with a free slot: got %d %s, want 200", got.StatusCode, got.body)
+		}
+	})
+}
+
+// A write must not need an admission slot to read its own result. Otherwise a successful
+// write gets 503, and its retry gets 409.
+func TestServe_WritesNeedNoReadSlot(t *testing.T) {
+	var operations []operation
+	inBubble(t, nil, func(_ *testing.T, h *harness) {
+		defer h.occupyGate()()
+		h.wantProblem(http.StatusServiceUnavailable, "busy", h.request("GET", "/api/prices/items/x", "", asAdmin))
+		operations = h.api.routes.operations
+	})
+	for _, op := range operations {
+		if op.method == http.MethodGet {
+			continue
+		}
+		inBubble(t, nil, func(t *testing.T, h *harness) {
+			defer h.occupyGate()()
+			path, body := example(op)
+			if got := h.request(op.method, path, body, asAdmin); got.StatusCode >= 300 {
+				t.Errorf("%s %s: got %d %s, want success", op.method, path, got.StatusCode, got.body)
+			}
+		})
+	}
 }
