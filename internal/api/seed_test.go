@@ -29,20 +29,14 @@ const (
 	failing  = "Hot Rod" // only the failing provider "price list" quotes it
 )
 
-// The jobs of the sample.
-const (
-	firstJob   = 1
-	missingJob = 2
-	lastJob    = 3 // partial, because an item failed
-	queuedJob  = 4
-)
+// queuedJob is the last job of the sample. Job 1 is a complete bulk job, job 2 a job for
+// missing prices, and job 3 a partial bulk job, because an item failed.
+const queuedJob = 4
 
-// The listings of the sample.
+// The sold listings of the sample. The listings 1 and 2 are active.
 const (
-	activeListing    = 1
-	otherListing     = 2 // active
-	pendingListing   = 3 // sold: trade 1, which is pending
-	completedListing = 4 // sold: trade 2, which is completed
+	pendingListing   = 3 // trade 1, which is pending
+	completedListing = 4 // trade 2, which is completed
 )
 
 // testProvider is a provider with one file for each market.
@@ -81,7 +75,7 @@ func newTestProvider(name string, quotes func(market string) ([]provider.Quote, 
 	return p
 }
 
-// providers returns the providers of the sample. From noon on, the price of redline is much
+// sampleProviders returns the providers of the sample. From noon on, the price of redline is much
 // higher and the provider "price list" fails.
 func (h *harness) sampleProviders() []provider.Provider {
 	quote := func(market, name string, ask money.Micro) provider.Quote {
@@ -155,7 +149,7 @@ func newSampleData(t *testing.T) []byte {
 	}
 	h.buy(pendingListing)
 	h.buy(completedListing)
-	_, err := h.deps.Market.Complete(t.Context(), 2)
+	_, err := h.deps.Market.Complete(t.Context(), 2) // the trade of completedListing
 	h.must(err)
 	h.clock.set(noon.Add(time.Minute))
 	h.writeFeeRules(510)
