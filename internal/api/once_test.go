@@ -194,6 +194,20 @@ func TestOnce_ReportsALostResponse(t *testing.T) {
 	}
 }
 
+// TestOnce_RefusesAnAlteredResponse alters a stored response about money. Its seal no longer
+// matches, so it is not replayed.
+func TestOnce_RefusesAnAlteredResponse(t *testing.T) {
+	h := startOnce(t, keyRequired)
+	if got := h.work("u1", `{}`, "k", asPlatform); got.StatusCode != 201 {
+		t.Fatalf("got status %d %s, want 201", got.StatusCode, got.body)
+	}
+	h.exec(`UPDATE idempotent_response SET status = 200`)
+	h.wantProblem(http.StatusServiceUnavailable, "answer_tampered", h.work("u1", `{}`, "k", asPlatform))
+	if h.runs.Load() != 1 {
+		t.Errorf("got %d runs, want 1", h.runs.Load())
+	}
+}
+
 func TestOnce_ChecksTheKey(t *testing.T) {
 	h := startOnce(t, keyRequired)
 	h.wantProblem(http.StatusBadRequest, "idempotency_key_required", h.request("POST", "/api/users/u1/work", `{}`, asPlatform))
