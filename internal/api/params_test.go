@@ -90,7 +90,9 @@ func TestServe_PassesParametersToTheServices(t *testing.T) {
 	h.push("a&b", "a&b")
 	for _, c := range []struct {
 		method, path, body string
-		want               string // parts of the response in their order, separated by " ... "; "-" before a part: it is missing
+		// want lists parts of the response, separated by " ... ". The response must contain
+		// them in this order. It must not contain a part that begins with "-".
+		want string
 	}{
 		{"POST", "/api/market-prices/refresh", "", `"id":"5" ... "forced":false ... "requestedBy":"admin"`},
 		{"POST", "/api/market-prices/jobs/5/cancel", "", `"id":"5" ... "state":"cancelled"`},
@@ -146,9 +148,9 @@ func TestServe_PassesParametersToTheServices(t *testing.T) {
 		}
 		rest := got.body
 		for part := range strings.SplitSeq(c.want, " ... ") {
-			absent, isAbsent := strings.CutPrefix(part, "-")
-			_, after, found := strings.Cut(rest, absent)
-			if found == isAbsent {
+			text, unwanted := strings.CutPrefix(part, "-")
+			_, after, found := strings.Cut(rest, text)
+			if found == unwanted {
 				t.Errorf("%s %s: got %s, want %s", c.method, c.path, got.body, c.want)
 				break
 			}
