@@ -206,7 +206,7 @@ func TestFees_FailingAddressChangesNothing(t *testing.T) {
 				w.Header().Set("Content-Length", "99999")
 				text(w, r)
 			},
-			"no answer": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+			"no response": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 		} {
 			become(h)
 			s.refused(name, http.StatusBadGateway, "fee_rules_unreachable")

@@ -63,20 +63,20 @@ func TestLedger_RejectsTamperedResponses(t *testing.T) {
 			"another seal":    `UPDATE idempotent_response SET mac = request`,
 		} {
 			s.alter(edit)
-			refused(what, http.StatusServiceUnavailable, "answer_tampered", "a1", body)
+			refused(what, http.StatusServiceUnavailable, "response_tampered", "a1", body)
 			s.alter(`DELETE FROM idempotent_response`, `INSERT INTO idempotent_response SELECT * FROM before`)
 			if status, _ := post("a1", body); status != http.StatusCreated {
 				t.Fatalf("after %s was undone the status is %d", what, status)
 			}
 		}
 		s.alter(`INSERT INTO idempotent_response SELECT route, role, user_id, 'new', request, status, content_type, location, body, kept_at, expires_at, version, key_id, mac FROM idempotent_response`)
-		refused("a planted answer", http.StatusServiceUnavailable, "answer_tampered", "new", body)
+		refused("a planted answer", http.StatusServiceUnavailable, "response_tampered", "new", body)
 		s.alter(`UPDATE idempotent_response SET key_id = 'k77' WHERE key = 'a1'`)
 		refused("an answer of an unknown key", http.StatusServiceUnavailable, "ledger_key_missing", "a1", body)
 
 		s.alter(`DELETE FROM idempotent_response`)
-		refused("a lost answer", http.StatusConflict, "answer_lost", "a1", body)
-		refused("a lost answer to something else", http.StatusConflict, "answer_lost", "a1", `{"kind":"deposit","currency":"USD","amount":5}`)
+		refused("a lost answer", http.StatusConflict, "response_lost", "a1", body)
+		refused("a lost answer to something else", http.StatusConflict, "response_lost", "a1", `{"kind":"deposit","currency":"USD","amount":5}`)
 		if status, _ := post("new", body); status != http.StatusCreated {
 			t.Errorf("a key that was never used is answered %d", status)
 		}
@@ -85,7 +85,7 @@ func TestLedger_RejectsTamperedResponses(t *testing.T) {
 		s.alter(`DELETE FROM idempotent_response`)
 		for range 2 { // the error must not replace the stored response
 			status, answer, err := s.buy(listing, "u1", "buy "+listing)
-			answeredAs(t, "a lost purchase", http.StatusConflict, "answer_lost", status, answer, err)
+			answeredAs(t, "a lost purchase", http.StatusConflict, "response_lost", status, answer, err)
 		}
 		s.purses("in the end", map[string]string{"u1": "900/0"})
 		s.verified()

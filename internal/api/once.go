@@ -163,7 +163,7 @@ func (o *once) moved(c *call, k idempotency.Key, request idempotency.Digest) (*i
 	}
 	stored, err := o.stored(c, k, request)
 	if stored == nil && err == nil {
-		err = fault.New(fault.Conflict, "answer_lost",
+		err = fault.New(fault.Conflict, "response_lost",
 			"The first request with this Idempotency-Key succeeded, but its stored response is lost. This request changed nothing. "+
 				"Find the result as transaction %d in the wallet's entries and, for a purchase, in the buyer's trades.", id)
 	}

@@ -186,7 +186,7 @@ func TestOnce_ReportsALostResponse(t *testing.T) {
 		})
 		for _, body := range []string{`{}`, `{}`, `{"a":1}`} {
 			got := h.work("u1", body, "k", asPlatform)
-			h.wantProblem(http.StatusConflict, "answer_lost", got)
+			h.wantProblem(http.StatusConflict, "response_lost", got)
 			if want := fmt.Sprintf("transaction %d ", posted); !strings.Contains(got.body, want) {
 				t.Errorf("got %s, want %s in it", got.body, want)
 			}
@@ -202,7 +202,7 @@ func TestOnce_RefusesAnAlteredResponse(t *testing.T) {
 		t.Fatalf("got status %d %s, want 201", got.StatusCode, got.body)
 	}
 	h.exec(`UPDATE idempotent_response SET status = 200`)
-	h.wantProblem(http.StatusServiceUnavailable, "answer_tampered", h.work("u1", `{}`, "k", asPlatform))
+	h.wantProblem(http.StatusServiceUnavailable, "response_tampered", h.work("u1", `{}`, "k", asPlatform))
 	if h.runs.Load() != 1 {
 		t.Errorf("got %d runs, want 1", h.runs.Load())
 	}

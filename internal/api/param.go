@@ -36,16 +36,16 @@ type param struct {
 var (
 	limit      = number("limit", 1, 1000, "100", "Maximum number of items to list.")
 	cursor     = text("cursor", 1024, "nextCursor of the previous page.")
-	appID      = number("appId", 1, 1<<31-1, "730", "Steam's number of the game.")
-	anyAppID   = number("appId", 1, 1<<31-1, "", "Steam's number of the game. Absent: all games.")
+	appID      = number("appId", 1, 1<<31-1, "730", "Steam app ID of the game.")
+	anyAppID   = number("appId", 1, 1<<31-1, "", "Steam app ID of the game. Default: all games.")
 	search     = text("q", catalog.MaxName, "Words that the name must contain, in any order and any ASCII case; at most 16.")
 	userPrefix = text("prefix", user.MaxID, "Only users whose ids begin with this prefix, byte for byte.")
 	force      = flag("force", "Ignore the TTL and the no-sales pause.")
 	dryRun     = flag("dryRun", "Change nothing and return what the request would do.")
 
 	allowLarge       = flag("allowLargeChange", "Allow fees to change by more than half, or by more than five percent of the amount.")
-	feeVersionShown  = number("version", 1, 1<<62, "", "Version to return. Absent: the active one.")
-	feeVersionBefore = number("before", 1, 1<<62, "", "List the versions below this one. Absent: from the newest.")
+	feeVersionShown  = number("version", 1, 1<<62, "", "Version to return. Default: the active one.")
+	feeVersionBefore = number("before", 1, 1<<62, "", "List the versions below this one. Default: from the newest.")
 	feeVersionAgain  = number("version", 1, 1<<62, "", "Version to activate again. Required.")
 
 	priceStatus  = choice("status", "", "Only items whose price has this status now.", view.PriceStatuses()...)
@@ -75,8 +75,8 @@ var (
 	rankBy     = choice("by", "volume", "Figure that determines the rank.", "volume", "trades", "counterparties")
 	topLimit   = number("limit", 1, 100, "100", "Maximum number of ranks to list.")
 	syncSource = choice("source", "", "Read the inventory from this source instead of the body.", "steam")
-	pullApp    = number("appId", 1, 1<<31-1, "", "Steam's number of the game to read. Absent: 730.")
-	pullFrom   = text("contextId", inventory.MaxOpaque, "Inventory context to read. Absent: 2.")
+	pullApp    = number("appId", 1, 1<<31-1, "", "Steam app ID of the game to read. Default: 730.")
+	pullFrom   = text("contextId", inventory.MaxOpaque, "Inventory context to read. Default: 2.")
 
 	namePath = param{
 		name: "name", in: "path", schema: schema{"type": "string"}, check: catalog.CheckName,
@@ -101,7 +101,7 @@ var (
 	}
 	checkpoint = param{
 		name: "checkpoint", in: "query", schema: schema{"type": "string", "maxLength": wallet.MaxUserCheckpoint}, check: checkCheckpoint,
-		doc: "Checkpoint to compare with, from an earlier verification of this user. Absent: the newest stored checkpoint.",
+		doc: "Checkpoint to compare with, from an earlier verification of this user. Default: the newest stored checkpoint.",
 	}
 	userID = param{
 		name: "userId", in: "path", schema: schema{"type": "string"}, check: user.Check, ofUser: true,
@@ -116,7 +116,7 @@ var (
 	providerName = param{name: "provider", in: "path", schema: schema{"type": "string"}, check: anything, doc: "Name of the provider."}
 	marketKey    = param{
 		name: "market", in: "query", schema: schema{"type": "string", "minLength": 1}, check: notEmpty,
-		doc: "Only this market of the provider. Absent: all its markets in quarantine.",
+		doc: "Only this market of the provider. Default: all its markets in quarantine.",
 	}
 )
 
@@ -147,11 +147,12 @@ func number(name string, least, most int64, preset, doc string) param {
 	return p
 }
 
-// amount returns a parameter that is a decimal number of the base currency, at least least.
-func amount(name string, least money.Micro, doc string) param {
-	return param{name: name, in: "query", doc: doc, schema: schema{"type": "number", "format": "double", "minimum": least}, check: func(value string) error {
-		if m, err := money.Parse([]byte(value), 1); err != nil || m < least || len(value) > 32 {
-			return fmt.Errorf("must be a decimal number, at least %v, such as 12.5", least)
+// amount returns a parameter for an amount in the base currency. The value must be at least
+// minimum.
+func amount(name string, minimum money.Micro, doc string) param {
+	return param{name: name, in: "query", doc: doc, schema: schema{"type": "number", "format": "double", "minimum": minimum}, check: func(value string) error {
+		if m, err := money.Parse([]byte(value), 1); err != nil || m < minimum || len(value) > 32 {
+			return fmt.Errorf("must be a decimal number, at least %v, such as 12.5", minimum)
 		}
 		return nil
 	}}

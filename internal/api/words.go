@@ -118,12 +118,12 @@ func problemCodes() []string {
 		"request_in_progress", "not_owned", "not_tradable", "not_marketable", "already_listed", "asset_in_transfer", "listing_sold", "listing_cancelled",
 		"listing_expired", "own_listing", "price_changed", "trade_reversed", "trade_settled", "snapshot_outdated", "inventory_private", "inventory_hidden", "steam_id_taken",
 		"steam_id_changed", "user_has_listings", "user_has_trades", "user_has_money", "job_running", "job_ended", "nothing_failed", "not_quarantined", "no_candidate", "insufficient_funds", "already_reversed",
-		"not_reversible", "already_posted", "trade_not_paid", "answer_lost", "large_fee_change", "fee_rules_moved",
+		"not_reversible", "already_posted", "trade_not_paid", "response_lost", "large_fee_change", "fee_rules_moved",
 		"body_too_large", "too_many_items", "value_too_large", "unsupported_media_type", "unsupported_encoding",
 		"amount_out_of_range", "amount_overflow", "unknown_currency", "too_many_currencies", "reserved_user", "idempotency_key_reused", "invalid_fee_rules",
 		"invalid_payment", "steam_id_missing", "inventory_too_large",
 		"too_many_failures", "internal_error", "fee_rules_unreachable",
-		"ranking_not_ready", "database_unavailable", "database_read_only", "ledger_tampered", "ledger_key_missing", "answer_tampered", "trade_tampered", "fee_rules_tampered",
+		"ranking_not_ready", "database_unavailable", "database_read_only", "ledger_tampered", "ledger_key_missing", "response_tampered", "trade_tampered", "fee_rules_tampered",
 		"busy", "steam_throttled", "inventory_unavailable", "timeout",
 	}
 }

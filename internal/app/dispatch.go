@@ -77,6 +77,6 @@ func (a *App) tasks() []dispatch.Task {
 		{Name: "ledger_verification", Queue: dispatch.QueueUpkeep, Run: a.ledger.VerifyAll, Next: a.cfg.VerifySchedule.Next},
 		{Name: "retention", Queue: dispatch.QueueUpkeep, Run: a.engine.Retain, Next: hourly},
 		{Name: "trades", Queue: dispatch.QueueUpkeep, Run: a.keepTrades, Next: nextSettling},
-		{Name: "answers", Queue: dispatch.QueueUpkeep, Run: (&idempotency.Responses{DB: a.store}).DeleteExpired, Next: hourly},
+		{Name: "stored_responses", Queue: dispatch.QueueUpkeep, Run: (&idempotency.Responses{DB: a.store}).DeleteExpired, Next: hourly},
 	}
 }

@@ -81,13 +81,13 @@ func TestCopy_ExitCodes(t *testing.T) {
 		code     int
 		says     string
 	}{
-		"unknown scheme":   {"mysql://canary@db/x", to, exitUsage, "--from: is not a database; write sqlite:PATH or postgres://user@host/name"},
+		"unknown scheme":   {"mysql://canary@db/x", to, exitUsage, "--from: is not a database URL; use sqlite:PATH or postgres://user@host/name"},
 		"missing file":     {"sqlite:" + filepath.Join(t.TempDir(), "none.db"), to, exitUsage, "no such file"},
 		"same database":    {from, from, exitRefused, "the same database"},
 		"no server":        {from, "postgres://u:canary@127.0.0.1:1/x", exitUnreachable, "target: "},
 		"invalid pool":     {from, "postgres://u:canary@127.0.0.1:1/x?pool_max_conns=1", exitFailed, "pool_max_conns"},
-		"no path":          {from, "sqlite:", exitUsage, "--to: is not a database"},
-		"empty target":     {from, "", exitUsage, "--to: is not a database"},
+		"no path":          {from, "sqlite:", exitUsage, "--to: is not a database URL"},
+		"empty target":     {from, "", exitUsage, "--to: is not a database URL"},
 		"memory database":  {from, "sqlite::memory:", exitUsage, "--to: "},
 		"no source server": {"postgres://u:canary@127.0.0.1:1/x", to, exitUnreachable, "database to copy: "},
 	} {

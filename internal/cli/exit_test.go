@@ -64,7 +64,7 @@ func TestExit_CommandsReturnDocumentedCodes(t *testing.T) {
 		{503, "database_read_only", exitUnreachable},
 		{503, "ledger_tampered", exitLedgerFailed},
 		{503, "ledger_key_missing", exitLedgerFailed},
-		{503, "answer_tampered", exitLedgerFailed},
+		{503, "response_tampered", exitLedgerFailed},
 		{503, "trade_tampered", exitLedgerFailed},
 		{503, "fee_rules_tampered", exitLedgerFailed},
 	} {

@@ -26,7 +26,7 @@ type inventorySyncCmd struct {
 	User    string `arg:"" complete:"user" help:"The platform's ID of the user."`
 	File    string `placeholder:"FILE" help:"JSON with appId, contextId, snapshotAt and items. - means standard input."`
 	Steam   bool   `help:"Make the server read the user's public inventory from Steam. The user must have a Steam ID."`
-	AppID   int32  `complete:"game" placeholder:"ID" help:"With --steam: the game, by its Steam number: 730, 570, 440 or 252490. Default: 730."`
+	AppID   int32  `complete:"game" placeholder:"ID" help:"With --steam: the game, by its Steam app ID: 730, 570, 440 or 252490. Default: 730."`
 	Context string `placeholder:"ID" help:"With --steam: the context: 2, or 16 for trade-protected items of 730. Default: 2."`
 }
 
@@ -100,7 +100,7 @@ func usageOfFile(err error) error {
 // inventoryShowCmd shows an inventory.
 type inventoryShowCmd struct {
 	User  string `arg:"" complete:"user" help:"The platform's ID of the user."`
-	AppID int32  `complete:"game" placeholder:"ID" help:"Only this game, by its Steam number."`
+	AppID int32  `complete:"game" placeholder:"ID" help:"Only this game, by its Steam app ID."`
 }
 
 func (*inventoryShowCmd) examples() []example {

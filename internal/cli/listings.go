@@ -26,7 +26,7 @@ type listingsListCmd struct {
 	User  string `complete:"user" help:"Only listings of this seller."`
 	State string `enum:"active,reserved,sold,cancelled,expired," default:"" placeholder:"STATE" help:"Only listings in this state."`
 	Name  string `help:"Only listings of this market hash name."`
-	AppID int32  `complete:"game" placeholder:"ID" help:"Only this game, by its Steam number."`
+	AppID int32  `complete:"game" placeholder:"ID" help:"Only this game, by its Steam app ID."`
 	listFlags
 }
 

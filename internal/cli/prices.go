@@ -19,7 +19,7 @@ import (
 // pricesCmd explains the price of an item, or lists items.
 type pricesCmd struct {
 	Name   string `arg:"" optional:"" complete:"item" help:"Exact market hash name."`
-	AppID  int32  `complete:"game" default:"730" placeholder:"ID" help:"Steam's number of the game."`
+	AppID  int32  `complete:"game" default:"730" placeholder:"ID" help:"Steam app ID of the game."`
 	Phase  string `help:"Phase of a Doppler: \"Phase 2\", \"Ruby\", ..."`
 	Accept bool   `help:"Accept the held price, apply it to all inventory rows, and show the item."`
 	itemFlags

@@ -41,7 +41,7 @@ const maxSkew = 5 * time.Minute
 func (t *providerTested) check(b budgetOf) {
 	t.Checks = []providerCheck{}
 	if t.remote {
-		t.checkWay()
+		t.checkConnection()
 		t.checkResponse()
 		t.checkQuota()
 		t.checkClock()
@@ -70,8 +70,8 @@ func (t *providerTested) last() provider.Sent {
 	return t.state.Requests[0]
 }
 
-// checkWay adds the steps of the connection.
-func (t *providerTested) checkWay() {
+// checkConnection adds the results of the connection steps: DNS, address guard, TCP and TLS.
+func (t *providerTested) checkConnection() {
 	e, sent := t.failure(), t.last()
 	tls := "valid certificate and handshake"
 	if !sent.TLS {
@@ -108,7 +108,7 @@ func (t *providerTested) checkResponse() {
 	e, status := t.failure(), t.last().Status
 	switch {
 	case status == 0:
-		t.add("status", checkUnknown, "no answer")
+		t.add("status", checkUnknown, "no response")
 		t.add("key", checkUnknown, "not known")
 		return
 	case status == http.StatusOK:

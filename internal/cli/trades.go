@@ -25,7 +25,7 @@ const tradesPath = "/api/trades"
 type tradesListCmd struct {
 	User  string `complete:"user" help:"Only trades of this user, as seller or buyer."`
 	State string `enum:"pending,completed,reversed,settled," default:"" placeholder:"STATE" help:"Only trades in this state."`
-	AppID int32  `complete:"game" placeholder:"ID" help:"Only this game, by its Steam number."`
+	AppID int32  `complete:"game" placeholder:"ID" help:"Only this game, by its Steam app ID."`
 	listFlags
 }
 

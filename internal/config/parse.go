@@ -102,7 +102,7 @@ func parseQuota(value string) (q Quota, err error) {
 		of := map[string]*int64{"day": &q.Day, "month": &q.Month}[period]
 		n, err := strconv.ParseInt(count, 10, 64)
 		if err != nil || n < 1 || n > mostInQuota || of == nil || *of != 0 {
-			return q, fmt.Errorf("%q is not a quota; write requests a day, a month or both, like 1000/day,30000/month", value)
+			return q, fmt.Errorf("%q is not a quota; use requests per day, per month or both, such as 1000/day,30000/month", value)
 		}
 		*of = n
 	}
@@ -117,7 +117,7 @@ func parseMarkets(value string) ([]string, error) {
 	keys := splitList(value)
 	for i, key := range keys {
 		if !marketKey.MatchString(key) {
-			return nil, fmt.Errorf("%q is not the key of a market; write a comma list like skinport,csfloat", key)
+			return nil, fmt.Errorf("%q is not the key of a market; use a comma-separated list such as skinport,csfloat", key)
 		}
 		if slices.Contains(keys[:i], key) {
 			return nil, fmt.Errorf("%q occurs twice; remove one", key)

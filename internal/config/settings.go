@@ -66,7 +66,7 @@ func serverSettings() []setting {
 			set:  duration(func(c *Config) *time.Duration { return &c.DatabaseWait }, 0, time.Hour),
 		},
 		{
-			name: "TRUSTED_PROXIES", help: "comma list of addresses or networks of proxies that may set `X-Forwarded-For`",
+			name: "TRUSTED_PROXIES", help: "comma-separated addresses or networks of proxies that may set `X-Forwarded-For`",
 			set: into(func(c *Config) *[]netip.Prefix { return &c.TrustedProxies }, parseNetworks),
 		},
 		{name: "LOG_LEVEL", def: "info", help: "`debug`, `info`, `warn` or `error`", set: into(func(c *Config) *slog.Level { return &c.LogLevel }, parseLogLevel)},
@@ -80,22 +80,22 @@ func serverSettings() []setting {
 func secretSettings() []setting {
 	return []setting{
 		{
-			name: "MARKET_PRICE_SYNC_SECRET", help: "secret of `/api/market-prices`, at least 16 characters, comma list while rotating",
+			name: "MARKET_PRICE_SYNC_SECRET", help: "secret for `/api/market-prices` with at least 16 characters. Use a comma-separated list during a rotation",
 			secret: true, generated: true,
 			set: into(func(c *Config) *[]Secret { return &c.SyncSecrets }, parseSecrets), show: showSecrets,
 		},
 		{
-			name: "PLATFORM_API_TOKEN", help: "token of the platform's backend, at least 16 characters, comma list while rotating",
+			name: "PLATFORM_API_TOKEN", help: "token of the platform's backend with at least 16 characters. Use a comma-separated list during a rotation",
 			secret: true, generated: true,
 			set: into(func(c *Config) *[]Secret { return &c.PlatformTokens }, parseSecrets), show: showSecrets,
 		},
 		{
-			name: "ADMIN_API_TOKEN", help: "token with access to all routes, at least 16 characters, comma list while rotating",
+			name: "ADMIN_API_TOKEN", help: "token with access to all routes and at least 16 characters. Use a comma-separated list during a rotation",
 			secret: true, generated: true,
 			set: into(func(c *Config) *[]Secret { return &c.AdminTokens }, parseSecrets), show: showSecrets,
 		},
 		{
-			name: "WALLET_LEDGER_KEY", help: "key that seals the wallet ledger, 64 hex digits; comma list of `id:hex` while rotating, with the key for new entries first",
+			name: "WALLET_LEDGER_KEY", help: "key that seals the wallet ledger, 64 hex digits. During a rotation, use a comma-separated list of `id:hex` that begins with the key for new entries",
 			secret: true, generated: true, set: into(func(c *Config) *[]LedgerKey { return &c.LedgerKeys }, parseLedgerKeys), show: showSecrets,
 		},
 	}
@@ -104,17 +104,17 @@ func secretSettings() []setting {
 func refreshSettings(providers []string) []setting {
 	return slices.Concat([]setting{
 		{
-			name: "MARKET_PRICE_PROVIDERS", help: "comma list of price providers: " + strings.Join(providers, ", "),
+			name: "MARKET_PRICE_PROVIDERS", help: "comma-separated list of price providers: " + strings.Join(providers, ", "),
 			set: into(func(c *Config) *[]string { return &c.Providers }, providerList(providers)),
 		},
 		{name: "MARKET_PRICE_CURRENCY", def: "USD", help: "currency of all market prices", set: into(func(c *Config) *money.Currency { return &c.Currency }, parseCurrency)},
 		{
-			name: "MARKET_PRICE_RATES", help: "exchange rates into that currency, comma list: `ecb` (the European Central Bank's daily file) or `file:PATH`, " +
-				"and fixed rates like `EUR=1.0834@2026-11-20` or `KEY=1.85@2026-11-20`, which override the others. The server does not start if the currency of a market has no rate",
+			name: "MARKET_PRICE_RATES", help: "comma-separated list of exchange rates into that currency: `ecb` (the European Central Bank's daily file) or `file:PATH`, " +
+				"and fixed rates such as `EUR=1.0834@2026-11-20` or `KEY=1.85@2026-11-20`, which override the others. The server does not start if the currency of a market has no rate",
 			set: setRates,
 		},
 		{
-			name: "ECB_BASE_URL", help: "base address of the European Central Bank's file; the real host when empty",
+			name: "ECB_BASE_URL", help: "base address of the European Central Bank's file; default: the real host",
 			set: into(func(c *Config) **url.URL { return &c.ECBBaseURL }, parseBaseURL),
 		},
 		{
@@ -180,7 +180,7 @@ func estimateSettings() []setting {
 func platformSettings() []setting {
 	return []setting{
 		{
-			name: "PAYMENT_FEE_RULES", help: "file or https address of the fee rules, read when they are refreshed; the built-in rules when empty. An http address is allowed on loopback",
+			name: "PAYMENT_FEE_RULES", help: "file or https address of the fee rules, read when they are refreshed; default: the built-in rules. An http address is allowed on loopback",
 			set: setFeeRules,
 		},
 		{
@@ -205,7 +205,7 @@ func providerSettings(providers []string) []setting {
 		prefix := providerPrefix(provider)
 		if _, elsewhere := misplaced()[prefix+"BASE_URL"]; !elsewhere {
 			all = append(all, setting{
-				name: prefix + "BASE_URL", help: "base address of `" + provider + "`; the real host when empty",
+				name: prefix + "BASE_URL", help: "base address of `" + provider + "`; default: the real host",
 				set: intoProvider(provider, func(p *Provider) **url.URL { return &p.BaseURL }, parseBaseURL),
 			})
 		}
@@ -215,10 +215,10 @@ func providerSettings(providers []string) []setting {
 		})
 		if _, elsewhere := misplaced()[prefix+"LIMIT"]; !elsewhere {
 			all = append(all, setting{
-				name: prefix + "LIMIT", help: "maximum requests to `" + provider + "` in a period, like `8/5m`; the documented limit when empty",
+				name: prefix + "LIMIT", help: "maximum number of requests to `" + provider + "` in a period, such as `8/5m`; default: the documented limit",
 				set: intoProvider(provider, func(p *Provider) *Limit { return &p.Limit }, parseLimit),
 			}, setting{
-				name: prefix + "QUOTA", help: "maximum requests to `" + provider + "` in a calendar day or month (UTC) or both, like `1000/day,30000/month`; the quota of the documented plan when empty, if any",
+				name: prefix + "QUOTA", help: "maximum number of requests to `" + provider + "` per calendar day, per calendar month (UTC) or both, such as `1000/day,30000/month`; default: the quota of the documented plan, if any",
 				set: intoProvider(provider, func(p *Provider) *Quota { return &p.Quota }, parseQuota),
 			})
 		}
@@ -230,7 +230,7 @@ func providerSettings(providers []string) []setting {
 func ownSettings() []setting {
 	return []setting{
 		{
-			name: "CS2CAP_MARKETS", help: "comma list of at most 64 market keys to request from `cs2cap`; all 41 documented markets when empty",
+			name: "CS2CAP_MARKETS", help: "comma-separated list of at most 64 market keys to request from `cs2cap`; default: all 41 documented markets",
 			set: markets("cs2cap"),
 		},
 		{
@@ -238,7 +238,7 @@ func ownSettings() []setting {
 			set: oneOf(func(c *Config) *string { return &c.Cs2capShape }, "batch", "single", "stream"),
 		},
 		{
-			name: "PRICEMPIRE_MARKETS", help: "comma list of at most 64 market keys to request from `pricempire`; `buff163,csfloat,dmarket,skinport,waxpeer,youpin` when empty",
+			name: "PRICEMPIRE_MARKETS", help: "comma-separated list of at most 64 market keys to request from `pricempire`; default: `buff163,csfloat,dmarket,skinport,waxpeer,youpin`",
 			set: markets("pricempire"),
 		},
 		{

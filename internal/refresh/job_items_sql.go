@@ -20,7 +20,7 @@ import (
 // All items of a batch are one row of refresh_batch_items: a job writes two rows per batch
 // instead of two per item. The view refresh_item shows a row per item.
 
-// Plan is the items of a job before they are divided into batches.
+// Plan holds the items of a job before they are divided into batches.
 type Plan struct {
 	Due            map[int32]int64 // items to estimate, by game
 	TTL, NoSales   int64           // skipped items
@@ -29,7 +29,7 @@ type Plan struct {
 	buckets        [catalog.Buckets]plannedBucket
 }
 
-// plannedBucket is the items of a name bucket, as JSON without the brackets of the array.
+// plannedBucket holds the items of a name bucket as JSON, without the brackets of the array.
 type plannedBucket struct {
 	planned, outcomes []byte
 	pending           int64

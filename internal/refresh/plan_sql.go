@@ -144,5 +144,5 @@ func noteUnitRequested(t *db.Tx, u FetchUnit) error {
 }
 
 func lastRequested(provider string, app int32) string {
-	return "asked_last:" + provider + ":" + strconv.Itoa(int(app))
+	return "requested_last:" + provider + ":" + strconv.Itoa(int(app))
 }

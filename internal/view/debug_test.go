@@ -92,7 +92,7 @@ func TestDebug_ShowsAllInstancesAndTheirClaims(t *testing.T) {
 	for n, i := range jobs.Instances {
 		i.HeartbeatAt = nil
 		want := []view.Instance{
-			{Owner: "host-0", Version: "v1", Answering: true, StartedAt: w.now, Providers: []string{"sim"}},
+			{Owner: "host-0", Version: "v1", ServesRequest: true, StartedAt: w.now, Providers: []string{"sim"}},
 			{Owner: "host-1", Version: "v1", StartedAt: w.now.Add(time.Second), Providers: []string{"list", "sim"}, Working: 1},
 		}[n]
 		if fmt.Sprint(i) != fmt.Sprint(want) {
@@ -110,7 +110,7 @@ func TestDebug_ShowsAllInstancesAndTheirClaims(t *testing.T) {
 		t.Errorf("provider %+v", s)
 	}
 	want := []view.ProviderInstance{
-		{Owner: "host-0", Answering: true, ProviderReport: view.ProviderReport{Breaker: "closed", ResponsesByStatus: map[string]int64{}, OpenHosts: []string{}}},
+		{Owner: "host-0", ServesRequest: true, ProviderReport: view.ProviderReport{Breaker: "closed", ResponsesByStatus: map[string]int64{}, OpenHosts: []string{}}},
 		{Owner: "host-1", ProviderReport: reported},
 	}
 	if fmt.Sprint(s.Instances) != fmt.Sprint(want) {

@@ -229,7 +229,7 @@ const (
 	maxOfferedChunk = 8000
 )
 
-// offered reads entries until limit of them are offered on one of the markets.
+// offered reads entries until it has found limit entries that a selected market offers.
 func (l *itemList) offered(ctx context.Context, after *prices.Place, limit int,
 	next func(ctx context.Context, after *prices.Place, limit int) ([]prices.Entry, error),
 ) ([]prices.Entry, error) {

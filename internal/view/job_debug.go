@@ -46,7 +46,7 @@ type QueueDepth struct {
 type Instance struct {
 	Owner       string     `json:"owner"`
 	Version     string     `json:"version"`
-	Answering   bool       `json:"answering"` // this instance serves the request
+	ServesRequest   bool       `json:"servesRequest"` // this instance serves the request
 	StartedAt   time.Time  `json:"startedAt"`
 	Providers   []string   `json:"providers"`
 	Heartbeat   int64      `json:"heartbeat"`
@@ -153,7 +153,7 @@ func (r *JobReader) addInstances(ctx context.Context, d *JobDebug) error {
 		}
 		slices.Sort(providers)
 		d.Instances = append(d.Instances, Instance{
-			Owner: i.Owner, Version: i.Version, Answering: i.Owner == r.o.Owner, StartedAt: i.StartedAt,
+			Owner: i.Owner, Version: i.Version, ServesRequest: i.Owner == r.o.Owner, StartedAt: i.StartedAt,
 			Providers: slices.Compact(providers), Heartbeat: i.Heartbeat, HeartbeatAt: when(i.HeartbeatAt), Working: working[i.Owner],
 		})
 	}

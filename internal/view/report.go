@@ -14,7 +14,7 @@ import (
 // its start.
 type ProviderInstance struct {
 	Owner     string `json:"owner"`
-	Answering bool   `json:"answering"` // this instance serves the request
+	ServesRequest bool   `json:"servesRequest"` // this instance serves the request
 	ProviderReport
 }
 
@@ -66,8 +66,8 @@ func providerReport(clients provider.Clients) ProviderReport {
 // providerInstance returns the state of a provider on an instance. For this process it is
 // current. For others it is from the last heartbeat.
 func (r *ProviderReader) providerInstance(i refresh.Instance, p string) ProviderInstance {
-	out := ProviderInstance{Owner: i.Owner, Answering: i.Owner == r.o.Owner}
-	if out.Answering {
+	out := ProviderInstance{Owner: i.Owner, ServesRequest: i.Owner == r.o.Owner}
+	if out.ServesRequest {
 		out.ProviderReport = providerReport(r.o.Clients[p])
 		return out
 	}

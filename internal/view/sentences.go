@@ -124,7 +124,7 @@ func (e *explainer) writeLeftOut(write sentenceWriter) {
 func (e *explainer) writeStatus(x *Explanation, write sentenceWriter) {
 	i, c := e.item, e.policy.Currency
 	if i.Interval.Low > 0 {
-		write("One more honest market would quote between %s and %s %s in about 80 %% of cases.", i.Interval.Low, i.Interval.High, c)
+		write("Another reliable market would quote between %s and %s %s in about 80 %% of cases.", i.Interval.Low, i.Interval.High, c)
 	}
 	switch currentStatus(i.Price, i.Status, i.CheckedAt, e.now) {
 	case pricing.OK:

@@ -21,7 +21,7 @@ const (
 	tradeDomain          = "wallet-trade/v1\x00"
 	termsDomain          = "wallet-trade-terms/v1\x00"
 	rulesDomain          = "wallet-fee-rules/v1\x00"
-	responseDomain       = "wallet-answer/v1\x00"
+	responseDomain       = "wallet-response/v1\x00"
 )
 
 // record is a row that has canonical bytes.

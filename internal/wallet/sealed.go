@@ -126,7 +126,7 @@ func (r *Ring) CheckResponse(a *StoredResponse) error {
 	if intact && err == nil {
 		return nil
 	}
-	return sealError(err, fmt.Sprintf("the stored response of key %.255q of %.130q", a.Key, a.User), fault.New(fault.Damaged, "answer_tampered",
+	return sealError(err, fmt.Sprintf("the stored response of key %.255q of %.130q", a.Key, a.User), fault.New(fault.Damaged, "response_tampered",
 		"The stored response of this Idempotency-Key was changed outside the service, so nothing was done. "+
 			"The wallet's entries show whether money was moved under the key. Restore the response from a backup."))
 }

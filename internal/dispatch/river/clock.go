@@ -44,9 +44,8 @@ func (c *clock) watch(ctx context.Context, last reading) (by time.Duration) {
 	return 0
 }
 
-// since returns the earliest time for which a new leader must run missed tasks. It is the
-// overlap between leaders. If the clock was just set forward, it is the start of the
-// skipped time.
+// since returns the time from which a new leader must run missed tasks: overlap before now.
+// If the clock was just set forward, it is the time before the change, if that is earlier.
 func (c *clock) since(now time.Time) time.Time {
 	since := now.Add(-overlap)
 	c.mu.Lock()

@@ -150,7 +150,7 @@ func (s *Provider) readMeta(r *feed.Reader, a *contents) error {
 	}
 	a.hasMeta = true
 	if currency := string(cells[0].Text); currency != string(s.currency) {
-		return feed.Malformed("prices in %s, expected %s", feed.Clip(cells[0].Text), s.currency)
+		return feed.Malformed("the prices are in %s, expected %s", feed.Clip(cells[0].Text), s.currency)
 	}
 	if queried := cells[1]; queried.Kind == feed.Other {
 		silent := map[string]bool{}

@@ -37,7 +37,7 @@ func (s *Provider) read(r *feed.Reader, row func() error) (time.Time, error) {
 		return time.Time{}, err
 	}
 	if in := head[1]; !in.Empty() && string(in.Text) != string(s.currency) {
-		return time.Time{}, feed.Malformed("prices in %s, expected %s", feed.Clip(in.Text), s.currency)
+		return time.Time{}, feed.Malformed("the prices are in %s, expected %s", feed.Clip(in.Text), s.currency)
 	}
 	return feed.Stamp(head[0], feed.TimeUnix)
 }

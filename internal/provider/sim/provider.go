@@ -122,7 +122,7 @@ func (s *Provider) request(call provider.Call) (provider.Request, error) {
 	req := provider.Request{Method: http.MethodGet, Header: http.Header{"Accept-Encoding": {"identity"}}, Meter: call.Meter}
 	d := &s.description
 	if call.AppID != catalog.CS2 {
-		return req, provider.Protocol(Name, "app %d is not quoted", call.AppID)
+		return req, provider.Protocol(Name, "there are no prices for app %d", call.AppID)
 	}
 	if d.Shape == provider.Bulk {
 		if _, ok := s.markets[call.File]; !ok {

@@ -114,7 +114,7 @@ func (s *Provider) Describe() provider.Description { return s.describe }
 // Fetch requests the price of one name.
 func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Result, error) {
 	if !slices.Contains(s.describe.Markets[0].AppIDs, call.AppID) {
-		return provider.Result{}, provider.Protocol(Name, "app %d is not quoted", call.AppID)
+		return provider.Result{}, provider.Protocol(Name, "there are no prices for app %d", call.AppID)
 	}
 	if len(call.Names) != 1 || catalog.CheckName(call.Names[0]) != nil {
 		return provider.Result{}, provider.Protocol(Name, "a call needs exactly one valid name")

@@ -1,6 +1,6 @@
 package audit
 
-// relations compares rows with each other by SQL.
+// relations runs the SQL checks that compare rows of different tables.
 func (v *audit) relations() error {
 	for _, statement := range statements() {
 		if err := v.records.related(v.scope, statement, v.relation); err != nil {

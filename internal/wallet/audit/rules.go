@@ -115,7 +115,7 @@ func (v *feeRules) chain() error {
 }
 
 // text checks that the text of a version matches its digest. The verification of a user
-// needs only the versions that the user's sales name.
+// skips this check: it reads only the versions that the user's sales reference.
 func (v *feeRules) text(r *Rules) error {
 	if v.only != "" {
 		return nil

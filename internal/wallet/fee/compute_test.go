@@ -307,7 +307,7 @@ func TestExplain_LimitsItsOutput(t *testing.T) {
 	if err != nil || len(e.NotMatched) != 50 || e.MoreMisses != MaxRules-50 || e.Rule != FallbackID {
 		t.Errorf("Explain lists %d rules and %d more, rule %s, error %v", len(e.NotMatched), e.MoreMisses, e.Rule, err)
 	}
-	if got := e.NotMatched[0].Reason; got != "country is not known, not one of AT, DE, ES, FR, IT and 2 more" {
+	if got := e.NotMatched[0].Reason; got != "country is not known, not one of AT, DE, ES, FR, IT or 2 others" {
 		t.Errorf("reason %q", got)
 	}
 }

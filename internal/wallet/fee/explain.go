@@ -83,7 +83,7 @@ func oneOf[T ~string](values []T) string {
 	case len(values) == 1:
 		return texts[0]
 	case more > 0:
-		return fmt.Sprintf("one of %s and %d more", strings.Join(texts, ", "), more)
+		return fmt.Sprintf("one of %s or %d others", strings.Join(texts, ", "), more)
 	default:
 		return "one of " + strings.Join(texts, ", ")
 	}

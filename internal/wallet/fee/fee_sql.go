@@ -70,7 +70,7 @@ func (f *feeSets) activation(query rowQuerier, version int64) (Activation, error
 			return a, err
 		}
 		if sum := sha256.Sum256([]byte(text)); hex.EncodeToString(sum[:]) != a.Digest {
-			return a, fmt.Errorf("%w: version %d of the fee rules has another text: %w", wallet.ErrTampered, a.Version, wallet.RulesTampered(a.Version))
+			return a, fmt.Errorf("%w: the text of version %d of the fee rules does not match its digest: %w", wallet.ErrTampered, a.Version, wallet.RulesTampered(a.Version))
 		}
 		if set, err = Decode(strings.NewReader(text)); err != nil {
 			return a, fmt.Errorf("version %d of the fee rules: %w", a.Version, errors.New(err.Error())) // no fault of the caller

@@ -322,7 +322,7 @@ func TestRefresh_AcceptsA304OnlyForTheRequestedETag(t *testing.T) {
 func TestRefresh_HasShortTimeouts(t *testing.T) {
 	ended := make(chan struct{})
 	for name, begin := range map[string]func(w http.ResponseWriter){
-		"no answer": func(http.ResponseWriter) {},
+		"no response": func(http.ResponseWriter) {},
 		"half of a body": func(w http.ResponseWriter) {
 			_, _ = io.WriteString(w, `{"rules":[`)
 			_ = http.NewResponseController(w).Flush()
