@@ -138,3 +138,117 @@ func tell(left int64, reset time.Duration) func(provider.Allowance) error {
 		return a.StoreReported(context.Background(), provider.Rate{Limit: 100, Left: left, Reset: reset})
 	}
 }
+
+func TestForecast_MatchesTheNextJob(t *testing.T) {
+	list, rust := names("Item", 130), names("Rust", 7)
+	a, b, c := bulk("alpha", list, "a1", "a2"), batch("beta", 40, list, "b1"), single("gamma", list, "c1")
+	paused := batch("delta", 10, list, "d1")
+	for _, s := range []*fakeProvider{a, b} {
+		s.items[catalog.Rust] = rust
+		s.d.Markets[0].AppIDs = append(s.d.Markets[0].AppIDs, catalog.Rust)
+	}
+	a.d.Files = append(a.d.Files, provider.File{Key: "rust.json", AppID: catalog.Rust, Markets: []string{"a1"}})
+	b.d.Hosts = []provider.Host{{Limit: provider.Limit{Requests: 2, Per: time.Minute}}}
+	w := newWorld(t, a, b, c, paused)
+	must(t, w.engine.PauseProvider(t.Context(), "delta"))
+	w.push("u1", 730, list[:100]...)
+	w.push("u1", catalog.Rust, rust...)
+	w.drain()
+	w.clock.Add(3 * time.Hour)
+	w.push("u2", 730, list[100:]...)
+	w.forget()
+	for _, s := range w.providers {
+		s.requested()
+	}
+	for _, forced := range []bool{false, true} {
+		before := w.version()
+		f, err := w.engine.Forecast(t.Context(), forced)
+		must(t, err)
+		equal(t, "writes of a forecast", w.version(), before)
+		j := w.run(forced)
+		equal(t, "due", f.Due, refresh.Due{Due: j.Counts.Updated, TTL: j.Counts.SkippedTTL, NoSales: j.Counts.SkippedNoSales})
+		equal(t, "total", f.Due.Due+f.Due.TTL, 137)
+		for _, cost := range f.Providers {
+			i := slices.IndexFunc(w.providers, func(s *fakeProvider) bool { return s.d.Name == cost.Provider })
+			equal(t, "requests of "+cost.Provider, cost.Requests, int64(len(w.providers[i].requested())))
+			if cost.Provider == "beta" {
+				equal(t, "time at the limit", cost.Time, time.Duration(cost.Requests)*30*time.Second)
+			}
+		}
+	}
+	w.checkIdle()
+}
+
+func TestForecast_ConsidersSpentBudget(t *testing.T) {
+	list := names("Item", 60)
+	s := batch("alpha", 10, list, "a1")
+	host := provider.Host{Limit: provider.Limit{Requests: 4, Per: time.Minute}, Quota: provider.Quota{Day: 5}}
+	s.d.Hosts = []provider.Host{host}
+	w := newWorld(t, s)
+	w.push("u", 730, list...)
+	forecast := func() refresh.Cost {
+		f, err := w.engine.Forecast(t.Context(), false)
+		must(t, err)
+		return f.Providers[0]
+	}
+	day := time.Date(epoch.Year(), epoch.Month(), epoch.Day()+1, 0, 0, 0, 0, time.UTC)
+	costs := func(requests, deferred, names int64) {
+		t.Helper()
+		h := refresh.HostCost{Requests: requests, Deferred: deferred, Names: names, Why: refresh.BoundDay, FreeAt: day, Time: 75 * time.Second}
+		want := refresh.Cost{Provider: "alpha", Requests: requests, Deferred: deferred, Time: 75 * time.Second, Hosts: []refresh.HostCost{h}}
+		if diff := cmp.Diff(want, forecast()); diff != "" {
+			t.Error(diff)
+		}
+	}
+	costs(5, 1, 10)
+	for range 3 {
+		_, err := allowance.New(w.store, "alpha", host).Take(t.Context())
+		must(t, err)
+	}
+	costs(2, 4, 40)
+}
+
+func TestForecast_CountsItemsThatCannotBeRequested(t *testing.T) {
+	list := names("Item", 60)
+	s, rust := batch("alpha", 10, list, "a1"), names("Rust", 5)
+	s.d.Markets[0].AppIDs = append(s.d.Markets[0].AppIDs, catalog.Rust)
+	host := provider.Host{Limit: provider.Limit{Requests: 4, Per: time.Hour}}
+	s.d.Hosts = []provider.Host{host}
+	w := newWorld(t, s)
+	w.push("u", 730, list...)
+	w.push("u", catalog.Rust, rust...)
+	check := func(requests, deferred, budget int64) {
+		t.Helper()
+		f, err := w.engine.Forecast(t.Context(), false)
+		must(t, err)
+		equal(t, "requests", f.Providers[0].Requests, requests)
+		equal(t, "deferred", f.Providers[0].Deferred, deferred)
+		equal(t, "due", f.Due.Due, 65)
+		equal(t, "without a provider", f.Budget, budget)
+	}
+	check(4, 3, 25) // the period is longer than a job waits
+	hold := func(wait time.Duration) {
+		_, err := allowance.New(w.store, "alpha", host).StoreRetryAfter(t.Context(), provider.RetryAfter{Wait: wait})
+		must(t, err)
+	}
+	hold(refresh.Patience)
+	check(4, 3, 25) // the job waits this long
+	hold(2 * refresh.Patience)
+	check(0, 7, 65)
+	must(t, w.engine.PauseProvider(t.Context(), "alpha"))
+	check(0, 0, 65)
+	j := w.run(false)
+	equal(t, "skipped", j.Counts.SkippedBudget, 65)
+}
+
+func TestForecast_LongTimeDoesNotOverflow(t *testing.T) {
+	list := names("Item", 2)
+	s := batch("alpha", 1, list, "a1")
+	s.d.Hosts = []provider.Host{{Limit: provider.Limit{Requests: 1, Per: 200 * 365 * 24 * time.Hour}}}
+	w := newWorld(t, s)
+	w.push("u", 730, list[0])
+	f, err := w.engine.Forecast(t.Context(), false)
+	must(t, err)
+	equal(t, "time", f.Providers[0].Time, 200*365*24*time.Hour)
+	equal(t, "requests", f.Providers[0].Requests, 1)
+}
