@@ -1,0 +1,101 @@
+package audit_test
+
+import (
+	"context"
+	"testing"
+
+	"assay/internal/wallet/audit"
+)
+
+func TestVerify_DetectsOldDatabaseByNewerCheckpoint(t *testing.T) {
+	w := example(t)
+	w.loosen()
+	yesterday := w.save()
+	r := w.verify("alice", "")
+	old, kept := *r.Checkpoint, ""
+	w.relax(func() {
+		w.deposit(in("alice", "USD"), 5)
+		kept = *w.verify("alice", "").Checkpoint
+		w.keep(w.checkpoint())
+	})
+	if r := w.verify("alice", old); !r.OK {
+		t.Fatalf("failures with an older checkpoint: %+v, want none", r.Failures)
+	}
+	yesterday.restore(w)
+	r = w.verify("alice", kept)
+	expect(t, "against the user's checkpoint", r.OK, r.Status, r.Checks, r.Failures, "anchor_match")
+	r = w.verify("alice", "")
+	expect(t, "against the stored one", r.OK, r.Status, r.Checks, r.Failures, "anchor_match")
+	full := w.verifyAll()
+	expect(t, "of everything", full.OK, full.Status, full.Checks, full.Failures, "anchor_match")
+	w.exec(`DELETE FROM fee_rule_set WHERE version = 3`)
+	full = w.verifyAll()
+	expect(t, "of everything, with the newest fee rules deleted", full.OK, full.Status, full.Checks, full.Failures, "anchor_match")
+	w.Stored = nil
+	if full := w.verifyAll(); !full.OK {
+		t.Errorf("failures of the copy without the newer checkpoint: %+v, want none", full.Failures)
+	}
+}
+
+// TestVerify_ReturnsNoCheckpointOfAFailedState reverses alice's credit as an attacker with
+// the key can. Only the stored checkpoint then contradicts the ledger.
+func TestVerify_ReturnsNoCheckpointOfAFailedState(t *testing.T) {
+	w := example(t)
+	before := *w.verify("alice", "").Checkpoint
+	w.loosen()
+	earlier := w.save()
+	w.relax(func() { w.deposit(in("alice", "USD"), 5) })
+	w.keep(w.checkpoint())
+	earlier.restore(w)
+	w.relax(func() { w.deposit(in("alice", "USD"), 6) })
+	stored := w.Stored
+	w.Stored = nil
+	bad := *w.verify("alice", "").Checkpoint // a checkpoint of the bad state
+	w.Stored = stored
+	for name, checkpoint := range map[string]string{"none": "", "one of before": before, "one of the bad state": bad} {
+		r := w.verify("alice", checkpoint)
+		expect(t, "with "+name, r.OK, r.Status, r.Checks, r.Failures, "anchor_match")
+		if r.Checkpoint != nil {
+			t.Errorf("with %s: got a checkpoint of the failed state, want none", name)
+		}
+	}
+}
+
+func TestVerify_DetectsAccountNamedOnlyByCheckpoint(t *testing.T) {
+	w := example(t)
+	w.loosen()
+	w.keep(w.checkpoint())
+	for _, table := range []string{"wallet_account", "wallet_entry", "wallet_transaction", "trade"} {
+		w.exec(`DELETE FROM ` + table)
+	}
+	full := w.verifyAll()
+	expect(t, "of everything", full.OK, full.Status, full.Checks, full.Failures, "head_present")
+	r := w.verify("carol", "")
+	expect(t, "of carol", r.OK, r.Status, r.Checks, r.Failures, "wallet_exists")
+	if _, err := w.VerifyUser(context.Background(), "unknown", ""); err == nil {
+		t.Error("got a report for an unknown user, want an error")
+	}
+}
+
+func TestVerify_DamagedCheckpointIsNeverOK(t *testing.T) {
+	w := example(t)
+	ofAlice := *w.verify("alice", "").Checkpoint
+	text := w.checkpoint()
+	text[len(text)/2] ^= 1
+	w.keep(text)
+	if full := w.verifyAll(); full.Status != audit.Incomplete {
+		t.Errorf("with a damaged stored checkpoint: %s, %+v", full.Status, full.Failures)
+	}
+	if r := w.verify("unknown", ""); r.Status != audit.Incomplete {
+		t.Errorf("verification of a user with a damaged checkpoint: %s, %+v", r.Status, r.Failures)
+	}
+	if _, err := w.VerifyUser(context.Background(), "alice", "rubbish"); err == nil {
+		t.Error("an invalid checkpoint was accepted")
+	}
+	if _, err := w.VerifyUser(context.Background(), "bob", ofAlice); err == nil {
+		t.Error("alice's checkpoint was accepted for bob")
+	}
+	if r := w.verify("alice", ofAlice); !r.OK {
+		t.Errorf("with the checkpoint of the request: %s, %+v", r.Status, r.Failures)
+	}
+}
