@@ -112,10 +112,10 @@ func (p *Priority) Paced(ctx context.Context) context.Context {
 	return context.WithValue(ctx, pacedKey{}, &paced{priority: p, longest: maxPacedRest, since: time.Now()})
 }
 
-// Rest pauses a piece of work in favour of requests. A piece should call it often. Rest
+// Yield pauses a piece of work in favour of requests. A piece should call it often. Yield
 // returns immediately if no requests run, if the piece worked for less than 4 ms since
 // its last rest, or if ctx is not from Run or Paced.
-func Rest(ctx context.Context) {
+func Yield(ctx context.Context) {
 	if w, ok := ctx.Value(pacedKey{}).(*paced); ok {
 		w.rest(ctx, minWork)
 	}

@@ -139,7 +139,7 @@ func TestRest_PausesALongPiece(t *testing.T) {
 	work := func(ctx context.Context, steps int) {
 		for range steps {
 			<-time.After(step)
-			Rest(ctx)
+			Yield(ctx)
 		}
 	}
 	const many = 1_000
@@ -159,7 +159,7 @@ func TestRest_PausesALongPiece(t *testing.T) {
 		"less work than minWork": {requests: true, do: func(ctx context.Context, p *Priority) error {
 			_, err := p.Run(ctx, func(ctx context.Context) (bool, error) {
 				<-time.After(minWork - 1)
-				Rest(ctx)
+				Yield(ctx)
 				return false, nil
 			})
 			return err
@@ -171,7 +171,7 @@ func TestRest_PausesALongPiece(t *testing.T) {
 		"work that mostly waits": {requests: true, do: func(ctx context.Context, p *Priority) error {
 			ctx = p.Paced(ctx)
 			<-time.After(time.Second)
-			Rest(ctx)
+			Yield(ctx)
 			return nil
 		}, want: time.Second + maxPacedRest},
 		"no piece of work": {requests: true, do: func(ctx context.Context, _ *Priority) error { work(ctx, 3); return nil }, want: 3 * step},

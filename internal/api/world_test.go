@@ -172,7 +172,7 @@ func openHarness(t *testing.T, file []byte) *harness {
 		},
 	})
 	h.must(err)
-	book := &ledger.Service{Ledger: &wallet.Ledger{Keys: keys}, Store: h.store, Folder: wallet.Folder{Dir: t.TempDir()}, Scopes: WalletScopes, Now: h.clock.Now, Used: func() {}}
+	book := &ledger.Service{Ledger: &wallet.Ledger{Keys: keys}, Store: h.store, Checkpoints: wallet.CheckpointDir{Dir: t.TempDir()}, Scopes: WalletScopes, Now: h.clock.Now, Used: func() {}}
 	gate := admission.New(1)
 	h.feeRules = filepath.Join(t.TempDir(), "fees.json")
 	h.writeFeeRules(520)

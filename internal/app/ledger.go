@@ -32,7 +32,7 @@ func (a *App) openLedger(ctx context.Context, used bool) (err error) {
 		return err
 	}
 	a.ledger = &ledger.Service{
-		Ledger: &wallet.Ledger{Keys: ring}, Store: a.store, Folder: checkpointFolder(a.cfg),
+		Ledger: &wallet.Ledger{Keys: ring}, Store: a.store, Checkpoints: checkpointFolder(a.cfg),
 		Scopes: api.WalletScopes, Now: a.now, Used: sync.OnceFunc(a.warnOfLedger),
 	}
 	if used {
@@ -41,7 +41,7 @@ func (a *App) openLedger(ctx context.Context, used bool) (err error) {
 	if a.readOnly {
 		return nil
 	}
-	return a.ledger.Folder.Tidy(a.now())
+	return a.ledger.Checkpoints.Tidy(a.now())
 }
 
 // LedgerKeys returns the configured keys of the ledger.
@@ -58,8 +58,8 @@ func LedgerKeys(cfg *config.Config) (*wallet.Ring, error) {
 }
 
 // checkpointFolder returns the folder of the ledger's checkpoints.
-func checkpointFolder(cfg *config.Config) wallet.Folder {
-	return wallet.Folder{Dir: filepath.Join(cfg.DataDir, "checkpoints")}
+func checkpointFolder(cfg *config.Config) wallet.CheckpointDir {
+	return wallet.CheckpointDir{Dir: filepath.Join(cfg.DataDir, "checkpoints")}
 }
 
 // OpenAuditor returns an auditor for a database. A server can use the database at the same

@@ -30,7 +30,7 @@ func (a *App) openRates(client func(*provider.Options)) {
 	o := exchange.Options{Base: a.cfg.Currency, Fixed: a.cfg.Rates, Store: a.store, Now: a.now, Log: a.log}
 	switch {
 	case a.cfg.RatesFile != "":
-		o.Place = exchange.NewFile(a.cfg.RatesFile)
+		o.Source = exchange.NewFile(a.cfg.RatesFile)
 	case a.cfg.RatesECB:
 		options := exchange.ECBOptions(provider.Options{
 			Now: a.now, Logger: a.log, Allowance: allowance.New(a.store, exchange.ECBName, exchange.ECBHost()),
@@ -43,7 +43,7 @@ func (a *App) openRates(client func(*provider.Options)) {
 			client(&options)
 		}
 		a.ecb = provider.NewClient(options)
-		o.Place = exchange.NewECB(a.ecb, address)
+		o.Source = exchange.NewECB(a.ecb, address)
 	}
 	a.rates = exchange.New(o)
 }

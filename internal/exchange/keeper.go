@@ -22,8 +22,8 @@ import (
 // after some seconds instead of starting a refresh without rates.
 var ErrPending = errors.New("exchange rates are being fetched")
 
-// Place is a source of exchange rates.
-type Place interface {
+// Source is a source of exchange rates.
+type Source interface {
 	// Name returns the name of the place, such as "ecb".
 	Name() string
 	// Schedule returns when to query the place. The zero value means for each refresh.
@@ -50,12 +50,12 @@ type State struct {
 
 // Options configures a Keeper.
 type Options struct {
-	Base  money.Currency
-	Fixed pricing.Rates // rates set by the operator; they override the rates of Place
-	Place Place         // nil if there are only fixed rates
-	Store *db.DB
-	Now   func() time.Time
-	Log   *slog.Logger
+	Base   money.Currency
+	Fixed  pricing.Rates // rates set by the operator; they override the rates of Source
+	Source Source        // nil if there are only fixed rates
+	Store  *db.DB
+	Now    func() time.Time
+	Log    *slog.Logger
 }
 
 // Keeper returns the current rates. Its methods are safe for concurrent use.
@@ -77,7 +77,7 @@ const claimTimeout = 20 * time.Second
 // due. If a query fails or its rates are invalid, the last valid rates stay in use.
 func (k *Keeper) Current(ctx context.Context) (pricing.Rates, error) {
 	rates := pricing.Rates{}
-	if k.o.Place != nil {
+	if k.o.Source != nil {
 		state, err := k.query(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("read exchange rates: %w", err)
@@ -93,9 +93,9 @@ func (k *Keeper) Current(ctx context.Context) (pricing.Rates, error) {
 func (k *Keeper) Known(ctx context.Context) (pricing.Rates, State, error) {
 	var state State
 	rates := pricing.Rates{}
-	if k.o.Place != nil {
+	if k.o.Source != nil {
 		var err error
-		if state, err = ratePlace(ctx, k.o.Store, k.o.Place.Name()); err != nil {
+		if state, err = storedRates(ctx, k.o.Store, k.o.Source.Name()); err != nil {
 			return nil, state, fmt.Errorf("exchange rates: %w", err)
 		}
 		maps.Copy(rates, state.Rates)
@@ -104,11 +104,11 @@ func (k *Keeper) Known(ctx context.Context) (pricing.Rates, State, error) {
 	return rates, state, nil
 }
 
-// Place returns the origin of the rates: "ecb", "file", "fixed" or "none".
-func (k *Keeper) Place() string {
+// Origin returns the origin of the rates: "ecb", "file", "fixed" or "none".
+func (k *Keeper) Origin() string {
 	switch {
-	case k.o.Place != nil:
-		return k.o.Place.Name()
+	case k.o.Source != nil:
+		return k.o.Source.Name()
 	case len(k.o.Fixed) > 0:
 		return "fixed"
 	}
@@ -116,8 +116,8 @@ func (k *Keeper) Place() string {
 }
 
 func (k *Keeper) query(ctx context.Context) (State, error) {
-	place, schedule, now := k.o.Place.Name(), k.o.Place.Schedule(), k.o.Now()
-	state, err := ratePlace(ctx, k.o.Store, place)
+	place, schedule, now := k.o.Source.Name(), k.o.Source.Schedule(), k.o.Now()
+	state, err := storedRates(ctx, k.o.Store, place)
 	if err != nil {
 		return state, err
 	}
@@ -133,7 +133,7 @@ func (k *Keeper) query(ctx context.Context) (State, error) {
 			return state, state.pending()
 		}
 	}
-	rates, err := k.o.Place.Rates(ctx, k.o.Base)
+	rates, err := k.o.Source.Rates(ctx, k.o.Base)
 	if ctx.Err() != nil {
 		return state, ctx.Err()
 	}
@@ -163,7 +163,7 @@ func (s State) pending() error {
 
 // take returns the state after a query.
 func (k *Keeper) next(was State, read pricing.Rates, err error) State {
-	now, schedule := k.o.Now(), k.o.Place.Schedule()
+	now, schedule := k.o.Now(), k.o.Source.Schedule()
 	next := was
 	if err != nil {
 		next.LastError, next.LastErrorAt, next.DueAt = err.Error(), now, now.Add(schedule.AfterError)
@@ -219,6 +219,6 @@ func (k *Keeper) warn(rates pricing.Rates) {
 	}
 	k.warned = day
 	oldest := slices.MinFunc(old, func(a, b money.Currency) int { return rates[a].Date.Compare(rates[b].Date) })
-	k.o.Log.Warn("exchange rates are more than three days old", "place", k.Place(),
+	k.o.Log.Warn("exchange rates are more than three days old", "place", k.Origin(),
 		"currencies", len(old), "oldest", oldest, "date", rates[oldest].Date.Format(time.DateOnly))
 }

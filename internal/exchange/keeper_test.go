@@ -17,7 +17,7 @@ import (
 	"assay/internal/pricing"
 )
 
-// fakePlace is a Place with rates or an error set by the test.
+// fakePlace is a Source with rates or an error set by the test.
 type fakePlace struct {
 	rates   pricing.Rates
 	err     error
@@ -57,7 +57,7 @@ func newFixture(t *testing.T) *fixture {
 // newKeeper returns a Keeper with the same store, like another or a restarted process.
 func (f *fixture) newKeeper(fixed pricing.Rates) *Keeper {
 	return New(Options{
-		Base: "USD", Fixed: fixed, Place: f.place, Store: f.store, Now: func() time.Time { return f.now },
+		Base: "USD", Fixed: fixed, Source: f.place, Store: f.store, Now: func() time.Time { return f.now },
 		Log: slog.New(slog.NewTextHandler(&f.log, nil)),
 	})
 }
@@ -195,7 +195,7 @@ func TestFile_IsReadForEachRefresh(t *testing.T) {
 	}
 	f := newFixture(t)
 	k := f.newKeeper(nil)
-	k.o.Place = NewFile(path)
+	k.o.Source = NewFile(path)
 	read := func(want string) {
 		t.Helper()
 		got, err := k.Current(t.Context())

@@ -73,8 +73,8 @@ func ReadRates(ctx context.Context, s *db.DB, set int64) (pricing.Rates, error) 
 	return out, nil
 }
 
-// ratePlace returns the state of a place. It is zero before the first query.
-func ratePlace(ctx context.Context, s *db.DB, place string) (State, error) {
+// storedRates returns the state of a place. It is zero before the first query.
+func storedRates(ctx context.Context, s *db.DB, place string) (State, error) {
 	var out State
 	var set, read, due, failed int64
 	err := s.Reserved.QueryRowContext(ctx, `SELECT rate_set, read_at, due_at, last_error, last_error_at FROM rate_place WHERE place = $1`,

@@ -43,7 +43,7 @@ func TestClaimRatePlace_OnlyOneCallerSucceeds(t *testing.T) {
 	dbtest.Each(t, func(f *dbtest.Fixture) {
 		state := func() State {
 			f.Helper()
-			s, err := ratePlace(f.Context(), f.DB, "ecb")
+			s, err := storedRates(f.Context(), f.DB, "ecb")
 			f.Must(err)
 			return s
 		}

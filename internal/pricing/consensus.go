@@ -8,8 +8,8 @@ import (
 	"assay/internal/money"
 )
 
-// vote is a quote at the consensus level (step 8).
-type vote struct {
+// levelledQuote is a quote at the consensus level (step 8).
+type levelledQuote struct {
 	at    int         // index of the quote
 	price money.Micro // levelled price in the base currency
 	log   Log         // logarithm of price
@@ -17,8 +17,8 @@ type vote struct {
 	far   money.Micro // SetMarket.Far; -1: unknown
 }
 
-func newVote(i int, price money.Micro, m *SetMarket) vote {
-	return vote{at: i, price: price, log: Ln(price), noise: m.Noise, far: m.Far}
+func newVote(i int, price money.Micro, m *SetMarket) levelledQuote {
+	return levelledQuote{at: i, price: price, log: Ln(price), noise: m.Noise, far: m.Far}
 }
 
 // DecidedBy is the reason why a group of quotes determines the price.
@@ -46,8 +46,8 @@ type choice struct {
 // the votes. Otherwise the rules of DecidedBy apply in order. last is the logarithm of the
 // last price plus the move of its class, or 0 without a last price. The result is never a
 // price between two groups.
-func decide(votes []vote, last Log) choice {
-	slices.SortFunc(votes, func(a, b vote) int {
+func decide(votes []levelledQuote, last Log) choice {
+	slices.SortFunc(votes, func(a, b levelledQuote) int {
 		return cmp.Or(cmp.Compare(a.price, b.price), cmp.Compare(a.noise, b.noise), cmp.Compare(a.far, b.far), cmp.Compare(a.at, b.at))
 	})
 	from, to := largest(votes)
@@ -61,7 +61,7 @@ func decide(votes []vote, last Log) choice {
 
 // largest returns the largest group of sorted votes within a factor of 2. Among groups of
 // equal size it prefers the tightest one, then the lowest one.
-func largest(v []vote) (from, to int) {
+func largest(v []levelledQuote) (from, to int) {
 	end := 0
 	for i := range v {
 		for end < len(v) && v[end].price <= 2*v[i].price {
@@ -76,7 +76,7 @@ func largest(v []vote) (from, to int) {
 }
 
 // decideWithoutMajority divides the sorted votes into groups and chooses one of them.
-func decideWithoutMajority(v []vote, last Log) choice {
+func decideWithoutMajority(v []levelledQuote, last Log) choice {
 	var best, second group
 	for i := 0; i < len(v); {
 		end := i
@@ -102,7 +102,7 @@ type group struct {
 	far      money.Micro // smallest SetMarket.Far of its markets
 }
 
-func newGroup(v []vote, from, to int, last Log) group {
+func newGroup(v []levelledQuote, from, to int, last Log) group {
 	g := group{from: from, to: to, near: log2 + 1, far: money.Scale + 1}
 	if last != 0 {
 		g.near = min(g.near, abs(Ln(middleVote(v[from:to]))-last))
@@ -141,7 +141,7 @@ func (g *group) decidedBy(o *group) DecidedBy {
 // middleVote returns the median of sorted votes. For an even number of votes, it returns
 // the middle vote of the market with clearly less noise (1.25x), or else the mean of both
 // middle votes.
-func middleVote(v []vote) money.Micro {
+func middleVote(v []levelledQuote) money.Micro {
 	n := len(v)
 	a, b := v[(n-1)/2], v[n/2]
 	quiet, loud := min(a.noise, b.noise), max(a.noise, b.noise)
@@ -162,7 +162,7 @@ func meanOf(a, b money.Micro) money.Micro { return median([]money.Micro{a, b}) }
 
 // halfWidth returns h of step 9, the logarithm of half the width of the interval around a
 // price. v are the votes behind the price. usual is the median distance in its price band.
-func halfWidth(v []vote, price money.Micro, usual Log, kappa money.Micro) Log {
+func halfWidth(v []levelledQuote, price money.Micro, usual Log, kappa money.Micro) Log {
 	l := Ln(price)
 	var sum int64
 	for i := range v {

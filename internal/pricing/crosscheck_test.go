@@ -25,8 +25,8 @@ func TestRound_ItemsAreSuspectIfHalfOfTheMarketsMove(t *testing.T) {
 			last = f.round(t, nil)
 		}
 		for _, m := range last.Set.Markets {
-			if !f.now.Before(m.WideUntil) {
-				t.Errorf("half of %d markets moved: got WideUntil %v for market %d, want later than now", markets, m.WideUntil, m.ID)
+			if !f.now.Before(m.MarketMovedUntil) {
+				t.Errorf("half of %d markets moved: got MarketMovedUntil %v for market %d, want later than now", markets, m.MarketMovedUntil, m.ID)
 			}
 		}
 	}
@@ -78,8 +78,8 @@ func TestRound_FirstResponsesOfEqualCampsAreContested(t *testing.T) {
 			if k%2 == 1 && o.Refusal == nil {
 				t.Errorf("%d markets, other camp, market %d: got no refusal, want one", markets, o.ID)
 			}
-			if markets > 2 && k%2 == 0 && !f.now.Before(res.Set.Market(o.ID).WideUntil) {
-				t.Errorf("%d markets, market %d: got WideUntil in the past, want later than now", markets, o.ID)
+			if markets > 2 && k%2 == 0 && !f.now.Before(res.Set.Market(o.ID).MarketMovedUntil) {
+				t.Errorf("%d markets, market %d: got MarketMovedUntil in the past, want later than now", markets, o.ID)
 			}
 		}
 	}
@@ -134,8 +134,8 @@ func TestRound_ItemsAreSuspectIfNewMarketsContradictKnownOnes(t *testing.T) {
 		for run := range 4 {
 			res := f.round(t, change)
 			for k, o := range res.Markets {
-				if k < tt.known && run < 2 && !f.now.Before(res.Set.Market(o.ID).WideUntil) {
-					t.Errorf("%+v, run %d, market %d: got WideUntil in the past, want later than now", tt, run, o.ID)
+				if k < tt.known && run < 2 && !f.now.Before(res.Set.Market(o.ID).MarketMovedUntil) {
+					t.Errorf("%+v, run %d, market %d: got MarketMovedUntil in the past, want later than now", tt, run, o.ID)
 				}
 				if contested := k >= tt.known && tt.known == tt.joining; contested != (o.Refusal != nil && o.Refusal.Anomaly == Contradicted) {
 					t.Errorf("%+v, run %d, market %d: got the refusal %v, want contested: %v", tt, run, o.ID, o.Refusal, contested)
@@ -157,7 +157,7 @@ func TestRound_ItemsAreSuspectIfNewMarketsContradictKnownOnes(t *testing.T) {
 			if k > 2 && run >= 3 && o.Refusal == nil {
 				t.Errorf("market %d against three known ones: got no refusal, want one", o.ID)
 			}
-			if f.now.Before(o.State.WideUntil) {
+			if f.now.Before(o.State.MarketMovedUntil) {
 				t.Errorf("run %d, two new markets against three known ones: got suspect items, want none", run)
 			}
 		}

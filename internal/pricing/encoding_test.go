@@ -21,7 +21,7 @@ func anyTime(r *rand.Rand) time.Time {
 
 func anyState(r *rand.Rand) MarketState {
 	s := MarketState{
-		Level: Log(r.Int64N(1e8)) - 5e7, Levelled: r.IntN(2) == 0, ChangedAt: anyTime(r), WideUntil: anyTime(r),
+		Level: Log(r.Int64N(1e8)) - 5e7, Levelled: r.IntN(2) == 0, ChangedAt: anyTime(r), MarketMovedUntil: anyTime(r),
 		RefusedSince: anyTime(r), AcceptedAt: anyTime(r),
 	}
 	for range r.IntN(keptJ + 1) {
@@ -42,7 +42,7 @@ func TestEncodings_DecodeToTheSameValue(t *testing.T) {
 		set := anySet(r, r.IntN(6), false)
 		for i := range set.Markets {
 			set.Markets[i].Late, set.Markets[i].Repeats = r.IntN(2) == 0, r.Int64N(9)
-			set.Markets[i].ChangedAt, set.Markets[i].WideUntil = anyTime(r), anyTime(r)
+			set.Markets[i].ChangedAt, set.Markets[i].MarketMovedUntil = anyTime(r), anyTime(r)
 		}
 		state := anyState(r)
 		movers := Movers(nil)

@@ -22,12 +22,12 @@ type storedGuard struct {
 // EncodeGuard encodes the state of an item without its price and held price. It returns ""
 // if there is nothing to store, which is the case for most items.
 func EncodeGuard(s *State, m *Move) string {
-	if m.Reference == 0 && s.SuspectUntil.IsZero() && s.LoneUntil.IsZero() && s.ReleasedAt.IsZero() {
+	if m.Reference == 0 && s.SuspectUntil.IsZero() && s.SingleMarketUntil.IsZero() && s.ReleasedAt.IsZero() {
 		return ""
 	}
 	g := storedGuard{
 		Side: s.Held.Side, EvidenceAt: s.Held.EvidenceAt, Readings: s.Held.Readings,
-		ReleasedAt: s.ReleasedAt, SuspectUntil: s.SuspectUntil, LoneUntil: s.LoneUntil,
+		ReleasedAt: s.ReleasedAt, SuspectUntil: s.SuspectUntil, LoneUntil: s.SingleMarketUntil,
 	}
 	if m.Reference != 0 {
 		g.Move = m
@@ -50,7 +50,7 @@ func DecodeGuard(text string, s *State) (Move, error) {
 		return Move{}, fmt.Errorf("decode stored guard of a price: %w", err)
 	}
 	s.Held.Side, s.Held.EvidenceAt, s.Held.Readings = g.Side, g.EvidenceAt, g.Readings
-	s.ReleasedAt, s.SuspectUntil, s.LoneUntil = g.ReleasedAt, g.SuspectUntil, g.LoneUntil
+	s.ReleasedAt, s.SuspectUntil, s.SingleMarketUntil = g.ReleasedAt, g.SuspectUntil, g.LoneUntil
 	if g.Move == nil {
 		return Move{}, nil
 	}

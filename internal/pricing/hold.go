@@ -13,8 +13,8 @@ const (
 	// EvidenceAfter is the minimum time between two readings that are evidence for a held
 	// price.
 	EvidenceAfter = 30 * time.Minute
-	// LoneWait is the minimum hold of a move of 5x or more on one market.
-	LoneWait = 24 * time.Hour
+	// SingleMarketWait is the minimum hold of a move of 5x or more on one market.
+	SingleMarketWait = 24 * time.Hour
 
 	oldestReference = 7 * 24 * time.Hour
 )
@@ -54,11 +54,11 @@ type HeldPrice struct {
 
 // State is the stored state of an item between estimates.
 type State struct {
-	Price        money.Micro // last accepted price; 0: none
-	Held         HeldPrice
-	ReleasedAt   time.Time // the guard ignores references before this time
-	SuspectUntil time.Time
-	LoneUntil    time.Time // suspect until this time unless two quotes support the price
+	Price             money.Micro // last accepted price; 0: none
+	Held              HeldPrice
+	ReleasedAt        time.Time // the guard ignores references before this time
+	SuspectUntil      time.Time
+	SingleMarketUntil time.Time // suspect until this time unless two quotes support the price
 }
 
 // Decision is the decision of the guard about an estimate.
@@ -162,7 +162,7 @@ func (s *State) guard(now time.Time, ev *evidence, m *Move, move Log, hold bool)
 	}
 	s.SuspectUntil = now.Add(suspectFor)
 	if side == Rise && move >= log5 && m.Supporters < 2 {
-		s.LoneUntil = now.Add(suspectForLong)
+		s.SingleMarketUntil = now.Add(suspectForLong)
 	}
 	for _, v := range ev.supporter {
 		if 2*int64(v.moved)*int64(side) >= int64(abs(move)) {
@@ -176,7 +176,7 @@ func (s *State) guard(now time.Time, ev *evidence, m *Move, move Log, hold bool)
 	if m.Needed = 1; abs(move) >= log5 && m.Supporters < 2 {
 		m.Needed = 2
 	}
-	if s.Held.addReading(now, ev, side) && s.Held.Readings >= m.Needed && (m.Needed == 1 || now.Sub(s.Held.At) >= LoneWait) {
+	if s.Held.addReading(now, ev, side) && s.Held.Readings >= m.Needed && (m.Needed == 1 || now.Sub(s.Held.At) >= SingleMarketWait) {
 		price := s.Held.Candidate
 		m.Decision, s.Held, s.ReleasedAt = Released, HeldPrice{}, now
 		return price
@@ -222,8 +222,8 @@ func (s *State) dropExpired(now time.Time) {
 	if !pending(now, s.SuspectUntil, suspectFor) {
 		s.SuspectUntil = time.Time{}
 	}
-	if !pending(now, s.LoneUntil, suspectForLong) {
-		s.LoneUntil = time.Time{}
+	if !pending(now, s.SingleMarketUntil, suspectForLong) {
+		s.SingleMarketUntil = time.Time{}
 	}
 	if now.Sub(s.ReleasedAt) >= oldestReference {
 		s.ReleasedAt = time.Time{}

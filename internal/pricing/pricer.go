@@ -28,7 +28,7 @@ type item struct {
 	markets  []*SetMarket // one per quote
 	prices   []money.Micro
 	logs     []Log
-	votes    []vote
+	votes    []levelledQuote
 	evidence evidence
 }
 
@@ -38,11 +38,11 @@ type Interval struct{ Low, High money.Micro }
 
 // QuoteResult is the result for one quote. Factors and shares are in millionths.
 type QuoteResult struct {
-	Verdict              // Reason may also be LateMarket or Outlier
-	Level    money.Micro // level of the market at this price, as a factor; 0: not compared
-	Levelled money.Micro // Price / Level
-	Noise    money.Micro // median distance of the market from the others, as a factor; 0: unknown
-	Far      money.Micro // share of the market's quotes more than 2x off; -1: unknown
+	QuoteCheck             // Reason may also be LateMarket or Outlier
+	Level      money.Micro // level of the market at this price, as a factor; 0: not compared
+	Levelled   money.Micro // Price / Level
+	Noise      money.Micro // median distance of the market from the others, as a factor; 0: unknown
+	Far        money.Micro // share of the market's quotes more than 2x off; -1: unknown
 }
 
 // Priced is the estimate of one item with its explanation. Amounts are micro-units of the
@@ -58,7 +58,7 @@ type Priced struct {
 	Consensus                 money.Micro
 	Interval                  Interval    // interval around Consensus
 	Width                     money.Micro // factor between Consensus and an end of Interval
-	Usual                     money.Micro // median distance of quotes in the price band, as a factor
+	MedianDistance            money.Micro // median distance of quotes in the price band, as a factor
 	ClassMove                 money.Micro // move of the class since the last responses, as a factor; step 8 multiplies the last price by it
 	DecidedBy                 DecidedBy   // rule that determined Consensus
 
@@ -114,7 +114,7 @@ func (p *Pricer) Price(now time.Time, class Class, quotes []Quote, state State, 
 	votes := it.votes[c.from:c.to]
 	usual := p.set.median(c.price)
 	h := halfWidth(votes, c.price, usual, p.set.Kappa)
-	into.Width, into.Usual = Exp(h), Exp(usual)
+	into.Width, into.MedianDistance = Exp(h), Exp(usual)
 	into.Interval = intervalAround(c.price, into.Width)
 	into.Estimated, into.DecidedBy, into.Majority = into.Consensus, c.by, c.by == ByMajority
 	if p.policy.Method == Consensus {
@@ -131,7 +131,7 @@ func (p *Pricer) Price(now time.Time, class Class, quotes []Quote, state State, 
 func (p *Pricer) verdicts(it *item) {
 	it.markets = it.markets[:0]
 	for i := range it.quotes {
-		it.out.Quotes = append(it.out.Quotes, QuoteResult{Verdict: p.policy.verdict(it.now, &it.quotes[i]), Far: -1})
+		it.out.Quotes = append(it.out.Quotes, QuoteResult{QuoteCheck: p.policy.verdict(it.now, &it.quotes[i]), Far: -1})
 		it.markets = append(it.markets, p.set.market(it.quotes[i].ID))
 	}
 	it.keepOne(marketKey, marketGrain, Duplicate)
@@ -200,7 +200,7 @@ func levelled(price, level money.Micro) money.Micro {
 }
 
 // markOutliers marks the quotes outside the group as outliers.
-func (p *Priced) markOutliers(group []vote) {
+func (p *Priced) markOutliers(group []levelledQuote) {
 	low, high := group[0].price, group[len(group)-1].price
 	for i := range p.Quotes {
 		if q := &p.Quotes[i]; q.Reason == Used && (q.Levelled < low || q.Levelled > high) {
@@ -211,7 +211,7 @@ func (p *Priced) markOutliers(group []vote) {
 
 // plainVotes returns all quotes that remain after steps 1 to 4 as votes, without levelling.
 // It sets the estimate to the plain average or median.
-func (p *Pricer) plainVotes(it *item) []vote {
+func (p *Pricer) plainVotes(it *item) []levelledQuote {
 	it.out.Estimated = it.out.Average
 	if p.policy.Method == Median {
 		it.out.Estimated = it.out.Median
@@ -237,7 +237,7 @@ func intervalAround(price, width money.Micro) Interval {
 }
 
 // decide applies the guard to the estimate and sets the status (steps 10 and 11).
-func (p *Pricer) decide(it *item, votes []vote, h Log) {
+func (p *Pricer) decide(it *item, votes []levelledQuote, h Log) {
 	now, into := it.now, it.out
 	wide, apart := it.support(votes)
 	moves, refs := p.set.Moves, it.refs
@@ -256,7 +256,7 @@ func (p *Pricer) decide(it *item, votes []vote, h Log) {
 	if accepted && into.Move.Decision != HeldBack {
 		state.ReleasedAt, state.SuspectUntil = now, now.Add(suspectFor)
 	}
-	lone := pending(now, state.LoneUntil, suspectForLong) && len(it.evidence.supporter) < 2
+	lone := pending(now, state.SingleMarketUntil, suspectForLong) && len(it.evidence.supporter) < 2
 	switch {
 	case !into.Majority:
 		into.Status = Disputed
@@ -273,13 +273,13 @@ func (p *Pricer) decide(it *item, votes []vote, h Log) {
 // support collects the evidence of the votes about a move of the price. wide reports whether
 // all prices of a used market moved. apart reports whether the quotes of the item moved
 // apart.
-func (it *item) support(votes []vote) (wide, apart bool) {
+func (it *item) support(votes []levelledQuote) (wide, apart bool) {
 	price := it.out.Estimated
 	ev := &it.evidence
 	ev.price, ev.majority, ev.supporter = price, it.out.Majority, ev.supporter[:0]
 	for _, v := range votes {
 		q, m := &it.quotes[v.at], it.markets[v.at]
-		wide, apart = wide || pending(it.now, m.WideUntil, suspectFor), apart || q.Apart
+		wide, apart = wide || pending(it.now, m.MarketMovedUntil, suspectFor), apart || q.Apart
 		if within(v.price, price, 5, 4) {
 			it.out.Near++
 		}
@@ -298,7 +298,7 @@ func (it *item) support(votes []vote) (wide, apart bool) {
 // accepted. ok is true if at least half of the votes come from such markets and the item
 // has not been priced with these responses yet. Prices from before the acceptance then do
 // not count against the new price.
-func (it *item) acceptedMove(votes []vote) (least Log, ok bool) {
+func (it *item) acceptedMove(votes []levelledQuote) (least Log, ok bool) {
 	n := 0
 	for _, v := range votes {
 		m := it.markets[v.at]

@@ -95,14 +95,14 @@ const keptJ = 7
 // MarketState is the stored state of one market of one game between runs. The zero value
 // stands for a market without responses.
 type MarketState struct {
-	J            []money.Micro // the last seven values, oldest first, in millionths
-	Level        Log           // learned level; it follows the current level slowly
-	Levelled     bool          // Level is known
-	ChangedAt    time.Time     // when the good response last changed
-	WideUntil    time.Time     // see SetMarket
-	RefusedSince time.Time     // start of consecutive refusals; zero: the last response was good
-	Refused      Refusal       // last refusal
-	AcceptedAt   time.Time     // when an operator accepted Refused; set by the caller
+	J                []money.Micro // the last seven values, oldest first, in millionths
+	Level            Log           // learned level; it follows the current level slowly
+	Levelled         bool          // Level is known
+	ChangedAt        time.Time     // when the good response last changed
+	MarketMovedUntil time.Time     // see SetMarket
+	RefusedSince     time.Time     // start of consecutive refusals; zero: the last response was good
+	Refused          Refusal       // last refusal
+	AcceptedAt       time.Time     // when an operator accepted Refused; set by the caller
 }
 
 const stateVersion = 1
@@ -149,7 +149,7 @@ func (s *MarketState) code(r *record) {
 	r.flags(&s.Levelled)
 	number(r, &s.Level, 1<<30)
 	f := &s.Refused
-	r.times(&s.ChangedAt, &s.WideUntil, &s.RefusedSince, &s.AcceptedAt, &f.At)
+	r.times(&s.ChangedAt, &s.MarketMovedUntil, &s.RefusedSince, &s.AcceptedAt, &f.At)
 	kind := byte(slices.Index(anomalies(), f.Anomaly))
 	if r.octet(&kind); int(kind) >= len(anomalies()) {
 		r.bad = true

@@ -30,12 +30,12 @@ func Quoted(ask, sale money.Micro) (money.Micro, Basis) {
 }
 
 // verdict applies steps 1 to 3 to one quote.
-func (p *Policy) verdict(now time.Time, q *Quote) Verdict {
+func (p *Policy) verdict(now time.Time, q *Quote) QuoteCheck {
 	amount, basis := Quoted(q.Ask, q.Sale)
 	if amount == 0 {
-		return Verdict{Reason: NotOffered}
+		return QuoteCheck{Reason: NotOffered}
 	}
-	v := Verdict{Basis: basis}
+	v := QuoteCheck{Basis: basis}
 	v.Price, v.Reason = p.price(amount, q.Currency)
 	if v.Reason == Used {
 		v.Reason = p.freshness(now, q)
@@ -114,7 +114,7 @@ func (it *item) keepOne(key func(*Quote) string, grain time.Duration, reason Rea
 			continue
 		}
 		for j := i + 1; j < len(quotes) && all[i].Reason == Used; j++ {
-			a, b := &all[i].Verdict, &all[j].Verdict
+			a, b := &all[i].QuoteCheck, &all[j].QuoteCheck
 			if b.Reason != Used || key(&quotes[j]) != k {
 				continue
 			}
@@ -139,7 +139,7 @@ func poolKey(q *Quote) string { return q.Pool }
 // prefers, in this order: the later fetch time in units of grain, the later market time,
 // the lower market key and the lower provider key. The remaining criteria make the result
 // independent of the order of quotes even for duplicates.
-func rank(now time.Time, grain time.Duration, a, b *Quote, va, vb *Verdict) int {
+func rank(now time.Time, grain time.Duration, a, b *Quote, va, vb *QuoteCheck) int {
 	return cmp.Or(
 		b.FetchedAt.Truncate(grain).Compare(a.FetchedAt.Truncate(grain)),
 		marketTime(now, b).Compare(marketTime(now, a)),
@@ -204,8 +204,8 @@ type Quote struct {
 	ChangedAt time.Time // last change of a quote requested by name; zero: SetMarket.ChangedAt applies
 }
 
-// Verdict is the result of steps 1 to 4 for one quote.
-type Verdict struct {
+// QuoteCheck is the result of steps 1 to 4 for one quote.
+type QuoteCheck struct {
 	Price  money.Micro // price in the base currency; 0: none
 	Basis  Basis
 	Reason Reason

@@ -13,25 +13,25 @@ func TestEstimate_UsesTheAskOrElseTheSale(t *testing.T) {
 	tests := []struct {
 		rule      string
 		ask, sale money.Micro
-		want      Verdict
+		want      QuoteCheck
 	}{
-		{"only an ask", 5, 0, Verdict{5, Ask, Used}},
-		{"ask and sale", 5, 9, Verdict{5, Ask, Used}},
-		{"only a sale", 0, 9, Verdict{9, Sale, Used}},
-		{"no ask and no sale", 0, 0, Verdict{0, "", NotOffered}},
-		{"invalid ask with a valid sale", -5, 9, Verdict{0, Ask, InvalidAmount}},
-		{"negative sale", 0, -9, Verdict{0, Sale, InvalidAmount}},
-		{"smallest price", 1, 0, Verdict{1, Ask, Used}},
-		{"largest price", maxPrice, 0, Verdict{maxPrice, Ask, Used}},
-		{"above the largest price", maxPrice + 1, 0, Verdict{0, Ask, InvalidAmount}},
-		{"maximum integer", math.MaxInt64, 0, Verdict{0, Ask, InvalidAmount}},
-		{"minimum integer", math.MinInt64, 0, Verdict{0, Ask, InvalidAmount}},
+		{"only an ask", 5, 0, QuoteCheck{5, Ask, Used}},
+		{"ask and sale", 5, 9, QuoteCheck{5, Ask, Used}},
+		{"only a sale", 0, 9, QuoteCheck{9, Sale, Used}},
+		{"no ask and no sale", 0, 0, QuoteCheck{0, "", NotOffered}},
+		{"invalid ask with a valid sale", -5, 9, QuoteCheck{0, Ask, InvalidAmount}},
+		{"negative sale", 0, -9, QuoteCheck{0, Sale, InvalidAmount}},
+		{"smallest price", 1, 0, QuoteCheck{1, Ask, Used}},
+		{"largest price", maxPrice, 0, QuoteCheck{maxPrice, Ask, Used}},
+		{"above the largest price", maxPrice + 1, 0, QuoteCheck{0, Ask, InvalidAmount}},
+		{"maximum integer", math.MaxInt64, 0, QuoteCheck{0, Ask, InvalidAmount}},
+		{"minimum integer", math.MinInt64, 0, QuoteCheck{0, Ask, InvalidAmount}},
 	}
 	for _, tt := range tests {
 		q := asks(tt.ask)
 		q[0].Sale = tt.sale
-		if e := estimate(usd(), q); e.Quotes[0].Verdict != tt.want {
-			t.Errorf("%s: ask %d, sale %d: got %+v, want %+v", tt.rule, tt.ask, tt.sale, e.Quotes[0].Verdict, tt.want)
+		if e := estimate(usd(), q); e.Quotes[0].QuoteCheck != tt.want {
+			t.Errorf("%s: ask %d, sale %d: got %+v, want %+v", tt.rule, tt.ask, tt.sale, e.Quotes[0].QuoteCheck, tt.want)
 		}
 	}
 }
@@ -120,7 +120,7 @@ func TestEstimate_AcceptsExtremeTimes(t *testing.T) {
 				q[0].MarketTime, q[1].MarketTime = b, a
 				q[0].Pool, q[1].Pool = "p", "p"
 				var e Priced
-				state := State{Price: 20, Held: HeldPrice{Candidate: 5, Side: Fall, At: a, EvidenceAt: b}, ReleasedAt: b, SuspectUntil: a, LoneUntil: b}
+				state := State{Price: 20, Held: HeldPrice{Candidate: 5, Side: Fall, At: a, EvidenceAt: b}, ReleasedAt: b, SuspectUntil: a, SingleMarketUntil: b}
 				refs := References{Day: Reference{20, a}, Week: Reference{20, b}}
 				NewPricer(usd(), NewSet(money.Scale)).Price(now, Rest, q, state, refs, &e)
 				if e.Price <= 0 {

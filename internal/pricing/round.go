@@ -149,7 +149,7 @@ func (r *Round) outcome(e *entry, live int) Outcome {
 	s := &o.State
 	s.J = slices.Clone(s.J)
 	if r.split {
-		s.WideUntil = r.now.Add(suspectFor)
+		s.MarketMovedUntil = r.now.Add(suspectFor)
 	}
 	switch {
 	case !e.new:
@@ -173,7 +173,7 @@ func (r *Round) outcome(e *entry, live int) Outcome {
 	}
 	r.follow(e, s)
 	if live < 3 && e.check.Ratio > 0 && abs(Ln(e.check.Ratio)-Ln(money.Scale)) > log1_35 {
-		s.WideUntil = r.now.Add(suspectFor)
+		s.MarketMovedUntil = r.now.Add(suspectFor)
 	}
 	return o
 }
@@ -210,7 +210,7 @@ func (r *Round) describe(set *Set, outcomes []Outcome) {
 		set.put(SetMarket{ID: o.ID, Far: -1})
 		m := set.market(o.ID)
 		m.Late, m.Repeats = o.Late, o.Repeats
-		m.ChangedAt, m.WideUntil = o.State.ChangedAt, o.State.WideUntil
+		m.ChangedAt, m.MarketMovedUntil = o.State.ChangedAt, o.State.MarketMovedUntil
 		r.markets[k].recordAcceptance(r.now, m)
 	}
 }

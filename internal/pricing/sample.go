@@ -287,7 +287,7 @@ func (s *sample) learnKappa(set *Set) {
 	const fewest = 1000
 	markets := s.marketsOf(set)
 	n := len(s.markets)
-	levels, all, rest := make([]Log, n), make([]vote, 0, n), make([]vote, 0, n)
+	levels, all, rest := make([]Log, n), make([]levelledQuote, 0, n), make([]levelledQuote, 0, n)
 	var widths []Log // |error| / half width for kappa 1, in units of 2^-16
 	step := (len(s.rows) + kappaNames - 1) / kappaNames
 	for i := 0; i < len(s.rows); i += step {

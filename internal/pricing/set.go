@@ -32,10 +32,10 @@ type SetMarket struct {
 	Noise Log         // median distance from the others; 0: unknown
 	Far   money.Micro // share of names more than 2x from the others, in millionths; -1: unknown
 
-	Late      bool      // the market repeats another or stands still, and is not used
-	Repeats   int64     // market that a late market repeats; 0: none
-	ChangedAt time.Time // when the good response last changed
-	WideUntil time.Time // all prices of the market moved; its items are suspect until this time
+	Late             bool      // the market repeats another or stands still, and is not used
+	Repeats          int64     // market that a late market repeats; 0: none
+	ChangedAt        time.Time // when the good response last changed
+	MarketMovedUntil time.Time // all prices of the market moved; its items are suspect until this time
 
 	AcceptedAt    time.Time    // when an accepted response was first used; zero: none, or no class moved by more than 2x
 	AcceptedMoves [classes]Log // moves of the classes in the accepted response
@@ -186,7 +186,7 @@ func (m *SetMarket) code(r *record) {
 	number(r, &m.Noise, 1<<30)
 	number(r, &m.Far, money.Scale)
 	number(r, &m.Repeats, 1<<63-1)
-	r.times(&m.ChangedAt, &m.WideUntil)
+	r.times(&m.ChangedAt, &m.MarketMovedUntil)
 	if accepted {
 		r.times(&m.AcceptedAt)
 		r.logs(m.AcceptedMoves[:])

@@ -242,12 +242,12 @@ func (s *batchEstimator) readResponses(ctx context.Context, units []FetchUnit, o
 	var ids []int64
 	for _, u := range units {
 		if u.isUsable() {
-			byBlob[u.ResponseUnit] = u
-			ids = append(ids, u.ResponseUnit)
+			byBlob[u.ResponseUnitID] = u
+			ids = append(ids, u.ResponseUnitID)
 		}
 	}
 	return s.estimator.readBlobs(ctx, ids, s.buckets(), func(blob Blob) error {
-		admission.Rest(ctx)
+		admission.Yield(ctx)
 		u := byBlob[blob.Unit]
 		return s.estimator.decodeRows(s.decoder, blob, func(q *quoteRecord) {
 			if _, configured := s.estimator.marketsByID[q.Market]; !configured {
@@ -295,7 +295,7 @@ func (s *batchEstimator) addNewItem(q *quoteRecord, app int32) {
 // its own fetch time in two cases: several providers carry the market and are ranked by that
 // time, or the response is older than this job.
 func (s *batchEstimator) addQuote(i int, q *quoteRecord, u *FetchUnit) {
-	f := jobQuote{at: u.FetchedAt, reused: u.ResponseUnit != u.ID, byName: u.File == "", Snapshot: q.snapshot()}
+	f := jobQuote{at: u.FetchedAt, reused: u.ResponseUnitID != u.ID, byName: u.File == "", Snapshot: q.snapshot()}
 	if f.MarketTime.IsZero() && !u.StatedAt.IsZero() {
 		f.MarketTime = u.StatedAt.UTC().Truncate(time.Hour)
 	}

@@ -208,7 +208,7 @@ func TestAdd_KeepsFresherQuoteOfSeveralFiles(t *testing.T) {
 		"as fresh as the one before":     {noon, noon, 1},
 		"without a time from the market": {noon, time.Time{}, 1},
 	} {
-		m := &marketResponse{next: &pricing.Response{}, last: &pricing.Response{}, nextSeen: map[uint64]place{}}
+		m := &marketResponse{next: &pricing.Response{}, last: &pricing.Response{}, nextSeen: map[uint64]pointPosition{}}
 		next := target{next: true}
 		m.add(next, pricing.Point{Key: 7, Amount: 9}, noon, noon)
 		m.add(next, pricing.Point{Key: 5, Amount: 1}, noon, noon)

@@ -154,7 +154,7 @@ func (s *batchEstimator) estimate(ctx context.Context, now time.Time) error {
 	r.MissingRetry, r.RateSet, r.Method = s.estimator.cfg.MissingRetry, s.rates, s.estimator.cfg.Policy.Label()
 	s.moved, s.past = s.moved[:0], nil
 	for i := range s.items {
-		admission.Rest(ctx)
+		admission.Yield(ctx)
 		r.Items = append(r.Items, s.estimateItem(i, now))
 	}
 	if len(s.moved) > 0 {

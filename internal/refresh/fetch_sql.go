@@ -24,7 +24,7 @@ func scanUnit(r *sql.Rows, u *FetchUnit) error {
 	var notBefore, fetched, stated, detached int64
 	var names sql.RawBytes
 	err := r.Scan(&u.ID, &u.JobID, &u.Provider, &u.AppID, &u.File, &u.BatchFrom, &u.BatchTo, &u.State, &u.Token, &u.Attempts,
-		&notBefore, &fetched, &stated, &u.ResponseUnit, &u.Requests, &u.Bytes, &u.Size, &detached, &u.ErrorKind, &u.Error, &names)
+		&notBefore, &fetched, &stated, &u.ResponseUnitID, &u.Requests, &u.Bytes, &u.Size, &detached, &u.ErrorKind, &u.Error, &names)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func InsertUnits(t *db.Tx, units []FetchUnit) error {
 			}
 		}
 		rows.Int(u.JobID, int64(u.AppID), int64(u.BatchFrom), int64(u.BatchTo), int64(max(u.Later, len(u.Names))),
-			db.Micros(u.NotBefore), db.Micros(u.FetchedAt), db.Micros(u.StatedAt), u.ResponseUnit)
+			db.Micros(u.NotBefore), db.Micros(u.FetchedAt), db.Micros(u.StatedAt), u.ResponseUnitID)
 		rows.Text(u.Provider, u.File, string(u.State), u.ErrorKind, u.Error)
 		rows.Blob(names)
 	}

@@ -79,7 +79,7 @@ func TestEndUnit_IsIdempotent(t *testing.T) {
 		units, err := refresh.JobUnits(f.Context(), f.DB, id)
 		f.Must(err)
 		got := units[0]
-		f.Is("unit", fmt.Sprintln(got.State, got.Requests, got.Bytes, got.ResponseUnit == got.ID, got.FetchedAt.Equal(f.Now), got.StatedAt.Equal(u.StatedAt)),
+		f.Is("unit", fmt.Sprintln(got.State, got.Requests, got.Bytes, got.ResponseUnitID == got.ID, got.FetchedAt.Equal(f.Now), got.StatedAt.Equal(u.StatedAt)),
 			"done 2 20 true true true\n")
 		outcomes, err := refresh.ReadOutcomes(f.Context(), f.DB, id)
 		f.Must(err)

@@ -134,7 +134,7 @@ func (f *fixture) fetch(provider string, blobs ...refresh.Blob) refresh.FetchUni
 }
 
 // storeVerdict moves a job on to its estimate stage.
-func (f *fixture) storeVerdict(job int64, verdicts ...refresh.Verdict) {
+func (f *fixture) storeVerdict(job int64, verdicts ...refresh.ValidationResult) {
 	f.Helper()
 	f.Tx(func(tx *db.Tx) error {
 		_, err := refresh.StoreValidation(tx, job, verdicts, nil)

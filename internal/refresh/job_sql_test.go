@@ -104,11 +104,11 @@ func TestJob_GoesThroughItsStages(t *testing.T) {
 		}
 		f.Is("its file is open", where(), "")
 		u := f.fetch("s")
-		u.ResponseUnit = u.ID
+		u.ResponseUnitID = u.ID
 		f.Is("its file has come for the first time, names are open", where(), "")
 		f.fetch("t")
 		f.Is("names have come, too", where(), "fetched")
-		f.storeVerdict(id, refresh.Verdict{Unit: u, Fetch: refresh.MarketFetch{MarketID: market, Quotes: 1, Outcome: refresh.OutcomeOK}})
+		f.storeVerdict(id, refresh.ValidationResult{Unit: u, Fetch: refresh.MarketFetch{MarketID: market, Quotes: 1, Outcome: refresh.OutcomeOK}})
 		f.estimate(f.claimBatch(), 10)
 		f.Tx(func(tx *db.Tx) error { return refresh.EndEstimating(tx, id) })
 		f.Is("end", f.finish(id), refresh.Finished)

@@ -115,7 +115,7 @@ func (e *Engine) KeepLease(ctx context.Context) {
 	// Both run in parallel, because a takeover may wait for a lock.
 	wg.Go(func() { e.every(ctx, "heartbeat", e.Heartbeat, func() time.Duration { return heartbeatEvery }) })
 	wg.Go(func() {
-		e.every(ctx, "watch", e.WatchPeers, func() time.Duration { return e.peers.next(e.elapsed()) })
+		e.every(ctx, "watch", e.CheckPeers, func() time.Duration { return e.peers.next(e.elapsed()) })
 	})
 	wg.Wait()
 }
@@ -161,9 +161,9 @@ func (e *Engine) instance() Instance {
 	return Instance{Owner: e.owner, Version: e.version, Endpoints: e.endpoints, StartedAt: e.started, Heartbeat: e.heartbeats, Report: e.report()}
 }
 
-// WatchPeers reads the counters of all instances and takes over from those with an expired
+// CheckPeers reads the counters of all instances and takes over from those with an expired
 // lease.
-func (e *Engine) WatchPeers(ctx context.Context) error {
+func (e *Engine) CheckPeers(ctx context.Context) error {
 	heartbeats, err := readHeartbeats(ctx, e.store)
 	if err != nil {
 		return err

@@ -69,7 +69,7 @@ func (w *cluster) pass(d time.Duration, living ...*instance) {
 		for _, i := range living {
 			i.elapsed.Add(int64(step))
 			must(w.tb, i.Heartbeat(w.tb.Context()))
-			must(w.tb, i.WatchPeers(w.tb.Context()))
+			must(w.tb, i.CheckPeers(w.tb.Context()))
 		}
 	}
 }
@@ -287,8 +287,8 @@ func TestLease_DatabaseOutageExpiresNoLease(t *testing.T) {
 		for _, i := range []*instance{a, b} { // no heartbeat or read for a minute
 			i.elapsed.Add(int64(time.Minute))
 		}
-		must(t, a.WatchPeers(t.Context()))
-		must(t, b.WatchPeers(t.Context()))
+		must(t, a.CheckPeers(t.Context()))
+		must(t, b.CheckPeers(t.Context()))
 		equal(t, "instances", len(w.owners()), 2)
 		w.pass(10*refresh.Lease, a)
 		equal(t, "instances without b", slices.Equal(w.owners(), []string{"a"}), true)

@@ -19,9 +19,9 @@ import (
 type marketResponse struct {
 	pricing.Market
 	last, next *pricing.Response
-	names      int64            // names in last, and the expected number in next
-	lastSeen   map[uint64]place // positions of names in last, if the market has several files
-	nextSeen   map[uint64]place
+	names      int64                    // names in last, and the expected number in next
+	lastSeen   map[uint64]pointPosition // positions of names in last, if the market has several files
+	nextSeen   map[uint64]pointPosition
 }
 
 // add reads the last good and the new responses of a provider's markets and adds them to the
@@ -74,7 +74,7 @@ func (g *game) add(ctx context.Context, round *pricing.Round, now time.Time, pro
 				g.fetcher.log.Warn("stored responses unreadable", "provider", provider, "market", g.fetcher.marketsByID[m.ID].Key, "error", err)
 			}
 			m.History, m.last, m.next = nil, nil, nil
-			admission.Rest(ctx)
+			admission.Yield(ctx)
 		}
 	}
 	return err
@@ -168,7 +168,7 @@ func (g *game) named(ctx context.Context, provider string, market func(int64) *m
 			m := market(id)
 			m.next = fetchedAt(m.next, u.FetchedAt)
 			m.next.Partial = true
-			targets[u.ResponseUnit] = append(targets[u.ResponseUnit], target{market: id, next: true})
+			targets[u.ResponseUnitID] = append(targets[u.ResponseUnitID], target{market: id, next: true})
 		}
 	}
 	return nil
@@ -190,7 +190,7 @@ type target struct {
 // response is represented by its last one.
 func (g *game) targets(ctx context.Context, prov string, states map[int64]pricing.MarketState) (map[int64][]target, map[int64]*marketResponse, error) {
 	targets, markets := map[int64][]target{}, map[int64]*marketResponse{}
-	responded := map[MarketFile]*part{} // by market and file
+	responded := map[MarketFile]*marketInFile{} // by market and file
 	isNew := map[int64]bool{}
 	for _, p := range g.parts {
 		if p.Unit.Provider == prov && p.Unit.AppID == g.app && p.isNew {
@@ -227,7 +227,7 @@ func (g *game) targets(ctx context.Context, prov string, states map[int64]pricin
 		}
 	}
 	for _, p := range responded {
-		targets[p.Unit.ResponseUnit] = append(targets[p.Unit.ResponseUnit], target{market: p.Fetch.MarketID, next: true})
+		targets[p.Unit.ResponseUnitID] = append(targets[p.Unit.ResponseUnitID], target{market: p.Fetch.MarketID, next: true})
 		m := market(p.Fetch.MarketID)
 		m.next = fetchedAt(m.next, p.Unit.FetchedAt)
 	}
@@ -256,7 +256,7 @@ func (g *game) read(ctx context.Context, now time.Time, all map[int64][]target, 
 	defer dec.close()
 	stated, fetched := map[int64]time.Time{}, map[int64]time.Time{}
 	for _, p := range g.parts {
-		stated[p.Unit.ResponseUnit], fetched[p.Unit.ResponseUnit] = p.Unit.StatedAt, p.Unit.FetchedAt
+		stated[p.Unit.ResponseUnitID], fetched[p.Unit.ResponseUnitID] = p.Unit.StatedAt, p.Unit.FetchedAt
 	}
 	for _, f := range g.files {
 		fetched[f.UnitID] = f.FetchedAt
@@ -275,7 +275,7 @@ func (g *game) read(ctx context.Context, now time.Time, all map[int64][]target, 
 		wanted[m.ID] = m
 		// Units of names have no name in common. A market with one file has at most two units.
 		if byName := m.next != nil && m.next.Partial; !byName && files(all, m.ID) > 2 {
-			m.lastSeen, m.nextSeen = map[uint64]place{}, map[uint64]place{}
+			m.lastSeen, m.nextSeen = map[uint64]pointPosition{}, map[uint64]pointPosition{}
 		}
 	}
 	var units []int64
@@ -286,7 +286,7 @@ func (g *game) read(ctx context.Context, now time.Time, all map[int64][]target, 
 	}
 	slices.Sort(units)
 	return g.fetcher.readBlobs(ctx, units, buckets, func(b Blob) error {
-		admission.Rest(ctx)
+		admission.Yield(ctx)
 		into := all[b.Unit]
 		return g.fetcher.decode(dec, b, func(q *quoteRecord) {
 			for _, t := range into {
@@ -331,8 +331,8 @@ func (m *marketResponse) addOld(t target) {
 	}
 }
 
-// place is the position of a name in a response, with the times of its quote.
-type place struct {
+// pointPosition is the position of a name in a response, with the times of its quote.
+type pointPosition struct {
 	at                  int
 	fetched, marketTime time.Time
 }
@@ -341,15 +341,15 @@ type place struct {
 // in an estimate (see addQuote). So validation checks the quotes that estimates use.
 func (m *marketResponse) add(t target, p pricing.Point, fetched, marketTime time.Time) {
 	if t.last {
-		m.last.Points = addFresher(m.last.Points, m.lastSeen, p, place{len(m.last.Points), fetched, marketTime})
+		m.last.Points = addFresher(m.last.Points, m.lastSeen, p, pointPosition{len(m.last.Points), fetched, marketTime})
 	}
 	if t.next {
-		m.next.Points = addFresher(m.next.Points, m.nextSeen, p, place{len(m.next.Points), fetched, marketTime})
+		m.next.Points = addFresher(m.next.Points, m.nextSeen, p, pointPosition{len(m.next.Points), fetched, marketTime})
 	}
 }
 
 // addFresher adds a point, or replaces the point of the same name if the new one is fresher.
-func addFresher(points []pricing.Point, seen map[uint64]place, p pricing.Point, here place) []pricing.Point {
+func addFresher(points []pricing.Point, seen map[uint64]pointPosition, p pricing.Point, here pointPosition) []pricing.Point {
 	if seen == nil {
 		return append(points, p)
 	}

@@ -42,7 +42,7 @@ const (
 
 // newlyListed returns the quotes of waiting items in a job's good new responses. Waiting
 // items are in the missing-price queue and not in the job.
-func (f *fetcher) newlyListed(ctx context.Context, job *Job, verdicts []Verdict) ([]Listed, error) {
+func (f *fetcher) newlyListed(ctx context.Context, job *Job, verdicts []ValidationResult) ([]Listed, error) {
 	good := map[UnitMarket]bool{}
 	units := map[int64]FetchUnit{}
 	var ids []int64

@@ -113,7 +113,7 @@ ON CONFLICT (job_id, unit_id, market_id) DO UPDATE SET
 // StoreValidation stores the result of validating a job's responses and moves the job on to
 // the estimate stage. It returns false, and stores nothing, if the job is not in its fetch
 // stage.
-func StoreValidation(t *db.Tx, job int64, verdicts []Verdict, learned []Learned) (bool, error) {
+func StoreValidation(t *db.Tx, job int64, verdicts []ValidationResult, learned []Learned) (bool, error) {
 	n, err := t.Exec(`UPDATE refresh_job SET stage = 'estimate' WHERE id = $1 AND state = 'running' AND stage = 'fetch'`, job)
 	if err != nil || n != 1 {
 		return false, err
@@ -131,7 +131,7 @@ func StoreValidation(t *db.Tx, job int64, verdicts []Verdict, learned []Learned)
 	return true, nil
 }
 
-func storeVerdict(t *db.Tx, job int64, v Verdict) error {
+func storeVerdict(t *db.Tx, job int64, v ValidationResult) error {
 	_, err := t.Exec(`
 		INSERT INTO market_fetch (job_id, unit_id, market_id, fetched_at, quotes, rejected, requests, bytes, outcome)
 		VALUES ($1, $2, $3, $4, $5, $6, 0, 0, $7)
@@ -163,6 +163,6 @@ func storeVerdict(t *db.Tx, job int64, v Verdict) error {
 		INSERT INTO market_file (market_id, app_id, file, unit_id, fetched_at, quotes) VALUES ($1, $2, $3, $4, $5, $6)
 		ON CONFLICT (market_id, app_id, file) DO UPDATE SET unit_id = excluded.unit_id, fetched_at = excluded.fetched_at,
 			quotes = excluded.quotes, accepted_at = 0`,
-		v.Fetch.MarketID, v.Unit.AppID, v.Unit.File, v.Unit.ResponseUnit, db.Micros(v.Unit.FetchedAt), v.Fetch.Quotes)
+		v.Fetch.MarketID, v.Unit.AppID, v.Unit.File, v.Unit.ResponseUnitID, db.Micros(v.Unit.FetchedAt), v.Fetch.Quotes)
 	return err
 }

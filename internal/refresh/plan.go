@@ -187,7 +187,7 @@ func (p *planner) planFiles(tx *db.Tx, job *Job, d provider.Description, planned
 		}
 		if newest != nil && (job.Kind == Missing || newest.Detached) {
 			old := u
-			old.State, old.FetchedAt, old.StatedAt, old.ResponseUnit = UnitDone, newest.FetchedAt, newest.StatedAt, newest.ResponseUnit
+			old.State, old.FetchedAt, old.StatedAt, old.ResponseUnitID = UnitDone, newest.FetchedAt, newest.StatedAt, newest.ResponseUnitID
 			switch {
 			case p.isFresh(newest.FetchedAt, d.Interval):
 				u = old

@@ -7,7 +7,7 @@ import (
 
 // quarantine stores that a market's part of a response is refused. The first refusal after a
 // good response adds an event.
-func quarantine(t *db.Tx, v Verdict) error {
+func quarantine(t *db.Tx, v ValidationResult) error {
 	began, err := t.Exec(`
 		INSERT INTO market_file (market_id, app_id, file, quarantine, quarantined_since) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (market_id, app_id, file) DO UPDATE SET quarantine = excluded.quarantine, quarantined_since = excluded.quarantined_since
@@ -29,7 +29,7 @@ func quarantine(t *db.Tx, v Verdict) error {
 }
 
 // endQuarantine ends the quarantine of a market's file after a good response.
-func endQuarantine(t *db.Tx, v Verdict) error {
+func endQuarantine(t *db.Tx, v ValidationResult) error {
 	ended, err := t.Exec(`
 		UPDATE market_file SET quarantine = '', quarantined_since = 0
 		WHERE market_id = $1 AND app_id = $2 AND file = $3 AND quarantine <> ''`, v.Fetch.MarketID, v.Unit.AppID, v.Unit.File)
@@ -43,7 +43,7 @@ func endQuarantine(t *db.Tx, v Verdict) error {
 	return event.Add(t, event.ProviderUp(up))
 }
 
-func quarantineEvent(t *db.Tx, v Verdict, detail string) (e event.ProviderDown, err error) {
+func quarantineEvent(t *db.Tx, v ValidationResult, detail string) (e event.ProviderDown, err error) {
 	e = event.ProviderDown{Provider: v.Unit.Provider, Why: event.WhyQuarantine, AppID: v.Unit.AppID, File: v.Unit.File, Detail: detail}
 	err = t.QueryRow(`SELECT key FROM market WHERE id = $1`, v.Fetch.MarketID).Scan(&e.Market)
 	return e, err

@@ -51,7 +51,7 @@ func (f *fetcher) newResponse(ctx context.Context, d provider.Description) *resp
 	}
 	r := &response{
 		encoder: p, markets: map[string]int64{}, counts: map[int64]*MarketFetch{},
-		seen: &provider.Duplicates{}, provider: d.Name, pause: func() { admission.Rest(ctx) },
+		seen: &provider.Duplicates{}, provider: d.Name, pause: func() { admission.Yield(ctx) },
 	}
 	for _, m := range d.Markets {
 		r.markets[m.Key] = f.markets[MarketName{Provider: d.Name, Key: m.Key, Title: m.Title}]

@@ -57,8 +57,8 @@ func TestBlobs_AreDeletedWhenUnused(t *testing.T) {
 		run := func(file string, good bool) refresh.FetchUnit {
 			id := f.plan(refresh.Bulk, 1, unit("s", file))
 			u := f.fetch("s", refresh.Blob{Bucket: 1, Data: []byte("x")})
-			u.ResponseUnit = u.ID
-			v := refresh.Verdict{Unit: u, Fetch: refresh.MarketFetch{MarketID: market, Quotes: 1, Outcome: refresh.OutcomeOK}}
+			u.ResponseUnitID = u.ID
+			v := refresh.ValidationResult{Unit: u, Fetch: refresh.MarketFetch{MarketID: market, Quotes: 1, Outcome: refresh.OutcomeOK}}
 			if !good {
 				v.Quarantine, v.Fetch.Outcome = "anomaly", refresh.OutcomeQuarantined
 			}
@@ -146,7 +146,7 @@ func TestMarketStates_RemainAfterTheirJobs(t *testing.T) {
 		state("a file before its validation", want)
 		units, err := refresh.JobUnits(f.Context(), f.DB, id)
 		f.Must(err)
-		f.storeVerdict(id, refresh.Verdict{Unit: units[0], Fetch: refresh.MarketFetch{MarketID: m, Quotes: 3, Outcome: refresh.OutcomeOK}})
+		f.storeVerdict(id, refresh.ValidationResult{Unit: units[0], Fetch: refresh.MarketFetch{MarketID: m, Quotes: 3, Outcome: refresh.OutcomeOK}})
 		want.LastSuccess = f.Now
 		state("a good file", want)
 		finish(id)
@@ -155,7 +155,7 @@ func TestMarketStates_RemainAfterTheirJobs(t *testing.T) {
 		id = run(unit("s", "f"))
 		units, err = refresh.JobUnits(f.Context(), f.DB, id)
 		f.Must(err)
-		f.storeVerdict(id, refresh.Verdict{Unit: units[0], Fetch: refresh.MarketFetch{MarketID: m, Outcome: refresh.OutcomeQuarantined}, Quarantine: "anomaly"})
+		f.storeVerdict(id, refresh.ValidationResult{Unit: units[0], Fetch: refresh.MarketFetch{MarketID: m, Outcome: refresh.OutcomeQuarantined}, Quarantine: "anomaly"})
 		want.FetchedAt, want.Outcome, want.Quarantine, want.QuarantinedSince = f.Now, "quarantined", "anomaly", f.Now
 		want.LastError, want.LastErrorAt = "anomaly", f.Now
 		state("a quarantined file", want)
@@ -180,8 +180,8 @@ func TestStoreValidation_StoresTheOutcomeOfAFile(t *testing.T) {
 		validate := func(quotes int64, outcome refresh.Outcome, quarantine string, reused bool) refresh.FetchUnit {
 			id := f.plan(refresh.Bulk, 1, unit("s", "f"))
 			u := f.fetch("s")
-			u.ResponseUnit = u.ID
-			f.storeVerdict(id, refresh.Verdict{
+			u.ResponseUnitID = u.ID
+			f.storeVerdict(id, refresh.ValidationResult{
 				Unit: u, Quarantine: quarantine, Reused: reused,
 				Fetch: refresh.MarketFetch{MarketID: m, Quotes: quotes, Outcome: outcome},
 			})
@@ -238,7 +238,7 @@ func TestStoreValidation_StoresTheOutcomeOfAFile(t *testing.T) {
 
 		// A unit that reuses an earlier response has the outcome of that response.
 		reuse := unit("s", "f")
-		reuse.State, reuse.ResponseUnit, reuse.FetchedAt = refresh.UnitDone, good.ID, good.FetchedAt
+		reuse.State, reuse.ResponseUnitID, reuse.FetchedAt = refresh.UnitDone, good.ID, good.FetchedAt
 		id := f.plan(refresh.Bulk, 1, reuse)
 		outcomes, err := refresh.ReadOutcomes(f.Context(), f.DB, id)
 		f.Must(err)

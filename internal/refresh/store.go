@@ -26,8 +26,8 @@ type MarketName struct {
 	Provider, Key, Title string
 }
 
-// Verdict is the result of validating a market in the response of a file.
-type Verdict struct {
+// ValidationResult is the result of validating a market in the response of a file.
+type ValidationResult struct {
 	Unit       FetchUnit
 	Fetch      MarketFetch
 	Quarantine string // why the market is refused; "": it is the newest good response

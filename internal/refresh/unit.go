@@ -21,31 +21,31 @@ const (
 
 // FetchUnit is one file, or one list of names, to fetch from a provider.
 type FetchUnit struct {
-	ID           int64
-	JobID        int64
-	Provider     string
-	AppID        int32
-	File         string   // of a bulk provider; "": the unit has Names
-	Names        []string // distinct, of a provider that is queried by name
-	Size         int64    // number of names; of deferred names, how many are left
-	BatchFrom    int      // first and last batch that wait for the unit
-	BatchTo      int
-	Later        int // number of names that the provider's budget deferred
-	State        UnitState
-	Token        int64
-	Attempts     int64
-	NotBefore    time.Time
-	FetchedAt    time.Time
-	StatedAt     time.Time // time that the response states; zero: none
-	ResponseUnit int64     // id of the unit that stored the response
-	Requests     int64     // requests; of a claimed unit, only those of this attempt
-	Counted      int64     // requests of this attempt that are stored already
-	Reserved     int64     // further requests that are stored before they are sent
-	Detached     bool      // its job neither waits for it nor uses its response
-	Background   bool      // a name of the background fetch; Detached is also true
-	Bytes        int64
-	ErrorKind    string
-	Error        string
+	ID             int64
+	JobID          int64
+	Provider       string
+	AppID          int32
+	File           string   // of a bulk provider; "": the unit has Names
+	Names          []string // distinct, of a provider that is queried by name
+	Size           int64    // number of names; of deferred names, how many are left
+	BatchFrom      int      // first and last batch that wait for the unit
+	BatchTo        int
+	Later          int // number of names that the provider's budget deferred
+	State          UnitState
+	Token          int64
+	Attempts       int64
+	NotBefore      time.Time
+	FetchedAt      time.Time
+	StatedAt       time.Time // time that the response states; zero: none
+	ResponseUnitID int64     // id of the unit that stored the response
+	Requests       int64     // requests; of a claimed unit, only those of this attempt
+	Counted        int64     // requests of this attempt that are stored already
+	Reserved       int64     // further requests that are stored before they are sent
+	Detached       bool      // its job neither waits for it nor uses its response
+	Background     bool      // a name of the background fetch; Detached is also true
+	Bytes          int64
+	ErrorKind      string
+	Error          string
 }
 
 // Claim selects the unit to claim.

@@ -14,9 +14,9 @@ import (
 	"assay/internal/pricing"
 )
 
-// part is a market in the response of a file in a job.
-type part struct {
-	Verdict
+// marketInFile is a market in the response of a file in a job.
+type marketInFile struct {
+	ValidationResult
 	base  MarketFile // newest good response, if any
 	isNew bool       // the response has not been validated yet
 }
@@ -58,9 +58,9 @@ func (f *fetcher) validate(ctx context.Context, job *Job) error {
 		}
 		learned = append(learned, result)
 	}
-	verdicts := make([]Verdict, 0, len(parts))
+	verdicts := make([]ValidationResult, 0, len(parts))
 	for _, p := range parts {
-		verdicts = append(verdicts, p.Verdict)
+		verdicts = append(verdicts, p.ValidationResult)
 	}
 	listed, err := f.newlyListed(ctx, job, verdicts)
 	if err != nil {
@@ -91,7 +91,7 @@ func (f *fetcher) validate(ctx context.Context, job *Job) error {
 // games returns the games of a job, and whether levels can be learned for each: from a file's
 // new response or, in a bulk job, from quotes requested by name. A missing-price job has too
 // few such quotes.
-func games(job *Job, units []FetchUnit, parts []*part) map[int32]bool {
+func games(job *Job, units []FetchUnit, parts []*marketInFile) map[int32]bool {
 	games := map[int32]bool{}
 	for i := range units {
 		u := &units[i]
@@ -105,7 +105,7 @@ func games(job *Job, units []FetchUnit, parts []*part) map[int32]bool {
 
 // parts returns the markets in the responses of a job's files, and the newest good responses
 // of all files.
-func (f *fetcher) parts(ctx context.Context, job *Job, units []FetchUnit) ([]*part, []MarketFile, error) {
+func (f *fetcher) parts(ctx context.Context, job *Job, units []FetchUnit) ([]*marketInFile, []MarketFile, error) {
 	outcomes, err := readOutcomes(ctx, f.store, job.ID)
 	if err != nil {
 		return nil, nil, err
@@ -114,10 +114,10 @@ func (f *fetcher) parts(ctx context.Context, job *Job, units []FetchUnit) ([]*pa
 	if err != nil {
 		return nil, nil, err
 	}
-	var out []*part
+	var out []*marketInFile
 	for _, u := range units {
 		for _, id := range f.marketsOf(u) {
-			p := &part{Verdict: Verdict{Unit: u, Fetch: MarketFetch{MarketID: id, Outcome: OutcomeOK}}}
+			p := &marketInFile{ValidationResult: ValidationResult{Unit: u, Fetch: MarketFetch{MarketID: id, Outcome: OutcomeOK}}}
 			if f, ok := outcomes[UnitMarket{u.ID, id}]; ok {
 				p.Fetch = f
 			}
@@ -126,11 +126,11 @@ func (f *fetcher) parts(ctx context.Context, job *Job, units []FetchUnit) ([]*pa
 					p.base = f
 				}
 			}
-			repeated := p.base.UnitID == u.ResponseUnit
+			repeated := p.base.UnitID == u.ResponseUnitID
 			// An earlier response is validated again unless it is the newest good one,
 			// because its own job may not have validated it yet. Only its outcome in this job
 			// is stored.
-			p.Reused = repeated || u.ResponseUnit != u.ID
+			p.Reused = repeated || u.ResponseUnitID != u.ID
 			p.isNew = p.Fetch.Outcome == OutcomeOK && !repeated
 			out = append(out, p)
 		}
@@ -163,9 +163,9 @@ type game struct {
 	fetcher *fetcher
 	convert *converter
 	app     int32
-	units   []FetchUnit  // completed units of all games
-	parts   []*part      // of all games
-	files   []MarketFile // of all games
+	units   []FetchUnit     // completed units of all games
+	parts   []*marketInFile // of all games
+	files   []MarketFile    // of all games
 }
 
 // learnAgain is how long after a level set was learned equal responses are not validated
@@ -189,7 +189,7 @@ func (g *game) unchanged(ctx context.Context, now time.Time) (bool, error) {
 		if p.Unit.AppID != g.app || !p.isNew {
 			continue
 		}
-		pair := [2]int64{p.Unit.ResponseUnit, p.base.UnitID}
+		pair := [2]int64{p.Unit.ResponseUnitID, p.base.UnitID}
 		if p.base.UnitID == 0 || p.base.Quarantine != "" {
 			return false, nil
 		}
@@ -197,7 +197,7 @@ func (g *game) unchanged(ctx context.Context, now time.Time) (bool, error) {
 			continue
 		}
 		compared[pair] = true
-		if same, err := sameResponse(ctx, g.fetcher.store, p.Unit.ResponseUnit, p.base.UnitID); err != nil || !same {
+		if same, err := sameResponse(ctx, g.fetcher.store, p.Unit.ResponseUnitID, p.base.UnitID); err != nil || !same {
 			return false, err
 		}
 	}
@@ -224,7 +224,7 @@ func (g *game) validate(ctx context.Context, now time.Time) (Learned, error) {
 			return Learned{}, err
 		}
 	}
-	result := round.Finish(func() { admission.Rest(ctx) })
+	result := round.Finish(func() { admission.Yield(ctx) })
 	return g.apply(&result), nil
 }
 

@@ -170,7 +170,7 @@ func (e *explainer) detail() *Explanation {
 	p := &e.priced
 	out := &Explanation{
 		Complete: e.complete(), Class: pricing.ClassOf(e.item.Key.Name).String(), ClassMove: p.ClassMove, LastPrice: amount(e.last), DecidedBy: string(p.DecidedBy),
-		Near: p.Near, Usual: amount(p.Usual), Kappa: e.set.Kappa, Width: amount(p.Width), Guard: e.guard(), Refused: []RefusedMarket{},
+		Near: p.Near, Usual: amount(p.MedianDistance), Kappa: e.set.Kappa, Width: amount(p.Width), Guard: e.guard(), Refused: []RefusedMarket{},
 	}
 	var low, high money.Micro
 	for _, q := range e.results {
@@ -205,8 +205,8 @@ func (e *explainer) guard() *PriceGuard {
 		Decision: cmp.Or(string(m.Decision), DecisionAccepted), SuspectUntil: when(s.SuspectUntil), AcceptedAt: when(s.ReleasedAt),
 		Supporters: m.Supporters, Moved: m.Moved, Needed: m.Needed,
 	}
-	if s.LoneUntil.After(s.SuspectUntil) {
-		g.SuspectUntil = when(s.LoneUntil)
+	if s.SingleMarketUntil.After(s.SuspectUntil) {
+		g.SuspectUntil = when(s.SingleMarketUntil)
 	}
 	if m.Reference > 0 {
 		limit := m.Window.Limit()
@@ -216,7 +216,7 @@ func (e *explainer) guard() *PriceGuard {
 		g.Readings = s.Held.Readings
 		g.EvidenceFrom = when(s.Held.EvidenceAt.Add(pricing.EvidenceAfter))
 		if m.Needed > 1 {
-			g.ReleaseFrom = when(s.Held.At.Add(pricing.LoneWait))
+			g.ReleaseFrom = when(s.Held.At.Add(pricing.SingleMarketWait))
 		}
 	}
 	return g

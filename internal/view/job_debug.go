@@ -44,14 +44,14 @@ type QueueDepth struct {
 // heartbeat counter twice a second. If the counter does not change for three seconds, other
 // processes take over the claims.
 type Instance struct {
-	Owner       string     `json:"owner"`
-	Version     string     `json:"version"`
-	ServesRequest   bool       `json:"servesRequest"` // this instance serves the request
-	StartedAt   time.Time  `json:"startedAt"`
-	Providers   []string   `json:"providers"`
-	Heartbeat   int64      `json:"heartbeat"`
-	HeartbeatAt *time.Time `json:"heartbeatAt"` // by the clock of the instance
-	Working     int        `json:"working"`     // number of claims
+	Owner         string     `json:"owner"`
+	Version       string     `json:"version"`
+	ServesRequest bool       `json:"servesRequest"` // this instance serves the request
+	StartedAt     time.Time  `json:"startedAt"`
+	Providers     []string   `json:"providers"`
+	Heartbeat     int64      `json:"heartbeat"`
+	HeartbeatAt   *time.Time `json:"heartbeatAt"` // by the clock of the instance
+	Working       int        `json:"working"`     // number of claims
 }
 
 // Worker is a claim. A process that takes over a claim gets a greater fencing token. The

@@ -38,7 +38,7 @@ func (r *ProviderReader) rates(ctx context.Context) (RatesDebug, error) {
 		return out, err
 	}
 	now := r.o.Now()
-	out.From, out.Old = r.o.Rates.Place(), len(rates.Old(now)) > 0
+	out.From, out.Old = r.o.Rates.Origin(), len(rates.Old(now)) > 0
 	out.ReadAt, out.LastError, out.LastErrorAt = when(state.ReadAt), text(state.LastError), when(state.LastErrorAt)
 	for _, c := range rates.Currencies() {
 		out.Rates = append(out.Rates, RateDebug{Currency: c, Rate: rates[c].Value, Date: rates[c].Date, Old: rates[c].Old(now)})

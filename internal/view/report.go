@@ -13,7 +13,7 @@ import (
 // ProviderInstance is the state of a provider on one instance, based on its own requests since
 // its start.
 type ProviderInstance struct {
-	Owner     string `json:"owner"`
+	Owner         string `json:"owner"`
 	ServesRequest bool   `json:"servesRequest"` // this instance serves the request
 	ProviderReport
 }

@@ -142,7 +142,7 @@ func (e *explainer) writeStatus(x *Explanation, write sentenceWriter) {
 	case pricing.Suspect:
 		for k := range e.snaps {
 			v := &e.snaps[k]
-			if until := e.set.Market(v.MarketID).WideUntil; v.Reason == pricing.Used && i.EstimatedAt.Before(until) {
+			if until := e.set.Market(v.MarketID).MarketMovedUntil; v.Reason == pricing.Used && i.EstimatedAt.Before(until) {
 				write("All items of %s are suspect until %s: its prices moved by more than 1.35x at the median, or half of the markets contradict the others.", v.Title, minute(until))
 			}
 		}
@@ -171,7 +171,7 @@ func (e *explainer) writeGuard(write sentenceWriter) {
 		from := s.Held.EvidenceAt.Add(pricing.EvidenceAfter)
 		text := fmt.Sprintf("The price is released by %s from a market within 1.5x of it, if the response changed at %s or later", plural(left, "further response"), minute(from))
 		if m.Needed > 1 {
-			text += fmt.Sprintf(". This happens at %s at the earliest, because a rise or fall of 5x on one market needs two such responses at least 24 hours apart", minute(s.Held.At.Add(pricing.LoneWait)))
+			text += fmt.Sprintf(". This happens at %s at the earliest, because a rise or fall of 5x on one market needs two such responses at least 24 hours apart", minute(s.Held.At.Add(pricing.SingleMarketWait)))
 		}
 		write("%s. You can also accept the price.", text)
 	}
@@ -185,7 +185,7 @@ func (e *explainer) writeGuard(write sentenceWriter) {
 			write("The price stays suspect until %s: it moved far before, or half of its quotes moved by more than 1.35x within eight days while the others did not move.", minute(until))
 		}
 	}
-	if until := s.LoneUntil; e.now.Before(until) {
+	if until := s.SingleMarketUntil; e.now.Before(until) {
 		write("The price rose by 5x or more on one market. It stays suspect until %s, unless two quotes support it.", minute(until))
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"assay/internal/diskfile"
 )
 
-// Folder stores checkpoints of the whole ledger in files outside the database.
-type Folder struct{ Dir string }
+// CheckpointDir stores checkpoints of the whole ledger in files outside the database.
+type CheckpointDir struct{ Dir string }
 
 // maxCheckpoints is the maximum number of checkpoint files. Write removes older files.
 const maxCheckpoints = 64
@@ -27,7 +27,7 @@ const (
 
 // Newest opens the newest checkpoint for ReadCheckpoint. It returns fs.ErrNotExist if there
 // is no checkpoint. It opens only regular files, so a named pipe cannot block it.
-func (f Folder) Newest() (*os.File, error) {
+func (f CheckpointDir) Newest() (*os.File, error) {
 	names, err := f.names()
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func (f Folder) Newest() (*os.File, error) {
 
 // Write writes a checkpoint of the fee rules and of the accounts that fill adds. The file
 // appears atomically, even if the machine stops during the write.
-func (f Folder) Write(keys *Ring, at time.Time, rules Mark, fill func(*CheckpointWriter) error) (path string, err error) {
+func (f CheckpointDir) Write(keys *Ring, at time.Time, rules Mark, fill func(*CheckpointWriter) error) (path string, err error) {
 	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
 		return "", err
 	}
@@ -69,7 +69,7 @@ func (f Folder) Write(keys *Ring, at time.Time, rules Mark, fill func(*Checkpoin
 
 // Tidy removes unfinished files of killed processes. It keeps files younger than an hour,
 // because another process may still write them.
-func (f Folder) Tidy(now time.Time) error {
+func (f CheckpointDir) Tidy(now time.Time) error {
 	files, err := os.ReadDir(f.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -88,7 +88,7 @@ func (f Folder) Tidy(now time.Time) error {
 // nameAt returns the file name for a checkpoint of a time. The name always sorts after the
 // existing ones. If the clock was set back, nameAt uses the first microsecond after the
 // newest checkpoint. Otherwise prune might remove the new file immediately.
-func (f Folder) nameAt(at time.Time) (string, error) {
+func (f CheckpointDir) nameAt(at time.Time) (string, error) {
 	names, err := f.names()
 	if err != nil {
 		return "", err
@@ -106,7 +106,7 @@ func (f Folder) nameAt(at time.Time) (string, error) {
 }
 
 // names returns the names of the checkpoint files, oldest first.
-func (f Folder) names() ([]string, error) {
+func (f CheckpointDir) names() ([]string, error) {
 	files, err := os.ReadDir(f.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -121,7 +121,7 @@ func (f Folder) names() ([]string, error) {
 	return names, err
 }
 
-func (f Folder) prune() error {
+func (f CheckpointDir) prune() error {
 	names, err := f.names()
 	for _, name := range names[:max(0, len(names)-maxCheckpoints)] {
 		err = errors.Join(err, os.Remove(filepath.Join(f.Dir, name)))

@@ -18,7 +18,7 @@ var rules = wallet.RulesMark(1, wallet.Hash{1})
 var day = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 
 func TestFolder_KeepsTheNewestCheckpoints(t *testing.T) {
-	f := wallet.Folder{Dir: filepath.Join(t.TempDir(), "checkpoints")}
+	f := wallet.CheckpointDir{Dir: filepath.Join(t.TempDir(), "checkpoints")}
 	keys := wallettest.NewRing(t, "k1")
 	if _, err := f.Newest(); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("empty folder: got %v, want fs.ErrNotExist", err)
@@ -57,7 +57,7 @@ func TestFolder_KeepsTheNewestCheckpoints(t *testing.T) {
 }
 
 func TestFolder_RemovesUnfinishedFiles(t *testing.T) {
-	f := wallet.Folder{Dir: t.TempDir()}
+	f := wallet.CheckpointDir{Dir: t.TempDir()}
 	for _, name := range []string{".writing-1", "wallet-20261121T000000.000000Z.checkpoint"} {
 		if err := os.WriteFile(filepath.Join(f.Dir, name), nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -81,7 +81,7 @@ func TestFolder_OpensOnlyRegularFiles(t *testing.T) {
 		"a device":    func(path string) error { return os.Symlink("/dev/zero", path) },
 	} {
 		t.Run(what, func(t *testing.T) {
-			f := wallet.Folder{Dir: t.TempDir()}
+			f := wallet.CheckpointDir{Dir: t.TempDir()}
 			if err := plant(filepath.Join(f.Dir, name)); err != nil {
 				t.Fatal(err)
 			}
@@ -93,7 +93,7 @@ func TestFolder_OpensOnlyRegularFiles(t *testing.T) {
 }
 
 func TestFolder_LastWrittenIsNewestWhenClockIsSetBack(t *testing.T) {
-	f := wallet.Folder{Dir: t.TempDir()}
+	f := wallet.CheckpointDir{Dir: t.TempDir()}
 	keys := wallettest.NewRing(t, "k1")
 	at := day.AddDate(1, 0, 0)
 	for n := range 70 { // more than the folder keeps

@@ -34,7 +34,7 @@ const (
 // Tune sets the client's options that are specific to inventories.
 func Tune(o *provider.Options) {
 	o.MaxBody, o.Attempts, o.Backoff, o.Total = maxBody, 4, 2*time.Second, PullTime
-	o.Patience, o.Classify = AnswerTime, classify
+	o.Patience, o.Classify = SyncTimeout, classify
 }
 
 // Place is a game and one of its contexts. A user has one inventory for each place.

@@ -13,9 +13,9 @@ import (
 const (
 	// PullTime is the maximum duration of a pull, including its time in the queue.
 	PullTime = 5 * time.Minute
-	// AnswerTime is the maximum time that a caller waits for a pull. The pull continues
+	// SyncTimeout is the maximum time that a caller waits for a pull. The pull continues
 	// afterwards, so that a retry can return its result.
-	AnswerTime = 90 * time.Second
+	SyncTimeout = 90 * time.Second
 	// maxPulls is the maximum number of running and queued pulls.
 	maxPulls = 1000
 	// concurrency is the number of running pulls. They share one rate limit. The second pull
@@ -77,7 +77,7 @@ func (s *Syncer) Close() {
 }
 
 // Sync pulls a user's inventory and syncs it with the stored rows. It returns within
-// AnswerTime. If the pull takes longer, Sync returns a fault of kind Unavailable while the
+// SyncTimeout. If the pull takes longer, Sync returns a fault of kind Unavailable while the
 // pull continues. If Steam demands a longer wait, Sync returns such a fault immediately.
 func (s *Syncer) Sync(ctx context.Context, userID string, place Place, mode inventory.Mode) (inventory.Result, error) {
 	if err := place.Check(); err != nil {
@@ -91,7 +91,7 @@ func (s *Syncer) Sync(ctx context.Context, userID string, place Place, mode inve
 	if err != nil {
 		return inventory.Result{}, err
 	}
-	timer := time.NewTimer(AnswerTime)
+	timer := time.NewTimer(SyncTimeout)
 	defer timer.Stop()
 	select {
 	case <-p.done:

@@ -245,7 +245,7 @@ func (*blockedUntil) Down(context.Context, string) error { return nil }
 
 func (*blockedUntil) Up(context.Context) error { return nil }
 
-// While Steam demands a wait that is longer than AnswerTime, Sync fails immediately.
+// While Steam demands a wait that is longer than SyncTimeout, Sync fails immediately.
 func TestSync_FailsImmediatelyDuringALongBlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		allowance := &blockedUntil{until: time.Now().Add(10 * time.Minute)}
@@ -259,7 +259,7 @@ func TestSync_FailsImmediatelyDuringALongBlock(t *testing.T) {
 			Pull:    puller.Pull, Held: puller.Held, Logger: slog.New(slog.DiscardHandler),
 		})
 		defer s.Close()
-		for left := 10 * time.Minute; left >= steaminv.AnswerTime; left -= 30 * time.Second {
+		for left := 10 * time.Minute; left >= steaminv.SyncTimeout; left -= 30 * time.Second {
 			start := time.Now()
 			_, err := s.Sync(t.Context(), "u", steaminv.Default(), inventory.Normal)
 			if f := fault.Of(err); f == nil || f.Code != "steam_throttled" || f.RetryAfter != left || time.Since(start) != 0 {
@@ -267,7 +267,7 @@ func TestSync_FailsImmediatelyDuringALongBlock(t *testing.T) {
 			}
 			<-time.After(30 * time.Second)
 		}
-		// The rest of the block is shorter than AnswerTime, so Sync waits for its end.
+		// The rest of the block is shorter than SyncTimeout, so Sync waits for its end.
 		_, _ = s.Sync(t.Context(), "u", steaminv.Default(), inventory.Normal)
 		if !allowance.allowed.Equal(allowance.until) {
 			t.Errorf("got a request at %v, want at %v", allowance.allowed, allowance.until)
@@ -295,14 +295,14 @@ func TestSync_ReportsABlockThatStartsDuringThePull(t *testing.T) {
 	})
 }
 
-func TestSync_ReturnsAfterAnswerTime(t *testing.T) {
+func TestSync_ReturnsAfterSyncTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		finish := make(chan struct{})
 		s, synced := syncer(func(context.Context) error { <-finish; return nil })
 		start := time.Now()
 		_, err := s.Sync(t.Context(), "u", steaminv.Default(), inventory.Listing)
-		if f := fault.Of(err); f == nil || f.Code != "inventory_unavailable" || f.RetryAfter <= 0 || time.Since(start) != steaminv.AnswerTime {
-			t.Errorf("got error %v after %v, want inventory_unavailable after %v", err, time.Since(start), steaminv.AnswerTime)
+		if f := fault.Of(err); f == nil || f.Code != "inventory_unavailable" || f.RetryAfter <= 0 || time.Since(start) != steaminv.SyncTimeout {
+			t.Errorf("got error %v after %v, want inventory_unavailable after %v", err, time.Since(start), steaminv.SyncTimeout)
 		}
 		// The pull continues. A second call joins it and changes its mode to Normal.
 		time.AfterFunc(time.Second, func() { close(finish) })

@@ -19,8 +19,8 @@ import (
 // outside the database. Its methods are safe for concurrent use.
 type Service struct {
 	*wallet.Ledger
-	Store  *db.DB
-	Folder wallet.Folder
+	Store       *db.DB
+	Checkpoints wallet.CheckpointDir
 	// Scopes returns the idempotency scopes of requests about a user; see audit.Auditor.
 	Scopes func(user string) []string
 	Now    func() time.Time
@@ -67,7 +67,7 @@ func (s *Service) Checkpoint(ctx context.Context) error {
 	case now == s.last:
 		err = s.verifyMarks(ctx, func(wallet.Mark) error { return nil })
 	default:
-		_, err = s.Folder.Write(s.Keys, s.Now(), now.rules, func(w *wallet.CheckpointWriter) error { return s.verifyMarks(ctx, w.Add) })
+		_, err = s.Checkpoints.Write(s.Keys, s.Now(), now.rules, func(w *wallet.CheckpointWriter) error { return s.verifyMarks(ctx, w.Add) })
 		if err == nil {
 			s.last = now
 		}

@@ -33,7 +33,7 @@ func newTestLedger(t *testing.T) (*Service, dbtest.Database) {
 		t.Fatal(err)
 	}
 	return &Service{
-		Ledger: &wallet.Ledger{Keys: keys}, Store: s, Folder: wallet.Folder{Dir: t.TempDir()}, Used: func() {},
+		Ledger: &wallet.Ledger{Keys: keys}, Store: s, Checkpoints: wallet.CheckpointDir{Dir: t.TempDir()}, Used: func() {},
 		Now: now,
 	}, d
 }
@@ -48,7 +48,7 @@ func (l *Service) deposit(t *testing.T, user string) {
 
 func (l *Service) files(t *testing.T) int {
 	t.Helper()
-	files, err := os.ReadDir(l.Folder.Dir)
+	files, err := os.ReadDir(l.Checkpoints.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 
 // NewAuditor returns an auditor that compares the ledger with the newest checkpoint in a
 // folder. The function read provides a consistent snapshot of the ledger.
-func NewAuditor(keys *wallet.Ring, folder wallet.Folder, scopes func(user string) []string, now func() time.Time, read func(context.Context, func(*audit.Snapshot) error) error) *audit.Auditor {
+func NewAuditor(keys *wallet.Ring, folder wallet.CheckpointDir, scopes func(user string) []string, now func() time.Time, read func(context.Context, func(*audit.Snapshot) error) error) *audit.Auditor {
 	return &audit.Auditor{
 		Keys: keys, Now: now, Scopes: scopes, Read: read,
 		Stored: func() (io.ReadCloser, error) {
@@ -29,7 +29,7 @@ func NewAuditor(keys *wallet.Ring, folder wallet.Folder, scopes func(user string
 }
 
 func (s *Service) auditor() *audit.Auditor {
-	return NewAuditor(s.Keys, s.Folder, s.Scopes, s.Now, func(ctx context.Context, use func(*audit.Snapshot) error) error {
+	return NewAuditor(s.Keys, s.Checkpoints, s.Scopes, s.Now, func(ctx context.Context, use func(*audit.Snapshot) error) error {
 		return audit.ReadLedger(ctx, s.Store, use)
 	})
 }

@@ -61,13 +61,13 @@ func NewECB(client *provider.Client, base string) *ECB {
 	return &ECB{client: client, url: cmp.Or(strings.TrimSuffix(base, "/"), ecbBase) + ecbPath}
 }
 
-// Name implements Place.
+// Name implements Source.
 func (*ECB) Name() string { return ECBName }
 
-// Schedule implements Place.
+// Schedule implements Source.
 func (*ECB) Schedule() Schedule { return Schedule{Every: 4 * time.Hour, AfterError: time.Hour} }
 
-// Rates implements Place.
+// Rates implements Source.
 func (e *ECB) Rates(ctx context.Context, base money.Currency) (rates pricing.Rates, err error) {
 	err = e.client.Do(ctx, provider.Request{URL: e.url}, func(r *provider.Response) error {
 		var err error
@@ -86,13 +86,13 @@ type File struct{ path string }
 // NewFile returns a File with a path.
 func NewFile(path string) *File { return &File{path} }
 
-// Name implements Place.
+// Name implements Source.
 func (*File) Name() string { return FileName }
 
-// Schedule implements Place.
+// Schedule implements Source.
 func (*File) Schedule() Schedule { return Schedule{} }
 
-// Rates implements Place.
+// Rates implements Source.
 func (f *File) Rates(_ context.Context, base money.Currency) (pricing.Rates, error) {
 	rates, err := f.read(base)
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
