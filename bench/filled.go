@@ -19,7 +19,7 @@ func (b *bench) fullWorld(ctx context.Context) (*filled, error) {
 	if b.shared != nil {
 		return b.shared, b.shared.restart(ctx, nil)
 	}
-	b.say("filling: %s rows of %s names, %d markets", count(b.size.rows), count(b.size.names), b.size.markets)
+	b.note("filling: %s rows of %s names, %d markets", count(b.size.rows), count(b.size.names), b.size.markets)
 	w, err := b.newWorld(ctx, b.size)
 	if err != nil {
 		return nil, err

@@ -38,39 +38,39 @@ func request(method, addr, path, token string, body []byte) ([]byte, error) {
 func flood(ctx context.Context, addr string, requests [][]byte, d time.Duration) (perSecond float64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, d+time.Minute)
 	defer cancel()
-	answers := make([]int, loadConnections)
+	responses := make([]int, loadConnections)
 	errs := make([]error, loadConnections)
 	var wg sync.WaitGroup
 	began := time.Now()
 	for n := range loadConnections {
-		wg.Go(func() { answers[n], errs[n] = floodOne(ctx, addr, requests[n%len(requests):], began.Add(d)) })
+		wg.Go(func() { responses[n], errs[n] = floodOne(ctx, addr, requests[n%len(requests):], began.Add(d)) })
 	}
 	wg.Wait()
 	took := time.Since(began)
 	total := 0
-	for _, n := range answers {
+	for _, n := range responses {
 		total += n
 	}
 	return float64(total) / took.Seconds(), errors.Join(errs...)
 }
 
 // floodOne sends requests over one connection until end.
-func floodOne(ctx context.Context, addr string, requests [][]byte, end time.Time) (answers int, err error) {
+func floodOne(ctx context.Context, addr string, requests [][]byte, end time.Time) (responses int, err error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = conn.Close() }()
 	in := bufio.NewReaderSize(conn, 64<<10)
-	for ; time.Now().Before(end); answers++ {
-		if _, err := conn.Write(requests[answers%len(requests)]); err != nil {
-			return answers, err
+	for ; time.Now().Before(end); responses++ {
+		if _, err := conn.Write(requests[responses%len(requests)]); err != nil {
+			return responses, err
 		}
 		if err := skipResponse(in); err != nil {
-			return answers, err
+			return responses, err
 		}
 	}
-	return answers, nil
+	return responses, nil
 }
 
 // skipResponse reads and discards a response with a Content-Length.

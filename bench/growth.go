@@ -47,7 +47,7 @@ func (b *bench) grow(ctx context.Context, z size) (took time.Duration, peak int6
 		}
 		w = shared.world
 	} else {
-		b.say("T5: filling %s rows of %s names", count(z.rows), count(z.names))
+		b.note("T5: filling %s rows of %s names", count(z.rows), count(z.names))
 		if w, err = b.newWorld(ctx, z); err != nil {
 			return 0, 0, err
 		}

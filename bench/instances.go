@@ -14,22 +14,22 @@ import (
 // With this many names, the start and end of a run do not matter. Every process waits for the
 // same responses.
 const (
-	instanceNames  = 12_000
-	instanceBatch  = 100 // names per request; few, so that two cores spend time waiting
-	answerLatency  = 200 * time.Millisecond
-	targetInstance = 0.85
+	instanceNames   = 12_000
+	instanceBatch   = 100 // names per request; few, so that two cores spend time waiting
+	responseLatency = 200 * time.Millisecond
+	targetInstance  = 0.85
 )
 
 // measureInstances measures refreshes with 1, 2 and 4 processes on one database (T10). The
 // provider is requested by name and responds slowly.
 func (b *bench) measureInstances(ctx context.Context) (err error) {
-	b.say("T10: filling %s names", count(instanceNames))
+	b.note("T10: filling %s names", count(instanceNames))
 	w, err := b.newWorld(ctx, size{instanceNames, sim.DefaultMarkets, instanceNames}, "SIM_SHAPE=batch", fmt.Sprint("SIM_BATCH_SIZE=", instanceBatch))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
-	if err := w.sim.delay(ctx, answerLatency); err != nil {
+	if err := w.sim.delay(ctx, responseLatency); err != nil {
 		return err
 	}
 	var alone time.Duration
@@ -44,7 +44,7 @@ func (b *bench) measureInstances(ctx context.Context) (err error) {
 		share := quotient(alone, took) / float64(processes)
 		b.results = append(b.results, result{
 			id: "T10", what: fmt.Sprintf("refresh of %s names by %d processes, %d names per request, latency %s",
-				count(instanceNames), processes, instanceBatch, short(answerLatency)),
+				count(instanceNames), processes, instanceBatch, short(responseLatency)),
 			ours: short(took), floor: short(alone/time.Duration(processes)) + " (linear)", ratio: times(share),
 			target: fmt.Sprintf(">= %.2f", targetInstance), good: share >= targetInstance,
 		})
@@ -85,7 +85,7 @@ func (b *bench) refreshTogether(ctx context.Context, w *world, processes int) (_
 		if err != nil {
 			return 0, err
 		}
-		b.say("T10: %d processes: %s", processes, short(d))
+		b.note("T10: %d processes: %s", processes, short(d))
 		took = append(took, d)
 	}
 	return median(took), nil

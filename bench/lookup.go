@@ -74,7 +74,7 @@ func (b *bench) compareLookups(ctx context.Context, w *filled, p *peer, items in
 		rates, floors, ratios = append(rates, rate), append(floors, floor), append(ratios, rate/floor)
 	}
 	ratio := median(ratios)
-	b.say("T8: lookups of %d: ratios %.2f to %.2f", items, quantile(ratios, 0), quantile(ratios, 100))
+	b.note("T8: lookups of %d: ratios %.2f to %.2f", items, quantile(ratios, 0), quantile(ratios, 100))
 	b.results = append(b.results, result{
 		id: "T8", what: fmt.Sprintf("lookups of %d over HTTP, compared with a bare handler that serves the same bytes from a map; median of %d", items, len(ratios)),
 		ours: perSecond(median(rates)), floor: perSecond(median(floors)), ratio: times(ratio),
@@ -127,13 +127,13 @@ func (w *filled) lookupAll(ctx context.Context) (known []json.RawMessage, err er
 		if err != nil {
 			return nil, err
 		}
-		var answer struct {
+		var response struct {
 			Items []json.RawMessage `json:"items"`
 		}
-		if err := w.server.call(ctx, http.MethodPost, lookupPath, body, &answer); err != nil {
+		if err := w.server.call(ctx, http.MethodPost, lookupPath, body, &response); err != nil {
 			return nil, err
 		}
-		known = append(known, answer.Items...)
+		known = append(known, response.Items...)
 	}
 	return known, nil
 }
@@ -164,16 +164,16 @@ func (w *filled) lookupBody(n, items int) ([]byte, error) {
 
 // sameResponse fails unless both servers return the same bytes.
 func (w *filled) sameResponse(ctx context.Context, p *peer, body []byte) error {
-	var answers [2][]byte
+	var responses [2][]byte
 	for i, addr := range []string{w.server.addr, p.addr} {
-		status, answer, err := send(ctx, w.server.client, http.MethodPost, "http://"+addr+lookupPath, w.server.token, body)
+		status, response, err := send(ctx, w.server.client, http.MethodPost, "http://"+addr+lookupPath, w.server.token, body)
 		if err != nil || status != http.StatusOK {
-			return errors.Join(err, fmt.Errorf("status %d: %.300s", status, answer))
+			return errors.Join(err, fmt.Errorf("status %d: %.300s", status, response))
 		}
-		answers[i] = answer
+		responses[i] = response
 	}
-	if !bytes.Equal(answers[0], answers[1]) {
-		return fmt.Errorf("server sent %.300s, peer sent %.300s", answers[0], answers[1])
+	if !bytes.Equal(responses[0], responses[1]) {
+		return fmt.Errorf("server sent %.300s, peer sent %.300s", responses[0], responses[1])
 	}
 	return nil
 }

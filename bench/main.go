@@ -194,11 +194,11 @@ func (b *bench) measureEngine(ctx context.Context, once map[string]bool) error {
 
 // skip reports a measurement that cannot be taken.
 func (b *bench) skip(id, what, why string) {
-	b.say("%s: %s skipped: %s (scripts/setup bench installs it)", id, what, why)
+	b.note("%s: %s skipped: %s (scripts/setup bench installs it)", id, what, why)
 	b.results = append(b.results, result{id: id, what: what + ": skipped, " + why, skipped: true})
 }
 
 // say prints a progress message.
-func (b *bench) say(format string, args ...any) {
+func (b *bench) note(format string, args ...any) {
 	_, _ = fmt.Fprintf(b.log, time.Now().Format("15:04:05 ")+format+"\n", args...)
 }

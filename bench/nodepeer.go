@@ -19,10 +19,10 @@ import (
 // nodePeer is another implementation of the refresh in a separate process. It uses Node,
 // BullMQ and PostgreSQL with separate tables.
 type nodePeer struct {
-	kind    string // file in bench/peer
-	process *exec.Cmd
-	stdin   io.WriteCloser
-	answers *bufio.Scanner
+	kind      string // file in bench/peer
+	process   *exec.Cmd
+	stdin     io.WriteCloser
+	responses *bufio.Scanner
 }
 
 // There are two versions of the peer.
@@ -77,19 +77,19 @@ func startNodePeer(ctx context.Context, kind, database string, r *redis, s *simu
 	if err := p.process.Start(); err != nil {
 		return nil, err
 	}
-	p.answers = bufio.NewScanner(out)
-	if err := p.answer(&struct{}{}); err != nil {
+	p.responses = bufio.NewScanner(out)
+	if err := p.response(&struct{}{}); err != nil {
 		return nil, errors.Join(err, p.close())
 	}
 	return p, nil
 }
 
 // answer decodes the next line of the peer's output.
-func (p *nodePeer) answer(into any) error {
-	if !p.answers.Scan() {
-		return fmt.Errorf("the %s peer ended: %w", p.kind, errors.Join(errEnded, p.answers.Err()))
+func (p *nodePeer) response(into any) error {
+	if !p.responses.Scan() {
+		return fmt.Errorf("the %s peer ended: %w", p.kind, errors.Join(errEnded, p.responses.Err()))
 	}
-	return json.Unmarshal(p.answers.Bytes(), into)
+	return json.Unmarshal(p.responses.Bytes(), into)
 }
 
 // peerRefresh is the result of a peer's refresh.
@@ -100,7 +100,7 @@ type peerRefresh struct{ Names, Rows int }
 func (p *nodePeer) refresh(names int) (did peerRefresh, took time.Duration, err error) {
 	began := time.Now()
 	if _, err = fmt.Fprintln(p.stdin, names); err == nil {
-		err = p.answer(&did)
+		err = p.response(&did)
 	}
 	if err == nil && did.Names != names {
 		err = fmt.Errorf("the %s peer refreshed %d names, want %d", p.kind, did.Names, names)

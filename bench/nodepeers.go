@@ -87,7 +87,7 @@ func (p *nodePeers) refresh(ctx context.Context, peer *nodePeer, names int) (tim
 	}
 	did, took, err := peer.refresh(names)
 	if err == nil {
-		p.bench.say("T1: the %s peer: %s for %s names, %s rows", peer.kind, short(took), count(did.Names), count(did.Rows))
+		p.bench.note("T1: the %s peer: %s for %s names, %s rows", peer.kind, short(took), count(did.Names), count(did.Rows))
 	}
 	return took, err
 }

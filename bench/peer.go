@@ -79,17 +79,17 @@ func peerHandler(prices map[peerKey][]byte) http.Handler {
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
-		answer := []byte(`{"items":[`)
+		response := []byte(`{"items":[`)
 		for i, key := range wanted.Items {
 			if i > 0 {
-				answer = append(answer, ',')
+				response = append(response, ',')
 			}
-			answer = append(answer, prices[key]...)
+			response = append(response, prices[key]...)
 		}
-		answer = append(answer, `],"currency":"USD"}`...)
+		response = append(response, `],"currency":"USD"}`...)
 		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Content-Length", strconv.Itoa(len(answer)))
-		_, _ = w.Write(answer) // the client may have disconnected
+		w.Header().Set("Content-Length", strconv.Itoa(len(response)))
+		_, _ = w.Write(response) // the client may have disconnected
 	})
 }
 

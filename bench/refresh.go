@@ -53,7 +53,7 @@ func (b *bench) measureRefresh(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		b.say("%s: refresh %s (the job %s), floor %s; %s", id, short(waited), short(j.took()), short(least), n)
+		b.note("%s: refresh %s (the job %s), floor %s; %s", id, short(waited), short(j.took()), short(least), n)
 		if run == 0 {
 			continue // now caches are warm
 		}
@@ -135,7 +135,7 @@ func (b *bench) timeFloors(ctx context.Context, db *sql.DB, work *refreshWork) (
 			return 0, fmt.Errorf("floor of %s: %w", f.name, err)
 		}
 		took := time.Since(began)
-		b.say("floor: %s: %s", f.name, short(took))
+		b.note("floor: %s: %s", f.name, short(took))
 		if i == 0 || took < least {
 			least = took
 		}
@@ -170,7 +170,7 @@ func (b *bench) measureUnchanged(ctx context.Context) (err error) {
 		unchangedBytes = bytes
 		full, unchanged = append(full, changing), append(unchanged, took)
 		ratios = append(ratios, quotient(took, changing))
-		b.say("T4: changed %s, unchanged %s", short(changing), short(took))
+		b.note("T4: changed %s, unchanged %s", short(changing), short(took))
 	}
 	differing, err := b.countRewritten(ctx, w.world)
 	if err != nil {
@@ -223,7 +223,7 @@ func (b *bench) countRewritten(ctx context.Context, w *world) (n int, err error)
 	}
 	for i, table := range []string{"snapshot", "item", "inventory"} {
 		differ := before[i].changed(after[i])
-		b.say("T4: %s: %d of %s rows differ", table, differ, count(len(after[i])))
+		b.note("T4: %s: %d of %s rows differ", table, differ, count(len(after[i])))
 		n += differ
 	}
 	return n, nil
@@ -232,7 +232,7 @@ func (b *bench) countRewritten(ctx context.Context, w *world) (n int, err error)
 // measureWide measures the memory of a refresh of more names on more markets (T3). The markets
 // are price lists.
 func (b *bench) measureWide(ctx context.Context) (err error) {
-	b.say("T3: filling %s names, %d markets", count(wideNames), wideMarkets)
+	b.note("T3: filling %s names, %d markets", count(wideNames), wideMarkets)
 	w, err := b.newWorld(ctx, size{wideNames, wideMarkets, wideRows})
 	if err != nil {
 		return err

@@ -142,21 +142,21 @@ func (s *server) url(path string) string { return "http://" + s.addr + path }
 
 // call sends a request as administrator and decodes the response.
 func (s *server) call(ctx context.Context, method, path string, body []byte, into any) error {
-	status, answer, err := send(ctx, s.client, method, s.url(path), s.token, body)
+	status, response, err := send(ctx, s.client, method, s.url(path), s.token, body)
 	if err != nil {
 		return err
 	}
 	if status/100 != 2 {
-		return fmt.Errorf("%s %s: status %d: %.300s", method, path, status, answer)
+		return fmt.Errorf("%s %s: status %d: %.300s", method, path, status, response)
 	}
 	if into == nil {
 		return nil
 	}
-	return json.Unmarshal(answer, into)
+	return json.Unmarshal(response, into)
 }
 
 // send sends a request and returns the complete response.
-func send(ctx context.Context, client *http.Client, method, url, token string, body []byte) (status int, answer []byte, err error) {
+func send(ctx context.Context, client *http.Client, method, url, token string, body []byte) (status int, response []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, err
@@ -172,8 +172,8 @@ func send(ctx context.Context, client *http.Client, method, url, token string, b
 		return 0, nil, err
 	}
 	defer resp.Body.Close()
-	answer, err = io.ReadAll(resp.Body)
-	return resp.StatusCode, answer, err
+	response, err = io.ReadAll(resp.Body)
+	return resp.StatusCode, response, err
 }
 
 // job contains the required fields of a job.

@@ -84,9 +84,9 @@ func (c *controlled) remember(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, m := range c.markets {
-		answer := httptest.NewRecorder()
-		c.sim.ServeHTTP(answer, httptest.NewRequestWithContext(ctx, http.MethodGet, marketFile(m.Key), http.NoBody))
-		c.files[marketFile(m.Key)] = answer.Body.Bytes()
+		response := httptest.NewRecorder()
+		c.sim.ServeHTTP(response, httptest.NewRequestWithContext(ctx, http.MethodGet, marketFile(m.Key), http.NoBody))
+		c.files[marketFile(m.Key)] = response.Body.Bytes()
 	}
 }
 
@@ -110,12 +110,12 @@ func (c *controlled) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer c.mu.Unlock()
 		_, _ = fmt.Fprint(w, c.requests) // the client may have disconnected
 	default:
-		c.answer(w, r)
+		c.response(w, r)
 	}
 }
 
 // answer counts and handles a request.
-func (c *controlled) answer(w http.ResponseWriter, r *http.Request) {
+func (c *controlled) response(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	c.requests++
 	body, ok := c.files[r.URL.Path]

@@ -25,31 +25,31 @@ func (b *bench) measureStatus(ctx context.Context) error {
 	}
 	var alone, loaded, p99 []time.Duration
 	var ratios []float64
-	asked := 0
+	requested := 0
 	for range b.runs {
 		_, undisturbed, err := w.change(ctx)
 		if err != nil {
 			return err
 		}
 		done := make(chan struct{})
-		answers := make(chan []time.Duration, 1)
+		responses := make(chan []time.Duration, 1)
 		var failed error
 		go func() {
 			latencies, err := w.server.requestAtRate(ctx, "/api/market-prices/status", statusRate, done)
 			failed = err
-			answers <- latencies
+			responses <- latencies
 		}()
 		_, disturbed, err := w.change(ctx)
 		close(done)
-		latencies := <-answers
+		latencies := <-responses
 		if err := errors.Join(err, failed); err != nil {
 			return err
 		}
 		alone, loaded = append(alone, undisturbed), append(loaded, disturbed)
 		ratios = append(ratios, quotient(disturbed, undisturbed))
 		p99 = append(p99, quantile(latencies, 99))
-		asked += len(latencies)
-		b.say("T9: alone %s, loaded %s, p50 %s, p99 %s, worst %s", short(undisturbed), short(disturbed),
+		requested += len(latencies)
+		b.note("T9: alone %s, loaded %s, p50 %s, p99 %s, worst %s", short(undisturbed), short(disturbed),
 			short(median(latencies)), short(quantile(latencies, 99)), short(quantile(latencies, 100)))
 	}
 	best := quantile(p99, 0)
@@ -57,7 +57,7 @@ func (b *bench) measureStatus(ctx context.Context) error {
 	b.results = append(b.results,
 		result{
 			id: "T9", what: fmt.Sprintf("status at %d/s while a refresh runs, best p99 of %d runs (median %s), %s responses",
-				statusRate, b.runs, short(median(p99)), count(asked)),
+				statusRate, b.runs, short(median(p99)), count(requested)),
 			ours: short(best), target: "<= " + short(targetStatus), good: best <= targetStatus,
 		},
 		result{

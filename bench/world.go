@@ -126,9 +126,9 @@ func pushBody(at time.Time, items []asset) ([]byte, error) {
 }
 
 func (s *server) push(ctx context.Context, user string, body []byte, into *synced) error {
-	var answer synced
+	var response synced
 	if into == nil {
-		into = &answer
+		into = &response
 	}
 	return s.call(ctx, http.MethodPost, "/api/inventory/"+user+"/sync", body, into)
 }

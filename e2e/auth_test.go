@@ -85,7 +85,7 @@ func testInterface(t *testing.T, on engine) {
 			for _, way := range ways {
 				client++ // use a new address each time because wrong credentials are limited per address
 				got, code := s.present(method, example(path), way, fmt.Sprintf("10.1.%d.%d", client/250, client%250))
-				want, wantCode := mustAnswer(mayUse[at].roles, way.role)
+				want, wantCode := mustRespond(mayUse[at].roles, way.role)
 				if want == http.StatusOK && (got == http.StatusUnauthorized || got == http.StatusForbidden) {
 					t.Errorf("%s %s with %s: got %d, want access", method, path, way.name, got)
 				}
@@ -123,7 +123,7 @@ func waysToPresent(s *server) []presented {
 }
 
 // mustAnswer returns the expected response to a role.
-func mustAnswer(roles []string, role string) (status int, code string) {
+func mustRespond(roles []string, role string) (status int, code string) {
 	switch {
 	case role == admin, slices.Contains(roles, anonymous), slices.Contains(roles, role):
 		return http.StatusOK, ""

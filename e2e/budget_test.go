@@ -75,9 +75,9 @@ func TestBudget_ReportedQuotaAppliesToAllInstances(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		t.Parallel()
-		var said atomic.Bool
+		var reported atomic.Bool
 		server := providertest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			if !said.Swap(true) {
+			if !reported.Swap(true) {
 				w.Header().Set("X-RateLimit-Limit", "100")
 				w.Header().Set("X-RateLimit-Remaining", "5")
 				w.Header().Set("X-RateLimit-Reset", "7200")

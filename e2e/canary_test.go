@@ -100,7 +100,7 @@ func (f *finder) look(where string, content []byte) {
 
 // hoard is a server with a canary for every secret. Its providers return all data that they
 // receive.
-type hoard struct {
+type secretFinder struct {
 	*server
 	f     *finder
 	shop  *providertest.Server
@@ -109,7 +109,7 @@ type hoard struct {
 	pg    *pgtest.Server // nil on SQLite
 }
 
-func newHoard(t *testing.T, on engine) *hoard {
+func newSecretFinder(t *testing.T, on engine) *secretFinder {
 	markets, simURL := simulator(t, sim.Options{Names: 30, Frozen: true})
 	list := csvList(markets.Names(), 500)
 	shop := providertest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(list) }))
@@ -124,7 +124,7 @@ func newHoard(t *testing.T, on engine) *hoard {
 	for name, value := range canaries {
 		env = append(env, name+"="+value)
 	}
-	h := &hoard{f: newFinder(t), shop: shop, names: markets.Names()}
+	h := &secretFinder{f: newFinder(t), shop: shop, names: markets.Names()}
 	if on == onSQLite {
 		h.server = newServer(t, env...)
 	} else { // this server logs every statement with its values
@@ -136,7 +136,7 @@ func newHoard(t *testing.T, on engine) *hoard {
 }
 
 // live runs every feature that uses a secret.
-func (h *hoard) live() {
+func (h *secretFinder) live() {
 	h.t.Helper()
 	pushNames(h.server, h.names, 1)
 	h.awaitPriced()
@@ -162,7 +162,7 @@ func (h *hoard) live() {
 }
 
 // ask reads every route with every credential, valid and slightly wrong, in every place.
-func (h *hoard) ask() {
+func (h *secretFinder) ask() {
 	h.t.Helper()
 	var api struct{ Paths map[string]map[string]any }
 	h.get("/openapi.json", &api)
@@ -194,7 +194,7 @@ func (h *hoard) ask() {
 }
 
 // show sends a request and checks the complete response.
-func (h *hoard) show(path string, header http.Header) {
+func (h *secretFinder) show(path string, header http.Header) {
 	h.t.Helper()
 	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodGet, "http://"+h.addr+path, nil)
 	if err != nil {
@@ -205,19 +205,19 @@ func (h *hoard) show(path string, header http.Header) {
 	// delayed.
 	h.shown++
 	req.Header.Set("X-Forwarded-For", netip.AddrFrom4([4]byte{198, 18, byte(h.shown >> 8), byte(h.shown)}).String())
-	h.answer(http.DefaultClient, req)
+	h.response(http.DefaultClient, req)
 }
 
-func (h *hoard) page(c *http.Client, path string) {
+func (h *secretFinder) page(c *http.Client, path string) {
 	h.t.Helper()
 	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodGet, "http://"+h.addr+path, nil)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.answer(c, req)
+	h.response(c, req)
 }
 
-func (h *hoard) answer(c *http.Client, req *http.Request) {
+func (h *secretFinder) response(c *http.Client, req *http.Request) {
 	h.t.Helper()
 	resp, err := c.Do(req)
 	if err != nil {
@@ -233,7 +233,7 @@ func (h *hoard) answer(c *http.Client, req *http.Request) {
 }
 
 // files checks the log, all files and the database of the server.
-func (h *hoard) files(debugged bool) {
+func (h *secretFinder) files(debugged bool) {
 	h.t.Helper()
 	log := h.log.String()
 	h.f.look("the log", []byte(log))

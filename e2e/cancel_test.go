@@ -26,14 +26,14 @@ func TestListings_CancelTogether(t *testing.T) {
 		}
 		var first []byte
 		for range 2 {
-			status, answer, err := s.call(http.MethodPost, "/api/listings/cancel", bytes.NewReader(body))
+			status, response, err := s.call(http.MethodPost, "/api/listings/cancel", bytes.NewReader(body))
 			if err != nil || status != http.StatusOK {
-				t.Fatal(status, string(answer), err)
+				t.Fatal(status, string(response), err)
 			}
-			if first != nil && !bytes.Equal(first, answer) {
-				t.Errorf("a repeat got %s, not %s", answer, first)
+			if first != nil && !bytes.Equal(first, response) {
+				t.Errorf("a repeat got %s, not %s", response, first)
 			}
-			first = answer
+			first = response
 		}
 		var got struct {
 			Items []struct {
@@ -67,8 +67,8 @@ func TestListings_CancelTogether(t *testing.T) {
 
 		many := `{"ids":["1"` + strings.Repeat(`,"1"`, 500) + `]}`
 		for text, want := range map[string]int{many: http.StatusRequestEntityTooLarge, `{}`: 400, `{"ids":[1]}`: 400, `{"ids":["01"]}`: 400, `{"ids":[]}`: 200} {
-			if status, answer, err := s.call(http.MethodPost, "/api/listings/cancel", strings.NewReader(text)); err != nil || status != want {
-				t.Errorf("%.40s: %d %s, %v, want %d", text, status, answer, err, want)
+			if status, response, err := s.call(http.MethodPost, "/api/listings/cancel", strings.NewReader(text)); err != nil || status != want {
+				t.Errorf("%.40s: %d %s, %v, want %d", text, status, response, err, want)
 			}
 		}
 	})

@@ -38,7 +38,7 @@ func TestClients_UseServedDocument(t *testing.T) {
 	}
 	t.Run("Go", func(t *testing.T) { goClient(t, document, task) })
 	t.Run("TypeScript", func(t *testing.T) { typescriptClient(t, document, task) })
-	t.Run("Answers", func(t *testing.T) { answersAreDescribed(t, s, document) })
+	t.Run("Answers", func(t *testing.T) { responsesAreDescribed(t, s, document) })
 	t.Run("MetaSchema", func(t *testing.T) { isValidOpenAPI(t, document) })
 	t.Run("Redocly", func(t *testing.T) {
 		dir := clientDir(t, document, "redocly.yaml")
@@ -201,7 +201,7 @@ func exactList(t *testing.T, prices map[string]string) string {
 }
 
 // answersAreDescribed validates responses of a server with the schemas in its document.
-func answersAreDescribed(t *testing.T, s *server, document []byte) {
+func responsesAreDescribed(t *testing.T, s *server, document []byte) {
 	d, err := apitest.Read(document)
 	if err != nil {
 		t.Fatal(err)

@@ -87,14 +87,14 @@ func (c *cluster) begin() (id string) {
 	c.t.Helper()
 	c.await("a run", func() bool {
 		_, body, err := c.call(http.MethodPost, "/api/market-prices/refresh?force=1", nil)
-		var answer struct {
+		var response struct {
 			Started bool
 			Job     struct{ ID string }
 		}
-		if err != nil || json.Unmarshal(body, &answer) != nil || answer.Job.ID == "" {
+		if err != nil || json.Unmarshal(body, &response) != nil || response.Job.ID == "" {
 			return false
 		}
-		id = answer.Job.ID
+		id = response.Job.ID
 		if n := len(c.runs); n == 0 || c.runs[n-1] != id {
 			c.runs = append(c.runs, id)
 			c.markets.Advance(2_000) // changes nearly all prices

@@ -79,8 +79,8 @@ func TestLists_FilterByTimeOfCreation(t *testing.T) {
 		}
 		s.get("/api/trades?limit=1", &page)
 		for _, query := range []string{"from=" + from + "&cursor=" + page.NextCursor, "from=yesterday", "to=2026-01-31"} {
-			if status, answer, err := s.call(http.MethodGet, "/api/trades?"+query, nil); err != nil || status != http.StatusBadRequest || !strings.Contains(string(answer), "invalid_") {
-				t.Errorf("%s: %d %s, %v", query, status, answer, err)
+			if status, response, err := s.call(http.MethodGet, "/api/trades?"+query, nil); err != nil || status != http.StatusBadRequest || !strings.Contains(string(response), "invalid_") {
+				t.Errorf("%s: %d %s, %v", query, status, response, err)
 			}
 		}
 	})

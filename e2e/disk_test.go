@@ -92,7 +92,7 @@ func TestDisk_RejectsMissingOrReplacedFile(t *testing.T) {
 		name    string
 		running bool
 		harm    func(t *testing.T, path string)
-		says    string // while running, or at the next start
+		reports string // while running, or at the next start
 	}{
 		{"deleted while stopped", false, remove, "missing"},
 		{"deleted while running", true, remove, "deleted"},
@@ -114,13 +114,13 @@ func TestDisk_RejectsMissingOrReplacedFile(t *testing.T) {
 				if _, err := d.tryRefresh(); err == nil {
 					t.Error("started a run without a database file")
 				}
-				d.failsLoudly(c.says)
+				d.failsLoudly(c.reports)
 				d.kill()
 			}
-			if c.says == "deleted" {
-				c.says = "missing"
+			if c.reports == "deleted" {
+				c.reports = "missing"
 			}
-			d.refusesToStart(c.says)
+			d.refusesToStart(c.reports)
 			if info, err := os.Stat(path); c.name[:7] == "deleted" && err == nil {
 				t.Errorf("got a new database of %d bytes", info.Size())
 			}
@@ -163,15 +163,15 @@ func replace(t *testing.T, path string) {
 }
 
 // refusesToStart checks that a start fails soon with the given reason.
-func (s *server) refusesToStart(says string) {
+func (s *server) refusesToStart(reports string) {
 	s.t.Helper()
 	before := len(s.log.String())
 	s.spawn()
 	select {
 	case err := <-s.done:
 		s.cmd = nil
-		if text := s.log.String()[before:]; err == nil || !strings.Contains(text, says) {
-			s.t.Errorf("start: got error %v, output %q, want %q", err, text, says)
+		if text := s.log.String()[before:]; err == nil || !strings.Contains(text, reports) {
+			s.t.Errorf("start: got error %v, output %q, want %q", err, text, reports)
 		}
 	case <-time.After(patience):
 		s.t.Error("got a running server, want a failed start")

@@ -259,7 +259,7 @@ func (e *exits) endsAt(point string, want map[string][]string) {
 	}
 	s.done = make(chan error, 1)
 	go func() { s.done <- s.cmd.Wait() }()
-	if answers(s) {
+	if responses(s) {
 		if err := e.drive(s); err == nil {
 			s.kill()
 			return // there were fewer periodic commits this time
@@ -302,7 +302,7 @@ func TestRule8_ExitDuringFirstStart(t *testing.T) {
 			}
 			s.done = make(chan error, 1)
 			go func() { s.done <- s.cmd.Wait() }()
-			if answers(s) {
+			if responses(s) {
 				if _, err := s.stop(); err != nil {
 					t.Logf("%s %d: %v", call, n, err)
 				}
@@ -330,7 +330,7 @@ func TestRule8_ExitDuringFirstStart(t *testing.T) {
 }
 
 // answers waits until a server responds or exits, and reports which.
-func answers(s *server) bool {
+func responses(s *server) bool {
 	for {
 		if resp, err := http.Get("http://" + s.addr + "/api/health"); err == nil {
 			_ = resp.Body.Close()

@@ -159,8 +159,8 @@ func (m *markets) push(s *server) {
 func (m *markets) run(t *testing.T, s *server) {
 	t.Helper()
 	m.write(t)
-	if code, answer, err := s.call(http.MethodPost, "/api/market-prices/refresh?force=1", nil); err != nil || code != http.StatusAccepted {
-		t.Fatalf("refresh: %d %s %v", code, answer, err)
+	if code, response, err := s.call(http.MethodPost, "/api/market-prices/refresh?force=1", nil); err != nil || code != http.StatusAccepted {
+		t.Fatalf("refresh: %d %s %v", code, response, err)
 	}
 	if end := s.awaitEnd(); end.Status.State != "finished" || end.FailedItems != 0 {
 		t.Fatalf("run: %+v", end)

@@ -65,9 +65,9 @@ func (f *traffic) purchase(s *server, buyer, key string) {
 	default:
 		return // all listings are sold
 	}
-	status, answer, err := s.buy(listing, buyer, key)
+	status, response, err := s.buy(listing, buyer, key)
 	var made trade
-	if err == nil && status == http.StatusCreated && json.Unmarshal(answer, &made) == nil {
+	if err == nil && status == http.StatusCreated && json.Unmarshal(response, &made) == nil {
 		f.trades <- made.ID
 		f.done[purchases].Add(1)
 	}
@@ -121,8 +121,8 @@ func TestVerify_HasNoFalseAlarms(t *testing.T) {
 			switch {
 			case n%20 == 7:
 				write(anyRules(r, n))
-				if status, answer := s.postFees("/refresh?allowLargeChange=1", ""); status != http.StatusOK {
-					t.Errorf("fee rules change: got %d %v", status, answer)
+				if status, response := s.postFees("/refresh?allowLargeChange=1", ""); status != http.StatusOK {
+					t.Errorf("fee rules change: got %d %v", status, response)
 				}
 			case n%25 == 11:
 				f.rotate(s, n/25+1)

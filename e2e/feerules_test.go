@@ -51,16 +51,16 @@ func newFeeSource(t *testing.T, on engine, source string) *feeSource {
 func (s *feeSource) refused(what string, status int, code string, faults ...string) {
 	s.t.Helper()
 	for _, how := range []string{"", "?dryRun=1", "?allowLargeChange=1"} {
-		got, answer := s.postFees("/refresh"+how, "")
+		got, response := s.postFees("/refresh"+how, "")
 		var found []string
-		list, _ := answer["errors"].([]any)
+		list, _ := response["errors"].([]any)
 		for _, f := range list {
 			f, _ := f.(map[string]any)
 			found = append(found, fmt.Sprint(f["pointer"], " ", f["code"]))
 		}
 		slices.Sort(found)
-		if got != status || answer["code"] != code || !slices.Equal(found, faults) {
-			s.t.Errorf("%s%s: %d %v, want %d %s %q", what, how, got, answer, status, code, faults)
+		if got != status || response["code"] != code || !slices.Equal(found, faults) {
+			s.t.Errorf("%s%s: %d %v, want %d %s %q", what, how, got, response, status, code, faults)
 		}
 	}
 	if now := rows(s.t, s.db, storedFees); !slices.Equal(now, s.stored) {
@@ -86,8 +86,8 @@ func TestFees_InvalidRulesListAllErrors(t *testing.T) {
 		write(strings.Repeat(" ", fee.MaxBytes) + feetest.OneRule(`"basisPoints":1`))
 		s.refused("too large", http.StatusUnprocessableEntity, "invalid_fee_rules", " too_large")
 		write(feeDocument(101))
-		if status, answer := s.postFees("/refresh", ""); status != http.StatusOK || fmt.Sprint(answer["version"]) != "2" {
-			t.Errorf("valid rules: got %d %v", status, answer)
+		if status, response := s.postFees("/refresh", ""); status != http.StatusOK || fmt.Sprint(response["version"]) != "2" {
+			t.Errorf("valid rules: got %d %v", status, response)
 		}
 	})
 }
@@ -148,12 +148,12 @@ func TestFees_UnreadableFileChangesNothing(t *testing.T) {
 			lead(to)
 			s.refused(name, http.StatusBadGateway, "fee_rules_unreachable")
 		}
-		if _, answer := s.postFees("/refresh", ""); strings.Contains(fmt.Sprint(answer), dir) {
-			t.Errorf("response contains the path of the file: %v", answer)
+		if _, response := s.postFees("/refresh", ""); strings.Contains(fmt.Sprint(response), dir) {
+			t.Errorf("response contains the path of the file: %v", response)
 		}
 		lead(good)
-		if status, answer := s.postFees("/refresh", ""); status != http.StatusOK || answer["changed"] != false {
-			t.Errorf("readable file: got %d %v", status, answer)
+		if status, response := s.postFees("/refresh", ""); status != http.StatusOK || response["changed"] != false {
+			t.Errorf("readable file: got %d %v", status, response)
 		}
 	})
 }
@@ -219,8 +219,8 @@ func TestFees_FailingAddressChangesNothing(t *testing.T) {
 			w.Header().Set("Content-Encoding", "gzip")
 			_, _ = w.Write(packed.Bytes())
 		})
-		if code, answer := s.postFees("/refresh?allowLargeChange=1", ""); code != http.StatusOK || fmt.Sprint(answer["version"]) != "2" {
-			t.Errorf("working address: got %d %v", code, answer)
+		if code, response := s.postFees("/refresh?allowLargeChange=1", ""); code != http.StatusOK || fmt.Sprint(response["version"]) != "2" {
+			t.Errorf("working address: got %d %v", code, response)
 		}
 		at.Close()
 		s.stored, s.active = rows(t, s.db, storedFees), s.feeRules()

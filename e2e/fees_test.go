@@ -59,7 +59,7 @@ func (s *server) feeRules() (f feeRules) {
 }
 
 // postFees sends a request. The status is 0 if no server responds.
-func (s *server) postFees(path, body string) (status int, answer map[string]any) {
+func (s *server) postFees(path, body string) (status int, response map[string]any) {
 	s.t.Helper()
 	var in io.Reader
 	if body != "" {
@@ -69,8 +69,8 @@ func (s *server) postFees(path, body string) (status int, answer map[string]any)
 	if err != nil {
 		return 0, nil
 	}
-	_ = json.Unmarshal(text, &answer)
-	return status, answer
+	_ = json.Unmarshal(text, &response)
+	return status, response
 }
 
 func TestFees_KillDuringRefreshKeepsOneVersion(t *testing.T) {
@@ -87,21 +87,21 @@ func TestFees_KillDuringRefreshKeepsOneVersion(t *testing.T) {
 		}
 		write(2)
 		begun := time.Now()
-		if status, answer := s.postFees("/refresh?allowLargeChange=1", ""); status != http.StatusOK {
-			t.Fatal(status, answer)
+		if status, response := s.postFees("/refresh?allowLargeChange=1", ""); status != http.StatusOK {
+			t.Fatal(status, response)
 		}
 		lasts := time.Since(begun)
 		before, taken := s.feeRules(), 0
 		for kill := range randtest.Count(6, 100) {
 			write(kill + 3)
-			answered := make(chan int, 1)
+			responded := make(chan int, 1)
 			go func() {
 				status, _ := s.postFees("/refresh?allowLargeChange=1", "")
-				answered <- status
+				responded <- status
 			}()
 			time.Sleep(time.Duration(r.Int64N(int64(lasts) * 3 / 2)))
 			s.kill()
-			status := <-answered
+			status := <-responded
 			s.start()
 			after := s.feeRules()
 			points := after.Rules.Fallback.BasisPoints
@@ -137,9 +137,9 @@ func TestFees_RefreshByAddress(t *testing.T) {
 		s.start()
 		expect := func(what, path, body string, status int, member string, want any) {
 			t.Helper()
-			got, answer := s.postFees(path, body)
-			if got != status || fmt.Sprint(answer[member]) != fmt.Sprint(want) {
-				t.Errorf("%s: %d %v", what, got, answer)
+			got, response := s.postFees(path, body)
+			if got != status || fmt.Sprint(response[member]) != fmt.Sprint(want) {
+				t.Errorf("%s: %d %v", what, got, response)
 			}
 		}
 		expect("the same again", "/refresh", "", 200, "changed", false)
@@ -149,10 +149,10 @@ func TestFees_RefreshByAddress(t *testing.T) {
 		expect("a quote", "/quote", `{"kind":"sale","amount":1000,"currency":"USD"}`, 200, "fee", 110)
 		expect("a quote by the version before", "/quote", `{"kind":"sale","amount":1000,"currency":"USD","version":1}`, 200, "fee", 100)
 		document.Store(feeDocument(5000))
-		command := func(code int, says string, args ...string) {
+		command := func(code int, reports string, args ...string) {
 			t.Helper()
-			if out, errs := s.command(code, append([]string{"fees"}, args...)...); !strings.Contains(out+errs, says) {
-				t.Errorf("%v: %s%s, want %s", args, out, errs, says)
+			if out, errs := s.command(code, append([]string{"fees"}, args...)...); !strings.Contains(out+errs, reports) {
+				t.Errorf("%v: %s%s, want %s", args, out, errs, reports)
 			}
 		}
 		command(0, "version 3 would follow version 2", "refresh", "--dry-run", "--allow-large-change")

@@ -117,9 +117,9 @@ func TestFees_QuotesMatchTheirVersion(t *testing.T) {
 				}
 			}
 			write(anyRules(r, n+2))
-			status, answer := q.servers[n%len(q.servers)].postFees("/refresh?allowLargeChange=1", "")
-			if status != http.StatusOK || fmt.Sprint(answer["version"]) != fmt.Sprint(n+2) {
-				t.Errorf("change %d: got %d %v", n, status, answer)
+			status, response := q.servers[n%len(q.servers)].postFees("/refresh?allowLargeChange=1", "")
+			if status != http.StatusOK || fmt.Sprint(response["version"]) != fmt.Sprint(n+2) {
+				t.Errorf("change %d: got %d %v", n, status, response)
 				break
 			}
 			q.active.Store(int64(n + 2))

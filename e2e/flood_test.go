@@ -127,8 +127,8 @@ func testFlood(t *testing.T, on engine) {
 				t.Errorf("%s: a %s took %v", f.name, request, now.quantile(50))
 			}
 		}
-		t.Logf("%-13s %d successful, %d rejected in %v; processors: %s", f.name, reads.answered.Load(), reads.refused.Load(), lasted.Round(time.Millisecond), used.shares(lasted))
-		if reads.answered.Load() == 0 {
+		t.Logf("%-13s %d successful, %d rejected in %v; processors: %s", f.name, reads.responded.Load(), reads.refused.Load(), lasted.Round(time.Millisecond), used.shares(lasted))
+		if reads.responded.Load() == 0 {
 			t.Errorf("%s: got no successful response", f.name)
 		}
 		if refused := reads.refused.Load(); f.name == "dry runs" && refused > 0 {
@@ -208,10 +208,10 @@ func (idle idleConnections) send(s *server, token, line, body string) (status in
 
 // flooding is a group of clients that send expensive reads, each after the previous response.
 type flooding struct {
-	s                       *server
-	clients                 int
-	line                    func(n int64) string
-	sent, answered, refused atomic.Int64
+	s                        *server
+	clients                  int
+	line                     func(n int64) string
+	sent, responded, refused atomic.Int64
 }
 
 // start starts the clients. The returned function stops them.
@@ -232,7 +232,7 @@ func (f *flooding) start(t *testing.T) (stop func()) {
 				status, retry, err := c.send(line, "")
 				switch {
 				case err == nil && status == http.StatusOK:
-					f.answered.Add(1)
+					f.responded.Add(1)
 				case err == nil && status == http.StatusServiceUnavailable && retry:
 					f.refused.Add(1)
 				default:

@@ -341,15 +341,15 @@ func (s *server) tryPush(user string, app int, items []asset) (map[string]int64,
 	if err != nil {
 		return nil, err
 	}
-	code, answer, err := s.call(http.MethodPost, "/api/inventory/"+url.PathEscape(user)+"/sync", bytes.NewReader(body))
+	code, response, err := s.call(http.MethodPost, "/api/inventory/"+url.PathEscape(user)+"/sync", bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("push: %w", err)
 	}
 	if code != http.StatusOK {
-		return nil, fmt.Errorf("push: %d %s", code, answer)
+		return nil, fmt.Errorf("push: %d %s", code, response)
 	}
 	out := map[string]int64{}
-	return out, json.Unmarshal(answer, &out)
+	return out, json.Unmarshal(response, &out)
 }
 
 // refresh starts a forced run and returns its ID.
@@ -370,9 +370,9 @@ func (s *server) tryRefresh() (string, error) {
 	if code != http.StatusAccepted {
 		return "", fmt.Errorf("refresh: %d %s", code, body)
 	}
-	var answer struct{ Job struct{ ID string } }
-	err = json.Unmarshal(body, &answer)
-	return answer.Job.ID, err
+	var response struct{ Job struct{ ID string } }
+	err = json.Unmarshal(body, &response)
+	return response.Job.ID, err
 }
 
 // awaitPriced waits until the missing-price queue has no due items.

@@ -43,9 +43,9 @@ func TestHosts_RetryAfterAppliesToOneHost(t *testing.T) {
 }
 
 func testHosts(t *testing.T, on engine) {
-	var asked atomic.Int64
+	var requested atomic.Int64
 	busy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked.Add(1)
+		requested.Add(1)
 		w.Header().Set("Retry-After", "60")
 		w.WriteHeader(http.StatusTooManyRequests)
 	}))
@@ -106,7 +106,7 @@ func testHosts(t *testing.T, on engine) {
 		}
 		l = s.within(app.Options{})
 	}
-	if n := asked.Load(); n > 2 {
+	if n := requested.Load(); n > 2 {
 		t.Errorf("busy host: got %d requests within a minute, want at most one per slot", n)
 	}
 	s.get("/api/market-prices/jobs/"+id, &j)

@@ -23,10 +23,10 @@ import (
 
 func TestInput_InvalidConfigurationListsAllErrors(t *testing.T) {
 	for _, c := range []struct {
-		name string
-		env  []string
-		file string
-		says []string
+		name    string
+		env     []string
+		file    string
+		reports []string
 	}{
 		{"unknown keys", []string{"MARKET_PRICE_TLT=6h"}, "MARKET_PRICE_WORKRES = 2\n", []string{"MARKET_PRICE_TLT", "did you mean MARKET_PRICE_TTL?", "MARKET_PRICE_WORKRES", "did you mean MARKET_PRICE_WORKERS?"}},
 		{
@@ -51,14 +51,14 @@ func TestInput_InvalidConfigurationListsAllErrors(t *testing.T) {
 				writeFile(t, file, c.file)
 				args = append(args, "--config", file)
 			}
-			s.refuses(2, args, c.says...)
+			s.refuses(2, args, c.reports...)
 		})
 	}
 }
 
 // refuses checks that a start fails with the given exit code and messages, and creates no
 // database.
-func (s *server) refuses(code int, args []string, says ...string) {
+func (s *server) refuses(code int, args []string, reports ...string) {
 	s.t.Helper()
 	cmd := exec.Command(binary, args...)
 	cmd.Env = s.env
@@ -66,7 +66,7 @@ func (s *server) refuses(code int, args []string, says ...string) {
 	if got := cmd.ProcessState.ExitCode(); err == nil || got != code {
 		s.t.Errorf("exit code %d, want %d", got, code)
 	}
-	for _, text := range says {
+	for _, text := range reports {
 		if !strings.Contains(string(out), text) {
 			s.t.Errorf("missing %q in: %s", text, out)
 		}
@@ -80,7 +80,7 @@ func TestInput_InvalidPriceListConfiguration(t *testing.T) {
 	const head = `{"lists":[{"key":"corner","location":"list","format":"csv","appId":730,"currency":"USD","name":"name","markets":[{"key":"shop","ask":"price"}]`
 	for _, c := range []struct {
 		name, config string
-		says         []string
+		reports      []string
 	}{
 		{"unknown member", head + `,"colour":"red"}]}`, []string{"/lists/0/colour"}},
 		{"several faults", strings.Replace(head, `"USD"`, `"dollars"`, 1) + `,"unit":7}]}`, []string{"/lists/0/currency", "/lists/0/unit"}},
@@ -91,13 +91,13 @@ func TestInput_InvalidPriceListConfiguration(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			config := filepath.Join(t.TempDir(), "lists.json")
 			writeFile(t, config, c.config)
-			newServer(t, "MARKET_PRICE_PROVIDERS=pricelist", "PRICELIST_CONFIG="+config).startsNothing(c.says...)
+			newServer(t, "MARKET_PRICE_PROVIDERS=pricelist", "PRICELIST_CONFIG="+config).startsNothing(c.reports...)
 		})
 	}
 }
 
 // startsNothing checks that a start fails with a configuration error and the given messages.
-func (s *server) startsNothing(says ...string) {
+func (s *server) startsNothing(reports ...string) {
 	s.t.Helper()
 	cmd := exec.Command(binary, "serve")
 	cmd.Env = s.env
@@ -105,7 +105,7 @@ func (s *server) startsNothing(says ...string) {
 	if got := cmd.ProcessState.ExitCode(); got != 2 {
 		s.t.Errorf("exit code %d, want 2: %s", got, out)
 	}
-	for _, text := range says {
+	for _, text := range reports {
 		if !strings.Contains(string(out), text) {
 			s.t.Errorf("missing %q in: %s", text, out)
 		}
@@ -137,7 +137,7 @@ func testRubbish(t *testing.T, on engine) {
 	for i := range noise {
 		noise[i] = byte(r.Uint32())
 	}
-	for _, c := range []struct{ name, content, says string }{
+	for _, c := range []struct{ name, content, reports string }{
 		{"wrong columns", "title,cost\nx,1\n", "name"},
 		{"one wrong column", strings.Replace(good, "name,price", "name,pirce", 1), "price"},
 		{"noise", string(noise), "pricelist"},
@@ -155,8 +155,8 @@ func testRubbish(t *testing.T, on engine) {
 			if end.Status.State != "finished" || end.UpdatedItems != int64(len(markets.Names())) {
 				t.Errorf("run: got %+v", end)
 			}
-			if c.says != "" && (end.LastError == nil || !strings.Contains(*end.LastError, c.says)) {
-				t.Errorf("lastError: got %s, want it to contain %q", quoted(end.LastError), c.says)
+			if c.reports != "" && (end.LastError == nil || !strings.Contains(*end.LastError, c.reports)) {
+				t.Errorf("lastError: got %s, want it to contain %q", quoted(end.LastError), c.reports)
 			}
 			if got := rows(t, db, quotes); !slices.Equal(got, before) {
 				t.Errorf("quotes changed: %s", firstDifference(got, before))
@@ -185,7 +185,7 @@ func testRequests(t *testing.T, on engine) {
 	for _, c := range []struct {
 		name, method, path, body string
 		status                   int
-		says                     string
+		reports                  string
 	}{
 		{"asset twice", "POST", sync, push(`[{"assetId":"1","marketHashName":"A"},{"assetId":"1","marketHashName":"B"}]`), 400, "/items/1/assetId"},
 		{"no asset id", "POST", sync, push(`[{"marketHashName":"A"}]`), 400, "/items/0/assetId"},
@@ -239,19 +239,19 @@ func testRequests(t *testing.T, on engine) {
 			if c.body != "" {
 				body = strings.NewReader(c.body)
 			}
-			status, answer, err := s.call(c.method, c.path, body)
+			status, response, err := s.call(c.method, c.path, body)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if status != c.status || !strings.Contains(string(answer), c.says) {
-				t.Errorf("got %d %.600s, want %d with %q", status, answer, c.status, c.says)
+			if status != c.status || !strings.Contains(string(response), c.reports) {
+				t.Errorf("got %d %.600s, want %d with %q", status, response, c.status, c.reports)
 			}
 			var p struct{ Code, Detail, RequestID string }
-			if err := json.Unmarshal(answer, &p); err != nil || p.Code == "" || p.Detail == "" || p.RequestID == "" {
-				t.Errorf("problem lacks code, detail or request ID: %.200s", answer)
+			if err := json.Unmarshal(response, &p); err != nil || p.Code == "" || p.Detail == "" || p.RequestID == "" {
+				t.Errorf("problem lacks code, detail or request ID: %.200s", response)
 			}
-			if len(answer) > 20_000 {
-				t.Errorf("got a response of %d bytes", len(answer))
+			if len(response) > 20_000 {
+				t.Errorf("got a response of %d bytes", len(response))
 			}
 		})
 	}

@@ -23,7 +23,7 @@ const ledgerPath = "/api/functions/admin/wallet-ledger/"
 // deposited is a deposit with its request and its response, if any.
 type deposited struct {
 	user, key, body string
-	answer          []byte // nil: no response
+	response        []byte // nil: no response
 }
 
 // send posts the deposit.
@@ -69,9 +69,9 @@ func testLedgerKills(t *testing.T, on engine) {
 			wg.Go(func() {
 				for n := 0; ctx.Err() == nil; n++ {
 					d := &deposited{user: fmt.Sprintf("u%d", n%3), key: fmt.Sprintf("%d-%d-%d", round, client, n), body: `{"kind":"deposit","currency":"USD","amount":7}`}
-					status, answer, err := d.send(s)
+					status, response, err := d.send(s)
 					if err == nil && status == http.StatusCreated {
-						d.answer = answer
+						d.response = response
 					}
 					mu.Lock()
 					all = append(all, d)
@@ -91,14 +91,14 @@ func testLedgerKills(t *testing.T, on engine) {
 	}
 	acknowledged := 0
 	for _, d := range all {
-		status, answer, err := d.send(s)
+		status, response, err := d.send(s)
 		if err != nil || status != http.StatusCreated {
-			t.Fatalf("%s again: %d %s, %v", d.key, status, answer, err)
+			t.Fatalf("%s again: %d %s, %v", d.key, status, response, err)
 		}
-		if d.answer != nil {
+		if d.response != nil {
 			acknowledged++
-			if !bytes.Equal(answer, d.answer) {
-				t.Errorf("%s: first response %s, then %s", d.key, d.answer, answer)
+			if !bytes.Equal(response, d.response) {
+				t.Errorf("%s: first response %s, then %s", d.key, d.response, response)
 			}
 		}
 	}
@@ -140,8 +140,8 @@ func TestLedger_StartNeedsItsKey(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	s.start()
-	if status, answer, err := s.keyed(ledgerPath+"u/entries", "k", `{"kind":"deposit","currency":"USD","amount":7}`); status != http.StatusCreated {
-		t.Fatal(status, string(answer), err)
+	if status, response, err := s.keyed(ledgerPath+"u/entries", "k", `{"kind":"deposit","currency":"USD","amount":7}`); status != http.StatusCreated {
+		t.Fatal(status, string(response), err)
 	}
 	s.await("the warning about the ledger key", func() bool { // the log arrives through a pipe
 		return strings.Contains(s.log.String(), "ledger key and checkpoints are stored next to the database")
@@ -163,9 +163,9 @@ func TestLedger_StartNeedsItsKey(t *testing.T) {
 	}
 	s.env = append(slices.Clip(env), "WALLET_LEDGER_KEY=k2:"+other+",k1:"+key)
 	s.start()
-	status, answer, err := s.keyed(ledgerPath+"u/entries", "k again", `{"kind":"withdrawal","currency":"USD","amount":7}`)
-	if err != nil || status != http.StatusCreated || !strings.Contains(string(answer), `"keyId":"k2"`) {
-		t.Errorf("with a new key in front: %d %s, %v", status, answer, err)
+	status, response, err := s.keyed(ledgerPath+"u/entries", "k again", `{"kind":"withdrawal","currency":"USD","amount":7}`)
+	if err != nil || status != http.StatusCreated || !strings.Contains(string(response), `"keyId":"k2"`) {
+		t.Errorf("with a new key in front: %d %s, %v", status, response, err)
 	}
 	var page struct {
 		Items      []json.RawMessage
@@ -201,8 +201,8 @@ func TestLedger_ServersShareOneKey(t *testing.T) {
 			s.env = append(slices.Clip(s.env), other)
 		}
 		s.start()
-		if status, answer, err := s.keyed(ledgerPath+"u/entries", "k", `{"kind":"deposit","currency":"USD","amount":7}`); status != http.StatusCreated {
-			t.Fatal(status, string(answer), err)
+		if status, response, err := s.keyed(ledgerPath+"u/entries", "k", `{"kind":"deposit","currency":"USD","amount":7}`); status != http.StatusCreated {
+			t.Fatal(status, string(response), err)
 		}
 		var report struct{ Status string }
 		s.get(ledgerPath+"u/verify", &report)
@@ -232,11 +232,11 @@ func TestWallet_IsEmptyWithoutMoney(t *testing.T) {
 			"/entries": `{"items":[],"nextCursor":null}`,
 		}
 		for path, body := range want {
-			if status, answer, err := s.call(http.MethodGet, ledgerPath+"poor"+path, nil); status != http.StatusOK || string(answer) != body {
-				t.Errorf("%s: %d %s %v", path, status, answer, err)
+			if status, response, err := s.call(http.MethodGet, ledgerPath+"poor"+path, nil); status != http.StatusOK || string(response) != body {
+				t.Errorf("%s: %d %s %v", path, status, response, err)
 			}
-			if status, answer, err := s.call(http.MethodGet, ledgerPath+"unknown"+path, nil); status != http.StatusNotFound {
-				t.Errorf("%s of a user that does not exist: %d %s %v", path, status, answer, err)
+			if status, response, err := s.call(http.MethodGet, ledgerPath+"unknown"+path, nil); status != http.StatusNotFound {
+				t.Errorf("%s of a user that does not exist: %d %s %v", path, status, response, err)
 			}
 		}
 	})

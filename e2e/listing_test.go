@@ -41,11 +41,11 @@ func (s *server) offer(user, assetID, key string, items []asset) (int, []byte, e
 func (s *server) offered(user, assetID string, items []asset) (priceStatus string, took time.Duration) {
 	s.t.Helper()
 	began := time.Now()
-	status, answer, err := s.offer(user, assetID, "offer "+assetID, items)
+	status, response, err := s.offer(user, assetID, "offer "+assetID, items)
 	took = time.Since(began)
 	var made struct{ PriceCheck struct{ Status string } }
-	if err != nil || status != http.StatusCreated || json.Unmarshal(answer, &made) != nil {
-		s.t.Fatalf("listing of %s: %d %s, %v", user, status, answer, err)
+	if err != nil || status != http.StatusCreated || json.Unmarshal(response, &made) != nil {
+		s.t.Fatalf("listing of %s: %d %s, %v", user, status, response, err)
 	}
 	return made.PriceCheck.Status, took
 }
@@ -99,8 +99,8 @@ func testListingsWhilePricesHang(t *testing.T, on engine) {
 	s.awaitPriced()
 	for i := range steamUsers {
 		body := strings.NewReader(`{"steamId":"` + steamID(i) + `"}`)
-		if status, answer, err := s.call(http.MethodPut, fmt.Sprint("/api/users/steam", i), body); err != nil || status != http.StatusOK {
-			t.Fatalf("%d %s %v", status, answer, err)
+		if status, response, err := s.call(http.MethodPut, fmt.Sprint("/api/users/steam", i), body); err != nil || status != http.StatusOK {
+			t.Fatalf("%d %s %v", status, response, err)
 		}
 	}
 	list := func(phase string) (took []time.Duration) {
@@ -177,7 +177,7 @@ func TestListings_EachAssetIsListedOnceAfterKills(t *testing.T) {
 		type attempt struct {
 			user, asset, key string
 			status           int // 0: no response
-			answer           []byte
+			response         []byte
 		}
 		var sent []*attempt
 		rounds := randtest.Count(3, 40)
@@ -195,9 +195,9 @@ func TestListings_EachAssetIsListedOnceAfterKills(t *testing.T) {
 				wg.Go(func() {
 					for n := c; ctx.Err() == nil && n < 2*assets; n += 4 {
 						o := &attempt{user: user, asset: strconv.Itoa(n / 2), key: fmt.Sprint(round, " ", n)}
-						status, answer, err := s.offer(o.user, o.asset, o.key, nil)
+						status, response, err := s.offer(o.user, o.asset, o.key, nil)
 						if err == nil {
-							o.status, o.answer = status, answer
+							o.status, o.response = status, response
 						}
 						mu.Lock()
 						sent = append(sent, o)
@@ -214,16 +214,16 @@ func TestListings_EachAssetIsListedOnceAfterKills(t *testing.T) {
 			wg.Wait()
 			s.start()
 		}
-		answered := 0
+		responded := 0
 		for _, o := range sent {
-			status, answer, err := s.offer(o.user, o.asset, o.key, nil)
+			status, response, err := s.offer(o.user, o.asset, o.key, nil)
 			if err != nil || status != http.StatusCreated && status != http.StatusConflict {
-				t.Fatalf("%s again: %d %s, %v", o.key, status, answer, err)
+				t.Fatalf("%s again: %d %s, %v", o.key, status, response, err)
 			}
 			if o.status != 0 {
-				answered++
-				if status != o.status || !bytes.Equal(answer, o.answer) {
-					t.Errorf("%s: first response %d %s, then %d %s", o.key, o.status, o.answer, status, answer)
+				responded++
+				if status != o.status || !bytes.Equal(response, o.response) {
+					t.Errorf("%s: first response %d %s, then %d %s", o.key, o.status, o.response, status, response)
 				}
 			}
 		}
@@ -239,6 +239,6 @@ func TestListings_EachAssetIsListedOnceAfterKills(t *testing.T) {
 				t.Errorf("asset %s of %s: got %d listings, want 1", o.asset, o.user, n)
 			}
 		}
-		t.Logf("%d kills during %d requests, %d acknowledged", rounds, len(sent), answered)
+		t.Logf("%d kills during %d requests, %d acknowledged", rounds, len(sent), responded)
 	})
 }

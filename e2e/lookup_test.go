@@ -22,12 +22,12 @@ func (s *server) lookup(names []string, queueMissing bool) (out []item) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	status, answer, err := s.call(http.MethodPost, "/api/prices/lookup", bytes.NewReader(body))
+	status, response, err := s.call(http.MethodPost, "/api/prices/lookup", bytes.NewReader(body))
 	if err != nil || status != http.StatusOK {
-		s.t.Fatalf("status %d, %v: %s", status, err, answer)
+		s.t.Fatalf("status %d, %v: %s", status, err, response)
 	}
 	var got struct{ Items []item }
-	if err := json.Unmarshal(answer, &got); err != nil {
+	if err := json.Unmarshal(response, &got); err != nil {
 		s.t.Fatal(err)
 	}
 	if len(got.Items) != len(names) {

@@ -127,7 +127,7 @@ func middle(quotes []quoteOf) *big.Rat {
 }
 
 // opinion is the expected result for an item.
-type opinion struct {
+type expectation struct {
 	average, median, consensus *big.Rat
 	left                       []string // markets outside of the deciding group, sorted
 	disputed                   bool
@@ -138,13 +138,13 @@ type opinion struct {
 }
 
 // judge prices an item that has at least one quote and no last price.
-func judge(quotes []quoteOf, of levels) opinion {
+func newExpectation(quotes []quoteOf, of levels) expectation {
 	quotes = slices.Clone(quotes)
 	byPrice := func(q []quoteOf) func(i, j int) bool {
 		return func(i, j int) bool { return q[i].price.Cmp(q[j].price) < 0 }
 	}
 	sort.Slice(quotes, byPrice(quotes))
-	o := opinion{average: mean(quotes), median: middle(quotes), levelled: of != nil}
+	o := expectation{average: mean(quotes), median: middle(quotes), levelled: of != nil}
 	at := of.band(quotes)
 	for i, q := range quotes {
 		quotes[i].price = levelled(q.price, of[q.market].at(at))
@@ -169,7 +169,7 @@ func levelled(price *big.Rat, level float64) *big.Rat {
 }
 
 // decide returns the group of sorted quotes that decides the price.
-func (o *opinion) decide(quotes []quoteOf, of levels) []quoteOf {
+func (o *expectation) decide(quotes []quoteOf, of levels) []quoteOf {
 	var groups [][]quoteOf // for each quote, the quotes up to twice its price
 	for i, q := range quotes {
 		end := i
@@ -198,19 +198,19 @@ func (o *opinion) decide(quotes []quoteOf, of levels) []quoteOf {
 }
 
 // within2 reports whether high is at most twice low.
-func (o *opinion) within2(low, high *big.Rat) bool {
+func (o *expectation) within2(low, high *big.Rat) bool {
 	f, _ := new(big.Rat).Quo(high, low).Float64()
 	o.close = o.close || f != 2 && math.Abs(f-2) < 1e-4
 	return high.Cmp(new(big.Rat).Mul(low, big.NewRat(2, 1))) <= 0
 }
 
-func (o *opinion) width(group []quoteOf) float64 {
+func (o *expectation) width(group []quoteOf) float64 {
 	return logOf(group[len(group)-1].price) - logOf(group[0].price)
 }
 
 // middleOf returns the price of sorted quotes. For an even number it is the quote of the
 // clearly less noisy market, or the mean of the two middle quotes.
-func (o *opinion) middleOf(group []quoteOf, of levels) *big.Rat {
+func (o *expectation) middleOf(group []quoteOf, of levels) *big.Rat {
 	n := len(group)
 	a, b := group[(n-1)/2], group[n/2]
 	noiseA, noiseB := of.noise(a.market), of.noise(b.market)

@@ -193,12 +193,12 @@ func (p *pair) fails(f providertest.Fault, kinds ...provider.Kind) {
 	if got, most := len(p.faulty.Hits()), p.units*attempts*4; got > most {
 		p.t.Errorf("%d requests for %d calls, want at most %d", got, p.units, most)
 	}
-	p.says(end, kinds)
+	p.reports(end, kinds)
 	p.t.Logf("%d requests, %v", len(p.faulty.Hits()), time.Since(began).Round(time.Millisecond))
 }
 
 // says checks that the run and provider-debug report the error.
-func (p *pair) says(end status, kinds []provider.Kind) {
+func (p *pair) reports(end status, kinds []provider.Kind) {
 	p.t.Helper()
 	if len(kinds) == 0 {
 		return

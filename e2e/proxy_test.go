@@ -95,7 +95,7 @@ func (p *proxy) accept() {
 		p.mu.Unlock()
 		var both sync.WaitGroup
 		both.Go(l.requests)
-		both.Go(l.answers)
+		both.Go(l.responses)
 		p.links.Go(func() {
 			both.Wait()
 			p.mu.Lock()
@@ -119,7 +119,7 @@ func (l *link) close() {
 }
 
 // answers forwards messages of the database.
-func (l *link) answers() {
+func (l *link) responses() {
 	defer l.close()
 	piece := make([]byte, 32<<10)
 	for {
@@ -139,13 +139,13 @@ func (l *link) answers() {
 // requests forwards messages of the client.
 func (l *link) requests() {
 	defer l.close()
-	said := pgproto3.NewBackend(l.client, l.client)
-	first, err := said.ReceiveStartupMessage()
+	reported := pgproto3.NewBackend(l.client, l.client)
+	first, err := reported.ReceiveStartupMessage()
 	if err != nil || !l.forward(first) {
 		return
 	}
 	for {
-		message, err := said.Receive()
+		message, err := reported.Receive()
 		if err != nil {
 			return
 		}

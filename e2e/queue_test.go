@@ -18,13 +18,13 @@ import (
 )
 
 // asked counts the requests to a simulator by name.
-type asked struct {
+type requested struct {
 	markets http.Handler
 	mu      sync.Mutex
 	names   map[string]int
 }
 
-func (a *asked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (a *requested) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		http.Error(w, "cut", http.StatusBadRequest)
@@ -62,7 +62,7 @@ func testManyPushes(t *testing.T, on engine) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	counter := &asked{markets: markets, names: map[string]int{}}
+	counter := &requested{markets: markets, names: map[string]int{}}
 	provider, err := sim.Start(t.Context(), "127.0.0.1:0", counter)
 	if err != nil {
 		t.Fatal(err)
@@ -141,13 +141,13 @@ func (s *server) pushInsisting(token, user string, names []string) (queued int64
 		if err != nil {
 			return 0, tries, err
 		}
-		answer, err := io.ReadAll(resp.Body)
+		response, err := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
 		switch resp.StatusCode {
 		case http.StatusOK:
 			var result struct{ QueuedNames int64 }
 			if err == nil {
-				err = json.Unmarshal(answer, &result)
+				err = json.Unmarshal(response, &result)
 			}
 			return result.QueuedNames, tries, err
 		case http.StatusTooManyRequests, http.StatusServiceUnavailable:
@@ -157,7 +157,7 @@ func (s *server) pushInsisting(token, user string, names []string) (queued int64
 			}
 			time.Sleep(time.Duration(wait) * time.Second)
 		default:
-			return 0, tries, fmt.Errorf("%d %s", resp.StatusCode, answer)
+			return 0, tries, fmt.Errorf("%d %s", resp.StatusCode, response)
 		}
 	}
 }

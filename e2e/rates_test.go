@@ -19,10 +19,10 @@ import (
 func TestRates_InstancesShareBankRates(t *testing.T) { onBoth(t, testRates) }
 
 func testRates(t *testing.T, on engine) {
-	var asked atomic.Int64
+	var requested atomic.Int64
 	date := time.Now().UTC().AddDate(0, 0, -5).Format(time.DateOnly)
 	bank := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if asked.Add(1); r.URL.Path != "/stats/eurofxref/eurofxref-daily.xml" {
+		if requested.Add(1); r.URL.Path != "/stats/eurofxref/eurofxref-daily.xml" {
 			http.NotFound(w, r)
 			return
 		}
@@ -52,7 +52,7 @@ func testRates(t *testing.T, on engine) {
 	second.refresh()
 	second.awaitEnd()
 	second.converts(date)
-	if n := asked.Load(); n != 1 {
+	if n := requested.Load(); n != 1 {
 		t.Errorf("the bank was asked %d times", n)
 	}
 	// Either instance may have planned the run.

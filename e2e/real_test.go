@@ -110,7 +110,7 @@ func testRecorded(t *testing.T, on engine, r recording) {
 }
 
 // judged prices every item of the recorded files once.
-func (w *world) judged() map[key]opinion {
+func (w *world) expectations() map[key]expectation {
 	if w.prices != nil {
 		return w.prices
 	}
@@ -124,15 +124,15 @@ func (w *world) judged() map[key]opinion {
 		}
 		games[app] = learnLevels(items)
 	}
-	w.prices = make(map[key]opinion, len(w.quotes))
+	w.prices = make(map[key]expectation, len(w.quotes))
 	for k, quotes := range w.quotes {
-		w.prices[k] = judge(quotes, games[k.app])
+		w.prices[k] = newExpectation(quotes, games[k.app])
 	}
 	return w.prices
 }
 
 // by returns the figure that an estimate method uses as the price.
-func (o *opinion) by(estimate string) *big.Rat {
+func (o *expectation) by(estimate string) *big.Rat {
 	return map[string]*big.Rat{"consensus": o.consensus, "median": o.median, "average": o.average}[estimate]
 }
 
@@ -142,9 +142,9 @@ func (o *opinion) by(estimate string) *big.Rat {
 func checkPrices(t *testing.T, s *server, w, former *world, r recording) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	opinions, before := w.judged(), map[key]opinion{}
+	expected, before := w.expectations(), map[key]expectation{}
 	if former != nil {
-		before = former.judged()
+		before = former.expectations()
 	}
 	compared, held, wrong := 0, 0, 0
 	for _, app := range []int{730, 252490} {
@@ -152,7 +152,7 @@ func checkPrices(t *testing.T, s *server, w, former *world, r recording) map[str
 			k := key{app, i.MarketHashName, i.Phase}
 			out[i.MarketHashName+"\x00"+i.Phase] = i.CurrentPrice.String()
 			want := new(big.Rat)
-			o, quoted := opinions[k]
+			o, quoted := expected[k]
 			old, known := before[k]
 			if r.estimate == "consensus" && (o.close || old.close) {
 				continue
@@ -191,7 +191,7 @@ func suspect(price, old *big.Rat) bool {
 
 // is reports whether got is the expected price. Without levels it must be exact. With levels
 // it may differ by up to two millionths of an amount plus two millionths of the price.
-func (o *opinion) is(got, want *big.Rat) bool {
+func (o *expectation) is(got, want *big.Rat) bool {
 	if !o.levelled {
 		return got.Cmp(want) == 0
 	}
@@ -206,7 +206,7 @@ func checkExplanations(t *testing.T, s *server, w *world, estimate string) {
 	t.Helper()
 	const graffiti = 1438 // ask in dollars for a graffiti that is worth cents
 	jokes, checked, exact, disputed, without := 0, 0, 0, 0, 0
-	for k, o := range w.judged() {
+	for k, o := range w.expectations() {
 		quotes := w.quotes[k]
 		if len(quotes) < 3 || o.close {
 			continue

@@ -19,7 +19,7 @@ type world struct {
 	dir    string
 	files  []string // names of the files: six, weekly, buff and rust
 	quotes map[key][]quoteOf
-	prices map[key]opinion // result of judged
+	prices map[key]expectation // result of judged
 }
 
 type key struct {
@@ -167,9 +167,9 @@ func (s *server) pushRaw(user string, app int, items any) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	code, answer, err := s.call(http.MethodPost, "/api/inventory/"+url.PathEscape(user)+"/sync", strings.NewReader(string(body)))
+	code, response, err := s.call(http.MethodPost, "/api/inventory/"+url.PathEscape(user)+"/sync", strings.NewReader(string(body)))
 	if err != nil || code != http.StatusOK {
-		s.t.Fatalf("push: %d %s %v", code, answer, err)
+		s.t.Fatalf("push: %d %s %v", code, response, err)
 	}
 }
 

@@ -26,7 +26,7 @@ func TestSecrets_DoNotLeak(t *testing.T) {
 
 func testSecrets(t *testing.T, on engine) {
 	t.Parallel()
-	h := newHoard(t, on)
+	h := newSecretFinder(t, on)
 	h.start()
 	h.live()
 	cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", h.cmd.Process.Pid))
@@ -60,7 +60,7 @@ func TestSecrets_AreNotInAPanic(t *testing.T) {
 }
 
 func testPanics(t *testing.T, on engine) {
-	h := newHoard(t, on)
+	h := newSecretFinder(t, on)
 	var handler, worker atomic.Bool // the next transaction panics
 	l := h.within(app.Options{Faults: func(string) error {
 		stack := debug.Stack()
@@ -96,7 +96,7 @@ func testPanics(t *testing.T, on engine) {
 }
 
 func TestSecrets_AreNotInConfigurationOutput(t *testing.T) {
-	h := newHoard(t, onSQLite)
+	h := newSecretFinder(t, onSQLite)
 	for _, c := range []struct {
 		args []string
 		env  []string

@@ -46,7 +46,7 @@ func testStatus(t *testing.T, on engine) {
 			case <-time.After(time.Until(due)):
 			}
 			load.Go(func() {
-				ok := askStatus(s.addr, token)
+				ok := requestStatus(s.addr, token)
 				mu.Lock()
 				defer mu.Unlock()
 				took = append(took, time.Since(due))
@@ -75,7 +75,7 @@ func testStatus(t *testing.T, on engine) {
 	}
 }
 
-func askStatus(addr, secret string) bool {
+func requestStatus(addr, secret string) bool {
 	req, err := http.NewRequest(http.MethodGet, "http://"+addr+"/api/market-prices/status", nil)
 	if err != nil {
 		return false

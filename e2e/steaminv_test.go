@@ -54,8 +54,8 @@ func TestSteam_KilledPullKeepsOldRows(t *testing.T) {
 		pull(http.StatusNotFound, "user_not_found")
 		put := func(body string) {
 			t.Helper()
-			if status, answer, err := s.call(http.MethodPut, "/api/users/u1", strings.NewReader(body)); err != nil || status != http.StatusOK {
-				t.Fatalf("%d %s %v", status, answer, err)
+			if status, response, err := s.call(http.MethodPut, "/api/users/u1", strings.NewReader(body)); err != nil || status != http.StatusOK {
+				t.Fatalf("%d %s %v", status, response, err)
 			}
 		}
 		put(`{}`)
@@ -86,15 +86,15 @@ func TestSteam_KilledPullKeepsOldRows(t *testing.T) {
 				}
 			}
 		})
-		asked := make(chan struct{})
+		requested := make(chan struct{})
 		go func() {
-			defer close(asked)
+			defer close(requested)
 			_, _, _ = s.call(http.MethodPost, sync, nil) // no server responds
 		}()
 		<-amid
 		s.kill()
 		close(killed)
-		<-asked
+		<-requested
 		s.start()
 		if now := rows(); strings.Join(now, ",") != strings.Join(before, ",") {
 			t.Errorf("after the kill the rows are %v, were %v", now, before)

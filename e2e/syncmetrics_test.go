@@ -36,20 +36,20 @@ func TestMetrics_CountSyncs(t *testing.T) {
 	s.push("u1", 730, []asset{item(1), item(2), item(4)})
 	ask := func(method, path, body string, want int) {
 		t.Helper()
-		status, answer, err := s.call(method, path, strings.NewReader(body))
+		status, response, err := s.call(method, path, strings.NewReader(body))
 		if err != nil || status != want {
-			t.Fatalf("%s: %d %s %v, want %d", path, status, answer, err, want)
+			t.Fatalf("%s: %d %s %v, want %d", path, status, response, err, want)
 		}
 	}
 	ask(http.MethodPost, "/api/inventory/u1/sync", `{"appId":730,"contextId":"2","snapshotAt":"2020-01-01T00:00:00Z","items":[]}`, http.StatusConflict)
 	ask(http.MethodPost, "/api/inventory/u1/sync?source=steam", "", http.StatusUnprocessableEntity)
-	if status, answer, err := s.offer("u1", "1", "renewed", nil); err != nil || status != http.StatusCreated {
-		t.Fatalf("%d %s %v", status, answer, err)
+	if status, response, err := s.offer("u1", "1", "renewed", nil); err != nil || status != http.StatusCreated {
+		t.Fatalf("%d %s %v", status, response, err)
 	}
 	ask(http.MethodPut, "/api/users/u1", `{"steamId":"76561198000000001"}`, http.StatusOK)
 	ask(http.MethodPost, "/api/inventory/u1/sync?source=steam", "", http.StatusConflict)
-	if status, answer, err := s.offer("u1", "2", "pulled", nil); err != nil || status != http.StatusServiceUnavailable && status != http.StatusConflict {
-		t.Fatalf("%d %s %v", status, answer, err)
+	if status, response, err := s.offer("u1", "2", "pulled", nil); err != nil || status != http.StatusServiceUnavailable && status != http.StatusConflict {
+		t.Fatalf("%d %s %v", status, response, err)
 	}
 
 	after := metrics()

@@ -22,11 +22,11 @@ func (s *server) alter(queries ...string) {
 }
 
 // answeredAs fails unless a response has the given status and code.
-func answeredAs(t *testing.T, what string, wantStatus int, wantCode string, status int, answer []byte, err error) {
+func wantResponse(t *testing.T, what string, wantStatus int, wantCode string, status int, response []byte, err error) {
 	t.Helper()
 	var p struct{ Code string }
-	if err != nil || json.Unmarshal(answer, &p) != nil || status != wantStatus || p.Code != wantCode {
-		t.Errorf("%s is answered %d %s, %v; want %d %s", what, status, answer, err, wantStatus, wantCode)
+	if err != nil || json.Unmarshal(response, &p) != nil || status != wantStatus || p.Code != wantCode {
+		t.Errorf("%s is answered %d %s, %v; want %d %s", what, status, response, err, wantStatus, wantCode)
 	}
 }
 
@@ -39,16 +39,16 @@ func TestLedger_RejectsTamperedResponses(t *testing.T) {
 		const path, body = ledgerPath + "u1/entries", `{"kind":"deposit","currency":"USD","amount":500}`
 		post := func(key, body string) (int, []byte) {
 			t.Helper()
-			status, answer, err := s.keyed(path, key, body)
+			status, response, err := s.keyed(path, key, body)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return status, answer
+			return status, response
 		}
 		refused := func(what string, status int, code, key, body string) {
 			t.Helper()
-			got, answer := post(key, body)
-			answeredAs(t, what, status, code, got, answer, nil)
+			got, response := post(key, body)
+			wantResponse(t, what, status, code, got, response, nil)
 		}
 		post("a1", body)
 		if _, err := s.open().ExecContext(t.Context(), `CREATE TABLE before AS SELECT * FROM idempotent_response`); err != nil {
@@ -84,8 +84,8 @@ func TestLedger_RejectsTamperedResponses(t *testing.T) {
 		s.bought(listing, "u1")
 		s.alter(`DELETE FROM idempotent_response`)
 		for range 2 { // the error must not replace the stored response
-			status, answer, err := s.buy(listing, "u1", "buy "+listing)
-			answeredAs(t, "a lost purchase", http.StatusConflict, "response_lost", status, answer, err)
+			status, response, err := s.buy(listing, "u1", "buy "+listing)
+			wantResponse(t, "a lost purchase", http.StatusConflict, "response_lost", status, response, err)
 		}
 		s.purses("in the end", map[string]string{"u1": "900/0"})
 		s.verified()
@@ -104,8 +104,8 @@ func TestLedger_RejectsTamperedData(t *testing.T) {
 		sold := s.bought(listings[0], "u1")
 		complete := func(what, code string) {
 			t.Helper()
-			status, answer, err := s.call(http.MethodPost, "/api/trades/"+sold.ID+"/complete", nil)
-			answeredAs(t, what, http.StatusServiceUnavailable, code, status, answer, err)
+			status, response, err := s.call(http.MethodPost, "/api/trades/"+sold.ID+"/complete", nil)
+			wantResponse(t, what, http.StatusServiceUnavailable, code, status, response, err)
 		}
 		s.alter(`UPDATE trade SET price = price + 1`)
 		complete("a changed trade", "trade_tampered")
@@ -120,8 +120,8 @@ func TestLedger_RejectsTamperedData(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.alter(`UPDATE fee_rule_set SET source = 'x'`)
-		status, answer, err := s.buy(listings[1], "u1", "k")
-		answeredAs(t, "a purchase by changed rules", http.StatusServiceUnavailable, "fee_rules_tampered", status, answer, err)
+		status, response, err := s.buy(listings[1], "u1", "k")
+		wantResponse(t, "a purchase by changed rules", http.StatusServiceUnavailable, "fee_rules_tampered", status, response, err)
 
 		unlock := `ALTER TABLE wallet_entry DISABLE TRIGGER ALL`
 		if on == onSQLite {
@@ -140,13 +140,13 @@ func TestLedger_RejectsTamperedData(t *testing.T) {
 			},
 		} {
 			s.alter(edits[0])
-			status, answer, err = s.call(http.MethodGet, ledgerPath+"u1/balance", nil)
-			answeredAs(t, "a balance from "+what, http.StatusServiceUnavailable, "ledger_tampered", status, answer, err)
-			status, answer, err = s.keyed(ledgerPath+"u1/entries", "k1", `{"kind":"deposit","currency":"USD","amount":5}`)
-			answeredAs(t, "a posting to "+what, http.StatusServiceUnavailable, "ledger_tampered", status, answer, err)
+			status, response, err = s.call(http.MethodGet, ledgerPath+"u1/balance", nil)
+			wantResponse(t, "a balance from "+what, http.StatusServiceUnavailable, "ledger_tampered", status, response, err)
+			status, response, err = s.keyed(ledgerPath+"u1/entries", "k1", `{"kind":"deposit","currency":"USD","amount":5}`)
+			wantResponse(t, "a posting to "+what, http.StatusServiceUnavailable, "ledger_tampered", status, response, err)
 			s.alter(edits[1])
-			if status, answer, err = s.call(http.MethodGet, ledgerPath+"u1/balance", nil); err != nil || status != http.StatusOK {
-				t.Errorf("without %s the balance is %d %s, %v", what, status, answer, err)
+			if status, response, err = s.call(http.MethodGet, ledgerPath+"u1/balance", nil); err != nil || status != http.StatusOK {
+				t.Errorf("without %s the balance is %d %s, %v", what, status, response, err)
 			}
 		}
 		if n := rows(t, s.open(), `SELECT count(*) FROM wallet_entry WHERE user_id = 'u1'`); n[0] != "2" {
@@ -154,7 +154,7 @@ func TestLedger_RejectsTamperedData(t *testing.T) {
 		}
 
 		s.alter(`UPDATE wallet_account SET key_id = 'k77' WHERE user_id = 'u1'`)
-		status, answer, err = s.keyed(ledgerPath+"u1/entries", "k", `{"kind":"deposit","currency":"USD","amount":5}`)
-		answeredAs(t, "a posting to an account of an unknown key", http.StatusServiceUnavailable, "ledger_key_missing", status, answer, err)
+		status, response, err = s.keyed(ledgerPath+"u1/entries", "k", `{"kind":"deposit","currency":"USD","amount":5}`)
+		wantResponse(t, "a posting to an account of an unknown key", http.StatusServiceUnavailable, "ledger_key_missing", status, response, err)
 	})
 }

@@ -25,8 +25,8 @@ type trade struct {
 func (s *server) deposit(user string, amount int) {
 	s.t.Helper()
 	body := fmt.Sprintf(`{"kind":"deposit","currency":"USD","amount":%d}`, amount)
-	if status, answer, err := s.keyed(ledgerPath+user+"/entries", fmt.Sprint("deposit ", amount), body); err != nil || status != http.StatusCreated {
-		s.t.Fatal(status, string(answer), err)
+	if status, response, err := s.keyed(ledgerPath+user+"/entries", fmt.Sprint("deposit ", amount), body); err != nil || status != http.StatusCreated {
+		s.t.Fatal(status, string(response), err)
 	}
 }
 
@@ -43,12 +43,12 @@ func (s *server) list(user string, assets, price int) (ids []string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	status, answer, err := s.call(http.MethodPost, "/api/listings/batch", bytes.NewReader(body))
+	status, response, err := s.call(http.MethodPost, "/api/listings/batch", bytes.NewReader(body))
 	var made struct {
 		Items []struct{ Listing struct{ ID string } }
 	}
-	if err != nil || status != http.StatusOK || json.Unmarshal(answer, &made) != nil {
-		s.t.Fatal(status, string(answer), err)
+	if err != nil || status != http.StatusOK || json.Unmarshal(response, &made) != nil {
+		s.t.Fatal(status, string(response), err)
 	}
 	for _, i := range made.Items {
 		ids = append(ids, i.Listing.ID)
@@ -64,9 +64,9 @@ func (s *server) buy(listing, buyer, key string) (int, []byte, error) {
 // bought purchases a listing and fails if this is not possible.
 func (s *server) bought(listing, buyer string) (t trade) {
 	s.t.Helper()
-	status, answer, err := s.buy(listing, buyer, "buy "+listing)
-	if err != nil || status != http.StatusCreated || json.Unmarshal(answer, &t) != nil {
-		s.t.Fatal(status, string(answer), err)
+	status, response, err := s.buy(listing, buyer, "buy "+listing)
+	if err != nil || status != http.StatusCreated || json.Unmarshal(response, &t) != nil {
+		s.t.Fatal(status, string(response), err)
 	}
 	return t
 }
@@ -74,9 +74,9 @@ func (s *server) bought(listing, buyer string) (t trade) {
 // moveTrade completes or reverses a trade.
 func (s *server) moveTrade(id, how string, want int) (t trade) {
 	s.t.Helper()
-	status, answer, err := s.call(http.MethodPost, "/api/trades/"+id+"/"+how, nil)
-	if err != nil || status != want || json.Unmarshal(answer, &t) != nil {
-		s.t.Fatalf("%s %s: %d %s %v, want %d", how, id, status, answer, err, want)
+	status, response, err := s.call(http.MethodPost, "/api/trades/"+id+"/"+how, nil)
+	if err != nil || status != want || json.Unmarshal(response, &t) != nil {
+		s.t.Fatalf("%s %s: %d %s %v, want %d", how, id, status, response, err, want)
 	}
 	return t
 }
@@ -145,7 +145,7 @@ func TestTrades_MoveMoneyFromPurchaseToSettlement(t *testing.T) {
 type order struct {
 	listing, buyer, key string
 	status              int // 0: no response
-	answer              []byte
+	response            []byte
 }
 
 // TestTrades_PurchasesAreAtomicAfterKills kills a server while clients buy. A sold listing
@@ -175,7 +175,7 @@ func TestTrades_PurchasesAreAtomicAfterKills(t *testing.T) {
 					for n := c; ctx.Err() == nil && n < 2*len(fresh); n++ { // several clients buy each listing
 						o := &order{listing: fresh[n/2], buyer: buyers[(n+c)%3], key: fmt.Sprintf("%d-%d-%d", round, c, n)}
 						var err error
-						o.status, o.answer, err = s.buy(o.listing, o.buyer, o.key)
+						o.status, o.response, err = s.buy(o.listing, o.buyer, o.key)
 						mu.Lock()
 						sent = append(sent, o)
 						mu.Unlock()
@@ -194,12 +194,12 @@ func TestTrades_PurchasesAreAtomicAfterKills(t *testing.T) {
 			checkSales(t, s, listings, buyers, sent)
 		}
 		for _, o := range sent {
-			status, answer, err := s.buy(o.listing, o.buyer, o.key)
+			status, response, err := s.buy(o.listing, o.buyer, o.key)
 			if err != nil || status != http.StatusCreated && status != http.StatusConflict {
-				t.Fatalf("%s again: %d %s, %v", o.key, status, answer, err)
+				t.Fatalf("%s again: %d %s, %v", o.key, status, response, err)
 			}
-			if o.status != 0 && (status != o.status || !bytes.Equal(answer, o.answer)) {
-				t.Errorf("%s was answered %d %s, then %d %s", o.key, o.status, o.answer, status, answer)
+			if o.status != 0 && (status != o.status || !bytes.Equal(response, o.response)) {
+				t.Errorf("%s was answered %d %s, then %d %s", o.key, o.status, o.response, status, response)
 			}
 		}
 		checkSales(t, s, listings, buyers, sent)
@@ -234,8 +234,8 @@ func checkSales(t *testing.T, s *server, listings, buyers []string, sent []*orde
 	}
 	for _, o := range sent {
 		var d trade
-		if o.status == http.StatusCreated && (json.Unmarshal(o.answer, &d) != nil || trades[o.listing].ID != d.ID || trades[o.listing].BuyerID != o.buyer) {
-			t.Errorf("%s was answered %s, and the trade is %+v", o.key, o.answer, trades[o.listing])
+		if o.status == http.StatusCreated && (json.Unmarshal(o.response, &d) != nil || trades[o.listing].ID != d.ID || trades[o.listing].BuyerID != o.buyer) {
+			t.Errorf("%s was answered %s, and the trade is %+v", o.key, o.response, trades[o.listing])
 		}
 	}
 	if paid != len(trades) {

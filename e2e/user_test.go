@@ -26,18 +26,18 @@ func (s *server) deleteUser(id, code string) {
 	if code != "" {
 		want = http.StatusConflict
 	}
-	status, answer, err := s.call(http.MethodDelete, "/api/users/"+id, nil)
-	if err != nil || status != want || code == "" && len(answer) != 0 || code != "" && !strings.Contains(string(answer), `"code":"`+code+`"`) {
-		s.t.Errorf("delete %s: %d %s, %v, want %d %s", id, status, answer, err, want, code)
+	status, response, err := s.call(http.MethodDelete, "/api/users/"+id, nil)
+	if err != nil || status != want || code == "" && len(response) != 0 || code != "" && !strings.Contains(string(response), `"code":"`+code+`"`) {
+		s.t.Errorf("delete %s: %d %s, %v, want %d %s", id, status, response, err, want, code)
 	}
 }
 
 // putUser stores a user and returns the stored user.
 func (s *server) putUser(id, body string) (u user) {
 	s.t.Helper()
-	status, answer, err := s.call(http.MethodPut, "/api/users/"+id, strings.NewReader(body))
-	if err != nil || status != http.StatusOK || json.Unmarshal(answer, &u) != nil {
-		s.t.Fatal(status, string(answer), err)
+	status, response, err := s.call(http.MethodPut, "/api/users/"+id, strings.NewReader(body))
+	if err != nil || status != http.StatusOK || json.Unmarshal(response, &u) != nil {
+		s.t.Fatal(status, string(response), err)
 	}
 	return u
 }
@@ -57,8 +57,8 @@ func TestUsers_DeletionKeepsLedger(t *testing.T) {
 		s.deposit("buyer", 1_000)
 		s.deleteUser("seller", "user_has_listings")
 		trade := s.bought(listings[0], "buyer")
-		if status, answer, err := s.call(http.MethodPost, "/api/listings/cancel", strings.NewReader(`{"ids":["`+listings[1]+`","`+listings[2]+`"]}`)); status != http.StatusOK {
-			t.Fatal(string(answer), err)
+		if status, response, err := s.call(http.MethodPost, "/api/listings/cancel", strings.NewReader(`{"ids":["`+listings[1]+`","`+listings[2]+`"]}`)); status != http.StatusOK {
+			t.Fatal(string(response), err)
 		}
 		s.deleteUser("seller", "user_has_trades")
 		s.deleteUser("buyer", "user_has_trades")
@@ -70,8 +70,8 @@ func TestUsers_DeletionKeepsLedger(t *testing.T) {
 		})
 		s.deleteUser("seller", "user_has_money")
 		body := `{"kind":"withdrawal","currency":"USD","amount":950}`
-		if status, answer, err := s.keyed(ledgerPath+"seller/entries", "withdrawal", body); status != http.StatusCreated {
-			t.Fatal(string(answer), err)
+		if status, response, err := s.keyed(ledgerPath+"seller/entries", "withdrawal", body); status != http.StatusCreated {
+			t.Fatal(string(response), err)
 		}
 		var page struct{ Rows int }
 		if s.get("/api/inventory/seller", &page); page.Rows != 3 {
@@ -83,8 +83,8 @@ func TestUsers_DeletionKeepsLedger(t *testing.T) {
 		s.deleteUser("buyer", "")
 
 		for _, gone := range []string{"/api/users/seller", "/api/inventory/seller", "/api/users/buyer"} {
-			if status, answer, err := s.call(http.MethodGet, gone, nil); status != http.StatusNotFound || !strings.Contains(string(answer), "user_not_found") {
-				t.Errorf("%s: %d %s, %v", gone, status, answer, err)
+			if status, response, err := s.call(http.MethodGet, gone, nil); status != http.StatusNotFound || !strings.Contains(string(response), "user_not_found") {
+				t.Errorf("%s: %d %s, %v", gone, status, response, err)
 			}
 		}
 		for _, empty := range []string{"/api/listings?userId=seller", "/api/trades?userId=buyer"} {
@@ -173,7 +173,7 @@ func TestUsers_DeletionIsAtomicAfterKills(t *testing.T) {
 			<-sent
 			s.start()
 			var page struct{ Rows int }
-			switch status, answer, err := s.call(http.MethodGet, "/api/users/u", nil); {
+			switch status, response, err := s.call(http.MethodGet, "/api/users/u", nil); {
 			case err != nil:
 				t.Fatal(err)
 			case status == http.StatusNotFound:
@@ -185,8 +185,8 @@ func TestUsers_DeletionIsAtomicAfterKills(t *testing.T) {
 			default:
 				whole++
 				var u user
-				if err := json.Unmarshal(answer, &u); err != nil || u.DisplayName == nil {
-					t.Errorf("round %d: %s, %v", round, answer, err)
+				if err := json.Unmarshal(response, &u); err != nil || u.DisplayName == nil {
+					t.Errorf("round %d: %s, %v", round, response, err)
 				}
 				if s.get("/api/inventory/u", &page); page.Rows != rows {
 					t.Errorf("round %d: not deleted, and %d rows are left", round, page.Rows)

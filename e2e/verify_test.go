@@ -73,9 +73,9 @@ func (s *server) verifies(when, user, status, check string, code int) {
 	var over, by, all verification
 	s.get(ledgerPath+user+"/verify", &over)
 	for how, v := range map[string]*verification{"verify " + user: &by, "verify --all": &all} {
-		out, said := s.command(code, append(strings.Fields(how), "--json")...)
+		out, reported := s.command(code, append(strings.Fields(how), "--json")...)
 		if err := json.Unmarshal([]byte(out), v); err != nil {
-			s.t.Errorf("%s: %v: %s%s", how, err, out, said)
+			s.t.Errorf("%s: %v: %s%s", how, err, out, reported)
 		}
 	}
 	for how, v := range map[string]*verification{"over HTTP": &over, "by command": &by, "of all": &all} {

@@ -79,7 +79,7 @@ func TestCopy_ExitCodes(t *testing.T) {
 	for name, c := range map[string]struct {
 		from, to string
 		code     int
-		says     string
+		reports  string
 	}{
 		"unknown scheme":   {"mysql://canary@db/x", to, exitUsage, "--from: is not a database URL; use sqlite:PATH or postgres://user@host/name"},
 		"missing file":     {"sqlite:" + filepath.Join(t.TempDir(), "none.db"), to, exitUsage, "no such file"},
@@ -92,7 +92,7 @@ func TestCopy_ExitCodes(t *testing.T) {
 		"no source server": {"postgres://u:canary@127.0.0.1:1/x", to, exitUnreachable, "database to copy: "},
 	} {
 		code, out, errs := run(t.Context(), "copy", "--from", c.from, "--to", c.to, "--database-wait", "0s")
-		if code != c.code || out != "" || !strings.Contains(errs, c.says) || strings.Contains(errs, "canary") {
+		if code != c.code || out != "" || !strings.Contains(errs, c.reports) || strings.Contains(errs, "canary") {
 			t.Errorf("%s: exit code %d: %s%s", name, code, out, errs)
 		}
 	}

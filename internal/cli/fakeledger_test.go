@@ -14,7 +14,7 @@ func refreshFees(w http.ResponseWriter, r *http.Request) {
 			"errors":[{"pointer":"/fallback","code":"large_change","detail":"a sale of 100.00 USD costs 5.00, not 1.00"}],"requestId":"r8"}`)
 		return
 	}
-	answer(200, fmt.Sprintf(`{"version":4,"previousVersion":3,"changed":true,"dryRun":%t,"added":["a","b"],"removed":[],"modified":["fallback"],
+	response(200, fmt.Sprintf(`{"version":4,"previousVersion":3,"changed":true,"dryRun":%t,"added":["a","b"],"removed":[],"modified":["fallback"],
 		"largeChanges":["a sale of 100.00 USD costs 5.00, not 1.00"]}`, dry))(w, r)
 }
 
@@ -27,7 +27,7 @@ func showFees(w http.ResponseWriter, r *http.Request) {
 		refuse(w, 404, `{"title":"Not Found","status":404,"detail":"There is no version 9 of the fee rules.","code":"fee_version_not_found","requestId":"r9"}`)
 		return
 	}
-	answer(200, `{"version":4,"digest":"d4","source":"/etc/fees.json","activatedAt":"2026-01-02T03:04:05Z","activatedBy":"admin",
+	response(200, `{"version":4,"digest":"d4","source":"/etc/fees.json","activatedAt":"2026-01-02T03:04:05Z","activatedBy":"admin",
 		"rules":{"rules":[
 			{"id":"usd","priority":1,"conditions":{"kind":["sale"],"currency":["USD"]},"basisPoints":1500,"fixed":30,"minimum":5,"maximum":900,"basis":"net","rounding":"up"},
 			{"id":"tiers","priority":2,"conditions":{"currency":["EUR"]},"tiers":[{"from":0,"below":500,"basisPoints":1000},{"from":500,"basisPoints":800}],"basis":"gross","rounding":"halfEven"}],
@@ -43,7 +43,7 @@ func verifyWallet(w http.ResponseWriter, r *http.Request) {
 		if status == "ok" {
 			checkpoint, warning = `"AQJrMQ"`, `{"check":"timestamp_monotonic","userId":"well","currency":"USD","seq":9,"expected":"not before x","actual":"y","message":"The entry is early."}`
 		}
-		answer(200, fmt.Sprintf(`{"userId":%q,"ok":%t,"status":%q,"verifiedAt":"2026-01-02T03:04:05Z",
+		response(200, fmt.Sprintf(`{"userId":%q,"ok":%t,"status":%q,"verifiedAt":"2026-01-02T03:04:05Z",
 			"accounts":[{"currency":"USD","entries":812,"lastSeq":812,"computedBalance":10450,"cachedBalance":10950,"headHash":"ab"}],
 			"checks":[{"name":"cached_balance",%s}],"failures":[%s],"failureCount":%d,"warnings":[%s],"checkpoint":%s}`,
 			r.PathValue("user"), status == "ok", status, check, failures, n, warning, checkpoint))(w, r)

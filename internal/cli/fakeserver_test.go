@@ -37,22 +37,22 @@ func newFakeServer(t testing.TB) *fakeServer {
 	}
 	mux.HandleFunc("POST /api/market-prices/refresh", market(f.refresh))
 	mux.HandleFunc("GET /api/market-prices/jobs/17", market(f.job))
-	mux.HandleFunc("GET /api/market-prices/jobs", market(answer(200, `{"items":[`+jobPartial+`],"nextCursor":null}`)))
-	mux.HandleFunc("GET /api/market-prices/provider-debug", market(answer(200, `{"providers":[{"provider":"sim","markets":[{"market":"fjord"},{"market":"steam"}]}]}`)))
+	mux.HandleFunc("GET /api/market-prices/jobs", market(response(200, `{"items":[`+jobPartial+`],"nextCursor":null}`)))
+	mux.HandleFunc("GET /api/market-prices/provider-debug", market(response(200, `{"providers":[{"provider":"sim","markets":[{"market":"fjord"},{"market":"steam"}]}]}`)))
 	mux.HandleFunc("GET /api/prices/items", market(searchItems))
-	mux.HandleFunc("GET /api/market-prices/status", market(answer(200, statusIdle)))
+	mux.HandleFunc("GET /api/market-prices/status", market(response(200, statusIdle)))
 	mux.HandleFunc("GET /api/prices/items/{name}", market(f.item))
 	mux.HandleFunc("POST /api/market-prices/items/{name}/accept", market(f.item))
 	mux.HandleFunc("GET /api/users", platform(listUsers))
 	mux.HandleFunc("POST /api/inventory/{user}/sync", platform(f.sync))
 	mux.HandleFunc("GET /api/inventory/{user}", platform(f.inventory))
-	mux.HandleFunc("GET /api/health", answer(200, `{"status":"ok","version":"v1","uptimeSeconds":75,"checks":{"database":"ok","queue":"ok"}}`))
+	mux.HandleFunc("GET /api/health", response(200, `{"status":"ok","version":"v1","uptimeSeconds":75,"checks":{"database":"ok","queue":"ok"}}`))
 	admin := func(h http.HandlerFunc) http.HandlerFunc {
 		return wants("Authorization", "Bearer "+fakeAdminToken, h)
 	}
 	mux.HandleFunc("POST "+feeRulesPath+"/refresh", admin(refreshFees))
 	mux.HandleFunc("GET "+feeRulesPath, admin(showFees))
-	mux.HandleFunc("POST "+feeRulesPath+"/quote", admin(answer(200, quotedFee)))
+	mux.HandleFunc("POST "+feeRulesPath+"/quote", admin(response(200, quotedFee)))
 	mux.HandleFunc("GET /api/functions/admin/wallet-ledger/{user}/verify", admin(verifyWallet))
 	f.Server = httptest.NewServer(mux)
 	t.Cleanup(f.Close)
@@ -70,7 +70,7 @@ func wants(header, value string, h http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-func answer(status int, body string) http.HandlerFunc {
+func response(status int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
@@ -87,14 +87,14 @@ func refuse(w http.ResponseWriter, status int, body string) {
 func (f *fakeServer) refresh(w http.ResponseWriter, r *http.Request) {
 	switch q := r.URL.Query(); {
 	case q.Get("dryRun") == "1":
-		answer(200, `{"dryRun":true,"forced":false,"totalItems":30325,"dueItems":30015,"skippedItems":{"ttl":0,"noSales":310,"budget":0},
+		response(200, `{"dryRun":true,"forced":false,"totalItems":30325,"dueItems":30015,"skippedItems":{"ttl":0,"noSales":310,"budget":0},
 			"providers":[{"provider":"sim","requests":10,"seconds":1.5,"hosts":[
 				{"host":"a","requests":10,"deferred":2,"deferredFiles":["x.json","y.json"],"deferredNames":0,"why":"day","freeAt":"2026-03-02T00:00:00Z","seconds":1.5},
 				{"host":"b","requests":0,"deferred":0,"deferredFiles":[],"deferredNames":0,"why":null,"freeAt":null,"seconds":0}]}],"requests":10,"seconds":1.5}`)(w, r)
 	case q.Get("force") == "1":
-		answer(200, `{"started":false,"reason":"already_running","forcedIgnored":true,"job":`+jobRunning+`}`)(w, r)
+		response(200, `{"started":false,"reason":"already_running","forcedIgnored":true,"job":`+jobRunning+`}`)(w, r)
 	default:
-		answer(202, `{"started":true,"job":`+jobQueued+`}`)(w, r)
+		response(202, `{"started":true,"job":`+jobQueued+`}`)(w, r)
 	}
 }
 
@@ -108,7 +108,7 @@ func (f *fakeServer) job(w http.ResponseWriter, r *http.Request) {
 		refuse(w, 404, jobRemoved)
 		return
 	}
-	answer(200, body)(w, r)
+	response(200, body)(w, r)
 	if onPoll != nil {
 		onPoll(polls)
 	}
@@ -118,7 +118,7 @@ func (f *fakeServer) job(w http.ResponseWriter, r *http.Request) {
 func (f *fakeServer) item(w http.ResponseWriter, r *http.Request) {
 	switch r.PathValue("name") {
 	case "Sealed Graffiti | A/B\n? ":
-		answer(200, itemOdd)(w, r)
+		response(200, itemOdd)(w, r)
 	case "Broken":
 		refuse(w, 500, `{"title":"Internal Server Error","status":500,"detail":"something went wrong","code":"internal","requestId":"r7"}`)
 	case "HTML":
@@ -132,7 +132,7 @@ func (f *fakeServer) item(w http.ResponseWriter, r *http.Request) {
 // searchItems returns two names for every search except "No Such".
 func searchItems(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.URL.Query().Get("q"), "No Such") {
-		answer(200, `{"items":[],"nextCursor":null}`)(w, r)
+		response(200, `{"items":[],"nextCursor":null}`)(w, r)
 		return
 	}
 	item := func(name, price, more string) string {
@@ -146,19 +146,19 @@ func searchItems(w http.ResponseWriter, r *http.Request) {
 			refuse(w, 400, `{"title":"Bad Request","status":400,"detail":"wrong filters","code":"invalid_parameters"}`)
 			return
 		}
-		answer(200, `{"items":[`+graffiti+`],"nextCursor":null}`)(w, r)
+		response(200, `{"items":[`+graffiti+`],"nextCursor":null}`)(w, r)
 		return
 	}
-	answer(200, `{"items":[`+redline+`,`+graffiti+`],"nextCursor":"more"}`)(w, r)
+	response(200, `{"items":[`+redline+`,`+graffiti+`],"nextCursor":"more"}`)(w, r)
 }
 
 // listUsers returns two users with the prefix "user".
 func listUsers(w http.ResponseWriter, r *http.Request) {
 	if !strings.HasPrefix("user", r.URL.Query().Get("prefix")) {
-		answer(200, `{"items":[],"nextCursor":null}`)(w, r)
+		response(200, `{"items":[],"nextCursor":null}`)(w, r)
 		return
 	}
-	answer(200, `{"items":[{"userId":"user 1","steamId":null,"displayName":null,"leaderboard":true},{"userId":"user2","steamId":null,"displayName":null,"leaderboard":true}],"nextCursor":"more"}`)(w, r)
+	response(200, `{"items":[{"userId":"user 1","steamId":null,"displayName":null,"leaderboard":true},{"userId":"user2","steamId":null,"displayName":null,"leaderboard":true}],"nextCursor":"more"}`)(w, r)
 }
 
 func (f *fakeServer) sync(w http.ResponseWriter, r *http.Request) {
@@ -171,7 +171,7 @@ func (f *fakeServer) sync(w http.ResponseWriter, r *http.Request) {
 			"errors":[{"pointer":"/items/0/assetId","detail":"must not be empty"},{"pointer":"/snapshotAt","detail":"is required"}],"requestId":"r3"}`)
 		return
 	}
-	answer(200, `{"added":3,"removed":1,"changed":0,"unchanged":210,"pricedRows":209,"queuedNames":4}`)(w, r)
+	response(200, `{"added":3,"removed":1,"changed":0,"unchanged":210,"pricedRows":209,"queuedNames":4}`)(w, r)
 }
 
 // inventory returns two pages.
@@ -184,7 +184,7 @@ func (f *fakeServer) inventory(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Get("cursor") == "two" {
 		first, next = row("2", "null", `"priceStatus":"noPrice"`), "null"
 	}
-	answer(200, `{"items":[`+first+`],"totalValue":912.5,"currency":"USD","rows":2,"unpricedRows":1,"nextCursor":`+next+`}`)(w, r)
+	response(200, `{"items":[`+first+`],"totalValue":912.5,"currency":"USD","rows":2,"unpricedRows":1,"nextCursor":`+next+`}`)(w, r)
 }
 
 const (

@@ -40,17 +40,17 @@ func TestMigrate_ReportsVersions(t *testing.T) {
 func TestServe_RejectsOldSchemaWithoutMigration(t *testing.T) {
 	url := pgtest.Shared(t).NewDatabase(t) + "&pool_max_conns=4"
 	secret := strings.Repeat("s", 40)
-	var said bytes.Buffer
+	var reported bytes.Buffer
 	code := Program{
 		Args:  []string{"serve", "--listen-addr", "127.0.0.1:0", "--database-migrate", "off", "--data-dir", t.TempDir()},
-		Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &said, Now: time.Now,
+		Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &reported, Now: time.Now,
 		Environ: []string{
 			"DATABASE_URL=" + url, "MARKET_PRICE_SYNC_SECRET=m" + secret, "PLATFORM_API_TOKEN=p" + secret, "ADMIN_API_TOKEN=a" + secret,
 			"WALLET_LEDGER_KEY=" + strings.Repeat("ab", 32),
 		},
 	}.Run(t.Context())
-	if code == exitOK || !strings.Contains(said.String(), "run `assay migrate`") {
-		t.Errorf("exit code %d: %s", code, said.String())
+	if code == exitOK || !strings.Contains(reported.String(), "run `assay migrate`") {
+		t.Errorf("exit code %d: %s", code, reported.String())
 	}
 }
 
@@ -68,8 +68,8 @@ func TestServe_WithoutSecretsDoesNotChangePostgreSQL(t *testing.T) {
 func TestBackup_RestoresPostgreSQL(t *testing.T) {
 	server := pgtest.Shared(t)
 	from, to := server.NewDatabase(t)+"&pool_max_conns=4", server.NewDatabase(t)
-	if code, _, said := run(t.Context(), "copy", "--from", "sqlite:"+databaseWithNames(t, "★ Karambit", "a\nb"), "--to", from); code != exitOK {
-		t.Fatal(said)
+	if code, _, reported := run(t.Context(), "copy", "--from", "sqlite:"+databaseWithNames(t, "★ Karambit", "a\nb"), "--to", from); code != exitOK {
+		t.Fatal(reported)
 	}
 	file := filepath.Join(t.TempDir(), "assay.dump")
 	code, out := runOn(t, from, "backup", file)
@@ -91,7 +91,7 @@ func TestBackup_RestoresPostgreSQL(t *testing.T) {
 	if code, out := runOn(t, to, "restore", file); code == exitOK || !strings.Contains(out, "the database is not empty") {
 		t.Errorf("existing database: exit code %d: %s", code, out)
 	}
-	inUse := beat(t, to)
+	inUse := heartbeat(t, to)
 	if code, out := runOn(t, to, "restore", file, "--force"); code != exitRefused || !strings.Contains(out, "a server uses the database") {
 		t.Errorf("database in use: exit code %d: %s", code, out)
 	}
@@ -100,14 +100,14 @@ func TestBackup_RestoresPostgreSQL(t *testing.T) {
 		t.Errorf("existing database with --force: exit code %d: %s", code, out)
 	}
 	back := "sqlite:" + filepath.Join(t.TempDir(), "back.db")
-	if code, out, said := run(t.Context(), "copy", "--from", to, "--to", back); code != exitOK || !strings.Contains(out, "item                 2\n") {
-		t.Errorf("restored database: exit code %d: %s%s", code, out, said)
+	if code, out, reported := run(t.Context(), "copy", "--from", to, "--to", back); code != exitOK || !strings.Contains(out, "item                 2\n") {
+		t.Errorf("restored database: exit code %d: %s%s", code, out, reported)
 	}
 }
 
 // beat increments an instance's heartbeat counter like a server. The returned function stops
 // it.
-func beat(t *testing.T, url string) (stop func()) {
+func heartbeat(t *testing.T, url string) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	c := connect(t, url)

@@ -69,7 +69,7 @@ func respond(status int, body string, fields ...string) http.HandlerFunc {
 func TestProviderTest_ExplainsResponse(t *testing.T) {
 	hour := time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)
 	for name, c := range map[string]struct {
-		answer       http.HandlerFunc
+		response     http.HandlerFunc
 		check, state string
 		detail       string
 	}{
@@ -89,7 +89,7 @@ func TestProviderTest_ExplainsResponse(t *testing.T) {
 		"text":           {respond(200, "hello"), "body", checkFailed, "expected a JSON object or array"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := providertest.NewServer(t, c.answer)
+			s := providertest.NewServer(t, c.response)
 			code, found, all := testProvider(t, s.URL(), t.TempDir(), "SIM_API_KEY=top-secret-key")
 			if got := found.states()[c.check]; got != c.state || !strings.Contains(found.detail(c.check), c.detail) {
 				t.Errorf("%s is %s: %q; want %s: %q", c.check, got, found.detail(c.check), c.state, c.detail)

@@ -69,7 +69,7 @@ func TestVerify_ExitCodes(t *testing.T) {
 		name, dir, key string
 		args           []string
 		code           int
-		says           string
+		reports        string
 	}{
 		{"valid ledger", intact, right, []string{"--all"}, exitOK, "ledger: ok, 2 entries in 2 accounts, 1 transaction, in "},
 		{"valid wallet", intact, right, []string{"u1", "--database"}, exitOK, "u1: ok, 1 entry in 1 account\n"},
@@ -82,9 +82,9 @@ func TestVerify_ExitCodes(t *testing.T) {
 		{"no server", intact, right, []string{"u1", "--listen-addr", "127.0.0.1:1"}, exitUnreachable, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			code, out, said := verifyIn(t, c.dir, c.key, c.args...)
-			if code != c.code || !strings.Contains(out, c.says) {
-				t.Errorf("exit code %d, want %d: %s%s", code, c.code, out, said)
+			code, out, reported := verifyIn(t, c.dir, c.key, c.args...)
+			if code != c.code || !strings.Contains(out, c.reports) {
+				t.Errorf("exit code %d, want %d: %s%s", code, c.code, out, reported)
 			}
 		})
 	}
@@ -92,13 +92,13 @@ func TestVerify_ExitCodes(t *testing.T) {
 
 func TestVerify_PrintsTheReportAsJSON(t *testing.T) {
 	dir := ledgerDir(t, "")
-	code, out, said := verifyIn(t, dir, "k1:"+strings.Repeat("11", 32), "--all", "--json")
+	code, out, reported := verifyIn(t, dir, "k1:"+strings.Repeat("11", 32), "--all", "--json")
 	var r audit.FullReport
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitOK || !r.OK || len(r.Checks) != len(audit.Names()) {
-		t.Errorf("exit code %d, error %v: %s%s", code, err, out, said)
+		t.Errorf("exit code %d, error %v: %s%s", code, err, out, reported)
 	}
-	if !regexp.MustCompile(`^(verify: [0-9,]+ of [0-9,]+ rows\n)+$`).MatchString(said) {
-		t.Errorf("got progress %q without a terminal", said)
+	if !regexp.MustCompile(`^(verify: [0-9,]+ of [0-9,]+ rows\n)+$`).MatchString(reported) {
+		t.Errorf("got progress %q without a terminal", reported)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "secrets")); err == nil {
 		t.Error("the verification created secrets")

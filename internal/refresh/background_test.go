@@ -246,11 +246,11 @@ func TestPlan_BatchProviderPlansByPriorityWithinBudget(t *testing.T) {
 	f, err := w.engine.Forecast(t.Context(), false)
 	must(t, err)
 	j := w.run(false)
-	asked := requestedNamesOf(s)
-	slices.Sort(asked)
+	requested := requestedNamesOf(s)
+	slices.Sort(requested)
 	want := slices.Sorted(slices.Values(list[:20]))
-	if !slices.Equal(asked, want) {
-		t.Errorf("requested %q, want the most valuable", asked)
+	if !slices.Equal(requested, want) {
+		t.Errorf("requested %q, want the most valuable", requested)
 	}
 	equal(t, "calls as forecast", f.Providers[1].Requests, 2)
 	equal(t, "deferred calls as forecast", f.Providers[1].Deferred, 4)
@@ -260,7 +260,7 @@ func TestPlan_BatchProviderPlansByPriorityWithinBudget(t *testing.T) {
 	equal(t, "updated", j.Counts.Updated, 60)
 	equal(t, "last error", j.LastError, "")
 	times := map[string]int{}
-	for _, n := range asked {
+	for _, n := range requested {
 		times[n]++
 	}
 	for range 5 {
@@ -323,8 +323,8 @@ func TestBackground_PricedNameIsNoLongerUrgent(t *testing.T) {
 	w.clock.Add(7 * time.Hour)
 	w.limit(steam)
 	w.runFirst(false)
-	if asked := requestedNamesOf(steam); !slices.Equal(asked, list[:25]) {
-		t.Errorf("requested %q, want the most valuable first", asked)
+	if requested := requestedNamesOf(steam); !slices.Equal(requested, list[:25]) {
+		t.Errorf("requested %q, want the most valuable first", requested)
 	}
 	w.checkIdle()
 }

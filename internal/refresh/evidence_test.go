@@ -68,7 +68,7 @@ func TestRule5_ReasonsWithoutEvidence(t *testing.T) {
 	list := names("Item", 10)
 	for _, c := range []struct {
 		name   string
-		spoil  func(w *world, s *fakeProvider)
+		damage func(w *world, s *fakeProvider)
 		counts refresh.Counts
 	}{
 		{"failure", func(_ *world, s *fakeProvider) {
@@ -98,7 +98,7 @@ func TestRule5_ReasonsWithoutEvidence(t *testing.T) {
 			w.drain()
 			before := timesOf(w.named(list[9]))
 			w.clock.Add(7 * time.Hour)
-			c.spoil(w, s)
+			c.damage(w, s)
 			j := w.run(false)
 			got, want := j.Counts, c.counts
 			if c.name == "a response without it" {

@@ -26,9 +26,9 @@ func twoFiles(a, b []string) *fakeProvider {
 func TestRule7_MarketOfTwoFilesLacksItemOnlyIfBothDo(t *testing.T) {
 	listA, listB := names("A", 200), names("B", 200)
 	for _, c := range []struct {
-		name  string
-		spoil func(s *fakeProvider)
-		want  money.Micro // average of an item of the first file
+		name   string
+		damage func(s *fakeProvider)
+		want   money.Micro // average of an item of the first file
 	}{
 		{"fails", func(s *fakeProvider) {
 			s.fail = func(_ int, call provider.Call) error {
@@ -58,7 +58,7 @@ func TestRule7_MarketOfTwoFilesLacksItemOnlyIfBothDo(t *testing.T) {
 			w.push("u", 730, append(append([]string{}, listA...), listB...)...)
 			w.drain()
 			equal(t, "both", w.named(listA[0]).Average, units(9))
-			c.spoil(s)
+			c.damage(s)
 			w.clock.Add(7 * time.Hour)
 			j := w.run(false)
 			equal(t, "state", j.State, refresh.Finished)

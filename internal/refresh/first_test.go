@@ -29,7 +29,7 @@ func TestRule7_MajorityOfFirstResponsesIsAccepted(t *testing.T) {
 	list := names("Item", 300)
 	for _, c := range []struct {
 		markets []string
-		sick    []string
+		failing []string
 	}{
 		{[]string{"a", "b", "c"}, []string{"b"}},
 		{[]string{"a", "b", "c"}, []string{"a"}},
@@ -39,7 +39,7 @@ func TestRule7_MajorityOfFirstResponsesIsAccepted(t *testing.T) {
 		for _, cents := range []money.Micro{units(1000), units(10) / 100} {
 			s := bulk("alpha", list, c.markets...)
 			s.price = func(market, _ string) money.Micro {
-				if slices.Contains(c.sick, market) {
+				if slices.Contains(c.failing, market) {
 					return cents
 				}
 				return units(10)
@@ -52,8 +52,8 @@ func TestRule7_MajorityOfFirstResponsesIsAccepted(t *testing.T) {
 			equal(t, "updated", j.Counts.Updated, 300)
 			equal(t, "average", w.named(list[0]).Average, units(10))
 			got := w.quarantined()
-			equal(t, "quarantined", len(got), len(c.sick))
-			for _, m := range c.sick {
+			equal(t, "quarantined", len(got), len(c.failing))
+			for _, m := range c.failing {
 				if !strings.Contains(got[m], "times those of the other markets") {
 					t.Errorf("%s of %v: %q", m, c.markets, got[m])
 				}

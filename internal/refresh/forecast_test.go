@@ -31,7 +31,7 @@ func TestForecast_MatchesTheNextJobByHost(t *testing.T) {
 		}
 		return s
 	}
-	asked := func(h provider.Host) *fakeProvider {
+	requested := func(h provider.Host) *fakeProvider {
 		s := batch("asked", 10, list, "a")
 		s.d.Hosts = []provider.Host{h}
 		return s
@@ -48,7 +48,7 @@ func TestForecast_MatchesTheNextJobByHost(t *testing.T) {
 			refresh.HostCost{Requests: 1, Deferred: 2, Files: both, Why: refresh.BoundDay, FreeAt: tomorrow},
 		},
 		"files, a reported quota of one": {
-			lists(provider.Host{Quota: quota}), tell(1, time.Hour),
+			lists(provider.Host{Quota: quota}), report(1, time.Hour),
 			refresh.HostCost{Requests: 1, Deferred: 2, Files: both, Why: refresh.BoundReported, FreeAt: epoch.Add(time.Hour)},
 		},
 		"files, a retry-after": {
@@ -59,15 +59,15 @@ func TestForecast_MatchesTheNextJobByHost(t *testing.T) {
 			refresh.HostCost{Deferred: 3, Files: []string{"a.json", "b.json", "c.json"}, Why: refresh.BoundHold, FreeAt: epoch.Add(2 * refresh.Patience)},
 		},
 		"names, a limit": {
-			asked(provider.Host{Limit: slow}), spend(2),
+			requested(provider.Host{Limit: slow}), spend(2),
 			refresh.HostCost{Requests: 2, Deferred: 4, Names: 40, Why: refresh.BoundLimit, FreeAt: epoch.Add(slow.Stretch()), Time: time.Hour},
 		},
 		"names, a reported quota of one": {
-			asked(provider.Host{Limit: slow}), tell(1, 2*time.Hour),
+			requested(provider.Host{Limit: slow}), report(1, 2*time.Hour),
 			refresh.HostCost{Requests: 1, Deferred: 5, Names: 50, Why: refresh.BoundReported, FreeAt: epoch.Add(2 * time.Hour), Time: 15 * time.Minute},
 		},
 		"names, a spent quota": {
-			asked(provider.Host{Quota: quota}), spend(3),
+			requested(provider.Host{Quota: quota}), spend(3),
 			refresh.HostCost{Deferred: 6, Names: 60, Why: refresh.BoundDay, FreeAt: tomorrow},
 		},
 	} {
@@ -133,7 +133,7 @@ func spend(n int) func(provider.Allowance) error {
 }
 
 // tell stores a reported quota of a host.
-func tell(left int64, reset time.Duration) func(provider.Allowance) error {
+func report(left int64, reset time.Duration) func(provider.Allowance) error {
 	return func(a provider.Allowance) error {
 		return a.StoreReported(context.Background(), provider.Rate{Limit: 100, Left: left, Reset: reset})
 	}

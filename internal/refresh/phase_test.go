@@ -35,9 +35,9 @@ func TestScopeAll_NewPhaseBecomesAnItem(t *testing.T) {
 		j := w.run(false)
 		equal(t, "updated", j.Counts.Updated, want)
 		equal(t, "files", len(a.requested()), 1)
-		asked := b.requested()
-		if len(asked) != 1 || len(asked[0].Names) != 1 {
-			t.Errorf("requested %+v, want one request for the name", asked)
+		requested := b.requested()
+		if len(requested) != 1 || len(requested[0].Names) != 1 {
+			t.Errorf("requested %+v, want one request for the name", requested)
 		}
 		if all {
 			ruby := w.item(catalog.Key{AppID: catalog.CS2, Name: name, Phase: "Ruby"})

@@ -18,9 +18,9 @@ func TestBackground_ResponseWithoutEvidenceKeepsQuotes(t *testing.T) {
 	equal(t, "snapshots", w.count(quoted), 8)
 
 	for _, c := range []struct {
-		name   string
-		answer func()
-		want   int64
+		name     string
+		response func()
+		want     int64
 	}{
 		{"no row of the name", func() { steam.items[730] = nil }, 8},
 		{"a missing market", func() {
@@ -36,7 +36,7 @@ func TestBackground_ResponseWithoutEvidenceKeepsQuotes(t *testing.T) {
 		}, 4},
 	} {
 		steam.items[730], steam.edit, steam.silent = list, nil, nil
-		c.answer()
+		c.response()
 		w.clock.Add(7 * time.Hour)
 		w.run(false)
 		if n := len(steam.requested()); n == 0 {

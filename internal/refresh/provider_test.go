@@ -108,14 +108,14 @@ func (s *fakeProvider) Fetch(ctx context.Context, call provider.Call, sink provi
 			return provider.Result{}, err
 		}
 	}
-	answer := provider.Result{Silent: s.silent}
+	response := provider.Result{Silent: s.silent}
 	if s.stated != nil {
-		answer.ProviderTime = s.stated(call)
+		response.ProviderTime = s.stated(call)
 	}
-	return answer, s.answer(call, sink)
+	return response, s.response(call, sink)
 }
 
-func (s *fakeProvider) answer(call provider.Call, sink provider.Sink) error {
+func (s *fakeProvider) response(call provider.Call, sink provider.Sink) error {
 	requested := call.Names
 	if call.File != "" {
 		requested = s.items[call.AppID]

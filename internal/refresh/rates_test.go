@@ -17,7 +17,7 @@ import (
 // estimate until the next job.
 func TestEstimate_StoresItsRates(t *testing.T) {
 	s := bulk("alpha", []string{"A"}, "a1")
-	spoil(func(q *provider.Quote) { q.Currency = "EUR" })(s)
+	damage(func(q *provider.Quote) { q.Currency = "EUR" })(s)
 	w := newWorld(t, s)
 	explains := func(want pricing.Rates) {
 		t.Helper()
@@ -49,7 +49,7 @@ func TestEstimate_StoresItsRates(t *testing.T) {
 // the plan.
 func TestEstimate_UsesTheRatesOfThePlan(t *testing.T) {
 	s := bulk("alpha", []string{"A"}, "a1")
-	spoil(func(q *provider.Quote) { q.Currency = "EUR" })(s)
+	damage(func(q *provider.Quote) { q.Currency = "EUR" })(s)
 	w := newWorld(t, s)
 	day := epoch.Truncate(24 * time.Hour)
 	planned := pricing.Rates{"EUR": {Value: 1_100_000_000_000, Date: day}}
@@ -78,7 +78,7 @@ func TestEstimate_UsesTheRatesOfThePlan(t *testing.T) {
 // wrong one.
 func TestEstimate_IgnoresQuotesWithoutRate(t *testing.T) {
 	s := bulk("alpha", []string{"A"}, "a1")
-	spoil(func(q *provider.Quote) { q.Currency = "RUB" })(s)
+	damage(func(q *provider.Quote) { q.Currency = "RUB" })(s)
 	w := newWorld(t, s)
 	w.push("u", 730, "A")
 	w.forget()

@@ -15,7 +15,7 @@ import (
 )
 
 // spoil changes each quote of a provider.
-func spoil(change func(q *provider.Quote)) func(*fakeProvider) {
+func damage(change func(q *provider.Quote)) func(*fakeProvider) {
 	return func(s *fakeProvider) {
 		s.edit = func(q *provider.Quote) bool {
 			change(q)
@@ -25,46 +25,46 @@ func spoil(change func(q *provider.Quote)) func(*fakeProvider) {
 }
 
 // badAnswers returns ways in which the response of a provider can be unusable.
-func badAnswers() map[string]func(*fakeProvider) {
+func badResponses() map[string]func(*fakeProvider) {
 	out := map[string]func(*fakeProvider){
 		"empty": func(s *fakeProvider) { s.edit = func(*provider.Quote) bool { return false } },
 		"less than half": func(s *fakeProvider) {
 			s.edit = func(q *provider.Quote) bool { return strings.HasPrefix(q.Name, "Item 1") }
 		},
 		"silent":         func(s *fakeProvider) { s.silent = []string{"a1", "a2", "a3"} },
-		"unknown market": spoil(func(q *provider.Quote) { q.Market = "elsewhere" }),
+		"unknown market": damage(func(q *provider.Quote) { q.Market = "elsewhere" }),
 		"an error outside the contract": func(s *fakeProvider) {
 			s.fail = func(int, provider.Call) error { return errTest }
 		},
-		"dollars for cents":      spoil(func(q *provider.Quote) { q.Ask *= 100 }),
-		"cents for dollars":      spoil(func(q *provider.Quote) { q.Ask /= 100 }),
-		"none offered":           spoil(func(q *provider.Quote) { q.Ask = 0 }),
-		"negative ask":           spoil(func(q *provider.Quote) { q.Ask = -q.Ask }),
-		"least ask":              spoil(func(q *provider.Quote) { q.Ask = math.MinInt64 }),
-		"greatest ask":           spoil(func(q *provider.Quote) { q.Ask = math.MaxInt64 }),
-		"over ten million":       spoil(func(q *provider.Quote) { q.Ask = units(10_000_000) + 1 }),
-		"greatest bid":           spoil(func(q *provider.Quote) { q.Bid = math.MaxInt64 }),
-		"negative bid":           spoil(func(q *provider.Quote) { q.Bid = -1 }),
-		"greatest sale":          spoil(func(q *provider.Quote) { q.Ask, q.Sale = 0, math.MaxInt64 }),
-		"greatest listings":      spoil(func(q *provider.Quote) { q.Listings = math.MaxInt64 }),
-		"least listings":         spoil(func(q *provider.Quote) { q.Listings = math.MinInt64 }),
-		"greatest sales":         spoil(func(q *provider.Quote) { q.Sales = math.MaxInt64 }),
-		"least sales":            spoil(func(q *provider.Quote) { q.Sales = math.MinInt64 }),
-		"greatest window":        spoil(func(q *provider.Quote) { q.SalesWindow = math.MaxInt64 }),
-		"negative window":        spoil(func(q *provider.Quote) { q.SalesWindow = -time.Hour }),
-		"no currency":            spoil(func(q *provider.Quote) { q.Currency = "" }),
-		"small letters":          spoil(func(q *provider.Quote) { q.Currency = "usd" }),
-		"a currency too long":    spoil(func(q *provider.Quote) { q.Currency = "USDT" }),
-		"no rate":                spoil(func(q *provider.Quote) { q.Currency = "XYZ" }),
-		"frozen for months":      spoil(func(q *provider.Quote) { q.MarketTime = epoch.Add(-90 * 24 * time.Hour) }),
-		"no phase of ours":       spoil(func(q *provider.Quote) { q.Phase = "Phase 9" }),
-		"a phase of another":     spoil(func(q *provider.Quote) { q.Phase = "Ruby" }),
-		"empty names":            spoil(func(q *provider.Quote) { q.Name = "" }),
-		"names of 64 KiB":        spoil(func(q *provider.Quote) { q.Name = strings.Repeat("n", 64<<10) }),
-		"names that are no text": spoil(func(q *provider.Quote) { q.Name += "\xff" }),
-		"names with NUL":         spoil(func(q *provider.Quote) { q.Name += "\x00" }),
-		"names in other case":    spoil(func(q *provider.Quote) { q.Name = strings.ToUpper(q.Name) }),
-		"names with a space":     spoil(func(q *provider.Quote) { q.Name += " " }),
+		"dollars for cents":      damage(func(q *provider.Quote) { q.Ask *= 100 }),
+		"cents for dollars":      damage(func(q *provider.Quote) { q.Ask /= 100 }),
+		"none offered":           damage(func(q *provider.Quote) { q.Ask = 0 }),
+		"negative ask":           damage(func(q *provider.Quote) { q.Ask = -q.Ask }),
+		"least ask":              damage(func(q *provider.Quote) { q.Ask = math.MinInt64 }),
+		"greatest ask":           damage(func(q *provider.Quote) { q.Ask = math.MaxInt64 }),
+		"over ten million":       damage(func(q *provider.Quote) { q.Ask = units(10_000_000) + 1 }),
+		"greatest bid":           damage(func(q *provider.Quote) { q.Bid = math.MaxInt64 }),
+		"negative bid":           damage(func(q *provider.Quote) { q.Bid = -1 }),
+		"greatest sale":          damage(func(q *provider.Quote) { q.Ask, q.Sale = 0, math.MaxInt64 }),
+		"greatest listings":      damage(func(q *provider.Quote) { q.Listings = math.MaxInt64 }),
+		"least listings":         damage(func(q *provider.Quote) { q.Listings = math.MinInt64 }),
+		"greatest sales":         damage(func(q *provider.Quote) { q.Sales = math.MaxInt64 }),
+		"least sales":            damage(func(q *provider.Quote) { q.Sales = math.MinInt64 }),
+		"greatest window":        damage(func(q *provider.Quote) { q.SalesWindow = math.MaxInt64 }),
+		"negative window":        damage(func(q *provider.Quote) { q.SalesWindow = -time.Hour }),
+		"no currency":            damage(func(q *provider.Quote) { q.Currency = "" }),
+		"small letters":          damage(func(q *provider.Quote) { q.Currency = "usd" }),
+		"a currency too long":    damage(func(q *provider.Quote) { q.Currency = "USDT" }),
+		"no rate":                damage(func(q *provider.Quote) { q.Currency = "XYZ" }),
+		"frozen for months":      damage(func(q *provider.Quote) { q.MarketTime = epoch.Add(-90 * 24 * time.Hour) }),
+		"no phase of ours":       damage(func(q *provider.Quote) { q.Phase = "Phase 9" }),
+		"a phase of another":     damage(func(q *provider.Quote) { q.Phase = "Ruby" }),
+		"empty names":            damage(func(q *provider.Quote) { q.Name = "" }),
+		"names of 64 KiB":        damage(func(q *provider.Quote) { q.Name = strings.Repeat("n", 64<<10) }),
+		"names that are no text": damage(func(q *provider.Quote) { q.Name += "\xff" }),
+		"names with NUL":         damage(func(q *provider.Quote) { q.Name += "\x00" }),
+		"names in other case":    damage(func(q *provider.Quote) { q.Name = strings.ToUpper(q.Name) }),
+		"names with a space":     damage(func(q *provider.Quote) { q.Name += " " }),
 	}
 	for _, kind := range []provider.Kind{
 		provider.KindConnect, provider.KindTimeout, provider.KindCut, provider.KindRateLimited, provider.KindAuth,
@@ -85,7 +85,7 @@ func TestRule7_BadResponseReplacesNoPrice(t *testing.T) {
 	list := names("Item", 120)
 	w := newWorld(t)
 	nth := 0
-	for name, spoiled := range badAnswers() {
+	for name, spoiled := range badResponses() {
 		for _, shape := range []provider.Shape{provider.Bulk, provider.Batch} {
 			if shape == provider.Batch && (slices.Contains(wholes, name) || strings.HasPrefix(name, "failure")) {
 				continue // a response to names is checked quote by quote
@@ -131,16 +131,16 @@ func TestRule7_BadResponseReplacesNoPrice(t *testing.T) {
 func TestRule7_FailureDoesNotAffectOtherProviders(t *testing.T) {
 	list := names("Item", 120)
 	nth := 0
-	for name, spoiled := range badAnswers() {
+	for name, spoiled := range badResponses() {
 		if nth++; name == "less than half" || !dbtest.RunsCase(nth) {
 			continue
 		}
-		sick, good := bulk("alpha", list, "a1", "a2", "a3"), bulk("beta", list, "b1", "b2", "b3")
-		w := newWorld(t, sick, good)
+		failing, good := bulk("alpha", list, "a1", "a2", "a3"), bulk("beta", list, "b1", "b2", "b3")
+		w := newWorld(t, failing, good)
 		w.push("u", 730, list...)
 		w.drain()
 		w.clock.Add(8 * 24 * time.Hour)
-		spoiled(sick)
+		spoiled(failing)
 		good.price = func(string, string) money.Micro { return units(11) }
 		j := w.run(false)
 		equal(t, name+": updated", j.Counts.Updated, 120)

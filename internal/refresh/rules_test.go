@@ -28,20 +28,20 @@ func TestRule1_EachNameIsRequestedOncePerMarket(t *testing.T) {
 	equal(t, "items", j.Counts.Total, 700)
 	equal(t, "updated", j.Counts.Updated, 700)
 	equal(t, "calls for files", len(a.requested()), 2)
-	asked := map[string]int{}
+	requested := map[string]int{}
 	calls := b.requested()
 	equal(t, "calls of 64 names", len(calls), (700+63)/64)
 	for _, call := range calls {
 		for _, n := range call.Names {
-			asked[n]++
+			requested[n]++
 		}
 	}
 	for _, call := range c.requested() {
 		equal(t, "names of a single call", len(call.Names), 1)
-		asked[call.Names[0]]++
+		requested[call.Names[0]]++
 	}
-	equal(t, "requested names", len(asked), 700)
-	for n, times := range asked {
+	equal(t, "requested names", len(requested), 700)
+	for n, times := range requested {
 		if times != 2 {
 			t.Fatalf("%q was requested %d times by two providers", n, times)
 		}

@@ -63,15 +63,15 @@ func TestRule7_AnomalousResponseIsQuarantinedUntilAccepted(t *testing.T) {
 	equal(t, "price", w.named(list[0]).Price, units(10))
 	states, err := refresh.MarketStates(t.Context(), w.store)
 	must(t, err)
-	sick := 0
+	failing := 0
 	for _, m := range states {
 		if m.Quarantine != "" {
-			sick++
+			failing++
 			equal(t, "outcome", m.Outcome, "quarantined")
 			equal(t, "since", m.QuarantinedSince, w.clock.Now())
 		}
 	}
-	equal(t, "markets in quarantine", sick, 1)
+	equal(t, "markets in quarantine", failing, 1)
 	if !strings.Contains(j.LastError, "a2: quarantined") {
 		t.Errorf("last error %q", j.LastError)
 	}
@@ -197,21 +197,21 @@ func TestRule7_FallOfAllMarketsIsNoAnomaly(t *testing.T) {
 func TestRule7_RecentFileIsValidatedBeforeUse(t *testing.T) {
 	list := names("Item", 200)
 	hang := bulk("beta", list, "b1")
-	sick := bulk("alpha", append(slices.Clone(list), "New"), "a1", "a2", "a3")
-	w := newWorld(t, sick, hang)
+	failing := bulk("alpha", append(slices.Clone(list), "New"), "a1", "a2", "a3")
+	w := newWorld(t, failing, hang)
 	w.push("u", 730, list...)
 	w.drain()
 	w.clock.Add(7 * time.Hour)
 	// The bulk job has the anomalous response and waits for another file.
-	sick.price = func(string, string) money.Micro { return units(1000) }
+	failing.price = func(string, string) money.Micro { return units(1000) }
 	hang.fail = func(int, provider.Call) error { return hang.wait(time.Minute) }
 	id := w.begin(false)
 	w.drain()
 	equal(t, "stage", w.job(id).Stage, refresh.StageFetch)
-	calls := len(sick.requested())
+	calls := len(failing.requested())
 	w.push("v", 730, "New")
 	w.drain()
-	equal(t, "calls for the missing price", len(sick.requested()), 0)
+	equal(t, "calls for the missing price", len(failing.requested()), 0)
 	equal(t, "calls before", calls > 0, true)
 	equal(t, "price", w.named("New").Price, 0)
 	equal(t, "markets in quarantine too early", w.count(`SELECT count(*) FROM market_file WHERE quarantine <> ''`), 0)

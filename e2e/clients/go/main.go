@@ -86,8 +86,8 @@ func (f *flow) price() {
 	forecast, err := f.api.PostMarketPricesRefreshWithResponse(f.ctx, &PostMarketPricesRefreshParams{DryRun: &dry, Force: &yes})
 	union := must(forecast.JSON200, forecast.Body, err)
 	alternative, err := union.ValueByDiscriminator()
-	answer, ok := alternative.(DryRunResponse)
-	check("a dry run", ok && !answer.Started && answer.DueItems == int64(len(items)), fmt.Sprint(alternative, err))
+	response, ok := alternative.(DryRunResponse)
+	check("a dry run", ok && !response.Started && response.DueItems == int64(len(items)), fmt.Sprint(alternative, err))
 
 	started, err := f.api.PostMarketPricesRefreshWithResponse(f.ctx, &PostMarketPricesRefreshParams{Force: &yes})
 	job := must(started.JSON202, started.Body, err).Job

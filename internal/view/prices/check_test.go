@@ -13,9 +13,9 @@ import (
 // scripted is a check whose test controls the result of each query.
 type scripted struct {
 	versionCheck
-	asked  chan struct{} // a query began
-	answer chan int64    // version of bucket 0
-	err    error
+	requested chan struct{} // a query began
+	response  chan int64    // version of bucket 0
+	err       error
 }
 
 func newScripted(t *testing.T) *scripted {
@@ -25,7 +25,7 @@ func newScripted(t *testing.T) *scripted {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = d.Close() })
-	s := &scripted{asked: make(chan struct{}, 8), answer: make(chan int64)}
+	s := &scripted{requested: make(chan struct{}, 8), response: make(chan int64)}
 	s.store, s.versionCheck.sum = d, s.sum
 	return s
 }
@@ -33,9 +33,9 @@ func newScripted(t *testing.T) *scripted {
 // sum stores and returns the version that the test sends. It does not call
 // catalog.PriceVersion, so catalog.KnownPriceVersion has no value.
 func (s *scripted) sum(ctx context.Context, d *db.DB) (int64, error) {
-	s.asked <- struct{}{}
+	s.requested <- struct{}{}
 	select {
-	case version := <-s.answer:
+	case version := <-s.response:
 		err := d.InTx(ctx, func(tx *db.Tx) error {
 			_, err := tx.Exec(`INSERT INTO price_version (bucket, version) VALUES (0, $1)
 				ON CONFLICT (bucket) DO UPDATE SET version = excluded.version`, version)
@@ -65,15 +65,15 @@ func TestLatest_CallersDuringQueryShareTheNextQuery(t *testing.T) {
 			go ask()
 		}
 		synctest.Wait()
-		if len(s.asked) != 1 {
-			t.Fatalf("%d queries began, want 1", len(s.asked))
+		if len(s.requested) != 1 {
+			t.Fatalf("%d queries began, want 1", len(s.requested))
 		}
-		s.answer <- 5
+		s.response <- 5
 		synctest.Wait()
 		if len(got) != 1 || <-got != 5 {
 			t.Fatal("the first query served other callers than the first")
 		}
-		s.answer <- 6
+		s.response <- 6
 		synctest.Wait()
 		if len(got) != 3 {
 			t.Fatalf("the second query served %d callers, want 3", len(got))
@@ -83,8 +83,8 @@ func TestLatest_CallersDuringQueryShareTheNextQuery(t *testing.T) {
 				t.Errorf("got version %d, want 6", v)
 			}
 		}
-		if len(s.asked) != 2 {
-			t.Errorf("%d queries began, want 2", len(s.asked))
+		if len(s.requested) != 2 {
+			t.Errorf("%d queries began, want 2", len(s.requested))
 		}
 	})
 }
@@ -108,8 +108,8 @@ func TestLatest_CancelledCallerDoesNotAffectOthers(t *testing.T) {
 		if err := <-left; !errors.Is(err, context.Canceled) {
 			t.Errorf("cancelled caller: got error %v", err)
 		}
-		s.answer <- 1
-		s.answer <- 2
+		s.response <- 1
+		s.response <- 2
 		if v := <-got; v != 2 {
 			t.Errorf("remaining caller: got version %d, want 2", v)
 		}
@@ -120,7 +120,7 @@ func TestLatest_ReturnsErrorsWithoutCachingThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScripted(t)
 		s.err = errors.New("gone")
-		go func() { s.answer <- 1 }()
+		go func() { s.response <- 1 }()
 		if _, err := s.latest(t.Context()); !errors.Is(err, s.err) {
 			t.Errorf("got %v", err)
 		}
@@ -129,7 +129,7 @@ func TestLatest_ReturnsErrorsWithoutCachingThem(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		s.err = nil
-		go func() { s.answer <- 3 }()
+		go func() { s.response <- 3 }()
 		if v, err := s.latest(t.Context()); err != nil || v[0] != 3 {
 			t.Errorf("got %v", err)
 		}

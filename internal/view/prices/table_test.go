@@ -187,15 +187,15 @@ func readSome(t *testing.T, table *prices.Table, all []catalog.Key, committed []
 		place := random.IntN(len(all))
 		keys[i], least[i] = all[place], committed[place].Load()
 	}
-	answered := 0
+	responded := 0
 	err := table.Lookup(context.Background(), keys, func(i int, p prices.Price, known bool) {
-		answered++
+		responded++
 		if !known || int64(p.Amount) < least[i] {
 			t.Errorf("%v: price %d (known %t), but %d was committed before", keys[i], p.Amount, known, least[i])
 		}
 	})
-	if err != nil || answered != len(keys) {
-		t.Errorf("got %d of %d prices: %v", answered, len(keys), err)
+	if err != nil || responded != len(keys) {
+		t.Errorf("got %d of %d prices: %v", responded, len(keys), err)
 	}
 }
 

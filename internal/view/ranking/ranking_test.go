@@ -80,7 +80,7 @@ func (b *book) put(traders ...Trader) {
 }
 
 // each calls eachTrader, counts the calls and can block.
-func (b *book) each(ctx context.Context, d *db.DB, days Days, tell func(Trader)) error {
+func (b *book) each(ctx context.Context, d *db.DB, days Days, report func(Trader)) error {
 	b.mu.Lock()
 	hold := b.hold
 	if days == (Days{}) {
@@ -94,7 +94,7 @@ func (b *book) each(ctx context.Context, d *db.DB, days Days, tell func(Trader))
 			return ctx.Err()
 		}
 	}
-	return eachTrader(ctx, d, days, tell)
+	return eachTrader(ctx, d, days, report)
 }
 
 // ranks computes the ranks by sorting all traders.

@@ -30,8 +30,8 @@ func TestVerify_DetectsImpossibleValuesWithValidSeals(t *testing.T) {
 		return []string{`UPDATE wallet_entry SET user_id = '` + name + `'` + first, `UPDATE wallet_account SET user_id = '` + name + `'` + first}
 	}
 	cases := []struct {
-		name, want, says, user string
-		sql                    []string
+		name, want, reports, user string
+		sql                       []string
 	}{
 		{"sale without a trade", "trade_crosscheck", "names no trade", "bob", []string{
 			`UPDATE wallet_entry SET trade_id = 0 WHERE transaction_id = ` + saleOf3, `UPDATE wallet_transaction SET trade_id = 0 WHERE id = ` + saleOf3,
@@ -61,7 +61,7 @@ func TestVerify_DetectsImpossibleValuesWithValidSeals(t *testing.T) {
 			{`UPDATE wallet_entry SET idempotency_key = 'k' || char(0) WHERE transaction_id = ` + newest, `UPDATE wallet_transaction SET idempotency_key = 'k' || char(0) WHERE id = ` + newest},
 		} {
 			c := cases[0]
-			c.name, c.want, c.says, c.user, c.sql = fmt.Sprint("NUL ", i), "schema_valid", "never writes", "", sql
+			c.name, c.want, c.reports, c.user, c.sql = fmt.Sprint("NUL ", i), "schema_valid", "never writes", "", sql
 			cases = append(cases, c)
 		}
 	}
@@ -79,12 +79,12 @@ func TestVerify_DetectsImpossibleValuesWithValidSeals(t *testing.T) {
 				w.change(row[0].(int64), `price = price`)
 			}
 			w.reseal(termsOf)
-			says := func(found []audit.Finding) bool {
-				return slices.ContainsFunc(found, func(f audit.Finding) bool { return f.Check == c.want && strings.Contains(f.Message, c.says) })
+			reports := func(found []audit.Finding) bool {
+				return slices.ContainsFunc(found, func(f audit.Finding) bool { return f.Check == c.want && strings.Contains(f.Message, c.reports) })
 			}
 			full := w.verifyAll()
-			if expect(t, "of everything", full.OK, full.Status, full.Checks, full.Failures, c.want); !says(full.Failures) {
-				t.Errorf("want a failure of %s with %q, got %+v", c.want, c.says, full.Failures)
+			if expect(t, "of everything", full.OK, full.Status, full.Checks, full.Failures, c.want); !reports(full.Failures) {
+				t.Errorf("want a failure of %s with %q, got %+v", c.want, c.reports, full.Failures)
 			}
 			if f := failing(full.Checks); slices.Contains(f, "entry_hash") || slices.Contains(f, "head_mac") {
 				t.Errorf("got failed checks %v, want valid seals", f)
@@ -93,8 +93,8 @@ func TestVerify_DetectsImpossibleValuesWithValidSeals(t *testing.T) {
 				return
 			}
 			r := w.verify(c.user, "")
-			if expect(t, "of "+c.user, r.OK, r.Status, r.Checks, r.Failures, c.want); !says(r.Failures) {
-				t.Errorf("%s: want a failure of %s with %q, got %+v", c.user, c.want, c.says, r.Failures)
+			if expect(t, "of "+c.user, r.OK, r.Status, r.Checks, r.Failures, c.want); !reports(r.Failures) {
+				t.Errorf("%s: want a failure of %s with %q, got %+v", c.user, c.want, c.reports, r.Failures)
 			}
 		})
 	}

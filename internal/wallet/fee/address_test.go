@@ -97,12 +97,12 @@ func TestRefresh_SendsTheETagOfTheLastResponse(t *testing.T) {
 }
 
 func TestRefresh_AcceptsA304OnlyForTheRequestedETag(t *testing.T) {
-	text, says := flat("1000"), ""
-	asked := 0
+	text, reports := flat("1000"), ""
+	requested := 0
 	at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked++
+		requested++
 		if r.Header.Get("If-None-Match") != "" {
-			w.Header().Set("ETag", says)
+			w.Header().Set("ETag", reports)
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}
@@ -115,15 +115,15 @@ func TestRefresh_AcceptsA304OnlyForTheRequestedETag(t *testing.T) {
 		t.Fatal(err)
 	}
 	text = flat("1001")
-	for _, says = range []string{`"a"`, `W/"a"`} {
+	for _, reports = range []string{`"a"`, `W/"a"`} {
 		if got, err := s.Refresh(t.Context(), Request{}); err != nil || got.Changed {
-			t.Errorf("unchanged %s: %+v, %v", says, got, err)
+			t.Errorf("unchanged %s: %+v, %v", reports, got, err)
 		}
 	}
 	for i, other := range []string{`"b"`, ""} {
-		asked, says, text = 0, other, flat(fmt.Sprint(1002+i))
-		if got, err := s.Refresh(t.Context(), Request{}); err != nil || !got.Changed || asked != 2 {
-			t.Errorf("304 with the ETag %q: got %+v, %v after %d requests", says, got, err, asked)
+		requested, reports, text = 0, other, flat(fmt.Sprint(1002+i))
+		if got, err := s.Refresh(t.Context(), Request{}); err != nil || !got.Changed || requested != 2 {
+			t.Errorf("304 with the ETag %q: got %+v, %v after %d requests", reports, got, err, requested)
 		}
 	}
 }

@@ -15,22 +15,22 @@ import (
 )
 
 // errand is a request that moves money, with its idempotency key.
-type errand struct {
+type request struct {
 	path, key, body string
 
-	mu     sync.Mutex
-	answer []byte // nil: no response yet
+	mu       sync.Mutex
+	response []byte // nil: no response yet
 }
 
 // carryOut sends the request until it succeeds. While another worker sends it, the server
 // rejects it.
-func (e *errand) carryOut(ctx context.Context, s *server) error {
+func (e *request) carryOut(ctx context.Context, s *server) error {
 	for {
-		status, answer, err := s.keyed(e.path, e.key, e.body)
+		status, response, err := s.keyed(e.path, e.key, e.body)
 		switch {
 		case err != nil:
 			return err
-		case status == http.StatusConflict && strings.Contains(string(answer), `"request_in_progress"`):
+		case status == http.StatusConflict && strings.Contains(string(response), `"request_in_progress"`):
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
@@ -38,14 +38,14 @@ func (e *errand) carryOut(ctx context.Context, s *server) error {
 				continue
 			}
 		case status != http.StatusCreated:
-			return fmt.Errorf("%s: %d %s", e.key, status, answer)
+			return fmt.Errorf("%s: %d %s", e.key, status, response)
 		}
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		if e.answer != nil && !bytes.Equal(e.answer, answer) {
-			return fmt.Errorf("%s was answered %s, then %s", e.key, e.answer, answer)
+		if e.response != nil && !bytes.Equal(e.response, response) {
+			return fmt.Errorf("%s was answered %s, then %s", e.key, e.response, response)
 		}
-		e.answer = answer
+		e.response = response
 		return nil
 	}
 }
@@ -63,10 +63,10 @@ func TestLedger_RepeatedTransactionsApplyOnce(t *testing.T) {
 			servers[0].deposit(fmt.Sprint("u", i), 10_000_000)
 		}
 		listings := servers[0].list("seller", purchases, 1_000)
-		errands := make([]*errand, 500)
+		errands := make([]*request, 500)
 		for i := range errands {
 			user := fmt.Sprint("u", r.IntN(users))
-			e := &errand{path: ledgerPath + user + "/entries", key: fmt.Sprint("errand ", i)}
+			e := &request{path: ledgerPath + user + "/entries", key: fmt.Sprint("errand ", i)}
 			switch {
 			case i < purchases:
 				e.path, e.body = "/api/listings/"+listings[i]+"/purchase", `{"buyerId":"`+user+`"}`
@@ -75,7 +75,7 @@ func TestLedger_RepeatedTransactionsApplyOnce(t *testing.T) {
 			}
 			errands[i] = e
 		}
-		work := make(chan *errand, 2*len(errands))
+		work := make(chan *request, 2*len(errands))
 		for _, i := range r.Perm(2 * len(errands)) {
 			work <- errands[i%len(errands)]
 		}

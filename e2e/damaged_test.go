@@ -193,7 +193,7 @@ func TestTorn_FlippedBitInDatabaseDoesNotPanic(t *testing.T) {
 		if r.IntN(2) == 0 {
 			bit = r.IntN(len(content)/4096)*4096*8 + r.IntN(256*8)
 		}
-		started, ok := x.bear(flip(content, bit))
+		started, ok := x.checkDamaged(flip(content, bit))
 		if !started {
 			refused++
 		} else if !ok {
@@ -208,7 +208,7 @@ func TestTorn_FlippedBitInDatabaseDoesNotPanic(t *testing.T) {
 
 // bear starts the program on a damaged database, reads everything and starts a run. It reports
 // whether the program started, and whether all requests succeeded.
-func (x *torn) bear(content []byte) (started, ok bool) {
+func (x *torn) checkDamaged(content []byte) (started, ok bool) {
 	x.t.Helper()
 	s := newServer(x.t, "MARKET_PRICE_PROVIDERS=sim", x.server.env[len(x.server.env)-2])
 	if err := os.WriteFile(filepath.Join(s.dir, "assay.db"), content, 0o600); err != nil {
