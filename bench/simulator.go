@@ -114,7 +114,7 @@ func (c *controlled) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer counts and handles a request.
+// response counts and handles a request.
 func (c *controlled) response(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	c.requests++

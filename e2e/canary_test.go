@@ -98,7 +98,7 @@ func (f *finder) look(where string, content []byte) {
 	}
 }
 
-// hoard is a server with a canary for every secret. Its providers return all data that they
+// secretFinder is a server with a canary for every secret. Its providers return all data that they
 // receive.
 type secretFinder struct {
 	*server
@@ -229,7 +229,7 @@ func (h *secretFinder) response(c *http.Client, req *http.Request) {
 	if _, err := io.Copy(&b, resp.Body); err != nil {
 		h.t.Fatal(err)
 	}
-	h.f.look("the answer to "+req.URL.Path, b.Bytes())
+	h.f.look("the response to "+req.URL.Path, b.Bytes())
 }
 
 // files checks the log, all files and the database of the server.

@@ -38,7 +38,7 @@ func TestClients_UseServedDocument(t *testing.T) {
 	}
 	t.Run("Go", func(t *testing.T) { goClient(t, document, task) })
 	t.Run("TypeScript", func(t *testing.T) { typescriptClient(t, document, task) })
-	t.Run("Answers", func(t *testing.T) { responsesAreDescribed(t, s, document) })
+	t.Run("Responses", func(t *testing.T) { responsesAreDescribed(t, s, document) })
 	t.Run("MetaSchema", func(t *testing.T) { isValidOpenAPI(t, document) })
 	t.Run("Redocly", func(t *testing.T) {
 		dir := clientDir(t, document, "redocly.yaml")

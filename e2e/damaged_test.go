@@ -203,7 +203,7 @@ func TestTorn_FlippedBitInDatabaseDoesNotPanic(t *testing.T) {
 			t.Fatalf("stopped at bit %d of %d bytes", bit, len(content))
 		}
 	}
-	t.Logf("%d copies: %d refused at the start, %d answered with errors", copies, refused, failed)
+	t.Logf("%d copies: the server did not start on %d and returned errors on %d", copies, refused, failed)
 }
 
 // bear starts the program on a damaged database, reads everything and starts a run. It reports

@@ -203,7 +203,7 @@ func TestDisk_StartServesReadsWithoutWritableDisk(t *testing.T) {
 					t.Fatal(err)
 				}
 				d.spawn()
-				d.await("an answer", func() bool {
+				d.await("a response", func() bool {
 					resp, err := client.Get("http://" + d.addr + "/api/health")
 					if err == nil {
 						_ = resp.Body.Close()

@@ -329,7 +329,7 @@ func TestRule8_ExitDuringFirstStart(t *testing.T) {
 	}
 }
 
-// answers waits until a server responds or exits, and reports which.
+// responses waits until a server responds or exits, and reports which.
 func responses(s *server) bool {
 	for {
 		if resp, err := http.Get("http://" + s.addr + "/api/health"); err == nil {

@@ -126,7 +126,7 @@ func middle(quotes []quoteOf) *big.Rat {
 	return rounded(new(big.Rat).Quo(new(big.Rat).Add(a, b), big.NewRat(2, 1)))
 }
 
-// opinion is the expected result for an item.
+// expectation is the expected result for an item.
 type expectation struct {
 	average, median, consensus *big.Rat
 	left                       []string // markets outside of the deciding group, sorted
@@ -137,7 +137,7 @@ type expectation struct {
 	close bool
 }
 
-// judge prices an item that has at least one quote and no last price.
+// newExpectation prices an item that has at least one quote and no last price.
 func newExpectation(quotes []quoteOf, of levels) expectation {
 	quotes = slices.Clone(quotes)
 	byPrice := func(q []quoteOf) func(i, j int) bool {

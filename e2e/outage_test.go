@@ -60,7 +60,7 @@ func (s *server) unavailable() {
 	}
 	_ = resp.Body.Close()
 	if resp.StatusCode != http.StatusServiceUnavailable {
-		s.t.Errorf("health answers %d, want 503", resp.StatusCode)
+		s.t.Errorf("health check: got status %d, want 503", resp.StatusCode)
 	}
 }
 
@@ -70,7 +70,7 @@ func (c *cluster) back() time.Duration {
 	began := time.Now()
 	for _, s := range c.servers {
 		s.awaitHealth()
-		s.await("an answer from the database", func() bool {
+		s.await("a response of the database", func() bool {
 			var st status
 			return s.tryGet("/api/market-prices/status", &st) == nil
 		})

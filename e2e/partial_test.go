@@ -113,7 +113,7 @@ func testPartialOutage(t *testing.T, on engine) {
 	}
 	s.start()
 	if r := run(0); r.Outcome != "complete" || r.UpdatedItems+r.SkippedItems.NoSales != 300 {
-		t.Errorf("once it is back: %+v", r)
+		t.Errorf("after the provider recovered: %+v", r)
 	}
 }
 

@@ -180,7 +180,7 @@ func (p *pair) fails(f providertest.Fault, kinds ...provider.Kind) {
 		p.t.Errorf("the run ended %+v, want it finished by the other provider's prices", end)
 	}
 	if got := p.quotes(db, p.name); !slices.Equal(got, before) {
-		p.t.Errorf("quotes of %s changed by a faulty answer: %s", p.name, firstDifference(got, before))
+		p.t.Errorf("quotes of %s changed by a faulty response: %s", p.name, firstDifference(got, before))
 	}
 	if slices.Equal(p.quotes(db, p.other), healthyBefore) {
 		p.t.Errorf("the work of %s was not done", p.other)
@@ -197,7 +197,7 @@ func (p *pair) fails(f providertest.Fault, kinds ...provider.Kind) {
 	p.t.Logf("%d requests, %v", len(p.faulty.Hits()), time.Since(began).Round(time.Millisecond))
 }
 
-// says checks that the run and provider-debug report the error.
+// reports checks that the run and provider-debug report the error.
 func (p *pair) reports(end status, kinds []provider.Kind) {
 	p.t.Helper()
 	if len(kinds) == 0 {
@@ -224,7 +224,7 @@ func (p *pair) reports(end status, kinds []provider.Kind) {
 		return
 	}
 	if !named(d.LastError) {
-		p.t.Errorf("provider-debug tells %s, want one of %v", quoted(d.LastError), kinds)
+		p.t.Errorf("provider-debug: got %s, want one of %v", quoted(d.LastError), kinds)
 	}
 	if !slices.ContainsFunc(d.Requests, func(r requestDebug) bool {
 		return r.Status != http.StatusOK || slices.Contains(kinds, provider.Kind(r.Error))

@@ -178,7 +178,7 @@ func testWaits(t *testing.T, on engine) {
 				_, _ = p.s.tryRefresh()
 				time.Sleep(short)
 				if got := len(p.faulty.Hits()); got != 1 {
-					t.Errorf("%d requests although it said to wait %v", got, c.wait)
+					t.Errorf("got %d requests within the Retry-After of %v, want 1", got, c.wait)
 				}
 			} else {
 				p.s.awaitEnd()
@@ -187,7 +187,7 @@ func testWaits(t *testing.T, on engine) {
 					t.Fatalf("%d requests, want another one after the wait", len(hits))
 				}
 				if got := hits[1].Time.Sub(hits[0].Time); got < c.wait || hits[1].Time.Before(notBefore) {
-					t.Errorf("asked again after %v, want %v at least, and not before %v", got, c.wait, notBefore)
+					t.Errorf("repeated the request after %v, want at least %v, and not before %v", got, c.wait, notBefore)
 				}
 			}
 			p.end(l)

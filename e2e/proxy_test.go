@@ -118,7 +118,7 @@ func (l *link) close() {
 	_ = l.database.Close()
 }
 
-// answers forwards messages of the database.
+// responses forwards messages of the database.
 func (l *link) responses() {
 	defer l.close()
 	piece := make([]byte, 32<<10)

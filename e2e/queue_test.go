@@ -17,7 +17,7 @@ import (
 	"assay/internal/randtest"
 )
 
-// asked counts the requests to a simulator by name.
+// requested counts the requests to a simulator by name.
 type requested struct {
 	markets http.Handler
 	mu      sync.Mutex
@@ -105,7 +105,7 @@ func testManyPushes(t *testing.T, on engine) {
 	}
 	for n, times := range counter.names {
 		if times != 1 {
-			t.Fatalf("%q was asked for %d times", n, times)
+			t.Fatalf("%q was requested %d times, want 1", n, times)
 		}
 	}
 	if len(counter.names) != distinct {

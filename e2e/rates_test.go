@@ -53,7 +53,7 @@ func testRates(t *testing.T, on engine) {
 	second.awaitEnd()
 	second.converts(date)
 	if n := requested.Load(); n != 1 {
-		t.Errorf("the bank was asked %d times", n)
+		t.Errorf("got %d requests to the bank", n)
 	}
 	// Either instance may have planned the run.
 	if !strings.Contains(first.log.String()+second.log.String(), "exchange rates are more than three days old") {

@@ -109,7 +109,7 @@ func testRecorded(t *testing.T, on engine, r recording) {
 	checkInventory(t, s, owned, checkPrices(t, s, next, w, r))
 }
 
-// judged prices every item of the recorded files once.
+// expectations prices every item of the recorded files once.
 func (w *world) expectations() map[key]expectation {
 	if w.prices != nil {
 		return w.prices

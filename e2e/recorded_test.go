@@ -19,7 +19,7 @@ type world struct {
 	dir    string
 	files  []string // names of the files: six, weekly, buff and rust
 	quotes map[key][]quoteOf
-	prices map[key]expectation // result of judged
+	prices map[key]expectation // result of expectations
 }
 
 type key struct {

@@ -39,7 +39,7 @@ func testRetention(t *testing.T, on engine) {
 	}
 	const tooMany = `SELECT kept FROM (SELECT count(DISTINCT unit_id) AS kept FROM fetch_blob) b WHERE kept > (SELECT count(*) FROM market_file)`
 	if got := rows(t, db, tooMany); len(got) > 0 {
-		t.Error("more answers are kept than the newest of each market")
+		t.Error("more responses are kept than the newest of each market")
 	}
 
 	// A running job is kept, even if other jobs end.

@@ -43,7 +43,7 @@ func (e *request) carryOut(ctx context.Context, s *server) error {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if e.response != nil && !bytes.Equal(e.response, response) {
-			return fmt.Errorf("%s was answered %s, then %s", e.key, e.response, response)
+			return fmt.Errorf("%s: got response %s, then %s, want the same twice", e.key, e.response, response)
 		}
 		e.response = response
 		return nil

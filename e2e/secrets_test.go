@@ -186,7 +186,7 @@ func TestSecrets_OnlyWrongSecretsAreDelayed(t *testing.T) {
 	}
 	t.Logf("%d wrong secrets were delayed; %d valid ones took at most %v", limited.Load(), tries, slowest)
 	if slowest > 3*time.Second {
-		t.Errorf("a right secret was answered after %v", slowest)
+		t.Errorf("the response to a valid secret took %v", slowest)
 	}
 	if warned := strings.Count(s.log.String(), "wrong secret"); warned > 100 {
 		t.Errorf("%d wrong secrets were logged", warned)

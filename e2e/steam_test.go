@@ -33,7 +33,7 @@ func TestSteam_ProviderDebugDistinguishesErrors(t *testing.T) {
 		{"a page", always(http.StatusOK, steamtest.Page), provider.KindProtocol, "HTML"},
 		{"a number for success", always(http.StatusOK, `{"success":104}`), provider.KindProtocol, "104"},
 		{"a list", always(http.StatusOK, "[]"), provider.KindProtocol, "not an object"},
-		{"asked too often", always(http.StatusTooManyRequests, "null"), provider.KindRateLimited, "429"},
+		{"too many requests", always(http.StatusTooManyRequests, "null"), provider.KindRateLimited, "429"},
 		{"a page that forbids", always(http.StatusForbidden, steamtest.Page), provider.KindRateLimited, "403"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -26,7 +26,7 @@ func wantResponse(t *testing.T, what string, wantStatus int, wantCode string, st
 	t.Helper()
 	var p struct{ Code string }
 	if err != nil || json.Unmarshal(response, &p) != nil || status != wantStatus || p.Code != wantCode {
-		t.Errorf("%s is answered %d %s, %v; want %d %s", what, status, response, err, wantStatus, wantCode)
+		t.Errorf("%s: got %d %s, %v; want %d %s", what, status, response, err, wantStatus, wantCode)
 	}
 }
 
@@ -70,15 +70,15 @@ func TestLedger_RejectsTamperedResponses(t *testing.T) {
 			}
 		}
 		s.alter(`INSERT INTO idempotent_response SELECT route, role, user_id, 'new', request, status, content_type, location, body, kept_at, expires_at, version, key_id, mac FROM idempotent_response`)
-		refused("a planted answer", http.StatusServiceUnavailable, "response_tampered", "new", body)
+		refused("a planted response", http.StatusServiceUnavailable, "response_tampered", "new", body)
 		s.alter(`UPDATE idempotent_response SET key_id = 'k77' WHERE key = 'a1'`)
-		refused("an answer of an unknown key", http.StatusServiceUnavailable, "ledger_key_missing", "a1", body)
+		refused("a response of an unknown key", http.StatusServiceUnavailable, "ledger_key_missing", "a1", body)
 
 		s.alter(`DELETE FROM idempotent_response`)
-		refused("a lost answer", http.StatusConflict, "response_lost", "a1", body)
-		refused("a lost answer to something else", http.StatusConflict, "response_lost", "a1", `{"kind":"deposit","currency":"USD","amount":5}`)
+		refused("a lost response", http.StatusConflict, "response_lost", "a1", body)
+		refused("a lost response to another body", http.StatusConflict, "response_lost", "a1", `{"kind":"deposit","currency":"USD","amount":5}`)
 		if status, _ := post("new", body); status != http.StatusCreated {
-			t.Errorf("a key that was never used is answered %d", status)
+			t.Errorf("unused key: got status %d", status)
 		}
 		listing := s.list("seller", 1, 100)[0]
 		s.bought(listing, "u1")

@@ -199,7 +199,7 @@ func TestTrades_PurchasesAreAtomicAfterKills(t *testing.T) {
 				t.Fatalf("%s again: %d %s, %v", o.key, status, response, err)
 			}
 			if o.status != 0 && (status != o.status || !bytes.Equal(response, o.response)) {
-				t.Errorf("%s was answered %d %s, then %d %s", o.key, o.status, o.response, status, response)
+				t.Errorf("%s: got %d %s, then %d %s, want the same twice", o.key, o.status, o.response, status, response)
 			}
 		}
 		checkSales(t, s, listings, buyers, sent)
@@ -235,7 +235,7 @@ func checkSales(t *testing.T, s *server, listings, buyers []string, sent []*orde
 	for _, o := range sent {
 		var d trade
 		if o.status == http.StatusCreated && (json.Unmarshal(o.response, &d) != nil || trades[o.listing].ID != d.ID || trades[o.listing].BuyerID != o.buyer) {
-			t.Errorf("%s was answered %s, and the trade is %+v", o.key, o.response, trades[o.listing])
+			t.Errorf("%s: got response %s, but the trade is %+v", o.key, o.response, trades[o.listing])
 		}
 	}
 	if paid != len(trades) {

@@ -34,7 +34,7 @@ func TestWait_StartWaitsForDatabase(t *testing.T) {
 	s.spawn()
 	for end := time.Now().Add(patience); !contains(s.log, "database not reachable, retrying"); {
 		if time.Now().After(end) {
-			t.Fatalf("it does not say that it waits: %s", s.log)
+			t.Fatalf("no log message about waiting for the database: %s", s.log)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -66,7 +66,7 @@ func TestWait_StartWaitsForMissingDatabase(t *testing.T) {
 	s.spawn()
 	for end := time.Now().Add(patience); !contains(s.log, "database not reachable, retrying"); {
 		if time.Now().After(end) {
-			t.Fatalf("it does not say that it waits: %s", s.log)
+			t.Fatalf("no log message about waiting for the database: %s", s.log)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -136,7 +136,7 @@ func TestWait_CommandsWaitForDatabase(t *testing.T) {
 		err := <-s.done
 		s.done <- err
 		if err != nil {
-			t.Errorf("%v, once the database answered: %v\n%s", args, err, s.log)
+			t.Errorf("%v after the database was reachable: got %v, want success\n%s", args, err, s.log)
 		}
 		if err := db.Stop(); err != nil {
 			t.Fatal(err)

@@ -117,7 +117,7 @@ func exitCode(err error) int {
 		unusable    *settingsError
 		secret      *missingSecret
 		unreachable *unreachableError
-		answer      *problem
+		response    *problem
 		refused     *fault.Error
 	)
 	switch {
@@ -127,8 +127,8 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.As(err, &unreachable), errors.Is(err, errUnhealthy), errors.Is(err, errProviderUnread):
 		return exitUnreachable
-	case errors.As(err, &answer):
-		return exitCodeOfProblem(answer)
+	case errors.As(err, &response):
+		return exitCodeOfProblem(response)
 	case errors.As(err, &refused):
 		return exitCodeOfKind(refused.Kind)
 	case errors.Is(err, db.ErrDatabaseExists), errors.Is(err, db.ErrDatabaseFull), errors.Is(err, db.ErrDatabaseInUse), errors.Is(err, db.ErrDatabaseLocked), errors.Is(err, fs.ErrExist),
@@ -148,9 +148,9 @@ func exitCode(err error) int {
 }
 
 // exitCodeOfProblem returns the exit code for an error response.
-func exitCodeOfProblem(answer *problem) int {
-	switch status := answer.Status; {
-	case answer.damaged():
+func exitCodeOfProblem(response *problem) int {
+	switch status := response.Status; {
+	case response.damaged():
 		return exitLedgerFailed
 	case status == 401 || status == 403 || status == 429:
 		return exitUnauthorized
@@ -196,8 +196,8 @@ func printError(w io.Writer, err error) {
 	}
 	var text strings.Builder
 	text.WriteString("assay: " + err.Error() + "\n")
-	if answer, ok := errors.AsType[*problem](err); ok {
-		for _, f := range answer.Errors {
+	if response, ok := errors.AsType[*problem](err); ok {
+		for _, f := range response.Errors {
 			fmt.Fprintf(&text, "  %s: %s\n", f.Pointer, f.Detail)
 		}
 	}
@@ -229,9 +229,9 @@ func newFailure(err error, code int) failure {
 	if errors.As(err, &h) {
 		body.Hint = h.Hint()
 	}
-	if answer, ok := errors.AsType[*problem](err); ok {
-		body.Detail, body.Status, body.Code = answer.Detail, answer.Status, answer.Code
-		body.RequestID, body.Errors = answer.RequestID, answer.Errors
+	if response, ok := errors.AsType[*problem](err); ok {
+		body.Detail, body.Status, body.Code = response.Detail, response.Status, response.Code
+		body.RequestID, body.Errors = response.RequestID, response.Errors
 	}
 	return failure{Error: body}
 }

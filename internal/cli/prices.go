@@ -90,8 +90,8 @@ func (c *pricesCmd) Run(ctx context.Context, s *session) error {
 		r.method, r.path = http.MethodPost, marketPrices+"/items/"+segment(c.Name)+"/accept"
 	}
 	item, err := call[view.ItemDetail](ctx, api, r)
-	if answer, ok := errors.AsType[*problem](err); ok && answer.Code == "item_not_found" {
-		answer.hint = c.suggestion(ctx, api)
+	if response, ok := errors.AsType[*problem](err); ok && response.Code == "item_not_found" {
+		response.hint = c.suggestion(ctx, api)
 	}
 	if err != nil {
 		return err

@@ -55,11 +55,11 @@ func startRun(ctx context.Context, s *session, r request, wait bool) error {
 
 // waitForRun shows the progress of a run until it ends, then prints the job. The error is nil
 // only for a complete run.
-func waitForRun(ctx context.Context, s *session, api *client, answer *startedRun) error {
-	s.printf("%s", startedText(answer))
-	job, err := awaitJob(ctx, s, api, answer.Job)
+func waitForRun(ctx context.Context, s *session, api *client, started *startedRun) error {
+	s.printf("%s", startedText(started))
+	job, err := awaitJob(ctx, s, api, started.Job)
 	if ctx.Err() != nil {
-		s.printf("refresh %s continues in the background. `assay status` shows it, `assay cancel %s` cancels it", answer.Job.ID, answer.Job.ID)
+		s.printf("refresh %s continues in the background. `assay status` shows it, `assay cancel %s` cancels it", started.Job.ID, started.Job.ID)
 		return fmt.Errorf("%w: %w", context.Canceled, errReported)
 	}
 	if errors.Is(err, errJobRemoved) && endsWell(job) {
@@ -175,7 +175,7 @@ func awaitJob(ctx context.Context, s *session, api *client, job view.Job) (view.
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	p.showJob(&job)
-	for answered := s.Now(); !ended(job.State); {
+	for responded := s.Now(); !ended(job.State); {
 		select {
 		case <-ctx.Done():
 			return job, ctx.Err()
@@ -185,11 +185,11 @@ func awaitJob(ctx context.Context, s *session, api *client, job view.Job) (view.
 		var away *unreachableError
 		switch {
 		case err == nil:
-			job, answered = latest, s.Now()
+			job, responded = latest, s.Now()
 			p.showJob(&job)
 		case isJobNotFound(err):
 			return job, errJobRemoved
-		case !errors.As(err, &away) || s.Now().Sub(answered) > patience:
+		case !errors.As(err, &away) || s.Now().Sub(responded) > patience:
 			return job, err
 		}
 	}
@@ -201,8 +201,8 @@ func awaitJob(ctx context.Context, s *session, api *client, job view.Job) (view.
 var errJobRemoved = errors.New("the refresh has ended, but its result is unknown because the server does not keep ended jobs: set MARKET_PRICE_JOB_RETENTION_MIN_JOBS to 1 or more")
 
 func isJobNotFound(err error) bool {
-	answer, ok := errors.AsType[*problem](err)
-	return ok && answer.Code == "job_not_found"
+	response, ok := errors.AsType[*problem](err)
+	return ok && response.Code == "job_not_found"
 }
 
 // endsWell reports whether a job in this state can only end as complete. All its items must be

@@ -12,7 +12,7 @@ import (
 	"assay/internal/money"
 )
 
-// Shape says how a provider's requests select items.
+// Shape states how a provider's requests select items.
 type Shape string
 
 // The shapes.

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Headers says which budget the rate-limit headers of a host describe. The client reads
+// Headers states which budget the rate-limit headers of a host describe. The client reads
 // RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset, also with the prefix X-. It
 // ignores headers with a suffix, such as X-RateLimit-Remaining-Second.
 type Headers string

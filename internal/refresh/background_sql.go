@@ -27,9 +27,9 @@ ORDER BY i.app_id, i.bucket, i.name, i.id`
 // game, bucket and name. With fresh it includes items within their TTL.
 func candidateNames(t *db.Tx, job int64, provider string, fresh bool) ([]CandidateName, error) {
 	return db.Collect(t.Context(), t, func(r *sql.Rows, w *CandidateName) error {
-		var asked, queued int64
-		err := r.Scan(&w.Item, &w.AppID, &w.Name, &w.Batch, &w.Price, &w.Amount, &asked, &queued)
-		w.RequestedAt, w.QueuedAt = db.Moment(asked), db.Moment(queued)
+		var requested, queued int64
+		err := r.Scan(&w.Item, &w.AppID, &w.Name, &w.Batch, &w.Price, &w.Amount, &requested, &queued)
+		w.RequestedAt, w.QueuedAt = db.Moment(requested), db.Moment(queued)
 		return err
 	}, candidateNamesSQL, job, provider, fresh)
 }

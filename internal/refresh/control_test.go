@@ -29,7 +29,7 @@ func TestStart_ReturnsTheLiveJob(t *testing.T) {
 		for i := range 5 { // queued, planned, fetched, validated, estimated
 			s, err := w.engine.Start(t.Context(), forced, "test")
 			must(t, err)
-			equal(t, "answer", s, refresh.Started{JobID: id, ForcedIgnored: forced})
+			equal(t, "result", s, refresh.Started{JobID: id, ForcedIgnored: forced})
 			if forced {
 				continue
 			}

@@ -47,7 +47,7 @@ func TestRule5_OnlyItemsWithEvidenceAreUpdated(t *testing.T) {
 		}
 		items, err := view.JobItems(t.Context(), w.store, j.ID, refresh.ItemFailed, -1, 0, 1)
 		must(t, err)
-		equal(t, "error", items[0].Error, "alpha: connect: as the script says")
+		equal(t, "error", items[0].Error, "alpha: connect: scripted failure")
 		w.checkIdle()
 	}
 	f, err := view.ReadFreshness(t.Context(), w.store, false, w.clock.Now())
@@ -261,7 +261,7 @@ func TestRule5_RejectedRowIsNoEvidence(t *testing.T) {
 				t.Errorf("an item whose row was rejected went from %+v to %+v", before, now)
 			}
 			for _, name := range []string{list[0], list[2], list[3]} {
-				equal(t, "quotes of "+name+" said to be gone", w.count(`SELECT count(*) FROM market_snapshot s JOIN item i ON i.id = s.item_id
+				equal(t, "quotes of "+name+" marked as absent", w.count(`SELECT count(*) FROM market_snapshot s JOIN item i ON i.id = s.item_id
 					WHERE i.name = $1 AND s.reason = $2`, name, pricing.NotOffered), 0)
 			}
 			items, err := view.JobItems(t.Context(), w.store, j.ID, refresh.ItemFailed, -1, 0, 1)

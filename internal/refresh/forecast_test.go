@@ -32,7 +32,7 @@ func TestForecast_MatchesTheNextJobByHost(t *testing.T) {
 		return s
 	}
 	requested := func(h provider.Host) *fakeProvider {
-		s := batch("asked", 10, list, "a")
+		s := batch("requested", 10, list, "a")
 		s.d.Hosts = []provider.Host{h}
 		return s
 	}

@@ -59,7 +59,7 @@ func TestOutcome_ReportsGapsWithReasons(t *testing.T) {
 	j := w.run(false)
 	equal(t, "state", j.State, refresh.Finished)
 	w.checkOutcome("all items have a quote, but markets are missing", j, refresh.JobPartial, "beta/b1 failed 0.5", "gamma/c1 backoff 1")
-	equal(t, "detail", j.MarketGaps[0].Detail, "beta: server: as the script says")
+	equal(t, "detail", j.MarketGaps[0].Detail, "beta: server: scripted failure")
 
 	// Half of the names fail on one market, and all of them on the other.
 	a.fail = func(int, provider.Call) error { return a.broken(provider.KindConnect) }

@@ -192,7 +192,7 @@ func (s *fakeProvider) requested() []provider.Call {
 
 // broken returns an error of a kind.
 func (s *fakeProvider) broken(kind provider.Kind) error {
-	return &provider.Error{Provider: s.d.Name, Kind: kind, Detail: "as the script says"}
+	return &provider.Error{Provider: s.d.Name, Kind: kind, Detail: "scripted failure"}
 }
 
 // wait returns an error with a retry-after.

@@ -59,7 +59,7 @@ func TestGames_AreRequestedSeparately(t *testing.T) {
 	equal(t, "of a game without quotes", j.Counts.Failed, 1)
 	w.checkIdle()
 
-	// A file of a game in which nothing is due is not asked for.
+	// A file is not requested if no item of its game is due.
 	w.clock.Add(7 * time.Hour)
 	w.push("u", catalog.Rust)
 	a.requested()

@@ -131,7 +131,7 @@ func TestMarketStates_RemainAfterTheirJobs(t *testing.T) {
 		}
 		id := run(unit("s", ""), unit("s", ""))
 		want := refresh.MarketState{FetchedAt: f.Now, Quotes: 6, Rejected: 2, Outcome: "ok", LastSuccess: f.Now}
-		state("two answers to names", want)
+		state("two responses to names", want)
 		f.storeVerdict(id)
 		finish(id)
 

@@ -124,8 +124,8 @@ func TestRule5_ItemWithoutResponseFailsAndKeepsItsTimes(t *testing.T) {
 	equal(t, "item", *after, *before)
 	items, err := view.JobItems(t.Context(), w.store, j.ID, refresh.ItemFailed, -1, 0, 10)
 	must(t, err)
-	equal(t, "error", items[0].Error, "alpha: server: as the script says")
-	equal(t, "last error", j.LastError, "alpha: server: as the script says")
+	equal(t, "error", items[0].Error, "alpha: server: scripted failure")
+	equal(t, "last error", j.LastError, "alpha: server: scripted failure")
 
 	s.fail = nil
 	j = w.run(false) // due immediately, because its times are unchanged

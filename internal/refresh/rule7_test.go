@@ -114,7 +114,7 @@ func TestRule7_BadResponseReplacesNoPrice(t *testing.T) {
 				t.Errorf("%s, %s: %d items updated", name, shape, j.Counts.Updated)
 			}
 			if !after.CheckedAt.Equal(before.CheckedAt) {
-				t.Errorf("%s, %s: says that it was confirmed", name, shape)
+				t.Errorf("%s, %s: is marked as confirmed", name, shape)
 			}
 			w.checkIdle()
 

@@ -111,13 +111,13 @@ func (e *Engine) AcceptProvider(ctx context.Context, provider, market string) er
 	if market != "" && !e.offers(provider, market) {
 		return fault.New(fault.NotFound, "market_not_found", "Provider %s has no market %q. GET /api/market-prices/provider-debug lists its markets.", provider, market)
 	}
-	var answers int64
+	var accepted int64
 	err := e.store.InTx(ctx, func(tx *db.Tx) (err error) {
-		answers, err = acceptProvider(tx, provider, market)
+		accepted, err = acceptProvider(tx, provider, market)
 		return err
 	})
 	switch {
-	case err != nil || answers > 0:
+	case err != nil || accepted > 0:
 		return err
 	case market != "":
 		return fault.New(fault.Conflict, "not_quarantined", "Market %s of %s is not in quarantine.", market, provider)

@@ -353,7 +353,7 @@ func (w *world) checkIdle() {
 		"queued items in an ended job":      `SELECT count(*) FROM missing_price WHERE job_id <> 0`,
 		"prices beyond belief":              `SELECT count(*) FROM item WHERE price < 0 OR price > 10000000000000 OR candidate < 0`,
 		"stored responses without a market": `SELECT count(*) FROM fetch_blob b WHERE NOT EXISTS (SELECT 1 FROM market_file f WHERE f.unit_id = b.unit_id)`,
-		"good answers that are gone": `SELECT count(*) FROM market_file f WHERE f.unit_id <> 0 AND f.quotes > 0
+		"good responses without data": `SELECT count(*) FROM market_file f WHERE f.unit_id <> 0 AND f.quotes > 0
 			AND NOT EXISTS (SELECT 1 FROM fetch_blob b WHERE b.unit_id = f.unit_id)`,
 	} {
 		if n := w.count(query); n != 0 {

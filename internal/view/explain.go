@@ -12,7 +12,7 @@ import (
 	"assay/internal/refresh"
 )
 
-// Explanation says why an item has its price. It contains sentences for people and all figures
+// Explanation states why an item has its price. It contains sentences for people and all figures
 // needed to recompute the price exactly: the level that each quote is divided by, the group
 // that decides, its median, and the guard. Factors and shares are exact decimals with at most
 // six places.

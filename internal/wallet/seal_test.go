@@ -113,7 +113,7 @@ func TestCanonical_IsStable(t *testing.T) {
 			"ca64863531f763a83a34d7f09958b6fde1268eae7573a9dba79f4dbf307f2be6",
 		},
 		{
-			"an answer", "k1", func(s *Sealer) (record, Hash) { s.Seal(&responded); return &responded, responded.MAC },
+			"a response", "k1", func(s *Sealer) (record, Hash) { s.Seal(&responded); return &responded, responded.MAC },
 			"77616c6c65742d616e737765722f76310000000001010000000c504f5354202f782f7b69647d00000008706c6174666f726d00000003c3bc32000000096f726465722d317c4200000020aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa000000080000000000000199000000186170706c69636174696f6e2f70726f626c656d2b6a736f6e000000062f74686572650000000b7b2261223a2200c3a9227d00000008000660c95b8e2841000000026b31",
 			"6b302ce55a96abe9e0a86ba523b15c7325a27c2d5fd5cd97878764b06f5d5485",
 		},

@@ -202,16 +202,16 @@ func writeRowsPostgres(t *db.Tx, row []any, entries, heads *db.Table) (before []
 // postingConflict returns the reason why a transaction was not inserted: ErrKeyUsed,
 // ErrPosted or the error of NotWritten.
 func postingConflict(t *db.Tx, p Transaction) error {
-	var answered, posted bool
+	var responded, posted bool
 	err := t.QueryRow(`
 		SELECT EXISTS (SELECT 1 FROM wallet_transaction WHERE scope = $1 AND idempotency_key = $2 AND idempotency_key <> ''),
 			EXISTS (SELECT 1 FROM wallet_transaction WHERE trade_id = $3 AND kind = $4 AND trade_id <> 0)
 			OR EXISTS (SELECT 1 FROM wallet_transaction WHERE reverses = $5 AND reverses <> 0)`,
-		p.Scope, p.IdempotencyKey, p.Trade, string(p.Kind), p.Reverses).Scan(&answered, &posted)
+		p.Scope, p.IdempotencyKey, p.Trade, string(p.Kind), p.Reverses).Scan(&responded, &posted)
 	switch {
 	case err != nil:
 		return err
-	case answered:
+	case responded:
 		return ErrKeyUsed
 	case posted:
 		return ErrPosted

@@ -7,7 +7,8 @@
 // file is. The package accepts all forms of these.
 //
 // The same company runs sites for other games (market.dota2.net, tf2.tm, rust.tm). They are
-// said to respond alike, but this is unconfirmed, so the package does not use them.
+// reported to respond in the same way, but this is unconfirmed, so the package does not use
+// them.
 package marketcsgo
 
 import (

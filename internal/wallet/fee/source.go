@@ -126,6 +126,6 @@ func (a *Address) Load(ctx context.Context, mark string) (loaded Loaded, err err
 
 // sameTag reports whether a 304 response refers to the requested ETag. A proxy may have
 // weakened the ETag.
-func sameTag(answered, requested string) bool {
-	return strings.TrimPrefix(answered, "W/") == strings.TrimPrefix(requested, "W/")
+func sameTag(got, requested string) bool {
+	return strings.TrimPrefix(got, "W/") == strings.TrimPrefix(requested, "W/")
 }
