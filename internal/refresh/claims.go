@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"assay/internal/db"
+	"assay/internal/dispatch"
 )
 
 // claims holds the claims of this process. If the release of a claim cannot be written, the
@@ -192,11 +193,6 @@ func (p *process) persist(ctx context.Context, fn func(*db.Tx) error) error {
 		if err == nil || pause > lastRetry {
 			return err
 		}
-		t := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-		case <-t.C:
-		}
-		t.Stop()
+		dispatch.Wait(ctx, pause)
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"assay/internal/catalog"
+	"assay/internal/db"
 	"assay/internal/money"
 	"assay/internal/pricing"
 )
@@ -54,7 +54,7 @@ func (c *contents) find(key catalog.Key) (Price, bool) {
 
 func (i *item) price() Price {
 	return Price{
-		Amount: i.amount, Status: i.status, UpdatedAt: moment(i.updated), CheckedAt: moment(i.checked), Held: i.held,
+		Amount: i.amount, Status: i.status, UpdatedAt: db.Moment(i.updated), CheckedAt: db.Moment(i.checked), Held: i.held,
 		Figures: Figures{Interval: i.interval, Average: i.average, UsedMarkets: int32(i.usedMarkets)},
 	}
 }
@@ -76,7 +76,7 @@ func (p *contentsBuilder) add(id int64, key catalog.Key, price Price) {
 	}
 	p.items = append(p.items, item{
 		nameAt: uint32(p.names.Len()), number: uint32(id), nameLen: uint16(len(key.Name)), phase: phase, status: price.Status, app: key.AppID,
-		amount: price.Amount, updated: micros(price.UpdatedAt), checked: micros(price.CheckedAt), held: price.Held,
+		amount: price.Amount, updated: db.Micros(price.UpdatedAt), checked: db.Micros(price.CheckedAt), held: price.Held,
 		interval: price.Interval, average: price.Average, usedMarkets: uint16(min(price.UsedMarkets, math.MaxUint16)),
 	})
 	_, _ = p.names.WriteString(key.Name) // never fails
@@ -103,18 +103,4 @@ func phaseNumber(phase string) (uint8, bool) {
 	}
 	n := slices.Index(catalog.Phases, phase) + 1
 	return uint8(n), n > 0
-}
-
-func micros(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMicro()
-}
-
-func moment(us int64) time.Time {
-	if us == 0 {
-		return time.Time{}
-	}
-	return time.UnixMicro(us).UTC()
 }

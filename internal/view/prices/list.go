@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"assay/internal/catalog"
+	"assay/internal/db"
 	"assay/internal/money"
 	"assay/internal/pricing"
 )
@@ -80,7 +81,7 @@ func (o Order) PlaceOf(e *Entry, staleBefore time.Time) Place {
 	case ByStatus:
 		p.Value = int64(Current(e.Price.Amount, e.Price.Status, e.Price.CheckedAt, staleBefore))
 	case ByChange:
-		p.Value = micros(e.Price.UpdatedAt)
+		p.Value = db.Micros(e.Price.UpdatedAt)
 	}
 	return p
 }
@@ -124,7 +125,7 @@ type Counts struct {
 // Count counts the items with a price in all games. It uses the same statuses as List.
 func (t *Table) Count(ctx context.Context, staleBefore time.Time) (Counts, error) {
 	var n Counts
-	stale := micros(staleBefore)
+	stale := db.Micros(staleBefore)
 	err := t.each(ctx, func(_ int, _ string, i *item) {
 		n.ByStatus[i.current(stale)]++
 		if i.held {
@@ -171,7 +172,7 @@ type itemFilter struct {
 }
 
 func (f *Filter) forItems() itemFilter {
-	return itemFilter{Filter: f, changed: micros(f.ChangedSince), checked: micros(f.CheckedSince), stale: micros(f.StaleBefore)}
+	return itemFilter{Filter: f, changed: db.Micros(f.ChangedSince), checked: db.Micros(f.CheckedSince), stale: db.Micros(f.StaleBefore)}
 }
 
 func (f *itemFilter) passes(names string, i *item) bool {
