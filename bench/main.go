@@ -198,7 +198,7 @@ func (b *bench) skip(id, what, why string) {
 	b.results = append(b.results, result{id: id, what: what + ": skipped, " + why, skipped: true})
 }
 
-// say prints a progress message.
+// note prints a progress message.
 func (b *bench) note(format string, args ...any) {
 	_, _ = fmt.Fprintf(b.log, time.Now().Format("15:04:05 ")+format+"\n", args...)
 }

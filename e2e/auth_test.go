@@ -122,7 +122,7 @@ func waysToPresent(s *server) []presented {
 	return ways
 }
 
-// mustAnswer returns the expected response to a role.
+// mustRespond returns the expected response to a role.
 func mustRespond(roles []string, role string) (status int, code string) {
 	switch {
 	case role == admin, slices.Contains(roles, anonymous), slices.Contains(roles, role):

@@ -238,14 +238,14 @@ func (h *secretFinder) files(debugged bool) {
 	log := h.log.String()
 	h.f.look("the log", []byte(log))
 	if debugged && !strings.Contains(log, "level=DEBUG") {
-		h.t.Error("nothing was logged at level debug")
+		h.t.Error("got no log entries at level debug, want some")
 	}
 	if h.pg != nil {
 		h.f.look("the database", h.pg.Dump(h.t, h.database))
 		serverLog := h.pg.Log(h.t)
 		h.f.look("the database's log", serverLog)
 		if !bytes.Contains(serverLog, []byte("INSERT INTO")) {
-			h.t.Error("the database logged nothing")
+			h.t.Error("got no log entries of the database, want some")
 		}
 	}
 	err := filepath.WalkDir(h.dir, func(path string, d os.DirEntry, err error) error {

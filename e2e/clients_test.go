@@ -200,7 +200,7 @@ func exactList(t *testing.T, prices map[string]string) string {
 	return filepath.Join(dir, "lists.json")
 }
 
-// answersAreDescribed validates responses of a server with the schemas in its document.
+// responsesAreDescribed validates responses of a server with the schemas in its document.
 func responsesAreDescribed(t *testing.T, s *server, document []byte) {
 	d, err := apitest.Read(document)
 	if err != nil {

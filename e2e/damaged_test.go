@@ -206,7 +206,7 @@ func TestTorn_FlippedBitInDatabaseDoesNotPanic(t *testing.T) {
 	t.Logf("%d copies: the server did not start on %d and returned errors on %d", copies, refused, failed)
 }
 
-// bear starts the program on a damaged database, reads everything and starts a run. It reports
+// checkDamaged starts the program on a damaged database, reads everything and starts a run. It reports
 // whether the program started, and whether all requests succeeded.
 func (x *torn) checkDamaged(content []byte) (started, ok bool) {
 	x.t.Helper()
@@ -243,12 +243,12 @@ func (x *torn) checkDamaged(content []byte) (started, ok bool) {
 	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		var st status
 		if s.tryGet("/api/market-prices/status", &st) != nil || !st.Status.Running {
-			break // it works, or reports the error
+			break // the run ended, or the server reports an error
 		}
 		ok = ok && end.After(time.Now())
 	}
 	if took, _ := l.end(); took > mostStop {
-		x.t.Errorf("the end took %v", took)
+		x.t.Errorf("the server took %v to stop, want at most %v", took, mostStop)
 	}
 	return true, ok
 }

@@ -144,7 +144,7 @@ func TestDeadlock_PushesDuringRefresh(t *testing.T) {
 	t.Logf("%d refreshes, %d concurrent pushes: p50 %v, p95 %v; %d without: p50 %v, p95 %v; %d deadlocks",
 		len(c.runs), len(beside), percentile(beside, 50), percentile(beside, 95), len(alone), percentile(alone, 50), percentile(alone, 95), deadlocks)
 	if deadlocks > 0 {
-		t.Errorf("%d deadlocks, want none", deadlocks)
+		t.Errorf("got %d deadlocks, want none", deadlocks)
 	}
 	if len(load.failed) > 0 {
 		t.Errorf("%d pushes failed, the first with %s", len(load.failed), load.failed[0])

@@ -156,7 +156,7 @@ func (e *exits) drive(s *server) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("nothing ended within %v", patience)
+	return fmt.Errorf("no run or command ended within %v", patience)
 }
 
 // result returns the data that must not depend on the number of exits.
@@ -266,7 +266,7 @@ func (e *exits) endsAt(point string, want map[string][]string) {
 		}
 	}
 	if err := <-s.done; s.cmd.ProcessState.ExitCode() != exitedAtPoint {
-		e.t.Fatalf("%s: ended with %v, want exit code at the exit point; log:\n%s", point, err, s.log)
+		e.t.Fatalf("%s: got %v, want exit code %d; log:\n%s", point, err, exitedAtPoint, s.log)
 	}
 	s.cmd = nil
 	l := s.within(app.Options{})

@@ -70,7 +70,7 @@ func (d *onDisk) staysLoud() {
 	d.t.Helper()
 	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if got := d.health(); got != http.StatusServiceUnavailable {
-			d.t.Errorf("health is %d while nothing can be written", got)
+			d.t.Errorf("health while all writes fail: got status %d", got)
 			return
 		}
 	}

@@ -144,7 +144,7 @@ func testListingsWhilePricesHang(t *testing.T, on engine) {
 	if n := priced.Load(); n != 3 {
 		t.Errorf("%d prices of Steam, want 3 of 5 requests", n)
 	}
-	t.Logf("%d listings: median %v, slowest %v; while prices hang: %v, %v", listings, quiet, quietMost, busy, busyMost)
+	t.Logf("%d listings: median %v, slowest %v; while the provider does not respond: %v, %v", listings, quiet, quietMost, busy, busyMost)
 	if busy > 3*quiet+200*time.Millisecond || busyMost > 10*quietMost+5*time.Second {
 		t.Error("listings are slower while the provider blocks")
 	}

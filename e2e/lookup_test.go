@@ -65,12 +65,12 @@ func testLookup(t *testing.T, on engine) {
 	expect("again", false, unknown)
 	expect("queued", true, func(_ string, got item) bool { return got.Status == "queued" && got.CurrentPrice == "0" })
 	s.awaitPriced()
-	worth := map[string]string{}
+	prices := map[string]string{}
 	for i, n := range trapNames {
-		worth[n] = price(i)
+		prices[n] = price(i)
 	}
 	expect("priced", true, func(name string, got item) bool {
-		if want, quoted := worth[name]; quoted {
+		if want, quoted := prices[name]; quoted {
 			return got.CurrentPrice.String() == want && got.Status == "thin"
 		}
 		return got.Status == "queued"

@@ -57,7 +57,7 @@ func testRates(t *testing.T, on engine) {
 	}
 	// Either instance may have planned the run.
 	if !strings.Contains(first.log.String()+second.log.String(), "exchange rates are more than three days old") {
-		t.Error("nothing warns of old rates")
+		t.Error("got no warning about old rates, want one")
 	}
 }
 

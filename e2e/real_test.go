@@ -172,7 +172,7 @@ func checkPrices(t *testing.T, s *server, w, former *world, r recording) map[str
 			}
 			if got, _ := new(big.Rat).SetString(i.CurrentPrice.String()); !o.is(got, want) && wrong < 10 {
 				wrong++
-				t.Errorf("%q %s is worth %s, want %s (quotes %v)", i.MarketHashName, i.Phase, i.CurrentPrice, want.FloatString(6), w.quotes[k])
+				t.Errorf("%q %s: got price %s, want %s (quotes %v)", i.MarketHashName, i.Phase, i.CurrentPrice, want.FloatString(6), w.quotes[k])
 			}
 		}
 	}
@@ -204,8 +204,8 @@ func (o *expectation) is(got, want *big.Rat) bool {
 // implementation: the figures, and the unused quotes.
 func checkExplanations(t *testing.T, s *server, w *world, estimate string) {
 	t.Helper()
-	const graffiti = 1438 // ask in dollars for a graffiti that is worth cents
-	jokes, checked, exact, disputed, without := 0, 0, 0, 0, 0
+	const graffiti = 1438 // absurd ask in dollars: the graffiti sells for cents
+	absurd, checked, exact, disputed, without := 0, 0, 0, 0, 0
 	for k, o := range w.expectations() {
 		quotes := w.quotes[k]
 		if len(quotes) < 3 || o.close {
@@ -263,15 +263,15 @@ func checkExplanations(t *testing.T, s *server, w *world, estimate string) {
 			without++
 		}
 		if slices.ContainsFunc(quotes, func(q quoteOf) bool { return q.price.Cmp(big.NewRat(graffiti, 1)) >= 0 }) && strings.Contains(k.name, "Graffiti") {
-			jokes++
+			absurd++
 			if price, _ := new(big.Rat).SetString(string(d.CurrentPrice)); price.Cmp(big.NewRat(1, 1)) > 0 && estimate != "average" {
-				t.Errorf("%q is worth %s: the joke ask was believed", k.name, d.CurrentPrice)
+				t.Errorf("%q: got price %s, want at most 1: the absurd ask was not ignored", k.name, d.CurrentPrice)
 			}
 		}
 	}
-	t.Logf("%d explanations compared, %d to the digit: %d joke asks, %d disputed, %d with outliers", checked, exact, jokes, disputed, without)
-	if checked < 700 || exact < 700 || jokes == 0 || disputed == 0 || without == 0 {
-		t.Error("want at least 700 explanations, a joke ask, a disputed price and an outlier")
+	t.Logf("%d explanations compared, %d to the digit: %d absurd asks, %d disputed, %d with outliers", checked, exact, absurd, disputed, without)
+	if checked < 700 || exact < 700 || absurd == 0 || disputed == 0 || without == 0 {
+		t.Error("want at least 700 explanations, an absurd ask, a disputed price and an outlier")
 	}
 }
 
@@ -309,5 +309,5 @@ func checkInventory(t *testing.T, s *server, owned, prices map[string]string) {
 	if got, _ := new(big.Rat).SetString(head.TotalValue.String()); got.Cmp(total) != 0 {
 		t.Errorf("total value %s, want %s", head.TotalValue, total.FloatString(6))
 	}
-	t.Logf("the recorded inventory is worth %s, %d rows without a price", head.TotalValue, unpriced)
+	t.Logf("total value of the recorded inventory: %s; %d rows without a price", head.TotalValue, unpriced)
 }

@@ -14,7 +14,7 @@ import (
 	"assay/internal/randtest"
 )
 
-// errand is a request that moves money, with its idempotency key.
+// request is a request that moves money, with its idempotency key.
 type request struct {
 	path, key, body string
 
@@ -66,7 +66,7 @@ func TestLedger_RepeatedTransactionsApplyOnce(t *testing.T) {
 		errands := make([]*request, 500)
 		for i := range errands {
 			user := fmt.Sprint("u", r.IntN(users))
-			e := &request{path: ledgerPath + user + "/entries", key: fmt.Sprint("errand ", i)}
+			e := &request{path: ledgerPath + user + "/entries", key: fmt.Sprint("request ", i)}
 			switch {
 			case i < purchases:
 				e.path, e.body = "/api/listings/"+listings[i]+"/purchase", `{"buyerId":"`+user+`"}`
@@ -96,7 +96,7 @@ func TestLedger_RepeatedTransactionsApplyOnce(t *testing.T) {
 		workers.Wait()
 		stop()
 		watch.Wait()
-		if n := rows(t, db, `SELECT count(*) FROM wallet_transaction WHERE idempotency_key LIKE 'errand %'`); n[0] != "500" {
+		if n := rows(t, db, `SELECT count(*) FROM wallet_transaction WHERE idempotency_key LIKE 'request %'`); n[0] != "500" {
 			t.Errorf("%s were applied", n)
 		}
 		servers[0].verified()

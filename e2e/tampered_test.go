@@ -16,12 +16,12 @@ func (s *server) alter(queries ...string) {
 			s.t.Fatalf("%s: %v", query, err)
 		}
 		if n, err := done.RowsAffected(); err != nil || n == 0 {
-			s.t.Fatalf("%s changed nothing, %v", query, err)
+			s.t.Fatalf("%s: got no row changed (%v), want one", query, err)
 		}
 	}
 }
 
-// answeredAs fails unless a response has the given status and code.
+// wantResponse fails unless a response has the given status and code.
 func wantResponse(t *testing.T, what string, wantStatus int, wantCode string, status int, response []byte, err error) {
 	t.Helper()
 	var p struct{ Code string }

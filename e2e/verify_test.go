@@ -149,7 +149,7 @@ func TestVerify_ReportsTamperingEverywhere(t *testing.T) {
 				t.Fatalf("%s: %v", query, err)
 			}
 			if n, err := done.RowsAffected(); err != nil || n == 0 {
-				t.Fatalf("%s changed nothing, %v", query, err)
+				t.Fatalf("%s: got no row changed (%v), want one", query, err)
 			}
 		}
 		loosen, tighten := `ALTER TABLE wallet_entry DISABLE TRIGGER ALL`, `ALTER TABLE wallet_entry ENABLE ALWAYS TRIGGER wallet_entry_kept`

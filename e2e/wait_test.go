@@ -126,7 +126,7 @@ func TestWait_CommandsWaitForDatabase(t *testing.T) {
 		s.spawnCommand(args...)
 		for end := time.Now().Add(patience); !contains(s.log, "database not reachable, retrying"); {
 			if time.Now().After(end) {
-				t.Fatalf("%v does not say that it waits: %s", args, s.log)
+				t.Fatalf("%v: no log message about waiting for the database: %s", args, s.log)
 			}
 			time.Sleep(10 * time.Millisecond)
 		}

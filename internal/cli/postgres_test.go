@@ -105,7 +105,7 @@ func TestBackup_RestoresPostgreSQL(t *testing.T) {
 	}
 }
 
-// beat increments an instance's heartbeat counter like a server. The returned function stops
+// heartbeat increments an instance's heartbeat counter like a server. The returned function stops
 // it.
 func heartbeat(t *testing.T, url string) (stop func()) {
 	t.Helper()

@@ -21,7 +21,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // TestMain runs all tests with both databases.
 func TestMain(m *testing.M) { os.Exit(dbtest.RunOnEngines(m)) }
 
-// place is a database with the service on it.
+// fixture is a database with the service on it.
 type fixture struct {
 	testing.TB
 	*inventory.Service

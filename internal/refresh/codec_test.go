@@ -114,7 +114,7 @@ func TestEncoder_RoundsTimesAndDropsImpossibleTimes(t *testing.T) {
 		p := newEncoder()
 		p.add(1, &provider.Quote{Name: "A", Currency: "USD", MarketTime: c.in})
 		if got := decodeAll(t, p.encode(nil))[0].MarketTime; !got.Equal(c.want) {
-			t.Errorf("%v came back as %v", c.in, got)
+			t.Errorf("%v: got %v, want %v", c.in, got, c.want)
 		}
 	}
 }

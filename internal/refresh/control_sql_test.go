@@ -125,7 +125,7 @@ func TestSetCurrency_RefusesAnotherCurrency(t *testing.T) {
 	})
 }
 
-// levels stores what two jobs learned of a game; retention keeps the newest set.
+// Two jobs store levels of the same game. Retention keeps the newest set.
 func TestStoreValidation_StoresLevelsOnceAndReadsThemByGame(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.own("u", f.items("A")...)
@@ -259,7 +259,7 @@ func TestStoreEstimates_IncrementsPriceVersionOfItsBuckets(t *testing.T) {
 		f.Faults = func(point string) error {
 			_, known := catalog.KnownPriceVersion(f.DB)
 			if point == "after commit" {
-				f.Is("known while its commit is under way", known, false)
+				f.Is("known before the commit ends", known, false)
 				return gone
 			}
 			return nil

@@ -59,7 +59,7 @@ func TestRule5_OnlyItemsWithEvidenceAreUpdated(t *testing.T) {
 	equal(t, "due", w.run(false).Counts.Failed, 1_198)
 	down.fail = nil
 	j := w.run(false)
-	equal(t, "updated once it is back", j.Counts.Updated, 1_198)
+	equal(t, "updated after the provider recovered", j.Counts.Updated, 1_198)
 	equal(t, "within the TTL", j.Counts.SkippedTTL, 2)
 	w.checkIdle()
 }

@@ -132,7 +132,7 @@ func spend(n int) func(provider.Allowance) error {
 	}
 }
 
-// tell stores a reported quota of a host.
+// report stores a reported quota of a host.
 func report(left int64, reset time.Duration) func(provider.Allowance) error {
 	return func(a provider.Allowance) error {
 		return a.StoreReported(context.Background(), provider.Rate{Limit: 100, Left: left, Reset: reset})

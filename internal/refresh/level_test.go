@@ -20,7 +20,7 @@ func (w *world) set() *pricing.Set {
 	set, err := refresh.LevelSet(w.tb.Context(), w.store, catalog.CS2)
 	must(w.tb, err)
 	if set == nil {
-		w.tb.Fatal("nothing was learned")
+		w.tb.Fatal("got no level set, want one")
 	}
 	return set
 }

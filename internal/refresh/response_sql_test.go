@@ -67,7 +67,7 @@ func TestBlobs_AreDeletedWhenUnused(t *testing.T) {
 				f.estimate(b, 10)
 			}
 			f.Tx(func(tx *db.Tx) error { return refresh.EndEstimating(tx, id) })
-			f.Is("while it lives", held(u), true)
+			f.Is("before the job ends", held(u), true)
 			f.finish(id)
 			f.Now = f.Now.Add(24 * time.Hour)
 			return u

@@ -47,7 +47,7 @@ func TestRule3_EachUnknownNameIsQueuedOnce(t *testing.T) {
 func TestRule3_PauseDoublesUpToThreeDays(t *testing.T) {
 	s := batch("alpha", 10, nil, "a1")
 	w := newWorld(t, s)
-	w.push("u", 730, "Nobody sells this")
+	w.push("u", 730, "Not on any market")
 	w.drain()
 	s.requested()
 	for _, hours := range []int{1, 2, 4, 8, 16, 32, 64, 72, 72} {

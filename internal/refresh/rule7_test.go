@@ -14,7 +14,7 @@ import (
 	"assay/internal/view"
 )
 
-// spoil changes each quote of a provider.
+// damage changes each quote of a provider.
 func damage(change func(q *provider.Quote)) func(*fakeProvider) {
 	return func(s *fakeProvider) {
 		s.edit = func(q *provider.Quote) bool {
@@ -24,7 +24,7 @@ func damage(change func(q *provider.Quote)) func(*fakeProvider) {
 	}
 }
 
-// badAnswers returns ways in which the response of a provider can be unusable.
+// badResponses returns the faults that make the response of a provider unusable.
 func badResponses() map[string]func(*fakeProvider) {
 	out := map[string]func(*fakeProvider){
 		"empty": func(s *fakeProvider) { s.edit = func(*provider.Quote) bool { return false } },
@@ -85,7 +85,7 @@ func TestRule7_BadResponseReplacesNoPrice(t *testing.T) {
 	list := names("Item", 120)
 	w := newWorld(t)
 	nth := 0
-	for name, spoiled := range badResponses() {
+	for name, breakProvider := range badResponses() {
 		for _, shape := range []provider.Shape{provider.Bulk, provider.Batch} {
 			if shape == provider.Batch && (slices.Contains(wholes, name) || strings.HasPrefix(name, "failure")) {
 				continue // a response to names is checked quote by quote
@@ -104,17 +104,17 @@ func TestRule7_BadResponseReplacesNoPrice(t *testing.T) {
 			w.run(false)
 			before := w.named(list[0])
 			w.clock.Add(8 * 24 * time.Hour) // old quotes are stale by then
-			spoiled(s)
+			breakProvider(s)
 			j := w.run(false)
 			after := w.named(list[0])
 			if after.Price != units(10) || before.Price != units(10) || w.valueOf("u", 0) != units(10) {
-				t.Errorf("%s, %s: price %v became %v", name, shape, before.Price, after.Price)
+				t.Errorf("%s, %s: got prices %v and %v, want 10", name, shape, before.Price, after.Price)
 			}
 			if j.Counts.Updated != 0 {
-				t.Errorf("%s, %s: %d items updated", name, shape, j.Counts.Updated)
+				t.Errorf("%s, %s: got %d items updated, want 0", name, shape, j.Counts.Updated)
 			}
 			if !after.CheckedAt.Equal(before.CheckedAt) {
-				t.Errorf("%s, %s: is marked as confirmed", name, shape)
+				t.Errorf("%s, %s: got a new time of check, want %v", name, shape, before.CheckedAt)
 			}
 			w.checkIdle()
 
@@ -122,7 +122,7 @@ func TestRule7_BadResponseReplacesNoPrice(t *testing.T) {
 			s.edit, s.fail, s.silent = nil, nil, nil
 			w.clock.Add(7 * time.Hour)
 			if j := w.run(false); j.Counts.Updated != 120 {
-				t.Errorf("%s, %s: afterwards %+v", name, shape, j.Counts)
+				t.Errorf("%s, %s: after the provider recovered: got %+v, want 120 updated", name, shape, j.Counts)
 			}
 		}
 	}
@@ -131,7 +131,7 @@ func TestRule7_BadResponseReplacesNoPrice(t *testing.T) {
 func TestRule7_FailureDoesNotAffectOtherProviders(t *testing.T) {
 	list := names("Item", 120)
 	nth := 0
-	for name, spoiled := range badResponses() {
+	for name, breakProvider := range badResponses() {
 		if nth++; name == "less than half" || !dbtest.RunsCase(nth) {
 			continue
 		}
@@ -140,7 +140,7 @@ func TestRule7_FailureDoesNotAffectOtherProviders(t *testing.T) {
 		w.push("u", 730, list...)
 		w.drain()
 		w.clock.Add(8 * 24 * time.Hour)
-		spoiled(failing)
+		breakProvider(failing)
 		good.price = func(string, string) money.Micro { return units(11) }
 		j := w.run(false)
 		equal(t, name+": updated", j.Counts.Updated, 120)

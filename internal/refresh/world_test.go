@@ -351,7 +351,7 @@ func (w *world) checkIdle() {
 		"open batches":                      `SELECT count(*) FROM refresh_batch WHERE state IN ('pending', 'running')`,
 		"queued items with a price":         `SELECT count(*) FROM missing_price m JOIN item i ON i.id = m.item_id WHERE i.price > 0`,
 		"queued items in an ended job":      `SELECT count(*) FROM missing_price WHERE job_id <> 0`,
-		"prices beyond belief":              `SELECT count(*) FROM item WHERE price < 0 OR price > 10000000000000 OR candidate < 0`,
+		"prices out of range":               `SELECT count(*) FROM item WHERE price < 0 OR price > 10000000000000 OR candidate < 0`,
 		"stored responses without a market": `SELECT count(*) FROM fetch_blob b WHERE NOT EXISTS (SELECT 1 FROM market_file f WHERE f.unit_id = b.unit_id)`,
 		"good responses without data": `SELECT count(*) FROM market_file f WHERE f.unit_id <> 0 AND f.quotes > 0
 			AND NOT EXISTS (SELECT 1 FROM fetch_blob b WHERE b.unit_id = f.unit_id)`,
@@ -400,7 +400,7 @@ func equal[T comparable](tb testing.TB, what string, got, want T) {
 	}
 }
 
-var errTest = errors.New("as the test wants it")
+var errTest = errors.New("scripted failure")
 
 // pushOf returns a push of one asset for each name and phase.
 func pushOf(w *world, items ...[2]string) inventory.Push {

@@ -68,7 +68,7 @@ func TestFolder_RemovesUnfinishedFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		if files, err := os.ReadDir(f.Dir); err != nil || len(files) != want {
-			t.Errorf("after %d times 50 minutes: got %d files, %v", hours, len(files), err)
+			t.Errorf("after %d checkpoints, 50 minutes apart: got %d files, want %d (%v)", hours, len(files), want, err)
 		}
 	}
 }

@@ -27,7 +27,7 @@ import (
 // TestMain runs all tests with both databases.
 func TestMain(m *testing.M) { os.Exit(dbtest.RunOnEngines(m)) }
 
-// place is a database that inventories are pulled into.
+// fixture is a database that inventories are pulled into.
 type fixture struct {
 	*steaminv.Syncer
 	store *db.DB

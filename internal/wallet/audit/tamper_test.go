@@ -103,7 +103,7 @@ var others = []tampering{
 	{"entry's hash flipped", "chain_link", "", "alice", []string{`UPDATE wallet_entry SET hash = previous_hash` + ofAlice + `= 3`}},
 	{"first entry with a previous hash", "chain_link", "", "alice", []string{`UPDATE wallet_entry SET previous_hash = hash` + ofAlice + `= 1`}},
 	{"balance after an entry changed", "running_balance", "", "alice", []string{`UPDATE wallet_entry SET balance = balance + 1` + ofAlice + `= 3`}},
-	{"held after an entry changed", "running_held", "", "bob", []string{`UPDATE wallet_entry SET held = held + 1` + ofBob + `= 3`}},
+	{"held amount after an entry changed", "running_held", "", "bob", []string{`UPDATE wallet_entry SET held = held + 1` + ofBob + `= 3`}},
 	{"balance below zero", "non_negative", "", "alice", []string{`UPDATE wallet_entry SET balance = -1` + ofAlice + `= 3`}},
 	{"held amount above the balance", "non_negative", "", "bob", []string{`UPDATE wallet_entry SET held = balance + 1` + ofBob + `= 3`}},
 	{"entry with a later time", "entry_hash", "", "alice", []string{`UPDATE wallet_entry SET at = at + 1` + ofAlice + `= 3`}},

@@ -32,7 +32,7 @@ func feeVersions(f *dbtest.Fixture) {
 			f.Must(fee.AddRules(tx, fee.Activation{At: f.Now, Version: v, Set: percent(f.TB, 100*v), Source: "a", Mark: "m", By: "b"}))
 			a, err := fee.Active(tx)
 			f.Must(err)
-			f.Is("the transaction sees its own", a.Set.Version, v)
+			f.Is("version read in the transaction that stored it", a.Set.Version, v)
 			return nil
 		})
 	}
