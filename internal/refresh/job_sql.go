@@ -58,19 +58,20 @@ func ReadJob(ctx context.Context, s *db.DB, id int64) (Job, error) {
 	return jobs[0], nil
 }
 
-// oldestJob returns the job with the id that a query selects, or nil.
-func oldestJob(ctx context.Context, s *db.DB, id string) (*Job, error) {
-	jobs, err := db.Collect(ctx, s.Read, ScanJob, `
-		SELECT`+JobColumns+`
-		FROM refresh_job j LEFT JOIN refresh_batch b ON b.job_id = j.id
-		WHERE j.id = (`+id+`) GROUP BY j.id`)
+// oldestJob returns the job that a query selects, or nil.
+func oldestJob(ctx context.Context, s *db.DB, query string) (*Job, error) {
+	jobs, err := db.Collect(ctx, s.Read, ScanJob, query)
 	if err != nil || len(jobs) == 0 {
 		return nil, err
 	}
 	return &jobs[0], nil
 }
 
-const queuedJob = `SELECT min(id) FROM refresh_job WHERE state IN ('queued', 'running') AND state = 'queued'`
+const queuedJob = `
+SELECT` + JobColumns + `
+FROM refresh_job j LEFT JOIN refresh_batch b ON b.job_id = j.id
+WHERE j.id = (SELECT min(id) FROM refresh_job WHERE state IN ('queued', 'running') AND state = 'queued')
+GROUP BY j.id`
 
 // readQueuedJob returns the oldest queued job, or nil.
 func readQueuedJob(ctx context.Context, s *db.DB) (*Job, error) {
@@ -78,13 +79,17 @@ func readQueuedJob(ctx context.Context, s *db.DB) (*Job, error) {
 }
 
 const fetchedJob = `
+SELECT` + JobColumns + `
+FROM refresh_job j LEFT JOIN refresh_batch b ON b.job_id = j.id
+WHERE j.id = (
 	SELECT min(id) FROM refresh_job c
 	WHERE c.state IN ('queued', 'running') AND c.stage = 'fetch' AND NOT EXISTS (
 		SELECT 1 FROM fetch_unit u WHERE u.job_id = c.id AND u.file <> '' AND u.state IN ('pending', 'running') AND u.detached = 0)
 	AND (NOT EXISTS (SELECT 1 FROM fetch_unit u WHERE u.job_id = c.id AND u.state IN ('pending', 'running') AND u.detached = 0) OR NOT EXISTS (
 		SELECT 1 FROM fetch_unit u WHERE u.job_id = c.id AND u.file <> '' AND u.state = 'done' AND u.detached = 0 AND NOT EXISTS (
 			SELECT 1 FROM market m JOIN market_file f ON f.market_id = m.id
-			WHERE m.provider = u.provider AND f.app_id = u.app_id AND f.file = u.file AND f.unit_id <> 0)))`
+			WHERE m.provider = u.provider AND f.app_id = u.app_id AND f.file = u.file AND f.unit_id <> 0))))
+GROUP BY j.id`
 
 // readFetchedJob returns a job in its fetch stage with no open files, or nil. The first
 // response of a file is compared with the responses of all providers. If a job has such a
@@ -94,16 +99,24 @@ func readFetchedJob(ctx context.Context, s *db.DB) (*Job, error) {
 }
 
 const estimatedJob = `
+SELECT` + JobColumns + `
+FROM refresh_job j LEFT JOIN refresh_batch b ON b.job_id = j.id
+WHERE j.id = (
 	SELECT min(id) FROM refresh_job c
 	WHERE c.state IN ('queued', 'running') AND c.stage = 'estimate' AND NOT EXISTS (
-		SELECT 1 FROM refresh_batch o WHERE o.job_id = c.id AND o.state IN ('pending', 'running'))`
+		SELECT 1 FROM refresh_batch o WHERE o.job_id = c.id AND o.state IN ('pending', 'running')))
+GROUP BY j.id`
 
 // readEstimatedJob returns a job in its estimate stage with no open batches, or nil.
 func readEstimatedJob(ctx context.Context, s *db.DB) (*Job, error) {
 	return oldestJob(ctx, s, estimatedJob)
 }
 
-const applyingJob = `SELECT min(id) FROM refresh_job WHERE state IN ('queued', 'running') AND stage = 'apply'`
+const applyingJob = `
+SELECT` + JobColumns + `
+FROM refresh_job j LEFT JOIN refresh_batch b ON b.job_id = j.id
+WHERE j.id = (SELECT min(id) FROM refresh_job WHERE state IN ('queued', 'running') AND stage = 'apply')
+GROUP BY j.id`
 
 // readApplyingJob returns a job in its apply stage, or nil.
 func readApplyingJob(ctx context.Context, s *db.DB) (*Job, error) {

@@ -79,7 +79,7 @@ func TestRead_UsesTimeOfOlderFile(t *testing.T) {
 
 func TestRead_RejectsUnexpectedFiles(t *testing.T) {
 	for name, c := range map[string]struct{ old, replaced, detail string }{
-		"other currency":   {`"USD"`, `"EUR"`, "prices in EUR"},
+		"other currency":   {`"USD"`, `"EUR"`, "the prices are in EUR"},
 		"duplicate member": {`"success":true`, `"success":true,"success":true`, "member success given twice"},
 		"no items":         {`"items"`, `"rows"`, "response without items"},
 		"invalid prices":   {`"price":"`, `"price":"about `, "most often: amount is not a number (2 times)"},
