@@ -110,7 +110,7 @@ func (s *DB) openServer(ctx context.Context, o Options) (err error) {
 	}
 	reads := conns / 2
 	reserved := max(reads/4, 1)
-	frequent := min(reserved, reads-reserved-1) // 0 if the process has few connections
+	frequent := min(reserved, (reads-reserved)/3) // 0 if the process has few connections
 	s.write, s.Reserved = open(conns-reads, planEach), Reader{open(reserved, planEach)}
 	s.Read = Reader{open(reads-reserved-frequent, planEach)}
 	if s.Frequent = s.Read; frequent > 0 {
