@@ -97,7 +97,7 @@ func TestItem_RejectsInvalidNames(t *testing.T) {
 		"name=x&appId=0":                                 http.StatusBadRequest,
 		"name=x&appId=banana":                            http.StatusBadRequest,
 		"name=x&appId=99999999999":                       http.StatusBadRequest,
-		"name=Nobody+has+heard+of+it":                    http.StatusNotFound,
+		"name=An+unknown+item":                           http.StatusNotFound,
 	} {
 		if res := v.get("/item?" + query); res.StatusCode != want {
 			t.Errorf("%q: %d, want %d", query, res.StatusCode, want)
