@@ -46,6 +46,9 @@ func Fragment(d Dialect, method string, n int, text string) (fragment string, ok
 	return "", false
 }
 
+// CheckSchema calls checkSchema.
+var CheckSchema = checkSchema
+
 // BulkTexts returns the statements of all bulks. On SQLite, Open prepares them.
 func BulkTexts() (out []string) {
 	for _, b := range bulks {

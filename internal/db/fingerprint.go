@@ -88,7 +88,17 @@ func checkVersion(ctx context.Context, d Dialect, q Querier) (version int64, upT
 		return version, false, err
 	}
 	if version == 0 {
-		return 0, false, checkEmpty(ctx, q)
+		if exist, err := tablesExist(ctx, q); err != nil || !exist {
+			return 0, false, err
+		}
+		// Another process may have migrated the database after the first query.
+		if version, err = schemaVersion(ctx, q); err != nil {
+			return 0, false, err
+		}
+		if version == 0 {
+			return 0, false, fmt.Errorf("%w: the database has tables, but goose_db_version is empty or missing. The database was left unchanged. "+
+				"Restore a backup, or use an empty database", ErrSchemaChanged)
+		}
 	}
 	if newest := newestMigration(d); version > newest {
 		return version, false, fmt.Errorf("the database has schema version %d, this program supports up to %d: use the newer version of assay that created it", version, newest)
@@ -113,18 +123,14 @@ func checkVersion(ctx context.Context, d Dialect, q Querier) (version int64, upT
 	return version, version == newestMigration(d), nil
 }
 
-// checkEmpty returns an error if a database has the tables of this program but no schema
-// version.
-func checkEmpty(ctx context.Context, q Querier) error {
+// tablesExist reports whether a database has the tables of this program. The first
+// migration creates them and its version in one transaction.
+func tablesExist(ctx context.Context, q Querier) (bool, error) {
 	_, err := Collect(ctx, q, func(r *sql.Rows, v *int) error { return r.Scan(v) }, `SELECT 1 FROM setting LIMIT 1`)
 	if pgCode(err) == pgUndefinedTable || isNoTable(err) {
-		return nil
+		return false, nil
 	}
-	if err != nil {
-		return err
-	}
-	return fmt.Errorf("%w: the database has tables, but goose_db_version is empty or missing. The database was left unchanged. "+
-		"Restore a backup, or use an empty database", ErrSchemaChanged)
+	return err == nil, err
 }
 
 // schemaVersion returns the number of the last migration, or 0 if none was applied.

@@ -2,6 +2,7 @@ package db_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"slices"
 	"strings"
@@ -147,4 +148,36 @@ func TestPostgres_RefusesInvalidAddresses(t *testing.T) {
 func setting(t *db.Tx, name string) (value string, err error) {
 	err = t.QueryRow(`SELECT current_setting($1)`, name).Scan(&value)
 	return value, err
+}
+
+// migratesAfter is a database that another process migrates after the first query.
+type migratesAfter struct {
+	db.Querier
+	migrate func()
+}
+
+func (q *migratesAfter) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	defer func() {
+		if q.migrate != nil {
+			migrate := q.migrate
+			q.migrate = nil
+			migrate()
+		}
+	}()
+	return q.Querier.QueryContext(ctx, query, args...)
+}
+
+func TestOpen_AcceptsAMigrationByAnotherProcess(t *testing.T) {
+	url := pgtest.Shared(t).NewDatabase(t)
+	raw, err := sql.Open("pgx", url)
+	must(t, err)
+	defer func() { _ = raw.Close() }() // only reads
+	q := &migratesAfter{Querier: raw, migrate: func() {
+		_, err := db.Migrate(t.Context(), db.Options{URL: url})
+		must(t, err)
+	}}
+	version, upToDate, err := db.CheckSchema(t.Context(), db.PostgreSQL, q)
+	if err != nil || !upToDate || version == 0 {
+		t.Errorf("got version %d, up to date %v, error %v", version, upToDate, err)
+	}
 }

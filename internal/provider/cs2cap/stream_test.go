@@ -46,7 +46,7 @@ func TestStreamSuite(t *testing.T) {
 		want[i].Sales, want[i].SalesWindow = provider.Unknown, 0
 	}
 	fake := server()
-	fake.Items = all
+	fake.Items, fake.Parallel = all, true // the suite sends its requests at once
 	providertest.Run(t, providertest.Subject{
 		New: func(t testing.TB, baseURL string, tweak func(*provider.Options)) provider.Provider {
 			return newProvider(t, baseURL, cs2cap.Config{Shape: provider.Bulk}, tweak)

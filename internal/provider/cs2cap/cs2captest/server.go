@@ -49,9 +49,10 @@ type Server struct {
 	PageSize    int  // maximum rows of a page; default 100
 	Quiet       bool // omit the queried markets from meta
 
-	Streams int           // stream starts per day; 0: unlimited
-	Stop    int           // number of lines after which a stream ends; 0: unlimited
-	Opened  chan struct{} // if set, a stream sends to it twice after its start, before the first line
+	Streams  int           // stream starts per day; 0: unlimited
+	Parallel bool          // allow several open streams
+	Stop     int           // number of lines after which a stream ends; 0: unlimited
+	Opened   chan struct{} // if set, a stream sends to it twice after its start, before the first line
 
 	mu        sync.Mutex
 	sent      int
@@ -146,7 +147,7 @@ func (s *Server) start(w http.ResponseWriter) bool {
 		s.starts = &providertest.Window{Calls: s.Streams, Per: day}
 	}
 	switch wait, ok := s.starts.Take(time.Now()); {
-	case s.streaming:
+	case s.streaming && !s.Parallel:
 		refuse(w, http.StatusConflict, `{"code":"`+cs2cap.StreamActiveCode+`","detail":"Another stream is active for this key"}`)
 		return false
 	case s.Streams > 0 && !ok:
