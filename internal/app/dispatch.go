@@ -13,9 +13,9 @@ import (
 	"assay/internal/refresh"
 )
 
-// upkeep is the interval of hourly tasks such as retention. Retention also runs after every
+// taskInterval is the interval of hourly tasks such as retention. Retention also runs after every
 // job.
-const upkeep = time.Hour
+const taskInterval = time.Hour
 
 // daily is the interval of checkpoints of the wallet ledger, at midnight UTC.
 const daily = 24 * time.Hour
@@ -62,7 +62,7 @@ func (a *App) prepareDispatcher(ctx context.Context) error {
 	}
 }
 
-func hourly(t time.Time) time.Time { return t.UTC().Truncate(upkeep).Add(upkeep) }
+func hourly(t time.Time) time.Time { return t.UTC().Truncate(taskInterval).Add(taskInterval) }
 
 // tasks returns the scheduled tasks.
 func (a *App) tasks() []dispatch.Task {

@@ -31,8 +31,8 @@ func replayed(l *lab) ([]Measure, error) {
 			if m.Late {
 				late++
 			}
-			if m.Check.J > 0 {
-				margin, worst = min(margin, float64(m.Check.JLimit)/float64(m.Check.J)), max(worst, float64(m.Check.J)/10_000)
+			if m.Check.Dispersion > 0 {
+				margin, worst = min(margin, float64(m.Check.DispersionLimit)/float64(m.Check.Dispersion)), max(worst, float64(m.Check.Dispersion)/10_000)
 			}
 		}
 	}
@@ -44,7 +44,7 @@ func replayed(l *lab) ([]Measure, error) {
 		atMost("real responses refused", float64(refused), 0, ""),
 		figure("runs with a late market", float64(late), ""),
 		figure("held, per run", held, "items"),
-		figure("released or taken at once, per run", released, "items"),
+		figure("released or accepted immediately, per run", released, "items"),
 		figure("within 2 % of hindsight", within[0], "%"),
 		figure("within 5 % of hindsight", within[1], "%"),
 		figure("within 10 % of hindsight", within[2], "%"),
@@ -52,9 +52,9 @@ func replayed(l *lab) ([]Measure, error) {
 }
 
 // guardDecisions returns the average numbers per run of prices that the guard held, and of
-// those that it released or took at once. It also plots both numbers.
+// those that it released or accepted immediately. It also plots both numbers.
 func (l *lab) guardDecisions(name string, runs []*Outcome) (held, released float64) {
-	lines := []line{{name: "held"}, {name: "released, taken at once"}}
+	lines := []line{{name: "held"}, {name: "released, accepted immediately"}}
 	for _, o := range runs {
 		var h, r float64
 		for _, it := range o.Items {

@@ -45,16 +45,16 @@ type grammar struct {
 	Wallet      walletCmd      `cmd:"" group:"work" help:"Show balances and ledger entries, and post to wallets."`
 	Fees        feesCmd        `cmd:"" group:"work" help:"Refresh, show and roll back the fee rules, or quote a fee."`
 	Events      eventsCmd      `cmd:"" group:"work" help:"List the last events."`
-	Verify      verifyCmd      `cmd:"" group:"care" help:"Verify a user's wallet, or the whole ledger."`
-	Backtest    backtestCmd    `cmd:"" group:"care" help:"Measure a pricing policy with historical quotes."`
-	Config      configCmd      `cmd:"" group:"care" help:"Show the effective settings and their origins."`
-	Backup      backupCmd      `cmd:"" group:"care" help:"Write a copy of the database to a file, even while the server runs."`
-	Restore     restoreCmd     `cmd:"" group:"care" help:"Replace the database with a backup."`
-	Copy        copyCmd        `cmd:"" group:"care" help:"Copy the database to another database, such as from SQLite to PostgreSQL."`
-	Migrate     migrateCmd     `cmd:"" group:"care" help:"Create or update the tables of the database. The server also does this."`
-	Healthcheck healthcheckCmd `cmd:"" group:"care" help:"Check whether the server is healthy."`
-	Completion  completionCmd  `cmd:"" group:"care" help:"Print a completion script for a shell."`
-	Version     versionCmd     `cmd:"" group:"care" help:"Show the version."`
+	Verify      verifyCmd      `cmd:"" group:"maintenance" help:"Verify a user's wallet, or the whole ledger."`
+	Backtest    backtestCmd    `cmd:"" group:"maintenance" help:"Measure a pricing policy with historical quotes."`
+	Config      configCmd      `cmd:"" group:"maintenance" help:"Show the effective settings and their origins."`
+	Backup      backupCmd      `cmd:"" group:"maintenance" help:"Write a copy of the database to a file, even while the server runs."`
+	Restore     restoreCmd     `cmd:"" group:"maintenance" help:"Replace the database with a backup."`
+	Copy        copyCmd        `cmd:"" group:"maintenance" help:"Copy the database to another database, such as from SQLite to PostgreSQL."`
+	Migrate     migrateCmd     `cmd:"" group:"maintenance" help:"Create or update the tables of the database. The server also does this."`
+	Healthcheck healthcheckCmd `cmd:"" group:"maintenance" help:"Check whether the server is healthy."`
+	Completion  completionCmd  `cmd:"" group:"maintenance" help:"Print a completion script for a shell."`
+	Version     versionCmd     `cmd:"" group:"maintenance" help:"Show the version."`
 	Complete    completeCmd    `cmd:"" hidden:"" name:"__complete"`
 }
 
@@ -142,7 +142,7 @@ func newParser(g *grammar, flags settingFlags, stdout, stderr io.Writer, exit fu
 		kong.ExplicitGroups([]kong.Group{
 			{Key: "run", Title: "Run:"},
 			{Key: "work", Title: "Work with a running server:"},
-			{Key: "care", Title: "Set up and maintain:"},
+			{Key: "maintenance", Title: "Set up and maintain:"},
 		}),
 	)
 }

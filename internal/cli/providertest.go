@@ -255,7 +255,7 @@ func (t *tally) Quote(q *provider.Quote) error {
 			return s.Market == q.Market && s.MarketHashName == q.Name && s.Phase == q.Phase
 		})
 		return nil
-	case provider.Contested:
+	case provider.AfterConflict:
 		t.Reject(q.Market, q.Name, provider.RejectConflict)
 		return nil
 	default:

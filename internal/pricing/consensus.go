@@ -17,7 +17,7 @@ type levelledQuote struct {
 	far   money.Micro // SetMarket.Far; -1: unknown
 }
 
-func newVote(i int, price money.Micro, m *SetMarket) levelledQuote {
+func newLevelledQuote(i int, price money.Micro, m *SetMarket) levelledQuote {
 	return levelledQuote{at: i, price: price, log: Ln(price), noise: m.Noise, far: m.Far}
 }
 
@@ -33,33 +33,33 @@ const (
 	ByLowerPrice DecidedBy = "lowerPrice" // the group has the lower price
 )
 
-// choice is the group of votes that determines the price. It consists of votes[from:to]
-// of the sorted votes.
+// choice is the group of quotes that determines the price. It consists of quotes[from:to]
+// of the sorted quotes.
 type choice struct {
 	from, to int
 	price    money.Micro
 	by       DecidedBy
 }
 
-// decide sorts the votes by price and finds the group that determines the price (step 8).
+// decide sorts the quotes by price and finds the group that determines the price (step 8).
 // A group spans at most a factor of 2. The largest group wins if it has more than half of
-// the votes. Otherwise the rules of DecidedBy apply in order. last is the logarithm of the
+// the quotes. Otherwise the rules of DecidedBy apply in order. last is the logarithm of the
 // last price plus the move of its class, or 0 without a last price. The result is never a
 // price between two groups.
-func decide(votes []levelledQuote, last Log) choice {
-	slices.SortFunc(votes, func(a, b levelledQuote) int {
+func decide(quotes []levelledQuote, last Log) choice {
+	slices.SortFunc(quotes, func(a, b levelledQuote) int {
 		return cmp.Or(cmp.Compare(a.price, b.price), cmp.Compare(a.noise, b.noise), cmp.Compare(a.far, b.far), cmp.Compare(a.at, b.at))
 	})
-	from, to := largest(votes)
+	from, to := largest(quotes)
 	c := choice{from: from, to: to, by: ByMajority}
-	if 2*(to-from) <= len(votes) {
-		c = decideWithoutMajority(votes, last)
+	if 2*(to-from) <= len(quotes) {
+		c = decideWithoutMajority(quotes, last)
 	}
-	c.price = middleVote(votes[c.from:c.to])
+	c.price = middlePrice(quotes[c.from:c.to])
 	return c
 }
 
-// largest returns the largest group of sorted votes within a factor of 2. Among groups of
+// largest returns the largest group of sorted quotes within a factor of 2. Among groups of
 // equal size it prefers the tightest one, then the lowest one.
 func largest(v []levelledQuote) (from, to int) {
 	end := 0
@@ -75,7 +75,7 @@ func largest(v []levelledQuote) (from, to int) {
 	return from, to
 }
 
-// decideWithoutMajority divides the sorted votes into groups and chooses one of them.
+// decideWithoutMajority divides the sorted quotes into groups and chooses one of them.
 func decideWithoutMajority(v []levelledQuote, last Log) choice {
 	var best, second group
 	for i := 0; i < len(v); {
@@ -95,7 +95,7 @@ func decideWithoutMajority(v []levelledQuote, last Log) choice {
 	return choice{from: best.from, to: best.to, by: best.decidedBy(&second)}
 }
 
-// group is one of several groups of votes that contradict each other.
+// group is one of several groups of quotes that contradict each other.
 type group struct {
 	from, to int
 	near     Log         // distance from the last price; above log2: no last price, or too far
@@ -105,7 +105,7 @@ type group struct {
 func newGroup(v []levelledQuote, from, to int, last Log) group {
 	g := group{from: from, to: to, near: log2 + 1, far: money.Scale + 1}
 	if last != 0 {
-		g.near = min(g.near, abs(Ln(middleVote(v[from:to]))-last))
+		g.near = min(g.near, abs(Ln(middlePrice(v[from:to]))-last))
 	}
 	for _, o := range v[from:to] {
 		if o.far >= 0 {
@@ -138,10 +138,10 @@ func (g *group) decidedBy(o *group) DecidedBy {
 	}
 }
 
-// middleVote returns the median of sorted votes. For an even number of votes, it returns
-// the middle vote of the market with clearly less noise (1.25x), or else the mean of both
-// middle votes.
-func middleVote(v []levelledQuote) money.Micro {
+// middlePrice returns the median of sorted quotes. For an even number of quotes, it returns
+// the middle quote of the market with clearly less noise (1.25x), or else the mean of both
+// middle quotes.
+func middlePrice(v []levelledQuote) money.Micro {
 	n := len(v)
 	a, b := v[(n-1)/2], v[n/2]
 	quiet, loud := min(a.noise, b.noise), max(a.noise, b.noise)
@@ -161,7 +161,7 @@ func middleVote(v []levelledQuote) money.Micro {
 func meanOf(a, b money.Micro) money.Micro { return median([]money.Micro{a, b}) }
 
 // halfWidth returns h of step 9, the logarithm of half the width of the interval around a
-// price. v are the votes behind the price. usual is the median distance in its price band.
+// price. v are the quotes behind the price. usual is the median distance in its price band.
 func halfWidth(v []levelledQuote, price money.Micro, usual Log, kappa money.Micro) Log {
 	l := Ln(price)
 	var sum int64

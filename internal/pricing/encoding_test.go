@@ -24,8 +24,8 @@ func anyState(r *rand.Rand) MarketState {
 		Level: Log(r.Int64N(1e8)) - 5e7, Levelled: r.IntN(2) == 0, ChangedAt: anyTime(r), MarketMovedUntil: anyTime(r),
 		RefusedSince: anyTime(r), AcceptedAt: anyTime(r),
 	}
-	for range r.IntN(keptJ + 1) {
-		s.J = append(s.J, money.Micro(r.IntN(money.Scale+1)))
+	for range r.IntN(keptDispersions + 1) {
+		s.Dispersions = append(s.Dispersions, money.Micro(r.IntN(money.Scale+1)))
 	}
 	if r.IntN(2) == 0 {
 		s.Refused = Refusal{

@@ -74,7 +74,7 @@ func TestRound_ChecksQuotesByName(t *testing.T) {
 		}
 		return resp
 	})
-	if o := res.Markets[3]; o.Refusal != nil || o.Check.Names != 150 || o.Check.J < 0 {
+	if o := res.Markets[3]; o.Refusal != nil || o.Check.Names != 150 || o.Check.Dispersion < 0 {
 		t.Fatalf("150 of 600 names: got the refusal %v and %+v, want nil and 150 checked names", o.Refusal, o.Check)
 	}
 	f.now = f.now.Add(time.Hour)

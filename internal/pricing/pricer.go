@@ -28,11 +28,11 @@ type item struct {
 	markets  []*SetMarket // one per quote
 	prices   []money.Micro
 	logs     []Log
-	votes    []levelledQuote
+	levelled []levelledQuote
 	evidence evidence
 }
 
-// Interval is the range in which the price of another honest market lies with a
+// Interval is the range in which the price of another reliable market lies with a
 // probability of about 80 %.
 type Interval struct{ Low, High money.Micro }
 
@@ -111,20 +111,20 @@ func (p *Pricer) Price(now time.Time, class Class, quotes []Quote, state State, 
 		}
 		return
 	}
-	votes := it.votes[c.from:c.to]
+	used := it.levelled[c.from:c.to]
 	usual := p.set.median(c.price)
-	h := halfWidth(votes, c.price, usual, p.set.Kappa)
+	h := halfWidth(used, c.price, usual, p.set.Kappa)
 	into.Width, into.MedianDistance = Exp(h), Exp(usual)
 	into.Interval = intervalAround(c.price, into.Width)
 	into.Estimated, into.DecidedBy, into.Majority = into.Consensus, c.by, c.by == ByMajority
 	if p.policy.Method == Consensus {
-		into.markOutliers(votes)
+		into.markOutliers(used)
 	} else {
-		votes = p.plainVotes(it)
-		h = halfWidth(votes, into.Estimated, usual, p.set.Kappa)
+		used = p.rawQuotes(it)
+		h = halfWidth(used, into.Estimated, usual, p.set.Kappa)
 	}
-	into.UsedMarkets = len(votes)
-	p.decide(it, votes, h)
+	into.UsedMarkets = len(used)
+	p.decide(it, used, h)
 }
 
 // verdicts applies steps 1 to 4 to all quotes.
@@ -158,7 +158,7 @@ func (it *item) figures() {
 // consensus levels the quotes and computes the consensus (steps 6 to 8). It returns false
 // if no quote is usable.
 func (p *Pricer) consensus(it *item, last Log) (choice, bool) {
-	it.logs, it.votes = it.logs[:0], it.votes[:0]
+	it.logs, it.levelled = it.logs[:0], it.levelled[:0]
 	for i, m := range it.markets {
 		q := &it.out.Quotes[i]
 		if q.Reason == Used && m.Late {
@@ -183,9 +183,9 @@ func (p *Pricer) consensus(it *item, last Log) (choice, bool) {
 			q.Noise = Exp(m.Noise)
 		}
 		q.Levelled = levelled(q.Price, q.Level)
-		it.votes = append(it.votes, newVote(i, q.Levelled, m))
+		it.levelled = append(it.levelled, newLevelledQuote(i, q.Levelled, m))
 	}
-	c := decide(it.votes, last)
+	c := decide(it.levelled, last)
 	it.out.Consensus = c.price
 	return c, true
 }
@@ -209,21 +209,21 @@ func (p *Priced) markOutliers(group []levelledQuote) {
 	}
 }
 
-// plainVotes returns all quotes that remain after steps 1 to 4 as votes, without levelling.
+// rawQuotes returns all quotes that remain after steps 1 to 4, without levelling.
 // It sets the estimate to the plain average or median.
-func (p *Pricer) plainVotes(it *item) []levelledQuote {
+func (p *Pricer) rawQuotes(it *item) []levelledQuote {
 	it.out.Estimated = it.out.Average
 	if p.policy.Method == Median {
 		it.out.Estimated = it.out.Median
 	}
-	it.votes = it.votes[:0]
+	it.levelled = it.levelled[:0]
 	for i := range it.out.Quotes {
 		if q := &it.out.Quotes[i]; q.Reason == Used || q.Reason == LateMarket {
 			q.Reason = Used
-			it.votes = append(it.votes, newVote(i, q.Price, &SetMarket{Far: -1}))
+			it.levelled = append(it.levelled, newLevelledQuote(i, q.Price, &SetMarket{Far: -1}))
 		}
 	}
-	return it.votes
+	return it.levelled
 }
 
 // intervalAround returns the interval from price / width to price * width.
@@ -237,11 +237,11 @@ func intervalAround(price, width money.Micro) Interval {
 }
 
 // decide applies the guard to the estimate and sets the status (steps 10 and 11).
-func (p *Pricer) decide(it *item, votes []levelledQuote, h Log) {
+func (p *Pricer) decide(it *item, used []levelledQuote, h Log) {
 	now, into := it.now, it.out
-	wide, apart := it.support(votes)
+	wide, apart := it.support(used)
 	moves, refs := p.set.Moves, it.refs
-	move, accepted := it.acceptedMove(votes)
+	move, accepted := it.acceptedMove(used)
 	if accepted {
 		moves[SinceLast][it.class], refs = move, References{}
 	}
@@ -270,14 +270,14 @@ func (p *Pricer) decide(it *item, votes []levelledQuote, h Log) {
 	state.dropExpired(now)
 }
 
-// support collects the evidence of the votes about a move of the price. wide reports whether
+// support collects the evidence of the used quotes about a move of the price. wide reports whether
 // all prices of a used market moved. apart reports whether the quotes of the item moved
 // apart.
-func (it *item) support(votes []levelledQuote) (wide, apart bool) {
+func (it *item) support(used []levelledQuote) (wide, apart bool) {
 	price := it.out.Estimated
 	ev := &it.evidence
 	ev.price, ev.majority, ev.supporter = price, it.out.Majority, ev.supporter[:0]
-	for _, v := range votes {
+	for _, v := range used {
 		q, m := &it.quotes[v.at], it.markets[v.at]
 		wide, apart = wide || pending(it.now, m.MarketMovedUntil, suspectFor), apart || q.Apart
 		if within(v.price, price, 5, 4) {
@@ -295,12 +295,12 @@ func (it *item) support(votes []levelledQuote) (wide, apart bool) {
 }
 
 // acceptedMove returns the smallest move of the class in responses that an operator
-// accepted. ok is true if at least half of the votes come from such markets and the item
+// accepted. ok is true if at least half of the used quotes come from such markets and the item
 // has not been priced with these responses yet. Prices from before the acceptance then do
 // not count against the new price.
-func (it *item) acceptedMove(votes []levelledQuote) (least Log, ok bool) {
+func (it *item) acceptedMove(used []levelledQuote) (least Log, ok bool) {
 	n := 0
-	for _, v := range votes {
+	for _, v := range used {
 		m := it.markets[v.at]
 		move := m.AcceptedMoves[it.class]
 		if abs(move) > log2 && it.out.State.ReleasedAt.Before(m.AcceptedAt) && it.now.Sub(m.AcceptedAt) < oldestReference {
@@ -309,7 +309,7 @@ func (it *item) acceptedMove(votes []levelledQuote) (least Log, ok bool) {
 			}
 		}
 	}
-	return least, n > 0 && 2*n >= len(votes)
+	return least, n > 0 && 2*n >= len(used)
 }
 
 // within reports whether two prices differ by at most a factor of n/d.

@@ -89,13 +89,13 @@ func (r *Refusal) covers(o *Refusal) bool {
 	return r.Anomaly == o.Anomaly && names && value
 }
 
-// keptJ is the number of stored values of the dispersion J.
-const keptJ = 7
+// keptDispersions is the number of stored dispersions.
+const keptDispersions = 7
 
 // MarketState is the stored state of one market of one game between runs. The zero value
 // stands for a market without responses.
 type MarketState struct {
-	J                []money.Micro // the last seven values, oldest first, in millionths
+	Dispersions      []money.Micro // the last seven values, oldest first, in millionths
 	Level            Log           // learned level; it follows the current level slowly
 	Levelled         bool          // Level is known
 	ChangedAt        time.Time     // when the good response last changed
@@ -135,16 +135,16 @@ func (s *MarketState) UnmarshalBinary(b []byte) error {
 }
 
 func (s *MarketState) code(r *record) {
-	n := byte(len(s.J))
-	if r.octet(&n); n > keptJ {
+	n := byte(len(s.Dispersions))
+	if r.octet(&n); n > keptDispersions {
 		r.bad = true
 		return
 	}
 	if !r.writing {
-		s.J = slices.Grow(s.J, int(n))[:n]
+		s.Dispersions = slices.Grow(s.Dispersions, int(n))[:n]
 	}
-	for i := range s.J {
-		number(r, &s.J[i], money.Scale)
+	for i := range s.Dispersions {
+		number(r, &s.Dispersions[i], money.Scale)
 	}
 	r.flags(&s.Levelled)
 	number(r, &s.Level, 1<<30)

@@ -43,13 +43,13 @@ func NewRound(now time.Time, prev *Set) *Round {
 
 // Check contains the figures of one validation, for operators and metrics.
 type Check struct {
-	Names      int         // names in the response
-	Shared     int         // names compared with the last response
-	Ratio      money.Micro // median factor to the last response, in millionths; 0: not compared
-	J          money.Micro // share of names that moved by more than 2x relative to their class, in millionths; -1: not compared
-	JLimit     money.Micro // limit of J, in millionths
-	Level      money.Micro // median factor to the other markets, in millionths; 0: not compared
-	LevelNames int         // names compared for Level
+	Names           int         // names in the response
+	Shared          int         // names compared with the last response
+	Ratio           money.Micro // median factor to the last response, in millionths; 0: not compared
+	Dispersion      money.Micro // share of names that moved by more than 2x relative to their class, in millionths; -1: not compared
+	DispersionLimit money.Micro // limit of Dispersion, in millionths
+	Level           money.Micro // median factor to the other markets, in millionths; 0: not compared
+	LevelNames      int         // names compared for Level
 }
 
 // Outcome is the result of a round for one market.
@@ -76,7 +76,7 @@ type Result struct {
 func (r *Round) Add(m Market, last, next *Response) error {
 	m.MaxAge = cmp.Or(m.MaxAge, defaultMaxAge)
 	e := &entry{Market: m, has: last != nil, new: next != nil}
-	e.check.J = -1
+	e.check.Dispersion = -1
 	r.markets = append(r.markets, e)
 	if last != nil {
 		last.Normalize()
@@ -147,7 +147,7 @@ func (r *Round) outcome(e *entry, live int) Outcome {
 		Check: e.check, State: e.State, History: e.newest,
 	}
 	s := &o.State
-	s.J = slices.Clone(s.J)
+	s.Dispersions = slices.Clone(s.Dispersions)
 	if r.split {
 		s.MarketMovedUntil = r.now.Add(suspectFor)
 	}
@@ -166,9 +166,9 @@ func (r *Round) outcome(e *entry, live int) Outcome {
 	if e.changed {
 		s.ChangedAt = e.at
 	}
-	if e.check.J >= 0 && !e.wasAccepted {
-		if s.J = append(s.J, e.check.J); len(s.J) > keptJ {
-			s.J = s.J[len(s.J)-keptJ:]
+	if e.check.Dispersion >= 0 && !e.wasAccepted {
+		if s.Dispersions = append(s.Dispersions, e.check.Dispersion); len(s.Dispersions) > keptDispersions {
+			s.Dispersions = s.Dispersions[len(s.Dispersions)-keptDispersions:]
 		}
 	}
 	r.follow(e, s)

@@ -295,7 +295,7 @@ func (s *sample) learnKappa(set *Set) {
 		set.levelsOf(markets, s.rows[i], levels)
 		for k, l := range s.rows[i] {
 			if l != none {
-				all = append(all, newVote(k, Exp(l-levels[k]-Ln(money.Scale)), markets[k]))
+				all = append(all, newLevelledQuote(k, Exp(l-levels[k]-Ln(money.Scale)), markets[k]))
 			}
 		}
 		for out := range all {

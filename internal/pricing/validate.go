@@ -16,10 +16,10 @@ const (
 
 	maxOneValue = money.Scale / 5 // maximum share of names with the same price
 
-	jBase    = 60_000          // base limit of J
-	jPerDay  = 5_000           // added for each day since the last good response
-	jUnknown = money.Scale / 5 // limit of J with fewer than three known values
-	jMax     = 600_000         // maximum limit of J, without the allowance for chance
+	dispersionBase    = 60_000          // base limit of the dispersion
+	dispersionPerDay  = 5_000           // added for each day since the last good response
+	dispersionUnknown = money.Scale / 5 // limit of the dispersion with fewer than three known values
+	dispersionMax     = 600_000         // maximum limit of the dispersion, without the allowance for chance
 
 	firstFar = money.Scale / 10 // maximum share of names beyond 3x in a first response
 
@@ -53,7 +53,7 @@ func (r *Round) checkAlone(e *entry, last, next *Response) *Refusal {
 	if abs(middle) > log2 {
 		return &Refusal{Anomaly: Ratio, Names: len(all), Value: e.check.Ratio, Low: ownLow, High: ownHigh}
 	}
-	// The same fault can affect only one class. The check of J below would not find it,
+	// The same fault can affect only one class. The check of the dispersion below would not find it,
 	// because it subtracts the move of the class.
 	for c, m := range byClass {
 		if abs(m) > log2 {
@@ -68,29 +68,29 @@ func (r *Round) checkAlone(e *entry, last, next *Response) *Refusal {
 			}
 		}
 	}
-	e.check.J = share(far, len(all))
-	e.check.JLimit = e.State.dispersionLimit(r.now, e.lastAt, len(all))
-	if e.check.J > e.check.JLimit {
-		return &Refusal{Anomaly: Dispersion, Names: len(all), Value: e.check.J, High: e.check.JLimit}
+	e.check.Dispersion = share(far, len(all))
+	e.check.DispersionLimit = e.State.dispersionLimit(r.now, e.lastAt, len(all))
+	if e.check.Dispersion > e.check.DispersionLimit {
+		return &Refusal{Anomaly: Dispersion, Names: len(all), Value: e.check.Dispersion, High: e.check.DispersionLimit}
 	}
 	return nil
 }
 
-// Dispersion returns the share J of the newest compared response and its limit, both in
-// millionths. If the last response was refused because of J, limit is the limit at that
+// Dispersion returns the dispersion of the newest compared response and its limit, both in
+// millionths. If the last response was refused because of its dispersion, limit is the limit at that
 // time. Otherwise it is the current limit. The last good response was fetched at lastAt and
-// has the given number of names. j is -1 if no response was compared yet.
-func (s *MarketState) Dispersion(now, lastAt time.Time, names int) (j, limit money.Micro) {
+// has the given number of names. dispersion is -1 if no response was compared yet.
+func (s *MarketState) Dispersion(now, lastAt time.Time, names int) (dispersion, limit money.Micro) {
 	if !s.RefusedSince.IsZero() && s.Refused.Anomaly == Dispersion {
 		return s.Refused.Value, s.Refused.High
 	}
-	if j = -1; len(s.J) > 0 {
-		j = s.J[len(s.J)-1]
+	if dispersion = -1; len(s.Dispersions) > 0 {
+		dispersion = s.Dispersions[len(s.Dispersions)-1]
 	}
-	return j, s.dispersionLimit(now, lastAt, max(names, minShared))
+	return dispersion, s.dispersionLimit(now, lastAt, max(names, minShared))
 }
 
-// dispersionLimit returns the limit of the share J. The limit grows with the days since the
+// dispersionLimit returns the limit of the dispersion. The limit grows with the days since the
 // last good response. The first week of refusals does not count for these days. Otherwise
 // refused responses would soon be within the limit.
 func (s *MarketState) dispersionLimit(now, lastAt time.Time, names int) money.Micro {
@@ -100,12 +100,12 @@ func (s *MarketState) dispersionLimit(now, lastAt time.Time, names int) money.Mi
 	}
 	const week = 7 * 24 * time.Hour
 	gone := max(0, since.Sub(lastAt)) + max(0, now.Sub(since)-week)
-	limit := money.Micro(jUnknown)
-	if len(s.J) >= 3 {
-		sorted := slices.Sorted(slices.Values(s.J))
-		limit = max(jBase+jPerDay*money.Micro(gone/time.Second)/86_400, median(sorted)*5/2)
+	limit := money.Micro(dispersionUnknown)
+	if len(s.Dispersions) >= 3 {
+		sorted := slices.Sorted(slices.Values(s.Dispersions))
+		limit = max(dispersionBase+dispersionPerDay*money.Micro(gone/time.Second)/86_400, median(sorted)*5/2)
 	}
-	limit = min(limit, jMax)
+	limit = min(limit, dispersionMax)
 	return limit + deviation2(limit, names)
 }
 

@@ -19,10 +19,10 @@ type Repetition int
 
 // The kinds of Repetition.
 const (
-	First       Repetition = iota // no earlier quote; this one is used
-	Repeated                      // same price as the first quote; only the first is used
-	Conflicting                   // other price than the first quote; neither is used
-	Contested                     // another quote after a conflict; not used
+	First         Repetition = iota // no earlier quote; this one is used
+	Repeated                        // same price as the first quote; only the first is used
+	Conflicting                     // other price than the first quote; neither is used
+	AfterConflict                   // another quote after a conflict; not used
 )
 
 // Duplicates finds repeated quotes of the same item and market in one response. If their
@@ -65,7 +65,7 @@ func (d *Duplicates) Add(q *Quote) Repetition {
 	case slot.price == price:
 		return Repeated
 	case slot.price == contested:
-		return Contested
+		return AfterConflict
 	default:
 		d.conflicts++
 		slot.price = contested
@@ -76,8 +76,8 @@ func (d *Duplicates) Add(q *Quote) Repetition {
 // Conflicts returns the number of item and market pairs with conflicting prices.
 func (d *Duplicates) Conflicts() int { return d.conflicts }
 
-// Contested reports whether an item has conflicting prices on a market.
-func (d *Duplicates) Contested(market, name, phase string) bool {
+// Conflicting reports whether an item has conflicting prices on a market.
+func (d *Duplicates) Conflicting(market, name, phase string) bool {
 	if d.conflicts == 0 {
 		return false
 	}

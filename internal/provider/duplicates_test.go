@@ -31,7 +31,7 @@ func TestDuplicates_MatchesMapImplementation(t *testing.T) {
 			case !twice:
 				want, first[k] = provider.First, q
 			case contested[k]:
-				want = provider.Contested
+				want = provider.AfterConflict
 			case !same:
 				want, contested[k] = provider.Conflicting, true
 			}
@@ -43,11 +43,11 @@ func TestDuplicates_MatchesMapImplementation(t *testing.T) {
 			t.Errorf("got %d conflicts, want %d", d.Conflicts(), len(contested))
 		}
 		for k := range first {
-			if d.Contested(k.market, k.name, k.phase) != contested[k] {
-				t.Errorf("Contested(%+v): got %v, want %v", k, !contested[k], contested[k])
+			if d.Conflicting(k.market, k.name, k.phase) != contested[k] {
+				t.Errorf("Conflicting(%+v): got %v, want %v", k, !contested[k], contested[k])
 			}
 		}
-		if d.Contested("m0", "another name", "") {
+		if d.Conflicting("m0", "another name", "") {
 			t.Error("name without quotes is contested")
 		}
 	}

@@ -133,7 +133,7 @@ func TestStoreValidation_StoresLevelsOnceAndReadsThemByGame(t *testing.T) {
 			id := f.plan(refresh.Bulk, 1)
 			set := pricing.NewSet(unit)
 			l := refresh.Learned{AppID: 730, Set: set, Movers: pricing.Movers{{Key: 7, Market: 1, Move: 5}}, States: []refresh.ValidationState{
-				{MarketID: 1, State: pricing.MarketState{J: []money.Micro{unit}}, History: history},
+				{MarketID: 1, State: pricing.MarketState{Dispersions: []money.Micro{unit}}, History: history},
 			}}
 			f.Tx(func(tx *db.Tx) error {
 				first, err := refresh.StoreValidation(tx, id, nil, []refresh.Learned{l})
@@ -165,7 +165,7 @@ func TestStoreValidation_StoresLevelsOnceAndReadsThemByGame(t *testing.T) {
 			f.Is("newest", read(), unit)
 			states, err := refresh.ValidationStates(f.Context(), f.DB, 730)
 			f.Must(err)
-			f.Is("state", states[1].J[0], unit)
+			f.Is("state", states[1].Dispersions[0], unit)
 			history, err := refresh.MarketHistory(f.Context(), f.DB, 730, 1)
 			f.Must(err)
 			f.Is("history", len(history), 2) // also where the second job had none to store

@@ -185,7 +185,7 @@ func (r *response) encode() []Blob {
 	for key, id := range r.markets {
 		keys[id] = key
 	}
-	return r.encoder.encode(func(q *quoteRecord) bool { return !r.seen.Contested(keys[q.Market], string(q.Name), q.Phase) })
+	return r.encoder.encode(func(q *quoteRecord) bool { return !r.seen.Conflicting(keys[q.Market], string(q.Name), q.Phase) })
 }
 
 // check returns why a quote is rejected, or "" if it is valid.

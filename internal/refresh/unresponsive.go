@@ -121,9 +121,9 @@ func (w *waits) startWait(k waitKey, now time.Duration) {
 	}
 }
 
-// unresponsive returns the waits that have lasted at least least. It checks once a second at
+// unresponsive returns the waits that have lasted at least minimum. It checks once a second at
 // most.
-func (w *waits) unresponsive(now, least time.Duration) map[waitKey]waiting {
+func (w *waits) unresponsive(now, minimum time.Duration) map[waitKey]waiting {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.hosts) == 0 || now-w.checkedAt < time.Second {
@@ -132,7 +132,7 @@ func (w *waits) unresponsive(now, least time.Duration) map[waitKey]waiting {
 	w.checkedAt = now
 	out := map[waitKey]waiting{}
 	for k, h := range w.hosts {
-		if h.sent && now-h.since >= least {
+		if h.sent && now-h.since >= minimum {
 			out[k] = *h
 		}
 	}

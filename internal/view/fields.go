@@ -47,7 +47,7 @@ type Figures struct {
 	UsedMarkets *int64       `json:"usedMarkets,omitempty"`
 }
 
-// Interval is the range that contains the price of one more honest market in about 80 % of
+// Interval is the range that contains the price of another reliable market in about 80 % of
 // cases. It is based on the last consensus, even if the current price is a different one.
 type Interval struct {
 	Low  money.Micro `json:"low"`

@@ -36,7 +36,7 @@ func TestPriceCounts_MatchLists(t *testing.T) {
 	}
 }
 
-// The levels come from the newest set of each game. The limit of J is the current limit for a
+// The levels come from the newest set of each game. The limit of the dispersion is the current limit for a
 // response.
 func TestMarketLevels_ReturnsNewestSetsOfConfiguredMarkets(t *testing.T) {
 	w := newWorld(t, false)
@@ -46,9 +46,9 @@ func TestMarketLevels_ReturnsNewestSetsOfConfiguredMarkets(t *testing.T) {
 		ids, err = refresh.MarketIDs(tx, []refresh.MarketName{a, b, gone})
 		return err
 	})
-	quiet := pricing.MarketState{J: []money.Micro{10_000, 20_000, 30_000}}
+	quiet := pricing.MarketState{Dispersions: []money.Micro{10_000, 20_000, 30_000}}
 	refused := pricing.MarketState{
-		J: []money.Micro{10_000, 20_000, 30_000}, RefusedSince: w.now,
+		Dispersions: []money.Micro{10_000, 20_000, 30_000}, RefusedSince: w.now,
 		Refused: pricing.Refusal{Anomaly: pricing.Dispersion, Value: 400_000, High: 90_000},
 	}
 	learn := func(app int32, late bool) {
@@ -81,14 +81,14 @@ func TestMarketLevels_ReturnsNewestSetsOfConfiguredMarkets(t *testing.T) {
 	w.must(err)
 	var got []string
 	for _, l := range levels {
-		got = append(got, fmt.Sprintf("%s/%s %d level %v late %t J %v", l.Provider, l.Market, l.AppID, l.Level, l.Late, l.Dispersion))
+		got = append(got, fmt.Sprintf("%s/%s %d level %v late %t dispersion %v", l.Provider, l.Market, l.AppID, l.Level, l.Late, l.Dispersion))
 		if l.Market == "b" && l.DispersionLimit != 90_000 || l.Market == "a" && l.DispersionLimit < 60_000 {
 			t.Errorf("%s: limit %v", l.Market, l.DispersionLimit)
 		}
 	}
 	want := []string{
-		"sim/a 440 level 1.25 late false J 0.03", "sim/b 440 level 0 late true J 0.4",
-		"sim/a 730 level 1.25 late false J 0.03", "sim/b 730 level 0 late false J 0.4",
+		"sim/a 440 level 1.25 late false dispersion 0.03", "sim/b 440 level 0 late true dispersion 0.4",
+		"sim/a 730 level 1.25 late false dispersion 0.03", "sim/b 730 level 0 late false dispersion 0.4",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

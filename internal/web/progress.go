@@ -44,7 +44,7 @@ type tile struct {
 }
 
 // segment is a part of a bar. All segments start at the left end, and longer ones are behind
-// shorter ones. Thus only widths change, which browsers animate smoothly.
+// shorter ones. Only widths change then, and browsers animate them smoothly.
 type segment struct {
 	Name  string
 	Width string // right end of the segment in percent of the bar

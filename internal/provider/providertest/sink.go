@@ -46,7 +46,7 @@ func (s *Sink) Quote(q *provider.Quote) error {
 		s.Quotes = slices.DeleteFunc(s.Quotes, same)
 		s.Reject(q.Market, q.Name, provider.RejectConflict)
 		s.Reject(q.Market, q.Name, provider.RejectConflict)
-	case provider.Contested:
+	case provider.AfterConflict:
 		s.Reject(q.Market, q.Name, provider.RejectConflict)
 	default:
 		s.Reject(q.Market, q.Name, provider.RejectRepeat)
