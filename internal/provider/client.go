@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"time"
@@ -97,6 +98,20 @@ func (c *Client) Do(ctx context.Context, req Request, decode func(*Response) err
 		c.report(ctx, probe, err)
 		return err
 	})
+}
+
+// Read sends a request and decodes the body of the response, as Do does. After an error it
+// returns the zero value.
+func Read[T any](ctx context.Context, c *Client, req Request, decode func(context.Context, io.Reader) (T, error)) (T, error) {
+	var decoded, none T
+	err := c.Do(ctx, req, func(resp *Response) (err error) {
+		decoded, err = decode(ctx, resp.Body)
+		return err
+	})
+	if err != nil {
+		return none, err
+	}
+	return decoded, nil
 }
 
 // BlockedUntil returns the end of the retry-after in this process. It is zero if there is

@@ -16,6 +16,7 @@ package cs2cap
 import (
 	"cmp"
 	"context"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -197,15 +198,9 @@ func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.
 	case s.describe.Shape != provider.Batch:
 		return s.fetchName(ctx, call, sink)
 	}
-	var result provider.Result
-	err := s.client.Do(ctx, s.batch(call), func(resp *provider.Response) (err error) {
-		result, err = s.readBatch(ctx, resp.Body, call.Names, sink)
-		return err
+	return provider.Read(ctx, s.client, s.batch(call), func(ctx context.Context, body io.Reader) (provider.Result, error) {
+		return s.readBatch(ctx, body, call.Names, sink)
 	})
-	if err != nil {
-		return provider.Result{}, err
-	}
-	return result, nil
 }
 
 // batch returns the request for up to a hundred names.

@@ -38,27 +38,17 @@ func (s *Provider) fetchStream(ctx context.Context, call provider.Call, sink pro
 		q.Add("providers", m.Key)
 	}
 	req := provider.Request{Method: http.MethodPost, URL: s.base + "/v1/prices?" + q.Encode(), Header: s.header(), Meter: call.Meter}
-	var result provider.Result
-	err = s.client.Do(ctx, req, func(resp *provider.Response) (err error) {
-		result, err = s.readStream(ctx, resp.Body, monthly, sink)
-		return err
+	return provider.Read(ctx, s.client, req, func(ctx context.Context, body io.Reader) (provider.Result, error) {
+		return s.readStream(ctx, body, monthly, sink)
 	})
-	if err != nil {
-		return provider.Result{}, err
-	}
-	return result, nil
 }
 
-func (s *Provider) fetchSales(ctx context.Context, call provider.Call) (monthly sales, err error) {
+func (s *Provider) fetchSales(ctx context.Context, call provider.Call) (sales, error) {
 	if s.sales == nil {
 		return nil, nil
 	}
 	req := provider.Request{URL: s.base + "/v1/market/items", Header: s.header(), Meter: call.Meter}
-	err = s.sales.Do(ctx, req, func(resp *provider.Response) (err error) {
-		monthly, err = readSales(ctx, resp.Body)
-		return err
-	})
-	return monthly, err
+	return provider.Read(ctx, s.sales, req, readSales)
 }
 
 // readStream reads one item from each line. The last line has no mark, so a stream that is

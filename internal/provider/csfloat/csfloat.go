@@ -71,12 +71,7 @@ func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.
 	if _, err := s.describe.FileOf(call); err != nil {
 		return provider.Result{}, err
 	}
-	var dopplers []provider.Quote
-	err := s.client.Do(ctx, s.request("/doppler", call.Meter), func(resp *provider.Response) error {
-		var err error
-		dopplers, err = readDopplers(ctx, resp.Body)
-		return err
-	})
+	dopplers, err := provider.Read(ctx, s.client, s.request("/doppler", call.Meter), readDopplers)
 	if err != nil {
 		return provider.Result{}, err
 	}

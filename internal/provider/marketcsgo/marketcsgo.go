@@ -13,6 +13,7 @@ package marketcsgo
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"time"
 
@@ -81,25 +82,13 @@ func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.
 	if _, err := s.describe.FileOf(call); err != nil {
 		return provider.Result{}, err
 	}
-	var history trades
-	err := s.client.Do(ctx, s.request("class_instance/", call.Meter), func(resp *provider.Response) error {
-		var err error
-		history, err = s.readInstances(ctx, resp.Body)
-		return err
-	})
+	history, err := provider.Read(ctx, s.client, s.request("class_instance/", call.Meter), s.readInstances)
 	if err != nil {
 		return provider.Result{}, err
 	}
-	var result provider.Result
-	err = s.client.Do(ctx, s.request("", call.Meter), func(resp *provider.Response) error {
-		var err error
-		result, err = s.readPrices(ctx, resp.Body, history, sink)
-		return err
+	return provider.Read(ctx, s.client, s.request("", call.Meter), func(ctx context.Context, body io.Reader) (provider.Result, error) {
+		return s.readPrices(ctx, body, history, sink)
 	})
-	if err != nil {
-		return provider.Result{}, err
-	}
-	return result, nil
 }
 
 func (s *Provider) request(folder string, meter *provider.Meter) provider.Request {

@@ -10,6 +10,7 @@ package pricempire
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -136,13 +137,7 @@ func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.
 		URL: s.base + "/v4/paid/items/prices?" + q.Encode(), Meter: call.Meter,
 		Header: http.Header{"Authorization": {"Bearer " + s.key}, "Accept": {"application/json"}},
 	}
-	var result provider.Result
-	err := s.client.Do(ctx, req, func(resp *provider.Response) (err error) {
-		result, err = s.read(ctx, resp.Body, sink)
-		return err
+	return provider.Read(ctx, s.client, req, func(ctx context.Context, body io.Reader) (provider.Result, error) {
+		return s.read(ctx, body, sink)
 	})
-	if err != nil {
-		return provider.Result{}, err
-	}
-	return result, nil
 }

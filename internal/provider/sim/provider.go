@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -101,19 +102,13 @@ func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.
 	if err != nil {
 		return provider.Result{}, err
 	}
-	var result provider.Result
 	decode := (*reader).names
 	if s.description.Shape == provider.Bulk {
 		decode = func(r *reader) error { return r.file(call.File) }
 	}
-	err = s.client.Do(ctx, req, func(resp *provider.Response) error {
-		result, err = s.read(ctx, resp.Body, sink, decode)
-		return err
+	return provider.Read(ctx, s.client, req, func(ctx context.Context, body io.Reader) (provider.Result, error) {
+		return s.read(ctx, body, sink, decode)
 	})
-	if err != nil {
-		return provider.Result{}, err
-	}
-	return result, nil
 }
 
 // request returns the request for a call.

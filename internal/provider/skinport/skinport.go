@@ -7,6 +7,7 @@ package skinport
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -80,25 +81,13 @@ func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.
 		return provider.Result{}, err
 	}
 	app := file.Key
-	var history sales
-	err = s.client.Do(ctx, s.request("sales/history", app, "", call.Meter), func(resp *provider.Response) error {
-		var err error
-		history, err = s.readSales(ctx, resp.Body)
-		return err
-	})
+	history, err := provider.Read(ctx, s.client, s.request("sales/history", app, "", call.Meter), s.readSales)
 	if err != nil {
 		return provider.Result{}, err
 	}
-	var result provider.Result
-	err = s.client.Do(ctx, s.request("items", app, "0", call.Meter), func(resp *provider.Response) error {
-		var err error
-		result, err = s.readItems(ctx, resp.Body, history, sink)
-		return err
+	return provider.Read(ctx, s.client, s.request("items", app, "0", call.Meter), func(ctx context.Context, body io.Reader) (provider.Result, error) {
+		return s.readItems(ctx, body, history, sink)
 	})
-	if err != nil {
-		return provider.Result{}, err
-	}
-	return result, nil
 }
 
 // request returns the request for a feed of a game. Skinport responds 406 to clients that do

@@ -90,13 +90,9 @@ func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.
 	game := gameName(call.AppID)
 	var dopplers phases
 	if phased(call.AppID) {
+		var err error
 		q := url.Values{"phase": {"any"}, "minified": {"1"}}
-		err := s.client.Do(ctx, s.request("prices/dopplers", q, call.Meter), func(resp *provider.Response) error {
-			var err error
-			dopplers, err = readDopplers(ctx, resp.Body)
-			return err
-		})
-		if err != nil {
+		if dopplers, err = provider.Read(ctx, s.client, s.request("prices/dopplers", q, call.Meter), readDopplers); err != nil {
 			return provider.Result{}, err
 		}
 	}
