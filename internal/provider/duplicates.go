@@ -27,48 +27,40 @@ const (
 
 // Duplicates finds repeated quotes of the same item and market in one response. If their
 // prices differ, none of them is used, because any choice would be arbitrary. It stores 16
-// bytes per item and market in an open-addressing hash table. Two pairs with the same 64-bit
-// hash count as one. The zero value is ready to use.
+// bytes per item and market. Two pairs with the same 64-bit hash count as one. The zero value
+// is ready to use.
 type Duplicates struct {
 	seed      maphash.Seed
-	slots     []quoted // the length is a power of two; at most three quarters are in use
-	used      int
+	prices    HashTable // hash of a price, or contested, by hash of an item and market
 	conflicts int
 }
 
-// quoted is one slot: the hash of an item and market, and the hash of their price.
-type quoted struct {
-	key   uint64 // 0: free slot
-	price uint64 // contested after a conflict
-}
-
-// contested marks a slot with a conflict. No price has this hash.
-const contested = 0
+// contested is the hash of a price after a conflict. No price has this hash.
+const contested = 1
 
 // Reset removes all quotes.
 func (d *Duplicates) Reset() {
-	clear(d.slots)
-	d.used, d.conflicts = 0, 0
+	d.prices.Clear()
+	d.conflicts = 0
 }
 
 // Add records a quote and returns its relation to the earlier quotes.
 func (d *Duplicates) Add(q *Quote) Repetition {
-	if 4*(d.used+1) > 3*len(d.slots) {
-		d.grow()
+	if d.prices.Len() == 0 {
+		d.seed = maphash.MakeSeed()
 	}
-	key, price := d.key(q.Market, q.Name, q.Phase), d.price(q)
-	switch slot := d.find(key); {
-	case slot.key == 0:
-		d.used++
-		*slot = quoted{key, price}
+	price := d.price(q)
+	switch first := d.prices.At(d.key(q.Market, q.Name, q.Phase)); *first {
+	case 0:
+		*first = price
 		return First
-	case slot.price == price:
+	case price:
 		return Repeated
-	case slot.price == contested:
+	case contested:
 		return AfterConflict
 	default:
 		d.conflicts++
-		slot.price = contested
+		*first = contested
 		return Conflicting
 	}
 }
@@ -81,8 +73,7 @@ func (d *Duplicates) Conflicting(market, name, phase string) bool {
 	if d.conflicts == 0 {
 		return false
 	}
-	slot := d.find(d.key(market, name, phase))
-	return slot.key != 0 && slot.price == contested
+	return d.prices.Get(d.key(market, name, phase)) == contested
 }
 
 func (d *Duplicates) key(market, name, phase string) uint64 {
@@ -91,7 +82,7 @@ func (d *Duplicates) key(market, name, phase string) uint64 {
 	if phase != "" {
 		sum ^= bits.RotateLeft64(maphash.String(d.seed, phase), 2) // rotated, because equal texts would cancel out
 	}
-	return max(sum, 1)
+	return sum
 }
 
 // price hashes the ask of a quote. Without an ask it hashes the sale.
@@ -104,34 +95,4 @@ func (d *Duplicates) price(q *Quote) uint64 {
 		p.sale = q.Sale
 	}
 	return max(maphash.Comparable(d.seed, p), contested+1)
-}
-
-// find returns the slot of a key, or a free slot if the key is missing.
-func (d *Duplicates) find(key uint64) *quoted {
-	mask := uint64(len(d.slots) - 1)
-	for i := key & mask; ; i = (i + 1) & mask {
-		if slot := &d.slots[i]; slot.key == key || slot.key == 0 {
-			return slot
-		}
-	}
-}
-
-const (
-	fewSlots  = 1 << 6  // first size: enough for a response with a few names
-	manySlots = 1 << 14 // second size
-)
-
-func (d *Duplicates) grow() {
-	old := d.slots
-	if old == nil {
-		d.seed = maphash.MakeSeed()
-		d.slots = make([]quoted, fewSlots)
-		return
-	}
-	d.slots = make([]quoted, max(manySlots, 2*len(old)))
-	for _, q := range old {
-		if q.key != 0 {
-			*d.find(q.key) = q
-		}
-	}
 }
