@@ -68,7 +68,7 @@ func EnsureItems(t *db.Tx, app int32, keys []Key) (map[Key]Item, error) {
 // addItems runs query for keys in batches and adds the returned items to the map.
 func addItems(t *db.Tx, to map[Key]Item, query string, app int32, keys []Key) error {
 	for part := range slices.Chunk(keys, db.RowsAtOnce) {
-		if _, err := db.Collect(t.Context(), t, func(r *sql.Rows, _ *struct{}) error {
+		if err := db.Each(t.Context(), t, func(r *sql.Rows) error {
 			key := Key{AppID: app}
 			var item Item
 			err := r.Scan(&item.ID, &key.Name, &key.Phase, &item.Price, &item.New)
@@ -87,7 +87,7 @@ func addItems(t *db.Tx, to map[Key]Item, query string, app int32, keys []Key) er
 // applies the next price therefore finds those rows and queue entries.
 func LockPrices(t *db.Tx, items []int64) (map[int64]money.Micro, error) {
 	prices := make(map[int64]money.Micro, len(items))
-	_, err := db.Collect(t.Context(), t, func(r *sql.Rows, _ *struct{}) error {
+	err := db.Each(t.Context(), t, func(r *sql.Rows) error {
 		var id int64
 		var price money.Micro
 		err := r.Scan(&id, &price)

@@ -74,7 +74,7 @@ func PriceVersion(ctx context.Context, s *db.DB) (int64, error) {
 
 // PriceVersions returns the version of each name bucket. PriceVersion is their sum.
 func PriceVersions(ctx context.Context, s *db.DB) (out [Buckets]int64, err error) {
-	_, err = db.Collect(ctx, s.Read, func(r *sql.Rows, _ *struct{}) error {
+	err = db.Each(ctx, s.Read, func(r *sql.Rows) error {
 		var bucket int
 		var version int64
 		err := r.Scan(&bucket, &version)

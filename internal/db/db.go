@@ -250,22 +250,35 @@ func (s *DB) Close() error {
 	return errors.Join(errs...)
 }
 
-// Collect runs a query and reads each row with scan.
-func Collect[T any](ctx context.Context, q Querier, scan func(*sql.Rows, *T) error, query string, args ...any) (_ []T, err error) {
+// Each runs a query and reads each row with scan.
+func Each(ctx context.Context, q Querier, scan func(*sql.Rows) error, query string, args ...any) (err error) {
 	rows, err := q.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return Transient(rows.Err())
+}
+
+// Collect runs a query and returns its rows, which scan reads.
+func Collect[T any](ctx context.Context, q Querier, scan func(*sql.Rows, *T) error, query string, args ...any) (out []T, err error) {
+	err = Each(ctx, q, func(r *sql.Rows) error {
+		var v T
+		if err := scan(r, &v); err != nil {
+			return err
+		}
+		out = append(out, v)
+		return nil
+	}, query, args...)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	var out []T
-	for rows.Next() {
-		var v T
-		if err := scan(rows, &v); err != nil {
-			return nil, err
-		}
-		out = append(out, v)
-	}
-	return out, Transient(rows.Err())
+	return out, nil
 }
 
 // Micros converts a time to microseconds since 1970. The zero time is 0.

@@ -40,7 +40,7 @@ func (want Objects) Compare(have Objects) (changes []Change) {
 // ReadObjects runs a query that selects the name and definition of schema objects.
 func ReadObjects(ctx context.Context, q Querier, query string, args ...any) (Objects, error) {
 	out := Objects{}
-	_, err := Collect(ctx, q, func(r *sql.Rows, _ *struct{}) error {
+	err := Each(ctx, q, func(r *sql.Rows) error {
 		var name, text string
 		err := r.Scan(&name, &text)
 		for n := 2; out[name] != ""; n++ { // number objects that have the same name

@@ -23,7 +23,7 @@ func givenFields(g *Given) []any {
 // inspections returns the inspections of a user's rows of a game and context, by row id.
 func inspections(t *db.Tx, user int64, app int32, contextID string) (map[int64]Inspected, error) {
 	out := map[int64]Inspected{}
-	_, err := db.Collect(t.Context(), t, func(r *sql.Rows, _ *struct{}) error {
+	err := db.Each(t.Context(), t, func(r *sql.Rows) error {
 		var id int64
 		var v Inspected
 		err := r.Scan(append([]any{&id, &v.State, &v.Phase, &v.Finish}, givenFields(&v.Given)...)...)

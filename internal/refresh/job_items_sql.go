@@ -39,7 +39,7 @@ type plannedBucket struct {
 func ReadPlan(t *db.Tx, r Rules) (*Plan, error) {
 	p := &Plan{Due: map[int32]int64{}}
 	from, args := planOf(r)
-	_, err := db.Collect(t.Context(), t, func(rows *sql.Rows, _ *struct{}) error {
+	err := db.Each(t.Context(), t, func(rows *sql.Rows) error {
 		var id int64
 		var app int32
 		var price money.Micro

@@ -38,7 +38,7 @@ func scanSet(r *sql.Rows, set *pricing.Set) error {
 
 // storedQuotes calls fn for each stored quote of a game.
 func storedQuotes(ctx context.Context, s *db.DB, app int32, fn func(*NamedSnapshot)) error {
-	_, err := db.Collect(ctx, s.Read, func(r *sql.Rows, _ *struct{}) error {
+	err := db.Each(ctx, s.Read, func(r *sql.Rows) error {
 		var q NamedSnapshot
 		var quotes string
 		var quotesAt int64
@@ -61,7 +61,7 @@ func storedQuotes(ctx context.Context, s *db.DB, app int32, fn func(*NamedSnapsh
 // history.
 func validationStates(ctx context.Context, s *db.DB, app int32) (map[int64]pricing.MarketState, error) {
 	out := map[int64]pricing.MarketState{}
-	_, err := db.Collect(ctx, s.Read, func(r *sql.Rows, _ *struct{}) error {
+	err := db.Each(ctx, s.Read, func(r *sql.Rows) error {
 		var id int64
 		var state []byte
 		if err := r.Scan(&id, &state); err != nil {
@@ -181,7 +181,7 @@ func ReadLevels(ctx context.Context, s *db.DB, id int64) (*pricing.Set, error) {
 // jobLevels returns the learned data of a job, by game.
 func jobLevels(ctx context.Context, s *db.DB, job int64) (map[int32]Levels, error) {
 	out := map[int32]Levels{}
-	_, err := db.Collect(ctx, s.Read, func(r *sql.Rows, _ *struct{}) error {
+	err := db.Each(ctx, s.Read, func(r *sql.Rows) error {
 		var app int32
 		var set, movers []byte
 		l := Levels{Set: new(pricing.Set)}
@@ -226,7 +226,7 @@ func RefusedMarkets(ctx context.Context, s *db.DB, app int32) ([]Refused, error)
 func readPastPrices(ctx context.Context, s *db.DB, items []int64, now time.Time) (map[int64]PastPrices, error) {
 	day, week := now.Add(-24*time.Hour), now.Add(-7*24*time.Hour)
 	out := make(map[int64]PastPrices, len(items))
-	_, err := db.Collect(ctx, s.Read, func(r *sql.Rows, _ *struct{}) error {
+	err := db.Each(ctx, s.Read, func(r *sql.Rows) error {
 		var id, first int64
 		var p PastPrices
 		err := r.Scan(&id, &first, &p.First.Price, &p.Day, &p.Week, &p.Range.Low, &p.Range.High)

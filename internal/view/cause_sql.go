@@ -16,7 +16,7 @@ import (
 // the given number of causes, and the number of items that failed for the remaining causes.
 func Causes(ctx context.Context, s *db.DB, jobs []int64, most int) (causes []FailureReason, others int64, err error) {
 	at, samples := map[string]int{}, map[string][]int64{}
-	_, err = db.Collect(ctx, s.Read, func(r *sql.Rows, _ *struct{}) error {
+	err = db.Each(ctx, s.Read, func(r *sql.Rows) error {
 		var text string
 		var failures []refresh.Failure
 		if err := r.Scan(&text); err != nil {
@@ -63,7 +63,7 @@ func addSamples(ctx context.Context, s *db.DB, causes []FailureReason, samples m
 		ids = append(ids, samples[causes[i].Cause]...)
 	}
 	keys := map[int64]catalog.Key{}
-	_, err := db.Collect(ctx, s.Read, func(r *sql.Rows, _ *struct{}) error {
+	err := db.Each(ctx, s.Read, func(r *sql.Rows) error {
 		var id int64
 		var k catalog.Key
 		err := r.Scan(&id, &k.AppID, &k.Name, &k.Phase)

@@ -64,7 +64,7 @@ func Prices(ctx context.Context, s *db.DB, app int32, keys []catalog.Key) (map[c
 // BucketPrices calls fn for up to limit items with a price in a name bucket. The high bits of
 // an item's ID are its bucket.
 func BucketPrices(ctx context.Context, s *db.DB, bucket, limit int, fn func(id int64, key catalog.Key, p Price)) error {
-	_, err := db.Collect(ctx, s.Read, func(r *sql.Rows, _ *struct{}) error {
+	err := db.Each(ctx, s.Read, func(r *sql.Rows) error {
 		var key catalog.Key
 		var p Price
 		var id, updated, checked int64

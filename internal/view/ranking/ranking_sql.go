@@ -14,7 +14,7 @@ type TraderVersions [market.TraderSlots]int64
 
 // traderVersions returns the current versions.
 func traderVersions(ctx context.Context, s *db.DB) (v TraderVersions, err error) {
-	_, err = db.Collect(ctx, s.Read, func(r *sql.Rows, _ *struct{}) error {
+	err = db.Each(ctx, s.Read, func(r *sql.Rows) error {
 		var slot, version int64
 		err := r.Scan(&slot, &version)
 		v[slot] = version
@@ -78,7 +78,7 @@ func eachTrader(ctx context.Context, s *db.DB, days Days, fn func(Trader)) error
 	if days != (Days{}) {
 		query, args = tradersWithin, []any{days.First, days.Last}
 	}
-	_, err := db.Collect(ctx, s.Read, func(r *sql.Rows, _ *struct{}) error {
+	err := db.Each(ctx, s.Read, func(r *sql.Rows) error {
 		var d Trader
 		err := scanTrader(r, &d)
 		fn(d)
