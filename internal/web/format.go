@@ -71,14 +71,33 @@ func (s *pages) price(v any, currency money.Currency) priceText {
 // shortPrice rounds half to even. It rounds prices of 0.10 or more to cents, and lower ones to
 // hundredths of a cent.
 func shortPrice(m money.Micro, currency money.Currency) string {
-	sign, u := "", uint64(m)
+	sign, u, places := "", uint64(m), 2
 	if m < 0 {
 		sign, u = "-", -u
 	}
-	places := 2
-	unit := uint64(money.Scale / 100)
 	if u < money.Scale/10 {
-		places, unit = 4, money.Scale/10_000
+		places = 4
+	}
+	return sign + symbol(currency) + rounded(u, places)
+}
+
+// factor formats a *Micro that is a factor, rounded to two decimal places, or to three below 10.
+func factor(v *money.Micro) priceText {
+	if v == nil {
+		return priceText{}
+	}
+	places := 2
+	if *v < 10*money.Scale {
+		places = 3
+	}
+	return priceText{Known: true, Short: rounded(uint64(*v), places) + "×", Exact: v.String()}
+}
+
+// rounded rounds millionths half to even to a number of decimal places. It always shows two.
+func rounded(u uint64, places int) string {
+	unit := uint64(money.Scale)
+	for range places {
+		unit /= 10
 	}
 	quotient, rest := u/unit, u%unit
 	if rest*2 > unit || (rest*2 == unit && quotient%2 == 1) {
@@ -90,7 +109,7 @@ func shortPrice(m money.Micro, currency money.Currency) string {
 	for len(fraction) > 2 && fraction[len(fraction)-1] == '0' {
 		fraction = fraction[:len(fraction)-1]
 	}
-	return sign + symbol(currency) + humanize.Comma(int64(whole)) + "." + fraction
+	return humanize.Comma(int64(whole)) + "." + fraction
 }
 
 // symbol returns the symbol of a currency, as a prefix of amounts.

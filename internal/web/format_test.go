@@ -121,3 +121,14 @@ func TestPlot_ExcludesFarPrices(t *testing.T) {
 		}
 	}
 }
+
+func TestFactor_RoundsToThreeOrTwoPlaces(t *testing.T) {
+	for m, want := range map[money.Micro]string{1_024_328: "1.024×", 974_500: "0.974×", 1_000_000: "1.00×", 46_259_945: "46.26×", 1_234_567_890: "1,234.57×"} {
+		if got := factor(&m); got.Short != want || got.Exact != m.String() {
+			t.Errorf("factor of %s: got %q with %q, want %q", m, got.Short, got.Exact, want)
+		}
+	}
+	if got := factor(nil); got.Known {
+		t.Errorf("got %+v for a missing factor", got)
+	}
+}

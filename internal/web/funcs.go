@@ -26,6 +26,7 @@ func (s *pages) funcs() template.FuncMap {
 		"when":     s.when,
 		"price":    func(m any) priceText { return s.price(m, s.Currency) },
 		"amount":   func(m any, c money.Currency) priceText { return s.price(m, c) },
+		"factor":   factor,
 		"badge":    badgeOf,
 		"held":     heldBadge,
 		"breaker":  breakerText,
