@@ -140,19 +140,21 @@ func (b *browser) look(scheme string, width, height int64) {
 	}
 }
 
-// shoot saves a screenshot if shotsEnv is set.
+// shoot saves screenshots of the whole page and of its visible part if shotsEnv is set.
 func (b *browser) shoot(name string) {
 	b.t.Helper()
 	dir := os.Getenv(shotsEnv)
 	if dir == "" {
 		return
 	}
-	picture, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
-	if err != nil {
-		b.t.Fatalf("browser: %v", err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, name+".png"), picture, 0o600); err != nil {
-		b.t.Fatal(err)
+	for suffix, capture := range map[string]chromedp.Action[[]byte]{".png": chromedp.FullScreenshot(100), ".top.png": chromedp.CaptureScreenshot()} {
+		picture, err := chromedp.Run(b.ctx, capture)
+		if err != nil {
+			b.t.Fatalf("browser: %v", err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name+suffix), picture, 0o600); err != nil {
+			b.t.Fatal(err)
+		}
 	}
 }
 

@@ -43,7 +43,7 @@ func eventText(e view.Event) string {
 	case "budget.low":
 		return place + ": " + formatCount(d.Left) + " of " + formatCount(d.Limit) + " left (" + d.Budget + ")"
 	case "provider.down", "provider.quarantined", "provider.up":
-		return place + ": " + d.Detail
+		return place + ": " + strings.TrimPrefix(d.Detail, d.Provider+": "+d.Market+": quarantined: ")
 	case "ledger.problem":
 		return "user " + d.UserID + ": " + d.Status
 	case "trade.overdue":

@@ -132,6 +132,12 @@ func TestPages_OfEmptyServer(t *testing.T) {
 	}
 }
 
+func TestOverview_ShowsEvents(t *testing.T) {
+	body := newWorld(t).visit(t, adminToken).get("/").body
+	mustContain(t, body, "cs2cap: 9 of 100 left (day)", "run 42: 108 of 140 items priced",
+		"<span>pricelist skinport: the response has 30 names, fewer than half of the 90 names before</span>")
+}
+
 func TestOverview_ShowsRunOfMissingPrices(t *testing.T) {
 	w := newWorld(t)
 	w.exec(`DELETE FROM refresh_job WHERE kind <> 'missing'`)
