@@ -1,0 +1,101 @@
+package e2e
+
+import (
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"assay/internal/provider/csfloat/csfloattest"
+	"assay/internal/provider/skinport/skinporttest"
+	"assay/internal/provider/waxpeer/waxpeertest"
+)
+
+// readmeBlock returns the first block of code of a language in the README that contains a text.
+func readmeBlock(t *testing.T, language, text string) string {
+	t.Helper()
+	page, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
+		if strings.Contains(m[1], text) {
+			return m[1]
+		}
+	}
+	t.Fatalf("the README has no %s block with %q", language, text)
+	return ""
+}
+
+func create(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestReadme_LivePricesAndExamples follows the README: a server with live providers, which are
+// fakes here, one pushed inventory, one price, and the examples in TypeScript and Go.
+func TestReadme_LivePricesAndExamples(t *testing.T) {
+	t.Parallel()
+	const name, knife = "AK-47 | Redline (Field-Tested)", "★ Karambit | Doppler (Factory New)"
+	fakes := map[string]*httptest.Server{
+		"SKINPORT": httptest.NewServer(&skinporttest.Server{Rows: []skinporttest.Row{{Name: name, Ask: "28.50", Quantity: 40}}}),
+		"CSFLOAT":  httptest.NewServer(&csfloattest.Server{Rows: []csfloattest.Row{{Name: name, MinPrice: "2795", Quantity: "12"}}, Dopplers: []csfloattest.Doppler{{knife, "418", "Phase 1", "90000"}}}),
+		"WAXPEER":  httptest.NewServer(&waxpeertest.Server{Rows: []waxpeertest.Row{{Name: name, Min: "28100", Count: "7"}}, Dopplers: []waxpeertest.Doppler{{knife, "Phase 1", "900000"}}}),
+	}
+	var env []string
+	for key, fake := range fakes {
+		t.Cleanup(fake.Close)
+		env = append(env, key+"_BASE_URL="+fake.URL)
+	}
+	s := newServer(t, env...)
+	command := readmeBlock(t, "sh", "bin/assay serve")
+	s.spawnCommand(strings.Fields(strings.TrimPrefix(command, "bin/assay "))...)
+	s.awaitHealth()
+
+	dir := t.TempDir()
+	for link, target := range map[string]string{"data": s.dir, "bin/assay": binary} {
+		err := os.MkdirAll(filepath.Dir(filepath.Join(dir, link)), 0o700)
+		if err == nil {
+			err = os.Symlink(target, filepath.Join(dir, link))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	of := strings.NewReplacer("http://127.0.0.1:8080", "http://"+s.addr, "${process.env.PLATFORM_API_TOKEN}", s.secret("PLATFORM_API_TOKEN"),
+		`os.Getenv("PLATFORM_API_TOKEN")`, `"`+s.secret("PLATFORM_API_TOKEN")+`"`)
+	push, prices, _ := strings.Cut(of.Replace(readmeBlock(t, "sh", "token=$(cat")), "\nbin/assay prices")
+	if out := runIn(t, dir, nil, "sh", "-ec", push); !strings.Contains(out, `"queuedNames":1`) {
+		t.Errorf("got %s", out)
+	}
+	s.awaitPriced()
+	show := "LISTEN_ADDR=" + s.addr + " bin/assay prices" + prices
+	if out := runIn(t, dir, nil, "sh", "-ec", show); !strings.Contains(out, "price     28.1 USD") {
+		t.Errorf("got %s", out)
+	}
+	t.Run("TypeScript", func(t *testing.T) {
+		compile := npmTool(t, "tsc")
+		dir := clientDir(t, nil, "package.json", "tsconfig.json")
+		if err := os.Symlink(filepath.Dir(filepath.Dir(compile)), filepath.Join(dir, "node_modules")); err != nil {
+			t.Fatal(err)
+		}
+		create(t, filepath.Join(dir, "flow.ts"), of.Replace(readmeBlock(t, "ts", "fetch(")))
+		runIn(t, dir, nil, compile)
+		if out := runIn(t, dir, nil, "node", "flow.js"); out != name+" 28.1 USD ok\n" {
+			t.Errorf("got %q", out)
+		}
+	})
+	t.Run("Go", func(t *testing.T) {
+		dir := t.TempDir()
+		text := "package main\n\nimport (\n\t\"io\"\n\t\"log\"\n\t\"net/http\"\n\t\"os\"\n\t\"strings\"\n)\n\nvar _ = os.Args\n\nfunc main() {\n\tif err := run(); err != nil {\n\t\tlog.Fatal(err)\n\t}\n}\n\nfunc run() error {\n" +
+			of.Replace(readmeBlock(t, "go", "http.NewRequest")) + "}\n"
+		create(t, filepath.Join(dir, "main.go"), text)
+		if out := runIn(t, dir, nil, "go", "run", "main.go"); !strings.Contains(out, `"currentPriceDecimal":"28.1"`) {
+			t.Errorf("got %s", out)
+		}
+	})
+}
