@@ -56,13 +56,6 @@ func BenchmarkListing(b *testing.B) {
 	}
 }
 
-// after returns a channel that is closed after d.
-func after(d time.Duration) <-chan struct{} {
-	done := make(chan struct{})
-	time.AfterFunc(d, func() { close(done) })
-	return done
-}
-
 // lister creates listings in a world.
 type lister struct {
 	*world

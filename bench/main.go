@@ -58,6 +58,7 @@ type bench struct {
 	size    size
 	runs    int
 	long    bool
+	load    time.Duration
 	json    bool
 	only    []string
 	engines []string
@@ -78,7 +79,8 @@ func newBench(args []string) (*bench, error) {
 	f.IntVar(&b.size.rows, "rows", 1_000_000, "inventory rows of work R")
 	f.IntVar(&b.runs, "runs", 0, "number of runs; the result is their median (default 3, with -long 5)")
 	f.BoolVar(&b.long, "long", false, "do more runs and the largest size of T5, which takes many minutes")
-	f.StringVar(&only, "only", "", "comma-separated measurements: T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11 (default all)")
+	f.DurationVar(&b.load, "load", 10*time.Minute, "duration of T13, which runs only with -only T13 or -long")
+	f.StringVar(&only, "only", "", "comma-separated measurements: T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T13 (default all except T13)")
 	f.StringVar(&engines, "engines", strings.Join(engineNames, ","), "comma-separated databases")
 	f.BoolVar(&b.json, "json", false, "print JSON instead of a table")
 	if err := f.Parse(args); err != nil {
@@ -167,6 +169,9 @@ func (b *bench) measurements() []measurement {
 	}
 	if _, ok := b.engine.(postgres); ok { // several processes can use PostgreSQL
 		all = append(all, measurement{[]string{"T10"}, true, b.measureInstances})
+	}
+	if b.long || slices.Contains(b.only, "T13") {
+		all = append(all, measurement{[]string{"T13"}, false, b.measureLoad})
 	}
 	return all
 }

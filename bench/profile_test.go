@@ -174,7 +174,7 @@ func startProfile(b *testing.B) (end func()) {
 
 // worldWithin returns a world with a server in this process. The world ends with the
 // benchmark.
-func worldWithin(b *testing.B, z size) *world {
+func worldWithin(b testing.TB, z size) *world {
 	b.Helper()
 	w, end := startWithin(b, z)
 	b.Cleanup(end)
@@ -182,7 +182,7 @@ func worldWithin(b *testing.B, z size) *world {
 }
 
 // startWithin is like worldWithin, but the returned function ends the server.
-func startWithin(b *testing.B, z size) (w *world, end func()) {
+func startWithin(b testing.TB, z size) (w *world, end func()) {
 	b.Helper()
 	ctx := b.Context()
 	w = &world{size: z, dir: b.TempDir(), engine: sqlite{}}
@@ -218,7 +218,7 @@ func startWithin(b *testing.B, z size) (w *world, end func()) {
 }
 
 // within runs a prepared server in this process. The returned function stops it.
-func within(b *testing.B, s *server) (end func()) {
+func within(b testing.TB, s *server) (end func()) {
 	b.Helper()
 	cfg, err := config.Load(config.Options{
 		Environ: append([]string{"DATA_DIR=" + s.dir, "LISTEN_ADDR=" + s.addr}, s.env...), Providers: app.Providers(),
