@@ -18,9 +18,12 @@ func TestLoad_ReportsEachRateAndCorrectPrices(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()
-	wrong, bytes, _, err := l.stored(t.Context(), db)
+	wrong, bytes, err := l.stored(t.Context(), db)
 	if err != nil || wrong != 0 || bytes == 0 {
 		t.Errorf("got %d wrong rows, %d bytes, %v; want no wrong row and a size", wrong, bytes, err)
+	}
+	if l.failed != nil || l.failedItems != 0 || l.oldest <= 0 {
+		t.Errorf("got failures %v, %d failed items, oldest price %s; want no failure and an age", l.failed, l.failedItems, l.oldest)
 	}
 	if len(l.took) == 0 || len(l.pushes.took) == 0 || len(l.lookups.took) == 0 {
 		t.Errorf("got %d refreshes, %d pushes, %d lookups; want some of each", len(l.took), len(l.pushes.took), len(l.lookups.took))
