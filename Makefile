@@ -16,7 +16,7 @@ peer := bench/peer
 clients := e2e/clients
 htmx := $(page)/static/vendor/htmx.min.js
 
-.PHONY: help build run test test-race test-long bench backtest check fmt generate vendor setup clean
+.PHONY: help build run test test-race test-long bench docs screenshots backtest check fmt generate vendor setup clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -39,6 +39,16 @@ test-long: setup vendor ## run every test with its full counts (an hour)
 
 bench: build $(peer)/node_modules/.ready ## run the benchmarks, also of comparison programs (BENCH="-only T2,T4")
 	@go run ./bench $(BENCH)
+
+docs: ## write the documentation as a site to bin/docs
+	@go run ./docs/build bin/docs
+
+screenshots: build ## take the screenshots of the README again
+	@scripts/setup test
+	@mkdir -p bin/screenshots
+	@ASSAY_SHOTS=$(CURDIR)/bin/screenshots go test -count=1 -run TestBrowser_F ./internal/web
+	@cp bin/screenshots/overview-live.top.png docs/images/overview.png
+	@cp bin/screenshots/item-light.top.png docs/images/price.png
 
 backtest: build ## measure pricing on the real data in ../shared/data (BACKTEST="--estimate average")
 	@go run ./bench/backtestdata ../shared/data bin/backtest

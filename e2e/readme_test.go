@@ -43,8 +43,8 @@ func TestReadme_LivePricesAndExamples(t *testing.T) {
 	const name, knife = "AK-47 | Redline (Field-Tested)", "★ Karambit | Doppler (Factory New)"
 	fakes := map[string]*httptest.Server{
 		"SKINPORT": httptest.NewServer(&skinporttest.Server{Rows: []skinporttest.Row{{Name: name, Ask: "28.50", Quantity: 40}}}),
-		"CSFLOAT":  httptest.NewServer(&csfloattest.Server{Rows: []csfloattest.Row{{Name: name, MinPrice: "2795", Quantity: "12"}}, Dopplers: []csfloattest.Doppler{{knife, "418", "Phase 1", "90000"}}}),
-		"WAXPEER":  httptest.NewServer(&waxpeertest.Server{Rows: []waxpeertest.Row{{Name: name, Min: "28100", Count: "7"}}, Dopplers: []waxpeertest.Doppler{{knife, "Phase 1", "900000"}}}),
+		"CSFLOAT":  httptest.NewServer(&csfloattest.Server{Rows: []csfloattest.Row{{Name: name, MinPrice: "2795", Quantity: "12"}}, Dopplers: []csfloattest.Doppler{{Name: knife, PaintIndex: "418", Phase: "Phase 1", MinPrice: "90000"}}}),
+		"WAXPEER":  httptest.NewServer(&waxpeertest.Server{Rows: []waxpeertest.Row{{Name: name, Min: "28100", Count: "7"}}, Dopplers: []waxpeertest.Doppler{{Name: knife, Phase: "Phase 1", Price: "900000"}}}),
 	}
 	var env []string
 	for key, fake := range fakes {

@@ -1,0 +1,80 @@
+package docs_test
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"assay/docs"
+)
+
+var (
+	id        = regexp.MustCompile(`\bid="([^"]+)"`)
+	reference = regexp.MustCompile(`\b(?:href|src)="([^"]+)"`)
+)
+
+// TestSite_LinksAndAnchorsExist follows each link of each rendered page.
+func TestSite_LinksAndAnchorsExist(t *testing.T) {
+	site, err := docs.Site()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := map[string][]string{}
+	for name, content := range site {
+		for _, m := range id.FindAllStringSubmatch(string(content), -1) {
+			if slices.Contains(ids[name], m[1]) {
+				t.Errorf("%s has two elements with the id %s", name, m[1])
+			}
+			ids[name] = append(ids[name], m[1])
+		}
+	}
+	pages := 0
+	for name, content := range site {
+		if !strings.HasSuffix(name, ".html") {
+			continue
+		}
+		pages++
+		for _, m := range reference.FindAllStringSubmatch(string(content), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			to, anchor, _ := strings.Cut(m[1], "#")
+			file := name
+			if to != "" {
+				file = path.Join(path.Dir(name), to)
+			}
+			if _, ok := site[file]; !ok {
+				t.Errorf("%s links to %s, which the site lacks", name, m[1])
+			} else if anchor != "" && !slices.Contains(ids[file], anchor) {
+				t.Errorf("%s links to %s, which has no such anchor", name, m[1])
+			}
+		}
+	}
+	if want := len(pagesOf(t)); pages != want {
+		t.Errorf("got %d pages, want %d", pages, want)
+	}
+}
+
+// pagesOf returns the pages below docs/.
+func pagesOf(t *testing.T) (names []string) {
+	walk(t, "docs", ".md", func(path string) { names = append(names, path) })
+	return names
+}
+
+func TestSite_SearchIndexHasEverySection(t *testing.T) {
+	site, err := docs.Site()
+	if err != nil {
+		t.Fatal(err)
+	}
+	index := string(site["search-index.js"])
+	for _, want := range []string{
+		`"page":"how-to/currencies.html#safeguards","title":"Take quotes in other currencies","heading":"Safeguards","text":"A run uses one set of rates`,
+		`MARKET_PRICE_SCHEDULE none schedule of runs`,
+	} {
+		if !strings.Contains(index, want) {
+			t.Errorf("the search index lacks %s", want)
+		}
+	}
+}
