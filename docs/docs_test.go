@@ -5,7 +5,6 @@ package docs_test
 import (
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -190,45 +189,6 @@ func TestReasons_EveryWordIsDescribed(t *testing.T) {
 	})
 	if described < 80 {
 		t.Errorf("found %d words only", described)
-	}
-}
-
-func TestMetrics_EveryOneIsDescribed(t *testing.T) {
-	page := read(t, "docs/how-to/schedule-and-monitor.md")
-	metric := regexp.MustCompile(`d\("([a-z_]+)", "`)
-	found := metric.FindAllStringSubmatch(read(t, "internal/app/metrics.go"), -1)
-	if len(found) < 10 {
-		t.Fatalf("found %d metrics only", len(found))
-	}
-	for _, m := range found {
-		if !strings.Contains(page, "`assay_"+m[1]+"`") {
-			t.Errorf("assay_%s is not described", m[1])
-		}
-	}
-}
-
-func TestAlerts_ThePageShowsTheRulesThatAreTested(t *testing.T) {
-	page, rules := read(t, "docs/how-to/schedule-and-monitor.md"), read(t, "docs/how-to/alerts.yml")
-	if !strings.Contains(page, "```yaml\n"+rules+"```\n") {
-		t.Error("the rules on the page are not those of alerts.yml")
-	}
-	metric := regexp.MustCompile(`assay_[a-z_]+`)
-	for _, name := range metric.FindAllString(rules, -1) {
-		if !strings.Contains(page, "| `"+name+"` |") {
-			t.Errorf("%s is no metric of the page", name)
-		}
-	}
-	promtool, err := exec.LookPath("promtool")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skip("promtool is not installed: it comes with Debian's package prometheus")
-	}
-	cmd := exec.CommandContext(t.Context(), promtool, "test", "rules", "alerts.test.yml")
-	cmd.Dir = filepath.Join(root, "docs/how-to")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
 	}
 }
 

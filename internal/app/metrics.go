@@ -50,7 +50,7 @@ type descriptions struct {
 	limit, used, left, low, events                        *prometheus.Desc
 	lastFetch, lastSuccess, latency, jobRequests          *prometheus.Desc
 	postings, trades, overdue                             *prometheus.Desc
-	health, fileFailures                                  *prometheus.Desc
+	health, fileFailures, checks                          *prometheus.Desc
 	prices, held, level, late, dispersion, dispersionMost *prometheus.Desc
 }
 
@@ -92,6 +92,7 @@ func describe() descriptions {
 		late:           d("market_late", "1 while a market's prices are not used because they copy another market or do not change.", "provider", "market", "app"),
 		dispersion:     d("market_dispersion", "Share of names in a market's newest compared response that moved by more than 2x relative to their class.", "provider", "market", "app"),
 		dispersionMost: d("market_dispersion_limit", "Share of names with such moves above which a market's response is refused.", "provider", "market", "app"),
+		checks:         d("health", "1 for each check of /api/health that passes, else 0.", "check"),
 		quarantined:    d("market_quarantined", "1 while a market is in quarantine.", "provider", "market"),
 	}
 }
@@ -107,6 +108,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	counts := event.Counts(c.store)
 	for _, kind := range event.Kinds() {
 		ch <- prometheus.MustNewConstMetric(c.descs.events, prometheus.CounterValue, float64(counts[kind]), string(kind))
+	}
+	if h, err := c.readers.Health.Health(ctx, false); err == nil {
+		c.collectHealth(ch, h)
 	}
 	if s, err := c.readers.Jobs.Status(ctx); err == nil {
 		c.collectStatus(ch, s)
@@ -126,6 +130,12 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 			c.collectProvider(ch, s)
 		}
 		c.collectHost(ch, pulls, p.Inventories.HostDebug)
+	}
+}
+
+func (c *collector) collectHealth(ch chan<- prometheus.Metric, h view.Health) {
+	for check, result := range h.Checks {
+		gauge(ch, c.descs.checks, flag(result == "ok"), check)
 	}
 }
 
