@@ -164,7 +164,7 @@ func (q *migratesAfter) QueryContext(ctx context.Context, query string, args ...
 			migrate()
 		}
 	}()
-	return q.Querier.QueryContext(ctx, query, args...)
+	return q.Querier.QueryContext(ctx, query, args...) //nolint:sqlclosecheck // the caller closes the rows
 }
 
 func TestOpen_AcceptsAMigrationByAnotherProcess(t *testing.T) {
