@@ -66,7 +66,7 @@ func testInterface(t *testing.T, on engine) {
 	if len(api.Paths) < 20 {
 		t.Fatalf("%d paths", len(api.Paths))
 	}
-	ways := waysToPresent(s)
+	ways := credentialCases(s)
 	client := 0
 	for path, methods := range api.Paths {
 		at := slices.IndexFunc(mayUse, func(m struct {
@@ -100,8 +100,8 @@ func testInterface(t *testing.T, on engine) {
 	}
 }
 
-// waysToPresent returns missing, wrong and valid credentials of each role, in each header.
-func waysToPresent(s *server) []presented {
+// credentialCases returns missing, wrong and valid credentials of each role, in each header.
+func credentialCases(s *server) []presented {
 	const sync, bearer = "X-Market-Sync-Secret", "Authorization"
 	ways := []presented{
 		{"nothing", "", "", anonymous},

@@ -89,7 +89,7 @@ var invariants = map[string]string{
 		SELECT level_set FROM (SELECT level_set FROM item UNION SELECT level_set FROM price_point UNION SELECT level_set FROM refresh_level) named
 		WHERE level_set <> 0 AND level_set NOT IN (SELECT id FROM level_set)`,
 	"level set without market names": `
-		SELECT l.app_id FROM level_set l WHERE NOT EXISTS (SELECT 1 FROM market_memory m WHERE m.app_id = l.app_id)`,
+		SELECT l.app_id FROM level_set l WHERE NOT EXISTS (SELECT 1 FROM market_validation m WHERE m.app_id = l.app_id)`,
 	"open part of an ended job": `
 		SELECT j.id FROM refresh_job j WHERE j.state NOT IN ('queued', 'running') AND (
 			EXISTS (SELECT 1 FROM fetch_unit u WHERE u.job_id = j.id AND u.state IN ('pending', 'running'))

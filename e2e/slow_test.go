@@ -32,15 +32,15 @@ func TestSlow_BackgroundProviderDoesNotBlockRun(t *testing.T) {
 
 		var j struct {
 			Providers []struct {
-				Provider   string
-				LaterNames int64
+				Provider      string
+				DeferredNames int64
 			}
 		}
 		later := func() (names int64) {
 			s.get("/api/market-prices/jobs/"+id, &j)
 			for _, provider := range j.Providers {
 				if provider.Provider == sim.Name {
-					names = provider.LaterNames
+					names = provider.DeferredNames
 				}
 			}
 			return names

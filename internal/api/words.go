@@ -44,7 +44,7 @@ func wordLists() map[string][]string {
 		"JobOutcome":    words(refresh.JobComplete, refresh.JobPartial, refresh.JobFailed),
 		"GapReason": append([]string{refresh.ItemFailed, refresh.ItemCancelled, refresh.SkipBackoff, refresh.SkipBudget, refresh.SkipPaused},
 			words(refresh.OutcomeSilent, refresh.OutcomeQuarantined)...),
-		"DeferReason": words(refresh.BoundLimit, refresh.BoundDay, refresh.BoundMonth, refresh.BoundReported, refresh.BoundHold, refresh.BoundBackground),
+		"DeferReason": words(refresh.BoundLimit, refresh.BoundDay, refresh.BoundMonth, refresh.BoundReported, refresh.BoundRetryAfter, refresh.BoundBackground),
 		"WorkKind":    {refresh.WorkPlan, "fetch", "background", refresh.WorkEstimate, refresh.WorkApply, refresh.WorkMissing},
 		"WorkState":   {"pending", "running", "waiting"},
 		"EventKind":   words(event.Kinds()...),
@@ -68,7 +68,7 @@ func wordLists() map[string][]string {
 			provider.KindServer, provider.KindStatus, provider.KindProtocol, provider.KindTooLarge, provider.KindBlocked, provider.KindBreaker,
 			provider.KindBudget, provider.KindQuarantine, provider.KindCancelled),
 		"FetchOutcome": words(none, refresh.OutcomeOK, refresh.OutcomeSilent, refresh.OutcomeQuarantined),
-		"RatesPlace":   {exchange.ECBName, exchange.FileName, "fixed", "none"},
+		"RateSource":   {exchange.ECBName, exchange.FileName, "fixed", "none"},
 
 		"InspectionState":  words(inventory.InspectNone, inventory.InspectPending, inventory.InspectDone, inventory.InspectFailed, inventory.InspectContradiction),
 		"InspectionSource": words(inventory.SourceProperty, inventory.SourceLink, inventory.SourcePushed),

@@ -30,7 +30,7 @@ type simMarket struct {
 	id       int64
 	name     string
 	currency money.Currency
-	state    pricing.MarketState
+	state    pricing.ValidationState
 	history  pricing.History
 	last     Quotes    // last accepted response, or nil
 	at       time.Time // time of the last accepted response

@@ -19,7 +19,7 @@ func refreshFees(w http.ResponseWriter, r *http.Request) {
 }
 
 const quotedFee = `{"version":4,"rule":"usd","amount":1990,"fee":260,"net":1730,"currency":"USD","steps":["rule usd applies","the fee is 2.60 USD; the net amount is 17.30 USD"],
-	"notMatched":[{"rule":"card","reason":"payment method is not known, not card"}],"moreNotMatched":0}`
+	"notMatched":[{"rule":"card","reason":"payment method is missing; the rule requires card"}],"moreNotMatched":0}`
 
 // showFees returns version 4 and previous versions.
 func showFees(w http.ResponseWriter, r *http.Request) {

@@ -108,7 +108,7 @@ func startedText(a *startedRun) string {
 // writeForecast prints the forecast of a refresh.
 func writeForecast(w io.Writer, plan *view.DryRun) {
 	_, _ = fmt.Fprintf(w, "%s of %s items are due; skipped: %s\n", count(plan.DueItems), count(plan.TotalItems), skippedText(plan.SkippedItems))
-	rows := [][]string{{"PROVIDER", "REQUESTS", "PUT OFF", "SECONDS"}}
+	rows := [][]string{{"PROVIDER", "REQUESTS", "DEFERRED", "SECONDS"}}
 	for _, cost := range plan.Providers {
 		rows = append(rows, costRow(printable(cost.Provider), cost.Requests, cost.Deferred, cost.Seconds))
 		if len(cost.Hosts) < 2 {
@@ -122,7 +122,7 @@ func writeForecast(w io.Writer, plan *view.DryRun) {
 	table(w, rows)
 	for _, cost := range plan.Providers {
 		for _, h := range cost.Hosts {
-			writePutOff(w, strings.TrimSpace(printable(cost.Provider)+" "+printable(h.Host)), h)
+			writeDeferred(w, strings.TrimSpace(printable(cost.Provider)+" "+printable(h.Host)), h)
 		}
 	}
 }
@@ -131,8 +131,8 @@ func costRow(of string, requests, deferred int64, seconds float64) []string {
 	return []string{of, count(requests), count(deferred), fmt.Sprintf("%.1f", seconds)}
 }
 
-// writePutOff prints the requests that a host's budget defers, and until when.
-func writePutOff(w io.Writer, place string, h view.PlannedHost) {
+// writeDeferred prints the requests that a host's budget defers, and until when.
+func writeDeferred(w io.Writer, place string, h view.PlannedHost) {
 	if h.Why == nil {
 		return
 	}
@@ -150,14 +150,16 @@ func writePutOff(w io.Writer, place string, h view.PlannedHost) {
 // boundText describes the limit that defers requests to a host.
 func boundText(why string) string {
 	switch why {
-	case "day", "month":
-		return "its quota of the " + why
+	case "day":
+		return "daily quota"
+	case "month":
+		return "monthly quota"
 	case "reported":
-		return "its reported quota"
-	case "hold":
-		return "its retry-after"
+		return "reported quota"
+	case "retryAfter":
+		return "retry-after"
 	default:
-		return "its limit"
+		return "rate limit"
 	}
 }
 
@@ -242,8 +244,8 @@ func writeJob(w io.Writer, job *view.Job) {
 		for _, m := range s.Markets {
 			rows = append(rows, []string{"quotes", count(m.Quotes) + " from " + printable(s.Provider+"/"+m.Market)})
 		}
-		if s.LaterNames > 0 {
-			rows = append(rows, []string{"for later", count(s.LaterNames) + " names at " + printable(s.Provider)})
+		if s.DeferredNames > 0 {
+			rows = append(rows, []string{"deferred", count(s.DeferredNames) + " names at " + printable(s.Provider)})
 		}
 	}
 	rows = append(rows, gapRows(job.Gaps)...)

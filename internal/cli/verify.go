@@ -53,7 +53,7 @@ func (c *verifyCmd) Run(ctx context.Context, s *session) error {
 	}); err != nil {
 		return err
 	}
-	return verdict(r.Status)
+	return statusError(r.Status)
 }
 
 // user verifies a user's wallet on the server, or in the database if --database is set.
@@ -94,7 +94,7 @@ func (c *verifyCmd) everything(ctx context.Context, s *session) error {
 	}); err != nil {
 		return err
 	}
-	return verdict(r.Status)
+	return statusError(r.Status)
 }
 
 // auditor returns an auditor that reads the database directly.
@@ -145,8 +145,8 @@ func writeFindings(w io.Writer, kind string, findings []audit.Finding) {
 	}
 }
 
-// verdict returns the error for a verification result.
-func verdict(status audit.Status) error {
+// statusError returns the error for a verification result.
+func statusError(status audit.Status) error {
 	switch status {
 	case audit.OK:
 		return nil

@@ -85,12 +85,12 @@ func checkCopy(ctx context.Context, path string) (id string, err error) {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	var verdict string
-	if err := db.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&verdict); err != nil {
+	var found string
+	if err := db.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&found); err != nil {
 		return "", err
 	}
-	if verdict != "ok" {
-		return "", fmt.Errorf("the database is damaged: %s", verdict)
+	if found != "ok" {
+		return "", fmt.Errorf("the database is damaged: %s", found)
 	}
 	version, _, err := checkSchema(ctx, SQLite, db)
 	if err != nil {

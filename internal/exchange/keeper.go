@@ -1,5 +1,5 @@
 // Package exchange provides the exchange rates of refreshes. Rates are either fixed by the
-// operator or read from a place, which is the European Central Bank or a file.
+// operator or read from a source, which is the European Central Bank or a file.
 package exchange
 
 import (
@@ -24,22 +24,22 @@ var ErrPending = errors.New("exchange rates are being fetched")
 
 // Source is a source of exchange rates.
 type Source interface {
-	// Name returns the name of the place, such as "ecb".
+	// Name returns the name of the source, such as "ecb".
 	Name() string
-	// Schedule returns when to query the place. The zero value means for each refresh.
+	// Schedule returns when to query the source. The zero value means for each refresh.
 	Schedule() Schedule
 	// Rates returns all rates into a base currency. Its errors contain no path and no
 	// host.
 	Rates(ctx context.Context, base money.Currency) (pricing.Rates, error)
 }
 
-// Schedule defines the time between two queries of a place.
+// Schedule defines the time between two queries of a source.
 type Schedule struct {
 	Every      time.Duration // after a success
 	AfterError time.Duration // after an error
 }
 
-// State is the stored state of a place.
+// State is the stored state of a source.
 type State struct {
 	Rates       pricing.Rates // the last valid rates; empty before the first ones
 	ReadAt      time.Time     // time when the rates were read
@@ -69,11 +69,11 @@ type Keeper struct {
 // New returns a Keeper.
 func New(o Options) *Keeper { return &Keeper{o: o} }
 
-// claimTimeout is the time a process has to query a place. Another process can query the
-// place afterwards.
+// claimTimeout is the time a process has to query a source. Another process can query the
+// source afterwards.
 const claimTimeout = 20 * time.Second
 
-// Current returns the rates for a refresh that starts now. It queries the place if that is
+// Current returns the rates for a refresh that starts now. It queries the source if that is
 // due. If a query fails or its rates are invalid, the last valid rates stay in use.
 func (k *Keeper) Current(ctx context.Context) (pricing.Rates, error) {
 	rates := pricing.Rates{}
@@ -89,7 +89,7 @@ func (k *Keeper) Current(ctx context.Context) (pricing.Rates, error) {
 	return rates, nil
 }
 
-// Known returns the stored rates and the state of the place. It does not query the place.
+// Known returns the stored rates and the state of the source. It does not query the source.
 func (k *Keeper) Known(ctx context.Context) (pricing.Rates, State, error) {
 	var state State
 	rates := pricing.Rates{}
@@ -116,8 +116,8 @@ func (k *Keeper) Origin() string {
 }
 
 func (k *Keeper) query(ctx context.Context) (State, error) {
-	place, schedule, now := k.o.Source.Name(), k.o.Source.Schedule(), k.o.Now()
-	state, err := storedRates(ctx, k.o.Store, place)
+	source, schedule, now := k.o.Source.Name(), k.o.Source.Schedule(), k.o.Now()
+	state, err := storedRates(ctx, k.o.Store, source)
 	if err != nil {
 		return state, err
 	}
@@ -125,7 +125,7 @@ func (k *Keeper) query(ctx context.Context) (State, error) {
 		if !due(state, schedule, now) {
 			return state, state.pending()
 		}
-		claimed, err := claimRatePlace(ctx, k.o.Store, place, state.DueAt, now.Add(claimTimeout))
+		claimed, err := claimRateSource(ctx, k.o.Store, source, state.DueAt, now.Add(claimTimeout))
 		if err != nil {
 			return state, err
 		}
@@ -142,13 +142,13 @@ func (k *Keeper) query(ctx context.Context) (State, error) {
 		return state, nil
 	}
 	if next.LastError != "" && next.LastError != state.LastError {
-		k.o.Log.Warn("exchange rates rejected; using the last valid rates", "place", place, "reason", next.LastError)
+		k.o.Log.Warn("exchange rates rejected; using the last valid rates", "source", source, "reason", next.LastError)
 	}
-	return next, putRatePlace(ctx, k.o.Store, place, next)
+	return next, putRateSource(ctx, k.o.Store, source, next)
 }
 
-// due reports whether to query a place. If DueAt is further away than any schedule, the
-// clock was set back, so the place is due.
+// due reports whether to query a source. If DueAt is further away than any schedule, the
+// clock was set back, so the source is due.
 func due(s State, p Schedule, now time.Time) bool {
 	return !s.DueAt.After(now) || s.DueAt.After(now.Add(max(p.Every, p.AfterError, claimTimeout)))
 }
@@ -219,6 +219,6 @@ func (k *Keeper) warn(rates pricing.Rates) {
 	}
 	k.warned = day
 	oldest := slices.MinFunc(old, func(a, b money.Currency) int { return rates[a].Date.Compare(rates[b].Date) })
-	k.o.Log.Warn("exchange rates are more than three days old", "place", k.Origin(),
+	k.o.Log.Warn("exchange rates are more than three days old", "source", k.Origin(),
 		"currencies", len(old), "oldest", oldest, "date", rates[oldest].Date.Format(time.DateOnly))
 }

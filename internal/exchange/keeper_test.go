@@ -17,29 +17,29 @@ import (
 	"assay/internal/pricing"
 )
 
-// fakePlace is a Source with rates or an error set by the test.
-type fakePlace struct {
+// fakeSource is a Source with rates or an error set by the test.
+type fakeSource struct {
 	rates   pricing.Rates
 	err     error
 	queries int
 }
 
-func (*fakePlace) Name() string       { return "test" }
-func (*fakePlace) Schedule() Schedule { return Schedule{Every: 4 * time.Hour, AfterError: time.Hour} }
+func (*fakeSource) Name() string       { return "test" }
+func (*fakeSource) Schedule() Schedule { return Schedule{Every: 4 * time.Hour, AfterError: time.Hour} }
 
-func (b *fakePlace) Rates(context.Context, money.Currency) (pricing.Rates, error) {
+func (b *fakeSource) Rates(context.Context, money.Currency) (pricing.Rates, error) {
 	b.queries++
 	return b.rates, b.err
 }
 
-// fixture is a Keeper with a fakePlace and a clock that the test sets.
+// fixture is a Keeper with a fakeSource and a clock that the test sets.
 type fixture struct {
 	*Keeper
-	t     *testing.T
-	place *fakePlace
-	store *db.DB
-	now   time.Time
-	log   bytes.Buffer
+	t      *testing.T
+	source *fakeSource
+	store  *db.DB
+	now    time.Time
+	log    bytes.Buffer
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -49,7 +49,7 @@ func newFixture(t *testing.T) *fixture {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	f := &fixture{t: t, place: &fakePlace{rates: of(t, map[money.Currency]string{"EUR": "1.08"})}, store: store, now: day.Add(16 * time.Hour)}
+	f := &fixture{t: t, source: &fakeSource{rates: of(t, map[money.Currency]string{"EUR": "1.08"})}, store: store, now: day.Add(16 * time.Hour)}
 	f.Keeper = f.newKeeper(nil)
 	return f
 }
@@ -57,17 +57,17 @@ func newFixture(t *testing.T) *fixture {
 // newKeeper returns a Keeper with the same store, like another or a restarted process.
 func (f *fixture) newKeeper(fixed pricing.Rates) *Keeper {
 	return New(Options{
-		Base: "USD", Fixed: fixed, Source: f.place, Store: f.store, Now: func() time.Time { return f.now },
+		Base: "USD", Fixed: fixed, Source: f.source, Store: f.store, Now: func() time.Time { return f.now },
 		Log: slog.New(slog.NewTextHandler(&f.log, nil)),
 	})
 }
 
-// wantRates checks the current rates and the number of queries of the place.
+// wantRates checks the current rates and the number of queries of the source.
 func (f *fixture) wantRates(k *Keeper, want pricing.Rates, queries int) {
 	f.t.Helper()
 	got, err := k.Current(f.t.Context())
-	if err != nil || !maps.Equal(got, want) || f.place.queries != queries {
-		f.t.Errorf("got rates %v, error %v after %d queries, want %v after %d", got, err, f.place.queries, want, queries)
+	if err != nil || !maps.Equal(got, want) || f.source.queries != queries {
+		f.t.Errorf("got rates %v, error %v after %d queries, want %v after %d", got, err, f.source.queries, want, queries)
 	}
 }
 
@@ -81,22 +81,22 @@ func (f *fixture) wantLogged(text string, times int) {
 
 func TestCurrent_QueriesOnceForAllProcesses(t *testing.T) {
 	f := newFixture(t)
-	first := f.place.rates
+	first := f.source.rates
 	f.wantRates(f.Keeper, first, 1)
 	for range 5 {
 		f.wantRates(f.newKeeper(nil), first, 1)
 	}
 	f.now = f.now.Add(4 * time.Hour)
-	f.place.rates = of(t, map[money.Currency]string{"EUR": "1.09"})
-	f.wantRates(f.newKeeper(nil), f.place.rates, 2)
-	f.wantRates(f.Keeper, f.place.rates, 2)
+	f.source.rates = of(t, map[money.Currency]string{"EUR": "1.09"})
+	f.wantRates(f.newKeeper(nil), f.source.rates, 2)
+	f.wantRates(f.Keeper, f.source.rates, 2)
 }
 
 func TestCurrent_KeepsTheLastRatesWhenQueriesFail(t *testing.T) {
 	f := newFixture(t)
-	good := f.place.rates
+	good := f.source.rates
 	f.wantRates(f.Keeper, good, 1)
-	f.place.rates, f.place.err = nil, errors.New("ecb: timeout")
+	f.source.rates, f.source.err = nil, errors.New("ecb: timeout")
 	f.now = f.now.Add(5 * time.Hour)
 	f.wantRates(f.newKeeper(nil), good, 2)
 	f.wantRates(f.Keeper, good, 2)
@@ -107,7 +107,7 @@ func TestCurrent_KeepsTheLastRatesWhenQueriesFail(t *testing.T) {
 	if err != nil || state.LastError != "ecb: timeout" || !state.LastErrorAt.Equal(f.now) {
 		t.Errorf("got state %+v, error %v, want the last error at %v", state, err, f.now)
 	}
-	f.place.rates, f.place.err = good, nil
+	f.source.rates, f.source.err = good, nil
 	f.now = f.now.Add(time.Hour)
 	f.wantRates(f.Keeper, good, 4)
 	if _, state, _ := f.Known(t.Context()); state.LastError != "" {
@@ -117,16 +117,16 @@ func TestCurrent_KeepsTheLastRatesWhenQueriesFail(t *testing.T) {
 
 func TestCurrent_HasNoRatesBeforeTheFirstResponse(t *testing.T) {
 	f := newFixture(t)
-	f.place.rates, f.place.err = nil, errors.New("ecb: connect")
+	f.source.rates, f.source.err = nil, errors.New("ecb: connect")
 	f.wantRates(f.Keeper, pricing.Rates{}, 1)
 	f.wantRates(f.Keeper, pricing.Rates{}, 1)
 }
 
 // While another process fetches the first rates, Current returns ErrPending. It queries the
-// place itself when the claim of that process has timed out.
+// source itself when the claim of that process has timed out.
 func TestCurrent_ReturnsErrPendingUntilTheClaimTimesOut(t *testing.T) {
 	f := newFixture(t)
-	claimed, err := claimRatePlace(t.Context(), f.store, "test", time.Time{}, f.now.Add(claimTimeout))
+	claimed, err := claimRateSource(t.Context(), f.store, "test", time.Time{}, f.now.Add(claimTimeout))
 	if err != nil || !claimed {
 		t.Fatal(claimed, err)
 	}
@@ -134,22 +134,22 @@ func TestCurrent_ReturnsErrPendingUntilTheClaimTimesOut(t *testing.T) {
 		t.Errorf("error %v, want %v", err, ErrPending)
 	}
 	f.now = f.now.Add(claimTimeout)
-	f.wantRates(f.Keeper, f.place.rates, 1)
+	f.wantRates(f.Keeper, f.source.rates, 1)
 }
 
 func TestCurrent_QueriesWhenTheClockWasSetBack(t *testing.T) {
 	f := newFixture(t)
-	f.wantRates(f.Keeper, f.place.rates, 1)
+	f.wantRates(f.Keeper, f.source.rates, 1)
 	f.now = f.now.Add(-48 * time.Hour)
-	f.wantRates(f.Keeper, f.place.rates, 2)
+	f.wantRates(f.Keeper, f.source.rates, 2)
 }
 
 func TestCurrent_RejectsRatesThatChangeTooMuch(t *testing.T) {
 	f := newFixture(t)
-	f.place.rates = of(t, map[money.Currency]string{"EUR": "1.08", "GBP": "1.27", "JPY": "0.0066"})
-	f.wantRates(f.Keeper, f.place.rates, 1)
+	f.source.rates = of(t, map[money.Currency]string{"EUR": "1.08", "GBP": "1.27", "JPY": "0.0066"})
+	f.wantRates(f.Keeper, f.source.rates, 1)
 	f.now = f.now.Add(4 * time.Hour)
-	f.place.rates = of(t, map[money.Currency]string{"EUR": "10.9", "GBP": "0.84", "JPY": "0.0099"}) // EUR too high, GBP too low, JPY exactly 1.5 times
+	f.source.rates = of(t, map[money.Currency]string{"EUR": "10.9", "GBP": "0.84", "JPY": "0.0099"}) // EUR too high, GBP too low, JPY exactly 1.5 times
 	f.wantRates(f.Keeper, of(t, map[money.Currency]string{"EUR": "1.08", "GBP": "1.27", "JPY": "0.0099"}), 2)
 	f.wantLogged("EUR: 10.9 of 2026-11-20 differs too much from 1.08 of 2026-11-20", 1)
 	f.now = f.now.Add(4 * time.Hour)
@@ -159,7 +159,7 @@ func TestCurrent_RejectsRatesThatChangeTooMuch(t *testing.T) {
 	// Rates of two months ago are not compared.
 	f.now = f.now.Add(60 * 24 * time.Hour)
 	later := pricing.Rates{"EUR": {Value: 10_900_000_000_000, Date: day.AddDate(0, 2, 0)}}
-	f.place.rates = later
+	f.source.rates = later
 	f.wantRates(f.Keeper, later, 4)
 }
 
@@ -171,9 +171,9 @@ func TestCurrent_FixedRatesOverrideThePlace(t *testing.T) {
 
 func TestCurrent_WarnsAboutOldRatesOnceADay(t *testing.T) {
 	f := newFixture(t)
-	f.wantRates(f.Keeper, f.place.rates, 1)
+	f.wantRates(f.Keeper, f.source.rates, 1)
 	f.now = day.AddDate(0, 0, 4).Add(-time.Second) // Monday, with the rates of Friday
-	f.wantRates(f.Keeper, f.place.rates, 2)
+	f.wantRates(f.Keeper, f.source.rates, 2)
 	f.wantLogged("more than three days old", 0)
 	for hour := range 30 {
 		f.now = day.AddDate(0, 0, 4).Add(time.Duration(hour) * time.Hour)

@@ -73,12 +73,12 @@ func ReadRates(ctx context.Context, s *db.DB, set int64) (pricing.Rates, error) 
 	return out, nil
 }
 
-// storedRates returns the state of a place. It is zero before the first query.
-func storedRates(ctx context.Context, s *db.DB, place string) (State, error) {
+// storedRates returns the state of a source. It is zero before the first query.
+func storedRates(ctx context.Context, s *db.DB, source string) (State, error) {
 	var out State
 	var set, read, due, failed int64
-	err := s.Reserved.QueryRowContext(ctx, `SELECT rate_set, read_at, due_at, last_error, last_error_at FROM rate_place WHERE place = $1`,
-		place).Scan(&set, &read, &due, &out.LastError, &failed)
+	err := s.Reserved.QueryRowContext(ctx, `SELECT rate_set, read_at, due_at, last_error, last_error_at FROM rate_source WHERE source = $1`,
+		source).Scan(&set, &read, &due, &out.LastError, &failed)
 	if errors.Is(err, sql.ErrNoRows) {
 		return out, nil
 	}
@@ -90,32 +90,32 @@ func storedRates(ctx context.Context, s *db.DB, place string) (State, error) {
 	return out, err
 }
 
-// claimRatePlace changes the time when a place is due from was to next. It returns false if
+// claimRateSource changes the time when a source is due from was to next. It returns false if
 // another process has changed it.
-func claimRatePlace(ctx context.Context, s *db.DB, place string, was, next time.Time) (claimed bool, err error) {
+func claimRateSource(ctx context.Context, s *db.DB, source string, was, next time.Time) (claimed bool, err error) {
 	err = s.InTx(ctx, func(t *db.Tx) error {
 		n, err := t.Exec(`
-			INSERT INTO rate_place (place, rate_set, read_at, due_at, last_error, last_error_at) VALUES ($1, 0, 0, $3, '', 0)
-			ON CONFLICT (place) DO UPDATE SET due_at = excluded.due_at WHERE rate_place.due_at = $2`,
-			place, db.Micros(was), db.Micros(next))
+			INSERT INTO rate_source (source, rate_set, read_at, due_at, last_error, last_error_at) VALUES ($1, 0, 0, $3, '', 0)
+			ON CONFLICT (source) DO UPDATE SET due_at = excluded.due_at WHERE rate_source.due_at = $2`,
+			source, db.Micros(was), db.Micros(next))
 		claimed = n == 1
 		return err
 	})
 	return claimed, err
 }
 
-// putRatePlace stores the state of a place.
-func putRatePlace(ctx context.Context, s *db.DB, place string, p State) error {
+// putRateSource stores the state of a source.
+func putRateSource(ctx context.Context, s *db.DB, source string, p State) error {
 	return s.InTx(ctx, func(t *db.Tx) error {
 		set, err := RateSet(t, p.Rates)
 		if err != nil {
 			return err
 		}
 		_, err = t.Exec(`
-			INSERT INTO rate_place (place, rate_set, read_at, due_at, last_error, last_error_at) VALUES ($1, $2, $3, $4, $5, $6)
-			ON CONFLICT (place) DO UPDATE SET rate_set = excluded.rate_set, read_at = excluded.read_at, due_at = excluded.due_at,
+			INSERT INTO rate_source (source, rate_set, read_at, due_at, last_error, last_error_at) VALUES ($1, $2, $3, $4, $5, $6)
+			ON CONFLICT (source) DO UPDATE SET rate_set = excluded.rate_set, read_at = excluded.read_at, due_at = excluded.due_at,
 				last_error = excluded.last_error, last_error_at = excluded.last_error_at`,
-			place, set, db.Micros(p.ReadAt), db.Micros(p.DueAt), p.LastError, db.Micros(p.LastErrorAt))
+			source, set, db.Micros(p.ReadAt), db.Micros(p.DueAt), p.LastError, db.Micros(p.LastErrorAt))
 		return err
 	})
 }

@@ -39,7 +39,7 @@ func TestRateSet_StoresEqualRatesOnce(t *testing.T) {
 	})
 }
 
-func TestClaimRatePlace_OnlyOneCallerSucceeds(t *testing.T) {
+func TestClaimRateSource_OnlyOneCallerSucceeds(t *testing.T) {
 	dbtest.Each(t, func(f *dbtest.Fixture) {
 		state := func() State {
 			f.Helper()
@@ -49,13 +49,13 @@ func TestClaimRatePlace_OnlyOneCallerSucceeds(t *testing.T) {
 		}
 		claim := func(was, next time.Time) bool {
 			f.Helper()
-			claimed, err := claimRatePlace(f.Context(), f.DB, "ecb", was, next)
+			claimed, err := claimRateSource(f.Context(), f.DB, "ecb", was, next)
 			f.Must(err)
 			return claimed
 		}
 		none := state()
 		f.Is("number of rates before the first query", len(none.Rates), 0)
-		f.Is("the place is due", none.DueAt.IsZero(), true)
+		f.Is("the source is due", none.DueAt.IsZero(), true)
 		now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 		f.Is("first claim", claim(none.DueAt, now), true)
 		f.Is("second claim", claim(none.DueAt, now.Add(time.Second)), false)
@@ -65,7 +65,7 @@ func TestClaimRatePlace_OnlyOneCallerSucceeds(t *testing.T) {
 			Rates:  pricing.Rates{"EUR": {Value: 1_083_400_000_000, Date: now.Truncate(24 * time.Hour)}},
 			ReadAt: now, DueAt: now.Add(time.Hour), LastError: "a jump", LastErrorAt: now.Add(time.Minute),
 		}
-		f.Must(putRatePlace(f.Context(), f.DB, "ecb", stored))
+		f.Must(putRateSource(f.Context(), f.DB, "ecb", stored))
 		got := state()
 		f.Is("stored rates are equal", maps.Equal(got.Rates, stored.Rates), true)
 		f.Is("ReadAt", got.ReadAt, stored.ReadAt)

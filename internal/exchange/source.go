@@ -15,7 +15,7 @@ import (
 	"assay/internal/provider"
 )
 
-// Names of the places.
+// Names of the sources.
 const (
 	ECBName  = "ecb"
 	FileName = "file"

@@ -14,7 +14,7 @@
 //
 //  1. Call NewRound with the newest stored Set of the game, or with the result of NewSet.
 //  2. Call Round.Add for every configured market, in any order. Its arguments are the
-//     stored MarketState and History, the last good Response, and the new Response if
+//     stored ValidationState and History, the last good Response, and the new Response if
 //     there is one. The key of a Point identifies the item, and its traits come from
 //     TraitsOf. A response that was requested by name is Partial. Its last good response
 //     consists of the stored quotes of the market.
@@ -22,7 +22,7 @@
 //     good response. Store the State in any case, and the History if it is not nil. Store
 //     the Set under a new number if its encoding has changed. Store the Movers with the
 //     job.
-//  4. When an operator accepts a refused response, set MarketState.AcceptedAt. The next
+//  4. When an operator accepts a refused response, set ValidationState.AcceptedAt. The next
 //     similar response is then good.
 //
 // Any process can then price a batch of items:
@@ -36,5 +36,5 @@
 //     is unchanged.
 //
 // All encodings start with a version and have a bounded size, which is documented at
-// MarketState, Set, Movers and History.
+// ValidationState, Set, Movers and History.
 package pricing

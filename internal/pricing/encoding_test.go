@@ -19,8 +19,8 @@ func anyTime(r *rand.Rand) time.Time {
 	return time.UnixMicro(1 + r.Int64N(2e15)).UTC()
 }
 
-func anyState(r *rand.Rand) MarketState {
-	s := MarketState{
+func anyState(r *rand.Rand) ValidationState {
+	s := ValidationState{
 		Level: Log(r.Int64N(1e8)) - 5e7, Levelled: r.IntN(2) == 0, ChangedAt: anyTime(r), MarketMovedUntil: anyTime(r),
 		RefusedSince: anyTime(r), AcceptedAt: anyTime(r),
 	}
@@ -52,7 +52,7 @@ func TestEncodings_DecodeToTheSameValue(t *testing.T) {
 			movers = append(movers, Mover{key, r.Int64N(100), Log(r.Int64N(1e8)) - 5e7})
 		}
 		checkRoundTrip(t, set, new(Set))
-		checkRoundTrip(t, &state, new(MarketState))
+		checkRoundTrip(t, &state, new(ValidationState))
 		if len(movers) > 0 {
 			checkRoundTrip(t, &movers, new(Movers))
 		}
@@ -194,7 +194,7 @@ func FuzzStored(f *testing.F) {
 			NewPricer(usd(), &s).Price(noon, Rest, setQuotes(5, 1e6, 1e9), State{Price: 3}, References{}, &p)
 			checkRoundTrip(t, &s, new(Set))
 		}
-		_ = new(MarketState).UnmarshalBinary(b)
+		_ = new(ValidationState).UnmarshalBinary(b)
 		_ = new(Movers).UnmarshalBinary(b)
 	})
 }

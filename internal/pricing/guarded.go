@@ -15,7 +15,7 @@ type storedGuard struct {
 	Readings     int       `json:"readings,omitzero"`
 	ReleasedAt   time.Time `json:"releasedAt,omitzero"`
 	SuspectUntil time.Time `json:"suspectUntil,omitzero"`
-	LoneUntil    time.Time `json:"loneUntil,omitzero"`
+	LoneUntil    time.Time `json:"singleMarketUntil,omitzero"`
 	Move         *Move     `json:"move,omitempty"`
 }
 

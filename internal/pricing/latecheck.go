@@ -13,9 +13,9 @@ const (
 	minRepeat    = logOne / 2
 	repeatMargin = logOne / 4
 
-	// standingLimit is the largest ratio of the moves of a market that stands still to the
+	// staticLimit is the largest ratio of the moves of a market that stands still to the
 	// median moves of the others.
-	standingLimit = logOne / 4
+	staticLimit = logOne / 4
 )
 
 // lateCheck finds markets that repeat another market a day later, and markets that stand
@@ -33,7 +33,7 @@ type lateCheck struct {
 func (c *lateCheck) findLate(live []*entry) {
 	m := slices.DeleteFunc(slices.Clone(live), func(e *entry) bool { return !e.daily || e.ByName })
 	leads := c.markRepeaters(m)
-	c.markStanding(m, leads)
+	c.markStatic(m, leads)
 	if !slices.ContainsFunc(live, func(e *entry) bool { return !e.late }) {
 		for _, e := range live {
 			e.late, e.repeats = false, 0
@@ -111,9 +111,9 @@ func part(a, b Log) Log {
 	return Log(max(-most, min(most, int64(a)<<24/int64(b))))
 }
 
-// markStanding marks markets that stand still, beginning with the market that follows the
+// markStatic marks markets that stand still, beginning with the market that follows the
 // others least. It marks at most (k-1)/2 of k markets, and no market in leads.
-func (c *lateCheck) markStanding(m []*entry, leads map[int64]bool) {
+func (c *lateCheck) markStatic(m []*entry, leads map[int64]bool) {
 	active := slices.DeleteFunc(slices.Clone(m), func(e *entry) bool { return e.late })
 	for found := 0; len(active) >= 3 && found < (len(m)-1)/2; found++ {
 		follows, contested := c.following(active)
@@ -123,7 +123,7 @@ func (c *lateCheck) markStanding(m []*entry, leads map[int64]bool) {
 			if leads[e.ID] || e.day2 == nil || len(follows[k]) < max(minShared, contested[k]+1) {
 				continue
 			}
-			if f := middleOf(follows[k]); f < standingLimit && (worst < 0 || f < middleOf(follows[worst])) {
+			if f := middleOf(follows[k]); f < staticLimit && (worst < 0 || f < middleOf(follows[worst])) {
 				worst = k
 			}
 		}

@@ -97,7 +97,7 @@ func (p *Pricer) Price(now time.Time, class Class, quotes []Quote, state State, 
 	}()
 	results := into.Quotes[:0]
 	*into = Priced{Markets: len(quotes), State: state, Price: state.Price, Sales: p.policy.sales(it.now, quotes), Quotes: results}
-	p.verdicts(it)
+	p.checkQuotes(it)
 	it.figures()
 	last, moved := Log(0), p.set.Moves[SinceLast][class]
 	if into.ClassMove = Exp(moved); state.Price > 0 {
@@ -127,11 +127,11 @@ func (p *Pricer) Price(now time.Time, class Class, quotes []Quote, state State, 
 	p.decide(it, used, h)
 }
 
-// verdicts applies steps 1 to 4 to all quotes.
-func (p *Pricer) verdicts(it *item) {
+// checkQuotes applies steps 1 to 4 to all quotes.
+func (p *Pricer) checkQuotes(it *item) {
 	it.markets = it.markets[:0]
 	for i := range it.quotes {
-		it.out.Quotes = append(it.out.Quotes, QuoteResult{QuoteCheck: p.policy.verdict(it.now, &it.quotes[i]), Far: -1})
+		it.out.Quotes = append(it.out.Quotes, QuoteResult{QuoteCheck: p.policy.check(it.now, &it.quotes[i]), Far: -1})
 		it.markets = append(it.markets, p.set.market(it.quotes[i].ID))
 	}
 	it.keepOne(marketKey, marketGrain, Duplicate)

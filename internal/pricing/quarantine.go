@@ -92,9 +92,9 @@ func (r *Refusal) covers(o *Refusal) bool {
 // keptDispersions is the number of stored dispersions.
 const keptDispersions = 7
 
-// MarketState is the stored state of one market of one game between runs. The zero value
+// ValidationState is the stored state of one market of one game between runs. The zero value
 // stands for a market without responses.
-type MarketState struct {
+type ValidationState struct {
 	Dispersions      []money.Micro // the last seven values, oldest first, in millionths
 	Level            Log           // learned level; it follows the current level slowly
 	Levelled         bool          // Level is known
@@ -111,7 +111,7 @@ const stateVersion = 1
 const acceptedFor = 48 * time.Hour
 
 // accepts reports whether an operator's acceptance applies to the refusal r.
-func (s *MarketState) accepts(r *Refusal, now time.Time) bool {
+func (s *ValidationState) accepts(r *Refusal, now time.Time) bool {
 	age := now.Sub(s.AcceptedAt)
 	return !s.AcceptedAt.IsZero() && age >= 0 && age < acceptedFor && s.Refused.covers(r)
 }
@@ -119,14 +119,14 @@ func (s *MarketState) accepts(r *Refusal, now time.Time) bool {
 var errState = errors.New("stored state of a market is damaged or has another version")
 
 // MarshalBinary encodes the state in format 1. The maximum is 160 bytes.
-func (s *MarketState) MarshalBinary() ([]byte, error) {
+func (s *ValidationState) MarshalBinary() ([]byte, error) {
 	c := *s
 	return encode(stateVersion, c.code), nil
 }
 
 // UnmarshalBinary decodes the output of MarshalBinary.
-func (s *MarketState) UnmarshalBinary(b []byte) error {
-	var out MarketState
+func (s *ValidationState) UnmarshalBinary(b []byte) error {
+	var out ValidationState
 	if !decode(b, stateVersion, out.code) {
 		return errState
 	}
@@ -134,7 +134,7 @@ func (s *MarketState) UnmarshalBinary(b []byte) error {
 	return nil
 }
 
-func (s *MarketState) code(r *record) {
+func (s *ValidationState) code(r *record) {
 	n := byte(len(s.Dispersions))
 	if r.octet(&n); n > keptDispersions {
 		r.bad = true

@@ -29,8 +29,8 @@ func Quoted(ask, sale money.Micro) (money.Micro, Basis) {
 	}
 }
 
-// verdict applies steps 1 to 3 to one quote.
-func (p *Policy) verdict(now time.Time, q *Quote) QuoteCheck {
+// check applies steps 1 to 3 to one quote.
+func (p *Policy) check(now time.Time, q *Quote) QuoteCheck {
 	amount, basis := Quoted(q.Ask, q.Sale)
 	if amount == 0 {
 		return QuoteCheck{Reason: NotOffered}

@@ -16,7 +16,7 @@ type Market struct {
 	// and the last responses of the others.
 	ByName  bool
 	MaxAge  time.Duration // maximum age of the last good response; 0: 24 h
-	State   MarketState
+	State   ValidationState
 	History History
 }
 
@@ -59,8 +59,8 @@ type Outcome struct {
 	Late    bool
 	Repeats int64 // market that a late market repeats; 0: the late market stands still
 	Check   Check
-	State   MarketState // the caller stores it
-	History History     // the caller stores it; nil: unchanged
+	State   ValidationState // the caller stores it
+	History History         // the caller stores it; nil: unchanged
 }
 
 // Result is the result of a round.
@@ -180,7 +180,7 @@ func (r *Round) outcome(e *entry, live int) Outcome {
 
 // follow moves the stored level towards the current one, by at most 2 % per response and 4 %
 // per day. If the prices of a market drift away, its level change then exceeds the limit.
-func (r *Round) follow(e *entry, s *MarketState) {
+func (r *Round) follow(e *entry, s *ValidationState) {
 	s.Levelled = s.Levelled && !e.wasAccepted
 	switch {
 	case s.Levelled:

@@ -80,7 +80,7 @@ func (r *Round) checkAlone(e *entry, last, next *Response) *Refusal {
 // millionths. If the last response was refused because of its dispersion, limit is the limit at that
 // time. Otherwise it is the current limit. The last good response was fetched at lastAt and
 // has the given number of names. dispersion is -1 if no response was compared yet.
-func (s *MarketState) Dispersion(now, lastAt time.Time, names int) (dispersion, limit money.Micro) {
+func (s *ValidationState) Dispersion(now, lastAt time.Time, names int) (dispersion, limit money.Micro) {
 	if !s.RefusedSince.IsZero() && s.Refused.Anomaly == Dispersion {
 		return s.Refused.Value, s.Refused.High
 	}
@@ -93,7 +93,7 @@ func (s *MarketState) Dispersion(now, lastAt time.Time, names int) (dispersion, 
 // dispersionLimit returns the limit of the dispersion. The limit grows with the days since the
 // last good response. The first week of refusals does not count for these days. Otherwise
 // refused responses would soon be within the limit.
-func (s *MarketState) dispersionLimit(now, lastAt time.Time, names int) money.Micro {
+func (s *ValidationState) dispersionLimit(now, lastAt time.Time, names int) money.Micro {
 	since := s.RefusedSince
 	if since.IsZero() {
 		since = now

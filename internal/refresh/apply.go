@@ -61,11 +61,11 @@ func (a *applier) applyRange(ctx context.Context, job *Job) (more bool, err erro
 	case open == 0:
 		return true, a.finish(ctx, job)
 	}
-	most := job.Counts.Changed*mostChanged > job.Counts.Total
-	inOrder := a.priority.Busy()
+	allRows := job.Counts.Changed*mostChanged > job.Counts.Total
+	lockInOrder := a.priority.Busy()
 	err = a.store.InTx(ctx, func(tx *db.Tx) (err error) {
-		more, err = applyNextRange(tx, job.ID, a.applyIDs(), most, inOrder)
-		inOrder = true // if it runs again
+		more, err = applyNextRange(tx, job.ID, a.applyIDs(), allRows, lockInOrder)
+		lockInOrder = true // if it runs again
 		return err
 	})
 	return more, err

@@ -11,7 +11,7 @@ import (
 
 // openShards divides the inventory rows into shards for a job in the apply stage, unless the
 // job has shards already. Rows that are added later copy the price of their item when they
-// are inserted; see HoldPrices.
+// are inserted; see catalog.LockPrices.
 func openShards(t *db.Tx, job int64, shards int) error {
 	if err := lockJob(t, job); err != nil {
 		return err
@@ -48,13 +48,13 @@ const failFast = `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SET LOCAL loc
 
 // applyNextRange writes prices to the next ids rows of a shard that no other transaction has
 // locked. It returns false if there is no such shard. It writes the rows whose price differs,
-// or all rows if most is set. A row of an item without a price has no price.
+// or all rows if allRows is set. A row of an item without a price has no price.
 //
-// Without inOrder, PostgreSQL writes the rows without locking them in order first. Locking
+// Without lockInOrder, PostgreSQL writes the rows without locking them in order first. Locking
 // would add a sixth to the time of the write. If another transaction writes the same rows,
 // this one fails and runs again.
-func applyNextRange(t *db.Tx, job, ids int64, most, inOrder bool) (bool, error) {
-	if !inOrder {
+func applyNextRange(t *db.Tx, job, ids int64, allRows, lockInOrder bool) (bool, error) {
+	if !lockInOrder {
 		if err := t.ExecPostgres(failFast); err != nil {
 			return false, err
 		}
@@ -69,7 +69,7 @@ RETURNING next_id, end_id`, job, ids).Scan(&next, &end)
 		return false, err
 	}
 	from, to := next-ids, min(next, end)
-	return true, inventory.ApplyToRows(t, from, to, most, inOrder)
+	return true, inventory.ApplyToRows(t, from, to, allRows, lockInOrder)
 }
 
 // applyBatch writes the prices that a batch changed to all their inventory rows, and returns

@@ -139,7 +139,7 @@ type quoteKey struct {
 // the item. The stored quote remains if that is not certain: the response has no quote of the
 // name at all, it lacks the market, or the market's row was rejected.
 func (f *fetcher) mergeQuotes(unit *FetchUnit, r *response, items []NamedItem, now time.Time) error {
-	quotes, named := map[quoteKey]Snapshot{}, map[string]bool{}
+	quotes, named := map[quoteKey]MarketSnapshot{}, map[string]bool{}
 	rejected := map[quoteKey]bool{} // keys without a phase
 	u := newDecoder()
 	defer u.close()
@@ -166,7 +166,7 @@ func (f *fetcher) mergeQuotes(unit *FetchUnit, r *response, items []NamedItem, n
 				if !proves && quoteOf(item.Quotes, market) != nil {
 					continue
 				}
-				s = Snapshot{MarketID: market, Currency: f.cfg.Policy.Currency, Listings: provider.Unknown, Sales: provider.Unknown}
+				s = MarketSnapshot{MarketID: market, Currency: f.cfg.Policy.Currency, Listings: provider.Unknown, Sales: provider.Unknown}
 			}
 			s.FetchedAt = now
 			item.await(s)
@@ -177,7 +177,7 @@ func (f *fetcher) mergeQuotes(unit *FetchUnit, r *response, items []NamedItem, n
 
 // await stores a quote for the next estimate. Its reason is Confirmed if the last estimate
 // used an equal quote.
-func (i *NamedItem) await(s Snapshot) {
+func (i *NamedItem) await(s MarketSnapshot) {
 	s.Reason = pricing.Awaiting
 	at, found := findQuote(i.Quotes, s.MarketID)
 	if !found {

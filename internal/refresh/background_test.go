@@ -195,7 +195,7 @@ func TestBackground_OnlyProviderPricesKnownAndMissingItems(t *testing.T) {
 	equal(t, "requested and still queued", w.count(`
 		SELECT count(*) FROM missing_price m JOIN item i ON i.id = m.item_id JOIN background_name n ON n.name = i.name
 		WHERE n.requested_at > 0 AND n.name <> 'Item 29 | Test (Factory New)'`), 0)
-	equal(t, "of those that waited longest", w.count(`SELECT count(*) FROM missing_price m JOIN item i ON i.id = m.item_id
+	equal(t, "longest-waiting names that are still queued", w.count(`SELECT count(*) FROM missing_price m JOIN item i ON i.id = m.item_id
 		WHERE i.name IN ('Item 0 | Test (Factory New)', 'Item 1 | Test (Factory New)', 'Item 4 | Test (Factory New)')`), 0)
 	for range 12 {
 		w.clock.Add(time.Minute)
@@ -210,7 +210,7 @@ func TestBackground_OnlyProviderPricesKnownAndMissingItems(t *testing.T) {
 	w.clock.Add(7 * time.Hour)
 	j := w.runFirst(false)
 	equal(t, "skipped", j.Counts.SkippedBudget, 29)
-	equal(t, "without a quote a short while ago", j.Counts.NoQuote, 1)
+	equal(t, "items whose recent request returned no quote", j.Counts.NoQuote, 1)
 	equal(t, "items with another price", w.count(`SELECT count(*) FROM item WHERE price = 12000000`), 0)
 	w.clock.Add(time.Hour)
 	j = w.runFirst(false)
@@ -304,7 +304,7 @@ func TestBackground_CountsRequestsAndQuotesByProvider(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	later, err := view.LaterNames(t.Context(), w.store)
+	later, err := view.DeferredNames(t.Context(), w.store)
 	must(t, err)
 	equal(t, "left for later", later["steam"], 5)
 }

@@ -13,7 +13,7 @@ import (
 
 // jobQuote is a quote of this job with the fetch time of its response.
 type jobQuote struct {
-	Snapshot
+	MarketSnapshot
 	at     time.Time
 	reused bool // the response is of an earlier job
 	byName bool // the item was requested by name
@@ -174,7 +174,7 @@ func (s *batchEstimator) noteDeferred(u *FetchUnit) {
 		if s.items[i].Key.AppID != u.AppID || o.responseOf(u.Provider) != nil {
 			continue
 		}
-		if slices.ContainsFunc(s.items[i].Quotes, func(v Snapshot) bool {
+		if slices.ContainsFunc(s.items[i].Quotes, func(v MarketSnapshot) bool {
 			return s.estimator.marketsByID[v.MarketID].provider == u.Provider && (fetchedAfterEstimate(&v) || !quoted(&v) && now.Sub(v.FetchedAt) < absenceValid)
 		}) {
 			o.responded = true
@@ -295,7 +295,7 @@ func (s *batchEstimator) addNewItem(q *quoteRecord, app int32) {
 // its own fetch time in two cases: several providers carry the market and are ranked by that
 // time, or the response is older than this job.
 func (s *batchEstimator) addQuote(i int, q *quoteRecord, u *FetchUnit) {
-	f := jobQuote{at: u.FetchedAt, reused: u.ResponseUnitID != u.ID, byName: u.File == "", Snapshot: q.snapshot()}
+	f := jobQuote{at: u.FetchedAt, reused: u.ResponseUnitID != u.ID, byName: u.File == "", MarketSnapshot: q.snapshot()}
 	if f.MarketTime.IsZero() && !u.StatedAt.IsZero() {
 		f.MarketTime = u.StatedAt.UTC().Truncate(time.Hour)
 	}

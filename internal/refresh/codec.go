@@ -138,8 +138,8 @@ type quoteRecord struct {
 }
 
 // snapshot converts the record to a stored quote.
-func (q *quoteRecord) snapshot() Snapshot {
-	return Snapshot{
+func (q *quoteRecord) snapshot() MarketSnapshot {
+	return MarketSnapshot{
 		MarketID: q.Market, Currency: q.Currency, Ask: q.Ask, Bid: q.Bid, Sale: q.Sale,
 		Listings: q.Listings, Sales: q.Sales, SalesWindow: q.SalesWindow, MarketTime: q.MarketTime,
 	}

@@ -41,7 +41,7 @@ func TestAcceptItem_AcceptsAHeldPrice(t *testing.T) {
 		f.finish(f.run(10))
 		f.Now = f.Now.Add(7 * time.Hour)
 		id := f.plan(refresh.Bulk, 1)
-		f.storeVerdict(id)
+		f.storeValidation(id)
 		b := f.claimBatch()
 		s := f.estimates(b, 10)
 		s.Items[0].Estimate.State.Held = pricing.HeldPrice{Candidate: 40, At: f.Now}
@@ -133,7 +133,7 @@ func TestStoreValidation_StoresLevelsOnceAndReadsThemByGame(t *testing.T) {
 			id := f.plan(refresh.Bulk, 1)
 			set := pricing.NewSet(unit)
 			l := refresh.Learned{AppID: 730, Set: set, Movers: pricing.Movers{{Key: 7, Market: 1, Move: 5}}, States: []refresh.ValidationState{
-				{MarketID: 1, State: pricing.MarketState{Dispersions: []money.Micro{unit}}, History: history},
+				{MarketID: 1, State: pricing.ValidationState{Dispersions: []money.Micro{unit}}, History: history},
 			}}
 			f.Tx(func(tx *db.Tx) error {
 				first, err := refresh.StoreValidation(tx, id, nil, []refresh.Learned{l})
@@ -247,7 +247,7 @@ func TestStoreEstimates_IncrementsPriceVersionOfItsBuckets(t *testing.T) {
 		job := f.plan(refresh.Bulk, 1)
 		f.Tx(func(tx *db.Tx) error { _, _, err := catalog.QueueMissing(tx, f.missingIn(tx, "A")); return err })
 		expect("a plan and a queue", 0, 0)
-		f.storeVerdict(job)
+		f.storeValidation(job)
 		batch := f.claimBatch()
 		s := f.estimates(batch, 10)
 		for i := range s.Items {

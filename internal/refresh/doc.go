@@ -17,7 +17,7 @@
 //   - quoteRecord: a record of the stored response (codec.go);
 //   - jobQuote: a quote of this job for an item of a batch (batch.go);
 //   - pricing.Quote: input of the estimate (quotes.go);
-//   - Snapshot: stored with the item as the last quote of its market (quotes_sql.go).
+//   - MarketSnapshot: stored with the item as the last quote of its market (quotes_sql.go).
 //
 // Items and stored responses are divided into name buckets (catalog.Bucket). A batch is a
 // range of buckets, so it reads only the parts of a response that it needs.

@@ -118,8 +118,8 @@ type batchEstimator struct {
 	newItems     map[catalog.Key]struct{}
 
 	quotes    []pricing.Quote
-	rows      []Snapshot
-	kept      []Snapshot
+	rows      []MarketSnapshot
+	kept      []MarketSnapshot
 	estimated pricing.Priced
 	moved     []int64 // items for which the guard needs past prices
 	past      map[int64]PastPrices

@@ -26,7 +26,7 @@ func TestClaimBatch_WaitsForUnitsOfTheBatch(t *testing.T) {
 		f.Is("while a file is open", f.claimBatch() == nil, true)
 		f.fetch("s")
 		f.Is("before its validation", f.claimBatch() == nil, true)
-		f.storeVerdict(id)
+		f.storeValidation(id)
 		b := f.claimBatch()
 		f.Is("the first that waits for nothing", b.Batch > half.BatchTo, true)
 		f.Is("batch", *b, refresh.Batch{JobID: id, Kind: refresh.Bulk, Batch: b.Batch, Token: 1})
@@ -62,8 +62,8 @@ func TestClaimBatch_WaitsForUnitsOfTheBatch(t *testing.T) {
 		bulk := f.plan(refresh.Bulk, 1)
 		f.Tx(func(tx *db.Tx) error { _, _, err := catalog.QueueMissing(tx, f.missingIn(tx, "new")); return err })
 		missing := f.plan(refresh.Missing, 1)
-		f.storeVerdict(bulk)
-		f.storeVerdict(missing)
+		f.storeValidation(bulk)
+		f.storeValidation(missing)
 		f.Is("first", f.claimBatch().JobID, missing)
 		f.Is("second", f.claimBatch().JobID, bulk)
 	})
@@ -73,7 +73,7 @@ func TestStoreEstimates_WritesABatchOnce(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.own("u", f.items("A", "B")...)
 		id := f.plan(refresh.Bulk, 1)
-		f.storeVerdict(id)
+		f.storeValidation(id)
 		late := f.claimBatch()
 		f.Must(refresh.Recover(f.Context(), f.DB))
 		b := f.claimBatch()
@@ -97,13 +97,13 @@ func TestStoreEstimates_ConcurrentEstimateIsAConflict(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.own("u", f.items("A", "B")...)
 		id := f.plan(refresh.Bulk, 1)
-		f.storeVerdict(id)
+		f.storeValidation(id)
 		b := f.claimBatch()
 		s := f.estimates(b, 10)
 		// Another job estimates one of the two items meanwhile.
 		f.Tx(func(tx *db.Tx) error { _, _, err := catalog.QueueMissing(tx, f.missingIn(tx, "B")); return err })
 		other := f.plan(refresh.Missing, 1)
-		f.storeVerdict(other)
+		f.storeValidation(other)
 		f.estimate(f.claimBatch(), 20)
 		err := f.DB.InTx(f.Context(), func(tx *db.Tx) error { _, err := refresh.StoreEstimates(tx, *b, s); return err })
 		if !errors.Is(err, refresh.ErrConflict) {
@@ -123,7 +123,7 @@ func TestStoreEstimates_WritesItemsQuotesAndCounts(t *testing.T) {
 		f.own("u", ids...)
 		m1, m2 := f.market("s", "m1"), f.market("s", "m2")
 		id := f.plan(refresh.Bulk, 1)
-		f.storeVerdict(id)
+		f.storeValidation(id)
 		b := f.claimBatch()
 		items, err := refresh.BatchItems(f.Context(), f.DB, *b)
 		f.Must(err)
@@ -146,13 +146,13 @@ func TestStoreEstimates_WritesItemsQuotesAndCounts(t *testing.T) {
 			{Item: byName["C"], State: refresh.ItemFailed, Error: "why"},
 			{Item: byName["D"], State: refresh.ItemSkipped, Reason: refresh.SkipBudget},
 		}
-		snap := refresh.Snapshot{
+		snap := refresh.MarketSnapshot{
 			MarketID: m1, Currency: "EUR", Ask: 1, Bid: 2, Sale: 3, Listings: -1, Sales: 4,
 			SalesWindow: time.Hour, MarketTime: at(0).Truncate(time.Hour), Reason: pricing.Outlier,
 		}
 		other := snap
 		other.MarketID, other.FetchedAt, other.Reason = m2, at(-time.Minute), ""
-		s.Items[0].NewQuotes = []refresh.Snapshot{snap, other}
+		s.Items[0].NewQuotes = []refresh.MarketSnapshot{snap, other}
 		f.Tx(func(tx *db.Tx) error { _, err := refresh.StoreEstimates(tx, *b, s); return err })
 
 		got := f.item("A")
@@ -177,15 +177,15 @@ func TestStoreEstimates_WritesItemsQuotesAndCounts(t *testing.T) {
 		snaps, err := view.Snapshots(f.Context(), f.DB, got.ID)
 		f.Must(err)
 		f.Is("snapshots", len(snaps), 2)
-		f.Is("first", snaps[0], view.StoredSnapshot{Snapshot: snap, Provider: "s", Market: "m1", Title: "m1"})
-		f.Is("second", snaps[1].Snapshot, other)
+		f.Is("first", snaps[0], view.StoredSnapshot{MarketSnapshot: snap, Provider: "s", Market: "m1", Title: "m1"})
+		f.Is("second", snaps[1].MarketSnapshot, other)
 
 		// The next batch reads the written values and overwrites them.
 		f.Tx(func(tx *db.Tx) error { return refresh.EndEstimating(tx, id) })
 		f.finish(id)
 		f.Now = at(8 * time.Hour)
 		id = f.plan(refresh.Bulk, 1)
-		f.storeVerdict(id)
+		f.storeValidation(id)
 		b = f.claimBatch()
 		items, err = refresh.BatchItems(f.Context(), f.DB, *b)
 		f.Must(err)
@@ -194,7 +194,7 @@ func TestStoreEstimates_WritesItemsQuotesAndCounts(t *testing.T) {
 				f.Is("item read back", i, refresh.Item{
 					ID: got.ID, Key: key("A"), Price: 10, Status: pricing.Suspect, Candidate: 19, CandidateAt: got.CandidateAt,
 					Guard: guard, Range: pricing.Range{Low: 9, High: 10}, UpdatedAt: got.UpdatedAt,
-					QuotesAt: got.QuotesAt, NoSalesSince: got.NoSalesSince, Rev: 1, Quotes: []refresh.Snapshot{snap, other},
+					QuotesAt: got.QuotesAt, NoSalesSince: got.NoSalesSince, Rev: 1, Quotes: []refresh.MarketSnapshot{snap, other},
 				})
 			}
 		}
@@ -202,15 +202,15 @@ func TestStoreEstimates_WritesItemsQuotesAndCounts(t *testing.T) {
 		snap.Ask, other.Ask = 99, 98
 		for i := range s.Items {
 			if s.Items[i].Key.Name == "A" {
-				s.Items[i].NewQuotes = []refresh.Snapshot{snap, other}
+				s.Items[i].NewQuotes = []refresh.MarketSnapshot{snap, other}
 			}
 		}
 		f.Tx(func(tx *db.Tx) error { _, err := refresh.StoreEstimates(tx, *b, s); return err })
 		snaps, err = view.Snapshots(f.Context(), f.DB, got.ID)
 		f.Must(err)
 		f.Is("snapshots after it", len(snaps), 2)
-		f.Is("overwritten", snaps[0].Snapshot, snap)
-		f.Is("changed", snaps[1].Snapshot, other)
+		f.Is("overwritten", snaps[0].MarketSnapshot, snap)
+		f.Is("changed", snaps[1].MarketSnapshot, other)
 		f.Is("confirmed", f.item("A").CheckedAt, f.Now)
 		f.Is("no failure after a success", f.item("C").Failures, int64(0))
 	})
@@ -231,7 +231,7 @@ func TestStoreEstimates_WritesLargeLists(t *testing.T) {
 			units[i].State = refresh.UnitFailed
 		}
 		id := f.plan(refresh.Bulk, 1, units...)
-		f.storeVerdict(id)
+		f.storeValidation(id)
 		f.estimate(f.claimBatch(), 10)
 		f.Is("updated", f.job(id).Counts.Updated, int64(n))
 		list, err := refresh.JobUnits(f.Context(), f.DB, id)

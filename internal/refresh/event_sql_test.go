@@ -107,7 +107,7 @@ func TestStoreValidation_QuarantineAddsOneEvent(t *testing.T) {
 			id := f.plan(refresh.Bulk, 1, unit("s", "f"))
 			u := f.fetch("s")
 			u.ResponseUnitID = u.ID
-			f.storeVerdict(id, refresh.ValidationResult{Unit: u, Quarantine: quarantine, Fetch: refresh.MarketFetch{MarketID: m, Quotes: 1, Outcome: outcome}})
+			f.storeValidation(id, refresh.ValidationResult{Unit: u, Quarantine: quarantine, Fetch: refresh.MarketFetch{MarketID: m, Quotes: 1, Outcome: outcome}})
 			f.Tx(func(tx *db.Tx) error { return refresh.CancelJob(tx, id, 0) })
 			f.finish(id)
 		}

@@ -142,15 +142,15 @@ func TestReserveRequests_CountsBeforeSending(t *testing.T) {
 		killed := claim()
 		counted("with the claim", 0)
 		f.Is("a valid claim", reserve(killed, 3), true)
-		counted("before three more", 1)
+		counted("requests of the reservation before", 1)
 		f.Tx(func(tx *db.Tx) error { return refresh.Reclaim(tx, "me", nil, nil) })
-		counted("after a kill, all that may have been sent", 4)
+		counted("requests counted after a kill, including reserved ones", 4)
 		u := claim()
 		counted("with the second claim", 4)
 		f.Is("a claim that is lost", reserve(killed, 1), false)
 		u.Requests = 3
 		f.Tx(func(tx *db.Tx) error { return refresh.ReturnUnit(tx, *u) })
-		counted("given back after three", 7)
+		counted("requests counted after three were sent", 7)
 		u = claim()
 		u.State = refresh.UnitDeferred // nothing was sent
 		f.Tx(func(tx *db.Tx) error { _, _, err := refresh.EndUnit(tx, *u, nil, nil); return err })
@@ -280,7 +280,7 @@ func TestReclaim_ReleasesOrphans(t *testing.T) {
 		last := units[2]
 		last.State = refresh.UnitFailed
 		f.Tx(func(tx *db.Tx) error { _, _, err := refresh.EndUnit(tx, last, nil, nil); return err })
-		f.storeVerdict(id)
+		f.storeValidation(id)
 		kept, lost := f.claimBatch(), f.claimBatch()
 		f.Tx(func(tx *db.Tx) error { return refresh.Reclaim(tx, "me", nil, []refresh.Batch{*kept}) })
 		again := f.claimBatch()

@@ -133,11 +133,11 @@ func (f *fixture) fetch(provider string, blobs ...refresh.Blob) refresh.FetchUni
 	return *u
 }
 
-// storeVerdict moves a job on to its estimate stage.
-func (f *fixture) storeVerdict(job int64, verdicts ...refresh.ValidationResult) {
+// storeValidation moves a job on to its estimate stage.
+func (f *fixture) storeValidation(job int64, results ...refresh.ValidationResult) {
 	f.Helper()
 	f.Tx(func(tx *db.Tx) error {
-		_, err := refresh.StoreValidation(tx, job, verdicts, nil)
+		_, err := refresh.StoreValidation(tx, job, results, nil)
 		return err
 	})
 }
@@ -188,7 +188,7 @@ func (f *fixture) run(price money.Micro) int64 {
 	f.Helper()
 	id := f.plan(refresh.Bulk, 1, unit("s", "f"))
 	f.fetch("s")
-	f.storeVerdict(id)
+	f.storeValidation(id)
 	if b := f.claimBatch(); b != nil {
 		f.estimate(b, price)
 	}

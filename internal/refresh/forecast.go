@@ -45,11 +45,11 @@ type Bound string
 
 // The bounds.
 const (
-	BoundLimit      Bound = "limit"      // a rate limit with a longer period than a job waits
-	BoundDay        Bound = "day"        // daily quota
-	BoundMonth      Bound = "month"      // monthly quota
-	BoundReported   Bound = "reported"   // reported quota
-	BoundHold       Bound = "hold"       // retry-after
+	BoundLimit      Bound = "limit"    // a rate limit with a longer period than a job waits
+	BoundDay        Bound = "day"      // daily quota
+	BoundMonth      Bound = "month"    // monthly quota
+	BoundReported   Bound = "reported" // reported quota
+	BoundRetryAfter Bound = "retryAfter"
 	BoundBackground Bound = "background" // fetched in the background
 )
 
@@ -198,7 +198,7 @@ func (p *planner) hostBudget(ctx context.Context, d provider.Description, host s
 		return r, nil
 	}
 	if r.wait > Patience {
-		r.limitTo(0, BoundHold, blocked)
+		r.limitTo(0, BoundRetryAfter, blocked)
 	}
 	if t := b.Reported; t != nil && t.ResetsAt.Sub(p.now()) > Patience {
 		r.limitTo(t.Left, BoundReported, t.ResetsAt)

@@ -56,7 +56,7 @@ func TestForecast_MatchesTheNextJobByHost(t *testing.T) {
 				_, err := a.StoreRetryAfter(context.Background(), provider.RetryAfter{Wait: 2 * refresh.Patience})
 				return err
 			},
-			refresh.HostCost{Deferred: 3, Files: []string{"a.json", "b.json", "c.json"}, Why: refresh.BoundHold, FreeAt: epoch.Add(2 * refresh.Patience)},
+			refresh.HostCost{Deferred: 3, Files: []string{"a.json", "b.json", "c.json"}, Why: refresh.BoundRetryAfter, FreeAt: epoch.Add(2 * refresh.Patience)},
 		},
 		"names, a limit": {
 			requested(provider.Host{Limit: slow}), spend(2),

@@ -110,7 +110,7 @@ func TestRemoveInstance_ReleasesItsClaims(t *testing.T) {
 		f.Must(err)
 		f.Is("requests of the late claim", units[0].Requests, int64(1))
 
-		f.storeVerdict(id)
+		f.storeValidation(id)
 		f.register("me")
 		b := f.claimBatch()
 		f.Is("removed", f.remove("me", 0), true)
@@ -159,7 +159,7 @@ func TestReadHeartbeats_FindsOrphanedClaims(t *testing.T) {
 		f.Is("counters", len(f.heartbeats()), 0)
 		f.fetch("s")
 		f.fetch("s")
-		f.storeVerdict(id)
+		f.storeValidation(id)
 		b := f.claimBatch()
 		f.Is("counters", fmt.Sprint(f.heartbeats()), "map[me:-1]")
 		f.Is("removed", f.remove("me", refresh.NoHeartbeat), true)

@@ -46,7 +46,7 @@ func storedQuotes(ctx context.Context, s *db.DB, app int32, fn func(*NamedSnapsh
 			return err
 		}
 		all, err := DecodeQuotes(quotes)
-		for _, q.Snapshot = range all {
+		for _, q.MarketSnapshot = range all {
 			if q.FetchedAt.IsZero() {
 				q.FetchedAt = db.Moment(quotesAt)
 			}
@@ -59,26 +59,26 @@ func storedQuotes(ctx context.Context, s *db.DB, app int32, fn func(*NamedSnapsh
 
 // validationStates returns the validation state of each market of a game, without its
 // history.
-func validationStates(ctx context.Context, s *db.DB, app int32) (map[int64]pricing.MarketState, error) {
-	out := map[int64]pricing.MarketState{}
+func validationStates(ctx context.Context, s *db.DB, app int32) (map[int64]pricing.ValidationState, error) {
+	out := map[int64]pricing.ValidationState{}
 	err := db.Each(ctx, s.Read, func(r *sql.Rows) error {
 		var id int64
 		var state []byte
 		if err := r.Scan(&id, &state); err != nil {
 			return err
 		}
-		var m pricing.MarketState
+		var m pricing.ValidationState
 		err := m.UnmarshalBinary(state)
 		out[id] = m
 		return err
-	}, `SELECT market_id, state FROM market_memory WHERE app_id = $1`, app)
+	}, `SELECT market_id, state FROM market_validation WHERE app_id = $1`, app)
 	return out, err
 }
 
 // marketHistory returns the good responses of a market in the last eight days.
 func marketHistory(ctx context.Context, s *db.DB, app int32, market int64) (pricing.History, error) {
 	var history []byte
-	err := s.Read.QueryRowContext(ctx, `SELECT history FROM market_memory WHERE app_id = $1 AND market_id = $2`, app, market).Scan(&history)
+	err := s.Read.QueryRowContext(ctx, `SELECT history FROM market_validation WHERE app_id = $1 AND market_id = $2`, app, market).Scan(&history)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -90,7 +90,7 @@ func marketHistory(ctx context.Context, s *db.DB, app int32, market int64) (pric
 type MarketValidation struct {
 	MarketID int64
 	AppID    int32
-	State    pricing.MarketState
+	State    pricing.ValidationState
 	LastGood time.Time // fetch time of the newest good response
 	Names    int       // number of names in that response; 0 if the market is queried by name
 }
@@ -107,7 +107,7 @@ func MarketValidations(ctx context.Context, s *db.DB) ([]MarketValidation, error
 		return n.State.UnmarshalBinary(state)
 	}, `
 		SELECT m.market_id, m.app_id, m.state, coalesce(f.fetched_at, t.fetched_at, 0), coalesce(f.quotes, 0)
-		FROM market_memory m
+		FROM market_validation m
 		LEFT JOIN (SELECT market_id, app_id, max(fetched_at) AS fetched_at, CAST(sum(quotes) AS BIGINT) AS quotes
 			FROM market_file GROUP BY market_id, app_id) f ON f.market_id = m.market_id AND f.app_id = m.app_id
 		LEFT JOIN market_state t ON t.market_id = m.market_id
@@ -141,7 +141,7 @@ func learn(t *db.Tx, job int64, l Learned) error {
 			return err
 		}
 		query := `
-			INSERT INTO market_memory (market_id, app_id, state, history) VALUES ($1, $2, $3, $4)
+			INSERT INTO market_validation (market_id, app_id, state, history) VALUES ($1, $2, $3, $4)
 			ON CONFLICT (market_id, app_id) DO UPDATE SET state = excluded.state`
 		if m.History != nil {
 			query += `, history = excluded.history`

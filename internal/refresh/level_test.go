@@ -218,7 +218,7 @@ func TestConcurrency_TwoInstancesValidateTheSameJobOnce(t *testing.T) {
 		w.print(&out, `SELECT name, price, status, consensus, interval_low, interval_high, guard, `+setOf("item.level_set")+` FROM item ORDER BY name`)
 		w.print(&out, `SELECT app_id, data FROM level_set ORDER BY id`)
 		w.print(&out, `SELECT app_id, movers, `+setOf("r.level_set")+` FROM refresh_level r ORDER BY job_id`)
-		w.print(&out, `SELECT market_id, state, history FROM market_memory ORDER BY market_id`)
+		w.print(&out, `SELECT market_id, state, history FROM market_validation ORDER BY market_id`)
 		return out.String()
 	}
 	percent := money.Micro(100)

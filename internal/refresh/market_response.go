@@ -27,7 +27,7 @@ type marketResponse struct {
 // add reads the last good and the new responses of a provider's markets and adds them to the
 // round. Markets in the same files are read together, other markets in parallel. So the
 // memory holds the markets of a few files at a time.
-func (g *game) add(ctx context.Context, round *pricing.Round, now time.Time, provider string, states map[int64]pricing.MarketState) error {
+func (g *game) add(ctx context.Context, round *pricing.Round, now time.Time, provider string, states map[int64]pricing.ValidationState) error {
 	targets, markets, err := g.targets(ctx, provider, states)
 	if err != nil || len(markets) == 0 {
 		return err
@@ -188,7 +188,7 @@ type target struct {
 // targets returns where the quotes of each unit belong, and the provider's markets. A market
 // may have several files, and its response consists of all of them. A file without a new
 // response is represented by its last one.
-func (g *game) targets(ctx context.Context, prov string, states map[int64]pricing.MarketState) (map[int64][]target, map[int64]*marketResponse, error) {
+func (g *game) targets(ctx context.Context, prov string, states map[int64]pricing.ValidationState) (map[int64][]target, map[int64]*marketResponse, error) {
 	targets, markets := map[int64][]target{}, map[int64]*marketResponse{}
 	responded := map[MarketFile]*marketInFile{} // by market and file
 	isNew := map[int64]bool{}

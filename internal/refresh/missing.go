@@ -42,11 +42,11 @@ const (
 
 // newlyListed returns the quotes of waiting items in a job's good new responses. Waiting
 // items are in the missing-price queue and not in the job.
-func (f *fetcher) newlyListed(ctx context.Context, job *Job, verdicts []ValidationResult) ([]Listed, error) {
+func (f *fetcher) newlyListed(ctx context.Context, job *Job, results []ValidationResult) ([]Listed, error) {
 	good := map[UnitMarket]bool{}
 	units := map[int64]FetchUnit{}
 	var ids []int64
-	for _, v := range verdicts {
+	for _, v := range results {
 		if v.Reused || v.Fetch.Outcome != OutcomeOK {
 			continue
 		}

@@ -113,13 +113,13 @@ ON CONFLICT (job_id, unit_id, market_id) DO UPDATE SET
 // StoreValidation stores the result of validating a job's responses and moves the job on to
 // the estimate stage. It returns false, and stores nothing, if the job is not in its fetch
 // stage.
-func StoreValidation(t *db.Tx, job int64, verdicts []ValidationResult, learned []Learned) (bool, error) {
+func StoreValidation(t *db.Tx, job int64, results []ValidationResult, learned []Learned) (bool, error) {
 	n, err := t.Exec(`UPDATE refresh_job SET stage = 'estimate' WHERE id = $1 AND state = 'running' AND stage = 'fetch'`, job)
 	if err != nil || n != 1 {
 		return false, err
 	}
-	for _, v := range verdicts {
-		if err := storeVerdict(t, job, v); err != nil {
+	for _, v := range results {
+		if err := storeValidation(t, job, v); err != nil {
 			return false, err
 		}
 	}
@@ -131,7 +131,7 @@ func StoreValidation(t *db.Tx, job int64, verdicts []ValidationResult, learned [
 	return true, nil
 }
 
-func storeVerdict(t *db.Tx, job int64, v ValidationResult) error {
+func storeValidation(t *db.Tx, job int64, v ValidationResult) error {
 	_, err := t.Exec(`
 		INSERT INTO market_fetch (job_id, unit_id, market_id, fetched_at, quotes, rejected, requests, bytes, outcome)
 		VALUES ($1, $2, $3, $4, $5, $6, 0, 0, $7)

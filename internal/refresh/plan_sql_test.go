@@ -49,7 +49,7 @@ func TestReadPlan_CountsWhatIsDue(t *testing.T) {
 		f.own("u", ids[0], ids[1], ids[2], ids[3], ids[5])
 		f.own("v", ids[0], ids[0], ids[3])
 		id := f.plan(refresh.Bulk, 1)
-		f.storeVerdict(id)
+		f.storeValidation(id)
 		b := f.claimBatch()
 		s := f.estimates(b, 10)
 		for i := range s.Items {
@@ -133,7 +133,7 @@ func TestReadPlan_RetriesTheFailedItemsOfAJob(t *testing.T) {
 		ids := f.items("A", "B", "C")
 		f.own("u", ids...)
 		id := f.plan(refresh.Bulk, 1)
-		f.storeVerdict(id)
+		f.storeValidation(id)
 		b := f.claimBatch()
 		s := f.estimates(b, 10)
 		s.Items[1].State, s.Items[1].Responded, s.Items[1].Error = refresh.ItemFailed, false, "why"
@@ -193,7 +193,7 @@ func TestStoreEstimates_MissingPriceDoublesItsPause(t *testing.T) {
 		waits := []int{1, 2, 4, 8, 16, 32, 64, 72, 72}
 		for round, hours := range waits {
 			id := f.plan(refresh.Missing, 1)
-			f.storeVerdict(id)
+			f.storeValidation(id)
 			b := f.claimBatch()
 			s := f.estimates(b, 0)
 			for i := range s.Items {

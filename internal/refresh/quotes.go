@@ -12,12 +12,12 @@ import (
 )
 
 // fetchedAfterEstimate reports whether a quote was fetched after the item's last estimate.
-func fetchedAfterEstimate(v *Snapshot) bool {
+func fetchedAfterEstimate(v *MarketSnapshot) bool {
 	return v.Reason == pricing.Awaiting || v.Reason == pricing.Confirmed
 }
 
 // quoted reports whether a quote has an ask or a sale.
-func quoted(v *Snapshot) bool { return v.Ask > 0 || v.Sale > 0 }
+func quoted(v *MarketSnapshot) bool { return v.Ask > 0 || v.Sale > 0 }
 
 // collectQuotes collects the quotes for an item's estimate. It takes the quotes of this job.
 // For other configured markets it takes the stored quotes. If a market responded without the
@@ -26,12 +26,12 @@ func (s *batchEstimator) collectQuotes(i int) {
 	s.rows, s.quotes = s.rows[:0], s.quotes[:0]
 	for k := range s.jobQuotes[i] {
 		f := &s.jobQuotes[i][k]
-		q := s.quote(f.Snapshot)
+		q := s.quote(f.MarketSnapshot)
 		q.FetchedAt = f.at
 		if f.byName {
 			q.ChangedAt, q.Moved = s.sinceLast(i, f)
 		}
-		s.rows, s.quotes = append(s.rows, f.Snapshot), append(s.quotes, q)
+		s.rows, s.quotes = append(s.rows, f.MarketSnapshot), append(s.quotes, q)
 	}
 	for _, old := range s.items[i].Quotes {
 		if slices.ContainsFunc(s.jobQuotes[i], func(f jobQuote) bool { return f.MarketID == old.MarketID }) {
@@ -62,12 +62,12 @@ func (s *batchEstimator) collectQuotes(i int) {
 func unchanged() time.Time { return time.Unix(0, 0).UTC() }
 
 // findQuote returns the index of a market's quote.
-func findQuote(quotes []Snapshot, market int64) (at int, found bool) {
-	return slices.BinarySearchFunc(quotes, market, func(q Snapshot, id int64) int { return cmp.Compare(q.MarketID, id) })
+func findQuote(quotes []MarketSnapshot, market int64) (at int, found bool) {
+	return slices.BinarySearchFunc(quotes, market, func(q MarketSnapshot, id int64) int { return cmp.Compare(q.MarketID, id) })
 }
 
 // quoteOf returns a market's quote, or nil.
-func quoteOf(quotes []Snapshot, market int64) *Snapshot {
+func quoteOf(quotes []MarketSnapshot, market int64) *MarketSnapshot {
 	if at, found := findQuote(quotes, market); found {
 		return &quotes[at]
 	}
@@ -99,7 +99,7 @@ func (s *batchEstimator) sinceLast(i int, f *jobQuote) (changedAt time.Time, mov
 
 // quote converts a stored quote for an estimate. If the quote has no sales count, its sales
 // window is the market's usual one.
-func (s *batchEstimator) quote(r Snapshot) pricing.Quote {
+func (s *batchEstimator) quote(r MarketSnapshot) pricing.Quote {
 	m := s.estimator.marketsByID[r.MarketID]
 	q := pricing.Quote{
 		ID: r.MarketID, Provider: m.provider, Market: m.Key, Pool: m.Pool, MaxAge: m.MaxAge,
@@ -114,7 +114,7 @@ func (s *batchEstimator) quote(r Snapshot) pricing.Quote {
 }
 
 // newQuotes returns all quotes of an item after the estimate, or nil if none changed.
-func (s *batchEstimator) newQuotes(i int) []Snapshot {
+func (s *batchEstimator) newQuotes(i int) []MarketSnapshot {
 	stored := s.items[i].Quotes
 	all, changed := append(s.kept[:0], stored...), false
 	for k := range all {
@@ -143,7 +143,7 @@ func (s *batchEstimator) newQuotes(i int) []Snapshot {
 		return nil
 	}
 	all = slices.Clone(all)
-	slices.SortFunc(all, func(a, b Snapshot) int { return cmp.Compare(a.MarketID, b.MarketID) })
+	slices.SortFunc(all, func(a, b MarketSnapshot) int { return cmp.Compare(a.MarketID, b.MarketID) })
 	return all
 }
 

@@ -27,7 +27,7 @@ const (
 var errQuotes = errors.New("stored quotes are damaged")
 
 // encodeQuotes encodes the quotes of an item for storage.
-func encodeQuotes(quotes []Snapshot) string {
+func encodeQuotes(quotes []MarketSnapshot) string {
 	const room = 64 // of most records
 	b := make([]byte, 0, 2+room*len(quotes))
 	b = append(b, '[')
@@ -53,15 +53,15 @@ func encodeQuotes(quotes []Snapshot) string {
 }
 
 // DecodeQuotes decodes text of encodeQuotes. An empty text has no quotes.
-func DecodeQuotes(text string) ([]Snapshot, error) {
+func DecodeQuotes(text string) ([]MarketSnapshot, error) {
 	if text == "" || text == "[]" {
 		return nil, nil
 	}
 	r := quoteReader{text: text}
-	out := make([]Snapshot, 0, len(text)/48+1)
+	out := make([]MarketSnapshot, 0, len(text)/48+1)
 	for sep := byte('['); r.text != "]" && !r.bad; sep = ',' {
 		r.skip(sep)
-		q := Snapshot{MarketID: r.number('[')}
+		q := MarketSnapshot{MarketID: r.number('[')}
 		q.Currency = money.Currency(r.word())
 		q.Ask, q.Bid, q.Sale = money.Micro(r.number(',')), money.Micro(r.number(',')), money.Micro(r.number(','))
 		q.Listings, q.Sales = r.number(','), r.number(',')
@@ -149,7 +149,7 @@ func (r *quoteReader) word() string {
 // itemQuotes holds all quotes of an item.
 type itemQuotes struct {
 	item   int64
-	quotes []Snapshot
+	quotes []MarketSnapshot
 }
 
 var quotesBulk = db.NewBulk(writeQuotesSQL, quotesTypes, replaceOfOld)

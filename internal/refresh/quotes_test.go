@@ -17,8 +17,8 @@ import (
 )
 
 // someQuotes returns random quotes of an item, by market.
-func someQuotes(r *rand.Rand) []Snapshot {
-	quotes := make([]Snapshot, r.IntN(12))
+func someQuotes(r *rand.Rand) []MarketSnapshot {
+	quotes := make([]MarketSnapshot, r.IntN(12))
 	for i := range quotes {
 		q := &quotes[i]
 		q.MarketID, q.Currency = int64(i*7+1), []money.Currency{"USD", "CNY", "EUR"}[r.IntN(3)]
@@ -52,7 +52,7 @@ func TestQuotes_RoundTrip(t *testing.T) {
 }
 
 func TestQuotes_DamagedTextIsAnError(t *testing.T) {
-	text := encodeQuotes([]Snapshot{{MarketID: 1, Currency: "USD", Ask: 12}, {MarketID: 22, Currency: "EUR"}})
+	text := encodeQuotes([]MarketSnapshot{{MarketID: 1, Currency: "USD", Ask: 12}, {MarketID: 22, Currency: "EUR"}})
 	for end := 1; end < len(text); end++ {
 		if got, err := DecodeQuotes(text[:end]); err == nil {
 			t.Errorf("%q was read as %v", text[:end], got)
@@ -81,7 +81,7 @@ func FuzzQuotes(f *testing.F) {
 }
 
 func TestMarketSnapshot_ShowsTheStoredQuotesOnBothEngines(t *testing.T) {
-	quotes := []Snapshot{
+	quotes := []MarketSnapshot{
 		{
 			MarketID: 3, Currency: "CNY", Ask: 1, Bid: 2, Sale: 3, Listings: -1, Sales: 4, SalesWindow: time.Minute,
 			MarketTime: time.Unix(7200, 0).UTC(), FetchedAt: time.UnixMicro(5).UTC(), Reason: pricing.Outlier,

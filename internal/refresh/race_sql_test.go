@@ -61,7 +61,7 @@ func TestClaimBatch_ManyWorkersClaimEachBatchOnce(t *testing.T) {
 			names[i] = fmt.Sprint("name ", i)
 		}
 		f.own("u", f.items(names...)...)
-		f.storeVerdict(f.plan(refresh.Bulk, catalog.Buckets))
+		f.storeValidation(f.plan(refresh.Bulk, catalog.Buckets))
 		var claimed, items atomic.Int64
 		dbtest.AtOnce(8, func(int) {
 			for range catalog.Buckets {

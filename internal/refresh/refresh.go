@@ -163,8 +163,8 @@ type NamedItem struct {
 	ID     int64
 	Name   string
 	Phase  string
-	Rev    int64      // row version; increases with each estimate
-	Quotes []Snapshot // by market
+	Rev    int64            // row version; increases with each estimate
+	Quotes []MarketSnapshot // by market
 }
 
 // Blob is one bucket of an encoded response.
@@ -230,11 +230,11 @@ type Item struct {
 	NoSalesSince time.Time
 	Failures     int64
 	Rev          int64
-	Quotes       []Snapshot // by market
+	Quotes       []MarketSnapshot // by market
 }
 
-// Snapshot is the stored quote of a market for an item.
-type Snapshot struct {
+// MarketSnapshot is the stored quote of a market for an item.
+type MarketSnapshot struct {
 	MarketID    int64
 	Currency    money.Currency
 	Ask         money.Micro
@@ -260,20 +260,20 @@ type Estimates struct {
 
 // EstimatedItem is the result of estimating an item.
 type EstimatedItem struct {
-	Item                      // the item before the estimate
-	State      string         // ItemUpdated, ItemNoQuote, ItemFailed, ItemSkipped
-	Reason     string         // with ItemSkipped
-	Error      string         // with ItemFailed
-	Responded  bool           // a market responded, so Estimate is set
-	Estimate   pricing.Priced // without Quotes
-	Bounds     pricing.Range  // price range of the item including the new price
-	LevelSet   int64          // id of the level set; 0: none yet
-	Used       string         // ids of the used markets, if AddsPoint
-	AsOf       time.Time      // fetch time of the quotes, from which the TTL counts
-	QuotedAt   time.Time      // time of the newest used quote; zero: none
-	QuietSince time.Time      // since when no market has reported a sale; zero: not in this state
-	RetryAt    time.Time      // end of the no-sales pause; zero: no pause
-	NewQuotes  []Snapshot     // quotes to store, by market; nil: unchanged
+	Item                        // the item before the estimate
+	State      string           // ItemUpdated, ItemNoQuote, ItemFailed, ItemSkipped
+	Reason     string           // with ItemSkipped
+	Error      string           // with ItemFailed
+	Responded  bool             // a market responded, so Estimate is set
+	Estimate   pricing.Priced   // without Quotes
+	Bounds     pricing.Range    // price range of the item including the new price
+	LevelSet   int64            // id of the level set; 0: none yet
+	Used       string           // ids of the used markets, if AddsPoint
+	AsOf       time.Time        // fetch time of the quotes, from which the TTL counts
+	QuotedAt   time.Time        // time of the newest used quote; zero: none
+	QuietSince time.Time        // since when no market has reported a sale; zero: not in this state
+	RetryAt    time.Time        // end of the no-sales pause; zero: no pause
+	NewQuotes  []MarketSnapshot // quotes to store, by market; nil: unchanged
 }
 
 // PriceAfter returns the item's price after the estimate; 0: unknown.

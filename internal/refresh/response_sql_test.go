@@ -62,7 +62,7 @@ func TestBlobs_AreDeletedWhenUnused(t *testing.T) {
 			if !good {
 				v.Quarantine, v.Fetch.Outcome = "anomaly", refresh.OutcomeQuarantined
 			}
-			f.storeVerdict(id, v)
+			f.storeValidation(id, v)
 			if b := f.claimBatch(); b != nil {
 				f.estimate(b, 10)
 			}
@@ -132,7 +132,7 @@ func TestMarketStates_RemainAfterTheirJobs(t *testing.T) {
 		id := run(unit("s", ""), unit("s", ""))
 		want := refresh.MarketState{FetchedAt: f.Now, Quotes: 6, Rejected: 2, Outcome: "ok", LastSuccess: f.Now}
 		state("two responses to names", want)
-		f.storeVerdict(id)
+		f.storeValidation(id)
 		finish(id)
 
 		f.Now = f.Now.Add(24 * time.Hour)
@@ -146,7 +146,7 @@ func TestMarketStates_RemainAfterTheirJobs(t *testing.T) {
 		state("a file before its validation", want)
 		units, err := refresh.JobUnits(f.Context(), f.DB, id)
 		f.Must(err)
-		f.storeVerdict(id, refresh.ValidationResult{Unit: units[0], Fetch: refresh.MarketFetch{MarketID: m, Quotes: 3, Outcome: refresh.OutcomeOK}})
+		f.storeValidation(id, refresh.ValidationResult{Unit: units[0], Fetch: refresh.MarketFetch{MarketID: m, Quotes: 3, Outcome: refresh.OutcomeOK}})
 		want.LastSuccess = f.Now
 		state("a good file", want)
 		finish(id)
@@ -155,7 +155,7 @@ func TestMarketStates_RemainAfterTheirJobs(t *testing.T) {
 		id = run(unit("s", "f"))
 		units, err = refresh.JobUnits(f.Context(), f.DB, id)
 		f.Must(err)
-		f.storeVerdict(id, refresh.ValidationResult{Unit: units[0], Fetch: refresh.MarketFetch{MarketID: m, Outcome: refresh.OutcomeQuarantined}, Quarantine: "anomaly"})
+		f.storeValidation(id, refresh.ValidationResult{Unit: units[0], Fetch: refresh.MarketFetch{MarketID: m, Outcome: refresh.OutcomeQuarantined}, Quarantine: "anomaly"})
 		want.FetchedAt, want.Outcome, want.Quarantine, want.QuarantinedSince = f.Now, "quarantined", "anomaly", f.Now
 		want.LastError, want.LastErrorAt = "anomaly", f.Now
 		state("a quarantined file", want)
@@ -181,7 +181,7 @@ func TestStoreValidation_StoresTheOutcomeOfAFile(t *testing.T) {
 			id := f.plan(refresh.Bulk, 1, unit("s", "f"))
 			u := f.fetch("s")
 			u.ResponseUnitID = u.ID
-			f.storeVerdict(id, refresh.ValidationResult{
+			f.storeValidation(id, refresh.ValidationResult{
 				Unit: u, Quarantine: quarantine, Reused: reused,
 				Fetch: refresh.MarketFetch{MarketID: m, Quotes: quotes, Outcome: outcome},
 			})

@@ -124,7 +124,7 @@ func (d drama) dump(w *world) string {
 		queries = append(queries,
 			`SELECT app_id, learned_at, data FROM level_set ORDER BY id`,
 			`SELECT app_id, movers FROM refresh_level ORDER BY job_id, app_id`,
-			`SELECT market_id, app_id, state, history FROM market_memory ORDER BY market_id, app_id`)
+			`SELECT market_id, app_id, state, history FROM market_validation ORDER BY market_id, app_id`)
 	}
 	for _, query := range queries {
 		w.print(&out, query)

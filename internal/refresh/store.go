@@ -36,7 +36,7 @@ type ValidationResult struct {
 
 // NamedSnapshot is the stored quote of a market for an item.
 type NamedSnapshot struct {
-	Snapshot
+	MarketSnapshot
 	Name, Phase string
 }
 
@@ -51,7 +51,7 @@ type Learned struct {
 // ValidationState is what validation stores about a market of a game for the next job.
 type ValidationState struct {
 	MarketID int64
-	State    pricing.MarketState
+	State    pricing.ValidationState
 	History  pricing.History // good responses of the last eight days; nil: unchanged
 }
 

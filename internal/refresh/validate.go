@@ -58,17 +58,17 @@ func (f *fetcher) validate(ctx context.Context, job *Job) error {
 		}
 		learned = append(learned, result)
 	}
-	verdicts := make([]ValidationResult, 0, len(parts))
+	results := make([]ValidationResult, 0, len(parts))
 	for _, p := range parts {
-		verdicts = append(verdicts, p.ValidationResult)
+		results = append(results, p.ValidationResult)
 	}
-	listed, err := f.newlyListed(ctx, job, verdicts)
+	listed, err := f.newlyListed(ctx, job, results)
 	if err != nil {
 		return fmt.Errorf("find missing prices in responses of job %d: %w", job.ID, err)
 	}
 	first, due := false, false
 	err = f.store.InTx(ctx, func(tx *db.Tx) (err error) {
-		if first, err = StoreValidation(tx, job.ID, verdicts, learned); err != nil || !first {
+		if first, err = StoreValidation(tx, job.ID, results, learned); err != nil || !first {
 			return err
 		}
 		due, err = dueListed(tx, listed)
@@ -80,7 +80,7 @@ func (f *fetcher) validate(ctx context.Context, job *Job) error {
 	if due {
 		f.wake(WorkMissing)
 	}
-	for _, v := range verdicts {
+	for _, v := range results {
 		if v.Quarantine != "" {
 			f.log.Warn("response quarantined", "job", job.ID, "file", v.Unit.File, "reason", v.Quarantine)
 		}

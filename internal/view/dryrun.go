@@ -40,7 +40,7 @@ type PlannedHost struct {
 	Deferred      int64      `json:"deferred"`
 	DeferredFiles []string   `json:"deferredFiles"`
 	DeferredNames int64      `json:"deferredNames"` // names with the lowest priority; only for a provider that is requested by name
-	Why           *string    `json:"why"`           // limit, day, month, reported, hold, background; null: nothing is deferred
+	Why           *string    `json:"why"`           // limit, day, month, reported, retryAfter, background; null: nothing is deferred
 	FreeAt        *time.Time `json:"freeAt"`        // earliest time of a deferred request; null: nothing is deferred, or the background fetch requests it
 	Seconds       float64    `json:"seconds"`
 }

@@ -16,14 +16,14 @@ import (
 func TestWhy_ExplainsMissingQuoteWithStoredAmounts(t *testing.T) {
 	e := &explainer{}
 	for _, tt := range []struct {
-		snap refresh.Snapshot
+		snap refresh.MarketSnapshot
 		want string
 	}{
-		{refresh.Snapshot{Reason: pricing.NotOffered}, "no offers or sales"},
-		{refresh.Snapshot{Reason: pricing.NotOffered, Ask: money.Scale}, "the newest response does not contain this item; the amounts are from an earlier response"},
-		{refresh.Snapshot{Reason: pricing.NotOffered, Sale: money.Scale}, "the newest response does not contain this item; the amounts are from an earlier response"},
+		{refresh.MarketSnapshot{Reason: pricing.NotOffered}, "no offers or sales"},
+		{refresh.MarketSnapshot{Reason: pricing.NotOffered, Ask: money.Scale}, "the newest response does not contain this item; the amounts are from an earlier response"},
+		{refresh.MarketSnapshot{Reason: pricing.NotOffered, Sale: money.Scale}, "the newest response does not contain this item; the amounts are from an earlier response"},
 	} {
-		if got := e.why(&StoredSnapshot{Snapshot: tt.snap}); got != tt.want {
+		if got := e.why(&StoredSnapshot{MarketSnapshot: tt.snap}); got != tt.want {
 			t.Errorf("ask %s, sale %s: %q, want %q", tt.snap.Ask, tt.snap.Sale, got, tt.want)
 		}
 	}

@@ -93,7 +93,7 @@ func quoted(ctx context.Context, s *db.DB, items, markets []int64) (map[int64]bo
 			return err
 		}
 		all, err := refresh.DecodeQuotes(quotes)
-		out[id] = slices.ContainsFunc(all, func(q refresh.Snapshot) bool {
+		out[id] = slices.ContainsFunc(all, func(q refresh.MarketSnapshot) bool {
 			return q.Reason != pricing.NotOffered && q.Reason != pricing.NotConfigured && slices.Contains(markets, q.MarketID)
 		})
 		return err
@@ -113,7 +113,7 @@ func ReadItem(ctx context.Context, s *db.DB, key catalog.Key) (*StoredItem, erro
 
 // StoredSnapshot is a snapshot with its market.
 type StoredSnapshot struct {
-	refresh.Snapshot
+	refresh.MarketSnapshot
 	Provider, Market, Title string
 }
 
@@ -138,7 +138,7 @@ func Snapshots(ctx context.Context, s *db.DB, item int64) ([]StoredSnapshot, err
 	out := make([]StoredSnapshot, len(snaps))
 	for i, v := range snaps {
 		m := markets[v.MarketID]
-		out[i] = StoredSnapshot{Snapshot: v, Provider: m.Provider, Market: m.Key, Title: m.Title}
+		out[i] = StoredSnapshot{MarketSnapshot: v, Provider: m.Provider, Market: m.Key, Title: m.Title}
 	}
 	return out, nil
 }

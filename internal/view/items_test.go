@@ -38,11 +38,11 @@ func catalogue(w *world, random *rand.Rand, items int) []view.StoredItem {
 		return err
 	})
 	byID := slices.Sorted(maps.Values(ids))
-	w.quotes = func() (out []refresh.Snapshot) {
+	w.quotes = func() (out []refresh.MarketSnapshot) {
 		for _, id := range byID {
 			if random.IntN(6) == 0 {
 				reason := []pricing.Reason{pricing.Used, pricing.Outlier, pricing.NotOffered}[random.IntN(3)]
-				out = append(out, refresh.Snapshot{MarketID: id, Ask: 1, Currency: "USD", Reason: reason})
+				out = append(out, refresh.MarketSnapshot{MarketID: id, Ask: 1, Currency: "USD", Reason: reason})
 			}
 		}
 		return out

@@ -48,10 +48,10 @@ type Job struct {
 // JobProvider counts the requests and quotes of one provider in a job. A background fetch can
 // increase the counts after the job has ended.
 type JobProvider struct {
-	Provider   string      `json:"provider"`
-	Requests   int64       `json:"requests"`
-	LaterNames int64       `json:"laterNames"` // names deferred by its budget
-	Markets    []JobMarket `json:"markets"`
+	Provider      string      `json:"provider"`
+	Requests      int64       `json:"requests"`
+	DeferredNames int64       `json:"deferredNames"` // names deferred by its budget
+	Markets       []JobMarket `json:"markets"`
 }
 
 // JobMarket counts the quotes of a market in a job.
@@ -174,7 +174,7 @@ func (r *JobReader) jobs(ctx context.Context, rows []refresh.Job) ([]Job, error)
 
 // jobProvider returns the counts of one provider in a job.
 func jobProvider(u ProviderUse, yield []MarketYield) JobProvider {
-	s := JobProvider{Provider: u.Provider, Requests: u.Requests, LaterNames: u.Later, Markets: []JobMarket{}}
+	s := JobProvider{Provider: u.Provider, Requests: u.Requests, DeferredNames: u.Later, Markets: []JobMarket{}}
 	for _, y := range yield {
 		if y.JobID == u.JobID && y.Provider == u.Provider {
 			s.Markets = append(s.Markets, JobMarket{Market: y.Market, Quotes: y.Quotes, Rejected: y.Rejected})

@@ -47,8 +47,8 @@ func Use(ctx context.Context, s *db.DB, jobs []int64) ([]ProviderUse, error) {
 		FROM fetch_unit WHERE job_id IN `+s.Dialect.IDs(1)+` GROUP BY job_id, provider ORDER BY job_id, provider`, s.Dialect.PackIDs(jobs))
 }
 
-// LaterNames returns the number of names that the last full bulk job deferred, by provider.
-func LaterNames(ctx context.Context, s *db.DB) (map[string]int64, error) {
+// DeferredNames returns the number of names that the last full bulk job deferred, by provider.
+func DeferredNames(ctx context.Context, s *db.DB) (map[string]int64, error) {
 	uses, err := db.Collect(ctx, s.Read, func(r *sql.Rows, u *ProviderUse) error { return r.Scan(&u.Provider, &u.Later) }, `
 		SELECT provider, CAST(sum(size) AS BIGINT) FROM fetch_unit
 		WHERE state = 'deferred' AND job_id = (SELECT max(id) FROM refresh_job WHERE kind = 'bulk' AND retry_of = 0 AND stage <> 'plan')

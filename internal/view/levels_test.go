@@ -46,8 +46,8 @@ func TestMarketLevels_ReturnsNewestSetsOfConfiguredMarkets(t *testing.T) {
 		ids, err = refresh.MarketIDs(tx, []refresh.MarketName{a, b, gone})
 		return err
 	})
-	quiet := pricing.MarketState{Dispersions: []money.Micro{10_000, 20_000, 30_000}}
-	refused := pricing.MarketState{
+	quiet := pricing.ValidationState{Dispersions: []money.Micro{10_000, 20_000, 30_000}}
+	refused := pricing.ValidationState{
 		Dispersions: []money.Micro{10_000, 20_000, 30_000}, RefusedSince: w.now,
 		Refused: pricing.Refusal{Anomaly: pricing.Dispersion, Value: 400_000, High: 90_000},
 	}

@@ -46,8 +46,8 @@ type ProviderDebug struct {
 	Paused            bool               `json:"paused"`
 	Health            provider.Health    `json:"health"` // unknown, healthy, degraded or down
 	Shape             string             `json:"shape"`
-	Background        bool               `json:"background"` // runs do not wait for it; it is fetched within its budget
-	LaterNames        int64              `json:"laterNames"` // names deferred by the last full run
+	Background        bool               `json:"background"`    // runs do not wait for it; it is fetched within its budget
+	DeferredNames     int64              `json:"deferredNames"` // names deferred by the last full run
 	BatchSize         int                `json:"batchSize"`
 	IntervalSeconds   int64              `json:"intervalSeconds"`
 	Terms             string             `json:"terms"`
@@ -174,7 +174,7 @@ func (r *ProviderReader) ReadProviders(ctx context.Context) (ProvidersDebug, err
 	if err != nil {
 		return out, err
 	}
-	later, err := LaterNames(ctx, r.o.Store)
+	later, err := DeferredNames(ctx, r.o.Store)
 	if err != nil {
 		return out, err
 	}
@@ -193,7 +193,7 @@ func (r *ProviderReader) ReadProviders(ctx context.Context) (ProvidersDebug, err
 			return out, err
 		}
 		s := r.provider(d, providers[d.Name], hosts)
-		s.Background, s.LaterNames = refresh.InBackground(d), later[d.Name]
+		s.Background, s.DeferredNames = refresh.InBackground(d), later[d.Name]
 		s.addInstances(r, instances, claims)
 		for _, m := range d.Markets {
 			s.Markets = append(s.Markets, marketDebug(d, m, byKey[[2]string{d.Name, m.Key}], hosts))

@@ -270,7 +270,7 @@ func TestItem_ConvertsWithRatesOfItsEstimate(t *testing.T) {
 			Items: []refresh.EstimatedItem{{
 				Item: items[0], State: refresh.ItemUpdated, Responded: true, AsOf: w.now, QuotedAt: w.now,
 				Estimate:  pricing.Priced{Price: 11_000_000, Estimated: 11_000_000},
-				NewQuotes: []refresh.Snapshot{{MarketID: markets[name], Currency: "EUR", Ask: 10_000_000, Listings: -1, Sales: -1}},
+				NewQuotes: []refresh.MarketSnapshot{{MarketID: markets[name], Currency: "EUR", Ask: 10_000_000, Listings: -1, Sales: -1}},
 			}},
 		})
 		return err

@@ -26,14 +26,14 @@ type world struct {
 	*view.UserReader
 	store   *db.DB
 	now     time.Time
-	learned []refresh.Learned         // learned by each new job
-	quotes  func() []refresh.Snapshot // quotes of each estimated item; nil: unchanged
+	learned []refresh.Learned               // learned by each new job
+	quotes  func() []refresh.MarketSnapshot // quotes of each estimated item; nil: unchanged
 }
 
 func newWorld(tb testing.TB, scopeAll bool) *world {
 	tb.Helper()
 	w := &world{TB: tb, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
-	w.quotes = func() []refresh.Snapshot { return nil }
+	w.quotes = func() []refresh.MarketSnapshot { return nil }
 	now := func() time.Time { return w.now }
 	d := dbtest.NewDatabase(tb)
 	s, err := db.Open(tb.Context(), db.Options{Path: d.Path, URL: d.URL, Now: now})

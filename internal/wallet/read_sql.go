@@ -109,7 +109,7 @@ func states(ctx context.Context, q db.Querier, user string) ([]State, error) {
 
 // ReadEntries returns up to limit entries of a user's account. An empty currency selects
 // all accounts of the user. The order is currency descending, then newest entry first. The
-// page starts after the entry with this number in the currency before.
+// currency before and the number are those of the last entry of the previous page.
 func ReadEntries(ctx context.Context, s *db.DB, user string, currency, before money.Currency, number int64, limit int) ([]Entry, error) {
 	return db.Collect(ctx, s.Read, scanEntry, `
 		SELECT `+entryColumns+` FROM wallet_entry

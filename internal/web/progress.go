@@ -76,8 +76,8 @@ func newRunView(job view.Job, etaSeconds *int64, now time.Time) *runView {
 		for _, m := range s.Markets {
 			v.Yield = append(v.Yield, providerCount{Provider: s.Provider + "/" + m.Market, Count: m.Quotes})
 		}
-		if s.LaterNames > 0 {
-			v.Later = append(v.Later, providerCount{Provider: s.Provider, Count: s.LaterNames})
+		if s.DeferredNames > 0 {
+			v.Later = append(v.Later, providerCount{Provider: s.Provider, Count: s.DeferredNames})
 		}
 	}
 	v.Badge = runBadge(job.State, job.Outcome)

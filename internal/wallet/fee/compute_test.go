@@ -282,7 +282,7 @@ func TestExplain_DescribesRuleAndSteps(t *testing.T) {
 	}
 	want := Explanation{
 		Quote:      Quote{Version: 7, Rule: "usd", Fee: 90, Net: 910},
-		NotMatched: []Miss{{"card", "payment method is not known, not card"}},
+		NotMatched: []Miss{{"card", "payment method is missing; the rule requires card"}},
 		Steps: []string{
 			"rule usd applies: priority 2, kind sale, currency USD",
 			"10.00 USD is in the tier of amounts from 500",
@@ -307,7 +307,7 @@ func TestExplain_LimitsItsOutput(t *testing.T) {
 	if err != nil || len(e.NotMatched) != 50 || e.MoreMisses != MaxRules-50 || e.Rule != FallbackID {
 		t.Errorf("Explain lists %d rules and %d more, rule %s, error %v", len(e.NotMatched), e.MoreMisses, e.Rule, err)
 	}
-	if got := e.NotMatched[0].Reason; got != "country is not known, not one of AT, DE, ES, FR, IT or 2 others" {
+	if got := e.NotMatched[0].Reason; got != "country is missing; the rule requires one of AT, DE, ES, FR, IT or 2 others" {
 		t.Errorf("reason %q", got)
 	}
 }

@@ -49,15 +49,15 @@ func Explain(set *Set, p Payment) (Explanation, error) {
 func (r *Rule) miss(p *Payment) string {
 	switch {
 	case !in(r.Kinds, p.Kind):
-		return fmt.Sprintf("kind is %s, not %s", p.Kind, oneOf(r.Kinds))
+		return fmt.Sprintf("kind is %s; the rule requires %s", p.Kind, oneOf(r.Kinds))
 	case !in(r.Currencies, p.Currency):
-		return fmt.Sprintf("currency is %s, not %s", p.Currency, oneOf(r.Currencies))
+		return fmt.Sprintf("currency is %s; the rule requires %s", p.Currency, oneOf(r.Currencies))
 	case !in(r.Methods, p.Method):
-		return fmt.Sprintf("payment method is %s, not %s", known(p.Method), oneOf(r.Methods))
+		return fmt.Sprintf("payment method is %s; the rule requires %s", known(p.Method), oneOf(r.Methods))
 	case !in(r.Countries, p.Country):
-		return fmt.Sprintf("country is %s, not %s", known(p.Country), oneOf(r.Countries))
+		return fmt.Sprintf("country is %s; the rule requires %s", known(p.Country), oneOf(r.Countries))
 	case !r.Amount.has(p.Amount):
-		return fmt.Sprintf("amount is %d, not %s", p.Amount, r.Amount)
+		return fmt.Sprintf("amount is %d; the rule requires %s", p.Amount, r.Amount)
 	case p.At.Before(r.From):
 		return "in effect from " + r.From.Format(time.RFC3339)
 	default:
@@ -67,7 +67,7 @@ func (r *Rule) miss(p *Payment) string {
 
 func known(value string) string {
 	if value == "" {
-		return "not known"
+		return "missing"
 	}
 	return fmt.Sprintf("%.64q", value)
 }

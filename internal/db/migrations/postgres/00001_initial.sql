@@ -70,9 +70,9 @@ CREATE TABLE rate_set (
     rates  text NOT NULL         -- JSON: [{"currency","rate","date"}], sorted by currency
 );
 
--- The last exchange rates of each place that provides them.
-CREATE TABLE rate_place (
-    place         text   NOT NULL PRIMARY KEY, -- ecb, file
+-- The last exchange rates of each source that provides them.
+CREATE TABLE rate_source (
+    source        text   NOT NULL PRIMARY KEY, -- ecb, file
     rate_set      bigint NOT NULL,             -- the last valid rates; 0: none yet
     read_at       bigint NOT NULL,             -- when they were read
     due_at        bigint NOT NULL,             -- no request before this time
@@ -340,7 +340,7 @@ CREATE TABLE refresh_level (
 );
 
 -- What validation stores about a market between runs.
-CREATE TABLE market_memory (
+CREATE TABLE market_validation (
     market_id bigint NOT NULL,
     app_id    INTEGER NOT NULL,
     state     bytea NOT NULL, -- pricing.MarketState, at most 160 bytes

@@ -63,9 +63,9 @@ CREATE TABLE rate_set (
     rates  TEXT NOT NULL         -- JSON: [{"currency","rate","date"}], sorted by currency
 );
 
--- The last exchange rates of each place that provides them.
-CREATE TABLE rate_place (
-    place         TEXT    NOT NULL PRIMARY KEY, -- ecb, file
+-- The last exchange rates of each source that provides them.
+CREATE TABLE rate_source (
+    source        TEXT    NOT NULL PRIMARY KEY, -- ecb, file
     rate_set      INTEGER NOT NULL,             -- the last valid rates; 0: none yet
     read_at       INTEGER NOT NULL,             -- when they were read
     due_at        INTEGER NOT NULL,             -- no request before this time
@@ -330,7 +330,7 @@ CREATE TABLE refresh_level (
 ) WITHOUT ROWID;
 
 -- What validation stores about a market between runs.
-CREATE TABLE market_memory (
+CREATE TABLE market_validation (
     market_id INTEGER NOT NULL,
     app_id    INTEGER NOT NULL,
     state     BLOB NOT NULL, -- pricing.MarketState, at most 160 bytes
