@@ -48,6 +48,7 @@ type Deps struct {
 	Failures    *access.Failures     // shared with the page
 	Registry    *prometheus.Registry // metrics of this process; the API adds those of requests
 	Page        http.Handler         // serves every path that is not the API's
+	PricesOnly  bool                 // true: routes of the market, the wallet and fees are off
 	Currency    money.Currency
 	Version     string
 	Logger      *slog.Logger
@@ -65,6 +66,7 @@ type server struct {
 	meter    requestMetrics
 	scrape   http.Handler
 	routes   routeTable
+	off      routeTable // routes of modules that are off
 	bodies   *intake // for routes that accept up to maxBody
 	pushes   *intake // for routes that accept more
 	openapi  cached
@@ -77,7 +79,8 @@ func New(deps Deps) http.Handler { return newServer(deps) }
 
 func newServer(deps Deps) *server {
 	s := &server{Deps: deps, meter: newRequestMetrics(deps.Registry), scrape: serveMetrics(deps.Registry), bodies: newIntake(false), pushes: newIntake(true)}
-	s.routes = newRouteTable(s.operations())
+	on, off := s.modules()
+	s.routes, s.off = newRouteTable(on), newRouteTable(off)
 	s.openapi = cache("application/json", describe(newSchemas(), s.routes.operations, deps.Version))
 	s.docsPage, s.docsCSP = renderDocs(s.routes.operations, deps.Version)
 	return s

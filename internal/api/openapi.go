@@ -35,7 +35,7 @@ func describe(types *schemas, operations []operation, version string) []byte {
 			{"url": "/", "description": "The server that serves this document."},
 			{"url": "http://127.0.0.1:8080", "description": "The default of LISTEN_ADDR."},
 		},
-		"tags":  describeTags(types.texts),
+		"tags":  describeTags(types.texts, operations),
 		"paths": paths,
 		"components": schema{
 			"responses": problems, "headers": describeHeaders(), "schemas": types.components,
@@ -58,10 +58,12 @@ const introduction = "Assay keeps the prices of game items fresh. Times are RFC 
 	"Where money moves, amounts are whole minor units (cents), or there is a second member with the same amount as a decimal string (its name ends in Decimal). " +
 	"Changes are backward compatible: responses may gain members, and enumerations may gain values. Ignore unknown ones."
 
-func describeTags(t texts) []schema {
+func describeTags(t texts, operations []operation) []schema {
 	var all []schema
-	for _, tag := range t.tags {
-		all = append(all, schema{"name": tag.name, "description": tag.meaning})
+	for _, described := range t.tags {
+		if slices.ContainsFunc(operations, func(op operation) bool { return tag(op.path) == described.name }) {
+			all = append(all, schema{"name": described.name, "description": described.meaning})
+		}
 	}
 	return all
 }

@@ -84,7 +84,7 @@ func (s *server) dispatch(w http.ResponseWriter, c *call) error {
 	op, path, allow := s.routes.find(c.Method, c.URL.EscapedPath())
 	switch {
 	case op == nil && allow == nil:
-		return fault.New(fault.NotFound, "unknown_path", "Unknown path. See /docs for all routes.")
+		return s.noRoute(c)
 	case op == nil:
 		return &refusal{
 			status: http.StatusMethodNotAllowed, code: "method_not_allowed",

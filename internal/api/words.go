@@ -112,7 +112,7 @@ func problemCodes() []string {
 		"invalid_parameters", "invalid_body", "invalid_json", "malformed_body", "body_required", "unexpected_body", "invalid_cursor", "invalid_checkpoint", "invalid_state",
 		"invalid_user_id", "idempotency_key_required", "invalid_idempotency_key", "unsupported_inventory",
 		"unauthorized", "forbidden",
-		"unknown_path", "job_not_found", "provider_not_found", "market_not_found", "item_not_found", "user_not_found", "listing_not_found", "trade_not_found",
+		"unknown_path", "module_off", "job_not_found", "provider_not_found", "market_not_found", "item_not_found", "user_not_found", "listing_not_found", "trade_not_found",
 		"transaction_not_found", "wallet_not_found", "fee_version_not_found",
 		"method_not_allowed", "request_timeout",
 		"request_in_progress", "not_owned", "not_tradable", "not_marketable", "already_listed", "asset_in_transfer", "listing_sold", "listing_cancelled",

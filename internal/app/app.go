@@ -157,8 +157,10 @@ func newApp(ctx context.Context, o Options, readOnly bool) (_ *App, err error) {
 		return nil, err
 	}
 	a.openRates(o.Client)
-	if err := a.openFees(ctx, used, o.Client); err != nil {
-		return nil, err
+	if !a.cfg.PricesOnly {
+		if err := a.openFees(ctx, used, o.Client); err != nil {
+			return nil, err
+		}
 	}
 	a.market = a.buildMarket()
 	if err := a.buildEngine(ctx); err != nil {
@@ -234,7 +236,7 @@ func (a *App) buildServer() *http.Server {
 	gate := admission.New(admission.Slots())
 	a.readers = view.New(view.Options{
 		Store: a.store, Gate: gate, Providers: a.providers.List, Clients: a.providers.Clients, Unconfigured: a.providers.Unconfigured,
-		ScopeAll: a.cfg.Scope == config.ScopeAll, Currency: a.cfg.Currency, Ledger: a.ledger.Keys, Rates: a.rates, RatesClient: a.ecb,
+		ScopeAll: a.cfg.Scope == config.ScopeAll, PricesOnly: a.cfg.PricesOnly, Currency: a.cfg.Currency, Ledger: a.ledger.Keys, Rates: a.rates, RatesClient: a.ecb,
 		Inventories: a.steam, SteamHost: hostOf(a.cfg, steam.Name, steam.BaseURL, steam.Host()).host,
 		Scheduled: a.work.Scheduled, Engine: a.engine, Owner: a.owner, Version: a.version, Started: a.now(), Now: a.now, Logger: a.log,
 	})
@@ -247,7 +249,7 @@ func (a *App) buildServer() *http.Server {
 	return api.NewServer(api.New(api.Deps{
 		Readers: read, Gate: gate, Engine: a.engine, Inventories: a.inventories, Syncs: a.syncs, Market: a.market, Ledger: a.ledger, Fees: a.fees,
 		Responses: &idempotency.Responses{DB: a.store, Keys: a.ledger.Keys}, Credentials: a.creds, Failures: failures,
-		Registry: newRegistry(read, a.store, a.syncs), Page: page, Currency: a.cfg.Currency,
+		Registry: newRegistry(read, a.store, a.syncs, a.cfg.PricesOnly), Page: page, PricesOnly: a.cfg.PricesOnly, Currency: a.cfg.Currency,
 		Version: a.version, Logger: a.log, Now: a.now, Host: a.cfg.ListenHost(), TrustedProxies: a.cfg.TrustedProxies,
 	}), a.log)
 }
@@ -275,7 +277,9 @@ func (a *App) Run(ctx context.Context) error {
 		}
 	})
 	wg.Go(func() { a.watchSecrets(ctx) })
-	wg.Go(func() { a.readers.Traders.KeepRanking(ctx) })
+	if !a.cfg.PricesOnly {
+		wg.Go(func() { a.readers.Traders.KeepRanking(ctx) })
+	}
 	serving := make(chan error, 1)
 	wg.Go(func() { serving <- a.server.Serve(api.LimitConnections(a.server, a.listener, a.cfg.MaxConnections)) })
 	if len(a.providers.List) == 0 {
@@ -311,7 +315,7 @@ func (a *App) Run(ctx context.Context) error {
 		failed = errors.Join(failed, a.server.Close())
 	}
 	wg.Wait()
-	if !a.readOnly {
+	if !a.readOnly && !a.cfg.PricesOnly {
 		a.lastCheckpoint(ctx)
 	}
 	return errors.Join(failed, a.Close())

@@ -66,17 +66,22 @@ func hourly(t time.Time) time.Time { return t.UTC().Truncate(taskInterval).Add(t
 
 // tasks returns the scheduled tasks.
 func (a *App) tasks() []dispatch.Task {
-	return []dispatch.Task{
+	tasks := []dispatch.Task{
 		{Name: "refresh", Queue: dispatch.QueueBulk, Next: a.cfg.Schedule.Next, Run: func(ctx context.Context) error {
 			_, err := a.engine.Start(ctx, false, "schedule")
 			return err
 		}},
+		{Name: "retention", Queue: dispatch.QueueUpkeep, Run: a.engine.Retain, Next: hourly},
+	}
+	if a.cfg.PricesOnly {
+		return tasks
+	}
+	return append(tasks, []dispatch.Task{
 		{Name: "ledger_checkpoint", Queue: dispatch.QueueUpkeep, Run: a.ledger.Checkpoint, Next: func(t time.Time) time.Time {
 			return t.UTC().Truncate(daily).Add(daily)
 		}},
 		{Name: "ledger_verification", Queue: dispatch.QueueUpkeep, Run: a.ledger.VerifyAll, Next: a.cfg.VerifySchedule.Next},
-		{Name: "retention", Queue: dispatch.QueueUpkeep, Run: a.engine.Retain, Next: hourly},
 		{Name: "trades", Queue: dispatch.QueueUpkeep, Run: a.keepTrades, Next: nextSettling},
 		{Name: "stored_responses", Queue: dispatch.QueueUpkeep, Run: (&idempotency.Responses{DB: a.store}).DeleteExpired, Next: hourly},
-	}
+	}...)
 }

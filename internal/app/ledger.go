@@ -21,27 +21,39 @@ import (
 
 // openLedger opens the ledger. It returns an error if a key is missing that sealed an entry.
 func (a *App) openLedger(ctx context.Context, used bool) (err error) {
-	ring, err := LedgerKeys(a.cfg)
-	if err != nil {
-		return err
-	}
-	if err := a.store.InTx(ctx, func(tx *db.Tx) error { return a.storeLedgerKey(ctx, tx, ring) }); err != nil {
-		return err
-	}
-	if err := a.checkSeals(ctx, ring); err != nil {
-		return err
+	ring := &wallet.Ring{}
+	if !a.cfg.PricesOnly || len(a.cfg.LedgerKeys) > 0 {
+		if ring, err = a.openLedgerKeys(ctx); err != nil {
+			return err
+		}
 	}
 	a.ledger = &ledger.Service{
 		Ledger: &wallet.Ledger{Keys: ring}, Store: a.store, Checkpoints: checkpointFolder(a.cfg),
 		Scopes: api.WalletScopes, Now: a.now, Used: sync.OnceFunc(a.warnOfLedger),
 	}
-	if used {
+	switch {
+	case used && a.cfg.PricesOnly:
+		a.log.Warn("market and wallet are off, but the ledger has entries; trades do not settle: set MODULES to prices,market,wallet")
+	case used:
 		a.ledger.Used()
 	}
 	if a.readOnly {
 		return nil
 	}
 	return a.ledger.Checkpoints.Tidy(a.now())
+}
+
+// openLedgerKeys returns the configured keys of the ledger. It stores the mark of the current
+// key and checks all keys against the ledger.
+func (a *App) openLedgerKeys(ctx context.Context) (*wallet.Ring, error) {
+	ring, err := LedgerKeys(a.cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.store.InTx(ctx, func(tx *db.Tx) error { return a.storeLedgerKey(ctx, tx, ring) }); err != nil {
+		return nil, err
+	}
+	return ring, a.checkSeals(ctx, ring)
 }
 
 // LedgerKeys returns the configured keys of the ledger.

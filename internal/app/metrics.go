@@ -22,12 +22,12 @@ import (
 
 // newRegistry returns the metrics of this process without those of requests. All figures of
 // the collector are read at each scrape.
-func newRegistry(readers *view.Readers, counts *db.DB, syncs *syncs.Service) *prometheus.Registry {
+func newRegistry(readers *view.Readers, counts *db.DB, syncs *syncs.Service, pricesOnly bool) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		&collector{readers: readers, store: counts, descs: describe()},
+		&collector{readers: readers, store: counts, pricesOnly: pricesOnly, descs: describe()},
 	)
 	registry.MustRegister(syncs.Collectors()...)
 	return registry
@@ -40,7 +40,9 @@ const collectTimeout = 10 * time.Second
 type collector struct {
 	readers *view.Readers
 	store   *db.DB
-	descs   descriptions
+	// pricesOnly omits the figures of the market and the wallet.
+	pricesOnly bool
+	descs      descriptions
 }
 
 type descriptions struct {
@@ -121,9 +123,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		}
 	}
 	c.collectPrices(ctx, ch)
-	c.collectMarket(ctx, ch)
-	if v, err := c.readers.Health.LedgerVerification(ctx); err == nil && v != nil {
-		c.collectLedger(ch, v)
+	if !c.pricesOnly {
+		c.collectMarket(ctx, ch)
+		c.collectLedger(ctx, ch)
 	}
 	if p, err := c.readers.Providers.ReadProviders(ctx); err == nil {
 		for _, s := range p.Providers {
@@ -181,7 +183,11 @@ func (c *collector) collectMarket(ctx context.Context, ch chan<- prometheus.Metr
 	}
 }
 
-func (c *collector) collectLedger(ch chan<- prometheus.Metric, v *view.LedgerVerification) {
+func (c *collector) collectLedger(ctx context.Context, ch chan<- prometheus.Metric) {
+	v, err := c.readers.Health.LedgerVerification(ctx)
+	if err != nil || v == nil {
+		return
+	}
 	for _, status := range []audit.Status{audit.OK, audit.Failed, audit.Incomplete} {
 		is := 0.0
 		if v.Status == string(status) {

@@ -57,6 +57,7 @@ type Config struct {
 	Migrate        bool           // DATABASE_MIGRATE
 	DatabaseWait   time.Duration  // DATABASE_WAIT: maximum wait for a PostgreSQL database
 	LogFormat      LogFormat      // LOG_FORMAT
+	PricesOnly     bool           // MODULES: true if market and wallet are off
 
 	// The secrets are empty until they are set or CreateSecrets creates them.
 	SyncSecrets    []Secret    // MARKET_PRICE_SYNC_SECRET

@@ -16,13 +16,14 @@ import (
 // a file with mode 0600 in DATA_DIR/secrets. CreateSecrets adds the secrets to c and returns
 // the paths of the new files. It creates a key for the wallet ledger only if newLedgerKey is
 // true, which means that the ledger has no sealed entry. Otherwise a missing key is an error.
+// Without the module wallet a ledger without entries needs no key.
 // On PostgreSQL every missing secret is an error, because all instances need the same
 // secrets.
 func CreateSecrets(c *Config, newLedgerKey bool) ([]string, error) {
 	var missing Faults
 	var created []string
 	for _, s := range secretSettings() {
-		if c.isSet(s.name) {
+		if c.isSet(s.name) || s.name == ledgerKey && c.PricesOnly && newLedgerKey {
 			continue
 		}
 		if c.Database.Engine != SQLite {
@@ -32,7 +33,7 @@ func CreateSecrets(c *Config, newLedgerKey bool) ([]string, error) {
 			})
 			continue
 		}
-		if s.name == "WALLET_LEDGER_KEY" && !newLedgerKey {
+		if s.name == ledgerKey && !newLedgerKey {
 			missing = append(missing, Fault{
 				Origin: generatedPath(c.DataDir, s.name), Setting: s.name,
 				Problem: "is missing, and the ledger has entries sealed with it; restore it from a backup",

@@ -266,6 +266,7 @@ func (l *loader) fault(name, origin, problem string) {
 // check reports invalid combinations of settings.
 func (l *loader) check(c *Config) {
 	l.refuseWeakSecrets(c)
+	l.warnOfUnusedSettings(c)
 	if slices.Contains(c.Providers, "pricelist") && c.PricelistConfig == "" && l.origins["PRICELIST_CONFIG"] == originDefault {
 		l.fault("MARKET_PRICE_PROVIDERS", l.origins["MARKET_PRICE_PROVIDERS"],
 			"contains pricelist, but PRICELIST_CONFIG is not set; set it to the file that describes the price lists")

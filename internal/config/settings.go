@@ -47,6 +47,11 @@ func serverSettings() []setting {
 			set:  number(func(c *Config) *int { return &c.MaxConnections }, 10, 100_000),
 		},
 		{
+			name: "MODULES", def: allModules,
+			help: "comma-separated list of modules: `" + allModules + "`, or `prices` alone, which turns listings, trades, top traders, wallets and payment fees off",
+			set:  into(func(c *Config) *bool { return &c.PricesOnly }, parseModules),
+		},
+		{
 			name: "DATABASE_URL", def: "sqlite:{DATA_DIR}/assay.db",
 			help: "`sqlite:PATH` or `postgres://...`; `{DATA_DIR}` is replaced by the value of that setting",
 			file: true, set: setDatabase, show: showDatabase,

@@ -62,7 +62,9 @@ func (r *HealthReader) Health(ctx context.Context, details bool) (Health, error)
 		h.Details["missingPending"] = q.PendingItems
 		h.Details["missingWaiting"] = q.WaitingItems
 	}
-	r.healthOfLedger(ctx, &h)
+	if !r.o.PricesOnly {
+		r.healthOfLedger(ctx, &h)
+	}
 	return h, nil
 }
 

@@ -27,6 +27,7 @@ type Options struct {
 	Clients      map[string]provider.Clients // by provider; a missing one has no recorded calls
 	Unconfigured []Unconfigured
 	ScopeAll     bool
+	PricesOnly   bool // the market, the wallet and fees are off
 	Currency     money.Currency
 	Ledger       *wallet.Ring     // verifies balances; nil: balances are not verified
 	Rates        *exchange.Keeper // nil: no exchange rates

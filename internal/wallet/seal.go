@@ -24,8 +24,9 @@ type Key struct {
 	Bytes []byte // 32 bytes
 }
 
-// Ring holds the keys of the ledger. The first key seals; all keys verify. A Ring is
-// immutable and safe for concurrent use.
+// Ring holds the keys of the ledger. The first key seals; all keys verify. The zero
+// Ring has no key, so every verification returns ErrNoKey. A Ring is immutable and safe for
+// concurrent use.
 type Ring struct{ keys []Key }
 
 // ErrNoKey means that a seal has a key id that is missing from the ring.

@@ -1,0 +1,161 @@
+package app
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"assay/internal/config"
+)
+
+// startApp starts an App on the SQLite database in dir. The returned function stops it.
+func startApp(t *testing.T, dir string, environ ...string) (a *App, stop func()) {
+	t.Helper()
+	environ = append(environ, "DATA_DIR="+dir, "LISTEN_ADDR=127.0.0.1:0")
+	cfg, err := config.Load(config.Options{Environ: environ, Providers: Providers()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err = New(t.Context(), Options{Config: cfg, Version: "test", Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx) }()
+	<-a.Ready()
+	return a, func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// ask sends a request as admin and returns the status and body of the response.
+func (a *App) ask(t *testing.T, method, path, body string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, a.URL()+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+a.cfg.AdminTokens[0].Reveal())
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Idempotency-Key", "modules")
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(text)
+}
+
+func (a *App) taskNames() (names []string) {
+	for _, task := range a.tasks() {
+		names = append(names, task.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func TestModules_PricesOnlyStartsNoWorkOfTheWallet(t *testing.T) {
+	dir := t.TempDir()
+	a, stop := startApp(t, dir, "MODULES=prices")
+	if got := a.taskNames(); !slices.Equal(got, []string{"refresh", "retention"}) {
+		t.Errorf("got the tasks %q, want refresh and retention", got)
+	}
+	if _, metrics := a.ask(t, "GET", "/metrics", ""); strings.Contains(metrics, "assay_ledger") || strings.Contains(metrics, "assay_trades") || !strings.Contains(metrics, "assay_items_in_scope") {
+		t.Error("the metrics have figures of the ledger or of trades, or none of prices")
+	}
+	if status, body := a.ask(t, "PUT", "/api/users/u1", "{}"); status != http.StatusOK {
+		t.Errorf("got %d %s, want a new user", status, body)
+	}
+	if status, body := a.ask(t, "DELETE", "/api/users/u1", ""); status != http.StatusNoContent {
+		t.Errorf("got %d %s, want the user deleted", status, body)
+	}
+	if n := a.count(t, "SELECT count(*) FROM fee_rule_set"); n != 0 {
+		t.Errorf("got %d versions of the fee rules, want none", n)
+	}
+	stop()
+	for _, path := range []string{"secrets/WALLET_LEDGER_KEY", "checkpoints"} {
+		if _, err := os.Stat(filepath.Join(dir, path)); err == nil {
+			t.Errorf("%s exists", path)
+		}
+	}
+
+	a, stop = startApp(t, dir)
+	defer stop()
+	if got := a.taskNames(); len(got) != 6 {
+		t.Errorf("got the tasks %q with all modules, want 6", got)
+	}
+	if status, body := a.ask(t, "POST", walletOf("u2"), deposit); status != http.StatusNotFound || !strings.Contains(body, "user_not_found") {
+		t.Errorf("got %d %s, want 404 for an unknown user", status, body)
+	}
+}
+
+const deposit = `{"kind":"deposit","currency":"USD","amount":500}`
+
+func walletOf(userID string) string {
+	return "/api/functions/admin/wallet-ledger/" + userID + "/entries"
+}
+
+func (a *App) count(t *testing.T, query string) (n int) {
+	t.Helper()
+	if err := a.store.Read.QueryRowContext(t.Context(), query).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestModules_PricesOnlyKeepsMoney turns the wallet of a user with money off and on again.
+func TestModules_PricesOnlyKeepsMoney(t *testing.T) {
+	dir := t.TempDir()
+	a, stop := startApp(t, dir)
+	if status, body := a.ask(t, "PUT", "/api/users/u1", "{}"); status != http.StatusOK {
+		t.Fatal(status, body)
+	}
+	if status, body := a.ask(t, "POST", walletOf("u1"), deposit); status != http.StatusCreated {
+		t.Fatal(status, body)
+	}
+	stop()
+
+	a, stop = startApp(t, dir, "MODULES=prices")
+	if status, body := a.ask(t, "DELETE", "/api/users/u1", ""); status != http.StatusConflict || !strings.Contains(body, "user_has_money") {
+		t.Errorf("got %d %s, want 409 for a user with money", status, body)
+	}
+	if status, body := a.ask(t, "GET", "/api/health", ""); status != http.StatusOK || strings.Contains(body, "ledger") {
+		t.Errorf("got %d %s, want a health report without the ledger", status, body)
+	}
+	stop()
+
+	key := filepath.Join(dir, "secrets", "WALLET_LEDGER_KEY")
+	if err := os.Rename(key, key+".away"); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.Load(config.Options{Environ: []string{"DATA_DIR=" + dir, "MODULES=prices"}, Providers: Providers()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New(t.Context(), Options{Config: cfg, Logger: slog.New(slog.DiscardHandler)}); err == nil || !strings.Contains(err.Error(), "WALLET_LEDGER_KEY") {
+		t.Errorf("got %v, want an error about the key of the ledger's entries", err)
+	}
+	if err := os.Rename(key+".away", key); err != nil {
+		t.Fatal(err)
+	}
+
+	a, stop = startApp(t, dir)
+	defer stop()
+	if status, body := a.ask(t, "GET", walletOf("u1"), ""); status != http.StatusOK || strings.Count(body, `"deposit"`) != 1 {
+		t.Errorf("got %d %s, want the deposit", status, body)
+	}
+}
