@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,7 +25,7 @@ func TestModules_PricesOnlyAndBack(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			s.env = append(all[:len(all):len(all)], environ...)
+			s.env = slices.Concat(all, environ)
 			s.start()
 		}
 		restart("MODULES=prices")

@@ -67,8 +67,8 @@ type server struct {
 	scrape   http.Handler
 	routes   routeTable
 	off      routeTable // routes of modules that are off
-	bodies   *intake // for routes that accept up to maxBody
-	pushes   *intake // for routes that accept more
+	bodies   *intake    // for routes that accept up to maxBody
+	pushes   *intake    // for routes that accept more
 	openapi  cached
 	docsPage cached
 	docsCSP  string

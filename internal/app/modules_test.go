@@ -14,15 +14,16 @@ import (
 	"assay/internal/config"
 )
 
-// startApp starts an App on the SQLite database in dir. The returned function stops it.
-func startApp(t *testing.T, dir string, environ ...string) (a *App, stop func()) {
+// startApp starts an App on the SQLite database in dir, and returns it with a function that
+// stops it.
+func startApp(t *testing.T, dir string, environ ...string) (*App, func()) {
 	t.Helper()
 	environ = append(environ, "DATA_DIR="+dir, "LISTEN_ADDR=127.0.0.1:0")
 	cfg, err := config.Load(config.Options{Environ: environ, Providers: Providers()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err = New(t.Context(), Options{Config: cfg, Version: "test", Logger: slog.New(slog.DiscardHandler)})
+	a, err := New(t.Context(), Options{Config: cfg, Version: "test", Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,8 +99,8 @@ func TestModules_PricesOnlyStartsNoWorkOfTheWallet(t *testing.T) {
 	if got := a.taskNames(); len(got) != 6 {
 		t.Errorf("got the tasks %q with all modules, want 6", got)
 	}
-	if status, body := a.ask(t, "POST", walletOf("u2"), deposit); status != http.StatusNotFound || !strings.Contains(body, "user_not_found") {
-		t.Errorf("got %d %s, want 404 for an unknown user", status, body)
+	if status, body := a.ask(t, "POST", walletOf("u2"), deposit); status != http.StatusCreated {
+		t.Errorf("got %d %s, want a deposit with all modules", status, body)
 	}
 }
 

@@ -103,7 +103,14 @@ func (s *session) auditor(ctx context.Context) (*audit.Auditor, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(cfg.LedgerKeys) == 0 {
+	switch {
+	case len(cfg.LedgerKeys) > 0:
+	case cfg.PricesOnly:
+		return nil, &usageError{
+			text: "there is no ledger to verify: MODULES is prices, and WALLET_LEDGER_KEY is not set",
+			hint: "to turn the wallet on, set MODULES to prices,market,wallet and restart the server",
+		}
+	default:
 		return nil, &missingSecret{setting: "WALLET_LEDGER_KEY", dir: cfg.DataDir}
 	}
 	if err := s.await(ctx, cfg, cfg.Database); err != nil {
