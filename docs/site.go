@@ -254,11 +254,11 @@ func marked(groups []group, current string) (out []group) {
 var notInAnchor = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 
 // anchors makes the ids of headings as code hosts do, so that links work in both places.
-type anchors struct{ used []string }
+type anchors struct{}
 
-func (a *anchors) Generate(value []byte, _ ast.NodeKind) []byte {
+func (*anchors) Generate(value []byte, _ ast.NodeKind) []byte {
 	id := strings.ReplaceAll(notInAnchor.ReplaceAllString(strings.ToLower(string(value)), ""), " ", "-")
 	return []byte(id)
 }
 
-func (a *anchors) Put([]byte) {}
+func (*anchors) Put([]byte) {}

@@ -14,11 +14,14 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: go run ./docs/build DIR")
 		os.Exit(2)
 	}
-	if err := write(os.Args[1]); err != nil {
+	err := write(os.Args[1])
+	if err == nil {
+		_, err = fmt.Fprintln(os.Stdout, "docs: open", filepath.Join(os.Args[1], "index.html"))
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "docs:", err)
 		os.Exit(1)
 	}
-	fmt.Println("docs: open " + filepath.Join(os.Args[1], "index.html"))
 }
 
 func write(dir string) error {
