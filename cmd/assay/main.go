@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+	_ "time/tzdata" // schedules name time zones, and containers and Windows have no data about them
 
 	"assay/internal/cli"
 )
