@@ -16,7 +16,7 @@ peer := bench/peer
 clients := e2e/clients
 htmx := $(page)/static/vendor/htmx.min.js
 
-.PHONY: help build run test test-race test-long bench docs screenshots backtest check fmt generate vendor setup clean
+.PHONY: help build run test test-race test-long bench docs screenshots backtest release check fmt generate vendor setup clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -29,6 +29,7 @@ run: build ## build and start the demo
 
 test: setup vendor ## run every test once, with short, seeded counts
 	@go test -count=1 -timeout 20m ./...
+	@go -C deploy test -count=1 -timeout 20m ./...
 
 test-race: setup vendor ## run every test under the race detector (needs a C compiler)
 	@CGO_ENABLED=1 go test -race -count=1 -timeout 40m ./...
@@ -36,6 +37,7 @@ test-race: setup vendor ## run every test under the race detector (needs a C com
 # One package at a time, because some tests measure time.
 test-long: setup vendor ## run every test with its full counts (an hour)
 	@ASSAY_LONG=1 go test -count=1 -p 1 -timeout 6h ./...
+	@ASSAY_LONG=1 go -C deploy test -count=1 -timeout 1h ./...
 
 bench: build $(peer)/node_modules/.ready ## run the benchmarks, also of comparison programs (BENCH="-only T2,T4")
 	@go run ./bench $(BENCH)
@@ -61,23 +63,30 @@ $(peer)/node_modules/.ready: $(peer)/package-lock.json $(peer)/schema.prisma
 	@if command -v npm >/dev/null && npm ci --prefix $(peer) --ignore-scripts --no-audit --no-fund --loglevel=error && \
 		npm run --prefix $(peer) --silent generate >/dev/null; then touch $@; else echo 'bench: the Node.js peer is left out' >&2; fi
 
+# The version and the commit are stamped by the linker, so that equal sources give equal bytes.
+release: vendor ## build the files of a release in dist/ (VERSION=0.1.0; without it, a snapshot)
+	@[ -z '$(VERSION)' ] || git diff --quiet HEAD || { echo 'release: commit or undo all changes first' >&2; exit 1; }
+	@go -C deploy run ./release -source .. -out ../dist -version '$(VERSION)' -commit "$$(git rev-parse HEAD)" -time "$$(git log -1 --format=%ct)"
+
 # A linter built with an older Go version rejects newer code. Therefore the tools are
 # built here, from their own module.
 check: bin/tools/golangci-lint bin/tools/gofumpt vendor ## check formatting, linters and generated files
-	@unformatted=$$(bin/tools/gofumpt -l cmd internal $(wildcard e2e bench)); \
+	@unformatted=$$(bin/tools/gofumpt -l cmd internal deploy $(wildcard e2e bench)); \
 	if [ -n "$$unformatted" ]; then printf 'not formatted (make fmt):\n%s\n' "$$unformatted"; exit 1; fi
 	@scripts/dependencies
 	@go mod tidy -diff
 	@go -C tools mod tidy -diff
 	@go -C $(clients)/go mod tidy -diff
+	@go -C deploy mod tidy -diff
 	@go vet ./...
 	@bin/tools/golangci-lint run --allow-parallel-runners ./...
+	@cd deploy && ../bin/tools/golangci-lint run --allow-parallel-runners ./...
 	@go test -count=1 -run '$(generated)' $(generators)
 	@echo 'check: passed'
 
 fmt: bin/tools/golangci-lint bin/tools/gofumpt ## format, and use the shorter forms of newer Go versions
 	@bin/tools/golangci-lint run --enable-only modernize --fix ./... || true
-	@bin/tools/gofumpt -l -w cmd internal $(wildcard e2e bench)
+	@bin/tools/gofumpt -l -w cmd internal deploy $(wildcard e2e bench)
 
 # These tests compare generated files with the code: pages of the reference, expected
 # database schemas, and the list of messages. With ASSAY_UPDATE=1 they write the files.
@@ -114,4 +123,4 @@ bin/tools/%: tools/go.mod tools/go.sum
 	@go -C tools build -o ../bin/tools/ tool
 
 clean: ## remove build results, but no data
-	rm -rf bin $(page)/static/vendor $(page)/node_modules $(peer)/node_modules $(clients)/node_modules coverage.out
+	rm -rf bin dist $(page)/static/vendor $(page)/node_modules $(peer)/node_modules $(clients)/node_modules coverage.out

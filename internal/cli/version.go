@@ -17,6 +17,11 @@ func (*versionCmd) examples() []example {
 	}
 }
 
+// A release sets these with the linker: `make release`.
+//
+//nolint:gochecknoglobals // the linker can set only package variables
+var stampedVersion, stampedCommit string
+
 // build describes the program's source and toolchain.
 type build struct {
 	Version  string `json:"version"`
@@ -29,6 +34,10 @@ type build struct {
 // readBuild reads the build information of the program.
 func readBuild() build {
 	b := build{Version: "devel", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	if stampedVersion != "" {
+		b.Version, b.Commit = stampedVersion, stampedCommit
+		return b
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return b
