@@ -1,0 +1,244 @@
+package kit_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"text/template"
+
+	"github.com/Masterminds/sprig/v3"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"sigs.k8s.io/yaml"
+)
+
+const chart = root + "/deploy/helm/assay"
+
+// render renders the chart as Helm does: text/template with sprig, include, toYaml and fail. The
+// values are those of values.yaml, changed by set.
+func render(t *testing.T, set func(values map[string]any)) (map[string]string, error) {
+	t.Helper()
+	var values, about map[string]any
+	parseYAML(t, filepath.Join(chart, "values.yaml"), &values)
+	parseYAML(t, filepath.Join(chart, "Chart.yaml"), &about)
+	set(values)
+	data := map[string]any{
+		"Values":  values,
+		"Chart":   map[string]any{"Name": about["name"], "Version": about["version"], "AppVersion": about["appVersion"]},
+		"Release": map[string]any{"Name": "live", "Namespace": "shop", "Service": "Helm"},
+	}
+	all := template.New("chart").Option("missingkey=error")
+	functions := sprig.TxtFuncMap()
+	functions["include"] = func(name string, data any) (string, error) {
+		var out strings.Builder
+		err := all.ExecuteTemplate(&out, name, data)
+		return out.String(), err
+	}
+	functions["toYaml"] = func(v any) (string, error) {
+		out, err := yaml.Marshal(v)
+		return strings.TrimSpace(string(out)), err
+	}
+	functions["fail"] = func(message string) (string, error) { return "", errors.New(message) }
+	all.Funcs(functions)
+	files, err := filepath.Glob(chart + "/templates/*")
+	if err != nil || len(files) < 5 {
+		t.Fatalf("found %d templates (%v)", len(files), err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := all.New(filepath.Base(file)).Parse(string(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rendered := map[string]string{}
+	for _, file := range files {
+		name := filepath.Base(file)
+		if strings.HasPrefix(name, "_") {
+			continue
+		}
+		var out strings.Builder
+		if err := all.ExecuteTemplate(&out, name, data); err != nil {
+			return nil, err
+		}
+		rendered[name] = out.String()
+	}
+	return rendered, nil
+}
+
+func parseYAML(t *testing.T, path string, into any) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.UnmarshalStrict(text, into); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+}
+
+// objects decodes rendered objects strictly as Kubernetes' own types: an unknown or misplaced field
+// is an error.
+func objects(t *testing.T, rendered map[string]string) map[string]any {
+	t.Helper()
+	kinds := map[string]any{
+		"apps/v1 StatefulSet": appsv1.StatefulSet{}, "v1 Service": corev1.Service{},
+		"policy/v1 PodDisruptionBudget": policyv1.PodDisruptionBudget{}, "autoscaling/v2 HorizontalPodAutoscaler": autoscalingv2.HorizontalPodAutoscaler{},
+	}
+	found := map[string]any{}
+	for file, text := range rendered {
+		if !strings.HasSuffix(file, ".yaml") {
+			continue
+		}
+		for document := range strings.SplitSeq(text, "\n---\n") {
+			if strings.TrimSpace(document) == "" {
+				continue
+			}
+			var head struct {
+				APIVersion string `json:"apiVersion"`
+				Kind       string `json:"kind"`
+				Metadata   struct {
+					Name string `json:"name"`
+				} `json:"metadata"`
+			}
+			if err := yaml.Unmarshal([]byte(document), &head); err != nil {
+				t.Fatalf("%s: %v\n%s", file, err, document)
+			}
+			kind, ok := kinds[head.APIVersion+" "+head.Kind]
+			if !ok {
+				t.Fatalf("%s has an unknown kind: %s %s", file, head.APIVersion, head.Kind)
+			}
+			object := reflect.New(reflect.TypeOf(kind)).Interface()
+			if err := yaml.UnmarshalStrict([]byte(document), object); err != nil {
+				t.Fatalf("%s: %v\n%s", file, err, document)
+			}
+			found[head.Kind+" "+head.Metadata.Name] = object
+		}
+	}
+	return found
+}
+
+func TestChart_RendersOneInstanceOnSQLite(t *testing.T) {
+	rendered, err := render(t, func(v map[string]any) { v["secret"] = "assay" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := objects(t, rendered)
+	set, ok := all["StatefulSet live-assay"].(*appsv1.StatefulSet)
+	if !ok || len(all) != 3 || *set.Spec.Replicas != 1 {
+		t.Fatalf("got %v", all)
+	}
+	checkPod(t, set)
+	service, ok := all["Service live-assay"].(*corev1.Service)
+	if !ok || !reflect.DeepEqual(service.Spec.Selector, set.Spec.Selector.MatchLabels) || service.Spec.Ports[0].TargetPort.StrVal != "http" {
+		t.Errorf("got service %+v", service)
+	}
+	if _, ok := all["Service "+set.Spec.ServiceName]; !ok {
+		t.Errorf("no service %s", set.Spec.ServiceName)
+	}
+}
+
+func TestChart_RendersInstancesOnPostgreSQL(t *testing.T) {
+	rendered, err := render(t, func(v map[string]any) {
+		v["secret"], v["postgresql"], v["replicas"] = "assay", true, 3
+		v["autoscaling"] = map[string]any{"enabled": true, "minReplicas": 2, "maxReplicas": 4, "targetCPUUtilizationPercentage": 70}
+		v["nodeSelector"], v["storage"] = map[string]any{"disk": "ssd"}, map[string]any{"size": "5Gi", "className": "fast"}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := objects(t, rendered)
+	set, ok := all["StatefulSet live-assay"].(*appsv1.StatefulSet)
+	if !ok {
+		t.Fatalf("got %v", all)
+	}
+	checkPod(t, set)
+	budget, ok := all["PodDisruptionBudget live-assay"].(*policyv1.PodDisruptionBudget)
+	if !ok || !reflect.DeepEqual(budget.Spec.Selector, set.Spec.Selector) || budget.Spec.MaxUnavailable.IntVal != 1 {
+		t.Errorf("got budget %+v", budget)
+	}
+	scaler, ok := all["HorizontalPodAutoscaler live-assay"].(*autoscalingv2.HorizontalPodAutoscaler)
+	if !ok || scaler.Spec.ScaleTargetRef.Name != set.Name || scaler.Spec.ScaleTargetRef.Kind != set.Kind || set.Spec.Replicas != nil {
+		t.Errorf("got scaler %+v, replicas %v", scaler, set.Spec.Replicas)
+	}
+	if set.Spec.Template.Spec.NodeSelector["disk"] != "ssd" || *set.Spec.VolumeClaimTemplates[0].Spec.StorageClassName != "fast" {
+		t.Errorf("values are missing: %+v", set.Spec)
+	}
+}
+
+// checkPod checks probes, mounts, settings and the security context.
+func checkPod(t *testing.T, set *appsv1.StatefulSet) {
+	t.Helper()
+	pod := set.Spec.Template.Spec
+	c := pod.Containers[0]
+	if c.StartupProbe.HTTPGet.Path != "/api/health" || c.ReadinessProbe.HTTPGet.Path != "/api/health" || c.LivenessProbe.TCPSocket == nil {
+		t.Errorf("got probes %+v %+v %+v", c.StartupProbe, c.ReadinessProbe, c.LivenessProbe)
+	}
+	s, p := c.SecurityContext, pod.SecurityContext
+	if *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || fmt.Sprint(s.Capabilities.Drop) != "[ALL]" || !*p.RunAsNonRoot || *p.RunAsUser != 65532 || *p.FSGroup != 65532 {
+		t.Errorf("got security %+v %+v", s, p)
+	}
+	if c.EnvFrom[0].SecretRef.Name != "assay" || c.Resources.Limits.Memory().IsZero() {
+		t.Errorf("got secret %v, resources %v", c.EnvFrom, c.Resources)
+	}
+	known := settings(t)
+	for _, e := range c.Env {
+		if !known[e.Name] {
+			t.Errorf("%s is no setting", e.Name)
+		}
+	}
+	for label, value := range set.Spec.Selector.MatchLabels {
+		if set.Spec.Template.Labels[label] != value {
+			t.Errorf("the pod has no label %s=%s", label, value)
+		}
+	}
+	volumes := map[string]bool{set.Spec.VolumeClaimTemplates[0].Name: true}
+	for _, v := range pod.Volumes {
+		volumes[v.Name] = true
+	}
+	for _, m := range c.VolumeMounts {
+		if !volumes[m.Name] {
+			t.Errorf("no volume %s", m.Name)
+		}
+	}
+}
+
+func TestChart_RefusesValuesThatCannotWork(t *testing.T) {
+	for want, set := range map[string]func(map[string]any){
+		"secret is empty":        func(map[string]any) {},
+		"several instances need": func(v map[string]any) { v["secret"], v["replicas"] = "assay", 2 },
+	} {
+		if _, err := render(t, set); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got error %v, want %q", err, want)
+		}
+	}
+}
+
+// settings returns the names of all settings, from the reference of the configuration.
+func settings(t *testing.T) map[string]bool {
+	t.Helper()
+	page, err := os.ReadFile(root + "/docs/reference/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for line := range bytes.Lines(page) {
+		if name, ok := bytes.CutPrefix(line, []byte("| `")); ok {
+			name, _, _ = bytes.Cut(name, []byte("`"))
+			found[string(name)] = true
+		}
+	}
+	if len(found) < 30 {
+		t.Fatalf("found %d settings only", len(found))
+	}
+	return found
+}

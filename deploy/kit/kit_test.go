@@ -1,0 +1,223 @@
+// Package kit_test checks the files for operators: the image, the compose file, the chart and the
+// units. Nothing is started.
+package kit_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/compose-spec/compose-go/v2/cli"
+	"github.com/compose-spec/compose-go/v2/types"
+	"github.com/moby/buildkit/frontend/dockerfile/instructions"
+	"github.com/moby/buildkit/frontend/dockerfile/linter"
+	"github.com/moby/buildkit/frontend/dockerfile/parser"
+	"github.com/moby/patternmatcher"
+	"github.com/moby/patternmatcher/ignorefile"
+)
+
+const root = "../.."
+
+// loadCompose loads compose.yaml as `docker compose` does, with a .env of the example whose empty
+// values are set.
+func loadCompose(t *testing.T, value string) (*types.Project, error) {
+	t.Helper()
+	example, err := os.ReadFile(root + "/deploy/compose/env.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	env := regexp.MustCompile(`(?m)^(\w+)=$`).ReplaceAll(example, []byte("${1}="+value))
+	text, err := os.ReadFile(root + "/compose.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, ".env"), env, 0o600), os.WriteFile(filepath.Join(dir, "compose.yaml"), text, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	o, err := cli.NewProjectOptions([]string{filepath.Join(dir, "compose.yaml")}, cli.WithWorkingDirectory(dir), cli.WithEnvFiles(), cli.WithDotEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o.LoadProject(t.Context())
+}
+
+func TestCompose_IsValidAndComplete(t *testing.T) {
+	p, err := loadCompose(t, strings.Repeat("5eed", 16))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if names := p.ServiceNames(); len(names) != 4 {
+		t.Fatalf("got services %v", names)
+	}
+	for name, s := range p.Services {
+		if _, tag, ok := strings.Cut(s.Image, ":"); !ok || tag == "" || tag == "latest" {
+			t.Errorf("%s uses %s, want a fixed version", name, s.Image)
+		}
+		for _, v := range s.Volumes {
+			if v.Type == types.VolumeTypeBind {
+				rel, err := filepath.Rel(p.WorkingDir, v.Source)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := os.Stat(filepath.Join(root, rel)); err != nil || !v.ReadOnly {
+					t.Errorf("%s mounts %s: %v, read-only %v", name, rel, err, v.ReadOnly)
+				}
+			} else if _, ok := p.Volumes[v.Source]; !ok {
+				t.Errorf("%s mounts the unknown volume %s", name, v.Source)
+			}
+		}
+		for _, port := range s.Ports {
+			if port.HostIP != "127.0.0.1" {
+				t.Errorf("%s listens on %q of the host", name, port.HostIP)
+			}
+		}
+	}
+	assay := p.Services["assay"]
+	if !assay.ReadOnly || !slices.Equal(assay.CapDrop, []string{"ALL"}) || assay.DependsOn["postgres"].Condition != types.ServiceConditionHealthy {
+		t.Errorf("got read-only %v, capabilities %v, dependencies %v", assay.ReadOnly, assay.CapDrop, assay.DependsOn)
+	}
+	known := settings(t)
+	for name, value := range assay.Environment {
+		if other := name == "PGPASSWORD" || name == "POSTGRES_PASSWORD" || name == "GRAFANA_PASSWORD"; !known[name] && !other || value == nil || *value == "" {
+			t.Errorf("%s is no setting, or empty", name)
+		}
+	}
+	for _, name := range []string{"DATABASE_URL", "WALLET_LEDGER_KEY", "ADMIN_API_TOKEN", "PLATFORM_API_TOKEN", "MARKET_PRICE_SYNC_SECRET"} {
+		if assay.Environment[name] == nil {
+			t.Errorf("%s is missing", name)
+		}
+	}
+}
+
+func TestCompose_RefusesMissingSecrets(t *testing.T) {
+	if _, err := loadCompose(t, ""); err == nil || !strings.Contains(err.Error(), "_PASSWORD") {
+		t.Errorf("got error %v, want the name of a missing password", err)
+	}
+}
+
+// TestDockerfile_IsValidAndSmall parses the Dockerfile with BuildKit, whose linter must find nothing.
+func TestDockerfile_IsValidAndSmall(t *testing.T) {
+	f, err := os.Open(root + "/Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	parsed, err := parser.Parse(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lint := linter.New(&linter.Config{Warn: func(rule, description, _, message string, at []parser.Range) {
+		t.Errorf("%s: %s (%s) at %v", rule, message, description, at)
+	}})
+	stages, _, err := instructions.Parse(parsed.AST, lint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range parsed.Warnings {
+		t.Errorf("%s", w.Short)
+	}
+	last := stages[len(stages)-1]
+	if last.BaseName != "scratch" {
+		t.Errorf("the image is based on %s", last.BaseName)
+	}
+	known, have := settings(t), map[string]string{}
+	for _, c := range last.Commands {
+		switch c := c.(type) {
+		case *instructions.UserCommand:
+			have["user"] = c.User
+		case *instructions.HealthCheckCommand:
+			have["health"] = strings.Join(c.Health.Test, " ")
+		case *instructions.EntrypointCommand:
+			have["entry"] = strings.Join(c.CmdLine, " ")
+		case *instructions.RunCommand:
+			t.Error("the last stage has no shell to run commands")
+		case *instructions.EnvCommand:
+			for _, kv := range c.Env {
+				if kv.Key != "PATH" && kv.Key != "HOME" && !known[kv.Key] {
+					t.Errorf("%s is no setting", kv.Key)
+				}
+			}
+		}
+	}
+	want := map[string]string{"user": "65532:65532", "health": "CMD /usr/bin/assay healthcheck", "entry": "/usr/bin/assay"}
+	for name := range want {
+		if have[name] != want[name] {
+			t.Errorf("%s: got %q, want %q", name, have[name], want[name])
+		}
+	}
+}
+
+// compiled returns the files of the main module that the compiler reads.
+func compiled(t *testing.T) (files []string) {
+	t.Helper()
+	top, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-json=Dir,Module,GoFiles,EmbedFiles", "./cmd/assay")
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p struct {
+			Dir                 string
+			Module              *struct{ Main bool }
+			GoFiles, EmbedFiles []string
+		}
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if p.Module == nil || !p.Module.Main {
+			continue
+		}
+		for _, name := range append(p.GoFiles, p.EmbedFiles...) {
+			rel, err := filepath.Rel(top, filepath.Join(p.Dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			files = append(files, rel)
+		}
+	}
+	if len(files) < 200 {
+		t.Fatalf("the compiler reads %d files only", len(files))
+	}
+	return files
+}
+
+func TestDockerignore_KeepsWhatTheBuildNeeds(t *testing.T) {
+	f, err := os.Open(root + "/.dockerignore")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	patterns, err := ignorefile.ReadAll(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ignored, err := patternmatcher.New(patterns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range append(compiled(t), "go.mod", "go.sum", "internal/web/package.json", "internal/web/package-lock.json") {
+		if skip, err := ignored.MatchesOrParentMatches(file); err != nil || skip {
+			t.Errorf("%s is ignored (%v)", file, err)
+		}
+	}
+	for _, file := range []string{".git/HEAD", ".env", "data/secrets/ADMIN_API_TOKEN", "bin/assay"} {
+		if skip, err := ignored.MatchesOrParentMatches(file); err != nil || !skip {
+			t.Errorf("%s is sent to the builder (%v)", file, err)
+		}
+	}
+}
