@@ -73,14 +73,16 @@ func checkTargetPostgres(ctx context.Context, address string, replace bool, leas
 	if !replace {
 		return full, ErrDatabaseFull
 	}
+	// pg_restore cannot drop the constraints of partitions with the names of the backup.
+	if err := repartition(ctx, db, 1, lease); err != nil {
+		return full, err
+	}
 	instances := copySource{d: PostgreSQL, db: db}
 	switch err := instances.awaitIdle(ctx, lease); {
-	case errors.Is(err, ErrSourceInUse):
-		return full, ErrDatabaseInUse
 	case errors.Is(err, ErrSchemaOutdated):
 		return full, nil // older than the instance table, so it has no heartbeats
 	default:
-		return full, err
+		return full, inUse(err)
 	}
 }
 

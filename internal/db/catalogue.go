@@ -32,7 +32,7 @@ func checkCatalogue(ctx context.Context, d Dialect, q Querier) error {
 	if err != nil {
 		return fmt.Errorf("compare the schema: %w", err)
 	}
-	changes := want.Compare(have)
+	changes := want.withPartitions(have).Compare(have)
 	if len(changes) == 0 {
 		return nil
 	}
@@ -109,17 +109,27 @@ var postgresCatalogue string
 // selectCataloguePostgres is selectCatalogueSQLite for PostgreSQL. It reads the given
 // tables only, because the dispatcher may create its own tables concurrently.
 const selectCataloguePostgres = `
-WITH tables AS (
-	SELECT c.oid, relname FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
+WITH named AS (
+	SELECT c.oid, relname, relkind = 'p' AS divided FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
 	WHERE nspname = ANY (current_schemas(false)) AND relkind IN ('r', 'p', 'v', 'm', 'f') AND relname = ANY (string_to_array($1, ',')) AND c.oid = to_regclass(quote_ident(relname))
+), partitions AS (
+	SELECT c.oid, c.relname, t.relname AS parent, pg_get_expr(c.relpartbound, c.oid) AS bound FROM named t JOIN pg_inherits ON inhparent = t.oid JOIN pg_class c ON c.oid = inhrelid
+), tables AS (
+	SELECT oid, relname, false AS part FROM named
+	UNION ALL SELECT oid, relname, true FROM partitions
 )
 SELECT 'column ' || relname || '.' || attname, concat_ws(' ', format_type(atttypid, atttypmod),
 	CASE WHEN attcollation <> 0 AND collname <> 'default' THEN 'COLLATE ' || collname END, CASE WHEN attnotnull THEN 'NOT NULL' END,
-	'DEFAULT ' || pg_get_expr(adbin, adrelid), CASE WHEN attidentity <> '' THEN 'IDENTITY ' || attidentity::text END,
+	'DEFAULT ' || pg_get_expr(adbin, adrelid), CASE WHEN attidentity <> '' AND NOT part THEN 'IDENTITY ' || attidentity::text END,
 	CASE WHEN attgenerated <> '' THEN 'GENERATED ' || attgenerated::text END)
 FROM tables t JOIN pg_attribute a ON a.attrelid = t.oid AND attnum > 0 AND NOT attisdropped
 	LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum LEFT JOIN pg_collation l ON l.oid = attcollation
 UNION ALL
-SELECT 'unique index ' || t.relname || '.' || i.relname, concat_ws(', ', regexp_replace(pg_get_indexdef(indexrelid, 0, true), '^.* USING ', ''),
+SELECT 'unique index ' || t.relname || '.' || coalesce(p.relname, i.relname), concat_ws(', ', regexp_replace(pg_get_indexdef(indexrelid, 0, true), '^.* USING ', ''),
 	CASE WHEN NOT indisvalid OR NOT indisready OR NOT indislive THEN 'not valid' END, CASE WHEN NOT indimmediate THEN 'deferred' END)
-FROM tables t JOIN pg_index x ON indrelid = t.oid JOIN pg_class i ON i.oid = indexrelid WHERE indisunique`
+FROM tables t JOIN pg_index x ON indrelid = t.oid JOIN pg_class i ON i.oid = indexrelid
+	LEFT JOIN pg_inherits h ON inhrelid = indexrelid LEFT JOIN pg_class p ON p.oid = inhparent WHERE indisunique
+UNION ALL
+SELECT 'partition key ' || relname, pg_get_partkeydef(oid) FROM named WHERE divided
+UNION ALL
+SELECT 'partition ' || parent || '.' || relname, bound FROM partitions WHERE bound IS NOT NULL`
