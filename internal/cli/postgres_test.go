@@ -37,6 +37,29 @@ func TestMigrate_ReportsVersions(t *testing.T) {
 	}
 }
 
+func TestMigrate_PartitionsTheInventory(t *testing.T) {
+	postgres := pgtest.Shared(t).NewDatabase(t) + "&pool_max_conns=4"
+	for _, c := range []struct{ parts, said string }{
+		{"4", "the inventory has 4 partitions"}, {"4", "the inventory has 4 partitions"}, {"1", "the inventory has 1 partition\n"},
+	} {
+		if code, out := runOn(t, postgres, "migrate", "--partition-inventory", c.parts); code != exitOK || !strings.Contains(out, c.said) {
+			t.Errorf("exit code %d: %s", code, out)
+		}
+	}
+	if code, out := runOn(t, postgres, "migrate", "--partition-inventory=8", "--json"); code != exitOK || !strings.Contains(out, `"inventoryPartitions":8`) {
+		t.Errorf("as JSON: exit code %d: %s", code, out)
+	}
+	for _, parts := range []string{"65", "-1"} {
+		if code, out := runOn(t, postgres, "migrate", "--partition-inventory="+parts); code != exitUsage || !strings.Contains(out, "use 1 to 64") {
+			t.Errorf("%s: exit code %d: %s", parts, code, out)
+		}
+	}
+	sqlite := "sqlite:" + filepath.Join(t.TempDir(), "assay.db")
+	if code, out := runOn(t, sqlite, "migrate", "--partition-inventory=4"); code != exitUsage || !strings.Contains(out, "needs PostgreSQL") {
+		t.Errorf("SQLite: exit code %d: %s", code, out)
+	}
+}
+
 func TestServe_RejectsOldSchemaWithoutMigration(t *testing.T) {
 	url := pgtest.Shared(t).NewDatabase(t) + "&pool_max_conns=4"
 	secret := strings.Repeat("s", 40)

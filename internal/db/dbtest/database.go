@@ -24,7 +24,8 @@ const (
 	PostgreSQL = "postgres"
 )
 
-// pooled is PostgreSQL behind a connection pooler. Only Each uses it.
+// pooled is PostgreSQL behind a connection pooler, with a partitioned inventory. Only Each
+// uses it.
 const pooled = "pooler"
 
 // engineVariable is the environment variable that selects one engine.
@@ -80,11 +81,11 @@ func On(tb testing.TB, engine string) Database {
 	}
 	tb.Log("on PostgreSQL")
 	server := pgtest.Shared(tb)
-	d := Database{Engine: PostgreSQL, URL: server.CopyDatabase(tb, "migrated", migrate)}
-	if engine == pooled {
-		d.direct = d.URL
-		d.URL = server.StartPooler(tb, poolerSessions).Through(tb, d.direct)
+	if engine != pooled {
+		return Database{Engine: PostgreSQL, URL: server.CopyDatabase(tb, "migrated", migrate)}
 	}
+	d := Database{Engine: PostgreSQL, direct: server.CopyDatabase(tb, "partitioned", migratePartitioned)}
+	d.URL = server.StartPooler(tb, poolerSessions).Through(tb, d.direct)
 	return d
 }
 
@@ -108,6 +109,17 @@ func migrate(ctx context.Context, url string) error {
 		return err
 	}
 	return s.Close()
+}
+
+// partitions is the number of partitions of a partitioned inventory.
+const partitions = 4
+
+// migratePartitioned creates the schema with a partitioned inventory.
+func migratePartitioned(ctx context.Context, url string) error {
+	if err := migrate(ctx, url); err != nil {
+		return err
+	}
+	return db.PartitionInventory(ctx, db.Options{URL: url}, partitions, 0)
 }
 
 // RunsCase reports whether a test with many cases must run case nth. On SQLite, and in long
