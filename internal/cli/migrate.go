@@ -12,7 +12,7 @@ import (
 
 // migrateCmd creates or updates the tables of the database.
 type migrateCmd struct {
-	PartitionInventory int `placeholder:"N" help:"On PostgreSQL: divide the inventory into N partitions by user, 2 to 64; 1 makes it one table again. No server may run. Absent: leave it as it is."`
+	PartitionInventory *int `placeholder:"N" help:"On PostgreSQL: divide the inventory into N partitions by user, 2 to 64; 1 makes it one table again. No server may run. Absent: leave it as it is."`
 }
 
 func (*migrateCmd) examples() []example {
@@ -41,30 +41,36 @@ func (c *migrateCmd) Run(ctx context.Context, s *session) error {
 	if err := s.await(ctx, cfg, cfg.Database); err != nil {
 		return err
 	}
-	r, err := app.Migrate(ctx, cfg.Database, c.PartitionInventory, s.logger(cfg))
+	var parts int
+	if c.PartitionInventory != nil {
+		parts = *c.PartitionInventory
+	}
+	r, err := app.Migrate(ctx, cfg.Database, parts, s.logger(cfg))
 	if err != nil {
 		return err
 	}
-	done := migration{Database: cfg.Database.String(), From: r.From, To: r.To, Parts: c.PartitionInventory}
+	done := migration{Database: cfg.Database.String(), From: r.From, To: r.To, Parts: parts}
 	return s.out.result(done, func(w io.Writer) {
-		defer func() {
-			if done.Parts > 0 {
-				_, _ = fmt.Fprintf(w, "the inventory has %s\n", plural(int64(done.Parts), "partition", "partitions"))
-			}
-		}()
 		if done.From == done.To {
 			_, _ = fmt.Fprintf(w, "%s is up to date at schema version %d\n", printable(done.Database), done.To)
-			return
+		} else {
+			_, _ = fmt.Fprintf(w, "updated %s from schema version %d to %d\n", printable(done.Database), done.From, done.To)
 		}
-		_, _ = fmt.Fprintf(w, "updated %s from schema version %d to %d\n", printable(done.Database), done.From, done.To)
+		if done.Parts > 0 {
+			_, _ = fmt.Fprintf(w, "the inventory has %s\n", plural(int64(done.Parts), "partition", "partitions"))
+		}
 	})
 }
 
+// check rejects a number of partitions that the database cannot have.
 func (c *migrateCmd) check(engine config.Engine) error {
-	if n := c.PartitionInventory; n < 0 || n > db.MaxPartitions {
+	if c.PartitionInventory == nil {
+		return nil
+	}
+	if n := *c.PartitionInventory; n < 1 || n > db.MaxPartitions {
 		return &usageError{text: fmt.Sprintf("--partition-inventory is %d; use 1 to %d", n, db.MaxPartitions)}
 	}
-	if c.PartitionInventory > 0 && engine == config.SQLite {
+	if engine == config.SQLite {
 		return &usageError{text: "--partition-inventory needs PostgreSQL; the database is SQLite"}
 	}
 	return nil

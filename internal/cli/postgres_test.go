@@ -49,7 +49,7 @@ func TestMigrate_PartitionsTheInventory(t *testing.T) {
 	if code, out := runOn(t, postgres, "migrate", "--partition-inventory=8", "--json"); code != exitOK || !strings.Contains(out, `"inventoryPartitions":8`) {
 		t.Errorf("as JSON: exit code %d: %s", code, out)
 	}
-	for _, parts := range []string{"65", "-1"} {
+	for _, parts := range []string{"65", "0", "-1"} {
 		if code, out := runOn(t, postgres, "migrate", "--partition-inventory="+parts); code != exitUsage || !strings.Contains(out, "use 1 to 64") {
 			t.Errorf("%s: exit code %d: %s", parts, code, out)
 		}

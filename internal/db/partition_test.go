@@ -54,8 +54,17 @@ func partition(t *testing.T, d dbtest.Database, parts int) error {
 func TestPartition_KeepsRowsIDsAndIndexes(t *testing.T) {
 	d, raw := filled(t)
 	want := inventoryOf(t, raw)
+	table := `SELECT CAST(CAST('inventory' AS regclass) AS oid)`
+	before := 1
 	for _, parts := range []int{1, 4, 4, 8, 1, 2} {
+		var old, now int64
+		must(t, raw.QueryRowContext(t.Context(), table).Scan(&old))
 		must(t, partition(t, d, parts))
+		must(t, raw.QueryRowContext(t.Context(), table).Scan(&now))
+		if (now == old) != (parts == before) {
+			t.Errorf("from %d to %d partitions: a new table is %v", before, parts, now != old)
+		}
+		before = parts
 		if got := inventoryOf(t, raw); got != want {
 			t.Fatalf("%d partitions: the rows or the last id differ", parts)
 		}
@@ -94,8 +103,8 @@ func TestPartition_WithoutRows(t *testing.T) {
 
 func TestPartition_KeepsPrivileges(t *testing.T) {
 	d, raw := filled(t)
-	run(t, raw, `GRANT SELECT ON inventory TO PUBLIC`)
-	privileges := `SELECT string_agg(CAST(a AS text), ', ' ORDER BY CAST(a AS text)) FROM pg_class, unnest(relacl) a WHERE oid = CAST('inventory' AS regclass)`
+	run(t, raw, `GRANT SELECT ON inventory, inventory_id_seq TO PUBLIC`)
+	privileges := `SELECT string_agg(concat_ws(' ', relname, a), ', ' ORDER BY relname, CAST(a AS text)) FROM pg_class, unnest(relacl) a WHERE relname IN ('inventory', 'inventory_id_seq')`
 	var want, got string
 	must(t, raw.QueryRowContext(t.Context(), privileges).Scan(&want))
 	must(t, partition(t, d, 4))
@@ -144,9 +153,9 @@ func TestPartition_LeavesTheTableWhenKilled(t *testing.T) {
 	run(t, raw, `
 		CREATE FUNCTION slow(text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT $1 FROM pg_sleep(0.01)';
 		CREATE INDEX slow ON inventory (slow(class_id))`)
-	ended := make(chan error)
+	ended := make(chan error, 1)
 	go func() { ended <- partition(t, d, 4) }()
-	for killed := 0; killed == 0; {
+	for killed := 0; killed == 0 && len(ended) == 0; {
 		must(t, raw.QueryRowContext(t.Context(), `
 			SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
 			WHERE datname = current_database() AND query LIKE 'CREATE INDEX slow ON %'`).Scan(&killed))
