@@ -61,7 +61,7 @@ func ReadInventory(ctx context.Context, s *db.DB, user int64, app int32, after i
 			coalesce(n.given_certificate, '')
 		FROM (SELECT id FROM inventory WHERE user_key = $1 AND id > $2 AND ($3 = 0 OR app_id = $3) ORDER BY id LIMIT $4) p
 		CROSS JOIN inventory v LEFT JOIN item i ON i.id = v.item_id LEFT JOIN inspection n ON n.inventory_id = v.id
-		WHERE v.id = p.id ORDER BY v.id`, user, after, app, limit)
+		WHERE v.user_key = $1 AND v.id = p.id ORDER BY v.id`, user, after, app, limit)
 }
 
 // InventoryTotal is the total of a user's rows in one game.
