@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"database/sql"
+	"errors"
 	"flag"
 	"fmt"
 	"sync"
@@ -28,34 +30,52 @@ const (
 	partitionSlots = 2         // concurrent transactions
 )
 
-// BenchmarkPartitions measures the inventory as one table, converts it, and measures the
-// partitions. The server has its default settings, except for a larger log and no fsync. Its
-// files are in memory if possible, so a time has no waits for a disk. Run it once: the
-// partitions would start with the dead rows of another run.
+// BenchmarkPartitions fills a database, copies it, and converts the inventory of the copy. It
+// then measures both databases in turns, so that both have the same load of the machine. The
+// server has its default settings, except for a larger log and no fsync. Its files are in
+// memory if possible, so a time has no waits for a disk. Use -benchtime 1x.
 //
-//	go test ./bench -run '^$' -bench Partitions -benchtime 1x -timeout 1h
+//	go test ./bench -run '^$' -bench Partitions -benchtime 1x -timeout 2h
 func BenchmarkPartitions(b *testing.B) {
-	url := pgtest.Start(b, pgtest.Options{Settings: []string{"max_wal_size=4GB"}}).NewDatabase(b)
-	o := db.Options{URL: url}
-	p := partitionBench{B: b, url: url}
+	server := pgtest.Start(b, pgtest.Options{Settings: []string{"max_wal_size=4GB"}})
 	for b.Loop() {
-		p.open(o)
-		p.fill()
-		p.measure("table")
-		p.must(p.store.Close())
-		took := p.timed(func() error { return db.PartitionInventory(b.Context(), o, *partitions, time.Second) })
+		table := newPartitionBench(b, server, "table")
+		divided := newPartitionBench(b, server, "partitions")
+		took := divided.timed(func() error {
+			return db.PartitionInventory(b.Context(), db.Options{URL: divided.url}, *partitions, time.Second)
+		})
 		b.ReportMetric(took.Seconds(), "conversion-s")
-		p.open(o)
-		p.measure("partitions")
-		p.must(p.store.Close())
+		var ratios []float64
+		for range 3 {
+			ratios = append(ratios, divided.applyAll().Seconds()/table.applyAll().Seconds())
+		}
+		b.ReportMetric(median(ratios), "apply-ratio")
+		for n := range int64(300) {
+			table.readAndSync(n)
+			divided.readAndSync(n)
+		}
+		table.report()
+		divided.report()
 	}
 }
 
-// partitionBench is a database with a filled inventory.
+// partitionBench is a database with a filled inventory, and the durations of its operations.
 type partitionBench struct {
 	*testing.B
-	url   string
-	store *db.DB
+	layout                string
+	url                   string
+	store                 *db.DB
+	applied, pages, syncs []time.Duration
+}
+
+func newPartitionBench(b *testing.B, server *pgtest.Server, layout string) *partitionBench {
+	b.Helper()
+	p := &partitionBench{B: b, layout: layout, url: server.CopyDatabase(b, "filled", fillPartitions)}
+	var err error
+	p.store, err = db.Open(b.Context(), db.Options{URL: p.url})
+	p.must(err)
+	b.Cleanup(func() { p.must(p.store.Close()) })
+	return p
 }
 
 func (p *partitionBench) must(err error) {
@@ -65,23 +85,19 @@ func (p *partitionBench) must(err error) {
 	}
 }
 
-func (p *partitionBench) open(o db.Options) {
-	p.Helper()
-	var err error
-	p.store, err = db.Open(p.Context(), o)
-	p.must(err)
-}
-
-// raw runs statements without a transaction.
-func (p *partitionBench) raw(statements ...string) {
-	p.Helper()
-	conn, err := sql.Open("pgx", p.url)
-	p.must(err)
-	defer func() { p.must(conn.Close()) }()
-	for _, s := range statements {
-		_, err := conn.ExecContext(p.Context(), s)
-		p.must(err)
+// executeOn runs statements without a transaction.
+func executeOn(ctx context.Context, url string, statements ...string) (err error) {
+	conn, err := sql.Open("pgx", url)
+	if err != nil {
+		return err
 	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	for _, s := range statements {
+		if _, err := conn.ExecContext(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (p *partitionBench) timed(fn func() error) time.Duration {
@@ -91,10 +107,12 @@ func (p *partitionBench) timed(fn func() error) time.Duration {
 	return time.Since(began)
 }
 
-// fill inserts the rows before it creates the indexes, as a conversion does.
-func (p *partitionBench) fill() {
-	p.Helper()
-	p.raw(
+// fillPartitions inserts the rows before it creates the indexes, as a conversion does.
+func fillPartitions(ctx context.Context, url string) error {
+	if _, err := db.Migrate(ctx, db.Options{URL: url}); err != nil {
+		return err
+	}
+	return executeOn(ctx, url,
 		fmt.Sprintf(`INSERT INTO item (id, app_id, name, phase, bucket, price, status) SELECT n, 730, 'Item ' || n, '', 0, 1000000 + n, 0 FROM generate_series(1, %d) n`, partitionItems),
 		`ALTER TABLE inventory DROP CONSTRAINT inventory_pkey; DROP INDEX inventory_key, inventory_item`,
 		fmt.Sprintf(`INSERT INTO inventory (user_key, app_id, context_id, asset_id, item_id, class_id, instance_id, amount, tradable, marketable, inspect)
@@ -103,42 +121,47 @@ func (p *partitionBench) fill() {
 		`ALTER TABLE inventory ADD PRIMARY KEY (id)`,
 		`CREATE UNIQUE INDEX inventory_key ON inventory (user_key, app_id, context_id, asset_id)`,
 		`CREATE INDEX inventory_item ON inventory (item_id)`,
+		`ANALYZE`,
 	)
 }
 
-// measure reports sizes and times. Apply runs three times with other prices of all items.
-func (p *partitionBench) measure(layout string) {
+// applyAll changes the prices of all items, and returns how long it takes to apply them.
+func (p *partitionBench) applyAll() time.Duration {
 	p.Helper()
-	var table, indexes int64
+	p.must(executeOn(p.Context(), p.url, `UPDATE item SET price = price + 1000000`, `VACUUM ANALYZE`, `CHECKPOINT`))
+	took := p.timed(func() error { p.apply(); return nil })
+	p.Logf("%s: apply takes %s", p.layout, took)
+	p.applied = append(p.applied, took)
+	return took
+}
+
+// readAndSync reads a page of 100 rows of a user, and stores the inventory of a new user.
+func (p *partitionBench) readAndSync(nth int64) {
+	p.Helper()
+	user := partitionKey + nth*7919%int64(*partitionRows/partitionUser)
+	p.pages = append(p.pages, p.timed(func() error {
+		_, err := view.ReadInventory(p.Context(), p.store, user, 730, 0, 100)
+		return err
+	}))
+	p.syncs = append(p.syncs, p.timed(func() error { return p.sync(nth) }))
+}
+
+// report reports medians and sizes. It checks that all prices were applied.
+func (p *partitionBench) report() {
+	p.Helper()
+	var table, indexes, stale int64
 	p.must(p.store.Read.QueryRowContext(p.Context(), `
-		SELECT sum(pg_table_size(oid)), sum(pg_indexes_size(oid)) FROM pg_class
-		WHERE oid = CAST('inventory' AS regclass) OR oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = CAST('inventory' AS regclass))`).Scan(&table, &indexes))
-	p.ReportMetric(float64(table)/(1<<20), layout+"-MiB")
-	p.ReportMetric(float64(indexes)/(1<<20), layout+"-indexes-MiB")
-	var applied []time.Duration
-	for range 3 {
-		p.raw(`UPDATE item SET price = price + 1000000`, `VACUUM ANALYZE`, `CHECKPOINT`)
-		applied = append(applied, p.timed(func() error { p.apply(); return nil }))
-		p.Logf("%s: apply takes %s", layout, applied[len(applied)-1])
-	}
-	p.ReportMetric(median(applied).Seconds(), layout+"-apply-s")
-	var stale int64
-	p.must(p.store.Read.QueryRowContext(p.Context(),
-		`SELECT count(*) FROM inventory v JOIN item i ON i.id = v.item_id WHERE v.value IS DISTINCT FROM i.price`).Scan(&stale))
+		SELECT sum(pg_table_size(oid)), sum(pg_indexes_size(oid)), (SELECT count(*) FROM inventory v JOIN item i ON i.id = v.item_id WHERE v.value IS DISTINCT FROM i.price)
+		FROM pg_class WHERE oid = CAST('inventory' AS regclass) OR oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = CAST('inventory' AS regclass))`).Scan(&table, &indexes, &stale))
 	if stale > 0 {
-		p.Fatalf("%d rows have another price than their item", stale)
+		p.Fatalf("%s: %d rows have another price than their item", p.layout, stale)
 	}
-	var pages, syncs []time.Duration
-	for n := range int64(300) {
-		user := partitionKey + n*7919%int64(*partitionRows/partitionUser)
-		pages = append(pages, p.timed(func() error {
-			_, err := view.ReadInventory(p.Context(), p.store, user, 730, 0, 100)
-			return err
-		}))
-		syncs = append(syncs, p.timed(func() error { return p.sync(layout, n) }))
+	for name, value := range map[string]float64{
+		"MiB": float64(table) / (1 << 20), "indexes-MiB": float64(indexes) / (1 << 20), "apply-s": median(p.applied).Seconds(),
+		"page-ms": median(p.pages).Seconds() * 1000, "sync-ms": median(p.syncs).Seconds() * 1000,
+	} {
+		p.ReportMetric(value, p.layout+"-"+name)
 	}
-	p.ReportMetric(float64(median(pages).Microseconds())/1000, layout+"-page-ms")
-	p.ReportMetric(float64(median(syncs).Microseconds())/1000, layout+"-sync-ms")
 }
 
 // apply writes the prices of all items to all rows.
@@ -164,7 +187,7 @@ func (p *partitionBench) apply() {
 }
 
 // sync stores the first inventory of a user, with 100 assets.
-func (p *partitionBench) sync(layout string, nth int64) error {
+func (p *partitionBench) sync(nth int64) error {
 	s := inventory.Service{InTx: p.store.InTx, Queued: func() {}, Inspectable: func() {}}
 	push := inventory.Push{AppID: 730, ContextID: "2", SnapshotAt: time.Now()}
 	for i := range 100 {
@@ -172,6 +195,6 @@ func (p *partitionBench) sync(layout string, nth int64) error {
 			AssetID: fmt.Sprint(10_000_000_000 + i), Name: fmt.Sprint("Item ", 1+i), Amount: 1, Tradable: true, Marketable: true,
 		})
 	}
-	_, err := s.Sync(p.Context(), fmt.Sprintf("%s-%d", layout, nth), push, inventory.Normal)
+	_, err := s.Sync(p.Context(), fmt.Sprint("user-", nth), push, inventory.Normal)
 	return err
 }
