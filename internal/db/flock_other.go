@@ -9,3 +9,9 @@ import "os"
 func flock(*os.File) error { return nil }
 
 func funlock(*os.File) error { return nil }
+
+// writable reports whether a file lacks the read-only attribute, without opening it.
+func writable(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().Perm()&0o200 != 0
+}

@@ -17,3 +17,9 @@ func flock(f *os.File) error {
 func funlock(f *os.File) error {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
 }
+
+// writable reports whether this process may write to a file, without opening it.
+func writable(path string) bool {
+	const write = 2
+	return syscall.Access(path, write) == nil
+}

@@ -111,8 +111,7 @@ const minFreeSpace = 4 << 20
 // tests with another file in the same directory. Opening and closing the database file
 // itself would release its locks.
 func (s *DB) WritableAgain() bool {
-	const write = 2
-	if syscall.Access(s.file.path, write) != nil {
+	if !writable(s.file.path) {
 		return false
 	}
 	f, err := os.OpenFile(s.file.path+".room", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
