@@ -43,7 +43,7 @@ func PartitionInventory(ctx context.Context, o Options, parts int, lease time.Du
 
 // repartition is PartitionInventory for a database with any version of the schema.
 func repartition(ctx context.Context, db *sql.DB, parts int, lease time.Duration) (err error) {
-	if have, err := inventoryParts(ctx, db); err != nil || have == parts {
+	if have, err := inventoryPartsPostgres(ctx, db); err != nil || have == parts {
 		return err
 	}
 	instances := &copySource{d: PostgreSQL, db: db}
@@ -66,10 +66,10 @@ func repartition(ctx context.Context, db *sql.DB, parts int, lease time.Duration
 		return inUse(err)
 	}
 	// Another process may have converted the table while this one waited for the lock.
-	if have, err := inventoryParts(ctx, tx); err != nil || have == parts {
+	if have, err := inventoryPartsPostgres(ctx, tx); err != nil || have == parts {
 		return errors.Join(err, tx.Rollback())
 	}
-	if err := convertInventory(ctx, tx, parts); err != nil {
+	if err := convertInventoryPostgres(ctx, tx, parts); err != nil {
 		return fmt.Errorf("partition the inventory: %w", err)
 	}
 	return tx.Commit()
@@ -96,9 +96,9 @@ func lockForConversion(ctx context.Context, tx *sql.Tx) error {
 	return err
 }
 
-// inventoryParts returns the number of partitions of the inventory, or 1 if it is an
+// inventoryPartsPostgres returns the number of partitions of the inventory, or 1 if it is an
 // ordinary table.
-func inventoryParts(ctx context.Context, q Querier) (int, error) {
+func inventoryPartsPostgres(ctx context.Context, q Querier) (int, error) {
 	n, err := First(Collect(ctx, q, func(r *sql.Rows, n *int) error { return r.Scan(n) },
 		`SELECT greatest(1, count(*)) FROM pg_inherits WHERE inhparent = to_regclass('inventory')`))
 	if err != nil {
@@ -111,21 +111,21 @@ func inventoryParts(ctx context.Context, q Querier) (int, error) {
 // that the old and the new partitions have different names while rows are copied.
 func partitionName(parts, part int) string { return fmt.Sprintf("inventory_%d_%02d", parts, part) }
 
-// convertInventory copies all rows to a new table with the same columns, indexes, storage
+// convertInventoryPostgres copies all rows to a new table with the same columns, indexes, storage
 // parameters, owner and privileges, which replaces the old one.
-func convertInventory(ctx context.Context, tx *sql.Tx, parts int) error {
+func convertInventoryPostgres(ctx context.Context, tx *sql.Tx, parts int) error {
 	var extended bool
-	if err := tx.QueryRowContext(ctx, selectExtended).Scan(&extended); err != nil {
+	if err := tx.QueryRowContext(ctx, selectExtendedPostgres).Scan(&extended); err != nil {
 		return err
 	}
 	if extended {
 		return ErrInventoryExtended
 	}
 	var owner, parameters string
-	if err := tx.QueryRowContext(ctx, selectStorage).Scan(&owner, &parameters); err != nil {
+	if err := tx.QueryRowContext(ctx, selectStoragePostgres).Scan(&owner, &parameters); err != nil {
 		return err
 	}
-	dependents, err := Collect(ctx, tx, func(r *sql.Rows, s *string) error { return r.Scan(s) }, selectDependents)
+	dependents, err := Collect(ctx, tx, func(r *sql.Rows, s *string) error { return r.Scan(s) }, selectDependentsPostgres)
 	if err != nil {
 		return err
 	}
@@ -178,23 +178,23 @@ func inventoryKey(parts int) string {
 }
 
 const (
-	// selectExtended reports whether the table has objects that the conversion would drop.
-	selectExtended = `
+	// selectExtendedPostgres reports whether the table has objects that the conversion would drop.
+	selectExtendedPostgres = `
 SELECT EXISTS (SELECT 1 FROM pg_trigger WHERE tgrelid = t.oid AND NOT tgisinternal) OR EXISTS (SELECT 1 FROM pg_rewrite WHERE ev_class = t.oid)
 	OR EXISTS (SELECT 1 FROM pg_policy WHERE polrelid = t.oid) OR EXISTS (SELECT 1 FROM pg_publication_rel WHERE prrelid = t.oid)
 	OR EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = t.oid AND attacl IS NOT NULL)
 FROM pg_class t WHERE t.oid = CAST('inventory' AS regclass)`
 
-	// selectStorage selects the owner and the storage parameters. All partitions have the
+	// selectStoragePostgres selects the owner and the storage parameters. All partitions have the
 	// parameters of the first one, because a partitioned table has none.
-	selectStorage = `
+	selectStoragePostgres = `
 SELECT quote_ident(pg_get_userbyid(t.relowner)), coalesce(array_to_string(s.reloptions, ', '), '')
 FROM pg_class t JOIN pg_class s ON s.oid = coalesce((SELECT min(inhrelid) FROM pg_inherits WHERE inhparent = t.oid), t.oid)
 WHERE t.oid = CAST('inventory' AS regclass)`
 
-	// selectDependents selects the statements that create the indexes, also those of an
+	// selectDependentsPostgres selects the statements that create the indexes, also those of an
 	// operator, and grant the privileges of the table and its sequence.
-	selectDependents = `
+	selectDependentsPostgres = `
 SELECT regexp_replace(pg_get_indexdef(indexrelid), ' ON ONLY ', ' ON ')
 FROM pg_index WHERE indrelid = CAST('inventory' AS regclass) AND NOT indisprimary
 UNION ALL
