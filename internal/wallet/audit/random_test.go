@@ -169,7 +169,8 @@ func TestVerify_RaisesNoFalseAlarmDuringPostings(t *testing.T) {
 	verifications := randtest.Count(20, 1_000)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	turns := make(chan struct{}, 20) // limits the postings per verification, so that verifications do not take longer and longer
+	// Limits the postings per verification, because each verification reads all of them.
+	turns := make(chan struct{}, randtest.Count(20, 4))
 	var wg sync.WaitGroup
 	for n := range 3 {
 		wg.Go(func() { w.keepPosting(ctx, rand.New(rand.NewPCG(seed, uint64(n))), turns) })
