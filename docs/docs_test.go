@@ -19,7 +19,7 @@ const root = ".."
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	for _, name := range []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md"} {
+	for _, name := range []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"} {
 		out[name] = read(t, name)
 	}
 	walk(t, "docs", ".md", func(path string) { out[path] = read(t, path) })
