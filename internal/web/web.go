@@ -61,7 +61,7 @@ func New(deps Deps) http.Handler {
 func (s *site) routes() {
 	runs, providers, items := &runPages{s.pages}, &providerPages{s.pages}, &itemPages{s.pages}
 	s.mux.HandleFunc("GET /static/{file...}", s.static)
-	s.mux.Handle("GET /help", http.RedirectHandler("/help/index.html", http.StatusSeeOther))
+	s.mux.HandleFunc("GET /help", http.RedirectHandler("/help/index.html", http.StatusSeeOther).ServeHTTP)
 	s.mux.HandleFunc("GET /help/{file...}", s.help)
 	s.mux.HandleFunc("GET /sign-in", s.signInForm)
 	s.mux.HandleFunc("POST /sign-in", s.signIn)
