@@ -170,7 +170,7 @@ func writeItem(w io.Writer, it *view.ItemDetail) {
 		rows = append(rows, []string{"queued", "waits for its first price"})
 	}
 	if it.RetryAt != nil {
-		rows = append(rows, []string{"next try", moment(it.RetryAt)})
+		rows = append(rows, []string{"next retry", moment(it.RetryAt)})
 	}
 	if it.Failures > 0 {
 		rows = append(rows, []string{"failures", fmt.Sprintf("no quote in the last %d runs", it.Failures)})

@@ -60,7 +60,7 @@ func TestRule5_OnlyItemsWithEvidenceAreUpdated(t *testing.T) {
 	down.fail = nil
 	j := w.run(false)
 	equal(t, "updated after the provider recovered", j.Counts.Updated, 1_198)
-	equal(t, "within the TTL", j.Counts.SkippedTTL, 2)
+	equal(t, "items skipped within the TTL", j.Counts.SkippedTTL, 2)
 	w.checkIdle()
 }
 
@@ -269,8 +269,8 @@ func TestRule5_RejectedRowIsNoEvidence(t *testing.T) {
 			equal(t, "error", items[0].Error, "alpha: protocol: the row of this item was rejected: a1")
 			s.edit, s.extra = nil, nil
 			j = w.run(false)
-			equal(t, "updated once it can be read", j.Counts.Updated, 2)
-			equal(t, "within the TTL", j.Counts.SkippedTTL, 8)
+			equal(t, "items updated after their rows are valid again", j.Counts.Updated, 2)
+			equal(t, "items skipped within the TTL", j.Counts.SkippedTTL, 8)
 			w.checkIdle()
 		})
 	}

@@ -102,12 +102,12 @@ func TestJob_GoesThroughItsStages(t *testing.T) {
 			}
 			return strings.Join(found, " ")
 		}
-		f.Is("its file is open", where(), "")
+		f.Is("phase while the file is not fetched", where(), "")
 		u := f.fetch("s")
 		u.ResponseUnitID = u.ID
-		f.Is("its file has come for the first time, names are open", where(), "")
+		f.Is("phase after the file is fetched, but not the names", where(), "")
 		f.fetch("t")
-		f.Is("names have come, too", where(), "fetched")
+		f.Is("phase after the file and the names are fetched", where(), "fetched")
 		f.storeValidation(id, refresh.ValidationResult{Unit: u, Fetch: refresh.MarketFetch{MarketID: market, Quotes: 1, Outcome: refresh.OutcomeOK}})
 		f.estimate(f.claimBatch(), 10)
 		f.Tx(func(tx *db.Tx) error { return refresh.EndEstimating(tx, id) })

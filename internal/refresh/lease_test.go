@@ -245,7 +245,7 @@ func TestLease_BatchOfAStoppedInstanceIsEstimatedOnce(t *testing.T) {
 		w.pass(time.Second, a, b, c)
 		w.drainBy(a, b, c)
 		equal(t, "updated", w.job(job.ID).Counts.Updated, 700)
-		equal(t, "items not estimated", w.count(`SELECT count(*) FROM refresh_item WHERE attempts <> 1`), 0) // checkIdle counts duplicates
+		equal(t, "items not estimated exactly once", w.count(`SELECT count(*) FROM refresh_item WHERE attempts <> 1`), 0)
 		equal(t, "estimates", w.count(`SELECT count(*) FROM item WHERE rev <> 1`), 0)
 		w.checkIdle()
 	})
@@ -378,7 +378,7 @@ func TestLease_InstancesShareWorkDuringTakeover(t *testing.T) {
 		}
 		job := w.last(refresh.Bulk)
 		equal(t, "updated", job.Counts.Updated, int64(len(list)))
-		equal(t, "items not estimated", w.count(`SELECT count(*) FROM refresh_item WHERE attempts <> 1`), 0) // checkIdle counts duplicates
+		equal(t, "items not estimated exactly once", w.count(`SELECT count(*) FROM refresh_item WHERE attempts <> 1`), 0)
 		equal(t, "jobs", w.count(`SELECT count(*) FROM refresh_job`), 1)
 		w.checkIdle()
 	})

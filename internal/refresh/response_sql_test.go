@@ -85,15 +85,15 @@ func TestBlobs_AreDeletedWhenUnused(t *testing.T) {
 			})
 			return id
 		}
-		f.Is("the newest unit", newest(), first.ID)
+		f.Is("newest good response after the first", newest(), first.ID)
 		quarantined := run("f", false)
-		f.Is("a quarantined response", held(quarantined), false)
-		f.Is("the good one beside it", held(first), true)
-		f.Is("the newest unit after it", newest(), first.ID)
+		f.Is("quarantined response is stored", held(quarantined), false)
+		f.Is("good response is stored beside a quarantined one", held(first), true)
+		f.Is("newest good response after a quarantined one", newest(), first.ID)
 		second := run("f", true)
-		f.Is("the one before", held(first), false)
-		f.Is("the new one", held(second), true)
-		f.Is("the newest unit at last", newest(), second.ID)
+		f.Is("replaced response is stored", held(first), false)
+		f.Is("second good response is stored", held(second), true)
+		f.Is("newest good response after the second", newest(), second.ID)
 	})
 }
 

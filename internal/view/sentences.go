@@ -91,7 +91,7 @@ func (e *explainer) whyGroup(x *Explanation) string {
 	case pricing.ByLastPrice:
 		moved := ""
 		if x.ClassMove != money.Scale {
-			moved = fmt.Sprintf(", moved by %s as its class moved", x.ClassMove)
+			moved = fmt.Sprintf(", multiplied by %s, the price change of similar items", x.ClassMove)
 		}
 		return fmt.Sprintf("the group nearest to the last price decides (%s %s%s).", e.last, e.policy.Currency, moved)
 	case pricing.BySize:
@@ -155,7 +155,7 @@ func (e *explainer) writeGuard(write sentenceWriter) {
 	if m.Reference > 0 {
 		moved := fmt.Sprintf("%s %s is %s times %s %s, the price %s", e.estimated(), c, m.Factor, m.Reference, c, windowText(m.Window))
 		if m.ClassMove != money.Scale {
-			moved += fmt.Sprintf(" (beyond the %s times of its class)", m.ClassMove)
+			moved += fmt.Sprintf(" (in addition to %s times for similar items)", m.ClassMove)
 		}
 		switch m.Decision {
 		case pricing.TakenAtOnce:
