@@ -28,7 +28,7 @@ run: build ## build and start the demo
 	@exec bin/assay demo
 
 test: setup vendor ## run every test once, with short, seeded counts
-	@go test -count=1 -timeout 20m ./internal/refresh ./... # the longest package first, so that it does not run alone at the end
+	@go test -count=1 -timeout 20m ./...
 	@go -C deploy test -count=1 -timeout 20m ./...
 
 test-race: setup vendor ## run every test under the race detector (needs a C compiler)
