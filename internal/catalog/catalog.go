@@ -1,6 +1,5 @@
 // Package catalog defines items and their keys. Names are opaque byte strings. Assay
-// compares them byte for byte and never trims, folds or normalises them (contract,
-// section 2).
+// compares them byte for byte and never trims, folds or normalises them.
 package catalog
 
 import (
