@@ -99,9 +99,8 @@ var (
 )
 
 // checkExpression reports metrics and labels of a PromQL expression that no program exports.
-func checkExpression(t *testing.T, where, expr string) {
+func checkExpression(t *testing.T, own map[string][]string, process map[string]bool, where, expr string) {
 	t.Helper()
-	own, process := ownMetrics(t), processMetrics(t)
 	base := func(name string) string {
 		for _, suffix := range []string{"_bucket", "_sum", "_count"} {
 			if cut := strings.TrimSuffix(name, suffix); own[cut] != nil {
@@ -146,8 +145,9 @@ func TestAlerts_AreDescribedTestedAndUseRealMetrics(t *testing.T) {
 			t.Errorf("%s is described and does not exist", m[1])
 		}
 	}
+	own, process := ownMetrics(t), processMetrics(t)
 	for _, m := range regexp.MustCompile(`(?m)^ +(?:expr: (?:>-\n)?)?(.*assay_.*)$`).FindAllStringSubmatch(rules, -1) {
-		checkExpression(t, alertRules, m[1])
+		checkExpression(t, own, process, alertRules, m[1])
 	}
 	promtool(t, filepath.Join(root, "deploy/prometheus"), "test", "rules", "alerts.test.yml", "alerts-long.test.yml")
 }
@@ -176,6 +176,7 @@ func TestBoard_ShowsRealMetricsInValidExpressions(t *testing.T) {
 	if b.UID == "" || b.Title == "" || len(b.Panels) < 20 {
 		t.Fatalf("the board has no id or title, or only %d panels", len(b.Panels))
 	}
+	own, process := ownMetrics(t), processMetrics(t)
 	ids, shown := map[int]bool{}, map[string]bool{}
 	var rules strings.Builder
 	rules.WriteString("groups:\n- name: board\n  rules:\n")
@@ -188,7 +189,7 @@ func TestBoard_ShowsRealMetricsInValidExpressions(t *testing.T) {
 			t.Errorf("the panel %q has no title, description or figures", p.Title)
 		}
 		for i, target := range p.Targets {
-			checkExpression(t, p.Title, target.Expr)
+			checkExpression(t, own, process, p.Title, target.Expr)
 			for _, name := range metricName.FindAllString(target.Expr, -1) {
 				shown[name] = true
 			}

@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"html/template"
 	"io/fs"
+	"maps"
 	"net/url"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/yuin/goldmark"
@@ -94,7 +96,8 @@ func Site() (map[string][]byte, error) {
 	}
 	var index []section
 	groups := navigation(markdown)
-	for name, p := range pages {
+	for _, name := range slices.Sorted(maps.Keys(pages)) { // the same bytes each time
+		p := pages[name]
 		index = append(index, p.sections...)
 		p.Groups = marked(groups, target(name))
 		var out bytes.Buffer
@@ -242,7 +245,7 @@ func navigation(markdown goldmark.Markdown) (groups []group) {
 // marked returns the navigation of a page.
 func marked(groups []group, current string) (out []group) {
 	for _, g := range groups {
-		g.Links = append([]navLink(nil), g.Links...)
+		g.Links = slices.Clone(g.Links)
 		for i := range g.Links {
 			g.Links[i].Current = g.Links[i].Path == current
 		}
