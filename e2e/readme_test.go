@@ -74,7 +74,7 @@ func TestReadme_LivePricesAndExamples(t *testing.T) {
 	}
 	s.awaitPriced()
 	show := "LISTEN_ADDR=" + s.addr + " bin/assay prices" + prices
-	if out := runIn(t, dir, nil, "sh", "-ec", show); !strings.Contains(out, "price     28.1 USD") {
+	if out := runIn(t, dir, nil, "sh", "-ec", show); !regexp.MustCompile(`price +28\.1 USD \(ok`).MatchString(out) {
 		t.Errorf("got %s", out)
 	}
 	t.Run("TypeScript", func(t *testing.T) {
