@@ -112,8 +112,9 @@ func newServer(t *testing.T, env ...string) *server {
 	t.Cleanup(func() {
 		s.kill()
 		if t.Failed() {
+			const tail = 2000 // bytes; more would hide the other failures of a run
 			text := s.log.String()
-			t.Logf("log of the server:\n%s", text[max(0, len(text)-8000):])
+			t.Logf("end of the server's log:\n%s", text[max(0, len(text)-tail):])
 		}
 	})
 	return s

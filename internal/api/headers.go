@@ -19,6 +19,7 @@ func describeHeaders() map[string]schema {
 		{"Location", "Path of the created resource.", text, "/api/market-prices/jobs/17"},
 		{"ETag", "Version of the response. Send it as If-None-Match to get 304 while the response is unchanged.", text, `"n4bQgYhMfWWaL-qgxVrQFQ"`},
 		{"Cache-Control", "How long the response can be cached.", text, "public, max-age=10"},
+		{changeHeader, "Number of the last price change in the export.", text, "1774000000000812"},
 		{"Age", "Seconds since the figures were computed.", seconds, 3},
 		{"Retry-After", "Seconds to wait before a retry. Absent if a retry does not help, for example if an operator must repair something.", seconds, 5},
 		{"RateLimit", "Remaining requests within the limit, and seconds until the limit is renewed.", text, `"failures";r=0;t=42`},
@@ -44,6 +45,9 @@ func (op *operation) headers(status int) []string {
 		names = append(names, "ETag", "Cache-Control")
 		if strings.HasPrefix(op.path, "/api/community") {
 			names = append(names, "Age")
+		}
+		if strings.HasPrefix(op.path, "/api/prices/snapshot") {
+			names = append(names, changeHeader)
 		}
 	}
 	if op.body != nil && op.body.key != noKey {

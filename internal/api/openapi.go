@@ -156,7 +156,7 @@ func describeContent(of schema, types *schemas) schema {
 func problemStatuses() map[int]string {
 	return map[int]string{
 		400: "invalid_parameters", 401: "unauthorized", 403: "forbidden", 404: "item_not_found", 405: "method_not_allowed", 408: "request_timeout",
-		409: "snapshot_outdated", 413: "body_too_large", 415: "unsupported_media_type", 422: "idempotency_key_reused", 429: "too_many_failures",
+		409: "snapshot_outdated", 410: "cursor_expired", 413: "body_too_large", 415: "unsupported_media_type", 422: "idempotency_key_reused", 429: "too_many_failures",
 		500: "internal_error", 502: "fee_rules_unreachable", 503: "database_unavailable",
 	}
 }
@@ -170,6 +170,9 @@ func describeProblems(types *schemas) map[string]schema {
 		example["status"], example["title"], example["code"] = status, http.StatusText(status), code
 		if status != http.StatusBadRequest {
 			delete(example, "errors")
+		}
+		if status != http.StatusGone {
+			delete(example, "change")
 		}
 		all[problemName(status)] = schema{
 			"description": http.StatusText(status),

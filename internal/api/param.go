@@ -57,6 +57,9 @@ var (
 	held         = flag("held", "Only items with a suspicious new price that waits for confirmation.")
 	itemSort     = choice("sort", "name", "Order of the items. A leading minus means highest price, worst status or latest change first. Equal items are ordered by name.", view.ItemSorts()...)
 
+	since       = number("since", 0, 1<<62, "0", "Number of the last change that the client has: next of the previous page, or the number that a snapshot names.")
+	waitSeconds = number("wait", 0, maxWaitSeconds, "0", "Seconds to wait for a change if there is none yet.")
+
 	jobKind      = choice("kind", "", "Only jobs of this kind.", "bulk", "missing")
 	listingState = choice("state", "", "Only listings in this state.", "active", "reserved", "sold", "cancelled", "expired")
 	tradeState   = choice("state", "", "Only trades in this state.", "pending", "completed", "reversed", "settled")

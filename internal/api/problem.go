@@ -46,7 +46,7 @@ func explain(err error) (p fault.Problem, header http.Header, ours bool) {
 	case f != nil && f.Kind == fault.Damaged:
 		return fault.Problem{Status: f.Kind.Status(), Code: f.Code, Detail: f.Detail}, nil, true
 	case f != nil && f.Kind != fault.Internal:
-		return fault.Problem{Status: f.Kind.Status(), Code: f.Code, Detail: f.Detail, Errors: f.Fields}, nil, false
+		return fault.Problem{Status: f.Kind.Status(), Code: f.Code, Detail: f.Detail, Errors: f.Fields, Change: f.Change}, nil, false
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fault.Problem{Status: http.StatusRequestTimeout, Code: "request_timeout", Detail: "The body did not arrive in time. Send it faster, or send a smaller body."}, nil, false
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):

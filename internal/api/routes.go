@@ -32,7 +32,7 @@ const local = "local"
 // operations returns all routes of the API. Each GET route also serves HEAD.
 func (s *server) operations() []operation {
 	deps, once := &s.Deps, newOnce(&s.Deps)
-	jobs, providers, items := jobHandlers{deps}, providerHandlers{deps}, itemHandlers{deps}
+	jobs, providers, items, feed := jobHandlers{deps}, providerHandlers{deps}, itemHandlers{deps}, newFeedHandlers(deps)
 	users, inventories, feeRule := userHandlers{deps}, inventoryHandlers{deps}, feeHandlers{deps}
 	wallets, listings, trades := walletHandlers{deps, once}, listingHandlers{deps, once}, tradeHandlers{deps, once}
 	market, platform := []string{Market}, []string{Platform}
@@ -61,6 +61,10 @@ func (s *server) operations() []operation {
 		{"POST", mp + "/items/{name}/accept", market, items.acceptItem, key, nil, responseTypes{200: view.ItemDetail{}}, changes, "Accept the price of an item that was held back."},
 		{"GET", "/api/prices/items", prices, items.items, with(page, appID, search, priceStatus, onMarket, priceFrom, priceTo, changedSince, updatedSince, held, itemSort, fields), nil, responseTypes{200: view.Page[view.PricedItem]{}}, reads, "List items with their prices."},
 		{"GET", "/api/prices/items/{name}", prices, items.item, key, nil, responseTypes{200: view.ItemDetail{}}, finds, "An item's price, and every market's quote behind it."},
+		{"GET", "/api/prices/snapshot/manifest", prices, feed.manifest, []param{anyAppID}, nil, responseTypes{200: view.Manifest{}}, reads, "The number of the last price change, and how many prices an export has."},
+		{"GET", "/api/prices/snapshot.json", prices, feed.export(false), []param{anyAppID, fields}, nil, responseTypes{200: exported{}, 304: nil}, reads, "Export all prices as one JSON object."},
+		{"GET", "/api/prices/snapshot.ndjson", prices, feed.export(true), []param{anyAppID, fields}, nil, responseTypes{200: media(ndjsonType), 304: nil}, reads, "Export all prices, one JSON object per line."},
+		{"GET", "/api/prices/changes", prices, feed.changes, []param{since, waitSeconds, limit, fields}, nil, responseTypes{200: view.Changes{}}, []int{410, 500, 503}, "List price changes after a change number, oldest first."},
 		{"POST", "/api/prices/lookup", prices, items.lookup, []param{fields}, &body{limit: maxBody, like: lookupBody{}}, responseTypes{200: view.Lookup{}}, reads, "Prices of up to 1,000 items, in their order."},
 		{"GET", "/api/users", platform, users.users, with(page, userPrefix), nil, responseTypes{200: view.Page[view.User]{}}, reads, "List users, by their ids."},
 		{"GET", "/api/users/{userId}", platform, users.user, []param{userID}, nil, responseTypes{200: view.User{}}, finds, "A user."},

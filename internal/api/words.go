@@ -114,7 +114,7 @@ func problemCodes() []string {
 		"unauthorized", "forbidden",
 		"unknown_path", "module_off", "job_not_found", "provider_not_found", "market_not_found", "item_not_found", "user_not_found", "listing_not_found", "trade_not_found",
 		"transaction_not_found", "wallet_not_found", "fee_version_not_found",
-		"method_not_allowed", "request_timeout",
+		"method_not_allowed", "request_timeout", "cursor_expired",
 		"request_in_progress", "not_owned", "not_tradable", "not_marketable", "already_listed", "asset_in_transfer", "listing_sold", "listing_cancelled",
 		"listing_expired", "own_listing", "price_changed", "trade_reversed", "trade_settled", "snapshot_outdated", "inventory_private", "inventory_hidden", "steam_id_taken",
 		"steam_id_changed", "user_has_listings", "user_has_trades", "user_has_money", "job_running", "job_ended", "nothing_failed", "not_quarantined", "no_candidate", "insufficient_funds", "already_reversed",

@@ -21,6 +21,7 @@ import (
 	"assay/internal/config"
 	"assay/internal/db"
 	"assay/internal/dispatch"
+	"assay/internal/event"
 	"assay/internal/exchange"
 	"assay/internal/idempotency"
 	"assay/internal/inventory"
@@ -78,6 +79,7 @@ type App struct {
 	inventories *inventory.Service
 	syncs       *syncs.Service
 
+	feed     *event.Feed
 	engine   *refresh.Engine
 	market   *market.Service
 	readers  *view.Readers
@@ -234,8 +236,9 @@ func (a *App) buildEngine(ctx context.Context) (err error) {
 
 func (a *App) buildServer() *http.Server {
 	gate := admission.New(admission.Slots())
+	a.feed = event.NewFeed(a.store, a.log)
 	a.readers = view.New(view.Options{
-		Store: a.store, Gate: gate, Providers: a.providers.List, Clients: a.providers.Clients, Unconfigured: a.providers.Unconfigured,
+		Store: a.store, Feed: a.feed, Gate: gate, Providers: a.providers.List, Clients: a.providers.Clients, Unconfigured: a.providers.Unconfigured,
 		ScopeAll: a.cfg.Scope == config.ScopeAll, PricesOnly: a.cfg.PricesOnly, Currency: a.cfg.Currency, Ledger: a.ledger.Keys, Rates: a.rates, RatesClient: a.ecb,
 		Inventories: a.steam, SteamHost: hostOf(a.cfg, steam.Name, steam.BaseURL, steam.Host()).host,
 		Scheduled: a.work.Scheduled, Engine: a.engine, Owner: a.owner, Version: a.version, Started: a.now(), Now: a.now, Logger: a.log,
@@ -277,6 +280,7 @@ func (a *App) Run(ctx context.Context) error {
 		}
 	})
 	wg.Go(func() { a.watchSecrets(ctx) })
+	wg.Go(func() { a.feed.Run(ctx) })
 	if !a.cfg.PricesOnly {
 		wg.Go(func() { a.readers.Traders.KeepRanking(ctx) })
 	}

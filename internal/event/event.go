@@ -31,6 +31,12 @@ func Kinds() []Kind {
 // Data is the payload of an event: one of the structs below, encoded as JSON.
 type Data interface{ Kind() Kind }
 
+// PricesChanged lists the items whose price or price status changed in a transaction, with
+// at most one batch of a job. The time of the event is that of their price points.
+type PricesChanged struct {
+	Items []int64 `json:"items"` // ids in the table item
+}
+
 // BudgetLow reports that less than a tenth of a budget is left and that it will be used
 // up before it renews, at the current rate. It is written once per budget window.
 type BudgetLow struct {
@@ -128,6 +134,9 @@ type TradeOverdue struct {
 
 // Kind implements Data.
 func (TradeOverdue) Kind() Kind { return TradeIsOverdue }
+
+// Kind implements Data.
+func (PricesChanged) Kind() Kind { return PriceChanged }
 
 // Kind implements Data.
 func (BudgetLow) Kind() Kind { return BudgetIsLow }

@@ -11,7 +11,7 @@ import (
 )
 
 // Stored is an event in the database. Ids increase in the order of writing, which can
-// differ from the order of commits. A reader that polls by id alone can miss an event.
+// differ from the order of commits.
 type Stored struct {
 	ID   int64
 	Kind Kind
@@ -24,6 +24,11 @@ const (
 	maxEvents = 10_000
 	// minEvents is the number of newest events that are kept regardless of their age.
 	minEvents = 50
+
+	// maxChanges and changesAge limit the stored price.changed events. Each has at most one
+	// batch of a job, about 500 items.
+	maxChanges = 20_000
+	changesAge = 3 * 24 * time.Hour
 )
 
 // Add writes an event in a transaction. A caller that may run twice must first write a
@@ -33,14 +38,21 @@ func Add(t *db.Tx, d Data) error {
 	if err != nil {
 		return err
 	}
-	if _, err := t.Exec(`INSERT INTO event (kind, at, data) VALUES ($1, $2, $3)`, string(d.Kind()), db.Micros(t.Now()), string(data)); err != nil {
+	size := 1
+	if changed, ok := d.(PricesChanged); ok {
+		size = len(changed.Items)
+	}
+	if _, err := t.Exec(`INSERT INTO event (kind, at, size, data) VALUES ($1, $2, $3, $4)`, string(d.Kind()), db.Micros(t.Now()), size, string(data)); err != nil {
 		return fmt.Errorf("write event %s: %w", d.Kind(), err)
 	}
-	t.AfterCommit(func() { db.Local[db.Counts[Kind]](t.DB).Add(d.Kind()) })
+	t.AfterCommit(func() {
+		db.Local[db.Counts[Kind]](t.DB).Add(d.Kind())
+		db.Local[added](t.DB).note()
+	})
 	return nil
 }
 
-// List returns up to most events, newest first.
+// List returns up to most events other than price changes, newest first.
 func List(ctx context.Context, s *db.DB, most int) ([]Stored, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, e *Stored) error {
 		var at int64
@@ -48,16 +60,32 @@ func List(ctx context.Context, s *db.DB, most int) ([]Stored, error) {
 		err := r.Scan(&e.ID, &e.Kind, &at, &data)
 		e.At, e.Data = db.Moment(at), json.RawMessage(data)
 		return err
-	}, `SELECT id, kind, at, data FROM event ORDER BY id DESC LIMIT $1`, most)
+	}, `SELECT id, kind, at, data FROM event WHERE kind <> $2 ORDER BY id DESC LIMIT $1`, most, string(PriceChanged))
 }
 
 // Retain deletes events that are older than age, except the newest minEvents. It also
-// deletes the oldest events beyond maxEvents.
+// deletes the oldest events beyond maxEvents. Price changes have limits of their own:
+// changesAge and maxChanges.
 func Retain(t *db.Tx, age time.Duration) error {
-	_, err := t.Exec(`
-		DELETE FROM event WHERE id <= (SELECT id FROM event ORDER BY id DESC LIMIT 1 OFFSET $1)
-		OR at < $2 AND id <= (SELECT id FROM event ORDER BY id DESC LIMIT 1 OFFSET $3)`,
-		maxEvents, db.Micros(t.Now().Add(-age)), minEvents)
+	if _, err := t.Exec(`
+		DELETE FROM event WHERE kind <> $4 AND (
+			id <= (SELECT id FROM event WHERE kind <> $4 ORDER BY id DESC LIMIT 1 OFFSET $1)
+			OR at < $2 AND id <= (SELECT id FROM event WHERE kind <> $4 ORDER BY id DESC LIMIT 1 OFFSET $3))`,
+		maxEvents, db.Micros(t.Now().Add(-age)), minEvents, string(PriceChanged)); err != nil {
+		return err
+	}
+	var expired int64
+	err := t.QueryRow(`
+		SELECT coalesce(max(number), 0) FROM event WHERE kind = $1 AND number > 0 AND (
+			at < $2 OR number <= (SELECT number FROM event WHERE kind = $1 ORDER BY number DESC LIMIT 1 OFFSET $3))`,
+		string(PriceChanged), db.Micros(t.Now().Add(-changesAge)), maxChanges).Scan(&expired)
+	if err != nil || expired == 0 {
+		return err
+	}
+	if _, err := t.Exec(`UPDATE event_feed SET expired = $1 WHERE id = 1 AND expired < $1`, expired); err != nil {
+		return err
+	}
+	_, err = t.Exec(`DELETE FROM event WHERE kind = $1 AND number > 0 AND number <= $2`, string(PriceChanged), expired)
 	return err
 }
 

@@ -25,6 +25,7 @@ const (
 	Unavailable               // temporary failure; retry later
 	Upstream                  // another service failed or returned an unusable response
 	Busy                      // a load limit was reached; retry later. Unlike Unavailable, this is not a failure of the server
+	Expired                   // the named state existed and is no longer stored
 	Damaged                   // stored data was changed: an operator must repair it, and a retry does not help
 )
 
@@ -44,6 +45,9 @@ type Error struct {
 	// RetryAfter is the time to wait before a retry, for Unavailable and Busy. 0 means
 	// unknown.
 	RetryAfter time.Duration
+	// Change is the number of the last price change, for an expired cursor of the change
+	// feed. A snapshot taken now has at least this number.
+	Change string
 }
 
 // New returns an Error with a formatted detail.

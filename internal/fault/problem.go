@@ -9,6 +9,7 @@ type Problem struct {
 	Code      string  `json:"code"`
 	RequestID string  `json:"requestId"`
 	Errors    []Field `json:"errors,omitempty"`
+	Change    string  `json:"change,omitempty"` // only with the code cursor_expired: the number of the last price change
 }
 
 // Status returns the HTTP status of a kind.
@@ -28,6 +29,8 @@ func (k Kind) Status() int {
 		return 422
 	case TooLarge:
 		return 413
+	case Expired:
+		return 410
 	case Unavailable, Busy, Damaged:
 		return 503
 	case Upstream:

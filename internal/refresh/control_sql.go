@@ -117,8 +117,11 @@ func acceptItem(t *db.Tx, key catalog.Key) (bool, error) {
 		return false, err
 	}
 	if _, err := t.Exec(writePointsSQL+`
-		SELECT id, CAST($2 AS BIGINT), price, status, interval_low, interval_high, rate_set, level_set, method_version, '', method FROM item WHERE id = $1`+writePointsConflict,
+		SELECT id, CAST($2 AS BIGINT), price_updated_at, price_checked_at, price, status, average, interval_low, interval_high, rate_set, level_set, method_version, '', method FROM item WHERE id = $1`+writePointsConflict,
 		id, db.Micros(t.Now())); err != nil {
+		return false, err
+	}
+	if err := event.Add(t, event.PricesChanged{Items: []int64{id}}); err != nil {
 		return false, err
 	}
 	if err := inventory.ApplyToItem(t, id); err != nil {

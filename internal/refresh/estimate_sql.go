@@ -6,6 +6,7 @@ import (
 
 	"assay/internal/catalog"
 	"assay/internal/db"
+	"assay/internal/event"
 	"assay/internal/pricing"
 )
 
@@ -75,14 +76,8 @@ func writeItems(t *db.Tx, s *Estimates) error {
 			continue
 		}
 		e := &i.Estimate
-		updated, checked := i.UpdatedAt, i.CheckedAt
-		if i.Changed() {
-			updated = t.Now()
-		}
+		updated, checked := i.times(t.Now())
 		held := &e.State.Held
-		if e.Estimated > 0 && held.Candidate == 0 {
-			checked = i.QuotedAt // a held price confirms nothing
-		}
 		rows.Int(i.ID, i.Rev, int64(e.Price), int64(e.Status), pricing.MethodVersion,
 			int64(e.Average), int64(e.Median), int64(e.Consensus), int64(e.Min), int64(e.Max),
 			int64(e.Interval.Low), int64(e.Interval.High),
@@ -97,6 +92,19 @@ func writeItems(t *db.Tx, s *Estimates) error {
 		err = ErrConflict
 	}
 	return err
+}
+
+// times returns when the price last changed and when it was last confirmed, after an estimate
+// that is written at now.
+func (s *EstimatedItem) times(now time.Time) (updated, checked time.Time) {
+	updated, checked = s.UpdatedAt, s.CheckedAt
+	if s.Changed() {
+		updated = now
+	}
+	if e := &s.Estimate; e.Estimated > 0 && e.State.Held.Candidate == 0 {
+		checked = s.QuotedAt // a held price confirms nothing
+	}
+	return updated, checked
 }
 
 // writtenBuckets returns the name buckets of the items that are written, in order.
@@ -139,38 +147,50 @@ func writeFailures(t *db.Tx, items []EstimatedItem) error {
 }
 
 const (
-	pointColumns = "item_id bigint, at bigint, price bigint, status bigint, interval_low bigint, interval_high bigint, " +
+	pointColumns = "item_id bigint, at bigint, updated_at bigint, checked_at bigint, price bigint, status bigint, average bigint, interval_low bigint, interval_high bigint, " +
 		"rate_set bigint, level_set bigint, method_version bigint, used text, method text"
-	writePointsSQL = `INSERT INTO price_point (item_id, at, price, status, interval_low, interval_high,
+	writePointsSQL = `INSERT INTO price_point (item_id, at, updated_at, checked_at, price, status, average, interval_low, interval_high,
 	rate_set, level_set, method_version, used, method) `
-	writePointsConflict = ` ON CONFLICT (item_id, at) DO UPDATE SET price = excluded.price, status = excluded.status,
-	interval_low = excluded.interval_low, interval_high = excluded.interval_high,
+	writePointsConflict = ` ON CONFLICT (item_id, at) DO UPDATE SET
+	updated_at = excluded.updated_at, checked_at = excluded.checked_at, price = excluded.price, status = excluded.status,
+	average = excluded.average, interval_low = excluded.interval_low, interval_high = excluded.interval_high,
 	rate_set = excluded.rate_set, level_set = excluded.level_set, method_version = excluded.method_version,
 	used = excluded.used, method = excluded.method`
 )
 
 var pointsBulk = db.NewBulk(writePointsSQL, pointColumns, writePointsConflict)
 
-// writePoints adds a point to the price history of each item whose price or status changed.
+// writePoints adds a point to the price history of each item whose price or status changed,
+// and an event with these items.
 func writePoints(t *db.Tx, items []EstimatedItem, rates int64, method string) error {
 	rows := db.NewTable(pointColumns, len(items))
+	var changed event.PricesChanged
 	var ahead []int64
-	for i := range items {
-		if items[i].AddsPoint() {
-			e := &items[i].Estimate
-			rows.Int(items[i].ID, db.Micros(t.Now()), int64(e.Price), int64(e.Status), int64(e.Interval.Low), int64(e.Interval.High),
-				rates, items[i].LevelSet, pricing.MethodVersion)
-			rows.Text(items[i].Used, method)
-			if items[i].UpdatedAt.After(t.Now()) {
-				ahead = append(ahead, items[i].ID)
-			}
+	for k := range items {
+		i := &items[k]
+		if !i.AddsPoint() {
+			continue
 		}
+		e := &i.Estimate
+		updated, checked := i.times(t.Now())
+		rows.Int(i.ID, db.Micros(t.Now()), db.Micros(updated), db.Micros(checked), int64(e.Price), int64(e.Status),
+			int64(e.Average), int64(e.Interval.Low), int64(e.Interval.High), rates, i.LevelSet, pricing.MethodVersion)
+		rows.Text(i.Used, method)
+		changed.Items = append(changed.Items, i.ID)
+		if i.UpdatedAt.After(t.Now()) {
+			ahead = append(ahead, i.ID)
+		}
+	}
+	if len(changed.Items) == 0 {
+		return nil
 	}
 	if err := dropPointsAhead(t, ahead); err != nil {
 		return err
 	}
-	_, err := t.WriteRows(pointsBulk, rows)
-	return err
+	if _, err := t.WriteRows(pointsBulk, rows); err != nil {
+		return err
+	}
+	return event.Add(t, changed)
 }
 
 // dropPointsAhead deletes the price points of items that have a time in the future. They were

@@ -10,6 +10,7 @@ import (
 
 	"assay/internal/admission"
 	"assay/internal/db"
+	"assay/internal/event"
 	"assay/internal/exchange"
 	"assay/internal/money"
 	"assay/internal/provider"
@@ -35,6 +36,7 @@ type Options struct {
 	Inventories  *provider.Client // pulls inventories from Steam; nil: inventories are not pulled
 	SteamHost    provider.Host
 	Scheduled    func() map[string]time.Time
+	Feed         *event.Feed     // numbers price changes; nil: one without background work
 	Engine       *refresh.Engine // forecasts refreshes; nil: no forecasts
 	Owner        string          // name of this process in claims
 	Version      string
@@ -93,6 +95,9 @@ func New(options Options) *Readers {
 	o := &options
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Feed == nil {
+		o.Feed = event.NewFeed(o.Store, o.Logger)
 	}
 	return &Readers{
 		Jobs: &JobReader{o: o, status: admission.NewCoalescer[counted](false), dryRuns: map[bool]*admission.Coalescer[DryRun]{

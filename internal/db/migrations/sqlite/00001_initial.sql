@@ -109,8 +109,11 @@ FROM item_quotes q, json_each(q.quotes) m;
 CREATE TABLE price_point (
     item_id        INTEGER NOT NULL,
     at             INTEGER NOT NULL,
+    updated_at     INTEGER NOT NULL, -- when the price last changed: item.price_updated_at
+    checked_at     INTEGER NOT NULL, -- item.price_checked_at
     price          INTEGER NOT NULL,
     status         INTEGER NOT NULL, -- pricing.Status
+    average        INTEGER NOT NULL,
     interval_low   INTEGER NOT NULL,
     interval_high  INTEGER NOT NULL,
     rate_set       INTEGER NOT NULL,
@@ -434,11 +437,23 @@ CREATE TABLE budget_low (
 ) WITHOUT ROWID;
 
 -- Events for operators and platforms. Each is written in the transaction that caused it.
+-- Its number is assigned after the commit, so that numbers follow the order of commits.
+-- An event with several price changes has the numbers from number - size + 1 to number.
 CREATE TABLE event (
-    id   INTEGER PRIMARY KEY AUTOINCREMENT,
-    kind TEXT    NOT NULL, -- price.changed, job.finished, ...
-    at   INTEGER NOT NULL,
-    data TEXT    NOT NULL  -- JSON
+    id     INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind   TEXT    NOT NULL, -- price.changed, job.finished, ...
+    at     INTEGER NOT NULL,
+    size   INTEGER NOT NULL DEFAULT 1,
+    number INTEGER NOT NULL DEFAULT 0, -- 0: not assigned yet
+    data   TEXT    NOT NULL  -- JSON
+);
+CREATE INDEX event_number ON event (number);
+
+-- One row, which is locked while numbers are assigned to events.
+CREATE TABLE event_feed (
+    id      INTEGER NOT NULL PRIMARY KEY, -- 1
+    last    INTEGER NOT NULL, -- last assigned number
+    expired INTEGER NOT NULL  -- highest number of a deleted price.changed event
 );
 
 -- Hosts of providers that fail repeatedly and get no requests for a while.

@@ -1,0 +1,234 @@
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"assay/internal/admission"
+	"assay/internal/fault"
+	"assay/internal/money"
+	"assay/internal/view"
+)
+
+// feedHandlers serve all prices at once and the changes of prices.
+type feedHandlers struct {
+	*Deps
+	exports chan struct{} // one element for each running export
+}
+
+// changeHeader is the header with the number of the last price change in an export.
+const changeHeader = "Assay-Change"
+
+const (
+	// maxExports limits the exports in progress, because each holds a database connection.
+	maxExports = 4
+	// exportTimeout limits an export, so that a slow client does not hold a snapshot of the
+	// database for long.
+	exportTimeout = writeTimeout
+	// exportBuffer is the size of the writes to the client.
+	exportBuffer = 64 << 10
+)
+
+func newFeedHandlers(deps *Deps) feedHandlers {
+	return feedHandlers{deps, make(chan struct{}, maxExports)}
+}
+
+func (h feedHandlers) manifest(c *call) (any, error) {
+	return h.Readers.Items.Manifest(c.Context(), int32(c.values.number("appId")))
+}
+
+// export returns a handler that sends all prices, as one JSON object or as NDJSON.
+func (h feedHandlers) export(ndjson bool) handler {
+	return func(c *call) (any, error) {
+		ctx, cancel := context.WithTimeout(c.Request.Context(), exportTimeout)
+		defer cancel()
+		if err := h.enter(ctx); err != nil {
+			return nil, err
+		}
+		defer func() { <-h.exports }()
+		e := &exporter{call: c, ndjson: ndjson}
+		err := h.Readers.Items.Export(ctx, int32(c.values.number("appId")), c.fields(), e.begin)
+		return response{}, e.end(err)
+	}
+}
+
+// enter waits until fewer than maxExports run.
+func (h feedHandlers) enter(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, admission.MaxWait)
+	defer cancel()
+	select {
+	case h.exports <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		f := fault.New(fault.Busy, "busy", "Too many exports are running. Retry later.")
+		f.RetryAfter = admission.MaxWait
+		return f
+	}
+}
+
+// exported is the body of an export as one JSON object.
+type exported struct {
+	Change   string                `json:"change"`
+	Currency money.Currency        `json:"currency"`
+	Items    []view.PublishedPrice `json:"items"`
+}
+
+// exporter writes an export as a response.
+type exporter struct {
+	*call
+	ndjson  bool
+	out     io.WriteCloser
+	buffer  []byte
+	rows    int
+	started bool
+}
+
+// begin sends the headers. It returns nil if no body follows: the client has this version, or
+// wants the headers only.
+func (e *exporter) begin(of view.Export) func(*view.PublishedPrice) error {
+	e.started = true
+	encoding := acceptedEncoding(e.Header.Get("Accept-Encoding"))
+	h := e.w.Header()
+	h.Set("ETag", e.etag(of, encoding))
+	h.Set("Cache-Control", "private, no-cache")
+	h.Set("Vary", "Accept-Encoding")
+	h.Set(changeHeader, strconv.FormatInt(of.Change, 10))
+	if matches(e.Header.Get("If-None-Match"), h.Get("ETag")) {
+		e.w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	h.Set("Content-Type", jsonType)
+	if e.ndjson {
+		h.Set("Content-Type", ndjsonType)
+	}
+	if encoding != "" {
+		h.Set("Content-Encoding", encoding)
+	}
+	e.w.WriteHeader(http.StatusOK)
+	if e.Method == http.MethodHead {
+		return nil
+	}
+	e.out = compressed(e.w, encoding)
+	e.buffer = make([]byte, 0, exportBuffer+exportBuffer/4)
+	if !e.ndjson {
+		e.buffer = fmt.Appendf(e.buffer, `{"change":"%d","currency":%q,"items":[`, of.Change, of.Currency)
+	}
+	return e.row
+}
+
+const ndjsonType = "application/x-ndjson"
+
+// etag returns a strong validator: the version of the prices, and all else on which the bytes
+// depend.
+func (e *exporter) etag(of view.Export, encoding string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %s %t %q %q %s", of.Change, of.Version, of.Currency, e.ndjson, e.values["appId"], e.values["fields"], encoding))
+	return `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`
+}
+
+func (e *exporter) row(p *view.PublishedPrice) error {
+	if e.rows > 0 && !e.ndjson {
+		e.buffer = append(e.buffer, ',')
+	}
+	e.rows++
+	e.buffer = p.AppendJSON(e.buffer)
+	if e.ndjson {
+		e.buffer = append(e.buffer, '\n')
+	}
+	if len(e.buffer) >= exportBuffer {
+		return e.flush()
+	}
+	return nil
+}
+
+func (e *exporter) flush() error {
+	_, err := e.out.Write(e.buffer)
+	e.buffer = e.buffer[:0]
+	return err
+}
+
+// end completes the body. After an error in the middle of the body it closes the connection,
+// so that the client does not take a part for the whole.
+func (e *exporter) end(err error) error {
+	if !e.started {
+		return err
+	}
+	if err == nil && e.out != nil {
+		if !e.ndjson {
+			e.buffer = append(e.buffer, `]}`...)
+		}
+		if err = e.flush(); err == nil {
+			err = e.out.Close()
+		}
+	}
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	return nil
+}
+
+// acceptedEncoding returns the best encoding that an Accept-Encoding header allows: zstd, gzip
+// or none.
+func acceptedEncoding(header string) string {
+	best := ""
+	for part := range strings.SplitSeq(header, ",") {
+		name, params, _ := strings.Cut(strings.ToLower(strings.TrimSpace(part)), ";")
+		if q := strings.ReplaceAll(params, " ", ""); strings.HasPrefix(q, "q=0") && strings.Trim(q, "q=0.") == "" {
+			continue
+		}
+		switch name = strings.TrimSpace(name); {
+		case name == "zstd":
+			return name
+		case name == "gzip":
+			best = name
+		}
+	}
+	return best
+}
+
+// compressed returns a writer that encodes what it passes to w. Close completes the encoding.
+func compressed(w io.Writer, encoding string) io.WriteCloser {
+	switch encoding {
+	case "zstd":
+		z, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
+		if err != nil {
+			panic("zstd: " + err.Error()) // the options are constants
+		}
+		return z
+	case "gzip":
+		z, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
+		if err != nil {
+			panic("gzip: " + err.Error()) // the level is a constant
+		}
+		return z
+	default:
+		return plain{w}
+	}
+}
+
+// plain is a writer without an encoding.
+type plain struct{ io.Writer }
+
+// Close implements io.Closer.
+func (plain) Close() error { return nil }
+
+// maxWaitSeconds is the longest wait of a request for changes.
+const maxWaitSeconds = 60
+
+func (h feedHandlers) changes(c *call) (any, error) {
+	ctx := c.Request.Context() // holds no admission slot, because it may wait
+	page, err := h.Readers.Items.Changes(ctx, c.values.number("since"), c.limit(), time.Duration(c.values.number("wait"))*time.Second, c.fields())
+	if err != nil {
+		return nil, err
+	}
+	return response{status: http.StatusOK, contentType: jsonType, body: page.JSON()}, nil
+}

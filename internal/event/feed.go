@@ -1,0 +1,152 @@
+package event
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"assay/internal/db"
+)
+
+const (
+	// numberDelay is the time in which a commit of events waits for others, so that one
+	// transaction numbers them together.
+	numberDelay = 50 * time.Millisecond
+	// pollWaiting is how often the feed looks for numbers of other processes while clients
+	// wait for them.
+	pollWaiting = 200 * time.Millisecond
+	// pollIdle is how often the feed looks for events that a process left without a number
+	// because it was killed.
+	pollIdle = 2 * time.Second
+)
+
+// Feed assigns numbers to events in the order of their commits and wakes clients that wait
+// for them. Each process runs one; a row lock makes them take turns. An identity column would
+// not do: a transaction that commits late would get a number below that of a reader's cursor.
+type Feed struct {
+	db  *db.DB
+	log *slog.Logger
+
+	mu      sync.Mutex
+	last    int64         // last number that this process knows
+	grown   chan struct{} // closed when last grows
+	waiting int           // calls of Wait
+	ended   bool          // Run has returned
+}
+
+// NewFeed returns the feed of a database. Start it with Run.
+func NewFeed(s *db.DB, log *slog.Logger) *Feed {
+	return &Feed{db: s, log: log, grown: make(chan struct{})}
+}
+
+// added wakes the feed of a database after a commit of events.
+type added struct {
+	once sync.Once
+	c    chan struct{}
+}
+
+func (a *added) wakes() chan struct{} {
+	a.once.Do(func() { a.c = make(chan struct{}, 1) })
+	return a.c
+}
+
+func (a *added) note() {
+	select {
+	case a.wakes() <- struct{}{}:
+	default: // a wake-up is pending
+	}
+}
+
+// Run assigns numbers until ctx ends.
+func (f *Feed) Run(ctx context.Context) {
+	defer f.end()
+	hints := db.Local[added](f.db).wakes()
+	failing := false
+	for {
+		err := f.Number(ctx)
+		if err != nil && ctx.Err() == nil && !failing {
+			f.log.Warn("events could not be numbered; trying again", "error", err)
+		}
+		failing = err != nil
+		select {
+		case <-ctx.Done():
+			return
+		case <-hints:
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(numberDelay):
+			}
+		case <-time.After(f.interval(failing)):
+		}
+	}
+}
+
+func (f *Feed) interval(failing bool) time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.waiting > 0 && !failing && !f.db.Alone() {
+		return pollWaiting
+	}
+	return pollIdle
+}
+
+// Number assigns numbers to all committed events.
+func (f *Feed) Number(ctx context.Context) error {
+	last, more, err := progress(ctx, f.db.Frequent)
+	for more && err == nil {
+		err = f.db.InTx(ctx, func(t *db.Tx) (err error) {
+			last, more, err = assignNumbers(t)
+			return err
+		})
+	}
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if last > f.last {
+		f.last = last
+		close(f.grown)
+		f.grown = make(chan struct{})
+	}
+	return nil
+}
+
+// Last returns the last number that this process knows.
+func (f *Feed) Last() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.last
+}
+
+// Wait waits until the last number is above after. It returns false if ctx or Run ended
+// before.
+func (f *Feed) Wait(ctx context.Context, after int64) bool {
+	f.mu.Lock()
+	f.waiting++
+	defer func() {
+		f.waiting--
+		f.mu.Unlock()
+	}()
+	for f.last <= after && !f.ended && ctx.Err() == nil {
+		grown := f.grown
+		f.mu.Unlock()
+		select {
+		case <-grown:
+		case <-ctx.Done():
+		}
+		f.mu.Lock()
+	}
+	return f.last > after
+}
+
+// end wakes all calls of Wait.
+func (f *Feed) end() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ended = true
+	close(f.grown)
+	f.grown = make(chan struct{})
+}

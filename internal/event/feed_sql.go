@@ -1,0 +1,137 @@
+package event
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"assay/internal/db"
+)
+
+// Batch is an event with the price changes of one transaction. Its item with index i has the
+// change number Number - len(Items) + 1 + i.
+type Batch struct {
+	Number int64
+	At     int64 // price_point.at of all its items, in microseconds
+	Items  []int64
+}
+
+// First returns the change number of the first item.
+func (b *Batch) First() int64 { return b.Number - int64(len(b.Items)) + 1 }
+
+// numberedAtOnce limits the events that one transaction numbers.
+const numberedAtOnce = 1_000
+
+// assignNumbers assigns numbers to events without one, in the order of their ids, and returns
+// the last number. A transaction that commits later gets higher numbers, because the row of
+// event_feed is locked before the events are read. Numbers are at least the time in
+// microseconds. After a restore of an older backup they therefore differ from the numbers
+// that clients saw before.
+func assignNumbers(t *db.Tx) (last int64, more bool, err error) {
+	err = t.QueryRow(`
+		INSERT INTO event_feed (id, last, expired) VALUES (1, 0, 0)
+		ON CONFLICT (id) DO UPDATE SET last = event_feed.last RETURNING last`).Scan(&last)
+	if err != nil {
+		return 0, false, err
+	}
+	type row struct{ id, size int64 }
+	events, err := db.Collect(t.Context(), t, func(r *sql.Rows, e *row) error { return r.Scan(&e.id, &e.size) },
+		`SELECT id, size FROM event WHERE number = 0 ORDER BY id LIMIT $1`, numberedAtOnce)
+	if err != nil || len(events) == 0 {
+		return last, false, err
+	}
+	rows := db.NewTable(numberColumns, len(events))
+	last = max(last, db.Micros(t.Now()))
+	for _, e := range events {
+		last += e.size
+		rows.Int(e.id, last)
+	}
+	if _, err := t.WriteRows(numbersBulk, rows); err != nil {
+		return 0, false, err
+	}
+	_, err = t.Exec(`UPDATE event_feed SET last = $1 WHERE id = 1`, last)
+	return last, len(events) == numberedAtOnce, err
+}
+
+const numberColumns = "id bigint, number bigint"
+
+var numbersBulk = db.NewBulk(`UPDATE event SET number = v.column2 FROM (`, numberColumns, `) AS v WHERE event.id = v.column1`)
+
+// progress returns the last assigned number, and whether events without a number exist.
+func progress(ctx context.Context, q db.Querier) (last int64, pending bool, err error) {
+	err = db.Each(ctx, q, func(r *sql.Rows) error { return r.Scan(&last, &pending) }, `
+		SELECT coalesce((SELECT last FROM event_feed WHERE id = 1), 0), EXISTS (SELECT 1 FROM event WHERE number = 0)`)
+	return last, pending, err
+}
+
+// ErrPending means that the database holds price changes without a number.
+var ErrPending = errors.New("price changes have no number yet")
+
+// LastChange returns the number of the last price change, or 0 if there was none. In a
+// snapshot of the database, that number identifies the state of all prices. It returns
+// ErrPending if newer changes have no number yet.
+func LastChange(ctx context.Context, q db.Querier) (number int64, err error) {
+	var pending bool
+	err = db.Each(ctx, q, func(r *sql.Rows) error { return r.Scan(&number, &pending) }, `
+		SELECT coalesce((SELECT number FROM event WHERE kind = $1 AND number > 0 ORDER BY number DESC LIMIT 1),
+			(SELECT expired FROM event_feed WHERE id = 1), 0),
+			EXISTS (SELECT 1 FROM event WHERE number = 0 AND kind = $1)`, string(PriceChanged))
+	if err == nil && pending {
+		err = ErrPending
+	}
+	return number, err
+}
+
+// ErrExpired means that a cursor is older than the stored price changes, or was never
+// assigned.
+var ErrExpired = errors.New("the cursor has expired")
+
+// Changes returns price changes after the number since, up to most items or a few more. It
+// returns ErrExpired if since is not the number of a stored change.
+func Changes(ctx context.Context, q db.Querier, since int64, most int) ([]Batch, error) {
+	var expired int64
+	var known bool
+	err := db.Each(ctx, q, func(r *sql.Rows) error { return r.Scan(&expired, &known) }, `
+		SELECT coalesce((SELECT expired FROM event_feed WHERE id = 1), 0), coalesce((
+			SELECT number - size <= $1 FROM event WHERE number >= $1 AND number > 0 AND kind = $2 ORDER BY number LIMIT 1), FALSE)`,
+		since, string(PriceChanged))
+	if err != nil {
+		return nil, err
+	}
+	if since != expired && (since < expired || !known) {
+		return nil, ErrExpired
+	}
+	var out []Batch
+	for most > 0 {
+		next, err := db.Collect(ctx, q, scanBatch, `
+			SELECT number, at, data FROM event WHERE number > $1 AND kind = $2 ORDER BY number LIMIT 4`, since, string(PriceChanged))
+		if err != nil || len(next) == 0 {
+			return out, err
+		}
+		for _, b := range next {
+			if skip := since - b.First() + 1; skip > 0 {
+				b.Items = b.Items[skip:]
+			}
+			out, since = append(out, b), b.Number
+			if most -= len(b.Items); most <= 0 {
+				return out, nil
+			}
+		}
+	}
+	return out, nil
+}
+
+func scanBatch(r *sql.Rows, b *Batch) error {
+	var data string
+	if err := r.Scan(&b.Number, &b.At, &data); err != nil {
+		return err
+	}
+	var changed PricesChanged
+	if err := json.Unmarshal([]byte(data), &changed); err != nil {
+		return fmt.Errorf("event %d: %w", b.Number, err)
+	}
+	b.Items = changed.Items
+	return nil
+}

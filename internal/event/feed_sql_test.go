@@ -1,0 +1,123 @@
+package event_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"assay/internal/db"
+	"assay/internal/db/dbtest"
+	"assay/internal/event"
+)
+
+// change writes an event with price changes of items.
+func change(f *dbtest.Fixture, items ...int64) {
+	f.Helper()
+	f.Tx(func(tx *db.Tx) error { return event.Add(tx, event.PricesChanged{Items: items}) })
+}
+
+// changed returns the items of the changes after a number, and the number of the last one.
+func changed(f *dbtest.Fixture, since int64, most int) (items []int64, last int64) {
+	f.Helper()
+	batches, err := event.Changes(f.Context(), f.DB.Read, since, most)
+	f.Must(err)
+	last = since
+	for _, b := range batches {
+		if b.First() <= last {
+			f.Errorf("got the change %d after %d, want a higher number", b.First(), last)
+		}
+		items, last = append(items, b.Items...), b.Number
+	}
+	return items, last
+}
+
+func number(f *dbtest.Fixture) {
+	f.Helper()
+	f.Must(event.NewFeed(f.DB, slog.New(slog.DiscardHandler)).Number(f.Context()))
+}
+
+func TestFeed_NumbersChangesInTheirOrder(t *testing.T) {
+	dbtest.Each(t, func(f *dbtest.Fixture) {
+		change(f, 7, 8)
+		items, last := changed(f, 0, 10)
+		f.Is("changes without a number", len(items), 0)
+		_, err := event.LastChange(f.Context(), f.DB.Read)
+		f.Is("error of LastChange before the numbering", errors.Is(err, event.ErrPending), true)
+		number(f)
+		items, last = changed(f, last, 10)
+		f.Is("changes", fmt.Sprint(items), "[7 8]")
+		f.Tx(func(tx *db.Tx) error { return event.Add(tx, event.ProviderUp{Provider: "s"}) })
+		change(f, 9)
+		number(f)
+		items, next := changed(f, last, 10)
+		f.Is("changes after the first two", fmt.Sprint(items), "[9]")
+		items, _ = changed(f, last-1, 10)
+		f.Is("changes from the middle of an event", fmt.Sprint(items), "[8 9]")
+		got, err := event.LastChange(f.Context(), f.DB.Read)
+		f.Must(err)
+		f.Is("last change", got, next)
+		f.Is("numbers are above the time in microseconds", next > f.Now.UnixMicro(), true)
+		f.Now = f.Now.Add(-time.Hour) // the clock is set back
+		change(f, 10)
+		number(f)
+		items, _ = changed(f, next, 10)
+		f.Is("changes after the clock was set back", fmt.Sprint(items), "[10]")
+	})
+}
+
+func TestChanges_RefusesNumbersOfNoChange(t *testing.T) {
+	dbtest.Each(t, func(f *dbtest.Fixture) {
+		expired := func(since int64) bool {
+			_, err := event.Changes(f.Context(), f.DB.Read, since, 1)
+			return errors.Is(err, event.ErrExpired)
+		}
+		f.Is("0 before the first change", expired(0), false)
+		f.Is("a number before the first change", expired(5), true)
+		change(f, 1, 2)
+		number(f)
+		_, first := changed(f, 0, 9)
+		f.Now = f.Now.Add(4 * 24 * time.Hour)
+		change(f, 3)
+		number(f)
+		_, last := changed(f, first, 9)
+		f.Is("a number between two events", expired(first+1), true)
+		f.Is("a number that was never assigned", expired(last+1), true)
+		f.Tx(func(tx *db.Tx) error { return event.Retain(tx, 0) })
+		f.Is("0 after the first event expired", expired(0), true)
+		f.Is("the middle of an expired event", expired(first-1), true)
+		items, _ := changed(f, first, 9)
+		f.Is("changes after the last expired one", fmt.Sprint(items), "[3]")
+		f.Now = f.Now.Add(4 * 24 * time.Hour)
+		f.Tx(func(tx *db.Tx) error { return event.Retain(tx, 0) })
+		got, err := event.LastChange(f.Context(), f.DB.Read)
+		f.Must(err)
+		f.Is("last change when all have expired", got, last)
+		f.Is("its number", expired(last), false)
+	})
+}
+
+// TestFeed_WakesWaitingClients runs a feed while another process, played by a second feed,
+// numbers the events.
+func TestFeed_WakesWaitingClients(t *testing.T) {
+	dbtest.Each(t, func(f *dbtest.Fixture) {
+		ctx, cancel := context.WithCancel(f.Context())
+		feed := event.NewFeed(f.DB, slog.New(slog.DiscardHandler))
+		ended := make(chan struct{})
+		go func() { feed.Run(ctx); close(ended) }()
+		woken := make(chan bool)
+		go func() { woken <- feed.Wait(f.Context(), 0) }()
+		change(f, 1)
+		f.Is("woken by a change", <-woken, true)
+		last := feed.Last()
+		short, end := context.WithTimeout(f.Context(), 10*time.Millisecond)
+		defer end()
+		f.Is("woken without a change", feed.Wait(short, last), false)
+		go func() { woken <- feed.Wait(f.Context(), last) }()
+		cancel()
+		f.Is("woken by the end of the feed", <-woken, false)
+		<-ended
+	})
+}

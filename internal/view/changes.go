@@ -1,0 +1,97 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"assay/internal/event"
+	"assay/internal/fault"
+)
+
+// PriceChange is a new price or price status of an item.
+type PriceChange struct {
+	Change string `json:"change"` // number of the change
+	PublishedPrice
+}
+
+// Changes is a page of the change feed, oldest first.
+type Changes struct {
+	Items    []PriceChange `json:"items"`
+	Next     string        `json:"next"`     // number to continue after
+	UpToDate bool          `json:"upToDate"` // no later change is known
+}
+
+// JSON encodes the page as json.Marshal would.
+func (c *Changes) JSON() []byte {
+	b := make([]byte, 0, lookupSize*(len(c.Items)+1))
+	b = append(b, `{"items":[`...)
+	for i := range c.Items {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = c.Items[i].appendJSON(b)
+	}
+	b = appendText(append(b, `],"next":`...), c.Next)
+	b = strconv.AppendBool(append(b, `,"upToDate":`...), c.UpToDate)
+	return append(b, '}')
+}
+
+func (c *PriceChange) appendJSON(b []byte) []byte {
+	b = appendText(append(b, `{"change":`...), c.Change)
+	return append(c.appendMembers(append(b, ',')), '}')
+}
+
+// Changes returns up to limit price changes after the number since. If there are none, it
+// waits for one, at most for the given time. It returns a fault.Expired if since is older than
+// the stored changes or is not the number of a change.
+func (r *ItemReader) Changes(ctx context.Context, since int64, limit int, wait time.Duration, fields Fields) (Changes, error) {
+	waiting, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	for {
+		last := r.o.Feed.Last()
+		page, err := r.changes(ctx, since, limit, fields)
+		if err != nil || page.Next != id(since) || !r.o.Feed.Wait(waiting, last) {
+			return page, err
+		}
+	}
+}
+
+// changes reads a page. It reads one change more than the page holds, to know whether the page
+// is the last one.
+func (r *ItemReader) changes(ctx context.Context, since int64, limit int, fields Fields) (Changes, error) {
+	page := Changes{Next: id(since), UpToDate: true}
+	batches, err := event.Changes(ctx, r.o.Store.Read, since, limit+1)
+	if errors.Is(err, event.ErrExpired) {
+		return page, r.cursorExpired(ctx)
+	}
+	if err != nil {
+		return page, err
+	}
+	for _, b := range batches {
+		if left := limit - len(page.Items); len(b.Items) > left {
+			b.Number -= int64(len(b.Items) - left)
+			b.Items = b.Items[:left]
+			page.UpToDate = false
+		}
+		if len(b.Items) == 0 {
+			break
+		}
+		if page.Items, err = r.appendChanges(ctx, page.Items, &b, fields); err != nil {
+			return page, err
+		}
+		page.Next = id(b.Number)
+	}
+	return page, nil
+}
+
+func (r *ItemReader) cursorExpired(ctx context.Context) error {
+	f := fault.New(fault.Expired, "cursor_expired", "This change number has expired or is unknown. Read a snapshot and continue after the number that it names.")
+	last, err := event.LastChange(ctx, r.o.Store.Read)
+	if err != nil && !errors.Is(err, event.ErrPending) {
+		return err
+	}
+	f.Change = id(last)
+	return f
+}

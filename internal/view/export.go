@@ -1,0 +1,56 @@
+package view
+
+import (
+	"strconv"
+	"time"
+
+	"assay/internal/money"
+)
+
+// PublishedPrice is the price of an item in an export or in the change feed. Its status is
+// that of the last estimate: it does not become stale as time passes. Compare PriceCheckedAt
+// with the clock instead.
+type PublishedPrice struct {
+	AppID               int32         `json:"appId"`
+	MarketHashName      string        `json:"marketHashName"`
+	Phase               string        `json:"phase"`
+	CurrentPrice        money.Micro   `json:"currentPrice"`
+	CurrentPriceDecimal money.Decimal `json:"currentPriceDecimal"`
+	PriceStatus         string        `json:"priceStatus"`
+	PriceUpdatedAt      *time.Time    `json:"priceUpdatedAt"`
+	PriceCheckedAt      *time.Time    `json:"priceCheckedAt"`
+	*Figures
+}
+
+// Export identifies a consistent state of all prices.
+type Export struct {
+	Change   int64 // number of the last price change in it
+	Version  int64 // grows with each commit that changes a price, or confirms one
+	Currency money.Currency
+}
+
+// Manifest describes an export that is made now.
+type Manifest struct {
+	Change   string         `json:"change"` // number of the last price change; 0: none yet
+	Time     time.Time      `json:"time"`
+	Items    int64          `json:"items"` // items with a price
+	Currency money.Currency `json:"currency"`
+}
+
+// AppendJSON appends the price as json.Marshal would encode it. Reflection would take most of
+// the time of an export.
+func (p *PublishedPrice) AppendJSON(b []byte) []byte {
+	return append(p.appendMembers(append(b, '{')), '}')
+}
+
+func (p *PublishedPrice) appendMembers(b []byte) []byte {
+	b = strconv.AppendInt(append(b, `"appId":`...), int64(p.AppID), 10)
+	b = appendText(append(b, `,"marketHashName":`...), p.MarketHashName)
+	b = appendText(append(b, `,"phase":`...), p.Phase)
+	b = p.CurrentPrice.AppendText(append(b, `,"currentPrice":`...))
+	b = p.CurrentPriceDecimal.AppendJSON(append(b, `,"currentPriceDecimal":`...))
+	b = appendText(append(b, `,"priceStatus":`...), p.PriceStatus)
+	b = appendTime(append(b, `,"priceUpdatedAt":`...), p.PriceUpdatedAt)
+	b = appendTime(append(b, `,"priceCheckedAt":`...), p.PriceCheckedAt)
+	return p.Figures.appendJSON(b)
+}
