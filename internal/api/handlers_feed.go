@@ -185,10 +185,10 @@ func acceptedEncoding(header string) string {
 		if q := strings.ReplaceAll(params, " ", ""); strings.HasPrefix(q, "q=0") && strings.Trim(q, "q=0.") == "" {
 			continue
 		}
-		switch name = strings.TrimSpace(name); {
-		case name == "zstd":
+		switch name = strings.TrimSpace(name); name {
+		case "zstd":
 			return name
-		case name == "gzip":
+		case "gzip":
 			best = name
 		}
 	}

@@ -1,0 +1,270 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"assay/internal/pgtest"
+	"assay/internal/provider/sim"
+	"assay/internal/randtest"
+)
+
+// published is a price in a snapshot or a change.
+type published struct {
+	AppID                       int
+	MarketHashName, Phase       string
+	CurrentPriceDecimal         string
+	PriceStatus, PriceUpdatedAt string
+}
+
+func (p *published) key() string { return fmt.Sprintf("%d %q %q", p.AppID, p.MarketHashName, p.Phase) }
+
+// snapshot is an export with the number of its last change.
+type snapshot struct {
+	change int64
+	prices map[string]published
+}
+
+// trySnapshot reads snapshot.ndjson.
+func (s *server) trySnapshot() (*snapshot, error) {
+	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, "http://"+s.addr+"/api/prices/snapshot.ndjson", nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+s.secret("PLATFORM_API_TOKEN"))
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("got status %d", resp.StatusCode)
+	}
+	out := &snapshot{prices: map[string]published{}}
+	if out.change, err = strconv.ParseInt(resp.Header.Get("Assay-Change"), 10, 64); err != nil {
+		return nil, err
+	}
+	for lines := json.NewDecoder(resp.Body); ; {
+		var p published
+		if err := lines.Decode(&p); err != nil {
+			if err.Error() == "EOF" {
+				return out, nil
+			}
+			return nil, err
+		}
+		out.prices[p.key()] = p
+	}
+}
+
+func (s *server) readSnapshot() (read *snapshot) {
+	s.t.Helper()
+	s.await("a snapshot", func() bool {
+		var err error
+		read, err = s.trySnapshot()
+		return err == nil
+	})
+	return read
+}
+
+// follower keeps a copy of all prices by following the changes. It checks that no change is
+// sent twice, and compares its copy with snapshots that were taken meanwhile.
+type follower struct {
+	t       *testing.T
+	servers []*server
+	mu      sync.Mutex
+	copy    map[string]published
+	next    int64
+	expect  []*snapshot // to compare when the copy has their number, in order
+	changes int
+	equal   int // compared snapshots
+}
+
+// follow follows the changes until stop is closed. Servers may be killed meanwhile.
+func (f *follower) follow(stop chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		s := f.servers[rand.IntN(len(f.servers))]
+		path := fmt.Sprintf("/api/prices/changes?since=%d&wait=%d&limit=%d", f.next, rand.IntN(3), 1+rand.IntN(1000))
+		status, body, err := s.call(http.MethodGet, path, nil)
+		switch {
+		case err != nil || status == http.StatusServiceUnavailable || status == http.StatusInternalServerError:
+			time.Sleep(20 * time.Millisecond)
+		case status != http.StatusOK:
+			f.t.Errorf("%s: got %d %s", path, status, body)
+			return
+		default:
+			f.apply(path, body)
+		}
+	}
+}
+
+func (f *follower) apply(path string, body []byte) {
+	var page struct {
+		Items []struct {
+			Change string
+			published
+		}
+		Next string
+	}
+	if err := json.Unmarshal(body, &page); err != nil {
+		f.t.Errorf("%s: %v", path, err)
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range page.Items {
+		number, _ := strconv.ParseInt(c.Change, 10, 64)
+		if number <= f.next {
+			f.t.Errorf("%s: got the change %d after %d", path, number, f.next)
+		}
+		f.compare(number - 1)
+		old := f.copy[c.key()]
+		if old.CurrentPriceDecimal == c.CurrentPriceDecimal && old.PriceStatus == c.PriceStatus {
+			f.t.Errorf("%s: change %d of %s changes nothing: %v", path, number, c.key(), old)
+		}
+		f.copy[c.key()], f.next = c.published, number
+		f.changes++
+	}
+	f.next, _ = strconv.ParseInt(page.Next, 10, 64)
+	f.compare(f.next)
+}
+
+// compare compares the copy with the snapshots up to a number.
+func (f *follower) compare(number int64) {
+	for len(f.expect) > 0 && f.expect[0].change <= number {
+		if want := f.expect[0]; !maps.Equal(f.copy, want.prices) {
+			f.t.Errorf("change %d: the copy of %d prices differs from the snapshot of %d: %s", want.change, len(f.copy), len(want.prices), difference(f.copy, want.prices))
+		}
+		f.expect = f.expect[1:]
+		f.equal++
+	}
+}
+
+// difference lists the first differences of two copies.
+func difference(got, want map[string]published) string {
+	var b strings.Builder
+	for k, w := range want {
+		if g := got[k]; g != w && b.Len() < 1000 {
+			fmt.Fprintf(&b, "\n got %v\nwant %v", g, w)
+		}
+	}
+	return b.String()
+}
+
+// check adds a snapshot that the copy must equal.
+func (f *follower) check(of *snapshot) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if of.change >= f.next && (len(f.expect) == 0 || f.expect[len(f.expect)-1].change <= of.change) {
+		f.expect = append(f.expect, of)
+	}
+}
+
+// caughtUp waits until the copy has the number of a snapshot, and compares it.
+func (f *follower) caughtUp(s *server, of *snapshot) {
+	f.t.Helper()
+	s.await("the change "+strconv.FormatInt(of.change, 10), func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.next >= of.change
+	})
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.next != of.change || !maps.Equal(f.copy, of.prices) {
+		f.t.Errorf("got %d prices at change %d, want the %d of change %d:%s", len(f.copy), f.next, len(of.prices), of.change, difference(f.copy, of.prices))
+	}
+	f.t.Logf("%d changes of %d items, compared with %d snapshots", f.changes, len(f.copy), f.equal)
+}
+
+// churn refreshes all prices while a follower reads the changes. disturb runs once in each
+// refresh. Snapshots are taken all the time.
+func churn(t *testing.T, servers []*server, h *sim.Handler, rounds int, disturb func(round int)) {
+	t.Helper()
+	s := servers[0]
+	start := s.readSnapshot()
+	f := &follower{t: t, servers: servers, copy: maps.Clone(start.prices), next: start.change}
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() { f.follow(stop) })
+	wg.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(50 * time.Millisecond):
+			}
+			if got, err := s.trySnapshot(); err == nil {
+				f.check(got)
+			}
+		}
+	})
+	for round := range rounds {
+		h.Advance(500) // changes a part of the prices
+		s.await("a refresh", func() bool {
+			status, _, err := s.call(http.MethodPost, "/api/market-prices/refresh?force=1", nil)
+			return err == nil && status == http.StatusAccepted
+		})
+		time.Sleep(time.Duration(rand.IntN(400)) * time.Millisecond)
+		disturb(round)
+		s.await("the end of the refresh", func() bool {
+			var st status
+			return s.tryGet("/api/market-prices/status", &st) == nil && !st.Status.Running
+		})
+	}
+	f.caughtUp(s, s.readSnapshot())
+	close(stop)
+	wg.Wait()
+	if f.changes < rounds*len(f.copy)/10 || f.equal < rounds {
+		t.Errorf("got %d changes of %d items and %d snapshots in %d rounds; the test needs more", f.changes, len(f.copy), f.equal, rounds)
+	}
+}
+
+func TestChanges_FollowerEqualsSnapshotsOnSQLite(t *testing.T) {
+	t.Parallel()
+	h, url := simulator(t, sim.Options{Names: 2_000, Frozen: true})
+	s := newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+url)
+	s.start()
+	pushNames(s, h.Names(), 1)
+	s.awaitPriced()
+	churn(t, []*server{s}, h, randtest.Count(4, 60), func(round int) {
+		if round%2 == 1 {
+			s.kill()
+			s.spawn()
+			s.awaitHealth()
+		}
+	})
+}
+
+// TestChanges_FollowerEqualsSnapshotsOnPostgres uses three instances, kills them and restarts
+// PostgreSQL.
+func TestChanges_FollowerEqualsSnapshotsOnPostgres(t *testing.T) {
+	t.Parallel()
+	pg := pgtest.Start(t, pgtest.Options{})
+	url := pg.NewDatabase(t)
+	c := newCluster(t, 2_000, url, url, url)
+	churn(t, c.servers, c.markets.Handler, randtest.Count(4, 60), func(round int) {
+		if round%2 == 1 {
+			victim := c.servers[rand.IntN(len(c.servers))]
+			victim.kill()
+			victim.spawn()
+		} else {
+			if err := pg.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			c.await("a restart of PostgreSQL", func() bool { return pg.Restart() == nil })
+		}
+		c.back()
+	})
+}
