@@ -1,6 +1,6 @@
 // Command bench compares Assay with floors. A floor is hand-written SQL for the same net
 // writes, measured at the same time on the same machine. Therefore a slow or busy machine
-// affects both equally. docs/explanation/performance.md describes the measurements.
+// affects both equally. docs/contribute/performance.md describes the measurements.
 //
 // The program under test and the market simulator run in separate processes. All files are in
 // a temporary directory, which is removed at the end.

@@ -9,7 +9,7 @@ import (
 )
 
 // These are the targets. A refresh and its floor write the same rows; see
-// docs/explanation/performance.md.
+// docs/contribute/performance.md.
 const (
 	targetPostgres  = 1.2
 	targetSQLite    = 1.0

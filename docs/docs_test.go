@@ -99,8 +99,40 @@ func TestIndex_HasEveryPage(t *testing.T) {
 	}
 }
 
+// maxUserWords is the number of words that the pages for users may have together. A user must
+// be able to read what concerns them.
+const maxUserWords = 25_000
+
+// TestUserPages_AreShort counts the words of all pages but those for contributors, which
+// docs/README.md names. Tables count, and code samples do not.
+func TestUserPages_AreShort(t *testing.T) {
+	word := regexp.MustCompile(`[\pL\pN]`)
+	words, counted := 0, map[string]int{}
+	walk(t, "docs", ".md", func(page string) {
+		if strings.HasPrefix(page, "docs/contribute/") || strings.HasPrefix(page, "docs/adr/") {
+			return
+		}
+		text, _, _ := strings.Cut(read(t, page), "\n## For contributors\n") // the second half of the index
+		for field := range strings.FieldsSeq(codeBlock.ReplaceAllString(text, "")) {
+			if word.MatchString(field) {
+				counted[page]++
+				words++
+			}
+		}
+	})
+	if len(counted) < 40 {
+		t.Errorf("found %d pages only", len(counted))
+	}
+	if words > maxUserWords {
+		t.Errorf("the pages for users have %d words, more than %d: shorten them, or move what only contributors need to docs/contribute", words, maxUserWords)
+		for page, n := range counted {
+			t.Logf("%5d %s", n, page)
+		}
+	}
+}
+
 func TestArchitecture_ListsEveryPackage(t *testing.T) {
-	page := read(t, "docs/explanation/architecture.md")
+	page := read(t, "docs/contribute/architecture.md")
 	dirs := map[string]bool{}
 	walk(t, "internal", ".go", func(path string) { dirs[filepath.Dir(path)] = true })
 	if len(dirs) < 40 {
@@ -112,14 +144,14 @@ func TestArchitecture_ListsEveryPackage(t *testing.T) {
 			continue // fake servers, listed together
 		}
 		if !regexp.MustCompile(`(?m)[ /]` + name + `/`).MatchString(page) {
-			t.Errorf("docs/explanation/architecture.md does not list %s", dir)
+			t.Errorf("docs/contribute/architecture.md does not list %s", dir)
 		}
 	}
 }
 
 func TestRules_NameFunctionsAndTestsThatExist(t *testing.T) {
 	place := regexp.MustCompile("`([a-z0-9_/]+\\.go):(\\w+)`")
-	found := place.FindAllStringSubmatch(read(t, "docs/explanation/refresh.md"), -1)
+	found := place.FindAllStringSubmatch(read(t, "docs/contribute/refresh.md"), -1)
 	if len(found) < 50 {
 		t.Fatalf("found %d places only", len(found))
 	}
@@ -133,14 +165,17 @@ func TestRules_NameFunctionsAndTestsThatExist(t *testing.T) {
 }
 
 func TestDatabase_EveryTableAndColumnIsDescribed(t *testing.T) {
-	page := read(t, "docs/reference/database.md")
+	page := read(t, "docs/reference/database.md") + read(t, "docs/contribute/database.md")
 	table := regexp.MustCompile(`(?s)CREATE TABLE (\w+) \((.*?)\n\)`)
 	column := regexp.MustCompile(`(?m)^    ([a-z_]+) +[A-Z]`)
 	tables := 0
 	walk(t, "internal/db/migrations/sqlite", ".sql", func(path string) {
 		for _, m := range table.FindAllStringSubmatch(read(t, path), -1) {
 			tables++
-			_, part, ok := strings.Cut(page, "### `"+m[1]+"`")
+			_, part, ok := strings.Cut(page, "\n## `"+m[1]+"`")
+			if !ok {
+				_, part, ok = strings.Cut(page, "\n### `"+m[1]+"`")
+			}
 			if !ok {
 				t.Errorf("table %s is not described", m[1])
 				continue
@@ -159,7 +194,7 @@ func TestDatabase_EveryTableAndColumnIsDescribed(t *testing.T) {
 }
 
 func TestReasons_EveryWordIsDescribed(t *testing.T) {
-	page := read(t, "docs/reference/statuses-and-reasons.md")
+	page := read(t, "docs/reference/statuses-and-reasons.md") + read(t, "docs/reference/problems.md") + read(t, "docs/contribute/http-api.md") + read(t, "docs/contribute/pricing.md")
 	words := []*regexp.Regexp{
 		regexp.MustCompile(`fault\.New\(fault\.\w+,\s*"([a-z_]+)"`),               // codes of faults
 		regexp.MustCompile(`[cC]ode: +"([a-z_]+)"`),                               // codes of HTTP's own

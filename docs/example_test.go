@@ -48,7 +48,7 @@ func micro(t *testing.T, text string) money.Micro {
 // TestPricing_TheExampleIsWhatTheProgramComputes feeds the example's table to the
 // production code and finds every figure of the page in what comes out.
 func TestPricing_TheExampleIsWhatTheProgramComputes(t *testing.T) {
-	page := read(t, "docs/explanation/pricing.md")
+	page := read(t, "docs/explanation/pricing.md") + read(t, "docs/contribute/pricing.md")
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	set := pricing.NewSet(money.Scale)
 	var quotes []pricing.Quote

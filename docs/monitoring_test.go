@@ -22,26 +22,42 @@ const (
 	boardFile   = "deploy/grafana/assay.json"
 )
 
-// ownMetrics returns the labels of the metrics that the code declares, by name.
-func ownMetrics(t *testing.T) map[string][]string {
+// metric is a metric that the code declares.
+type metric struct {
+	kind   string // counter, gauge or histogram
+	help   string
+	labels []string
+}
+
+// ownMetrics returns the metrics that the code declares, by name.
+func ownMetrics(t *testing.T) map[string]metric {
 	t.Helper()
-	found := map[string][]string{}
+	found := map[string]metric{}
 	quoted := regexp.MustCompile(`"(\w+)"`)
-	add := func(name, labels string) {
-		found[name] = []string{}
+	add := func(name, kind, help, labels string) {
+		m := metric{kind: kind, help: help, labels: []string{}}
 		for _, l := range quoted.FindAllStringSubmatch(labels, -1) {
-			found[name] = append(found[name], l[1])
+			m.labels = append(m.labels, l[1])
 		}
+		found[name] = m
 	}
-	short := regexp.MustCompile(`\bd\("([a-z_]+)", "[^"]*"(.*)\)`)
-	for _, m := range short.FindAllStringSubmatch(read(t, "internal/app/metrics.go"), -1) {
-		add("assay_"+m[1], m[2])
+	var collector strings.Builder // the collector is divided into several files
+	walk(t, "internal/app", ".go", func(path string) { collector.WriteString(read(t, path)) })
+	short := regexp.MustCompile(`(\w+): +d\("([a-z_]+)", "([^"]*)"(.*)\)`)
+	for _, m := range short.FindAllStringSubmatch(collector.String(), -1) {
+		kind := "gauge"
+		if regexp.MustCompile(`\.` + m[1] + `, prometheus\.CounterValue`).MatchString(collector.String()) {
+			kind = "counter"
+		} else if regexp.MustCompile(`MustNewConstHistogram\([\w.]+\.` + m[1] + `,`).MatchString(collector.String()) {
+			kind = "histogram"
+		}
+		add("assay_"+m[2], kind, m[3], m[4])
 	}
-	long := regexp.MustCompile(`(?s)Name: "(assay_\w+)".*?\}, (?:\[\]string\{(.*?)\}|nil)\)`)
+	long := regexp.MustCompile(`(?s)prometheus\.New(\w+)Vec\(prometheus\.\w+Opts\{\s*Name: "(assay_\w+)", Help: "([^"]*)".*?\}, \[\]string\{(.*?)\}\)`)
 	walk(t, "internal", ".go", func(path string) {
 		if !strings.HasSuffix(path, "_test.go") {
 			for _, m := range long.FindAllStringSubmatch(read(t, path), -1) {
-				add(m[1], m[2])
+				add(m[2], strings.ToLower(m[1]), m[3], m[4])
 			}
 		}
 	})
@@ -67,28 +83,34 @@ func processMetrics(t *testing.T) map[string]bool {
 	return names
 }
 
-func TestMetrics_ThePageDescribesThoseOfTheCode(t *testing.T) {
-	row := regexp.MustCompile("(?m)^\\| `(assay_\\w+)` \\|([^|]*)\\|")
-	described := map[string]string{}
-	for _, m := range row.FindAllStringSubmatch(read(t, monitorPage), -1) {
-		described[m[1]] = m[2]
+// TestMetrics_AreTheDocumentedOnes compares docs/reference/metrics.md with the metrics of the
+// code. With ASSAY_UPDATE=1 it rewrites the table of the page.
+func TestMetrics_AreTheDocumentedOnes(t *testing.T) {
+	const page = "docs/reference/metrics.md"
+	const from, to = "<!-- metrics: make generate -->\n", "<!-- end of metrics -->"
+	text := read(t, page)
+	head, rest, found := strings.Cut(text, from)
+	_, tail, closed := strings.Cut(rest, to)
+	if !found || !closed {
+		t.Fatalf("%s: the comments around the table are missing", page)
 	}
+	var table strings.Builder
+	table.WriteString("| metric | type | labels | meaning |\n|---|---|---|---|\n")
 	own := ownMetrics(t)
-	for name, labels := range own {
-		cell, ok := described[name]
-		if !ok {
-			t.Errorf("%s is not described", name)
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		labels := ""
+		if m := own[name]; len(m.labels) > 0 {
+			labels = "`" + strings.Join(m.labels, "`, `") + "`"
 		}
-		for _, l := range labels {
-			if strings.TrimSpace(cell) != "the same" && !strings.Contains(cell, "`"+l+"`") {
-				t.Errorf("the label %s of %s is not described", l, name)
-			}
-		}
+		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", name, own[name].kind, labels, own[name].help)
 	}
-	for name := range described {
-		if own[name] == nil {
-			t.Errorf("%s is described and does not exist", name)
+	want := head + from + table.String() + to + tail
+	if os.Getenv("ASSAY_UPDATE") == "1" {
+		if err := os.WriteFile(filepath.Join(root, page), []byte(want), 0o600); err != nil {
+			t.Fatal(err)
 		}
+	} else if want != text {
+		t.Errorf("%s is out of date: run make generate", page)
 	}
 }
 
@@ -99,11 +121,11 @@ var (
 )
 
 // checkExpression reports metrics and labels of a PromQL expression that no program exports.
-func checkExpression(t *testing.T, own map[string][]string, process map[string]bool, where, expr string) {
+func checkExpression(t *testing.T, own map[string]metric, process map[string]bool, where, expr string) {
 	t.Helper()
 	base := func(name string) string {
 		for _, suffix := range []string{"_bucket", "_sum", "_count"} {
-			if cut := strings.TrimSuffix(name, suffix); own[cut] != nil {
+			if cut := strings.TrimSuffix(name, suffix); own[cut].kind != "" {
 				return cut
 			}
 		}
@@ -111,13 +133,13 @@ func checkExpression(t *testing.T, own map[string][]string, process map[string]b
 	}
 	unquoted := regexp.MustCompile(`"[^"]*"`).ReplaceAllString(expr, `""`)
 	for _, name := range metricName.FindAllString(unquoted, -1) {
-		if own[base(name)] == nil && !process[name] && !strings.HasPrefix(name, "node_") {
+		if own[base(name)].kind == "" && !process[name] && !strings.HasPrefix(name, "node_") {
 			t.Errorf("%s: no metric %s", where, name)
 		}
 	}
 	for _, m := range selector.FindAllStringSubmatch(expr, -1) {
 		for _, l := range matcher.FindAllStringSubmatch(m[2], -1) {
-			if scraped := l[1] == "job" || l[1] == "instance" || l[1] == "le"; !scraped && !slices.Contains(own[base(m[1])], l[1]) {
+			if scraped := l[1] == "job" || l[1] == "instance" || l[1] == "le"; !scraped && !slices.Contains(own[base(m[1])].labels, l[1]) {
 				t.Errorf("%s: %s has no label %s", where, m[1], l[1])
 			}
 		}

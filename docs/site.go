@@ -23,7 +23,7 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-//go:embed README.md tutorial how-to reference explanation adr images
+//go:embed README.md tutorial how-to reference explanation contribute adr images
 var sources embed.FS
 
 var (

@@ -22,7 +22,7 @@ type Machine struct {
 }
 
 // Costs are core seconds, or bytes, per unit of work. They were measured on the machine of the
-// benchmarks, as described in docs/explanation/scale.md.
+// benchmarks, as described in docs/contribute/scale.md.
 type Costs struct {
 	DecodeQuote     float64 // instance: decode, check and encode a quote of a response
 	StoreQuote      float64 // database: store an encoded quote of a response

@@ -18,7 +18,7 @@ type requestMetrics struct {
 func newRequestMetrics(registry *prometheus.Registry) requestMetrics {
 	m := requestMetrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "assay_http_requests_total", Help: "HTTP requests by method, route pattern and status.",
+			Name: "assay_http_requests_total", Help: "HTTP requests by method, route and status. The route is a pattern such as /api/inventory/{userId}, page, or unknown.",
 		}, []string{"method", "route", "status"}),
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "assay_http_request_duration_seconds", Help: "Duration of HTTP requests, by method and route pattern.",

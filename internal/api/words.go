@@ -105,25 +105,3 @@ func wordLists() map[string][]string {
 		},
 	}
 }
-
-// problemCodes returns the codes of all problems, ordered by status.
-func problemCodes() []string {
-	return []string{
-		"invalid_parameters", "invalid_body", "invalid_json", "malformed_body", "body_required", "unexpected_body", "invalid_cursor", "invalid_checkpoint", "invalid_state",
-		"invalid_user_id", "idempotency_key_required", "invalid_idempotency_key", "unsupported_inventory",
-		"unauthorized", "forbidden",
-		"unknown_path", "module_off", "job_not_found", "provider_not_found", "market_not_found", "item_not_found", "user_not_found", "listing_not_found", "trade_not_found",
-		"transaction_not_found", "wallet_not_found", "fee_version_not_found",
-		"method_not_allowed", "request_timeout", "cursor_expired",
-		"request_in_progress", "not_owned", "not_tradable", "not_marketable", "already_listed", "asset_in_transfer", "listing_sold", "listing_cancelled",
-		"listing_expired", "own_listing", "price_changed", "trade_reversed", "trade_settled", "snapshot_outdated", "inventory_private", "inventory_hidden", "steam_id_taken",
-		"steam_id_changed", "user_has_listings", "user_has_trades", "user_has_money", "job_running", "job_ended", "nothing_failed", "not_quarantined", "no_candidate", "insufficient_funds", "already_reversed",
-		"not_reversible", "already_posted", "trade_not_paid", "response_lost", "large_fee_change", "fee_rules_moved",
-		"body_too_large", "too_many_items", "value_too_large", "unsupported_media_type", "unsupported_encoding",
-		"amount_out_of_range", "amount_overflow", "unknown_currency", "too_many_currencies", "reserved_user", "idempotency_key_reused", "invalid_fee_rules",
-		"invalid_payment", "steam_id_missing", "inventory_too_large",
-		"too_many_failures", "internal_error", "fee_rules_unreachable",
-		"ranking_not_ready", "database_unavailable", "database_read_only", "ledger_tampered", "ledger_key_missing", "response_tampered", "trade_tampered", "fee_rules_tampered",
-		"busy", "steam_throttled", "inventory_unavailable", "timeout",
-	}
-}

@@ -10,7 +10,7 @@ import (
 )
 
 // Up to half of the markets change their prices in the same way. The first such responses
-// look normal. The limits are measured values from docs/explanation/pricing.md. Without the
+// look normal. The limits are measured values from docs/contribute/pricing.md. Without the
 // checks of each item and of the number of refused markets, 628 of 1,000 wrong prices had
 // status ok.
 func TestCase_PricesOfColludingMarketsAreSuspect(t *testing.T) {

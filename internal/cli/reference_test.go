@@ -79,14 +79,15 @@ func TestReference_IsWhatHelpSays(t *testing.T) {
 	for _, m := range exitMeanings() {
 		fmt.Fprintf(&page, "| %d | %s |\n", m.code, m.text)
 	}
-	fmt.Fprintf(&page, "\n## assay\n\n```text\n%s```\n", helpOf(t, ""))
+	common := flagsOf(helpOf(t, ""))
+	fmt.Fprintf(&page, "\n## Flags of every command\n\n```text\n%s```\n", common)
 	for _, leaf := range testParser(t, io.Discard).Model.Leaves(true) {
 		path := leaf.Path() // "inventory sync"
 		path = strings.TrimPrefix(path, "assay ")
 		if i := strings.Index(path, " <"); i >= 0 {
 			path = path[:i]
 		}
-		fmt.Fprintf(&page, "\n## assay %s\n\n```text\n%s```\n", path, helpOf(t, path))
+		page.WriteString(reference(path, helpOf(t, path), common))
 	}
 	file := filepath.Join("..", "..", "docs", "reference", "cli.md")
 	if os.Getenv("ASSAY_UPDATE") == "1" {
@@ -103,14 +104,29 @@ func TestReference_IsWhatHelpSays(t *testing.T) {
 	}
 }
 
+// flagsOf returns the flags in the help of the program, which every command has too.
+func flagsOf(help string) string {
+	_, flags, _ := strings.Cut(help, "Flags:\n")
+	flags, _, _ = strings.Cut(flags, "\n\n")
+	return flags + "\n"
+}
+
+// reference returns the section of a command: its help without the common flags and settings.
+func reference(path, help, common string) string {
+	help = strings.Replace(help, "Flags:\n"+common, "", 1)
+	help, _, _ = strings.Cut(help, "\nSettings (")
+	help = strings.TrimSpace(strings.ReplaceAll(help, "\n\n\n", "\n\n"))
+	return fmt.Sprintf("\n## assay %s\n\n```text\n%s\n```\n", path, strings.TrimPrefix(help, "Usage: "))
+}
+
 const referenceHead = `# The command line
 
 Written from the commands' own help: ` + "`ASSAY_UPDATE=1 go test ./internal/cli`" + ` updates this page.
 
-Commands under "Work with a running server" find the server's address and secret as the server itself does: a flag wins over the
+Commands that work with a running server find the server's address and secret as the server itself does: a flag wins over the
 environment, the environment over the file named by ` + "`--config`" + `, the file over the default. Secrets that the server created at its first
 start are read from ` + "`DATA_DIR/secrets`" + `; so on the server's own machine, ` + "`--data-dir`" + ` is all that a command needs. Every setting that is no
-secret is also a flag: ` + "`MARKET_PRICE_TTL`" + ` is ` + "`--market-price-ttl`" + `. ` + "`assay config`" + ` lists them.
+secret is also a flag: ` + "`MARKET_PRICE_TTL`" + ` is ` + "`--market-price-ttl`" + `. [Configuration](configuration.md) explains them.
 
 Results go to standard output, progress and errors to standard error. On a terminal long work shows a bar, elsewhere plain lines. With
 ` + "`--json`" + ` results are JSON, one object a line, and an error is ` + "`{\"error\":{\"exitCode\":4,\"detail\":\"...\",...}}`" + ` on standard error; amounts are

@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -21,7 +23,7 @@ func TestDefinitions_AreTheDocumentedOnes(t *testing.T) {
 	if !found || !closed {
 		t.Fatalf("%s: the comments around the table are missing", path)
 	}
-	want := head + from + settingsTable() + to + tail
+	want := head + from + settingsTable(t) + to + tail
 	if os.Getenv("ASSAY_UPDATE") == "1" {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
@@ -33,19 +35,57 @@ func TestDefinitions_AreTheDocumentedOnes(t *testing.T) {
 	}
 }
 
-func settingsTable() string {
+// settingsTable returns one row for each setting. A row has the settings of all providers
+// that differ in the provider only.
+func settingsTable(t *testing.T) string {
+	t.Helper()
 	var b strings.Builder
 	b.WriteString("| name | default | meaning |\n|---|---|---|\n")
-	for _, d := range Definitions(known()) {
+	rows := map[string][]string{} // names by meaning
+	var order []Definition
+	for _, d := range Definitions(providerNames(t)) {
+		for _, provider := range providerNames(t) {
+			d.Help = strings.Replace(d.Help, "of `"+provider+"`", "of the provider", 1)
+			d.Help = strings.Replace(d.Help, "to `"+provider+"`,", "to the provider,", 1)
+		}
+		if len(rows[d.Help]) == 0 {
+			order = append(order, d)
+		}
+		rows[d.Help] = append(rows[d.Help], "`"+d.Name+"`")
+	}
+	for _, d := range order {
 		def := ""
 		if d.Default != "" {
 			def = "`" + d.Default + "`"
 		}
-		name := "`" + d.Name + "`"
+		name := strings.Join(rows[d.Help], ", ")
 		if d.File {
 			name += " †"
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", name, def, d.Help)
 	}
 	return b.String()
+}
+
+// providerNames returns the names of all providers. This package cannot import them, because
+// they import it.
+func providerNames(t *testing.T) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob("../provider/*/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := regexp.MustCompile(`(?m)^const Name = "(\w+)"$`).FindSubmatch(text); m != nil {
+			names = append(names, string(m[1]))
+		}
+	}
+	if len(names) < 8 {
+		t.Fatalf("found %d providers only", len(names))
+	}
+	return names
 }

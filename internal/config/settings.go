@@ -62,12 +62,12 @@ func serverSettings() []setting {
 		},
 		{
 			name: "DATABASE_MIGRATE", def: "on",
-			help: "`on`: the server migrates a PostgreSQL database when it starts; `off`: it refuses to start until `assay migrate` has migrated the database",
+			help: "`on`: the server migrates a PostgreSQL database when it starts; `off`: `assay migrate` must do so before",
 			set:  into(func(c *Config) *bool { return &c.Migrate }, parseSwitch),
 		},
 		{
 			name: "DATABASE_WAIT", def: "30s",
-			help: "how long the server, or a command that opens the database, waits for an unreachable PostgreSQL database before it ends with exit code 3",
+			help: "how long a start waits for an unreachable PostgreSQL database before it ends with exit code 3",
 			set:  duration(func(c *Config) *time.Duration { return &c.DatabaseWait }, 0, time.Hour),
 		},
 		{
@@ -151,7 +151,7 @@ func refreshSettings(providers []string) []setting {
 			set: into(func(c *Config) *time.Duration { return &c.JobRetention }, parseDays),
 		},
 		{
-			name: "MARKET_PRICE_JOB_RETENTION_MIN_JOBS", def: "3", help: "number of newest ended jobs of each kind that are kept at any age. With 0 here and 0 days an ended job is deleted immediately; `assay refresh --wait` then exits with 1 if it cannot read the result of the job",
+			name: "MARKET_PRICE_JOB_RETENTION_MIN_JOBS", def: "3", help: "number of newest ended jobs of each kind that are kept at any age. If both are 0, `assay refresh --wait` may be unable to read its result",
 			set: number(func(c *Config) *int { return &c.MinJobs }, 0, 1_000_000),
 		},
 	}, estimateSettings())
@@ -210,7 +210,7 @@ func providerSettings(providers []string) []setting {
 		prefix := providerPrefix(provider)
 		if _, elsewhere := misplaced()[prefix+"BASE_URL"]; !elsewhere {
 			all = append(all, setting{
-				name: prefix + "BASE_URL", help: "base address of `" + provider + "`; default: the real host",
+				name: prefix + "BASE_URL", help: "address of `" + provider + "`; default: the real host",
 				set: intoProvider(provider, func(p *Provider) **url.URL { return &p.BaseURL }, parseBaseURL),
 			})
 		}
@@ -220,10 +220,10 @@ func providerSettings(providers []string) []setting {
 		})
 		if _, elsewhere := misplaced()[prefix+"LIMIT"]; !elsewhere {
 			all = append(all, setting{
-				name: prefix + "LIMIT", help: "maximum number of requests to `" + provider + "` in a period, such as `8/5m`; default: the documented limit",
+				name: prefix + "LIMIT", help: "limit of requests to `" + provider + "`, such as `8/5m`",
 				set: intoProvider(provider, func(p *Provider) *Limit { return &p.Limit }, parseLimit),
 			}, setting{
-				name: prefix + "QUOTA", help: "maximum number of requests to `" + provider + "` per calendar day, per calendar month (UTC) or both, such as `1000/day,30000/month`; default: the quota of the documented plan, if any",
+				name: prefix + "QUOTA", help: "quota of requests to `" + provider + "`, such as `1000/day,30000/month`",
 				set: intoProvider(provider, func(p *Provider) *Quota { return &p.Quota }, parseQuota),
 			})
 		}
@@ -264,7 +264,7 @@ func ownSettings() []setting {
 			set: duration(func(c *Config) *time.Duration { return &c.SteamPace }, time.Millisecond, time.Hour),
 		},
 		{
-			name: "STEAM_INVENTORY_SHARE", def: "40", help: "percentage of `STEAM_LIMIT` and `STEAM_QUOTA` that is reserved for inventory requests, so that price requests do not delay inventory syncs; 0: none",
+			name: "STEAM_INVENTORY_SHARE", def: "40", help: "percentage of `STEAM_LIMIT` and `STEAM_QUOTA` that is reserved for inventory requests; 0: none",
 			set: number(func(c *Config) *int { return &c.SteamShare }, 0, 90),
 		},
 		{

@@ -5,7 +5,7 @@
 // and markets does not matter. Times have microsecond precision, as in the database, so a
 // price can be recomputed from its stored quotes.
 //
-// Comments refer to the steps of method 2 by number. The page docs/explanation/pricing.md
+// Comments refer to the steps of method 2 by number. The page docs/contribute/pricing.md
 // describes the method.
 //
 // # How a refresh uses the package

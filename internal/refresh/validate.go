@@ -23,7 +23,7 @@ type marketInFile struct {
 
 // validate checks the new responses of a job's files, learns the levels of each game's
 // markets from the good ones, and moves the job on to the estimate stage
-// (docs/explanation/pricing.md, steps 5 to 7). Rejecting a response requires reading all of
+// (docs/contribute/pricing.md, steps 5 to 7). Rejecting a response requires reading all of
 // it, so validation runs between fetch and estimate. If several processes validate the same
 // job, the first one to write decides.
 func (f *fetcher) validate(ctx context.Context, job *Job) error {

@@ -44,7 +44,7 @@ func filled(b byte) (h Hash) {
 }
 
 // An independent program computed the expected bytes and seals from the description in
-// docs/explanation/ledger.md. They must never change, because existing seals must stay
+// docs/contribute/ledger.md. They must never change, because existing seals must stay
 // valid.
 func TestCanonical_IsStable(t *testing.T) {
 	at := time.UnixMicro(1795267801000001).UTC()

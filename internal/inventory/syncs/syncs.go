@@ -49,13 +49,13 @@ func New(inventories *inventory.Service, steam steaminv.Options) *Service {
 	s := &Service{
 		inventories: inventories, Priority: admission.NewPriority(),
 		count: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "assay_inventory_syncs_total", Help: "Syncs of inventories by outcome. The reason is the code of the error, or empty.",
+			Name: "assay_inventory_syncs_total", Help: "Syncs of inventories by kind: push, pull (from Steam) or renew (of the last push, for a listing). The outcome is ok, refused (cannot succeed as requested) or failed (may succeed later). The reason is the code of the problem, too_old, cancelled, timeout or internal_error; empty after ok.",
 		}, []string{"kind", "outcome", "reason"}),
 		rows: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "assay_inventory_sync_rows_total", Help: "Inventory rows that syncs wrote.",
+			Name: "assay_inventory_sync_rows_total", Help: "Inventory rows that syncs added, changed or removed.",
 		}, []string{"kind", "change"}),
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "assay_inventory_sync_duration_seconds", Help: "How long requests waited for a sync.",
+			Name: "assay_inventory_sync_duration_seconds", Help: "How long requests waited for a sync, the wait for Steam included.",
 			Buckets: []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 90},
 		}, []string{"kind"}),
 	}

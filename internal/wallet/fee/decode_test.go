@@ -177,6 +177,10 @@ func TestReference_ExampleIsValidAndCodesAreComplete(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	codes, err := os.ReadFile("../../../docs/contribute/fee-samples.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	_, rest, _ := strings.Cut(string(page), "```json\n")
 	example, _, _ := strings.Cut(rest, "```")
 	decode(t, example)
@@ -189,7 +193,7 @@ func TestReference_ExampleIsValidAndCodesAreComplete(t *testing.T) {
 		t.Fatalf("found %d codes, want more", len(found))
 	}
 	for _, m := range found {
-		if !strings.Contains(string(page), "`"+m[1]+"`") {
+		if !strings.Contains(string(codes), "`"+m[1]+"`") {
 			t.Errorf("code %s is not described", m[1])
 		}
 	}

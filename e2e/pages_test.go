@@ -1,0 +1,174 @@
+package e2e
+
+import (
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"assay/internal/catalog"
+	"assay/internal/inventory/steaminv/steaminvtest"
+)
+
+// blocks returns the blocks of code of a page in a language, in their order.
+func blocks(t *testing.T, page, language string) (found []string) {
+	t.Helper()
+	text, err := os.ReadFile("../" + page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile("(?sm)^ *```(\\w+)\n(.*?)^ *```").FindAllStringSubmatch(string(text), -1) {
+		if m[1] == language {
+			found = append(found, m[2])
+		}
+	}
+	return found
+}
+
+// elsewhere are tools of blocks that cannot run in a test: they need a container runtime, a
+// cluster, another machine, or the source of the program.
+var elsewhere = regexp.MustCompile(`(?m)(^|[ |&(])(docker|kubectl|helm|sudo|make|go|git) `)
+
+// shellServer is a server whose directory is also the directory data of a shell, as on the pages.
+type shellServer struct {
+	*server
+	shell string
+}
+
+func newShellServer(t *testing.T, env ...string) shellServer {
+	t.Helper()
+	s := shellServer{newServer(t, env...), t.TempDir()}
+	if err := os.Symlink(s.dir, filepath.Join(s.shell, "data")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(s.shell, "bin"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(binary, filepath.Join(s.shell, "bin", "assay")); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// run runs commands in the shell and returns their output.
+func (s shellServer) run(commands string) string {
+	s.t.Helper()
+	text := strings.NewReplacer("http://127.0.0.1:8080", "http://"+s.addr, "/etc/assay/", s.shell+"/", "assay serve", "assay config").Replace(commands)
+	// The commands of a page continue in the directory and with the variables of those before.
+	prelude := "export PATH=\"$PWD/bin:$PATH\" LISTEN_ADDR=" + s.addr + "\n"
+	return runIn(s.t, s.shell, nil, "bash", "-euo", "pipefail", "-c", prelude+text)
+}
+
+// TestPages_CommandsRun runs the shell commands of the tutorial and of the how-to pages in a
+// new directory. A block runs with the variables of the blocks before it. Commands that start
+// a server are checked with `assay config` instead.
+func TestPages_CommandsRun(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../docs/how-to/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const steamID, listed = "76561198000000001", "AK-47 | Redline (Field-Tested)"
+	// Problem codes that a page's commands may get, because its example needs another state.
+	allowed := map[string][]string{
+		"quarantine-and-held-prices": {"not_quarantined", "no_candidate"},
+		"payment-fees":               {"fee_version_not_found"},
+		"follow-prices":              {"cursor_expired"},
+	}
+	variables := blocks(t, "docs/reference/http-api.md", "sh")[0]
+	tutorial := blocks(t, "docs/tutorial/first-steps.md", "sh")
+	lists, push := strings.ReplaceAll(tutorial[3], `"key": "waxpeer"`, `"key": "north"`), tutorial[4]
+	ran := 0
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".md")
+		var script []string
+		for _, block := range blocks(t, "docs/how-to/"+filepath.Base(file), "sh") {
+			if !elsewhere.MatchString(block) {
+				script = append(script, block)
+			}
+		}
+		if len(script) == 0 {
+			continue
+		}
+		ran += len(script)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			steam := httptest.NewServer(&steaminvtest.Server{Inventories: map[string]*steaminvtest.Inventory{
+				steamID + "/730/2": steaminvtest.New(catalog.CS2, "2", steaminvtest.Item{AssetID: "101", ClassID: "1", Name: listed}),
+				steamID + "/570/2": steaminvtest.New(570, "2"),
+			}})
+			t.Cleanup(steam.Close)
+			s := newShellServer(t, "STEAM_BASE_URL="+steam.URL, "STEAM_INVENTORY_PACE=20ms")
+			s.run(lists)
+			s.env = append(s.env, "MARKET_PRICE_PROVIDERS=pricelist", "PRICELIST_CONFIG="+filepath.Join(s.shell, "lists.json"), "PAYMENT_FEE_RULES="+filepath.Join(s.shell, "fees.json"))
+			create(t, filepath.Join(s.shell, "fees.json"), blocks(t, "docs/reference/fee-rules.md", "json")[0])
+			create(t, filepath.Join(s.shell, "prices-of-2026-10.csv"), blocks(t, "docs/how-to/choose-a-pricing-policy.md", "text")[0])
+			s.run("mkdir prices && sed 's/^ *//' prices-of-2026-10.csv > prices/october.csv")
+			s.start()
+			s.run(push)
+			if name == "delete-a-user" { // the page begins with a user who has money
+				s.deposit("u1", 2589)
+			}
+			out := s.run(variables + strings.Join(script, "\n"))
+			for _, m := range regexp.MustCompile(`"code":"(\w+)","requestId"`).FindAllStringSubmatch(out, -1) {
+				if !slices.Contains(allowed[name], m[1]) {
+					t.Errorf("a command got %s:\n%s", m[1], out)
+				}
+			}
+		})
+	}
+	if ran < 20 {
+		t.Errorf("found %d blocks only", ran)
+	}
+}
+
+// TestTutorial_CommandsRun follows the tutorial: it runs each command of its shell and text
+// blocks from the price list on, and compares prices with those of the page.
+func TestTutorial_CommandsRun(t *testing.T) {
+	t.Parallel()
+	const page = "docs/tutorial/first-steps.md"
+	text, err := os.ReadFile("../" + page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "## 2. ")
+	s := newShellServer(t)
+	started, shown := false, 0
+	for _, m := range regexp.MustCompile("(?sm)^```(sh|text)\n(.*?)^```").FindAllStringSubmatch(rest, -1) {
+		if m[1] == "sh" {
+			if !strings.Contains(m[2], "mkdir shop") { // the directory of the shell is new
+				s.run(m[2])
+			}
+			continue
+		}
+		for _, part := range strings.Split("\n"+m[2], "\n$ ")[1:] {
+			command, output, _ := strings.Cut(part, "\n")
+			if strings.HasPrefix(command, "assay serve") {
+				s.env = append(s.env, "PRICELIST_CONFIG="+filepath.Join(s.shell, "lists.json"))
+				s.spawnCommand("serve", "--config", filepath.Join(s.shell, "assay.conf"))
+				s.awaitHealth()
+				started = true
+				continue
+			}
+			if strings.HasPrefix(command, "assay inventory show") {
+				s.awaitPriced()
+			}
+			got := s.run(command)
+			shown++
+			for _, line := range regexp.MustCompile(`(?m)^(price|figures|interval|items|updated|skipped|no quote) .*`).FindAllString(output, -1) {
+				if strings.HasPrefix(command, "assay status") {
+					continue
+				}
+				if !strings.Contains(strings.Join(strings.Fields(got), " "), strings.Join(strings.Fields(line), " ")) {
+					t.Errorf("%s: no line %q in\n%s", command, line, got)
+				}
+			}
+		}
+	}
+	if !started || shown < 6 {
+		t.Errorf("ran %d commands of %s, server started: %v", shown, page, started)
+	}
+}

@@ -1,0 +1,103 @@
+package api
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"assay/internal/fault"
+)
+
+// TestProblems_AreTheDocumentedOnes compares docs/reference/problems.md with problems.txt.
+// With ASSAY_UPDATE=1 it rewrites the table of the page.
+func TestProblems_AreTheDocumentedOnes(t *testing.T) {
+	const path = "../../docs/reference/problems.md"
+	const from, to = "<!-- problems: make generate -->\n", "<!-- end of problems -->"
+	all, err := readProblems(problemsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, found := strings.Cut(string(text), from)
+	_, tail, closed := strings.Cut(rest, to)
+	if !found || !closed {
+		t.Fatalf("%s: the comments around the table are missing", path)
+	}
+	var table strings.Builder
+	table.WriteString("| status | `code` | meaning | what to do |\n|---|---|---|---|\n")
+	for _, p := range all {
+		fmt.Fprintf(&table, "| %d | `%s` | %s | %s |\n", p.status, strings.Join(p.codes, "`, `"), p.meaning, p.solution)
+	}
+	page := head + from + table.String() + to + tail
+	if os.Getenv("ASSAY_UPDATE") == "1" {
+		if err := os.WriteFile(path, []byte(page), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if d := cmp.Diff(page, string(text)); d != "" {
+		t.Errorf("%s is out of date: run make generate (-want +got):\n%s", path, d)
+	}
+}
+
+// TestProblems_HaveTheStatusOfTheirFault compares the statuses in problems.txt with the kinds
+// of all faults in the source that an HTTP response can have.
+func TestProblems_HaveTheStatusOfTheirFault(t *testing.T) {
+	all, err := readProblems(problemsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	statuses := map[string]int{}
+	for _, p := range all {
+		for _, code := range p.codes {
+			if statuses[code] != 0 {
+				t.Errorf("%s occurs twice", code)
+			}
+			statuses[code] = p.status
+		}
+	}
+	kinds := map[string]fault.Kind{
+		"Invalid": fault.Invalid, "Unauthorized": fault.Unauthorized, "Forbidden": fault.Forbidden, "NotFound": fault.NotFound, "Conflict": fault.Conflict,
+		"Unprocessable": fault.Unprocessable, "TooLarge": fault.TooLarge, "Unavailable": fault.Unavailable, "Upstream": fault.Upstream,
+		"Expired": fault.Expired, "Busy": fault.Busy, "Damaged": fault.Damaged,
+	}
+	made := regexp.MustCompile(`fault\.New\(fault\.(\w+),\s*"([a-z_]+)"`)
+	checked := map[string]bool{}
+	for _, pattern := range []string{"../*/*.go", "../*/*/*.go", "../*/*/*/*.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			// The command line and the page have codes of their own, and only a start reports
+			// an invalid configuration.
+			if strings.HasSuffix(file, "_test.go") || strings.HasPrefix(file, "../cli/") || strings.HasPrefix(file, "../web/") {
+				continue
+			}
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range made.FindAllStringSubmatch(string(text), -1) {
+				code := m[2]
+				checked[code] = true
+				if status, ok := statuses[code]; ok && status != kinds[m[1]].Status() {
+					t.Errorf("%s: %s has the status %d, problems.txt has %d", file, code, kinds[m[1]].Status(), status)
+				} else if !ok && code != "invalid_configuration" {
+					t.Errorf("%s: %s is missing in problems.txt", file, code)
+				}
+			}
+		}
+	}
+	if len(checked) < 70 {
+		t.Errorf("found %d codes, want at least 70: the test no longer recognizes them", len(checked))
+	}
+}
