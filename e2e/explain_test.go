@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 
 	"assay/internal/randtest"
 )
@@ -30,9 +31,12 @@ func TestExplanation_RecomputesExactly(t *testing.T) {
 		m.push(s)
 		m.run(t, s)
 		m.recomputed(t, s, "first run")
+		between := time.Now()
 		m.move(r)
 		m.run(t, s)
 		seen := m.recomputed(t, s, "second run")
+		m.recomputedAt(t, s, r, between, "first run, afterwards")
+		m.recomputedAt(t, s, r, time.Now(), "second run, from the history")
 		for _, what := range []string{"majority", "held", "takenAtOnce", "outlier", "suspect", "disputed", "lastPrice", "ok", "thin"} {
 			if seen[what] == 0 {
 				t.Errorf("no item with %s: %v", what, seen)
@@ -175,14 +179,36 @@ func (m *markets) recomputed(t *testing.T, s *server, run string) map[string]int
 	for _, name := range m.names {
 		var e explained
 		s.get("/api/prices/items/"+url.PathEscape(name)+"?appId=730", &e)
-		if err := e.check(seen); err != nil {
-			if wrong++; wrong > 5 {
-				t.Fatal("too many errors")
-			}
-			text, _ := json.MarshalIndent(e, "", " ")
-			t.Errorf("%s: %q: %v\n%s", run, name, err, text)
-		}
+		m.checkOne(t, &e, seen, &wrong, run, name)
 	}
 	t.Logf("%s: %d prices, %v", run, len(m.names), seen)
 	return seen
+}
+
+func (m *markets) checkOne(t *testing.T, e *explained, seen map[string]int, wrong *int, run, name string) {
+	t.Helper()
+	if err := e.check(seen); err != nil {
+		if *wrong++; *wrong > 5 {
+			t.Fatal("too many errors")
+		}
+		text, _ := json.MarshalIndent(e, "", " ")
+		t.Errorf("%s: %q: %v\n%s", run, name, err, text)
+	}
+}
+
+// recomputedAt recomputes prices that were in force at a time, from only the history.
+func (m *markets) recomputedAt(t *testing.T, s *server, r *rand.Rand, at time.Time, run string) {
+	t.Helper()
+	seen, wrong := map[string]int{}, 0
+	count := min(len(m.names), randtest.Count(300, 5_000))
+	for _, k := range r.Perm(len(m.names))[:count] {
+		var e struct {
+			explained
+			PriceStatus string
+		}
+		s.get("/api/prices/items/"+url.PathEscape(m.names[k])+"/at?explain=1&time="+url.QueryEscape(at.UTC().Format(time.RFC3339Nano)), &e)
+		e.Status = e.PriceStatus
+		m.checkOne(t, &e.explained, seen, &wrong, run, m.names[k])
+	}
+	t.Logf("%s: %d prices, %v", run, count, seen)
 }

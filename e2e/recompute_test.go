@@ -153,13 +153,16 @@ func (e *explained) checkPlain(prices []*big.Rat) error {
 		sum.Add(sum, p)
 	}
 	median := new(big.Rat).Add(prices[(n-1)/2], prices[n/2])
-	for what, pair := range map[string][2]*big.Rat{
+	figures := map[string][2]*big.Rat{
 		"average": {exact(e.Average), rounded(sum.Quo(sum, big.NewRat(int64(n), 1)))},
 		"median":  {exact(e.Median), rounded(median.Quo(median, big.NewRat(2, 1)))},
-		"min":     {exact(e.Min), prices[0]},
-		"max":     {exact(e.Max), prices[n-1]},
-		"spread":  {exact(*e.Spread), rounded(new(big.Rat).Quo(prices[n-1], prices[0]))},
-	} {
+	}
+	if e.Spread != nil { // a past price has none of these
+		figures["min"] = [2]*big.Rat{exact(e.Min), prices[0]}
+		figures["max"] = [2]*big.Rat{exact(e.Max), prices[n-1]}
+		figures["spread"] = [2]*big.Rat{exact(*e.Spread), rounded(new(big.Rat).Quo(prices[n-1], prices[0]))}
+	}
+	for what, pair := range figures {
 		if pair[0].Cmp(pair[1]) != 0 {
 			return fmt.Errorf("%s %s, want %s", what, pair[0].FloatString(6), pair[1].FloatString(6))
 		}

@@ -1,6 +1,9 @@
 package api
 
 import (
+	"time"
+
+	"assay/internal/admission"
 	"assay/internal/view"
 )
 
@@ -26,4 +29,32 @@ func (h itemHandlers) items(c *call) (any, error) {
 
 func (h itemHandlers) item(c *call) (any, error) {
 	return h.Readers.Items.Item(c.Context(), c.key())
+}
+
+// historySteps are the lengths of candles by their names.
+var historySteps = map[string]time.Duration{"5m": 5 * time.Minute, "1h": time.Hour, "1d": 24 * time.Hour}
+
+func (h itemHandlers) history(c *call) (any, error) {
+	leave, err := h.Gate.Enter(c.Context(), admission.List)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	f := view.HistoryFilter{
+		Market: c.values["market"], From: c.values.moment("from"), To: c.values.moment("to"), Interval: historySteps[c.values["interval"]],
+	}
+	return h.Readers.Items.History(c.Context(), c.key(), f, c.values["cursor"], c.limit())
+}
+
+func (h itemHandlers) priceAt(c *call) (any, error) {
+	leave, err := h.Gate.Enter(c.Context(), admission.Explanation)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	at := c.values.moment("time")
+	if at.IsZero() {
+		at = h.Now()
+	}
+	return h.Readers.Items.PriceAt(c.Context(), c.key(), at, c.values.flag("explain"))
 }

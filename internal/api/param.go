@@ -60,6 +60,13 @@ var (
 	since       = number("since", 0, 1<<62, "0", "Number of the last change that the client has: next of the previous page, or the number that a snapshot names.")
 	waitSeconds = number("wait", 0, maxWaitSeconds, "0", "Seconds to wait for a change if there is none yet.")
 
+	historyFrom   = moment("from", "Start of the part of the history. Default: the first price.")
+	historyTo     = moment("to", "End of the part of the history, exclusive. Default: now.")
+	historyStep   = choice("interval", "", "Length of a candle. Default: points instead of candles.", "5m", "1h", "1d")
+	historyMarket = text("market", 256, "The quotes of this market instead of the price: provider/market, such as skinport/skinport.")
+	pastTime      = moment("time", "Time of the price. Default: now.")
+	explained     = flag("explain", "Add the explanation of the price, with the quotes, rates and levels of that time.")
+
 	jobKind      = choice("kind", "", "Only jobs of this kind.", "bulk", "missing")
 	listingState = choice("state", "", "Only listings in this state.", "active", "reserved", "sold", "cancelled", "expired")
 	tradeState   = choice("state", "", "Only trades in this state.", "pending", "completed", "reversed", "settled")

@@ -117,7 +117,10 @@ func acceptItem(t *db.Tx, key catalog.Key) (bool, error) {
 		return false, err
 	}
 	if _, err := t.Exec(writePointsSQL+`
-		SELECT id, CAST($2 AS BIGINT), price_updated_at, price_checked_at, price, status, average, interval_low, interval_high, rate_set, level_set, method_version, '', method FROM item WHERE id = $1`+writePointsConflict,
+		SELECT id, CAST($2 AS BIGINT), price_updated_at, price_checked_at, quotes_at, price, status,
+			average, median, consensus, interval_low, interval_high, candidate, candidate_at, rate_set, level_set, method_version, '', method, guard,
+			coalesce((SELECT quotes FROM item_quotes WHERE item_id = id), '[]')
+		FROM item WHERE id = $1`+writePointsConflict,
 		id, db.Micros(t.Now())); err != nil {
 		return false, err
 	}

@@ -147,21 +147,24 @@ func writeFailures(t *db.Tx, items []EstimatedItem) error {
 }
 
 const (
-	pointColumns = "item_id bigint, at bigint, updated_at bigint, checked_at bigint, price bigint, status bigint, average bigint, interval_low bigint, interval_high bigint, " +
-		"rate_set bigint, level_set bigint, method_version bigint, used text, method text"
-	writePointsSQL = `INSERT INTO price_point (item_id, at, updated_at, checked_at, price, status, average, interval_low, interval_high,
-	rate_set, level_set, method_version, used, method) `
+	pointColumns = "item_id bigint, at bigint, updated_at bigint, checked_at bigint, quotes_at bigint, price bigint, status bigint, " +
+		"average bigint, median bigint, consensus bigint, interval_low bigint, interval_high bigint, candidate bigint, candidate_at bigint, " +
+		"rate_set bigint, level_set bigint, method_version bigint, used text, method text, guard text, quotes text"
+	writePointsSQL = `INSERT INTO price_point (item_id, at, updated_at, checked_at, quotes_at, price, status,
+	average, median, consensus, interval_low, interval_high, candidate, candidate_at,
+	rate_set, level_set, method_version, used, method, guard, quotes) `
 	writePointsConflict = ` ON CONFLICT (item_id, at) DO UPDATE SET
-	updated_at = excluded.updated_at, checked_at = excluded.checked_at, price = excluded.price, status = excluded.status,
-	average = excluded.average, interval_low = excluded.interval_low, interval_high = excluded.interval_high,
+	updated_at = excluded.updated_at, checked_at = excluded.checked_at, quotes_at = excluded.quotes_at,
+	price = excluded.price, status = excluded.status, average = excluded.average, median = excluded.median, consensus = excluded.consensus,
+	interval_low = excluded.interval_low, interval_high = excluded.interval_high, candidate = excluded.candidate, candidate_at = excluded.candidate_at,
 	rate_set = excluded.rate_set, level_set = excluded.level_set, method_version = excluded.method_version,
-	used = excluded.used, method = excluded.method`
+	used = excluded.used, method = excluded.method, guard = excluded.guard, quotes = excluded.quotes`
 )
 
 var pointsBulk = db.NewBulk(writePointsSQL, pointColumns, writePointsConflict)
 
-// writePoints adds a point to the price history of each item whose price or status changed,
-// and an event with these items.
+// writePoints adds a point to the history of each item whose price, status or quotes changed,
+// and an event with the items whose price or status changed.
 func writePoints(t *db.Tx, items []EstimatedItem, rates int64, method string) error {
 	rows := db.NewTable(pointColumns, len(items))
 	var changed event.PricesChanged
@@ -172,22 +175,29 @@ func writePoints(t *db.Tx, items []EstimatedItem, rates int64, method string) er
 			continue
 		}
 		e := &i.Estimate
+		quotes := i.NewQuotes
+		if quotes == nil {
+			quotes = i.Quotes
+		}
 		updated, checked := i.times(t.Now())
-		rows.Int(i.ID, db.Micros(t.Now()), db.Micros(updated), db.Micros(checked), int64(e.Price), int64(e.Status),
-			int64(e.Average), int64(e.Interval.Low), int64(e.Interval.High), rates, i.LevelSet, pricing.MethodVersion)
-		rows.Text(i.Used, method)
-		changed.Items = append(changed.Items, i.ID)
+		rows.Int(i.ID, db.Micros(t.Now()), db.Micros(updated), db.Micros(checked), db.Micros(i.AsOf), int64(e.Price), int64(e.Status),
+			int64(e.Average), int64(e.Median), int64(e.Consensus), int64(e.Interval.Low), int64(e.Interval.High),
+			int64(e.State.Held.Candidate), db.Micros(e.State.Held.At), rates, i.LevelSet, pricing.MethodVersion)
+		rows.Text(i.Used, method, pricing.EncodeGuard(&e.State, &e.Move), encodeQuotes(quotes))
+		if i.Published() {
+			changed.Items = append(changed.Items, i.ID)
+		}
 		if i.UpdatedAt.After(t.Now()) {
 			ahead = append(ahead, i.ID)
 		}
 	}
-	if len(changed.Items) == 0 {
+	if rows.Rows == 0 {
 		return nil
 	}
 	if err := dropPointsAhead(t, ahead); err != nil {
 		return err
 	}
-	if _, err := t.WriteRows(pointsBulk, rows); err != nil {
+	if _, err := t.WriteRows(pointsBulk, rows); err != nil || len(changed.Items) == 0 {
 		return err
 	}
 	return event.Add(t, changed)

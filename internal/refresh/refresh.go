@@ -1,6 +1,7 @@
 package refresh
 
 import (
+	"slices"
 	"time"
 
 	"assay/internal/catalog"
@@ -287,10 +288,18 @@ func (s *EstimatedItem) PriceAfter() money.Micro {
 // Changed reports whether the item has a new price.
 func (s *EstimatedItem) Changed() bool { return s.PriceAfter() != s.Price }
 
-// AddsPoint reports whether the estimate adds a point to the price history, because the price
-// or its status changed.
-func (s *EstimatedItem) AddsPoint() bool {
+// Published reports whether the estimate changed the price or its status.
+func (s *EstimatedItem) Published() bool {
 	return s.Changed() || s.Responded && s.Price > 0 && s.Estimate.Status != s.Status
+}
+
+// AddsPoint reports whether the estimate adds a point to the history: the price, its status or
+// the amount of a quote changed.
+func (s *EstimatedItem) AddsPoint() bool {
+	return s.Published() || s.PriceAfter() > 0 && s.NewQuotes != nil && !slices.EqualFunc(s.Quotes, s.NewQuotes, func(a, b MarketSnapshot) bool {
+		return a.MarketID == b.MarketID && a.Currency == b.Currency && a.Ask == b.Ask && a.Bid == b.Bid && a.Sale == b.Sale &&
+			(a.Reason == b.Reason || a.Reason == pricing.Confirmed) // the reason before a confirmation is not stored
+	})
 }
 
 // Levels is the learned data for the prices of one game in a job.

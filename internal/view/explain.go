@@ -128,9 +128,6 @@ func (r *ItemReader) explain(ctx context.Context, i *StoredItem, snaps []StoredS
 	if e.last, err = refresh.PriceBefore(ctx, r.o.Store, i.ID, i.EstimatedAt); err != nil {
 		return nil, err
 	}
-	if e.refused, err = refresh.RefusedMarkets(ctx, r.o.Store, i.Key.AppID); err != nil {
-		return nil, err
-	}
 	e.recompute()
 	e.state = pricing.State{Price: i.Price, Held: pricing.HeldPrice{Candidate: i.Candidate, At: i.CandidateAt}}
 	if e.move, err = pricing.DecodeGuard(i.Guard, &e.state); err != nil {

@@ -9,6 +9,7 @@ import (
 	"assay/internal/exchange"
 	"assay/internal/money"
 	"assay/internal/pricing"
+	"assay/internal/refresh"
 	"assay/internal/view/prices"
 )
 
@@ -126,6 +127,9 @@ func (r *ItemReader) Explain(ctx context.Context, key catalog.Key) (ItemDetail, 
 	now := r.o.Now()
 	e, err := r.explain(ctx, i, snaps, rates, now)
 	if err != nil {
+		return ItemDetail{}, err
+	}
+	if e.refused, err = refresh.RefusedMarkets(ctx, r.o.Store, i.Key.AppID); err != nil {
 		return ItemDetail{}, err
 	}
 	d := ItemDetail{

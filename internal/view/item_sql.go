@@ -135,12 +135,7 @@ func Snapshots(ctx context.Context, s *db.DB, item int64) ([]StoredSnapshot, err
 	if err != nil {
 		return nil, err
 	}
-	out := make([]StoredSnapshot, len(snaps))
-	for i, v := range snaps {
-		m := markets[v.MarketID]
-		out[i] = StoredSnapshot{MarketSnapshot: v, Provider: m.Provider, Market: m.Key, Title: m.Title}
-	}
-	return out, nil
+	return named(snaps, markets), nil
 }
 
 // Markets returns all markets that were ever configured, by ID.

@@ -112,22 +112,30 @@ SELECT q.item_id,
     m.value ->> 10 AS reason -- pricing.Reason; '': used
 FROM item_quotes q CROSS JOIN LATERAL json_array_elements(CAST(q.quotes AS json)) m (value);
 
--- Contract: PriceHistory. One row for each change of a price or its status.
+-- History of prices and quotes. An estimate adds a row if the price, its status or the
+-- amount of a quote changed. The row holds all inputs of the estimate.
 CREATE TABLE price_point (
     item_id        bigint   NOT NULL,
     at             bigint   NOT NULL,
-    updated_at     bigint   NOT NULL, -- item.price_updated_at
-    checked_at     bigint   NOT NULL, -- item.price_checked_at
+    updated_at     bigint   NOT NULL, -- this and the next columns are those of item
+    checked_at     bigint   NOT NULL,
+    quotes_at      bigint   NOT NULL,
     price          bigint   NOT NULL,
     status         integer  NOT NULL, -- pricing.Status
     average        bigint   NOT NULL,
+    median         bigint   NOT NULL,
+    consensus      bigint   NOT NULL,
     interval_low   bigint   NOT NULL,
     interval_high  bigint   NOT NULL,
+    candidate      bigint   NOT NULL,
+    candidate_at   bigint   NOT NULL,
     rate_set       bigint   NOT NULL,
     level_set      bigint   NOT NULL,
     method_version integer  NOT NULL, -- pricing.MethodVersion
     used           text     NOT NULL, -- ids of the markets behind the price, separated by commas; '': an operator accepted it
     method         text     NOT NULL, -- pricing.Policy.Label
+    guard          text     NOT NULL,
+    quotes         text     NOT NULL, -- as in item_quotes
     PRIMARY KEY (item_id, at)
 );
 

@@ -105,22 +105,30 @@ SELECT q.item_id,
     json_extract(m.value, '$[10]') AS reason -- pricing.Reason; '': used
 FROM item_quotes q, json_each(q.quotes) m;
 
--- Contract: PriceHistory. One row for each change of a price or its status.
+-- History of prices and quotes. An estimate adds a row if the price, its status or the
+-- amount of a quote changed. The row holds all inputs of the estimate.
 CREATE TABLE price_point (
     item_id        INTEGER NOT NULL,
     at             INTEGER NOT NULL,
-    updated_at     INTEGER NOT NULL, -- when the price last changed: item.price_updated_at
-    checked_at     INTEGER NOT NULL, -- item.price_checked_at
+    updated_at     INTEGER NOT NULL, -- this and the next columns are those of item
+    checked_at     INTEGER NOT NULL,
+    quotes_at      INTEGER NOT NULL,
     price          INTEGER NOT NULL,
     status         INTEGER NOT NULL, -- pricing.Status
     average        INTEGER NOT NULL,
+    median         INTEGER NOT NULL,
+    consensus      INTEGER NOT NULL,
     interval_low   INTEGER NOT NULL,
     interval_high  INTEGER NOT NULL,
+    candidate      INTEGER NOT NULL,
+    candidate_at   INTEGER NOT NULL,
     rate_set       INTEGER NOT NULL,
     level_set      INTEGER NOT NULL,
     method_version INTEGER NOT NULL, -- pricing.MethodVersion
     used           TEXT    NOT NULL, -- ids of the markets behind the price, separated by commas; '': an operator accepted it
     method         TEXT    NOT NULL, -- pricing.Policy.Label
+    guard          TEXT    NOT NULL,
+    quotes         TEXT    NOT NULL, -- as in item_quotes
     PRIMARY KEY (item_id, at)
 ) WITHOUT ROWID;
 

@@ -1,0 +1,312 @@
+package view
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/exchange"
+	"assay/internal/fault"
+	"assay/internal/money"
+	"assay/internal/pricing"
+	"assay/internal/refresh"
+)
+
+// HistoryFilter selects a part of an item's history.
+type HistoryFilter struct {
+	Market   string        // provider/market; empty: the price itself
+	From, To time.Time     // a zero From is the first point, a zero To is now
+	Interval time.Duration // length of a candle; 0: points
+}
+
+// History is a part of an item's history, oldest first. It has points or candles.
+type History struct {
+	Currency   money.Currency `json:"currency"` // base currency, or the one of the market's last quote
+	Points     []HistoryPoint `json:"points"`
+	Candles    []Candle       `json:"candles"`
+	NextCursor *string        `json:"nextCursor"`
+}
+
+// HistoryPoint is a price, or a market's quote, that is valid from At until the next point.
+type HistoryPoint struct {
+	At           time.Time      `json:"at"`
+	Price        *money.Micro   `json:"price"` // null: the market offers none
+	PriceDecimal *money.Decimal `json:"priceDecimal"`
+	PriceStatus  *string        `json:"priceStatus,omitempty"` // of the price only
+	Interval     *Interval      `json:"interval,omitempty"`
+	UsedMarkets  []string       `json:"usedMarkets,omitempty"` // provider/market
+	Quote        *HistoryQuote  `json:"quote,omitempty"`       // of a market only
+}
+
+// HistoryQuote is a quote of a market at a point of the history.
+type HistoryQuote struct {
+	Currency   money.Currency `json:"currency"`
+	LowestAsk  *money.Micro   `json:"lowestAsk"`
+	HighestBid *money.Micro   `json:"highestBid"`
+	Sale       *money.Micro   `json:"sale"`
+	Listings   *int64         `json:"listings"`
+	Sales      *int64         `json:"sales"`
+	Used       bool           `json:"used"`
+	Reason     string         `json:"reason"`
+}
+
+// Candle summarizes the prices in a period that begins at At. Without a change in the period,
+// all its prices are the close of the period before.
+type Candle struct {
+	At      time.Time   `json:"at"`
+	Open    money.Micro `json:"open"`
+	High    money.Micro `json:"high"`
+	Low     money.Micro `json:"low"`
+	Close   money.Micro `json:"close"`
+	Changes int64       `json:"changes"` // number of new prices
+}
+
+// sample is the price at a point of the history, or a market's quote.
+type sample struct {
+	at    time.Time
+	price money.Micro // 0: none
+	point *storedPoint
+	quote *refresh.MarketSnapshot // of a market
+}
+
+// maxSamples limits the points that one page of candles is made of.
+const maxSamples = 20_000
+
+// History returns points or candles, up to limit.
+func (r *ItemReader) History(ctx context.Context, key catalog.Key, f HistoryFilter, after string, limit int) (History, error) {
+	out := History{Currency: r.o.Currency, Points: []HistoryPoint{}, Candles: []Candle{}}
+	item, markets, err := r.historyOf(ctx, key)
+	if err != nil {
+		return out, err
+	}
+	market, err := marketOf(markets, f.Market)
+	if err != nil {
+		return out, err
+	}
+	if f.To.IsZero() {
+		f.To = r.o.Now()
+	}
+	if after != "" {
+		var from int64
+		if err := readCursor(after, "history", &from); err != nil {
+			return out, err
+		}
+		f.From = time.UnixMicro(from).UTC()
+	}
+	if f.Interval > 0 {
+		return r.candles(ctx, out, item, market, f, limit)
+	}
+	return r.points(ctx, out, item, market, markets, f, limit)
+}
+
+func (r *ItemReader) historyOf(ctx context.Context, key catalog.Key) (*StoredItem, map[int64]refresh.MarketName, error) {
+	item, err := ReadItem(ctx, r.o.Store, key)
+	if err == nil && item == nil {
+		err = key.NotFound()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	markets, err := Markets(ctx, r.o.Store)
+	return item, markets, err
+}
+
+// marketOf returns the id of a market, or 0 for an empty name.
+func marketOf(markets map[int64]refresh.MarketName, name string) (int64, error) {
+	for id, m := range markets {
+		if m.Provider+"/"+m.Key == name {
+			return id, nil
+		}
+	}
+	if name == "" {
+		return 0, nil
+	}
+	return 0, fault.New(fault.Invalid, "invalid_parameters", "There is no market %q. Name it as provider/market, such as skinport/skinport.", name)
+}
+
+// points fills out with points. A page may have fewer points than the limit: a market's quote
+// does not change at every point of the item.
+func (r *ItemReader) points(ctx context.Context, out History, item *StoredItem, market int64, markets map[int64]refresh.MarketName, f HistoryFilter, limit int) (History, error) {
+	samples, err := r.samples(ctx, item.ID, market, f, limit+1)
+	if err != nil {
+		return out, err
+	}
+	if len(samples) > limit {
+		out.NextCursor = cursor("history", samples[limit].at.UnixMicro())
+		samples = samples[:limit]
+	}
+	var last *sample
+	for k := range samples {
+		s := &samples[k]
+		if last != nil && s.sameAs(last) {
+			continue
+		}
+		last = s
+		p := HistoryPoint{At: s.at, Price: amount(s.price)}
+		if s.price > 0 {
+			p.PriceDecimal = new(money.Decimal(s.price))
+		}
+		switch {
+		case market == 0:
+			p.PriceStatus, p.Interval = new(s.point.Status.String()), intervalOf(s.point.Interval)
+			for _, id := range s.point.used {
+				p.UsedMarkets = append(p.UsedMarkets, markets[id].Provider+"/"+markets[id].Key)
+			}
+		case s.quote != nil:
+			q := s.quote
+			out.Currency = q.Currency
+			p.Quote = &HistoryQuote{
+				Currency: q.Currency, LowestAsk: amount(q.Ask), HighestBid: amount(q.Bid), Sale: amount(q.Sale), Listings: count(q.Listings), Sales: count(q.Sales),
+				Used: q.Reason == pricing.Used, Reason: string(q.Reason),
+			}
+		}
+		out.Points = append(out.Points, p)
+	}
+	return out, nil
+}
+
+// sameAs reports whether a sample repeats the one before: only another market changed.
+func (s *sample) sameAs(last *sample) bool {
+	switch {
+	case s.quote == nil || last.quote == nil:
+		return s.quote == last.quote && s.price == last.price && s.point.Status == last.point.Status && slices.Equal(s.point.used, last.point.used)
+	default:
+		a, b := s.quote, last.quote
+		return a.Currency == b.Currency && a.Ask == b.Ask && a.Bid == b.Bid && a.Sale == b.Sale && a.Reason == b.Reason
+	}
+}
+
+// candles fills out with candles, from the first period in which the item has a price.
+func (r *ItemReader) candles(ctx context.Context, out History, item *StoredItem, market int64, f HistoryFilter, limit int) (History, error) {
+	samples, err := r.samples(ctx, item.ID, market, f, maxSamples+1)
+	if err != nil {
+		return out, err
+	}
+	end := f.To
+	if len(samples) > maxSamples { // the last period may be incomplete
+		end = samples[maxSamples].at.Truncate(f.Interval)
+		samples = slices.DeleteFunc(samples, func(s sample) bool { return !s.at.Before(end) })
+	}
+	k, price := 0, money.Micro(0)
+	at := f.From.Truncate(f.Interval)
+	for ; k < len(samples) && (price == 0 || samples[k].at.Before(at)); k++ { // the price before the first period
+		if price = samples[k].price; price > 0 && !samples[k].at.Before(at) {
+			at = samples[k].at.Truncate(f.Interval)
+		}
+	}
+	if market != 0 && k > 0 && samples[k-1].quote != nil {
+		out.Currency = samples[k-1].quote.Currency
+	}
+	for ; price > 0 && at.Before(end); at = at.Add(f.Interval) {
+		if len(out.Candles) == limit {
+			break
+		}
+		c := Candle{At: at, Open: price, High: price, Low: price}
+		for ; k < len(samples) && samples[k].at.Before(at.Add(f.Interval)); k++ {
+			if p := samples[k].price; p > 0 && p != price {
+				price = p
+				c.High, c.Low = max(c.High, p), min(c.Low, p)
+				c.Changes++
+			}
+		}
+		c.Close = price
+		out.Candles = append(out.Candles, c)
+	}
+	if price > 0 && at.Before(f.To) {
+		out.NextCursor = cursor("history", at.UnixMicro())
+	}
+	return out, nil
+}
+
+// PastPrice is the price of an item at a time in the past.
+type PastPrice struct {
+	Time time.Time `json:"time"` // the time of the request
+	PublishedPrice
+	Currency      money.Currency `json:"currency"`
+	EstimatedAt   time.Time      `json:"estimatedAt"` // when the price or one of its quotes last changed before that time
+	AgeSeconds    int64          `json:"ageSeconds"`  // from estimatedAt to that time
+	Method        string         `json:"method"`
+	MethodVersion int64          `json:"methodVersion"`
+	RateSet       int64          `json:"rateSet"`
+	LevelSet      int64          `json:"levelSet"`
+	Median        money.Micro    `json:"median"`
+	Consensus     money.Micro    `json:"consensus"`
+	// CandidatePrice, Explanation and Snapshots are present on request.
+	CandidatePrice *money.Micro     `json:"candidatePrice,omitempty"` // held at that time
+	Explanation    *Explanation     `json:"explanation,omitempty"`
+	Snapshots      []MarketSnapshot `json:"snapshots,omitempty"`
+}
+
+// PriceAt returns the price of an item at a time. With explain, it recomputes the price from
+// the quotes, rates and levels of that time. It returns a fault.NotFound for an unknown item,
+// or if the item had no price yet.
+func (r *ItemReader) PriceAt(ctx context.Context, key catalog.Key, at time.Time, explain bool) (PastPrice, error) {
+	item, markets, err := r.historyOf(ctx, key)
+	if err != nil {
+		return PastPrice{}, err
+	}
+	p, err := pointAt(ctx, r.o.Store, item.ID, at)
+	if err != nil {
+		return PastPrice{}, err
+	}
+	if p == nil {
+		return PastPrice{}, fault.New(fault.NotFound, "price_not_found", "The item had no price at this time.")
+	}
+	p.Key = key
+	method, _ := pricing.ParseLabel(p.Method)
+	out := PastPrice{
+		Time: at.UTC(), Currency: r.o.Currency, EstimatedAt: p.EstimatedAt, AgeSeconds: seconds(at.Sub(p.EstimatedAt)),
+		Method: string(method), MethodVersion: p.MethodVersion, RateSet: p.RateSet, LevelSet: p.LevelSet, Median: p.Median, Consensus: p.Consensus,
+		PublishedPrice: PublishedPrice{
+			AppID: key.AppID, MarketHashName: key.Name, Phase: key.Phase, CurrentPrice: p.Price, CurrentPriceDecimal: money.Decimal(p.Price),
+			PriceStatus: p.Status.String(), PriceUpdatedAt: when(p.UpdatedAt), PriceCheckedAt: when(p.CheckedAt),
+			Figures: &Figures{Interval: intervalOf(p.Interval), Average: amount(p.Average), UsedMarkets: new(int64(len(p.used)))},
+		},
+	}
+	if !explain {
+		return out, nil
+	}
+	rates, err := exchange.ReadRates(ctx, r.o.Store, p.RateSet)
+	if err != nil {
+		return out, err
+	}
+	quotes, err := refresh.DecodeQuotes(p.quotes)
+	if err != nil {
+		return out, err
+	}
+	snaps := named(quotes, markets)
+	e, err := r.explain(ctx, &p.StoredItem, snaps, rates, at)
+	if err != nil {
+		return out, err
+	}
+	out.CandidatePrice, out.Explanation, out.Snapshots = amount(p.Candidate), e.detail(), []MarketSnapshot{}
+	for k := range snaps {
+		out.Snapshots = append(out.Snapshots, r.snapshot(&snaps[k], e))
+	}
+	return out, nil
+}
+
+// named adds the names of markets to quotes.
+func named(quotes []refresh.MarketSnapshot, markets map[int64]refresh.MarketName) []StoredSnapshot {
+	out := make([]StoredSnapshot, len(quotes))
+	for i, q := range quotes {
+		m := markets[q.MarketID]
+		out[i] = StoredSnapshot{MarketSnapshot: q, Provider: m.Provider, Market: m.Key, Title: m.Title}
+	}
+	return out
+}
+
+// idsOf parses the ids of the used markets of a point.
+func idsOf(used string) (ids []int64) {
+	if used == "" {
+		return nil
+	}
+	for part := range strings.SplitSeq(used, ",") {
+		id, _ := strconv.ParseInt(part, 10, 64) // written by the estimate
+		ids = append(ids, id)
+	}
+	return ids
+}

@@ -1,0 +1,73 @@
+package view
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"assay/internal/db"
+	"assay/internal/refresh"
+)
+
+// storedPoint is a row of the history. Of the item it has the figures of the estimate.
+type storedPoint struct {
+	StoredItem
+	used   []int64 // ids of the used markets
+	quotes string  // of refresh.DecodeQuotes
+}
+
+const pointColumns = `at, updated_at, checked_at, quotes_at, price, status, average, median, consensus, interval_low, interval_high,
+	candidate, candidate_at, rate_set, level_set, method_version, method, used`
+
+func scanPoint(r *sql.Rows, p *storedPoint, more ...any) error {
+	var at, updated, checked, quotes, candidate int64
+	var used string
+	err := r.Scan(append([]any{
+		&at, &updated, &checked, &quotes, &p.Price, &p.Status, &p.Average, &p.Median, &p.Consensus, &p.Interval.Low, &p.Interval.High, &p.Candidate, &candidate,
+		&p.RateSet, &p.LevelSet, &p.MethodVersion, &p.Method, &used,
+	}, more...)...)
+	p.EstimatedAt, p.UpdatedAt, p.CheckedAt, p.QuotesAt = db.Moment(at), db.Moment(updated), db.Moment(checked), db.Moment(quotes)
+	p.CandidateAt, p.used = db.Moment(candidate), idsOf(used)
+	return err
+}
+
+// pointAt returns the newest point of an item at or before a time, or nil.
+func pointAt(ctx context.Context, s *db.DB, item int64, at time.Time) (*storedPoint, error) {
+	return db.First(db.Collect(ctx, s.Read, func(r *sql.Rows, p *storedPoint) error {
+		p.ID = item
+		return scanPoint(r, p, &p.Guard, &p.quotes)
+	}, `SELECT `+pointColumns+`, guard, quotes FROM price_point WHERE item_id = $1 AND at <= $2 ORDER BY at DESC LIMIT 1`, item, db.Micros(at)))
+}
+
+// samples returns up to most samples of an item from the first one that is valid at f.From,
+// and before f.To. If market is not 0, the samples are the quotes of this market.
+func (r *ItemReader) samples(ctx context.Context, item, market int64, f HistoryFilter, most int) ([]sample, error) {
+	quotes := "''"
+	if market != 0 {
+		quotes = "quotes"
+	}
+	return db.Collect(ctx, r.o.Store.Read, func(rows *sql.Rows, s *sample) error {
+		var text string
+		s.point = &storedPoint{}
+		if err := scanPoint(rows, s.point, &text); err != nil {
+			return err
+		}
+		s.at, s.price = s.point.EstimatedAt, s.point.Price
+		if market == 0 {
+			return nil
+		}
+		s.price = 0
+		all, err := refresh.DecodeQuotes(text)
+		for i := range all {
+			if q := &all[i]; q.MarketID == market {
+				s.quote = q
+				if s.price = q.Ask; s.price == 0 {
+					s.price = q.Sale
+				}
+			}
+		}
+		return err
+	}, `SELECT `+pointColumns+`, `+quotes+` FROM price_point WHERE item_id = $1 AND at < $3
+			AND at >= coalesce((SELECT max(at) FROM price_point WHERE item_id = $1 AND at <= $2), $2)
+		ORDER BY at LIMIT $4`, item, db.Micros(f.From), db.Micros(f.To), most)
+}
