@@ -72,7 +72,7 @@ type sample struct {
 	quote *refresh.MarketSnapshot // of a market
 }
 
-// maxSamples limits the points that one page of candles is made of.
+// maxSamples limits the points that one page is made of.
 const maxSamples = 20_000
 
 // History returns points or candles, up to limit.
@@ -127,24 +127,17 @@ func marketOf(markets map[int64]refresh.MarketName, name string) (int64, error) 
 	return 0, fault.New(fault.Invalid, "invalid_parameters", "There is no market %q. Name it as provider/market, such as skinport/skinport.", name)
 }
 
-// points fills out with points. A page may have fewer points than the limit: a market's quote
-// does not change at every point of the item.
+// points fills out with points.
 func (r *ItemReader) points(ctx context.Context, out History, item *StoredItem, market int64, markets map[int64]refresh.MarketName, f HistoryFilter, limit int) (History, error) {
-	samples, err := r.samples(ctx, item.ID, market, f, limit+1)
+	samples, next, err := r.samples(ctx, item.ID, market, f, limit)
 	if err != nil {
 		return out, err
 	}
-	if len(samples) > limit {
-		out.NextCursor = cursor("history", samples[limit].at.UnixMicro())
-		samples = samples[:limit]
+	if !next.IsZero() {
+		out.NextCursor = cursor("history", next.UnixMicro())
 	}
-	var last *sample
 	for k := range samples {
 		s := &samples[k]
-		if last != nil && s.sameAs(last) {
-			continue
-		}
-		last = s
 		p := HistoryPoint{At: s.at, Price: amount(s.price)}
 		if s.price > 0 {
 			p.PriceDecimal = new(money.Decimal(s.price))
@@ -181,17 +174,17 @@ func (s *sample) sameAs(last *sample) bool {
 
 // candles fills out with candles, from the first period in which the item has a price.
 func (r *ItemReader) candles(ctx context.Context, out History, item *StoredItem, market int64, f HistoryFilter, limit int) (History, error) {
-	samples, err := r.samples(ctx, item.ID, market, f, maxSamples+1)
+	f.From = f.From.Truncate(f.Interval)
+	samples, next, err := r.samples(ctx, item.ID, market, f, maxSamples)
 	if err != nil {
 		return out, err
 	}
 	end := f.To
-	if len(samples) > maxSamples { // the last period may be incomplete
-		end = samples[maxSamples].at.Truncate(f.Interval)
-		samples = slices.DeleteFunc(samples, func(s sample) bool { return !s.at.Before(end) })
+	if !next.IsZero() {
+		end = next.Truncate(f.Interval) // the last period may be incomplete
 	}
 	k, price := 0, money.Micro(0)
-	at := f.From.Truncate(f.Interval)
+	at := f.From
 	for ; k < len(samples) && (price == 0 || samples[k].at.Before(at)); k++ { // the price before the first period
 		if price = samples[k].price; price > 0 && !samples[k].at.Before(at) {
 			at = samples[k].at.Truncate(f.Interval)

@@ -3,6 +3,7 @@ package view
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"time"
 
 	"assay/internal/db"
@@ -39,35 +40,60 @@ func pointAt(ctx context.Context, s *db.DB, item int64, at time.Time) (*storedPo
 	}, `SELECT `+pointColumns+`, guard, quotes FROM price_point WHERE item_id = $1 AND at <= $2 ORDER BY at DESC LIMIT 1`, item, db.Micros(at)))
 }
 
-// samples returns up to most samples of an item from the first one that is valid at f.From,
-// and before f.To. If market is not 0, the samples are the quotes of this market.
-func (r *ItemReader) samples(ctx context.Context, item, market int64, f HistoryFilter, most int) ([]sample, error) {
+// errEnough ends a query early.
+var errEnough = errors.New("enough rows")
+
+// samples returns up to most different samples of an item, from the one that is valid at
+// f.From to the last one before f.To. If market is not 0, the samples are the quotes of this
+// market. If there are more samples, next is the time of the next one.
+func (r *ItemReader) samples(ctx context.Context, item, market int64, f HistoryFilter, most int) (out []sample, next time.Time, err error) {
 	quotes := "''"
 	if market != 0 {
 		quotes = "quotes"
 	}
-	return db.Collect(ctx, r.o.Store.Read, func(rows *sql.Rows, s *sample) error {
-		var text string
-		s.point = &storedPoint{}
-		if err := scanPoint(rows, s.point, &text); err != nil {
+	rows := 0
+	err = db.Each(ctx, r.o.Store.Read, func(row *sql.Rows) error {
+		s, err := scanSample(row, market)
+		if err != nil {
 			return err
 		}
-		s.at, s.price = s.point.EstimatedAt, s.point.Price
-		if market == 0 {
-			return nil
+		rows++
+		switch repeats := len(out) > 0 && s.sameAs(&out[len(out)-1]); {
+		case rows > maxSamples, len(out) == most && !repeats:
+			next = s.at
+			return errEnough
+		case !repeats:
+			out = append(out, s)
 		}
-		s.price = 0
-		all, err := refresh.DecodeQuotes(text)
-		for i := range all {
-			if q := &all[i]; q.MarketID == market {
-				s.quote = q
-				if s.price = q.Ask; s.price == 0 {
-					s.price = q.Sale
-				}
-			}
-		}
-		return err
+		return nil
 	}, `SELECT `+pointColumns+`, `+quotes+` FROM price_point WHERE item_id = $1 AND at < $3
 			AND at >= coalesce((SELECT max(at) FROM price_point WHERE item_id = $1 AND at <= $2), $2)
-		ORDER BY at LIMIT $4`, item, db.Micros(f.From), db.Micros(f.To), most)
+		ORDER BY at LIMIT $4`, item, db.Micros(f.From), db.Micros(f.To), maxSamples+1)
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return out, next, err
+}
+
+func scanSample(row *sql.Rows, market int64) (sample, error) {
+	s := sample{point: &storedPoint{}}
+	var text string
+	if err := scanPoint(row, s.point, &text); err != nil {
+		return s, err
+	}
+	s.at, s.price = s.point.EstimatedAt, s.point.Price
+	if market == 0 {
+		return s, nil
+	}
+	s.price = 0
+	all, err := refresh.DecodeQuotes(text)
+	for i := range all {
+		if q := &all[i]; q.MarketID == market {
+			s.quote = q
+			if s.price = q.Ask; s.price == 0 {
+				s.price = q.Sale
+			}
+		}
+	}
+	return s, err
 }

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -158,13 +159,13 @@ func (b *browser) shoot(name string) {
 	}
 }
 
+// text returns the text of the first element of a selector. It waits for the element and reads
+// it in one step, because the page replaces its elements at any time.
 func (b *browser) text(selector string) string {
 	b.t.Helper()
-	text, err := chromedp.Run(b.ctx, chromedp.Text(chromedp.CSS(selector)))
-	if err != nil {
-		b.t.Fatalf("browser: text of %s: %v", selector, err)
-	}
-	return text
+	of := "document.querySelector(" + strconv.Quote(selector) + ")"
+	b.until("the element "+selector, of+" !== null")
+	return eval[string](b, "("+of+" ?? {innerText: ''}).innerText")
 }
 
 // until repeats a check until it succeeds, even across page reloads.

@@ -1,0 +1,125 @@
+package view_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/db"
+	"assay/internal/fault"
+	"assay/internal/money"
+	"assay/internal/pricing"
+	"assay/internal/refresh"
+	"assay/internal/view"
+)
+
+// units returns whole units of a currency.
+func units(n int64) money.Micro { return money.Micro(n) * money.Scale }
+
+// history returns all pages of the history as text: the time since start and the figures.
+func (w *world) history(f view.HistoryFilter, start time.Time, limit int) string {
+	w.Helper()
+	var lines []string
+	for cursor := ""; ; {
+		h, err := w.History(w.Context(), catalog.Key{AppID: catalog.CS2, Name: "A"}, f, cursor, limit)
+		w.must(err)
+		for _, p := range h.Points {
+			text := fmt.Sprintf("%v: %v", p.At.Sub(start), p.Price)
+			if p.Price != nil {
+				text = fmt.Sprintf("%v: %v", p.At.Sub(start), *p.Price)
+			}
+			if p.PriceStatus != nil {
+				text += " " + *p.PriceStatus
+			}
+			if p.Quote != nil {
+				text += fmt.Sprintf(" %s used %t", p.Quote.Currency, p.Quote.Used)
+			}
+			lines = append(lines, text)
+		}
+		for _, c := range h.Candles {
+			lines = append(lines, fmt.Sprintf("%v: %v %v %v %v, %d", c.At.Sub(start), c.Open, c.High, c.Low, c.Close, c.Changes))
+		}
+		if h.NextCursor == nil {
+			return strings.Join(lines, "\n")
+		}
+		cursor = *h.NextCursor
+	}
+}
+
+// TestHistory_HasPointsAndCandles prices an item in several runs. Two markets quote it: one
+// has the price, the other never changes.
+func TestHistory_HasPointsAndCandles(t *testing.T) {
+	w := newWorld(t, false)
+	w.own("u", "A")
+	start := w.now
+	m1, m2 := refresh.MarketName{Provider: "p", Key: "m1"}, refresh.MarketName{Provider: "p", Key: "m2"}
+	var ids map[refresh.MarketName]int64
+	w.tx(func(tx *db.Tx) (err error) {
+		ids, err = refresh.MarketIDs(tx, []refresh.MarketName{m1, m2})
+		return err
+	})
+	var moments []time.Time
+	for k, price := range []int64{10, 10, 12, 9, 11} {
+		w.now = start.Add(time.Duration(k) * 7 * time.Hour)
+		w.quotes = func() []refresh.MarketSnapshot {
+			return []refresh.MarketSnapshot{
+				{MarketID: ids[m1], Currency: "USD", Ask: units(price), FetchedAt: w.now},
+				{MarketID: ids[m2], Currency: "EUR", Ask: units(50), Reason: pricing.Outlier, FetchedAt: w.now},
+			}
+		}
+		w.price(map[string]money.Micro{"A": units(price)})
+		moments = append(moments, w.now)
+	}
+	w.now = start.Add(40 * time.Hour)
+
+	points := "0s: 10 ok\n14h0m0s: 12 ok\n21h0m0s: 9 ok\n28h0m0s: 11 ok"
+	for _, limit := range []int{1, 2, 100} {
+		if got := w.history(view.HistoryFilter{}, start, limit); got != points {
+			t.Errorf("got the points, %d per page:\n%s\nwant\n%s", limit, got, points)
+		}
+	}
+	for name, test := range map[string]struct {
+		filter view.HistoryFilter
+		want   string
+	}{
+		"from a time between points": {view.HistoryFilter{From: start.Add(15 * time.Hour)}, "14h0m0s: 12 ok\n21h0m0s: 9 ok\n28h0m0s: 11 ok"},
+		"to the time of a point":     {view.HistoryFilter{To: start.Add(21 * time.Hour)}, "0s: 10 ok\n14h0m0s: 12 ok"},
+		"before the first price":     {view.HistoryFilter{To: start}, ""},
+		"the market with the price":  {view.HistoryFilter{Market: "p/m1"}, "0s: 10 USD used true\n14h0m0s: 12 USD used true\n21h0m0s: 9 USD used true\n28h0m0s: 11 USD used true"},
+		"the market without changes": {view.HistoryFilter{Market: "p/m2"}, "0s: 50 EUR used false"},
+		"candles of a day":           {view.HistoryFilter{Interval: 24 * time.Hour}, "-12h0m0s: 10 10 10 10, 0\n12h0m0s: 10 12 9 11, 3\n36h0m0s: 11 11 11 11, 0"},
+		"candles from a later time":  {view.HistoryFilter{Interval: 24 * time.Hour, From: start.Add(30 * time.Hour)}, "12h0m0s: 10 12 9 11, 3\n36h0m0s: 11 11 11 11, 0"},
+		"candles to an earlier time": {view.HistoryFilter{Interval: 24 * time.Hour, To: start.Add(12 * time.Hour)}, "-12h0m0s: 10 10 10 10, 0"},
+		"candles of a market":        {view.HistoryFilter{Interval: 24 * time.Hour, Market: "p/m2"}, "-12h0m0s: 50 50 50 50, 0\n12h0m0s: 50 50 50 50, 0\n36h0m0s: 50 50 50 50, 0"},
+	} {
+		for _, limit := range []int{1, 100} {
+			if got := w.history(test.filter, start, limit); got != test.want {
+				t.Errorf("%s, %d per page: got\n%s\nwant\n%s", name, limit, got, test.want)
+			}
+		}
+	}
+	if got := strings.Count(w.history(view.HistoryFilter{Interval: 5 * time.Minute}, start, 7), "\n"); got != 40*12-1 {
+		t.Errorf("got %d candles of five minutes in 40 hours, want %d", got+1, 40*12)
+	}
+
+	for k, want := range []int64{10, 10, 12, 9, 11} {
+		for _, later := range []time.Duration{0, 6 * time.Hour} {
+			at := moments[k].Add(later)
+			got, err := w.PriceAt(w.Context(), catalog.Key{AppID: catalog.CS2, Name: "A"}, at, false)
+			w.must(err)
+			if got.CurrentPrice != units(want) || got.EstimatedAt.After(at) || got.AgeSeconds != int64(at.Sub(got.EstimatedAt)/time.Second) {
+				t.Errorf("%v: got %+v, want the price %d", at.Sub(start), got, want)
+			}
+		}
+	}
+	_, err := w.PriceAt(w.Context(), catalog.Key{AppID: catalog.CS2, Name: "A"}, start.Add(-time.Second), false)
+	if f := fault.Of(err); f == nil || f.Code != "price_not_found" {
+		t.Errorf("before the first price: got %v, want price_not_found", err)
+	}
+	_, err = w.History(w.Context(), catalog.Key{AppID: catalog.CS2, Name: "A"}, view.HistoryFilter{Market: "p/none"}, "", 1)
+	if f := fault.Of(err); f == nil || f.Kind != fault.Invalid {
+		t.Errorf("an unknown market: got %v, want a fault", err)
+	}
+}
