@@ -220,6 +220,9 @@ func (s *server) await(what string, ok func() bool) {
 	if randtest.Long() {
 		most *= 10
 	}
+	// Short pauses at first, then longer ones: the requests of many waiting tests would
+	// otherwise use more of the processor than the servers' own work.
+	pause := 2 * time.Millisecond
 	for end := time.Now().Add(most); time.Now().Before(end); {
 		if ok() {
 			return
@@ -228,8 +231,9 @@ func (s *server) await(what string, ok func() bool) {
 		case err := <-s.done:
 			s.done <- err
 			s.t.Fatalf("the server ended (%v) while waiting for %s", err, what)
-		case <-time.After(2 * time.Millisecond):
+		case <-time.After(pause):
 		}
+		pause = min(pause*5/4, 100*time.Millisecond)
 	}
 	s.t.Fatalf("no %s within %v", what, most)
 }
@@ -379,9 +383,15 @@ func (s *server) tryRefresh() (string, error) {
 // awaitPriced waits until the missing-price queue has no due items.
 func (s *server) awaitPriced() {
 	s.t.Helper()
+	var st status
+	defer func() {
+		if s.t.Failed() {
+			s.t.Logf("last status: %+v", st)
+		}
+	}()
 	s.await("an empty missing-price queue", func() bool {
-		m := s.status().Missing
-		return !m.Running && m.PendingItems == 0
+		st = s.status()
+		return !st.Missing.Running && st.Missing.PendingItems == 0
 	})
 }
 
