@@ -18,7 +18,7 @@ import (
 	"assay/internal/provider/sim"
 )
 
-// These are the roles of section 9 of the contract.
+// The roles of a request (docs/reference/http-api.md).
 const (
 	anonymous = "anonymous"
 	loopback  = "loopback"

@@ -90,7 +90,7 @@ func (e *explained) check(seen map[string]int) error {
 		}
 		quotes = append(quotes, c)
 	}
-	if len(plain) == 0 { // rule 7: the last price is kept
+	if len(plain) == 0 { // the last price is kept
 		last := new(big.Rat)
 		if x.LastPrice != nil {
 			last = exact(*x.LastPrice)

@@ -11,9 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// contractRoutes are the routes of the API contract. The route table must contain exactly
-// these.
-var contractRoutes = []string{
+// publishedRoutes are the routes of API v1. The route table must contain exactly these.
+var publishedRoutes = []string{
 	"GET /api/community/top-traders", "GET /api/health",
 	"POST /api/listings", "POST /api/listings/batch", "POST /api/listings/cancel", "GET /api/listings", "GET /api/listings/{id}", "DELETE /api/listings/{id}",
 	"POST /api/listings/{id}/purchase", "GET /api/trades", "GET /api/trades/{id}", "POST /api/trades/{id}/complete", "POST /api/trades/{id}/reverse",
@@ -32,7 +31,7 @@ var contractRoutes = []string{
 	"GET /docs", "GET /metrics", "GET /openapi.json", "PATCH /api/listings/{id}",
 }
 
-// allowedRoles returns the credentials that the API contract allows for a path.
+// allowedRoles returns the roles that may use a path of API v1.
 func allowedRoles(path string) []string {
 	for prefix, roles := range map[string][]string{
 		"/api/market-prices/": {"market", "admin"},
@@ -51,12 +50,12 @@ func allowedRoles(path string) []string {
 	return []string{"none", "wrong", "market", "platform", "admin"}
 }
 
-func TestRoutes_MatchTheContract(t *testing.T) {
+func TestRoutes_AreTheExpectedOnes(t *testing.T) {
 	var have []string
 	for _, op := range startServer(t, nil).api.routes.operations {
 		have = append(have, op.method+" "+op.path)
 	}
-	want := slices.Clone(contractRoutes)
+	want := slices.Clone(publishedRoutes)
 	slices.Sort(have)
 	slices.Sort(want)
 	if d := cmp.Diff(want, have); d != "" {

@@ -10,7 +10,7 @@ import (
 // pricesOnly turns the market, the wallet and fees off.
 func pricesOnly(d *Deps) { d.PricesOnly = true }
 
-// TestModules_OffRoutesAreNotFound sends a request to each route of the contract, without a
+// TestModules_OffRoutesAreNotFound sends a request to each route of API v1, without a
 // credential and as an admin. Only the market, the wallet and fees may be off.
 func TestModules_OffRoutesAreNotFound(t *testing.T) {
 	h := startServer(t, pricesOnly)
@@ -29,7 +29,7 @@ func TestModules_OffRoutesAreNotFound(t *testing.T) {
 		}
 	}
 	var want []string
-	for _, route := range contractRoutes {
+	for _, route := range publishedRoutes {
 		if isTrading(route) {
 			want = append(want, route)
 		}
@@ -42,7 +42,7 @@ func TestModules_OffRoutesAreNotFound(t *testing.T) {
 	h.wantProblem(http.StatusNotFound, "unknown_path", h.request("GET", "/api/listings/1/nothing", ""))
 }
 
-// isTrading reports whether a route of the contract belongs to the market, the wallet or
+// isTrading reports whether a route belongs to the market, the wallet or
 // fees.
 func isTrading(route string) bool {
 	_, path, _ := strings.Cut(route, " ")
@@ -61,7 +61,7 @@ func TestModules_OffRoutesAreNotDescribed(t *testing.T) {
 			described = append(described, strings.ToUpper(method)+" "+path)
 		}
 	}
-	want := slices.DeleteFunc(slices.Clone(contractRoutes), isTrading)
+	want := slices.DeleteFunc(slices.Clone(publishedRoutes), isTrading)
 	slices.Sort(described)
 	slices.Sort(want)
 	if !slices.Equal(described, want) {

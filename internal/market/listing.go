@@ -215,7 +215,7 @@ func cancel(tx *db.Tx, id int64) (l Listing, err error) {
 	case err != nil:
 		return l, wrap("listing", err)
 	case found == nil:
-		return l, notFound("listing", id)
+		return l, NotFound("listing", id)
 	case item == 0 && found.State != Cancelled:
 		return l, endedFault(found)
 	}
@@ -235,7 +235,7 @@ func (s *Service) Reprice(ctx context.Context, id, price int64) (l Listing, err 
 		case err != nil:
 			return wrap("listing", err)
 		case found == nil:
-			return notFound("listing", id)
+			return NotFound("listing", id)
 		case !priced:
 			return endedFault(found)
 		}

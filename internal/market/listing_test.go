@@ -128,7 +128,8 @@ func TestCreate_ReportsAnInvalidPull(t *testing.T) {
 	w.wantFault(err, fault.Invalid, "unsupported_inventory")
 }
 
-// TestRule3_ARenewedInventoryRefreshesNoKnownPrice tests rule 3 of the contract.
+// TestRule3_ARenewedInventoryRefreshesNoKnownPrice tests rule 3 of
+// docs/explanation/refresh.md.
 func TestRule3_ARenewedInventoryRefreshesNoKnownPrice(t *testing.T) {
 	w := newFixture(t)
 	w.push("u", asset("1", "known"), asset("2", "missing"))

@@ -147,8 +147,8 @@ type Service struct{ o Options }
 // New returns a Service.
 func New(o Options) *Service { return &Service{o: o} }
 
-// notFound returns the API error for an unknown listing or trade.
-func notFound(what string, id int64) error {
+// NotFound returns the API error for an unknown listing or trade.
+func NotFound(what string, id int64) error {
 	return fault.New(fault.NotFound, what+"_not_found", "There is no %s %d.", what, id)
 }
 

@@ -41,7 +41,7 @@ func (s *Service) sell(tx *db.Tx, p *Purchase) (Trade, error) {
 	case err != nil:
 		return Trade{}, err
 	case l == nil:
-		return Trade{}, notFound("listing", p.ListingID)
+		return Trade{}, NotFound("listing", p.ListingID)
 	case l.Seller == p.Buyer:
 		return Trade{}, fault.New(fault.Conflict, "own_listing", "You cannot buy your own listing.")
 	case l.State != Active:

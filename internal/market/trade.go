@@ -119,7 +119,7 @@ func (s *Service) update(ctx context.Context, id int64, fn func(*db.Tx, *Trade) 
 		case err != nil:
 			return wrap("trade", err)
 		case t == nil:
-			return notFound("trade", id)
+			return NotFound("trade", id)
 		}
 		if err := s.o.Ledger.Keys.CheckTrade(t.sealed()); err != nil {
 			return err

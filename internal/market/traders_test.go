@@ -204,7 +204,8 @@ func TestTopTraders_ConvertVolumesAtCompletion(t *testing.T) {
 	}
 }
 
-// TestRule2_NamesOfActiveListingsAreInScope tests rule 2 of the contract.
+// TestRule2_NamesOfActiveListingsAreInScope tests rule 2 of
+// docs/explanation/refresh.md.
 func TestRule2_NamesOfActiveListingsAreInScope(t *testing.T) {
 	w := newFixture(t)
 	w.push("u", asset("1", "x"), asset("2", "y"))

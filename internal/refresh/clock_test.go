@@ -75,3 +75,29 @@ func TestClock_ChangeLosesAndStopsNothing(t *testing.T) {
 		w.stop()
 	}
 }
+
+// The pause until the next attempt doubles up to MaxMissingRetry, also from the shortest pause.
+func TestRule3_PauseDoublesUpToItsMaximum(t *testing.T) {
+	for _, first := range []time.Duration{time.Second, time.Hour, refresh.MaxMissingRetry} {
+		w := newWorld(t, batch("alpha", 10, nil, "a1"))
+		w.stop()
+		w.cfg.MissingRetry = first
+		w.start()
+		w.push("u", 730, "A")
+		want := first
+		for attempt, last := 1, 0; last < 2; attempt++ {
+			w.drain()
+			equal(t, "attempts", w.count(`SELECT attempts FROM missing_price`), int64(attempt))
+			due := time.UnixMicro(w.count(`SELECT due_at FROM missing_price`))
+			if pause := due.Sub(w.clock.Now()); pause != want {
+				t.Fatalf("pause after attempt %d is %v, want %v", attempt, pause, want)
+			}
+			if want == refresh.MaxMissingRetry {
+				last++
+			}
+			w.clock.Add(want)
+			want = min(2*want, refresh.MaxMissingRetry)
+		}
+		w.stop()
+	}
+}

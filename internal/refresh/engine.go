@@ -40,6 +40,10 @@ type Config struct {
 // MaxMissingRetry is the longest pause before a missing price is retried.
 const MaxMissingRetry = 72 * time.Hour
 
+// maxMissingDoublings limits how often the pause doubles. Even a pause of one second, the
+// shortest, reaches MaxMissingRetry after 18 doublings; the limit keeps the shift in range.
+const maxMissingDoublings = 18
+
 // Engine refreshes prices. It has one type for each stage. A worker does one piece of work
 // and reports whether there may be more. Workers may run in several goroutines.
 type Engine struct {
@@ -251,7 +255,7 @@ func LevelMarket(level string, providers []provider.Provider) (MarketName, error
 	case len(found) > 1:
 		return MarketName{}, fault.New(fault.Invalid, "invalid_configuration", "MARKET_PRICE_LEVEL: several providers carry the market %q: name the provider, as in %s", level, slices.Min(of))
 	case len(all) == 0:
-		return MarketName{}, fault.New(fault.Invalid, "invalid_configuration", "MARKET_PRICE_LEVEL names the market %q, which no configured provider carries. Use consensus, or set MARKET_PRICE_PROVIDERS.", level)
+		all = []string{"those of MARKET_PRICE_PROVIDERS"}
 	}
 	return MarketName{}, fault.New(fault.Invalid, "invalid_configuration", "MARKET_PRICE_LEVEL: no configured provider carries the market %q: use consensus or one of %s", level, strings.Join(all, ", "))
 }

@@ -271,9 +271,10 @@ func (s *batchEstimator) usedMarkets() string {
 }
 
 // evidence reports whether this job has evidence of an item's price, and when the evidence
-// was fetched (rule 5). A quote is evidence. So is a response without the item, from a market
-// that quoted the item before. A quote of the background fetch is evidence until an estimate
-// uses it. The time is that of the job's own first request, or else of the newest evidence.
+// was fetched. A job changes a price only on evidence. A quote is evidence. So is a response
+// without the item, from a market that quoted the item before. A quote of the background
+// fetch is evidence until an estimate uses it. The time is that of the job's own first
+// request, or else of the newest evidence.
 func (s *batchEstimator) evidence(i int) (at time.Time, ok bool) {
 	var first, newest time.Time
 	note := func(t time.Time, own bool) {

@@ -233,10 +233,10 @@ func endMissing(t *db.Tx, b Batch, items []EstimatedItem, retry time.Duration) e
 	}
 	if _, err := t.Exec(`
 		UPDATE missing_price SET job_id = 0, attempts = attempts + 1, soonest_at = CAST($3 AS BIGINT) + CAST($4 AS BIGINT),
-			due_at = $3 + CASE WHEN attempts >= 16 OR CAST($4 AS BIGINT) * (1 << attempts) > $5 THEN $5 ELSE $4 * (1 << attempts) END
+			due_at = $3 + CASE WHEN attempts >= $6 OR CAST($4 AS BIGINT) * (1 << attempts) > $5 THEN $5 ELSE $4 * (1 << attempts) END
 		WHERE job_id = $1 AND item_id IN (
 			SELECT item_id FROM refresh_item WHERE job_id = $1 AND batch = $2 AND state = 'noQuote')`,
-		b.JobID, b.Batch, db.Micros(t.Now()), retry.Microseconds(), MaxMissingRetry.Microseconds()); err != nil {
+		b.JobID, b.Batch, db.Micros(t.Now()), retry.Microseconds(), MaxMissingRetry.Microseconds(), maxMissingDoublings); err != nil {
 		return err
 	}
 	_, err := t.Exec(`

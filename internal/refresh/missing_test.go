@@ -14,13 +14,13 @@ import (
 	"assay/internal/view/prices"
 )
 
-// entry is an entry of the missing-price queue according to rule 3.
+// entry is an entry of the missing-price queue (docs/explanation/refresh.md).
 type entry struct {
 	due, soonest time.Time
 	attempts     int
 }
 
-// queueModel models the missing-price queue of rule 3 with one provider.
+// queueModel models the missing-price queue with one provider.
 type queueModel struct {
 	listed  map[string]bool // what the provider quotes now
 	priced  map[string]bool

@@ -11,7 +11,7 @@ import (
 
 // planState computes the state of an item in a plan. Parameters: $1 now, $2 forced, $3 TTL
 // with its tolerance, $4 length of a no-sales pause, all in microseconds. An item without a
-// price is never skipped (rule 5). A time in the future was stored before the clock was set
+// price is never skipped. A time in the future was stored before the clock was set
 // back and skips nothing.
 const planState = `
 	CASE WHEN i.price <= 0 OR $2 THEN ''

@@ -33,7 +33,7 @@ func badResponses() map[string]func(*fakeProvider) {
 		},
 		"silent":         func(s *fakeProvider) { s.silent = []string{"a1", "a2", "a3"} },
 		"unknown market": damage(func(q *provider.Quote) { q.Market = "elsewhere" }),
-		"an error outside the contract": func(s *fakeProvider) {
+		"an unclassified error": func(s *fakeProvider) {
 			s.fail = func(int, provider.Call) error { return errTest }
 		},
 		"dollars for cents":      damage(func(q *provider.Quote) { q.Ask *= 100 }),

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"assay/internal/admission"
-	"assay/internal/fault"
 	"assay/internal/market"
 	"assay/internal/money"
 	"assay/internal/user"
@@ -230,7 +229,7 @@ func (r *MarketReader) Listing(ctx context.Context, id int64) (Listing, error) {
 		return Listing{}, err
 	}
 	if l == nil {
-		return Listing{}, fault.New(fault.NotFound, "listing_not_found", "There is no listing %d.", id)
+		return Listing{}, market.NotFound("listing", id)
 	}
 	return ListingOf(l), nil
 }
@@ -265,7 +264,7 @@ func (r *MarketReader) Trade(ctx context.Context, id int64) (Trade, error) {
 		return Trade{}, err
 	}
 	if t == nil {
-		return Trade{}, fault.New(fault.NotFound, "trade_not_found", "There is no trade %d.", id)
+		return Trade{}, market.NotFound("trade", id)
 	}
 	return TradeOf(t), nil
 }

@@ -75,22 +75,22 @@ func itemFilter(q url.Values) (view.ItemFilter, error) {
 	by := view.ItemFilter{AppID: appID, Search: q.Get("q"), Status: q.Get("status"), Market: q.Get("market"), Sort: q.Get("sort")}
 	for _, text := range []string{by.Search, by.Market} {
 		if len(text) > catalog.MaxName || !utf8.ValidString(text) || strings.IndexByte(text, 0) >= 0 {
-			return by, fault.New(fault.Invalid, "invalid_query", "A search must be valid UTF-8 without NUL and at most %d bytes long.", catalog.MaxName)
+			return by, fault.New(fault.Invalid, "invalid_parameters", "A search must be valid UTF-8 without NUL and at most %d bytes long.", catalog.MaxName)
 		}
 	}
 	for name, into := range map[string]*money.Micro{"minPrice": &by.Min, "maxPrice": &by.Max} {
 		if text := q.Get(name); text != "" {
 			if *into, err = money.Parse([]byte(text), 1); err != nil || *into < 0 || *into == 0 && name == "maxPrice" || len(text) > 32 {
-				return by, fault.New(fault.Invalid, "invalid_query", "A price must be a decimal number, such as 12.5. The highest price must be above 0.")
+				return by, fault.New(fault.Invalid, "invalid_parameters", "A price must be a decimal number, such as 12.5. The highest price must be above 0.")
 			}
 		}
 	}
 	if by.Sort != "" && !slices.Contains(view.ItemSorts(), by.Sort) {
-		return by, fault.New(fault.Invalid, "invalid_query", "The order must be one of %s.", strings.Join(view.ItemSorts(), ", "))
+		return by, fault.New(fault.Invalid, "invalid_parameters", "The order must be one of %s.", strings.Join(view.ItemSorts(), ", "))
 	}
 	if held := q.Get("held"); held != "" {
 		if by.Held = held == "1"; !by.Held {
-			return by, fault.New(fault.Invalid, "invalid_query", "The parameter held must be 1 or absent.")
+			return by, fault.New(fault.Invalid, "invalid_parameters", "The parameter held must be 1 or absent.")
 		}
 	}
 	return by, nil

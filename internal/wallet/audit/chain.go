@@ -172,9 +172,7 @@ func (v *chains) figures(c *chain, e *Entry) {
 	v.require(runningHeld, e.Held == c.held+moved, func() Finding {
 		return entryFinding(e, integer(c.held+moved), integer(e.Held), "The held amount after the entry is not the previous held amount plus the entry's change.")
 	})
-	v.require(nonNegative, wallet.Allowed(e.User, e.Balance, e.Held), func() Finding {
-		return entryFinding(e, "no account overdrawn", fmt.Sprintf("%d, %d of it held", e.Balance, e.Held), "The balance or the held amount is not allowed for this account.")
-	})
+	v.requireAllowed(e.User, e.Balance, e.Held, func(want, got, problem string) Finding { return entryFinding(e, want, got, problem) })
 	c.sum += e.Amount
 	c.sumHeld += moved
 	c.balance, c.held = e.Balance, e.Held
@@ -234,9 +232,7 @@ func (v *chains) head(c *chain, h *Head) {
 		}
 		return c.finding(h.Hash.String(), c.hash.String(), "The account's row does not name the last entry.")
 	})
-	v.require(nonNegative, wallet.Allowed(h.User, h.Balance, h.Held), func() Finding {
-		return c.finding("no account overdrawn", fmt.Sprintf("%d, %d of it held", h.Balance, h.Held), "The balance or the held amount is not allowed for this account.")
-	})
+	v.requireAllowed(h.User, h.Balance, h.Held, c.finding)
 	v.require(cachedBalance, h.Balance == c.sum, func() Finding {
 		return c.finding(integer(c.sum), integer(h.Balance), "The account's balance is not the sum of its entries.")
 	})
@@ -247,6 +243,13 @@ func (v *chains) head(c *chain, h *Head) {
 
 func (c *chain) finding(expected, actual, message string) Finding {
 	return Finding{UserID: c.User, Currency: c.Currency, Expected: expected, Actual: actual, Message: message}
+}
+
+// requireAllowed checks that an account may have a balance and a held amount.
+func (v *chains) requireAllowed(user string, balance, held int64, finding func(expected, actual, message string) Finding) {
+	v.require(nonNegative, wallet.Allowed(user, balance, held), func() Finding {
+		return finding("no account overdrawn", fmt.Sprintf("%d, %d of it held", balance, held), "The balance or the held amount is not allowed for this account.")
+	})
 }
 
 // entrySchema checks that the fields of an entry have valid values.

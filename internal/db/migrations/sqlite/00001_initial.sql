@@ -7,7 +7,7 @@ CREATE TABLE setting (
     value TEXT NOT NULL
 ) WITHOUT ROWID;
 
--- Contract: SkinItem. All amounts are in the base currency.
+-- An item: a name, or a phase of a name. All amounts are in the base currency.
 CREATE TABLE item (
     id               INTEGER PRIMARY KEY,        -- bucket << 32, plus a number
     app_id           INTEGER NOT NULL,
@@ -88,7 +88,7 @@ CREATE TABLE item_quotes (
     quotes  TEXT NOT NULL
 );
 
--- Contract: MarketSnapshot. One row per item and market. If fetched_at is 0, the time is
+-- The newest quote of each item and market. If fetched_at is 0, the time is
 -- item.quotes_at.
 CREATE VIEW market_snapshot AS
 SELECT q.item_id,
@@ -146,7 +146,7 @@ CREATE TABLE instance (
     syncs        INTEGER NOT NULL DEFAULT 0 -- number of inventory syncs that started in the process
 ) WITHOUT ROWID;
 
--- Contract: MarketPriceRefreshJob.
+-- A refresh of prices.
 CREATE TABLE refresh_job (
     id               INTEGER PRIMARY KEY AUTOINCREMENT,
     kind             TEXT    NOT NULL, -- bulk, missing
@@ -205,7 +205,7 @@ CREATE TABLE refresh_batch_items (
     PRIMARY KEY (job_id, batch)
 );
 
--- Contract: MarketPriceRefreshItem, a row per job and item.
+-- The items of each job, with their outcomes.
 CREATE VIEW refresh_item AS
 SELECT p.job_id, p.batch,
     json_extract(e.value, '$[0]') AS item_id,
@@ -293,7 +293,7 @@ CREATE TABLE fetch_blob (
 );
 CREATE UNIQUE INDEX fetch_blob_key ON fetch_blob (unit_id, bucket);
 
--- Contract: Market fetch. Bytes and requests are those of the units with the market. A
+-- The fetch of a market in a unit of a job. Bytes and requests are those of the units with the market. A
 -- unit may contain several markets.
 CREATE TABLE market_fetch (
     job_id     INTEGER NOT NULL,
@@ -504,7 +504,7 @@ CREATE TABLE inventory_snapshot (
     PRIMARY KEY (user_key, app_id, context_id)
 ) WITHOUT ROWID;
 
--- Contract: UserInventory. One row per asset.
+-- The assets of users. One row per asset.
 CREATE TABLE inventory (
     id          INTEGER PRIMARY KEY,
     user_key    INTEGER NOT NULL,
@@ -553,7 +553,7 @@ CREATE TABLE inspection (
 );
 CREATE INDEX inspection_pending ON inspection (user_key) WHERE state = 'pending';
 
--- Contract: Listing. Prices are whole minor units of the currency.
+-- A listing offers one asset. Prices are whole minor units of the currency.
 CREATE TABLE listing (
     id         INTEGER PRIMARY KEY,
     seller_key INTEGER NOT NULL,
@@ -579,7 +579,7 @@ CREATE INDEX listing_item ON listing (item_id, id);
 CREATE INDEX listing_seller ON listing (seller_key, id);
 CREATE INDEX listing_created ON listing (created_at, id);
 
--- Contract: Trade.
+-- The sale of a listing.
 CREATE TABLE trade (
     id             INTEGER PRIMARY KEY,
     listing_id     INTEGER NOT NULL UNIQUE,
@@ -672,7 +672,7 @@ CREATE TABLE idempotent_response (
 ) WITHOUT ROWID;
 CREATE INDEX idempotent_response_expiry ON idempotent_response (expires_at) WHERE expires_at <> 0;
 
--- Contract: wallet account. The last state of a user's chain of entries in a currency.
+-- A wallet account. The last state of a user's chain of entries in a currency.
 -- House accounts are users named house:... Amounts are minor units.
 CREATE TABLE wallet_account (
     user_id     TEXT    NOT NULL,
@@ -687,7 +687,7 @@ CREATE TABLE wallet_account (
     PRIMARY KEY (user_id, currency)
 ) STRICT, WITHOUT ROWID;
 
--- Contract: wallet transaction. In each currency, the sum of its entries is 0.
+-- A wallet transaction. In each currency, the sum of its entries is 0.
 CREATE TABLE wallet_transaction (
     id              INTEGER PRIMARY KEY,
     kind            TEXT    NOT NULL, -- deposit, withdrawal, correction, reversal, sale, completion, settlement
@@ -707,7 +707,7 @@ CREATE UNIQUE INDEX wallet_transaction_trade ON wallet_transaction (trade_id, ki
 CREATE UNIQUE INDEX wallet_transaction_reverses ON wallet_transaction (reverses) WHERE reverses <> 0;
 CREATE UNIQUE INDEX wallet_transaction_key ON wallet_transaction (scope, idempotency_key) WHERE idempotency_key <> '';
 
--- Contract: wallet entry, sealed in the chain of its account.
+-- A wallet entry, sealed in the chain of its account.
 CREATE TABLE wallet_entry (
     user_id         TEXT    NOT NULL,
     currency        TEXT    NOT NULL,
@@ -795,7 +795,7 @@ CREATE TRIGGER trade_delete BEFORE DELETE ON trade
 BEGIN SELECT raise(ABORT, 'trades are never deleted'); END;
 -- +goose StatementEnd
 
--- Contract: fee rule set. Each row is an activation. The greatest version is in force.
+-- Fee rule sets. Each row is an activation. The greatest version is in force.
 -- Rows never change.
 CREATE TABLE fee_rule_set (
     version      INTEGER NOT NULL PRIMARY KEY,
