@@ -217,33 +217,44 @@ func dropPointsAhead(t *db.Tx, items []int64) error {
 // doubles the retry pause of items without a quote. Items that could not be requested are due
 // after the first pause, or soon if the background fetch has stored a quote of them.
 func endMissing(t *db.Tx, b Batch, items []EstimatedItem, retry time.Duration) error {
-	var priced []int64
+	var priced, unquoted, rest []int64
 	for i := range items {
-		if items[i].PriceAfter() > 0 {
-			priced = append(priced, items[i].ID)
+		switch item := &items[i]; {
+		case item.PriceAfter() > 0:
+			priced = append(priced, item.ID)
+		case item.State == ItemNoQuote:
+			unquoted = append(unquoted, item.ID)
+		default:
+			rest = append(rest, item.ID)
 		}
 	}
+	ids := t.Dialect.IDs(1)
 	if len(priced) > 0 {
-		if _, err := t.Exec(`DELETE FROM missing_price WHERE item_id IN `+t.Dialect.IDs(1), t.Dialect.PackIDs(priced)); err != nil {
+		if _, err := t.Exec(`DELETE FROM missing_price WHERE item_id IN `+ids, t.Dialect.PackIDs(priced)); err != nil {
 			return err
 		}
 	}
 	if b.Kind != Missing {
 		return nil
 	}
-	if _, err := t.Exec(`
-		UPDATE missing_price SET job_id = 0, attempts = attempts + 1, soonest_at = CAST($3 AS BIGINT) + CAST($4 AS BIGINT),
-			due_at = $3 + CASE WHEN attempts >= $6 OR CAST($4 AS BIGINT) * (1 << attempts) > $5 THEN $5 ELSE $4 * (1 << attempts) END
-		WHERE job_id = $1 AND item_id IN (
-			SELECT item_id FROM refresh_item WHERE job_id = $1 AND batch = $2 AND state = 'noQuote')`,
-		b.JobID, b.Batch, db.Micros(t.Now()), retry.Microseconds(), MaxMissingRetry.Microseconds(), maxMissingDoublings); err != nil {
-		return err
+	now := t.Now()
+	if len(unquoted) > 0 {
+		if _, err := t.Exec(`
+			UPDATE missing_price SET job_id = 0, attempts = attempts + 1, soonest_at = CAST($3 AS BIGINT) + CAST($4 AS BIGINT),
+				due_at = $3 + CASE WHEN attempts >= $6 OR CAST($4 AS BIGINT) * (1 << attempts) > $5 THEN $5 ELSE $4 * (1 << attempts) END
+			WHERE item_id IN `+ids+` AND job_id = $2`,
+			t.Dialect.PackIDs(unquoted), b.JobID, db.Micros(now), retry.Microseconds(), MaxMissingRetry.Microseconds(), maxMissingDoublings); err != nil {
+			return err
+		}
+	}
+	if len(rest) == 0 {
+		return nil
 	}
 	_, err := t.Exec(`
 		UPDATE missing_price SET job_id = 0, soonest_at = CAST($3 AS BIGINT), due_at = CASE WHEN EXISTS (
 			SELECT 1 FROM market_snapshot s WHERE s.item_id = missing_price.item_id AND s.reason = `+awaiting+`) THEN CAST($4 AS BIGINT) ELSE CAST($3 AS BIGINT) END
-		WHERE job_id = $1 AND item_id IN (SELECT item_id FROM refresh_item WHERE job_id = $1 AND batch = $2)`,
-		b.JobID, b.Batch, db.Micros(t.Now().Add(retry)), db.Micros(t.Now().Add(missingDelay)))
+		WHERE item_id IN `+ids+` AND job_id = $2`,
+		t.Dialect.PackIDs(rest), b.JobID, db.Micros(now.Add(retry)), db.Micros(now.Add(missingDelay)))
 	return err
 }
 
