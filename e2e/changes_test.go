@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -267,4 +269,103 @@ func TestChanges_FollowerEqualsSnapshotsOnPostgres(t *testing.T) {
 		}
 		c.back()
 	})
+}
+
+// TestStream_EqualsASnapshot reads the stream while the server is killed. It continues with the
+// id of the last event.
+func TestStream_EqualsASnapshot(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, on engine) {
+		t.Parallel()
+		h, url := simulator(t, sim.Options{Names: 1_000, Frozen: true})
+		s := on.newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+url)
+		s.start()
+		pushNames(s, h.Names(), 1)
+		s.awaitPriced()
+		start := s.readSnapshot()
+		f := &follower{t: t, copy: maps.Clone(start.prices), next: start.change}
+		ctx, stop := context.WithCancel(t.Context())
+		kinds := map[string]int{}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				s.readStream(ctx, f, kinds)
+				time.Sleep(20 * time.Millisecond)
+			}
+		})
+		for round := range randtest.Count(3, 20) {
+			h.Advance(500)
+			s.refresh()
+			if round%2 == 1 {
+				time.Sleep(time.Duration(rand.IntN(300)) * time.Millisecond)
+				s.kill()
+				s.spawn()
+				s.awaitHealth()
+			}
+			s.awaitEnd()
+		}
+		last := s.readSnapshot()
+		s.await("the last change", func() bool {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			return f.next >= last.change
+		})
+		if took, err := s.stop(); err != nil || took > 4*time.Second {
+			t.Errorf("with an open stream the server stopped after %v: %v", took, err)
+		}
+		stop()
+		wg.Wait()
+		if !maps.Equal(f.copy, last.prices) {
+			t.Errorf("the copy differs from the snapshot:%s", difference(f.copy, last.prices))
+		}
+		if kinds["price.changed"] == 0 || kinds["job.finished"]+kinds["job.partial"] == 0 || kinds["error"] > 0 {
+			t.Errorf("got the events %v", kinds)
+		}
+	})
+}
+
+// readStream applies the events of the stream until it ends.
+func (s *server) readStream(ctx context.Context, f *follower, kinds map[string]int) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.addr+"/api/prices/stream", nil)
+	if err != nil {
+		s.t.Error(err)
+		return
+	}
+	req.Header.Set("Authorization", "Bearer "+s.secret("PLATFORM_API_TOKEN"))
+	req.Header.Set("Last-Event-ID", strconv.FormatInt(f.next, 10))
+	resp, err := client.Do(req)
+	if err != nil {
+		return // the server is starting
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		if resp.StatusCode != http.StatusServiceUnavailable {
+			s.t.Errorf("got status %d of the stream", resp.StatusCode)
+		}
+		return
+	}
+	var number int64
+	var kind string
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, 4<<20)
+	for lines.Scan() {
+		name, value, _ := strings.Cut(lines.Text(), ": ")
+		switch name {
+		case "id":
+			number, _ = strconv.ParseInt(value, 10, 64)
+		case "event":
+			kind = value
+		case "data":
+			kinds[kind]++
+			switch kind {
+			case "price.changed":
+				f.apply("the stream", []byte(fmt.Sprintf(`%s,"next":"%d"}`, strings.TrimSuffix(value, "}"), number)))
+			case "job.progress":
+			default:
+				f.mu.Lock()
+				f.next = number
+				f.mu.Unlock()
+			}
+		}
+	}
 }

@@ -23,7 +23,7 @@ var publishedRoutes = []string{
 	"POST /api/market-prices/providers/{provider}/accept", "POST /api/market-prices/providers/{provider}/pause",
 	"POST /api/market-prices/providers/{provider}/resume", "GET /api/market-prices/status",
 	"GET /api/prices/items", "GET /api/prices/items/{name}", "POST /api/prices/lookup", "GET /api/prices/items/{name}/history", "GET /api/prices/items/{name}/at", "GET /api/prices/snapshot/manifest",
-	"GET /api/prices/snapshot.json", "GET /api/prices/snapshot.ndjson", "GET /api/prices/changes", "GET /api/users", "GET /api/users/{userId}", "PUT /api/users/{userId}", "DELETE /api/users/{userId}",
+	"GET /api/prices/snapshot.json", "GET /api/prices/snapshot.ndjson", "GET /api/prices/changes", "GET /api/prices/stream", "GET /api/events", "GET /api/users", "GET /api/users/{userId}", "PUT /api/users/{userId}", "DELETE /api/users/{userId}",
 	"POST /api/functions/admin/wallet-ledger/{userId}/entries", "GET /api/functions/admin/wallet-ledger/{userId}/entries",
 	"GET /api/functions/admin/wallet-ledger/{userId}/balance", "GET /api/functions/admin/wallet-ledger/{userId}/verify",
 	"GET /api/functions/admin/payment-fee-rules", "POST /api/functions/admin/payment-fee-rules/quote",
@@ -36,6 +36,7 @@ func allowedRoles(path string) []string {
 	for prefix, roles := range map[string][]string{
 		"/api/market-prices/": {"market", "admin"},
 		"/api/prices/":        {"market", "platform", "admin"},
+		"/api/events":         {"market", "platform", "admin"},
 		"/api/users":          {"platform", "admin"},
 		"/api/inventory/":     {"platform", "admin"},
 		"/api/functions/":     {"admin"},

@@ -24,6 +24,7 @@ import (
 type feedHandlers struct {
 	*Deps
 	exports chan struct{} // one element for each running export
+	streams chan struct{} // one element for each stream
 }
 
 // changeHeader is the header with the number of the last price change in an export.
@@ -40,7 +41,7 @@ const (
 )
 
 func newFeedHandlers(deps *Deps) feedHandlers {
-	return feedHandlers{deps, make(chan struct{}, maxExports)}
+	return feedHandlers{deps, make(chan struct{}, maxExports), make(chan struct{}, maxStreams)}
 }
 
 func (h feedHandlers) manifest(c *call) (any, error) {
@@ -225,10 +226,22 @@ func (plain) Close() error { return nil }
 const maxWaitSeconds = 60
 
 func (h feedHandlers) changes(c *call) (any, error) {
+	c.unlimitedRead()
 	ctx := c.Request.Context() // holds no admission slot, because it may wait
-	page, err := h.Readers.Items.Changes(ctx, c.values.number("since"), c.limit(), time.Duration(c.values.number("wait"))*time.Second, c.fields())
+	page, err := h.Readers.Items.Changes(ctx, c.values.number("since"), c.limit(), c.values.seconds("wait"), c.fields())
 	if err != nil {
 		return nil, err
 	}
 	return response{status: http.StatusOK, contentType: jsonType, body: page.JSON()}, nil
+}
+
+func (h feedHandlers) events(c *call) (any, error) {
+	c.unlimitedRead()
+	return h.Readers.Items.Events(c.Request.Context(), c.values.number("after"), c.limit(), c.values.seconds("wait"))
+}
+
+// unlimitedRead removes the time limit for reading the request, which would otherwise end a
+// request that waits.
+func (c *call) unlimitedRead() {
+	_ = http.NewResponseController(c.w).SetReadDeadline(time.Time{}) // fails only in tests without a connection
 }

@@ -60,6 +60,9 @@ var (
 	since       = number("since", 0, 1<<62, "0", "Number of the last change that the client has: next of the previous page, or the number that a snapshot names.")
 	waitSeconds = number("wait", 0, maxWaitSeconds, "0", "Seconds to wait for a change if there is none yet.")
 
+	after       = number("after", 0, 1<<62, "0", "Number of the last event that the client has: next of the previous page.")
+	streamSince = number("since", 0, 1<<62, "", "Number of the last event that the client has. The header Last-Event-ID overrides it. Default: events from now on.")
+
 	historyFrom   = moment("from", "Start of the part of the history. Default: the first price.")
 	historyTo     = moment("to", "End of the part of the history, exclusive. Default: now.")
 	historyStep   = choice("interval", "", "Length of a candle. Default: points instead of candles.", "5m", "1h", "1d")
@@ -213,6 +216,11 @@ func (v values) flag(name string) bool { return v[name] == "1" || v[name] == "tr
 func (v values) number(name string) int64 {
 	n, _ := strconv.ParseInt(v[name], 10, 64) // checked by bind
 	return n
+}
+
+// seconds returns a number of seconds as a duration.
+func (v values) seconds(name string) time.Duration {
+	return time.Duration(v.number(name)) * time.Second
 }
 
 // amount returns 0 for an absent parameter.

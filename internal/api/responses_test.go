@@ -215,8 +215,10 @@ func lackResource(h *harness, op operation) (all []result) {
 	switch {
 	case op.path == "/api/functions/admin/payment-fee-rules", strings.HasSuffix(path, "/rollback"):
 		path += "?version=99"
-	case strings.HasSuffix(path, "/changes"):
+	case strings.HasSuffix(path, "/changes"), strings.HasSuffix(path, "/stream"):
 		path += "?since=99"
+	case strings.HasSuffix(path, "/events"):
+		path += "?after=99"
 	case strings.HasSuffix(path, "/quote"):
 		invalid := strings.Replace(body, "USD", "ABC", 1)
 		all = append(all, h.request(op.method, path, invalid, asAdmin))

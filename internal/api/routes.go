@@ -67,6 +67,8 @@ func (s *server) operations() []operation {
 		{"GET", "/api/prices/snapshot.json", prices, feed.export(false), []param{anyAppID, fields}, nil, responseTypes{200: exported{}, 304: nil}, reads, "Export all prices as one JSON object."},
 		{"GET", "/api/prices/snapshot.ndjson", prices, feed.export(true), []param{anyAppID, fields}, nil, responseTypes{200: media(ndjsonType), 304: nil}, reads, "Export all prices, one JSON object per line."},
 		{"GET", "/api/prices/changes", prices, feed.changes, []param{since, waitSeconds, limit, fields}, nil, responseTypes{200: view.Changes{}}, []int{410, 500, 503}, "List price changes after a change number, oldest first."},
+		{"GET", "/api/prices/stream", prices, feed.stream, []param{streamSince}, nil, responseTypes{200: media(streamType)}, []int{410, 500, 503}, "Receive price changes and other events as they happen (server-sent events)."},
+		{"GET", "/api/events", prices, feed.events, []param{after, waitSeconds, limit}, nil, responseTypes{200: view.Events{}}, []int{410, 500, 503}, "List events after an event number, oldest first."},
 		{"POST", "/api/prices/lookup", prices, items.lookup, []param{fields}, &body{limit: maxBody, like: lookupBody{}}, responseTypes{200: view.Lookup{}}, reads, "Prices of up to 1,000 items, in their order."},
 		{"GET", "/api/users", platform, users.users, with(page, userPrefix), nil, responseTypes{200: view.Page[view.User]{}}, reads, "List users, by their ids."},
 		{"GET", "/api/users/{userId}", platform, users.user, []param{userID}, nil, responseTypes{200: view.User{}}, finds, "A user."},

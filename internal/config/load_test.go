@@ -105,7 +105,7 @@ func TestLoad_FaultsAreInvalidInput(t *testing.T) {
 func TestLoad_DefaultsAreTheDocumentedOnes(t *testing.T) {
 	c := load(t, Options{Environ: nil, Providers: known()})
 	want := &Config{
-		ListenAddr: "127.0.0.1:8080", MaxConnections: 1000, DataDir: "data",
+		ListenAddr: "127.0.0.1:8080", MaxConnections: 2000, DataDir: "data",
 		Database: Database{Engine: SQLite, Path: "data/assay.db"},
 		Migrate:  true, DatabaseWait: 30 * time.Second, LogLevel: slog.LevelInfo, LogFormat: LogText,
 		Currency: "USD", Scope: ScopeInventory,

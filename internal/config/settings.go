@@ -42,7 +42,7 @@ func serverSettings() []setting {
 			set: into(func(c *Config) *string { return &c.ListenAddr }, parseAddress),
 		},
 		{
-			name: "MAX_CONNECTIONS", def: "1000",
+			name: "MAX_CONNECTIONS", def: "2000",
 			help: "maximum number of open connections; above it, a new connection replaces the one that has been idle longest",
 			set:  number(func(c *Config) *int { return &c.MaxConnections }, 10, 100_000),
 		},

@@ -142,6 +142,13 @@ func (f *Feed) Wait(ctx context.Context, after int64) bool {
 	return f.last > after
 }
 
+// Ended reports whether Run has returned.
+func (f *Feed) Ended() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.ended
+}
+
 // end wakes all calls of Wait.
 func (f *Feed) end() {
 	f.mu.Lock()

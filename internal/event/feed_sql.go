@@ -88,20 +88,25 @@ func LastChange(ctx context.Context, q db.Querier) (number int64, err error) {
 // assigned.
 var ErrExpired = errors.New("the cursor has expired")
 
-// Changes returns price changes after the number since, up to most items or a few more. It
-// returns ErrExpired if since is not the number of a stored change.
-func Changes(ctx context.Context, q db.Querier, since int64, most int) ([]Batch, error) {
+// checkCursor returns ErrExpired if the number since belongs to no stored event, or if price
+// changes after it have been deleted.
+func checkCursor(ctx context.Context, q db.Querier, since int64) error {
 	var expired int64
 	var known bool
 	err := db.Each(ctx, q, func(r *sql.Rows) error { return r.Scan(&expired, &known) }, `
 		SELECT coalesce((SELECT expired FROM event_feed WHERE id = 1), 0), coalesce((
-			SELECT number - size <= $1 FROM event WHERE number >= $1 AND number > 0 AND kind = $2 ORDER BY number LIMIT 1), FALSE)`,
-		since, string(PriceChanged))
-	if err != nil {
-		return nil, err
+			SELECT number - size <= $1 FROM event WHERE number >= $1 AND number > 0 ORDER BY number LIMIT 1), FALSE)`, since)
+	if err == nil && since != expired && (since < expired || !known) {
+		err = ErrExpired
 	}
-	if since != expired && (since < expired || !known) {
-		return nil, ErrExpired
+	return err
+}
+
+// Changes returns price changes after the number since, up to most items or a few more. It
+// returns ErrExpired if since is not the number of a stored event.
+func Changes(ctx context.Context, q db.Querier, since int64, most int) ([]Batch, error) {
+	if err := checkCursor(ctx, q, since); err != nil {
+		return nil, err
 	}
 	var out []Batch
 	for most > 0 {
@@ -123,15 +128,69 @@ func Changes(ctx context.Context, q db.Querier, since int64, most int) ([]Batch,
 	return out, nil
 }
 
-func scanBatch(r *sql.Rows, b *Batch) error {
+func scanBatch(r *sql.Rows, b *Batch) (err error) {
 	var data string
 	if err := r.Scan(&b.Number, &b.At, &data); err != nil {
 		return err
 	}
+	*b, err = batchOf(b.Number, b.At, data)
+	return err
+}
+
+func batchOf(number, at int64, data string) (Batch, error) {
 	var changed PricesChanged
 	if err := json.Unmarshal([]byte(data), &changed); err != nil {
-		return fmt.Errorf("event %d: %w", b.Number, err)
+		return Batch{}, fmt.Errorf("event %d: %w", number, err)
 	}
-	b.Items = changed.Items
-	return nil
+	return Batch{number, at, changed.Items}, nil
 }
+
+// Numbered is an event with its number.
+type Numbered struct {
+	Stored
+	Number int64
+	Batch  *Batch // of price.changed only
+}
+
+// After returns the events after a number, in the order of their commits. It stops at most
+// events, or when they have most price changes. It returns ErrExpired if after is not the number
+// of a stored event.
+func After(ctx context.Context, q db.Querier, after int64, most int) ([]Numbered, error) {
+	if err := checkCursor(ctx, q, after); err != nil {
+		return nil, err
+	}
+	var out []Numbered
+	size := 0
+	err := db.Each(ctx, q, func(r *sql.Rows) error {
+		var e Numbered
+		var at int64
+		var data string
+		if err := r.Scan(&e.Number, &e.ID, &e.Kind, &at, &data); err != nil {
+			return err
+		}
+		e.At, e.Data = db.Moment(at), json.RawMessage(data)
+		n := 1
+		if e.Kind == PriceChanged {
+			b, err := batchOf(e.Number, at, data)
+			if err != nil {
+				return err
+			}
+			if skip := after - b.First() + 1; skip > 0 {
+				b.Items = b.Items[skip:]
+			}
+			e.Batch, n = &b, len(b.Items)
+		}
+		if size += n; size > most && len(out) > 0 {
+			return errFull
+		}
+		out = append(out, e)
+		return nil
+	}, `SELECT number, id, kind, at, data FROM event WHERE number > $1 ORDER BY number LIMIT $2`, after, most)
+	if errors.Is(err, errFull) {
+		err = nil
+	}
+	return out, err
+}
+
+// errFull ends a query when a page is full.
+var errFull = errors.New("page is full")

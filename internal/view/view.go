@@ -62,16 +62,18 @@ type Readers struct {
 type (
 	// JobReader reads refreshes.
 	JobReader struct {
-		o       *Options
-		fresh   freshness
-		status  *admission.Coalescer[counted]
-		dryRuns map[bool]*admission.Coalescer[DryRun] // by forced
+		o        *Options
+		fresh    freshness
+		status   *admission.Coalescer[counted]
+		progress progress
+		dryRuns  map[bool]*admission.Coalescer[DryRun] // by forced
 	}
 	// ItemReader reads items and their prices.
 	ItemReader struct {
 		o      *Options
 		prices *prices.Table
 		sets   sets
+		frames frames
 	}
 	// ProviderReader reads the state of providers and markets.
 	ProviderReader struct{ o *Options }

@@ -1,0 +1,64 @@
+package view_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"assay/internal/money"
+	"assay/internal/view"
+)
+
+// TestStream_SharesReadsAndShowsProgress reads the events of two jobs, as pages and as
+// server-sent events.
+func TestStream_SharesReadsAndShowsProgress(t *testing.T) {
+	w := newWorld(t, false)
+	w.own("u", "A", "B")
+	w.price(map[string]money.Micro{"A": units(10), "B": units(20)})
+	last, err := w.LastNumber(t.Context())
+	w.must(err)
+	var kinds []string
+	for after := int64(0); ; {
+		page, err := w.Events(t.Context(), after, 2, 0)
+		w.must(err)
+		for _, e := range page.Items {
+			kinds = append(kinds, e.Kind)
+			if e.Kind == "price.changed" && strings.Count(string(e.Data), `"currentPriceDecimal"`) != 2 {
+				t.Errorf("got the data %s, want two prices", e.Data)
+			}
+		}
+		if page.UpToDate {
+			break
+		}
+		after, err = strconv.ParseInt(page.Next, 10, 64)
+		w.must(err)
+	}
+	if got := strings.Join(kinds, " "); got != "price.changed job.finished" {
+		t.Errorf("got the events %s", got)
+	}
+	first, err := w.Stream(t.Context(), 0)
+	w.must(err)
+	again, err := w.Stream(t.Context(), 0)
+	w.must(err)
+	if &first.Text[0] != &again.Text[0] || first.Next != last {
+		t.Errorf("got %q up to %d, and then other bytes; want one shared read up to %d", first.Text, first.Next, last)
+	}
+	if !strings.HasPrefix(string(first.Text), "id: ") || strings.Count(string(first.Text), "\n\n") != 2 {
+		t.Errorf("got the frames %q", first.Text)
+	}
+	none, err := w.Stream(t.Context(), last)
+	w.must(err)
+	if len(none.Text) > 0 || none.Next != last {
+		t.Errorf("got %q after the last event", none.Text)
+	}
+	if _, err := w.Stream(t.Context(), last+1); err == nil {
+		t.Error("got no error for an unknown number")
+	}
+	w.begin(1)
+	frame, err := view.New(view.Options{Store: w.store, Currency: "USD", Now: func() time.Time { return w.now }}).Jobs.Progress(t.Context())
+	w.must(err)
+	if !strings.Contains(string(frame), `"jobId":"2"`) || strings.Contains(string(frame), "id: ") {
+		t.Errorf("got the progress %q, want that of job 2 without an id", frame)
+	}
+}
