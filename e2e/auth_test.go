@@ -35,6 +35,7 @@ var mayUse = []struct {
 }{
 	{"/api/market-prices/", []string{market}},
 	{"/api/prices/", []string{market, platform}},
+	{"/api/events", []string{market, platform}},
 	{"/api/users", []string{platform}},
 	{"/api/inventory/", []string{platform}},
 	{"/api/listings", []string{platform}},
