@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"html"
-	"io"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -226,9 +225,7 @@ func (h *secretFinder) response(c *http.Client, req *http.Request) {
 	defer resp.Body.Close()
 	var b bytes.Buffer
 	_ = resp.Header.Write(&b)
-	if _, err := io.Copy(&b, resp.Body); err != nil {
-		h.t.Fatal(err)
-	}
+	b.Write(readBody(h.t, resp))
 	h.f.look("the response to "+req.URL.Path, b.Bytes())
 }
 
