@@ -249,15 +249,16 @@ func LevelMarket(level string, providers []provider.Provider) (MarketName, error
 		}
 	}
 	slices.Sort(all)
+	choices := "use consensus or one of " + strings.Join(all, ", ")
 	switch {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
 		return MarketName{}, fault.New(fault.Invalid, "invalid_configuration", "MARKET_PRICE_LEVEL: several providers carry the market %q: name the provider, as in %s", level, slices.Min(of))
 	case len(all) == 0:
-		all = []string{"those of MARKET_PRICE_PROVIDERS"}
+		choices = "use consensus, or set MARKET_PRICE_PROVIDERS"
 	}
-	return MarketName{}, fault.New(fault.Invalid, "invalid_configuration", "MARKET_PRICE_LEVEL: no configured provider carries the market %q: use consensus or one of %s", level, strings.Join(all, ", "))
+	return MarketName{}, fault.New(fault.Invalid, "invalid_configuration", "MARKET_PRICE_LEVEL: no configured provider carries the market %q: %s", level, choices)
 }
 
 // The kinds of work. FetchKind returns the kind for fetching from a host.
