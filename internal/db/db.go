@@ -265,6 +265,15 @@ func Each(ctx context.Context, q Querier, scan func(*sql.Rows) error, query stri
 	return Transient(rows.Err())
 }
 
+// Found reports whether a query for one row found it, from the error of Scan. A missing row
+// is no error: see "SQL is beside its subject" in docs/adr.
+func Found(scan error) (bool, error) {
+	if errors.Is(scan, sql.ErrNoRows) {
+		return false, nil
+	}
+	return scan == nil, scan
+}
+
 // Collect runs a query and returns its rows, which scan reads.
 func Collect[T any](ctx context.Context, q Querier, scan func(*sql.Rows, *T) error, query string, args ...any) (out []T, err error) {
 	err = Each(ctx, q, func(r *sql.Rows) error {

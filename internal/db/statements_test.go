@@ -8,7 +8,10 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
+	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -54,6 +57,75 @@ func TestSQL_AnUnknownColumnIsFound(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+var (
+	writes   = regexp.MustCompile(`(?:INSERT INTO|UPDATE|DELETE FROM|TRUNCATE) ([a-z]+(?:_[a-z]+)*)\b`)
+	tableRow = regexp.MustCompile("(?m)^\\| (`[^|]*)\\| `([a-z/]+)` \\|(.*)\\|$")
+	quoted   = regexp.MustCompile("`([a-z/_*]+)`")
+)
+
+// TestSQL_OnlyOwnersWriteTables compares the written tables of all statements with the owners
+// that the decision record names.
+func TestSQL_OnlyOwnersWriteTables(t *testing.T) {
+	record, err := os.ReadFile("../../docs/adr/0023-sql-beside-its-subject.md")
+	must(t, err)
+	type entry struct {
+		pattern string
+		writers []string
+		used    bool
+	}
+	var table []*entry
+	for _, row := range tableRow.FindAllStringSubmatch(string(record), -1) {
+		writers := []string{row[2]}
+		for _, w := range quoted.FindAllStringSubmatch(row[3], -1) {
+			writers = append(writers, w[1])
+		}
+		for _, name := range quoted.FindAllStringSubmatch(row[1], -1) {
+			table = append(table, &entry{pattern: name[1], writers: writers})
+		}
+	}
+	if len(table) < 30 {
+		t.Fatalf("the record names %d tables, want at least 30", len(table))
+	}
+	for _, name := range sqlFiles(t) {
+		source, err := os.ReadFile(name)
+		must(t, err)
+		pkg := strings.TrimPrefix(filepath.ToSlash(filepath.Dir(name)), "../")
+		for _, w := range writes.FindAllStringSubmatch(string(source), -1) {
+			at := slices.IndexFunc(table, func(e *entry) bool {
+				match, err := path.Match(e.pattern, w[1])
+				must(t, err)
+				return match
+			})
+			switch {
+			case at < 0 && (strings.HasPrefix(w[1], "sqlite_") || w[1] == "goose_db_version"): // tables of a library
+			case at < 0:
+				t.Errorf("%s: the record names no owner of the table %s", name, w[1])
+			case !slices.Contains(table[at].writers, pkg):
+				t.Errorf("%s writes the table %s; the record allows %v", name, w[1], table[at].writers)
+			default:
+				table[at].used = true
+			}
+		}
+	}
+	for _, e := range table {
+		if !e.used {
+			t.Errorf("the record names the table %s, which no statement writes", e.pattern)
+		}
+	}
+}
+
+// TestSQL_OneConventionForMissingRows verifies that only db.Found knows how a missing row is
+// reported.
+func TestSQL_OneConventionForMissingRows(t *testing.T) {
+	for _, name := range sqlFiles(t) {
+		source, err := os.ReadFile(name)
+		must(t, err)
+		if strings.Contains(string(source), "sql.ErrNoRows") && filepath.Base(name) != "db.go" {
+			t.Errorf("%s uses sql.ErrNoRows, want db.Found", name)
+		}
 	}
 }
 

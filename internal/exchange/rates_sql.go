@@ -3,10 +3,8 @@ package exchange
 import (
 	"context"
 	"crypto/sha256"
-	"database/sql"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -40,7 +38,7 @@ func RateSet(t *db.Tx, rates pricing.Rates) (int64, error) {
 	digest := hex.EncodeToString(sum[:])
 	var id int64
 	err = t.QueryRow(`SELECT id FROM rate_set WHERE digest = $1`, digest).Scan(&id)
-	if !errors.Is(err, sql.ErrNoRows) { // usual case: avoids the row lock of the upsert below
+	if found, err := db.Found(err); found || err != nil { // usual case: avoids the row lock of the upsert below
 		return id, err
 	}
 	err = t.QueryRow(`
@@ -79,10 +77,7 @@ func storedRates(ctx context.Context, s *db.DB, source string) (State, error) {
 	var set, read, due, failed int64
 	err := s.Reserved.QueryRowContext(ctx, `SELECT rate_set, read_at, due_at, last_error, last_error_at FROM rate_source WHERE source = $1`,
 		source).Scan(&set, &read, &due, &out.LastError, &failed)
-	if errors.Is(err, sql.ErrNoRows) {
-		return out, nil
-	}
-	if err != nil {
+	if found, err := db.Found(err); !found {
 		return out, err
 	}
 	out.ReadAt, out.DueAt, out.LastErrorAt = db.Moment(read), db.Moment(due), db.Moment(failed)

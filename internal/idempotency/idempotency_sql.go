@@ -2,8 +2,6 @@ package idempotency
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 
 	"assay/internal/db"
@@ -20,12 +18,10 @@ func Find(ctx context.Context, s *db.DB, k Key) (*Response, error) {
 		WHERE route = $1 AND role = $2 AND user_id = $3 AND key = $4 AND (expires_at = 0 OR expires_at > $5)`,
 		k.Route, k.Role, k.User, k.Key, db.Micros(s.Clock())).
 		Scan(&request, &a.Status, &a.ContentType, &a.Location, &a.Body, &expires, &a.Seal.Version, &a.Seal.KeyID, &mac)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return nil, nil
-	case err != nil:
+	if found, err := db.Found(err); !found {
 		return nil, err
-	case copy(a.Request[:], request) != len(a.Request):
+	}
+	if copy(a.Request[:], request) != len(a.Request) {
 		return nil, fmt.Errorf("stored response has a digest of %d bytes, want 32", len(request))
 	}
 	a.Expires, a.Seal.MAC = db.Moment(expires), wallet.StoredHash(mac)

@@ -2,7 +2,6 @@ package inventory
 
 import (
 	"database/sql"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -95,10 +94,7 @@ func claimUninspected(t *db.Tx, limit int) ([]Uninspected, error) {
 	}
 	var user int64
 	err := t.QueryRow(`SELECT user_key FROM inspection WHERE state = 'pending' ORDER BY user_key LIMIT 1`).Scan(&user)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
-	if err != nil {
+	if found, err := db.Found(err); !found {
 		return nil, err
 	}
 	if err := t.ExecPostgres(`SELECT id FROM platform_user WHERE id = $1 FOR NO KEY UPDATE`, user); err != nil {

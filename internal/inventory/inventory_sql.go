@@ -2,7 +2,6 @@ package inventory
 
 import (
 	"database/sql"
-	"errors"
 	"slices"
 
 	"assay/internal/db"
@@ -15,10 +14,10 @@ func inventoryAsOf(t *db.Tx, user int64, app int32, contextID string) (int64, er
 	var at int64
 	err := t.QueryRow(`SELECT snapshot_at FROM inventory_snapshot WHERE user_key = $1 AND app_id = $2 AND context_id = $3`,
 		user, app, contextID).Scan(&at)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, nil
+	if found, err := db.Found(err); !found {
+		return 0, err
 	}
-	return at, err
+	return at, nil
 }
 
 // setInventoryAsOf stores the time of an inventory.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"math"
 	"slices"
 	"time"
@@ -86,11 +85,11 @@ func asset(t *db.Tx, user int64, at Place) (*Asset, error) {
 		WHERE v.user_key = $1 AND v.app_id = $2 AND v.context_id = $3 AND v.asset_id = $4`,
 		user, at.AppID, at.ContextID, at.AssetID).
 		Scan(&a.ItemID, &a.Amount, &a.Tradable, &a.InTransfer, &a.Item.Name, &a.Item.Phase, &a.Price, &checked)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
+	if found, err := db.Found(err); !found {
+		return nil, err
 	}
 	a.Item.AppID, a.CheckedAt = at.AppID, db.Moment(checked)
-	return &a, err
+	return &a, nil
 }
 
 // setInTransfer marks an asset as sold and not yet handed over.
@@ -116,10 +115,10 @@ func insertListing(t *db.Tx, l Listing) (id int64, made bool, err error) {
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'active', $9)
 		ON CONFLICT (seller_key, app_id, context_id, asset_id) WHERE state = 'active' DO NOTHING RETURNING id`,
 		l.SellerKey, l.AppID, l.ContextID, l.AssetID, l.ItemID, l.Amount, l.Price, l.Currency, db.Micros(t.Now())).Scan(&id)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, false, nil
+	if found, err := db.Found(err); !found {
+		return 0, false, err
 	}
-	return id, err == nil, err
+	return id, true, nil
 }
 
 // endListing changes an active listing to the given state and returns its item id. It
@@ -127,10 +126,10 @@ func insertListing(t *db.Tx, l Listing) (id int64, made bool, err error) {
 func endListing(t *db.Tx, id int64, state ListingState) (item int64, err error) {
 	err = t.QueryRow(`UPDATE listing SET state = $2, ended_at = $3 WHERE id = $1 AND state = 'active' RETURNING item_id`,
 		id, state, db.Micros(t.Now())).Scan(&item)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, nil
+	if found, err := db.Found(err); !found {
+		return 0, err
 	}
-	return item, err
+	return item, nil
 }
 
 const listingColumns = `

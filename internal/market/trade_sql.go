@@ -3,7 +3,6 @@ package market
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 
@@ -24,9 +23,7 @@ func sellListing(t *db.Tx, id int64) (item, price, trade int64, err error) {
 	err = t.QueryRow(`
 		UPDATE listing SET state = 'sold', ended_at = $2 WHERE id = $1 AND state = 'active' RETURNING item_id, price, `+t.Dialect.NewTradeID(),
 		id, db.Micros(t.Now())).Scan(&item, &price, &trade)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
-	}
+	_, err = db.Found(err)
 	return item, price, trade, err
 }
 

@@ -2,8 +2,6 @@ package refresh
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 
 	"assay/internal/db"
 	"assay/internal/inventory"
@@ -62,10 +60,7 @@ func applyNextRange(t *db.Tx, job, ids int64, allRows, lockInOrder bool) (bool, 
 	var next, end int64
 	err := t.QueryRow(nextRange+t.Dialect.SkipLocked("l")+`)
 RETURNING next_id, end_id`, job, ids).Scan(&next, &end)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
-	}
-	if err != nil {
+	if found, err := db.Found(err); !found {
 		return false, err
 	}
 	from, to := next-ids, min(next, end)

@@ -3,7 +3,6 @@ package refresh
 import (
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"slices"
 	"time"
 
@@ -121,7 +120,7 @@ func claimName(t *db.Tx, c Claim) (*FetchUnit, error) {
 		if err == nil {
 			break
 		}
-		if !errors.Is(err, sql.ErrNoRows) {
+		if found, err := db.Found(err); found || err != nil {
 			return nil, err
 		}
 	}
@@ -164,11 +163,10 @@ const laterUnit = ` WHERE job_id = $1 AND provider = $2 AND app_id = $3 AND file
 func endName(t *db.Tx, u FetchUnit, keepPlace bool, markets []MarketFetch) (bool, error) {
 	var requests int64
 	err := t.QueryRow(`DELETE FROM fetch_unit WHERE id = $1 AND token = $2 AND state = 'running' RETURNING requests`, u.ID, u.Token).Scan(&requests)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, spend(t, u)
-	}
-	if err != nil {
+	if found, err := db.Found(err); err != nil {
 		return false, err
+	} else if !found {
+		return false, spend(t, u)
 	}
 	ended := int64(1)
 	if keepPlace {

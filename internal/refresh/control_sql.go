@@ -14,6 +14,7 @@ import (
 	"assay/internal/inventory"
 	"assay/internal/money"
 	"assay/internal/pricing"
+	"assay/internal/provider/allowance"
 )
 
 // MarketIDs returns the ids of markets, and inserts new markets.
@@ -29,7 +30,7 @@ func MarketIDs(t *db.Tx, markets []MarketName) (map[MarketName]int64, error) {
 			out[m] = id
 			continue
 		}
-		if !errors.Is(err, sql.ErrNoRows) {
+		if found, err := db.Found(err); found || err != nil {
 			return nil, err
 		}
 		err = t.QueryRow(`
@@ -63,8 +64,7 @@ func pauseProvider(t *db.Tx, provider string, paused bool) error {
 		return err
 	}
 	if !paused {
-		_, err := t.Exec(`DELETE FROM reported_quota WHERE provider = $1`, provider)
-		return err
+		return allowance.DropReported(t, provider)
 	}
 	_, err := t.Exec(`UPDATE fetch_unit SET state = 'deferred', error_kind = 'paused', error = $2 WHERE provider = $1 AND state = 'pending'`,
 		provider, provider+": paused by an operator")
@@ -107,10 +107,7 @@ func acceptItem(t *db.Tx, key catalog.Key) (bool, error) {
 			range_high = CASE WHEN candidate > range_high THEN candidate ELSE range_high END
 		WHERE app_id = $1 AND name = $2 AND phase = $3 AND candidate > 0 RETURNING id`,
 		key.AppID, key.Name, key.Phase, db.Micros(t.Now()), guard).Scan(&id)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
-	}
-	if err != nil {
+	if found, err := db.Found(err); !found {
 		return false, err
 	}
 	if err := dropPointsAhead(t, []int64{id}); err != nil {
@@ -142,7 +139,7 @@ func SetCurrency(ctx context.Context, s *db.DB, c money.Currency) error {
 	var have money.Currency
 	err := s.InTx(ctx, func(t *db.Tx) error {
 		err := t.QueryRow(`SELECT value FROM setting WHERE name = 'currency'`).Scan(&have)
-		if !errors.Is(err, sql.ErrNoRows) {
+		if found, err := db.Found(err); found || err != nil {
 			return err // no write, so that a start on a full disk succeeds
 		}
 		if _, err := t.Exec(`INSERT INTO setting (name, value) VALUES ('currency', $1) ON CONFLICT (name) DO NOTHING`, string(c)); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"maps"
 	"slices"
 
@@ -186,11 +185,10 @@ func endUnit(t *db.Tx, u FetchUnit, markets []MarketFetch, blobs []Blob) (ended 
 		}
 	}
 	err = t.QueryRow(endUnitSQL, u.ID, u.Token, string(u.State), db.Micros(u.FetchedAt), u.ErrorKind, u.Error, db.Micros(u.StatedAt), uncounted(&u), u.Bytes).Scan(&detachment)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, NotDetached, spend(t, u)
-	}
-	if err != nil {
+	if found, err := db.Found(err); err != nil {
 		return false, NotDetached, err
+	} else if !found {
+		return false, NotDetached, spend(t, u)
 	}
 	if u.State != UnitDone {
 		if err := noteUnitRequested(t, u); err != nil || detachment != NotDetached {

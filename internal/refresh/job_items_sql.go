@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -127,10 +126,7 @@ func (p *Plan) Write(t *db.Tx, job int64, batches int) error {
 func plannedItems(ctx context.Context, s *db.DB, b Batch) ([]int64, error) {
 	var text []byte
 	err := s.Read.QueryRowContext(ctx, `SELECT planned FROM refresh_batch_items WHERE job_id = $1 AND batch = $2`, b.JobID, b.Batch).Scan(&text)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
-	if err != nil {
+	if found, err := db.Found(err); !found {
 		return nil, err
 	}
 	var planned [][2]int64 // id, price

@@ -168,7 +168,7 @@ func InsertJob(t *db.Tx, j Job) (id int64, made bool, err error) {
 	const attempts = 3
 	for range attempts {
 		err = t.QueryRow(`SELECT id FROM refresh_job WHERE kind = $1 AND state IN ('queued', 'running')`, j.Kind).Scan(&id)
-		if !errors.Is(err, sql.ErrNoRows) {
+		if found, err := db.Found(err); found || err != nil {
 			return id, false, err
 		}
 		err = t.QueryRow(`
@@ -176,7 +176,7 @@ func InsertJob(t *db.Tx, j Job) (id int64, made bool, err error) {
 			VALUES ($1, $2, 'queued', 'plan', $3, $4, $5)
 			ON CONFLICT (kind) WHERE state IN ('queued', 'running') DO NOTHING RETURNING id`,
 			j.Kind, j.Forced, j.RequestedBy, j.RetryOf, db.Micros(t.Now())).Scan(&id)
-		if !errors.Is(err, sql.ErrNoRows) {
+		if found, err := db.Found(err); found || err != nil {
 			return id, err == nil, err
 		}
 	}
@@ -272,9 +272,7 @@ func FinishJob(t *db.Tx, id int64, markets []event.MarketGap) (*Job, error) {
 	}
 	var state State
 	if err := t.QueryRow(finishJob, id, db.Micros(t.Now())).Scan(&state); err != nil {
-		if errors.Is(err, sql.ErrNoRows) {
-			err = nil
-		}
+		_, err = db.Found(err)
 		return nil, err
 	}
 	if _, err := t.Exec(`DELETE FROM apply_shard WHERE job_id = $1`, id); err != nil {

@@ -79,10 +79,10 @@ func validationStates(ctx context.Context, s *db.DB, app int32) (map[int64]prici
 func marketHistory(ctx context.Context, s *db.DB, app int32, market int64) (pricing.History, error) {
 	var history []byte
 	err := s.Read.QueryRowContext(ctx, `SELECT history FROM market_validation WHERE app_id = $1 AND market_id = $2`, app, market).Scan(&history)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
+	if found, err := db.Found(err); !found {
+		return nil, err
 	}
-	return history, err
+	return history, nil
 }
 
 // MarketValidation is the validation state of a market of a game, with its newest good

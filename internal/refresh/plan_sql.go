@@ -3,7 +3,6 @@ package refresh
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"strconv"
 
 	"assay/internal/db"
@@ -124,9 +123,7 @@ func dueNamesOf(t *db.Tx, job int64, app int32) ([]PlannedName, error) {
 // findLastRequested returns the name that bulk jobs requested last from a provider, or "".
 func findLastRequested(t *db.Tx, provider string, app int32) (name string, err error) {
 	err = t.QueryRow(`SELECT value FROM setting WHERE name = $1`, lastRequested(provider, app)).Scan(&name)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
-	}
+	_, err = db.Found(err)
 	return name, err
 }
 

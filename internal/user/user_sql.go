@@ -1,9 +1,9 @@
 package user
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"strings"
 	"unicode/utf8"
 
@@ -21,9 +21,7 @@ import (
 func Hold(t *db.Tx, userID string) (u Held, err error) {
 	err = t.QueryRow(`SELECT id, steam_id, deleted_at <> 0 FROM platform_user WHERE user_id = $1`+t.Dialect.Lock(), userID).
 		Scan(&u.Key, &u.SteamID, &u.Deleted)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
-	}
+	_, err = db.Found(err)
 	return u, err
 }
 
@@ -37,7 +35,7 @@ func Ensure(t *db.Tx, userID string) (int64, error) {
 	if u.Key == 0 {
 		err = t.QueryRow(`INSERT INTO platform_user (user_id, created_at) VALUES ($1, $2) ON CONFLICT (user_id) DO NOTHING RETURNING id`,
 			userID, db.Micros(t.Now())).Scan(&u.Key)
-		if !errors.Is(err, sql.ErrNoRows) {
+		if found, err := db.Found(err); found || err != nil {
 			return u.Key, err
 		}
 		if u, err = Hold(t, userID); err != nil || u.Known() { // another transaction created the user first
@@ -66,10 +64,10 @@ func Put(t *db.Tx, u User) error {
 // Key returns the key of a user. The value ok is false if the user is unknown or deleted.
 func Key(ctx context.Context, s *db.DB, userID string) (key int64, ok bool, err error) {
 	err = s.Reserved.QueryRowContext(ctx, `SELECT id FROM platform_user WHERE user_id = $1 AND deleted_at = 0`, userID).Scan(&key)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, false, nil
+	if found, err := db.Found(err); !found {
+		return 0, false, err
 	}
-	return key, err == nil, err
+	return key, true, nil
 }
 
 // List returns users with the given id prefix, sorted by the bytes of their ids. It
@@ -91,8 +89,8 @@ func Read(ctx context.Context, s *db.DB, userID string) (User, error) {
 	err := s.Reserved.QueryRowContext(ctx, `
 		SELECT steam_id, display_name, leaderboard FROM platform_user WHERE user_id = $1 AND deleted_at = 0`, userID).
 		Scan(&u.SteamID, &u.DisplayName, &u.Leaderboard)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = NotFound()
+	if found, err := db.Found(err); !found {
+		return u, cmp.Or[error](err, NotFound())
 	}
-	return u, err
+	return u, nil
 }

@@ -3,7 +3,6 @@ package view
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"slices"
 	"time"
 
@@ -121,10 +120,7 @@ type StoredSnapshot struct {
 func Snapshots(ctx context.Context, s *db.DB, item int64) ([]StoredSnapshot, error) {
 	var quotes string
 	err := s.Read.QueryRowContext(ctx, `SELECT quotes FROM item_quotes WHERE item_id = $1`, item).Scan(&quotes)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
-	if err != nil {
+	if found, err := db.Found(err); !found {
 		return nil, err
 	}
 	snaps, err := refresh.DecodeQuotes(quotes)

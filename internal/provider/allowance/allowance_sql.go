@@ -4,7 +4,6 @@ package allowance
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"sync/atomic"
 	"time"
@@ -119,11 +118,12 @@ func (a *Allowance) take(t *db.Tx) (r provider.Refusal, near bool, err error) {
 	for _, p := range a.host.Quota.Periods() {
 		begin, end := p.Bounds(d.now)
 		var used int64
-		switch err := t.QueryRow(countQuota, a.provider, a.host.Key, string(p), db.Micros(begin), a.host.Quota.Of(p)).Scan(&used); {
-		case errors.Is(err, sql.ErrNoRows):
-			return provider.Refusal{Kind: provider.KindBudget, Wait: end.Sub(d.now), Quota: p, ResetsAt: end}, false, nil
-		case err != nil:
+		left, err := db.Found(t.QueryRow(countQuota, a.provider, a.host.Key, string(p), db.Micros(begin), a.host.Quota.Of(p)).Scan(&used))
+		if err != nil {
 			return r, false, err
+		}
+		if !left {
+			return provider.Refusal{Kind: provider.KindBudget, Wait: end.Sub(d.now), Quota: p, ResetsAt: end}, false, nil
 		}
 		near = near || provider.NearEnd(a.host.Quota.Of(p)-used, a.host.Quota.Of(p))
 	}

@@ -83,3 +83,9 @@ func (a *Allowance) StoreReported(ctx context.Context, r provider.Rate) error {
 		return err
 	})
 }
+
+// DropReported deletes what a provider reported about its quotas.
+func DropReported(t *db.Tx, provider string) error {
+	_, err := t.Exec(`DELETE FROM reported_quota WHERE provider = $1`, provider)
+	return err
+}

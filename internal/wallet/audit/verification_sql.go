@@ -2,8 +2,6 @@ package audit
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"strings"
 	"time"
 
@@ -41,9 +39,9 @@ func LastVerification(ctx context.Context, s *db.DB) (*Verification, error) {
 	err := s.Reserved.QueryRowContext(ctx, `
 		SELECT verified_at, finished_at, status, accounts, entries, transactions, failures, checks FROM wallet_audit WHERE slot = 1`).
 		Scan(&verified, &finished, &v.Status, &v.Accounts, &v.Entries, &v.Transactions, &v.Failures, &checks)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil //nolint:nilnil // no verification yet
+	if found, err := db.Found(err); !found {
+		return nil, err
 	}
 	v.VerifiedAt, v.FinishedAt, v.Checks = db.Moment(verified), db.Moment(finished), strings.Fields(checks)
-	return &v, err
+	return &v, nil
 }

@@ -1,6 +1,7 @@
 package fee
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -56,11 +57,8 @@ func (f *feeSets) activation(query rowQuerier, version int64) (Activation, error
 	var at int64
 	var previous, mac []byte
 	err := query(selectFeeVersion, version).Scan(&a.Version, &a.Digest, &a.Source, &a.Mark, &at, &a.By, &previous, &a.Seal.Version, &a.Seal.KeyID, &mac)
-	if errors.Is(err, sql.ErrNoRows) {
-		return a, ErrNone
-	}
-	if err != nil {
-		return a, err
+	if found, err := db.Found(err); !found {
+		return a, cmp.Or(err, ErrNone)
 	}
 	a.At, a.Previous, a.Seal.MAC = db.Moment(at), wallet.StoredHash(previous), wallet.StoredHash(mac)
 	set := f.get(a.Digest)
