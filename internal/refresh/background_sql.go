@@ -116,12 +116,12 @@ func claimName(t *db.Tx, c Claim) (*FetchUnit, error) {
 	}
 	var name string
 	for _, query := range []string{nextUrgent, nextPlaced} {
-		err := t.QueryRow(query+t.Dialect.SkipLocked("s"), c.Provider).Scan(&u.AppID, &name, &u.JobID)
-		if err == nil {
-			break
-		}
-		if found, err := db.Found(err); found || err != nil {
+		found, err := db.Found(t.QueryRow(query+t.Dialect.SkipLocked("s"), c.Provider).Scan(&u.AppID, &name, &u.JobID))
+		if err != nil {
 			return nil, err
+		}
+		if found {
+			break
 		}
 	}
 	if name == "" {
