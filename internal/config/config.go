@@ -73,7 +73,7 @@ type Config struct {
 	ECBBaseURL    *url.URL       // ECB_BASE_URL; nil: the real host
 	Scope         Scope          // MARKET_PRICE_SCOPE
 	TTL           time.Duration  // MARKET_PRICE_TTL; 0: no item is skipped for its age
-	MissingRetry  time.Duration  // MARKET_PRICE_MISSING_RETRY; doubles up to MaxMissingRetry
+	MissingRetry  time.Duration  // MARKET_PRICE_MISSING_RETRY; doubles up to pricing.MaxMissingRetry
 	ProviderWait  time.Duration  // MARKET_PRICE_PROVIDER_WAIT
 	NoSalesWindow time.Duration  // MARKET_PRICE_NO_SALES_WINDOW
 	NoSalesRetry  time.Duration  // MARKET_PRICE_NO_SALES_RETRY
@@ -107,9 +107,6 @@ type Config struct {
 	options  Options
 	settings []Setting
 }
-
-// MaxMissingRetry is the maximum wait until a missing price is retried.
-const MaxMissingRetry = 72 * time.Hour
 
 // Provider holds the settings of one price provider.
 type Provider struct {

@@ -132,7 +132,7 @@ func refreshSettings(providers []string) []setting {
 		},
 		{
 			name: "MARKET_PRICE_MISSING_RETRY", def: "1h", help: "wait until a missing price is retried, doubling up to 72h",
-			set: duration(func(c *Config) *time.Duration { return &c.MissingRetry }, time.Second, MaxMissingRetry),
+			set: duration(func(c *Config) *time.Duration { return &c.MissingRetry }, time.Second, pricing.MaxMissingRetry),
 		},
 		{
 			name: "MARKET_PRICE_PROVIDER_WAIT", def: "60s", help: "a run continues without a provider that has not responded successfully for this long",

@@ -15,6 +15,9 @@ const (
 	// recomputing a price requires the same version.
 	MethodVersion = 2
 
+	// MaxMissingRetry is the longest pause before a missing price is retried.
+	MaxMissingRetry = 72 * time.Hour
+
 	defaultMaxAge        = 24 * time.Hour
 	defaultNoSalesWindow = 720 * time.Hour
 )

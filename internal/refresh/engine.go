@@ -37,8 +37,8 @@ type Config struct {
 	EstimateSlots int    // batches or ranges that are processed in parallel
 }
 
-// MaxMissingRetry is the longest pause before a missing price is retried.
-const MaxMissingRetry = 72 * time.Hour
+// MaxMissingRetry is the value that settings and refreshes share.
+const MaxMissingRetry = pricing.MaxMissingRetry
 
 // maxMissingDoublings limits how often the pause doubles. Even a pause of one second, the
 // shortest, reaches MaxMissingRetry after 18 doublings; the limit keeps the shift in range.

@@ -42,7 +42,7 @@ FROM item i JOIN (
 
 // Constants of other packages, for SQL. A test compares them.
 const (
-	maxMissingRetryMicros = "259200000000" // refresh.MaxMissingRetry in microseconds
+	maxMissingRetryMicros = "259200000000" // pricing.MaxMissingRetry in microseconds
 	awaiting              = "'awaiting'"   // pricing.Awaiting, quoted
 	Unpriced              = "status = 5"   // pricing.NoPrice; the condition of the index item_unpriced
 )
