@@ -20,12 +20,15 @@ import (
 // return, show and request.
 var forbidden = regexp.MustCompile(`(?i)\b(nobody|whoever|somebody|whom|told|tells?|says?|said|asks? for|asked( for)?|(is|be) had|for want of|of those that|anew|sick|forgone?|forgo|he|his|him)\b`)
 
+// sqlText matches a part of a statement.
+var sqlText = regexp.MustCompile(`\b(SELECT|UPDATE|INSERT|DELETE|FROM|WHERE|SET|CASE|AND|JOIN|ORDER BY)\b`)
+
 // wrapped are functions that pass on a text to fault.New, with its position.
 var wrapped = map[string]int{"internal/inventory/steaminv.later": 2, "internal/market.noInventory": 0, "internal/market.conflict": 1}
 
 // message is a text of the program that a user or an operator reads.
 type message struct {
-	kind string // problem, detail of a problem, log, cli
+	kind string // problem, detail of a problem, log, cli, text (any other)
 	at   string // file and line
 	text string // of a log message that is not constant: empty
 }
@@ -54,7 +57,8 @@ func isSentence(text string) bool {
 }
 
 // TestMessages_ArePlainEnglish checks every problem text of the API, log message, and
-// error, help and example of the command line.
+// error, help and example of the command line. Of all other texts, such as reasons of fields,
+// findings, help of settings, templates and the API document, it checks the words.
 func TestMessages_ArePlainEnglish(t *testing.T) {
 	var faults []string
 	kinds := map[string]int{}
@@ -71,7 +75,17 @@ func TestMessages_ArePlainEnglish(t *testing.T) {
 			}
 		})
 	}
-	for kind, least := range map[string]int{"problem": 100, "log": 30, "cli": 150} {
+	for _, ext := range []string{".html", ".txt"} {
+		walk(t, "internal", ext, func(file string) {
+			for i, line := range strings.Split(read(t, file), "\n") {
+				kinds["line"]++
+				if word := forbidden.FindString(line); word != "" {
+					faults = append(faults, fmt.Sprintf("%s:%d: %q is no plain English", file, i+1, word))
+				}
+			}
+		})
+	}
+	for kind, least := range map[string]int{"problem": 100, "log": 30, "cli": 150, "text": 700, "line": 1500} {
 		if kinds[kind] < least {
 			t.Errorf("found %d messages of the kind %s, want at least %d: the test no longer recognizes them", kinds[kind], kind, least)
 		}
@@ -114,6 +128,10 @@ func messages(t *testing.T, file string) (out []message) {
 				if help := reflect.StructTag(tag).Get("help"); help != "" {
 					add("cli", n, help)
 				}
+			}
+		case *ast.BasicLit:
+			if text, ok := constant(n); ok && len(strings.Fields(text)) > 2 && !sqlText.MatchString(text) {
+				add("text", n, text)
 			}
 		case *ast.CompositeLit: // an example: a command and what it does
 			if len(n.Elts) == 2 && n.Type == nil && cli {

@@ -32,7 +32,7 @@ var fixtures = []fixture{
 	{"Sealed Graffiti | Loose Change (Chalk White)", graffitiKind, 30, absurd},
 	{"Sealed Graffiti | Spare Button (Ink Black)", graffitiKind, 30, 0},
 	{"Charm | Last of Its Kind", charmKind, 48_000, unoffered},
-	{"Patch | Nobody's Favourite", patchKind, 1_900, unwanted},
+	{"Patch | A Fan's Favorite", patchKind, 1_900, unwanted},
 
 	// Vanilla knives: their names have no "|".
 	{"★ StatTrak™ Karambit", knifeKind, 990_000, 0},

@@ -19,7 +19,7 @@ import (
 const (
 	Null      = "null"
 	Transient = `{"error":"EYldRefreshAppIfNecessary failed with EResult 20"}`
-	Final     = `{"error":"Failed to find what was asked for (42)"}`
+	Final     = `{"error":"No inventory found (42)"}`
 	Empty     = `{"total_inventory_count":0,"success":1,"rwgrsn":-2}`
 )
 
