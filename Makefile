@@ -91,10 +91,10 @@ fmt: bin/tools/golangci-lint bin/tools/gofumpt ## format, and use the shorter fo
 # These tests compare generated files with the code: pages of the reference, expected
 # database schemas, and the list of messages. With ASSAY_UPDATE=1 they write the files.
 generators := ./internal/config ./internal/cli ./internal/api ./internal/db ./internal/wallet/audit ./docs
-generated := ^(TestDefinitions_AreTheDocumentedOnes|TestReference_IsWhatHelpSays|TestProblems_AreTheDocumentedOnes|TestMetrics_AreTheDocumentedOnes|TestGuard_MatchesTheMigrations|TestCatalogue_PostgresIsTheOneStored|TestMessages_ArePlainEnglish)$$
+generated := ^(TestDefinitions_AreTheDocumentedOnes|TestReference_IsWhatHelpSays|TestProblems_AreTheDocumentedOnes|TestMetrics_AreTheDocumentedOnes|TestGuard_MatchesTheMigrations|TestCatalog_PostgresIsTheOneStored|TestMessages_ArePlainEnglish)$$
 
 generate: ## rewrite the generated pages of the reference and the expected schemas
-	@: > internal/db/catalogue_postgres.txt # an empty file matches every schema
+	@: > internal/db/catalog_postgres.txt # an empty file matches every schema
 	@ASSAY_UPDATE=1 go test -count=1 -run '$(generated)' $(generators)
 
 vendor: $(htmx)

@@ -82,7 +82,7 @@ type asset struct {
 }
 
 // fill pushes the inventories of all users and waits until their names have prices. Each user
-// owns names from the whole catalogue.
+// owns names from the whole catalog.
 func (w *world) fill(ctx context.Context) error {
 	for from := 0; from < w.rows; from += userRows {
 		var items []asset

@@ -48,7 +48,7 @@ func everyFault(shape string) []faulted {
 	if shape == "bulk" || shape == "list" {
 		// Prices in cents instead of dollars are quarantined from 100 names on. Tests of
 		// internal/refresh cover this.
-		out = append(out, one(providertest.Mutated("a third of the catalogue", third), provider.KindQuarantine))
+		out = append(out, one(providertest.Mutated("a third of the catalog", third), provider.KindQuarantine))
 	}
 	return out
 }

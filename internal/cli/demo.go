@@ -114,7 +114,7 @@ func claimDemoDir(dir string) error {
 func (c *demoCmd) show(ctx context.Context, s *session, cfg *config.Config, url string) error {
 	// The start of the server has created the secrets.
 	api := clientOf(cfg, url)
-	names := sim.NewCatalogue().Names()
+	names := sim.NewCatalog().Names()
 	if err := fillDemo(ctx, api, names, s.Now, s.Stderr); err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 type providerCmd struct {
 	List   providerListCmd   `cmd:"" help:"List the providers of the running server and their health."`
 	Test   providerTestCmd   `cmd:"" help:"Send one cheap request to a provider and explain the result. Needs no server."`
-	Names  providerNamesCmd  `cmd:"" help:"List the names in a provider's catalogue, one per line. Needs no server."`
+	Names  providerNamesCmd  `cmd:"" help:"List the names in a provider's catalog, one per line. Needs no server."`
 	Pause  providerPauseCmd  `cmd:"" help:"Stop requests to a provider until it is resumed."`
 	Resume providerResumeCmd `cmd:"" help:"Resume a paused provider."`
 	Accept providerAcceptCmd `cmd:"" help:"End the quarantine of a provider's markets."`

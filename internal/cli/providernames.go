@@ -15,14 +15,14 @@ import (
 	"assay/internal/provider/sim"
 )
 
-// providerNamesCmd lists the names in a provider's catalogue.
+// providerNamesCmd lists the names in a provider's catalog.
 type providerNamesCmd struct {
 	Provider string `arg:"" complete:"provider" help:"Name of the provider."`
 }
 
 func (*providerNamesCmd) examples() []example {
 	return []example{
-		{"provider names sim --json", "print the simulator's catalogue, one JSON string per line"},
+		{"provider names sim --json", "print the simulator's catalog, one JSON string per line"},
 		{"provider names pricelist", "read all configured price lists and print their names"},
 	}
 }

@@ -5,14 +5,14 @@ import (
 	"database/sql"
 )
 
-// CataloguePostgres returns the schema objects of a PostgreSQL database in the format of
-// catalogue_postgres.txt.
-func CataloguePostgres(ctx context.Context, db *sql.DB) (string, error) {
+// CatalogPostgres returns the schema objects of a PostgreSQL database in the format of
+// catalog_postgres.txt.
+func CatalogPostgres(ctx context.Context, db *sql.DB) (string, error) {
 	tables, err := tablesPostgres(ctx, db)
 	if err != nil {
 		return "", err
 	}
-	found, err := ReadObjects(ctx, db, selectCataloguePostgres, ownTables(tables))
+	found, err := ReadObjects(ctx, db, selectCatalogPostgres, ownTables(tables))
 	return found.String(), err
 }
 

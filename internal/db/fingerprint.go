@@ -75,7 +75,7 @@ func normalizeSQL(text []byte) []byte {
 func checkSchema(ctx context.Context, d Dialect, q Querier) (version int64, upToDate bool, err error) {
 	version, upToDate, err = checkVersion(ctx, d, q)
 	if err == nil && upToDate {
-		err = checkCatalogue(ctx, d, q)
+		err = checkCatalog(ctx, d, q)
 	}
 	return version, upToDate, err
 }

@@ -319,9 +319,9 @@ func TestFile_ReplacedWhileOpenIsNotWrittenTo(t *testing.T) {
 	}
 }
 
-// TestCatalogue_PostgresIsTheOneStored compares the schema that the migrations create on
-// PostgreSQL with catalogue_postgres.txt. ASSAY_UPDATE=1 rewrites the file.
-func TestCatalogue_PostgresIsTheOneStored(t *testing.T) {
+// TestCatalog_PostgresIsTheOneStored compares the schema that the migrations create on
+// PostgreSQL with catalog_postgres.txt. ASSAY_UPDATE=1 rewrites the file.
+func TestCatalog_PostgresIsTheOneStored(t *testing.T) {
 	d := dbtest.On(t, dbtest.PostgreSQL)
 	if os.Getenv("ASSAY_UPDATE") != "1" {
 		d.Open(t, db.Options{})
@@ -330,7 +330,7 @@ func TestCatalogue_PostgresIsTheOneStored(t *testing.T) {
 	}
 	d.Open(t, db.Options{})
 	raw := d.Raw(t)
-	catalogue, err := db.CataloguePostgres(t.Context(), raw)
+	catalog, err := db.CatalogPostgres(t.Context(), raw)
 	must(t, errors.Join(err, raw.Close()))
-	must(t, os.WriteFile("catalogue_postgres.txt", []byte(catalogue), 0o644))
+	must(t, os.WriteFile("catalog_postgres.txt", []byte(catalog), 0o644))
 }

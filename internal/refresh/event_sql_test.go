@@ -121,10 +121,10 @@ func TestStoreValidation_QuarantineAddsOneEvent(t *testing.T) {
 		}
 		validate("")
 		newest("good", 0, "")
-		validate("half a catalogue")
-		newest("refused", 1, "provider.quarantined {"+of+`"half a catalogue"}`)
+		validate("half a catalog")
+		newest("refused", 1, "provider.quarantined {"+of+`"half a catalog"}`)
 		validate("less than that")
-		newest("refused again", 1, "provider.quarantined {"+of+`"half a catalogue"}`)
+		newest("refused again", 1, "provider.quarantined {"+of+`"half a catalog"}`)
 		validate("")
 		newest("good again", 2, "provider.up {"+of+`"the response is accepted again"}`)
 		validate("")

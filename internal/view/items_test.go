@@ -20,9 +20,9 @@ import (
 	"assay/internal/view"
 )
 
-// catalogue creates items of all statuses and ages. Some are held, some have no price, and
+// createItems creates items of all statuses and ages. Some are held, some have no price, and
 // some are offered on the market m or n. It returns the stored items.
-func catalogue(w *world, random *rand.Rand, items int) []view.StoredItem {
+func createItems(w *world, random *rand.Rand, items int) []view.StoredItem {
 	w.Helper()
 	var names []string
 	for i := range items {
@@ -159,7 +159,7 @@ func anyFilter(random *rand.Rand, all []view.StoredItem) view.ItemFilter {
 func TestItems_MatchFilterAndSort(t *testing.T) {
 	random := randtest.New(t)
 	w := newWorld(t, false)
-	all := catalogue(w, random, 150)
+	all := createItems(w, random, 150)
 	found := 0
 	for range randtest.Count(150, 3000) {
 		f := anyFilter(random, all)

@@ -17,7 +17,7 @@ import (
 
 func TestPriceCounts_MatchLists(t *testing.T) {
 	w := newWorld(t, false)
-	catalogue(w, randtest.New(t), 120)
+	createItems(w, randtest.New(t), 120)
 	got, err := w.PriceCounts(t.Context())
 	w.must(err)
 	total := int64(0)

@@ -58,7 +58,7 @@ func newSampleData(t *testing.T) []byte {
 
 	w.clock.set(newClock().now.Add(-time.Minute))
 	w.events(
-		event.ProviderDown{Provider: "sim", Why: event.WhyQuarantine, Market: "<b>", Detail: "half a catalogue"},
+		event.ProviderDown{Provider: "sim", Why: event.WhyQuarantine, Market: "<b>", Detail: "half a catalog"},
 		event.BudgetLow{Provider: "cs2cap", Budget: "day", Left: 9, Limit: 100},
 	)
 	w.insertProviderStates()

@@ -66,7 +66,7 @@ func NewDatabase(tb testing.TB) Database {
 	tb.Helper()
 	d := On(tb, os.Getenv(engineVariable))
 	if d.Engine == PostgreSQL {
-		d.URL += fewConns // each connection starts a server process that loads the catalogue
+		d.URL += fewConns // each connection starts a server process that loads the catalog
 	}
 	return d
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Numbers of collectibles by category. They have the proportions of the real catalogue.
+// Numbers of collectibles by category. They have the proportions of the real catalog.
 const (
 	events         = 17
 	loneStickers   = 280

@@ -5,7 +5,7 @@
 // markets quote different prices for the same item, as real markets do. The
 // package contains the HTTP server and the Provider that reads from it.
 //
-// A quote is computed from a seed, the item's index in the catalogue, the
+// A quote is computed from a seed, the item's index in the catalog, the
 // market and the tick. The simulator therefore keeps no prices in memory, and
 // simulators with the same seed return the same quotes. Amounts are integers in
 // thousandths of a dollar, so results do not depend on floating-point rounding.

@@ -1,6 +1,6 @@
 package sim
 
-// fixture is a hand-written item of the catalogue. Each one covers a requirement or a
+// fixture is a hand-written item of the catalog. Each one covers a requirement or a
 // known mistake of other price tools.
 type fixture struct {
 	name  string
@@ -23,7 +23,7 @@ const (
 // it as an outlier.
 const absurdPrice mil = 1_287_500
 
-// fixtures are the first items of the catalogue, so that a simulator with few names
+// fixtures are the first items of the catalog, so that a simulator with few names
 // includes them.
 var fixtures = []fixture{
 	{"AK-47 | Redline (Field-Tested)", weaponKind, 31_400, pinned},

@@ -15,11 +15,11 @@ import (
 	"assay/internal/strictjson"
 )
 
-// Options configures the simulation. The zero value serves the whole catalogue on ten
+// Options configures the simulation. The zero value serves the whole catalog on ten
 // markets, with prices that change over time.
 type Options struct {
 	Seed    uint64 // seed of the prices
-	Names   int    // number of names; default: the catalogue; extra names have a suffix
+	Names   int    // number of names; default: the catalog; extra names have a suffix
 	Markets int    // number of markets; default DefaultMarkets
 
 	Frozen       bool          // prices change only with Advance; times are constant
@@ -64,7 +64,7 @@ func NewHandler(o Options) (*Handler, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	cat := NewCatalogue()
+	cat := NewCatalog()
 	if o.Names > 0 {
 		cat = cat.resize(o.Names)
 	}
@@ -81,7 +81,7 @@ func NewHandler(o Options) (*Handler, error) {
 	return h, nil
 }
 
-// Names returns the quoted names in catalogue order.
+// Names returns the quoted names in catalog order.
 func (h *Handler) Names() []string { return h.model.cat.Names() }
 
 // Advance moves prices by a number of ticks.

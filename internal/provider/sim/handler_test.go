@@ -144,8 +144,8 @@ func TestHandler_LimitsAndLogsRequests(t *testing.T) {
 	}
 }
 
-func TestHandler_AddsNamesBeyondTheCatalogue(t *testing.T) {
-	names := NewCatalogue().Len() + 300
+func TestHandler_AddsNamesBeyondTheCatalog(t *testing.T) {
+	names := NewCatalog().Len() + 300
 	h, p := serve(t, Options{Names: names, Markets: 12, Frozen: true})
 	all := h.Names()
 	if len(all) != names {

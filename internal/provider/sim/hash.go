@@ -18,7 +18,7 @@ func mix(x uint64) uint64 {
 // derive returns a number that depends only on h and salt.
 func derive(h, salt uint64) uint64 { return mix(h + (salt+1)*0x9e3779b97f4a7c15) }
 
-// stream generates pseudo-random numbers. The catalogue must never change, so stream does
+// stream generates pseudo-random numbers. The catalog must never change, so stream does
 // not depend on the generators of the standard library.
 type stream uint64
 

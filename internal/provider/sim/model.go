@@ -6,7 +6,7 @@ import "assay/internal/catalog"
 // prices.
 type model struct {
 	seed    uint64
-	cat     *Catalogue
+	cat     *Catalog
 	markets []market
 	week    int64 // ticks per week
 	exp     *exponential
@@ -53,7 +53,7 @@ const (
 	notSold              // more than thirty days ago, or never
 )
 
-// subject returns the i-th item of the catalogue.
+// subject returns the i-th item of the catalog.
 func (m *model) subject(i int) subject {
 	it := &m.cat.items[i%len(m.cat.items)]
 	h := derive(mix(m.seed), uint64(i))

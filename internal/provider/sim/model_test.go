@@ -8,7 +8,7 @@ import (
 
 func testModel(t testing.TB, seed uint64, markets int) *model {
 	t.Helper()
-	return &model{seed: seed, cat: NewCatalogue(), markets: firstMarkets(markets), week: TicksPerWeek, exp: newExponential()}
+	return &model{seed: seed, cat: NewCatalog(), markets: firstMarkets(markets), week: TicksPerWeek, exp: newExponential()}
 }
 
 // ask returns a market's ask for the i-th item, or 0 if there is none.

@@ -15,9 +15,9 @@ const (
 	TicksPerWeek = 1008
 )
 
-// catalogueSeed generates the catalogue. It is fixed so that the names do not
+// catalogSeed generates the catalog. It is fixed so that the names do not
 // depend on the seed of the prices.
-const catalogueSeed = 0x5eed_0f_a55a_1
+const catalogSeed = 0x5eed_0f_a55a_1
 
 // mil is an amount in thousandths of a dollar.
 type mil = int64

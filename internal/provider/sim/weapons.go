@@ -43,7 +43,7 @@ const (
 )
 
 // Numbers of finishes. Multiplied by the wears, they give the proportions of the real
-// catalogue.
+// catalog.
 const (
 	finishesPerWeapon = 41
 	finishesPerGlove  = 11

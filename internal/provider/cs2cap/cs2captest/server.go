@@ -19,7 +19,7 @@ import (
 	"assay/internal/provider/providertest"
 )
 
-// Item is an item of the catalogue with its quotes.
+// Item is an item of the catalog with its quotes.
 type Item struct {
 	ID          int
 	Name, Phase string

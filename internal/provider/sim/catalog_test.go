@@ -12,8 +12,8 @@ import (
 	"assay/internal/catalog"
 )
 
-func TestCatalogue_HasAtLeast36000ValidDistinctNames(t *testing.T) {
-	names := NewCatalogue().Names()
+func TestCatalog_HasAtLeast36000ValidDistinctNames(t *testing.T) {
+	names := NewCatalog().Names()
 	if len(names) < 36_000 {
 		t.Errorf("%d names, want 36,000 or more", len(names))
 	}
@@ -33,18 +33,18 @@ func TestCatalogue_HasAtLeast36000ValidDistinctNames(t *testing.T) {
 		}
 	}
 	if seen["No Such Item | At All (Factory New)"] {
-		t.Error("the catalogue contains the name that tests use as unknown")
+		t.Error("the catalog contains the name that tests use as unknown")
 	}
 }
 
-func TestCatalogue_IsDeterministic(t *testing.T) {
-	if !slices.Equal(NewCatalogue().Names(), NewCatalogue().Names()) {
-		t.Error("two catalogues differ")
+func TestCatalog_IsDeterministic(t *testing.T) {
+	if !slices.Equal(NewCatalog().Names(), NewCatalog().Names()) {
+		t.Error("two catalogs differ")
 	}
 }
 
-func TestCatalogue_HasRealisticProportions(t *testing.T) {
-	c := NewCatalogue()
+func TestCatalog_HasRealisticProportions(t *testing.T) {
+	c := NewCatalog()
 	// The expected number of names by prefix, ±10 %.
 	wants := map[string]int{
 		"Sticker | ": 10_088, "Sticker Slab | ": 7_515, "★ ": 3_868, "StatTrak™ ": 3_279, "Souvenir ": 3_144,
@@ -63,8 +63,8 @@ func TestCatalogue_HasRealisticProportions(t *testing.T) {
 	}
 }
 
-func TestCatalogue_HasRealisticValues(t *testing.T) {
-	c := NewCatalogue()
+func TestCatalog_HasRealisticValues(t *testing.T) {
+	c := NewCatalog()
 	values := make([]int32, 0, len(c.items))
 	for _, it := range c.items {
 		values = append(values, it.value)
@@ -82,8 +82,8 @@ func TestCatalogue_HasRealisticValues(t *testing.T) {
 	}
 }
 
-func TestCatalogue_ContainsUnusualNames(t *testing.T) {
-	names := NewCatalogue().Names()
+func TestCatalog_ContainsUnusualNames(t *testing.T) {
+	names := NewCatalog().Names()
 	lower := map[string]int{}
 	for _, name := range names {
 		lower[strings.ToLower(name)]++
@@ -126,8 +126,8 @@ func TestCatalogue_ContainsUnusualNames(t *testing.T) {
 	}
 }
 
-func TestCatalogue_FindsOnlyItsNames(t *testing.T) {
-	base := NewCatalogue()
+func TestCatalog_FindsOnlyItsNames(t *testing.T) {
+	base := NewCatalog()
 	for _, n := range []int{1, 3_000, base.Len(), base.Len() + 1, 2*base.Len() + 5} {
 		c := base.resize(n)
 		if c.Len() != n {
@@ -138,7 +138,7 @@ func TestCatalogue_FindsOnlyItsNames(t *testing.T) {
 				continue
 			}
 			if got, ok := c.find(c.name(i)); !ok || got != i {
-				t.Errorf("catalogue of %d names: find(%q) = %d, %v, want %d", n, c.name(i), got, ok, i)
+				t.Errorf("catalog of %d names: find(%q) = %d, %v, want %d", n, c.name(i), got, ok, i)
 			}
 		}
 		for _, name := range []string{
@@ -147,7 +147,7 @@ func TestCatalogue_FindsOnlyItsNames(t *testing.T) {
 			base.name(0) + lotSuffix + "9", base.name(0) + lotSuffix + "-1",
 		} {
 			if i, ok := c.find(name); ok {
-				t.Errorf("catalogue of %d names: find(%q) = %d, want not found", n, name, i)
+				t.Errorf("catalog of %d names: find(%q) = %d, want not found", n, name, i)
 			}
 		}
 	}
@@ -166,8 +166,8 @@ func TestWriteNames_JSONPreservesNames(t *testing.T) {
 		}
 		got = append(got, string(name))
 	}
-	if !slices.Equal(got, NewCatalogue().Names()) {
-		t.Error("the written names differ from those of the catalogue")
+	if !slices.Equal(got, NewCatalog().Names()) {
+		t.Error("the written names differ from those of the catalog")
 	}
 }
 
@@ -176,7 +176,7 @@ func TestWriteNames_PlainHasOneLinePerName(t *testing.T) {
 	if err := WriteNames(&out, false); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := bytes.Count(out.Bytes(), []byte("\n")), NewCatalogue().Len(); got != want {
+	if got, want := bytes.Count(out.Bytes(), []byte("\n")), NewCatalog().Len(); got != want {
 		t.Errorf("%d lines, want %d", got, want)
 	}
 	if !strings.Contains(out.String(), `Taunt: The Long\nGoodbye`) {
@@ -184,9 +184,9 @@ func TestWriteNames_PlainHasOneLinePerName(t *testing.T) {
 	}
 }
 
-func BenchmarkNewCatalogue(b *testing.B) {
+func BenchmarkNewCatalog(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		NewCatalogue()
+		NewCatalog()
 	}
 }

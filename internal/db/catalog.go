@@ -21,10 +21,10 @@ var ErrSchemaChanged = errors.New("the schema was changed by hand")
 // shownChanges limits the changes that an error lists.
 const shownChanges = 5
 
-// checkCatalogue returns ErrSchemaChanged if a table differs from the migrations. The
+// checkCatalog returns ErrSchemaChanged if a table differs from the migrations. The
 // database must have the newest schema version.
-func checkCatalogue(ctx context.Context, d Dialect, q Querier) error {
-	want, query, err := expectedCatalogue(ctx, d)
+func checkCatalog(ctx context.Context, d Dialect, q Querier) error {
+	want, query, err := expectedCatalog(ctx, d)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func checkCatalogue(ctx context.Context, d Dialect, q Querier) error {
 	return fmt.Errorf("%w: %s. The database was left unchanged. Undo the manual change, or restore a backup", ErrSchemaChanged, strings.Join(details, "; "))
 }
 
-// tables returns the table names of a catalogue. Object names look like "column
+// tables returns the table names of a catalog. Object names look like "column
 // item.price".
 func (o Objects) tables() []string {
 	names := map[string]bool{}
@@ -57,12 +57,12 @@ func (o Objects) tables() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// expectedCatalogue returns the schema objects that the migrations create, and the query
+// expectedCatalog returns the schema objects that the migrations create, and the query
 // that selects the same objects from a database.
-func expectedCatalogue(ctx context.Context, d Dialect) (want Objects, query string, err error) {
+func expectedCatalog(ctx context.Context, d Dialect) (want Objects, query string, err error) {
 	if d == PostgreSQL {
-		want, err = ParseObjects(postgresCatalogue)
-		return want, selectCataloguePostgres, err
+		want, err = ParseObjects(postgresCatalog)
+		return want, selectCatalogPostgres, err
 	}
 	model, err := ModelSQLite(ctx)
 	if err != nil {
@@ -73,8 +73,8 @@ func expectedCatalogue(ctx context.Context, d Dialect) (want Objects, query stri
 	if err != nil {
 		return nil, "", err
 	}
-	want, err = ReadObjects(ctx, model, selectCatalogueSQLite, ownTables(tables))
-	return want, selectCatalogueSQLite, err
+	want, err = ReadObjects(ctx, model, selectCatalogSQLite, ownTables(tables))
+	return want, selectCatalogSQLite, err
 }
 
 // ownTables joins the names of all tables except that of the migration library, which
@@ -89,9 +89,9 @@ func ownTables(tables []copyTable) string {
 	return strings.Join(names, ",")
 }
 
-// selectCatalogueSQLite selects the columns and unique indexes of tables. Its parameter
+// selectCatalogSQLite selects the columns and unique indexes of tables. Its parameter
 // is a list of table names, separated by commas.
-const selectCatalogueSQLite = `
+const selectCatalogSQLite = `
 SELECT 'column ' || t.name || '.' || c.name, lower(c.type) || CASE WHEN c."notnull" THEN ' not null' ELSE '' END ||
 	CASE WHEN c.dflt_value IS NULL THEN '' ELSE ' default ' || c.dflt_value END || CASE WHEN c.pk > 0 THEN ' key ' || c.pk ELSE '' END
 FROM sqlite_schema t, pragma_table_info(t.name) c WHERE t.type IN ('table', 'view') AND instr(',' || $1 || ',', ',' || t.name || ',') > 0
@@ -100,15 +100,15 @@ SELECT 'unique index ' || t.name || '.' || x.name, (SELECT group_concat(k.name, 
 	|| CASE WHEN x.partial THEN ' in part' ELSE '' END
 FROM sqlite_schema t, pragma_index_list(t.name) x WHERE t.type = 'table' AND instr(',' || $1 || ',', ',' || t.name || ',') > 0 AND x."unique"`
 
-// postgresCatalogue is the result of selectCataloguePostgres on a new database.
-// TestCatalogue_PostgresIsTheOneStored writes it.
+// postgresCatalog is the result of selectCatalogPostgres on a new database.
+// TestCatalog_PostgresIsTheOneStored writes it.
 //
-//go:embed catalogue_postgres.txt
-var postgresCatalogue string
+//go:embed catalog_postgres.txt
+var postgresCatalog string
 
-// selectCataloguePostgres is selectCatalogueSQLite for PostgreSQL. It reads the given
+// selectCatalogPostgres is selectCatalogSQLite for PostgreSQL. It reads the given
 // tables only, because the dispatcher may create its own tables concurrently.
-const selectCataloguePostgres = `
+const selectCatalogPostgres = `
 WITH named AS (
 	SELECT c.oid, relname, relkind = 'p' AS divided FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
 	WHERE nspname = ANY (current_schemas(false)) AND relkind IN ('r', 'p', 'v', 'm', 'f') AND relname = ANY (string_to_array($1, ',')) AND c.oid = to_regclass(quote_ident(relname))

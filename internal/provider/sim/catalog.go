@@ -18,7 +18,7 @@ const (
 	verdant phases = 2 // Phase 1-4, Emerald
 )
 
-// item is one entry of the catalogue.
+// item is one entry of the catalog.
 type item struct {
 	name   string
 	value  int32 // median of the asks, as mil
@@ -26,18 +26,18 @@ type item struct {
 	trait  trait
 }
 
-// Catalogue holds the items of the simulator. It is immutable and always has the same
+// Catalog holds the items of the simulator. It is immutable and always has the same
 // order: the fixtures, then all other items shuffled. The first n items are therefore a
 // representative sample.
-type Catalogue struct {
+type Catalog struct {
 	items  []item
 	sorted []int32 // indices into items, sorted by name
 	extra  int     // number of names with a suffix, beyond items
 }
 
-// NewCatalogue returns the catalogue of about 37,600 names. Every call returns the same
+// NewCatalog returns the catalog of about 37,600 names. Every call returns the same
 // names.
-func NewCatalogue() *Catalogue {
+func NewCatalog() *Catalog {
 	b := newBuilder()
 	for _, f := range fixtures {
 		b.addFixture(f)
@@ -48,13 +48,13 @@ func NewCatalogue() *Catalogue {
 	b.addEvents()
 	b.addSmall()
 	b.shuffle(len(fixtures))
-	return newCatalogue(b.items, 0)
+	return newCatalog(b.items, 0)
 }
 
-// newCatalogue returns a catalogue of items and of extra names. An extra name is an
+// newCatalog returns a catalog of items and of extra names. An extra name is an
 // item's name with a suffix.
-func newCatalogue(items []item, extra int) *Catalogue {
-	c := &Catalogue{items: items, extra: extra, sorted: make([]int32, len(items))}
+func newCatalog(items []item, extra int) *Catalog {
+	c := &Catalog{items: items, extra: extra, sorted: make([]int32, len(items))}
 	for i := range c.sorted {
 		c.sorted[i] = int32(i)
 	}
@@ -62,20 +62,20 @@ func newCatalogue(items []item, extra int) *Catalogue {
 	return c
 }
 
-// resize returns a catalogue with the first n names. If n is larger than the catalogue,
+// resize returns a catalog with the first n names. If n is larger than the catalog,
 // the additional names have a suffix and use no memory.
-func (c *Catalogue) resize(n int) *Catalogue {
+func (c *Catalog) resize(n int) *Catalog {
 	if n <= len(c.items) {
-		return newCatalogue(c.items[:n:n], 0)
+		return newCatalog(c.items[:n:n], 0)
 	}
-	return &Catalogue{items: c.items, sorted: c.sorted, extra: n - len(c.items)}
+	return &Catalog{items: c.items, sorted: c.sorted, extra: n - len(c.items)}
 }
 
 // Len returns the number of names.
-func (c *Catalogue) Len() int { return len(c.items) + c.extra }
+func (c *Catalog) Len() int { return len(c.items) + c.extra }
 
-// Names returns all names in catalogue order. They are distinct.
-func (c *Catalogue) Names() []string {
+// Names returns all names in catalog order. They are distinct.
+func (c *Catalog) Names() []string {
 	names := make([]string, c.Len())
 	for i := range names {
 		names[i] = c.name(i)
@@ -87,7 +87,7 @@ func (c *Catalogue) Names() []string {
 const lotSuffix = " · Lot "
 
 // name returns the i-th name.
-func (c *Catalogue) name(i int) string {
+func (c *Catalog) name(i int) string {
 	base := c.items[i%len(c.items)].name
 	if i < len(c.items) {
 		return base
@@ -95,8 +95,8 @@ func (c *Catalogue) name(i int) string {
 	return base + lotSuffix + strconv.Itoa(i/len(c.items))
 }
 
-// find returns the index of a name and whether the catalogue contains it.
-func (c *Catalogue) find(name string) (int, bool) {
+// find returns the index of a name and whether the catalog contains it.
+func (c *Catalog) find(name string) (int, bool) {
 	if i, ok := c.findBase(name); ok {
 		return i, true
 	}
@@ -114,7 +114,7 @@ func (c *Catalogue) find(name string) (int, bool) {
 	return i, i < c.Len() && c.name(i) == name
 }
 
-func (c *Catalogue) findBase(name string) (int, bool) {
+func (c *Catalog) findBase(name string) (int, bool) {
 	at, ok := slices.BinarySearchFunc(c.sorted, name, func(i int32, name string) int {
 		return cmp.Compare(c.items[i].name, name)
 	})
@@ -124,12 +124,12 @@ func (c *Catalogue) findBase(name string) (int, bool) {
 	return int(c.sorted[at]), true
 }
 
-// WriteNames writes the catalogue's names, one per line. If json is true, each line is a
+// WriteNames writes the catalog's names, one per line. If json is true, each line is a
 // JSON string. Otherwise a newline, tab or backslash in a name is escaped as in Go.
 func WriteNames(w io.Writer, json bool) error {
 	plain := strings.NewReplacer("\n", `\n`, "\t", `\t`, `\`, `\\`)
 	var line []byte
-	for _, name := range NewCatalogue().Names() {
+	for _, name := range NewCatalog().Names() {
 		line = line[:0]
 		if json {
 			line = appendString(line, name)
@@ -156,7 +156,7 @@ func appendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// builder collects the catalogue's items.
+// builder collects the catalog's items.
 type builder struct {
 	rng   stream
 	items []item
@@ -164,7 +164,7 @@ type builder struct {
 }
 
 func newBuilder() *builder {
-	return &builder{rng: catalogueSeed, taken: make(map[string]bool, 1<<16)}
+	return &builder{rng: catalogSeed, taken: make(map[string]bool, 1<<16)}
 }
 
 // claim reports whether key is new, and records it.
