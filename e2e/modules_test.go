@@ -48,8 +48,8 @@ func TestModules_PricesOnlyAndBack(t *testing.T) {
 		restart("MODULES=prices")
 		s.deleteUser("rich", "user_has_money")
 		restart()
-		if got := s.purse("rich"); got != "500/0" {
-			t.Errorf("got the purse %s, want 500/0", got)
+		if got := s.balances("rich"); got != "500/0" {
+			t.Errorf("got the balance %s, want 500/0", got)
 		}
 		s.verified()
 	})

@@ -279,7 +279,7 @@ func takeConnections(t *testing.T, url string, all int) (held []*pgx.Conn) {
 			continue
 		}
 		if time.Since(began) > patience {
-			t.Fatalf("only %d connections could be had: %v", len(held), err)
+			t.Fatalf("the test got only %d connections: %v", len(held), err)
 		}
 		const end = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND application_name <> 'held'`
 		if _, err := held[0].Exec(ctx, end); err != nil {

@@ -87,7 +87,7 @@ func TestLedger_RejectsTamperedResponses(t *testing.T) {
 			status, response, err := s.buy(listing, "u1", "buy "+listing)
 			wantResponse(t, "a lost purchase", http.StatusConflict, "response_lost", status, response, err)
 		}
-		s.purses("in the end", map[string]string{"u1": "900/0"})
+		s.checkBalances("in the end", map[string]string{"u1": "900/0"})
 		s.verified()
 	})
 }

@@ -81,8 +81,8 @@ func (s *server) moveTrade(id, how string, want int) (t trade) {
 	return t
 }
 
-// purse returns a user's balance, as "balance/held".
-func (s *server) purse(user string) string {
+// balances returns a user's balance and held amount, as "balance/held".
+func (s *server) balances(user string) string {
 	s.t.Helper()
 	var w struct {
 		Accounts []struct{ Balance, Held int64 }
@@ -91,10 +91,10 @@ func (s *server) purse(user string) string {
 	return fmt.Sprintf("%d/%d", w.Accounts[0].Balance, w.Accounts[0].Held)
 }
 
-func (s *server) purses(when string, want map[string]string) {
+func (s *server) checkBalances(when string, want map[string]string) {
 	s.t.Helper()
 	for user, figures := range want {
-		if got := s.purse(user); got != figures {
+		if got := s.balances(user); got != figures {
 			s.t.Errorf("%s %s has %s, want %s", when, user, got, figures)
 		}
 	}
@@ -118,13 +118,13 @@ func TestTrades_MoveMoneyFromPurchaseToSettlement(t *testing.T) {
 		if status, again, err := s.buy(listings[0], "poor", "k"); err != nil || status != http.StatusConflict || !bytes.Equal(again, refused) {
 			t.Errorf("the same key again: %d %s, %v", status, again, err)
 		}
-		s.purses("after a refusal", map[string]string{"poor": "1000/0", "buyer": "10000/0"})
+		s.checkBalances("after a refusal", map[string]string{"poor": "1000/0", "buyer": "10000/0"})
 
 		pending, completed, kept := s.bought(listings[0], "poor"), s.bought(listings[1], "buyer"), s.bought(listings[2], "buyer")
 		if kept.Price != 1_000 || kept.Fee != 50 || kept.Net != 950 || kept.FeeRule != "sale" || kept.FeeVersion != 1 || kept.TransactionID == "" {
 			t.Errorf("%+v", kept)
 		}
-		s.purses("after purchases", map[string]string{"poor": "0/0", "buyer": "8000/0", "seller": "2850/2850", "house:fee": "150/0"})
+		s.checkBalances("after purchases", map[string]string{"poor": "0/0", "buyer": "8000/0", "seller": "2850/2850", "house:fee": "150/0"})
 		s.moveTrade(pending.ID, "reverse", http.StatusOK)
 		s.moveTrade(pending.ID, "complete", http.StatusConflict)
 		s.moveTrade(kept.ID, "complete", http.StatusOK)
@@ -135,7 +135,7 @@ func TestTrades_MoveMoneyFromPurchaseToSettlement(t *testing.T) {
 		})
 		s.moveTrade(kept.ID, "reverse", http.StatusConflict)
 		s.moveTrade(completed.ID, "reverse", http.StatusOK)
-		s.purses("at the end", map[string]string{
+		s.checkBalances("at the end", map[string]string{
 			"poor": "1000/0", "buyer": "9000/0", "seller": "950/0", "house:fee": "50/0", "house:deposit": "-11000/0",
 		})
 	})
@@ -251,7 +251,7 @@ func checkSales(t *testing.T, s *server, listings, buyers []string, sent []*orde
 	sum := 0
 	for user, has := range users {
 		if has {
-			balance, _, _ := strings.Cut(s.purse(user), "/")
+			balance, _, _ := strings.Cut(s.balances(user), "/")
 			n, err := strconv.Atoi(balance)
 			if err != nil {
 				t.Fatal(err)

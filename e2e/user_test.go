@@ -102,7 +102,7 @@ func TestUsers_DeletionKeepsLedger(t *testing.T) {
 		if s.get("/api/trades/"+trade.ID, &trade); trade.SellerID != "seller" || trade.BuyerID != "buyer" || trade.Net != 950 {
 			t.Errorf("%+v", trade)
 		}
-		s.purses("after the deletion", map[string]string{"seller": "0/0", "buyer": "0/0", "house:fee": "50/0"})
+		s.checkBalances("after the deletion", map[string]string{"seller": "0/0", "buyer": "0/0", "house:fee": "50/0"})
 		for _, id := range []string{"seller", "buyer"} {
 			var v verification
 			if s.get(ledgerPath+id+"/verify", &v); v.Status != "ok" {

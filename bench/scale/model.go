@@ -166,7 +166,7 @@ func Simulate(l Load, m Machine, c Costs) Outcome {
 	})
 	names := math.Min(batchNames, float64(l.Names))
 	batchQuotes := names * float64(l.Markets)
-	settled := stage(o.Fetch, ceil(l.Names, batchNames), workers*l.Instances, []step{
+	estimated := stage(o.Fetch, ceil(l.Names, batchNames), workers*l.Instances, []step{
 		{nil, c.Latency},
 		{db, (c.Commit + batchQuotes*c.ReadQuote) * slow},
 		{cpu, batchQuotes * c.EstimateQuote},
@@ -174,14 +174,14 @@ func Simulate(l Load, m Machine, c Costs) Outcome {
 		{db, (names*c.WriteItem + batchQuotes*l.Changed*c.WriteQuote) * slow},
 		{log, (names*c.ItemBytes + batchQuotes*l.Changed*c.QuoteBytes) / m.Disk},
 	})
-	o.Estimate = settled - o.Fetch
+	o.Estimate = estimated - o.Fetch
 	rows := ceil(l.Rows, l.Databases)
-	end := stage(settled, ceil(rows, rangeRows), workers*l.Instances, []step{
+	end := stage(estimated, ceil(rows, rangeRows), workers*l.Instances, []step{
 		{nil, c.Latency},
 		{db, (c.Commit + rangeRows*(l.Changed*c.WriteRow+(1-l.Changed)*c.ReadRow)) * slow},
 		{log, rangeRows * l.Changed * c.RowBytes / m.Disk},
 	})
-	o.Apply = end - settled
+	o.Apply = end - estimated
 	o.Idle = idle
 	o.Database = database.busy/slow/(end*float64(m.Cores)) + idle
 	o.Disk = disk.busy / end

@@ -39,10 +39,10 @@ func TestMigrate_ReportsVersions(t *testing.T) {
 
 func TestMigrate_PartitionsTheInventory(t *testing.T) {
 	postgres := pgtest.Shared(t).NewDatabase(t) + "&pool_max_conns=4"
-	for _, c := range []struct{ parts, said string }{
+	for _, c := range []struct{ parts, message string }{
 		{"4", "the inventory has 4 partitions"}, {"4", "the inventory has 4 partitions"}, {"1", "the inventory has 1 partition\n"},
 	} {
-		if code, out := runOn(t, postgres, "migrate", "--partition-inventory", c.parts); code != exitOK || !strings.Contains(out, c.said) {
+		if code, out := runOn(t, postgres, "migrate", "--partition-inventory", c.parts); code != exitOK || !strings.Contains(out, c.message) {
 			t.Errorf("exit code %d: %s", code, out)
 		}
 	}

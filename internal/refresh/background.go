@@ -110,18 +110,18 @@ func pauseFor(failure error) time.Duration {
 	return backgroundPause
 }
 
-// endBackground stores the result of a request for a name in the background. With keepPlace
-// the name keeps its place in the order: the provider failed, or this process stops. If only
+// endBackground stores the result of a request for a name in the background. With keepRank
+// the name keeps its rank: the provider failed, or this process stops. If only
 // the name failed, the next plan decides whether to request it again, and the stored quotes
 // remain.
-func (f *fetcher) endBackground(tx *db.Tx, unit *FetchUnit, r *response, keepPlace bool) error {
-	ended, err := endName(tx, *unit, keepPlace, r.fetches())
+func (f *fetcher) endBackground(tx *db.Tx, unit *FetchUnit, r *response, keepRank bool) error {
+	ended, err := endName(tx, *unit, keepRank, r.fetches())
 	switch {
 	case err != nil || !ended:
 		return err
 	case unit.State == UnitDone:
 		return f.storeDetached(tx, unit, r, DetachedBackground)
-	case keepPlace && (unit.State == UnitPending || unit.ErrorKind == string(provider.KindCancelled)):
+	case keepRank && (unit.State == UnitPending || unit.ErrorKind == string(provider.KindCancelled)):
 		return nil // not a failure of the provider
 	default:
 		return f.noteOutcome(tx, unit, nil)

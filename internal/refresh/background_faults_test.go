@@ -31,7 +31,7 @@ func TestBackground_StopsOnPauseCancelAndOpenBreaker(t *testing.T) {
 	w.clock.Add(30 * time.Second)
 	w.drain()
 	equal(t, "calls", len(steam.requested()), 25)
-	equal(t, "names left", w.count(`SELECT count(*) FROM background_name WHERE place > 0`), 35)
+	equal(t, "names with a rank", w.count(`SELECT count(*) FROM background_name WHERE rank > 0`), 35)
 
 	id := w.begin(true)
 	_, err := w.engine.Plan(t.Context())
@@ -60,12 +60,12 @@ func TestBackground_ErrorKeepsQuotesAndContinues(t *testing.T) {
 	w.run(false)
 	equal(t, "calls", len(steam.requested()), 10)
 	equal(t, "snapshots", w.count(`SELECT count(*) FROM market_snapshot WHERE ask > 0`), before)
-	equal(t, "names left", w.count(`SELECT count(*) FROM background_name WHERE place > 0`), 0)
+	equal(t, "names with a rank", w.count(`SELECT count(*) FROM background_name WHERE rank > 0`), 0)
 	steam.fail = func(int, provider.Call) error { return steam.broken(provider.KindAuth) }
 	w.clock.Add(7 * time.Hour)
 	w.run(false)
 	equal(t, "calls with a wrong key", len(steam.requested()), 1)
-	equal(t, "names left", w.count(`SELECT count(*) FROM background_name WHERE place > 0`), 10)
+	equal(t, "names with a rank", w.count(`SELECT count(*) FROM background_name WHERE rank > 0`), 10)
 	w.checkIdle()
 }
 
@@ -157,7 +157,7 @@ func TestBackground_LostClaimWritesNothing(t *testing.T) {
 	_, err := w.engine.Fetch(t.Context(), "steam", "")
 	must(t, err)
 	equal(t, "calls", len(steam.requested()), 1)
-	equal(t, "names left", w.count(`SELECT count(*) FROM background_name WHERE place > 0`), 3)
+	equal(t, "names with a rank", w.count(`SELECT count(*) FROM background_name WHERE rank > 0`), 3)
 	equal(t, "snapshots", w.count(`SELECT count(*) FROM market_snapshot WHERE reason = 'awaiting'`), 0)
 	steam.before = nil
 	w.drain()

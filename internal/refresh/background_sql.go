@@ -34,32 +34,32 @@ func candidateNames(t *db.Tx, job int64, provider string, fresh bool) ([]Candida
 }
 
 const (
-	placeColumns  = "app_id bigint, job_id bigint, place bigint, urgent bigint, provider text, name text"
-	placeNamesSQL = `INSERT INTO background_name (app_id, job_id, place, urgent, provider, name) `
-	// A name can be urgent and also have a place. It then belongs to the bulk job.
-	placeNamesConflict = `
+	rankColumns  = "app_id bigint, job_id bigint, rank bigint, missing_since bigint, provider text, name text"
+	rankNamesSQL = `INSERT INTO background_name (app_id, job_id, rank, missing_since, provider, name) `
+	// A name can miss its price and also have a rank. It then belongs to the bulk job.
+	rankNamesConflict = `
 ON CONFLICT (provider, app_id, name) DO UPDATE SET
-	job_id = CASE WHEN excluded.place = 0 AND background_name.place <> 0 THEN background_name.job_id ELSE excluded.job_id END,
-	place = CASE WHEN excluded.place = 0 THEN background_name.place ELSE excluded.place END,
-	urgent = CASE WHEN background_name.urgent = 0 THEN excluded.urgent ELSE background_name.urgent END`
+	job_id = CASE WHEN excluded.rank = 0 AND background_name.rank <> 0 THEN background_name.job_id ELSE excluded.job_id END,
+	rank = CASE WHEN excluded.rank = 0 THEN background_name.rank ELSE excluded.rank END,
+	missing_since = CASE WHEN background_name.missing_since = 0 THEN excluded.missing_since ELSE background_name.missing_since END`
 )
 
-var placesBulk = db.NewBulk(placeNamesSQL, placeColumns, placeNamesConflict)
+var ranksBulk = db.NewBulk(rankNamesSQL, rankColumns, rankNamesConflict)
 
 // storeRanking stores the order in which names are requested in the background. With all, it
 // replaces the former order.
 func storeRanking(t *db.Tx, job int64, provider string, names []BackgroundName, all bool) error {
 	if all {
-		if _, err := t.Exec(`UPDATE background_name SET place = 0 WHERE provider = $1 AND place <> 0`, provider); err != nil {
+		if _, err := t.Exec(`UPDATE background_name SET rank = 0 WHERE provider = $1 AND rank <> 0`, provider); err != nil {
 			return err
 		}
 	}
-	rows := db.NewTable(placeColumns, len(names))
+	rows := db.NewTable(rankColumns, len(names))
 	for _, n := range names {
 		rows.Int(int64(n.AppID), job, n.Rank, db.Micros(n.Missing))
 		rows.Text(provider, n.Name)
 	}
-	_, err := t.WriteRows(placesBulk, rows)
+	_, err := t.WriteRows(ranksBulk, rows)
 	return err
 }
 
@@ -83,13 +83,13 @@ func noteRequested(t *db.Tx, u FetchUnit) error {
 	return err
 }
 
-// clearUrgent clears the urgent mark of names that have a price now. It checks at most 100
-// rows, because the first urgent name is claimed next.
-const clearUrgent = `
-UPDATE background_name SET urgent = 0
+// clearMissing clears the mark of names that have a price now. It checks at most 100 rows,
+// because the first name without a price is claimed next.
+const clearMissing = `
+UPDATE background_name SET missing_since = 0
 WHERE (provider, app_id, name) IN (
 	SELECT f.provider, f.app_id, f.name FROM (
-		SELECT provider, app_id, name FROM background_name WHERE provider = $1 AND urgent <> 0 ORDER BY urgent LIMIT 100) f
+		SELECT provider, app_id, name FROM background_name WHERE provider = $1 AND missing_since <> 0 ORDER BY missing_since LIMIT 100) f
 	WHERE NOT EXISTS (
 		SELECT 1 FROM item i JOIN missing_price m ON m.item_id = i.id WHERE i.app_id = f.app_id AND i.name = f.name))`
 
@@ -100,14 +100,14 @@ const (
 SELECT s.app_id, s.name, s.job_id FROM background_name s
 WHERE s.provider = $1 AND NOT EXISTS (SELECT 1 FROM fetch_unit u WHERE u.id = s.unit_id AND u.state IN ('pending', 'running'))
 AND NOT EXISTS (SELECT 1 FROM provider_state p WHERE p.provider = $1 AND p.paused)`
-	nextUrgent = nextName + ` AND s.urgent <> 0 ORDER BY s.urgent, s.app_id, s.name LIMIT 1`
-	nextPlaced = nextName + ` AND s.place <> 0 ORDER BY s.place, s.app_id, s.name LIMIT 1`
+	nextMissing = nextName + ` AND s.missing_since <> 0 ORDER BY s.missing_since, s.app_id, s.name LIMIT 1`
+	nextRanked  = nextName + ` AND s.rank <> 0 ORDER BY s.rank, s.app_id, s.name LIMIT 1`
 )
 
 // claimName creates a claimed unit of the next name in the background. It returns nil if
 // there is no name or the provider is paused.
 func claimName(t *db.Tx, c Claim) (*FetchUnit, error) {
-	if _, err := t.Exec(clearUrgent, c.Provider); err != nil {
+	if _, err := t.Exec(clearMissing, c.Provider); err != nil {
 		return nil, err
 	}
 	u := FetchUnit{
@@ -115,7 +115,7 @@ func claimName(t *db.Tx, c Claim) (*FetchUnit, error) {
 		Reserved: c.Reserve, Detached: true, Background: true,
 	}
 	var name string
-	for _, query := range []string{nextUrgent, nextPlaced} {
+	for _, query := range []string{nextMissing, nextRanked} {
 		found, err := db.Found(t.QueryRow(query+t.Dialect.SkipLocked("s"), c.Provider).Scan(&u.AppID, &name, &u.JobID))
 		if err != nil {
 			return nil, err
@@ -157,10 +157,10 @@ func claimName(t *db.Tx, c Claim) (*FetchUnit, error) {
 const laterUnit = ` WHERE job_id = $1 AND provider = $2 AND app_id = $3 AND file = '' AND state = 'deferred'`
 
 // endName deletes the unit of a name in the background, and adds its cost to the counts of
-// its job. With keepPlace the name keeps its place. Otherwise endName stores the request time
+// its job. With keepRank the name keeps its rank. Otherwise endName stores the request time
 // and the counts of each market. If the claim is no longer valid, it stores only the cost and
 // returns false.
-func endName(t *db.Tx, u FetchUnit, keepPlace bool, markets []MarketFetch) (bool, error) {
+func endName(t *db.Tx, u FetchUnit, keepRank bool, markets []MarketFetch) (bool, error) {
 	var requests int64
 	err := t.QueryRow(`DELETE FROM fetch_unit WHERE id = $1 AND token = $2 AND state = 'running' RETURNING requests`, u.ID, u.Token).Scan(&requests)
 	if found, err := db.Found(err); err != nil {
@@ -169,7 +169,7 @@ func endName(t *db.Tx, u FetchUnit, keepPlace bool, markets []MarketFetch) (bool
 		return false, spend(t, u)
 	}
 	ended := int64(1)
-	if keepPlace {
+	if keepRank {
 		ended = 0
 	}
 	counted, err := t.Exec(`UPDATE fetch_unit SET requests = requests + $4, bytes = bytes + $5, size = size - CASE WHEN size > 0 THEN CAST($6 AS BIGINT) ELSE 0 END`+laterUnit,
@@ -177,11 +177,11 @@ func endName(t *db.Tx, u FetchUnit, keepPlace bool, markets []MarketFetch) (bool
 	if err != nil {
 		return false, err
 	}
-	if keepPlace {
+	if keepRank {
 		_, err = t.Exec(`UPDATE background_name SET unit_id = 0 WHERE unit_id = $1`, u.ID)
 		return true, err
 	}
-	if _, err := t.Exec(`UPDATE background_name SET unit_id = 0, place = 0, urgent = 0, requested_at = $2 WHERE unit_id = $1`, u.ID, db.Micros(t.Now())); err != nil {
+	if _, err := t.Exec(`UPDATE background_name SET unit_id = 0, rank = 0, missing_since = 0, requested_at = $2 WHERE unit_id = $1`, u.ID, db.Micros(t.Now())); err != nil {
 		return false, err
 	}
 	if counted != 1 {
@@ -219,17 +219,17 @@ func writeNamedQuotes(t *db.Tx, items []NamedItem) error {
 		return err
 	}
 	revs, err := db.Collect(t.Context(), t, func(r *sql.Rows, rev *int64) error { return r.Scan(rev) },
-		`SELECT rev FROM item WHERE id IN `+t.Dialect.IDs(1)+` ORDER BY id`+t.Dialect.Lock(), t.Dialect.PackIDs(ids))
+		`SELECT rev FROM item WHERE id `+t.Dialect.OneOf(1)+` ORDER BY id`+t.Dialect.Lock(), t.Dialect.PackIDs(ids))
 	if err != nil {
 		return err
 	}
 	if !slices.EqualFunc(items, revs, func(i NamedItem, rev int64) bool { return i.Rev == rev }) {
 		return db.ErrRunAgain
 	}
-	if _, err := t.Exec(`UPDATE item SET rev = rev + 1 WHERE id IN `+t.Dialect.IDs(1), t.Dialect.PackIDs(ids)); err != nil {
+	if _, err := t.Exec(`UPDATE item SET rev = rev + 1 WHERE id `+t.Dialect.OneOf(1), t.Dialect.PackIDs(ids)); err != nil {
 		return err
 	}
-	_, err = t.Exec(`UPDATE missing_price SET due_at = $2 WHERE job_id = 0 AND due_at > $2 AND item_id IN `+t.Dialect.IDs(1),
+	_, err = t.Exec(`UPDATE missing_price SET due_at = $2 WHERE job_id = 0 AND due_at > $2 AND item_id `+t.Dialect.OneOf(1),
 		t.Dialect.PackIDs(ids), db.Micros(t.Now().Add(missingDelay)))
 	return err
 }

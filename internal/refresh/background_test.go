@@ -226,8 +226,8 @@ func TestBackground_NextPlanTakesOverDeferredNames(t *testing.T) {
 	first := w.run(false)
 	w.clock.Add(10 * time.Second)
 	second := w.run(true)
-	equal(t, "places", w.count(`SELECT count(*) FROM background_name WHERE place > 0`), 60)
-	equal(t, "of the first job", w.count(`SELECT count(*) FROM background_name WHERE place > 0 AND job_id = $1`, first.ID), 0)
+	equal(t, "names with a rank", w.count(`SELECT count(*) FROM background_name WHERE rank > 0`), 60)
+	equal(t, "names that the first job ranked", w.count(`SELECT count(*) FROM background_name WHERE rank > 0 AND job_id = $1`, first.ID), 0)
 	for range 6 {
 		w.clock.Add(time.Minute)
 		w.drain()
@@ -318,7 +318,7 @@ func TestBackground_PricedNameIsNoLongerUrgent(t *testing.T) {
 	steam.admit = func(context.Context, provider.Call) error { return steam.broken(provider.KindBreaker) }
 	w.push("u", 730, list...)
 	w.drain()
-	equal(t, "urgent names", w.count(`SELECT count(*) FROM background_name WHERE urgent > 0`), 60)
+	equal(t, "names without a price", w.count(`SELECT count(*) FROM background_name WHERE missing_since > 0`), 60)
 	equal(t, "missing prices", w.count(`SELECT count(*) FROM missing_price`), 0)
 	w.clock.Add(7 * time.Hour)
 	w.limit(steam)

@@ -111,7 +111,7 @@ func TestConcurrency_CountsAlwaysAddUpAndNeverDecrease(t *testing.T) {
 	w.cfg.FetchSlots, w.cfg.EstimateSlots = 2, 2
 	w.restart()
 	w.push("u", 730, list...)
-	w.forget()
+	w.clearMissing()
 	stop := w.work()
 	id := w.begin(false)
 	last := refresh.Counts{Pending: int64(len(list))}
@@ -165,7 +165,7 @@ func TestConcurrency_HangingProviderDelaysNoOther(t *testing.T) {
 	}
 	w := newWorld(t, hangs, good)
 	w.push("u", 730, list...)
-	w.forget()
+	w.clearMissing()
 	stop := w.work()
 	id := w.begin(false)
 	<-calling

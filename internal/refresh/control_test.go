@@ -23,7 +23,7 @@ func code(err error) string {
 func TestStart_ReturnsTheLiveJob(t *testing.T) {
 	w := newWorld(t, bulk("alpha", []string{"A"}, "a1"))
 	w.push("u", 730, "A")
-	w.forget()
+	w.clearMissing()
 	id := w.begin(false)
 	for _, forced := range []bool{false, true} {
 		for i := range 5 { // queued, planned, fetched, validated, estimated
@@ -74,7 +74,7 @@ func TestRetryFailed_RetriesFailedItemsWithinTTL(t *testing.T) {
 	s := batch("alpha", 20, list, "a1")
 	w := newWorld(t, s)
 	w.push("u", 730, list...)
-	w.forget()
+	w.clearMissing()
 	s.fail = func(n int, _ provider.Call) error {
 		if n == 2 {
 			return s.broken(provider.KindTimeout)
@@ -223,7 +223,7 @@ func TestCancel_AbortsRequestInProgress(t *testing.T) {
 	}
 	w := newWorld(t, s)
 	w.push("u", 730, "A")
-	w.forget()
+	w.clearMissing()
 	id := w.begin(false)
 	_, err := w.engine.Plan(t.Context())
 	must(t, err)
@@ -248,7 +248,7 @@ func TestStop_ReleasesRequestAndKeepsResponse(t *testing.T) {
 	s := batch("alpha", 10, list, "a1")
 	w := newWorld(t, s)
 	w.push("u", 730, list...)
-	w.forget()
+	w.clearMissing()
 	id := w.begin(false)
 	_, err := w.engine.Plan(t.Context())
 	must(t, err)

@@ -222,7 +222,7 @@ func TestRule8_StoringAResponseIsRetried(t *testing.T) {
 	s := bulk("alpha", []string{"A"}, "a1")
 	w := newWorld(t, s)
 	w.push("u", 730, "A")
-	w.forget()
+	w.clearMissing()
 	w.begin(false)
 	_, err := w.engine.Plan(t.Context())
 	must(t, err)
@@ -249,7 +249,7 @@ func TestRule8_WorkContinuesAfterAFullDisk(t *testing.T) {
 	s := batch("alpha", 30, list, "a1", "a2", "a3")
 	w := newWorld(t, s)
 	w.push("u", 730, list...)
-	w.forget()
+	w.clearMissing()
 	w.begin(false)
 	full := false
 	w.faults = func(string) error {

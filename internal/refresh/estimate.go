@@ -220,9 +220,9 @@ func (s *batchEstimator) estimateItem(i int, now time.Time) EstimatedItem {
 	}
 	if s.estimated.Sales == pricing.SalesNone {
 		out.RetryAt = now.Add(s.estimator.cfg.NoSalesRetry)
-		out.QuietSince = item.NoSalesSince
-		if out.QuietSince.IsZero() {
-			out.QuietSince = now
+		out.NoSalesSince = item.NoSalesSince
+		if out.NoSalesSince.IsZero() {
+			out.NoSalesSince = now
 		}
 	}
 	return out

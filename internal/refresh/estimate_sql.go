@@ -84,7 +84,7 @@ func writeItems(t *db.Tx, s *Estimates) error {
 			int64(e.Markets), int64(e.UsedMarkets), int64(held.Candidate), db.Micros(held.At),
 			int64(i.Bounds.Low), int64(i.Bounds.High),
 			db.Micros(updated), db.Micros(checked), db.Micros(t.Now()), db.Micros(i.AsOf),
-			db.Micros(i.QuietSince), db.Micros(i.RetryAt), s.RateSet, i.LevelSet)
+			db.Micros(i.NoSalesSince), db.Micros(i.RetryAt), s.RateSet, i.LevelSet)
 		rows.Text(s.Method, pricing.EncodeGuard(&e.State, &e.Move))
 	}
 	n, err := t.WriteRows(itemsBulk, rows)

@@ -141,7 +141,7 @@ func TestStoreEstimates_WritesItemsQuotesAndCounts(t *testing.T) {
 			byName[i.Key.Name] = i
 		}
 		s.Items = []refresh.EstimatedItem{
-			{Item: byName["A"], State: refresh.ItemUpdated, Responded: true, Estimate: est, LevelSet: 8, Bounds: pricing.Range{Low: 9, High: 10}, Used: "1,2", AsOf: at(-time.Minute), QuotedAt: at(-time.Minute), QuietSince: at(-2 * time.Hour), RetryAt: at(time.Hour)},
+			{Item: byName["A"], State: refresh.ItemUpdated, Responded: true, Estimate: est, LevelSet: 8, Bounds: pricing.Range{Low: 9, High: 10}, Used: "1,2", AsOf: at(-time.Minute), QuotedAt: at(-time.Minute), NoSalesSince: at(-2 * time.Hour), RetryAt: at(time.Hour)},
 			{Item: byName["B"], State: refresh.ItemNoQuote, Responded: true, Estimate: pricing.Priced{Status: pricing.NoPrice}, AsOf: at(-time.Minute)},
 			{Item: byName["C"], State: refresh.ItemFailed, Error: "why"},
 			{Item: byName["D"], State: refresh.ItemSkipped, Reason: refresh.SkipBudget},

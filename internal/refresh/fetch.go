@@ -45,21 +45,21 @@ func (f *fetcher) fetch(ctx context.Context, q *hostQueue) (bool, error) {
 	defer func() { f.releaseUnit(unit, written) }()
 	r, failure := f.request(f.priority.Paced(requestCtx), unit)
 	defer f.recycle(r)
-	keepPlace := failure != nil && unit.Background && (ctx.Err() != nil || isProviderFailure(failure))
-	if keepPlace {
+	keepRank := failure != nil && unit.Background && (ctx.Err() != nil || isProviderFailure(failure))
+	if keepRank {
 		q.until.Store(db.Micros(f.now().Add(pauseFor(failure))))
 	}
 	begun := false
 	store := func(ctx context.Context) (bool, error) {
 		begun = true
-		if err := f.persist(ctx, f.endWrite(ctx, unit, r, keepPlace)); err != nil {
+		if err := f.persist(ctx, f.endWrite(ctx, unit, r, keepRank)); err != nil {
 			return false, fmt.Errorf("store response of %s: %w", q.provider, err)
 		}
 		written = true
 		if f.mayUnblockBatch(ctx, unit) {
 			f.wake(WorkEstimate)
 		}
-		return ctx.Err() == nil && !keepPlace, nil
+		return ctx.Err() == nil && !keepRank, nil
 	}
 	more, err := f.priority.Run(ctx, store)
 	if !begun { // the process stops; store the response because it cost requests
@@ -81,10 +81,10 @@ func (f *fetcher) mayUnblockBatch(ctx context.Context, u *FetchUnit) bool {
 
 // endWrite returns the write that stores the result of a request. It releases the unit if it
 // is to be retried or the process stops. Otherwise it ends the unit with its response. With
-// keepPlace, a name of the background fetch keeps its place in the order.
-func (f *fetcher) endWrite(ctx context.Context, unit *FetchUnit, r *response, keepPlace bool) func(*db.Tx) error {
+// keepRank, a name of the background fetch keeps its rank.
+func (f *fetcher) endWrite(ctx context.Context, unit *FetchUnit, r *response, keepRank bool) func(*db.Tx) error {
 	if unit.Background {
-		return func(tx *db.Tx) error { return f.endBackground(tx, unit, r, keepPlace) }
+		return func(tx *db.Tx) error { return f.endBackground(tx, unit, r, keepRank) }
 	}
 	if unit.State == UnitPending || (unit.State != UnitDone && ctx.Err() != nil) {
 		return func(tx *db.Tx) error { return returnUnit(tx, *unit) }

@@ -46,7 +46,7 @@ func TestRule7_MajorityOfFirstResponsesIsAccepted(t *testing.T) {
 			}
 			w := newWorld(t, s)
 			w.push("u", 730, list...)
-			w.forget()
+			w.clearMissing()
 			j := w.run(false)
 			equal(t, "state", j.State, refresh.Finished)
 			equal(t, "updated", j.Counts.Updated, 300)
@@ -76,7 +76,7 @@ func TestRule7_TwoContradictingFirstResponsesAreQuarantined(t *testing.T) {
 	}
 	w := newWorld(t, s)
 	w.push("u", 730, list...)
-	w.forget()
+	w.clearMissing()
 	j := w.run(false)
 	equal(t, "state", j.State, refresh.Failed)
 	equal(t, "price", w.named(list[0]).Price, 0)
@@ -109,7 +109,7 @@ func TestRule7_NewMarketsContradictingAKnownOneAreQuarantined(t *testing.T) {
 	known.price = func(string, string) money.Micro { return units(1000) }
 	w := newWorld(t, known)
 	w.push("u", 730, list...)
-	w.forget()
+	w.clearMissing()
 	w.run(false) // no other market contradicts it
 	w.providers = append(w.providers, others)
 	w.restart()
@@ -144,7 +144,7 @@ func TestRule7_ResponseUnlikeItsPastIsRefused(t *testing.T) {
 			}
 			w := newWorld(t, s)
 			w.push("u", 730, list...)
-			w.forget()
+			w.clearMissing()
 			w.run(false)
 			before := w.named(list[9])
 			price = c.price
@@ -180,7 +180,7 @@ func TestRule7_DriftingMarketIsRefused(t *testing.T) {
 	}
 	w := newWorld(t, s)
 	w.push("u", 730, list...)
-	w.forget()
+	w.clearMissing()
 	w.run(false)
 	for range 7 {
 		w.clock.Add(24 * time.Hour)

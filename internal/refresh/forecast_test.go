@@ -76,7 +76,7 @@ func TestForecast_MatchesTheNextJobByHost(t *testing.T) {
 			w := newWorld(t, bulk("other", list, "o"), s)
 			w.limit(s)
 			w.push("u", catalog.CS2, list...)
-			w.forget() // of one job only
+			w.clearMissing() // of one job only
 			host := s.d.Hosts[0]
 			if c.before != nil {
 				must(t, c.before(allowance.New(w.store, s.d.Name, host)))
@@ -156,7 +156,7 @@ func TestForecast_MatchesTheNextJob(t *testing.T) {
 	w.drain()
 	w.clock.Add(3 * time.Hour)
 	w.push("u2", 730, list[100:]...)
-	w.forget()
+	w.clearMissing()
 	for _, s := range w.providers {
 		s.requested()
 	}

@@ -229,8 +229,8 @@ func cancelJob(t *db.Tx, id int64, pause time.Duration) error {
 	for _, query := range []string{
 		`UPDATE refresh_job SET cancel_requested = true WHERE id = $1 AND state IN ('queued', 'running')`,
 		`UPDATE fetch_unit SET state = 'cancelled', token = token + 1 WHERE job_id = $1 AND state IN ('pending', 'running')`,
-		`UPDATE background_name SET place = 0, urgent = 0
-		 WHERE (place <> 0 OR urgent <> 0) AND job_id = $1 AND EXISTS (SELECT 1 FROM refresh_job WHERE id = $1 AND state IN ('queued', 'running'))`,
+		`UPDATE background_name SET rank = 0, missing_since = 0
+		 WHERE (rank <> 0 OR missing_since <> 0) AND job_id = $1 AND EXISTS (SELECT 1 FROM refresh_job WHERE id = $1 AND state IN ('queued', 'running'))`,
 		`UPDATE refresh_batch SET state = 'cancelled', token = token + 1, cancelled = pending, pending = 0
 		 WHERE job_id = $1 AND state IN ('pending', 'running')`,
 		`UPDATE refresh_job SET stage = 'apply' WHERE id = $1 AND state = 'running'`,

@@ -143,7 +143,7 @@ func TestClaim_InstanceByNameClaimsNoFiles(t *testing.T) {
 		list := names("Item", 30)
 		files, byName := w.join("a", bulk("alpha", list, "a1")), w.join("b", batch("alpha", 10, list, "a1"))
 		w.push("u", 730, list...)
-		w.forget()
+		w.clearMissing()
 		s, err := files.Start(t.Context(), false, "test")
 		must(t, err)
 		_, err = files.Plan(t.Context())
@@ -164,7 +164,7 @@ func TestLease_UnitOfAStoppedInstanceIsRequestedAgain(t *testing.T) {
 		stuck.edit = func(q *provider.Quote) bool { q.Ask = units(99); return true } // an accepted response would change the price
 		a, b, c := w.join("a", bulk("alpha", list, "a1")), w.join("b", bulk("alpha", list, "a1")), w.join("c", stuck)
 		w.push("u", 730, list...)
-		w.forget()
+		w.clearMissing()
 		for n, i := range []*instance{a, b, c} {
 			s, err := i.Start(t.Context(), false, "test")
 			must(t, err)
@@ -210,7 +210,7 @@ func TestLease_BatchOfAStoppedInstanceIsEstimatedOnce(t *testing.T) {
 		provider := func() *fakeProvider { return bulk("alpha", list, "a1") }
 		a, b, c := w.join("a", provider()), w.join("b", provider()), w.join("c", provider())
 		w.push("u", 730, list...)
-		w.forget()
+		w.clearMissing()
 		_, err := a.Start(t.Context(), false, "test")
 		must(t, err)
 		for _, work := range []string{refresh.WorkPlan, refresh.FetchKind("alpha", "")} {
@@ -259,7 +259,7 @@ func TestLease_HeartbeatKeepsClaims(t *testing.T) {
 		slow.before = func(context.Context, provider.Call) { close(calling); <-goOn }
 		a, b := w.join("a", bulk("alpha", list, "a1")), w.join("b", slow)
 		w.push("u", 730, list...)
-		w.forget()
+		w.clearMissing()
 		_, err := a.Start(t.Context(), false, "test")
 		must(t, err)
 		_, err = a.Plan(t.Context())
@@ -300,7 +300,7 @@ func TestLease_LeaveReleasesClaimsImmediately(t *testing.T) {
 		a := w.join("a", bulk("alpha", names("Item", 10), "a1"), bulk("beta", names("Item", 10), "b1"))
 		b := w.join("b", bulk("alpha", names("Item", 10), "a1"))
 		w.push("u", 730, names("Item", 10)...)
-		w.forget()
+		w.clearMissing()
 		_, err := a.Start(t.Context(), false, "test")
 		must(t, err)
 		_, err = a.Plan(t.Context())
@@ -320,7 +320,7 @@ func TestLease_RollingUpdateKeepsUnitsOfConfiguredProviders(t *testing.T) {
 		list := names("Item", 10)
 		old := w.join("old", bulk("alpha", list, "a1"), bulk("beta", list, "b1"))
 		w.push("u", 730, list...)
-		w.forget()
+		w.clearMissing()
 		_, err := old.Start(t.Context(), false, "test")
 		must(t, err)
 		_, err = old.Plan(t.Context())
@@ -340,7 +340,7 @@ func TestLease_InstancesShareWorkDuringTakeover(t *testing.T) {
 			return []*fakeProvider{bulk("alpha", list, "a1", "a2", "a3"), batch("beta", 100, list, "b1")}
 		}
 		w.push("u", 730, list...)
-		w.forget()
+		w.clearMissing()
 		run := func(i *instance) (stop func()) {
 			ctx, cancel := context.WithCancel(w.tb.Context())
 			local := dispatch.NewLocal(dispatch.LocalOptions{

@@ -44,7 +44,7 @@ func TestNames_FailingNameFailsAlone(t *testing.T) {
 	s := single("alpha", list, "a1", "a2", "a3")
 	w := newWorld(t, s)
 	w.push("u", 730, list...)
-	w.forget()
+	w.clearMissing()
 	s.fail = func(_ int, c provider.Call) error {
 		if c.Names[0] == list[7] || c.Names[0] == list[77] {
 			return s.broken(provider.KindProtocol)
@@ -68,7 +68,7 @@ func TestNames_SuccessfulCallIsNotRepeated(t *testing.T) {
 	s := single("alpha", list, "a1", "a2", "a3")
 	w := newWorld(t, s)
 	w.push("u", 730, list...)
-	w.forget()
+	w.clearMissing()
 	left := 0 // a budget of 20 requests a minute
 	s.fail = func(int, provider.Call) error {
 		if left--; left < 0 {
@@ -100,7 +100,7 @@ func TestNames_BudgetSkipsTheRest(t *testing.T) {
 	s := single("alpha", list, "a1", "a2", "a3")
 	w := newWorld(t, s)
 	w.push("u", 730, list...)
-	w.forget()
+	w.clearMissing()
 	left := 20
 	s.fail = func(int, provider.Call) error {
 		if left--; left < 0 {
@@ -120,7 +120,7 @@ func TestNames_UnitIsAbandonedAfterThreeFailures(t *testing.T) {
 	s := single("alpha", list, "a1", "a2", "a3")
 	w := newWorld(t, s)
 	w.push("u", 730, list...)
-	w.forget()
+	w.clearMissing()
 	s.fail = func(n int, _ provider.Call) error {
 		if n > 10 {
 			return s.broken(provider.KindConnect)
@@ -139,7 +139,7 @@ func TestNames_StopKeepsResponses(t *testing.T) {
 	s := single("alpha", list, "a1", "a2", "a3")
 	w := newWorld(t, s)
 	w.push("u", 730, list...)
-	w.forget()
+	w.clearMissing()
 	id := w.begin(false)
 	_, err := w.engine.Plan(t.Context())
 	must(t, err)
@@ -164,7 +164,7 @@ func TestLimit_EveryNameIsRequestedInTheEnd(t *testing.T) {
 	s := batch("alpha", 100, list, "a1")
 	w := newWorld(t, s, bulk("beta", list, "b1")) // after which all names are equally fresh
 	w.push("u", 730, list...)
-	w.forget()
+	w.clearMissing()
 	left := 0 // of the three calls that a job may send
 	s.fail = func(int, provider.Call) error {
 		if left--; left < 0 {

@@ -18,7 +18,7 @@ func TestStep4_NewerQuoteOfTwoProvidersCounts(t *testing.T) {
 		b.price = func(string, string) money.Micro { return units(12) }
 		w := newWorld(t, a, b)
 		w.push("u", 730, "A")
-		w.forget()
+		w.clearMissing()
 		w.begin(false)
 		_, err := w.engine.Plan(t.Context())
 		must(t, err)
@@ -62,7 +62,7 @@ func TestStep4_NewerQuoteOfTwoFilesCounts(t *testing.T) {
 		}
 	}
 	w.push("u", 730, "A")
-	w.forget()
+	w.clearMissing()
 	w.run(false)
 	equal(t, "price", w.named("A").Price, units(12))
 	w.checkIdle()

@@ -43,7 +43,7 @@ func TestOutcome_ReportsGapsWithReasons(t *testing.T) {
 	a, b, c := bulk("alpha", list, "a1", "a2"), batch("beta", 100, list, "b1"), bulk("gamma", list[:50], "c1")
 	w := newWorld(t, a, b, c)
 	w.push("u", 730, list...)
-	w.forget()
+	w.clearMissing()
 	w.checkOutcome("all respond", w.run(false), refresh.JobComplete)
 	w.checkOutcome("nothing is due", w.run(false), refresh.JobComplete)
 
@@ -86,7 +86,7 @@ func TestOutcome_ReportsGapsWithReasons(t *testing.T) {
 func TestOutcome_CancelledAndUnplannedJobs(t *testing.T) {
 	w := newWorld(t, bulk("alpha", names("Item", 5), "a1"))
 	w.push("u", 730, names("Item", 5)...)
-	w.forget()
+	w.clearMissing()
 	id := w.begin(false)
 	must(t, w.engine.Cancel(t.Context(), id))
 	w.checkOutcome("cancelled before its plan", w.job(id), refresh.JobFailed)

@@ -14,7 +14,7 @@ func TestPause_JobsContinueWithoutTheProvider(t *testing.T) {
 	a, b := bulk("alpha", list, "a1"), batch("beta", 5, list, "b1")
 	w := newWorld(t, a, b)
 	w.push("u", 730, list...)
-	w.forget()
+	w.clearMissing()
 	if err := w.engine.PauseProvider(t.Context(), "unknown"); code(err) != "provider_not_found" {
 		t.Errorf("pause of no provider: %v", err)
 	}
@@ -66,7 +66,7 @@ func TestRemovedProvider_DelaysNoJobAndDropsItsQuotes(t *testing.T) {
 		gone.price = func(string, string) money.Micro { return units(12) }
 		w := newWorld(t, a, gone)
 		w.push("u", 730, list...)
-		w.forget()
+		w.clearMissing()
 		id := w.begin(false)
 		_, err := w.engine.Plan(t.Context())
 		must(t, err)
@@ -96,7 +96,7 @@ func TestRemovedProvider_DelaysNoJobAndDropsItsQuotes(t *testing.T) {
 func TestRemovedProvider_WithoutAnyProviderTheJobEnds(t *testing.T) {
 	w := newWorld(t, batch("alpha", 10, []string{"A"}, "a1"))
 	w.push("u", 730, "A")
-	w.forget()
+	w.clearMissing()
 	id := w.begin(false)
 	_, err := w.engine.Plan(t.Context())
 	must(t, err)

@@ -56,7 +56,7 @@ func TestReadPlan_CountsWhatIsDue(t *testing.T) {
 			switch s.Items[i].Key.Name {
 			case "pause":
 				s.Items[i].RetryAt = f.Now.Add(72 * time.Hour)
-				s.Items[i].QuietSince = f.Now
+				s.Items[i].NoSalesSince = f.Now
 			case "unknown":
 				s.Items[i].Estimate.Price, s.Items[i].RetryAt = 0, f.Now.Add(72*time.Hour)
 			}

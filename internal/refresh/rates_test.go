@@ -56,7 +56,7 @@ func TestEstimate_UsesTheRatesOfThePlan(t *testing.T) {
 	w.cfg.Policy.Rates = planned
 	w.restart()
 	w.push("u", 730, "A")
-	w.forget()
+	w.clearMissing()
 	job := w.begin(true)
 	more, err := w.engine.Plan(t.Context())
 	must(t, err)
@@ -81,7 +81,7 @@ func TestEstimate_IgnoresQuotesWithoutRate(t *testing.T) {
 	damage(func(q *provider.Quote) { q.Currency = "RUB" })(s)
 	w := newWorld(t, s)
 	w.push("u", 730, "A")
-	w.forget()
+	w.clearMissing()
 	job := w.run(true)
 	equal(t, "without a quote", job.Counts.NoQuote, 1)
 	equal(t, "price", w.named("A").Price, 0)
@@ -96,7 +96,7 @@ func TestEstimate_IgnoresQuotesWithoutRate(t *testing.T) {
 func TestPlan_WaitsForTheFirstRates(t *testing.T) {
 	w := newWorld(t, bulk("alpha", []string{"A"}, "a1"))
 	w.push("u", 730, "A")
-	w.forget()
+	w.clearMissing()
 	pending := refresh.ErrNoRatesYet
 	w.rates = func(context.Context) (pricing.Rates, error) { return nil, pending }
 	w.restart()

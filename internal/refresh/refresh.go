@@ -261,20 +261,20 @@ type Estimates struct {
 
 // EstimatedItem is the result of estimating an item.
 type EstimatedItem struct {
-	Item                        // the item before the estimate
-	State      string           // ItemUpdated, ItemNoQuote, ItemFailed, ItemSkipped
-	Reason     string           // with ItemSkipped
-	Error      string           // with ItemFailed
-	Responded  bool             // a market responded, so Estimate is set
-	Estimate   pricing.Priced   // without Quotes
-	Bounds     pricing.Range    // price range of the item including the new price
-	LevelSet   int64            // id of the level set; 0: none yet
-	Used       string           // ids of the used markets, if AddsPoint
-	AsOf       time.Time        // fetch time of the quotes, from which the TTL counts
-	QuotedAt   time.Time        // time of the newest used quote; zero: none
-	QuietSince time.Time        // since when no market has reported a sale; zero: not in this state
-	RetryAt    time.Time        // end of the no-sales pause; zero: no pause
-	NewQuotes  []MarketSnapshot // quotes to store, by market; nil: unchanged
+	Item                          // the item before the estimate
+	State        string           // ItemUpdated, ItemNoQuote, ItemFailed, ItemSkipped
+	Reason       string           // with ItemSkipped
+	Error        string           // with ItemFailed
+	Responded    bool             // a market responded, so Estimate is set
+	Estimate     pricing.Priced   // without Quotes
+	Bounds       pricing.Range    // price range of the item including the new price
+	LevelSet     int64            // id of the level set; 0: none yet
+	Used         string           // ids of the used markets, if AddsPoint
+	AsOf         time.Time        // fetch time of the quotes, from which the TTL counts
+	QuotedAt     time.Time        // time of the newest used quote; zero: none
+	NoSalesSince time.Time        // since when no market has reported a sale; zero: not in this state
+	RetryAt      time.Time        // end of the no-sales pause; zero: no pause
+	NewQuotes    []MarketSnapshot // quotes to store, by market; nil: unchanged
 }
 
 // PriceAfter returns the item's price after the estimate; 0: unknown.

@@ -15,7 +15,7 @@ func TestNames_AreRequestedInFewestCalls(t *testing.T) {
 		b := batch("alpha", c.size, list, "a1")
 		w := newWorld(t, b)
 		w.push("u", 730, list...)
-		w.forget()
+		w.clearMissing()
 		j := w.run(false)
 		calls := b.requested()
 		equal(t, "calls", len(calls), c.calls)
@@ -71,7 +71,7 @@ func TestRetryAfter_UnitIsRetriedAtTheStatedTime(t *testing.T) {
 	s := bulk("alpha", []string{"A"}, "a1")
 	w := newWorld(t, s)
 	w.push("u", 730, "A")
-	w.forget()
+	w.clearMissing()
 	waits := 3
 	s.fail = func(int, provider.Call) error {
 		if waits--; waits >= 0 {
@@ -101,7 +101,7 @@ func TestRetryAfter_LongOrRepeatedWaitDefersTheUnit(t *testing.T) {
 		s := bulk("alpha", []string{"A"}, "a1")
 		w := newWorld(t, s)
 		w.push("u", 730, "A")
-		w.forget()
+		w.clearMissing()
 		s.fail = func(int, provider.Call) error { return s.wait(wait) }
 		id := w.begin(false)
 		for range 12 {

@@ -113,7 +113,7 @@ func TestRule6_RetentionRunsAfterEveryJob(t *testing.T) {
 	list := names("Item", 10)
 	w := newWorld(t, bulk("alpha", list, "a1"))
 	w.push("u", 730, list...)
-	w.forget()
+	w.clearMissing()
 	for range 6 {
 		w.run(true)
 		w.clock.Add(3 * 24 * time.Hour)
@@ -132,7 +132,7 @@ func TestRule6_ZeroDaysAndZeroJobsKeepNothing(t *testing.T) {
 	w.cfg.Retention = refresh.Retention{}
 	w.restart()
 	w.push("u", 730, "A")
-	w.forget()
+	w.clearMissing()
 	w.begin(false)
 	for range 3 { // an end at this very moment is not older than this moment
 		w.drain()
@@ -155,7 +155,7 @@ func TestRule6_RetentionKeepsRunningJobs(t *testing.T) {
 	w.cfg.Retention = refresh.Retention{}
 	w.restart()
 	w.push("u", 730, "A")
-	w.forget()
+	w.clearMissing()
 	id := w.begin(false)
 	for {
 		more, err := w.step()

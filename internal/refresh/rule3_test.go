@@ -116,7 +116,7 @@ func TestRule3_FreshFileServesMissingPrices(t *testing.T) {
 	s := bulk("alpha", append(slices.Clone(list), "New"), "a1", "a2")
 	w := newWorld(t, s)
 	w.push("u", 730, list...)
-	w.forget()
+	w.clearMissing()
 	w.run(false)
 	equal(t, "calls of the job", len(s.requested()), 2)
 
@@ -139,7 +139,7 @@ func TestRule3_FewMissingPricesReadFewBlobs(t *testing.T) {
 	list := names("Item", 4_000)
 	w := newWorld(t, bulk("alpha", list, "a1"))
 	w.push("u1", 730, list...)
-	w.forget()
+	w.clearMissing()
 	w.run(false)
 	w.exec(`UPDATE item SET price = 0 WHERE name = $1`, list[7])
 	w.exec(`UPDATE inventory SET value = NULL`)

@@ -100,7 +100,7 @@ func TestRule7_BadResponseReplacesNoPrice(t *testing.T) {
 			}
 			w = newWorld(t, s)
 			w.push("u", 730, list...)
-			w.forget()
+			w.clearMissing()
 			w.run(false)
 			before := w.named(list[0])
 			w.clock.Add(8 * 24 * time.Hour) // old quotes are stale by then
@@ -281,7 +281,7 @@ func TestRule7_ConflictingPricesOfANameAreRejected(t *testing.T) {
 			}
 			w := newWorld(t, s)
 			w.push("u", 730, list...)
-			w.forget()
+			w.clearMissing()
 			j := w.run(false)
 			equal(t, "updated", j.Counts.Updated, 5)
 			for name, markets := range map[string]int64{list[0]: 1, list[1]: 2, list[2]: 2} {

@@ -22,7 +22,7 @@ func TestRule1_EachNameIsRequestedOncePerMarket(t *testing.T) {
 	// Two users own all names, one of them twice. Names are counted, not rows.
 	w.push("u1", 730, list...)
 	w.push("u2", 730, append(slices.Clone(list), list...)...)
-	w.forget()
+	w.clearMissing()
 	j := w.run(false)
 
 	equal(t, "items", j.Counts.Total, 700)
@@ -78,7 +78,7 @@ func TestRule1_SpentBudgetSkipsItems(t *testing.T) {
 	b.fail = func(int, provider.Call) error { return b.broken(provider.KindBudget) }
 	w := newWorld(t, a, b)
 	w.push("u", 730, list...)
-	w.forget()
+	w.clearMissing()
 	j := w.run(false)
 	// The file lacks the other five names and is no evidence for them.
 	equal(t, "updated", j.Counts.Updated, 5)
@@ -101,7 +101,7 @@ func TestRule2_BulkPlansEachInventoryNameOnce(t *testing.T) {
 	}
 	w.push("u4", 730, list[40:]...)
 	w.push("u4", 730) // sold all: its ten names are in no inventory now
-	w.forget()
+	w.clearMissing()
 	j := w.run(false)
 	equal(t, "items in scope", j.Counts.Total, 40)
 	if got := w.states(j.ID); len(got) != 40 {
@@ -122,7 +122,7 @@ func TestRule2_BulkPlansNamesInActiveListings(t *testing.T) {
 	w := newWorld(t, bulk("alpha", list, "a1"))
 	w.push("u", 730, list...)
 	w.push("u", 730)
-	w.forget()
+	w.clearMissing()
 	for i, state := range []string{"active", "cancelled", "expired"} {
 		w.exec(`INSERT INTO listing (seller_key, app_id, context_id, asset_id, item_id, amount, price, currency, state, created_at)
 			SELECT 1, 730, '2', name, id, 1, 1, 'USD', $1, 0 FROM item WHERE name = $2`, state, list[i])

@@ -44,7 +44,7 @@ func bulkDrama(items int) drama {
 		w.push("u2", 730, list...)
 		w.drain()
 		w.clock.Add(7 * time.Hour)
-		w.forget()
+		w.clearMissing()
 		late = true
 		d.fail = func(int, provider.Call) error { return d.broken(provider.KindServer) }
 		return w

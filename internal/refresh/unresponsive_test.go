@@ -94,7 +94,7 @@ func TestWait_JobContinuesWithAnOpenBreaker(t *testing.T) {
 	down, live := bulk("alpha", list, "a1"), bulk("beta", list, "b1")
 	w := newWorld(t, down, live).timed()
 	w.push("u", 730, list...)
-	w.forget()
+	w.clearMissing()
 	down.admit = func(context.Context, provider.Call) error {
 		return &provider.Error{Provider: "alpha", Kind: provider.KindBreaker, RetryAfter: 50 * time.Second}
 	}
@@ -115,7 +115,7 @@ func TestWait_LateFileServesTheNextJob(t *testing.T) {
 		s := bulk("alpha", list, "a1")
 		w := newWorld(t, s).timed()
 		w.push("u", 730, list...)
-		w.forget()
+		w.clearMissing()
 		var id int64
 		s.before = func(context.Context, provider.Call) {
 			w.clock.Add(59 * time.Second)
@@ -205,7 +205,7 @@ func TestWait_RespondingProviderIsWaitedFor(t *testing.T) {
 	slow, limited := single("alpha", list, "a1"), batch("beta", 10, list, "b1")
 	w := newWorld(t, slow, limited).timed()
 	w.push("u", 730, list...)
-	w.forget()
+	w.clearMissing()
 	slow.before = func(context.Context, provider.Call) {
 		w.clock.Add(40 * time.Second)
 		w.estimateAll()
@@ -227,7 +227,7 @@ func TestWait_SecondJobContinuesWithoutTheHost(t *testing.T) {
 	s, live := bulk("alpha", list, "a1"), bulk("beta", append(list, "New"), "b1")
 	w := newWorld(t, s, live).timed()
 	w.push("u", 730, list...)
-	w.forget()
+	w.clearMissing()
 	s.before = func(context.Context, provider.Call) {
 		s.before = nil
 		w.clock.Add(30 * time.Second)
@@ -272,7 +272,7 @@ func TestRequestCount_NeverFalls(t *testing.T) {
 		return nil
 	}
 	w.push("u", 730, list...)
-	w.forget()
+	w.clearMissing()
 	last, looks := map[int64]int64{}, 0
 	look := func() {
 		jobs, err := view.Jobs(t.Context(), w.store, "", 1<<62, 10)

@@ -103,7 +103,7 @@ func TestRule7_FirstResponseIsComparedWithOtherMarkets(t *testing.T) {
 		first.price = func(string, string) money.Micro { return units(1000) }
 		w := newWorld(t, old)
 		w.push("u", 730, list...)
-		w.forget()
+		w.clearMissing()
 		if known {
 			w.run(false)
 		}
@@ -124,7 +124,7 @@ func TestRule7_FirstFileIsComparedWithQuotesByName(t *testing.T) {
 	cents.price = func(string, string) money.Micro { return units(1000) }
 	w := newWorld(t, cents, batch("beta", 50, list, "b1"), single("gamma", list[:150], "c1"))
 	w.push("u", 730, list...)
-	w.forget()
+	w.clearMissing()
 	w.run(false)
 	equal(t, "price", w.named(list[0]).Price, units(10))
 	equal(t, "average", w.named(list[0]).Average, units(10))

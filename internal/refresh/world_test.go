@@ -237,8 +237,8 @@ func (w *world) pushed(user string, p inventory.Push) inventory.Result {
 	return r
 }
 
-// forget empties the missing-price queue, so that only bulk jobs run.
-func (w *world) forget() { w.exec(`DELETE FROM missing_price`) }
+// clearMissing empties the missing-price queue, so that only bulk jobs run.
+func (w *world) clearMissing() { w.exec(`DELETE FROM missing_price`) }
 
 func (w *world) item(key catalog.Key) *view.StoredItem {
 	w.tb.Helper()

@@ -171,7 +171,7 @@ func Depths(ctx context.Context, s *db.DB, now time.Time) ([]QueueDepth, time.Ti
 	out, err := db.Collect(ctx, s.Read, func(r *sql.Rows, d *QueueDepth) error { return r.Scan(&d.Kind, &d.State, &d.Count) }, `
 		SELECT 'plan', 'pending', count(*) FROM refresh_job WHERE state IN ('queued', 'running') AND state = 'queued'
 		UNION ALL SELECT 'background', coalesce(u.state, 'pending'), count(*) FROM background_name n
-			LEFT JOIN fetch_unit u ON u.id = n.unit_id AND u.state = 'running' WHERE n.place <> 0 OR n.urgent <> 0 GROUP BY 2
+			LEFT JOIN fetch_unit u ON u.id = n.unit_id AND u.state = 'running' WHERE n.rank <> 0 OR n.missing_since <> 0 GROUP BY 2
 		UNION ALL SELECT 'fetch', state, count(*) FROM fetch_unit WHERE state IN ('pending', 'running') AND detached <> `+refresh.DetachedBackgroundSQL+` GROUP BY state
 		UNION ALL SELECT 'estimate', state, count(*) FROM refresh_batch WHERE state IN ('pending', 'running') GROUP BY state
 		UNION ALL SELECT 'apply', 'running', count(*) FROM refresh_job WHERE state IN ('queued', 'running') AND stage = 'apply'

@@ -271,18 +271,18 @@ CREATE INDEX fetch_unit_file ON fetch_unit (provider, app_id, file, id) WHERE fi
 
 -- A name that is requested from a provider with a budget for requests by name.
 CREATE TABLE background_name (
-    provider     TEXT    NOT NULL,
-    app_id       INTEGER NOT NULL,
-    name         TEXT    NOT NULL,
-    requested_at INTEGER NOT NULL DEFAULT 0, -- last request, regardless of its result
-    place        INTEGER NOT NULL DEFAULT 0, -- position in the order of background requests; 0: none
-    urgent       INTEGER NOT NULL DEFAULT 0, -- since when the price is missing, which gives it priority; 0: not missing
-    job_id       INTEGER NOT NULL DEFAULT 0, -- job that planned and counts it
-    unit_id      INTEGER NOT NULL DEFAULT 0, -- fetch_unit that requests it, while that is open
+    provider      TEXT    NOT NULL,
+    app_id        INTEGER NOT NULL,
+    name          TEXT    NOT NULL,
+    requested_at  INTEGER NOT NULL DEFAULT 0, -- last request, regardless of its result
+    rank          INTEGER NOT NULL DEFAULT 0, -- position in the order of background requests; 0: none
+    missing_since INTEGER NOT NULL DEFAULT 0, -- since when the price is missing, which gives it priority; 0: not missing
+    job_id        INTEGER NOT NULL DEFAULT 0, -- job that planned and counts it
+    unit_id       INTEGER NOT NULL DEFAULT 0, -- fetch_unit that requests it, while that is open
     PRIMARY KEY (provider, app_id, name)
 ) WITHOUT ROWID;
-CREATE INDEX background_name_open ON background_name (provider, place) WHERE place <> 0;
-CREATE INDEX background_name_urgent ON background_name (provider, urgent) WHERE urgent <> 0;
+CREATE INDEX background_name_open ON background_name (provider, rank) WHERE rank <> 0;
+CREATE INDEX background_name_missing ON background_name (provider, missing_since) WHERE missing_since <> 0;
 CREATE INDEX background_name_unit ON background_name (unit_id) WHERE unit_id <> 0;
 
 -- A response, encoded, by name bucket.
