@@ -123,7 +123,7 @@ func TestBackground_KillLosesAndDuplicatesNothing(t *testing.T) {
 			panic(killed{p})
 		}
 		if !untilKilled(func() { w.runFirst(false) }) {
-			t.Fatalf("did not reach point %d", kill)
+			t.Fatalf("the run ended before point %d", kill)
 		}
 		w.faults = nil
 		w.restart()
@@ -136,10 +136,10 @@ func TestBackground_KillLosesAndDuplicatesNothing(t *testing.T) {
 		got.Reset()
 		w.print(&got, result)
 		if got.String() != want.String() {
-			t.Fatalf("killed at point %d: %s", kill, differ(got.String(), want.String()))
+			t.Fatalf("after a kill at point %d: %s", kill, differ(got.String(), want.String()))
 		}
 		if n := len(steam.requested()); n > 3 {
-			t.Errorf("killed at point %d: %d calls, one beyond the names at most", kill, n)
+			t.Errorf("after a kill at point %d, the provider got %d calls, want at most one more than the names", kill, n)
 		}
 		w.stop()
 	}

@@ -123,7 +123,7 @@ func TestBackground_RequestsByValueTimesStaleness(t *testing.T) {
 	first := requestedNamesOf(steam)
 	equal(t, "calls", len(first), 25)
 	if !slices.Equal(first, list[:25]) {
-		t.Errorf("requested %q, want the most valuable first", first)
+		t.Errorf("the provider got %q, want the most valuable names first", first)
 	}
 	w.clock.Add(4 * time.Minute)
 	w.drain()
@@ -133,7 +133,7 @@ func TestBackground_RequestsByValueTimesStaleness(t *testing.T) {
 		w.drain()
 	}
 	if second := requestedNamesOf(steam); !slices.Equal(second, list[25:50]) {
-		t.Errorf("requested %q, want the deferred names in order", second)
+		t.Errorf("the provider got %q, want the deferred names in order", second)
 	}
 	equal(t, "requests counted", w.count(`SELECT sum(requests) FROM fetch_unit WHERE provider = 'steam'`), 50)
 	equal(t, "left", w.count(`SELECT size FROM fetch_unit WHERE provider = 'steam'`), 10)
@@ -145,7 +145,7 @@ func TestBackground_RequestsByValueTimesStaleness(t *testing.T) {
 	w.runFirst(false)
 	third := requestedNamesOf(steam)
 	if want := slices.Concat(list[50:60], list[49:50], list[:14]); !slices.Equal(third, want) {
-		t.Errorf("requested\n%q, want\n%q", third, want)
+		t.Errorf("the provider got\n%q, want\n%q", third, want)
 	}
 	w.checkIdle()
 }
@@ -250,7 +250,7 @@ func TestPlan_BatchProviderPlansByPriorityWithinBudget(t *testing.T) {
 	slices.Sort(requested)
 	want := slices.Sorted(slices.Values(list[:20]))
 	if !slices.Equal(requested, want) {
-		t.Errorf("requested %q, want the most valuable", requested)
+		t.Errorf("the provider got %q, want the most valuable names", requested)
 	}
 	equal(t, "calls as forecast", f.Providers[1].Requests, 2)
 	equal(t, "deferred calls as forecast", f.Providers[1].Deferred, 4)
@@ -324,7 +324,7 @@ func TestBackground_PricedNameIsNoLongerUrgent(t *testing.T) {
 	w.limit(steam)
 	w.runFirst(false)
 	if requested := requestedNamesOf(steam); !slices.Equal(requested, list[:25]) {
-		t.Errorf("requested %q, want the most valuable first", requested)
+		t.Errorf("the provider got %q, want the most valuable names first", requested)
 	}
 	w.checkIdle()
 }

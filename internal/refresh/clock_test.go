@@ -48,7 +48,7 @@ func TestClock_ChangeLosesAndStopsNothing(t *testing.T) {
 				w.clock.Add(time.Minute) // a wait passes; two at most by a clock set back
 			}
 			if step > 300 {
-				t.Fatalf("stuck after a clock change of %v at step %d: %+v", jump, at, w.job(id))
+				t.Fatalf("the job does not end after a clock change of %v at step %d: %+v", jump, at, w.job(id))
 			}
 		}
 		b.fail = nil
@@ -70,7 +70,7 @@ func TestClock_ChangeLosesAndStopsNothing(t *testing.T) {
 		w.clock.Add(refresh.MaxMissingRetry + time.Microsecond)
 		w.drain()
 		if after := w.count(`SELECT attempts FROM missing_price`); after <= before {
-			t.Errorf("the queue is stuck after a clock change of %v", jump)
+			t.Errorf("no queued item was requested again after a clock change of %v", jump)
 		}
 		w.stop()
 	}

@@ -134,15 +134,15 @@ func TestDecoder_RejectsDamagedBlobs(t *testing.T) {
 			err := u.each(damaged, func(r *quoteRecord) {
 				n++
 				if string(r.Name) != q.Name || r.Ask != q.Ask {
-					t.Errorf("bit %d of byte %d flipped: got %+v", bit, i, r)
+					t.Errorf("with bit %d of byte %d flipped, got %+v", bit, i, r)
 				}
 			})
 			if err == nil && n != 1 {
-				t.Errorf("bit %d of byte %d flipped: %d records and no error", bit, i, n)
+				t.Errorf("with bit %d of byte %d flipped, got %d records and no error", bit, i, n)
 			}
 		}
 		if err := u.each(data[:i], func(*quoteRecord) {}); err == nil && i > 0 {
-			t.Errorf("cut after %d of %d bytes, and no error", i, len(data))
+			t.Errorf("cut after %d of %d bytes, got no error", i, len(data))
 		}
 	}
 }
@@ -153,10 +153,10 @@ func TestDecoder_RejectsLargeBlobs(t *testing.T) {
 	u := newDecoder()
 	defer u.close()
 	if err := u.each(bomb, func(*quoteRecord) {}); err == nil {
-		t.Error("decoded a blob that is too large")
+		t.Error("got no error for a blob that is too large")
 	}
 	if cap(u.buf) > maxBlob {
-		t.Errorf("holds %d bytes", cap(u.buf))
+		t.Errorf("the result holds %d bytes", cap(u.buf))
 	}
 }
 
@@ -180,11 +180,11 @@ func FuzzDecode(f *testing.F) {
 				records++
 				if q.Ask < 0 || q.Bid < 0 || q.Sale < 0 || q.Listings < -1 || q.Sales < -1 || q.SalesWindow < 0 || q.Market < 0 ||
 					len(q.Name) > catalog.MaxName || catalog.CheckPhase(q.Phase) != nil || len(q.Currency) != 3 {
-					t.Errorf("impossible record %+v", q)
+					t.Errorf("got the invalid record %+v", q)
 				}
 			})
 			if records > len(raw) {
-				t.Errorf("%d records of %d bytes, %v", records, len(raw), err)
+				t.Errorf("got %d records of %d bytes, error %v", records, len(raw), err)
 			}
 		}
 		if len(u.currencies) > 1000 {

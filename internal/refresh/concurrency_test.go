@@ -42,7 +42,7 @@ func until(tb testing.TB, what string, holds func() bool) {
 	for !holds() {
 		select {
 		case <-deadline:
-			tb.Fatalf("waited too long for: %s", what)
+			tb.Fatalf("timeout while waiting for: %s", what)
 		case <-tick.C:
 		}
 	}
@@ -120,12 +120,12 @@ func TestConcurrency_CountsAlwaysAddUpAndNeverDecrease(t *testing.T) {
 		j := w.job(id)
 		c := j.Counts
 		if sum := c.Pending + c.Updated + c.NoQuote + c.Failed + c.Cancelled + c.SkippedTTL + c.SkippedNoSales + c.SkippedBudget; sum != c.Total {
-			t.Fatalf("counts add up to %d: %+v", sum, c)
+			t.Fatalf("the counts add up to %d: %+v", sum, c)
 		}
 		if planned = planned || c.Total > 0; planned {
 			equal(t, "items", c.Total, int64(len(list)))
 			if c.Pending > last.Pending || c.Updated < last.Updated {
-				t.Fatalf("counts went back from %+v to %+v", last, c)
+				t.Fatalf("the counts fell from %+v to %+v", last, c)
 			}
 			last = c
 		}

@@ -69,7 +69,7 @@ func TestRule8_KillAtAnyCommitLosesAndDuplicatesNothing(t *testing.T) {
 			want, quiet := d.dump(w), w.requests()
 			w.stop()
 			if len(points) < 20 {
-				t.Fatalf("only %d points to be killed at", len(points))
+				t.Fatalf("found only %d points for a kill", len(points))
 			}
 			for nth, kill := range points {
 				if !dbtest.RunsCase(nth) {
@@ -93,7 +93,7 @@ func TestRule8_KillAtAnyCommitLosesAndDuplicatesNothing(t *testing.T) {
 					w.drain()
 				})
 				if !dead {
-					t.Fatalf("did not reach point %d", kill)
+					t.Fatalf("the run ended before point %d", kill)
 				}
 				w.faults = nil
 				w.restart()
@@ -101,16 +101,16 @@ func TestRule8_KillAtAnyCommitLosesAndDuplicatesNothing(t *testing.T) {
 				must(t, d.begin(w))
 				w.drain()
 				if got := d.dump(w); got != want {
-					t.Fatalf("killed at point %d, %s: %s", kill, point, differ(got, want))
+					t.Fatalf("after a kill at point %d, %s: %s", kill, point, differ(got, want))
 				}
 				w.checkIdle()
 				// The unit in progress is requested again. It has at most 50 names.
 				n = w.requests()
 				if n > quiet+50 {
-					t.Errorf("killed at point %d: %d requests, %d without", kill, n, quiet)
+					t.Errorf("after a kill at point %d, the run sent %d requests, and %d without a kill", kill, n, quiet)
 				}
 				if got := w.counted() - counted; got < n || got > n+reserved {
-					t.Errorf("killed at point %d, %s: %d requests counted, %d sent", kill, point, got, n)
+					t.Errorf("after a kill at point %d, %s: the job counts %d requests, the provider got %d", kill, point, got, n)
 				}
 				w.stop()
 			}
@@ -151,10 +151,10 @@ func TestRule8_RepeatedKillsLoseNothing(t *testing.T) {
 		}
 		w.checkIdle()
 		if got := d.dump(w); got != want {
-			t.Fatalf("round %d, %d kills: %s", round, kills, differ(got, want))
+			t.Fatalf("in round %d after %d kills: %s", round, kills, differ(got, want))
 		}
 		if got, sent := w.counted()-counted, w.requests(); got < sent || got > sent+kills*reserved {
-			t.Errorf("round %d, %d kills: %d requests counted, %d sent", round, kills, got, sent)
+			t.Errorf("in round %d after %d kills: the job counts %d requests, the provider got %d", round, kills, got, sent)
 		}
 		w.stop()
 	}
@@ -205,7 +205,7 @@ func TestRule8_SyncWithUnknownCommitCanBeRepeated(t *testing.T) {
 		}
 		p := pushOf(w, [2]string{"A", ""}, [2]string{"B", ""})
 		if _, err := w.sync.Sync(t.Context(), "u", p, inventory.Normal); err == nil {
-			t.Fatal("no error was injected")
+			t.Fatal("the test injected no error")
 		}
 		w.faults = nil
 		w.pushed("u", p)
@@ -268,7 +268,7 @@ func TestRule8_WorkContinuesAfterAFullDisk(t *testing.T) {
 	w.drain()
 	equal(t, "updated", w.last(refresh.Bulk).Counts.Updated, 90)
 	if n := len(s.requested()); n > 3+12 {
-		t.Errorf("%d requests", n)
+		t.Errorf("got %d requests", n)
 	}
 	w.checkIdle()
 }

@@ -182,13 +182,13 @@ func TestSplitUnit_SplitsNames(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s %s %s", u.Names, u.State, u.Error))
 		}
 		if want := []string{"[A] done ", "[B] failed why", "[C] pending "}; !slices.Equal(got, want) {
-			f.Errorf("units %q, want %q", got, want)
+			f.Errorf("got the units %q, want %q", got, want)
 		}
 		f.Is("last error", f.job(id).LastError, "why")
 		f.Is("too early", f.claim("s") == nil, true)
 		f.Now = f.Now.Add(time.Minute)
 		if u := f.claim("s"); u == nil || !slices.Equal(u.Names, []string{"C"}) {
-			f.Errorf("claimed %+v", u)
+			f.Errorf("got the claim %+v", u)
 		}
 	})
 }

@@ -55,7 +55,7 @@ func TestRule7_MajorityOfFirstResponsesIsAccepted(t *testing.T) {
 			equal(t, "quarantined", len(got), len(c.failing))
 			for _, m := range c.failing {
 				if !strings.Contains(got[m], "times those of the other markets") {
-					t.Errorf("%s of %v: %q", m, c.markets, got[m])
+					t.Errorf("%s of %v: got %q", m, c.markets, got[m])
 				}
 			}
 			w.checkIdle()
@@ -85,11 +85,11 @@ func TestRule7_TwoContradictingFirstResponsesAreQuarantined(t *testing.T) {
 	equal(t, "of b", held["b"], "alpha: b: quarantined: first response: a contradicts it, and neither has a majority of the markets: accept the correct one")
 
 	if err := w.engine.AcceptProvider(t.Context(), "alpha", "c"); err == nil {
-		t.Error("accepted an unknown market")
+		t.Error("got no error for an unknown market")
 	}
 	must(t, w.engine.AcceptProvider(t.Context(), "alpha", "a"))
 	if err := w.engine.AcceptProvider(t.Context(), "alpha", "a"); err == nil {
-		t.Error("accepted twice")
+		t.Error("got no error for a second acceptance")
 	}
 	w.run(true)
 	equal(t, "average", w.named(list[0]).Average, units(10))
@@ -152,7 +152,7 @@ func TestRule7_ResponseUnlikeItsPastIsRefused(t *testing.T) {
 				w.clock.Add(7 * time.Hour)
 				w.run(false)
 				if got := w.quarantined()["a"]; !strings.Contains(got, c.reason) {
-					t.Errorf("quarantine %q, want %q", got, c.reason)
+					t.Errorf("got the quarantine %q, want %q", got, c.reason)
 				}
 				equal(t, "price", w.named(list[9]).Price, before.Price)
 			}
@@ -188,7 +188,7 @@ func TestRule7_DriftingMarketIsRefused(t *testing.T) {
 		w.run(true)
 	}
 	if got := w.quarantined(); len(got) != 1 || got["c"] == "" {
-		t.Errorf("quarantined: %v", got)
+		t.Errorf("got markets in quarantine: %v", got)
 	}
 	w.checkIdle()
 }

@@ -108,7 +108,7 @@ func TestForecast_MatchesTheNextJobByHost(t *testing.T) {
 			}
 			slices.Sort(files)
 			if !slices.Equal(files, c.want.Files) {
-				t.Errorf("deferred %q, forecast %q", files, c.want.Files)
+				t.Errorf("the job deferred %q, the forecast named %q", files, c.want.Files)
 			}
 			for _, u := range use {
 				if u.Provider == s.d.Name {
@@ -125,7 +125,7 @@ func spend(n int) func(provider.Allowance) error {
 	return func(a provider.Allowance) error {
 		for range n {
 			if r, err := a.Take(context.Background()); err != nil || r.Wait > 0 {
-				return fmt.Errorf("refused: %+v, %w", r, err)
+				return fmt.Errorf("the allowance refused the request: %+v, %w", r, err)
 			}
 		}
 		return nil

@@ -49,7 +49,7 @@ func TestInsertJob_AllowsOneLiveJobOfAKind(t *testing.T) {
 
 		_, err = refresh.ReadJob(f.Context(), f.DB, 999)
 		if e := fault.Of(err); e == nil || e.Kind != fault.NotFound {
-			f.Errorf("unknown job: %v", err)
+			f.Errorf("unknown job: got error %v", err)
 		}
 		for _, p := range []struct {
 			kind   refresh.Kind

@@ -91,7 +91,7 @@ func (w *cluster) drainBy(living ...*instance) {
 			return
 		}
 	}
-	w.tb.Fatal("the work does not end")
+	w.tb.Fatal("the work did not end")
 }
 
 // owners returns the registered instances.

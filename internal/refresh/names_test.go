@@ -86,11 +86,11 @@ func TestNames_SuccessfulCallIsNotRepeated(t *testing.T) {
 	}
 	equal(t, "updated", w.job(id).Counts.Updated, 120)
 	if minutes > 7 {
-		t.Errorf("took %d minutes", minutes)
+		t.Errorf("the job took %d minutes", minutes)
 	}
 	refused := len(s.requested()) - 120
 	if refused > 3*minutes {
-		t.Errorf("%d calls beyond one for each name", refused)
+		t.Errorf("got %d calls more than one for each name", refused)
 	}
 	w.checkIdle()
 }

@@ -37,7 +37,7 @@ func TestScopeAll_NewPhaseBecomesAnItem(t *testing.T) {
 		equal(t, "files", len(a.requested()), 1)
 		requested := b.requested()
 		if len(requested) != 1 || len(requested[0].Names) != 1 {
-			t.Errorf("requested %+v, want one request for the name", requested)
+			t.Errorf("the provider got %+v, want one request for the name", requested)
 		}
 		if all {
 			ruby := w.item(catalog.Key{AppID: catalog.CS2, Name: name, Phase: "Ruby"})

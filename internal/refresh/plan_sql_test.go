@@ -32,13 +32,13 @@ func TestReadPlan_KeepsNamesByteForByte(t *testing.T) {
 			return cmp.Or(cmp.Compare(catalog.Bucket(a), catalog.Bucket(b)), cmp.Compare(a, b))
 		})
 		if !slices.Equal(planned, want) {
-			f.Errorf("planned %q\n   want %q", planned, want)
+			f.Errorf("got the plan %q\n   want %q", planned, want)
 		}
 		u := unit("t", "")
 		u.JobID, u.Names = 1, names
 		f.Tx(func(tx *db.Tx) error { return refresh.InsertUnits(tx, []refresh.FetchUnit{u}) })
 		if got := f.claim("t").Names; !slices.Equal(got, names) {
-			f.Errorf("a unit has %q\n   want %q", got, names)
+			f.Errorf("got a unit with %q\n   want %q", got, names)
 		}
 	})
 }

@@ -41,7 +41,7 @@ func TestHistory_AddsPointPerChangeOfPriceOrStatus(t *testing.T) {
 		w.print(&out, `SELECT price, status, interval_low, interval_high, `+setOf("item.level_set")+`, '`+used+`', rate_set FROM item`)
 		want = append(want, strings.TrimSuffix(out.String(), "\n"))
 		if got := w.points(name); strings.Join(got, "\n") != strings.Join(want, "\n") {
-			t.Fatalf("%s, status %v: points\n%s, want\n%s", what, i.Status, strings.Join(got, "\n"), strings.Join(want, "\n"))
+			t.Fatalf("%s, status %v: got the points\n%s, want\n%s", what, i.Status, strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 	}
 	of := func(ids ...int64) string {
@@ -65,7 +65,7 @@ func TestHistory_AddsPointPerChangeOfPriceOrStatus(t *testing.T) {
 	price["a2"] = 0 // no longer offered: one market alone is thin
 	again()
 	if w.named(name).Status == status {
-		t.Fatalf("the status stays %v", status)
+		t.Fatalf("the status did not change from %v", status)
 	}
 	note("another status", first)
 

@@ -54,7 +54,7 @@ func planned(t *testing.T, s *db.DB) (b *refresh.Batch, items []refresh.Item) {
 	items, err := refresh.BatchItems(t.Context(), s, *b)
 	must(t, err)
 	if len(items) != len(keys) {
-		t.Fatalf("%d items to estimate, want %d", len(items), len(keys))
+		t.Fatalf("got %d items to estimate, want %d", len(items), len(keys))
 	}
 	return b, items
 }
@@ -92,12 +92,12 @@ func TestPostgres_SyncWaitsOnlyForTheItemWrites(t *testing.T) {
 	err = s.InTx(soon, func(tx *db.Tx) error {
 		prices, err := catalog.LockPrices(tx, []int64{items[0].ID, items[1].ID})
 		if prices[items[0].ID] != 0 {
-			t.Errorf("a price that is not committed: %v", prices)
+			t.Errorf("got a price that is not committed: %v", prices)
 		}
 		return err
 	})
 	if err != nil {
-		t.Errorf("a sync waits for an estimate that does not write items yet: %v", err)
+		t.Errorf("a sync waited for an estimate that did not write items yet: %v", err)
 	}
 	must(t, held.Rollback())
 	must(t, <-estimated)
@@ -121,6 +121,6 @@ func TestPostgres_ConcurrentEstimateRetriesNamedQuotes(t *testing.T) {
 		return refresh.WriteNamedQuotes(tx, named)
 	}))
 	if want := []int64{0, 1}; !slices.Equal(revs, want) {
-		t.Errorf("revisions that were read: %v, want %v", revs, want)
+		t.Errorf("got the revisions %v, want %v", revs, want)
 	}
 }

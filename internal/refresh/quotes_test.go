@@ -46,7 +46,7 @@ func TestQuotes_RoundTrip(t *testing.T) {
 		}
 		got, err := DecodeQuotes(text)
 		if err != nil || !slices.Equal(got, want) {
-			t.Fatalf("%s was read as %v (%v)", text, got, err)
+			t.Fatalf("%s was decoded as %v (error %v)", text, got, err)
 		}
 	}
 }
@@ -55,12 +55,12 @@ func TestQuotes_DamagedTextIsAnError(t *testing.T) {
 	text := encodeQuotes([]MarketSnapshot{{MarketID: 1, Currency: "USD", Ask: 12}, {MarketID: 22, Currency: "EUR"}})
 	for end := 1; end < len(text); end++ {
 		if got, err := DecodeQuotes(text[:end]); err == nil {
-			t.Errorf("%q was read as %v", text[:end], got)
+			t.Errorf("%q was decoded as %v", text[:end], got)
 		}
 	}
 	for _, bad := range []string{"{}", "x", "[1]", "[[]]", text + "]", `[[1,"USD",99999999999999999999,0,0,0,0,0,0,0,""]]`} {
 		if got, err := DecodeQuotes(bad); err == nil {
-			t.Errorf("%q was read as %v", bad, got)
+			t.Errorf("%q was decoded as %v", bad, got)
 		}
 	}
 }
@@ -75,7 +75,7 @@ func FuzzQuotes(f *testing.F) {
 			return
 		}
 		if again, err := DecodeQuotes(encodeQuotes(quotes)); err != nil || !slices.Equal(again, quotes) {
-			t.Errorf("%q was read as %v and then as %v (%v)", text, quotes, again, err)
+			t.Errorf("%q was decoded as %v and then as %v (error %v)", text, quotes, again, err)
 		}
 	})
 }

@@ -185,7 +185,7 @@ func TestStoreEstimates_WaitsForASyncThatHoldsThePrice(t *testing.T) {
 		user, _, err := user.Key(f.Context(), f.DB, "late")
 		f.Must(err)
 		if got := f.values(user); !slices.Equal(got, []money.Micro{20, 20}) {
-			f.Errorf("values of the sync's rows: %v", got)
+			f.Errorf("got the values %v in the sync's rows", got)
 		}
 		q, err := view.ReadMissingQueue(f.Context(), f.DB, f.Now)
 		f.Must(err)

@@ -21,7 +21,7 @@ func TestNames_AreRequestedInFewestCalls(t *testing.T) {
 		equal(t, "calls", len(calls), c.calls)
 		for _, call := range calls {
 			if len(call.Names) > c.size {
-				t.Errorf("a call of %d names, of %d at most", len(call.Names), c.size)
+				t.Errorf("got a call of %d names, want at most %d", len(call.Names), c.size)
 			}
 		}
 		equal(t, "updated", j.Counts.Updated, int64(c.names))

@@ -167,7 +167,7 @@ func TestMarketStates_RemainAfterTheirJobs(t *testing.T) {
 			return err
 		})
 		if _, err := refresh.ReadJob(f.Context(), f.DB, id); err == nil {
-			f.Error("the job is not removed")
+			f.Error("the job still exists")
 		}
 		state("without any job", want)
 	})
@@ -200,7 +200,7 @@ func TestStoreValidation_StoresTheOutcomeOfAFile(t *testing.T) {
 			files, err := refresh.MarketFiles(f.Context(), f.DB)
 			f.Must(err)
 			if len(files) != 1 {
-				f.Fatalf("%d files", len(files))
+				f.Fatalf("got %d files", len(files))
 			}
 			return files[0]
 		}

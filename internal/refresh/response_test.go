@@ -16,6 +16,6 @@ func TestResponse_FetchesAreOrderedByMarket(t *testing.T) {
 		got = append(got, f.MarketID)
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("markets %v, want %v", got, want)
+		t.Errorf("got the markets %v, want %v", got, want)
 	}
 }

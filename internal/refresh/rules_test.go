@@ -105,7 +105,7 @@ func TestRule2_BulkPlansEachInventoryNameOnce(t *testing.T) {
 	j := w.run(false)
 	equal(t, "items in scope", j.Counts.Total, 40)
 	if got := w.states(j.ID); len(got) != 40 {
-		t.Errorf("the job has %d names", len(got))
+		t.Errorf("the job counts %d names", len(got))
 	}
 	w.checkIdle()
 

@@ -54,7 +54,7 @@ func TestWait_JobContinuesWithoutAFailingProvider(t *testing.T) {
 	for w.job(id).State.Live() {
 		w.drain()
 		if w.clock.Add(time.Second); w.clock.Now().Sub(started) > 3*time.Minute {
-			t.Fatal("the job is blocked")
+			t.Fatal("the job did not continue")
 		}
 	}
 	j := w.job(id)
@@ -62,15 +62,15 @@ func TestWait_JobContinuesWithoutAFailingProvider(t *testing.T) {
 	equal(t, "updated", j.Counts.Updated, 200)
 	equal(t, "failed or stopped by the breaker", j.Counts.Failed+j.Counts.SkippedBackoff, 100)
 	if j.Counts.Failed > 20 {
-		t.Errorf("%d failed", j.Counts.Failed)
+		t.Errorf("got %d failed items", j.Counts.Failed)
 	}
 	late := j.Counts.SkippedBackoff
 	equal(t, "outcome", j.Outcome, refresh.JobPartial)
 	if !strings.HasPrefix(j.LastError, "alpha: no successful response for 1m0s; last: alpha: breaker") {
-		t.Errorf("last error %q", j.LastError)
+		t.Errorf("got the last error %q", j.LastError)
 	}
 	if now := timesOf(w.named(list[250])); now != before {
-		t.Errorf("%+v became %+v", before, now)
+		t.Errorf("the item changed from %+v to %+v", before, now)
 	}
 	w.checkCounts()
 
@@ -247,7 +247,7 @@ func TestWait_SecondJobContinuesWithoutTheHost(t *testing.T) {
 	equal(t, "of the new name", w.named("New").Price, units(10))
 	j := w.last(refresh.Missing)
 	if took := j.FinishedAt.Sub(j.StartedAt); took < time.Minute || took > time.Minute+5*time.Second {
-		t.Errorf("took %v", took)
+		t.Errorf("the job took %v", took)
 	}
 	w.checkOutcome("of the new name", j, refresh.JobPartial, "alpha/a1 failed 1")
 }
@@ -309,7 +309,7 @@ func TestRequestCount_NeverFalls(t *testing.T) {
 	look()
 	sent := int64(len(a.requested()) + len(b.requested()))
 	if got := last[id]; got < sent || got > sent+20 {
-		t.Errorf("%d requests counted, and %d sent", got, sent)
+		t.Errorf("the job counts %d requests, the provider got %d", got, sent)
 	}
 	if looks < 100 {
 		t.Fatal(fmt.Sprint("looked only ", looks, " times"))

@@ -36,7 +36,7 @@ func TestRule7_ResponseWithoutPricesIsNoBaseline(t *testing.T) {
 		w.clock.Add(7 * time.Hour)
 		change = c.change
 		if j := w.run(false); !strings.Contains(j.LastError, c.reason) {
-			t.Errorf("last error %q, want %q", j.LastError, c.reason)
+			t.Errorf("got the last error %q, want %q", j.LastError, c.reason)
 		}
 		snaps, err := view.Snapshots(t.Context(), w.store, w.named(list[0]).ID)
 		must(t, err)
@@ -73,7 +73,7 @@ func TestRule7_AnomalousResponseIsQuarantinedUntilAccepted(t *testing.T) {
 	}
 	equal(t, "markets in quarantine", failing, 1)
 	if !strings.Contains(j.LastError, "a2: quarantined") {
-		t.Errorf("last error %q", j.LastError)
+		t.Errorf("got the last error %q", j.LastError)
 	}
 	snaps, err := view.Snapshots(t.Context(), w.store, w.named(list[0]).ID)
 	must(t, err)
@@ -81,7 +81,7 @@ func TestRule7_AnomalousResponseIsQuarantinedUntilAccepted(t *testing.T) {
 
 	must(t, w.engine.AcceptProvider(t.Context(), "alpha", ""))
 	if err := w.engine.AcceptProvider(t.Context(), "alpha", ""); err == nil {
-		t.Error("accepted twice")
+		t.Error("got no error for a second acceptance")
 	}
 	w.run(true)
 	snaps, err = view.Snapshots(t.Context(), w.store, w.named(list[0]).ID)

@@ -167,7 +167,7 @@ func (w *world) drain() {
 			return
 		}
 	}
-	w.tb.Fatal("the work does not end")
+	w.tb.Fatal("the work did not end")
 }
 
 // drainThrough is drain for tests with temporary errors.
@@ -180,7 +180,7 @@ func (w *world) drainThrough() {
 			return
 		}
 	}
-	w.tb.Fatal("the work does not end")
+	w.tb.Fatal("the work did not end")
 }
 
 // run starts a bulk job and completes it.
@@ -197,7 +197,7 @@ func (w *world) begin(forced bool) int64 {
 	s, err := w.engine.Start(w.tb.Context(), forced, "test")
 	must(w.tb, err)
 	if !s.Started {
-		w.tb.Fatalf("job %d is live already", s.JobID)
+		w.tb.Fatalf("job %d is already live", s.JobID)
 	}
 	return s.JobID
 }
@@ -215,7 +215,7 @@ func (w *world) last(kind refresh.Kind) refresh.Job {
 	jobs, err := view.Jobs(w.tb.Context(), w.store, kind, 1<<62, 1)
 	must(w.tb, err)
 	if len(jobs) == 0 {
-		w.tb.Fatalf("there is no %s job", kind)
+		w.tb.Fatalf("found no %s job", kind)
 	}
 	return jobs[0]
 }
@@ -245,7 +245,7 @@ func (w *world) item(key catalog.Key) *view.StoredItem {
 	i, err := view.ReadItem(w.tb.Context(), w.store, key)
 	must(w.tb, err)
 	if i == nil {
-		w.tb.Fatalf("there is no item %+v", key)
+		w.tb.Fatalf("the item %+v does not exist", key)
 	}
 	return i
 }
@@ -268,7 +268,7 @@ func (w *world) states(job int64) map[string]string {
 			name += " (" + i.Key.Phase + ")"
 		}
 		if _, twice := out[name]; twice {
-			w.tb.Errorf("job %d has %q twice", job, name)
+			w.tb.Errorf("job %d contains %q twice", job, name)
 		}
 		out[name] = i.State
 		if i.Reason != "" {
@@ -323,11 +323,11 @@ func (w *world) checkCounts() {
 			{"state = 'skipped' AND reason = 'noSales'", c.SkippedNoSales},
 		} {
 			if got := w.count(`SELECT count(*) FROM refresh_item WHERE job_id = $1 AND `+part.where, j.ID); got != part.want {
-				w.tb.Fatalf("job %d: %d items where %s, and the counts say %+v", j.ID, got, part.where, c)
+				w.tb.Fatalf("job %d has %d items where %s, but the counts are %+v", j.ID, got, part.where, c)
 			}
 		}
 		if twice := w.count(`SELECT count(*) - count(DISTINCT item_id) FROM refresh_item WHERE job_id = $1`, j.ID); twice != 0 {
-			w.tb.Fatalf("job %d has %d items twice", j.ID, twice)
+			w.tb.Fatalf("job %d contains %d items twice", j.ID, twice)
 		}
 	}
 }
@@ -357,7 +357,7 @@ func (w *world) checkIdle() {
 			AND NOT EXISTS (SELECT 1 FROM fetch_blob b WHERE b.unit_id = f.unit_id)`,
 	} {
 		if n := w.count(query); n != 0 {
-			w.tb.Errorf("%d %s", n, what)
+			w.tb.Errorf("got %d %s", n, what)
 		}
 	}
 }
