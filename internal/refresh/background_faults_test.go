@@ -27,7 +27,7 @@ func TestBackground_StopsOnPauseCancelAndOpenBreaker(t *testing.T) {
 	w.limit(steam)
 	w.drain()
 	equal(t, "calls with an open breaker", len(steam.requested()), 0)
-	equal(t, "counted", w.count(`SELECT sum(requests) FROM fetch_unit WHERE provider = 'steam'`), 0)
+	equal(t, "counted requests", w.count(`SELECT sum(requests) FROM fetch_unit WHERE provider = 'steam'`), 0)
 	w.clock.Add(30 * time.Second)
 	w.drain()
 	equal(t, "calls", len(steam.requested()), 25)

@@ -105,7 +105,7 @@ func TestBackground_JobEndsWithoutWaiting(t *testing.T) {
 	j := w.job(id)
 	equal(t, "state", j.State, refresh.Finished)
 	equal(t, "updated", j.Counts.Updated, 100)
-	equal(t, "time", j.FinishedAt.Sub(started), 0)
+	equal(t, "the duration", j.FinishedAt.Sub(started), 0)
 	equal(t, "calls", len(steam.requested()), 0)
 	left, err := view.Deferred(t.Context(), w.store, []int64{id})
 	must(t, err)
@@ -136,7 +136,7 @@ func TestBackground_RequestsByValueTimesStaleness(t *testing.T) {
 		t.Errorf("the provider got %q, want the deferred names in order", second)
 	}
 	equal(t, "requests counted", w.count(`SELECT sum(requests) FROM fetch_unit WHERE provider = 'steam'`), 50)
-	equal(t, "left", w.count(`SELECT size FROM fetch_unit WHERE provider = 'steam'`), 10)
+	equal(t, "names left", w.count(`SELECT size FROM fetch_unit WHERE provider = 'steam'`), 10)
 
 	// Twenty more pieces raise the priority of the cheapest name above that of all requested
 	// names. Names without a request still come first.
@@ -164,9 +164,9 @@ func TestBackground_QuoteChangesPriceInNextJob(t *testing.T) {
 	equal(t, "snapshots", len(snaps), 3)
 	for _, s := range snaps[1:] {
 		equal(t, "provider", s.Provider, "steam")
-		equal(t, "quoted", s.Ask, units(1_100))
+		equal(t, "the ask", s.Ask, units(1_100))
 		equal(t, "reason", s.Reason, pricing.Awaiting)
-		equal(t, "fetched", s.FetchedAt, w.clock.Now())
+		equal(t, "the fetch time", s.FetchedAt, w.clock.Now())
 	}
 	w.clock.Add(7 * time.Hour)
 	w.drain()
@@ -192,7 +192,7 @@ func TestBackground_OnlyProviderPricesKnownAndMissingItems(t *testing.T) {
 	equal(t, "calls", len(steam.requested()), 25)
 	w.clock.Add(30 * time.Second)
 	w.drain()
-	equal(t, "requested and still queued", w.count(`
+	equal(t, "names that were requested and are still queued", w.count(`
 		SELECT count(*) FROM missing_price m JOIN item i ON i.id = m.item_id JOIN background_name n ON n.name = i.name
 		WHERE n.requested_at > 0 AND n.name <> 'Item 29 | Test (Factory New)'`), 0)
 	equal(t, "longest-waiting names that are still queued", w.count(`SELECT count(*) FROM missing_price m JOIN item i ON i.id = m.item_id
@@ -209,7 +209,7 @@ func TestBackground_OnlyProviderPricesKnownAndMissingItems(t *testing.T) {
 	steam.price = func(string, string) money.Micro { return units(12) }
 	w.clock.Add(7 * time.Hour)
 	j := w.runFirst(false)
-	equal(t, "skipped", j.Counts.SkippedBudget, 29)
+	equal(t, "items skipped for the budget", j.Counts.SkippedBudget, 29)
 	equal(t, "items whose recent request returned no quote", j.Counts.NoQuote, 1)
 	equal(t, "items with another price", w.count(`SELECT count(*) FROM item WHERE price = 12000000`), 0)
 	w.clock.Add(time.Hour)
@@ -233,8 +233,8 @@ func TestBackground_NextPlanTakesOverDeferredNames(t *testing.T) {
 		w.drain()
 	}
 	equal(t, "calls", len(steam.requested()), 50)
-	equal(t, "counted with the first", w.count(`SELECT requests FROM fetch_unit WHERE provider = 'steam' AND job_id = $1`, first.ID), 25)
-	equal(t, "counted with the second", w.count(`SELECT requests FROM fetch_unit WHERE provider = 'steam' AND job_id = $1`, second.ID), 25)
+	equal(t, "requests counted for the first job", w.count(`SELECT requests FROM fetch_unit WHERE provider = 'steam' AND job_id = $1`, first.ID), 25)
+	equal(t, "requests counted for the second job", w.count(`SELECT requests FROM fetch_unit WHERE provider = 'steam' AND job_id = $1`, second.ID), 25)
 	w.checkIdle()
 }
 
@@ -256,9 +256,9 @@ func TestPlan_BatchProviderPlansByPriorityWithinBudget(t *testing.T) {
 	equal(t, "deferred calls as forecast", f.Providers[1].Deferred, 4)
 	use, err := view.Use(t.Context(), w.store, []int64{j.ID})
 	must(t, err)
-	equal(t, "left for later", use[1].Later, 40)
+	equal(t, "names left for later", use[1].Later, 40)
 	equal(t, "updated", j.Counts.Updated, 60)
-	equal(t, "last error", j.LastError, "")
+	equal(t, "the last error", j.LastError, "")
 	times := map[string]int{}
 	for _, n := range requested {
 		times[n]++
@@ -286,7 +286,7 @@ func TestForecast_MarksBackgroundProviders(t *testing.T) {
 	if diff := cmp.Diff(want, f.Providers[1]); diff != "" {
 		t.Error(diff)
 	}
-	equal(t, "without a provider", f.Budget, 0)
+	equal(t, "items skipped for the budget", f.Budget, 0)
 }
 
 func TestBackground_CountsRequestsAndQuotesByProvider(t *testing.T) {
@@ -306,7 +306,7 @@ func TestBackground_CountsRequestsAndQuotesByProvider(t *testing.T) {
 	}
 	later, err := view.DeferredNames(t.Context(), w.store)
 	must(t, err)
-	equal(t, "left for later", later["steam"], 5)
+	equal(t, "names left for later", later["steam"], 5)
 }
 
 func TestBackground_PricedNameIsNoLongerUrgent(t *testing.T) {

@@ -61,7 +61,7 @@ func TestClock_ChangeLosesAndStopsNothing(t *testing.T) {
 		equal(t, "failed", j.Counts.Failed, 0)
 		w.checkIdle()
 		if j.Counts.Updated < 60 { // some of its responses are now 400 days old
-			equal(t, "jump", jump, 400*24*time.Hour)
+			equal(t, "the clock change", jump, 400*24*time.Hour)
 			w.run(true)
 		}
 		equal(t, "value", w.valueOf("u", 5), units(12))

@@ -149,7 +149,7 @@ func TestConcurrency_BulkAndMissingJobEstimateTheSameItems(t *testing.T) {
 			return w.idle() && w.count(`SELECT count(*) FROM refresh_job`) >= 1
 		})
 		stop()
-		equal(t, "priced", w.count(`SELECT count(*) FROM item WHERE `+around("price", units(10))), 300)
+		equal(t, "priced names", w.count(`SELECT count(*) FROM item WHERE `+around("price", units(10))), 300)
 		w.checkIdle()
 		w.stop()
 	}

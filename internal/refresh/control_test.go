@@ -39,14 +39,14 @@ func TestStart_ReturnsTheLiveJob(t *testing.T) {
 			}
 			more, err := work[i](t.Context())
 			must(t, err)
-			equal(t, "work done", more, true)
+			equal(t, "whether work was done", more, true)
 		}
 	}
 	w.drain()
 	forced := w.begin(true)
 	s, err := w.engine.Start(t.Context(), true, "test")
 	must(t, err)
-	equal(t, "a forced one is not ignored by a forced one", s, refresh.Started{JobID: forced})
+	equal(t, "result of a second forced refresh", s, refresh.Started{JobID: forced})
 	equal(t, "jobs", w.count(`SELECT count(*) FROM refresh_job`), 2)
 }
 
@@ -58,7 +58,7 @@ func TestStart_WithoutProviderFails(t *testing.T) {
 	if !strings.Contains(j.LastError, "MARKET_PRICE_PROVIDERS") {
 		t.Errorf("got the last error %q", j.LastError)
 	}
-	equal(t, "entries wait for a provider", w.count(`SELECT count(*) FROM missing_price WHERE job_id = 0`), 1)
+	equal(t, "entries that wait for a provider", w.count(`SELECT count(*) FROM missing_price WHERE job_id = 0`), 1)
 }
 
 func TestStart_WithoutItemsFinishes(t *testing.T) {
@@ -92,7 +92,7 @@ func TestRetryFailed_RetriesFailedItemsWithinTTL(t *testing.T) {
 	}
 	w.drain()
 	j := w.job(started.JobID)
-	equal(t, "retry of", j.RetryOf, first.ID)
+	equal(t, "the id of the retried job", j.RetryOf, first.ID)
 	equal(t, "items", j.Counts.Total, 20)
 	equal(t, "updated", j.Counts.Updated, 20)
 	equal(t, "calls", len(s.requested()), 1)
@@ -114,14 +114,14 @@ func TestRetryFailed_RetriesSkippedItems(t *testing.T) {
 	w.clock.Add(7 * time.Hour)
 	must(t, w.engine.PauseProvider(t.Context(), "alpha"))
 	j := w.run(false)
-	equal(t, "skipped", j.Counts.SkippedPaused, 20)
+	equal(t, "items skipped for a pause", j.Counts.SkippedPaused, 20)
 	must(t, w.engine.ResumeProvider(t.Context(), "alpha"))
 	started, err := w.engine.RetryFailed(t.Context(), j.ID, "test")
 	must(t, err)
 	w.drain()
-	equal(t, "updated by the retry", w.job(started.JobID).Counts.Updated, 20)
+	equal(t, "items updated by the retry", w.job(started.JobID).Counts.Updated, 20)
 	j = w.run(false)
-	equal(t, "skipped for their age", j.Counts.SkippedTTL, 20)
+	equal(t, "items skipped by their TTL", j.Counts.SkippedTTL, 20)
 	if _, err := w.engine.RetryFailed(t.Context(), j.ID, "test"); code(err) != "nothing_failed" {
 		t.Errorf("retry of items that were skipped by their TTL: got error %v", err)
 	}
@@ -163,7 +163,7 @@ func TestCancel_KeepsEstimatedItemsAtEachStage(t *testing.T) {
 		if j.Stage == refresh.StageDone && j.StartedAt.IsZero() {
 			equal(t, "items of a job that had no plan", j.Counts.Total, 0)
 		} else {
-			equal(t, "cancelled and estimated", j.Counts.Cancelled+estimated, 600)
+			equal(t, "items cancelled or estimated", j.Counts.Cancelled+estimated, 600)
 		}
 		equal(t, "items at the new price", w.count(`SELECT count(*) FROM item WHERE `+around("price", price)), estimated)
 		if err := w.engine.Cancel(t.Context(), id); code(err) != "job_ended" {
@@ -266,7 +266,7 @@ func TestStop_ReleasesRequestAndKeepsResponse(t *testing.T) {
 		}
 		more, err := w.engine.Fetch(ctx, "alpha", "")
 		must(t, err)
-		equal(t, "more", more, false)
+		equal(t, "whether there is more work", more, false)
 		want := int64(0)
 		if !hangs {
 			want = 1

@@ -235,7 +235,7 @@ func TestRule8_StoringAResponseIsRetried(t *testing.T) {
 	}
 	more, err := w.engine.Fetch(t.Context(), "alpha", "")
 	must(t, err)
-	equal(t, "more", more, true)
+	equal(t, "whether there is more work", more, true)
 	equal(t, "calls", len(s.requested()), 1)
 	equal(t, "requests counted", w.count(`SELECT requests FROM fetch_unit`), 1)
 	w.faults = nil

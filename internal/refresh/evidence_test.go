@@ -52,14 +52,14 @@ func TestRule5_OnlyItemsWithEvidenceAreUpdated(t *testing.T) {
 	}
 	f, err := view.ReadFreshness(t.Context(), w.store, false, w.clock.Now())
 	must(t, err)
-	equal(t, "fresh", f.Fresh, 2)
-	equal(t, "stale", f.Stale, 1_198)
+	equal(t, "fresh items", f.Fresh, 2)
+	equal(t, "stale items", f.Stale, 1_198)
 
 	// Items without evidence are due immediately.
-	equal(t, "due", w.run(false).Counts.Failed, 1_198)
+	equal(t, "failed items", w.run(false).Counts.Failed, 1_198)
 	down.fail = nil
 	j := w.run(false)
-	equal(t, "updated after the provider recovered", j.Counts.Updated, 1_198)
+	equal(t, "items updated after the provider recovered", j.Counts.Updated, 1_198)
 	equal(t, "items skipped within the TTL", j.Counts.SkippedTTL, 2)
 	w.checkIdle()
 }
@@ -133,15 +133,15 @@ func TestRule5_DelistedItemIsEvidence(t *testing.T) {
 	a.edit = func(q *provider.Quote) bool { return q.Name != list[0] && q.Name != list[1] }
 	j := w.run(false)
 	equal(t, "updated", j.Counts.Updated, 29) // one by the other market alone
-	equal(t, "no quote", j.Counts.NoQuote, 1)
+	equal(t, "items without a quote", j.Counts.NoQuote, 1)
 	equal(t, "price", w.named(list[0]).Price, units(10))
-	equal(t, "as of", w.named(list[0]).CheckedAt, epoch)
-	equal(t, "within the TTL", w.run(false).Counts.SkippedTTL, 30)
+	equal(t, "the time of the check", w.named(list[0]).CheckedAt, epoch)
+	equal(t, "items skipped by their TTL", w.run(false).Counts.SkippedTTL, 30)
 
 	w.clock.Add(7 * time.Hour)
 	a.fail = func(int, provider.Call) error { return a.broken(provider.KindConnect) }
 	j = w.run(false)
-	equal(t, "no evidence from the other market", w.states(j.ID)[list[0]], refresh.ItemFailed)
+	equal(t, "the state of the item", w.states(j.ID)[list[0]], refresh.ItemFailed)
 	equal(t, "updated", j.Counts.Updated, 29)
 	w.checkIdle()
 }
@@ -155,22 +155,22 @@ func TestRule5_TimesFollowTheQuotes(t *testing.T) {
 	w := newWorld(t, s)
 	w.push("u", 730, "A")
 	w.drain()
-	equal(t, "as of, to the hour", w.named("A").CheckedAt, stated.Add(time.Hour))
-	equal(t, "the TTL counts from the fetch", w.named("A").QuotesAt, epoch)
+	equal(t, "the time of the check", w.named("A").CheckedAt, stated.Add(time.Hour))
+	equal(t, "the time of the quotes", w.named("A").QuotesAt, epoch)
 	f, err := view.ReadFreshness(t.Context(), w.store, false, w.clock.Now())
 	must(t, err)
-	equal(t, "stale", f.Stale, 1)
+	equal(t, "stale items", f.Stale, 1)
 
 	stated = time.Time{}
 	w.clock.Add(6 * time.Hour)
 	fetched := w.clock.Now()
 	w.run(true)
-	equal(t, "as of the fetch", w.named("A").CheckedAt, fetched)
+	equal(t, "the time of the check", w.named("A").CheckedAt, fetched)
 	w.clock.Add(4 * time.Minute)
 	w.push("v", 730, "B")
 	w.drain()
-	equal(t, "of an earlier response", w.named("B").CheckedAt, fetched)
-	equal(t, "its TTL", w.named("B").QuotesAt, fetched)
+	equal(t, "the time of the check", w.named("B").CheckedAt, fetched)
+	equal(t, "the time of the quotes", w.named("B").QuotesAt, fetched)
 
 	// The second market was quoted an hour later and now fails. The first market no longer
 	// has the item.
@@ -181,17 +181,17 @@ func TestRule5_TimesFollowTheQuotes(t *testing.T) {
 	w.clock.Add(time.Hour)
 	s.fail = func(int, provider.Call) error { return s.broken(provider.KindConnect) }
 	w.run(true)
-	equal(t, "as of the second market", w.named("A").CheckedAt, w.clock.Now())
+	equal(t, "the time of the check", w.named("A").CheckedAt, w.clock.Now())
 	s.fail = nil
 	b.edit = func(q *provider.Quote) bool { return q.Name == "B" }
 	w.clock.Add(time.Hour)
 	s.fail = func(int, provider.Call) error { return s.broken(provider.KindConnect) }
 	w.run(true)
-	equal(t, "price of the quote that is left", w.named("A").Price, units(10))
-	equal(t, "as of it", w.named("A").CheckedAt, fetched)
+	equal(t, "the price from the remaining quote", w.named("A").Price, units(10))
+	equal(t, "the time of the check", w.named("A").CheckedAt, fetched)
 	snaps, err := view.Snapshots(t.Context(), w.store, w.named("A").ID)
 	must(t, err)
-	equal(t, "delisted", snaps[1].Reason, pricing.NotOffered)
+	equal(t, "the reason of the delisted quote", snaps[1].Reason, pricing.NotOffered)
 	w.checkIdle()
 }
 
@@ -207,8 +207,8 @@ func TestRule5_MissingMarketIsNoEvidence(t *testing.T) {
 		s.edit = func(*provider.Quote) bool { return false }
 		w.clock.Add(7 * time.Hour)
 		j := w.run(false)
-		equal(t, "of the missing market", w.states(j.ID)["A"], refresh.ItemFailed)
-		equal(t, "of the other", w.states(j.ID)["B"], refresh.ItemUpdated)
+		equal(t, "the state of A", w.states(j.ID)["A"], refresh.ItemFailed)
+		equal(t, "the state of B", w.states(j.ID)["B"], refresh.ItemUpdated)
 		if now := timesOf(w.named("A")); now != before {
 			t.Errorf("the item changed from %+v to %+v", before, now)
 		}

@@ -52,7 +52,7 @@ func TestRule7_MajorityOfFirstResponsesIsAccepted(t *testing.T) {
 			equal(t, "updated", j.Counts.Updated, 300)
 			equal(t, "average", w.named(list[0]).Average, units(10))
 			got := w.quarantined()
-			equal(t, "quarantined", len(got), len(c.failing))
+			equal(t, "markets in quarantine", len(got), len(c.failing))
 			for _, m := range c.failing {
 				if !strings.Contains(got[m], "times those of the other markets") {
 					t.Errorf("%s of %v: got %q", m, c.markets, got[m])
@@ -81,8 +81,8 @@ func TestRule7_TwoContradictingFirstResponsesAreQuarantined(t *testing.T) {
 	equal(t, "state", j.State, refresh.Failed)
 	equal(t, "price", w.named(list[0]).Price, 0)
 	held := w.quarantined()
-	equal(t, "of a", held["a"], "alpha: a: quarantined: first response: b contradicts it, and neither has a majority of the markets: accept the correct one")
-	equal(t, "of b", held["b"], "alpha: b: quarantined: first response: a contradicts it, and neither has a majority of the markets: accept the correct one")
+	equal(t, "the quarantine of a", held["a"], "alpha: a: quarantined: first response: b contradicts it, and neither has a majority of the markets: accept the correct one")
+	equal(t, "the quarantine of b", held["b"], "alpha: b: quarantined: first response: a contradicts it, and neither has a majority of the markets: accept the correct one")
 
 	if err := w.engine.AcceptProvider(t.Context(), "alpha", "c"); err == nil {
 		t.Error("got no error for an unknown market")
@@ -93,10 +93,10 @@ func TestRule7_TwoContradictingFirstResponsesAreQuarantined(t *testing.T) {
 	}
 	w.run(true)
 	equal(t, "average", w.named(list[0]).Average, units(10))
-	equal(t, "quarantined", len(w.quarantined()), 1)
+	equal(t, "markets in quarantine", len(w.quarantined()), 1)
 	cents = 1
 	w.run(true)
-	equal(t, "quarantined after a good response", len(w.quarantined()), 0)
+	equal(t, "markets in quarantine", len(w.quarantined()), 0)
 	equal(t, "markets", w.named(list[0]).Markets, 2)
 	w.checkIdle()
 }
@@ -115,7 +115,7 @@ func TestRule7_NewMarketsContradictingAKnownOneAreQuarantined(t *testing.T) {
 	w.restart()
 	w.run(true)
 	const quarantined = `SELECT count(*) FROM market_file WHERE quarantine <> ''`
-	equal(t, "quarantined", w.count(quarantined), 2)
+	equal(t, "markets in quarantine", w.count(quarantined), 2)
 	equal(t, "price", w.named(list[0]).Price, units(1000))
 	w.checkIdle()
 }
@@ -159,7 +159,7 @@ func TestRule7_ResponseUnlikeItsPastIsRefused(t *testing.T) {
 			price = usual
 			w.clock.Add(7 * time.Hour)
 			w.run(false)
-			equal(t, "quarantined afterwards", len(w.quarantined()), 0)
+			equal(t, "markets in quarantine", len(w.quarantined()), 0)
 			w.checkIdle()
 		})
 	}

@@ -166,8 +166,8 @@ func TestForecast_MatchesTheNextJob(t *testing.T) {
 		must(t, err)
 		equal(t, "writes of a forecast", w.version(), before)
 		j := w.run(forced)
-		equal(t, "due", f.Due, refresh.Due{Due: j.Counts.Updated, TTL: j.Counts.SkippedTTL, NoSales: j.Counts.SkippedNoSales})
-		equal(t, "total", f.Due.Due+f.Due.TTL, 137)
+		equal(t, "due items", f.Due, refresh.Due{Due: j.Counts.Updated, TTL: j.Counts.SkippedTTL, NoSales: j.Counts.SkippedNoSales})
+		equal(t, "the total", f.Due.Due+f.Due.TTL, 137)
 		for _, cost := range f.Providers {
 			i := slices.IndexFunc(w.providers, func(s *fakeProvider) bool { return s.d.Name == cost.Provider })
 			equal(t, "requests of "+cost.Provider, cost.Requests, int64(len(w.providers[i].requested())))
@@ -223,8 +223,8 @@ func TestForecast_CountsItemsThatCannotBeRequested(t *testing.T) {
 		must(t, err)
 		equal(t, "requests", f.Providers[0].Requests, requests)
 		equal(t, "deferred", f.Providers[0].Deferred, deferred)
-		equal(t, "due", f.Due.Due, 65)
-		equal(t, "without a provider", f.Budget, budget)
+		equal(t, "due items", f.Due.Due, 65)
+		equal(t, "items skipped for the budget", f.Budget, budget)
 	}
 	check(4, 3, 25) // the period is longer than a job waits
 	hold := func(wait time.Duration) {
@@ -238,7 +238,7 @@ func TestForecast_CountsItemsThatCannotBeRequested(t *testing.T) {
 	must(t, w.engine.PauseProvider(t.Context(), "alpha"))
 	check(0, 0, 65)
 	j := w.run(false)
-	equal(t, "skipped", j.Counts.SkippedBudget, 65)
+	equal(t, "items skipped for the budget", j.Counts.SkippedBudget, 65)
 }
 
 func TestForecast_LongTimeDoesNotOverflow(t *testing.T) {
@@ -249,6 +249,6 @@ func TestForecast_LongTimeDoesNotOverflow(t *testing.T) {
 	w.push("u", 730, list[0])
 	f, err := w.engine.Forecast(t.Context(), false)
 	must(t, err)
-	equal(t, "time", f.Providers[0].Time, 200*365*24*time.Hour)
+	equal(t, "the forecast time", f.Providers[0].Time, 200*365*24*time.Hour)
 	equal(t, "requests", f.Providers[0].Requests, 1)
 }

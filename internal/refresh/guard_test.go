@@ -36,8 +36,8 @@ func TestGuard_AcceptsMoveOfTwoMarkets(t *testing.T) {
 	must(t, err)
 	equal(t, "decision", move.Decision, pricing.TakenAtOnce)
 	equal(t, "supporters", move.Supporters, 3)
-	equal(t, "moved", move.Moved, 3)
-	equal(t, "suspect until", state.SuspectUntil, w.clock.Now().Add(24*time.Hour))
+	equal(t, "moved items", move.Moved, 3)
+	equal(t, "the end of the suspicion", state.SuspectUntil, w.clock.Now().Add(24*time.Hour))
 	w.checkIdle()
 }
 
@@ -79,7 +79,7 @@ func TestGuard_QuotesByNameSupportTheirOwnMove(t *testing.T) {
 	move, err := pricing.DecodeGuard(i.Guard, &state)
 	must(t, err)
 	equal(t, "decision", move.Decision, pricing.TakenAtOnce)
-	equal(t, "moved", move.Moved, 2)
+	equal(t, "moved items", move.Moved, 2)
 	w.checkIdle()
 }
 
@@ -97,7 +97,7 @@ func TestValidation_SkipsEqualResponsesWithinAnHour(t *testing.T) {
 	w.run(true)
 	equal(t, "sets after the same responses", sets(), before)
 	equal(t, "jobs that name the set", w.count(`SELECT count(*) FROM refresh_level WHERE level_set = (SELECT max(id) FROM level_set)`), 2)
-	equal(t, "items that name it", w.count(`SELECT count(*) FROM item WHERE level_set = (SELECT max(id) FROM level_set)`), 150)
+	equal(t, "items that name the set", w.count(`SELECT count(*) FROM item WHERE level_set = (SELECT max(id) FROM level_set)`), 150)
 	price += units(1)
 	w.clock.Add(time.Minute)
 	w.run(true)
@@ -155,7 +155,7 @@ func TestGuard_UnchangedBackgroundQuoteReleasesNothing(t *testing.T) {
 	for range 3 {
 		reads()
 		equal(t, "price after the same quote again", w.named(name).Price, units(10))
-		equal(t, "candidate after it", w.named(name).Candidate, units(40))
+		equal(t, "the candidate after the job", w.named(name).Candidate, units(40))
 	}
 	price = units(41)
 	reads()

@@ -151,7 +151,7 @@ func TestClaim_InstanceByNameClaimsNoFiles(t *testing.T) {
 		w.drainBy(byName, files)
 		j := w.job(s.JobID)
 		equal(t, "updated", j.Counts.Updated, 30)
-		equal(t, "last error", j.LastError, "")
+		equal(t, "the last error", j.LastError, "")
 	})
 }
 
@@ -168,7 +168,7 @@ func TestLease_UnitOfAStoppedInstanceIsRequestedAgain(t *testing.T) {
 		for n, i := range []*instance{a, b, c} {
 			s, err := i.Start(t.Context(), false, "test")
 			must(t, err)
-			equal(t, "started", s.Started, n == 0)
+			equal(t, "whether a job started", s.Started, n == 0)
 		}
 		_, err := a.Plan(t.Context())
 		must(t, err)
@@ -181,7 +181,7 @@ func TestLease_UnitOfAStoppedInstanceIsRequestedAgain(t *testing.T) {
 		})
 		<-calling // c stops for three leases
 		w.drainBy(a, b)
-		equal(t, "blobs while c may live", w.count(`SELECT count(*) FROM fetch_blob`), 0)
+		equal(t, "blobs while instance c may be alive", w.count(`SELECT count(*) FROM fetch_blob`), 0)
 		w.pass(3*refresh.Lease, a, b)
 		equal(t, "instances", slices.Equal(w.owners(), []string{"a", "b"}), true)
 		w.drainBy(a, b)
@@ -194,10 +194,10 @@ func TestLease_UnitOfAStoppedInstanceIsRequestedAgain(t *testing.T) {
 		equal(t, "bytes of responses", w.count(`SELECT sum(length(data)) FROM fetch_blob`), before)
 		equal(t, "requests", w.count(`SELECT sum(requests) FROM fetch_unit`), 2)
 		w.pass(time.Second, a, b, c)
-		equal(t, "instances at last", slices.Equal(w.owners(), []string{"a", "b", "c"}), true)
+		equal(t, "whether all instances remain", slices.Equal(w.owners(), []string{"a", "b", "c"}), true)
 		stuck.before = nil
 		w.drainBy(a, b, c)
-		equal(t, "priced by the others", w.named(list[0]).Price, units(10))
+		equal(t, "the price from the other markets", w.named(list[0]).Price, units(10))
 		equal(t, "updated", w.job(job.ID).Counts.Updated, 50)
 		equal(t, "jobs", w.count(`SELECT count(*) FROM refresh_job`), 1)
 		w.checkIdle()
@@ -309,8 +309,8 @@ func TestLease_LeaveReleasesClaimsImmediately(t *testing.T) {
 		equal(t, "instances", slices.Equal(w.owners(), []string{"b"}), true)
 		w.drainBy(b)
 		job := w.last(refresh.Bulk)
-		equal(t, "updated without the removed provider", job.Counts.Updated, 10)
-		equal(t, "last error", job.LastError, "beta: no longer configured")
+		equal(t, "items updated without the removed provider", job.Counts.Updated, 10)
+		equal(t, "the last error", job.LastError, "beta: no longer configured")
 		w.checkIdle()
 	})
 }

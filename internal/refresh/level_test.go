@@ -165,7 +165,7 @@ func TestLevel_OldQuotesKeepTheLevel(t *testing.T) {
 		w.run(true)
 	}
 	nearLevel(t, "its level", w.market("a2"), before)
-	equal(t, "refused", len(w.quarantined()), 0)
+	equal(t, "markets in quarantine", len(w.quarantined()), 0)
 	nearly(t, "price", w.named(list[7]).Price, was.Price)
 	equal(t, "used markets", w.named(list[7]).UsedMarkets, 2)
 	w.checkIdle()

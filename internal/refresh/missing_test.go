@@ -202,7 +202,7 @@ func checkQueue(t *testing.T, w *world, m *queueModel) {
 		equal(t, "next attempt", prices[key].DueAt, e.due)
 		equal(t, "next attempt if it is named again", prices[key].SoonestAt, e.soonest)
 	}
-	equal(t, "priced", w.count(`SELECT count(*) FROM item WHERE price > 0`), int64(len(m.priced)))
+	equal(t, "priced names", w.count(`SELECT count(*) FROM item WHERE price > 0`), int64(len(m.priced)))
 }
 
 func TestRule3_SyncBringsTheNextAttemptForward(t *testing.T) {

@@ -30,13 +30,13 @@ func TestPlan_GameWithoutProviderFails(t *testing.T) {
 	for _, j := range []refresh.Job{w.last(refresh.Missing), w.run(true)} {
 		equal(t, "state", j.State, refresh.Failed)
 		equal(t, "failed", j.Counts.Failed, 1)
-		equal(t, "last error", j.LastError, why)
+		equal(t, "the last error", j.LastError, why)
 		items, err := view.JobItems(t.Context(), w.store, j.ID, refresh.ItemFailed, -1, 0, 10)
 		must(t, err)
 		equal(t, "error", items[0].Error, why)
 	}
 	equal(t, "estimated", w.count(`SELECT count(*) FROM item WHERE estimated_at <> 0`), 0)
-	equal(t, "waiting", w.count(`SELECT count(*) FROM missing_price`), 1)
+	equal(t, "waiting names", w.count(`SELECT count(*) FROM missing_price`), 1)
 }
 
 func TestNames_FailingNameFailsAlone(t *testing.T) {
@@ -55,7 +55,7 @@ func TestNames_FailingNameFailsAlone(t *testing.T) {
 	equal(t, "updated", j.Counts.Updated, 118)
 	equal(t, "failed", j.Counts.Failed, 2)
 	equal(t, "state", w.states(j.ID)[list[7]], refresh.ItemFailed)
-	equal(t, "last error", j.LastError, "alpha: protocol: scripted failure")
+	equal(t, "the last error", j.LastError, "alpha: protocol: scripted failure")
 	for n, times := range requestedTimes(s.requested()) {
 		equal(t, "calls for "+n, times, 1)
 	}
@@ -110,7 +110,7 @@ func TestNames_BudgetSkipsTheRest(t *testing.T) {
 	}
 	j := w.run(false)
 	equal(t, "updated", j.Counts.Updated, 20)
-	equal(t, "skipped", j.Counts.SkippedBudget, 30)
+	equal(t, "items skipped for the budget", j.Counts.SkippedBudget, 30)
 	equal(t, "calls", len(s.requested()), 21)
 	w.checkIdle()
 }

@@ -34,7 +34,7 @@ func TestStep4_NewerQuoteOfTwoProvidersCounts(t *testing.T) {
 		w.drain()
 		i := w.named("A")
 		equal(t, "price", i.Price, want)
-		equal(t, "as of the earliest response", i.QuotesAt, epoch)
+		equal(t, "the time of the quotes", i.QuotesAt, epoch)
 		snaps, err := view.Snapshots(t.Context(), w.store, i.ID)
 		must(t, err)
 		for _, s := range snaps {
@@ -79,7 +79,7 @@ func TestStep3_EachNameHasTheTimeOfItsResponse(t *testing.T) {
 	w := newWorld(t, s)
 	w.push("u", 730, "Fresh", "Frozen")
 	w.drain()
-	equal(t, "price of the fresh one", w.named("Fresh").Price, units(10))
-	equal(t, "price of the frozen one", w.named("Frozen").Price, 0)
+	equal(t, "the price of the fresh item", w.named("Fresh").Price, units(10))
+	equal(t, "the price of the frozen item", w.named("Frozen").Price, 0)
 	w.checkIdle()
 }

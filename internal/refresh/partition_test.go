@@ -51,7 +51,7 @@ func TestPartitions_KeepPricesSyncsAndListings(t *testing.T) {
 		w.clock.Add(7 * time.Hour)
 		price += units(2)
 		j := w.run(false)
-		equal(t, "changed", j.Counts.Changed, int64(changed))
+		equal(t, "changed items", j.Counts.Changed, int64(changed))
 		equal(t, "rows at the new price", w.count(`SELECT count(*) FROM inventory WHERE `+around("value", price)), int64(users*changed))
 		w.checkIdle()
 	}
@@ -74,7 +74,7 @@ func TestPartitions_KeepPricesSyncsAndListings(t *testing.T) {
 	must(t, m.Create(t.Context(), market.Offers{
 		UserID: "u3", AppID: catalog.CS2, ContextID: "2", Offers: []market.Offer{{AssetID: "5", Price: 100, Currency: "USD"}},
 	}, func(_ *db.Tx, made []market.Created) error {
-		equal(t, "refused", made[0].Refused, nil)
+		equal(t, "the refusal", made[0].Refused, nil)
 		return nil
 	}))
 	equal(t, "active listings", w.count(`SELECT count(*) FROM listing WHERE state = 'active'`), 1)

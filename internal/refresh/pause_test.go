@@ -51,7 +51,7 @@ func TestPause_OnlyProviderSkipsItemsAsPaused(t *testing.T) {
 	must(t, w.engine.PauseProvider(t.Context(), "alpha"))
 	w.drain()
 	equal(t, "entries", w.count(`SELECT count(*) FROM missing_price WHERE job_id = 0 AND attempts = 0`), 1)
-	equal(t, "skipped", w.run(false).Counts.SkippedPaused, 1)
+	equal(t, "items skipped for a pause", w.run(false).Counts.SkippedPaused, 1)
 	must(t, w.engine.ResumeProvider(t.Context(), "alpha"))
 	w.clock.Add(time.Hour)
 	w.drain()

@@ -102,6 +102,6 @@ func TestHistory_AddsPointPerChangeOfPriceOrStatus(t *testing.T) {
 	past, err = refresh.ReadPastPrices(t.Context(), w.store, []int64{id}, w.clock.Now().Add(7*24*time.Hour))
 	must(t, err)
 	equal(t, "price a day before a week later", past[id].Day, units(44))
-	equal(t, "price a week before that", past[id].Week, units(44))
+	equal(t, "the price a week earlier", past[id].Week, units(44))
 	equal(t, "range of that week", past[id].Range, pricing.Range{Low: units(44), High: units(44)})
 }

@@ -83,13 +83,13 @@ func TestEstimate_IgnoresQuotesWithoutRate(t *testing.T) {
 	w.push("u", 730, "A")
 	w.clearMissing()
 	job := w.run(true)
-	equal(t, "without a quote", job.Counts.NoQuote, 1)
+	equal(t, "items without a quote", job.Counts.NoQuote, 1)
 	equal(t, "price", w.named("A").Price, 0)
 	snaps, err := view.Snapshots(t.Context(), w.store, w.named("A").ID)
 	must(t, err)
 	equal(t, "snapshots", len(snaps), 1)
 	equal(t, "reason", snaps[0].Reason, pricing.NoRate)
-	equal(t, "currency as quoted", snaps[0].Currency, "RUB")
+	equal(t, "the currency of the quote", snaps[0].Currency, "RUB")
 }
 
 // Another process is fetching the first rates when the job begins.

@@ -56,7 +56,7 @@ func TestGames_AreRequestedSeparately(t *testing.T) {
 		equal(t, "requested game", call.AppID, []int32{catalog.CS2, catalog.Rust}[i])
 	}
 	j := w.last(refresh.Missing)
-	equal(t, "of a game without quotes", j.Counts.Failed, 1)
+	equal(t, "failed items", j.Counts.Failed, 1)
 	w.checkIdle()
 
 	// A file is not requested if no item of its game is due.
@@ -108,7 +108,7 @@ func TestRetryAfter_LongOrRepeatedWaitDefersTheUnit(t *testing.T) {
 			w.drain()
 			w.clock.Add(time.Minute)
 		}
-		equal(t, "skipped", w.job(id).Counts.SkippedBackoff, 1)
+		equal(t, "items skipped by the breaker", w.job(id).Counts.SkippedBackoff, 1)
 		want := 1
 		if wait == time.Minute {
 			want = 10

@@ -19,7 +19,7 @@ func TestRule3_SyncDoesNotRefreshKnownPrices(t *testing.T) {
 	s.requested()
 	w.clock.Add(48 * time.Hour) // old, and still known
 	r := w.push("u2", 730, list...)
-	equal(t, "queued", r.QueuedNames, 0)
+	equal(t, "queued names", r.QueuedNames, 0)
 	equal(t, "priced rows", r.PricedRows, 30)
 	w.drain()
 	equal(t, "calls", len(s.requested()), 0)
@@ -30,16 +30,16 @@ func TestRule3_SyncDoesNotRefreshKnownPrices(t *testing.T) {
 func TestRule3_EachUnknownNameIsQueuedOnce(t *testing.T) {
 	s := bulk("alpha", []string{"A", "B"}, "a1")
 	w := newWorld(t, s)
-	equal(t, "first push", w.push("u1", 730, "A", "A", "B").QueuedNames, 2)
-	equal(t, "another user", w.push("u2", 730, "A", "B", "C").QueuedNames, 1)
-	equal(t, "again", w.push("u2", 730, "A", "B", "C").QueuedNames, 0)
+	equal(t, "names queued by the first push", w.push("u1", 730, "A", "A", "B").QueuedNames, 2)
+	equal(t, "names queued by another user", w.push("u2", 730, "A", "B", "C").QueuedNames, 1)
+	equal(t, "names queued by the second push", w.push("u2", 730, "A", "B", "C").QueuedNames, 0)
 	equal(t, "entries", w.count(`SELECT count(*) FROM missing_price`), 3)
 	w.drain()
 	j := w.last(refresh.Missing)
 	equal(t, "items", j.Counts.Total, 3)
-	equal(t, "priced", j.Counts.Updated, 2)
-	equal(t, "without a quote", j.Counts.NoQuote, 1)
-	equal(t, "entries left", w.count(`SELECT count(*) FROM missing_price`), 1)
+	equal(t, "priced names", j.Counts.Updated, 2)
+	equal(t, "items without a quote", j.Counts.NoQuote, 1)
+	equal(t, "entries that remain", w.count(`SELECT count(*) FROM missing_price`), 1)
 	equal(t, "value", w.valueOf("u1", 1), units(10))
 	w.checkIdle()
 }
@@ -91,7 +91,7 @@ func TestRule3_TTLAndNoSalesPauseDoNotApplyToTheQueue(t *testing.T) {
 	w := newWorld(t, s)
 	w.push("u", 730, "A")
 	w.drain()
-	equal(t, "item is in a pause", w.named("A").RetryAt.IsZero(), false)
+	equal(t, "whether the item has no pause", w.named("A").RetryAt.IsZero(), false)
 	s.requested()
 	w.clock.Add(time.Hour)
 	w.drain()
@@ -107,7 +107,7 @@ func TestRule3_BulkJobRemovesPricedNamesFromTheQueue(t *testing.T) {
 	s.items[730] = []string{"A"}
 	w.clock.Add(time.Minute)
 	w.run(false)
-	equal(t, "entries left", w.count(`SELECT count(*) FROM missing_price`), 0)
+	equal(t, "entries that remain", w.count(`SELECT count(*) FROM missing_price`), 0)
 	w.checkIdle()
 }
 
@@ -125,7 +125,7 @@ func TestRule3_FreshFileServesMissingPrices(t *testing.T) {
 	w.drain()
 	equal(t, "calls for a file of four minutes", len(s.requested()), 0)
 	equal(t, "price", w.named("New").Price, units(10))
-	equal(t, "as of", w.named("New").QuotesAt, epoch)
+	equal(t, "the time of the quotes", w.named("New").QuotesAt, epoch)
 	w.checkIdle()
 
 	w.clock.Add(time.Minute)

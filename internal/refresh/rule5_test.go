@@ -19,11 +19,11 @@ func TestRule5_SkipsItemsWithinTTLWithTolerance(t *testing.T) {
 	limit := 6 * time.Hour * 95 / 100
 	w.clock.Add(limit - time.Microsecond)
 	j := w.run(false)
-	equal(t, "skipped just within", j.Counts.SkippedTTL, 5)
+	equal(t, "items skipped just within the TTL", j.Counts.SkippedTTL, 5)
 	equal(t, "state", j.State, refresh.Finished)
 	w.clock.Add(time.Microsecond)
 	j = w.run(false)
-	equal(t, "updated just beyond", j.Counts.Updated, 5)
+	equal(t, "items updated just beyond the TTL", j.Counts.Updated, 5)
 	w.checkIdle()
 }
 
@@ -34,9 +34,9 @@ func TestRule5_ForceIgnoresOnlyTTLAndPause(t *testing.T) {
 	w.push("u", 730, list...)
 	w.drain()
 	equal(t, "updated", w.run(true).Counts.Updated, 4)
-	equal(t, "skipped", w.run(false).Counts.SkippedTTL, 4)
+	equal(t, "items skipped by their TTL", w.run(false).Counts.SkippedTTL, 4)
 	s.fail = func(int, provider.Call) error { return s.broken(provider.KindBreaker) }
-	equal(t, "skipped by the breaker, forced", w.run(true).Counts.SkippedBackoff, 4)
+	equal(t, "items skipped by the breaker in a forced refresh", w.run(true).Counts.SkippedBackoff, 4)
 }
 
 func TestRule5_TheTTLCountsFromTheJobsCreation(t *testing.T) {
@@ -48,7 +48,7 @@ func TestRule5_TheTTLCountsFromTheJobsCreation(t *testing.T) {
 	id := w.begin(false)
 	w.clock.Add(5 * time.Hour) // the process was busy
 	w.drain()
-	equal(t, "skipped", w.job(id).Counts.SkippedTTL, 1)
+	equal(t, "items skipped by their TTL", w.job(id).Counts.SkippedTTL, 1)
 }
 
 // quiet sets the number of sales within a window on every quote.
@@ -66,17 +66,17 @@ func TestRule5_ItemsWithoutSalesWaitTheirPause(t *testing.T) {
 	w := newWorld(t, s)
 	w.push("u", 730, "A")
 	w.drain()
-	equal(t, "quiet since", w.named("A").NoSalesSince, epoch)
+	equal(t, "the time since when no sale is known", w.named("A").NoSalesSince, epoch)
 	w.clock.Add(72*time.Hour - time.Microsecond)
-	equal(t, "skipped within the pause", w.run(false).Counts.SkippedNoSales, 1)
-	equal(t, "forced", w.run(true).Counts.Updated, 1)
-	equal(t, "the first quiet day stays", w.named("A").NoSalesSince, epoch)
+	equal(t, "items skipped within the pause", w.run(false).Counts.SkippedNoSales, 1)
+	equal(t, "items updated by a forced refresh", w.run(true).Counts.Updated, 1)
+	equal(t, "the first day without sales", w.named("A").NoSalesSince, epoch)
 	w.clock.Add(72 * time.Hour)
-	equal(t, "updated after it", w.run(false).Counts.Updated, 1)
+	equal(t, "items updated after the pause", w.run(false).Counts.Updated, 1)
 	s.edit = quiet(1, month)
 	w.clock.Add(72 * time.Hour)
 	w.run(false)
-	equal(t, "a sale ends it", w.named("A").NoSalesSince.IsZero() && w.named("A").RetryAt.IsZero(), true)
+	equal(t, "whether the item has no pause", w.named("A").NoSalesSince.IsZero() && w.named("A").RetryAt.IsZero(), true)
 }
 
 func TestRule5_UnknownSalesAndShortWindowsAreNoPause(t *testing.T) {
@@ -103,7 +103,7 @@ func TestRule5_UnknownPricesAreNeverSkipped(t *testing.T) {
 	w.push("u", 730, "A")
 	w.drain()
 	for range 3 {
-		equal(t, "requested again immediately", w.run(false).Counts.NoQuote, 1)
+		equal(t, "items requested again immediately", w.run(false).Counts.NoQuote, 1)
 	}
 }
 
@@ -121,11 +121,11 @@ func TestRule5_ItemWithoutResponseFailsAndKeepsItsTimes(t *testing.T) {
 	after := w.named("A")
 	equal(t, "failures", after.Failures, 1)
 	after.Failures = 0
-	equal(t, "item", *after, *before)
+	equal(t, "the item", *after, *before)
 	items, err := view.JobItems(t.Context(), w.store, j.ID, refresh.ItemFailed, -1, 0, 10)
 	must(t, err)
 	equal(t, "error", items[0].Error, "alpha: server: scripted failure")
-	equal(t, "last error", j.LastError, "alpha: server: scripted failure")
+	equal(t, "the last error", j.LastError, "alpha: server: scripted failure")
 
 	s.fail = nil
 	j = w.run(false) // due immediately, because its times are unchanged
@@ -142,8 +142,8 @@ func TestRule5_FutureTimesSkipNothing(t *testing.T) {
 	w.drain()
 	w.clock.Add(-400 * 24 * time.Hour)
 	j := w.run(false)
-	equal(t, "updated by a clock set back", j.Counts.Updated, 1)
+	equal(t, "items updated after the clock was set back", j.Counts.Updated, 1)
 	w.clock.Add(800 * 24 * time.Hour)
 	j = w.run(false)
-	equal(t, "updated by a clock set forward", j.Counts.Updated, 1)
+	equal(t, "items updated after the clock was set forward", j.Counts.Updated, 1)
 }

@@ -156,19 +156,19 @@ func TestRule7_FailedMarketTakesPartWithItsLastQuoteWhileFresh(t *testing.T) {
 	w := newWorld(t, a, b)
 	w.push("u", 730, "A")
 	w.drain()
-	equal(t, "both", w.named("A").Average, units(9))
+	equal(t, "the average", w.named("A").Average, units(9))
 	a.fail = func(int, provider.Call) error { return a.broken(provider.KindServer) }
 	w.clock.Add(23 * time.Hour)
 	w.run(true)
-	equal(t, "with the old snapshot", w.named("A").Average, units(9))
+	equal(t, "the average", w.named("A").Average, units(9))
 	w.clock.Add(2 * time.Hour)
 	w.run(true)
-	equal(t, "without it", w.named("A").Average, units(10))
+	equal(t, "the average", w.named("A").Average, units(10))
 	snaps, err := view.Snapshots(t.Context(), w.store, w.named("A").ID)
 	must(t, err)
 	equal(t, "reason", snaps[0].Reason, "staleFetch")
-	equal(t, "fetched", snaps[0].FetchedAt, epoch)
-	equal(t, "fetched with the job", snaps[1].FetchedAt.IsZero(), true)
+	equal(t, "the fetch time", snaps[0].FetchedAt, epoch)
+	equal(t, "whether the other market has no fetch time", snaps[1].FetchedAt.IsZero(), true)
 }
 
 func TestRule7_PhasesDoNotAffectThePlainName(t *testing.T) {
@@ -187,7 +187,7 @@ func TestRule7_PhasesDoNotAffectThePlainName(t *testing.T) {
 			i.Phase = phase
 			equal(t, "price of phase "+phase, w.item(i).Price, want)
 		}
-		equal(t, "a phase without quotes", w.valueOf("u", 3), 0)
+		equal(t, "the price of a phase without quotes", w.valueOf("u", 3), 0)
 		equal(t, "calls", len(s.requested()), 1) // one name, however many phases
 		w.checkIdle()
 		w.stop()
@@ -216,7 +216,7 @@ func TestRule7_HeldPriceIsReleasedByAChangedResponse(t *testing.T) {
 	i := w.named("A")
 	equal(t, "price", i.Price, units(10))
 	equal(t, "candidate", i.Candidate, units(40))
-	equal(t, "confirmed", i.CheckedAt, epoch)
+	equal(t, "the time of the check", i.CheckedAt, epoch)
 	equal(t, "value", w.valueOf("u", 0), units(10))
 	w.clock.Add(29 * time.Minute)
 	w.run(true)
@@ -227,7 +227,7 @@ func TestRule7_HeldPriceIsReleasedByAChangedResponse(t *testing.T) {
 	others++
 	w.clock.Add(time.Minute)
 	w.run(true)
-	equal(t, "price confirmed", w.named("A").Price, units(40))
+	equal(t, "the confirmed price", w.named("A").Price, units(40))
 	equal(t, "value", w.valueOf("u", 0), units(40))
 	w.checkIdle()
 }
@@ -257,7 +257,7 @@ func TestRule7_AnOperatorCanAcceptAHeldPrice(t *testing.T) {
 	i := w.named("A")
 	equal(t, "price", i.Price, units(40))
 	equal(t, "candidate", i.Candidate, 0)
-	equal(t, "confirmed", i.CheckedAt, w.clock.Now())
+	equal(t, "the time of the check", i.CheckedAt, w.clock.Now())
 	equal(t, "rows", w.count(`SELECT count(*) FROM inventory WHERE value = $1`, int64(units(40))), 3)
 	equal(t, "history", w.count(`SELECT count(*) FROM price_point WHERE item_id = $1`, i.ID), 2)
 	equal(t, "history with its method", w.count(`SELECT count(*) FROM price_point p JOIN item i ON i.id = p.item_id
@@ -290,7 +290,7 @@ func TestRule7_ConflictingPricesOfANameAreRejected(t *testing.T) {
 			}
 			fetched := `SELECT f.%s FROM market_fetch f JOIN market m ON m.id = f.market_id WHERE m.key = 'a1'`
 			equal(t, "quotes", w.count(fmt.Sprintf(fetched, "quotes")), 4)
-			equal(t, "rejected", w.count(fmt.Sprintf(fetched, "rejected")), 4)
+			equal(t, "rejected rows", w.count(fmt.Sprintf(fetched, "rejected")), 4)
 		})
 	}
 }

@@ -82,13 +82,13 @@ func TestRule1_SpentBudgetSkipsItems(t *testing.T) {
 	j := w.run(false)
 	// The file lacks the other five names and is no evidence for them.
 	equal(t, "updated", j.Counts.Updated, 5)
-	equal(t, "skipped for the budget", j.Counts.SkippedBudget, 5)
+	equal(t, "items skipped for the budget", j.Counts.SkippedBudget, 5)
 	equal(t, "deferred units", w.count(`SELECT count(*) FROM fetch_unit WHERE state = 'deferred' AND provider = 'beta'`), 1)
 
 	a.fail = func(int, provider.Call) error { return a.broken(provider.KindBreaker) }
 	j = w.run(true)
-	equal(t, "skipped for the outage", j.Counts.SkippedBackoff, 10)
-	equal(t, "price stays", w.named(list[0]).Price, units(10))
+	equal(t, "items skipped for the outage", j.Counts.SkippedBackoff, 10)
+	equal(t, "the unchanged price", w.named(list[0]).Price, units(10))
 	w.checkIdle()
 }
 
@@ -113,7 +113,7 @@ func TestRule2_BulkPlansEachInventoryNameOnce(t *testing.T) {
 	w.restart()
 	j = w.run(false)
 	equal(t, "items in scope all", j.Counts.Total, 50)
-	equal(t, "of them skipped", j.Counts.SkippedTTL, 40)
+	equal(t, "items skipped by their TTL", j.Counts.SkippedTTL, 40)
 }
 
 // The listed names are in no inventory, as before the next sync.
@@ -151,7 +151,7 @@ func TestRule2_NewPricesReachAllRowsOfAllUsers(t *testing.T) {
 		w.clock.Add(7 * time.Hour)
 		price = units(12)
 		j := w.run(false)
-		equal(t, "changed", j.Counts.Changed, int64(changed))
+		equal(t, "changed items", j.Counts.Changed, int64(changed))
 		equal(t, "rows at the new price", w.count(`SELECT count(*) FROM inventory WHERE `+around("value", units(12))), int64(3*changed))
 		w.checkIdle()
 	}
@@ -170,7 +170,7 @@ func TestRule2_PriceOfAnotherJobReachesItsRows(t *testing.T) {
 	must(t, err)
 	w.exec(`UPDATE item SET candidate = $1, candidate_at = 1 WHERE name = $2`, int64(units(13)), list[7])
 	must(t, w.engine.AcceptItem(t.Context(), w.named(list[7]).Key))
-	equal(t, "value meanwhile", w.valueOf("u", 7), units(13))
+	equal(t, "the value during the job", w.valueOf("u", 7), units(13))
 	w.drain()
 	equal(t, "price", w.named(list[7]).Price, varied(units(10), list[7]))
 	equal(t, "value", w.valueOf("u", 7), varied(units(10), list[7]))
@@ -190,7 +190,7 @@ func TestErrors_NameTheProviderOnce(t *testing.T) {
 			w := newWorld(t, a)
 			w.push("u", 730, "A")
 			w.drain()
-			equal(t, "last error", w.last(refresh.Missing).LastError, "alpha: protocol: broken")
+			equal(t, "the last error", w.last(refresh.Missing).LastError, "alpha: protocol: broken")
 		})
 	}
 }

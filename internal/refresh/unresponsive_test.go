@@ -58,7 +58,7 @@ func TestWait_JobContinuesWithoutAFailingProvider(t *testing.T) {
 		}
 	}
 	j := w.job(id)
-	equal(t, "took", j.FinishedAt.Sub(started), time.Minute)
+	equal(t, "the duration", j.FinishedAt.Sub(started), time.Minute)
 	equal(t, "updated", j.Counts.Updated, 200)
 	equal(t, "failed or stopped by the breaker", j.Counts.Failed+j.Counts.SkippedBackoff, 100)
 	if j.Counts.Failed > 20 {
@@ -83,8 +83,8 @@ func TestWait_JobContinuesWithoutAFailingProvider(t *testing.T) {
 	w.clock.Add(time.Minute)
 	down.fail = func(int, provider.Call) error { return down.broken(provider.KindConnect) }
 	j = w.run(false)
-	equal(t, "updated by late quotes", j.Counts.Updated, late)
-	equal(t, "as of", w.named(list[250]).CheckedAt, came)
+	equal(t, "items updated by late quotes", j.Counts.Updated, late)
+	equal(t, "the time of the check", w.named(list[250]).CheckedAt, came)
 	w.checkIdle()
 }
 
@@ -104,7 +104,7 @@ func TestWait_JobContinuesWithAnOpenBreaker(t *testing.T) {
 		w.clock.Add(time.Second)
 	}
 	j := w.job(id)
-	equal(t, "took", j.FinishedAt.Sub(j.StartedAt), time.Minute)
+	equal(t, "the duration", j.FinishedAt.Sub(j.StartedAt), time.Minute)
 	w.checkOutcome("of the breaker", j, refresh.JobPartial, "alpha/a1 backoff 1")
 }
 
@@ -120,20 +120,20 @@ func TestWait_LateFileServesTheNextJob(t *testing.T) {
 		s.before = func(context.Context, provider.Call) {
 			w.clock.Add(59 * time.Second)
 			w.estimateAll()
-			equal(t, "waits", w.job(id).State, refresh.Running)
+			equal(t, "the state of the job", w.job(id).State, refresh.Running)
 			w.clock.Add(time.Second)
 			w.estimateAll()
-			equal(t, "no longer waits", w.job(id).State, refresh.Failed)
+			equal(t, "the state of the job", w.job(id).State, refresh.Failed)
 			// Regression: the health of a provider that never responded remained "unknown".
-			equal(t, "noted failures", fmt.Sprint(w.failures("alpha")), "[1]")
+			equal(t, "stored failures", fmt.Sprint(w.failures("alpha")), "[1]")
 			w.clock.Add(time.Minute)
 		}
 		id = w.begin(false)
 		w.drain()
-		equal(t, "noted failures after the late response", fmt.Sprint(w.failures("alpha")), "[0]")
+		equal(t, "stored failures after the late response", fmt.Sprint(w.failures("alpha")), "[0]")
 		j := w.job(id)
 		equal(t, "failed", j.Counts.Failed, 200)
-		equal(t, "last error", j.LastError, "alpha: no successful response for 1m0s")
+		equal(t, "the last error", j.LastError, "alpha: no successful response for 1m0s")
 		came := w.clock.Now()
 
 		s.before = nil
@@ -142,8 +142,8 @@ func TestWait_LateFileServesTheNextJob(t *testing.T) {
 		w.clock.Add(later)
 		j = w.run(false)
 		equal(t, "updated", j.Counts.Updated, 200)
-		equal(t, "as of", w.named(list[7]).CheckedAt, came)
-		equal(t, "its TTL", w.named(list[7]).QuotesAt, came)
+		equal(t, "the time of the check", w.named(list[7]).CheckedAt, came)
+		equal(t, "the time of the quotes", w.named(list[7]).QuotesAt, came)
 		if later < 5*time.Minute {
 			equal(t, "requests", len(s.requested()), 0)
 			equal(t, "outcome", j.Outcome, refresh.JobComplete)
@@ -153,8 +153,8 @@ func TestWait_LateFileServesTheNextJob(t *testing.T) {
 		}
 		s.fail = nil
 		w.clock.Add(7 * time.Hour)
-		equal(t, "updated again", w.run(false).Counts.Updated, 200)
-		equal(t, "as of", w.named(list[7]).CheckedAt, w.clock.Now())
+		equal(t, "items updated again", w.run(false).Counts.Updated, 200)
+		equal(t, "the time of the check", w.named(list[7]).CheckedAt, w.clock.Now())
 		w.checkIdle()
 		w.stop()
 	}
@@ -174,14 +174,14 @@ func TestWait_UnresponsiveHostCountsAsOneFailure(t *testing.T) {
 			s.before = func(context.Context, provider.Call) {
 				w.clock.Add(time.Minute)
 				w.estimateAll()
-				equal(t, "no longer waits", w.job(id).State, refresh.Failed)
-				equal(t, "noted failures", fmt.Sprint(w.failures("alpha")), fmt.Sprint([]int{failures + 1}))
+				equal(t, "the state of the job", w.job(id).State, refresh.Failed)
+				equal(t, "stored failures", fmt.Sprint(w.failures("alpha")), fmt.Sprint([]int{failures + 1}))
 				w.clock.Add(time.Minute)
 			}
 			s.fail = func(int, provider.Call) error { return s.broken(provider.KindTimeout) }
 			id = w.begin(false)
 			w.drain()
-			equal(t, "noted failures once the request has failed", fmt.Sprint(w.failures("alpha")), fmt.Sprint([]int{failures + 1}))
+			equal(t, "stored failures after the request failed", fmt.Sprint(w.failures("alpha")), fmt.Sprint([]int{failures + 1}))
 			w.clock.Add(time.Hour)
 		}
 		w.stop()
@@ -217,7 +217,7 @@ func TestWait_RespondingProviderIsWaitedFor(t *testing.T) {
 	}
 	j := w.run(false)
 	equal(t, "outcome", j.Outcome, refresh.JobComplete)
-	equal(t, "detached", w.count(`SELECT count(*) FROM fetch_unit WHERE detached <> 0`), 0)
+	equal(t, "detached units", w.count(`SELECT count(*) FROM fetch_unit WHERE detached <> 0`), 0)
 	w.checkIdle()
 }
 
@@ -244,7 +244,7 @@ func TestWait_SecondJobContinuesWithoutTheHost(t *testing.T) {
 		}
 	}
 	w.run(false)
-	equal(t, "of the new name", w.named("New").Price, units(10))
+	equal(t, "the price of the new name", w.named("New").Price, units(10))
 	j := w.last(refresh.Missing)
 	if took := j.FinishedAt.Sub(j.StartedAt); took < time.Minute || took > time.Minute+5*time.Second {
 		t.Errorf("the job took %v", took)

@@ -68,7 +68,7 @@ func TestRule7_AnomalousResponseIsQuarantinedUntilAccepted(t *testing.T) {
 		if m.Quarantine != "" {
 			failing++
 			equal(t, "outcome", m.Outcome, "quarantined")
-			equal(t, "since", m.QuarantinedSince, w.clock.Now())
+			equal(t, "the start of the quarantine", m.QuarantinedSince, w.clock.Now())
 		}
 	}
 	equal(t, "markets in quarantine", failing, 1)
@@ -112,7 +112,7 @@ func TestRule7_FirstResponseIsComparedWithOtherMarkets(t *testing.T) {
 		w.run(true)
 		equal(t, "price", w.named(list[0]).Price, units(10))
 		equal(t, "average", w.named(list[0]).Average, units(10))
-		equal(t, "quarantined", w.count(`SELECT count(*) FROM market_file WHERE quarantine <> ''`), 1)
+		equal(t, "markets in quarantine", w.count(`SELECT count(*) FROM market_file WHERE quarantine <> ''`), 1)
 		w.checkIdle()
 		w.stop()
 	}
@@ -128,7 +128,7 @@ func TestRule7_FirstFileIsComparedWithQuotesByName(t *testing.T) {
 	w.run(false)
 	equal(t, "price", w.named(list[0]).Price, units(10))
 	equal(t, "average", w.named(list[0]).Average, units(10))
-	equal(t, "quarantined", w.count(`SELECT count(*) FROM market_file WHERE quarantine <> ''`), 1)
+	equal(t, "markets in quarantine", w.count(`SELECT count(*) FROM market_file WHERE quarantine <> ''`), 1)
 	w.checkIdle()
 }
 
@@ -172,8 +172,8 @@ func TestRule7_AcceptanceIsLimitedToTheRefusedResponse(t *testing.T) {
 			if c.want == units(10) && c.factor != 1 {
 				refused = 1
 			}
-			equal(t, "quarantined", w.count(`SELECT count(*) FROM market_file WHERE quarantine <> ''`), refused)
-			equal(t, "an operator's word is left", w.count(`SELECT count(*) FROM market_file WHERE accepted_at <> 0`), 0)
+			equal(t, "markets in quarantine", w.count(`SELECT count(*) FROM market_file WHERE quarantine <> ''`), refused)
+			equal(t, "whether an operator's acceptance is still stored", w.count(`SELECT count(*) FROM market_file WHERE accepted_at <> 0`), 0)
 			w.checkIdle()
 		})
 	}
@@ -219,7 +219,7 @@ func TestRule7_RecentFileIsValidatedBeforeUse(t *testing.T) {
 	hang.fail = nil
 	w.clock.Add(2 * time.Minute)
 	w.drain()
-	equal(t, "price of another", w.named(list[0]).Price, units(10))
+	equal(t, "the price of another item", w.named(list[0]).Price, units(10))
 	equal(t, "markets in quarantine", w.count(`SELECT count(*) FROM market_file WHERE quarantine <> ''`), 3)
 	w.checkIdle()
 }
@@ -244,7 +244,7 @@ func TestRule7_GoodRecentFileIsUsedBeforeItsOwnJobIsValidated(t *testing.T) {
 	w.clock.Add(2 * time.Minute)
 	w.drain()
 	w.checkIdle()
-	equal(t, "newest response is of the job itself", w.count(`SELECT count(*) FROM market_file f JOIN fetch_unit u ON u.id = f.unit_id
+	equal(t, "whether the newest response belongs to the job", w.count(`SELECT count(*) FROM market_file f JOIN fetch_unit u ON u.id = f.unit_id
 		JOIN refresh_job j ON j.id = u.job_id WHERE j.kind = 'bulk'`), 3)
 }
 
