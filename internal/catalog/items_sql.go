@@ -43,8 +43,8 @@ func EnsureItems(t *db.Tx, app int32, keys []Key) (map[Key]Item, error) {
 	}
 	out := make(map[Key]Item, len(keys))
 	missing := keys
-	find := `SELECT i.id, i.name, i.phase, i.price, FALSE FROM ` + t.Dialect.Rows(1, KeyColumns) + ` k CROSS JOIN item i
-		WHERE i.app_id = k.app_id AND i.name = k.name AND i.phase = k.phase`
+	find := `SELECT i.id, i.name, i.phase, i.price, FALSE FROM ` + t.Dialect.Rows(1, KeyColumns) + ` k` +
+		t.Dialect.Lookup(`item i ON i.app_id = k.app_id AND i.name = k.name AND i.phase = k.phase`)
 	insert := `
 		INSERT INTO item (id, app_id, name, phase, bucket)
 		SELECT ` + t.Dialect.NewItemID() + `, k.app_id, k.name, k.phase, k.bucket FROM ` + t.Dialect.Rows(1, KeyColumns) + ` k

@@ -30,6 +30,29 @@ func (d Dialect) list(n int, kind string) string {
 	return "(SELECT unnest(CAST($" + strconv.Itoa(n) + " AS " + kind + "[])))"
 }
 
+// OneOf returns a comparison with any id of parameter n, which PackIDs encodes. PostgreSQL
+// reads the rows by an index or tests each row with a hash table. With IN and a query, and
+// outdated statistics, it could read the whole list once for each row.
+func (d Dialect) OneOf(n int) string {
+	if d == SQLite {
+		return "IN " + d.IDs(n)
+	}
+	return "= ANY(CAST($" + strconv.Itoa(n) + " AS bigint[]))"
+}
+
+// Lookup returns a join that finds the rows of a table for each row before it. The text is
+// the table, its alias, ON and a condition, which an index must serve. OFFSET 0 makes PostgreSQL
+// keep this order: with outdated statistics it would begin with the table, and read the list
+// of rows once for each row of the table.
+func (d Dialect) Lookup(text string) string {
+	if d == SQLite {
+		return " CROSS JOIN " + text
+	}
+	table, condition, _ := strings.Cut(text, " ON ")
+	_, alias, _ := strings.Cut(table, " ")
+	return " CROSS JOIN LATERAL (SELECT * FROM " + table + " WHERE " + condition + " OFFSET 0) " + alias
+}
+
 // PackIDs encodes ids as a list parameter.
 func (d Dialect) PackIDs(ids []int64) any {
 	if d == PostgreSQL {

@@ -22,6 +22,10 @@ func Fragment(d Dialect, method string, n int, text string) (fragment string, ok
 	switch method {
 	case "IDs":
 		return d.IDs(n), true
+	case "OneOf":
+		return d.OneOf(n), true
+	case "Lookup":
+		return d.Lookup(text), true
 	case "Texts":
 		return d.Texts(n), true
 	case "Rows":

@@ -28,14 +28,12 @@ func inspections(t *db.Tx, user int64, app int32, contextID string) (map[int64]I
 		err := r.Scan(append([]any{&id, &v.State, &v.Phase, &v.Finish}, givenFields(&v.Given)...)...)
 		out[id] = v
 		return err
-	}, `SELECT v.id, n.state, n.phase, n.finish, `+givenColumns+` FROM inventory v JOIN inspection n ON n.inventory_id = v.id
+	}, `SELECT v.id, n.state, n.phase, n.finish, `+givenColumns+` FROM inventory v`+t.Dialect.Lookup(`inspection n ON n.inventory_id = v.id`)+`
 		WHERE v.user_key = $1 AND v.app_id = $2 AND v.context_id = $3`, user, app, contextID)
 	return out, err
 }
 
-// dueColumns are the columns of rows to inspect. Each row has the whole key of its asset. If
-// the constant parts of the key were parameters, PostgreSQL would estimate few rows and
-// choose a nested loop over the whole inventory.
+// dueColumns are the columns of rows to inspect. Each row has the whole key of its asset.
 const dueColumns = "user_key bigint, app_id bigint, context_id text, asset_id text, state text, given_seed text, given_wear text, given_charm text, given_name_tag text, " +
 	"given_certificate text, link_of_steam boolean"
 
@@ -61,12 +59,16 @@ func putUninspectedPart(t *db.Tx, user int64, app int32, contextID string, due [
 		rows.Text(contextID, due[i].AssetID, string(due[i].State), p.Seed, p.Wear, p.Charm, p.NameTag, p.Certificate)
 		rows.Bool(due[i].Given.LinkOfSteam)
 	}
-	found := ` FROM ` + t.Dialect.Rows(1, dueColumns) + ` d CROSS JOIN inventory v
-		WHERE v.user_key = d.user_key AND v.app_id = d.app_id AND v.context_id = d.context_id AND v.asset_id = d.asset_id`
-	if _, err := t.Exec(`DELETE FROM inspection WHERE inventory_id IN (SELECT v.id`+found+`)`, rows.Params(t.Dialect)...); err != nil {
+	found := ` FROM ` + t.Dialect.Rows(1, dueColumns) + ` d` +
+		t.Dialect.Lookup(`inventory v ON v.user_key = d.user_key AND v.app_id = d.app_id AND v.context_id = d.context_id AND v.asset_id = d.asset_id`)
+	ids, err := db.Collect(t.Context(), t, func(r *sql.Rows, id *int64) error { return r.Scan(id) }, `SELECT v.id`+found, rows.Params(t.Dialect)...)
+	if err != nil {
 		return err
 	}
-	_, err := t.Exec(`
+	if err := removeInspections(t, ids); err != nil {
+		return err
+	}
+	_, err = t.Exec(`
 		INSERT INTO inspection (inventory_id, user_key, state, given_seed, given_wear, given_charm, given_name_tag, given_certificate, link_of_steam)
 		SELECT v.id, v.user_key, d.state, d.given_seed, d.given_wear, d.given_charm, d.given_name_tag, d.given_certificate, d.link_of_steam`+found,
 		rows.Params(t.Dialect)...)
@@ -75,13 +77,13 @@ func putUninspectedPart(t *db.Tx, user int64, app int32, contextID string, due [
 
 // removeInspections deletes the inspections of rows by their ids.
 func removeInspections(t *db.Tx, rows []int64) error {
-	_, err := t.Exec(`DELETE FROM inspection WHERE inventory_id IN `+t.Dialect.IDs(1), t.Dialect.PackIDs(rows))
+	_, err := t.Exec(`DELETE FROM inspection WHERE inventory_id `+t.Dialect.OneOf(1), t.Dialect.PackIDs(rows))
 	return err
 }
 
 // queueInspections changes the state of inspections from none to pending.
 func queueInspections(t *db.Tx, rows []int64) error {
-	_, err := t.Exec(`UPDATE inspection SET state = 'pending' WHERE state = 'none' AND inventory_id IN `+t.Dialect.IDs(1), t.Dialect.PackIDs(rows))
+	_, err := t.Exec(`UPDATE inspection SET state = 'pending' WHERE state = 'none' AND inventory_id `+t.Dialect.OneOf(1), t.Dialect.PackIDs(rows))
 	return err
 }
 

@@ -228,9 +228,9 @@ func endMissing(t *db.Tx, b Batch, items []EstimatedItem, retry time.Duration) e
 			rest = append(rest, item.ID)
 		}
 	}
-	ids := t.Dialect.IDs(1)
+	ids := t.Dialect.OneOf(1)
 	if len(priced) > 0 {
-		if _, err := t.Exec(`DELETE FROM missing_price WHERE item_id IN `+ids, t.Dialect.PackIDs(priced)); err != nil {
+		if _, err := t.Exec(`DELETE FROM missing_price WHERE item_id `+ids, t.Dialect.PackIDs(priced)); err != nil {
 			return err
 		}
 	}
@@ -242,7 +242,7 @@ func endMissing(t *db.Tx, b Batch, items []EstimatedItem, retry time.Duration) e
 		if _, err := t.Exec(`
 			UPDATE missing_price SET job_id = 0, attempts = attempts + 1, soonest_at = CAST($3 AS BIGINT) + CAST($4 AS BIGINT),
 				due_at = $3 + CASE WHEN attempts >= $6 OR CAST($4 AS BIGINT) * (1 << attempts) > $5 THEN $5 ELSE $4 * (1 << attempts) END
-			WHERE item_id IN `+ids+` AND job_id = $2`,
+			WHERE item_id `+ids+` AND job_id = $2`,
 			t.Dialect.PackIDs(unquoted), b.JobID, db.Micros(now), retry.Microseconds(), MaxMissingRetry.Microseconds(), maxMissingDoublings); err != nil {
 			return err
 		}
@@ -253,7 +253,7 @@ func endMissing(t *db.Tx, b Batch, items []EstimatedItem, retry time.Duration) e
 	_, err := t.Exec(`
 		UPDATE missing_price SET job_id = 0, soonest_at = CAST($3 AS BIGINT), due_at = CASE WHEN EXISTS (
 			SELECT 1 FROM market_snapshot s WHERE s.item_id = missing_price.item_id AND s.reason = `+awaiting+`) THEN CAST($4 AS BIGINT) ELSE CAST($3 AS BIGINT) END
-		WHERE item_id IN `+ids+` AND job_id = $2`,
+		WHERE item_id `+ids+` AND job_id = $2`,
 		t.Dialect.PackIDs(rest), b.JobID, db.Micros(now.Add(retry)), db.Micros(now.Add(missingDelay)))
 	return err
 }

@@ -48,8 +48,9 @@ func Prices(ctx context.Context, s *db.DB, app int32, keys []catalog.Key) (map[c
 	}, `SELECT i.name, i.phase, i.price, i.status, i.price_updated_at, i.price_checked_at, i.candidate > 0,
 			i.interval_low, i.interval_high, i.average, i.used_markets,
 			m.item_id IS NOT NULL, CASE WHEN m.job_id = 0 THEN m.due_at ELSE 0 END, coalesce(m.soonest_at, 0)
-		FROM `+s.Dialect.Rows(1, catalog.KeyColumns)+` k CROSS JOIN item i LEFT JOIN missing_price m ON m.item_id = i.id
-		WHERE i.app_id = k.app_id AND i.name = k.name AND i.phase = k.phase`,
+		FROM `+s.Dialect.Rows(1, catalog.KeyColumns)+` k`+
+		s.Dialect.Lookup(`item i ON i.app_id = k.app_id AND i.name = k.name AND i.phase = k.phase`)+`
+		LEFT JOIN missing_price m ON m.item_id = i.id`,
 		catalog.KeyTable(app, keys).Params(s.Dialect)...)
 	if err != nil {
 		return nil, err
