@@ -93,7 +93,7 @@ func LockPrices(t *db.Tx, items []int64) (map[int64]money.Micro, error) {
 		err := r.Scan(&id, &price)
 		prices[id] = price
 		return err
-	}, `SELECT i.id, i.price FROM item i WHERE i.id IN `+t.Dialect.IDs(1)+` ORDER BY i.id`+t.Dialect.Share("i"), t.Dialect.PackIDs(items))
+	}, `SELECT i.id, i.price FROM item i WHERE i.id `+t.Dialect.OneOf(1)+` ORDER BY i.id`+t.Dialect.Share("i"), t.Dialect.PackIDs(items))
 	return prices, err
 }
 
@@ -113,7 +113,7 @@ func QueueMissing(t *db.Tx, items []int64) (added int64, sooner bool, err error)
 	n, err := t.Exec(`
 		UPDATE missing_price SET due_at = soonest_at WHERE item_id IN (
 			SELECT m.item_id FROM missing_price m
-			WHERE m.item_id IN `+t.Dialect.IDs(1)+` AND m.job_id = 0 AND m.due_at > m.soonest_at
+			WHERE m.item_id `+t.Dialect.OneOf(1)+` AND m.job_id = 0 AND m.due_at > m.soonest_at
 			ORDER BY m.item_id`+t.Dialect.LockOf("m")+`)`, t.Dialect.PackIDs(items))
 	return added, added+n > 0, err
 }

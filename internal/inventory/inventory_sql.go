@@ -92,7 +92,7 @@ func addInventoryPart(t *db.Tx, user int64, app int32, contextID string, rows []
 
 // changeInventory updates rows by their ids. Each row gets the price of its item.
 func changeInventory(t *db.Tx, rows []Row) error {
-	for part := range slices.Chunk(rows, db.RowsAtOnce) {
+	for part := range slices.Chunk(rows, changedAtOnce) {
 		if err := changeInventoryPart(t, part); err != nil {
 			return err
 		}
@@ -100,12 +100,20 @@ func changeInventory(t *db.Tx, rows []Row) error {
 	return nil
 }
 
+// changedAtOnce limits the rows of an UPDATE. With outdated statistics, PostgreSQL compares each
+// of them with each other one.
+const changedAtOnce = 200
+
 func changeInventoryPart(t *db.Tx, rows []Row) error {
+	var byID string
+	if t.Dialect == db.PostgreSQL {
+		byID = ` AND inventory.id ` + t.Dialect.OneOf(1) // else outdated statistics could lead to a comparison with all rows
+	}
 	_, err := t.Exec(`
 		UPDATE inventory SET item_id = v.item_id, class_id = v.class_id, instance_id = v.instance_id, amount = v.amount,
 			tradable = v.tradable, marketable = v.marketable, inspect = v.inspect, value = nullif(i.price, 0)
 		FROM `+t.Dialect.Rows(1, inventoryColumns)+` v LEFT JOIN item i ON i.id = v.item_id
-		WHERE inventory.id = v.id`, inventoryTable(rows).Params(t.Dialect)...)
+		WHERE inventory.id = v.id`+byID, inventoryTable(rows).Params(t.Dialect)...)
 	return err
 }
 
@@ -131,6 +139,6 @@ func lockRows(t *db.Tx, user int64, app int32, contextID string, ids []int64) er
 // Start and end of a statement that locks inventory rows in order of id. The query between
 // them returns the ids.
 const (
-	lockRowsSQL = `SELECT count(*) FROM (SELECT id FROM inventory WHERE id IN (`
-	inOrderOfID = `) ORDER BY id FOR UPDATE) locked`
+	lockRowsSQL = `SELECT count(*) FROM (SELECT id FROM inventory WHERE id = ANY(ARRAY(`
+	inOrderOfID = `)) ORDER BY id FOR UPDATE) locked`
 )

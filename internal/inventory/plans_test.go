@@ -22,13 +22,14 @@ func TestPostgres_QueryPlansOfPushesReadFewRows(t *testing.T) {
 		"autovacuum=off", "session_preload_libraries=auto_explain", "auto_explain.log_min_duration=0",
 		"auto_explain.log_analyze=on", "auto_explain.log_timing=off",
 	}})
-	for _, statistics := range []string{`SELECT 1`, `UPDATE pg_class SET reltuples = 0, relpages = 1000 WHERE relname IN ('inventory', 'inspection', 'item')`} {
-		pushTwice(t, dbtest.Database{URL: server.NewDatabase(t)}, statistics)
-	}
-	checkPlans(t, server.Log(t))
+	pushTwice(t, dbtest.Database{URL: server.NewDatabase(t)}, `SELECT 1`)
+	checkPlans(t, server.Log(t), 10*planRows)
+	pushTwice(t, dbtest.Database{URL: server.NewDatabase(t)},
+		`UPDATE pg_class SET reltuples = 0, relpages = 1000 WHERE relname IN ('inventory', 'inspection', 'item')`)
+	checkPlans(t, server.Log(t), 10*planRows)
 }
 
-const planRows = 1_500
+const planRows = 6_000
 
 // pushTwice pushes large inventories of two users. It executes statistics before each push.
 func pushTwice(t *testing.T, d dbtest.Database, statistics string) {
@@ -55,8 +56,8 @@ func pushTwice(t *testing.T, d dbtest.Database, statistics string) {
 	}
 }
 
-// checkPlans checks the numbers of rows in the logged plans.
-func checkPlans(t *testing.T, plans []byte) {
+// checkPlans checks that no step of the logged plans reads more rows than most.
+func checkPlans(t *testing.T, plans []byte, most int) {
 	t.Helper()
 	const node = `actual rows=(\d+) loops=(\d+)`
 	found := 0
@@ -69,8 +70,8 @@ func checkPlans(t *testing.T, plans []byte) {
 			}
 			return n
 		}
-		if read := number(1) * number(2); read > 4*planRows {
-			t.Fatalf("a step of a plan reads %d rows, want at most 4 times the inventory of %d rows:\n%s", read, planRows, plans[max(0, m[0]-1000):min(m[1]+1000, len(plans))])
+		if read := number(1) * number(2); read > most {
+			t.Fatalf("a step of a plan reads %d rows, want at most %d:\n%s", read, most, plans[max(0, m[0]-1000):min(m[1]+1000, len(plans))])
 		}
 	}
 	if found == 0 {

@@ -142,7 +142,7 @@ func writeFailures(t *db.Tx, items []EstimatedItem) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	_, err := t.Exec(`UPDATE item SET failures = failures + 1 WHERE id IN `+t.Dialect.IDs(1), t.Dialect.PackIDs(ids))
+	_, err := t.Exec(`UPDATE item SET failures = failures + 1 WHERE id `+t.Dialect.OneOf(1), t.Dialect.PackIDs(ids))
 	return err
 }
 
@@ -209,7 +209,7 @@ func dropPointsAhead(t *db.Tx, items []int64) error {
 	if len(items) == 0 {
 		return nil
 	}
-	_, err := t.Exec(`DELETE FROM price_point WHERE item_id IN `+t.Dialect.IDs(1)+` AND at > $2`, t.Dialect.PackIDs(items), db.Micros(t.Now()))
+	_, err := t.Exec(`DELETE FROM price_point WHERE item_id `+t.Dialect.OneOf(1)+` AND at > $2`, t.Dialect.PackIDs(items), db.Micros(t.Now()))
 	return err
 }
 

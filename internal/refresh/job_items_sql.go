@@ -116,7 +116,7 @@ func (p *Plan) Write(t *db.Tx, job int64, batches int) error {
 	}
 	_, err := t.Exec(`
 		UPDATE missing_price SET job_id = $1 WHERE item_id IN (
-			SELECT m.item_id FROM missing_price m WHERE m.item_id IN `+t.Dialect.IDs(2)+`
+			SELECT m.item_id FROM missing_price m WHERE m.item_id `+t.Dialect.OneOf(2)+`
 			ORDER BY m.item_id`+t.Dialect.LockOf("m")+`)`, job, t.Dialect.PackIDs(p.ids))
 	return err
 }

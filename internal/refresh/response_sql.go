@@ -39,7 +39,7 @@ func sameResponse(ctx context.Context, s *db.DB, a, b int64) (same bool, err err
 func readBlobs(ctx context.Context, s *db.DB, units, buckets []int64, fn func(Blob) error) (err error) {
 	rows, err := s.Read.QueryContext(ctx, `
 		SELECT unit_id, bucket, data FROM fetch_blob
-		WHERE unit_id IN `+s.Dialect.IDs(1)+` AND bucket IN `+s.Dialect.IDs(2)+`
+		WHERE unit_id `+s.Dialect.OneOf(1)+` AND bucket `+s.Dialect.OneOf(2)+`
 		ORDER BY bucket, unit_id`, s.Dialect.PackIDs(units), s.Dialect.PackIDs(buckets))
 	if err != nil {
 		return err

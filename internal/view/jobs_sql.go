@@ -44,7 +44,7 @@ func Use(ctx context.Context, s *db.DB, jobs []int64) ([]ProviderUse, error) {
 	return db.Collect(ctx, s.Frequent, func(r *sql.Rows, u *ProviderUse) error {
 		return r.Scan(&u.JobID, &u.Provider, &u.Requests, &u.Later)
 	}, `SELECT job_id, provider, CAST(sum(requests + CASE WHEN state = 'running' THEN 0 ELSE reserved END) AS BIGINT), CAST(coalesce(sum(size) FILTER (WHERE state = 'deferred'), 0) AS BIGINT)
-		FROM fetch_unit WHERE job_id IN `+s.Dialect.IDs(1)+` GROUP BY job_id, provider ORDER BY job_id, provider`, s.Dialect.PackIDs(jobs))
+		FROM fetch_unit WHERE job_id `+s.Dialect.OneOf(1)+` GROUP BY job_id, provider ORDER BY job_id, provider`, s.Dialect.PackIDs(jobs))
 }
 
 // DeferredNames returns the number of names that the last full bulk job deferred, by provider.
@@ -74,7 +74,7 @@ func Yield(ctx context.Context, s *db.DB, jobs []int64) ([]MarketYield, error) {
 	}, `SELECT f.job_id, m.provider, m.key,
 			CAST(coalesce(sum(f.quotes) FILTER (WHERE f.outcome = 'ok'), 0) AS BIGINT), CAST(sum(f.rejected) AS BIGINT)
 		FROM market_fetch f JOIN market m ON m.id = f.market_id
-		WHERE f.job_id IN `+s.Dialect.IDs(1)+` GROUP BY f.job_id, m.provider, m.key ORDER BY f.job_id, m.provider, m.key`, s.Dialect.PackIDs(jobs))
+		WHERE f.job_id `+s.Dialect.OneOf(1)+` GROUP BY f.job_id, m.provider, m.key ORDER BY f.job_id, m.provider, m.key`, s.Dialect.PackIDs(jobs))
 }
 
 // DeferredUnit is a request that a job did not send.
@@ -90,7 +90,7 @@ func Deferred(ctx context.Context, s *db.DB, jobs []int64) ([]DeferredUnit, erro
 	return db.Collect(ctx, s.Frequent, func(r *sql.Rows, u *DeferredUnit) error {
 		return r.Scan(&u.JobID, &u.Provider, &u.File)
 	}, `SELECT DISTINCT job_id, provider, file FROM fetch_unit
-		WHERE job_id IN `+s.Dialect.IDs(1)+` AND state = 'deferred' AND (file <> '' OR size > 0) ORDER BY job_id, provider, file`, s.Dialect.PackIDs(jobs))
+		WHERE job_id `+s.Dialect.OneOf(1)+` AND state = 'deferred' AND (file <> '' OR size > 0) ORDER BY job_id, provider, file`, s.Dialect.PackIDs(jobs))
 }
 
 // StoredJobItem is a job item as stored.
