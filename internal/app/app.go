@@ -220,7 +220,7 @@ func (a *App) buildEngine(ctx context.Context) (err error) {
 		Config: refresh.Config{
 			ScopeAll: cfg.Scope == config.ScopeAll, TTL: cfg.TTL,
 			MissingRetry: cfg.MissingRetry, NoSalesRetry: cfg.NoSalesRetry, ProviderWait: cfg.ProviderWait,
-			Retention:  refresh.Retention{Age: cfg.JobRetention, MinJobs: cfg.MinJobs},
+			Retention:  refresh.Retention{Age: cfg.JobRetention, MinJobs: cfg.MinJobs, History: cfg.History},
 			FetchSlots: fetchSlots, EstimateSlots: cfg.Workers, Level: cfg.Level,
 			Policy: pricing.Policy{
 				Method: cfg.Estimate, Guard: cfg.Guard, Currency: cfg.Currency,

@@ -78,6 +78,7 @@ type Config struct {
 	NoSalesWindow time.Duration  // MARKET_PRICE_NO_SALES_WINDOW
 	NoSalesRetry  time.Duration  // MARKET_PRICE_NO_SALES_RETRY
 	JobRetention  time.Duration  // MARKET_PRICE_JOB_RETENTION_DAYS, in whole days
+	History       time.Duration  // MARKET_PRICE_HISTORY_DAYS, in whole days
 	MinJobs       int            // MARKET_PRICE_JOB_RETENTION_MIN_JOBS: jobs of each kind
 	Estimate      pricing.Method // MARKET_PRICE_ESTIMATE
 	Level         string         // MARKET_PRICE_LEVEL; empty: consensus

@@ -110,7 +110,7 @@ func TestLoad_DefaultsAreTheDocumentedOnes(t *testing.T) {
 		Migrate:  true, DatabaseWait: 30 * time.Second, LogLevel: slog.LevelInfo, LogFormat: LogText,
 		Currency: "USD", Scope: ScopeInventory,
 		TTL: 6 * time.Hour, MissingRetry: time.Hour, ProviderWait: time.Minute, NoSalesWindow: 720 * time.Hour, NoSalesRetry: 72 * time.Hour,
-		JobRetention: 7 * 24 * time.Hour, MinJobs: 3,
+		JobRetention: 7 * 24 * time.Hour, MinJobs: 3, History: 90 * 24 * time.Hour,
 		Estimate: pricing.Consensus, Guard: pricing.Flag, Workers: 2,
 		TradeHold: 168 * time.Hour, InventoryMaxAge: 15 * time.Minute, Cs2capShape: "batch", SimShape: "bulk", SimBatchSize: 500, SteamEndpoint: "priceoverview",
 		SteamPace: 4 * time.Second, SteamShare: 40,
@@ -187,7 +187,7 @@ func TestLoad_ReadsEverySetting(t *testing.T) {
 			money.Currency("USD"): {Value: 923_000_000_000, Date: day},
 			money.Currency("CNY"): {Value: 127_400_000_000, Date: day.AddDate(0, 0, -1)},
 		},
-		Scope: ScopeAll, MissingRetry: 30 * time.Minute, ProviderWait: 90 * time.Second, NoSalesWindow: 168 * time.Hour, NoSalesRetry: 24 * time.Hour,
+		Scope: ScopeAll, MissingRetry: 30 * time.Minute, ProviderWait: 90 * time.Second, NoSalesWindow: 168 * time.Hour, NoSalesRetry: 24 * time.Hour, History: 90 * 24 * time.Hour,
 		Estimate: pricing.Median, Guard: pricing.Hold, Workers: 4, FeeRulesURL: &url.URL{Scheme: "https", Host: "fees.example", Path: "/r.json"},
 		TradeHold: time.Hour, InventoryMaxAge: time.Hour, Cs2capShape: "single", SimShape: "batch", SimBatchSize: 100, SteamEndpoint: "orderbook", SteamPace: 10 * time.Second, SteamShare: 90,
 	}

@@ -157,6 +157,12 @@ func parseDays(value string) (time.Duration, error) {
 	return time.Duration(days) * 24 * time.Hour, err
 }
 
+// parseHistory accepts 31 days or more, because the estimate compares prices of the last weeks.
+func parseHistory(value string) (time.Duration, error) {
+	days, err := wholeNumber(value, 31, 36_500)
+	return time.Duration(days) * 24 * time.Hour, err
+}
+
 func parseAddress(value string) (string, error) {
 	_, port, err := net.SplitHostPort(value)
 	if err != nil {

@@ -151,6 +151,10 @@ func refreshSettings(providers []string) []setting {
 			set: into(func(c *Config) *time.Duration { return &c.JobRetention }, parseDays),
 		},
 		{
+			name: "MARKET_PRICE_HISTORY_DAYS", def: "90", help: "days that every change of a price is kept. Older prices are kept as one candle a day",
+			set: into(func(c *Config) *time.Duration { return &c.History }, parseHistory),
+		},
+		{
 			name: "MARKET_PRICE_JOB_RETENTION_MIN_JOBS", def: "3", help: "number of newest ended jobs of each kind that are kept at any age. If both are 0, `assay refresh --wait` may be unable to read its result",
 			set: number(func(c *Config) *int { return &c.MinJobs }, 0, 1_000_000),
 		},

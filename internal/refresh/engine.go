@@ -79,6 +79,7 @@ type process struct {
 	now         func() time.Time
 	log         *slog.Logger
 	blobsRead   atomic.Int64 // number of blobs read, for tests
+	foldedTo    atomic.Int64 // time before which this process has folded the history, in seconds
 }
 
 // planner is the plan stage. It creates the batches and units of a job from the items that

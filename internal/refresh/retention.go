@@ -10,7 +10,8 @@ import (
 // retainStep is how many jobs one transaction deletes.
 const retainStep = 1
 
-// Retain deletes old ended jobs, in small transactions, and events of the same age.
+// Retain deletes old ended jobs, in small transactions, and events of the same age. It folds
+// the points of the price history that have become too old, once a day.
 func (p *process) Retain(ctx context.Context) error {
 	if err := p.store.InTx(ctx, func(tx *db.Tx) error { return event.Retain(tx, p.cfg.Retention.Age) }); err != nil {
 		return err
@@ -21,9 +22,29 @@ func (p *process) Retain(ctx context.Context) error {
 			removed, err = retain(tx, p.cfg.Retention, retainStep)
 			return err
 		})
-		if err != nil || removed == 0 {
+		if err != nil {
 			return err
+		}
+		if removed == 0 {
+			return p.foldHistory(ctx)
 		}
 	}
 	return ctx.Err()
+}
+
+// foldHistory folds whole days only, so there is nothing to do until the next day begins. The
+// change feed reads the points of its events, so they stay as long as events.
+func (p *process) foldHistory(ctx context.Context) error {
+	if p.cfg.Retention.History == 0 {
+		return nil
+	}
+	before := p.now().Add(-max(p.cfg.Retention.History, p.cfg.Retention.Age+day)).UTC().Truncate(day)
+	if p.foldedTo.Load() == before.Unix() {
+		return nil
+	}
+	if err := Fold(ctx, p.store, before); err != nil {
+		return err
+	}
+	p.foldedTo.Store(before.Unix())
+	return nil
 }

@@ -59,4 +59,5 @@ type ValidationState struct {
 type Retention struct {
 	Age     time.Duration // minimum age of deleted jobs
 	MinJobs int           // number of jobs of each kind that are always kept
+	History time.Duration // age at which points of the price history become rows of a day; 0: never
 }

@@ -27,6 +27,7 @@ type History struct {
 	Currency   money.Currency `json:"currency"` // base currency, or the one of the market's last quote
 	Points     []HistoryPoint `json:"points"`
 	Candles    []Candle       `json:"candles"`
+	PointsFrom *time.Time     `json:"pointsFrom"` // before this time only candles of a day are stored; null: all changes are
 	NextCursor *string        `json:"nextCursor"`
 }
 
@@ -88,6 +89,9 @@ func (r *ItemReader) History(ctx context.Context, key catalog.Key, f HistoryFilt
 	}
 	if f.To.IsZero() {
 		f.To = r.o.Now()
+	}
+	if out.PointsFrom, err = pointsFrom(ctx, r.o.Store, item.ID); err != nil {
+		return out, err
 	}
 	if after != "" {
 		var from int64
@@ -173,8 +177,16 @@ func (s *sample) sameAs(last *sample) bool {
 }
 
 // candles fills out with candles, from the first period in which the item has a price.
+// Candles of a day continue the stored days.
 func (r *ItemReader) candles(ctx context.Context, out History, item *StoredItem, market int64, f HistoryFilter, limit int) (History, error) {
 	f.From = f.From.Truncate(f.Interval)
+	var days []storedDay
+	if f.Interval == day && market == 0 && out.PointsFrom != nil {
+		var err error
+		if days, err = readDays(ctx, r.o.Store, item.ID, f.From, f.To); err != nil {
+			return out, err
+		}
+	}
 	samples, next, err := r.samples(ctx, item.ID, market, f, maxSamples)
 	if err != nil {
 		return out, err
@@ -183,35 +195,70 @@ func (r *ItemReader) candles(ctx context.Context, out History, item *StoredItem,
 	if !next.IsZero() {
 		end = next.Truncate(f.Interval) // the last period may be incomplete
 	}
-	k, price := 0, money.Micro(0)
-	at := f.From
-	for ; k < len(samples) && (price == 0 || samples[k].at.Before(at)); k++ { // the price before the first period
-		if price = samples[k].price; price > 0 && !samples[k].at.Before(at) {
-			at = samples[k].at.Truncate(f.Interval)
-		}
+	s := series{days: days, samples: samples}
+	at := s.skipTo(f.From, f.Interval)
+	if market != 0 && s.last != nil && s.last.quote != nil {
+		out.Currency = s.last.quote.Currency
 	}
-	if market != 0 && k > 0 && samples[k-1].quote != nil {
-		out.Currency = samples[k-1].quote.Currency
-	}
-	for ; price > 0 && at.Before(end); at = at.Add(f.Interval) {
+	for ; s.price > 0 && at.Before(end); at = at.Add(f.Interval) {
 		if len(out.Candles) == limit {
 			break
 		}
-		c := Candle{At: at, Open: price, High: price, Low: price}
-		for ; k < len(samples) && samples[k].at.Before(at.Add(f.Interval)); k++ {
-			if p := samples[k].price; p > 0 && p != price {
-				price = p
-				c.High, c.Low = max(c.High, p), min(c.Low, p)
-				c.Changes++
-			}
-		}
-		c.Close = price
-		out.Candles = append(out.Candles, c)
+		out.Candles = append(out.Candles, s.candle(at, f.Interval))
 	}
-	if price > 0 && at.Before(f.To) {
+	if s.price > 0 && at.Before(f.To) {
 		out.NextCursor = cursor("history", at.UnixMicro())
 	}
 	return out, nil
+}
+
+const day = 24 * time.Hour
+
+// series is the prices of an item in order: first stored days, then samples.
+type series struct {
+	days    []storedDay
+	samples []sample
+	price   money.Micro // the last price; 0: none yet
+	last    *sample     // the last sample
+}
+
+// skipTo reads the prices before a time. If there is none, it reads the first price. It
+// returns the begin of the first period with a price.
+func (s *series) skipTo(at time.Time, period time.Duration) time.Time {
+	for len(s.days) > 0 && s.days[0].at.Before(at) {
+		s.price, s.days = s.days[0].close, s.days[1:]
+	}
+	if s.price == 0 && len(s.days) > 0 {
+		s.price = s.days[0].open
+		return s.days[0].at
+	}
+	for len(s.samples) > 0 && (s.price == 0 || s.samples[0].at.Before(at)) {
+		s.last = &s.samples[0]
+		s.samples = s.samples[1:]
+		if s.price = s.last.price; s.price > 0 && !s.last.at.Before(at) {
+			return s.last.at.Truncate(period)
+		}
+	}
+	return at
+}
+
+// candle returns the candle of the period that begins at a time, and continues with the next.
+func (s *series) candle(at time.Time, period time.Duration) Candle {
+	c := Candle{At: at, Open: s.price, High: s.price, Low: s.price}
+	if len(s.days) > 0 && s.days[0].at.Equal(at) {
+		d := s.days[0]
+		c.High, c.Low, c.Changes = max(c.High, d.high), min(c.Low, d.low), d.changes
+		s.price, s.days = d.close, s.days[1:]
+	}
+	for ; len(s.samples) > 0 && s.samples[0].at.Before(at.Add(period)); s.samples = s.samples[1:] {
+		if p := s.samples[0].price; p > 0 && p != s.price {
+			s.price = p
+			c.High, c.Low = max(c.High, p), min(c.Low, p)
+			c.Changes++
+		}
+	}
+	c.Close = s.price
+	return c
 }
 
 // PastPrice is the price of an item at a time in the past.
@@ -246,7 +293,14 @@ func (r *ItemReader) PriceAt(ctx context.Context, key catalog.Key, at time.Time,
 		return PastPrice{}, err
 	}
 	if p == nil {
-		return PastPrice{}, fault.New(fault.NotFound, "price_not_found", "The item had no price at this time.")
+		from, err := pointsFrom(ctx, r.o.Store, item.ID)
+		if err == nil && from != nil {
+			err = fault.New(fault.Expired, "history_expired", "The changes before %s are stored as candles of a day only. Read GET history?interval=1d.", from.Format(time.RFC3339))
+		}
+		if err == nil {
+			err = fault.New(fault.NotFound, "price_not_found", "The item had no price at this time.")
+		}
+		return PastPrice{}, err
 	}
 	p.Key = key
 	method, _ := pricing.ParseLabel(p.Method)

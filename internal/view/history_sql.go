@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"assay/internal/db"
+	"assay/internal/money"
 	"assay/internal/refresh"
 )
 
@@ -96,4 +97,37 @@ func scanSample(row *sql.Rows, market int64) (sample, error) {
 		}
 	}
 	return s, err
+}
+
+// storedDay is a row of price_day.
+type storedDay struct {
+	at                     time.Time
+	open, high, low, close money.Micro
+	changes                int64
+}
+
+// readDays returns the stored days of an item before a time, from the last one that is not
+// after from.
+func readDays(ctx context.Context, s *db.DB, item int64, from, to time.Time) ([]storedDay, error) {
+	return db.Collect(ctx, s.Read, func(r *sql.Rows, d *storedDay) error {
+		var at int64
+		err := r.Scan(&at, &d.open, &d.high, &d.low, &d.close, &d.changes)
+		d.at = db.Moment(at)
+		return err
+	}, `SELECT day, open, high, low, close, changes FROM price_day WHERE item_id = $1 AND day < $3
+			AND day >= coalesce((SELECT max(day) FROM price_day WHERE item_id = $1 AND day <= $2), $2)
+		ORDER BY day LIMIT $4`, item, db.Micros(from), db.Micros(to), maxSamples)
+}
+
+// pointsFrom returns the time of the first point of an item, or nil if the item has no stored
+// day, so that its history is complete.
+func pointsFrom(ctx context.Context, s *db.DB, item int64) (*time.Time, error) {
+	var at int64
+	found, err := db.Found(s.Read.QueryRowContext(ctx, `SELECT at FROM price_point WHERE item_id = $1
+			AND EXISTS (SELECT 1 FROM price_day WHERE item_id = $1)
+		ORDER BY at LIMIT 1`, item).Scan(&at))
+	if !found {
+		return nil, err
+	}
+	return new(db.Moment(at)), nil
 }

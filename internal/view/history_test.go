@@ -2,6 +2,7 @@ package view_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"assay/internal/fault"
 	"assay/internal/money"
 	"assay/internal/pricing"
+	"assay/internal/randtest"
 	"assay/internal/refresh"
 	"assay/internal/view"
 )
@@ -121,5 +123,59 @@ func TestHistory_HasPointsAndCandles(t *testing.T) {
 	_, err = w.History(w.Context(), catalog.Key{AppID: catalog.CS2, Name: "A"}, view.HistoryFilter{Market: "p/none"}, "", 1)
 	if f := fault.Of(err); f == nil || f.Kind != fault.Invalid {
 		t.Errorf("an unknown market: got %v, want a fault", err)
+	}
+}
+
+// TestHistory_DaysContinueAfterFolding changes a price at random times. Folding old points
+// changes no candle of a day, and not the price in force.
+func TestHistory_DaysContinueAfterFolding(t *testing.T) {
+	w := newWorld(t, false)
+	w.own("u", "A")
+	r := randtest.New(t)
+	start := w.now
+	key := catalog.Key{AppID: catalog.CS2, Name: "A"}
+	for range randtest.Count(60, 600) {
+		w.now = w.now.Add(time.Duration(r.IntN(30*60)+1) * time.Minute)
+		w.price(map[string]money.Micro{"A": units(10 + r.Int64N(4))})
+	}
+	end := w.now
+	days := func() (all []string) {
+		for _, f := range []view.HistoryFilter{{}, {From: start.Add(50 * time.Hour)}, {From: start.Add(9 * 24 * time.Hour), To: end.Add(-30 * time.Hour)}} {
+			f.Interval = 24 * time.Hour
+			all = append(all, w.history(f, start, 1+r.IntN(9)), w.history(f, start, 1_000))
+		}
+		return all
+	}
+	want := days()
+	for _, age := range []time.Duration{25 * 24 * time.Hour, 10 * 24 * time.Hour, 10 * 24 * time.Hour, 9 * 24 * time.Hour, 0} {
+		horizon := end.Add(-age).Truncate(24 * time.Hour)
+		before, err := w.PriceAt(w.Context(), key, horizon, true)
+		if f := fault.Of(err); f == nil || f.Code != "price_not_found" {
+			w.must(err)
+		}
+		w.must(refresh.Fold(w.Context(), w.store, horizon))
+		if got := days(); !slices.Equal(got, want) {
+			t.Fatalf("with points of %v the candles are\n%s\nwant\n%s", age, got, want)
+		}
+		h, err := w.History(w.Context(), key, view.HistoryFilter{}, "", 1)
+		w.must(err)
+		if h.PointsFrom == nil {
+			continue // nothing was old enough
+		}
+		if !h.Points[0].At.Equal(*h.PointsFrom) || !h.PointsFrom.Before(horizon) {
+			t.Errorf("the first point is of %v, the response names %v, the horizon is %v", h.Points[0].At, h.PointsFrom, horizon)
+		}
+		after, err := w.PriceAt(w.Context(), key, horizon, true)
+		w.must(err)
+		if after.CurrentPrice != before.CurrentPrice || !after.EstimatedAt.Equal(before.EstimatedAt) {
+			t.Errorf("the price at the horizon changed from %+v to %+v", before, after)
+		}
+		_, err = w.PriceAt(w.Context(), key, h.PointsFrom.Add(-time.Second), false)
+		if f := fault.Of(err); f == nil || f.Code != "history_expired" {
+			t.Errorf("before the first point: got %v, want history_expired", err)
+		}
+	}
+	if h, err := w.History(w.Context(), key, view.HistoryFilter{}, "", 1); err != nil || h.PointsFrom == nil {
+		t.Errorf("no point was folded: %v", err)
 	}
 }

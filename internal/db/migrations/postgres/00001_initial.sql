@@ -139,6 +139,19 @@ CREATE TABLE price_point (
     PRIMARY KEY (item_id, at)
 );
 
+-- The prices of an item in a day, from points that are no longer stored. A day without a new
+-- price has no row: its prices are the close of the day before.
+CREATE TABLE price_day (
+    item_id bigint NOT NULL,
+    day     bigint NOT NULL, -- start of the day in UTC
+    open    bigint NOT NULL,
+    high    bigint NOT NULL,
+    low     bigint NOT NULL,
+    close   bigint NOT NULL,
+    changes bigint NOT NULL, -- number of new prices
+    PRIMARY KEY (item_id, day)
+);
+
 -- A process that uses this database. On PostgreSQL, each process increments its heartbeat
 -- twice a second. If a heartbeat does not change for some seconds, another process
 -- releases the claims of that owner.

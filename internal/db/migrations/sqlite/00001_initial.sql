@@ -132,6 +132,19 @@ CREATE TABLE price_point (
     PRIMARY KEY (item_id, at)
 ) WITHOUT ROWID;
 
+-- The prices of an item in a day, from points that are no longer stored. A day without a new
+-- price has no row: its prices are the close of the day before.
+CREATE TABLE price_day (
+    item_id INTEGER NOT NULL,
+    day     INTEGER NOT NULL, -- start of the day in UTC
+    open    INTEGER NOT NULL,
+    high    INTEGER NOT NULL,
+    low     INTEGER NOT NULL,
+    close   INTEGER NOT NULL,
+    changes INTEGER NOT NULL, -- number of new prices
+    PRIMARY KEY (item_id, day)
+) WITHOUT ROWID;
+
 -- A process that uses this database. On PostgreSQL, each process increments its heartbeat
 -- twice a second. If a heartbeat does not change for some seconds, another process
 -- releases the claims of that owner.
