@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -213,6 +214,9 @@ func lackResource(h *harness, op operation) (all []result) {
 	}
 	path := strings.NewReplacer("{id}", "99", "{name}", "unknown", "{userId}", userID, "{provider}", "unknown").Replace(op.path)
 	switch {
+	case strings.HasSuffix(path, "/at"):
+		h.exec(`INSERT INTO price_day (item_id, day, open, high, low, close, changes) SELECT id, 0, 1, 1, 1, 1, 0 FROM item WHERE name = $1`, asiimov)
+		all = append(all, h.request(op.method, strings.Replace(op.path, "{name}", url.PathEscape(asiimov), 1)+"?time=1970-01-02T00:00:00Z", "", asAdmin))
 	case op.path == "/api/functions/admin/payment-fee-rules", strings.HasSuffix(path, "/rollback"):
 		path += "?version=99"
 	case strings.HasSuffix(path, "/changes"), strings.HasSuffix(path, "/stream"):

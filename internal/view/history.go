@@ -177,9 +177,10 @@ func (s *sample) sameAs(last *sample) bool {
 }
 
 // candles fills out with candles, from the first period in which the item has a price.
-// Candles of a day continue the stored days.
+// Candles of a day continue the stored days. Every candle is of a whole period, because a
+// stored day cannot be divided at f.To.
 func (r *ItemReader) candles(ctx context.Context, out History, item *StoredItem, market int64, f HistoryFilter, limit int) (History, error) {
-	f.From = f.From.Truncate(f.Interval)
+	f.From, f.To = f.From.Truncate(f.Interval), f.To.Add(f.Interval-1).Truncate(f.Interval)
 	var days []storedDay
 	if f.Interval == day && market == 0 && out.PointsFrom != nil {
 		var err error
@@ -187,7 +188,9 @@ func (r *ItemReader) candles(ctx context.Context, out History, item *StoredItem,
 			return out, err
 		}
 	}
-	samples, next, err := r.samples(ctx, item.ID, market, f, maxSamples)
+	before := f
+	before.From = f.From.Add(-time.Microsecond) // the first candle opens with the price before its period
+	samples, next, err := r.samples(ctx, item.ID, market, before, maxSamples)
 	if err != nil {
 		return out, err
 	}
@@ -282,7 +285,7 @@ type PastPrice struct {
 
 // PriceAt returns the price of an item at a time. With explain, it recomputes the price from
 // the quotes, rates and levels of that time. It returns a fault.NotFound for an unknown item,
-// or if the item had no price yet.
+// or if the item had no price yet, and a fault.Expired if the points of that time are folded.
 func (r *ItemReader) PriceAt(ctx context.Context, key catalog.Key, at time.Time, explain bool) (PastPrice, error) {
 	item, markets, err := r.historyOf(ctx, key)
 	if err != nil {
@@ -293,11 +296,12 @@ func (r *ItemReader) PriceAt(ctx context.Context, key catalog.Key, at time.Time,
 		return PastPrice{}, err
 	}
 	if p == nil {
-		from, err := pointsFrom(ctx, r.o.Store, item.ID)
-		if err == nil && from != nil {
-			err = fault.New(fault.Expired, "history_expired", "The changes before %s are stored as candles of a day only. Read GET history?interval=1d.", from.Format(time.RFC3339))
-		}
-		if err == nil {
+		folded, err := hasDay(ctx, r.o.Store, item.ID, at)
+		switch {
+		case err != nil:
+		case folded:
+			err = fault.New(fault.Expired, "history_expired", "The prices of this time are stored as candles of a day only. Read the history with interval=1d.")
+		default:
 			err = fault.New(fault.NotFound, "price_not_found", "The item had no price at this time.")
 		}
 		return PastPrice{}, err

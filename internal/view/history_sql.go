@@ -131,3 +131,8 @@ func pointsFrom(ctx context.Context, s *db.DB, item int64) (*time.Time, error) {
 	}
 	return new(db.Moment(at)), nil
 }
+
+// hasDay reports whether an item has a stored day that begins at or before a time.
+func hasDay(ctx context.Context, s *db.DB, item int64, at time.Time) (bool, error) {
+	return db.Found(s.Read.QueryRowContext(ctx, `SELECT 1 FROM price_day WHERE item_id = $1 AND day <= $2 LIMIT 1`, item, db.Micros(at)).Scan(new(int)))
+}

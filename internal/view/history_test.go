@@ -1,9 +1,12 @@
 package view_test
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -127,16 +130,32 @@ func TestHistory_HasPointsAndCandles(t *testing.T) {
 }
 
 // TestHistory_DaysContinueAfterFolding changes a price at random times. Folding old points
-// changes no candle of a day, and not the price in force.
+// changes no candle of a day, and not the price in force with its explanation. Two processes
+// fold at the same time, and some are stopped on the way.
 func TestHistory_DaysContinueAfterFolding(t *testing.T) {
 	w := newWorld(t, false)
 	w.own("u", "A")
 	r := randtest.New(t)
 	start := w.now
 	key := catalog.Key{AppID: catalog.CS2, Name: "A"}
+	m := refresh.MarketName{Provider: "p", Key: "m"}
+	var ids map[refresh.MarketName]int64
+	w.tx(func(tx *db.Tx) (err error) {
+		ids, err = refresh.MarketIDs(tx, []refresh.MarketName{m})
+		return err
+	})
+	w.price(nil) // the first point has no price
+	var first time.Time
 	for range randtest.Count(60, 600) {
 		w.now = w.now.Add(time.Duration(r.IntN(30*60)+1) * time.Minute)
-		w.price(map[string]money.Micro{"A": units(10 + r.Int64N(4))})
+		price := units(10 + r.Int64N(4))
+		w.quotes = func() []refresh.MarketSnapshot {
+			return []refresh.MarketSnapshot{{MarketID: ids[m], Currency: "USD", Ask: price, FetchedAt: w.now}}
+		}
+		w.price(map[string]money.Micro{"A": price})
+		if first.IsZero() {
+			first = w.now
+		}
 	}
 	end := w.now
 	days := func() (all []string) {
@@ -146,36 +165,62 @@ func TestHistory_DaysContinueAfterFolding(t *testing.T) {
 		}
 		return all
 	}
+	priceAt := func(at time.Time) string {
+		p, err := w.PriceAt(w.Context(), key, at, true)
+		w.must(err)
+		text, err := json.Marshal(p)
+		w.must(err)
+		return string(text)
+	}
+	code := func(at time.Time) string {
+		_, err := w.PriceAt(w.Context(), key, at, false)
+		if f := fault.Of(err); f != nil {
+			return f.Code
+		}
+		return ""
+	}
 	want := days()
+	folded := false
 	for _, age := range []time.Duration{25 * 24 * time.Hour, 10 * 24 * time.Hour, 10 * 24 * time.Hour, 9 * 24 * time.Hour, 0} {
 		horizon := end.Add(-age).Truncate(24 * time.Hour)
-		before, err := w.PriceAt(w.Context(), key, horizon, true)
-		if f := fault.Of(err); f == nil || f.Code != "price_not_found" {
-			w.must(err)
+		if horizon.Before(first) {
+			continue // no price is old enough
 		}
-		w.must(refresh.Fold(w.Context(), w.store, horizon))
+		before := priceAt(horizon)
+		stopped, stop := context.WithTimeout(w.Context(), time.Duration(r.IntN(5))*time.Millisecond)
+		var folds sync.WaitGroup
+		for _, ctx := range []context.Context{stopped, w.Context(), w.Context()} {
+			folds.Go(func() {
+				if err := refresh.Fold(ctx, w.store, horizon); err != nil && ctx != stopped {
+					t.Error(err)
+				}
+			})
+		}
+		folds.Wait()
+		stop()
 		if got := days(); !slices.Equal(got, want) {
 			t.Fatalf("with points of %v the candles are\n%s\nwant\n%s", age, got, want)
+		}
+		if after := priceAt(horizon); after != before {
+			t.Errorf("the price at the horizon is\n%s\nwant\n%s", after, before)
 		}
 		h, err := w.History(w.Context(), key, view.HistoryFilter{}, "", 1)
 		w.must(err)
 		if h.PointsFrom == nil {
-			continue // nothing was old enough
+			continue // only the last point was old enough
 		}
+		folded = true
 		if !h.Points[0].At.Equal(*h.PointsFrom) || !h.PointsFrom.Before(horizon) {
 			t.Errorf("the first point is of %v, the response names %v, the horizon is %v", h.Points[0].At, h.PointsFrom, horizon)
 		}
-		after, err := w.PriceAt(w.Context(), key, horizon, true)
-		w.must(err)
-		if after.CurrentPrice != before.CurrentPrice || !after.EstimatedAt.Equal(before.EstimatedAt) {
-			t.Errorf("the price at the horizon changed from %+v to %+v", before, after)
+		if got := code(h.PointsFrom.Add(-time.Second)); got != "history_expired" {
+			t.Errorf("the code of a time before the first point is %q, want history_expired", got)
 		}
-		_, err = w.PriceAt(w.Context(), key, h.PointsFrom.Add(-time.Second), false)
-		if f := fault.Of(err); f == nil || f.Code != "history_expired" {
-			t.Errorf("before the first point: got %v, want history_expired", err)
+		if got := code(first.Truncate(24 * time.Hour).Add(-time.Second)); got != "price_not_found" {
+			t.Errorf("the code of a time before the day of the first price is %q, want price_not_found", got)
 		}
 	}
-	if h, err := w.History(w.Context(), key, view.HistoryFilter{}, "", 1); err != nil || h.PointsFrom == nil {
-		t.Errorf("no point was folded: %v", err)
+	if !folded {
+		t.Error("no point was folded")
 	}
 }
