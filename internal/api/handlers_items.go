@@ -46,6 +46,15 @@ func (h itemHandlers) history(c *call) (any, error) {
 	return h.Readers.Items.History(c.Context(), c.key(), f, c.values["cursor"], c.limit())
 }
 
+func (h itemHandlers) figures(c *call) (any, error) {
+	leave, err := h.Gate.Enter(c.Context(), admission.List)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return h.Readers.Items.Figures(c.Context(), c.key())
+}
+
 func (h itemHandlers) priceAt(c *call) (any, error) {
 	leave, err := h.Gate.Enter(c.Context(), admission.Explanation)
 	if err != nil {

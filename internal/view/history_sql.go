@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 	"time"
 
 	"assay/internal/db"
@@ -135,4 +136,37 @@ func pointsFrom(ctx context.Context, s *db.DB, item int64) (*time.Time, error) {
 // hasDay reports whether an item has a stored day that begins at or before a time.
 func hasDay(ctx context.Context, s *db.DB, item int64, at time.Time) (bool, error) {
 	return db.Found(s.Read.QueryRowContext(ctx, `SELECT 1 FROM price_day WHERE item_id = $1 AND day <= $2 LIMIT 1`, item, db.Micros(at)).Scan(new(int)))
+}
+
+// maxFigurePoints limits the points that figures are computed from: more than one a minute for 90 days.
+const maxFigurePoints = 130_000
+
+// priceChanges returns the prices of an item, oldest first, from the one that is valid at a
+// time. Before the first point they are the stored days.
+func priceChanges(ctx context.Context, s *db.DB, item int64, from time.Time) ([]priceChange, error) {
+	points, err := db.Collect(ctx, s.Read, func(r *sql.Rows, c *priceChange) error {
+		var at int64
+		err := r.Scan(&at, &c.price)
+		c.at, c.low, c.high = db.Moment(at), c.price, c.price
+		return err
+	}, `SELECT at, price FROM price_point WHERE item_id = $1 AND price > 0
+			AND at >= coalesce((SELECT max(at) FROM price_point WHERE item_id = $1 AND price > 0 AND at <= $2), $2)
+		ORDER BY at DESC LIMIT $3`, item, db.Micros(from), maxFigurePoints)
+	if err != nil {
+		return nil, err
+	}
+	slices.Reverse(points)
+	if len(points) == maxFigurePoints || len(points) > 0 && !points[0].at.After(from) {
+		return points, nil
+	}
+	to := from.Add(day)
+	if len(points) > 0 {
+		to = points[0].at
+	}
+	days, err := readDays(ctx, s, item, from, to)
+	changes := make([]priceChange, 0, len(days)+len(points))
+	for _, d := range days {
+		changes = append(changes, priceChange{d.at, d.close, d.low, d.high})
+	}
+	return append(changes, points...), err
 }
