@@ -24,8 +24,17 @@ func Div(amount Micro, n int64) Micro {
 // mulDiv returns a * b / c, rounded half to even. ok is false if c is zero or the result
 // overflows a Micro.
 func mulDiv(a, b, c Micro) (m Micro, ok bool) {
-	divisor := magnitude(c)
 	hi, lo := bits.Mul64(magnitude(a), magnitude(b))
+	q, ok := divide(hi, lo, magnitude(c))
+	if (a < 0) != (b < 0) != (c < 0) {
+		return -q, ok
+	}
+	return q, ok
+}
+
+// divide returns the quotient of a number of 128 bits, rounded half to even. ok is false if
+// the divisor is zero or the result overflows a Micro.
+func divide(hi, lo, divisor uint64) (m Micro, ok bool) {
 	if hi >= divisor {
 		return 0, false
 	}
@@ -38,9 +47,6 @@ func mulDiv(a, b, c Micro) (m Micro, ok bool) {
 	}
 	if q > math.MaxInt64 {
 		return 0, false
-	}
-	if (a < 0) != (b < 0) != (c < 0) {
-		return -Micro(q), true
 	}
 	return Micro(q), true
 }

@@ -21,6 +21,15 @@ func (s Sum) Add(amount Micro, n int64) Sum {
 	return s
 }
 
+// Div returns s / n, rounded half to even. ok is false if n is not positive or the result
+// overflows a Micro.
+func (s Sum) Div(n int64) (m Micro, ok bool) {
+	if n <= 0 {
+		return 0, false
+	}
+	return divide(s.hi, s.lo, uint64(n))
+}
+
 // String formats the sum in the way of Micro.String.
 func (s Sum) String() string {
 	if s.hi == 0 && s.lo <= 1<<63-1 {

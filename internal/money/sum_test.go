@@ -58,5 +58,16 @@ func TestSum_MatchesRationalArithmetic(t *testing.T) {
 		if !ok || got.Cmp(new(big.Rat).SetFrac(want, big.NewInt(Scale))) != 0 {
 			t.Fatalf("got the sum %s, want %s millionths", sum, want)
 		}
+		divisor := int64(r.Uint64()>>(1+r.IntN(63))) + 1
+		if divisor <= 0 {
+			continue
+		}
+		quotient, ok := halfEven(new(big.Rat).SetFrac(want, big.NewInt(divisor)))
+		if got, gotOK := sum.Div(divisor); got != quotient || gotOK != ok {
+			t.Fatalf("%s divided by %d is %d, %t; want %d, %t", sum, divisor, got, gotOK, quotient, ok)
+		}
+	}
+	if got, ok := (Sum{}).Add(Scale, 1).Div(0); ok {
+		t.Errorf("a sum divided by zero is %d, want no result", got)
 	}
 }

@@ -3,7 +3,6 @@ package view
 import (
 	"context"
 	"math"
-	"math/big"
 	"slices"
 	"sort"
 	"time"
@@ -34,13 +33,6 @@ type PeriodFigures struct {
 	Volatility *money.Micro `json:"volatility"`
 }
 
-// periods are the periods of the figures. The volatility of a period is the standard
-// deviation of the relative changes from step to step.
-var periods = []struct {
-	days int64
-	step time.Duration
-}{{1, time.Hour}, {7, day}, {30, day}, {90, day}}
-
 // priceChange is a price that is valid from a time on. Low and high differ from the price
 // only in a stored day, whose changes have no times.
 type priceChange struct {
@@ -64,9 +56,13 @@ func (r *ItemReader) Figures(ctx context.Context, key catalog.Key) (ItemFigures,
 	if err != nil {
 		return out, err
 	}
-	for _, p := range periods {
-		if f, ok := figuresOf(changes, to.Add(-time.Duration(p.days)*day), to, p.step); ok {
-			f.Days = p.days
+	for _, days := range []int64{1, 7, 30, 90} {
+		step := day // of the volatility
+		if days == 1 {
+			step = time.Hour
+		}
+		if f, ok := figuresOf(changes, to.Add(-time.Duration(days)*day), to, step); ok {
+			f.Days = days
 			out.Periods = append(out.Periods, f)
 		}
 	}
@@ -89,7 +85,7 @@ func figuresOf(changes []priceChange, from, to time.Time, step time.Duration) (f
 	}
 	f = PeriodFigures{From: from.UTC(), Open: changes[0].price, Close: changes[len(changes)-1].price, High: changes[0].price, Low: changes[0].price}
 	valid := map[money.Micro]time.Duration{}
-	sum := new(big.Int)
+	var sum money.Sum
 	for i, c := range changes {
 		begin, end := c.at, to
 		if c.at.Before(from) {
@@ -101,11 +97,9 @@ func figuresOf(changes []priceChange, from, to time.Time, step time.Duration) (f
 			end = changes[i+1].at
 		}
 		valid[c.price] += end.Sub(begin)
-		sum.Add(sum, new(big.Int).Mul(big.NewInt(int64(c.price)), big.NewInt(int64(end.Sub(begin)))))
+		sum = sum.Add(c.price, int64(end.Sub(begin)))
 	}
-	total := big.NewInt(int64(to.Sub(from)))
-	sum.Add(sum, new(big.Int).Rsh(total, 1)) // rounds to the nearest
-	f.Mean = money.Micro(sum.Quo(sum, total).Int64())
+	f.Mean, _ = sum.Div(int64(to.Sub(from))) // a mean of amounts is an amount
 	f.Median = medianOf(valid, to.Sub(from))
 	f.Change = relativeChange(f.Open, f.Close)
 	f.Volatility = volatility(changes, from, to, step)

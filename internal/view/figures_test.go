@@ -26,7 +26,7 @@ func minutely(prices []money.Micro, step int) view.PeriodFigures {
 	for _, p := range prices {
 		sum += float64(p)
 	}
-	f.Mean = money.Micro(math.Round(sum / float64(len(prices))))
+	f.Mean = money.Micro(math.RoundToEven(sum / float64(len(prices))))
 	change, _ := money.Ratio(f.Close-f.Open, f.Open)
 	f.Change = &change
 	var moves []float64
