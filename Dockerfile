@@ -17,17 +17,18 @@ ARG VERSION=0.0.0-dev
 ARG COMMIT=""
 RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -buildvcs=false \
     -ldflags "-s -w -buildid= -X assay/internal/cli.stampedVersion=$VERSION -X assay/internal/cli.stampedCommit=$COMMIT" \
-    -o /out/assay ./cmd/assay \
-    && mkdir -m 0700 /out/data && mkdir -m 1777 /out/tmp
+    -o /usr/bin/assay ./cmd/assay \
+    && mkdir -p -m 0700 /own/data /own/tmp
 
 FROM scratch
 LABEL org.opencontainers.image.title="Assay" \
       org.opencontainers.image.description="Keeps the prices of game items up to date" \
       org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
-COPY --from=build /out/assay /usr/bin/assay
-COPY --from=build --chown=65532:65532 /out/data /data
-COPY --from=build /out/tmp /tmp
+COPY --from=build /usr/bin/assay /usr/bin/assay
+# The parent is copied, because builders disagree about the mode of a directory that is itself the
+# source of a copy.
+COPY --from=build --chown=65532:65532 /own/ /
 ENV PATH=/usr/bin HOME=/data DATA_DIR=/data LISTEN_ADDR=0.0.0.0:8080 LOG_FORMAT=json
 USER 65532:65532
 WORKDIR /data

@@ -65,13 +65,13 @@ $(peer)/node_modules/.ready: $(peer)/package-lock.json $(peer)/schema.prisma
 
 # The version and the commit are stamped by the linker, so that equal sources give equal bytes.
 release: vendor ## build the files of a release in dist/ (VERSION=0.1.0; without it, a snapshot)
-	@[ -z '$(VERSION)' ] || git diff --quiet HEAD || { echo 'release: commit or undo all changes first' >&2; exit 1; }
+	@[ -z '$(VERSION)' ] || [ -z "$$(git status --porcelain)" ] || { echo 'release: commit, undo or remove all changes and untracked files first' >&2; exit 1; }
 	@go -C deploy run ./release -source .. -out ../dist -version '$(VERSION)' -commit "$$(git rev-parse HEAD)" -time "$$(git log -1 --format=%ct)"
 
 # A linter built with an older Go version rejects newer code. Therefore the tools are
 # built here, from their own module.
 check: bin/tools/golangci-lint bin/tools/gofumpt vendor ## check formatting, linters and generated files
-	@unformatted=$$(bin/tools/gofumpt -l cmd internal deploy $(wildcard e2e bench)); \
+	@unformatted=$$(bin/tools/gofumpt -l cmd docs internal deploy $(wildcard e2e bench)); \
 	if [ -n "$$unformatted" ]; then printf 'not formatted (make fmt):\n%s\n' "$$unformatted"; exit 1; fi
 	@scripts/dependencies
 	@go mod tidy -diff
@@ -86,7 +86,7 @@ check: bin/tools/golangci-lint bin/tools/gofumpt vendor ## check formatting, lin
 
 fmt: bin/tools/golangci-lint bin/tools/gofumpt ## format, and use the shorter forms of newer Go versions
 	@bin/tools/golangci-lint run --enable-only modernize --fix ./... || true
-	@bin/tools/gofumpt -l -w cmd internal deploy $(wildcard e2e bench)
+	@bin/tools/gofumpt -l -w cmd docs internal deploy $(wildcard e2e bench)
 
 # These tests compare generated files with the code: pages of the reference, expected
 # database schemas, and the list of messages. With ASSAY_UPDATE=1 they write the files.

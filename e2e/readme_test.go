@@ -68,7 +68,7 @@ func TestReadme_LivePricesAndExamples(t *testing.T) {
 	}
 	of := strings.NewReplacer("http://127.0.0.1:8080", "http://"+s.addr, "${process.env.PLATFORM_API_TOKEN}", s.secret("PLATFORM_API_TOKEN"),
 		`os.Getenv("PLATFORM_API_TOKEN")`, `"`+s.secret("PLATFORM_API_TOKEN")+`"`)
-	push, prices, _ := strings.Cut(of.Replace(readmeBlock(t, "sh", "token=$(cat")), "\nbin/assay prices")
+	push, prices, _ := strings.Cut(of.Replace(readmeBlock(t, "sh", "PLATFORM_API_TOKEN=$(cat")), "\nbin/assay prices")
 	if out := runIn(t, dir, nil, "sh", "-ec", push); !strings.Contains(out, `"queuedNames":1`) {
 		t.Errorf("got %s", out)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,22 +26,24 @@ import (
 
 const root = "../.."
 
-// loadCompose loads compose.yaml as `docker compose` does, with a .env of the example whose empty
-// values are set.
+var emptyValue = regexp.MustCompile(`(?m)^(\w+)=$`)
+
+// loadCompose loads compose.yaml as `docker compose` does, with the settings of the example, and the
+// secrets of the example set to value.
 func loadCompose(t *testing.T, value string) (*types.Project, error) {
 	t.Helper()
-	example, err := os.ReadFile(root + "/deploy/compose/env.example")
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
-	env := regexp.MustCompile(`(?m)^(\w+)=$`).ReplaceAll(example, []byte("${1}="+value))
-	text, err := os.ReadFile(root + "/compose.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(os.WriteFile(filepath.Join(dir, ".env"), env, 0o600), os.WriteFile(filepath.Join(dir, "compose.yaml"), text, 0o600)); err != nil {
-		t.Fatal(err)
+	for name, source := range map[string]string{".env": "deploy/compose/env.example", "assay.env": "deploy/compose/assay.env.example", "compose.yaml": "compose.yaml"} {
+		text, err := os.ReadFile(filepath.Join(root, source))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name == ".env" {
+			text = emptyValue.ReplaceAll(text, []byte("${1}="+value))
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	o, err := cli.NewProjectOptions([]string{filepath.Join(dir, "compose.yaml")}, cli.WithWorkingDirectory(dir), cli.WithEnvFiles(), cli.WithDotEnv)
 	if err != nil {
@@ -86,20 +89,47 @@ func TestCompose_IsValidAndComplete(t *testing.T) {
 	}
 	known := settings(t)
 	for name, value := range assay.Environment {
-		if other := name == "PGPASSWORD" || name == "POSTGRES_PASSWORD" || name == "GRAFANA_PASSWORD"; !known[name] && !other || value == nil || *value == "" {
+		if !known[name] && name != "PGPASSWORD" || value == nil || *value == "" {
 			t.Errorf("%s is no setting, or empty", name)
 		}
 	}
-	for _, name := range []string{"DATABASE_URL", "WALLET_LEDGER_KEY", "ADMIN_API_TOKEN", "PLATFORM_API_TOKEN", "MARKET_PRICE_SYNC_SECRET"} {
+	for _, name := range []string{"DATABASE_URL", "MARKET_PRICE_PROVIDERS", "MARKET_PRICE_SCHEDULE"} {
 		if assay.Environment[name] == nil {
 			t.Errorf("%s is missing", name)
 		}
 	}
 }
 
+// TestCompose_GivesEachContainerItsSecretsOnly gives each secret a value of its own and looks for it
+// in the environment of all containers.
+func TestCompose_GivesEachContainerItsSecretsOnly(t *testing.T) {
+	p, err := loadCompose(t, "value-of-${1}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string][]string{}
+	for name, s := range p.Services {
+		for _, value := range s.Environment {
+			if secret, ok := strings.CutPrefix(*value, "value-of-"); ok {
+				got[secret] = append(got[secret], name)
+			}
+		}
+	}
+	want := map[string][]string{
+		"MARKET_PRICE_SYNC_SECRET": {"assay"}, "PLATFORM_API_TOKEN": {"assay"}, "ADMIN_API_TOKEN": {"assay"}, "WALLET_LEDGER_KEY": {"assay"},
+		"POSTGRES_PASSWORD": {"assay", "postgres"}, "GRAFANA_PASSWORD": {"grafana"},
+	}
+	for _, names := range got {
+		slices.Sort(names)
+	}
+	if !maps.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
 func TestCompose_RefusesMissingSecrets(t *testing.T) {
-	if _, err := loadCompose(t, ""); err == nil || !strings.Contains(err.Error(), "_PASSWORD") {
-		t.Errorf("got error %v, want the name of a missing password", err)
+	if _, err := loadCompose(t, ""); err == nil || !strings.Contains(err.Error(), "set it in .env") {
+		t.Errorf("got error %v, want the name of a missing secret", err)
 	}
 }
 
@@ -215,7 +245,7 @@ func TestDockerignore_KeepsWhatTheBuildNeeds(t *testing.T) {
 			t.Errorf("%s is ignored (%v)", file, err)
 		}
 	}
-	for _, file := range []string{".git/HEAD", ".env", "data/secrets/ADMIN_API_TOKEN", "bin/assay"} {
+	for _, file := range []string{".git/HEAD", ".env", "data/secrets/ADMIN_API_TOKEN", "bin/assay", "assay.env"} {
 		if skip, err := ignored.MatchesOrParentMatches(file); err != nil || !skip {
 			t.Errorf("%s is sent to the builder (%v)", file, err)
 		}
