@@ -183,7 +183,7 @@ func readBody(t *testing.T, resp *http.Response) []byte {
 
 // pageRoutes lists the page routes with another requirement than a session.
 var pageRoutes = map[string]string{
-	"GET /static/{file...}": anonymous, "GET /help": anonymous, "GET /help/{file...}": anonymous, "GET /sign-in": anonymous, "POST /sign-in": anonymous,
+	"GET /static/{file...}": anonymous, "GET /help": anonymous, "GET /help/{$}": anonymous, "GET /help/{file...}": anonymous, "GET /sign-in": anonymous, "POST /sign-in": anonymous,
 	"POST /sign-out": market, "GET /{$}": market, "GET /live": market, "GET /runs": market, "GET /runs/{id}": market,
 	"GET /providers": market, "GET /items": market, "GET /item": market, "GET /dry-run": admin,
 	"POST /runs": admin, "POST /runs/{id}/cancel": admin, "POST /runs/{id}/retry-failed": admin,

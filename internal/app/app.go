@@ -169,7 +169,7 @@ func newApp(ctx context.Context, o Options, readOnly bool) (_ *App, err error) {
 		return nil, err
 	}
 	a.server = a.buildServer()
-	a.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", a.cfg.ListenAddr)
+	a.listener, err = listen(ctx, a.cfg.ListenAddr)
 	return a, err
 }
 

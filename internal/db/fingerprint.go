@@ -25,6 +25,9 @@ import (
 // fingerprintSetting is the name of the setting that holds the fingerprint.
 const fingerprintSetting = "schema_fingerprint"
 
+// ErrSchemaNewer means that a newer version of the program created the schema.
+var ErrSchemaNewer = errors.New("the schema of the database is too new")
+
 // ErrSchemaUnknown means that another build created the schema.
 var ErrSchemaUnknown = errors.New("another build of assay created the database with a different schema")
 
@@ -101,7 +104,8 @@ func checkVersion(ctx context.Context, d Dialect, q Querier) (version int64, upT
 		}
 	}
 	if newest := newestMigration(d); version > newest {
-		return version, false, fmt.Errorf("the database has schema version %d, this program supports up to %d: use the newer version of assay that created it", version, newest)
+		return version, false, fmt.Errorf("%w: it has schema version %d, and this program supports up to %d. The database was left unchanged. "+
+			"Use the newer version of assay that created it, or restore a backup of this version", ErrSchemaNewer, version, newest)
 	}
 	have, err := First(Collect(ctx, q, func(r *sql.Rows, v *string) error { return r.Scan(v) },
 		`SELECT value FROM setting WHERE name = $1`, fingerprintSetting))

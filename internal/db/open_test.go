@@ -119,12 +119,12 @@ func TestOpen_CreatesAMissingDatabase(t *testing.T) {
 func TestOpen_RefusesASchemaOfANewerVersion(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "assay.db")
 	must(t, open(t, path).Close())
-	db, err := sql.Open("sqlite", path)
+	raw, err := sql.Open("sqlite", path)
 	must(t, err)
-	_, err = db.ExecContext(t.Context(), `INSERT INTO goose_db_version (version_id, is_applied) VALUES (4711, 1)`)
+	_, err = raw.ExecContext(t.Context(), `INSERT INTO goose_db_version (version_id, is_applied) VALUES (4711, 1)`)
 	must(t, err)
-	must(t, db.Close())
-	if err := refused(t, path); !strings.Contains(err.Error(), "schema version 4711") || !strings.Contains(err.Error(), "newer version of assay") {
+	must(t, raw.Close())
+	if err := refused(t, path); !errors.Is(err, db.ErrSchemaNewer) || !strings.Contains(err.Error(), "schema version 4711") || !strings.Contains(err.Error(), "newer version of assay") {
 		t.Errorf("got error %q, want the schema version and a hint to use a newer version", err)
 	}
 }

@@ -19,7 +19,7 @@ func TestHelp_ServesTheDocumentation(t *testing.T) {
 		w.handler.ServeHTTP(rec, httptest.NewRequest("GET", target, nil))
 		return rec
 	}
-	for target, want := range map[string]int{"/help": 303, "/help/index.html": 200, "/help/how-to/currencies.html": 200, "/help/site.css": 200, "/help/no.html": 404} {
+	for target, want := range map[string]int{"/help": 303, "/help/": 303, "/help//": 404, "/help/index.html": 200, "/help/how-to/currencies.html": 200, "/help/site.css": 200, "/help/no.html": 404} {
 		if res := get(target); res.Code != want {
 			t.Errorf("%s: got status %d, want %d", target, res.Code, want)
 		}

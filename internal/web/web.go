@@ -62,6 +62,7 @@ func (s *site) routes() {
 	runs, providers, items := &runPages{s.pages}, &providerPages{s.pages}, &itemPages{s.pages}
 	s.mux.HandleFunc("GET /static/{file...}", s.static)
 	s.mux.HandleFunc("GET /help", http.RedirectHandler("/help/index.html", http.StatusSeeOther).ServeHTTP)
+	s.mux.HandleFunc("GET /help/{$}", http.RedirectHandler("/help/index.html", http.StatusSeeOther).ServeHTTP)
 	s.mux.HandleFunc("GET /help/{file...}", s.help)
 	s.mux.HandleFunc("GET /sign-in", s.signInForm)
 	s.mux.HandleFunc("POST /sign-in", s.signIn)
@@ -89,7 +90,7 @@ func (s *site) routes() {
 // methods.
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
-	if r.URL.Path != path.Clean(r.URL.Path) {
+	if r.URL.Path != path.Clean(r.URL.Path) && r.URL.Path != "/help/" {
 		// The mux would redirect to the cleaned path. No page links to such a path, and the
 		// cleaned path may belong to the API.
 		s.refuse(w, r, http.StatusNotFound)
