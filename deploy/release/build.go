@@ -133,12 +133,18 @@ func writePlatform(o options, p platform, dist, binary string, extra []file) err
 		executable += ".exe"
 	}
 	files := append([]file{{name: executable, data: program, mode: 0o755}}, extra...)
-	for _, doc := range []string{"LICENSE", "README.md"} {
-		data, err := os.ReadFile(filepath.Join(o.Source, doc))
+	copied := []string{"LICENSE", "README.md"}
+	if p.os == "linux" {
+		for _, unit := range []string{"assay.service", "assay-backup.service", "assay-backup.timer", "sysusers.conf", "assay.conf"} {
+			copied = append(copied, "deploy/systemd/"+unit)
+		}
+	}
+	for _, name := range copied {
+		data, err := os.ReadFile(filepath.Join(o.Source, filepath.FromSlash(name)))
 		if err != nil {
 			return err
 		}
-		files = append(files, file{name: doc, data: data})
+		files = append(files, file{name: name, data: data})
 	}
 	if p.os == "windows" {
 		return writeZip(filepath.Join(dist, name+".zip"), name, files, o.Time)

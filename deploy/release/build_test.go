@@ -115,6 +115,9 @@ func TestRelease_IsTheSameFromEveryDirectory(t *testing.T) {
 		name := "assay_1.2.3_" + p.String()
 		files := unpack(t, first, name, p)
 		checkArchive(t, files)
+		if unit := files["deploy/systemd/assay.service"]; (p.os == "linux") != strings.Contains(string(unit), "ExecStart=") {
+			t.Errorf("%s has the unit %q", p, unit)
+		}
 		checkSBOM(t, first[name+".cdx.json"], files)
 		if p == host() {
 			checkVersion(t, files["assay"])

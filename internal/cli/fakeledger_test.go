@@ -57,6 +57,6 @@ func verifyWallet(w http.ResponseWriter, r *http.Request) {
 	case "unread":
 		report("incomplete", `"status":"skipped","examined":0,"failures":0,"reason":"the checkpoint is damaged"`, "", 0)
 	default:
-		refuse(w, 404, `{"title":"Not Found","status":404,"detail":"Unknown user. Create it with PUT /api/users/{userId} or push an inventory.","code":"user_not_found","requestId":"r10"}`)
+		refuse(w, 404, `{"title":"Not Found","status":404,"detail":"The user has no wallet. A first deposit creates it.","code":"wallet_not_found","requestId":"r10"}`)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"assay/internal/admission"
-	"assay/internal/fault"
 	"assay/internal/money"
 	"assay/internal/user"
 	"assay/internal/wallet"
@@ -114,7 +113,7 @@ func (r *WalletReader) Wallet(ctx context.Context, userID string) (Wallet, error
 			return Wallet{}, err
 		}
 		if !known {
-			return Wallet{}, fault.New(fault.NotFound, "wallet_not_found", "The user has no wallet. A first deposit creates it.")
+			return Wallet{}, wallet.NotFound()
 		}
 		out.Accounts = []WalletBalance{{Currency: string(r.o.Currency)}}
 	}

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"assay/internal/fault"
 	"assay/internal/money"
 	"assay/internal/user"
 )
@@ -33,6 +34,11 @@ const (
 type Account struct {
 	User     string
 	Currency money.Currency
+}
+
+// NotFound returns the error for a user without accounts.
+func NotFound() *fault.Error {
+	return fault.New(fault.NotFound, "wallet_not_found", "The user has no wallet. A first deposit creates it.")
 }
 
 // The house users. Many transactions post to the same house user. Its money is therefore

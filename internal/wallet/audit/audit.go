@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"assay/internal/fault"
-	"assay/internal/user"
 	"assay/internal/wallet"
 )
 
@@ -276,7 +275,7 @@ func (v *audit) exists(named bool) error {
 	case named || v.payments > 0:
 		v.fail(walletExists, Finding{UserID: v.only, Expected: "an account", Actual: "none", Message: "Transactions, trades or a checkpoint name this user, but the user has no account."})
 	case !v.skipped[anchorMatch]: // if anchor_match was skipped, a checkpoint may still name the user
-		return user.NotFound()
+		return wallet.NotFound()
 	}
 	return nil
 }
