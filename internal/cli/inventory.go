@@ -144,8 +144,8 @@ func (c *inventoryShowCmd) read(ctx context.Context, api *client) (view.Inventor
 }
 
 func writeInventory(w io.Writer, inv *view.Inventory) {
-	_, _ = fmt.Fprintf(w, "%s rows worth %s %s, %s of them without a price\n",
-		count(inv.Rows), inv.TotalValue, inv.Currency, count(inv.UnpricedRows))
+	_, _ = fmt.Fprintf(w, "%s worth %s %s, %s of them without a price\n",
+		plural(inv.Rows, "row", "rows"), inv.TotalValue, inv.Currency, count(inv.UnpricedRows))
 	if len(inv.Items) == 0 {
 		return
 	}

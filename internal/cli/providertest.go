@@ -208,7 +208,7 @@ func writeTested(w io.Writer, t providerTested) {
 	writeChecks(w, t.Checks)
 	var rows [][]string
 	for _, market := range slices.Sorted(maps.Keys(t.Quotes)) {
-		rows = append(rows, []string{"  " + cell(market), count(t.Quotes[market]) + " quotes"})
+		rows = append(rows, []string{"  " + cell(market), plural(t.Quotes[market], "quote", "quotes")})
 	}
 	for _, reason := range slices.Sorted(maps.Keys(t.Rejected)) {
 		rows = append(rows, []string{"  rejected", count(t.Rejected[reason]) + ": " + printable(reason)})
