@@ -22,7 +22,7 @@ var publishedRoutes = []string{
 	"POST /api/market-prices/items/{name}/accept", "GET /api/market-prices/provider-debug", "POST /api/market-prices/refresh",
 	"POST /api/market-prices/providers/{provider}/accept", "POST /api/market-prices/providers/{provider}/pause",
 	"POST /api/market-prices/providers/{provider}/resume", "GET /api/market-prices/status",
-	"GET /api/prices/items", "GET /api/prices/items/{name}", "POST /api/prices/lookup", "GET /api/prices/items/{name}/history", "GET /api/prices/items/{name}/at", "GET /api/prices/items/{name}/figures", "GET /api/prices/snapshot/manifest",
+	"GET /api/prices/items", "GET /api/prices/items/{name}", "POST /api/prices/lookup", "POST /api/prices/quotes", "GET /api/prices/items/{name}/history", "GET /api/prices/items/{name}/at", "GET /api/prices/items/{name}/figures", "GET /api/prices/snapshot/manifest",
 	"GET /api/prices/snapshot.json", "GET /api/prices/snapshot.ndjson", "GET /api/prices/changes", "GET /api/prices/stream", "GET /api/events", "GET /api/users", "GET /api/users/{userId}", "PUT /api/users/{userId}", "DELETE /api/users/{userId}",
 	"POST /api/functions/admin/wallet-ledger/{userId}/entries", "GET /api/functions/admin/wallet-ledger/{userId}/entries",
 	"GET /api/functions/admin/wallet-ledger/{userId}/balance", "GET /api/functions/admin/wallet-ledger/{userId}/verify",

@@ -11,7 +11,7 @@ import (
 	"assay/internal/strictjson"
 )
 
-// maxLookup is the maximum number of items in a lookup.
+// maxLookup is the maximum number of items in a lookup or a request for quotes.
 const maxLookup = 1000
 
 // lookupBody describes the body of POST /api/prices/lookup. decodeLookup decodes it.
@@ -54,13 +54,7 @@ func decodeLookup(body io.Reader) (keys []catalog.Key, queueMissing bool, err er
 		switch member {
 		case "items":
 			hasItems = true
-			in.Array(func(i int) {
-				if i == maxLookup {
-					in.Stop(fault.New(fault.TooLarge, "too_many_items", "The lookup has too many items. Send at most %d.", maxLookup))
-					return
-				}
-				keys = append(keys, readKey(in, i))
-			})
+			keys = readKeys(in)
 		case "queueMissing":
 			queueMissing, _ = in.Bool()
 		default:
@@ -70,6 +64,18 @@ func decodeLookup(body io.Reader) (keys []catalog.Key, queueMissing bool, err er
 	})
 	in.Require("", "items", hasItems)
 	return keys, queueMissing, in.Finish()
+}
+
+// readKeys decodes up to maxLookup items.
+func readKeys(in *strictjson.Reader) (keys []catalog.Key) {
+	in.Array(func(i int) {
+		if i == maxLookup {
+			in.Stop(fault.New(fault.TooLarge, "too_many_items", "The request has too many items. Send at most %d.", maxLookup))
+			return
+		}
+		keys = append(keys, readKey(in, i))
+	})
+	return keys
 }
 
 // readKey decodes the item at index i.

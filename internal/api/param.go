@@ -112,6 +112,10 @@ var (
 		name: "currency", in: "query", schema: schema{"type": "string", "minLength": 3, "maxLength": 3}, check: checkCurrency,
 		doc: "Only entries in this currency.",
 	}
+	inCurrency = param{
+		name: "currency", in: "query", schema: schema{"type": "string", "minLength": 3, "maxLength": 3}, check: checkCurrency,
+		doc: "Currency of all amounts, converted by the exchange rates in force. Default: the currency of all prices.",
+	}
 	checkpoint = param{
 		name: "checkpoint", in: "query", schema: schema{"type": "string", "maxLength": wallet.MaxUserCheckpoint}, check: checkCheckpoint,
 		doc: "Checkpoint to compare with, from an earlier verification of this user. Default: the newest stored checkpoint.",

@@ -165,7 +165,7 @@ func example(op operation) (path, body string) {
 		return path, `{"price":100}`
 	case "POST /api/listings/{id}/purchase":
 		return path, `{"buyerId":"u2"}`
-	case "POST /api/prices/lookup":
+	case "POST /api/prices/lookup", "POST /api/prices/quotes":
 		return path, `{"items":[{"marketHashName":"AK-47 | Redline"},{"appId":440,"marketHashName":"y","phase":"Ruby"}]}`
 	default:
 		return path, `{"displayName":"Anna","leaderboard":false}`

@@ -221,6 +221,8 @@ func lackResource(h *harness, op operation) (all []result) {
 		path += "?version=99"
 	case strings.HasSuffix(path, "/changes"), strings.HasSuffix(path, "/stream"):
 		path += "?since=99"
+	case strings.HasSuffix(path, "/quotes"):
+		path += "?currency=CHF"
 	case strings.HasSuffix(path, "/events"):
 		path += "?after=99"
 	case strings.HasSuffix(path, "/quote"):

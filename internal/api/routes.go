@@ -71,6 +71,7 @@ func (s *server) operations() []operation {
 		{"GET", "/api/prices/stream", prices, feed.stream, []param{streamSince}, nil, responseTypes{200: media(streamType)}, []int{410, 500, 503}, "Receive price changes and other events as they happen (server-sent events)."},
 		{"GET", "/api/events", prices, feed.events, []param{after, waitSeconds, limit}, nil, responseTypes{200: view.Events{}}, []int{410, 500, 503}, "List events after an event number, oldest first."},
 		{"POST", "/api/prices/lookup", prices, items.lookup, []param{fields}, &body{limit: maxBody, like: lookupBody{}}, responseTypes{200: view.Lookup{}}, reads, "Prices of up to 1,000 items, in their order."},
+		{"POST", "/api/prices/quotes", prices, items.quotes, []param{inCurrency}, &body{limit: maxBody, like: quotesBody{}}, responseTypes{200: view.Quotes{}}, []int{422, 500, 503}, "Every market's quote of up to 1,000 items, with best ask, best bid, spread and liquidity."},
 		{"GET", "/api/users", platform, users.users, with(page, userPrefix), nil, responseTypes{200: view.Page[view.User]{}}, reads, "List users, by their ids."},
 		{"GET", "/api/users/{userId}", platform, users.user, []param{userID}, nil, responseTypes{200: view.User{}}, finds, "A user."},
 		{"PUT", "/api/users/{userId}", platform, users.putUser, []param{userID}, &body{limit: maxBody, like: userBody{}}, responseTypes{200: view.User{}}, []int{409, 500, 503}, "Create or replace a user."},

@@ -55,7 +55,7 @@ func TestServe_WritesNeedNoReadSlot(t *testing.T) {
 		operations = h.api.routes.operations
 	})
 	for _, op := range operations {
-		if op.method == http.MethodGet {
+		if op.method == http.MethodGet || op.path == "/api/prices/quotes" { // a read with a body
 			continue
 		}
 		inBubble(t, nil, func(t *testing.T, h *harness) {

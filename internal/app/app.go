@@ -239,7 +239,7 @@ func (a *App) buildServer() *http.Server {
 	a.feed = event.NewFeed(a.store, a.log)
 	a.readers = view.New(view.Options{
 		Store: a.store, Feed: a.feed, Gate: gate, Providers: a.providers.List, Clients: a.providers.Clients, Unconfigured: a.providers.Unconfigured,
-		ScopeAll: a.cfg.Scope == config.ScopeAll, PricesOnly: a.cfg.PricesOnly, Currency: a.cfg.Currency, Ledger: a.ledger.Keys, Rates: a.rates, RatesClient: a.ecb,
+		ScopeAll: a.cfg.Scope == config.ScopeAll, PricesOnly: a.cfg.PricesOnly, Currency: a.cfg.Currency, Ledger: a.ledger.Keys, Rates: a.rates, RatesClient: a.ecb, MarketFees: a.cfg.MarketFees,
 		Inventories: a.steam, SteamHost: hostOf(a.cfg, steam.Name, steam.BaseURL, steam.Host()).host,
 		Scheduled: a.work.Scheduled, Engine: a.engine, Owner: a.owner, Version: a.version, Started: a.now(), Now: a.now, Logger: a.log,
 	})

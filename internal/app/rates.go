@@ -75,6 +75,9 @@ func Check(ctx context.Context, cfg *config.Config) error {
 	if err := checkRates(ctx, cfg, set.List); err != nil {
 		return err
 	}
+	if err := checkMarketFees(cfg, set.List); err != nil {
+		return err
+	}
 	for _, warning := range warnings(ctx, cfg) {
 		if !slices.Contains(cfg.Warnings, warning) {
 			cfg.Warnings = append(cfg.Warnings, warning)
@@ -110,6 +113,23 @@ func warnings(ctx context.Context, cfg *config.Config) (all []string) {
 		}
 	}
 	return all
+}
+
+// checkMarketFees refuses a fee of a market that no configured provider carries.
+func checkMarketFees(cfg *config.Config, providers []provider.Provider) error {
+	known := map[string]bool{}
+	for _, p := range providers {
+		d := p.Describe()
+		for _, m := range d.Markets {
+			known[m.Key], known[d.Name+"/"+m.Key] = true, true
+		}
+	}
+	for _, market := range slices.Sorted(maps.Keys(cfg.MarketFees)) {
+		if !known[market] {
+			return fault.New(fault.Invalid, "invalid_configuration", "MARKET_PRICE_FEES: no configured provider carries the market %q. Correct or remove it.", market)
+		}
+	}
+	return nil
 }
 
 // checkRates validates a file of rates and refuses markets with a currency without a rate.

@@ -73,6 +73,17 @@ func TestCheck_RefusesACurrencyWithoutARate(t *testing.T) {
 	}
 }
 
+func TestCheck_RefusesAFeeOfAnUnknownMarket(t *testing.T) {
+	for fees, want := range map[string]string{
+		"steam=1500,waxpeer/waxpeer=600": "", "steam/waxpeer=1": `"steam/waxpeer"`, "skinport=1200": `"skinport"`,
+	} {
+		err := Check(t.Context(), loadSettings(t, "MARKET_PRICE_PROVIDERS=steam,waxpeer", "MARKET_PRICE_FEES="+fees))
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), "MARKET_PRICE_FEES: no configured provider carries the market "+want)) {
+			t.Errorf("%s: got %v, want %q", fees, err, want)
+		}
+	}
+}
+
 func TestECBHas_AcceptsCurrenciesOnly(t *testing.T) {
 	for text, want := range map[string]bool{"USD": true, "EUR": true, "ZAR": true, "RUB": false, "REF": false, "": false, "D J": false} {
 		if got := exchange.ECBHas(money.Currency(text)); got != want {

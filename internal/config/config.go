@@ -83,7 +83,9 @@ type Config struct {
 	Estimate      pricing.Method // MARKET_PRICE_ESTIMATE
 	Level         string         // MARKET_PRICE_LEVEL; empty: consensus
 	Guard         pricing.Guard  // MARKET_PRICE_GUARD
-	Schedule      Schedule       // MARKET_PRICE_SCHEDULE; zero: no scheduled runs
+	// MarketFees is MARKET_PRICE_FEES: basis points by market key or provider/key.
+	MarketFees map[string]int64
+	Schedule   Schedule // MARKET_PRICE_SCHEDULE; zero: no scheduled runs
 	// VerifySchedule is WALLET_VERIFY_SCHEDULE; zero: no scheduled verification.
 	VerifySchedule Schedule
 	Workers        int // MARKET_PRICE_WORKERS: batches estimated in parallel

@@ -266,6 +266,25 @@ func parseLevel(value string) (string, error) {
 	return value, nil
 }
 
+// parseMarketFees parses a list of fees of markets in basis points.
+func parseMarketFees(value string) (map[string]int64, error) {
+	const most = 10_000
+	fees := map[string]int64{}
+	for _, item := range splitList(value) {
+		market, text, _ := strings.Cut(item, "=")
+		fee, err := strconv.ParseInt(text, 10, 64)
+		_, twice := fees[market]
+		switch {
+		case market == "" || err != nil || fee < 0 || fee > most:
+			return nil, fmt.Errorf("%.60q is not a fee: write skinport=800, a market and 0 to %d basis points", item, most)
+		case twice:
+			return nil, fmt.Errorf("two fees of %q: remove one", market)
+		}
+		fees[market] = fee
+	}
+	return fees, nil
+}
+
 // parseSchedule parses a schedule. It returns the zero Schedule for "none".
 func parseSchedule(value string) (s Schedule, err error) {
 	if value == "none" {

@@ -176,6 +176,10 @@ func estimateSettings() []setting {
 			set: oneOf(func(c *Config) *pricing.Guard { return &c.Guard }, pricing.Flag, pricing.Hold),
 		},
 		{
+			name: "MARKET_PRICE_FEES", help: "comma-separated list of fees of markets in basis points (hundredths of a percent), such as `skinport=800,steam=1500`, for the spread after fees of `POST /api/prices/quotes`; a market without one has no fee",
+			set: into(func(c *Config) *map[string]int64 { return &c.MarketFees }, parseMarketFees),
+		},
+		{
 			name: "MARKET_PRICE_SCHEDULE", def: "none", help: "schedule of runs: a cron expression in UTC, `every 30m` or `none`",
 			set: into(func(c *Config) *Schedule { return &c.Schedule }, parseSchedule),
 		},

@@ -33,6 +33,7 @@ type Options struct {
 	Ledger       *wallet.Ring     // verifies balances; nil: balances are not verified
 	Rates        *exchange.Keeper // nil: no exchange rates
 	RatesClient  *provider.Client // fetches exchange rates; nil: rates are not fetched
+	MarketFees   map[string]int64 // fees in basis points, by market key or provider/key
 	Inventories  *provider.Client // pulls inventories from Steam; nil: inventories are not pulled
 	SteamHost    provider.Host
 	Scheduled    func() map[string]time.Time
