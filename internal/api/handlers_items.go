@@ -22,7 +22,7 @@ func (h itemHandlers) items(c *call) (any, error) {
 		AppID: int32(c.values.number("appId")), Search: c.values["q"], Status: c.values["status"], Market: c.values["market"],
 		Min: c.values.amount("minPrice"), Max: c.values.amount("maxPrice"),
 		ChangedSince: c.values.moment("changedSince"), UpdatedSince: c.values.moment("updatedSince"),
-		Held: c.values.flag("held"), Sort: c.values["sort"], Fields: c.fields(),
+		Held: c.values.flag("held"), MinDayChange: c.values.amount("minDayChange"), Sort: c.values["sort"], Fields: c.fields(),
 	}
 	return h.Readers.Items.Items(c.Context(), f, c.values["cursor"], c.limit())
 }

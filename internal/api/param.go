@@ -55,7 +55,8 @@ var (
 	changedSince = moment("changedSince", "Only items whose price changed at this time or later.")
 	updatedSince = moment("updatedSince", "Only items whose price was confirmed at this time or later, changed or not.")
 	held         = flag("held", "Only items with a suspicious new price that waits for confirmation.")
-	itemSort     = choice("sort", "name", "Order of the items. A leading minus means highest price, worst status or latest change first. Equal items are ordered by name.", view.ItemSorts()...)
+	minDayChange = amount("minDayChange", 1, "Only items whose price rose or fell by at least this part in the last 24 hours: 0.1 is 10 %.")
+	itemSort     = choice("sort", "name", "Order of the items. A leading minus means highest price, worst status, latest change or largest rise in 24 hours first. Equal items are ordered by name.", view.ItemSorts()...)
 
 	since       = number("since", 0, 1<<62, "0", "Number of the last change that the client has: next of the previous page, or the number that a snapshot names.")
 	waitSeconds = number("wait", 0, maxWaitSeconds, "0", "Seconds to wait for a change if there is none yet.")

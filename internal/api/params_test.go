@@ -121,6 +121,8 @@ func TestServe_PassesParametersToTheServices(t *testing.T) {
 		{"GET", "/api/prices/items?changedSince=2026-10-01T14:00:00.5%2B02:00", "", `{"items":[],`},
 		{"GET", "/api/prices/items?updatedSince=2026-10-01T12:00:00Z", "", `AWP | Asiimov`},
 		{"GET", "/api/prices/items?updatedSince=2026-10-01T12:00:00.5Z", "", `{"items":[],`},
+		{"GET", "/api/prices/items?minDayChange=0.1", "", `{"items":[],`},
+		{"GET", "/api/prices/items?sort=-dayChange", "", `"AK-47 | Redline" ... "No Such Item" ... -"dayChange"`},
 		{"GET", "/api/prices/items?held=1", "", `{"items":[{"appId":730,"marketHashName":"AK-47 | Redline"`},
 		{"GET", "/api/prices/items?sort=-price&fields=average&limit=1", "", `{"items":[{"appId":730,"marketHashName":"AWP | Asiimov" ... "average": ... "nextCursor":"`},
 		{"GET", "/api/users/a%2Fb", "", `{"userId":"a/b"`},

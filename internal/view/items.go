@@ -24,17 +24,18 @@ type ItemFilter struct {
 	Status       string // current status of the price
 	Market       string // key of a market that offers the item
 	Min, Max     money.Micro
-	ChangedSince time.Time // last price change at this time or later
-	UpdatedSince time.Time // last price confirmation at this time or later
-	Held         bool      // only items with a held price
-	Sort         string    // one of ItemSorts
+	ChangedSince time.Time   // last price change at this time or later
+	UpdatedSince time.Time   // last price confirmation at this time or later
+	Held         bool        // only items with a held price
+	MinDayChange money.Micro // at least this relative change of the price in a day, up or down
+	Sort         string      // one of ItemSorts
 	Fields       Fields
 }
 
-// ItemSorts returns the sort orders: by name, price, status (best first) and time of change. A
-// minus sign reverses the order. Items with equal values are sorted by name.
+// ItemSorts returns the sort orders: by name, price, status (best first), time of change and
+// relative change in a day. A minus sign reverses the order. Items with equal values are sorted by name.
 func ItemSorts() []string {
-	return []string{"name", "price", "-price", "status", "-status", "changed", "-changed"}
+	return []string{"name", "price", "-price", "status", "-status", "changed", "-changed", "dayChange", "-dayChange"}
 }
 
 // orderOf parses a sort order. Unknown orders sort by name.
@@ -48,6 +49,8 @@ func orderOf(sort string) prices.Order {
 		o.By = prices.ByStatus
 	case "changed":
 		o.By = prices.ByChange
+	case "dayChange":
+		o.By = prices.ByMove
 	}
 	return o
 }
@@ -84,6 +87,11 @@ func (r *ItemReader) Items(ctx context.Context, f ItemFilter, after string, limi
 		}
 		start.Value = value - 1 // integers in a cursor start at 1
 	}
+	if l.order.By == prices.ByMove || f.MinDayChange > 0 {
+		if l.filter.Moves, err = r.dayMoves(ctx, f.AppID, now); err != nil {
+			return Page[PricedItem]{}, err
+		}
+	}
 	rows, err := l.read(ctx, start, limit+1)
 	if err != nil {
 		return Page[PricedItem]{}, err
@@ -103,7 +111,7 @@ func pricedItem(e *prices.Entry, fields Fields, now time.Time) PricedItem {
 			CurrentPrice: p.Amount, CurrentPriceDecimal: money.Decimal(p.Amount),
 			Status: currentStatus(p.Amount, p.Status, p.CheckedAt, now).String(), PriceUpdatedAt: when(p.UpdatedAt),
 		},
-		PriceCheckedAt: when(p.CheckedAt), Held: p.Held, Figures: fields.figures(&p.Figures),
+		PriceCheckedAt: when(p.CheckedAt), Held: p.Held, DayChange: e.Move, Figures: fields.figures(&p.Figures),
 	}
 }
 
@@ -127,11 +135,11 @@ func (r *ItemReader) itemList(ctx context.Context, f *ItemFilter, now time.Time)
 	}
 	l := &itemList{reader: r, order: orderOf(f.Sort), filter: prices.Filter{
 		AppID: f.AppID, Words: words, ByStatus: f.Status != "", Status: pricing.Status(max(status, 0)), Min: f.Min, Max: f.Max,
-		ChangedSince: f.ChangedSince, CheckedSince: f.UpdatedSince, Held: f.Held, StaleBefore: now.Add(-freshFor),
+		ChangedSince: f.ChangedSince, CheckedSince: f.UpdatedSince, Held: f.Held, MinMove: f.MinDayChange, StaleBefore: now.Add(-freshFor),
 	}}
 	none := pricing.NoPrice.String()
 	l.priced = f.Status != none
-	l.unpriced = (f.Status == "" || f.Status == none) && f.Min <= 0 && f.Max <= 0 && f.ChangedSince.IsZero() && f.UpdatedSince.IsZero() && !f.Held
+	l.unpriced = (f.Status == "" || f.Status == none) && f.Min <= 0 && f.Max <= 0 && f.ChangedSince.IsZero() && f.UpdatedSince.IsZero() && !f.Held && f.MinDayChange <= 0
 	if f.Market == "" {
 		return l, nil
 	}
@@ -270,6 +278,9 @@ type PricedItem struct {
 	ItemPrice
 	PriceCheckedAt *time.Time `json:"priceCheckedAt"`
 	Held           bool       `json:"held"` // a suspicious new price is held until it is confirmed
+	// DayChange is the relative change in a day. It is nil if it is unknown, and unless the
+	// list is filtered or sorted by it.
+	DayChange *money.Micro `json:"dayChange,omitempty"`
 	*Figures
 }
 

@@ -86,6 +86,16 @@ func (w *world) shown(i *view.StoredItem) string {
 	return i.Status.String()
 }
 
+// dayChange computes the change of an item's price in a day from its history.
+func (w *world) dayChange(i *view.StoredItem) (money.Micro, bool) {
+	at := w.now.Add(-24 * time.Hour).Truncate(5 * time.Minute)
+	past, err := w.PriceAt(w.Context(), i.Key, at, false)
+	if i.Price == 0 || err != nil {
+		return 0, false
+	}
+	return money.Ratio(i.Price-past.CurrentPrice, past.CurrentPrice)
+}
+
 // passes is a straightforward implementation of ItemFilter.
 func (w *world) passes(f *view.ItemFilter, i *view.StoredItem) bool {
 	snaps, err := view.Snapshots(w.Context(), w.store, i.ID)
@@ -102,13 +112,29 @@ func (w *world) passes(f *view.ItemFilter, i *view.StoredItem) bool {
 		(f.Min == 0 || priced && i.Price >= f.Min) && (f.Max == 0 || priced && i.Price <= f.Max) &&
 		(f.ChangedSince.IsZero() || !i.UpdatedAt.Before(f.ChangedSince)) &&
 		(f.UpdatedSince.IsZero() || !i.CheckedAt.Before(f.UpdatedSince)) &&
-		(!f.Held || i.Candidate > 0)
+		(!f.Held || i.Candidate > 0) && (f.MinDayChange == 0 || w.moved(i, f.MinDayChange))
+}
+
+// moved reports whether an item's price rose or fell by at least a part in a day.
+func (w *world) moved(i *view.StoredItem, least money.Micro) bool {
+	move, known := w.dayChange(i)
+	return known && max(move, -move) >= least
 }
 
 // inOrder sorts items like ItemFilter.Sort.
 func (w *world) inOrder(sort string, all []view.StoredItem) {
 	by, descending := strings.CutPrefix(sort, "-")
 	rank := []string{"ok", "thin", "suspect", "disputed", "stale", "noPrice"}
+	moves := map[int64]money.Micro{}
+	for i := range all {
+		if by != "dayChange" {
+			break
+		}
+		move, known := w.dayChange(&all[i])
+		if moves[all[i].ID] = move; !known {
+			moves[all[i].ID] = -2 * money.Scale
+		}
+	}
 	slices.SortFunc(all, func(a, b view.StoredItem) int {
 		c := 0
 		switch by {
@@ -118,6 +144,8 @@ func (w *world) inOrder(sort string, all []view.StoredItem) {
 			c = cmp.Compare(slices.Index(rank, w.shown(&a)), slices.Index(rank, w.shown(&b)))
 		case "changed":
 			c = a.UpdatedAt.Compare(b.UpdatedAt)
+		case "dayChange":
+			c = cmp.Compare(moves[a.ID], moves[b.ID])
 		}
 		if descending {
 			c = -c
@@ -149,6 +177,9 @@ func anyFilter(random *rand.Rand, all []view.StoredItem) view.ItemFilter {
 	}
 	if some() {
 		f.UpdatedSince = all[random.IntN(len(all))].CheckedAt
+	}
+	if some() {
+		f.MinDayChange = []money.Micro{1, 500_000, 1_000_000, 4_000_000}[random.IntN(4)]
 	}
 	f.Held = some()
 	return f
@@ -195,6 +226,41 @@ func TestItems_MatchFilterAndSort(t *testing.T) {
 	if found == 0 {
 		t.Fatal("all filters returned an empty list")
 	}
+}
+
+// The change is that of the last 24 hours at the time of the request, for all committed prices.
+func TestItems_ReportTheChangeOfADay(t *testing.T) {
+	w := newWorld(t, false)
+	w.own("u", "a", "b", "c")
+	w.price(map[string]money.Micro{"a": 10_000_000, "b": 10_000_000})
+	start := w.now
+	list := func(f view.ItemFilter) (out string) {
+		t.Helper()
+		f.AppID = catalog.CS2
+		p, err := w.Items(t.Context(), f, "", 10)
+		w.must(err)
+		for _, i := range p.Items {
+			out += i.MarketHashName
+			if i.DayChange != nil {
+				out += fmt.Sprint(" ", *i.DayChange)
+			}
+			out += ", "
+		}
+		return out
+	}
+	w.is("new prices", list(view.ItemFilter{Sort: "-dayChange"}), "a, b, c, ")
+	w.now = start.Add(23 * time.Hour)
+	w.price(map[string]money.Micro{"a": 12_500_000, "b": 10_000_000})
+	w.now = start.Add(25 * time.Hour)
+	w.is("a rise", list(view.ItemFilter{Sort: "-dayChange"}), "a 0.25, b 0, c, ")
+	w.is("of at least a quarter", list(view.ItemFilter{MinDayChange: 250_000}), "a 0.25, ")
+	w.is("of more than a quarter", list(view.ItemFilter{MinDayChange: 250_001}), "")
+	w.is("not requested", list(view.ItemFilter{}), "a, b, c, ")
+	w.now = start.Add(30 * time.Hour)
+	w.price(map[string]money.Micro{"a": 12_500_000, "b": 1_000_000, "c": 5_000_000})
+	w.is("a fall", list(view.ItemFilter{Sort: "dayChange"}), "c, b -0.9, a 0.25, ")
+	w.now = start.Add(48 * time.Hour)
+	w.is("a day later", list(view.ItemFilter{Sort: "dayChange"}), "c, b -0.9, a 0, ")
 }
 
 // The list computes the status at the time of the request, with microsecond precision.

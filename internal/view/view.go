@@ -73,6 +73,7 @@ type (
 	ItemReader struct {
 		o      *Options
 		prices *prices.Table
+		days   dayPrices
 		sets   sets
 		frames frames
 	}

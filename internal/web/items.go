@@ -131,6 +131,7 @@ func sortChoices(current string) []sortChoice {
 	labels := map[string]string{
 		"name": "Name", "price": "Lowest price", "-price": "Highest price", "status": "Best status", "-status": "Worst status",
 		"changed": "Longest unchanged", "-changed": "Latest change",
+		"dayChange": "Largest fall in a day", "-dayChange": "Largest rise in a day",
 	}
 	var out []sortChoice
 	for _, sort := range view.ItemSorts() {

@@ -22,6 +22,7 @@ type Entry struct {
 	ID    int64 // item ID
 	Key   catalog.Key
 	Price Price
+	Move  *money.Micro // relative change since Moves.Since; nil: not requested or unknown
 }
 
 // Filter selects items of one game. A zero field other than AppID does not filter.
@@ -31,9 +32,11 @@ type Filter struct {
 	ByStatus     bool // filter by Status
 	Status       pricing.Status
 	Min, Max     money.Micro
-	ChangedSince time.Time // last price change at this time or later
-	CheckedSince time.Time // last price confirmation at this time or later
-	Held         bool      // only items with a held price
+	ChangedSince time.Time   // last price change at this time or later
+	CheckedSince time.Time   // last price confirmation at this time or later
+	Held         bool        // only items with a held price
+	Moves        *Moves      // prices at an earlier time; nil: Move of each entry is nil
+	MinMove      money.Micro // only items with at least this relative change, up or down
 	// StaleBefore separates fresh from stale prices: earlier confirmations are stale.
 	StaleBefore time.Time
 }
@@ -53,6 +56,7 @@ const (
 	ByPrice
 	ByStatus // with the Filter's StaleBefore
 	ByChange // time of the last price change
+	ByMove   // relative change since Filter.Moves.Since; unknown ones are lowest
 )
 
 // Place is the position of an item in an order.
@@ -82,6 +86,8 @@ func (o Order) PlaceOf(e *Entry, staleBefore time.Time) Place {
 		p.Value = int64(Current(e.Price.Amount, e.Price.Status, e.Price.CheckedAt, staleBefore))
 	case ByChange:
 		p.Value = db.Micros(e.Price.UpdatedAt)
+	case ByMove:
+		p.Value = moveValue(e.Move)
 	}
 	return p
 }
@@ -207,27 +213,35 @@ type candidate struct {
 	place  Place
 	bucket int
 	item   *item // points into immutable contents
+	move   *money.Micro
 }
 
 func (s *selection) add(bucket int, names string, i *item) {
 	if !s.filter.passes(names, i) {
 		return
 	}
-	p := Place{Value: i.value(s.order.By, s.filter.stale), Name: i.name(names), Phase: phaseName(i.phase)}
+	var move *money.Micro
+	if s.filter.Moves != nil {
+		move = s.filter.Moves.of(idOf(bucket, i), i)
+		if s.filter.MinMove > 0 && (move == nil || max(*move, -*move) < s.filter.MinMove) {
+			return
+		}
+	}
+	p := Place{Value: i.value(s.order.By, s.filter.stale, move), Name: i.name(names), Phase: phaseName(i.phase)}
 	if s.continues && s.order.compare(&p, &s.after) <= 0 {
 		return
 	}
 	switch {
 	case len(s.best) < s.limit:
-		heap.Push(s, candidate{p, bucket, i})
+		heap.Push(s, candidate{p, bucket, i, move})
 	case s.limit > 0 && s.order.compare(&p, &s.best[0].place) < 0:
-		s.best[0] = candidate{p, bucket, i}
+		s.best[0] = candidate{p, bucket, i, move}
 		heap.Fix(s, 0)
 	}
 }
 
 // value returns the Value of PlaceOf for a packed item.
-func (i *item) value(by Value, stale int64) int64 {
+func (i *item) value(by Value, stale int64, move *money.Micro) int64 {
 	switch by {
 	case ByPrice:
 		return int64(i.amount)
@@ -235,6 +249,8 @@ func (i *item) value(by Value, stale int64) int64 {
 		return int64(i.current(stale))
 	case ByChange:
 		return i.updated
+	case ByMove:
+		return moveValue(move)
 	default:
 		return 0
 	}
@@ -245,9 +261,10 @@ func (s *selection) entries() []Entry {
 	out := make([]Entry, len(s.best))
 	for n, k := range s.best {
 		out[n] = Entry{
-			ID:    int64(k.bucket)<<32 | int64(k.item.number),
+			ID:    idOf(k.bucket, k.item),
 			Key:   catalog.Key{AppID: k.item.app, Name: k.place.Name, Phase: k.place.Phase},
 			Price: k.item.price(),
+			Move:  k.move,
 		}
 	}
 	return out
