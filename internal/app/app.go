@@ -33,6 +33,7 @@ import (
 	"assay/internal/provider/steam"
 	"assay/internal/refresh"
 	"assay/internal/view"
+	"assay/internal/view/metadata"
 	"assay/internal/wallet"
 	"assay/internal/wallet/fee"
 	"assay/internal/wallet/ledger"
@@ -70,6 +71,7 @@ type App struct {
 	providers *ProviderSet
 	ledger    *ledger.Service
 	rates     *exchange.Keeper
+	metadata  metadata.Items
 	ecb       *provider.Client // nil: rates do not come from the European Central Bank
 	steam     *provider.Client // for inventories
 
@@ -129,6 +131,9 @@ func newApp(ctx context.Context, o Options, readOnly bool) (_ *App, err error) {
 	}()
 	// Run all checks before creating anything.
 	if err := Check(ctx, a.cfg); err != nil {
+		return nil, err
+	}
+	if a.metadata, err = loadMetadata(a.cfg); err != nil {
 		return nil, err
 	}
 	if a.cfg.Database.Engine != config.SQLite {
@@ -239,7 +244,7 @@ func (a *App) buildServer() *http.Server {
 	a.feed = event.NewFeed(a.store, a.log)
 	a.readers = view.New(view.Options{
 		Store: a.store, Feed: a.feed, Gate: gate, Providers: a.providers.List, Clients: a.providers.Clients, Unconfigured: a.providers.Unconfigured,
-		ScopeAll: a.cfg.Scope == config.ScopeAll, PricesOnly: a.cfg.PricesOnly, Currency: a.cfg.Currency, Ledger: a.ledger.Keys, Rates: a.rates, RatesClient: a.ecb, MarketFees: a.cfg.MarketFees,
+		ScopeAll: a.cfg.Scope == config.ScopeAll, PricesOnly: a.cfg.PricesOnly, Currency: a.cfg.Currency, Ledger: a.ledger.Keys, Rates: a.rates, RatesClient: a.ecb, MarketFees: a.cfg.MarketFees, Metadata: a.metadata,
 		Inventories: a.steam, SteamHost: hostOf(a.cfg, steam.Name, steam.BaseURL, steam.Host()).host,
 		Scheduled: a.work.Scheduled, Engine: a.engine, Owner: a.owner, Version: a.version, Started: a.now(), Now: a.now, Logger: a.log,
 	})

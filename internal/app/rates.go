@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"net/url"
@@ -22,6 +23,7 @@ import (
 	"assay/internal/provider/cs2cap"
 	"assay/internal/provider/sim"
 	"assay/internal/refresh"
+	"assay/internal/view/metadata"
 	"assay/internal/wallet/fee"
 )
 
@@ -78,6 +80,9 @@ func Check(ctx context.Context, cfg *config.Config) error {
 	if err := checkMarketFees(cfg, set.List); err != nil {
 		return err
 	}
+	if _, err := loadMetadata(cfg); err != nil {
+		return err
+	}
 	for _, warning := range warnings(ctx, cfg) {
 		if !slices.Contains(cfg.Warnings, warning) {
 			cfg.Warnings = append(cfg.Warnings, warning)
@@ -130,6 +135,18 @@ func checkMarketFees(cfg *config.Config, providers []provider.Provider) error {
 		}
 	}
 	return nil
+}
+
+// loadMetadata reads the descriptions of items.
+func loadMetadata(cfg *config.Config) (metadata.Items, error) {
+	items, err := metadata.Load(cfg.ItemMetadata)
+	if opening := (*fs.PathError)(nil); errors.As(err, &opening) {
+		err = opening.Err // the message names the path
+	}
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "invalid_configuration", "ITEM_METADATA: %s: %v", cfg.ItemMetadata, err)
+	}
+	return items, nil
 }
 
 // checkRates validates a file of rates and refuses markets with a currency without a rate.

@@ -84,6 +84,20 @@ func TestCheck_RefusesAFeeOfAnUnknownMarket(t *testing.T) {
 	}
 }
 
+func TestCheck_RefusesFaultyMetadata(t *testing.T) {
+	valid := writeFile(t, "items.json", `[{"marketHashName":"x","type":"Rifle"}]`)
+	if err := Check(t.Context(), loadSettings(t, "ITEM_METADATA="+valid)); err != nil {
+		t.Error(err)
+	}
+	faulty := writeFile(t, "items.ndjson", `{"marketHashName":"x"}`+"\n"+`{"type":"Rifle"}`)
+	for path, want := range map[string]string{faulty: "items.ndjson: line 2: marketHashName: is required", "none.json": "none.json: no such file"} {
+		err := Check(t.Context(), loadSettings(t, "ITEM_METADATA="+path))
+		if f := fault.Of(err); f == nil || f.Kind != fault.Invalid || !strings.Contains(err.Error(), "ITEM_METADATA: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", path, err, want)
+		}
+	}
+}
+
 func TestECBHas_AcceptsCurrenciesOnly(t *testing.T) {
 	for text, want := range map[string]bool{"USD": true, "EUR": true, "ZAR": true, "RUB": false, "REF": false, "": false, "D J": false} {
 		if got := exchange.ECBHas(money.Currency(text)); got != want {

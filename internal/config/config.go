@@ -90,6 +90,7 @@ type Config struct {
 	VerifySchedule Schedule
 	Workers        int // MARKET_PRICE_WORKERS: batches estimated in parallel
 
+	ItemMetadata    string        // ITEM_METADATA: path; empty: none
 	FeeRules        string        // PAYMENT_FEE_RULES: path of a file; empty: FeeRulesURL or the built-in rules
 	FeeRulesURL     *url.URL      // PAYMENT_FEE_RULES: address; nil: FeeRules or the built-in rules
 	TradeHold       time.Duration // TRADE_HOLD

@@ -180,6 +180,10 @@ func estimateSettings() []setting {
 			set: into(func(c *Config) *map[string]int64 { return &c.MarketFees }, parseMarketFees),
 		},
 		{
+			name: "ITEM_METADATA", help: "file with types, rarities, wears, collections and image addresses of items, as a JSON array or one object per line; read when the server starts",
+			set: text(func(c *Config) *string { return &c.ItemMetadata }),
+		},
+		{
 			name: "MARKET_PRICE_SCHEDULE", def: "none", help: "schedule of runs: a cron expression in UTC, `every 30m` or `none`",
 			set: into(func(c *Config) *Schedule { return &c.Schedule }, parseSchedule),
 		},

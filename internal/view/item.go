@@ -10,6 +10,7 @@ import (
 	"assay/internal/money"
 	"assay/internal/pricing"
 	"assay/internal/refresh"
+	"assay/internal/view/metadata"
 	"assay/internal/view/prices"
 )
 
@@ -28,32 +29,33 @@ type ItemPrice struct {
 // used.
 type ItemDetail struct {
 	ItemPrice
-	Currency       money.Currency   `json:"currency"`
-	PriceCheckedAt *time.Time       `json:"priceCheckedAt"`
-	AgeSeconds     *int64           `json:"ageSeconds"` // seconds since priceCheckedAt
-	EstimatedAt    *time.Time       `json:"estimatedAt"`
-	Method         string           `json:"method"` // consensus, average or median
-	MethodVersion  int64            `json:"methodVersion"`
-	Average        money.Micro      `json:"average"`
-	Median         money.Micro      `json:"median"`
-	Consensus      money.Micro      `json:"consensus"`
-	Interval       *Interval        `json:"interval"` // range around the consensus
-	Min            money.Micro      `json:"min"`
-	Max            money.Micro      `json:"max"`
-	Spread         *money.Micro     `json:"spread"` // max / min
-	Markets        int64            `json:"markets"`
-	UsedMarkets    int64            `json:"usedMarkets"`
-	CandidatePrice *money.Micro     `json:"candidatePrice"`
-	CandidateAt    *time.Time       `json:"candidateAt"`
-	NoSalesSince   *time.Time       `json:"noSalesSince"`
-	RetryAt        *time.Time       `json:"retryAt"`  // end of a no-sales pause, or next attempt of a queued item
-	Failures       int64            `json:"failures"` // consecutive runs without a quote
-	Queued         bool             `json:"queued"`   // in the missing-price queue
-	RateSet        int64            `json:"rateSet"`  // rates used by the estimate; 0: none
-	LevelSet       int64            `json:"levelSet"` // levels used by the estimate; 0: none learned yet
-	LevelMarket    *string          `json:"levelMarket"`
-	Explanation    *Explanation     `json:"explanation"` // null: no estimate yet
-	Snapshots      []MarketSnapshot `json:"snapshots"`
+	Metadata       *metadata.Description `json:"metadata,omitempty"`
+	Currency       money.Currency        `json:"currency"`
+	PriceCheckedAt *time.Time            `json:"priceCheckedAt"`
+	AgeSeconds     *int64                `json:"ageSeconds"` // seconds since priceCheckedAt
+	EstimatedAt    *time.Time            `json:"estimatedAt"`
+	Method         string                `json:"method"` // consensus, average or median
+	MethodVersion  int64                 `json:"methodVersion"`
+	Average        money.Micro           `json:"average"`
+	Median         money.Micro           `json:"median"`
+	Consensus      money.Micro           `json:"consensus"`
+	Interval       *Interval             `json:"interval"` // range around the consensus
+	Min            money.Micro           `json:"min"`
+	Max            money.Micro           `json:"max"`
+	Spread         *money.Micro          `json:"spread"` // max / min
+	Markets        int64                 `json:"markets"`
+	UsedMarkets    int64                 `json:"usedMarkets"`
+	CandidatePrice *money.Micro          `json:"candidatePrice"`
+	CandidateAt    *time.Time            `json:"candidateAt"`
+	NoSalesSince   *time.Time            `json:"noSalesSince"`
+	RetryAt        *time.Time            `json:"retryAt"`  // end of a no-sales pause, or next attempt of a queued item
+	Failures       int64                 `json:"failures"` // consecutive runs without a quote
+	Queued         bool                  `json:"queued"`   // in the missing-price queue
+	RateSet        int64                 `json:"rateSet"`  // rates used by the estimate; 0: none
+	LevelSet       int64                 `json:"levelSet"` // levels used by the estimate; 0: none learned yet
+	LevelMarket    *string               `json:"levelMarket"`
+	Explanation    *Explanation          `json:"explanation"` // null: no estimate yet
+	Snapshots      []MarketSnapshot      `json:"snapshots"`
 }
 
 // MarketSnapshot is the last quote of an item on one market.
@@ -133,7 +135,7 @@ func (r *ItemReader) Explain(ctx context.Context, key catalog.Key) (ItemDetail, 
 		return ItemDetail{}, err
 	}
 	d := ItemDetail{
-		ItemPrice: itemPrice(i, now), Currency: r.o.Currency,
+		ItemPrice: itemPrice(i, now), Metadata: r.o.Metadata.Of(i.Key), Currency: r.o.Currency,
 		PriceCheckedAt: when(i.CheckedAt), EstimatedAt: when(i.EstimatedAt),
 		Method: string(e.policy.Method), MethodVersion: i.MethodVersion, RateSet: i.RateSet, LevelSet: i.LevelSet,
 		Average: i.Average, Median: i.Median, Consensus: i.Consensus, Interval: intervalOf(i.Interval), Min: i.Min, Max: i.Max,

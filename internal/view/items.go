@@ -13,6 +13,7 @@ import (
 	"assay/internal/fault"
 	"assay/internal/money"
 	"assay/internal/pricing"
+	"assay/internal/view/metadata"
 	"assay/internal/view/prices"
 )
 
@@ -96,14 +97,14 @@ func (r *ItemReader) Items(ctx context.Context, f ItemFilter, after string, limi
 	if err != nil {
 		return Page[PricedItem]{}, err
 	}
-	return page(rows, limit, func(e *prices.Entry) PricedItem { return pricedItem(e, f.Fields, now) },
+	return page(rows, limit, func(e *prices.Entry) PricedItem { return r.pricedItem(e, f.Fields, now) },
 		func(e *prices.Entry) *string {
 			p := l.order.PlaceOf(e, l.filter.StaleBefore)
 			return cursor(list, p.Value+1, p.Name, p.Phase)
 		}), nil
 }
 
-func pricedItem(e *prices.Entry, fields Fields, now time.Time) PricedItem {
+func (r *ItemReader) pricedItem(e *prices.Entry, fields Fields, now time.Time) PricedItem {
 	p := &e.Price
 	return PricedItem{
 		ItemPrice: ItemPrice{
@@ -112,6 +113,7 @@ func pricedItem(e *prices.Entry, fields Fields, now time.Time) PricedItem {
 			Status: currentStatus(p.Amount, p.Status, p.CheckedAt, now).String(), PriceUpdatedAt: when(p.UpdatedAt),
 		},
 		PriceCheckedAt: when(p.CheckedAt), Held: p.Held, DayChange: e.Move, Figures: fields.figures(&p.Figures),
+		Metadata: r.o.Metadata.Of(e.Key),
 	}
 }
 
@@ -282,6 +284,7 @@ type PricedItem struct {
 	// list is filtered or sorted by it.
 	DayChange *money.Micro `json:"dayChange,omitempty"`
 	*Figures
+	Metadata *metadata.Description `json:"metadata,omitempty"`
 }
 
 // PriceCounts counts all items by the current status of their price. It includes all games,

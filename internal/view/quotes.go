@@ -15,6 +15,7 @@ import (
 	"assay/internal/pricing"
 	"assay/internal/provider"
 	"assay/internal/refresh"
+	"assay/internal/view/metadata"
 )
 
 // Quotes is the response of POST /api/prices/quotes, in the order of the request.
@@ -28,16 +29,17 @@ type Quotes struct {
 // quotes count in the figures.
 type QuotedItem struct {
 	ItemPrice
-	PriceCheckedAt  *time.Time    `json:"priceCheckedAt"`
-	BestAsk         *Offer        `json:"bestAsk"`
-	BestBid         *Offer        `json:"bestBid"`
-	Spread          *money.Micro  `json:"spread"` // best ask - best bid
-	SpreadAfterFees *money.Micro  `json:"spreadAfterFees"`
-	Listings        *int64        `json:"listings"`
-	Sales           *int64        `json:"sales"`
-	SalesPerDay     *money.Micro  `json:"salesPerDay"`
-	Liquidity       *money.Micro  `json:"liquidity"` // sales per day ÷ listings
-	Quotes          []MarketQuote `json:"quotes"`
+	PriceCheckedAt  *time.Time            `json:"priceCheckedAt"`
+	BestAsk         *Offer                `json:"bestAsk"`
+	BestBid         *Offer                `json:"bestBid"`
+	Spread          *money.Micro          `json:"spread"` // best ask - best bid
+	SpreadAfterFees *money.Micro          `json:"spreadAfterFees"`
+	Listings        *int64                `json:"listings"`
+	Sales           *int64                `json:"sales"`
+	SalesPerDay     *money.Micro          `json:"salesPerDay"`
+	Liquidity       *money.Micro          `json:"liquidity"` // sales per day ÷ listings
+	Quotes          []MarketQuote         `json:"quotes"`
+	Metadata        *metadata.Description `json:"metadata,omitempty"`
 }
 
 // Offer is the best ask or the best bid of an item.
@@ -85,7 +87,7 @@ func (r *ItemReader) Quotes(ctx context.Context, keys []catalog.Key, markets []s
 	if err != nil {
 		return Quotes{}, err
 	}
-	q := quoter{now: now, convert: convert, fees: r.o.MarketFees, configured: r.o.markets()}
+	q := quoter{now: now, convert: convert, metadata: r.o.Metadata, fees: r.o.MarketFees, configured: r.o.markets()}
 	if q.only, err = q.selected(markets); err != nil {
 		return Quotes{}, err
 	}
@@ -132,6 +134,7 @@ func (m marketName) matches(name string) bool { return name == m.key || name == 
 type quoter struct {
 	now        time.Time
 	convert    *converter
+	metadata   metadata.Items
 	fees       map[string]int64 // basis points, by key or provider/key
 	configured map[marketName]provider.Market
 	names      map[int64]refresh.MarketName
@@ -168,7 +171,7 @@ func (q *quoter) selected(names []string) (map[marketName]bool, error) {
 // item returns the quotes of an item and the figures across them.
 func (q *quoter) item(key catalog.Key, v *storedQuotes, known bool) QuotedItem {
 	out := QuotedItem{
-		ItemPrice: ItemPrice{AppID: key.AppID, MarketHashName: key.Name, Phase: key.Phase, Status: StatusUnknown}, Quotes: []MarketQuote{},
+		ItemPrice: ItemPrice{AppID: key.AppID, MarketHashName: key.Name, Phase: key.Phase, Status: StatusUnknown}, Quotes: []MarketQuote{}, Metadata: q.metadata.Of(key),
 	}
 	if !known {
 		return out

@@ -13,6 +13,7 @@ import (
 	"assay/internal/provider"
 	"assay/internal/refresh"
 	"assay/internal/view"
+	"assay/internal/view/metadata"
 )
 
 const day = 24 * time.Hour
@@ -150,4 +151,21 @@ func TestQuotes_KeepTheOrderAndReportUnknownItems(t *testing.T) {
 		w.is("status", v.Status, want.status)
 		w.is("quotes", len(v.Quotes), want.quotes)
 	}
+}
+
+func TestMetadata_IsShownWithItemsAndQuotes(t *testing.T) {
+	w := newQuotesWorld(t, nil, usd(11, 9, 1, -1), usd(1, 1, 1, 1))
+	w.own("v", "plain")
+	want := &metadata.Description{Type: "Rifle", Rarity: "Classified"}
+	key, plain := catalog.Key{AppID: 730, Name: "x"}, catalog.Key{AppID: 730, Name: "plain"}
+	w.read(view.Options{Store: w.store, Currency: "USD", Now: func() time.Time { return w.now }, Metadata: metadata.Items{key: want}})
+	list, err := w.Items(t.Context(), view.ItemFilter{AppID: 730}, "", 10)
+	w.must(err)
+	w.is("list", []*metadata.Description{list.Items[0].Metadata, list.Items[1].Metadata}, []*metadata.Description{nil, want})
+	item, err := w.Item(t.Context(), key)
+	w.must(err)
+	w.is("item", item.Metadata, want)
+	quotes, err := w.Quotes(t.Context(), []catalog.Key{plain, key}, nil, "")
+	w.must(err)
+	w.is("quotes", []*metadata.Description{quotes.Items[0].Metadata, quotes.Items[1].Metadata}, []*metadata.Description{nil, want})
 }

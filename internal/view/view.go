@@ -15,6 +15,7 @@ import (
 	"assay/internal/money"
 	"assay/internal/provider"
 	"assay/internal/refresh"
+	"assay/internal/view/metadata"
 	"assay/internal/view/prices"
 	"assay/internal/view/ranking"
 	"assay/internal/wallet"
@@ -33,6 +34,7 @@ type Options struct {
 	Ledger       *wallet.Ring     // verifies balances; nil: balances are not verified
 	Rates        *exchange.Keeper // nil: no exchange rates
 	RatesClient  *provider.Client // fetches exchange rates; nil: rates are not fetched
+	Metadata     metadata.Items   // descriptions of items; nil: none
 	MarketFees   map[string]int64 // fees in basis points, by market key or provider/key
 	Inventories  *provider.Client // pulls inventories from Steam; nil: inventories are not pulled
 	SteamHost    provider.Host
