@@ -223,7 +223,7 @@ func TestReasons_EveryWordIsDescribed(t *testing.T) {
 		}
 	})
 	if described < 80 {
-		t.Errorf("found %d words only", described)
+		t.Errorf("found %d described words, want at least 80", described)
 	}
 }
 

@@ -37,8 +37,8 @@ func TestPooler_InstancesShareRun(t *testing.T) {
 	c.stopAll()
 }
 
-// listen records the senders of wake notifications. The returned function stops it and returns
-// their names.
+// listen records the senders of wake notifications. The returned function stops the recording and
+// returns the names of the senders.
 func listen(t *testing.T, url string) (heard func() map[string]bool) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -189,7 +189,7 @@ func TestUsers_DeletionIsAtomicAfterKills(t *testing.T) {
 					t.Errorf("round %d: %s, %v", round, response, err)
 				}
 				if s.get("/api/inventory/u", &page); page.Rows != rows {
-					t.Errorf("round %d: not deleted, and %d rows are left", round, page.Rows)
+					t.Errorf("round %d: user still exists with %d rows, want %d", round, page.Rows, rows)
 				}
 			}
 			s.deleteUser("u", "")

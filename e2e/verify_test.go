@@ -202,7 +202,7 @@ func damageCheckpoint(t *testing.T, s *server) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(s.dir, "checkpoints", "*"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no checkpoint was written, %v", err)
+		t.Fatalf("the directory has no checkpoint, want at least one (error %v)", err)
 	}
 	newest := slices.Max(files)
 	text, err := os.ReadFile(newest)

@@ -26,14 +26,14 @@ type demoReport struct {
 	Explain []view.ItemDetail `json:"explained"`
 }
 
-// demoMarket is the result of one market. Used and LeftOut count only quotes of the sampled
+// demoMarket is the result of one market. Used and Excluded count only quotes of the sampled
 // items.
 type demoMarket struct {
 	Market   string `json:"market"`
 	Quotes   int64  `json:"quotes"`
 	Rejected int64  `json:"rejected"`
 	Used     int    `json:"used"`
-	LeftOut  int    `json:"leftOut"`
+	Excluded int    `json:"leftOut"`
 }
 
 // gatherDemo reads the result of the refresh. The items in explain have a quote that is not
@@ -83,7 +83,7 @@ func (r *demoReport) sample(ctx context.Context, api *client, names []string) er
 			case q.Used:
 				r.Markets[i].Used++
 			default:
-				r.Markets[i].LeftOut++
+				r.Markets[i].Excluded++
 			}
 		}
 	}
@@ -97,7 +97,7 @@ func (r *demoReport) write(w io.Writer) {
 	_, _ = fmt.Fprintln(w)
 	rows := [][]string{{"MARKET", "QUOTES", "REJECTED", "USED", fmt.Sprintf("LEFT OUT (of %d sampled items)", r.Sampled)}}
 	for _, m := range r.Markets {
-		rows = append(rows, []string{cell(m.Market), count(m.Quotes), count(m.Rejected), count(int64(m.Used)), count(int64(m.LeftOut))})
+		rows = append(rows, []string{cell(m.Market), count(m.Quotes), count(m.Rejected), count(int64(m.Used)), count(int64(m.Excluded))})
 	}
 	table(w, rows)
 

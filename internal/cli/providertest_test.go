@@ -102,7 +102,7 @@ func TestProviderTest_ExplainsResponse(t *testing.T) {
 			}
 			for _, check := range []string{"name", "address", "connection", "tls"} {
 				if found.states()[check] != checkOK {
-					t.Errorf("%s is %s", check, found.states()[check])
+					t.Errorf("check %s is %s, want %s", check, found.states()[check], checkOK)
 				}
 			}
 			if strings.Contains(all, "top-secret-key") {

@@ -167,7 +167,7 @@ func TestLoad_ReadsEverySetting(t *testing.T) {
 	))
 	if got := c.Provider["sim"]; got.BaseURL.String() != "http://127.0.0.1:9000/v1" || got.APIKey.Reveal() != "sim-key" ||
 		got.Limit != (Limit{Requests: 8, Per: 5 * time.Minute}) || got.Quota != (Quota{Day: 1000, Month: 30000}) {
-		t.Errorf("provider sim: got %+v", got)
+		t.Errorf("provider sim is %+v, want the address, key, limit and quota of the environment", got)
 	}
 	if len(c.SyncSecrets) != 2 || c.SyncSecrets[1].Reveal() != "new-secret-new-secret" {
 		t.Errorf("got %d secrets, want 2 with the new one last", len(c.SyncSecrets))

@@ -164,7 +164,7 @@ func TestPartition_LeavesTheTableWhenKilled(t *testing.T) {
 		t.Error("got no error from the killed conversion")
 	}
 	if got := inventoryOf(t, raw); got != want {
-		t.Error("the rows differ")
+		t.Error("the killed conversion changed the rows, want the rows of before")
 	}
 	d.Open(t, db.Options{KeepSchema: true})
 	run(t, raw, `DROP INDEX slow`)
@@ -237,7 +237,7 @@ func TestPartition_CopiesInBothDirections(t *testing.T) {
 		must(t, err)
 		to := step[1].Raw(t)
 		if got := inventoryOf(t, to); got != want {
-			t.Error("the rows differ")
+			t.Error("the copied rows differ from the rows of the original, want equal rows")
 		}
 		must(t, to.Close())
 	}

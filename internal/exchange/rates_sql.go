@@ -85,8 +85,8 @@ func storedRates(ctx context.Context, s *db.DB, source string) (State, error) {
 	return out, err
 }
 
-// claimRateSource changes the time when a source is due from was to next. It returns false if
-// another process has changed it.
+// claimRateSource sets the due time of a source to next if it is still was. It returns false if
+// another process has changed the due time.
 func claimRateSource(ctx context.Context, s *db.DB, source string, was, next time.Time) (claimed bool, err error) {
 	err = s.InTx(ctx, func(t *db.Tx) error {
 		n, err := t.Exec(`

@@ -20,11 +20,11 @@ type difference struct {
 	inspected map[int64]Inspected   // inspections by row id
 	prices    map[int64]money.Micro // prices of the push's items; 0 if unknown
 
-	add, change []Row
-	remove      []int64
-	uninspected []Due   // rows with a new input for their inspection
-	forget      []int64 // rows without an input, but with an inspection
-	queue       []int64 // rows with an inspection in state none that becomes pending
+	add, change  []Row
+	remove       []int64
+	uninspected  []Due   // rows with a new input for their inspection
+	withoutInput []int64 // rows without an input, but with an inspection
+	queue        []int64 // rows with an inspection in state none that becomes pending
 }
 
 // newDifference reads the stored inventory.
@@ -169,7 +169,7 @@ func (d *difference) inspect(a *Asset, have, want *Row) (again bool) {
 	switch {
 	case a.Inspect == "" && now.Properties == Properties{}:
 		if known {
-			d.forget = append(d.forget, have.ID)
+			d.withoutInput = append(d.withoutInput, have.ID)
 		}
 		return known
 	case !known || now != before.Given || have.Inspect != want.Inspect || have.ItemID != want.ItemID:
@@ -225,7 +225,7 @@ func (d *difference) write(tx *db.Tx, user int64) error {
 		{"remove", len(d.remove), func() error { return RemoveInventory(tx, d.remove) }},
 		{"change", len(d.change), func() error { return changeInventory(tx, d.change) }},
 		{"add", len(d.add), func() error { return addInventory(tx, user, app, contextID, d.add, d.prices) }},
-		{"remove inspections", len(d.forget), func() error { return removeInspections(tx, d.forget) }},
+		{"remove inspections", len(d.withoutInput), func() error { return removeInspections(tx, d.withoutInput) }},
 		{"store inspections", len(d.uninspected), func() error { return putUninspected(tx, user, app, contextID, d.uninspected) }},
 		{"queue inspections", len(d.queue), func() error { return queueInspections(tx, d.queue) }},
 	} {

@@ -61,7 +61,7 @@ func TestAcceptItem_AcceptsAHeldPrice(t *testing.T) {
 		f.Is("version of its bucket", f.versions()[bucket], before[bucket]+1)
 		got := f.item(name)
 		f.Is("item", fmt.Sprint(int64(got.Price), int64(got.Candidate), got.CandidateAt.IsZero(), got.UpdatedAt.Equal(f.Now), got.CheckedAt.Equal(f.Now)), "40 0 true true true")
-		want := []money.Micro{40, 0} // the other is not applied yet
+		want := []money.Micro{40, 0} // the price of the other item is applied later
 		if name == "B" {
 			slices.Reverse(want)
 		}

@@ -5,7 +5,7 @@ import "context"
 // BlobsRead counts the parts of stored responses that were read since the last call.
 func (e *Engine) BlobsRead() int64 { return e.blobsRead.Swap(0) }
 
-// The stages one piece of work at a time, as the dispatcher runs them.
+// Each method runs one piece of work of a stage, as the dispatcher does.
 
 func (e *Engine) Plan(ctx context.Context) (bool, error)     { return e.planner.Plan(ctx) }
 func (e *Engine) Missing(ctx context.Context) (bool, error)  { return e.planner.Missing(ctx) }

@@ -39,7 +39,7 @@ func TestForecast_MatchesTheNextJobByHost(t *testing.T) {
 	both := []string{"b.json", "c.json"}
 	for name, c := range map[string]struct {
 		provider *fakeProvider
-		before   func(a provider.Allowance) error // on the first host
+		before   func(a provider.Allowance) error // prepares the allowance of the first host
 		want     refresh.HostCost
 	}{
 		"files, nothing spent": {lists(provider.Host{Quota: quota}), nil, refresh.HostCost{Requests: 3}},

@@ -141,7 +141,7 @@ func TestGuard_UnchangedBackgroundQuoteReleasesNothing(t *testing.T) {
 	equal(t, "price", w.named(name).Price, units(10))
 
 	price = units(40)
-	reads := func() { // a job with the earlier quote, and then a request
+	reads := func() { // runs a job with the earlier quote, then sends a request
 		t.Helper()
 		w.clock.Add(time.Hour)
 		steam.requested()

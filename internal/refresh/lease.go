@@ -171,7 +171,7 @@ func (e *Engine) CheckPeers(ctx context.Context) error {
 	e.priority.ReportPeers(len(heartbeats), e.peers.syncing(heartbeats, e.owner))
 	for _, p := range e.peers.observe(heartbeats, e.elapsed()) {
 		if p.Owner == e.owner {
-			continue // Heartbeat handles a lost lease of its own
+			continue // Heartbeat handles the lost lease of this process
 		}
 		if err := e.takeOver(ctx, p); err != nil {
 			return err

@@ -156,11 +156,11 @@ func TestRule3_QueueMatchesAModel(t *testing.T) {
 				w.drain()
 				checkQueue(t, w, m)
 				if t.Failed() {
-					t.Fatalf("after %q: attempts %v", did, m.tried[before:])
+					t.Fatalf("check of the queue failed after %q with the attempts %v", did, m.tried[before:])
 				}
 			}
 			if len(m.priced) == 0 || len(m.entries) > 0 {
-				t.Errorf("with all names listed, %d have a price and %d still wait for one", len(m.priced), len(m.entries))
+				t.Errorf("%d names have a price and %d wait for one, want some with a price and none waiting", len(m.priced), len(m.entries))
 			}
 		})
 	}

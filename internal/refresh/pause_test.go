@@ -86,7 +86,7 @@ func TestRemovedProvider_DelaysNoJobAndDropsItsQuotes(t *testing.T) {
 		equal(t, "updated", j.Counts.Updated, 30)
 		equal(t, "price", w.named(list[0]).Price, units(10))
 		if !done && j.LastError != "beta: no longer configured" {
-			t.Errorf("got the last error %q", j.LastError)
+			t.Errorf("last error is %q, want %q", j.LastError, "beta: no longer configured")
 		}
 		w.checkIdle()
 		w.stop()

@@ -241,10 +241,10 @@ func TestReader_ReturnsNotFound(t *testing.T) {
 	id := w.begin(1)
 	_, err := w.JobItems(t.Context(), id, "unheard", "", 1)
 	if f := fault.Of(err); f == nil || f.Code != "invalid_state" {
-		t.Errorf("unknown state: got %v", err)
+		t.Errorf("request with an unknown state returned %v, want code invalid_state", err)
 	}
 	if _, err := w.JobItems(t.Context(), id+1, "", "", 1); fault.Of(err) == nil || fault.Of(err).Code != "job_not_found" {
-		t.Errorf("items of an unknown job: got %v", err)
+		t.Errorf("request for items of an unknown job returned %v, want code job_not_found", err)
 	}
 }
 

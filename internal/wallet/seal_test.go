@@ -193,10 +193,10 @@ func TestRing_VerifiesSealsOfOlderKeys(t *testing.T) {
 	h := Head{Account: Account{User: "u", Currency: "EUR"}, Balance: 3}
 	newTestRing(t, "old").Sealer().SealHead(&h)
 	if ok, err := newTestRing(t, "new", "old").Sealer().HeadIntact(&h); !ok || err != nil {
-		t.Errorf("with the old key after the new one: intact is %t, error %v", ok, err)
+		t.Errorf("HeadIntact with the new and the old key = %t, %v, want true and no error", ok, err)
 	}
 	if _, err := newTestRing(t, "new").Sealer().HeadIntact(&h); !errors.Is(err, ErrNoKey) {
-		t.Errorf("without the old key: %v, want ErrNoKey", err)
+		t.Errorf("HeadIntact without the old key returned the error %v, want ErrNoKey", err)
 	}
 	newTestRing(t, "new", "old").Sealer().SealHead(&h)
 	if h.KeyID != "new" {

@@ -129,7 +129,7 @@ func TestSignIn_RejectsOtherSites(t *testing.T) {
 	r := v.form("/sign-in", "secret", adminToken)
 	r.Header.Set("Sec-Fetch-Site", "cross-site")
 	if res := v.send(r); res.StatusCode != http.StatusForbidden || len(res.Cookies()) != 0 {
-		t.Errorf("form from another site: got status %d", res.StatusCode)
+		t.Errorf("form from another site got status %d and %d cookies, want %d and none", res.StatusCode, len(res.Cookies()), http.StatusForbidden)
 	}
 }
 

@@ -124,7 +124,7 @@ func (s *Syncer) join(w pullKey, mode inventory.Mode) (*pull, error) {
 	s.pulls[w] = p
 	s.wg.Go(func() {
 		p.result, p.err = s.run(w, p)
-		s.forget(w, p)
+		s.removePull(w, p)
 		close(p.done)
 	})
 	return p, nil
@@ -155,11 +155,11 @@ func (s *Syncer) run(w pullKey, p *pull) (result inventory.Result, err error) {
 		return result, err
 	}
 	push.SteamID = w.steamID
-	return s.o.Sync(ctx, w.userID, push, s.forget(w, p))
+	return s.o.Sync(ctx, w.userID, push, s.removePull(w, p))
 }
 
-// forget removes a pull, so that no more callers join it. It returns the mode of the pull.
-func (s *Syncer) forget(w pullKey, p *pull) inventory.Mode {
+// removePull removes a pull, so that no more callers join it. It returns the mode of the pull.
+func (s *Syncer) removePull(w pullKey, p *pull) inventory.Mode {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.pulls[w] == p {

@@ -77,10 +77,10 @@ func TestVerify_DetectsKeysOfWrongTypes(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			if full, err := w.VerifyAll(ctx, nil); err != nil || full.Status != audit.Failed {
-				t.Errorf("full verification: got %+v, %v", full, err)
+				t.Errorf("full verification returned %+v, %v, want status %v", full, err, audit.Failed)
 			}
 			if _, err := w.VerifyUser(ctx, "alice", ""); err != nil {
-				t.Errorf("verification of alice: got %v", err)
+				t.Errorf("verification of alice failed: %v", err)
 			}
 		})
 	}

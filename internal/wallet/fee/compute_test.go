@@ -97,7 +97,7 @@ func TestCompute_MatchesPaymentsTable(t *testing.T) {
 		}
 	}
 	if len(applied) != len(set.Rules)+1 {
-		t.Errorf("some of the %d rules and the fallback never applied, only %v", len(set.Rules), applied)
+		t.Errorf("applied rules are %v, want all %d rules and the fallback", applied, len(set.Rules))
 	}
 }
 
