@@ -42,8 +42,8 @@ func TestPostgres_ConcurrentMigrations(t *testing.T) {
 	defer raw.Close()
 	_, err = raw.ExecContext(t.Context(), `INSERT INTO goose_db_version (version_id, is_applied) VALUES ($1, true)`, v+1)
 	must(t, err)
-	if _, err := db.Open(t.Context(), db.Options{URL: url}); err == nil || !strings.Contains(err.Error(), "use the newer version of assay") {
-		t.Errorf("newer schema: got error %v, want a hint to use a newer version", err)
+	if _, err := db.Open(t.Context(), db.Options{URL: url}); !errors.Is(err, db.ErrSchemaNewer) || !strings.Contains(err.Error(), "newer version of assay") {
+		t.Errorf("opening a newer schema returns the error %v, want ErrSchemaNewer and a hint to use a newer version", err)
 	}
 }
 
