@@ -63,29 +63,31 @@ func List(ctx context.Context, s *db.DB, most int) ([]Stored, error) {
 	}, `SELECT id, kind, at, data FROM event WHERE kind <> $2 ORDER BY id DESC LIMIT $1`, most, string(PriceChanged))
 }
 
-// Retain deletes events that are older than age, except the newest minEvents. It also
+// Retain deletes numbered events that are older than age, except the newest minEvents. It also
 // deletes the oldest events beyond maxEvents. Price changes have limits of their own:
-// changesAge and maxChanges.
+// changesAge and maxChanges. The row of event_feed records what was deleted, so that a reader
+// with an older cursor gets ErrExpired.
 func Retain(t *db.Tx, age time.Duration) error {
-	if _, err := t.Exec(`
-		DELETE FROM event WHERE kind <> $4 AND (
-			id <= (SELECT id FROM event WHERE kind <> $4 ORDER BY id DESC LIMIT 1 OFFSET $1)
-			OR at < $2 AND id <= (SELECT id FROM event WHERE kind <> $4 ORDER BY id DESC LIMIT 1 OFFSET $3))`,
-		maxEvents, db.Micros(t.Now().Add(-age)), minEvents, string(PriceChanged)); err != nil {
-		return err
-	}
-	var expired int64
+	var changes, others int64
 	err := t.QueryRow(`
-		SELECT coalesce(max(number), 0) FROM event WHERE kind = $1 AND number > 0 AND (
-			at < $2 OR number <= (SELECT number FROM event WHERE kind = $1 ORDER BY number DESC LIMIT 1 OFFSET $3))`,
-		string(PriceChanged), db.Micros(t.Now().Add(-changesAge)), maxChanges).Scan(&expired)
-	if err != nil || expired == 0 {
+		SELECT coalesce((SELECT max(number) FROM event WHERE kind = $1 AND number > 0 AND (
+				at < $2 OR number <= (SELECT number FROM event WHERE kind = $1 ORDER BY number DESC LIMIT 1 OFFSET $3))), 0),
+			coalesce((SELECT max(number) FROM event WHERE kind <> $1 AND number > 0 AND (
+				number <= (SELECT number FROM event WHERE kind <> $1 ORDER BY number DESC LIMIT 1 OFFSET $4)
+				OR at < $5 AND number <= (SELECT number FROM event WHERE kind <> $1 ORDER BY number DESC LIMIT 1 OFFSET $6))), 0)`,
+		string(PriceChanged), db.Micros(t.Now().Add(-changesAge)), maxChanges,
+		maxEvents, db.Micros(t.Now().Add(-age)), minEvents).Scan(&changes, &others)
+	if err != nil || changes == 0 && others == 0 {
 		return err
 	}
-	if _, err := t.Exec(`UPDATE event_feed SET expired = $1 WHERE id = 1 AND expired < $1`, expired); err != nil {
+	if _, err := t.Exec(`
+		UPDATE event_feed SET expired = CASE WHEN expired < $1 THEN $1 ELSE expired END,
+			expired_events = CASE WHEN expired_events < $2 THEN $2 ELSE expired_events END
+		WHERE id = 1`, changes, max(changes, others)); err != nil {
 		return err
 	}
-	_, err = t.Exec(`DELETE FROM event WHERE kind = $1 AND number > 0 AND number <= $2`, string(PriceChanged), expired)
+	_, err = t.Exec(`DELETE FROM event WHERE number > 0 AND (kind = $1 AND number <= $2 OR kind <> $1 AND number <= $3)`,
+		string(PriceChanged), changes, others)
 	return err
 }
 

@@ -59,6 +59,7 @@ func TestRetain_RemovesByAgeAndNumber(t *testing.T) {
 			})
 		}
 		retain := func(age time.Duration) int {
+			number(f)
 			f.Tx(func(tx *db.Tx) error { return event.Retain(tx, age) })
 			return len(stored(f))
 		}
@@ -74,6 +75,10 @@ func TestRetain_RemovesByAgeAndNumber(t *testing.T) {
 		f.Must(err)
 		f.Is("events before Retain", len(events), 10_050)
 		f.Tx(func(tx *db.Tx) error { return event.Retain(tx, 48*time.Hour) })
+		events, err = event.List(f.Context(), f.DB, 20_000)
+		f.Must(err)
+		f.Is("events with the new ones, which have no number yet", len(events), 10_050)
+		f.Is("events after their numbering and Retain", retain(48*time.Hour), 1000)
 		events, err = event.List(f.Context(), f.DB, 20_000)
 		f.Must(err)
 		f.Is("events after Retain", len(events), 10_000)

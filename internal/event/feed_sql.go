@@ -31,7 +31,7 @@ const numberedAtOnce = 1_000
 // that clients saw before.
 func assignNumbers(t *db.Tx) (last int64, more bool, err error) {
 	err = t.QueryRow(`
-		INSERT INTO event_feed (id, last, expired) VALUES (1, 0, 0)
+		INSERT INTO event_feed (id, last, expired, expired_events) VALUES (1, 0, 0, 0)
 		ON CONFLICT (id) DO UPDATE SET last = event_feed.last RETURNING last`).Scan(&last)
 	if err != nil {
 		return 0, false, err
@@ -69,43 +69,60 @@ func progress(ctx context.Context, q db.Querier) (last int64, pending bool, err 
 // ErrPending means that the database holds price changes without a number.
 var ErrPending = errors.New("price changes have no number yet")
 
-// LastChange returns the number of the last price change, or 0 if there was none. In a
-// snapshot of the database, that number identifies the state of all prices. It returns
-// ErrPending if newer changes have no number yet.
+// LastChange returns the number of the last price change, or that of the last deleted event if
+// it is higher: After accepts the result too. It is 0 if there was no event. In a snapshot of
+// the database, that number identifies the state of all prices. It returns ErrPending if newer
+// changes have no number yet.
 func LastChange(ctx context.Context, q db.Querier) (number int64, err error) {
 	var pending bool
-	err = db.Each(ctx, q, func(r *sql.Rows) error { return r.Scan(&number, &pending) }, `
-		SELECT coalesce((SELECT number FROM event WHERE kind = $1 AND number > 0 ORDER BY number DESC LIMIT 1),
-			(SELECT expired FROM event_feed WHERE id = 1), 0),
+	var expired int64
+	err = db.Each(ctx, q, func(r *sql.Rows) error { return r.Scan(&number, &expired, &pending) }, `
+		SELECT coalesce((SELECT number FROM event WHERE kind = $1 AND number > 0 ORDER BY number DESC LIMIT 1), 0),
+			coalesce((SELECT expired_events FROM event_feed WHERE id = 1), 0),
 			EXISTS (SELECT 1 FROM event WHERE number = 0 AND kind = $1)`, string(PriceChanged))
 	if err == nil && pending {
 		err = ErrPending
 	}
+	return max(number, expired), err
+}
+
+// ErrExpired means that events after a cursor have been deleted, or that the cursor is not the
+// number of a stored event.
+var ErrExpired = errors.New("the cursor has expired")
+
+// checkCursor returns ErrExpired if the number since belongs to no event, or if events after it
+// have been deleted. The last deleted event has a valid number: nothing after it is missing. If
+// onlyChanges is true, deleted events of other kinds do not matter.
+func checkCursor(ctx context.Context, q db.Querier, since int64, onlyChanges bool) error {
+	var expired, expiredEvents int64
+	var known bool
+	err := db.Each(ctx, q, func(r *sql.Rows) error { return r.Scan(&expired, &expiredEvents, &known) }, `
+		SELECT coalesce((SELECT expired FROM event_feed WHERE id = 1), 0), coalesce((SELECT expired_events FROM event_feed WHERE id = 1), 0),
+			coalesce((SELECT number - size <= $1 FROM event WHERE number >= $1 AND number > 0 ORDER BY number LIMIT 1), FALSE)`, since)
+	if err != nil {
+		return err
+	}
+	oldest := expiredEvents
+	if onlyChanges {
+		oldest = expired
+	}
+	if since < oldest || !known && since != expired && since != expiredEvents {
+		return ErrExpired
+	}
+	return nil
+}
+
+// FirstCursor returns the lowest number that After accepts: that of the last deleted event, or 0.
+func FirstCursor(ctx context.Context, q db.Querier) (number int64, err error) {
+	err = db.Each(ctx, q, func(r *sql.Rows) error { return r.Scan(&number) },
+		`SELECT coalesce((SELECT expired_events FROM event_feed WHERE id = 1), 0)`)
 	return number, err
 }
 
-// ErrExpired means that a cursor is older than the stored price changes, or was never
-// assigned.
-var ErrExpired = errors.New("the cursor has expired")
-
-// checkCursor returns ErrExpired if the number since belongs to no stored event, or if price
-// changes after it have been deleted.
-func checkCursor(ctx context.Context, q db.Querier, since int64) error {
-	var expired int64
-	var known bool
-	err := db.Each(ctx, q, func(r *sql.Rows) error { return r.Scan(&expired, &known) }, `
-		SELECT coalesce((SELECT expired FROM event_feed WHERE id = 1), 0), coalesce((
-			SELECT number - size <= $1 FROM event WHERE number >= $1 AND number > 0 ORDER BY number LIMIT 1), FALSE)`, since)
-	if err == nil && since != expired && (since < expired || !known) {
-		err = ErrExpired
-	}
-	return err
-}
-
 // Changes returns price changes after the number since, up to most items or a few more. It
-// returns ErrExpired if since is not the number of a stored event.
+// returns ErrExpired if changes after since have been deleted, or if it is no number of an event.
 func Changes(ctx context.Context, q db.Querier, since int64, most int) ([]Batch, error) {
-	if err := checkCursor(ctx, q, since); err != nil {
+	if err := checkCursor(ctx, q, since, true); err != nil {
 		return nil, err
 	}
 	var out []Batch
@@ -153,10 +170,10 @@ type Numbered struct {
 }
 
 // After returns the events after a number, in the order of their commits. It stops at most
-// events, or when they have most price changes. It returns ErrExpired if after is not the number
-// of a stored event.
+// events, or when they have most price changes. It returns ErrExpired if events after
+// that number have been deleted, or if it is no number of an event.
 func After(ctx context.Context, q db.Querier, after int64, most int) ([]Numbered, error) {
-	if err := checkCursor(ctx, q, after); err != nil {
+	if err := checkCursor(ctx, q, after, false); err != nil {
 		return nil, err
 	}
 	var out []Numbered

@@ -99,6 +99,60 @@ func TestChanges_RefusesNumbersOfNoChange(t *testing.T) {
 	})
 }
 
+// A reader must learn that events after its cursor were deleted, whatever their kind.
+func TestAfter_RefusesCursorsBeforeDeletedEvents(t *testing.T) {
+	dbtest.Each(t, func(f *dbtest.Fixture) {
+		up := func() {
+			f.Tx(func(tx *db.Tx) error { return event.Add(tx, event.ProviderUp{Provider: "s"}) })
+		}
+		after := func(cursor int64) (numbers []int64, err error) {
+			events, err := event.After(f.Context(), f.DB.Read, cursor, 100)
+			for _, e := range events {
+				numbers = append(numbers, e.Number)
+			}
+			return numbers, err
+		}
+		expired := func(cursor int64) bool {
+			_, err := after(cursor)
+			return errors.Is(err, event.ErrExpired)
+		}
+		for range 60 {
+			up()
+		}
+		number(f)
+		all, err := after(0)
+		f.Must(err)
+		f.Is("events", len(all), 60)
+		f.Now = f.Now.Add(time.Hour)
+		change(f, 1)
+		number(f)
+		f.Tx(func(tx *db.Tx) error { return event.Retain(tx, time.Minute) }) // keeps 50 of the 60
+		first, err := event.FirstCursor(f.Context(), f.DB.Read)
+		f.Must(err)
+		f.Is("first cursor", first, all[9])
+		f.Is("0 expired", expired(0), true)
+		f.Is("the number before the last deleted event expired", expired(all[8]), true)
+		rest, err := after(first)
+		f.Must(err)
+		f.Is("events after the last deleted one", len(rest), 51)
+		f.Is("the next number", rest[0], all[10])
+		f.Is("the number of a stored event expired", expired(all[10]), false)
+		items, _ := changed(f, all[9], 9)
+		f.Is("price changes after the last deleted event", fmt.Sprint(items), "[1]")
+		for range 60 {
+			up()
+		}
+		number(f)
+		f.Now = f.Now.Add(time.Hour)
+		f.Tx(func(tx *db.Tx) error { return event.Retain(tx, time.Minute) }) // deletes events after the price change
+		last, err := event.LastChange(f.Context(), f.DB.Read)
+		f.Must(err)
+		f.Is("the number of a snapshot expired", expired(last), false)
+		items, _ = changed(f, last, 9)
+		f.Is("price changes after the snapshot", fmt.Sprint(items), "[]")
+	})
+}
+
 // TestFeed_WakesWaitingClients runs a feed while another process, played by a second feed,
 // numbers the events.
 func TestFeed_WakesWaitingClients(t *testing.T) {

@@ -484,7 +484,8 @@ CREATE INDEX event_number ON event (number);
 CREATE TABLE event_feed (
     id      integer NOT NULL PRIMARY KEY, -- 1
     last    bigint  NOT NULL, -- last assigned number
-    expired bigint  NOT NULL  -- highest number of a deleted price.changed event
+    expired bigint  NOT NULL, -- highest number of a deleted price.changed event
+    expired_events bigint NOT NULL -- highest number of a deleted event
 );
 
 -- Hosts of providers that fail repeatedly and get no requests for a while.

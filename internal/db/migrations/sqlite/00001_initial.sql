@@ -474,7 +474,8 @@ CREATE INDEX event_number ON event (number);
 CREATE TABLE event_feed (
     id      INTEGER NOT NULL PRIMARY KEY, -- 1
     last    INTEGER NOT NULL, -- last assigned number
-    expired INTEGER NOT NULL  -- highest number of a deleted price.changed event
+    expired INTEGER NOT NULL, -- highest number of a deleted price.changed event
+    expired_events INTEGER NOT NULL -- highest number of a deleted event
 );
 
 -- Hosts of providers that fail repeatedly and get no requests for a while.
