@@ -46,7 +46,7 @@ func (s *server) operations() []operation {
 	const fees = "/api/functions/admin/payment-fee-rules"
 	const provider, user = "/api/market-prices/providers/{provider}", "/api/inventory/{userId}"
 	return []operation{
-		{"POST", mp + "/refresh", market, jobs.startRefresh, []param{force, dryRun}, nil, responseTypes{202: started{}, 200: oneOf{reasonRunning: alreadyRunning{}, reasonDryRun: dryRunResponse{}}}, []int{409, 500, 503}, "Start a refresh of all prices, or show what it would do."},
+		{"POST", mp + "/refresh", market, jobs.startRefresh, []param{force, dryRun}, nil, responseTypes{202: started{}, 200: oneOf{reasonRunning: alreadyRunning{}, reasonDryRun: dryRunResponse{}}}, reads, "Start a refresh of all prices, or show what it would do."},
 		{"GET", mp + "/status", market, jobs.status, nil, nil, responseTypes{200: view.Status{}}, reads, "The running refresh, and how fresh prices are."},
 		{"GET", mp + "/provider-debug", market, providers.providerDebug, nil, nil, responseTypes{200: view.ProvidersDebug{}}, reads, "State of providers and markets, from recorded requests only."},
 		{"GET", mp + "/job-debug", market, jobs.jobDebug, nil, nil, responseTypes{200: view.JobDebug{}}, reads, "Queues, workers, schedules, last jobs and why items failed."},
@@ -55,8 +55,8 @@ func (s *server) operations() []operation {
 		{"GET", job + "/items", market, jobs.jobItems, with(page, jobID, itemState), nil, responseTypes{200: view.Page[view.JobItem]{}}, finds, "List a job's items."},
 		{"POST", job + "/cancel", market, jobs.cancelJob, []param{jobID}, nil, responseTypes{200: view.Job{}}, changes, "Cancel a job."},
 		{"POST", job + "/retry-failed", market, jobs.retryFailed, []param{jobID}, nil, responseTypes{202: started{}, 200: alreadyRunning{}}, changes, "Start a job of the items that failed in this one."},
-		{"POST", provider + "/pause", market, providers.controlProvider(s.Engine.PauseProvider), []param{providerName}, nil, responseTypes{204: nil}, changes, "Send no more requests to a provider until it is resumed."},
-		{"POST", provider + "/resume", market, providers.controlProvider(s.Engine.ResumeProvider), []param{providerName}, nil, responseTypes{204: nil}, changes, "Resume a paused provider. This also discards the quota that its headers reported."},
+		{"POST", provider + "/pause", market, providers.controlProvider(s.Engine.PauseProvider), []param{providerName}, nil, responseTypes{204: nil}, finds, "Send no more requests to a provider until it is resumed."},
+		{"POST", provider + "/resume", market, providers.controlProvider(s.Engine.ResumeProvider), []param{providerName}, nil, responseTypes{204: nil}, finds, "Resume a paused provider. This also discards the quota that its headers reported."},
 		{"POST", provider + "/accept", market, providers.acceptProvider, []param{providerName, marketKey}, nil, responseTypes{204: nil}, changes, "End the quarantine of a provider's markets."},
 		{"POST", mp + "/items/{name}/accept", market, items.acceptItem, key, nil, responseTypes{200: view.ItemDetail{}}, changes, "Accept the price of an item that was held back."},
 		{"GET", "/api/prices/items", prices, items.items, with(page, appID, search, priceStatus, onMarket, priceFrom, priceTo, changedSince, updatedSince, held, minDayChange, itemSort, fields), nil, responseTypes{200: view.Page[view.PricedItem]{}}, reads, "List items with their prices."},
