@@ -130,10 +130,7 @@ func newApp(ctx context.Context, o Options, readOnly bool) (_ *App, err error) {
 		}
 	}()
 	// Run all checks before creating anything.
-	if err := Check(ctx, a.cfg); err != nil {
-		return nil, err
-	}
-	if a.metadata, err = loadMetadata(a.cfg); err != nil {
+	if a.metadata, err = check(ctx, a.cfg); err != nil {
 		return nil, err
 	}
 	if a.cfg.Database.Engine != config.SQLite {
@@ -215,7 +212,7 @@ func (a *App) buildEngine(ctx context.Context) (err error) {
 	cfg := a.cfg
 	a.engine, err = refresh.New(ctx, refresh.Options{
 		Store: a.store, Providers: a.providers.List,
-		Owner: a.owner, Version: a.version, ReadOnly: a.readOnly, Shared: cfg.Database.Engine != config.SQLite,
+		Owner: a.owner, Version: a.version, Modules: cfg.Modules(), ReadOnly: a.readOnly, Shared: cfg.Database.Engine != config.SQLite,
 		Report:   func() string { return view.Report(a.providers.Clients) },
 		Priority: a.syncs.Priority,
 		Wake:     func(kind string) { a.work.Wake(kind) },
@@ -234,6 +231,9 @@ func (a *App) buildEngine(ctx context.Context) (err error) {
 		},
 	})
 	if err != nil {
+		return err
+	}
+	if err := a.warnOfModules(ctx); err != nil {
 		return err
 	}
 	return a.buildDispatcher(ctx)
@@ -274,20 +274,8 @@ func (a *App) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
-	wg.Go(func() { a.engine.KeepLease(ctx) })
-	wg.Go(func() {
-		if a.readOnly {
-			return // a read-only App cannot store progress
-		}
-		a.work.Run(ctx)
-		if err := a.engine.Leave(ctx); err != nil {
-			a.log.Warn("deregistration failed; peers will time out", "error", err)
-		}
-	})
-	wg.Go(func() { a.watchSecrets(ctx) })
-	wg.Go(func() { a.feed.Run(ctx) })
-	if !a.cfg.PricesOnly {
-		wg.Go(func() { a.readers.Traders.KeepRanking(ctx) })
+	for _, l := range a.loops() {
+		wg.Go(func() { l.run(ctx) })
 	}
 	serving := make(chan error, 1)
 	wg.Go(func() { serving <- a.server.Serve(api.LimitConnections(a.server, a.listener, a.cfg.MaxConnections)) })

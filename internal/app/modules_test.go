@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"assay/internal/config"
+	"assay/internal/db/dbtest"
 )
 
 // startApp starts an App on the SQLite database in dir, and returns it with a function that
@@ -69,11 +71,26 @@ func (a *App) taskNames() (names []string) {
 	return names
 }
 
+func (a *App) loopNames() (names []string) {
+	for _, l := range a.loops() {
+		names = append(names, l.name)
+	}
+	return names
+}
+
 func TestModules_PricesOnlyStartsNoWorkOfTheWallet(t *testing.T) {
 	dir := t.TempDir()
-	a, stop := startApp(t, dir, "MODULES=prices")
+	rules := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the fee rules were requested") }))
+	defer rules.Close()
+	a, stop := startApp(t, dir, "MODULES=prices", "PAYMENT_FEE_RULES="+rules.URL)
 	if got := a.taskNames(); !slices.Equal(got, []string{"refresh", "retention"}) {
 		t.Errorf("got the tasks %q, want refresh and retention", got)
+	}
+	if got := a.loopNames(); !slices.Equal(got, []string{"lease", "dispatcher", "secrets", "feed"}) {
+		t.Errorf("got the loops %q, want none of the market, the wallet or fees", got)
+	}
+	if a.fees != nil || a.feeClient != nil {
+		t.Error("the fee rules were opened")
 	}
 	if _, metrics := a.ask(t, "GET", "/metrics", ""); strings.Contains(metrics, "assay_ledger") || strings.Contains(metrics, "assay_trades") || !strings.Contains(metrics, "assay_items_in_scope") {
 		t.Error("the metrics have figures of the ledger or of trades, or none of prices")
@@ -98,6 +115,9 @@ func TestModules_PricesOnlyStartsNoWorkOfTheWallet(t *testing.T) {
 	defer stop()
 	if got := a.taskNames(); len(got) != 6 {
 		t.Errorf("got the tasks %q with all modules, want 6", got)
+	}
+	if got := a.loopNames(); !slices.Contains(got, "ranking") {
+		t.Errorf("got the loops %q with all modules, want the ranking of traders", got)
 	}
 	if status, body := a.ask(t, "POST", walletOf("u2"), deposit); status != http.StatusCreated {
 		t.Errorf("got %d %s, want a deposit with all modules", status, body)
@@ -158,5 +178,33 @@ func TestModules_PricesOnlyKeepsMoney(t *testing.T) {
 	defer stop()
 	if status, body := a.ask(t, "GET", walletOf("u1"), ""); status != http.StatusOK || strings.Count(body, `"deposit"`) != 1 {
 		t.Errorf("got %d %s, want the deposit", status, body)
+	}
+}
+
+// TestModules_DifferentOnOneDatabaseWarn starts instances on one database. Only the one with
+// other modules warns.
+func TestModules_DifferentOnOneDatabaseWarn(t *testing.T) {
+	database := dbtest.On(t, dbtest.PostgreSQL)
+	for _, c := range []struct {
+		modules string
+		warns   bool
+	}{{"prices,market,wallet", false}, {"wallet,market,prices", false}, {"prices", true}} {
+		cfg, err := config.Load(config.Options{Environ: []string{
+			"DATABASE_URL=" + database.URL, "DATA_DIR=" + t.TempDir(), "LISTEN_ADDR=127.0.0.1:0", "MODULES=" + c.modules,
+			"ADMIN_API_TOKEN=" + strings.Repeat("a", 40), "PLATFORM_API_TOKEN=" + strings.Repeat("b", 40),
+			"MARKET_PRICE_SYNC_SECRET=" + strings.Repeat("c", 40), "WALLET_LEDGER_KEY=" + strings.Repeat("0123456789abcdef", 4),
+		}, Providers: Providers()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var log strings.Builder
+		a, err := New(t.Context(), Options{Config: cfg, Version: "test", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = a.Close() }()
+		if got := strings.Contains(log.String(), "instances have different MODULES"); got != c.warns {
+			t.Errorf("MODULES=%s: got a warning %v, want %v:\n%s", c.modules, got, c.warns, log.String())
+		}
 	}
 }

@@ -63,32 +63,39 @@ func (a *App) currentRates(ctx context.Context) (pricing.Rates, error) {
 // request and creates nothing. Problems that do not prevent a start are added to the
 // warnings of cfg.
 func Check(ctx context.Context, cfg *config.Config) error {
+	_, err := check(ctx, cfg)
+	return err
+}
+
+// check is Check, and returns the descriptions of items, whose file can be large.
+func check(ctx context.Context, cfg *config.Config) (metadata.Items, error) {
 	if err := checkProviders(cfg); err != nil {
-		return err
+		return nil, err
 	}
 	set, err := describeProviders(ctx, cfg)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = set.Close() }() // no request was sent
 	if _, err := refresh.LevelMarket(cfg.Level, set.List); err != nil {
-		return err
+		return nil, err
 	}
 	if err := checkRates(ctx, cfg, set.List); err != nil {
-		return err
+		return nil, err
 	}
 	if err := checkMarketFees(cfg, set.List); err != nil {
-		return err
+		return nil, err
 	}
-	if _, err := loadMetadata(cfg); err != nil {
-		return err
+	items, err := loadMetadata(cfg)
+	if err != nil {
+		return nil, err
 	}
 	for _, warning := range warnings(ctx, cfg) {
 		if !slices.Contains(cfg.Warnings, warning) {
 			cfg.Warnings = append(cfg.Warnings, warning)
 		}
 	}
-	return nil
+	return items, nil
 }
 
 // describeProviders opens the providers to read their descriptions. It starts no simulator.

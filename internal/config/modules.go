@@ -36,6 +36,14 @@ func parseModules(value string) (pricesOnly bool, err error) {
 	return true, nil
 }
 
+// Modules returns the setting MODULES in its canonical form.
+func (c *Config) Modules() string {
+	if c.PricesOnly {
+		return "prices"
+	}
+	return allModules
+}
+
 // warnOfUnusedSettings warns of settings of the modules that are off.
 func (l *loader) warnOfUnusedSettings(c *Config) {
 	if !c.PricesOnly {

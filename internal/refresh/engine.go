@@ -53,6 +53,7 @@ type Engine struct {
 	estimator  estimator
 	applier    applier
 	version    string
+	modules    string
 	started    time.Time
 	heartbeats int64
 	peers      peers
@@ -136,6 +137,7 @@ type Options struct {
 	Rates   func(ctx context.Context) (pricing.Rates, error)
 	Owner   string // id of this process in claims; never reused
 	Version string // version of the program
+	Modules string // setting MODULES
 	// Shared means that other processes use the same database. Otherwise all other owners of
 	// claims count as dead.
 	Shared bool
@@ -164,7 +166,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	}
 	e := &Engine{
 		process: p, planner: planner{p, o.Rates}, fetcher: &fetcher{process: p}, applier: applier{p},
-		version: o.Version, started: o.Now(), report: o.Report,
+		version: o.Version, modules: o.Modules, started: o.Now(), report: o.Report,
 	}
 	e.estimator = estimator{process: p, fetcher: e.fetcher, cache: pricers{jobs: map[int64]map[int32]*gamePricer{}}}
 	if e.priority == nil {

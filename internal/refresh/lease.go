@@ -14,6 +14,7 @@ import (
 type Instance struct {
 	Owner       string // owner in its claims
 	Version     string
+	Modules     string // setting MODULES of the process
 	Endpoints   []Endpoint
 	StartedAt   time.Time
 	Heartbeat   int64
@@ -158,7 +159,7 @@ func (e *Engine) Heartbeat(ctx context.Context) error {
 
 // instance describes this process with an unused counter value.
 func (e *Engine) instance() Instance {
-	return Instance{Owner: e.owner, Version: e.version, Endpoints: e.endpoints, StartedAt: e.started, Heartbeat: e.heartbeats, Report: e.report()}
+	return Instance{Owner: e.owner, Version: e.version, Modules: e.modules, Endpoints: e.endpoints, StartedAt: e.started, Heartbeat: e.heartbeats, Report: e.report()}
 }
 
 // CheckPeers reads the counters of all instances and takes over from those with an expired

@@ -16,9 +16,9 @@ func Register(t *db.Tx, i Instance) error {
 		return err
 	}
 	_, err = t.Exec(`
-		INSERT INTO instance (owner, version, endpoints, started_at, heartbeat, heartbeat_at, report) VALUES ($1, $2, $3, $4, $5, $6, $7)
+		INSERT INTO instance (owner, version, endpoints, started_at, heartbeat, heartbeat_at, report, modules) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 		ON CONFLICT (owner) DO UPDATE SET heartbeat = excluded.heartbeat, heartbeat_at = excluded.heartbeat_at, report = excluded.report`,
-		i.Owner, i.Version, string(endpoints), db.Micros(i.StartedAt), i.Heartbeat, db.Micros(t.Now()), i.Report)
+		i.Owner, i.Version, string(endpoints), db.Micros(i.StartedAt), i.Heartbeat, db.Micros(t.Now()), i.Report, i.Modules)
 	return err
 }
 
@@ -99,7 +99,7 @@ func instances(ctx context.Context, q db.Querier) ([]Instance, error) {
 	return db.Collect(ctx, q, func(r *sql.Rows, i *Instance) error {
 		var started, beaten int64
 		var endpoints sql.RawBytes
-		if err := r.Scan(&i.Owner, &i.Version, &endpoints, &started, &i.Heartbeat, &beaten, &i.Report); err != nil {
+		if err := r.Scan(&i.Owner, &i.Version, &endpoints, &started, &i.Heartbeat, &beaten, &i.Report, &i.Modules); err != nil {
 			return err
 		}
 		i.StartedAt, i.HeartbeatAt = db.Moment(started), db.Moment(beaten)
@@ -110,7 +110,7 @@ func instances(ctx context.Context, q db.Querier) ([]Instance, error) {
 			i.Endpoints = append(i.Endpoints, Endpoint{Provider: provider, File: file})
 		}
 		return err
-	}, `SELECT owner, version, endpoints, started_at, heartbeat, heartbeat_at, report FROM instance ORDER BY started_at, owner`)
+	}, `SELECT owner, version, endpoints, started_at, heartbeat, heartbeat_at, report, modules FROM instance ORDER BY started_at, owner`)
 }
 
 // endpointKeys encodes endpoints as text. Names of providers contain no slash. The result is

@@ -1,0 +1,57 @@
+package app
+
+import (
+	"context"
+
+	"assay/internal/refresh"
+)
+
+// loop is work that runs as long as the server.
+type loop struct {
+	name string
+	run  func(ctx context.Context)
+}
+
+// loops returns the loops of the modules that are on. Work at scheduled times is in tasks.
+func (a *App) loops() []loop {
+	all := []loop{
+		{"lease", a.engine.KeepLease},
+		{"dispatcher", a.dispatch},
+		{"secrets", a.watchSecrets},
+		{"feed", a.feed.Run},
+	}
+	if !a.cfg.PricesOnly {
+		all = append(all, loop{"ranking", a.readers.Traders.KeepRanking})
+	}
+	return all
+}
+
+// dispatch runs the dispatcher. It then deregisters this instance.
+func (a *App) dispatch(ctx context.Context) {
+	if a.readOnly {
+		return // a read-only App cannot store progress
+	}
+	a.work.Run(ctx)
+	if err := a.engine.Leave(ctx); err != nil {
+		a.log.Warn("deregistration failed; peers will time out", "error", err)
+	}
+}
+
+// warnOfModules logs a warning if another live instance of the database has other modules. The
+// scheduled tasks of an instance with all modules may then be lost, because one instance starts
+// the tasks of all, and each task runs on any of them. A start is not refused, so that instances
+// can be replaced one after another to change the modules.
+func (a *App) warnOfModules(ctx context.Context) error {
+	all, err := refresh.Instances(ctx, a.store)
+	if err != nil {
+		return err
+	}
+	own := a.cfg.Modules()
+	for i := range all {
+		if other := &all[i]; other.Modules != own && a.now().Sub(other.HeartbeatAt) < refresh.Lease {
+			a.log.Warn("instances have different MODULES; set the same value on all, or trades and checkpoints may be late",
+				"modules", own, "instance", other.Owner, "its_modules", other.Modules)
+		}
+	}
+	return nil
+}
