@@ -131,6 +131,23 @@ func TestUserPages_AreShort(t *testing.T) {
 	}
 }
 
+// TestReadme_FitsOnAFewScreens limits the README. A newcomer decides on the first screen, so it has
+// at most 25 lines of prose, and the two commands are at its top.
+func TestReadme_FitsOnAFewScreens(t *testing.T) {
+	page := read(t, "README.md")
+	first, _, _ := strings.Cut(page, "\n## ")
+	if n := len(strings.FieldsFunc(codeBlock.ReplaceAllString(first, ""), func(r rune) bool { return r == '\n' })); n > 25 {
+		t.Errorf("the first part has %d lines of prose, want at most 25", n)
+	}
+	if before, _, found := strings.Cut(first, "make run"); !found || strings.Count(before, "\n") > 5 || !strings.Contains(first, "make test") {
+		t.Error("make run and make test are not at the top")
+	}
+	folded := regexp.MustCompile(`(?s)<details>.*?</details>`).ReplaceAllString(page, "")
+	if n := strings.Count(folded, "\n"); n > 120 {
+		t.Errorf("the README has %d lines, want at most 120; move details to a page", n)
+	}
+}
+
 func TestArchitecture_ListsEveryPackage(t *testing.T) {
 	page := read(t, "docs/contribute/architecture.md")
 	dirs := map[string]bool{}
