@@ -65,7 +65,7 @@ func testInterface(t *testing.T, on engine) {
 	var api struct{ Paths map[string]map[string]any }
 	s.get("/openapi.json", &api)
 	if len(api.Paths) < 20 {
-		t.Fatalf("%d paths", len(api.Paths))
+		t.Fatalf("got %d paths in openapi.json, want at least 20", len(api.Paths))
 	}
 	ways := credentialCases(s)
 	client := 0
@@ -78,7 +78,7 @@ func testInterface(t *testing.T, on engine) {
 			return strings.HasPrefix(path, m.prefix)
 		})
 		if at < 0 {
-			t.Errorf("%s is missing in mayUse", path)
+			t.Errorf("mayUse lacks the path %s", path)
 			continue
 		}
 		for method := range methods {
@@ -91,13 +91,13 @@ func testInterface(t *testing.T, on engine) {
 					t.Errorf("%s %s with %s: got %d, want access", method, path, way.name, got)
 				}
 				if want != http.StatusOK && (got != want || code != wantCode) {
-					t.Errorf("%s %s with %s: %d %s, want %d %s", method, path, way.name, got, code, want, wantCode)
+					t.Errorf("%s %s with %s: got %d %s, want %d %s", method, path, way.name, got, code, want, wantCode)
 				}
 			}
 		}
 	}
 	if got, _ := s.present(http.MethodGet, "/metrics", presented{}, ""); got != http.StatusOK {
-		t.Errorf("/metrics from localhost: got %d", got)
+		t.Errorf("/metrics from localhost: got status %d, want 200", got)
 	}
 }
 
@@ -202,7 +202,7 @@ func testPage(t *testing.T, on engine) {
 	}
 	routes := regexp.MustCompile(`mux\.HandleFunc\("([^"]+)"`).FindAllStringSubmatch(string(provider), -1)
 	if len(routes) < 10 {
-		t.Fatalf("%d routes", len(routes))
+		t.Fatalf("found %d routes of pages, want at least 10: the test no longer recognizes them", len(routes))
 	}
 	_, simURL := simulator(t, sim.Options{Names: 20, Frozen: true})
 	s := on.newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+simURL)
@@ -214,7 +214,7 @@ func testPage(t *testing.T, on engine) {
 	for _, route := range routes {
 		role, known := pageRoutes[route[1]]
 		if !known {
-			t.Errorf("%s is missing in pageRoutes", route[1])
+			t.Errorf("pageRoutes lacks the route %s", route[1])
 			continue
 		}
 		method, path, _ := strings.Cut(strings.ReplaceAll(route[1], "{$}", ""), " ")

@@ -58,7 +58,7 @@ func TestBackup_KilledBackupLeavesNoFile(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		t.Logf("a backup takes %v; %d were killed", takes, killed)
+		t.Logf("a backup takes %v; %d backups were killed", takes, killed)
 		s.command(0, "backup", file)
 		s.command(0, "backup", "--verify", file)
 
@@ -71,7 +71,7 @@ func TestBackup_KilledBackupLeavesNoFile(t *testing.T) {
 		var inventory struct{ Rows int }
 		restored.get("/api/inventory/u", &inventory)
 		if inventory.Rows != items {
-			t.Errorf("restored %d rows, want %d", inventory.Rows, items)
+			t.Errorf("got %d restored rows, want %d", inventory.Rows, items)
 		}
 	})
 }

@@ -100,7 +100,7 @@ func TestBudget_ReportedQuotaAppliesToAllInstances(t *testing.T) {
 		}
 		wg.Wait()
 		if n := len(server.Hits()); n != 1+5 {
-			t.Errorf("got %d requests after the provider reported that five are left", n)
+			t.Errorf("got %d requests, want 6: one that reports five left, and those five", n)
 		}
 	})
 }
@@ -131,7 +131,7 @@ func TestBudget_LimitIsSharedByAllClients(t *testing.T) {
 		}
 		for i := limit.Requests; i < len(hits); i++ {
 			if span := hits[i].Time.Sub(hits[i-limit.Requests].Time); span < soonest(limit) {
-				t.Errorf("%d requests within %v, want %d in %v", limit.Requests+1, span, limit.Requests, limit.Per)
+				t.Errorf("got %d requests within %v, want at most %d in %v", limit.Requests+1, span, limit.Requests, limit.Per)
 			}
 		}
 	})
@@ -152,7 +152,7 @@ func TestBudget_RetryAfterAppliesToAllClients(t *testing.T) {
 				server.Next(providertest.Status(http.StatusTooManyRequests, "Retry-After", "3"))
 				clients := on.clients(t, server, host, order, time.Minute, time.Minute)
 				if e, ok := errors.AsType[*provider.Error](sendRequest(t, clients[0], server.URL())); !ok || e.Kind != provider.KindRateLimited {
-					t.Fatalf("error %v", e)
+					t.Fatalf("got error %v, want kind rate limited", e)
 				}
 				var wg sync.WaitGroup
 				for _, c := range clients[1:] {
@@ -169,7 +169,7 @@ func TestBudget_RetryAfterAppliesToAllClients(t *testing.T) {
 				}
 				for _, h := range hits[1:] {
 					if early := order - h.Time.Sub(hits[0].Time); early > 10*time.Millisecond {
-						t.Errorf("request %v too early", early)
+						t.Errorf("got a request %v before the end of the demanded wait", early)
 					}
 				}
 			})
@@ -209,7 +209,7 @@ func (s *server) budgetOf(provider string) reportedBudget {
 			return d.Budget
 		}
 	}
-	s.t.Fatalf("provider %s is missing in provider-debug", provider)
+	s.t.Fatalf("provider-debug lacks the provider %s", provider)
 	return reportedBudget{}
 }
 
@@ -243,7 +243,7 @@ func TestBudget_AllInstancesShareOneBudget(t *testing.T) {
 		first.push("u", 730, items)
 		first.awaitPriced()
 		if n := served(markets); n != units {
-			t.Errorf("%d requests for the missing prices, want %d", n, units)
+			t.Errorf("got %d requests for the missing prices, want %d", n, units)
 		}
 		id := first.refresh()
 		first.awaitEnd()
@@ -251,15 +251,15 @@ func TestBudget_AllInstancesShareOneBudget(t *testing.T) {
 		var j job
 		first.get("/api/market-prices/jobs/"+id, &j)
 		if left := int64(quota - units); j.UpdatedItems != left*size || j.SkippedItems.Budget != (units-left)*size || j.Usage.RequestCount != left {
-			t.Errorf("job %+v, want the names of %d requests", j, left)
+			t.Errorf("job: got %+v, want the names of %d requests updated", j, left)
 		}
 		hits := markets.Recent()
 		if len(hits) != quota {
-			t.Errorf("%d requests, want %d", len(hits), quota)
+			t.Errorf("got %d requests, want %d", len(hits), quota)
 		}
 		for i := limit.Requests; i < len(hits); i++ {
 			if span := hits[i].Time.Sub(hits[i-limit.Requests].Time); span < soonest(limit) {
-				t.Errorf("%d requests within %v, want %d in %v", limit.Requests+1, span, limit.Requests, limit.Per)
+				t.Errorf("got %d requests within %v, want at most %d in %v", limit.Requests+1, span, limit.Requests, limit.Per)
 			}
 		}
 		all[0].kill()
@@ -275,7 +275,7 @@ func TestBudget_AllInstancesShareOneBudget(t *testing.T) {
 		}
 		_, body, err := all[len(all)-1].call(http.MethodPost, "/api/market-prices/refresh?dryRun=1&force=1", nil)
 		if err != nil || json.Unmarshal(body, &dry) != nil || len(dry.Providers) != 1 || dry.Providers[0].Requests != 0 || dry.Providers[0].Deferred != units {
-			t.Errorf("dry run: %s, %v", body, err)
+			t.Errorf("dry run: got %s, %v, want no request and all of them deferred", body, err)
 		}
 	})
 }

@@ -91,7 +91,7 @@ func (f *finder) look(where string, content []byte) {
 	lower := bytes.ToLower(content)
 	for form, name := range f.forms {
 		if at := bytes.Index(lower, []byte(form)); at >= 0 {
-			f.t.Errorf("%s holds %s: ...%.300q", where, name, lower[max(0, at-100):min(len(lower), at+100)])
+			f.t.Errorf("%s contains the secret %s: ...%.300q", where, name, lower[max(0, at-100):min(len(lower), at+100)])
 			return
 		}
 	}
@@ -235,7 +235,7 @@ func (h *secretFinder) files(debugged bool) {
 	log := h.log.String()
 	h.f.look("the log", []byte(log))
 	if debugged && !strings.Contains(log, "level=DEBUG") {
-		h.t.Error("got no log entries at level debug, want some")
+		h.t.Error("got no log entries at the level debug, want some")
 	}
 	if h.pg != nil {
 		h.f.look("the database", h.pg.Dump(h.t, h.database))

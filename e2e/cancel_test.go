@@ -31,7 +31,7 @@ func TestListings_CancelTogether(t *testing.T) {
 				t.Fatal(status, string(response), err)
 			}
 			if first != nil && !bytes.Equal(first, response) {
-				t.Errorf("a repeat got %s, not %s", response, first)
+				t.Errorf("repeated request: got %s, want %s", response, first)
 			}
 			first = response
 		}
@@ -68,7 +68,7 @@ func TestListings_CancelTogether(t *testing.T) {
 		many := `{"ids":["1"` + strings.Repeat(`,"1"`, 500) + `]}`
 		for text, want := range map[string]int{many: http.StatusRequestEntityTooLarge, `{}`: 400, `{"ids":[1]}`: 400, `{"ids":["01"]}`: 400, `{"ids":[]}`: 200} {
 			if status, response, err := s.call(http.MethodPost, "/api/listings/cancel", strings.NewReader(text)); err != nil || status != want {
-				t.Errorf("%.40s: %d %s, %v, want %d", text, status, response, err, want)
+				t.Errorf("body %.40s: got %d %s, %v, want %d", text, status, response, err, want)
 			}
 		}
 	})

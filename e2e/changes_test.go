@@ -104,7 +104,7 @@ func (f *follower) follow(stop chan struct{}) {
 		case err != nil || status == http.StatusServiceUnavailable || status == http.StatusInternalServerError:
 			time.Sleep(20 * time.Millisecond)
 		case status != http.StatusOK:
-			f.t.Errorf("%s: got %d %s", path, status, body)
+			f.t.Errorf("%s: got %d %s, want 200", path, status, body)
 			return
 		default:
 			f.apply(path, body)
@@ -129,12 +129,12 @@ func (f *follower) apply(path string, body []byte) {
 	for _, c := range page.Items {
 		number, _ := strconv.ParseInt(c.Change, 10, 64)
 		if number <= f.next {
-			f.t.Errorf("%s: got the change %d after %d", path, number, f.next)
+			f.t.Errorf("%s: got change %d after %d, want a higher number", path, number, f.next)
 		}
 		f.compare(number - 1)
 		old := f.copy[c.key()]
 		if old.CurrentPriceDecimal == c.CurrentPriceDecimal && old.PriceStatus == c.PriceStatus {
-			f.t.Errorf("%s: change %d of %s changes nothing: %v", path, number, c.key(), old)
+			f.t.Errorf("%s: change %d of %s has the same price and status as before: %v", path, number, c.key(), old)
 		}
 		f.copy[c.key()], f.next = c.published, number
 		f.changes++
@@ -147,7 +147,7 @@ func (f *follower) apply(path string, body []byte) {
 func (f *follower) compare(number int64) {
 	for len(f.expect) > 0 && f.expect[0].change <= number {
 		if want := f.expect[0]; !maps.Equal(f.copy, want.prices) {
-			f.t.Errorf("change %d: the copy of %d prices differs from the snapshot of %d: %s", want.change, len(f.copy), len(want.prices), difference(f.copy, want.prices))
+			f.t.Errorf("at change %d, the copy of %d prices differs from the snapshot of %d prices: %s", want.change, len(f.copy), len(want.prices), difference(f.copy, want.prices))
 		}
 		f.expect = f.expect[1:]
 		f.equal++
@@ -185,7 +185,7 @@ func (f *follower) caughtUp(s *server, of *snapshot) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.next != of.change || !maps.Equal(f.copy, of.prices) {
-		f.t.Errorf("got %d prices at change %d, want the %d of change %d:%s", len(f.copy), f.next, len(of.prices), of.change, difference(f.copy, of.prices))
+		f.t.Errorf("got %d prices at change %d, want the %d prices of change %d:%s", len(f.copy), f.next, len(of.prices), of.change, difference(f.copy, of.prices))
 	}
 	f.t.Logf("%d changes of %d items, compared with %d snapshots", f.changes, len(f.copy), f.equal)
 }
@@ -229,7 +229,7 @@ func churn(t *testing.T, servers []*server, h *sim.Handler, rounds int, disturb 
 	close(stop)
 	wg.Wait()
 	if f.changes < rounds*len(f.copy)/10 || f.equal < rounds {
-		t.Errorf("got %d changes of %d items and %d snapshots in %d rounds; the test needs more", f.changes, len(f.copy), f.equal, rounds)
+		t.Errorf("got %d changes of %d items and %d equal snapshots in %d rounds, want more", f.changes, len(f.copy), f.equal, rounds)
 	}
 }
 
@@ -311,7 +311,7 @@ func TestStream_EqualsASnapshot(t *testing.T) {
 			return f.next >= last.change
 		})
 		if took, err := s.stop(); err != nil || took > 4*time.Second {
-			t.Errorf("with an open stream the server stopped after %v: %v", took, err)
+			t.Errorf("stop with an open stream: got error %[2]v after %[1]v, want none within 4s", took, err)
 		}
 		stop()
 		wg.Wait()
@@ -319,7 +319,7 @@ func TestStream_EqualsASnapshot(t *testing.T) {
 			t.Errorf("the copy differs from the snapshot:%s", difference(f.copy, last.prices))
 		}
 		if kinds["price.changed"] == 0 || kinds["job.finished"]+kinds["job.partial"] == 0 || kinds["error"] > 0 {
-			t.Errorf("got the events %v", kinds)
+			t.Errorf("got the events %v, want changed prices and ended jobs, no error", kinds)
 		}
 	})
 }
@@ -340,7 +340,7 @@ func (s *server) readStream(ctx context.Context, f *follower, kinds map[string]i
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		if resp.StatusCode != http.StatusServiceUnavailable {
-			s.t.Errorf("got status %d of the stream", resp.StatusCode)
+			s.t.Errorf("stream: got status %d, want 503", resp.StatusCode)
 		}
 		return
 	}

@@ -68,7 +68,7 @@ func TestClients_UseServedDocument(t *testing.T) {
 			`assay_inventory_syncs_total{kind="push",outcome="ok",reason=""}`,
 		} {
 			if !bytes.Contains(metrics, []byte(line)) {
-				t.Errorf("no %s", line)
+				t.Errorf("the metrics lack %s", line)
 			}
 		}
 	})
@@ -222,13 +222,13 @@ func responsesAreDescribed(t *testing.T, s *server, document []byte) {
 		if path == "/api/unheard/of" {
 			schema = []string{"components", "schemas", "Problem"}
 		} else if status != http.StatusOK {
-			t.Errorf("%s: %d", path, status)
+			t.Errorf("%s: got status %d, want 200", path, status)
 		}
 		if err == nil {
 			err = d.Check(value, schema...)
 		}
 		if err != nil {
-			t.Errorf("%s: %d %v", path, status, err)
+			t.Errorf("%s: cannot decode the response with status %d: %v", path, status, err)
 		}
 	}
 }
@@ -261,7 +261,7 @@ func isValidOpenAPI(t *testing.T, document []byte) {
 			t.Fatal(err)
 		}
 		if err := schema.Validate(value); (err == nil) != valid {
-			t.Errorf("valid: want %v, got %v", valid, err)
+			t.Errorf("checkpoint: got valid %[2]v, want %[1]v", valid, err)
 		}
 	}
 }

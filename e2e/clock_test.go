@@ -69,7 +69,7 @@ func testSetDuringRun(t *testing.T, on engine) {
 			time.Sleep(after)
 			c.jump(jump.by)
 			if end := s.awaitEnd(); end.Status.State != "finished" {
-				t.Errorf("the run ended %+v", end)
+				t.Errorf("run: got %+v, want it finished", end)
 			}
 			checkJob(t, s, id, 250)
 			checkRows(t, s, 1)
@@ -123,7 +123,7 @@ func (s *server) noNegativeTimes() {
 		}
 		for _, member := range strings.FieldsFunc(string(body), func(r rune) bool { return strings.ContainsRune("{},", r) }) {
 			if strings.Contains(member, `econds":-`) {
-				s.t.Errorf("%s reports %s", path, member)
+				s.t.Errorf("%s returns the negative duration %s", path, member)
 			}
 		}
 	}
@@ -187,7 +187,7 @@ func testSetDuringOrder(t *testing.T, on engine) {
 			faulty.Reset()
 			c.jump(jump.by)
 			if end := s.awaitEnd(); end.Status.JobID != id || end.UpdatedItems != 50 {
-				t.Errorf("the run ended %+v", end)
+				t.Errorf("run: got %+v, want 50 updated items", end)
 			}
 			if got := faulty.Hits()[0].Time.Sub(first); got < 2*time.Second {
 				t.Errorf("got a request after %v, want at least 2s", got)

@@ -123,18 +123,18 @@ func (c *cluster) estimated(lost int) {
 	for _, id := range c.runs {
 		j := c.ended(id)
 		if j.State != "finished" {
-			c.t.Errorf("job %s is %s (%s), want it finished", id, j.State, quoted(j.LastError))
+			c.t.Errorf("job %s: got the state %s (%s), want finished", id, j.State, quoted(j.LastError))
 		}
 		checkJob(c.t, c.server, id, int64(len(c.markets.Names())))
 		counted += int(j.Usage.RequestCount)
 	}
 	sent := served(c.markets.Handler) - c.before
-	c.t.Logf("%d runs, %d requests counted, %d sent, %d may be lost", len(c.runs), counted, sent, lost)
+	c.t.Logf("%d runs; %d requests counted, %d sent, at most %d lost by kills", len(c.runs), counted, sent, lost)
 	if most := len(c.runs)*sim.DefaultMarkets + lost; sent > most {
-		c.t.Errorf("%d requests for %d runs, want at most %d", sent, len(c.runs), most)
+		c.t.Errorf("got %d requests for %d runs, want at most %d", sent, len(c.runs), most)
 	}
 	if counted < sent || counted > sent+lost {
-		c.t.Errorf("counted %d requests, provider received %d", counted, sent)
+		c.t.Errorf("got %d counted requests, want the %d that the provider received", counted, sent)
 	}
 	checkRows(c.t, c.server, 3)
 	checkInvariants(c.t, c.open())
@@ -184,7 +184,7 @@ func (a *starter) start(s *server, stop <-chan struct{}) {
 		a.mu.Lock()
 		a.count++
 		if err == nil && a.started[id] {
-			s.t.Errorf("job %s was started twice", id)
+			s.t.Errorf("job %s was started twice, want once", id)
 		}
 		if err == nil {
 			a.started[id] = true
@@ -232,7 +232,7 @@ func TestInstances_StoppedAndKilledInstancesShareRun(t *testing.T) {
 	asking.Wait()
 	stopped.await("a lost lease", func() bool { return contains(stopped.log, "lease lost") })
 	if starter.started[first] {
-		t.Errorf("job %s was started twice", first)
+		t.Errorf("job %s was started twice, want once", first)
 	}
 	for id := range starter.started {
 		c.runs = append(c.runs, id)
@@ -255,7 +255,7 @@ func (c *cluster) share(db *sql.DB) {
 			return len(rows(c.t, db, `SELECT 1 FROM refresh_batch WHERE state = 'estimated' AND `+s.owns()+` LIMIT 1`)) > 0
 		})
 	}
-	c.t.Logf("after %d runs each instance has estimated something", len(c.runs))
+	c.t.Logf("after %d runs, each instance has estimated items", len(c.runs))
 }
 
 // estimating reports whether an open transaction has estimated a batch.
@@ -296,9 +296,9 @@ func TestInstances_StoppedTransactionDoesNotBlockOthers(t *testing.T) {
 	c.servers[0].signal(syscall.SIGCONT)
 	c.ended(id)
 	took := time.Since(began)
-	t.Logf("the other instance ended the run %v after the stop", took)
+	t.Logf("the other instance ended the run %v after the first one stopped", took)
 	if randtest.Long() && took > 5*time.Second {
-		t.Errorf("the other instance was blocked for %v", took)
+		t.Errorf("the other instance needed %v to continue the run, want at most 5s", took)
 	}
 	behind.signal(syscall.SIGCONT)
 	close(p.letGo)

@@ -76,11 +76,11 @@ func TestCommands_WorkWithRunningServer(t *testing.T) {
 				out = errs
 			}
 			if !strings.Contains(out, c.text) {
-				t.Errorf("assay %s: missing %q:\n%s", strings.Join(args, " "), c.text, out)
+				t.Errorf("assay %s: the output lacks %q:\n%s", strings.Join(args, " "), c.text, out)
 			}
 			if c.code == 0 && args[0] != "trades" && args[0] != "listings" {
 				if out, _ := s.command(0, append(args, "--json")...); !strings.HasPrefix(out, "{") {
-					t.Errorf("assay %s --json: %s", strings.Join(args, " "), out)
+					t.Errorf("assay %s --json: got %s, want an object", strings.Join(args, " "), out)
 				}
 			}
 		}

@@ -31,7 +31,7 @@ func TestCopy_RunContinuesOnTarget(t *testing.T) {
 	one := move(t, first, sqlite(first), there, postgres, markets)
 	two := move(t, there, postgres, back, sqlite(back), markets)
 	if three := jobNumber(t, back.refresh()); one >= two || two >= three {
-		t.Errorf("got jobs %d, %d and %d", one, two, three)
+		t.Errorf("got the jobs %d, %d and %d, want growing numbers", one, two, three)
 	}
 	back.awaitEnd()
 	checkRows(t, back, users)
@@ -42,7 +42,7 @@ func TestCopy_RunContinuesOnTarget(t *testing.T) {
 func move(t *testing.T, from *server, fromURL string, to *server, toURL string, markets *sim.Handler) int64 {
 	t.Helper()
 	if code, errs := copyDatabase(t, fromURL, toURL); code != 7 {
-		t.Errorf("copy of a database in use: exit code %d, %s", code, errs)
+		t.Errorf("copy of a database in use: got exit code %d, want 7: %s", code, errs)
 	}
 	markets.Advance(2_000) // changes nearly all prices
 	before := served(markets)
@@ -50,15 +50,15 @@ func move(t *testing.T, from *server, fromURL string, to *server, toURL string, 
 	awaitProgress(from, id, 0)
 	from.kill()
 	if code, errs := copyDatabase(t, fromURL, toURL); code != 0 {
-		t.Fatalf("exit %d: %s", code, errs)
+		t.Fatalf("copy: got exit code %d, want 0: %s", code, errs)
 	}
 	to.start()
 	end := to.awaitEnd()
 	if end.Status.JobID != id || end.Status.State != "finished" {
-		t.Errorf("job %s is %s, want %s finished", end.Status.JobID, end.Status.State, id)
+		t.Errorf("last job: got %s in state %s, want %s finished", end.Status.JobID, end.Status.State, id)
 	}
 	if sent := served(markets) - before; sent > 2*sim.DefaultMarkets {
-		t.Errorf("%d requests, want at most %d", sent, 2*sim.DefaultMarkets)
+		t.Errorf("got %d requests, want at most %d", sent, 2*sim.DefaultMarkets)
 	}
 	checkJob(t, to, id, int64(len(markets.Names())))
 	checkRows(t, to, 2)

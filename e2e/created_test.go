@@ -25,7 +25,7 @@ func TestLists_FilterByTimeOfCreation(t *testing.T) {
 		}
 		everything := all[createdRow](s, "/api/trades") // newest first
 		if len(everything) != 4 {
-			t.Fatalf("got %d trades", len(everything))
+			t.Fatalf("got %d trades, want 4", len(everything))
 		}
 		from, to := url.QueryEscape(everything[2].CreatedAt), url.QueryEscape(everything[0].CreatedAt)
 		for query, want := range map[string][]createdRow{
@@ -51,12 +51,12 @@ func TestLists_FilterByTimeOfCreation(t *testing.T) {
 				cursor = "&cursor=" + page.NextCursor
 			}
 			if len(got) != len(want) {
-				t.Errorf("%s: %v, want %v", query, got, want)
+				t.Errorf("%s: got %v, want %v", query, got, want)
 				continue
 			}
 			for i := range want {
 				if got[i] != want[i] {
-					t.Errorf("%s: %v, want %v", query, got, want)
+					t.Errorf("%s: got %v, want %v", query, got, want)
 				}
 			}
 		}
@@ -67,7 +67,7 @@ func TestLists_FilterByTimeOfCreation(t *testing.T) {
 		for query, want := range map[string]int{"from=" + newest: 4, "to=" + newest: 0, "userId=seller&from=" + newest: 4, "state=sold&from=" + newest: 4, "from=2999-01-01T00:00:00Z": 0} {
 			var page struct{ Items []createdRow }
 			if s.get("/api/listings?"+query, &page); len(page.Items) != want { // all listings were created at the same time
-				t.Errorf("listings with %s: %d, want %d", query, len(page.Items), want)
+				t.Errorf("listings with %s: got %d, want %d", query, len(page.Items), want)
 			}
 		}
 
@@ -75,12 +75,12 @@ func TestLists_FilterByTimeOfCreation(t *testing.T) {
 		s.get("/api/listings?limit=3&from="+newest, &page) // the last listings have the same time
 		var rest struct{ Items []createdRow }
 		if s.get("/api/listings?from="+newest+"&cursor="+page.NextCursor, &rest); len(rest.Items) != 1 {
-			t.Errorf("after 3 of 4 listings: %v", rest.Items)
+			t.Errorf("page after 3 of 4 listings: got %v, want one listing", rest.Items)
 		}
 		s.get("/api/trades?limit=1", &page)
 		for _, query := range []string{"from=" + from + "&cursor=" + page.NextCursor, "from=yesterday", "to=2026-01-31"} {
 			if status, response, err := s.call(http.MethodGet, "/api/trades?"+query, nil); err != nil || status != http.StatusBadRequest || !strings.Contains(string(response), "invalid_") {
-				t.Errorf("%s: %d %s, %v", query, status, response, err)
+				t.Errorf("%s: got %d %s, %v, want 400", query, status, response, err)
 			}
 		}
 	})

@@ -54,11 +54,11 @@ func newTorn(t *testing.T) *torn {
 	s.kill()
 	wal, err := os.ReadFile(filepath.Join(s.dir, "assay.db-wal"))
 	if err != nil || len(wal) < 100_000 {
-		t.Fatalf("a log of %d bytes, %v", len(wal), err)
+		t.Fatalf("got a write-ahead log of %d bytes, error %v, want at least 100,000", len(wal), err)
 	}
 	x := &torn{t: t, server: s, markets: markets, wal: wal}
 	x.want = x.read(x.copy(wal))
-	t.Logf("log of %d bytes, %+v", len(wal), x.want)
+	t.Logf("write-ahead log of %d bytes; complete database: %+v", len(wal), x.want)
 	return x
 }
 
@@ -83,10 +83,10 @@ func (x *torn) read(path string) progress {
 	x.t.Helper()
 	st, err := db.Open(context.Background(), db.Options{Path: path})
 	if err != nil {
-		x.t.Fatalf("open: %v", err)
+		x.t.Fatalf("cannot open the database: %v", err)
 	}
 	if err := st.Close(); err != nil {
-		x.t.Fatalf("close: %v", err)
+		x.t.Fatalf("cannot close the database: %v", err)
 	}
 	db := openFile(x.t, path)
 	defer db.Close()
@@ -107,10 +107,10 @@ func (x *torn) atWorstOlder(what string, wal []byte) {
 	path := x.copy(wal)
 	p, w := x.read(path), x.want
 	if p.jobs > w.jobs || p.settled > w.settled || p.points > w.points || p.revisions > w.revisions || p.rows > w.rows {
-		x.t.Errorf("%s: %+v, more than the %+v that there was", what, p, w)
+		x.t.Errorf("%s: got %+v, want at most %+v as in the complete database", what, p, w)
 	}
 	if x.t.Failed() {
-		x.t.Fatalf("stopped at %s", what)
+		x.t.Fatalf("stopped after the failure at %s", what)
 	}
 	_ = os.RemoveAll(filepath.Dir(path))
 }
@@ -200,10 +200,10 @@ func TestTorn_FlippedBitInDatabaseDoesNotPanic(t *testing.T) {
 			failed++
 		}
 		if t.Failed() {
-			t.Fatalf("stopped at bit %d of %d bytes", bit, len(content))
+			t.Fatalf("stopped after the failure at bit %d of %d bytes", bit, len(content))
 		}
 	}
-	t.Logf("%d copies: the server did not start on %d and returned errors on %d", copies, refused, failed)
+	t.Logf("%d damaged copies: the server refused to start with %d of them, and returned errors with %d", copies, refused, failed)
 }
 
 // checkDamaged starts the program on a damaged database, reads everything and starts a run. It reports

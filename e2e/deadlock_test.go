@@ -147,7 +147,7 @@ func TestDeadlock_PushesDuringRefresh(t *testing.T) {
 		t.Errorf("got %d deadlocks, want none", deadlocks)
 	}
 	if len(load.failed) > 0 {
-		t.Errorf("%d pushes failed, the first with %s", len(load.failed), load.failed[0])
+		t.Errorf("got %d failed pushes, the first with %s, want none", len(load.failed), load.failed[0])
 	}
 	if len(c.runs) < 3 {
 		t.Errorf("got %d refreshes during the pushes, want more", len(c.runs))

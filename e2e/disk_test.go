@@ -24,7 +24,7 @@ func TestDisk_FullFailsHealthAndRunResumes(t *testing.T) {
 	d.reads()
 	_, err := d.tryPush("late", 730, newAssets(2_000))
 	if err == nil || !strings.Contains(err.Error(), "503") {
-		t.Errorf("a push while the disk is full: %v, want 503", err)
+		t.Errorf("push while the disk is full: got %v, want 503", err)
 	}
 	d.staysLoud()
 	if err := os.Remove(filler); err != nil {
@@ -43,12 +43,12 @@ func TestDisk_FullPostgreSQLResumes(t *testing.T) {
 	fillUp(t, filler)
 	_, err := d.tryPush("late", 730, newAssets(20_000))
 	if err == nil || !strings.Contains(err.Error(), "503") || !strings.Contains(err.Error(), "database_unavailable") {
-		t.Errorf("a push while the disk is full: %v, want 503", err)
+		t.Errorf("push while the disk is full: got %v, want 503", err)
 	}
 	d.failsLoudly("No space left on device")
 	id, err := d.tryRefresh()
 	if err != nil && !strings.Contains(err.Error(), "503") {
-		t.Errorf("a refresh while the disk is full: %v, want 503", err)
+		t.Errorf("refresh while the disk is full: got %v, want 503", err)
 	}
 	d.reads()
 	if err := os.Remove(filler); err != nil {
@@ -112,7 +112,7 @@ func TestDisk_RejectsMissingOrReplacedFile(t *testing.T) {
 			c.harm(t, path)
 			if c.running {
 				if _, err := d.tryRefresh(); err == nil {
-					t.Error("started a run without a database file")
+					t.Error("got a started run without a database file, want an error")
 				}
 				d.failsLoudly(c.reports)
 				d.kill()
@@ -122,7 +122,7 @@ func TestDisk_RejectsMissingOrReplacedFile(t *testing.T) {
 			}
 			d.refusesToStart(c.reports)
 			if info, err := os.Stat(path); c.name[:7] == "deleted" && err == nil {
-				t.Errorf("got a new database of %d bytes", info.Size())
+				t.Errorf("got a new database of %d bytes, want none", info.Size())
 			}
 		})
 	}
@@ -217,10 +217,10 @@ func TestDisk_StartServesReadsWithoutWritableDisk(t *testing.T) {
 				d.failsLoudly("make room or make it writable")
 				_, health, err := d.call(http.MethodGet, "/api/health", nil)
 				if err != nil || !strings.Contains(string(health), "open for reading only") {
-					t.Errorf("health: got %s, error %v", health, err)
+					t.Errorf("health: got %s, error %v, want a database that is open for reading only", health, err)
 				}
 				if !strings.Contains(string(health), `"database":"readOnly"`) {
-					t.Errorf("health: got %s", health)
+					t.Errorf("health: got %s, want the database readOnly", health)
 				}
 				d.staysLoud()
 				if err := mend(); err != nil {
@@ -239,7 +239,7 @@ func TestDisk_StartServesReadsWithoutWritableDisk(t *testing.T) {
 					t.Error(err)
 				}
 				if took, err := d.stop(); err != nil {
-					t.Errorf("the end took %v: %v", took, err)
+					t.Errorf("stop: got error %[2]v after %[1]v, want none", took, err)
 				}
 			})
 		}

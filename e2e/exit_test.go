@@ -242,7 +242,7 @@ func pointsOf(t *testing.T, on engine, commits int64) []string {
 		r.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
 		out = out[:min(len(out), 10)]
 	}
-	t.Logf("%d commits", commits)
+	t.Logf("the run needs %d commits", commits)
 	return out
 }
 
@@ -271,14 +271,14 @@ func (e *exits) endsAt(point string, want map[string][]string) {
 	s.cmd = nil
 	l := s.within(app.Options{})
 	if err := e.drive(s); err != nil {
-		e.t.Errorf("%s: next start: %v", point, err)
+		e.t.Errorf("kill at %s: the next start failed: %v", point, err)
 	}
 	if _, err := l.end(); err != nil {
-		e.t.Errorf("%s: %v", point, err)
+		e.t.Errorf("kill at %s: the last server failed: %v", point, err)
 	}
 	for what, got := range e.result(s) {
 		if !slices.Equal(got, want[what]) {
-			e.t.Errorf("%s: %s differ: %s", point, what, firstDifference(got, want[what]))
+			e.t.Errorf("kill at %s: %s differ from those of a run without a kill: %s", point, what, firstDifference(got, want[what]))
 		}
 	}
 }
@@ -304,7 +304,7 @@ func TestRule8_ExitDuringFirstStart(t *testing.T) {
 			go func() { s.done <- s.cmd.Wait() }()
 			if responses(s) {
 				if _, err := s.stop(); err != nil {
-					t.Logf("%s %d: %v", call, n, err)
+					t.Logf("kill at call %[2]d of %[1]s: the server did not stop: %[3]v", call, n, err)
 				}
 				break
 			}
@@ -314,18 +314,18 @@ func TestRule8_ExitDuringFirstStart(t *testing.T) {
 			l := s.within(app.Options{})
 			s.push("u", 730, []asset{{AssetID: "1", MarketHashName: "A"}})
 			if _, err := l.end(); err != nil {
-				t.Errorf("%s %d: %v", call, n, err)
+				t.Errorf("kill at call %[2]d of %[1]s: the last server failed: %[3]v", call, n, err)
 			}
 			checkInvariants(t, s.open())
 			if t.Failed() {
-				t.Fatalf("aborting the test at %s %d", call, n)
+				t.Fatalf("stopped after the failure at call %[2]d of %[1]s", call, n)
 			}
 			n++
 			if !randtest.Long() && call == "pwrite64" {
 				n += r.IntN(30)
 			}
 		}
-		t.Logf("killed at %d calls of %s", killed, call)
+		t.Logf("killed the server at %d calls of %s", killed, call)
 	}
 }
 

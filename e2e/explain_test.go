@@ -39,7 +39,7 @@ func TestExplanation_RecomputesExactly(t *testing.T) {
 		m.recomputedAt(t, s, r, time.Now(), "second run, from the history")
 		for _, what := range []string{"majority", "held", "takenAtOnce", "outlier", "suspect", "disputed", "lastPrice", "ok", "thin"} {
 			if seen[what] == 0 {
-				t.Errorf("no item with %s: %v", what, seen)
+				t.Errorf("the run has no item with %s: %v", what, seen)
 			}
 		}
 	})
@@ -164,10 +164,10 @@ func (m *markets) run(t *testing.T, s *server) {
 	t.Helper()
 	m.write(t)
 	if code, response, err := s.call(http.MethodPost, "/api/market-prices/refresh?force=1", nil); err != nil || code != http.StatusAccepted {
-		t.Fatalf("refresh: %d %s %v", code, response, err)
+		t.Fatalf("refresh: got %d %s, %v, want 202", code, response, err)
 	}
 	if end := s.awaitEnd(); end.Status.State != "finished" || end.FailedItems != 0 {
-		t.Fatalf("run: %+v", end)
+		t.Fatalf("run: got %+v, want it finished without failed items", end)
 	}
 }
 
@@ -181,7 +181,7 @@ func (m *markets) recomputed(t *testing.T, s *server, run string) map[string]int
 		s.get("/api/prices/items/"+url.PathEscape(name)+"?appId=730", &e)
 		m.checkOne(t, &e, seen, &wrong, run, name)
 	}
-	t.Logf("%s: %d prices, %v", run, len(m.names), seen)
+	t.Logf("%s: %d prices compared: %v", run, len(m.names), seen)
 	return seen
 }
 
@@ -189,10 +189,10 @@ func (m *markets) checkOne(t *testing.T, e *explained, seen map[string]int, wron
 	t.Helper()
 	if err := e.check(seen); err != nil {
 		if *wrong++; *wrong > 5 {
-			t.Fatal("too many errors")
+			t.Fatal("stopped after 5 wrong explanations")
 		}
 		text, _ := json.MarshalIndent(e, "", " ")
-		t.Errorf("%s: %q: %v\n%s", run, name, err, text)
+		t.Errorf("%s: wrong explanation of %q: %v\n%s", run, name, err, text)
 	}
 }
 
@@ -210,5 +210,5 @@ func (m *markets) recomputedAt(t *testing.T, s *server, r *rand.Rand, at time.Ti
 		e.Status = e.PriceStatus
 		m.checkOne(t, &e.explained, seen, &wrong, run, m.names[k])
 	}
-	t.Logf("%s: %d prices, %v", run, count, seen)
+	t.Logf("%s: %d prices compared: %v", run, count, seen)
 }

@@ -70,7 +70,7 @@ func (d *onDisk) staysLoud() {
 	d.t.Helper()
 	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if got := d.health(); got != http.StatusServiceUnavailable {
-			d.t.Errorf("health while all writes fail: got status %d", got)
+			d.t.Errorf("health while all writes fail: got status %d, want 503", got)
 			return
 		}
 	}
@@ -80,10 +80,10 @@ func (d *onDisk) staysLoud() {
 func (d *onDisk) reads() {
 	d.t.Helper()
 	if got := len(all[item](d.server, "/api/prices/items")); got != d.names {
-		d.t.Errorf("%d items can be read, want %d", got, d.names)
+		d.t.Errorf("got %d readable items, want %d", got, d.names)
 	}
 	if got := len(all[row](d.server, "/api/inventory/user0")); got != d.names {
-		d.t.Errorf("%d rows can be read, want %d", got, d.names)
+		d.t.Errorf("got %d readable rows, want %d", got, d.names)
 	}
 	d.status()
 }
@@ -93,7 +93,7 @@ func (d *onDisk) reads() {
 func (d *onDisk) recovers(id string, wholly bool) {
 	d.t.Helper()
 	if end := d.awaitEnd(); end.Status.JobID != id || end.Status.State != "finished" {
-		d.t.Errorf("job %+v, want %s finished", end.Status, id)
+		d.t.Errorf("last job: got %+v, want %s finished", end.Status, id)
 	}
 	if wholly {
 		d.await("a successful health check", func() bool { return d.health() == http.StatusOK })
@@ -101,7 +101,7 @@ func (d *onDisk) recovers(id string, wholly bool) {
 	checkJob(d.t, d.server, id, int64(d.names))
 	checkRows(d.t, d.server, 1)
 	if took, err := d.stop(); err != nil {
-		d.t.Errorf("the end took %v: %v", took, err)
+		d.t.Errorf("stop: got error %[2]v after %[1]v, want none", took, err)
 	}
 }
 
@@ -121,7 +121,7 @@ func smallDisk(t *testing.T, mib int) string {
 	}
 	t.Cleanup(func() {
 		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
-			t.Errorf("unmount: %v", err)
+			t.Errorf("cannot unmount the file system: %v", err)
 		}
 	})
 	return dir

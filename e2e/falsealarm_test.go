@@ -122,7 +122,7 @@ func TestVerify_HasNoFalseAlarms(t *testing.T) {
 			case n%20 == 7:
 				write(anyRules(r, n))
 				if status, response := s.postFees("/refresh?allowLargeChange=1", ""); status != http.StatusOK {
-					t.Errorf("fee rules change: got %d %v", status, response)
+					t.Errorf("change of the fee rules: got %d %v, want 200", status, response)
 				}
 			case n%25 == 11:
 				f.rotate(s, n/25+1)
@@ -153,7 +153,7 @@ func (f *traffic) verify(t *testing.T, s *server, n int, name string) {
 		Failures json.RawMessage
 	}
 	if s.get(ledgerPath+url.PathEscape(name)+"/verify", &v); !v.OK {
-		t.Fatalf("verification %d, of %s: %s, %v: %s", n, name, v.Status, v.failed(), v.Failures)
+		t.Fatalf("verification %d, of %s: got %s with the failed checks %v, want ok: %s", n, name, v.Status, v.failed(), v.Failures)
 	}
 }
 

@@ -41,7 +41,7 @@ func newFeeSource(t *testing.T, on engine, source string) *feeSource {
 	s.db = s.open()
 	s.stored, s.active = rows(t, s.db, storedFees), s.feeRules()
 	if s.active.Version != 1 || s.active.Source != source {
-		t.Fatalf("first version: got %d from %s", s.active.Version, s.active.Source)
+		t.Fatalf("first version: got %d from %s, want 1 from the source", s.active.Version, s.active.Source)
 	}
 	return s
 }
@@ -64,10 +64,10 @@ func (s *feeSource) refused(what string, status int, code string, faults ...stri
 		}
 	}
 	if now := rows(s.t, s.db, storedFees); !slices.Equal(now, s.stored) {
-		s.t.Errorf("%s: stored rules: got %q", what, now)
+		s.t.Errorf("%s: stored rules: got %q, want %q", what, now, s.stored)
 	}
 	if now := s.feeRules(); now.Version != s.active.Version || now.Rules.Fallback != s.active.Rules.Fallback || len(now.Rules.Rules) != len(s.active.Rules.Rules) {
-		s.t.Errorf("%s: active rules: got %+v", what, now)
+		s.t.Errorf("%s: active rules: got %+v, want %+v", what, now, s.active)
 	}
 }
 
@@ -82,12 +82,12 @@ func TestFees_InvalidRulesListAllErrors(t *testing.T) {
 			write(d.Text)
 			s.refused(name, http.StatusUnprocessableEntity, "invalid_fee_rules", d.Faults...)
 		}
-		t.Logf("%d kinds of documents", len(documents))
+		t.Logf("tested %d kinds of documents", len(documents))
 		write(strings.Repeat(" ", fee.MaxBytes) + feetest.OneRule(`"basisPoints":1`))
 		s.refused("too large", http.StatusUnprocessableEntity, "invalid_fee_rules", " too_large")
 		write(feeDocument(101))
 		if status, response := s.postFees("/refresh", ""); status != http.StatusOK || fmt.Sprint(response["version"]) != "2" {
-			t.Errorf("valid rules: got %d %v", status, response)
+			t.Errorf("valid rules: got %d %v, want 200 and version 2", status, response)
 		}
 	})
 }
@@ -104,11 +104,11 @@ func TestFees_DatabaseRejectsChanges(t *testing.T) {
 		}
 		for _, edit := range edits {
 			if _, err := s.db.ExecContext(t.Context(), edit); err == nil || !strings.Contains(err.Error(), "never") {
-				t.Errorf("%s: %v", edit, err)
+				t.Errorf("%s: got error %v, want that stored rules never change", edit, err)
 			}
 		}
 		if now := rows(t, s.db, storedFees); !slices.Equal(now, s.stored) {
-			t.Errorf("stored rules: got %q", now)
+			t.Errorf("stored rules: got %q, want %q", now, s.stored)
 		}
 	})
 }
@@ -149,11 +149,11 @@ func TestFees_UnreadableFileChangesNothing(t *testing.T) {
 			s.refused(name, http.StatusBadGateway, "fee_rules_unreachable")
 		}
 		if _, response := s.postFees("/refresh", ""); strings.Contains(fmt.Sprint(response), dir) {
-			t.Errorf("response contains the path of the file: %v", response)
+			t.Errorf("the response contains the path of the file: %v", response)
 		}
 		lead(good)
 		if status, response := s.postFees("/refresh", ""); status != http.StatusOK || response["changed"] != false {
-			t.Errorf("readable file: got %d %v", status, response)
+			t.Errorf("readable file: got %d %v, want 200 without a change", status, response)
 		}
 	})
 }
@@ -220,7 +220,7 @@ func TestFees_FailingAddressChangesNothing(t *testing.T) {
 			_, _ = w.Write(packed.Bytes())
 		})
 		if code, response := s.postFees("/refresh?allowLargeChange=1", ""); code != http.StatusOK || fmt.Sprint(response["version"]) != "2" {
-			t.Errorf("working address: got %d %v", code, response)
+			t.Errorf("working address: got %d %v, want 200 and version 2", code, response)
 		}
 		at.Close()
 		s.stored, s.active = rows(t, s.db, storedFees), s.feeRules()

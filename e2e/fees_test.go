@@ -83,7 +83,7 @@ func TestFees_KillDuringRefreshKeepsOneVersion(t *testing.T) {
 		s := on.newServer(t, "PAYMENT_FEE_RULES="+path)
 		s.start()
 		if first := s.feeRules(); first.Version != 1 || first.Source != path || first.Rules.Fallback.BasisPoints != 1 {
-			t.Fatalf("after the first start: got version %d from %s", first.Version, first.Source)
+			t.Fatalf("after the first start: got version %d from %s, want 1 from the file", first.Version, first.Source)
 		}
 		write(2)
 		begun := time.Now()
@@ -107,13 +107,13 @@ func TestFees_KillDuringRefreshKeepsOneVersion(t *testing.T) {
 			points := after.Rules.Fallback.BasisPoints
 			for _, rule := range after.Rules.Rules {
 				if rule.BasisPoints != points {
-					t.Fatalf("version %d is a mixture of %d and %d basis points", after.Version, rule.BasisPoints, points)
+					t.Fatalf("version %d has rules of %d and %d basis points, want one of both", after.Version, rule.BasisPoints, points)
 				}
 			}
 			old := after.Version == before.Version && points == before.Rules.Fallback.BasisPoints
 			isNew := after.Version == before.Version+1 && points == kill+3
 			if !old && !isNew || status == http.StatusOK && !isNew {
-				t.Fatalf("got version %d with %d points after version %d with %d; status %d", after.Version, points, before.Version, before.Rules.Fallback.BasisPoints, status)
+				t.Fatalf("got version %d with %d points after version %d with %d, status %d; want the old or the new rules", after.Version, points, before.Version, before.Rules.Fallback.BasisPoints, status)
 			}
 			if isNew {
 				taken++
@@ -139,7 +139,7 @@ func TestFees_RefreshByAddress(t *testing.T) {
 			t.Helper()
 			got, response := s.postFees(path, body)
 			if got != status || fmt.Sprint(response[member]) != fmt.Sprint(want) {
-				t.Errorf("%s: %d %v", what, got, response)
+				t.Errorf("%s: got %d %v, want %d with %s %v", what, got, response, status, member, want)
 			}
 		}
 		expect("the same again", "/refresh", "", 200, "changed", false)
@@ -152,7 +152,7 @@ func TestFees_RefreshByAddress(t *testing.T) {
 		command := func(code int, reports string, args ...string) {
 			t.Helper()
 			if out, errs := s.command(code, append([]string{"fees"}, args...)...); !strings.Contains(out+errs, reports) {
-				t.Errorf("%v: %s%s, want %s", args, out, errs, reports)
+				t.Errorf("%v: got %s%s, want %s in it", args, out, errs, reports)
 			}
 		}
 		command(0, "version 3 would follow version 2", "refresh", "--dry-run", "--allow-large-change")
@@ -169,12 +169,12 @@ func TestFees_RefreshByAddress(t *testing.T) {
 		command(0, "version 2, from "+at.URL, "show")
 		expect("back", "/rollback?version=1", "", 200, "version", 3)
 		if now := s.feeRules(); now.Version != 3 || now.Rules.Fallback.BasisPoints != 1000 {
-			t.Errorf("got version %d with %d points", now.Version, now.Rules.Fallback.BasisPoints)
+			t.Errorf("got version %d with %d points, want 3 with 1000", now.Version, now.Rules.Fallback.BasisPoints)
 		}
 		s.kill()
 		s.start() // no server at the address
 		if now := s.feeRules(); now.Version != 3 {
-			t.Errorf("after a restart: got version %d", now.Version)
+			t.Errorf("after a restart: got version %d, want 3", now.Version)
 		}
 	})
 }

@@ -119,7 +119,7 @@ func TestFees_QuotesMatchTheirVersion(t *testing.T) {
 			write(anyRules(r, n+2))
 			status, response := q.servers[n%len(q.servers)].postFees("/refresh?allowLargeChange=1", "")
 			if status != http.StatusOK || fmt.Sprint(response["version"]) != fmt.Sprint(n+2) {
-				t.Errorf("change %d: got %d %v", n, status, response)
+				t.Errorf("change %d: got %d %v, want 200 and the next version", n, status, response)
 				break
 			}
 			q.active.Store(int64(n + 2))
@@ -159,7 +159,7 @@ func recompute(t *testing.T, s *server, kept [][]takenQuote) (n int) {
 		}
 	}
 	if len(rules) < 4 {
-		t.Errorf("got quotes by only these rules: %v", rules)
+		t.Errorf("got quotes by the rules %v, want at least 4", rules)
 	}
 	return n
 }

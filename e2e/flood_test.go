@@ -122,17 +122,17 @@ func testFlood(t *testing.T, on engine) {
 					t.Errorf("%s: health p99 is %v, want at most %v", f.name, slow, slowest)
 				}
 			case randtest.Long() && ratio > 2:
-				t.Errorf("%s: a %s took %.2f times as long as at rest, want at most 2", f.name, request, ratio)
+				t.Errorf("%s: request %s took %.2f times as long as at rest, want at most 2", f.name, request, ratio)
 			case now.quantile(50) > time.Second:
-				t.Errorf("%s: a %s took %v", f.name, request, now.quantile(50))
+				t.Errorf("%s: request %s took %v, want at most 1s", f.name, request, now.quantile(50))
 			}
 		}
 		t.Logf("%-13s %d successful, %d rejected in %v; processors: %s", f.name, reads.responded.Load(), reads.refused.Load(), lasted.Round(time.Millisecond), used.shares(lasted))
 		if reads.responded.Load() == 0 {
-			t.Errorf("%s: got no successful response", f.name)
+			t.Errorf("flood %s: got no successful response", f.name)
 		}
 		if refused := reads.refused.Load(); f.name == "dry runs" && refused > 0 {
-			t.Errorf("%d equal dry runs were rejected, want shared reads", refused)
+			t.Errorf("got %d rejected equal dry runs, want none, because they share one read", refused)
 		}
 	}
 }
@@ -169,7 +169,7 @@ func (b *bystanders) measure(total time.Duration, all map[string]latencies) {
 		group.Go(func() {
 			l := paced(every, total, func() {
 				if status, err := idle.send(b.s, token, line, body()); status != want {
-					b.s.t.Errorf("%s: %d, %v", name, status, err)
+					b.s.t.Errorf("%s: got status %d, %v, want %d", name, status, err, want)
 				}
 			})
 			mu.Lock()
@@ -236,7 +236,7 @@ func (f *flooding) start(t *testing.T) (stop func()) {
 				case err == nil && status == http.StatusServiceUnavailable && retry:
 					f.refused.Add(1)
 				default:
-					t.Errorf("%s: %d, Retry-After %v, %v", line, status, retry, err)
+					t.Errorf("%s: got status %d, Retry-After %v, error %v, want success or 503 with Retry-After", line, status, retry, err)
 					return
 				}
 			}
@@ -376,13 +376,13 @@ func TestFlood_HalfSentRequestsUseBoundedMemory(t *testing.T) {
 		status, body, err := s.call(http.MethodGet, "/api/health", nil)
 		var health struct{ Status string }
 		if err != nil || status != http.StatusOK || json.Unmarshal(body, &health) != nil || health.Status != "ok" {
-			t.Fatalf("health: %d %s, %v", status, body, err)
+			t.Fatalf("health: got %d %s, %v, want 200 and ok", status, body, err)
 		}
 	}
 	grown := s.peakMemory() - before
 	t.Logf("%d half-sent requests: memory grew by %d MiB to %d MiB", clients, grown>>20, (before+grown)>>20)
 	if grown > 128<<20 {
-		t.Errorf("memory grew by %d MiB", grown>>20)
+		t.Errorf("memory grew by %d MiB, want at most 128", grown>>20)
 	}
 	resp, err := http.DefaultClient.Do(&http.Request{
 		Method: http.MethodGet, URL: &url.URL{Scheme: "http", Host: s.addr, Path: "/api/health"}, Header: http.Header{"X-Pad": {strings.Repeat("x", 20<<10)}},
@@ -392,6 +392,6 @@ func TestFlood_HalfSentRequestsUseBoundedMemory(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
-		t.Errorf("headers of 20 KiB: %d", resp.StatusCode)
+		t.Errorf("headers of 20 KiB: got status %d, want 431", resp.StatusCode)
 	}
 }

@@ -44,7 +44,7 @@ func (c *cluster) lookUpDuringRuns(db *sql.DB) {
 			return j.Stage == "done" || c.t.Failed()
 		})
 	}
-	c.t.Logf("%d lookups saw %d moments", lookups, len(seen))
+	c.t.Logf("%d lookups returned %d different times", lookups, len(seen))
 }
 
 // pricesUpdated returns the time of each committed price.
@@ -82,11 +82,11 @@ func (c *cluster) lookUpAfterAccepting(db *sql.DB) {
 		before := other.lookup([]string{name}, false)[0]
 		path := "/api/market-prices/items/" + url.PathEscape(name) + "/accept?appId=730"
 		if status, body, err := one.call(http.MethodPost, path, nil); err != nil || status != http.StatusOK {
-			c.t.Fatalf("accept %q: %d, %v: %s", name, status, err, body)
+			c.t.Fatalf("accept %q: got status %d, error %v, want 200: %s", name, status, err, body)
 		}
 		after := other.lookup([]string{name}, false)[0]
 		if after.CurrentPrice == before.CurrentPrice || !after.PriceUpdatedAt.After(before.PriceUpdatedAt) {
-			c.t.Errorf("%q: got %+v after accepting a new price, was %+v before", name, after, before)
+			c.t.Errorf("%q: got %+v after a new price was accepted, want another price and a later time than before, %+v", name, after, before)
 		}
 	}
 }

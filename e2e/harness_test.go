@@ -149,7 +149,7 @@ func freeAddress(t *testing.T) string {
 		}
 		return l.Addr().String()
 	}
-	t.Fatal("no port is free")
+	t.Fatal("found no free port")
 	return ""
 }
 
@@ -235,7 +235,7 @@ func (s *server) await(what string, ok func() bool) {
 		}
 		pause = min(pause*5/4, 100*time.Millisecond)
 	}
-	s.t.Fatalf("no %s within %v", what, most)
+	s.t.Fatalf("got no %s within %v", what, most)
 }
 
 func (s *server) secret(name string) string {

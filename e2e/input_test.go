@@ -64,15 +64,15 @@ func (s *server) refuses(code int, args []string, reports ...string) {
 	cmd.Env = s.env
 	out, err := cmd.CombinedOutput()
 	if got := cmd.ProcessState.ExitCode(); err == nil || got != code {
-		s.t.Errorf("exit code %d, want %d", got, code)
+		s.t.Errorf("got exit code %d, want %d", got, code)
 	}
 	for _, text := range reports {
 		if !strings.Contains(string(out), text) {
-			s.t.Errorf("missing %q in: %s", text, out)
+			s.t.Errorf("the output lacks %q: %s", text, out)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(s.dir, "assay.db")); err == nil {
-		s.t.Error("got a new database")
+		s.t.Error("got a new database, want none")
 	}
 }
 
@@ -103,11 +103,11 @@ func (s *server) startsNothing(reports ...string) {
 	cmd.Env = s.env
 	out, _ := cmd.CombinedOutput()
 	if got := cmd.ProcessState.ExitCode(); got != 2 {
-		s.t.Errorf("exit code %d, want 2: %s", got, out)
+		s.t.Errorf("got exit code %d, want 2: %s", got, out)
 	}
 	for _, text := range reports {
 		if !strings.Contains(string(out), text) {
-			s.t.Errorf("missing %q in: %s", text, out)
+			s.t.Errorf("the output lacks %q: %s", text, out)
 		}
 	}
 }
@@ -153,13 +153,13 @@ func testRubbish(t *testing.T, on engine) {
 			s.refresh()
 			end := s.awaitEnd()
 			if end.Status.State != "finished" || end.UpdatedItems != int64(len(markets.Names())) {
-				t.Errorf("run: got %+v", end)
+				t.Errorf("run: got %+v, want it finished with all items updated", end)
 			}
 			if c.reports != "" && (end.LastError == nil || !strings.Contains(*end.LastError, c.reports)) {
 				t.Errorf("lastError: got %s, want it to contain %q", quoted(end.LastError), c.reports)
 			}
 			if got := rows(t, db, quotes); !slices.Equal(got, before) {
-				t.Errorf("quotes changed: %s", firstDifference(got, before))
+				t.Errorf("the quotes changed, want no change: %s", firstDifference(got, before))
 			}
 		})
 	}
@@ -248,15 +248,15 @@ func testRequests(t *testing.T, on engine) {
 			}
 			var p struct{ Code, Detail, RequestID string }
 			if err := json.Unmarshal(response, &p); err != nil || p.Code == "" || p.Detail == "" || p.RequestID == "" {
-				t.Errorf("problem lacks code, detail or request ID: %.200s", response)
+				t.Errorf("the problem lacks a code, a detail or the request ID: %.200s", response)
 			}
 			if len(response) > 20_000 {
-				t.Errorf("got a response of %d bytes", len(response))
+				t.Errorf("got a response of %d bytes, want at most 20,000", len(response))
 			}
 		})
 	}
 	if got := everything(t, db); !slices.Equal(got, before) {
-		t.Errorf("the database changed: %s", firstDifference(got, before))
+		t.Errorf("the database changed, want no change: %s", firstDifference(got, before))
 	}
 }
 
@@ -289,22 +289,22 @@ func TestInput_RejectsBodyOf200MBInBoundedMemory(t *testing.T) {
 			req.Header.Set("Authorization", "Bearer "+c.token)
 			resp, err := http.DefaultClient.Do(req)
 			if err != nil {
-				t.Logf("the connection was closed: %v", err) // the server closed it while the body was being sent
+				t.Logf("the server closed the connection without a response: %v", err) // the server closed it while the body was being sent
 				return
 			}
 			_ = resp.Body.Close()
 			if resp.StatusCode != c.status {
-				t.Errorf("got %d, want %d", resp.StatusCode, c.status)
+				t.Errorf("got status %d, want %d", resp.StatusCode, c.status)
 			}
 		})
 	}
 	grown := s.peakMemory() - before
 	t.Logf("memory grew by %d MiB", grown>>20)
 	if grown > 192<<20 { // a string of 32 MiB and its growing buffers
-		t.Errorf("memory grew by %d MiB", grown>>20)
+		t.Errorf("memory grew by %d MiB, want at most 192", grown>>20)
 	}
 	if got := s.status(); got.Status.Running {
-		t.Errorf("%+v", got)
+		t.Errorf("got the status %+v, want no running job", got)
 	}
 }
 
@@ -325,12 +325,12 @@ func testLargestPush(t *testing.T, on engine) {
 	before := s.peakMemory()
 	began := time.Now()
 	if got := s.push("big", 730, items); got["added"] != 50_000 || got["queuedNames"] != 50_000 {
-		t.Errorf("%v", got)
+		t.Errorf("push: got %v, want 50,000 added assets and queued names", got)
 	}
 	grown := s.peakMemory() - before
 	t.Logf("memory grew by %d MiB in %v", grown>>20, time.Since(began))
 	if grown > 256<<20 {
-		t.Errorf("memory grew by %d MiB", grown>>20)
+		t.Errorf("memory grew by %d MiB, want at most 256", grown>>20)
 	}
 }
 
@@ -371,7 +371,7 @@ func (s *server) peakMemory() int64 {
 			return n << 10
 		}
 	}
-	s.t.Fatal("VmHWM is missing")
+	s.t.Fatal("the process status lacks VmHWM")
 	return 0
 }
 

@@ -53,7 +53,7 @@ func TestInspect_ContinuesAfterKills(t *testing.T) {
 				return true
 			})
 			if n := len(all[inspected](s, fmt.Sprint("/api/inventory/u", user))); n != assets {
-				t.Errorf("%d rows, want %d", n, assets)
+				t.Errorf("got %d rows, want %d", n, assets)
 			}
 		}
 	})

@@ -15,7 +15,7 @@ func rows(t *testing.T, db *sql.DB, query string) []string {
 	t.Helper()
 	out, err := tryRows(db, query)
 	if err != nil {
-		t.Fatalf("%v in %s", err, query)
+		t.Fatalf("got error %v of the query %s", err, query)
 	}
 	return out
 }
@@ -106,10 +106,10 @@ func checkInvariants(t *testing.T, db *sql.DB) {
 	for what, query := range held {
 		found, err := tryRows(db, query)
 		if err != nil {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("query for %s: %v", what, err)
 		}
 		if len(found) > 0 {
-			t.Errorf("found %d times %s, first: %s", len(found), what, found[0])
+			t.Errorf("got %d rows, want none: %s, first: %s", len(found), what, found[0])
 		}
 	}
 }

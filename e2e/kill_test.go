@@ -99,23 +99,23 @@ func testKills(t *testing.T, on engine) {
 	end := s.awaitEnd()
 	t.Logf("%d kills, %d items; slowest start to progress %v; %d requests", killed, end.TotalItems, slowest, end.Usage.RequestCount)
 	if end.Status.JobID != id || end.Status.State != "finished" {
-		t.Errorf("job %s is %s, want %s finished", end.Status.JobID, end.Status.State, id)
+		t.Errorf("last job: got %s in state %s, want %s finished", end.Status.JobID, end.Status.State, id)
 	}
 	most := 30 * time.Second // 5 s on an idle machine
 	if randtest.Long() {
 		most = 5 * time.Second
 	}
 	if slowest > most {
-		t.Errorf("work continued %v after a start, want within %v", slowest, most)
+		t.Errorf("the work continued %v after a start, want at most %v", slowest, most)
 	}
 	sent := served(markets) - before
 	if most := (1 + killed) * sim.DefaultMarkets; sent > most {
-		t.Errorf("%d requests, want at most %d", sent, most)
+		t.Errorf("got %d requests, want at most %d", sent, most)
 	}
 	// A request is counted before it is sent. A kill in between leaves one extra count for
 	// each of the two fetch slots.
 	if got := int(end.Usage.RequestCount); got < sent || got > sent+2*killed {
-		t.Errorf("counted %d requests, provider received %d", got, sent)
+		t.Errorf("got %d counted requests, want the %d that the provider received", got, sent)
 	}
 	checkJob(t, s, id, int64(names))
 	checkRows(t, s, 3)
@@ -153,7 +153,7 @@ func awaitProgress(s *server, id string, before int64) int64 {
 		return j.TotalItems-j.PendingItems > before || j.Stage == "apply" || j.Stage == "done"
 	})
 	if got := j.sum(); got != j.TotalItems {
-		s.t.Errorf("counts add up to %d of %d items", got, j.TotalItems)
+		s.t.Errorf("the counts add up to %d, want %d items", got, j.TotalItems)
 	}
 	return j.TotalItems - j.PendingItems
 }
@@ -164,14 +164,14 @@ func checkJob(t *testing.T, s *server, id string, want int64) {
 	var j job
 	s.get("/api/market-prices/jobs/"+id, &j)
 	if j.TotalItems != want || j.sum() != want || j.PendingItems != 0 {
-		t.Errorf("job %+v, want %d items and none pending", j, want)
+		t.Errorf("job: got %+v, want %d items and none pending", j, want)
 	}
 	states := map[string]int64{}
 	seen := map[string]bool{}
 	for _, i := range all[item](s, "/api/market-prices/jobs/"+id+"/items") {
 		key := i.MarketHashName + "\x00" + i.Phase
 		if seen[key] {
-			t.Errorf("duplicate item %q in the job", i.MarketHashName)
+			t.Errorf("the job contains the item %q twice", i.MarketHashName)
 		}
 		seen[key] = true
 		states[i.State]++
@@ -198,6 +198,6 @@ func checkRows(t *testing.T, s *server, users int) {
 		}
 	}
 	if wrong > 0 {
-		t.Errorf("%d rows differ from their item's current price", wrong)
+		t.Errorf("got %d rows with another price than their item, want none", wrong)
 	}
 }

@@ -93,16 +93,16 @@ func testLedgerKills(t *testing.T, on engine) {
 	for _, d := range all {
 		status, response, err := d.send(s)
 		if err != nil || status != http.StatusCreated {
-			t.Fatalf("%s again: %d %s, %v", d.key, status, response, err)
+			t.Fatalf("%s again: got %d %s, %v, want 201", d.key, status, response, err)
 		}
 		if d.response != nil {
 			acknowledged++
 			if !bytes.Equal(response, d.response) {
-				t.Errorf("%s: first response %s, then %s", d.key, d.response, response)
+				t.Errorf("%s: got first %s, then %s, want the same twice", d.key, d.response, response)
 			}
 		}
 	}
-	t.Logf("%d deposits, %d acknowledged at first", len(all), acknowledged)
+	t.Logf("%d deposits, %d of them acknowledged by the first response", len(all), acknowledged)
 	checkBalances(t, s, int64(7*len(all)))
 	s.verified()
 	if _, err := s.stop(); err != nil {
@@ -110,7 +110,7 @@ func testLedgerKills(t *testing.T, on engine) {
 	}
 	files, err := os.ReadDir(filepath.Join(s.dir, "checkpoints"))
 	if err != nil || len(files) == 0 {
-		t.Errorf("no checkpoint after the stop: %v", err)
+		t.Errorf("got no checkpoint after the stop, want one (error %v)", err)
 	}
 }
 
@@ -165,7 +165,7 @@ func TestLedger_StartNeedsItsKey(t *testing.T) {
 	s.start()
 	status, response, err := s.keyed(ledgerPath+"u/entries", "k again", `{"kind":"withdrawal","currency":"USD","amount":7}`)
 	if err != nil || status != http.StatusCreated || !strings.Contains(string(response), `"keyId":"k2"`) {
-		t.Errorf("with a new key in front: %d %s, %v", status, response, err)
+		t.Errorf("with a new key in front: got %d %s, %v, want 201 with that key", status, response, err)
 	}
 	var page struct {
 		Items      []json.RawMessage
@@ -173,11 +173,11 @@ func TestLedger_StartNeedsItsKey(t *testing.T) {
 	}
 	s.get(ledgerPath+"u/entries?limit=1", &page)
 	if len(page.Items) != 1 || page.NextCursor == nil || !strings.Contains(string(page.Items[0]), `"seq":2`) {
-		t.Errorf("first page: got %s", page.Items)
+		t.Errorf("first page: got %s, want entry 2 and a cursor", page.Items)
 	}
 	s.get(ledgerPath+"u/entries?limit=1&cursor="+*page.NextCursor, &page)
 	if len(page.Items) != 1 || page.NextCursor != nil || !strings.Contains(string(page.Items[0]), `"seq":1`) {
-		t.Errorf("second page: got %s", page.Items)
+		t.Errorf("second page: got %s, want entry 1 and no cursor", page.Items)
 	}
 }
 
@@ -207,7 +207,7 @@ func TestLedger_ServersShareOneKey(t *testing.T) {
 		var report struct{ Status string }
 		s.get(ledgerPath+"u/verify", &report)
 		if report.Status != "ok" {
-			t.Errorf("verification: got %q", report.Status)
+			t.Errorf("verification: got the status %q, want ok", report.Status)
 		}
 		if _, err := s.stop(); err != nil {
 			t.Fatal(err)
@@ -233,10 +233,10 @@ func TestWallet_IsEmptyWithoutMoney(t *testing.T) {
 		}
 		for path, body := range want {
 			if status, response, err := s.call(http.MethodGet, ledgerPath+"poor"+path, nil); status != http.StatusOK || string(response) != body {
-				t.Errorf("%s: %d %s %v", path, status, response, err)
+				t.Errorf("%s: got %d %s, %v, want 200 %s", path, status, response, err, body)
 			}
 			if status, response, err := s.call(http.MethodGet, ledgerPath+"unknown"+path, nil); status != http.StatusNotFound {
-				t.Errorf("%s of a user that does not exist: %d %s %v", path, status, response, err)
+				t.Errorf("%s of an unknown user: got %d %s, %v, want 404", path, status, response, err)
 			}
 		}
 	})

@@ -45,7 +45,7 @@ func (s *server) offered(user, assetID string, items []asset) (priceStatus strin
 	took = time.Since(began)
 	var made struct{ PriceCheck struct{ Status string } }
 	if err != nil || status != http.StatusCreated || json.Unmarshal(response, &made) != nil {
-		s.t.Fatalf("listing of %s: %d %s, %v", user, status, response, err)
+		s.t.Fatalf("listing of %s: got %d %s, %v, want 201", user, status, response, err)
 	}
 	return made.PriceCheck.Status, took
 }
@@ -100,7 +100,7 @@ func testListingsWhilePricesHang(t *testing.T, on engine) {
 	for i := range steamUsers {
 		body := strings.NewReader(`{"steamId":"` + steamID(i) + `"}`)
 		if status, response, err := s.call(http.MethodPut, fmt.Sprint("/api/users/steam", i), body); err != nil || status != http.StatusOK {
-			t.Fatalf("%d %s %v", status, response, err)
+			t.Fatalf("put user: got %d %s, %v, want 200", status, response, err)
 		}
 	}
 	list := func(phase string) (took []time.Duration) {
@@ -110,10 +110,10 @@ func testListingsWhilePricesHang(t *testing.T, on engine) {
 			}
 			check, d := s.offered(fmt.Sprint(phase, i), items[0].AssetID, items)
 			if check != "known" {
-				t.Errorf("price check of %s: got %s", items[0].MarketHashName, check)
+				t.Errorf("price check of %s: got %s, want known", items[0].MarketHashName, check)
 			}
 			if check, _ := s.offered(fmt.Sprint(phase, i), items[1].AssetID, items); check != "queued" {
-				t.Errorf("price check of %s: got %s", items[1].MarketHashName, check)
+				t.Errorf("price check of %s: got %s, want queued", items[1].MarketHashName, check)
 			}
 			took = append(took, d)
 		}
@@ -134,19 +134,19 @@ func testListingsWhilePricesHang(t *testing.T, on engine) {
 	for i := range 2 { // share of the inventories
 		check, took := s.offered(fmt.Sprint("steam", i), "1", nil)
 		if check != "known" {
-			t.Errorf("price check: got %s", check)
+			t.Errorf("price check: got %s, want known", check)
 		}
-		t.Logf("listed from Steam in %v", took)
+		t.Logf("listing an item by a sync from Steam took %v", took)
 	}
 	if !s.status().Status.Running {
 		t.Error("the run has ended although its provider blocks")
 	}
 	if n := priced.Load(); n != 3 {
-		t.Errorf("%d prices of Steam, want 3 of 5 requests", n)
+		t.Errorf("got %d successful requests for prices of Steam, want 3 of 5", n)
 	}
-	t.Logf("%d listings: median %v, slowest %v; while the provider does not respond: %v, %v", listings, quiet, quietMost, busy, busyMost)
+	t.Logf("%d listings: median %v, slowest %v; while the provider does not respond: median %v, slowest %v", listings, quiet, quietMost, busy, busyMost)
 	if busy > 3*quiet+200*time.Millisecond || busyMost > 10*quietMost+5*time.Second {
-		t.Error("listings are slower while the provider blocks")
+		t.Error("listings are slower while the provider does not respond, want about the same time")
 	}
 
 	db := s.open()
@@ -158,7 +158,7 @@ func testListingsWhilePricesHang(t *testing.T, on engine) {
 	} {
 		var n int
 		if err := db.QueryRowContext(t.Context(), query).Scan(&n); err != nil || n != want {
-			t.Errorf("%s: %d, %v, want %d", query, n, err, want)
+			t.Errorf("%s: got %d, %v, want %d", query, n, err, want)
 		}
 	}
 }
@@ -218,19 +218,19 @@ func TestListings_EachAssetIsListedOnceAfterKills(t *testing.T) {
 		for _, o := range sent {
 			status, response, err := s.offer(o.user, o.asset, o.key, nil)
 			if err != nil || status != http.StatusCreated && status != http.StatusConflict {
-				t.Fatalf("%s again: %d %s, %v", o.key, status, response, err)
+				t.Fatalf("%s again: got %d %s, %v, want 201 or 409", o.key, status, response, err)
 			}
 			if o.status != 0 {
 				responded++
 				if status != o.status || !bytes.Equal(response, o.response) {
-					t.Errorf("%s: first response %d %s, then %d %s", o.key, o.status, o.response, status, response)
+					t.Errorf("%s: got first %d %s, then %d %s, want the same twice", o.key, o.status, o.response, status, response)
 				}
 			}
 		}
 		listed := map[string]int{}
 		for _, l := range all[struct{ UserID, AssetID, State string }](s, "/api/listings") {
 			if l.State != "active" {
-				t.Errorf("got a listing in state %s", l.State)
+				t.Errorf("got a listing in state %s, want active", l.State)
 			}
 			listed[l.UserID+" "+l.AssetID]++
 		}

@@ -24,7 +24,7 @@ func (s *server) lookup(names []string, queueMissing bool) (out []item) {
 	}
 	status, response, err := s.call(http.MethodPost, "/api/prices/lookup", bytes.NewReader(body))
 	if err != nil || status != http.StatusOK {
-		s.t.Fatalf("status %d, %v: %s", status, err, response)
+		s.t.Fatalf("lookup: got status %d, error %v, want 200: %s", status, err, response)
 	}
 	var got struct{ Items []item }
 	if err := json.Unmarshal(response, &got); err != nil {
@@ -56,7 +56,7 @@ func testLookup(t *testing.T, on engine) {
 		t.Helper()
 		for i, got := range s.lookup(names, queueMissing) {
 			if !want(names[i], got) {
-				t.Errorf("%s: %q: got %s at %s", what, names[i], got.Status, got.CurrentPrice)
+				t.Errorf("%s: %q: got the unexpected status %s at %s", what, names[i], got.Status, got.CurrentPrice)
 			}
 		}
 	}

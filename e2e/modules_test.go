@@ -33,11 +33,11 @@ func TestModules_PricesOnlyAndBack(t *testing.T) {
 		s.awaitPriced()
 		status, body, err := s.call(http.MethodGet, "/api/listings", nil)
 		if err != nil || status != http.StatusNotFound || !strings.Contains(string(body), `"code":"module_off"`) {
-			t.Errorf("listings: %d %s, %v; want 404 module_off", status, body, err)
+			t.Errorf("listings: got %d %s, %v, want 404 module_off", status, body, err)
 		}
 		for _, args := range [][]string{{"listings", "list"}, {"trades", "list"}, {"wallet", "balance", "u"}, {"fees", "show"}} {
 			if _, stderr := s.command(6, args...); !strings.Contains(stderr, "set MODULES to prices,market,wallet") {
-				t.Errorf("%v: %s, want the setting", args, stderr)
+				t.Errorf("%v: got %s, want a hint to the setting MODULES", args, stderr)
 			}
 		}
 		s.command(0, "status")

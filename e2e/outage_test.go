@@ -51,7 +51,7 @@ func (s *server) unavailable() {
 		}
 		_ = resp.Body.Close()
 		if after, err := strconv.Atoi(resp.Header.Get("Retry-After")); resp.StatusCode != http.StatusServiceUnavailable || err != nil || after < 1 {
-			s.t.Errorf("%s %s: %d with Retry-After %q, want 503 and when to come again", r.method, r.path, resp.StatusCode, resp.Header.Get("Retry-After"))
+			s.t.Errorf("%s %s: got %d with Retry-After %q, want 503 and seconds", r.method, r.path, resp.StatusCode, resp.Header.Get("Retry-After"))
 		}
 	}
 	resp, err := client.Get("http://" + s.addr + "/api/health")
@@ -92,7 +92,7 @@ func (c *cluster) stopAll() {
 	c.t.Helper()
 	for _, s := range c.servers {
 		if took, err := s.stop(); err != nil || took > mostStop {
-			c.t.Errorf("ended with %v after %v", err, took)
+			c.t.Errorf("stop during the outage: got error %v after %v, want none in time", err, took)
 		}
 	}
 }
@@ -123,9 +123,9 @@ func TestPostgres_RunSurvivesRestarts(t *testing.T) {
 		c.await("a restart of PostgreSQL", func() bool { return pg.Restart() == nil })
 		slowest = max(slowest, c.back())
 	}
-	t.Logf("%d restarts; slowest return %v", restarts, slowest)
+	t.Logf("%d restarts; slowest recovery %v", restarts, slowest)
 	if slowest > mostBack() {
-		t.Errorf("all was well %v after a restart, want within %v", slowest, mostBack())
+		t.Errorf("the recovery from a restart took %v, want at most %v", slowest, mostBack())
 	}
 	c.estimated(restarts * slots * len(c.servers))
 	c.stopAll()
@@ -145,9 +145,9 @@ func TestPostgres_RunSurvivesKilledSessions(t *testing.T) {
 		time.Sleep(time.Second)
 		ended += endSessions(t, url)
 	}
-	t.Logf("%d sessions ended", ended)
+	t.Logf("%d sessions terminated", ended)
 	if back := c.back(); back > mostBack() {
-		t.Errorf("all was well after %v, want within %v", back, mostBack())
+		t.Errorf("the recovery took %v, want at most %v", back, mostBack())
 	}
 	c.estimated(rounds * slots * len(c.servers))
 	c.stopAll()
@@ -213,7 +213,7 @@ func TestPostgres_CommitsSurviveLostConnections(t *testing.T) {
 			return err == nil
 		})
 		if got := rows(t, c.open(), `SELECT count(*) FROM inventory v JOIN platform_user u ON u.id = v.user_key WHERE u.user_id = 'user0'`); got[0] != "100" {
-			t.Errorf("%s rows after a push of 100", got[0])
+			t.Errorf("got %s rows after a push of 100, want 100", got[0])
 		}
 	}
 	t.Logf("%d commits refused, %d of unknown outcome; %d pushes", made[refused], made[unknown], pushes)
@@ -251,7 +251,7 @@ func TestPostgres_RecoversFromMissingConnections(t *testing.T) {
 		}
 	}
 	if back := c.back(); back > mostBack() {
-		t.Errorf("all was well after %v, want within %v", back, mostBack())
+		t.Errorf("the recovery took %v, want at most %v", back, mostBack())
 	}
 	names := c.markets.Names()
 	var pushing sync.WaitGroup
@@ -279,7 +279,7 @@ func takeConnections(t *testing.T, url string, all int) (held []*pgx.Conn) {
 			continue
 		}
 		if time.Since(began) > patience {
-			t.Fatalf("the test got only %d connections: %v", len(held), err)
+			t.Fatalf("the test opened only %d connections: %v", len(held), err)
 		}
 		const end = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND application_name <> 'held'`
 		if _, err := held[0].Exec(ctx, end); err != nil {

@@ -116,13 +116,13 @@ func TestPages_CommandsRun(t *testing.T) {
 			out := s.run(variables + example)
 			for _, m := range regexp.MustCompile(`"code":"(\w+)","requestId"`).FindAllStringSubmatch(out, -1) {
 				if !slices.Contains(allowed[name], m[1]) {
-					t.Errorf("a command got %s:\n%s", m[1], out)
+					t.Errorf("a command printed the unexpected status %s:\n%s", m[1], out)
 				}
 			}
 		})
 	}
 	if ran < 20 {
-		t.Errorf("found %d blocks only", ran)
+		t.Errorf("found %d blocks of commands, want at least 20: the test no longer recognizes them", ran)
 	}
 }
 
@@ -178,7 +178,7 @@ func TestTutorial_CommandsRun(t *testing.T) {
 				}
 				next := strings.Index("\n"+got[at:]+"\n", "\n"+line+"\n")
 				if next < 0 {
-					t.Errorf("%s: no further line %q in\n%s", command, line, got)
+					t.Errorf("%s: the output lacks the line %q after the lines before it:\n%s", command, line, got)
 					continue
 				}
 				at += next + len(line)
@@ -186,6 +186,6 @@ func TestTutorial_CommandsRun(t *testing.T) {
 		}
 	}
 	if !started || shown < 6 {
-		t.Errorf("ran %d commands of %s, server started: %v", shown, page, started)
+		t.Errorf("got %d commands of %s, server started: %v, want at least 6 and a started server", shown, page, started)
 	}
 }

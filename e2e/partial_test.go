@@ -70,37 +70,37 @@ func testPartialOutage(t *testing.T, on engine) {
 		t.Helper()
 		out, _ := s.command(code, append([]string{"refresh", "--wait", "--json"}, args...)...)
 		if err := json.Unmarshal([]byte(out), &r); err != nil {
-			t.Fatalf("%v: %s", err, out)
+			t.Fatalf("decode the status: %v: %s", err, out)
 		}
 		return r
 	}
 	for _, args := range [][]string{{"--force"}, nil} { // the second run is not forced; the items are still due
 		r := run(9, args...)
 		if r.State != "finished" || r.Outcome != "partial" || len(r.Gaps.Items) == 0 || len(r.Gaps.Markets) == 0 || r.Gaps.Markets[0].Provider != "sim" {
-			t.Errorf("run %+v", r)
+			t.Errorf("run: got %+v, want a partial outcome with gaps of items and markets of sim", r)
 		}
 		missing := r.FailedItems + r.SkippedItems.Backoff // a run without --force skips items without sales
 		if missing < 250 || r.UpdatedItems > 2 || missing+r.UpdatedItems+r.SkippedItems.NoSales != 300 {
-			t.Errorf("%d items without evidence, and %d updated", missing, r.UpdatedItems)
+			t.Errorf("got %d items without evidence and %d updated, want at least 250 and at most 2", missing, r.UpdatedItems)
 		}
 		if r.SkippedItems.NoSales == 0 && r.UpdatedItems != 2 {
-			t.Errorf("%d items with evidence", r.UpdatedItems)
+			t.Errorf("got %d items with evidence, want 2", r.UpdatedItems)
 		}
 		if took := r.FinishedAt.Sub(r.StartedAt); took > 30*time.Second {
-			t.Errorf("a provider that refuses connections held the run for %v", took)
+			t.Errorf("a provider that refuses connections delayed the run for %v, want at most 30s", took)
 		}
 	}
 	if now := timesOf(s, h.Names()[7]); now != before {
-		t.Errorf("the times of an item without evidence went from %v to %v", before, now)
+		t.Errorf("the times of an item without evidence changed from %v to %v, want no change", before, now)
 	}
 	if now := timesOf(s, h.Names()[0]); !now.EstimatedAt.After(before.EstimatedAt) {
-		t.Errorf("an item with evidence was estimated at %v", now.EstimatedAt)
+		t.Errorf("item with evidence: got the time of estimate %v, want a later one than before", now.EstimatedAt)
 	}
 	if _, metrics, err := s.call(http.MethodGet, "/metrics", nil); err != nil || !strings.Contains(string(metrics), `assay_refresh_outcome{outcome="partial"} 1`) {
-		t.Errorf("the metric that alerts is missing: %v", err)
+		t.Errorf("the metrics lack the partial outcome, which an alert needs (error %v)", err)
 	}
 	if out, _ := s.command(0, "events"); !strings.Contains(out, "job.partial") {
-		t.Errorf("events: %s", out)
+		t.Errorf("events: got %s, want job.partial", out)
 	}
 
 	again, err := sim.Start(t.Context(), strings.TrimPrefix(up.URL(), "http://"), h)
@@ -113,7 +113,7 @@ func testPartialOutage(t *testing.T, on engine) {
 	}
 	s.start()
 	if r := run(0); r.Outcome != "complete" || r.UpdatedItems+r.SkippedItems.NoSales != 300 {
-		t.Errorf("after the provider recovered: %+v", r)
+		t.Errorf("run after the provider recovered: got %+v, want a complete outcome", r)
 	}
 }
 

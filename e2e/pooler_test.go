@@ -30,7 +30,7 @@ func TestPooler_InstancesShareRun(t *testing.T) {
 	for _, s := range c.servers {
 		for _, trouble := range []string{"level=ERROR", "listening failed"} {
 			if contains(s.log, trouble) {
-				t.Errorf("the log contains %q", trouble)
+				t.Errorf("the log contains %q, want no such message", trouble)
 			}
 		}
 	}

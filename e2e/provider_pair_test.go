@@ -122,7 +122,7 @@ func (p *pair) begin(names []string, env ...string) {
 	p.s.awaitPriced()
 	p.s.refresh()
 	if end := p.s.awaitEnd(); end.Status.State != "finished" || end.LastError != nil {
-		p.t.Fatalf("the first run: %+v", end)
+		p.t.Fatalf("first run: got %+v, want it finished without an error", end)
 	}
 	p.end(l)
 }
@@ -177,21 +177,21 @@ func (p *pair) fails(f providertest.Fault, kinds ...provider.Kind) {
 	id := p.s.refresh()
 	end := p.s.awaitEnd()
 	if end.Status.JobID != id || end.Status.State != "finished" || end.UpdatedItems == 0 || end.FailedItems > 0 {
-		p.t.Errorf("the run ended %+v, want it finished by the other provider's prices", end)
+		p.t.Errorf("run with a faulty response: got %+v, want it finished with the other provider's prices", end)
 	}
 	if got := p.quotes(db, p.name); !slices.Equal(got, before) {
-		p.t.Errorf("quotes of %s changed by a faulty response: %s", p.name, firstDifference(got, before))
+		p.t.Errorf("the faulty response changed quotes of %s, want no change: %s", p.name, firstDifference(got, before))
 	}
 	if slices.Equal(p.quotes(db, p.other), healthyBefore) {
-		p.t.Errorf("the work of %s was not done", p.other)
+		p.t.Errorf("the run stored no new quotes of the healthy provider %s", p.other)
 	}
 	if found := rows(p.t, db, outside); len(found) > 0 {
-		p.t.Errorf("%d prices that no quote explains, such as %s", len(found), found[0])
+		p.t.Errorf("got %d prices outside the range of their quotes, such as %s, want none", len(found), found[0])
 	}
 	checkInvariants(p.t, db)
 	checkRows(p.t, p.s, 1)
 	if got, most := len(p.faulty.Hits()), p.units*attempts*4; got > most {
-		p.t.Errorf("%d requests for %d calls, want at most %d", got, p.units, most)
+		p.t.Errorf("got %d requests for %d calls, want at most %d", got, p.units, most)
 	}
 	p.reports(end, kinds)
 	p.t.Logf("%d requests, %v", len(p.faulty.Hits()), time.Since(began).Round(time.Millisecond))
@@ -207,19 +207,19 @@ func (p *pair) reports(end status, kinds []provider.Kind) {
 		return text != nil && slices.ContainsFunc(kinds, func(k provider.Kind) bool { return strings.Contains(*text, string(k)) })
 	}
 	if !named(end.LastError) {
-		p.t.Errorf("lastError is %s, want one of %v", quoted(end.LastError), kinds)
+		p.t.Errorf("lastError: got %s, want one of %v", quoted(end.LastError), kinds)
 	}
 	d := p.debug()
 	if d.Health != "degraded" && d.Health != "down" {
-		p.t.Errorf("health is %q although the last fetch failed: %+v", d.Health, d.Files)
+		p.t.Errorf("health after a failed fetch: got %q, want degraded or down: %+v", d.Health, d.Files)
 	}
 	_, metrics, err := p.s.call(http.MethodGet, "/metrics", nil)
 	if want := fmt.Sprintf("assay_provider_health{health=%q,provider=%q} 1", d.Health, p.name); err != nil || !strings.Contains(string(metrics), want) {
-		p.t.Errorf("the metrics lack %s, %v", want, err)
+		p.t.Errorf("the metrics lack %s, error %v", want, err)
 	}
 	if kinds[0] == provider.KindQuarantine {
 		if !slices.ContainsFunc(d.Markets, func(m marketDebug) bool { return m.Quarantine != nil }) {
-			p.t.Errorf("no market of %+v is in quarantine", d)
+			p.t.Errorf("got no market in quarantine, want one: %+v", d)
 		}
 		return
 	}
@@ -229,7 +229,7 @@ func (p *pair) reports(end status, kinds []provider.Kind) {
 	if !slices.ContainsFunc(d.Requests, func(r requestDebug) bool {
 		return r.Status != http.StatusOK || slices.Contains(kinds, provider.Kind(r.Error))
 	}) {
-		p.t.Errorf("no recorded request is one of %v: %+v", kinds, d.Requests)
+		p.t.Errorf("got no recorded request with one of the errors %v: %+v", kinds, d.Requests)
 	}
 }
 
@@ -290,11 +290,11 @@ func (p *pair) recovers() {
 	p.faulty.Reset()
 	p.s.refresh()
 	if end := p.s.awaitEnd(); end.Status.State != "finished" || end.LastError != nil {
-		p.t.Errorf("after all faults: %+v", end)
+		p.t.Errorf("run after all faults: got %+v, want it finished without an error", end)
 	}
 	for _, m := range p.debug().Markets {
 		if m.Quarantine != nil {
-			p.t.Errorf("market %s is in quarantine still: %s", m.Market, *m.Quarantine)
+			p.t.Errorf("market %s is still in quarantine: %s", m.Market, *m.Quarantine)
 		}
 	}
 }

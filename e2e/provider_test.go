@@ -184,10 +184,10 @@ func testWaits(t *testing.T, on engine) {
 				p.s.awaitEnd()
 				hits := p.faulty.Hits()
 				if len(hits) < 2 {
-					t.Fatalf("%d requests, want another one after the wait", len(hits))
+					t.Fatalf("got %d requests, want another one after the wait", len(hits))
 				}
 				if got := hits[1].Time.Sub(hits[0].Time); got < c.wait || hits[1].Time.Before(notBefore) {
-					t.Errorf("repeated the request after %v, want at least %v, and not before %v", got, c.wait, notBefore)
+					t.Errorf("got the next request after %v, want at least %v, and not before %v", got, c.wait, notBefore)
 				}
 			}
 			p.end(l)

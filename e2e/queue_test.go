@@ -81,7 +81,7 @@ func testManyPushes(t *testing.T, on engine) {
 			own := names[shared+u*(each-shared):][:each-shared]
 			n, tries, err := s.pushInsisting(token, fmt.Sprintf("user%d", u), append(names[:shared:shared], own...))
 			if err != nil {
-				t.Errorf("user %d: %v", u, err)
+				t.Errorf("push of user %d: %v", u, err)
 			}
 			queued.Add(n)
 			later.Add(int64(tries - 1))
@@ -93,12 +93,12 @@ func testManyPushes(t *testing.T, on engine) {
 		t.Errorf("queued %d names, want %d", got, distinct)
 	}
 	s.awaitPriced()
-	t.Logf("all priced after %v", time.Since(began).Round(time.Millisecond))
+	t.Logf("all names had a price after %v", time.Since(began).Round(time.Millisecond))
 
 	db := s.open()
 	twice := rows(t, db, `SELECT i.name, count(*) FROM refresh_item r JOIN item i ON i.id = r.item_id GROUP BY r.item_id, i.name HAVING count(*) <> 1`)
 	if len(twice) > 0 {
-		t.Errorf("%d names were in more than one job, such as %s", len(twice), twice[0])
+		t.Errorf("got %d names in more than one job, such as %s, want none", len(twice), twice[0])
 	}
 	if got := rows(t, db, `SELECT count(*) FROM refresh_item`); got[0] != strconv.Itoa(distinct) {
 		t.Errorf("got %s names in jobs, want %d", got[0], distinct)

@@ -53,7 +53,7 @@ func testRates(t *testing.T, on engine) {
 	second.awaitEnd()
 	second.converts(date)
 	if n := requested.Load(); n != 1 {
-		t.Errorf("got %d requests to the bank", n)
+		t.Errorf("got %d requests to the bank, want 1", n)
 	}
 	// Either instance may have planned the run.
 	if !strings.Contains(first.log.String()+second.log.String(), "exchange rates are more than three days old") {
@@ -75,7 +75,7 @@ func (s *server) converts(date string) {
 	s.get("/api/prices/items/A", &item)
 	if q := item.Snapshots; item.CurrentPrice != 10.834 || len(q) != 1 || q[0].Currency != "EUR" || q[0].LowestAsk != 10 ||
 		q[0].Rate != 1.0834 || q[0].RateDate != date+"T00:00:00Z" || !q[0].RateOld || !q[0].Used {
-		s.t.Errorf("item %+v", item)
+		s.t.Errorf("got item %+v, want 10.834 from the old rate of the day", item)
 	}
 	var debug struct {
 		ExchangeRates struct {
@@ -90,7 +90,7 @@ func (s *server) converts(date string) {
 	}
 	s.get("/api/market-prices/provider-debug", &debug)
 	if r := debug.ExchangeRates; r.From != "ecb" || !r.Old || r.LastError != nil || len(r.Rates) != 3 {
-		s.t.Errorf("rates %+v", r)
+		s.t.Errorf("got rates %+v, want three old ones of ecb", r)
 	}
 }
 
@@ -107,7 +107,7 @@ func TestRates_FixedRatesOfKeysAndMetal(t *testing.T) {
 		env := []string{"MARKET_PRICE_PROVIDERS=pricelist", "PRICELIST_CONFIG=" + lists}
 		for _, command := range []string{"serve", "config"} {
 			if _, errs := on.newServer(t, append(env, "MARKET_PRICE_RATES=ecb,REF=0.029@2026-11-20")...).command(2, command); !strings.Contains(errs, "no rate for KEY, the currency of pricelist/keys") {
-				t.Errorf("assay %s without a rate: %s", command, errs)
+				t.Errorf("assay %s without a rate: got %s, want that the rate for KEY is missing", command, errs)
 			}
 		}
 		s := on.newServer(t, append(env, "MARKET_PRICE_RATES=KEY=1.85@2026-11-20,REF=0.029@2026-11-20")...)
@@ -117,7 +117,7 @@ func TestRates_FixedRatesOfKeysAndMetal(t *testing.T) {
 		var d detail
 		s.get("/api/prices/items/The%20Team%20Captain?appId=440", &d)
 		if d.CurrentPrice != "18.53" || d.UsedMarkets != 2 { // (10 x 1.85 + 640 x 0.029) / 2
-			t.Errorf("%+v", d)
+			t.Errorf("got item %+v, want 18.53 from 2 markets", d)
 		}
 	})
 }

@@ -70,12 +70,12 @@ func TestReadme_LivePricesAndExamples(t *testing.T) {
 		`os.Getenv("PLATFORM_API_TOKEN")`, `"`+s.secret("PLATFORM_API_TOKEN")+`"`)
 	push, prices, _ := strings.Cut(of.Replace(readmeBlock(t, "sh", "PLATFORM_API_TOKEN=$(cat")), "\nbin/assay prices")
 	if out := runIn(t, dir, nil, "sh", "-ec", push); !strings.Contains(out, `"queuedNames":1`) {
-		t.Errorf("got %s", out)
+		t.Errorf("push: got %s, want one queued name", out)
 	}
 	s.awaitPriced()
 	show := "LISTEN_ADDR=" + s.addr + " bin/assay prices" + prices
 	if out := runIn(t, dir, nil, "sh", "-ec", show); !regexp.MustCompile(`price +28\.1 USD \(ok`).MatchString(out) {
-		t.Errorf("got %s", out)
+		t.Errorf("assay item: got %s, want the price 28.1 USD with status ok", out)
 	}
 	t.Run("TypeScript", func(t *testing.T) {
 		compile := npmTool(t, "tsc")
@@ -86,7 +86,7 @@ func TestReadme_LivePricesAndExamples(t *testing.T) {
 		create(t, filepath.Join(dir, "flow.ts"), of.Replace(readmeBlock(t, "ts", "fetch(")))
 		runIn(t, dir, nil, compile)
 		if out := runIn(t, dir, nil, "node", "flow.js"); out != name+" 28.1 USD ok\n" {
-			t.Errorf("got %q", out)
+			t.Errorf("JavaScript example: got %q, want the price 28.1 USD with status ok", out)
 		}
 	})
 	t.Run("Go", func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestReadme_LivePricesAndExamples(t *testing.T) {
 			of.Replace(readmeBlock(t, "go", "http.NewRequest")) + "}\n"
 		create(t, filepath.Join(dir, "main.go"), text)
 		if out := runIn(t, dir, nil, "go", "run", "main.go"); !strings.Contains(out, `"currentPriceDecimal":"28.1"`) {
-			t.Errorf("got %s", out)
+			t.Errorf("Go example: got %s, want the price 28.1", out)
 		}
 	})
 }

@@ -71,12 +71,12 @@ func testRecorded(t *testing.T, on engine, r recording) {
 	id := s.refresh()
 	end := s.awaitEnd()
 	if end.Status.State != "finished" || end.Usage.RequestCount != 0 {
-		t.Fatalf("refresh %+v, want it finished without a request: the lists are files", end)
+		t.Fatalf("refresh: got %+v, want it finished without a request, because the lists are files", end)
 	}
 	total := int64(len(all[item](s, "/api/prices/items?appId=730")) + len(all[item](s, "/api/prices/items?appId=252490")))
 	priced := int64(len(w.quotes)) // all items with quotes were pushed
 	if end.TotalItems != total || end.UpdatedItems != priced || end.NoQuoteItems != total-priced || end.FailedItems != 0 {
-		t.Errorf("run %+v, want %d items of which %d priced", end, total, priced)
+		t.Errorf("first run: got %+v, want %d items, %d of them with a price", end, total, priced)
 	}
 	checkJob(t, s, id, total)
 	prices := checkPrices(t, s, w, nil, r)
@@ -89,10 +89,10 @@ func testRecorded(t *testing.T, on engine, r recording) {
 	// again.
 	code, _, err := s.call(http.MethodPost, "/api/market-prices/refresh", nil)
 	if err != nil || code != http.StatusAccepted {
-		t.Fatalf("refresh: %d %v", code, err)
+		t.Fatalf("refresh: got %d, %v, want 202", code, err)
 	}
 	if again := s.awaitEnd(); again.SkippedItems.TTL != priced || again.NoQuoteItems != total-priced {
-		t.Errorf("second run %+v, want %d skipped and %d without a quote", again, priced, total-priced)
+		t.Errorf("second run: got %+v, want %d skipped and %d without a quote", again, priced, total-priced)
 	}
 
 	// This is the next recorded date of the weekly market.
@@ -104,7 +104,7 @@ func testRecorded(t *testing.T, on engine, r recording) {
 	s.start()
 	s.refresh()
 	if end := s.awaitEnd(); end.Status.State != "finished" {
-		t.Fatalf("refresh of the next date: %+v", end)
+		t.Fatalf("refresh of the next date: got %+v, want it finished", end)
 	}
 	checkInventory(t, s, owned, checkPrices(t, s, next, w, r))
 }
@@ -178,7 +178,7 @@ func checkPrices(t *testing.T, s *server, w, former *world, r recording) map[str
 	}
 	t.Logf("%d prices compared, %d held back", compared, held)
 	if compared < r.least || (former != nil && held == 0 && slices.Contains(w.files, "weekly")) {
-		t.Errorf("compared only %d prices, %d of them held back", compared, held)
+		t.Errorf("got %d compared prices, %d of them held back, want more", compared, held)
 	}
 	return out
 }
@@ -223,7 +223,7 @@ func checkExplanations(t *testing.T, s *server, w *world, estimate string) {
 			"min": {d.Min, sorted[0].price}, "max": {d.Max, sorted[len(sorted)-1].price},
 		} {
 			if got, _ := new(big.Rat).SetString(pair.got.String()); got.Cmp(pair.want) != 0 {
-				t.Errorf("%s of %q is %s, want %s", what, k.name, pair.got, pair.want.FloatString(6))
+				t.Errorf("%s of %q: got %s, want %s", what, k.name, pair.got, pair.want.FloatString(6))
 			}
 		}
 		got, _ := new(big.Rat).SetString(d.Consensus.String())
@@ -234,7 +234,7 @@ func checkExplanations(t *testing.T, s *server, w *world, estimate string) {
 		// it.
 		sameLast := estimate == "consensus" || !o.disputed
 		if sameLast && !o.is(got, o.consensus) {
-			t.Errorf("consensus of %q is %s, want %s (quotes %v)", k.name, d.Consensus, o.consensus.FloatString(6), quotes)
+			t.Errorf("consensus of %q: got %s, want %s (quotes %v)", k.name, d.Consensus, o.consensus.FloatString(6), quotes)
 		}
 		var left []string
 		for _, m := range d.Snapshots {
@@ -248,13 +248,13 @@ func checkExplanations(t *testing.T, s *server, w *world, estimate string) {
 			want = nil // average and median use every quote
 		}
 		if !slices.Equal(left, want) {
-			t.Errorf("%q leaves out %v, want %v (quotes %v)", k.name, left, want, quotes)
+			t.Errorf("%q: got the unused quotes %v, want %v (quotes %v)", k.name, left, want, quotes)
 		}
 		if d.Markets != len(d.Snapshots) || d.UsedMarkets != len(quotes)-len(want) {
-			t.Errorf("%q: %d of %d markets used, want %d of %d", k.name, d.UsedMarkets, d.Markets, len(quotes)-len(want), len(d.Snapshots))
+			t.Errorf("%q: got %d of %d markets used, want %d of %d", k.name, d.UsedMarkets, d.Markets, len(quotes)-len(want), len(d.Snapshots))
 		}
 		if (d.Status == "disputed") != o.disputed {
-			t.Errorf("%q is %s, disputed should be %v", k.name, d.Status, o.disputed)
+			t.Errorf("%q: got the status %s, want disputed: %v", k.name, d.Status, o.disputed)
 		}
 		if o.disputed {
 			disputed++
@@ -271,7 +271,7 @@ func checkExplanations(t *testing.T, s *server, w *world, estimate string) {
 	}
 	t.Logf("%d explanations compared, %d to the digit: %d absurd asks, %d disputed, %d with outliers", checked, exact, absurd, disputed, without)
 	if checked < 700 || exact < 700 || absurd == 0 || disputed == 0 || without == 0 {
-		t.Error("want at least 700 explanations, an absurd ask, a disputed price and an outlier")
+		t.Error("the data lack cases: want at least 700 explanations, an absurd ask, a disputed price and an outlier")
 	}
 }
 
@@ -287,18 +287,18 @@ func checkInventory(t *testing.T, s *server, owned, prices map[string]string) {
 	rows := all[row](s, "/api/inventory/recorded?appId=730")
 	for _, r := range rows {
 		if name, ok := owned[r.AssetID]; !ok || r.MarketHashName != name {
-			t.Errorf("asset %s is %q, want %q", r.AssetID, r.MarketHashName, name)
+			t.Errorf("asset %s: got %q, want %q", r.AssetID, r.MarketHashName, name)
 		}
 		want := prices[r.MarketHashName+"\x00"]
 		if r.EstimatedValue == nil {
 			unpriced++
 			if want != "0" {
-				t.Errorf("%q has no value, want %s", r.MarketHashName, want)
+				t.Errorf("row %q: got no value, want %s", r.MarketHashName, want)
 			}
 			continue
 		}
 		if r.EstimatedValue.String() != want {
-			t.Errorf("%q has the value %s, want %s", r.MarketHashName, r.EstimatedValue, want)
+			t.Errorf("row %q: got the value %s, want %s", r.MarketHashName, r.EstimatedValue, want)
 		}
 		v, _ := new(big.Rat).SetString(r.EstimatedValue.String())
 		total.Add(total, v)
@@ -307,7 +307,7 @@ func checkInventory(t *testing.T, s *server, owned, prices map[string]string) {
 		t.Errorf("got %d rows (reported %d), %d without a value (reported %d); want %d rows", len(rows), head.Rows, unpriced, head.UnpricedRows, len(owned))
 	}
 	if got, _ := new(big.Rat).SetString(head.TotalValue.String()); got.Cmp(total) != 0 {
-		t.Errorf("total value %s, want %s", head.TotalValue, total.FloatString(6))
+		t.Errorf("total value: got %s, want %s", head.TotalValue, total.FloatString(6))
 	}
 	t.Logf("total value of the recorded inventory: %s; %d rows without a price", head.TotalValue, unpriced)
 }

@@ -169,7 +169,7 @@ func (s *server) pushRaw(user string, app int, items any) {
 	}
 	code, response, err := s.call(http.MethodPost, "/api/inventory/"+url.PathEscape(user)+"/sync", strings.NewReader(string(body)))
 	if err != nil || code != http.StatusOK {
-		s.t.Fatalf("push: %d %s %v", code, response, err)
+		s.t.Fatalf("push: got %d %s, %v, want 200", code, response, err)
 	}
 }
 
@@ -203,7 +203,7 @@ func pushRecordedInventory(t *testing.T, s *server, dir string) map[string]strin
 		})
 	}
 	if len(owned) != 810 || len(distinct) != 566 {
-		t.Fatalf("the recording has %d assets of %d names, want 810 of 566", len(owned), len(distinct))
+		t.Fatalf("the recording: got %d assets of %d names, want 810 of 566", len(owned), len(distinct))
 	}
 	s.pushRaw("recorded", 730, items)
 	return owned

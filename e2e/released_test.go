@@ -59,7 +59,7 @@ func recordRelease(t *testing.T, on engine, dir string) {
 	s.awaitPriced()
 	d := deposited{user: recordedUser, key: "released", body: `{"kind":"deposit","currency":"USD","amount":700}`}
 	if status, body, err := d.send(s); err != nil || status != http.StatusCreated {
-		t.Fatalf("deposit: %d %s, %v", status, body, err)
+		t.Fatalf("deposit: got %d %s, %v, want 201", status, body, err)
 	}
 	state, err := json.Marshal(s.state(items[0].MarketHashName))
 	if err != nil {
@@ -128,7 +128,7 @@ func releasedVersions(t *testing.T) (dirs []string) {
 	}
 	for _, dir := range have {
 		if !slices.Contains(dirs, dir) {
-			t.Errorf("%s is no version of CHANGELOG.md", dir)
+			t.Errorf("got the directory %s, want one per released version of CHANGELOG.md", dir)
 		}
 	}
 	return dirs

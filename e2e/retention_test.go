@@ -35,11 +35,11 @@ func testRetention(t *testing.T, on engine) {
 		return len(got) == 2 && got[0] == "bulk|2" && got[1] == "missing|2"
 	})
 	if status, _, err := s.call(http.MethodGet, "/api/market-prices/jobs/1", nil); err != nil || status != http.StatusNotFound {
-		t.Errorf("a removed job: %d %v, want 404", status, err)
+		t.Errorf("removed job: got %d, %v, want 404", status, err)
 	}
 	const tooMany = `SELECT kept FROM (SELECT count(DISTINCT unit_id) AS kept FROM fetch_blob) b WHERE kept > (SELECT count(*) FROM market_file)`
 	if got := rows(t, db, tooMany); len(got) > 0 {
-		t.Error("more responses are kept than the newest of each market")
+		t.Error("got several stored responses of a market, want only the newest")
 	}
 
 	// A running job is kept, even if other jobs end.
@@ -53,7 +53,7 @@ func testRetention(t *testing.T, on engine) {
 	s.kill()
 	s.start()
 	if end := s.awaitEnd(); end.Status.JobID != id {
-		t.Errorf("%+v, want job %s", end, id)
+		t.Errorf("last job: got %+v, want %s", end, id)
 	}
 	checkJob(t, s, id, 100)
 	checkInvariants(t, db)

@@ -97,7 +97,7 @@ func TestLedger_RepeatedTransactionsApplyOnce(t *testing.T) {
 		stop()
 		watch.Wait()
 		if n := rows(t, db, `SELECT count(*) FROM wallet_transaction WHERE idempotency_key LIKE 'request %'`); n[0] != "500" {
-			t.Errorf("%s were applied", n)
+			t.Errorf("got %s applied requests, want 500", n)
 		}
 		servers[0].verified()
 	})
@@ -108,10 +108,10 @@ func watchSum(ctx context.Context, t *testing.T, db *sql.DB) {
 	const query = `SELECT CAST((SELECT coalesce(sum(balance), 0) FROM wallet_account) AS bigint), CAST((SELECT coalesce(sum(amount), 0) FROM wallet_entry) AS bigint)`
 	for looks := 1; ; looks++ {
 		if sums, err := tryRows(db, query); err != nil || sums[0] != "0|0" {
-			t.Errorf("look %d: the sums are %v, %v", looks, sums, err)
+			t.Errorf("read %d: got the sums %v, error %v, want 0|0", looks, sums, err)
 		}
 		if ctx.Err() != nil {
-			t.Logf("looked %d times", looks)
+			t.Logf("read the sums %d times", looks)
 			return
 		}
 	}

@@ -113,7 +113,7 @@ func demandAndKill(t *testing.T, on engine) {
 	_, _ = s.tryRefresh()
 	time.Sleep(3 * time.Second)
 	if again := d.requests() - before; again > 0 {
-		t.Errorf("%d requests within %v of the %v that the provider demanded", again, time.Since(d.first()), demanded)
+		t.Errorf("got %d requests after %v, within the demanded wait of %v, want none", again, time.Since(d.first()), demanded)
 	}
 }
 

@@ -21,7 +21,7 @@ func TestSameFile_SecondServerFails(t *testing.T) {
 	err := <-second.done
 	second.done <- err
 	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 7 || !contains(second.log, "another process uses this database") {
-		t.Errorf("the second server ended with %v, want exit code 7 and why: %s", err, second.log)
+		t.Errorf("the second server ended with %v, want exit code 7 and the reason: %s", err, second.log)
 	}
 	first.push("u", 730, []asset{{AssetID: "1", MarketHashName: "A"}})
 	first.kill()

@@ -47,7 +47,7 @@ func testSecrets(t *testing.T, on engine) {
 	}
 	for _, name := range []string{"SHOP_API_KEY", "QUERY_API_KEY"} {
 		if !strings.Contains(sent.String(), canaries[name]) {
-			t.Errorf("%s was not sent to the shop: the test needs a request with it", name)
+			t.Errorf("the provider got no request with %s, want one", name)
 		}
 	}
 	t.Logf("searched %d bytes", h.f.bytes)
@@ -75,18 +75,18 @@ func testPanics(t *testing.T, on engine) {
 	status, body, err := h.call(http.MethodPost, "/api/inventory/u/sync", strings.NewReader(
 		`{"appId":730,"contextId":"2","snapshotAt":"2026-01-01T00:00:00Z","items":[]}`))
 	if err != nil || status != http.StatusInternalServerError {
-		t.Errorf("a handler that panics returns %d, %v, want 500", status, err)
+		t.Errorf("handler that panics: got status %d, %v, want 500", status, err)
 	}
 	h.f.look("the response to a panic", body)
 	worker.Store(true) // the next push starts a worker
 	pushNames(h.server, h.names, 1)
 	h.awaitPriced()
 	if got := h.status(); got.Status.Running {
-		t.Errorf("%+v", got)
+		t.Errorf("got the status %+v, want no running job", got)
 	}
 	for _, text := range []string{"handler panicked", "panic: "} {
 		if !strings.Contains(h.log.String(), text) {
-			t.Errorf("the log does not contain %q", text)
+			t.Errorf("the log lacks %q", text)
 		}
 	}
 	h.files(false)
@@ -155,13 +155,13 @@ func TestSecrets_OnlyWrongSecretsAreDelayed(t *testing.T) {
 				case http.StatusTooManyRequests:
 					limited.Add(1)
 				default:
-					t.Errorf("a wrong secret from %s: %d", from, status)
+					t.Errorf("wrong secret from %s: got status %d, want 401 or 429", from, status)
 				}
 			})
 		}
 		own.Wait()
 		if n := unauthorized.Load(); inTime() && n != 20 {
-			t.Errorf("%d of %d wrong secrets from %s were not delayed, want 20", n, times, from)
+			t.Errorf("got %d of %d wrong secrets from %s without a delay, want 20", n, times, from)
 		}
 	}
 	group.Go(func() { guess("198.51.100.1", fromOne) })
@@ -175,7 +175,7 @@ func TestSecrets_OnlyWrongSecretsAreDelayed(t *testing.T) {
 		from := []string{"198.51.100.1", "203.0.113.1", "192.0.2.1", ""}[tries%4]
 		sent := time.Now()
 		if status, _ := s.present(http.MethodGet, path, right, from); status != http.StatusOK {
-			t.Errorf("the right secret from %q: %d", from, status)
+			t.Errorf("right secret from %q: got status %d, want 200", from, status)
 		}
 		slowest = max(slowest, time.Since(sent))
 		select {
@@ -186,10 +186,10 @@ func TestSecrets_OnlyWrongSecretsAreDelayed(t *testing.T) {
 	}
 	t.Logf("%d wrong secrets were delayed; %d valid ones took at most %v", limited.Load(), tries, slowest)
 	if slowest > 3*time.Second {
-		t.Errorf("the response to a valid secret took %v", slowest)
+		t.Errorf("the response to a valid secret took %v, want at most 3s", slowest)
 	}
 	if warned := strings.Count(s.log.String(), "wrong secret"); warned > 100 {
-		t.Errorf("%d wrong secrets were logged", warned)
+		t.Errorf("got %d logged wrong secrets, want at most 100", warned)
 	}
 }
 
@@ -225,7 +225,7 @@ func TestSecrets_RotateWithoutAnOutage(t *testing.T) {
 	s.await("some requests more", func() bool { return sent.Load() >= 50 })
 	endNewer()
 	if n := failed.Load(); n > 0 {
-		t.Errorf("%d of %d requests failed", n, sent.Load())
+		t.Errorf("got %d failed requests of %d, want none", n, sent.Load())
 	}
 }
 

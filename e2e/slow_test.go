@@ -27,7 +27,7 @@ func TestSlow_BackgroundProviderDoesNotBlockRun(t *testing.T) {
 		s.awaitPriced()
 		id := s.refresh()
 		if end := s.awaitEnd(); end.UpdatedItems != names {
-			t.Errorf("%d of %d items updated by the run", end.UpdatedItems, names)
+			t.Errorf("got %d items updated by the run, want %d", end.UpdatedItems, names)
 		}
 
 		var j struct {
@@ -55,12 +55,12 @@ func TestSlow_BackgroundProviderDoesNotBlockRun(t *testing.T) {
 		s.start()
 		s.await("the provider known to be out of budget", func() bool { return s.budgetOf(sim.Name).Left == 0 })
 		if left := later(); left < names-budget {
-			t.Errorf("%d names left for later, want at least %d of %d", left, names-budget, names)
+			t.Errorf("got %d names deferred, want at least %d of %d", left, names-budget, names)
 		}
 		checkJob(t, s, id, names)
 		checkRows(t, s, 2)
 		if n := served(markets); n != budget {
-			t.Errorf("%d requests, want the %d that are allowed", n, budget)
+			t.Errorf("got %d requests, want the %d that are allowed", n, budget)
 		}
 	})
 }
@@ -79,7 +79,7 @@ func TestSilentProvider_IsDown(t *testing.T) {
 		s.command(5, "refresh", "--wait")
 		d := s.debugOf("sim")
 		if d.Health != "down" || d.LastError == nil || !strings.Contains(*d.LastError, "no successful response for 1s") {
-			t.Errorf("health %q, last error %s", d.Health, quoted(d.LastError))
+			t.Errorf("got health %q, last error %s, want down without a successful response for 1s", d.Health, quoted(d.LastError))
 		}
 	})
 }

@@ -59,7 +59,7 @@ func testStatus(t *testing.T, on engine) {
 	began := time.Now()
 	id := s.refresh()
 	if end := s.awaitEnd(); end.Status.JobID != id || end.Status.State != "finished" {
-		t.Errorf("the run ended %+v", end)
+		t.Errorf("run: got %+v, want it finished", end)
 	}
 	ran := time.Since(began)
 	close(stop)
@@ -68,10 +68,10 @@ func testStatus(t *testing.T, on engine) {
 	p99 := took[len(took)*99/100]
 	t.Logf("%d requests in a run of %v: p50 %v, p99 %v, slowest %v", len(took), ran.Round(time.Millisecond), took[len(took)/2], p99, took[len(took)-1])
 	if failed > 0 {
-		t.Errorf("%d requests failed", failed)
+		t.Errorf("got %d failed requests, want none", failed)
 	}
 	if p99 > bound {
-		t.Errorf("p99 is %v, want at most %v", p99, bound)
+		t.Errorf("p99: got %v, want at most %v", p99, bound)
 	}
 }
 

@@ -49,10 +49,10 @@ func TestSteam_ProviderDebugDistinguishesErrors(t *testing.T) {
 				d = s.debugOf(steam.Name)
 				return len(d.Requests) > 0 && (c.kind == "" || d.LastError != nil)
 			})
-			t.Logf("%q: requests %+v, error %s", c.name, d.Requests, quoted(d.LastError))
+			t.Logf("%q: requests %+v, last error %s", c.name, d.Requests, quoted(d.LastError))
 			if c.kind == "" {
 				if d.LastError != nil {
-					t.Errorf("response without a price: got error %s", quoted(d.LastError))
+					t.Errorf("response without a price: got error %s, want none", quoted(d.LastError))
 				}
 			} else if !strings.Contains(*d.LastError, string(c.kind)) || !strings.Contains(*d.LastError, c.detail) {
 				t.Errorf("provider-debug: got %s, want %s and %q", quoted(d.LastError), c.kind, c.detail)
@@ -84,10 +84,10 @@ func TestSteam_ProviderTestRespectsRetryAfter(t *testing.T) {
 		cmd.Env = s.env
 		out, err := cmd.CombinedOutput()
 		if err == nil || !strings.Contains(string(out), "not sent: the provider demanded a wait") {
-			t.Errorf("provider test: got error %v, output:\n%s", err, out)
+			t.Errorf("provider test: got error %v, want that no request was sent; output:\n%s", err, out)
 		}
 		if sent := len(fake.Hits()) - before; sent != 0 {
-			t.Errorf("got %d requests before the end of the retry-after", sent)
+			t.Errorf("got %d requests before the end of the retry-after, want none", sent)
 		}
 	})
 }

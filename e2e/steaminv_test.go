@@ -39,7 +39,7 @@ func TestSteam_KilledPullKeepsOldRows(t *testing.T) {
 			t.Helper()
 			status, body, err := s.call(http.MethodPost, sync, nil)
 			if err != nil || status != want || !strings.Contains(string(body), holds) {
-				t.Fatalf("%d %s %v, want %d with %s", status, body, err, want, holds)
+				t.Fatalf("sync: got %d %s, %v, want %d with %s", status, body, err, want, holds)
 			}
 		}
 		rows := func() (assets []string) {
@@ -55,7 +55,7 @@ func TestSteam_KilledPullKeepsOldRows(t *testing.T) {
 		put := func(body string) {
 			t.Helper()
 			if status, response, err := s.call(http.MethodPut, "/api/users/u1", strings.NewReader(body)); err != nil || status != http.StatusOK {
-				t.Fatalf("%d %s %v", status, response, err)
+				t.Fatalf("put user: got %d %s, %v, want 200", status, response, err)
 			}
 		}
 		put(`{}`)
@@ -72,7 +72,7 @@ func TestSteam_KilledPullKeepsOldRows(t *testing.T) {
 		}
 		s.get("/api/market-prices/provider-debug", &debug)
 		if d := &debug.Inventories; d.Host != "steamcommunity.com" || d.ResponsesByStatus["200"] != 3 || len(d.Requests) != 3 || !strings.HasPrefix(d.Requests[0].Path, "/inventory/") {
-			t.Errorf("%+v", debug.Inventories)
+			t.Errorf("got %+v, want three successful requests to steamcommunity.com", debug.Inventories)
 		}
 
 		amid, killed := make(chan struct{}), make(chan struct{})
@@ -97,11 +97,11 @@ func TestSteam_KilledPullKeepsOldRows(t *testing.T) {
 		<-requested
 		s.start()
 		if now := rows(); strings.Join(now, ",") != strings.Join(before, ",") {
-			t.Errorf("after the kill the rows are %v, were %v", now, before)
+			t.Errorf("rows after the kill: got %v, want %v as before", now, before)
 		}
 		pull(http.StatusOK, `"added":15,"removed":10,"changed":0,"unchanged":15,`)
 		if n := len(rows()); n != 30 {
-			t.Errorf("%d rows, want 30", n)
+			t.Errorf("got %d rows, want 30", n)
 		}
 		refused := len(fake.Paths()) + 2
 		fake.Set(func(f *steaminvtest.Server) {
@@ -114,10 +114,10 @@ func TestSteam_KilledPullKeepsOldRows(t *testing.T) {
 		s.start() // the retry-after survives a restart
 		pull(http.StatusServiceUnavailable, "steam_throttled")
 		if n := len(fake.Paths()); n != refused {
-			t.Errorf("%d requests, want none after number %d, which was refused", n, refused)
+			t.Errorf("got %d requests, want none after number %d, which was refused", n, refused)
 		}
 		if n := len(rows()); n != 30 {
-			t.Errorf("a throttle left %d rows", n)
+			t.Errorf("after the throttling: got %d rows, want 30", n)
 		}
 	})
 }

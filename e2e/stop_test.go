@@ -47,15 +47,15 @@ func testStop(t *testing.T, on engine) {
 	half := halfRequest(t, s.addr)
 	took, err := s.stop()
 	if err != nil || took > mostStop {
-		t.Errorf("ended with %v after %v, want exit code 0 within %v", err, took, mostStop)
+		t.Errorf("stop: got error %v after %v, want exit code 0 within %v", err, took, mostStop)
 	}
-	t.Logf("stopped after %v", took)
+	t.Logf("the stop took %v", took)
 	_ = half.Close()
 
 	faulty.Reset()
 	s.start()
 	if end := s.awaitEnd(); end.Status.JobID != id || end.Status.State != "finished" {
-		t.Errorf("job %+v, want %s finished", end.Status, id)
+		t.Errorf("last job: got %+v, want %s finished", end.Status, id)
 	}
 	s.awaitPriced()
 	checkJob(t, s, id, 500)
@@ -93,7 +93,7 @@ func testGoroutines(t *testing.T, on engine) {
 	}
 	took, err := l.end()
 	if err != nil || took > mostStop {
-		t.Errorf("ended with %v after %v, want no error within %v", err, took, mostStop)
+		t.Errorf("stop: got error %v after %v, want none within %v", err, took, mostStop)
 	}
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	if err := goleak.Find(before); err != nil {

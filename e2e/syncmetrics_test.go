@@ -28,7 +28,7 @@ func TestMetrics_CountSyncs(t *testing.T) {
 		return strings.Split(string(text), "\n")
 	}
 	if before := metrics(); !slices.Contains(before, `assay_inventory_syncs_total{kind="pull",outcome="ok",reason=""} 0`) {
-		t.Error("no series of pulls before the first one, so their rate has no start")
+		t.Error("the metrics lack the series of successful pulls before the first pull, want it with the value 0")
 	}
 
 	item := func(i int) asset { return asset{AssetID: fmt.Sprint(i), MarketHashName: fmt.Sprint("Item ", i)} }
@@ -38,18 +38,18 @@ func TestMetrics_CountSyncs(t *testing.T) {
 		t.Helper()
 		status, response, err := s.call(method, path, strings.NewReader(body))
 		if err != nil || status != want {
-			t.Fatalf("%s: %d %s %v, want %d", path, status, response, err, want)
+			t.Fatalf("%s: got %d %s, %v, want %d", path, status, response, err, want)
 		}
 	}
 	ask(http.MethodPost, "/api/inventory/u1/sync", `{"appId":730,"contextId":"2","snapshotAt":"2020-01-01T00:00:00Z","items":[]}`, http.StatusConflict)
 	ask(http.MethodPost, "/api/inventory/u1/sync?source=steam", "", http.StatusUnprocessableEntity)
 	if status, response, err := s.offer("u1", "1", "renewed", nil); err != nil || status != http.StatusCreated {
-		t.Fatalf("%d %s %v", status, response, err)
+		t.Fatalf("listing after a renewal: got %d %s, %v, want 201", status, response, err)
 	}
 	ask(http.MethodPut, "/api/users/u1", `{"steamId":"76561198000000001"}`, http.StatusOK)
 	ask(http.MethodPost, "/api/inventory/u1/sync?source=steam", "", http.StatusConflict)
 	if status, response, err := s.offer("u1", "2", "pulled", nil); err != nil || status != http.StatusServiceUnavailable && status != http.StatusConflict {
-		t.Fatalf("%d %s %v", status, response, err)
+		t.Fatalf("listing after a failed pull: got %d %s, %v, want 503 or 409", status, response, err)
 	}
 
 	after := metrics()
@@ -67,7 +67,7 @@ func TestMetrics_CountSyncs(t *testing.T) {
 		`assay_inventory_sync_duration_seconds_count{kind="renew"} 1`,
 	} {
 		if !slices.Contains(after, want) {
-			t.Errorf("no line %s", want)
+			t.Errorf("the metrics lack the line %s", want)
 		}
 	}
 	if t.Failed() {

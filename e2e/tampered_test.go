@@ -13,10 +13,10 @@ func (s *server) alter(queries ...string) {
 	for _, query := range queries {
 		done, err := db.ExecContext(s.t.Context(), query)
 		if err != nil {
-			s.t.Fatalf("%s: %v", query, err)
+			s.t.Fatalf("statement %s: %v", query, err)
 		}
 		if n, err := done.RowsAffected(); err != nil || n == 0 {
-			s.t.Fatalf("%s: got no row changed (%v), want one", query, err)
+			s.t.Fatalf("statement %s changed no row, want one (error %v)", query, err)
 		}
 	}
 }
@@ -66,7 +66,7 @@ func TestLedger_RejectsTamperedResponses(t *testing.T) {
 			refused(what, http.StatusServiceUnavailable, "response_tampered", "a1", body)
 			s.alter(`DELETE FROM idempotent_response`, `INSERT INTO idempotent_response SELECT * FROM before`)
 			if status, _ := post("a1", body); status != http.StatusCreated {
-				t.Fatalf("after %s was undone the status is %d", what, status)
+				t.Fatalf("after %s was restored: got status %d, want 201", what, status)
 			}
 		}
 		s.alter(`INSERT INTO idempotent_response SELECT route, role, user_id, 'new', request, status, content_type, location, body, kept_at, expires_at, version, key_id, mac FROM idempotent_response`)
@@ -78,7 +78,7 @@ func TestLedger_RejectsTamperedResponses(t *testing.T) {
 		refused("a lost response", http.StatusConflict, "response_lost", "a1", body)
 		refused("a lost response to another body", http.StatusConflict, "response_lost", "a1", `{"kind":"deposit","currency":"USD","amount":5}`)
 		if status, _ := post("new", body); status != http.StatusCreated {
-			t.Errorf("unused key: got status %d", status)
+			t.Errorf("unused key: got status %d, want 201", status)
 		}
 		listing := s.list("seller", 1, 100)[0]
 		s.bought(listing, "u1")
@@ -146,11 +146,11 @@ func TestLedger_RejectsTamperedData(t *testing.T) {
 			wantResponse(t, "a posting to "+what, http.StatusServiceUnavailable, "ledger_tampered", status, response, err)
 			s.alter(edits[1])
 			if status, response, err = s.call(http.MethodGet, ledgerPath+"u1/balance", nil); err != nil || status != http.StatusOK {
-				t.Errorf("without %s the balance is %d %s, %v", what, status, response, err)
+				t.Errorf("balance without %s: got %d %s, %v, want 200", what, status, response, err)
 			}
 		}
 		if n := rows(t, s.open(), `SELECT count(*) FROM wallet_entry WHERE user_id = 'u1'`); n[0] != "2" {
-			t.Errorf("%s entries, want 2: something was posted", n[0])
+			t.Errorf("got %s entries, want 2: a refused request was posted", n[0])
 		}
 
 		s.alter(`UPDATE wallet_account SET key_id = 'k77' WHERE user_id = 'u1'`)

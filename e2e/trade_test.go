@@ -76,7 +76,7 @@ func (s *server) moveTrade(id, how string, want int) (t trade) {
 	s.t.Helper()
 	status, response, err := s.call(http.MethodPost, "/api/trades/"+id+"/"+how, nil)
 	if err != nil || status != want || json.Unmarshal(response, &t) != nil {
-		s.t.Fatalf("%s %s: %d %s %v, want %d", how, id, status, response, err, want)
+		s.t.Fatalf("%s %s: got %d %s, %v, want %d", how, id, status, response, err, want)
 	}
 	return t
 }
@@ -95,7 +95,7 @@ func (s *server) checkBalances(when string, want map[string]string) {
 	s.t.Helper()
 	for user, figures := range want {
 		if got := s.balances(user); got != figures {
-			s.t.Errorf("%s %s has %s, want %s", when, user, got, figures)
+			s.t.Errorf("%s, balance of %s: got %s, want %s", when, user, got, figures)
 		}
 	}
 }
@@ -116,13 +116,13 @@ func TestTrades_MoveMoneyFromPurchaseToSettlement(t *testing.T) {
 		}
 		s.deposit("poor", 1)
 		if status, again, err := s.buy(listings[0], "poor", "k"); err != nil || status != http.StatusConflict || !bytes.Equal(again, refused) {
-			t.Errorf("the same key again: %d %s, %v", status, again, err)
+			t.Errorf("the same key again: got %d %s, %v, want the same 409", status, again, err)
 		}
 		s.checkBalances("after a refusal", map[string]string{"poor": "1000/0", "buyer": "10000/0"})
 
 		pending, completed, kept := s.bought(listings[0], "poor"), s.bought(listings[1], "buyer"), s.bought(listings[2], "buyer")
 		if kept.Price != 1_000 || kept.Fee != 50 || kept.Net != 950 || kept.FeeRule != "sale" || kept.FeeVersion != 1 || kept.TransactionID == "" {
-			t.Errorf("%+v", kept)
+			t.Errorf("got the trade %+v, want the price 1000, the fee 50 and the net amount 950 by rule sale", kept)
 		}
 		s.checkBalances("after purchases", map[string]string{"poor": "0/0", "buyer": "8000/0", "seller": "2850/2850", "house:fee": "150/0"})
 		s.moveTrade(pending.ID, "reverse", http.StatusOK)
@@ -196,7 +196,7 @@ func TestTrades_PurchasesAreAtomicAfterKills(t *testing.T) {
 		for _, o := range sent {
 			status, response, err := s.buy(o.listing, o.buyer, o.key)
 			if err != nil || status != http.StatusCreated && status != http.StatusConflict {
-				t.Fatalf("%s again: %d %s, %v", o.key, status, response, err)
+				t.Fatalf("%s again: got %d %s, %v, want 201 or 409", o.key, status, response, err)
 			}
 			if o.status != 0 && (status != o.status || !bytes.Equal(response, o.response)) {
 				t.Errorf("%s: got %d %s, then %d %s, want the same twice", o.key, o.status, o.response, status, response)
@@ -229,17 +229,17 @@ func checkSales(t *testing.T, s *server, listings, buyers []string, sent []*orde
 	for _, id := range listings {
 		d, traded := trades[id]
 		if sold := states[id] == "sold"; sold != traded || traded != (entries[d.ID] == 1) {
-			t.Errorf("listing %s is %s, trade %q, %d entries of it", id, states[id], d.ID, entries[d.ID])
+			t.Errorf("listing %s: got the state %s, the trade %q and %d entries of it, want one trade and entry if it is sold", id, states[id], d.ID, entries[d.ID])
 		}
 	}
 	for _, o := range sent {
 		var d trade
 		if o.status == http.StatusCreated && (json.Unmarshal(o.response, &d) != nil || trades[o.listing].ID != d.ID || trades[o.listing].BuyerID != o.buyer) {
-			t.Errorf("%s: got response %s, but the trade is %+v", o.key, o.response, trades[o.listing])
+			t.Errorf("%s: got response %s, want the trade %+v", o.key, o.response, trades[o.listing])
 		}
 	}
 	if paid != len(trades) {
-		t.Errorf("%d purchases for %d trades", paid, len(trades))
+		t.Errorf("got %d purchases, want one for each of %d trades", paid, len(trades))
 	}
 	users := map[string]bool{"house:deposit": true, "house:fee": paid > 0}
 	for _, d := range trades {
@@ -260,7 +260,7 @@ func checkSales(t *testing.T, s *server, listings, buyers []string, sent []*orde
 		}
 	}
 	if sum != 0 {
-		t.Errorf("%d came from nowhere", sum)
+		t.Errorf("sum of all balances: got %d, want 0", sum)
 	}
 	s.verified()
 	t.Logf("%d trades of %d listings; %d requests", len(trades), len(listings), len(sent))

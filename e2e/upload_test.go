@@ -53,7 +53,7 @@ func testLargePushes(t *testing.T, on engine) {
 		wg.Go(func() {
 			status, body, err := s.call(http.MethodPost, fmt.Sprintf("/api/inventory/large-%d/sync", user), largeInventory(user, 50_000, 256))
 			if err != nil || status != http.StatusOK && status != http.StatusServiceUnavailable {
-				t.Errorf("user %d: %d %.200s, %v", user, status, body, err)
+				t.Errorf("push of user %d: got %d %.200s, %v, want 200 or 503", user, status, body, err)
 			}
 		})
 	}
@@ -61,7 +61,7 @@ func testLargePushes(t *testing.T, on engine) {
 	peak := s.peakMemory()
 	t.Logf("%d pushes of 50,000 assets: %d MiB at most", users, peak>>20)
 	if peak > mostMemory {
-		t.Errorf("the process had %d MiB, want at most %d", peak>>20, mostMemory>>20)
+		t.Errorf("the process used %d MiB, want at most %d", peak>>20, mostMemory>>20)
 	}
 }
 
@@ -89,6 +89,6 @@ func TestPushes_ContinueDuringStalledUploads(t *testing.T) {
 	began := time.Now()
 	status, body, err := s.call(http.MethodPost, "/api/inventory/u1/sync", largeInventory(1, 20_000, 100))
 	if took := time.Since(began); err != nil || status != http.StatusOK || took > 25*time.Second {
-		t.Errorf("%d %.200s, %v after %v", status, body, err, took)
+		t.Errorf("push over a slow connection: got %d %.200s, %v after %v, want 200 within 25s", status, body, err, took)
 	}
 }

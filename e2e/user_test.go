@@ -28,7 +28,7 @@ func (s *server) deleteUser(id, code string) {
 	}
 	status, response, err := s.call(http.MethodDelete, "/api/users/"+id, nil)
 	if err != nil || status != want || code == "" && len(response) != 0 || code != "" && !strings.Contains(string(response), `"code":"`+code+`"`) {
-		s.t.Errorf("delete %s: %d %s, %v, want %d %s", id, status, response, err, want, code)
+		s.t.Errorf("delete %s: got %d %s, %v, want %d %s", id, status, response, err, want, code)
 	}
 }
 
@@ -75,7 +75,7 @@ func TestUsers_DeletionKeepsLedger(t *testing.T) {
 		}
 		var page struct{ Rows int }
 		if s.get("/api/inventory/seller", &page); page.Rows != 3 {
-			t.Errorf("%d rows after refusals", page.Rows)
+			t.Errorf("got %d rows after the refused deletions, want 3", page.Rows)
 		}
 		s.putUser("seller", `{"displayName":"Ada","steamId":"`+steamID+`"}`)
 		s.deleteUser("seller", "")
@@ -84,47 +84,47 @@ func TestUsers_DeletionKeepsLedger(t *testing.T) {
 
 		for _, gone := range []string{"/api/users/seller", "/api/inventory/seller", "/api/users/buyer"} {
 			if status, response, err := s.call(http.MethodGet, gone, nil); status != http.StatusNotFound || !strings.Contains(string(response), "user_not_found") {
-				t.Errorf("%s: %d %s, %v", gone, status, response, err)
+				t.Errorf("%s: got %d %s, %v, want 404 user_not_found", gone, status, response, err)
 			}
 		}
 		for _, empty := range []string{"/api/listings?userId=seller", "/api/trades?userId=buyer"} {
 			if rows := all[listed](s, empty); len(rows) != 0 {
-				t.Errorf("%s: %v", empty, rows)
+				t.Errorf("%s: got %v, want an empty list", empty, rows)
 			}
 		}
 		s.await("ranks without the deleted", func() bool { return len(s.ranked()) == 0 })
 		other := s.putUser("other", `{"steamId":"`+steamID+`"}`)
 		if *other.SteamID != steamID {
-			t.Errorf("%+v", other)
+			t.Errorf("other user: got %+v, want the Steam id %s of the deleted one", other, steamID)
 		}
 
 		// The ledger and the trades must keep the users, and pass verification.
 		if s.get("/api/trades/"+trade.ID, &trade); trade.SellerID != "seller" || trade.BuyerID != "buyer" || trade.Net != 950 {
-			t.Errorf("%+v", trade)
+			t.Errorf("trade of the deleted user: got %+v, want it unchanged", trade)
 		}
 		s.checkBalances("after the deletion", map[string]string{"seller": "0/0", "buyer": "0/0", "house:fee": "50/0"})
 		for _, id := range []string{"seller", "buyer"} {
 			var v verification
 			if s.get(ledgerPath+id+"/verify", &v); v.Status != "ok" {
-				t.Errorf("%s: %s, %v", id, v.Status, v.failed())
+				t.Errorf("verification of %s: got %s with the failed checks %v, want ok", id, v.Status, v.failed())
 			}
 			if entries := all[listed](s, ledgerPath+id+"/entries"); len(entries) < 3 {
-				t.Errorf("%s has %d entries", id, len(entries))
+				t.Errorf("ledger of %s: got %d entries, want at least 3", id, len(entries))
 			}
 		}
 		s.command(0, "verify", "--all")
 
 		// A repeated purchase returns the same response. A push creates the user again.
 		if again := s.bought(listings[0], "buyer"); again.ID != trade.ID || again.State != "pending" {
-			t.Errorf("%+v", again)
+			t.Errorf("repeated purchase: got %+v, want the same pending trade", again)
 		}
 		s.push("seller", 730, []asset{{AssetID: "7", MarketHashName: "Item"}})
 		var created user
 		if s.get("/api/users/seller", &created); created.SteamID != nil || created.DisplayName != nil || !created.Leaderboard {
-			t.Errorf("%+v", created)
+			t.Errorf("new user of the same name: got %+v, want one without a name or Steam id", created)
 		}
 		if s.get("/api/inventory/seller", &page); page.Rows != 1 {
-			t.Errorf("%d rows created", page.Rows)
+			t.Errorf("push of the new user: got %d rows, want 1", page.Rows)
 		}
 	})
 }
@@ -180,16 +180,16 @@ func TestUsers_DeletionIsAtomicAfterKills(t *testing.T) {
 				gone++
 				s.putUser("u", `{}`) // shows the rest of an inventory
 				if s.get("/api/inventory/u", &page); page.Rows != 0 {
-					t.Errorf("round %d: deleted, and %d rows are left", round, page.Rows)
+					t.Errorf("round %d: got %[2]d rows of the deleted user, want none", round, page.Rows)
 				}
 			default:
 				whole++
 				var u user
 				if err := json.Unmarshal(response, &u); err != nil || u.DisplayName == nil {
-					t.Errorf("round %d: %s, %v", round, response, err)
+					t.Errorf("round %d: got the user %s, error %v, want one with a name", round, response, err)
 				}
 				if s.get("/api/inventory/u", &page); page.Rows != rows {
-					t.Errorf("round %d: user still exists with %d rows, want %d", round, page.Rows, rows)
+					t.Errorf("round %d: got %d rows of the user that still exists, want %d", round, page.Rows, rows)
 				}
 			}
 			s.deleteUser("u", "")

@@ -55,7 +55,7 @@ func (s *server) command(code int, args ...string) (stdout, stderr string) {
 		got = exit.ExitCode()
 	}
 	if got != code {
-		s.t.Errorf("%v: exit code %d, want %d\n%s%s", args, got, code, out.String(), err.String())
+		s.t.Errorf("%v: got exit code %d, want %d\n%s%s", args, got, code, out.String(), err.String())
 	}
 	return out.String(), err.String()
 }
@@ -75,12 +75,12 @@ func (s *server) verifies(when, user, status, check string, code int) {
 	for how, v := range map[string]*verification{"verify " + user: &by, "verify --all": &all} {
 		out, reported := s.command(code, append(strings.Fields(how), "--json")...)
 		if err := json.Unmarshal([]byte(out), v); err != nil {
-			s.t.Errorf("%s: %v: %s%s", how, err, out, reported)
+			s.t.Errorf("%s: cannot decode the report (%v): %s%s", how, err, out, reported)
 		}
 	}
 	for how, v := range map[string]*verification{"over HTTP": &over, "by command": &by, "of all": &all} {
 		if v.Status != status || v.OK != (status == "ok") || check != "" && !slices.Contains(v.failed(), check) {
-			s.t.Errorf("%s, %s: %s, %v; want %s, %s", when, how, v.Status, v.failed(), status, check)
+			s.t.Errorf("%s, %s: got %s with the failed checks %v; want %s, %s", when, how, v.Status, v.failed(), status, check)
 		}
 	}
 }
@@ -96,7 +96,7 @@ func (s *server) awaitVerification(status string) {
 	})
 	_, metrics, err := s.call(http.MethodGet, "/metrics", nil)
 	if want := fmt.Sprintf("assay_ledger_verification{status=%q} 1", status); err != nil || !strings.Contains(string(metrics), want) {
-		s.t.Errorf("metrics: missing %s, %v", want, err)
+		s.t.Errorf("the metrics lack %s, error %v", want, err)
 	}
 	resp, err := client.Get("http://" + s.addr + "/api/health")
 	if err != nil {
@@ -104,7 +104,7 @@ func (s *server) awaitVerification(status string) {
 	}
 	defer resp.Body.Close()
 	if text, err := io.ReadAll(resp.Body); err != nil || strings.Contains(string(text), "ledger") {
-		s.t.Errorf("public response contains ledger data: %s, %v", text, err)
+		s.t.Errorf("the public response contains ledger data, or cannot be read: %s, %v", text, err)
 	}
 }
 
@@ -146,10 +146,10 @@ func TestVerify_ReportsTamperingEverywhere(t *testing.T) {
 			t.Helper()
 			done, err := db.ExecContext(t.Context(), query)
 			if err != nil {
-				t.Fatalf("%s: %v", query, err)
+				t.Fatalf("statement %s: %v", query, err)
 			}
 			if n, err := done.RowsAffected(); err != nil || n == 0 {
-				t.Fatalf("%s: got no row changed (%v), want one", query, err)
+				t.Fatalf("statement %s changed no row, want one (error %v)", query, err)
 			}
 		}
 		loosen, tighten := `ALTER TABLE wallet_entry DISABLE TRIGGER ALL`, `ALTER TABLE wallet_entry ENABLE ALWAYS TRIGGER wallet_entry_kept`
@@ -202,7 +202,7 @@ func damageCheckpoint(t *testing.T, s *server) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(s.dir, "checkpoints", "*"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("the directory has no checkpoint, want at least one (error %v)", err)
+		t.Fatalf("got no checkpoint in the directory, want at least one (error %v)", err)
 	}
 	newest := slices.Max(files)
 	text, err := os.ReadFile(newest)

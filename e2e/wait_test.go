@@ -28,13 +28,13 @@ func TestWait_StartWaitsForDatabase(t *testing.T) {
 	err := <-late.done
 	late.done <- err
 	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 3 || !contains(late.log, "did not respond within 1s") {
-		t.Errorf("a start without a database ended with %v, want exit code 3 and why: %s", err, late.log)
+		t.Errorf("start without a database: got error %v, want exit code 3 and the reason: %s", err, late.log)
 	}
 	s := newServerOn(t, url, "DATABASE_WAIT=2m")
 	s.spawn()
 	for end := time.Now().Add(patience); !contains(s.log, "database not reachable, retrying"); {
 		if time.Now().After(end) {
-			t.Fatalf("no log message about waiting for the database: %s", s.log)
+			t.Fatalf("the log lacks the message about the unreachable database: %s", s.log)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -60,13 +60,13 @@ func TestWait_StartWaitsForMissingDatabase(t *testing.T) {
 	late.done <- err
 	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 3 ||
 		!contains(late.log, "database not reachable, retrying") || !contains(late.log, "does not exist: create it") {
-		t.Errorf("a start without a database ended with %v, want exit code 3 and why: %s", err, late.log)
+		t.Errorf("start without a database: got error %v, want exit code 3 and the reason: %s", err, late.log)
 	}
 	s := newServerOn(t, absent.String(), "DATABASE_WAIT=2m")
 	s.spawn()
 	for end := time.Now().Add(patience); !contains(s.log, "database not reachable, retrying"); {
 		if time.Now().After(end) {
-			t.Fatalf("no log message about waiting for the database: %s", s.log)
+			t.Fatalf("the log lacks the message about the unreachable database: %s", s.log)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -115,7 +115,7 @@ func TestWait_CommandsWaitForDatabase(t *testing.T) {
 	for _, args := range commands {
 		_, stderr := late.command(3, args...)
 		if !strings.Contains(stderr, "database not reachable, retrying") || !strings.Contains(stderr, "did not respond within 1s") {
-			t.Errorf("%v: %s", args, stderr)
+			t.Errorf("%v: got %s, want a message about the unreachable database", args, stderr)
 		}
 	}
 	for _, args := range commands {
@@ -126,7 +126,7 @@ func TestWait_CommandsWaitForDatabase(t *testing.T) {
 		s.spawnCommand(args...)
 		for end := time.Now().Add(patience); !contains(s.log, "database not reachable, retrying"); {
 			if time.Now().After(end) {
-				t.Fatalf("%v: no log message about waiting for the database: %s", args, s.log)
+				t.Fatalf("%v: the log lacks the message about the unreachable database: %s", args, s.log)
 			}
 			time.Sleep(10 * time.Millisecond)
 		}

@@ -49,18 +49,18 @@ func TestBacktest_ExitCodeReportsExceededLimits(t *testing.T) {
 	plots := filepath.Join(t.TempDir(), "plots")
 	code, out, errs := backtestOf(dir, "--plots", plots)
 	if code != exitOK || !strings.Contains(out, "leave one market out") || strings.Contains(out, "BEYOND") || !strings.Contains(errs, "clean data") {
-		t.Errorf("consensus: exit code %d\n%s%s", code, out, errs)
+		t.Errorf("consensus: got exit code %d, want 0 and a table without exceeded limits:\n%s%s", code, out, errs)
 	}
 	if svg, err := os.ReadFile(filepath.Join(plots, "leave-one-out.svg")); err != nil || !bytes.HasPrefix(svg, []byte("<svg")) {
-		t.Errorf("plot: %v", err)
+		t.Errorf("plot: got error %v, want an SVG file", err)
 	}
 	code, out, _ = backtestOf(dir, "--estimate", "average", "--json")
 	var report backtestReport
 	if err := json.Unmarshal([]byte(out), &report); err != nil {
-		t.Fatalf("%v of %s", err, out)
+		t.Fatalf("decode the report: %v in\n%s", err, out)
 	}
 	if code != exitFailed || report.OK || report.Names != 400 || report.Markets != 4 || len(report.Experiments) < 8 {
-		t.Errorf("average: exit code %d, %+v", code, report)
+		t.Errorf("average: got exit code %d, report %+v, want 1 and a failed report of 400 names and 4 markets", code, report)
 	}
 }
 
@@ -78,7 +78,7 @@ func TestBacktest_ExplainsInvalidInput(t *testing.T) {
 		{[]string{".", "--names", "-1"}, exitUsage, "--names"},
 	} {
 		if code, _, errs := backtestOf(tt.args...); code != tt.code || !strings.Contains(errs, tt.want) {
-			t.Errorf("%v: exit code %d, %s", tt.args, code, errs)
+			t.Errorf("%v: got exit code %d, error %s, want %d and %q", tt.args, code, errs, tt.code, tt.want)
 		}
 	}
 }

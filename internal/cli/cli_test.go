@@ -37,7 +37,7 @@ func TestRefresh_InterruptedWaitReportsThatTheRunContinues(t *testing.T) {
 	f.onPoll = func(int) { interrupt() }
 	p, out, errs := program(f, "refresh", "--wait")
 	if code := p.Run(ctx); code != exitInterrupted {
-		t.Errorf("exit code %d, want %d", code, exitInterrupted)
+		t.Errorf("got exit code %d, want %d", code, exitInterrupted)
 	}
 	for _, want := range []string{"refresh 17 continues", "`assay cancel 17` cancels it"} {
 		if !strings.Contains(errs.String(), want) {
@@ -45,7 +45,7 @@ func TestRefresh_InterruptedWaitReportsThatTheRunContinues(t *testing.T) {
 		}
 	}
 	if out.Len() != 0 {
-		t.Errorf("standard output: %s", out)
+		t.Errorf("got standard output %s, want none", out)
 	}
 }
 
@@ -67,7 +67,7 @@ func TestRefresh_WaitReturnsExitCodeOfOutcome(t *testing.T) {
 		f.jobs = []string{c.job}
 		p, out, _ := program(f, "refresh", "--wait")
 		if code := p.Run(context.Background()); code != c.code {
-			t.Errorf("exit code %d, want %d, after %s", code, c.code, out)
+			t.Errorf("got exit code %d, want %d, output:\n%s", code, c.code, out)
 		}
 		for _, want := range c.want {
 			if !regexp.MustCompile(want).MatchString(out.String()) {
@@ -92,10 +92,10 @@ func TestRefresh_WaitHandlesJobRemovedAtItsEnd(t *testing.T) {
 		f.jobs = c.jobs
 		p, out, errs := program(f, "refresh", "--wait")
 		if code := p.Run(context.Background()); code != c.code {
-			t.Errorf("exit code %d, want %d", code, c.code)
+			t.Errorf("got exit code %d, want %d", code, c.code)
 		}
 		if !strings.Contains(out.String(), c.out) || !strings.Contains(errs.String(), c.errs) {
-			t.Errorf("output %q, errors %q", out, errs)
+			t.Errorf("got output %q, errors %q, want %q and %q in them", out, errs, c.out, c.errs)
 		}
 	}
 }
@@ -107,12 +107,12 @@ func TestStatus_WatchPrintsOneObjectPerLineUntilInterrupted(t *testing.T) {
 	lines := &lineCounter{after: 3, then: interrupt}
 	p.Stdout = lines
 	if code := p.Run(ctx); code != exitOK {
-		t.Errorf("exit code %d, want 0: %s", code, errs)
+		t.Errorf("got exit code %d, want 0: %s", code, errs)
 	}
 	for line := range strings.Lines(lines.text.String()) {
 		var st view.Status
 		if err := json.Unmarshal([]byte(strings.TrimSpace(line)), &st); err != nil || st.TotalItems != 30325 {
-			t.Errorf("line %q: %v", line, err)
+			t.Errorf("line %q: got error %v, want a status of 30,325 items", line, err)
 		}
 	}
 }
@@ -142,7 +142,7 @@ func TestStatus_ShowsGapsOfEndedRun(t *testing.T) {
 		"refresh 17 cancelled: partial":                                   outcome("cancelled", "partial"),
 	} {
 		if got := runText(run); got != want {
-			t.Errorf("%q, want %q", got, want)
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 	var st view.Status
@@ -156,7 +156,7 @@ func TestStatus_ShowsGapsOfEndedRun(t *testing.T) {
 		"missing     sim/fjord (100 %): not in the response, sim: timeout\n",
 	} {
 		if !strings.Contains(out.String(), want) {
-			t.Errorf("no %q in\n%s", want, &out)
+			t.Errorf("output lacks %q:\n%s", want, &out)
 		}
 	}
 }
@@ -201,7 +201,7 @@ func TestProgress_ShowsBarOnTerminal(t *testing.T) {
 	p.end()
 	for _, want := range []string{"refresh 1: queued", "100%", "100/100"} {
 		if !strings.Contains(out.String(), want) {
-			t.Errorf("no %q in %q", want, out.String())
+			t.Errorf("output lacks %q: %q", want, out.String())
 		}
 	}
 }
@@ -215,7 +215,7 @@ func TestClient_DoesNotFollowRedirects(t *testing.T) {
 	c := newClient(here.URL, map[string]credential{config.RoleMarket: {header: "x-market-sync-secret", value: "s"}})
 	err := c.do(context.Background(), statusRequest(), nil)
 	if err == nil || redirected {
-		t.Errorf("got error %v, redirect followed: %v", err, redirected)
+		t.Errorf("got error %v, redirect followed %v, want an error and no second request", err, redirected)
 	}
 }
 

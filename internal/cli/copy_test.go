@@ -53,23 +53,23 @@ func TestCopy_ToPostgreSQLAndBack(t *testing.T) {
 	code, out, progress := run(t.Context(), "copy", "--from", "sqlite:"+from, "--to", server)
 	if code != exitOK || !strings.Contains(out, "item                 2\n") ||
 		!strings.Contains(out, ": 2 rows in ") || !strings.Contains(out, "; counts and sums are equal\n") {
-		t.Errorf("exit code %d: %s%s", code, out, progress)
+		t.Errorf("copy: got exit code %d, want 0 and 2 equal rows: %s%s", code, out, progress)
 	}
 	if !strings.HasPrefix(progress, "copy: 0 of 2 rows, table ") || !strings.Contains(progress, "verify: 0 of 2 rows, table ") {
-		t.Errorf("progress: %s", progress)
+		t.Errorf("got the progress %s, want lines for copy and verify", progress)
 	}
 	code, out, progress = run(t.Context(), "copy", "--from", server, "--to", "sqlite:"+back, "--json")
 	var done copyResult
 	if err := json.Unmarshal([]byte(out), &done); err != nil || code != exitOK {
-		t.Fatalf("exit %d, %v: %s%s", code, err, out, progress)
+		t.Fatalf("copy --json: got exit code %d, error %v, want 0: %s%s", code, err, out, progress)
 	}
 	if done.Rows != 2 || done.To != "sqlite:"+back || len(done.Tables) < 15 {
-		t.Errorf("got %+v", done)
+		t.Errorf("got the report %+v, want 2 rows and at least 15 tables", done)
 	}
 
 	code, _, progress = run(t.Context(), "copy", "--from", "sqlite:"+from, "--to", server)
 	if code != exitRefused || !strings.Contains(progress, "the target is not empty: choose a new database, or empty this one; rows: item 2\n") {
-		t.Errorf("exit code %d: %s", code, progress)
+		t.Errorf("copy to a filled target: got exit code %d, want a refusal with the row counts: %s", code, progress)
 	}
 }
 
@@ -93,12 +93,12 @@ func TestCopy_ExitCodes(t *testing.T) {
 	} {
 		code, out, errs := run(t.Context(), "copy", "--from", c.from, "--to", c.to, "--database-wait", "0s")
 		if code != c.code || out != "" || !strings.Contains(errs, c.reports) || strings.Contains(errs, "canary") {
-			t.Errorf("%s: exit code %d: %s%s", name, code, out, errs)
+			t.Errorf("%s: got exit code %d, want %d with %q and without secrets: %s%s", name, code, c.code, c.reports, out, errs)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if code, _, errs := run(ctx, "copy", "--from", from, "--to", to); code != exitInterrupted || !strings.Contains(errs, "interrupted: the target is still empty") {
-		t.Errorf("interrupted: exit code %d: %s", code, errs)
+		t.Errorf("interrupted copy: got exit code %d, want that of an interruption and an empty target: %s", code, errs)
 	}
 }

@@ -30,7 +30,7 @@ func TestDemoAssets_CoverAllNamesDeterministically(t *testing.T) {
 			ids[a.AssetID] = true
 		}
 		if again := demoAssets(names, n, demoUsers); again[len(again)-1] != assets[len(assets)-1] {
-			t.Errorf("user %d: a second call returned other assets", n)
+			t.Errorf("user %d: a second call returned other assets, want the same", n)
 		}
 	}
 	if len(owned) != len(names) {
@@ -65,9 +65,9 @@ func TestDemo_RejectsOtherDatabase(t *testing.T) {
 	p, _, errs := program(f, "demo", "--data-dir", t.TempDir())
 	p.Environ = append(p.Environ, "DATABASE_URL=sqlite:/var/lib/assay/assay.db")
 	if code := p.Run(context.Background()); code != exitUsage {
-		t.Errorf("exit code %d, want %d", code, exitUsage)
+		t.Errorf("got exit code %d, want %d", code, exitUsage)
 	}
 	if !strings.Contains(errs.String(), "but the demo uses its own database only") {
-		t.Errorf("standard error: %s", errs)
+		t.Errorf("got standard error %s, want that the demo uses only its own database", errs)
 	}
 }

@@ -36,7 +36,7 @@ func TestExit_CommandsReturnDocumentedCodes(t *testing.T) {
 		if leaf, ok := node.(*kong.Node); ok && leaf.Leaf() && !leaf.Hidden {
 			name := strings.TrimPrefix(leaf.FullPath(), "assay ")
 			if _, known := commands[name]; !known && !strings.Contains(alone, " "+strings.ReplaceAll(name, " ", "-")+" ") {
-				t.Errorf("no test of the exit codes of %s", name)
+				t.Errorf("the test lacks the exit codes of %s", name)
 			}
 		}
 		return next(nil)
@@ -86,7 +86,7 @@ func TestExit_CommandsReturnDocumentedCodes(t *testing.T) {
 				want = exitUnreachable // the body of its 503 is a health report, not a problem
 			}
 			if got := p.Run(context.Background()); got != want {
-				t.Errorf("%d %s: assay %s: exit code %d, want %d: %s", c.status, c.code, strings.Join(line, " "), got, want, &errs)
+				t.Errorf("response %d %s: assay %s: got exit code %d, want %d: %s", c.status, c.code, strings.Join(line, " "), got, want, &errs)
 			}
 		}
 		server.Close()

@@ -16,11 +16,11 @@ func TestOutput_JSONContainsNoControlCharacters(t *testing.T) {
 	line := bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 	for _, r := range string(line) {
 		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
-			t.Errorf("output contains %U", r)
+			t.Errorf("the output contains the control character %U", r)
 		}
 	}
 	var back map[string]string
 	if err := json.Unmarshal(line, &back); err != nil || back[name] != name {
-		t.Errorf("%s decodes to %q, error %v", line, back, err)
+		t.Errorf("line %s: got %q, error %v, want the original name", line, back, err)
 	}
 }

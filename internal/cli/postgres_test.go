@@ -26,13 +26,13 @@ func TestMigrate_ReportsVersions(t *testing.T) {
 	postgres := pgtest.Shared(t).NewDatabase(t) + "&pool_max_conns=4"
 	for _, url := range []string{postgres, "sqlite:" + filepath.Join(t.TempDir(), "assay.db")} {
 		if code, out := runOn(t, url, "migrate"); code != exitOK || !strings.Contains(out, " from schema version 0 to ") {
-			t.Errorf("exit code %d: %s", code, out)
+			t.Errorf("empty database: got exit code %d, want 0 and a migration from version 0: %s", code, out)
 		}
 		if code, out := runOn(t, url, "migrate"); code != exitOK || !strings.Contains(out, " is up to date at schema version ") {
-			t.Errorf("again: exit code %d: %s", code, out)
+			t.Errorf("second call: got exit code %d, want 0 and a database that is up to date: %s", code, out)
 		}
 		if code, out := runOn(t, url, "migrate", "--json"); code != exitOK || !strings.Contains(out, `"fromVersion":`) {
-			t.Errorf("as JSON: exit code %d: %s", code, out)
+			t.Errorf("migrate --json: got exit code %d, want 0 and fromVersion: %s", code, out)
 		}
 	}
 }
@@ -43,20 +43,20 @@ func TestMigrate_PartitionsTheInventory(t *testing.T) {
 		{"4", "the inventory has 4 partitions"}, {"4", "the inventory has 4 partitions"}, {"1", "the inventory has 1 partition\n"},
 	} {
 		if code, out := runOn(t, postgres, "migrate", "--partition-inventory", c.parts); code != exitOK || !strings.Contains(out, c.message) {
-			t.Errorf("exit code %d: %s", code, out)
+			t.Errorf("%s partitions: got exit code %d, want 0 and %q: %s", c.parts, code, c.message, out)
 		}
 	}
 	if code, out := runOn(t, postgres, "migrate", "--partition-inventory=8", "--json"); code != exitOK || !strings.Contains(out, `"inventoryPartitions":8`) {
-		t.Errorf("as JSON: exit code %d: %s", code, out)
+		t.Errorf("8 partitions with --json: got exit code %d, want 0 and inventoryPartitions: %s", code, out)
 	}
 	for _, parts := range []string{"65", "0", "-1"} {
 		if code, out := runOn(t, postgres, "migrate", "--partition-inventory="+parts); code != exitUsage || !strings.Contains(out, "use 1 to 64") {
-			t.Errorf("%s: exit code %d: %s", parts, code, out)
+			t.Errorf("%s partitions: got exit code %d, want %d: %s", parts, code, exitUsage, out)
 		}
 	}
 	sqlite := "sqlite:" + filepath.Join(t.TempDir(), "assay.db")
 	if code, out := runOn(t, sqlite, "migrate", "--partition-inventory=4"); code != exitUsage || !strings.Contains(out, "needs PostgreSQL") {
-		t.Errorf("SQLite: exit code %d: %s", code, out)
+		t.Errorf("SQLite: got exit code %d, want %d: %s", code, exitUsage, out)
 	}
 }
 
@@ -73,18 +73,18 @@ func TestServe_RejectsOldSchemaWithoutMigration(t *testing.T) {
 		},
 	}.Run(t.Context())
 	if code == exitOK || !strings.Contains(reported.String(), "run `assay migrate`") {
-		t.Errorf("exit code %d: %s", code, reported.String())
+		t.Errorf("server on an empty database: got exit code %d, want a failure with a hint to assay migrate: %s", code, reported.String())
 	}
 }
 
 func TestServe_WithoutSecretsDoesNotChangePostgreSQL(t *testing.T) {
 	url := pgtest.Shared(t).NewDatabase(t)
 	if code, out := runOn(t, url, "serve", "--listen-addr", "127.0.0.1:0"); code != exitUsage || strings.Count(out, "is required on PostgreSQL") != 4 {
-		t.Errorf("exit code %d: %s", code, out)
+		t.Errorf("server without secrets: got exit code %d, want a usage error for each of 4 secrets: %s", code, out)
 	}
 	var tables int
 	if err := connect(t, url).QueryRow(t.Context(), `SELECT count(*) FROM pg_tables WHERE schemaname = 'public'`).Scan(&tables); err != nil || tables != 0 {
-		t.Errorf("%d tables, %v", tables, err)
+		t.Errorf("after the failed start: got %d tables, error %v, want none", tables, err)
 	}
 }
 
@@ -97,34 +97,34 @@ func TestBackup_RestoresPostgreSQL(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "assay.dump")
 	code, out := runOn(t, from, "backup", file)
 	if code != exitOK || !strings.Contains(out, file+" holds the database, ") {
-		t.Fatalf("exit code %d: %s", code, out)
+		t.Fatalf("backup: got exit code %d, want 0 and the file: %s", code, out)
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 || info.Size() == 0 {
-		t.Errorf("backup file: %v, error %v", info, err)
+		t.Errorf("backup file: got %v, error %v, want a file that only its owner can read", info, err)
 	}
 	if code, out := runOn(t, from, "backup", file); code == exitOK {
-		t.Errorf("existing file: %s", out)
+		t.Errorf("backup to an existing file: got success, want an error: %s", out)
 	}
 	if code, out := runOn(t, from, "backup", file+"2", "--with-secrets"); code != exitUsage || !strings.Contains(out, "no secrets are generated") {
-		t.Errorf("with secrets: exit code %d: %s", code, out)
+		t.Errorf("backup --with-secrets: got exit code %d, want a usage error: %s", code, out)
 	}
 	if code, out := runOn(t, to, "restore", file); code != exitOK {
-		t.Fatalf("exit code %d: %s", code, out)
+		t.Fatalf("restore: got exit code %d, want 0: %s", code, out)
 	}
 	if code, out := runOn(t, to, "restore", file); code == exitOK || !strings.Contains(out, "the database is not empty") {
-		t.Errorf("existing database: exit code %d: %s", code, out)
+		t.Errorf("restore over a database: got exit code %d, want an error: %s", code, out)
 	}
 	inUse := heartbeat(t, to)
 	if code, out := runOn(t, to, "restore", file, "--force"); code != exitRefused || !strings.Contains(out, "a server uses the database") {
-		t.Errorf("database in use: exit code %d: %s", code, out)
+		t.Errorf("restore --force over a database in use: got exit code %d, want a refusal: %s", code, out)
 	}
 	inUse()
 	if code, out := runOn(t, to, "restore", file, "--force"); code != exitOK {
-		t.Errorf("existing database with --force: exit code %d: %s", code, out)
+		t.Errorf("restore --force over a database: got exit code %d, want 0: %s", code, out)
 	}
 	back := "sqlite:" + filepath.Join(t.TempDir(), "back.db")
 	if code, out, reported := run(t.Context(), "copy", "--from", to, "--to", back); code != exitOK || !strings.Contains(out, "item                 2\n") {
-		t.Errorf("restored database: exit code %d: %s%s", code, out, reported)
+		t.Errorf("copy of the restored database: got exit code %d, want 0 and 2 items: %s%s", code, out, reported)
 	}
 }
 
@@ -174,7 +174,7 @@ func TestDatabase_RejectsOtherEncodings(t *testing.T) {
 	}
 	latin := strings.Replace(url, c.Config().Database, "latin", 1)
 	if code, out := runOn(t, latin, "migrate"); code == exitOK || !strings.Contains(out, "LATIN1") || !strings.Contains(out, "UTF8") {
-		t.Errorf("exit code %d: %s", code, out)
+		t.Errorf("LATIN1 database: got exit code %d, want an error that names LATIN1 and UTF8: %s", code, out)
 	}
 }
 
@@ -183,9 +183,9 @@ func TestBackup_WithoutPostgreSQLClientShowsCommand(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "assay.dump")
 	code, out := runOn(t, "postgres://u:secret@127.0.0.1:1/db", "backup", file)
 	if code != exitUsage || !strings.Contains(out, `pg_dump --format=custom --file=FILE "$DATABASE_URL"`) || strings.Contains(out, "secret") {
-		t.Errorf("exit code %d: %s", code, out)
+		t.Errorf("got exit code %d, want a usage error with the pg_dump command and without the password: %s", code, out)
 	}
 	if _, err := os.Stat(file); err == nil {
-		t.Error("got a file, want none")
+		t.Error("got a backup file, want none")
 	}
 }

@@ -33,7 +33,7 @@ func testProvider(t *testing.T, base, dir string, settings ...string) (int, prov
 	code := p.Run(context.Background())
 	var found providerTested
 	if err := json.Unmarshal([]byte(out.String()), &found); err != nil {
-		t.Fatalf("%v in %q, %q", err, out.String(), errs.String())
+		t.Fatalf("decode the report: %v, output %q, errors %q", err, out.String(), errs.String())
 	}
 	return code, found, out.String() + errs.String()
 }
@@ -92,21 +92,21 @@ func TestProviderTest_ExplainsResponse(t *testing.T) {
 			s := providertest.NewServer(t, c.response)
 			code, found, all := testProvider(t, s.URL(), t.TempDir(), "SIM_API_KEY=top-secret-key")
 			if got := found.states()[c.check]; got != c.state || !strings.Contains(found.detail(c.check), c.detail) {
-				t.Errorf("%s is %s: %q; want %s: %q", c.check, got, found.detail(c.check), c.state, c.detail)
+				t.Errorf("check %s: got %s with %q, want %s with %q", c.check, got, found.detail(c.check), c.state, c.detail)
 			}
 			if len(s.Hits()) != 1 || found.Requests != 1 {
-				t.Errorf("got %d requests, %d reported, want 1", len(s.Hits()), found.Requests)
+				t.Errorf("got %d requests, %d of them reported, want 1", len(s.Hits()), found.Requests)
 			}
 			if (code == exitOK) != found.OK || code != exitOK && code != exitUnreachable {
-				t.Errorf("exit code %d, ok %v", code, found.OK)
+				t.Errorf("got exit code %d, ok %v, want 0 only for an ok report", code, found.OK)
 			}
 			for _, check := range []string{"name", "address", "connection", "tls"} {
 				if found.states()[check] != checkOK {
-					t.Errorf("check %s is %s, want %s", check, found.states()[check], checkOK)
+					t.Errorf("check %s: got %s, want %s", check, found.states()[check], checkOK)
 				}
 			}
 			if strings.Contains(all, "top-secret-key") {
-				t.Errorf("output contains the key: %s", all)
+				t.Errorf("the output contains the key: %s", all)
 			}
 		})
 	}
@@ -131,22 +131,22 @@ func TestProviderTest_ReportsConnectionSteps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			code, found, _ := testProvider(t, c.base, t.TempDir())
 			if code != exitUnreachable || found.OK {
-				t.Errorf("exit code %d, ok %v", code, found.OK)
+				t.Errorf("got exit code %d, ok %v, want a failed report", code, found.OK)
 			}
 			if found.states()[c.check] != checkFailed || !strings.Contains(found.detail(c.check), c.detail) {
-				t.Errorf("%s: %+v", c.check, found.Checks)
+				t.Errorf("check %s: got %+v, want it failed with %q", c.check, found.Checks, c.detail)
 			}
 			want := checkOK
 			for _, check := range []string{"name", "address", "connection", "tls"} {
 				if check == c.check {
 					want = checkUnknown
 				} else if got := found.states()[check]; got != want {
-					t.Errorf("%s is %s, want %s", check, got, want)
+					t.Errorf("check %s: got %s, want %s", check, got, want)
 				}
 			}
 			for _, check := range []string{"status", "key", "quota", "clock", "body"} {
 				if got := found.states()[check]; got != checkUnknown {
-					t.Errorf("%s is %s without a response", check, got)
+					t.Errorf("check %s without a response: got %s, want unknown", check, got)
 				}
 			}
 		})
@@ -158,7 +158,7 @@ func TestProviderTest_CountsInBudget(t *testing.T) {
 	server := providertest.NewServer(t, respond(200, "{}"))
 	_, found, _ := testProvider(t, server.URL(), dir, "SIM_QUOTA=2/day")
 	if found.Counted || !strings.Contains(found.detail("cost"), "does not exist yet") {
-		t.Errorf("without a database: %+v", found.Checks)
+		t.Errorf("without a database: got %+v, want the cost unknown and no counted request", found.Checks)
 	}
 	open := func() *db.DB {
 		t.Helper()
@@ -170,26 +170,26 @@ func TestProviderTest_CountsInBudget(t *testing.T) {
 	}
 	s := open()
 	if _, found, _ = testProvider(t, server.URL(), dir, "SIM_QUOTA=2/day"); found.Counted || found.states()["cost"] != checkWarning {
-		t.Errorf("with a running server: %+v", found.Checks)
+		t.Errorf("with a running server: got %+v, want a warning about the cost and no counted request", found.Checks)
 	}
 	_ = s.Close()
 	for range 2 {
 		if _, found, _ = testProvider(t, server.URL(), dir, "SIM_QUOTA=2/day"); !found.Counted || found.states()["cost"] != checkOK {
-			t.Errorf("%+v", found.Checks)
+			t.Errorf("with a stopped server: got %+v, want a counted request", found.Checks)
 		}
 	}
 	code, found, _ := testProvider(t, server.URL(), dir, "SIM_QUOTA=2/day")
 	if code != exitUnreachable || found.Requests != 0 || found.states()["quota"] != checkFailed || !strings.Contains(found.detail("quota"), "used up until") {
-		t.Errorf("with a used-up budget: exit code %d, %+v", code, found)
+		t.Errorf("with a used-up budget: got exit code %d, %+v, want a failed quota and no request", code, found)
 	}
 	if n := len(server.Hits()); n != 4 {
-		t.Errorf("got %d requests", n)
+		t.Errorf("got %d requests, want 4", n)
 	}
 	s = open()
 	defer s.Close()
 	b, _, err := allowance.Of(t.Context(), s, "sim", provider.Host{Quota: provider.Quota{Day: 2}})
 	if err != nil || b.Quotas[0].Used != 2 {
-		t.Errorf("budget %+v, %v", b, err)
+		t.Errorf("got budget %+v, error %v, want 2 used requests", b, err)
 	}
 }
 
@@ -201,13 +201,13 @@ func (prober) Probe() provider.Call           { return provider.Call{AppID: 570,
 
 func TestProbe_UsesProviderProbeOrFirstFile(t *testing.T) {
 	if call, ok := probe(prober{}, ""); !ok || call.File != "small" || call.AppID != 570 {
-		t.Errorf("%+v, %v", call, ok)
+		t.Errorf("provider with a probe: got call %+v, %v, want its file of game 570", call, ok)
 	}
 	if call, ok := probe(described{Shape: provider.Single}, "x"); !ok || len(call.Names) != 1 || call.AppID != catalog.CS2 {
-		t.Errorf("%+v, %v", call, ok)
+		t.Errorf("single provider: got call %+v, %v, want one name of Counter-Strike 2", call, ok)
 	}
 	if _, ok := probe(described{Shape: provider.Bulk}, "x"); ok {
-		t.Error("got a probe for a provider without files")
+		t.Error("provider without files: got a probe, want none")
 	}
 }
 
@@ -220,7 +220,7 @@ func (namedProber) Probe() provider.Call {
 
 func TestProbe_RequestsGivenName(t *testing.T) {
 	if call, ok := probe(namedProber{}, "x"); !ok || call.AppID != 570 || len(call.Names) != 1 || call.Names[0] != "x" {
-		t.Errorf("%+v, %v", call, ok)
+		t.Errorf("provider with a probe name: got call %+v, %v, want the name x of game 570", call, ok)
 	}
 }
 
@@ -235,14 +235,14 @@ func TestProviderTest_ReportsFailedHost(t *testing.T) {
 		clients[host] = c
 	}
 	if _, ok := stateOf(clients, "elsewhere"); ok {
-		t.Error("got a state for an unknown host")
+		t.Error("unknown host: got a state, want none")
 	}
 	err := clients["sales"].Do(t.Context(), provider.Request{URL: server.URL()}, func(*provider.Response) error { return nil })
 	found := providerTested{err: err}
 	found.state, found.remote = stateOf(clients, "stream")
 	found.check(budgetOf{})
 	if got := found.states(); !found.remote || got["connection"] != checkOK || got["status"] != checkFailed || got["key"] != checkFailed {
-		t.Errorf("%+v", found.Checks)
+		t.Errorf("got %+v, want a remote check with a connection, and a failed status and key", found.Checks)
 	}
 }
 
@@ -256,7 +256,7 @@ func TestProviderTest_PrintsPhaseOfSample(t *testing.T) {
 	var text strings.Builder
 	writeTested(&text, providerTested{OK: true, Quotes: sink.quotes, Samples: sink.samples})
 	if !strings.Contains(text.String(), "for example ★ K: 5 USD on m\n") || !strings.Contains(text.String(), "for example ★ K, Ruby: 5 USD on m\n") {
-		t.Error(text.String())
+		t.Errorf("got the output %s, want a sample with and one without the phase", text.String())
 	}
 }
 
@@ -274,21 +274,21 @@ func TestProviderTest_RequestsGivenFile(t *testing.T) {
 	for file, want := range map[string]provider.Call{"": {AppID: 730, File: "a"}, "b": {AppID: 570, File: "b"}} {
 		call, err := (&providerTestCmd{File: file}).call(src)
 		if err != nil || call.File != want.File || call.AppID != want.AppID {
-			t.Errorf("file %q: %+v, %v", file, call, err)
+			t.Errorf("file %q: got call %+v, error %v, want %+v", file, call, err, want)
 		}
 		found := tested(t.Context(), src, nil, call, time.Now)
 		if len(found.Others) != 1 || found.File != want.File || found.Others[0] == want.File {
-			t.Errorf("file %q: tested %q, others %q", file, found.File, found.Others)
+			t.Errorf("file %q: got %q tested and %q not tested, want %q and the other one", file, found.File, found.Others, want.File)
 		}
 		var text strings.Builder
 		writeTested(&text, found)
 		if !strings.Contains(text.String(), "  tested "+want.File+"; not tested, see --file: "+found.Others[0]+"\n") {
-			t.Errorf("file %q: %s", file, text.String())
+			t.Errorf("file %q: got the output %s, want the tested file and the other one in it", file, text.String())
 		}
 	}
 	for _, d := range []described{src, {Name: "named", Shape: provider.Single}, {Name: "empty", Shape: provider.Bulk}} {
 		if _, err := (&providerTestCmd{File: "c"}).call(d); err == nil {
-			t.Errorf("%s has a file without a description", d.Name)
+			t.Errorf("%s: got a call for the unknown file c, want an error", d.Name)
 		}
 	}
 }

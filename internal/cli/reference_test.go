@@ -39,7 +39,7 @@ func TestHelp_EveryCommandHasExamplesThatParse(t *testing.T) {
 	for _, leaf := range parser.Model.Leaves(true) {
 		shown := examplesOf(leaf)
 		if len(shown) == 0 {
-			t.Errorf("%s has no example", leaf.FullPath())
+			t.Errorf("the command %s has no example", leaf.FullPath())
 		}
 		for _, e := range shown {
 			words := shellWords(e.args)
@@ -49,7 +49,7 @@ func TestHelp_EveryCommandHasExamplesThatParse(t *testing.T) {
 				continue
 			}
 			if got := ctx.Selected().FullPath(); got != leaf.FullPath() {
-				t.Errorf("example %q of %s runs %s", e.args, leaf.FullPath(), got)
+				t.Errorf("example %q of %s: got the command %s", e.args, leaf.FullPath(), got)
 			}
 		}
 	}

@@ -54,6 +54,6 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 		got = strings.TrimPrefix(err.Error(), "exit status ")
 	}
 	if got != args[0] {
-		ts.Fatalf("exit code is %s (%v), want %s", got, err, args[0])
+		ts.Fatalf("got exit code %s (%v), want %s", got, err, args[0])
 	}
 }

@@ -62,7 +62,7 @@ func startServer(t *testing.T, dir string) *started {
 	t.Cleanup(cancel)
 	var ok bool
 	if s.addr, ok = <-addr; !ok {
-		t.Fatalf("the server ended with exit code %d", <-done)
+		t.Fatalf("the server ended with exit code %d before it listened", <-done)
 	}
 	return s
 }
@@ -94,16 +94,16 @@ func TestServe_CommandsUseSecretsOfDataDirectory(t *testing.T) {
 		{"inventory show unknown", exitNotFound, ""},
 	} {
 		if code, out := s.assay(strings.Fields(step.args)...); code != step.code || !strings.Contains(out, step.want) {
-			t.Errorf("assay %s: exit code %d, want %d with %q:\n%s", step.args, code, step.code, step.want, out)
+			t.Errorf("assay %s: got exit code %d, want %d with %q:\n%s", step.args, code, step.code, step.want, out)
 		}
 	}
 	code, out := s.assay("prices", "★ Karambit", "--json")
 	var item view.ItemDetail
 	if err := json.Unmarshal([]byte(out), &item); code != 0 || err != nil || item.CurrentPrice <= 0 || len(item.Snapshots) < 5 {
-		t.Errorf("exit code %d, %v:\n%s", code, err, out)
+		t.Errorf("item --json: got exit code %d, error %v, want a price with at least 5 quotes:\n%s", code, err, out)
 	}
 	if code := s.stop(); code != exitOK {
-		t.Errorf("stopped server: exit code %d", code)
+		t.Errorf("stopped server: got exit code %d, want 0", code)
 	}
 }
 
@@ -111,43 +111,43 @@ func TestBackup_RestoresServerData(t *testing.T) {
 	dir := t.TempDir()
 	s := startServer(t, filepath.Join(dir, "data"))
 	if code, out := s.assay("inventory", "sync", "u1", "--file", "-"); code != 0 {
-		t.Fatalf("exit code %d: %s", code, out)
+		t.Fatalf("inventory sync: got exit code %d, want 0: %s", code, out)
 	}
 	file := filepath.Join(dir, "backup.db")
 	if code, out := s.assay("backup", file, "--with-secrets"); code != 0 {
-		t.Fatalf("exit code %d: %s", code, out)
+		t.Fatalf("backup --with-secrets: got exit code %d, want 0: %s", code, out)
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("got %v, %v; want a file that only its owner can read", info, err)
+		t.Errorf("backup file: got %v, error %v, want a file that only its owner can read", info, err)
 	}
 	if code, out := s.assay("backup", file); code != exitRefused || strings.Contains(out, "--help") || !strings.Contains(out, "exists") {
-		t.Errorf("existing file: exit code %d: %s", code, out)
+		t.Errorf("backup to an existing file: got exit code %d, want a refusal: %s", code, out)
 	}
 	if code, out := s.assay("restore", file, "--force"); code != exitRefused {
-		t.Errorf("while the server runs: exit code %d: %s", code, out)
+		t.Errorf("restore while the server runs: got exit code %d, want a refusal: %s", code, out)
 	}
 	secret, err := os.ReadFile(filepath.Join(s.dir, "secrets", "ADMIN_API_TOKEN"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if content, err := os.ReadFile(file); err != nil || bytes.Contains(content, bytes.TrimSpace(secret)) {
-		t.Errorf("the backup contains a secret (%v)", err)
+		t.Errorf("the backup contains a secret, or cannot be read (%v)", err)
 	}
 	s.stop()
 	if code, out := s.assay("restore", file); code != exitRefused || !strings.Contains(out, "--force") {
-		t.Errorf("existing database: exit code %d: %s", code, out)
+		t.Errorf("restore over a database: got exit code %d, want a refusal with the hint --force: %s", code, out)
 	}
 
 	there := &started{dir: filepath.Join(dir, "there"), addr: s.addr}
 	if code, out := there.assay("restore", file, "--with-secrets"); code != 0 {
-		t.Fatalf("exit code %d: %s", code, out)
+		t.Fatalf("restore --with-secrets: got exit code %d, want 0: %s", code, out)
 	}
 	if restored, err := os.ReadFile(filepath.Join(there.dir, "secrets", "ADMIN_API_TOKEN")); err != nil || !bytes.Equal(restored, secret) {
-		t.Errorf("secrets after the restore: %v", err)
+		t.Errorf("secrets after the restore: got error %v, want those of the backup", err)
 	}
 	again := startServer(t, there.dir)
 	if code, out := again.assay("inventory", "show", "u1"); code != 0 || !strings.Contains(out, "★ Karambit") {
-		t.Errorf("exit code %d: %s", code, out)
+		t.Errorf("inventory after the restore: got exit code %d, want the pushed knife: %s", code, out)
 	}
 	again.stop()
 }
@@ -158,20 +158,20 @@ func TestBackup_ValidatesBeforeWriting(t *testing.T) {
 	s.stop()
 	bare := filepath.Join(dir, "bare.db")
 	if code, out := s.assay("backup", bare); code != exitOK {
-		t.Fatalf("exit code %d: %s", code, out)
+		t.Fatalf("backup: got exit code %d, want 0: %s", code, out)
 	}
 	full := filepath.Join(dir, "full.db")
 	if code, out := s.assay("backup", full, "--with-secrets"); code != exitOK {
-		t.Fatalf("exit code %d: %s", code, out)
+		t.Fatalf("backup --with-secrets: got exit code %d, want 0: %s", code, out)
 	}
 	if err := os.Remove(full); err != nil {
 		t.Fatal(err)
 	}
 	if code, out := s.assay("backup", full, "--with-secrets"); code != exitRefused || !strings.Contains(out, "exists") {
-		t.Errorf("existing secrets: exit code %d: %s", code, out)
+		t.Errorf("backup with an existing directory of secrets: got exit code %d, want a refusal: %s", code, out)
 	}
 	if _, err := os.Stat(full); err == nil {
-		t.Error("got a backup of the database although the secrets cannot be copied")
+		t.Error("got a backup of the database although the secrets could not be copied")
 	}
 	// An error in an unrelated setting does not prevent a backup.
 	broken := Program{
@@ -179,14 +179,14 @@ func TestBackup_ValidatesBeforeWriting(t *testing.T) {
 		Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard, Now: time.Now,
 	}
 	if code := broken.Run(t.Context()); code != exitOK {
-		t.Errorf("with errors in other settings: exit code %d", code)
+		t.Errorf("restore with errors in other settings: got exit code %d, want 0", code)
 	}
 	before := listing(t, s.dir)
 	if code, out := s.assay("restore", bare, "--with-secrets", "--force"); code != exitUsage || !strings.Contains(out, "bare.db.secrets") {
-		t.Errorf("without its secrets: exit code %d: %s", code, out)
+		t.Errorf("restore --with-secrets of a backup without them: got exit code %d, want a usage error: %s", code, out)
 	}
 	if after := listing(t, s.dir); after != before {
-		t.Errorf("files after a rejected restore:\n%s\nbefore:\n%s", after, before)
+		t.Errorf("files after the rejected restore: got\n%s\nwant those of before:\n%s", after, before)
 	}
 }
 
@@ -215,10 +215,10 @@ func TestServe_ValidatesProvidersBeforeCreatingFiles(t *testing.T) {
 		Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &errs, Now: time.Now,
 	}.Run(t.Context())
 	if code != exitUsage || !strings.Contains(errs.String(), "PRICELIST_CONFIG: ") {
-		t.Errorf("exit code %d, want %d: %s", code, exitUsage, &errs)
+		t.Errorf("got exit code %d, want %d: %s", code, exitUsage, &errs)
 	}
 	if _, err := os.Stat(dir); err == nil {
-		t.Errorf("%s was created", dir)
+		t.Errorf("the directory %s was created", dir)
 	}
 }
 
@@ -244,14 +244,14 @@ func TestServe_LogsWarnings(t *testing.T) {
 		Stdin:   strings.NewReader(""), Stdout: io.Discard, Stderr: log, Now: time.Now,
 	}.Run(ctx)
 	if code != exitOK {
-		t.Errorf("exit code %d", code)
+		t.Errorf("got exit code %d, want 0", code)
 	}
 	for _, want := range []string{
 		"did you mean LISTEN_ADDR?",
 		`back it up and do not share it" file=`,
 	} {
 		if strings.Count(log.String(), want) != 1 {
-			t.Errorf("want the log to contain %q once:\n%s", want, log)
+			t.Errorf("the log does not contain %q exactly once:\n%s", want, log)
 		}
 	}
 }

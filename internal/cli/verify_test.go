@@ -84,7 +84,7 @@ func TestVerify_ExitCodes(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			code, out, reported := verifyIn(t, c.dir, c.key, c.args...)
 			if code != c.code || !strings.Contains(out, c.reports) {
-				t.Errorf("exit code %d, want %d: %s%s", code, c.code, out, reported)
+				t.Errorf("got exit code %d, want %d: %s%s", code, c.code, out, reported)
 			}
 		})
 	}
@@ -95,12 +95,12 @@ func TestVerify_PrintsTheReportAsJSON(t *testing.T) {
 	code, out, reported := verifyIn(t, dir, "k1:"+strings.Repeat("11", 32), "--all", "--json")
 	var r audit.FullReport
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitOK || !r.OK || len(r.Checks) != len(audit.Names()) {
-		t.Errorf("exit code %d, error %v: %s%s", code, err, out, reported)
+		t.Errorf("verify --json: got exit code %d, error %v, want 0 and an ok report of all checks: %s%s", code, err, out, reported)
 	}
 	if !regexp.MustCompile(`^(verify: [0-9,]+ of [0-9,]+ rows\n)+$`).MatchString(reported) {
-		t.Errorf("got progress %q without a terminal", reported)
+		t.Errorf("progress without a terminal: got %q, want lines with the verified rows", reported)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "secrets")); err == nil {
-		t.Error("the verification created secrets")
+		t.Error("the verification created the directory of the secrets")
 	}
 }

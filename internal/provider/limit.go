@@ -51,7 +51,7 @@ func (w *window) take(now time.Duration) time.Duration {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.forget(now)
+	w.removeExpired(now)
 	if w.used >= w.limit.Requests {
 		return w.marks[0].last + w.period - now
 	}
@@ -85,15 +85,15 @@ func (w *window) untake(at time.Duration) {
 func (w *window) state(now time.Duration) (used int, reset time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.forget(now)
+	w.removeExpired(now)
 	if w.used == 0 {
 		return 0, 0
 	}
 	return w.used, w.marks[0].last + w.period - now
 }
 
-// forget removes marks that have left the period.
-func (w *window) forget(now time.Duration) {
+// removeExpired removes marks that have left the period.
+func (w *window) removeExpired(now time.Duration) {
 	n := 0
 	for n < len(w.marks) && now-w.marks[n].last >= w.period {
 		w.used -= w.marks[n].n

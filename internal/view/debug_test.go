@@ -47,14 +47,14 @@ func TestDebug_ShowsBudgetCountsAndForecast(t *testing.T) {
 	b := debug.Providers[0].Budget
 	q := b.Quotas[0]
 	if q.Used != 12 || q.Left != 8 || q.Low || q.Pace.Requests != 12 || q.Pace.Seconds != 3600 || !q.RunsOutAt.Equal(w.now.Add(40*time.Minute)) {
-		t.Errorf("counted quota: got %+v, pace %+v, runs out at %v", q, q.Pace, q.RunsOutAt)
+		t.Errorf("counted quota: got %+v, pace %+v, runs out at %v, want 12 used, 8 left, in 40 minutes", q, q.Pace, q.RunsOutAt)
 	}
 	reported := b.Reported
 	if *reported.Period != "day" || *reported.Limit != 20 || reported.Left != 1 || !reported.Low || !reported.RunsOutAt.Equal(w.now.Add(5*time.Minute)) || !reported.ReportedAt.Equal(w.now) {
-		t.Errorf("reported quota: got %+v, runs out at %v", reported, reported.RunsOutAt)
+		t.Errorf("reported quota: got %+v, runs out at %v, want 1 of 20 a day left, in 5 minutes", reported, reported.RunsOutAt)
 	}
 	if !b.Low || b.Pace != nil || b.RunsOutAt != nil {
-		t.Errorf("budget %+v", b)
+		t.Errorf("budget: got %+v, want low without a pace of its own", b)
 	}
 }
 
@@ -96,25 +96,25 @@ func TestDebug_ShowsAllInstancesAndTheirClaims(t *testing.T) {
 			{Owner: "host-1", Version: "v1", StartedAt: w.now.Add(time.Second), Providers: []string{"list", "sim"}, Working: 1},
 		}[n]
 		if fmt.Sprint(i) != fmt.Sprint(want) {
-			t.Errorf("instance %+v, want %+v", i, want)
+			t.Errorf("instance: got %+v, want %+v", i, want)
 		}
 	}
 	work := []view.Worker{{Owner: "host-1", Kind: "fetch", Work: "sim f", Since: w.now, Token: 1, Provider: "sim"}}
 	if fmt.Sprint(jobs.Workers) != fmt.Sprint(work) {
-		t.Errorf("work %+v", jobs.Workers)
+		t.Errorf("workers of all jobs: got %+v, want %+v", jobs.Workers, work)
 	}
 	providers, err := readers.Providers.ProviderDebug(t.Context())
 	w.must(err)
 	s := providers.Providers[0]
 	if fmt.Sprint(s.Workers) != fmt.Sprint(work) {
-		t.Errorf("provider %+v", s)
+		t.Errorf("workers of the provider: got %+v, want %+v", s.Workers, work)
 	}
 	want := []view.ProviderInstance{
 		{Owner: "host-0", ServesRequest: true, ProviderReport: view.ProviderReport{Breaker: "closed", ResponsesByStatus: map[string]int64{}, OpenHosts: []string{}}},
 		{Owner: "host-1", ProviderReport: reported},
 	}
 	if fmt.Sprint(s.Instances) != fmt.Sprint(want) {
-		t.Errorf("instances %+v, want %+v", s.Instances, want)
+		t.Errorf("instances of the provider: got %+v, want %+v", s.Instances, want)
 	}
 }
 
@@ -133,12 +133,12 @@ func TestDebug_ShowsTheNewestEvents(t *testing.T) {
 	}).Jobs.JobDebug(t.Context())
 	w.must(err)
 	if len(debug.Events) != 50 {
-		t.Fatalf("%d events", len(debug.Events))
+		t.Fatalf("got %d events, want 50", len(debug.Events))
 	}
 	e := debug.Events[0]
 	var data event.BudgetLow
 	w.must(json.Unmarshal(e.Data, &data))
 	if e.ID != "60" || e.Kind != "budget.low" || !e.At.Equal(w.now) || data.Left != 59 {
-		t.Errorf("event %+v, data %+v", e, data)
+		t.Errorf("newest event: got %+v with the data %+v, want number 60, with 59 left", e, data)
 	}
 }

@@ -35,7 +35,7 @@ func TestStream_SharesReadsAndShowsProgress(t *testing.T) {
 		w.must(err)
 	}
 	if got := strings.Join(kinds, " "); got != "price.changed job.finished" {
-		t.Errorf("got the events %s", got)
+		t.Errorf("got the events %s, want price.changed and job.finished", got)
 	}
 	first, err := w.Stream(t.Context(), 0)
 	w.must(err)
@@ -45,20 +45,20 @@ func TestStream_SharesReadsAndShowsProgress(t *testing.T) {
 		t.Errorf("got %q up to %d, and then other bytes; want one shared read up to %d", first.Text, first.Next, last)
 	}
 	if !strings.HasPrefix(string(first.Text), "id: ") || strings.Count(string(first.Text), "\n\n") != 2 {
-		t.Errorf("got the frames %q", first.Text)
+		t.Errorf("got the frames %q, want two with ids", first.Text)
 	}
 	none, err := w.Stream(t.Context(), last)
 	w.must(err)
 	if len(none.Text) > 0 || none.Next != last {
-		t.Errorf("got %q after the last event", none.Text)
+		t.Errorf("after the last event: got %q, want nothing", none.Text)
 	}
 	if _, err := w.Stream(t.Context(), last+1); err == nil {
-		t.Error("got no error for an unknown number")
+		t.Error("Stream after an unknown number: got no error")
 	}
 	w.begin(1)
 	frame, err := view.New(view.Options{Store: w.store, Currency: "USD", Now: func() time.Time { return w.now }}).Jobs.Progress(t.Context())
 	w.must(err)
 	if !strings.Contains(string(frame), `"jobId":"2"`) || strings.Contains(string(frame), "id: ") {
-		t.Errorf("got the progress %q, want that of job 2 without an id", frame)
+		t.Errorf("progress frame: got %q, want that of job 2 without an id", frame)
 	}
 }

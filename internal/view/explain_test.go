@@ -24,7 +24,7 @@ func TestWhy_ExplainsMissingQuoteWithStoredAmounts(t *testing.T) {
 		{refresh.MarketSnapshot{Reason: pricing.NotOffered, Sale: money.Scale}, "the newest response does not contain this item; the amounts are from an earlier response"},
 	} {
 		if got := e.why(&StoredSnapshot{MarketSnapshot: tt.snap}); got != tt.want {
-			t.Errorf("ask %s, sale %s: %q, want %q", tt.snap.Ask, tt.snap.Sale, got, tt.want)
+			t.Errorf("ask %s, sale %s: got %q, want %q", tt.snap.Ask, tt.snap.Sale, got, tt.want)
 		}
 	}
 }
@@ -34,7 +34,7 @@ func TestWhy_ExplainsMissingQuoteWithStoredAmounts(t *testing.T) {
 func TestWindowText_AllowsForShortHistory(t *testing.T) {
 	for _, w := range []pricing.Window{pricing.SinceDay, pricing.SinceWeek} {
 		if got := windowText(w); !strings.HasSuffix(got, "or the first one since") {
-			t.Errorf("%s: %q", w, got)
+			t.Errorf("windowText(%s) = %q, want the first price as an alternative", w, got)
 		}
 	}
 }
@@ -48,7 +48,7 @@ func TestWriteGuard_ExplainsAcceptedPrice(t *testing.T) {
 		e := &explainer{item: &StoredItem{EstimatedAt: estimated}, state: pricing.State{ReleasedAt: at}, set: pricing.NewSet(money.Scale), now: at.Add(2 * time.Hour)}
 		e.writeGuard(func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) })
 		if got := strings.Contains(strings.Join(all, " "), "accepted the held price at 2026-11-22 17:47 UTC"); got != want {
-			t.Errorf("estimated %s: %q", estimated, all)
+			t.Errorf("estimated at %s: got %q, want the accepted price in it: %v", estimated, all, want)
 		}
 	}
 }

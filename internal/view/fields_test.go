@@ -18,12 +18,12 @@ func TestParseFields_AcceptsKnownNamesOnly(t *testing.T) {
 		"interval,average,usedMarkets": view.FieldInterval | view.FieldAverage | view.FieldUsedMarkets, "average,average": view.FieldAverage,
 	} {
 		if got, err := view.ParseFields(text); err != nil || got != want {
-			t.Errorf("%q: %b, %v", text, got, err)
+			t.Errorf("ParseFields(%q) = %b, %v, want %b", text, got, err, want)
 		}
 	}
 	for _, text := range []string{",", "interval,", "median", "Interval", "interval, average"} {
 		if _, err := view.ParseFields(text); err == nil {
-			t.Errorf("%q: got no error", text)
+			t.Errorf("ParseFields(%q): got no error", text)
 		}
 	}
 }
@@ -67,12 +67,12 @@ func (w *world) expectFigures(when string, fields view.Fields, want map[string]s
 		looked[v.MarketHashName] = figuresText(v.PriceStatus, v.PriceCheckedAt, v.Figures)
 	}
 	if fmt.Sprint(rows) != fmt.Sprint(want) || fmt.Sprint(looked) != fmt.Sprint(want) {
-		w.Errorf("%s:\nrows   %v\nlookup %v\nwant   %v", when, rows, looked, want)
+		w.Errorf("%s: got the rows %v\nand the lookup %v\nwant %v", when, rows, looked, want)
 	}
 	text, err := jsonv2.Marshal(found)
 	w.must(err)
 	if string(text) != string(found.JSON()) {
-		w.Errorf("%s: JSON():\n%s\njson.Marshal:\n%s", when, found.JSON(), text)
+		w.Errorf("%s: JSON() returns\n%s\nwant the text of json.Marshal\n%s", when, found.JSON(), text)
 	}
 }
 

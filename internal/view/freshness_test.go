@@ -124,7 +124,7 @@ func TestFreshness_CancelledCallerReturnsImmediately(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := f.get(ctx, running, time.Now, (&counter{}).count); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v", err)
+			t.Errorf("call with an ended context: got error %v, want context.DeadlineExceeded", err)
 		}
 		time.Sleep(time.Minute) // until the other caller's count ends
 	})

@@ -211,7 +211,7 @@ func TestHistory_DaysContinueAfterFolding(t *testing.T) {
 		}
 		folded = true
 		if !h.Points[0].At.Equal(*h.PointsFrom) || !h.PointsFrom.Before(horizon) {
-			t.Errorf("the first point is of %v, the response names %v, the horizon is %v", h.Points[0].At, h.PointsFrom, horizon)
+			t.Errorf("got a first point at %v and pointsFrom %v, want both equal and before the horizon %v", h.Points[0].At, h.PointsFrom, horizon)
 		}
 		if got := code(h.PointsFrom.Add(-time.Second)); got != "history_expired" {
 			t.Errorf("the code of a time before the first point is %q, want history_expired", got)
@@ -221,6 +221,6 @@ func TestHistory_DaysContinueAfterFolding(t *testing.T) {
 		}
 	}
 	if !folded {
-		t.Error("no point was folded")
+		t.Error("got no folded point, want some")
 	}
 }

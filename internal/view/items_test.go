@@ -211,7 +211,7 @@ func TestItems_MatchFilterAndSort(t *testing.T) {
 				got = append(got, fmt.Sprint(i.MarketHashName, " ", i.CurrentPrice, " ", i.Status, " ", i.Held))
 			}
 			if len(p.Items) > limit || p.NextCursor != nil && len(p.Items) < limit {
-				t.Fatalf("a page of at most %d has %d items", limit, len(p.Items))
+				t.Fatalf("limit %d: got a page of %d items, or a next cursor after a page that is not full", limit, len(p.Items))
 			}
 			if p.NextCursor == nil {
 				break
@@ -277,7 +277,7 @@ func TestItems_BecomeStale(t *testing.T) {
 			p, err := w.Items(t.Context(), view.ItemFilter{AppID: catalog.CS2, Status: status}, "", 10)
 			w.must(err)
 			if status == want && (len(p.Items) != 1 || p.Items[0].Status != want) || status != want && len(p.Items) != 0 {
-				t.Errorf("at an age of %v, %s: %+v", age, status, p.Items)
+				t.Errorf("at the age %v, filter %s: got %+v, want the item only with %s", age, status, p.Items, want)
 			}
 		}
 	}
@@ -292,19 +292,19 @@ func TestItems_RejectUnknownParameters(t *testing.T) {
 	for name, f := range map[string]view.ItemFilter{"words": {Search: words}, "market": {Market: "?"}, "status": {Status: "queued"}} {
 		f.AppID = catalog.CS2
 		if _, err := w.Items(t.Context(), f, "", 10); fault.Of(err) == nil || fault.Of(err).Code != "invalid_parameters" {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("unknown %s: got error %v, want invalid_parameters", name, err)
 		}
 	}
 	w.own("u", "a", "b")
 	p, err := w.Items(t.Context(), view.ItemFilter{AppID: catalog.CS2, Search: strings.Repeat("a ", 200)}, "", 1)
 	w.must(err)
 	if len(p.Items) != 1 {
-		t.Errorf("a repeated search word: got %v", p.Items)
+		t.Errorf("repeated search word: got %v, want one item", p.Items)
 	}
 	p, err = w.Items(t.Context(), view.ItemFilter{AppID: catalog.CS2}, "", 1)
 	w.must(err)
 	_, err = w.Items(t.Context(), view.ItemFilter{AppID: catalog.CS2, Sort: "price"}, *p.NextCursor, 1)
 	if fault.Of(err) == nil || fault.Of(err).Code != "invalid_cursor" {
-		t.Errorf("a cursor of another order: %v", err)
+		t.Errorf("cursor of another order: got error %v, want invalid_cursor", err)
 	}
 }

@@ -83,7 +83,7 @@ func TestMarketLevels_ReturnsNewestSetsOfConfiguredMarkets(t *testing.T) {
 	for _, l := range levels {
 		got = append(got, fmt.Sprintf("%s/%s %d level %v late %t dispersion %v", l.Provider, l.Market, l.AppID, l.Level, l.Late, l.Dispersion))
 		if l.Market == "b" && l.DispersionLimit != 90_000 || l.Market == "a" && l.DispersionLimit < 60_000 {
-			t.Errorf("%s: limit %v", l.Market, l.DispersionLimit)
+			t.Errorf("%s: got DispersionLimit %v, want 90,000 for b and at least 60,000 for a", l.Market, l.DispersionLimit)
 		}
 	}
 	want := []string{

@@ -59,15 +59,15 @@ func TestLookupItem_ReportsReasonWithoutPrice(t *testing.T) {
 	} {
 		got := lookupItem(key, &c.price, c.known, now)
 		if c.price.Amount == 0 && got.PriceStatus != "noPrice" || c.price.Amount > 0 && got.PriceStatus != c.want {
-			t.Errorf("%+v: priceStatus %s", c.price, got.PriceStatus)
+			t.Errorf("%+v: got priceStatus %s, want that of the price, or noPrice (%s)", c.price, got.PriceStatus, c.want)
 		}
 		if got.Status != c.want || got.CurrentPrice != c.price.Amount {
-			t.Errorf("%+v: %s at %v, want %s", c.price, got.Status, got.CurrentPrice, c.want)
+			t.Errorf("%+v: got status %s at %v, want %s", c.price, got.Status, got.CurrentPrice, c.want)
 		}
 		l := Lookup{Items: []LookupItem{got}}
 		want := c.want == StatusUnknown || c.want == "noPrice" || c.price.DueAt.After(c.price.SoonestAt)
 		if queue := len(l.ToQueue()) == 1; queue != want {
-			t.Errorf("%+v: queue %t, want %t", c.price, queue, want)
+			t.Errorf("%+v: got ToQueue %t, want %t", c.price, queue, want)
 		}
 	}
 }

@@ -128,11 +128,11 @@ func TestQuotes_SelectMarketsAndConvert(t *testing.T) {
 
 	_, err := w.Quotes(t.Context(), nil, nil, "CHF")
 	if f := fault.Of(err); f == nil || f.Kind != fault.Unprocessable || f.Code != "no_exchange_rate" {
-		t.Errorf("currency without a rate: got %v", err)
+		t.Errorf("currency without a rate: got error %v, want no_exchange_rate", err)
 	}
 	_, err = w.Quotes(t.Context(), nil, []string{"a", "d", "no"}, "")
 	if f := fault.Of(err); f == nil || f.Kind != fault.Invalid || len(f.Fields) != 2 || f.Fields[0].Pointer != "/markets/1" {
-		t.Errorf("unknown markets: got %v", err)
+		t.Errorf("unknown markets: got error %v, want two faults, the first at /markets/1", err)
 	}
 }
 

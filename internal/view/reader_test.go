@@ -37,7 +37,7 @@ func TestStatus_CountsItemsByPriceAge(t *testing.T) {
 			w.read(view.Options{Store: w.store, Now: func() time.Time { return w.now }})
 		}
 		if got := w.status().Freshness; got != c.want {
-			t.Errorf("%v later: %+v, want %+v", c.later, got, c.want)
+			t.Errorf("freshness %v later: got %+v, want %+v", c.later, got, c.want)
 		}
 	}
 }
@@ -49,7 +49,7 @@ func TestStatus_CountsItemsInScope(t *testing.T) {
 		w.now = w.now.Add(time.Minute)
 		w.own("u", "A") // the user no longer owns B
 		if got := w.status().Freshness; got != (view.Freshness{Unknown: want}) {
-			t.Errorf("all in scope %t: %+v, want %d unknown", scopeAll, got, want)
+			t.Errorf("all in scope %t: got %+v, want %d unknown", scopeAll, got, want)
 		}
 	}
 }
@@ -78,38 +78,38 @@ func TestStatus_CountsAddUpInEveryStage(t *testing.T) {
 		sum := j.PendingItems + j.UpdatedItems + j.SkippedItems.Total() +
 			j.NoQuoteItems + j.FailedItems + j.CancelledItems
 		if sum != total || j.TotalItems != total || s.TotalItems != total {
-			t.Errorf("%s: counts add up to %d, want %d: %+v", moment, sum, j.TotalItems, j)
+			t.Errorf("%s: the counts add up to %d, want %d: %+v", moment, sum, j.TotalItems, j)
 		}
 		if s.PendingItems != j.PendingItems || s.UpdatedItems != j.UpdatedItems || s.PendingItems > pending || s.UpdatedItems < updated {
-			t.Errorf("%s: status %+v, job %+v", moment, s, j)
+			t.Errorf("%s: got the status %+v, want the counts of the job %+v, with falling pending and growing updated", moment, s, j)
 		}
 		pending, updated = s.PendingItems, s.UpdatedItems
 		return s
 	}
 	id := w.begin(8)
 	if s := check("planned"); !s.Status.Running || s.SkippedItems.TTL != 2 || s.PendingItems != 38 || s.Status.EtaSeconds != nil {
-		t.Errorf("planned: %+v", s)
+		t.Errorf("planned job: got %+v, want it running with 2 skipped and 38 pending items", s)
 	}
 	w.now = w.now.Add(time.Second)
 	for batch := 0; w.estimate(prices); batch++ {
 		if s := check(fmt.Sprint("after batch ", batch)); s.Status.EtaSeconds == nil {
-			t.Error("got no etaSeconds while items are estimated")
+			t.Error("got no etaSeconds while items are estimated, want one")
 		}
 	}
 	w.end(id)
 	s := check("ended")
 	if s.Status.Running || s.PendingItems != 0 || s.NoQuoteItems != 10 || s.UpdatedItems != 28 {
-		t.Errorf("ended: %+v", s)
+		t.Errorf("ended job: got %+v, want 28 updated items and 10 without a quote", s)
 	}
 	if f := s.Freshness; f.Fresh != 30 || f.Unknown != 10 {
-		t.Errorf("freshness after the job's end: got %+v", f)
+		t.Errorf("freshness after the job's end: got %+v, want 30 fresh and 10 unknown", f)
 	}
 }
 
 func TestStatus_IsZeroBeforeFirstJob(t *testing.T) {
 	s := newWorld(t, false).status()
 	if s.Status.Running || s.Status.JobID != nil || s.TotalItems != 0 || s.Usage.ByProvider == nil || s.LastError != nil {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v, want no job and zero counts", s)
 	}
 }
 
@@ -170,7 +170,7 @@ func TestLists_PagesReturnEachElementOnce(t *testing.T) {
 		all, next, err := list("", 5)
 		w.must(err)
 		if len(all) != 5 || next != nil {
-			t.Errorf("%s: the only page has %q and a next cursor %v", name, all, next)
+			t.Errorf("%s: got the page %q with the next cursor %v, want all 5 elements and no cursor", name, all, next)
 		}
 		for limit := 1; limit < 5; limit++ {
 			var got []string
@@ -178,7 +178,7 @@ func TestLists_PagesReturnEachElementOnce(t *testing.T) {
 				page, next, err := list(cursor, limit)
 				w.must(err)
 				if len(page) == 0 || len(page) > limit {
-					t.Fatalf("%s: a page of at most %d has %d elements", name, limit, len(page))
+					t.Fatalf("%s: limit %d: got a page of %d elements", name, limit, len(page))
 				}
 				got = append(got, page...)
 				if next == nil {
@@ -200,7 +200,7 @@ func TestLists_RejectCursorsOfOtherLists(t *testing.T) {
 		t.Helper()
 		_, _, err := lists[list](cursor, 2)
 		if f := fault.Of(err); f == nil || f.Kind != fault.Invalid || f.Code != "invalid_cursor" {
-			t.Errorf("%s with cursor %q: got %v", list, cursor, err)
+			t.Errorf("%s with cursor %q: got error %v, want invalid_cursor", list, cursor, err)
 		}
 	}
 	for giver, list := range lists {
@@ -278,10 +278,10 @@ func TestItem_ConvertsWithRatesOfItsEstimate(t *testing.T) {
 	d, err := w.Item(t.Context(), catalog.Key{AppID: catalog.CS2, Name: "A"})
 	w.must(err)
 	if len(d.Snapshots) != 1 {
-		t.Fatalf("%d snapshots", len(d.Snapshots))
+		t.Fatalf("got %d snapshots, want 1", len(d.Snapshots))
 	}
 	s := d.Snapshots[0]
 	if s.Price == nil || *s.Price != 11_000_000 || *s.Rate != 1_100_000_000_000 || !s.RateDate.Equal(day) {
-		t.Errorf("price %v at rate %v of %v", s.Price, s.Rate, s.RateDate)
+		t.Errorf("got the price %v at rate %v of %v, want 11 at 1.1 of the day", s.Price, s.Rate, s.RateDate)
 	}
 }

@@ -15,7 +15,7 @@ func (e *explainer) sentences(x *Explanation) []string {
 	var out []string
 	write := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	e.writeEstimate(x, write)
-	e.writeLeftOut(write)
+	e.writeExcludedQuotes(write)
 	for _, m := range e.refused {
 		write("The newest response of %s is in quarantine since %s: %s. Its last good response counts while it is less than a day old.",
 			m.Market, minute(m.Since), strings.TrimPrefix(m.Reason, m.Provider+": "+m.Market+": quarantined: "))
@@ -103,8 +103,8 @@ func (e *explainer) whyGroup(x *Explanation) string {
 	}
 }
 
-// writeLeftOut lists the quotes that were left out as outliers or late markets.
-func (e *explainer) writeLeftOut(write sentenceWriter) {
+// writeExcludedQuotes lists the quotes that were left out as outliers or late markets.
+func (e *explainer) writeExcludedQuotes(write sentenceWriter) {
 	var outliers []string
 	for k := range e.snaps {
 		v := &e.snaps[k]

@@ -104,7 +104,7 @@ func (b *bank) wantBalances(want map[string]string) {
 		}
 		b.must(err)
 		if got := fmt.Sprintf("%d/%d", balance, held); got != figures {
-			b.Errorf("%s has %s, want %s", user, got, figures)
+			b.Errorf("wallet of %s: got %s, want %s", user, got, figures)
 		}
 	}
 }
@@ -141,7 +141,7 @@ func (b *bank) audit() {
 				return err
 			}
 			if ok, err := s.TransactionIntact(&t); !ok || err != nil || t.Entries != int64(len(entries)) {
-				b.Errorf("transaction %d: %t, %v, with %d of %d entries", id, ok, err, len(entries), t.Entries)
+				b.Errorf("transaction %d: got intact %t, error %v, %d entries recorded, want a valid seal and %d", id, ok, err, len(entries), t.Entries)
 			}
 			for _, e := range entries {
 				before := last[e.Account]
@@ -151,7 +151,7 @@ func (b *bank) audit() {
 				}
 				ok, err := s.EntryIntact(&e)
 				if !ok || err != nil {
-					b.Errorf("entry %d of %s: %t, %v", e.Number, e.User, ok, err)
+					b.Errorf("entry %d of %s: got intact %t, error %v, want a valid seal", e.Number, e.User, ok, err)
 				}
 				if before.Number == 0 {
 					accounts = append(accounts, e.Account)
@@ -167,14 +167,14 @@ func (b *bank) audit() {
 		}
 		for currency, sum := range sums {
 			if sum != 0 {
-				b.Errorf("%d %s came from nowhere", sum, currency)
+				b.Errorf("sum of all entries: got %d %s, want 0", sum, currency)
 			}
 		}
 		heads, _, err := wallet.LockWallets(tx, accounts)
 		for _, h := range heads {
 			e := last[h.Account]
 			if ok, err := s.HeadIntact(&h); !ok || err != nil || h.Number != e.Number || h.Hash != e.Hash || h.Balance != e.Balance || h.Held != e.Held {
-				b.Errorf("head %+v of %+v: %t, %v", h, e, ok, err)
+				b.Errorf("head %+v: want that of the last entry %+v with a valid seal, got intact %t, error %v", h, e, ok, err)
 			}
 		}
 		return err

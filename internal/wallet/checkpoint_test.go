@@ -85,7 +85,7 @@ func TestCheckpointWriter_RejectsAccountsOutOfOrder(t *testing.T) {
 	w := NewCheckpointWriter(&bytes.Buffer{}, newTestRing(t, "k1"), noon, newestRules)
 	for i, m := range []Mark{{Account: Account{"b", "EUR"}}, {Account: Account{"b", "EUR"}}, {Account: Account{"a", "USD"}}} {
 		if err := w.Add(m); (err == nil) != (i == 0) {
-			t.Errorf("account %d: %v", i, err)
+			t.Errorf("Add of account %d: got error %v, want one for all but the first", i, err)
 		}
 	}
 }
@@ -104,11 +104,11 @@ func TestUserCheckpoint_FitsIn2KiB(t *testing.T) {
 	c := largestUserCheckpoint()
 	text, err := c.Encode(keys)
 	if err != nil || len(text) > MaxUserCheckpoint {
-		t.Fatalf("%d characters, %v", len(text), err)
+		t.Fatalf("Encode: got %d characters, error %v, want at most 2 KiB", len(text), err)
 	}
 	got, err := DecodeUserCheckpoint(text, keys)
 	if err != nil || got.User != c.User || !got.At.Equal(c.At) || !slices.Equal(got.Marks, c.Marks) {
-		t.Errorf("decoded %+v, %v", got, err)
+		t.Errorf("decoded: got %+v, error %v, want the encoded checkpoint", got, err)
 	}
 }
 
@@ -123,7 +123,7 @@ func TestUserCheckpoint_RejectsEveryChangedCharacter(t *testing.T) {
 		for _, other := range []string{"A", "b", "-", "=", " ", ""} {
 			changed := text[:i] + other + text[i+1:]
 			if _, err := DecodeUserCheckpoint(changed, keys); changed != text && !errors.Is(err, ErrCheckpoint) && !errors.Is(err, ErrNoKey) {
-				t.Errorf("character %d replaced by %q: %v", i, other, err)
+				t.Errorf("character %d replaced by %q: got error %v, want ErrCheckpoint or ErrNoKey", i, other, err)
 			}
 		}
 	}
@@ -144,7 +144,7 @@ func FuzzDecodeUserCheckpoint(f *testing.F) {
 			return
 		}
 		if again, err := c.Encode(keys); err != nil || again != text {
-			t.Errorf("%q decodes and encodes to %q, %v", text, again, err)
+			t.Errorf("%q was decoded and encoded to %q, error %v, want the same text", text, again, err)
 		}
 	})
 }
@@ -159,7 +159,7 @@ func FuzzReadCheckpoint(f *testing.F) {
 	f.Add(out.Bytes())
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if _, err := ReadCheckpoint(bytes.NewReader(text), keys, func(Mark) error { return nil }); err == nil && !bytes.Equal(text, out.Bytes()) {
-			t.Errorf("%q was accepted as sealed", text)
+			t.Errorf("the changed checkpoint %q was accepted", text)
 		}
 	})
 }

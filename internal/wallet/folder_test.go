@@ -52,7 +52,7 @@ func TestFolder_KeepsTheNewestCheckpoints(t *testing.T) {
 		return nil
 	})
 	if err != nil || !at.Equal(day.AddDate(0, 0, 69)) || len(marks) != 1 || marks[0].Number != 70 {
-		t.Errorf("newest checkpoint: got time %s, marks %v, error %v", at, marks, err)
+		t.Errorf("newest checkpoint: got time %s, marks %v, error %v, want that of day 69 with number 70", at, marks, err)
 	}
 }
 
@@ -86,7 +86,7 @@ func TestFolder_OpensOnlyRegularFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			if file, err := f.Newest(); err == nil || errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("opened %v, %v; want an error", file, err)
+				t.Errorf("Newest: got file %v, error %v, want an error other than fs.ErrNotExist", file, err)
 			}
 		})
 	}
@@ -114,7 +114,7 @@ func TestFolder_LastWrittenIsNewestWhenClockIsSetBack(t *testing.T) {
 			return nil
 		})
 		if err := errors.Join(err, newest.Close()); err != nil || last != int64(n+1) {
-			t.Fatalf("after %d checkpoints: newest is number %d, %v", n+1, last, err)
+			t.Fatalf("after %[1]d checkpoints: got number %[2]d as the newest, error %[3]v, want %[1]d", n+1, last, err)
 		}
 	}
 }

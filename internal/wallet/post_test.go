@@ -146,7 +146,7 @@ func TestPost_SealsWithTheFirstKeyAndAcceptsOlderKeys(t *testing.T) {
 	b.deposit("u", 5)
 	b.Ledger = &wallet.Ledger{Keys: wallettest.NewRing(t, "k2", "k1")}
 	if p := b.deposit("u", 5); p.Entries[0].KeyID != "k2" || p.Head(usd("u")).KeyID != "k2" {
-		t.Errorf("sealed with %s, want k2", p.Entries[0].KeyID)
+		t.Errorf("entry and head sealed with the key %s, want k2 for both", p.Entries[0].KeyID)
 	}
 	b.audit()
 	b.Ledger = &wallet.Ledger{Keys: wallettest.NewRing(t, "k1")}
@@ -214,7 +214,7 @@ func TestPost_AppliesEachOf500TransactionsSentTwiceBy20WorkersOnce(t *testing.T)
 		wg.Go(func() {
 			for e := range work {
 				if err := b.execute(e); err != nil && !errors.Is(err, idempotency.ErrKeyUsed) {
-					t.Errorf("operation %+v: %v", e, err)
+					t.Errorf("operation %+v: got error %v, want none or ErrKeyUsed", e, err)
 				}
 			}
 		})
@@ -285,7 +285,7 @@ func (b *bank) randomStep(r *rand.Rand, n int64) {
 		}
 	})
 	if err != nil && fault.Of(err) == nil {
-		b.Fatalf("step %d: %v", n, err)
+		b.Fatalf("step %d: got error %v, want a fault", n, err)
 	}
 }
 

@@ -67,7 +67,7 @@ func TestReverse_ReversesTheWholeSaleFromHeldMoney(t *testing.T) {
 	b.wantBalances(map[string]string{"buyer": "10001/0", "seller": "0/0"})
 	for _, e := range p.Entries {
 		if e.Reverses == 0 {
-			t.Errorf("entry %+v names no reversed entry", e)
+			t.Errorf("reversing entry %+v does not name the reversed one", e)
 		}
 		if wallet.IsHouse(e.User) && e.Balance != 0 {
 			t.Errorf("house balance: got %d, want 0", e.Balance)

@@ -121,10 +121,10 @@ func TestCanonical_IsStable(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r, hash := c.seal(countingKey(t, c.key).Sealer())
 			if got := hex.EncodeToString(canonical(nil, r)); got != c.bytes {
-				t.Errorf("bytes are\n%s, want\n%s", got, c.bytes)
+				t.Errorf("sealed bytes: got\n%s, want\n%s", got, c.bytes)
 			}
 			if hash.String() != c.hash {
-				t.Errorf("seal is %s, want %s", hash, c.hash)
+				t.Errorf("seal: got %s, want %s", hash, c.hash)
 			}
 		})
 	}
@@ -140,7 +140,7 @@ func TestTerms_AreStable(t *testing.T) {
 	}
 	const want = "d75f5e7465c440688067905ab541a1d4bbf2862fb6e9937f5ca8a23699dbdabf"
 	if got := traded.Terms(); got.String() != want {
-		t.Errorf("terms are %s, want %s", got, want)
+		t.Errorf("terms: got %s, want %s", got, want)
 	}
 	newTestRing(t, "k1").Sealer().Seal(&traded)
 	traded.State, traded.Transaction = "settled", 43
@@ -157,7 +157,7 @@ func TestSealer_DetectsEveryChangedField(t *testing.T) {
 	}
 	s.SealEntry(&sealed)
 	if ok, err := s.EntryIntact(&sealed); !ok || err != nil {
-		t.Fatalf("unchanged entry: intact is %t, error %v", ok, err)
+		t.Fatalf("unchanged entry: got intact %t, error %v, want true", ok, err)
 	}
 	for name, change := range map[string]func(*Entry){
 		"user":        func(e *Entry) { e.User = "A" },
@@ -184,7 +184,7 @@ func TestSealer_DetectsEveryChangedField(t *testing.T) {
 		e := sealed
 		change(&e)
 		if ok, err := s.EntryIntact(&e); ok || err != nil {
-			t.Errorf("%s: intact is %t, error %v", name, ok, err)
+			t.Errorf("changed %s: got intact %t, error %v, want false", name, ok, err)
 		}
 	}
 }
@@ -200,7 +200,7 @@ func TestRing_VerifiesSealsOfOlderKeys(t *testing.T) {
 	}
 	newTestRing(t, "new", "old").Sealer().SealHead(&h)
 	if h.KeyID != "new" {
-		t.Errorf("sealed with %s, want the first key", h.KeyID)
+		t.Errorf("SealHead used the key %s, want the first one", h.KeyID)
 	}
 }
 
@@ -213,7 +213,7 @@ func TestNewRing_RejectsInvalidKeys(t *testing.T) {
 		"twice":      {good, good},
 	} {
 		if _, err := NewRing(keys); err == nil {
-			t.Errorf("%s: no error", name)
+			t.Errorf("NewRing with keys %q: got no error", name)
 		}
 	}
 }
@@ -221,13 +221,13 @@ func TestNewRing_RejectsInvalidKeys(t *testing.T) {
 func TestRing_DistinguishesKeysWithTheSameID(t *testing.T) {
 	known := newTestRing(t, "k1", "k2").Marks()
 	if missing := newTestRing(t, "k3", "k2", "k1").Missing(known); missing != nil {
-		t.Errorf("missing %v, want none", missing)
+		t.Errorf("missing keys: got %v, want none", missing)
 	}
 	other, err := NewRing([]Key{{ID: "k1", Bytes: []byte(strings.Repeat("x", 32))}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if missing := other.Missing(known); len(missing) != 2 {
-		t.Errorf("missing %v, want both", missing)
+		t.Errorf("missing keys: got %v, want both", missing)
 	}
 }

@@ -71,7 +71,7 @@ func TestActions_ChangeDatabase(t *testing.T) {
 		v := w.visit(t, adminToken)
 		res := v.post(a.target, append(a.fields, "back", "/runs?kind=bulk")...)
 		if res.StatusCode != http.StatusSeeOther || res.Header.Get("Location") != "/runs?kind=bulk" {
-			t.Errorf("%s: %d to %q", a.target, res.StatusCode, res.Header.Get("Location"))
+			t.Errorf("%s: got %d with Location %q, want a redirect to /runs?kind=bulk", a.target, res.StatusCode, res.Header.Get("Location"))
 		}
 		if got := w.read(a.query); got != a.want {
 			t.Errorf("%s: got %q, want %q", a.target, got, a.want)
@@ -98,7 +98,7 @@ func TestActions_RejectInvalidRunIDs(t *testing.T) {
 	v := newWorld(t).visit(t, adminToken)
 	for _, id := range []string{"0", "-1", "+1", "x", "9223372036854775808", "1e3"} {
 		if res := v.post("/runs/" + id + "/cancel"); res.StatusCode != http.StatusNotFound {
-			t.Errorf("run %q: %d", id, res.StatusCode)
+			t.Errorf("cancel run %q: got status %d, want 404", id, res.StatusCode)
 		}
 	}
 }

@@ -25,13 +25,13 @@ func TestPages_RedirectToSignIn(t *testing.T) {
 	} {
 		res := v.get(target)
 		if res.StatusCode != http.StatusSeeOther || res.Header.Get("Location") != want {
-			t.Errorf("%s: %d to %q, want %q", target, res.StatusCode, res.Header.Get("Location"), want)
+			t.Errorf("%s: got %d with Location %q, want a redirect to %q", target, res.StatusCode, res.Header.Get("Location"), want)
 		}
 	}
 	script := httptest.NewRequest(http.MethodGet, "/live", nil)
 	script.Header.Set("HX-Request", "true")
 	if res := v.send(script); res.StatusCode != http.StatusUnauthorized || res.Header.Get("HX-Refresh") != "true" || res.body != "" {
-		t.Errorf("script without a session: got %d, %q", res.StatusCode, res.body)
+		t.Errorf("script without a session: got %d, body %q, want 401, HX-Refresh and no body", res.StatusCode, res.body)
 	}
 }
 
@@ -41,7 +41,7 @@ func TestSignIn_OpensSessionWithRoleOfSecret(t *testing.T) {
 		v := w.visit(t, secret)
 		c := v.cookie
 		if c.Name != "assay_session" || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Secure || len(c.Value) != 43 {
-			t.Errorf("cookie %+v", c)
+			t.Errorf("got cookie %+v, want a strict, HTTP-only session cookie", c)
 		}
 		mustContain(t, v.get("/").body, ">"+role+"</span>")
 	}
@@ -56,7 +56,7 @@ func TestSignIn_SecureCookieOnlyBehindTrustedProxy(t *testing.T) {
 		r.Header.Set("X-Forwarded-Proto", "https")
 		c := v.send(r).Cookies()[0]
 		if c.Secure != want || strings.HasPrefix(c.Name, "__Host-") != want {
-			t.Errorf("from %s: cookie %+v", peer, c)
+			t.Errorf("from %s: got cookie %+v, want Secure and the prefix __Host- only over HTTPS", peer, c)
 		}
 	}
 }
@@ -94,12 +94,12 @@ func TestSignIn_CountsWrongSecretsAndAcceptsValidOnes(t *testing.T) {
 				want, wait = http.StatusTooManyRequests, "60"
 			}
 			if res.StatusCode != want || res.Header.Get("Retry-After") != wait || len(res.Cookies()) != 0 {
-				t.Errorf("attempt %d: %d, Retry-After %q", i+1, res.StatusCode, res.Header.Get("Retry-After"))
+				t.Errorf("attempt %d: got %d, Retry-After %q, want %d, %q and no cookie", i+1, res.StatusCode, res.Header.Get("Retry-After"), want, wait)
 			}
 			mustContain(t, res.body, `role="alert"`, `aria-invalid="true"`, `name="next" value="/runs"`)
 		}
 		if time.Since(start) < time.Minute {
-			t.Errorf("all attempts took %v, want delays", time.Since(start))
+			t.Errorf("all attempts took %v, want at least 1m because of the delays", time.Since(start))
 		}
 		for _, empty := range []string{"", " ", strings.Repeat("x", maxForm+1)} {
 			if res := v.post("/sign-in", "secret", empty); len(res.Cookies()) != 0 {
@@ -116,10 +116,10 @@ func TestSignIn_ReplacesPreviousSession(t *testing.T) {
 	former := *v
 	v.cookie = v.post("/sign-in", "secret", adminToken).Cookies()[0]
 	if res := former.get("/"); res.StatusCode != http.StatusSeeOther {
-		t.Errorf("previous session: got status %d", res.StatusCode)
+		t.Errorf("previous session: got status %d, want a redirect", res.StatusCode)
 	}
 	if res := v.get("/"); res.StatusCode != http.StatusOK {
-		t.Errorf("new session: got status %d", res.StatusCode)
+		t.Errorf("new session: got status %d, want 200", res.StatusCode)
 	}
 }
 
@@ -138,10 +138,10 @@ func TestSignOut_EndsSession(t *testing.T) {
 	v := w.visit(t, marketSecret)
 	res := v.post("/sign-out")
 	if res.StatusCode != http.StatusSeeOther || res.Cookies()[0].MaxAge >= 0 {
-		t.Errorf("sign-out: got %d with cookies %v", res.StatusCode, res.Cookies())
+		t.Errorf("sign-out: got %d with cookies %v, want a redirect that deletes the cookie", res.StatusCode, res.Cookies())
 	}
 	if res := v.get("/"); res.StatusCode != http.StatusSeeOther {
-		t.Errorf("session after sign-out: got %d", res.StatusCode)
+		t.Errorf("session after sign-out: got status %d, want a redirect", res.StatusCode)
 	}
 }
 
@@ -150,18 +150,18 @@ func TestSession_EndsWhenSecretIsRotated(t *testing.T) {
 	reader, admin := w.visit(t, marketSecret), w.visit(t, adminToken)
 	w.rotate(Admin, adminToken, "the-next-token-of-the-tests")
 	if res := admin.get("/"); res.StatusCode != http.StatusOK {
-		t.Errorf("old and new secret valid: got %d", res.StatusCode)
+		t.Errorf("old and new secret valid: got status %d, want 200", res.StatusCode)
 	}
 	w.rotate(Admin, "the-next-token-of-the-tests")
 	if res := admin.get("/"); res.StatusCode != http.StatusSeeOther {
-		t.Errorf("after the rotation: %d", res.StatusCode)
+		t.Errorf("after the rotation: got status %d, want a redirect", res.StatusCode)
 	}
 	w.rotate(Admin, adminToken)
 	if res := admin.get("/"); res.StatusCode != http.StatusSeeOther {
-		t.Errorf("ended session after the secret is valid again: got %d", res.StatusCode)
+		t.Errorf("ended session after the secret is valid again: got status %d, want a redirect", res.StatusCode)
 	}
 	if res := reader.get("/"); res.StatusCode != http.StatusOK {
-		t.Errorf("session of the other secret: got %d", res.StatusCode)
+		t.Errorf("session of the other secret: got status %d, want 200", res.StatusCode)
 	}
 }
 
@@ -170,7 +170,7 @@ func TestSession_ExpiresWhenIdle(t *testing.T) {
 	v := w.visit(t, adminToken)
 	w.clock.add(idleTimeout + time.Second)
 	if res := v.get("/runs"); res.StatusCode != http.StatusSeeOther {
-		t.Errorf("after the idle time: %d", res.StatusCode)
+		t.Errorf("after the idle time: got status %d, want a redirect", res.StatusCode)
 	}
 }
 
@@ -201,7 +201,7 @@ func TestActions_RejectForeignForms(t *testing.T) {
 		foreign["another's origin"].Header.Set("Origin", "http://evil.example")
 		for what, r := range foreign {
 			if res := v.send(r); res.StatusCode != http.StatusForbidden {
-				t.Errorf("%s, %s: %d", target, what, res.StatusCode)
+				t.Errorf("%s, %s: got status %d, want 403", target, what, res.StatusCode)
 			}
 		}
 	}
@@ -216,14 +216,14 @@ func TestActions_RequireAdminToken(t *testing.T) {
 	before := w.version()
 	for _, target := range actions() {
 		if res := v.post(target); res.StatusCode != http.StatusForbidden {
-			t.Errorf("%s: %d", target, res.StatusCode)
+			t.Errorf("%s: got status %d, want 403", target, res.StatusCode)
 		}
 		if res := (&visitor{t: t, world: w}).post(target); res.Header.Get("Location") != "/sign-in" {
-			t.Errorf("%s without a session: %d", target, res.StatusCode)
+			t.Errorf("%s without a session: got status %d, want a redirect to sign-in", target, res.StatusCode)
 		}
 	}
 	if res := v.get("/dry-run"); res.StatusCode != http.StatusForbidden {
-		t.Errorf("dry run: %d", res.StatusCode)
+		t.Errorf("dry run: got status %d, want 403", res.StatusCode)
 	}
 	if w.version() != before {
 		t.Error("a rejected form changed the database")

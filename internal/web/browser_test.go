@@ -82,7 +82,7 @@ func TestBrowser_FollowsRunAndExplainsPrice(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS(`#actions button[value="0"]`)))
 	b.until("the run to be live", `document.querySelector(".run.is-live") !== null`)
 	if notice := b.text(".notice"); !strings.Contains(notice, "Run 43 is started") {
-		t.Errorf("notice after Start: got %q", notice)
+		t.Errorf("notice after Start: got %q, want that run 43 is started", notice)
 	}
 	b.until("progress", `parseInt(document.querySelector(".percent").textContent) >= 5`)
 	b.shoot("overview-live")
@@ -94,7 +94,7 @@ func TestBrowser_FollowsRunAndExplainsPrice(t *testing.T) {
 	b.until("its buttons", `document.querySelector('#actions button[value="0"]:enabled') !== null`)
 	b.until("its row", `document.querySelector("#around tbody tr").textContent.includes("Finished")`)
 	if scripted := w.handler.(*site).assets.has(htmxFile); scripted && !eval[bool](b, `document.getElementById("unconfigured").open`) {
-		t.Error("an update closed a fold")
+		t.Error("the update closed a section that the user had opened")
 	}
 
 	b.do(
@@ -106,7 +106,7 @@ func TestBrowser_FollowsRunAndExplainsPrice(t *testing.T) {
 	quotes := b.text(".quotes")
 	for _, want := range []string{"Ingot", "outside the deciding group of quotes", "Hoard", "no offers or sales", "$32.04"} {
 		if !strings.Contains(quotes, want) {
-			t.Errorf("quotes table: missing %q", want)
+			t.Errorf("the table of quotes lacks %q", want)
 		}
 	}
 	b.quiet()
@@ -153,7 +153,7 @@ func TestBrowser_ShowsItemStatusOnNarrowScreen(t *testing.T) {
 		const inSight = `[...document.querySelectorAll(".items tbody tr")].every(row => [...row.querySelectorAll(".badge")].filter(badge =>
 			badge.offsetParent && badge.getBoundingClientRect().right <= innerWidth).length === (row.textContent.includes("Dragon Lore") ? 2 : 1))`
 		if !eval[bool](b, inSight) {
-			t.Errorf("width %d px: a status is not visible exactly once", width)
+			t.Errorf("width %d px: got a row with a wrong number of visible badges, want one, or two for a held price", width)
 		}
 	}
 	b.quiet()
@@ -167,10 +167,10 @@ func TestBrowser_ShowsReasonsOnNarrowScreen(t *testing.T) {
 	b.signIn(marketSecret)
 	b.look("light", 360, 740)
 	b.open(itemURL(730, redline, ""))
-	const inSight = `[...document.querySelectorAll(".quotes .left-out")].every(row =>
+	const inSight = `[...document.querySelectorAll(".quotes .unused")].every(row =>
 		[...row.querySelectorAll(".why")].some(why => why.offsetParent && why.getBoundingClientRect().right <= innerWidth))`
 	if !eval[bool](b, inSight) {
-		t.Error("a reason is not visible")
+		t.Error("a row shows no reason why its quote was not used")
 	}
 	b.quiet()
 }

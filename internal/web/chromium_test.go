@@ -103,7 +103,7 @@ func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 		ctx = limited
 	}
 	if err := chromedp.Do(ctx, steps...); err != nil {
-		b.t.Fatalf("browser: %v", err)
+		b.t.Fatalf("browser steps: %v", err)
 	}
 }
 
@@ -137,7 +137,7 @@ func (b *browser) look(scheme string, width, height int64) {
 	b.do(chromedp.EmulateViewport(width, height))
 	media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
 	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, media); err != nil {
-		b.t.Fatalf("browser: %v", err)
+		b.t.Fatalf("set the emulated media: %v", err)
 	}
 }
 
@@ -151,7 +151,7 @@ func (b *browser) shoot(name string) {
 	for suffix, capture := range map[string]chromedp.Action[[]byte]{".png": chromedp.FullScreenshot(100), ".top.png": chromedp.CaptureScreenshot()} {
 		picture, err := chromedp.Run(b.ctx, capture)
 		if err != nil {
-			b.t.Fatalf("browser: %v", err)
+			b.t.Fatalf("take a screenshot: %v", err)
 		}
 		if err := os.WriteFile(filepath.Join(dir, name+suffix), picture, 0o600); err != nil {
 			b.t.Fatal(err)

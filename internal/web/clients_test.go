@@ -70,6 +70,6 @@ func (s *sampleClients) send(t *testing.T, name, path string) {
 		return err
 	})
 	if (err != nil) != strings.Contains(path, "fail") {
-		t.Fatalf("%s: got error %v", path, err)
+		t.Fatalf("%s: got error %v, want one only for /fail", path, err)
 	}
 }

@@ -32,11 +32,11 @@ func TestShortPrice_RoundsHalfToEven(t *testing.T) {
 		10_000:             "$0.01",
 	} {
 		if got := shortPrice(amount, "USD"); got != want {
-			t.Errorf("%d: %q, want %q", amount, got, want)
+			t.Errorf("amount %d: got %q, want %q", amount, got, want)
 		}
 	}
 	if got := shortPrice(1_500_000, "CHF"); got != "CHF\u00a01.50" {
-		t.Errorf("currency without a symbol: got %q", got)
+		t.Errorf("currency without a symbol: got %q, want CHF and the amount", got)
 	}
 }
 
@@ -46,7 +46,7 @@ func TestRelative_UsesLargestUnit(t *testing.T) {
 		47 * time.Hour: "47 h ago", 49 * time.Hour: "2 d ago", -30 * time.Second: "in 30 s", -3 * time.Hour: "in 3 h",
 	} {
 		if got := relative(age); got != want {
-			t.Errorf("%v: %q, want %q", age, got, want)
+			t.Errorf("age %v: got %q, want %q", age, got, want)
 		}
 	}
 }
@@ -57,7 +57,7 @@ func TestHumanDuration_UsesTwoUnits(t *testing.T) {
 		200 * time.Second: "3 min 20 s", time.Hour: "1 h", 90 * time.Minute: "1 h 30 min", 98 * time.Hour: "4 d 2 h",
 	} {
 		if got := humanDuration(d); got != want {
-			t.Errorf("%v: %q, want %q", d, got, want)
+			t.Errorf("duration %v: got %q, want %q", d, got, want)
 		}
 	}
 }
@@ -67,7 +67,7 @@ var tags = regexp.MustCompile(`<[^>]*>`)
 func TestMarkedName_KeepsBytes(t *testing.T) {
 	for _, name := range trapNames {
 		if got := html.UnescapeString(tags.ReplaceAllString(string(markedName(name)), "")); got != name {
-			t.Errorf("name %q: got %q", name, got)
+			t.Errorf("markedName(%q): got the text %q, want the name", name, got)
 		}
 	}
 }
@@ -78,7 +78,7 @@ func TestMarkedName_MarksInvisibleCharacters(t *testing.T) {
 		"a\nb": 1, "a ": 1, " a": 1, "a  b": 2, "a\tb\r": 2, "a\u202eb": 1, "a\u200bb\u00a0c": 2, " ": 1,
 	} {
 		if got := strings.Count(string(markedName(name)), "data-mark="); got != marks {
-			t.Errorf("%q has %d marks, want %d", name, got, marks)
+			t.Errorf("markedName(%q): got %d marks, want %d", name, got, marks)
 		}
 	}
 }
@@ -88,11 +88,11 @@ func TestSegments_Widths(t *testing.T) {
 	want := []segment{{"c", "50.000%"}, {"b", "12.500%"}, {"a", "12.500%"}}
 	for i := range want {
 		if got[i] != want[i] {
-			t.Errorf("segment %d: %v, want %v", i, got[i], want[i])
+			t.Errorf("segment %d: got %v, want %v", i, got[i], want[i])
 		}
 	}
 	if p := percent(1, 0); p != "0%" {
-		t.Errorf("empty total: got %q", p)
+		t.Errorf("percent(1, 0) = %q, want 0%%", p)
 	}
 }
 
@@ -103,7 +103,7 @@ func TestAnnouncement_ChangesEveryTenPercent(t *testing.T) {
 		texts[newRunView(job, nil, time.Time{}).Announce] = true
 	}
 	if len(texts) != 10 {
-		t.Errorf("got %d announcements", len(texts))
+		t.Errorf("got %d announcements, want 10", len(texts))
 	}
 }
 
@@ -113,11 +113,11 @@ func TestPlot_ExcludesFarPrices(t *testing.T) {
 	}
 	p := newPlot([]quoteRow{quote(100, true), quote(200, true), quote(60, false), quote(9000, false)}, 150)
 	if p.Min != 60 || p.Max != 200 || len(p.Dots) != 3 || len(p.Far) != 1 || p.Dots[0].X != "2.00%" || p.Dots[0].Used || p.Dots[2].X != "98.00%" {
-		t.Errorf("plot %+v", p)
+		t.Errorf("got plot %+v, want the range 60 to 200, three dots and one far price", p)
 	}
 	for what, quotes := range map[string][]quoteRow{"none": nil, "one": {quote(100, true)}, "equal": {quote(100, true), quote(100, true)}} {
 		if p := newPlot(quotes, 100); p != nil {
-			t.Errorf("%s: %+v", what, p)
+			t.Errorf("%s: got plot %+v, want none", what, p)
 		}
 	}
 }
@@ -129,6 +129,6 @@ func TestFactor_RoundsToThreeOrTwoPlaces(t *testing.T) {
 		}
 	}
 	if got := factor(nil); got.Known {
-		t.Errorf("got %+v for a missing factor", got)
+		t.Errorf("missing factor: got %+v, want an unknown one", got)
 	}
 }

@@ -25,7 +25,7 @@ func TestHelp_ServesTheDocumentation(t *testing.T) {
 		}
 	}
 	if policy := get("/help/index.html").Header().Get("Content-Security-Policy"); policy != helpPolicy {
-		t.Errorf("got policy %q", policy)
+		t.Errorf("Content-Security-Policy: got %q, want helpPolicy", policy)
 	}
 }
 

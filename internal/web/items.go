@@ -178,8 +178,8 @@ type itemPage struct {
 	Accept string
 	Quotes []quoteRow
 	Plot   *plot // nil if fewer than two prices can be compared
-	// LeftOut is the number of markets with an unused price.
-	LeftOut int
+	// UnusedQuotes is the number of markets with an unused price.
+	UnusedQuotes int
 }
 
 // quoteRow is the quote of one market.
@@ -206,7 +206,7 @@ func (s *itemPages) item(w http.ResponseWriter, r *http.Request, sess session) e
 	page.Plot = newPlot(page.Quotes, detail.CurrentPrice)
 	for _, q := range page.Quotes {
 		if !q.Used {
-			page.LeftOut++
+			page.UnusedQuotes++
 		}
 	}
 	page.Search.AppID = key.AppID

@@ -23,12 +23,12 @@ func (v *visitor) listed(target string) (links []*url.URL) {
 	for target != "" {
 		res := v.get(target)
 		if res.StatusCode != http.StatusOK {
-			v.t.Fatalf("%s: %d", target, res.StatusCode)
+			v.t.Fatalf("%s: got status %d, want 200", target, res.StatusCode)
 		}
 		for _, link := range itemLink.FindAllStringSubmatch(res.body, -1) {
 			parsed, err := url.ParseRequestURI(html.UnescapeString(link[1]))
 			if err != nil || parsed.Path != "/item" || parsed.Fragment != "" {
-				v.t.Fatalf("link %q: %v", link[1], err)
+				v.t.Fatalf("link %q: got error %v, want a valid link to /item without a fragment", link[1], err)
 			}
 			links = append(links, parsed)
 		}
@@ -48,13 +48,13 @@ func TestItems_TrapNamesHaveWorkingLinks(t *testing.T) {
 	for _, link := range links {
 		key := link.Query()
 		if name := key.Get("name"); slices.Contains(trapNames, name) && v.get(link.String()).StatusCode != http.StatusOK {
-			t.Errorf("%q: no page", link)
+			t.Errorf("%q: got no page of the item, want one", link)
 		}
 		reached[key.Get("name")+key.Get("phase")] = true
 	}
 	for _, name := range trapNames {
 		if !reached[name] {
-			t.Errorf("no link to %q", name)
+			t.Errorf("the list has no link to %q", name)
 		}
 	}
 	if want := len(sampleItems()) + 1; len(links) != want || len(reached) != want {
@@ -78,7 +78,7 @@ func TestItem_ShowsIntervalNextToItsPrice(t *testing.T) {
 	body := v.get(at).body
 	mustContain(t, body, "is held</b> since", "Another reliable market would quote between", "The last accepted price is kept.")
 	if strings.Contains(body, `class="range"`) {
-		t.Error("got the interval of a held price next to the accepted price")
+		t.Error("the page shows the interval of the held price next to the accepted price")
 	}
 	mustContain(t, v.get("/items?held=1").body, `<span class="soft">held:</span>`)
 	v.post("/item/accept?" + itemQuery(catalog.Key{AppID: catalog.CS2, Name: dragonLore}))
@@ -100,7 +100,7 @@ func TestItem_RejectsInvalidNames(t *testing.T) {
 		"name=An+unknown+item":                           http.StatusNotFound,
 	} {
 		if res := v.get("/item?" + query); res.StatusCode != want {
-			t.Errorf("%q: %d, want %d", query, res.StatusCode, want)
+			t.Errorf("query %q: got status %d, want %d", query, res.StatusCode, want)
 		}
 	}
 }
@@ -112,7 +112,7 @@ func TestItems_RejectsInvalidSearches(t *testing.T) {
 		"market=%00", "minPrice=a", "minPrice=-1", "maxPrice=0", "maxPrice=1,5", "sort=cheap", "held=yes",
 	} {
 		if res := v.get("/items?" + query); res.StatusCode != http.StatusBadRequest {
-			t.Errorf("%q: %d, want 400", query, res.StatusCode)
+			t.Errorf("query %q: got status %d, want 400", query, res.StatusCode)
 		}
 	}
 }
@@ -155,7 +155,7 @@ func TestItems_FiltersAndSorts(t *testing.T) {
 	mustContain(t, body, ">Held</span>")
 	mustContain(t, body, "Dragon Lore")
 	if strings.Contains(body, "Redline") {
-		t.Error("got an item without a held price")
+		t.Error("the list of held prices contains an item without one")
 	}
 	mustContain(t, v.get("/items?minPrice=9000000").body, "No known CS2 item matches the filters.")
 }

@@ -31,14 +31,14 @@ func TestPages_HaveStrictHeaders(t *testing.T) {
 	for _, target := range addresses() {
 		res := v.get(target)
 		if res.StatusCode != http.StatusOK {
-			t.Errorf("%s: %d", target, res.StatusCode)
+			t.Errorf("%s: got status %d, want 200", target, res.StatusCode)
 		}
 		csp := res.Header.Get("Content-Security-Policy")
 		if !strings.HasPrefix(csp, "default-src 'none'; script-src 'self'; style-src 'self'") || strings.Contains(csp, "unsafe") {
-			t.Errorf("%s: policy %q", target, csp)
+			t.Errorf("%s: got Content-Security-Policy %q, want only own scripts and styles", target, csp)
 		}
 		if res.Header.Get("Cache-Control") != "no-store" || res.Header.Get("X-Content-Type-Options") != "nosniff" {
-			t.Errorf("%s: headers %v", target, res.Header)
+			t.Errorf("%s: got headers %v, want no-store and nosniff", target, res.Header)
 		}
 	}
 }
@@ -48,7 +48,7 @@ func TestPages_EscapeHostileNames(t *testing.T) {
 	for _, target := range addresses() {
 		body := v.get(target).body
 		if strings.Contains(body, "<script>alert") || strings.Contains(body, `value="<script>`) {
-			t.Errorf("%s contains an unescaped name", target)
+			t.Errorf("%s: the page contains an unescaped name", target)
 		}
 	}
 	mustContain(t, v.get(itemURL(730, trapNames[1], "")).body, "&lt;script&gt;alert(1)&lt;/script&gt;")
@@ -63,7 +63,7 @@ func TestTemplates_ContainNoInlineCode(t *testing.T) {
 		}
 		text, err := templateFiles.ReadFile(name)
 		for _, found := range inline.FindAllString(string(text), -1) {
-			t.Errorf("%s: %q", name, found)
+			t.Errorf("%s: got the inline code %q, want none", name, found)
 		}
 		return err
 	})
@@ -95,7 +95,7 @@ func TestLive_SendsButtonsAfterStateChange(t *testing.T) {
 	v := w.visit(t, adminToken)
 	same := v.get("/live?seen=42.finished")
 	if strings.Contains(same.body, `id="actions"`) || same.Header.Get("HX-Trigger") != "" {
-		t.Error("got buttons although the state is unchanged")
+		t.Error("got buttons or a trigger, want neither while the state is unchanged")
 	}
 	mustContain(t, same.body, `hx-trigger="every 5s"`)
 	v.post("/runs")
@@ -103,7 +103,7 @@ func TestLive_SendsButtonsAfterStateChange(t *testing.T) {
 	changed := v.get("/live?seen=42.finished")
 	mustContain(t, changed.body, `id="actions"`, `hx-swap-oob="true"`, `hx-trigger="every 1s"`, "seen=43.running", `aria-valuenow="78"`)
 	if changed.Header.Get("HX-Trigger") != "run-changed" {
-		t.Error("got no run-changed trigger")
+		t.Error("got no HX-Trigger run-changed after the state changed")
 	}
 }
 
@@ -116,7 +116,7 @@ func TestPages_ReloadWithoutScripts(t *testing.T) {
 	plain := v.get("/").body
 	mustContain(t, plain, "\n"+`<meta http-equiv="refresh" content="3">`)
 	if strings.Contains(plain, "htmx.min.js") {
-		t.Error("the page links to a missing script")
+		t.Error("the page links to htmx.min.js, which does not exist")
 	}
 	files[htmxFile] = asset{version: "1"}
 	mustContain(t, v.get("/").body, `<noscript><meta http-equiv="refresh" content="3"></noscript>`, `src="/static/vendor/htmx.min.js?v=1"`)
@@ -127,7 +127,7 @@ func TestPages_OfEmptyServer(t *testing.T) {
 	mustContain(t, v.get("/").body, "No run yet", "No provider is configured", "MARKET_PRICE_PROVIDERS")
 	for _, target := range []string{"/live", "/runs", "/providers", "/items"} {
 		if res := v.get(target); res.StatusCode != http.StatusOK {
-			t.Errorf("%s: %d", target, res.StatusCode)
+			t.Errorf("%s: got status %d, want 200", target, res.StatusCode)
 		}
 	}
 }
@@ -144,7 +144,7 @@ func TestOverview_ShowsRunOfMissingPrices(t *testing.T) {
 	body := w.visit(t, adminToken).get("/").body
 	mustContain(t, body, `href="/runs/40">Run 40`, "missing")
 	if strings.Contains(body, "No run yet") || strings.Contains(body, "once there was one") {
-		t.Error("the page shows no run")
+		t.Error("the page shows no run, want the recorded one")
 	}
 }
 
@@ -157,7 +157,7 @@ func TestPages_HideInternalErrors(t *testing.T) {
 		res := v.get(target)
 		internal := slices.ContainsFunc([]string{"SELECT", "no such table", "refresh_job", w.database.Path}, func(s string) bool { return strings.Contains(res.body, s) })
 		if res.StatusCode != http.StatusInternalServerError || internal {
-			t.Errorf("%s: %d: %s", target, res.StatusCode, res.body)
+			t.Errorf("%s: got %d %s, want 500 without the internal error", target, res.StatusCode, res.body)
 		}
 	}
 }
@@ -170,7 +170,7 @@ func TestPages_OfBusyServerSuggestRetry(t *testing.T) {
 	defer leave()
 	synctest.Test(t, func(t *testing.T) { // the request waits for the only slot
 		if res := v.get("/items"); res.StatusCode != http.StatusServiceUnavailable || !strings.Contains(res.body, "Retry later.") {
-			t.Errorf("busy: got status %d", res.StatusCode)
+			t.Errorf("busy server: got status %d, want 503 and a hint to retry", res.StatusCode)
 		}
 	})
 }
@@ -185,10 +185,10 @@ func TestRefuse_SendsPagesToBrowsersAndProblemsToOthers(t *testing.T) {
 		r.Header.Set("Accept", "*/*")
 		res := v.send(r)
 		if res.StatusCode != want || res.Header.Get("Content-Type") != "application/problem+json" || !strings.Contains(res.body, `"code":`) {
-			t.Errorf("%s %s: %d %s", method, target, res.StatusCode, res.body)
+			t.Errorf("%s %s: got %d %s, want %d and a problem", method, target, res.StatusCode, res.body, want)
 		}
 		if allow := res.Header.Get("Allow"); (allow == "GET, HEAD, POST") != (method == http.MethodDelete) {
-			t.Errorf("%s %s: Allow %q", method, target, allow)
+			t.Errorf("%s %s: got Allow %q, want GET, HEAD, POST with 405 and none with 404", method, target, allow)
 		}
 	}
 }
@@ -215,7 +215,7 @@ func TestServe_DoesNotRedirectSimilarPaths(t *testing.T) {
 		r := httptest.NewRequest(http.MethodGet, "http://assay.example/", nil)
 		r.URL.Path = target
 		if res := v.send(r); res.StatusCode != http.StatusNotFound || res.Header.Get("Location") != "" {
-			t.Errorf("%s: %d to %q, want 404", target, res.StatusCode, res.Header.Get("Location"))
+			t.Errorf("%s: got %d with Location %q, want 404 without one", target, res.StatusCode, res.Header.Get("Location"))
 		}
 	}
 }
@@ -230,12 +230,12 @@ func TestStatic_IsCachedPermanently(t *testing.T) {
 	} {
 		res := v.get(target)
 		if res.StatusCode != http.StatusOK || res.Header.Get("Cache-Control") != want || res.Header.Get("Content-Type") != "text/css; charset=utf-8" {
-			t.Errorf("%s: %d %v", target, res.StatusCode, res.Header)
+			t.Errorf("%s: got %d %v, want 200, text/css and Cache-Control %s", target, res.StatusCode, res.Header, want)
 		}
 	}
 	for _, target := range []string{"/static/", "/static/none.css", "/static/%2e%2e/web.go"} {
 		if res := v.get(target); res.StatusCode != http.StatusNotFound {
-			t.Errorf("%s: %d", target, res.StatusCode)
+			t.Errorf("%s: got status %d, want 404", target, res.StatusCode)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func TestProviders_ShowHealthOfLastFetches(t *testing.T) {
 	mustContain(t, v.section("pricelist"), "Degraded", "503", "Service Unavailable", "7 consecutive", "skinport.csv")
 	mustContain(t, v.section("waxpeer"), "Down", "timeout")
 	if strings.Contains(v.get("/providers").body, "Ready") {
-		t.Error("got a provider with the badge Ready")
+		t.Error("got a provider with the badge Ready, want none")
 	}
 }
 
@@ -60,7 +60,7 @@ func TestProviders_ShowRequests(t *testing.T) {
 	v := w.visit(t, marketSecret)
 	mustContain(t, v.section("sim"), "Last 50 requests", "/v1/markets/aurum/batch/49", "48,211", `title="Service Unavailable">503 <b>1</b>`)
 	if strings.Contains(v.section("sim"), "key=secret") {
-		t.Error("got the query of a request")
+		t.Error("the page shows the query of a request, which may contain a key")
 	}
 	mustContain(t, v.section("waxpeer"), "Not responding", "<dd>Open</dd>")
 	mustContain(t, v.get("/").body, "Not responding")

@@ -34,7 +34,7 @@ func TestSessions_EndAtMaximumAge(t *testing.T) {
 		for age := time.Duration(0); ; age += 30 * time.Minute {
 			_, ok := s.find(token)
 			if ok != (age < longest) {
-				t.Errorf("%v session after %v: got valid %v", role, age, ok)
+				t.Errorf("%v session after %v: got valid %v, want it valid only before its maximum age", role, age, ok)
 			}
 			if age >= longest {
 				break
@@ -75,7 +75,7 @@ func TestSessions_StoreNoToken(t *testing.T) {
 	token := s.open(Read, config.Fingerprint{})
 	found, _ := s.find(token)
 	if len(token) != 43 || found.csrf == token || string(found.key[:]) == token {
-		t.Errorf("token has %d characters, or is stored in plain text", len(token))
+		t.Errorf("got a token of %d characters, want 43, stored only as a hash", len(token))
 	}
 	if _, ok := s.find(string(found.key[:])); ok {
 		t.Error("the stored hash opens a session")
@@ -87,7 +87,7 @@ func TestSessions_FlashIsShownOnce(t *testing.T) {
 	sess, _ := s.find(s.open(Read, config.Fingerprint{}))
 	s.put(sess.key, flash{Text: "done"})
 	if f := s.take(sess.key); f == nil || f.Text != "done" {
-		t.Errorf("got flash %v", f)
+		t.Errorf("got flash %v, want done", f)
 	}
 	if f := s.take(sess.key); f != nil {
 		t.Errorf("second take: got flash %v, want none", f)
@@ -95,6 +95,6 @@ func TestSessions_FlashIsShownOnce(t *testing.T) {
 	s.close(sess.key)
 	s.put(sess.key, flash{})
 	if f := s.take(sess.key); f != nil {
-		t.Error("got a flash for a closed session")
+		t.Error("got a flash of an ended session, want none")
 	}
 }

@@ -73,12 +73,12 @@ func (w *world) visit(t *testing.T, secret string) *visitor {
 	v := &visitor{t: t, world: w}
 	res := v.post("/sign-in", "secret", secret)
 	if res.StatusCode != http.StatusSeeOther || len(res.Cookies()) != 1 {
-		t.Fatalf("sign-in: got status %d with %d cookies", res.StatusCode, len(res.Cookies()))
+		t.Fatalf("sign-in: got status %d with %d cookies, want a redirect with one", res.StatusCode, len(res.Cookies()))
 	}
 	v.cookie = res.Cookies()[0]
 	found := csrfField.FindStringSubmatch(v.get("/").body)
 	if found == nil {
-		t.Fatal("page without a form token")
+		t.Fatal("the page has no form token")
 	}
 	v.csrf = html.UnescapeString(found[1])
 	return v
@@ -88,7 +88,7 @@ func mustContain(t *testing.T, body string, wants ...string) {
 	t.Helper()
 	for _, want := range wants {
 		if !strings.Contains(body, want) {
-			t.Errorf("page: missing %q", want)
+			t.Errorf("the page lacks %q", want)
 		}
 	}
 }

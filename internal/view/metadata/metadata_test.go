@@ -37,11 +37,11 @@ func TestLoad_ReadsJSONAndNDJSON(t *testing.T) {
 	} {
 		items, err := load(t, text)
 		if err != nil || len(items) != 4 {
-			t.Fatalf("got %d items, %v", len(items), err)
+			t.Fatalf("Load: got %d items, error %v, want 4", len(items), err)
 		}
 		want := &metadata.Description{Type: "Rifle", Rarity: "Classified", Wear: "Field-Tested", Collection: "The Phoenix Collection", ImageURL: "https://example.com/a.png"}
 		if diff := cmp.Diff(want, items.Of(catalog.Key{AppID: 730, Name: "AK-47 | Redline (Field-Tested)"})); diff != "" {
-			t.Error(diff)
+			t.Errorf("description (-want +got):\n%s", diff)
 		}
 		for phase, want := range map[string]string{"Ruby": "Knife", "Sapphire": "Any", "": "Any"} {
 			if got := items.Of(catalog.Key{AppID: 730, Name: name, Phase: phase}); got == nil || got.Type != want {
@@ -49,16 +49,16 @@ func TestLoad_ReadsJSONAndNDJSON(t *testing.T) {
 			}
 		}
 		if items.Of(catalog.Key{AppID: 440, Name: "Hat"}) == nil || items.Of(catalog.Key{AppID: 730, Name: "Hat"}) != nil {
-			t.Error("the game of an item is ignored")
+			t.Error("Of ignores the game: want Hat in the game 440 only")
 		}
 	}
 	for _, empty := range []string{"", "\n", "[]"} {
 		if items, err := load(t, empty); err != nil || len(items) != 0 {
-			t.Errorf("%q: got %d items, %v", empty, len(items), err)
+			t.Errorf("Load of %q: got %d items, error %v, want none", empty, len(items), err)
 		}
 	}
 	if items, err := metadata.Load(""); err != nil || items.Of(catalog.Key{}) != nil {
-		t.Errorf("without a file: got %v, %v", items, err)
+		t.Errorf("Load without a file: got %v, error %v, want no items", items, err)
 	}
 }
 
@@ -90,6 +90,6 @@ func TestLoad_NamesTheLineOfAFault(t *testing.T) {
 		}
 	}
 	if _, err := metadata.Load(t.TempDir()); err == nil {
-		t.Error("a directory is accepted")
+		t.Error("Load of a directory: got no error")
 	}
 }

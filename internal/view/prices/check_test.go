@@ -71,7 +71,7 @@ func TestLatest_CallersDuringQueryShareTheNextQuery(t *testing.T) {
 		s.response <- 5
 		synctest.Wait()
 		if len(got) != 1 || <-got != 5 {
-			t.Fatal("the first query served other callers than the first")
+			t.Fatal("the first query did not serve its caller alone, want version 5 for it")
 		}
 		s.response <- 6
 		synctest.Wait()
@@ -106,7 +106,7 @@ func TestLatest_CancelledCallerDoesNotAffectOthers(t *testing.T) {
 		}()
 		leave()
 		if err := <-left; !errors.Is(err, context.Canceled) {
-			t.Errorf("cancelled caller: got error %v", err)
+			t.Errorf("cancelled caller: got error %v, want context.Canceled", err)
 		}
 		s.response <- 1
 		s.response <- 2
@@ -122,16 +122,16 @@ func TestLatest_ReturnsErrorsWithoutCachingThem(t *testing.T) {
 		s.err = errors.New("gone")
 		go func() { s.response <- 1 }()
 		if _, err := s.latest(t.Context()); !errors.Is(err, s.err) {
-			t.Errorf("got %v", err)
+			t.Errorf("failed query: got error %v, want that of the query", err)
 		}
 		// A database that does not respond must not block the caller forever.
 		if _, err := s.latest(t.Context()); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v", err)
+			t.Errorf("slow query: got error %v, want context.DeadlineExceeded", err)
 		}
 		s.err = nil
 		go func() { s.response <- 3 }()
 		if v, err := s.latest(t.Context()); err != nil || v[0] != 3 {
-			t.Errorf("got %v", err)
+			t.Errorf("next query: got versions %v, error %v, want version 3", v, err)
 		}
 	})
 }

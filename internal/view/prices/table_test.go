@@ -191,11 +191,11 @@ func readSome(t *testing.T, table *prices.Table, all []catalog.Key, committed []
 	err := table.Lookup(context.Background(), keys, func(i int, p prices.Price, known bool) {
 		responded++
 		if !known || int64(p.Amount) < least[i] {
-			t.Errorf("%v: price %d (known %t), but %d was committed before", keys[i], p.Amount, known, least[i])
+			t.Errorf("%v: got the price %d (known %t), want at least %d, which was committed before", keys[i], p.Amount, known, least[i])
 		}
 	})
 	if err != nil || responded != len(keys) {
-		t.Errorf("got %d of %d prices: %v", responded, len(keys), err)
+		t.Errorf("got %d of %d prices, error %v, want all", responded, len(keys), err)
 	}
 }
 
@@ -210,7 +210,7 @@ func TestList_IncludesItemsThatDoNotFit(t *testing.T) {
 	for _, o := range []prices.Order{{By: prices.ByName}, {By: prices.ByPrice, Descending: true}, {By: prices.ByStatus}, {By: prices.ByChange}} {
 		want, err := all.List(t.Context(), &f, o, nil, 1000)
 		if err != nil || len(want) != 300 {
-			t.Fatalf("%d items, %v", len(want), err)
+			t.Fatalf("full table: got %d items, error %v, want 300", len(want), err)
 		}
 		for _, table := range []*prices.Table{all, some, none} {
 			var got []prices.Entry
@@ -226,11 +226,11 @@ func TestList_IncludesItemsThatDoNotFit(t *testing.T) {
 				after = new(o.PlaceOf(&next[69], time.Time{}))
 			}
 			if !slices.Equal(got, want) {
-				t.Errorf("ordered by %v with room for %d: %d items, want %d", o, table.Most(), len(got), len(want))
+				t.Errorf("ordered by %v with room for %d: got %d items, want %d and the order of the full table", o, table.Most(), len(got), len(want))
 			}
 			n, err := table.Count(t.Context(), time.Time{})
 			if err != nil || n.ByStatus[pricing.OK] != 300 || n.Held != 0 {
-				t.Errorf("room for %d: counted %+v, %v", table.Most(), n, err)
+				t.Errorf("room for %d: got the counts %+v, error %v, want 300 items with status ok", table.Most(), n, err)
 			}
 		}
 	}
@@ -243,14 +243,14 @@ func TestWords_MatchAnywhereIgnoringASCIICase(t *testing.T) {
 	} {
 		w, ok := prices.WordsOf(search)
 		if !ok || w.In(name) != want {
-			t.Errorf("%q: %t, %t", search, w.In(name), ok)
+			t.Errorf("search %q: got a match %t, words accepted %t, want %t, true", search, w.In(name), ok, want)
 		}
 	}
 	if _, ok := prices.WordsOf("a b c d e f g h i j k l m n o p A B C"); !ok {
-		t.Error("WordsOf rejects 16 different words, want accepted")
+		t.Error("WordsOf rejects 16 different words, want them accepted")
 	}
 	if _, ok := prices.WordsOf("a b c d e f g h i j k l m n o p q"); ok {
-		t.Error("WordsOf accepts 17 words, want rejected")
+		t.Error("WordsOf accepts 17 different words, want them rejected")
 	}
 }
 
@@ -319,7 +319,7 @@ func TestLookup_ReloadsOnlyChangedBuckets(t *testing.T) {
 			}
 		}
 		if read != want {
-			t.Errorf("%s: loaded %d buckets, want %d", what, read, want)
+			t.Errorf("%s: got %d loaded buckets, want %d", what, read, want)
 		}
 		before = after
 	}
@@ -345,7 +345,7 @@ func TestLookup_ReloadsOnlyChangedBuckets(t *testing.T) {
 		expect("after a batch", len(touched))
 	})
 	if left != 0 {
-		t.Errorf("%d buckets were not estimated", left)
+		t.Errorf("got %d buckets without an estimate, want none", left)
 	}
 	s.estimate(3, 1, func([]refresh.Item) {})
 	rename := func(from, to string) {
@@ -362,6 +362,6 @@ func TestLookup_ReloadsOnlyChangedBuckets(t *testing.T) {
 	}
 	rename("gone", "item")
 	if err := look(); err != nil {
-		t.Errorf("after a failed read: %v", err)
+		t.Errorf("read after a failed one: got error %v, want none", err)
 	}
 }

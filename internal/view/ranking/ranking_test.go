@@ -164,7 +164,7 @@ func TestRefresh_FromChangesEqualsFullRebuild(t *testing.T) {
 		}
 		for by := range figures() {
 			if got, want := ranked.keys(t, by), b.ranks(by); !slices.Equal(got, want) {
-				t.Fatalf("step %d, by %s: %v, want %v", step, by, got, want)
+				t.Fatalf("step %d, by %s: got %v, want %v", step, by, got, want)
 			}
 		}
 	}
@@ -191,7 +191,7 @@ func TestRefresh_ReadsOnlyChangedTraders(t *testing.T) {
 	refresh := func(why string, whole int) {
 		t.Helper()
 		if err := r.Refresh(t.Context()); err != nil || b.whole != whole {
-			t.Fatalf("%s: %d full rebuilds, want %d; error %v", why, b.whole, whole, err)
+			t.Fatalf("%s: got %d full rebuilds, want %d; error %v", why, b.whole, whole, err)
 		}
 	}
 	refresh("first", 1)
@@ -199,7 +199,7 @@ func TestRefresh_ReadsOnlyChangedTraders(t *testing.T) {
 	b.put(Trader{Key: 3, Trades: 1_000_000})
 	refresh("one changed", 1)
 	if top := r.keys(t, "trades"); top[0] != 3 || len(top) != Ranks {
-		t.Errorf("%v", top)
+		t.Errorf("got the ranks %v, want %d with trader 3 first", top, Ranks)
 	}
 	for key := range int64(10 * maxKept) {
 		if key >= 10*maxKept-2*maxKept {
@@ -235,12 +235,12 @@ func TestTop_ReturnsLastResultDuringUpdate(t *testing.T) {
 		<-time.After(30 * time.Second)
 		top, asOf, err := r.Top(t.Context(), Key{"7d", "trades"})
 		if err != nil || len(top) != 1 || !asOf.Equal(began) {
-			t.Errorf("%d ranks as of %v, %v", len(top), asOf, err)
+			t.Errorf("during the update: got %d ranks as of %v, error %v, want 1 as of the start", len(top), asOf, err)
 		}
 		close(b.hold)
 		synctest.Wait()
 		if top, _, _ = r.Top(t.Context(), Key{"7d", "trades"}); len(top) != Ranks {
-			t.Errorf("%d ranks", len(top))
+			t.Errorf("after the update: got %d ranks, want %d", len(top), Ranks)
 		}
 		stop()
 		<-done
@@ -264,12 +264,12 @@ func TestTop_FailedUpdateKeepsLastResult(t *testing.T) {
 		<-time.After(time.Minute)
 		top, asOf, err := r.Top(t.Context(), Key{"7d", "trades"})
 		if err != nil || len(top) != 1 || time.Since(asOf) != time.Minute {
-			t.Errorf("%d ranks as of %v, %v", len(top), asOf, err)
+			t.Errorf("failed update: got %d ranks as of %v, error %v, want 1 as of a minute ago", len(top), asOf, err)
 		}
 		rename("gone", "trader_version")
 		<-time.After(2 * every)
 		if top, asOf, err = r.Top(t.Context(), Key{"7d", "trades"}); err != nil || len(top) != 2 || time.Since(asOf) > every {
-			t.Errorf("%d ranks as of %v, %v", len(top), asOf, err)
+			t.Errorf("next update: got %d ranks as of %v, error %v, want 2 of the last update", len(top), asOf, err)
 		}
 		stop()
 		<-done
@@ -287,7 +287,7 @@ func TestTop_WaitsLimitedTimeForFirstUpdate(t *testing.T) {
 		began := time.Now()
 		_, _, err := r.Top(t.Context(), Key{"all", "volume"})
 		if f := fault.Of(err); f == nil || f.Kind != fault.Unavailable || f.Code != "ranking_not_ready" || time.Since(began) != firstWait {
-			t.Errorf("%v after %v", err, time.Since(began))
+			t.Errorf("before the first update: got error %v after %v, want ranking_not_ready after %v", err, time.Since(began), firstWait)
 		}
 		time.AfterFunc(time.Second, func() { close(b.hold) })
 		if _, _, err := r.Top(t.Context(), Key{"all", "volume"}); err != nil {
@@ -309,7 +309,7 @@ func TestTop_ReturnsWhenCallerCancels(t *testing.T) {
 func TestPeriods_AreCalendarDays(t *testing.T) {
 	day := market.Day(time.Date(2026, 11, 21, 23, 59, 59, 0, time.UTC))
 	if got, want := fmt.Sprint(periods(day)), fmt.Sprintf("map[30d:{%d %d} 7d:{%d %d} all:{0 0}]", day-29, day, day-6, day); got != want {
-		t.Errorf("%s, want %s", got, want)
+		t.Errorf("periods: got %s, want %s", got, want)
 	}
 }
 

@@ -15,7 +15,7 @@ func TestVerify_IntactLedgerIsOK(t *testing.T) {
 	}
 	for _, c := range full.Checks {
 		if c.Status != audit.Pass {
-			t.Errorf("%s is %s (%s), want pass: the ledger has rows for every check", c.Name, c.Status, c.Reason)
+			t.Errorf("check %s is %s (%s), want pass: the ledger has rows for every check", c.Name, c.Status, c.Reason)
 		}
 	}
 	if n := w.count("wallet_entry"); full.Entries != n {
@@ -23,7 +23,7 @@ func TestVerify_IntactLedgerIsOK(t *testing.T) {
 	}
 	for _, u := range w.users {
 		if r := w.verify(u, ""); !r.OK || r.Checkpoint == nil {
-			t.Errorf("%s: %s: %+v", u, r.Status, r.Failures)
+			t.Errorf("%s: got status %s, failures %+v, want ok with a checkpoint", u, r.Status, r.Failures)
 		} else if again := w.verify(u, *r.Checkpoint); !again.OK {
 			t.Errorf("%s with its new checkpoint: got failures %+v, want none", u, again.Failures)
 		}

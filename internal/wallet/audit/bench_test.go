@@ -74,7 +74,7 @@ func TestVerify_LimitsMemoryAndTime(t *testing.T) {
 	}
 	verify() // warm up: create caches
 	if peak := peakHeap(verify); peak > mostMemory {
-		t.Errorf("verification used %d MiB", peak>>20)
+		t.Errorf("verification used %d MiB, want at most %d", peak>>20, mostMemory>>20)
 	}
 	// Take the lowest time of each: other processes only make both slower.
 	most := int64(randtest.Count(looserTenths, mostTenths))
@@ -85,7 +85,7 @@ func TestVerify_LimitsMemoryAndTime(t *testing.T) {
 		verify()
 		floor, least = min(floor, hashing+reading), min(least, time.Since(began))
 		if 10*least.Nanoseconds() <= most*floor.Nanoseconds() {
-			t.Logf("%v, and %v to read and hash the entries", least, floor)
+			t.Logf("verification took %v; %v of it to read and hash the entries", least, floor)
 			return
 		}
 	}

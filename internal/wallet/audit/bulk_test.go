@@ -230,7 +230,7 @@ func TestVerify_DetectsTamperingOnLaterPages(t *testing.T) {
 		{"reversal_link", `UPDATE wallet_transaction SET reverses = 1 WHERE id = (SELECT max(id) FROM wallet_transaction WHERE kind = 'reversal')`},
 	} {
 		if full := w.verifyAll(); slices.Contains(failing(full.Checks), c.want) {
-			t.Fatalf("%s failed before the tampering: %+v", c.want, full.Failures)
+			t.Fatalf("check %s failed before the tampering: %+v", c.want, full.Failures)
 		}
 		w.exec(c.sql)
 		if full := w.verifyAll(); !slices.Contains(failing(full.Checks), c.want) {

@@ -84,10 +84,10 @@ func TestVerify_DamagedCheckpointIsNeverOK(t *testing.T) {
 	text[len(text)/2] ^= 1
 	w.keep(text)
 	if full := w.verifyAll(); full.Status != audit.Incomplete {
-		t.Errorf("with a damaged stored checkpoint: %s, %+v", full.Status, full.Failures)
+		t.Errorf("damaged stored checkpoint: got status %s, failures %+v, want incomplete", full.Status, full.Failures)
 	}
 	if r := w.verify("unknown", ""); r.Status != audit.Incomplete {
-		t.Errorf("verification of a user with a damaged checkpoint: %s, %+v", r.Status, r.Failures)
+		t.Errorf("user with a damaged stored checkpoint: got status %s, failures %+v, want incomplete", r.Status, r.Failures)
 	}
 	if _, err := w.VerifyUser(context.Background(), "alice", "rubbish"); err == nil {
 		t.Error("an invalid checkpoint was accepted")
@@ -96,6 +96,6 @@ func TestVerify_DamagedCheckpointIsNeverOK(t *testing.T) {
 		t.Error("alice's checkpoint was accepted for bob")
 	}
 	if r := w.verify("alice", ofAlice); !r.OK {
-		t.Errorf("with the checkpoint of the request: %s, %+v", r.Status, r.Failures)
+		t.Errorf("checkpoint of the request: got status %s, failures %+v, want ok", r.Status, r.Failures)
 	}
 }

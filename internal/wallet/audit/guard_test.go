@@ -43,7 +43,7 @@ func TestGuard_MatchesTheMigrations(t *testing.T) {
 					t.Errorf("%s: got %q, want %q; run make generate after a change of the migrations", c.Object, c.Actual, c.Expected)
 				}
 				if n < 15 {
-					t.Errorf("compared %d objects, want more", n)
+					t.Errorf("compared %d objects, want at least 15", n)
 				}
 				return err
 			}))

@@ -84,7 +84,7 @@ func TestVerify_DetectsImpossibleValuesWithValidSeals(t *testing.T) {
 			}
 			full := w.verifyAll()
 			if expect(t, "of everything", full.OK, full.Status, full.Checks, full.Failures, c.want); !reports(full.Failures) {
-				t.Errorf("want a failure of %s with %q, got %+v", c.want, c.reports, full.Failures)
+				t.Errorf("full verification: want a failure of %s with %q, got %+v", c.want, c.reports, full.Failures)
 			}
 			if f := failing(full.Checks); slices.Contains(f, "entry_hash") || slices.Contains(f, "head_mac") {
 				t.Errorf("got failed checks %v, want valid seals", f)
@@ -122,7 +122,7 @@ func TestVerify_WarnsOfBackdatedEntries(t *testing.T) {
 		w.reseal(termsOf)
 		full := w.verifyAll()
 		if !full.OK || len(full.Warnings) != warnings || full.Warnings[0].Check != "timestamp_monotonic" {
-			t.Errorf("%s: %s, %+v, warnings %+v", user, full.Status, full.Failures, full.Warnings)
+			t.Errorf("%s: got status %s, failures %+v, warnings %+v, want ok and %d of timestamp_monotonic", user, full.Status, full.Failures, full.Warnings, warnings)
 		}
 		s.restore(w)
 	}

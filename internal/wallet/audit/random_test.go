@@ -31,11 +31,11 @@ func TestVerify_DetectsEveryRandomTampering(t *testing.T) {
 		w := newWorld(t, "alice", "bob", "carol", "dave")
 		w.random(r, 200)
 		if full := w.verifyAll(); !full.OK {
-			t.Fatalf("ledger %d: %+v", ledger, full.Failures)
+			t.Fatalf("ledger %d before the tampering: got failures %+v, want none", ledger, full.Failures)
 		}
 		for _, u := range w.users {
 			if r := w.verify(u, ""); !r.OK {
-				t.Fatalf("ledger %d: %s: %+v", ledger, u, r.Failures)
+				t.Fatalf("ledger %d before the tampering: got failures of %s %+v, want none", ledger, u, r.Failures)
 			}
 		}
 		w.loosen()
@@ -44,7 +44,7 @@ func TestVerify_DetectsEveryRandomTampering(t *testing.T) {
 			table, what := w.tamper(r, s)
 			full := w.verifyAll()
 			if full.OK || full.Status == audit.OK {
-				t.Fatalf("ledger %d, round %d: verification did not detect: %s of %s", ledger, round, what, table)
+				t.Fatalf("ledger %d, round %d: the verification did not detect %s of %s", ledger, round, what, table)
 			}
 			s.restore(w, table)
 		}
@@ -182,7 +182,7 @@ func TestVerify_RaisesNoFalseAlarmDuringPostings(t *testing.T) {
 		full := w.verifyAll()
 		r := w.verify([]string{"alice", "bob"}[n%2], "")
 		if !full.OK || !r.OK {
-			t.Errorf("verification %d: %+v %+v", n, full.Failures, r.Failures)
+			t.Errorf("verification %d: got failures %+v, of the user %+v, want none", n, full.Failures, r.Failures)
 			break
 		}
 		w.keep(w.checkpoint())
@@ -232,7 +232,7 @@ func TestVerify_GivesNoWarningForConcurrentPostings(t *testing.T) {
 		t.Error("no entry is earlier than the previous one: the test needs such entries")
 	}
 	if full, r := w.verifyAll(), w.verify("alice", ""); !full.OK || !r.OK || len(full.Warnings)+len(r.Warnings) > 0 {
-		t.Errorf("%+v %+v, warnings %+v %+v", full.Failures, r.Failures, full.Warnings, r.Warnings)
+		t.Errorf("got failures %+v, of alice %+v, warnings %+v, of alice %+v, want none", full.Failures, r.Failures, full.Warnings, r.Warnings)
 	}
 }
 

@@ -57,7 +57,7 @@ func TestVerify_LimitsMemoryForHugeValues(t *testing.T) {
 		}
 		w.exec(`UPDATE ` + table + ` SET ` + name + ` = ` + value)
 		if peak := peakHeap(func() { w.reported(column) }); peak > little {
-			t.Errorf("%s: verification used %d MiB", column, peak>>20)
+			t.Errorf("%s: verification used %d MiB, want at most %d", column, peak>>20, little>>20)
 		}
 		s.restore(w, table)
 	}
@@ -89,7 +89,7 @@ func (w *world) reported(what string) {
 	}
 	for _, r := range []any{full, alice} {
 		if text, err := json.Marshal(r); err != nil || len(text) > mostReport {
-			w.Errorf("%s: report of %d bytes, error %v", what, len(text), err)
+			w.Errorf("%s: got a report of %d bytes, error %v, want a small one", what, len(text), err)
 		}
 	}
 }

@@ -39,7 +39,7 @@ func TestVerify_ReportsHouseShardsAsOneAccount(t *testing.T) {
 func TestVerify_DetectsKeysOfWrongTypes(t *testing.T) {
 	w := example(t)
 	if w.at.Engine != dbtest.SQLite {
-		t.Skip("types of columns stay what they are")
+		t.Skip("only SQLite accepts values of another type than the column's")
 	}
 	outer := w.TB
 	w.loosen()
@@ -77,7 +77,7 @@ func TestVerify_DetectsKeysOfWrongTypes(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			if full, err := w.VerifyAll(ctx, nil); err != nil || full.Status != audit.Failed {
-				t.Errorf("full verification returned %+v, %v, want status %v", full, err, audit.Failed)
+				t.Errorf("full verification: got %+v, error %v, want status %v", full, err, audit.Failed)
 			}
 			if _, err := w.VerifyUser(ctx, "alice", ""); err != nil {
 				t.Errorf("verification of alice failed: %v", err)
@@ -93,13 +93,13 @@ func TestVerify_FailsWithoutAKey(t *testing.T) {
 	w.Keys = wallettest.NewRing(t, "k2", "k3")
 	full := w.verifyAll()
 	if f := failing(full.Checks); full.Status != audit.Failed || !slices.Contains(f, "entry_hash") || !slices.Contains(f, "head_mac") || !slices.Contains(f, "tx_complete") {
-		t.Errorf("status %s: got failed checks %v, want more", full.Status, f)
+		t.Errorf("status %s: got failed checks %v, want more than one", full.Status, f)
 	}
 	if n := failuresOf(full.Checks, "entry_hash"); n != w.count("wallet_entry") {
-		t.Errorf("%d of %d entries failed, want all", n, w.count("wallet_entry"))
+		t.Errorf("entry_hash: got %d failures of %d entries, want all", n, w.count("wallet_entry"))
 	}
 	if r := w.verify("alice", ""); r.Status != audit.Failed || r.Checkpoint != nil {
-		t.Errorf("%s, checkpoint %v", r.Status, r.Checkpoint)
+		t.Errorf("verification of alice: got status %s, checkpoint %v, want failed without a checkpoint", r.Status, r.Checkpoint)
 	}
 }
 
@@ -121,7 +121,7 @@ func TestVerify_FailsEveryRowWithAnUnknownKey(t *testing.T) {
 			full := w.verifyAll()
 			named := slices.ContainsFunc(full.Failures, func(f audit.Finding) bool { return f.Check == check && strings.Contains(f.Actual, `"k77"`) })
 			if n := failuresOf(full.Checks, check); full.Status != audit.Failed || !named || n < w.count(table) {
-				t.Errorf("%s: status %s, %d of %d rows failed, want all: %+v", table, full.Status, n, w.count(table), full.Checks)
+				t.Errorf("%s: got status %s, %d of %d rows failed, want all: %+v", table, full.Status, n, w.count(table), full.Checks)
 			}
 			if r := w.verify("alice", ""); r.Status != audit.Failed {
 				t.Errorf("%s: got status %s for alice, want failed", table, r.Status)
@@ -150,7 +150,7 @@ func TestVerify_IgnoresHashesOfInvalidEntries(t *testing.T) {
 		if !slices.ContainsFunc(r.Failures, func(f audit.Finding) bool {
 			return f.Check == "entry_hash" && f.UserID == "alice" && f.Currency == "USD" && *f.Seq == number
 		}) {
-			t.Errorf("got no failure for entry %d: %+v", number, r.Failures)
+			t.Errorf("got failures %+[2]v, want one of entry_hash for entry %[1]d of alice", number, r.Failures)
 		}
 	}
 }
@@ -161,7 +161,7 @@ func TestVerify_WarnsOfTimesThatGoBack(t *testing.T) {
 	w.deposit(in("alice", "USD"), 5)
 	r := w.verify("alice", "")
 	if !r.OK || len(r.Warnings) != 1 || r.Warnings[0].Check != "timestamp_monotonic" {
-		t.Errorf("%s, warnings %+v, failures %+v", r.Status, r.Warnings, r.Failures)
+		t.Errorf("got status %s, warnings %+v, failures %+v, want ok with one warning of timestamp_monotonic", r.Status, r.Warnings, r.Failures)
 	}
 }
 
@@ -174,7 +174,7 @@ func TestVerify_Lists100FailuresAndCountsTheRest(t *testing.T) {
 	w.exec(`UPDATE wallet_account SET balance = balance + 1 WHERE user_id LIKE 'user%'`)
 	full := w.verifyAll()
 	if len(full.Failures) != 100 || full.FailureCount != 300 || len(full.Problems) != 100 {
-		t.Errorf("%d of %d failures listed, %d problems", len(full.Failures), full.FailureCount, len(full.Problems))
+		t.Errorf("got %d of %d failures listed, %d problems, want 100 of 300 and 100", len(full.Failures), full.FailureCount, len(full.Problems))
 	}
 	w.exec(`INSERT INTO listing (id, seller_key, app_id, context_id, asset_id, item_id, amount, price, currency, state, created_at, ended_at)
 		WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500) SELECT i, 1, 730, '2', 'a', 1, 1, 1, 'USD', 'sold', 1, 2 FROM n`)

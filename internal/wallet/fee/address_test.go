@@ -61,38 +61,38 @@ func TestRefresh_SendsTheETagOfTheLastResponse(t *testing.T) {
 	s, m := newService(t, addressOf(t, at.URL+"/fees.json?key=secret"))
 	ctx := t.Context()
 	if err := s.Begin(ctx); err != nil || strings.Contains(m.versions()[0].Source, "secret") {
-		t.Fatalf("Begin = %v, source %s", err, m.versions()[0].Source)
+		t.Fatalf("Begin: got error %v, source %s, want none and a source without the secret", err, m.versions()[0].Source)
 	}
 	if got, err := s.Refresh(ctx, Request{}); err != nil || got.Changed || web.unchanged != 1 {
-		t.Errorf("unchanged: %+v, %v, %d responses of 304", got, err, web.unchanged)
+		t.Errorf("unchanged rules: got %+v, error %v, %d responses of 304, want no change and 1", got, err, web.unchanged)
 	}
 	web.text, web.etag = flat("1001"), `"b"`
 	if got, err := s.Refresh(ctx, Request{}); err != nil || got.Version != 2 {
-		t.Errorf("changed: %+v, %v", got, err)
+		t.Errorf("changed rules: got %+v, error %v, want version 2", got, err)
 	}
 	if got, err := s.Rollback(ctx, 1, Request{}); err != nil || got.Version != 3 {
-		t.Errorf("rolled back: %+v, %v", got, err)
+		t.Errorf("Rollback: got %+v, error %v, want version 3", got, err)
 	}
 	if got, err := s.Refresh(ctx, Request{}); err != nil || got.Version != 4 {
-		t.Errorf("refresh after a rollback: got %+v, %v", got, err)
+		t.Errorf("refresh after the rollback: got %+v, error %v, want version 4", got, err)
 	}
 	for _, status := range []int{404, 500, 301} {
 		web.status = status
 		if _, err := s.Refresh(ctx, Request{}); kindOf(err) != fault.Upstream || strings.Contains(err.Error(), "secret") {
-			t.Errorf("status %d: %v", status, err)
+			t.Errorf("status %d: got error %v, want an upstream fault without the secret", status, err)
 		}
 	}
 	web.status, web.etag, web.text = 0, `"c"`, strings.Repeat(" ", MaxBytes+9)
 	if _, err := s.Refresh(ctx, Request{}); kindOf(err) != fault.Unprocessable {
-		t.Errorf("too large: %v", err)
+		t.Errorf("response over the limit: got error %v, want an unprocessable fault", err)
 	}
 	web.text = "<html>"
 	if _, err := s.Refresh(ctx, Request{}); kindOf(err) != fault.Unprocessable {
-		t.Errorf("a page: %v", err)
+		t.Errorf("HTML page: got error %v, want an unprocessable fault", err)
 	}
 	at.Close()
 	if _, err := s.Refresh(ctx, Request{}); kindOf(err) != fault.Upstream || len(m.versions()) != 4 {
-		t.Errorf("closed server: got %v, %d versions", err, len(m.versions()))
+		t.Errorf("closed server: got error %v, %d versions, want an upstream fault and 4", err, len(m.versions()))
 	}
 }
 
@@ -117,13 +117,13 @@ func TestRefresh_AcceptsA304OnlyForTheRequestedETag(t *testing.T) {
 	text = flat("1001")
 	for _, reports = range []string{`"a"`, `W/"a"`} {
 		if got, err := s.Refresh(t.Context(), Request{}); err != nil || got.Changed {
-			t.Errorf("unchanged %s: %+v, %v", reports, got, err)
+			t.Errorf("304 with the requested ETag %s: got %+v, error %v, want no change", reports, got, err)
 		}
 	}
 	for i, other := range []string{`"b"`, ""} {
 		requested, reports, text = 0, other, flat(fmt.Sprint(1002+i))
 		if got, err := s.Refresh(t.Context(), Request{}); err != nil || !got.Changed || requested != 2 {
-			t.Errorf("304 with the ETag %q: got %+v, %v after %d requests", reports, got, err, requested)
+			t.Errorf("304 with the other ETag %q: got %+v, error %v after %d requests, want changed rules after 2", reports, got, err, requested)
 		}
 	}
 }
@@ -155,12 +155,12 @@ func TestRefresh_HasShortTimeouts(t *testing.T) {
 		}
 		o := ClientOptions(provider.Options{}, u)
 		if o.Timeout > 10*time.Second || o.Total > 15*time.Second {
-			t.Errorf("timeouts are %v and %v in total, want less", o.Timeout, o.Total)
+			t.Errorf("got timeouts of %v and %v in total, want at most 10s and 15s", o.Timeout, o.Total)
 		}
 		o.Timeout, o.Backoff = 50*time.Millisecond, time.Millisecond
 		client := provider.NewClient(o)
 		if _, err := NewAddress(client, u).Load(t.Context(), ""); kindOf(err) != fault.Upstream {
-			t.Errorf("%s: got %v", name, err)
+			t.Errorf("%s: got error %v, want an upstream fault", name, err)
 		}
 		client.Close()
 		at.CloseClientConnections()
@@ -176,7 +176,7 @@ func TestRefresh_RejectsRedirectsToPrivateAddresses(t *testing.T) {
 	defer outer.Close()
 	_, err := addressOf(t, outer.URL).Load(t.Context(), "")
 	if kindOf(err) != fault.Upstream {
-		t.Errorf("Load = %v, want it refused", err)
+		t.Errorf("Load: got error %v, want a refusal", err)
 	}
 }
 
@@ -186,6 +186,6 @@ func TestRefresh_StopsWhenItsContextEnds(t *testing.T) {
 	at := httptest.NewServer(&server{text: flat("1")})
 	defer at.Close()
 	if _, err := addressOf(t, at.URL).Load(ctx, ""); !errors.Is(err, context.Canceled) {
-		t.Errorf("Load = %v", err)
+		t.Errorf("Load: got error %v, want context.Canceled", err)
 	}
 }

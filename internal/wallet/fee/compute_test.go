@@ -30,7 +30,7 @@ func mustFee(t *testing.T, s *Set, amount int64) int64 {
 	t.Helper()
 	q, err := Compute(s, Payment{Kind: Sale, Amount: amount, Currency: "USD", At: noon})
 	if err != nil || q.Net != amount-q.Fee || q.Rule != "r" {
-		t.Fatalf("Compute(%d) = %+v, %v", amount, q, err)
+		t.Fatalf("Compute(%d) = %+v, %v, want rule r and a net amount without the fee", amount, q, err)
 	}
 	return q.Fee
 }
@@ -61,7 +61,7 @@ func TestCompute_MatchesFeesTable(t *testing.T) {
 		}
 	}
 	if rows < 200 {
-		t.Errorf("compared %d fees, want more", rows)
+		t.Errorf("compared %d fees, want at least 200", rows)
 	}
 }
 
@@ -93,11 +93,11 @@ func TestCompute_MatchesPaymentsTable(t *testing.T) {
 		applied[f[6]]++
 		want := Quote{Rule: f[6], Fee: parseInt(t, f[7]), Net: p.Amount - parseInt(t, f[7])}
 		if got, err := Compute(set, p); err != nil || got != want {
-			t.Errorf("payments.txt:%d: %s: %+v, %v:%s", i+1, row, got, err, why)
+			t.Errorf("payments.txt:%d: %s: got %+v, error %v, want %+v:%s", i+1, row, got, err, want, why)
 		}
 	}
 	if len(applied) != len(set.Rules)+1 {
-		t.Errorf("applied rules are %v, want all %d rules and the fallback", applied, len(set.Rules))
+		t.Errorf("applied rules: got %v, want all %d rules and the fallback", applied, len(set.Rules))
 	}
 }
 
@@ -252,12 +252,12 @@ func TestCompute_AppliesTheFirstMatchingRule(t *testing.T) {
 		"currency without rules":            {change(func(p *Payment) { p.Currency, p.Method = "USD", "" }), "late"},
 	} {
 		if q, err := Compute(set, c.p); err != nil || q.Rule != c.want {
-			t.Errorf("%s: rule %s, %v; want %s", name, q.Rule, err, c.want)
+			t.Errorf("%s: got rule %s, error %v, want rule %s", name, q.Rule, err, c.want)
 		}
 	}
 	none := &Set{Fallback: set.Fallback}
 	if q, err := Compute(none, german); err != nil || q.Rule != FallbackID || q.Fee != 60 {
-		t.Errorf("without rules: %+v, %v; want 4 %% by the fallback", q, err)
+		t.Errorf("without rules: got %+v, error %v, want 4 %% by the fallback", q, err)
 	}
 }
 
@@ -305,10 +305,10 @@ func TestExplain_LimitsItsOutput(t *testing.T) {
 	set := decode(t, `{"rules":[`+strings.Join(rules, ",")+`],"fallback":{"basisPoints":0}}`)
 	e, err := Explain(set, Payment{Kind: Sale, Amount: 1000, Currency: "USD", At: noon})
 	if err != nil || len(e.NotMatched) != 50 || e.MoreMisses != MaxRules-50 || e.Rule != FallbackID {
-		t.Errorf("Explain lists %d rules and %d more, rule %s, error %v", len(e.NotMatched), e.MoreMisses, e.Rule, err)
+		t.Errorf("Explain: got %d rules and %d more, rule %s, error %v, want 50 and %d more, the fallback", len(e.NotMatched), e.MoreMisses, e.Rule, err, MaxRules-50)
 	}
 	if got := e.NotMatched[0].Reason; got != "country is missing; the rule requires one of AT, DE, ES, FR, IT or 2 others" {
-		t.Errorf("reason %q", got)
+		t.Errorf("reason of the first rule: got %q, want three countries and the number of the others", got)
 	}
 }
 

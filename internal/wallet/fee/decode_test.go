@@ -33,7 +33,7 @@ func faultsOf(t *testing.T, text string) []string {
 	var out []string
 	for _, field := range f.Fields {
 		if field.Detail == "" {
-			t.Errorf("%s: empty detail, want a reason", field.Pointer)
+			t.Errorf("fault at %s: got no detail, want a reason", field.Pointer)
 		}
 		out = append(out, field.Pointer+" "+field.Code)
 	}
@@ -53,7 +53,7 @@ func decode(tb testing.TB, text string) *fee.Set {
 func TestDecode_ReportsEveryError(t *testing.T) {
 	for name, c := range feetest.Broken() {
 		if d := cmp.Diff(c.Faults, faultsOf(t, c.Text)); d != "" {
-			t.Errorf("%s: %s", name, d)
+			t.Errorf("faults of %s (-want +got):\n%s", name, d)
 		}
 	}
 }
@@ -67,7 +67,7 @@ func TestDecode_AcceptsEqualPrioritiesWithoutOverlap(t *testing.T) {
 		"priorities": feetest.TwoRules(`"id":"a","priority":1`, `"id":"b","priority":2`),
 	} {
 		if got := faultsOf(t, in); got != nil {
-			t.Errorf("%s: got %v", name, got)
+			t.Errorf("%s: got faults %v, want none", name, got)
 		}
 	}
 }
@@ -89,24 +89,24 @@ func TestDecode_EnforcesLimits(t *testing.T) {
 	} {
 		got := faultsOf(t, c.in)
 		if c.want != nil && !cmp.Equal(got, c.want) {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
+			t.Errorf("%s: got faults %v, want %v", name, got, c.want)
 		}
 		if !slices.ContainsFunc(got, func(f string) bool { return strings.HasSuffix(f, " too_many") }) {
-			t.Errorf("%s: %v, want too_many among them", name, got)
+			t.Errorf("%s: got faults %v, want too_many among them", name, got)
 		}
 	}
 	if got := faultsOf(t, `{"rules":[`+many(`{}`, fee.MaxRules)+`]}`); len(got) != fee.MaxFaults {
 		t.Errorf("got %d errors, want %d", len(got), fee.MaxFaults)
 	}
 	if got := faultsOf(t, feetest.OneRule(`"id2":"`+strings.Repeat("x", 1<<20)+`"`)); !cmp.Equal(got, []string{" too_large"}) {
-		t.Errorf("huge text: got %v", got)
+		t.Errorf("text over the limit: got faults %v, want too_large", got)
 	}
 }
 
 func TestDecode_ReturnsReadErrors(t *testing.T) {
 	away := errors.New("away")
 	if _, err := fee.Decode(iotest.ErrReader(away)); !errors.Is(err, away) || fault.Of(err) != nil {
-		t.Errorf("Decode = %v, want %v", err, away)
+		t.Errorf("Decode: got error %v, want %v", err, away)
 	}
 }
 
@@ -121,11 +121,11 @@ func TestCanonical_IsEqualForEquivalentDocuments(t *testing.T) {
 	textA, digestA, errA := a.Canonical()
 	textB, digestB, errB := b.Canonical()
 	if errA != nil || errB != nil || string(textA) != string(textB) || digestA != digestB {
-		t.Errorf("canonical forms differ:\n%s %v\n%s %v", textA, errA, textB, errB)
+		t.Errorf("canonical forms of equal rules differ:\n%s (error %v)\n%s (error %v)", textA, errA, textB, errB)
 	}
 	again := decode(t, string(textA))
 	if d := cmp.Diff(b, again, cmpopts.IgnoreUnexported(fee.Rule{}), cmpopts.EquateEmpty()); d != "" {
-		t.Errorf("the canonical form decodes to a different set: %s", d)
+		t.Errorf("the canonical form is decoded to other rules (-want +got):\n%s", d)
 	}
 }
 
@@ -149,7 +149,7 @@ func FuzzDecode(f *testing.F) {
 		set, err := fee.Decode(strings.NewReader(text))
 		if err != nil {
 			if f := fault.Of(err); f == nil || len(f.Fields) == 0 {
-				t.Fatalf("no fault: %v", err)
+				t.Fatalf("got error %v, want a fault with fields", err)
 			}
 			return
 		}
@@ -159,15 +159,15 @@ func FuzzDecode(f *testing.F) {
 		}
 		again := decode(t, string(canonical))
 		if _, d, _ := again.Canonical(); d != digest {
-			t.Fatalf("canonical form of %s is not stable", canonical)
+			t.Fatalf("the canonical form %s changes when it is decoded and encoded", canonical)
 		}
 		p := fee.Payment{Kind: fee.Sale, Amount: amount & (1<<63 - 1), Currency: "USD", At: time.Unix(1_772_366_400, 0)}
 		q, err := fee.Compute(set, p)
 		if err != nil || q.Fee < 0 || q.Net < 0 || q.Fee+q.Net != p.Amount {
-			t.Fatalf("%+v, %v", q, err)
+			t.Fatalf("got quote %+v, error %v, want a fee and a net amount that add up to the amount", q, err)
 		}
 		if e, err := fee.Explain(again, p); err != nil || e.Quote != q {
-			t.Fatalf("%+v explained, %+v computed, %v", e.Quote, q, err)
+			t.Fatalf("Explain: got %+v, want %+v as computed, error %v", e.Quote, q, err)
 		}
 	})
 }
@@ -190,11 +190,11 @@ func TestReference_ExampleIsValidAndCodesAreComplete(t *testing.T) {
 	}
 	found := regexp.MustCompile(`(?m)^\t\w+ += "([a-z_]+)"$`).FindAllStringSubmatch(string(code), -1)
 	if len(found) < 15 {
-		t.Fatalf("found %d codes, want more", len(found))
+		t.Fatalf("found %d codes, want at least 15", len(found))
 	}
 	for _, m := range found {
 		if !strings.Contains(string(codes), "`"+m[1]+"`") {
-			t.Errorf("code %s is not described", m[1])
+			t.Errorf("the code %s is not described", m[1])
 		}
 	}
 }

@@ -78,11 +78,11 @@ func TestBegin_ActivatesTheSourceAsVersion1(t *testing.T) {
 	source, write := fileOf(t, flat("300"))
 	s, m := newService(t, source)
 	if err := s.Begin(t.Context()); err != nil || len(m.versions()) != 1 || m.versions()[0].Source != source.Path {
-		t.Fatalf("Begin = %v, versions %+v", err, m.versions())
+		t.Fatalf("Begin: got error %v, versions %+v, want one of the file", err, m.versions())
 	}
 	write(flat("900"))
 	if err := s.Begin(t.Context()); err != nil || len(m.versions()) != 1 {
-		t.Errorf("second start: %v, %d versions", err, len(m.versions()))
+		t.Errorf("second start: got error %v, %d versions, want 1", err, len(m.versions()))
 	}
 }
 
@@ -91,7 +91,7 @@ func TestBegin_ActivatesTheBuiltInSetWithoutSource(t *testing.T) {
 	for name, source := range map[string]Source{"none": nil, "missing": File{"/does/not/exist"}, "wrong": wrong} {
 		s, m := newService(t, source)
 		if err := s.Begin(t.Context()); err != nil || len(m.versions()) != 1 || m.versions()[0].Source != "built-in" {
-			t.Errorf("%s: %v, %+v", name, err, m.versions())
+			t.Errorf("%s: got error %v, versions %+v, want one built-in", name, err, m.versions())
 		}
 	}
 }
@@ -106,46 +106,46 @@ func TestRefresh_ActivatesChangedRules(t *testing.T) {
 	refresh := func(r Request) (Result, error) { t.Helper(); return s.Refresh(ctx, r) }
 
 	if got, err := refresh(Request{}); err != nil || got.Changed || got.Version != 1 || len(m.versions()) != 1 {
-		t.Errorf("second call: got %+v, %v", got, err)
+		t.Errorf("refresh of unchanged rules: got %+v, error %v, want no change", got, err)
 	}
 	write(`{"fallback":{"basisPoints":1000,"rounding":"up"},"rules":[{"id":"a","priority":1,"basisPoints":1001}]}`)
 	want := Result{Version: 2, Previous: 1, Changed: true, Diff: Diff{Added: []string{"a"}, Removed: []string{}, Modified: []string{"fallback"}}}
 	for _, dry := range []bool{true, false} {
 		got, err := refresh(Request{DryRun: dry, By: "admin"})
 		if d := cmp.Diff(want, got); err != nil || d != "" {
-			t.Errorf("dry run %t: %v, %s", dry, err, d)
+			t.Errorf("dry run %t: error %v (-want +got):\n%s", dry, err, d)
 		}
 		if versions := map[bool]int{true: 1, false: 2}[dry]; len(m.versions()) != versions {
-			t.Errorf("dry run %t: got %d versions", dry, len(m.versions()))
+			t.Errorf("dry run %t: got %d versions, want %d", dry, len(m.versions()), versions)
 		}
 	}
 
 	write(flat("1600"))
 	_, err := refresh(Request{})
 	if f := fault.Of(err); f == nil || f.Kind != fault.Conflict || f.Code != "large_fee_change" || len(f.Fields) == 0 || f.Fields[0].Pointer != "/fallback" {
-		t.Errorf("a large change: %v", err)
+		t.Errorf("large change: got error %v, want large_fee_change at /fallback", err)
 	}
 	if got, err := refresh(Request{DryRun: true}); err != nil || !got.Changed || len(got.Large) == 0 || len(m.versions()) != 2 {
-		t.Errorf("a dry run of a large change: %+v, %v", got, err)
+		t.Errorf("dry run of a large change: got %+v, error %v, want a report of it", got, err)
 	}
 	for name, text := range map[string]string{"wrong": `{}`, "huge": strings.Repeat(" ", MaxBytes+1)} {
 		write(text)
 		if _, err := refresh(Request{AllowLarge: true}); kindOf(err) != fault.Unprocessable {
-			t.Errorf("%s: got %v", name, err)
+			t.Errorf("%s: got error %v, want an unprocessable fault", name, err)
 		}
 	}
 	if err := os.Remove(source.Path); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := refresh(Request{}); kindOf(err) != fault.Upstream || strings.Contains(err.Error(), source.Path) {
-		t.Errorf("a missing file: %v", err)
+		t.Errorf("missing file: got error %v, want an upstream fault without the path", err)
 	}
 	if len(m.versions()) != 2 {
 		t.Fatalf("got %d versions after refused refreshes, want no new one", len(m.versions()))
 	}
 	write(flat("1600"))
 	if got, err := refresh(Request{AllowLarge: true}); err != nil || got.Version != 3 || len(got.Large) == 0 || !cmp.Equal(got.Removed, []string{"a"}) {
-		t.Errorf("allowed large change: got %+v, %v", got, err)
+		t.Errorf("allowed large change: got %+v, error %v, want version 3 without rule a", got, err)
 	}
 }
 
@@ -162,18 +162,18 @@ func TestRollback_ActivatesAnOldVersionAsTheNext(t *testing.T) {
 	}
 	got, err := s.Rollback(ctx, 1, Request{By: "admin"})
 	if err != nil || got.Version != 3 || got.Previous != 2 || !got.Changed || m.versions()[2].Source != "version 1" {
-		t.Errorf("Rollback = %+v, %v", got, err)
+		t.Errorf("Rollback: got %+v, error %v, want version 3 after 2, with the rules of version 1", got, err)
 	}
 	if got, err := s.Rollback(ctx, 1, Request{}); err != nil || got.Changed || len(m.versions()) != 3 {
-		t.Errorf("second call: got %+v, %v", got, err)
+		t.Errorf("second rollback: got %+v, error %v, want no change", got, err)
 	}
 	if _, err := s.Rollback(ctx, 9, Request{}); kindOf(err) != fault.NotFound {
-		t.Errorf("unknown version: got %v", err)
+		t.Errorf("rollback to an unknown version: got error %v, want a not-found fault", err)
 	}
 	p := Payment{Kind: Sale, Amount: 1000, Currency: "USD", At: noon}
 	for version, fee := range map[int64]int64{0: 10, 1: 10, 2: 90, 3: 10} {
 		if e, err := s.Quote(ctx, version, p); err != nil || e.Fee != fee || (version > 0 && e.Version != version) {
-			t.Errorf("quote with version %d: got %+v, %v", version, e.Quote, err)
+			t.Errorf("quote with version %d: got %+v, error %v, want the fee %d", version, e.Quote, err, fee)
 		}
 	}
 }
@@ -198,7 +198,7 @@ func TestRefresh_ComparesWithAConcurrentActivation(t *testing.T) {
 	}
 	write(flat("1001"))
 	if _, err := s.Refresh(t.Context(), Request{}); kindOf(err) != fault.Conflict || len(m.versions()) != 2 {
-		t.Errorf("Refresh = %v, %d versions; want a large change relative to the concurrent activation", err, len(m.versions()))
+		t.Errorf("Refresh: got error %v, %d versions, want a large change relative to the concurrent activation", err, len(m.versions()))
 	}
 }
 
@@ -233,7 +233,7 @@ func TestLargeChanges_FindsChangesInEveryCondition(t *testing.T) {
 	} {
 		next := decode(t, strings.ReplaceAll(string(text), c.old, c.new))
 		if got := LargeChanges(was, next, noon); (len(got) > 0) != c.large {
-			t.Errorf("%s: got %v", name, got)
+			t.Errorf("%s: got large changes %v, want any: %v", name, got, c.large)
 		}
 	}
 }
@@ -259,5 +259,5 @@ func TestLargeChanges_LimitsItsTime(t *testing.T) {
 	if len(got) != maxLarge {
 		t.Errorf("got %d changes, want %d", len(got), maxLarge)
 	}
-	t.Logf("%s", time.Since(begun))
+	t.Logf("LargeChanges took %s", time.Since(begun))
 }

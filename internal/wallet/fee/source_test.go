@@ -38,10 +38,10 @@ func TestFile_OpensOnlyRegularFiles(t *testing.T) {
 		select {
 		case err := <-done:
 			if f := fault.Of(err); f == nil || f.Code != code || strings.Contains(f.Error(), dir) {
-				t.Errorf("%s: %v, want %s", path, err, code)
+				t.Errorf("%s: got error %v, want the code %s without the path", path, err, code)
 			}
 		case <-time.After(10 * time.Second):
-			t.Fatalf("%s: the refresh blocks", path)
+			t.Fatalf("%s: the refresh did not return", path)
 		}
 	}
 }
