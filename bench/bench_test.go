@@ -10,7 +10,7 @@ func TestQuantile_ReturnsValueOfSample(t *testing.T) {
 	values := []int{5, 1, 4, 2, 3}
 	for percent, want := range map[int]int{0: 1, 50: 3, 99: 4, 100: 5} {
 		if got := quantile(values, percent); got != want {
-			t.Errorf("%d %%: got %d, want %d", percent, got, want)
+			t.Errorf("percentile %d: got %d, want %d", percent, got, want)
 		}
 	}
 	if got := median([]int{2, 1}); got != 1 {
@@ -54,7 +54,7 @@ func TestContents_CountsChangedRows(t *testing.T) {
 func TestCount_SeparatesThousands(t *testing.T) {
 	for n, want := range map[int]string{0: "0", 999: "999", 1_000: "1,000", 1_234_567: "1,234,567"} {
 		if got := count(n); got != want {
-			t.Errorf("%d: got %s, want %s", n, got, want)
+			t.Errorf("count(%d) = %s, want %s", n, got, want)
 		}
 	}
 }

@@ -154,7 +154,7 @@ func (p *partitionBench) report() {
 		SELECT sum(pg_table_size(oid)), sum(pg_indexes_size(oid)), (SELECT count(*) FROM inventory v JOIN item i ON i.id = v.item_id WHERE v.value IS DISTINCT FROM i.price)
 		FROM pg_class WHERE oid = CAST('inventory' AS regclass) OR oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = CAST('inventory' AS regclass))`).Scan(&table, &indexes, &stale))
 	if stale > 0 {
-		p.Fatalf("%s: %d rows have another price than their item", p.layout, stale)
+		p.Fatalf("%s: got %d rows with another price than their item, want none", p.layout, stale)
 	}
 	for name, value := range map[string]float64{
 		"MiB": float64(table) / (1 << 20), "indexes-MiB": float64(indexes) / (1 << 20), "apply-s": median(p.applied).Seconds(),

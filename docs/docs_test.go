@@ -80,7 +80,7 @@ func TestLinks_LeadSomewhere(t *testing.T) {
 				target = filepath.ToSlash(filepath.Join(filepath.Dir(page), path))
 			}
 			if _, err := os.Stat(filepath.Join(root, target)); err != nil {
-				t.Errorf("%s links to %s, which is not there", page, m[1])
+				t.Errorf("%s links to %s, which does not exist", page, m[1])
 			} else if anchor != "" && !anchors(all[target])[anchor] {
 				t.Errorf("%s links to %s, which has no such part", page, m[1])
 			}
@@ -121,7 +121,7 @@ func TestUserPages_AreShort(t *testing.T) {
 		}
 	})
 	if len(counted) < 40 {
-		t.Errorf("found %d pages only", len(counted))
+		t.Errorf("found %d pages, want at least 40: the test no longer recognizes them", len(counted))
 	}
 	if words > maxUserWords {
 		t.Errorf("the pages for users have %d words, more than %d: shorten them, or move what only contributors need to docs/contribute", words, maxUserWords)
@@ -153,7 +153,7 @@ func TestArchitecture_ListsEveryPackage(t *testing.T) {
 	dirs := map[string]bool{}
 	walk(t, "internal", ".go", func(path string) { dirs[filepath.Dir(path)] = true })
 	if len(dirs) < 40 {
-		t.Fatalf("found %d packages only", len(dirs))
+		t.Fatalf("found %d packages, want at least 40: the test no longer recognizes them", len(dirs))
 	}
 	for dir := range dirs {
 		name := filepath.Base(dir)
@@ -170,13 +170,13 @@ func TestRules_NameFunctionsAndTestsThatExist(t *testing.T) {
 	place := regexp.MustCompile("`([a-z0-9_/]+\\.go):(\\w+)`")
 	found := place.FindAllStringSubmatch(read(t, "docs/contribute/refresh.md"), -1)
 	if len(found) < 50 {
-		t.Fatalf("found %d places only", len(found))
+		t.Fatalf("found %d references to code, want at least 50: the test no longer recognizes them", len(found))
 	}
 	for _, m := range found {
 		file, name := m[1], regexp.QuoteMeta(m[2])
 		defined := regexp.MustCompile(`(?m)^func (\([^)]*\) )?` + name + `[(\[]|^(const |\t)` + name + ` = `)
 		if !defined.MatchString(read(t, file)) {
-			t.Errorf("%s has no %s", file, m[2])
+			t.Errorf("%s does not declare %s", file, m[2])
 		}
 	}
 }
@@ -206,7 +206,7 @@ func TestDatabase_EveryTableAndColumnIsDescribed(t *testing.T) {
 		}
 	})
 	if tables < 10 {
-		t.Errorf("found %d tables only", tables)
+		t.Errorf("found %d tables, want at least 10: the test no longer recognizes them", tables)
 	}
 }
 
@@ -234,7 +234,7 @@ func TestReasons_EveryWordIsDescribed(t *testing.T) {
 			for _, m := range w.FindAllStringSubmatch(text, -1) {
 				described++
 				if !strings.Contains(page, "`"+m[1]+"`") {
-					t.Errorf("%s says %q, which is not described", path, m[1])
+					t.Errorf("%s contains %q, which is not described", path, m[1])
 				}
 			}
 		}
@@ -249,7 +249,7 @@ func TestRoutes_EveryOneIsDescribed(t *testing.T) {
 	routes := read(t, "internal/api/routes.go")
 	for _, last := range regexp.MustCompile(`\{"(?:GET|POST|PUT|DELETE)", (?:\w+ \+ )?"([^"]+)"`).FindAllStringSubmatch(routes, -1) {
 		if path := strings.TrimPrefix(strings.TrimPrefix(last[1], "/api/prices/"), "/"); !strings.Contains(page, path) {
-			t.Errorf("%s is not described", last[1])
+			t.Errorf("the route %s is not described", last[1])
 		}
 	}
 }

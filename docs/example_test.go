@@ -22,14 +22,14 @@ func exampleRows(t *testing.T, page string) []exampleRow {
 	t.Helper()
 	_, table, ok := strings.Cut(page, "| market | quote | level | quote at the consensus level | noise |\n|---|---|---|---|---|\n")
 	if !ok {
-		t.Fatal("the example's table is gone")
+		t.Fatal("the page lacks the table of the example")
 	}
 	table, _, _ = strings.Cut(table, "\n\n")
 	var rows []exampleRow
 	for line := range strings.SplitSeq(table, "\n") {
 		cells := strings.Split(strings.Trim(line, "| "), " | ")
 		if len(cells) != 5 {
-			t.Fatalf("row %q has %d cells", line, len(cells))
+			t.Fatalf("row %q: got %d cells, want 5", line, len(cells))
 		}
 		rows = append(rows, exampleRow{cells[0], micro(t, cells[1]), micro(t, cells[2]), micro(t, cells[3]), micro(t, cells[4])})
 	}
@@ -70,7 +70,7 @@ func TestPricing_TheExampleIsWhatTheProgramComputes(t *testing.T) {
 	states := func(text string) {
 		t.Helper()
 		if !strings.Contains(strings.Join(strings.Fields(page), " "), text) {
-			t.Errorf("the page does not say %q", text)
+			t.Errorf("the page lacks the text %q", text)
 		}
 	}
 
@@ -79,7 +79,7 @@ func TestPricing_TheExampleIsWhatTheProgramComputes(t *testing.T) {
 	for i, r := range rows {
 		q := p.Quotes[i]
 		if q.Levelled != r.levelled || (q.Reason == pricing.Outlier) != (r.market == "waxpeer") {
-			t.Errorf("%s: %s at the consensus level, %q; the page has %s", r.market, q.Levelled, q.Reason, r.levelled)
+			t.Errorf("%s: got %s at the consensus level (%q), want %s as on the page", r.market, q.Levelled, q.Reason, r.levelled)
 		}
 		if q.Reason == pricing.Used {
 			distance += math.Abs(math.Log(float64(q.Levelled) / float64(p.Price)))
@@ -94,20 +94,20 @@ func TestPricing_TheExampleIsWhatTheProgramComputes(t *testing.T) {
 	states("**" + p.Interval.Low.String() + " to " + p.Interval.High.String() + "**")
 	states("the status is **" + p.Status.String() + "**")
 	if p.UsedMarkets != 5 || p.Near != 5 || !p.Majority {
-		t.Errorf("%d used, %d near, majority %v", p.UsedMarkets, p.Near, p.Majority)
+		t.Errorf("got %d used quotes, %d near, majority %v, want 5, 5, true", p.UsedMarkets, p.Near, p.Majority)
 	}
 	estimated := p.Price
 
 	last := micro(t, regexp.MustCompile(`Had the last price been ([\d.]+),`).FindStringSubmatch(page)[1])
 	price(quotes, last)
 	if p.Price != last || p.Status != pricing.Suspect || p.State.Held.Candidate != estimated {
-		t.Errorf("no market moved: %s, %s, held %s", p.Price, p.Status, p.State.Held.Candidate)
+		t.Errorf("no market moved: got the price %s, status %s, held %s, want a held price with status suspect", p.Price, p.Status, p.State.Held.Candidate)
 	}
 	states("moved by " + places2(p.Move.Factor) + "x")
 	quotes[0].Moved, quotes[1].Moved = pricing.Ln(2*money.Scale)-pricing.Ln(money.Scale), pricing.Ln(2*money.Scale)-pricing.Ln(money.Scale)
 	price(quotes, last)
 	if p.Price != estimated || p.Status != pricing.Suspect || p.Move.Decision != pricing.TakenAtOnce {
-		t.Errorf("two markets doubled: %s, %s, %s", p.Price, p.Status, p.Move.Decision)
+		t.Errorf("two markets doubled: got the price %s, status %s, decision %s, want it taken at once with status suspect", p.Price, p.Status, p.Move.Decision)
 	}
 
 	price(append(quotes[:4:4], quotes[5]), 0)

@@ -62,7 +62,7 @@ func ownMetrics(t *testing.T) map[string]metric {
 		}
 	})
 	if len(found) < 40 {
-		t.Fatalf("found %d metrics only", len(found))
+		t.Fatalf("found %d metrics, want at least 40: the test no longer recognizes them", len(found))
 	}
 	return found
 }
@@ -134,13 +134,13 @@ func checkExpression(t *testing.T, own map[string]metric, process map[string]boo
 	unquoted := regexp.MustCompile(`"[^"]*"`).ReplaceAllString(expr, `""`)
 	for _, name := range metricName.FindAllString(unquoted, -1) {
 		if own[base(name)].kind == "" && !process[name] && !strings.HasPrefix(name, "node_") {
-			t.Errorf("%s: no metric %s", where, name)
+			t.Errorf("%s: the metric %s does not exist", where, name)
 		}
 	}
 	for _, m := range selector.FindAllStringSubmatch(expr, -1) {
 		for _, l := range matcher.FindAllStringSubmatch(m[2], -1) {
 			if scraped := l[1] == "job" || l[1] == "instance" || l[1] == "le"; !scraped && !slices.Contains(own[base(m[1])].labels, l[1]) {
-				t.Errorf("%s: %s has no label %s", where, m[1], l[1])
+				t.Errorf("%s: the metric %s has no label %s", where, m[1], l[1])
 			}
 		}
 	}
@@ -153,18 +153,18 @@ func TestAlerts_AreDescribedTestedAndUseRealMetrics(t *testing.T) {
 	for _, m := range regexp.MustCompile(`- alert: (\w+)`).FindAllStringSubmatch(rules, -1) {
 		alerts[m[1]] = true
 		if !strings.Contains(page, "\n| `"+m[1]+"` | ") {
-			t.Errorf("%s is not described", m[1])
+			t.Errorf("the alert %s is not described", m[1])
 		}
 		if !regexp.MustCompile(`alertname: ` + m[1] + `\n +exp_alerts:`).MatchString(tests) {
-			t.Errorf("no test makes %s fire", m[1])
+			t.Errorf("no test makes the alert %s fire", m[1])
 		}
 	}
 	if len(alerts) < 20 {
-		t.Fatalf("found %d alerts only", len(alerts))
+		t.Fatalf("found %d alerts, want at least 20", len(alerts))
 	}
 	for _, m := range regexp.MustCompile("`(Assay[A-Z]\\w+)`").FindAllStringSubmatch(page, -1) {
 		if !alerts[m[1]] {
-			t.Errorf("%s is described and does not exist", m[1])
+			t.Errorf("the page describes the alert %s, which does not exist", m[1])
 		}
 	}
 	own, process := ownMetrics(t), processMetrics(t)
@@ -196,7 +196,7 @@ func TestBoard_ShowsRealMetricsInValidExpressions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b.UID == "" || b.Title == "" || len(b.Panels) < 20 {
-		t.Fatalf("the board has no id or title, or only %d panels", len(b.Panels))
+		t.Fatalf("the dashboard has no id or title, or only %d panels, want at least 20", len(b.Panels))
 	}
 	own, process := ownMetrics(t), processMetrics(t)
 	ids, shown := map[int]bool{}, map[string]bool{}
@@ -221,7 +221,7 @@ func TestBoard_ShowsRealMetricsInValidExpressions(t *testing.T) {
 		}
 	}
 	if len(shown) < 30 {
-		t.Errorf("the board shows only %d metrics: %v", len(shown), slices.Sorted(maps.Keys(shown)))
+		t.Errorf("the dashboard shows %d metrics, want at least 30: %v", len(shown), slices.Sorted(maps.Keys(shown)))
 	}
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "board.yml"), []byte(rules.String()), 0o600); err != nil {

@@ -28,7 +28,7 @@ func TestListings_CancelTogether(t *testing.T) {
 		for range 2 {
 			status, response, err := s.call(http.MethodPost, "/api/listings/cancel", bytes.NewReader(body))
 			if err != nil || status != http.StatusOK {
-				t.Fatal(status, string(response), err)
+				t.Fatalf("cancel listings: got %d %s, %v, want 200", status, response, err)
 			}
 			if first != nil && !bytes.Equal(first, response) {
 				t.Errorf("repeated request: got %s, want %s", response, first)

@@ -43,7 +43,7 @@ func TestClients_UseServedDocument(t *testing.T) {
 	t.Run("Redocly", func(t *testing.T) {
 		dir := clientDir(t, document, "redocly.yaml")
 		if out := runIn(t, dir, nil, npmTool(t, "redocly"), "lint", "openapi.json"); !strings.Contains(out, "is valid") || strings.Contains(out, "arning was generated") {
-			t.Error(out)
+			t.Errorf("redocly lint: want a valid document without warnings, got\n%s", out)
 		}
 	})
 	t.Run("Spectral", func(t *testing.T) {
@@ -56,10 +56,10 @@ func TestClients_UseServedDocument(t *testing.T) {
 		}
 		status, metrics, err := s.call(http.MethodGet, "/metrics", nil)
 		if err != nil || status != http.StatusOK {
-			t.Fatal(status, err)
+			t.Fatalf("metrics: got status %d, error %v, want 200", status, err)
 		}
 		if out := runIn(t, t.TempDir(), metrics, promtool, "check", "metrics"); out != "" {
-			t.Error(out)
+			t.Errorf("promtool check metrics: want no output, got\n%s", out)
 		}
 		for _, line := range []string{
 			`assay_http_requests_total{method="POST",route="/api/inventory/{userId}/sync",status="200"}`,

@@ -88,7 +88,7 @@ func TestFees_KillDuringRefreshKeepsOneVersion(t *testing.T) {
 		write(2)
 		begun := time.Now()
 		if status, response := s.postFees("/refresh?allowLargeChange=1", ""); status != http.StatusOK {
-			t.Fatal(status, response)
+			t.Fatalf("refresh of the fee rules: got %d %v, want 200", status, response)
 		}
 		lasts := time.Since(begun)
 		before, taken := s.feeRules(), 0

@@ -141,7 +141,7 @@ func TestLedger_StartNeedsItsKey(t *testing.T) {
 	s := newServer(t)
 	s.start()
 	if status, response, err := s.keyed(ledgerPath+"u/entries", "k", `{"kind":"deposit","currency":"USD","amount":7}`); status != http.StatusCreated {
-		t.Fatal(status, string(response), err)
+		t.Fatalf("deposit: got %d %s, %v, want 201", status, response, err)
 	}
 	s.await("the warning about the ledger key", func() bool { // the log arrives through a pipe
 		return strings.Contains(s.log.String(), "ledger key and checkpoints are stored next to the database")
@@ -202,7 +202,7 @@ func TestLedger_ServersShareOneKey(t *testing.T) {
 		}
 		s.start()
 		if status, response, err := s.keyed(ledgerPath+"u/entries", "k", `{"kind":"deposit","currency":"USD","amount":7}`); status != http.StatusCreated {
-			t.Fatal(status, string(response), err)
+			t.Fatalf("deposit: got %d %s, %v, want 201", status, response, err)
 		}
 		var report struct{ Status string }
 		s.get(ledgerPath+"u/verify", &report)

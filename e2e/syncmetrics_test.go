@@ -23,7 +23,7 @@ func TestMetrics_CountSyncs(t *testing.T) {
 		t.Helper()
 		status, text, err := s.call(http.MethodGet, "/metrics", nil)
 		if err != nil || status != http.StatusOK {
-			t.Fatal(status, err)
+			t.Fatalf("metrics: got status %d, error %v, want 200", status, err)
 		}
 		return strings.Split(string(text), "\n")
 	}

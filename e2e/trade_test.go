@@ -26,7 +26,7 @@ func (s *server) deposit(user string, amount int) {
 	s.t.Helper()
 	body := fmt.Sprintf(`{"kind":"deposit","currency":"USD","amount":%d}`, amount)
 	if status, response, err := s.keyed(ledgerPath+user+"/entries", fmt.Sprint("deposit ", amount), body); err != nil || status != http.StatusCreated {
-		s.t.Fatal(status, string(response), err)
+		s.t.Fatalf("deposit for %s: got %d %s, %v, want 201", user, status, response, err)
 	}
 }
 
@@ -48,7 +48,7 @@ func (s *server) list(user string, assets, price int) (ids []string) {
 		Items []struct{ Listing struct{ ID string } }
 	}
 	if err != nil || status != http.StatusOK || json.Unmarshal(response, &made) != nil {
-		s.t.Fatal(status, string(response), err)
+		s.t.Fatalf("create listings: got %d %s, %v, want 200", status, response, err)
 	}
 	for _, i := range made.Items {
 		ids = append(ids, i.Listing.ID)
@@ -66,7 +66,7 @@ func (s *server) bought(listing, buyer string) (t trade) {
 	s.t.Helper()
 	status, response, err := s.buy(listing, buyer, "buy "+listing)
 	if err != nil || status != http.StatusCreated || json.Unmarshal(response, &t) != nil {
-		s.t.Fatal(status, string(response), err)
+		s.t.Fatalf("purchase by %s: got %d %s, %v, want 201", buyer, status, response, err)
 	}
 	return t
 }
@@ -112,7 +112,7 @@ func TestTrades_MoveMoneyFromPurchaseToSettlement(t *testing.T) {
 
 		status, refused, err := s.buy(listings[0], "poor", "k")
 		if err != nil || status != http.StatusConflict || !strings.Contains(string(refused), `"insufficient_funds"`) {
-			t.Fatal(status, string(refused), err)
+			t.Fatalf("purchase without money: got %d %s, %v, want 409 insufficient_funds", status, refused, err)
 		}
 		s.deposit("poor", 1)
 		if status, again, err := s.buy(listings[0], "poor", "k"); err != nil || status != http.StatusConflict || !bytes.Equal(again, refused) {

@@ -37,7 +37,7 @@ func (s *server) putUser(id, body string) (u user) {
 	s.t.Helper()
 	status, response, err := s.call(http.MethodPut, "/api/users/"+id, strings.NewReader(body))
 	if err != nil || status != http.StatusOK || json.Unmarshal(response, &u) != nil {
-		s.t.Fatal(status, string(response), err)
+		s.t.Fatalf("put user %s: got %d %s, %v, want 200", id, status, response, err)
 	}
 	return u
 }
@@ -58,7 +58,7 @@ func TestUsers_DeletionKeepsLedger(t *testing.T) {
 		s.deleteUser("seller", "user_has_listings")
 		trade := s.bought(listings[0], "buyer")
 		if status, response, err := s.call(http.MethodPost, "/api/listings/cancel", strings.NewReader(`{"ids":["`+listings[1]+`","`+listings[2]+`"]}`)); status != http.StatusOK {
-			t.Fatal(string(response), err)
+			t.Fatalf("cancel listings: got %d %s, %v, want 200", status, response, err)
 		}
 		s.deleteUser("seller", "user_has_trades")
 		s.deleteUser("buyer", "user_has_trades")
@@ -71,7 +71,7 @@ func TestUsers_DeletionKeepsLedger(t *testing.T) {
 		s.deleteUser("seller", "user_has_money")
 		body := `{"kind":"withdrawal","currency":"USD","amount":950}`
 		if status, response, err := s.keyed(ledgerPath+"seller/entries", "withdrawal", body); status != http.StatusCreated {
-			t.Fatal(string(response), err)
+			t.Fatalf("withdrawal: got %d %s, %v, want 201", status, response, err)
 		}
 		var page struct{ Rows int }
 		if s.get("/api/inventory/seller", &page); page.Rows != 3 {

@@ -10,7 +10,7 @@ func TestSimulate_OneServerTakesTimeOfItsWork(t *testing.T) {
 	for cores, want := range map[int]float64{1: 40_000, 2: 20_000, 4: 20_000} { // an instance has two apply workers
 		o := Simulate(l, Machine{Cores: cores, Disk: 1}, Costs{WriteRow: 1})
 		if o.Total() != want {
-			t.Errorf("%d cores: %v s, want %v", cores, o.Total(), want)
+			t.Errorf("%d cores: got %v s, want %v", cores, o.Total(), want)
 		}
 	}
 }
@@ -19,7 +19,7 @@ func TestSimulate_AllInstancesShareTheDisk(t *testing.T) {
 	l := Load{Instances: 8, Names: 1, Markets: 1, Rows: 200_000, Changed: 1, Databases: 1}
 	o := Simulate(l, Machine{Cores: 64, Disk: 1_000}, Costs{RowBytes: 10})
 	if o.Total() != 2_000 || math.Abs(o.Disk-1) > 1e-9 {
-		t.Errorf("%+v", o)
+		t.Errorf("got the load %+v, want a full disk in 2,000 s", o)
 	}
 }
 
@@ -34,7 +34,7 @@ func TestSimulate_MoreInstancesAreNotSlower(t *testing.T) {
 			t.Errorf("%d instances: got %v s, want at most %v", n, o.Total(), last)
 		}
 		if o.Database > 1+1e-9 || o.Disk > 1+1e-9 {
-			t.Errorf("%d instances use over 100 %%: %+v", n, o)
+			t.Errorf("%d instances: got a use over 100 %%: %+v", n, o)
 		}
 		last = o.Total()
 	}
@@ -45,6 +45,6 @@ func TestSimulate_PeerChecksGrowQuadratically(t *testing.T) {
 		return Simulate(Load{Instances: n, Names: 1, Markets: 1, Rows: 1, Databases: 1}, Machine{Cores: 1, Disk: 1}, Costs{WatchRow: 1e-9}).Idle
 	}
 	if got := idle(1_000) / idle(100); math.Abs(got-100) > 1e-6 {
-		t.Errorf("ten times the instances: got %v times the cost", got)
+		t.Errorf("ten times the instances: got %v times the cost, want 100", got)
 	}
 }

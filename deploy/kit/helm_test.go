@@ -49,7 +49,7 @@ func render(t *testing.T, set func(values map[string]any)) (map[string]string, e
 	all.Funcs(functions)
 	files, err := filepath.Glob(chart + "/templates/*")
 	if err != nil || len(files) < 5 {
-		t.Fatalf("found %d templates (%v)", len(files), err)
+		t.Fatalf("found %d templates (error %v), want at least 5", len(files), err)
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -135,15 +135,15 @@ func TestChart_RendersOneInstanceOnSQLite(t *testing.T) {
 	all := objects(t, rendered)
 	set, ok := all["StatefulSet live-assay"].(*appsv1.StatefulSet)
 	if !ok || len(all) != 3 || *set.Spec.Replicas != 1 {
-		t.Fatalf("got %v", all)
+		t.Fatalf("got the objects %v, want 3 with one replica", all)
 	}
 	checkPod(t, set)
 	service, ok := all["Service live-assay"].(*corev1.Service)
 	if !ok || !reflect.DeepEqual(service.Spec.Selector, set.Spec.Selector.MatchLabels) || service.Spec.Ports[0].TargetPort.StrVal != "http" {
-		t.Errorf("got service %+v", service)
+		t.Errorf("got the service %+v, want the pods of the set and its port http", service)
 	}
 	if _, ok := all["Service "+set.Spec.ServiceName]; !ok {
-		t.Errorf("no service %s", set.Spec.ServiceName)
+		t.Errorf("the service %s of the set is missing", set.Spec.ServiceName)
 	}
 }
 
@@ -159,19 +159,19 @@ func TestChart_RendersInstancesOnPostgreSQL(t *testing.T) {
 	all := objects(t, rendered)
 	set, ok := all["StatefulSet live-assay"].(*appsv1.StatefulSet)
 	if !ok {
-		t.Fatalf("got %v", all)
+		t.Fatalf("got the objects %v, want a StatefulSet", all)
 	}
 	checkPod(t, set)
 	budget, ok := all["PodDisruptionBudget live-assay"].(*policyv1.PodDisruptionBudget)
 	if !ok || !reflect.DeepEqual(budget.Spec.Selector, set.Spec.Selector) || budget.Spec.MaxUnavailable.IntVal != 1 {
-		t.Errorf("got budget %+v", budget)
+		t.Errorf("got the disruption budget %+v, want one unavailable pod of the set", budget)
 	}
 	scaler, ok := all["HorizontalPodAutoscaler live-assay"].(*autoscalingv2.HorizontalPodAutoscaler)
 	if !ok || scaler.Spec.ScaleTargetRef.Name != set.Name || scaler.Spec.ScaleTargetRef.Kind != set.Kind || set.Spec.Replicas != nil {
-		t.Errorf("got scaler %+v, replicas %v", scaler, set.Spec.Replicas)
+		t.Errorf("got the scaler %+v, replicas %v, want it to scale the set, which has no replicas of its own", scaler, set.Spec.Replicas)
 	}
 	if set.Spec.Template.Spec.NodeSelector["disk"] != "ssd" || *set.Spec.VolumeClaimTemplates[0].Spec.StorageClassName != "fast" {
-		t.Errorf("values are missing: %+v", set.Spec)
+		t.Errorf("got the set %+v, want the node selector and the storage class of the values", set.Spec)
 	}
 }
 
@@ -181,19 +181,19 @@ func checkPod(t *testing.T, set *appsv1.StatefulSet) {
 	pod := set.Spec.Template.Spec
 	c := pod.Containers[0]
 	if c.StartupProbe.HTTPGet.Path != "/api/health" || c.ReadinessProbe.HTTPGet.Path != "/api/health" || c.LivenessProbe.TCPSocket == nil {
-		t.Errorf("got probes %+v %+v %+v", c.StartupProbe, c.ReadinessProbe, c.LivenessProbe)
+		t.Errorf("got the probes %+v %+v %+v, want two of /api/health and a TCP one", c.StartupProbe, c.ReadinessProbe, c.LivenessProbe)
 	}
 	s, p := c.SecurityContext, pod.SecurityContext
 	if *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || fmt.Sprint(s.Capabilities.Drop) != "[ALL]" || !*p.RunAsNonRoot || *p.RunAsUser != 65532 || *p.FSGroup != 65532 {
-		t.Errorf("got security %+v %+v", s, p)
+		t.Errorf("got the security contexts %+v and %+v, want a read-only container without root and capabilities", s, p)
 	}
 	if c.EnvFrom[0].SecretRef.Name != "assay" || c.Resources.Limits.Memory().IsZero() {
-		t.Errorf("got secret %v, resources %v", c.EnvFrom, c.Resources)
+		t.Errorf("got the secret %v, resources %v, want the secret assay and a limit of memory", c.EnvFrom, c.Resources)
 	}
 	known := settings(t)
 	for _, e := range c.Env {
 		if !known[e.Name] {
-			t.Errorf("%s is no setting", e.Name)
+			t.Errorf("%s is not a setting of Assay", e.Name)
 		}
 	}
 	for label, value := range set.Spec.Selector.MatchLabels {
@@ -207,7 +207,7 @@ func checkPod(t *testing.T, set *appsv1.StatefulSet) {
 	}
 	for _, m := range c.VolumeMounts {
 		if !volumes[m.Name] {
-			t.Errorf("no volume %s", m.Name)
+			t.Errorf("the mounted volume %s does not exist", m.Name)
 		}
 	}
 }
@@ -238,7 +238,7 @@ func settings(t *testing.T) map[string]bool {
 		}
 	}
 	if len(found) < 30 {
-		t.Fatalf("found %d settings only", len(found))
+		t.Fatalf("found %d settings, want at least 30", len(found))
 	}
 	return found
 }

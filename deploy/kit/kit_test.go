@@ -58,11 +58,11 @@ func TestCompose_IsValidAndComplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	if names := p.ServiceNames(); len(names) != 4 {
-		t.Fatalf("got services %v", names)
+		t.Fatalf("got the services %v, want 4", names)
 	}
 	for name, s := range p.Services {
 		if _, tag, ok := strings.Cut(s.Image, ":"); !ok || tag == "" || tag == "latest" {
-			t.Errorf("%s uses %s, want a fixed version", name, s.Image)
+			t.Errorf("service %s: got the image %s, want a fixed version", name, s.Image)
 		}
 		for _, v := range s.Volumes {
 			if v.Type == types.VolumeTypeBind {
@@ -71,31 +71,31 @@ func TestCompose_IsValidAndComplete(t *testing.T) {
 					t.Fatal(err)
 				}
 				if _, err := os.Stat(filepath.Join(root, rel)); err != nil || !v.ReadOnly {
-					t.Errorf("%s mounts %s: %v, read-only %v", name, rel, err, v.ReadOnly)
+					t.Errorf("service %s: got the mount %s (error %v, read-only %v), want an existing file, read-only", name, rel, err, v.ReadOnly)
 				}
 			} else if _, ok := p.Volumes[v.Source]; !ok {
-				t.Errorf("%s mounts the unknown volume %s", name, v.Source)
+				t.Errorf("service %s mounts the unknown volume %s", name, v.Source)
 			}
 		}
 		for _, port := range s.Ports {
 			if port.HostIP != "127.0.0.1" {
-				t.Errorf("%s listens on %q of the host", name, port.HostIP)
+				t.Errorf("service %s: got the host address %q, want 127.0.0.1", name, port.HostIP)
 			}
 		}
 	}
 	assay := p.Services["assay"]
 	if !assay.ReadOnly || !slices.Equal(assay.CapDrop, []string{"ALL"}) || assay.DependsOn["postgres"].Condition != types.ServiceConditionHealthy {
-		t.Errorf("got read-only %v, capabilities %v, dependencies %v", assay.ReadOnly, assay.CapDrop, assay.DependsOn)
+		t.Errorf("service assay: got read-only %v, dropped capabilities %v, dependencies %v, want true, ALL and a healthy database", assay.ReadOnly, assay.CapDrop, assay.DependsOn)
 	}
 	known := settings(t)
 	for name, value := range assay.Environment {
 		if !known[name] && name != "PGPASSWORD" || value == nil || *value == "" {
-			t.Errorf("%s is no setting, or empty", name)
+			t.Errorf("%s is not a setting of Assay, or has no value", name)
 		}
 	}
 	for _, name := range []string{"DATABASE_URL", "MARKET_PRICE_PROVIDERS", "MARKET_PRICE_SCHEDULE"} {
 		if assay.Environment[name] == nil {
-			t.Errorf("%s is missing", name)
+			t.Errorf("the setting %s is missing", name)
 		}
 	}
 }
@@ -152,11 +152,11 @@ func TestDockerfile_IsValidAndSmall(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, w := range parsed.Warnings {
-		t.Errorf("%s", w.Short)
+		t.Errorf("warning of the Dockerfile parser: %s", w.Short)
 	}
 	last := stages[len(stages)-1]
 	if last.BaseName != "scratch" {
-		t.Errorf("the image is based on %s", last.BaseName)
+		t.Errorf("got an image based on %s, want scratch", last.BaseName)
 	}
 	known, have := settings(t), map[string]string{}
 	for _, c := range last.Commands {
@@ -172,7 +172,7 @@ func TestDockerfile_IsValidAndSmall(t *testing.T) {
 		case *instructions.EnvCommand:
 			for _, kv := range c.Env {
 				if kv.Key != "PATH" && kv.Key != "HOME" && !known[kv.Key] {
-					t.Errorf("%s is no setting", kv.Key)
+					t.Errorf("%s is not a setting of Assay", kv.Key)
 				}
 			}
 		}
@@ -221,7 +221,7 @@ func compiled(t *testing.T) (files []string) {
 		}
 	}
 	if len(files) < 200 {
-		t.Fatalf("the compiler reads %d files only", len(files))
+		t.Fatalf("found %d files that the compiler reads, want at least 200", len(files))
 	}
 	return files
 }
@@ -242,12 +242,12 @@ func TestDockerignore_KeepsWhatTheBuildNeeds(t *testing.T) {
 	}
 	for _, file := range append(compiled(t), "go.mod", "go.sum", "internal/web/package.json", "internal/web/package-lock.json") {
 		if skip, err := ignored.MatchesOrParentMatches(file); err != nil || skip {
-			t.Errorf("%s is ignored (%v)", file, err)
+			t.Errorf("%s is not sent to the builder, want it sent (error %v)", file, err)
 		}
 	}
 	for _, file := range []string{".git/HEAD", ".env", "data/secrets/ADMIN_API_TOKEN", "bin/assay", "assay.env"} {
 		if skip, err := ignored.MatchesOrParentMatches(file); err != nil || !skip {
-			t.Errorf("%s is sent to the builder (%v)", file, err)
+			t.Errorf("%s is sent to the builder, want it ignored (error %v)", file, err)
 		}
 	}
 }

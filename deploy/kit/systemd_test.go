@@ -61,10 +61,10 @@ func TestConfiguration_OfThePackageNamesSettings(t *testing.T) {
 		}
 		found++
 		if !known[name] {
-			t.Errorf("%s is no setting", name)
+			t.Errorf("%s is not a setting of Assay", name)
 		}
 	}
 	if found < 4 {
-		t.Errorf("found %d settings only", found)
+		t.Errorf("found %d settings, want at least 4", found)
 	}
 }

@@ -104,11 +104,11 @@ func TestRelease_IsTheSameFromEveryDirectory(t *testing.T) {
 	first, second := contents(t, dir), contents(t, release(t, caches[1], only...))
 	for name, data := range first {
 		if !bytes.Equal(data, second[name]) {
-			t.Errorf("%s differs", name)
+			t.Errorf("%s differs between two builds, want equal bytes", name)
 		}
 	}
 	if len(first) != len(second) || len(first) < 3+2*len(only) {
-		t.Fatalf("got %d and %d files", len(first), len(second))
+		t.Fatalf("got %d and %d files, want equal numbers with every archive", len(first), len(second))
 	}
 	checkSums(t, first)
 	for _, p := range only {
@@ -116,7 +116,7 @@ func TestRelease_IsTheSameFromEveryDirectory(t *testing.T) {
 		files := unpack(t, first, name, p)
 		checkArchive(t, files)
 		if unit := files["deploy/systemd/assay.service"]; (p.os == "linux") != strings.Contains(string(unit), "ExecStart=") {
-			t.Errorf("%s has the unit %q", p, unit)
+			t.Errorf("archive of %s: got the systemd unit %q, want one only on Linux", p, unit)
 		}
 		checkSBOM(t, first[name+".cdx.json"], files)
 		if p == host() {
@@ -132,7 +132,7 @@ func checkSums(t *testing.T, files map[string][]byte) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(string(files["SHA256SUMS"])), "\n")
 	if len(lines) != len(files)-1 {
-		t.Errorf("SHA256SUMS has %d lines for %d other files", len(lines), len(files)-1)
+		t.Errorf("SHA256SUMS: got %d lines, want one for each of %d other files", len(lines), len(files)-1)
 	}
 	for _, line := range lines {
 		sum, name, _ := strings.Cut(line, "  ")
@@ -149,7 +149,7 @@ func unpack(t *testing.T, dist map[string][]byte, name string, p platform) map[s
 	add := func(entry string, r io.Reader, at time.Time) {
 		rest, inside := strings.CutPrefix(entry, name+"/")
 		if !inside || !at.Equal(commitTime) {
-			t.Errorf("%s has the entry %s of %v", name, entry, at)
+			t.Errorf("%s: got the entry %s of %v, want it in the directory of the archive, with the time of the commit", name, entry, at)
 		}
 		data, err := io.ReadAll(r)
 		if err != nil {
@@ -197,12 +197,12 @@ func checkArchive(t *testing.T, files map[string][]byte) {
 		"man/assay.1": `.TH assay 1 "March 2026" "assay 1.2.3" "Assay"`,
 	} {
 		if !strings.Contains(string(files[name]), want) {
-			t.Errorf("%s has no %q:\n%.300s", name, want, files[name])
+			t.Errorf("%s lacks %q:\n%.300s", name, want, files[name])
 		}
 	}
 	for _, command := range []string{"serve", "refresh", "restore", "backup"} {
 		if !regexp.MustCompile(`(?m)^\.SH assay ` + command).Match(files["man/assay.1"]) {
-			t.Errorf("the manual has no section about %s", command)
+			t.Errorf("the manual lacks the section about the command %s", command)
 		}
 	}
 }
@@ -224,7 +224,7 @@ func checkSBOM(t *testing.T, text []byte, files map[string][]byte) {
 	}
 	for _, m := range info.Deps {
 		if !slices.Contains(listed, m.Path+" "+m.Version) {
-			t.Errorf("the SBOM has no %s %s", m.Path, m.Version)
+			t.Errorf("the SBOM lacks the module %s %s", m.Path, m.Version)
 		}
 	}
 	if len(listed) < 20 || !slices.Contains(listed, "std "+strings.TrimPrefix(info.GoVersion, "go")) || bom.Metadata.Component.Version != "1.2.3" {
@@ -242,7 +242,7 @@ func checkVersion(t *testing.T, program []byte) {
 	out := command(t, path, "version", "--json")
 	var have struct{ Version, Commit, Go string }
 	if err := json.Unmarshal([]byte(out), &have); err != nil || have.Version != "1.2.3" || have.Commit != "0123456789abcdef" || have.Go == "" {
-		t.Errorf("assay version prints %s (%v)", out, err)
+		t.Errorf("assay version: got %s (error %v), want 1.2.3 with its commit", out, err)
 	}
 }
 
@@ -253,12 +253,12 @@ func checkDeb(t *testing.T, path string, p platform, program []byte) {
 		t.Skip("dpkg-deb is not installed: it is part of Debian")
 	}
 	if have := command(t, "dpkg-deb", "--showformat=${Package} ${Version} ${Architecture}", "--show", path); have != "assay 1.2.3 "+p.arch {
-		t.Errorf("the package is %q", have)
+		t.Errorf("got the package %q, want assay 1.2.3 %s", have, p.arch)
 	}
 	dir := t.TempDir()
 	command(t, "dpkg-deb", "--raw-extract", path, dir)
 	if have, err := os.ReadFile(filepath.Join(dir, "usr/bin/assay")); err != nil || !bytes.Equal(have, program) {
-		t.Errorf("the program differs from the archive's (%v)", err)
+		t.Errorf("the program of the package differs from that of the archive (error %v)", err)
 	}
 	for name, mode := range map[string]fs.FileMode{
 		"usr/bin/assay": 0o755, "usr/lib/systemd/system/assay.service": 0o644, "usr/lib/systemd/system/assay-backup.timer": 0o644,
@@ -269,7 +269,7 @@ func checkDeb(t *testing.T, path string, p platform, program []byte) {
 		}
 	}
 	if have, err := os.ReadFile(filepath.Join(dir, "DEBIAN/conffiles")); err != nil || strings.TrimSpace(string(have)) != "/etc/assay/assay.conf" {
-		t.Errorf("got configuration files %q (%v)", have, err)
+		t.Errorf("got the configuration files %q (error %v), want /etc/assay/assay.conf", have, err)
 	}
 }
 
@@ -300,7 +300,7 @@ func TestRelease_RefusesBadInputAndWritesNothing(t *testing.T) {
 			t.Errorf("%s: got error %v, want %q", name, err, c.want)
 		}
 		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-			t.Errorf("%s: %v is left (%v)", name, left, err)
+			t.Errorf("%s: got the files %v after the failure (error %v), want none", name, left, err)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func TestHold_CountsEncodingAsPartOfTheRead(t *testing.T) {
 		}()
 		enter(t, g, Search)()
 		if took := time.Since(start); took != 20*time.Millisecond {
-			t.Errorf("next read started after %v, want 10ms of encoding and 10ms of rest", took)
+			t.Errorf("got the next read after %v, want it after 10ms of encoding and 10ms of rest", took)
 		}
 	})
 }

@@ -60,7 +60,7 @@ func TestRoutes_AreTheExpectedOnes(t *testing.T) {
 	slices.Sort(have)
 	slices.Sort(want)
 	if d := cmp.Diff(want, have); d != "" {
-		t.Error(d)
+		t.Errorf("routes (-want +got):\n%s", d)
 	}
 }
 
@@ -147,7 +147,7 @@ func TestAuth_RespondsAlikeToMissingAndWrongSecrets(t *testing.T) {
 		a.Header.Del("Date")
 	}
 	if d := cmp.Diff(missing.Header, wrong.Header); d != "" || missing.body != wrong.body {
-		t.Errorf("responses differ: %s\n%s\n%s", d, missing.body, wrong.body)
+		t.Errorf("responses to a missing and a wrong secret differ: %s\n%s\n%s", d, missing.body, wrong.body)
 	}
 }
 

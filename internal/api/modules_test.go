@@ -77,7 +77,7 @@ func TestModules_OffRoutesAreNotDescribed(t *testing.T) {
 	schemas, _ := d.At("components", "schemas").(map[string]any)
 	for _, name := range []string{"Listing", "Trade", "WalletEntry", "FeeRules", "TopTraders"} {
 		if _, ok := schemas[name]; ok {
-			t.Errorf("the schema %s is described", name)
+			t.Errorf("the document has the schema %s, want it only with its module", name)
 		}
 	}
 	page := h.request("GET", "/docs", "").body

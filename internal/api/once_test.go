@@ -218,6 +218,6 @@ func TestOnce_ChecksTheKey(t *testing.T) {
 		t.Errorf("key of maximum length: got status %d, want 201", got.StatusCode)
 	}
 	if h := startOnce(t, keyOptional); h.request("POST", "/api/users/u1/work", `{}`, asPlatform).StatusCode != 201 {
-		t.Error("request without the optional key is refused")
+		t.Error("request without the optional key: got a refusal, want 201")
 	}
 }

@@ -26,7 +26,7 @@ func (h *harness) document() document {
 	got := h.request("GET", "/openapi.json", "")
 	d, err := apitest.Read([]byte(got.body))
 	if err != nil || got.Header.Get("Content-Type") != "application/json" {
-		h.t.Fatalf("%v, %s", err, got.body)
+		h.t.Fatalf("openapi.json: got error %v, want a JSON document: %s", err, got.body)
 	}
 	return document{d}
 }
@@ -163,7 +163,7 @@ func TestDocs_LoadNothingFromOtherHosts(t *testing.T) {
 		t.Fatalf("got status %d, %v; want 200 and HTML", got.StatusCode, got.Header)
 	}
 	if found := regexp.MustCompile(`https?:|//[a-z]|<script|url\(|@import|style="`).FindString(got.body); found != "" {
-		t.Errorf("the page contains %q", found)
+		t.Errorf("the page contains %q, which its policy forbids", found)
 	}
 	_, style, _ := strings.Cut(got.body, "<style>")
 	style, _, _ = strings.Cut(style, "</style>")

@@ -59,7 +59,7 @@ func TestProblems_HaveTheStatusOfTheirFault(t *testing.T) {
 	for _, p := range all {
 		for _, code := range p.codes {
 			if statuses[code] != 0 {
-				t.Errorf("%s occurs twice", code)
+				t.Errorf("the code %s occurs twice in problems.txt", code)
 			}
 			statuses[code] = p.status
 		}
@@ -90,9 +90,9 @@ func TestProblems_HaveTheStatusOfTheirFault(t *testing.T) {
 				code := m[2]
 				checked[code] = true
 				if status, ok := statuses[code]; ok && status != kinds[m[1]].Status() {
-					t.Errorf("%s: %s has the status %d, problems.txt has %d", file, code, kinds[m[1]].Status(), status)
+					t.Errorf("%s: got the status %[3]d of the code %[2]s, want %[4]d as in problems.txt", file, code, kinds[m[1]].Status(), status)
 				} else if !ok && code != "invalid_configuration" {
-					t.Errorf("%s: %s is missing in problems.txt", file, code)
+					t.Errorf("%s: the code %s is missing in problems.txt", file, code)
 				}
 			}
 		}

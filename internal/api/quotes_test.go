@@ -16,17 +16,17 @@ func TestQuotes_CompareTheMarketsOfItems(t *testing.T) {
 	got := h.request("POST", "/api/prices/quotes", `{"items":[{"marketHashName":"`+asiimov+`"},{"marketHashName":"no"}]}`, asPlatform)
 	var all view.Quotes
 	if err := json.Unmarshal([]byte(got.body), &all); err != nil || got.StatusCode != http.StatusOK || len(all.Items) != 2 {
-		t.Fatalf("got %d: %s (%v)", got.StatusCode, got.body, err)
+		t.Fatalf("got %d %s, error %v, want 200 with 2 items", got.StatusCode, got.body, err)
 	}
 	v := all.Items[0]
 	if v.BestAsk == nil || v.BestAsk.Price != 50*money.Scale || v.BestBid == nil || *v.Spread != 3*money.Scale || len(v.Quotes) != 2 {
-		t.Errorf("got %s", got.body)
+		t.Errorf("got %s, want the best ask 50, a spread of 3 and 2 quotes", got.body)
 	}
 	if *v.Listings != 800 || *v.Sales != 1800 || *v.SalesPerDay != 60*money.Scale || *v.Liquidity != 75_000 {
-		t.Errorf("got listings %d, sales %d, %v a day, liquidity %v", *v.Listings, *v.Sales, *v.SalesPerDay, *v.Liquidity)
+		t.Errorf("got %d listings, %d sales, %v a day, liquidity %v, want 800, 1800, 60, 0.075", *v.Listings, *v.Sales, *v.SalesPerDay, *v.Liquidity)
 	}
 	if all.Items[1].Status != "unknown" || !strings.Contains(got.body, `"quotes":[]`) {
-		t.Errorf("unknown item: %s", got.body)
+		t.Errorf("unknown item: got %s, want the status unknown and no quotes", got.body)
 	}
 }
 

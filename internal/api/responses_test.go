@@ -47,7 +47,7 @@ func (d document) checkResponse(t *testing.T, op operation, got result) {
 		err = d.Check(value, path...)
 	}
 	if err != nil {
-		t.Errorf("%s %s: %d: %v", op.method, op.path, got.StatusCode, err)
+		t.Errorf("%s %s: the response with status %d does not match the document: %v", op.method, op.path, got.StatusCode, err)
 	}
 }
 
@@ -61,9 +61,9 @@ func (d document) checkHeaders(t *testing.T, op operation, got result, response 
 		value := got.Header.Get(name)
 		switch {
 		case value != "" && ref == "" && value != "no-store":
-			t.Errorf("%s %s: %d: the header %s is not described", op.method, op.path, got.StatusCode, name)
+			t.Errorf("%s %s: the header %[4]s of status %[3]d is not described", op.method, op.path, got.StatusCode, name)
 		case value == "" && ref != "" && d.At(append(apitest.Path(ref), "required")...) == true:
-			t.Errorf("%s %s: %d: required header %s is missing", op.method, op.path, got.StatusCode, name)
+			t.Errorf("%s %s: the response with status %d lacks the required header %s", op.method, op.path, got.StatusCode, name)
 		}
 	}
 }

@@ -266,7 +266,7 @@ func TestServe_AllowsOtherSitesOnlyPublicData(t *testing.T) {
 			t.Errorf("%s %s: got headers %v, want shared: %v", op.method, op.path, got.Header, shared)
 		}
 		if got.Header.Get("Access-Control-Allow-Credentials") != "" {
-			t.Errorf("%s %s allows credentials", op.method, op.path)
+			t.Errorf("%s %s: the response allows credentials, want it not to", op.method, op.path)
 		}
 		preflight := h.request("OPTIONS", path, "", origin, "Access-Control-Request-Method: "+header(op.method))
 		if preflight.StatusCode != http.StatusMethodNotAllowed || preflight.Header.Get("Access-Control-Allow-Methods") != "" {
@@ -302,6 +302,6 @@ func TestServe_CountsRequestsByPattern(t *testing.T) {
 		}
 	}
 	if d := cmp.Diff(want, counted); d != "" {
-		t.Error(d)
+		t.Errorf("counted responses (-want +got):\n%s", d)
 	}
 }

@@ -20,7 +20,7 @@ func TestTexts_MatchTheProperties(t *testing.T) {
 	types := newSchemas()
 	describe(types, h.api.routes.operations, "1")
 	for _, fault := range types.faults {
-		t.Errorf("%s: see openapi.txt", fault)
+		t.Errorf("missing or wrong text of openapi.txt: %s", fault)
 	}
 	for name, r := range types.texts.records {
 		for property := range r.properties {
@@ -40,7 +40,7 @@ func TestTexts_MatchTheProperties(t *testing.T) {
 	}
 	for name := range types.words {
 		if types.components[name] == nil {
-			t.Errorf("no property uses the list %s", name)
+			t.Errorf("words.go has the list %s, which no property uses", name)
 		}
 	}
 }
@@ -108,11 +108,11 @@ func TestWords_AreDocumented(t *testing.T) {
 		}
 		for _, word := range words {
 			if word != none && !strings.Contains(pages.String(), "`"+word+"`") {
-				t.Errorf("%s: %q is not explained", list, word)
+				t.Errorf("list %s: the word %q is not explained", list, word)
 			}
 		}
 		if sorted := slices.Sorted(slices.Values(words)); len(slices.Compact(sorted)) != len(words) {
-			t.Errorf("%s has a duplicate value", list)
+			t.Errorf("the list %s has a duplicate word", list)
 		}
 	}
 }
@@ -148,7 +148,7 @@ func TestWords_IncludeAllConstants(t *testing.T) {
 		found := regexp.MustCompile(`(?m)^\t(?:\w+ +)?`+from.constants+` += "([\w.]*)"`).FindAllStringSubmatch(string(text), -1)
 		for _, word := range found {
 			if !slices.Contains(lists[list], word[1]) {
-				t.Errorf("%s: %q from %s is missing", list, word[1], from.file)
+				t.Errorf("list %s: the word %q of %s is missing", list, word[1], from.file)
 			}
 		}
 		if len(found) < 2 {
@@ -160,7 +160,7 @@ func TestWords_IncludeAllConstants(t *testing.T) {
 func TestReadTexts_ReportsMalformedEntries(t *testing.T) {
 	for _, file := range []string{"Job\n", "Job: x.\nJob: x.\n", "Job: x.\n  id\n", "Job: x.\n  id {: x\n", "Job: x.\n  id 1 x\n", "Job: x.\n  id 1: x\n  id 1: x\n", "Job: x.\n  id 1: \n"} {
 		if _, err := readTexts(file); err == nil {
-			t.Errorf("%q: got no error", file)
+			t.Errorf("readTexts of %q: got no error", file)
 		}
 	}
 }

@@ -56,10 +56,10 @@ func TestSteamClient_SharesTheBudgetOfSteamPrices(t *testing.T) {
 			}
 			refuses.Store(false)
 			if err := prices(); provider.KindOf(err) != c.want {
-				t.Errorf("request for prices returned the error %v, want kind %v", err, c.want)
+				t.Errorf("request for prices: got error %v, want kind %v", err, c.want)
 			}
 			if err := others(); provider.KindOf(err) != c.want {
-				t.Errorf("other request returned the error %v, want kind %v", err, c.want)
+				t.Errorf("other request: got error %v, want kind %v", err, c.want)
 			}
 		})
 	}

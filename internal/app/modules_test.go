@@ -107,7 +107,7 @@ func TestModules_PricesOnlyStartsNoWorkOfTheWallet(t *testing.T) {
 	stop()
 	for _, path := range []string{"secrets/WALLET_LEDGER_KEY", "checkpoints"} {
 		if _, err := os.Stat(filepath.Join(dir, path)); err == nil {
-			t.Errorf("%s exists", path)
+			t.Errorf("got the file %s, want none without its module", path)
 		}
 	}
 
@@ -143,10 +143,10 @@ func TestModules_PricesOnlyKeepsMoney(t *testing.T) {
 	dir := t.TempDir()
 	a, stop := startApp(t, dir)
 	if status, body := a.ask(t, "PUT", "/api/users/u1", "{}"); status != http.StatusOK {
-		t.Fatal(status, body)
+		t.Fatalf("put user: got %d %s, want 200", status, body)
 	}
 	if status, body := a.ask(t, "POST", walletOf("u1"), deposit); status != http.StatusCreated {
-		t.Fatal(status, body)
+		t.Fatalf("deposit: got %d %s, want 201", status, body)
 	}
 	stop()
 

@@ -51,7 +51,7 @@ func measure(t *testing.T, d *Data, o Options, experiments int) {
 		}
 	}
 	if experiments != 0 {
-		t.Errorf("got %d experiments fewer than wanted", experiments)
+		t.Errorf("%d expected experiments are missing", experiments)
 	}
 }
 
@@ -220,6 +220,6 @@ func TestRun_SameSeedGivesSameResults(t *testing.T) {
 		t.Error("the method average is within all limits, want some exceeded")
 	}
 	if len(a[0].Plots) == 0 || !strings.HasPrefix(string(a[0].Plots[0].SVG), "<svg") {
-		t.Error("the first experiment has no plot")
+		t.Error("the first experiment has no SVG plot")
 	}
 }

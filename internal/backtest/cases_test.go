@@ -170,7 +170,7 @@ func TestCase_FallOfAClassIsAcceptedImmediately(t *testing.T) {
 		o := s.quote(false, same(after)...)
 		for _, m := range o.Markets {
 			if m.Refusal != nil {
-				t.Fatalf("response refused: %s", m.Refusal)
+				t.Fatalf("got the refusal %s, want none", m.Refusal)
 			}
 		}
 		for i := range names {
@@ -249,7 +249,7 @@ func TestCase_MarketThatGrowsInEachRunIsRefused(t *testing.T) {
 			}
 			it := s.quote(false, []float64{price}).Items[0]
 			if last = it.Price; it.Status == pricing.OK {
-				t.Errorf("factor %v per run: got %s with status ok", factor, it.Price)
+				t.Errorf("factor %v per run: got %s with status ok, want another status", factor, it.Price)
 			}
 		}
 		if last > units(2) {
@@ -320,14 +320,14 @@ func TestCase_AcceptedResponseChangesPricesImmediately(t *testing.T) {
 			}
 		}
 		if o := s.quote(false, after); o.Markets[0].Refusal == nil {
-			t.Fatal("a response with triple prices is not refused")
+			t.Fatal("response with triple prices: got no refusal, want one")
 		}
 		s.sim.markets[0].state.AcceptedAt = epoch().Add(time.Duration(s.run) * step)
 		unpriced := s.sim.items[3] // restored below, as if the next run did not price the item
 		for run := range 4 {
 			o := s.quote(run > 0, after)
 			if o.Markets[0].Refusal != nil {
-				t.Fatalf("accepted response refused: %s", o.Markets[0].Refusal)
+				t.Fatalf("accepted response: got the refusal %s, want none", o.Markets[0].Refusal)
 			}
 			if run == 0 {
 				s.sim.items[3] = unpriced

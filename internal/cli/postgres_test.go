@@ -92,7 +92,7 @@ func TestBackup_RestoresPostgreSQL(t *testing.T) {
 	server := pgtest.Shared(t)
 	from, to := server.NewDatabase(t)+"&pool_max_conns=4", server.NewDatabase(t)
 	if code, _, reported := run(t.Context(), "copy", "--from", "sqlite:"+databaseWithNames(t, "★ Karambit", "a\nb"), "--to", from); code != exitOK {
-		t.Fatal(reported)
+		t.Fatalf("copy to PostgreSQL: got exit code %d, want 0: %s", code, reported)
 	}
 	file := filepath.Join(t.TempDir(), "assay.dump")
 	code, out := runOn(t, from, "backup", file)

@@ -90,7 +90,7 @@ func TestCredentials_RotateWithoutAFailure(t *testing.T) {
 			default:
 			}
 			if !k.Match(RoleAdmin, secret) {
-				t.Errorf("secret %s was refused", secret)
+				t.Errorf("the secret %s was refused, want it accepted", secret)
 			}
 			presented.Add(1)
 		}
@@ -255,7 +255,7 @@ func TestCredentials_WatchLogsEachChangeOnce(t *testing.T) {
 	}
 	select {
 	case line := <-log:
-		t.Errorf("unexpected log line: %s", line)
+		t.Errorf("got the unexpected log line %s", line)
 	default:
 	}
 }

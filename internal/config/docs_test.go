@@ -85,7 +85,7 @@ func providerNames(t *testing.T) (names []string) {
 		}
 	}
 	if len(names) < 8 {
-		t.Fatalf("found %d providers only", len(names))
+		t.Fatalf("found %d providers, want at least 8", len(names))
 	}
 	return names
 }

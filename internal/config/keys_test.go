@@ -26,7 +26,7 @@ func TestCreateSecrets_FirstStartOnSQLite(t *testing.T) {
 		}
 		text, err := os.ReadFile(path)
 		if err != nil || !form.Match(text) || seen[string(text)] {
-			t.Errorf("%s: got no new secret, %v", path, err)
+			t.Errorf("%s: got no new secret, error %v, want one of its own", path, err)
 		}
 		seen[string(text)] = true
 	}

@@ -259,7 +259,7 @@ func TestLoad_WarnsOfMisspelledVariables(t *testing.T) {
 		want = append(want, "the environment sets "+pair[0]+", which is not a setting of Assay; did you mean "+pair[1]+"?")
 	}
 	if d := cmp.Diff(want, c.Warnings); d != "" {
-		t.Error(d)
+		t.Errorf("warnings (-want +got):\n%s", d)
 	}
 }
 

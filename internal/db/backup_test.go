@@ -166,7 +166,7 @@ func TestBackup_GetsItsNameOnlyWhenComplete(t *testing.T) {
 			return err
 		}
 		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("the backup has its final name before it is complete: %v", err)
+			t.Errorf("got error %v of Stat before the backup is complete, want no file with the final name", err)
 		}
 		return failed
 	})
@@ -243,7 +243,7 @@ func TestBackup_RefusesADatabaseOfAnotherBuild(t *testing.T) {
 			t.Errorf("got error %v, want ErrSchemaUnknown", err)
 		}
 		if _, err := os.Stat(to); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("the failed backup left a file: %v", err)
+			t.Errorf("got error %v of Stat after the failed backup, want no file", err)
 		}
 	}
 }

@@ -60,7 +60,7 @@ func TestCopy_DiscardsACopyThatDiffers(t *testing.T) {
 			}
 			_, err := runCopy(t, from, to)
 			if !errors.Is(err, ErrCopyDiffers) || !strings.Contains(err.Error(), f.message) {
-				t.Errorf("%s: %v", name, err)
+				t.Errorf("%s: got error %v, want ErrCopyDiffers with %q", name, err, f.message)
 			}
 			if n := to.count(t); n != 0 {
 				t.Errorf("%s: got %d rows in the target, want 0", name, n)
@@ -84,7 +84,7 @@ func TestCopy_RefusesASourceInUse(t *testing.T) {
 		must(t, err)
 		_, err = runCopy(t, from, to)
 		if !errors.Is(err, ErrDatabaseLocked) {
-			t.Errorf("got error %v, want that the source is in use", err)
+			t.Errorf("got error %v, want one about a source in use", err)
 		}
 		must(t, server.Close())
 		from.exec(t, instance)
@@ -106,7 +106,7 @@ func TestCopy_RefusesASourceInUse(t *testing.T) {
 		stop()
 		<-stopped
 		if !errors.Is(err, ErrSourceInUse) {
-			t.Errorf("got error %v, want that the source is in use", err)
+			t.Errorf("got error %v, want one about a source in use", err)
 		}
 	})
 	t.Run("no heartbeat changes", func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestCopy_RefusesASourceInUse(t *testing.T) {
 			}
 		}})
 		if !errors.Is(err, ErrSourceInUse) {
-			t.Errorf("got error %v, want that the source is in use", err)
+			t.Errorf("got error %v, want one about a source in use", err)
 		}
 		if n := to.count(t); n != 0 {
 			t.Errorf("got %d rows in the target, want 0", n)
@@ -144,7 +144,7 @@ func TestCopy_LocksTheTarget(t *testing.T) {
 		}
 		_, err := to.db.ExecContext(t.Context(), `SET lock_timeout = 1; INSERT INTO setting (name, value) VALUES ('a', 'b'); RESET lock_timeout`)
 		if err == nil {
-			t.Error("another connection wrote to the target during the copy")
+			t.Error("write of another connection to the target during the copy: got no error")
 		}
 	}})
 	must(t, err)
@@ -176,7 +176,7 @@ func TestCopy_ReportsTextThatPostgreSQLCannotStore(t *testing.T) {
 		from.exec(t, `INSERT INTO market (provider, key, title) VALUES ('a', 'b', $1)`, text)
 		_, err := runCopy(t, from, to)
 		if err == nil || !strings.Contains(err.Error(), "copy market: column title has text that PostgreSQL cannot store: ") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v, want one about the text of the title", name, err)
 		}
 	}
 }
@@ -202,7 +202,7 @@ func TestCopy_RefusesASourceWithAnotherSchema(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "to.db")
 		_, err := Copy(t.Context(), CopyOptions{From: c.from, To: Options{Path: path}})
 		if err == nil || !strings.Contains(err.Error(), c.message) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v, want %q in it", name, err, c.message)
 		}
 	}
 	if _, err := Copy(t.Context(), CopyOptions{From: old.Options, To: old.Options}); !errors.Is(err, ErrSameDatabase) {

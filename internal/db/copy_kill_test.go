@@ -56,14 +56,14 @@ func TestCopy_LeavesTheTargetEmptyWhenKilled(t *testing.T) {
 				s, err := db.Open(t.Context(), to)
 				must(t, err)
 				if has(t, s, "A") {
-					t.Error("the target has uncommitted rows")
+					t.Error("the target has uncommitted rows, want none")
 				}
 				must(t, s.Close())
 			}
 			_, err := db.Copy(t.Context(), db.CopyOptions{From: db.Options{Path: from}, To: to})
 			must(t, err)
 			if !has(t, target.Open(t, db.Options{}), "A") {
-				t.Error("the next copy is incomplete")
+				t.Error("the next copy lacks a row, want all")
 			}
 		})
 	}

@@ -280,7 +280,7 @@ func TestCopy_ReleasesClaimedWork(t *testing.T) {
 			}
 		}
 		if n := from.number(t, `SELECT count(*) FROM fetch_unit WHERE state = 'running' AND token = 41`); n != 1 {
-			t.Error("the source was changed")
+			t.Error("the copy changed the source, want no change")
 		}
 	})
 }

@@ -42,7 +42,7 @@ func TestHealthy_UsesReservedConnections(t *testing.T) {
 		defer cancel()
 		_, schema := s.SchemaVersion(soon)
 		if err := errors.Join(s.Healthy(soon), schema); err != nil {
-			t.Errorf("with %d list connections in use: %v", o.lists, err)
+			t.Errorf("with %d list connections in use: got error %v, want none", o.lists, err)
 		}
 	}
 }

@@ -73,7 +73,7 @@ func refused(tb testing.TB, path string) error {
 	s, err := db.Open(tb.Context(), db.Options{Path: path})
 	if err == nil {
 		must(tb, s.Close())
-		tb.Fatal("it opened")
+		tb.Fatal("Open: got no error")
 	}
 	return err
 }
@@ -107,7 +107,7 @@ func TestOpen_CreatesAMissingDatabase(t *testing.T) {
 	}
 	s = open(t, path)
 	if !has(t, s, "A") {
-		t.Error("a written item is missing")
+		t.Error("the written item is missing")
 	}
 	again, err := s.SchemaVersion(t.Context())
 	must(t, err)
@@ -147,7 +147,7 @@ func TestOpen_RefusesTheSchemaOfAnotherBuild(t *testing.T) {
 			for _, keep := range []bool{false, true} {
 				_, err := db.Open(t.Context(), db.Options{Path: d.Path, URL: d.URL, KeepSchema: keep})
 				if !errors.Is(err, db.ErrSchemaUnknown) || !strings.Contains(err.Error(), message) || !strings.Contains(err.Error(), "Start the build that created it") {
-					t.Errorf("%s after %s: got error %v", engine, statement, err)
+					t.Errorf("%s after %s: got error %v, want ErrSchemaUnknown with %q", engine, statement, err, message)
 				}
 			}
 			if _, err := db.Migrate(t.Context(), db.Options{Path: d.Path, URL: d.URL}); !errors.Is(err, db.ErrSchemaUnknown) {
@@ -186,10 +186,10 @@ func TestOpen_RefusesATableThatWasChanged(t *testing.T) {
 					must(t, s.Close())
 				case message == "":
 					if !errors.Is(err, db.ErrSchemaUnknown) { // the fingerprint was stored in the dropped table
-						t.Errorf("%s after %s: got error %v", engine, statement, err)
+						t.Errorf("%s after %s: got error %v, want ErrSchemaUnknown", engine, statement, err)
 					}
 				case !errors.Is(err, db.ErrSchemaChanged) || !strings.Contains(err.Error(), message) || !strings.Contains(err.Error(), "estore a backup"):
-					t.Errorf("%s after %s: got error %v", engine, statement, err)
+					t.Errorf("%s after %s: got error %v, want ErrSchemaChanged with %q", engine, statement, err, message)
 				}
 			}
 		}
@@ -203,7 +203,7 @@ func TestOpen_RefusesAFileThatIsNoDatabase(t *testing.T) {
 	text, err := os.ReadFile(path)
 	must(t, err)
 	if !strings.HasPrefix(string(text), "this is no database") {
-		t.Error("the file was overwritten")
+		t.Error("the file was overwritten, want no change")
 	}
 }
 
@@ -216,11 +216,11 @@ func TestOpen_RefusesADeletedDatabase(t *testing.T) {
 	} {
 		must(t, damage())
 		if err := refused(t, path); !errors.Is(err, db.ErrDatabaseMissing) {
-			t.Errorf("got error %v", err)
+			t.Errorf("got error %v, want ErrDatabaseMissing", err)
 		}
 	}
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		t.Error("a file was created")
+		t.Error("a file was created, want none")
 	}
 	must(t, os.Remove(path+".id")) // the error message names this fix
 	must(t, add(t, open(t, path), "A"))
@@ -233,7 +233,7 @@ func TestOpen_RefusesAReplacedDatabase(t *testing.T) {
 	must(t, open(t, other).Close())
 	must(t, os.Rename(other, path))
 	if err := refused(t, path); !errors.Is(err, db.ErrDatabaseReplaced) {
-		t.Errorf("got error %v", err)
+		t.Errorf("got error %v, want ErrDatabaseReplaced", err)
 	}
 }
 
@@ -241,7 +241,7 @@ func TestOpen_RefusesASecondOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "assay.db")
 	s := open(t, path)
 	if err := refused(t, path); !errors.Is(err, db.ErrDatabaseLocked) {
-		t.Errorf("got error %v", err)
+		t.Errorf("got error %v, want ErrDatabaseLocked", err)
 	}
 	must(t, add(t, s, "A"))
 	must(t, s.Close())
@@ -257,7 +257,7 @@ func TestOpen_RefusesASecondProcessWhileTheFirstRuns(t *testing.T) {
 		t.Fatalf("got output %q, want %q", line, "open\n")
 	}
 	if err := refused(t, path); !errors.Is(err, db.ErrDatabaseLocked) {
-		t.Errorf("got error %v", err)
+		t.Errorf("got error %v, want ErrDatabaseLocked", err)
 	}
 	must(t, c.Process.Kill())
 	_ = c.Wait()
@@ -293,11 +293,11 @@ func TestFile_DeletedWhileOpenIsNotWrittenTo(t *testing.T) {
 		t.Errorf("health check: got error %v, want ErrDatabaseReplaced", err)
 	}
 	if !has(t, s, "A") {
-		t.Error("a read after the deletion found no item")
+		t.Error("read after the deletion: got no item, want one")
 	}
 	must(t, s.Close())
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		t.Error("a new file was created")
+		t.Error("a new file was created, want none")
 	}
 }
 
@@ -315,7 +315,7 @@ func TestFile_ReplacedWhileOpenIsNotWrittenTo(t *testing.T) {
 	must(t, add(t, s, "B"))
 	must(t, s.Close())
 	if s = open(t, path); !has(t, s, "A") || !has(t, s, "B") {
-		t.Error("a written item is missing")
+		t.Error("an item of the two writers is missing")
 	}
 }
 

@@ -62,11 +62,11 @@ func TestPartition_KeepsRowsIDsAndIndexes(t *testing.T) {
 		must(t, partition(t, d, parts))
 		must(t, raw.QueryRowContext(t.Context(), table).Scan(&now))
 		if (now == old) != (parts == before) {
-			t.Errorf("from %d to %d partitions: a new table is %v", before, parts, now != old)
+			t.Errorf("from %d to %d partitions: got a new table %v, want one only if the number changes", before, parts, now != old)
 		}
 		before = parts
 		if got := inventoryOf(t, raw); got != want {
-			t.Fatalf("%d partitions: the rows or the last id differ", parts)
+			t.Fatalf("%d partitions: the rows or the last id changed, want no change", parts)
 		}
 		must(t, d.Open(t, db.Options{KeepSchema: true}).Healthy(t.Context()))
 		var have, indexes, filled int
@@ -164,7 +164,7 @@ func TestPartition_LeavesTheTableWhenKilled(t *testing.T) {
 		t.Error("got no error from the killed conversion")
 	}
 	if got := inventoryOf(t, raw); got != want {
-		t.Error("the killed conversion changed the rows, want the rows of before")
+		t.Error("the killed conversion changed the rows, want no change")
 	}
 	d.Open(t, db.Options{KeepSchema: true})
 	run(t, raw, `DROP INDEX slow`)
@@ -190,9 +190,9 @@ func TestPartition_DetectsChangedPartitions(t *testing.T) {
 		if message == "" {
 			must(t, err)
 		} else if !errors.Is(err, db.ErrSchemaChanged) {
-			t.Errorf("after %s: got error %v", statement, err)
+			t.Errorf("after %s: got error %v, want ErrSchemaChanged", statement, err)
 		} else if !strings.Contains(err.Error(), message) {
-			t.Errorf("after %s: got error %v", statement, err)
+			t.Errorf("after %s: got error %v, want %q in it", statement, err, message)
 		}
 	}
 }
@@ -213,13 +213,13 @@ func TestPartition_BackupsRestoreTheLayout(t *testing.T) {
 		for _, over := range []int{4, 1} {
 			must(t, partition(t, empty, over))
 			if err := db.RestorePostgres(t.Context(), empty.URL, files[from], true, lease); err != nil {
-				t.Errorf("backup of %d partitions over %d: %v", from, over, err)
+				t.Errorf("restore of a backup with %d partitions over %d: got error %v, want none", from, over, err)
 				continue
 			}
 			empty.Open(t, db.Options{KeepSchema: true})
 			restored := empty.Raw(t)
 			if got := inventoryOf(t, restored); got != want {
-				t.Errorf("backup of %d partitions over %d: the rows differ", from, over)
+				t.Errorf("restore of a backup with %d partitions over %d: the rows differ from the original, want equal rows", from, over)
 			}
 			must(t, restored.Close())
 		}

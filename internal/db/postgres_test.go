@@ -43,7 +43,7 @@ func TestPostgres_ConcurrentMigrations(t *testing.T) {
 	_, err = raw.ExecContext(t.Context(), `INSERT INTO goose_db_version (version_id, is_applied) VALUES ($1, true)`, v+1)
 	must(t, err)
 	if _, err := db.Open(t.Context(), db.Options{URL: url}); !errors.Is(err, db.ErrSchemaNewer) || !strings.Contains(err.Error(), "newer version of assay") {
-		t.Errorf("opening a newer schema returns the error %v, want ErrSchemaNewer and a hint to use a newer version", err)
+		t.Errorf("newer schema: got error %v, want ErrSchemaNewer and a hint to use a newer version", err)
 	}
 }
 
@@ -118,7 +118,7 @@ func TestPostgres_ReportsAStoppedServerAsUnavailable(t *testing.T) {
 		t.Errorf("write while the server is stopped: got fault %+v, want unavailable", f)
 	}
 	if err := write(); errors.Is(err, db.ErrCommitUnknown) {
-		t.Errorf("got ErrCommitUnknown for a transaction that never began: %v", err)
+		t.Errorf("transaction that never began: got error %v, want another one than ErrCommitUnknown", err)
 	}
 	must(t, server.Restart())
 	must(t, s.Healthy(t.Context()))
@@ -178,6 +178,6 @@ func TestOpen_AcceptsAMigrationByAnotherProcess(t *testing.T) {
 	}}
 	version, upToDate, err := db.CheckSchema(t.Context(), db.PostgreSQL, q)
 	if err != nil || !upToDate || version == 0 {
-		t.Errorf("got version %d, up to date %v, error %v", version, upToDate, err)
+		t.Errorf("got version %d, up to date %v, error %v, want a version that is up to date", version, upToDate, err)
 	}
 }

@@ -28,7 +28,7 @@ func TestSQL_EveryStatementIsPrepared(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			raw := openRaw(t, name)
 			statements := readStatements(t, dialect)
-			t.Logf("%d statements", len(statements))
+			t.Logf("checked %d statements", len(statements))
 			if len(statements) < 130 {
 				t.Errorf("got %d statements, want at least 130", len(statements))
 			}
@@ -39,7 +39,7 @@ func TestSQL_EveryStatementIsPrepared(t *testing.T) {
 			}
 			for _, st := range statements {
 				if err := prepare(t, raw, st.text); err != nil {
-					t.Errorf("%s: %v in %s", st.at, err, st.text)
+					t.Errorf("%s: got error %v, want none, for the statement %s", st.at, err, st.text)
 				}
 			}
 		})
@@ -54,7 +54,7 @@ func TestSQL_AnUnknownColumnIsFound(t *testing.T) {
 			raw := openRaw(t, name)
 			for _, text := range []string{"SELECT no_such FROM item", "UPDATE item SET no_such = 1", "SELECT 1 FROM no_such"} {
 				if err := prepare(t, raw, text); err == nil {
-					t.Errorf("%s: prepared, want an error", text)
+					t.Errorf("invalid statement %s: got no error", text)
 				}
 			}
 		})
@@ -89,7 +89,7 @@ func TestSQL_OnlyOwnersWriteTables(t *testing.T) {
 		rows = append(rows, row{names(cells[1]), writers})
 	}
 	if len(rows) < 15 {
-		t.Fatalf("the record has %d rows, want at least 15", len(rows))
+		t.Fatalf("the record: got %d rows, want at least 15", len(rows))
 	}
 	find := func(table string) (row, string) {
 		for _, r := range rows {

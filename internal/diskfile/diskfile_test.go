@@ -23,7 +23,7 @@ func TestFile_IsCompleteOrAbsent(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := os.Stat(path); (err == nil) != (round > 0) {
-				t.Fatalf("round %d: stat before Commit: %v", round, err)
+				t.Fatalf("round %d: got error %v of Stat before Commit, want one only in the first round", round, err)
 			}
 			if err := f.Commit(path); err != nil {
 				t.Fatal(err)
@@ -45,7 +45,7 @@ func TestFile_DiscardRemovesTheFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := f.Commit(filepath.Join(dir, "missing", "x")); err == nil {
-			t.Error("Commit to a missing directory returned no error")
+			t.Error("Commit to a missing directory: got no error")
 		}
 		f.Discard()
 	}

@@ -288,11 +288,11 @@ func TestTask_WithoutATimeNeverRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, dispatch.LocalOptions{Tasks: []dispatch.Task{{
 			Name: "t", Next: func(time.Time) time.Time { return time.Time{} },
-			Run: func(context.Context) error { t.Error("the task ran"); return nil },
+			Run: func(context.Context) error { t.Error("the task ran, want it not started"); return nil },
 		}}})
 		time.Sleep(1000 * time.Hour)
 		if len(r.Scheduled()) != 0 {
-			t.Error("the task is scheduled")
+			t.Error("the task is scheduled, want it not scheduled")
 		}
 	})
 }

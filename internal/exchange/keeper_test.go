@@ -128,10 +128,10 @@ func TestCurrent_ReturnsErrPendingUntilTheClaimTimesOut(t *testing.T) {
 	f := newFixture(t)
 	claimed, err := claimRateSource(t.Context(), f.store, "test", time.Time{}, f.now.Add(claimTimeout))
 	if err != nil || !claimed {
-		t.Fatal(claimed, err)
+		t.Fatalf("claimRateSource: got %v, %v, want true", claimed, err)
 	}
 	if _, err := f.Current(t.Context()); !errors.Is(err, ErrPending) {
-		t.Errorf("error %v, want %v", err, ErrPending)
+		t.Errorf("got error %v, want %v", err, ErrPending)
 	}
 	f.now = f.now.Add(claimTimeout)
 	f.wantRates(f.Keeper, f.source.rates, 1)

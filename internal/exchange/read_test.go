@@ -114,7 +114,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		rates, err := read(strings.NewReader(text), "USD")
 		if err == nil && len(rates) == 0 {
-			t.Error("got neither rates nor an error")
+			t.Error("got neither rates nor an error, want one of them")
 		}
 		for c, r := range rates {
 			if _, ok := rates.Of(c); !ok || c == "USD" {

@@ -50,7 +50,7 @@ func TestDecodePush_ReadsItemsWithTheirDefaults(t *testing.T) {
 		},
 	}
 	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
+		t.Errorf("decoded push (-want +got):\n%s", d)
 	}
 }
 
@@ -68,7 +68,7 @@ func TestDecodePush_PreservesNames(t *testing.T) {
 	for _, name := range names {
 		got, err := decode(body(fmt.Sprintf(`{"assetId":"1","marketHashName":%s}`, quote(name))))
 		if err != nil || got.Assets[0].Name != name {
-			t.Errorf("name %q: got %+v, error %v", name, got, err)
+			t.Errorf("name %q: got %+v, error %v, want the same name", name, got, err)
 		}
 	}
 }
@@ -132,7 +132,7 @@ func TestDecodePush_ReportsEachFault(t *testing.T) {
 						t.Errorf("got %d faults %v, want 1", len(f.Fields), f.Fields)
 					}
 					if got.Assets != nil {
-						t.Error("got assets with an error")
+						t.Error("got assets and an error, want only the error")
 					}
 					return
 				}
@@ -155,7 +155,7 @@ func TestDecodePush_RejectsSnapshotsInTheFuture(t *testing.T) {
 		return `{"appId":730,"contextId":"2","items":[],"snapshotAt":"` + at.Format(time.RFC3339Nano) + `"}`
 	}
 	if _, err := decode(at(noon.Add(MaxAhead))); err != nil {
-		t.Errorf("exactly five minutes ahead: got error %v", err)
+		t.Errorf("exactly five minutes ahead: got error %v, want none", err)
 	}
 	_, err := decode(at(noon.Add(MaxAhead + time.Microsecond)))
 	if f := fault.Of(err); f == nil || f.Fields[0].Pointer != "/snapshotAt" || !strings.Contains(f.Fields[0].Detail, "2026-10-01T12:00:00Z") {

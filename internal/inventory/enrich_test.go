@@ -255,6 +255,6 @@ func TestInspect_RunsConcurrentlyWithSyncs(t *testing.T) {
 		want[[]string{"Ruby", "Sapphire", "Black Pearl", "Phase 1", "Phase 2", "Phase 3", "Phase 4"}[(i+2)%7]] += 3
 	}
 	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
+		t.Errorf("rows by phase (-want +got):\n%s", d)
 	}
 }

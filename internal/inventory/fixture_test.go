@@ -97,7 +97,7 @@ func (p *fixture) rows(userID string) map[string]string {
 	p.Helper()
 	key, ok, err := user.Key(p.Context(), p.store, userID)
 	if err != nil || !ok {
-		p.Fatalf("user %q: exists %v, error %v", userID, ok, err)
+		p.Fatalf("user %q: got exists %v, error %v, want true", userID, ok, err)
 	}
 	list, err := view.ReadInventory(p.Context(), p.store, key, 0, 0, 1<<20)
 	if err != nil {

@@ -125,7 +125,7 @@ func TestSync_RejectsOlderSnapshots(t *testing.T) {
 	late := pushAt(5, asset("2", "B"))
 	late.SnapshotAt = late.SnapshotAt.Add(-time.Microsecond)
 	if _, err := p.Sync(t.Context(), "u", late, inventory.Normal); fault.Of(err) == nil {
-		t.Error("snapshot that is older by a microsecond: no error")
+		t.Error("snapshot that is older by a microsecond: got no error")
 	}
 	p.sync("other", pushAt(0, asset("1", "A")))
 	game, context := pushAt(0, asset("1", "A")), pushAt(0, asset("1", "A"))
@@ -296,7 +296,7 @@ func TestRenew_CreatesNoUser(t *testing.T) {
 			t.Errorf("Renew(%s) = %v, %v, want false and no error", userID, fresh, err)
 		}
 		if _, known, err := user.Key(t.Context(), p.store, userID); known || err != nil {
-			t.Errorf("user %s: exists %v, error %v, want no user", userID, known, err)
+			t.Errorf("user %s: got exists %v, error %v, want no user", userID, known, err)
 		}
 	}
 }
@@ -313,7 +313,7 @@ func TestDeleteUser_DeletesTheLargestInventoriesInBoundedTime(t *testing.T) {
 	start := time.Now()
 	p.delete("u")
 	if took := time.Since(start); took > 30*time.Second {
-		t.Errorf("deletion took %v, want at most 30s", took)
+		t.Errorf("the deletion took %v, want at most 30s", took)
 	}
 	same(t, "rows", p.count(`SELECT count(*) FROM inventory`), 1)
 	same(t, "inspections", p.count(`SELECT count(*) FROM inspection`), 0)
@@ -342,6 +342,6 @@ func TestSync_SyncsTheLargestInventoryInBoundedTime(t *testing.T) {
 	same(t, "changed", p.sync("u", pushAt(2, assets...)), inventory.Result{Changed: inventory.MaxItems})
 	same(t, "sold", p.sync("u", pushAt(3)), inventory.Result{Removed: inventory.MaxItems})
 	if took := time.Since(start); took > 2*time.Minute {
-		t.Errorf("syncs took %v, want at most 2m", took)
+		t.Errorf("the syncs took %v, want at most 2m", took)
 	}
 }

@@ -110,7 +110,7 @@ func TestMarket_ConcurrentOperationsKeepTheLedgerConsistent(t *testing.T) {
 		want[name(i)] = fmt.Sprintf("%d/%d", startBalance+balance[name(i)], held[name(i)])
 	}
 	w.wantBalances(want)
-	t.Logf("trades: %v", states)
+	t.Logf("trades by state: %v", states)
 }
 
 // step runs a random operation. n is the number of earlier operations of the worker. A

@@ -56,7 +56,7 @@ func TestCrossRate_RoundsOnce(t *testing.T) {
 		base, err := ParseRate([]byte(tt.base))
 		foreign, err2 := ParseRate([]byte(tt.foreign))
 		if err != nil || err2 != nil {
-			t.Fatal(err, err2)
+			t.Fatalf("ParseRate: got errors %v and %v, want none", err, err2)
 		}
 		got, ok := CrossRate(base, foreign)
 		if ok != (tt.want != "") || ok && got.String() != tt.want {

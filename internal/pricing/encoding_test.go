@@ -73,7 +73,7 @@ func checkRoundTrip(t *testing.T, v encoding.BinaryMarshaler, back encoding.Bina
 		t.Fatalf("decode %+v: got %v, want nil", v, err)
 	}
 	if !reflect.DeepEqual(any(v), any(back)) {
-		t.Fatalf("decoded %+v, want %+v", back, v)
+		t.Fatalf("decoded value: got %+v, want %+v", back, v)
 	}
 }
 

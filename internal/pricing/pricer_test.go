@@ -224,7 +224,7 @@ func TestPricer_ReleasesTheLeastExtremeReadingOnNewEvidence(t *testing.T) {
 					least = slices.Max(readings)
 				}
 				if !changed || p.Price != least {
-					t.Fatalf("run %d: released %d (new response: %t), want %d of %d and a new response", run, p.Price, changed, least, readings)
+					t.Fatalf("run %d: got the released price %d (new response: %t), want %d of %d and a new response", run, p.Price, changed, least, readings)
 				}
 			}
 			now = now.Add(time.Duration(10+r.IntN(700)) * time.Minute)

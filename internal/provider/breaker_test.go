@@ -11,10 +11,10 @@ func openBreaker(t *testing.T) *breaker {
 	b := &breaker{base: 30 * time.Second}
 	for i := range breakAfter {
 		if _, wait := b.acquire(0); wait != 0 {
-			t.Fatalf("request %d refused", i)
+			t.Fatalf("request %d was refused, want it admitted", i)
 		}
 		if opened, _ := b.report(0, false, failed); opened != (i == breakAfter-1) {
-			t.Fatalf("after %d failures: got opened %v", i+1, opened)
+			t.Fatalf("after %d failures: got opened %v, want it only after the last one", i+1, opened)
 		}
 	}
 	return b
@@ -63,14 +63,14 @@ func TestBreaker_AllowsOneProbeAtATime(t *testing.T) {
 	}
 	b.report(at, false, neutral) // a request sent before the breaker opened
 	if _, wait := b.acquire(at); wait == 0 {
-		t.Error("second probe admitted after the end of an earlier request")
+		t.Error("the end of an earlier request admitted a second probe")
 	}
 	b.report(at, true, neutral)
 	if probe, wait := b.acquire(at); !probe || wait != 0 {
-		t.Error("cancelled probe blocks the next probe")
+		t.Error("the cancelled probe blocks the next one")
 	}
 	if _, closed := b.report(at, true, responded); !closed {
-		t.Error("breaker open after a successful probe")
+		t.Error("the breaker is open after a successful probe, want closed")
 	}
 	if state, _ := b.state(at); state != BreakerClosed {
 		t.Errorf("got state %v, want %v", state, BreakerClosed)

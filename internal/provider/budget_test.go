@@ -123,7 +123,7 @@ func TestAllowance_RetryAfterOfAnotherProcessApplies(t *testing.T) {
 		c, f := newFake(Options{Allowance: a}, ok)
 		for range 3 {
 			if kind, wait := kindOf(t, c.Do(t.Context(), get, discard)); kind != KindRateLimited || wait != time.Hour {
-				t.Errorf("got kind %v, wait %v", kind, wait)
+				t.Errorf("got kind %v, wait %v, want rate limited, 1h", kind, wait)
 			}
 		}
 		if a.takes != 1 || f.count() > 0 || c.BlockedUntil().IsZero() {
@@ -140,7 +140,7 @@ func TestAllowance_QuotaErrorNamesItsReset(t *testing.T) {
 		err := c.Do(t.Context(), get, discard)
 		kind, wait := kindOf(t, err)
 		if kind != KindBudget || wait != 90*time.Hour || f.count() > 0 {
-			t.Errorf("got kind %v, wait %v", kind, wait)
+			t.Errorf("got kind %v, wait %v, want budget, 90h, no request", kind, wait)
 		}
 		if want := "fake: budget: not sent: the quota for the month is used up until 2026-04-01T00:00:00Z"; err.Error() != want {
 			t.Errorf("got %q, want %q", err, want)
@@ -153,7 +153,7 @@ func TestPeriod_UsesUTCCalendar(t *testing.T) {
 	for p, want := range map[Period][2]string{Day: {"2027-01-01", "2027-01-02"}, Month: {"2027-01-01", "2027-02-01"}} {
 		begin, end := p.Bounds(at)
 		if got := [2]string{begin.Format(time.DateOnly), end.Format(time.DateOnly)}; got != want {
-			t.Errorf("%s: got %v, want %v", p, got, want)
+			t.Errorf("period %s: got %v, want %v", p, got, want)
 		}
 	}
 }

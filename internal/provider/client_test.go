@@ -96,7 +96,7 @@ func TestDo_CallsAndRetriesShareTheLimit(t *testing.T) {
 		wg.Wait()
 		for i := 5; i < len(f.at); i++ {
 			if gap := f.at[i] - f.at[i-5]; gap < time.Second {
-				t.Errorf("six requests within %v, want at least 1s", gap)
+				t.Errorf("got six requests within %v, want at least 1s", gap)
 			}
 		}
 		if meter.Requests() != int64(f.count()) {
@@ -115,7 +115,7 @@ func TestDo_ReportsExhaustedLimit(t *testing.T) {
 		}
 		kind, wait := kindOf(t, c.Do(t.Context(), get, discard))
 		if kind != KindBudget || wait < 59*time.Minute {
-			t.Errorf("got kind %v, wait %v", kind, wait)
+			t.Errorf("got kind %v, wait %v, want budget, at least 59m", kind, wait)
 		}
 		b := c.Snapshot().Budget
 		if f.count() != 2 || b.Used != 2 || b.Left != 0 || time.Until(b.ResetsAt) != wait {
@@ -165,7 +165,7 @@ func TestDo_BreakerStopsRequestsAndProbes(t *testing.T) {
 			t.Errorf("got %d requests, want %d", f.count(), breakAfter)
 		}
 		if kind, wait := kindOf(t, c.Do(t.Context(), get, discard)); kind != KindBreaker || wait <= 0 || wait > DefaultPause {
-			t.Errorf("got kind %v, wait %v", kind, wait)
+			t.Errorf("got kind %v, wait %v, want breaker, at most its pause", kind, wait)
 		}
 		if s := c.Snapshot(); s.Breaker != BreakerOpen || s.BreakerUntil.IsZero() {
 			t.Errorf("got breaker %v until %v, want %v", s.Breaker, s.BreakerUntil, BreakerOpen)
@@ -239,7 +239,7 @@ func TestDo_HandlesDecodeErrors(t *testing.T) {
 				t.Errorf("%s: got error %v, want %v", c.name, err, errSink)
 			}
 			if c.kind == KindRateLimited && client.BlockedUntil().IsZero() {
-				t.Errorf("%s: host not blocked", c.name)
+				t.Errorf("%s: the host is not blocked, want a block", c.name)
 			}
 		}
 	})
@@ -272,10 +272,10 @@ func TestSnapshot_ListsLast50RequestsNewestFirst(t *testing.T) {
 		}
 		s := c.Snapshot()
 		if len(s.Requests) != 50 || s.Requests[0].Status != 404 || s.Requests[0].Duration != 100*time.Millisecond || s.Requests[49].Duration != 51*time.Millisecond {
-			t.Errorf("got %d requests, first %+v, last %+v", len(s.Requests), s.Requests[0], s.Requests[len(s.Requests)-1])
+			t.Errorf("got %d recorded requests, first %+v, last %+v, want the newest 50, newest first", len(s.Requests), s.Requests[0], s.Requests[len(s.Requests)-1])
 		}
 		if got := s.Requests[1]; got.Path != "/prices?key" || got.Host != "fake.test" || got.Method != "GET" || got.Bytes != 5 || got.Attempt != 1 || got.Kind != "" {
-			t.Errorf("got record %+v", got)
+			t.Errorf("got record %+v, want a masked path, 5 bytes and attempt 1", got)
 		}
 		if s.Statuses[200] != 90 || s.Statuses[404] != 10 {
 			t.Errorf("got statuses %v, want 90 of 200 and 10 of 404", s.Statuses)

@@ -48,7 +48,7 @@ func TestDuplicates_MatchesMapImplementation(t *testing.T) {
 			}
 		}
 		if d.Conflicting("m0", "another name", "") {
-			t.Error("name without quotes is contested")
+			t.Error("the name without quotes is contested, want not")
 		}
 	}
 }

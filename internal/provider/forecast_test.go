@@ -44,12 +44,12 @@ func TestForecastOfLimit_PaceWithinLimitNeverRunsOut(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	limit := Limit{Requests: 100, Per: 2 * time.Hour}
 	if f := ForecastOfLimit(now, 3, limit, Pace{50, time.Hour}); !f.RunsOutAt.IsZero() || f.Low {
-		t.Errorf("pace at the limit: got %+v", f)
+		t.Errorf("pace at the limit: got %+v, want no end", f)
 	}
 	if f := ForecastOfLimit(now, 3, limit, Pace{60, time.Hour}); !f.RunsOutAt.Equal(now.Add(3*time.Minute)) || !f.Low {
-		t.Errorf("faster pace: got %+v", f)
+		t.Errorf("faster pace: got %+v, want low, used up in 3m", f)
 	}
 	if f := ForecastOfLimit(now, 0, limit, Pace{50, time.Hour}); !f.RunsOutAt.Equal(now) || !f.Low {
-		t.Errorf("limit used up: got %+v", f)
+		t.Errorf("limit used up: got %+v, want low, used up now", f)
 	}
 }

@@ -60,7 +60,7 @@ func TestWindow_UntakeRemovesOneRequest(t *testing.T) {
 		}
 		for i := range 3 {
 			if refused := w.take(3*time.Second) > 0; refused != (i == 2) {
-				t.Errorf("grain %v: request %d: got refused %v", grain, i, refused)
+				t.Errorf("grain %v, request %d: got refused %v, want only the third refused", grain, i, refused)
 			}
 		}
 	}

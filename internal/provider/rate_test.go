@@ -120,10 +120,10 @@ func TestRate_ClientEnforcesQuotaThatIsNotStored(t *testing.T) {
 		}
 		b := c.Snapshot().Budget
 		if b.Used != 3 || b.Left != 97 || b.Reported == nil || b.Reported.Left != 0 || b.Reported.Limit != 100 || time.Until(b.Reported.ResetsAt) != 10*time.Minute {
-			t.Errorf("got budget %+v, reported quota %+v", b, b.Reported)
+			t.Errorf("got budget %+v, reported quota %+v, want 3 used, 0 of 100 reported, reset in 10m", b, b.Reported)
 		}
 		if len(a.reported) != 1 || a.reported[0] != (Rate{100, 2, 10 * time.Minute}) {
-			t.Errorf("got stored quotas %v", a.reported)
+			t.Errorf("got stored quotas %v, want one of 2 left of 100", a.reported)
 		}
 		time.Sleep(10 * time.Minute)
 		if err := c.Do(t.Context(), get, discard); err != nil || c.Snapshot().Budget.Reported != nil {

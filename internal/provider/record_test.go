@@ -14,10 +14,10 @@ func TestHistogram_BucketsAreCumulative(t *testing.T) {
 	}
 	for i, n := range h.Buckets {
 		if want := uint64(2*i + 1); n != want {
-			t.Errorf("up to %v: got %d, want %d", bounds[i], n, want)
+			t.Errorf("bucket up to %v: got %d requests, want %d", bounds[i], n, want)
 		}
 	}
 	if h.Count != uint64(2*len(bounds)) || h.Sum < time.Minute {
-		t.Errorf("got %d requests with a total of %v", h.Count, h.Sum)
+		t.Errorf("got %d requests with a total of %v, want two per bucket", h.Count, h.Sum)
 	}
 }

@@ -56,7 +56,7 @@ func FuzzParseRetryAfter(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value, date string) {
 		wait, ok := parseRetryAfter(http.Header{"Retry-After": {value}, "Date": {date}}, wall)
 		if wait < 0 || wait > MaxWait || !ok && wait != 0 {
-			t.Errorf("parseRetryAfter(%q, Date %q) = %v, %v", value, date, wait, ok)
+			t.Errorf("parseRetryAfter(%q, Date %q) = %v, %v, want 0 to MaxWait", value, date, wait, ok)
 		}
 	})
 }

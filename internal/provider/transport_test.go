@@ -131,7 +131,7 @@ func TestDo_LimitsDecompressedSize(t *testing.T) {
 		})
 		runtime.ReadMemStats(&after)
 		if provider.KindOf(err) != provider.KindTooLarge || read > limit || len(s.Hits()) != 1 {
-			t.Errorf("%s: got error %v after %d bytes and %d requests", encoding, err, read, len(s.Hits()))
+			t.Errorf("%s: got error %v after %d bytes and %d requests, want kind too large after at most the limit and 1", encoding, err, read, len(s.Hits()))
 		}
 		if used := after.TotalAlloc - before.TotalAlloc; used > 32<<20 {
 			t.Errorf("%s: got %d MiB allocated, want at most 32", encoding, used>>20)
@@ -178,12 +178,12 @@ func TestDo_RedirectToAnotherHostDropsSecrets(t *testing.T) {
 		t.Fatalf("got %q, error %v; want \"moved\"", got, err)
 	}
 	if second := s.Hits()[1]; second.Path != "/elsewhere" || second.Header.Get("X-Api-Key") != "k" {
-		t.Errorf("same host got path %s with header %v", second.Path, second.Header)
+		t.Errorf("same host: got path %s with header %v, want /elsewhere with the key", second.Path, second.Header)
 	}
 	there := other.Hits()[0].Header
 	for _, key := range []string{"Authorization", "X-Api-Key", "Cookie", "Token"} {
 		if there.Get(key) != "" {
-			t.Errorf("another host got header %s", key)
+			t.Errorf("another host: got the header %s, want none", key)
 		}
 	}
 	if there.Get("Accept") != "text/csv" || meter.Requests() != 3 {
@@ -225,7 +225,7 @@ func TestDo_SendsBodyWithEveryAttempt(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := fmt.Sprint(bodies); got != "[POST names POST names POST names]" {
-		t.Errorf("got %s", got)
+		t.Errorf("got the requests %s, want three POST requests with the names", got)
 	}
 }
 
@@ -260,7 +260,7 @@ func TestDo_NeverExposesSecrets(t *testing.T) {
 	shown.Write(logs.Bytes())
 	for _, canary := range []string{"canary-path", "canary%", "canary+", header, user} {
 		if i := strings.Index(shown.String(), canary); i >= 0 {
-			t.Errorf("%s is exposed: %.300s", canary, shown.String()[max(0, i-100):])
+			t.Errorf("the secret %s is exposed: %.300s", canary, shown.String()[max(0, i-100):])
 		}
 	}
 	// Query values are never logged, even if they are not listed as secrets.
@@ -276,7 +276,7 @@ func TestDo_SendsCredentialsFromURL(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := s.Hits()[0].Header.Get("Authorization"); got != "Basic bWU6cGFzcw==" {
-		t.Errorf("got Authorization %q", got)
+		t.Errorf("got Authorization %q, want the user and password of the URL", got)
 	}
 }
 
@@ -288,7 +288,7 @@ func TestDo_ReportsUntrustedCertificate(t *testing.T) {
 	c := provider.NewClient(provider.Options{Provider: "test", AllowHosts: []string{strings.TrimPrefix(s.URL, "https://")}, Attempts: 1})
 	err := c.Do(t.Context(), provider.Request{URL: s.URL}, read(new([]byte)))
 	if provider.KindOf(err) != provider.KindConnect || !strings.Contains(err.Error(), "certificate") {
-		t.Errorf("got error %v", err)
+		t.Errorf("got error %v, want kind connect about the certificate", err)
 	}
 }
 
@@ -300,7 +300,7 @@ func TestDo_DeadlineIsATimeout(t *testing.T) {
 	defer cancel()
 	err := c.Do(ctx, provider.Request{URL: s.URL()}, read(new([]byte)))
 	if provider.KindOf(err) != provider.KindTimeout || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got error %v", err)
+		t.Errorf("got error %v, want kind timeout", err)
 	}
 	if got := c.Snapshot().Breaker; got != provider.BreakerClosed {
 		t.Errorf("got breaker %v, want %v", got, provider.BreakerClosed)
@@ -321,7 +321,7 @@ func TestSniffJSON_RejectsNonJSON(t *testing.T) {
 	for in, want := range map[string]string{"[1]": "[1]", " \n{}": "{}", "\ufeff[]": "[]"} {
 		body, err := provider.SniffJSON("src", strings.NewReader(in))
 		if err != nil {
-			t.Errorf("%q: %v", in, err)
+			t.Errorf("%q: got error %v, want none", in, err)
 			continue
 		}
 		if got, _ := io.ReadAll(body); string(got) != want {

@@ -24,7 +24,7 @@ func TestDo_WaitsForRetryAfter(t *testing.T) {
 					t.Fatal(err)
 				}
 				if f.count() != 2 || f.at[1] < 45*time.Second || f.at[1] > 46*time.Second {
-					t.Errorf("status %d, Retry-After %s: requests at %v, want the second after 45s", status, wait, f.at)
+					t.Errorf("status %d, Retry-After %s: got requests at %v, want the second after 45s", status, wait, f.at)
 				}
 			})
 		}
@@ -48,7 +48,7 @@ func TestDo_FailsWhenRetryAfterExceedsPatience(t *testing.T) {
 			time.Sleep(30 * time.Second)
 		}
 		if err := c.Do(t.Context(), get, discard); err != nil || f.count() != 2 || f.at[1] < 2*time.Minute {
-			t.Errorf("error %v, requests at %v; want the second after 2m", err, f.at)
+			t.Errorf("got error %v, requests at %v; want the second after 2m", err, f.at)
 		}
 	})
 }
@@ -70,17 +70,17 @@ func TestDo_FailsFastDuringLongRetryAfter(t *testing.T) {
 			time.Sleep(10 * time.Second)
 		}
 		if got := time.Until(c.BlockedUntil()); got != 30*time.Minute-30*time.Second {
-			t.Errorf("blocked for %v, want 29m30s", got)
+			t.Errorf("got a block of %v, want 29m30s", got)
 		}
 		time.Sleep(30*time.Minute - 31*time.Second) // a remaining wait of one second is short enough to wait for
 		if err := c.Do(t.Context(), get, discard); err != nil {
 			t.Fatal(err)
 		}
 		if f.count() != 2 || f.at[1] < 30*time.Minute {
-			t.Errorf("requests at %v, want the second after 30m", f.at)
+			t.Errorf("got requests at %v, want the second after 30m", f.at)
 		}
 		if !c.BlockedUntil().IsZero() {
-			t.Error("client still blocked after the wait")
+			t.Error("the client is still blocked after the wait")
 		}
 	})
 }
@@ -90,10 +90,10 @@ func TestDo_WaitsDefaultAfter429WithoutRetryAfter(t *testing.T) {
 		c, f := newFake(Options{Total: 90 * time.Second}, func(int) (*http.Response, error) { return reply(429, "null"), nil })
 		kind, wait := kindOf(t, c.Do(t.Context(), get, discard))
 		if kind != KindRateLimited || wait != DefaultWait {
-			t.Errorf("got kind %v, wait %v", kind, wait)
+			t.Errorf("got kind %v, wait %v, want rate limited, the default wait", kind, wait)
 		}
 		if f.count() != 2 || f.at[1] < DefaultWait {
-			t.Errorf("requests at %v, want two with a minute between them", f.at)
+			t.Errorf("got requests at %v, want two with the default wait between them", f.at)
 		}
 	})
 }
@@ -112,14 +112,14 @@ func TestDo_PendingWaitSurvivesClockJumps(t *testing.T) {
 			_ = c.Do(t.Context(), get, discard)
 			offset = jump
 			if got := c.BlockedUntil().Sub(now()); got != 10*time.Minute {
-				t.Errorf("jump %v: blocked for %v, want 10m", jump, got)
+				t.Errorf("jump %v: got a block of %v, want 10m", jump, got)
 			}
 			if kind, _ := kindOf(t, c.Do(t.Context(), get, discard)); kind != KindRateLimited {
 				t.Errorf("jump %v: got kind %v, want %v", jump, kind, KindRateLimited)
 			}
 			time.Sleep(10 * time.Minute)
 			if err := c.Do(t.Context(), get, discard); err != nil || f.count() != 2 {
-				t.Errorf("jump %v: after the wait: error %v, %d requests, want 2", jump, err, f.count())
+				t.Errorf("jump %v: after the wait: got error %v, %d requests, want none, 2", jump, err, f.count())
 			}
 		})
 	}
@@ -138,7 +138,7 @@ func TestDo_BacksOffWithFullJitter(t *testing.T) {
 		}
 		c.breaker.failures = -100
 		if kind, _ := kindOf(t, c.Do(t.Context(), get, discard)); kind != KindServer {
-			t.Errorf("got kind %v", kind)
+			t.Errorf("got kind %v, want server", kind)
 		}
 		want := []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, maxBackoff, maxBackoff}
 		if fmt.Sprint(limits) != fmt.Sprint(want) {
@@ -159,10 +159,10 @@ func TestDo_StopsBeforeTotalOrDeadline(t *testing.T) {
 			defer cancel()
 			begun := time.Now()
 			if kind, _ := kindOf(t, client.Do(ctx, get, discard)); kind != KindConnect {
-				t.Errorf("got kind %v", kind)
+				t.Errorf("got kind %v, want connect", kind)
 			}
 			if took := time.Since(begun); took > 10*time.Second {
-				t.Errorf("took %v, want at most 10s", took)
+				t.Errorf("the call took %v, want at most 10s", took)
 			}
 		})
 	}

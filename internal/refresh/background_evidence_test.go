@@ -40,7 +40,7 @@ func TestBackground_ResponseWithoutEvidenceKeepsQuotes(t *testing.T) {
 		w.clock.Add(7 * time.Hour)
 		w.run(false)
 		if n := len(steam.requested()); n == 0 {
-			t.Errorf("the provider did not get a request for %s", c.name)
+			t.Errorf("the provider got no request for %s, want one", c.name)
 		}
 		equal(t, c.name, w.count(quoted), c.want)
 	}

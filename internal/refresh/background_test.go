@@ -284,7 +284,7 @@ func TestForecast_MarksBackgroundProviders(t *testing.T) {
 		Hosts: []refresh.HostCost{{Deferred: 60, Names: 60, Why: refresh.BoundBackground}},
 	}
 	if diff := cmp.Diff(want, f.Providers[1]); diff != "" {
-		t.Error(diff)
+		t.Errorf("cost of steam (-want +got):\n%s", diff)
 	}
 	equal(t, "items skipped for the budget", f.Budget, 0)
 }

@@ -48,7 +48,7 @@ func TestClock_ChangeLosesAndStopsNothing(t *testing.T) {
 				w.clock.Add(time.Minute) // a wait passes; two at most by a clock set back
 			}
 			if step > 300 {
-				t.Fatalf("the job does not end after a clock change of %v at step %d: %+v", jump, at, w.job(id))
+				t.Fatalf("the job did not end after a clock change of %v at step %d: %+v", jump, at, w.job(id))
 			}
 		}
 		b.fail = nil
@@ -70,7 +70,7 @@ func TestClock_ChangeLosesAndStopsNothing(t *testing.T) {
 		w.clock.Add(refresh.MaxMissingRetry + time.Microsecond)
 		w.drain()
 		if after := w.count(`SELECT attempts FROM missing_price`); after <= before {
-			t.Errorf("no queued item was requested again after a clock change of %v", jump)
+			t.Errorf("got no new attempt of the queued item after a clock change of %v, want one", jump)
 		}
 		w.stop()
 	}
@@ -90,7 +90,7 @@ func TestRule3_PauseDoublesUpToItsMaximum(t *testing.T) {
 			equal(t, "attempts", w.count(`SELECT attempts FROM missing_price`), int64(attempt))
 			due := time.UnixMicro(w.count(`SELECT due_at FROM missing_price`))
 			if pause := due.Sub(w.clock.Now()); pause != want {
-				t.Fatalf("pause after attempt %d is %v, want %v", attempt, pause, want)
+				t.Fatalf("pause after attempt %d: got %v, want %v", attempt, pause, want)
 			}
 			if want == refresh.MaxMissingRetry {
 				last++

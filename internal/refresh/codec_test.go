@@ -85,7 +85,7 @@ func TestEncoder_RoundTripKeepsOrder(t *testing.T) {
 		for range r.IntN(300) {
 			q := randomQuote(r)
 			if reason := check(&q); reason != "" {
-				t.Fatalf("%s: %+v", reason, q)
+				t.Fatalf("check refused the quote with %q: %+v", reason, q)
 			}
 			market := 1 + r.Int64N(1<<40)
 			p.add(market, &q)
@@ -134,15 +134,15 @@ func TestDecoder_RejectsDamagedBlobs(t *testing.T) {
 			err := u.each(damaged, func(r *quoteRecord) {
 				n++
 				if string(r.Name) != q.Name || r.Ask != q.Ask {
-					t.Errorf("with bit %d of byte %d flipped, got %+v", bit, i, r)
+					t.Errorf("with bit %d of byte %d flipped: got %+v, want the quote or an error", bit, i, r)
 				}
 			})
 			if err == nil && n != 1 {
-				t.Errorf("with bit %d of byte %d flipped, got %d records and no error", bit, i, n)
+				t.Errorf("with bit %d of byte %d flipped: got %d records, want 1 or an error", bit, i, n)
 			}
 		}
 		if err := u.each(data[:i], func(*quoteRecord) {}); err == nil && i > 0 {
-			t.Errorf("cut after %d of %d bytes, got no error", i, len(data))
+			t.Errorf("cut after %d of %d bytes: got no error", i, len(data))
 		}
 	}
 }
@@ -153,10 +153,10 @@ func TestDecoder_RejectsLargeBlobs(t *testing.T) {
 	u := newDecoder()
 	defer u.close()
 	if err := u.each(bomb, func(*quoteRecord) {}); err == nil {
-		t.Error("got no error for a blob that is too large")
+		t.Error("blob over the limit: got no error")
 	}
 	if cap(u.buf) > maxBlob {
-		t.Errorf("the result holds %d bytes", cap(u.buf))
+		t.Errorf("the buffer has %d bytes, want at most the limit of a blob", cap(u.buf))
 	}
 }
 
@@ -180,11 +180,11 @@ func FuzzDecode(f *testing.F) {
 				records++
 				if q.Ask < 0 || q.Bid < 0 || q.Sale < 0 || q.Listings < -1 || q.Sales < -1 || q.SalesWindow < 0 || q.Market < 0 ||
 					len(q.Name) > catalog.MaxName || catalog.CheckPhase(q.Phase) != nil || len(q.Currency) != 3 {
-					t.Errorf("got the invalid record %+v", q)
+					t.Errorf("the decoder returned the invalid record %+v", q)
 				}
 			})
 			if records > len(raw) {
-				t.Errorf("got %d records of %d bytes, error %v", records, len(raw), err)
+				t.Errorf("got %d records of %d bytes, want at most one per byte, error %v", records, len(raw), err)
 			}
 		}
 		if len(u.currencies) > 1000 {
@@ -214,7 +214,7 @@ func TestAdd_KeepsFresherQuoteOfSeveralFiles(t *testing.T) {
 		m.add(next, pricing.Point{Key: 5, Amount: 1}, noon, noon)
 		m.add(next, pricing.Point{Key: 5, Amount: 2}, c.fetched, c.marketTime)
 		if p := m.next.Points; len(p) != 2 || p[0].Amount != 9 || p[1].Amount != c.want || len(m.last.Points) > 0 {
-			t.Errorf("%s: %v", name, p)
+			t.Errorf("%s: got the points %v, want the amounts 9 and %v, and no points of the last response", name, p, c.want)
 		}
 	}
 }

@@ -120,12 +120,12 @@ func TestConcurrency_CountsAlwaysAddUpAndNeverDecrease(t *testing.T) {
 		j := w.job(id)
 		c := j.Counts
 		if sum := c.Pending + c.Updated + c.NoQuote + c.Failed + c.Cancelled + c.SkippedTTL + c.SkippedNoSales + c.SkippedBudget; sum != c.Total {
-			t.Fatalf("the counts add up to %d: %+v", sum, c)
+			t.Fatalf("the counts add up to %d, want %d: %+v", sum, c.Total, c)
 		}
 		if planned = planned || c.Total > 0; planned {
 			equal(t, "items", c.Total, int64(len(list)))
 			if c.Pending > last.Pending || c.Updated < last.Updated {
-				t.Fatalf("the counts fell from %+v to %+v", last, c)
+				t.Fatalf("the counts changed from %+v to %+v, want falling pending and growing updated", last, c)
 			}
 			last = c
 		}

@@ -66,7 +66,7 @@ func TestAcceptItem_AcceptsAHeldPrice(t *testing.T) {
 			slices.Reverse(want)
 		}
 		if got := f.values(u); !slices.Equal(got, want) {
-			f.Errorf("got the values %v", got)
+			f.Errorf("got the values %v, want %v", got, want)
 		}
 		f.Is("accepted twice", accept(key(name)), false)
 		f.Is("of an unknown item", accept(key("unknown")), false)
@@ -119,7 +119,7 @@ func TestSetCurrency_RefusesAnotherCurrency(t *testing.T) {
 		f.Must(refresh.SetCurrency(f.Context(), f.DB, "EUR"))
 		f.Must(refresh.SetCurrency(f.Context(), f.DB, "EUR"))
 		if err := refresh.SetCurrency(f.Context(), f.DB, "USD"); err == nil {
-			f.Error("got no error for another currency")
+			f.Error("SetCurrency with another currency: got no error")
 		}
 		f.Must(refresh.SetCurrency(f.Context(), f.DB, "EUR"))
 	})

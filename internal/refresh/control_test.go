@@ -56,7 +56,7 @@ func TestStart_WithoutProviderFails(t *testing.T) {
 	j := w.run(false)
 	equal(t, "state", j.State, refresh.Failed)
 	if !strings.Contains(j.LastError, "MARKET_PRICE_PROVIDERS") {
-		t.Errorf("got the last error %q", j.LastError)
+		t.Errorf("got the last error %q, want a hint to MARKET_PRICE_PROVIDERS", j.LastError)
 	}
 	equal(t, "entries that wait for a provider", w.count(`SELECT count(*) FROM missing_price WHERE job_id = 0`), 1)
 }
@@ -88,7 +88,7 @@ func TestRetryFailed_RetriesFailedItemsWithinTTL(t *testing.T) {
 	started, err := w.engine.RetryFailed(t.Context(), first.ID, "test")
 	must(t, err)
 	if _, err := w.engine.RetryFailed(t.Context(), started.JobID, "test"); code(err) != "job_running" {
-		t.Errorf("retry of a live job: got error %v", err)
+		t.Errorf("retry of a live job: got error %v, want job_running", err)
 	}
 	w.drain()
 	j := w.job(started.JobID)
@@ -97,10 +97,10 @@ func TestRetryFailed_RetriesFailedItemsWithinTTL(t *testing.T) {
 	equal(t, "updated", j.Counts.Updated, 20)
 	equal(t, "calls", len(s.requested()), 1)
 	if _, err := w.engine.RetryFailed(t.Context(), j.ID, "test"); code(err) != "nothing_failed" {
-		t.Errorf("retry of a job without failures: got error %v", err)
+		t.Errorf("retry of a job without failures: got error %v, want nothing_failed", err)
 	}
 	if _, err := w.engine.RetryFailed(t.Context(), 999, "test"); code(err) != "job_not_found" {
-		t.Errorf("retry of an unknown job: got error %v", err)
+		t.Errorf("retry of an unknown job: got error %v, want job_not_found", err)
 	}
 	w.checkIdle()
 }
@@ -123,7 +123,7 @@ func TestRetryFailed_RetriesSkippedItems(t *testing.T) {
 	j = w.run(false)
 	equal(t, "items skipped by their TTL", j.Counts.SkippedTTL, 20)
 	if _, err := w.engine.RetryFailed(t.Context(), j.ID, "test"); code(err) != "nothing_failed" {
-		t.Errorf("retry of items that were skipped by their TTL: got error %v", err)
+		t.Errorf("retry of items that were skipped by their TTL: got error %v, want nothing_failed", err)
 	}
 }
 
@@ -167,13 +167,13 @@ func TestCancel_KeepsEstimatedItemsAtEachStage(t *testing.T) {
 		}
 		equal(t, "items at the new price", w.count(`SELECT count(*) FROM item WHERE `+around("price", price)), estimated)
 		if err := w.engine.Cancel(t.Context(), id); code(err) != "job_ended" {
-			t.Errorf("second cancellation: got error %v", err)
+			t.Errorf("second cancellation: got error %v, want job_ended", err)
 		}
 		w.checkIdle()
 	}
 	for _, stage := range []refresh.Stage{refresh.StagePlan, refresh.StageFetch, refresh.StageEstimate, refresh.StageApply} {
 		if stages[stage] == 0 {
-			t.Errorf("no job was cancelled in stage %s: %v", stage, stages)
+			t.Errorf("got no job cancelled in stage %s, want one: %v", stage, stages)
 		}
 	}
 }

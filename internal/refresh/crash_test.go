@@ -69,7 +69,7 @@ func TestRule8_KillAtAnyCommitLosesAndDuplicatesNothing(t *testing.T) {
 			want, quiet := d.dump(w), w.requests()
 			w.stop()
 			if len(points) < 20 {
-				t.Fatalf("found only %d points for a kill", len(points))
+				t.Fatalf("found %d points for a kill, want at least 20", len(points))
 			}
 			for nth, kill := range points {
 				if !dbtest.RunsCase(nth) {
@@ -107,10 +107,10 @@ func TestRule8_KillAtAnyCommitLosesAndDuplicatesNothing(t *testing.T) {
 				// The unit in progress is requested again. It has at most 50 names.
 				n = w.requests()
 				if n > quiet+50 {
-					t.Errorf("after a kill at point %d, the run sent %d requests, and %d without a kill", kill, n, quiet)
+					t.Errorf("after a kill at point %d: got %d requests, want at most 50 more than the %d without a kill", kill, n, quiet)
 				}
 				if got := w.counted() - counted; got < n || got > n+reserved {
-					t.Errorf("after a kill at point %d, %s: the job counts %d requests, the provider got %d", kill, point, got, n)
+					t.Errorf("after a kill at point %d, %s: got %d requests counted by the job, want the %d that the provider got", kill, point, got, n)
 				}
 				w.stop()
 			}
@@ -154,7 +154,7 @@ func TestRule8_RepeatedKillsLoseNothing(t *testing.T) {
 			t.Fatalf("in round %d after %d kills: %s", round, kills, differ(got, want))
 		}
 		if got, sent := w.counted()-counted, w.requests(); got < sent || got > sent+kills*reserved {
-			t.Errorf("in round %d after %d kills: the job counts %d requests, the provider got %d", round, kills, got, sent)
+			t.Errorf("in round %d after %d kills: got %d requests counted by the job, want the %d that the provider got", round, kills, got, sent)
 		}
 		w.stop()
 	}
@@ -205,7 +205,7 @@ func TestRule8_SyncWithUnknownCommitCanBeRepeated(t *testing.T) {
 		}
 		p := pushOf(w, [2]string{"A", ""}, [2]string{"B", ""})
 		if _, err := w.sync.Sync(t.Context(), "u", p, inventory.Normal); err == nil {
-			t.Fatal("the test injected no error")
+			t.Fatal("Sync: got no error, want the injected one")
 		}
 		w.faults = nil
 		w.pushed("u", p)
@@ -268,7 +268,7 @@ func TestRule8_WorkContinuesAfterAFullDisk(t *testing.T) {
 	w.drain()
 	equal(t, "updated", w.last(refresh.Bulk).Counts.Updated, 90)
 	if n := len(s.requested()); n > 3+12 {
-		t.Errorf("got %d requests", n)
+		t.Errorf("got %d requests, want at most 15", n)
 	}
 	w.checkIdle()
 }

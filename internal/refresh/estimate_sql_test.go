@@ -107,7 +107,7 @@ func TestStoreEstimates_ConcurrentEstimateIsAConflict(t *testing.T) {
 		f.estimate(f.claimBatch(), 20)
 		err := f.DB.InTx(f.Context(), func(tx *db.Tx) error { _, err := refresh.StoreEstimates(tx, *b, s); return err })
 		if !errors.Is(err, refresh.ErrConflict) {
-			f.Fatalf("an estimate replaced another job's price: %v", err)
+			f.Fatalf("estimate over another job's price: got error %v, want ErrConflict", err)
 		}
 		f.Is("price of the other job", f.item("B").Price, money.Micro(20))
 		f.Is("nothing is written", f.item("A").Price, money.Micro(0))

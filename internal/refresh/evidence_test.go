@@ -40,10 +40,10 @@ func TestRule5_OnlyItemsWithEvidenceAreUpdated(t *testing.T) {
 		w.checkOutcome("one provider is down", j, refresh.JobPartial,
 			"failed 1198 0.9983", "alpha/a1 failed 1", "alpha/a2 failed 1", "alpha/a3 failed 1")
 		if now := timesOf(w.named(list[7])); now != other {
-			t.Errorf("an item without evidence changed from %+v to %+v", other, now)
+			t.Errorf("an item without evidence changed from %+v to %+v, want no change", other, now)
 		}
 		if now := timesOf(w.named(list[0])); !now.checked.Equal(w.clock.Now()) || !now.quotes.Equal(w.clock.Now()) || now.checked.Equal(known.checked) {
-			t.Errorf("an item with evidence is %+v", now)
+			t.Errorf("item with evidence: got the times %+v, want those of this run", now)
 		}
 		items, err := view.JobItems(t.Context(), w.store, j.ID, refresh.ItemFailed, -1, 0, 1)
 		must(t, err)
@@ -114,7 +114,7 @@ func TestRule5_ReasonsWithoutEvidence(t *testing.T) {
 				t.Errorf("%s, %s: got %+v, want %+v", c.name, shape, got, want)
 			}
 			if now := timesOf(w.named(list[9])); got.NoQuote == 0 && now != before {
-				t.Errorf("%s, %s: the times changed from %+v to %+v", c.name, shape, before, now)
+				t.Errorf("%s, %s: the times changed from %+v to %+v, want no change", c.name, shape, before, now)
 			}
 			w.checkIdle()
 			w.stop()
@@ -210,7 +210,7 @@ func TestRule5_MissingMarketIsNoEvidence(t *testing.T) {
 		equal(t, "the state of A", w.states(j.ID)["A"], refresh.ItemFailed)
 		equal(t, "the state of B", w.states(j.ID)["B"], refresh.ItemUpdated)
 		if now := timesOf(w.named("A")); now != before {
-			t.Errorf("the item changed from %+v to %+v", before, now)
+			t.Errorf("the item changed from %+v to %+v, want no change", before, now)
 		}
 		w.checkIdle()
 		w.stop()
@@ -231,7 +231,7 @@ func TestRule5_RowRejectedForAllMarketsIsNoEvidence(t *testing.T) {
 	j := w.run(true)
 	equal(t, "counts", j.Counts, refresh.Counts{Total: 10, Updated: 9, Failed: 1})
 	if now := timesOf(w.named(list[2])); now != before {
-		t.Errorf("an item with a rejected row changed from %+v to %+v", before, now)
+		t.Errorf("an item with a rejected row changed from %+v to %+v, want no change", before, now)
 	}
 }
 
@@ -258,7 +258,7 @@ func TestRule5_RejectedRowIsNoEvidence(t *testing.T) {
 			equal(t, "counts", j.Counts, refresh.Counts{Total: 10, Updated: 8, Failed: 2})
 			equal(t, "outcome", j.Outcome, refresh.JobPartial)
 			if now := timesOf(w.named(list[2])); now != before {
-				t.Errorf("an item with a rejected row changed from %+v to %+v", before, now)
+				t.Errorf("an item with a rejected row changed from %+v to %+v, want no change", before, now)
 			}
 			for _, name := range []string{list[0], list[2], list[3]} {
 				equal(t, "quotes of "+name+" marked as absent", w.count(`SELECT count(*) FROM market_snapshot s JOIN item i ON i.id = s.item_id

@@ -188,7 +188,7 @@ func TestSplitUnit_SplitsNames(t *testing.T) {
 		f.Is("too early", f.claim("s") == nil, true)
 		f.Now = f.Now.Add(time.Minute)
 		if u := f.claim("s"); u == nil || !slices.Equal(u.Names, []string{"C"}) {
-			f.Errorf("got the claim %+v", u)
+			f.Errorf("got the claim %+v, want one of name C", u)
 		}
 	})
 }

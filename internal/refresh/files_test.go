@@ -67,7 +67,7 @@ func TestRule7_MarketOfTwoFilesLacksItemOnlyIfBothDo(t *testing.T) {
 			snaps, err := view.Snapshots(t.Context(), w.store, w.named(listA[0]).ID)
 			must(t, err)
 			if offered := snaps[0].Reason == ""; offered != (c.want == units(9)) {
-				t.Errorf("got the reason %q", snaps[0].Reason)
+				t.Errorf("got the reason %q for %v units, want none only for 9", snaps[0].Reason, c.want)
 			}
 			w.checkIdle()
 		})

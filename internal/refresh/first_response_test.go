@@ -55,7 +55,7 @@ func TestRule7_MajorityOfFirstResponsesIsAccepted(t *testing.T) {
 			equal(t, "markets in quarantine", len(got), len(c.failing))
 			for _, m := range c.failing {
 				if !strings.Contains(got[m], "times those of the other markets") {
-					t.Errorf("%s of %v: got %q", m, c.markets, got[m])
+					t.Errorf("market %s of %v: got the refusal %q, want one about its level", m, c.markets, got[m])
 				}
 			}
 			w.checkIdle()
@@ -85,11 +85,11 @@ func TestRule7_TwoContradictingFirstResponsesAreQuarantined(t *testing.T) {
 	equal(t, "the quarantine of b", held["b"], "alpha: b: quarantined: first response: a contradicts it, and neither has a majority of the markets: accept the correct one")
 
 	if err := w.engine.AcceptProvider(t.Context(), "alpha", "c"); err == nil {
-		t.Error("got no error for an unknown market")
+		t.Error("AcceptProvider of an unknown market: got no error")
 	}
 	must(t, w.engine.AcceptProvider(t.Context(), "alpha", "a"))
 	if err := w.engine.AcceptProvider(t.Context(), "alpha", "a"); err == nil {
-		t.Error("got no error for a second acceptance")
+		t.Error("second AcceptProvider: got no error")
 	}
 	w.run(true)
 	equal(t, "average", w.named(list[0]).Average, units(10))
@@ -188,7 +188,7 @@ func TestRule7_DriftingMarketIsRefused(t *testing.T) {
 		w.run(true)
 	}
 	if got := w.quarantined(); len(got) != 1 || got["c"] == "" {
-		t.Errorf("got markets in quarantine: %v", got)
+		t.Errorf("got the markets %v in quarantine, want only c", got)
 	}
 	w.checkIdle()
 }

@@ -86,7 +86,7 @@ func TestForecast_MatchesTheNextJobByHost(t *testing.T) {
 			cost := f.Providers[slices.IndexFunc(f.Providers, func(c refresh.Cost) bool { return c.Provider == s.d.Name })]
 			c.want.Host = host.Key
 			if diff := cmp.Diff(c.want, cost.Hosts[0]); diff != "" {
-				t.Error(diff)
+				t.Errorf("cost of the host (-want +got):\n%s", diff)
 			}
 			j := w.run(false)
 			sent := map[string]int64{}
@@ -108,7 +108,7 @@ func TestForecast_MatchesTheNextJobByHost(t *testing.T) {
 			}
 			slices.Sort(files)
 			if !slices.Equal(files, c.want.Files) {
-				t.Errorf("the job deferred %q, the forecast named %q", files, c.want.Files)
+				t.Errorf("got the deferred files %q, want %q as in the forecast", files, c.want.Files)
 			}
 			for _, u := range use {
 				if u.Provider == s.d.Name {
@@ -197,7 +197,7 @@ func TestForecast_ConsidersSpentBudget(t *testing.T) {
 		h := refresh.HostCost{Requests: requests, Deferred: deferred, Names: names, Why: refresh.BoundDay, FreeAt: day, Time: 75 * time.Second}
 		want := refresh.Cost{Provider: "alpha", Requests: requests, Deferred: deferred, Time: 75 * time.Second, Hosts: []refresh.HostCost{h}}
 		if diff := cmp.Diff(want, forecast()); diff != "" {
-			t.Error(diff)
+			t.Errorf("forecast (-want +got):\n%s", diff)
 		}
 	}
 	costs(5, 1, 10)

@@ -49,7 +49,7 @@ func TestInsertJob_AllowsOneLiveJobOfAKind(t *testing.T) {
 
 		_, err = refresh.ReadJob(f.Context(), f.DB, 999)
 		if e := fault.Of(err); e == nil || e.Kind != fault.NotFound {
-			f.Errorf("unknown job: got error %v", err)
+			f.Errorf("unknown job: got error %v, want a not-found fault", err)
 		}
 		for _, p := range []struct {
 			kind   refresh.Kind
@@ -69,7 +69,7 @@ func TestInsertJob_AllowsOneLiveJobOfAKind(t *testing.T) {
 				ids = append(ids, j.ID)
 			}
 			if !slices.Equal(ids, p.want) {
-				f.Errorf("jobs %+v: got %v", p, ids)
+				f.Errorf("page %+v: got the jobs %v, want %v", p, ids, p.want)
 			}
 		}
 	})

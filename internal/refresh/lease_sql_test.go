@@ -44,7 +44,7 @@ func (f *fixture) heartbeats() map[string]int64 {
 	out := map[string]int64{}
 	for _, p := range list {
 		if _, twice := out[p.Owner]; twice {
-			f.Errorf("%s has two counters", p.Owner)
+			f.Errorf("instance %s has two counters, want one", p.Owner)
 		}
 		out[p.Owner] = p.Count
 	}

@@ -30,7 +30,7 @@ func (w *world) market(key string) pricing.SetMarket {
 	w.tb.Helper()
 	m := w.set().Market(w.count(`SELECT id FROM market WHERE key = $1`, key))
 	if !m.Known {
-		w.tb.Fatalf("level of %s is unknown", key)
+		w.tb.Fatalf("got no level of %s, want one", key)
 	}
 	return m
 }

@@ -156,11 +156,11 @@ func TestRule3_QueueMatchesAModel(t *testing.T) {
 				w.drain()
 				checkQueue(t, w, m)
 				if t.Failed() {
-					t.Fatalf("check of the queue failed after %q with the attempts %v", did, m.tried[before:])
+					t.Fatalf("the queue differs from the model after %q with the attempts %v", did, m.tried[before:])
 				}
 			}
 			if len(m.priced) == 0 || len(m.entries) > 0 {
-				t.Errorf("%d names have a price and %d wait for one, want some with a price and none waiting", len(m.priced), len(m.entries))
+				t.Errorf("got %d names with a price and %d in the queue, want some and none", len(m.priced), len(m.entries))
 			}
 		})
 	}
@@ -189,7 +189,7 @@ func checkQueue(t *testing.T, w *world, m *queueModel) {
 		var attempts int
 		must(t, rows.Scan(&n, &due, &attempts))
 		if _, twice := got[n]; twice {
-			t.Errorf("%s is queued twice", n)
+			t.Errorf("the queue contains %s twice", n)
 		}
 		got[n] = fmt.Sprintf("due %v, attempts %d", time.UnixMicro(due).UTC().Format(time.RFC3339), attempts)
 	}

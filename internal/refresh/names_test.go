@@ -86,11 +86,11 @@ func TestNames_SuccessfulCallIsNotRepeated(t *testing.T) {
 	}
 	equal(t, "updated", w.job(id).Counts.Updated, 120)
 	if minutes > 7 {
-		t.Errorf("the job took %d minutes", minutes)
+		t.Errorf("the job took %d minutes, want at most 7", minutes)
 	}
 	refused := len(s.requested()) - 120
 	if refused > 3*minutes {
-		t.Errorf("got %d calls more than one for each name", refused)
+		t.Errorf("got %d repeated calls, want at most %d", refused, 3*minutes)
 	}
 	w.checkIdle()
 }
@@ -187,7 +187,7 @@ func TestLimit_EveryNameIsRequestedInTheEnd(t *testing.T) {
 			least, most = min(least, times[n]), max(most, times[n])
 		}
 		if most-least > 1 {
-			t.Fatalf("after %d jobs one name was requested %d times and another one %d", run+1, least, most)
+			t.Fatalf("after %d jobs: got %d and %d requests for two names, want at most one more", run+1, least, most)
 		}
 	}
 	equal(t, "requested names", len(times), len(list))

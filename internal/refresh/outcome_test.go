@@ -34,7 +34,7 @@ func (w *world) checkOutcome(what string, j refresh.Job, outcome refresh.JobOutc
 		}
 	}
 	if j.State != refresh.Cancelled {
-		w.tb.Errorf("%s: got no event", what)
+		w.tb.Errorf("%s: got no event, want one", what)
 	}
 }
 

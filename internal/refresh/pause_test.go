@@ -16,7 +16,7 @@ func TestPause_JobsContinueWithoutTheProvider(t *testing.T) {
 	w.push("u", 730, list...)
 	w.clearMissing()
 	if err := w.engine.PauseProvider(t.Context(), "unknown"); code(err) != "provider_not_found" {
-		t.Errorf("pause of an unknown provider: got error %v", err)
+		t.Errorf("pause of an unknown provider: got error %v, want provider_not_found", err)
 	}
 	must(t, w.engine.PauseProvider(t.Context(), "beta"))
 	j := w.run(false)
@@ -86,7 +86,7 @@ func TestRemovedProvider_DelaysNoJobAndDropsItsQuotes(t *testing.T) {
 		equal(t, "updated", j.Counts.Updated, 30)
 		equal(t, "price", w.named(list[0]).Price, units(10))
 		if !done && j.LastError != "beta: no longer configured" {
-			t.Errorf("last error is %q, want %q", j.LastError, "beta: no longer configured")
+			t.Errorf("last error: got %q, want %q", j.LastError, "beta: no longer configured")
 		}
 		w.checkIdle()
 		w.stop()

@@ -65,14 +65,14 @@ func TestHistory_AddsPointPerChangeOfPriceOrStatus(t *testing.T) {
 	price["a2"] = 0 // no longer offered: one market alone is thin
 	again()
 	if w.named(name).Status == status {
-		t.Fatalf("the status did not change from %v", status)
+		t.Fatalf("the status is %v still, want another one", status)
 	}
 	note("another status", first)
 
 	price["a1"] = units(44)
 	again()
 	if w.named(name).Candidate == 0 {
-		t.Fatal("the price is not held")
+		t.Fatal("got no held price, want one")
 	}
 	if w.named(name).Status != pricing.Thin {
 		note("held: another status", first)

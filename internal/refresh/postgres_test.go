@@ -92,12 +92,12 @@ func TestPostgres_SyncWaitsOnlyForTheItemWrites(t *testing.T) {
 	err = s.InTx(soon, func(tx *db.Tx) error {
 		prices, err := catalog.LockPrices(tx, []int64{items[0].ID, items[1].ID})
 		if prices[items[0].ID] != 0 {
-			t.Errorf("got a price that is not committed: %v", prices)
+			t.Errorf("got the prices %v, want none that is not committed", prices)
 		}
 		return err
 	})
 	if err != nil {
-		t.Errorf("a sync waited for an estimate that did not write items yet: %v", err)
+		t.Errorf("sync during an estimate that has not written items: got error %v, want no wait", err)
 	}
 	must(t, held.Rollback())
 	must(t, <-estimated)

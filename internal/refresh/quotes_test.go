@@ -42,11 +42,11 @@ func TestQuotes_RoundTrip(t *testing.T) {
 		want := someQuotes(r)
 		text := encodeQuotes(want)
 		if !json.Valid([]byte(text)) {
-			t.Fatalf("%s is not JSON", text)
+			t.Fatalf("the encoded quotes %s are not JSON", text)
 		}
 		got, err := DecodeQuotes(text)
 		if err != nil || !slices.Equal(got, want) {
-			t.Fatalf("%s was decoded as %v (error %v)", text, got, err)
+			t.Fatalf("%s: got the quotes %v, error %v, want %v", text, got, err, want)
 		}
 	}
 }
@@ -55,12 +55,12 @@ func TestQuotes_DamagedTextIsAnError(t *testing.T) {
 	text := encodeQuotes([]MarketSnapshot{{MarketID: 1, Currency: "USD", Ask: 12}, {MarketID: 22, Currency: "EUR"}})
 	for end := 1; end < len(text); end++ {
 		if got, err := DecodeQuotes(text[:end]); err == nil {
-			t.Errorf("%q was decoded as %v", text[:end], got)
+			t.Errorf("truncated text %q: got the quotes %v, want an error", text[:end], got)
 		}
 	}
 	for _, bad := range []string{"{}", "x", "[1]", "[[]]", text + "]", `[[1,"USD",99999999999999999999,0,0,0,0,0,0,0,""]]`} {
 		if got, err := DecodeQuotes(bad); err == nil {
-			t.Errorf("%q was decoded as %v", bad, got)
+			t.Errorf("invalid text %q: got the quotes %v, want an error", bad, got)
 		}
 	}
 }
@@ -75,7 +75,7 @@ func FuzzQuotes(f *testing.F) {
 			return
 		}
 		if again, err := DecodeQuotes(encodeQuotes(quotes)); err != nil || !slices.Equal(again, quotes) {
-			t.Errorf("%q was decoded as %v and then as %v (error %v)", text, quotes, again, err)
+			t.Errorf("%q was decoded as %v, and after it was encoded as %v (error %v), want the same", text, quotes, again, err)
 		}
 	})
 }
@@ -117,7 +117,7 @@ func TestMarketSnapshot_ShowsTheStoredQuotesOnBothEngines(t *testing.T) {
 			fmt.Sprint(9, 4, "USD", 10_000_000_000_000, 0, 0, 0, 0, 0, 0, 0, ""),
 		}
 		if !slices.Equal(rows, want) {
-			t.Errorf("the view shows %v, want %v", rows, want)
+			t.Errorf("rows of the view: got %v, want %v", rows, want)
 		}
 	}
 }

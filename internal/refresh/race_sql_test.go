@@ -48,7 +48,7 @@ func TestClaimUnit_ManyWorkersClaimEachUnitOnce(t *testing.T) {
 		f.Is("claimed units", len(claimed), n)
 		for unit, times := range claimed {
 			if times != 1 {
-				f.Errorf("unit %d of job %d was claimed %d times", unit, id, times)
+				f.Errorf("unit %d of job %d was claimed %d times, want once", unit, id, times)
 			}
 		}
 	})
@@ -185,7 +185,7 @@ func TestStoreEstimates_WaitsForASyncThatHoldsThePrice(t *testing.T) {
 		user, _, err := user.Key(f.Context(), f.DB, "late")
 		f.Must(err)
 		if got := f.values(user); !slices.Equal(got, []money.Micro{20, 20}) {
-			f.Errorf("got the values %v in the sync's rows", got)
+			f.Errorf("values of the rows of the sync: got %v, want 20 and 20", got)
 		}
 		q, err := view.ReadMissingQueue(f.Context(), f.DB, f.Now)
 		f.Must(err)
@@ -241,7 +241,7 @@ func (f *fixture) checkValues(price money.Micro) {
 		f.Must(err)
 		for _, v := range f.values(key) {
 			if v != price {
-				f.Fatalf("%s has a row of value %v, want %v", name, v, price)
+				f.Fatalf("row of %s: got the value %v, want %v", name, v, price)
 			}
 		}
 	}

@@ -200,7 +200,7 @@ func TestStoreValidation_StoresTheOutcomeOfAFile(t *testing.T) {
 			files, err := refresh.MarketFiles(f.Context(), f.DB)
 			f.Must(err)
 			if len(files) != 1 {
-				f.Fatalf("got %d files", len(files))
+				f.Fatalf("got %d files, want 1", len(files))
 			}
 			return files[0]
 		}

@@ -121,7 +121,7 @@ func TestRule6_RetentionRunsAfterEveryJob(t *testing.T) {
 	// At the last end the ages are 15, 12, 9, 6, 3 and 0 days. The newest three are always
 	// kept.
 	if got := w.jobIDs(); !slices.Equal(got, []int64{4, 5, 6}) {
-		t.Errorf("got the jobs %v", got)
+		t.Errorf("got the jobs %v, want 4, 5 and 6", got)
 	}
 	equal(t, "items", w.count(`SELECT count(*) FROM refresh_item`), 30)
 	w.checkIdle()

@@ -54,12 +54,12 @@ func TestRule3_PauseDoublesUpToThreeDays(t *testing.T) {
 		w.clock.Add(time.Duration(hours)*time.Hour - time.Second)
 		w.drain()
 		if n := len(s.requested()); n != 0 {
-			t.Fatalf("the provider got a request one second before %d hours had passed", hours)
+			t.Fatalf("got a request one second before %d hours had passed, want none", hours)
 		}
 		w.clock.Add(time.Second)
 		w.drain()
 		if n := len(s.requested()); n != 1 {
-			t.Fatalf("the provider got %d requests after %d hours", n, hours)
+			t.Fatalf("got %d requests after %d hours, want 1", n, hours)
 		}
 	}
 	w.checkIdle()

@@ -90,7 +90,7 @@ func TestRule5_UnknownSalesAndShortWindowsAreNoPause(t *testing.T) {
 		w.push("u", 730, "A")
 		w.drain()
 		if !w.named("A").RetryAt.IsZero() {
-			t.Errorf("%s: the status is no sales", name)
+			t.Errorf("%s: got a time of retry, want none", name)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func TestRule1_EachNameIsRequestedOncePerMarket(t *testing.T) {
 	equal(t, "requested names", len(requested), 700)
 	for n, times := range requested {
 		if times != 2 {
-			t.Fatalf("%q was requested %d times by two providers", n, times)
+			t.Fatalf("%q was requested %d times, want once from each of 2 providers", n, times)
 		}
 	}
 	equal(t, "snapshots", w.count(`SELECT count(*) FROM market_snapshot`), 700*6)
@@ -105,7 +105,7 @@ func TestRule2_BulkPlansEachInventoryNameOnce(t *testing.T) {
 	j := w.run(false)
 	equal(t, "items in scope", j.Counts.Total, 40)
 	if got := w.states(j.ID); len(got) != 40 {
-		t.Errorf("the job counts %d names", len(got))
+		t.Errorf("got %d names in the job, want 40", len(got))
 	}
 	w.checkIdle()
 

@@ -54,7 +54,7 @@ func TestWait_JobContinuesWithoutAFailingProvider(t *testing.T) {
 	for w.job(id).State.Live() {
 		w.drain()
 		if w.clock.Add(time.Second); w.clock.Now().Sub(started) > 3*time.Minute {
-			t.Fatal("the job did not continue")
+			t.Fatal("the job did not continue within 3m")
 		}
 	}
 	j := w.job(id)
@@ -62,15 +62,15 @@ func TestWait_JobContinuesWithoutAFailingProvider(t *testing.T) {
 	equal(t, "updated", j.Counts.Updated, 200)
 	equal(t, "failed or stopped by the breaker", j.Counts.Failed+j.Counts.SkippedBackoff, 100)
 	if j.Counts.Failed > 20 {
-		t.Errorf("got %d failed items", j.Counts.Failed)
+		t.Errorf("got %d failed items, want at most 20", j.Counts.Failed)
 	}
 	late := j.Counts.SkippedBackoff
 	equal(t, "outcome", j.Outcome, refresh.JobPartial)
 	if !strings.HasPrefix(j.LastError, "alpha: no successful response for 1m0s; last: alpha: breaker") {
-		t.Errorf("got the last error %q", j.LastError)
+		t.Errorf("got the last error %q, want that alpha did not respond for 1m", j.LastError)
 	}
 	if now := timesOf(w.named(list[250])); now != before {
-		t.Errorf("the item changed from %+v to %+v", before, now)
+		t.Errorf("the item changed from %+v to %+v, want no change", before, now)
 	}
 	w.checkCounts()
 
@@ -247,7 +247,7 @@ func TestWait_SecondJobContinuesWithoutTheHost(t *testing.T) {
 	equal(t, "the price of the new name", w.named("New").Price, units(10))
 	j := w.last(refresh.Missing)
 	if took := j.FinishedAt.Sub(j.StartedAt); took < time.Minute || took > time.Minute+5*time.Second {
-		t.Errorf("the job took %v", took)
+		t.Errorf("the job took %v, want from 1m to 1m5s", took)
 	}
 	w.checkOutcome("of the new name", j, refresh.JobPartial, "alpha/a1 failed 1")
 }
@@ -285,7 +285,7 @@ func TestRequestCount_NeverFalls(t *testing.T) {
 				n += u.Requests
 			}
 			if n < last[j.ID] {
-				t.Fatalf("job %d: the count fell from %d to %d", j.ID, last[j.ID], n)
+				t.Fatalf("job %d: the count of requests fell from %d to %d", j.ID, last[j.ID], n)
 			}
 			last[j.ID] = n
 			looks++
@@ -309,9 +309,9 @@ func TestRequestCount_NeverFalls(t *testing.T) {
 	look()
 	sent := int64(len(a.requested()) + len(b.requested()))
 	if got := last[id]; got < sent || got > sent+20 {
-		t.Errorf("the job counts %d requests, the provider got %d", got, sent)
+		t.Errorf("got %d requests counted by the job, want the %d that the provider got", got, sent)
 	}
 	if looks < 100 {
-		t.Fatal(fmt.Sprint("looked only ", looks, " times"))
+		t.Fatalf("got %d reads of the jobs, want at least 100", looks)
 	}
 }

@@ -73,7 +73,7 @@ func TestRule7_AnomalousResponseIsQuarantinedUntilAccepted(t *testing.T) {
 	}
 	equal(t, "markets in quarantine", failing, 1)
 	if !strings.Contains(j.LastError, "a2: quarantined") {
-		t.Errorf("got the last error %q", j.LastError)
+		t.Errorf("got the last error %q, want that a2 is in quarantine", j.LastError)
 	}
 	snaps, err := view.Snapshots(t.Context(), w.store, w.named(list[0]).ID)
 	must(t, err)
@@ -81,7 +81,7 @@ func TestRule7_AnomalousResponseIsQuarantinedUntilAccepted(t *testing.T) {
 
 	must(t, w.engine.AcceptProvider(t.Context(), "alpha", ""))
 	if err := w.engine.AcceptProvider(t.Context(), "alpha", ""); err == nil {
-		t.Error("got no error for a second acceptance")
+		t.Error("second AcceptProvider: got no error")
 	}
 	w.run(true)
 	snaps, err = view.Snapshots(t.Context(), w.store, w.named(list[0]).ID)

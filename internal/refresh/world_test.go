@@ -167,7 +167,7 @@ func (w *world) drain() {
 			return
 		}
 	}
-	w.tb.Fatal("the work did not end")
+	w.tb.Fatal("the work did not end in time")
 }
 
 // drainThrough is drain for tests with temporary errors.
@@ -180,7 +180,7 @@ func (w *world) drainThrough() {
 			return
 		}
 	}
-	w.tb.Fatal("the work did not end")
+	w.tb.Fatal("the work did not end in time")
 }
 
 // run starts a bulk job and completes it.
@@ -197,7 +197,7 @@ func (w *world) begin(forced bool) int64 {
 	s, err := w.engine.Start(w.tb.Context(), forced, "test")
 	must(w.tb, err)
 	if !s.Started {
-		w.tb.Fatalf("job %d is already live", s.JobID)
+		w.tb.Fatalf("got the live job %d, want a new one", s.JobID)
 	}
 	return s.JobID
 }
@@ -304,7 +304,7 @@ func (w *world) checkCounts() {
 		c := j.Counts
 		sum := c.Pending + c.Updated + c.NoQuote + c.Failed + c.Cancelled + c.SkippedTTL + c.SkippedNoSales + c.SkippedBudget + c.SkippedPaused + c.SkippedBackoff
 		if sum != c.Total {
-			w.tb.Fatalf("job %d: the counts add up to %d of %d: %+v", j.ID, sum, c.Total, c)
+			w.tb.Fatalf("job %d: the counts add up to %d, want %d: %+v", j.ID, sum, c.Total, c)
 		}
 		for _, part := range []struct {
 			where string
@@ -323,11 +323,11 @@ func (w *world) checkCounts() {
 			{"state = 'skipped' AND reason = 'noSales'", c.SkippedNoSales},
 		} {
 			if got := w.count(`SELECT count(*) FROM refresh_item WHERE job_id = $1 AND `+part.where, j.ID); got != part.want {
-				w.tb.Fatalf("job %d has %d items where %s, but the counts are %+v", j.ID, got, part.where, c)
+				w.tb.Fatalf("job %d: got %d items where %s, want as many as in the counts %+v", j.ID, got, part.where, c)
 			}
 		}
 		if twice := w.count(`SELECT count(*) - count(DISTINCT item_id) FROM refresh_item WHERE job_id = $1`, j.ID); twice != 0 {
-			w.tb.Fatalf("job %d contains %d items twice", j.ID, twice)
+			w.tb.Fatalf("job %d: got %d duplicate items, want none", j.ID, twice)
 		}
 	}
 }
@@ -357,7 +357,7 @@ func (w *world) checkIdle() {
 			AND NOT EXISTS (SELECT 1 FROM fetch_blob b WHERE b.unit_id = f.unit_id)`,
 	} {
 		if n := w.count(query); n != 0 {
-			w.tb.Errorf("got %d %s", n, what)
+			w.tb.Errorf("got %d %s, want none", n, what)
 		}
 	}
 }

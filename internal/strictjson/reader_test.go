@@ -64,7 +64,7 @@ func TestReader_ReadsValidInput(t *testing.T) {
 		t.Errorf("read = %+v, %v; want %+v", got, err, want)
 	}
 	if got, err := read(strings.NewReader(`{"name":"x","tags":null}`)); err != nil || got.Tags != nil {
-		t.Errorf("read with null tags = %+v, %v", got, err)
+		t.Errorf("read with null tags = %+v, %v, want nil tags and no error", got, err)
 	}
 }
 
@@ -100,7 +100,7 @@ func TestReader_ReportsEveryError(t *testing.T) {
 		t.Fatalf("read = %v, want an invalid_body fault", err)
 	}
 	if d := cmp.Diff(want, f.Fields); d != "" {
-		t.Error(d)
+		t.Errorf("fields of the fault (-want +got):\n%s", d)
 	}
 }
 

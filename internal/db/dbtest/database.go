@@ -79,7 +79,7 @@ func On(tb testing.TB, engine string) Database {
 	if engine != PostgreSQL && engine != pooled {
 		return Database{Engine: SQLite, Path: filepath.Join(memoryDir(tb), "assay.db")}
 	}
-	tb.Log("on PostgreSQL")
+	tb.Log("the test runs on PostgreSQL")
 	server := pgtest.Shared(tb)
 	if engine != pooled {
 		return Database{Engine: PostgreSQL, URL: server.CopyDatabase(tb, "migrated", migrate)}

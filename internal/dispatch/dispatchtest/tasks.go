@@ -53,13 +53,13 @@ func taskWithoutTime(t *testing.T, open Cluster) {
 		Workers: []dispatch.Worker{worker("work", 1, p.Work)},
 		Tasks: []dispatch.Task{{
 			Name: "task", Next: func(time.Time) time.Time { return time.Time{} },
-			Run: func(context.Context) error { t.Error("the task ran"); return nil },
+			Run: func(context.Context) error { t.Error("the task ran, want it not started"); return nil },
 		}},
 	}))
 	stop := Start(t, d)
 	Until(t, "a call of the worker", func() bool { return p.Looks() > 0 })
 	stop()
 	if len(d.Scheduled()) != 0 {
-		t.Error("the task is scheduled")
+		t.Error("the task is scheduled, want it not scheduled")
 	}
 }

@@ -98,7 +98,7 @@ func TestDecode_ReadsAllVectors(t *testing.T) {
 			t.Errorf("certificate %s: got error %v, item id %s, want %s", certificate, err, members(&again)["itemid"], got["itemid"])
 		}
 	}
-	t.Logf("%d vectors", len(v.SelfEncoded))
+	t.Logf("compared %d vectors", len(v.SelfEncoded))
 }
 
 func TestDecode_DetectsOldLinks(t *testing.T) {
@@ -118,14 +118,14 @@ func TestDecode_ReturnsADifferentCodeForEachVector(t *testing.T) {
 	for _, c := range v.Refused {
 		_, err := Decode(c.Input)
 		if code(err) == "" {
-			t.Errorf("%q (%s): no error", c.Input, c.Why)
+			t.Errorf("%q (%s): got no error", c.Input, c.Why)
 		}
 		if other, twice := codes[code(err)]; twice {
 			t.Errorf("%s and %s: both have code %s, want different codes", c.Why, other, code(err))
 		}
 		codes[code(err)] = c.Why
 	}
-	t.Log(codes)
+	t.Logf("codes with the reason of their link: %v", codes)
 }
 
 // code returns the code of a decoding error, or "".

@@ -122,7 +122,7 @@ func TestDecode_ReadsAllFieldsWithEveryKey(t *testing.T) {
 			t.Fatalf("key %d: %v", key, err)
 		}
 		if d := cmp.Diff(want, got); d != "" {
-			t.Fatalf("key %d: %s", key, d)
+			t.Fatalf("key %d (-want +got):\n%s", key, d)
 		}
 	}
 }
@@ -164,7 +164,7 @@ func TestDecode_LastOfDuplicateFieldsCounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(Item{DefIndex: 7, PaintSeed: 2, HasSeed: true, Stickers: []Applied{{ID: 6}, {}}}, it); d != "" {
-		t.Error(d)
+		t.Errorf("item (-want +got):\n%s", d)
 	}
 }
 
@@ -177,7 +177,7 @@ func TestDecode_IgnoresUnknownFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(Item{DefIndex: 7}, it); d != "" {
-		t.Error(d)
+		t.Errorf("item (-want +got):\n%s", d)
 	}
 }
 
@@ -253,7 +253,7 @@ func TestDecode_DetectsEveryFlippedBit(t *testing.T) {
 	for bit := range 8 * len(raw) {
 		raw[bit/8] ^= 1 << (bit % 8)
 		if _, err := Decode(hex.EncodeToString(raw)); err == nil {
-			t.Errorf("flipped bit %d: no error", bit)
+			t.Errorf("flipped bit %d: got no error", bit)
 		}
 		raw[bit/8] ^= 1 << (bit % 8)
 	}
@@ -282,7 +282,7 @@ func TestFloat_HasSteamsFormatAndComparesBits(t *testing.T) {
 		t.Error(`Agrees("1e-05") = false for 1e-5, want true`)
 	}
 	if (Float{}).String() != "" || (Float{}).Agrees("0") {
-		t.Error("a Float without a value has a text or agrees with 0")
+		t.Error("a Float without a value has a text or agrees with 0, want neither")
 	}
 }
 
@@ -298,7 +298,7 @@ func TestDecode_ReadsEncodedRandomItems(t *testing.T) {
 		}
 		got, err := Decode(certificate(byte(r.IntN(256)), encode(&it)))
 		if d := cmp.Diff(it, got); err != nil || d != "" {
-			t.Fatal(err, d)
+			t.Fatalf("Decode: error %v (-want +got):\n%s", err, d)
 		}
 	}
 }
@@ -329,7 +329,7 @@ func FuzzDecode(f *testing.F) {
 		if again, err := Decode(text); err != nil {
 			t.Errorf("decode the encoded item %+v: %v", it, err)
 		} else if d := cmp.Diff(it, again); d != "" {
-			t.Error(d)
+			t.Errorf("item after it was encoded and decoded (-want +got):\n%s", d)
 		}
 	})
 }
@@ -352,7 +352,7 @@ func FuzzMessage(f *testing.F) {
 			t.Errorf("got error %v for the message and %v for the certificate, want the same", err, decodeErr)
 		}
 		if d := cmp.Diff(it, got); d != "" {
-			t.Error(d)
+			t.Errorf("item of the certificate (-want +got):\n%s", d)
 		}
 		if it.Wear.Set && !it.Wear.Agrees(it.Wear.String()) {
 			t.Errorf("wear %x does not agree with its text %s", it.Wear.Bits, it.Wear)

@@ -117,7 +117,7 @@ func TestPull_ReadsAllPages(t *testing.T) {
 		"/inventory/" + csPlace + "?count=2000&l=english&start_assetid=" + push.Assets[3999].AssetID,
 	}
 	if d := cmp.Diff(want, s.Paths()); d != "" {
-		t.Error(d)
+		t.Errorf("requests (-want +got):\n%s", d)
 	}
 }
 
@@ -176,7 +176,7 @@ func TestPull_PreservesUnusualAssets(t *testing.T) {
 		},
 	}
 	if d := cmp.Diff(want, push.Assets); d != "" {
-		t.Error(d)
+		t.Errorf("assets (-want +got):\n%s", d)
 	}
 }
 

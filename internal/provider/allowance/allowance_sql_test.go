@@ -90,7 +90,7 @@ func TestTake_KeepsLimitInEveryInterval(t *testing.T) {
 			}
 			for i := limit.Requests; i < len(sent); i++ {
 				if span := sent[i].Sub(sent[i-limit.Requests]); span < limit.Stretch() {
-					f.Fatalf("limit %v: got %d requests within %v", limit, limit.Requests+1, span)
+					f.Fatalf("limit %v: got %d requests within %v, want a longer time", limit, limit.Requests+1, span)
 				}
 			}
 			f.Now = f.Now.Add(limit.Stretch())

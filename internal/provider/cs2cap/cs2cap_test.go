@@ -239,13 +239,13 @@ func TestFetch_MarketNotQueriedIsSilent(t *testing.T) {
 	srv := providertest.NewServer(t, text(`{"meta":{"currency":"USD","providers_queried":["steam","skinport"]},"items":[],"names_not_found":["`+redline+`"]}`))
 	_, result, _, err := fetch(t, newProvider(t, srv.URL(), cs2cap.Config{}, nil), redline)
 	if err != nil || !slices.Equal(result.Silent, []string{"csfloat"}) {
-		t.Errorf("got silent markets %q, error %v", result.Silent, err)
+		t.Errorf("got silent markets %q, error %v, want csfloat", result.Silent, err)
 	}
 	fake := server()
 	fake.Quiet = true // without the member, no market is silent
 	srv = providertest.NewServer(t, fake)
 	if _, result, _, err = fetch(t, newProvider(t, srv.URL(), cs2cap.Config{}, nil), redline); err != nil || result.Silent != nil {
-		t.Errorf("got silent markets %q, error %v", result.Silent, err)
+		t.Errorf("got silent markets %q, error %v, want none", result.Silent, err)
 	}
 }
 
@@ -379,7 +379,7 @@ func TestFetch_UsesSupportedCurrency(t *testing.T) {
 func TestDescribe_ListsMarkets(t *testing.T) {
 	all := newProvider(t, "http://127.0.0.1:1", cs2cap.Config{Markets: []string{}}, nil).Describe()
 	if len(all.Markets) != 41 || all.BatchSize != 100 || all.Markets[0].MaxAge != 0 || all.Shape != provider.Batch {
-		t.Errorf("got description %+v of the batch shape", all)
+		t.Errorf("batch shape: got description %+v, want 41 markets and 100 names per call", all)
 	}
 	for _, m := range all.Markets {
 		if m.Title == m.Key {
@@ -387,6 +387,6 @@ func TestDescribe_ListsMarkets(t *testing.T) {
 		}
 	}
 	if d := newProvider(t, "http://127.0.0.1:1", cs2cap.Config{Shape: provider.Single}, nil).Describe(); len(d.Markets) != 3 || d.BatchSize != 1 || d.Markets[0].MaxAge != 7*24*time.Hour {
-		t.Errorf("got description %+v of the single shape", d)
+		t.Errorf("single shape: got description %+v, want 3 markets and a maximum age of 7 days", d)
 	}
 }

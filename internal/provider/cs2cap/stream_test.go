@@ -84,7 +84,7 @@ func TestStream_UsesOneStart(t *testing.T) {
 		t.Errorf("got %d requests %+v, silent markets %q; want 2, none silent", meter.Requests(), hits, result.Silent)
 	}
 	if d := src.Describe(); d.Interval < 28*time.Minute || len(d.Hosts) != 2 || d.HostOf("prices.ndjson") != "stream" {
-		t.Errorf("got description %+v", d)
+		t.Errorf("got description %+v, want two hosts and an interval of at least 28m", d)
 	}
 }
 

@@ -123,14 +123,14 @@ func TestPhase_IsFoundInNamesAndPaints(t *testing.T) {
 		"Sticker - Ruby ": {"Sticker - Ruby ", ""},
 	} {
 		if rest, phase := CutSuffix(name); rest != want[0] || phase != want[1] {
-			t.Errorf("CutSuffix(%q) = %q, %q; want %q", name, rest, phase, want)
+			t.Errorf("CutSuffix(%q) = %q, %q; want the phase %q", name, rest, phase, want)
 		}
 	}
 	if rest, phase := CutInfix("★ Bowie Knife | Doppler Black Pearl (Factory New)"); rest != "★ Bowie Knife | Doppler (Factory New)" || phase != "Black Pearl" {
-		t.Errorf("CutInfix: got %q, %q", rest, phase)
+		t.Errorf("CutInfix with a phase: got %q, %q, want it cut out", rest, phase)
 	}
 	if rest, phase := CutInfix("★ Bowie Knife | Doppler (Factory New)"); rest != "★ Bowie Knife | Doppler (Factory New)" || phase != "" {
-		t.Errorf("CutInfix: got %q, %q", rest, phase)
+		t.Errorf("CutInfix without a phase: got %q, %q, want the unchanged name", rest, phase)
 	}
 	for index, want := range map[string]string{
 		"415": "Ruby", "418": "Phase 1", "420": "Phase 3", "568": "Emerald", "619": "Sapphire", "617": "Black Pearl", "1123": "Phase 4", "": "", "44": "", "0415": "",
@@ -140,6 +140,6 @@ func TestPhase_IsFoundInNamesAndPaints(t *testing.T) {
 		}
 	}
 	if Phase([]byte("ruby")) != "" || Phase([]byte("Phase 2 ")) != "" {
-		t.Error("Phase accepts a phase in another spelling")
+		t.Error("Phase accepts another spelling of a phase, want none")
 	}
 }

@@ -98,7 +98,7 @@ func TestRead_FailsWhenMostRowsAreRejected(t *testing.T) {
 	var s sink
 	err := Read(context.Background(), "src", strings.NewReader(`[{"name":"A"},7,8,{"name":9},{"name":"A"}]`), &s, readRows)
 	if provider.KindOf(err) != provider.KindProtocol || !strings.Contains(err.Error(), "more rows rejected than accepted (4 and 1); most often: row is not an object (2 times)") {
-		t.Errorf("got error %v", err)
+		t.Errorf("got error %v, want the counts and the most frequent reason", err)
 	}
 	err = Read(context.Background(), "src", strings.NewReader(`[{"name":"A"},7]`), &s, readRows)
 	if err != nil {
@@ -188,7 +188,7 @@ func TestRead_AcceptsRowOfExactlyMaxRow(t *testing.T) {
 func TestRead_ReturnsSinkErrorUnchanged(t *testing.T) {
 	s := sink{err: errors.New("sink full")}
 	if err := Read(context.Background(), "src", strings.NewReader(`[{"name":"A"}]`), &s, readRows); err != s.err {
-		t.Errorf("got error %v", err)
+		t.Errorf("got error %v, want that of the sink", err)
 	}
 }
 
@@ -206,7 +206,7 @@ func TestRead_LimitsItemsOfResponse(t *testing.T) {
 		return nil
 	})
 	if provider.KindOf(err) != provider.KindTooLarge || !strings.Contains(err.Error(), "more than 500000 items") {
-		t.Errorf("got error %v", err)
+		t.Errorf("got error %v, want kind too large", err)
 	}
 }
 

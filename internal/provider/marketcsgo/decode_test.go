@@ -40,7 +40,7 @@ func TestRead_DecodesSamples(t *testing.T) {
 	var sink providertest.Sink
 	result, err := decode(samplePrices, sampleInstances, &sink)
 	if err != nil || !result.ProviderTime.Equal(time.Unix(1763690400, 0)) {
-		t.Fatalf("got result %+v, error %v", result, err)
+		t.Fatalf("got result %+v, error %v, want the time of the list", result, err)
 	}
 	want := []provider.Quote{
 		{Market: Name, Name: "AK-47 | Redline (Field-Tested)", Currency: "USD", Ask: 26_914_000, Bid: 25_100_000, Listings: 512, Sales: 141, SalesWindow: week},

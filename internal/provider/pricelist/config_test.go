@@ -119,7 +119,7 @@ func TestConfig_ReportsAllFaultsTogether(t *testing.T) {
 	}
 	for _, w := range want {
 		if !slices.ContainsFunc(got, func(f string) bool { return strings.HasPrefix(f, w) }) {
-			t.Errorf("missing fault %q", w)
+			t.Errorf("got no fault that begins with %q, want one", w)
 		}
 	}
 	if len(got) != len(want) {
@@ -203,7 +203,7 @@ func TestConfig_ListsOfAHostShareItsBudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want = []provider.Host{{Key: "shop.example", Quota: provider.Quota{Month: 30000}}}; !slices.Equal(c.Hosts(), want) {
-		t.Errorf("hosts %+v, want %+v", c.Hosts(), want)
+		t.Errorf("got hosts %+v, want %+v", c.Hosts(), want)
 	}
 	got = faultsOf(t, doc(`,"quota":{"day":1}`, `,"quota":{"day":1,"month":2}`, `,"quota":{}`), Env{})
 	if !slices.Equal(got, []string{
@@ -239,6 +239,6 @@ func TestLoad_LocationsAreRelativeToTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Load(file, nil); err == nil || !strings.Contains(err.Error(), "must not exceed") {
-		t.Errorf("file over the maximum size: got error %v", err)
+		t.Errorf("file over the maximum size: got error %v, want one that names the limit", err)
 	}
 }

@@ -214,7 +214,7 @@ func TestListTime_OutsideOfTheRows(t *testing.T) {
 		}
 		// Quotes are emitted before a time that follows the rows is read.
 		if stated := c.quotes[0].MarketTime.Equal(want); stated != (name == "before") {
-			t.Errorf("%s: got market time %v", name, c.quotes[0].MarketTime)
+			t.Errorf("%s: got market time %v, want one only if it precedes the rows", name, c.quotes[0].MarketTime)
 		}
 	}
 }

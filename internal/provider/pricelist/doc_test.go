@@ -25,7 +25,7 @@ func TestReferencePage_IsComplete(t *testing.T) {
 			doc = `{"lists":[` + doc + `]}`
 		}
 		if _, err := Parse([]byte(doc), Env{}); err != nil {
-			t.Errorf("Parse: %v, for the example\n%s", err, doc)
+			t.Errorf("Parse: got error %v, want none, for the example\n%s", err, doc)
 		}
 	}
 	for _, name := range PresetNames() {

@@ -62,7 +62,7 @@ func (c *collector) find(t *testing.T, market, name, phase string) provider.Quot
 		}
 	}
 	if len(found) != 1 {
-		t.Fatalf("%d quotes of %q %q on %s, want 1", len(found), name, phase, market)
+		t.Fatalf("got %d quotes of %q %q on %s, want 1", len(found), name, phase, market)
 	}
 	return found[0]
 }

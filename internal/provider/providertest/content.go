@@ -114,7 +114,7 @@ func (r *suite) duplicates(t *testing.T) {
 			for _, q := range res.sink.Quotes {
 				switch priced := q.Phase == "" && q.Ask+q.Sale > 0; {
 				case priced && q.Name == contested:
-					t.Errorf("got quote %+v of an item with different prices", q)
+					t.Errorf("got quote %+v of an item with different prices, want none", q)
 				case priced && q.Name == repeated:
 					counted++
 				}
@@ -149,7 +149,7 @@ func (r *suite) hostileNames(t *testing.T) {
 		t.Run(shorten(name), func(t *testing.T) {
 			res := r.serveRows(t, name, Row{Name: name, Price: "5"})
 			if valid := catalog.CheckName(name) == nil; valid && (res.err != nil || len(res.sink.Quotes) == 0) {
-				t.Errorf("valid name rejected: error %v, rejected %v", res.err, res.sink.Rejected)
+				t.Errorf("valid name: got error %v, rejects %v, want a quote", res.err, res.sink.Rejected)
 			}
 			for _, q := range res.sink.Quotes {
 				if res.err == nil && q.Name != name {

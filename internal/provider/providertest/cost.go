@@ -56,9 +56,9 @@ func (a *Response) checkMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	cost := (body.maxHeap - idle) * heapGrowth
-	t.Logf("%d rows, %d MiB: %d MiB above idle", body.row, body.written>>20, cost>>20)
+	t.Logf("%d rows, response of %d MiB: %d MiB of memory above idle", body.row, body.written>>20, cost>>20)
 	if cost > maxMemory {
-		t.Errorf("got %d MiB above idle, want at most %d", cost>>20, maxMemory>>20)
+		t.Errorf("got %d MiB of memory above idle, want at most %d", cost>>20, maxMemory>>20)
 	}
 }
 
@@ -74,7 +74,7 @@ func (a *Response) checkSpeed(t *testing.T) {
 			ours, floor = o, f
 		}
 		if ours, floor = min(ours, o), min(floor, f); 10*ours.Nanoseconds() <= limit*floor.Nanoseconds() {
-			t.Logf("read: %v, token scan: %v", ours, floor)
+			t.Logf("response read in %v, token scan in %v", ours, floor)
 			return
 		}
 	}

@@ -35,11 +35,11 @@ func (*strict) Restart() {}
 func (s *strict) Quote(q *provider.Quote) error {
 	switch {
 	case catalog.CheckName(q.Name) != nil, catalog.CheckPhase(q.Phase) != nil:
-		s.t.Errorf("quote of an invalid item: %+v", *q)
+		s.t.Errorf("got a quote of an invalid item: %+v", *q)
 	case q.Ask < 0 || q.Bid < 0 || q.Sale < 0 || q.Listings < provider.Unknown || q.Sales < provider.Unknown:
-		s.t.Errorf("quote with a negative number: %+v", *q)
+		s.t.Errorf("got a quote with a negative number: %+v", *q)
 	case q.Currency == "" || q.Market == "":
-		s.t.Errorf("quote without a currency or market: %+v", *q)
+		s.t.Errorf("got a quote without a currency or market: %+v", *q)
 	}
 	return nil
 }

@@ -128,7 +128,7 @@ func (r *suite) fetch(t testing.TB, src provider.Provider, call provider.Call) f
 	res.result, res.err = src.Fetch(ctx, call, &res.sink)
 	res.kind = provider.KindOf(res.err)
 	if took := time.Since(begun); took >= patience {
-		t.Errorf("fetch took %v, want less than %v", took, patience)
+		t.Errorf("the fetch took %v, want less than %v", took, patience)
 	}
 	// A request that the client abandoned may arrive late.
 	arrived, stop := context.WithTimeout(t.Context(), patience)
@@ -151,17 +151,17 @@ func (r *suite) checkQuotes(t testing.TB, src provider.Provider, quotes []provid
 		known := slices.ContainsFunc(d.Markets, func(m provider.Market) bool { return m.Key == q.Market })
 		switch {
 		case !known:
-			t.Errorf("quote of market %q, which is not in the description", q.Market)
+			t.Errorf("got a quote of market %q, which is not in the description", q.Market)
 		case catalog.CheckName(q.Name) != nil:
-			t.Errorf("quote of an invalid name: %.40q", q.Name)
+			t.Errorf("got a quote of the invalid name %.40q", q.Name)
 		case catalog.CheckPhase(q.Phase) != nil:
-			t.Errorf("quote of an invalid phase: %.40q", q.Phase)
+			t.Errorf("got a quote of the invalid phase %.40q", q.Phase)
 		case q.Ask < 0 || q.Bid < 0 || q.Sale < 0:
-			t.Errorf("negative amount: %+v", q)
+			t.Errorf("got a quote with a negative amount: %+v", q)
 		case q.Listings < provider.Unknown || q.Sales < provider.Unknown:
-			t.Errorf("negative count: %+v", q)
+			t.Errorf("got a quote with a negative count: %+v", q)
 		case q.Currency == "":
-			t.Errorf("quote without a currency: %+v", q)
+			t.Errorf("got a quote without a currency: %+v", q)
 		}
 	}
 }
@@ -174,10 +174,10 @@ func (r *suite) checkError(t testing.TB, err error) {
 	}
 	var e *provider.Error
 	if errors.As(err, &e) && e.Provider == "" {
-		t.Errorf("error without a provider: %v", err)
+		t.Errorf("got an error without a provider: %v", err)
 	}
 	if strings.Contains(err.Error(), "http://") && strings.Contains(err.Error(), "?") {
-		t.Errorf("error with a URL: %v", err)
+		t.Errorf("got an error with a URL: %v", err)
 	}
 	r.checkSecret(t, err.Error())
 }
@@ -185,7 +185,7 @@ func (r *suite) checkError(t testing.TB, err error) {
 func (r *suite) checkSecret(t testing.TB, text string) {
 	t.Helper()
 	if r.Subject.Secret != "" && strings.Contains(text, r.Subject.Secret) {
-		t.Errorf("secret exposed: %s", text)
+		t.Errorf("the secret is exposed in: %s", text)
 	}
 }
 
@@ -247,7 +247,7 @@ func (r *suite) description(t *testing.T) {
 // unknownFile checks that a call for an unknown file fails without a request.
 func (r *suite) unknownFile(t *testing.T) {
 	if r.Call.File == "" {
-		t.Skip("provider has no files")
+		t.Skip("the provider has no files")
 	}
 	r.server.Reset()
 	call := provider.Call{AppID: 10, File: "unknown"}
@@ -266,10 +266,10 @@ func (r *suite) goodResponse(t *testing.T) {
 		t.Errorf("got %d requests, want %d as described", got, want)
 	}
 	if res.sink.Restarts == 0 {
-		t.Error("sink not restarted before the response was read")
+		t.Error("the sink was not restarted before the response was read")
 	}
 	if res.meter.Bytes() == 0 {
-		t.Error("no bytes counted")
+		t.Error("got no counted bytes")
 	}
 }
 

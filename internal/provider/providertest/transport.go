@@ -230,7 +230,7 @@ func (r *suite) cancelled(t *testing.T) {
 					t.Errorf("got error %v, want context.Canceled of kind %q", err, provider.KindCancelled)
 				}
 			case <-time.After(patience):
-				t.Fatal("fetch still running after its context ended")
+				t.Fatal("the fetch still runs after its context ended")
 			}
 		})
 	}
@@ -255,7 +255,7 @@ func (r *suite) sinkRefuses(t *testing.T) {
 // secret checks that the provider's key never appears, even if the server quotes it.
 func (r *suite) secret(t *testing.T) {
 	if r.Subject.Secret == "" {
-		t.Skip("provider sends no key")
+		t.Skip("the provider sends no key")
 	}
 	for _, f := range []Fault{Echo(http.StatusUnauthorized), Echo(http.StatusInternalServerError), Echo(http.StatusOK)} {
 		r.server.Reset()
@@ -270,7 +270,7 @@ func (r *suite) secret(t *testing.T) {
 		arrived.WriteString(hit.Path)
 	}
 	if !bytes.Contains(arrived.Bytes(), []byte(r.Subject.Secret)) {
-		t.Error("provider did not send its key")
+		t.Error("the provider did not send its key")
 	}
 	r.checkSecret(t, r.logs.String())
 }

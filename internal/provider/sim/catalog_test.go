@@ -15,7 +15,7 @@ import (
 func TestCatalog_HasAtLeast36000ValidDistinctNames(t *testing.T) {
 	names := NewCatalog().Names()
 	if len(names) < 36_000 {
-		t.Errorf("%d names, want 36,000 or more", len(names))
+		t.Errorf("got %d names, want 36,000 or more", len(names))
 	}
 	seen := make(map[string]bool, len(names))
 	for _, name := range names {
@@ -58,7 +58,7 @@ func TestCatalog_HasRealisticProportions(t *testing.T) {
 			}
 		}
 		if n < want*9/10 || n > want*11/10 {
-			t.Errorf("%d names with prefix %q, want %d ±10 %%", n, prefix, want)
+			t.Errorf("got %d names with prefix %q, want %d ±10 %%", n, prefix, want)
 		}
 	}
 }
@@ -75,9 +75,9 @@ func TestCatalog_HasRealisticValues(t *testing.T) {
 		low, high int32 // cents
 	}{{0, 3, 3}, {10, 6, 25}, {50, 280, 560}, {75, 2_400, 4_800}, {99, 90_000, 180_000}, {100, 180_000, 210_000}} {
 		got := values[(len(values)-1)*q.percent/100] / 10
-		t.Logf("p%d: %d cents", q.percent, got)
+		t.Logf("percentile %d: %d cents", q.percent, got)
 		if got < q.low || got > q.high {
-			t.Errorf("p%d is %d cents, want %d-%d", q.percent, got, q.low, q.high)
+			t.Errorf("percentile %d: got %d cents, want %d-%d", q.percent, got, q.low, q.high)
 		}
 	}
 }
@@ -95,7 +95,7 @@ func TestCatalog_ContainsUnusualNames(t *testing.T) {
 		}
 	}
 	if pairs != 5 {
-		t.Errorf("%d pairs of names that differ only in case, want 5", pairs)
+		t.Errorf("got %d pairs of names that differ only in case, want 5", pairs)
 	}
 	unusual := map[string]func(string) bool{
 		"double space":   func(s string) bool { return strings.Contains(s, "  ") },
@@ -131,7 +131,7 @@ func TestCatalog_FindsOnlyItsNames(t *testing.T) {
 	for _, n := range []int{1, 3_000, base.Len(), base.Len() + 1, 2*base.Len() + 5} {
 		c := base.resize(n)
 		if c.Len() != n {
-			t.Fatalf("resize(%d): %d names", n, c.Len())
+			t.Fatalf("resize(%d): got %d names", n, c.Len())
 		}
 		for _, i := range []int{0, 1, n / 2, n - 1} {
 			if i >= n {
@@ -177,7 +177,7 @@ func TestWriteNames_PlainHasOneLinePerName(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, want := bytes.Count(out.Bytes(), []byte("\n")), NewCatalog().Len(); got != want {
-		t.Errorf("%d lines, want %d", got, want)
+		t.Errorf("got %d lines, want %d", got, want)
 	}
 	if !strings.Contains(out.String(), `Taunt: The Long\nGoodbye`) {
 		t.Error("newline in a name is not escaped")

@@ -42,7 +42,7 @@ func TestHandler_RejectsBadRequests(t *testing.T) {
 		rec := httptest.NewRecorder()
 		h.ServeHTTP(rec, httptest.NewRequest(c.method, c.path, strings.NewReader(c.body)))
 		if rec.Code != c.status {
-			t.Errorf("%s %s %.40s: status %d, want %d", c.method, c.path, c.body, rec.Code, c.status)
+			t.Errorf("%s %s %.40s: got status %d, want %d", c.method, c.path, c.body, rec.Code, c.status)
 		}
 	}
 }
@@ -106,12 +106,12 @@ func TestHandler_CompressesOnlyOnRequest(t *testing.T) {
 	const path = "/v1/markets/sim-amber/prices.json"
 	plain, header := get(h, path)
 	if header.Get("Content-Encoding") != "" {
-		t.Errorf("Content-Encoding %q, want none", header.Get("Content-Encoding"))
+		t.Errorf("got Content-Encoding %q, want none", header.Get("Content-Encoding"))
 	}
 	for range 2 { // the second request reuses the compressor of the first
 		compressed, header := get(h, path, "Accept-Encoding", "br, gzip;q=0.5")
 		if header.Get("Content-Encoding") != "gzip" || len(compressed) >= len(plain)/2 {
-			t.Errorf("Content-Encoding %q with %d bytes, want gzip with at most half of %d", header.Get("Content-Encoding"), len(compressed), len(plain))
+			t.Errorf("got Content-Encoding %q with %d bytes, want gzip with at most half of %d", header.Get("Content-Encoding"), len(compressed), len(plain))
 		}
 		if got := gunzip(t, compressed); got != plain {
 			t.Error("decompressed response differs from the plain one")
@@ -127,12 +127,12 @@ func TestHandler_LimitsAndLogsRequests(t *testing.T) {
 	}
 	for i, want := range []string{"", "", "60", "60"} {
 		if _, header := get(h, "/v1/prices?name=a"); header.Get("Retry-After") != want {
-			t.Errorf("request %d: Retry-After %q, want %q", i, header.Get("Retry-After"), want)
+			t.Errorf("request %d: got Retry-After %q, want %q", i, header.Get("Retry-After"), want)
 		}
 	}
 	now = now.Add(time.Minute)
 	if _, header := get(h, "/v1/markets/sim-amber/prices.json"); header.Get("Retry-After") != "" {
-		t.Error("request refused after the period of the limit")
+		t.Error("the request after the period of the limit was refused")
 	}
 	want := map[string]int{"GET /v1/prices": 4, "GET /v1/markets/sim-amber/prices.json": 1}
 	if diff := cmp.Diff(want, h.Requests()); diff != "" {
@@ -140,7 +140,7 @@ func TestHandler_LimitsAndLogsRequests(t *testing.T) {
 	}
 	hits := h.Recent()
 	if len(hits) != 5 || !hits[3].Refused || hits[4].Refused || hits[0].Path != "/v1/prices?name=a" {
-		t.Errorf("log: %+v", hits)
+		t.Errorf("got the log %+v, want 5 requests, the fourth refused", hits)
 	}
 }
 
@@ -149,14 +149,14 @@ func TestHandler_AddsNamesBeyondTheCatalog(t *testing.T) {
 	h, p := serve(t, Options{Names: names, Markets: 12, Frozen: true})
 	all := h.Names()
 	if len(all) != names {
-		t.Fatalf("%d names, want %d", len(all), names)
+		t.Fatalf("got %d names, want %d", len(all), names)
 	}
 	sink, _ := fetch(t, p(provider.Batch), provider.Call{Names: all[names-300:]})
 	got := map[string]bool{}
 	for _, q := range sink.Quotes {
 		got[q.Name] = true
 		if !slices.Contains(all[names-300:], q.Name) {
-			t.Fatalf("quote of %q, which was not requested", q.Name)
+			t.Fatalf("got a quote of %q, which was not requested", q.Name)
 		}
 	}
 	if len(got) != 300 {
@@ -174,13 +174,13 @@ func TestServer_StopsAfterClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Start(t.Context(), strings.TrimPrefix(s.URL(), "http://"), h); err == nil {
-		t.Error("second server on the same address: no error")
+		t.Error("second server on the same address: got no error")
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
 	if _, err := http.Get(s.URL() + "/v1/prices?name=a"); err == nil {
-		t.Error("request succeeded after Close")
+		t.Error("request after Close: got no error")
 	}
 }
 

@@ -61,9 +61,9 @@ func TestModel_PricesDifferRealisticallyBetweenMarkets(t *testing.T) {
 		low, high int64
 	}{{50, 1_450, 1_750}, {90, 3_300, 5_200}, {99, 28_000, 80_000}} {
 		got := factors[len(factors)*c.percent/100]
-		t.Logf("p%d: %d/1000", c.percent, got)
+		t.Logf("percentile %d of highest/lowest ask: %d/1000", c.percent, got)
 		if got < c.low || got > c.high {
-			t.Errorf("p%d of highest/lowest ask = %d/1000, want %d to %d", c.percent, got, c.low, c.high)
+			t.Errorf("percentile %d of highest/lowest ask: got %d/1000, want %d to %d", c.percent, got, c.low, c.high)
 		}
 	}
 }
@@ -90,10 +90,10 @@ func TestModel_AWeekChanges55To60PercentOfPrices(t *testing.T) {
 		share := changed * 100 / (same + changed)
 		t.Logf("week from tick %d: %d %% of prices changed, %d by a factor above 5", start, share, jumped)
 		if share < 55 || share > 60 {
-			t.Errorf("%d %% of prices changed within a week, want 55-60", share)
+			t.Errorf("got %d %% of prices changed within a week, want 55-60", share)
 		}
 		if jumped < 110 || jumped > 540 {
-			t.Errorf("%d prices changed by a factor above 5, want 110-540", jumped)
+			t.Errorf("got %d prices changed by a factor above 5, want 110-540", jumped)
 		}
 	}
 }
@@ -107,7 +107,7 @@ func TestModel_ATickChangesFewPrices(t *testing.T) {
 		}
 	}
 	if changed == 0 || changed > m.cat.Len()/20 {
-		t.Errorf("%d of %d prices changed within a tick, want 1 to 5 %%", changed, m.cat.Len())
+		t.Errorf("got %d of %d prices changed within a tick, want at least one and at most 5 %%", changed, m.cat.Len())
 	}
 }
 
@@ -127,10 +127,10 @@ func TestModel_MarketsHaveTheirCoverage(t *testing.T) {
 		}
 		share := quoted * 1000 / int64(m.cat.Len())
 		if want := m.markets[v].coverage; share < want-15 || share > want+15 {
-			t.Errorf("%s quotes %d/1000 of all items, want %d", m.markets[v].key, share, want)
+			t.Errorf("%s: got quotes of %d/1000 of all items, want %d", m.markets[v].key, share, want)
 		}
 		if share := offered * 1000 / quoted; share < 955 || share > 985 {
-			t.Errorf("%s offers %d/1000 of the quoted items, want 955 to 985", m.markets[v].key, share)
+			t.Errorf("%s: got asks of %d/1000 of the quoted items, want 955 to 985", m.markets[v].key, share)
 		}
 	}
 }
@@ -175,7 +175,7 @@ func TestModel_QuotesFixturesByTheirTraits(t *testing.T) {
 					absurdAsks++
 				}
 				if f.trait&pinned != 0 && (ask < f.value/3 || ask > f.value*3) {
-					t.Fatalf("%s asks %d for %q, want about %d", m.markets[v].key, ask, f.name, f.value)
+					t.Fatalf("%s: got the ask %d for %q, want about %d", m.markets[v].key, ask, f.name, f.value)
 				}
 			}
 			switch {
@@ -206,7 +206,7 @@ func TestModel_ResellerHasTheSameListings(t *testing.T) {
 		}
 	}
 	if shared < m.cat.Len()/2 {
-		t.Errorf("both markets quote %d items, want at least half", shared)
+		t.Errorf("got %d items quoted on both markets, want at least half", shared)
 	}
 }
 
@@ -232,7 +232,7 @@ func TestModel_IsDeterminedByItsSeed(t *testing.T) {
 	for i := range 1_000 {
 		for v := range 3 {
 			if a.ask(v, i, 5) != b.ask(v, i, 5) {
-				t.Fatalf("two models of the same seed differ at item %d", i)
+				t.Fatalf("two models of the same seed differ at item %d, want equal asks", i)
 			}
 			if a.ask(v, i, 5) != c.ask(v, i, 5) {
 				differ++
@@ -257,13 +257,13 @@ func TestGauss_IsNormallyDistributed(t *testing.T) {
 		}
 	}
 	if mean := sum / n; mean < -one/100 || mean > one/100 {
-		t.Errorf("mean %d, want 0", mean)
+		t.Errorf("got mean %d, want 0", mean)
 	}
 	if variance := squares / n; variance < one*98/100 || variance > one*102/100 {
-		t.Errorf("variance %d, want %d", variance, one)
+		t.Errorf("got variance %d, want %d", variance, one)
 	}
 	if share := inner * 100 / n; share < 65 || share > 71 {
-		t.Errorf("%d %% within one standard deviation, want 68", share)
+		t.Errorf("got %d %% within one standard deviation, want 68", share)
 	}
 	if bits.OnesCount64(mix(1)^mix(2)) < 16 {
 		t.Error("mix(1) and mix(2) differ in fewer than 16 bits")

@@ -47,7 +47,7 @@ func fetch(t testing.TB, s *Provider, call provider.Call) (*providertest.Sink, p
 		t.Fatalf("fetch %s: %v", call.File, err)
 	}
 	if sink.Rejects != 0 {
-		t.Errorf("fetch %s: %d rejected rows, first: %+v", call.File, sink.Rejects, sink.Rejected[0])
+		t.Errorf("fetch %s: got %d rejected rows, want none, first: %+v", call.File, sink.Rejects, sink.Rejected[0])
 	}
 	return sink, result
 }
@@ -62,22 +62,22 @@ func TestRoundTrip_BulkFilePreservesNames(t *testing.T) {
 	for _, f := range s.Describe().Files {
 		sink, result := fetch(t, s, provider.Call{File: f.Key})
 		if result.ProviderTime.IsZero() {
-			t.Errorf("%s: response without a time", f.Key)
+			t.Errorf("%s: got a response without a time", f.Key)
 		}
 		for _, q := range sink.Quotes {
 			if q.Market != f.Key {
-				t.Fatalf("file %s: quote of market %s", f.Key, q.Market)
+				t.Fatalf("file %s: got a quote of the other market %s", f.Key, q.Market)
 			}
 			delete(missing, q.Name)
 		}
 		for _, f := range fixtures {
 			if f.trait&pinned != 0 && !slices.ContainsFunc(sink.Quotes, func(q provider.Quote) bool { return q.Name == f.name && q.Ask > 0 }) {
-				t.Errorf("no offer of %q", f.name)
+				t.Errorf("got no ask of %q, want one", f.name)
 			}
 		}
 	}
 	if len(missing) != 0 {
-		t.Errorf("%d names without quotes: %.200q", len(missing), slices.Sorted(maps.Keys(missing)))
+		t.Errorf("got %d names without quotes, want none: %.200q", len(missing), slices.Sorted(maps.Keys(missing)))
 	}
 }
 
@@ -104,7 +104,7 @@ func TestRoundTrip_AllShapesReturnTheSameQuotes(t *testing.T) {
 		single.Quotes = append(single.Quotes, got.Quotes...)
 	}
 	if len(bulk.Quotes) < names*7 {
-		t.Errorf("%d quotes of %d names on 10 markets, want at least %d", len(bulk.Quotes), names, names*7)
+		t.Errorf("got %d quotes of %d names on 10 markets, want at least %d", len(bulk.Quotes), names, names*7)
 	}
 	if diff := cmp.Diff(bulk.Sorted(), batch.Sorted()); diff != "" {
 		t.Errorf("bulk and batch differ (-bulk +batch):\n%.2000s", diff)
@@ -123,12 +123,12 @@ func TestProvider_UnknownNameHasNoQuotes(t *testing.T) {
 	for _, shape := range []provider.Shape{provider.Batch, provider.Single} {
 		sink, _ := fetch(t, p(shape), provider.Call{Names: []string{unknown}})
 		if len(sink.Quotes) != 0 {
-			t.Errorf("%s: %d quotes of an unknown name, want 0", shape, len(sink.Quotes))
+			t.Errorf("%s: got %d quotes of an unknown name, want 0", shape, len(sink.Quotes))
 		}
 	}
 	sink, _ := fetch(t, p(provider.Batch), provider.Call{Names: []string{unknown, redline}})
 	if len(sink.Quotes) < 5 {
-		t.Errorf("%d quotes of the known name, want at least 5", len(sink.Quotes))
+		t.Errorf("got %d quotes of the known name, want at least 5", len(sink.Quotes))
 	}
 }
 
@@ -156,7 +156,7 @@ func TestProvider_MarketMissingFromTheResponseIsSilent(t *testing.T) {
 	s := testProvider(t, Config{BaseURL: url, Shape: provider.Single, Markets: 5}, nil)
 	_, result := fetch(t, s, provider.Call{Names: []string{redline}})
 	if want := []string{"sim-delta", "sim-ember"}; !slices.Equal(result.Silent, want) {
-		t.Errorf("silent: %q, want %q", result.Silent, want)
+		t.Errorf("silent markets: got %q, want %q", result.Silent, want)
 	}
 }
 
@@ -282,10 +282,10 @@ func TestNew_RejectsInvalidConfigurations(t *testing.T) {
 		}
 	}
 	if _, err := NewHandler(Options{Names: -1}); err == nil {
-		t.Error("NewHandler with -1 names: no error")
+		t.Error("NewHandler with -1 names: got no error")
 	}
 	if _, err := NewHandler(Options{Markets: 1_000}); err == nil {
-		t.Error("NewHandler with 1,000 markets: no error")
+		t.Error("NewHandler with 1,000 markets: got no error")
 	}
 }
 
@@ -303,7 +303,7 @@ func TestFetch_RejectsInvalidCallsWithoutARequest(t *testing.T) {
 	} {
 		c.call.Meter = new(provider.Meter)
 		if _, err := p(c.shape).Fetch(t.Context(), c.call, new(providertest.Sink)); err == nil {
-			t.Errorf("%s: %d names and file %q: no error", c.shape, len(c.call.Names), c.call.File)
+			t.Errorf("%s: %d names and file %q: got no error", c.shape, len(c.call.Names), c.call.File)
 		}
 		if n := c.call.Meter.Requests(); n != 0 {
 			t.Errorf("%s: got %d requests, want 0", c.shape, n)
@@ -323,10 +323,10 @@ func TestFetch_ErrorNamesTheProviderOnce(t *testing.T) {
 	} {
 		_, err := p(c.shape).Fetch(t.Context(), c.call, new(providertest.Sink))
 		if kind := provider.KindOf(err); kind != provider.KindProtocol {
-			t.Errorf("%+v: error %v has kind %q, want %q", c.call, err, kind, provider.KindProtocol)
+			t.Errorf("%+v: got error %v of kind %q, want %q", c.call, err, kind, provider.KindProtocol)
 		}
 		if n := strings.Count(err.Error(), Name+":"); n != 1 {
-			t.Errorf("%+v: error %q names the provider %d times, want once", c.call, err, n)
+			t.Errorf("%+v: got error %q with the name of the provider %d times, want once", c.call, err, n)
 		}
 	}
 }

@@ -196,7 +196,7 @@ func TestReal_DecodesRecordedFeeds(t *testing.T) {
 	} {
 		want.Market = skinport.Name
 		if !slices.Contains(sink.Quotes, want) {
-			t.Errorf("missing quote %+v", want)
+			t.Errorf("got no quote %+v, want it", want)
 		}
 	}
 	for _, q := range sink.Quotes {

@@ -210,7 +210,7 @@ func TestReal_DecodesRecordedResponses(t *testing.T) {
 		}
 		q := sink.Quotes[0]
 		if !line.Real || q.Name != line.Name {
-			t.Errorf("name %q (real: %v): got quote %+v", line.Name, line.Real, q)
+			t.Errorf("name %q (real: %v): got quote %+v, want one only for a real name", line.Name, line.Real, q)
 		}
 		counts[string(q.Currency)]++
 		if (q.Sale > 0) != (q.Sales > 0) || q.Ask <= 0 {

@@ -108,7 +108,7 @@ func (w *world) hashing() (hashing, reading time.Duration) {
 			began = time.Now()
 			for i := range page {
 				if ok, err := s.EntryIntact(&page[i].Entry); !ok || err != nil {
-					w.Fatal(ok, err)
+					w.Fatalf("entry: got intact %t, error %v, want a valid seal", ok, err)
 				}
 			}
 			hashing += time.Since(began)

@@ -293,7 +293,7 @@ func TestExplain_DescribesRuleAndSteps(t *testing.T) {
 		},
 	}
 	if d := cmp.Diff(want, e); d != "" {
-		t.Error(d)
+		t.Errorf("explanation (-want +got):\n%s", d)
 	}
 }
 

@@ -135,7 +135,7 @@ func TestBuiltIn_RoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(fee.BuiltIn(), decode(t, string(text)), cmpopts.IgnoreUnexported(fee.Rule{}), cmpopts.EquateEmpty()); d != "" {
-		t.Error(d)
+		t.Errorf("built-in rules (-want +got):\n%s", d)
 	}
 }
 
