@@ -207,7 +207,7 @@ func TestPostgres_CommitsSurviveLostConnections(t *testing.T) {
 		for i := range items {
 			items[i] = asset{AssetID: fmt.Sprintf("0-%d", i), MarketHashName: names[r.IntN(len(names))]}
 		}
-		c.await("a push that is taken", func() bool {
+		c.await("a successful push", func() bool {
 			pushes++
 			_, err := c.tryPush("user0", 730, items)
 			return err == nil

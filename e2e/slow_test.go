@@ -50,7 +50,7 @@ func TestSlow_BackgroundProviderDoesNotBlockRun(t *testing.T) {
 		db := s.open()
 		const quotes = `SELECT 1 FROM market_snapshot s JOIN market m ON m.id = s.market_id WHERE m.provider = '` + sim.Name + `' LIMIT 1`
 		s.await("the whole budget spent", func() bool { return served(markets) >= budget })
-		s.await("its quotes", func() bool { return len(rows(t, db, quotes)) > 0 })
+		s.await("the quotes of the provider", func() bool { return len(rows(t, db, quotes)) > 0 })
 		s.kill()
 		s.start()
 		s.await("the provider known to be out of budget", func() bool { return s.budgetOf(sim.Name).Left == 0 })

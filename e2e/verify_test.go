@@ -190,9 +190,9 @@ func TestVerify_ReportsTamperingEverywhere(t *testing.T) {
 		}
 		damageCheckpoint(t, s)
 		s.start()
-		s.verifies("without its checkpoint", "u1", "incomplete", "anchor_match", exitIncomplete)
+		s.verifies("without the stored checkpoint", "u1", "incomplete", "anchor_match", exitIncomplete)
 		s.awaitVerification("incomplete")
-		s.await("its event", func() bool { return slices.Contains(problems(t, db), " incomplete anchor_match") })
+		s.await("the event of the incomplete verification", func() bool { return slices.Contains(problems(t, db), " incomplete anchor_match") })
 	})
 }
 

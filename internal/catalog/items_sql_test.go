@@ -25,7 +25,7 @@ func TestEnsureItems_KeepsNamesByteForByte(t *testing.T) {
 				if err := tx.QueryRow(`SELECT name FROM item WHERE id = $1`, ids[i]).Scan(&name); err != nil {
 					return err
 				}
-				f.Is("name", name, want)
+				f.Is("name of the item", name, want)
 			}
 			return nil
 		})
@@ -36,8 +36,8 @@ func TestEnsureItems_CreatesAnItemOnce(t *testing.T) {
 	dbtest.Each(t, func(f *dbtest.Fixture) {
 		first := catalogtest.Items(f, app, "A", "B")
 		again := catalogtest.Items(f, app, "B", "C", "A")
-		f.Is("A", again[2], first[0])
-		f.Is("B", again[0], first[1])
+		f.Is("id of item A", again[2], first[0])
+		f.Is("id of item B", again[0], first[1])
 		if again[1] == 0 || again[1] == first[0] || again[1] == first[1] {
 			f.Errorf("item C: got the id %d, want a new id", again[1])
 		}
@@ -45,7 +45,7 @@ func TestEnsureItems_CreatesAnItemOnce(t *testing.T) {
 		f.Tx(func(tx *db.Tx) error {
 			phases, err := catalog.EnsureItems(tx, app, []catalog.Key{{AppID: app, Name: "A", Phase: "Ruby"}, {AppID: app, Name: "A"}})
 			f.Is("items of two phases", len(phases), 2)
-			f.Is("the item without a phase", phases[key("A")].ID, first[0])
+			f.Is("id of the item without a phase", phases[key("A")].ID, first[0])
 			if err != nil {
 				return err
 			}

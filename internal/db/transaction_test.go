@@ -14,9 +14,9 @@ import (
 func TestInTx_RollsBackWhenTheFunctionFails(t *testing.T) {
 	dbtest.Each(t, func(f *dbtest.Fixture) {
 		err := attempt(f.Context(), f, "A", func() error { return errTest })
-		f.Is("expected error", errors.Is(err, errTest), true)
-		f.Is("outcome unknown", errors.Is(err, db.ErrCommitUnknown), false)
-		f.Is("written", userExists(f, "A"), false)
+		f.Is("the transaction returns the expected error", errors.Is(err, errTest), true)
+		f.Is("the error is ErrCommitUnknown", errors.Is(err, db.ErrCommitUnknown), false)
+		f.Is("the user was written", userExists(f, "A"), false)
 		f.Must(attempt(f.Context(), f, "B", nothing))
 	})
 }
@@ -24,10 +24,10 @@ func TestInTx_RollsBackWhenTheFunctionFails(t *testing.T) {
 func TestInTx_ReleasesTheWriterAfterAPanic(t *testing.T) {
 	dbtest.Each(t, func(f *dbtest.Fixture) {
 		func() {
-			defer func() { f.Is("recovered", recover(), errTest) }()
+			defer func() { f.Is("recovered value", recover(), errTest) }()
 			_ = attempt(f.Context(), f, "A", func() error { panic(errTest) })
 		}()
-		f.Is("written", userExists(f, "A"), false)
+		f.Is("the user was written", userExists(f, "A"), false)
 		f.Must(attempt(f.Context(), f, "B", nothing)) // the single SQLite writer was released
 	})
 }
@@ -36,10 +36,10 @@ func TestInTx_RollsBackWhenCancelled(t *testing.T) {
 	dbtest.Each(t, func(f *dbtest.Fixture) {
 		ctx, cancel := context.WithCancel(f.Context())
 		err := attempt(ctx, f, "A", func() error { cancel(); return nil })
-		f.Is("expected error", errors.Is(err, context.Canceled), true)
-		f.Is("outcome unknown", errors.Is(err, db.ErrCommitUnknown), false)
-		f.Is("written", userExists(f, "A"), false)
-		f.Is("cancelled before it began", errors.Is(attempt(ctx, f, "A", nothing), context.Canceled), true)
+		f.Is("the transaction returns the expected error", errors.Is(err, context.Canceled), true)
+		f.Is("the error is ErrCommitUnknown", errors.Is(err, db.ErrCommitUnknown), false)
+		f.Is("the user was written", userExists(f, "A"), false)
+		f.Is("a transaction that was cancelled before it began returns context.Canceled", errors.Is(attempt(ctx, f, "A", nothing), context.Canceled), true)
 		f.Must(attempt(f.Context(), f, "B", nothing))
 	})
 }
@@ -53,9 +53,9 @@ func TestInTx_RollsBackAfterAFaultBeforeTheCommit(t *testing.T) {
 			return nil
 		}
 		err := attempt(f.Context(), f, "A", nothing)
-		f.Is("expected error", errors.Is(err, errTest), true)
-		f.Is("outcome unknown", errors.Is(err, db.ErrCommitUnknown), false)
-		f.Is("written", userExists(f, "A"), false)
+		f.Is("the transaction returns the expected error", errors.Is(err, errTest), true)
+		f.Is("the error is ErrCommitUnknown", errors.Is(err, db.ErrCommitUnknown), false)
+		f.Is("the user was written", userExists(f, "A"), false)
 		f.Faults = nil
 		f.Must(attempt(f.Context(), f, "B", nothing))
 	})
@@ -70,9 +70,9 @@ func TestInTx_ReportsAnUnknownOutcomeAfterAFaultInTheCommit(t *testing.T) {
 			return nil
 		}
 		err := attempt(f.Context(), f, "A", nothing)
-		f.Is("expected error", errors.Is(err, errTest), true)
-		f.Is("outcome unknown", errors.Is(err, db.ErrCommitUnknown), true)
-		f.Is("written", userExists(f, "A"), true)
+		f.Is("the transaction returns the expected error", errors.Is(err, errTest), true)
+		f.Is("the error is ErrCommitUnknown", errors.Is(err, db.ErrCommitUnknown), true)
+		f.Is("the user was written", userExists(f, "A"), true)
 	})
 }
 
@@ -80,7 +80,7 @@ func TestInTx_AllRowsCarryTheSameTime(t *testing.T) {
 	dbtest.Each(t, func(f *dbtest.Fixture) {
 		f.Tx(func(tx *db.Tx) error {
 			f.Now = f.Now.Add(time.Hour)
-			f.Is("time", tx.Now(), dbtest.Epoch)
+			f.Is("time of the transaction", tx.Now(), dbtest.Epoch)
 			_, err := user.Ensure(tx, "A")
 			return err
 		})
@@ -104,7 +104,7 @@ func TestRead_ReturnsCommittedDataOnly(t *testing.T) {
 		f.Must(f.DB.Healthy(f.Context()))
 		v, err := f.DB.SchemaVersion(f.Context())
 		f.Must(err)
-		f.Is("schema version is positive", v > 0, true)
+		f.Is("the schema version is positive", v > 0, true)
 	})
 }
 

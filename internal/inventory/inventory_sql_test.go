@@ -56,7 +56,7 @@ func TestRows_CopyThePriceOfTheirItem(t *testing.T) {
 		})
 		slices.SortFunc(rows, func(a, b Row) int { return strings.Compare(a.AssetID, b.AssetID) })
 		want := Row{ID: rows[0].ID, AssetID: "a", ItemID: ids[0], Amount: 1, Tradable: true, Marketable: true}
-		f.Is("row", rows[0], want)
+		f.Is("stored row", rows[0], want)
 		rows[0] = Row{
 			ID: rows[0].ID, AssetID: "a", ItemID: ids[1], ClassID: "c ★", InstanceID: "i", Amount: 1 << 31,
 			Marketable: true, Inspect: "steam://rungame/%20\"'",
@@ -69,7 +69,7 @@ func TestRows_CopyThePriceOfTheirItem(t *testing.T) {
 		f.Tx(func(tx *db.Tx) error {
 			again, err := inventoryRows(tx, v, app, "2")
 			slices.SortFunc(again, func(a, b Row) int { return strings.Compare(a.AssetID, b.AssetID) })
-			f.Is("changed row", again[0], rows[0])
+			f.Is("row after the change", again[0], rows[0])
 			return err
 		})
 		f.Tx(func(tx *db.Tx) error { return RemoveInventory(tx, []int64{rows[1].ID, rows[2].ID}) })
@@ -107,7 +107,7 @@ func TestRows_SupportsLargeInventories(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			f.Is("rows", len(rows), n)
+			f.Is("number of rows", len(rows), n)
 			ids := make([]int64, len(rows))
 			for i := range rows {
 				ids[i], rows[i].Amount = rows[i].ID, 2
@@ -158,7 +158,7 @@ func TestSync_ConcurrentSyncsQueueEachNameOnce(t *testing.T) {
 		for u := range users / 2 {
 			key, known, err := user.Key(f.Context(), f.DB, fmt.Sprint("user ", u))
 			f.Must(err)
-			f.Is("user exists", known, true)
+			f.Is("the user exists", known, true)
 			f.Is("rows of a user", len(values(f, key)), size)
 		}
 	})

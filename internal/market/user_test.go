@@ -336,23 +336,23 @@ func TestDeleteUser_KeepsTheKeyOfTheID(t *testing.T) {
 	w.push("b", asset("1", "A"), asset("2", "B"))
 	w.must(put(user.User{ID: "a", SteamID: steamID, DisplayName: "Ada", Leaderboard: true})())
 	a := hold("a")
-	is("a is known", known("a"), true)
-	is("an unknown id is held", hold("unknown"), user.Held{})
-	is("a is held", a, user.Held{Key: a.Key, SteamID: steamID})
+	is("user a is known", known("a"), true)
+	is("Hold of an unknown id", hold("unknown"), user.Held{})
+	is("Hold of user a", a, user.Held{Key: a.Key, SteamID: steamID})
 	tables := []string{"inventory", "inventory_snapshot", "inspection"}
 	for _, table := range tables {
 		is(table+" has rows of a", stored(table) > 0, true)
 	}
 
 	w.must(w.remove("a"))
-	is("a is known after the deletion", known("a"), false)
-	is("a is held after the deletion", hold("a"), user.Held{Key: a.Key, Deleted: true})
-	is("b is known", known("b"), true)
+	is("user a is known after the deletion", known("a"), false)
+	is("Hold of user a after the deletion", hold("a"), user.Held{Key: a.Key, Deleted: true})
+	is("user b is known", known("b"), true)
 	users, err := user.List(t.Context(), w.s, "", "", 10)
 	w.must(err)
-	is("users that are listed", len(users), 1)
+	is("number of listed users", len(users), 1)
 	_, rows := w.known("b")
-	is("rows of b", rows, int64(2))
+	is("rows of user b", rows, int64(2))
 	w.must(put(user.User{ID: "b", SteamID: steamID})()) // the Steam id is free again
 
 	// Each function that creates users gives a deleted user the same key again.
@@ -363,13 +363,13 @@ func TestDeleteUser_KeepsTheKeyOfTheID(t *testing.T) {
 		put(user.User{ID: "a", Leaderboard: true, KeepLeaderboard: true}),
 	} {
 		w.must(again())
-		is("a again", read(), user.User{ID: "a", Leaderboard: true})
-		is("key of a again", hold("a").Key, a.Key)
+		is("user a after it was created again", read(), user.User{ID: "a", Leaderboard: true})
+		is("key of user a after it was created again", hold("a").Key, a.Key)
 		for _, table := range tables {
 			is(table+" of a again", stored(table), int64(0))
 		}
 		w.must(w.remove("a"))
 	}
 	w.must(put(user.User{ID: "a", Leaderboard: false})())
-	is("a again, opted out", read(), user.User{ID: "a"})
+	is("user a after it opted out", read(), user.User{ID: "a"})
 }

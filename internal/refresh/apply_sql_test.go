@@ -16,9 +16,9 @@ func TestApplyRange_WritesPricesToItsRows(t *testing.T) {
 		ids := f.items("A", "B")
 		u := f.own("u", ids[0], ids[1], ids[0], 0) // rows 1 to 4
 		id := f.run(10)
-		f.Is("values before it is applied", fmt.Sprintf("%d", f.values(u)), "[0 0 0 0]")
+		f.Is("values before the first range", fmt.Sprintf("%d", f.values(u)), "[0 0 0 0]")
 		f.shards(id, 0, 0)
-		f.Is("a range without shards", f.applyRange(id, 2, false), false)
+		f.Is("applied a range without shards", f.applyRange(id, 2, false), false)
 		f.openShards(id, 2) // rows 1, and 2 to 4
 		f.openShards(id, 3)
 		f.shards(id, 2, 2)
@@ -27,7 +27,7 @@ func TestApplyRange_WritesPricesToItsRows(t *testing.T) {
 			f.Is(fmt.Sprint("values after range ", i), fmt.Sprintf("%d", f.values(u)), want)
 			f.shards(id, 2, []int{1, 1, 0}[i])
 		}
-		f.Is("a range after the last", f.applyRange(id, 2, false), false)
+		f.Is("applied a range after the last one", f.applyRange(id, 2, false), false)
 		f.finish(id)
 		f.shards(id, 0, 0)
 		f.openShards(id, 2)
@@ -36,9 +36,9 @@ func TestApplyRange_WritesPricesToItsRows(t *testing.T) {
 		f.Now = f.Now.Add(7 * time.Hour)
 		id = f.run(30)
 		f.openShards(id, 1)
-		f.Is("a range most of which differs", f.applyRange(id, 3, true), true)
-		f.Is("values after it", fmt.Sprintf("%d", f.values(u)), "[30 30 10 0]")
-		f.Is("the rest", f.applyRange(id, 3, true), true)
+		f.Is("applied a range with mostly different rows", f.applyRange(id, 3, true), true)
+		f.Is("values after that range", fmt.Sprintf("%d", f.values(u)), "[30 30 10 0]")
+		f.Is("applied the rest", f.applyRange(id, 3, true), true)
 		f.Is("values after the rest", fmt.Sprintf("%d", f.values(u)), "[30 30 30 0]")
 		f.shards(id, 1, 0)
 	})
@@ -77,14 +77,14 @@ func TestApplyBatch_WritesPricesToItsRows(t *testing.T) {
 			return n
 		}
 		id := f.run(20)
-		f.Is("rows of a batch", byBatch(id), int64(3))
-		f.Is("cursor", f.job(id).ApplyCursor, int64(1))
-		f.Is("rows of it again", byBatch(id), int64(0))
+		f.Is("rows changed by the batch", byBatch(id), int64(3))
+		f.Is("cursor of the job", f.job(id).ApplyCursor, int64(1))
+		f.Is("rows changed by the same batch again", byBatch(id), int64(0))
 		f.finish(id)
 		f.Now = f.Now.Add(7 * time.Hour)
 		id = f.run(20)
-		f.Is("rows of a batch that changed nothing", byBatch(id), int64(0))
-		f.Is("values", fmt.Sprintf("%d", f.values(u)), "[20 20 20 0]")
+		f.Is("rows changed by a batch without changed items", byBatch(id), int64(0))
+		f.Is("values of the rows", fmt.Sprintf("%d", f.values(u)), "[20 20 20 0]")
 	})
 }
 
@@ -113,11 +113,11 @@ func TestApplyRange_RollbackKeepsTheShard(t *testing.T) {
 			}
 			return died
 		})
-		f.Is("killed", errors.Is(err, died), true)
+		f.Is("the job was killed", errors.Is(err, died), true)
 		<-others
 		f.apply(job)
 		f.shards(job, 2, 0)
-		f.Is("values", fmt.Sprintf("%d", f.values(u)), "[10 10 10]")
+		f.Is("values after the job was repeated", fmt.Sprintf("%d", f.values(u)), "[10 10 10]")
 	})
 }
 

@@ -85,7 +85,7 @@ func TestBackground_RejectedRowKeepsStoredQuote(t *testing.T) {
 	}
 	w.clock.Add(7 * time.Hour)
 	w.runFirst(false)
-	equal(t, "offers without the delisted item", w.count(offers), 5)
+	equal(t, "offers left after an item was delisted", w.count(offers), 5)
 	equal(t, "offers of the item whose row was rejected", w.count(offers+` AND s.item_id = $1`, w.named(list[0]).ID), 2)
 	w.checkIdle()
 }

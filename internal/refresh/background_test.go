@@ -105,7 +105,7 @@ func TestBackground_JobEndsWithoutWaiting(t *testing.T) {
 	j := w.job(id)
 	equal(t, "state", j.State, refresh.Finished)
 	equal(t, "updated", j.Counts.Updated, 100)
-	equal(t, "the duration", j.FinishedAt.Sub(started), 0)
+	equal(t, "the duration of the job", j.FinishedAt.Sub(started), 0)
 	equal(t, "calls", len(steam.requested()), 0)
 	left, err := view.Deferred(t.Context(), w.store, []int64{id})
 	must(t, err)
@@ -136,7 +136,7 @@ func TestBackground_RequestsByValueTimesStaleness(t *testing.T) {
 		t.Errorf("the provider got %q, want the deferred names in order", second)
 	}
 	equal(t, "requests counted", w.count(`SELECT sum(requests) FROM fetch_unit WHERE provider = 'steam'`), 50)
-	equal(t, "names left", w.count(`SELECT size FROM fetch_unit WHERE provider = 'steam'`), 10)
+	equal(t, "names left to request", w.count(`SELECT size FROM fetch_unit WHERE provider = 'steam'`), 10)
 
 	// Twenty more pieces raise the priority of the cheapest name above that of all requested
 	// names. Names without a request still come first.
@@ -164,9 +164,9 @@ func TestBackground_QuoteChangesPriceInNextJob(t *testing.T) {
 	equal(t, "snapshots", len(snaps), 3)
 	for _, s := range snaps[1:] {
 		equal(t, "provider", s.Provider, "steam")
-		equal(t, "the ask", s.Ask, units(1_100))
+		equal(t, "the ask of the quote", s.Ask, units(1_100))
 		equal(t, "reason", s.Reason, pricing.Awaiting)
-		equal(t, "the fetch time", s.FetchedAt, w.clock.Now())
+		equal(t, "the fetch time of the quote", s.FetchedAt, w.clock.Now())
 	}
 	w.clock.Add(7 * time.Hour)
 	w.drain()

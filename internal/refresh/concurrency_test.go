@@ -145,7 +145,7 @@ func TestConcurrency_BulkAndMissingJobEstimateTheSameItems(t *testing.T) {
 		w.push("u", 730, list...)
 		stop := w.work()
 		w.begin(false)
-		until(t, "both to end", func() bool {
+		until(t, "the end of both jobs", func() bool {
 			return w.idle() && w.count(`SELECT count(*) FROM refresh_job`) >= 1
 		})
 		stop()

@@ -47,7 +47,7 @@ func TestAcceptItem_AcceptsAHeldPrice(t *testing.T) {
 		s.Items[0].Estimate.State.Held = pricing.HeldPrice{Candidate: 40, At: f.Now}
 		name := s.Items[0].Key.Name
 		f.Tx(func(tx *db.Tx) error { _, err := refresh.StoreEstimates(tx, *b, s); return err })
-		f.Is("a held price confirms nothing", f.item(name).CheckedAt, dbtest.Epoch)
+		f.Is("time of check of an item with a held price", f.item(name).CheckedAt, dbtest.Epoch)
 		f.Now = f.Now.Add(time.Hour)
 		accept := func(k catalog.Key) (ok bool) {
 			f.Tx(func(tx *db.Tx) (err error) {
@@ -57,10 +57,10 @@ func TestAcceptItem_AcceptsAHeldPrice(t *testing.T) {
 			return ok
 		}
 		bucket, before := catalog.Bucket(name), f.versions()
-		f.Is("accepted", accept(key(name)), true)
-		f.Is("version of its bucket", f.versions()[bucket], before[bucket]+1)
+		f.Is("the held price was accepted", accept(key(name)), true)
+		f.Is("version of the item's bucket", f.versions()[bucket], before[bucket]+1)
 		got := f.item(name)
-		f.Is("item", fmt.Sprint(int64(got.Price), int64(got.Candidate), got.CandidateAt.IsZero(), got.UpdatedAt.Equal(f.Now), got.CheckedAt.Equal(f.Now)), "40 0 true true true")
+		f.Is("item after the acceptance", fmt.Sprint(int64(got.Price), int64(got.Candidate), got.CandidateAt.IsZero(), got.UpdatedAt.Equal(f.Now), got.CheckedAt.Equal(f.Now)), "40 0 true true true")
 		want := []money.Micro{40, 0} // the price of the other item is applied later
 		if name == "B" {
 			slices.Reverse(want)
@@ -68,8 +68,8 @@ func TestAcceptItem_AcceptsAHeldPrice(t *testing.T) {
 		if got := f.values(u); !slices.Equal(got, want) {
 			f.Errorf("got the values %v, want %v", got, want)
 		}
-		f.Is("accepted twice", accept(key(name)), false)
-		f.Is("of an unknown item", accept(key("unknown")), false)
+		f.Is("the held price was accepted twice", accept(key(name)), false)
+		f.Is("accepted a price of an unknown item", accept(key("unknown")), false)
 	})
 }
 
@@ -83,34 +83,34 @@ func TestNoteProvider_StoresTheStateOfProvidersAndFiles(t *testing.T) {
 			f.Must(err)
 			return states["s"]
 		}
-		f.Is("a success", state(), want)
+		f.Is("state of the provider after a success", state(), want)
 		f.Now = later
 		f.Tx(func(tx *db.Tx) error { return refresh.NoteProvider(tx, "s", "f", "why") })
 		want.LastError, want.LastErrorAt = "why", later
-		f.Is("a failure", state(), want)
+		f.Is("state of the provider after a failure", state(), want)
 		f.Tx(func(tx *db.Tx) error { return refresh.NoteProvider(tx, "s", "f", "why else") })
 		f.Tx(func(tx *db.Tx) error { return refresh.NoteProvider(tx, "s", "", "") })
 		files, err := view.ProviderFiles(f.Context(), f.DB)
 		f.Must(err)
-		f.Is("files", len(files["s"]), 2)
-		f.Is("names", files["s"][""], view.ProviderFile{LastSuccess: later})
-		f.Is("a file that fails", files["s"]["f"], view.ProviderFile{LastSuccess: later.Add(-time.Hour), LastError: "why else", LastErrorAt: later, Failures: 2})
+		f.Is("number of files", len(files["s"]), 2)
+		f.Is("file of the calls for names", files["s"][""], view.ProviderFile{LastSuccess: later})
+		f.Is("failed file", files["s"]["f"], view.ProviderFile{LastSuccess: later.Add(-time.Hour), LastError: "why else", LastErrorAt: later, Failures: 2})
 		f.Tx(func(tx *db.Tx) error { return refresh.NoteProvider(tx, "s", "f", "") })
 		files, err = view.ProviderFiles(f.Context(), f.DB)
 		f.Must(err)
-		f.Is("a file that is back", files["s"]["f"], view.ProviderFile{LastSuccess: later, LastError: "why else", LastErrorAt: later})
+		f.Is("file that succeeded after a failure", files["s"]["f"], view.ProviderFile{LastSuccess: later, LastError: "why else", LastErrorAt: later})
 		want.LastSuccess, want.LastError = later, "why else"
 		f.Tx(func(tx *db.Tx) error { return refresh.PauseProvider(tx, "s", true) })
 		want.Paused = true
-		f.Is("a pause", state(), want)
+		f.Is("state of the paused provider", state(), want)
 
 		m := f.market("s", "m")
-		f.Is("the same market", f.market("s", "m"), m)
-		f.Is("another provider's", f.market("t", "m") != m, true)
+		f.Is("id of the same market", f.market("s", "m"), m)
+		f.Is("the same market key of another provider has another id", f.market("t", "m") != m, true)
 		markets, err := view.Markets(f.Context(), f.DB)
 		f.Must(err)
-		f.Is("market", markets[m], refresh.MarketName{Provider: "s", Key: "m", Title: "m"})
-		f.Is("markets", len(markets), 2)
+		f.Is("stored market", markets[m], refresh.MarketName{Provider: "s", Key: "m", Title: "m"})
+		f.Is("number of markets", len(markets), 2)
 	})
 }
 
@@ -137,12 +137,12 @@ func TestStoreValidation_StoresLevelsOnceAndReadsThemByGame(t *testing.T) {
 			}}
 			f.Tx(func(tx *db.Tx) error {
 				first, err := refresh.StoreValidation(tx, id, nil, []refresh.Learned{l})
-				f.Is("first", first, true)
+				f.Is("the first validation of the job is stored", first, true)
 				return err
 			})
 			f.Tx(func(tx *db.Tx) error {
 				first, err := refresh.StoreValidation(tx, id, nil, []refresh.Learned{{AppID: 730, Set: pricing.NewSet(unit + 1)}})
-				f.Is("first, again", first, false)
+				f.Is("the second validation of the job is stored", first, false)
 				return err
 			})
 			if b := f.claimBatch(); b != nil {
@@ -159,20 +159,20 @@ func TestStoreValidation_StoresLevelsOnceAndReadsThemByGame(t *testing.T) {
 			}
 			return set.Unit
 		}
-		f.Is("before any", read(), money.Micro(0))
+		f.Is("dispersion before any job", read(), money.Micro(0))
 		for i, unit := range []money.Micro{1, 2, 2} {
 			learn(unit, []pricing.History{{1, 0}, nil, nil}[i])
-			f.Is("newest", read(), unit)
+			f.Is("dispersion of the newest job", read(), unit)
 			states, err := refresh.ValidationStates(f.Context(), f.DB, 730)
 			f.Must(err)
-			f.Is("state", states[1].Dispersions[0], unit)
+			f.Is("dispersion of the state", states[1].Dispersions[0], unit)
 			history, err := refresh.MarketHistory(f.Context(), f.DB, 730, 1)
 			f.Must(err)
-			f.Is("history", len(history), 2) // also where the second job had none to store
+			f.Is("length of the history", len(history), 2) // also where the second job had none to store
 		}
 		other, err := refresh.LevelSet(f.Context(), f.DB, 570)
 		f.Must(err)
-		f.Is("of another game", other == nil, true)
+		f.Is("another game has no dispersion", other == nil, true)
 	})
 }
 
@@ -198,14 +198,14 @@ func TestPauseProvider_AResumedHostLosesItsReportedQuota(t *testing.T) {
 		}
 		f.Must(all[0].StoreReported(f.Context(), provider.Rate{Limit: 30, Left: 0, Reset: time.Hour}))
 		f.Must(allowance.New(f.DB, "other", provider.Host{Key: "h"}).StoreReported(f.Context(), provider.Rate{Left: 0, Reset: time.Hour}))
-		f.Is("refused", allowed(), 0)
+		f.Is("requests allowed after a refusal", allowed(), 0)
 		f.Tx(func(tx *db.Tx) error { return refresh.PauseProvider(tx, "s", true) })
-		f.Is("paused", allowed(), 0)
+		f.Is("requests allowed while paused", allowed(), 0)
 		f.Tx(func(tx *db.Tx) error { return refresh.PauseProvider(tx, "s", false) })
-		f.Is("resumed, up to its quota", allowed(), 3)
-		f.Is("not of another provider", take(allowance.New(f.DB, "other", provider.Host{Key: "h"})), time.Hour)
+		f.Is("requests allowed after the pause, up to the quota", allowed(), 3)
+		f.Is("wait of another provider", take(allowance.New(f.DB, "other", provider.Host{Key: "h"})), time.Hour)
 		f.Must(all[0].StoreReported(f.Context(), provider.Rate{Limit: 30, Left: 0, Reset: time.Hour}))
-		f.Is("reported again", take(all[1]), time.Hour)
+		f.Is("wait after a second report", take(all[1]), time.Hour)
 	})
 }
 
@@ -219,11 +219,11 @@ func (f *fixture) versions() [catalog.Buckets]int64 {
 	for _, v := range all {
 		sum -= v
 	}
-	f.Is("the sum, less all versions", sum, int64(0))
+	f.Is("sum of the versions minus the stored sum", sum, int64(0))
 	if known, ok := catalog.KnownPriceVersion(f.DB); ok {
 		sum, err = catalog.PriceVersion(f.Context(), f.DB)
 		f.Must(err)
-		f.Is("known without a request", known, sum)
+		f.Is("sum known without a query", known, sum)
 	}
 	return all
 }
@@ -239,14 +239,14 @@ func TestStoreEstimates_IncrementsPriceVersionOfItsBuckets(t *testing.T) {
 		expect := func(what string, wantA, wantB int64) {
 			f.Helper()
 			now := f.versions()
-			f.Is(what+": A, B", fmt.Sprint(now[a]-before[a], now[b]-before[b]), fmt.Sprint(wantA, wantB))
+			f.Is(what+": changes of the versions of A and B", fmt.Sprint(now[a]-before[a], now[b]-before[b]), fmt.Sprint(wantA, wantB))
 			now[a], now[b] = before[a], before[b]
-			f.Is(what+": other buckets", now, before)
+			f.Is(what+": versions of other buckets", now, before)
 			before = f.versions()
 		}
 		job := f.plan(refresh.Bulk, 1)
 		f.Tx(func(tx *db.Tx) error { _, _, err := catalog.QueueMissing(tx, f.missingIn(tx, "A")); return err })
-		expect("a plan and a queue", 0, 0)
+		expect("plan and queue", 0, 0)
 		f.storeValidation(job)
 		batch := f.claimBatch()
 		s := f.estimates(batch, 10)
@@ -259,22 +259,22 @@ func TestStoreEstimates_IncrementsPriceVersionOfItsBuckets(t *testing.T) {
 		f.Faults = func(point string) error {
 			_, known := catalog.KnownPriceVersion(f.DB)
 			if point == "after commit" {
-				f.Is("known before the commit ends", known, false)
+				f.Is("sum is known before the commit ends", known, false)
 				return gone
 			}
 			return nil
 		}
 		err := f.DB.InTx(f.Context(), func(tx *db.Tx) error { _, err := refresh.StoreEstimates(tx, *batch, s); return err })
-		f.Is("outcome unknown", errors.Is(err, db.ErrCommitUnknown), true)
+		f.Is("the error is ErrCommitUnknown", errors.Is(err, db.ErrCommitUnknown), true)
 		f.Faults = nil
 		_, known := catalog.KnownPriceVersion(f.DB)
-		f.Is("known after an unknown outcome", known, false)
+		f.Is("sum is known after an unknown outcome", known, false)
 		expect("A is estimated, no provider responded for B", 1, 0)
 		f.Tx(func(tx *db.Tx) error {
 			done, err := refresh.AcceptItem(tx, key("A"))
-			f.Is("accepted", done, false)
+			f.Is("a price was accepted", done, false)
 			return err
 		})
-		expect("nothing to accept", 0, 0)
+		expect("acceptance without a held price", 0, 0)
 	})
 }

@@ -39,7 +39,7 @@ func TestStart_ReturnsTheLiveJob(t *testing.T) {
 			}
 			more, err := work[i](t.Context())
 			must(t, err)
-			equal(t, "whether work was done", more, true)
+			equal(t, "work was done", more, true)
 		}
 	}
 	w.drain()
@@ -238,7 +238,7 @@ func TestCancel_AbortsRequestInProgress(t *testing.T) {
 	s.before = nil
 	w.drain()
 	equal(t, "state", w.job(id).State, refresh.Cancelled)
-	equal(t, "request counted", w.count(`SELECT requests + reserved FROM fetch_unit`), 1)
+	equal(t, "requests counted", w.count(`SELECT requests + reserved FROM fetch_unit`), 1)
 	equal(t, "failures of the provider", w.count(`SELECT count(*) FROM provider_state WHERE last_error <> ''`), 0)
 	w.checkIdle()
 }

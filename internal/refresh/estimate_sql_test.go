@@ -23,13 +23,13 @@ func TestClaimBatch_WaitsForUnitsOfTheBatch(t *testing.T) {
 		half := unit("t", "")
 		half.BatchFrom, half.BatchTo = 0, catalog.Bucket(names[3])
 		id := f.plan(refresh.Bulk, catalog.Buckets, half, unit("s", "f"))
-		f.Is("while a file is open", f.claimBatch() == nil, true)
+		f.Is("no batch can be claimed while a file is not fetched", f.claimBatch() == nil, true)
 		f.fetch("s")
-		f.Is("before its validation", f.claimBatch() == nil, true)
+		f.Is("no batch can be claimed before the validation", f.claimBatch() == nil, true)
 		f.storeValidation(id)
 		b := f.claimBatch()
-		f.Is("the first that waits for nothing", b.Batch > half.BatchTo, true)
-		f.Is("batch", *b, refresh.Batch{JobID: id, Kind: refresh.Bulk, Batch: b.Batch, Token: 1})
+		f.Is("the first batch that waits for no unit was claimed", b.Batch > half.BatchTo, true)
+		f.Is("claimed batch", *b, refresh.Batch{JobID: id, Kind: refresh.Bulk, Batch: b.Batch, Token: 1})
 		items, err := refresh.BatchItems(f.Context(), f.DB, *b)
 		f.Must(err)
 		for _, i := range items {
@@ -37,23 +37,23 @@ func TestClaimBatch_WaitsForUnitsOfTheBatch(t *testing.T) {
 		}
 		f.Tx(func(tx *db.Tx) error { return refresh.ReturnBatch(tx, *b) })
 		again := f.claimBatch()
-		f.Is("released", again.Batch, b.Batch)
+		f.Is("batch claimed after the release", again.Batch, b.Batch)
 		f.Tx(func(tx *db.Tx) error { return refresh.ReturnBatch(tx, *b) }) // by the former owner
 		f.estimate(again, 10)
 		half.JobID = id
 		free, err := refresh.UnblocksBatch(f.Context(), f.DB, half)
 		f.Must(err)
-		f.Is("a unit that is open", free, false)
+		f.Is("batches became free with an unfinished unit", free, false)
 		f.fetch("t")
 		free, err = refresh.UnblocksBatch(f.Context(), f.DB, half)
 		f.Must(err)
-		f.Is("a unit that was the last of some batches", free, true)
+		f.Is("batches became free with the last unit of some", free, true)
 		n := 1
 		for b := f.claimBatch(); b != nil; b = f.claimBatch() {
 			f.estimate(b, 10)
 			n++
 		}
-		f.Is("updated", f.job(id).Counts.Updated, int64(8))
+		f.Is("updated items", f.job(id).Counts.Updated, int64(8))
 
 		// Missing prices come first.
 		f.Tx(func(tx *db.Tx) error { return refresh.EndEstimating(tx, id) })
@@ -64,8 +64,8 @@ func TestClaimBatch_WaitsForUnitsOfTheBatch(t *testing.T) {
 		missing := f.plan(refresh.Missing, 1)
 		f.storeValidation(bulk)
 		f.storeValidation(missing)
-		f.Is("first", f.claimBatch().JobID, missing)
-		f.Is("second", f.claimBatch().JobID, bulk)
+		f.Is("job of the first claimed batch", f.claimBatch().JobID, missing)
+		f.Is("job of the second claimed batch", f.claimBatch().JobID, bulk)
 	})
 }
 
@@ -81,12 +81,12 @@ func TestStoreEstimates_WritesABatchOnce(t *testing.T) {
 		for i, by := range []*refresh.Batch{late, b, b, late} {
 			f.Tx(func(tx *db.Tx) error {
 				done, err := refresh.StoreEstimates(tx, *by, s)
-				f.Is(fmt.Sprint("estimated ", i), done, by == b && i == 1)
+				f.Is(fmt.Sprint("batch was estimated in call ", i), done, by == b && i == 1)
 				return err
 			})
 		}
 		c := f.job(id).Counts
-		f.Is("counts", c, refresh.Counts{Total: 2, Updated: 2, Changed: 2})
+		f.Is("counts of the job", c, refresh.Counts{Total: 2, Updated: 2, Changed: 2})
 		items, err := refresh.BatchItems(f.Context(), f.DB, *b)
 		f.Must(err)
 		f.Is("items left to estimate", len(items), 0)
@@ -110,10 +110,10 @@ func TestStoreEstimates_ConcurrentEstimateIsAConflict(t *testing.T) {
 			f.Fatalf("estimate over another job's price: got error %v, want ErrConflict", err)
 		}
 		f.Is("price of the other job", f.item("B").Price, money.Micro(20))
-		f.Is("nothing is written", f.item("A").Price, money.Micro(0))
-		f.Is("counts", f.job(id).Counts.Pending, int64(2))
+		f.Is("price of the item that shares the transaction", f.item("A").Price, money.Micro(0))
+		f.Is("pending items", f.job(id).Counts.Pending, int64(2))
 		f.estimate(b, 10)
-		f.Is("afterwards", f.item("B").Price, money.Micro(10))
+		f.Is("price after the repeated estimate", f.item("B").Price, money.Micro(10))
 	})
 }
 
@@ -156,17 +156,17 @@ func TestStoreEstimates_WritesItemsQuotesAndCounts(t *testing.T) {
 		f.Tx(func(tx *db.Tx) error { _, err := refresh.StoreEstimates(tx, *b, s); return err })
 
 		got := f.item("A")
-		f.Is("item", got, view.StoredItem{
+		f.Is("stored item", got, view.StoredItem{
 			ID: got.ID, Key: key("A"), Price: 10, Status: pricing.Suspect, Method: "median", MethodVersion: pricing.MethodVersion,
 			Average: 12, Median: 13, Consensus: 14, Min: 15, Max: 16, Interval: pricing.Interval{Low: 20, High: 21}, Markets: 17, UsedMarkets: 18,
 			Guard: guard, LevelSet: 8, Candidate: 19, CandidateAt: at(-time.Hour), UpdatedAt: f.Now, EstimatedAt: f.Now, QuotesAt: at(-time.Minute),
 			NoSalesSince: at(-2 * time.Hour), RetryAt: at(time.Hour), RateSet: 7,
 		})
 		noQuote, failed, skipped := f.item("B"), f.item("C"), f.item("D")
-		f.Is("no quote", fmt.Sprint(noQuote.Price, noQuote.EstimatedAt.Equal(f.Now), noQuote.CheckedAt.IsZero(), noQuote.Failures), "0 true true 0")
-		f.Is("failed", fmt.Sprint(failed.EstimatedAt.IsZero(), failed.Failures), "true 1")
-		f.Is("skipped", fmt.Sprint(skipped.EstimatedAt.IsZero(), skipped.Failures), "true 0")
-		f.Is("counts", f.job(id).Counts, refresh.Counts{Total: 4, Updated: 1, NoQuote: 1, Failed: 1, SkippedBudget: 1, Changed: 1})
+		f.Is("item without a quote", fmt.Sprint(noQuote.Price, noQuote.EstimatedAt.Equal(f.Now), noQuote.CheckedAt.IsZero(), noQuote.Failures), "0 true true 0")
+		f.Is("failed item", fmt.Sprint(failed.EstimatedAt.IsZero(), failed.Failures), "true 1")
+		f.Is("skipped item", fmt.Sprint(skipped.EstimatedAt.IsZero(), skipped.Failures), "true 0")
+		f.Is("counts of the job", f.job(id).Counts, refresh.Counts{Total: 4, Updated: 1, NoQuote: 1, Failed: 1, SkippedBudget: 1, Changed: 1})
 		list, err := view.JobItems(f.Context(), f.DB, id, "", -1, 0, 10)
 		f.Must(err)
 		for _, i := range list {
@@ -176,9 +176,9 @@ func TestStoreEstimates_WritesItemsQuotesAndCounts(t *testing.T) {
 		}
 		snaps, err := view.Snapshots(f.Context(), f.DB, got.ID)
 		f.Must(err)
-		f.Is("snapshots", len(snaps), 2)
-		f.Is("first", snaps[0], view.StoredSnapshot{MarketSnapshot: snap, Provider: "s", Market: "m1", Title: "m1"})
-		f.Is("second", snaps[1].MarketSnapshot, other)
+		f.Is("number of snapshots", len(snaps), 2)
+		f.Is("first snapshot", snaps[0], view.StoredSnapshot{MarketSnapshot: snap, Provider: "s", Market: "m1", Title: "m1"})
+		f.Is("second snapshot", snaps[1].MarketSnapshot, other)
 
 		// The next batch reads the written values and overwrites them.
 		f.Tx(func(tx *db.Tx) error { return refresh.EndEstimating(tx, id) })
@@ -208,11 +208,11 @@ func TestStoreEstimates_WritesItemsQuotesAndCounts(t *testing.T) {
 		f.Tx(func(tx *db.Tx) error { _, err := refresh.StoreEstimates(tx, *b, s); return err })
 		snaps, err = view.Snapshots(f.Context(), f.DB, got.ID)
 		f.Must(err)
-		f.Is("snapshots after it", len(snaps), 2)
-		f.Is("overwritten", snaps[0].MarketSnapshot, snap)
-		f.Is("changed", snaps[1].MarketSnapshot, other)
-		f.Is("confirmed", f.item("A").CheckedAt, f.Now)
-		f.Is("no failure after a success", f.item("C").Failures, int64(0))
+		f.Is("number of snapshots after the second job", len(snaps), 2)
+		f.Is("snapshot that was replaced", snaps[0].MarketSnapshot, snap)
+		f.Is("snapshot that did not change", snaps[1].MarketSnapshot, other)
+		f.Is("time of check of the confirmed item", f.item("A").CheckedAt, f.Now)
+		f.Is("failures after a success", f.item("C").Failures, int64(0))
 	})
 }
 
@@ -233,10 +233,10 @@ func TestStoreEstimates_WritesLargeLists(t *testing.T) {
 		id := f.plan(refresh.Bulk, 1, units...)
 		f.storeValidation(id)
 		f.estimate(f.claimBatch(), 10)
-		f.Is("updated", f.job(id).Counts.Updated, int64(n))
+		f.Is("updated items", f.job(id).Counts.Updated, int64(n))
 		list, err := refresh.JobUnits(f.Context(), f.DB, id)
 		f.Must(err)
-		f.Is("units", len(list), 3_000)
-		f.Is("rows", len(f.values(userKey)), n)
+		f.Is("number of units", len(list), 3_000)
+		f.Is("number of rows", len(f.values(userKey)), n)
 	})
 }

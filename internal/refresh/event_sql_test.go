@@ -34,15 +34,15 @@ func TestFailJob_StoresEventAtomically(t *testing.T) {
 			}
 			err := f.DB.InTx(f.Context(), func(tx *db.Tx) error { return refresh.FailJob(tx, id, "why") })
 			f.Faults = nil
-			f.Is("killed "+point, errors.Is(err, killed), true)
+			f.Is("transaction was killed "+point, errors.Is(err, killed), true)
 		}
 		fail("before commit")
-		f.Is("neither", fmt.Sprint(f.job(id).State, len(f.events())), "queued0")
+		f.Is("state of the job and number of events before the commit", fmt.Sprint(f.job(id).State, len(f.events())), "queued0")
 		fail("after commit")
-		f.Is("both", fmt.Sprint(f.job(id).State, len(f.events())), "failed1")
+		f.Is("state of the job and number of events after the commit", fmt.Sprint(f.job(id).State, len(f.events())), "failed1")
 		f.Tx(func(tx *db.Tx) error { return refresh.FailJob(tx, id, "again") })
-		f.Is("once", len(f.events()), 1)
-		f.Is("counted requests", len(event.Counts(f.DB)), 0)
+		f.Is("number of events after a repetition", len(f.events()), 1)
+		f.Is("number of counted kinds", len(event.Counts(f.DB)), 0)
 	})
 }
 
@@ -50,12 +50,12 @@ func TestFinishJob_StoresOneEventPerJob(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.own("u", f.items("A", "B")...)
 		id := f.run(10)
-		f.Is("while it runs", len(f.events()), 0)
+		f.Is("events while the job runs", len(f.events()), 0)
 		f.finish(id)
 		f.finish(id)
 		want := []string{fmt.Sprintf(`job.finished {"jobId":"%d","jobKind":"bulk","forced":false,"requestedBy":"test","startedAt":%q,`+
 			`"totalItems":2,"updatedItems":2,"changedItems":2,"noQuoteItems":0,"failedItems":0,"lastError":null,"outcome":"complete","gaps":{"items":[],"markets":[]}}`, id, f.Now.Format(time.RFC3339Nano))}
-		f.Is("finished", fmt.Sprint(f.events()), fmt.Sprint(want))
+		f.Is("events of the finished job", fmt.Sprint(f.events()), fmt.Sprint(want))
 
 		var failed int64
 		f.Tx(func(tx *db.Tx) (err error) {
@@ -66,7 +66,7 @@ func TestFinishJob_StoresOneEventPerJob(t *testing.T) {
 		})
 		want = append([]string{fmt.Sprintf(`job.failed {"jobId":"%d","jobKind":"missing","forced":true,"requestedBy":"queue","startedAt":null,`+
 			`"totalItems":0,"updatedItems":0,"changedItems":0,"noQuoteItems":0,"failedItems":0,"lastError":"no plan","outcome":"failed","gaps":{"items":[],"markets":[]}}`, failed)}, want...)
-		f.Is("failed", fmt.Sprint(f.events()), fmt.Sprint(want))
+		f.Is("events of the failed job", fmt.Sprint(f.events()), fmt.Sprint(want))
 
 		// A job without a market is partial, and stores the market and the reason.
 		f.Now = f.Now.Add(24 * time.Hour)
@@ -74,24 +74,24 @@ func TestFinishJob_StoresOneEventPerJob(t *testing.T) {
 		gaps := []event.MarketGap{{Provider: "s", Market: "m\"★", Reason: "failed", Share: 0.25, Detail: "why"}}
 		f.Tx(func(tx *db.Tx) error {
 			end, err := refresh.FinishJob(tx, partial, gaps)
-			f.Is("partial", end.Outcome, refresh.JobPartial)
+			f.Is("outcome of the partial job", end.Outcome, refresh.JobPartial)
 			return err
 		})
-		f.Is("kept", fmt.Sprint(f.job(partial).Outcome, f.job(partial).MarketGaps), fmt.Sprint(refresh.JobPartial, gaps))
+		f.Is("stored outcome and gaps of the partial job", fmt.Sprint(f.job(partial).Outcome, f.job(partial).MarketGaps), fmt.Sprint(refresh.JobPartial, gaps))
 		got := f.events()[0]
-		f.Is("kind", strings.HasPrefix(got, "job.partial "), true)
-		f.Is("gaps", strings.HasSuffix(got, `"gaps":{"items":[],"markets":[{"provider":"s","market":"m\"★","reason":"failed","share":0.25,"detail":"why"}]}}`), true)
+		f.Is("event begins with the kind job.partial", strings.HasPrefix(got, "job.partial "), true)
+		f.Is("event ends with the gaps", strings.HasSuffix(got, `"gaps":{"items":[],"markets":[{"provider":"s","market":"m\"★","reason":"failed","share":0.25,"detail":"why"}]}}`), true)
 		last, err := view.LastOutcome(f.Context(), f.DB, refresh.Bulk)
 		f.Must(err)
-		f.Is("the last one", last, refresh.JobPartial)
+		f.Is("outcome of the last job", last, refresh.JobPartial)
 		want = append([]string{got}, want...)
 
 		f.Now = f.Now.Add(24 * time.Hour)
 		cancelled := f.run(10)
 		f.Tx(func(tx *db.Tx) error { return refresh.CancelJob(tx, cancelled, time.Hour) })
-		f.Is("cancelled", f.finish(cancelled), refresh.Cancelled)
-		f.Is("its outcome", f.job(cancelled).Outcome, refresh.JobPartial)
-		f.Is("it makes no event", fmt.Sprint(f.events()), fmt.Sprint(want))
+		f.Is("state of the cancelled job", f.finish(cancelled), refresh.Cancelled)
+		f.Is("outcome of the cancelled job", f.job(cancelled).Outcome, refresh.JobPartial)
+		f.Is("events after the cancelled job", fmt.Sprint(f.events()), fmt.Sprint(want))
 	})
 }
 
@@ -114,21 +114,21 @@ func TestStoreValidation_QuarantineAddsOneEvent(t *testing.T) {
 		of := `"provider":"s","why":"quarantine","host":"","market":"m","appId":730,"file":"f","detail":`
 		newest := func(what string, n int, want string) {
 			f.Helper()
-			f.Is(what+": number", len(f.events()), n)
+			f.Is(what+": number of events", len(f.events()), n)
 			if n > 0 {
 				f.Is(what, f.events()[0], want)
 			}
 		}
 		validate("")
-		newest("good", 0, "")
+		newest("first good response", 0, "")
 		validate("half a catalog")
-		newest("refused", 1, "provider.quarantined {"+of+`"half a catalog"}`)
+		newest("first quarantined response", 1, "provider.quarantined {"+of+`"half a catalog"}`)
 		validate("less than that")
-		newest("refused again", 1, "provider.quarantined {"+of+`"half a catalog"}`)
+		newest("second quarantined response", 1, "provider.quarantined {"+of+`"half a catalog"}`)
 		validate("")
-		newest("good again", 2, "provider.up {"+of+`"the response is accepted again"}`)
+		newest("good response after a quarantine", 2, "provider.up {"+of+`"the response is accepted again"}`)
 		validate("")
-		newest("and again", 2, "provider.up {"+of+`"the response is accepted again"}`)
+		newest("second good response after a quarantine", 2, "provider.up {"+of+`"the response is accepted again"}`)
 		validate("cents for dollars")
 		accept := func() (n int64) {
 			f.Tx(func(tx *db.Tx) (err error) {
@@ -137,10 +137,10 @@ func TestStoreValidation_QuarantineAddsOneEvent(t *testing.T) {
 			})
 			return n
 		}
-		f.Is("accepted", accept(), int64(1))
-		newest("accepted", 4, "provider.up {"+of+`"accepted by an operator"}`)
-		f.Is("accepted twice", accept(), int64(0))
-		newest("once", 4, "provider.up {"+of+`"accepted by an operator"}`)
+		f.Is("number of accepted markets", accept(), int64(1))
+		newest("event of the acceptance", 4, "provider.up {"+of+`"accepted by an operator"}`)
+		f.Is("number of markets in a second acceptance", accept(), int64(0))
+		newest("newest event after the second acceptance", 4, "provider.up {"+of+`"accepted by an operator"}`)
 	})
 }
 

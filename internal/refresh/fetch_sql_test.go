@@ -32,7 +32,7 @@ func TestClaimUnit_ClaimsAUnitOnce(t *testing.T) {
 		}
 		f.Must(refresh.Recover(f.Context(), f.DB))
 		again := f.claim("s")
-		f.Is("after a recovery", fmt.Sprint(again.JobID, again.Token, again.Attempts), fmt.Sprint(missing, 2, 2))
+		f.Is("job, token and attempts of the unit after the recovery", fmt.Sprint(again.JobID, again.Token, again.Attempts), fmt.Sprint(missing, 2, 2))
 	})
 }
 
@@ -46,7 +46,7 @@ func TestEndUnit_RejectsLostClaim(t *testing.T) {
 		late.State, late.Requests, late.Bytes = refresh.UnitDone, 2, 20
 		f.Tx(func(tx *db.Tx) error {
 			ended, _, err := refresh.EndUnit(tx, *late, []refresh.MarketFetch{{MarketID: 1, Outcome: refresh.OutcomeOK}}, []refresh.Blob{{Bucket: 1, Data: []byte("x")}})
-			f.Is("ended", ended, false)
+			f.Is("the unit ended with a lost claim", ended, false)
 			if err != nil {
 				return err
 			}
@@ -54,11 +54,11 @@ func TestEndUnit_RejectsLostClaim(t *testing.T) {
 		})
 		units, err := refresh.JobUnits(f.Context(), f.DB, id)
 		f.Must(err)
-		f.Is("state", units[0].State, refresh.UnitRunning)
-		f.Is("requests that were sent nevertheless", units[0].Requests, int64(4))
+		f.Is("state of the unit", units[0].State, refresh.UnitRunning)
+		f.Is("requests that were sent with the lost claim", units[0].Requests, int64(4))
 		outcomes, err := refresh.ReadOutcomes(f.Context(), f.DB, id)
 		f.Must(err)
-		f.Is("outcomes", len(outcomes), 0)
+		f.Is("number of outcomes", len(outcomes), 0)
 	})
 }
 
@@ -72,18 +72,18 @@ func TestEndUnit_IsIdempotent(t *testing.T) {
 			f.Tx(func(tx *db.Tx) error {
 				ended, _, err := refresh.EndUnit(tx, *u, []refresh.MarketFetch{{MarketID: 5, Quotes: 3, Rejected: 1, Outcome: refresh.OutcomeOK}},
 					[]refresh.Blob{{Bucket: 1, Data: []byte("x")}})
-				f.Is("ended", ended, i == 0)
+				f.Is("the unit ended in this call", ended, i == 0)
 				return err
 			})
 		}
 		units, err := refresh.JobUnits(f.Context(), f.DB, id)
 		f.Must(err)
 		got := units[0]
-		f.Is("unit", fmt.Sprintln(got.State, got.Requests, got.Bytes, got.ResponseUnitID == got.ID, got.FetchedAt.Equal(f.Now), got.StatedAt.Equal(u.StatedAt)),
+		f.Is("ended unit", fmt.Sprintln(got.State, got.Requests, got.Bytes, got.ResponseUnitID == got.ID, got.FetchedAt.Equal(f.Now), got.StatedAt.Equal(u.StatedAt)),
 			"done 2 20 true true true\n")
 		outcomes, err := refresh.ReadOutcomes(f.Context(), f.DB, id)
 		f.Must(err)
-		f.Is("outcome", outcomes[refresh.UnitMarket{Unit: u.ID, Market: 5}],
+		f.Is("outcome of the market", outcomes[refresh.UnitMarket{Unit: u.ID, Market: 5}],
 			refresh.MarketFetch{MarketID: 5, Quotes: 3, Rejected: 1, Outcome: refresh.OutcomeOK})
 	})
 }
@@ -97,21 +97,21 @@ func TestReturnUnit_PostponesTheUnit(t *testing.T) {
 		for range 2 { // returning is idempotent
 			f.Tx(func(tx *db.Tx) error { return refresh.ReturnUnit(tx, *u) })
 		}
-		f.Is("too early", f.claim("s") == nil, true)
+		f.Is("no unit can be claimed before the retry", f.claim("s") == nil, true)
 		f.Now = f.Now.Add(time.Minute - time.Microsecond)
-		f.Is("still too early", f.claim("s") == nil, true)
+		f.Is("no unit can be claimed just before the retry", f.claim("s") == nil, true)
 		f.Now = f.Now.Add(time.Microsecond)
 		u = f.claim("s")
-		f.Is("now", u != nil, true)
-		f.Is("attempts", u.Attempts, int64(2))
+		f.Is("a unit can be claimed at the time of the retry", u != nil, true)
+		f.Is("attempts of the unit", u.Attempts, int64(2))
 		f.Is("requests of this attempt", u.Requests, int64(0))
 		u.NotBefore = f.Now.Add(time.Minute)
 		f.Tx(func(tx *db.Tx) error { return refresh.ReturnUnit(tx, *u) })
 		f.Now = f.Now.Add(-refresh.Patience)
-		f.Is("by a clock set back", f.claim("s") != nil, true)
+		f.Is("a unit can be claimed by a clock that was set back", f.claim("s") != nil, true)
 		units, err := refresh.JobUnits(f.Context(), f.DB, id)
 		f.Must(err)
-		f.Is("requests", units[0].Requests, int64(1))
+		f.Is("requests of the unit", units[0].Requests, int64(1))
 	})
 }
 
@@ -141,13 +141,13 @@ func TestReserveRequests_CountsBeforeSending(t *testing.T) {
 		}
 		killed := claim()
 		counted("with the claim", 0)
-		f.Is("a valid claim", reserve(killed, 3), true)
+		f.Is("reserved requests with a valid claim", reserve(killed, 3), true)
 		counted("requests of the reservation before", 1)
 		f.Tx(func(tx *db.Tx) error { return refresh.Reclaim(tx, "me", nil, nil) })
 		counted("requests counted after a kill, including reserved ones", 4)
 		u := claim()
 		counted("with the second claim", 4)
-		f.Is("a claim that is lost", reserve(killed, 1), false)
+		f.Is("reserved requests with a lost claim", reserve(killed, 1), false)
 		u.Requests = 3
 		f.Tx(func(tx *db.Tx) error { return refresh.ReturnUnit(tx, *u) })
 		counted("requests counted after three were sent", 7)
@@ -184,8 +184,8 @@ func TestSplitUnit_SplitsNames(t *testing.T) {
 		if want := []string{"[A] done ", "[B] failed why", "[C] pending "}; !slices.Equal(got, want) {
 			f.Errorf("got the units %q, want %q", got, want)
 		}
-		f.Is("last error", f.job(id).LastError, "why")
-		f.Is("too early", f.claim("s") == nil, true)
+		f.Is("last error of the job", f.job(id).LastError, "why")
+		f.Is("no unit can be claimed before the retry", f.claim("s") == nil, true)
 		f.Now = f.Now.Add(time.Minute)
 		if u := f.claim("s"); u == nil || !slices.Equal(u.Names, []string{"C"}) {
 			f.Errorf("got the claim %+v, want one of name C", u)
@@ -204,20 +204,20 @@ func TestPauseProvider_DefersItsUnits(t *testing.T) {
 		pause(true)
 		u.NotBefore = f.Now
 		f.Tx(func(tx *db.Tx) error { return refresh.ReturnUnit(tx, *u) })
-		f.Is("decoded records", f.claim("s") == nil, true)
-		f.Is("another provider", f.claim("t") != nil, true)
+		f.Is("no unit of the paused provider can be claimed", f.claim("s") == nil, true)
+		f.Is("a unit of another provider can be claimed", f.claim("t") != nil, true)
 		units, err := refresh.JobUnits(f.Context(), f.DB, id)
 		f.Must(err)
 		for _, u := range units[:2] {
-			f.Is("state", string(u.State)+" "+u.Error, "deferred s: paused by an operator")
+			f.Is("state and error of the deferred unit", string(u.State)+" "+u.Error, "deferred s: paused by an operator")
 		}
 		paused, err := refresh.PausedProviders(f.Context(), f.DB)
 		f.Must(err)
-		f.Is("paused", fmt.Sprint(paused), "map[s:true]")
+		f.Is("paused providers", fmt.Sprint(paused), "map[s:true]")
 		pause(false)
 		paused, err = refresh.PausedProviders(f.Context(), f.DB)
 		f.Must(err)
-		f.Is("resumed", len(paused), 0)
+		f.Is("number of paused providers after the resumption", len(paused), 0)
 	})
 }
 
@@ -235,26 +235,26 @@ func TestAbandonUnits_FailsUnitsWithoutProvider(t *testing.T) {
 				if u.State == refresh.UnitPending {
 					out = append(out, u.Provider+"/"+u.File)
 				} else if u.ID != done.ID {
-					f.Is("state", u.State, refresh.UnitFailed)
+					f.Is("state of the unit", u.State, refresh.UnitFailed)
 				}
 			}
 			return strings.Join(out, " ")
 		}
 		abandon() // no instance knows which are configured
-		f.Is("without an instance", open(), "gone/g kept/h kept/dropped other/")
+		f.Is("open units without an instance", open(), "gone/g kept/h kept/dropped other/")
 		f.register("old", refresh.Endpoint{Provider: "gone", File: "g"}, refresh.Endpoint{Provider: "kept", File: "dropped"})
 		f.register("new", refresh.Endpoint{Provider: "kept", File: "h"}, refresh.Endpoint{Provider: "other"})
 		abandon()
-		f.Is("while both live", open(), "gone/g kept/h kept/dropped other/")
-		f.Is("last error", f.job(id).LastError, "")
-		f.Is("removed", f.remove("old", 0), true)
+		f.Is("open units while both instances live", open(), "gone/g kept/h kept/dropped other/")
+		f.Is("last error while both instances live", f.job(id).LastError, "")
+		f.Is("the old instance was removed", f.remove("old", 0), true)
 		abandon()
-		f.Is("with what is left", open(), "kept/h other/")
-		f.Is("last error", f.job(id).LastError, "gone: no longer configured")
-		f.Is("removed", f.remove("new", 0), true)
+		f.Is("open units after the old instance was removed", open(), "kept/h other/")
+		f.Is("last error after the old instance was removed", f.job(id).LastError, "gone: no longer configured")
+		f.Is("the new instance was removed", f.remove("new", 0), true)
 		f.register("none")
 		abandon()
-		f.Is("with none configured", open(), "")
+		f.Is("open units with an instance without endpoints", open(), "")
 	})
 }
 
@@ -265,7 +265,7 @@ func TestReclaim_ReleasesOrphans(t *testing.T) {
 		id := f.plan(refresh.Bulk, catalog.Buckets, unit("t", ""), unit("t", ""), unit("t", ""))
 		for i := range 3 { // they wait for no batch
 			u := f.claim("t")
-			f.Is("unit", u != nil, true)
+			f.Is("a unit was claimed", u != nil, true)
 			if i == 2 {
 				f.Tx(func(tx *db.Tx) error { return refresh.Reclaim(tx, "me", []int64{u.ID}, nil) })
 			}
@@ -273,7 +273,7 @@ func TestReclaim_ReleasesOrphans(t *testing.T) {
 		f.Tx(func(tx *db.Tx) error { return refresh.Reclaim(tx, "other", nil, nil) })
 		units, err := refresh.JobUnits(f.Context(), f.DB, id)
 		f.Must(err)
-		f.Is("units", fmt.Sprintln(units[0].State, units[1].State, units[2].State), "pending pending running\n")
+		f.Is("states of the units", fmt.Sprintln(units[0].State, units[1].State, units[2].State), "pending pending running\n")
 		for range 2 {
 			f.fetch("t")
 		}
@@ -284,8 +284,8 @@ func TestReclaim_ReleasesOrphans(t *testing.T) {
 		kept, lost := f.claimBatch(), f.claimBatch()
 		f.Tx(func(tx *db.Tx) error { return refresh.Reclaim(tx, "me", nil, []refresh.Batch{*kept}) })
 		again := f.claimBatch()
-		f.Is("the lost batch", again.Batch, lost.Batch)
-		f.Is("its token", again.Token, lost.Token+1)
+		f.Is("batch claimed after the lost one", again.Batch, lost.Batch)
+		f.Is("token of the lost batch", again.Token, lost.Token+1)
 		f.Tx(func(tx *db.Tx) error { return refresh.Reclaim(tx, "me", nil, []refresh.Batch{*kept, *again}) })
 		f.estimate(kept, 10)
 	})

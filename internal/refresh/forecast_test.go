@@ -167,12 +167,12 @@ func TestForecast_MatchesTheNextJob(t *testing.T) {
 		equal(t, "writes of a forecast", w.version(), before)
 		j := w.run(forced)
 		equal(t, "due items", f.Due, refresh.Due{Due: j.Counts.Updated, TTL: j.Counts.SkippedTTL, NoSales: j.Counts.SkippedNoSales})
-		equal(t, "the total", f.Due.Due+f.Due.TTL, 137)
+		equal(t, "the total of the forecast", f.Due.Due+f.Due.TTL, 137)
 		for _, cost := range f.Providers {
 			i := slices.IndexFunc(w.providers, func(s *fakeProvider) bool { return s.d.Name == cost.Provider })
 			equal(t, "requests of "+cost.Provider, cost.Requests, int64(len(w.providers[i].requested())))
 			if cost.Provider == "beta" {
-				equal(t, "time at the limit", cost.Time, time.Duration(cost.Requests)*30*time.Second)
+				equal(t, "forecast time at the limit", cost.Time, time.Duration(cost.Requests)*30*time.Second)
 			}
 		}
 	}
@@ -223,7 +223,7 @@ func TestForecast_CountsItemsThatCannotBeRequested(t *testing.T) {
 		must(t, err)
 		equal(t, "requests", f.Providers[0].Requests, requests)
 		equal(t, "deferred", f.Providers[0].Deferred, deferred)
-		equal(t, "due items", f.Due.Due, 65)
+		equal(t, "due items of the forecast", f.Due.Due, 65)
 		equal(t, "items skipped for the budget", f.Budget, budget)
 	}
 	check(4, 3, 25) // the period is longer than a job waits

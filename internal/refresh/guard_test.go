@@ -96,15 +96,15 @@ func TestValidation_SkipsEqualResponsesWithinAnHour(t *testing.T) {
 	w.clock.Add(time.Minute)
 	w.run(true)
 	equal(t, "sets after the same responses", sets(), before)
-	equal(t, "jobs that name the set", w.count(`SELECT count(*) FROM refresh_level WHERE level_set = (SELECT max(id) FROM level_set)`), 2)
-	equal(t, "items that name the set", w.count(`SELECT count(*) FROM item WHERE level_set = (SELECT max(id) FROM level_set)`), 150)
+	equal(t, "jobs with the set", w.count(`SELECT count(*) FROM refresh_level WHERE level_set = (SELECT max(id) FROM level_set)`), 2)
+	equal(t, "items with the set", w.count(`SELECT count(*) FROM item WHERE level_set = (SELECT max(id) FROM level_set)`), 150)
 	price += units(1)
 	w.clock.Add(time.Minute)
 	w.run(true)
-	equal(t, "sets after others", sets(), before+1)
+	equal(t, "sets after other responses", sets(), before+1)
 	w.clock.Add(2 * time.Hour)
 	w.run(true)
-	equal(t, "sets after the same, later", sets(), before+2)
+	equal(t, "sets after the same responses, later", sets(), before+2)
 	w.checkIdle()
 }
 
@@ -146,7 +146,7 @@ func TestGuard_UnchangedBackgroundQuoteReleasesNothing(t *testing.T) {
 		w.clock.Add(time.Hour)
 		steam.requested()
 		w.runFirst(true)
-		equal(t, "requests of the background", len(steam.requested()), 1)
+		equal(t, "requests of the background fetch", len(steam.requested()), 1)
 	}
 	reads()
 	equal(t, "candidate before a job", w.named(name).Candidate, 0)

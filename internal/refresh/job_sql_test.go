@@ -24,28 +24,28 @@ func TestInsertJob_AllowsOneLiveJobOfAKind(t *testing.T) {
 			return id, made
 		}
 		a, made := insert(refresh.Bulk)
-		f.Is("made", made, true)
+		f.Is("a first job was created", made, true)
 		want := refresh.Job{
 			ID: a, Kind: refresh.Bulk, Forced: true, State: refresh.Queued, Stage: refresh.StagePlan,
 			RequestedBy: "who ★", RetryOf: 7, CreatedAt: f.Now,
 		}
-		f.Is("job", f.job(a), want)
+		f.Is("stored job", f.job(a), want)
 		again, made := insert(refresh.Bulk)
-		f.Is("made again", made, false)
-		f.Is("the live one", again, a)
+		f.Is("a second job of the kind was created", made, false)
+		f.Is("id that is returned for the live job", again, a)
 		b, made := insert(refresh.Missing)
-		f.Is("another kind", made, true)
+		f.Is("a job of another kind was created", made, true)
 		queued, err := refresh.ReadQueuedJob(f.Context(), f.DB)
 		f.Must(err)
-		f.Is("queued first", queued.ID, a)
+		f.Is("id of the first queued job", queued.ID, a)
 		f.Tx(func(tx *db.Tx) error { return refresh.FailJob(tx, a, "why") })
 		j := f.job(a)
-		f.Is("failed", fmt.Sprint(j.State, j.Stage, j.FinishedAt.Equal(f.Now), j.LastError), "faileddonetruewhy")
+		f.Is("failed job", fmt.Sprint(j.State, j.Stage, j.FinishedAt.Equal(f.Now), j.LastError), "faileddonetruewhy")
 		queued, err = refresh.ReadQueuedJob(f.Context(), f.DB)
 		f.Must(err)
-		f.Is("queued next", queued.ID, b)
+		f.Is("id of the next queued job", queued.ID, b)
 		c, made := insert(refresh.Bulk)
-		f.Is("made after the end", made, true)
+		f.Is("a job was created after the end of the first", made, true)
 
 		_, err = refresh.ReadJob(f.Context(), f.DB, 999)
 		if e := fault.Of(err); e == nil || e.Kind != fault.NotFound {
@@ -111,32 +111,32 @@ func TestJob_GoesThroughItsStages(t *testing.T) {
 		f.storeValidation(id, refresh.ValidationResult{Unit: u, Fetch: refresh.MarketFetch{MarketID: market, Quotes: 1, Outcome: refresh.OutcomeOK}})
 		f.estimate(f.claimBatch(), 10)
 		f.Tx(func(tx *db.Tx) error { return refresh.EndEstimating(tx, id) })
-		f.Is("end", f.finish(id), refresh.Finished)
+		f.Is("state of the ended job", f.finish(id), refresh.Finished)
 		f.Now = f.Now.Add(24 * time.Hour)
 
 		id = f.plan(refresh.Bulk, 1, unit("s", "f"), unit("t", ""))
 		f.fetch("s")
-		f.Is("its file has come, names are open", where(), "fetched")
+		f.Is("phase while the file is fetched and names are not", where(), "fetched")
 		f.storeValidation(id)
-		f.Is("validated", where(), "")
-		f.Is("a batch whose names are open", f.claimBatch() == nil, true)
+		f.Is("phase after the validation", where(), "")
+		f.Is("no batch can be claimed while its names are not fetched", f.claimBatch() == nil, true)
 		f.fetch("t")
 		f.estimate(f.claimBatch(), 10)
-		f.Is("estimated", where(), "estimated")
+		f.Is("phase after the estimates", where(), "estimated")
 		f.Tx(func(tx *db.Tx) error { return refresh.EndEstimating(tx, id) })
-		f.Is("applying", where(), "applying")
-		f.Is("end", f.finish(id), refresh.Finished)
-		f.Is("ended", where(), "")
-		f.Is("ended twice", f.finish(id), refresh.State(""))
+		f.Is("phase while prices are applied", where(), "applying")
+		f.Is("state of the ended job", f.finish(id), refresh.Finished)
+		f.Is("phase after the end", where(), "")
+		f.Is("state that a second end returns", f.finish(id), refresh.State(""))
 		j := f.job(id)
-		f.Is("stage", j.Stage, refresh.StageDone)
-		f.Is("end", j.FinishedAt, f.Now)
+		f.Is("stage of the ended job", j.Stage, refresh.StageDone)
+		f.Is("time of the end", j.FinishedAt, f.Now)
 		again := false
 		f.Tx(func(tx *db.Tx) (err error) {
 			again, err = refresh.StoreValidation(tx, id, nil, nil)
 			return err
 		})
-		f.Is("validated again", again, false)
+		f.Is("the unit was validated twice", again, false)
 	})
 }
 
@@ -155,12 +155,12 @@ func TestCancelJob_KeepsEstimatedItems(t *testing.T) {
 			estimated, err = refresh.StoreEstimates(tx, *b, refresh.Estimates{})
 			return err
 		})
-		f.Is("a claimed batch estimates", estimated, false)
+		f.Is("the batch of a cancelled job was estimated", estimated, false)
 		c := f.job(id).Counts
-		f.Is("counts", c, refresh.Counts{Total: 8, Updated: c.Updated, Changed: c.Updated, Cancelled: 8 - c.Updated})
-		f.Is("estimated items", c.Updated > 0, true)
-		f.Is("stage", f.job(id).Stage, refresh.StageApply)
-		f.Is("state", f.finish(id), refresh.Cancelled)
+		f.Is("counts of the cancelled job", c, refresh.Counts{Total: 8, Updated: c.Updated, Changed: c.Updated, Cancelled: 8 - c.Updated})
+		f.Is("the job has estimated items", c.Updated > 0, true)
+		f.Is("stage of the cancelled job", f.job(id).Stage, refresh.StageApply)
+		f.Is("state of the cancelled job", f.finish(id), refresh.Cancelled)
 
 		queued := int64(0)
 		f.Tx(func(tx *db.Tx) (err error) {
@@ -168,15 +168,15 @@ func TestCancelJob_KeepsEstimatedItems(t *testing.T) {
 			return err
 		})
 		f.Tx(func(tx *db.Tx) error { return refresh.CancelJob(tx, queued, time.Hour) })
-		f.Is("a job without a plan", f.job(queued).State, refresh.Cancelled)
+		f.Is("state of a cancelled job without a plan", f.job(queued).State, refresh.Cancelled)
 		started := true
 		f.Tx(func(tx *db.Tx) (err error) {
 			started, err = refresh.StartJob(tx, queued, 1, 0)
 			return err
 		})
-		f.Is("starts", started, false)
+		f.Is("the cancelled job was started", started, false)
 		f.Tx(func(tx *db.Tx) error { return refresh.CancelJob(tx, id, time.Hour) })
-		f.Is("an ended job", f.job(id).State, refresh.Cancelled)
+		f.Is("state of a job that was cancelled after its end", f.job(id).State, refresh.Cancelled)
 	})
 }
 
@@ -197,14 +197,14 @@ func TestRetain_DeletesEndedJobs(t *testing.T) {
 			})
 			return n
 		}
-		f.Is("none is older", retain(4*24*time.Hour, 0, 10), 0)
-		f.Is("the newest stay", retain(0, 4, 10), 0)
-		f.Is("as old is not older", retain(4*24*time.Hour, 3, 10), 0)
+		f.Is("removed jobs when none is older", retain(4*24*time.Hour, 0, 10), 0)
+		f.Is("removed jobs when the minimum covers all", retain(0, 4, 10), 0)
+		f.Is("removed jobs when one is exactly as old", retain(4*24*time.Hour, 3, 10), 0)
 		f.Now = f.Now.Add(time.Microsecond)
-		f.Is("one is older", retain(4*24*time.Hour, 3, 10), 1)
-		f.Is("at most", retain(0, 0, 1), 1)
-		f.Is("all", retain(0, 0, 10), 2)
-		f.Is("none is left", retain(0, 0, 10), 0)
+		f.Is("removed jobs when one is older", retain(4*24*time.Hour, 3, 10), 1)
+		f.Is("removed jobs with limit 1", retain(0, 0, 1), 1)
+		f.Is("removed jobs without a minimum", retain(0, 0, 10), 2)
+		f.Is("removed jobs when none is left", retain(0, 0, 10), 0)
 		for _, id := range ids {
 			units, err := refresh.JobUnits(f.Context(), f.DB, id)
 			f.Must(err)
@@ -212,7 +212,7 @@ func TestRetain_DeletesEndedJobs(t *testing.T) {
 			f.Must(err)
 			f.Is("units and items of a removed job", len(units)+len(items), 0)
 		}
-		f.Is("a live one", f.job(live).State, refresh.Running)
+		f.Is("state of the live job", f.job(live).State, refresh.Running)
 	})
 }
 
@@ -223,7 +223,7 @@ func TestWork_IsCountedByKindAndState(t *testing.T) {
 		u := f.claim("s")
 		depths, oldest, err := view.Depths(f.Context(), f.DB, f.Now)
 		f.Must(err)
-		f.Is("oldest", oldest, f.Now)
+		f.Is("time of the oldest unit", oldest, f.Now)
 		got := map[string]int64{}
 		for _, d := range depths {
 			got[d.Kind+" "+d.State] = d.Count
@@ -233,15 +233,15 @@ func TestWork_IsCountedByKindAndState(t *testing.T) {
 		}
 		claims, err := view.Claims(f.Context(), f.DB)
 		f.Must(err)
-		f.Is("claims", fmt.Sprint(claims), fmt.Sprint([]view.Worker{{Owner: "me", Kind: "fetch", Work: "s " + u.File, Provider: "s", Since: f.Now, Token: u.Token}}))
+		f.Is("claims of the instance", fmt.Sprint(claims), fmt.Sprint([]view.Worker{{Owner: "me", Kind: "fetch", Work: "s " + u.File, Provider: "s", Since: f.Now, Token: u.Token}}))
 		u.State, u.Requests = refresh.UnitDeferred, 3
 		f.Tx(func(tx *db.Tx) error { _, _, err := refresh.EndUnit(tx, *u, nil, nil); return err })
 		use, err := view.Use(f.Context(), f.DB, []int64{id, 999})
 		f.Must(err)
-		f.Is("use", fmt.Sprint(use), fmt.Sprint([]view.ProviderUse{{JobID: id, Provider: "s", Requests: 3}}))
+		f.Is("requests by provider", fmt.Sprint(use), fmt.Sprint([]view.ProviderUse{{JobID: id, Provider: "s", Requests: 3}}))
 		deferred, err := view.Deferred(f.Context(), f.DB, []int64{id})
 		f.Must(err)
-		f.Is("deferred", fmt.Sprint(deferred), fmt.Sprint([]view.DeferredUnit{{JobID: id, Provider: "s", File: u.File}}))
+		f.Is("deferred units", fmt.Sprint(deferred), fmt.Sprint([]view.DeferredUnit{{JobID: id, Provider: "s", File: u.File}}))
 
 		f.fetch("s")
 		f.storeValidation(id)
@@ -250,13 +250,13 @@ func TestWork_IsCountedByKindAndState(t *testing.T) {
 		f.finish(id)
 		fresh, err := view.ReadFreshness(f.Context(), f.DB, true, f.Now)
 		f.Must(err)
-		f.Is("fresh", fresh, view.Freshness{Fresh: 2})
+		f.Is("freshness after the job", fresh, view.Freshness{Fresh: 2})
 		f.items("in no inventory")
 		fresh, err = view.ReadFreshness(f.Context(), f.DB, true, f.Now.Add(24*time.Hour+time.Microsecond))
 		f.Must(err)
-		f.Is("stale", fresh, view.Freshness{Stale: 2, Unknown: 1, OldestSeconds: 24 * 3600})
+		f.Is("freshness a day later", fresh, view.Freshness{Stale: 2, Unknown: 1, OldestSeconds: 24 * 3600})
 		fresh, err = view.ReadFreshness(f.Context(), f.DB, false, f.Now)
 		f.Must(err)
-		f.Is("in scope", fresh, view.Freshness{Fresh: 2})
+		f.Is("freshness of the items in scope", fresh, view.Freshness{Fresh: 2})
 	})
 }

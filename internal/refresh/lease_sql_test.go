@@ -55,24 +55,24 @@ func TestRegister_StoresAnInstance(t *testing.T) {
 	each(t, func(f *fixture) {
 		endpoints := []refresh.Endpoint{{Provider: "s", File: "a/b"}, {Provider: "t"}}
 		f.register("a", endpoints...)
-		f.Is("a heartbeat of an unknown instance", f.heartbeat("b"), false)
+		f.Is("heartbeat of an unknown instance was stored", f.heartbeat("b"), false)
 		f.Now = f.Now.Add(time.Second)
 		f.register("b")
 		for range 3 {
-			f.Is("a heartbeat", f.heartbeat("a"), true)
+			f.Is("heartbeat was stored", f.heartbeat("a"), true)
 		}
-		f.Is("counters", fmt.Sprint(f.heartbeats()), "map[a:3 b:0]")
+		f.Is("counters of the instances", fmt.Sprint(f.heartbeats()), "map[a:3 b:0]")
 		all, err := refresh.Instances(f.Context(), f.DB)
 		f.Must(err)
-		f.Is("instances", len(all), 2)
-		f.Is("the first", fmt.Sprint(all[0]), fmt.Sprint(refresh.Instance{
+		f.Is("number of instances", len(all), 2)
+		f.Is("first instance", fmt.Sprint(all[0]), fmt.Sprint(refresh.Instance{
 			Owner: "a", Version: "v1", Endpoints: endpoints, StartedAt: f.Now.Add(-time.Second), Heartbeat: 3, HeartbeatAt: f.Now, Report: "report of a",
 		}))
-		f.Is("endpoints of the second", len(all[1].Endpoints), 0)
+		f.Is("number of endpoints of the second instance", len(all[1].Endpoints), 0)
 		f.Tx(func(tx *db.Tx) error {
 			return refresh.Register(tx, refresh.Instance{Owner: "b", Heartbeat: 7, StartedAt: f.Now})
 		})
-		f.Is("registered again", f.heartbeats()["b"], int64(7))
+		f.Is("counter of the instance that registered again", f.heartbeats()["b"], int64(7))
 	})
 }
 
@@ -83,27 +83,27 @@ func TestRemoveInstance_ReleasesItsClaims(t *testing.T) {
 		f.register("other")
 		id := f.plan(refresh.Bulk, 1, unit("s", "f"))
 		late := f.claim("s")
-		f.Is("seen too early", f.remove("me", 5), false)
-		f.Is("removed", f.remove("me", 0), true)
-		f.Is("removed twice", f.remove("me", 0), false)
-		f.Is("counters", fmt.Sprint(f.heartbeats()), "map[other:0]")
+		f.Is("instance with an old counter was removed", f.remove("me", 5), false)
+		f.Is("instance was removed", f.remove("me", 0), true)
+		f.Is("instance was removed twice", f.remove("me", 0), false)
+		f.Is("counters of the instances", fmt.Sprint(f.heartbeats()), "map[other:0]")
 
 		again := f.claim("s")
-		f.Is("the unit", again.ID, late.ID)
+		f.Is("unit claimed after the removal", again.ID, late.ID)
 		late.State, late.FetchedAt, late.Requests, late.Reserved = refresh.UnitDone, f.Now, 1, 0
 		f.Tx(func(tx *db.Tx) error {
 			ended, _, err := refresh.EndUnit(tx, *late, nil, []refresh.Blob{{Bucket: 1, Data: []byte("late")}})
-			f.Is("a late end", ended, false)
+			f.Is("unit ended with the lost claim", ended, false)
 			return err
 		})
 		f.Tx(func(tx *db.Tx) error {
 			counted, err := refresh.ReserveRequests(tx, *late, 1)
-			f.Is("a late request", counted, false)
+			f.Is("request was counted with the lost claim", counted, false)
 			return err
 		})
 		late.Requests = 0 // counted above
 		f.Tx(func(tx *db.Tx) error { return refresh.ReturnUnit(tx, *late) })
-		f.Is("after a late return", f.claim("s") == nil, true)
+		f.Is("no unit can be claimed after a release with the lost claim", f.claim("s") == nil, true)
 		again.State, again.FetchedAt = refresh.UnitDone, f.Now
 		f.Tx(func(tx *db.Tx) error { _, _, err := refresh.EndUnit(tx, *again, nil, nil); return err })
 		units, err := refresh.JobUnits(f.Context(), f.DB, id)
@@ -113,19 +113,19 @@ func TestRemoveInstance_ReleasesItsClaims(t *testing.T) {
 		f.storeValidation(id)
 		f.register("me")
 		b := f.claimBatch()
-		f.Is("removed", f.remove("me", 0), true)
+		f.Is("instance was removed", f.remove("me", 0), true)
 		lateEstimates := f.estimates(b, 99)
 		next := f.claimBatch()
-		f.Is("the batch", next.Batch, b.Batch)
+		f.Is("batch claimed after the removal", next.Batch, b.Batch)
 		f.Tx(func(tx *db.Tx) error {
 			estimated, err := refresh.StoreEstimates(tx, *b, lateEstimates)
-			f.Is("late estimates", estimated, false)
+			f.Is("batch was estimated with the lost claim", estimated, false)
 			return err
 		})
 		f.Tx(func(tx *db.Tx) error { return refresh.ReturnBatch(tx, *b) })
-		f.Is("after a late return", f.claimBatch() == nil, true)
+		f.Is("no batch can be claimed after a release with the lost claim", f.claimBatch() == nil, true)
 		f.estimate(next, 10)
-		f.Is("updated", f.job(id).Counts.Updated, int64(2))
+		f.Is("updated items", f.job(id).Counts.Updated, int64(2))
 	})
 }
 
@@ -137,12 +137,12 @@ func TestRemoveInstance_KeepsClaimsOfALiveInstance(t *testing.T) {
 		u := f.claim("s")
 		seen := f.heartbeats()["me"]
 		f.heartbeat("me")
-		f.Is("removed", f.remove("me", seen), false)
-		f.Is("removed without a heartbeat", f.remove("me", refresh.NoHeartbeat), false)
+		f.Is("instance that sent a heartbeat was removed", f.remove("me", seen), false)
+		f.Is("instance with a heartbeat was removed as one without", f.remove("me", refresh.NoHeartbeat), false)
 		u.State, u.FetchedAt = refresh.UnitDone, f.Now
 		f.Tx(func(tx *db.Tx) error {
 			ended, _, err := refresh.EndUnit(tx, *u, nil, nil)
-			f.Is("ended", ended, true)
+			f.Is("unit ended with a valid claim", ended, true)
 			return err
 		})
 	})
@@ -154,16 +154,16 @@ func TestReadHeartbeats_FindsOrphanedClaims(t *testing.T) {
 		id := f.plan(refresh.Bulk, 1, unit("s", "f"), unit("s", "g"))
 		f.claim("s")
 		f.claim("s")
-		f.Is("counters", fmt.Sprint(f.heartbeats()), "map[me:-1]")
-		f.Is("removed", f.remove("me", refresh.NoHeartbeat), true)
-		f.Is("counters", len(f.heartbeats()), 0)
+		f.Is("counters of the instances", fmt.Sprint(f.heartbeats()), "map[me:-1]")
+		f.Is("instance without a heartbeat was removed", f.remove("me", refresh.NoHeartbeat), true)
+		f.Is("number of counters", len(f.heartbeats()), 0)
 		f.fetch("s")
 		f.fetch("s")
 		f.storeValidation(id)
 		b := f.claimBatch()
-		f.Is("counters", fmt.Sprint(f.heartbeats()), "map[me:-1]")
-		f.Is("removed", f.remove("me", refresh.NoHeartbeat), true)
-		f.Is("the batch", f.claimBatch().Token, b.Token+2)
+		f.Is("counters after the next claim", fmt.Sprint(f.heartbeats()), "map[me:-1]")
+		f.Is("instance without a heartbeat was removed again", f.remove("me", refresh.NoHeartbeat), true)
+		f.Is("token of the batch", f.claimBatch().Token, b.Token+2)
 	})
 }
 
@@ -172,6 +172,6 @@ func TestRecover_RemovesAllInstances(t *testing.T) {
 		f.register("a")
 		f.register("b")
 		f.Must(refresh.Recover(f.Context(), f.DB))
-		f.Is("counters", len(f.heartbeats()), 0)
+		f.Is("number of counters", len(f.heartbeats()), 0)
 	})
 }

@@ -291,7 +291,7 @@ func TestLease_DatabaseOutageExpiresNoLease(t *testing.T) {
 		must(t, b.CheckPeers(t.Context()))
 		equal(t, "instances", len(w.owners()), 2)
 		w.pass(10*refresh.Lease, a)
-		equal(t, "instances without b", slices.Equal(w.owners(), []string{"a"}), true)
+		equal(t, "number of instances after b was removed", slices.Equal(w.owners(), []string{"a"}), true)
 	})
 }
 

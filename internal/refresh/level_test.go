@@ -122,16 +122,16 @@ func TestLevel_FailedMarketKeepsItsLevel(t *testing.T) {
 		percent = step.percent
 		w.clock.Add(step.after)
 		w.run(true)
-		nearLevel(t, "its level", w.market("a2"), before)
-		nearly(t, "price without it", w.named(list[7]).Price, was.Price*step.percent/100)
+		nearLevel(t, "level of the missing market", w.market("a2"), before)
+		nearly(t, "price without the missing market", w.named(list[7]).Price, was.Price*step.percent/100)
 	}
 	equal(t, "used markets", w.named(list[7]).UsedMarkets, 2)
 
 	s.fail = nil
 	w.clock.Add(7 * time.Hour)
 	w.run(true)
-	nearly(t, "price when it is back", w.named(list[7]).Price, was.Price*13/10)
-	nearLevel(t, "its level when it is back", w.market("a2"), before)
+	nearly(t, "price after the market returned", w.named(list[7]).Price, was.Price*13/10)
+	nearLevel(t, "level after the market returned", w.market("a2"), before)
 	w.checkIdle()
 }
 
@@ -164,7 +164,7 @@ func TestLevel_OldQuotesKeepTheLevel(t *testing.T) {
 		w.clock.Add(7 * time.Hour)
 		w.run(true)
 	}
-	nearLevel(t, "its level", w.market("a2"), before)
+	nearLevel(t, "level of the market with old quotes", w.market("a2"), before)
 	equal(t, "markets in quarantine", len(w.quarantined()), 0)
 	nearly(t, "price", w.named(list[7]).Price, was.Price)
 	equal(t, "used markets", w.named(list[7]).UsedMarkets, 2)
@@ -184,14 +184,14 @@ func TestLevel_MarketByNameUsesQuotesOfTheSameTime(t *testing.T) {
 	w.clock.Add(7 * time.Hour)
 	w.run(true) // the stored quotes of both now have the same time
 	before, was := w.market("b1"), w.named(list[7])
-	nearly(t, "its level", pricing.Exp(before.Level), 1_500_000)
+	nearly(t, "level of the market", pricing.Exp(before.Level), 1_500_000)
 
 	byName.fail = func(int, provider.Call) error { return byName.broken(provider.KindConnect) }
 	percent = 59
 	for range 2 {
 		w.clock.Add(7 * time.Hour)
 		w.run(true)
-		nearLevel(t, "its level", w.market("b1"), before)
+		nearLevel(t, "level of the market", w.market("b1"), before)
 	}
 	byName.fail = nil
 	for range 2 {
@@ -274,8 +274,8 @@ func TestConcurrency_TwoInstancesValidateTheSameJobOnce(t *testing.T) {
 		if got := result(w.world); got != want {
 			t.Errorf("two instances and one differ: %s", differ(got, want))
 		}
-		equal(t, "sets of the job", w.count(`SELECT count(*) FROM refresh_level WHERE job_id = $1`, s.JobID), 1)
-		equal(t, "sets of its items", w.count(`SELECT count(DISTINCT level_set) FROM item`), 1)
+		equal(t, "level sets of the job", w.count(`SELECT count(*) FROM refresh_level WHERE job_id = $1`, s.JobID), 1)
+		equal(t, "level sets of the items of the job", w.count(`SELECT count(DISTINCT level_set) FROM item`), 1)
 		w.checkIdle()
 	})
 }

@@ -199,8 +199,8 @@ func checkQueue(t *testing.T, w *world, m *queueModel) {
 		key := catalog.Key{AppID: catalog.CS2, Name: n}
 		prices, err := prices.Prices(t.Context(), w.store, key.AppID, []catalog.Key{key})
 		must(t, err)
-		equal(t, "next attempt", prices[key].DueAt, e.due)
-		equal(t, "next attempt if it is named again", prices[key].SoonestAt, e.soonest)
+		equal(t, "next attempt for the item", prices[key].DueAt, e.due)
+		equal(t, "next attempt if a sync names the item again", prices[key].SoonestAt, e.soonest)
 	}
 	equal(t, "priced names", w.count(`SELECT count(*) FROM item WHERE price > 0`), int64(len(m.priced)))
 }

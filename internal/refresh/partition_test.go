@@ -59,7 +59,7 @@ func TestPartitions_KeepPricesSyncsAndListings(t *testing.T) {
 	// Each asset of the user has another item, and one asset is gone.
 	slices.Reverse(list)
 	r := w.push("u3", catalog.CS2, list[2:]...)
-	equal(t, "result of the sync", r, inventory.Result{Changed: 398, Removed: 1, PricedRows: 398})
+	equal(t, "result of the inventory sync", r, inventory.Result{Changed: 398, Removed: 1, PricedRows: 398})
 	equal(t, "value of an item with another price", w.valueOf("u3", 397), w.item(catalog.Key{AppID: catalog.CS2, Name: list[399]}).Price)
 	equal(t, "rows", w.count(`SELECT count(*) FROM inventory`), users*399)
 	equal(t, "ids", w.count(`SELECT count(DISTINCT id) FROM inventory`), users*399)
@@ -74,7 +74,7 @@ func TestPartitions_KeepPricesSyncsAndListings(t *testing.T) {
 	must(t, m.Create(t.Context(), market.Offers{
 		UserID: "u3", AppID: catalog.CS2, ContextID: "2", Offers: []market.Offer{{AssetID: "5", Price: 100, Currency: "USD"}},
 	}, func(_ *db.Tx, made []market.Created) error {
-		equal(t, "the refusal", made[0].Refused, nil)
+		equal(t, "refusal of the listing", made[0].Refused, nil)
 		return nil
 	}))
 	equal(t, "active listings", w.count(`SELECT count(*) FROM listing WHERE state = 'active'`), 1)

@@ -66,42 +66,42 @@ func TestReadPlan_CountsWhatIsDue(t *testing.T) {
 		f.finish(id)
 		// All prices have the same age. Make one of them older.
 		f.Now = f.Now.Add(7 * time.Hour)
-		f.Is("all are due but for the pause", dueOf(f, f.rules()), "due 4 ttl 0 noSales 1 names 4")
+		f.Is("plan of the first run", dueOf(f, f.rules()), "due 4 ttl 0 noSales 1 names 4")
 
 		r := f.rules()
 		r.TTL = 8 * time.Hour // 95 % of it are 7.6 hours
-		f.Is("within the TTL", dueOf(f, r), "due 1 ttl 3 noSales 1 names 1")
+		f.Is("plan within the TTL", dueOf(f, r), "due 1 ttl 3 noSales 1 names 1")
 		r.TTL = 7 * time.Hour * 100 / 95
-		f.Is("at 95 % of the TTL", dueOf(f, r), "due 4 ttl 0 noSales 1 names 4")
+		f.Is("plan at 95 % of the TTL", dueOf(f, r), "due 4 ttl 0 noSales 1 names 4")
 		r.TTL += 2 * time.Microsecond
-		f.Is("just below", dueOf(f, r), "due 1 ttl 3 noSales 1 names 1")
+		f.Is("plan just below 95 % of the TTL", dueOf(f, r), "due 1 ttl 3 noSales 1 names 1")
 		r.Forced = true
-		f.Is("forced", dueOf(f, r), "due 5 ttl 0 noSales 0 names 5")
+		f.Is("forced plan", dueOf(f, r), "due 5 ttl 0 noSales 0 names 5")
 		r.ScopeAll = true
-		f.Is("forced, of all", dueOf(f, r), "due 6 ttl 0 noSales 0 names 6")
+		f.Is("forced plan of all items", dueOf(f, r), "due 6 ttl 0 noSales 0 names 6")
 		r = f.rules()
 		r.Now = f.Now.Add(-400 * 24 * time.Hour)
-		f.Is("by a clock set back", dueOf(f, r), "due 5 ttl 0 noSales 0 names 5")
+		f.Is("plan by a clock that was set back", dueOf(f, r), "due 5 ttl 0 noSales 0 names 5")
 
 		f.plan(refresh.Bulk, 8)
 		j := f.job(id + 1)
-		f.Is("total", j.Counts, refresh.Counts{Total: 5, Pending: 4, SkippedNoSales: 1})
-		f.Is("started", j.StartedAt, f.Now)
-		f.Is("batches", j.Batches, 8)
+		f.Is("counts of the job", j.Counts, refresh.Counts{Total: 5, Pending: 4, SkippedNoSales: 1})
+		f.Is("start of the job", j.StartedAt, f.Now)
+		f.Is("number of batches", j.Batches, 8)
 		items, err := view.JobItems(f.Context(), f.DB, j.ID, "", -1, 0, 100)
 		f.Must(err)
-		f.Is("items", len(items), 5)
+		f.Is("number of items", len(items), 5)
 		seen := map[string]bool{}
 		for _, i := range items {
 			f.Is("batch of "+i.Key.Name, i.Batch, int64(catalog.Bucket(i.Key.Name)*8/catalog.Buckets))
 			seen[i.Key.Name] = true
 			if i.Key.Name == "pause" {
-				f.Is("state", i.State+" "+i.Reason, "skipped noSales")
+				f.Is("state and reason of the paused item", i.State+" "+i.Reason, "skipped noSales")
 			} else {
-				f.Is("state", i.State, refresh.ItemPending)
+				f.Is("state of the item", i.State, refresh.ItemPending)
 			}
 		}
-		f.Is("names", len(seen), 5)
+		f.Is("number of names", len(seen), 5)
 		page, err := view.JobItems(f.Context(), f.DB, j.ID, refresh.ItemPending, items[0].Batch, items[0].ItemID, 2)
 		f.Must(err)
 		f.Is("items of a page", len(page), 2)
@@ -110,7 +110,7 @@ func TestReadPlan_CountsWhatIsDue(t *testing.T) {
 			started, err = refresh.StartJob(tx, j.ID, 8, 0)
 			return err
 		})
-		f.Is("started twice", started, false)
+		f.Is("the job was started twice", started, false)
 	})
 }
 
@@ -121,7 +121,7 @@ func dueOf(f *fixture, r refresh.Rules) string {
 	f.Must(err)
 	f.Tx(func(tx *db.Tx) error {
 		inside, err := refresh.ReadPlan(tx, r)
-		f.Is("a plan", refresh.Due{Due: inside.Due[app], TTL: inside.TTL, NoSales: inside.NoSales}, outside[app].Due)
+		f.Is("counts of the plan in the transaction and before", refresh.Due{Due: inside.Due[app], TTL: inside.TTL, NoSales: inside.NoSales}, outside[app].Due)
 		return err
 	})
 	d := outside[app]
@@ -140,14 +140,14 @@ func TestReadPlan_RetriesTheFailedItemsOfAJob(t *testing.T) {
 		s.Counts = refresh.Counts{Updated: 2, Failed: 1, Changed: 2}
 		f.Tx(func(tx *db.Tx) error { _, err := refresh.StoreEstimates(tx, *b, s); return err })
 		f.Tx(func(tx *db.Tx) error { return refresh.EndEstimating(tx, id) })
-		f.Is("state", f.finish(id), refresh.Finished)
+		f.Is("state of the job", f.finish(id), refresh.Finished)
 		r := f.rules()
 		r.RetryOf = id
-		f.Is("due", dueOf(f, r), "due 1 ttl 0 noSales 0 names 1")
+		f.Is("plan of the next run", dueOf(f, r), "due 1 ttl 0 noSales 0 names 1")
 		causes, _, err := view.Causes(f.Context(), f.DB, []int64{id}, 20)
 		f.Must(err)
-		f.Is("causes", fmt.Sprint(causes), fmt.Sprint([]view.FailureReason{{Cause: "why", Count: 1, SampleNames: []string{s.Items[1].Key.Name}, Items: []catalog.Key{s.Items[1].Key}}}))
-		f.Is("failures", f.item(s.Items[1].Key.Name).Failures, int64(1))
+		f.Is("causes of the failures", fmt.Sprint(causes), fmt.Sprint([]view.FailureReason{{Cause: "why", Count: 1, SampleNames: []string{s.Items[1].Key.Name}, Items: []catalog.Key{s.Items[1].Key}}}))
+		f.Is("failures of the item", f.item(s.Items[1].Key.Name).Failures, int64(1))
 	})
 }
 
@@ -163,14 +163,14 @@ func TestQueueMissing_QueuesAnUnknownPriceOnce(t *testing.T) {
 			})
 			return n
 		}
-		f.Is("queued", queue(ids[1:]...), int64(2))
-		f.Is("again", queue(ids[1:]...), int64(0))
+		f.Is("entries queued first", queue(ids[1:]...), int64(2))
+		f.Is("entries queued again", queue(ids[1:]...), int64(0))
 		due, err := refresh.HasDueMissing(f.Context(), f.DB, f.rules())
 		f.Must(err)
-		f.Is("due", due, true)
+		f.Is("an entry is due", due, true)
 		q, err := view.ReadMissingQueue(f.Context(), f.DB, f.Now)
 		f.Must(err)
-		f.Is("queue", q, view.MissingStatus{PendingItems: 2})
+		f.Is("state of the queue", q, view.MissingStatus{PendingItems: 2})
 		i := f.item("B")
 		f.Is("item is queued", i.Queued, true)
 
@@ -178,11 +178,11 @@ func TestQueueMissing_QueuesAnUnknownPriceOnce(t *testing.T) {
 		f.plan(refresh.Missing, 1)
 		q, err = view.ReadMissingQueue(f.Context(), f.DB, f.Now)
 		f.Must(err)
-		f.Is("claimed", q, view.MissingStatus{Running: true, PendingItems: 2, OldestSeconds: 1})
-		f.Is("queued while claimed", queue(ids[1:]...), int64(0))
+		f.Is("state of the queue while a job runs", q, view.MissingStatus{Running: true, PendingItems: 2, OldestSeconds: 1})
+		f.Is("entries queued while a job runs", queue(ids[1:]...), int64(0))
 		due, err = refresh.HasDueMissing(f.Context(), f.DB, f.rules())
 		f.Must(err)
-		f.Is("due while claimed", due, false)
+		f.Is("an entry is due while a job runs", due, false)
 	})
 }
 
@@ -209,7 +209,7 @@ func TestStoreEstimates_MissingPriceDoublesItsPause(t *testing.T) {
 			f.Tx(func(tx *db.Tx) error { _, err := refresh.StoreEstimates(tx, *b, s); return err })
 			f.Tx(func(tx *db.Tx) error { return refresh.EndEstimating(tx, id) })
 			f.finish(id)
-			f.Is("found is queued", f.item("found").Queued, false)
+			f.Is("the item with a price is queued", f.item("found").Queued, false)
 			f.Now = f.Now.Add(time.Hour)
 			q, err := view.ReadMissingQueue(f.Context(), f.DB, f.Now)
 			f.Must(err)

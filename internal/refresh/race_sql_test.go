@@ -79,7 +79,7 @@ func TestClaimBatch_ManyWorkersClaimEachBatchOnce(t *testing.T) {
 				}
 				claimed.Add(1)
 				items.Add(int64(len(list)))
-				f.Is("token", b.Token, int64(1))
+				f.Is("token of the claimed batch", b.Token, int64(1))
 			}
 		})
 		f.Is("items of all batches", items.Load(), int64(len(names)))
@@ -189,7 +189,7 @@ func TestStoreEstimates_WaitsForASyncThatHoldsThePrice(t *testing.T) {
 		}
 		q, err := view.ReadMissingQueue(f.Context(), f.DB, f.Now)
 		f.Must(err)
-		f.Is("queued although priced", q.PendingItems+q.WaitingItems, int64(0))
+		f.Is("queued items that have a price", q.PendingItems+q.WaitingItems, int64(0))
 	})
 }
 
@@ -222,7 +222,7 @@ func TestStoreEstimates_ConcurrentSyncsGetTheNewPrice(t *testing.T) {
 			job := f.run(price)
 			f.openShards(job, 4)
 			f.apply(job)
-			f.Is("state", f.finish(job), refresh.Finished)
+			f.Is("state of the job", f.finish(job), refresh.Finished)
 			syncing.Wait()
 			f.checkValues(price)
 		}

@@ -51,7 +51,7 @@ func TestGames_AreRequestedSeparately(t *testing.T) {
 	w.drain()
 	equal(t, "price in CS2", w.named("Same name").Price, units(10))
 	equal(t, "price in Rust", w.item(catalog.Key{AppID: catalog.Rust, Name: "Same name"}).Price, units(15))
-	equal(t, "price in Dota, without quotes", w.item(catalog.Key{AppID: catalog.Dota, Name: "Same name"}).Price, 0)
+	equal(t, "price in Dota 2, without quotes", w.item(catalog.Key{AppID: catalog.Dota, Name: "Same name"}).Price, 0)
 	for i, call := range b.requested() {
 		equal(t, "requested game", call.AppID, []int32{catalog.CS2, catalog.Rust}[i])
 	}
@@ -88,7 +88,7 @@ func TestRetryAfter_UnitIsRetriedAtTheStatedTime(t *testing.T) {
 		}
 		w.clock.Add(time.Minute - time.Microsecond)
 		w.drain()
-		equal(t, "calls too early", len(s.requested()), 0)
+		equal(t, "calls before the retry", len(s.requested()), 0)
 		w.clock.Add(time.Microsecond)
 	}
 	equal(t, "updated", w.job(id).Counts.Updated, 1)

@@ -26,7 +26,7 @@ func TestBlobs_AreReadByBucket(t *testing.T) {
 			got = nil
 			f.Must(refresh.Blobs(f.Context(), f.DB, units, buckets, func(b refresh.Blob) error {
 				got = append(got, fmt.Sprint(b.Bucket, b.Unit))
-				f.Is("data", string(b.Data), string(blob(b.Bucket).Data))
+				f.Is("data of the bucket", string(b.Data), string(blob(b.Bucket).Data))
 				return nil
 			}))
 		}
@@ -35,13 +35,13 @@ func TestBlobs_AreReadByBucket(t *testing.T) {
 			f.Errorf("got %q, want %q", got, want)
 		}
 		read([]int64{a.ID}, 5, catalog.Buckets-1)
-		f.Is("the last bucket", len(got), 1)
+		f.Is("blobs of the last bucket", len(got), 1)
 		read(nil, 1)
-		f.Is("no unit", len(got), 0)
+		f.Is("blobs without a unit", len(got), 0)
 		read([]int64{a.ID})
-		f.Is("no bucket", len(got), 0)
+		f.Is("blobs of an empty range", len(got), 0)
 		err := refresh.Blobs(f.Context(), f.DB, []int64{a.ID}, []int64{1}, func(refresh.Blob) error { return errTest })
-		f.Is("the reader's own error", errors.Is(err, errTest), true)
+		f.Is("the error of the reader is returned", errors.Is(err, errTest), true)
 	})
 }
 
@@ -67,13 +67,13 @@ func TestBlobs_AreDeletedWhenUnused(t *testing.T) {
 				f.estimate(b, 10)
 			}
 			f.Tx(func(tx *db.Tx) error { return refresh.EndEstimating(tx, id) })
-			f.Is("before the job ends", held(u), true)
+			f.Is("the response is stored before the job ends", held(u), true)
 			f.finish(id)
 			f.Now = f.Now.Add(24 * time.Hour)
 			return u
 		}
 		first := run("f", true)
-		f.Is("newest good response", held(first), true)
+		f.Is("the newest good response is stored", held(first), true)
 		newest := func() int64 {
 			var id int64
 			f.Tx(func(tx *db.Tx) error {
@@ -131,24 +131,24 @@ func TestMarketStates_RemainAfterTheirJobs(t *testing.T) {
 		}
 		id := run(unit("s", ""), unit("s", ""))
 		want := refresh.MarketState{FetchedAt: f.Now, Quotes: 6, Rejected: 2, Outcome: "ok", LastSuccess: f.Now}
-		state("two responses to names", want)
+		state("state after two responses to names", want)
 		f.storeValidation(id)
 		finish(id)
 
 		f.Now = f.Now.Add(24 * time.Hour)
 		f.Tx(func(tx *db.Tx) error { return refresh.NoteMarkets(tx, []int64{m}, "why") })
 		want.LastError, want.LastErrorAt = "why", f.Now
-		state("a failure", want)
+		state("state after a failure", want)
 
 		f.Now = f.Now.Add(time.Hour)
 		id = run(unit("s", "f"))
 		want.FetchedAt, want.Quotes, want.Rejected = f.Now, 3, 1
-		state("a file before its validation", want)
+		state("state before the validation of a file", want)
 		units, err := refresh.JobUnits(f.Context(), f.DB, id)
 		f.Must(err)
 		f.storeValidation(id, refresh.ValidationResult{Unit: units[0], Fetch: refresh.MarketFetch{MarketID: m, Quotes: 3, Outcome: refresh.OutcomeOK}})
 		want.LastSuccess = f.Now
-		state("a good file", want)
+		state("state after a good file", want)
 		finish(id)
 
 		f.Now = f.Now.Add(24 * time.Hour)
@@ -158,7 +158,7 @@ func TestMarketStates_RemainAfterTheirJobs(t *testing.T) {
 		f.storeValidation(id, refresh.ValidationResult{Unit: units[0], Fetch: refresh.MarketFetch{MarketID: m, Outcome: refresh.OutcomeQuarantined}, Quarantine: "anomaly"})
 		want.FetchedAt, want.Outcome, want.Quarantine, want.QuarantinedSince = f.Now, "quarantined", "anomaly", f.Now
 		want.LastError, want.LastErrorAt = "anomaly", f.Now
-		state("a quarantined file", want)
+		state("state after a quarantined file", want)
 		finish(id)
 
 		f.Now = f.Now.Add(24 * time.Hour)
@@ -169,7 +169,7 @@ func TestMarketStates_RemainAfterTheirJobs(t *testing.T) {
 		if _, err := refresh.ReadJob(f.Context(), f.DB, id); err == nil {
 			f.Error("the job still exists")
 		}
-		state("without any job", want)
+		state("state without a job", want)
 	})
 }
 
@@ -187,7 +187,7 @@ func TestStoreValidation_StoresTheOutcomeOfAFile(t *testing.T) {
 			})
 			outcomes, err := refresh.ReadOutcomes(f.Context(), f.DB, id)
 			f.Must(err)
-			f.Is("outcome", outcomes[refresh.UnitMarket{Unit: u.ID, Market: m}].Outcome, outcome)
+			f.Is("outcome of the market", outcomes[refresh.UnitMarket{Unit: u.ID, Market: m}].Outcome, outcome)
 			if b := f.claimBatch(); b != nil {
 				f.estimate(b, 10)
 			}
@@ -206,20 +206,20 @@ func TestStoreValidation_StoresTheOutcomeOfAFile(t *testing.T) {
 		}
 		good := validate(100, refresh.OutcomeOK, "", false)
 		want := refresh.MarketFile{MarketID: m, AppID: app, File: "f", UnitID: good.ID, FetchedAt: good.FetchedAt, Quotes: 100}
-		f.Is("a good response", file(), want)
+		f.Is("state after a good response", file(), want)
 		since := f.Now
 		validate(3, refresh.OutcomeQuarantined, "anomaly", false)
 		want.Quarantine = "anomaly"
-		f.Is("a quarantined one", file(), want)
+		f.Is("state after a quarantined response", file(), want)
 		validate(4, refresh.OutcomeQuarantined, "still an anomaly", false)
 		states, err := refresh.MarketStates(f.Context(), f.DB)
 		f.Must(err)
-		f.Is("since the first", states[m].QuarantinedSince, since)
-		f.Is("why", states[m].Quarantine, "still an anomaly")
+		f.Is("start of the quarantine", states[m].QuarantinedSince, since)
+		f.Is("reason of the quarantine", states[m].Quarantine, "still an anomaly")
 		validate(0, refresh.OutcomeSilent, "", false)
 		validate(5, refresh.OutcomeOK, "", true)
 		want.Quarantine = "still an anomaly"
-		f.Is("missing market and reused response", file(), want)
+		f.Is("state after a missing market and a reused response", file(), want)
 		accept := func(provider, market string) (n int64) {
 			f.Tx(func(tx *db.Tx) (err error) {
 				n, err = refresh.AcceptProvider(tx, provider, market)
@@ -227,14 +227,14 @@ func TestStoreValidation_StoresTheOutcomeOfAFile(t *testing.T) {
 			})
 			return n
 		}
-		f.Is("another provider", accept("t", ""), int64(0))
-		f.Is("another market", accept("s", "elsewhere"), int64(0))
-		f.Is("accepted", accept("s", "m"), int64(1))
-		f.Is("accepted twice", accept("s", ""), int64(0))
+		f.Is("accepted markets of another provider", accept("t", ""), int64(0))
+		f.Is("accepted markets with another key", accept("s", "elsewhere"), int64(0))
+		f.Is("accepted markets", accept("s", "m"), int64(1))
+		f.Is("accepted markets of a second call", accept("s", ""), int64(0))
 		want.Quarantine, want.AcceptedAt = "", f.Now
-		f.Is("after it", file(), want)
+		f.Is("state after the acceptance", file(), want)
 		good = validate(7, refresh.OutcomeOK, "", false)
-		f.Is("the next", file(), refresh.MarketFile{MarketID: m, AppID: app, File: "f", UnitID: good.ID, FetchedAt: good.FetchedAt, Quotes: 7})
+		f.Is("state after the next response", file(), refresh.MarketFile{MarketID: m, AppID: app, File: "f", UnitID: good.ID, FetchedAt: good.FetchedAt, Quotes: 7})
 
 		// A unit that reuses an earlier response has the outcome of that response.
 		reuse := unit("s", "f")
@@ -244,7 +244,7 @@ func TestStoreValidation_StoresTheOutcomeOfAFile(t *testing.T) {
 		f.Must(err)
 		units, err := refresh.JobUnits(f.Context(), f.DB, id)
 		f.Must(err)
-		f.Is("a reused response", outcomes[refresh.UnitMarket{Unit: units[0].ID, Market: m}],
+		f.Is("outcome of the reused response", outcomes[refresh.UnitMarket{Unit: units[0].ID, Market: m}],
 			refresh.MarketFetch{MarketID: m, Quotes: 7, Outcome: refresh.OutcomeOK})
 	})
 }

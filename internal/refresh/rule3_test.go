@@ -91,7 +91,7 @@ func TestRule3_TTLAndNoSalesPauseDoNotApplyToTheQueue(t *testing.T) {
 	w := newWorld(t, s)
 	w.push("u", 730, "A")
 	w.drain()
-	equal(t, "whether the item has no pause", w.named("A").RetryAt.IsZero(), false)
+	equal(t, "the item has no pause", w.named("A").RetryAt.IsZero(), false)
 	s.requested()
 	w.clock.Add(time.Hour)
 	w.drain()
@@ -147,5 +147,5 @@ func TestRule3_FewMissingPricesReadFewBlobs(t *testing.T) {
 	w.engine.BlobsRead()
 	w.drain()
 	equal(t, "price", w.named(list[7]).Price, varied(units(10), list[7]))
-	equal(t, "parts that were read", w.engine.BlobsRead(), 1)
+	equal(t, "parts of the response that were read", w.engine.BlobsRead(), 1)
 }

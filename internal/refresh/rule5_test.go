@@ -121,7 +121,7 @@ func TestRule5_ItemWithoutResponseFailsAndKeepsItsTimes(t *testing.T) {
 	after := w.named("A")
 	equal(t, "failures", after.Failures, 1)
 	after.Failures = 0
-	equal(t, "the item", *after, *before)
+	equal(t, "result of the item", *after, *before)
 	items, err := view.JobItems(t.Context(), w.store, j.ID, refresh.ItemFailed, -1, 0, 10)
 	must(t, err)
 	equal(t, "error", items[0].Error, "alpha: server: scripted failure")

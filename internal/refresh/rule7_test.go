@@ -216,7 +216,7 @@ func TestRule7_HeldPriceIsReleasedByAChangedResponse(t *testing.T) {
 	i := w.named("A")
 	equal(t, "price", i.Price, units(10))
 	equal(t, "candidate", i.Candidate, units(40))
-	equal(t, "the time of the check", i.CheckedAt, epoch)
+	equal(t, "the time of the check of the item", i.CheckedAt, epoch)
 	equal(t, "value", w.valueOf("u", 0), units(10))
 	w.clock.Add(29 * time.Minute)
 	w.run(true)

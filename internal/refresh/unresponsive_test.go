@@ -58,9 +58,9 @@ func TestWait_JobContinuesWithoutAFailingProvider(t *testing.T) {
 		}
 	}
 	j := w.job(id)
-	equal(t, "the duration", j.FinishedAt.Sub(started), time.Minute)
+	equal(t, "the duration of the job", j.FinishedAt.Sub(started), time.Minute)
 	equal(t, "updated", j.Counts.Updated, 200)
-	equal(t, "failed or stopped by the breaker", j.Counts.Failed+j.Counts.SkippedBackoff, 100)
+	equal(t, "items failed or stopped by the breaker", j.Counts.Failed+j.Counts.SkippedBackoff, 100)
 	if j.Counts.Failed > 20 {
 		t.Errorf("got %d failed items, want at most 20", j.Counts.Failed)
 	}
@@ -104,8 +104,8 @@ func TestWait_JobContinuesWithAnOpenBreaker(t *testing.T) {
 		w.clock.Add(time.Second)
 	}
 	j := w.job(id)
-	equal(t, "the duration", j.FinishedAt.Sub(j.StartedAt), time.Minute)
-	w.checkOutcome("of the breaker", j, refresh.JobPartial, "alpha/a1 backoff 1")
+	equal(t, "the duration of the job", j.FinishedAt.Sub(j.StartedAt), time.Minute)
+	w.checkOutcome("job with an open breaker", j, refresh.JobPartial, "alpha/a1 backoff 1")
 }
 
 // The file arrives after its job has ended.
@@ -149,7 +149,7 @@ func TestWait_LateFileServesTheNextJob(t *testing.T) {
 			equal(t, "outcome", j.Outcome, refresh.JobComplete)
 		} else {
 			equal(t, "requests", len(s.requested()), 1)
-			w.checkOutcome("late again", j, refresh.JobPartial, "alpha/a1 failed 0.5")
+			w.checkOutcome("job with another late response", j, refresh.JobPartial, "alpha/a1 failed 0.5")
 		}
 		s.fail = nil
 		w.clock.Add(7 * time.Hour)
@@ -249,7 +249,7 @@ func TestWait_SecondJobContinuesWithoutTheHost(t *testing.T) {
 	if took := j.FinishedAt.Sub(j.StartedAt); took < time.Minute || took > time.Minute+5*time.Second {
 		t.Errorf("the job took %v, want from 1m to 1m5s", took)
 	}
-	w.checkOutcome("of the new name", j, refresh.JobPartial, "alpha/a1 failed 1")
+	w.checkOutcome("job for the new name", j, refresh.JobPartial, "alpha/a1 failed 1")
 }
 
 func TestRequestCount_NeverFalls(t *testing.T) {

@@ -91,7 +91,7 @@ func TestRule7_AnomalousResponseIsQuarantinedUntilAccepted(t *testing.T) {
 	w.run(true) // the next response is compared with the accepted one
 	snaps, err = view.Snapshots(t.Context(), w.store, w.named(list[0]).ID)
 	must(t, err)
-	equal(t, "quote after the next", snaps[1].Ask, units(1000))
+	equal(t, "quote after the next response", snaps[1].Ask, units(1000))
 	w.checkIdle()
 }
 

@@ -19,11 +19,11 @@ func TestPut_StoresAUser(t *testing.T) {
 		f.Is("keys of ids that differ only in case", a != b, true)
 		got, ok, err := user.Key(f.Context(), f.DB, "A")
 		f.Must(err)
-		f.Is("key", got, a)
-		f.Is("known", ok, true)
+		f.Is("key of the stored user", got, a)
+		f.Is("the stored user is known", ok, true)
 		_, ok, err = user.Key(f.Context(), f.DB, "unknown")
 		f.Must(err)
-		f.Is("unknown id found", ok, false)
+		f.Is("the unknown id is known", ok, false)
 		for _, u := range []user.User{
 			{ID: "A", SteamID: "76561198000000000", DisplayName: "Ä ★", Leaderboard: false},
 			{ID: "A", Leaderboard: true},
@@ -32,7 +32,7 @@ func TestPut_StoresAUser(t *testing.T) {
 			f.Tx(func(tx *db.Tx) error { return user.Put(tx, u) })
 			got, err := user.Read(f.Context(), f.DB, u.ID)
 			f.Must(err)
-			f.Is("user", got, u)
+			f.Is("stored user", got, u)
 		}
 		for _, u := range []struct {
 			id   string
@@ -139,7 +139,7 @@ func TestEnsure_CreatesAUserOnceInConcurrentCalls(t *testing.T) {
 				return err
 			})
 		})
-		f.Is("keys", len(keys), 1)
+		f.Is("number of keys", len(keys), 1)
 	})
 }
 

@@ -37,12 +37,12 @@ func TestReadInventory_PreservesNames(t *testing.T) {
 		key := catalog.Key{AppID: app, Name: names[i]}
 		item, err := view.ReadItem(w.Context(), w.store, key)
 		w.must(err)
-		w.is("key", item.Key, key)
+		w.is("key of the item", item.Key, key)
 	}
-	w.is("rows", len(rows), len(names))
+	w.is("number of rows", len(rows), len(names))
 	i, err := view.ReadItem(w.Context(), w.store, catalog.Key{AppID: app, Name: "unknown"})
 	w.must(err)
-	w.is("no item", i == nil, true)
+	w.is("the unknown item is nil", i == nil, true)
 }
 
 func TestReadInventory_ListsAndTotalsRows(t *testing.T) {
@@ -62,16 +62,16 @@ func TestReadInventory_ListsAndTotalsRows(t *testing.T) {
 	page, err := view.ReadInventory(w.Context(), w.store, u, app, 0, 2)
 	w.must(err)
 	w.is("rows of a page", len(page), 2)
-	w.is("value", page[0].Value, money.Micro(10))
-	w.is("moved at", page[0].UpdatedAt, w.now)
+	w.is("value of the first row", page[0].Value, money.Micro(10))
+	w.is("time of the first row", page[0].UpdatedAt, w.now)
 	rest, err := view.ReadInventory(w.Context(), w.store, u, app, page[1].ID, 2)
 	w.must(err)
-	w.is("rows of the next", len(rest), 1)
-	w.is("name", rest[0].Name, "C")
+	w.is("rows of the next page", len(rest), 1)
+	w.is("name on the next page", rest[0].Name, "C")
 	all, err := view.ReadInventory(w.Context(), w.store, u, 0, 0, 10)
 	w.must(err)
 	w.is("rows of all games", len(all), 4)
-	w.is("a row without a name", all[3].Name, "")
+	w.is("name of the row without one", all[3].Name, "")
 	for _, c := range []struct {
 		app  int32
 		want view.InventoryTotal
@@ -92,7 +92,7 @@ func TestReadInventory_ListsAndTotalsRows(t *testing.T) {
 	})
 	got, err := view.ReadInventoryTotal(w.Context(), w.store, u, app)
 	w.must(err)
-	w.is("a total beyond any amount", got.Value.String(), "46116860184273.87905")
+	w.is("total above the maximum of an amount", got.Value.String(), "46116860184273.87905")
 }
 
 // TestReadInventory_PageReadsOnlyItsItems compares the time of a page of one row with a page

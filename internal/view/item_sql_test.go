@@ -49,7 +49,7 @@ func TestUnpricedItems_AreSortedByBytes(t *testing.T) {
 	})
 	items, err := view.UnpricedItems(w.Context(), w.store, app, "B", "Emerald", 1)
 	w.must(err)
-	w.is("after a phase", items[0].Key, catalog.Key{AppID: app, Name: "B", Phase: "Ruby"})
+	w.is("first item after the one with a phase", items[0].Key, catalog.Key{AppID: app, Name: "B", Phase: "Ruby"})
 	w.own("u", names...)
 	prices := map[string]money.Micro{}
 	for _, n := range names {

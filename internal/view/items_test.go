@@ -248,19 +248,19 @@ func TestItems_ReportTheChangeOfADay(t *testing.T) {
 		}
 		return out
 	}
-	w.is("new prices", list(view.ItemFilter{Sort: "-dayChange"}), "a, b, c, ")
+	w.is("changes of new prices", list(view.ItemFilter{Sort: "-dayChange"}), "a, b, c, ")
 	w.now = start.Add(23 * time.Hour)
 	w.price(map[string]money.Micro{"a": 12_500_000, "b": 10_000_000})
 	w.now = start.Add(25 * time.Hour)
-	w.is("a rise", list(view.ItemFilter{Sort: "-dayChange"}), "a 0.25, b 0, c, ")
-	w.is("of at least a quarter", list(view.ItemFilter{MinDayChange: 250_000}), "a 0.25, ")
-	w.is("of more than a quarter", list(view.ItemFilter{MinDayChange: 250_001}), "")
-	w.is("not requested", list(view.ItemFilter{}), "a, b, c, ")
+	w.is("changes after a rise", list(view.ItemFilter{Sort: "-dayChange"}), "a 0.25, b 0, c, ")
+	w.is("items with a rise of at least 25 %", list(view.ItemFilter{MinDayChange: 250_000}), "a 0.25, ")
+	w.is("items with a rise of more than 25 %", list(view.ItemFilter{MinDayChange: 250_001}), "")
+	w.is("items without the filter", list(view.ItemFilter{}), "a, b, c, ")
 	w.now = start.Add(30 * time.Hour)
 	w.price(map[string]money.Micro{"a": 12_500_000, "b": 1_000_000, "c": 5_000_000})
-	w.is("a fall", list(view.ItemFilter{Sort: "dayChange"}), "c, b -0.9, a 0.25, ")
+	w.is("changes after a fall", list(view.ItemFilter{Sort: "dayChange"}), "c, b -0.9, a 0.25, ")
 	w.now = start.Add(48 * time.Hour)
-	w.is("a day later", list(view.ItemFilter{Sort: "dayChange"}), "c, b -0.9, a 0, ")
+	w.is("changes a day later", list(view.ItemFilter{Sort: "dayChange"}), "c, b -0.9, a 0, ")
 }
 
 // The list computes the status at the time of the request, with microsecond precision.

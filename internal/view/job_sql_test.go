@@ -19,18 +19,18 @@ func TestDepths_ReturnsOldestWorkOfAllQueues(t *testing.T) {
 		w.must(err)
 		return at
 	}
-	w.is("of nothing", oldest(), time.Time{})
+	w.is("oldest time without work", oldest(), time.Time{})
 	queued := w.now
 	w.own("u", "A")
-	w.is("an entry of the queue", oldest(), queued)
+	w.is("oldest time with an entry in the queue", oldest(), queued)
 	w.now = w.now.Add(time.Minute)
 	id := w.begin(1)
-	w.is("beside a job", oldest(), queued)
+	w.is("oldest time with a job and an entry", oldest(), queued)
 	w.tx(func(tx *db.Tx) error {
 		_, err := tx.Exec(`UPDATE missing_price SET due_at = $1`, db.Micros(w.now.Add(time.Hour)))
 		return err
 	})
-	w.is("without one that is due later", oldest(), w.now)
+	w.is("oldest time when the entry is due later", oldest(), w.now)
 	w.end(id)
 }
 
@@ -64,16 +64,16 @@ func TestCauses_SamplesHaveDifferentNames(t *testing.T) {
 	w.fail(func(int) string { return "why" })
 	got, others, err := view.Causes(t.Context(), w.store, []int64{id}, 20)
 	w.must(err)
-	w.is("causes", len(got), 1)
+	w.is("number of causes", len(got), 1)
 	w.is("cause", got[0].Cause, "why")
-	w.is("items", got[0].Count, int64(6))
+	w.is("items of the cause", got[0].Count, int64(6))
 	w.is("items of other causes", others, int64(0))
 	var names []string
 	for _, k := range got[0].Items {
 		names = append(names, k.Name)
 	}
 	slices.Sort(names)
-	w.is("names", fmt.Sprint(names), "[A B C]")
+	w.is("sample names", fmt.Sprint(names), "[A B C]")
 }
 
 // The counts must be complete for any number of items and causes.
@@ -94,12 +94,12 @@ func TestCauses_CountsAllFailures(t *testing.T) {
 	})
 	got, others, err := view.Causes(t.Context(), w.store, []int64{id}, 5)
 	w.must(err)
-	w.is("causes", len(got), 5)
+	w.is("number of causes", len(got), 5)
 	sum := others
 	for i, c := range got {
 		w.is("count of "+c.Cause, c.Count, want[c.Cause])
 		w.is("samples of "+c.Cause, len(c.Items), 5)
-		w.is("order", i == 0 || c.Count <= got[i-1].Count, true)
+		w.is("the causes are sorted by their counts", i == 0 || c.Count <= got[i-1].Count, true)
 		sum += c.Count
 	}
 	w.is("failed items", sum, int64(items))

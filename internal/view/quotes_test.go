@@ -80,8 +80,8 @@ func TestQuotes_SumTheCountedQuotes(t *testing.T) {
 	w.is("sales", *x.Sales, int64(60))
 	w.is("sales per day", *x.SalesPerDay, money.Micro(14_000_000))
 	w.is("liquidity", *x.Liquidity, money.Micro(350_000))
-	w.is("quotes", len(x.Quotes), 4)
-	w.is("quote of a market that is not configured", x.Quotes[3].Counted, false)
+	w.is("number of quotes", len(x.Quotes), 4)
+	w.is("the quote of a market that is not configured is counted", x.Quotes[3].Counted, false)
 	w.is("rates", got.Rates, []view.ConversionRate{{Currency: "EUR", Rate: 1_250_000_000_000, Date: w.now.Truncate(day)}})
 }
 
@@ -94,18 +94,18 @@ func TestQuotes_LeaveOutOldAndEndedOffers(t *testing.T) {
 	outdated.MarketTime = time.Date(2026, 2, 20, 0, 0, 0, 0, time.UTC)
 	w := newQuotesWorld(t, nil, usd(5, 4, 2, -1), usd(4, 3, 3, -1), gone, repeated, bidOnly, outdated, usd(1, 1, 1, 1))
 	now := w.quotesOf("").Items[0]
-	w.is("best ask", now.BestAsk.Price, money.Micro(4_000_000))
-	w.is("best bid", now.BestBid.Price, money.Micro(7_000_000))
+	w.is("price of the best ask", now.BestAsk.Price, money.Micro(4_000_000))
+	w.is("price of the best bid", now.BestBid.Price, money.Micro(7_000_000))
 	w.is("spread", *now.Spread, money.Micro(-3_000_000))
 	w.is("listings", *now.Listings, int64(5))
-	w.is("no liquidity without sales", now.Liquidity == nil && now.Sales == nil && now.SalesPerDay == nil, true)
+	w.is("liquidity and sales are missing", now.Liquidity == nil && now.Sales == nil && now.SalesPerDay == nil, true)
 	w.now = w.now.Add(2 * day)
 	later := w.quotesOf("").Items[0]
-	w.is("only the market with a longer maximum age", later.BestAsk.Market+later.BestBid.Market, "aa")
-	w.is("age", later.Quotes[0].AgeSeconds, int64(2*day/time.Second))
-	w.is("status", later.Status, "stale")
+	w.is("markets of the best ask and bid two days later", later.BestAsk.Market+later.BestBid.Market, "aa")
+	w.is("age of the first quote", later.Quotes[0].AgeSeconds, int64(2*day/time.Second))
+	w.is("status two days later", later.Status, "stale")
 	w.now = w.now.Add(2 * day)
-	w.is("none", w.quotesOf("").Items[0].BestAsk == nil, true)
+	w.is("the best ask is missing without fresh quotes", w.quotesOf("").Items[0].BestAsk == nil, true)
 }
 
 func TestQuotes_SelectMarketsAndConvert(t *testing.T) {
@@ -118,13 +118,13 @@ func TestQuotes_SelectMarketsAndConvert(t *testing.T) {
 	w.is("price", x.CurrentPrice, money.Micro(8_000_000))
 	w.is("ask in dollars", *x.Quotes[0].Ask, money.Micro(8_800_000))
 	w.is("ask in yuan", *x.Quotes[1].Ask, money.Micro(8_000_000))
-	w.is("no rate", x.Quotes[2].Ask == nil && x.Quotes[2].Price == nil && x.Quotes[2].QuotedIn == "JPY", true)
-	w.is("best ask", x.BestAsk.Market, "b")
+	w.is("the quote without a rate has no amounts", x.Quotes[2].Ask == nil && x.Quotes[2].Price == nil && x.Quotes[2].QuotedIn == "JPY", true)
+	w.is("market of the best ask", x.BestAsk.Market, "b")
 	w.is("rates", got.Rates, []view.ConversionRate{
 		{Currency: "CNY", Rate: 100_000_000_000, Date: w.now.Truncate(day).Add(-9 * day), Old: true},
 		{Currency: "USD", Rate: 800_000_000_000, Date: w.now.Truncate(day)},
 	})
-	w.is("one market", len(w.quotesOf("", "a").Items[0].Quotes), 1)
+	w.is("number of quotes with the filter of one market", len(w.quotesOf("", "a").Items[0].Quotes), 1)
 
 	_, err := w.Quotes(t.Context(), nil, nil, "CHF")
 	if f := fault.Of(err); f == nil || f.Kind != fault.Unprocessable || f.Code != "no_exchange_rate" {
@@ -147,9 +147,9 @@ func TestQuotes_KeepTheOrderAndReportUnknownItems(t *testing.T) {
 		quotes int
 	}{{"unknown", 0}, {"unknown", 0}, {"ok", 2}, {"noPrice", 0}, {"ok", 2}} {
 		v := got.Items[i]
-		w.is("key", catalog.Key{AppID: v.AppID, Name: v.MarketHashName}, keys[i])
-		w.is("status", v.Status, want.status)
-		w.is("quotes", len(v.Quotes), want.quotes)
+		w.is("key of the item", catalog.Key{AppID: v.AppID, Name: v.MarketHashName}, keys[i])
+		w.is("status of the item", v.Status, want.status)
+		w.is("number of quotes of the item", len(v.Quotes), want.quotes)
 	}
 }
 
@@ -161,11 +161,11 @@ func TestMetadata_IsShownWithItemsAndQuotes(t *testing.T) {
 	w.read(view.Options{Store: w.store, Currency: "USD", Now: func() time.Time { return w.now }, Metadata: metadata.Items{key: want}})
 	list, err := w.Items(t.Context(), view.ItemFilter{AppID: 730}, "", 10)
 	w.must(err)
-	w.is("list", []*metadata.Description{list.Items[0].Metadata, list.Items[1].Metadata}, []*metadata.Description{nil, want})
+	w.is("metadata of the list", []*metadata.Description{list.Items[0].Metadata, list.Items[1].Metadata}, []*metadata.Description{nil, want})
 	item, err := w.Item(t.Context(), key)
 	w.must(err)
-	w.is("item", item.Metadata, want)
+	w.is("metadata of the item", item.Metadata, want)
 	quotes, err := w.Quotes(t.Context(), []catalog.Key{plain, key}, nil, "")
 	w.must(err)
-	w.is("quotes", []*metadata.Description{quotes.Items[0].Metadata, quotes.Items[1].Metadata}, []*metadata.Description{nil, want})
+	w.is("metadata of the quotes", []*metadata.Description{quotes.Items[0].Metadata, quotes.Items[1].Metadata}, []*metadata.Description{nil, want})
 }

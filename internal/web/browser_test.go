@@ -91,8 +91,8 @@ func TestBrowser_FollowsRunAndExplainsPrice(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS("#unconfigured summary")))
 	names.release(slowCalls - 1)
 	b.until("the end of the run", `document.querySelector(".run:not(.is-live)") !== null`)
-	b.until("its buttons", `document.querySelector('#actions button[value="0"]:enabled') !== null`)
-	b.until("its row", `document.querySelector("#around tbody tr").textContent.includes("Finished")`)
+	b.until("the enabled buttons", `document.querySelector('#actions button[value="0"]:enabled') !== null`)
+	b.until("the row of the finished run", `document.querySelector("#around tbody tr").textContent.includes("Finished")`)
 	if scripted := w.handler.(*site).assets.has(htmxFile); scripted && !eval[bool](b, `document.getElementById("unconfigured").open`) {
 		t.Error("the update closed a section that the user had opened")
 	}

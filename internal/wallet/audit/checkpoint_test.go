@@ -23,14 +23,14 @@ func TestVerify_DetectsOldDatabaseByNewerCheckpoint(t *testing.T) {
 	}
 	yesterday.restore(w)
 	r = w.verify("alice", kept)
-	expect(t, "against the user's checkpoint", r.OK, r.Status, r.Checks, r.Failures, "anchor_match")
+	expect(t, "of alice against her checkpoint", r.OK, r.Status, r.Checks, r.Failures, "anchor_match")
 	r = w.verify("alice", "")
-	expect(t, "against the stored one", r.OK, r.Status, r.Checks, r.Failures, "anchor_match")
+	expect(t, "of alice against the stored checkpoint", r.OK, r.Status, r.Checks, r.Failures, "anchor_match")
 	full := w.verifyAll()
-	expect(t, "of everything", full.OK, full.Status, full.Checks, full.Failures, "anchor_match")
+	expect(t, "of the ledger", full.OK, full.Status, full.Checks, full.Failures, "anchor_match")
 	w.exec(`DELETE FROM fee_rule_set WHERE version = 3`)
 	full = w.verifyAll()
-	expect(t, "of everything, with the newest fee rules deleted", full.OK, full.Status, full.Checks, full.Failures, "anchor_match")
+	expect(t, "of the ledger without the newest fee rules", full.OK, full.Status, full.Checks, full.Failures, "anchor_match")
 	w.Stored = nil
 	if full := w.verifyAll(); !full.OK {
 		t.Errorf("failures of the copy without the newer checkpoint: %+v, want none", full.Failures)
@@ -69,7 +69,7 @@ func TestVerify_DetectsAccountNamedOnlyByCheckpoint(t *testing.T) {
 		w.exec(`DELETE FROM ` + table)
 	}
 	full := w.verifyAll()
-	expect(t, "of everything", full.OK, full.Status, full.Checks, full.Failures, "head_present")
+	expect(t, "of the ledger", full.OK, full.Status, full.Checks, full.Failures, "head_present")
 	r := w.verify("carol", "")
 	expect(t, "of carol", r.OK, r.Status, r.Checks, r.Failures, "wallet_exists")
 	if _, err := w.VerifyUser(context.Background(), "unknown", ""); err == nil {

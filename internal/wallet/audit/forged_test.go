@@ -114,7 +114,7 @@ func TestVerify_DetectsTradeResealedAfterCheckpoint(t *testing.T) {
 					w.resealTransactions()
 				}
 				full := w.verifyAll()
-				expect(t, "of everything", full.OK, full.Status, full.Checks, full.Failures, "anchor_match")
+				expect(t, "of the ledger", full.OK, full.Status, full.Checks, full.Failures, "anchor_match")
 				for user, checkpoint := range kept {
 					if name == "note of a deposit" && user != "alice" || name == "asset of pending" && user != "alice" {
 						continue
@@ -150,7 +150,7 @@ func TestVerify_ComparesNewerTradesWithTheirTransactions(t *testing.T) {
 	w.loosen()
 	w.change(w.trades, `asset_id = 'b'`)
 	full := w.verifyAll()
-	expect(t, "of everything", full.OK, full.Status, full.Checks, full.Failures, "trade_crosscheck")
+	expect(t, "of the ledger", full.OK, full.Status, full.Checks, full.Failures, "trade_crosscheck")
 	if f := failing(full.Checks); slices.Contains(f, "anchor_match") {
 		t.Errorf("got failed checks %v with a checkpoint that does not cover the trade, want no anchor_match", f)
 	}
@@ -169,7 +169,7 @@ func TestVerify_MatchesCompletionsToTrades(t *testing.T) {
 	} {
 		w.exec(change)
 		full := w.verifyAll()
-		expect(t, fmt.Sprint("after change ", i), full.OK, full.Status, full.Checks, full.Failures, "")
+		expect(t, fmt.Sprint("of the ledger after change ", i), full.OK, full.Status, full.Checks, full.Failures, "")
 		s.restore(w)
 	}
 }

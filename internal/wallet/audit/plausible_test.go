@@ -83,7 +83,7 @@ func TestVerify_DetectsImpossibleValuesWithValidSeals(t *testing.T) {
 				return slices.ContainsFunc(found, func(f audit.Finding) bool { return f.Check == c.want && strings.Contains(f.Message, c.reports) })
 			}
 			full := w.verifyAll()
-			if expect(t, "of everything", full.OK, full.Status, full.Checks, full.Failures, c.want); !reports(full.Failures) {
+			if expect(t, "of the ledger", full.OK, full.Status, full.Checks, full.Failures, c.want); !reports(full.Failures) {
 				t.Errorf("full verification: want a failure of %s with %q, got %+v", c.want, c.reports, full.Failures)
 			}
 			if f := failing(full.Checks); slices.Contains(f, "entry_hash") || slices.Contains(f, "head_mac") {

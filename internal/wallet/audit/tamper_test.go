@@ -226,7 +226,7 @@ func TestVerify_DetectsEveryTampering(t *testing.T) {
 			}
 			defer s.restore(w)
 			full := w.verifyAll()
-			expect(t, "of everything", full.OK, full.Status, full.Checks, full.Failures, cmp.Or(c.all, c.want))
+			expect(t, "of the ledger", full.OK, full.Status, full.Checks, full.Failures, cmp.Or(c.all, c.want))
 			if c.user != "" {
 				r := w.verify(c.user, "")
 				expect(t, "of "+c.user, r.OK, r.Status, r.Checks, r.Failures, c.want)

@@ -20,12 +20,12 @@ func TestVerification_KeepsTheLastResult(t *testing.T) {
 			f.Must(err)
 			f.Is(what, v.Status, want)
 		}
-		kept("the first", f.Now, "ok", "ok")
-		kept("an older one that took longer", f.Now.Add(-time.Minute), "incomplete", "ok")
-		kept("a newer one", f.Now.Add(time.Minute), "failed", "failed")
+		kept("status after the first verification", f.Now, "ok", "ok")
+		kept("status after an older verification that took longer", f.Now.Add(-time.Minute), "incomplete", "ok")
+		kept("status after a newer verification", f.Now.Add(time.Minute), "failed", "failed")
 		f.Now = f.Now.AddDate(1, 0, 0)
-		kept("one while the clock is wrong", f.Now, "ok", "ok")
+		kept("status after a verification while the clock is wrong", f.Now, "ok", "ok")
 		f.Now = f.Now.AddDate(-1, 0, 0)
-		kept("one after the clock was set right", f.Now, "failed", "failed")
+		kept("status after a verification with the corrected clock", f.Now, "failed", "failed")
 	})
 }

@@ -142,7 +142,7 @@ func TestVerify_IgnoresHashesOfInvalidEntries(t *testing.T) {
 	w.exec(`UPDATE wallet_entry SET key_id = 'k77', amount = amount + 1` + ofAlice + `>= 18`)
 	full, r, against := w.verifyAll(), w.verify("alice", ""), w.verify("alice", kept)
 	for _, check := range []string{"chain_link", "head_hash", "anchor_match"} {
-		expect(t, "of everything", full.OK, full.Status, full.Checks, full.Failures, check)
+		expect(t, "of the ledger", full.OK, full.Status, full.Checks, full.Failures, check)
 		expect(t, "of alice", r.OK, r.Status, r.Checks, r.Failures, check)
 		expect(t, "of alice against a checkpoint", against.OK, against.Status, against.Checks, against.Failures, check)
 	}

@@ -25,7 +25,7 @@ func TestRules_VersionsNeverChange(t *testing.T) { dbtest.Each(t, feeVersions) }
 
 func feeVersions(f *dbtest.Fixture) {
 	_, err := fee.ReadActivation(f.Context(), f.DB, 0)
-	f.Is("the first version is not there", errors.Is(err, fee.ErrNone), true)
+	f.Is("an empty table returns ErrNone", errors.Is(err, fee.ErrNone), true)
 	for v := int64(1); v <= 3; v++ {
 		f.Tx(func(tx *db.Tx) error {
 			f.Must(fee.HoldRules(tx))
@@ -38,20 +38,20 @@ func feeVersions(f *dbtest.Fixture) {
 	}
 	active, err := fee.ReadActivation(f.Context(), f.DB, 0)
 	f.Must(err)
-	f.Is("newest", active.Version, int64(3))
-	f.Is("its set", active.Set.Fallback.Tiers[0].BasisPoints, int64(300))
-	f.Is("the set's version", active.Set.Version, int64(3))
-	f.Is("source, mark, by", active.Source+active.Mark+active.By, "amb")
-	f.Is("at", active.At.Equal(f.Now), true)
+	f.Is("active version", active.Version, int64(3))
+	f.Is("basis points of the active rules", active.Set.Fallback.Tiers[0].BasisPoints, int64(300))
+	f.Is("version of the active rules", active.Set.Version, int64(3))
+	f.Is("source, mark and operator of the active version", active.Source+active.Mark+active.By, "amb")
+	f.Is("the active version has the current time", active.At.Equal(f.Now), true)
 	old, err := fee.ReadActivation(f.Context(), f.DB, 1)
 	f.Must(err)
-	f.Is("an old one", old.Set.Fallback.Tiers[0].BasisPoints, int64(100))
+	f.Is("basis points of the first version", old.Set.Fallback.Tiers[0].BasisPoints, int64(100))
 	_, err = fee.ReadActivation(f.Context(), f.DB, 4)
-	f.Is("a later one", errors.Is(err, fee.ErrNone), true)
+	f.Is("an unknown version returns ErrNone", errors.Is(err, fee.ErrNone), true)
 	list, err := fee.ListActivations(f.Context(), f.DB, 3, 1)
 	f.Must(err)
-	f.Is("a page", len(list), 1)
-	f.Is("of the version before", list[0].Version, int64(2))
+	f.Is("length of the page", len(list), 1)
+	f.Is("version on the page", list[0].Version, int64(2))
 }
 
 func TestRules_ForgetsARolledBackVersion(t *testing.T) { dbtest.Each(t, feesRolledBack) }
@@ -66,13 +66,13 @@ func feesRolledBack(f *dbtest.Fixture) {
 		f.Must(err)
 		return failed
 	})
-	f.Is("failed", errors.Is(err, failed), true)
+	f.Is("the transaction returns its error", errors.Is(err, failed), true)
 	f.Tx(func(tx *db.Tx) error {
 		return fee.AddRules(tx, fee.Activation{At: f.Now, Version: 1, Set: percent(f.TB, 5), Source: "a"})
 	})
 	active, err := fee.ReadActivation(f.Context(), f.DB, 0)
 	f.Must(err)
-	f.Is("points", active.Set.Fallback.Tiers[0].BasisPoints, int64(5))
+	f.Is("basis points after the failed transaction", active.Set.Fallback.Tiers[0].BasisPoints, int64(5))
 }
 
 func TestRules_ActivateOnceUnderConcurrency(t *testing.T) { dbtest.Each(t, feesRace) }
@@ -96,14 +96,14 @@ func feesRace(f *dbtest.Fixture) {
 	each(func(int64) error { return service(1000).Begin(f.Context()) })
 	active, err := fee.ReadActivation(f.Context(), f.DB, 0)
 	f.Must(err)
-	f.Is("version after all began", active.Version, int64(1))
+	f.Is("version after all instances began", active.Version, int64(1))
 	each(func(int64) error {
 		_, err := service(1001).Refresh(f.Context(), fee.Request{By: "x"})
 		return err
 	})
 	active, err = fee.ReadActivation(f.Context(), f.DB, 0)
 	f.Must(err)
-	f.Is("version after all refreshed from one source", active.Version, int64(2))
+	f.Is("version after all instances refreshed from one source", active.Version, int64(2))
 }
 
 func TestRules_QuotesMatchTheirVersion(t *testing.T) { dbtest.Each(t, feeSwaps) }
@@ -170,12 +170,12 @@ func feeSwaps(f *dbtest.Fixture) {
 			f.Must(err)
 			again, err := fee.Compute(old.Set, pay)
 			f.Must(err)
-			f.Is("a quote, computed again", q, again)
-			f.Is("no version after a later one", q.Version >= last, true)
+			f.Is("quote that is computed again", q, again)
+			f.Is("the version is not older than that of the last quote", q.Version >= last, true)
 			last, seen[q.Version] = q.Version, true
 			n++
 		}
-		f.Is("the last quote is by the last version", last, int64(swaps)+1)
+		f.Is("version of the last quote", last, int64(swaps)+1)
 	}
 	f.Logf("%d quotes by %d of %d versions, %.0f a second", n, len(seen), swaps+1, float64(n)/took.Seconds())
 }
