@@ -1,5 +1,5 @@
-// Package docs_test holds the documentation to the code: links lead somewhere,
-// and what is listed is all that there is.
+// Package docs_test compares the documentation with the code: every link has a target,
+// and every list is complete.
 package docs_test
 
 import (
@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// root is the project's.
+// root is the root directory of the repository.
 const root = ".."
 
 // pages returns every page of the documentation with its text, by path from the
@@ -58,7 +58,7 @@ var (
 	noAnchor  = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// anchors returns what a link to a part of a page can name.
+// anchors returns the anchors of the headings of a page.
 func anchors(text string) map[string]bool {
 	out := map[string]bool{}
 	for _, h := range heading.FindAllStringSubmatch(codeBlock.ReplaceAllString(text, ""), -1) {
@@ -99,8 +99,8 @@ func TestIndex_HasEveryPage(t *testing.T) {
 	}
 }
 
-// maxUserWords is the number of words that the pages for users may have together. A user must
-// be able to read what concerns them.
+// maxUserWords is the number of words that the pages for users may have together, so that they
+// stay readable.
 const maxUserWords = 25_000
 
 // TestUserPages_AreShort counts the words of all pages but those for contributors, which
@@ -214,15 +214,15 @@ func TestReasons_EveryWordIsDescribed(t *testing.T) {
 	page := read(t, "docs/reference/statuses-and-reasons.md") + read(t, "docs/reference/problems.md") + read(t, "docs/contribute/http-api.md") + read(t, "docs/contribute/pricing.md")
 	words := []*regexp.Regexp{
 		regexp.MustCompile(`fault\.New\(fault\.\w+,\s*"([a-z_]+)"`),               // codes of faults
-		regexp.MustCompile(`[cC]ode: +"([a-z_]+)"`),                               // codes of HTTP's own
+		regexp.MustCompile(`[cC]ode: +"([a-z_]+)"`),                               // codes that are not faults
 		regexp.MustCompile(`Kind\w+ +Kind += +"(\w+)"`),                           // error kinds
 		regexp.MustCompile(`Item\w+ += +"(\w+)"`),                                 // item states
-		regexp.MustCompile(`Skip\w+ += +"(\w+)"`),                                 // why items are skipped
-		regexp.MustCompile(`Code\w+ +(?:Code +)?= +"(\w+)"`),                      // of inspections
-		regexp.MustCompile(`Inspect\w+ +InspectState += +"(\w+)"`),                // and their states
-		regexp.MustCompile(`Outcome\w+ +Outcome += +"(\w+)"`),                     // of a market's answer
-		regexp.MustCompile(`(?:Unit|Stage)\w+ +(?:UnitState|Stage) += +"(\w+)"`),  // units and stages
-		regexp.MustCompile(`\w+ +(?:State|Kind|Reason|BreakerState) += +"(\w+)"`), // jobs, quotes, the breaker
+		regexp.MustCompile(`Skip\w+ += +"(\w+)"`),                                 // reasons of skipped items
+		regexp.MustCompile(`Code\w+ +(?:Code +)?= +"(\w+)"`),                      // codes of inspections
+		regexp.MustCompile(`Inspect\w+ +InspectState += +"(\w+)"`),                // states of inspections
+		regexp.MustCompile(`Outcome\w+ +Outcome += +"(\w+)"`),                     // outcomes of a market
+		regexp.MustCompile(`(?:Unit|Stage)\w+ +(?:UnitState|Stage) += +"(\w+)"`),  // states of units, and stages
+		regexp.MustCompile(`\w+ +(?:State|Kind|Reason|BreakerState) += +"(\w+)"`), // jobs, quotes and the circuit breaker
 	}
 	described := 0
 	walk(t, "internal", ".go", func(path string) {

@@ -45,8 +45,8 @@ func micro(t *testing.T, text string) money.Micro {
 	return v
 }
 
-// TestPricing_TheExampleIsWhatTheProgramComputes feeds the example's table to the
-// production code and finds every figure of the page in what comes out.
+// TestPricing_TheExampleIsWhatTheProgramComputes computes the example's table with
+// the production code and compares every figure of the page with the result.
 func TestPricing_TheExampleIsWhatTheProgramComputes(t *testing.T) {
 	page := read(t, "docs/explanation/pricing.md") + read(t, "docs/contribute/pricing.md")
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

@@ -41,7 +41,7 @@ func manual(reference []byte, o options) []byte {
 	_, body, _ = bytes.Cut(body, []byte("\n\n"))       // and how to update the page
 	title := fmt.Sprintf("%% assay 1 %q %q %q\n\n# NAME\n\nassay - keeps the prices of game items up to date\n\n# DESCRIPTION\n",
 		o.Time.Format("January 2006"), "assay "+o.Version, "Assay")
-	links := regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`) // a manual page cannot follow them
+	links := regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`) // a manual page has no links
 	return md2man.Render(links.ReplaceAll(append([]byte(title), body...), []byte("$1")))
 }
 

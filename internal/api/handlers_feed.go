@@ -129,8 +129,8 @@ func (e *exporter) begin(of view.Export) func(*view.PublishedPrice) error {
 
 const ndjsonType = "application/x-ndjson"
 
-// etag returns a strong validator: the version of the prices, and all else on which the bytes
-// depend.
+// etag returns a strong validator: the version of the prices, and everything else that
+// determines the bytes.
 func (e *exporter) etag(of view.Export, encoding string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %s %t %q %q %s", of.Change, of.Version, of.Currency, e.ndjson, e.values["appId"], e.values["fields"], encoding))
 	return `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`
@@ -158,7 +158,7 @@ func (e *exporter) flush() error {
 }
 
 // end completes the body. After an error in the middle of the body it closes the connection,
-// so that the client does not take a part for the whole.
+// so that the client does not treat a partial body as complete.
 func (e *exporter) end(err error) error {
 	if !e.started {
 		return err

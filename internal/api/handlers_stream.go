@@ -17,7 +17,7 @@ const (
 	heartbeat = 15 * time.Second
 	// streamTick is how often a stream looks for the progress of a job.
 	streamTick = time.Second
-	// streamPatience is how long a write may block. A client that reads slower is disconnected.
+	// streamPatience is how long a write may block. A client that reads more slowly is disconnected.
 	// It continues with Last-Event-ID, so the server stores nothing for it.
 	streamPatience = 10 * time.Second
 	// retryStream is when a disconnected client should connect again, in milliseconds.

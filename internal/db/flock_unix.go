@@ -12,8 +12,8 @@ func flock(f *os.File) error {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }
 
-// funlock ends a lock. Closing would not while a process that is being started
-// still has the file from its parent.
+// funlock releases a lock. Closing the file is not enough: a child process that is just being
+// started may still have the open file of its parent.
 func funlock(f *os.File) error {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
 }

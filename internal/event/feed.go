@@ -22,8 +22,8 @@ const (
 )
 
 // Feed assigns numbers to events in the order of their commits and wakes clients that wait
-// for them. Each process runs one; a row lock makes them take turns. An identity column would
-// not do: a transaction that commits late would get a number below that of a reader's cursor.
+// for them. Each process runs one; a row lock makes them take turns. An identity column
+// would be wrong: a transaction that commits late would get a number below a reader's cursor.
 type Feed struct {
 	db  *db.DB
 	log *slog.Logger

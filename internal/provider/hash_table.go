@@ -1,7 +1,7 @@
 package provider
 
 // HashTable maps 64-bit hashes to 64-bit values. It is an open-addressing table, which needs
-// a third of the time and memory of a map. Two things with the same hash share a value. The
+// a third of the time and memory of a map. Two keys with the same hash share a value. The
 // zero value is ready to use.
 type HashTable struct {
 	slots []slot // the length is a power of two; at most three quarters are in use

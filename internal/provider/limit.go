@@ -10,7 +10,7 @@ import (
 const maxMarks = 1024
 
 // window enforces a Limit in every interval of length period. A token bucket would allow up to
-// twice as many requests: a full bucket plus its refill. Providers punish that. All times are
+// twice as many requests: a full bucket plus its refill. Providers block such clients. All times are
 // readings of one monotonic clock.
 type window struct {
 	limit  Limit

@@ -88,7 +88,7 @@ func TestApplyBatch_WritesPricesToItsRows(t *testing.T) {
 	})
 }
 
-// A process dies while it writes a range, and others come by.
+// A process is killed while it writes a range, and other workers look for work.
 func TestApplyRange_RollbackKeepsTheShard(t *testing.T) {
 	each(t, func(f *fixture) {
 		ids := f.items("A")
@@ -121,7 +121,7 @@ func TestApplyRange_RollbackKeepsTheShard(t *testing.T) {
 	})
 }
 
-// apply copies prices onto the rows of all shards, by several at once.
+// apply copies prices to the rows of all shards with several concurrent workers.
 func (f *fixture) apply(job int64) {
 	f.Helper()
 	dbtest.AtOnce(4, func(i int) {

@@ -152,7 +152,7 @@ func TestBackground_LostClaimWritesNothing(t *testing.T) {
 	w.begin(false)
 	w.finish()
 	steam.before = func(context.Context, provider.Call) {
-		w.exec(`UPDATE fetch_unit SET state = 'pending', token = token + 1 WHERE state = 'running'`) // as other transactions do
+		w.exec(`UPDATE fetch_unit SET state = 'pending', token = token + 1 WHERE state = 'running'`) // another process takes over the unit
 	}
 	_, err := w.engine.Fetch(t.Context(), "steam", "")
 	must(t, err)

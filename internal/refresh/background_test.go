@@ -214,7 +214,7 @@ func TestBackground_OnlyProviderPricesKnownAndMissingItems(t *testing.T) {
 	equal(t, "items with another price", w.count(`SELECT count(*) FROM item WHERE price = 12000000`), 0)
 	w.clock.Add(time.Hour)
 	j = w.runFirst(false)
-	equal(t, "updated", j.Counts.Updated, 24) // and one unlisted name
+	equal(t, "updated", j.Counts.Updated, 24) // one of the 25 requested names is unlisted
 	equal(t, "items with another price", w.count(`SELECT count(*) FROM item WHERE price = 12000000`), j.Counts.Updated)
 	w.checkIdle()
 }

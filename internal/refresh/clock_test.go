@@ -45,7 +45,7 @@ func TestClock_ChangeLosesAndStopsNothing(t *testing.T) {
 				break
 			}
 			if !more {
-				w.clock.Add(time.Minute) // a wait passes; two at most by a clock set back
+				w.clock.Add(time.Minute) // ends a wait, or two waits if the clock is set back
 			}
 			if step > 300 {
 				t.Fatalf("the job did not end after a clock change of %v at step %d: %+v", jump, at, w.job(id))

@@ -55,7 +55,7 @@ func (w *world) idle() bool {
 }
 
 func TestConcurrency_OverlappingSyncsQueueEachUnknownNameOnce(t *testing.T) {
-	dbtest.NewDatabase(t) // where there is a server, it stays
+	dbtest.NewDatabase(t) // starts the PostgreSQL server, whose goroutines stay
 	leaks := goleak.IgnoreCurrent()
 	users, size := 200, 20
 	if randtest.Count(0, 1) == 1 {

@@ -86,7 +86,7 @@ func TestRule8_KillAtAnyCommitLosesAndDuplicatesNothing(t *testing.T) {
 					if n == kill {
 						point = p
 					}
-					panic(killed{p}) // and nothing else is written
+					panic(killed{p}) // nothing is written after this point
 				}
 				dead := untilKilled(func() {
 					must(t, d.begin(w))
@@ -134,7 +134,7 @@ func TestRule8_RepeatedKillsLoseNothing(t *testing.T) {
 			left := 1 + r.IntN(12)
 			w.faults = func(p string) error {
 				if left--; left <= 0 {
-					panic(killed{p}) // and nothing else is written
+					panic(killed{p}) // nothing is written after this point
 				}
 				return nil
 			}

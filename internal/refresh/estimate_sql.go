@@ -102,7 +102,7 @@ func (s *EstimatedItem) times(now time.Time) (updated, checked time.Time) {
 		updated = now
 	}
 	if e := &s.Estimate; e.Estimated > 0 && e.State.Held.Candidate == 0 {
-		checked = s.QuotedAt // a held price confirms nothing
+		checked = s.QuotedAt // a held price does not confirm the current one
 	}
 	return updated, checked
 }

@@ -38,7 +38,7 @@ func TestClaimBatch_WaitsForUnitsOfTheBatch(t *testing.T) {
 		f.Tx(func(tx *db.Tx) error { return refresh.ReturnBatch(tx, *b) })
 		again := f.claimBatch()
 		f.Is("batch claimed after the release", again.Batch, b.Batch)
-		f.Tx(func(tx *db.Tx) error { return refresh.ReturnBatch(tx, *b) }) // by the former owner
+		f.Tx(func(tx *db.Tx) error { return refresh.ReturnBatch(tx, *b) }) // the former owner releases the batch too late
 		f.estimate(again, 10)
 		half.JobID = id
 		free, err := refresh.UnblocksBatch(f.Context(), f.DB, half)

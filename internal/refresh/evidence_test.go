@@ -30,7 +30,7 @@ func TestRule5_OnlyItemsWithEvidenceAreUpdated(t *testing.T) {
 	w.push("u", 730, list...)
 	w.drain()
 	known, other := timesOf(w.named(list[0])), timesOf(w.named(list[7]))
-	for _, after := range []time.Duration{time.Hour, 30 * time.Hour} { // with the old quotes usable, and not
+	for _, after := range []time.Duration{time.Hour, 30 * time.Hour} { // the old quotes are usable, and then stale
 		w.clock.Add(after)
 		down.fail = func(int, provider.Call) error { return down.broken(provider.KindConnect) }
 		j := w.run(true)
@@ -132,7 +132,7 @@ func TestRule5_DelistedItemIsEvidence(t *testing.T) {
 	w.clock.Add(7 * time.Hour)
 	a.edit = func(q *provider.Quote) bool { return q.Name != list[0] && q.Name != list[1] }
 	j := w.run(false)
-	equal(t, "updated", j.Counts.Updated, 29) // one by the other market alone
+	equal(t, "updated", j.Counts.Updated, 29) // one of them only by the other market
 	equal(t, "items without a quote", j.Counts.NoQuote, 1)
 	equal(t, "price", w.named(list[0]).Price, units(10))
 	equal(t, "the time of the check", w.named(list[0]).CheckedAt, epoch)

@@ -240,7 +240,7 @@ func TestAbandonUnits_FailsUnitsWithoutProvider(t *testing.T) {
 			}
 			return strings.Join(out, " ")
 		}
-		abandon() // no instance knows which are configured
+		abandon() // no instance is registered, so the configured providers are unknown
 		f.Is("open units without an instance", open(), "gone/g kept/h kept/dropped other/")
 		f.register("old", refresh.Endpoint{Provider: "gone", File: "g"}, refresh.Endpoint{Provider: "kept", File: "dropped"})
 		f.register("new", refresh.Endpoint{Provider: "kept", File: "h"}, refresh.Endpoint{Provider: "other"})

@@ -226,7 +226,7 @@ func TestConcurrency_TwoInstancesValidateTheSameJobOnce(t *testing.T) {
 	alone.push("u", 730, list...)
 	alone.drain()
 	alone.clock.Add(7 * time.Hour)
-	percent = 150 // so far that all is suspect for a day, from the check on
+	percent = 150 // this move makes all prices suspect for a day after the validation
 	alone.begin(true)
 	fetchAll := func(e *refresh.Engine) {
 		_, err := e.Plan(t.Context())
@@ -258,7 +258,7 @@ func TestConcurrency_TwoInstancesValidateTheSameJobOnce(t *testing.T) {
 			must(t, err)
 			equal(t, "work done by "+i.name, more, true)
 		}
-		beside := func() { // a has read the clock, to check or to estimate with, and b does the same
+		beside := func() { // instance a has read the clock for the validation or the estimate, and b now does the same work
 			a.atNow.Store(nil)
 			estimate(b)
 			w.clock.Add(time.Minute)

@@ -105,7 +105,7 @@ func TestRule3_QueueMatchesAModel(t *testing.T) {
 			if shape == provider.Bulk {
 				s = bulk("alpha", nil, "a1")
 			}
-			for _, n := range names("Another", 50) { // so that no response is refused for what it lacks
+			for _, n := range names("Another", 50) { // so that no response is refused for its missing names
 				s.extra = append(s.extra, provider.Quote{Market: "a1", Name: n, Currency: "USD", Ask: units(1), Listings: provider.Unknown, Sales: provider.Unknown})
 			}
 			w := newWorld(t, s)

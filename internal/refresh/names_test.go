@@ -162,10 +162,10 @@ func TestNames_StopKeepsResponses(t *testing.T) {
 func TestLimit_EveryNameIsRequestedInTheEnd(t *testing.T) {
 	list := names("Item", 1_000)
 	s := batch("alpha", 100, list, "a1")
-	w := newWorld(t, s, bulk("beta", list, "b1")) // after which all names are equally fresh
+	w := newWorld(t, s, bulk("beta", list, "b1")) // beta makes all names equally fresh
 	w.push("u", 730, list...)
 	w.clearMissing()
-	left := 0 // of the three calls that a job may send
+	left := 0 // calls left of the three that a job may send
 	s.fail = func(int, provider.Call) error {
 		if left--; left < 0 {
 			return &provider.Error{Provider: "alpha", Kind: provider.KindBudget, RetryAfter: time.Hour}

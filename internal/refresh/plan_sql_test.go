@@ -69,7 +69,7 @@ func TestReadPlan_CountsWhatIsDue(t *testing.T) {
 		f.Is("plan of the first run", dueOf(f, f.rules()), "due 4 ttl 0 noSales 1 names 4")
 
 		r := f.rules()
-		r.TTL = 8 * time.Hour // 95 % of it are 7.6 hours
+		r.TTL = 8 * time.Hour // 95 % of the TTL is 7.6 hours
 		f.Is("plan within the TTL", dueOf(f, r), "due 1 ttl 3 noSales 1 names 1")
 		r.TTL = 7 * time.Hour * 100 / 95
 		f.Is("plan at 95 % of the TTL", dueOf(f, r), "due 4 ttl 0 noSales 1 names 4")

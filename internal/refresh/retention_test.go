@@ -31,7 +31,7 @@ func (w *world) history(r *rand.Rand, n int) []past {
 		}
 		if p.state == "running" || p.state == "queued" {
 			if live[p.kind] {
-				continue // one job of a kind lives at a time
+				continue // only one job of a kind is live at a time
 			}
 			live[p.kind], p.finished = true, time.Time{}
 		}

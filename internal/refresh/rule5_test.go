@@ -46,7 +46,7 @@ func TestRule5_TheTTLCountsFromTheJobsCreation(t *testing.T) {
 	w.drain()
 	w.clock.Add(5 * time.Hour)
 	id := w.begin(false)
-	w.clock.Add(5 * time.Hour) // the process was busy
+	w.clock.Add(5 * time.Hour) // the job is planned later than it was started
 	w.drain()
 	equal(t, "items skipped by their TTL", w.job(id).Counts.SkippedTTL, 1)
 }

@@ -264,7 +264,7 @@ func TestRule7_DamagedStoredResponseStopsNoJob(t *testing.T) {
 		_, err := work()
 		must(t, err)
 	}
-	w.exec(`UPDATE fetch_blob SET data = $1 WHERE bucket % 2 = 0`, []byte{0}) // and a half of what it brought
+	w.exec(`UPDATE fetch_blob SET data = $1 WHERE bucket % 2 = 0`, []byte{0}) // half of the stored response is damaged
 	w.drain()
 	j := w.last(refresh.Bulk)
 	equal(t, "updated", j.Counts.Updated, 300)

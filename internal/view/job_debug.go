@@ -35,8 +35,8 @@ type Event struct {
 
 // QueueDepth is the number of work units of one kind in one state.
 type QueueDepth struct {
-	Kind  string `json:"kind"`  // pending, running, or (missing only) waiting for the next attempt
-	State string `json:"state"` // pending, running; of missing also waiting: for another try
+	Kind  string `json:"kind"`
+	State string `json:"state"` // pending or running; entries of the missing-price queue also waiting for a retry
 	Count int64  `json:"count"`
 }
 

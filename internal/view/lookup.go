@@ -60,9 +60,9 @@ func (r *ItemReader) Lookup(ctx context.Context, keys []catalog.Key, fields Fiel
 		v := lookupItem(keys[i], &p, known, now)
 		v.Figures = fields.figures(&p.Figures)
 		times[i] = [3]time.Time{p.UpdatedAt, p.CheckedAt, nextAttempt(p.DueAt, now)}
-		v.PriceUpdatedAt, v.PriceCheckedAt = there(&times[i][0]), there(&times[i][1])
+		v.PriceUpdatedAt, v.PriceCheckedAt = timeOrNil(&times[i][0]), timeOrNil(&times[i][1])
 		if v.Status == StatusQueued {
-			v.RetryAt = there(&times[i][2])
+			v.RetryAt = timeOrNil(&times[i][2])
 		}
 		out.Items[i] = v
 	})
@@ -93,8 +93,8 @@ func nextAttempt(due, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// there is like when, but does not copy the time.
-func there(t *time.Time) *time.Time {
+// timeOrNil is like when, but does not copy the time.
+func timeOrNil(t *time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}

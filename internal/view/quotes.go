@@ -213,7 +213,7 @@ func (q *quoter) quote(s *refresh.MarketSnapshot, m refresh.MarketName) MarketQu
 }
 
 // counts reports whether a quote counts in the figures across markets: its market is
-// configured and still lists the item, and the quote is valid, fresh and no repetition of
+// configured and still lists the item, and the quote is valid and fresh and does not repeat
 // another one. An outlier counts, because it can be bought.
 func (q *quoter) counts(s *refresh.MarketSnapshot, name refresh.MarketName) bool {
 	m, configured := q.configured[marketName{name.Provider, name.Key}]

@@ -71,7 +71,7 @@ func (f *feeSets) activation(query rowQuerier, version int64) (Activation, error
 			return a, fmt.Errorf("%w: the text of version %d of the fee rules does not match its digest: %w", wallet.ErrTampered, a.Version, wallet.RulesTampered(a.Version))
 		}
 		if set, err = Decode(strings.NewReader(text)); err != nil {
-			return a, fmt.Errorf("version %d of the fee rules: %w", a.Version, errors.New(err.Error())) // no fault of the caller
+			return a, fmt.Errorf("version %d of the fee rules: %w", a.Version, errors.New(err.Error())) // not an error of the caller, so it must not be a fault
 		}
 		f.put(a.Digest, set)
 	}
