@@ -20,7 +20,7 @@ var (
 	errDatabase    = errors.New("is not a database URL; use sqlite:PATH or postgres://user@host/name")
 	errDirect      = errors.New("is not the address of a PostgreSQL database; write postgres://user@host/name")
 	errDirectAlone = errors.New("requires PostgreSQL, but DATABASE_URL names an SQLite file; remove it")
-	errMemory      = errors.New("names a database in memory, which loses all data at the end; write sqlite:PATH")
+	errMemory      = errors.New("names a database in memory, which loses all data when the server stops; write sqlite:PATH")
 )
 
 // bareLedgerID is the id of a key that is configured without an id.

@@ -66,7 +66,7 @@ func (f *Feed) Run(ctx context.Context) {
 	for {
 		err := f.Number(ctx)
 		if err != nil && ctx.Err() == nil && !failing {
-			f.log.Warn("events could not be numbered; trying again", "error", err)
+			f.log.Warn("numbering of events failed; retrying", "error", err)
 		}
 		failing = err != nil
 		select {

@@ -52,7 +52,7 @@ func (s *Service) Create(ctx context.Context, o Offers, seal func(*db.Tx, []Crea
 		return err
 	}
 	if err := s.sync(ctx, &o); err != nil {
-		return wrap("sync of the seller", err)
+		return wrap("sync the seller's inventory", err)
 	}
 	return s.o.Store.InSmallTx(ctx, func(tx *db.Tx) error {
 		seller, err := user.Hold(tx, o.UserID)

@@ -21,7 +21,7 @@ import (
 
 // ErrConflict means that another job has estimated an item of a batch meanwhile. The batch is
 // then read and estimated again.
-var ErrConflict = errors.New("an item changed meanwhile")
+var ErrConflict = errors.New("another job has estimated an item of the batch")
 
 // Config is the configuration of refreshes.
 type Config struct {

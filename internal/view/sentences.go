@@ -97,7 +97,7 @@ func (e *explainer) whyGroup(x *Explanation) string {
 	case pricing.BySize:
 		return "the largest group decides."
 	case pricing.ByMarket:
-		return "the group decides whose market is off by more than 2x least often."
+		return "the group that contains the market with the fewest quotes off by more than 2x decides."
 	default:
 		return "the lowest group decides."
 	}
@@ -133,7 +133,7 @@ func (e *explainer) writeStatus(x *Explanation, write sentenceWriter) {
 		if x.Near < 2 {
 			write("The status is thin: fewer than two used quotes are within 1.25x of the price.")
 		} else {
-			write("The status is thin: the quotes differ so much that the interval reaches beyond 1.3x.")
+			write("The status is thin: the quotes differ so much that the ends of the interval are more than 1.3x away from the price.")
 		}
 	case pricing.Disputed:
 		write("The status is disputed: no majority of the quotes agrees.")

@@ -46,7 +46,7 @@ var badges = map[string]map[string]badge{
 		"suspect":  {"warn", "Suspect", "The price moved unusually far. Check it before you rely on it."},
 		"disputed": {"warn", "Disputed", "No majority of the markets agrees. The price comes from one group of them."},
 		"stale":    {"warn", "Stale", "No fresh quote. This is the last known price."},
-		"noPrice":  {"calm", "No price", "No market has given a price yet."},
+		"noPrice":  {"calm", "No price", "No market has reported a price yet."},
 	},
 	"breaker": {
 		"open":     {"bad", "Not responding", "Too many consecutive failures. Requests are paused for a while."},

@@ -314,7 +314,7 @@ func (s *Service) add(tx *db.Tx, a Activation) error {
 
 func tooLargeChange(changes []LargeChange) error {
 	f := fault.New(fault.Conflict, "large_fee_change",
-		"Fees would change by over half, or by over five percent of the amount; see errors. If that is meant, refresh with allowLargeChange=1. The active rules stay.")
+		"Fees would change by over half, or by over five percent of the amount; see errors. The active rules are unchanged. If this change is intended, repeat the refresh with allowLargeChange=1.")
 	for _, c := range changes {
 		f.Fields = append(f.Fields, fault.Field{Pointer: c.Pointer, Code: "large_change", Detail: c.String()})
 	}
