@@ -96,7 +96,7 @@ func testSetDuringRun(t *testing.T, on engine) {
 // awaitSchedule waits until the scheduler has used the new time.
 func (s *server) awaitSchedule(c *clock) {
 	s.t.Helper()
-	s.await("a schedule by the clock", func() bool {
+	s.await("a schedule that uses the new time", func() bool {
 		var d struct {
 			Scheduled []struct {
 				Name string

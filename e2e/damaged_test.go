@@ -47,7 +47,7 @@ func newTorn(t *testing.T) *torn {
 	s.awaitPriced()
 	id := s.refresh()
 	var j job
-	s.await("the end of the fetching", func() bool {
+	s.await("the end of the fetch stage", func() bool {
 		s.get("/api/market-prices/jobs/"+id, &j)
 		return j.Stage != "plan" && j.Stage != "fetch"
 	})

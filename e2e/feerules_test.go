@@ -60,7 +60,7 @@ func (s *feeSource) refused(what string, status int, code string, faults ...stri
 		}
 		slices.Sort(found)
 		if got != status || response["code"] != code || !slices.Equal(found, faults) {
-			s.t.Errorf("%s%s: %d %v, want %d %s %q", what, how, got, response, status, code, faults)
+			s.t.Errorf("%s%s: got %d %v, want %d %s %q", what, how, got, response, status, code, faults)
 		}
 	}
 	if now := rows(s.t, s.db, storedFees); !slices.Equal(now, s.stored) {

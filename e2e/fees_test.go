@@ -142,12 +142,12 @@ func TestFees_RefreshByAddress(t *testing.T) {
 				t.Errorf("%s: got %d %v, want %d with %s %v", what, got, response, status, member, want)
 			}
 		}
-		expect("the same again", "/refresh", "", 200, "changed", false)
+		expect("a refresh of unchanged rules", "/refresh", "", 200, "changed", false)
 		document.Store(feeDocument(1100))
 		expect("a dry run", "/refresh?dryRun=1", "", 200, "version", 2)
 		expect("a refresh", "/refresh", "", 200, "version", 2)
 		expect("a quote", "/quote", `{"kind":"sale","amount":1000,"currency":"USD"}`, 200, "fee", 110)
-		expect("a quote by the version before", "/quote", `{"kind":"sale","amount":1000,"currency":"USD","version":1}`, 200, "fee", 100)
+		expect("a quote by the previous version", "/quote", `{"kind":"sale","amount":1000,"currency":"USD","version":1}`, 200, "fee", 100)
 		document.Store(feeDocument(5000))
 		command := func(code int, reports string, args ...string) {
 			t.Helper()
@@ -161,13 +161,13 @@ func TestFees_RefreshByAddress(t *testing.T) {
 		expect("a large change", "/refresh", "", 409, "code", "large_fee_change")
 		command(7, "large_fee_change", "refresh")
 		document.Store(`{"rules":[{}]}`)
-		expect("a wrong document", "/refresh", "", 422, "code", "invalid_fee_rules")
+		expect("an invalid document", "/refresh", "", 422, "code", "invalid_fee_rules")
 		command(7, "/rules/0/priority: is required", "refresh", "--allow-large-change")
 		at.Close()
-		expect("no server", "/refresh", "", 502, "code", "fee_rules_unreachable")
+		expect("a refresh without a server at the address", "/refresh", "", 502, "code", "fee_rules_unreachable")
 		command(3, "fee_rules_unreachable", "refresh")
 		command(0, "version 2, from "+at.URL, "show")
-		expect("back", "/rollback?version=1", "", 200, "version", 3)
+		expect("a rollback", "/rollback?version=1", "", 200, "version", 3)
 		if now := s.feeRules(); now.Version != 3 || now.Rules.Fallback.BasisPoints != 1000 {
 			t.Errorf("got version %d with %d points, want 3 with 1000", now.Version, now.Rules.Fallback.BasisPoints)
 		}

@@ -122,7 +122,7 @@ func testListingsWhilePricesHang(t *testing.T, on engine) {
 	quiet, quietMost := spread(list("quiet"))
 
 	s.refresh()
-	s.await("the share of prices in Steam's budget spent", func() bool { return priced.Load() >= 3 })
+	s.await("the use of the prices' share of Steam's budget", func() bool { return priced.Load() >= 3 })
 	s.awaitEnd()
 	provider.Reset()
 	provider.Always(providertest.Silent())

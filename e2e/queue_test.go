@@ -90,7 +90,7 @@ func testManyPushes(t *testing.T, on engine) {
 	all.Wait()
 	t.Logf("%d pushes of %d names in %v, %d retries", users, each, time.Since(began).Round(time.Millisecond), later.Load())
 	if got := queued.Load(); got != int64(distinct) {
-		t.Errorf("queued %d names, want %d", got, distinct)
+		t.Errorf("got %d queued names, want %d", got, distinct)
 	}
 	s.awaitPriced()
 	t.Logf("all names had a price after %v", time.Since(began).Round(time.Millisecond))
@@ -112,7 +112,7 @@ func testManyPushes(t *testing.T, on engine) {
 		t.Errorf("got requests for %d names, want %d", len(counter.names), distinct)
 	}
 	if got := rows(t, db, `SELECT count(*) FROM inventory WHERE value > 0`); got[0] != strconv.Itoa(users*each) {
-		t.Errorf("%s rows have a value, want %d", got[0], users*each)
+		t.Errorf("got %s rows with a value, want %d", got[0], users*each)
 	}
 	checkInvariants(t, db)
 }

@@ -222,7 +222,7 @@ func TestSecrets_RotateWithoutAnOutage(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.await("the end of the older secret", func() bool { return !accepted(older) })
-	s.await("some requests more", func() bool { return sent.Load() >= 50 })
+	s.await("some more requests", func() bool { return sent.Load() >= 50 })
 	endNewer()
 	if n := failed.Load(); n > 0 {
 		t.Errorf("got %d failed requests of %d, want none", n, sent.Load())

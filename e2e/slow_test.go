@@ -49,11 +49,11 @@ func TestSlow_BackgroundProviderDoesNotBlockRun(t *testing.T) {
 		// quotes instead of the quotes of the run.
 		db := s.open()
 		const quotes = `SELECT 1 FROM market_snapshot s JOIN market m ON m.id = s.market_id WHERE m.provider = '` + sim.Name + `' LIMIT 1`
-		s.await("the whole budget spent", func() bool { return served(markets) >= budget })
+		s.await("the use of the whole budget", func() bool { return served(markets) >= budget })
 		s.await("the quotes of the provider", func() bool { return len(rows(t, db, quotes)) > 0 })
 		s.kill()
 		s.start()
-		s.await("the provider known to be out of budget", func() bool { return s.budgetOf(sim.Name).Left == 0 })
+		s.await("the report that the budget is used up", func() bool { return s.budgetOf(sim.Name).Left == 0 })
 		if left := later(); left < names-budget {
 			t.Errorf("got %d names deferred, want at least %d of %d", left, names-budget, names)
 		}

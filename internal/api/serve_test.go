@@ -266,7 +266,7 @@ func TestServe_AllowsOtherSitesOnlyPublicData(t *testing.T) {
 			t.Errorf("%s %s: got headers %v, want shared: %v", op.method, op.path, got.Header, shared)
 		}
 		if got.Header.Get("Access-Control-Allow-Credentials") != "" {
-			t.Errorf("%s %s: the response allows credentials, want it not to", op.method, op.path)
+			t.Errorf("%s %s: the response allows credentials, want them forbidden", op.method, op.path)
 		}
 		preflight := h.request("OPTIONS", path, "", origin, "Access-Control-Request-Method: "+header(op.method))
 		if preflight.StatusCode != http.StatusMethodNotAllowed || preflight.Header.Get("Access-Control-Allow-Methods") != "" {

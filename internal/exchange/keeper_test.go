@@ -75,7 +75,7 @@ func (f *fixture) wantRates(k *Keeper, want pricing.Rates, queries int) {
 func (f *fixture) wantLogged(text string, times int) {
 	f.t.Helper()
 	if n := strings.Count(f.log.String(), text); n != times {
-		f.t.Errorf("the log contains %q %d times, want %d:\n%s", text, n, times, f.log.String())
+		f.t.Errorf("got the log message %q %d times, want %d:\n%s", text, n, times, f.log.String())
 	}
 }
 

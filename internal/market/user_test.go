@@ -63,7 +63,7 @@ func TestDeleteUser_RejectsUsersWithListingsTradesOrMoney(t *testing.T) {
 			t.Errorf("user %s: the refused deletion changed the database, want no change", user)
 		}
 		if known, _ := w.known(user); !known {
-			t.Errorf("user %s: unknown after the refusal %s, want known", user, code)
+			t.Errorf("user %s is unknown after the refusal %s, want known", user, code)
 		}
 	}
 	w.push("u", asset("1", "x"), asset("2", "x"))
@@ -112,10 +112,10 @@ func TestDeleteUser_KeepsTradesListingsAndLedger(t *testing.T) {
 		at := w.db.Version(t, raw)
 		w.must(w.remove(user))
 		if w.db.Version(t, raw) != at || at == before {
-			t.Errorf("user %s: want a change by the first deletion and none by the second", user)
+			t.Errorf("user %s: the first deletion changed nothing or the second one did, want a change only by the first", user)
 		}
 		if known, _ := w.known(user); known {
-			t.Errorf("user %s: known after the deletion, want unknown", user)
+			t.Errorf("user %s is known after the deletion, want unknown", user)
 		}
 	}
 	// The third user stays in the ranking.

@@ -118,14 +118,14 @@ func TestPricer_PriceIsWithinTheUsedLevelledQuotes(t *testing.T) {
 				low, high, used = min(low, q.Levelled), max(high, q.Levelled), used+1
 			}
 			if q.Levelled != levelled(q.Price, q.Level) {
-				t.Fatalf("%+v: want the levelled price %d", q, levelled(q.Price, q.Level))
+				t.Fatalf("quote: got %+v, want the levelled price %d", q, levelled(q.Price, q.Level))
 			}
 		}
 		if p.Consensus < low || p.Consensus > high || high > 2*low || used != p.UsedMarkets || p.Majority != (2*used > len(quotes)) {
-			t.Fatalf("%+v: want a consensus within the %d used quotes from %d to %d", p, used, low, high)
+			t.Fatalf("price: got %+v, want a consensus within the %d used quotes from %d to %d", p, used, low, high)
 		}
 		if p.Interval.Low > p.Consensus || p.Interval.High < p.Consensus || p.Price != p.Consensus {
-			t.Fatalf("%+v: want the consensus as price, within the interval", p)
+			t.Fatalf("price: got %+v, want the consensus as price, within the interval", p)
 		}
 	}
 }

@@ -197,7 +197,7 @@ func TestDo_RedirectToAnotherHostDropsSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	if back := s.Hits()[1]; back.Header.Get("Authorization") != "" {
-		t.Error("redirect back to the first host sent the key again")
+		t.Error("the redirect back to the first host sent the key again")
 	}
 }
 
@@ -265,7 +265,7 @@ func TestDo_NeverExposesSecrets(t *testing.T) {
 	}
 	// Query values are never logged, even if they are not listed as secrets.
 	if strings.Contains(logs.String(), "canary-unnamed") {
-		t.Error("log contains a query value")
+		t.Error("the log contains a query value")
 	}
 }
 

@@ -28,7 +28,7 @@ func TestClaimUnit_ClaimsAUnitOnce(t *testing.T) {
 		// Units of missing-price jobs come first, then the others in order.
 		want := []string{fmt.Sprint(missing, "f", 1, 1), fmt.Sprint(bulk, "f", 1, 1), fmt.Sprint(bulk, "g", 1, 1)}
 		if !slices.Equal(got, want) {
-			f.Errorf("claimed %q, want %q", got, want)
+			f.Errorf("got the claims %q, want %q", got, want)
 		}
 		f.Must(refresh.Recover(f.Context(), f.DB))
 		again := f.claim("s")

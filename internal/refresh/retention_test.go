@@ -99,7 +99,7 @@ func TestRule6_RetentionKeepsRecentNewestAndLiveJobs(t *testing.T) {
 		for again := range 2 {
 			must(t, w.engine.Retain(t.Context()))
 			if got := w.jobIDs(); !slices.Equal(got, want) {
-				t.Fatalf("round %d, time %d: %+v at %v keeps %v, want %v of %+v", round, again, w.cfg.Retention, w.clock.Now(), got, want, jobs)
+				t.Fatalf("round %d, call %d: with %+v at %v, got the kept jobs %v, want %v of %+v", round, again, w.cfg.Retention, w.clock.Now(), got, want, jobs)
 			}
 		}
 		for _, table := range []string{"refresh_batch_items", "refresh_batch", "fetch_unit", "market_fetch"} {

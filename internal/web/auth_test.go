@@ -77,7 +77,7 @@ func TestSignIn_RedirectsOnlyToLocalPaths(t *testing.T) {
 	} {
 		v := &visitor{t: t, world: w}
 		if got := v.post("/sign-in", "secret", adminToken, "next", next).Header.Get("Location"); got != want {
-			t.Errorf("next %q: redirected to %q, want %q", next, got, want)
+			t.Errorf("next %q: got a redirect to %q, want %q", next, got, want)
 		}
 	}
 }

@@ -149,7 +149,7 @@ func TestItems_FiltersAndSorts(t *testing.T) {
 	}
 	slices.Sort(want)
 	if slices.Sort(got); !slices.Equal(got, want) {
-		t.Errorf("listed %q\nwant   %q", got, want)
+		t.Errorf("got the items\n%q\nwant\n%q", got, want)
 	}
 	body = v.get("/items?held=1").body
 	mustContain(t, body, ">Held</span>")

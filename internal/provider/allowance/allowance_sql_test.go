@@ -90,11 +90,11 @@ func TestTake_KeepsLimitInEveryInterval(t *testing.T) {
 			}
 			for i := limit.Requests; i < len(sent); i++ {
 				if span := sent[i].Sub(sent[i-limit.Requests]); span < limit.Stretch() {
-					f.Fatalf("limit %v: got %d requests within %v, want a longer time", limit, limit.Requests+1, span)
+					f.Fatalf("limit %v: got %d requests within %v, want more than the period of the limit", limit, limit.Requests+1, span)
 				}
 			}
 			f.Now = f.Now.Add(limit.Stretch())
-			f.Is("requests up to the limit", f.takeAll(all, 2), min(limit.Requests, 2*processes))
+			f.Is("allowed requests up to the limit", f.takeAll(all, 2), min(limit.Requests, 2*processes))
 		}
 	})
 }
@@ -112,11 +112,11 @@ func TestTake_KeepsLimitOfManyRequests(t *testing.T) {
 			}
 			return sent
 		}
-		f.Is("first half", take(450), 450)
+		f.Is("allowed requests of the first half", take(450), 450)
 		f.Now = f.Now.Add(30 * time.Second)
-		f.Is("second half", take(451), 450)
+		f.Is("allowed requests of the second half", take(451), 450)
 		f.Now = f.Now.Add(limit.Stretch() - 30*time.Second - time.Microsecond)
-		f.Is("while all requests count", take(1), 0)
+		f.Is("allowed requests while all count", take(1), 0)
 		f.Now = f.Now.Add(time.Microsecond)
 		// One slot may have requests from both halves.
 		if n := take(460); n < 446 || n > 450 {
@@ -139,15 +139,15 @@ func TestTake_LeavesPartOfLimitToOthers(t *testing.T) {
 				}
 				return sent
 			}
-			f.Is("first user", take(some, 2*few), few)
-			f.Is("second user", take(all, 2*few), few/2)
+			f.Is("allowed requests of the first user", take(some, 2*few), few)
+			f.Is("allowed requests of the second user", take(all, 2*few), few/2)
 			f.Now = f.Now.Add(share.Limit.Stretch())
-			f.Is("second user alone", take(all, 2*few), few+few/2)
-			f.Is("first user after that", take(some, 1), 0)
+			f.Is("allowed requests of the second user alone", take(all, 2*few), few+few/2)
+			f.Is("allowed requests of the first user after that", take(some, 1), 0)
 			f.Now = f.Now.Add(share.Limit.Stretch())
 			if host == "few" {
-				f.Is("second user, reserved part", take(all, few/2), few/2)
-				f.Is("first user, own part", take(some, 2*few), few)
+				f.Is("allowed requests of the second user, reserved part", take(all, few/2), few/2)
+				f.Is("allowed requests of the first user, own part", take(some, 2*few), few)
 			}
 		}
 	})
@@ -156,14 +156,14 @@ func TestTake_LeavesPartOfLimitToOthers(t *testing.T) {
 func TestTake_AppliesLoweredLimitImmediately(t *testing.T) {
 	each(t, func(f *fixture) {
 		limit := provider.Limit{Requests: 20, Per: time.Minute}
-		f.Is("old limit", f.takeAll([]provider.Allowance{f.allowance("h", limit, provider.Quota{})}, 25), 20)
+		f.Is("allowed requests with the old limit", f.takeAll([]provider.Allowance{f.allowance("h", limit, provider.Quota{})}, 25), 20)
 		f.Now = f.Now.Add(limit.Per / 2)
 		lower := f.allowance("h", provider.Limit{Requests: 3, Per: time.Minute}, provider.Quota{})
-		f.Is("immediately after the change", f.takeAll([]provider.Allowance{lower}, 5), 0)
+		f.Is("allowed requests immediately after the change", f.takeAll([]provider.Allowance{lower}, 5), 0)
 		f.Now = f.Now.Add(limit.Stretch())
-		f.Is("new limit", f.takeAll([]provider.Allowance{lower}, 5), 3)
+		f.Is("allowed requests with the new limit", f.takeAll([]provider.Allowance{lower}, 5), 3)
 		higher := f.allowance("h", provider.Limit{Requests: 5, Per: time.Minute}, provider.Quota{})
-		f.Is("higher limit", f.takeAll([]provider.Allowance{higher}, 5), 2)
+		f.Is("allowed requests with a higher limit", f.takeAll([]provider.Allowance{higher}, 5), 2)
 	})
 }
 
@@ -172,24 +172,24 @@ func TestTake_ResetsQuotasEveryDayAndMonth(t *testing.T) {
 		f.Now = time.Date(2026, 1, 30, 23, 59, 0, 0, time.UTC)
 		quota := provider.Quota{Day: 10, Month: 25}
 		all := f.processes("h", provider.Limit{}, quota)
-		f.Is("first day", f.takeAll(all, 3), 10)
+		f.Is("allowed requests of the first day", f.takeAll(all, 3), 10)
 		r := f.take(all[0])
-		f.Is("refusal", r, provider.Refusal{
+		f.Is("refusal by the day quota", r, provider.Refusal{
 			Kind: provider.KindBudget, Wait: time.Minute, Quota: provider.Day, ResetsAt: time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC),
 		})
 		f.Now = f.Now.Add(r.Wait - time.Microsecond)
-		f.Is("end of the first day", f.takeAll(all, 1), 0)
+		f.Is("allowed requests at the end of the first day", f.takeAll(all, 1), 0)
 		f.Now = f.Now.Add(time.Microsecond)
-		f.Is("second day", f.takeAll(all, 3), 10)
+		f.Is("allowed requests of the second day", f.takeAll(all, 3), 10)
 		f.Now = f.Now.Add(24 * time.Hour)
-		f.Is("first day of the next month", f.takeAll(all, 3), 10)
+		f.Is("allowed requests of the first day of the next month", f.takeAll(all, 3), 10)
 		f.Now = f.Now.Add(24 * time.Hour)
-		f.Is("second day of the month", f.takeAll(all, 3), 10)
+		f.Is("allowed requests of the second day of the month", f.takeAll(all, 3), 10)
 		f.Now = f.Now.Add(24 * time.Hour)
-		f.Is("rest of the month", f.takeAll(all, 3), 5)
+		f.Is("allowed requests of the rest of the month", f.takeAll(all, 3), 5)
 		r = f.take(all[0])
-		f.Is("refusal", r.ResetsAt, time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC))
-		f.Is("refused by quota", r.Quota, provider.Month)
+		f.Is("renewal after the refusal by the month quota", r.ResetsAt, time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC))
+		f.Is("quota that refused the request", r.Quota, provider.Month)
 
 		b, _, err := allowance.New(f.DB, "s", provider.Host{Key: "h", Quota: quota}).State(f.Context())
 		f.Must(err)
@@ -218,12 +218,12 @@ func TestTake_DoesNotCountRefusedRequests(t *testing.T) {
 			f.Is("month quota used", b.Quotas[1].Used, month)
 		}
 		state(0, 0, 0)
-		f.Is("allowed", f.takeAll([]provider.Allowance{a}, 10), 2)
+		f.Is("allowed requests within the limit", f.takeAll([]provider.Allowance{a}, 10), 2)
 		state(2, 2, 2)
 		f.Is("wait until a slot is free", f.take(a).Wait, host.Limit.Stretch())
 		f.Now = f.Now.Add(2 * time.Minute)
-		f.Is("allowed", f.takeAll([]provider.Allowance{a}, 10), 1)
-		f.Is("refused by quota", f.take(a).Quota, provider.Day)
+		f.Is("allowed requests within the day quota", f.takeAll([]provider.Allowance{a}, 10), 1)
+		f.Is("quota that refused the request", f.take(a).Quota, provider.Day)
 		state(1, 3, 3)
 	})
 }
@@ -238,7 +238,7 @@ func TestTake_CountsAcrossRestarts(t *testing.T) {
 			}
 			f.Now = f.Now.Add(time.Minute)
 		}
-		f.Is("sent", sent, 4)
+		f.Is("sent requests", sent, 4)
 	})
 }
 
@@ -250,27 +250,27 @@ func TestTake_HandlesClockSetBack(t *testing.T) {
 		for _, by := range []time.Duration{time.Hour, 400 * 24 * time.Hour} {
 			a := f.allowance(by.String(), limit, provider.Quota{Day: 7})
 			all := []provider.Allowance{a}
-			f.Is("sent", f.takeAll(all, 2), 2)
+			f.Is("sent requests before the clock is set back", f.takeAll(all, 2), 2)
 			f.Now = f.Now.Add(-by)
-			f.Is("rest of the limit", f.takeAll(all, 5), 1)
+			f.Is("allowed requests of the rest of the limit", f.takeAll(all, 5), 1)
 			wait := f.take(a).Wait
-			f.Is("refused for at most a period", wait > 0 && wait <= limit.Stretch(), true)
+			f.Is("the wait is at most a period", wait > 0 && wait <= limit.Stretch(), true)
 			f.Now = f.Now.Add(wait)
-			f.Is("next period", f.takeAll(all, 5), 3)
+			f.Is("allowed requests of the next period", f.takeAll(all, 5), 3)
 
 			f.storeRetryAfter(a, provider.RetryAfter{Wait: time.Minute})
 			f.Now = f.Now.Add(-by)
-			f.Is("retry-after", f.take(a), provider.Refusal{Kind: provider.KindRateLimited, Wait: time.Minute})
+			f.Is("refusal by the retry-after", f.take(a), provider.Refusal{Kind: provider.KindRateLimited, Wait: time.Minute})
 			f.Must(a.StoreReported(f.Context(), provider.Rate{Reset: time.Minute}))
 			f.Now = f.Now.Add(-by)
-			f.Is("reported quota", f.take(a).Wait, time.Minute)
+			f.Is("wait for the reported quota", f.take(a).Wait, time.Minute)
 			f.Now = f.Now.Add(limit.Stretch())
-			f.Is("rest of the day quota", f.takeAll(all, 5), 1)
+			f.Is("allowed requests of the rest of the day quota", f.takeAll(all, 5), 1)
 			r := f.take(a)
-			f.Is("refused by the quota of the new day", r.Quota, provider.Day)
-			f.Is("wait is at most a day", r.Wait <= 24*time.Hour, true)
+			f.Is("quota that refused the request", r.Quota, provider.Day)
+			f.Is("the wait is at most a day", r.Wait <= 24*time.Hour, true)
 			f.Now = f.Now.Add(r.Wait + limit.Stretch())
-			f.Is("next day", f.takeAll(all, 5), 3)
+			f.Is("allowed requests of the next day", f.takeAll(all, 5), 3)
 		}
 	})
 }

@@ -26,26 +26,26 @@ func TestState_ForecastsEndOfQuota(t *testing.T) {
 		}
 		hour := func(n int) {
 			f.Helper()
-			f.Is("sent", f.takeAll([]provider.Allowance{a}, n), n)
+			f.Is("sent requests", f.takeAll([]provider.Allowance{a}, n), n)
 			f.Now = f.Now.Add(time.Hour)
 		}
 		day, _ := quotas()
-		f.Is("before the first request", day.Forecast, provider.Forecast{Pace: provider.Pace{Over: 24 * time.Hour}})
+		f.Is("forecast before the first request", day.Forecast, provider.Forecast{Pace: provider.Pace{Over: 24 * time.Hour}})
 		hour(10)
 		hour(10)
 		day, month := quotas() // the pace covers the two hours with requests
-		f.Is("pace", day.Forecast.Pace, provider.Pace{Requests: 20, Over: 2 * time.Hour})
-		f.Is("day quota runs out", day.Forecast.RunsOutAt, f.Now.Add(13*time.Hour))
-		f.Is("month quota does not run out", month.Forecast.RunsOutAt.IsZero(), true)
-		f.Is("day quota is low", day.Forecast.Low, false)
+		f.Is("pace of the day quota", day.Forecast.Pace, provider.Pace{Requests: 20, Over: 2 * time.Hour})
+		f.Is("time when the day quota runs out", day.Forecast.RunsOutAt, f.Now.Add(13*time.Hour))
+		f.Is("the month quota does not run out", month.Forecast.RunsOutAt.IsZero(), true)
+		f.Is("the day quota is low", day.Forecast.Low, false)
 		for range 10 {
 			hour(0)
 		}
 		day, _ = quotas()
-		f.Is("day quota does not run out at a slower pace", day.Forecast.RunsOutAt.IsZero(), true)
+		f.Is("the day quota does not run out at a slower pace", day.Forecast.RunsOutAt.IsZero(), true)
 		f.Now = f.Now.Add(40 * 24 * time.Hour)
 		day, _ = quotas()
-		f.Is("40 days later", day.Forecast.Pace, provider.Pace{Over: 24 * time.Hour})
+		f.Is("pace 40 days later", day.Forecast.Pace, provider.Pace{Over: 24 * time.Hour})
 	})
 }
 
@@ -83,16 +83,16 @@ func TestTake_LogsLowBudgetOncePerWindow(t *testing.T) {
 					f.Must(all[0].StoreReported(f.Context(), c.reported))
 				}
 				f.Is(name+": normal requests", f.takeAll(all[:1], c.normal), c.normal)
-				f.Is(name+": low", isLow(), false)
+				f.Is(name+": the budget is low after normal requests", isLow(), false)
 				f.Is(name+": earlier warnings", strings.Count(f.Logged.String(), `msg="budget low"`), window-1)
 				for range c.low {
-					f.Is(name+": low requests", f.takeAll(all[window:window+1], 1), 1)
+					f.Is(name+": sent requests when the budget is low", f.takeAll(all[window:window+1], 1), 1)
 				}
 				for _, a := range all {
 					f.take(a)
 				}
-				f.Is(name+": low", isLow(), true)
-				f.Is(name+": warnings", strings.Count(f.Logged.String(), `msg="budget low"`), window)
+				f.Is(name+": the budget is low", isLow(), true)
+				f.Is(name+": number of warnings", strings.Count(f.Logged.String(), `msg="budget low"`), window)
 				f.Is(name+": warnings with the budget", strings.Count(f.Logged.String(), "budget="+name), window)
 				f.Now = f.Now.Add(c.next)
 			}
@@ -105,11 +105,11 @@ func TestState_ShortLimitHasNoForecast(t *testing.T) {
 	each(t, func(f *fixture) {
 		limit := provider.Limit{Requests: 10, Per: 5 * time.Minute}
 		a := allowance.New(f.DB, "s", provider.Host{Key: "h", Limit: limit})
-		f.Is("sent", f.takeAll([]provider.Allowance{a}, 12), 10)
+		f.Is("sent requests", f.takeAll([]provider.Allowance{a}, 12), 10)
 		b, _, err := a.State(f.Context())
 		f.Must(err)
-		f.Is("forecast", b.Forecast, provider.Forecast{})
-		f.Is("low", b.Low(), false)
+		f.Is("forecast of a short limit", b.Forecast, provider.Forecast{})
+		f.Is("the short limit is low", b.Low(), false)
 	})
 }
 
@@ -118,8 +118,8 @@ func TestTake_LowBudgetAddsOneEvent(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.Now = time.Date(2026, 3, 10, 6, 0, 0, 0, time.UTC)
 		host := provider.Host{Key: "h", Quota: provider.Quota{Day: 100}}
-		f.Is("sent", f.takeAll([]provider.Allowance{allowance.New(f.DB, "s", host)}, 90), 90)
-		f.Is("events before", len(f.events()), 0)
+		f.Is("sent requests", f.takeAll([]provider.Allowance{allowance.New(f.DB, "s", host)}, 90), 90)
+		f.Is("events before the budget is low", len(f.events()), 0)
 		var wg sync.WaitGroup
 		for range processes {
 			wg.Go(func() {
@@ -131,11 +131,11 @@ func TestTake_LowBudgetAddsOneEvent(t *testing.T) {
 		wg.Wait()
 		f.take(allowance.New(f.DB, "s", host))
 		events := f.events()
-		f.Is("events", len(events), 1)
+		f.Is("number of events", len(events), 1)
 		renewed := time.Date(2026, 3, 11, 0, 0, 0, 0, time.UTC)
 		stored, err := event.List(f.Context(), f.DB, 1)
 		f.Must(err)
-		f.Is("kind", stored[0].Kind, event.BudgetIsLow)
+		f.Is("kind of the event", stored[0].Kind, event.BudgetIsLow)
 		for _, part := range []string{`"provider":"s","host":"h","budget":"day"`, `"limit":100`, fmt.Sprintf(`"renewedAt":%q`, renewed.Format(time.RFC3339))} {
 			f.Is(part, strings.Contains(events[0], part), true)
 		}

@@ -156,7 +156,7 @@ func TestModel_SomeItemsHaveNoSales(t *testing.T) {
 	}
 	for _, c := range []struct{ days, low, high int64 }{{7, 90, 130}, {30, 35, 52}} {
 		if got := none[c.days] * 1000 / quoted[c.days]; got < c.low || got > c.high {
-			t.Errorf("%d/1000 of items have no sales in %d days, want %d to %d", got, c.days, c.low, c.high)
+			t.Errorf("got %d/1000 of items without sales in %d days, want %d to %d", got, c.days, c.low, c.high)
 		}
 	}
 }
@@ -180,9 +180,9 @@ func TestModel_QuotesFixturesByTheirTraits(t *testing.T) {
 			}
 			switch {
 			case f.trait&pinned != 0 && offered != len(m.markets):
-				t.Fatalf("tick %d: %q is offered on %d markets, want all", tick, f.name, offered)
+				t.Fatalf("tick %d: got %q offered on %d markets, want all", tick, f.name, offered)
 			case f.trait&unoffered != 0 && offered != 0:
-				t.Fatalf("tick %d: %q is offered on %d markets, want none", tick, f.name, offered)
+				t.Fatalf("tick %d: got %q offered on %d markets, want none", tick, f.name, offered)
 			case f.trait&absurd != 0 && absurdAsks != 1:
 				t.Fatalf("tick %d: got %d absurd asks for %q, want 1", tick, absurdAsks, f.name)
 			}

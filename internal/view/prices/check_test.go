@@ -66,7 +66,7 @@ func TestLatest_CallersDuringQueryShareTheNextQuery(t *testing.T) {
 		}
 		synctest.Wait()
 		if len(s.requested) != 1 {
-			t.Fatalf("%d queries began, want 1", len(s.requested))
+			t.Fatalf("got %d queries, want 1", len(s.requested))
 		}
 		s.response <- 5
 		synctest.Wait()
@@ -76,7 +76,7 @@ func TestLatest_CallersDuringQueryShareTheNextQuery(t *testing.T) {
 		s.response <- 6
 		synctest.Wait()
 		if len(got) != 3 {
-			t.Fatalf("the second query served %d callers, want 3", len(got))
+			t.Fatalf("got %d callers served by the second query, want 3", len(got))
 		}
 		for range 3 {
 			if v := <-got; v != 6 {
@@ -84,7 +84,7 @@ func TestLatest_CallersDuringQueryShareTheNextQuery(t *testing.T) {
 			}
 		}
 		if len(s.requested) != 2 {
-			t.Errorf("%d queries began, want 2", len(s.requested))
+			t.Errorf("got %d queries, want 2", len(s.requested))
 		}
 	})
 }

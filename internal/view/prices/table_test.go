@@ -172,7 +172,7 @@ func TestLookup_IsNeverOlderThanTheLastCommit(t *testing.T) {
 			close(stop)
 			wg.Wait()
 			if held := table.Held(); held == 0 || held > 150 {
-				t.Errorf("%d items are cached, want at most 150", held)
+				t.Errorf("got %d cached items, want 1 to 150", held)
 			}
 		})
 	}

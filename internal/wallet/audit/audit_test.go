@@ -19,7 +19,7 @@ func TestVerify_IntactLedgerIsOK(t *testing.T) {
 		}
 	}
 	if n := w.count("wallet_entry"); full.Entries != n {
-		t.Errorf("verified %d entries, want %d", full.Entries, n)
+		t.Errorf("got %d verified entries, want %d", full.Entries, n)
 	}
 	for _, u := range w.users {
 		if r := w.verify(u, ""); !r.OK || r.Checkpoint == nil {

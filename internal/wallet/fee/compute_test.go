@@ -57,7 +57,7 @@ func TestCompute_MatchesFeesTable(t *testing.T) {
 			r.Maximum = &most
 		}
 		if got, want := mustFee(t, single(r), parseInt(t, f[5])), parseInt(t, f[6]); got != want {
-			t.Errorf("fees.txt:%d: %s: fee %d, want %d:%s", i+1, row, got, want, why)
+			t.Errorf("fees.txt:%d: %s: got the fee %d, want %d:%s", i+1, row, got, want, why)
 		}
 	}
 	if rows < 200 {
