@@ -38,6 +38,7 @@ import (
 	"assay/internal/wallet/fee"
 	"assay/internal/wallet/ledger"
 	"assay/internal/web"
+	"assay/internal/webhook"
 )
 
 // Options are the dependencies of an App.
@@ -82,6 +83,7 @@ type App struct {
 	syncs       *syncs.Service
 
 	feed     *event.Feed
+	hooks    *webhook.Service
 	engine   *refresh.Engine
 	market   *market.Service
 	readers  *view.Readers
@@ -247,6 +249,10 @@ func (a *App) buildServer() *http.Server {
 		ScopeAll: a.cfg.Scope == config.ScopeAll, PricesOnly: a.cfg.PricesOnly, Currency: a.cfg.Currency, Ledger: a.ledger.Keys, Rates: a.rates, RatesClient: a.ecb, MarketFees: a.cfg.MarketFees, Metadata: a.metadata,
 		Inventories: a.steam, SteamHost: hostOf(a.cfg, steam.Name, steam.BaseURL, steam.Host()).host,
 		Scheduled: a.work.Scheduled, Engine: a.engine, Owner: a.owner, Version: a.version, Started: a.now(), Now: a.now, Logger: a.log,
+	})
+	a.hooks = webhook.New(webhook.Options{
+		Store: a.store, Feed: a.feed, Changes: a.readers.Items.ChangeData, Currency: string(a.cfg.Currency), Owner: a.owner,
+		Dialer: provider.NewDialer(a.cfg.WebhookHosts), Logger: a.log,
 	})
 	read := a.readers
 	failures := access.NewFailures(a.now)

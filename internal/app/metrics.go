@@ -18,6 +18,7 @@ import (
 	"assay/internal/view"
 	"assay/internal/wallet"
 	"assay/internal/wallet/audit"
+	"assay/internal/webhook"
 )
 
 // newRegistry returns the metrics of this process without those of requests. All figures of
@@ -52,6 +53,7 @@ type descriptions struct {
 	limit, used, left, low, events                        *prometheus.Desc
 	lastFetch, lastSuccess, latency, jobRequests          *prometheus.Desc
 	postings, trades, overdue                             *prometheus.Desc
+	webhooks, deliveries                                  *prometheus.Desc
 	health, fileFailures, checks                          *prometheus.Desc
 	prices, held, level, late, dispersion, dispersionMost *prometheus.Desc
 }
@@ -75,6 +77,8 @@ func describe() descriptions {
 		left:           d("provider_budget_left", "Remaining requests in a budget of a provider's host.", "provider", "host", "budget"),
 		low:            d("provider_budget_low", "1 while less than a tenth of any budget of a provider's host is left and that budget will run out.", "provider", "host"),
 		events:         d("events_total", "Events that this process wrote since its start.", "kind"),
+		webhooks:       d("webhooks", "Webhooks by state: healthy, failing (the last attempt failed) or disabled.", "state"),
+		deliveries:     d("webhook_attempts_total", "Attempts of this process since its start to send messages of webhooks, by the state that they led to: delivered, retrying, failed (given up) or lost (expired).", "state"),
 		latency:        d("provider_latency_seconds", "Duration of requests to a provider's host since the start.", "provider", "host"),
 		lastSuccess:    d("provider_last_success_timestamp_seconds", "Time of the last successful response of a provider; 0: never.", "provider"),
 		health:         d("provider_health", "1 for the health of a provider, from its last fetches: unknown, healthy, degraded or down.", "provider", "health"),
@@ -111,6 +115,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for _, kind := range event.Kinds() {
 		ch <- prometheus.MustNewConstMetric(c.descs.events, prometheus.CounterValue, float64(counts[kind]), string(kind))
 	}
+	c.collectWebhooks(ctx, ch)
 	if h, err := c.readers.Health.Health(ctx, false); err == nil {
 		c.collectHealth(ch, h)
 	}
@@ -132,6 +137,18 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 			c.collectProvider(ch, s)
 		}
 		c.collectHost(ch, pulls, p.Inventories.HostDebug)
+	}
+}
+
+func (c *collector) collectWebhooks(ctx context.Context, ch chan<- prometheus.Metric) {
+	attempts := webhook.Counts(c.store)
+	for _, state := range []string{webhook.Delivered, webhook.Retrying, webhook.Failed, webhook.Lost} {
+		ch <- prometheus.MustNewConstMetric(c.descs.deliveries, prometheus.CounterValue, float64(attempts[state]), state)
+	}
+	if states, err := webhook.States(ctx, c.store); err == nil {
+		for state, n := range states {
+			ch <- prometheus.MustNewConstMetric(c.descs.webhooks, prometheus.GaugeValue, float64(n), state)
+		}
 	}
 }
 

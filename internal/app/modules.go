@@ -19,6 +19,7 @@ func (a *App) loops() []loop {
 		{"dispatcher", a.dispatch},
 		{"secrets", a.watchSecrets},
 		{"feed", a.feed.Run},
+		{"webhooks", a.sendEvents},
 	}
 	if !a.cfg.PricesOnly {
 		all = append(all, loop{"ranking", a.readers.Traders.KeepRanking})
@@ -34,6 +35,13 @@ func (a *App) dispatch(ctx context.Context) {
 	a.work.Run(ctx)
 	if err := a.engine.Leave(ctx); err != nil {
 		a.log.Warn("deregistration failed; peers will time out", "error", err)
+	}
+}
+
+// sendEvents sends the events of webhooks.
+func (a *App) sendEvents(ctx context.Context) {
+	if !a.readOnly {
+		a.hooks.Run(ctx)
 	}
 }
 

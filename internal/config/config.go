@@ -96,6 +96,9 @@ type Config struct {
 	TradeHold       time.Duration // TRADE_HOLD
 	InventoryMaxAge time.Duration // INVENTORY_MAX_AGE
 
+	// WebhookHosts is WEBHOOK_ALLOW_HOSTS: hosts, with or without port, that may have any address.
+	WebhookHosts []string
+
 	Provider        map[string]Provider // <PROVIDER>_BASE_URL and so on, by provider name
 	Cs2capShape     string              // CS2CAP_SHAPE: batch, single or stream
 	SimShape        string              // SIM_SHAPE: bulk, batch or single

@@ -285,6 +285,17 @@ func parseMarketFees(value string) (map[string]int64, error) {
 	return fees, nil
 }
 
+// parseHosts parses a list of host names and addresses, with or without a port.
+func parseHosts(value string) ([]string, error) {
+	hosts := splitList(value)
+	for _, host := range hosts {
+		if u, err := url.Parse("//" + host); err != nil || u.Host != host || u.Hostname() == "" {
+			return nil, fmt.Errorf("%.60q is not a host: write hooks.internal or 10.0.0.5:8080", host)
+		}
+	}
+	return hosts, nil
+}
+
 // parseSchedule parses a schedule. It returns the zero Schedule for "none".
 func parseSchedule(value string) (s Schedule, err error) {
 	if value == "none" {

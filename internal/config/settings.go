@@ -184,6 +184,10 @@ func estimateSettings() []setting {
 			set: text(func(c *Config) *string { return &c.ItemMetadata }),
 		},
 		{
+			name: "WEBHOOK_ALLOW_HOSTS", help: "comma-separated list of hosts, such as `hooks.internal:8080`, that webhooks may name although they are not on the internet or have no https; without a port, 80 and 443",
+			set: into(func(c *Config) *[]string { return &c.WebhookHosts }, parseHosts),
+		},
+		{
 			name: "MARKET_PRICE_SCHEDULE", def: "none", help: "schedule of runs: a cron expression in UTC, `every 30m` or `none`",
 			set: into(func(c *Config) *Schedule { return &c.Schedule }, parseSchedule),
 		},

@@ -29,7 +29,7 @@ package db
 // releases all its locks and runs again, with the rows in order.
 //
 // No transaction holds an advisory lock while it waits for inventory rows. Activating fee
-// rules and adding a ledger key take no other locks.
+// rules and adding a ledger key take no other locks. Nor do transactions on webhooks.
 //
 // Reversing a trade that was never delivered locks the trade (8), then the seller (2) and
 // one inventory row (6). A transaction that holds those does not wait for a trade.

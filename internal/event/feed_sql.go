@@ -176,6 +176,21 @@ func After(ctx context.Context, q db.Querier, after int64, most int) ([]Numbered
 	if err := checkCursor(ctx, q, after, false); err != nil {
 		return nil, err
 	}
+	return readAfter(ctx, q, after, most)
+}
+
+// Resume is After for a reader that continues when its cursor has expired. It then returns the
+// oldest stored events, and lost is true.
+func Resume(ctx context.Context, q db.Querier, after int64, most int) (events []Numbered, lost bool, err error) {
+	err = checkCursor(ctx, q, after, false)
+	if lost = errors.Is(err, ErrExpired); err != nil && !lost {
+		return nil, false, err
+	}
+	events, err = readAfter(ctx, q, after, most)
+	return events, lost, err
+}
+
+func readAfter(ctx context.Context, q db.Querier, after int64, most int) ([]Numbered, error) {
 	var out []Numbered
 	size := 0
 	err := db.Each(ctx, q, func(r *sql.Rows) error {

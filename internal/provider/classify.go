@@ -69,8 +69,8 @@ func (c *classifier) sendError(err error) *Error {
 	)
 	e.Step = stepOf(err)
 	switch {
-	case errors.Is(err, errGuarded):
-		e.Kind, e.Err = KindBlocked, errGuarded
+	case errors.Is(err, ErrGuarded):
+		e.Kind, e.Err = KindBlocked, ErrGuarded
 		e.Detail = "the host's address is not public: add the host to the allowed hosts if you trust it"
 	case isTimeout(err):
 		e.Kind, e.Detail = KindTimeout, "no response in time"
@@ -96,7 +96,7 @@ func (c *classifier) sendError(err error) *Error {
 // stepOf returns the step at which a request failed. It returns "" if the step is unknown or
 // if all steps succeeded.
 func stepOf(err error) Step {
-	if errors.Is(err, errGuarded) {
+	if errors.Is(err, ErrGuarded) {
 		return StepAddress
 	}
 	if _, ok := errors.AsType[*net.DNSError](err); ok {

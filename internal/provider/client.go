@@ -34,7 +34,7 @@ func NewClient(o Options) *Client {
 	return &Client{
 		classifier: classifier{o, newMasker(o.Secrets)},
 		start:      time.Now(),
-		transport:  newTransport(newDialer(o.AllowHosts)),
+		transport:  newTransport(NewDialer(o.AllowHosts)),
 		limit:      newWindow(o.Limit),
 		breaker:    breaker{base: o.Pause},
 		record:     record{statuses: make(map[int]int64)},
@@ -49,11 +49,11 @@ func NewClient(o Options) *Client {
 // The transport does not decompress, because the client counts the compressed bytes and limits
 // the decompressed size. The transport ignores proxies in the environment, because a proxy
 // resolves names and would bypass the address guard.
-func newTransport(d *dialer) *http.Transport {
+func newTransport(d *Dialer) *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	return &http.Transport{
-		DialContext:            d.dial,
+		DialContext:            d.Dial,
 		Protocols:              protocols,
 		DisableKeepAlives:      true,
 		DisableCompression:     true,

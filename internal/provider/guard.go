@@ -33,19 +33,20 @@ func Guarded(addr netip.Addr) bool {
 	return !addr.IsValid() || publicAddresses.SafeAddr(addr.WithZone("")) != nil
 }
 
-// errGuarded means that the guard refused a connection.
-var errGuarded = errors.New("address is not public")
+// ErrGuarded means that the guard refused a connection.
+var ErrGuarded = errors.New("address is not public")
 
-// dialer opens connections. It checks each address after name resolution, so a redirect or a
+// Dialer opens connections. It checks each address after name resolution, so a redirect or a
 // changed DNS record cannot bypass the guard.
-type dialer struct {
+type Dialer struct {
 	allow   map[string]bool // host:port, in lower case
 	open    net.Dialer      // for hosts that the operator allows
 	guarded net.Dialer
 }
 
-func newDialer(allowHosts []string) *dialer {
-	d := &dialer{
+// NewDialer returns a Dialer. The hosts are those of Options.AllowHosts.
+func NewDialer(allowHosts []string) *Dialer {
+	d := &Dialer{
 		allow:   make(map[string]bool, len(allowHosts)),
 		open:    net.Dialer{Timeout: dialTimeout},
 		guarded: net.Dialer{Timeout: dialTimeout, Control: refuseGuarded},
@@ -63,15 +64,17 @@ func newDialer(allowHosts []string) *dialer {
 	return d
 }
 
-// dial connects to addr, a host:port from the URL.
-func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	if d.allows(addr) {
+// Dial connects to addr, a host:port from the URL. It returns an ErrGuarded if the address is
+// not public.
+func (d *Dialer) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	if d.Allows(addr) {
 		return d.open.DialContext(ctx, network, addr)
 	}
 	return d.guarded.DialContext(ctx, network, addr)
 }
 
-func (d *dialer) allows(addr string) bool { return d.allow[hostKey(addr)] }
+// Allows reports whether addr, a host:port, may have any address.
+func (d *Dialer) Allows(addr string) bool { return d.allow[hostKey(addr)] }
 
 // HostPort returns the host and port of a URL, for Options.AllowHosts. If the URL has no port,
 // it uses the default port of the scheme.
@@ -100,10 +103,10 @@ func hostKey(host string) string {
 func refuseGuarded(_, address string, _ syscall.RawConn) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return fmt.Errorf("%w: %q", errGuarded, address)
+		return fmt.Errorf("%w: %q", ErrGuarded, address)
 	}
 	if Guarded(ap.Addr()) {
-		return fmt.Errorf("%w: %s", errGuarded, ap.Addr())
+		return fmt.Errorf("%w: %s", ErrGuarded, ap.Addr())
 	}
 	return nil
 }

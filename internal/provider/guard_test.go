@@ -42,12 +42,12 @@ func TestGuarded_AllowsPublicAddresses(t *testing.T) {
 }
 
 func TestDialer_AllowsOnlyListedHosts(t *testing.T) {
-	d := newDialer([]string{"Sim.Test", "127.0.0.1:8081", "::1", "named.test.:9"})
+	d := NewDialer([]string{"Sim.Test", "127.0.0.1:8081", "::1", "named.test.:9"})
 	for addr, want := range map[string]bool{
 		"sim.test:80": true, "SIM.TEST:443": true, "sim.test.:80": true, "sim.test:8080": false, "[::1]:8080": false, "sim.test.evil:80": false, "xsim.test:80": false,
 		"127.0.0.1:8081": true, "127.0.0.1:8082": false, "[::1]:80": true, "named.test:9": true, "named.test:10": false, "": false, "sim.test": false,
 	} {
-		if got := d.allows(addr); got != want {
+		if got := d.Allows(addr); got != want {
 			t.Errorf("allows(%q) = %v, want %v", addr, got, want)
 		}
 	}
@@ -62,9 +62,9 @@ func TestDialer_ChecksResolvedAddress(t *testing.T) {
 	defer l.Close()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	for _, host := range []string{"localhost", "127.0.0.1", "::1"} {
-		conn, err := newDialer(nil).dial(t.Context(), "tcp", net.JoinHostPort(host, port))
-		if !errors.Is(err, errGuarded) {
-			t.Errorf("dial %s: got error %v, want %v", host, err, errGuarded)
+		conn, err := NewDialer(nil).Dial(t.Context(), "tcp", net.JoinHostPort(host, port))
+		if !errors.Is(err, ErrGuarded) {
+			t.Errorf("dial %s: got error %v, want %v", host, err, ErrGuarded)
 		}
 		if conn != nil {
 			_ = conn.Close()

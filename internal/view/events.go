@@ -52,7 +52,7 @@ func (r *ItemReader) events(ctx context.Context, after int64, limit int) (Events
 	for i := range found {
 		e := &found[i]
 		if e.Batch != nil {
-			if e.Data, err = r.changeData(ctx, e.Batch); err != nil {
+			if e.Data, err = r.ChangeData(ctx, e.Batch); err != nil {
 				return page, err
 			}
 		}
@@ -63,8 +63,9 @@ func (r *ItemReader) events(ctx context.Context, after int64, limit int) (Events
 	return page, nil
 }
 
-// changeData returns the data of a price.changed event for clients.
-func (r *ItemReader) changeData(ctx context.Context, b *event.Batch) (json.RawMessage, error) {
+// ChangeData returns the data of a price.changed event for clients. It leaves out items with
+// id 0.
+func (r *ItemReader) ChangeData(ctx context.Context, b *event.Batch) (json.RawMessage, error) {
 	changes, err := r.appendChanges(ctx, nil, b, 0)
 	if err != nil {
 		return nil, err

@@ -479,6 +479,44 @@ CREATE TABLE event_feed (
     expired_events INTEGER NOT NULL -- highest number of a deleted event
 );
 
+-- Addresses that get events. Deliveries are in the order of the events' numbers.
+CREATE TABLE webhook (
+    id               INTEGER PRIMARY KEY AUTOINCREMENT,
+    url              TEXT    NOT NULL,
+    format           TEXT    NOT NULL, -- standard, slack, discord
+    filter           TEXT    NOT NULL, -- JSON
+    disabled         TEXT    NOT NULL, -- operator, gone, failing; '': enabled
+    secret           TEXT    NOT NULL, -- in clear text, because it signs each message
+    old_secret       TEXT    NOT NULL, -- also signs until old_secret_until; '': none
+    old_secret_until INTEGER NOT NULL,
+    cursor           INTEGER NOT NULL, -- number of the last event that was delivered, filtered out or given up
+    attempts         INTEGER NOT NULL, -- failed attempts since the last success
+    failing_since    INTEGER NOT NULL, -- 0: the last attempt succeeded
+    next_at          INTEGER NOT NULL, -- time of the next attempt; 0: at the next event
+    tried_at         INTEGER NOT NULL, -- last attempt; 0: none
+    delivered_at     INTEGER NOT NULL, -- last success; 0: none
+    last_error       TEXT    NOT NULL, -- of the last attempt; '': it succeeded
+    owner            TEXT    NOT NULL, -- instance that sends; '': none
+    token            INTEGER NOT NULL, -- fencing token, incremented by each claim
+    revision         INTEGER NOT NULL, -- incremented by each change of the settings
+    created_at       INTEGER NOT NULL
+);
+
+-- Recent messages of webhooks. The payload is computed again from the event.
+CREATE TABLE webhook_delivery (
+    webhook_id  INTEGER NOT NULL,
+    number      INTEGER NOT NULL, -- number of the event, or of the last price change in the message
+    first       INTEGER NOT NULL, -- number of the first price change in the message
+    kind        TEXT    NOT NULL, -- kind of the event; '' if state is lost
+    state       TEXT    NOT NULL, -- delivered, retrying, failed, lost
+    attempts    INTEGER NOT NULL,
+    status      INTEGER NOT NULL, -- HTTP status of the last attempt; 0: none
+    duration    INTEGER NOT NULL, -- of the last attempt
+    error       TEXT    NOT NULL, -- of the last attempt; '': it succeeded
+    at          INTEGER NOT NULL, -- last attempt
+    PRIMARY KEY (webhook_id, number)
+) WITHOUT ROWID;
+
 -- Hosts of providers that fail repeatedly and get no requests for a while.
 CREATE TABLE provider_down (
     provider TEXT    NOT NULL,

@@ -1,0 +1,35 @@
+package event
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+)
+
+// Text describes an event other than price changes for people. It returns "" for an unknown
+// kind.
+func Text(kind Kind, data []byte) string {
+	var d struct {
+		Provider, Host, Market, Budget, Detail, JobID, UserID, Status, TradeID, State string
+		Left, Limit, TotalItems, UpdatedItems                                         int64
+	}
+	if err := json.Unmarshal(data, &d); err != nil {
+		return ""
+	}
+	place := strings.Join(slices.DeleteFunc([]string{d.Provider, d.Host, d.Market}, func(s string) bool { return s == "" }), " ")
+	switch kind {
+	case JobFinished, JobPartial, JobFailed:
+		return "run " + d.JobID + ": " + humanize.Comma(d.UpdatedItems) + " of " + humanize.Comma(d.TotalItems) + " items priced"
+	case BudgetIsLow:
+		return place + ": " + humanize.Comma(d.Left) + " of " + humanize.Comma(d.Limit) + " left (" + d.Budget + ")"
+	case WentDown, Quarantined, CameUp:
+		return place + ": " + strings.TrimPrefix(d.Detail, d.Provider+": "+d.Market+": quarantined: ")
+	case LedgerHasProblem:
+		return "user " + d.UserID + ": " + d.Status
+	case TradeIsOverdue:
+		return "trade " + d.TradeID + ": still " + d.State
+	}
+	return ""
+}
