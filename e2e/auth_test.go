@@ -36,6 +36,7 @@ var mayUse = []struct {
 	{"/api/market-prices/", []string{market}},
 	{"/api/prices/", []string{market, platform}},
 	{"/api/events", []string{market, platform}},
+	{"/api/webhooks", []string{}},
 	{"/api/users", []string{platform}},
 	{"/api/inventory/", []string{platform}},
 	{"/api/listings", []string{platform}},

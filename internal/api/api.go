@@ -23,6 +23,7 @@ import (
 	"assay/internal/view"
 	"assay/internal/wallet/fee"
 	"assay/internal/wallet/ledger"
+	"assay/internal/webhook"
 )
 
 // The roles that a credential can have. Admin may use every route.
@@ -43,6 +44,7 @@ type Deps struct {
 	Market      *market.Service
 	Ledger      *ledger.Service
 	Fees        *fee.Service
+	Webhooks    *webhook.Service
 	Responses   *idempotency.Responses
 	Credentials *config.Credentials
 	Failures    *access.Failures     // shared with the page

@@ -83,6 +83,7 @@ var (
 	}
 	ofUser     = param{name: "userId", in: "query", schema: schema{"type": "string"}, check: user.Check, ofUser: true, doc: "Only entries of this user."}
 	listingID  = param{name: "id", in: "path", schema: schema{"type": "string"}, check: anything, doc: "Id of the listing."}
+	webhookID  = param{name: "id", in: "path", schema: schema{"type": "string"}, check: anything, doc: "Id of the webhook."}
 	tradeID    = param{name: "id", in: "path", schema: schema{"type": "string"}, check: anything, doc: "Id of the trade."}
 	itemState  = choice("state", "", "Only items in this state.", "pending", "updated", "skipped", "noQuote", "failed", "cancelled")
 	period     = choice("period", "30d", "Period of the counted trades.", "7d", "30d", "all")
@@ -129,6 +130,7 @@ var (
 		name: "userId", in: "path", schema: schema{"type": "string"}, check: user.CheckAny,
 		doc: "The user ID on the platform, 1 to 128 bytes, or a house account such as house:fee.",
 	}
+	deliveryNumber = param{name: "number", in: "path", schema: schema{"type": "string"}, check: anything, doc: "Number of the delivery."}
 	// Job ids and provider names are not checked here: unknown ones give 404, not 400.
 	jobID        = param{name: "id", in: "path", schema: schema{"type": "string"}, check: anything, doc: "Id of the job."}
 	providerName = param{name: "provider", in: "path", schema: schema{"type": "string"}, check: anything, doc: "Name of the provider."}

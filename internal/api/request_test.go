@@ -140,7 +140,7 @@ func example(op operation) (path, body string) {
 	case op.method == "DELETE":
 		userID = "idle"
 	}
-	path = strings.NewReplacer("{id}", id, "{name}", "AK-47%20%7C%20Redline", "{userId}", userID, "{provider}", "sim").Replace(op.path)
+	path = strings.NewReplacer("{id}", id, "{name}", "AK-47%20%7C%20Redline", "{userId}", userID, "{provider}", "sim", "{number}", sampleDelivery).Replace(op.path)
 	if strings.HasSuffix(op.path, "/rollback") {
 		path += "?version=1"
 	}
@@ -165,6 +165,12 @@ func example(op operation) (path, body string) {
 		return path, `{"price":100}`
 	case "POST /api/listings/{id}/purchase":
 		return path, `{"buyerId":"u2"}`
+	case "POST /api/webhooks":
+		return path, `{"url":"` + deadHook + `","events":["job.finished"],"minChange":0.05}`
+	case "PATCH /api/webhooks/{id}":
+		return path, `{"items":["` + redline + `"],"users":["u1"],"enabled":true}`
+	case "POST /api/webhooks/{id}/rotate":
+		return path, `{"keepHours":1}`
 	case "POST /api/prices/lookup", "POST /api/prices/quotes":
 		return path, `{"items":[{"marketHashName":"AK-47 | Redline"},{"appId":440,"marketHashName":"y","phase":"Ruby"}]}`
 	default:

@@ -212,7 +212,7 @@ func lackResource(h *harness, op operation) (all []result) {
 	if op.method != http.MethodGet {
 		userID = "new" // some writes create the user
 	}
-	path := strings.NewReplacer("{id}", "99", "{name}", "unknown", "{userId}", userID, "{provider}", "unknown").Replace(op.path)
+	path := strings.NewReplacer("{id}", "99", "{name}", "unknown", "{userId}", userID, "{provider}", "unknown", "{number}", "99").Replace(op.path)
 	switch {
 	case strings.HasSuffix(path, "/at"):
 		h.exec(`INSERT INTO price_day (item_id, day, open, high, low, close, changes) SELECT id, 0, 1, 1, 1, 1, 0 FROM item WHERE name = $1`, asiimov)

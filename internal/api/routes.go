@@ -34,6 +34,7 @@ func (s *server) operations() []operation {
 	deps, once := &s.Deps, newOnce(&s.Deps)
 	jobs, providers, items, feed := jobHandlers{deps}, providerHandlers{deps}, itemHandlers{deps}, newFeedHandlers(deps)
 	users, inventories, feeRule := userHandlers{deps}, inventoryHandlers{deps}, feeHandlers{deps}
+	hooks := webhookHandlers{deps}
 	wallets, listings, trades := walletHandlers{deps, once}, listingHandlers{deps, once}, tradeHandlers{deps, once}
 	market, platform := []string{Market}, []string{Platform}
 	admin := []string{}
@@ -43,6 +44,7 @@ func (s *server) operations() []operation {
 	reads, finds, changes := []int{500, 503}, []int{404, 500, 503}, []int{404, 409, 500, 503}
 	const mp, job = "/api/market-prices", "/api/market-prices/jobs/{id}"
 	const ledger = "/api/functions/admin/wallet-ledger/{userId}"
+	const webhook = "/api/webhooks/{id}"
 	const fees = "/api/functions/admin/payment-fee-rules"
 	const provider, user = "/api/market-prices/providers/{provider}", "/api/inventory/{userId}"
 	return []operation{
@@ -70,6 +72,15 @@ func (s *server) operations() []operation {
 		{"GET", "/api/prices/changes", prices, feed.changes, []param{since, waitSeconds, limit, fields}, nil, responseTypes{200: view.Changes{}}, []int{410, 500, 503}, "List price changes after a change number, oldest first."},
 		{"GET", "/api/prices/stream", prices, feed.stream, []param{streamSince}, nil, responseTypes{200: media(streamType)}, []int{410, 500, 503}, "Receive price changes and other events as they happen (server-sent events)."},
 		{"GET", "/api/events", prices, feed.events, []param{after, waitSeconds, limit}, nil, responseTypes{200: view.Events{}}, []int{410, 500, 503}, "List events after an event number, oldest first."},
+		{"GET", "/api/webhooks", admin, hooks.webhooks, nil, nil, responseTypes{200: view.Page[view.Webhook]{}}, reads, "List webhooks and their health."},
+		{"POST", "/api/webhooks", admin, hooks.createWebhook, nil, &body{limit: maxBody, like: webhookBody{}}, responseTypes{201: view.NewWebhook{}}, []int{409, 500, 503}, "Send events to an address from now on."},
+		{"GET", webhook, admin, hooks.webhook, []param{webhookID}, nil, responseTypes{200: view.Webhook{}}, finds, "A webhook and its health."},
+		{"PATCH", webhook, admin, hooks.changeWebhook, []param{webhookID}, &body{limit: maxBody, like: webhookPatch{}}, responseTypes{200: view.Webhook{}}, finds, "Change, enable or disable a webhook."},
+		{"DELETE", webhook, admin, hooks.deleteWebhook, []param{webhookID}, nil, responseTypes{204: nil}, finds, "Delete a webhook."},
+		{"POST", webhook + "/rotate", admin, hooks.rotateWebhook, []param{webhookID}, &body{limit: maxBody, like: rotateBody{}, optional: true}, responseTypes{200: view.NewWebhook{}}, finds, "Replace the secret of a webhook. The older one stays valid for some hours."},
+		{"POST", webhook + "/test", admin, hooks.testWebhook, []param{webhookID}, nil, responseTypes{200: view.WebhookAttempt{}}, finds, "Send a test message to a webhook."},
+		{"GET", webhook + "/deliveries", admin, hooks.deliveries, with(page, webhookID), nil, responseTypes{200: view.Page[view.WebhookDelivery]{}}, finds, "List recent messages of a webhook, newest first."},
+		{"POST", webhook + "/deliveries/{number}/resend", admin, hooks.resend, []param{webhookID, deliveryNumber}, nil, responseTypes{200: view.WebhookAttempt{}}, changes, "Send a recent message again, with the same id."},
 		{"POST", "/api/prices/lookup", prices, items.lookup, []param{fields}, &body{limit: maxBody, like: lookupBody{}}, responseTypes{200: view.Lookup{}}, reads, "Prices of up to 1,000 items, in their order."},
 		{"POST", "/api/prices/quotes", prices, items.quotes, []param{inCurrency}, &body{limit: maxBody, like: quotesBody{}}, responseTypes{200: view.Quotes{}}, []int{422, 500, 503}, "Every market's quote of up to 1,000 items, with best ask, best bid, spread and liquidity."},
 		{"GET", "/api/users", platform, users.users, with(page, userPrefix), nil, responseTypes{200: view.Page[view.User]{}}, reads, "List users, by their ids."},

@@ -18,6 +18,7 @@ import (
 	"assay/internal/user"
 	"assay/internal/wallet"
 	"assay/internal/wallet/fee"
+	"assay/internal/webhook"
 )
 
 // The items of the sample. The provider sim quotes all of them except unquoted and failing.
@@ -37,6 +38,13 @@ const queuedJob = 4
 const (
 	pendingListing   = 3 // trade 1, which is pending
 	completedListing = 4 // trade 2, which is completed
+)
+
+const (
+	// deadHook is an address on which nothing listens.
+	deadHook = "http://127.0.0.1:1/hook"
+	// sampleDelivery is the number of a delivery of the webhook 1.
+	sampleDelivery = "1790000000000000"
 )
 
 // testProvider is a provider with one file for each market.
@@ -159,6 +167,11 @@ func newSampleData(t *testing.T) []byte {
 	h.clock.set(noon)
 	_, err = h.deps.Engine.Start(t.Context(), false, "schedule")
 	h.must(err)
+	_, _, err = h.deps.Webhooks.Create(t.Context(), webhook.Webhook{URL: deadHook, Format: webhook.Standard})
+	h.must(err)
+	h.exec(`INSERT INTO event (kind, at, number, data) VALUES ('provider.up', 0, $1, '{"provider":"sim"}')`, sampleDelivery)
+	h.exec(`INSERT INTO webhook_delivery (webhook_id, number, first, kind, state, attempts, status, duration, error, at)
+		VALUES (1, $1, $1, 'provider.up', 'failed', 100, 503, 1000, 'status 503', $2)`, sampleDelivery, db.Micros(noon))
 	path := filepath.Join(t.TempDir(), "sample.db")
 	h.exec(`VACUUM INTO $1`, path)
 	file, err := os.ReadFile(path)

@@ -14,6 +14,7 @@ import (
 	"assay/internal/wallet"
 	"assay/internal/wallet/audit"
 	"assay/internal/wallet/fee"
+	"assay/internal/webhook"
 )
 
 // none is the empty value of an enumeration.
@@ -48,6 +49,12 @@ func wordLists() map[string][]string {
 		"WorkKind":    {refresh.WorkPlan, "fetch", "background", refresh.WorkEstimate, refresh.WorkApply, refresh.WorkMissing},
 		"WorkState":   {"pending", "running", "waiting"},
 		"EventKind":   words(event.Kinds()...),
+
+		"WebhookFormat":         words(webhook.Formats()...),
+		"WebhookState":          {webhook.IsHealthy, webhook.IsFailing, webhook.IsDisabled},
+		"WebhookDisabledReason": {none, webhook.ByOperator, webhook.Gone, webhook.Failing},
+		"DeliveryState":         {webhook.Delivered, webhook.Retrying, webhook.Failed, webhook.Lost},
+		"DeliveryKind":          append([]string{none}, words(event.Kinds()...)...),
 
 		"PriceStatus":    view.PriceStatuses(),
 		"LookupStatus":   append(view.PriceStatuses(), view.StatusQueued, view.StatusUnknown),

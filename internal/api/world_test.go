@@ -25,6 +25,7 @@ import (
 	"assay/internal/config"
 	"assay/internal/db"
 	"assay/internal/db/dbtest"
+	"assay/internal/event"
 	"assay/internal/fault"
 	"assay/internal/idempotency"
 	"assay/internal/inventory"
@@ -32,6 +33,7 @@ import (
 	"assay/internal/inventory/syncs"
 	"assay/internal/market"
 	"assay/internal/pricing"
+	"assay/internal/provider"
 	"assay/internal/refresh"
 	"assay/internal/user"
 	"assay/internal/view"
@@ -39,6 +41,7 @@ import (
 	"assay/internal/wallet/fee"
 	"assay/internal/wallet/ledger"
 	"assay/internal/wallet/wallettest"
+	"assay/internal/webhook"
 )
 
 // Secrets of the tests. Logs and responses must not contain them.
@@ -186,7 +189,11 @@ func openHarness(t *testing.T, file []byte) *harness {
 			Store: h.store, Ledger: book.Ledger, Syncs: pulls, Base: "USD", Hold: 7 * 24 * time.Hour, MaxAge: 15 * time.Minute, Now: h.clock.Now,
 			Rates: func(context.Context) (pricing.Rates, error) { return nil, nil },
 		}),
-		Fees:        &fee.Service{Store: h.store, Keys: keys, Source: fee.File{Path: h.feeRules}, Now: h.clock.Now, Logger: logger},
+		Fees: &fee.Service{Store: h.store, Keys: keys, Source: fee.File{Path: h.feeRules}, Now: h.clock.Now, Logger: logger},
+		Webhooks: webhook.New(webhook.Options{
+			Store: h.store, Feed: event.NewFeed(h.store, logger), Currency: "USD", Owner: "api test", Logger: logger,
+			Dialer: provider.NewDialer([]string{strings.TrimSuffix(strings.TrimPrefix(deadHook, "http://"), "/hook")}),
+		}),
 		Responses:   &idempotency.Responses{DB: h.store, Keys: keys},
 		Credentials: testCredentials(t), Failures: access.NewFailures(h.clock.Now), Registry: prometheus.NewRegistry(),
 		Page:     http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "page "+r.URL.Path) }),

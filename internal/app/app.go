@@ -261,7 +261,7 @@ func (a *App) buildServer() *http.Server {
 		Version: a.version, Currency: a.cfg.Currency, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,
 	})
 	return api.NewServer(api.New(api.Deps{
-		Readers: read, Gate: gate, Engine: a.engine, Inventories: a.inventories, Syncs: a.syncs, Market: a.market, Ledger: a.ledger, Fees: a.fees,
+		Readers: read, Gate: gate, Engine: a.engine, Inventories: a.inventories, Syncs: a.syncs, Market: a.market, Ledger: a.ledger, Fees: a.fees, Webhooks: a.hooks,
 		Responses: &idempotency.Responses{DB: a.store, Keys: a.ledger.Keys}, Credentials: a.creds, Failures: failures,
 		Registry: newRegistry(read, a.store, a.syncs, a.cfg.PricesOnly), Page: page, PricesOnly: a.cfg.PricesOnly, Currency: a.cfg.Currency,
 		Version: a.version, Logger: a.log, Now: a.now, Host: a.cfg.ListenHost(), TrustedProxies: a.cfg.TrustedProxies,

@@ -86,7 +86,7 @@ func TestModules_PricesOnlyStartsNoWorkOfTheWallet(t *testing.T) {
 	if got := a.taskNames(); !slices.Equal(got, []string{"refresh", "retention"}) {
 		t.Errorf("got the tasks %q, want refresh and retention", got)
 	}
-	if got := a.loopNames(); !slices.Equal(got, []string{"lease", "dispatcher", "secrets", "feed"}) {
+	if got := a.loopNames(); !slices.Equal(got, []string{"lease", "dispatcher", "secrets", "feed", "webhooks"}) {
 		t.Errorf("got the loops %q, want none of the market, the wallet or fees", got)
 	}
 	if a.fees != nil || a.feeClient != nil {

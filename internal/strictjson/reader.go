@@ -163,6 +163,15 @@ func (r *Reader) Int(least, most int64) (int64, bool) {
 	return n, true
 }
 
+// Number reads a number and returns its text.
+func (r *Reader) Number() (string, bool) {
+	if !r.expect('0', "a number") {
+		return "", false
+	}
+	value, ok := r.value()
+	return string(value), ok
+}
+
 // Bool reads true or false.
 func (r *Reader) Bool() (value, ok bool) {
 	if r.err != nil {

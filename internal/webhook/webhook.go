@@ -228,11 +228,7 @@ func (s *Service) Update(ctx context.Context, id int64, c Change) error {
 		if err != nil {
 			return err
 		}
-		set(&h.URL, c.URL)
-		set(&h.Filter.Events, c.Events)
-		set(&h.Filter.Items, c.Items)
-		set(&h.Filter.Users, c.Users)
-		set(&h.Filter.MinChange, c.MinChange)
+		c.Apply(h)
 		switch {
 		case c.Enabled == nil:
 		case *c.Enabled:
@@ -242,6 +238,15 @@ func (s *Service) Update(ctx context.Context, id int64, c Change) error {
 		}
 		return update(t, h)
 	})
+}
+
+// Apply changes the address and the filter of a webhook in memory.
+func (c *Change) Apply(h *Webhook) {
+	set(&h.URL, c.URL)
+	set(&h.Filter.Events, c.Events)
+	set(&h.Filter.Items, c.Items)
+	set(&h.Filter.Users, c.Users)
+	set(&h.Filter.MinChange, c.MinChange)
 }
 
 func set[T any](to *T, value *T) {
@@ -325,7 +330,7 @@ func (s *Service) Resend(ctx context.Context, id, number int64) (Outcome, error)
 		return Outcome{}, err
 	}
 	if lost || len(events) == 0 || !covers(&events[0], d) {
-		return Outcome{}, fault.New(fault.Expired, "event_expired", "The event of this delivery is no longer stored.")
+		return Outcome{}, fault.New(fault.NotFound, "event_not_found", "The event of this delivery is no longer stored.")
 	}
 	part := split(&events[0])[0]
 	m, err := s.message(ctx, &h, &part, nil)

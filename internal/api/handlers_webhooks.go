@@ -1,0 +1,253 @@
+package api
+
+import (
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/event"
+	"assay/internal/fault"
+	"assay/internal/money"
+	"assay/internal/strictjson"
+	"assay/internal/user"
+	"assay/internal/view"
+	"assay/internal/webhook"
+)
+
+// webhookHandlers serve webhooks.
+type webhookHandlers struct{ *Deps }
+
+// webhookBody describes the body of POST /api/webhooks. decodeWebhook decodes it.
+type webhookBody struct {
+	URL       string      `json:"url"`
+	Format    string      `json:"format,omitempty"`
+	Events    []string    `json:"events,omitempty"`
+	Items     []string    `json:"items,omitempty"`
+	Users     []string    `json:"users,omitempty"`
+	MinChange money.Micro `json:"minChange,omitempty"`
+}
+
+// webhookPatch describes the body of PATCH /api/webhooks/{id}.
+type webhookPatch struct {
+	URL       string      `json:"url,omitempty"`
+	Events    []string    `json:"events,omitempty"`
+	Items     []string    `json:"items,omitempty"`
+	Users     []string    `json:"users,omitempty"`
+	MinChange money.Micro `json:"minChange,omitempty"`
+	Enabled   bool        `json:"enabled,omitempty"`
+}
+
+// rotateBody describes the body of POST /api/webhooks/{id}/rotate.
+type rotateBody struct {
+	KeepHours int64 `json:"keepHours,omitempty"`
+}
+
+// Hours for which an older secret also signs.
+const (
+	keepHours    = 24
+	maxKeepHours = 168
+)
+
+// maxMinChange is the greatest minChange: a hundredfold price.
+const maxMinChange = 100 * money.Scale
+
+func (h webhookHandlers) webhooks(c *call) (any, error) {
+	found, err := h.Webhooks.List(c.Context())
+	page := view.Page[view.Webhook]{Items: make([]view.Webhook, len(found))}
+	for i := range found {
+		page.Items[i] = view.WebhookOf(&found[i])
+	}
+	return page, err
+}
+
+func (h webhookHandlers) webhook(c *call) (any, error) {
+	id, err := c.idOf("webhook")
+	if err != nil {
+		return nil, err
+	}
+	found, err := h.Webhooks.Get(c.Context(), id)
+	return view.WebhookOf(&found), err
+}
+
+func (h webhookHandlers) createWebhook(c *call) (any, error) {
+	change, format, err := decodeWebhook(c.Body, true)
+	if err != nil {
+		return nil, err
+	}
+	hook := webhook.Webhook{URL: *change.URL, Format: format}
+	change.Apply(&hook)
+	id, secret, err := h.Webhooks.Create(c.Context(), hook)
+	if err != nil {
+		return nil, err
+	}
+	found, err := h.Webhooks.Get(c.Context(), id)
+	made := view.NewWebhook{Webhook: view.WebhookOf(&found), Secret: secret}
+	return response{status: http.StatusCreated, location: "/api/webhooks/" + made.ID, value: made}, err
+}
+
+func (h webhookHandlers) changeWebhook(c *call) (any, error) {
+	id, err := c.idOf("webhook")
+	if err != nil {
+		return nil, err
+	}
+	change, _, err := decodeWebhook(c.Body, false)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.Webhooks.Update(c.Context(), id, change); err != nil {
+		return nil, err
+	}
+	return h.webhook(c)
+}
+
+func (h webhookHandlers) deleteWebhook(c *call) (any, error) {
+	id, err := c.idOf("webhook")
+	if err != nil {
+		return nil, err
+	}
+	return response{status: http.StatusNoContent}, h.Webhooks.Delete(c.Context(), id)
+}
+
+func (h webhookHandlers) rotateWebhook(c *call) (any, error) {
+	id, err := c.idOf("webhook")
+	if err != nil {
+		return nil, err
+	}
+	keep := int64(keepHours)
+	if c.hasBody {
+		in := strictjson.NewReader(c.Body)
+		in.Object([]string{"keepHours"}, func(member string) bool {
+			if member != "keepHours" {
+				return false
+			}
+			keep, _ = in.Int(0, maxKeepHours)
+			return true
+		})
+		if err := in.Finish(); err != nil {
+			return nil, err
+		}
+	}
+	secret, err := h.Webhooks.Rotate(c.Context(), id, time.Duration(keep)*time.Hour)
+	if err != nil {
+		return nil, err
+	}
+	found, err := h.Webhooks.Get(c.Context(), id)
+	return view.NewWebhook{Webhook: view.WebhookOf(&found), Secret: secret}, err
+}
+
+func (h webhookHandlers) testWebhook(c *call) (any, error) {
+	id, err := c.idOf("webhook")
+	if err != nil {
+		return nil, err
+	}
+	out, err := h.Webhooks.Test(c.Request.Context(), id) // holds no admission slot, because it waits for the receiver
+	return view.WebhookAttemptOf(out), err
+}
+
+func (h webhookHandlers) deliveries(c *call) (any, error) {
+	id, err := c.idOf("webhook")
+	if err != nil {
+		return nil, err
+	}
+	before, err := view.WebhookCursor(c.values["cursor"])
+	if err != nil {
+		return nil, err
+	}
+	found, err := h.Webhooks.Deliveries(c.Context(), id, before, c.limit()+1)
+	return view.WebhookDeliveriesOf(found, c.limit()), err
+}
+
+func (h webhookHandlers) resend(c *call) (any, error) {
+	id, err := c.idOf("webhook")
+	if err != nil {
+		return nil, err
+	}
+	number, err := strconv.ParseInt(c.values["number"], 10, 64)
+	if err != nil {
+		return nil, fault.New(fault.NotFound, "delivery_not_found", "This webhook has no such delivery.")
+	}
+	out, err := h.Webhooks.Resend(c.Request.Context(), id, number)
+	return view.WebhookAttemptOf(out), err
+}
+
+// decodeWebhook decodes the settings of a webhook. A new webhook needs a URL and can have a
+// format; an existing one can be enabled and disabled.
+func decodeWebhook(body io.Reader, isNew bool) (c webhook.Change, format webhook.Format, err error) {
+	in, format := strictjson.NewReader(body), webhook.Standard
+	known := []string{"url", "events", "items", "users", "minChange", "enabled"}
+	if isNew {
+		known[len(known)-1] = "format"
+	}
+	in.Object(known, func(member string) bool {
+		switch {
+		case member == "url":
+			url, _ := in.Text(1, webhook.MaxURL)
+			c.URL = &url
+		case member == "format" && isNew:
+			format = readWord(in, webhook.Formats())
+		case member == "events":
+			list := readList(in, len(event.Kinds()), func() event.Kind { return readWord(in, event.Kinds()) })
+			c.Events = &list
+		case member == "items":
+			list := readList(in, webhook.MaxItems, func() string { return readText(in, catalog.MaxName) })
+			c.Items = &list
+		case member == "users":
+			list := readList(in, webhook.MaxUsers, func() string { return readText(in, user.MaxID) })
+			c.Users = &list
+		case member == "minChange":
+			c.MinChange = readMinChange(in)
+		case member == "enabled" && !isNew:
+			enabled, _ := in.Bool()
+			c.Enabled = &enabled
+		default:
+			return false
+		}
+		return true
+	})
+	if isNew {
+		in.Require("", "url", c.URL != nil)
+	}
+	return c, format, in.Finish()
+}
+
+func readText(in *strictjson.Reader, most int) string {
+	text, _ := in.Text(1, most)
+	return text
+}
+
+// readWord reads one of some words.
+func readWord[T ~string](in *strictjson.Reader, known []T) T {
+	text, ok := in.Text(1, 100)
+	if ok && !slices.Contains(known, T(text)) {
+		in.Fault("must be one of %v", known)
+	}
+	return T(text)
+}
+
+// readList reads an array of at most some elements.
+func readList[T any](in *strictjson.Reader, most int, read func() T) []T {
+	list := []T{}
+	in.Array(func(i int) {
+		if i >= most {
+			in.Skip()
+			if i == most {
+				in.Fault("must be the last element: there may be %d", most)
+			}
+			return
+		}
+		list = append(list, read())
+	})
+	return list
+}
+
+func readMinChange(in *strictjson.Reader) *money.Micro {
+	text, ok := in.Number()
+	least, err := money.Parse([]byte(text), 1)
+	if ok && (err != nil || least < 0 || least > maxMinChange) {
+		in.Fault("must be a number from 0 to %v: 0.1 is 10 %%", maxMinChange)
+	}
+	return &least
+}
