@@ -121,14 +121,11 @@ func reference(path, help, common string) string {
 
 const referenceHead = `# The command line
 
-Written from the commands' own help: ` + "`ASSAY_UPDATE=1 go test ./internal/cli`" + ` updates this page.
-
-Commands that work with a running server find the server's address and secret as the server itself does: a flag wins over the
-environment, the environment over the file named by ` + "`--config`" + `, the file over the default. Secrets that the server created at its first
-start are read from ` + "`DATA_DIR/secrets`" + `; so on the server's own machine, ` + "`--data-dir`" + ` is all that a command needs. Every setting that is no
+Commands find the server's address and secrets as the server does: in flags, the environment, the file named by ` + "`--config`" + `, the defaults, and
+` + "`DATA_DIR/secrets`" + `. So on the server's own machine ` + "`--data-dir`" + ` is all that a command needs. Every setting that is no
 secret is also a flag: ` + "`MARKET_PRICE_TTL`" + ` is ` + "`--market-price-ttl`" + `. [Configuration](configuration.md) explains them.
 
-Results go to standard output, progress and errors to standard error. On a terminal long work shows a bar, elsewhere plain lines. With
-` + "`--json`" + ` results are JSON, one object a line, and an error is ` + "`{\"error\":{\"exitCode\":4,\"detail\":\"...\",...}}`" + ` on standard error; amounts are
-decimal numbers and times RFC 3339. Names with control characters, or with spaces at an end, are shown quoted in text and exactly in JSON.
+Results go to standard output, progress and errors to standard error. With ` + "`--json`" + ` results are JSON, one object a line, and an error is
+` + "`{\"error\":{\"exitCode\":4,\"detail\":\"...\",...}}`" + `; amounts are decimal numbers and times RFC 3339. Names with control characters, or with spaces at an end,
+are quoted in text and exact in JSON.
 `

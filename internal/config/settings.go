@@ -85,17 +85,17 @@ func serverSettings() []setting {
 func secretSettings() []setting {
 	return []setting{
 		{
-			name: "MARKET_PRICE_SYNC_SECRET", help: "secret for `/api/market-prices` with at least 16 characters. Use a comma-separated list during a rotation",
+			name: "MARKET_PRICE_SYNC_SECRET", help: "secret for `/api/market-prices` with at least 16 characters; a comma-separated list during a rotation",
 			secret: true, generated: true,
 			set: into(func(c *Config) *[]Secret { return &c.SyncSecrets }, parseSecrets), show: showSecrets,
 		},
 		{
-			name: "PLATFORM_API_TOKEN", help: "token of the platform's backend with at least 16 characters. Use a comma-separated list during a rotation",
+			name: "PLATFORM_API_TOKEN", help: "token of the platform's backend with at least 16 characters; a comma-separated list during a rotation",
 			secret: true, generated: true,
 			set: into(func(c *Config) *[]Secret { return &c.PlatformTokens }, parseSecrets), show: showSecrets,
 		},
 		{
-			name: "ADMIN_API_TOKEN", help: "token with access to all routes and at least 16 characters. Use a comma-separated list during a rotation",
+			name: "ADMIN_API_TOKEN", help: "token with access to all routes and at least 16 characters; a comma-separated list during a rotation",
 			secret: true, generated: true,
 			set: into(func(c *Config) *[]Secret { return &c.AdminTokens }, parseSecrets), show: showSecrets,
 		},
