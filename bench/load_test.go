@@ -30,7 +30,7 @@ func TestLoad_ReportsEachRateAndCorrectPrices(t *testing.T) {
 	}
 	for _, p := range []*paced{l.pushes, l.lookups} {
 		if p.errors != nil {
-			t.Errorf("%s: got %v, want no error (%v)", p.name, p.errors, p.failed)
+			t.Errorf("%s: got errors %v and failures %v, want none", p.name, p.errors, p.failed)
 		}
 	}
 }

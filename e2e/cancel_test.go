@@ -62,7 +62,7 @@ func TestListings_CancelTogether(t *testing.T) {
 			ids[0] + " 200 " + ids[0] + "cancelled", ids[2] + " 200 " + ids[2] + "cancelled",
 		}
 		if strings.Join(line, "\n") != strings.Join(want, "\n") {
-			t.Errorf("got %q, want %q", line, want)
+			t.Errorf("results of the cancelled listings: got %q, want %q", line, want)
 		}
 
 		many := `{"ids":["1"` + strings.Repeat(`,"1"`, 500) + `]}`

@@ -51,12 +51,12 @@ func TestLists_FilterByTimeOfCreation(t *testing.T) {
 				cursor = "&cursor=" + page.NextCursor
 			}
 			if len(got) != len(want) {
-				t.Errorf("%s: got %v, want %v", query, got, want)
+				t.Errorf("trades with %s: got %v, want %v", query, got, want)
 				continue
 			}
 			for i := range want {
 				if got[i] != want[i] {
-					t.Errorf("%s: got %v, want %v", query, got, want)
+					t.Errorf("trades with %s: got %v, want %v", query, got, want)
 				}
 			}
 		}

@@ -107,7 +107,7 @@ func (x *torn) atWorstOlder(what string, wal []byte) {
 	path := x.copy(wal)
 	p, w := x.read(path), x.want
 	if p.jobs > w.jobs || p.settled > w.settled || p.points > w.points || p.revisions > w.revisions || p.rows > w.rows {
-		x.t.Errorf("%s: got %+v, want at most %+v as in the complete database", what, p, w)
+		x.t.Errorf("%s: got the progress %+v, want at most %+v as in the complete database", what, p, w)
 	}
 	if x.t.Failed() {
 		x.t.Fatalf("stopped after the failure at %s", what)

@@ -266,7 +266,7 @@ func (e *exits) endsAt(point string, want map[string][]string) {
 		}
 	}
 	if err := <-s.done; s.cmd.ProcessState.ExitCode() != exitedAtPoint {
-		e.t.Fatalf("%s: got %v, want exit code %d; log:\n%s", point, err, exitedAtPoint, s.log)
+		e.t.Fatalf("exit at %s: got the result %v, want exit code %d; log:\n%s", point, err, exitedAtPoint, s.log)
 	}
 	s.cmd = nil
 	l := s.within(app.Options{})

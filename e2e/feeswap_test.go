@@ -154,7 +154,7 @@ func recompute(t *testing.T, s *server, kept [][]takenQuote) (n int) {
 			}
 			want, err := fee.Compute(set, got.payment)
 			if again := (fee.Quote{Version: got.Version, Rule: got.Rule, Fee: got.Fee, Net: got.Net}); err != nil || again != want || got.Version < got.least {
-				t.Fatalf("got %+v; version %d was active, and version %d gives %+v, %v", got, got.least, got.Version, want, err)
+				t.Fatalf("got quote %+v, want %+v by version %d (error %v) and at least version %d", got, want, got.Version, err, got.least)
 			}
 		}
 	}

@@ -158,7 +158,7 @@ func testListingsWhilePricesHang(t *testing.T, on engine) {
 	} {
 		var n int
 		if err := db.QueryRowContext(t.Context(), query).Scan(&n); err != nil || n != want {
-			t.Errorf("%s: got %d, %v, want %d", query, n, err, want)
+			t.Errorf("%s: got %d rows (error %v), want %d", query, n, err, want)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func TestModules_PricesOnlyAndBack(t *testing.T) {
 		}
 		for _, args := range [][]string{{"listings", "list"}, {"trades", "list"}, {"wallet", "balance", "u"}, {"fees", "show"}} {
 			if _, stderr := s.command(6, args...); !strings.Contains(stderr, "set MODULES to prices,market,wallet") {
-				t.Errorf("%v: got %s, want a hint to the setting MODULES", args, stderr)
+				t.Errorf("%v: got the output %s, want a hint to the setting MODULES", args, stderr)
 			}
 		}
 		s.command(0, "status")

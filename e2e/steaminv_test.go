@@ -72,7 +72,7 @@ func TestSteam_KilledPullKeepsOldRows(t *testing.T) {
 		}
 		s.get("/api/market-prices/provider-debug", &debug)
 		if d := &debug.Inventories; d.Host != "steamcommunity.com" || d.ResponsesByStatus["200"] != 3 || len(d.Requests) != 3 || !strings.HasPrefix(d.Requests[0].Path, "/inventory/") {
-			t.Errorf("got %+v, want three successful requests to steamcommunity.com", debug.Inventories)
+			t.Errorf("got the request statistics %+v, want three successful requests to steamcommunity.com", debug.Inventories)
 		}
 
 		amid, killed := make(chan struct{}), make(chan struct{})

@@ -89,7 +89,7 @@ func TestUsers_DeletionKeepsLedger(t *testing.T) {
 		}
 		for _, empty := range []string{"/api/listings?userId=seller", "/api/trades?userId=buyer"} {
 			if rows := all[listed](s, empty); len(rows) != 0 {
-				t.Errorf("%s: got %v, want an empty list", empty, rows)
+				t.Errorf("%s: got rows %v, want none", empty, rows)
 			}
 		}
 		s.await("ranks without the deleted", func() bool { return len(s.ranked()) == 0 })

@@ -115,7 +115,7 @@ func TestWait_CommandsWaitForDatabase(t *testing.T) {
 	for _, args := range commands {
 		_, stderr := late.command(3, args...)
 		if !strings.Contains(stderr, "database not reachable, retrying") || !strings.Contains(stderr, "did not respond within 1s") {
-			t.Errorf("%v: got %s, want a message about the unreachable database", args, stderr)
+			t.Errorf("%v: got the output %s, want a message about the unreachable database", args, stderr)
 		}
 	}
 	for _, args := range commands {

@@ -123,7 +123,7 @@ func TestCompose_GivesEachContainerItsSecretsOnly(t *testing.T) {
 		slices.Sort(names)
 	}
 	if !maps.EqualFunc(got, want, slices.Equal) {
-		t.Errorf("got %v, want %v", got, want)
+		t.Errorf("services that read each secret: got %v, want %v", got, want)
 	}
 }
 
@@ -180,7 +180,7 @@ func TestDockerfile_IsValidAndSmall(t *testing.T) {
 	want := map[string]string{"user": "65532:65532", "health": "CMD /usr/bin/assay healthcheck", "entry": "/usr/bin/assay"}
 	for name := range want {
 		if have[name] != want[name] {
-			t.Errorf("%s: got %q, want %q", name, have[name], want[name])
+			t.Errorf("%s of the image: got %q, want %q", name, have[name], want[name])
 		}
 	}
 }

@@ -265,7 +265,7 @@ func checkDeb(t *testing.T, path string, p platform, program []byte) {
 		"usr/share/man/man1/assay.1.gz": 0o644, "etc/assay/assay.conf": 0o644, "DEBIAN/postinst": 0o755, "DEBIAN/prerm": 0o755,
 	} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode().Perm() != mode {
-			t.Errorf("%s: got %v, want mode %v", name, err, mode)
+			t.Errorf("%s: got %+v (error %v), want mode %v", name, info, err, mode)
 		}
 	}
 	if have, err := os.ReadFile(filepath.Join(dir, "DEBIAN/conffiles")); err != nil || strings.TrimSpace(string(have)) != "/etc/assay/assay.conf" {

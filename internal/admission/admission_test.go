@@ -109,10 +109,10 @@ func TestGate_DropsCancelledReadsFromTheQueue(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		if _, err := g.Enter(ctx, List); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
+			t.Errorf("got error %v, want %v", err, context.DeadlineExceeded)
 		}
 		if _, err := g.Enter(ctx, List); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
+			t.Errorf("got error %v, want %v", err, context.DeadlineExceeded)
 		}
 		if len(g.queues[List]) != 0 {
 			t.Errorf("got %d waiting reads, want 0", len(g.queues[List]))

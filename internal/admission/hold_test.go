@@ -61,7 +61,7 @@ func TestHold_ReleaseWithoutASlotDoesNothing(t *testing.T) {
 		first := enter(t, g, Search)
 		ctx, release := Hold(t.Context())
 		if _, err := g.Enter(ctx, Search); !isBusy(err) {
-			t.Errorf("got %v, want busy", err)
+			t.Errorf("got error %v, want busy", err)
 		}
 		release()
 		release()

@@ -47,7 +47,7 @@ func TestPriority_WorkRestsOnlyDuringAndAfterRequests(t *testing.T) {
 				return !c.done, c.err
 			})
 			if more == c.done || !errors.Is(err, c.err) {
-				t.Errorf("%s: got %v, %v, want %v, %v", name, more, err, !c.done, c.err)
+				t.Errorf("%s: got more work %v, error %v; want %v, %v", name, more, err, !c.done, c.err)
 			}
 			if rest := time.Since(start) - c.took; rest != c.rest {
 				t.Errorf("%s: got a rest of %v, want %v", name, rest, c.rest)
@@ -103,7 +103,7 @@ func TestPriority_RestEndsWithTheContext(t *testing.T) {
 			cancel()
 			return true, nil
 		}); !more || err != nil || time.Since(start) != time.Millisecond {
-			t.Errorf("got %v, %v after %v, want true, nil after 1ms", more, err, time.Since(start))
+			t.Errorf("got more work %v, error %v after %v; want true, none after 1ms", more, err, time.Since(start))
 		}
 	})
 }
@@ -126,7 +126,7 @@ func TestPriority_WaitForAnotherPieceEndsWithTheContext(t *testing.T) {
 			t.Error("the second piece ran, want it skipped")
 			return true, nil
 		}); more || !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v, %v, want false, %v", more, err, context.Canceled)
+			t.Errorf("got more work %v, error %v; want false, %v", more, err, context.Canceled)
 		}
 		working.Wait()
 	})

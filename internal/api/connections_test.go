@@ -84,7 +84,7 @@ func TestMetrics_RequireALocalHostName(t *testing.T) {
 		}
 		r.Host = host
 		if got := h.send(r); got.StatusCode != want {
-			t.Errorf("%s: got %d, want %d", host, got.StatusCode, want)
+			t.Errorf("host %s: got status %d, want %d", host, got.StatusCode, want)
 		}
 		r.Header.Set("Authorization", "Bearer "+adminToken)
 		if got := h.send(r); got.StatusCode != http.StatusOK {

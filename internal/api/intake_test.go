@@ -50,7 +50,7 @@ func TestIntake_StopsWaitingWhenTheRequestEnds(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := u.take(ctx, intakeRoom+1); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v, want context.DeadlineExceeded", err)
+			t.Errorf("got error %v, want context.DeadlineExceeded", err)
 		}
 	})
 }

@@ -27,7 +27,7 @@ func TestLookup_KeepsOrderAndDuplicates(t *testing.T) {
 		have = append(have, catalog.Key{AppID: v.AppID, Name: v.MarketHashName, Phase: v.Phase})
 	}
 	if fmt.Sprint(have) != fmt.Sprint(want) {
-		t.Errorf("got  %v\nwant %v", have, want)
+		t.Errorf("items of the lookup:\ngot  %v\nwant %v", have, want)
 	}
 	if lookup.Currency != "USD" {
 		t.Errorf("got currency %q, want USD", lookup.Currency)

@@ -64,7 +64,7 @@ func TestOnce_ReplaysTheFirstResponse(t *testing.T) {
 	}
 	for _, name := range []string{"Location", "Content-Type"} {
 		if first.Header.Get(name) != again.Header.Get(name) || first.Header.Get(name) == "" {
-			t.Errorf("%s: got %q, then %q; want the same value twice", name, first.Header.Get(name), again.Header.Get(name))
+			t.Errorf("header %s: got %q, then %q; want the same value twice", name, first.Header.Get(name), again.Header.Get(name))
 		}
 	}
 	if first.Header.Get("Idempotency-Replayed") != "" || again.Header.Get("Idempotency-Replayed") != "true" {
@@ -188,7 +188,7 @@ func TestOnce_ReportsALostResponse(t *testing.T) {
 			got := h.work("u1", body, "k", asPlatform)
 			h.wantProblem(http.StatusConflict, "response_lost", got)
 			if want := fmt.Sprintf("transaction %d ", posted); !strings.Contains(got.body, want) {
-				t.Errorf("got %s, want %s in it", got.body, want)
+				t.Errorf("got body %s, want %q in it", got.body, want)
 			}
 		}
 	}

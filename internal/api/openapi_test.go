@@ -52,7 +52,7 @@ func TestOpenAPI_DescribesEveryParameter(t *testing.T) {
 		}
 	}
 	if got := d.At("paths", "/api/market-prices/jobs", "get", "parameters"); !strings.Contains(fmt.Sprint(got), "default:100") {
-		t.Errorf("got %v, want limit with the default 100", got)
+		t.Errorf("got parameters %v, want limit with the default 100", got)
 	}
 }
 

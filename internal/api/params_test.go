@@ -171,7 +171,7 @@ func TestServe_PassesCursors(t *testing.T) {
 	h.must(json.Unmarshal([]byte(h.request("GET", "/api/market-prices/jobs?limit=3", "", asMarket).body), &page))
 	got := h.request("GET", "/api/market-prices/jobs?limit=3&cursor="+url.QueryEscape(*page.NextCursor), "", asMarket)
 	if !strings.HasPrefix(got.body, `{"items":[{"id":"1"`) {
-		t.Errorf("got %s, want job 1", got.body)
+		t.Errorf("got page %s, want one with job 1", got.body)
 	}
 	h.wantProblem(http.StatusBadRequest, "invalid_cursor", h.request("GET", "/api/market-prices/jobs?cursor=a%2Bb", "", asMarket))
 }

@@ -20,7 +20,7 @@ func TestQuotes_CompareTheMarketsOfItems(t *testing.T) {
 	}
 	v := all.Items[0]
 	if v.BestAsk == nil || v.BestAsk.Price != 50*money.Scale || v.BestBid == nil || *v.Spread != 3*money.Scale || len(v.Quotes) != 2 {
-		t.Errorf("got %s, want the best ask 50, a spread of 3 and 2 quotes", got.body)
+		t.Errorf("got body %s, want the best ask 50, a spread of 3 and 2 quotes", got.body)
 	}
 	if *v.Listings != 800 || *v.Sales != 1800 || *v.SalesPerDay != 60*money.Scale || *v.Liquidity != 75_000 {
 		t.Errorf("got %d listings, %d sales, %v a day, liquidity %v, want 800, 1800, 60, 0.075", *v.Listings, *v.Sales, *v.SalesPerDay, *v.Liquidity)

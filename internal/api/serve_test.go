@@ -170,14 +170,14 @@ func TestServe_EncodesTimesInUTCAndListsNeverNull(t *testing.T) {
 	got := h.request("GET", "/api/market-prices/jobs?limit=1", "", asMarket)
 	for _, want := range []string{`"createdAt":"2026-10-01T12:00:00.123456Z"`, `"deferred":[]`, `"finishedAt":null`, `"nextCursor":"`} {
 		if !strings.Contains(got.body, want) {
-			t.Errorf("got %s, want %s in it", got.body, want)
+			t.Errorf("got body %s, want %s in it", got.body, want)
 		}
 	}
 	h.push("u9", "a&b<c")
 	h.exec(`UPDATE item SET price = 12345000 WHERE name = 'a&b<c'`)
 	got = h.request("GET", "/api/prices/items/a%26b%3Cc", "", asMarket)
 	if !strings.Contains(got.body, `"marketHashName":"a&b<c"`) || !strings.Contains(got.body, `"currentPrice":12.345`) {
-		t.Errorf("got %s, want an unescaped name and the price 12.345", got.body)
+		t.Errorf("got body %s, want an unescaped name and the price 12.345", got.body)
 	}
 }
 
@@ -190,7 +190,7 @@ func TestServe_SetsSecurityHeaders(t *testing.T) {
 			"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
 		} {
 			if got.Header.Get(name) != want {
-				t.Errorf("%s: %s: got %q, want %q", path, name, got.Header.Get(name), want)
+				t.Errorf("%s: header %s: got %q, want %q", path, name, got.Header.Get(name), want)
 			}
 		}
 	}
@@ -209,7 +209,7 @@ func TestServe_SendsRetryAfter(t *testing.T) {
 	h.loseDatabase()
 	got := h.request("GET", "/api/market-prices/status", "", asMarket)
 	if p := got.problem(t); p.Status != 503 || p.Code != "database_unavailable" || got.Header.Get("Retry-After") != "5" {
-		t.Errorf("got %s, %v; want 503 database_unavailable with Retry-After", got.body, got.Header)
+		t.Errorf("got body %s, header %v; want 503 database_unavailable with Retry-After", got.body, got.Header)
 	}
 }
 
@@ -218,7 +218,7 @@ func TestServe_SendsNoRetryAfterForPermanentFailures(t *testing.T) {
 	h.exec(`UPDATE wallet_account SET balance = balance + 1 WHERE user_id = 'u1'`)
 	got := h.request("GET", "/api/functions/admin/wallet-ledger/u1/balance", "", asAdmin)
 	if p := got.problem(t); p.Status != 503 || p.Code != "ledger_tampered" || got.Header.Get("Retry-After") != "" {
-		t.Errorf("got %s, %v; want 503 ledger_tampered without Retry-After", got.body, got.Header)
+		t.Errorf("got body %s, header %v; want 503 ledger_tampered without Retry-After", got.body, got.Header)
 	}
 	if !strings.Contains(h.log.String(), "request failed") {
 		t.Error("the failure is not logged")

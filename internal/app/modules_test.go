@@ -168,7 +168,7 @@ func TestModules_PricesOnlyKeepsMoney(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := New(t.Context(), Options{Config: cfg, Logger: slog.New(slog.DiscardHandler)}); err == nil || !strings.Contains(err.Error(), "WALLET_LEDGER_KEY") {
-		t.Errorf("got %v, want an error about the key of the ledger's entries", err)
+		t.Errorf("got error %v, want one about WALLET_LEDGER_KEY", err)
 	}
 	if err := os.Rename(key+".away", key); err != nil {
 		t.Fatal(err)

@@ -28,7 +28,7 @@ func TestOpenProviders_ReportsAMissingKey(t *testing.T) {
 	for _, name := range keyed {
 		prefix := strings.ToUpper(name)
 		if _, err := open(t, "MARKET_PRICE_PROVIDERS="+name); err == nil || !strings.Contains(err.Error(), "set "+prefix+"_API_KEY") {
-			t.Errorf("%s: got %v, want an error about %s_API_KEY", name, err, prefix)
+			t.Errorf("%s: got error %v, want one about %s_API_KEY", name, err, prefix)
 		}
 	}
 }
@@ -66,7 +66,7 @@ func TestOpenProviders_AStreamIsASeparateHost(t *testing.T) {
 func TestOpenProviders_BidsAreNotAMarket(t *testing.T) {
 	_, err := open(t, "MARKET_PRICE_PROVIDERS=pricempire", "PRICEMPIRE_API_KEY=k", "PRICEMPIRE_MARKETS=buff163,buff163_buy")
 	if err == nil || !strings.Contains(err.Error(), "PRICEMPIRE_MARKETS: market buff163_buy") {
-		t.Errorf("got %v, want an error about buff163_buy", err)
+		t.Errorf("got error %v, want one about buff163_buy", err)
 	}
 }
 

@@ -63,12 +63,12 @@ func TestCheck_RefusesACurrencyWithoutARate(t *testing.T) {
 		err := Check(t.Context(), loadSettings(t, strings.Fields(c.settings)...))
 		if c.want == "" {
 			if err != nil {
-				t.Errorf("%s: got %v, want no error", c.settings, err)
+				t.Errorf("%s: got error %v, want none", c.settings, err)
 			}
 			continue
 		}
 		if f := fault.Of(err); f == nil || f.Kind != fault.Invalid || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v, want %q", c.settings, err, c.want)
+			t.Errorf("%s: got error %v, want one with %q", c.settings, err, c.want)
 		}
 	}
 }
@@ -79,7 +79,7 @@ func TestCheck_RefusesAFeeOfAnUnknownMarket(t *testing.T) {
 	} {
 		err := Check(t.Context(), loadSettings(t, "MARKET_PRICE_PROVIDERS=steam,waxpeer", "MARKET_PRICE_FEES="+fees))
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), "MARKET_PRICE_FEES: no configured provider carries the market "+want)) {
-			t.Errorf("%s: got %v, want %q", fees, err, want)
+			t.Errorf("%s: got error %v, want one about the market %s (no error without a market)", fees, err, want)
 		}
 	}
 }
@@ -93,7 +93,7 @@ func TestCheck_RefusesFaultyMetadata(t *testing.T) {
 	for path, want := range map[string]string{faulty: "items.ndjson: line 2: marketHashName: is required", "none.json": "none.json: no such file"} {
 		err := Check(t.Context(), loadSettings(t, "ITEM_METADATA="+path))
 		if f := fault.Of(err); f == nil || f.Kind != fault.Invalid || !strings.Contains(err.Error(), "ITEM_METADATA: ") || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want %q", path, err, want)
+			t.Errorf("%s: got error %v, want one with %q", path, err, want)
 		}
 	}
 }
@@ -101,7 +101,7 @@ func TestCheck_RefusesFaultyMetadata(t *testing.T) {
 func TestECBHas_AcceptsCurrenciesOnly(t *testing.T) {
 	for text, want := range map[string]bool{"USD": true, "EUR": true, "ZAR": true, "RUB": false, "REF": false, "": false, "D J": false} {
 		if got := exchange.ECBHas(money.Currency(text)); got != want {
-			t.Errorf("%q: got %v, want %v", text, got, want)
+			t.Errorf("ECBHas(%q) = %v, want %v", text, got, want)
 		}
 	}
 }

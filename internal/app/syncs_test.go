@@ -47,7 +47,7 @@ func TestSyncs_RunBeforeARefresh(t *testing.T) {
 				s := syncs.New(&inventory.Service{InTx: func(ctx context.Context, _ func(*db.Tx) error) error {
 					began := time.Now()
 					if more, err := workers[0].Work(ctx); !more || err != nil {
-						t.Errorf("%s: got %v, %v; want true", kind, more, err)
+						t.Errorf("%s: got more work %v, error %v; want true", kind, more, err)
 					}
 					duration = time.Since(began)
 					return none

@@ -119,7 +119,7 @@ func TestRead_AcceptsColumnsInAnyOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(d.Names) != 2 || d.Names[0] != "A" || len(d.Times) != 2 || !d.Times[0].Equal(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)) {
-		t.Fatalf("got %+v, want names A and B at two times", d)
+		t.Fatalf("got prices %+v, want names A and B at two times", d)
 	}
 	if d.Markets[0] != (MarketInfo{"k", "USD"}) || d.Markets[1] != (MarketInfo{"m", "EUR"}) {
 		t.Fatalf("got markets %v, want k in USD and m in EUR", d.Markets)
@@ -153,7 +153,7 @@ func TestRead_AcceptsFilesOfSpreadsheets(t *testing.T) {
 	}
 	write(t, dir, "a.csv", "\ufefftime,market,name,price,currency\r\n2026-01-02,m,A,1,EUR\r\n")
 	if d, err := Read(dir, func(int, int) {}); err != nil || len(d.Names) != 1 {
-		t.Errorf("got %+v, error %v, want one name", d, err)
+		t.Errorf("got prices %+v, error %v, want one name", d, err)
 	}
 }
 

@@ -209,11 +209,11 @@ func TestCase_UnchangedResponseDoesNotReleaseAPrice(t *testing.T) {
 	s.quote(false, []float64{4})
 	for range 10 {
 		if it := s.quote(true, []float64{4}).Items[0]; it.Price != units(1) || it.Decision != pricing.HeldBack {
-			t.Fatalf("got %s, %s, want 1, held", it.Price, it.Decision)
+			t.Fatalf("got price %s, decision %s; want 1, held", it.Price, it.Decision)
 		}
 	}
 	if it := s.quote(false, []float64{3.5}).Items[0]; it.Price != units(3.5) || it.Decision != pricing.Released {
-		t.Fatalf("got %s, %s, want 3.5, released", it.Price, it.Decision)
+		t.Fatalf("got price %s, decision %s; want 3.5, released", it.Price, it.Decision)
 	}
 }
 

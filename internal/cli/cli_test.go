@@ -142,7 +142,7 @@ func TestStatus_ShowsGapsOfEndedRun(t *testing.T) {
 		"refresh 17 cancelled: partial":                                   outcome("cancelled", "partial"),
 	} {
 		if got := runText(run); got != want {
-			t.Errorf("got %q, want %q", got, want)
+			t.Errorf("runText() = %q, want %q", got, want)
 		}
 	}
 	var st view.Status

@@ -242,7 +242,7 @@ func TestProviderTest_ReportsFailedHost(t *testing.T) {
 	found.state, found.remote = stateOf(clients, "stream")
 	found.check(budgetOf{})
 	if got := found.states(); !found.remote || got["connection"] != checkOK || got["status"] != checkFailed || got["key"] != checkFailed {
-		t.Errorf("got %+v, want a remote check with a connection, and a failed status and key", found.Checks)
+		t.Errorf("got checks %+v, want a remote check with a connection, and a failed status and key", found.Checks)
 	}
 }
 

@@ -69,7 +69,7 @@ func TestCredentials_MatchByRole(t *testing.T) {
 func TestNewCredentials_RequiresEverySecret(t *testing.T) {
 	c := load(t, options(t, "ADMIN_API_TOKEN=admin-secret-admin", "PLATFORM_API_TOKEN=platform-secret-1"))
 	if _, err := NewCredentials(c); err == nil || !strings.Contains(err.Error(), "MARKET_PRICE_SYNC_SECRET is not set") {
-		t.Errorf("got %v, want an error about MARKET_PRICE_SYNC_SECRET", err)
+		t.Errorf("got error %v, want one about MARKET_PRICE_SYNC_SECRET", err)
 	}
 }
 
@@ -194,7 +194,7 @@ func TestCredentials_SecretForPriceLists(t *testing.T) {
 	}
 	for name, want := range map[string]string{"SHADOWPAY_API_KEY": "key-in-the-environment", "STEAMAPIS_API_KEY": "key-in-a-file"} {
 		if got, err := k.Secret(name); got != want || err != nil {
-			t.Errorf("%s: got %q, %v; want %q", name, got, err, want)
+			t.Errorf("%s: got secret %q, error %v; want %q", name, got, err, want)
 		}
 	}
 	for name, why := range map[string]string{
@@ -202,7 +202,7 @@ func TestCredentials_SecretForPriceLists(t *testing.T) {
 		"ADMIN_API_TOKEN": "it must end in _API_KEY", "HOME": "it must end in _API_KEY", "_API_KEY": "it must end in _API_KEY",
 	} {
 		if got, err := k.Secret(name); got != "" || err == nil || !strings.Contains(err.Error(), why) {
-			t.Errorf("%s: got %q, %v; want an error with %q", name, got, err, why)
+			t.Errorf("%s: got secret %q, error %v; want an error with %q", name, got, err, why)
 		}
 	}
 	swap(t, path, "rotated-key\n")

@@ -40,7 +40,7 @@ func TestCreateSecrets_FirstStartOnSQLite(t *testing.T) {
 	}
 	for _, s := range again.Effective() {
 		if s.Name == "ADMIN_API_TOKEN" && (!strings.HasPrefix(s.Origin, "generated ") || s.Value != redacted) {
-			t.Errorf("got %+v, want a redacted, generated secret", s)
+			t.Errorf("got setting %+v, want a redacted, generated secret", s)
 		}
 	}
 	left, err := os.ReadDir(filepath.Join(c.DataDir, "secrets"))
@@ -69,7 +69,7 @@ func TestCreateSecrets_KeepsADamagedFile(t *testing.T) {
 			path := write(t, filepath.Join(dir, "secrets", "ADMIN_API_TOKEN"), c.text)
 			_, err := Load(o)
 			if err == nil || !strings.Contains(err.Error(), path+": ADMIN_API_TOKEN: "+c.want) {
-				t.Errorf("got %v, want an error with %q", err, c.want)
+				t.Errorf("got error %v, want one with %q", err, c.want)
 			}
 			if text, err := os.ReadFile(path); err != nil || string(text) != c.text {
 				t.Errorf("got content %q, %v; want %q", text, err, c.text)
@@ -88,7 +88,7 @@ func TestCreateSecrets_RefusesADanglingLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Load(o); err == nil || !strings.Contains(err.Error(), "does not exist") {
-		t.Errorf("got %v, want an error with %q", err, "does not exist")
+		t.Errorf("got error %v, want one with %q", err, "does not exist")
 	}
 }
 

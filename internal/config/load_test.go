@@ -270,11 +270,11 @@ func TestLoad_RefusesEmptyFlags(t *testing.T) {
 		_, err := Load(o)
 		var faults Faults
 		if !errors.As(err, &faults) || len(faults) != 3 {
-			t.Fatalf("%q: got %v, want three faults", empty, err)
+			t.Fatalf("%q: got error %v, want three faults", empty, err)
 		}
 		for _, f := range faults {
 			if !strings.HasPrefix(f.Origin, "--") || !strings.Contains(f.Problem, "is empty; set a value") {
-				t.Errorf("%q: got %v, want a fault about an empty flag", empty, f)
+				t.Errorf("%q: got fault %v, want one about an empty flag", empty, f)
 			}
 		}
 	}

@@ -8,7 +8,7 @@ func TestOutsideSecret_NeedsNoCredentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	if value, err := c.OutsideSecret("ACME_API_KEY"); value != "abc" || err != nil {
-		t.Errorf("got %q, %v; want abc", value, err)
+		t.Errorf("got secret %q, error %v; want abc", value, err)
 	}
 	if _, err := c.OutsideSecret("ADMIN_API_TOKEN"); err == nil {
 		t.Error("OutsideSecret returned Assay's own credential")

@@ -27,7 +27,7 @@ func TestSchedule_NextIsInUTC(t *testing.T) {
 	} {
 		s, err := ParseSchedule(c.schedule)
 		if err != nil {
-			t.Errorf("%s: got %v, want no error", c.schedule, err)
+			t.Errorf("%s: got error %v, want none", c.schedule, err)
 			continue
 		}
 		if got := s.Next(at(c.after)); !got.Equal(at(c.want)) {

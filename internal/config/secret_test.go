@@ -49,7 +49,7 @@ func TestSecret_IsNeverPrinted(t *testing.T) {
 
 func TestSecret_ZeroValueIsEmpty(t *testing.T) {
 	if s := NewSecret(""); !s.IsZero() || s.Reveal() != "" || s.String() != "" {
-		t.Errorf("got %q, want an empty secret", s.String())
+		t.Errorf("got secret %q, want an empty one", s.String())
 	}
 }
 
@@ -69,7 +69,7 @@ func TestConfig_ShowsNoSecret(t *testing.T) {
 	}
 	for _, s := range c.Effective() {
 		if s.Name == "MARKET_PRICE_SYNC_SECRET" && s.Value != "[redacted] (2)" {
-			t.Errorf("got %q, want [redacted] (2)", s.Value)
+			t.Errorf("got the displayed value %q, want [redacted] (2)", s.Value)
 		}
 	}
 }

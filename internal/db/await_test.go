@@ -27,7 +27,7 @@ func TestAwait_TimesOutWhenTheServerNeverResponds(t *testing.T) {
 		t.Errorf("got error %v, want an unavailable fault after 1s", err)
 	}
 	if took := time.Since(began); took > 8*time.Second {
-		t.Errorf("got %v, want at most 8s", took)
+		t.Errorf("Await took %v, want at most 8s", took)
 	}
 	if strings.Contains(log.String()+err.Error(), "hidden-password") {
 		t.Errorf("the output contains the password: %s %v", &log, err)

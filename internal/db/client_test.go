@@ -11,7 +11,7 @@ func TestClientAddress_KeepsThePasswordOutOfArguments(t *testing.T) {
 	} {
 		bare, password, err := clientAddress(address)
 		if err != nil || bare != want[0] || password != want[1] {
-			t.Errorf("%s: got %s, %q, %v, want %s, %q", address, bare, password, err, want[0], want[1])
+			t.Errorf("%s: got address %s, password %q, error %v, want %s, %q", address, bare, password, err, want[0], want[1])
 		}
 	}
 }

@@ -211,7 +211,7 @@ func TestCopy_CopiesEveryRowOfEveryTable(t *testing.T) {
 				t.Errorf("%s: source and target differ: %.2000s", table.name, diff)
 			}
 			if done[i] != (TableRows{table.name, filledRows}) {
-				t.Errorf("%s: got %v, want %d rows", table.name, done[i], filledRows)
+				t.Errorf("%s: got the report %v, want %d rows", table.name, done[i], filledRows)
 			}
 		}
 		if last, want := reports[len(reports)-1], int64(len(done)*filledRows); !last.Verifying || last.Total != want {
@@ -276,7 +276,7 @@ func TestCopy_ReleasesClaimedWork(t *testing.T) {
 			`SELECT token FROM refresh_batch WHERE job_id = 7 AND state = 'pending'`,
 		} {
 			if token := to.number(t, query); token != 42 {
-				t.Errorf("%s: got %d, want 42", query, token)
+				t.Errorf("%s: got token %d, want 42", query, token)
 			}
 		}
 		if n := from.number(t, `SELECT count(*) FROM fetch_unit WHERE state = 'running' AND token = 41`); n != 1 {

@@ -31,7 +31,7 @@ func TestOutcomeUnknown_ForErrorsOfACommit(t *testing.T) {
 		"deadlock":                       {pgError(pgDeadlock), false},
 	} {
 		if got := outcomeUnknown(c.err); got != c.unknown {
-			t.Errorf("%s: got %v, want %v", name, got, c.unknown)
+			t.Errorf("%s: outcomeUnknown() = %v, want %v", name, got, c.unknown)
 		}
 	}
 }
@@ -57,7 +57,7 @@ func TestIsTemporary(t *testing.T) {
 		"no error":                 {nil, false},
 	} {
 		if got := isTemporary(c.err); got != c.temporary {
-			t.Errorf("%s: got %v, want %v", name, got, c.temporary)
+			t.Errorf("%s: isTemporary() = %v, want %v", name, got, c.temporary)
 		}
 	}
 }

@@ -82,7 +82,7 @@ func TestPostgres_KeepsPlansOnlyInSmallTransactions(t *testing.T) {
 		return func(tx *db.Tx) error {
 			for name, want := range map[string]string{"plan_cache_mode": mode, "enable_seqscan": scan} {
 				if got, err := setting(tx, name); err != nil || got != want {
-					t.Errorf("%s: got %q, %v, want %q", name, got, err, want)
+					t.Errorf("setting %s: got %q, error %v, want %q", name, got, err, want)
 				}
 			}
 			return nil

@@ -62,7 +62,7 @@ func TestRead_ReturnsTheNewestDay(t *testing.T) {
 	} {
 		got, err := read(strings.NewReader(text), "USD")
 		if err != nil || got["EUR"].Value != 1_083_400_000_000 || !got["EUR"].Date.Equal(day) {
-			t.Errorf("got %v, error %v, want 1.0834 of %v", got["EUR"], err, day)
+			t.Errorf("got the rate of EUR %v, error %v, want 1.0834 of %v", got["EUR"], err, day)
 		}
 	}
 }
@@ -70,7 +70,7 @@ func TestRead_ReturnsTheNewestDay(t *testing.T) {
 func TestRead_ReadsLines(t *testing.T) {
 	got, err := read(strings.NewReader("\n# by hand\nEUR=1.0834@2026-11-20  # of the bank\r\n JPY=0.0066@2026-11-20"), "USD")
 	if err != nil || !maps.Equal(got, of(t, map[money.Currency]string{"EUR": "1.0834", "JPY": "0.0066"})) {
-		t.Errorf("got %v, error %v, want EUR 1.0834 and JPY 0.0066", got, err)
+		t.Errorf("got rates %v, error %v, want EUR 1.0834 and JPY 0.0066", got, err)
 	}
 }
 

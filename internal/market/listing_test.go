@@ -21,7 +21,7 @@ func TestCreate_ListsAnOwnedAsset(t *testing.T) {
 	w.must(err)
 	l := made.Listing
 	if l.State != market.Active || l.Seller != "u" || l.Item.Name != "x" || l.Price != 1250 || l.Currency != "USD" || l.ID == 0 || made.Price != 0 {
-		t.Errorf("got %+v, want an active listing of x for 1250 USD", made)
+		t.Errorf("got listing %+v, want an active one of x for 1250 USD", made)
 	}
 	_, err = w.list("u", "1", 1250)
 	w.wantFault(err, fault.Conflict, "already_listed")
@@ -53,7 +53,7 @@ func TestCreate_ReturnsAResultForEachOffer(t *testing.T) {
 		return nil
 	}))
 	if len(made) != 4 || made[0].Refused != nil || made[2].Refused != nil {
-		t.Fatalf("got %+v, want 4 results, the first and third not refused", made)
+		t.Fatalf("got results %+v, want 4, the first and third not refused", made)
 	}
 	w.wantFault(made[1].Refused, fault.Conflict, "not_owned")
 	w.wantFault(made[3].Refused, fault.Conflict, "already_listed")

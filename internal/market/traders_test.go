@@ -69,7 +69,7 @@ func TestTopTraders_CountCompletedTradesOfThePeriod(t *testing.T) {
 		if len(got) != 3 || got[0] != (view.TopTrader{
 			Rank: 1, DisplayName: "Ada", Trades: 3, Volume: 30 * money.Scale, RankedVolume: 30 * money.Scale, Counterparties: 2, CompletedShare: 1,
 		}) || got[1].Trades != 2 || got[1].DisplayName != "anonymous" || got[2].Counterparties != 1 {
-			t.Errorf("got %+v, want Ada first, with 3 trades, and two anonymous traders", got)
+			t.Errorf("got traders %+v, want Ada first, with 3 trades, and two anonymous traders", got)
 		}
 	}
 	_, err := w.m.Reverse(t.Context(), trades[1].ID)
@@ -127,7 +127,7 @@ func TestTopTraders_LimitRankedTradesOfConcurrentCompletions(t *testing.T) {
 	}
 	wg.Wait()
 	if got := w.topTraders(w.reader(), "7d", "volume"); len(got) != 2 || got[0].Trades != trades || got[0].RankedVolume != market.RankedTrades*10*money.Scale {
-		t.Errorf("got %+v, want 2 traders with %d trades and a ranked volume of %d trades", got, trades, market.RankedTrades)
+		t.Errorf("got traders %+v, want 2 with %d trades and a ranked volume of %d trades", got, trades, market.RankedTrades)
 	}
 }
 
@@ -200,7 +200,7 @@ func TestTopTraders_ConvertVolumesAtCompletion(t *testing.T) {
 	}
 	w.rates = nil
 	if got := w.topTraders(w.reader(), "all", "volume"); got[0].Trades != 2 || got[0].Volume != 15*money.Scale {
-		t.Errorf("got %+v, want 2 trades and a volume of 15", got[0])
+		t.Errorf("got trader %+v, want 2 trades and a volume of 15", got[0])
 	}
 }
 

@@ -189,7 +189,7 @@ func TestDeleteUser_IsCompleteDuringConcurrentOperations(t *testing.T) {
 	}
 	tolerate := func(err error, what string) bool {
 		if f := fault.Of(err); err != nil && (f == nil || f.Kind != fault.Conflict && f.Kind != fault.NotFound && f.Code != "inventory_unavailable") {
-			t.Errorf("%s: got %v, want nil or a conflict", what, err)
+			t.Errorf("%s: got error %v, want none or a conflict", what, err)
 		}
 		return err == nil
 	}

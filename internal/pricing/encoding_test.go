@@ -161,7 +161,7 @@ func TestHistory_KeepsNamesMissingInAPartialResponse(t *testing.T) {
 	var got [][2]money.Micro
 	_ = d.each(2, func(_ uint64, a []money.Micro) { got = append(got, [2]money.Micro{a[0], a[1]}) })
 	if want := [][2]money.Micro{{100, 100}, {200, 300}}; !reflect.DeepEqual(got, want) {
-		t.Errorf("got %v, want %v", got, want)
+		t.Errorf("amounts of the slots: got %v, want %v", got, want)
 	}
 }
 

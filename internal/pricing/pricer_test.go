@@ -240,7 +240,7 @@ func TestPricer_KeepsTheLastPriceIfAllMarketsAreLate(t *testing.T) {
 	set.Markets[0].Late = true
 	p := priceOf(set, setQuotes(5*money.Scale), State{Price: 7}, References{})
 	if p.Price != 7 || p.Status != Stale || p.Quotes[0].Reason != LateMarket || p.Average != 5*money.Scale {
-		t.Errorf("got %+v, want the stale last price 7", p)
+		t.Errorf("got estimate %+v, want the stale last price 7", p)
 	}
 	if p := priceOf(set, setQuotes(5*money.Scale), State{}, References{}); p.Price != 0 || p.Status != NoPrice {
 		t.Errorf("without a last price: got %+v, want no price", p)

@@ -39,7 +39,7 @@ func TestSales_DistinguishesUnknownFromNone(t *testing.T) {
 			quotes[i].Sales, quotes[i].SalesWindow, quotes[i].FetchedAt = m.sales, m.window, noon.Add(-m.age)
 		}
 		if e := estimate(usd(), quotes); e.Sales != tt.want {
-			t.Errorf("%s: %v: got %s, want %s", tt.rule, tt.markets, e.Sales, tt.want)
+			t.Errorf("%s: %v: got sales %s, want %s", tt.rule, tt.markets, e.Sales, tt.want)
 		}
 	}
 }
@@ -50,6 +50,6 @@ func TestSales_UsesTheWindowOfThePolicy(t *testing.T) {
 	quotes := asks(5)
 	quotes[0].Sales, quotes[0].SalesWindow = 0, 7*24*time.Hour
 	if e := estimate(policy, quotes); e.Sales != SalesNone {
-		t.Errorf("got %s, want none", e.Sales)
+		t.Errorf("got sales %s, want none", e.Sales)
 	}
 }

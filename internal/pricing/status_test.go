@@ -16,7 +16,7 @@ func TestStatus_HasTheNamesOfTheAPI(t *testing.T) {
 		}
 	}
 	if Status(6).String() != "Status(6)" {
-		t.Errorf("got %q, want %q", Status(6), "Status(6)")
+		t.Errorf("name of status 6: got %q, want %q", Status(6), "Status(6)")
 	}
 	if len(all) != len(statusNames) {
 		t.Errorf("got %d status names, want %d", len(statusNames), len(all))

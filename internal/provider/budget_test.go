@@ -143,7 +143,7 @@ func TestAllowance_QuotaErrorNamesItsReset(t *testing.T) {
 			t.Errorf("got kind %v, wait %v, want budget, 90h, no request", kind, wait)
 		}
 		if want := "fake: budget: not sent: the quota for the month is used up until 2026-04-01T00:00:00Z"; err.Error() != want {
-			t.Errorf("got %q, want %q", err, want)
+			t.Errorf("got error %q, want %q", err, want)
 		}
 	})
 }

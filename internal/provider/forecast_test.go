@@ -35,7 +35,7 @@ func TestForecastOf_UsesRecentPace(t *testing.T) {
 			want.RunsOutAt = now.Add(c.want)
 		}
 		if got.RunsOutAt.Sub(want.RunsOutAt).Abs() > time.Millisecond || got.RunsOutAt.IsZero() != want.RunsOutAt.IsZero() || got.Low != want.Low || got.Pace != want.Pace {
-			t.Errorf("%s: got %+v, want %+v", name, got, want)
+			t.Errorf("%s: got forecast %+v, want %+v", name, got, want)
 		}
 	}
 }

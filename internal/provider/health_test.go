@@ -37,7 +37,7 @@ func TestHealthOf_UsesRecentRecords(t *testing.T) {
 		"breaker open before any success":            {[]provider.Record{never}, provider.BreakerOpen, false, provider.HealthDown},
 	} {
 		if got := provider.HealthOf(c.records, c.breaker, c.quarantined); got != c.want {
-			t.Errorf("%s: got %s, want %s", name, got, c.want)
+			t.Errorf("%s: got health %s, want %s", name, got, c.want)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func TestRateOf_ReadsCommonHeaders(t *testing.T) {
 		"cached response of age 0":   {fields("X-RateLimit-Remaining", "3", "X-RateLimit-Reset", "60", "Age", "0"), "", Limit{}, Rate{0, 3, time.Minute}},
 	} {
 		if got, ok := rateOf(c.h, c.about, c.limit, wall); !ok || got != c.want {
-			t.Errorf("%s: got %+v, %v; want %+v", name, got, ok, c.want)
+			t.Errorf("%s: got rate %+v, ok %v; want %+v", name, got, ok, c.want)
 		}
 	}
 }
@@ -74,7 +74,7 @@ func TestRateOf_IgnoresInvalidHeaders(t *testing.T) {
 		"header with suffix":    fields("X-RateLimit-Remaining-Second", "0", "X-RateLimit-Reset", "60"),
 	} {
 		if got, ok := rateOf(h, HeadersOfLimit, Limit{}, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)); ok {
-			t.Errorf("%s: got %+v, want none", name, got)
+			t.Errorf("%s: got rate %+v, want none", name, got)
 		}
 	}
 	if got, ok := rateOf(set("10", "5", "60"), HeadersIgnored, Limit{}, time.Now()); ok {

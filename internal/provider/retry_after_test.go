@@ -43,7 +43,7 @@ func TestParseRetryAfter_ReadsSecondsAndDates(t *testing.T) {
 		}
 		got, ok := parseRetryAfter(h, wall)
 		if got != c.want || ok != c.ok {
-			t.Errorf("%s: got %v, %v; want %v, %v", c.name, got, ok, c.want, c.ok)
+			t.Errorf("%s: got wait %v, valid %v; want %v, %v", c.name, got, ok, c.want, c.ok)
 		}
 	}
 }
@@ -91,7 +91,7 @@ func TestRetryAfter_DoublesAfterRepeatedRefusal(t *testing.T) {
 		"without Most":                   {first, 0, 0, first},
 	} {
 		if got := (RetryAfter{Wait: first, Most: c.most}).After(c.last, c.ago); got != c.want {
-			t.Errorf("%s: got %v, want %v", name, got, c.want)
+			t.Errorf("%s: got wait %v, want %v", name, got, c.want)
 		}
 	}
 	if got := (RetryAfter{Wait: 2 * MaxWait}).After(0, 0); got != MaxWait {

@@ -175,7 +175,7 @@ func TestDo_RedirectToAnotherHostDropsSecrets(t *testing.T) {
 	var got []byte
 	meter := new(provider.Meter)
 	if err := c.Do(t.Context(), provider.Request{URL: s.URL(), Header: header, Meter: meter}, read(&got)); err != nil || string(got) != "moved" {
-		t.Fatalf("got %q, error %v; want \"moved\"", got, err)
+		t.Fatalf("got body %q, error %v; want \"moved\"", got, err)
 	}
 	if second := s.Hits()[1]; second.Path != "/elsewhere" || second.Header.Get("X-Api-Key") != "k" {
 		t.Errorf("same host: got path %s with header %v, want /elsewhere with the key", second.Path, second.Header)
@@ -325,7 +325,7 @@ func TestSniffJSON_RejectsNonJSON(t *testing.T) {
 			continue
 		}
 		if got, _ := io.ReadAll(body); string(got) != want {
-			t.Errorf("%q: got %q, want %q", in, got, want)
+			t.Errorf("%q: got body %q, want %q", in, got, want)
 		}
 	}
 	_, err := provider.SniffJSON("src", strings.NewReader("<"+strings.Repeat("x", 5000)))

@@ -43,7 +43,7 @@ func TestDo_FailsWhenRetryAfterExceedsPatience(t *testing.T) {
 			begun := time.Now()
 			kind, wait := kindOf(t, c.Do(t.Context(), get, discard))
 			if kind != KindRateLimited || wait != left || time.Since(begun) != 0 {
-				t.Errorf("got %v, wait %v, after %v; want %v, wait %v, immediately", kind, wait, time.Since(begun), KindRateLimited, left)
+				t.Errorf("got kind %v, wait %v, after %v; want %v, wait %v, immediately", kind, wait, time.Since(begun), KindRateLimited, left)
 			}
 			time.Sleep(30 * time.Second)
 		}
@@ -65,7 +65,7 @@ func TestDo_FailsFastDuringLongRetryAfter(t *testing.T) {
 			begun := time.Now()
 			kind, wait := kindOf(t, c.Do(t.Context(), get, discard))
 			if kind != KindRateLimited || wait < 29*time.Minute || time.Since(begun) != 0 {
-				t.Errorf("got %v, wait %v, after %v; want %v immediately", kind, wait, time.Since(begun), KindRateLimited)
+				t.Errorf("got kind %v, wait %v, after %v; want %v, at least 29m, immediately", kind, wait, time.Since(begun), KindRateLimited)
 			}
 			time.Sleep(10 * time.Second)
 		}

@@ -302,7 +302,7 @@ func TestBackground_CountsRequestsAndQuotesByProvider(t *testing.T) {
 		{JobID: j.ID, Provider: "steam", Market: "s2", Quotes: 20},
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("got %+v, want %+v", got, want)
+		t.Errorf("quotes of each market: got %+v, want %+v", got, want)
 	}
 	later, err := view.DeferredNames(t.Context(), w.store)
 	must(t, err)

@@ -97,7 +97,7 @@ func TestEncoder_RoundTripKeepsOrder(t *testing.T) {
 		}
 		slices.SortStableFunc(want, func(a, b encodedAt) int { return a.bucket - b.bucket })
 		if got := decodeAll(t, p.encode(nil)); !reflect.DeepEqual(got, want) {
-			t.Fatalf("got %+v\nwant %+v", got, want)
+			t.Fatalf("decoded quotes:\ngot  %+v\nwant %+v", got, want)
 		}
 	}
 }
@@ -114,7 +114,7 @@ func TestEncoder_RoundsTimesAndDropsImpossibleTimes(t *testing.T) {
 		p := newEncoder()
 		p.add(1, &provider.Quote{Name: "A", Currency: "USD", MarketTime: c.in})
 		if got := decodeAll(t, p.encode(nil))[0].MarketTime; !got.Equal(c.want) {
-			t.Errorf("%v: got %v, want %v", c.in, got, c.want)
+			t.Errorf("market time %v: got %v after decoding, want %v", c.in, got, c.want)
 		}
 	}
 }

@@ -111,7 +111,7 @@ func TestRule5_ReasonsWithoutEvidence(t *testing.T) {
 			}
 			want.Total, want.Changed = 10, got.Changed
 			if got != want {
-				t.Errorf("%s, %s: got %+v, want %+v", c.name, shape, got, want)
+				t.Errorf("%s, %s: got counts %+v, want %+v", c.name, shape, got, want)
 			}
 			if now := timesOf(w.named(list[9])); got.NoQuote == 0 && now != before {
 				t.Errorf("%s, %s: the times changed from %+v to %+v, want no change", c.name, shape, before, now)

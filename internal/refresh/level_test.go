@@ -95,7 +95,7 @@ func TestLevel_UnknownOrAmbiguousMarketIsAnError(t *testing.T) {
 		})
 		f := fault.Of(err)
 		if f == nil || f.Kind != fault.Invalid || f.Error() != want {
-			t.Errorf("%s: got %v, want %s", level, err, want)
+			t.Errorf("%s: got error %v, want %s", level, err, want)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func TestBlobs_AreReadByBucket(t *testing.T) {
 		}
 		read([]int64{a.ID, b.ID, 999}, 3, 1, 2)
 		if want := []string{fmt.Sprint(1, a.ID), fmt.Sprint(1, b.ID), fmt.Sprint(2, b.ID), fmt.Sprint(3, a.ID)}; !slices.Equal(got, want) {
-			f.Errorf("got %q, want %q", got, want)
+			f.Errorf("buckets and units read: got %q, want %q", got, want)
 		}
 		read([]int64{a.ID}, 5, catalog.Buckets-1)
 		f.Is("blobs of the last bucket", len(got), 1)

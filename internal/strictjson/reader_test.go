@@ -76,7 +76,7 @@ func TestReader_AcceptsZeroFractionsOfIntegers(t *testing.T) {
 	} {
 		got, err := read(strings.NewReader(`{"name":"x","count":` + text + `}`))
 		if got.Count != want || (err == nil) != (want != 0) {
-			t.Errorf("%s: got %d, %v; want %d", text, got.Count, err, want)
+			t.Errorf("%s: got count %d, error %v; want %d", text, got.Count, err, want)
 		}
 	}
 }
@@ -166,7 +166,7 @@ func TestDocumentReader_ContinuesAfterADuplicateMember(t *testing.T) {
 	f := fault.Of(r.Finish())
 	want := []string{"/a/b duplicate_member", "/a/b duplicate_member", "/a duplicate_member"}
 	if f == nil || !slices.EqualFunc(f.Fields, want, func(f fault.Field, w string) bool { return f.Pointer+" "+f.Code == w }) || !strings.Contains(f.Detail, "1 more") {
-		t.Errorf("got %+v, want %q and one more", f, want)
+		t.Errorf("got fault %+v, want %q and one more", f, want)
 	}
 }
 
@@ -183,7 +183,7 @@ func TestReader_ReportsBothBoundsOfAnInteger(t *testing.T) {
 	r.Int(0, math.MaxInt64)
 	const want = "must be a whole number from 0 to 9223372036854775807"
 	if f := fault.Of(r.Finish()); f == nil || f.Fields[0].Detail != want {
-		t.Errorf("got %+v, want %q", f, want)
+		t.Errorf("got fault %+v, want %q", f, want)
 	}
 }
 

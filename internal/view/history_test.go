@@ -115,7 +115,7 @@ func TestHistory_HasPointsAndCandles(t *testing.T) {
 			got, err := w.PriceAt(w.Context(), catalog.Key{AppID: catalog.CS2, Name: "A"}, at, false)
 			w.must(err)
 			if got.CurrentPrice != units(want) || got.EstimatedAt.After(at) || got.AgeSeconds != int64(at.Sub(got.EstimatedAt)/time.Second) {
-				t.Errorf("%v: got %+v, want the price %d", at.Sub(start), got, want)
+				t.Errorf("after %v: got %+v, want the price %d", at.Sub(start), got, want)
 			}
 		}
 	}

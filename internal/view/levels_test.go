@@ -25,14 +25,14 @@ func TestPriceCounts_MatchLists(t *testing.T) {
 		p, err := w.Items(t.Context(), view.ItemFilter{AppID: 730, Status: status}, "", 1000)
 		w.must(err)
 		if n, there := got.ByStatus[status]; !there || n != int64(len(p.Items)) {
-			t.Errorf("%s: got %d, want %d", status, n, len(p.Items))
+			t.Errorf("items of status %s: got %d, want %d", status, n, len(p.Items))
 		}
 		total += got.ByStatus[status]
 	}
 	held, err := w.Items(t.Context(), view.ItemFilter{AppID: 730, Held: true}, "", 1000)
 	w.must(err)
 	if total != 120 || got.Held != int64(len(held.Items)) || got.Held == 0 || got.ByStatus["stale"] == 0 || got.ByStatus["noPrice"] == 0 {
-		t.Errorf("got %+v, want %d held", got, len(held.Items))
+		t.Errorf("got counts %+v, want 120 items, %d of them held, and some stale and some without a price", got, len(held.Items))
 	}
 }
 
@@ -91,6 +91,6 @@ func TestMarketLevels_ReturnsNewestSetsOfConfiguredMarkets(t *testing.T) {
 		"sim/a 730 level 1.25 late false dispersion 0.03", "sim/b 730 level 0 late false dispersion 0.4",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
-		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("levels:\ngot\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }

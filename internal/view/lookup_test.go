@@ -36,7 +36,7 @@ func TestLookupJSON_EqualsMarshal(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := l.JSON(); !bytes.Equal(got, want) || !json.Valid(got) {
-			t.Errorf("got  %s\nwant %s", got, want)
+			t.Errorf("JSON of the lookup:\ngot  %s\nwant %s", got, want)
 		}
 	}
 }

@@ -109,7 +109,7 @@ func TestStatus_CountsAddUpInEveryStage(t *testing.T) {
 func TestStatus_IsZeroBeforeFirstJob(t *testing.T) {
 	s := newWorld(t, false).status()
 	if s.Status.Running || s.Status.JobID != nil || s.TotalItems != 0 || s.Usage.ByProvider == nil || s.LastError != nil {
-		t.Errorf("got %+v, want no job and zero counts", s)
+		t.Errorf("got status %+v, want no job and zero counts", s)
 	}
 }
 
@@ -234,7 +234,7 @@ func TestReader_ReturnsNotFound(t *testing.T) {
 		"user_not_found": func() error { _, err := w.Inventory(t.Context(), "u", 0, 0, "", 1); return err },
 	} {
 		if f := fault.Of(ask()); f == nil || f.Kind != fault.NotFound || f.Code != code {
-			t.Errorf("got %v, want %s", f, code)
+			t.Errorf("got error %v, want %s", f, code)
 		}
 	}
 	w.own("u", "A")

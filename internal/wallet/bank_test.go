@@ -190,6 +190,6 @@ func (b *bank) any(id int64) (there bool) {
 func wantFault(t *testing.T, err error, code string) {
 	t.Helper()
 	if f := fault.Of(err); f == nil || f.Code != code {
-		t.Errorf("got %v, want %s", err, code)
+		t.Errorf("got error %v, want %s", err, code)
 	}
 }

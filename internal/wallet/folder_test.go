@@ -33,7 +33,7 @@ func TestFolder_KeepsTheNewestCheckpoints(t *testing.T) {
 	}
 	failed := errors.New("no more accounts")
 	if _, err := f.Write(keys, day.AddDate(1, 0, 0), rules, func(*wallet.CheckpointWriter) error { return failed }); !errors.Is(err, failed) {
-		t.Errorf("got %v, want the error of fill", err)
+		t.Errorf("got error %v, want that of fill", err)
 	}
 	files, err := os.ReadDir(f.Dir)
 	if err != nil || len(files) != 64 {

@@ -64,7 +64,7 @@ func TestPost_RejectsInvalidPostings(t *testing.T) {
 	} {
 		_, err := b.do(c.post)
 		if f := fault.Of(err); f == nil || f.Code != c.code {
-			t.Errorf("%s: got %v, want %s", name, err, c.code)
+			t.Errorf("%s: got error %v, want %s", name, err, c.code)
 		}
 	}
 	b.wantBalances(map[string]string{"u": "1/0", "new": "0/0"})
@@ -128,7 +128,7 @@ func TestPost_RejectsTamperedAccounts(t *testing.T) {
 			}
 			_, err := b.do(func(tx *db.Tx) (*wallet.Posted, error) { return b.Deposit(tx, usd("u"), 1, wallet.Request{}) })
 			if !errors.Is(err, wallet.ErrTampered) {
-				t.Errorf("got %v, want ErrTampered", err)
+				t.Errorf("got error %v, want ErrTampered", err)
 			}
 			wantFault(t, err, "ledger_tampered")
 			var posted int

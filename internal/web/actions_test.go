@@ -74,7 +74,7 @@ func TestActions_ChangeDatabase(t *testing.T) {
 			t.Errorf("%s: got %d with Location %q, want a redirect to /runs?kind=bulk", a.target, res.StatusCode, res.Header.Get("Location"))
 		}
 		if got := w.read(a.query); got != a.want {
-			t.Errorf("%s: got %q, want %q", a.target, got, a.want)
+			t.Errorf("%s: got the effect %q, want %q", a.target, got, a.want)
 		}
 		mustContain(t, v.get("/").body, a.message)
 	}

@@ -60,7 +60,7 @@ func TestBrowser_SearchesTheDocumentation(t *testing.T) {
 			b.do(chromedp.Click(chromedp.CSS("#results a")))
 			b.until("the page", `document.querySelector("h1").textContent === "Take quotes in other currencies"`)
 			if got := eval[string](b, `location.href`); !strings.HasPrefix(got, root) {
-				t.Errorf("got %s, want a page below %s", got, root)
+				t.Errorf("got the address %s, want a page below %s", got, root)
 			}
 		}
 	}

@@ -151,7 +151,7 @@ func TestDecode_AcceptsAllFormatsOfLinks(t *testing.T) {
 		"steam://run/730//+csgo_econ_action_preview " + text,
 	} {
 		if got, err := Decode(link); err != nil || got.PaintSeed != 209 {
-			t.Errorf("%s: got %+v, error %v, want seed 209", link, got, err)
+			t.Errorf("%s: got item %+v, error %v, want paint seed 209", link, got, err)
 		}
 	}
 }

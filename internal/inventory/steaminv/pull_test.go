@@ -183,7 +183,7 @@ func TestPull_PreservesUnusualAssets(t *testing.T) {
 func TestPull_EmptyInventoryIsNotAnError(t *testing.T) {
 	s := newSteam(t, &steaminvtest.Server{Inventories: owned()})
 	if push, err := s.pull(t); err != nil || len(push.Assets) != 0 || push.SnapshotAt.IsZero() {
-		t.Errorf("got %+v, error %v, want no assets", push, err)
+		t.Errorf("got push %+v, error %v, want no assets", push, err)
 	}
 }
 

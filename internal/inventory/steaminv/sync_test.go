@@ -100,7 +100,7 @@ func TestSync_StoresTheRecordedInventoryAndKeepsItOnErrors(t *testing.T) {
 	}
 	got, err := p.Sync(t.Context(), "u", steaminv.Default(), inventory.Normal)
 	if want := (inventory.Result{Added: 810, QueuedNames: 566}); err != nil || got != want {
-		t.Fatalf("got %+v, error %v, want %+v", got, err, want)
+		t.Fatalf("got result %+v, error %v, want %+v", got, err, want)
 	}
 	rows := p.rows(t)
 	for _, a := range push.Assets {
@@ -156,11 +156,11 @@ func TestSync_PartlyHiddenInventoryRemovesNoRows(t *testing.T) {
 	})
 	got, err := p.Sync(t.Context(), "u", steaminv.Default(), inventory.Listing)
 	if want := (inventory.Result{Changed: 2, Unchanged: 1, Hidden: 2}); err != nil || got != want || len(p.rows(t)) != 3 {
-		t.Errorf("got %+v, error %v, want %+v", got, err, want)
+		t.Errorf("got result %+v, error %v, want %+v and 3 rows", got, err, want)
 	}
 	s.Set(func(f *steaminvtest.Server) { f.Inventories = owned(items(2)...) })
 	if got, err := p.Sync(t.Context(), "u", steaminv.Default(), inventory.Normal); err != nil || got.Removed != 1 || got.Changed != 1 {
-		t.Errorf("got %+v, error %v, want 1 removed and 1 changed row", got, err)
+		t.Errorf("got result %+v, error %v, want 1 removed and 1 changed row", got, err)
 	}
 }
 
@@ -172,7 +172,7 @@ func TestSync_EmptyInventoryRemovesRows(t *testing.T) {
 	}
 	s.Set(func(f *steaminvtest.Server) { f.Inventories = owned() })
 	if got, err := p.Sync(t.Context(), "u", steaminv.Default(), inventory.Listing); err != nil || got.Removed != 3 || len(p.rows(t)) != 0 {
-		t.Errorf("got %+v, error %v, want 3 removed rows", got, err)
+		t.Errorf("got result %+v, error %v, want 3 removed rows", got, err)
 	}
 }
 
@@ -192,7 +192,7 @@ func TestSync_ConcurrentCallsAreCoalesced(t *testing.T) {
 		wg.Go(func() {
 			started.Done()
 			if got, err := p.Sync(t.Context(), "u", steaminv.Default(), inventory.Normal); err != nil || got.Added+got.Unchanged != 30 {
-				t.Errorf("got %+v, error %v, want 30 rows", got, err)
+				t.Errorf("got result %+v, error %v, want 30 added or unchanged rows", got, err)
 			}
 		})
 	}
@@ -308,7 +308,7 @@ func TestSync_ReturnsAfterSyncTimeout(t *testing.T) {
 		time.AfterFunc(time.Second, func() { close(finish) })
 		got, err := s.Sync(t.Context(), "u", steaminv.Default(), inventory.Normal)
 		if err != nil || got.Added != 1 || inventory.Mode(got.Removed) != inventory.Normal || synced.Load() != 1 {
-			t.Errorf("got %+v, error %v, want one normal sync", got, err)
+			t.Errorf("got result %+v, error %v, want one normal sync", got, err)
 		}
 		s.Close()
 	})

@@ -51,7 +51,7 @@ func TestReal_DecodesRecordedListings(t *testing.T) {
 			}
 			for i, w := range []json.Number{w.Item.Wear, w.Item.Seed, w.Item.Paint} {
 				if string(item[i+1].Text) != w.String() {
-					t.Errorf("%s: got %q, want %q", q.Name, item[i+1].Text, w)
+					t.Errorf("%s: got number %q, want %q", q.Name, item[i+1].Text, w)
 				}
 			}
 			phases[feed.PhaseOfPaint(item[3].Text)]++

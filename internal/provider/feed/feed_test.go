@@ -132,7 +132,7 @@ func TestReader_ReadsNestedValues(t *testing.T) {
 	})
 	want := []string{"ab", "31", "2two", "1", `4{"x":3}`, "x★", "y[]", "true★0", "true0", "true0"}
 	if err != nil || !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q, error %v", got, want, err)
+		t.Errorf("got cells %q, want %q (error %v)", got, want, err)
 	}
 }
 

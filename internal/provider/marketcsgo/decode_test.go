@@ -72,7 +72,7 @@ func TestRead_UsesTimeOfOlderFile(t *testing.T) {
 			got = "error"
 		}
 		if got != c.want {
-			t.Errorf("%s: got %s, want %s (error %v)", name, got, c.want, err)
+			t.Errorf("%s: got provider time %q, want %q (error %v)", name, got, c.want, err)
 		}
 	}
 }

@@ -189,7 +189,7 @@ func TestMarkets_NestedQuotesUseFieldsOfTheRow(t *testing.T) {
 		"each":"in.prices","quote":{"ask":"price","sales":"^sold","salesWindow":"720h"},"markets":[{"key":"a"},{"key":"b"}]}`)
 	got := mustRead(t, l, `[{"in":{"prices":[{"p":"a","price":1},{"p":"b"}]},"sold":7,"name":"X"},{"name":"Y","in":{"prices":null}},{"name":"Z"}]`)
 	if q := got.find(t, "a", "X", ""); q.Ask != usd(t, "1") || q.Sales != 7 {
-		t.Errorf("got %+v, want ask 1 and 7 sales", q)
+		t.Errorf("got quote %+v, want ask 1 and 7 sales", q)
 	}
 	if len(got.quotes) != 2 || len(got.rejects) != 0 {
 		t.Errorf("got quotes %+v, rejects %+v, want 2 quotes", got.quotes, got.rejects)

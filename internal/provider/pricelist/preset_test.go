@@ -98,7 +98,7 @@ func TestPresets_ReadTheirPublishersFormat(t *testing.T) {
 				t.Errorf("got rejects %+v, want none", got.rejects)
 			}
 			if q := got.find(t, sample.want.Market, sample.want.Name, sample.want.Phase); !reflect.DeepEqual(q, sample.want) {
-				t.Errorf("got %+v, want %+v", q, sample.want)
+				t.Errorf("got quote %+v, want %+v", q, sample.want)
 			}
 		})
 	}

@@ -105,7 +105,7 @@ func compare(t *testing.T, got *collector, want map[quoteKey]provider.Quote) {
 		w.Market, w.Name, w.Phase = q.Market, q.Name, q.Phase
 		if (!ok || w != q) && wrong < 5 {
 			wrong++
-			t.Errorf("got %+v, want %+v (expected item: %v)", q, w, ok)
+			t.Errorf("got quote %+v, want %+v (expected item: %v)", q, w, ok)
 		}
 		delete(want, quoteKey{q.Market, q.Name, q.Phase})
 	}

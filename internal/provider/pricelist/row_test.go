@@ -14,10 +14,10 @@ func TestRow_EmptyPriceMeansNotOffered(t *testing.T) {
 	got := mustRead(t, compileOne(t, csvList), "name,steam,buff,count\nA,,1.5,3\nB,2,,0\n")
 	want := provider.Quote{Market: "steam", Name: "A", Currency: "USD", Listings: -1, Sales: -1}
 	if q := got.find(t, "steam", "A", ""); q != want {
-		t.Errorf("got %+v, want %+v", q, want)
+		t.Errorf("got quote %+v, want %+v", q, want)
 	}
 	if q := got.find(t, "buff", "B", ""); q.Ask != 0 || q.Listings != 0 {
-		t.Errorf("got %+v, want no ask and 0 listings", q)
+		t.Errorf("got quote %+v, want no ask and 0 listings", q)
 	}
 }
 
@@ -103,13 +103,13 @@ func TestRow_ReadsAllFieldsOfAQuote(t *testing.T) {
 		Sales: 0, SalesWindow: 168 * time.Hour, MarketTime: time.Unix(1763690112, 0).UTC(),
 	}
 	if q := got.find(t, "m", "A", ""); q != want {
-		t.Errorf("got %+v, want %+v", q, want)
+		t.Errorf("got quote %+v, want %+v", q, want)
 	}
 	if q := got.find(t, "o", "A", ""); q.Ask != usd(t, "2.5") || q.Currency != "CNY" {
-		t.Errorf("got %+v, want ask 2.5 CNY", q)
+		t.Errorf("got quote %+v, want ask 2.5 CNY", q)
 	}
 	if q := got.find(t, "m", "E", ""); q.Sales != -1 || q.SalesWindow != 0 || q.Currency != "USD" {
-		t.Errorf("got %+v, want unknown sales in USD", q)
+		t.Errorf("got quote %+v, want unknown sales in USD", q)
 	}
 	if len(got.quotes) != 3 || !slices.Equal(got.rejects, []reject{{"m", "C", feed.RejectCurrency}, {"m", "D", feed.RejectTime}}) {
 		t.Errorf("got %d quotes, rejects %+v, want 3 quotes and rejects of C and D", len(got.quotes), got.rejects)

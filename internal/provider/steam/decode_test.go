@@ -79,7 +79,7 @@ func TestPrice_RejectsInvalidAndAmbiguousAmounts(t *testing.T) {
 	}
 	for _, c := range []feed.Cell{{Kind: feed.Number, Text: []byte("5")}, {Kind: feed.Other, Text: []byte("true")}} {
 		if got, _, reason := price(c, dollars); reason == "" {
-			t.Errorf("%q: got %v, want a reject", c.Text, got)
+			t.Errorf("%q: got price %v, want a reject", c.Text, got)
 		}
 	}
 }
@@ -99,12 +99,12 @@ func TestPrice_ReadsTextsOfTheFakeServer(t *testing.T) {
 func TestCount_ReadsGroupedNumbers(t *testing.T) {
 	for text, want := range map[string]int64{`"1,204"`: 1204, `"3.990"`: 3990, `"15 262"`: 15262, `"7"`: 7, `15262`: 15262, `0`: 0, `""`: -1, `null`: -1} {
 		if got, reason := count(cellOf(text)); got != want || reason != "" {
-			t.Errorf("%s: got %d, reason %q, want %d", text, got, reason, want)
+			t.Errorf("%s: got count %d, reject reason %q; want %d and no reason", text, got, reason, want)
 		}
 	}
 	for _, text := range []string{`"1,20"`, `"1.5"`, `"many"`, `"-5"`, `"1,,200"`, `true`, `1.5`} {
 		if got, reason := count(cellOf(text)); reason == "" {
-			t.Errorf("%s: got %d, want a reject", text, got)
+			t.Errorf("%s: got count %d, want a reject", text, got)
 		}
 	}
 }
@@ -214,12 +214,12 @@ func TestReal_DecodesRecordedResponses(t *testing.T) {
 		}
 		counts[string(q.Currency)]++
 		if (q.Sale > 0) != (q.Sales > 0) || q.Ask <= 0 {
-			t.Errorf("%s: got %+v, want an ask, and a sale price only with sales", line.Response, q)
+			t.Errorf("%s: got quote %+v, want an ask, and a sale price only with sales", line.Response, q)
 		}
 	}
 	for what, want := range map[string]int{"responses": 567, "without a quote": 193 + 24, "EUR": 6, "USD": 344} {
 		if counts[what] != want {
-			t.Errorf("%s: got %d, want %d", what, counts[what], want)
+			t.Errorf("number of %s: got %d, want %d", what, counts[what], want)
 		}
 	}
 }

@@ -181,7 +181,7 @@ func TestFake_RefusesInvalidRequests(t *testing.T) {
 		_, _ = body.ReadFrom(resp.Body)
 		_ = resp.Body.Close()
 		if !strings.Contains(body.String(), want) {
-			t.Errorf("%s: got %s, want %s", path, strconv.Quote(body.String()), want)
+			t.Errorf("%s: got body %s, want %s in it", path, strconv.Quote(body.String()), want)
 		}
 	}
 }

@@ -278,7 +278,7 @@ func TestLookup_DistinguishesUnpricedFromUnknownItems(t *testing.T) {
 		return strings.Join(out, ", ")
 	}
 	if got, want := look(), "0.000007, -, 0.000007, 0.000007, -, -"; got != want {
-		t.Errorf("got %s, want %s", got, want)
+		t.Errorf("prices: got %s, want %s", got, want)
 	}
 	for _, queue := range []bool{false, true} {
 		s.tx(func(tx *db.Tx) error {
@@ -294,7 +294,7 @@ func TestLookup_DistinguishesUnpricedFromUnknownItems(t *testing.T) {
 			want = "0.000007, 0 queued, 0.000007, 0.000007, -, -"
 		}
 		if got := look(); got != want {
-			t.Errorf("got %s, want %s", got, want)
+			t.Errorf("prices: got %s, want %s", got, want)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func TestGuard_MatchesTheMigrations(t *testing.T) {
 			must(t, audit.ReadLedger(t.Context(), s, func(l *audit.Snapshot) error {
 				n, changes, err := l.Schema()
 				for _, c := range changes {
-					t.Errorf("%s: got %q, want %q; run make generate after a change of the migrations", c.Object, c.Actual, c.Expected)
+					t.Errorf("%s: got the definition %q, want %q; run make generate after a change of the migrations", c.Object, c.Actual, c.Expected)
 				}
 				if n < 15 {
 					t.Errorf("compared %d objects, want at least 15", n)

@@ -38,11 +38,11 @@ func TestVerifyAll_StoresTheResultAndReportsFailures(t *testing.T) {
 	verified("failed", 2, 1)
 	reported, err := event.List(t.Context(), l.Store, 1)
 	if err != nil || reported[0].Kind != event.LedgerHasProblem {
-		t.Fatalf("got %+v, %v; want an event of kind %s", reported, err, event.LedgerHasProblem)
+		t.Fatalf("got events %+v, error %v; want one of kind %s", reported, err, event.LedgerHasProblem)
 	}
 	var p event.LedgerProblem
 	if err := json.Unmarshal(reported[0].Data, &p); err != nil || p.UserID != "u1" || !slices.Equal(p.Checks, []string{"head_mac", "cached_balance"}) {
-		t.Errorf("got %+v, %v; want user u1 with the checks head_mac and cached_balance", p, err)
+		t.Errorf("got problem %+v, error %v; want user u1 with the checks head_mac and cached_balance", p, err)
 	}
 }
 
@@ -51,10 +51,10 @@ func TestVerify_AcceptsItsOwnCheckpoint(t *testing.T) {
 	l.deposit(t, "u1")
 	r, err := l.Verify(t.Context(), "u1", "")
 	if err != nil || !r.OK {
-		t.Fatalf("got %+v, %v; want an ok report", r, err)
+		t.Fatalf("got report %+v, error %v; want an ok one", r, err)
 	}
 	l.deposit(t, "u1")
 	if r, err = l.Verify(t.Context(), "u1", *r.Checkpoint); err != nil || !r.OK {
-		t.Errorf("got %+v, %v; want an ok report", r, err)
+		t.Errorf("got report %+v, error %v; want an ok one", r, err)
 	}
 }

@@ -70,7 +70,7 @@ func TestServer_RejectsUnsupportedRequests(t *testing.T) {
 		"/market/priceoverview/?appid=730&market_hash_name=&curr=1": `null`,
 	} {
 		if _, body := get(&steamtest.Server{}, path); body != want {
-			t.Errorf("%s: got %s, want %s", path, body, want)
+			t.Errorf("%s: got body %s, want %s", path, body, want)
 		}
 	}
 }
