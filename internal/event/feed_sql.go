@@ -180,11 +180,16 @@ func After(ctx context.Context, q db.Querier, after int64, most int) ([]Numbered
 }
 
 // Resume is After for a reader that continues when its cursor has expired. It then returns the
-// oldest stored events, and lost is true.
-func Resume(ctx context.Context, q db.Querier, after int64, most int) (events []Numbered, lost bool, err error) {
+// oldest stored events, and lost is the number of the last deleted event, or after if it is not
+// the number of an event. Otherwise lost is 0.
+func Resume(ctx context.Context, q db.Querier, after int64, most int) (events []Numbered, lost int64, err error) {
 	err = checkCursor(ctx, q, after, false)
-	if lost = errors.Is(err, ErrExpired); err != nil && !lost {
-		return nil, false, err
+	if errors.Is(err, ErrExpired) {
+		err = db.Each(ctx, q, func(r *sql.Rows) error { return r.Scan(&lost) }, `SELECT expired_events FROM event_feed WHERE id = 1`)
+		lost = max(lost, after)
+	}
+	if err != nil {
+		return nil, 0, err
 	}
 	events, err = readAfter(ctx, q, after, most)
 	return events, lost, err

@@ -189,8 +189,8 @@ func (s *Service) work(ctx context.Context, h *Webhook) error {
 		if err != nil || len(events) == 0 {
 			return err
 		}
-		if lost {
-			if err := s.recordLost(ctx, h); err != nil {
+		if lost > 0 {
+			if err := s.recordLost(ctx, h, lost); err != nil {
 				return err
 			}
 		}
@@ -271,13 +271,19 @@ func (h *Webhook) fail(now time.Time, out *Outcome) {
 	}
 }
 
-// recordLost stores that events after the cursor were deleted before they could be sent.
-func (s *Service) recordLost(ctx context.Context, h *Webhook) error {
-	s.o.Logger.Warn("events of a webhook expired before they could be sent", "webhook", h.ID, "after", h.Cursor)
-	d := &Delivery{Number: h.Cursor, First: h.Cursor, State: Lost, Outcome: Outcome{Error: "events after this number expired before they could be sent"}}
+// recordLost stores, once for each number, that events up to it were deleted before they could be
+// sent.
+func (s *Service) recordLost(ctx context.Context, h *Webhook, number int64) error {
 	return s.o.Store.InTx(ctx, func(t *db.Tx) error {
+		isNew, err := putLost(t, h.ID, number)
+		if err != nil || !isNew {
+			return err
+		}
 		s.count(t, Lost)
-		return errors.Join(moveCursor(t, h), putDelivery(t, h.ID, d))
+		t.AfterCommit(func() {
+			s.o.Logger.Warn("events of a webhook expired before they could be sent", "webhook", h.ID, "after", h.Cursor, "until", number)
+		})
+		return moveCursor(t, h) // only if the claim still holds
 	})
 }
 

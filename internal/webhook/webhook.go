@@ -329,7 +329,7 @@ func (s *Service) Resend(ctx context.Context, id, number int64) (Outcome, error)
 	if err != nil {
 		return Outcome{}, err
 	}
-	if lost || len(events) == 0 || !covers(&events[0], d) {
+	if lost > 0 || len(events) == 0 || !covers(&events[0], d) {
 		return Outcome{}, fault.New(fault.NotFound, "event_not_found", "The event of this delivery is no longer stored.")
 	}
 	part := split(&events[0])[0]

@@ -172,6 +172,15 @@ func putDelivery(t *db.Tx, webhook int64, d *Delivery) error {
 	return err
 }
 
+// putLost stores that events up to a number were lost. It returns false if it is known.
+func putLost(t *db.Tx, webhook, number int64) (bool, error) {
+	n, err := t.Exec(`
+		INSERT INTO webhook_delivery (webhook_id, number, first, kind, state, attempts, status, duration, error, at)
+		VALUES ($1, $2, $2, '', $3, 0, 0, 0, 'events up to this number expired before they could be sent', $4) ON CONFLICT (webhook_id, number) DO NOTHING`,
+		webhook, number, Lost, db.Micros(t.Now()))
+	return n > 0, err
+}
+
 // giveUp stores that a message is not retried.
 func giveUp(t *db.Tx, webhook int64, d *Delivery) error {
 	n, err := t.Exec(`UPDATE webhook_delivery SET state = $3 WHERE webhook_id = $1 AND number = $2`, webhook, d.Number, Failed)

@@ -568,14 +568,19 @@ func TestDeliver_ReportsEventsThatExpired(t *testing.T) {
 	each(t, func(f *fixture) {
 		id, _ := f.create(webhook.Webhook{})
 		items := catalogtest.Items(f.Fixture, 730, "A")
+		f.add(problem("kept"))
 		f.price(items, money.Scale)
 		f.Now = f.Now.Add(4 * 24 * time.Hour)
 		f.price(items, 2*money.Scale)
-		f.Tx(func(tx *db.Tx) error { return event.Retain(tx, time.Hour) })
+		f.Tx(func(tx *db.Tx) error { return event.Retain(tx, 7*24*time.Hour) })
+		f.respond(http.StatusInternalServerError)
+		f.Is("messages of a receiver that is down", len(f.deliver()), 1)
+		f.respond(http.StatusOK)
+		f.Now = f.Now.Add(time.Minute)
 		messages := f.deliver()
-		f.Is("messages", len(messages), 1)
-		f.Is("newest price", strings.Contains(messages[0].body, `"currentPrice":2,`), true)
-		f.Is("deliveries", f.states(id), "lost/0/0 delivered/204/1")
+		f.Is("messages", len(messages), 2)
+		f.Is("newest price", strings.Contains(messages[1].body, `"currentPrice":2,`), true)
+		f.Is("deliveries", f.states(id), "delivered/200/2 lost/0/0 delivered/200/1")
 	})
 }
 
