@@ -21,11 +21,23 @@ const (
 	BudgetIsLow      Kind = "budget.low"
 	LedgerHasProblem Kind = "ledger.problem"
 	TradeIsOverdue   Kind = "trade.overdue"
+
+	ListingSold      Kind = "listing.sold"
+	ListingCancelled Kind = "listing.cancelled"
+	ListingExpired   Kind = "listing.expired"
+	TradeCompleted   Kind = "trade.completed"
+	TradeReversed    Kind = "trade.reversed"
+	TradeSettled     Kind = "trade.settled"
 )
 
 // Kinds returns all kinds.
 func Kinds() []Kind {
-	return []Kind{PriceChanged, JobFinished, JobPartial, JobFailed, WentDown, Quarantined, CameUp, BudgetIsLow, LedgerHasProblem, TradeIsOverdue}
+	return append([]Kind{PriceChanged, JobFinished, JobPartial, JobFailed, WentDown, Quarantined, CameUp, BudgetIsLow, LedgerHasProblem, TradeIsOverdue}, marketKinds()...)
+}
+
+// marketKinds returns the kinds of events of single listings and trades.
+func marketKinds() []Kind {
+	return []Kind{ListingSold, ListingCancelled, ListingExpired, TradeCompleted, TradeReversed, TradeSettled}
 }
 
 // Data is the payload of an event: one of the structs below, encoded as JSON.
@@ -131,6 +143,45 @@ type TradeOverdue struct {
 	State     string    `json:"state"` // pending or completed
 	Since     time.Time `json:"since"` // time of the purchase, or end of the hold
 }
+
+// ListingEnded reports that a listing was sold or cancelled, or that it expired.
+type ListingEnded struct {
+	ListingID      string `json:"listingId"`
+	TradeID        string `json:"tradeId"` // empty if it was not sold
+	SellerID       string `json:"sellerId"`
+	AppID          int32  `json:"appId"`
+	MarketHashName string `json:"marketHashName"`
+	Phase          string `json:"phase"`
+	ContextID      string `json:"contextId"`
+	AssetID        string `json:"assetId"`
+	Price          int64  `json:"price"` // minor units
+	Currency       string `json:"currency"`
+	State          string `json:"state"` // sold, cancelled, expired
+}
+
+// TradeMoved reports that a trade was completed, reversed or settled.
+type TradeMoved struct {
+	TradeID        string `json:"tradeId"`
+	ListingID      string `json:"listingId"`
+	SellerID       string `json:"sellerId"`
+	BuyerID        string `json:"buyerId"`
+	AppID          int32  `json:"appId"`
+	MarketHashName string `json:"marketHashName"`
+	Phase          string `json:"phase"`
+	ContextID      string `json:"contextId"`
+	AssetID        string `json:"assetId"`
+	Price          int64  `json:"price"` // minor units, as are Fee and Net
+	Fee            int64  `json:"fee"`
+	Net            int64  `json:"net"` // the seller's credit
+	Currency       string `json:"currency"`
+	State          string `json:"state"` // completed, reversed, settled
+}
+
+// Kind implements Data.
+func (l ListingEnded) Kind() Kind { return Kind("listing." + l.State) }
+
+// Kind implements Data.
+func (t TradeMoved) Kind() Kind { return Kind("trade." + t.State) }
 
 // Kind implements Data.
 func (TradeOverdue) Kind() Kind { return TradeIsOverdue }

@@ -29,6 +29,10 @@ const (
 	// batch of a job, about 500 items.
 	maxChanges = 20_000
 	changesAge = 3 * 24 * time.Hour
+
+	// maxMarket limits the stored events of single listings and trades, whose age is limited by
+	// changesAge too. They take up to about 100 MB.
+	maxMarket = 200_000
 )
 
 // Add writes an event in a transaction. A caller that may run twice must first write a
@@ -52,7 +56,12 @@ func Add(t *db.Tx, d Data) error {
 	return nil
 }
 
-// List returns up to most events other than price changes, newest first.
+// rare selects the events other than price changes and those of single listings and trades. It
+// is the condition of an index, and repeats the kinds, because a partial index needs literals.
+const rare = `kind NOT IN ('price.changed', 'listing.sold', 'listing.cancelled', 'listing.expired', 'trade.completed', 'trade.reversed', 'trade.settled')`
+
+// List returns up to most events, newest first, without price changes and events of single
+// listings and trades.
 func List(ctx context.Context, s *db.DB, most int) ([]Stored, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, e *Stored) error {
 		var at int64
@@ -60,35 +69,50 @@ func List(ctx context.Context, s *db.DB, most int) ([]Stored, error) {
 		err := r.Scan(&e.ID, &e.Kind, &at, &data)
 		e.At, e.Data = db.Moment(at), json.RawMessage(data)
 		return err
-	}, `SELECT id, kind, at, data FROM event WHERE kind <> $2 ORDER BY id DESC LIMIT $1`, most, string(PriceChanged))
+	}, `SELECT id, kind, at, data FROM event WHERE `+rare+` ORDER BY id DESC LIMIT $1`, most)
 }
 
 // Retain deletes numbered events that are older than age, except the newest minEvents. It also
-// deletes the oldest events beyond maxEvents. Price changes have limits of their own:
-// changesAge and maxChanges. The row of event_feed records what was deleted, so that a reader
+// deletes the oldest events beyond maxEvents. Price changes and events of listings and trades
+// have limits of their own. The row of event_feed records what was deleted, so that a reader
 // with an older cursor gets ErrExpired.
 func Retain(t *db.Tx, age time.Duration) error {
-	var changes, others int64
-	err := t.QueryRow(`
-		SELECT coalesce((SELECT max(number) FROM event WHERE kind = $1 AND number > 0 AND (
-				at < $2 OR number <= (SELECT number FROM event WHERE kind = $1 ORDER BY number DESC LIMIT 1 OFFSET $3))), 0),
-			coalesce((SELECT max(number) FROM event WHERE kind <> $1 AND number > 0 AND (
-				number <= (SELECT number FROM event WHERE kind <> $1 ORDER BY number DESC LIMIT 1 OFFSET $4)
-				OR at < $5 AND number <= (SELECT number FROM event WHERE kind <> $1 ORDER BY number DESC LIMIT 1 OFFSET $6))), 0)`,
-		string(PriceChanged), db.Micros(t.Now().Add(-changesAge)), maxChanges,
-		maxEvents, db.Micros(t.Now().Add(-age)), minEvents).Scan(&changes, &others)
-	if err != nil || changes == 0 && others == 0 {
+	const changesOnly, market = `kind = 'price.changed'`, `kind <> 'price.changed' AND NOT (` + rare + `)`
+	changes, err := deleteOld(t, changesOnly, changesAge, maxChanges, 0)
+	if err != nil {
 		return err
 	}
-	if _, err := t.Exec(`
+	single, err := deleteOld(t, market, changesAge, maxMarket, 0)
+	if err != nil {
+		return err
+	}
+	others, err := deleteOld(t, rare, age, maxEvents, minEvents)
+	if err != nil {
+		return err
+	}
+	if changes == 0 && single == 0 && others == 0 {
+		return nil
+	}
+	_, err = t.Exec(`
 		UPDATE event_feed SET expired = CASE WHEN expired < $1 THEN $1 ELSE expired END,
 			expired_events = CASE WHEN expired_events < $2 THEN $2 ELSE expired_events END
-		WHERE id = 1`, changes, max(changes, others)); err != nil {
-		return err
-	}
-	_, err = t.Exec(`DELETE FROM event WHERE number > 0 AND (kind = $1 AND number <= $2 OR kind <> $1 AND number <= $3)`,
-		string(PriceChanged), changes, others)
+		WHERE id = 1`, changes, max(changes, single, others))
 	return err
+}
+
+// deleteOld deletes the events of some kinds that are older than age, except the newest least,
+// and those beyond the newest most. It returns the number of the last one.
+func deleteOld(t *db.Tx, kinds string, age time.Duration, most, least int) (last int64, err error) {
+	err = t.QueryRow(`
+		SELECT coalesce(max(number), 0) FROM event WHERE number > 0 AND `+kinds+` AND (
+			number <= (SELECT number FROM event WHERE `+kinds+` ORDER BY number DESC LIMIT 1 OFFSET $1)
+			OR at < $2 AND number <= (SELECT number FROM event WHERE `+kinds+` ORDER BY number DESC LIMIT 1 OFFSET $3))`,
+		most, db.Micros(t.Now().Add(-age)), least).Scan(&last)
+	if err != nil || last == 0 {
+		return 0, err
+	}
+	_, err = t.Exec(`DELETE FROM event WHERE number > 0 AND number <= $1 AND `+kinds, last)
+	return last, err
 }
 
 // Counts returns the number of events that this process has committed, by kind.

@@ -3,7 +3,9 @@ package event_test
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,5 +85,47 @@ func TestRetain_RemovesByAgeAndNumber(t *testing.T) {
 		f.Must(err)
 		f.Is("events after Retain", len(events), 10_000)
 		f.Is("sorted by id", slices.IsSortedFunc(events, func(a, b event.Stored) int { return int(b.ID - a.ID) }), true)
+	})
+}
+
+// TestRare_NamesTheFrequentKinds compares the literal condition of the index with the kinds.
+func TestRare_NamesTheFrequentKinds(t *testing.T) {
+	dbtest.Each(t, func(f *dbtest.Fixture) {
+		f.Tx(func(tx *db.Tx) error {
+			for _, kind := range event.Kinds() {
+				if _, err := tx.Exec(`INSERT INTO event (kind, at, data) VALUES ($1, 0, '{}')`, string(kind)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		for _, e := range stored(f) {
+			kind, _, _ := strings.Cut(e, " ")
+			f.Is(kind, kind == "trade.overdue" || !strings.HasPrefix(kind, "trade.") && !strings.HasPrefix(kind, "listing.") && kind != "price.changed", true)
+		}
+		f.Is("rare kinds", len(stored(f)), len(event.Kinds())-7)
+	})
+}
+
+func TestRetain_LimitsEventsOfListingsByAge(t *testing.T) {
+	dbtest.Each(t, func(f *dbtest.Fixture) {
+		feed := event.NewFeed(f.DB, slog.New(slog.DiscardHandler))
+		add := func(d event.Data) {
+			f.Tx(func(tx *db.Tx) error { return event.Add(tx, d) })
+			f.Must(feed.Number(f.Context()))
+		}
+		add(event.ProviderUp{Provider: "s"})
+		first := feed.Last()
+		add(event.ListingEnded{ListingID: "1", State: "sold"})
+		sold := feed.Last()
+		f.Now = f.Now.Add(73 * time.Hour)
+		add(event.TradeMoved{TradeID: "1", State: "settled"})
+		f.Tx(func(tx *db.Tx) error { return event.Retain(tx, 7*24*time.Hour) })
+		_, err := event.After(f.Context(), f.DB.Read, first, 10)
+		f.Is("cursor before the deleted event expired", errors.Is(err, event.ErrExpired), true)
+		found, err := event.After(f.Context(), f.DB.Read, sold, 10)
+		f.Must(err)
+		f.Is("events after it", len(found) == 1 && found[0].Kind == event.TradeSettled, true)
+		f.Is("rare events", len(stored(f)), 1)
 	})
 }

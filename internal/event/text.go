@@ -12,8 +12,8 @@ import (
 // kind.
 func Text(kind Kind, data []byte) string {
 	var d struct {
-		Provider, Host, Market, Budget, Detail, JobID, UserID, Status, TradeID, State string
-		Left, Limit, TotalItems, UpdatedItems                                         int64
+		Provider, Host, Market, Budget, Detail, JobID, UserID, Status, TradeID, ListingID, State, MarketHashName, Phase, SellerID string
+		Left, Limit, TotalItems, UpdatedItems                                                                                     int64
 	}
 	if err := json.Unmarshal(data, &d); err != nil {
 		return ""
@@ -28,6 +28,10 @@ func Text(kind Kind, data []byte) string {
 		return place + ": " + strings.TrimPrefix(d.Detail, d.Provider+": "+d.Market+": quarantined: ")
 	case LedgerHasProblem:
 		return "user " + d.UserID + ": " + d.Status
+	case ListingSold, ListingCancelled, ListingExpired:
+		return "listing " + d.ListingID + " of " + d.SellerID + ", " + strings.TrimSpace(d.MarketHashName+" "+d.Phase) + ": " + d.State
+	case TradeCompleted, TradeReversed, TradeSettled:
+		return "trade " + d.TradeID + " of " + d.SellerID + ", " + strings.TrimSpace(d.MarketHashName+" "+d.Phase) + ": " + d.State
 	case TradeIsOverdue:
 		return "trade " + d.TradeID + ": still " + d.State
 	}

@@ -218,8 +218,10 @@ func cancel(tx *db.Tx, id int64) (l Listing, err error) {
 		return l, NotFound("listing", id)
 	case item == 0 && found.State != Cancelled:
 		return l, endedFault(found)
+	case item != 0:
+		err = wrap("event", reportEnd(tx, found))
 	}
-	return *found, nil
+	return *found, err
 }
 
 // Reprice changes the price of an active listing and returns the listing. It returns a

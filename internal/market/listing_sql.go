@@ -45,14 +45,27 @@ func expireListings(t *db.Tx, user int64, app int32, contextID string) error {
 		user, app, contextID); err != nil {
 		return err
 	}
-	_, err := t.Exec(`
+	ended, err := db.Collect(t.Context(), t, func(r *sql.Rows, id *int64) error { return r.Scan(id) }, `
 		UPDATE listing SET state = 'expired', ended_at = $4
 		WHERE seller_key = $1 AND app_id = $2 AND context_id = $3 AND state = 'active' AND NOT EXISTS (
 			SELECT 1 FROM inventory v
 			WHERE v.user_key = $1 AND v.app_id = $2 AND v.context_id = $3 AND v.asset_id = listing.asset_id
-				AND v.item_id = listing.item_id AND v.amount >= listing.amount AND v.tradable)`,
+				AND v.item_id = listing.item_id AND v.amount >= listing.amount AND v.tradable)
+		RETURNING id`,
 		user, app, contextID, db.Micros(t.Now()))
-	return err
+	if err != nil || len(ended) == 0 {
+		return err
+	}
+	expired, err := db.Collect(t.Context(), t, scanListing, listingColumns+` WHERE l.id `+t.Dialect.OneOf(1)+` ORDER BY l.id`, t.Dialect.PackIDs(ended))
+	if err != nil {
+		return err
+	}
+	for i := range expired {
+		if err := reportEnd(t, &expired[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // markTransfers sets in_transfer for assets of pending trades. It clears in_transfer for

@@ -83,7 +83,10 @@ func (s *Service) sell(tx *db.Tx, p *Purchase) (Trade, error) {
 		return Trade{}, err
 	}
 	s.seal(&t)
-	return t, insertTrade(tx, t)
+	if err := insertTrade(tx, t); err != nil {
+		return Trade{}, err
+	}
+	return t, reportSale(tx, &t)
 }
 
 // pay posts the money of a trade. The buyer pays the price and the house gets the fee.

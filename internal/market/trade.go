@@ -127,7 +127,9 @@ func (s *Service) update(ctx context.Context, id int64, fn func(*db.Tx, *Trade) 
 		changed, err := fn(tx, t)
 		if err == nil && changed {
 			s.seal(t)
-			err = updateTrade(tx, *t)
+			if err = updateTrade(tx, *t); err == nil {
+				err = reportMove(tx, t)
+			}
 		}
 		out = *t
 		return wrap("trade", err)

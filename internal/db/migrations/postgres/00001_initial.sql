@@ -480,6 +480,9 @@ CREATE TABLE event (
     data   text    NOT NULL  -- JSON
 );
 CREATE INDEX event_number ON event (number);
+-- For the list of events without the frequent kinds.
+CREATE INDEX event_rare ON event (id)
+    WHERE kind NOT IN ('price.changed', 'listing.sold', 'listing.cancelled', 'listing.expired', 'trade.completed', 'trade.reversed', 'trade.settled');
 
 -- One row, which is locked while numbers are assigned to events.
 CREATE TABLE event_feed (
