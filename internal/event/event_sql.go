@@ -72,21 +72,45 @@ func List(ctx context.Context, s *db.DB, most int) ([]Stored, error) {
 	}, `SELECT id, kind, at, data FROM event WHERE `+rare+` ORDER BY id DESC LIMIT $1`, most)
 }
 
+// Conditions of the other classes of events.
+const (
+	changesOnly = `kind = 'price.changed'`
+	marketOnly  = `NOT (` + rare + `) AND kind <> 'price.changed'`
+)
+
+// Statements that find the last event to delete, with the parameters of deleteOld, and that
+// delete up to it.
+const (
+	findChanges = `SELECT coalesce(max(number), 0) FROM event WHERE number > 0 AND ` + changesOnly + ` AND (
+	number <= (SELECT number FROM event WHERE ` + changesOnly + ` ORDER BY number DESC LIMIT 1 OFFSET $1)
+	OR at < $2 AND number <= (SELECT number FROM event WHERE ` + changesOnly + ` ORDER BY number DESC LIMIT 1 OFFSET $3))`
+	deleteChanges = `DELETE FROM event WHERE number > 0 AND number <= $1 AND ` + changesOnly
+
+	findMarket = `SELECT coalesce(max(number), 0) FROM event WHERE number > 0 AND ` + marketOnly + ` AND (
+	number <= (SELECT number FROM event WHERE ` + marketOnly + ` ORDER BY number DESC LIMIT 1 OFFSET $1)
+	OR at < $2 AND number <= (SELECT number FROM event WHERE ` + marketOnly + ` ORDER BY number DESC LIMIT 1 OFFSET $3))`
+	deleteMarket = `DELETE FROM event WHERE number > 0 AND number <= $1 AND ` + marketOnly
+
+	findRare = `SELECT coalesce(max(number), 0) FROM event WHERE number > 0 AND ` + rare + ` AND (
+	number <= (SELECT number FROM event WHERE ` + rare + ` ORDER BY number DESC LIMIT 1 OFFSET $1)
+	OR at < $2 AND number <= (SELECT number FROM event WHERE ` + rare + ` ORDER BY number DESC LIMIT 1 OFFSET $3))`
+	deleteRare = `DELETE FROM event WHERE number > 0 AND number <= $1 AND ` + rare
+)
+
 // Retain deletes numbered events that are older than age, except the newest minEvents. It also
 // deletes the oldest events beyond maxEvents. Price changes and events of listings and trades
 // have limits of their own. The row of event_feed records what was deleted, so that a reader
 // with an older cursor gets ErrExpired.
 func Retain(t *db.Tx, age time.Duration) error {
-	const changesOnly, market = `kind = 'price.changed'`, `kind <> 'price.changed' AND NOT (` + rare + `)`
-	changes, err := deleteOld(t, changesOnly, changesAge, maxChanges, 0)
+	changes, err := deleteOld(t, findChanges, deleteChanges, changesAge, maxChanges, 0)
 	if err != nil {
 		return err
 	}
-	single, err := deleteOld(t, market, changesAge, maxMarket, 0)
+	single, err := deleteOld(t, findMarket, deleteMarket, changesAge, maxMarket, 0)
 	if err != nil {
 		return err
 	}
-	others, err := deleteOld(t, rare, age, maxEvents, minEvents)
+	others, err := deleteOld(t, findRare, deleteRare, age, maxEvents, minEvents)
 	if err != nil {
 		return err
 	}
@@ -100,18 +124,14 @@ func Retain(t *db.Tx, age time.Duration) error {
 	return err
 }
 
-// deleteOld deletes the events of some kinds that are older than age, except the newest least,
-// and those beyond the newest most. It returns the number of the last one.
-func deleteOld(t *db.Tx, kinds string, age time.Duration, most, least int) (last int64, err error) {
-	err = t.QueryRow(`
-		SELECT coalesce(max(number), 0) FROM event WHERE number > 0 AND `+kinds+` AND (
-			number <= (SELECT number FROM event WHERE `+kinds+` ORDER BY number DESC LIMIT 1 OFFSET $1)
-			OR at < $2 AND number <= (SELECT number FROM event WHERE `+kinds+` ORDER BY number DESC LIMIT 1 OFFSET $3))`,
-		most, db.Micros(t.Now().Add(-age)), least).Scan(&last)
+// deleteOld deletes the events of a class that are older than age, except the newest least, and
+// those beyond the newest most. It returns the number of the last one.
+func deleteOld(t *db.Tx, find, remove string, age time.Duration, most, least int) (last int64, err error) {
+	err = t.QueryRow(find, most, db.Micros(t.Now().Add(-age)), least).Scan(&last)
 	if err != nil || last == 0 {
 		return 0, err
 	}
-	_, err = t.Exec(`DELETE FROM event WHERE number > 0 AND number <= $1 AND `+kinds, last)
+	_, err = t.Exec(remove, last)
 	return last, err
 }
 
