@@ -152,6 +152,9 @@ func (s *DB) inTx(ctx context.Context, urgent bool, fn func(*Tx) error) error {
 	t := &Tx{Dialect: s.Dialect, tx: tx, ctx: ctx, now: Moment(Micros(s.Clock())), DB: s}
 	err = fn(t)
 	if err == nil {
+		err = t.beforeCommit()
+	}
+	if err == nil {
 		err = s.fault("before commit")
 	}
 	if err == nil && !detach() {

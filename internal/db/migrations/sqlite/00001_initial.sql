@@ -520,6 +520,31 @@ CREATE TABLE webhook_delivery (
     PRIMARY KEY (webhook_id, number)
 ) WITHOUT ROWID;
 
+-- Named API keys. Only the hashes of secrets are stored.
+CREATE TABLE api_key (
+    name       TEXT    NOT NULL PRIMARY KEY,
+    scopes     TEXT    NOT NULL, -- such as 'prices:read wallet:write'
+    per_minute INTEGER NOT NULL, -- requests per minute and instance; 0: no limit
+    secret     TEXT    NOT NULL UNIQUE, -- SHA-256 in hex
+    old_secret TEXT    NOT NULL, -- SHA-256 of the secret before the last rotation; '': none
+    old_until  INTEGER NOT NULL, -- end of the old secret
+    created_at INTEGER NOT NULL,
+    rotated_at INTEGER NOT NULL, -- 0: never
+    expires_at INTEGER NOT NULL  -- 0: never
+) WITHOUT ROWID;
+CREATE INDEX api_key_old ON api_key (old_secret);
+
+-- One row for each request that changed something, written in the transaction of the change.
+CREATE TABLE audit_entry (
+    id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    at         INTEGER NOT NULL,
+    actor      TEXT    NOT NULL, -- admin, market, platform, page, key:NAME
+    address    TEXT    NOT NULL, -- of the client
+    action     TEXT    NOT NULL, -- method and route, such as 'DELETE /api/keys/{name}'
+    target     TEXT    NOT NULL, -- path and query of the request
+    request_id TEXT    NOT NULL
+);
+
 -- Hosts of providers that fail repeatedly and get no requests for a while.
 CREATE TABLE provider_down (
     provider TEXT    NOT NULL,

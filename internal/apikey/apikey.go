@@ -1,0 +1,137 @@
+// Package apikey stores named API keys. A key has scopes, and optionally an expiry and a limit of
+// requests per minute. Only the hash of a secret is stored: a secret is shown once.
+package apikey
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"assay/internal/db"
+	"assay/internal/fault"
+)
+
+// Prefix begins every secret, so that it is recognized in a request, in a log or in a repository.
+const Prefix = "assay_"
+
+// Areas of the API. A scope is an area, a colon, and read or write.
+const (
+	Prices    = "prices"    // prices, their history and changes
+	Inventory = "inventory" // users and inventories
+	Market    = "market"    // listings and trades
+	Wallet    = "wallet"    // wallets and payment fee rules
+	Operate   = "operate"   // refreshes, jobs, providers and metrics
+)
+
+// Scopes returns all scopes. A scope for writing includes the one for reading. Nothing is written
+// in the area prices.
+func Scopes() []string {
+	return []string{
+		"prices:read", "inventory:read", "inventory:write", "market:read", "market:write",
+		"wallet:read", "wallet:write", "operate:read", "operate:write",
+	}
+}
+
+// MaxPerMinute is the highest limit of requests per minute.
+const MaxPerMinute = 1_000_000
+
+// Key is an API key without its secret.
+type Key struct {
+	Name      string
+	Scopes    []string
+	PerMinute int // requests per minute and instance; 0: no limit
+	CreatedAt time.Time
+	RotatedAt time.Time // zero: never
+	ExpiresAt time.Time // zero: never
+	OldUntil  time.Time // end of the secret before the last rotation; zero: none
+}
+
+// Allows reports whether the key has a scope.
+func (k *Key) Allows(scope string) bool {
+	if slices.Contains(k.Scopes, scope) {
+		return true
+	}
+	area, reads := strings.CutSuffix(scope, ":read")
+	return reads && slices.Contains(k.Scopes, area+":write")
+}
+
+// Service creates and finds keys, and counts their requests.
+type Service struct {
+	DB *db.DB
+
+	mu     sync.Mutex
+	spent  map[string]int // requests of each key in the current minute
+	minute time.Time
+}
+
+// hash returns the stored form of a secret. A secret has 128 random bits, so a fast hash suffices.
+func hash(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
+}
+
+func newSecret() string { return Prefix + rand.Text() }
+
+// Create stores a new key and returns it with its secret. It returns a fault.Conflict if a key with
+// this name exists, and a fault.Invalid for an expiry in the past. The caller has checked the other
+// values.
+func (s *Service) Create(ctx context.Context, k Key) (Key, string, error) {
+	secret := newSecret()
+	err := s.DB.InTx(ctx, func(t *db.Tx) error {
+		if !k.ExpiresAt.IsZero() && !k.ExpiresAt.After(t.Now()) {
+			return fault.New(fault.Invalid, "invalid_body", "The time expiresAt is in the past.")
+		}
+		k.CreatedAt = t.Now()
+		return insert(t, k, hash(secret))
+	})
+	return k, secret, err
+}
+
+// Rotate gives a key a new secret and returns it. The old secret stays valid for the time keep.
+// It returns a fault.NotFound for an unknown key.
+func (s *Service) Rotate(ctx context.Context, name string, keep time.Duration) (k Key, secret string, err error) {
+	secret = newSecret()
+	err = s.DB.InTx(ctx, func(t *db.Tx) error {
+		if err := rotate(t, name, hash(secret), keep); err != nil {
+			return err
+		}
+		k, err = read(t.Context(), t, name)
+		return err
+	})
+	return k, secret, err
+}
+
+// Revoke deletes a key. It returns a fault.NotFound for an unknown key.
+func (s *Service) Revoke(ctx context.Context, name string) error {
+	return s.DB.InTx(ctx, func(t *db.Tx) error { return remove(t, name) })
+}
+
+// Get returns a key, or a fault.NotFound.
+func Get(ctx context.Context, s *db.DB, name string) (Key, error) { return read(ctx, s.Read, name) }
+
+// Spend counts a request of a key. It returns how many requests the key has left in this minute,
+// the time until the next minute, and false if the limit was reached before. Each instance
+// counts its own requests.
+func (s *Service) Spend(k *Key) (left int, renews time.Duration, ok bool) {
+	now := s.DB.Clock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if minute := now.Truncate(time.Minute); !minute.Equal(s.minute) {
+		s.minute, s.spent = minute, map[string]int{}
+	}
+	renews = s.minute.Add(time.Minute).Sub(now)
+	if s.spent[k.Name] >= k.PerMinute {
+		return 0, renews, false
+	}
+	s.spent[k.Name]++
+	return k.PerMinute - s.spent[k.Name], renews, true
+}
+
+func notFound() error {
+	return fault.New(fault.NotFound, "key_not_found", "There is no such API key.")
+}

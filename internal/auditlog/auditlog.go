@@ -1,0 +1,48 @@
+// Package auditlog records who changed what through the API and the operator's page. An entry is
+// written in the transaction of the change, so that neither exists without the other.
+package auditlog
+
+import (
+	"context"
+	"time"
+
+	"assay/internal/db"
+)
+
+// Entry is a request that changed something.
+type Entry struct {
+	ID        int64
+	At        time.Time
+	Actor     string // admin, market, platform, page or key:NAME
+	Address   string // IP address of the client
+	Action    string // method and route, such as "DELETE /api/keys/{name}"
+	Target    string // path and query of the request
+	RequestID string
+}
+
+// Limits of the stored entries.
+const (
+	maxAge     = 365 * 24 * time.Hour
+	maxEntries = 2_000_000
+	// maxTarget limits the stored target in bytes.
+	maxTarget = 1024
+)
+
+// With returns a context whose first committed transaction writes the entry.
+func With(ctx context.Context, e Entry) context.Context {
+	return db.OnFirstCommit(ctx, func(t *db.Tx) error { return add(t, e) })
+}
+
+// DeleteOld deletes entries that are older than a year, and the oldest beyond two million.
+func DeleteOld(ctx context.Context, s *db.DB) error {
+	for more := true; more; {
+		err := s.InTx(ctx, func(t *db.Tx) (err error) {
+			more, err = deleteOld(t, maxEntries, deleteBatch)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
