@@ -42,6 +42,8 @@ var mayUse = []struct {
 	{"/api/listings", []string{platform}},
 	{"/api/trades", []string{platform}},
 	{"/api/functions/admin/", []string{}},
+	{"/api/keys", []string{}},
+	{"/api/audit", []string{}},
 	{"/api/health", []string{anonymous}},
 	{"/api/community/top-traders", []string{anonymous}},
 	{"/openapi.json", []string{anonymous}},

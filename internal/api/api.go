@@ -13,6 +13,7 @@ import (
 
 	"assay/internal/access"
 	"assay/internal/admission"
+	"assay/internal/apikey"
 	"assay/internal/config"
 	"assay/internal/idempotency"
 	"assay/internal/inventory"
@@ -47,6 +48,7 @@ type Deps struct {
 	Webhooks    *webhook.Service
 	Responses   *idempotency.Responses
 	Credentials *config.Credentials
+	Keys        *apikey.Service
 	Failures    *access.Failures     // shared with the page
 	Registry    *prometheus.Registry // metrics of this process; the API adds those of requests
 	Page        http.Handler         // serves every path that is not the API's

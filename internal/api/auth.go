@@ -1,31 +1,42 @@
 package api
 
 import (
+	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"assay/internal/access"
+	"assay/internal/apikey"
 	"assay/internal/fault"
 )
 
 // credentials are the results of checking the credentials of a request.
 type credentials struct {
-	roles []string // roles of the valid credentials
-	wrong bool     // true if at least one credential is invalid
+	roles []string    // roles of the valid credentials
+	key   *apikey.Key // valid API key; nil: none
+	wrong bool        // true if at least one credential is invalid
 }
 
 // presented checks the credentials of a request. Each header accepts the secret of one
-// role or the admin token.
-func (s *server) presented(r *http.Request) credentials {
-	var c credentials
+// role or the admin token. Authorization also accepts an API key.
+func (s *server) presented(r *http.Request) (c credentials, err error) {
 	s.compare(&c, r.Header.Get("X-Market-Sync-Secret"), Market)
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if strings.EqualFold(scheme, "Bearer") {
-		s.compare(&c, strings.TrimSpace(token), Platform)
+	if !strings.EqualFold(scheme, "Bearer") {
+		return c, nil
 	}
-	return c
+	token = strings.TrimSpace(token)
+	if !strings.HasPrefix(token, apikey.Prefix) {
+		s.compare(&c, token, Platform)
+		return c, nil
+	}
+	if c.key, err = s.Keys.Find(r.Context(), token); err == nil && c.key == nil {
+		s.compare(&c, token, Platform) // an operator may have set a token that looks like a key
+	}
+	return c, err
 }
 
 func (s *server) compare(c *credentials, secret, role string) {
@@ -43,17 +54,26 @@ func (s *server) compare(c *credentials, secret, role string) {
 	}
 }
 
+// keyActor begins the role of a request with an API key. The name of the key follows.
+const keyActor = "key:"
+
 // authorise returns the role of a request, or an empty role if the operation is public and
 // no valid credential was sent. It returns an error if the request is not allowed.
 // A valid credential is accepted regardless of earlier failures from the same address. A
 // wrong credential is always counted, even if the operation needs none.
 func (s *server) authorise(op *operation, c *call) (role string, err error) {
 	r := c.Request
-	creds := s.presented(r)
+	creds, err := s.presented(r)
+	if err != nil {
+		return "", err
+	}
 	for _, role := range creds.roles {
 		if role == Admin || slices.Contains(op.access, role) {
 			return role, nil
 		}
+	}
+	if creds.key != nil && op.access != nil {
+		return keyActor + creds.key.Name, s.authoriseKey(op, c, creds.key)
 	}
 	var failure access.Failure
 	if creds.wrong {
@@ -81,11 +101,72 @@ func (s *server) authorise(op *operation, c *call) (role string, err error) {
 	}
 }
 
+// authoriseKey returns an error if an API key lacks the scope of an operation or has reached its
+// limit. It sets the headers that report the limit.
+func (s *server) authoriseKey(op *operation, c *call, key *apikey.Key) error {
+	scope := op.scope()
+	switch {
+	case scope == "":
+		return fault.New(fault.Forbidden, "forbidden", "API keys have no access to this route. It needs the admin token.")
+	case !key.Allows(scope):
+		return fault.New(fault.Forbidden, "forbidden", "This API key has no access to this route. It needs the scope %s.", scope)
+	case key.PerMinute == 0:
+		return nil
+	}
+	left, renews, ok := s.Keys.Spend(key)
+	h := http.Header{
+		"Ratelimit-Policy": {`"key";q=` + strconv.Itoa(key.PerMinute) + `;w=60`},
+		"Ratelimit":        {`"key";r=` + strconv.Itoa(left) + `;t=` + seconds(renews)},
+	}
+	if ok {
+		maps.Copy(c.w.Header(), h)
+		return nil
+	}
+	h.Set("Retry-After", seconds(renews))
+	return &refusal{
+		status: http.StatusTooManyRequests, code: "rate_limited", header: h,
+		detail: "This API key has reached its limit of requests per minute. Retry after Retry-After.",
+	}
+}
+
+// scope returns the scope that an API key needs for an operation. It is empty if no key has
+// access.
+func (op *operation) scope() string {
+	if op.access == nil {
+		return ""
+	}
+	var area string
+	switch tag(op.path) {
+	case "prices", "events":
+		area = apikey.Prices
+	case "users", "inventory":
+		area = apikey.Inventory
+	case "listings", "trades":
+		area = apikey.Market
+	case "wallet-ledger", "payment-fee-rules":
+		area = apikey.Wallet
+	case "market-prices", "server":
+		area = apikey.Operate
+	default:
+		return ""
+	}
+	if op.writes() {
+		return area + ":write"
+	}
+	return area + ":read"
+}
+
+// writes reports whether an operation changes something. Some reads need a body and are POST.
+func (op *operation) writes() bool {
+	reads := strings.HasPrefix(op.path, "/api/prices/") || strings.HasSuffix(op.path, "/quote")
+	return op.method != http.MethodGet && !reads
+}
+
 // unauthorized returns the same error for a missing and for a wrong credential.
 func unauthorized() error {
 	return &refusal{
 		status: http.StatusUnauthorized, code: "unauthorized",
-		detail: "This route needs a valid credential: the header x-market-sync-secret, or Authorization: Bearer with a token.",
+		detail: "This route needs a valid credential: the header x-market-sync-secret, or Authorization: Bearer with a token or an API key.",
 		header: http.Header{"Www-Authenticate": {`Bearer realm="assay"`}},
 	}
 }

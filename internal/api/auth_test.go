@@ -32,6 +32,7 @@ var publishedRoutes = []string{
 	"GET /api/functions/admin/payment-fee-rules", "POST /api/functions/admin/payment-fee-rules/quote",
 	"POST /api/functions/admin/payment-fee-rules/refresh", "POST /api/functions/admin/payment-fee-rules/rollback",
 	"GET /docs", "GET /metrics", "GET /openapi.json", "PATCH /api/listings/{id}",
+	"GET /api/keys", "POST /api/keys", "GET /api/keys/{key}", "POST /api/keys/{key}/rotate", "DELETE /api/keys/{key}", "GET /api/audit",
 }
 
 // allowedRoles returns the roles that may use a path of API v1.
@@ -44,6 +45,8 @@ func allowedRoles(path string) []string {
 		"/api/users":          {"platform", "admin"},
 		"/api/inventory/":     {"platform", "admin"},
 		"/api/functions/":     {"admin"},
+		"/api/keys":           {"admin"},
+		"/api/audit":          {"admin"},
 		"/api/listings":       {"platform", "admin"},
 		"/api/trades":         {"platform", "admin"},
 		"/metrics":            {"admin"},

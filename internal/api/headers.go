@@ -22,13 +22,13 @@ func describeHeaders() map[string]schema {
 		{changeHeader, "Number of the last price change in the export.", text, "1774000000000812"},
 		{"Age", "Seconds since the figures were computed.", seconds, 3},
 		{"Retry-After", "Seconds to wait before a retry. Absent if a retry does not help, for example if an operator must repair something.", seconds, 5},
-		{"RateLimit", "Remaining requests within the limit, and seconds until the limit is renewed.", text, `"failures";r=0;t=42`},
-		{"RateLimit-Policy", "The limit on wrong secrets per minute from one address.", text, `"failures";q=20;w=60`},
+		{"RateLimit", "Remaining requests within the limit, and seconds until it is renewed. Present if the API key has a limit, and with 429.", text, `"key";r=599;t=42`},
+		{"RateLimit-Policy", "The limit per minute: requests of the API key, or wrong secrets from one address.", text, `"key";q=600;w=60`},
 		{"Allow", "Methods that the path supports.", text, "GET, HEAD"},
 		{"WWW-Authenticate", "The required kind of credential.", text, `Bearer realm="assay"`},
 		{keyReplayed, "true if the response is the stored response to an earlier request with the same Idempotency-Key; absent otherwise.", text, "true"},
 	} {
-		always := h.name != keyReplayed && h.name != "Retry-After"
+		always := h.name != keyReplayed && h.name != "Retry-After" && !strings.HasPrefix(h.name, "RateLimit")
 		all[h.name] = schema{"description": h.meaning, "required": always, "schema": h.of, "example": h.example}
 	}
 	return all
@@ -37,6 +37,9 @@ func describeHeaders() map[string]schema {
 // headers lists the response headers of an operation for a status that is not a problem.
 func (op *operation) headers(status int) []string {
 	names := []string{"X-Request-Id"}
+	if op.scope() != "" {
+		names = append(names, "RateLimit", "RateLimit-Policy")
+	}
 	_, cached := op.responses[http.StatusNotModified]
 	switch {
 	case status == http.StatusAccepted, status == http.StatusCreated && !strings.HasSuffix(op.path, "/entries"):
@@ -58,15 +61,13 @@ func (op *operation) headers(status int) []string {
 
 // problemHeaders lists the headers of a problem with the given status.
 func problemHeaders(status int) []string {
-	names := []string{"X-Request-Id"}
+	names := []string{"X-Request-Id", "RateLimit", "RateLimit-Policy"}
 	switch status {
 	case http.StatusUnauthorized:
 		names = append(names, "WWW-Authenticate")
 	case http.StatusMethodNotAllowed:
 		names = append(names, "Allow")
-	case http.StatusTooManyRequests:
-		names = append(names, "Retry-After", "RateLimit", "RateLimit-Policy")
-	case http.StatusServiceUnavailable:
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		names = append(names, "Retry-After")
 	case http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity:
 		names = append(names, keyReplayed)

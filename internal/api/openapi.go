@@ -43,6 +43,7 @@ func describe(types *schemas, operations []operation, version string) []byte {
 				"marketSecret": schema{"type": "apiKey", "in": "header", "name": "x-market-sync-secret", "description": "The market sync secret, or the admin token."},
 				"token":        schema{"type": "http", "scheme": "bearer", "description": "The platform token, or the admin token."},
 				"adminToken":   schema{"type": "http", "scheme": "bearer", "description": "The admin token."},
+				"apiKey":       schema{"type": "http", "scheme": "bearer", "description": "An API key with the scope that the operation lists. A scope for writing includes the one for reading."},
 			},
 		},
 	}, encoding(), jsontext.WithIndent(" "))
@@ -193,10 +194,7 @@ func problemName(status int) string {
 func (op operation) problems() []int {
 	statuses := append([]int{http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusRequestEntityTooLarge}, op.faults...)
 	if op.access != nil {
-		statuses = append(statuses, http.StatusUnauthorized, http.StatusTooManyRequests)
-	}
-	if op.access != nil && !(slices.Contains(op.access, Market) && slices.Contains(op.access, Platform)) {
-		statuses = append(statuses, http.StatusForbidden) // at least one role has no access
+		statuses = append(statuses, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests)
 	}
 	if op.body != nil {
 		statuses = append(statuses, http.StatusRequestTimeout, http.StatusUnsupportedMediaType)
@@ -231,6 +229,9 @@ func security(op operation) []map[string][]string {
 	}
 	if op.access != nil {
 		alternatives = append(alternatives, map[string][]string{"adminToken": none})
+	}
+	if scope := op.scope(); scope != "" {
+		alternatives = append(alternatives, map[string][]string{"apiKey": {scope}})
 	}
 	return alternatives
 }

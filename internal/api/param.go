@@ -71,6 +71,9 @@ var (
 	pastTime      = moment("time", "Time of the price. Default: now.")
 	explained     = flag("explain", "Add the explanation of the price, with the quotes, rates and levels of that time.")
 
+	keepHours  = number("keepHours", 0, 24*30, "24", "Hours for which the old secret stays valid.")
+	auditActor = text("actor", 128, "Only entries of this actor: admin, market, platform, page, or key: and the name of an API key.")
+
 	jobKind      = choice("kind", "", "Only jobs of this kind.", "bulk", "missing")
 	listingState = choice("state", "", "Only listings in this state.", "active", "reserved", "sold", "cancelled", "expired")
 	tradeState   = choice("state", "", "Only trades in this state.", "pending", "completed", "reversed", "settled")
@@ -131,8 +134,9 @@ var (
 		doc: "The user ID on the platform, 1 to 128 bytes, or a house account such as house:fee.",
 	}
 	deliveryNumber = param{name: "number", in: "path", schema: schema{"type": "string"}, check: anything, doc: "Number of the delivery."}
-	// Job ids and provider names are not checked here: unknown ones give 404, not 400.
+	// Job ids and names of providers and keys are not checked here: unknown ones give 404, not 400.
 	jobID        = param{name: "id", in: "path", schema: schema{"type": "string"}, check: anything, doc: "Id of the job."}
+	keyName      = param{name: "key", in: "path", schema: schema{"type": "string"}, check: anything, doc: "Name of the API key."}
 	providerName = param{name: "provider", in: "path", schema: schema{"type": "string"}, check: anything, doc: "Name of the provider."}
 	marketKey    = param{
 		name: "market", in: "query", schema: schema{"type": "string", "minLength": 1}, check: notEmpty,

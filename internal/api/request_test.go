@@ -140,7 +140,7 @@ func example(op operation) (path, body string) {
 	case op.method == "DELETE":
 		userID = "idle"
 	}
-	path = strings.NewReplacer("{id}", id, "{name}", "AK-47%20%7C%20Redline", "{userId}", userID, "{provider}", "sim", "{number}", sampleDelivery).Replace(op.path)
+	path = strings.NewReplacer("{id}", id, "{name}", "AK-47%20%7C%20Redline", "{userId}", userID, "{provider}", "sim", "{number}", sampleDelivery, "{key}", "reader").Replace(op.path)
 	if strings.HasSuffix(op.path, "/rollback") {
 		path += "?version=1"
 	}
@@ -155,6 +155,8 @@ func example(op operation) (path, body string) {
 		return path, `{"kind":"deposit","currency":"USD","amount":100}`
 	case "POST /api/functions/admin/payment-fee-rules/quote":
 		return path, `{"kind":"sale","amount":1000,"currency":"USD"}`
+	case "POST /api/keys":
+		return path, `{"name":"billing","scopes":["wallet:write"]}`
 	case "POST /api/listings":
 		return path, `{` + at + `"assetId":"2","price":100,"currency":"USD"}`
 	case "POST /api/listings/batch":

@@ -180,6 +180,7 @@ func refuse(h *harness, op operation) (all []result) {
 	send(path, body, remote)
 	send(path, body, asMarket, remote)
 	send(path, body, asPlatform, remote)
+	send(path, body, asReader(), remote)
 	if op.body != nil {
 		send(path, body, asAdmin, "Content-Type: text/plain")
 		send(path, `{"unheard":"of"}`, asAdmin)
@@ -212,7 +213,7 @@ func lackResource(h *harness, op operation) (all []result) {
 	if op.method != http.MethodGet {
 		userID = "new" // some writes create the user
 	}
-	path := strings.NewReplacer("{id}", "99", "{name}", "unknown", "{userId}", userID, "{provider}", "unknown", "{number}", "99").Replace(op.path)
+	path := strings.NewReplacer("{id}", "99", "{name}", "unknown", "{userId}", userID, "{provider}", "unknown", "{number}", "99", "{key}", "unknown").Replace(op.path)
 	switch {
 	case strings.HasSuffix(path, "/at"):
 		h.exec(`INSERT INTO price_day (item_id, day, open, high, low, close, changes) SELECT id, 0, 1, 1, 1, 1, 0 FROM item WHERE name = $1`, asiimov)

@@ -36,6 +36,7 @@ func (s *server) operations() []operation {
 	users, inventories, feeRule := userHandlers{deps}, inventoryHandlers{deps}, feeHandlers{deps}
 	hooks := webhookHandlers{deps}
 	wallets, listings, trades := walletHandlers{deps, once}, listingHandlers{deps, once}, tradeHandlers{deps, once}
+	keys := keyHandlers{deps}
 	market, platform := []string{Market}, []string{Platform}
 	admin := []string{}
 	prices, metrics := []string{Market, Platform}, []string{local}
@@ -109,6 +110,12 @@ func (s *server) operations() []operation {
 		{"GET", "/api/trades/{id}", platform, trades.trade, []param{tradeID}, nil, responseTypes{200: view.Trade{}}, finds, "A trade."},
 		{"POST", "/api/trades/{id}/complete", platform, trades.moveTrade(s.Market.Complete), []param{tradeID}, nil, responseTypes{200: view.Trade{}}, changes, "Complete a trade after the asset was delivered."},
 		{"POST", "/api/trades/{id}/reverse", platform, trades.moveTrade(s.Market.Reverse), []param{tradeID}, nil, responseTypes{200: view.Trade{}}, changes, "Reverse a trade and refund the buyer."},
+		{"GET", "/api/keys", admin, keys.keys, page, nil, responseTypes{200: view.Page[view.APIKey]{}}, reads, "List API keys by name."},
+		{"POST", "/api/keys", admin, keys.createKey, nil, &body{limit: maxBody, like: apiKeyBody{}}, responseTypes{201: view.NewAPIKey{}}, []int{409, 500, 503}, "Create an API key. Only this response shows its secret."},
+		{"GET", "/api/keys/{key}", admin, keys.key, []param{keyName}, nil, responseTypes{200: view.APIKey{}}, finds, "An API key."},
+		{"POST", "/api/keys/{key}/rotate", admin, keys.rotateKey, []param{keyName, keepHours}, nil, responseTypes{200: view.NewAPIKey{}}, finds, "Give an API key a new secret."},
+		{"DELETE", "/api/keys/{key}", admin, keys.revokeKey, []param{keyName}, nil, responseTypes{204: nil}, finds, "Revoke an API key."},
+		{"GET", "/api/audit", admin, keys.audit, with(page, auditActor), nil, responseTypes{200: view.Page[view.AuditEntry]{}}, reads, "List requests that changed something, newest first."},
 		{"GET", "/api/community/top-traders", nil, s.topTraders, []param{period, rankBy, topLimit}, nil, responseTypes{200: view.TopTraders{}, 304: nil}, reads, "The top traders."},
 		{"GET", "/api/health", nil, s.health, nil, nil, responseTypes{200: view.Health{}, 503: view.Health{}}, nil, "Whether the server is healthy."},
 		{"GET", "/metrics", metrics, s.metrics, nil, nil, responseTypes{200: media("text/plain")}, nil, "Metrics for Prometheus."},

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"assay/internal/apikey"
 	"assay/internal/catalog"
 	"assay/internal/db"
 	"assay/internal/inventory"
@@ -113,9 +114,13 @@ func (h *harness) sampleProviders() []provider.Provider {
 }
 
 var sample struct {
-	once sync.Once
-	file []byte
+	once   sync.Once
+	file   []byte
+	secret string // of the API key reader, which has the scope inventory:read
 }
+
+// asReader returns the header with the API key of the sample.
+func asReader() header { return header("Authorization: Bearer " + sample.secret) }
 
 // sampleData returns a database file with the sample. It is created once.
 func sampleData(t *testing.T) []byte {
@@ -172,6 +177,8 @@ func newSampleData(t *testing.T) []byte {
 	h.exec(`INSERT INTO event (kind, at, number, data) VALUES ('provider.up', 0, $1, '{"provider":"sim"}')`, sampleDelivery)
 	h.exec(`INSERT INTO webhook_delivery (webhook_id, number, first, kind, state, attempts, status, duration, error, at)
 		VALUES (1, $1, $1, 'provider.up', 'failed', 100, 503, 1000, 'status 503', $2)`, sampleDelivery, db.Micros(noon))
+	_, sample.secret, err = h.deps.Keys.Create(t.Context(), apikey.Key{Name: "reader", Scopes: []string{"inventory:read"}})
+	h.must(err)
 	path := filepath.Join(t.TempDir(), "sample.db")
 	h.exec(`VACUUM INTO $1`, path)
 	file, err := os.ReadFile(path)

@@ -12,6 +12,7 @@ import (
 
 	"assay/internal/access"
 	"assay/internal/admission"
+	"assay/internal/auditlog"
 	"assay/internal/fault"
 )
 
@@ -99,6 +100,12 @@ func (s *server) dispatch(w http.ResponseWriter, c *call) error {
 	var err error
 	if c.role, err = s.authorise(op, c); err != nil {
 		return err
+	}
+	if op.writes() {
+		c.ctx = auditlog.With(c.ctx, auditlog.Entry{
+			Actor: c.role, Address: access.Client(c.Request, s.TrustedProxies).String(),
+			Action: op.method + " " + op.path, Target: c.URL.RequestURI(), RequestID: c.id,
+		})
 	}
 	var done func()
 	c.hasBody, done, err = s.admitBody(w, c.Request, op.body)

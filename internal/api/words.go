@@ -1,6 +1,7 @@
 package api
 
 import (
+	"assay/internal/apikey"
 	"assay/internal/event"
 	"assay/internal/exchange"
 	"assay/internal/inventory"
@@ -102,6 +103,7 @@ func wordLists() map[string][]string {
 		"FeeBasis":    words(fee.Gross, fee.Net),
 		"FeeRounding": words(fee.HalfEven, fee.HalfUp, fee.Up, fee.Down),
 
+		"KeyScope":     apikey.Scopes(),
 		"HealthStatus": {"ok", "failing"},
 		"ProblemCode":  problemCodes(),
 		"FieldCode": {

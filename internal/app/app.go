@@ -18,6 +18,7 @@ import (
 	"assay/internal/access"
 	"assay/internal/admission"
 	"assay/internal/api"
+	"assay/internal/apikey"
 	"assay/internal/config"
 	"assay/internal/db"
 	"assay/internal/dispatch"
@@ -262,7 +263,7 @@ func (a *App) buildServer() *http.Server {
 	})
 	return api.NewServer(api.New(api.Deps{
 		Readers: read, Gate: gate, Engine: a.engine, Inventories: a.inventories, Syncs: a.syncs, Market: a.market, Ledger: a.ledger, Fees: a.fees, Webhooks: a.hooks,
-		Responses: &idempotency.Responses{DB: a.store, Keys: a.ledger.Keys}, Credentials: a.creds, Failures: failures,
+		Responses: &idempotency.Responses{DB: a.store, Keys: a.ledger.Keys}, Keys: &apikey.Service{DB: a.store}, Credentials: a.creds, Failures: failures,
 		Registry: newRegistry(read, a.store, a.syncs, a.cfg.PricesOnly), Page: page, PricesOnly: a.cfg.PricesOnly, Currency: a.cfg.Currency,
 		Version: a.version, Logger: a.log, Now: a.now, Host: a.cfg.ListenHost(), TrustedProxies: a.cfg.TrustedProxies,
 	}), a.log)

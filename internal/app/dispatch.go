@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"assay/internal/admission"
+	"assay/internal/auditlog"
 	"assay/internal/config"
 	"assay/internal/dispatch"
 	"assay/internal/dispatch/river"
@@ -72,6 +73,7 @@ func (a *App) tasks() []dispatch.Task {
 			return err
 		}},
 		{Name: "retention", Queue: dispatch.QueueUpkeep, Run: a.engine.Retain, Next: hourly},
+		{Name: "audit_log", Queue: dispatch.QueueUpkeep, Run: func(ctx context.Context) error { return auditlog.DeleteOld(ctx, a.store) }, Next: hourly},
 	}
 	if a.cfg.PricesOnly {
 		return tasks

@@ -44,6 +44,8 @@ type grammar struct {
 	Trades      tradesCmd      `cmd:"" group:"work" help:"List, show, complete and reverse trades."`
 	Wallet      walletCmd      `cmd:"" group:"work" help:"Show balances and ledger entries, and post to wallets."`
 	Fees        feesCmd        `cmd:"" group:"work" help:"Refresh, show and roll back the fee rules, or quote a fee."`
+	Keys        keysCmd        `cmd:"" group:"work" help:"List, create, rotate and revoke API keys."`
+	Audit       auditCmd       `cmd:"" group:"work" help:"List the requests that changed something."`
 	Events      eventsCmd      `cmd:"" group:"work" help:"List the last events."`
 	Verify      verifyCmd      `cmd:"" group:"maintenance" help:"Verify a user's wallet, or the whole ledger."`
 	Backtest    backtestCmd    `cmd:"" group:"maintenance" help:"Measure a pricing policy with historical quotes."`

@@ -24,6 +24,7 @@ func TestExit_CommandsReturnDocumentedCodes(t *testing.T) {
 		"trades list": "", "trades show": "1", "trades complete": "1", "trades reverse": "1",
 		"wallet balance": "u1", "wallet entries": "u1", "wallet post": "u1|deposit|500|USD",
 		"fees refresh": "", "fees show": "", "fees rollback": "1", "fees quote": "sale|100|USD", "events": "",
+		"keys list": "", "keys create": "shop|--scope|prices:read", "keys rotate": "shop", "keys revoke": "shop", "audit": "",
 		"verify": "u1", "healthcheck": "",
 	}
 	alone := " serve demo backtest config backup restore copy migrate completion version provider-test provider-names "

@@ -54,6 +54,11 @@ func newFakeServer(t testing.TB) *fakeServer {
 	mux.HandleFunc("GET "+feeRulesPath, admin(showFees))
 	mux.HandleFunc("POST "+feeRulesPath+"/quote", admin(response(200, quotedFee)))
 	mux.HandleFunc("GET /api/functions/admin/wallet-ledger/{user}/verify", admin(verifyWallet))
+	mux.HandleFunc("GET /api/keys", admin(response(200, `{"items":[{"name":"shop","scopes":["prices:read","market:write"],"requestsPerMinute":600,"createdAt":"2026-01-02T03:04:05Z","rotatedAt":null,"expiresAt":"2026-02-02T03:04:05Z","oldSecretUntil":null}],"nextCursor":null}`)))
+	mux.HandleFunc("POST /api/keys", admin(f.createKey))
+	mux.HandleFunc("POST /api/keys/shop/rotate", admin(response(200, `{"name":"shop","secret":"assay_SECRET2","oldSecretUntil":"2026-01-03T03:04:05Z"}`)))
+	mux.HandleFunc("DELETE /api/keys/shop", admin(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	mux.HandleFunc("GET /api/audit", admin(response(200, `{"items":[{"at":"2026-01-02T03:04:05Z","actor":"key:shop","address":"203.0.113.7","action":"PUT /api/users/{userId}","target":"/api/users/u1","requestId":"r9"}],"nextCursor":null}`)))
 	f.Server = httptest.NewServer(mux)
 	t.Cleanup(f.Close)
 	return f
@@ -96,6 +101,16 @@ func (f *fakeServer) refresh(w http.ResponseWriter, r *http.Request) {
 	default:
 		response(202, `{"started":true,"job":`+jobQueued+`}`)(w, r)
 	}
+}
+
+// createKey returns a new key if the body is the expected one.
+func (f *fakeServer) createKey(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	if string(body) != `{"name":"shop","scopes":["prices:read","market:write"],"requestsPerMinute":600}` {
+		refuse(w, 400, `{"title":"Bad Request","status":400,"detail":"got another body","code":"invalid_body"}`)
+		return
+	}
+	response(201, `{"name":"shop","secret":"assay_SECRET1","oldSecretUntil":null}`)(w, r)
 }
 
 func (f *fakeServer) job(w http.ResponseWriter, r *http.Request) {

@@ -60,6 +60,7 @@ type Readers struct {
 	Wallets   *WalletReader
 	Traders   *TraderReader
 	Health    *HealthReader
+	Access    *AccessReader
 }
 
 type (
@@ -94,6 +95,8 @@ type (
 	}
 	// HealthReader reads the health of the service.
 	HealthReader struct{ o *Options }
+	// AccessReader reads API keys and the audit log.
+	AccessReader struct{ o *Options }
 )
 
 // New returns the readers of a database.
@@ -116,6 +119,7 @@ func New(options Options) *Readers {
 		Wallets:   &WalletReader{o},
 		Traders:   &TraderReader{o, ranking.New(ranking.Options{Store: o.Store, Now: o.Now, Logger: o.Logger})},
 		Health:    &HealthReader{o},
+		Access:    &AccessReader{o},
 	}
 }
 

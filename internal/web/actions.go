@@ -11,7 +11,7 @@ import (
 	"assay/internal/refresh"
 )
 
-// author is recorded as the requester of runs started on the page.
+// author is recorded as the requester of runs started on the page, and in the audit log.
 const author = "page"
 
 // start starts a bulk run.

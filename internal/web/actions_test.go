@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"assay/internal/catalog"
@@ -77,6 +78,13 @@ func TestActions_ChangeDatabase(t *testing.T) {
 			t.Errorf("%s: got the effect %q, want %q", a.target, got, a.want)
 		}
 		mustContain(t, v.get("/").body, a.message)
+		want := "1 page POST " + a.target
+		if strings.Contains(a.message, "No provider") {
+			want = "0"
+		}
+		if got := w.read(`SELECT count(*) || coalesce(max(' ' || actor || ' POST ' || target), '') FROM audit_entry`); got != want {
+			t.Errorf("%s: got the audit entries %q, want %q", a.target, got, want)
+		}
 	}
 }
 

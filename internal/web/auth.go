@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"assay/internal/access"
+	"assay/internal/auditlog"
 	"assay/internal/config"
 	"assay/internal/fault"
 )
@@ -51,7 +52,10 @@ func (s *auth) act(least Role, h sessionHandler) http.HandlerFunc {
 				"This form belongs to another session. Go back, reload the page and try again."))
 			return
 		}
-		s.allow(w, r, sess, least, h)
+		s.allow(w, r.WithContext(auditlog.With(r.Context(), auditlog.Entry{
+			Actor: author, Address: access.Client(r, s.TrustedProxies).String(), Action: r.Pattern, Target: r.URL.RequestURI(),
+			RequestID: w.Header().Get("X-Request-Id"),
+		})), sess, least, h)
 	}
 }
 

@@ -1,0 +1,124 @@
+package api
+
+import (
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"assay/internal/apikey"
+	"assay/internal/fault"
+	"assay/internal/strictjson"
+)
+
+// keyHandlers serve API keys and the audit log.
+type keyHandlers struct{ *Deps }
+
+// apiKeyBody describes the body of POST /api/keys. decodeKey decodes it.
+type apiKeyBody struct {
+	Name              string     `json:"name"`
+	Scopes            []string   `json:"scopes"`
+	RequestsPerMinute *int       `json:"requestsPerMinute,omitempty"`
+	ExpiresAt         *time.Time `json:"expiresAt,omitempty"`
+}
+
+// maxKeyName is the maximum length of a key's name.
+const maxKeyName = 64
+
+func (h keyHandlers) keys(c *call) (any, error) {
+	return h.Readers.Access.Keys(c.Context(), c.values["cursor"], c.limit())
+}
+
+func (h keyHandlers) key(c *call) (any, error) {
+	return h.Readers.Access.Key(c.Context(), c.values["key"])
+}
+
+func (h keyHandlers) createKey(c *call) (any, error) {
+	k, err := decodeKey(c.Body)
+	if err != nil {
+		return nil, err
+	}
+	k, secret, err := h.Keys.Create(c.Context(), k)
+	if err != nil {
+		return nil, err
+	}
+	return response{status: http.StatusCreated, location: "/api/keys/" + k.Name, value: h.Readers.Access.NewKey(&k, secret)}, nil
+}
+
+func (h keyHandlers) rotateKey(c *call) (any, error) {
+	k, secret, err := h.Keys.Rotate(c.Context(), c.values["key"], time.Duration(c.values.number("keepHours"))*time.Hour)
+	if err != nil {
+		return nil, err
+	}
+	return h.Readers.Access.NewKey(&k, secret), nil
+}
+
+func (h keyHandlers) revokeKey(c *call) (any, error) {
+	return response{status: http.StatusNoContent}, h.Keys.Revoke(c.Context(), c.values["key"])
+}
+
+func (h keyHandlers) audit(c *call) (any, error) {
+	return h.Readers.Access.Audit(c.Context(), c.values["actor"], c.values["cursor"], c.limit())
+}
+
+// decodeKey decodes a new key.
+func decodeKey(body io.Reader) (k apikey.Key, err error) {
+	in := strictjson.NewReader(body)
+	var named, scoped bool
+	in.Object([]string{"name", "scopes", "requestsPerMinute", "expiresAt"}, func(member string) bool {
+		switch member {
+		case "name":
+			named = true
+			name, ok := in.Text(1, maxKeyName)
+			if k.Name = name; ok && !isKeyName(name) {
+				in.Fault("must be lower-case letters, digits and hyphens, and begin with a letter")
+			}
+		case "scopes":
+			scoped = true
+			in.Array(func(int) {
+				scope, ok := in.Text(1, maxKeyName)
+				switch {
+				case !ok:
+				case !slices.Contains(apikey.Scopes(), scope):
+					in.Fault("must be one of %s", strings.Join(apikey.Scopes(), ", "))
+				case slices.Contains(k.Scopes, scope):
+					in.Fault("is listed twice")
+				default:
+					k.Scopes = append(k.Scopes, scope)
+				}
+			})
+		case "requestsPerMinute":
+			if !in.Null() {
+				n, _ := in.Int(1, apikey.MaxPerMinute)
+				k.PerMinute = int(n)
+			}
+		case "expiresAt":
+			if !in.Null() {
+				k.ExpiresAt, _ = in.Time()
+			}
+		default:
+			return false
+		}
+		return true
+	})
+	in.Require("", "name", named)
+	in.Require("", "scopes", scoped)
+	if err := in.Finish(); err != nil {
+		return apikey.Key{}, err
+	}
+	if len(k.Scopes) == 0 {
+		return apikey.Key{}, fault.New(fault.Invalid, "invalid_body", "A key needs at least one scope.")
+	}
+	return k, nil
+}
+
+func isKeyName(name string) bool {
+	for i, c := range name {
+		letter, later := c >= 'a' && c <= 'z', c >= '0' && c <= '9' || c == '-'
+		if !letter && (i == 0 || !later) {
+			return false
+		}
+	}
+	return name != ""
+}
