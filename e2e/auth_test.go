@@ -191,7 +191,7 @@ var pageRoutes = map[string]string{
 	"GET /providers": market, "GET /items": market, "GET /item": market, "GET /dry-run": admin,
 	"POST /runs": admin, "POST /runs/{id}/cancel": admin, "POST /runs/{id}/retry-failed": admin,
 	"POST /providers/{provider}/pause": admin, "POST /providers/{provider}/resume": admin, "POST /providers/{provider}/accept": admin,
-	"POST /item/accept": admin,
+	"POST /item/accept": admin, "GET /keys": admin, "GET /audit": admin, "POST /keys": admin, "POST /keys/{key}/rotate": admin, "POST /keys/{key}/revoke": admin,
 }
 
 func TestAuth_PageRoutesRequireSessions(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"hash"
 	"net/http"
 	"strconv"
+	"time"
 
 	"assay/internal/catalog"
 	"assay/internal/fault"
@@ -26,6 +27,9 @@ func (c *call) idOf(what string) (int64, error) {
 }
 
 func (c *call) limit() int { return int(c.values.number("limit")) }
+
+// keep returns how long the old secret of a rotation stays valid.
+func (c *call) keep() time.Duration { return time.Duration(c.values.number("keepHours")) * time.Hour }
 
 // fields returns the additional figures that the request selects for each price.
 func (c *call) fields() view.Fields {

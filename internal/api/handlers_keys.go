@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"assay/internal/apikey"
-	"assay/internal/fault"
 	"assay/internal/strictjson"
 )
 
@@ -22,9 +21,6 @@ type apiKeyBody struct {
 	RequestsPerMinute *int       `json:"requestsPerMinute,omitempty"`
 	ExpiresAt         *time.Time `json:"expiresAt,omitempty"`
 }
-
-// maxKeyName is the maximum length of a key's name.
-const maxKeyName = 64
 
 func (h keyHandlers) keys(c *call) (any, error) {
 	return h.Readers.Access.Keys(c.Context(), c.values["cursor"], c.limit())
@@ -47,7 +43,7 @@ func (h keyHandlers) createKey(c *call) (any, error) {
 }
 
 func (h keyHandlers) rotateKey(c *call) (any, error) {
-	k, secret, err := h.Keys.Rotate(c.Context(), c.values["key"], time.Duration(c.values.number("keepHours"))*time.Hour)
+	k, secret, err := h.Keys.Rotate(c.Context(), c.values["key"], c.keep())
 	if err != nil {
 		return nil, err
 	}
@@ -70,14 +66,14 @@ func decodeKey(body io.Reader) (k apikey.Key, err error) {
 		switch member {
 		case "name":
 			named = true
-			name, ok := in.Text(1, maxKeyName)
-			if k.Name = name; ok && !isKeyName(name) {
+			name, ok := in.Text(1, apikey.MaxName)
+			if k.Name = name; ok && !apikey.ValidName(name) {
 				in.Fault("must be lower-case letters, digits and hyphens, and begin with a letter")
 			}
 		case "scopes":
 			scoped = true
 			in.Array(func(int) {
-				scope, ok := in.Text(1, maxKeyName)
+				scope, ok := in.Text(1, apikey.MaxName)
 				switch {
 				case !ok:
 				case !slices.Contains(apikey.Scopes(), scope):
@@ -107,18 +103,5 @@ func decodeKey(body io.Reader) (k apikey.Key, err error) {
 	if err := in.Finish(); err != nil {
 		return apikey.Key{}, err
 	}
-	if len(k.Scopes) == 0 {
-		return apikey.Key{}, fault.New(fault.Invalid, "invalid_body", "A key needs at least one scope.")
-	}
-	return k, nil
-}
-
-func isKeyName(name string) bool {
-	for i, c := range name {
-		letter, later := c >= 'a' && c <= 'z', c >= '0' && c <= '9' || c == '-'
-		if !letter && (i == 0 || !later) {
-			return false
-		}
-	}
-	return name != ""
+	return k, apikey.CheckScopes(k.Scopes)
 }

@@ -40,17 +40,6 @@ type webhookPatch struct {
 	Enabled   bool        `json:"enabled,omitempty"`
 }
 
-// rotateBody describes the body of POST /api/webhooks/{id}/rotate.
-type rotateBody struct {
-	KeepHours int64 `json:"keepHours,omitempty"`
-}
-
-// Hours for which an older secret also signs.
-const (
-	keepHours    = 24
-	maxKeepHours = 168
-)
-
 // maxMinChange is the greatest minChange: a hundredfold price.
 const maxMinChange = 100 * money.Scale
 
@@ -116,21 +105,7 @@ func (h webhookHandlers) rotateWebhook(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	keep := int64(keepHours)
-	if c.hasBody {
-		in := strictjson.NewReader(c.Body)
-		in.Object([]string{"keepHours"}, func(member string) bool {
-			if member != "keepHours" {
-				return false
-			}
-			keep, _ = in.Int(0, maxKeepHours)
-			return true
-		})
-		if err := in.Finish(); err != nil {
-			return nil, err
-		}
-	}
-	secret, err := h.Webhooks.Rotate(c.Context(), id, time.Duration(keep)*time.Hour)
+	secret, err := h.Webhooks.Rotate(c.Context(), id, c.keep())
 	if err != nil {
 		return nil, err
 	}

@@ -171,8 +171,6 @@ func example(op operation) (path, body string) {
 		return path, `{"url":"` + deadHook + `","events":["job.finished"],"minChange":0.05}`
 	case "PATCH /api/webhooks/{id}":
 		return path, `{"items":["` + redline + `"],"users":["u1"],"enabled":true}`
-	case "POST /api/webhooks/{id}/rotate":
-		return path, `{"keepHours":1}`
 	case "POST /api/prices/lookup", "POST /api/prices/quotes":
 		return path, `{"items":[{"marketHashName":"AK-47 | Redline"},{"appId":440,"marketHashName":"y","phase":"Ruby"}]}`
 	default:

@@ -78,7 +78,7 @@ func (s *server) operations() []operation {
 		{"GET", webhook, admin, hooks.webhook, []param{webhookID}, nil, responseTypes{200: view.Webhook{}}, finds, "A webhook and its health."},
 		{"PATCH", webhook, admin, hooks.changeWebhook, []param{webhookID}, &body{limit: maxBody, like: webhookPatch{}}, responseTypes{200: view.Webhook{}}, finds, "Change, enable or disable a webhook."},
 		{"DELETE", webhook, admin, hooks.deleteWebhook, []param{webhookID}, nil, responseTypes{204: nil}, finds, "Delete a webhook."},
-		{"POST", webhook + "/rotate", admin, hooks.rotateWebhook, []param{webhookID}, &body{limit: maxBody, like: rotateBody{}, optional: true}, responseTypes{200: view.NewWebhook{}}, finds, "Replace the secret of a webhook. The older one stays valid for some hours."},
+		{"POST", webhook + "/rotate", admin, hooks.rotateWebhook, []param{webhookID, keepHours}, nil, responseTypes{200: view.NewWebhook{}}, finds, "Replace the secret of a webhook. The older one stays valid for some hours."},
 		{"POST", webhook + "/test", admin, hooks.testWebhook, []param{webhookID}, nil, responseTypes{200: view.WebhookAttempt{}}, finds, "Send a test message to a webhook."},
 		{"GET", webhook + "/deliveries", admin, hooks.deliveries, with(page, webhookID), nil, responseTypes{200: view.Page[view.WebhookDelivery]{}}, finds, "List recent messages of a webhook, newest first."},
 		{"POST", webhook + "/deliveries/{number}/resend", admin, hooks.resend, []param{webhookID, deliveryNumber}, nil, responseTypes{200: view.WebhookAttempt{}}, changes, "Send a recent message again, with the same id."},

@@ -22,7 +22,7 @@ func TestWebhooks_ShowTheirSecretOnce(t *testing.T) {
 	rotated := h.request("POST", path+"/rotate", "", asAdmin)
 	var next view.NewWebhook
 	h.must(json.Unmarshal([]byte(rotated.body), &next))
-	if next.Secret == made.Secret || next.OldSecretUntil == nil || next.OldSecretUntil.Sub(h.clock.Now()).Hours() != keepHours {
+	if next.Secret == made.Secret || next.OldSecretUntil == nil || next.OldSecretUntil.Sub(h.clock.Now()).Hours() != 24 {
 		t.Errorf("got %s after a rotation", rotated.body)
 	}
 	h.request("POST", path+"/test", "", asAdmin)
@@ -64,7 +64,7 @@ func TestWebhooks_RefuseWrongSettings(t *testing.T) {
 			t.Errorf("%s: got pointers %v, want %v", body, got, pointers)
 		}
 	}
-	h.wantProblem(http.StatusBadRequest, "invalid_body", h.request("POST", "/api/webhooks/1/rotate", `{"keepHours":169}`, asAdmin))
+	h.wantProblem(http.StatusBadRequest, "invalid_parameters", h.request("POST", "/api/webhooks/1/rotate?keepHours=721", "", asAdmin))
 	h.wantProblem(http.StatusBadRequest, "invalid_body", h.request("PATCH", "/api/webhooks/1", `{"format":"slack"}`, asAdmin))
 	h.exec(`UPDATE webhook_delivery SET number = 1, first = 1`)
 	h.wantProblem(http.StatusNotFound, "event_not_found", h.request("POST", "/api/webhooks/1/deliveries/1/resend", "", asAdmin))

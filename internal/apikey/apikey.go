@@ -37,6 +37,34 @@ func Scopes() []string {
 	}
 }
 
+// MaxName is the maximum length of a name in bytes.
+const MaxName = 64
+
+// ValidName reports whether name can be the name of a key: lower-case letters, digits and hyphens,
+// a letter first.
+func ValidName(name string) bool {
+	for i, c := range name {
+		letter, later := c >= 'a' && c <= 'z', c >= '0' && c <= '9' || c == '-'
+		if !letter && (i == 0 || !later) {
+			return false
+		}
+	}
+	return name != "" && len(name) <= MaxName
+}
+
+// CheckScopes returns a fault.Invalid if there is no scope or an unknown one.
+func CheckScopes(scopes []string) error {
+	if len(scopes) == 0 {
+		return fault.New(fault.Invalid, "invalid_body", "A key needs at least one scope.")
+	}
+	for _, scope := range scopes {
+		if !slices.Contains(Scopes(), scope) {
+			return fault.New(fault.Invalid, "invalid_body", "Unknown scope %q. The scopes are %s.", scope, strings.Join(Scopes(), ", "))
+		}
+	}
+	return nil
+}
+
 // MaxPerMinute is the highest limit of requests per minute.
 const MaxPerMinute = 1_000_000
 

@@ -256,14 +256,14 @@ func (a *App) buildServer() *http.Server {
 		Dialer: provider.NewDialer(a.cfg.WebhookHosts), Logger: a.log,
 	})
 	read := a.readers
-	failures := access.NewFailures(a.now)
+	failures, keys := access.NewFailures(a.now), &apikey.Service{DB: a.store}
 	page := web.New(web.Deps{
-		Readers: read, Engine: a.engine, Credentials: a.creds, Failures: failures,
+		Readers: read, Engine: a.engine, Credentials: a.creds, APIKeys: keys, Failures: failures,
 		Version: a.version, Currency: a.cfg.Currency, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,
 	})
 	return api.NewServer(api.New(api.Deps{
 		Readers: read, Gate: gate, Engine: a.engine, Inventories: a.inventories, Syncs: a.syncs, Market: a.market, Ledger: a.ledger, Fees: a.fees, Webhooks: a.hooks,
-		Responses: &idempotency.Responses{DB: a.store, Keys: a.ledger.Keys}, Keys: &apikey.Service{DB: a.store}, Credentials: a.creds, Failures: failures,
+		Responses: &idempotency.Responses{DB: a.store, Keys: a.ledger.Keys}, Keys: keys, Credentials: a.creds, Failures: failures,
 		Registry: newRegistry(read, a.store, a.syncs, a.cfg.PricesOnly), Page: page, PricesOnly: a.cfg.PricesOnly, Currency: a.cfg.Currency,
 		Version: a.version, Logger: a.log, Now: a.now, Host: a.cfg.ListenHost(), TrustedProxies: a.cfg.TrustedProxies,
 	}), a.log)

@@ -178,6 +178,7 @@ func TestSession_ExpiresWhenIdle(t *testing.T) {
 func actions() []string {
 	return []string{
 		"/runs", "/runs/42/cancel", "/runs/42/retry-failed", "/providers/sim/pause", "/providers/sim/resume", "/providers/pricelist/accept",
+		"/keys", "/keys/shop/rotate", "/keys/shop/revoke",
 		"/item/accept?" + itemQuery(catalog.Key{AppID: catalog.CS2, Name: dragonLore}),
 	}
 }

@@ -120,6 +120,10 @@ func TestBrowser_FitsAllScreens(t *testing.T) {
 	t.Cleanup(server.Close)
 	b := openBrowser(t, server.URL)
 	b.signIn(adminToken)
+	v := w.visit(t, adminToken) // fills the lists of keys and changes
+	v.post("/keys", "name", "price-bot", "scope", "prices:read", "perMinute", "600")
+	v.post("/keys", "name", "inventory-sync", "scope", "inventory:write", "days", "30")
+	v.post("/keys/inventory-sync/rotate")
 	type look struct {
 		name, scheme  string
 		width, height int64
@@ -131,7 +135,7 @@ func TestBrowser_FitsAllScreens(t *testing.T) {
 	for _, l := range looks {
 		b.look(l.scheme, l.width, l.height)
 		for name, path := range map[string]string{
-			"overview": "/", "runs": "/runs", "run": "/runs/42", "providers": "/providers", "items": "/items", "held": "/items?held=1&market=aurum&minPrice=1&sort=-price", "dry-run": "/dry-run",
+			"overview": "/", "runs": "/runs", "run": "/runs/42", "providers": "/providers", "items": "/items", "held": "/items?held=1&market=aurum&minPrice=1&sort=-price", "dry-run": "/dry-run", "keys": "/keys", "audit": "/audit",
 			"item": itemURL(730, redline, ""), "trap": itemURL(730, "Line one\nline two", ""),
 		} {
 			b.open(path)

@@ -59,7 +59,7 @@ func userOf(sess session) *user {
 
 // pageNames lists the templates of pages. Each defines "main".
 func pageNames() []string {
-	return []string{"sign-in", "overview", "runs", "run", "dry-run", "providers", "items", "item", "refusal"}
+	return []string{"sign-in", "overview", "runs", "run", "dry-run", "providers", "items", "item", "keys", "audit", "refusal"}
 }
 
 // parse creates one set of templates per page: the frame, shared parts and the page.

@@ -21,7 +21,7 @@ import (
 func addresses() []string {
 	return []string{
 		"/", "/live", "/live?run=42", "/runs", "/runs?kind=missing", "/runs/42", "/runs/42?state=failed", "/runs/42?state=skipped",
-		"/providers", "/items", "/items?q=redline", "/items?held=1&sort=-status", "/items?q=%3Cscript%3E", "/items?appId=999", "/dry-run", "/dry-run?force=1",
+		"/providers", "/items", "/items?q=redline", "/items?held=1&sort=-status", "/items?q=%3Cscript%3E", "/items?appId=999", "/dry-run", "/dry-run?force=1", "/keys", "/audit", "/audit?actor=%3Cscript%3E",
 		itemURL(730, redline, ""), itemURL(730, trapNames[1], ""),
 	}
 }

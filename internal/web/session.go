@@ -60,10 +60,11 @@ type session struct {
 
 // flash is a message that is shown once, on the page after an action.
 type flash struct {
-	Good bool
-	Text string
-	Href string // link to more information; may be empty
-	Link string
+	Good   bool
+	Text   string
+	Href   string // link to more information; may be empty
+	Link   string
+	Secret string // a new secret; may be empty
 }
 
 // tokenHash is the stored form of a session token. A copy of the memory does not reveal

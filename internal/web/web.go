@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"assay/internal/access"
+	"assay/internal/apikey"
 	"assay/internal/config"
 	"assay/internal/money"
 	"assay/internal/refresh"
@@ -25,6 +26,7 @@ type Deps struct {
 	*view.Readers
 	Engine      *refresh.Engine
 	Credentials *config.Credentials
+	APIKeys     *apikey.Service
 	Failures    *access.Failures // shared with the API
 	Version     string
 	Currency    money.Currency // currency of all prices
@@ -45,6 +47,7 @@ type (
 	runPages      struct{ *pages }
 	providerPages struct{ *pages }
 	itemPages     struct{ *pages }
+	accessPages   struct{ *pages }
 )
 
 // New returns the handler of the page for the path "/". It starts no goroutines. Sessions are
@@ -59,7 +62,7 @@ func New(deps Deps) http.Handler {
 
 // routes registers all routes of the page.
 func (s *site) routes() {
-	runs, providers, items := &runPages{s.pages}, &providerPages{s.pages}, &itemPages{s.pages}
+	runs, providers, items, access := &runPages{s.pages}, &providerPages{s.pages}, &itemPages{s.pages}, &accessPages{s.pages}
 	s.mux.HandleFunc("GET /static/{file...}", s.static)
 	s.mux.HandleFunc("GET /help", http.RedirectHandler("/help/index.html", http.StatusSeeOther).ServeHTTP)
 	s.mux.HandleFunc("GET /help/{$}", http.RedirectHandler("/help/index.html", http.StatusSeeOther).ServeHTTP)
@@ -75,6 +78,8 @@ func (s *site) routes() {
 	s.mux.HandleFunc("GET /providers", s.read(Read, providers.providers))
 	s.mux.HandleFunc("GET /items", s.read(Read, items.items))
 	s.mux.HandleFunc("GET /item", s.read(Read, items.item))
+	s.mux.HandleFunc("GET /keys", s.read(Admin, access.keys))
+	s.mux.HandleFunc("GET /audit", s.read(Admin, access.audit))
 	s.mux.HandleFunc("GET /dry-run", s.read(Admin, runs.dryRun))
 
 	s.mux.HandleFunc("POST /runs", s.act(Admin, runs.start))
@@ -84,6 +89,9 @@ func (s *site) routes() {
 	s.mux.HandleFunc("POST /providers/{provider}/resume", s.act(Admin, providers.resumeProvider))
 	s.mux.HandleFunc("POST /providers/{provider}/accept", s.act(Admin, providers.acceptProvider))
 	s.mux.HandleFunc("POST /item/accept", s.act(Admin, items.acceptItem))
+	s.mux.HandleFunc("POST /keys", s.act(Admin, access.createKey))
+	s.mux.HandleFunc("POST /keys/{key}/rotate", s.act(Admin, access.rotateKey))
+	s.mux.HandleFunc("POST /keys/{key}/revoke", s.act(Admin, access.revokeKey))
 }
 
 // ServeHTTP sets the headers of every response, and shows a page for unknown paths and

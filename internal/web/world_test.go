@@ -17,6 +17,7 @@ import (
 
 	"assay/internal/access"
 	"assay/internal/admission"
+	"assay/internal/apikey"
 	"assay/internal/catalog"
 	"assay/internal/config"
 	"assay/internal/db"
@@ -75,6 +76,7 @@ type world struct {
 	work      *dispatch.Local // nil before run
 	secrets   string          // directory of the files with the secrets
 	creds     *config.Credentials
+	keys      *apikey.Service
 	handler   http.Handler
 }
 
@@ -138,6 +140,7 @@ func (w *world) serve() {
 	must(w, err)
 	w.gate = admission.New(1)
 	next := newClock().now.Add(2*time.Hour + 11*time.Minute)
+	w.keys = &apikey.Service{DB: w.store}
 	w.handler = New(Deps{
 		Readers: view.New(view.Options{
 			Store: w.store, Gate: w.gate, Engine: w.engine, Providers: w.providers, Clients: w.sample.clients.byProvider,
@@ -145,7 +148,7 @@ func (w *world) serve() {
 			Scheduled:    func() map[string]time.Time { return map[string]time.Time{scheduledRefresh: next} },
 			Unconfigured: []view.Unconfigured{{Provider: "csfloat", Reason: "no key: set CSFLOAT_API_KEY"}, {Provider: "steam", Reason: "not named in MARKET_PRICE_PROVIDERS"}},
 		}),
-		Engine: w.engine, Credentials: w.creds, Failures: access.NewFailures(w.clock.Now),
+		Engine: w.engine, Credentials: w.creds, APIKeys: w.keys, Failures: access.NewFailures(w.clock.Now),
 		Version: "0.1.0-test", Currency: "USD", Logger: slog.New(slog.DiscardHandler), Now: w.clock.Now,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
 	})
