@@ -156,9 +156,10 @@ func (op *operation) scope() string {
 	return area + ":read"
 }
 
-// writes reports whether an operation changes something. Some reads need a body and are POST.
+// writes reports whether an operation changes something. Some reads need a body and are POST, and
+// the test of a webhook only sends a message.
 func (op *operation) writes() bool {
-	reads := strings.HasPrefix(op.path, "/api/prices/") || strings.HasSuffix(op.path, "/quote")
+	reads := strings.HasPrefix(op.path, "/api/prices/") || strings.HasSuffix(op.path, "/quote") || strings.HasSuffix(op.path, "/test")
 	return op.method != http.MethodGet && !reads
 }
 

@@ -51,7 +51,7 @@ func (h feedHandlers) manifest(c *call) (any, error) {
 // export returns a handler that sends all prices, as one JSON object or as NDJSON.
 func (h feedHandlers) export(ndjson bool) handler {
 	return func(c *call) (any, error) {
-		ctx, cancel := context.WithTimeout(c.Request.Context(), exportTimeout)
+		ctx, cancel := context.WithTimeout(c.slow, exportTimeout)
 		defer cancel()
 		if err := h.enter(ctx); err != nil {
 			return nil, err
@@ -227,7 +227,7 @@ const maxWaitSeconds = 60
 
 func (h feedHandlers) changes(c *call) (any, error) {
 	c.unlimitedRead()
-	ctx := c.Request.Context() // holds no admission slot, because it may wait
+	ctx := c.slow
 	page, err := h.Readers.Items.Changes(ctx, c.values.number("since"), c.limit(), c.values.seconds("wait"), c.fields())
 	if err != nil {
 		return nil, err
@@ -237,7 +237,7 @@ func (h feedHandlers) changes(c *call) (any, error) {
 
 func (h feedHandlers) events(c *call) (any, error) {
 	c.unlimitedRead()
-	return h.Readers.Items.Events(c.Request.Context(), c.values.number("after"), c.limit(), c.values.seconds("wait"))
+	return h.Readers.Items.Events(c.slow, c.values.number("after"), c.limit(), c.values.seconds("wait"))
 }
 
 // unlimitedRead removes the time limit for reading the request, which would otherwise end a

@@ -49,7 +49,7 @@ func (h feedHandlers) stream(c *call) (any, error) {
 	c.w.Header().Set("Content-Type", streamType)
 	c.w.Header().Set("X-Accel-Buffering", "no") // nginx would delay the events
 	c.w.WriteHeader(http.StatusOK)
-	if err := s.run(c.Request.Context()); err != nil && c.Request.Context().Err() == nil {
+	if err := s.run(c.slow); err != nil && c.Request.Context().Err() == nil {
 		h.Logger.InfoContext(c.Request.Context(), "stream ended", "request_id", c.id, "error", err)
 		panic(http.ErrAbortHandler)
 	}
@@ -64,13 +64,13 @@ func (h feedHandlers) streamStart(c *call) (int64, error) {
 		text = c.values["since"]
 	}
 	if text == "" {
-		return h.Readers.Items.LastNumber(c.Request.Context())
+		return h.Readers.Items.LastNumber(c.slow)
 	}
 	after, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || after < 0 {
 		return 0, fault.New(fault.Invalid, "invalid_parameters", "Last-Event-ID must be the id of an event of this stream.")
 	}
-	_, err = h.Readers.Items.Stream(c.Request.Context(), after)
+	_, err = h.Readers.Items.Stream(c.slow, after)
 	return after, err
 }
 

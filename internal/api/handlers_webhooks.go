@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"time"
 
 	"assay/internal/catalog"
 	"assay/internal/event"
@@ -118,7 +117,7 @@ func (h webhookHandlers) testWebhook(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := h.Webhooks.Test(c.Request.Context(), id) // holds no admission slot, because it waits for the receiver
+	out, err := h.Webhooks.Test(c.slow, id)
 	return view.WebhookAttemptOf(out), err
 }
 
@@ -144,7 +143,7 @@ func (h webhookHandlers) resend(c *call) (any, error) {
 	if err != nil {
 		return nil, fault.New(fault.NotFound, "delivery_not_found", "This webhook has no such delivery.")
 	}
-	out, err := h.Webhooks.Resend(c.Request.Context(), id, number)
+	out, err := h.Webhooks.Resend(c.slow, id, number)
 	return view.WebhookAttemptOf(out), err
 }
 

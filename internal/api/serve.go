@@ -25,7 +25,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, release := admission.Hold(r.Context())
 	defer release()
 	out := &recorder{ResponseWriter: w, begins: release}
-	c := &call{Request: r, w: out, ctx: ctx, id: requestID(r), route: "unknown"}
+	c := &call{Request: r, w: out, ctx: ctx, slow: r.Context(), id: requestID(r), route: "unknown"}
 	secure(out.Header())
 	if access.OverTLS(r, s.TrustedProxies) {
 		out.Header().Set("Strict-Transport-Security", "max-age=31536000") // a year
@@ -102,10 +102,11 @@ func (s *server) dispatch(w http.ResponseWriter, c *call) error {
 		return err
 	}
 	if op.writes() {
-		c.ctx = auditlog.With(c.ctx, auditlog.Entry{
+		entry := auditlog.Entry{
 			Actor: c.role, Address: access.Client(c.Request, s.TrustedProxies).String(),
 			Action: op.method + " " + op.path, Target: c.URL.RequestURI(), RequestID: c.id,
-		})
+		}
+		c.ctx, c.slow = auditlog.With(c.ctx, entry), auditlog.With(c.slow, entry)
 	}
 	var done func()
 	c.hasBody, done, err = s.admitBody(w, c.Request, op.body)

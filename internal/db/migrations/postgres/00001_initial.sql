@@ -528,6 +528,8 @@ CREATE TABLE webhook_delivery (
     error       text    NOT NULL, -- of the last attempt; '': it succeeded
     at          bigint  NOT NULL, -- last attempt
     PRIMARY KEY (webhook_id, number)
+);
+
 -- Named API keys. Only the hashes of secrets are stored.
 CREATE TABLE api_key (
     name       text    COLLATE "C" NOT NULL PRIMARY KEY,
