@@ -172,7 +172,7 @@ func estimateSettings() []setting {
 			set: into(func(c *Config) *string { return &c.Level }, parseLevel),
 		},
 		{
-			name: "MARKET_PRICE_GUARD", def: "flag", help: "handling of a large move that two markets made: `flag` applies it immediately as `suspect`, `hold` waits for new evidence as for all other large moves",
+			name: "MARKET_PRICE_GUARD", def: "flag", help: "handling of a large move that two markets made: `flag` accepts it as `suspect`, `hold` waits for new evidence",
 			set: oneOf(func(c *Config) *pricing.Guard { return &c.Guard }, pricing.Flag, pricing.Hold),
 		},
 		{
@@ -255,7 +255,7 @@ func ownSettings() []setting {
 			set: markets("cs2cap"),
 		},
 		{
-			name: "CS2CAP_SHAPE", def: "batch", help: "requests to `cs2cap`: `batch` (a hundred names each), `single` (the only shape of the free plan) or `stream` (all items and their sales in one response; requires the plan Pro or Quant)",
+			name: "CS2CAP_SHAPE", def: "batch", help: "requests to `cs2cap`: `batch`, `single` or `stream`, depending on the plan",
 			set: oneOf(func(c *Config) *string { return &c.Cs2capShape }, "batch", "single", "stream"),
 		},
 		{
@@ -272,7 +272,7 @@ func ownSettings() []setting {
 		},
 		{
 			name: "STEAM_ENDPOINT", def: "priceoverview",
-			help: "endpoint of `steam` to request for a name: `priceoverview` (lowest ask, median and number of sales of a day) or `orderbook` (lowest ask, highest bid, number of offers)",
+			help: "endpoint of `steam` to request for a name: `priceoverview` (asks and sales) or `orderbook` (asks and bids)",
 			set:  oneOf(func(c *Config) *string { return &c.SteamEndpoint }, "priceoverview", "orderbook"),
 		},
 		{

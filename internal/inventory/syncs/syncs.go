@@ -49,7 +49,7 @@ func New(inventories *inventory.Service, steam steaminv.Options) *Service {
 	s := &Service{
 		inventories: inventories, Priority: admission.NewPriority(),
 		count: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "assay_inventory_syncs_total", Help: "Syncs of inventories by kind: push, pull (from Steam) or renew (of the last push, for a listing). The outcome is ok, refused (cannot succeed as requested) or failed (may succeed later). The reason is the code of the problem, too_old, cancelled, timeout or internal_error; empty after ok.",
+			Name: "assay_inventory_syncs_total", Help: "Syncs of inventories by kind: push, pull (from Steam) or renew (of the last push, for a listing). The outcome is ok, refused, or failed (may succeed later). The reason is a problem code, too_old, cancelled, timeout or internal_error.",
 		}, []string{"kind", "outcome", "reason"}),
 		rows: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "assay_inventory_sync_rows_total", Help: "Inventory rows that syncs added, changed or removed.",
