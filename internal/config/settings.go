@@ -115,7 +115,7 @@ func refreshSettings(providers []string) []setting {
 		{name: "MARKET_PRICE_CURRENCY", def: "USD", help: "currency of all market prices", set: into(func(c *Config) *money.Currency { return &c.Currency }, parseCurrency)},
 		{
 			name: "MARKET_PRICE_RATES", help: "comma-separated list of exchange rates into that currency: `ecb` (the European Central Bank's daily file) or `file:PATH`, " +
-				"and fixed rates such as `EUR=1.0834@2026-11-20` or `KEY=1.85@2026-11-20`, which override the others. The server does not start if the currency of a market has no rate",
+				"and fixed rates such as `EUR=1.0834@2026-11-20` or `KEY=1.85@2026-11-20`, which override the others",
 			set: setRates,
 		},
 		{
@@ -209,7 +209,7 @@ func platformSettings() []setting {
 			set: into(func(c *Config) *Schedule { return &c.VerifySchedule }, parseSchedule),
 		},
 		{
-			name: "TRADE_HOLD", def: "168h", help: "how long a seller's credit is held after a trade was completed; Steam allows reversals for seven days",
+			name: "TRADE_HOLD", def: "168h", help: "how long a seller's credit is held after a trade was completed",
 			set: duration(func(c *Config) *time.Duration { return &c.TradeHold }, 0, maxDuration),
 		},
 		{
@@ -276,7 +276,7 @@ func ownSettings() []setting {
 			set:  oneOf(func(c *Config) *string { return &c.SteamEndpoint }, "priceoverview", "orderbook"),
 		},
 		{
-			name: "STEAM_INVENTORY_PACE", def: "4s", help: "minimum time between two requests of all instances to Steam for inventories; each request also counts towards `STEAM_LIMIT`",
+			name: "STEAM_INVENTORY_PACE", def: "4s", help: "minimum time between two requests of all instances to Steam for inventories",
 			set: duration(func(c *Config) *time.Duration { return &c.SteamPace }, time.Millisecond, time.Hour),
 		},
 		{
