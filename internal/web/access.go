@@ -63,17 +63,17 @@ func newKey(r *http.Request, now time.Time) (apikey.Key, error) {
 	k := apikey.Key{Name: r.PostFormValue("name"), Scopes: r.PostForm["scope"]}
 	limit, err := optionalNumber(r.PostFormValue("perMinute"), apikey.MaxPerMinute)
 	if err != nil {
-		return k, fault.New(fault.Invalid, "invalid_limit", "The limit must be a whole number from 1 to %d, or empty.", apikey.MaxPerMinute)
+		return k, fault.New(fault.Invalid, "invalid_parameters", "The limit must be a whole number from 1 to %d, or empty.", apikey.MaxPerMinute)
 	}
 	days, err := optionalNumber(r.PostFormValue("days"), maxKeyDays)
 	if err != nil {
-		return k, fault.New(fault.Invalid, "invalid_expiry", "The days must be a whole number from 1 to %d, or empty.", maxKeyDays)
+		return k, fault.New(fault.Invalid, "invalid_parameters", "The days must be a whole number from 1 to %d, or empty.", maxKeyDays)
 	}
 	if k.PerMinute = limit; days > 0 {
 		k.ExpiresAt = now.AddDate(0, 0, days)
 	}
 	if !apikey.ValidName(k.Name) {
-		return k, fault.New(fault.Invalid, "invalid_name", "The name of a key has at most %d lower-case letters, digits and hyphens, and begins with a letter.", apikey.MaxName)
+		return k, fault.New(fault.Invalid, "invalid_parameters", "The name of a key has at most %d lower-case letters, digits and hyphens, and begins with a letter.", apikey.MaxName)
 	}
 	return k, apikey.CheckScopes(k.Scopes)
 }
