@@ -72,6 +72,6 @@ func TestRefreshWork_ChangesEveryRow(t *testing.T) {
 		t.Error("got unchanged rows, want all changed")
 	}
 	if w.snapshots[0][0] != int64(1) || w.items[0][0] != int64(1) {
-		t.Error("got a changed key column")
+		t.Error("got a changed key column, want no change")
 	}
 }

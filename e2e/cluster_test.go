@@ -129,7 +129,7 @@ func (c *cluster) estimated(lost int) {
 		counted += int(j.Usage.RequestCount)
 	}
 	sent := served(c.markets.Handler) - c.before
-	c.t.Logf("%d runs; %d requests counted, %d sent, at most %d lost by kills", len(c.runs), counted, sent, lost)
+	c.t.Logf("%d runs; counted %d of %d requests; the kills lost at most %d", len(c.runs), counted, sent, lost)
 	if most := len(c.runs)*sim.DefaultMarkets + lost; sent > most {
 		c.t.Errorf("got %d requests for %d runs, want at most %d", sent, len(c.runs), most)
 	}

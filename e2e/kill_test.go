@@ -97,7 +97,7 @@ func testKills(t *testing.T, on engine) {
 	}
 	s.start()
 	end := s.awaitEnd()
-	t.Logf("%d kills, %d items; slowest start to progress %v; %d requests", killed, end.TotalItems, slowest, end.Usage.RequestCount)
+	t.Logf("%d kills, %d items, %d requests; the slowest start made no progress for %v", killed, end.TotalItems, end.Usage.RequestCount, slowest)
 	if end.Status.JobID != id || end.Status.State != "finished" {
 		t.Errorf("last job: got %s in state %s, want %s finished", end.Status.JobID, end.Status.State, id)
 	}

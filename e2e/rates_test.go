@@ -107,7 +107,7 @@ func TestRates_FixedRatesOfKeysAndMetal(t *testing.T) {
 		env := []string{"MARKET_PRICE_PROVIDERS=pricelist", "PRICELIST_CONFIG=" + lists}
 		for _, command := range []string{"serve", "config"} {
 			if _, errs := on.newServer(t, append(env, "MARKET_PRICE_RATES=ecb,REF=0.029@2026-11-20")...).command(2, command); !strings.Contains(errs, "no rate for KEY, the currency of pricelist/keys") {
-				t.Errorf("assay %s without a rate: got %s, want that the rate for KEY is missing", command, errs)
+				t.Errorf("assay %s without a rate: got %s, want an error about the missing rate for KEY", command, errs)
 			}
 		}
 		s := on.newServer(t, append(env, "MARKET_PRICE_RATES=KEY=1.85@2026-11-20,REF=0.029@2026-11-20")...)

@@ -108,7 +108,7 @@ func TestRelease_IsTheSameFromEveryDirectory(t *testing.T) {
 		}
 	}
 	if len(first) != len(second) || len(first) < 3+2*len(only) {
-		t.Fatalf("got %d and %d files, want equal numbers with every archive", len(first), len(second))
+		t.Fatalf("two builds: got %d and %d files, want equal numbers and all archives", len(first), len(second))
 	}
 	checkSums(t, first)
 	for _, p := range only {

@@ -111,7 +111,7 @@ func TestOnce_RefusesASecondRequestInProgress(t *testing.T) {
 	got := h.work("u1", `{"a":1}`, "k", asPlatform)
 	h.wantProblem(http.StatusConflict, "request_in_progress", got)
 	if got.Header.Get("Retry-After") == "" {
-		t.Error("got no Retry-After header")
+		t.Error("got no Retry-After header, want one")
 	}
 	h.wantProblem(http.StatusUnprocessableEntity, "idempotency_key_reused", h.work("u1", `{"a":2}`, "k", asPlatform))
 	close(end)

@@ -160,7 +160,7 @@ func TestWords_IncludeAllConstants(t *testing.T) {
 func TestReadTexts_ReportsMalformedEntries(t *testing.T) {
 	for _, file := range []string{"Job\n", "Job: x.\nJob: x.\n", "Job: x.\n  id\n", "Job: x.\n  id {: x\n", "Job: x.\n  id 1 x\n", "Job: x.\n  id 1: x\n  id 1: x\n", "Job: x.\n  id 1: \n"} {
 		if _, err := readTexts(file); err == nil {
-			t.Errorf("readTexts of %q: got no error", file)
+			t.Errorf("readTexts of %q: got no error, want one", file)
 		}
 	}
 }

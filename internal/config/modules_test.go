@@ -31,7 +31,7 @@ func TestCreateSecrets_WithoutTheWalletAnEmptyLedgerNeedsNoKey(t *testing.T) {
 		t.Errorf("got files %v, %d ledger keys, error %v; want 3 files and no ledger key", created, len(c.LedgerKeys), err)
 	}
 	if _, err := os.Stat(generatedPath(c.DataDir, ledgerKey)); err == nil {
-		t.Error("a ledger key was created")
+		t.Error("a ledger key was created, want none")
 	}
 	if _, err := CreateSecrets(c, false); err == nil || !strings.Contains(err.Error(), "WALLET_LEDGER_KEY: is missing, and the ledger has entries") {
 		t.Errorf("got error %v for a ledger with entries, want an error about WALLET_LEDGER_KEY", err)

@@ -144,7 +144,7 @@ func TestCopy_LocksTheTarget(t *testing.T) {
 		}
 		_, err := to.db.ExecContext(t.Context(), `SET lock_timeout = 1; INSERT INTO setting (name, value) VALUES ('a', 'b'); RESET lock_timeout`)
 		if err == nil {
-			t.Error("write of another connection to the target during the copy: got no error")
+			t.Error("write of another connection to the target during the copy: got no error, want one")
 		}
 	}})
 	must(t, err)

@@ -73,7 +73,7 @@ func refused(tb testing.TB, path string) error {
 	s, err := db.Open(tb.Context(), db.Options{Path: path})
 	if err == nil {
 		must(tb, s.Close())
-		tb.Fatal("Open: got no error")
+		tb.Fatal("Open: got no error, want one")
 	}
 	return err
 }

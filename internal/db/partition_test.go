@@ -96,7 +96,7 @@ func TestPartition_WithoutRows(t *testing.T) {
 	d.Open(t, db.Options{})
 	for _, parts := range []int{0, 65} {
 		if err := partition(t, d, parts); err == nil {
-			t.Errorf("%d partitions: got no error", parts)
+			t.Errorf("%d partitions: got no error, want one", parts)
 		}
 	}
 }
@@ -161,7 +161,7 @@ func TestPartition_LeavesTheTableWhenKilled(t *testing.T) {
 			WHERE datname = current_database() AND query LIKE 'CREATE INDEX slow ON %'`).Scan(&killed))
 	}
 	if err := <-ended; err == nil {
-		t.Error("got no error from the killed conversion")
+		t.Error("the killed conversion: got no error, want one")
 	}
 	if got := inventoryOf(t, raw); got != want {
 		t.Error("the killed conversion changed the rows, want no change")

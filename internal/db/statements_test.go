@@ -54,7 +54,7 @@ func TestSQL_AnUnknownColumnIsFound(t *testing.T) {
 			raw := openRaw(t, name)
 			for _, text := range []string{"SELECT no_such FROM item", "UPDATE item SET no_such = 1", "SELECT 1 FROM no_such"} {
 				if err := prepare(t, raw, text); err == nil {
-					t.Errorf("invalid statement %s: got no error", text)
+					t.Errorf("invalid statement %s: got no error, want one", text)
 				}
 			}
 		})

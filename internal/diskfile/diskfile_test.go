@@ -45,7 +45,7 @@ func TestFile_DiscardRemovesTheFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := f.Commit(filepath.Join(dir, "missing", "x")); err == nil {
-			t.Error("Commit to a missing directory: got no error")
+			t.Error("Commit to a missing directory: got no error, want one")
 		}
 		f.Discard()
 	}

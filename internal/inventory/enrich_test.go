@@ -87,7 +87,7 @@ func TestInspect_ChangesARowToThePhaseOfItsCertificate(t *testing.T) {
 	p.queued = 0
 	p.inspect()
 	same(t, "Doppler without a price", p.finding("1"), "Phase 2|0|done||property|0.026702551171183586|721|419")
-	same(t, "finish without phases", p.finding("2"), "|0|done||property|0.026702551171183586|721|38")
+	same(t, "item of a finish without phases", p.finding("2"), "|0|done||property|0.026702551171183586|721|38")
 	same(t, "row without an inspection", p.finding("3"), "|500|||||-1|-1")
 	same(t, "calls of Queued", p.queued, 1)
 	same(t, "queue entries", p.count(`SELECT count(*) FROM missing_price m JOIN item i ON i.id = m.item_id WHERE i.phase = 'Phase 2'`), 1)

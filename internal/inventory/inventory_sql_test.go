@@ -79,7 +79,7 @@ func TestRows_CopyThePriceOfTheirItem(t *testing.T) {
 			return addInventory(tx, v, app, "2", []Row{{AssetID: "a", Amount: 1}}, nil)
 		})
 		if err == nil {
-			f.Error("adding the same asset twice: got no error")
+			f.Error("adding the same asset twice: got no error, want one")
 		}
 		f.Tx(func(tx *db.Tx) error {
 			return addInventory(tx, v, app, "6", []Row{{AssetID: "a", Amount: 1}}, nil)

@@ -125,7 +125,7 @@ func TestSync_RejectsOlderSnapshots(t *testing.T) {
 	late := pushAt(5, asset("2", "B"))
 	late.SnapshotAt = late.SnapshotAt.Add(-time.Microsecond)
 	if _, err := p.Sync(t.Context(), "u", late, inventory.Normal); fault.Of(err) == nil {
-		t.Error("snapshot that is older by a microsecond: got no error")
+		t.Error("snapshot that is older by a microsecond: got no error, want one")
 	}
 	p.sync("other", pushAt(0, asset("1", "A")))
 	game, context := pushAt(0, asset("1", "A")), pushAt(0, asset("1", "A"))

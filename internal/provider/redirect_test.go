@@ -48,7 +48,7 @@ func TestFollow_BlocksUnsafeRedirects(t *testing.T) {
 			t.Errorf("%s to %s: got header %v, want Authorization %v", r.from, r.to, next.header, r.key)
 		}
 		if next.url.User != nil {
-			t.Errorf("%s to %s: the client used the user of the redirect", r.from, r.to)
+			t.Errorf("%s to %s: got the user name of the redirect in the request, want none", r.from, r.to)
 		}
 	}
 }

@@ -38,8 +38,8 @@ func TestApplyRange_WritesPricesToItsRows(t *testing.T) {
 		f.openShards(id, 1)
 		f.Is("applied a range with mostly different rows", f.applyRange(id, 3, true), true)
 		f.Is("values after that range", fmt.Sprintf("%d", f.values(u)), "[30 30 10 0]")
-		f.Is("applied the rest", f.applyRange(id, 3, true), true)
-		f.Is("values after the rest", fmt.Sprintf("%d", f.values(u)), "[30 30 30 0]")
+		f.Is("applied the other ranges", f.applyRange(id, 3, true), true)
+		f.Is("values after the other ranges", fmt.Sprintf("%d", f.values(u)), "[30 30 30 0]")
 		f.shards(id, 1, 0)
 	})
 }

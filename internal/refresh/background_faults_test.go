@@ -136,7 +136,7 @@ func TestBackground_KillLosesAndDuplicatesNothing(t *testing.T) {
 		got.Reset()
 		w.print(&got, result)
 		if got.String() != want.String() {
-			t.Fatalf("after a kill at point %d: %s", kill, differ(got.String(), want.String()))
+			t.Fatalf("after a kill at point %d, the result differs: %s", kill, differ(got.String(), want.String()))
 		}
 		if n := len(steam.requested()); n > 3 {
 			t.Errorf("after a kill at point %d, the provider got %d calls, want at most one more than the names", kill, n)

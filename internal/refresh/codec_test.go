@@ -142,7 +142,7 @@ func TestDecoder_RejectsDamagedBlobs(t *testing.T) {
 			}
 		}
 		if err := u.each(data[:i], func(*quoteRecord) {}); err == nil && i > 0 {
-			t.Errorf("cut after %d of %d bytes: got no error", i, len(data))
+			t.Errorf("cut after %d of %d bytes: got no error, want one", i, len(data))
 		}
 	}
 }
@@ -153,7 +153,7 @@ func TestDecoder_RejectsLargeBlobs(t *testing.T) {
 	u := newDecoder()
 	defer u.close()
 	if err := u.each(bomb, func(*quoteRecord) {}); err == nil {
-		t.Error("blob over the limit: got no error")
+		t.Error("blob over the limit: got no error, want one")
 	}
 	if cap(u.buf) > maxBlob {
 		t.Errorf("the buffer has %d bytes, want at most the limit of a blob", cap(u.buf))

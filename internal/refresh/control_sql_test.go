@@ -119,7 +119,7 @@ func TestSetCurrency_RefusesAnotherCurrency(t *testing.T) {
 		f.Must(refresh.SetCurrency(f.Context(), f.DB, "EUR"))
 		f.Must(refresh.SetCurrency(f.Context(), f.DB, "EUR"))
 		if err := refresh.SetCurrency(f.Context(), f.DB, "USD"); err == nil {
-			f.Error("SetCurrency with another currency: got no error")
+			f.Error("SetCurrency with another currency: got no error, want one")
 		}
 		f.Must(refresh.SetCurrency(f.Context(), f.DB, "EUR"))
 	})

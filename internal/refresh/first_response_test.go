@@ -85,11 +85,11 @@ func TestRule7_TwoContradictingFirstResponsesAreQuarantined(t *testing.T) {
 	equal(t, "the quarantine of b", held["b"], "alpha: b: quarantined: first response: a contradicts it, and neither has a majority of the markets: accept the correct one")
 
 	if err := w.engine.AcceptProvider(t.Context(), "alpha", "c"); err == nil {
-		t.Error("AcceptProvider of an unknown market: got no error")
+		t.Error("AcceptProvider of an unknown market: got no error, want one")
 	}
 	must(t, w.engine.AcceptProvider(t.Context(), "alpha", "a"))
 	if err := w.engine.AcceptProvider(t.Context(), "alpha", "a"); err == nil {
-		t.Error("second AcceptProvider: got no error")
+		t.Error("second AcceptProvider: got no error, want one")
 	}
 	w.run(true)
 	equal(t, "average", w.named(list[0]).Average, units(10))

@@ -248,7 +248,7 @@ func TestRule7_AnOperatorCanAcceptAHeldPrice(t *testing.T) {
 	w.drain()
 	key := w.named("A").Key
 	if err := w.engine.AcceptItem(t.Context(), key); err == nil {
-		t.Error("AcceptItem without a held price: got no error")
+		t.Error("AcceptItem without a held price: got no error, want one")
 	}
 	price = units(40)
 	w.clock.Add(7 * time.Hour)

@@ -81,7 +81,7 @@ func TestRule7_AnomalousResponseIsQuarantinedUntilAccepted(t *testing.T) {
 
 	must(t, w.engine.AcceptProvider(t.Context(), "alpha", ""))
 	if err := w.engine.AcceptProvider(t.Context(), "alpha", ""); err == nil {
-		t.Error("second AcceptProvider: got no error")
+		t.Error("second AcceptProvider: got no error, want one")
 	}
 	w.run(true)
 	snaps, err = view.Snapshots(t.Context(), w.store, w.named(list[0]).ID)

@@ -53,7 +53,7 @@ func TestStream_SharesReadsAndShowsProgress(t *testing.T) {
 		t.Errorf("after the last event: got %q, want nothing", none.Text)
 	}
 	if _, err := w.Stream(t.Context(), last+1); err == nil {
-		t.Error("Stream after an unknown number: got no error")
+		t.Error("Stream after an unknown number: got no error, want one")
 	}
 	w.begin(1)
 	frame, err := view.New(view.Options{Store: w.store, Currency: "USD", Now: func() time.Time { return w.now }}).Jobs.Progress(t.Context())

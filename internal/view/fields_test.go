@@ -23,7 +23,7 @@ func TestParseFields_AcceptsKnownNamesOnly(t *testing.T) {
 	}
 	for _, text := range []string{",", "interval,", "median", "Interval", "interval, average"} {
 		if _, err := view.ParseFields(text); err == nil {
-			t.Errorf("ParseFields(%q): got no error", text)
+			t.Errorf("ParseFields(%q): got no error, want one", text)
 		}
 	}
 }

@@ -213,7 +213,7 @@ func TestNewRing_RejectsInvalidKeys(t *testing.T) {
 		"twice":      {good, good},
 	} {
 		if _, err := NewRing(keys); err == nil {
-			t.Errorf("NewRing with keys %q: got no error", name)
+			t.Errorf("NewRing with keys %q: got no error, want one", name)
 		}
 	}
 }

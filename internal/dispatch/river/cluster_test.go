@@ -218,7 +218,7 @@ func TestMigrate_AllowsConcurrentCalls(t *testing.T) {
 	}
 	migrating.Wait()
 	if n := query(t, url, `SELECT count(*) FROM river_migration`); n == 0 {
-		t.Error("got no applied migrations")
+		t.Error("got no applied migrations, want some")
 	}
 	if err := river.Check(t.Context(), url, discard()); err != nil {
 		t.Error(err)

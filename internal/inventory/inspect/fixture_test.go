@@ -118,7 +118,7 @@ func TestDecode_ReturnsADifferentCodeForEachVector(t *testing.T) {
 	for _, c := range v.Refused {
 		_, err := Decode(c.Input)
 		if code(err) == "" {
-			t.Errorf("%q (%s): got no error", c.Input, c.Why)
+			t.Errorf("%q (%s): got no error, want one", c.Input, c.Why)
 		}
 		if other, twice := codes[code(err)]; twice {
 			t.Errorf("%s and %s: both have code %s, want different codes", c.Why, other, code(err))

@@ -253,7 +253,7 @@ func TestDecode_DetectsEveryFlippedBit(t *testing.T) {
 	for bit := range 8 * len(raw) {
 		raw[bit/8] ^= 1 << (bit % 8)
 		if _, err := Decode(hex.EncodeToString(raw)); err == nil {
-			t.Errorf("flipped bit %d: got no error", bit)
+			t.Errorf("flipped bit %d: got no error, want one", bit)
 		}
 		raw[bit/8] ^= 1 << (bit % 8)
 	}

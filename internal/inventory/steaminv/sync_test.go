@@ -321,7 +321,7 @@ func TestClose_AbortsPulls(t *testing.T) {
 		for i := range 5 {
 			wg.Go(func() {
 				if _, err := s.Sync(t.Context(), fmt.Sprint(i), steaminv.Default(), inventory.Normal); err == nil {
-					t.Error("sync after Close: got no error")
+					t.Error("sync after Close: got no error, want one")
 				}
 			})
 		}

@@ -127,7 +127,7 @@ func TestPhase_IsFoundInNamesAndPaints(t *testing.T) {
 		}
 	}
 	if rest, phase := CutInfix("★ Bowie Knife | Doppler Black Pearl (Factory New)"); rest != "★ Bowie Knife | Doppler (Factory New)" || phase != "Black Pearl" {
-		t.Errorf("CutInfix with a phase: got %q, %q, want it cut out", rest, phase)
+		t.Errorf("CutInfix with a phase: got %q, %q, want the phase cut out of the name", rest, phase)
 	}
 	if rest, phase := CutInfix("★ Bowie Knife | Doppler (Factory New)"); rest != "★ Bowie Knife | Doppler (Factory New)" || phase != "" {
 		t.Errorf("CutInfix without a phase: got %q, %q, want the unchanged name", rest, phase)

@@ -245,7 +245,7 @@ func TestCheckMarkets_RejectsBidsAndDuplicates(t *testing.T) {
 	}
 	for _, keys := range [][]string{{"buff163", "buff163_buy"}, {"swap.gg", "swapgg"}} {
 		if pricempire.CheckMarkets(keys) == nil {
-			t.Errorf("CheckMarkets(%q): got no error", keys)
+			t.Errorf("CheckMarkets(%q): got no error, want one", keys)
 		}
 	}
 }

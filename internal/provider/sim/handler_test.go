@@ -174,13 +174,13 @@ func TestServer_StopsAfterClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Start(t.Context(), strings.TrimPrefix(s.URL(), "http://"), h); err == nil {
-		t.Error("second server on the same address: got no error")
+		t.Error("second server on the same address: got no error, want one")
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
 	if _, err := http.Get(s.URL() + "/v1/prices?name=a"); err == nil {
-		t.Error("request after Close: got no error")
+		t.Error("request after Close: got no error, want one")
 	}
 }
 

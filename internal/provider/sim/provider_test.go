@@ -282,10 +282,10 @@ func TestNew_RejectsInvalidConfigurations(t *testing.T) {
 		}
 	}
 	if _, err := NewHandler(Options{Names: -1}); err == nil {
-		t.Error("NewHandler with -1 names: got no error")
+		t.Error("NewHandler with -1 names: got no error, want one")
 	}
 	if _, err := NewHandler(Options{Markets: 1_000}); err == nil {
-		t.Error("NewHandler with 1,000 markets: got no error")
+		t.Error("NewHandler with 1,000 markets: got no error, want one")
 	}
 }
 
@@ -303,7 +303,7 @@ func TestFetch_RejectsInvalidCallsWithoutARequest(t *testing.T) {
 	} {
 		c.call.Meter = new(provider.Meter)
 		if _, err := p(c.shape).Fetch(t.Context(), c.call, new(providertest.Sink)); err == nil {
-			t.Errorf("%s: %d names and file %q: got no error", c.shape, len(c.call.Names), c.call.File)
+			t.Errorf("%s: %d names and file %q: got no error, want one", c.shape, len(c.call.Names), c.call.File)
 		}
 		if n := c.call.Meter.Requests(); n != 0 {
 			t.Errorf("%s: got %d requests, want 0", c.shape, n)

@@ -90,6 +90,6 @@ func TestLoad_NamesTheLineOfAFault(t *testing.T) {
 		}
 	}
 	if _, err := metadata.Load(t.TempDir()); err == nil {
-		t.Error("Load of a directory: got no error")
+		t.Error("Load of a directory: got no error, want one")
 	}
 }
