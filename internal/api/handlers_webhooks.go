@@ -2,6 +2,7 @@ package api
 
 import (
 	"io"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -27,6 +28,7 @@ type webhookBody struct {
 	Items     []string    `json:"items,omitempty"`
 	Users     []string    `json:"users,omitempty"`
 	MinChange money.Micro `json:"minChange,omitempty"`
+	Alert     *alertBody  `json:"alert,omitempty"`
 }
 
 // webhookPatch describes the body of PATCH /api/webhooks/{id}.
@@ -36,7 +38,16 @@ type webhookPatch struct {
 	Items     []string    `json:"items,omitempty"`
 	Users     []string    `json:"users,omitempty"`
 	MinChange money.Micro `json:"minChange,omitempty"`
+	Alert     *alertBody  `json:"alert,omitempty"`
 	Enabled   bool        `json:"enabled,omitempty"`
+}
+
+// alertBody describes the member alert of a webhook.
+type alertBody struct {
+	Change money.Micro `json:"change,omitempty"`
+	Hours  int64       `json:"hours,omitempty"`
+	Above  money.Micro `json:"above,omitempty"`
+	Below  money.Micro `json:"below,omitempty"`
 }
 
 // maxMinChange is the greatest minChange: a hundredfold price.
@@ -151,7 +162,7 @@ func (h webhookHandlers) resend(c *call) (any, error) {
 // format; an existing one can be enabled and disabled.
 func decodeWebhook(body io.Reader, isNew bool) (c webhook.Change, format webhook.Format, err error) {
 	in, format := strictjson.NewReader(body), webhook.Standard
-	known := []string{"url", "events", "items", "users", "minChange", "enabled"}
+	known := []string{"url", "events", "items", "users", "minChange", "alert", "enabled"}
 	if isNew {
 		known[len(known)-1] = "format"
 	}
@@ -172,7 +183,9 @@ func decodeWebhook(body io.Reader, isNew bool) (c webhook.Change, format webhook
 			list := readList(in, webhook.MaxUsers, func() string { return readText(in, user.MaxID) })
 			c.Users = &list
 		case member == "minChange":
-			c.MinChange = readMinChange(in)
+			c.MinChange = new(readAmount(in, maxMinChange))
+		case member == "alert":
+			c.Alert = new(readAlert(in))
 		case member == "enabled" && !isNew:
 			enabled, _ := in.Bool()
 			c.Enabled = &enabled
@@ -217,11 +230,44 @@ func readList[T any](in *strictjson.Reader, most int, read func() T) []T {
 	return list
 }
 
-func readMinChange(in *strictjson.Reader) *money.Micro {
+// readAmount reads a decimal number from 0 to most.
+func readAmount(in *strictjson.Reader, most money.Micro) money.Micro {
 	text, ok := in.Number()
-	least, err := money.Parse([]byte(text), 1)
-	if ok && (err != nil || least < 0 || least > maxMinChange) {
-		in.Fault("must be a number from 0 to %v: 0.1 is 10 %%", maxMinChange)
+	if !ok {
+		return 0
 	}
-	return &least
+	amount, err := money.Parse([]byte(text), 1)
+	if err != nil || amount < 0 || amount > most {
+		in.Fault("must be a number from 0 to %v", most)
+	}
+	return amount
+}
+
+// alertHours is the default window of an alert.
+const alertHours = 24
+
+// readAlert reads the limits of alerts, or null for none.
+func readAlert(in *strictjson.Reader) *webhook.Alert {
+	if in.Null() {
+		return nil
+	}
+	a := &webhook.Alert{Hours: alertHours}
+	if in.Object([]string{"change", "hours", "above", "below"}, func(member string) bool {
+		switch member {
+		case "change":
+			a.Change = readAmount(in, maxMinChange)
+		case "hours":
+			a.Hours, _ = in.Int(1, webhook.MaxAlertHours)
+		case "above":
+			a.Above = readAmount(in, math.MaxInt64)
+		case "below":
+			a.Below = readAmount(in, math.MaxInt64)
+		default:
+			return false
+		}
+		return true
+	}) && a.Change == 0 && a.Above == 0 && a.Below == 0 {
+		in.FaultAt("/alert", "needs change, above or below")
+	}
+	return a
 }

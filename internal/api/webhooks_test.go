@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"assay/internal/money"
 	"assay/internal/view"
 )
 
@@ -35,10 +36,15 @@ func TestWebhooks_ShowTheirSecretOnce(t *testing.T) {
 	if strings.Contains(h.log.String(), "whsec_") {
 		t.Error("the log contains a secret")
 	}
-	got := h.request("PATCH", path, `{"enabled":false,"items":[]}`, asAdmin)
+	got := h.request("PATCH", path, `{"alert":{"change":0.1,"below":5.5}}`, asAdmin)
 	var changed view.Webhook
 	h.must(json.Unmarshal([]byte(got.body), &changed))
-	if changed.State != "disabled" || changed.DisabledReason != "operator" || len(changed.Items) != 0 || changed.Users[0] != "u1" || changed.MinChange != made.MinChange {
+	if changed.Alert == nil || *changed.Alert != (view.WebhookAlert{Change: money.Scale / 10, Hours: 24, Below: 11 * money.Scale / 2}) {
+		t.Errorf("got %s with an alert", got.body)
+	}
+	got = h.request("PATCH", path, `{"enabled":false,"items":[],"alert":null}`, asAdmin)
+	h.must(json.Unmarshal([]byte(got.body), &changed))
+	if changed.State != "disabled" || changed.Alert != nil || changed.DisabledReason != "operator" || len(changed.Items) != 0 || changed.Users[0] != "u1" || changed.MinChange != made.MinChange {
 		t.Errorf("got %s after a change", got.body)
 	}
 }
@@ -54,6 +60,8 @@ func TestWebhooks_RefuseWrongSettings(t *testing.T) {
 		`{"url":"` + deadHook + `","users":` + many + `}`:                    {"/users/20"},
 		`{"url":"` + deadHook + `","items":[""],"enabled":true}`:             {"/items/0", "/enabled"},
 		`{"url":"` + deadHook + `","minChange":"0.1","secret":"whsec_AAAA"}`: {"/minChange", "/secret"},
+		`{"url":"` + deadHook + `","alert":{"hours":721,"change":-1}}`:       {"/alert/hours", "/alert/change"},
+		`{"url":"` + deadHook + `","alert":{}}`:                              {"/alert"},
 	} {
 		p := h.wantProblem(http.StatusBadRequest, "invalid_body", h.request("POST", "/api/webhooks", body, asAdmin))
 		var got []string

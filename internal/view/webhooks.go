@@ -10,23 +10,32 @@ import (
 
 // Webhook is an address that gets events. It never shows a secret.
 type Webhook struct {
-	ID             string       `json:"id"`
-	URL            string       `json:"url"`
-	Format         string       `json:"format"`
-	Events         []event.Kind `json:"events"`
-	Items          []string     `json:"items"`
-	Users          []string     `json:"users"`
-	MinChange      money.Micro  `json:"minChange"`
-	State          string       `json:"state"` // healthy, failing, disabled
-	DisabledReason string       `json:"disabledReason"`
-	Attempts       int          `json:"attempts"` // failed attempts since the last success
-	FailingSince   *time.Time   `json:"failingSince"`
-	NextAttemptAt  *time.Time   `json:"nextAttemptAt"`
-	LastAttemptAt  *time.Time   `json:"lastAttemptAt"`
-	LastSuccess    *time.Time   `json:"lastSuccess"`
-	LastError      *string      `json:"lastError"`
-	OldSecretUntil *time.Time   `json:"oldSecretUntil"`
-	CreatedAt      time.Time    `json:"createdAt"`
+	ID             string        `json:"id"`
+	URL            string        `json:"url"`
+	Format         string        `json:"format"`
+	Events         []event.Kind  `json:"events"`
+	Items          []string      `json:"items"`
+	Users          []string      `json:"users"`
+	MinChange      money.Micro   `json:"minChange"`
+	Alert          *WebhookAlert `json:"alert"`
+	State          string        `json:"state"` // healthy, failing, disabled
+	DisabledReason string        `json:"disabledReason"`
+	Attempts       int           `json:"attempts"` // failed attempts since the last success
+	FailingSince   *time.Time    `json:"failingSince"`
+	NextAttemptAt  *time.Time    `json:"nextAttemptAt"`
+	LastAttemptAt  *time.Time    `json:"lastAttemptAt"`
+	LastSuccess    *time.Time    `json:"lastSuccess"`
+	LastError      *string       `json:"lastError"`
+	OldSecretUntil *time.Time    `json:"oldSecretUntil"`
+	CreatedAt      time.Time     `json:"createdAt"`
+}
+
+// WebhookAlert are the limits of price alerts.
+type WebhookAlert struct {
+	Change money.Micro `json:"change"`
+	Hours  int64       `json:"hours"`
+	Above  money.Micro `json:"above"`
+	Below  money.Micro `json:"below"`
 }
 
 // NewWebhook is a webhook with its secret, which is shown once.
@@ -42,6 +51,9 @@ func WebhookOf(h *webhook.Webhook) Webhook {
 		MinChange: h.Filter.MinChange, State: h.State(), DisabledReason: h.Disabled, Attempts: h.Attempts,
 		FailingSince: when(h.FailingSince), LastAttemptAt: when(h.TriedAt), LastSuccess: when(h.DeliveredAt), LastError: text(h.LastError),
 		OldSecretUntil: when(h.OldSecretUntil), CreatedAt: h.CreatedAt,
+	}
+	if a := h.Filter.Alert; a != nil {
+		out.Alert = new(WebhookAlert(*a))
 	}
 	if h.Disabled == "" {
 		out.NextAttemptAt = when(h.NextAt)

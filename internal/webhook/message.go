@@ -79,16 +79,27 @@ func (s *Service) message(ctx context.Context, h *Webhook, p *part, known *owned
 	}
 	b := &event.Batch{Number: p.Number, At: p.Batch.At, Items: make([]int64, len(p.Batch.Items))}
 	var lines []string
+	var alerts []alertData
 	for i, item := range p.Batch.Items {
 		if v := selected[item]; v != nil {
 			b.Items[i] = item
-			lines = append(lines, s.line(v))
+			lines = append(lines, s.line(v, f.Alert))
+			if f.Alert != nil {
+				alerts = append(alerts, alertData{v.app, v.name, v.phase, f.Alert.reason(v), v.after, v.before, v.reference})
+			}
 		}
 	}
 	if m.data, err = s.o.Changes(ctx, b); err != nil {
 		return nil, err
 	}
-	m.text = "Prices changed:\n" + strings.Join(lines[:min(len(lines), shownChanges)], "\n")
+	title := "Prices changed"
+	if f.Alert != nil {
+		title = "Price alert"
+		if err := m.alert(alerts); err != nil {
+			return nil, err
+		}
+	}
+	m.text = title + ":\n" + strings.Join(lines[:min(len(lines), shownChanges)], "\n")
 	if more := len(lines) - shownChanges; more > 0 {
 		m.text += "\nand " + strconv.Itoa(more) + " more"
 	}
@@ -124,8 +135,13 @@ func (s *Service) selected(ctx context.Context, h *Webhook, p *part, known *owne
 			return nil, err
 		}
 	}
+	if f.Alert != nil {
+		if err := readReferences(ctx, s.o.Store, p.Batch.At, f.Alert.window(), out); err != nil {
+			return nil, err
+		}
+	}
 	for id, m := range out {
-		if len(f.Items) > 0 && !slices.Contains(f.Items, m.name) || len(f.Users) > 0 && !items[id] || !m.atLeast(f.MinChange) {
+		if len(f.Items) > 0 && !slices.Contains(f.Items, m.name) || len(f.Users) > 0 && !items[id] || !m.atLeast(f.MinChange) || f.Alert != nil && f.Alert.reason(m) == "" {
 			delete(out, id)
 		}
 	}
@@ -147,20 +163,36 @@ func (m *moved) ratio() (ratio money.Micro, ok bool) {
 	return money.Ratio(m.after-m.before, m.before)
 }
 
-// line describes a price change for people.
-func (s *Service) line(m *moved) string {
+// line describes a price change for people. The alert may be nil.
+func (s *Service) line(m *moved, alert *Alert) string {
 	name := m.name
 	if m.phase != "" {
 		name += " (" + m.phase + ")"
 	}
 	text := fmt.Sprintf("%s: %s → %s %s", name, known(m.before), known(m.after), s.o.Currency)
-	if ratio, ok := m.ratio(); ok {
+	ratio, ok := m.ratio()
+	reason, within := "", ""
+	if alert != nil {
+		reason = alert.reason(m)
+	}
+	switch reason {
+	case AlertAbove:
+		text += fmt.Sprintf(" (rose to %s or more)", alert.Above)
+		ok = false
+	case AlertBelow:
+		text += fmt.Sprintf(" (fell to %s or less)", alert.Below)
+		ok = false
+	case AlertMoved:
+		ratio, ok = money.Ratio(m.after-m.reference, m.reference)
+		within = fmt.Sprintf(" in %d h", alert.Hours)
+	}
+	if ok {
 		const tenth = money.Scale / 1000 // 0.1 %
 		sign, tenths := "+", int64(ratio/tenth)
 		if tenths < 0 {
 			sign, tenths = "-", -tenths
 		}
-		text += fmt.Sprintf(" (%s%d.%d %%)", sign, tenths/10, tenths%10)
+		text += fmt.Sprintf(" (%s%d.%d %%%s)", sign, tenths/10, tenths%10, within)
 	}
 	return text
 }

@@ -63,9 +63,10 @@ const TestKind = "webhook.test"
 // Filter selects events. An empty list selects all.
 type Filter struct {
 	Events    []event.Kind `json:"events"`
-	Items     []string     `json:"items"`     // market hash names; applies to events that name items
-	Users     []string     `json:"users"`     // applies to events of users, and to prices of items in their inventories
-	MinChange money.Micro  `json:"minChange"` // of price.changed: a part of the price before; 0.1 is 10 %
+	Items     []string     `json:"items"`          // market hash names; applies to events that name items
+	Users     []string     `json:"users"`          // applies to events of users, and to prices of items in their inventories
+	Alert     *Alert       `json:"alert,omitzero"` // nil: all price changes
+	MinChange money.Micro  `json:"minChange"`      // of price.changed: a part of the price before; 0.1 is 10 %
 }
 
 // Webhook is an address that gets events.
@@ -212,6 +213,7 @@ type Change struct {
 	Items     *[]string
 	Users     *[]string
 	MinChange *money.Micro
+	Alert     **Alert
 	Enabled   *bool
 }
 
@@ -247,6 +249,7 @@ func (c *Change) Apply(h *Webhook) {
 	set(&h.Filter.Items, c.Items)
 	set(&h.Filter.Users, c.Users)
 	set(&h.Filter.MinChange, c.MinChange)
+	set(&h.Filter.Alert, c.Alert)
 }
 
 func set[T any](to *T, value *T) {

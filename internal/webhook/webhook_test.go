@@ -619,6 +619,64 @@ func TestDeliver_SplitsManyChanges(t *testing.T) {
 	})
 }
 
+func TestDeliver_AlertsWhenALimitIsCrossed(t *testing.T) {
+	each(t, func(f *fixture) {
+		items := catalogtest.Items(f.Fixture, 730, "A")
+		price := func(hours int, price money.Micro) []got {
+			f.Now = f.Now.Add(time.Duration(hours) * time.Hour)
+			f.price(items, price*money.Scale/10)
+			return f.deliver()
+		}
+		price(0, 100)
+		f.create(webhook.Webhook{Filter: webhook.Filter{Alert: &webhook.Alert{Change: money.Scale / 5, Hours: 24, Above: 20 * money.Scale, Below: 5 * money.Scale}}})
+		f.create(webhook.Webhook{Format: webhook.Slack, Filter: webhook.Filter{Alert: &webhook.Alert{Change: money.Scale / 5, Hours: 24}}})
+		for _, step := range []struct {
+			hours  int
+			price  money.Micro // tenths
+			reason string
+		}{
+			{1, 110, ""},
+			{1, 119, ""},
+			{1, 120, "moved"}, // 20 % in steps
+			{1, 125, ""},      // was reported
+			{20, 118, ""},     // + 18 %
+			{1, 121, ""},      // + 10 % since the second price
+			{30, 150, "moved"},
+			{1, 199, ""},
+			{1, 200, "above"},
+			{1, 210, ""},
+			{48, 100, "moved"},
+			{1, 50, "below"},
+			{1, 40, ""},
+			{1, 60, ""},
+			{30, 60, ""},
+		} {
+			reasons := ""
+			for _, m := range price(step.hours, step.price) {
+				var body struct {
+					Type string
+					Data struct {
+						Alerts []struct{ Reason, MarketHashName string }
+						Items  []struct{ MarketHashName string }
+					}
+				}
+				f.Must(json.Unmarshal([]byte(m.body), &body))
+				if body.Type == "" {
+					continue // Slack
+				}
+				f.Is("type, alerts and items", fmt.Sprint(body.Type, len(body.Data.Alerts), len(body.Data.Items), body.Data.Items[0].MarketHashName), "price.alert1 1A")
+				reasons += body.Data.Alerts[0].Reason
+			}
+			f.Is(fmt.Sprint("reason at ", step.price), reasons, step.reason)
+		}
+		for _, m := range price(48, 90) {
+			if strings.HasPrefix(m.body, `{"text"`) {
+				f.Is("text", m.body, `{"text":"Price alert:\nA: 6 → 9 USD (+50.0 % in 24 h)"}`)
+			}
+		}
+	})
+}
+
 func TestDeliver_WritesTextsForSlackAndDiscord(t *testing.T) {
 	each(t, func(f *fixture) {
 		items := catalogtest.Items(f.Fixture, 730, "AK-47 | <Redline> & more")
