@@ -15,6 +15,7 @@ const (
 	JobFinished      Kind = "job.finished"
 	JobPartial       Kind = "job.partial"
 	JobFailed        Kind = "job.failed"
+	Degraded         Kind = "provider.degraded"
 	WentDown         Kind = "provider.down"
 	Quarantined      Kind = "provider.quarantined"
 	CameUp           Kind = "provider.up"
@@ -32,7 +33,7 @@ const (
 
 // Kinds returns all kinds.
 func Kinds() []Kind {
-	return append([]Kind{PriceChanged, JobFinished, JobPartial, JobFailed, WentDown, Quarantined, CameUp, BudgetIsLow, LedgerHasProblem, TradeIsOverdue}, marketKinds()...)
+	return append([]Kind{PriceChanged, JobFinished, JobPartial, JobFailed, Degraded, WentDown, Quarantined, CameUp, BudgetIsLow, LedgerHasProblem, TradeIsOverdue}, marketKinds()...)
 }
 
 // marketKinds returns the kinds of events of single listings and trades.
@@ -102,20 +103,21 @@ type MarketGap struct {
 	Detail   string  `json:"detail"` // text for people; may be empty
 }
 
-// Reasons why a provider is down.
+// Reasons why a provider is down or degraded.
 const (
 	WhyBreaker    = "breaker"    // its host fails repeatedly and gets no requests for a while
 	WhyQuarantine = "quarantine" // a market's response failed validation
+	WhyFetch      = "fetch"      // two consecutive fetches of a file failed
 )
 
-// ProviderDown reports that requests to a provider's host are suspended, or that the
-// responses of a market are quarantined. It is written once until the matching
-// ProviderUp.
+// ProviderDown reports that requests to a provider's host are suspended, that the responses of
+// a market are quarantined, or that fetches of a file fail. It is written once until the
+// matching ProviderUp.
 type ProviderDown struct {
 	Provider string `json:"provider"`
-	Why      string `json:"why"`              // breaker, quarantine
+	Why      string `json:"why"`              // breaker, quarantine, fetch
 	Host     string `json:"host"`             // set for a breaker; empty if the provider has a single host
-	Market   string `json:"market,omitempty"` // Market, AppID and File are set for a quarantine
+	Market   string `json:"market,omitempty"` // Market and AppID are set for a quarantine, File also for fetches
 	AppID    int32  `json:"appId,omitempty"`
 	File     string `json:"file,omitempty"`
 	Detail   string `json:"detail"` // text for people
@@ -206,10 +208,14 @@ func (j JobEnded) Kind() Kind {
 
 // Kind implements Data.
 func (d ProviderDown) Kind() Kind {
-	if d.Why == WhyQuarantine {
+	switch d.Why {
+	case WhyQuarantine:
 		return Quarantined
+	case WhyFetch:
+		return Degraded
+	default:
+		return WentDown
 	}
-	return WentDown
 }
 
 // Kind implements Data.

@@ -24,7 +24,7 @@ func Text(kind Kind, data []byte) string {
 		return "run " + d.JobID + ": " + humanize.Comma(d.UpdatedItems) + " of " + humanize.Comma(d.TotalItems) + " items priced"
 	case BudgetIsLow:
 		return place + ": " + humanize.Comma(d.Left) + " of " + humanize.Comma(d.Limit) + " left (" + d.Budget + ")"
-	case WentDown, Quarantined, CameUp:
+	case Degraded, WentDown, Quarantined, CameUp:
 		return place + ": " + strings.TrimPrefix(d.Detail, d.Provider+": "+d.Market+": quarantined: ")
 	case LedgerHasProblem:
 		return "user " + d.UserID + ": " + d.Status

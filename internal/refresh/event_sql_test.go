@@ -144,6 +144,35 @@ func TestStoreValidation_QuarantineAddsOneEvent(t *testing.T) {
 	})
 }
 
+func TestNoteProvider_ReportsAFileThatFailsTwice(t *testing.T) {
+	each(t, func(f *fixture) {
+		note := func(file, failure string) {
+			f.Helper()
+			f.Tx(func(tx *db.Tx) error { return refresh.NoteProvider(tx, "s", file, failure) })
+		}
+		count := func(what string, want int) {
+			f.Helper()
+			f.Is(what+": number of events", len(f.events()), want)
+		}
+		note("f", "timeout")
+		count("one failure", 0)
+		note("f", "")
+		count("success after one failure", 0)
+		for range 3 {
+			note("f", "timeout")
+			note("g", "")
+			note("", "requests for names fail")
+		}
+		count("three failures", 1)
+		f.Is("event", f.events()[0], `provider.degraded {"provider":"s","why":"fetch","host":"","file":"f","detail":"timeout"}`)
+		note("f", "")
+		note("f", "")
+		note("", "")
+		count("recovery", 2)
+		f.Is("event of the recovery", f.events()[0], `provider.up {"provider":"s","why":"fetch","host":"","file":"f","detail":"the file can be fetched again"}`)
+	})
+}
+
 // events returns the newest events as "kind data", the newest first.
 func (f *fixture) events() []string {
 	f.Helper()

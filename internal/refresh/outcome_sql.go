@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"assay/internal/db"
+	"assay/internal/event"
 )
 
 var fetchesBulk = db.NewBulk(addFetchesSQL, fetchColumns, addFetchesConflict)
@@ -48,6 +49,9 @@ func noteProvider(t *db.Tx, provider, file, failure string) error {
 		ON CONFLICT (provider) DO UPDATE SET last_success = excluded.last_success`, provider, db.Micros(t.Now())); err != nil {
 		return err
 	}
+	if err := noteRecovery(t, provider, file); err != nil {
+		return err
+	}
 	_, err := t.Exec(`INSERT INTO provider_file (provider, file, last_success) VALUES ($1, $2, $3)
 		ON CONFLICT (provider, file) DO UPDATE SET last_success = excluded.last_success, failures = 0`, provider, file, db.Micros(t.Now()))
 	return err
@@ -59,11 +63,33 @@ func noteFailure(t *db.Tx, provider, file, failure string) error {
 		provider, failure, db.Micros(t.Now())); err != nil {
 		return err
 	}
-	_, err := t.Exec(`INSERT INTO provider_file (provider, file, last_error, last_error_at, failures) VALUES ($1, $2, $3, $4, 1)
+	var failures int64
+	if err := t.QueryRow(`INSERT INTO provider_file (provider, file, last_error, last_error_at, failures) VALUES ($1, $2, $3, $4, 1)
 		ON CONFLICT (provider, file) DO UPDATE SET
-			last_error = excluded.last_error, last_error_at = excluded.last_error_at, failures = provider_file.failures + 1`,
-		provider, file, failure, db.Micros(t.Now()))
-	return err
+			last_error = excluded.last_error, last_error_at = excluded.last_error_at, failures = provider_file.failures + 1
+		RETURNING failures`, provider, file, failure, db.Micros(t.Now())).Scan(&failures); err != nil {
+		return err
+	}
+	if file == "" || failures != degradedAfter {
+		return nil
+	}
+	return event.Add(t, event.ProviderDown{Provider: provider, Why: event.WhyFetch, File: file, Detail: failure})
+}
+
+// degradedAfter is the number of consecutive failures of a file after which an event reports it.
+// Requests for names have none, because single names fail all the time.
+const degradedAfter = 2
+
+// noteRecovery writes an event if the failures of a file that were reported end.
+func noteRecovery(t *db.Tx, provider, file string) error {
+	if file == "" {
+		return nil
+	}
+	n, err := t.Exec(`UPDATE provider_file SET failures = 0 WHERE provider = $1 AND file = $2 AND failures >= $3`, provider, file, degradedAfter)
+	if err != nil || n == 0 {
+		return err
+	}
+	return event.Add(t, event.ProviderUp{Provider: provider, Why: event.WhyFetch, File: file, Detail: "the file can be fetched again"})
 }
 
 // outcomes selects the outcome of each market in each file of a job. A file that reuses the
