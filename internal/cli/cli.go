@@ -37,6 +37,7 @@ type grammar struct {
 	Cancel      cancelCmd      `cmd:"" group:"work" help:"Cancel a run."`
 	RetryFailed retryFailedCmd `cmd:"" group:"work" help:"Start a run of the items that failed in another run, or were skipped because of their provider."`
 	Prices      pricesCmd      `cmd:"" group:"work" help:"Show an item's price and every market's quote, or search items."`
+	Export      exportCmd      `cmd:"" group:"work" help:"Write all prices to a Parquet, CSV or NDJSON file."`
 	Inventory   inventoryCmd   `cmd:"" group:"work" help:"Push or show a user's inventory."`
 	Provider    providerCmd    `cmd:"" group:"work" help:"List, test, pause and resume price providers."`
 	Users       usersCmd       `cmd:"" group:"work" help:"Create or replace users."`

@@ -17,7 +17,7 @@ import (
 // that rejects every request. It compares the exit codes with the documented table.
 func TestExit_CommandsReturnDocumentedCodes(t *testing.T) {
 	commands := map[string]string{ // arguments separated by |
-		"refresh": "", "status": "", "runs": "", "cancel": "17", "retry-failed": "17", "prices": "x", "inventory sync": "u1|--steam", "inventory show": "u1",
+		"refresh": "", "status": "", "runs": "", "export": "-|--format|csv", "cancel": "17", "retry-failed": "17", "prices": "x", "inventory sync": "u1|--steam", "inventory show": "u1",
 		"provider list": "", "provider pause": "sim", "provider resume": "sim", "provider accept": "sim",
 		"users show": "u1", "users put": "u1", "users delete": "u1",
 		"listings list": "", "listings show": "1", "listings price": "1|500", "listings cancel": "1|2",
