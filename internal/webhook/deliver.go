@@ -295,12 +295,17 @@ func (s *Service) count(t *db.Tx, state string) {
 	t.AfterCommit(func() { db.Local[deliveryCounts](s.o.Store).Add(state) })
 }
 
-// States returns the number of webhooks by state.
+// States returns the number of webhooks by state. Only webhooks that an operator disabled count
+// as disabled; others that are disabled count as failing.
 func States(ctx context.Context, s *db.DB) (map[string]int, error) {
 	hooks, err := list(ctx, s)
 	out := map[string]int{IsHealthy: 0, IsFailing: 0, IsDisabled: 0}
 	for i := range hooks {
-		out[hooks[i].State()]++
+		state := hooks[i].State()
+		if state == IsDisabled && hooks[i].Disabled != ByOperator {
+			state = IsFailing
+		}
+		out[state]++
 	}
 	return out, err
 }

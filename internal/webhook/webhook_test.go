@@ -324,6 +324,9 @@ func TestDeliver_DisablesAReceiverThatIsGoneOrAlwaysFails(t *testing.T) {
 			f.Now = f.Now.Add(30 * time.Minute)
 		}
 		f.Is("after five days", f.get(id).Disabled, webhook.Failing)
+		states, err := webhook.States(f.Context(), f.DB)
+		f.Must(err)
+		f.Is("counted as failing", fmt.Sprint(states), "map[disabled:0 failing:1 healthy:0]")
 	})
 }
 
