@@ -43,12 +43,12 @@ func serverSettings() []setting {
 		},
 		{
 			name: "MAX_CONNECTIONS", def: "2000",
-			help: "maximum number of open connections; above it, a new connection replaces the one that has been idle longest",
+			help: "maximum number of open connections",
 			set:  number(func(c *Config) *int { return &c.MaxConnections }, 10, 100_000),
 		},
 		{
 			name: "MODULES", def: allModules,
-			help: "comma-separated list of modules: `" + allModules + "`, or `prices` alone, which turns listings, trades, top traders, wallets and payment fees off",
+			help: "comma-separated list of modules: `" + allModules + "`, or `prices` alone, without market, wallet and fees",
 			set:  into(func(c *Config) *bool { return &c.PricesOnly }, parseModules),
 		},
 		{
@@ -176,11 +176,11 @@ func estimateSettings() []setting {
 			set: oneOf(func(c *Config) *pricing.Guard { return &c.Guard }, pricing.Flag, pricing.Hold),
 		},
 		{
-			name: "MARKET_PRICE_FEES", help: "comma-separated list of fees of markets in basis points (hundredths of a percent), such as `skinport=800,steam=1500`, for the spread after fees of `POST /api/prices/quotes`; a market without one has no fee",
+			name: "MARKET_PRICE_FEES", help: "comma-separated list of fees of markets in basis points (hundredths of a percent), such as `skinport=800,steam=1500`, for the spread after fees of `POST /api/prices/quotes`",
 			set: into(func(c *Config) *map[string]int64 { return &c.MarketFees }, parseMarketFees),
 		},
 		{
-			name: "ITEM_METADATA", help: "file with types, rarities, wears, collections and image addresses of items, as a JSON array or one object per line; read when the server starts",
+			name: "ITEM_METADATA", help: "file with types, rarities, wears, collections and image addresses of items",
 			set: text(func(c *Config) *string { return &c.ItemMetadata }),
 		},
 		{
