@@ -27,10 +27,11 @@ const (
 	errorPause = 10 * time.Second
 
 	// giveUpAfter is how long a receiver must fail, and how old an event must be, until the event
-	// is given up.
-	giveUpAfter = 24 * time.Hour
-	// disableAfter is how long a receiver must fail until its webhook is disabled. The number of
-	// attempts must be at least disableAttempts, because the server may have been stopped.
+	// is given up. disableAfter is how long a receiver must fail until its webhook is disabled.
+	// Both need a number of attempts, because the server may have been stopped, or its clock may
+	// be wrong.
+	giveUpAfter     = 24 * time.Hour
+	giveUpAttempts  = 20
 	disableAfter    = 5 * 24 * time.Hour
 	disableAttempts = 100
 )
@@ -225,7 +226,7 @@ func (s *Service) work(ctx context.Context, h *Webhook) error {
 func (s *Service) attempt(ctx context.Context, h *Webhook, p *part, m *message) (handled bool, err error) {
 	now := s.o.Store.Clock()
 	d := &Delivery{Number: p.Number, First: p.first, Kind: p.Kind, State: Delivered}
-	if !h.FailingSince.IsZero() && now.Sub(h.FailingSince) >= giveUpAfter && now.Sub(p.At) >= giveUpAfter {
+	if h.Attempts >= giveUpAttempts && now.Sub(h.FailingSince) >= giveUpAfter && now.Sub(p.At) >= giveUpAfter {
 		h.Cursor = p.Number
 		err := s.o.Store.InTx(ctx, func(t *db.Tx) error {
 			s.count(t, Failed)

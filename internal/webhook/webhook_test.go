@@ -330,6 +330,23 @@ func TestDeliver_DisablesAReceiverThatIsGoneOrAlwaysFails(t *testing.T) {
 	})
 }
 
+func TestDeliver_LosesNothingWhenTheClockIsSet(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.create(webhook.Webhook{})
+		f.respond(http.StatusInternalServerError)
+		f.add(problem("a"), problem("b"))
+		f.Is("attempts", len(f.deliver()), 1)
+		start := f.Now
+		for _, days := range []int{400, -400, 0} {
+			f.Now = start.AddDate(0, 0, days)
+			f.Is(fmt.Sprint("attempts with the clock off by ", days, " days"), len(f.deliver()), 1)
+		}
+		f.respond(http.StatusOK)
+		f.Now = start.Add(31 * time.Minute)
+		f.Is("users", users(f, f.deliver()), "a b")
+	})
+}
+
 func TestDeliver_FollowsNoRedirectAndBoundsResponses(t *testing.T) {
 	each(t, func(f *fixture) {
 		id, _ := f.create(webhook.Webhook{})
