@@ -132,7 +132,7 @@ func writePrices(to io.Writer, from io.Reader, format string, fields view.Fields
 		}
 		items++
 	}
-	if _, err := lines.ReadToken(); err != io.EOF { //nolint:errorlint // the decoder returns io.EOF itself at the end
+	if _, err := lines.ReadToken(); err != io.EOF {
 		return items, err
 	}
 	if err := out.Close(); err != nil {
