@@ -16,7 +16,7 @@ var publishedRoutes = []string{
 	"GET /api/community/top-traders", "GET /api/health",
 	"POST /api/listings", "POST /api/listings/batch", "POST /api/listings/cancel", "GET /api/listings", "GET /api/listings/{id}", "DELETE /api/listings/{id}",
 	"POST /api/listings/{id}/purchase", "GET /api/trades", "GET /api/trades/{id}", "POST /api/trades/{id}/complete", "POST /api/trades/{id}/reverse",
-	"GET /api/inventory/{userId}", "POST /api/inventory/{userId}/sync",
+	"GET /api/inventory/{userId}", "GET /api/inventory/{userId}/values", "POST /api/inventory/{userId}/sync",
 	"GET /api/market-prices/job-debug", "GET /api/market-prices/jobs", "GET /api/market-prices/jobs/{id}",
 	"POST /api/market-prices/jobs/{id}/cancel", "GET /api/market-prices/jobs/{id}/items", "POST /api/market-prices/jobs/{id}/retry-failed",
 	"POST /api/market-prices/items/{name}/accept", "GET /api/market-prices/provider-debug", "POST /api/market-prices/refresh",

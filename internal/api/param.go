@@ -74,6 +74,9 @@ var (
 	keepHours  = number("keepHours", 0, 24*30, "24", "Hours for which the old secret stays valid.")
 	auditActor = text("actor", 128, "Only entries of this actor: admin, market, platform, page, or key: and the name of an API key.")
 
+	valuesFrom = moment("from", "Only days that began at this time or later.")
+	valuesTo   = moment("to", "Only days that began before this time. Default: now.")
+
 	jobKind      = choice("kind", "", "Only jobs of this kind.", "bulk", "missing")
 	listingState = choice("state", "", "Only listings in this state.", "active", "reserved", "sold", "cancelled", "expired")
 	tradeState   = choice("state", "", "Only trades in this state.", "pending", "completed", "reversed", "settled")

@@ -73,6 +73,7 @@ func (a *App) tasks() []dispatch.Task {
 			return err
 		}},
 		{Name: "retention", Queue: dispatch.QueueUpkeep, Run: a.engine.Retain, Next: hourly},
+		{Name: "inventory_values", Queue: dispatch.QueueUpkeep, Run: func(ctx context.Context) error { return inventory.RecordValues(ctx, a.store) }, Next: hourly},
 		{Name: "audit_log", Queue: dispatch.QueueUpkeep, Run: func(ctx context.Context) error { return auditlog.DeleteOld(ctx, a.store) }, Next: hourly},
 	}
 	if a.cfg.PricesOnly {

@@ -38,6 +38,9 @@ func DeleteUser(t *db.Tx, key int64) error {
 	if _, err := t.Exec(`DELETE FROM inventory_snapshot WHERE user_key = $1`, key); err != nil {
 		return err
 	}
+	if err := inventory.RemoveValues(t, key); err != nil {
+		return err
+	}
 	if _, err := t.Exec(`UPDATE platform_user SET steam_id = '', display_name = '', leaderboard = FALSE, deleted_at = $2 WHERE id = $1`,
 		key, db.Micros(t.Now())); err != nil {
 		return err

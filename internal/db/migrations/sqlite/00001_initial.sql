@@ -585,6 +585,16 @@ CREATE TABLE inventory_snapshot (
     PRIMARY KEY (user_key, app_id, context_id)
 ) WITHOUT ROWID;
 
+-- Value of each user's inventory at the end of a day.
+CREATE TABLE inventory_value (
+    user_key INTEGER NOT NULL,
+    day      INTEGER NOT NULL, -- start of the day in UTC
+    value    TEXT    NOT NULL, -- decimal number in the base currency
+    assets   INTEGER NOT NULL, -- rows
+    unpriced INTEGER NOT NULL, -- rows without a value
+    PRIMARY KEY (user_key, day)
+) WITHOUT ROWID;
+
 -- The assets of users. One row per asset.
 CREATE TABLE inventory (
     id          INTEGER PRIMARY KEY,

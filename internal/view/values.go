@@ -1,0 +1,62 @@
+package view
+
+import (
+	"context"
+	"time"
+
+	"assay/internal/admission"
+	"assay/internal/inventory"
+	"assay/internal/money"
+	"assay/internal/user"
+)
+
+// InventoryValue is the value of an inventory at the end of a day.
+type InventoryValue struct {
+	Day          time.Time `json:"day"` // start of the day in UTC
+	Value        money.Sum `json:"value"`
+	ValueDecimal string    `json:"valueDecimal" format:"decimal"`
+	Rows         int64     `json:"rows"`
+	UnpricedRows int64     `json:"unpricedRows"`
+}
+
+// InventoryValues lists the values of an inventory over time, oldest first.
+type InventoryValues struct {
+	Currency   money.Currency   `json:"currency"`
+	Items      []InventoryValue `json:"items"`
+	NextCursor *string          `json:"nextCursor"`
+}
+
+// Values lists the values of a user's inventory at the end of days, oldest first. A zero to is now.
+// It returns a fault.NotFound if the user does not exist.
+func (r *UserReader) Values(ctx context.Context, userID string, from, to time.Time, after string, limit int) (InventoryValues, error) {
+	leave, err := r.o.enter(ctx, admission.List)
+	if err != nil {
+		return InventoryValues{}, err
+	}
+	defer leave()
+	var last int64
+	if err := readCursor(after, "values", &last); err != nil {
+		return InventoryValues{}, err
+	}
+	if last > 0 {
+		from = time.UnixMicro(last + 1)
+	}
+	if to.IsZero() {
+		to = r.o.Now()
+	}
+	key, ok, err := user.Key(ctx, r.o.Store, userID)
+	if err != nil {
+		return InventoryValues{}, err
+	}
+	if !ok {
+		return InventoryValues{}, user.NotFound()
+	}
+	rows, err := inventory.Values(ctx, r.o.Store, key, from, to, limit+1)
+	if err != nil {
+		return InventoryValues{}, err
+	}
+	p := page(rows, limit, func(v *inventory.Value) InventoryValue {
+		return InventoryValue{Day: v.Day, Value: v.Value, ValueDecimal: v.Value.String(), Rows: v.Assets, UnpricedRows: v.Unpriced}
+	}, func(v *inventory.Value) *string { return cursor("values", v.Day.UnixMicro()) })
+	return InventoryValues{Currency: r.o.Currency, Items: p.Items, NextCursor: p.NextCursor}, nil
+}
