@@ -44,7 +44,10 @@ func TestRecordValues_RecordsEachDayOnce(t *testing.T) {
 		f.Is("values of three rows in the second transaction", fmt.Sprint(text(2*403+1)), "[03-01 8.500003 3 1]")
 		f.Is("values of the last user", fmt.Sprint(text(2*449+1)), "[03-01 0 1 1]")
 
-		f.Tx(func(tx *db.Tx) error { _, err := tx.Exec(`UPDATE inventory SET value = 9000000000000000000, amount = 3`); return err })
+		f.Tx(func(tx *db.Tx) error {
+			_, err := tx.Exec(`UPDATE inventory SET value = 9000000000000000000, amount = 3`)
+			return err
+		})
 		f.Must(inventory.RecordValues(f.Context(), f.DB))
 		f.Is("values after another call on the same day", fmt.Sprint(text(3)), "[03-01 0 1 1]")
 		f.Now = f.Now.Add(3 * 24 * time.Hour)
