@@ -33,7 +33,7 @@ func TestIntake_OnlyTheFirstUploadContinuesAtTheLimit(t *testing.T) {
 			t.Errorf("above the limit: got %v after %v, want a refusal after %v", err, time.Since(began), intakeWait)
 		}
 		time.AfterFunc(time.Second, first.end)
-		must(second, maxPush, time.Second) // now the first upload
+		must(second, maxPush, time.Second) // it is now the first upload
 		third.end()
 		second.end()
 		if in.used != 0 || len(in.uploads) != 0 {

@@ -50,7 +50,7 @@ func (s *schemas) of(value any) schema {
 	for _, word := range slices.Sorted(maps.Keys(alternatives)) {
 		one := s.of(alternatives[word])
 		all = append(all, one)
-		mapping[word] = one["$ref"].(string) // the alternatives are structs
+		mapping[word] = one["$ref"].(string) // every alternative is a struct, so its schema is a reference
 	}
 	return schema{"oneOf": all, "discriminator": schema{"propertyName": "reason", "mapping": mapping}}
 }

@@ -100,7 +100,7 @@ func TestRule2_BulkPlansEachInventoryNameOnce(t *testing.T) {
 		w.push(u, 730, list[:40]...)
 	}
 	w.push("u4", 730, list[40:]...)
-	w.push("u4", 730) // sold all: its ten names are in no inventory now
+	w.push("u4", 730) // u4 sold everything: its ten names are in no inventory now
 	w.clearMissing()
 	j := w.run(false)
 	equal(t, "items in scope", j.Counts.Total, 40)
