@@ -30,14 +30,17 @@ run: build ## build and start the demo
 test: setup vendor ## run every test once, with short, seeded counts
 	@go test -count=1 -timeout 60m ./...
 	@go -C deploy test -count=1 -timeout 60m ./...
+	@go -C client/go test -count=1 -timeout 5m ./...
 
 test-race: setup vendor ## run every test under the race detector (needs a C compiler)
 	@CGO_ENABLED=1 go test -race -count=1 -timeout 40m ./...
+	@CGO_ENABLED=1 go -C client/go test -race -count=1 -timeout 5m ./...
 
 # One package at a time, because some tests measure time.
 test-long: setup vendor ## run every test with its full counts (an hour)
 	@ASSAY_LONG=1 go test -count=1 -p 1 -timeout 6h ./...
 	@ASSAY_LONG=1 go -C deploy test -count=1 -timeout 1h ./...
+	@go -C client/go test -count=1 -timeout 5m ./...
 
 bench: build $(peer)/node_modules/.ready ## run the benchmarks, also of comparison programs (BENCH="-only T2,T4")
 	@go run ./bench $(BENCH)
@@ -70,30 +73,33 @@ release: vendor ## build the files of a release in dist/ (VERSION=0.1.0; without
 
 # A linter built with an older Go version rejects newer code. Therefore the tools are
 # built here, from their own module.
-check: bin/tools/golangci-lint bin/tools/gofumpt vendor ## check formatting, linters and generated files
-	@unformatted=$$(bin/tools/gofumpt -l cmd docs internal deploy $(wildcard e2e bench)); \
+check: bin/tools/golangci-lint bin/tools/gofumpt $(clients)/node_modules/.ready vendor ## check formatting, linters and generated files
+	@unformatted=$$(bin/tools/gofumpt -l cmd docs internal deploy client $(wildcard e2e bench)); \
 	if [ -n "$$unformatted" ]; then printf 'not formatted (make fmt):\n%s\n' "$$unformatted"; exit 1; fi
 	@scripts/dependencies
 	@go mod tidy -diff
 	@go -C tools mod tidy -diff
 	@go -C $(clients)/go mod tidy -diff
 	@go -C deploy mod tidy -diff
+	@go -C client/go mod tidy -diff
 	@go vet ./...
+	@go -C client/go vet ./...
 	@bin/tools/golangci-lint run --allow-parallel-runners ./...
 	@cd deploy && ../bin/tools/golangci-lint run --allow-parallel-runners ./...
+	@cd client/go && ../../bin/tools/golangci-lint run --allow-parallel-runners ./...
 	@go test -count=1 -run '$(generated)' $(generators)
 	@echo 'check: passed'
 
 fmt: bin/tools/golangci-lint bin/tools/gofumpt ## format, and use the shorter forms of newer Go versions
 	@bin/tools/golangci-lint run --enable-only modernize --fix ./... || true
-	@bin/tools/gofumpt -l -w cmd docs internal deploy $(wildcard e2e bench)
+	@bin/tools/gofumpt -l -w cmd docs internal deploy client $(wildcard e2e bench)
 
 # These tests compare generated files with the code: pages of the reference, expected
-# database schemas, and the list of messages. With ASSAY_UPDATE=1 they write the files.
+# database schemas, the list of messages, and the clients. With ASSAY_UPDATE=1 they write the files.
 generators := ./internal/config ./internal/cli ./internal/api ./internal/db ./internal/wallet/audit ./docs
-generated := ^(TestDefinitions_AreTheDocumentedOnes|TestReference_IsWhatHelpSays|TestProblems_AreTheDocumentedOnes|TestMetrics_AreTheDocumentedOnes|TestGuard_MatchesTheMigrations|TestCatalog_PostgresIsTheOneStored|TestMessages_ArePlainEnglish)$$
+generated := ^(TestDefinitions_AreTheDocumentedOnes|TestReference_IsWhatHelpSays|TestProblems_AreTheDocumentedOnes|TestClients_AreGeneratedFromTheDocument|TestMetrics_AreTheDocumentedOnes|TestGuard_MatchesTheMigrations|TestCatalog_PostgresIsTheOneStored|TestMessages_ArePlainEnglish)$$
 
-generate: ## rewrite the generated pages of the reference and the expected schemas
+generate: $(clients)/node_modules/.ready ## rewrite the generated pages, the expected schemas and the clients
 	@: > internal/db/catalog_postgres.txt # an empty file matches every schema
 	@ASSAY_UPDATE=1 go test -count=1 -run '$(generated)' $(generators)
 
