@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"assay/internal/api/apitest"
 	"assay/internal/apikey"
 	"assay/internal/view"
 )
@@ -75,9 +76,10 @@ func TestKeys_AllowOnlyTheirScopes(t *testing.T) {
 			case !allowed && (got.StatusCode != http.StatusForbidden || got.problem(t).Code != "forbidden" || !strings.Contains(got.body, needed)):
 				t.Errorf("%s %s with %s: got %d %s, want 403 forbidden that names the scope %q", op.method, op.path, scope, got.StatusCode, got.body, needed)
 			}
-			documented := fmt.Sprint(d.At("paths", op.path, strings.ToLower(op.method), "security"))
-			if strings.Contains(documented, "apiKey:["+needed+"]") != (needed != "") {
-				t.Errorf("%s %s: got the documented credentials %v, want the scope %q", op.method, op.path, documented, needed)
+			described := d.At("paths", op.path, strings.ToLower(op.method))
+			documented, _ := apitest.At(described, "x-scope").(string)
+			if keys := strings.Contains(fmt.Sprint(apitest.At(described, "security")), "apiKey:"); documented != needed || keys != (needed != "") {
+				t.Errorf("%s %s: got the documented scope %q, API keys %v; want %q", op.method, op.path, documented, keys, needed)
 			}
 		}
 	}
@@ -224,6 +226,9 @@ func TestAudit_NamesTheCredential(t *testing.T) {
 	}
 	if got := strings.Join(actors, " "); got != "market key:sync platform" {
 		t.Errorf("got the actors %q, want market key:sync platform", got)
+	}
+	if log := h.log.String(); !strings.Contains(log, `"actor":"key:sync"`) {
+		t.Errorf("the log of requests lacks the key: %s", log)
 	}
 	if got := h.request("GET", "/api/audit?actor=key:sync", "", asAdmin); strings.Count(got.body, `"actor"`) != 1 {
 		t.Errorf("got %s, want one entry of the key", got.body)

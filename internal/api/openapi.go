@@ -43,7 +43,7 @@ func describe(types *schemas, operations []operation, version string) []byte {
 				"marketSecret": schema{"type": "apiKey", "in": "header", "name": "x-market-sync-secret", "description": "The market sync secret, or the admin token."},
 				"token":        schema{"type": "http", "scheme": "bearer", "description": "The platform token, or the admin token."},
 				"adminToken":   schema{"type": "http", "scheme": "bearer", "description": "The admin token."},
-				"apiKey":       schema{"type": "http", "scheme": "bearer", "description": "An API key with the scope that the operation lists. A scope for writing includes the one for reading."},
+				"apiKey":       schema{"type": "http", "scheme": "bearer", "description": "An API key with the scope that the operation names. A scope for writing includes the one for reading."},
 			},
 		},
 	}, encoding(), jsontext.WithIndent(" "))
@@ -85,6 +85,10 @@ func describeOperation(op operation, types *schemas) map[string]any {
 	var params []schema
 	for _, p := range op.params {
 		params = append(params, describeParam(p))
+	}
+	if scope := op.scope(); scope != "" { // only OAuth schemes may list scopes under security
+		described["x-scope"] = scope
+		described["description"] = meaning + " API keys need the scope `" + scope + "`."
 	}
 	if op.body != nil && op.body.key != noKey {
 		params = append(params, describeKey(op.body.key))
@@ -230,8 +234,8 @@ func security(op operation) []map[string][]string {
 	if op.access != nil {
 		alternatives = append(alternatives, map[string][]string{"adminToken": none})
 	}
-	if scope := op.scope(); scope != "" {
-		alternatives = append(alternatives, map[string][]string{"apiKey": {scope}})
+	if op.scope() != "" {
+		alternatives = append(alternatives, map[string][]string{"apiKey": none})
 	}
 	return alternatives
 }

@@ -43,7 +43,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			level = slog.LevelDebug
 		}
 		s.Logger.Log(r.Context(), level, "request", "method", knownMethod(r.Method), "route", c.route, "status", out.final(),
-			"duration_ms", float64(took)/float64(time.Millisecond), "request_id", c.id)
+			"duration_ms", float64(took)/float64(time.Millisecond), "request_id", c.id, "actor", c.role)
 		if abort {
 			panic(http.ErrAbortHandler) // net/http closes the connection without logging
 		}
