@@ -36,7 +36,7 @@ func TestGuides_NodeAndGoBackends(t *testing.T) {
 		create(t, filepath.Join(dir, "flow.ts"), program(t, "docs/how-to/integrate-a-node-backend.md", "ts")+"export {};\n")
 		runIn(t, dir, nil, compile, "--erasableSyntaxOnly") // Node.js runs only such files directly
 		if out := runIn(t, dir, nil, "node", "flow.js"); out != want {
-			t.Errorf("got %q, want %q", out, want)
+			t.Errorf("the program of the page printed %q, want %q", out, want)
 		}
 	})
 	t.Run("Go", func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestGuides_NodeAndGoBackends(t *testing.T) {
 		create(t, filepath.Join(dir, "main.go"), program(t, "docs/how-to/integrate-a-go-backend.md", "go"))
 		runIn(t, dir, nil, "go", "vet", "main.go")
 		if out := runIn(t, dir, nil, "go", "run", "main.go"); out != want {
-			t.Errorf("got %q, want %q", out, want)
+			t.Errorf("the program of the page printed %q, want %q", out, want)
 		}
 	})
 }

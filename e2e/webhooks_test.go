@@ -48,7 +48,7 @@ func (r *hookReceiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.verifier.Verify(body, req.Header); err != nil {
-		r.t.Errorf("message %s: %v", req.Header.Get("Webhook-Id"), err)
+		r.t.Errorf("the signature of message %s is invalid: %v", req.Header.Get("Webhook-Id"), err)
 	}
 	number, err := strconv.ParseInt(strings.TrimPrefix(req.Header.Get("Webhook-Id"), "msg_1_"), 10, 64)
 	if err != nil {
@@ -118,11 +118,11 @@ func TestWebhooks_SendEveryEventInOrderWhenServersAreKilled(t *testing.T) {
 		s.awaitPriced()
 		status, body, err := s.call(http.MethodPost, "/api/webhooks", strings.NewReader(fmt.Sprintf(`{"url":%q}`, receiver.URL+"/hook")))
 		if err != nil || status != http.StatusCreated {
-			t.Fatalf("got %d %s, %v", status, body, err)
+			t.Fatalf("new webhook: got %d %s, %v, want 201", status, body, err)
 		}
 		var made struct{ ID, Secret string }
 		if err := json.Unmarshal(body, &made); err != nil || made.ID != "1" {
-			t.Fatalf("got %s, %v", body, err)
+			t.Fatalf("new webhook: got %s, %v, want the id 1", body, err)
 		}
 		receiver.mu.Lock()
 		if receiver.verifier, err = webhooks.NewWebhook(made.Secret); err != nil {
@@ -152,7 +152,7 @@ func TestWebhooks_SendEveryEventInOrderWhenServersAreKilled(t *testing.T) {
 		}
 		t.Logf("%d events in %d messages, %d repeated", len(want), len(receiver.bodies), receiver.repeated)
 		if len(want) < 8 {
-			t.Errorf("got %d events, want more", len(want))
+			t.Errorf("got %d events, want at least 8", len(want))
 		}
 	})
 }

@@ -18,13 +18,13 @@ func TestWebhooks_ShowTheirSecretOnce(t *testing.T) {
 	h.must(json.Unmarshal([]byte(created.body), &made))
 	path := "/api/webhooks/" + made.ID
 	if created.StatusCode != http.StatusCreated || created.Header.Get("Location") != path || !strings.HasPrefix(made.Secret, "whsec_") || made.State != "healthy" {
-		t.Fatalf("got %d %s", created.StatusCode, created.body)
+		t.Fatalf("new webhook: got %d %s, want 201 with a secret", created.StatusCode, created.body)
 	}
 	rotated := h.request("POST", path+"/rotate", "", asAdmin)
 	var next view.NewWebhook
 	h.must(json.Unmarshal([]byte(rotated.body), &next))
 	if next.Secret == made.Secret || next.OldSecretUntil == nil || next.OldSecretUntil.Sub(h.clock.Now()).Hours() != 24 {
-		t.Errorf("got %s after a rotation", rotated.body)
+		t.Errorf("got %s after a rotation, want a new secret and 24 hours for the older one", rotated.body)
 	}
 	h.request("POST", path+"/test", "", asAdmin)
 	for _, path := range []string{path, "/api/webhooks", path + "/deliveries"} {
@@ -40,12 +40,12 @@ func TestWebhooks_ShowTheirSecretOnce(t *testing.T) {
 	var changed view.Webhook
 	h.must(json.Unmarshal([]byte(got.body), &changed))
 	if changed.Alert == nil || *changed.Alert != (view.WebhookAlert{Change: money.Scale / 10, Hours: 24, Below: 11 * money.Scale / 2}) {
-		t.Errorf("got %s with an alert", got.body)
+		t.Errorf("got %s, want the webhook with its alert", got.body)
 	}
 	got = h.request("PATCH", path, `{"enabled":false,"items":[],"alert":null}`, asAdmin)
 	h.must(json.Unmarshal([]byte(got.body), &changed))
 	if changed.State != "disabled" || changed.Alert != nil || changed.DisabledReason != "operator" || len(changed.Items) != 0 || changed.Users[0] != "u1" || changed.MinChange != made.MinChange {
-		t.Errorf("got %s after a change", got.body)
+		t.Errorf("got %s, want the webhook with its changes", got.body)
 	}
 }
 
@@ -89,16 +89,16 @@ func TestWebhooks_ListDeliveriesInPages(t *testing.T) {
 	var page view.Page[view.WebhookDelivery]
 	h.must(json.Unmarshal([]byte(first.body), &page))
 	if len(page.Items) != 1 || page.Items[0].State != "delivered" || page.NextCursor == nil {
-		t.Fatalf("got %s", first.body)
+		t.Fatalf("first page: got %s, want one delivery with state delivered and a cursor", first.body)
 	}
 	second := h.request("GET", "/api/webhooks/1/deliveries?limit=1&cursor="+*page.NextCursor, "", asAdmin)
 	h.must(json.Unmarshal([]byte(second.body), &page))
 	if page.Items[0].Number != sampleDelivery || page.Items[0].State != "failed" || page.NextCursor != nil {
-		t.Errorf("got %s", second.body)
+		t.Errorf("second page: got %s, want the other delivery", second.body)
 	}
 	resent := h.request("POST", "/api/webhooks/1/deliveries/"+sampleDelivery+"/resend", "", asAdmin)
 	if !strings.Contains(resent.body, `"delivered":false,"status":0,`) || !strings.Contains(resent.body, `"error":"connection failed"`) {
-		t.Errorf("got %s", resent.body)
+		t.Errorf("re-sent delivery: got %s, want the outcome of the attempt", resent.body)
 	}
 	h.exec(`UPDATE webhook SET filter = '{"events":["job.failed"]}'`)
 	h.wantProblem(http.StatusConflict, "event_filtered", h.request("POST", "/api/webhooks/1/deliveries/"+sampleDelivery+"/resend", "", asAdmin))

@@ -45,7 +45,7 @@ func TestService_FindsKeysByTheirSecrets(t *testing.T) {
 		f.Must(err)
 		_, brief, err := s.Create(f.Context(), Key{Name: "brief", Scopes: []string{"prices:read"}, ExpiresAt: f.Now.Add(time.Hour)})
 		f.Must(err)
-		f.Is("prefix of the secret", strings.HasPrefix(billing, Prefix), true)
+		f.Is("the secret begins with the prefix", strings.HasPrefix(billing, Prefix), true)
 		f.Is("length of the secret", len(billing), len(Prefix)+26)
 		f.Is("key of the first secret", found(billing), "billing")
 		f.Is("key of the second secret", found(brief), "brief")

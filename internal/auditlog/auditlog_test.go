@@ -35,7 +35,7 @@ func TestWith_WritesOneEntryWithTheFirstCommit(t *testing.T) {
 			})
 		}
 		refused := errors.New("refused")
-		f.Is("error of a refused change", errors.Is(write(refused), refused), true)
+		f.Is("InTx returned the error of the refused change", errors.Is(write(refused), refused), true)
 		f.Is("actors after a rollback", actors(f), "")
 		f.Must(write(nil))
 		f.Must(write(nil))

@@ -36,12 +36,12 @@ func TestAdd_StoresEvents(t *testing.T) {
 		})
 		events, err := event.List(f.Context(), f.DB, 10)
 		f.Must(err)
-		f.Is("events", len(events), 2)
+		f.Is("number of events", len(events), 2)
 		f.Is("data of the newest event", string(events[0].Data), `{"provider":"s","why":"breaker","host":"","detail":"\"'\n"}`)
-		f.Is("kind", events[1].Kind, event.LedgerHasProblem)
-		f.Is("data", string(events[1].Data), `{"userId":"u★","status":"failed","checks":["cached_balance"],"failureCount":1}`)
-		f.Is("time", events[1].At, f.Now.Truncate(time.Microsecond))
-		f.Is("count", event.Counts(f.DB)[event.LedgerHasProblem], int64(1))
+		f.Is("kind of the older event", events[1].Kind, event.LedgerHasProblem)
+		f.Is("data of the older event", string(events[1].Data), `{"userId":"u★","status":"failed","checks":["cached_balance"],"failureCount":1}`)
+		f.Is("time of the older event", events[1].At, f.Now.Truncate(time.Microsecond))
+		f.Is("counted events of this kind", event.Counts(f.DB)[event.LedgerHasProblem], int64(1))
 		events, err = event.List(f.Context(), f.DB, 1)
 		f.Must(err)
 		f.Is("events with limit 1", len(events), 1)
@@ -84,7 +84,7 @@ func TestRetain_RemovesByAgeAndNumber(t *testing.T) {
 		events, err = event.List(f.Context(), f.DB, 20_000)
 		f.Must(err)
 		f.Is("events after Retain", len(events), 10_000)
-		f.Is("sorted by id", slices.IsSortedFunc(events, func(a, b event.Stored) int { return int(b.ID - a.ID) }), true)
+		f.Is("the events are sorted by id", slices.IsSortedFunc(events, func(a, b event.Stored) int { return int(b.ID - a.ID) }), true)
 	})
 }
 
@@ -103,7 +103,7 @@ func TestRare_NamesTheFrequentKinds(t *testing.T) {
 			kind, _, _ := strings.Cut(e, " ")
 			f.Is(kind, kind == "trade.overdue" || !strings.HasPrefix(kind, "trade.") && !strings.HasPrefix(kind, "listing.") && kind != "price.changed", true)
 		}
-		f.Is("rare kinds", len(stored(f)), len(event.Kinds())-7)
+		f.Is("number of kinds that List returns", len(stored(f)), len(event.Kinds())-7)
 	})
 }
 
@@ -122,10 +122,10 @@ func TestRetain_LimitsEventsOfListingsByAge(t *testing.T) {
 		add(event.TradeMoved{TradeID: "1", State: "settled"})
 		f.Tx(func(tx *db.Tx) error { return event.Retain(tx, 7*24*time.Hour) })
 		_, err := event.After(f.Context(), f.DB.Read, first, 10)
-		f.Is("cursor before the deleted event expired", errors.Is(err, event.ErrExpired), true)
+		f.Is("the cursor before the deleted event expired", errors.Is(err, event.ErrExpired), true)
 		found, err := event.After(f.Context(), f.DB.Read, sold, 10)
 		f.Must(err)
-		f.Is("events after it", len(found) == 1 && found[0].Kind == event.TradeSettled, true)
-		f.Is("rare events", len(stored(f)), 1)
+		f.Is("the only event after the deleted one is that of the settled trade", len(found) == 1 && found[0].Kind == event.TradeSettled, true)
+		f.Is("events that List returns", len(stored(f)), 1)
 	})
 }

@@ -228,12 +228,12 @@ func TestDeliver_SignsEventsInTheirOrder(t *testing.T) {
 		f.Must(err)
 		for _, m := range messages {
 			f.Must(verifier.Verify([]byte(m.body), m.header))
-			f.Is("changed body", verifier.Verify([]byte(m.body+" "), m.header) != nil, true)
+			f.Is("a changed body fails the verification", verifier.Verify([]byte(m.body+" "), m.header) != nil, true)
 		}
 		want := fmt.Sprintf(`{"type":"ledger.problem","timestamp":%q,"data":{"userId":"a","status":"failed","checks":["chain"],"failureCount":1}}`,
 			f.Now.UTC().Truncate(time.Microsecond).Format(time.RFC3339Nano))
-		f.Is("body", messages[0].body, want)
-		f.Is("again", len(f.deliver()), 0)
+		f.Is("body of the first message", messages[0].body, want)
+		f.Is("messages after all were delivered", len(f.deliver()), 0)
 		f.Is("deliveries", f.states(id), "delivered/204/1 delivered/204/1 delivered/204/1")
 		f.Is("counted attempts", webhook.Counts(f.DB)[webhook.Delivered], int64(3))
 	})
@@ -253,21 +253,21 @@ func TestDeliver_AReceiverThatWasDownGetsEveryEventInOrder(t *testing.T) {
 			}
 			f.Now = f.Now.Add(time.Minute)
 		}
-		f.Is("attempts in an hour", len(tried) >= 12 && len(tried) <= 18, true)
+		f.Is("the number of attempts in an hour is 12 to 18", len(tried) >= 12 && len(tried) <= 18, true)
 		for _, id := range tried {
-			f.Is("only the first event is tried", id, tried[0])
+			f.Is("id of an attempt while the receiver fails", id, tried[0])
 		}
 		h := f.get(id)
-		f.Is("failing", h.Attempts == len(tried) && !h.FailingSince.IsZero() && h.LastError == "status 500", true)
+		f.Is("the webhook shows attempts and the error", h.Attempts == len(tried) && !h.FailingSince.IsZero() && h.LastError == "status 500", true)
 		f.respond(http.StatusOK)
 		f.Now = f.Now.Add(5 * time.Minute)
 		messages := f.deliver()
 		f.Is("users", users(f, messages), strings.Join(want, " "))
 		f.Is("id of the first event", messages[0].id(), tried[0])
-		f.Is("healthy again", f.get(id).Attempts, 0)
+		f.Is("failed attempts after the receiver works again", f.get(id).Attempts, 0)
 		seen := map[string]bool{}
 		for _, m := range messages {
-			f.Is("id is new", seen[m.id()], false)
+			f.Is("the id was used before", seen[m.id()], false)
 			seen[m.id()] = true
 		}
 	})
@@ -287,20 +287,20 @@ func TestDeliver_GivesUpAfterADayAndResends(t *testing.T) {
 		f.Now = f.Now.Add(30 * time.Minute)
 		f.respond(http.StatusOK)
 		f.take()
-		f.Is("users", users(f, f.deliver()), "new")
+		f.Is("users of the messages after the failed one was given up", users(f, f.deliver()), "new")
 		found, err := f.hooks.Deliveries(f.Context(), id, 0, 10)
 		f.Must(err)
-		f.Is("states", found[0].State+" "+found[1].State, "delivered failed")
-		f.Is("attempts in a day", found[1].Attempts > 20, true)
+		f.Is("states of both deliveries", found[0].State+" "+found[1].State, "delivered failed")
+		f.Is("attempts in a day are more than 20", found[1].Attempts > 20, true)
 		out, err := f.hooks.Resend(f.Context(), id, found[1].Number)
 		f.Must(err)
 		f.Is("outcome of the re-sent event", fmt.Sprint(out.Status, out.Error), "200")
 		again := f.take()
 		f.Is("user of the re-sent event", users(f, again), "old")
-		f.Is("its id", again[0].id(), first[0].id())
-		f.Is("its state", strings.HasPrefix(f.states(id), "delivered/200/"), true)
+		f.Is("id of the re-sent event", again[0].id(), first[0].id())
+		f.Is("the re-sent event is delivered", strings.HasPrefix(f.states(id), "delivered/200/"), true)
 		_, err = f.hooks.Resend(f.Context(), id, 1)
-		f.Is("unknown delivery", fault.Of(err).Code, "delivery_not_found")
+		f.Is("error for an unknown delivery", fault.Of(err).Code, "delivery_not_found")
 	})
 }
 
@@ -309,10 +309,10 @@ func TestDeliver_DisablesAReceiverThatIsGoneOrAlwaysFails(t *testing.T) {
 		id, _ := f.create(webhook.Webhook{})
 		f.respond(http.StatusGone)
 		f.add(problem("a"), problem("b"))
-		f.Is("attempts", len(f.deliver()), 1)
-		f.Is("disabled", f.get(id).Disabled, webhook.Gone)
+		f.Is("attempts before the webhook is disabled", len(f.deliver()), 1)
+		f.Is("reason why the webhook is disabled", f.get(id).Disabled, webhook.Gone)
 		f.Now = f.Now.Add(time.Hour)
-		f.Is("attempts while disabled", len(f.deliver()), 0)
+		f.Is("messages while the webhook is disabled", len(f.deliver()), 0)
 		f.respond(http.StatusOK)
 		enabled := true
 		f.Must(f.hooks.Update(f.Context(), id, webhook.Change{Enabled: &enabled}))
@@ -323,10 +323,10 @@ func TestDeliver_DisablesAReceiverThatIsGoneOrAlwaysFails(t *testing.T) {
 			f.Must(f.hooks.Deliver(f.Context()))
 			f.Now = f.Now.Add(30 * time.Minute)
 		}
-		f.Is("after five days", f.get(id).Disabled, webhook.Failing)
+		f.Is("reason why the webhook is disabled after five days", f.get(id).Disabled, webhook.Failing)
 		states, err := webhook.States(f.Context(), f.DB)
 		f.Must(err)
-		f.Is("counted as failing", fmt.Sprint(states), "map[disabled:0 failing:1 healthy:0]")
+		f.Is("webhooks by state", fmt.Sprint(states), "map[disabled:0 failing:1 healthy:0]")
 	})
 }
 
@@ -335,7 +335,7 @@ func TestDeliver_LosesNothingWhenTheClockIsSet(t *testing.T) {
 		f.create(webhook.Webhook{})
 		f.respond(http.StatusInternalServerError)
 		f.add(problem("a"), problem("b"))
-		f.Is("attempts", len(f.deliver()), 1)
+		f.Is("attempts while the receiver fails", len(f.deliver()), 1)
 		start := f.Now
 		for _, days := range []int{400, -400, 0} {
 			f.Now = start.AddDate(0, 0, days)
@@ -343,7 +343,7 @@ func TestDeliver_LosesNothingWhenTheClockIsSet(t *testing.T) {
 		}
 		f.respond(http.StatusOK)
 		f.Now = start.Add(31 * time.Minute)
-		f.Is("users", users(f, f.deliver()), "a b")
+		f.Is("users of the messages", users(f, f.deliver()), "a b")
 	})
 }
 
@@ -352,12 +352,12 @@ func TestDeliver_FollowsNoRedirectAndBoundsResponses(t *testing.T) {
 		id, _ := f.create(webhook.Webhook{})
 		f.respond(http.StatusPermanentRedirect, "Location", f.receiver.URL+"/other")
 		f.add(problem("a"))
-		f.Is("requests", len(f.deliver()), 1)
-		f.Is("error", f.get(id).LastError, "redirects are not followed: set the final address")
+		f.Is("requests before the redirect is refused", len(f.deliver()), 1)
+		f.Is("error of the webhook", f.get(id).LastError, "redirects are not followed: set the final address")
 		f.respond(http.StatusTooManyRequests, "Retry-After", "120")
 		f.Now = f.Now.Add(10 * time.Second)
 		f.Is("requests after 10 s", len(f.deliver()), 1)
-		f.Is("wait is at least Retry-After", f.get(id).NextAt.Sub(f.Now) > 100*time.Second, true)
+		f.Is("the next attempt is later than Retry-After", f.get(id).NextAt.Sub(f.Now) > 100*time.Second, true)
 		f.receiver.mu.Lock()
 		f.answer = func(w http.ResponseWriter, _ *http.Request) { // sends without end
 			for w.(*recorder).ResponseWriter != nil {
@@ -369,7 +369,7 @@ func TestDeliver_FollowsNoRedirectAndBoundsResponses(t *testing.T) {
 		f.receiver.mu.Unlock()
 		f.Now = f.Now.Add(time.Hour)
 		f.Must(f.hooks.Deliver(f.Context()))
-		f.Is("accepted by its status", f.get(id).Attempts, 0)
+		f.Is("failed attempts after a response with an endless body", f.get(id).Attempts, 0)
 	})
 }
 
@@ -381,7 +381,7 @@ func TestDeliver_LimitsTheTimeOfAnAttempt(t *testing.T) {
 		f.answer = func(http.ResponseWriter, *http.Request) { <-release }
 		f.add(problem("a"))
 		f.Must(f.hooks.Deliver(f.Context()))
-		f.Is("error", f.get(id).LastError, "timeout")
+		f.Is("error of the webhook", f.get(id).LastError, "timeout")
 	})
 }
 
@@ -401,7 +401,7 @@ func TestCreate_RefusesPrivateAddresses(t *testing.T) {
 		f.add(problem("a"))
 		f.Must(f.hooks.Deliver(f.Context()))
 		h := f.get(id)
-		f.Is("error", h.LastError, "address is not public: name the host in WEBHOOK_ALLOW_HOSTS to allow it")
+		f.Is("error of the webhook", h.LastError, "address is not public: name the host in WEBHOOK_ALLOW_HOSTS to allow it")
 		f.Is("error of an unknown address has no path", strings.Contains(h.LastError, "token"), false)
 	})
 }
@@ -422,9 +422,9 @@ func TestRotate_BothSecretsSignUntilTheOlderEnds(t *testing.T) {
 			}
 			return ok
 		}
-		f.Is("while rotating", verify(), [2]bool{true, true})
+		f.Is("the older and the newer secret verify during the rotation", verify(), [2]bool{true, true})
 		f.Now = f.Now.Add(61 * time.Minute)
-		f.Is("afterwards", verify(), [2]bool{false, true})
+		f.Is("the older and the newer secret verify after the rotation", verify(), [2]bool{false, true})
 	})
 }
 
@@ -435,17 +435,17 @@ func TestTest_SendsAMessageAtOnce(t *testing.T) {
 		f.Must(f.hooks.Update(f.Context(), id, webhook.Change{Enabled: &disabled}))
 		out, err := f.hooks.Test(f.Context(), id)
 		f.Must(err)
-		f.Is("outcome", fmt.Sprint(out.Status, out.Error), "204")
-		f.Is("body", strings.Contains(f.take()[0].body, `"type":"webhook.test"`), true)
+		f.Is("outcome of the test message", fmt.Sprint(out.Status, out.Error), "204")
+		f.Is("the body has the type webhook.test", strings.Contains(f.take()[0].body, `"type":"webhook.test"`), true)
 		f.respond(http.StatusTeapot)
 		out, err = f.hooks.Test(f.Context(), id)
 		f.Must(err)
-		f.Is("failed outcome", fmt.Sprint(out.Status, out.Error), "418status 418")
+		f.Is("outcome of a refused test message", fmt.Sprint(out.Status, out.Error), "418status 418")
 		_, err = f.hooks.Test(f.Context(), id+1)
-		f.Is("unknown webhook", fault.Of(err).Code, "webhook_not_found")
-		f.Is("disabled by", f.get(id).Disabled, webhook.ByOperator)
+		f.Is("error for an unknown webhook", fault.Of(err).Code, "webhook_not_found")
+		f.Is("reason why the webhook is disabled", f.get(id).Disabled, webhook.ByOperator)
 		f.Must(f.hooks.Delete(f.Context(), id))
-		f.Is("deleted again", fault.Of(f.hooks.Delete(f.Context(), id)).Code, "webhook_not_found")
+		f.Is("error of a second Delete", fault.Of(f.hooks.Delete(f.Context(), id)).Code, "webhook_not_found")
 	})
 }
 
@@ -525,12 +525,12 @@ func TestDeliver_InstancesShareWebhooks(t *testing.T) {
 		})
 		next := map[string]int64{}
 		messages := f.take()
-		f.Is("messages", len(messages), 60)
+		f.Is("number of messages", len(messages), 60)
 		for _, m := range messages {
 			parts := strings.Split(m.id(), "_")
 			number, err := strconv.ParseInt(parts[2], 10, 64)
 			f.Must(err)
-			f.Is("order", number > next[parts[1]], true)
+			f.Is("the number is above that of the message before", number > next[parts[1]], true)
 			next[parts[1]] = number
 		}
 	})
@@ -545,20 +545,20 @@ func TestDeliver_AKilledInstanceLosesNoEvent(t *testing.T) {
 		f.answer = func(http.ResponseWriter, *http.Request) {
 			f.Faults = func(string) error { return killed } // the first instance writes nothing any more
 		}
-		f.Is("killed", errors.Is(f.hooks.Deliver(f.Context()), killed), true)
+		f.Is("the delivery ended with the error of the kill", errors.Is(f.hooks.Deliver(f.Context()), killed), true)
 		f.Faults = nil
 		f.respond(http.StatusOK)
 		first := f.take()
 		f.Must(two.Deliver(f.Context()))
-		f.Is("while its lease lasts", len(f.take()), 0)
+		f.Is("messages while the lease of the killed instance lasts", len(f.take()), 0)
 		f.Tx(func(tx *db.Tx) error {
 			_, err := tx.Exec(`DELETE FROM instance WHERE owner = 'one'`)
 			return err
 		})
 		f.Must(two.Deliver(f.Context()))
 		messages := f.take()
-		f.Is("users", users(f, messages), "a b")
-		f.Is("id", messages[0].id(), first[0].id())
+		f.Is("users of the messages", users(f, messages), "a b")
+		f.Is("id of the repeated message", messages[0].id(), first[0].id())
 		f.Is("deliveries", f.states(id), "delivered/200/1 delivered/200/1")
 	})
 }
@@ -579,7 +579,7 @@ func TestDeliver_RefusesLateWritesOfAStoppedInstance(t *testing.T) {
 		}
 		f.Must(f.hooks.Deliver(f.Context()))
 		h := f.get(id)
-		f.Is("attempts that failed", h.Attempts, 0)
+		f.Is("failed attempts", h.Attempts, 0)
 		f.Is("deliveries", f.states(id), "delivered/200/1")
 	})
 }
@@ -598,8 +598,8 @@ func TestDeliver_ReportsEventsThatExpired(t *testing.T) {
 		f.respond(http.StatusOK)
 		f.Now = f.Now.Add(time.Minute)
 		messages := f.deliver()
-		f.Is("messages", len(messages), 2)
-		f.Is("newest price", strings.Contains(messages[1].body, `"currentPrice":2,`), true)
+		f.Is("messages after events were lost", len(messages), 2)
+		f.Is("the last message has the newest price", strings.Contains(messages[1].body, `"currentPrice":2,`), true)
 		f.Is("deliveries", f.states(id), "delivered/200/2 lost/0/0 delivered/200/1")
 	})
 }
@@ -623,7 +623,7 @@ func TestDeliver_SplitsManyChanges(t *testing.T) {
 		f.Is("messages until one fails", len(first), 2)
 		f.Now = f.Now.Add(time.Minute)
 		rest := f.deliver()
-		f.Is("messages afterwards", len(rest), 2)
+		f.Is("messages after the receiver works again", len(rest), 2)
 		f.Is("id of the message that failed", rest[0].id(), first[1].id())
 		var sizes []int
 		for _, m := range []got{first[0], rest[0], rest[1]} {
@@ -691,7 +691,7 @@ func TestDeliver_AlertsWhenALimitIsCrossed(t *testing.T) {
 		}
 		for _, m := range price(48, 90) {
 			if strings.HasPrefix(m.body, `{"text"`) {
-				f.Is("text", m.body, `{"text":"Price alert:\nA: 6 → 9 USD (+50.0 % in 24 h)"}`)
+				f.Is("text for Slack", m.body, `{"text":"Price alert:\nA: 6 → 9 USD (+50.0 % in 24 h)"}`)
 			}
 		}
 	})
@@ -717,7 +717,7 @@ func TestDeliver_WritesTextsForSlackAndDiscord(t *testing.T) {
 			var body struct{ Content string }
 			f.Must(json.Unmarshal([]byte(m.body), &body))
 			if n := len([]rune(body.Content)); n > 2000 || body.Content != "" && n != 2000 {
-				f.Errorf("got a text of %d characters for Discord", n)
+				f.Errorf("got a text of %d characters for Discord, want 2,000", n)
 			}
 		}
 	})
