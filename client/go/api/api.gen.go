@@ -7030,21 +7030,21 @@ type ClientInterface interface {
 
 	// GetEvents List events after an event number, oldest first.
 	//
-	// Events after the number `after`, in the order in which they were committed, `price.changed` included. A page ends when it has `limit` events or price changes. Continue with `next`. With `wait` the response is held back until there is an event.
+	// Events after the number `after`, in the order in which they were committed, `price.changed` included. A page ends when it has `limit` events or price changes. Continue with `next`. With `wait` the response is held back until there is an event. API keys need the scope `prices:read`.
 	//
 	// Corresponds with GET /api/events (the `GetEvents` operationId).
 	GetEvents(ctx context.Context, params *GetEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetFunctionsAdminPaymentFeeRules The rules of the active or a given version, and a list of versions.
 	//
-	// The fee rules that are active, or those of one version, and a page of all versions.
+	// The fee rules that are active, or those of one version, and a page of all versions. API keys need the scope `wallet:read`.
 	//
 	// Corresponds with GET /api/functions/admin/payment-fee-rules (the `GetFunctionsAdminPaymentFeeRules` operationId).
 	GetFunctionsAdminPaymentFeeRules(ctx context.Context, params *GetFunctionsAdminPaymentFeeRulesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PostFunctionsAdminPaymentFeeRulesQuoteWithBody The fee of a payment, its rule and the computation.
 	//
-	// The fee of a payment, the rule that charges it, and each step of the computation. Nothing is posted.
+	// The fee of a payment, the rule that charges it, and each step of the computation. Nothing is posted. API keys need the scope `wallet:read`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7053,7 +7053,7 @@ type ClientInterface interface {
 
 	// PostFunctionsAdminPaymentFeeRulesQuote The fee of a payment, its rule and the computation.
 	//
-	// The fee of a payment, the rule that charges it, and each step of the computation. Nothing is posted.
+	// The fee of a payment, the rule that charges it, and each step of the computation. Nothing is posted. API keys need the scope `wallet:read`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7062,35 +7062,35 @@ type ClientInterface interface {
 
 	// PostFunctionsAdminPaymentFeeRulesRefresh Load the fee rules from PAYMENT_FEE_RULES and activate them as the next version.
 	//
-	// Loads the fee rules from their file or address, validates all of them, and activates them as the next version. Unchanged rules create no version. Invalid rules change nothing.
+	// Loads the fee rules from their file or address, validates all of them, and activates them as the next version. Unchanged rules create no version. Invalid rules change nothing. API keys need the scope `wallet:write`.
 	//
 	// Corresponds with POST /api/functions/admin/payment-fee-rules/refresh (the `PostFunctionsAdminPaymentFeeRulesRefresh` operationId).
 	PostFunctionsAdminPaymentFeeRulesRefresh(ctx context.Context, params *PostFunctionsAdminPaymentFeeRulesRefreshParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PostFunctionsAdminPaymentFeeRulesRollback Activate an earlier version of the fee rules again, as the next version.
 	//
-	// Activates an earlier version of the fee rules again, as the next version.
+	// Activates an earlier version of the fee rules again, as the next version. API keys need the scope `wallet:write`.
 	//
 	// Corresponds with POST /api/functions/admin/payment-fee-rules/rollback (the `PostFunctionsAdminPaymentFeeRulesRollback` operationId).
 	PostFunctionsAdminPaymentFeeRulesRollback(ctx context.Context, params *PostFunctionsAdminPaymentFeeRulesRollbackParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetFunctionsAdminWalletLedgerUserIdBalance Balances of a user, available and held.
 	//
-	// The balance of a user in each currency, available and held.
+	// The balance of a user in each currency, available and held. API keys need the scope `wallet:read`.
 	//
 	// Corresponds with GET /api/functions/admin/wallet-ledger/{userId}/balance (the `GetFunctionsAdminWalletLedgerUserIdBalance` operationId).
 	GetFunctionsAdminWalletLedgerUserIdBalance(ctx context.Context, userId string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetFunctionsAdminWalletLedgerUserIdEntries List the entries of a user's wallet, the newest first in each currency.
 	//
-	// The entries of a user's wallet, newest first in each currency.
+	// The entries of a user's wallet, newest first in each currency. API keys need the scope `wallet:read`.
 	//
 	// Corresponds with GET /api/functions/admin/wallet-ledger/{userId}/entries (the `GetFunctionsAdminWalletLedgerUserIdEntries` operationId).
 	GetFunctionsAdminWalletLedgerUserIdEntries(ctx context.Context, userId string, params *GetFunctionsAdminWalletLedgerUserIdEntriesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PostFunctionsAdminWalletLedgerUserIdEntriesWithBody Post a deposit, withdrawal or correction to a user's wallet.
 	//
-	// Posts a deposit, withdrawal or correction to a user's wallet. The response is stored under its `Idempotency-Key` and never expires: a retry moves no money and gets the same response.
+	// Posts a deposit, withdrawal or correction to a user's wallet. The response is stored under its `Idempotency-Key` and never expires: a retry moves no money and gets the same response. API keys need the scope `wallet:write`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7099,7 +7099,7 @@ type ClientInterface interface {
 
 	// PostFunctionsAdminWalletLedgerUserIdEntries Post a deposit, withdrawal or correction to a user's wallet.
 	//
-	// Posts a deposit, withdrawal or correction to a user's wallet. The response is stored under its `Idempotency-Key` and never expires: a retry moves no money and gets the same response.
+	// Posts a deposit, withdrawal or correction to a user's wallet. The response is stored under its `Idempotency-Key` and never expires: a retry moves no money and gets the same response. API keys need the scope `wallet:write`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7108,7 +7108,7 @@ type ClientInterface interface {
 
 	// GetFunctionsAdminWalletLedgerUserIdVerify Verify a user's wallet. It repairs nothing.
 	//
-	// Verifies a user's wallet and everything that its transactions and trades touch. It responds with 200 even if it finds failures. It changes nothing.
+	// Verifies a user's wallet and everything that its transactions and trades touch. It responds with 200 even if it finds failures. It changes nothing. API keys need the scope `wallet:read`.
 	//
 	// Corresponds with GET /api/functions/admin/wallet-ledger/{userId}/verify (the `GetFunctionsAdminWalletLedgerUserIdVerify` operationId).
 	GetFunctionsAdminWalletLedgerUserIdVerify(ctx context.Context, userId string, params *GetFunctionsAdminWalletLedgerUserIdVerifyParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7122,14 +7122,14 @@ type ClientInterface interface {
 
 	// GetInventoryUserId List a user's inventory with its value.
 	//
-	// The assets of a user with their values, and the total value. `fields` adds figures to each price.
+	// The assets of a user with their values, and the total value. `fields` adds figures to each price. API keys need the scope `inventory:read`.
 	//
 	// Corresponds with GET /api/inventory/{userId} (the `GetInventoryUserId` operationId).
 	GetInventoryUserId(ctx context.Context, userId string, params *GetInventoryUserIdParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PostInventoryUserIdSyncWithBody Sync a user's whole inventory of one game and context, from the body or from Steam.
 	//
-	// Replaces a user's inventory of one game and context. With a body it takes a push; with `source=steam` and without a body it reads the inventory from Steam. A sync is idempotent. The first push creates the user.
+	// Replaces a user's inventory of one game and context. With a body it takes a push; with `source=steam` and without a body it reads the inventory from Steam. A sync is idempotent. The first push creates the user. API keys need the scope `inventory:write`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7138,7 +7138,7 @@ type ClientInterface interface {
 
 	// PostInventoryUserIdSync Sync a user's whole inventory of one game and context, from the body or from Steam.
 	//
-	// Replaces a user's inventory of one game and context. With a body it takes a push; with `source=steam` and without a body it reads the inventory from Steam. A sync is idempotent. The first push creates the user.
+	// Replaces a user's inventory of one game and context. With a body it takes a push; with `source=steam` and without a body it reads the inventory from Steam. A sync is idempotent. The first push creates the user. API keys need the scope `inventory:write`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7147,7 +7147,7 @@ type ClientInterface interface {
 
 	// GetInventoryUserIdValues The value of a user's inventory at the end of each day.
 	//
-	// The value of a user's inventory in all games at the end of each day in UTC, oldest first. It is recorded within an hour after the end of the day. Days on which no server ran are absent.
+	// The value of a user's inventory in all games at the end of each day in UTC, oldest first. It is recorded within an hour after the end of the day. Days on which no server ran are absent. API keys need the scope `inventory:read`.
 	//
 	// Corresponds with GET /api/inventory/{userId}/values (the `GetInventoryUserIdValues` operationId).
 	GetInventoryUserIdValues(ctx context.Context, userId string, params *GetInventoryUserIdValuesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7200,14 +7200,14 @@ type ClientInterface interface {
 
 	// GetListings List listings, newest first.
 	//
-	// Listings, newest first. With `from` or `to` they are ordered by `createdAt`. Use a cursor only with the same order.
+	// Listings, newest first. With `from` or `to` they are ordered by `createdAt`. Use a cursor only with the same order. API keys need the scope `market:read`.
 	//
 	// Corresponds with GET /api/listings (the `GetListings` operationId).
 	GetListings(ctx context.Context, params *GetListingsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PostListingsWithBody Sync a seller's inventory and list an asset of it.
 	//
-	// Syncs the seller's inventory and lists one asset of it. Missing prices are queued; the listing never waits for them.
+	// Syncs the seller's inventory and lists one asset of it. Missing prices are queued; the listing never waits for them. API keys need the scope `market:write`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7216,7 +7216,7 @@ type ClientInterface interface {
 
 	// PostListings Sync a seller's inventory and list an asset of it.
 	//
-	// Syncs the seller's inventory and lists one asset of it. Missing prices are queued; the listing never waits for them.
+	// Syncs the seller's inventory and lists one asset of it. Missing prices are queued; the listing never waits for them. API keys need the scope `market:write`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7225,7 +7225,7 @@ type ClientInterface interface {
 
 	// PostListingsBatchWithBody Sync a seller's inventory once and list up to 500 assets of it, with one result for each.
 	//
-	// Syncs the seller's inventory once and lists up to 500 assets of it. Each item of the response has the status that a separate request would get.
+	// Syncs the seller's inventory once and lists up to 500 assets of it. Each item of the response has the status that a separate request would get. API keys need the scope `market:write`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7234,7 +7234,7 @@ type ClientInterface interface {
 
 	// PostListingsBatch Sync a seller's inventory once and list up to 500 assets of it, with one result for each.
 	//
-	// Syncs the seller's inventory once and lists up to 500 assets of it. Each item of the response has the status that a separate request would get.
+	// Syncs the seller's inventory once and lists up to 500 assets of it. Each item of the response has the status that a separate request would get. API keys need the scope `market:write`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7243,7 +7243,7 @@ type ClientInterface interface {
 
 	// PostListingsCancelWithBody Cancel up to 500 listings, with one result for each.
 	//
-	// Cancels up to 500 listings. Each item of the response has the status that a separate `DELETE` would get. A repeat changes nothing.
+	// Cancels up to 500 listings. Each item of the response has the status that a separate `DELETE` would get. A repeat changes nothing. API keys need the scope `market:write`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7252,7 +7252,7 @@ type ClientInterface interface {
 
 	// PostListingsCancel Cancel up to 500 listings, with one result for each.
 	//
-	// Cancels up to 500 listings. Each item of the response has the status that a separate `DELETE` would get. A repeat changes nothing.
+	// Cancels up to 500 listings. Each item of the response has the status that a separate `DELETE` would get. A repeat changes nothing. API keys need the scope `market:write`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7261,21 +7261,21 @@ type ClientInterface interface {
 
 	// DeleteListingsId Cancel a listing.
 	//
-	// Cancels a listing. Cancelling a cancelled listing changes nothing and responds with 200.
+	// Cancels a listing. Cancelling a cancelled listing changes nothing and responds with 200. API keys need the scope `market:write`.
 	//
 	// Corresponds with DELETE /api/listings/{id} (the `DeleteListingsId` operationId).
 	DeleteListingsId(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetListingsId A listing.
 	//
-	// One listing.
+	// One listing. API keys need the scope `market:read`.
 	//
 	// Corresponds with GET /api/listings/{id} (the `GetListingsId` operationId).
 	GetListingsId(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PatchListingsIdWithBody Change the price of an active listing.
 	//
-	// Changes the price of an active listing. A purchase that is already in progress is refused with `price_changed`.
+	// Changes the price of an active listing. A purchase that is already in progress is refused with `price_changed`. API keys need the scope `market:write`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7284,7 +7284,7 @@ type ClientInterface interface {
 
 	// PatchListingsId Change the price of an active listing.
 	//
-	// Changes the price of an active listing. A purchase that is already in progress is refused with `price_changed`.
+	// Changes the price of an active listing. A purchase that is already in progress is refused with `price_changed`. API keys need the scope `market:write`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7293,7 +7293,7 @@ type ClientInterface interface {
 
 	// PostListingsIdPurchaseWithBody Sell a listing to a buyer.
 	//
-	// Sells a listing to a buyer in one transaction. The buyer's wallet pays the price, and the platform keeps the fee. The seller is credited the rest, which is held until the trade settles. If any part fails, nothing changes.
+	// Sells a listing to a buyer in one transaction. The buyer's wallet pays the price, and the platform keeps the fee. The seller is credited the rest, which is held until the trade settles. If any part fails, nothing changes. API keys need the scope `market:write`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7302,7 +7302,7 @@ type ClientInterface interface {
 
 	// PostListingsIdPurchase Sell a listing to a buyer.
 	//
-	// Sells a listing to a buyer in one transaction. The buyer's wallet pays the price, and the platform keeps the fee. The seller is credited the rest, which is held until the trade settles. If any part fails, nothing changes.
+	// Sells a listing to a buyer in one transaction. The buyer's wallet pays the price, and the platform keeps the fee. The seller is credited the rest, which is held until the trade settles. If any part fails, nothing changes. API keys need the scope `market:write`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7311,140 +7311,140 @@ type ClientInterface interface {
 
 	// PostMarketPricesItemsNameAccept Accept the price of an item that was held back.
 	//
-	// Makes the held candidate price of an item its price.
+	// Makes the held candidate price of an item its price. API keys need the scope `operate:write`.
 	//
 	// Corresponds with POST /api/market-prices/items/{name}/accept (the `PostMarketPricesItemsNameAccept` operationId).
 	PostMarketPricesItemsNameAccept(ctx context.Context, name string, params *PostMarketPricesItemsNameAcceptParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetMarketPricesJobDebug Queues, workers, schedules, last jobs and why items failed.
 	//
-	// Queues, instances and their work, schedules, the last jobs, why items failed, and the newest events.
+	// Queues, instances and their work, schedules, the last jobs, why items failed, and the newest events. API keys need the scope `operate:read`.
 	//
 	// Corresponds with GET /api/market-prices/job-debug (the `GetMarketPricesJobDebug` operationId).
 	GetMarketPricesJobDebug(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetMarketPricesJobs List jobs, newest first.
 	//
-	// Jobs, newest first. Ended jobs are removed after some days.
+	// Jobs, newest first. Ended jobs are removed after some days. API keys need the scope `operate:read`.
 	//
 	// Corresponds with GET /api/market-prices/jobs (the `GetMarketPricesJobs` operationId).
 	GetMarketPricesJobs(ctx context.Context, params *GetMarketPricesJobsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetMarketPricesJobsId A job.
 	//
-	// One job with its counts.
+	// One job with its counts. API keys need the scope `operate:read`.
 	//
 	// Corresponds with GET /api/market-prices/jobs/{id} (the `GetMarketPricesJobsId` operationId).
 	GetMarketPricesJobsId(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PostMarketPricesJobsIdCancel Cancel a job.
 	//
-	// Cancels a job that has not ended. Items that are already updated stay updated, and their prices are applied to inventory rows. All other items are cancelled.
+	// Cancels a job that has not ended. Items that are already updated stay updated, and their prices are applied to inventory rows. All other items are cancelled. API keys need the scope `operate:write`.
 	//
 	// Corresponds with POST /api/market-prices/jobs/{id}/cancel (the `PostMarketPricesJobsIdCancel` operationId).
 	PostMarketPricesJobsIdCancel(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetMarketPricesJobsIdItems List a job's items.
 	//
-	// The items of a job with their state.
+	// The items of a job with their state. API keys need the scope `operate:read`.
 	//
 	// Corresponds with GET /api/market-prices/jobs/{id}/items (the `GetMarketPricesJobsIdItems` operationId).
 	GetMarketPricesJobsIdItems(ctx context.Context, id string, params *GetMarketPricesJobsIdItemsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PostMarketPricesJobsIdRetryFailed Start a job of the items that failed in this one.
 	//
-	// Starts a new job for items of an ended job that failed, or that were skipped for a budget, a pause or a backoff. It ignores the TTL. While a bulk job is queued or running, it responds with 200 and that job.
+	// Starts a new job for items of an ended job that failed, or that were skipped for a budget, a pause or a backoff. It ignores the TTL. While a bulk job is queued or running, it responds with 200 and that job. API keys need the scope `operate:write`.
 	//
 	// Corresponds with POST /api/market-prices/jobs/{id}/retry-failed (the `PostMarketPricesJobsIdRetryFailed` operationId).
 	PostMarketPricesJobsIdRetryFailed(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetMarketPricesProviderDebug State of providers and markets, from recorded requests only.
 	//
-	// State of every provider, host and market, from recorded calls. It sends no request to a provider.
+	// State of every provider, host and market, from recorded calls. It sends no request to a provider. API keys need the scope `operate:read`.
 	//
 	// Corresponds with GET /api/market-prices/provider-debug (the `GetMarketPricesProviderDebug` operationId).
 	GetMarketPricesProviderDebug(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PostMarketPricesProvidersProviderAccept End the quarantine of a provider's markets.
 	//
-	// Ends the quarantine of one market of a provider, or of all its markets. Responses similar to the refused one are then accepted for two days.
+	// Ends the quarantine of one market of a provider, or of all its markets. Responses similar to the refused one are then accepted for two days. API keys need the scope `operate:write`.
 	//
 	// Corresponds with POST /api/market-prices/providers/{provider}/accept (the `PostMarketPricesProvidersProviderAccept` operationId).
 	PostMarketPricesProvidersProviderAccept(ctx context.Context, provider string, params *PostMarketPricesProvidersProviderAcceptParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PostMarketPricesProvidersProviderPause Send no more requests to a provider until it is resumed.
 	//
-	// Sends no more requests to a provider, on all instances, until it is resumed.
+	// Sends no more requests to a provider, on all instances, until it is resumed. API keys need the scope `operate:write`.
 	//
 	// Corresponds with POST /api/market-prices/providers/{provider}/pause (the `PostMarketPricesProvidersProviderPause` operationId).
 	PostMarketPricesProvidersProviderPause(ctx context.Context, provider string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PostMarketPricesProvidersProviderResume Resume a paused provider. This also discards the quota that its headers reported.
 	//
-	// Resumes a paused provider. It also discards the quota that the provider's headers reported.
+	// Resumes a paused provider. It also discards the quota that the provider's headers reported. API keys need the scope `operate:write`.
 	//
 	// Corresponds with POST /api/market-prices/providers/{provider}/resume (the `PostMarketPricesProvidersProviderResume` operationId).
 	PostMarketPricesProvidersProviderResume(ctx context.Context, provider string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PostMarketPricesRefresh Start a refresh of all prices, or show what it would do.
 	//
-	// Starts a bulk job that refreshes the price of every item in scope that is due. Responds with 202 and the new job. While a bulk job is queued or running, it responds with 200, that job and `reason` `already_running`, so that a scheduler can retry safely. With `dryRun=1` it starts nothing and responds with 200, a forecast of the run and `reason` `dry_run`.
+	// Starts a bulk job that refreshes the price of every item in scope that is due. Responds with 202 and the new job. While a bulk job is queued or running, it responds with 200, that job and `reason` `already_running`, so that a scheduler can retry safely. With `dryRun=1` it starts nothing and responds with 200, a forecast of the run and `reason` `dry_run`. API keys need the scope `operate:write`.
 	//
 	// Corresponds with POST /api/market-prices/refresh (the `PostMarketPricesRefresh` operationId).
 	PostMarketPricesRefresh(ctx context.Context, params *PostMarketPricesRefreshParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetMarketPricesStatus The running refresh, and how fresh prices are.
 	//
-	// Counts of the bulk job that is running, or of the last one, the queue of items without a price, and the age of all prices. To wait for the end of a run, poll until `status.running` is false.
+	// Counts of the bulk job that is running, or of the last one, the queue of items without a price, and the age of all prices. To wait for the end of a run, poll until `status.running` is false. API keys need the scope `operate:read`.
 	//
 	// Corresponds with GET /api/market-prices/status (the `GetMarketPricesStatus` operationId).
 	GetMarketPricesStatus(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetPricesChanges List price changes after a change number, oldest first.
 	//
-	// Changes of prices and price statuses after the number `since`, in the order in which they were committed. Continue with `next`. A client that has a snapshot and follows its changes has the same prices as a new snapshot. A price that is only confirmed is not a change, so `priceCheckedAt` of unchanged items grows in snapshots only. Numbers grow, but they are not consecutive. Changes are stored for three days. An older number gets 410 with the code `cursor_expired`: read a snapshot and continue from its number. With `wait` the response is held back until there is a change.
+	// Changes of prices and price statuses after the number `since`, in the order in which they were committed. Continue with `next`. A client that has a snapshot and follows its changes has the same prices as a new snapshot. A price that is only confirmed is not a change, so `priceCheckedAt` of unchanged items grows in snapshots only. Numbers grow, but they are not consecutive. Changes are stored for three days. An older number gets 410 with the code `cursor_expired`: read a snapshot and continue from its number. With `wait` the response is held back until there is a change. API keys need the scope `prices:read`.
 	//
 	// Corresponds with GET /api/prices/changes (the `GetPricesChanges` operationId).
 	GetPricesChanges(ctx context.Context, params *GetPricesChangesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetPricesItems List items with their prices.
 	//
-	// Items of a game with their prices. An item must match all filters. Use a cursor only with the same `sort`. A response includes all changes that were committed before the request.
+	// Items of a game with their prices. An item must match all filters. Use a cursor only with the same `sort`. A response includes all changes that were committed before the request. API keys need the scope `prices:read`.
 	//
 	// Corresponds with GET /api/prices/items (the `GetPricesItems` operationId).
 	GetPricesItems(ctx context.Context, params *GetPricesItemsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetPricesItemsName An item's price, and every market's quote behind it.
 	//
-	// The price of an item with its explanation: figures, method, ages, and the quote of each market with the reason if it is not used. Send a name that cannot be a path segment as `?name=`.
+	// The price of an item with its explanation: figures, method, ages, and the quote of each market with the reason if it is not used. Send a name that cannot be a path segment as `?name=`. API keys need the scope `prices:read`.
 	//
 	// Corresponds with GET /api/prices/items/{name} (the `GetPricesItemsName` operationId).
 	GetPricesItemsName(ctx context.Context, name string, params *GetPricesItemsNameParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetPricesItemsNameAt An item's price at a time in the past, with its explanation on request.
 	//
-	// The price that an item had at a time, and the estimate that gave it. With `explain=1` the price is recomputed from the quotes, rates and levels of that time. Responds with 404 and `price_not_found` if the item had no price yet, and with 410 and `history_expired` if only candles of a day are stored of that time.
+	// The price that an item had at a time, and the estimate that gave it. With `explain=1` the price is recomputed from the quotes, rates and levels of that time. Responds with 404 and `price_not_found` if the item had no price yet, and with 410 and `history_expired` if only candles of a day are stored of that time. API keys need the scope `prices:read`.
 	//
 	// Corresponds with GET /api/prices/items/{name}/at (the `GetPricesItemsNameAt` operationId).
 	GetPricesItemsNameAt(ctx context.Context, name string, params *GetPricesItemsNameAtParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetPricesItemsNameFigures An item's prices over the last day, week, month and quarter: mean, median, range, change and volatility.
 	//
-	// Figures of the prices of an item in the last 24 hours, 7, 30 and 90 days. Each price counts for as long as it was valid. Days older than MARKET_PRICE_HISTORY_DAYS count with their last price. A period in which the item had no price yet is absent.
+	// Figures of the prices of an item in the last 24 hours, 7, 30 and 90 days. Each price counts for as long as it was valid. Days older than MARKET_PRICE_HISTORY_DAYS count with their last price. A period in which the item had no price yet is absent. API keys need the scope `prices:read`.
 	//
 	// Corresponds with GET /api/prices/items/{name}/figures (the `GetPricesItemsNameFigures` operationId).
 	GetPricesItemsNameFigures(ctx context.Context, name string, params *GetPricesItemsNameFiguresParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetPricesItemsNameHistory The history of an item's price, or of a market's quotes, as points or candles.
 	//
-	// The price of an item over time, oldest first: points at which the price, its status or the used markets changed, or candles of 5 minutes, an hour or a day. With `market`, the quotes of one market. After MARKET_PRICE_HISTORY_DAYS only candles of a day are stored. The first point is the one that is valid at `from`. A page of points can have fewer points than `limit` before the last page.
+	// The price of an item over time, oldest first: points at which the price, its status or the used markets changed, or candles of 5 minutes, an hour or a day. With `market`, the quotes of one market. After MARKET_PRICE_HISTORY_DAYS only candles of a day are stored. The first point is the one that is valid at `from`. A page of points can have fewer points than `limit` before the last page. API keys need the scope `prices:read`.
 	//
 	// Corresponds with GET /api/prices/items/{name}/history (the `GetPricesItemsNameHistory` operationId).
 	GetPricesItemsNameHistory(ctx context.Context, name string, params *GetPricesItemsNameHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PostPricesLookupWithBody Prices of up to 1,000 items, in their order.
 	//
-	// Prices of up to 1,000 items, in the order of the request. A response includes all changes that were committed before the request. If `queueMissing` is true, items without a price are queued. `fields` adds figures to each price.
+	// Prices of up to 1,000 items, in the order of the request. A response includes all changes that were committed before the request. If `queueMissing` is true, items without a price are queued. `fields` adds figures to each price. API keys need the scope `prices:read`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7453,7 +7453,7 @@ type ClientInterface interface {
 
 	// PostPricesLookup Prices of up to 1,000 items, in their order.
 	//
-	// Prices of up to 1,000 items, in the order of the request. A response includes all changes that were committed before the request. If `queueMissing` is true, items without a price are queued. `fields` adds figures to each price.
+	// Prices of up to 1,000 items, in the order of the request. A response includes all changes that were committed before the request. If `queueMissing` is true, items without a price are queued. `fields` adds figures to each price. API keys need the scope `prices:read`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7462,7 +7462,7 @@ type ClientInterface interface {
 
 	// PostPricesQuotesWithBody Every market's quote of up to 1,000 items, with best ask, best bid, spread and liquidity.
 	//
-	// Quotes of up to 1,000 items on every market, or on `markets`, in the order of the request. An unknown item has the status `unknown` and no quotes. Figures across markets use counted quotes only. Liquidity is sales per day ÷ listings, over the markets that report both: 0.1 means that a tenth of the listings is sold in a day. Sales per day are sales ÷ the market's sales window in days. The fees are those of MARKET_PRICE_FEES. `currency` without an exchange rate gets 422 and `no_exchange_rate`.
+	// Quotes of up to 1,000 items on every market, or on `markets`, in the order of the request. An unknown item has the status `unknown` and no quotes. Figures across markets use counted quotes only. Liquidity is sales per day ÷ listings, over the markets that report both: 0.1 means that a tenth of the listings is sold in a day. Sales per day are sales ÷ the market's sales window in days. The fees are those of MARKET_PRICE_FEES. `currency` without an exchange rate gets 422 and `no_exchange_rate`. API keys need the scope `prices:read`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7471,7 +7471,7 @@ type ClientInterface interface {
 
 	// PostPricesQuotes Every market's quote of up to 1,000 items, with best ask, best bid, spread and liquidity.
 	//
-	// Quotes of up to 1,000 items on every market, or on `markets`, in the order of the request. An unknown item has the status `unknown` and no quotes. Figures across markets use counted quotes only. Liquidity is sales per day ÷ listings, over the markets that report both: 0.1 means that a tenth of the listings is sold in a day. Sales per day are sales ÷ the market's sales window in days. The fees are those of MARKET_PRICE_FEES. `currency` without an exchange rate gets 422 and `no_exchange_rate`.
+	// Quotes of up to 1,000 items on every market, or on `markets`, in the order of the request. An unknown item has the status `unknown` and no quotes. Figures across markets use counted quotes only. Liquidity is sales per day ÷ listings, over the markets that report both: 0.1 means that a tenth of the listings is sold in a day. Sales per day are sales ÷ the market's sales window in days. The fees are those of MARKET_PRICE_FEES. `currency` without an exchange rate gets 422 and `no_exchange_rate`. API keys need the scope `prices:read`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7480,84 +7480,84 @@ type ClientInterface interface {
 
 	// GetPricesSnapshotJson Export all prices as one JSON object.
 	//
-	// Every price of a game, or of all games, in the order of game, name and phase. All prices belong to one consistent state. The header Assay-Change and the member `change` name its last change: continue with `changes?since=` that number. A request with If-None-Match gets 304 while no price has changed or been confirmed. Responses are compressed with zstd or gzip on request. At most four exports run at the same time.
+	// Every price of a game, or of all games, in the order of game, name and phase. All prices belong to one consistent state. The header Assay-Change and the member `change` name its last change: continue with `changes?since=` that number. A request with If-None-Match gets 304 while no price has changed or been confirmed. Responses are compressed with zstd or gzip on request. At most four exports run at the same time. API keys need the scope `prices:read`.
 	//
 	// Corresponds with GET /api/prices/snapshot.json (the `GetPricesSnapshotJson` operationId).
 	GetPricesSnapshotJson(ctx context.Context, params *GetPricesSnapshotJsonParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetPricesSnapshotNdjson Export all prices, one JSON object per line.
 	//
-	// The same as snapshot.json, with one price per line. The header Assay-Change names the last change. A broken connection means that the export is incomplete.
+	// The same as snapshot.json, with one price per line. The header Assay-Change names the last change. A broken connection means that the export is incomplete. API keys need the scope `prices:read`.
 	//
 	// Corresponds with GET /api/prices/snapshot.ndjson (the `GetPricesSnapshotNdjson` operationId).
 	GetPricesSnapshotNdjson(ctx context.Context, params *GetPricesSnapshotNdjsonParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetPricesSnapshotManifest The number of the last price change, and how many prices an export has.
 	//
-	// The number of the last price change, and the number of items with a price. Read it to see whether an export is worth while.
+	// The number of the last price change, and the number of items with a price. Read it to see whether an export is worth while. API keys need the scope `prices:read`.
 	//
 	// Corresponds with GET /api/prices/snapshot/manifest (the `GetPricesSnapshotManifest` operationId).
 	GetPricesSnapshotManifest(ctx context.Context, params *GetPricesSnapshotManifestParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetPricesStream Receive price changes and other events as they happen (server-sent events).
 	//
-	// Server-sent events: `price.changed` and all other events as they are committed, and `job.progress` about once a second while a refresh of all prices runs. `id` is the number of the event: send it as Last-Event-ID to continue without a gap. The server sends a comment at least every 15 seconds. A client that does not read for ten seconds is disconnected. If the number has expired, the response is 410, or the last event of an open stream is `error`.
+	// Server-sent events: `price.changed` and all other events as they are committed, and `job.progress` about once a second while a refresh of all prices runs. `id` is the number of the event: send it as Last-Event-ID to continue without a gap. The server sends a comment at least every 15 seconds. A client that does not read for ten seconds is disconnected. If the number has expired, the response is 410, or the last event of an open stream is `error`. API keys need the scope `prices:read`.
 	//
 	// Corresponds with GET /api/prices/stream (the `GetPricesStream` operationId).
 	GetPricesStream(ctx context.Context, params *GetPricesStreamParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetTrades List trades, newest first.
 	//
-	// Trades, newest first. With `from` or `to` they are ordered by `createdAt`. Use a cursor only with the same order.
+	// Trades, newest first. With `from` or `to` they are ordered by `createdAt`. Use a cursor only with the same order. API keys need the scope `market:read`.
 	//
 	// Corresponds with GET /api/trades (the `GetTrades` operationId).
 	GetTrades(ctx context.Context, params *GetTradesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetTradesId A trade.
 	//
-	// One trade.
+	// One trade. API keys need the scope `market:read`.
 	//
 	// Corresponds with GET /api/trades/{id} (the `GetTradesId` operationId).
 	GetTradesId(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PostTradesIdComplete Complete a trade after the asset was delivered.
 	//
-	// Records that the asset was delivered. The seller's credit stays held for another `TRADE_HOLD`. A repeat changes nothing.
+	// Records that the asset was delivered. The seller's credit stays held for another `TRADE_HOLD`. A repeat changes nothing. API keys need the scope `market:write`.
 	//
 	// Corresponds with POST /api/trades/{id}/complete (the `PostTradesIdComplete` operationId).
 	PostTradesIdComplete(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PostTradesIdReverse Reverse a trade and refund the buyer.
 	//
-	// Reverses a trade whose credit is still held: the buyer gets the price back. A repeat changes nothing.
+	// Reverses a trade whose credit is still held: the buyer gets the price back. A repeat changes nothing. API keys need the scope `market:write`.
 	//
 	// Corresponds with POST /api/trades/{id}/reverse (the `PostTradesIdReverse` operationId).
 	PostTradesIdReverse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetUsers List users, by their ids.
 	//
-	// Users whose ids begin with `prefix`, in byte order of the ids.
+	// Users whose ids begin with `prefix`, in byte order of the ids. API keys need the scope `inventory:read`.
 	//
 	// Corresponds with GET /api/users (the `GetUsers` operationId).
 	GetUsers(ctx context.Context, params *GetUsersParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// DeleteUsersUserId Delete a user. The ledger, trades and listings keep the id.
 	//
-	// Deletes the `steamId`, `displayName` and inventories of a user. The wallet ledger, trades and listings keep the id, so the user's ledger can still be verified. It changes nothing and responds with 409 if the user has active listings, trades that are not settled or reversed, or money. A repeat responds with 204. A push, a listing or `PUT` creates the user again.
+	// Deletes the `steamId`, `displayName` and inventories of a user. The wallet ledger, trades and listings keep the id, so the user's ledger can still be verified. It changes nothing and responds with 409 if the user has active listings, trades that are not settled or reversed, or money. A repeat responds with 204. A push, a listing or `PUT` creates the user again. API keys need the scope `inventory:write`.
 	//
 	// Corresponds with DELETE /api/users/{userId} (the `DeleteUsersUserId` operationId).
 	DeleteUsersUserId(ctx context.Context, userId string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetUsersUserId A user.
 	//
-	// The `steamId`, `displayName` and `leaderboard` setting of a user.
+	// The `steamId`, `displayName` and `leaderboard` setting of a user. API keys need the scope `inventory:read`.
 	//
 	// Corresponds with GET /api/users/{userId} (the `GetUsersUserId` operationId).
 	GetUsersUserId(ctx context.Context, userId string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PutUsersUserIdWithBody Create or replace a user.
 	//
-	// Creates a user, or replaces the `steamId` and `displayName` of an existing one.
+	// Creates a user, or replaces the `steamId` and `displayName` of an existing one. API keys need the scope `inventory:write`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7566,7 +7566,7 @@ type ClientInterface interface {
 
 	// PutUsersUserId Create or replace a user.
 	//
-	// Creates a user, or replaces the `steamId` and `displayName` of an existing one.
+	// Creates a user, or replaces the `steamId` and `displayName` of an existing one. API keys need the scope `inventory:write`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7667,7 +7667,7 @@ type ClientInterface interface {
 
 	// GetMetrics Metrics for Prometheus.
 	//
-	// Metrics in the text format of Prometheus. Requests from the same machine need no credential. All others need the admin token.
+	// Metrics in the text format of Prometheus. Requests from the same machine need no credential. All others need the admin token. API keys need the scope `operate:read`.
 	//
 	// Corresponds with GET /metrics (the `GetMetrics` operationId).
 	GetMetrics(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7716,7 +7716,7 @@ func (c *Client) GetCommunityTopTraders(ctx context.Context, params *GetCommunit
 
 // GetEvents List events after an event number, oldest first.
 //
-// Events after the number `after`, in the order in which they were committed, `price.changed` included. A page ends when it has `limit` events or price changes. Continue with `next`. With `wait` the response is held back until there is an event.
+// Events after the number `after`, in the order in which they were committed, `price.changed` included. A page ends when it has `limit` events or price changes. Continue with `next`. With `wait` the response is held back until there is an event. API keys need the scope `prices:read`.
 //
 // Corresponds with GET /api/events (the `GetEvents` operationId).
 func (c *Client) GetEvents(ctx context.Context, params *GetEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7733,7 +7733,7 @@ func (c *Client) GetEvents(ctx context.Context, params *GetEventsParams, reqEdit
 
 // GetFunctionsAdminPaymentFeeRules The rules of the active or a given version, and a list of versions.
 //
-// The fee rules that are active, or those of one version, and a page of all versions.
+// The fee rules that are active, or those of one version, and a page of all versions. API keys need the scope `wallet:read`.
 //
 // Corresponds with GET /api/functions/admin/payment-fee-rules (the `GetFunctionsAdminPaymentFeeRules` operationId).
 func (c *Client) GetFunctionsAdminPaymentFeeRules(ctx context.Context, params *GetFunctionsAdminPaymentFeeRulesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7750,7 +7750,7 @@ func (c *Client) GetFunctionsAdminPaymentFeeRules(ctx context.Context, params *G
 
 // PostFunctionsAdminPaymentFeeRulesQuoteWithBody The fee of a payment, its rule and the computation.
 //
-// The fee of a payment, the rule that charges it, and each step of the computation. Nothing is posted.
+// The fee of a payment, the rule that charges it, and each step of the computation. Nothing is posted. API keys need the scope `wallet:read`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7769,7 +7769,7 @@ func (c *Client) PostFunctionsAdminPaymentFeeRulesQuoteWithBody(ctx context.Cont
 
 // PostFunctionsAdminPaymentFeeRulesQuote The fee of a payment, its rule and the computation.
 //
-// The fee of a payment, the rule that charges it, and each step of the computation. Nothing is posted.
+// The fee of a payment, the rule that charges it, and each step of the computation. Nothing is posted. API keys need the scope `wallet:read`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7788,7 +7788,7 @@ func (c *Client) PostFunctionsAdminPaymentFeeRulesQuote(ctx context.Context, bod
 
 // PostFunctionsAdminPaymentFeeRulesRefresh Load the fee rules from PAYMENT_FEE_RULES and activate them as the next version.
 //
-// Loads the fee rules from their file or address, validates all of them, and activates them as the next version. Unchanged rules create no version. Invalid rules change nothing.
+// Loads the fee rules from their file or address, validates all of them, and activates them as the next version. Unchanged rules create no version. Invalid rules change nothing. API keys need the scope `wallet:write`.
 //
 // Corresponds with POST /api/functions/admin/payment-fee-rules/refresh (the `PostFunctionsAdminPaymentFeeRulesRefresh` operationId).
 func (c *Client) PostFunctionsAdminPaymentFeeRulesRefresh(ctx context.Context, params *PostFunctionsAdminPaymentFeeRulesRefreshParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7805,7 +7805,7 @@ func (c *Client) PostFunctionsAdminPaymentFeeRulesRefresh(ctx context.Context, p
 
 // PostFunctionsAdminPaymentFeeRulesRollback Activate an earlier version of the fee rules again, as the next version.
 //
-// Activates an earlier version of the fee rules again, as the next version.
+// Activates an earlier version of the fee rules again, as the next version. API keys need the scope `wallet:write`.
 //
 // Corresponds with POST /api/functions/admin/payment-fee-rules/rollback (the `PostFunctionsAdminPaymentFeeRulesRollback` operationId).
 func (c *Client) PostFunctionsAdminPaymentFeeRulesRollback(ctx context.Context, params *PostFunctionsAdminPaymentFeeRulesRollbackParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7822,7 +7822,7 @@ func (c *Client) PostFunctionsAdminPaymentFeeRulesRollback(ctx context.Context, 
 
 // GetFunctionsAdminWalletLedgerUserIdBalance Balances of a user, available and held.
 //
-// The balance of a user in each currency, available and held.
+// The balance of a user in each currency, available and held. API keys need the scope `wallet:read`.
 //
 // Corresponds with GET /api/functions/admin/wallet-ledger/{userId}/balance (the `GetFunctionsAdminWalletLedgerUserIdBalance` operationId).
 func (c *Client) GetFunctionsAdminWalletLedgerUserIdBalance(ctx context.Context, userId string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7839,7 +7839,7 @@ func (c *Client) GetFunctionsAdminWalletLedgerUserIdBalance(ctx context.Context,
 
 // GetFunctionsAdminWalletLedgerUserIdEntries List the entries of a user's wallet, the newest first in each currency.
 //
-// The entries of a user's wallet, newest first in each currency.
+// The entries of a user's wallet, newest first in each currency. API keys need the scope `wallet:read`.
 //
 // Corresponds with GET /api/functions/admin/wallet-ledger/{userId}/entries (the `GetFunctionsAdminWalletLedgerUserIdEntries` operationId).
 func (c *Client) GetFunctionsAdminWalletLedgerUserIdEntries(ctx context.Context, userId string, params *GetFunctionsAdminWalletLedgerUserIdEntriesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7856,7 +7856,7 @@ func (c *Client) GetFunctionsAdminWalletLedgerUserIdEntries(ctx context.Context,
 
 // PostFunctionsAdminWalletLedgerUserIdEntriesWithBody Post a deposit, withdrawal or correction to a user's wallet.
 //
-// Posts a deposit, withdrawal or correction to a user's wallet. The response is stored under its `Idempotency-Key` and never expires: a retry moves no money and gets the same response.
+// Posts a deposit, withdrawal or correction to a user's wallet. The response is stored under its `Idempotency-Key` and never expires: a retry moves no money and gets the same response. API keys need the scope `wallet:write`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7875,7 +7875,7 @@ func (c *Client) PostFunctionsAdminWalletLedgerUserIdEntriesWithBody(ctx context
 
 // PostFunctionsAdminWalletLedgerUserIdEntries Post a deposit, withdrawal or correction to a user's wallet.
 //
-// Posts a deposit, withdrawal or correction to a user's wallet. The response is stored under its `Idempotency-Key` and never expires: a retry moves no money and gets the same response.
+// Posts a deposit, withdrawal or correction to a user's wallet. The response is stored under its `Idempotency-Key` and never expires: a retry moves no money and gets the same response. API keys need the scope `wallet:write`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7894,7 +7894,7 @@ func (c *Client) PostFunctionsAdminWalletLedgerUserIdEntries(ctx context.Context
 
 // GetFunctionsAdminWalletLedgerUserIdVerify Verify a user's wallet. It repairs nothing.
 //
-// Verifies a user's wallet and everything that its transactions and trades touch. It responds with 200 even if it finds failures. It changes nothing.
+// Verifies a user's wallet and everything that its transactions and trades touch. It responds with 200 even if it finds failures. It changes nothing. API keys need the scope `wallet:read`.
 //
 // Corresponds with GET /api/functions/admin/wallet-ledger/{userId}/verify (the `GetFunctionsAdminWalletLedgerUserIdVerify` operationId).
 func (c *Client) GetFunctionsAdminWalletLedgerUserIdVerify(ctx context.Context, userId string, params *GetFunctionsAdminWalletLedgerUserIdVerifyParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7928,7 +7928,7 @@ func (c *Client) GetHealth(ctx context.Context, reqEditors ...RequestEditorFn) (
 
 // GetInventoryUserId List a user's inventory with its value.
 //
-// The assets of a user with their values, and the total value. `fields` adds figures to each price.
+// The assets of a user with their values, and the total value. `fields` adds figures to each price. API keys need the scope `inventory:read`.
 //
 // Corresponds with GET /api/inventory/{userId} (the `GetInventoryUserId` operationId).
 func (c *Client) GetInventoryUserId(ctx context.Context, userId string, params *GetInventoryUserIdParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7945,7 +7945,7 @@ func (c *Client) GetInventoryUserId(ctx context.Context, userId string, params *
 
 // PostInventoryUserIdSyncWithBody Sync a user's whole inventory of one game and context, from the body or from Steam.
 //
-// Replaces a user's inventory of one game and context. With a body it takes a push; with `source=steam` and without a body it reads the inventory from Steam. A sync is idempotent. The first push creates the user.
+// Replaces a user's inventory of one game and context. With a body it takes a push; with `source=steam` and without a body it reads the inventory from Steam. A sync is idempotent. The first push creates the user. API keys need the scope `inventory:write`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7964,7 +7964,7 @@ func (c *Client) PostInventoryUserIdSyncWithBody(ctx context.Context, userId str
 
 // PostInventoryUserIdSync Sync a user's whole inventory of one game and context, from the body or from Steam.
 //
-// Replaces a user's inventory of one game and context. With a body it takes a push; with `source=steam` and without a body it reads the inventory from Steam. A sync is idempotent. The first push creates the user.
+// Replaces a user's inventory of one game and context. With a body it takes a push; with `source=steam` and without a body it reads the inventory from Steam. A sync is idempotent. The first push creates the user. API keys need the scope `inventory:write`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7983,7 +7983,7 @@ func (c *Client) PostInventoryUserIdSync(ctx context.Context, userId string, par
 
 // GetInventoryUserIdValues The value of a user's inventory at the end of each day.
 //
-// The value of a user's inventory in all games at the end of each day in UTC, oldest first. It is recorded within an hour after the end of the day. Days on which no server ran are absent.
+// The value of a user's inventory in all games at the end of each day in UTC, oldest first. It is recorded within an hour after the end of the day. Days on which no server ran are absent. API keys need the scope `inventory:read`.
 //
 // Corresponds with GET /api/inventory/{userId}/values (the `GetInventoryUserIdValues` operationId).
 func (c *Client) GetInventoryUserIdValues(ctx context.Context, userId string, params *GetInventoryUserIdValuesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8106,7 +8106,7 @@ func (c *Client) PostKeysKeyRotate(ctx context.Context, key string, params *Post
 
 // GetListings List listings, newest first.
 //
-// Listings, newest first. With `from` or `to` they are ordered by `createdAt`. Use a cursor only with the same order.
+// Listings, newest first. With `from` or `to` they are ordered by `createdAt`. Use a cursor only with the same order. API keys need the scope `market:read`.
 //
 // Corresponds with GET /api/listings (the `GetListings` operationId).
 func (c *Client) GetListings(ctx context.Context, params *GetListingsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8123,7 +8123,7 @@ func (c *Client) GetListings(ctx context.Context, params *GetListingsParams, req
 
 // PostListingsWithBody Sync a seller's inventory and list an asset of it.
 //
-// Syncs the seller's inventory and lists one asset of it. Missing prices are queued; the listing never waits for them.
+// Syncs the seller's inventory and lists one asset of it. Missing prices are queued; the listing never waits for them. API keys need the scope `market:write`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8142,7 +8142,7 @@ func (c *Client) PostListingsWithBody(ctx context.Context, params *PostListingsP
 
 // PostListings Sync a seller's inventory and list an asset of it.
 //
-// Syncs the seller's inventory and lists one asset of it. Missing prices are queued; the listing never waits for them.
+// Syncs the seller's inventory and lists one asset of it. Missing prices are queued; the listing never waits for them. API keys need the scope `market:write`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8161,7 +8161,7 @@ func (c *Client) PostListings(ctx context.Context, params *PostListingsParams, b
 
 // PostListingsBatchWithBody Sync a seller's inventory once and list up to 500 assets of it, with one result for each.
 //
-// Syncs the seller's inventory once and lists up to 500 assets of it. Each item of the response has the status that a separate request would get.
+// Syncs the seller's inventory once and lists up to 500 assets of it. Each item of the response has the status that a separate request would get. API keys need the scope `market:write`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8180,7 +8180,7 @@ func (c *Client) PostListingsBatchWithBody(ctx context.Context, params *PostList
 
 // PostListingsBatch Sync a seller's inventory once and list up to 500 assets of it, with one result for each.
 //
-// Syncs the seller's inventory once and lists up to 500 assets of it. Each item of the response has the status that a separate request would get.
+// Syncs the seller's inventory once and lists up to 500 assets of it. Each item of the response has the status that a separate request would get. API keys need the scope `market:write`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8199,7 +8199,7 @@ func (c *Client) PostListingsBatch(ctx context.Context, params *PostListingsBatc
 
 // PostListingsCancelWithBody Cancel up to 500 listings, with one result for each.
 //
-// Cancels up to 500 listings. Each item of the response has the status that a separate `DELETE` would get. A repeat changes nothing.
+// Cancels up to 500 listings. Each item of the response has the status that a separate `DELETE` would get. A repeat changes nothing. API keys need the scope `market:write`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8218,7 +8218,7 @@ func (c *Client) PostListingsCancelWithBody(ctx context.Context, contentType str
 
 // PostListingsCancel Cancel up to 500 listings, with one result for each.
 //
-// Cancels up to 500 listings. Each item of the response has the status that a separate `DELETE` would get. A repeat changes nothing.
+// Cancels up to 500 listings. Each item of the response has the status that a separate `DELETE` would get. A repeat changes nothing. API keys need the scope `market:write`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8237,7 +8237,7 @@ func (c *Client) PostListingsCancel(ctx context.Context, body PostListingsCancel
 
 // DeleteListingsId Cancel a listing.
 //
-// Cancels a listing. Cancelling a cancelled listing changes nothing and responds with 200.
+// Cancels a listing. Cancelling a cancelled listing changes nothing and responds with 200. API keys need the scope `market:write`.
 //
 // Corresponds with DELETE /api/listings/{id} (the `DeleteListingsId` operationId).
 func (c *Client) DeleteListingsId(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8254,7 +8254,7 @@ func (c *Client) DeleteListingsId(ctx context.Context, id string, reqEditors ...
 
 // GetListingsId A listing.
 //
-// One listing.
+// One listing. API keys need the scope `market:read`.
 //
 // Corresponds with GET /api/listings/{id} (the `GetListingsId` operationId).
 func (c *Client) GetListingsId(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8271,7 +8271,7 @@ func (c *Client) GetListingsId(ctx context.Context, id string, reqEditors ...Req
 
 // PatchListingsIdWithBody Change the price of an active listing.
 //
-// Changes the price of an active listing. A purchase that is already in progress is refused with `price_changed`.
+// Changes the price of an active listing. A purchase that is already in progress is refused with `price_changed`. API keys need the scope `market:write`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8290,7 +8290,7 @@ func (c *Client) PatchListingsIdWithBody(ctx context.Context, id string, content
 
 // PatchListingsId Change the price of an active listing.
 //
-// Changes the price of an active listing. A purchase that is already in progress is refused with `price_changed`.
+// Changes the price of an active listing. A purchase that is already in progress is refused with `price_changed`. API keys need the scope `market:write`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8309,7 +8309,7 @@ func (c *Client) PatchListingsId(ctx context.Context, id string, body PatchListi
 
 // PostListingsIdPurchaseWithBody Sell a listing to a buyer.
 //
-// Sells a listing to a buyer in one transaction. The buyer's wallet pays the price, and the platform keeps the fee. The seller is credited the rest, which is held until the trade settles. If any part fails, nothing changes.
+// Sells a listing to a buyer in one transaction. The buyer's wallet pays the price, and the platform keeps the fee. The seller is credited the rest, which is held until the trade settles. If any part fails, nothing changes. API keys need the scope `market:write`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8328,7 +8328,7 @@ func (c *Client) PostListingsIdPurchaseWithBody(ctx context.Context, id string, 
 
 // PostListingsIdPurchase Sell a listing to a buyer.
 //
-// Sells a listing to a buyer in one transaction. The buyer's wallet pays the price, and the platform keeps the fee. The seller is credited the rest, which is held until the trade settles. If any part fails, nothing changes.
+// Sells a listing to a buyer in one transaction. The buyer's wallet pays the price, and the platform keeps the fee. The seller is credited the rest, which is held until the trade settles. If any part fails, nothing changes. API keys need the scope `market:write`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8347,7 +8347,7 @@ func (c *Client) PostListingsIdPurchase(ctx context.Context, id string, params *
 
 // PostMarketPricesItemsNameAccept Accept the price of an item that was held back.
 //
-// Makes the held candidate price of an item its price.
+// Makes the held candidate price of an item its price. API keys need the scope `operate:write`.
 //
 // Corresponds with POST /api/market-prices/items/{name}/accept (the `PostMarketPricesItemsNameAccept` operationId).
 func (c *Client) PostMarketPricesItemsNameAccept(ctx context.Context, name string, params *PostMarketPricesItemsNameAcceptParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8364,7 +8364,7 @@ func (c *Client) PostMarketPricesItemsNameAccept(ctx context.Context, name strin
 
 // GetMarketPricesJobDebug Queues, workers, schedules, last jobs and why items failed.
 //
-// Queues, instances and their work, schedules, the last jobs, why items failed, and the newest events.
+// Queues, instances and their work, schedules, the last jobs, why items failed, and the newest events. API keys need the scope `operate:read`.
 //
 // Corresponds with GET /api/market-prices/job-debug (the `GetMarketPricesJobDebug` operationId).
 func (c *Client) GetMarketPricesJobDebug(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8381,7 +8381,7 @@ func (c *Client) GetMarketPricesJobDebug(ctx context.Context, reqEditors ...Requ
 
 // GetMarketPricesJobs List jobs, newest first.
 //
-// Jobs, newest first. Ended jobs are removed after some days.
+// Jobs, newest first. Ended jobs are removed after some days. API keys need the scope `operate:read`.
 //
 // Corresponds with GET /api/market-prices/jobs (the `GetMarketPricesJobs` operationId).
 func (c *Client) GetMarketPricesJobs(ctx context.Context, params *GetMarketPricesJobsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8398,7 +8398,7 @@ func (c *Client) GetMarketPricesJobs(ctx context.Context, params *GetMarketPrice
 
 // GetMarketPricesJobsId A job.
 //
-// One job with its counts.
+// One job with its counts. API keys need the scope `operate:read`.
 //
 // Corresponds with GET /api/market-prices/jobs/{id} (the `GetMarketPricesJobsId` operationId).
 func (c *Client) GetMarketPricesJobsId(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8415,7 +8415,7 @@ func (c *Client) GetMarketPricesJobsId(ctx context.Context, id string, reqEditor
 
 // PostMarketPricesJobsIdCancel Cancel a job.
 //
-// Cancels a job that has not ended. Items that are already updated stay updated, and their prices are applied to inventory rows. All other items are cancelled.
+// Cancels a job that has not ended. Items that are already updated stay updated, and their prices are applied to inventory rows. All other items are cancelled. API keys need the scope `operate:write`.
 //
 // Corresponds with POST /api/market-prices/jobs/{id}/cancel (the `PostMarketPricesJobsIdCancel` operationId).
 func (c *Client) PostMarketPricesJobsIdCancel(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8432,7 +8432,7 @@ func (c *Client) PostMarketPricesJobsIdCancel(ctx context.Context, id string, re
 
 // GetMarketPricesJobsIdItems List a job's items.
 //
-// The items of a job with their state.
+// The items of a job with their state. API keys need the scope `operate:read`.
 //
 // Corresponds with GET /api/market-prices/jobs/{id}/items (the `GetMarketPricesJobsIdItems` operationId).
 func (c *Client) GetMarketPricesJobsIdItems(ctx context.Context, id string, params *GetMarketPricesJobsIdItemsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8449,7 +8449,7 @@ func (c *Client) GetMarketPricesJobsIdItems(ctx context.Context, id string, para
 
 // PostMarketPricesJobsIdRetryFailed Start a job of the items that failed in this one.
 //
-// Starts a new job for items of an ended job that failed, or that were skipped for a budget, a pause or a backoff. It ignores the TTL. While a bulk job is queued or running, it responds with 200 and that job.
+// Starts a new job for items of an ended job that failed, or that were skipped for a budget, a pause or a backoff. It ignores the TTL. While a bulk job is queued or running, it responds with 200 and that job. API keys need the scope `operate:write`.
 //
 // Corresponds with POST /api/market-prices/jobs/{id}/retry-failed (the `PostMarketPricesJobsIdRetryFailed` operationId).
 func (c *Client) PostMarketPricesJobsIdRetryFailed(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8466,7 +8466,7 @@ func (c *Client) PostMarketPricesJobsIdRetryFailed(ctx context.Context, id strin
 
 // GetMarketPricesProviderDebug State of providers and markets, from recorded requests only.
 //
-// State of every provider, host and market, from recorded calls. It sends no request to a provider.
+// State of every provider, host and market, from recorded calls. It sends no request to a provider. API keys need the scope `operate:read`.
 //
 // Corresponds with GET /api/market-prices/provider-debug (the `GetMarketPricesProviderDebug` operationId).
 func (c *Client) GetMarketPricesProviderDebug(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8483,7 +8483,7 @@ func (c *Client) GetMarketPricesProviderDebug(ctx context.Context, reqEditors ..
 
 // PostMarketPricesProvidersProviderAccept End the quarantine of a provider's markets.
 //
-// Ends the quarantine of one market of a provider, or of all its markets. Responses similar to the refused one are then accepted for two days.
+// Ends the quarantine of one market of a provider, or of all its markets. Responses similar to the refused one are then accepted for two days. API keys need the scope `operate:write`.
 //
 // Corresponds with POST /api/market-prices/providers/{provider}/accept (the `PostMarketPricesProvidersProviderAccept` operationId).
 func (c *Client) PostMarketPricesProvidersProviderAccept(ctx context.Context, provider string, params *PostMarketPricesProvidersProviderAcceptParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8500,7 +8500,7 @@ func (c *Client) PostMarketPricesProvidersProviderAccept(ctx context.Context, pr
 
 // PostMarketPricesProvidersProviderPause Send no more requests to a provider until it is resumed.
 //
-// Sends no more requests to a provider, on all instances, until it is resumed.
+// Sends no more requests to a provider, on all instances, until it is resumed. API keys need the scope `operate:write`.
 //
 // Corresponds with POST /api/market-prices/providers/{provider}/pause (the `PostMarketPricesProvidersProviderPause` operationId).
 func (c *Client) PostMarketPricesProvidersProviderPause(ctx context.Context, provider string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8517,7 +8517,7 @@ func (c *Client) PostMarketPricesProvidersProviderPause(ctx context.Context, pro
 
 // PostMarketPricesProvidersProviderResume Resume a paused provider. This also discards the quota that its headers reported.
 //
-// Resumes a paused provider. It also discards the quota that the provider's headers reported.
+// Resumes a paused provider. It also discards the quota that the provider's headers reported. API keys need the scope `operate:write`.
 //
 // Corresponds with POST /api/market-prices/providers/{provider}/resume (the `PostMarketPricesProvidersProviderResume` operationId).
 func (c *Client) PostMarketPricesProvidersProviderResume(ctx context.Context, provider string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8534,7 +8534,7 @@ func (c *Client) PostMarketPricesProvidersProviderResume(ctx context.Context, pr
 
 // PostMarketPricesRefresh Start a refresh of all prices, or show what it would do.
 //
-// Starts a bulk job that refreshes the price of every item in scope that is due. Responds with 202 and the new job. While a bulk job is queued or running, it responds with 200, that job and `reason` `already_running`, so that a scheduler can retry safely. With `dryRun=1` it starts nothing and responds with 200, a forecast of the run and `reason` `dry_run`.
+// Starts a bulk job that refreshes the price of every item in scope that is due. Responds with 202 and the new job. While a bulk job is queued or running, it responds with 200, that job and `reason` `already_running`, so that a scheduler can retry safely. With `dryRun=1` it starts nothing and responds with 200, a forecast of the run and `reason` `dry_run`. API keys need the scope `operate:write`.
 //
 // Corresponds with POST /api/market-prices/refresh (the `PostMarketPricesRefresh` operationId).
 func (c *Client) PostMarketPricesRefresh(ctx context.Context, params *PostMarketPricesRefreshParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8551,7 +8551,7 @@ func (c *Client) PostMarketPricesRefresh(ctx context.Context, params *PostMarket
 
 // GetMarketPricesStatus The running refresh, and how fresh prices are.
 //
-// Counts of the bulk job that is running, or of the last one, the queue of items without a price, and the age of all prices. To wait for the end of a run, poll until `status.running` is false.
+// Counts of the bulk job that is running, or of the last one, the queue of items without a price, and the age of all prices. To wait for the end of a run, poll until `status.running` is false. API keys need the scope `operate:read`.
 //
 // Corresponds with GET /api/market-prices/status (the `GetMarketPricesStatus` operationId).
 func (c *Client) GetMarketPricesStatus(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8568,7 +8568,7 @@ func (c *Client) GetMarketPricesStatus(ctx context.Context, reqEditors ...Reques
 
 // GetPricesChanges List price changes after a change number, oldest first.
 //
-// Changes of prices and price statuses after the number `since`, in the order in which they were committed. Continue with `next`. A client that has a snapshot and follows its changes has the same prices as a new snapshot. A price that is only confirmed is not a change, so `priceCheckedAt` of unchanged items grows in snapshots only. Numbers grow, but they are not consecutive. Changes are stored for three days. An older number gets 410 with the code `cursor_expired`: read a snapshot and continue from its number. With `wait` the response is held back until there is a change.
+// Changes of prices and price statuses after the number `since`, in the order in which they were committed. Continue with `next`. A client that has a snapshot and follows its changes has the same prices as a new snapshot. A price that is only confirmed is not a change, so `priceCheckedAt` of unchanged items grows in snapshots only. Numbers grow, but they are not consecutive. Changes are stored for three days. An older number gets 410 with the code `cursor_expired`: read a snapshot and continue from its number. With `wait` the response is held back until there is a change. API keys need the scope `prices:read`.
 //
 // Corresponds with GET /api/prices/changes (the `GetPricesChanges` operationId).
 func (c *Client) GetPricesChanges(ctx context.Context, params *GetPricesChangesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8585,7 +8585,7 @@ func (c *Client) GetPricesChanges(ctx context.Context, params *GetPricesChangesP
 
 // GetPricesItems List items with their prices.
 //
-// Items of a game with their prices. An item must match all filters. Use a cursor only with the same `sort`. A response includes all changes that were committed before the request.
+// Items of a game with their prices. An item must match all filters. Use a cursor only with the same `sort`. A response includes all changes that were committed before the request. API keys need the scope `prices:read`.
 //
 // Corresponds with GET /api/prices/items (the `GetPricesItems` operationId).
 func (c *Client) GetPricesItems(ctx context.Context, params *GetPricesItemsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8602,7 +8602,7 @@ func (c *Client) GetPricesItems(ctx context.Context, params *GetPricesItemsParam
 
 // GetPricesItemsName An item's price, and every market's quote behind it.
 //
-// The price of an item with its explanation: figures, method, ages, and the quote of each market with the reason if it is not used. Send a name that cannot be a path segment as `?name=`.
+// The price of an item with its explanation: figures, method, ages, and the quote of each market with the reason if it is not used. Send a name that cannot be a path segment as `?name=`. API keys need the scope `prices:read`.
 //
 // Corresponds with GET /api/prices/items/{name} (the `GetPricesItemsName` operationId).
 func (c *Client) GetPricesItemsName(ctx context.Context, name string, params *GetPricesItemsNameParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8619,7 +8619,7 @@ func (c *Client) GetPricesItemsName(ctx context.Context, name string, params *Ge
 
 // GetPricesItemsNameAt An item's price at a time in the past, with its explanation on request.
 //
-// The price that an item had at a time, and the estimate that gave it. With `explain=1` the price is recomputed from the quotes, rates and levels of that time. Responds with 404 and `price_not_found` if the item had no price yet, and with 410 and `history_expired` if only candles of a day are stored of that time.
+// The price that an item had at a time, and the estimate that gave it. With `explain=1` the price is recomputed from the quotes, rates and levels of that time. Responds with 404 and `price_not_found` if the item had no price yet, and with 410 and `history_expired` if only candles of a day are stored of that time. API keys need the scope `prices:read`.
 //
 // Corresponds with GET /api/prices/items/{name}/at (the `GetPricesItemsNameAt` operationId).
 func (c *Client) GetPricesItemsNameAt(ctx context.Context, name string, params *GetPricesItemsNameAtParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8636,7 +8636,7 @@ func (c *Client) GetPricesItemsNameAt(ctx context.Context, name string, params *
 
 // GetPricesItemsNameFigures An item's prices over the last day, week, month and quarter: mean, median, range, change and volatility.
 //
-// Figures of the prices of an item in the last 24 hours, 7, 30 and 90 days. Each price counts for as long as it was valid. Days older than MARKET_PRICE_HISTORY_DAYS count with their last price. A period in which the item had no price yet is absent.
+// Figures of the prices of an item in the last 24 hours, 7, 30 and 90 days. Each price counts for as long as it was valid. Days older than MARKET_PRICE_HISTORY_DAYS count with their last price. A period in which the item had no price yet is absent. API keys need the scope `prices:read`.
 //
 // Corresponds with GET /api/prices/items/{name}/figures (the `GetPricesItemsNameFigures` operationId).
 func (c *Client) GetPricesItemsNameFigures(ctx context.Context, name string, params *GetPricesItemsNameFiguresParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8653,7 +8653,7 @@ func (c *Client) GetPricesItemsNameFigures(ctx context.Context, name string, par
 
 // GetPricesItemsNameHistory The history of an item's price, or of a market's quotes, as points or candles.
 //
-// The price of an item over time, oldest first: points at which the price, its status or the used markets changed, or candles of 5 minutes, an hour or a day. With `market`, the quotes of one market. After MARKET_PRICE_HISTORY_DAYS only candles of a day are stored. The first point is the one that is valid at `from`. A page of points can have fewer points than `limit` before the last page.
+// The price of an item over time, oldest first: points at which the price, its status or the used markets changed, or candles of 5 minutes, an hour or a day. With `market`, the quotes of one market. After MARKET_PRICE_HISTORY_DAYS only candles of a day are stored. The first point is the one that is valid at `from`. A page of points can have fewer points than `limit` before the last page. API keys need the scope `prices:read`.
 //
 // Corresponds with GET /api/prices/items/{name}/history (the `GetPricesItemsNameHistory` operationId).
 func (c *Client) GetPricesItemsNameHistory(ctx context.Context, name string, params *GetPricesItemsNameHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8670,7 +8670,7 @@ func (c *Client) GetPricesItemsNameHistory(ctx context.Context, name string, par
 
 // PostPricesLookupWithBody Prices of up to 1,000 items, in their order.
 //
-// Prices of up to 1,000 items, in the order of the request. A response includes all changes that were committed before the request. If `queueMissing` is true, items without a price are queued. `fields` adds figures to each price.
+// Prices of up to 1,000 items, in the order of the request. A response includes all changes that were committed before the request. If `queueMissing` is true, items without a price are queued. `fields` adds figures to each price. API keys need the scope `prices:read`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8689,7 +8689,7 @@ func (c *Client) PostPricesLookupWithBody(ctx context.Context, params *PostPrice
 
 // PostPricesLookup Prices of up to 1,000 items, in their order.
 //
-// Prices of up to 1,000 items, in the order of the request. A response includes all changes that were committed before the request. If `queueMissing` is true, items without a price are queued. `fields` adds figures to each price.
+// Prices of up to 1,000 items, in the order of the request. A response includes all changes that were committed before the request. If `queueMissing` is true, items without a price are queued. `fields` adds figures to each price. API keys need the scope `prices:read`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8708,7 +8708,7 @@ func (c *Client) PostPricesLookup(ctx context.Context, params *PostPricesLookupP
 
 // PostPricesQuotesWithBody Every market's quote of up to 1,000 items, with best ask, best bid, spread and liquidity.
 //
-// Quotes of up to 1,000 items on every market, or on `markets`, in the order of the request. An unknown item has the status `unknown` and no quotes. Figures across markets use counted quotes only. Liquidity is sales per day ÷ listings, over the markets that report both: 0.1 means that a tenth of the listings is sold in a day. Sales per day are sales ÷ the market's sales window in days. The fees are those of MARKET_PRICE_FEES. `currency` without an exchange rate gets 422 and `no_exchange_rate`.
+// Quotes of up to 1,000 items on every market, or on `markets`, in the order of the request. An unknown item has the status `unknown` and no quotes. Figures across markets use counted quotes only. Liquidity is sales per day ÷ listings, over the markets that report both: 0.1 means that a tenth of the listings is sold in a day. Sales per day are sales ÷ the market's sales window in days. The fees are those of MARKET_PRICE_FEES. `currency` without an exchange rate gets 422 and `no_exchange_rate`. API keys need the scope `prices:read`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8727,7 +8727,7 @@ func (c *Client) PostPricesQuotesWithBody(ctx context.Context, params *PostPrice
 
 // PostPricesQuotes Every market's quote of up to 1,000 items, with best ask, best bid, spread and liquidity.
 //
-// Quotes of up to 1,000 items on every market, or on `markets`, in the order of the request. An unknown item has the status `unknown` and no quotes. Figures across markets use counted quotes only. Liquidity is sales per day ÷ listings, over the markets that report both: 0.1 means that a tenth of the listings is sold in a day. Sales per day are sales ÷ the market's sales window in days. The fees are those of MARKET_PRICE_FEES. `currency` without an exchange rate gets 422 and `no_exchange_rate`.
+// Quotes of up to 1,000 items on every market, or on `markets`, in the order of the request. An unknown item has the status `unknown` and no quotes. Figures across markets use counted quotes only. Liquidity is sales per day ÷ listings, over the markets that report both: 0.1 means that a tenth of the listings is sold in a day. Sales per day are sales ÷ the market's sales window in days. The fees are those of MARKET_PRICE_FEES. `currency` without an exchange rate gets 422 and `no_exchange_rate`. API keys need the scope `prices:read`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8746,7 +8746,7 @@ func (c *Client) PostPricesQuotes(ctx context.Context, params *PostPricesQuotesP
 
 // GetPricesSnapshotJson Export all prices as one JSON object.
 //
-// Every price of a game, or of all games, in the order of game, name and phase. All prices belong to one consistent state. The header Assay-Change and the member `change` name its last change: continue with `changes?since=` that number. A request with If-None-Match gets 304 while no price has changed or been confirmed. Responses are compressed with zstd or gzip on request. At most four exports run at the same time.
+// Every price of a game, or of all games, in the order of game, name and phase. All prices belong to one consistent state. The header Assay-Change and the member `change` name its last change: continue with `changes?since=` that number. A request with If-None-Match gets 304 while no price has changed or been confirmed. Responses are compressed with zstd or gzip on request. At most four exports run at the same time. API keys need the scope `prices:read`.
 //
 // Corresponds with GET /api/prices/snapshot.json (the `GetPricesSnapshotJson` operationId).
 func (c *Client) GetPricesSnapshotJson(ctx context.Context, params *GetPricesSnapshotJsonParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8763,7 +8763,7 @@ func (c *Client) GetPricesSnapshotJson(ctx context.Context, params *GetPricesSna
 
 // GetPricesSnapshotNdjson Export all prices, one JSON object per line.
 //
-// The same as snapshot.json, with one price per line. The header Assay-Change names the last change. A broken connection means that the export is incomplete.
+// The same as snapshot.json, with one price per line. The header Assay-Change names the last change. A broken connection means that the export is incomplete. API keys need the scope `prices:read`.
 //
 // Corresponds with GET /api/prices/snapshot.ndjson (the `GetPricesSnapshotNdjson` operationId).
 func (c *Client) GetPricesSnapshotNdjson(ctx context.Context, params *GetPricesSnapshotNdjsonParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8780,7 +8780,7 @@ func (c *Client) GetPricesSnapshotNdjson(ctx context.Context, params *GetPricesS
 
 // GetPricesSnapshotManifest The number of the last price change, and how many prices an export has.
 //
-// The number of the last price change, and the number of items with a price. Read it to see whether an export is worth while.
+// The number of the last price change, and the number of items with a price. Read it to see whether an export is worth while. API keys need the scope `prices:read`.
 //
 // Corresponds with GET /api/prices/snapshot/manifest (the `GetPricesSnapshotManifest` operationId).
 func (c *Client) GetPricesSnapshotManifest(ctx context.Context, params *GetPricesSnapshotManifestParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8797,7 +8797,7 @@ func (c *Client) GetPricesSnapshotManifest(ctx context.Context, params *GetPrice
 
 // GetPricesStream Receive price changes and other events as they happen (server-sent events).
 //
-// Server-sent events: `price.changed` and all other events as they are committed, and `job.progress` about once a second while a refresh of all prices runs. `id` is the number of the event: send it as Last-Event-ID to continue without a gap. The server sends a comment at least every 15 seconds. A client that does not read for ten seconds is disconnected. If the number has expired, the response is 410, or the last event of an open stream is `error`.
+// Server-sent events: `price.changed` and all other events as they are committed, and `job.progress` about once a second while a refresh of all prices runs. `id` is the number of the event: send it as Last-Event-ID to continue without a gap. The server sends a comment at least every 15 seconds. A client that does not read for ten seconds is disconnected. If the number has expired, the response is 410, or the last event of an open stream is `error`. API keys need the scope `prices:read`.
 //
 // Corresponds with GET /api/prices/stream (the `GetPricesStream` operationId).
 func (c *Client) GetPricesStream(ctx context.Context, params *GetPricesStreamParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8814,7 +8814,7 @@ func (c *Client) GetPricesStream(ctx context.Context, params *GetPricesStreamPar
 
 // GetTrades List trades, newest first.
 //
-// Trades, newest first. With `from` or `to` they are ordered by `createdAt`. Use a cursor only with the same order.
+// Trades, newest first. With `from` or `to` they are ordered by `createdAt`. Use a cursor only with the same order. API keys need the scope `market:read`.
 //
 // Corresponds with GET /api/trades (the `GetTrades` operationId).
 func (c *Client) GetTrades(ctx context.Context, params *GetTradesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8831,7 +8831,7 @@ func (c *Client) GetTrades(ctx context.Context, params *GetTradesParams, reqEdit
 
 // GetTradesId A trade.
 //
-// One trade.
+// One trade. API keys need the scope `market:read`.
 //
 // Corresponds with GET /api/trades/{id} (the `GetTradesId` operationId).
 func (c *Client) GetTradesId(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8848,7 +8848,7 @@ func (c *Client) GetTradesId(ctx context.Context, id string, reqEditors ...Reque
 
 // PostTradesIdComplete Complete a trade after the asset was delivered.
 //
-// Records that the asset was delivered. The seller's credit stays held for another `TRADE_HOLD`. A repeat changes nothing.
+// Records that the asset was delivered. The seller's credit stays held for another `TRADE_HOLD`. A repeat changes nothing. API keys need the scope `market:write`.
 //
 // Corresponds with POST /api/trades/{id}/complete (the `PostTradesIdComplete` operationId).
 func (c *Client) PostTradesIdComplete(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8865,7 +8865,7 @@ func (c *Client) PostTradesIdComplete(ctx context.Context, id string, reqEditors
 
 // PostTradesIdReverse Reverse a trade and refund the buyer.
 //
-// Reverses a trade whose credit is still held: the buyer gets the price back. A repeat changes nothing.
+// Reverses a trade whose credit is still held: the buyer gets the price back. A repeat changes nothing. API keys need the scope `market:write`.
 //
 // Corresponds with POST /api/trades/{id}/reverse (the `PostTradesIdReverse` operationId).
 func (c *Client) PostTradesIdReverse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8882,7 +8882,7 @@ func (c *Client) PostTradesIdReverse(ctx context.Context, id string, reqEditors 
 
 // GetUsers List users, by their ids.
 //
-// Users whose ids begin with `prefix`, in byte order of the ids.
+// Users whose ids begin with `prefix`, in byte order of the ids. API keys need the scope `inventory:read`.
 //
 // Corresponds with GET /api/users (the `GetUsers` operationId).
 func (c *Client) GetUsers(ctx context.Context, params *GetUsersParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8899,7 +8899,7 @@ func (c *Client) GetUsers(ctx context.Context, params *GetUsersParams, reqEditor
 
 // DeleteUsersUserId Delete a user. The ledger, trades and listings keep the id.
 //
-// Deletes the `steamId`, `displayName` and inventories of a user. The wallet ledger, trades and listings keep the id, so the user's ledger can still be verified. It changes nothing and responds with 409 if the user has active listings, trades that are not settled or reversed, or money. A repeat responds with 204. A push, a listing or `PUT` creates the user again.
+// Deletes the `steamId`, `displayName` and inventories of a user. The wallet ledger, trades and listings keep the id, so the user's ledger can still be verified. It changes nothing and responds with 409 if the user has active listings, trades that are not settled or reversed, or money. A repeat responds with 204. A push, a listing or `PUT` creates the user again. API keys need the scope `inventory:write`.
 //
 // Corresponds with DELETE /api/users/{userId} (the `DeleteUsersUserId` operationId).
 func (c *Client) DeleteUsersUserId(ctx context.Context, userId string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8916,7 +8916,7 @@ func (c *Client) DeleteUsersUserId(ctx context.Context, userId string, reqEditor
 
 // GetUsersUserId A user.
 //
-// The `steamId`, `displayName` and `leaderboard` setting of a user.
+// The `steamId`, `displayName` and `leaderboard` setting of a user. API keys need the scope `inventory:read`.
 //
 // Corresponds with GET /api/users/{userId} (the `GetUsersUserId` operationId).
 func (c *Client) GetUsersUserId(ctx context.Context, userId string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8933,7 +8933,7 @@ func (c *Client) GetUsersUserId(ctx context.Context, userId string, reqEditors .
 
 // PutUsersUserIdWithBody Create or replace a user.
 //
-// Creates a user, or replaces the `steamId` and `displayName` of an existing one.
+// Creates a user, or replaces the `steamId` and `displayName` of an existing one. API keys need the scope `inventory:write`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8952,7 +8952,7 @@ func (c *Client) PutUsersUserIdWithBody(ctx context.Context, userId string, cont
 
 // PutUsersUserId Create or replace a user.
 //
-// Creates a user, or replaces the `steamId` and `displayName` of an existing one.
+// Creates a user, or replaces the `steamId` and `displayName` of an existing one. API keys need the scope `inventory:write`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -9183,7 +9183,7 @@ func (c *Client) GetDocs(ctx context.Context, reqEditors ...RequestEditorFn) (*h
 
 // GetMetrics Metrics for Prometheus.
 //
-// Metrics in the text format of Prometheus. Requests from the same machine need no credential. All others need the admin token.
+// Metrics in the text format of Prometheus. Requests from the same machine need no credential. All others need the admin token. API keys need the scope `operate:read`.
 //
 // Corresponds with GET /metrics (the `GetMetrics` operationId).
 func (c *Client) GetMetrics(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -13685,7 +13685,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetEventsWithResponse List events after an event number, oldest first.
 	//
-	// Events after the number `after`, in the order in which they were committed, `price.changed` included. A page ends when it has `limit` events or price changes. Continue with `next`. With `wait` the response is held back until there is an event.
+	// Events after the number `after`, in the order in which they were committed, `price.changed` included. A page ends when it has `limit` events or price changes. Continue with `next`. With `wait` the response is held back until there is an event. API keys need the scope `prices:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13694,7 +13694,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetFunctionsAdminPaymentFeeRulesWithResponse The rules of the active or a given version, and a list of versions.
 	//
-	// The fee rules that are active, or those of one version, and a page of all versions.
+	// The fee rules that are active, or those of one version, and a page of all versions. API keys need the scope `wallet:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13703,7 +13703,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostFunctionsAdminPaymentFeeRulesQuoteWithBodyWithResponse The fee of a payment, its rule and the computation.
 	//
-	// The fee of a payment, the rule that charges it, and each step of the computation. Nothing is posted.
+	// The fee of a payment, the rule that charges it, and each step of the computation. Nothing is posted. API keys need the scope `wallet:read`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13712,7 +13712,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostFunctionsAdminPaymentFeeRulesQuoteWithResponse The fee of a payment, its rule and the computation.
 	//
-	// The fee of a payment, the rule that charges it, and each step of the computation. Nothing is posted.
+	// The fee of a payment, the rule that charges it, and each step of the computation. Nothing is posted. API keys need the scope `wallet:read`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13721,7 +13721,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostFunctionsAdminPaymentFeeRulesRefreshWithResponse Load the fee rules from PAYMENT_FEE_RULES and activate them as the next version.
 	//
-	// Loads the fee rules from their file or address, validates all of them, and activates them as the next version. Unchanged rules create no version. Invalid rules change nothing.
+	// Loads the fee rules from their file or address, validates all of them, and activates them as the next version. Unchanged rules create no version. Invalid rules change nothing. API keys need the scope `wallet:write`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13730,7 +13730,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostFunctionsAdminPaymentFeeRulesRollbackWithResponse Activate an earlier version of the fee rules again, as the next version.
 	//
-	// Activates an earlier version of the fee rules again, as the next version.
+	// Activates an earlier version of the fee rules again, as the next version. API keys need the scope `wallet:write`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13739,7 +13739,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetFunctionsAdminWalletLedgerUserIdBalanceWithResponse Balances of a user, available and held.
 	//
-	// The balance of a user in each currency, available and held.
+	// The balance of a user in each currency, available and held. API keys need the scope `wallet:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13748,7 +13748,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetFunctionsAdminWalletLedgerUserIdEntriesWithResponse List the entries of a user's wallet, the newest first in each currency.
 	//
-	// The entries of a user's wallet, newest first in each currency.
+	// The entries of a user's wallet, newest first in each currency. API keys need the scope `wallet:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13757,7 +13757,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostFunctionsAdminWalletLedgerUserIdEntriesWithBodyWithResponse Post a deposit, withdrawal or correction to a user's wallet.
 	//
-	// Posts a deposit, withdrawal or correction to a user's wallet. The response is stored under its `Idempotency-Key` and never expires: a retry moves no money and gets the same response.
+	// Posts a deposit, withdrawal or correction to a user's wallet. The response is stored under its `Idempotency-Key` and never expires: a retry moves no money and gets the same response. API keys need the scope `wallet:write`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13766,7 +13766,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostFunctionsAdminWalletLedgerUserIdEntriesWithResponse Post a deposit, withdrawal or correction to a user's wallet.
 	//
-	// Posts a deposit, withdrawal or correction to a user's wallet. The response is stored under its `Idempotency-Key` and never expires: a retry moves no money and gets the same response.
+	// Posts a deposit, withdrawal or correction to a user's wallet. The response is stored under its `Idempotency-Key` and never expires: a retry moves no money and gets the same response. API keys need the scope `wallet:write`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13775,7 +13775,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetFunctionsAdminWalletLedgerUserIdVerifyWithResponse Verify a user's wallet. It repairs nothing.
 	//
-	// Verifies a user's wallet and everything that its transactions and trades touch. It responds with 200 even if it finds failures. It changes nothing.
+	// Verifies a user's wallet and everything that its transactions and trades touch. It responds with 200 even if it finds failures. It changes nothing. API keys need the scope `wallet:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13793,7 +13793,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetInventoryUserIdWithResponse List a user's inventory with its value.
 	//
-	// The assets of a user with their values, and the total value. `fields` adds figures to each price.
+	// The assets of a user with their values, and the total value. `fields` adds figures to each price. API keys need the scope `inventory:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13802,7 +13802,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostInventoryUserIdSyncWithBodyWithResponse Sync a user's whole inventory of one game and context, from the body or from Steam.
 	//
-	// Replaces a user's inventory of one game and context. With a body it takes a push; with `source=steam` and without a body it reads the inventory from Steam. A sync is idempotent. The first push creates the user.
+	// Replaces a user's inventory of one game and context. With a body it takes a push; with `source=steam` and without a body it reads the inventory from Steam. A sync is idempotent. The first push creates the user. API keys need the scope `inventory:write`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13811,7 +13811,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostInventoryUserIdSyncWithResponse Sync a user's whole inventory of one game and context, from the body or from Steam.
 	//
-	// Replaces a user's inventory of one game and context. With a body it takes a push; with `source=steam` and without a body it reads the inventory from Steam. A sync is idempotent. The first push creates the user.
+	// Replaces a user's inventory of one game and context. With a body it takes a push; with `source=steam` and without a body it reads the inventory from Steam. A sync is idempotent. The first push creates the user. API keys need the scope `inventory:write`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13820,7 +13820,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetInventoryUserIdValuesWithResponse The value of a user's inventory at the end of each day.
 	//
-	// The value of a user's inventory in all games at the end of each day in UTC, oldest first. It is recorded within an hour after the end of the day. Days on which no server ran are absent.
+	// The value of a user's inventory in all games at the end of each day in UTC, oldest first. It is recorded within an hour after the end of the day. Days on which no server ran are absent. API keys need the scope `inventory:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13883,7 +13883,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetListingsWithResponse List listings, newest first.
 	//
-	// Listings, newest first. With `from` or `to` they are ordered by `createdAt`. Use a cursor only with the same order.
+	// Listings, newest first. With `from` or `to` they are ordered by `createdAt`. Use a cursor only with the same order. API keys need the scope `market:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13892,7 +13892,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostListingsWithBodyWithResponse Sync a seller's inventory and list an asset of it.
 	//
-	// Syncs the seller's inventory and lists one asset of it. Missing prices are queued; the listing never waits for them.
+	// Syncs the seller's inventory and lists one asset of it. Missing prices are queued; the listing never waits for them. API keys need the scope `market:write`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13901,7 +13901,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostListingsWithResponse Sync a seller's inventory and list an asset of it.
 	//
-	// Syncs the seller's inventory and lists one asset of it. Missing prices are queued; the listing never waits for them.
+	// Syncs the seller's inventory and lists one asset of it. Missing prices are queued; the listing never waits for them. API keys need the scope `market:write`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13910,7 +13910,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostListingsBatchWithBodyWithResponse Sync a seller's inventory once and list up to 500 assets of it, with one result for each.
 	//
-	// Syncs the seller's inventory once and lists up to 500 assets of it. Each item of the response has the status that a separate request would get.
+	// Syncs the seller's inventory once and lists up to 500 assets of it. Each item of the response has the status that a separate request would get. API keys need the scope `market:write`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13919,7 +13919,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostListingsBatchWithResponse Sync a seller's inventory once and list up to 500 assets of it, with one result for each.
 	//
-	// Syncs the seller's inventory once and lists up to 500 assets of it. Each item of the response has the status that a separate request would get.
+	// Syncs the seller's inventory once and lists up to 500 assets of it. Each item of the response has the status that a separate request would get. API keys need the scope `market:write`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13928,7 +13928,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostListingsCancelWithBodyWithResponse Cancel up to 500 listings, with one result for each.
 	//
-	// Cancels up to 500 listings. Each item of the response has the status that a separate `DELETE` would get. A repeat changes nothing.
+	// Cancels up to 500 listings. Each item of the response has the status that a separate `DELETE` would get. A repeat changes nothing. API keys need the scope `market:write`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13937,7 +13937,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostListingsCancelWithResponse Cancel up to 500 listings, with one result for each.
 	//
-	// Cancels up to 500 listings. Each item of the response has the status that a separate `DELETE` would get. A repeat changes nothing.
+	// Cancels up to 500 listings. Each item of the response has the status that a separate `DELETE` would get. A repeat changes nothing. API keys need the scope `market:write`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13946,7 +13946,7 @@ type ClientWithResponsesInterface interface {
 
 	// DeleteListingsIdWithResponse Cancel a listing.
 	//
-	// Cancels a listing. Cancelling a cancelled listing changes nothing and responds with 200.
+	// Cancels a listing. Cancelling a cancelled listing changes nothing and responds with 200. API keys need the scope `market:write`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13955,7 +13955,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetListingsIdWithResponse A listing.
 	//
-	// One listing.
+	// One listing. API keys need the scope `market:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13964,7 +13964,7 @@ type ClientWithResponsesInterface interface {
 
 	// PatchListingsIdWithBodyWithResponse Change the price of an active listing.
 	//
-	// Changes the price of an active listing. A purchase that is already in progress is refused with `price_changed`.
+	// Changes the price of an active listing. A purchase that is already in progress is refused with `price_changed`. API keys need the scope `market:write`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13973,7 +13973,7 @@ type ClientWithResponsesInterface interface {
 
 	// PatchListingsIdWithResponse Change the price of an active listing.
 	//
-	// Changes the price of an active listing. A purchase that is already in progress is refused with `price_changed`.
+	// Changes the price of an active listing. A purchase that is already in progress is refused with `price_changed`. API keys need the scope `market:write`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13982,7 +13982,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostListingsIdPurchaseWithBodyWithResponse Sell a listing to a buyer.
 	//
-	// Sells a listing to a buyer in one transaction. The buyer's wallet pays the price, and the platform keeps the fee. The seller is credited the rest, which is held until the trade settles. If any part fails, nothing changes.
+	// Sells a listing to a buyer in one transaction. The buyer's wallet pays the price, and the platform keeps the fee. The seller is credited the rest, which is held until the trade settles. If any part fails, nothing changes. API keys need the scope `market:write`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13991,7 +13991,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostListingsIdPurchaseWithResponse Sell a listing to a buyer.
 	//
-	// Sells a listing to a buyer in one transaction. The buyer's wallet pays the price, and the platform keeps the fee. The seller is credited the rest, which is held until the trade settles. If any part fails, nothing changes.
+	// Sells a listing to a buyer in one transaction. The buyer's wallet pays the price, and the platform keeps the fee. The seller is credited the rest, which is held until the trade settles. If any part fails, nothing changes. API keys need the scope `market:write`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14000,7 +14000,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostMarketPricesItemsNameAcceptWithResponse Accept the price of an item that was held back.
 	//
-	// Makes the held candidate price of an item its price.
+	// Makes the held candidate price of an item its price. API keys need the scope `operate:write`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14009,7 +14009,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetMarketPricesJobDebugWithResponse Queues, workers, schedules, last jobs and why items failed.
 	//
-	// Queues, instances and their work, schedules, the last jobs, why items failed, and the newest events.
+	// Queues, instances and their work, schedules, the last jobs, why items failed, and the newest events. API keys need the scope `operate:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14018,7 +14018,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetMarketPricesJobsWithResponse List jobs, newest first.
 	//
-	// Jobs, newest first. Ended jobs are removed after some days.
+	// Jobs, newest first. Ended jobs are removed after some days. API keys need the scope `operate:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14027,7 +14027,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetMarketPricesJobsIdWithResponse A job.
 	//
-	// One job with its counts.
+	// One job with its counts. API keys need the scope `operate:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14036,7 +14036,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostMarketPricesJobsIdCancelWithResponse Cancel a job.
 	//
-	// Cancels a job that has not ended. Items that are already updated stay updated, and their prices are applied to inventory rows. All other items are cancelled.
+	// Cancels a job that has not ended. Items that are already updated stay updated, and their prices are applied to inventory rows. All other items are cancelled. API keys need the scope `operate:write`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14045,7 +14045,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetMarketPricesJobsIdItemsWithResponse List a job's items.
 	//
-	// The items of a job with their state.
+	// The items of a job with their state. API keys need the scope `operate:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14054,7 +14054,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostMarketPricesJobsIdRetryFailedWithResponse Start a job of the items that failed in this one.
 	//
-	// Starts a new job for items of an ended job that failed, or that were skipped for a budget, a pause or a backoff. It ignores the TTL. While a bulk job is queued or running, it responds with 200 and that job.
+	// Starts a new job for items of an ended job that failed, or that were skipped for a budget, a pause or a backoff. It ignores the TTL. While a bulk job is queued or running, it responds with 200 and that job. API keys need the scope `operate:write`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14063,7 +14063,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetMarketPricesProviderDebugWithResponse State of providers and markets, from recorded requests only.
 	//
-	// State of every provider, host and market, from recorded calls. It sends no request to a provider.
+	// State of every provider, host and market, from recorded calls. It sends no request to a provider. API keys need the scope `operate:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14072,7 +14072,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostMarketPricesProvidersProviderAcceptWithResponse End the quarantine of a provider's markets.
 	//
-	// Ends the quarantine of one market of a provider, or of all its markets. Responses similar to the refused one are then accepted for two days.
+	// Ends the quarantine of one market of a provider, or of all its markets. Responses similar to the refused one are then accepted for two days. API keys need the scope `operate:write`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14081,7 +14081,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostMarketPricesProvidersProviderPauseWithResponse Send no more requests to a provider until it is resumed.
 	//
-	// Sends no more requests to a provider, on all instances, until it is resumed.
+	// Sends no more requests to a provider, on all instances, until it is resumed. API keys need the scope `operate:write`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14090,7 +14090,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostMarketPricesProvidersProviderResumeWithResponse Resume a paused provider. This also discards the quota that its headers reported.
 	//
-	// Resumes a paused provider. It also discards the quota that the provider's headers reported.
+	// Resumes a paused provider. It also discards the quota that the provider's headers reported. API keys need the scope `operate:write`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14099,7 +14099,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostMarketPricesRefreshWithResponse Start a refresh of all prices, or show what it would do.
 	//
-	// Starts a bulk job that refreshes the price of every item in scope that is due. Responds with 202 and the new job. While a bulk job is queued or running, it responds with 200, that job and `reason` `already_running`, so that a scheduler can retry safely. With `dryRun=1` it starts nothing and responds with 200, a forecast of the run and `reason` `dry_run`.
+	// Starts a bulk job that refreshes the price of every item in scope that is due. Responds with 202 and the new job. While a bulk job is queued or running, it responds with 200, that job and `reason` `already_running`, so that a scheduler can retry safely. With `dryRun=1` it starts nothing and responds with 200, a forecast of the run and `reason` `dry_run`. API keys need the scope `operate:write`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14108,7 +14108,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetMarketPricesStatusWithResponse The running refresh, and how fresh prices are.
 	//
-	// Counts of the bulk job that is running, or of the last one, the queue of items without a price, and the age of all prices. To wait for the end of a run, poll until `status.running` is false.
+	// Counts of the bulk job that is running, or of the last one, the queue of items without a price, and the age of all prices. To wait for the end of a run, poll until `status.running` is false. API keys need the scope `operate:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14117,7 +14117,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetPricesChangesWithResponse List price changes after a change number, oldest first.
 	//
-	// Changes of prices and price statuses after the number `since`, in the order in which they were committed. Continue with `next`. A client that has a snapshot and follows its changes has the same prices as a new snapshot. A price that is only confirmed is not a change, so `priceCheckedAt` of unchanged items grows in snapshots only. Numbers grow, but they are not consecutive. Changes are stored for three days. An older number gets 410 with the code `cursor_expired`: read a snapshot and continue from its number. With `wait` the response is held back until there is a change.
+	// Changes of prices and price statuses after the number `since`, in the order in which they were committed. Continue with `next`. A client that has a snapshot and follows its changes has the same prices as a new snapshot. A price that is only confirmed is not a change, so `priceCheckedAt` of unchanged items grows in snapshots only. Numbers grow, but they are not consecutive. Changes are stored for three days. An older number gets 410 with the code `cursor_expired`: read a snapshot and continue from its number. With `wait` the response is held back until there is a change. API keys need the scope `prices:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14126,7 +14126,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetPricesItemsWithResponse List items with their prices.
 	//
-	// Items of a game with their prices. An item must match all filters. Use a cursor only with the same `sort`. A response includes all changes that were committed before the request.
+	// Items of a game with their prices. An item must match all filters. Use a cursor only with the same `sort`. A response includes all changes that were committed before the request. API keys need the scope `prices:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14135,7 +14135,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetPricesItemsNameWithResponse An item's price, and every market's quote behind it.
 	//
-	// The price of an item with its explanation: figures, method, ages, and the quote of each market with the reason if it is not used. Send a name that cannot be a path segment as `?name=`.
+	// The price of an item with its explanation: figures, method, ages, and the quote of each market with the reason if it is not used. Send a name that cannot be a path segment as `?name=`. API keys need the scope `prices:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14144,7 +14144,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetPricesItemsNameAtWithResponse An item's price at a time in the past, with its explanation on request.
 	//
-	// The price that an item had at a time, and the estimate that gave it. With `explain=1` the price is recomputed from the quotes, rates and levels of that time. Responds with 404 and `price_not_found` if the item had no price yet, and with 410 and `history_expired` if only candles of a day are stored of that time.
+	// The price that an item had at a time, and the estimate that gave it. With `explain=1` the price is recomputed from the quotes, rates and levels of that time. Responds with 404 and `price_not_found` if the item had no price yet, and with 410 and `history_expired` if only candles of a day are stored of that time. API keys need the scope `prices:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14153,7 +14153,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetPricesItemsNameFiguresWithResponse An item's prices over the last day, week, month and quarter: mean, median, range, change and volatility.
 	//
-	// Figures of the prices of an item in the last 24 hours, 7, 30 and 90 days. Each price counts for as long as it was valid. Days older than MARKET_PRICE_HISTORY_DAYS count with their last price. A period in which the item had no price yet is absent.
+	// Figures of the prices of an item in the last 24 hours, 7, 30 and 90 days. Each price counts for as long as it was valid. Days older than MARKET_PRICE_HISTORY_DAYS count with their last price. A period in which the item had no price yet is absent. API keys need the scope `prices:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14162,7 +14162,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetPricesItemsNameHistoryWithResponse The history of an item's price, or of a market's quotes, as points or candles.
 	//
-	// The price of an item over time, oldest first: points at which the price, its status or the used markets changed, or candles of 5 minutes, an hour or a day. With `market`, the quotes of one market. After MARKET_PRICE_HISTORY_DAYS only candles of a day are stored. The first point is the one that is valid at `from`. A page of points can have fewer points than `limit` before the last page.
+	// The price of an item over time, oldest first: points at which the price, its status or the used markets changed, or candles of 5 minutes, an hour or a day. With `market`, the quotes of one market. After MARKET_PRICE_HISTORY_DAYS only candles of a day are stored. The first point is the one that is valid at `from`. A page of points can have fewer points than `limit` before the last page. API keys need the scope `prices:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14171,7 +14171,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostPricesLookupWithBodyWithResponse Prices of up to 1,000 items, in their order.
 	//
-	// Prices of up to 1,000 items, in the order of the request. A response includes all changes that were committed before the request. If `queueMissing` is true, items without a price are queued. `fields` adds figures to each price.
+	// Prices of up to 1,000 items, in the order of the request. A response includes all changes that were committed before the request. If `queueMissing` is true, items without a price are queued. `fields` adds figures to each price. API keys need the scope `prices:read`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14180,7 +14180,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostPricesLookupWithResponse Prices of up to 1,000 items, in their order.
 	//
-	// Prices of up to 1,000 items, in the order of the request. A response includes all changes that were committed before the request. If `queueMissing` is true, items without a price are queued. `fields` adds figures to each price.
+	// Prices of up to 1,000 items, in the order of the request. A response includes all changes that were committed before the request. If `queueMissing` is true, items without a price are queued. `fields` adds figures to each price. API keys need the scope `prices:read`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14189,7 +14189,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostPricesQuotesWithBodyWithResponse Every market's quote of up to 1,000 items, with best ask, best bid, spread and liquidity.
 	//
-	// Quotes of up to 1,000 items on every market, or on `markets`, in the order of the request. An unknown item has the status `unknown` and no quotes. Figures across markets use counted quotes only. Liquidity is sales per day ÷ listings, over the markets that report both: 0.1 means that a tenth of the listings is sold in a day. Sales per day are sales ÷ the market's sales window in days. The fees are those of MARKET_PRICE_FEES. `currency` without an exchange rate gets 422 and `no_exchange_rate`.
+	// Quotes of up to 1,000 items on every market, or on `markets`, in the order of the request. An unknown item has the status `unknown` and no quotes. Figures across markets use counted quotes only. Liquidity is sales per day ÷ listings, over the markets that report both: 0.1 means that a tenth of the listings is sold in a day. Sales per day are sales ÷ the market's sales window in days. The fees are those of MARKET_PRICE_FEES. `currency` without an exchange rate gets 422 and `no_exchange_rate`. API keys need the scope `prices:read`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14198,7 +14198,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostPricesQuotesWithResponse Every market's quote of up to 1,000 items, with best ask, best bid, spread and liquidity.
 	//
-	// Quotes of up to 1,000 items on every market, or on `markets`, in the order of the request. An unknown item has the status `unknown` and no quotes. Figures across markets use counted quotes only. Liquidity is sales per day ÷ listings, over the markets that report both: 0.1 means that a tenth of the listings is sold in a day. Sales per day are sales ÷ the market's sales window in days. The fees are those of MARKET_PRICE_FEES. `currency` without an exchange rate gets 422 and `no_exchange_rate`.
+	// Quotes of up to 1,000 items on every market, or on `markets`, in the order of the request. An unknown item has the status `unknown` and no quotes. Figures across markets use counted quotes only. Liquidity is sales per day ÷ listings, over the markets that report both: 0.1 means that a tenth of the listings is sold in a day. Sales per day are sales ÷ the market's sales window in days. The fees are those of MARKET_PRICE_FEES. `currency` without an exchange rate gets 422 and `no_exchange_rate`. API keys need the scope `prices:read`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14207,7 +14207,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetPricesSnapshotJsonWithResponse Export all prices as one JSON object.
 	//
-	// Every price of a game, or of all games, in the order of game, name and phase. All prices belong to one consistent state. The header Assay-Change and the member `change` name its last change: continue with `changes?since=` that number. A request with If-None-Match gets 304 while no price has changed or been confirmed. Responses are compressed with zstd or gzip on request. At most four exports run at the same time.
+	// Every price of a game, or of all games, in the order of game, name and phase. All prices belong to one consistent state. The header Assay-Change and the member `change` name its last change: continue with `changes?since=` that number. A request with If-None-Match gets 304 while no price has changed or been confirmed. Responses are compressed with zstd or gzip on request. At most four exports run at the same time. API keys need the scope `prices:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14216,7 +14216,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetPricesSnapshotNdjsonWithResponse Export all prices, one JSON object per line.
 	//
-	// The same as snapshot.json, with one price per line. The header Assay-Change names the last change. A broken connection means that the export is incomplete.
+	// The same as snapshot.json, with one price per line. The header Assay-Change names the last change. A broken connection means that the export is incomplete. API keys need the scope `prices:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14225,7 +14225,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetPricesSnapshotManifestWithResponse The number of the last price change, and how many prices an export has.
 	//
-	// The number of the last price change, and the number of items with a price. Read it to see whether an export is worth while.
+	// The number of the last price change, and the number of items with a price. Read it to see whether an export is worth while. API keys need the scope `prices:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14234,7 +14234,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetPricesStreamWithResponse Receive price changes and other events as they happen (server-sent events).
 	//
-	// Server-sent events: `price.changed` and all other events as they are committed, and `job.progress` about once a second while a refresh of all prices runs. `id` is the number of the event: send it as Last-Event-ID to continue without a gap. The server sends a comment at least every 15 seconds. A client that does not read for ten seconds is disconnected. If the number has expired, the response is 410, or the last event of an open stream is `error`.
+	// Server-sent events: `price.changed` and all other events as they are committed, and `job.progress` about once a second while a refresh of all prices runs. `id` is the number of the event: send it as Last-Event-ID to continue without a gap. The server sends a comment at least every 15 seconds. A client that does not read for ten seconds is disconnected. If the number has expired, the response is 410, or the last event of an open stream is `error`. API keys need the scope `prices:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14243,7 +14243,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetTradesWithResponse List trades, newest first.
 	//
-	// Trades, newest first. With `from` or `to` they are ordered by `createdAt`. Use a cursor only with the same order.
+	// Trades, newest first. With `from` or `to` they are ordered by `createdAt`. Use a cursor only with the same order. API keys need the scope `market:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14252,7 +14252,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetTradesIdWithResponse A trade.
 	//
-	// One trade.
+	// One trade. API keys need the scope `market:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14261,7 +14261,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostTradesIdCompleteWithResponse Complete a trade after the asset was delivered.
 	//
-	// Records that the asset was delivered. The seller's credit stays held for another `TRADE_HOLD`. A repeat changes nothing.
+	// Records that the asset was delivered. The seller's credit stays held for another `TRADE_HOLD`. A repeat changes nothing. API keys need the scope `market:write`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14270,7 +14270,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostTradesIdReverseWithResponse Reverse a trade and refund the buyer.
 	//
-	// Reverses a trade whose credit is still held: the buyer gets the price back. A repeat changes nothing.
+	// Reverses a trade whose credit is still held: the buyer gets the price back. A repeat changes nothing. API keys need the scope `market:write`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14279,7 +14279,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetUsersWithResponse List users, by their ids.
 	//
-	// Users whose ids begin with `prefix`, in byte order of the ids.
+	// Users whose ids begin with `prefix`, in byte order of the ids. API keys need the scope `inventory:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14288,7 +14288,7 @@ type ClientWithResponsesInterface interface {
 
 	// DeleteUsersUserIdWithResponse Delete a user. The ledger, trades and listings keep the id.
 	//
-	// Deletes the `steamId`, `displayName` and inventories of a user. The wallet ledger, trades and listings keep the id, so the user's ledger can still be verified. It changes nothing and responds with 409 if the user has active listings, trades that are not settled or reversed, or money. A repeat responds with 204. A push, a listing or `PUT` creates the user again.
+	// Deletes the `steamId`, `displayName` and inventories of a user. The wallet ledger, trades and listings keep the id, so the user's ledger can still be verified. It changes nothing and responds with 409 if the user has active listings, trades that are not settled or reversed, or money. A repeat responds with 204. A push, a listing or `PUT` creates the user again. API keys need the scope `inventory:write`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14297,7 +14297,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetUsersUserIdWithResponse A user.
 	//
-	// The `steamId`, `displayName` and `leaderboard` setting of a user.
+	// The `steamId`, `displayName` and `leaderboard` setting of a user. API keys need the scope `inventory:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14306,7 +14306,7 @@ type ClientWithResponsesInterface interface {
 
 	// PutUsersUserIdWithBodyWithResponse Create or replace a user.
 	//
-	// Creates a user, or replaces the `steamId` and `displayName` of an existing one.
+	// Creates a user, or replaces the `steamId` and `displayName` of an existing one. API keys need the scope `inventory:write`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14315,7 +14315,7 @@ type ClientWithResponsesInterface interface {
 
 	// PutUsersUserIdWithResponse Create or replace a user.
 	//
-	// Creates a user, or replaces the `steamId` and `displayName` of an existing one.
+	// Creates a user, or replaces the `steamId` and `displayName` of an existing one. API keys need the scope `inventory:write`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14432,7 +14432,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetMetricsWithResponse Metrics for Prometheus.
 	//
-	// Metrics in the text format of Prometheus. Requests from the same machine need no credential. All others need the admin token.
+	// Metrics in the text format of Prometheus. Requests from the same machine need no credential. All others need the admin token. API keys need the scope `operate:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -17418,7 +17418,7 @@ func (c *ClientWithResponses) GetCommunityTopTradersWithResponse(ctx context.Con
 
 // GetEventsWithResponse List events after an event number, oldest first.
 //
-// Events after the number `after`, in the order in which they were committed, `price.changed` included. A page ends when it has `limit` events or price changes. Continue with `next`. With `wait` the response is held back until there is an event.
+// Events after the number `after`, in the order in which they were committed, `price.changed` included. A page ends when it has `limit` events or price changes. Continue with `next`. With `wait` the response is held back until there is an event. API keys need the scope `prices:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -17433,7 +17433,7 @@ func (c *ClientWithResponses) GetEventsWithResponse(ctx context.Context, params 
 
 // GetFunctionsAdminPaymentFeeRulesWithResponse The rules of the active or a given version, and a list of versions.
 //
-// The fee rules that are active, or those of one version, and a page of all versions.
+// The fee rules that are active, or those of one version, and a page of all versions. API keys need the scope `wallet:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -17448,7 +17448,7 @@ func (c *ClientWithResponses) GetFunctionsAdminPaymentFeeRulesWithResponse(ctx c
 
 // PostFunctionsAdminPaymentFeeRulesQuoteWithBodyWithResponse The fee of a payment, its rule and the computation.
 //
-// The fee of a payment, the rule that charges it, and each step of the computation. Nothing is posted.
+// The fee of a payment, the rule that charges it, and each step of the computation. Nothing is posted. API keys need the scope `wallet:read`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17463,7 +17463,7 @@ func (c *ClientWithResponses) PostFunctionsAdminPaymentFeeRulesQuoteWithBodyWith
 
 // PostFunctionsAdminPaymentFeeRulesQuoteWithResponse The fee of a payment, its rule and the computation.
 //
-// The fee of a payment, the rule that charges it, and each step of the computation. Nothing is posted.
+// The fee of a payment, the rule that charges it, and each step of the computation. Nothing is posted. API keys need the scope `wallet:read`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17478,7 +17478,7 @@ func (c *ClientWithResponses) PostFunctionsAdminPaymentFeeRulesQuoteWithResponse
 
 // PostFunctionsAdminPaymentFeeRulesRefreshWithResponse Load the fee rules from PAYMENT_FEE_RULES and activate them as the next version.
 //
-// Loads the fee rules from their file or address, validates all of them, and activates them as the next version. Unchanged rules create no version. Invalid rules change nothing.
+// Loads the fee rules from their file or address, validates all of them, and activates them as the next version. Unchanged rules create no version. Invalid rules change nothing. API keys need the scope `wallet:write`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -17493,7 +17493,7 @@ func (c *ClientWithResponses) PostFunctionsAdminPaymentFeeRulesRefreshWithRespon
 
 // PostFunctionsAdminPaymentFeeRulesRollbackWithResponse Activate an earlier version of the fee rules again, as the next version.
 //
-// Activates an earlier version of the fee rules again, as the next version.
+// Activates an earlier version of the fee rules again, as the next version. API keys need the scope `wallet:write`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -17508,7 +17508,7 @@ func (c *ClientWithResponses) PostFunctionsAdminPaymentFeeRulesRollbackWithRespo
 
 // GetFunctionsAdminWalletLedgerUserIdBalanceWithResponse Balances of a user, available and held.
 //
-// The balance of a user in each currency, available and held.
+// The balance of a user in each currency, available and held. API keys need the scope `wallet:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -17523,7 +17523,7 @@ func (c *ClientWithResponses) GetFunctionsAdminWalletLedgerUserIdBalanceWithResp
 
 // GetFunctionsAdminWalletLedgerUserIdEntriesWithResponse List the entries of a user's wallet, the newest first in each currency.
 //
-// The entries of a user's wallet, newest first in each currency.
+// The entries of a user's wallet, newest first in each currency. API keys need the scope `wallet:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -17538,7 +17538,7 @@ func (c *ClientWithResponses) GetFunctionsAdminWalletLedgerUserIdEntriesWithResp
 
 // PostFunctionsAdminWalletLedgerUserIdEntriesWithBodyWithResponse Post a deposit, withdrawal or correction to a user's wallet.
 //
-// Posts a deposit, withdrawal or correction to a user's wallet. The response is stored under its `Idempotency-Key` and never expires: a retry moves no money and gets the same response.
+// Posts a deposit, withdrawal or correction to a user's wallet. The response is stored under its `Idempotency-Key` and never expires: a retry moves no money and gets the same response. API keys need the scope `wallet:write`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17553,7 +17553,7 @@ func (c *ClientWithResponses) PostFunctionsAdminWalletLedgerUserIdEntriesWithBod
 
 // PostFunctionsAdminWalletLedgerUserIdEntriesWithResponse Post a deposit, withdrawal or correction to a user's wallet.
 //
-// Posts a deposit, withdrawal or correction to a user's wallet. The response is stored under its `Idempotency-Key` and never expires: a retry moves no money and gets the same response.
+// Posts a deposit, withdrawal or correction to a user's wallet. The response is stored under its `Idempotency-Key` and never expires: a retry moves no money and gets the same response. API keys need the scope `wallet:write`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17568,7 +17568,7 @@ func (c *ClientWithResponses) PostFunctionsAdminWalletLedgerUserIdEntriesWithRes
 
 // GetFunctionsAdminWalletLedgerUserIdVerifyWithResponse Verify a user's wallet. It repairs nothing.
 //
-// Verifies a user's wallet and everything that its transactions and trades touch. It responds with 200 even if it finds failures. It changes nothing.
+// Verifies a user's wallet and everything that its transactions and trades touch. It responds with 200 even if it finds failures. It changes nothing. API keys need the scope `wallet:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -17598,7 +17598,7 @@ func (c *ClientWithResponses) GetHealthWithResponse(ctx context.Context, reqEdit
 
 // GetInventoryUserIdWithResponse List a user's inventory with its value.
 //
-// The assets of a user with their values, and the total value. `fields` adds figures to each price.
+// The assets of a user with their values, and the total value. `fields` adds figures to each price. API keys need the scope `inventory:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -17613,7 +17613,7 @@ func (c *ClientWithResponses) GetInventoryUserIdWithResponse(ctx context.Context
 
 // PostInventoryUserIdSyncWithBodyWithResponse Sync a user's whole inventory of one game and context, from the body or from Steam.
 //
-// Replaces a user's inventory of one game and context. With a body it takes a push; with `source=steam` and without a body it reads the inventory from Steam. A sync is idempotent. The first push creates the user.
+// Replaces a user's inventory of one game and context. With a body it takes a push; with `source=steam` and without a body it reads the inventory from Steam. A sync is idempotent. The first push creates the user. API keys need the scope `inventory:write`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17628,7 +17628,7 @@ func (c *ClientWithResponses) PostInventoryUserIdSyncWithBodyWithResponse(ctx co
 
 // PostInventoryUserIdSyncWithResponse Sync a user's whole inventory of one game and context, from the body or from Steam.
 //
-// Replaces a user's inventory of one game and context. With a body it takes a push; with `source=steam` and without a body it reads the inventory from Steam. A sync is idempotent. The first push creates the user.
+// Replaces a user's inventory of one game and context. With a body it takes a push; with `source=steam` and without a body it reads the inventory from Steam. A sync is idempotent. The first push creates the user. API keys need the scope `inventory:write`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17643,7 +17643,7 @@ func (c *ClientWithResponses) PostInventoryUserIdSyncWithResponse(ctx context.Co
 
 // GetInventoryUserIdValuesWithResponse The value of a user's inventory at the end of each day.
 //
-// The value of a user's inventory in all games at the end of each day in UTC, oldest first. It is recorded within an hour after the end of the day. Days on which no server ran are absent.
+// The value of a user's inventory in all games at the end of each day in UTC, oldest first. It is recorded within an hour after the end of the day. Days on which no server ran are absent. API keys need the scope `inventory:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -17748,7 +17748,7 @@ func (c *ClientWithResponses) PostKeysKeyRotateWithResponse(ctx context.Context,
 
 // GetListingsWithResponse List listings, newest first.
 //
-// Listings, newest first. With `from` or `to` they are ordered by `createdAt`. Use a cursor only with the same order.
+// Listings, newest first. With `from` or `to` they are ordered by `createdAt`. Use a cursor only with the same order. API keys need the scope `market:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -17763,7 +17763,7 @@ func (c *ClientWithResponses) GetListingsWithResponse(ctx context.Context, param
 
 // PostListingsWithBodyWithResponse Sync a seller's inventory and list an asset of it.
 //
-// Syncs the seller's inventory and lists one asset of it. Missing prices are queued; the listing never waits for them.
+// Syncs the seller's inventory and lists one asset of it. Missing prices are queued; the listing never waits for them. API keys need the scope `market:write`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17778,7 +17778,7 @@ func (c *ClientWithResponses) PostListingsWithBodyWithResponse(ctx context.Conte
 
 // PostListingsWithResponse Sync a seller's inventory and list an asset of it.
 //
-// Syncs the seller's inventory and lists one asset of it. Missing prices are queued; the listing never waits for them.
+// Syncs the seller's inventory and lists one asset of it. Missing prices are queued; the listing never waits for them. API keys need the scope `market:write`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17793,7 +17793,7 @@ func (c *ClientWithResponses) PostListingsWithResponse(ctx context.Context, para
 
 // PostListingsBatchWithBodyWithResponse Sync a seller's inventory once and list up to 500 assets of it, with one result for each.
 //
-// Syncs the seller's inventory once and lists up to 500 assets of it. Each item of the response has the status that a separate request would get.
+// Syncs the seller's inventory once and lists up to 500 assets of it. Each item of the response has the status that a separate request would get. API keys need the scope `market:write`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17808,7 +17808,7 @@ func (c *ClientWithResponses) PostListingsBatchWithBodyWithResponse(ctx context.
 
 // PostListingsBatchWithResponse Sync a seller's inventory once and list up to 500 assets of it, with one result for each.
 //
-// Syncs the seller's inventory once and lists up to 500 assets of it. Each item of the response has the status that a separate request would get.
+// Syncs the seller's inventory once and lists up to 500 assets of it. Each item of the response has the status that a separate request would get. API keys need the scope `market:write`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17823,7 +17823,7 @@ func (c *ClientWithResponses) PostListingsBatchWithResponse(ctx context.Context,
 
 // PostListingsCancelWithBodyWithResponse Cancel up to 500 listings, with one result for each.
 //
-// Cancels up to 500 listings. Each item of the response has the status that a separate `DELETE` would get. A repeat changes nothing.
+// Cancels up to 500 listings. Each item of the response has the status that a separate `DELETE` would get. A repeat changes nothing. API keys need the scope `market:write`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17838,7 +17838,7 @@ func (c *ClientWithResponses) PostListingsCancelWithBodyWithResponse(ctx context
 
 // PostListingsCancelWithResponse Cancel up to 500 listings, with one result for each.
 //
-// Cancels up to 500 listings. Each item of the response has the status that a separate `DELETE` would get. A repeat changes nothing.
+// Cancels up to 500 listings. Each item of the response has the status that a separate `DELETE` would get. A repeat changes nothing. API keys need the scope `market:write`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17853,7 +17853,7 @@ func (c *ClientWithResponses) PostListingsCancelWithResponse(ctx context.Context
 
 // DeleteListingsIdWithResponse Cancel a listing.
 //
-// Cancels a listing. Cancelling a cancelled listing changes nothing and responds with 200.
+// Cancels a listing. Cancelling a cancelled listing changes nothing and responds with 200. API keys need the scope `market:write`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -17868,7 +17868,7 @@ func (c *ClientWithResponses) DeleteListingsIdWithResponse(ctx context.Context, 
 
 // GetListingsIdWithResponse A listing.
 //
-// One listing.
+// One listing. API keys need the scope `market:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -17883,7 +17883,7 @@ func (c *ClientWithResponses) GetListingsIdWithResponse(ctx context.Context, id 
 
 // PatchListingsIdWithBodyWithResponse Change the price of an active listing.
 //
-// Changes the price of an active listing. A purchase that is already in progress is refused with `price_changed`.
+// Changes the price of an active listing. A purchase that is already in progress is refused with `price_changed`. API keys need the scope `market:write`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17898,7 +17898,7 @@ func (c *ClientWithResponses) PatchListingsIdWithBodyWithResponse(ctx context.Co
 
 // PatchListingsIdWithResponse Change the price of an active listing.
 //
-// Changes the price of an active listing. A purchase that is already in progress is refused with `price_changed`.
+// Changes the price of an active listing. A purchase that is already in progress is refused with `price_changed`. API keys need the scope `market:write`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17913,7 +17913,7 @@ func (c *ClientWithResponses) PatchListingsIdWithResponse(ctx context.Context, i
 
 // PostListingsIdPurchaseWithBodyWithResponse Sell a listing to a buyer.
 //
-// Sells a listing to a buyer in one transaction. The buyer's wallet pays the price, and the platform keeps the fee. The seller is credited the rest, which is held until the trade settles. If any part fails, nothing changes.
+// Sells a listing to a buyer in one transaction. The buyer's wallet pays the price, and the platform keeps the fee. The seller is credited the rest, which is held until the trade settles. If any part fails, nothing changes. API keys need the scope `market:write`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17928,7 +17928,7 @@ func (c *ClientWithResponses) PostListingsIdPurchaseWithBodyWithResponse(ctx con
 
 // PostListingsIdPurchaseWithResponse Sell a listing to a buyer.
 //
-// Sells a listing to a buyer in one transaction. The buyer's wallet pays the price, and the platform keeps the fee. The seller is credited the rest, which is held until the trade settles. If any part fails, nothing changes.
+// Sells a listing to a buyer in one transaction. The buyer's wallet pays the price, and the platform keeps the fee. The seller is credited the rest, which is held until the trade settles. If any part fails, nothing changes. API keys need the scope `market:write`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17943,7 +17943,7 @@ func (c *ClientWithResponses) PostListingsIdPurchaseWithResponse(ctx context.Con
 
 // PostMarketPricesItemsNameAcceptWithResponse Accept the price of an item that was held back.
 //
-// Makes the held candidate price of an item its price.
+// Makes the held candidate price of an item its price. API keys need the scope `operate:write`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -17958,7 +17958,7 @@ func (c *ClientWithResponses) PostMarketPricesItemsNameAcceptWithResponse(ctx co
 
 // GetMarketPricesJobDebugWithResponse Queues, workers, schedules, last jobs and why items failed.
 //
-// Queues, instances and their work, schedules, the last jobs, why items failed, and the newest events.
+// Queues, instances and their work, schedules, the last jobs, why items failed, and the newest events. API keys need the scope `operate:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -17973,7 +17973,7 @@ func (c *ClientWithResponses) GetMarketPricesJobDebugWithResponse(ctx context.Co
 
 // GetMarketPricesJobsWithResponse List jobs, newest first.
 //
-// Jobs, newest first. Ended jobs are removed after some days.
+// Jobs, newest first. Ended jobs are removed after some days. API keys need the scope `operate:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -17988,7 +17988,7 @@ func (c *ClientWithResponses) GetMarketPricesJobsWithResponse(ctx context.Contex
 
 // GetMarketPricesJobsIdWithResponse A job.
 //
-// One job with its counts.
+// One job with its counts. API keys need the scope `operate:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18003,7 +18003,7 @@ func (c *ClientWithResponses) GetMarketPricesJobsIdWithResponse(ctx context.Cont
 
 // PostMarketPricesJobsIdCancelWithResponse Cancel a job.
 //
-// Cancels a job that has not ended. Items that are already updated stay updated, and their prices are applied to inventory rows. All other items are cancelled.
+// Cancels a job that has not ended. Items that are already updated stay updated, and their prices are applied to inventory rows. All other items are cancelled. API keys need the scope `operate:write`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18018,7 +18018,7 @@ func (c *ClientWithResponses) PostMarketPricesJobsIdCancelWithResponse(ctx conte
 
 // GetMarketPricesJobsIdItemsWithResponse List a job's items.
 //
-// The items of a job with their state.
+// The items of a job with their state. API keys need the scope `operate:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18033,7 +18033,7 @@ func (c *ClientWithResponses) GetMarketPricesJobsIdItemsWithResponse(ctx context
 
 // PostMarketPricesJobsIdRetryFailedWithResponse Start a job of the items that failed in this one.
 //
-// Starts a new job for items of an ended job that failed, or that were skipped for a budget, a pause or a backoff. It ignores the TTL. While a bulk job is queued or running, it responds with 200 and that job.
+// Starts a new job for items of an ended job that failed, or that were skipped for a budget, a pause or a backoff. It ignores the TTL. While a bulk job is queued or running, it responds with 200 and that job. API keys need the scope `operate:write`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18048,7 +18048,7 @@ func (c *ClientWithResponses) PostMarketPricesJobsIdRetryFailedWithResponse(ctx 
 
 // GetMarketPricesProviderDebugWithResponse State of providers and markets, from recorded requests only.
 //
-// State of every provider, host and market, from recorded calls. It sends no request to a provider.
+// State of every provider, host and market, from recorded calls. It sends no request to a provider. API keys need the scope `operate:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18063,7 +18063,7 @@ func (c *ClientWithResponses) GetMarketPricesProviderDebugWithResponse(ctx conte
 
 // PostMarketPricesProvidersProviderAcceptWithResponse End the quarantine of a provider's markets.
 //
-// Ends the quarantine of one market of a provider, or of all its markets. Responses similar to the refused one are then accepted for two days.
+// Ends the quarantine of one market of a provider, or of all its markets. Responses similar to the refused one are then accepted for two days. API keys need the scope `operate:write`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18078,7 +18078,7 @@ func (c *ClientWithResponses) PostMarketPricesProvidersProviderAcceptWithRespons
 
 // PostMarketPricesProvidersProviderPauseWithResponse Send no more requests to a provider until it is resumed.
 //
-// Sends no more requests to a provider, on all instances, until it is resumed.
+// Sends no more requests to a provider, on all instances, until it is resumed. API keys need the scope `operate:write`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18093,7 +18093,7 @@ func (c *ClientWithResponses) PostMarketPricesProvidersProviderPauseWithResponse
 
 // PostMarketPricesProvidersProviderResumeWithResponse Resume a paused provider. This also discards the quota that its headers reported.
 //
-// Resumes a paused provider. It also discards the quota that the provider's headers reported.
+// Resumes a paused provider. It also discards the quota that the provider's headers reported. API keys need the scope `operate:write`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18108,7 +18108,7 @@ func (c *ClientWithResponses) PostMarketPricesProvidersProviderResumeWithRespons
 
 // PostMarketPricesRefreshWithResponse Start a refresh of all prices, or show what it would do.
 //
-// Starts a bulk job that refreshes the price of every item in scope that is due. Responds with 202 and the new job. While a bulk job is queued or running, it responds with 200, that job and `reason` `already_running`, so that a scheduler can retry safely. With `dryRun=1` it starts nothing and responds with 200, a forecast of the run and `reason` `dry_run`.
+// Starts a bulk job that refreshes the price of every item in scope that is due. Responds with 202 and the new job. While a bulk job is queued or running, it responds with 200, that job and `reason` `already_running`, so that a scheduler can retry safely. With `dryRun=1` it starts nothing and responds with 200, a forecast of the run and `reason` `dry_run`. API keys need the scope `operate:write`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18123,7 +18123,7 @@ func (c *ClientWithResponses) PostMarketPricesRefreshWithResponse(ctx context.Co
 
 // GetMarketPricesStatusWithResponse The running refresh, and how fresh prices are.
 //
-// Counts of the bulk job that is running, or of the last one, the queue of items without a price, and the age of all prices. To wait for the end of a run, poll until `status.running` is false.
+// Counts of the bulk job that is running, or of the last one, the queue of items without a price, and the age of all prices. To wait for the end of a run, poll until `status.running` is false. API keys need the scope `operate:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18138,7 +18138,7 @@ func (c *ClientWithResponses) GetMarketPricesStatusWithResponse(ctx context.Cont
 
 // GetPricesChangesWithResponse List price changes after a change number, oldest first.
 //
-// Changes of prices and price statuses after the number `since`, in the order in which they were committed. Continue with `next`. A client that has a snapshot and follows its changes has the same prices as a new snapshot. A price that is only confirmed is not a change, so `priceCheckedAt` of unchanged items grows in snapshots only. Numbers grow, but they are not consecutive. Changes are stored for three days. An older number gets 410 with the code `cursor_expired`: read a snapshot and continue from its number. With `wait` the response is held back until there is a change.
+// Changes of prices and price statuses after the number `since`, in the order in which they were committed. Continue with `next`. A client that has a snapshot and follows its changes has the same prices as a new snapshot. A price that is only confirmed is not a change, so `priceCheckedAt` of unchanged items grows in snapshots only. Numbers grow, but they are not consecutive. Changes are stored for three days. An older number gets 410 with the code `cursor_expired`: read a snapshot and continue from its number. With `wait` the response is held back until there is a change. API keys need the scope `prices:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18153,7 +18153,7 @@ func (c *ClientWithResponses) GetPricesChangesWithResponse(ctx context.Context, 
 
 // GetPricesItemsWithResponse List items with their prices.
 //
-// Items of a game with their prices. An item must match all filters. Use a cursor only with the same `sort`. A response includes all changes that were committed before the request.
+// Items of a game with their prices. An item must match all filters. Use a cursor only with the same `sort`. A response includes all changes that were committed before the request. API keys need the scope `prices:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18168,7 +18168,7 @@ func (c *ClientWithResponses) GetPricesItemsWithResponse(ctx context.Context, pa
 
 // GetPricesItemsNameWithResponse An item's price, and every market's quote behind it.
 //
-// The price of an item with its explanation: figures, method, ages, and the quote of each market with the reason if it is not used. Send a name that cannot be a path segment as `?name=`.
+// The price of an item with its explanation: figures, method, ages, and the quote of each market with the reason if it is not used. Send a name that cannot be a path segment as `?name=`. API keys need the scope `prices:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18183,7 +18183,7 @@ func (c *ClientWithResponses) GetPricesItemsNameWithResponse(ctx context.Context
 
 // GetPricesItemsNameAtWithResponse An item's price at a time in the past, with its explanation on request.
 //
-// The price that an item had at a time, and the estimate that gave it. With `explain=1` the price is recomputed from the quotes, rates and levels of that time. Responds with 404 and `price_not_found` if the item had no price yet, and with 410 and `history_expired` if only candles of a day are stored of that time.
+// The price that an item had at a time, and the estimate that gave it. With `explain=1` the price is recomputed from the quotes, rates and levels of that time. Responds with 404 and `price_not_found` if the item had no price yet, and with 410 and `history_expired` if only candles of a day are stored of that time. API keys need the scope `prices:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18198,7 +18198,7 @@ func (c *ClientWithResponses) GetPricesItemsNameAtWithResponse(ctx context.Conte
 
 // GetPricesItemsNameFiguresWithResponse An item's prices over the last day, week, month and quarter: mean, median, range, change and volatility.
 //
-// Figures of the prices of an item in the last 24 hours, 7, 30 and 90 days. Each price counts for as long as it was valid. Days older than MARKET_PRICE_HISTORY_DAYS count with their last price. A period in which the item had no price yet is absent.
+// Figures of the prices of an item in the last 24 hours, 7, 30 and 90 days. Each price counts for as long as it was valid. Days older than MARKET_PRICE_HISTORY_DAYS count with their last price. A period in which the item had no price yet is absent. API keys need the scope `prices:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18213,7 +18213,7 @@ func (c *ClientWithResponses) GetPricesItemsNameFiguresWithResponse(ctx context.
 
 // GetPricesItemsNameHistoryWithResponse The history of an item's price, or of a market's quotes, as points or candles.
 //
-// The price of an item over time, oldest first: points at which the price, its status or the used markets changed, or candles of 5 minutes, an hour or a day. With `market`, the quotes of one market. After MARKET_PRICE_HISTORY_DAYS only candles of a day are stored. The first point is the one that is valid at `from`. A page of points can have fewer points than `limit` before the last page.
+// The price of an item over time, oldest first: points at which the price, its status or the used markets changed, or candles of 5 minutes, an hour or a day. With `market`, the quotes of one market. After MARKET_PRICE_HISTORY_DAYS only candles of a day are stored. The first point is the one that is valid at `from`. A page of points can have fewer points than `limit` before the last page. API keys need the scope `prices:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18228,7 +18228,7 @@ func (c *ClientWithResponses) GetPricesItemsNameHistoryWithResponse(ctx context.
 
 // PostPricesLookupWithBodyWithResponse Prices of up to 1,000 items, in their order.
 //
-// Prices of up to 1,000 items, in the order of the request. A response includes all changes that were committed before the request. If `queueMissing` is true, items without a price are queued. `fields` adds figures to each price.
+// Prices of up to 1,000 items, in the order of the request. A response includes all changes that were committed before the request. If `queueMissing` is true, items without a price are queued. `fields` adds figures to each price. API keys need the scope `prices:read`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -18243,7 +18243,7 @@ func (c *ClientWithResponses) PostPricesLookupWithBodyWithResponse(ctx context.C
 
 // PostPricesLookupWithResponse Prices of up to 1,000 items, in their order.
 //
-// Prices of up to 1,000 items, in the order of the request. A response includes all changes that were committed before the request. If `queueMissing` is true, items without a price are queued. `fields` adds figures to each price.
+// Prices of up to 1,000 items, in the order of the request. A response includes all changes that were committed before the request. If `queueMissing` is true, items without a price are queued. `fields` adds figures to each price. API keys need the scope `prices:read`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -18258,7 +18258,7 @@ func (c *ClientWithResponses) PostPricesLookupWithResponse(ctx context.Context, 
 
 // PostPricesQuotesWithBodyWithResponse Every market's quote of up to 1,000 items, with best ask, best bid, spread and liquidity.
 //
-// Quotes of up to 1,000 items on every market, or on `markets`, in the order of the request. An unknown item has the status `unknown` and no quotes. Figures across markets use counted quotes only. Liquidity is sales per day ÷ listings, over the markets that report both: 0.1 means that a tenth of the listings is sold in a day. Sales per day are sales ÷ the market's sales window in days. The fees are those of MARKET_PRICE_FEES. `currency` without an exchange rate gets 422 and `no_exchange_rate`.
+// Quotes of up to 1,000 items on every market, or on `markets`, in the order of the request. An unknown item has the status `unknown` and no quotes. Figures across markets use counted quotes only. Liquidity is sales per day ÷ listings, over the markets that report both: 0.1 means that a tenth of the listings is sold in a day. Sales per day are sales ÷ the market's sales window in days. The fees are those of MARKET_PRICE_FEES. `currency` without an exchange rate gets 422 and `no_exchange_rate`. API keys need the scope `prices:read`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -18273,7 +18273,7 @@ func (c *ClientWithResponses) PostPricesQuotesWithBodyWithResponse(ctx context.C
 
 // PostPricesQuotesWithResponse Every market's quote of up to 1,000 items, with best ask, best bid, spread and liquidity.
 //
-// Quotes of up to 1,000 items on every market, or on `markets`, in the order of the request. An unknown item has the status `unknown` and no quotes. Figures across markets use counted quotes only. Liquidity is sales per day ÷ listings, over the markets that report both: 0.1 means that a tenth of the listings is sold in a day. Sales per day are sales ÷ the market's sales window in days. The fees are those of MARKET_PRICE_FEES. `currency` without an exchange rate gets 422 and `no_exchange_rate`.
+// Quotes of up to 1,000 items on every market, or on `markets`, in the order of the request. An unknown item has the status `unknown` and no quotes. Figures across markets use counted quotes only. Liquidity is sales per day ÷ listings, over the markets that report both: 0.1 means that a tenth of the listings is sold in a day. Sales per day are sales ÷ the market's sales window in days. The fees are those of MARKET_PRICE_FEES. `currency` without an exchange rate gets 422 and `no_exchange_rate`. API keys need the scope `prices:read`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -18288,7 +18288,7 @@ func (c *ClientWithResponses) PostPricesQuotesWithResponse(ctx context.Context, 
 
 // GetPricesSnapshotJsonWithResponse Export all prices as one JSON object.
 //
-// Every price of a game, or of all games, in the order of game, name and phase. All prices belong to one consistent state. The header Assay-Change and the member `change` name its last change: continue with `changes?since=` that number. A request with If-None-Match gets 304 while no price has changed or been confirmed. Responses are compressed with zstd or gzip on request. At most four exports run at the same time.
+// Every price of a game, or of all games, in the order of game, name and phase. All prices belong to one consistent state. The header Assay-Change and the member `change` name its last change: continue with `changes?since=` that number. A request with If-None-Match gets 304 while no price has changed or been confirmed. Responses are compressed with zstd or gzip on request. At most four exports run at the same time. API keys need the scope `prices:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18303,7 +18303,7 @@ func (c *ClientWithResponses) GetPricesSnapshotJsonWithResponse(ctx context.Cont
 
 // GetPricesSnapshotNdjsonWithResponse Export all prices, one JSON object per line.
 //
-// The same as snapshot.json, with one price per line. The header Assay-Change names the last change. A broken connection means that the export is incomplete.
+// The same as snapshot.json, with one price per line. The header Assay-Change names the last change. A broken connection means that the export is incomplete. API keys need the scope `prices:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18318,7 +18318,7 @@ func (c *ClientWithResponses) GetPricesSnapshotNdjsonWithResponse(ctx context.Co
 
 // GetPricesSnapshotManifestWithResponse The number of the last price change, and how many prices an export has.
 //
-// The number of the last price change, and the number of items with a price. Read it to see whether an export is worth while.
+// The number of the last price change, and the number of items with a price. Read it to see whether an export is worth while. API keys need the scope `prices:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18333,7 +18333,7 @@ func (c *ClientWithResponses) GetPricesSnapshotManifestWithResponse(ctx context.
 
 // GetPricesStreamWithResponse Receive price changes and other events as they happen (server-sent events).
 //
-// Server-sent events: `price.changed` and all other events as they are committed, and `job.progress` about once a second while a refresh of all prices runs. `id` is the number of the event: send it as Last-Event-ID to continue without a gap. The server sends a comment at least every 15 seconds. A client that does not read for ten seconds is disconnected. If the number has expired, the response is 410, or the last event of an open stream is `error`.
+// Server-sent events: `price.changed` and all other events as they are committed, and `job.progress` about once a second while a refresh of all prices runs. `id` is the number of the event: send it as Last-Event-ID to continue without a gap. The server sends a comment at least every 15 seconds. A client that does not read for ten seconds is disconnected. If the number has expired, the response is 410, or the last event of an open stream is `error`. API keys need the scope `prices:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18348,7 +18348,7 @@ func (c *ClientWithResponses) GetPricesStreamWithResponse(ctx context.Context, p
 
 // GetTradesWithResponse List trades, newest first.
 //
-// Trades, newest first. With `from` or `to` they are ordered by `createdAt`. Use a cursor only with the same order.
+// Trades, newest first. With `from` or `to` they are ordered by `createdAt`. Use a cursor only with the same order. API keys need the scope `market:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18363,7 +18363,7 @@ func (c *ClientWithResponses) GetTradesWithResponse(ctx context.Context, params 
 
 // GetTradesIdWithResponse A trade.
 //
-// One trade.
+// One trade. API keys need the scope `market:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18378,7 +18378,7 @@ func (c *ClientWithResponses) GetTradesIdWithResponse(ctx context.Context, id st
 
 // PostTradesIdCompleteWithResponse Complete a trade after the asset was delivered.
 //
-// Records that the asset was delivered. The seller's credit stays held for another `TRADE_HOLD`. A repeat changes nothing.
+// Records that the asset was delivered. The seller's credit stays held for another `TRADE_HOLD`. A repeat changes nothing. API keys need the scope `market:write`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18393,7 +18393,7 @@ func (c *ClientWithResponses) PostTradesIdCompleteWithResponse(ctx context.Conte
 
 // PostTradesIdReverseWithResponse Reverse a trade and refund the buyer.
 //
-// Reverses a trade whose credit is still held: the buyer gets the price back. A repeat changes nothing.
+// Reverses a trade whose credit is still held: the buyer gets the price back. A repeat changes nothing. API keys need the scope `market:write`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18408,7 +18408,7 @@ func (c *ClientWithResponses) PostTradesIdReverseWithResponse(ctx context.Contex
 
 // GetUsersWithResponse List users, by their ids.
 //
-// Users whose ids begin with `prefix`, in byte order of the ids.
+// Users whose ids begin with `prefix`, in byte order of the ids. API keys need the scope `inventory:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18423,7 +18423,7 @@ func (c *ClientWithResponses) GetUsersWithResponse(ctx context.Context, params *
 
 // DeleteUsersUserIdWithResponse Delete a user. The ledger, trades and listings keep the id.
 //
-// Deletes the `steamId`, `displayName` and inventories of a user. The wallet ledger, trades and listings keep the id, so the user's ledger can still be verified. It changes nothing and responds with 409 if the user has active listings, trades that are not settled or reversed, or money. A repeat responds with 204. A push, a listing or `PUT` creates the user again.
+// Deletes the `steamId`, `displayName` and inventories of a user. The wallet ledger, trades and listings keep the id, so the user's ledger can still be verified. It changes nothing and responds with 409 if the user has active listings, trades that are not settled or reversed, or money. A repeat responds with 204. A push, a listing or `PUT` creates the user again. API keys need the scope `inventory:write`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18438,7 +18438,7 @@ func (c *ClientWithResponses) DeleteUsersUserIdWithResponse(ctx context.Context,
 
 // GetUsersUserIdWithResponse A user.
 //
-// The `steamId`, `displayName` and `leaderboard` setting of a user.
+// The `steamId`, `displayName` and `leaderboard` setting of a user. API keys need the scope `inventory:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18453,7 +18453,7 @@ func (c *ClientWithResponses) GetUsersUserIdWithResponse(ctx context.Context, us
 
 // PutUsersUserIdWithBodyWithResponse Create or replace a user.
 //
-// Creates a user, or replaces the `steamId` and `displayName` of an existing one.
+// Creates a user, or replaces the `steamId` and `displayName` of an existing one. API keys need the scope `inventory:write`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -18468,7 +18468,7 @@ func (c *ClientWithResponses) PutUsersUserIdWithBodyWithResponse(ctx context.Con
 
 // PutUsersUserIdWithResponse Create or replace a user.
 //
-// Creates a user, or replaces the `steamId` and `displayName` of an existing one.
+// Creates a user, or replaces the `steamId` and `displayName` of an existing one. API keys need the scope `inventory:write`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -18663,7 +18663,7 @@ func (c *ClientWithResponses) GetDocsWithResponse(ctx context.Context, reqEditor
 
 // GetMetricsWithResponse Metrics for Prometheus.
 //
-// Metrics in the text format of Prometheus. Requests from the same machine need no credential. All others need the admin token.
+// Metrics in the text format of Prometheus. Requests from the same machine need no credential. All others need the admin token. API keys need the scope `operate:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
