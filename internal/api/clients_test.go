@@ -22,6 +22,20 @@ func TestClients_AreGeneratedFromTheDocument(t *testing.T) {
 		generateClient(t, made, "../../client/go/api/api.gen.go",
 			"go", "-C", "../../e2e/clients/go", "tool", "oapi-codegen", "-config", "../../../client/go/api/generate.yaml", "-o", made, document)
 	})
+	t.Run("TypeScript", func(t *testing.T) {
+		program, err := filepath.Abs("../../e2e/clients/node_modules/.bin/openapi-typescript")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(program); err != nil {
+			if os.Getenv("CI") != "" {
+				t.Fatal(err)
+			}
+			t.Skip("openapi-typescript is not installed: run make setup, which needs npm and Node.js 20.19 or newer")
+		}
+		made := filepath.Join(dir, "schema.ts")
+		generateClient(t, made, "../../client/ts/src/schema.ts", program, document, "-o", made)
+	})
 }
 
 // clientDocument returns the OpenAPI document without failed responses, headers of responses and

@@ -1,0 +1,108 @@
+// Sends requests until they succeed, are refused or have had all attempts.
+
+export interface Options {
+  /** A platform token, an administrator's token or an API key. */
+  token?: string;
+  /** For programs that only start refreshes. */
+  syncSecret?: string;
+  /** Maximum number of attempts per request; 5 by default. */
+  attempts?: number;
+  /** Longest wait between two attempts in milliseconds; 60,000 by default. If the server demands a longer one, its error is thrown at once. */
+  maxWait?: number;
+  /** Sends the requests; by default the global fetch. */
+  fetch?: (request: Request) => Promise<Response>;
+}
+
+/** A response with a status of 400 or more. */
+export class AssayError extends Error {
+  constructor(
+    readonly status: number,
+    /** Stable code of the problem; empty if a proxy sent the response. */
+    readonly code: string,
+    detail: string,
+    /** Also in the server's log. */
+    readonly requestId: string,
+    /** The wait that the server demands, in milliseconds. */
+    readonly retryAfter: number,
+  ) {
+    super(code ? `${code} (${status}): ${detail}` : `status ${status}`);
+    this.name = "AssayError";
+  }
+}
+
+/** Reports whether the same request may succeed later: after a lost connection, 429 or 5xx. */
+export function temporary(error: unknown): boolean {
+  if (error instanceof AssayError) return error.status === 429 || error.status >= 500;
+  return error instanceof TypeError || (error instanceof DOMException && error.name === "TimeoutError");
+}
+
+export function sleep(milliseconds: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted) return resolve();
+    const end = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, milliseconds);
+    signal?.addEventListener("abort", end);
+  });
+}
+
+const keyRoutes = /\/api\/listings(\/batch|\/[^/]+\/purchase)?$|\/entries$/;
+const harmless = /\/(lookup|quotes|quote|sync|market-prices\/refresh|listings\/cancel)$/;
+const idempotencyKey = "Idempotency-Key";
+
+export function retrying(options: Options): (request: Request) => Promise<Response> {
+  const { attempts = 5, maxWait = 60_000, fetch: send = fetch } = options;
+  return async (request) => {
+    const path = new URL(request.url).pathname;
+    if (options.token) request.headers.set("Authorization", `Bearer ${options.token}`);
+    if (options.syncSecret) request.headers.set("x-market-sync-secret", options.syncSecret);
+    if (request.method === "POST" && keyRoutes.test(path) && !request.headers.get(idempotencyKey)) {
+      request.headers.set(idempotencyKey, crypto.randomUUID()); // the same one for all attempts
+    }
+    // A POST without a key might have been executed, unless it only reads, or its repetition changes nothing.
+    const repeatable = request.method !== "POST" || request.headers.has(idempotencyKey) || harmless.test(path);
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await once(send, request.clone());
+      } catch (error) {
+        const refused = error instanceof AssayError ? error : undefined;
+        const executable = repeatable || refused?.status === 429; // 429: not executed
+        const full = Math.min(maxWait, 500 * 2 ** (attempt - 1));
+        const pause = refused?.retryAfter || full * (0.5 + Math.random() / 2);
+        if (attempt >= attempts || !temporary(error) || !executable || pause > maxWait || request.signal.aborted) throw error;
+        await sleep(pause, request.signal);
+        if (request.signal.aborted) throw error;
+      }
+    }
+  };
+}
+
+/** Makes one attempt. It reads JSON completely, so that a connection lost within the response is a failed attempt too. */
+async function once(send: (request: Request) => Promise<Response>, request: Request): Promise<Response> {
+  const response = await send(request);
+  if (response.status >= 400) {
+    const text = await response.text().catch(() => "");
+    let problem: Record<string, unknown> = {};
+    try {
+      problem = (JSON.parse(text) as Record<string, unknown> | null) ?? {};
+    } catch {
+      // not a problem document
+    }
+    const member = (name: string) => (typeof problem[name] === "string" ? problem[name] : "");
+    const wait = milliseconds(response.headers.get("Retry-After"));
+    throw new AssayError(response.status, member("code"), member("detail"), member("requestId"), wait);
+  }
+  if (!response.headers.get("Content-Type")?.startsWith("application/json")) return response;
+  const body = await response.arrayBuffer();
+  return new Response(body, { status: response.status, headers: response.headers });
+}
+
+/** Returns the wait of a Retry-After header: seconds or a date. */
+function milliseconds(after: string | null): number {
+  if (!after) return 0;
+  const wait = /^\d+$/.test(after) ? Number(after) * 1000 : Date.parse(after) - Date.now();
+  return Math.max(0, wait || 0);
+}
