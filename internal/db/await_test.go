@@ -30,6 +30,6 @@ func TestAwait_TimesOutWhenTheServerNeverResponds(t *testing.T) {
 		t.Errorf("Await took %v, want at most 8s", took)
 	}
 	if strings.Contains(log.String()+err.Error(), "hidden-password") {
-		t.Errorf("the output contains the password: %s %v", &log, err)
+		t.Errorf("got the log %s and error %v, want both without the password", &log, err)
 	}
 }

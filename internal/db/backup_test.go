@@ -80,7 +80,7 @@ func TestRestore_ReplacesOnlyWithForceAndKeepsTheOldDatabase(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := os.Stat(path + kept); err != nil {
-			t.Errorf("the old database was not kept: %v", err)
+			t.Errorf("old database: got error %v of Stat, want it kept", err)
 		}
 		if got := value(t, path); got != "old" {
 			t.Errorf("got value %q, want %q from the backup", got, "old")
@@ -150,7 +150,7 @@ func TestBackup_IsRefusedWithAnySingleBitFlipped(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := VerifyBackup(file); err != nil {
-		t.Errorf("verify the undamaged backup: %v", err)
+		t.Errorf("verify the undamaged backup: got error %v, want none", err)
 	}
 	if got := value(t, path); got != "old and later" {
 		t.Errorf("got value %q, want %q as before", got, "old and later")

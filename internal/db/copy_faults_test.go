@@ -115,7 +115,7 @@ func TestCopy_RefusesASourceInUse(t *testing.T) {
 		_, err := Copy(t.Context(), CopyOptions{From: from.Options, To: to.Options, Lease: 30 * time.Millisecond})
 		must(t, err)
 		if n := to.number(t, `SELECT count(*) FROM instance`); n != 0 {
-			t.Error("the row of the stopped instance was copied")
+			t.Errorf("got %d copied rows of the stopped instance, want 0", n)
 		}
 	})
 	t.Run("server starts during the copy", func(t *testing.T) {

@@ -190,7 +190,7 @@ func TestCopiedTables_MatchBothSchemas(t *testing.T) {
 		}
 		for _, table := range all {
 			if !have[table.name] {
-				t.Errorf("table %s is not copied", table.name)
+				t.Errorf("got a copy without table %s, want all tables", table.name)
 			}
 		}
 		if len(all) != len(wanted)+2 || len(wanted) < 15 {
@@ -208,7 +208,7 @@ func TestCopy_CopiesEveryRowOfEveryTable(t *testing.T) {
 		targets := to.tables(t)
 		for i, table := range from.tables(t) {
 			if diff := cmp.Diff(from.rows(t, table), to.rows(t, targets[i])); diff != "" {
-				t.Errorf("%s: source and target differ: %.2000s", table.name, diff)
+				t.Errorf("%s: rows of the target (-want +got):\n%.2000s", table.name, diff)
 			}
 			if done[i] != (TableRows{table.name, filledRows}) {
 				t.Errorf("%s: got the report %v, want %d rows", table.name, done[i], filledRows)

@@ -265,8 +265,8 @@ func Each(ctx context.Context, q Querier, scan func(*sql.Rows) error, query stri
 	return Transient(rows.Err())
 }
 
-// Found reports whether a query for one row found it, from the error of Scan. A missing row
-// is no error: see "SQL is beside its subject" in docs/adr.
+// Found reports whether a query for one row returned a row. scan is the error of Scan. A missing
+// row is no error: see "SQL is beside its subject" in docs/adr.
 func Found(scan error) (bool, error) {
 	if errors.Is(scan, sql.ErrNoRows) {
 		return false, nil

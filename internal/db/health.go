@@ -58,8 +58,9 @@ func Transient(err error) error {
 
 // IsDuplicate reports whether a write violated a unique constraint.
 func IsDuplicate(err error) bool {
-	const sqliteUnique, pgUnique = 2067, "23505"
-	return sqliteCode(err) == sqliteUnique || pgCode(err) == pgUnique
+	const sqliteUnique, sqlitePrimaryKey, pgUnique = 2067, 1555, "23505"
+	code := sqliteCode(err)
+	return code == sqliteUnique || code == sqlitePrimaryKey || pgCode(err) == pgUnique
 }
 
 // Healthy returns an error if the database does not respond, if its file was replaced, or

@@ -29,7 +29,8 @@ func (t *Tx) ByIndex() error {
 // transaction ends. The plans use indexes. Therefore a plan made for a small table is
 // also good for a large one.
 const planOnceOnPostgres = `
-SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off`
+SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off;
+SET LOCAL jit = off`
 
 func (t *Tx) planOnce() error {
 	t.indexed = true

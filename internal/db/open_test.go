@@ -107,7 +107,7 @@ func TestOpen_CreatesAMissingDatabase(t *testing.T) {
 	}
 	s = open(t, path)
 	if !has(t, s, "A") {
-		t.Error("the written item is missing")
+		t.Error("got no item A, want the written one")
 	}
 	again, err := s.SchemaVersion(t.Context())
 	must(t, err)
@@ -315,7 +315,7 @@ func TestFile_ReplacedWhileOpenIsNotWrittenTo(t *testing.T) {
 	must(t, add(t, s, "B"))
 	must(t, s.Close())
 	if s = open(t, path); !has(t, s, "A") || !has(t, s, "B") {
-		t.Error("an item of the two writers is missing")
+		t.Error("got one of the items A and B, want both")
 	}
 }
 

@@ -68,7 +68,7 @@ var (
 )
 
 // TestSQL_OnlyOwnersWriteTables compares the tables that each package writes with the owners
-// in the decision record.
+// in the decision record docs/adr/0023-sql-beside-its-subject.md.
 func TestSQL_OnlyOwnersWriteTables(t *testing.T) {
 	record, err := os.ReadFile("../../docs/adr/0023-sql-beside-its-subject.md")
 	must(t, err)
@@ -112,11 +112,11 @@ func TestSQL_OnlyOwnersWriteTables(t *testing.T) {
 			switch {
 			case pkg == "db" && (table == "" || table == "sqlite_sequence" || table == "goose_db_version"): // a copy writes all tables
 			case table == "":
-				t.Errorf("%s: no table name follows %q", name, w[0])
+				t.Errorf("%s: got no table name after %q, want one", name, w[0])
 			case pattern == "":
-				t.Errorf("%s: the record names no owner of the table %s", name, table)
+				t.Errorf("%s: got no owner of the table %s in the record, want one", name, table)
 			case !allowed:
-				t.Errorf("%s writes the table %s; the record allows %v", name, table, slices.Sorted(maps.Keys(r.writers)))
+				t.Errorf("%s: got a write to the table %s, want writes only by %v as in the record", name, table, slices.Sorted(maps.Keys(r.writers)))
 			default:
 				r.tables[pattern], r.writers[pkg] = true, true
 			}
@@ -125,12 +125,12 @@ func TestSQL_OnlyOwnersWriteTables(t *testing.T) {
 	for _, r := range rows {
 		for table, used := range r.tables {
 			if !used {
-				t.Errorf("the record names the table %s, which no statement writes", table)
+				t.Errorf("table %s of the record: got no statement that writes it, want one", table)
 			}
 		}
 		for pkg, used := range r.writers {
 			if !used {
-				t.Errorf("the record allows %s to write %v, but no statement does", pkg, slices.Sorted(maps.Keys(r.tables)))
+				t.Errorf("writer %s in the record: got no statement that writes %v, want one", pkg, slices.Sorted(maps.Keys(r.tables)))
 			}
 		}
 	}

@@ -18,6 +18,7 @@ var ErrCommitUnknown = errors.New("outcome of the commit is unknown")
 // Tx is a write transaction. All rows that it writes carry the same time, Now.
 type Tx struct {
 	Dialect Dialect
+	conn    *sql.Conn
 	tx      *sql.Tx
 	ctx     context.Context //nolint:containedctx // a Tx exists only within one call of InTx, which got this context
 	now     time.Time
@@ -90,8 +91,8 @@ func (s *DB) tryReadOnly(ctx context.Context, fn func(*Tx) error) error {
 			"Free disk space or make the file writable; the server then accepts writes within minutes."))
 }
 
-// InSmallTx is InTx for frequent work on a few rows, all found by key. It keeps the plans
-// of statements, because planning would cost more than running them.
+// InSmallTx is InTx for frequent work on a few hundred rows at most, all found by key. It
+// keeps the plans of statements, because planning could cost more than running them.
 func (s *DB) InSmallTx(ctx context.Context, fn func(*Tx) error) error {
 	return s.InTx(ctx, func(t *Tx) error {
 		if err := t.planOnce(); err != nil {
@@ -126,9 +127,9 @@ func (s *DB) inTx(ctx context.Context, urgent bool, fn func(*Tx) error) error {
 		return fmt.Errorf("begin: %w", err)
 	}
 	defer release()
-	begin := s.write.BeginTx
+	connect := s.write.Conn
 	if urgent && s.Dialect == PostgreSQL {
-		begin = s.Reserved.BeginTx
+		connect = s.Reserved.Conn
 	}
 	// Cancelling ctx ends the transaction until the commit begins. A commit must not be
 	// cancelled, because its outcome would be unknown.
@@ -136,7 +137,12 @@ func (s *DB) inTx(ctx context.Context, urgent bool, fn func(*Tx) error) error {
 	defer end()
 	detach := context.AfterFunc(ctx, end)
 	defer detach()
-	tx, err := begin(lasting, nil)
+	conn, err := connect(lasting)
+	var tx *sql.Tx
+	if err == nil {
+		defer func() { _ = conn.Close() }() // returns it to the pool
+		tx, err = conn.BeginTx(lasting, nil)
+	}
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	}
@@ -149,7 +155,7 @@ func (s *DB) inTx(ctx context.Context, urgent bool, fn func(*Tx) error) error {
 			_ = tx.Rollback()
 		}
 	}()
-	t := &Tx{Dialect: s.Dialect, tx: tx, ctx: ctx, now: Moment(Micros(s.Clock())), DB: s}
+	t := &Tx{Dialect: s.Dialect, conn: conn, tx: tx, ctx: ctx, now: Moment(Micros(s.Clock())), DB: s}
 	err = fn(t)
 	if err == nil {
 		err = t.beforeCommit()

@@ -41,7 +41,7 @@ func TestRun_CleansUpAfterAKilledProcess(t *testing.T) {
 	s := &Server{home: home{dir: strings.TrimSpace(string(line[:n]))}}
 	pid := s.pid()
 	if pid == 0 {
-		t.Fatal("got no server process")
+		t.Fatal("got no process id of a server, want one")
 	}
 	must(t, child.Process.Kill())
 	_ = child.Wait() // it always fails, because the process was killed

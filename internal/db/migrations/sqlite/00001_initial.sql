@@ -163,15 +163,19 @@ CREATE TABLE instance (
 -- A refresh of prices.
 CREATE TABLE refresh_job (
     id               INTEGER PRIMARY KEY AUTOINCREMENT,
-    kind             TEXT    NOT NULL, -- bulk, missing
+    kind             TEXT    NOT NULL, -- bulk, missing, items
     forced           INTEGER NOT NULL,
     state            TEXT    NOT NULL, -- queued, running, finished, failed, cancelled
     stage            TEXT    NOT NULL, -- plan, fetch, estimate, apply, done
     cancel_requested INTEGER NOT NULL DEFAULT 0,
     requested_by     TEXT    NOT NULL,
     retry_of         INTEGER NOT NULL DEFAULT 0,
+    retry_cause      TEXT    NOT NULL DEFAULT '', -- only items that failed with this error are retried; '': all
+    chosen           TEXT    NOT NULL DEFAULT '', -- JSON: ids of the items of a job of the kind items
     created_at       INTEGER NOT NULL,
-    started_at       INTEGER NOT NULL DEFAULT 0,
+    started_at       INTEGER NOT NULL DEFAULT 0, -- end of the plan stage
+    fetched_at       INTEGER NOT NULL DEFAULT 0, -- end of the fetch stage
+    estimated_at     INTEGER NOT NULL DEFAULT 0, -- end of the estimate stage
     finished_at      INTEGER NOT NULL DEFAULT 0,
     total            INTEGER NOT NULL DEFAULT 0,
     skipped_ttl      INTEGER NOT NULL DEFAULT 0,
@@ -449,6 +453,31 @@ CREATE TABLE budget_hour (
     PRIMARY KEY (provider, host, hour)
 ) WITHOUT ROWID;
 
+-- Requests to a provider's host in each half hour of the last 35 days, by result and duration.
+-- All instances add to the rows.
+CREATE TABLE request_sample (
+    provider TEXT    NOT NULL,
+    host     TEXT    NOT NULL,
+    at       INTEGER NOT NULL, -- start of the half hour
+    result   TEXT    NOT NULL, -- ok, notModified, limited, refused, failed, invalid, cancelled
+    up_to    INTEGER NOT NULL, -- upper bound of the duration (provider.LatencyBounds); 0: above all bounds
+    requests INTEGER NOT NULL,
+    duration INTEGER NOT NULL, -- sum
+    bytes    INTEGER NOT NULL, -- sum
+    PRIMARY KEY (provider, host, at, result, up_to)
+) WITHOUT ROWID;
+CREATE INDEX request_sample_at ON request_sample (at);
+
+-- State of all prices in scope and of all budgets at each half hour of the last 35 days.
+CREATE TABLE price_sample (
+    at          INTEGER NOT NULL PRIMARY KEY,
+    fresh       INTEGER NOT NULL, -- items with a price of at most 24 hours
+    stale       INTEGER NOT NULL, -- items with an older price
+    unknown     INTEGER NOT NULL, -- items without a price
+    quote_age   INTEGER NOT NULL, -- 95th percentile of the age of the quotes behind the prices; -1: no price
+    budget_left INTEGER NOT NULL  -- smallest share that is left of a budget, in millionths; -1: no provider has a budget
+) WITHOUT ROWID;
+
 -- Budgets that were reported as low, until they renew.
 CREATE TABLE budget_low (
     provider TEXT    NOT NULL,
@@ -534,11 +563,31 @@ CREATE TABLE api_key (
 ) WITHOUT ROWID;
 CREATE INDEX api_key_old ON api_key (old_secret);
 
+-- Operators of the page. Only hashes of passwords are stored.
+CREATE TABLE operator_account (
+    name       TEXT    NOT NULL PRIMARY KEY,
+    role       TEXT    NOT NULL, -- read, admin
+    password   TEXT    NOT NULL, -- Argon2id, with its parameters
+    disabled   INTEGER NOT NULL, -- 1: cannot sign in
+    created_at INTEGER NOT NULL,
+    changed_at INTEGER NOT NULL  -- last change of the password or the state
+) WITHOUT ROWID;
+
+-- Signed-in browsers. Only the hashes of tokens are stored.
+CREATE TABLE web_session (
+    id         TEXT    NOT NULL PRIMARY KEY, -- SHA-256 of the token in hex
+    role       TEXT    NOT NULL, -- read, admin
+    operator   TEXT    NOT NULL, -- '': signed in with a secret of the settings
+    bond       TEXT    NOT NULL, -- proves that the secret that opened the session is still valid
+    created_at INTEGER NOT NULL,
+    seen_at    INTEGER NOT NULL
+) WITHOUT ROWID;
+
 -- One row for each request that changed something, written in the transaction of the change.
 CREATE TABLE audit_entry (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
     at         INTEGER NOT NULL,
-    actor      TEXT    NOT NULL, -- admin, market, platform, page, key:NAME
+    actor      TEXT    NOT NULL, -- admin, market, platform, page, operator:NAME, key:NAME
     address    TEXT    NOT NULL, -- of the client
     action     TEXT    NOT NULL, -- method and route, such as 'DELETE /api/keys/{name}'
     target     TEXT    NOT NULL, -- path and query of the request
