@@ -38,7 +38,7 @@ func TestPaintPhase_ReturnsAllPhases(t *testing.T) {
 	for paint := range int64(2000) {
 		phase := PaintPhase(paint)
 		if err := CheckPhase(phase); err != nil {
-			t.Errorf("PaintPhase(%d) = %q, which is not a valid phase: %v", paint, phase, err)
+			t.Errorf("PaintPhase(%d) = %q, want a valid phase: %v", paint, phase, err)
 		}
 		found[phase] = true
 	}

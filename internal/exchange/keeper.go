@@ -115,6 +115,15 @@ func (k *Keeper) Origin() string {
 	return "none"
 }
 
+// OriginOf returns the origin of the rate of a currency. It is "fixed" for a rate that
+// overrides the one of the source.
+func (k *Keeper) OriginOf(c money.Currency) string {
+	if _, fixed := k.o.Fixed[c]; fixed {
+		return "fixed"
+	}
+	return k.Origin()
+}
+
 func (k *Keeper) query(ctx context.Context) (State, error) {
 	source, schedule, now := k.o.Source.Name(), k.o.Source.Schedule(), k.o.Now()
 	state, err := storedRates(ctx, k.o.Store, source)

@@ -118,7 +118,7 @@ func FuzzRead(f *testing.F) {
 		}
 		for c, r := range rates {
 			if _, ok := rates.Of(c); !ok || c == "USD" {
-				t.Errorf("got invalid rate %s = %v", c, r)
+				t.Errorf("got the rate %s = %v, want a valid rate of another currency than USD", c, r)
 			}
 		}
 	})

@@ -38,7 +38,7 @@ func (m Micro) AppendText(b []byte) []byte {
 // MarshalJSON encodes the amount as a JSON number.
 func (m Micro) MarshalJSON() ([]byte, error) { return m.AppendText(nil), nil }
 
-// UnmarshalJSON decodes a JSON number in the way of Parse. It returns ErrSyntax for
+// UnmarshalJSON decodes a JSON number like Parse. It returns ErrSyntax for
 // strings and null, because an amount may be absent but never empty.
 func (m *Micro) UnmarshalJSON(text []byte) error {
 	v, err := Parse(text, 1)

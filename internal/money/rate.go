@@ -53,7 +53,7 @@ func (r Rate) String() string {
 // MarshalJSON encodes the rate as a JSON number.
 func (r Rate) MarshalJSON() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalJSON decodes a JSON number in the way of ParseRate.
+// UnmarshalJSON decodes a JSON number like ParseRate.
 func (r *Rate) UnmarshalJSON(text []byte) (err error) {
 	*r, err = ParseRate(text)
 	return err

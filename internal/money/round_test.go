@@ -51,7 +51,7 @@ func TestRounding_MatchesRationalArithmetic(t *testing.T) {
 func TestDiv_PanicsOnZero(t *testing.T) {
 	defer func() {
 		if recover() == nil {
-			t.Error("Div(1, 0) did not panic")
+			t.Error("Div(1, 0) returned, want a panic")
 		}
 	}()
 	Div(1, 0)

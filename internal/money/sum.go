@@ -30,15 +30,42 @@ func (s Sum) Div(n int64) (m Micro, ok bool) {
 	return divide(s.hi, s.lo, uint64(n))
 }
 
-// String formats the sum in the way of Micro.String.
+// Convert converts a sum of a foreign currency to the base currency. It returns s * rate,
+// rounded half to even. A result beyond 128 bits becomes the largest sum.
+func (s Sum) Convert(rate Rate) Sum {
+	product := new(big.Int).Mul(s.big(), big.NewInt(int64(rate)))
+	scale := big.NewInt(RateScale)
+	var rest big.Int
+	product.QuoRem(product, scale, &rest)
+	up := rest.Lsh(&rest, 1).Cmp(scale)
+	if up > 0 || up == 0 && product.Bit(0) == 1 {
+		product.Add(product, big.NewInt(1))
+	}
+	if product.BitLen() > 128 {
+		return Sum{math.MaxUint64, math.MaxUint64}
+	}
+	return sumOf(product)
+}
+
+// big returns the micro-units of the sum.
+func (s Sum) big() *big.Int {
+	n := new(big.Int).SetUint64(s.hi)
+	return n.Lsh(n, 64).Or(n, new(big.Int).SetUint64(s.lo))
+}
+
+// sumOf returns a number of at most 128 bits as a sum.
+func sumOf(n *big.Int) Sum {
+	lo := new(big.Int).And(n, new(big.Int).SetUint64(math.MaxUint64))
+	return Sum{new(big.Int).Rsh(n, 64).Uint64(), lo.Uint64()}
+}
+
+// String formats the sum like Micro.String.
 func (s Sum) String() string {
 	if s.hi == 0 && s.lo <= 1<<63-1 {
 		return Micro(s.lo).String()
 	}
-	n := new(big.Int).SetUint64(s.hi)
-	n.Lsh(n, 64).Or(n, new(big.Int).SetUint64(s.lo))
 	var rest big.Int
-	n.QuoRem(n, big.NewInt(Scale), &rest)
+	n, _ := new(big.Int).QuoRem(s.big(), big.NewInt(Scale), &rest)
 	return n.String() + Micro(rest.Int64()).String()[1:] // cut the 0 before the point
 }
 
@@ -60,7 +87,6 @@ func (s *Sum) UnmarshalJSON(text []byte) error {
 	if n.BitLen() > 128 {
 		return ErrRange
 	}
-	s.lo = new(big.Int).And(n, new(big.Int).SetUint64(math.MaxUint64)).Uint64()
-	s.hi = n.Rsh(n, 64).Uint64()
+	*s = sumOf(n)
 	return nil
 }

@@ -67,6 +67,24 @@ func TestSum_MatchesRationalArithmetic(t *testing.T) {
 			t.Fatalf("%s divided by %d is %d, %t; want %d, %t", sum, divisor, got, gotOK, quotient, ok)
 		}
 	}
+	for range randtest.Count(1_000, 100_000) {
+		sum := Sum{}.Add(Micro(r.Uint64()>>(1+r.IntN(63))), int64(r.Uint64()>>(2+r.IntN(62))))
+		rate := Rate(r.Uint64()>>(1+r.IntN(62))) + 1
+		if rate <= 0 {
+			continue
+		}
+		exact := new(big.Int).Mul(sum.big(), big.NewInt(int64(rate)))
+		want, rest := exact.QuoRem(exact, big.NewInt(RateScale), new(big.Int))
+		if twice := rest.Int64() * 2; twice > RateScale || twice == RateScale && want.Bit(0) == 1 {
+			want.Add(want, big.NewInt(1))
+		}
+		if got := sum.Convert(rate).big(); want.BitLen() <= 128 && got.Cmp(want) != 0 {
+			t.Fatalf("%s converted at %s: got %s, want %s", sum, rate, got, want)
+		}
+	}
+	if got, most := (Sum{1 << 63, 0}).Convert(3*RateScale), (Sum{math.MaxUint64, math.MaxUint64}); got != most {
+		t.Errorf("a sum converted beyond the range: got %s, want %s", got, most)
+	}
 	if got, ok := (Sum{}).Add(Scale, 1).Div(0); ok {
 		t.Errorf("a sum divided by zero is %d, want no result", got)
 	}

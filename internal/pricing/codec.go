@@ -96,13 +96,13 @@ func decode(b []byte, version byte, code func(*record)) bool {
 	return !r.bad && len(r.b) == 0
 }
 
-// number handles a variable-length integer. A magnitude above most is an error.
-func number[T ~int | ~int32 | ~int64](r *record, v *T, most int64) {
+// number handles a variable-length integer. A magnitude above limit is an error.
+func number[T ~int | ~int32 | ~int64](r *record, v *T, limit int64) {
 	if r.writing {
 		r.b = binary.AppendVarint(r.b, int64(*v))
 		return
 	}
-	*v = T(r.int(most))
+	*v = T(r.int(limit))
 }
 
 // logs handles logarithms.
@@ -112,13 +112,13 @@ func (r *record) logs(v []Log) {
 	}
 }
 
-// count handles a non-negative integer of at most most.
-func (r *record) count(v *uint64, most uint64) {
+// count handles a non-negative integer of at most limit.
+func (r *record) count(v *uint64, limit uint64) {
 	if r.writing {
 		r.b = binary.AppendUvarint(r.b, *v)
 		return
 	}
-	*v = r.uint(most)
+	*v = r.uint(limit)
 }
 
 // octet handles one byte.

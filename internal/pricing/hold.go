@@ -209,11 +209,11 @@ func (h *HeldPrice) addReading(now time.Time, ev *evidence, side Side) bool {
 	return false
 }
 
-// pending reports whether until is in the future, by at most most. A later time is invalid:
+// pending reports whether until is in the future, by at most limit. A later time is invalid:
 // the clock was set back after the time was stored.
-func pending(now, until time.Time, most time.Duration) bool {
+func pending(now, until time.Time, limit time.Duration) bool {
 	left := until.Sub(now)
-	return left > 0 && left <= most
+	return left > 0 && left <= limit
 }
 
 // dropExpired clears times that have no further effect. The state of an item with a stable

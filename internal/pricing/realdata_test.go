@@ -55,7 +55,7 @@ func TestRealData_FiguresOfKnownRows(t *testing.T) {
 // sixMarkets reads the quotes of 1,000 real names. It skips the test if the file is missing.
 func sixMarkets(t *testing.T) map[string][]Quote {
 	t.Helper()
-	f, err := os.Open(filepath.Join(projectRoot(t), "..", "shared", "data", "csgo_6market_2020-05_usd.csv.gz"))
+	f, err := os.Open(filepath.Join("..", "..", "..", "shared", "data", "csgo_6market_2020-05_usd.csv.gz"))
 	if errors.Is(err, fs.ErrNotExist) {
 		t.Skip("file ../shared/data/csgo_6market_2020-05_usd.csv.gz is missing")
 	}
@@ -84,22 +84,4 @@ func sixMarkets(t *testing.T) map[string][]Quote {
 		items[row[0]] = quotes
 	}
 	return items
-}
-
-// projectRoot returns the directory that contains go.mod.
-func projectRoot(t *testing.T) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir
-		}
-		if filepath.Dir(dir) == dir {
-			t.Fatal("no go.mod in the directories above the test")
-		}
-		dir = filepath.Dir(dir)
-	}
 }

@@ -87,8 +87,8 @@ func (f *simulation) response(q []money.Micro) *Response {
 }
 
 // round runs one round with the markets in random order. change may modify the response of
-// a market, or return nil for no response. round stores the results in f, in the way of a
-// refresh.
+// a market, or return nil for no response. round stores the results in f, as a
+// refresh does.
 func (f *simulation) round(t *testing.T, change func(market int, resp *Response) *Response) Result {
 	t.Helper()
 	r := NewRound(f.now, f.set)

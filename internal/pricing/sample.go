@@ -19,9 +19,9 @@ type sample struct {
 	pairs   bool    // some names have only two quotes; see towards
 }
 
-// newSample selects names with at least fewest quotes. The names are evenly distributed
+// newSample selects names with at least minQuotes quotes. The names are evenly distributed
 // over the sorted keys, so the result does not depend on the order of responses.
-func newSample(keys []uint64, used []*entry, fewest int) *sample {
+func newSample(keys []uint64, used []*entry, minQuotes int) *sample {
 	s := &sample{markets: used}
 	var names []int
 	for i := range keys {
@@ -31,7 +31,7 @@ func newSample(keys []uint64, used []*entry, fewest int) *sample {
 				n++
 			}
 		}
-		if n >= max(fewest, 2) {
+		if n >= max(minQuotes, 2) {
 			names = append(names, i)
 		}
 	}

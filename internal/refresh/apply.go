@@ -41,7 +41,7 @@ func (a *applier) Apply(ctx context.Context) (bool, error) {
 	switch {
 	case job.Counts.Changed == 0:
 		return true, a.finish(ctx, job)
-	case job.Counts.Changed*fewChanged < job.Counts.Total || job.Kind == Missing:
+	case job.Counts.Changed*fewChanged < job.Counts.Total || job.Kind != Bulk:
 		return true, a.applyBatch(ctx, job)
 	default:
 		return a.applyRange(ctx, job)

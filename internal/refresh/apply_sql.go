@@ -44,6 +44,11 @@ WHERE (job_id, shard) = (
 // without deadlocks. The timeout is far shorter than PostgreSQL's default deadlock_timeout.
 const failFast = `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SET LOCAL lock_timeout = '50ms'`
 
+// commitSoon makes a commit return before the log is on disk. If the server crashes, the last
+// ranges may be lost, together with the positions of their shards, so they are written again.
+// The commit that ends the job waits for the whole log.
+const commitSoon = `SET LOCAL synchronous_commit = off`
+
 // applyNextRange writes prices to the next ids rows of a shard that no other transaction has
 // locked. It returns false if there is no such shard. It writes the rows whose price differs,
 // or all rows if allRows is set. A row of an item without a price has no price.
@@ -52,10 +57,12 @@ const failFast = `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SET LOCAL loc
 // would add a sixth to the time of the write. If another transaction writes the same rows,
 // this one fails and runs again.
 func applyNextRange(t *db.Tx, job, ids int64, allRows, lockInOrder bool) (bool, error) {
+	settings := commitSoon
 	if !lockInOrder {
-		if err := t.ExecPostgres(failFast); err != nil {
-			return false, err
-		}
+		settings = failFast + "; " + commitSoon
+	}
+	if err := t.ExecPostgres(settings); err != nil {
+		return false, err
 	}
 	var next, end int64
 	err := t.QueryRow(nextRange+t.Dialect.SkipLocked("l")+`)

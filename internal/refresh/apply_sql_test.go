@@ -99,7 +99,7 @@ func TestApplyRange_RollbackKeepsTheShard(t *testing.T) {
 		others := make(chan struct{})
 		err := f.DB.InTx(f.Context(), func(tx *db.Tx) error {
 			if found, err := refresh.ApplyRange(tx, job, 2, false, true); err != nil || !found {
-				return fmt.Errorf("found no shard: %w", err)
+				return fmt.Errorf("got no open shard, want one: %w", err)
 			}
 			go func() {
 				defer close(others)

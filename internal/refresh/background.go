@@ -87,7 +87,7 @@ func (p *planner) candidates(tx *db.Tx, job *Job, d provider.Description) ([]can
 	items = slices.DeleteFunc(items, func(w CandidateName) bool { return !slices.Contains(quoted, w.AppID) })
 	var minAge time.Duration
 	switch {
-	case !background || job.Forced:
+	case !background || job.Forced || job.Kind == Chosen:
 	case job.Kind == Missing:
 		minAge = withTolerance(p.cfg.MissingRetry)
 	default:

@@ -123,7 +123,7 @@ func TestBackground_KillLosesAndDuplicatesNothing(t *testing.T) {
 			panic(killed{p})
 		}
 		if !untilKilled(func() { w.runFirst(false) }) {
-			t.Fatalf("the run ended before point %d", kill)
+			t.Fatalf("got the end of the run before point %d, want a kill there", kill)
 		}
 		w.faults = nil
 		w.restart()
@@ -136,7 +136,7 @@ func TestBackground_KillLosesAndDuplicatesNothing(t *testing.T) {
 		got.Reset()
 		w.print(&got, result)
 		if got.String() != want.String() {
-			t.Fatalf("after a kill at point %d, the result differs: %s", kill, differ(got.String(), want.String()))
+			t.Fatalf("after a kill at point %d: got another result, want that of a run without a kill: %s", kill, differ(got.String(), want.String()))
 		}
 		if n := len(steam.requested()); n > 3 {
 			t.Errorf("after a kill at point %d, the provider got %d calls, want at most one more than the names", kill, n)

@@ -55,19 +55,19 @@ func BatchItems(ctx context.Context, s *db.DB, b Batch) ([]Item, error) {
 		return nil, err
 	}
 	return db.CollectByIndex(ctx, s, func(r *sql.Rows, i *Item) error {
-		var candidateAt, checked, updated, quotesAt, noSales int64
+		var candidateAt, checked, updated, estimated, quotesAt, noSales int64
 		var quotes string
 		err := r.Scan(&i.ID, &i.Key.AppID, &i.Key.Name, &i.Key.Phase, &i.Price, &i.Status, &i.Candidate, &candidateAt,
-			&i.Guard, &i.Range.Low, &i.Range.High, &checked, &updated, &quotesAt, &noSales, &i.Failures, &i.Rev, &quotes)
+			&i.Guard, &i.Range.Low, &i.Range.High, &checked, &updated, &estimated, &quotesAt, &noSales, &i.Failures, &i.Rev, &quotes)
 		if err != nil {
 			return err
 		}
 		i.CandidateAt, i.CheckedAt, i.UpdatedAt = db.Moment(candidateAt), db.Moment(checked), db.Moment(updated)
-		i.QuotesAt, i.NoSalesSince = db.Moment(quotesAt), db.Moment(noSales)
+		i.EstimatedAt, i.QuotesAt, i.NoSalesSince = db.Moment(estimated), db.Moment(quotesAt), db.Moment(noSales)
 		i.Quotes, err = DecodeQuotes(quotes)
 		return err
 	}, `SELECT i.id, i.app_id, i.name, i.phase, i.price, i.status, i.candidate, i.candidate_at,
-			i.guard, i.range_low, i.range_high, i.price_checked_at, i.price_updated_at, i.quotes_at, i.no_sales_since, i.failures, i.rev, coalesce(q.quotes, '')
+			i.guard, i.range_low, i.range_high, i.price_checked_at, i.price_updated_at, i.estimated_at, i.quotes_at, i.no_sales_since, i.failures, i.rev, coalesce(q.quotes, '')
 		FROM item i LEFT JOIN item_quotes q ON q.item_id = i.id
 		WHERE i.id `+s.Dialect.OneOf(1)+` ORDER BY i.id`, s.Dialect.PackIDs(ids))
 }

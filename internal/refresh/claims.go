@@ -87,7 +87,7 @@ func (p *process) claimBatch(ctx context.Context, write func(*db.Tx) error) (*Ba
 	held.claiming.RLock()
 	defer held.claiming.RUnlock()
 	var b *Batch
-	err := p.store.InTx(ctx, func(tx *db.Tx) (err error) {
+	err := p.store.InSmallTx(ctx, func(tx *db.Tx) (err error) {
 		if b, err = ClaimBatch(tx, p.owner); err != nil || write == nil {
 			return err
 		}

@@ -48,7 +48,7 @@ func TestClock_ChangeLosesAndStopsNothing(t *testing.T) {
 				w.clock.Add(time.Minute) // ends a wait, or two waits if the clock is set back
 			}
 			if step > 300 {
-				t.Fatalf("the job did not end after a clock change of %v at step %d: %+v", jump, at, w.job(id))
+				t.Fatalf("after a clock change of %v at step %d: got the live job %+v, want it ended", jump, at, w.job(id))
 			}
 		}
 		b.fail = nil

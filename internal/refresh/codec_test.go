@@ -85,7 +85,7 @@ func TestEncoder_RoundTripKeepsOrder(t *testing.T) {
 		for range r.IntN(300) {
 			q := randomQuote(r)
 			if reason := check(&q); reason != "" {
-				t.Fatalf("check refused the quote with %q: %+v", reason, q)
+				t.Fatalf("check = %q, want the valid quote accepted: %+v", reason, q)
 			}
 			market := 1 + r.Int64N(1<<40)
 			p.add(market, &q)
@@ -180,7 +180,7 @@ func FuzzDecode(f *testing.F) {
 				records++
 				if q.Ask < 0 || q.Bid < 0 || q.Sale < 0 || q.Listings < -1 || q.Sales < -1 || q.SalesWindow < 0 || q.Market < 0 ||
 					len(q.Name) > catalog.MaxName || catalog.CheckPhase(q.Phase) != nil || len(q.Currency) != 3 {
-					t.Errorf("the decoder returned the invalid record %+v", q)
+					t.Errorf("got the record %+v, want a valid one or an error", q)
 				}
 			})
 			if records > len(raw) {

@@ -42,7 +42,7 @@ func until(tb testing.TB, what string, holds func() bool) {
 	for !holds() {
 		select {
 		case <-deadline:
-			tb.Fatalf("timeout while waiting for: %s", what)
+			tb.Fatalf("got no %s before the timeout, want it", what)
 		case <-tick.C:
 		}
 	}

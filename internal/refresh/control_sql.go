@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -95,6 +96,38 @@ func knowsItem(t *db.Tx, key catalog.Key) (known bool, err error) {
 	return known, err
 }
 
+// itemIDs returns the ids of items, without repetitions. An unknown item is a fault.NotFound.
+func itemIDs(ctx context.Context, s *db.DB, keys []catalog.Key) ([]int64, error) {
+	var ids []int64
+	for _, key := range keys {
+		var id int64
+		err := s.Read.QueryRowContext(ctx, `SELECT id FROM item WHERE app_id = $1 AND name = $2 AND phase = $3`, key.AppID, key.Name, key.Phase).Scan(&id)
+		if found, err := db.Found(err); err != nil {
+			return nil, err
+		} else if !found {
+			return nil, key.NotFound()
+		}
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids), nil
+}
+
+// failedWith reports whether an item of a job failed with an error.
+func failedWith(ctx context.Context, s *db.DB, job int64, cause string) (found bool, err error) {
+	err = db.Each(ctx, s.Read, func(r *sql.Rows) error {
+		var text []byte
+		var failures []Failure
+		if err := r.Scan(&text); err != nil {
+			return err
+		}
+		err := json.Unmarshal(text, &failures)
+		found = found || slices.ContainsFunc(failures, func(f Failure) bool { return f.Error == cause })
+		return err
+	}, `SELECT failures FROM refresh_batch_items WHERE job_id = $1 AND failures <> '[]' ORDER BY batch`, job)
+	return found, err
+}
+
 // acceptItem publishes the held price of an item, with its price point and inventory rows. It
 // returns false if the item has no held price.
 func acceptItem(t *db.Tx, key catalog.Key) (bool, error) {
@@ -117,7 +150,7 @@ func acceptItem(t *db.Tx, key catalog.Key) (bool, error) {
 		SELECT id, CAST($2 AS BIGINT), price_updated_at, price_checked_at, quotes_at, price, status,
 			average, median, consensus, interval_low, interval_high, candidate, candidate_at, rate_set, level_set, method_version, '', method, guard,
 			coalesce((SELECT quotes FROM item_quotes WHERE item_id = id), '[]')
-		FROM item WHERE id = $1`+writePointsConflict,
+		FROM item WHERE id = $1`,
 		id, db.Micros(t.Now())); err != nil {
 		return false, err
 	}

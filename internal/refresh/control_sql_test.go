@@ -233,7 +233,7 @@ func TestStoreEstimates_IncrementsPriceVersionOfItsBuckets(t *testing.T) {
 		f.own("u", f.items("A", "B")...)
 		a, b := catalog.Bucket("A"), catalog.Bucket("B")
 		if a == b {
-			f.Fatal("A and B must be in different buckets")
+			f.Fatal("got A and B in one bucket, want two")
 		}
 		before := f.versions()
 		expect := func(what string, wantA, wantB int64) {

@@ -85,9 +85,9 @@ func TestRetryFailed_RetriesFailedItemsWithinTTL(t *testing.T) {
 	equal(t, "failed", first.Counts.Failed, 20)
 	equal(t, "state", first.State, refresh.Finished)
 	s.requested()
-	started, err := w.engine.RetryFailed(t.Context(), first.ID, "test")
+	started, err := w.engine.RetryFailed(t.Context(), first.ID, "", "test")
 	must(t, err)
-	if _, err := w.engine.RetryFailed(t.Context(), started.JobID, "test"); code(err) != "job_running" {
+	if _, err := w.engine.RetryFailed(t.Context(), started.JobID, "", "test"); code(err) != "job_running" {
 		t.Errorf("retry of a live job: got error %v, want job_running", err)
 	}
 	w.drain()
@@ -96,10 +96,10 @@ func TestRetryFailed_RetriesFailedItemsWithinTTL(t *testing.T) {
 	equal(t, "items", j.Counts.Total, 20)
 	equal(t, "updated", j.Counts.Updated, 20)
 	equal(t, "calls", len(s.requested()), 1)
-	if _, err := w.engine.RetryFailed(t.Context(), j.ID, "test"); code(err) != "nothing_failed" {
+	if _, err := w.engine.RetryFailed(t.Context(), j.ID, "", "test"); code(err) != "nothing_failed" {
 		t.Errorf("retry of a job without failures: got error %v, want nothing_failed", err)
 	}
-	if _, err := w.engine.RetryFailed(t.Context(), 999, "test"); code(err) != "job_not_found" {
+	if _, err := w.engine.RetryFailed(t.Context(), 999, "", "test"); code(err) != "job_not_found" {
 		t.Errorf("retry of an unknown job: got error %v, want job_not_found", err)
 	}
 	w.checkIdle()
@@ -116,13 +116,13 @@ func TestRetryFailed_RetriesSkippedItems(t *testing.T) {
 	j := w.run(false)
 	equal(t, "items skipped for a pause", j.Counts.SkippedPaused, 20)
 	must(t, w.engine.ResumeProvider(t.Context(), "alpha"))
-	started, err := w.engine.RetryFailed(t.Context(), j.ID, "test")
+	started, err := w.engine.RetryFailed(t.Context(), j.ID, "", "test")
 	must(t, err)
 	w.drain()
 	equal(t, "items updated by the retry", w.job(started.JobID).Counts.Updated, 20)
 	j = w.run(false)
 	equal(t, "items skipped by their TTL", j.Counts.SkippedTTL, 20)
-	if _, err := w.engine.RetryFailed(t.Context(), j.ID, "test"); code(err) != "nothing_failed" {
+	if _, err := w.engine.RetryFailed(t.Context(), j.ID, "", "test"); code(err) != "nothing_failed" {
 		t.Errorf("retry of items that were skipped by their TTL: got error %v, want nothing_failed", err)
 	}
 }

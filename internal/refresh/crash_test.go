@@ -93,7 +93,7 @@ func TestRule8_KillAtAnyCommitLosesAndDuplicatesNothing(t *testing.T) {
 					w.drain()
 				})
 				if !dead {
-					t.Fatalf("the run ended before point %d", kill)
+					t.Fatalf("got the end of the run before point %d, want a kill there", kill)
 				}
 				w.faults = nil
 				w.restart()
@@ -101,7 +101,7 @@ func TestRule8_KillAtAnyCommitLosesAndDuplicatesNothing(t *testing.T) {
 				must(t, d.begin(w))
 				w.drain()
 				if got := d.dump(w); got != want {
-					t.Fatalf("after a kill at point %d (%s), the result differs: %s", kill, point, differ(got, want))
+					t.Fatalf("after a kill at point %d (%s): got another result, want that of a run without a kill: %s", kill, point, differ(got, want))
 				}
 				w.checkIdle()
 				// The unit in progress is requested again. It has at most 50 names.
@@ -151,7 +151,7 @@ func TestRule8_RepeatedKillsLoseNothing(t *testing.T) {
 		}
 		w.checkIdle()
 		if got := d.dump(w); got != want {
-			t.Fatalf("round %d, after %d kills: the result differs: %s", round, kills, differ(got, want))
+			t.Fatalf("round %d, after %d kills: got another result, want that of a run without kills: %s", round, kills, differ(got, want))
 		}
 		if got, sent := w.counted()-counted, w.requests(); got < sent || got > sent+kills*reserved {
 			t.Errorf("in round %d after %d kills: got %d requests counted by the job, want the %d that the provider got", round, kills, got, sent)
@@ -186,7 +186,7 @@ func TestRule8_DatabaseErrorsDoNotChangeTheResult(t *testing.T) {
 				w.drain()
 				w.checkIdle()
 				if got := d.dump(w); got != want {
-					t.Fatalf("%s, round %d, %v %%, %d faults: the result differs: %s", name, round, percent, failed, differ(got, want))
+					t.Fatalf("%s, round %d, %v %%, %d faults: got another result, want that of a run without faults: %s", name, round, percent, failed, differ(got, want))
 				}
 				w.stop()
 			}

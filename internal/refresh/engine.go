@@ -37,6 +37,9 @@ type Config struct {
 	EstimateSlots int    // batches or ranges that are processed in parallel
 }
 
+// MissingRetry returns the first pause before a missing price is retried.
+func (e *Engine) MissingRetry() time.Duration { return e.cfg.MissingRetry }
+
 // MaxMissingRetry is the value that settings and refreshes share.
 const MaxMissingRetry = pricing.MaxMissingRetry
 

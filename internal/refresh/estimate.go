@@ -87,7 +87,7 @@ func (e *estimator) estimate(ctx context.Context, b Batch, more bool) (next *Bat
 		if more && !e.priority.Busy() {
 			next, err = e.claimBatch(ctx, write)
 		} else {
-			err = e.store.InTx(ctx, write)
+			err = e.store.InSmallTx(ctx, write)
 		}
 	}
 	if err == nil {

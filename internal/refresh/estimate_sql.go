@@ -1,6 +1,7 @@
 package refresh
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -121,13 +122,20 @@ func writtenBuckets(items []EstimatedItem) []int64 {
 
 // writeQuotes writes the quotes of the items whose quotes changed.
 func writeQuotes(t *db.Tx, items []EstimatedItem) error {
-	var changed []itemQuotes
+	var known, added []itemQuotes
 	for i := range items {
-		if items[i].Responded && items[i].NewQuotes != nil {
-			changed = append(changed, itemQuotes{items[i].ID, items[i].NewQuotes})
+		switch item := &items[i]; {
+		case !item.Responded || item.NewQuotes == nil:
+		case len(item.Quotes) > 0:
+			known = append(known, itemQuotes{item.ID, item.NewQuotes})
+		default:
+			added = append(added, itemQuotes{item.ID, item.NewQuotes})
 		}
 	}
-	return writeQuoteRows(t, changed)
+	if err := updateQuoteRows(t, known); err != nil {
+		return err
+	}
+	return writeQuoteRows(t, added)
 }
 
 // writeFailures increments the failure count of the failed items. Their other columns are
@@ -153,15 +161,9 @@ const (
 	writePointsSQL = `INSERT INTO price_point (item_id, at, updated_at, checked_at, quotes_at, price, status,
 	average, median, consensus, interval_low, interval_high, candidate, candidate_at,
 	rate_set, level_set, method_version, used, method, guard, quotes) `
-	writePointsConflict = ` ON CONFLICT (item_id, at) DO UPDATE SET
-	updated_at = excluded.updated_at, checked_at = excluded.checked_at, quotes_at = excluded.quotes_at,
-	price = excluded.price, status = excluded.status, average = excluded.average, median = excluded.median, consensus = excluded.consensus,
-	interval_low = excluded.interval_low, interval_high = excluded.interval_high, candidate = excluded.candidate, candidate_at = excluded.candidate_at,
-	rate_set = excluded.rate_set, level_set = excluded.level_set, method_version = excluded.method_version,
-	used = excluded.used, method = excluded.method, guard = excluded.guard, quotes = excluded.quotes`
 )
 
-var pointsBulk = db.NewBulk(writePointsSQL, pointColumns, writePointsConflict)
+var pointsBulk = db.NewBulk(writePointsSQL, pointColumns, "")
 
 // writePoints adds a point to the history of each item whose price, status or quotes changed,
 // and an event with the items whose price or status changed.
@@ -187,7 +189,7 @@ func writePoints(t *db.Tx, items []EstimatedItem, rates int64, method string) er
 		if i.Published() {
 			changed.Items = append(changed.Items, i.ID)
 		}
-		if i.UpdatedAt.After(t.Now()) {
+		if !i.UpdatedAt.Before(t.Now()) || !i.EstimatedAt.Before(t.Now()) {
 			ahead = append(ahead, i.ID)
 		}
 	}
@@ -197,19 +199,23 @@ func writePoints(t *db.Tx, items []EstimatedItem, rates int64, method string) er
 	if err := dropPointsAhead(t, ahead); err != nil {
 		return err
 	}
-	if _, err := t.WriteRows(pointsBulk, rows); err != nil || len(changed.Items) == 0 {
+	_, err := t.WriteRows(pointsBulk, rows)
+	switch {
+	case db.IsDuplicate(err): // another job has added a point at the same time
+		return errors.Join(ErrConflict, err)
+	case err != nil || len(changed.Items) == 0:
 		return err
 	}
 	return event.Add(t, changed)
 }
 
-// dropPointsAhead deletes the price points of items that have a time in the future. They were
+// dropPointsAhead deletes the price points of items that are not in the past. They were
 // written while the clock was ahead. A later price could otherwise never replace them.
 func dropPointsAhead(t *db.Tx, items []int64) error {
 	if len(items) == 0 {
 		return nil
 	}
-	_, err := t.Exec(`DELETE FROM price_point WHERE item_id `+t.Dialect.OneOf(1)+` AND at > $2`, t.Dialect.PackIDs(items), db.Micros(t.Now()))
+	_, err := t.Exec(`DELETE FROM price_point WHERE item_id `+t.Dialect.OneOf(1)+` AND at >= $2`, t.Dialect.PackIDs(items), db.Micros(t.Now()))
 	return err
 }
 

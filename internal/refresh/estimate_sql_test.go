@@ -194,7 +194,7 @@ func TestStoreEstimates_WritesItemsQuotesAndCounts(t *testing.T) {
 				f.Is("item read back", i, refresh.Item{
 					ID: got.ID, Key: key("A"), Price: 10, Status: pricing.Suspect, Candidate: 19, CandidateAt: got.CandidateAt,
 					Guard: guard, Range: pricing.Range{Low: 9, High: 10}, UpdatedAt: got.UpdatedAt,
-					QuotesAt: got.QuotesAt, NoSalesSince: got.NoSalesSince, Rev: 1, Quotes: []refresh.MarketSnapshot{snap, other},
+					EstimatedAt: got.EstimatedAt, QuotesAt: got.QuotesAt, NoSalesSince: got.NoSalesSince, Rev: 1, Quotes: []refresh.MarketSnapshot{snap, other},
 				})
 			}
 		}

@@ -122,7 +122,7 @@ func (f *fixture) fetch(provider string, blobs ...refresh.Blob) refresh.FetchUni
 	f.Helper()
 	u := f.claim(provider)
 	if u == nil {
-		f.Fatalf("found no unit of %s to claim", provider)
+		f.Fatalf("got no unit of %s to claim, want one", provider)
 	}
 	u.State, u.FetchedAt, u.Requests, u.Bytes = refresh.UnitDone, f.Now, 1, 100
 	f.Tx(func(tx *db.Tx) error {
@@ -221,7 +221,7 @@ func (f *fixture) item(name string) view.StoredItem {
 	i, err := view.ReadItem(f.Context(), f.DB, key(name))
 	f.Must(err)
 	if i == nil {
-		f.Fatalf("the item %q does not exist", name)
+		f.Fatalf("got no item %q, want one", name)
 	}
 	return *i
 }

@@ -125,7 +125,7 @@ func spend(n int) func(provider.Allowance) error {
 	return func(a provider.Allowance) error {
 		for range n {
 			if r, err := a.Take(context.Background()); err != nil || r.Wait > 0 {
-				return fmt.Errorf("the allowance refused the request: %+v, %w", r, err)
+				return fmt.Errorf("got the refusal %+v, want the request allowed: %w", r, err)
 			}
 		}
 		return nil

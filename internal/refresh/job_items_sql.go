@@ -37,7 +37,7 @@ type plannedBucket struct {
 // ReadPlan selects the items of a job by its rules.
 func ReadPlan(t *db.Tx, r Rules) (*Plan, error) {
 	p := &Plan{Due: map[int32]int64{}}
-	from, args := planOf(r)
+	from, args := planOf(t.Dialect, r)
 	err := db.Each(t.Context(), t, func(rows *sql.Rows) error {
 		var id int64
 		var app int32

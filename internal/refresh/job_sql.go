@@ -166,16 +166,24 @@ func reclaim(t *db.Tx, owner string, units []int64, batches []Batch) error {
 // begins or ends between its two statements.
 func InsertJob(t *db.Tx, j Job) (id int64, made bool, err error) {
 	const attempts = 3
+	chosen := ""
+	if j.Kind == Chosen {
+		text, err := json.Marshal(j.Items)
+		if err != nil {
+			return 0, false, err
+		}
+		chosen = string(text)
+	}
 	for range attempts {
 		err = t.QueryRow(`SELECT id FROM refresh_job WHERE kind = $1 AND state IN ('queued', 'running')`, j.Kind).Scan(&id)
 		if found, err := db.Found(err); found || err != nil {
 			return id, false, err
 		}
 		err = t.QueryRow(`
-			INSERT INTO refresh_job (kind, forced, state, stage, requested_by, retry_of, created_at)
-			VALUES ($1, $2, 'queued', 'plan', $3, $4, $5)
+			INSERT INTO refresh_job (kind, forced, state, stage, requested_by, retry_of, created_at, retry_cause, chosen)
+			VALUES ($1, $2, 'queued', 'plan', $3, $4, $5, $6, $7)
 			ON CONFLICT (kind) WHERE state IN ('queued', 'running') DO NOTHING RETURNING id`,
-			j.Kind, j.Forced, j.RequestedBy, j.RetryOf, db.Micros(t.Now())).Scan(&id)
+			j.Kind, j.Forced, j.RequestedBy, j.RetryOf, db.Micros(t.Now()), j.RetryCause, chosen).Scan(&id)
 		if found, err := db.Found(err); found || err != nil {
 			return id, err == nil, err
 		}
@@ -194,9 +202,9 @@ func StartJob(t *db.Tx, id int64, batches int, rateSet int64) (bool, error) {
 // EndEstimating moves a job without open batches to its apply stage.
 func EndEstimating(t *db.Tx, id int64) error {
 	_, err := t.Exec(`
-		UPDATE refresh_job SET stage = 'apply'
+		UPDATE refresh_job SET stage = 'apply', estimated_at = $2
 		WHERE id = $1 AND stage = 'estimate' AND NOT EXISTS (
-			SELECT 1 FROM refresh_batch b WHERE b.job_id = $1 AND b.state IN ('pending', 'running'))`, id)
+			SELECT 1 FROM refresh_batch b WHERE b.job_id = $1 AND b.state IN ('pending', 'running'))`, id, db.Micros(t.Now()))
 	return err
 }
 
@@ -317,11 +325,11 @@ SELECT id FROM (
 WHERE place > $1 AND finished_at < $2
 ORDER BY id LIMIT $3`
 
-// retain deletes up to most ended jobs with all their rows. It deletes the job's own row
+// retain deletes up to limit ended jobs with all their rows. It deletes the job's own row
 // first. If two processes delete the same job, the second one finds no row and skips the job.
-func retain(t *db.Tx, r Retention, most int) (int, error) {
+func retain(t *db.Tx, r Retention, limit int) (int, error) {
 	ids, err := db.Collect(t.Context(), t, func(rows *sql.Rows, id *int64) error { return rows.Scan(id) },
-		retainable, r.MinJobs, db.Micros(t.Now().Add(-r.Age)), most)
+		retainable, r.MinJobs, db.Micros(t.Now().Add(-r.Age)), limit)
 	if err != nil {
 		return 0, err
 	}

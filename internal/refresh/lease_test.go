@@ -91,7 +91,7 @@ func (w *cluster) drainBy(living ...*instance) {
 			return
 		}
 	}
-	w.tb.Fatal("the work did not end")
+	w.tb.Fatal("got more work after every step, want an end")
 }
 
 // owners returns the registered instances.

@@ -272,7 +272,7 @@ func TestConcurrency_TwoInstancesValidateTheSameJobOnce(t *testing.T) {
 		equal(t, "batches estimated by both", w.count(`SELECT count(*) FROM refresh_batch WHERE job_id = $1 AND state = 'estimated'`, s.JobID), 2)
 		w.drainBy(a, b)
 		if got := result(w.world); got != want {
-			t.Errorf("two instances and one differ: %s", differ(got, want))
+			t.Errorf("two instances: got another result, want that of one instance: %s", differ(got, want))
 		}
 		equal(t, "level sets of the job", w.count(`SELECT count(*) FROM refresh_level WHERE job_id = $1`, s.JobID), 1)
 		equal(t, "level sets of the items of the job", w.count(`SELECT count(DISTINCT level_set) FROM item`), 1)

@@ -156,7 +156,7 @@ func TestRule3_QueueMatchesAModel(t *testing.T) {
 				w.drain()
 				checkQueue(t, w, m)
 				if t.Failed() {
-					t.Fatalf("the queue differs from the model after %q with the attempts %v", did, m.tried[before:])
+					t.Fatalf("after %q with the attempts %v: got another queue, want that of the model", did, m.tried[before:])
 				}
 			}
 			if len(m.priced) == 0 || len(m.entries) > 0 {
@@ -189,7 +189,7 @@ func checkQueue(t *testing.T, w *world, m *queueModel) {
 		var attempts int
 		must(t, rows.Scan(&n, &due, &attempts))
 		if _, twice := got[n]; twice {
-			t.Errorf("the queue contains %s twice", n)
+			t.Errorf("got %s twice in the queue, want once", n)
 		}
 		got[n] = fmt.Sprintf("due %v, attempts %d", time.UnixMicro(due).UTC().Format(time.RFC3339), attempts)
 	}

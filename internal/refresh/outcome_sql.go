@@ -140,7 +140,7 @@ ON CONFLICT (job_id, unit_id, market_id) DO UPDATE SET
 // the estimate stage. It returns false, and stores nothing, if the job is not in its fetch
 // stage.
 func StoreValidation(t *db.Tx, job int64, results []ValidationResult, learned []Learned) (bool, error) {
-	n, err := t.Exec(`UPDATE refresh_job SET stage = 'estimate' WHERE id = $1 AND state = 'running' AND stage = 'fetch'`, job)
+	n, err := t.Exec(`UPDATE refresh_job SET stage = 'estimate', fetched_at = $2 WHERE id = $1 AND state = 'running' AND stage = 'fetch'`, job, db.Micros(t.Now()))
 	if err != nil || n != 1 {
 		return false, err
 	}

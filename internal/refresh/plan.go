@@ -97,6 +97,9 @@ func (p *planner) plan(tx *db.Tx, job *Job, limits providerLimits, rates pricing
 	if job.Kind == Missing {
 		rules.Now, rules.Missing, rules.Limit = tx.Now(), true, missingCycle
 	}
+	if err := chooseItems(tx, job, &rules); err != nil {
+		return err
+	}
 	items, err := ReadPlan(tx, rules)
 	if err != nil {
 		return err
@@ -168,8 +171,8 @@ func (p *planner) planUnits(tx *db.Tx, job *Job, planned map[int32]int64, batche
 	return units, nil
 }
 
-// planFiles creates a unit for each file. A missing-price job reuses a file's newest response
-// while it is fresh. A response that arrived too late for its own job is used by the next
+// planFiles creates a unit for each file. A job for missing prices or chosen items reuses a
+// file's newest response while it is fresh. A response that arrived too late for its own job is used by the next
 // job. If it is no longer fresh, the next job also requests the file again.
 func (p *planner) planFiles(tx *db.Tx, job *Job, d provider.Description, planned map[int32]int64, batches int) ([]FetchUnit, error) {
 	var units []FetchUnit
@@ -185,7 +188,7 @@ func (p *planner) planFiles(tx *db.Tx, job *Job, d provider.Description, planned
 		if err != nil {
 			return nil, err
 		}
-		if newest != nil && (job.Kind == Missing || newest.Detached) {
+		if newest != nil && (job.Kind != Bulk || newest.Detached) {
 			old := u
 			old.State, old.FetchedAt, old.StatedAt, old.ResponseUnitID = UnitDone, newest.FetchedAt, newest.StatedAt, newest.ResponseUnitID
 			switch {

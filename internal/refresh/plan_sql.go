@@ -3,6 +3,7 @@ package refresh
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"strconv"
 
 	"assay/internal/db"
@@ -24,15 +25,18 @@ const InScope = `((SELECT true FROM inventory v WHERE v.item_id = i.id LIMIT 1)
 	OR (SELECT true FROM listing l WHERE l.item_id = i.id AND l.state = 'active' LIMIT 1))`
 
 // The items of a plan. planScope selects the items in scope ($5: all items), planRetry the
-// failed items of job $5, and planMissing the first $5 due entries of the missing-price
-// queue. An entry that is due later than the longest pause was queued before the clock was
+// failed items of job $5 (with error $6, unless it is empty), planChosen the items in the list
+// $5, and planMissing the first $5 due entries of the missing-price queue. An entry that is due later than the longest pause was queued before the clock was
 // set back.
 const (
 	planScope = `
 FROM item i WHERE $5 OR ` + InScope
 	planRetry = `
 FROM item i JOIN refresh_item f ON f.item_id = i.id
-WHERE f.job_id = $5 AND (f.state = 'failed' OR f.state = 'skipped' AND f.reason IN ('budget', 'paused', 'backoff'))`
+WHERE f.job_id = $5 AND ($6 = '' AND (f.state = 'failed' OR f.state = 'skipped' AND f.reason IN ('budget', 'paused', 'backoff'))
+	OR $6 <> '' AND f.state = 'failed' AND f.error = $6)`
+	planChosen = `
+FROM item i WHERE i.id `
 	planMissing = `
 FROM item i JOIN (
 	SELECT item_id FROM missing_price
@@ -51,9 +55,9 @@ const (
 // period as the TTL works.
 const tolerancePercent = 95
 
-// planOf returns the FROM clause and the parameters $1 to $5 that select the items of a plan.
-func planOf(r Rules) (from string, args []any) {
-	forced := r.Forced || r.Missing || r.RetryOf != 0
+// planOf returns the FROM clause and its parameters, which select the items of a plan.
+func planOf(d db.Dialect, r Rules) (from string, args []any) {
+	forced := r.Forced || r.Missing || r.RetryOf != 0 || r.Items != nil
 	args = []any{
 		db.Micros(r.Now), forced,
 		r.TTL.Microseconds() * tolerancePercent / 100, r.NoSalesRetry.Microseconds(),
@@ -62,7 +66,9 @@ func planOf(r Rules) (from string, args []any) {
 	case r.Missing:
 		return planMissing, append(args, r.Limit)
 	case r.RetryOf != 0:
-		return planRetry, append(args, r.RetryOf)
+		return planRetry, append(args, r.RetryOf, r.RetryCause)
+	case r.Items != nil:
+		return planChosen + d.OneOf(5), append(args, d.PackIDs(r.Items))
 	default:
 		return planScope, append(args, r.ScopeAll)
 	}
@@ -77,7 +83,7 @@ func ReadDue(ctx context.Context, s *db.DB, r Rules) (map[int32]DueNames, error)
 		items int64
 		names int64
 	}
-	from, args := planOf(r)
+	from, args := planOf(s.Dialect, r)
 	rows, err := db.Collect(ctx, s.Read, func(rows *sql.Rows, v *row) error {
 		return rows.Scan(&v.app, &v.skip, &v.items, &v.names)
 	}, `SELECT app_id, skip, count(*), count(DISTINCT name)
@@ -108,6 +114,18 @@ func hasDueMissing(ctx context.Context, s *db.DB, r Rules) (bool, error) {
 		SELECT EXISTS (SELECT 1 FROM missing_price WHERE job_id = 0 AND (due_at <= $1 OR due_at > $1 + $2))`,
 		db.Micros(r.Now), MaxMissingRetry.Microseconds()).Scan(&due)
 	return due, err
+}
+
+// chooseItems adds the choice of a job to its rules: the error of the items to retry, or the
+// chosen items.
+func chooseItems(t *db.Tx, job *Job, r *Rules) error {
+	var items string
+	err := t.QueryRow(`SELECT retry_cause, chosen FROM refresh_job WHERE id = $1`, job.ID).Scan(&r.RetryCause, &items)
+	if err != nil || job.Kind != Chosen {
+		return err
+	}
+	r.Items = []int64{}
+	return json.Unmarshal([]byte(items), &r.Items)
 }
 
 // dueNamesOf lists the distinct names of a job's pending items of a game, by bucket. All

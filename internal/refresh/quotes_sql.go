@@ -22,6 +22,9 @@ const (
 	quotesTypes    = "item_id bigint, quotes text"
 	writeQuotesSQL = `INSERT INTO item_quotes (item_id, quotes) `
 	replaceOfOld   = ` ON CONFLICT (item_id) DO UPDATE SET quotes = excluded.quotes`
+
+	updateQuotesSQL   = `UPDATE item_quotes SET quotes = v.column2 FROM (`
+	updateQuotesWhere = `) AS v WHERE item_quotes.item_id = v.column1`
 )
 
 var errQuotes = errors.New("stored quotes are damaged")
@@ -152,15 +155,33 @@ type itemQuotes struct {
 	quotes []MarketSnapshot
 }
 
-var quotesBulk = db.NewBulk(writeQuotesSQL, quotesTypes, replaceOfOld)
+var (
+	quotesBulk       = db.NewBulk(writeQuotesSQL, quotesTypes, replaceOfOld)
+	quoteUpdatesBulk = db.NewBulk(updateQuotesSQL, quotesTypes, updateQuotesWhere)
+)
 
 // writeQuoteRows writes the quotes of items.
 func writeQuoteRows(t *db.Tx, items []itemQuotes) error {
+	_, err := t.WriteRows(quotesBulk, quoteTable(items))
+	return err
+}
+
+// updateQuoteRows writes the quotes of items that have a row. Unlike an upsert, an update
+// does not lock the rows first, which would be logged too. It returns ErrConflict if a row is
+// missing.
+func updateQuoteRows(t *db.Tx, items []itemQuotes) error {
+	n, err := t.WriteRows(quoteUpdatesBulk, quoteTable(items))
+	if err == nil && n != int64(len(items)) {
+		err = ErrConflict
+	}
+	return err
+}
+
+func quoteTable(items []itemQuotes) *db.Table {
 	rows := db.NewTable(quotesTypes, len(items))
 	for i := range items {
 		rows.Int(items[i].item)
 		rows.Text(encodeQuotes(items[i].quotes))
 	}
-	_, err := t.WriteRows(quotesBulk, rows)
-	return err
+	return rows
 }

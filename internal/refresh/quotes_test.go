@@ -42,7 +42,7 @@ func TestQuotes_RoundTrip(t *testing.T) {
 		want := someQuotes(r)
 		text := encodeQuotes(want)
 		if !json.Valid([]byte(text)) {
-			t.Fatalf("the encoded quotes %s are not JSON", text)
+			t.Fatalf("got the encoded quotes %s, want JSON", text)
 		}
 		got, err := DecodeQuotes(text)
 		if err != nil || !slices.Equal(got, want) {

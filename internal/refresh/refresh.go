@@ -17,6 +17,7 @@ type Kind string
 const (
 	Bulk    Kind = "bulk"    // all items in scope that are due
 	Missing Kind = "missing" // items that a sync found without a price
+	Chosen  Kind = "items"   // items that an operator chose
 )
 
 // State is the state of a job.
@@ -74,7 +75,9 @@ type Job struct {
 	Stage           Stage
 	CancelRequested bool
 	RequestedBy     string
-	RetryOf         int64 // the job whose failed items are retried; 0: none
+	RetryOf         int64   // the job whose failed items are retried; 0: none
+	RetryCause      string  // retry only the items that failed with this error; "": all. For InsertJob only
+	Items           []int64 // items of a job of the kind Chosen. For InsertJob only
 	CreatedAt       time.Time
 	StartedAt       time.Time
 	FinishedAt      time.Time
@@ -115,9 +118,11 @@ type Rules struct {
 	ScopeAll     bool // all known items, not only items in inventories
 	TTL          time.Duration
 	NoSalesRetry time.Duration
-	Missing      bool  // select due entries of the missing-price queue instead
-	RetryOf      int64 // select the failed items of this job instead
-	Limit        int64 // maximum number of items; 0: no limit
+	Missing      bool    // select due entries of the missing-price queue instead
+	RetryOf      int64   // select the failed items of this job instead
+	RetryCause   string  // with RetryOf: only items that failed with this error; "": all
+	Items        []int64 // select these items instead; nil: see the other rules
+	Limit        int64   // maximum number of items; 0: no limit
 }
 
 // Due is the number of items that are due, within their TTL, or in a no-sales pause.
@@ -227,6 +232,7 @@ type Item struct {
 	Range        pricing.Range
 	CheckedAt    time.Time
 	UpdatedAt    time.Time
+	EstimatedAt  time.Time
 	QuotesAt     time.Time
 	NoSalesSince time.Time
 	Failures     int64

@@ -167,7 +167,7 @@ func TestMarketStates_RemainAfterTheirJobs(t *testing.T) {
 			return err
 		})
 		if _, err := refresh.ReadJob(f.Context(), f.DB, id); err == nil {
-			f.Error("the job still exists")
+			f.Error("got the deleted job, want none")
 		}
 		state("state without a job", want)
 	})

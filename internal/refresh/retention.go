@@ -5,16 +5,21 @@ import (
 
 	"assay/internal/db"
 	"assay/internal/event"
+	"assay/internal/provider/allowance"
 )
 
 // retainStep is how many jobs one transaction deletes.
 const retainStep = 1
 
-// Retain deletes old ended jobs, in small transactions, and events of the same age. It folds
-// the points of the price history that have become too old, once a day.
+// Retain deletes old ended jobs, in small transactions, events of the same age, and old
+// samples. It folds the points of the price history that have become too old, once a day.
 func (p *process) Retain(ctx context.Context) error {
-	if err := p.store.InTx(ctx, func(tx *db.Tx) error { return event.Retain(tx, p.cfg.Retention.Age) }); err != nil {
-		return err
+	for _, retain := range []func(*db.Tx) error{
+		func(tx *db.Tx) error { return event.Retain(tx, p.cfg.Retention.Age) }, allowance.DeleteOldSamples, deleteOldSamples,
+	} {
+		if err := p.store.InTx(ctx, retain); err != nil {
+			return err
+		}
 	}
 	for ctx.Err() == nil {
 		var removed int

@@ -22,8 +22,8 @@ func (e *Engine) Start(ctx context.Context, forced bool, by string) (Started, er
 
 // RetryFailed starts a bulk job for the items that an ended job failed to price. These are
 // the failed items and the items that were skipped for a budget, a pause or a backoff. Their
-// TTL is ignored.
-func (e *Engine) RetryFailed(ctx context.Context, id int64, by string) (Started, error) {
+// TTL is ignored. With a cause, the job has only the items that failed with exactly this error.
+func (e *Engine) RetryFailed(ctx context.Context, id int64, cause, by string) (Started, error) {
 	old, err := ReadJob(ctx, e.store, id)
 	if err != nil {
 		return Started{}, err
@@ -34,7 +34,64 @@ func (e *Engine) RetryFailed(ctx context.Context, id int64, by string) (Started,
 	if c := &old.Counts; c.Failed+c.SkippedBudget+c.SkippedPaused+c.SkippedBackoff == 0 {
 		return Started{}, fault.New(fault.Conflict, "nothing_failed", "No item of job %d failed or was skipped for a budget, a pause or a backoff. Start a refresh instead.", id)
 	}
-	return e.start(ctx, Job{Kind: Bulk, RequestedBy: by, RetryOf: id})
+	if cause != "" {
+		found, err := failedWith(ctx, e.store, id, cause)
+		if err != nil {
+			return Started{}, err
+		}
+		if !found {
+			return Started{}, fault.New(fault.Conflict, "nothing_failed", "No item of job %d failed with this error. GET /api/market-prices/jobs/%d/items lists the errors.", id, id)
+		}
+	}
+	return e.start(ctx, Job{Kind: Bulk, RequestedBy: by, RetryOf: id, RetryCause: cause})
+}
+
+// MaxChosen is the maximum number of items of RefreshItems and AcceptItems.
+const MaxChosen = 500
+
+// RefreshItems starts a job for the given items, even if they are within their TTL, unless such
+// a job is live. It runs beside other jobs. A file that was requested recently is not
+// requested again.
+func (e *Engine) RefreshItems(ctx context.Context, keys []catalog.Key, by string) (Started, error) {
+	if err := checkChosen(keys); err != nil {
+		return Started{}, err
+	}
+	ids, err := itemIDs(ctx, e.store, keys)
+	if err != nil {
+		return Started{}, err
+	}
+	return e.start(ctx, Job{Kind: Chosen, RequestedBy: by, Items: ids})
+}
+
+func checkChosen(keys []catalog.Key) error {
+	switch {
+	case len(keys) == 0:
+		return fault.New(fault.Invalid, "invalid_body", "No item is given. Send at least one.")
+	case len(keys) > MaxChosen:
+		return fault.New(fault.TooLarge, "too_many_items", "The request has too many items. Send at most %d.", MaxChosen)
+	}
+	return nil
+}
+
+// AcceptItems accepts the held prices of the given items, and returns how many it accepted. An
+// item without a held price is left as it is. An unknown item is an error, and nothing is
+// accepted.
+func (e *Engine) AcceptItems(ctx context.Context, keys []catalog.Key) (accepted int, err error) {
+	if err := checkChosen(keys); err != nil {
+		return 0, err
+	}
+	if _, err := itemIDs(ctx, e.store, keys); err != nil {
+		return 0, err
+	}
+	for _, key := range keys {
+		switch err := e.AcceptItem(ctx, key); {
+		case err == nil:
+			accepted++
+		case fault.Of(err) == nil || fault.Of(err).Code != "no_candidate":
+			return accepted, err
+		}
+	}
+	return accepted, nil
 }
 
 func (e *Engine) start(ctx context.Context, job Job) (Started, error) {

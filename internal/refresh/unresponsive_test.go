@@ -54,7 +54,7 @@ func TestWait_JobContinuesWithoutAFailingProvider(t *testing.T) {
 	for w.job(id).State.Live() {
 		w.drain()
 		if w.clock.Add(time.Second); w.clock.Now().Sub(started) > 3*time.Minute {
-			t.Fatal("the job did not continue within 3m")
+			t.Fatal("got no progress of the job within 3m, want it to continue")
 		}
 	}
 	j := w.job(id)
@@ -285,7 +285,7 @@ func TestRequestCount_NeverFalls(t *testing.T) {
 				n += u.Requests
 			}
 			if n < last[j.ID] {
-				t.Fatalf("job %d: the count of requests fell from %d to %d", j.ID, last[j.ID], n)
+				t.Fatalf("job %d: got a count of requests that fell from %d to %d, want no decrease", j.ID, last[j.ID], n)
 			}
 			last[j.ID] = n
 			looks++

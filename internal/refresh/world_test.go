@@ -167,7 +167,7 @@ func (w *world) drain() {
 			return
 		}
 	}
-	w.tb.Fatal("the work did not end in time")
+	w.tb.Fatal("got more work after every step, want an end")
 }
 
 // drainThrough is drain for tests with temporary errors.
@@ -180,7 +180,7 @@ func (w *world) drainThrough() {
 			return
 		}
 	}
-	w.tb.Fatal("the work did not end in time")
+	w.tb.Fatal("got more work after every step, want an end")
 }
 
 // run starts a bulk job and completes it.
@@ -215,7 +215,7 @@ func (w *world) last(kind refresh.Kind) refresh.Job {
 	jobs, err := view.Jobs(w.tb.Context(), w.store, kind, 1<<62, 1)
 	must(w.tb, err)
 	if len(jobs) == 0 {
-		w.tb.Fatalf("found no %s job", kind)
+		w.tb.Fatalf("got no %s job, want one", kind)
 	}
 	return jobs[0]
 }
@@ -245,7 +245,7 @@ func (w *world) item(key catalog.Key) *view.StoredItem {
 	i, err := view.ReadItem(w.tb.Context(), w.store, key)
 	must(w.tb, err)
 	if i == nil {
-		w.tb.Fatalf("the item %+v does not exist", key)
+		w.tb.Fatalf("got no item %+v, want one", key)
 	}
 	return i
 }
@@ -268,7 +268,7 @@ func (w *world) states(job int64) map[string]string {
 			name += " (" + i.Key.Phase + ")"
 		}
 		if _, twice := out[name]; twice {
-			w.tb.Errorf("job %d contains %q twice", job, name)
+			w.tb.Errorf("job %d: got %q twice, want once", job, name)
 		}
 		out[name] = i.State
 		if i.Reason != "" {
