@@ -63,11 +63,11 @@ func TestBreaker_AllowsOneProbeAtATime(t *testing.T) {
 	}
 	b.report(at, false, neutral) // a request sent before the breaker opened
 	if _, wait := b.acquire(at); wait == 0 {
-		t.Error("the end of an earlier request admitted a second probe")
+		t.Error("after the end of an earlier request: got a second probe, want a wait")
 	}
 	b.report(at, true, neutral)
 	if probe, wait := b.acquire(at); !probe || wait != 0 {
-		t.Error("the cancelled probe blocks the next one")
+		t.Errorf("after a cancelled probe: got probe %v, wait %v, want a new probe", probe, wait)
 	}
 	if _, closed := b.report(at, true, responded); !closed {
 		t.Error("the breaker is open after a successful probe, want closed")

@@ -37,7 +37,7 @@ func NewClient(o Options) *Client {
 		transport:  newTransport(NewDialer(o.AllowHosts)),
 		limit:      newWindow(o.Limit),
 		breaker:    breaker{base: o.Pause},
-		record:     record{statuses: make(map[int]int64)},
+		record:     record{statuses: make(map[int]int64), samples: samples{}},
 		jitter:     func(limit time.Duration) time.Duration { return rand.N(limit + 1) },
 	}
 }

@@ -78,7 +78,7 @@ func FuzzMask(f *testing.F) {
 		m := newMasker([]string{secret})
 		for _, s := range spellings(secret) {
 			if got := printable(m.mask(before+s+after), maxDetail); strings.Contains(got, s) || !utf8.ValidString(got) {
-				t.Errorf("masked text %q contains %q", got, s)
+				t.Errorf("masked text: got %q, want valid UTF-8 without %q", got, s)
 			}
 		}
 	})
@@ -108,7 +108,7 @@ func TestMask_HidesSecretsInNestedEncodings(t *testing.T) {
 		}
 		got := printable(m.mask(text), maxDetail)
 		if shown := shows(got, secret); shown != "" {
-			t.Fatalf("mask(%q) = %q, which contains %q of the secret %q", text, got, shown, secret)
+			t.Fatalf("mask(%q) = %q, want no part of the secret %q, such as %q", text, got, secret, shown)
 		}
 		if !strings.HasPrefix(got, text[:min(len(text), 8)]) {
 			t.Fatalf("mask(%q) = %q, want the same beginning", text, got)

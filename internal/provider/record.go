@@ -24,6 +24,7 @@ type record struct {
 	slot      int
 	statuses  map[int]int64
 	took      Histogram
+	samples   samples // not stored yet
 
 	lastSuccess, lastErrorAt time.Time
 	lastError                string
@@ -62,6 +63,7 @@ func (r *record) add(sent Sent, failure string, now time.Time) {
 	}
 	r.statuses[sent.Status]++
 	r.took.add(sent.Duration)
+	r.samples.add(sent.sample())
 	switch {
 	case sent.Kind == KindCancelled: // the provider's health is unknown
 	case failure != "":

@@ -31,8 +31,8 @@ type RetryAfter struct {
 	Most time.Duration
 }
 
-// After returns how long to wait. The previous wait had the length last and ended at ago
-// before now. A negative ago means that this wait is still running. The refusal then belongs
+// After returns how long to wait. last is the length of the previous wait, and ago is the time
+// since its end. A negative ago means that this wait is still running, so the refusal belongs
 // to an earlier request. The wait doubles only if 0 <= ago < last.
 func (r RetryAfter) After(last, ago time.Duration) time.Duration {
 	wait := r.Wait

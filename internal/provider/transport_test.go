@@ -196,8 +196,8 @@ func TestDo_RedirectToAnotherHostDropsSecrets(t *testing.T) {
 	if err := c.Do(t.Context(), provider.Request{URL: s.URL(), Header: header}, read(&got)); err != nil {
 		t.Fatal(err)
 	}
-	if back := s.Hits()[1]; back.Header.Get("Authorization") != "" {
-		t.Error("the redirect back to the first host sent the key again")
+	if got := s.Hits()[1].Header.Get("Authorization"); got != "" {
+		t.Errorf("redirect back to the first host: got Authorization %q, want none", got)
 	}
 }
 
@@ -260,12 +260,12 @@ func TestDo_NeverExposesSecrets(t *testing.T) {
 	shown.Write(logs.Bytes())
 	for _, canary := range []string{"canary-path", "canary%", "canary+", header, user} {
 		if i := strings.Index(shown.String(), canary); i >= 0 {
-			t.Errorf("the secret %s is exposed: %.300s", canary, shown.String()[max(0, i-100):])
+			t.Errorf("got the secret %s in an error, a snapshot or the log, want it masked: %.300s", canary, shown.String()[max(0, i-100):])
 		}
 	}
 	// Query values are never logged, even if they are not listed as secrets.
 	if strings.Contains(logs.String(), "canary-unnamed") {
-		t.Error("the log contains a query value")
+		t.Error("got a query value in the log, want none")
 	}
 }
 

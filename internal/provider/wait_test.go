@@ -79,8 +79,8 @@ func TestDo_FailsFastDuringLongRetryAfter(t *testing.T) {
 		if f.count() != 2 || f.at[1] < 30*time.Minute {
 			t.Errorf("got requests at %v, want the second after 30m", f.at)
 		}
-		if !c.BlockedUntil().IsZero() {
-			t.Error("the client is still blocked after the wait")
+		if until := c.BlockedUntil(); !until.IsZero() {
+			t.Errorf("after the wait: got the client blocked until %v, want no block", until)
 		}
 	})
 }

@@ -383,7 +383,7 @@ func TestDescribe_ListsMarkets(t *testing.T) {
 	}
 	for _, m := range all.Markets {
 		if m.Title == m.Key {
-			t.Errorf("market %s has no title", m.Key)
+			t.Errorf("market %s: got its key as the title, want a title", m.Key)
 		}
 	}
 	if d := newProvider(t, "http://127.0.0.1:1", cs2cap.Config{Shape: provider.Single}, nil).Describe(); len(d.Markets) != 3 || d.BatchSize != 1 || d.Markets[0].MaxAge != 7*24*time.Hour {

@@ -186,7 +186,7 @@ func TestStream_ExhaustedQuotaLimitsStreamsOnly(t *testing.T) {
 				t.Errorf("%s, call %d: got error %+v, want kind %s from the second call on", name, i, err, provider.KindBudget)
 			}
 			if meter.Requests() == 0 {
-				t.Errorf("%s, call %d: got no request for sales", name, i)
+				t.Errorf("%s, call %d: got no request for sales, want one", name, i)
 			}
 		}
 		starts := 0

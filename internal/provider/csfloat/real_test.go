@@ -41,7 +41,7 @@ func TestReal_DecodesRecordedListings(t *testing.T) {
 		return list(r, func() error {
 			ok, err := r.Row([]string{"price", "item"}, row)
 			if !ok || err != nil || !r.Within(row[1], []string{"market_hash_name", "float_value", "paint_seed", "paint_index"}, item) {
-				t.Errorf("listing %d: invalid row: %v", n, err)
+				t.Errorf("listing %d: got an invalid row, error %v, want a valid row", n, err)
 				return err
 			}
 			q, ok := quote(r, item[0], row[0], feed.Cell{})

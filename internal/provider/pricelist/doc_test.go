@@ -31,12 +31,12 @@ func TestReferencePage_IsComplete(t *testing.T) {
 	for _, name := range PresetNames() {
 		short := strings.TrimPrefix(name, "csgotrader")
 		if !strings.Contains(string(page), "`"+name+"`") && !strings.Contains(string(page), "`"+short+"`") {
-			t.Errorf("the page does not document the preset %q", name)
+			t.Errorf("got a page without the preset %q, want it documented", name)
 		}
 	}
 	for _, member := range quoteMembers() {
 		if !strings.Contains(string(page), "`"+member+"`") {
-			t.Errorf("the page does not document the member %q", member)
+			t.Errorf("got a page without the member %q, want it documented", member)
 		}
 	}
 }

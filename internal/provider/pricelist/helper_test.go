@@ -133,20 +133,7 @@ func usd(t testing.TB, text string) money.Micro {
 // repository but of a directory next to it. The test is skipped if the file is missing.
 func dataFile(t testing.TB, name string) string {
 	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		if filepath.Dir(dir) == dir {
-			t.Fatal("go.mod not found in the parent directories")
-		}
-		dir = filepath.Dir(dir)
-	}
-	file := filepath.Join(dir, "..", "shared", "data", name)
+	file := filepath.Join("..", "..", "..", "..", "shared", "data", name)
 	if _, err := os.Stat(file); err != nil {
 		t.Skipf("real data %s is not available", name)
 	}

@@ -87,11 +87,11 @@ func TestPresets_ReadTheirPublishersFormat(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sample, ok := presetSamples[name]
 			if !ok {
-				t.Fatal("the preset has no sample")
+				t.Fatal("got no sample of the preset, want one")
 			}
 			l := compileOne(t, `{"key":"p","preset":"`+name+`","minItems":1}`)
 			if l.location.url == "" {
-				t.Error("the preset has no URL")
+				t.Error("got no URL of the preset, want one")
 			}
 			got := mustRead(t, l, sample.body)
 			if len(got.rejects) != 0 {

@@ -110,7 +110,7 @@ func compare(t *testing.T, got *collector, want map[quoteKey]provider.Quote) {
 		delete(want, quoteKey{q.Market, q.Name, q.Phase})
 	}
 	for key := range want {
-		t.Errorf("got no quote for %d rows, such as %+v", len(want), key)
+		t.Errorf("got no quote of %d rows, want one of each, such as %+v", len(want), key)
 		break
 	}
 }

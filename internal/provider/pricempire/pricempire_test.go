@@ -228,7 +228,7 @@ func TestFetch_ReadsEveryGameAndCurrency(t *testing.T) {
 	src := newProvider(t, srv.URL(), pricempire.Config{}, nil)
 	for _, f := range src.Describe().Files {
 		if _, err := src.Fetch(t.Context(), provider.Call{AppID: f.AppID, File: f.Key}, &providertest.Sink{}); err != nil {
-			t.Errorf("file %s: %v", f.Key, err)
+			t.Errorf("file %s: got error %v, want none", f.Key, err)
 		}
 	}
 	for base, want := range map[money.Currency]money.Currency{"USD": "USD", "EUR": "EUR", "GBP": "GBP", "JPY": "USD", "": "USD"} {

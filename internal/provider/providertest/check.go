@@ -18,7 +18,7 @@ func CheckFetch(t testing.TB, src provider.Provider, call provider.Call, want []
 	call.Meter = new(provider.Meter)
 	result, err := src.Fetch(t.Context(), call, &sink)
 	if err != nil {
-		t.Fatalf("fetch: %v", err)
+		t.Fatalf("fetch: got error %v, want none", err)
 	}
 	if diff := cmp.Diff(sorted(want), sink.Sorted()); diff != "" {
 		t.Errorf("quotes (-want +got):\n%s", diff)
@@ -35,7 +35,7 @@ func CheckError(t testing.TB, src provider.Provider, call provider.Call, n int, 
 	t.Helper()
 	for i := 1; i < n; i++ {
 		if _, err := src.Fetch(t.Context(), call, &Sink{}); err != nil {
-			t.Fatalf("fetch %d: %v", i, err)
+			t.Fatalf("fetch %d: got error %v, want none", i, err)
 		}
 	}
 	_, err := src.Fetch(t.Context(), call, &Sink{})

@@ -72,7 +72,7 @@ func (r *suite) halfDocument(t *testing.T) {
 	for _, q := range res.sink.Quotes {
 		same := func(w provider.Quote) bool { return w.Market == q.Market && w.Name == q.Name && w.Ask == q.Ask }
 		if !slices.ContainsFunc(r.Want, same) {
-			t.Errorf("got quote %+v, which is not in the fixture", q)
+			t.Errorf("got quote %+v, want only quotes of the fixture", q)
 		}
 	}
 }

@@ -35,11 +35,11 @@ func (*strict) Restart() {}
 func (s *strict) Quote(q *provider.Quote) error {
 	switch {
 	case catalog.CheckName(q.Name) != nil, catalog.CheckPhase(q.Phase) != nil:
-		s.t.Errorf("got a quote of an invalid item: %+v", *q)
+		s.t.Errorf("got quote %+v, want a valid name and phase", *q)
 	case q.Ask < 0 || q.Bid < 0 || q.Sale < 0 || q.Listings < provider.Unknown || q.Sales < provider.Unknown:
-		s.t.Errorf("got a quote with a negative number: %+v", *q)
+		s.t.Errorf("got quote %+v, want no negative number", *q)
 	case q.Currency == "" || q.Market == "":
-		s.t.Errorf("got a quote without a currency or market: %+v", *q)
+		s.t.Errorf("got quote %+v, want a currency and a market", *q)
 	}
 	return nil
 }

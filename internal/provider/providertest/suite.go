@@ -151,17 +151,17 @@ func (r *suite) checkQuotes(t testing.TB, src provider.Provider, quotes []provid
 		known := slices.ContainsFunc(d.Markets, func(m provider.Market) bool { return m.Key == q.Market })
 		switch {
 		case !known:
-			t.Errorf("got a quote of market %q, which is not in the description", q.Market)
+			t.Errorf("got a quote of market %q, want only markets of the description", q.Market)
 		case catalog.CheckName(q.Name) != nil:
-			t.Errorf("got a quote of the invalid name %.40q", q.Name)
+			t.Errorf("got a quote of name %.40q, want a valid name", q.Name)
 		case catalog.CheckPhase(q.Phase) != nil:
-			t.Errorf("got a quote of the invalid phase %.40q", q.Phase)
+			t.Errorf("got a quote of phase %.40q, want a valid phase", q.Phase)
 		case q.Ask < 0 || q.Bid < 0 || q.Sale < 0:
-			t.Errorf("got a quote with a negative amount: %+v", q)
+			t.Errorf("got quote %+v, want no negative amount", q)
 		case q.Listings < provider.Unknown || q.Sales < provider.Unknown:
-			t.Errorf("got a quote with a negative count: %+v", q)
+			t.Errorf("got quote %+v, want no negative count", q)
 		case q.Currency == "":
-			t.Errorf("got a quote without a currency: %+v", q)
+			t.Errorf("got quote %+v, want a currency", q)
 		}
 	}
 }
@@ -174,10 +174,10 @@ func (r *suite) checkError(t testing.TB, err error) {
 	}
 	var e *provider.Error
 	if errors.As(err, &e) && e.Provider == "" {
-		t.Errorf("got an error without a provider: %v", err)
+		t.Errorf("got error %v, want one with the name of the provider", err)
 	}
 	if strings.Contains(err.Error(), "http://") && strings.Contains(err.Error(), "?") {
-		t.Errorf("got an error with a URL: %v", err)
+		t.Errorf("got error %v, want one without a URL", err)
 	}
 	r.checkSecret(t, err.Error())
 }
@@ -185,7 +185,7 @@ func (r *suite) checkError(t testing.TB, err error) {
 func (r *suite) checkSecret(t testing.TB, text string) {
 	t.Helper()
 	if r.Subject.Secret != "" && strings.Contains(text, r.Subject.Secret) {
-		t.Errorf("the secret is exposed in: %s", text)
+		t.Errorf("got the text %s, want it without the secret", text)
 	}
 }
 
@@ -193,7 +193,7 @@ func (r *suite) checkSecret(t testing.TB, text string) {
 func (r *suite) wantGood(t testing.TB, res fetched) {
 	t.Helper()
 	if res.err != nil {
-		t.Fatalf("fetch: %v", res.err)
+		t.Fatalf("fetch: got error %v, want none", res.err)
 	}
 	sameTime := cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) })
 	if diff := cmp.Diff(sorted(r.Want), res.sink.Sorted(), sameTime); diff != "" {
@@ -223,10 +223,10 @@ func (r *suite) description(t *testing.T) {
 		provider.Bulk: d.BatchSize == 0, provider.Batch: d.BatchSize > 0, provider.Single: d.BatchSize == 1,
 	}
 	if !wantBatch[d.Shape] {
-		t.Errorf("got shape %q with invalid batch size %d", d.Shape, d.BatchSize)
+		t.Errorf("shape %q: got batch size %d, want 0 for bulk, 1 for single, more for batch", d.Shape, d.BatchSize)
 	}
 	if (d.Shape == provider.Bulk) != (len(d.Files) > 0) {
-		t.Errorf("got shape %q with %d files; only %q has files", d.Shape, len(d.Files), provider.Bulk)
+		t.Errorf("shape %q: got %d files, want files only for shape %q", d.Shape, len(d.Files), provider.Bulk)
 	}
 	seen := make(map[string]bool)
 	for _, m := range d.Markets {
@@ -238,7 +238,7 @@ func (r *suite) description(t *testing.T) {
 	for _, f := range d.Files {
 		for _, key := range f.Markets {
 			if !seen[key] {
-				t.Errorf("file %q has market %q, which is not in the description", f.Key, key)
+				t.Errorf("file %q: got market %q, want only markets of the description", f.Key, key)
 			}
 		}
 	}
@@ -266,10 +266,10 @@ func (r *suite) goodResponse(t *testing.T) {
 		t.Errorf("got %d requests, want %d as described", got, want)
 	}
 	if res.sink.Restarts == 0 {
-		t.Error("the sink was not restarted before the response was read")
+		t.Error("got no restart of the sink before the response was read, want one")
 	}
 	if res.meter.Bytes() == 0 {
-		t.Error("got no counted bytes")
+		t.Error("got 0 counted bytes, want more")
 	}
 }
 

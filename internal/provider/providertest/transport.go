@@ -230,7 +230,7 @@ func (r *suite) cancelled(t *testing.T) {
 					t.Errorf("got error %v, want context.Canceled of kind %q", err, provider.KindCancelled)
 				}
 			case <-time.After(patience):
-				t.Fatal("the fetch still runs after its context ended")
+				t.Fatalf("the fetch did not return within %v after the end of its context", patience)
 			}
 		})
 	}
@@ -261,7 +261,7 @@ func (r *suite) secret(t *testing.T) {
 		r.server.Reset()
 		r.server.Always(f)
 		if res := r.fetch(t, r.provider(t, r.server.URL()), r.Call); res.err == nil {
-			t.Errorf("%s: got no error", f.Name)
+			t.Errorf("%s: got no error, want one", f.Name)
 		}
 	}
 	var arrived bytes.Buffer
@@ -270,7 +270,7 @@ func (r *suite) secret(t *testing.T) {
 		arrived.WriteString(hit.Path)
 	}
 	if !bytes.Contains(arrived.Bytes(), []byte(r.Subject.Secret)) {
-		t.Error("the provider did not send its key")
+		t.Error("got no request with the key of the provider, want one")
 	}
 	r.checkSecret(t, r.logs.String())
 }

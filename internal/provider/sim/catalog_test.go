@@ -20,26 +20,26 @@ func TestCatalog_HasAtLeast36000ValidDistinctNames(t *testing.T) {
 	seen := make(map[string]bool, len(names))
 	for _, name := range names {
 		if err := catalog.CheckName(name); err != nil {
-			t.Errorf("%q: %v", name, err)
+			t.Errorf("CheckName(%q) = %v, want nil", name, err)
 		}
 		if seen[name] {
-			t.Errorf("duplicate name %q", name)
+			t.Errorf("got the name %q twice, want once", name)
 		}
 		seen[name] = true
 	}
 	for _, want := range []string{"★ Karambit", "AK-47 | Redline (Field-Tested)"} {
 		if !seen[want] {
-			t.Errorf("%q is missing", want)
+			t.Errorf("got no name %q, want it in the catalog", want)
 		}
 	}
 	if seen["No Such Item | At All (Factory New)"] {
-		t.Error("the catalog contains the name that tests use as unknown")
+		t.Error("got the name that tests use as unknown, want it missing from the catalog")
 	}
 }
 
 func TestCatalog_IsDeterministic(t *testing.T) {
 	if !slices.Equal(NewCatalog().Names(), NewCatalog().Names()) {
-		t.Error("two catalogs differ")
+		t.Error("NewCatalog returned different names at the second call, want the same names")
 	}
 }
 
@@ -116,7 +116,7 @@ func TestCatalog_ContainsUnusualNames(t *testing.T) {
 	}
 	for what, matches := range unusual {
 		if !slices.ContainsFunc(names, matches) {
-			t.Errorf("no name contains: %s", what)
+			t.Errorf("got no name with %s, want at least one", what)
 		}
 	}
 	for _, name := range names {
@@ -131,7 +131,7 @@ func TestCatalog_FindsOnlyItsNames(t *testing.T) {
 	for _, n := range []int{1, 3_000, base.Len(), base.Len() + 1, 2*base.Len() + 5} {
 		c := base.resize(n)
 		if c.Len() != n {
-			t.Fatalf("resize(%d): got %d names", n, c.Len())
+			t.Fatalf("resize(%d): got %d names, want %d", n, c.Len(), n)
 		}
 		for _, i := range []int{0, 1, n / 2, n - 1} {
 			if i >= n {
@@ -162,12 +162,12 @@ func TestWriteNames_JSONPreservesNames(t *testing.T) {
 	for lines := bufio.NewScanner(&out); lines.Scan(); {
 		name, err := jsontext.AppendUnquote(nil, lines.Bytes())
 		if err != nil {
-			t.Fatalf("line %q: %v", lines.Text(), err)
+			t.Fatalf("line %q: got error %v, want a JSON string", lines.Text(), err)
 		}
 		got = append(got, string(name))
 	}
 	if !slices.Equal(got, NewCatalog().Names()) {
-		t.Error("the written names differ from those of the catalog")
+		t.Errorf("got %d names that differ from those of the catalog, want the same", len(got))
 	}
 }
 
@@ -180,7 +180,7 @@ func TestWriteNames_PlainHasOneLinePerName(t *testing.T) {
 		t.Errorf("got %d lines, want %d", got, want)
 	}
 	if !strings.Contains(out.String(), `Taunt: The Long\nGoodbye`) {
-		t.Error("newline in a name is not escaped")
+		t.Error("got a newline within a name, want it escaped")
 	}
 }
 

@@ -68,15 +68,15 @@ func TestHandler_FrozenPricesChangeOnlyWithAdvance(t *testing.T) {
 	first, _ := get(h, path)
 	now = now.Add(48 * time.Hour)
 	if second, _ := get(h, path); second != first {
-		t.Error("frozen prices changed")
+		t.Error("frozen prices after two days: got other prices, want the same")
 	}
 	h.Advance(TicksPerWeek)
 	if third, _ := get(h, path); third == first {
-		t.Error("prices did not change after a week")
+		t.Error("prices after a week: got the same prices, want others")
 	}
 	h.Advance(-TicksPerWeek)
 	if fourth, _ := get(h, path); fourth != first {
-		t.Error("prices differ after going back to the first tick")
+		t.Error("prices after the return to the first tick: got other prices, want the first ones")
 	}
 }
 
@@ -90,11 +90,11 @@ func TestHandler_PricesChangeOnlyBetweenTicks(t *testing.T) {
 	first, _ := get(h, path)
 	now = now.Add(Interval - time.Second)
 	if second, _ := get(h, path); second != first {
-		t.Error("prices changed within a tick")
+		t.Error("prices within a tick: got other prices, want the same")
 	}
 	now = now.Add(time.Second)
 	if third, _ := get(h, path); third == first {
-		t.Error("prices did not change in the next tick")
+		t.Error("prices in the next tick: got the same prices, want others")
 	}
 }
 
@@ -114,7 +114,7 @@ func TestHandler_CompressesOnlyOnRequest(t *testing.T) {
 			t.Errorf("got Content-Encoding %q with %d bytes, want gzip with at most half of %d", header.Get("Content-Encoding"), len(compressed), len(plain))
 		}
 		if got := gunzip(t, compressed); got != plain {
-			t.Error("decompressed response differs from the plain one")
+			t.Errorf("decompressed response: got %d bytes, want the %d bytes of the plain one", len(got), len(plain))
 		}
 	}
 }
@@ -132,7 +132,7 @@ func TestHandler_LimitsAndLogsRequests(t *testing.T) {
 	}
 	now = now.Add(time.Minute)
 	if _, header := get(h, "/v1/markets/sim-amber/prices.json"); header.Get("Retry-After") != "" {
-		t.Error("the request after the period of the limit was refused")
+		t.Errorf("request after the period of the limit: got Retry-After %q, want none", header.Get("Retry-After"))
 	}
 	want := map[string]int{"GET /v1/prices": 4, "GET /v1/markets/sim-amber/prices.json": 1}
 	if diff := cmp.Diff(want, h.Requests()); diff != "" {
@@ -156,7 +156,7 @@ func TestHandler_AddsNamesBeyondTheCatalog(t *testing.T) {
 	for _, q := range sink.Quotes {
 		got[q.Name] = true
 		if !slices.Contains(all[names-300:], q.Name) {
-			t.Fatalf("got a quote of %q, which was not requested", q.Name)
+			t.Fatalf("got a quote of %q, want only quotes of requested names", q.Name)
 		}
 	}
 	if len(got) != 300 {

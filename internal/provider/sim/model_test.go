@@ -220,7 +220,7 @@ func TestModel_QuotesAreValid(t *testing.T) {
 			step := m.markets[v].style.step()
 			if r.ask < 0 || r.bid < 0 || r.sale < 0 || r.listings < 0 || r.sales < -1 || r.ask > 1e10 ||
 				r.ask%step != 0 || r.bid%step != 0 || r.sale%step != 0 || (r.ask == 0) != (r.listings == 0) {
-				t.Fatalf("item %d on %s: invalid quote %+v", i, m.markets[v].key, r)
+				t.Fatalf("item %d on %s: got quote %+v, want a valid one", i, m.markets[v].key, r)
 			}
 		}
 	}
@@ -265,7 +265,7 @@ func TestGauss_IsNormallyDistributed(t *testing.T) {
 	if share := inner * 100 / n; share < 65 || share > 71 {
 		t.Errorf("got %d %% within one standard deviation, want 68", share)
 	}
-	if bits.OnesCount64(mix(1)^mix(2)) < 16 {
-		t.Error("mix(1) and mix(2) differ in fewer than 16 bits")
+	if n := bits.OnesCount64(mix(1) ^ mix(2)); n < 16 {
+		t.Errorf("mix(1) and mix(2) differ in %d bits, want at least 16", n)
 	}
 }

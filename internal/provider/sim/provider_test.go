@@ -44,7 +44,7 @@ func fetch(t testing.TB, s *Provider, call provider.Call) (*providertest.Sink, p
 	call.AppID = catalog.CS2
 	result, err := s.Fetch(t.Context(), call, sink)
 	if err != nil {
-		t.Fatalf("fetch %s: %v", call.File, err)
+		t.Fatalf("fetch %s: got error %v, want none", call.File, err)
 	}
 	if sink.Rejects != 0 {
 		t.Errorf("fetch %s: got %d rejected rows, want none, first: %+v", call.File, sink.Rejects, sink.Rejected[0])
@@ -62,11 +62,11 @@ func TestRoundTrip_BulkFilePreservesNames(t *testing.T) {
 	for _, f := range s.Describe().Files {
 		sink, result := fetch(t, s, provider.Call{File: f.Key})
 		if result.ProviderTime.IsZero() {
-			t.Errorf("%s: got a response without a time", f.Key)
+			t.Errorf("%s: got no time of the response, want one", f.Key)
 		}
 		for _, q := range sink.Quotes {
 			if q.Market != f.Key {
-				t.Fatalf("file %s: got a quote of the other market %s", f.Key, q.Market)
+				t.Fatalf("file %s: got a quote of market %s, want only quotes of the file's market", f.Key, q.Market)
 			}
 			delete(missing, q.Name)
 		}
@@ -107,13 +107,13 @@ func TestRoundTrip_AllShapesReturnTheSameQuotes(t *testing.T) {
 		t.Errorf("got %d quotes of %d names on 10 markets, want at least %d", len(bulk.Quotes), names, names*7)
 	}
 	if diff := cmp.Diff(bulk.Sorted(), batch.Sorted()); diff != "" {
-		t.Errorf("bulk and batch differ (-bulk +batch):\n%.2000s", diff)
+		t.Errorf("batch quotes differ from bulk quotes (-bulk +batch):\n%.2000s", diff)
 	}
 	few := slices.DeleteFunc(bulk.Sorted(), func(q provider.Quote) bool {
 		return !slices.Contains(all[:len(fixtures)+30], q.Name)
 	})
 	if diff := cmp.Diff(few, single.Sorted()); diff != "" {
-		t.Errorf("bulk and single differ (-bulk +single):\n%.2000s", diff)
+		t.Errorf("single quotes differ from bulk quotes (-bulk +single):\n%.2000s", diff)
 	}
 }
 
@@ -259,7 +259,7 @@ func FuzzRead(f *testing.F) {
 		for _, q := range sink.Quotes {
 			if q.Ask < 0 || q.Bid < 0 || q.Sale < 0 || q.Listings < -1 || q.Sales < -1 ||
 				catalog.CheckName(q.Name) != nil || catalog.CheckPhase(q.Phase) != nil || q.Market != "sim-amber" {
-				t.Fatalf("invalid quote %+v", q)
+				t.Fatalf("got quote %+v, want a valid one", q)
 			}
 		}
 	})

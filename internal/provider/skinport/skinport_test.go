@@ -148,7 +148,7 @@ func TestFetch_ReadsEveryGame(t *testing.T) {
 	src := newProvider(t, server.URL(), skinport.Config{}, nil)
 	for _, f := range src.Describe().Files {
 		if _, err := src.Fetch(t.Context(), provider.Call{AppID: f.AppID, File: f.Key}, &providertest.Sink{}); err != nil {
-			t.Errorf("file %s: %v", f.Key, err)
+			t.Errorf("file %s: got error %v, want none", f.Key, err)
 		}
 	}
 }
@@ -201,7 +201,7 @@ func TestReal_DecodesRecordedFeeds(t *testing.T) {
 	}
 	for _, q := range sink.Quotes {
 		if strings.Contains(q.Name, "Doppler") && q.Phase == "" {
-			t.Errorf("got a Doppler quote without a phase: %+v", q)
+			t.Errorf("got Doppler quote %+v, want a phase", q)
 		}
 	}
 }

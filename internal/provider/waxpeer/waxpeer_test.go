@@ -113,7 +113,7 @@ func TestFetch_RequestsDopplersForCS2Only(t *testing.T) {
 		var meter provider.Meter
 		var sink providertest.Sink
 		if _, err := src.Fetch(t.Context(), provider.Call{AppID: f.AppID, File: f.Key, Meter: &meter}, &sink); err != nil {
-			t.Errorf("file %s: %v", f.Key, err)
+			t.Errorf("file %s: got error %v, want none", f.Key, err)
 		}
 		if phased := len(sink.Quotes) > 5; meter.Requests() != int64(f.Requests) || phased != (f.AppID == catalog.CS2) {
 			t.Errorf("file %s: got %d quotes, %d requests; want %d requests", f.Key, len(sink.Quotes), meter.Requests(), f.Requests)
