@@ -25,7 +25,7 @@ type shared[T any] struct {
 }
 
 // NewCoalescer returns a Coalescer. If rests is true, the Coalescer rests between two
-// reads in the way of a Gate. The rest is at least minRest per call that shared the read.
+// reads like a Gate. The rest is at least minRest per call that shared the read.
 func NewCoalescer[T any](rests bool) *Coalescer[T] {
 	return &Coalescer[T]{rests: rests, reading: make(chan struct{}, 1)}
 }

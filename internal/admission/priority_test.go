@@ -26,14 +26,14 @@ func TestPriority_WorkRestsOnlyDuringAndAfterRequests(t *testing.T) {
 			p.Begin()()
 			<-time.After(recent)
 		}, took: took},
-		"a short request during the piece":  {before: none, meanwhile: func(p *Priority) { p.Begin()() }, took: took, rest: restRatio * took},
-		"requests in one of four processes": {before: func(p *Priority) { p.ReportPeers(4, true); p.ReportPeers(4, false) }, took: took, rest: 4 * restRatio * took},
-		"four processes without requests":   {before: func(p *Priority) { p.ReportPeers(4, false) }, took: took},
-		"a request in this one of four":     {before: func(p *Priority) { p.ReportPeers(4, false); p.Begin() }, took: took, rest: 4 * restRatio * took},
-		"old requests in another process":   {before: func(p *Priority) { p.ReportPeers(2, true); <-time.After(2 * recent) }, took: took},
-		"a long piece":                      {before: running, took: time.Minute, rest: maxPieceRest},
-		"no more work":                      {before: running, took: took, done: true},
-		"a failure":                         {before: running, took: took, err: failure},
+		"a short request during the piece":       {before: none, meanwhile: func(p *Priority) { p.Begin()() }, took: took, rest: restRatio * took},
+		"requests in one of four processes":      {before: func(p *Priority) { p.ReportPeers(4, true); p.ReportPeers(4, false) }, took: took, rest: 4 * restRatio * took},
+		"four processes without requests":        {before: func(p *Priority) { p.ReportPeers(4, false) }, took: took},
+		"requests in this one of four processes": {before: func(p *Priority) { p.ReportPeers(4, false); p.Begin() }, took: took, rest: 4 * restRatio * took},
+		"old requests in another process":        {before: func(p *Priority) { p.ReportPeers(2, true); <-time.After(2 * recent) }, took: took},
+		"a long piece":                           {before: running, took: time.Minute, rest: maxPieceRest},
+		"no more work":                           {before: running, took: took, done: true},
+		"a failure":                              {before: running, took: took, err: failure},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			p := NewPriority()

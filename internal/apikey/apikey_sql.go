@@ -61,11 +61,11 @@ func (s *Service) Find(ctx context.Context, secret string) (*Key, error) {
 	return &keys[0], nil
 }
 
-// List returns up to most keys with names above after, ordered by name.
-func List(ctx context.Context, s *db.DB, after string, most int) ([]Key, error) {
+// List returns up to limit keys with names above after, ordered by name.
+func List(ctx context.Context, s *db.DB, after string, limit int) ([]Key, error) {
 	return db.Collect(ctx, s.Read, scan, `
 		SELECT name, scopes, per_minute, created_at, rotated_at, expires_at, old_until FROM api_key
-		WHERE name > $1 ORDER BY name LIMIT $2`, after, most)
+		WHERE name > $1 ORDER BY name LIMIT $2`, after, limit)
 }
 
 func read(ctx context.Context, q db.Querier, name string) (Key, error) {

@@ -1,4 +1,4 @@
-// Package auditlog records who changed what through the API and the operator's page. An entry is
+// Package auditlog records the changes through the API and the operator's page, with their actors. An entry is
 // written in the transaction of the change, so that neither exists without the other.
 package auditlog
 
@@ -13,7 +13,7 @@ import (
 type Entry struct {
 	ID        int64
 	At        time.Time
-	Actor     string // admin, market, platform, page or key:NAME
+	Actor     string // admin, market, platform, page, operator:NAME or key:NAME
 	Address   string // IP address of the client
 	Action    string // method and route, such as "DELETE /api/keys/{name}"
 	Target    string // path and query of the request

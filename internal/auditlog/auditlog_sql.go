@@ -18,9 +18,9 @@ func add(t *db.Tx, e Entry) error {
 	return err
 }
 
-// List returns up to most entries with ids below before, newest first. If before is 0, the list
+// List returns up to limit entries with ids below before, newest first. If before is 0, the list
 // begins with the newest entry. If actor is not empty, it has only entries of this actor.
-func List(ctx context.Context, s *db.DB, actor string, before int64, most int) ([]Entry, error) {
+func List(ctx context.Context, s *db.DB, actor string, before int64, limit int) ([]Entry, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, e *Entry) error {
 		var at int64
 		err := r.Scan(&e.ID, &at, &e.Actor, &e.Address, &e.Action, &e.Target, &e.RequestID)
@@ -28,18 +28,18 @@ func List(ctx context.Context, s *db.DB, actor string, before int64, most int) (
 		return err
 	}, `
 		SELECT id, at, actor, address, action, target, request_id FROM audit_entry
-		WHERE ($1 = 0 OR id < $1) AND ($2 = '' OR actor = $2) ORDER BY id DESC LIMIT $3`, before, actor, most)
+		WHERE ($1 = 0 OR id < $1) AND ($2 = '' OR actor = $2) ORDER BY id DESC LIMIT $3`, before, actor, limit)
 }
 
 // deleteBatch is the number of entries that one transaction deletes.
 const deleteBatch = 5_000
 
-// deleteOld deletes a batch of entries that are older than maxAge or not among the newest most
+// deleteOld deletes a batch of entries that are older than maxAge or not among the newest kept
 // ones. It reports whether there may be more.
-func deleteOld(t *db.Tx, most, batch int) (more bool, err error) {
+func deleteOld(t *db.Tx, kept, batch int) (more bool, err error) {
 	n, err := t.Exec(`
 		DELETE FROM audit_entry WHERE id IN (
 			SELECT id FROM audit_entry ORDER BY id LIMIT $3)
-			AND (at < $1 OR id <= (SELECT max(id) FROM audit_entry) - $2)`, db.Micros(t.Now().Add(-maxAge)), most, batch)
+			AND (at < $1 OR id <= (SELECT max(id) FROM audit_entry) - $2)`, db.Micros(t.Now().Add(-maxAge)), kept, batch)
 	return n == int64(batch), err
 }

@@ -51,7 +51,7 @@ func measure(t *testing.T, d *Data, o Options, experiments int) {
 		}
 	}
 	if experiments != 0 {
-		t.Errorf("%d expected experiments are missing", experiments)
+		t.Errorf("got results without %d of the experiments, want all", experiments)
 	}
 }
 
@@ -60,7 +60,7 @@ func measure(t *testing.T, d *Data, o Options, experiments int) {
 // missing.
 func realData(t *testing.T, file string, columnOf func(column string) (string, string), scale money.Micro) *Data {
 	t.Helper()
-	f, err := os.Open(filepath.Join(projectRoot(t), "..", "shared", "data", file))
+	f, err := os.Open(filepath.Join("..", "..", "..", "shared", "data", file))
 	if errors.Is(err, fs.ErrNotExist) {
 		t.Skipf("real prices (../shared/data/%s) are not available", file)
 	}
@@ -90,24 +90,6 @@ func realData(t *testing.T, file string, columnOf func(column string) (string, s
 		}
 	}
 	return r.data()
-}
-
-// projectRoot returns the directory of go.mod.
-func projectRoot(t *testing.T) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir
-		}
-		if filepath.Dir(dir) == dir {
-			t.Fatal("go.mod not found in the parent directories")
-		}
-		dir = filepath.Dir(dir)
-	}
 }
 
 func TestRead_AcceptsColumnsInAnyOrder(t *testing.T) {
@@ -217,9 +199,9 @@ func TestRun_SameSeedGivesSameResults(t *testing.T) {
 		}
 	}
 	if bad == 0 {
-		t.Error("the method average is within all limits, want some exceeded")
+		t.Error("method average: got all results within their limits, want some beyond")
 	}
 	if len(a[0].Plots) == 0 || !strings.HasPrefix(string(a[0].Plots[0].SVG), "<svg") {
-		t.Error("the first experiment has no SVG plot")
+		t.Error("got no SVG plot of the first experiment, want one")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"math"
 	"time"
 
 	"assay/internal/db"
@@ -60,16 +61,36 @@ func Add(t *db.Tx, d Data) error {
 // is the condition of an index, and repeats the kinds, because a partial index needs literals.
 const rare = `kind NOT IN ('price.changed', 'listing.sold', 'listing.cancelled', 'listing.expired', 'trade.completed', 'trade.reversed', 'trade.settled')`
 
-// List returns up to most events, newest first, without price changes and events of single
+// List returns up to limit events, newest first, without price changes and events of single
 // listings and trades.
-func List(ctx context.Context, s *db.DB, most int) ([]Stored, error) {
+func List(ctx context.Context, s *db.DB, limit int) ([]Stored, error) {
+	return listBefore(ctx, s, rareBefore, math.MaxInt64, limit)
+}
+
+// ListBefore is like List, for events with an id below before.
+func ListBefore(ctx context.Context, s *db.DB, before int64, limit int) ([]Stored, error) {
+	return listBefore(ctx, s, rareBefore, before, limit)
+}
+
+// ListMarketBefore returns up to limit events of single listings and trades with an id below
+// before, newest first.
+func ListMarketBefore(ctx context.Context, s *db.DB, before int64, limit int) ([]Stored, error) {
+	return listBefore(ctx, s, marketBefore, before, limit)
+}
+
+const (
+	rareBefore   = `SELECT id, kind, at, data FROM event WHERE ` + rare + ` AND id < $1 ORDER BY id DESC LIMIT $2`
+	marketBefore = `SELECT id, kind, at, data FROM event WHERE ` + marketOnly + ` AND id < $1 ORDER BY id DESC LIMIT $2`
+)
+
+func listBefore(ctx context.Context, s *db.DB, query string, before int64, limit int) ([]Stored, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, e *Stored) error {
 		var at int64
 		var data string
 		err := r.Scan(&e.ID, &e.Kind, &at, &data)
 		e.At, e.Data = db.Moment(at), json.RawMessage(data)
 		return err
-	}, `SELECT id, kind, at, data FROM event WHERE `+rare+` ORDER BY id DESC LIMIT $1`, most)
+	}, query, before, limit)
 }
 
 // Conditions of the other classes of events.
@@ -124,8 +145,9 @@ func Retain(t *db.Tx, age time.Duration) error {
 	return err
 }
 
-// deleteOld deletes the events of a class that are older than age, except the newest least, and
-// those beyond the newest most. It returns the number of the last one.
+// deleteOld deletes the events of a class that are older than age. It keeps at least the newest
+// least events and at most the newest most events, whatever their age. It returns the number of
+// the last deleted event.
 func deleteOld(t *db.Tx, find, remove string, age time.Duration, most, least int) (last int64, err error) {
 	err = t.QueryRow(find, most, db.Micros(t.Now().Add(-age)), least).Scan(&last)
 	if err != nil || last == 0 {

@@ -119,14 +119,14 @@ func FirstCursor(ctx context.Context, q db.Querier) (number int64, err error) {
 	return number, err
 }
 
-// Changes returns price changes after the number since, up to most items or a few more. It
+// Changes returns price changes after the number since, up to limit items or a few more. It
 // returns ErrExpired if changes after since have been deleted, or if it is no number of an event.
-func Changes(ctx context.Context, q db.Querier, since int64, most int) ([]Batch, error) {
+func Changes(ctx context.Context, q db.Querier, since int64, limit int) ([]Batch, error) {
 	if err := checkCursor(ctx, q, since, true); err != nil {
 		return nil, err
 	}
 	var out []Batch
-	for most > 0 {
+	for limit > 0 {
 		next, err := db.Collect(ctx, q, scanBatch, `
 			SELECT number, at, data FROM event WHERE number > $1 AND kind = $2 ORDER BY number LIMIT 4`, since, string(PriceChanged))
 		if err != nil || len(next) == 0 {
@@ -137,7 +137,7 @@ func Changes(ctx context.Context, q db.Querier, since int64, most int) ([]Batch,
 				b.Items = b.Items[skip:]
 			}
 			out, since = append(out, b), b.Number
-			if most -= len(b.Items); most <= 0 {
+			if limit -= len(b.Items); limit <= 0 {
 				return out, nil
 			}
 		}
@@ -169,20 +169,20 @@ type Numbered struct {
 	Batch  *Batch // of price.changed only
 }
 
-// After returns the events after a number, in the order of their commits. It stops at most
-// events, or when they have most price changes. It returns ErrExpired if events after
-// that number have been deleted, or if it is no number of an event.
-func After(ctx context.Context, q db.Querier, after int64, most int) ([]Numbered, error) {
+// After returns the events after a number, in the order of their commits. It returns up
+// to limit events, and fewer if they have more than limit price changes in all. It returns ErrExpired
+// if events after that number have been deleted, or if it is not the number of an event.
+func After(ctx context.Context, q db.Querier, after int64, limit int) ([]Numbered, error) {
 	if err := checkCursor(ctx, q, after, false); err != nil {
 		return nil, err
 	}
-	return readAfter(ctx, q, after, most)
+	return readAfter(ctx, q, after, limit)
 }
 
 // Resume is After for a reader that continues when its cursor has expired. It then returns the
 // oldest stored events, and lost is the number of the last deleted event, or after if it is not
 // the number of an event. Otherwise lost is 0.
-func Resume(ctx context.Context, q db.Querier, after int64, most int) (events []Numbered, lost int64, err error) {
+func Resume(ctx context.Context, q db.Querier, after int64, limit int) (events []Numbered, lost int64, err error) {
 	err = checkCursor(ctx, q, after, false)
 	if errors.Is(err, ErrExpired) {
 		err = db.Each(ctx, q, func(r *sql.Rows) error { return r.Scan(&lost) }, `SELECT expired_events FROM event_feed WHERE id = 1`)
@@ -191,11 +191,11 @@ func Resume(ctx context.Context, q db.Querier, after int64, most int) (events []
 	if err != nil {
 		return nil, 0, err
 	}
-	events, err = readAfter(ctx, q, after, most)
+	events, err = readAfter(ctx, q, after, limit)
 	return events, lost, err
 }
 
-func readAfter(ctx context.Context, q db.Querier, after int64, most int) ([]Numbered, error) {
+func readAfter(ctx context.Context, q db.Querier, after int64, limit int) ([]Numbered, error) {
 	var out []Numbered
 	size := 0
 	err := db.Each(ctx, q, func(r *sql.Rows) error {
@@ -217,12 +217,12 @@ func readAfter(ctx context.Context, q db.Querier, after int64, most int) ([]Numb
 			}
 			e.Batch, n = &b, len(b.Items)
 		}
-		if size += n; size > most && len(out) > 0 {
+		if size += n; size > limit && len(out) > 0 {
 			return errFull
 		}
 		out = append(out, e)
 		return nil
-	}, `SELECT number, id, kind, at, data FROM event WHERE number > $1 ORDER BY number LIMIT $2`, after, most)
+	}, `SELECT number, id, kind, at, data FROM event WHERE number > $1 ORDER BY number LIMIT $2`, after, limit)
 	if errors.Is(err, errFull) {
 		err = nil
 	}

@@ -249,15 +249,15 @@ func FuzzDecodePush(f *testing.F) {
 func checkPush(t *testing.T, push Push) {
 	t.Helper()
 	if push.AppID < 1 || push.ContextID == "" || push.SnapshotAt.IsZero() || push.SnapshotAt.After(noon.Add(MaxAhead)) {
-		t.Errorf("accepted the invalid push %+v", push)
+		t.Errorf("got the push %+v, want a valid one or an error", push)
 	}
 	seen := map[string]bool{}
 	for _, a := range push.Assets {
 		if a.AssetID == "" || seen[a.AssetID] || a.Amount < 1 || a.Amount > math.MaxInt32 || catalog.CheckPhase(a.Phase) != nil {
-			t.Errorf("accepted the invalid asset %+v", a)
+			t.Errorf("got the asset %+v, want a valid one or an error", a)
 		}
 		if _, named := a.Key(push.AppID); named != (catalog.CheckName(a.Name) == nil) || (!named && a.Marketable) {
-			t.Errorf("accepted the invalid name of %+v", a)
+			t.Errorf("got the asset %+v, want a valid name or an error", a)
 		}
 		seen[a.AssetID] = true
 	}

@@ -107,7 +107,7 @@ func (p *fixture) rows(userID string) map[string]string {
 	for _, r := range list {
 		id := fmt.Sprint(r.AppID, "/", r.ContextID, "/", r.AssetID)
 		if _, twice := out[id]; twice {
-			p.Errorf("duplicate row %s", id)
+			p.Errorf("got several rows of asset %s, want one", id)
 		}
 		out[id] = fmt.Sprintf("%s|%s|%s|%s|%d|%t|%t|%s|%d", r.Name, r.Phase, r.ClassID, r.InstanceID, r.Amount, r.Tradable, r.Marketable, r.Inspect, r.Value)
 	}

@@ -56,8 +56,8 @@ func pushTwice(t *testing.T, d dbtest.Database, statistics string) {
 	}
 }
 
-// checkPlans checks that no step of the logged plans reads more rows than most.
-func checkPlans(t *testing.T, plans []byte, most int) {
+// checkPlans checks that no step of the logged plans reads more rows than limit.
+func checkPlans(t *testing.T, plans []byte, limit int) {
 	t.Helper()
 	const node = `actual rows=(\d+) loops=(\d+)`
 	found := 0
@@ -70,11 +70,11 @@ func checkPlans(t *testing.T, plans []byte, most int) {
 			}
 			return n
 		}
-		if read := number(1) * number(2); read > most {
-			t.Fatalf("a step of a plan reads %d rows, want at most %d:\n%s", read, most, plans[max(0, m[0]-1000):min(m[1]+1000, len(plans))])
+		if read := number(1) * number(2); read > limit {
+			t.Fatalf("a step of a plan reads %d rows, want at most %d:\n%s", read, limit, plans[max(0, m[0]-1000):min(m[1]+1000, len(plans))])
 		}
 	}
 	if found == 0 {
-		t.Fatal("no plan was logged")
+		t.Fatal("got no logged plan, want at least one")
 	}
 }

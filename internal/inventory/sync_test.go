@@ -105,7 +105,7 @@ func TestSync_SamePushWritesNothing(t *testing.T) {
 	// The same push with a later time writes only the time.
 	p.sync("u", pushAt(1, assets...))
 	if p.version() == before {
-		t.Error("the later time is not stored")
+		t.Error("push with a later time: got an unchanged database, want the new time")
 	}
 }
 

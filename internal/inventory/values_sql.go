@@ -80,9 +80,9 @@ func recordValues(t *db.Tx, after int64, at time.Time) (last int64, more bool, e
 	return last, len(users) == usersAtOnce, err
 }
 
-// Values returns up to most values of a user, oldest first: those of days that began at from or
-// later, and before to.
-func Values(ctx context.Context, s *db.DB, user int64, from, to time.Time, most int) ([]Value, error) {
+// Values returns up to limit values of a user, oldest first, of the days that began at or after
+// from and before to.
+func Values(ctx context.Context, s *db.DB, user int64, from, to time.Time, limit int) ([]Value, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, v *Value) error {
 		var at int64
 		var value string
@@ -92,7 +92,7 @@ func Values(ctx context.Context, s *db.DB, user int64, from, to time.Time, most 
 		v.User, v.Day = user, db.Moment(at).UTC()
 		return v.Value.UnmarshalJSON([]byte(value))
 	}, `SELECT day, value, assets, unpriced FROM inventory_value WHERE user_key = $1 AND day >= $2 AND day < $3 ORDER BY day LIMIT $4`,
-		user, db.Micros(from), db.Micros(to), most)
+		user, db.Micros(from), db.Micros(to), limit)
 }
 
 // RemoveValues deletes the values of a user.

@@ -44,7 +44,7 @@ func TestEvents_AreWrittenOncePerChange(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := w.buy(cancelled.ID, "b"); err == nil {
-		t.Error("a cancelled listing was sold")
+		t.Error("purchase of a cancelled listing: got no error, want one")
 	}
 	w.advance(time.Second)
 	w.push("u", asset("1", "x"), asset("2", "y"), asset("3", "z"))

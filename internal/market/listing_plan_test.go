@@ -50,10 +50,10 @@ func TestListings_UsesAnIndexForEachFilter(t *testing.T) {
 			query, args := c.filter.listings(c.item, 1_000)
 			plan := d.Explain(t, raw, query, args...)
 			if !regexp.MustCompile(`\b` + c.index + `\b`).MatchString(plan) {
-				t.Errorf("the plan does not use the index %s:\n%s", c.index, plan)
+				t.Errorf("got the plan\n%s, want one that uses the index %s", plan, c.index)
 			}
 			if regexp.MustCompile(`TEMP B-TREE|Sort|Seq Scan on listing|SCAN l\b`).MatchString(plan) {
-				t.Errorf("the plan sorts or scans the table:\n%s", plan)
+				t.Errorf("got the plan\n%s, want one that neither sorts nor scans the table", plan)
 			}
 		})
 	}

@@ -222,7 +222,7 @@ func (w *fixture) state(listing int64) market.ListingState {
 	return l.State
 }
 
-// price sets the price of an item, in the way of a refresh.
+// price sets the price of an item, as a refresh does.
 func (w *fixture) price(name string, p money.Micro) {
 	w.Helper()
 	w.raw(`UPDATE item SET price = $1, price_checked_at = $2 WHERE name = $3`, int64(p), w.now.Load(), name)

@@ -154,7 +154,7 @@ func TestTopTraders_IncrementalRefreshMatchesAFullOne(t *testing.T) {
 		for _, period := range []string{"7d", "30d", "all"} {
 			got, want := w.topTraders(kept, period, "volume"), w.topTraders(w.reader(), period, "volume")
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Fatalf("step %d, period %s (-full +incremental):\n%s", step, period, diff)
+				t.Fatalf("step %d, period %s: the incremental ranking differs (-want +got):\n%s", step, period, diff)
 			}
 		}
 		w.advance(time.Duration(1+random.IntN(36)) * time.Hour)

@@ -313,9 +313,9 @@ func TestDeleteUser_KeepsTheKeyOfTheID(t *testing.T) {
 		known, _ := w.known(id)
 		_, err := user.Read(t.Context(), w.s, id)
 		if known != (err == nil) || !known && fault.Of(err) == nil {
-			t.Errorf("user %s: got known %v, but user.Read returned %v", id, known, err)
+			t.Errorf("user %s: got the error %v of user.Read, want none for a known user and a fault for an unknown one (known: %v)", id, err, known)
 		}
-		is(id+" is held as known", hold(id).Known(), known)
+		is("Hold reports "+id+" as known", hold(id).Known(), known)
 		return known
 	}
 	put := func(u user.User) func() error {
@@ -341,7 +341,7 @@ func TestDeleteUser_KeepsTheKeyOfTheID(t *testing.T) {
 	is("Hold of user a", a, user.Held{Key: a.Key, SteamID: steamID})
 	tables := []string{"inventory", "inventory_snapshot", "inspection"}
 	for _, table := range tables {
-		is(table+" has rows of a", stored(table) > 0, true)
+		is("table "+table+" has rows of user a", stored(table) > 0, true)
 	}
 
 	w.must(w.remove("a"))
@@ -366,7 +366,7 @@ func TestDeleteUser_KeepsTheKeyOfTheID(t *testing.T) {
 		is("user a after it was created again", read(), user.User{ID: "a", Leaderboard: true})
 		is("key of user a after it was created again", hold("a").Key, a.Key)
 		for _, table := range tables {
-			is(table+" of a again", stored(table), int64(0))
+			is("rows in the table "+table+" after user a was created again", stored(table), int64(0))
 		}
 		w.must(w.remove("a"))
 	}

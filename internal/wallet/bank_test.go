@@ -157,7 +157,7 @@ func (b *bank) audit() {
 					accounts = append(accounts, e.Account)
 				}
 				if e.Number == before.Number+1 && (e.Previous != before.Hash || e.Balance != before.Balance+e.Amount || e.Held != held || !wallet.Allowed(e.User, e.Balance, e.Held)) {
-					b.Errorf("entry %+v does not follow %+v", e, before)
+					b.Errorf("entry after %+v: got %+v, want its hash as the previous one, and an allowed balance and held amount that include the amount", before, e)
 				}
 				if e.Number > before.Number {
 					last[e.Account] = e
@@ -174,7 +174,7 @@ func (b *bank) audit() {
 		for _, h := range heads {
 			e := last[h.Account]
 			if ok, err := s.HeadIntact(&h); !ok || err != nil || h.Number != e.Number || h.Hash != e.Hash || h.Balance != e.Balance || h.Held != e.Held {
-				b.Errorf("head %+v: want that of the last entry %+v with a valid seal, got intact %t, error %v", h, e, ok, err)
+				b.Errorf("head: got %+v, intact %t, error %v, want a valid seal and the state after the last entry %+v", h, ok, err, e)
 			}
 		}
 		return err

@@ -15,19 +15,27 @@ func LedgerUsed(ctx context.Context, s *db.DB) (used bool, err error) {
 	return used, err
 }
 
-// LastWalletTransactions returns up to most of the newest transactions, newest first.
-func LastWalletTransactions(ctx context.Context, s *db.DB, most int) ([]Transaction, error) {
-	return db.Collect(ctx, s.Read, scanTransaction, `SELECT `+transactionColumns+` FROM wallet_transaction ORDER BY id DESC LIMIT $1`, most)
+// LastWalletTransactions returns up to limit transactions, newest first.
+func LastWalletTransactions(ctx context.Context, s *db.DB, limit int) ([]Transaction, error) {
+	return db.Collect(ctx, s.Read, scanTransaction, `SELECT `+transactionColumns+` FROM wallet_transaction ORDER BY id DESC LIMIT $1`, limit)
 }
 
-// FirstWalletTransactions returns up to most of the oldest transactions, oldest first.
-func FirstWalletTransactions(ctx context.Context, s *db.DB, most int) ([]Transaction, error) {
-	return db.Collect(ctx, s.Read, scanTransaction, `SELECT `+transactionColumns+` FROM wallet_transaction ORDER BY id LIMIT $1`, most)
+// FirstWalletTransactions returns up to limit transactions, oldest first.
+func FirstWalletTransactions(ctx context.Context, s *db.DB, limit int) ([]Transaction, error) {
+	return db.Collect(ctx, s.Read, scanTransaction, `SELECT `+transactionColumns+` FROM wallet_transaction ORDER BY id LIMIT $1`, limit)
 }
 
-// SomeWallets returns the heads of up to most accounts, in no particular order.
-func SomeWallets(ctx context.Context, s *db.DB, most int) ([]Head, error) {
-	return db.Collect(ctx, s.Read, scanHead, `SELECT `+HeadColumns+` FROM wallet_account w LIMIT $1`, most)
+// SomeWallets returns the heads of up to limit accounts, in no particular order.
+func SomeWallets(ctx context.Context, s *db.DB, limit int) ([]Head, error) {
+	return db.Collect(ctx, s.Read, scanHead, `SELECT `+HeadColumns+` FROM wallet_account w LIMIT $1`, limit)
+}
+
+// Accounts returns up to limit accounts of users after an account, by user and currency. House
+// accounts are not included.
+func Accounts(ctx context.Context, s *db.DB, after Account, limit int) ([]Head, error) {
+	return db.Collect(ctx, s.Read, scanHead, `SELECT `+HeadColumns+` FROM wallet_account w
+		WHERE (w.user_id, w.currency) > ($1, $2) AND NOT (w.user_id >= 'house:' AND w.user_id < 'house;')
+		ORDER BY w.user_id, w.currency LIMIT $3`, after.User, string(after.Currency), limit)
 }
 
 // keyLock is the number of the PostgreSQL advisory lock for the table wallet_key.

@@ -67,7 +67,7 @@ func TestReverse_ReversesTheWholeSaleFromHeldMoney(t *testing.T) {
 	b.wantBalances(map[string]string{"buyer": "10001/0", "seller": "0/0"})
 	for _, e := range p.Entries {
 		if e.Reverses == 0 {
-			t.Errorf("reversing entry %+v does not name the reversed one", e)
+			t.Errorf("reversing entry: got %+v, want one with the number of the reversed entry", e)
 		}
 		if wallet.IsHouse(e.User) && e.Balance != 0 {
 			t.Errorf("house balance: got %d, want 0", e.Balance)
@@ -92,7 +92,7 @@ func TestSell_AllowsZeroFeeAndFeeEqualToPrice(t *testing.T) {
 	}
 	b.wantBalances(map[string]string{"buyer": "10/0", "seller": "10/10"})
 	if _, err := b.sell(3, 10, 11); err == nil {
-		t.Error("a fee above the price was accepted")
+		t.Error("sale with a fee above the price: got no error, want one")
 	}
 	b.audit()
 }

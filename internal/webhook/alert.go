@@ -21,10 +21,11 @@ const (
 // MaxAlertHours is the longest window of an Alert.
 const MaxAlertHours = 720
 
-// Alert reports only price changes that cross a limit. A zero limit does not exist. No state is
-// stored: a limit is crossed if the price before did not exceed it, with its own window.
+// Alert selects the price changes that cross a limit. A limit of zero is not set. Assay stores no
+// state of an alert: a change crosses a limit if the previous price was within it. For Change, the
+// previous price is compared with the start of its own window.
 type Alert struct {
-	Change money.Micro `json:"change"` // a part of the price at the start of the window; 0.1 is 10 %
+	Change money.Micro `json:"change"` // fraction of the price at the start of the window; 0.1 is 10 %
 	Hours  int64       `json:"hours"`  // length of the window
 	Above  money.Micro `json:"above"`
 	Below  money.Micro `json:"below"`

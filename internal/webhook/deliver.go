@@ -26,12 +26,12 @@ const (
 	// errorPause is the pause of a webhook after a failure of the database.
 	errorPause = 10 * time.Second
 
-	// giveUpAfter is how long a receiver must fail, and how old an event must be, until the event
-	// is given up. disableAfter is how long a receiver must fail until its webhook is disabled.
-	// Both need a number of attempts, because the server may have been stopped, or its clock may
+	// An event is abandoned when it is older than abandonAfter and its receiver has failed for
+	// as long. A webhook is disabled when its receiver has failed for disableAfter. Both also
+	// require a number of attempts, because the server may have been stopped, or its clock may
 	// be wrong.
-	giveUpAfter     = 24 * time.Hour
-	giveUpAttempts  = 20
+	abandonAfter    = 24 * time.Hour
+	abandonAttempts = 20
 	disableAfter    = 5 * 24 * time.Hour
 	disableAttempts = 100
 )
@@ -64,11 +64,11 @@ func (s *Service) Run(ctx context.Context) {
 			if ctx.Err() != nil {
 				return
 			}
-			s.o.Logger.Warn("events of a webhook could not be sent; trying again", "webhook", id, "error", err)
+			s.o.Logger.Warn("sending events to a webhook failed; retrying", "webhook", id, "error", err)
 			wait(ctx, errorPause)
 		})
 		if err != nil && ctx.Err() == nil && !failing {
-			s.o.Logger.Warn("webhooks could not be read; trying again", "error", err)
+			s.o.Logger.Warn("reading webhooks failed; retrying", "error", err)
 		}
 		failing = err != nil
 		s.pause(ctx, exist, last)
@@ -160,8 +160,8 @@ func (s *Service) leave(id int64) {
 	s.Wake()
 }
 
-// session claims a webhook and sends its events, until there is none left, an attempt fails or
-// others must have their turn.
+// session claims a webhook and sends its events. It ends when all are sent, after a failed attempt,
+// or at the limits of a session.
 func (s *Service) session(ctx context.Context, id int64) error {
 	var h *Webhook
 	err := s.o.Store.InTx(ctx, func(t *db.Tx) (err error) {
@@ -226,7 +226,7 @@ func (s *Service) work(ctx context.Context, h *Webhook) error {
 func (s *Service) attempt(ctx context.Context, h *Webhook, p *part, m *message) (handled bool, err error) {
 	now := s.o.Store.Clock()
 	d := &Delivery{Number: p.Number, First: p.first, Kind: p.Kind, State: Delivered}
-	if h.Attempts >= giveUpAttempts && now.Sub(h.FailingSince) >= giveUpAfter && now.Sub(p.At) >= giveUpAfter {
+	if h.Attempts >= abandonAttempts && now.Sub(h.FailingSince) >= abandonAfter && now.Sub(p.At) >= abandonAfter {
 		h.Cursor = p.Number
 		err := s.o.Store.InTx(ctx, func(t *db.Tx) error {
 			s.count(t, Failed)
@@ -236,7 +236,7 @@ func (s *Service) attempt(ctx context.Context, h *Webhook, p *part, m *message) 
 	}
 	d.Outcome, d.Attempts = s.send(ctx, h, m), 1
 	if ctx.Err() != nil {
-		return false, ctx.Err() // the server stops: this says nothing about the receiver
+		return false, ctx.Err() // the server stops, so the receiver did not fail
 	}
 	now = s.o.Store.Clock()
 	h.TriedAt, h.LastError = now, d.Error

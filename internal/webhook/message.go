@@ -26,8 +26,8 @@ type part struct {
 	first          int64 // number of the first change in it
 }
 
-// split divides an event into parts. An event that begins within a batch, after the last part
-// that was handled, gives the same parts as the whole event would.
+// split divides an event into parts. If parts of an event are already handled, the rest of the event
+// is divided at the same places as the whole event.
 func split(e *event.Numbered) []part {
 	if e.Batch == nil {
 		return []part{{*e, e.Number}}
@@ -44,8 +44,8 @@ func split(e *event.Numbered) []part {
 	return out
 }
 
-// owned returns the items in the inventories of the filter's users. A session keeps them; nil
-// keeps nothing.
+// owned caches the items in the inventories of the filter's users for a session. A nil owned caches
+// nothing.
 type owned struct{ items map[int64]bool }
 
 func (s *Service) owned(ctx context.Context, h *Webhook, known *owned) (map[int64]bool, error) {
@@ -148,14 +148,14 @@ func (s *Service) selected(ctx context.Context, h *Webhook, p *part, known *owne
 	return out, nil
 }
 
-// atLeast reports whether a price moved by at least a part of the price before. A price that
-// becomes known or unknown moved by any part.
+// atLeast reports whether a price moved by at least the fraction least of the previous price. It is
+// always true if the price became known or unknown.
 func (m *moved) atLeast(least money.Micro) bool {
 	ratio, ok := m.ratio()
 	return least == 0 || !ok || max(ratio, -ratio) >= least
 }
 
-// ratio returns the move as a part of the price before. ok is false if one of both is unknown.
+// ratio returns the move as a fraction of the previous price. ok is false if one of them is unknown.
 func (m *moved) ratio() (ratio money.Micro, ok bool) {
 	if m.before == 0 || m.after == 0 {
 		return 0, false

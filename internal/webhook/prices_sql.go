@@ -18,8 +18,9 @@ type moved struct {
 	before, after money.Micro // 0: no price
 	app           int32
 
-	// Only for alerts: the prices at the start of the windows that end at this change and at the
-	// one before, or the first ones if the item had none yet; 0: unknown.
+	// For alerts: prices at the start of two windows. The first window ends at this change, and
+	// the second one at the previous change. If the item had no price yet, its first price is
+	// used. 0 means unknown.
 	reference, referenceBefore money.Micro
 }
 
@@ -50,8 +51,8 @@ func ownedItems(ctx context.Context, s *db.DB, users []string) (map[int64]bool, 
 	return out, err
 }
 
-// Parts of queries for the price at a time: the last one until then, or else the first one
-// after it.
+// Parts of queries for the price at a time. It is the last price up to that time. If there is none,
+// it is the first price after that time.
 const (
 	lastPrice  = `(SELECT r.price FROM price_point r WHERE r.item_id = q.item_id AND r.at <= `
 	firstPrice = `(SELECT r.price FROM price_point r WHERE r.item_id = q.item_id AND r.at > `

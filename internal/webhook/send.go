@@ -27,7 +27,7 @@ const (
 	maxResponse = 64 << 10
 	// maxRetryAfter limits the wait that a receiver demands.
 	maxRetryAfter = time.Hour
-	// maxContent is the most characters of a message of Discord.
+	// maxContent is the maximum number of characters of a Discord message.
 	maxContent = 2000
 
 	secretPrefix = "whsec_"

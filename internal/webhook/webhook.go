@@ -66,7 +66,7 @@ type Filter struct {
 	Items     []string     `json:"items"`          // market hash names; applies to events that name items
 	Users     []string     `json:"users"`          // applies to events of users, and to prices of items in their inventories
 	Alert     *Alert       `json:"alert,omitzero"` // nil: all price changes
-	MinChange money.Micro  `json:"minChange"`      // of price.changed: a part of the price before; 0.1 is 10 %
+	MinChange money.Micro  `json:"minChange"`      // minimum move of a price, as a fraction of the previous price; 0.1 is 10 %
 }
 
 // Webhook is an address that gets events.
@@ -217,7 +217,7 @@ type Change struct {
 	Enabled   *bool
 }
 
-// Update changes a webhook. A failing webhook is tried again at once.
+// Update changes a webhook. A failing webhook is retried immediately.
 func (s *Service) Update(ctx context.Context, id int64, c Change) error {
 	if c.URL != nil {
 		if err := s.CheckURL(*c.URL); err != nil {
@@ -292,12 +292,12 @@ func (s *Service) Get(ctx context.Context, id int64) (Webhook, error) {
 // List returns all webhooks by id.
 func (s *Service) List(ctx context.Context) ([]Webhook, error) { return list(ctx, s.o.Store) }
 
-// Deliveries returns up to most recent messages with a number below before, newest first.
-func (s *Service) Deliveries(ctx context.Context, id, before int64, most int) ([]Delivery, error) {
+// Deliveries returns up to limit messages with a number below before, newest first.
+func (s *Service) Deliveries(ctx context.Context, id, before int64, limit int) ([]Delivery, error) {
 	if _, err := s.Get(ctx, id); err != nil {
 		return nil, err
 	}
-	return deliveries(ctx, s.o.Store, id, before, most)
+	return deliveries(ctx, s.o.Store, id, before, limit)
 }
 
 // Test sends a message of the kind TestKind, also to a disabled webhook.

@@ -96,8 +96,8 @@ func list(ctx context.Context, s *db.DB) ([]Webhook, error) {
 	return db.Collect(ctx, s.Read, scan, `SELECT `+columns+` FROM webhook ORDER BY id`)
 }
 
-// unclaimed selects webhooks that no living instance sends for. $2 is this instance, which knows
-// its own work.
+// unclaimed selects webhooks without a claim of another live instance. $2 is this instance. It keeps
+// its own claims in memory.
 const unclaimed = `(w.owner IN ('', $2) OR NOT EXISTS (SELECT 1 FROM instance i WHERE i.owner = w.owner))`
 
 // due returns the enabled webhooks with events to send, the least recently tried first. exist is
@@ -230,12 +230,12 @@ func scanDelivery(r *sql.Rows, d *Delivery) error {
 
 const deliveryColumns = `number, first, kind, state, attempts, status, duration, error, at`
 
-func deliveries(ctx context.Context, s *db.DB, webhook, before int64, most int) ([]Delivery, error) {
+func deliveries(ctx context.Context, s *db.DB, webhook, before int64, limit int) ([]Delivery, error) {
 	if before == 0 {
 		before = math.MaxInt64
 	}
 	return db.Collect(ctx, s.Read, scanDelivery, `SELECT `+deliveryColumns+` FROM webhook_delivery WHERE webhook_id = $1 AND number < $2 ORDER BY number DESC LIMIT $3`,
-		webhook, before, most)
+		webhook, before, limit)
 }
 
 func findDelivery(ctx context.Context, s *db.DB, webhook, number int64) (*Delivery, error) {

@@ -119,10 +119,10 @@ func TestDecode_ReadsAllFieldsWithEveryKey(t *testing.T) {
 	for key := range 256 {
 		got, err := Decode(certificate(byte(key), encode(&want)))
 		if err != nil {
-			t.Fatalf("key %d: %v", key, err)
+			t.Fatalf("Decode with key %d: got error %v, want none", key, err)
 		}
 		if d := cmp.Diff(want, got); d != "" {
-			t.Fatalf("key %d (-want +got):\n%s", key, d)
+			t.Fatalf("item with key %d (-want +got):\n%s", key, d)
 		}
 	}
 }
@@ -198,38 +198,38 @@ func TestDecode_ReturnsTheCodeOfEachFault(t *testing.T) {
 		"too long":                 {strings.Repeat("A", MaxLink+1), CodeTooLong},
 		"another game":             {"steam://rungame/570/1/+csgo_econ_action_preview%20" + good, CodeForeign},
 		"another command":          {"steam://run/730//+connect%20" + good, CodeForeign},
-		"a bad escape":             {"steam://run/730//+csgo_econ_action_preview%2", CodeForeign},
+		"invalid escape":           {"steam://run/730//+csgo_econ_action_preview%2", CodeForeign},
 		"a template":               {preview + "%propid:6%", CodeTemplate},
 		"an old template":          {preview + "S%owner_steamid%A%assetid%D7935523998312483177", CodeTemplate},
-		"of an inventory, old":     {preview + "S76561190000000001A698323590D7935523998312483177", CodeOldLink},
-		"of the market, old":       {preview + "M625254122282020305A6760346663D30614827701953021", CodeOldLink},
-		"old, without a link":      {"S76561190000000001A698323590D7935523998312483177", CodeOldLink},
-		"old, without a number":    {"S76561190000000001A698323590D", CodeNotHex},
-		"no hex":                   {"not hex at all", CodeNotHex},
-		"space after it":           {good + " ", CodeNotHex},
-		"half a byte":              {good + "0", CodeOddHex},
+		"old inventory link":       {preview + "S76561190000000001A698323590D7935523998312483177", CodeOldLink},
+		"old market link":          {preview + "M625254122282020305A6760346663D30614827701953021", CodeOldLink},
+		"old payload alone":        {"S76561190000000001A698323590D7935523998312483177", CodeOldLink},
+		"old payload without D":    {"S76561190000000001A698323590D", CodeNotHex},
+		"not hexadecimal":          {"not hex at all", CodeNotHex},
+		"trailing space":           {good + " ", CodeNotHex},
+		"odd number of digits":     {good + "0", CodeOddHex},
 		"short":                    {"00FF", CodeTooShort},
 		"no message":               {"0000000000", CodeTooShort},
-		"no value":                 {certificate(0, message{}.number(3, 1).varint(3<<3)), CodeTruncated},
-		"a number cut off":         {certificate(0, append(message{}.varint(8<<3), 0x80)), CodeTruncated},
-		"a float cut off":          {certificate(0, append(message{}.varint(99<<3|uint64(protowire.Fixed32Type)), 1, 2, 3)), CodeTruncated},
-		"no bytes":                 {"000A0500000000", CodeTruncated},
-		"too few bytes":            {"005A10FFFFFFFF00000000", CodeOverrun},
-		"endless bytes":            {certificate(0, append(message{}.varint(11<<3|uint64(protowire.BytesType)).varint(math.MaxUint64), 1)), CodeOverrun},
-		"too few bytes inside":     {certificate(0, message{}.bytes(12, message{}.varint(4<<3|uint64(protowire.BytesType)).varint(9).varint(1))), CodeOverrun},
+		"missing value":            {certificate(0, message{}.number(3, 1).varint(3<<3)), CodeTruncated},
+		"truncated varint":         {certificate(0, append(message{}.varint(8<<3), 0x80)), CodeTruncated},
+		"truncated float":          {certificate(0, append(message{}.varint(99<<3|uint64(protowire.Fixed32Type)), 1, 2, 3)), CodeTruncated},
+		"missing bytes":            {"000A0500000000", CodeTruncated},
+		"length above the rest":    {"005A10FFFFFFFF00000000", CodeOverrun},
+		"maximum length":           {certificate(0, append(message{}.varint(11<<3|uint64(protowire.BytesType)).varint(math.MaxUint64), 1)), CodeOverrun},
+		"length in a sticker":      {certificate(0, message{}.bytes(12, message{}.varint(4<<3|uint64(protowire.BytesType)).varint(9).varint(1))), CodeOverrun},
 		"field 0":                  {certificate(0, message{}.number(0, 1)), CodeMalformed},
-		"field too high":           {certificate(0, message{}.varint(1<<32).varint(0)), CodeMalformed},
+		"field number too high":    {certificate(0, message{}.varint(1<<32).varint(0)), CodeMalformed},
 		"a group":                  {certificate(0, message{}.varint(99<<3|3).varint(99<<3|4)), CodeMalformed},
 		"wire type 7":              {certificate(0, message{}.varint(99<<3|7).varint(1)), CodeMalformed},
-		"eleven bytes of a number": {certificate(0, append(message{}.varint(8<<3), 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1)), CodeMalformed},
-		"70 bits":                  {certificate(0, append(message{}.varint(8<<3), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2)), CodeMalformed},
+		"varint of eleven bytes":   {certificate(0, append(message{}.varint(8<<3), 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1)), CodeMalformed},
+		"varint of 70 bits":        {certificate(0, append(message{}.varint(8<<3), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2)), CodeMalformed},
 		"a seed of 33 bits":        {certificate(0, message{}.number(8, 1<<32)), CodeRange},
 		"a wear above 1":           {certificate(0, message{}.number(7, uint64(math.Float32bits(1.0000001)))), CodeRange},
 		"a wear below 0":           {certificate(0, message{}.number(7, uint64(math.Float32bits(-0.1)))), CodeRange},
-		"no number as wear":        {certificate(0, message{}.number(7, uint64(math.Float32bits(float32(math.NaN()))))), CodeRange},
-		"an endless offset":        {certificate(0, message{}.bytes(12, message{}.float(7, float32(math.Inf(-1))))), CodeRange},
+		"NaN as wear":              {certificate(0, message{}.number(7, uint64(math.Float32bits(float32(math.NaN()))))), CodeRange},
+		"infinite offset":          {certificate(0, message{}.bytes(12, message{}.float(7, float32(math.Inf(-1))))), CodeRange},
 		"a sticker's wear above 1": {certificate(0, message{}.bytes(12, message{}.float(3, 2))), CodeRange},
-		"no UTF-8":                 {certificate(0, message{}.bytes(11, []byte("\xff"))), CodeText},
+		"invalid UTF-8":            {certificate(0, message{}.bytes(11, []byte("\xff"))), CodeText},
 		"a NUL":                    {certificate(0, message{}.bytes(11, []byte("a\x00b"))), CodeText},
 		"too many stickers":        {certificate(0, tooMany), CodeTooMany},
 		"another seed":             {strings.Replace(certificate(0, message{}.number(8, 1).number(3, 7)), "0040011807", "0040021807", 1), CodeChecksum},
@@ -275,7 +275,7 @@ func TestFloat_HasSteamsFormatAndComparesBits(t *testing.T) {
 	}
 	for _, v := range []float32{0, 1, 0.5, 1e-7, math.SmallestNonzeroFloat32} {
 		if f := float(v); !f.Agrees(f.String()) {
-			t.Errorf("%v does not agree with its text %s", v, f)
+			t.Errorf("Agrees(%s) = false for %v, want true for its own text", f, v)
 		}
 	}
 	if tiny := float(1e-5); !tiny.Agrees("1e-05") {
@@ -327,7 +327,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		if again, err := Decode(text); err != nil {
-			t.Errorf("decode the encoded item %+v: %v", it, err)
+			t.Errorf("Decode of the encoded item %+v: got error %v, want none", it, err)
 		} else if d := cmp.Diff(it, again); d != "" {
 			t.Errorf("item after it was encoded and decoded (-want +got):\n%s", d)
 		}
@@ -355,7 +355,7 @@ func FuzzMessage(f *testing.F) {
 			t.Errorf("item of the certificate (-want +got):\n%s", d)
 		}
 		if it.Wear.Set && !it.Wear.Agrees(it.Wear.String()) {
-			t.Errorf("wear %x does not agree with its text %s", it.Wear.Bits, it.Wear)
+			t.Errorf("Agrees(%s) = false for the wear %x, want true for its own text", it.Wear, it.Wear.Bits)
 		}
 	})
 }

@@ -27,16 +27,16 @@ func FuzzPage(f *testing.F) {
 			return
 		}
 		if p.total < 0 || len(p.assets) > maxPage || p.more && p.last == "" {
-			t.Errorf("got an invalid page: total %d, %d assets, more %v after %q", p.total, len(p.assets), p.more, p.last)
+			t.Errorf("got a page with total %d, %d assets, more %v after %q, want a valid page or an error", p.total, len(p.assets), p.more, p.last)
 		}
 		for _, a := range p.assets {
 			for _, id := range []string{a.AssetID, a.ClassID, a.InstanceID} {
 				if _, err := strconv.ParseUint(id, 10, 64); err != nil && len(id) < 20 {
-					t.Errorf("got the invalid id %q", id)
+					t.Errorf("got the id %q, want a number or an error", id)
 				}
 			}
 			if a.Amount < 1 || a.Name == "" && a.Marketable || a.Name != "" && catalog.CheckName(a.Name) != nil || a.Properties == nil || len(a.Inspect) > 4096 {
-				t.Errorf("got the invalid asset %+v", a)
+				t.Errorf("got the asset %+v, want a valid one or an error", a)
 			}
 		}
 	})

@@ -145,7 +145,7 @@ func TestPull_IgnoresRepeatedAssets(t *testing.T) {
 	seen := map[string]bool{}
 	for _, a := range push.Assets {
 		if seen[a.AssetID] {
-			t.Errorf("duplicate asset %s", a.AssetID)
+			t.Errorf("got asset %s twice, want once", a.AssetID)
 		}
 		seen[a.AssetID] = true
 	}

@@ -230,11 +230,11 @@ func TestVerify_DetectsTamperingOnLaterPages(t *testing.T) {
 		{"reversal_link", `UPDATE wallet_transaction SET reverses = 1 WHERE id = (SELECT max(id) FROM wallet_transaction WHERE kind = 'reversal')`},
 	} {
 		if full := w.verifyAll(); slices.Contains(failing(full.Checks), c.want) {
-			t.Fatalf("check %s failed before the tampering: %+v", c.want, full.Failures)
+			t.Fatalf("check %s before the tampering: got failures %+v, want none", c.want, full.Failures)
 		}
 		w.exec(c.sql)
 		if full := w.verifyAll(); !slices.Contains(failing(full.Checks), c.want) {
-			t.Errorf("want failed check %s, got %v after %s", c.want, failing(full.Checks), c.sql)
+			t.Errorf("after %s: got failed checks %v, want %s", c.sql, failing(full.Checks), c.want)
 		}
 	}
 }

@@ -19,7 +19,7 @@ func TestVerify_DetectsOldDatabaseByNewerCheckpoint(t *testing.T) {
 		w.keep(w.checkpoint())
 	})
 	if r := w.verify("alice", old); !r.OK {
-		t.Fatalf("failures with an older checkpoint: %+v, want none", r.Failures)
+		t.Fatalf("with an older checkpoint: got failures %+v, want none", r.Failures)
 	}
 	yesterday.restore(w)
 	r = w.verify("alice", kept)
@@ -33,7 +33,7 @@ func TestVerify_DetectsOldDatabaseByNewerCheckpoint(t *testing.T) {
 	expect(t, "of the ledger without the newest fee rules", full.OK, full.Status, full.Checks, full.Failures, "anchor_match")
 	w.Stored = nil
 	if full := w.verifyAll(); !full.OK {
-		t.Errorf("failures of the copy without the newer checkpoint: %+v, want none", full.Failures)
+		t.Errorf("old database without the newer checkpoint: got failures %+v, want none", full.Failures)
 	}
 }
 
@@ -50,13 +50,13 @@ func TestVerify_ReturnsNoCheckpointOfAFailedState(t *testing.T) {
 	w.relax(func() { w.deposit(in("alice", "USD"), 6) })
 	stored := w.Stored
 	w.Stored = nil
-	bad := *w.verify("alice", "").Checkpoint // a checkpoint of the bad state
+	failed := *w.verify("alice", "").Checkpoint // a checkpoint of the failed state
 	w.Stored = stored
-	for name, checkpoint := range map[string]string{"none": "", "one of before": before, "one of the bad state": bad} {
+	for name, checkpoint := range map[string]string{"none": "", "of the state before the failure": before, "of the failed state": failed} {
 		r := w.verify("alice", checkpoint)
-		expect(t, "with "+name, r.OK, r.Status, r.Checks, r.Failures, "anchor_match")
+		expect(t, "with the checkpoint "+name, r.OK, r.Status, r.Checks, r.Failures, "anchor_match")
 		if r.Checkpoint != nil {
-			t.Errorf("with %s: got a checkpoint of the failed state, want none", name)
+			t.Errorf("with the checkpoint %s: got a new checkpoint of the failed state, want none", name)
 		}
 	}
 }
@@ -73,7 +73,7 @@ func TestVerify_DetectsAccountNamedOnlyByCheckpoint(t *testing.T) {
 	r := w.verify("carol", "")
 	expect(t, "of carol", r.OK, r.Status, r.Checks, r.Failures, "wallet_exists")
 	if _, err := w.VerifyUser(context.Background(), "unknown", ""); err == nil {
-		t.Error("got a report for an unknown user, want an error")
+		t.Error("unknown user: got a report, want an error")
 	}
 }
 
@@ -90,10 +90,10 @@ func TestVerify_DamagedCheckpointIsNeverOK(t *testing.T) {
 		t.Errorf("user with a damaged stored checkpoint: got status %s, failures %+v, want incomplete", r.Status, r.Failures)
 	}
 	if _, err := w.VerifyUser(context.Background(), "alice", "rubbish"); err == nil {
-		t.Error("an invalid checkpoint was accepted")
+		t.Error("invalid checkpoint: got no error, want one")
 	}
 	if _, err := w.VerifyUser(context.Background(), "bob", ofAlice); err == nil {
-		t.Error("alice's checkpoint was accepted for bob")
+		t.Error("alice's checkpoint for bob: got no error, want one")
 	}
 	if r := w.verify("alice", ofAlice); !r.OK {
 		t.Errorf("checkpoint of the request: got status %s, failures %+v, want ok", r.Status, r.Failures)

@@ -79,7 +79,7 @@ func TestVerify_DetectsTradeResealedAfterCheckpoint(t *testing.T) {
 		kept[user] = *w.verify(user, "").Checkpoint
 	}
 	if full := w.verifyAll(); !full.OK {
-		t.Fatalf("failures before the change: %+v, want none", full.Failures)
+		t.Fatalf("before the change: got failures %+v, want none", full.Failures)
 	}
 	s := w.save()
 	outer := w.TB
@@ -100,8 +100,8 @@ func TestVerify_DetectsTradeResealedAfterCheckpoint(t *testing.T) {
 			t.Run(name+", "+depth, func(t *testing.T) {
 				w.TB = t
 				defer func() { w.TB = outer }()
-				if w.exec(change) != 1 {
-					t.Fatal("the statement changed no row")
+				if n := w.exec(change); n != 1 {
+					t.Fatalf("%s: got %d changed rows, want 1", change, n)
 				}
 				defer s.restore(w)
 				for id := int64(1); id <= w.trades; id++ {

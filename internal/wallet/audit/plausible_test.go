@@ -72,7 +72,7 @@ func TestVerify_DetectsImpossibleValuesWithValidSeals(t *testing.T) {
 			defer s.restore(w)
 			for _, query := range c.sql {
 				if w.exec(query) == 0 {
-					t.Fatalf("%s changed no row", query)
+					t.Fatalf("%s: got no changed row, want at least one", query)
 				}
 			}
 			for _, row := range w.rows("trade") {
@@ -84,7 +84,7 @@ func TestVerify_DetectsImpossibleValuesWithValidSeals(t *testing.T) {
 			}
 			full := w.verifyAll()
 			if expect(t, "of the ledger", full.OK, full.Status, full.Checks, full.Failures, c.want); !reports(full.Failures) {
-				t.Errorf("full verification: want a failure of %s with %q, got %+v", c.want, c.reports, full.Failures)
+				t.Errorf("full verification: got failures %+v, want one of %s with %q", full.Failures, c.want, c.reports)
 			}
 			if f := failing(full.Checks); slices.Contains(f, "entry_hash") || slices.Contains(f, "head_mac") {
 				t.Errorf("got failed checks %v, want valid seals", f)

@@ -44,12 +44,12 @@ func TestVerify_DetectsEveryRandomTampering(t *testing.T) {
 			table, what := w.tamper(r, s)
 			full := w.verifyAll()
 			if full.OK || full.Status == audit.OK {
-				t.Fatalf("ledger %d, round %d: the verification did not detect %s of %s", ledger, round, what, table)
+				t.Fatalf("ledger %d, round %d, after %s of %s: got status %s, want failed", ledger, round, what, table, full.Status)
 			}
 			s.restore(w, table)
 		}
 		if full := w.verifyAll(); !full.OK {
-			t.Fatalf("failures after the restore: %+v, want none", full.Failures)
+			t.Fatalf("after the restore: got failures %+v, want none", full.Failures)
 		}
 	}
 }
@@ -189,8 +189,8 @@ func TestVerify_RaisesNoFalseAlarmDuringPostings(t *testing.T) {
 	}
 	cancel()
 	wg.Wait()
-	if w.count("wallet_transaction") < 5 {
-		t.Error("no transaction was posted during the verifications")
+	if n := w.count("wallet_transaction"); n < 5 {
+		t.Errorf("got %d transactions during the verifications, want at least 5", n)
 	}
 }
 
@@ -229,10 +229,10 @@ func TestVerify_GivesNoWarningForConcurrentPostings(t *testing.T) {
 		ON p.user_id = e.user_id AND p.currency = e.currency AND p.number = e.number - 1 WHERE e.at < p.at`).Scan(&swapped))
 	t.Logf("%d of %d entries are earlier than the previous one", swapped, w.count("wallet_entry"))
 	if w.at.Engine == dbtest.PostgreSQL && swapped == 0 {
-		t.Error("no entry is earlier than the previous one: the test needs such entries")
+		t.Error("got no entry that is earlier than the previous one, want at least one: otherwise the test checks nothing")
 	}
 	if full, r := w.verifyAll(), w.verify("alice", ""); !full.OK || !r.OK || len(full.Warnings)+len(r.Warnings) > 0 {
-		t.Errorf("got failures %+v, of alice %+v, warnings %+v, of alice %+v, want none", full.Failures, r.Failures, full.Warnings, r.Warnings)
+		t.Errorf("ledger and wallet of alice: got failures %+v and %+v, warnings %+v and %+v, want none", full.Failures, r.Failures, full.Warnings, r.Warnings)
 	}
 }
 

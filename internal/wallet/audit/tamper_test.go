@@ -220,8 +220,8 @@ func TestVerify_DetectsEveryTampering(t *testing.T) {
 			w.TB = t
 			defer func() { w.TB = nil }()
 			for _, query := range c.sql {
-				if n := w.exec(query); n == 0 {
-					t.Fatalf("%s changed no row", query)
+				if w.exec(query) == 0 {
+					t.Fatalf("%s: got no changed row, want at least one", query)
 				}
 			}
 			defer s.restore(w)
@@ -235,7 +235,7 @@ func TestVerify_DetectsEveryTampering(t *testing.T) {
 	}
 	w.TB = t
 	if full := w.verifyAll(); !full.OK {
-		t.Fatalf("failures after the restore: %+v, want none", full.Failures)
+		t.Fatalf("after the restore: got failures %+v, want none", full.Failures)
 	}
 }
 
@@ -245,6 +245,6 @@ func expect(t *testing.T, of string, ok bool, status audit.Status, checks []audi
 		t.Errorf("verification %s: got status %s, want failed", of, status)
 	}
 	if f := failing(checks); want != "" && !slices.Contains(f, want) {
-		t.Errorf("verification %s: want failed check %s, got %v: %+v", of, want, f, found)
+		t.Errorf("verification %s: got failed checks %v, want %s: %+v", of, f, want, found)
 	}
 }

@@ -18,9 +18,9 @@ type trades struct {
 	own   int64 // trades that the user takes part in
 }
 
-// verify verifies the trades. there is the number of stored rows. An id may be NULL or
+// verify verifies the trades. stored is the number of stored rows. An id may be NULL or
 // repeated.
-func (v *trades) verify(there int64) error {
+func (v *trades) verify(stored int64) error {
 	if v.only != "" {
 		return v.userTrades()
 	}
@@ -39,7 +39,7 @@ func (v *trades) verify(there int64) error {
 		}
 		after = rows[len(rows)-1].ID
 	}
-	v.counted(tradeCrosscheck, seen, there, "Trades without an id, or with a duplicate id, exist.")
+	v.counted(tradeCrosscheck, seen, stored, "Trades without an id, or with a duplicate id, exist.")
 	return nil
 }
 

@@ -57,21 +57,21 @@ func TestVerify_DetectsKeysOfWrongTypes(t *testing.T) {
 	const thousands = ` FROM wallet_entry a, wallet_entry b, wallet_entry c WHERE a.user_id = 'alice' AND b.user_id = 'alice' AND c.user_id = 'alice'`
 	s := w.save()
 	for name, query := range map[string]string{
-		"trade of no id":            `UPDATE trade SET id = CAST('x' AS BLOB) WHERE id = 3`,
-		"trade of a fraction's id":  `UPDATE trade SET id = id * 1.0 WHERE id = 3`,
-		"transaction of no id":      `UPDATE wallet_transaction SET id = CAST('x' AS BLOB) WHERE id = 1`,
-		"transaction of a fraction": `UPDATE wallet_transaction SET id = id * 1.0 WHERE id = 1`,
-		"entry of no transaction":   `UPDATE wallet_entry SET transaction_id = CAST('x' AS BLOB)` + ofAlice + `= 2`,
-		"entry of a fraction":       `UPDATE wallet_entry SET transaction_id = transaction_id * 1.0` + ofAlice + `= 2`,
-		"payment of a fraction":     `UPDATE wallet_transaction SET trade_id = trade_id * 1.0 WHERE trade_id = 3`,
-		"thousands of accounts":     `INSERT INTO wallet_account SELECT CAST('x' AS BLOB), 'USD', 0, 0, 0, a.hash, 1, 'k1', a.hash` + thousands,
-		"thousands of entries":      `INSERT INTO wallet_entry SELECT a.user_id, a.currency, CAST('x' AS BLOB), a.transaction_id, a.type, a.amount, a.balance, a.held, a.trade_id, a.reverses, '', '', 0, a.at, a.hash, 1, 'k1', a.hash, a.hash` + thousands,
+		"blob as trade id":                           `UPDATE trade SET id = CAST('x' AS BLOB) WHERE id = 3`,
+		"float as trade id":                          `UPDATE trade SET id = id * 1.0 WHERE id = 3`,
+		"blob as transaction id":                     `UPDATE wallet_transaction SET id = CAST('x' AS BLOB) WHERE id = 1`,
+		"float as transaction id":                    `UPDATE wallet_transaction SET id = id * 1.0 WHERE id = 1`,
+		"blob as transaction id of an entry":         `UPDATE wallet_entry SET transaction_id = CAST('x' AS BLOB)` + ofAlice + `= 2`,
+		"float as transaction id of an entry":        `UPDATE wallet_entry SET transaction_id = transaction_id * 1.0` + ofAlice + `= 2`,
+		"float as trade id of a sale":                `UPDATE wallet_transaction SET trade_id = trade_id * 1.0 WHERE trade_id = 3`,
+		"thousands of accounts with a blob as user":  `INSERT INTO wallet_account SELECT CAST('x' AS BLOB), 'USD', 0, 0, 0, a.hash, 1, 'k1', a.hash` + thousands,
+		"thousands of entries with a blob as number": `INSERT INTO wallet_entry SELECT a.user_id, a.currency, CAST('x' AS BLOB), a.transaction_id, a.type, a.amount, a.balance, a.held, a.trade_id, a.reverses, '', '', 0, a.at, a.hash, 1, 'k1', a.hash, a.hash` + thousands,
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.TB = t
 			defer func() { w.TB = outer }()
 			if w.exec(query) == 0 {
-				t.Fatal("the statement changed no row")
+				t.Fatalf("%s: got no changed row, want at least one", query)
 			}
 			defer s.restore(w)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -80,7 +80,7 @@ func TestVerify_DetectsKeysOfWrongTypes(t *testing.T) {
 				t.Errorf("full verification: got %+v, error %v, want status %v", full, err, audit.Failed)
 			}
 			if _, err := w.VerifyUser(ctx, "alice", ""); err != nil {
-				t.Errorf("verification of alice failed: %v", err)
+				t.Errorf("verification of alice: got error %v, want none", err)
 			}
 		})
 	}

@@ -209,8 +209,8 @@ type prober struct {
 	found []LargeChange
 }
 
-// region samples up to most of the payments that a rule matches.
-func (p *prober) region(r *Rule, most int) {
+// region samples up to limit payments that a rule matches.
+func (p *prober) region(r *Rule, limit int) {
 	all, methods, countries, currencies := r.Kinds, r.Methods, r.Countries, r.Currencies
 	if len(all) == 0 {
 		all = kinds[:]
@@ -228,7 +228,7 @@ func (p *prober) region(r *Rule, most int) {
 	for _, currency := range currencies {
 		amounts := slices.DeleteFunc(slices.Clone(p.amounts[currency]), func(a int64) bool { return !r.Amount.has(a) })
 		total := len(all) * len(methods) * len(countries) * len(moments) * len(amounts)
-		tries := min(total, max(1, most/len(currencies)))
+		tries := min(total, max(1, limit/len(currencies)))
 		for i := range tries {
 			// Steps of a prime that does not divide the total visit each sample once, spread evenly.
 			n := i

@@ -104,9 +104,9 @@ func TestDecode_EnforcesLimits(t *testing.T) {
 }
 
 func TestDecode_ReturnsReadErrors(t *testing.T) {
-	away := errors.New("away")
-	if _, err := fee.Decode(iotest.ErrReader(away)); !errors.Is(err, away) || fault.Of(err) != nil {
-		t.Errorf("Decode: got error %v, want %v", err, away)
+	broken := errors.New("read failed")
+	if _, err := fee.Decode(iotest.ErrReader(broken)); !errors.Is(err, broken) || fault.Of(err) != nil {
+		t.Errorf("Decode: got error %v, want %v", err, broken)
 	}
 }
 
@@ -121,7 +121,7 @@ func TestCanonical_IsEqualForEquivalentDocuments(t *testing.T) {
 	textA, digestA, errA := a.Canonical()
 	textB, digestB, errB := b.Canonical()
 	if errA != nil || errB != nil || string(textA) != string(textB) || digestA != digestB {
-		t.Errorf("canonical forms of equal rules differ:\n%s (error %v)\n%s (error %v)", textA, errA, textB, errB)
+		t.Errorf("canonical forms of equal rules: got\n%s (error %v) and\n%s (error %v), want the same twice", textA, errA, textB, errB)
 	}
 	again := decode(t, string(textA))
 	if d := cmp.Diff(b, again, cmpopts.IgnoreUnexported(fee.Rule{}), cmpopts.EquateEmpty()); d != "" {
@@ -159,7 +159,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		again := decode(t, string(canonical))
 		if _, d, _ := again.Canonical(); d != digest {
-			t.Fatalf("the canonical form %s changes when it is decoded and encoded", canonical)
+			t.Fatalf("digest of the canonical form %s after decoding and encoding: got %x, want %x", canonical, d, digest)
 		}
 		p := fee.Payment{Kind: fee.Sale, Amount: amount & (1<<63 - 1), Currency: "USD", At: time.Unix(1_772_366_400, 0)}
 		q, err := fee.Compute(set, p)
@@ -194,7 +194,7 @@ func TestReference_ExampleIsValidAndCodesAreComplete(t *testing.T) {
 	}
 	for _, m := range found {
 		if !strings.Contains(string(codes), "`"+m[1]+"`") {
-			t.Errorf("the code %s is not described", m[1])
+			t.Errorf("fee-samples.md: got no description of the code %s, want one", m[1])
 		}
 	}
 }

@@ -24,6 +24,9 @@ const (
 
 var kinds = [...]Kind{Sale, Deposit, Withdrawal}
 
+// Kinds returns all kinds of payments.
+func Kinds() []Kind { return slices.Clone(kinds[:]) }
+
 // Basis is the amount that the percentage applies to.
 type Basis string
 

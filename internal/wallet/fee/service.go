@@ -175,15 +175,11 @@ func (s *Service) load(ctx context.Context, mark string) (Loaded, error) {
 	return s.Source.Load(ctx, mark)
 }
 
-// Refresh loads the rules of the source, validates them, and activates them as the next
-// version. An unchanged set creates no version. It returns the errors of the source.
-// Unless the request allows large changes, it returns a fault of kind Conflict that lists
-// them. After an error the active set is unchanged. A dry run reports large changes in its
-// result.
-func (s *Service) Refresh(ctx context.Context, r Request) (Result, error) {
-	active, err := ReadActivation(ctx, s.Store, 0)
-	if err != nil {
-		return Result{}, fmt.Errorf("fee rules: %w", err)
+// Candidate returns the active version and the version that a refresh would activate now. It
+// returns the errors of the source.
+func (s *Service) Candidate(ctx context.Context, by string) (active, next Activation, err error) {
+	if active, err = ReadActivation(ctx, s.Store, 0); err != nil {
+		return active, next, fmt.Errorf("fee rules: %w", err)
 	}
 	mark := ""
 	if active.Source == s.SourceName() {
@@ -191,12 +187,22 @@ func (s *Service) Refresh(ctx context.Context, r Request) (Result, error) {
 	}
 	loaded, err := s.load(ctx, mark)
 	if err != nil {
-		return Result{}, err
+		return active, next, err
 	}
 	if loaded.Set == nil {
 		loaded = Loaded{Set: active.Set, Mark: active.Mark}
 	}
-	next, err := newActivation(loaded, s.SourceName(), r.By)
+	next, err = newActivation(loaded, s.SourceName(), by)
+	return active, next, err
+}
+
+// Refresh loads the rules of the source, validates them, and activates them as the next
+// version. An unchanged set creates no version. It returns the errors of the source.
+// Unless the request allows large changes, it returns a fault of kind Conflict that lists
+// them. After an error the active set is unchanged. A dry run reports large changes in its
+// result.
+func (s *Service) Refresh(ctx context.Context, r Request) (Result, error) {
+	_, next, err := s.Candidate(ctx, r.By)
 	if err != nil {
 		return Result{}, err
 	}

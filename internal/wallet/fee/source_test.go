@@ -41,7 +41,7 @@ func TestFile_OpensOnlyRegularFiles(t *testing.T) {
 				t.Errorf("%s: got error %v, want the code %s without the path", path, err, code)
 			}
 		case <-time.After(10 * time.Second):
-			t.Fatalf("%s: the refresh did not return", path)
+			t.Fatalf("%s: the refresh did not return within 10s, want an error", path)
 		}
 	}
 }
