@@ -8,6 +8,7 @@ import (
 
 	"assay/internal/event"
 	"assay/internal/fault"
+	"assay/internal/money"
 )
 
 // PriceChange is a new price or price status of an item.
@@ -18,9 +19,11 @@ type PriceChange struct {
 
 // Changes is a page of the change feed, oldest first.
 type Changes struct {
-	Items    []PriceChange `json:"items"`
-	Next     string        `json:"next"`     // number to continue after
-	UpToDate bool          `json:"upToDate"` // no later change is known
+	Items    []PriceChange    `json:"items"`
+	Next     string           `json:"next"`     // number to continue after
+	UpToDate bool             `json:"upToDate"` // no later change is known
+	Currency money.Currency   `json:"currency"`
+	Rates    []ConversionRate `json:"rates,omitempty"`
 }
 
 // JSON encodes the page as json.Marshal would.
@@ -35,7 +38,8 @@ func (c *Changes) JSON() []byte {
 	}
 	b = appendText(append(b, `],"next":`...), c.Next)
 	b = strconv.AppendBool(append(b, `,"upToDate":`...), c.UpToDate)
-	return append(b, '}')
+	b = appendText(append(b, `,"currency":`...), string(c.Currency))
+	return append(appendRates(b, c.Rates), '}')
 }
 
 func (c *PriceChange) appendJSON(b []byte) []byte {
@@ -45,13 +49,14 @@ func (c *PriceChange) appendJSON(b []byte) []byte {
 
 // Changes returns up to limit price changes after the number since. If there are none, it
 // waits for one, at most for the given time. It returns a fault.Expired if since is older than
-// the stored changes or is not the number of a change.
-func (r *ItemReader) Changes(ctx context.Context, since int64, limit int, wait time.Duration, fields Fields) (Changes, error) {
+// the stored changes or is not the number of a change. Amounts are in the currency to, by the
+// rates in force at the read, or else in the base currency.
+func (r *ItemReader) Changes(ctx context.Context, since int64, limit int, wait time.Duration, fields Fields, to money.Currency) (Changes, error) {
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	for {
 		last := r.o.Feed.Last()
-		page, err := r.changes(ctx, since, limit, fields)
+		page, err := r.changes(ctx, since, limit, fields, to)
 		if err != nil || page.Next != id(since) || !r.o.Feed.Wait(waiting, last) {
 			return page, err
 		}
@@ -60,8 +65,12 @@ func (r *ItemReader) Changes(ctx context.Context, since int64, limit int, wait t
 
 // changes reads a page. It reads one change more than the page holds, to know whether the page
 // is the last one.
-func (r *ItemReader) changes(ctx context.Context, since int64, limit int, fields Fields) (Changes, error) {
-	page := Changes{Next: id(since), UpToDate: true}
+func (r *ItemReader) changes(ctx context.Context, since int64, limit int, fields Fields, to money.Currency) (Changes, error) {
+	convert, err := r.o.converter(ctx, to, r.o.Now())
+	if err != nil {
+		return Changes{}, err
+	}
+	page := Changes{Next: id(since), UpToDate: true, Currency: convert.to, Rates: convert.used()}
 	batches, err := event.Changes(ctx, r.o.Store.Read, since, limit+1)
 	if errors.Is(err, event.ErrExpired) {
 		return page, r.cursorExpired(ctx)
@@ -82,6 +91,9 @@ func (r *ItemReader) changes(ctx context.Context, since int64, limit int, fields
 			return page, err
 		}
 		page.Next = id(b.Number)
+	}
+	for i := range page.Items {
+		convert.published(&page.Items[i].PublishedPrice)
 	}
 	return page, nil
 }

@@ -27,14 +27,16 @@ type Export struct {
 	Change   int64 // number of the last price change in it
 	Version  int64 // grows with each commit that changes a price, or confirms one
 	Currency money.Currency
+	Rates    []ConversionRate // empty: no conversion
 }
 
 // Manifest describes an export that is made now.
 type Manifest struct {
-	Change   string         `json:"change"` // number of the last price change; 0: none yet
-	Time     time.Time      `json:"time"`
-	Items    int64          `json:"items"` // items with a price
-	Currency money.Currency `json:"currency"`
+	Change   string           `json:"change"` // number of the last price change; 0: none yet
+	Time     time.Time        `json:"time"`
+	Items    int64            `json:"items"` // items with a price
+	Currency money.Currency   `json:"currency"`
+	Rates    []ConversionRate `json:"rates,omitempty"`
 }
 
 // AppendJSON appends the price as json.Marshal would encode it. Reflection would take most of

@@ -14,10 +14,16 @@ import (
 	"assay/internal/view/prices"
 )
 
-// Manifest returns the number of the last price change and the number of items with a price.
-func (r *ItemReader) Manifest(ctx context.Context, app int32) (Manifest, error) {
-	m := Manifest{Time: r.o.Now(), Currency: r.o.Currency}
-	err := r.inSnapshot(ctx, func(tx *sql.Tx, e Export) error {
+// Manifest returns the number of the last price change, the number of items with a price, and
+// the rates of an export in the currency to.
+func (r *ItemReader) Manifest(ctx context.Context, app int32, to money.Currency) (Manifest, error) {
+	now := r.o.Now()
+	convert, err := r.o.converter(ctx, to, now)
+	if err != nil {
+		return Manifest{}, err
+	}
+	m := Manifest{Time: now, Currency: convert.to, Rates: convert.used()}
+	err = r.inSnapshot(ctx, func(tx *sql.Tx, e Export) error {
 		m.Change = id(e.Change)
 		return tx.QueryRowContext(ctx, `SELECT count(*) FROM item WHERE price > 0 AND ($1 = 0 OR app_id = $1)`, app).Scan(&m.Items)
 	})
@@ -27,9 +33,15 @@ func (r *ItemReader) Manifest(ctx context.Context, app int32) (Manifest, error) 
 // Export reads all prices of a game, or of all games if app is 0, in the order of app id, name
 // and phase. It calls begin once and then the function that begin returns for each item. If
 // begin returns no function, Export reads no items. All prices belong to the same snapshot of
-// the database, but only one of them is in memory.
-func (r *ItemReader) Export(ctx context.Context, app int32, fields Fields, begin func(Export) func(*PublishedPrice) error) error {
+// the database, but only one of them is in memory. Amounts are in the currency to, by the rates
+// in force, or else in the base currency.
+func (r *ItemReader) Export(ctx context.Context, app int32, fields Fields, to money.Currency, begin func(Export) func(*PublishedPrice) error) error {
+	convert, err := r.o.converter(ctx, to, r.o.Now())
+	if err != nil {
+		return err
+	}
 	return r.inSnapshot(ctx, func(tx *sql.Tx, e Export) error {
+		e.Currency, e.Rates = convert.to, convert.used()
 		use := begin(e)
 		if use == nil {
 			return nil
@@ -39,7 +51,9 @@ func (r *ItemReader) Export(ctx context.Context, app int32, fields Fields, begin
 			if err := row.scan(rows); err != nil {
 				return err
 			}
-			return use(row.price(fields))
+			p := row.price(fields)
+			convert.published(p)
+			return use(p)
 		}, `SELECT app_id, name, phase, price, status, price_updated_at, price_checked_at, average, interval_low, interval_high, used_markets
 			FROM item WHERE price > 0 AND ($1 = 0 OR app_id = $1) ORDER BY app_id, name, phase`, app)
 	})
@@ -114,7 +128,7 @@ func (r *ItemReader) inSnapshot(ctx context.Context, use func(*sql.Tx, Export) e
 			if err != nil {
 				return err
 			}
-			return use(tx, Export{change, version, r.o.Currency})
+			return use(tx, Export{Change: change, Version: version})
 		})
 		if !errors.Is(err, event.ErrPending) {
 			return err

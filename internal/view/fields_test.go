@@ -52,7 +52,7 @@ func TestPrices_RowsAndLookupsReturnSameStatusAndFigures(t *testing.T) {
 
 func (w *world) expectFigures(when string, fields view.Fields, want map[string]string) {
 	w.Helper()
-	inv, err := w.Inventory(w.Context(), "v", 0, fields, "", 10)
+	inv, err := w.Inventory(w.Context(), "v", 0, fields, "", "", 10)
 	w.must(err)
 	rows := map[string]string{}
 	var keys []catalog.Key
@@ -60,7 +60,7 @@ func (w *world) expectFigures(when string, fields view.Fields, want map[string]s
 		rows[r.MarketHashName] = figuresText(r.PriceStatus, r.PriceCheckedAt, r.Figures)
 		keys = append(keys, catalog.Key{AppID: catalog.CS2, Name: r.MarketHashName})
 	}
-	found, err := w.Lookup(w.Context(), keys, fields)
+	found, err := w.Lookup(w.Context(), keys, fields, "")
 	w.must(err)
 	looked := map[string]string{}
 	for _, v := range found.Items {

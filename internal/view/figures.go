@@ -13,9 +13,10 @@ import (
 
 // ItemFigures summarizes the prices of an item over the last day, week, month and quarter.
 type ItemFigures struct {
-	Currency money.Currency  `json:"currency"`
-	To       time.Time       `json:"to"` // end of all periods
-	Periods  []PeriodFigures `json:"periods"`
+	Currency money.Currency   `json:"currency"`
+	Rates    []ConversionRate `json:"rates,omitempty"`
+	To       time.Time        `json:"to"` // end of all periods
+	Periods  []PeriodFigures  `json:"periods"`
 }
 
 // PeriodFigures summarizes the prices of a period. Each price counts for as long as it was
@@ -41,10 +42,15 @@ type priceChange struct {
 }
 
 // Figures returns the figures of an item. A period without a price is absent. Stored days
-// count with their close.
-func (r *ItemReader) Figures(ctx context.Context, key catalog.Key) (ItemFigures, error) {
+// count with their close. Amounts are in the given currency, all by the rates in force, so that
+// figures do not mix moves of the price with moves of a rate.
+func (r *ItemReader) Figures(ctx context.Context, key catalog.Key, currency money.Currency) (ItemFigures, error) {
 	to := r.o.Now().UTC()
-	out := ItemFigures{Currency: r.o.Currency, To: to, Periods: []PeriodFigures{}}
+	convert, err := r.o.converter(ctx, currency, to)
+	if err != nil {
+		return ItemFigures{}, err
+	}
+	out := ItemFigures{Currency: convert.to, Rates: convert.used(), To: to, Periods: []PeriodFigures{}}
 	item, err := ReadItem(ctx, r.o.Store, key)
 	if err == nil && item == nil {
 		err = key.NotFound()
@@ -63,6 +69,7 @@ func (r *ItemReader) Figures(ctx context.Context, key catalog.Key) (ItemFigures,
 		}
 		if f, ok := figuresOf(changes, to.Add(-time.Duration(days)*day), to, step); ok {
 			f.Days = days
+			convert.all(&f.Open, &f.Close, &f.High, &f.Low, &f.Mean, &f.Median)
 			out.Periods = append(out.Periods, f)
 		}
 	}

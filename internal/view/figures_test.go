@@ -55,7 +55,7 @@ func TestFigures_AreThoseOfEachMinute(t *testing.T) {
 	w.own("u", "A")
 	r := randtest.New(t)
 	key := catalog.Key{AppID: catalog.CS2, Name: "A"}
-	if got, err := w.Figures(w.Context(), key); err != nil || len(got.Periods) != 0 {
+	if got, err := w.Figures(w.Context(), key, ""); err != nil || len(got.Periods) != 0 {
 		t.Errorf("the figures of an item without a price are %+v, %v, want none", got, err)
 	}
 	w.price(nil) // a point without a price
@@ -67,7 +67,7 @@ func TestFigures_AreThoseOfEachMinute(t *testing.T) {
 		minutes = append(minutes, slices.Repeat([]money.Micro{price}, pause)...)
 		w.now = w.now.Add(time.Duration(pause) * time.Minute)
 
-		got, err := w.Figures(w.Context(), key)
+		got, err := w.Figures(w.Context(), key, "")
 		w.must(err)
 		for k, p := range []struct{ days, step int }{{1, 60}, {7, 24 * 60}, {30, 24 * 60}, {90, 24 * 60}} {
 			n := min(p.days*24*60, len(minutes))
@@ -83,10 +83,10 @@ func TestFigures_AreThoseOfEachMinute(t *testing.T) {
 		}
 	}
 
-	before, err := w.Figures(w.Context(), key)
+	before, err := w.Figures(w.Context(), key, "")
 	w.must(err)
 	w.must(refresh.Fold(w.Context(), w.store, w.now.Add(-31*24*time.Hour).Truncate(24*time.Hour)))
-	after, err := w.Figures(w.Context(), key)
+	after, err := w.Figures(w.Context(), key, "")
 	w.must(err)
 	if !reflect.DeepEqual(after.Periods[:3], before.Periods[:3]) {
 		t.Errorf("after folding the figures are\n%+v\nwant\n%+v", after, before)
@@ -94,7 +94,7 @@ func TestFigures_AreThoseOfEachMinute(t *testing.T) {
 	if a, b := after.Periods[3], before.Periods[3]; a.Low != b.Low || a.High != b.High || a.Close != b.Close || a.Mean < a.Low || a.Mean > a.High {
 		t.Errorf("after folding the figures of 90 days are\n%+v\nwant the range and the last price of\n%+v", a, b)
 	}
-	_, err = w.Figures(w.Context(), catalog.Key{AppID: catalog.CS2, Name: "unknown"})
+	_, err = w.Figures(w.Context(), catalog.Key{AppID: catalog.CS2, Name: "unknown"}, "")
 	if f := fault.Of(err); f == nil || f.Code != "item_not_found" {
 		t.Errorf("the figures of an unknown item return %v, want item_not_found", err)
 	}

@@ -9,8 +9,7 @@ import (
 )
 
 const (
-	// freshFor is the age up to which a price counts as fresh.
-	freshFor = 24 * time.Hour
+	freshFor = refresh.FreshFor
 	// While a job runs or nothing has changed, callers get the last count for freshKeep. The
 	// first caller after freshRenew starts a new count. The other callers get the old count
 	// meanwhile, unless it is older than freshKeep.

@@ -17,29 +17,32 @@ import (
 
 // HistoryFilter selects a part of an item's history.
 type HistoryFilter struct {
-	Market   string        // provider/market; empty: the price itself
-	From, To time.Time     // a zero From is the first point, a zero To is now
-	Interval time.Duration // length of a candle; 0: points
+	Market   string         // provider/market; empty: the price itself
+	From, To time.Time      // a zero From is the first point, a zero To is now
+	Interval time.Duration  // length of a candle; 0: points
+	Currency money.Currency // of all amounts; empty: the base currency, or the one of the market
 }
 
 // History is a part of an item's history, oldest first. It has points or candles.
 type History struct {
-	Currency   money.Currency `json:"currency"` // base currency, or the one of the market's last quote
-	Points     []HistoryPoint `json:"points"`
-	Candles    []Candle       `json:"candles"`
-	PointsFrom *time.Time     `json:"pointsFrom"` // before this time only candles of a day are stored; null: all changes are
-	NextCursor *string        `json:"nextCursor"`
+	Currency   money.Currency   `json:"currency"`        // base currency, or the one of the market's last quote
+	Rates      []ConversionRate `json:"rates,omitempty"` // of candles
+	Points     []HistoryPoint   `json:"points"`
+	Candles    []Candle         `json:"candles"`
+	PointsFrom *time.Time       `json:"pointsFrom"` // before this time only candles of a day are stored; null: all changes are
+	NextCursor *string          `json:"nextCursor"`
 }
 
 // HistoryPoint is a price, or a market's quote, that is valid from At until the next point.
 type HistoryPoint struct {
-	At           time.Time      `json:"at"`
-	Price        *money.Micro   `json:"price"` // null: the market offers none
-	PriceDecimal *money.Decimal `json:"priceDecimal"`
-	PriceStatus  *string        `json:"priceStatus,omitempty"` // of the price only
-	Interval     *Interval      `json:"interval,omitempty"`
-	UsedMarkets  []string       `json:"usedMarkets,omitempty"` // provider/market
-	Quote        *HistoryQuote  `json:"quote,omitempty"`       // of a market only
+	At           time.Time       `json:"at"`
+	Price        *money.Micro    `json:"price"` // null: the market offers none
+	PriceDecimal *money.Decimal  `json:"priceDecimal"`
+	PriceStatus  *string         `json:"priceStatus,omitempty"` // of the price only
+	Interval     *Interval       `json:"interval,omitempty"`
+	UsedMarkets  []string        `json:"usedMarkets,omitempty"` // provider/market
+	Quote        *HistoryQuote   `json:"quote,omitempty"`       // of a market only
+	Rate         *ConversionRate `json:"rate,omitempty"`        // of the conversion
 }
 
 // HistoryQuote is a quote of a market at a point of the history.
@@ -76,7 +79,9 @@ type sample struct {
 // maxSamples limits the points that one page is made of.
 const maxSamples = 20_000
 
-// History returns points or candles, up to limit.
+// History returns points or candles, up to limit. Points are converted by the exchange rates
+// of their time, which are stored with them. Candles are converted by the rates in force, so
+// that a move of a rate does not look like a move of the price.
 func (r *ItemReader) History(ctx context.Context, key catalog.Key, f HistoryFilter, after string, limit int) (History, error) {
 	out := History{Currency: r.o.Currency, Points: []HistoryPoint{}, Candles: []Candle{}}
 	item, markets, err := r.historyOf(ctx, key)
@@ -87,8 +92,13 @@ func (r *ItemReader) History(ctx context.Context, key catalog.Key, f HistoryFilt
 	if err != nil {
 		return out, err
 	}
+	now := r.o.Now()
+	convert, err := r.o.converter(ctx, f.Currency, now)
+	if err != nil {
+		return out, err
+	}
 	if f.To.IsZero() {
-		f.To = r.o.Now()
+		f.To = now
 	}
 	if out.PointsFrom, err = pointsFrom(ctx, r.o.Store, item.ID); err != nil {
 		return out, err
@@ -101,9 +111,9 @@ func (r *ItemReader) History(ctx context.Context, key catalog.Key, f HistoryFilt
 		f.From = time.UnixMicro(from).UTC()
 	}
 	if f.Interval > 0 {
-		return r.candles(ctx, out, item, market, f, limit)
+		return r.candles(ctx, out, item, market, f, limit, convert)
 	}
-	return r.points(ctx, out, item, market, markets, f, limit)
+	return r.points(ctx, out, item, market, markets, f, limit, convert)
 }
 
 func (r *ItemReader) historyOf(ctx context.Context, key catalog.Key) (*StoredItem, map[int64]refresh.MarketName, error) {
@@ -132,7 +142,7 @@ func marketOf(markets map[int64]refresh.MarketName, name string) (int64, error) 
 }
 
 // points fills out with points.
-func (r *ItemReader) points(ctx context.Context, out History, item *StoredItem, market int64, markets map[int64]refresh.MarketName, f HistoryFilter, limit int) (History, error) {
+func (r *ItemReader) points(ctx context.Context, out History, item *StoredItem, market int64, markets map[int64]refresh.MarketName, f HistoryFilter, limit int, convert *converter) (History, error) {
 	samples, next, err := r.samples(ctx, item.ID, market, f, limit)
 	if err != nil {
 		return out, err
@@ -160,6 +170,12 @@ func (r *ItemReader) points(ctx context.Context, out History, item *StoredItem, 
 				Used: q.Reason == pricing.Used, Reason: string(q.Reason),
 			}
 		}
+		if f.Currency != "" {
+			out.Currency = convert.to
+			if err := convert.point(ctx, r.o.Store, &p, s.point.RateSet); err != nil {
+				return out, err
+			}
+		}
 		out.Points = append(out.Points, p)
 	}
 	return out, nil
@@ -179,7 +195,7 @@ func (s *sample) sameAs(last *sample) bool {
 // candles fills out with candles, from the first period in which the item has a price.
 // Candles of a day continue the stored days. Every candle is of a whole period, because a
 // stored day cannot be divided at f.To.
-func (r *ItemReader) candles(ctx context.Context, out History, item *StoredItem, market int64, f HistoryFilter, limit int) (History, error) {
+func (r *ItemReader) candles(ctx context.Context, out History, item *StoredItem, market int64, f HistoryFilter, limit int, convert *converter) (History, error) {
 	f.From, f.To = f.From.Truncate(f.Interval), f.To.Add(f.Interval-1).Truncate(f.Interval)
 	var days []storedDay
 	if f.Interval == day && market == 0 && out.PointsFrom != nil {
@@ -199,8 +215,14 @@ func (r *ItemReader) candles(ctx context.Context, out History, item *StoredItem,
 		end = next.Truncate(f.Interval) // the last period may be incomplete
 	}
 	s := series{days: days, samples: samples}
+	if f.Currency != "" {
+		convert.series(&s)
+	}
 	at := s.skipTo(f.From, f.Interval)
-	if market != 0 && s.last != nil && s.last.quote != nil {
+	switch {
+	case f.Currency != "":
+		out.Currency, out.Rates = convert.to, convert.used()
+	case market != 0 && s.last != nil && s.last.quote != nil:
 		out.Currency = s.last.quote.Currency
 	}
 	for ; s.price > 0 && at.Before(end); at = at.Add(f.Interval) {
@@ -268,15 +290,16 @@ func (s *series) candle(at time.Time, period time.Duration) Candle {
 type PastPrice struct {
 	Time time.Time `json:"time"` // the time of the request
 	PublishedPrice
-	Currency      money.Currency `json:"currency"`
-	EstimatedAt   time.Time      `json:"estimatedAt"` // when the price or one of its quotes last changed before that time
-	AgeSeconds    int64          `json:"ageSeconds"`  // from estimatedAt to that time
-	Method        string         `json:"method"`
-	MethodVersion int64          `json:"methodVersion"`
-	RateSet       int64          `json:"rateSet"`
-	LevelSet      int64          `json:"levelSet"`
-	Median        money.Micro    `json:"median"`
-	Consensus     money.Micro    `json:"consensus"`
+	Currency      money.Currency   `json:"currency"`
+	Rates         []ConversionRate `json:"rates,omitempty"`
+	EstimatedAt   time.Time        `json:"estimatedAt"` // when the price or one of its quotes last changed before that time
+	AgeSeconds    int64            `json:"ageSeconds"`  // from estimatedAt to that time
+	Method        string           `json:"method"`
+	MethodVersion int64            `json:"methodVersion"`
+	RateSet       int64            `json:"rateSet"`
+	LevelSet      int64            `json:"levelSet"`
+	Median        money.Micro      `json:"median"`
+	Consensus     money.Micro      `json:"consensus"`
 	// CandidatePrice, Explanation and Snapshots are present on request.
 	CandidatePrice *money.Micro     `json:"candidatePrice,omitempty"` // held at that time
 	Explanation    *Explanation     `json:"explanation,omitempty"`
@@ -284,9 +307,10 @@ type PastPrice struct {
 }
 
 // PriceAt returns the price of an item at a time. With explain, it recomputes the price from
-// the quotes, rates and levels of that time. It returns a fault.NotFound for an unknown item,
+// the quotes, rates and levels of that time. Amounts are in the currency to, by the rates of
+// that time, or else in the base currency. It returns a fault.NotFound for an unknown item,
 // or if the item had no price yet, and a fault.Expired if the points of that time are folded.
-func (r *ItemReader) PriceAt(ctx context.Context, key catalog.Key, at time.Time, explain bool) (PastPrice, error) {
+func (r *ItemReader) PriceAt(ctx context.Context, key catalog.Key, at time.Time, explain bool, to money.Currency) (PastPrice, error) {
 	item, markets, err := r.historyOf(ctx, key)
 	if err != nil {
 		return PastPrice{}, err
@@ -306,10 +330,17 @@ func (r *ItemReader) PriceAt(ctx context.Context, key catalog.Key, at time.Time,
 		}
 		return PastPrice{}, err
 	}
+	convert, err := r.o.converter(ctx, to, at)
+	if err != nil {
+		return PastPrice{}, err
+	}
+	if convert, err = convert.at(ctx, r.o.Store, p.RateSet, convert.base, at); err != nil {
+		return PastPrice{}, err
+	}
 	p.Key = key
 	method, _ := pricing.ParseLabel(p.Method)
 	out := PastPrice{
-		Time: at.UTC(), Currency: r.o.Currency, EstimatedAt: p.EstimatedAt, AgeSeconds: seconds(at.Sub(p.EstimatedAt)),
+		Time: at.UTC(), Currency: convert.to, Rates: convert.used(), EstimatedAt: p.EstimatedAt, AgeSeconds: seconds(at.Sub(p.EstimatedAt)),
 		Method: string(method), MethodVersion: p.MethodVersion, RateSet: p.RateSet, LevelSet: p.LevelSet, Median: p.Median, Consensus: p.Consensus,
 		PublishedPrice: PublishedPrice{
 			AppID: key.AppID, MarketHashName: key.Name, Phase: key.Phase, CurrentPrice: p.Price, CurrentPriceDecimal: money.Decimal(p.Price),
@@ -317,6 +348,8 @@ func (r *ItemReader) PriceAt(ctx context.Context, key catalog.Key, at time.Time,
 			Figures: &Figures{Interval: intervalOf(p.Interval), Average: amount(p.Average), UsedMarkets: new(int64(len(p.used)))},
 		},
 	}
+	convert.published(&out.PublishedPrice)
+	convert.all(&out.Median, &out.Consensus)
 	if !explain {
 		return out, nil
 	}
@@ -337,6 +370,8 @@ func (r *ItemReader) PriceAt(ctx context.Context, key catalog.Key, at time.Time,
 	for k := range snaps {
 		out.Snapshots = append(out.Snapshots, r.snapshot(&snaps[k], e))
 	}
+	convert.all(out.CandidatePrice)
+	convert.explanation(out.Explanation, out.Snapshots)
 	return out, nil
 }
 

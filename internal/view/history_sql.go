@@ -45,10 +45,10 @@ func pointAt(ctx context.Context, s *db.DB, item int64, at time.Time) (*storedPo
 // errEnough ends a query early.
 var errEnough = errors.New("enough rows")
 
-// samples returns up to most different samples of an item, from the one that is valid at
+// samples returns up to limit different samples of an item, from the one that is valid at
 // f.From to the last one before f.To. If market is not 0, the samples are the quotes of this
 // market. If there are more samples, next is the time of the next one.
-func (r *ItemReader) samples(ctx context.Context, item, market int64, f HistoryFilter, most int) (out []sample, next time.Time, err error) {
+func (r *ItemReader) samples(ctx context.Context, item, market int64, f HistoryFilter, limit int) (out []sample, next time.Time, err error) {
 	quotes := "''"
 	if market != 0 {
 		quotes = "quotes"
@@ -61,7 +61,7 @@ func (r *ItemReader) samples(ctx context.Context, item, market int64, f HistoryF
 		}
 		rows++
 		switch repeats := len(out) > 0 && s.sameAs(&out[len(out)-1]); {
-		case rows > maxSamples, len(out) == most && !repeats:
+		case rows > maxSamples, len(out) == limit && !repeats:
 			next = s.at
 			return errEnough
 		case !repeats:
@@ -98,6 +98,28 @@ func scanSample(row *sql.Rows, market int64) (sample, error) {
 		}
 	}
 	return s, err
+}
+
+// quotedPoint is a point of the history with the quotes of all markets.
+type quotedPoint struct {
+	at      time.Time
+	rateSet int64
+	quotes  string // of refresh.DecodeQuotes
+}
+
+// steppedPoints returns the last point of an item in each step of a period, and the one that is
+// valid at its begin.
+func steppedPoints(ctx context.Context, s *db.DB, item int64, from, to time.Time, step time.Duration) ([]quotedPoint, error) {
+	return db.Collect(ctx, s.Read, func(r *sql.Rows, p *quotedPoint) error {
+		var at int64
+		err := r.Scan(&at, &p.rateSet, &p.quotes)
+		p.at = db.Moment(at)
+		return err
+	}, `SELECT at, rate_set, quotes FROM price_point WHERE item_id = $1 AND at IN (
+			SELECT max(at) FROM price_point WHERE item_id = $1 AND at < $3
+				AND at >= coalesce((SELECT max(at) FROM price_point WHERE item_id = $1 AND at <= $2), $2)
+			GROUP BY CASE WHEN at <= $2 THEN -1 ELSE (at - $2) / $4 END)
+		ORDER BY at`, item, db.Micros(from), db.Micros(to), max(1, step.Microseconds()))
 }
 
 // storedDay is a row of price_day.

@@ -112,14 +112,14 @@ func TestHistory_HasPointsAndCandles(t *testing.T) {
 	for k, want := range []int64{10, 10, 12, 9, 11} {
 		for _, later := range []time.Duration{0, 6 * time.Hour} {
 			at := moments[k].Add(later)
-			got, err := w.PriceAt(w.Context(), catalog.Key{AppID: catalog.CS2, Name: "A"}, at, false)
+			got, err := w.PriceAt(w.Context(), catalog.Key{AppID: catalog.CS2, Name: "A"}, at, false, "")
 			w.must(err)
 			if got.CurrentPrice != units(want) || got.EstimatedAt.After(at) || got.AgeSeconds != int64(at.Sub(got.EstimatedAt)/time.Second) {
 				t.Errorf("after %v: got %+v, want the price %d", at.Sub(start), got, want)
 			}
 		}
 	}
-	_, err := w.PriceAt(w.Context(), catalog.Key{AppID: catalog.CS2, Name: "A"}, start.Add(-time.Second), false)
+	_, err := w.PriceAt(w.Context(), catalog.Key{AppID: catalog.CS2, Name: "A"}, start.Add(-time.Second), false, "")
 	if f := fault.Of(err); f == nil || f.Code != "price_not_found" {
 		t.Errorf("before the first price: got %v, want price_not_found", err)
 	}
@@ -166,14 +166,14 @@ func TestHistory_DaysContinueAfterFolding(t *testing.T) {
 		return all
 	}
 	priceAt := func(at time.Time) string {
-		p, err := w.PriceAt(w.Context(), key, at, true)
+		p, err := w.PriceAt(w.Context(), key, at, true, "")
 		w.must(err)
 		text, err := json.Marshal(p)
 		w.must(err)
 		return string(text)
 	}
 	code := func(at time.Time) string {
-		_, err := w.PriceAt(w.Context(), key, at, false)
+		_, err := w.PriceAt(w.Context(), key, at, false, "")
 		if f := fault.Of(err); f != nil {
 			return f.Code
 		}

@@ -15,13 +15,14 @@ import (
 
 // Inventory is one page of a user's inventory.
 type Inventory struct {
-	Items             []InventoryRow `json:"items"`
-	TotalValue        money.Sum      `json:"totalValue"` // total of all rows of the game, on all pages
-	TotalValueDecimal string         `json:"totalValueDecimal" format:"decimal"`
-	Currency          money.Currency `json:"currency"`
-	Rows              int64          `json:"rows"`
-	UnpricedRows      int64          `json:"unpricedRows"`
-	NextCursor        *string        `json:"nextCursor"`
+	Items             []InventoryRow   `json:"items"`
+	TotalValue        money.Sum        `json:"totalValue"` // total of all rows of the game, on all pages
+	TotalValueDecimal string           `json:"totalValueDecimal" format:"decimal"`
+	Currency          money.Currency   `json:"currency"`
+	Rates             []ConversionRate `json:"rates,omitempty"`
+	Rows              int64            `json:"rows"`
+	UnpricedRows      int64            `json:"unpricedRows"`
+	NextCursor        *string          `json:"nextCursor"`
 }
 
 // InventoryRow is one asset.
@@ -82,14 +83,20 @@ type SyncResult struct {
 	Hidden      int64 `json:"hidden,omitzero"`
 }
 
-// Inventory lists a user's rows in one game (0: all games) with the selected figures. It
-// returns a fault.NotFound if the user does not exist.
-func (r *UserReader) Inventory(ctx context.Context, userID string, app int32, fields Fields, after string, limit int) (Inventory, error) {
+// Inventory lists a user's rows in one game (0: all games) with the selected figures, in the
+// currency to or else in the base currency. It returns a fault.NotFound if the user does not
+// exist.
+func (r *UserReader) Inventory(ctx context.Context, userID string, app int32, fields Fields, to money.Currency, after string, limit int) (Inventory, error) {
 	leave, err := r.o.enter(ctx, admission.Inventory)
 	if err != nil {
 		return Inventory{}, err
 	}
 	defer leave()
+	now := r.o.Now()
+	convert, err := r.o.converter(ctx, to, now)
+	if err != nil {
+		return Inventory{}, err
+	}
 	var last int64
 	if err := readCursor(after, "inventory", &last); err != nil {
 		return Inventory{}, err
@@ -109,15 +116,42 @@ func (r *UserReader) Inventory(ctx context.Context, userID string, app int32, fi
 	if err != nil {
 		return Inventory{}, err
 	}
-	now := r.o.Now()
-	p := page(rows, limit, func(v *PricedRow) InventoryRow { return inventoryRow(v, fields, now) }, func(v *PricedRow) *string { return cursor("inventory", v.ID) })
+	p := page(rows, limit, func(v *PricedRow) InventoryRow { return inventoryRow(v, fields, convert) }, func(v *PricedRow) *string { return cursor("inventory", v.ID) })
+	value := convert.total(total.Value)
 	return Inventory{
-		Items: p.Items, NextCursor: p.NextCursor, Currency: r.o.Currency,
-		TotalValue: total.Value, TotalValueDecimal: total.Value.String(), Rows: total.Rows, UnpricedRows: total.Unpriced,
+		Items: p.Items, NextCursor: p.NextCursor, Currency: convert.to, Rates: convert.used(),
+		TotalValue: value, TotalValueDecimal: value.String(), Rows: total.Rows, UnpricedRows: total.Unpriced,
 	}, nil
 }
 
-func inventoryRow(v *PricedRow, fields Fields, now time.Time) InventoryRow {
+// UserInventory is the inventory of a user in one game and context.
+type UserInventory struct {
+	AppID          int32
+	ContextID      string
+	SyncedAt       time.Time
+	Value          money.Sum // in the base currency
+	Rows, Unpriced int64
+}
+
+// Inventories lists the inventories of a user, by game and context. It returns a fault.NotFound
+// if the user does not exist.
+func (r *UserReader) Inventories(ctx context.Context, userID string) ([]UserInventory, error) {
+	leave, err := r.o.enter(ctx, admission.Inventory)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	key, ok, err := user.Key(ctx, r.o.Store, userID)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, user.NotFound()
+	}
+	return readInventories(ctx, r.o.Store, key)
+}
+
+func inventoryRow(v *PricedRow, fields Fields, convert *converter) InventoryRow {
 	out := InventoryRow{
 		AssetID: v.AssetID, AppID: v.AppID, ContextID: v.ContextID, MarketHashName: v.Name, Phase: v.Phase,
 		PhaseUnknown: v.Phase == "" && catalog.Phased(v.Name),
@@ -125,10 +159,11 @@ func inventoryRow(v *PricedRow, fields Fields, now time.Time) InventoryRow {
 		PriceStatus: pricing.NoPrice.String(),
 	}
 	if v.Value > 0 {
-		out.PriceStatus, out.PriceCheckedAt = currentStatus(v.Value, v.Status, v.CheckedAt, now).String(), when(v.CheckedAt)
+		out.PriceStatus, out.PriceCheckedAt = currentStatus(v.Value, v.Status, v.CheckedAt, convert.now).String(), when(v.CheckedAt)
 		out.Figures = fields.figures(&v.Figures)
-		total := money.Sum{}.Add(v.Value, v.Amount)
-		out.EstimatedValue, out.TotalValue, out.TotalValueDecimal, out.PriceUpdatedAt = &v.Value, &total, new(total.String()), when(v.UpdatedAt)
+		convert.figures(out.Figures)
+		price, total := convert.price(v.Value), convert.total(money.Sum{}.Add(v.Value, v.Amount))
+		out.EstimatedValue, out.TotalValue, out.TotalValueDecimal, out.PriceUpdatedAt = &price, &total, new(total.String()), when(v.UpdatedAt)
 	}
 	n := &v.Inspection
 	out.Wear, out.Seed, out.Finish, out.NameTag = text(n.Wear), count(n.Seed), count(n.Finish), text(n.NameTag)

@@ -87,3 +87,28 @@ func ReadInventoryTotal(ctx context.Context, s *db.DB, user int64, app int32) (I
 	}
 	return t, err
 }
+
+// readInventories returns the inventories of a user. It adds in Go because a sum can exceed 64
+// bits.
+func readInventories(ctx context.Context, s *db.DB, user int64) (out []UserInventory, err error) {
+	err = db.Each(ctx, s.Read, func(r *sql.Rows) error {
+		var v UserInventory
+		var at, value, amount, rows int64
+		if err := r.Scan(&v.AppID, &v.ContextID, &at, &value, &amount, &rows); err != nil {
+			return err
+		}
+		if n := len(out); n == 0 || out[n-1].AppID != v.AppID || out[n-1].ContextID != v.ContextID {
+			v.SyncedAt = db.Moment(at)
+			out = append(out, v)
+		}
+		t := &out[len(out)-1]
+		if t.Rows += rows; value == 0 {
+			t.Unpriced += rows
+		}
+		t.Value = t.Value.Add(money.Micro(value), amount)
+		return nil
+	}, `SELECT s.app_id, s.context_id, s.snapshot_at, coalesce(v.value, 0), CAST(coalesce(sum(v.amount), 0) AS BIGINT), count(v.id)
+		FROM inventory_snapshot s LEFT JOIN inventory v ON v.user_key = s.user_key AND v.app_id = s.app_id AND v.context_id = s.context_id
+		WHERE s.user_key = $1 GROUP BY s.app_id, s.context_id, s.snapshot_at, coalesce(v.value, 0) ORDER BY s.app_id, s.context_id`, user)
+	return out, err
+}

@@ -31,6 +31,7 @@ type ItemDetail struct {
 	ItemPrice
 	Metadata       *metadata.Description `json:"metadata,omitempty"`
 	Currency       money.Currency        `json:"currency"`
+	Rates          []ConversionRate      `json:"rates,omitempty"`
 	PriceCheckedAt *time.Time            `json:"priceCheckedAt"`
 	AgeSeconds     *int64                `json:"ageSeconds"` // seconds since priceCheckedAt
 	EstimatedAt    *time.Time            `json:"estimatedAt"`
@@ -99,17 +100,28 @@ func currentStatus(price money.Micro, status pricing.Status, checked, now time.T
 	return prices.Current(price, status, checked, now.Add(-freshFor))
 }
 
-// Item explains the price of an item. It returns a fault.NotFound for an unknown item.
-func (r *ItemReader) Item(ctx context.Context, key catalog.Key) (ItemDetail, error) {
+// Item explains the price of an item, in the currency to or else in the base currency. It
+// returns a fault.NotFound for an unknown item.
+func (r *ItemReader) Item(ctx context.Context, key catalog.Key, to money.Currency) (ItemDetail, error) {
 	leave, err := r.o.enter(ctx, admission.Explanation)
 	if err != nil {
 		return ItemDetail{}, err
 	}
 	defer leave()
-	return r.Explain(ctx, key)
+	convert, err := r.o.converter(ctx, to, r.o.Now())
+	if err != nil {
+		return ItemDetail{}, err
+	}
+	d, err := r.Explain(ctx, key)
+	d.Currency, d.Rates = convert.to, convert.used()
+	convert.all(&d.CurrentPrice, &d.Average, &d.Median, &d.Consensus, &d.Min, &d.Max, d.CandidatePrice)
+	d.CurrentPriceDecimal = money.Decimal(d.CurrentPrice)
+	convert.interval(d.Interval)
+	convert.explanation(d.Explanation, d.Snapshots)
+	return d, err
 }
 
-// Explain is like Item, but does not wait for the admission gate.
+// Explain is like Item in the base currency, but does not wait for the admission gate.
 func (r *ItemReader) Explain(ctx context.Context, key catalog.Key) (ItemDetail, error) {
 	i, err := ReadItem(ctx, r.o.Store, key)
 	if err != nil {

@@ -31,6 +31,7 @@ type ItemFilter struct {
 	MinDayChange money.Micro // at least this relative change of the price in a day, up or down
 	Sort         string      // one of ItemSorts
 	Fields       Fields
+	Currency     money.Currency // of Min, Max and the response; empty: the base currency
 }
 
 // ItemSorts returns the sort orders: by name, price, status (best first), time of change and
@@ -67,16 +68,21 @@ func PriceStatuses() []string {
 
 // Items lists items with their prices. Items with a price come from memory and are never older
 // than the last commit before the call. Items without a price come from the database.
-func (r *ItemReader) Items(ctx context.Context, f ItemFilter, after string, limit int) (Page[PricedItem], error) {
+func (r *ItemReader) Items(ctx context.Context, f ItemFilter, after string, limit int) (PricedItems, error) {
 	leave, err := r.o.enter(ctx, admission.Search)
 	if err != nil {
-		return Page[PricedItem]{}, err
+		return PricedItems{}, err
 	}
 	defer leave()
 	now := r.o.Now().Truncate(time.Microsecond)
+	convert, err := r.o.converter(ctx, f.Currency, now)
+	if err != nil {
+		return PricedItems{}, err
+	}
+	f.Min, f.Max = convert.limits(f.Min, f.Max)
 	l, err := r.itemList(ctx, &f, now)
 	if err != nil {
-		return Page[PricedItem]{}, err
+		return PricedItems{}, err
 	}
 	list := "items " + cmp.Or(f.Sort, "name")
 	var start *prices.Place
@@ -84,37 +90,41 @@ func (r *ItemReader) Items(ctx context.Context, f ItemFilter, after string, limi
 		var value int64
 		start = &prices.Place{}
 		if err := readCursor(after, list, &value, &start.Name, &start.Phase); err != nil {
-			return Page[PricedItem]{}, err
+			return PricedItems{}, err
 		}
 		start.Value = value - 1 // integers in a cursor start at 1
 	}
 	if l.order.By == prices.ByMove || f.MinDayChange > 0 {
 		if l.filter.Moves, err = r.dayMoves(ctx, f.AppID, now); err != nil {
-			return Page[PricedItem]{}, err
+			return PricedItems{}, err
 		}
 	}
 	rows, err := l.read(ctx, start, limit+1)
 	if err != nil {
-		return Page[PricedItem]{}, err
+		return PricedItems{}, err
 	}
-	return page(rows, limit, func(e *prices.Entry) PricedItem { return r.pricedItem(e, f.Fields, now) },
+	p := page(rows, limit, func(e *prices.Entry) PricedItem { return r.pricedItem(e, f.Fields, convert) },
 		func(e *prices.Entry) *string {
 			p := l.order.PlaceOf(e, l.filter.StaleBefore)
 			return cursor(list, p.Value+1, p.Name, p.Phase)
-		}), nil
+		})
+	return PricedItems{p, convert.to, convert.used()}, nil
 }
 
-func (r *ItemReader) pricedItem(e *prices.Entry, fields Fields, now time.Time) PricedItem {
+func (r *ItemReader) pricedItem(e *prices.Entry, fields Fields, convert *converter) PricedItem {
 	p := &e.Price
-	return PricedItem{
+	price := convert.price(p.Amount)
+	out := PricedItem{
 		ItemPrice: ItemPrice{
 			AppID: e.Key.AppID, MarketHashName: e.Key.Name, Phase: e.Key.Phase,
-			CurrentPrice: p.Amount, CurrentPriceDecimal: money.Decimal(p.Amount),
-			Status: currentStatus(p.Amount, p.Status, p.CheckedAt, now).String(), PriceUpdatedAt: when(p.UpdatedAt),
+			CurrentPrice: price, CurrentPriceDecimal: money.Decimal(price),
+			Status: currentStatus(p.Amount, p.Status, p.CheckedAt, convert.now).String(), PriceUpdatedAt: when(p.UpdatedAt),
 		},
 		PriceCheckedAt: when(p.CheckedAt), Held: p.Held, DayChange: e.Move, Figures: fields.figures(&p.Figures),
 		Metadata: r.o.Metadata.Of(e.Key),
 	}
+	convert.figures(out.Figures)
+	return out
 }
 
 // itemList reads a filtered list of items.
@@ -273,6 +283,13 @@ func (l *itemList) offered(ctx context.Context, after *prices.Place, limit int,
 		}
 		after = new(l.order.PlaceOf(&entries[len(entries)-1], l.filter.StaleBefore))
 	}
+}
+
+// PricedItems is a page of items.
+type PricedItems struct {
+	Page[PricedItem]
+	Currency money.Currency   `json:"currency"`
+	Rates    []ConversionRate `json:"rates,omitempty"`
 }
 
 // PricedItem is an item of a list.

@@ -89,7 +89,7 @@ func (w *world) shown(i *view.StoredItem) string {
 // dayChange computes the change of an item's price in a day from its history.
 func (w *world) dayChange(i *view.StoredItem) (money.Micro, bool) {
 	at := w.now.Add(-24 * time.Hour).Truncate(5 * time.Minute)
-	past, err := w.PriceAt(w.Context(), i.Key, at, false)
+	past, err := w.PriceAt(w.Context(), i.Key, at, false, "")
 	if i.Price == 0 || err != nil {
 		return 0, false
 	}
@@ -115,7 +115,7 @@ func (w *world) passes(f *view.ItemFilter, i *view.StoredItem) bool {
 		(!f.Held || i.Candidate > 0) && (f.MinDayChange == 0 || w.moved(i, f.MinDayChange))
 }
 
-// moved reports whether an item's price rose or fell by at least a part in a day.
+// moved reports whether an item's price rose or fell in a day by at least the given fraction.
 func (w *world) moved(i *view.StoredItem, least money.Micro) bool {
 	move, known := w.dayChange(i)
 	return known && max(move, -move) >= least
@@ -211,7 +211,7 @@ func TestItems_MatchFilterAndSort(t *testing.T) {
 				got = append(got, fmt.Sprint(i.MarketHashName, " ", i.CurrentPrice, " ", i.Status, " ", i.Held))
 			}
 			if len(p.Items) > limit || p.NextCursor != nil && len(p.Items) < limit {
-				t.Fatalf("limit %d: got a page of %d items, or a next cursor after a page that is not full", limit, len(p.Items))
+				t.Fatalf("limit %d: got a page of %d items, next cursor %t, want up to the limit, and a cursor only after a full page", limit, len(p.Items), p.NextCursor != nil)
 			}
 			if p.NextCursor == nil {
 				break
@@ -224,7 +224,7 @@ func TestItems_MatchFilterAndSort(t *testing.T) {
 		}
 	}
 	if found == 0 {
-		t.Fatal("all filters returned an empty list")
+		t.Fatal("got empty lists for all filters, want some items")
 	}
 }
 

@@ -2,6 +2,8 @@ package view
 
 import (
 	"context"
+	"encoding/csv"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"assay/internal/fault"
 	"assay/internal/money"
 	"assay/internal/refresh"
+	"assay/internal/view/prices"
 )
 
 // Job is a refresh job.
@@ -230,16 +233,27 @@ var itemStates = []string{
 	refresh.ItemPending, refresh.ItemUpdated, refresh.ItemSkipped, refresh.ItemNoQuote, refresh.ItemFailed, refresh.ItemCancelled,
 }
 
-// JobItems lists the items of a job in a state ("": all states).
-func (r *JobReader) JobItems(ctx context.Context, id int64, state, after string, limit int) (Page[JobItem], error) {
+// JobItemFilter selects items of a job. An empty field does not filter.
+type JobItemFilter struct {
+	State  string // one of pending, updated, skipped, noQuote, failed and cancelled
+	Cause  string // the exact error, as in FailureReason.Cause
+	Search string // words that the name must contain, in any order and ignoring ASCII case
+}
+
+// JobItems lists the items of a job that match a filter.
+func (r *JobReader) JobItems(ctx context.Context, id int64, f JobItemFilter, after string, limit int) (Page[JobItem], error) {
 	leave, err := r.o.enter(ctx, admission.List)
 	if err != nil {
 		return Page[JobItem]{}, err
 	}
 	defer leave()
 	var none Page[JobItem]
-	if state != "" && !slices.Contains(itemStates, state) {
+	if f.State != "" && !slices.Contains(itemStates, f.State) {
 		return none, fault.New(fault.Invalid, "invalid_state", "The state must be one of %s.", strings.Join(itemStates, ", "))
+	}
+	words, ok := prices.WordsOf(f.Search)
+	if !ok {
+		return none, fault.New(fault.Invalid, "invalid_parameters", "A search takes at most %d words.", prices.MaxWords)
 	}
 	batch, item := -1, int64(0)
 	if err := readCursor(after, "jobItems", &batch, &item); err != nil {
@@ -248,11 +262,52 @@ func (r *JobReader) JobItems(ctx context.Context, id int64, state, after string,
 	if _, err := refresh.ReadJob(ctx, r.o.Store, id); err != nil {
 		return none, err
 	}
-	rows, err := JobItems(ctx, r.o.Store, id, state, int64(batch), item, limit+1)
+	rows, err := findJobItems(ctx, r.o.Store, id, f, words, int64(batch), item, limit+1)
 	if err != nil {
 		return none, err
 	}
 	return page(rows, limit, jobItem, func(i *StoredJobItem) *string { return cursor("jobItems", i.Batch, i.ItemID) }), nil
+}
+
+// WriteJobItems writes the items of a job that match a filter as CSV, with a header line. It
+// reads the items in pages, so that it needs little memory.
+func (r *JobReader) WriteJobItems(ctx context.Context, w io.Writer, id int64, f JobItemFilter) error {
+	const pageSize = 1000
+	next := ""
+	out := csv.NewWriter(w)
+	for first := true; ; first = false {
+		p, err := r.JobItems(ctx, id, f, next, pageSize)
+		if err != nil {
+			return err
+		}
+		if first {
+			_ = out.Write([]string{"appId", "marketHashName", "phase", "state", "reason", "priceBefore", "priceAfter", "error"})
+		}
+		for i := range p.Items {
+			_ = out.Write(p.Items[i].record())
+		}
+		out.Flush()
+		if err := out.Error(); err != nil || p.NextCursor == nil {
+			return err
+		}
+		next = *p.NextCursor
+	}
+}
+
+// record returns the item as a line of a CSV file. Unknown prices are empty.
+func (i *JobItem) record() []string {
+	after, why := "", ""
+	if i.PriceAfter != nil && *i.PriceAfter > 0 {
+		after = i.PriceAfter.String()
+	}
+	if i.Error != nil {
+		why = *i.Error
+	}
+	before := ""
+	if i.PriceBefore > 0 {
+		before = i.PriceBefore.String()
+	}
+	return []string{strconv.Itoa(int(i.AppID)), i.MarketHashName, i.Phase, i.State, i.Reason, before, after, why}
 }
 
 func jobItem(i *StoredJobItem) JobItem {

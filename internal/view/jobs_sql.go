@@ -3,12 +3,16 @@ package view
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
+	"math"
+	"slices"
 	"time"
 
 	"assay/internal/catalog"
 	"assay/internal/db"
 	"assay/internal/money"
 	"assay/internal/refresh"
+	"assay/internal/view/prices"
 )
 
 // Jobs returns jobs of a kind ("": all kinds) with IDs below before, newest first.
@@ -109,12 +113,21 @@ type StoredJobItem struct {
 // JobItems returns the items of a job in a state ("": all states), starting after the
 // given batch and item. It reads batch by batch, because all items of a batch are one row.
 func JobItems(ctx context.Context, s *db.DB, job int64, state string, afterBatch, afterItem int64, limit int) ([]StoredJobItem, error) {
-	batches, err := db.Collect(ctx, s.Read, func(r *sql.Rows, batch *int64) error { return r.Scan(batch) },
-		`SELECT batch FROM refresh_batch_items WHERE job_id = $1 AND batch >= $2 ORDER BY batch`, job, afterBatch)
+	return findJobItems(ctx, s, job, JobItemFilter{State: state}, nil, afterBatch, afterItem, limit)
+}
+
+// findJobItems returns the items of a job that match a filter. With words, the name must contain
+// them all.
+func findJobItems(ctx context.Context, s *db.DB, job int64, f JobItemFilter, words prices.Words, afterBatch, afterItem int64, limit int) ([]StoredJobItem, error) {
+	batches, err := jobBatches(ctx, s, job, f.Cause, words, afterBatch)
 	var out []StoredJobItem
 	for k := 0; k < len(batches) && len(out) < limit && err == nil; k++ {
 		if batches[k] > afterBatch {
 			afterItem = -1
+		}
+		most := limit - len(out)
+		if len(words) > 0 {
+			most = math.MaxInt32 // the words are compared below
 		}
 		var items []StoredJobItem
 		items, err = db.Collect(ctx, s.Read, func(r *sql.Rows, i *StoredJobItem) error {
@@ -122,11 +135,72 @@ func JobItems(ctx context.Context, s *db.DB, job int64, state string, afterBatch
 				&i.PriceBefore, &i.PriceAfter, &i.Error)
 		}, `SELECT r.batch, r.item_id, i.app_id, i.name, i.phase, r.state, r.reason, r.attempts, r.price_before, r.price_after, r.error
 			FROM refresh_item r JOIN item i ON i.id = r.item_id
-			WHERE r.job_id = $1 AND r.batch = $2 AND r.item_id > $3 AND ($4 = '' OR r.state = $4)
-			ORDER BY r.item_id LIMIT $5`, job, batches[k], afterItem, state, limit-len(out))
-		out = append(out, items...)
+			WHERE r.job_id = $1 AND r.batch = $2 AND r.item_id > $3 AND ($4 = '' OR r.state = $4) AND ($6 = '' OR r.error = $6)
+			ORDER BY r.item_id LIMIT $5`, job, batches[k], afterItem, f.State, most, f.Cause)
+		for i := range items {
+			if len(out) < limit && (len(words) == 0 || words.In(items[i].Key.Name)) {
+				out = append(out, items[i])
+			}
+		}
 	}
 	return out, err
+}
+
+// jobBatches returns the batches of a job from a batch on, in order. With a cause, only those
+// with items that failed for it; with words, only those of names that contain them all.
+func jobBatches(ctx context.Context, s *db.DB, job int64, cause string, words prices.Words, from int64) ([]int64, error) {
+	var named map[int64]bool
+	var err error
+	if len(words) > 0 {
+		if named, err = batchesOfNames(ctx, s, job, words); err != nil {
+			return nil, err
+		}
+	}
+	var out []int64
+	err = db.Each(ctx, s.Read, func(r *sql.Rows) error {
+		var batch int64
+		var text []byte
+		var failures []refresh.Failure
+		if err := r.Scan(&batch, &text); err != nil {
+			return err
+		}
+		if cause != "" {
+			if err := json.Unmarshal(text, &failures); err != nil {
+				return err
+			}
+			if !slices.ContainsFunc(failures, func(f refresh.Failure) bool { return f.Error == cause }) {
+				return nil
+			}
+		}
+		if named == nil || named[batch] {
+			out = append(out, batch)
+		}
+		return nil
+	}, `SELECT batch, CASE WHEN $3 THEN failures ELSE '' END FROM refresh_batch_items WHERE job_id = $1 AND batch >= $2 ORDER BY batch`,
+		job, from, cause != "")
+	return out, err
+}
+
+// batchesOfNames returns the batches of a job to which names with all words belong. A batch
+// is a range of name buckets, and the upper half of an item's id is its bucket.
+func batchesOfNames(ctx context.Context, s *db.DB, job int64, words prices.Words) (map[int64]bool, error) {
+	var batches int64
+	_, err := db.Found(s.Read.QueryRowContext(ctx, `SELECT batches FROM refresh_job WHERE id = $1`, job).Scan(&batches))
+	out := map[int64]bool{}
+	if err != nil {
+		return nil, err
+	}
+	return out, db.Each(ctx, s.Read, func(r *sql.Rows) error {
+		var bucket int64
+		var name string
+		if err := r.Scan(&bucket, &name); err != nil {
+			return err
+		}
+		if words.In(name) {
+			out[bucket*batches/catalog.Buckets] = true
+		}
+		return nil
+	}, `SELECT bucket, name FROM item`)
 }
 
 // ReadMissingQueue returns the state of the missing-price queue.

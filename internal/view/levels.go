@@ -3,6 +3,7 @@ package view
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"assay/internal/money"
 	"assay/internal/pricing"
@@ -17,6 +18,12 @@ type MarketLevel struct {
 	Late             bool        // repeats another market or does not move: not used
 	Dispersion       money.Micro // share of names that move differently from their class, in millionths; -1: not compared yet
 	DispersionLimit  money.Micro // responses with a greater share are quarantined
+	LastGood         time.Time   // fetch time of the newest valid response; zero: none
+	Names            int         // names in that response; 0: unknown, or the provider is requested by name
+	// Refused describes the last refused response: its figures, their limits, and the number
+	// of names before. Nil: the last response was valid.
+	Refused      *pricing.Refusal
+	RefusedSince time.Time
 }
 
 // MarketLevels returns the learned state of the configured markets, from the newest level set
@@ -46,7 +53,10 @@ func (r *ProviderReader) MarketLevels(ctx context.Context) ([]MarketLevel, error
 			}
 			sets[n.AppID] = set
 		}
-		l := MarketLevel{Provider: name.Provider, Market: name.Key, AppID: n.AppID}
+		l := MarketLevel{Provider: name.Provider, Market: name.Key, AppID: n.AppID, LastGood: n.LastGood, Names: n.Names}
+		if !n.State.RefusedSince.IsZero() {
+			l.Refused, l.RefusedSince = &n.State.Refused, n.State.RefusedSince
+		}
 		l.Dispersion, l.DispersionLimit = n.State.Dispersion(now, n.LastGood, n.Names)
 		if set != nil {
 			m := set.Market(n.MarketID)

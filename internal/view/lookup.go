@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"assay/internal/catalog"
@@ -21,8 +22,9 @@ const (
 
 // Lookup is the response of POST /api/prices/lookup, in the order of the request.
 type Lookup struct {
-	Items    []LookupItem   `json:"items"`
-	Currency money.Currency `json:"currency"`
+	Items    []LookupItem     `json:"items"`
+	Currency money.Currency   `json:"currency"`
+	Rates    []ConversionRate `json:"rates,omitempty"`
 }
 
 // LookupItem is an item with its price. If it has no price, Status is the reason: noPrice,
@@ -50,15 +52,22 @@ func (l *Lookup) ToQueue() []catalog.Key {
 	return out
 }
 
-// Lookup returns the prices of items with the selected figures, one entry per requested key.
-// It does not queue items.
-func (r *ItemReader) Lookup(ctx context.Context, keys []catalog.Key, fields Fields) (Lookup, error) {
+// Lookup returns the prices of items with the selected figures, one entry per requested key,
+// in the currency to or else in the base currency. It does not queue items.
+func (r *ItemReader) Lookup(ctx context.Context, keys []catalog.Key, fields Fields, to money.Currency) (Lookup, error) {
 	now := r.o.Now()
-	out := Lookup{Items: make([]LookupItem, len(keys)), Currency: r.o.Currency}
+	convert, err := r.o.converter(ctx, to, now)
+	if err != nil {
+		return Lookup{}, err
+	}
+	out := Lookup{Items: make([]LookupItem, len(keys)), Currency: convert.to, Rates: convert.used()}
 	times := make([][3]time.Time, len(keys))
-	err := r.prices.Lookup(ctx, keys, func(i int, p prices.Price, known bool) {
+	err = r.prices.Lookup(ctx, keys, func(i int, p prices.Price, known bool) {
 		v := lookupItem(keys[i], &p, known, now)
+		v.CurrentPrice = convert.price(v.CurrentPrice)
+		v.CurrentPriceDecimal = money.Decimal(v.CurrentPrice)
 		v.Figures = fields.figures(&p.Figures)
+		convert.figures(v.Figures)
 		times[i] = [3]time.Time{p.UpdatedAt, p.CheckedAt, nextAttempt(p.DueAt, now)}
 		v.PriceUpdatedAt, v.PriceCheckedAt = timeOrNil(&times[i][0]), timeOrNil(&times[i][1])
 		if v.Status == StatusQueued {
@@ -116,7 +125,8 @@ func (l *Lookup) JSON() []byte {
 		b = l.Items[i].appendJSON(b)
 	}
 	b = append(b, `],"currency":`...)
-	return append(appendText(b, string(l.Currency)), '}')
+	b = appendText(b, string(l.Currency))
+	return append(appendRates(b, l.Rates), '}')
 }
 
 func (v *LookupItem) appendJSON(b []byte) []byte {
@@ -149,6 +159,15 @@ func (f *Figures) appendJSON(b []byte) []byte {
 		b = strconv.AppendInt(append(b, `,"usedMarkets":`...), *f.UsedMarkets, 10)
 	}
 	return b
+}
+
+// appendRates appends the member rates, unless there is none.
+func appendRates(b []byte, rates []ConversionRate) []byte {
+	if len(rates) == 0 {
+		return b
+	}
+	text, _ := json.Marshal(rates) // fails for no rate
+	return append(append(b, `,"rates":`...), text...)
 }
 
 // appendText appends a JSON string. The text is valid UTF-8.

@@ -177,9 +177,8 @@ func (q *quoter) item(key catalog.Key, v *storedQuotes, known bool) QuotedItem {
 		return out
 	}
 	out.Status, out.PriceUpdatedAt, out.PriceCheckedAt = currentStatus(v.price, v.status, v.checked, q.now).String(), when(v.updated), when(v.checked)
-	if price := q.convert.amount(v.price, q.convert.base); price != nil {
-		out.CurrentPrice, out.CurrentPriceDecimal = *price, money.Decimal(*price)
-	}
+	out.CurrentPrice = q.convert.price(v.price)
+	out.CurrentPriceDecimal = money.Decimal(out.CurrentPrice)
 	for i := range v.quotes {
 		s := &v.quotes[i]
 		if s.FetchedAt.IsZero() {

@@ -82,7 +82,7 @@ func TestQuotes_SumTheCountedQuotes(t *testing.T) {
 	w.is("liquidity", *x.Liquidity, money.Micro(350_000))
 	w.is("number of quotes", len(x.Quotes), 4)
 	w.is("the quote of a market that is not configured is counted", x.Quotes[3].Counted, false)
-	w.is("rates", got.Rates, []view.ConversionRate{{Currency: "EUR", Rate: 1_250_000_000_000, Date: w.now.Truncate(day)}})
+	w.is("rates", got.Rates, []view.ConversionRate{{Currency: "EUR", Rate: 1_250_000_000_000, Date: w.now.Truncate(day), Origin: "fixed"}})
 }
 
 // A quote is not counted once it is too old for its market, or if it is no offer any more.
@@ -121,8 +121,8 @@ func TestQuotes_SelectMarketsAndConvert(t *testing.T) {
 	w.is("the quote without a rate has no amounts", x.Quotes[2].Ask == nil && x.Quotes[2].Price == nil && x.Quotes[2].QuotedIn == "JPY", true)
 	w.is("market of the best ask", x.BestAsk.Market, "b")
 	w.is("rates", got.Rates, []view.ConversionRate{
-		{Currency: "CNY", Rate: 100_000_000_000, Date: w.now.Truncate(day).Add(-9 * day), Old: true},
-		{Currency: "USD", Rate: 800_000_000_000, Date: w.now.Truncate(day)},
+		{Currency: "CNY", Rate: 100_000_000_000, Date: w.now.Truncate(day).Add(-9 * day), Old: true, Origin: "fixed"},
+		{Currency: "USD", Rate: 800_000_000_000, Date: w.now.Truncate(day), Origin: "fixed"},
 	})
 	w.is("number of quotes with the filter of one market", len(w.quotesOf("", "a").Items[0].Quotes), 1)
 
@@ -162,7 +162,7 @@ func TestMetadata_IsShownWithItemsAndQuotes(t *testing.T) {
 	list, err := w.Items(t.Context(), view.ItemFilter{AppID: 730}, "", 10)
 	w.must(err)
 	w.is("metadata of the list", []*metadata.Description{list.Items[0].Metadata, list.Items[1].Metadata}, []*metadata.Description{nil, want})
-	item, err := w.Item(t.Context(), key)
+	item, err := w.Item(t.Context(), key, "")
 	w.must(err)
 	w.is("metadata of the item", item.Metadata, want)
 	quotes, err := w.Quotes(t.Context(), []catalog.Key{plain, key}, nil, "")

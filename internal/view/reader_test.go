@@ -126,7 +126,7 @@ func (w *world) lists(job int64) map[string]func(cursor string, limit int) ([]st
 			return names(p.Items, func(j view.Job) string { return j.ID }), p.NextCursor, err
 		},
 		"jobItems": func(cursor string, limit int) ([]string, *string, error) {
-			p, err := w.JobItems(ctx, job, "", cursor, limit)
+			p, err := w.JobItems(ctx, job, view.JobItemFilter{}, cursor, limit)
 			return names(p.Items, func(i view.JobItem) string { return i.MarketHashName }), p.NextCursor, err
 		},
 		"users": func(cursor string, limit int) ([]string, *string, error) {
@@ -134,7 +134,7 @@ func (w *world) lists(job int64) map[string]func(cursor string, limit int) ([]st
 			return names(p.Items, func(u view.User) string { return u.UserID }), p.NextCursor, err
 		},
 		"inventory": func(cursor string, limit int) ([]string, *string, error) {
-			p, err := w.Inventory(ctx, "u", 0, 0, cursor, limit)
+			p, err := w.Inventory(ctx, "u", 0, 0, "", cursor, limit)
 			return names(p.Items, func(r view.InventoryRow) string { return r.AssetID }), p.NextCursor, err
 		},
 	}
@@ -178,7 +178,7 @@ func TestLists_PagesReturnEachElementOnce(t *testing.T) {
 				page, next, err := list(cursor, limit)
 				w.must(err)
 				if len(page) == 0 || len(page) > limit {
-					t.Fatalf("%s: limit %d: got a page of %d elements", name, limit, len(page))
+					t.Fatalf("%s: got a page of %d elements, want 1 to %d", name, len(page), limit)
 				}
 				got = append(got, page...)
 				if next == nil {
@@ -229,9 +229,12 @@ func TestLists_RejectCursorsOfOtherLists(t *testing.T) {
 func TestReader_ReturnsNotFound(t *testing.T) {
 	w := newWorld(t, false)
 	for code, ask := range map[string]func() error{
-		"job_not_found":  func() error { _, err := w.Job(t.Context(), 1); return err },
-		"item_not_found": func() error { _, err := w.Item(t.Context(), catalog.Key{AppID: catalog.CS2, Name: "A"}); return err },
-		"user_not_found": func() error { _, err := w.Inventory(t.Context(), "u", 0, 0, "", 1); return err },
+		"job_not_found": func() error { _, err := w.Job(t.Context(), 1); return err },
+		"item_not_found": func() error {
+			_, err := w.Item(t.Context(), catalog.Key{AppID: catalog.CS2, Name: "A"}, "")
+			return err
+		},
+		"user_not_found": func() error { _, err := w.Inventory(t.Context(), "u", 0, 0, "", "", 1); return err },
 	} {
 		if f := fault.Of(ask()); f == nil || f.Kind != fault.NotFound || f.Code != code {
 			t.Errorf("got error %v, want %s", f, code)
@@ -239,11 +242,11 @@ func TestReader_ReturnsNotFound(t *testing.T) {
 	}
 	w.own("u", "A")
 	id := w.begin(1)
-	_, err := w.JobItems(t.Context(), id, "unheard", "", 1)
+	_, err := w.JobItems(t.Context(), id, view.JobItemFilter{State: "unheard"}, "", 1)
 	if f := fault.Of(err); f == nil || f.Code != "invalid_state" {
 		t.Errorf("request with an unknown state returned %v, want code invalid_state", err)
 	}
-	if _, err := w.JobItems(t.Context(), id+1, "", "", 1); fault.Of(err) == nil || fault.Of(err).Code != "job_not_found" {
+	if _, err := w.JobItems(t.Context(), id+1, view.JobItemFilter{}, "", 1); fault.Of(err) == nil || fault.Of(err).Code != "job_not_found" {
 		t.Errorf("request for items of an unknown job returned %v, want code job_not_found", err)
 	}
 }
@@ -275,7 +278,7 @@ func TestItem_ConvertsWithRatesOfItsEstimate(t *testing.T) {
 		})
 		return err
 	})
-	d, err := w.Item(t.Context(), catalog.Key{AppID: catalog.CS2, Name: "A"})
+	d, err := w.Item(t.Context(), catalog.Key{AppID: catalog.CS2, Name: "A"}, "")
 	w.must(err)
 	if len(d.Snapshots) != 1 {
 		t.Fatalf("got %d snapshots, want 1", len(d.Snapshots))

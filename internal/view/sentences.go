@@ -216,6 +216,15 @@ func (e *explainer) estimated() money.Micro {
 	}
 }
 
+// heldReason states which move of a held price is above its limit.
+func heldReason(guard string, c money.Currency) string {
+	m, err := pricing.DecodeGuard(guard, &pricing.State{})
+	if err != nil || m.Reference == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s times %s %s, the price %s. The limit is %s.", m.Factor, m.Reference, c, windowText(m.Window), m.Window.Limit())
+}
+
 func windowText(w pricing.Window) string {
 	switch w {
 	case pricing.SinceDay:

@@ -22,18 +22,24 @@ type InventoryValue struct {
 // InventoryValues lists the values of an inventory over time, oldest first.
 type InventoryValues struct {
 	Currency   money.Currency   `json:"currency"`
+	Rates      []ConversionRate `json:"rates,omitempty"`
 	Items      []InventoryValue `json:"items"`
 	NextCursor *string          `json:"nextCursor"`
 }
 
 // Values lists the values of a user's inventory at the end of days, oldest first. A zero to is now.
+// All values are in the given currency by the rates in force, because none are stored with them.
 // It returns a fault.NotFound if the user does not exist.
-func (r *UserReader) Values(ctx context.Context, userID string, from, to time.Time, after string, limit int) (InventoryValues, error) {
+func (r *UserReader) Values(ctx context.Context, userID string, from, to time.Time, currency money.Currency, after string, limit int) (InventoryValues, error) {
 	leave, err := r.o.enter(ctx, admission.List)
 	if err != nil {
 		return InventoryValues{}, err
 	}
 	defer leave()
+	convert, err := r.o.converter(ctx, currency, r.o.Now())
+	if err != nil {
+		return InventoryValues{}, err
+	}
 	var last int64
 	if err := readCursor(after, "values", &last); err != nil {
 		return InventoryValues{}, err
@@ -56,7 +62,8 @@ func (r *UserReader) Values(ctx context.Context, userID string, from, to time.Ti
 		return InventoryValues{}, err
 	}
 	p := page(rows, limit, func(v *inventory.Value) InventoryValue {
-		return InventoryValue{Day: v.Day, Value: v.Value, ValueDecimal: v.Value.String(), Rows: v.Assets, UnpricedRows: v.Unpriced}
+		value := convert.total(v.Value)
+		return InventoryValue{Day: v.Day, Value: value, ValueDecimal: value.String(), Rows: v.Assets, UnpricedRows: v.Unpriced}
 	}, func(v *inventory.Value) *string { return cursor("values", v.Day.UnixMicro()) })
-	return InventoryValues{Currency: r.o.Currency, Items: p.Items, NextCursor: p.NextCursor}, nil
+	return InventoryValues{Currency: convert.to, Rates: convert.used(), Items: p.Items, NextCursor: p.NextCursor}, nil
 }

@@ -61,6 +61,7 @@ type Readers struct {
 	Traders   *TraderReader
 	Health    *HealthReader
 	Access    *AccessReader
+	Overview  *OverviewReader
 }
 
 type (
@@ -108,7 +109,7 @@ func New(options Options) *Readers {
 	if o.Feed == nil {
 		o.Feed = event.NewFeed(o.Store, o.Logger)
 	}
-	return &Readers{
+	all := &Readers{
 		Jobs: &JobReader{o: o, status: admission.NewCoalescer[counted](false), dryRuns: map[bool]*admission.Coalescer[DryRun]{
 			false: admission.NewCoalescer[DryRun](true), true: admission.NewCoalescer[DryRun](true),
 		}},
@@ -121,6 +122,8 @@ func New(options Options) *Readers {
 		Health:    &HealthReader{o},
 		Access:    &AccessReader{o},
 	}
+	all.Overview = &OverviewReader{o: o, all: all}
+	return all
 }
 
 // enter waits for a slot for an expensive read. The caller must call leave after the read.

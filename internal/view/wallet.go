@@ -152,3 +152,26 @@ func (r *WalletReader) WalletEntries(ctx context.Context, userID, currency, afte
 	}
 	return page(entries, limit, walletEntry, func(e *wallet.Entry) *string { return cursor("entries", string(e.Currency), e.Number) }), nil
 }
+
+// WalletAccount is the account of a user in one currency, for operators.
+type WalletAccount struct {
+	UserID string
+	WalletBalance
+}
+
+// Accounts lists the accounts of users, by user and currency, without a comparison with their
+// entries.
+func (r *WalletReader) Accounts(ctx context.Context, after string, limit int) (Page[WalletAccount], error) {
+	leave, err := r.o.enter(ctx, admission.List)
+	if err != nil {
+		return Page[WalletAccount]{}, err
+	}
+	defer leave()
+	var last wallet.Account
+	if err := readCursor(after, "accounts", &last.User, &last.Currency); err != nil {
+		return Page[WalletAccount]{}, err
+	}
+	heads, err := wallet.Accounts(ctx, r.o.Store, last, limit+1)
+	return page(heads, limit, func(h *wallet.Head) WalletAccount { return WalletAccount{h.User, balanceOf(*h)} },
+		func(h *wallet.Head) *string { return cursor("accounts", h.User, string(h.Currency)) }), err
+}

@@ -28,6 +28,7 @@ type world struct {
 	now     time.Time
 	learned []refresh.Learned               // learned by each new job
 	quotes  func() []refresh.MarketSnapshot // quotes of each estimated item; nil: unchanged
+	rateSet int64                           // exchange rates of the next estimates
 }
 
 func newWorld(tb testing.TB, scopeAll bool) *world {
@@ -122,7 +123,7 @@ func (w *world) estimateWith(estimates map[string]pricing.Priced) bool {
 	}
 	items, err := refresh.BatchItems(w.Context(), w.store, *b)
 	w.must(err)
-	s := refresh.Estimates{MissingRetry: time.Hour}
+	s := refresh.Estimates{MissingRetry: time.Hour, RateSet: w.rateSet}
 	for _, i := range items {
 		estimate := estimates[i.Key.Name]
 		out := refresh.EstimatedItem{Item: i, Responded: true, AsOf: w.now, QuotedAt: w.now, State: refresh.ItemUpdated, NewQuotes: w.quotes()}

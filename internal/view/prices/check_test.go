@@ -71,7 +71,7 @@ func TestLatest_CallersDuringQueryShareTheNextQuery(t *testing.T) {
 		s.response <- 5
 		synctest.Wait()
 		if len(got) != 1 || <-got != 5 {
-			t.Fatal("version 5 of the first query did not reach exactly its caller")
+			t.Fatal("first query: got other callers or versions, want version 5 for its one caller")
 		}
 		s.response <- 6
 		synctest.Wait()

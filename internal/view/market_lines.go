@@ -1,0 +1,117 @@
+package view
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/exchange"
+	"assay/internal/money"
+	"assay/internal/pricing"
+	"assay/internal/provider"
+	"assay/internal/refresh"
+)
+
+// MarketsOf returns the configured markets of a game, sorted by title. Of markets with the same
+// key, it returns one.
+func (r *ItemReader) MarketsOf(app int32) []provider.Market {
+	var out []provider.Market
+	for _, p := range r.o.Providers {
+		for _, m := range p.Describe().Markets {
+			known := slices.ContainsFunc(out, func(o provider.Market) bool { return o.Key == m.Key })
+			if slices.Contains(m.AppIDs, app) && !known {
+				out = append(out, m)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b provider.Market) int {
+		return cmp.Or(cmp.Compare(a.Title, b.Title), cmp.Compare(a.Key, b.Key))
+	})
+	return out
+}
+
+// MarketLine is the price of an item on one market over time, in the base currency.
+type MarketLine struct {
+	Title  string
+	Points []LinePoint
+}
+
+// LinePoint is a price that is valid from At until the next point. The price 0 means that the
+// market did not offer the item, or that its currency had no rate.
+type LinePoint struct {
+	At    time.Time
+	Price money.Micro
+}
+
+// MarketLines returns the prices of an item on each market in a period, sorted by title. It
+// reads at most one point of the history per step, because each contains the quotes of all
+// markets.
+func (r *ItemReader) MarketLines(ctx context.Context, key catalog.Key, from, to time.Time, step time.Duration) ([]MarketLine, error) {
+	item, markets, err := r.historyOf(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	points, err := steppedPoints(ctx, r.o.Store, item.ID, from, to, step)
+	if err != nil {
+		return nil, err
+	}
+	sets := map[int64]pricing.Rates{}
+	lines := map[int64]*MarketLine{}
+	for _, p := range points {
+		rates, known := sets[p.rateSet]
+		if !known {
+			if rates, err = exchange.ReadRates(ctx, r.o.Store, p.rateSet); err != nil {
+				return nil, err
+			}
+			sets[p.rateSet] = rates
+		}
+		quotes, err := refresh.DecodeQuotes(p.quotes)
+		if err != nil {
+			return nil, err
+		}
+		found := map[int64]money.Micro{}
+		for k := range quotes {
+			found[quotes[k].MarketID] = r.linePrice(&quotes[k], rates)
+		}
+		for id, price := range found {
+			if lines[id] == nil && price > 0 {
+				lines[id] = &MarketLine{Title: markets[id].Title}
+			}
+		}
+		for id, l := range lines {
+			if last := len(l.Points) - 1; last < 0 || l.Points[last].Price != found[id] {
+				l.Points = append(l.Points, LinePoint{p.at, found[id]})
+			}
+		}
+	}
+	out := make([]MarketLine, 0, len(lines))
+	for _, l := range lines {
+		out = append(out, *l)
+	}
+	slices.SortFunc(out, func(a, b MarketLine) int { return cmp.Compare(a.Title, b.Title) })
+	return out, nil
+}
+
+// linePrice returns the price of a quote in the base currency, or 0 if the market does not
+// offer the item.
+func (r *ItemReader) linePrice(q *refresh.MarketSnapshot, rates pricing.Rates) money.Micro {
+	price, _ := pricing.Quoted(q.Ask, q.Sale)
+	switch q.Reason {
+	case pricing.NotOffered, pricing.NotConfigured, pricing.InvalidAmount:
+		return 0
+	}
+	if q.Currency == r.o.Currency {
+		return price
+	}
+	rate, ok := rates.Of(q.Currency)
+	if !ok {
+		return 0
+	}
+	converted, ok := money.Convert(price, rate.Value)
+	if !ok {
+		return 0
+	}
+	return converted
+}

@@ -1,0 +1,248 @@
+package view
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"assay/internal/admission"
+	"assay/internal/event"
+	"assay/internal/provider"
+	"assay/internal/refresh"
+)
+
+// Overview is the content of the first page, besides the live run.
+type Overview struct {
+	Verdicts  []Verdict // the verdict, then further problems, the most important first
+	Tiles     []Tile    // age of quotes, updated items, failed items, budget left
+	Providers ProvidersDebug
+	Hours     map[string][]HalfHour // last 48 half hours, by provider; a provider without requests is missing
+	Runs      []RunBar              // last 30 runs of all kinds, newest first
+	Events    []EventLine           // newest first
+	Next      *time.Time            // next scheduled run; nil: none
+}
+
+// RunBar counts the items of a run for a stacked bar.
+type RunBar struct {
+	ID, Kind, State, Outcome string // Outcome is empty while the run is live
+	StartedAt                time.Time
+	FinishedAt               *time.Time // nil: not ended
+	Updated, NoQuote, Failed int64
+	Skipped, Cancelled       int64
+	Pending, Total, Changed  int64
+	LastError                string
+}
+
+// Tile is a figure with its course over the last seven days.
+type Tile struct {
+	Key    string // quoteAge (seconds), updated (items), failed (items), budgetLeft (millionths)
+	Now    *int64 // nil: unknown, or no budget
+	Points []TilePoint
+}
+
+// TilePoint is the value of a tile at a time.
+type TilePoint struct {
+	At    time.Time
+	Value int64
+}
+
+const (
+	barsShown  = 30
+	runsRead   = 200 // runs in the tiles, at most
+	tilePeriod = 7 * 24 * time.Hour
+	eventsRead = 20
+	// stateKept is how long the age of quotes is reused, because it needs a scan of all items.
+	stateKept = 15 * time.Second
+)
+
+// OverviewReader reads the first page.
+type OverviewReader struct {
+	o     *Options
+	all   *Readers
+	state priceState
+}
+
+// priceState caches the state of all prices.
+type priceState struct {
+	mu   sync.Mutex
+	at   time.Time // zero: not read yet
+	last refresh.PriceState
+}
+
+// PriceState returns the state of all prices in scope, at most 15 seconds old.
+func (r *OverviewReader) PriceState(ctx context.Context) (refresh.PriceState, error) {
+	r.state.mu.Lock()
+	defer r.state.mu.Unlock()
+	now := r.o.Now()
+	if age := now.Sub(r.state.at); !r.state.at.IsZero() && age >= 0 && age < stateKept {
+		return r.state.last, nil
+	}
+	s, err := refresh.ReadPriceState(ctx, r.o.Store, r.o.ScopeAll, now)
+	if err == nil {
+		r.state.last, r.state.at = s, now
+	}
+	return s, err
+}
+
+// Overview returns the first page. It sends no requests to providers.
+func (r *OverviewReader) Overview(ctx context.Context) (out Overview, err error) {
+	leave, err := r.o.enter(ctx, admission.List)
+	if err != nil {
+		return out, err
+	}
+	defer leave()
+	if out.Providers, err = r.all.Providers.ReadProviders(ctx); err != nil {
+		return out, err
+	}
+	if out.Hours, err = r.all.Providers.ProviderHours(ctx); err != nil {
+		return out, err
+	}
+	jobs, err := Jobs(ctx, r.o.Store, "", 1<<62, runsRead)
+	if err != nil {
+		return out, err
+	}
+	for i := range jobs[:min(barsShown, len(jobs))] {
+		out.Runs = append(out.Runs, runBar(&jobs[i]))
+	}
+	state, err := r.PriceState(ctx)
+	if err != nil {
+		return out, err
+	}
+	if out.Tiles, err = r.tiles(ctx, jobs, state); err != nil {
+		return out, err
+	}
+	events, err := event.List(ctx, r.o.Store, eventsRead)
+	if err != nil {
+		return out, err
+	}
+	for _, e := range events {
+		out.Events = append(out.Events, EventLineOf(e))
+	}
+	if at, scheduled := r.o.Scheduled()["refresh"]; scheduled {
+		out.Next = &at
+	}
+	situation, err := r.situation(ctx, out.Providers, state, jobs)
+	if err != nil {
+		return out, err
+	}
+	out.Verdicts = VerdictsOf(&situation)
+	return out, nil
+}
+
+func runBar(j *refresh.Job) RunBar {
+	c := &j.Counts
+	return RunBar{
+		ID: strconv.FormatInt(j.ID, 10), Kind: string(j.Kind), State: string(j.State), Outcome: string(j.Outcome), StartedAt: j.CreatedAt, FinishedAt: when(j.FinishedAt),
+		Updated: c.Updated, NoQuote: c.NoQuote, Failed: c.Failed, Cancelled: c.Cancelled, Pending: c.Pending, Total: c.Total, Changed: c.Changed,
+		Skipped:   c.SkippedTTL + c.SkippedNoSales + c.SkippedBudget + c.SkippedPaused + c.SkippedBackoff,
+		LastError: j.LastError,
+	}
+}
+
+// tiles returns the four tiles. The jobs are ordered from the newest to the oldest.
+func (r *OverviewReader) tiles(ctx context.Context, jobs []refresh.Job, state refresh.PriceState) ([]Tile, error) {
+	begin := r.o.Now().Add(-tilePeriod)
+	samples, err := readPriceSamples(ctx, r.o.Store, begin)
+	if err != nil {
+		return nil, err
+	}
+	age, updated, failed, left := Tile{Key: "quoteAge"}, Tile{Key: "updated"}, Tile{Key: "failed"}, Tile{Key: "budgetLeft"}
+	for _, s := range samples {
+		if s.QuoteAge >= 0 {
+			age.Points = append(age.Points, TilePoint{s.At, seconds(s.QuoteAge)})
+		}
+		if s.BudgetLeft >= 0 {
+			left.Points = append(left.Points, TilePoint{s.At, int64(s.BudgetLeft)})
+		}
+	}
+	if state.QuoteAge >= 0 {
+		now := seconds(state.QuoteAge)
+		age.Now = &now
+	}
+	for _, j := range slices.Backward(jobs) {
+		if j.State.Live() || j.FinishedAt.Before(begin) {
+			continue
+		}
+		updated.Points = append(updated.Points, TilePoint{j.FinishedAt, j.Counts.Updated})
+		failed.Points = append(failed.Points, TilePoint{j.FinishedAt, j.Counts.Failed})
+	}
+	for _, t := range []*Tile{&updated, &failed, &left} {
+		if n := len(t.Points); n > 0 {
+			t.Now = &t.Points[n-1].Value
+		}
+	}
+	now, err := r.o.budgetLeft(ctx)
+	if left.Now = nil; now >= 0 {
+		left.Now = &now
+	}
+	return []Tile{age, updated, failed, left}, err
+}
+
+// situation returns what the verdict depends on.
+func (r *OverviewReader) situation(ctx context.Context, providers ProvidersDebug, state refresh.PriceState, jobs []refresh.Job) (Situation, error) {
+	s := Situation{Configured: len(providers.Providers), Prices: state.Fresh + state.Stale, QuoteAge: state.QuoteAge}
+	for i := range providers.Providers {
+		s.addProvider(&providers.Providers[i])
+	}
+	for i := range jobs {
+		if j := &jobs[i]; j.Kind == refresh.Bulk {
+			bar := runBar(j)
+			if !j.State.Live() {
+				s.Last = &bar
+				break
+			}
+			s.Running = &bar
+		}
+	}
+	counts, err := r.all.Items.PriceCounts(ctx)
+	if err != nil {
+		return s, err
+	}
+	s.Held = counts.Held
+	health, err := r.all.Health.Health(ctx, false)
+	if err != nil {
+		return s, err
+	}
+	for _, check := range slices.Sorted(maps.Keys(health.Checks)) {
+		if health.Checks[check] != "ok" {
+			s.Failing = append(s.Failing, check)
+		}
+	}
+	if !r.o.PricesOnly {
+		s.Ledger, err = r.all.Health.LedgerVerification(ctx)
+	}
+	return s, err
+}
+
+func (s *Situation) addProvider(p *ProviderDebug) {
+	switch {
+	case p.Paused:
+		s.Paused = append(s.Paused, p.Provider)
+		return
+	case p.Health == provider.HealthDown || p.Breaker == string(provider.BreakerOpen):
+		s.Down = append(s.Down, p.Provider)
+	case p.Health == provider.HealthDegraded && !slices.ContainsFunc(p.Markets, func(m MarketDebug) bool { return m.Quarantine != nil }):
+		s.Degraded = append(s.Degraded, p.Provider)
+	}
+	if p.Budget.Low {
+		s.LowBudget = append(s.LowBudget, p.Provider)
+	}
+	for _, m := range p.Markets {
+		if m.Quarantine != nil {
+			s.Quarantined = append(s.Quarantined, MarketTrouble{p.Provider, m.Market, *m.Quarantine})
+		}
+	}
+}
+
+// budgetLeft returns the smallest share that is left of the budget of a host, in millionths,
+// or -1 without a budget.
+func (o *Options) budgetLeft(ctx context.Context) (int64, error) {
+	if o.Engine == nil {
+		return -1, nil
+	}
+	left, err := o.Engine.BudgetLeft(ctx)
+	return int64(left), err
+}

@@ -1,0 +1,176 @@
+package view
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+)
+
+// Verdict states in one sentence how pricing is, or one problem, with the page to act on it.
+type Verdict struct {
+	Level  string // good, calm, warn or bad
+	Text   string // a sentence
+	Action string // text of the link; empty: no link
+	Href   string // path on the operator's page
+}
+
+// Situation is what the verdict of the overview depends on.
+type Situation struct {
+	Failing     []string // failing health checks of the server
+	Ledger      *LedgerVerification
+	Configured  int             // number of providers
+	Down        []string        // providers whose last fetches all failed, or whose breaker is open
+	Degraded    []string        // providers with some failed fetches
+	Paused      []string        // providers paused by an operator
+	LowBudget   []string        // providers whose budget runs out before it renews
+	Quarantined []MarketTrouble // markets in quarantine
+	Prices      int64           // items in scope with a price
+	QuoteAge    time.Duration   // 95th percentile of the age of their quotes; negative: no price
+	Last        *RunBar         // last bulk run that ended; nil: none
+	Running     *RunBar         // queued or running bulk run; nil: none
+	Held        int64           // held prices
+}
+
+// MarketTrouble is a market with a problem.
+type MarketTrouble struct{ Provider, Market, Why string }
+
+// VerdictsOf returns the verdict on a situation and further problems, the most important
+// first. The first one is the sentence of the overview. Without a problem it is the only one.
+func VerdictsOf(s *Situation) []Verdict {
+	var out []Verdict
+	add := func(level, action, href, format string, args ...any) {
+		out = append(out, Verdict{Level: level, Text: fmt.Sprintf(format, args...), Action: action, Href: href})
+	}
+	if len(s.Failing) > 0 {
+		add("bad", "Show events", "/events", "The server fails its health check: %s.", strings.Join(s.Failing, ", "))
+	}
+	if l := s.Ledger; l != nil && l.Status == "failed" {
+		add("bad", "Show the ledger", "/ledger", "The ledger does not verify: %s.", countText(l.FailureCount, "failure", "failures"))
+	}
+	if s.Configured == 0 {
+		add("bad", "Read how", "/help/index.html", "Nothing is configured: set MARKET_PRICE_PROVIDERS to the providers that prices come from.")
+		return out
+	}
+	if n := len(s.Down); n > 0 {
+		add("bad", "Show providers", "/providers", "%s%s", countOf(n, s.Configured, s.Down), basis(s))
+	}
+	if l := s.Last; l != nil && (l.State == "failed" || l.Outcome == "failed") {
+		add("bad", "Show the run", "/runs/"+l.ID, "The last run failed: %s", sentenceEnd(l.LastError, "no item got a price"))
+	}
+	for _, q := range s.Quarantined {
+		add("warn", "Compare and accept", "/providers/"+url.PathEscape(q.Provider), "A response of %s/%s is in quarantine: %s", q.Provider, q.Market, sentenceEnd(q.Why, "it failed validation"))
+	}
+	if s.Last == nil && s.Running == nil {
+		add("calm", "Start a run", "/runs", "No run has ended yet: start one to get prices.")
+	}
+	if s.Prices > 0 && s.QuoteAge > freshFor {
+		add("warn", "Show stale prices", "/items?status=stale", "More than 5 %% of %s rest on quotes that are older than a day.", countText(s.Prices, "price", "prices"))
+	}
+	if n := len(s.LowBudget); n > 0 {
+		add("warn", "Show budgets", "/providers", "The budget of %s runs out before it renews.", list(s.LowBudget))
+	}
+	if len(s.Degraded) > 0 {
+		add("warn", "Show providers", "/providers", "Some fetches of %s failed.", list(s.Degraded))
+	}
+	if l := s.Last; l != nil && l.Outcome == "partial" {
+		add("warn", "Show the run", "/runs/"+l.ID, "The last run is partial: %s.", OutcomeText(l.Outcome))
+	}
+	if len(s.Paused) > 0 {
+		add("warn", "Show providers", "/providers", "%s paused, so no requests are sent.", isAre(s.Paused))
+	}
+	if s.Held > 0 {
+		add("calm", "Show held prices", "/held", "%s held until you accept or a later run confirms.", countText(s.Held, "price is", "prices are"))
+	}
+	if !slices.ContainsFunc(out, func(v Verdict) bool { return v.Level != "calm" }) && s.Prices > 0 {
+		// Held prices are normal and follow the good news.
+		good := Verdict{Level: "good", Text: fmt.Sprintf("All is well: %s%s", responding(s.Configured), basis(s)), Action: "Show prices", Href: "/items"}
+		out = append([]Verdict{good}, out...)
+	}
+	if len(out) == 0 {
+		out = append(out, Verdict{Level: "calm", Text: "No item has a price yet.", Action: "Show runs", Href: "/runs"})
+	}
+	return out
+}
+
+// basis ends a sentence with what the prices rest on.
+func basis(s *Situation) string {
+	if s.Prices == 0 || s.QuoteAge < 0 {
+		return "."
+	}
+	return fmt.Sprintf("; 95 %% of %s rest on quotes of at most %s.", countText(s.Prices, "price", "prices"), ageText(s.QuoteAge))
+}
+
+func countOf(n, all int, names []string) string {
+	if n == all {
+		if n == 1 {
+			return "The provider " + names[0] + " fails"
+		}
+		return fmt.Sprintf("All %d providers fail", all)
+	}
+	if n == 1 {
+		return fmt.Sprintf("1 of %d providers fails (%s)", all, names[0])
+	}
+	return fmt.Sprintf("%d of %d providers fail (%s)", n, all, list(names))
+}
+
+func responding(n int) string {
+	if n == 1 {
+		return "the provider responds"
+	}
+	return fmt.Sprintf("all %d providers respond", n)
+}
+
+// listed is the number of names in a sentence.
+const listed = 3
+
+// list joins names. It counts those beyond the third.
+func list(names []string) string {
+	if len(names) > listed {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:listed], ", "), len(names)-listed)
+	}
+	if n := len(names) - 1; n > 0 {
+		return strings.Join(names[:n], ", ") + " and " + names[n]
+	}
+	return strings.Join(names, "")
+}
+
+func isAre(names []string) string {
+	if len(names) == 1 {
+		return names[0] + " is"
+	}
+	return list(names) + " are"
+}
+
+// countText returns a number with its noun.
+func countText(n int64, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return humanize.Comma(n) + " " + more
+}
+
+// sentenceEnd returns the text with a full stop, or another text if it is empty.
+func sentenceEnd(text, otherwise string) string {
+	if text == "" {
+		text = otherwise
+	}
+	return strings.TrimSuffix(text, ".") + "."
+}
+
+// ageText returns a duration in its largest common unit, such as "31 min".
+func ageText(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return "1 min"
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%d min", int64(d/time.Minute))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", int64(d/time.Hour))
+	default:
+		return fmt.Sprintf("%d days", int64(d/(24*time.Hour)))
+	}
+}
