@@ -28,6 +28,7 @@ import (
 	"assay/internal/inventory"
 	"assay/internal/inventory/syncs"
 	"assay/internal/market"
+	"assay/internal/operator"
 	"assay/internal/pricing"
 	"assay/internal/provider"
 	"assay/internal/provider/allowance"
@@ -258,8 +259,9 @@ func (a *App) buildServer() *http.Server {
 	read := a.readers
 	failures, keys := access.NewFailures(a.now), &apikey.Service{DB: a.store}
 	page := web.New(web.Deps{
-		Readers: read, Engine: a.engine, Credentials: a.creds, APIKeys: keys, Failures: failures,
-		Version: a.version, Currency: a.cfg.Currency, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,
+		Readers: read, Feed: a.feed, Engine: a.engine, Credentials: a.creds, APIKeys: keys, Operators: &operator.Service{DB: a.store}, Webhooks: a.hooks, Settings: a.cfg.Effective(), Failures: failures,
+		Gate: gate, Syncs: a.syncs, Trades: a.market, Ledger: a.ledger, Fees: a.fees,
+		Version: a.version, Currency: a.cfg.Currency, PricesOnly: a.cfg.PricesOnly, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,
 	})
 	return api.NewServer(api.New(api.Deps{
 		Readers: read, Gate: gate, Engine: a.engine, Inventories: a.inventories, Syncs: a.syncs, Market: a.market, Ledger: a.ledger, Fees: a.fees, Webhooks: a.hooks,
@@ -319,6 +321,9 @@ func (a *App) Run(ctx context.Context) error {
 		failed = errors.Join(failed, a.server.Close())
 	}
 	wg.Wait()
+	if !a.readOnly {
+		_ = allowance.StoreSamples(stopping, a.store, a.sampled()) // a loss of some seconds is acceptable
+	}
 	if !a.readOnly && !a.cfg.PricesOnly {
 		a.lastCheckpoint(ctx)
 	}

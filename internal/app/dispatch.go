@@ -11,6 +11,7 @@ import (
 	"assay/internal/dispatch/river"
 	"assay/internal/idempotency"
 	"assay/internal/inventory"
+	"assay/internal/provider"
 	"assay/internal/refresh"
 )
 
@@ -73,6 +74,9 @@ func (a *App) tasks() []dispatch.Task {
 			return err
 		}},
 		{Name: "retention", Queue: dispatch.QueueUpkeep, Run: a.engine.Retain, Next: hourly},
+		{Name: "price_samples", Queue: dispatch.QueueUpkeep, Run: a.engine.SamplePrices, Next: func(t time.Time) time.Time {
+			return t.UTC().Truncate(provider.SamplePeriod).Add(provider.SamplePeriod)
+		}},
 		{Name: "inventory_values", Queue: dispatch.QueueUpkeep, Run: func(ctx context.Context) error { return inventory.RecordValues(ctx, a.store) }, Next: hourly},
 		{Name: "audit_log", Queue: dispatch.QueueUpkeep, Run: func(ctx context.Context) error { return auditlog.DeleteOld(ctx, a.store) }, Next: hourly},
 	}

@@ -31,7 +31,7 @@ func checkLines(t *testing.T, part collectorFunc, want ...string) {
 	lines := strings.Split(response.Body.String(), "\n")
 	for _, want := range want {
 		if !slices.Contains(lines, want) {
-			t.Errorf("got no line %s", want)
+			t.Errorf("got no line %s, want one in\n%s", want, response.Body)
 		}
 	}
 }

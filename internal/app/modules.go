@@ -20,6 +20,7 @@ func (a *App) loops() []loop {
 		{"secrets", a.watchSecrets},
 		{"feed", a.feed.Run},
 		{"webhooks", a.sendEvents},
+		{"samples", a.storeSamples},
 	}
 	if !a.cfg.PricesOnly {
 		all = append(all, loop{"ranking", a.readers.Traders.KeepRanking})

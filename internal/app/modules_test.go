@@ -41,8 +41,8 @@ func startApp(t *testing.T, dir string, environ ...string) (*App, func()) {
 	}
 }
 
-// ask sends a request as admin and returns the status and body of the response.
-func (a *App) ask(t *testing.T, method, path, body string) (int, string) {
+// send sends a request as admin and returns the status and body of the response.
+func (a *App) send(t *testing.T, method, path, body string) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, a.URL()+path, strings.NewReader(body))
 	if err != nil {
@@ -80,25 +80,25 @@ func (a *App) loopNames() (names []string) {
 
 func TestModules_PricesOnlyStartsNoWorkOfTheWallet(t *testing.T) {
 	dir := t.TempDir()
-	rules := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the fee rules were requested") }))
+	rules := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("got a request for the fee rules, want none") }))
 	defer rules.Close()
 	a, stop := startApp(t, dir, "MODULES=prices", "PAYMENT_FEE_RULES="+rules.URL)
-	if got := a.taskNames(); !slices.Equal(got, []string{"audit_log", "inventory_values", "refresh", "retention"}) {
-		t.Errorf("got the tasks %q, want audit_log, inventory_values, refresh and retention", got)
+	if got := a.taskNames(); !slices.Equal(got, []string{"audit_log", "inventory_values", "price_samples", "refresh", "retention"}) {
+		t.Errorf("got the tasks %q, want audit_log, inventory_values, price_samples, refresh and retention", got)
 	}
-	if got := a.loopNames(); !slices.Equal(got, []string{"lease", "dispatcher", "secrets", "feed", "webhooks"}) {
+	if got := a.loopNames(); !slices.Equal(got, []string{"lease", "dispatcher", "secrets", "feed", "webhooks", "samples"}) {
 		t.Errorf("got the loops %q, want none of the market, the wallet or fees", got)
 	}
 	if a.fees != nil || a.feeClient != nil {
-		t.Error("the fee rules were opened")
+		t.Error("got a service of the fee rules, want none")
 	}
-	if _, metrics := a.ask(t, "GET", "/metrics", ""); strings.Contains(metrics, "assay_ledger") || strings.Contains(metrics, "assay_trades") || !strings.Contains(metrics, "assay_items_in_scope") {
-		t.Error("the metrics have figures of the ledger or of trades, or none of prices")
+	if _, metrics := a.send(t, "GET", "/metrics", ""); strings.Contains(metrics, "assay_ledger") || strings.Contains(metrics, "assay_trades") || !strings.Contains(metrics, "assay_items_in_scope") {
+		t.Errorf("got the metrics %.2000s, want those of prices, and none of the ledger and of trades", metrics)
 	}
-	if status, body := a.ask(t, "PUT", "/api/users/u1", "{}"); status != http.StatusOK {
+	if status, body := a.send(t, "PUT", "/api/users/u1", "{}"); status != http.StatusOK {
 		t.Errorf("got %d %s, want a new user", status, body)
 	}
-	if status, body := a.ask(t, "DELETE", "/api/users/u1", ""); status != http.StatusNoContent {
+	if status, body := a.send(t, "DELETE", "/api/users/u1", ""); status != http.StatusNoContent {
 		t.Errorf("got %d %s, want the user deleted", status, body)
 	}
 	if n := a.count(t, "SELECT count(*) FROM fee_rule_set"); n != 0 {
@@ -113,13 +113,13 @@ func TestModules_PricesOnlyStartsNoWorkOfTheWallet(t *testing.T) {
 
 	a, stop = startApp(t, dir)
 	defer stop()
-	if got := a.taskNames(); len(got) != 8 {
-		t.Errorf("got the tasks %q with all modules, want 8", got)
+	if got := a.taskNames(); len(got) != 9 {
+		t.Errorf("got the tasks %q with all modules, want 9", got)
 	}
 	if got := a.loopNames(); !slices.Contains(got, "ranking") {
 		t.Errorf("got the loops %q with all modules, want the ranking of traders", got)
 	}
-	if status, body := a.ask(t, "POST", walletOf("u2"), deposit); status != http.StatusCreated {
+	if status, body := a.send(t, "POST", walletOf("u2"), deposit); status != http.StatusCreated {
 		t.Errorf("got %d %s, want a deposit with all modules", status, body)
 	}
 }
@@ -142,19 +142,19 @@ func (a *App) count(t *testing.T, query string) (n int) {
 func TestModules_PricesOnlyKeepsMoney(t *testing.T) {
 	dir := t.TempDir()
 	a, stop := startApp(t, dir)
-	if status, body := a.ask(t, "PUT", "/api/users/u1", "{}"); status != http.StatusOK {
+	if status, body := a.send(t, "PUT", "/api/users/u1", "{}"); status != http.StatusOK {
 		t.Fatalf("put user: got %d %s, want 200", status, body)
 	}
-	if status, body := a.ask(t, "POST", walletOf("u1"), deposit); status != http.StatusCreated {
+	if status, body := a.send(t, "POST", walletOf("u1"), deposit); status != http.StatusCreated {
 		t.Fatalf("deposit: got %d %s, want 201", status, body)
 	}
 	stop()
 
 	a, stop = startApp(t, dir, "MODULES=prices")
-	if status, body := a.ask(t, "DELETE", "/api/users/u1", ""); status != http.StatusConflict || !strings.Contains(body, "user_has_money") {
+	if status, body := a.send(t, "DELETE", "/api/users/u1", ""); status != http.StatusConflict || !strings.Contains(body, "user_has_money") {
 		t.Errorf("got %d %s, want 409 for a user with money", status, body)
 	}
-	if status, body := a.ask(t, "GET", "/api/health", ""); status != http.StatusOK || strings.Contains(body, "ledger") {
+	if status, body := a.send(t, "GET", "/api/health", ""); status != http.StatusOK || strings.Contains(body, "ledger") {
 		t.Errorf("got %d %s, want a health report without the ledger", status, body)
 	}
 	stop()
@@ -176,7 +176,7 @@ func TestModules_PricesOnlyKeepsMoney(t *testing.T) {
 
 	a, stop = startApp(t, dir)
 	defer stop()
-	if status, body := a.ask(t, "GET", walletOf("u1"), ""); status != http.StatusOK || strings.Count(body, `"deposit"`) != 1 {
+	if status, body := a.send(t, "GET", walletOf("u1"), ""); status != http.StatusOK || strings.Count(body, `"deposit"`) != 1 {
 		t.Errorf("got %d %s, want the deposit", status, body)
 	}
 }

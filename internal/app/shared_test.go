@@ -53,7 +53,7 @@ func TestBudget_IsSharedByTwoInstances(t *testing.T) {
 	servers := map[string]*providertest.Server{}
 	for _, name := range Providers() {
 		if fakes[name] == nil {
-			t.Fatalf("provider %s has no fake server", name)
+			t.Fatalf("got no fake server of provider %s, want one", name)
 		}
 		s := providertest.NewServer(t, fakes[name])
 		servers[name] = s

@@ -3,9 +3,9 @@ package config
 import (
 	"context"
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -37,15 +37,22 @@ func rolesOf(c *Config) []role {
 	}
 }
 
-// Fingerprint identifies a secret within this process. The secret cannot be computed from
-// it.
+// Fingerprint identifies a secret. It is not stored or logged, because a weak secret could be
+// guessed from it.
 type Fingerprint [sha256.Size]byte
+
+// Bond returns a text that proves, together with the token, which secret has this fingerprint.
+// Without the token, nothing can be computed from it, so it may be stored.
+func (f Fingerprint) Bond(token string) string {
+	h := hmac.New(sha256.New, []byte(token))
+	h.Write(f[:])
+	return hex.EncodeToString(h.Sum(nil))
+}
 
 // Credentials are the current secrets of all roles. They can be reloaded while the program
 // runs. All methods are safe for concurrent use.
 type Credentials struct {
 	options Options
-	key     []byte // random key of the fingerprints of this process
 	live    atomic.Pointer[map[string][]Fingerprint]
 	reading sync.Mutex // serializes reloads
 }
@@ -53,8 +60,7 @@ type Credentials struct {
 // NewCredentials returns the secrets of c. It returns an error if a role has no secret, so
 // that no route is open by mistake.
 func NewCredentials(c *Config) (*Credentials, error) {
-	k := &Credentials{options: c.options, key: make([]byte, 32)}
-	_, _ = rand.Read(k.key) // never fails
+	k := &Credentials{options: c.options}
 	if _, err := k.replace(c); err != nil {
 		return nil, err
 	}
@@ -70,7 +76,7 @@ func (k *Credentials) Match(role, presented string) bool {
 
 // Identify is Match that also returns the fingerprint of the secret.
 func (k *Credentials) Identify(role, presented string) (Fingerprint, bool) {
-	f := k.fingerprint(presented)
+	f := fingerprint(presented)
 	return f, k.Live(role, f)
 }
 
@@ -79,6 +85,15 @@ func (k *Credentials) Live(role string, f Fingerprint) bool {
 	found := 0
 	for _, candidate := range (*k.live.Load())[role] {
 		found |= subtle.ConstantTimeCompare(candidate[:], f[:])
+	}
+	return found == 1
+}
+
+// Bound reports whether a current secret of the role has this bond with the token.
+func (k *Credentials) Bound(role, token, bond string) bool {
+	found := 0
+	for _, candidate := range (*k.live.Load())[role] {
+		found |= subtle.ConstantTimeCompare([]byte(candidate.Bond(token)), []byte(bond))
 	}
 	return found == 1
 }
@@ -111,22 +126,16 @@ func (k *Credentials) replace(c *Config) (changed bool, err error) {
 			return false, fmt.Errorf("%s is not set; set it or %s%s", role.setting, role.setting, fileSuffix)
 		}
 		for _, s := range role.secrets {
-			next[role.name] = append(next[role.name], k.fingerprint(s.Reveal()))
+			next[role.name] = append(next[role.name], fingerprint(s.Reveal()))
 		}
 	}
 	before := k.live.Swap(&next)
 	return before == nil || !maps.EqualFunc(*before, next, slices.Equal), nil
 }
 
-// fingerprint returns a keyed hash of a secret. All hashes have the same length, so that a
-// comparison does not reveal the length of a secret.
-func (k *Credentials) fingerprint(text string) Fingerprint {
-	h := hmac.New(sha256.New, k.key)
-	h.Write([]byte(text))
-	var f Fingerprint
-	h.Sum(f[:0])
-	return f
-}
+// fingerprint returns a hash of a secret. All hashes have the same length, so that a comparison
+// does not reveal the length of a secret.
+func fingerprint(text string) Fingerprint { return sha256.Sum256([]byte(text)) }
 
 // Secret returns the value of NAME or NAME_FILE for a price list that contains ${NAME}. The
 // name must end in _API_KEY: other secrets are never returned. Each call reads the value

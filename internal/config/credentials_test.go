@@ -118,7 +118,7 @@ func TestCredentials_RotateWithoutAFailure(t *testing.T) {
 	}
 	reload("the-old-secret-of-all\nthe-new-secret-of-all\n")
 	if !k.Live(RoleAdmin, old) {
-		t.Error("the old secret was refused before its removal")
+		t.Error("old secret before its removal: got a refusal, want it accepted")
 	}
 	close(move)
 	for moved.Load() < clients {
@@ -128,7 +128,7 @@ func TestCredentials_RotateWithoutAFailure(t *testing.T) {
 	close(stop)
 	all.Wait()
 	if k.Match(RoleAdmin, "the-old-secret-of-all") || k.Live(RoleAdmin, old) {
-		t.Error("the old secret was accepted after its removal")
+		t.Error("old secret after its removal: got it accepted, want a refusal")
 	}
 }
 
@@ -141,7 +141,7 @@ func TestCredentials_StayUnchangedAfterAFault(t *testing.T) {
 				t.Errorf("Reload: got %v, %v; want an error", changed, err)
 			}
 			if !k.Match(RoleAdmin, "the-old-secret-of-all") {
-				t.Error("the previous secret was refused")
+				t.Error("previous secret: got a refusal, want it accepted")
 			}
 		})
 	}
@@ -251,11 +251,11 @@ func TestCredentials_WatchLogsEachChangeOnce(t *testing.T) {
 	hangup <- os.Interrupt
 	expect("changed=false")
 	if !k.Match(RoleAdmin, "the-new-secret-of-all") {
-		t.Error("the new secret was refused")
+		t.Error("new secret: got a refusal, want it accepted")
 	}
 	select {
 	case line := <-log:
-		t.Errorf("got the unexpected log line %s", line)
+		t.Errorf("got another log line %s, want none", line)
 	default:
 	}
 }

@@ -21,7 +21,7 @@ func TestDefinitions_AreTheDocumentedOnes(t *testing.T) {
 	head, rest, found := strings.Cut(string(page), from)
 	_, tail, closed := strings.Cut(rest, to)
 	if !found || !closed {
-		t.Fatalf("%s: the comments around the table are missing", path)
+		t.Fatalf("%s: got no comments around the table, want both", path)
 	}
 	want := head + from + settingsTable(t) + to + tail
 	if os.Getenv("ASSAY_UPDATE") == "1" {
@@ -31,7 +31,7 @@ func TestDefinitions_AreTheDocumentedOnes(t *testing.T) {
 		return
 	}
 	if want != string(page) {
-		t.Errorf("%s is out of date; run make generate", path)
+		t.Errorf("%s: got an old table, want the current one: run make generate", path)
 	}
 }
 

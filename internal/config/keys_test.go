@@ -31,7 +31,7 @@ func TestCreateSecrets_FirstStartOnSQLite(t *testing.T) {
 		seen[string(text)] = true
 	}
 	if len(c.SyncSecrets) != 1 || len(c.PlatformTokens) != 1 || len(c.AdminTokens) != 1 || len(c.LedgerKeys) != 1 {
-		t.Error("the configuration does not contain the new secrets")
+		t.Error("got a configuration without the new secrets, want one for each role and a ledger key")
 	}
 	before := c.AdminTokens[0].Reveal()
 	again := load(t, c.options)
@@ -99,7 +99,7 @@ func TestCreateSecrets_PostgresRequiresThem(t *testing.T) {
 		t.Errorf("got files %v, error %v; want none and 3 faults", created, err)
 	}
 	if _, err := os.Stat(filepath.Join(c.DataDir, "secrets")); err == nil {
-		t.Error("a directory for secrets was created")
+		t.Error("got a new directory for secrets, want none")
 	}
 }
 
@@ -126,7 +126,7 @@ func TestLoad_RefusesWeakAndSharedSecrets(t *testing.T) {
 		}
 	}
 	if strings.Contains(err.Error(), "fifteen-letters") || strings.Contains(err.Error(), "the-same-secret-twice") {
-		t.Errorf("the error contains a secret: %v", err)
+		t.Errorf("got error %v, want one without a secret", err)
 	}
 }
 
@@ -139,7 +139,7 @@ func TestLoad_RefusesATokenAsLedgerKey(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("token %s: got error %v, want %q in it", token, err, want)
 		} else if strings.Contains(strings.ToLower(err.Error()), first) || strings.Contains(strings.ToLower(err.Error()), second) {
-			t.Errorf("the error contains a key: %v", err)
+			t.Errorf("got error %v, want one without a key", err)
 		}
 	}
 }

@@ -11,6 +11,6 @@ func TestOutsideSecret_NeedsNoCredentials(t *testing.T) {
 		t.Errorf("got secret %q, error %v; want abc", value, err)
 	}
 	if _, err := c.OutsideSecret("ADMIN_API_TOKEN"); err == nil {
-		t.Error("OutsideSecret returned Assay's own credential")
+		t.Error("OutsideSecret of Assay's own credential: got no error, want one")
 	}
 }

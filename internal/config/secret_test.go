@@ -40,10 +40,10 @@ func TestSecret_IsNeverPrinted(t *testing.T) {
 	}
 	text := out.String()
 	if strings.Contains(text, canary) || strings.Contains(text, fmt.Sprintf("%x", canary)) || strings.Contains(text, fmt.Sprintf("%X", canary)) {
-		t.Errorf("the output contains the secret:\n%s", text)
+		t.Errorf("got output with the secret, want it redacted:\n%s", text)
 	}
 	if !strings.Contains(text, redacted) {
-		t.Errorf("got no %s in the output", redacted)
+		t.Errorf("got output without %s, want it in place of the secret", redacted)
 	}
 }
 
@@ -65,7 +65,7 @@ func TestConfig_ShowsNoSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	if text := out.String(); strings.Contains(text, canary) || strings.Contains(text, "abab") {
-		t.Errorf("the output contains a secret:\n%s", text)
+		t.Errorf("got output with a secret, want all redacted:\n%s", text)
 	}
 	for _, s := range c.Effective() {
 		if s.Name == "MARKET_PRICE_SYNC_SECRET" && s.Value != "[redacted] (2)" {
