@@ -71,11 +71,11 @@ func start(t *testing.T, steps ...func(http.ResponseWriter)) (*Client, *fake) {
 	}
 	generated, ok := c.ClientInterface.(*api.Client)
 	if !ok {
-		t.Fatalf("got a client of type %T", c.ClientInterface)
+		t.Fatalf("got a client of type %T, want *api.Client", c.ClientInterface)
 	}
 	retries, ok := generated.Client.(*retrier)
 	if !ok {
-		t.Fatalf("got an HTTP client of type %T", generated.Client)
+		t.Fatalf("got an HTTP client of type %T, want *retrier", generated.Client)
 	}
 	retries.wait = c.wait
 	return c, f
@@ -225,7 +225,7 @@ func TestVerifyWebhook_AcceptsOnlySignedAndRecentMessages(t *testing.T) {
 		}
 	}
 	if err := VerifyWebhook(header, []byte(body), secret); err == nil {
-		t.Error("a message of 2021 was accepted")
+		t.Error("message of 2021: got no error, want one")
 	}
 }
 
@@ -233,6 +233,6 @@ func TestError_KeepsTheProblem(t *testing.T) {
 	t.Parallel()
 	var e Error
 	if err := json.Unmarshal([]byte(`{"status":404,"code":"user_not_found","detail":"There is no user u1."}`), &e); err != nil || e.Error() != "user_not_found (404): There is no user u1." {
-		t.Errorf("got %q, %v", e.Error(), err)
+		t.Errorf("got the text %q, error %v, want the code, the status and the detail", e.Error(), err)
 	}
 }

@@ -154,11 +154,11 @@ func TestServe_RespondsToMalformedChunksWith400(t *testing.T) {
 			}
 		}
 		if after := h.database.Version(t, h.raw); after != before {
-			t.Error("a malformed request changed the database")
+			t.Error("malformed request: got a changed database, want no change")
 		}
 		synctest.Wait()
 		if log := h.log.String(); strings.Contains(log, `"status":5`) || strings.Contains(log, `"level":"ERROR"`) {
-			t.Errorf("the log contains server errors: %s", log)
+			t.Errorf("got server errors in the log, want none: %s", log)
 		}
 	})
 }

@@ -19,7 +19,7 @@ var publishedRoutes = []string{
 	"GET /api/inventory/{userId}", "GET /api/inventory/{userId}/values", "POST /api/inventory/{userId}/sync",
 	"GET /api/market-prices/job-debug", "GET /api/market-prices/jobs", "GET /api/market-prices/jobs/{id}",
 	"POST /api/market-prices/jobs/{id}/cancel", "GET /api/market-prices/jobs/{id}/items", "POST /api/market-prices/jobs/{id}/retry-failed",
-	"POST /api/market-prices/items/{name}/accept", "GET /api/market-prices/provider-debug", "POST /api/market-prices/refresh",
+	"POST /api/market-prices/items/{name}/accept", "POST /api/market-prices/items/refresh", "GET /api/market-prices/provider-debug", "POST /api/market-prices/refresh",
 	"POST /api/market-prices/providers/{provider}/accept", "POST /api/market-prices/providers/{provider}/pause",
 	"POST /api/market-prices/providers/{provider}/resume", "GET /api/market-prices/status",
 	"GET /api/prices/items", "GET /api/prices/items/{name}", "POST /api/prices/lookup", "POST /api/prices/quotes", "GET /api/prices/items/{name}/history", "GET /api/prices/items/{name}/at", "GET /api/prices/items/{name}/figures", "GET /api/prices/snapshot/manifest",
@@ -154,7 +154,7 @@ func TestAuth_RespondsAlikeToMissingAndWrongSecrets(t *testing.T) {
 		a.Header.Del("Date")
 	}
 	if d := cmp.Diff(missing.Header, wrong.Header); d != "" || missing.body != wrong.body {
-		t.Errorf("responses to a missing and a wrong secret differ: %s\n%s\n%s", d, missing.body, wrong.body)
+		t.Errorf("responses to a missing and a wrong secret: got\n%s and\n%s, want the same; headers (-missing +wrong):\n%s", missing.body, wrong.body, d)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"assay/internal/catalog"
 	"assay/internal/fault"
+	"assay/internal/money"
 	"assay/internal/view"
 )
 
@@ -36,6 +37,9 @@ func (c *call) fields() view.Fields {
 	f, _ := view.ParseFields(c.values["fields"]) // checked by bind
 	return f
 }
+
+// currency returns the currency of the response's amounts; empty: the base currency.
+func (c *call) currency() money.Currency { return money.Currency(c.values["currency"]) }
 
 // key returns the key of the item in the request.
 func (c *call) key() catalog.Key {

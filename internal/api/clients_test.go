@@ -22,6 +22,9 @@ func TestClients_AreGeneratedFromTheDocument(t *testing.T) {
 		generateClient(t, made, "../../client/go/api/api.gen.go",
 			"go", "-C", "../../e2e/clients/go", "tool", "oapi-codegen", "-config", "../../../client/go/api/generate.yaml", "-o", made, document)
 	})
+	t.Run("Bruno", func(t *testing.T) {
+		generateBruno(t, []byte(startServer(t, nil).request("GET", "/openapi.json", "").body))
+	})
 	t.Run("TypeScript", func(t *testing.T) {
 		program, err := filepath.Abs("../../e2e/clients/node_modules/.bin/openapi-typescript")
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
@@ -27,8 +28,13 @@ type feedHandlers struct {
 	streams chan struct{} // one element for each stream
 }
 
-// changeHeader is the header with the number of the last price change in an export.
-const changeHeader = "Assay-Change"
+// Headers of an export: the number of the last price change in it, the currency, and the
+// exchange rates, which NDJSON has no other place for.
+const (
+	changeHeader   = "Assay-Change"
+	currencyHeader = "Assay-Currency"
+	ratesHeader    = "Assay-Rates"
+)
 
 const (
 	// maxExports limits the exports in progress, because each holds a database connection.
@@ -45,7 +51,7 @@ func newFeedHandlers(deps *Deps) feedHandlers {
 }
 
 func (h feedHandlers) manifest(c *call) (any, error) {
-	return h.Readers.Items.Manifest(c.Context(), int32(c.values.number("appId")))
+	return h.Readers.Items.Manifest(c.Context(), int32(c.values.number("appId")), c.currency())
 }
 
 // export returns a handler that sends all prices, as one JSON object or as NDJSON.
@@ -58,7 +64,7 @@ func (h feedHandlers) export(ndjson bool) handler {
 		}
 		defer func() { <-h.exports }()
 		e := &exporter{call: c, ndjson: ndjson}
-		err := h.Readers.Items.Export(ctx, int32(c.values.number("appId")), c.fields(), e.begin)
+		err := h.Readers.Items.Export(ctx, int32(c.values.number("appId")), c.fields(), c.currency(), e.begin)
 		return response{}, e.end(err)
 	}
 }
@@ -81,6 +87,7 @@ func (h feedHandlers) enter(ctx context.Context) error {
 type exported struct {
 	Change   string                `json:"change"`
 	Currency money.Currency        `json:"currency"`
+	Rates    []view.ConversionRate `json:"rates,omitempty"`
 	Items    []view.PublishedPrice `json:"items"`
 }
 
@@ -100,10 +107,16 @@ func (e *exporter) begin(of view.Export) func(*view.PublishedPrice) error {
 	e.started = true
 	encoding := acceptedEncoding(e.Header.Get("Accept-Encoding"))
 	h := e.w.Header()
-	h.Set("ETag", e.etag(of, encoding))
+	var rates []byte
+	if len(of.Rates) > 0 {
+		rates, _ = json.Marshal(of.Rates) // fails for no rate
+		h.Set(ratesHeader, string(rates))
+	}
+	h.Set("ETag", e.etag(of, rates, encoding))
 	h.Set("Cache-Control", "private, no-cache")
 	h.Set("Vary", "Accept-Encoding")
 	h.Set(changeHeader, strconv.FormatInt(of.Change, 10))
+	h.Set(currencyHeader, string(of.Currency))
 	if matches(e.Header.Get("If-None-Match"), h.Get("ETag")) {
 		e.w.WriteHeader(http.StatusNotModified)
 		return nil
@@ -122,7 +135,11 @@ func (e *exporter) begin(of view.Export) func(*view.PublishedPrice) error {
 	e.out = compressed(e.w, encoding)
 	e.buffer = make([]byte, 0, exportBuffer+exportBuffer/4)
 	if !e.ndjson {
-		e.buffer = fmt.Appendf(e.buffer, `{"change":"%d","currency":%q,"items":[`, of.Change, of.Currency)
+		e.buffer = fmt.Appendf(e.buffer, `{"change":"%d","currency":%q,`, of.Change, of.Currency)
+		if rates != nil {
+			e.buffer = fmt.Appendf(e.buffer, `"rates":%s,`, rates)
+		}
+		e.buffer = append(e.buffer, `"items":[`...)
 	}
 	return e.row
 }
@@ -131,8 +148,8 @@ const ndjsonType = "application/x-ndjson"
 
 // etag returns a strong validator: the version of the prices, and everything else that
 // determines the bytes.
-func (e *exporter) etag(of view.Export, encoding string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %s %t %q %q %s", of.Change, of.Version, of.Currency, e.ndjson, e.values["appId"], e.values["fields"], encoding))
+func (e *exporter) etag(of view.Export, rates []byte, encoding string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %s %s %t %q %q %s", of.Change, of.Version, of.Currency, rates, e.ndjson, e.values["appId"], e.values["fields"], encoding))
 	return `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`
 }
 
@@ -228,7 +245,7 @@ const maxWaitSeconds = 60
 func (h feedHandlers) changes(c *call) (any, error) {
 	c.unlimitedRead()
 	ctx := c.slow
-	page, err := h.Readers.Items.Changes(ctx, c.values.number("since"), c.limit(), c.values.seconds("wait"), c.fields())
+	page, err := h.Readers.Items.Changes(ctx, c.values.number("since"), c.limit(), c.values.seconds("wait"), c.fields(), c.currency())
 	if err != nil {
 		return nil, err
 	}

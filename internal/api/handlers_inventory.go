@@ -63,9 +63,9 @@ func (h inventoryHandlers) syncInventory(c *call) (any, error) {
 }
 
 func (h inventoryHandlers) values(c *call) (any, error) {
-	return h.Readers.Users.Values(c.Context(), c.values["userId"], c.values.moment("from"), c.values.moment("to"), c.values["cursor"], c.limit())
+	return h.Readers.Users.Values(c.Context(), c.values["userId"], c.values.moment("from"), c.values.moment("to"), c.currency(), c.values["cursor"], c.limit())
 }
 
 func (h inventoryHandlers) inventory(c *call) (any, error) {
-	return h.Readers.Users.Inventory(c.Context(), c.values["userId"], int32(c.values.number("appId")), c.fields(), c.values["cursor"], c.limit())
+	return h.Readers.Users.Inventory(c.Context(), c.values["userId"], int32(c.values.number("appId")), c.fields(), c.currency(), c.values["cursor"], c.limit())
 }

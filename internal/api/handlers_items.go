@@ -22,13 +22,13 @@ func (h itemHandlers) items(c *call) (any, error) {
 		AppID: int32(c.values.number("appId")), Search: c.values["q"], Status: c.values["status"], Market: c.values["market"],
 		Min: c.values.amount("minPrice"), Max: c.values.amount("maxPrice"),
 		ChangedSince: c.values.moment("changedSince"), UpdatedSince: c.values.moment("updatedSince"),
-		Held: c.values.flag("held"), MinDayChange: c.values.amount("minDayChange"), Sort: c.values["sort"], Fields: c.fields(),
+		Held: c.values.flag("held"), MinDayChange: c.values.amount("minDayChange"), Sort: c.values["sort"], Fields: c.fields(), Currency: c.currency(),
 	}
 	return h.Readers.Items.Items(c.Context(), f, c.values["cursor"], c.limit())
 }
 
 func (h itemHandlers) item(c *call) (any, error) {
-	return h.Readers.Items.Item(c.Context(), c.key())
+	return h.Readers.Items.Item(c.Context(), c.key(), c.currency())
 }
 
 // historySteps are the lengths of candles by their names.
@@ -42,6 +42,7 @@ func (h itemHandlers) history(c *call) (any, error) {
 	defer leave()
 	f := view.HistoryFilter{
 		Market: c.values["market"], From: c.values.moment("from"), To: c.values.moment("to"), Interval: historySteps[c.values["interval"]],
+		Currency: c.currency(),
 	}
 	return h.Readers.Items.History(c.Context(), c.key(), f, c.values["cursor"], c.limit())
 }
@@ -52,7 +53,7 @@ func (h itemHandlers) figures(c *call) (any, error) {
 		return nil, err
 	}
 	defer leave()
-	return h.Readers.Items.Figures(c.Context(), c.key())
+	return h.Readers.Items.Figures(c.Context(), c.key(), c.currency())
 }
 
 func (h itemHandlers) priceAt(c *call) (any, error) {
@@ -65,5 +66,5 @@ func (h itemHandlers) priceAt(c *call) (any, error) {
 	if at.IsZero() {
 		at = h.Now()
 	}
-	return h.Readers.Items.PriceAt(c.Context(), c.key(), at, c.values.flag("explain"))
+	return h.Readers.Items.PriceAt(c.Context(), c.key(), at, c.values.flag("explain"), c.currency())
 }

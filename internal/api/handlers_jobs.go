@@ -59,7 +59,24 @@ func (h jobHandlers) retryFailed(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	run, err := h.Engine.RetryFailed(c.Context(), old, c.role)
+	run, err := h.Engine.RetryFailed(c.Context(), old, c.values["cause"], c.role)
+	if err != nil {
+		return nil, err
+	}
+	return h.started(c, run)
+}
+
+// refreshBody describes the body of a refresh of chosen items. decodeKeys decodes it.
+type refreshBody struct {
+	Items []lookupKey `json:"items"`
+}
+
+func (h jobHandlers) refreshItems(c *call) (any, error) {
+	keys, err := decodeKeys(c.Body)
+	if err != nil {
+		return nil, err
+	}
+	run, err := h.Engine.RefreshItems(c.Context(), keys, c.role)
 	if err != nil {
 		return nil, err
 	}
@@ -114,5 +131,5 @@ func (h jobHandlers) jobItems(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h.Readers.Jobs.JobItems(c.Context(), id, c.values["state"], c.values["cursor"], c.limit())
+	return h.Readers.Jobs.JobItems(c.Context(), id, view.JobItemFilter{State: c.values["state"], Cause: c.values["cause"], Search: c.values["q"]}, c.values["cursor"], c.limit())
 }

@@ -20,6 +20,8 @@ func describeHeaders() map[string]schema {
 		{"ETag", "Version of the response. Send it as If-None-Match to get 304 while the response is unchanged.", text, `"n4bQgYhMfWWaL-qgxVrQFQ"`},
 		{"Cache-Control", "How long the response can be cached.", text, "public, max-age=10"},
 		{changeHeader, "Number of the last price change in the export.", text, "1774000000000812"},
+		{currencyHeader, "Currency of the export.", text, "USD"},
+		{ratesHeader, "The exchange rates that were used, as a JSON array. Absent unless the request has `currency`.", text, `[{"currency":"USD","rate":0.923021967882,"date":"2026-11-20T00:00:00Z","old":false,"origin":"ecb"}]`},
 		{"Age", "Seconds since the figures were computed.", seconds, 3},
 		{"Retry-After", "Seconds to wait before a retry. Absent if a retry does not help, for example if an operator must repair something.", seconds, 5},
 		{"RateLimit", "Remaining requests within the limit, and seconds until it is renewed. Present if the API key has a limit, and with 429.", text, `"key";r=599;t=42`},
@@ -28,7 +30,7 @@ func describeHeaders() map[string]schema {
 		{"WWW-Authenticate", "The required kind of credential.", text, `Bearer realm="assay"`},
 		{keyReplayed, "true if the response is the stored response to an earlier request with the same Idempotency-Key; absent otherwise.", text, "true"},
 	} {
-		always := h.name != keyReplayed && h.name != "Retry-After" && !strings.HasPrefix(h.name, "RateLimit")
+		always := h.name != keyReplayed && h.name != ratesHeader && h.name != "Retry-After" && !strings.HasPrefix(h.name, "RateLimit")
 		all[h.name] = schema{"description": h.meaning, "required": always, "schema": h.of, "example": h.example}
 	}
 	return all
@@ -50,7 +52,7 @@ func (op *operation) headers(status int) []string {
 			names = append(names, "Age")
 		}
 		if strings.HasPrefix(op.path, "/api/prices/snapshot") {
-			names = append(names, changeHeader)
+			names = append(names, changeHeader, currencyHeader, ratesHeader)
 		}
 	}
 	if op.body != nil && op.body.key != noKey {

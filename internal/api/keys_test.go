@@ -228,7 +228,7 @@ func TestAudit_NamesTheCredential(t *testing.T) {
 		t.Errorf("got the actors %q, want market key:sync platform", got)
 	}
 	if log := h.log.String(); !strings.Contains(log, `"actor":"key:sync"`) {
-		t.Errorf("the log of requests lacks the key: %s", log)
+		t.Errorf("log of requests: got %s, want the actor key:sync in it", log)
 	}
 	if got := h.request("GET", "/api/audit?actor=key:sync", "", asAdmin); strings.Count(got.body, `"actor"`) != 1 {
 		t.Errorf("got %s, want one entry of the key", got.body)

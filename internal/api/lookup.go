@@ -31,7 +31,7 @@ func (h itemHandlers) lookup(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := h.Readers.Items.Lookup(c.Context(), keys, c.fields())
+	found, err := h.Readers.Items.Lookup(c.Context(), keys, c.fields(), c.currency())
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func (h itemHandlers) lookup(c *call) (any, error) {
 		if err := h.Inventories.QueueMissing(c.Context(), missing); err != nil {
 			return nil, err
 		}
-		if found, err = h.Readers.Items.Lookup(c.Context(), keys, c.fields()); err != nil {
+		if found, err = h.Readers.Items.Lookup(c.Context(), keys, c.fields(), c.currency()); err != nil {
 			return nil, err
 		}
 	}
@@ -64,6 +64,20 @@ func decodeLookup(body io.Reader) (keys []catalog.Key, queueMissing bool, err er
 	})
 	in.Require("", "items", hasItems)
 	return keys, queueMissing, in.Finish()
+}
+
+// decodeKeys decodes a body with items only.
+func decodeKeys(body io.Reader) (keys []catalog.Key, err error) {
+	in := strictjson.NewReader(body)
+	hasItems := false
+	in.Object([]string{"items"}, func(member string) bool {
+		if hasItems = member == "items"; hasItems {
+			keys = readKeys(in)
+		}
+		return hasItems
+	})
+	in.Require("", "items", hasItems)
+	return keys, in.Finish()
 }
 
 // readKeys decodes up to maxLookup items.

@@ -135,13 +135,26 @@ func describeResponses(op operation, types *schemas) map[string]schema {
 		switch value := value.(type) {
 		case nil:
 		case media:
-			response["content"] = schema{string(value): schema{"schema": schema{}}}
+			response["content"] = schema{string(value): schema{"schema": schema{}, "example": mediaExamples()[value]}}
 		default:
 			response["content"] = schema{jsonType: describeContent(types.of(value), types)}
 		}
 		responses[strconv.Itoa(status)] = response
 	}
 	return responses
+}
+
+// mediaExamples returns examples of responses that have no Go type.
+func mediaExamples() map[media]any {
+	const price = `{"appId":730,"marketHashName":"AK-47 | Redline (Field-Tested)","phase":"","currentPrice":27.275,"currentPriceDecimal":"27.275",` +
+		`"priceStatus":"ok","priceUpdatedAt":"2026-11-20T06:00:00Z","priceCheckedAt":"2026-11-20T06:00:00Z"}`
+	return map[media]any{
+		ndjsonType:   price + "\n",
+		streamType:   "id: 1774000000000830\nevent: price.changed\ndata: {\"items\":[{\"change\":\"1774000000000830\"," + price[1:] + "]}\n\n",
+		"text/plain": "# TYPE assay_items_in_scope gauge\nassay_items_in_scope 28800\n",
+		"text/html":  "<!doctype html>",
+		jsonType:     schema{"openapi": "3.1.0", "info": schema{"title": "Assay"}},
+	}
 }
 
 // describeContent returns a schema with its example, or with one example per alternative.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"assay/internal/api/apitest"
+	"assay/internal/apikey"
 	"assay/internal/inventory"
 )
 
@@ -53,6 +54,53 @@ func TestOpenAPI_DescribesEveryParameter(t *testing.T) {
 	}
 	if got := d.At("paths", "/api/market-prices/jobs", "get", "parameters"); !strings.Contains(fmt.Sprint(got), "default:100") {
 		t.Errorf("got parameters %v, want limit with the default 100", got)
+	}
+}
+
+// TestOpenAPI_EveryRouteHasExampleErrorsAndScope checks what a client needs to know of a route:
+// an example of each response and body, the problem codes, and the scope of API keys.
+func TestOpenAPI_EveryRouteHasExampleErrorsAndScope(t *testing.T) {
+	h := startServer(t, nil)
+	d := h.document()
+	adminOnly := []string{"webhooks", "keys", "audit"}
+	for _, op := range h.api.routes.operations {
+		name := op.method + " " + op.path
+		described := d.At("paths", op.path, strings.ToLower(op.method))
+		hasExample := func(where string, content any) {
+			all, _ := content.(map[string]any)
+			for media, of := range all {
+				if apitest.At(of, "example") == nil && apitest.At(of, "examples") == nil {
+					t.Errorf("%s: %s as %s has no example", name, where, media)
+				}
+			}
+		}
+		hasExample("the body", apitest.At(described, "requestBody", "content"))
+		codes := 0
+		responses, _ := apitest.At(described, "responses").(map[string]any)
+		for status, response := range responses {
+			if ref, ok := apitest.At(response, "$ref").(string); ok {
+				response = d.At(apitest.Path(ref)...)
+			}
+			hasExample("the response "+status, apitest.At(response, "content"))
+			if status < "400" {
+				continue
+			}
+			if code, _ := apitest.At(response, "content", problemType, "example", "code").(string); !slices.Contains(problemCodes(), code) && op.path != "/api/health" {
+				t.Errorf("%s: the response %s has the problem code %q, want one of the documented codes", name, status, code)
+			}
+			codes++
+		}
+		if codes < 3 { // invalid parameters, another method, a large body
+			t.Errorf("%s: got %d problems, want at least 3", name, codes)
+		}
+		scope, _ := apitest.At(described, "x-scope").(string)
+		public := op.access == nil || slices.Contains(adminOnly, tag(op.path))
+		if (scope == "") != public || scope != "" && !slices.Contains(apikey.Scopes(), scope) {
+			t.Errorf("%s: got the scope %q, want one of %v; none: %t", name, scope, apikey.Scopes(), public)
+		}
+		if security := fmt.Sprint(apitest.At(described, "security")); strings.Contains(security, "apiKey") == public {
+			t.Errorf("%s: got the credentials %s, want an API key: %t", name, security, !public)
+		}
 	}
 }
 
@@ -123,7 +171,7 @@ func TestOpenAPI_DescribesBodiesAsDecoded(t *testing.T) {
 			value := full[member]
 			delete(full, member)
 			if err := read(encoded()); (err != nil) != slices.Contains(required, any(member)) {
-				t.Errorf("%s without %s: got %v; the required members are %v", name, member, err, required)
+				t.Errorf("%s without %s: got error %v, want one only without one of the required members %v", name, member, err, required)
 			}
 			full[member] = value
 		}

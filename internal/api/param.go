@@ -50,8 +50,8 @@ var (
 
 	priceStatus  = choice("status", "", "Only items whose price has this status now.", view.PriceStatuses()...)
 	onMarket     = text("market", 128, "Only items that this market offers or has sold. The value is the key of the market, such as steam.")
-	priceFrom    = amount("minPrice", 0, "Only items with at least this price, a decimal number of the base currency.")
-	priceTo      = amount("maxPrice", 1, "Only items with at most this price, a decimal number of the base currency.")
+	priceFrom    = amount("minPrice", 0, "Only items with at least this price, a decimal number of `currency`.")
+	priceTo      = amount("maxPrice", 1, "Only items with at most this price, a decimal number of `currency`.")
 	changedSince = moment("changedSince", "Only items whose price changed at this time or later.")
 	updatedSince = moment("updatedSince", "Only items whose price was confirmed at this time or later, changed or not.")
 	held         = flag("held", "Only items with a suspicious new price that waits for confirmation.")
@@ -77,7 +77,7 @@ var (
 	valuesFrom = moment("from", "Only days that began at this time or later.")
 	valuesTo   = moment("to", "Only days that began before this time. Default: now.")
 
-	jobKind      = choice("kind", "", "Only jobs of this kind.", "bulk", "missing")
+	jobKind      = choice("kind", "", "Only jobs of this kind.", "bulk", "missing", "items")
 	listingState = choice("state", "", "Only listings in this state.", "active", "reserved", "sold", "cancelled", "expired")
 	tradeState   = choice("state", "", "Only trades in this state.", "pending", "completed", "reversed", "settled")
 	minPrice     = number("minPrice", 0, market.MaxPrice, "", "Only listings with at least this price, in minor units.")
@@ -91,6 +91,8 @@ var (
 	listingID  = param{name: "id", in: "path", schema: schema{"type": "string"}, check: anything, doc: "Id of the listing."}
 	webhookID  = param{name: "id", in: "path", schema: schema{"type": "string"}, check: anything, doc: "Id of the webhook."}
 	tradeID    = param{name: "id", in: "path", schema: schema{"type": "string"}, check: anything, doc: "Id of the trade."}
+	itemCause  = text("cause", 4096, "Only items that failed with exactly this error.")
+	retryCause = text("cause", 4096, "Retry only the items that failed with exactly this error. Default: all.")
 	itemState  = choice("state", "", "Only items in this state.", "pending", "updated", "skipped", "noQuote", "failed", "cancelled")
 	period     = choice("period", "30d", "Period of the counted trades.", "7d", "30d", "all")
 	rankBy     = choice("by", "volume", "Figure that determines the rank.", "volume", "trades", "counterparties")
@@ -122,7 +124,11 @@ var (
 	}
 	inCurrency = param{
 		name: "currency", in: "query", schema: schema{"type": "string", "minLength": 3, "maxLength": 3}, check: checkCurrency,
-		doc: "Currency of all amounts, converted by the exchange rates in force. Default: the currency of all prices.",
+		doc: "Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices.",
+	}
+	thenCurrency = param{
+		name: "currency", in: "query", schema: schema{"type": "string", "minLength": 3, "maxLength": 3}, check: checkCurrency,
+		doc: "Currency of all amounts. Points are converted by the exchange rates of their time, candles by those in force. The response names the rates. Default: the currency of all prices, or of the market.",
 	}
 	checkpoint = param{
 		name: "checkpoint", in: "query", schema: schema{"type": "string", "maxLength": wallet.MaxUserCheckpoint}, check: checkCheckpoint,

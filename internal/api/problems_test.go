@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"assay/internal/fault"
 )
 
@@ -17,35 +15,16 @@ import (
 // With ASSAY_UPDATE=1 it rewrites the table of the page.
 func TestProblems_AreTheDocumentedOnes(t *testing.T) {
 	const path = "../../docs/reference/problems.md"
-	const from, to = "<!-- problems: make generate -->\n", "<!-- end of problems -->"
 	all, err := readProblems(problemsFile)
 	if err != nil {
 		t.Fatal(err)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, rest, found := strings.Cut(string(text), from)
-	_, tail, closed := strings.Cut(rest, to)
-	if !found || !closed {
-		t.Fatalf("%s: the comments around the table are missing", path)
 	}
 	var table strings.Builder
 	table.WriteString("| status | `code` | meaning | what to do |\n|---|---|---|---|\n")
 	for _, p := range all {
 		fmt.Fprintf(&table, "| %d | `%s` | %s | %s |\n", p.status, strings.Join(p.codes, "`, `"), p.meaning, p.solution)
 	}
-	page := head + from + table.String() + to + tail
-	if os.Getenv("ASSAY_UPDATE") == "1" {
-		if err := os.WriteFile(path, []byte(page), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if d := cmp.Diff(page, string(text)); d != "" {
-		t.Errorf("%s is out of date: run make generate (-want +got):\n%s", path, d)
-	}
+	generatedPart(t, path, "problems", table.String())
 }
 
 // TestProblems_HaveTheStatusOfTheirFault compares the statuses in problems.txt with the kinds

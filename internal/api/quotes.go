@@ -5,7 +5,6 @@ import (
 
 	"assay/internal/catalog"
 	"assay/internal/fault"
-	"assay/internal/money"
 	"assay/internal/strictjson"
 )
 
@@ -26,7 +25,7 @@ func (h itemHandlers) quotes(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h.Readers.Items.Quotes(c.Context(), keys, markets, money.Currency(c.values["currency"]))
+	return h.Readers.Items.Quotes(c.Context(), keys, markets, c.currency())
 }
 
 // decodeQuotes decodes the body of a request for quotes. Without the member markets it

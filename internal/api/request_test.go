@@ -30,7 +30,7 @@ func (a result) problem(t *testing.T) fault.Problem {
 		t.Fatalf("got status %d, %s: %s; want a problem", a.StatusCode, a.Header.Get("Content-Type"), a.body)
 	}
 	if p.Status != a.StatusCode || p.Type == "" || p.Title == "" || p.Detail == "" || p.Code == "" || p.RequestID != a.Header.Get("X-Request-Id") {
-		t.Errorf("incomplete problem: %s", a.body)
+		t.Errorf("got the problem %s, want one with all members", a.body)
 	}
 	return p
 }
@@ -171,6 +171,8 @@ func example(op operation) (path, body string) {
 		return path, `{"url":"` + deadHook + `","events":["job.finished"],"minChange":0.05}`
 	case "PATCH /api/webhooks/{id}":
 		return path, `{"items":["` + redline + `"],"users":["u1"],"enabled":true}`
+	case "POST /api/market-prices/items/refresh":
+		return path, `{"items":[{"marketHashName":"AK-47 | Redline"}]}`
 	case "POST /api/prices/lookup", "POST /api/prices/quotes":
 		return path, `{"items":[{"marketHashName":"AK-47 | Redline"},{"appId":440,"marketHashName":"y","phase":"Ruby"}]}`
 	default:

@@ -81,7 +81,7 @@ func TestServe_AcceptsShortPrintableRequestIDs(t *testing.T) {
 			t.Errorf("%q: got request id %q, want the sent one: %v", id, given, accepted)
 		}
 		if !strings.Contains(h.log.String(), fmt.Sprintf(`"request_id":%q`, given)) {
-			t.Errorf("the log does not contain %q", given)
+			t.Errorf("got no log record of request id %q, want one", given)
 		}
 	}
 }
@@ -104,7 +104,7 @@ func TestServe_LogsNoClientInput(t *testing.T) {
 		}
 	}
 	if strings.Contains(log, sent) {
-		t.Errorf("the log contains client input: %s", log)
+		t.Errorf("got the log %s, want it without client input", log)
 	}
 }
 
@@ -221,7 +221,7 @@ func TestServe_SendsNoRetryAfterForPermanentFailures(t *testing.T) {
 		t.Errorf("got body %s, header %v; want 503 ledger_tampered without Retry-After", got.body, got.Header)
 	}
 	if !strings.Contains(h.log.String(), "request failed") {
-		t.Error("the failure is not logged")
+		t.Error("got no log record of the failure, want one")
 	}
 }
 

@@ -13,13 +13,13 @@ func TestServe_HoldsTheReadSlotUntilTheResponseBegins(t *testing.T) {
 		op.serve = func(c *call) (any, error) {
 			list, err := read(c)
 			if isFree(t, h.deps.Gate) {
-				t.Error("the slot is free before the response is encoded")
+				t.Error("before the response is encoded: got a free slot, want it held")
 			}
 			return list, err
 		}
 		w := hookedRecorder{httptest.NewRecorder(), func() {
 			if !isFree(t, h.deps.Gate) {
-				t.Error("the slot is held while the response is sent")
+				t.Error("while the response is sent: got a held slot, want it free")
 			}
 		}}
 		r := h.newRequest(http.MethodGet, "/api/prices/items", nil)

@@ -34,7 +34,7 @@ func words[T ~string](all ...T) []string {
 // the schema. docs/reference/statuses-and-reasons.md explains each value.
 func wordLists() map[string][]string {
 	return map[string][]string{
-		"JobKind":  words(refresh.Bulk, refresh.Missing),
+		"JobKind":  words(refresh.Bulk, refresh.Missing, refresh.Chosen),
 		"JobState": words(refresh.Queued, refresh.Running, refresh.Finished, refresh.Failed, refresh.Cancelled),
 		"JobStage": words(refresh.StagePlan, refresh.StageFetch, refresh.StageEstimate, refresh.StageApply, refresh.StageDone),
 		"ItemState": {
@@ -76,6 +76,7 @@ func wordLists() map[string][]string {
 			provider.KindServer, provider.KindStatus, provider.KindProtocol, provider.KindTooLarge, provider.KindBlocked, provider.KindBreaker,
 			provider.KindBudget, provider.KindQuarantine, provider.KindCancelled),
 		"FetchOutcome": words(none, refresh.OutcomeOK, refresh.OutcomeSilent, refresh.OutcomeQuarantined),
+		"RateOrigin":   {exchange.ECBName, exchange.FileName, "fixed", "history"},
 		"RateSource":   {exchange.ECBName, exchange.FileName, "fixed", "none"},
 
 		"InspectionState":  words(inventory.InspectNone, inventory.InspectPending, inventory.InspectDone, inventory.InspectFailed, inventory.InspectContradiction),

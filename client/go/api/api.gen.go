@@ -795,6 +795,7 @@ func (e ItemState) Valid() bool {
 // Defines values for JobKind.
 const (
 	JobKindBulk    JobKind = "bulk"
+	JobKindItems   JobKind = "items"
 	JobKindMissing JobKind = "missing"
 )
 
@@ -802,6 +803,8 @@ const (
 func (e JobKind) Valid() bool {
 	switch e {
 	case JobKindBulk:
+		return true
+	case JobKindItems:
 		return true
 	case JobKindMissing:
 		return true
@@ -1137,12 +1140,15 @@ const (
 	ProblemCodeModuleOff              ProblemCode = "module_off"
 	ProblemCodeNoCandidate            ProblemCode = "no_candidate"
 	ProblemCodeNoExchangeRate         ProblemCode = "no_exchange_rate"
+	ProblemCodeNoInventory            ProblemCode = "no_inventory"
 	ProblemCodeNotMarketable          ProblemCode = "not_marketable"
 	ProblemCodeNotOwned               ProblemCode = "not_owned"
 	ProblemCodeNotQuarantined         ProblemCode = "not_quarantined"
 	ProblemCodeNotReversible          ProblemCode = "not_reversible"
 	ProblemCodeNotTradable            ProblemCode = "not_tradable"
 	ProblemCodeNothingFailed          ProblemCode = "nothing_failed"
+	ProblemCodeOperatorExists         ProblemCode = "operator_exists"
+	ProblemCodeOperatorNotFound       ProblemCode = "operator_not_found"
 	ProblemCodeOwnListing             ProblemCode = "own_listing"
 	ProblemCodePriceChanged           ProblemCode = "price_changed"
 	ProblemCodePriceNotFound          ProblemCode = "price_not_found"
@@ -1164,6 +1170,7 @@ const (
 	ProblemCodeTooManyFailures        ProblemCode = "too_many_failures"
 	ProblemCodeTooManyItems           ProblemCode = "too_many_items"
 	ProblemCodeTooManyKeys            ProblemCode = "too_many_keys"
+	ProblemCodeTooManyOperators       ProblemCode = "too_many_operators"
 	ProblemCodeTooManyWebhooks        ProblemCode = "too_many_webhooks"
 	ProblemCodeTradeNotFound          ProblemCode = "trade_not_found"
 	ProblemCodeTradeNotPaid           ProblemCode = "trade_not_paid"
@@ -1306,6 +1313,8 @@ func (e ProblemCode) Valid() bool {
 		return true
 	case ProblemCodeNoExchangeRate:
 		return true
+	case ProblemCodeNoInventory:
+		return true
 	case ProblemCodeNotMarketable:
 		return true
 	case ProblemCodeNotOwned:
@@ -1317,6 +1326,10 @@ func (e ProblemCode) Valid() bool {
 	case ProblemCodeNotTradable:
 		return true
 	case ProblemCodeNothingFailed:
+		return true
+	case ProblemCodeOperatorExists:
+		return true
+	case ProblemCodeOperatorNotFound:
 		return true
 	case ProblemCodeOwnListing:
 		return true
@@ -1359,6 +1372,8 @@ func (e ProblemCode) Valid() bool {
 	case ProblemCodeTooManyItems:
 		return true
 	case ProblemCodeTooManyKeys:
+		return true
+	case ProblemCodeTooManyOperators:
 		return true
 	case ProblemCodeTooManyWebhooks:
 		return true
@@ -1536,6 +1551,30 @@ func (e QuoteReason) Valid() bool {
 	case QuoteReasonStaleFetch:
 		return true
 	case QuoteReasonStaleMarket:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RateOrigin.
+const (
+	RateOriginEcb     RateOrigin = "ecb"
+	RateOriginFile    RateOrigin = "file"
+	RateOriginFixed   RateOrigin = "fixed"
+	RateOriginHistory RateOrigin = "history"
+)
+
+// Valid indicates whether the value is a known member of the RateOrigin enum.
+func (e RateOrigin) Valid() bool {
+	switch e {
+	case RateOriginEcb:
+		return true
+	case RateOriginFile:
+		return true
+	case RateOriginFixed:
+		return true
+	case RateOriginHistory:
 		return true
 	default:
 		return false
@@ -2100,6 +2139,7 @@ func (e PostMarketPricesItemsNameAcceptParamsPhase) Valid() bool {
 // Defines values for GetMarketPricesJobsParamsKind.
 const (
 	GetMarketPricesJobsParamsKindBulk    GetMarketPricesJobsParamsKind = "bulk"
+	GetMarketPricesJobsParamsKindItems   GetMarketPricesJobsParamsKind = "items"
 	GetMarketPricesJobsParamsKindMissing GetMarketPricesJobsParamsKind = "missing"
 )
 
@@ -2107,6 +2147,8 @@ const (
 func (e GetMarketPricesJobsParamsKind) Valid() bool {
 	switch e {
 	case GetMarketPricesJobsParamsKindBulk:
+		return true
+	case GetMarketPricesJobsParamsKindItems:
 		return true
 	case GetMarketPricesJobsParamsKindMissing:
 		return true
@@ -2325,6 +2367,30 @@ func (e GetPricesItemsNameParamsPhase) Valid() bool {
 	}
 }
 
+// Defines values for GetPricesItemsNameAtParamsExplain.
+const (
+	GetPricesItemsNameAtParamsExplainFalse GetPricesItemsNameAtParamsExplain = "false"
+	GetPricesItemsNameAtParamsExplainN0    GetPricesItemsNameAtParamsExplain = "0"
+	GetPricesItemsNameAtParamsExplainN1    GetPricesItemsNameAtParamsExplain = "1"
+	GetPricesItemsNameAtParamsExplainTrue  GetPricesItemsNameAtParamsExplain = "true"
+)
+
+// Valid indicates whether the value is a known member of the GetPricesItemsNameAtParamsExplain enum.
+func (e GetPricesItemsNameAtParamsExplain) Valid() bool {
+	switch e {
+	case GetPricesItemsNameAtParamsExplainFalse:
+		return true
+	case GetPricesItemsNameAtParamsExplainN0:
+		return true
+	case GetPricesItemsNameAtParamsExplainN1:
+		return true
+	case GetPricesItemsNameAtParamsExplainTrue:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for GetPricesItemsNameAtParamsPhase.
 const (
 	GetPricesItemsNameAtParamsPhaseBlackPearl GetPricesItemsNameAtParamsPhase = "Black Pearl"
@@ -2358,30 +2424,6 @@ func (e GetPricesItemsNameAtParamsPhase) Valid() bool {
 	case GetPricesItemsNameAtParamsPhaseRuby:
 		return true
 	case GetPricesItemsNameAtParamsPhaseSapphire:
-		return true
-	default:
-		return false
-	}
-}
-
-// Defines values for GetPricesItemsNameAtParamsExplain.
-const (
-	GetPricesItemsNameAtParamsExplainFalse GetPricesItemsNameAtParamsExplain = "false"
-	GetPricesItemsNameAtParamsExplainN0    GetPricesItemsNameAtParamsExplain = "0"
-	GetPricesItemsNameAtParamsExplainN1    GetPricesItemsNameAtParamsExplain = "1"
-	GetPricesItemsNameAtParamsExplainTrue  GetPricesItemsNameAtParamsExplain = "true"
-)
-
-// Valid indicates whether the value is a known member of the GetPricesItemsNameAtParamsExplain enum.
-func (e GetPricesItemsNameAtParamsExplain) Valid() bool {
-	switch e {
-	case GetPricesItemsNameAtParamsExplainFalse:
-		return true
-	case GetPricesItemsNameAtParamsExplainN0:
-		return true
-	case GetPricesItemsNameAtParamsExplainN1:
-		return true
-	case GetPricesItemsNameAtParamsExplainTrue:
 		return true
 	default:
 		return false
@@ -2612,7 +2654,7 @@ type AuditEntry struct {
 	// Action Method and route. An action on the operator's page begins with POST and a path outside /api.
 	Action string `json:"action"`
 
-	// Actor The credential: admin, market, platform, page, or key: and the name of an API key.
+	// Actor The credential: admin, market, platform, page, operator: and the name of an operator, or key: and the name of an API key.
 	Actor string `json:"actor"`
 
 	// Address IP address of the client.
@@ -2693,11 +2735,17 @@ type Candle struct {
 
 // Changes Price changes after a number.
 type Changes struct {
+	// Currency ISO 4217 code.
+	Currency string `json:"currency"`
+
 	// Items Changes, oldest first.
 	Items []PriceChange `json:"items"`
 
 	// Next Number to send as `since` of the next request.
 	Next string `json:"next"`
+
+	// Rates The exchange rates that were used. Absent unless the request has `currency`.
+	Rates *[]ConversionRate `json:"rates,omitempty"`
 
 	// UpToDate false if there are more changes.
 	UpToDate bool `json:"upToDate"`
@@ -2758,6 +2806,9 @@ type ConversionRate struct {
 
 	// Old true if the rate is more than three days old.
 	Old bool `json:"old"`
+
+	// Origin Origin of the rate: the European Central Bank, the operator's file, MARKET_PRICE_RATES, or the rates that are stored with a price of the history.
+	Origin RateOrigin `json:"origin"`
 
 	// Rate Price of one unit, an exact decimal number of at most twelve places.
 	Rate float64 `json:"rate"`
@@ -2953,6 +3004,9 @@ type Exported struct {
 
 	// Items Items with a price, in the order of game, name and phase.
 	Items []PublishedPrice `json:"items"`
+
+	// Rates The exchange rates that were used. Absent unless the request has `currency`.
+	Rates *[]ConversionRate `json:"rates,omitempty"`
 }
 
 // FailureReason Failed items with the same cause.
@@ -3206,7 +3260,7 @@ type History struct {
 	// Candles Candles, oldest first; empty if points were requested.
 	Candles []Candle `json:"candles"`
 
-	// Currency The base currency; with `market`, the currency of the market's last quote.
+	// Currency Currency of all amounts. Unless requested, the base currency; with `market`, the currency of the market's last quote.
 	Currency string `json:"currency"`
 
 	// NextCursor Cursor of the next page; null on the last page.
@@ -3217,6 +3271,9 @@ type History struct {
 
 	// PointsFrom Before this time, only candles of a day are stored; null if all changes are.
 	PointsFrom *time.Time `json:"pointsFrom"`
+
+	// Rates The exchange rates of candles. Absent unless the request has `currency`.
+	Rates *[]ConversionRate `json:"rates,omitempty"`
 }
 
 // HistoryPoint A price, or the quote of a market, that is valid until the next point.
@@ -3238,6 +3295,9 @@ type HistoryPoint struct {
 
 	// Quote The quote of the market. Absent without `market`.
 	Quote *HistoryQuote `json:"quote,omitempty"`
+
+	// Rate The exchange rate of its time, if it was converted. Absent otherwise.
+	Rate *ConversionRate `json:"rate,omitempty"`
 
 	// UsedMarkets Markets that the price was computed from, as provider/market. Absent with `market`.
 	UsedMarkets *[]string `json:"usedMarkets,omitempty"`
@@ -3391,6 +3451,9 @@ type Inventory struct {
 
 	// NextCursor Pass it as `cursor` to get the next page; null on the last page.
 	NextCursor *string `json:"nextCursor"`
+
+	// Rates The exchange rates that were used. Absent unless the request has `currency`.
+	Rates *[]ConversionRate `json:"rates,omitempty"`
 
 	// Rows Number of assets in the inventory.
 	Rows int64 `json:"rows"`
@@ -3556,6 +3619,9 @@ type InventoryValues struct {
 
 	// NextCursor Cursor of the next page. null: this is the last page.
 	NextCursor *string `json:"nextCursor"`
+
+	// Rates The exchange rates that were used. Absent unless the request has `currency`.
+	Rates *[]ConversionRate `json:"rates,omitempty"`
 }
 
 // ItemClass defines model for ItemClass.
@@ -3650,6 +3716,9 @@ type ItemDetail struct {
 	// RateSet Id of the set of exchange rates that the estimate used; 0 if none was configured.
 	RateSet int64 `json:"rateSet"`
 
+	// Rates The exchange rates that were used. Absent unless the request has `currency`.
+	Rates *[]ConversionRate `json:"rates,omitempty"`
+
 	// RetryAt The item is not refreshed before this time unless forced; null if it can be refreshed. For a queued item, the time of the next attempt.
 	RetryAt *time.Time `json:"retryAt"`
 
@@ -3666,13 +3735,16 @@ type ItemDetail struct {
 	UsedMarkets int64 `json:"usedMarkets"`
 }
 
-// ItemFigures Figures of the prices of an item. All amounts are in the base currency.
+// ItemFigures Figures of the prices of an item. With `currency`, all amounts are converted by the rates in force.
 type ItemFigures struct {
 	// Currency ISO 4217 code.
 	Currency string `json:"currency"`
 
 	// Periods One for each period with a price, shortest first.
 	Periods []PeriodFigures `json:"periods"`
+
+	// Rates The exchange rates that were used. Absent unless the request has `currency`.
+	Rates *[]ConversionRate `json:"rates,omitempty"`
 
 	// To End of all periods: the time of the request.
 	To time.Time `json:"to"`
@@ -4054,6 +4126,9 @@ type Lookup struct {
 
 	// Items One element for each item of the request.
 	Items []LookupItem `json:"items"`
+
+	// Rates The exchange rates that were used. Absent unless the request has `currency`.
+	Rates *[]ConversionRate `json:"rates,omitempty"`
 }
 
 // LookupBody Items to look up.
@@ -4132,6 +4207,9 @@ type Manifest struct {
 
 	// Items Number of items with a price.
 	Items int64 `json:"items"`
+
+	// Rates The exchange rates that were used. Absent unless the request has `currency`.
+	Rates *[]ConversionRate `json:"rates,omitempty"`
 
 	// Time When the number was read.
 	Time time.Time `json:"time"`
@@ -4581,15 +4659,6 @@ type PageOfListing struct {
 	NextCursor *string `json:"nextCursor"`
 }
 
-// PageOfPricedItem A page of items.
-type PageOfPricedItem struct {
-	// Items Items, in the order requested.
-	Items []PricedItem `json:"items"`
-
-	// NextCursor Pass it as `cursor` to get the next page; null on the last page.
-	NextCursor *string `json:"nextCursor"`
-}
-
 // PageOfTrade A page of trades.
 type PageOfTrade struct {
 	// Items Trades, newest first.
@@ -4699,6 +4768,9 @@ type PastPrice struct {
 
 	// RateSet Exchange rates of the estimate; 0 if none are configured.
 	RateSet int64 `json:"rateSet"`
+
+	// Rates The exchange rates that were used. Absent unless the request has `currency`.
+	Rates *[]ConversionRate `json:"rates,omitempty"`
 
 	// Snapshots The quotes of that time. Absent unless requested.
 	Snapshots *[]MarketSnapshot `json:"snapshots,omitempty"`
@@ -4957,6 +5029,21 @@ type PricedItem struct {
 
 	// UsedMarkets Number of markets with a quote that is used in the price. Absent unless requested.
 	UsedMarkets *int64 `json:"usedMarkets,omitempty"`
+}
+
+// PricedItems A page of items.
+type PricedItems struct {
+	// Currency ISO 4217 code.
+	Currency string `json:"currency"`
+
+	// Items Items, in the order requested.
+	Items []PricedItem `json:"items"`
+
+	// NextCursor Pass it as `cursor` to get the next page; null on the last page.
+	NextCursor *string `json:"nextCursor"`
+
+	// Rates The exchange rates that were used. Absent unless the request has `currency`.
+	Rates *[]ConversionRate `json:"rates,omitempty"`
 }
 
 // ProblemCode defines model for ProblemCode.
@@ -5352,6 +5439,9 @@ type RateDebug struct {
 	Rate float64 `json:"rate"`
 }
 
+// RateOrigin defines model for RateOrigin.
+type RateOrigin string
+
 // RateSource defines model for RateSource.
 type RateSource string
 
@@ -5380,6 +5470,12 @@ type RatesDebug struct {
 
 	// Requests The last 50 requests of this instance, newest first.
 	Requests []RequestDebug `json:"requests"`
+}
+
+// RefreshBody Items to refresh.
+type RefreshBody struct {
+	// Items Up to 500 items.
+	Items []LookupKey `json:"items"`
 }
 
 // Refusal Why one item of a batch was refused.
@@ -6356,6 +6452,9 @@ type GetInventoryUserIdParams struct {
 	// Fields Figures to add to each price, separated by commas: interval, average, usedMarkets.
 	Fields *string `form:"fields,omitempty" json:"fields,omitempty"`
 
+	// Currency Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices.
+	Currency *string `form:"currency,omitempty" json:"currency,omitempty"`
+
 	// Cursor nextCursor of the previous page.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 
@@ -6385,6 +6484,9 @@ type GetInventoryUserIdValuesParams struct {
 
 	// To Only days that began before this time. Default: now.
 	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
+
+	// Currency Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices.
+	Currency *string `form:"currency,omitempty" json:"currency,omitempty"`
 
 	// Cursor nextCursor of the previous page.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
@@ -6506,6 +6608,12 @@ type GetMarketPricesJobsIdItemsParams struct {
 	// State Only items in this state.
 	State *GetMarketPricesJobsIdItemsParamsState `form:"state,omitempty" json:"state,omitempty"`
 
+	// Cause Only items that failed with exactly this error.
+	Cause *string `form:"cause,omitempty" json:"cause,omitempty"`
+
+	// Q Words that the name must contain, in any order and any ASCII case; at most 16.
+	Q *string `form:"q,omitempty" json:"q,omitempty"`
+
 	// Cursor nextCursor of the previous page.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 
@@ -6515,6 +6623,12 @@ type GetMarketPricesJobsIdItemsParams struct {
 
 // GetMarketPricesJobsIdItemsParamsState defines parameters for GetMarketPricesJobsIdItems.
 type GetMarketPricesJobsIdItemsParamsState string
+
+// PostMarketPricesJobsIdRetryFailedParams defines parameters for PostMarketPricesJobsIdRetryFailed.
+type PostMarketPricesJobsIdRetryFailedParams struct {
+	// Cause Retry only the items that failed with exactly this error. Default: all.
+	Cause *string `form:"cause,omitempty" json:"cause,omitempty"`
+}
 
 // PostMarketPricesProvidersProviderAcceptParams defines parameters for PostMarketPricesProvidersProviderAccept.
 type PostMarketPricesProvidersProviderAcceptParams struct {
@@ -6555,6 +6669,9 @@ type GetPricesChangesParams struct {
 
 	// Fields Figures to add to each price, separated by commas: interval, average, usedMarkets.
 	Fields *string `form:"fields,omitempty" json:"fields,omitempty"`
+
+	// Currency Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices.
+	Currency *string `form:"currency,omitempty" json:"currency,omitempty"`
 }
 
 // GetPricesItemsParams defines parameters for GetPricesItems.
@@ -6571,10 +6688,10 @@ type GetPricesItemsParams struct {
 	// Market Only items that this market offers or has sold. The value is the key of the market, such as steam.
 	Market *string `form:"market,omitempty" json:"market,omitempty"`
 
-	// MinPrice Only items with at least this price, a decimal number of the base currency.
+	// MinPrice Only items with at least this price, a decimal number of `currency`.
 	MinPrice *float64 `form:"minPrice,omitempty" json:"minPrice,omitempty"`
 
-	// MaxPrice Only items with at most this price, a decimal number of the base currency.
+	// MaxPrice Only items with at most this price, a decimal number of `currency`.
 	MaxPrice *float64 `form:"maxPrice,omitempty" json:"maxPrice,omitempty"`
 
 	// ChangedSince Only items whose price changed at this time or later.
@@ -6595,6 +6712,9 @@ type GetPricesItemsParams struct {
 	// Fields Figures to add to each price, separated by commas: interval, average, usedMarkets.
 	Fields *string `form:"fields,omitempty" json:"fields,omitempty"`
 
+	// Currency Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices.
+	Currency *string `form:"currency,omitempty" json:"currency,omitempty"`
+
 	// Cursor nextCursor of the previous page.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 
@@ -6613,6 +6733,9 @@ type GetPricesItemsParamsSort string
 
 // GetPricesItemsNameParams defines parameters for GetPricesItemsName.
 type GetPricesItemsNameParams struct {
+	// Currency Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices.
+	Currency *string `form:"currency,omitempty" json:"currency,omitempty"`
+
 	// Name Market hash name. If it is present, the segment in the path is ignored and may be empty.
 	Name *string `form:"name,omitempty" json:"name,omitempty"`
 
@@ -6628,6 +6751,15 @@ type GetPricesItemsNameParamsPhase string
 
 // GetPricesItemsNameAtParams defines parameters for GetPricesItemsNameAt.
 type GetPricesItemsNameAtParams struct {
+	// Time Time of the price. Default: now.
+	Time *time.Time `form:"time,omitempty" json:"time,omitempty"`
+
+	// Explain Add the explanation of the price, with the quotes, rates and levels of that time.
+	Explain *GetPricesItemsNameAtParamsExplain `form:"explain,omitempty" json:"explain,omitempty"`
+
+	// Currency Currency of all amounts. Points are converted by the exchange rates of their time, candles by those in force. The response names the rates. Default: the currency of all prices, or of the market.
+	Currency *string `form:"currency,omitempty" json:"currency,omitempty"`
+
 	// Name Market hash name. If it is present, the segment in the path is ignored and may be empty.
 	Name *string `form:"name,omitempty" json:"name,omitempty"`
 
@@ -6636,22 +6768,19 @@ type GetPricesItemsNameAtParams struct {
 
 	// Phase Phase of a Doppler-like finish.
 	Phase *GetPricesItemsNameAtParamsPhase `form:"phase,omitempty" json:"phase,omitempty"`
-
-	// Time Time of the price. Default: now.
-	Time *time.Time `form:"time,omitempty" json:"time,omitempty"`
-
-	// Explain Add the explanation of the price, with the quotes, rates and levels of that time.
-	Explain *GetPricesItemsNameAtParamsExplain `form:"explain,omitempty" json:"explain,omitempty"`
 }
-
-// GetPricesItemsNameAtParamsPhase defines parameters for GetPricesItemsNameAt.
-type GetPricesItemsNameAtParamsPhase string
 
 // GetPricesItemsNameAtParamsExplain defines parameters for GetPricesItemsNameAt.
 type GetPricesItemsNameAtParamsExplain string
 
+// GetPricesItemsNameAtParamsPhase defines parameters for GetPricesItemsNameAt.
+type GetPricesItemsNameAtParamsPhase string
+
 // GetPricesItemsNameFiguresParams defines parameters for GetPricesItemsNameFigures.
 type GetPricesItemsNameFiguresParams struct {
+	// Currency Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices.
+	Currency *string `form:"currency,omitempty" json:"currency,omitempty"`
+
 	// Name Market hash name. If it is present, the segment in the path is ignored and may be empty.
 	Name *string `form:"name,omitempty" json:"name,omitempty"`
 
@@ -6688,6 +6817,9 @@ type GetPricesItemsNameHistoryParams struct {
 	// Market The quotes of this market instead of the price: provider/market, such as skinport/skinport.
 	Market *string `form:"market,omitempty" json:"market,omitempty"`
 
+	// Currency Currency of all amounts. Points are converted by the exchange rates of their time, candles by those in force. The response names the rates. Default: the currency of all prices, or of the market.
+	Currency *string `form:"currency,omitempty" json:"currency,omitempty"`
+
 	// Cursor nextCursor of the previous page.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 
@@ -6705,11 +6837,14 @@ type GetPricesItemsNameHistoryParamsInterval string
 type PostPricesLookupParams struct {
 	// Fields Figures to add to each price, separated by commas: interval, average, usedMarkets.
 	Fields *string `form:"fields,omitempty" json:"fields,omitempty"`
+
+	// Currency Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices.
+	Currency *string `form:"currency,omitempty" json:"currency,omitempty"`
 }
 
 // PostPricesQuotesParams defines parameters for PostPricesQuotes.
 type PostPricesQuotesParams struct {
-	// Currency Currency of all amounts, converted by the exchange rates in force. Default: the currency of all prices.
+	// Currency Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices.
 	Currency *string `form:"currency,omitempty" json:"currency,omitempty"`
 }
 
@@ -6720,6 +6855,9 @@ type GetPricesSnapshotJsonParams struct {
 
 	// Fields Figures to add to each price, separated by commas: interval, average, usedMarkets.
 	Fields *string `form:"fields,omitempty" json:"fields,omitempty"`
+
+	// Currency Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices.
+	Currency *string `form:"currency,omitempty" json:"currency,omitempty"`
 }
 
 // GetPricesSnapshotNdjsonParams defines parameters for GetPricesSnapshotNdjson.
@@ -6729,12 +6867,18 @@ type GetPricesSnapshotNdjsonParams struct {
 
 	// Fields Figures to add to each price, separated by commas: interval, average, usedMarkets.
 	Fields *string `form:"fields,omitempty" json:"fields,omitempty"`
+
+	// Currency Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices.
+	Currency *string `form:"currency,omitempty" json:"currency,omitempty"`
 }
 
 // GetPricesSnapshotManifestParams defines parameters for GetPricesSnapshotManifest.
 type GetPricesSnapshotManifestParams struct {
 	// AppId Steam app ID of the game. Default: all games.
 	AppId *int64 `form:"appId,omitempty" json:"appId,omitempty"`
+
+	// Currency Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices.
+	Currency *string `form:"currency,omitempty" json:"currency,omitempty"`
 }
 
 // GetPricesStreamParams defines parameters for GetPricesStream.
@@ -6823,6 +6967,9 @@ type PatchListingsIdJSONRequestBody = PriceBody
 
 // PostListingsIdPurchaseJSONRequestBody defines body for PostListingsIdPurchase for application/json ContentType.
 type PostListingsIdPurchaseJSONRequestBody = PurchaseBody
+
+// PostMarketPricesItemsRefreshJSONRequestBody defines body for PostMarketPricesItemsRefresh for application/json ContentType.
+type PostMarketPricesItemsRefreshJSONRequestBody = RefreshBody
 
 // PostPricesLookupJSONRequestBody defines body for PostPricesLookup for application/json ContentType.
 type PostPricesLookupJSONRequestBody = LookupBody
@@ -7309,6 +7456,24 @@ type ClientInterface interface {
 	// Corresponds with POST /api/listings/{id}/purchase (the `PostListingsIdPurchase` operationId).
 	PostListingsIdPurchase(ctx context.Context, id string, params *PostListingsIdPurchaseParams, body PostListingsIdPurchaseJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// PostMarketPricesItemsRefreshWithBody Refresh up to 500 items now.
+	//
+	// Starts a job of the kind `items` that refreshes the given items, even if they are within their TTL. It runs beside other jobs. A file that was requested within its interval is not requested again. While such a job is queued or running, it responds with 200 and that job. API keys need the scope `operate:write`.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/market-prices/items/refresh (the `PostMarketPricesItemsRefresh` operationId).
+	PostMarketPricesItemsRefreshWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PostMarketPricesItemsRefresh Refresh up to 500 items now.
+	//
+	// Starts a job of the kind `items` that refreshes the given items, even if they are within their TTL. It runs beside other jobs. A file that was requested within its interval is not requested again. While such a job is queued or running, it responds with 200 and that job. API keys need the scope `operate:write`.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/market-prices/items/refresh (the `PostMarketPricesItemsRefresh` operationId).
+	PostMarketPricesItemsRefresh(ctx context.Context, body PostMarketPricesItemsRefreshJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// PostMarketPricesItemsNameAccept Accept the price of an item that was held back.
 	//
 	// Makes the held candidate price of an item its price. API keys need the scope `operate:write`.
@@ -7353,10 +7518,10 @@ type ClientInterface interface {
 
 	// PostMarketPricesJobsIdRetryFailed Start a job of the items that failed in this one.
 	//
-	// Starts a new job for items of an ended job that failed, or that were skipped for a budget, a pause or a backoff. It ignores the TTL. While a bulk job is queued or running, it responds with 200 and that job. API keys need the scope `operate:write`.
+	// Starts a new job for items of an ended job that failed, or that were skipped for a budget, a pause or a backoff. It ignores the TTL. With `cause`, the job has only the items that failed with this error. While a bulk job is queued or running, it responds with 200 and that job. API keys need the scope `operate:write`.
 	//
 	// Corresponds with POST /api/market-prices/jobs/{id}/retry-failed (the `PostMarketPricesJobsIdRetryFailed` operationId).
-	PostMarketPricesJobsIdRetryFailed(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+	PostMarketPricesJobsIdRetryFailed(ctx context.Context, id string, params *PostMarketPricesJobsIdRetryFailedParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetMarketPricesProviderDebug State of providers and markets, from recorded requests only.
 	//
@@ -8345,6 +8510,44 @@ func (c *Client) PostListingsIdPurchase(ctx context.Context, id string, params *
 	return c.Client.Do(req)
 }
 
+// PostMarketPricesItemsRefreshWithBody Refresh up to 500 items now.
+//
+// Starts a job of the kind `items` that refreshes the given items, even if they are within their TTL. It runs beside other jobs. A file that was requested within its interval is not requested again. While such a job is queued or running, it responds with 200 and that job. API keys need the scope `operate:write`.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/market-prices/items/refresh (the `PostMarketPricesItemsRefresh` operationId).
+func (c *Client) PostMarketPricesItemsRefreshWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPostMarketPricesItemsRefreshRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PostMarketPricesItemsRefresh Refresh up to 500 items now.
+//
+// Starts a job of the kind `items` that refreshes the given items, even if they are within their TTL. It runs beside other jobs. A file that was requested within its interval is not requested again. While such a job is queued or running, it responds with 200 and that job. API keys need the scope `operate:write`.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/market-prices/items/refresh (the `PostMarketPricesItemsRefresh` operationId).
+func (c *Client) PostMarketPricesItemsRefresh(ctx context.Context, body PostMarketPricesItemsRefreshJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPostMarketPricesItemsRefreshRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // PostMarketPricesItemsNameAccept Accept the price of an item that was held back.
 //
 // Makes the held candidate price of an item its price. API keys need the scope `operate:write`.
@@ -8449,11 +8652,11 @@ func (c *Client) GetMarketPricesJobsIdItems(ctx context.Context, id string, para
 
 // PostMarketPricesJobsIdRetryFailed Start a job of the items that failed in this one.
 //
-// Starts a new job for items of an ended job that failed, or that were skipped for a budget, a pause or a backoff. It ignores the TTL. While a bulk job is queued or running, it responds with 200 and that job. API keys need the scope `operate:write`.
+// Starts a new job for items of an ended job that failed, or that were skipped for a budget, a pause or a backoff. It ignores the TTL. With `cause`, the job has only the items that failed with this error. While a bulk job is queued or running, it responds with 200 and that job. API keys need the scope `operate:write`.
 //
 // Corresponds with POST /api/market-prices/jobs/{id}/retry-failed (the `PostMarketPricesJobsIdRetryFailed` operationId).
-func (c *Client) PostMarketPricesJobsIdRetryFailed(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewPostMarketPricesJobsIdRetryFailedRequest(c.Server, id)
+func (c *Client) PostMarketPricesJobsIdRetryFailed(ctx context.Context, id string, params *PostMarketPricesJobsIdRetryFailedParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPostMarketPricesJobsIdRetryFailedRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -10013,6 +10216,18 @@ func NewGetInventoryUserIdRequest(server string, userId string, params *GetInven
 
 		}
 
+		if params.Currency != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "currency", *params.Currency, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Cursor != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
@@ -10199,6 +10414,18 @@ func NewGetInventoryUserIdValuesRequest(server string, userId string, params *Ge
 		if params.To != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "to", *params.To, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Currency != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "currency", *params.Currency, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -10992,6 +11219,46 @@ func NewPostListingsIdPurchaseRequestWithBody(server string, id string, params *
 	return req, nil
 }
 
+// NewPostMarketPricesItemsRefreshRequest calls the generic PostMarketPricesItemsRefresh builder with application/json body
+func NewPostMarketPricesItemsRefreshRequest(server string, body PostMarketPricesItemsRefreshJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPostMarketPricesItemsRefreshRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewPostMarketPricesItemsRefreshRequestWithBody constructs an http.Request for the PostMarketPricesItemsRefresh method, with any body, and a specified content type
+func NewPostMarketPricesItemsRefreshRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/market-prices/items/refresh")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewPostMarketPricesItemsNameAcceptRequest constructs an http.Request for the PostMarketPricesItemsNameAccept method
 func NewPostMarketPricesItemsNameAcceptRequest(server string, name string, params *PostMarketPricesItemsNameAcceptParams) (*http.Request, error) {
 	var err error
@@ -11297,6 +11564,30 @@ func NewGetMarketPricesJobsIdItemsRequest(server string, id string, params *GetM
 
 		}
 
+		if params.Cause != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cause", *params.Cause, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Q != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "q", *params.Q, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Cursor != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
@@ -11336,7 +11627,7 @@ func NewGetMarketPricesJobsIdItemsRequest(server string, id string, params *GetM
 }
 
 // NewPostMarketPricesJobsIdRetryFailedRequest constructs an http.Request for the PostMarketPricesJobsIdRetryFailed method
-func NewPostMarketPricesJobsIdRetryFailedRequest(server string, id string) (*http.Request, error) {
+func NewPostMarketPricesJobsIdRetryFailedRequest(server string, id string, params *PostMarketPricesJobsIdRetryFailedParams) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -11359,6 +11650,33 @@ func NewPostMarketPricesJobsIdRetryFailedRequest(server string, id string) (*htt
 	queryURL, err := serverURL.Parse(operationPath)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Cause != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cause", *params.Cause, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
 	}
 
 	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
@@ -11694,6 +12012,18 @@ func NewGetPricesChangesRequest(server string, params *GetPricesChangesParams) (
 
 		}
 
+		if params.Currency != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "currency", *params.Currency, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if encoded := queryValues.Encode(); encoded != "" {
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
@@ -11880,6 +12210,18 @@ func NewGetPricesItemsRequest(server string, params *GetPricesItemsParams) (*htt
 
 		}
 
+		if params.Currency != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "currency", *params.Currency, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Cursor != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
@@ -11952,6 +12294,18 @@ func NewGetPricesItemsNameRequest(server string, name string, params *GetPricesI
 		// styled parameters, preserving literal commas as delimiters
 		// per the OpenAPI spec (e.g. "color=blue,black,brown").
 		var rawQueryFragments []string
+
+		if params.Currency != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "currency", *params.Currency, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
 
 		if params.Name != nil {
 
@@ -12038,6 +12392,42 @@ func NewGetPricesItemsNameAtRequest(server string, name string, params *GetPrice
 		// per the OpenAPI spec (e.g. "color=blue,black,brown").
 		var rawQueryFragments []string
 
+		if params.Time != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "time", *params.Time, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Explain != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "explain", *params.Explain, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Currency != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "currency", *params.Currency, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Name != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "name", *params.Name, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
@@ -12065,30 +12455,6 @@ func NewGetPricesItemsNameAtRequest(server string, name string, params *GetPrice
 		if params.Phase != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "phase", *params.Phase, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
-				return nil, err
-			} else {
-				for _, qp := range strings.Split(queryFrag, "&") {
-					rawQueryFragments = append(rawQueryFragments, qp)
-				}
-			}
-
-		}
-
-		if params.Time != nil {
-
-			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "time", *params.Time, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
-				return nil, err
-			} else {
-				for _, qp := range strings.Split(queryFrag, "&") {
-					rawQueryFragments = append(rawQueryFragments, qp)
-				}
-			}
-
-		}
-
-		if params.Explain != nil {
-
-			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "explain", *params.Explain, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -12146,6 +12512,18 @@ func NewGetPricesItemsNameFiguresRequest(server string, name string, params *Get
 		// styled parameters, preserving literal commas as delimiters
 		// per the OpenAPI spec (e.g. "color=blue,black,brown").
 		var rawQueryFragments []string
+
+		if params.Currency != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "currency", *params.Currency, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
 
 		if params.Name != nil {
 
@@ -12316,6 +12694,18 @@ func NewGetPricesItemsNameHistoryRequest(server string, name string, params *Get
 
 		}
 
+		if params.Currency != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "currency", *params.Currency, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Cursor != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
@@ -12396,6 +12786,18 @@ func NewPostPricesLookupRequestWithBody(server string, params *PostPricesLookupP
 		if params.Fields != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "fields", *params.Fields, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Currency != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "currency", *params.Currency, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -12540,6 +12942,18 @@ func NewGetPricesSnapshotJsonRequest(server string, params *GetPricesSnapshotJso
 
 		}
 
+		if params.Currency != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "currency", *params.Currency, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if encoded := queryValues.Encode(); encoded != "" {
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
@@ -12606,6 +13020,18 @@ func NewGetPricesSnapshotNdjsonRequest(server string, params *GetPricesSnapshotN
 
 		}
 
+		if params.Currency != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "currency", *params.Currency, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if encoded := queryValues.Encode(); encoded != "" {
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
@@ -12651,6 +13077,18 @@ func NewGetPricesSnapshotManifestRequest(server string, params *GetPricesSnapsho
 		if params.AppId != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "appId", *params.AppId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Currency != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "currency", *params.Currency, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -13998,6 +14436,24 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /api/listings/{id}/purchase (the `PostListingsIdPurchase` operationId).
 	PostListingsIdPurchaseWithResponse(ctx context.Context, id string, params *PostListingsIdPurchaseParams, body PostListingsIdPurchaseJSONRequestBody, reqEditors ...RequestEditorFn) (*PostListingsIdPurchaseResponse, error)
 
+	// PostMarketPricesItemsRefreshWithBodyWithResponse Refresh up to 500 items now.
+	//
+	// Starts a job of the kind `items` that refreshes the given items, even if they are within their TTL. It runs beside other jobs. A file that was requested within its interval is not requested again. While such a job is queued or running, it responds with 200 and that job. API keys need the scope `operate:write`.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/market-prices/items/refresh (the `PostMarketPricesItemsRefresh` operationId).
+	PostMarketPricesItemsRefreshWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PostMarketPricesItemsRefreshResponse, error)
+
+	// PostMarketPricesItemsRefreshWithResponse Refresh up to 500 items now.
+	//
+	// Starts a job of the kind `items` that refreshes the given items, even if they are within their TTL. It runs beside other jobs. A file that was requested within its interval is not requested again. While such a job is queued or running, it responds with 200 and that job. API keys need the scope `operate:write`.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/market-prices/items/refresh (the `PostMarketPricesItemsRefresh` operationId).
+	PostMarketPricesItemsRefreshWithResponse(ctx context.Context, body PostMarketPricesItemsRefreshJSONRequestBody, reqEditors ...RequestEditorFn) (*PostMarketPricesItemsRefreshResponse, error)
+
 	// PostMarketPricesItemsNameAcceptWithResponse Accept the price of an item that was held back.
 	//
 	// Makes the held candidate price of an item its price. API keys need the scope `operate:write`.
@@ -14054,12 +14510,12 @@ type ClientWithResponsesInterface interface {
 
 	// PostMarketPricesJobsIdRetryFailedWithResponse Start a job of the items that failed in this one.
 	//
-	// Starts a new job for items of an ended job that failed, or that were skipped for a budget, a pause or a backoff. It ignores the TTL. While a bulk job is queued or running, it responds with 200 and that job. API keys need the scope `operate:write`.
+	// Starts a new job for items of an ended job that failed, or that were skipped for a budget, a pause or a backoff. It ignores the TTL. With `cause`, the job has only the items that failed with this error. While a bulk job is queued or running, it responds with 200 and that job. API keys need the scope `operate:write`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /api/market-prices/jobs/{id}/retry-failed (the `PostMarketPricesJobsIdRetryFailed` operationId).
-	PostMarketPricesJobsIdRetryFailedWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*PostMarketPricesJobsIdRetryFailedResponse, error)
+	PostMarketPricesJobsIdRetryFailedWithResponse(ctx context.Context, id string, params *PostMarketPricesJobsIdRetryFailedParams, reqEditors ...RequestEditorFn) (*PostMarketPricesJobsIdRetryFailedResponse, error)
 
 	// GetMarketPricesProviderDebugWithResponse State of providers and markets, from recorded requests only.
 	//
@@ -15590,6 +16046,54 @@ func (r PostListingsIdPurchaseResponse) ContentType() string {
 	return ""
 }
 
+type PostMarketPricesItemsRefreshResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *AlreadyRunning
+	// JSON202 the response for an HTTP 202 `application/json` response
+	JSON202 *Started
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r PostMarketPricesItemsRefreshResponse) GetJSON200() *AlreadyRunning {
+	return r.JSON200
+}
+
+// GetJSON202 returns the response for an HTTP 202 `application/json` response
+func (r PostMarketPricesItemsRefreshResponse) GetJSON202() *Started {
+	return r.JSON202
+}
+
+// GetBody returns the raw response body bytes
+func (r PostMarketPricesItemsRefreshResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r PostMarketPricesItemsRefreshResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PostMarketPricesItemsRefreshResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r PostMarketPricesItemsRefreshResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type PostMarketPricesItemsNameAcceptResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -16161,11 +16665,11 @@ type GetPricesItemsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
-	JSON200 *PageOfPricedItem
+	JSON200 *PricedItems
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
-func (r GetPricesItemsResponse) GetJSON200() *PageOfPricedItem {
+func (r GetPricesItemsResponse) GetJSON200() *PricedItems {
 	return r.JSON200
 }
 
@@ -17941,6 +18445,36 @@ func (c *ClientWithResponses) PostListingsIdPurchaseWithResponse(ctx context.Con
 	return ParsePostListingsIdPurchaseResponse(rsp)
 }
 
+// PostMarketPricesItemsRefreshWithBodyWithResponse Refresh up to 500 items now.
+//
+// Starts a job of the kind `items` that refreshes the given items, even if they are within their TTL. It runs beside other jobs. A file that was requested within its interval is not requested again. While such a job is queued or running, it responds with 200 and that job. API keys need the scope `operate:write`.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/market-prices/items/refresh (the `PostMarketPricesItemsRefresh` operationId).
+func (c *ClientWithResponses) PostMarketPricesItemsRefreshWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PostMarketPricesItemsRefreshResponse, error) {
+	rsp, err := c.PostMarketPricesItemsRefreshWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePostMarketPricesItemsRefreshResponse(rsp)
+}
+
+// PostMarketPricesItemsRefreshWithResponse Refresh up to 500 items now.
+//
+// Starts a job of the kind `items` that refreshes the given items, even if they are within their TTL. It runs beside other jobs. A file that was requested within its interval is not requested again. While such a job is queued or running, it responds with 200 and that job. API keys need the scope `operate:write`.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/market-prices/items/refresh (the `PostMarketPricesItemsRefresh` operationId).
+func (c *ClientWithResponses) PostMarketPricesItemsRefreshWithResponse(ctx context.Context, body PostMarketPricesItemsRefreshJSONRequestBody, reqEditors ...RequestEditorFn) (*PostMarketPricesItemsRefreshResponse, error) {
+	rsp, err := c.PostMarketPricesItemsRefresh(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePostMarketPricesItemsRefreshResponse(rsp)
+}
+
 // PostMarketPricesItemsNameAcceptWithResponse Accept the price of an item that was held back.
 //
 // Makes the held candidate price of an item its price. API keys need the scope `operate:write`.
@@ -18033,13 +18567,13 @@ func (c *ClientWithResponses) GetMarketPricesJobsIdItemsWithResponse(ctx context
 
 // PostMarketPricesJobsIdRetryFailedWithResponse Start a job of the items that failed in this one.
 //
-// Starts a new job for items of an ended job that failed, or that were skipped for a budget, a pause or a backoff. It ignores the TTL. While a bulk job is queued or running, it responds with 200 and that job. API keys need the scope `operate:write`.
+// Starts a new job for items of an ended job that failed, or that were skipped for a budget, a pause or a backoff. It ignores the TTL. With `cause`, the job has only the items that failed with this error. While a bulk job is queued or running, it responds with 200 and that job. API keys need the scope `operate:write`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /api/market-prices/jobs/{id}/retry-failed (the `PostMarketPricesJobsIdRetryFailed` operationId).
-func (c *ClientWithResponses) PostMarketPricesJobsIdRetryFailedWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*PostMarketPricesJobsIdRetryFailedResponse, error) {
-	rsp, err := c.PostMarketPricesJobsIdRetryFailed(ctx, id, reqEditors...)
+func (c *ClientWithResponses) PostMarketPricesJobsIdRetryFailedWithResponse(ctx context.Context, id string, params *PostMarketPricesJobsIdRetryFailedParams, reqEditors ...RequestEditorFn) (*PostMarketPricesJobsIdRetryFailedResponse, error) {
+	rsp, err := c.PostMarketPricesJobsIdRetryFailed(ctx, id, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -19409,6 +19943,39 @@ func ParsePostListingsIdPurchaseResponse(rsp *http.Response) (*PostListingsIdPur
 	return response, nil
 }
 
+// ParsePostMarketPricesItemsRefreshResponse parses an HTTP response from a PostMarketPricesItemsRefreshWithResponse call
+func ParsePostMarketPricesItemsRefreshResponse(rsp *http.Response) (*PostMarketPricesItemsRefreshResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PostMarketPricesItemsRefreshResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest AlreadyRunning
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 202:
+		var dest Started
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON202 = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParsePostMarketPricesItemsNameAcceptResponse parses an HTTP response from a PostMarketPricesItemsNameAcceptWithResponse call
 func ParsePostMarketPricesItemsNameAcceptResponse(rsp *http.Response) (*PostMarketPricesItemsNameAcceptResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -19772,7 +20339,7 @@ func ParseGetPricesItemsResponse(rsp *http.Response) (*GetPricesItemsResponse, e
 
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
-		var dest PageOfPricedItem
+		var dest PricedItems
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

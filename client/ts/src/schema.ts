@@ -468,6 +468,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/market-prices/items/refresh": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Refresh up to 500 items now.
+         * @description Starts a job of the kind `items` that refreshes the given items, even if they are within their TTL. It runs beside other jobs. A file that was requested within its interval is not requested again. While such a job is queued or running, it responds with 200 and that job. API keys need the scope `operate:write`.
+         */
+        post: operations["postMarketPricesItemsRefresh"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/market-prices/items/{name}/accept": {
         parameters: {
             query?: never;
@@ -599,7 +619,7 @@ export interface paths {
         put?: never;
         /**
          * Start a job of the items that failed in this one.
-         * @description Starts a new job for items of an ended job that failed, or that were skipped for a budget, a pause or a backoff. It ignores the TTL. While a bulk job is queued or running, it responds with 200 and that job. API keys need the scope `operate:write`.
+         * @description Starts a new job for items of an ended job that failed, or that were skipped for a budget, a pause or a backoff. It ignores the TTL. With `cause`, the job has only the items that failed with this error. While a bulk job is queued or running, it responds with 200 and that job. API keys need the scope `operate:write`.
          */
         post: operations["postMarketPricesJobsIdRetryFailed"];
         delete?: never;
@@ -1419,7 +1439,7 @@ export interface components {
         AuditEntry: {
             /** @description Method and route. An action on the operator's page begins with POST and a path outside /api. */
             action: string;
-            /** @description The credential: admin, market, platform, page, or key: and the name of an API key. */
+            /** @description The credential: admin, market, platform, page, operator: and the name of an operator, or key: and the name of an API key. */
             actor: string;
             /** @description IP address of the client. */
             address: string;
@@ -1516,10 +1536,14 @@ export interface components {
         };
         /** @description Price changes after a number. */
         Changes: {
+            /** @description ISO 4217 code. */
+            currency: string;
             /** @description Changes, oldest first. */
             items: components["schemas"]["PriceChange"][];
             /** @description Number to send as `since` of the next request. */
             next: string;
+            /** @description The exchange rates that were used. Absent unless the request has `currency`. */
+            rates?: components["schemas"]["ConversionRate"][];
             /** @description false if there are more changes. */
             upToDate: boolean;
         };
@@ -1575,6 +1599,8 @@ export interface components {
             date: string;
             /** @description true if the rate is more than three days old. */
             old: boolean;
+            /** @description Origin of the rate: the European Central Bank, the operator's file, MARKET_PRICE_RATES, or the rates that are stored with a price of the history. */
+            origin: components["schemas"]["RateOrigin"];
             /**
              * Format: double
              * @description Price of one unit, an exact decimal number of at most twelve places.
@@ -1769,6 +1795,8 @@ export interface components {
             currency: string;
             /** @description Items with a price, in the order of game, name and phase. */
             items: components["schemas"]["PublishedPrice"][];
+            /** @description The exchange rates that were used. Absent unless the request has `currency`. */
+            rates?: components["schemas"]["ConversionRate"][];
         };
         /** @description Failed items with the same cause. */
         FailureReason: {
@@ -2034,7 +2062,7 @@ export interface components {
         History: {
             /** @description Candles, oldest first; empty if points were requested. */
             candles: components["schemas"]["Candle"][];
-            /** @description The base currency; with `market`, the currency of the market's last quote. */
+            /** @description Currency of all amounts. Unless requested, the base currency; with `market`, the currency of the market's last quote. */
             currency: string;
             /** @description Cursor of the next page; null on the last page. */
             nextCursor: string | null;
@@ -2045,6 +2073,8 @@ export interface components {
              * @description Before this time, only candles of a day are stored; null if all changes are.
              */
             pointsFrom: string | null;
+            /** @description The exchange rates of candles. Absent unless the request has `currency`. */
+            rates?: components["schemas"]["ConversionRate"][];
         };
         /** @description A price, or the quote of a market, that is valid until the next point. */
         HistoryPoint: {
@@ -2069,6 +2099,8 @@ export interface components {
             priceStatus?: components["schemas"]["PriceStatus"] | null;
             /** @description The quote of the market. Absent without `market`. */
             quote?: components["schemas"]["HistoryQuote"] | null;
+            /** @description The exchange rate of its time, if it was converted. Absent otherwise. */
+            rate?: components["schemas"]["ConversionRate"] | null;
             /** @description Markets that the price was computed from, as provider/market. Absent with `market`. */
             usedMarkets?: string[];
         };
@@ -2236,6 +2268,8 @@ export interface components {
             items: components["schemas"]["InventoryRow"][];
             /** @description Pass it as `cursor` to get the next page; null on the last page. */
             nextCursor: string | null;
+            /** @description The exchange rates that were used. Absent unless the request has `currency`. */
+            rates?: components["schemas"]["ConversionRate"][];
             /**
              * Format: int64
              * @description Number of assets in the inventory.
@@ -2421,6 +2455,8 @@ export interface components {
             items: components["schemas"]["InventoryValue"][];
             /** @description Cursor of the next page. null: this is the last page. */
             nextCursor: string | null;
+            /** @description The exchange rates that were used. Absent unless the request has `currency`. */
+            rates?: components["schemas"]["ConversionRate"][];
         };
         /** @enum {string} */
         ItemClass: "rest" | "star";
@@ -2544,6 +2580,8 @@ export interface components {
              * @description Id of the set of exchange rates that the estimate used; 0 if none was configured.
              */
             rateSet: number;
+            /** @description The exchange rates that were used. Absent unless the request has `currency`. */
+            rates?: components["schemas"]["ConversionRate"][];
             /**
              * Format: date-time
              * @description The item is not refreshed before this time unless forced; null if it can be refreshed. For a queued item, the time of the next attempt.
@@ -2564,12 +2602,14 @@ export interface components {
              */
             usedMarkets: number;
         };
-        /** @description Figures of the prices of an item. All amounts are in the base currency. */
+        /** @description Figures of the prices of an item. With `currency`, all amounts are converted by the rates in force. */
         ItemFigures: {
             /** @description ISO 4217 code. */
             currency: string;
             /** @description One for each period with a price, shortest first. */
             periods: components["schemas"]["PeriodFigures"][];
+            /** @description The exchange rates that were used. Absent unless the request has `currency`. */
+            rates?: components["schemas"]["ConversionRate"][];
             /**
              * Format: date-time
              * @description End of all periods: the time of the request.
@@ -2730,7 +2770,7 @@ export interface components {
             state: components["schemas"]["ItemState"];
         };
         /** @enum {string} */
-        JobKind: "bulk" | "missing";
+        JobKind: "bulk" | "missing" | "items";
         /** @description Contribution of a market to a job. */
         JobMarket: {
             /** @description Key of the market within its provider. */
@@ -2968,6 +3008,8 @@ export interface components {
             currency: string;
             /** @description One element for each item of the request. */
             items: components["schemas"]["LookupItem"][];
+            /** @description The exchange rates that were used. Absent unless the request has `currency`. */
+            rates?: components["schemas"]["ConversionRate"][];
         };
         /** @description Items to look up. */
         LookupBody: {
@@ -3054,6 +3096,8 @@ export interface components {
              * @description Number of items with a price.
              */
             items: number;
+            /** @description The exchange rates that were used. Absent unless the request has `currency`. */
+            rates?: components["schemas"]["ConversionRate"][];
             /**
              * Format: date-time
              * @description When the number was read.
@@ -3551,13 +3595,6 @@ export interface components {
             /** @description Pass it as `cursor` to get the next page; null on the last page. */
             nextCursor: string | null;
         };
-        /** @description A page of items. */
-        PageOfPricedItem: {
-            /** @description Items, in the order requested. */
-            items: components["schemas"]["PricedItem"][];
-            /** @description Pass it as `cursor` to get the next page; null on the last page. */
-            nextCursor: string | null;
-        };
         /** @description A page of trades. */
         PageOfTrade: {
             /** @description Trades, newest first. */
@@ -3679,6 +3716,8 @@ export interface components {
              * @description Exchange rates of the estimate; 0 if none are configured.
              */
             rateSet: number;
+            /** @description The exchange rates that were used. Absent unless the request has `currency`. */
+            rates?: components["schemas"]["ConversionRate"][];
             /** @description The quotes of that time. Absent unless requested. */
             snapshots?: components["schemas"]["MarketSnapshot"][];
             /**
@@ -4016,6 +4055,17 @@ export interface components {
              */
             usedMarkets?: number | null;
         };
+        /** @description A page of items. */
+        PricedItems: {
+            /** @description ISO 4217 code. */
+            currency: string;
+            /** @description Items, in the order requested. */
+            items: components["schemas"]["PricedItem"][];
+            /** @description Pass it as `cursor` to get the next page; null on the last page. */
+            nextCursor: string | null;
+            /** @description The exchange rates that were used. Absent unless the request has `currency`. */
+            rates?: components["schemas"]["ConversionRate"][];
+        };
         /** @description An error (RFC 9457). */
         Problem: {
             /** @description With the code `cursor_expired`, the number of the last price change. Absent for other codes. */
@@ -4039,7 +4089,7 @@ export interface components {
             type: string;
         };
         /** @enum {string} */
-        ProblemCode: "invalid_parameters" | "invalid_body" | "invalid_json" | "body_required" | "unexpected_body" | "malformed_body" | "invalid_cursor" | "invalid_checkpoint" | "invalid_state" | "invalid_user_id" | "idempotency_key_required" | "invalid_idempotency_key" | "unsupported_inventory" | "unauthorized" | "forbidden" | "unknown_path" | "module_off" | "price_not_found" | "job_not_found" | "provider_not_found" | "market_not_found" | "item_not_found" | "user_not_found" | "listing_not_found" | "trade_not_found" | "transaction_not_found" | "wallet_not_found" | "fee_version_not_found" | "key_not_found" | "webhook_not_found" | "delivery_not_found" | "event_not_found" | "method_not_allowed" | "request_timeout" | "history_expired" | "cursor_expired" | "event_filtered" | "too_many_webhooks" | "key_exists" | "too_many_keys" | "request_in_progress" | "not_owned" | "not_tradable" | "not_marketable" | "already_listed" | "asset_in_transfer" | "listing_sold" | "listing_cancelled" | "listing_expired" | "price_changed" | "own_listing" | "trade_reversed" | "trade_settled" | "snapshot_outdated" | "inventory_private" | "inventory_hidden" | "steam_id_taken" | "steam_id_changed" | "user_has_listings" | "user_has_trades" | "user_has_money" | "job_running" | "job_ended" | "nothing_failed" | "not_quarantined" | "no_candidate" | "insufficient_funds" | "already_reversed" | "not_reversible" | "already_posted" | "trade_not_paid" | "response_lost" | "large_fee_change" | "fee_rules_moved" | "body_too_large" | "too_many_items" | "value_too_large" | "unsupported_media_type" | "unsupported_encoding" | "amount_out_of_range" | "amount_overflow" | "unknown_currency" | "no_exchange_rate" | "too_many_currencies" | "reserved_user" | "idempotency_key_reused" | "invalid_fee_rules" | "invalid_payment" | "steam_id_missing" | "inventory_too_large" | "too_many_failures" | "rate_limited" | "internal_error" | "fee_rules_unreachable" | "ranking_not_ready" | "database_read_only" | "database_unavailable" | "ledger_tampered" | "ledger_key_missing" | "response_tampered" | "trade_tampered" | "fee_rules_tampered" | "busy" | "steam_throttled" | "inventory_unavailable" | "timeout";
+        ProblemCode: "invalid_parameters" | "invalid_body" | "invalid_json" | "body_required" | "unexpected_body" | "malformed_body" | "invalid_cursor" | "invalid_checkpoint" | "invalid_state" | "invalid_user_id" | "idempotency_key_required" | "invalid_idempotency_key" | "unsupported_inventory" | "unauthorized" | "forbidden" | "unknown_path" | "module_off" | "price_not_found" | "job_not_found" | "provider_not_found" | "operator_not_found" | "market_not_found" | "item_not_found" | "user_not_found" | "listing_not_found" | "trade_not_found" | "transaction_not_found" | "wallet_not_found" | "fee_version_not_found" | "key_not_found" | "webhook_not_found" | "delivery_not_found" | "event_not_found" | "method_not_allowed" | "request_timeout" | "history_expired" | "cursor_expired" | "event_filtered" | "too_many_webhooks" | "key_exists" | "too_many_keys" | "operator_exists" | "too_many_operators" | "no_inventory" | "request_in_progress" | "not_owned" | "not_tradable" | "not_marketable" | "already_listed" | "asset_in_transfer" | "listing_sold" | "listing_cancelled" | "listing_expired" | "price_changed" | "own_listing" | "trade_reversed" | "trade_settled" | "snapshot_outdated" | "inventory_private" | "inventory_hidden" | "steam_id_taken" | "steam_id_changed" | "user_has_listings" | "user_has_trades" | "user_has_money" | "job_running" | "job_ended" | "nothing_failed" | "not_quarantined" | "no_candidate" | "insufficient_funds" | "already_reversed" | "not_reversible" | "already_posted" | "trade_not_paid" | "response_lost" | "large_fee_change" | "fee_rules_moved" | "body_too_large" | "too_many_items" | "value_too_large" | "unsupported_media_type" | "unsupported_encoding" | "amount_out_of_range" | "amount_overflow" | "unknown_currency" | "no_exchange_rate" | "too_many_currencies" | "reserved_user" | "idempotency_key_reused" | "invalid_fee_rules" | "invalid_payment" | "steam_id_missing" | "inventory_too_large" | "too_many_failures" | "rate_limited" | "internal_error" | "fee_rules_unreachable" | "ranking_not_ready" | "database_read_only" | "database_unavailable" | "ledger_tampered" | "ledger_key_missing" | "response_tampered" | "trade_tampered" | "fee_rules_tampered" | "busy" | "steam_throttled" | "inventory_unavailable" | "timeout";
         /** @description The state of a provider. For a provider with several hosts, the budget, circuit breaker and retry-after are those of the host that is available first. */
         ProviderDebug: {
             /** @description true if the provider is fetched in the background as its budget allows, so that runs do not wait for it. */
@@ -4445,6 +4495,8 @@ export interface components {
             rate: number;
         };
         /** @enum {string} */
+        RateOrigin: "ecb" | "file" | "fixed" | "history";
+        /** @enum {string} */
         RateSource: "ecb" | "file" | "fixed" | "none";
         /** @description Origin of exchange rates, and the rates that a run would use now. */
         RatesDebug: {
@@ -4473,6 +4525,11 @@ export interface components {
             readAt: string | null;
             /** @description The last 50 requests of this instance, newest first. */
             requests: components["schemas"]["RequestDebug"][];
+        };
+        /** @description Items to refresh. */
+        RefreshBody: {
+            /** @description Up to 500 items. */
+            items: components["schemas"]["LookupKey"][];
         };
         /** @description Why one item of a batch was refused. */
         Refusal: {
@@ -5740,6 +5797,8 @@ export interface operations {
                 appId?: number;
                 /** @description Figures to add to each price, separated by commas: interval, average, usedMarkets. */
                 fields?: string;
+                /** @description Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices. */
+                currency?: string;
                 /** @description nextCursor of the previous page. */
                 cursor?: string;
                 /** @description Maximum number of items to list. */
@@ -5806,6 +5865,8 @@ export interface operations {
                 from?: string;
                 /** @description Only days that began before this time. Default: now. */
                 to?: string;
+                /** @description Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices. */
+                currency?: string;
                 /** @description nextCursor of the previous page. */
                 cursor?: string;
                 /** @description Maximum number of items to list. */
@@ -6176,6 +6237,39 @@ export interface operations {
             };
         };
     };
+    postMarketPricesItemsRefresh: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RefreshBody"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AlreadyRunning"];
+                };
+            };
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Started"];
+                };
+            };
+        };
+    };
     postMarketPricesItemsNameAccept: {
         parameters: {
             query?: {
@@ -6230,7 +6324,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Only jobs of this kind. */
-                kind?: "bulk" | "missing";
+                kind?: "bulk" | "missing" | "items";
                 /** @description nextCursor of the previous page. */
                 cursor?: string;
                 /** @description Maximum number of items to list. */
@@ -6304,6 +6398,10 @@ export interface operations {
             query?: {
                 /** @description Only items in this state. */
                 state?: "pending" | "updated" | "skipped" | "noQuote" | "failed" | "cancelled";
+                /** @description Only items that failed with exactly this error. */
+                cause?: string;
+                /** @description Words that the name must contain, in any order and any ASCII case; at most 16. */
+                q?: string;
                 /** @description nextCursor of the previous page. */
                 cursor?: string;
                 /** @description Maximum number of items to list. */
@@ -6331,7 +6429,10 @@ export interface operations {
     };
     postMarketPricesJobsIdRetryFailed: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Retry only the items that failed with exactly this error. Default: all. */
+                cause?: string;
+            };
             header?: never;
             path: {
                 /** @description Id of the job. */
@@ -6512,6 +6613,8 @@ export interface operations {
                 limit?: number;
                 /** @description Figures to add to each price, separated by commas: interval, average, usedMarkets. */
                 fields?: string;
+                /** @description Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices. */
+                currency?: string;
             };
             header?: never;
             path?: never;
@@ -6541,9 +6644,9 @@ export interface operations {
                 status?: "ok" | "thin" | "suspect" | "disputed" | "stale" | "noPrice";
                 /** @description Only items that this market offers or has sold. The value is the key of the market, such as steam. */
                 market?: string;
-                /** @description Only items with at least this price, a decimal number of the base currency. */
+                /** @description Only items with at least this price, a decimal number of `currency`. */
                 minPrice?: number;
-                /** @description Only items with at most this price, a decimal number of the base currency. */
+                /** @description Only items with at most this price, a decimal number of `currency`. */
                 maxPrice?: number;
                 /** @description Only items whose price changed at this time or later. */
                 changedSince?: string;
@@ -6557,6 +6660,8 @@ export interface operations {
                 sort?: "name" | "price" | "-price" | "status" | "-status" | "changed" | "-changed" | "dayChange" | "-dayChange";
                 /** @description Figures to add to each price, separated by commas: interval, average, usedMarkets. */
                 fields?: string;
+                /** @description Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices. */
+                currency?: string;
                 /** @description nextCursor of the previous page. */
                 cursor?: string;
                 /** @description Maximum number of items to list. */
@@ -6574,7 +6679,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["PageOfPricedItem"];
+                    "application/json": components["schemas"]["PricedItems"];
                 };
             };
         };
@@ -6582,6 +6687,8 @@ export interface operations {
     getPricesItemsName: {
         parameters: {
             query?: {
+                /** @description Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices. */
+                currency?: string;
                 /** @description Market hash name. If it is present, the segment in the path is ignored and may be empty. */
                 name?: string;
                 /** @description Steam app ID of the game. */
@@ -6612,16 +6719,18 @@ export interface operations {
     getPricesItemsNameAt: {
         parameters: {
             query?: {
+                /** @description Time of the price. Default: now. */
+                time?: string;
+                /** @description Add the explanation of the price, with the quotes, rates and levels of that time. */
+                explain?: "0" | "1" | "true" | "false";
+                /** @description Currency of all amounts. Points are converted by the exchange rates of their time, candles by those in force. The response names the rates. Default: the currency of all prices, or of the market. */
+                currency?: string;
                 /** @description Market hash name. If it is present, the segment in the path is ignored and may be empty. */
                 name?: string;
                 /** @description Steam app ID of the game. */
                 appId?: number;
                 /** @description Phase of a Doppler-like finish. */
                 phase?: "" | "Phase 1" | "Phase 2" | "Phase 3" | "Phase 4" | "Ruby" | "Sapphire" | "Black Pearl" | "Emerald";
-                /** @description Time of the price. Default: now. */
-                time?: string;
-                /** @description Add the explanation of the price, with the quotes, rates and levels of that time. */
-                explain?: "0" | "1" | "true" | "false";
             };
             header?: never;
             path: {
@@ -6646,6 +6755,8 @@ export interface operations {
     getPricesItemsNameFigures: {
         parameters: {
             query?: {
+                /** @description Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices. */
+                currency?: string;
                 /** @description Market hash name. If it is present, the segment in the path is ignored and may be empty. */
                 name?: string;
                 /** @description Steam app ID of the game. */
@@ -6690,6 +6801,8 @@ export interface operations {
                 interval?: "5m" | "1h" | "1d";
                 /** @description The quotes of this market instead of the price: provider/market, such as skinport/skinport. */
                 market?: string;
+                /** @description Currency of all amounts. Points are converted by the exchange rates of their time, candles by those in force. The response names the rates. Default: the currency of all prices, or of the market. */
+                currency?: string;
                 /** @description nextCursor of the previous page. */
                 cursor?: string;
                 /** @description Maximum number of items to list. */
@@ -6720,6 +6833,8 @@ export interface operations {
             query?: {
                 /** @description Figures to add to each price, separated by commas: interval, average, usedMarkets. */
                 fields?: string;
+                /** @description Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices. */
+                currency?: string;
             };
             header?: never;
             path?: never;
@@ -6745,7 +6860,7 @@ export interface operations {
     postPricesQuotes: {
         parameters: {
             query?: {
-                /** @description Currency of all amounts, converted by the exchange rates in force. Default: the currency of all prices. */
+                /** @description Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices. */
                 currency?: string;
             };
             header?: never;
@@ -6776,6 +6891,8 @@ export interface operations {
                 appId?: number;
                 /** @description Figures to add to each price, separated by commas: interval, average, usedMarkets. */
                 fields?: string;
+                /** @description Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices. */
+                currency?: string;
             };
             header?: never;
             path?: never;
@@ -6801,6 +6918,8 @@ export interface operations {
                 appId?: number;
                 /** @description Figures to add to each price, separated by commas: interval, average, usedMarkets. */
                 fields?: string;
+                /** @description Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices. */
+                currency?: string;
             };
             header?: never;
             path?: never;
@@ -6824,6 +6943,8 @@ export interface operations {
             query?: {
                 /** @description Steam app ID of the game. Default: all games. */
                 appId?: number;
+                /** @description Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices. */
+                currency?: string;
             };
             header?: never;
             path?: never;
