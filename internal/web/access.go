@@ -21,7 +21,6 @@ const (
 // keysPage lists API keys.
 type keysPage struct {
 	frame
-	Tabs   []tab
 	Keys   []view.APIKey
 	Scopes []string
 	Next   string
@@ -35,18 +34,9 @@ func (s *accessPages) keys(w http.ResponseWriter, r *http.Request, sess session)
 		return err
 	}
 	return s.show(w, r, "keys", keysPage{
-		frame: s.frame("API keys", "system", &sess), Tabs: systemTabs("/keys"), Keys: list.Items, Scopes: apikey.Scopes(),
+		frame: s.frame("API keys", "keys", &sess), Keys: list.Items, Scopes: apikey.Scopes(),
 		Next: nextPage("/keys", list.NextCursor), First: cursor == "",
 	})
-}
-
-// systemTabs returns the tabs of the system pages.
-func systemTabs(current string) []tab {
-	tabs := []tab{{Label: "API keys", Href: "/keys"}, {Label: "Audit log", Href: "/audit"}}
-	for i := range tabs {
-		tabs[i].Current = tabs[i].Href == current
-	}
-	return tabs
 }
 
 func (s *accessPages) createKey(w http.ResponseWriter, r *http.Request, sess session) error {
@@ -108,7 +98,6 @@ func (s *accessPages) revokeKey(w http.ResponseWriter, r *http.Request, sess ses
 // auditPage lists the audit log.
 type auditPage struct {
 	frame
-	Tabs    []tab
 	Actor   string
 	Entries []view.AuditEntry
 	Next    string
@@ -122,7 +111,7 @@ func (s *accessPages) audit(w http.ResponseWriter, r *http.Request, sess session
 		return err
 	}
 	return s.show(w, r, "audit", auditPage{
-		frame: s.frame("Audit log", "system", &sess), Tabs: systemTabs("/audit"), Actor: actor, Entries: list.Items,
+		frame: s.frame("Audit log", "audit", &sess), Actor: actor, Entries: list.Items,
 		Next: nextPage("/audit", list.NextCursor, "actor", actor), First: cursor == "",
 	})
 }

@@ -23,7 +23,7 @@ func TestKeys_ShowASecretOnce(t *testing.T) {
 		t.Fatalf("got the key %+v, %v for the shown secret; want shop with its limit and expiry", k, err)
 	}
 	if again := v.get("/keys").body; shownSecret.MatchString(again) || !strings.Contains(again, "shop") {
-		t.Error("the second page shows the secret again, or lacks the key")
+		t.Error("second page: got the secret or no key, want the key without its secret")
 	}
 
 	v.post("/keys/shop/rotate", "back", "/keys")
@@ -67,7 +67,7 @@ func TestKeys_ExplainInvalidForms(t *testing.T) {
 	v.post("/keys/nope/rotate", "back", "/keys")
 	mustContain(t, v.get("/keys").body, "There is no such API key.")
 	if w.version() != before {
-		t.Error("a refused form changed the database")
+		t.Error("refused form: got a changed database, want no change")
 	}
 }
 

@@ -11,18 +11,38 @@ import (
 	"assay/internal/refresh"
 )
 
-// author is recorded as the requester of runs started on the page, and in the audit log.
+// author is recorded as the requester of runs and in the audit log if the session belongs to no
+// operator.
 const author = "page"
 
-// start starts a bulk run.
+// start starts a bulk run. A forced one needs a confirmation, because it spends more requests.
 func (s *runPages) start(w http.ResponseWriter, r *http.Request, sess session) error {
 	forced := r.PostFormValue("force") == "1"
-	run, err := s.Engine.Start(r.Context(), forced, author)
 	message := " is started."
 	if forced {
 		message = " has started and refreshes every item."
+		status, err := s.Jobs.Status(r.Context())
+		if err != nil {
+			return err
+		}
+		items := items(status.Freshness.Fresh + status.Freshness.Stale + status.Freshness.Unknown)
+		if ok, err := s.confirmed(w, r, sess, confirmation{
+			Question: "Refresh all " + items + "?", Text: "The run includes recently priced items and items without sales. Budgets and limits still apply.",
+			Button: "Refresh " + items, Danger: true,
+		}); !ok {
+			return err
+		}
 	}
+	run, err := s.Engine.Start(r.Context(), forced, sess.author())
 	return s.showStarted(w, r, sess, run, message, err)
+}
+
+// items returns a number of items as text.
+func items(n int64) string {
+	if n == 1 {
+		return "1 item"
+	}
+	return formatCount(n) + " items"
 }
 
 func (s *runPages) cancel(w http.ResponseWriter, r *http.Request, sess session) error {
@@ -30,16 +50,54 @@ func (s *runPages) cancel(w http.ResponseWriter, r *http.Request, sess session) 
 	if err != nil {
 		return err
 	}
+	job, err := s.Jobs.Job(r.Context(), id)
+	if err != nil {
+		return s.done(w, r, sess, flash{}, err)
+	}
+	if ok, err := s.confirmed(w, r, sess, confirmation{
+		Question: "Cancel run " + job.ID + "?", Text: "Prices written so far are kept. Not finished: " + items(job.PendingItems) + ".", Button: "Cancel run " + job.ID, Danger: true,
+	}); !ok {
+		return err
+	}
 	return s.done(w, r, sess, flash{Good: true, Text: "Run " + text(id) + " is cancelled. Prices written so far are kept."}, s.Engine.Cancel(r.Context(), id))
 }
 
+// retryFailed retries the items of a run that failed, or those that failed with one error.
 func (s *runPages) retryFailed(w http.ResponseWriter, r *http.Request, sess session) error {
 	id, err := jobID(r.PathValue("id"))
 	if err != nil {
 		return err
 	}
-	run, err := s.Engine.RetryFailed(r.Context(), id, author)
+	cause := r.PostFormValue("cause")
+	n, err := s.retried(r.Context(), id, cause)
+	if err != nil {
+		return s.done(w, r, sess, flash{}, err)
+	}
+	detail := "A new run requests them again. Budgets and limits still apply."
+	if cause != "" {
+		detail = "A new run requests the items that failed with this error: " + sentence(cause)
+	}
+	if ok, err := s.confirmed(w, r, sess, confirmation{Question: "Retry " + items(n) + " of run " + text(id) + "?", Text: detail, Button: "Retry " + items(n)}); !ok {
+		return err
+	}
+	run, err := s.Engine.RetryFailed(r.Context(), id, cause, sess.author())
 	return s.showStarted(w, r, sess, run, " retries the failed items of run "+text(id)+".", err)
+}
+
+// retried returns how many items a retry includes.
+func (s *runPages) retried(ctx context.Context, id int64, cause string) (n int64, err error) {
+	if cause == "" {
+		job, err := s.Jobs.Job(ctx, id)
+		skipped := job.SkippedItems
+		return job.FailedItems + skipped.Budget + skipped.Paused + skipped.Backoff, err
+	}
+	list, _, err := s.Jobs.JobFailures(ctx, id)
+	for _, f := range list {
+		if f.Cause == cause {
+			n = f.Count
+		}
+	}
+	return n, err
 }
 
 // showStarted shows the started run, or the run that prevented the start.
@@ -65,6 +123,17 @@ func (s *providerPages) resumeProvider(w http.ResponseWriter, r *http.Request, s
 
 func (s *providerPages) acceptProvider(w http.ResponseWriter, r *http.Request, sess session) error {
 	market := r.PostFormValue("market")
+	if market == "" {
+		n, err := s.quarantined(r.Context(), r.PathValue("provider"))
+		if err != nil {
+			return err
+		}
+		if ok, err := s.confirmed(w, r, sess, confirmation{
+			Question: "Accept the responses of " + n + "?", Text: "Their quotes are used from the next estimate on, although they failed validation.", Button: "Accept " + n,
+		}); !ok {
+			return err
+		}
+	}
 	accept := func(ctx context.Context, provider string) error {
 		return s.Engine.AcceptProvider(ctx, provider, market)
 	}
@@ -73,6 +142,26 @@ func (s *providerPages) acceptProvider(w http.ResponseWriter, r *http.Request, s
 		message = "The quarantine of " + strings.ReplaceAll(market, "%", "%%") + " of %s has ended."
 	}
 	return s.onProvider(w, r, sess, accept, message)
+}
+
+// quarantined returns the number of a provider's markets in quarantine as text.
+func (s *providerPages) quarantined(ctx context.Context, name string) (string, error) {
+	debug, err := s.Providers.ProviderDebug(ctx)
+	if err != nil {
+		return "", err
+	}
+	n := 0
+	for i := range debug.Providers {
+		for j := range debug.Providers[i].Markets {
+			if debug.Providers[i].Provider == name && debug.Providers[i].Markets[j].Quarantine != nil {
+				n++
+			}
+		}
+	}
+	if n == 1 {
+		return "1 market", nil
+	}
+	return strconv.Itoa(n) + " markets", nil
 }
 
 // onProvider changes the provider in the path.
@@ -98,7 +187,7 @@ func (s *pages) done(w http.ResponseWriter, r *http.Request, sess session, messa
 	} else if err != nil {
 		return err
 	}
-	s.sessions.put(sess.key, message)
+	s.setFlash(w, r, sess, message)
 	http.Redirect(w, r, localPath(r.PostFormValue("back")), http.StatusSeeOther)
 	return nil
 }

@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -70,7 +71,7 @@ func TestActions_ChangeDatabase(t *testing.T) {
 			a.before(w)
 		}
 		v := w.visit(t, adminToken)
-		res := v.post(a.target, append(a.fields, "back", "/runs?kind=bulk")...)
+		res := v.post(a.target, append(a.fields, "back", "/runs?kind=bulk", "confirmed", "1")...)
 		if res.StatusCode != http.StatusSeeOther || res.Header.Get("Location") != "/runs?kind=bulk" {
 			t.Errorf("%s: got %d with Location %q, want a redirect to /runs?kind=bulk", a.target, res.StatusCode, res.Header.Get("Location"))
 		}
@@ -94,7 +95,7 @@ func TestStart_DoesNotStartSecondRun(t *testing.T) {
 		v := w.visit(t, adminToken)
 		v.post("/runs")
 		v.get("/")
-		v.post("/runs", "force", force)
+		v.post("/runs", "force", force, "confirmed", "1")
 		mustContain(t, v.get("/").body, "Run 43", message, "No new run was started")
 		if runs := w.read(`SELECT count(*) FROM refresh_job WHERE id > 42`); runs != "1" {
 			t.Errorf("got %s new runs, want 1", runs)
@@ -108,5 +109,56 @@ func TestActions_RejectInvalidRunIDs(t *testing.T) {
 		if res := v.post("/runs/" + id + "/cancel"); res.StatusCode != http.StatusNotFound {
 			t.Errorf("cancel run %q: got status %d, want 404", id, res.StatusCode)
 		}
+	}
+}
+
+func TestActions_AskBeforeTheyChangeMuch(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	v := w.visit(t, adminToken)
+	before := w.version()
+	for target, question := range map[string][]string{
+		"/runs":                       {"Refresh all 140 items?", "force", "1"},
+		"/runs/43/cancel":             {"Cancel run 43?"},
+		"/runs/42/retry-failed":       {"Retry 30 items of run 42?"},
+		"/providers/pricelist/accept": {"Accept the responses of 1 market?"},
+	} {
+		mustContain(t, v.post(target, append(question[1:], "back", "/runs")...).body, question[0], `name="confirmed"`)
+	}
+	if w.version() != before {
+		t.Error("a question changed the database")
+	}
+}
+
+func TestRun_RetriesOneCause(t *testing.T) {
+	w := newWorld(t)
+	v := w.visit(t, adminToken)
+	body := v.get("/runs/42").body
+	mustContain(t, body, "Timeline", "Plan:", "Show 27", "Retry 27", "Show 3", "Retry 3")
+	const cause = "pricelist: quarantine: skinport.csv; pricelist: server (status 503): Service Unavailable"
+	listed := v.get("/runs/42?cause=" + url.QueryEscape(cause)).body
+	mustContain(t, listed, "Only items with the error: "+cause, "MP9 | Hot Rod 07")
+	mustContain(t, v.post("/runs/42/retry-failed", "cause", cause, "back", "/").body, "Retry 27 items of run 42?")
+	v.post("/runs/42/retry-failed", "cause", cause, "back", "/", "confirmed", "1")
+	w.plan()
+	if got := w.read(`SELECT total FROM refresh_job WHERE id = 43`); got != "27" {
+		t.Errorf("got %s items in the retry, want the 27 of the cause", got)
+	}
+}
+
+func TestRun_SearchesAndSendsItems(t *testing.T) {
+	v := newWorld(t).visit(t, adminToken)
+	body := v.get("/runs/42?q=rod+07").body
+	mustContain(t, body, "MP9 | Hot Rod 07 (Factory New)")
+	if strings.Contains(body, "Hot Rod 09 (Factory New)</a></th>") {
+		t.Error("the list contains an item without the words")
+	}
+	file := v.get("/runs/42?state=failed&format=csv")
+	lines := strings.Split(strings.TrimSpace(file.body), "\n")
+	if got := file.Header.Get("Content-Type"); got != "text/csv; charset=utf-8" || !strings.HasPrefix(lines[0], "appId,marketHashName,phase,state") || strings.Count(file.body, ",failed,") != 30 {
+		t.Errorf("got %q with %d lines, want a CSV file with 30 failed items", got, len(lines))
+	}
+	if got := v.get("/runs/999?format=csv").StatusCode; got != http.StatusNotFound {
+		t.Errorf("got status %d for the file of an unknown run, want 404", got)
 	}
 }

@@ -19,8 +19,11 @@ var staticFiles embed.FS
 //go:embed templates
 var templateFiles embed.FS
 
-// htmxFile is the path of htmx below static.
-const htmxFile = "vendor/htmx.min.js"
+// These are the paths of vendored scripts below static.
+const (
+	htmxFile  = "vendor/htmx.min.js"
+	chartFile = "vendor/uPlot.iife.min.js"
+)
 
 // assets are the static files, by their path below /static/.
 type assets struct {

@@ -11,10 +11,14 @@ import (
 	"assay/internal/auditlog"
 	"assay/internal/config"
 	"assay/internal/fault"
+	"assay/internal/operator"
 )
 
-// maxForm is the maximum size of a form in bytes.
-const maxForm = 16 << 10
+// The maximum size of a form in bytes: of the sign-in form, and of one with a selection of items.
+const (
+	maxForm   = 16 << 10
+	maxAction = 512 << 10
+)
 
 // auth checks sessions, and opens a session for a valid secret.
 type auth struct {
@@ -29,10 +33,17 @@ type sessionHandler func(w http.ResponseWriter, r *http.Request, sess session) e
 // session to the sign-in form.
 func (s *auth) read(least Role, h sessionHandler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		sess, ok := s.session(r)
-		if !ok {
+		sess, ok, err := s.session(r)
+		switch {
+		case err != nil:
+			s.fail(w, r, nil, err)
+			return
+		case !ok:
 			s.redirectToSignIn(w, r)
 			return
+		case !fromScript(r):
+			sess.flash = s.takeFlash(w, r, sess)
+			s.verdict(r.Context()) // for the dot at the top
 		}
 		s.allow(w, r, sess, least, h)
 	}
@@ -41,8 +52,12 @@ func (s *auth) read(least Role, h sessionHandler) http.HandlerFunc {
 // act is like read, but for changes. The form must contain the token of the session.
 func (s *auth) act(least Role, h sessionHandler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-		sess, ok := s.session(r)
+		r.Body = http.MaxBytesReader(w, r.Body, maxAction)
+		sess, ok, err := s.session(r)
+		if err != nil {
+			s.fail(w, r, nil, err)
+			return
+		}
 		if !ok {
 			s.redirectToSignIn(w, r)
 			return
@@ -53,7 +68,7 @@ func (s *auth) act(least Role, h sessionHandler) http.HandlerFunc {
 			return
 		}
 		s.allow(w, r.WithContext(auditlog.With(r.Context(), auditlog.Entry{
-			Actor: author, Address: access.Client(r, s.TrustedProxies).String(), Action: r.Pattern, Target: r.URL.RequestURI(),
+			Actor: sess.author(), Address: access.Client(r, s.TrustedProxies).String(), Action: r.Pattern, Target: r.URL.RequestURI(),
 			RequestID: w.Header().Get("X-Request-Id"),
 		})), sess, least, h)
 	}
@@ -63,7 +78,7 @@ func (s *auth) act(least Role, h sessionHandler) http.HandlerFunc {
 func (s *auth) allow(w http.ResponseWriter, r *http.Request, sess session, least Role, h sessionHandler) {
 	if sess.role < least {
 		s.fail(w, r, &sess, fault.New(fault.Forbidden, "read_only",
-			"This session is read-only. Sign in with the admin token."))
+			"This session is read-only. Sign in with the admin token, or as an operator with the role admin."))
 		return
 	}
 	if err := h(w, r, sess); err != nil {
@@ -71,28 +86,27 @@ func (s *auth) allow(w http.ResponseWriter, r *http.Request, sess session, least
 	}
 }
 
-// session returns the valid session of a request. A session is valid only as long as its
-// secret.
-func (s *auth) session(r *http.Request) (session, bool) {
-	cookie, err := r.Cookie(cookieName(access.OverTLS(r, s.TrustedProxies)))
+// session returns the valid session of a request. A session that a secret of the settings
+// opened is valid only as long as this secret.
+func (s *auth) session(r *http.Request) (session, bool, error) {
+	stored, err := r.Cookie(cookieName(tokenCookie, access.OverTLS(r, s.TrustedProxies)))
 	if err != nil {
-		return session{}, false
+		return session{}, false, nil //nolint:nilerr // a request without the cookie has no session
 	}
-	sess, ok := s.sessions.find(cookie.Value)
-	if !ok {
-		return session{}, false
+	row, ok, err := s.Operators.Session(r.Context(), stored.Value)
+	if err != nil || !ok {
+		return session{}, false, err
 	}
-	if !s.Credentials.Live(sess.role.credential(), sess.secret) {
-		s.sessions.close(sess.key)
-		return session{}, false
+	if row.Operator == "" && !s.Credentials.Bound(credential(row.Role), stored.Value, row.Bond) {
+		return session{}, false, s.Operators.Close(r.Context(), row.ID)
 	}
-	return sess, true
+	return newSession(stored.Value, row), true, nil
 }
 
 // redirectToSignIn redirects to the sign-in form, which redirects back to the requested page.
 func (s *auth) redirectToSignIn(w http.ResponseWriter, r *http.Request) {
 	target := "/sign-in"
-	if r.Method == http.MethodGet && r.URL.Path != "/live" && r.URL.RequestURI() != "/" {
+	if r.Method == http.MethodGet && r.URL.Path != "/live" && r.URL.Path != "/standing" && r.URL.RequestURI() != "/" {
 		target += "?next=" + url.QueryEscape(r.URL.RequestURI())
 	}
 	if fromScript(r) {
@@ -112,19 +126,25 @@ func fromScript(r *http.Request) bool { return r.Header.Get("HX-Request") == "tr
 type signInPage struct {
 	frame
 	Next  string
+	Name  string // empty: a secret of the settings
 	Error string
 }
 
 func (s *auth) signInForm(w http.ResponseWriter, r *http.Request) {
-	if _, ok := s.session(r); ok {
-		http.Redirect(w, r, localPath(r.URL.Query().Get("next")), http.StatusSeeOther)
-		return
+	next := localPath(r.URL.Query().Get("next"))
+	_, ok, err := s.session(r)
+	switch {
+	case err != nil:
+		s.fail(w, r, nil, err)
+	case ok:
+		http.Redirect(w, r, next, http.StatusSeeOther)
+	default:
+		s.signInPage(w, r, http.StatusOK, next, "")
 	}
-	s.signInPage(w, r, http.StatusOK, localPath(r.URL.Query().Get("next")), "")
 }
 
-// signIn opens a session for a valid secret. It counts wrong secrets, but never rejects a
-// valid one.
+// signIn opens a session for a valid secret or password. It counts wrong ones, but never
+// rejects a valid one.
 func (s *auth) signIn(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	next := localPath(r.PostFormValue("next"))
@@ -132,30 +152,49 @@ func (s *auth) signIn(w http.ResponseWriter, r *http.Request) {
 		s.signInPage(w, r, http.StatusForbidden, next, "The form came from another site. Sign in here.")
 		return
 	}
-	role, secret, ok := s.match(r.PostFormValue("secret"))
-	if !ok {
+	token := randomText()
+	row, ok, err := s.match(r, token)
+	if err == nil && !ok {
 		s.refuseSecret(w, r, next)
 		return
 	}
-	tls := access.OverTLS(r, s.TrustedProxies)
-	if old, err := r.Cookie(cookieName(tls)); err == nil {
-		if was, ok := s.sessions.find(old.Value); ok {
-			s.sessions.close(was.key)
-		}
+	if err == nil {
+		err = s.open(r, token, row)
 	}
-	http.SetCookie(w, sessionCookie(s.sessions.open(role, secret), tls))
-	s.Logger.InfoContext(r.Context(), "operator signed in", "role", role.String(), "client", access.Client(r, s.TrustedProxies).String())
+	if err != nil {
+		s.fail(w, r, nil, err)
+		return
+	}
+	http.SetCookie(w, cookie(tokenCookie, token, access.OverTLS(r, s.TrustedProxies), 0))
+	s.Logger.InfoContext(r.Context(), "operator signed in", "role", row.Role.String(), "operator", row.Operator,
+		"client", access.Client(r, s.TrustedProxies).String())
 	http.Redirect(w, r, next, http.StatusSeeOther)
 }
 
-// match compares a secret with those of both roles.
-func (s *auth) match(presented string) (Role, config.Fingerprint, bool) {
-	admin, isAdmin := s.Credentials.Identify(Admin.credential(), presented)
-	reader, isReader := s.Credentials.Identify(Read.credential(), presented)
-	if isAdmin {
-		return Admin, admin, true
+// match returns the new session of a form. With a name, the secret is the password of an
+// operator; without one, it is a secret of the settings.
+func (s *auth) match(r *http.Request, token string) (operator.Session, bool, error) {
+	name, presented := strings.TrimSpace(r.PostFormValue("name")), r.PostFormValue("secret")
+	if name != "" {
+		found, ok, err := s.Operators.Check(r.Context(), name, presented)
+		return operator.Session{Role: found.Role, Operator: found.Name}, ok, err
 	}
-	return Read, reader, isReader
+	admin, isAdmin := s.Credentials.Identify(config.RoleAdmin, presented)
+	reader, isReader := s.Credentials.Identify(config.RoleMarket, presented)
+	if isAdmin {
+		return operator.Session{Role: Admin, Bond: admin.Bond(token)}, true, nil
+	}
+	return operator.Session{Role: Read, Bond: reader.Bond(token)}, isReader, nil
+}
+
+// open stores a session in place of the previous one of this browser.
+func (s *auth) open(r *http.Request, token string, row operator.Session) error {
+	if old, err := r.Cookie(cookieName(tokenCookie, access.OverTLS(r, s.TrustedProxies))); err == nil {
+		if err := s.Operators.Close(r.Context(), operator.SessionID(old.Value)); err != nil {
+			return err
+		}
+	}
+	return s.Operators.Open(r.Context(), token, row)
 }
 
 func (s *auth) refuseSecret(w http.ResponseWriter, r *http.Request, next string) {
@@ -168,8 +207,12 @@ func (s *auth) refuseSecret(w http.ResponseWriter, r *http.Request, next string)
 	if failure.Delay > 0 {
 		s.Failures.Wait(r.Context(), failure.Delay)
 	}
+	problem := "Wrong secret. Enter the market secret or the admin token."
+	if r.PostFormValue("name") != "" {
+		problem = "Wrong name or password, or the operator is disabled."
+	}
 	if !failure.Over() {
-		s.signInPage(w, r, http.StatusUnauthorized, next, "Wrong secret. Enter the market secret or the admin token.")
+		s.signInPage(w, r, http.StatusUnauthorized, next, problem)
 		return
 	}
 	seconds := int(max(failure.RetryAfter, time.Second).Round(time.Second) / time.Second)
@@ -179,32 +222,18 @@ func (s *auth) refuseSecret(w http.ResponseWriter, r *http.Request, next string)
 }
 
 func (s *auth) signInPage(w http.ResponseWriter, r *http.Request, status int, next, problem string) {
-	s.execute(w, r, status, "sign-in", "base.html", signInPage{frame: s.frame("Sign in", "", nil), Next: next, Error: problem})
+	s.execute(w, r, status, "sign-in", "base.html", signInPage{
+		frame: s.frame("Sign in", "", nil), Next: next, Error: problem, Name: r.PostFormValue("name"),
+	})
 }
 
 func (s *auth) signOut(w http.ResponseWriter, r *http.Request, sess session) error {
-	s.sessions.close(sess.key)
-	gone := sessionCookie("", access.OverTLS(r, s.TrustedProxies))
-	gone.MaxAge = -1
-	http.SetCookie(w, gone)
+	if err := s.Operators.Close(r.Context(), sess.id); err != nil {
+		return err
+	}
+	http.SetCookie(w, cookie(tokenCookie, "", access.OverTLS(r, s.TrustedProxies), -1))
 	http.Redirect(w, r, "/sign-in", http.StatusSeeOther)
 	return nil
-}
-
-// cookieName returns the name of the session cookie. Over TLS it has the prefix __Host-, which
-// prevents other hosts of the domain from setting the cookie.
-func cookieName(tls bool) string {
-	if tls {
-		return "__Host-assay_session"
-	}
-	return "assay_session"
-}
-
-func sessionCookie(token string, tls bool) *http.Cookie {
-	return &http.Cookie{
-		Name: cookieName(tls), Value: token, Path: "/",
-		HttpOnly: true, Secure: tls, SameSite: http.SameSiteStrictMode,
-	}
 }
 
 // localPath returns path if it belongs to this site, otherwise "/".

@@ -11,6 +11,7 @@ import (
 
 	"assay/internal/access"
 	"assay/internal/catalog"
+	"assay/internal/operator"
 )
 
 func TestPages_RedirectToSignIn(t *testing.T) {
@@ -103,7 +104,7 @@ func TestSignIn_CountsWrongSecretsAndAcceptsValidOnes(t *testing.T) {
 		}
 		for _, empty := range []string{"", " ", strings.Repeat("x", maxForm+1)} {
 			if res := v.post("/sign-in", "secret", empty); len(res.Cookies()) != 0 {
-				t.Errorf("a secret of %d bytes opened a session", len(empty))
+				t.Errorf("secret of %d bytes: got a session, want none", len(empty))
 			}
 		}
 	})
@@ -168,7 +169,7 @@ func TestSession_EndsWhenSecretIsRotated(t *testing.T) {
 func TestSession_ExpiresWhenIdle(t *testing.T) {
 	w := newWorld(t)
 	v := w.visit(t, adminToken)
-	w.clock.add(idleTimeout + time.Second)
+	w.clock.add(operator.IdleTimeout + time.Second)
 	if res := v.get("/runs"); res.StatusCode != http.StatusSeeOther {
 		t.Errorf("after the idle time: got status %d, want a redirect", res.StatusCode)
 	}
@@ -178,7 +179,10 @@ func TestSession_ExpiresWhenIdle(t *testing.T) {
 func actions() []string {
 	return []string{
 		"/runs", "/runs/42/cancel", "/runs/42/retry-failed", "/providers/sim/pause", "/providers/sim/resume", "/providers/pricelist/accept",
-		"/keys", "/keys/shop/rotate", "/keys/shop/revoke",
+		"/users/resync?user=collector", "/trades/1/complete", "/trades/1/reverse", "/ledger/verify?user=collector", "/fees/activate", "/fees/rollback?version=1",
+		"/keys", "/keys/shop/rotate", "/keys/shop/revoke", "/providers/sim/test",
+		"/webhooks", "/webhooks/1", "/webhooks/1/enable", "/webhooks/1/disable", "/webhooks/1/rotate", "/webhooks/1/delete", "/webhooks/1/test", "/webhooks/1/deliveries/1/resend",
+		"/operators", "/operators/anna/password", "/operators/anna/disable", "/operators/anna/enable",
 		"/item/accept?" + itemQuery(catalog.Key{AppID: catalog.CS2, Name: dragonLore}),
 	}
 }
@@ -207,7 +211,7 @@ func TestActions_RejectForeignForms(t *testing.T) {
 		}
 	}
 	if w.version() != before {
-		t.Error("a rejected form changed the database")
+		t.Error("rejected form: got a changed database, want no change")
 	}
 }
 
@@ -227,7 +231,7 @@ func TestActions_RequireAdminToken(t *testing.T) {
 		t.Errorf("dry run: got status %d, want 403", res.StatusCode)
 	}
 	if w.version() != before {
-		t.Error("a rejected form changed the database")
+		t.Error("rejected form: got a changed database, want no change")
 	}
 	mustContain(t, v.get("/").body, "Sign in with the admin token", `value="0" disabled>Start`, "disabled>Dry run", "disabled>Retry failed")
 	mustContain(t, v.get("/providers").body, "disabled>Pause", "disabled>Accept")

@@ -1,26 +1,34 @@
 package web
 
 import (
-	"time"
+	"net/http"
 
-	"assay/internal/event"
 	"assay/internal/view"
 )
 
-// recentEvents is the number of events on the overview.
-const recentEvents = 8
+const eventsPerPage = 100
 
-// eventLine is one row of the list of events.
-type eventLine struct {
-	Kind string
-	At   time.Time
-	What string
+// eventsPage lists events, newest first.
+type eventsPage struct {
+	frame
+	Tabs   []tab
+	Events []view.EventLine
+	List   listState
+	API    apiCall
 }
 
-func eventLines(events []view.Event) []eventLine {
-	var out []eventLine
-	for _, e := range events[:min(len(events), recentEvents)] {
-		out = append(out, eventLine{Kind: e.Kind, At: e.At, What: event.Text(event.Kind(e.Kind), e.Data)})
+func (s *systemPages) events(w http.ResponseWriter, r *http.Request, sess session) error {
+	list := listOf(r, "of")
+	found, err := s.Overview.EventLines(r.Context(), list.Get("of") == "market", r.URL.Query().Get("cursor"), eventsPerPage)
+	if err != nil {
+		return err
 	}
-	return out
+	page := eventsPage{
+		frame: s.frame("Events", "events", &sess), Events: found.Items, List: list.until(found.NextCursor),
+		API: apiCall{Method: http.MethodGet, Path: "/api/events"},
+	}
+	if !s.PricesOnly {
+		page.Tabs = []tab{list.Tab("Service", "of", ""), list.Tab("Listings and trades", "of", "market")}
+	}
+	return s.show(w, r, "events", page)
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -68,6 +69,34 @@ func (s *pages) price(v any, currency money.Currency) priceText {
 	return priceText{Known: true, Short: shortPrice(m, currency), Exact: m.String(), Code: currency}
 }
 
+// minor formats an amount in minor units with all its decimal places.
+func minor(amount int64, currency any) priceText {
+	code := money.Currency(fmt.Sprint(currency))
+	exact := code.Minor(amount)
+	digits, sign := strings.TrimPrefix(exact, "-"), ""
+	if amount < 0 {
+		sign = "-"
+	}
+	whole, fraction, found := strings.Cut(digits, ".")
+	n, _ := strconv.ParseInt(whole, 10, 64) // never fails: amounts have 64 bits
+	short := sign + symbol(code) + humanize.Comma(n)
+	if found {
+		short += "." + fraction
+	}
+	return priceText{Known: true, Short: short, Exact: exact, Code: code}
+}
+
+// sum formats a total. A total beyond 64 bits is not rounded.
+func sum(v money.Sum, currency money.Currency) priceText {
+	out := priceText{Known: true, Exact: v.String(), Code: currency}
+	if m, ok := v.Div(1); ok {
+		out.Short = symbol(currency) + rounded(uint64(m), 2)
+	} else {
+		out.Short = symbol(currency) + out.Exact
+	}
+	return out
+}
+
 // shortPrice rounds half to even. It rounds prices of 0.10 or more to cents, and lower ones to
 // hundredths of a cent.
 func shortPrice(m money.Micro, currency money.Currency) string {
@@ -92,6 +121,25 @@ func factor(v *money.Micro) priceText {
 	}
 	return priceText{Known: true, Short: rounded(uint64(*v), places) + "×", Exact: v.String()}
 }
+
+// formatChange formats a *Micro that is a relative change, in percent with a sign.
+func formatChange(v *money.Micro) string {
+	if v == nil {
+		return "–"
+	}
+	sign, u := "+", uint64(*v)
+	if *v < 0 {
+		sign, u = "-", -u
+	}
+	text := rounded(u*100, 2)
+	if text == "0.00" {
+		sign = ""
+	}
+	return sign + text + " %"
+}
+
+// formatShare formats a share in percent.
+func formatShare(v *money.Micro) string { return rounded(uint64(*v)*100, 2) + " %" }
 
 // rounded rounds millionths half to even to a number of decimal places. It always shows two.
 func rounded(u uint64, places int) string {

@@ -3,30 +3,45 @@ package web
 import (
 	"html/template"
 	"net/url"
+	"path"
 	"strconv"
+	"strings"
 	"time"
 
 	"assay/internal/catalog"
 	"assay/internal/money"
+	"assay/internal/view"
 )
 
 // funcs returns the functions for templates.
 func (s *pages) funcs() template.FuncMap {
 	return template.FuncMap{
-		"version":  func() string { return s.Version },
-		"now":      func() string { return s.Now().UTC().Format(time.RFC3339Nano) },
-		"asset":    s.assets.link,
-		"scripted": func() bool { return s.assets.has(htmxFile) },
-		"count":    formatCount,
-		"duration": humanSeconds,
-		"name":     markedName,
-		"game":     gameName,
-		"games":    games,
-		"itemURL":  itemURL,
-		"when":     s.when,
-		"price":    func(m any) priceText { return s.price(m, s.Currency) },
-		"amount":   func(m any, c money.Currency) priceText { return s.price(m, c) },
-		"factor":   factor,
+		"version":   func() string { return s.Version },
+		"now":       func() string { return s.Now().UTC().Format(time.RFC3339Nano) },
+		"asset":     s.assets.link,
+		"scripted":  func() bool { return s.assets.has(htmxFile) },
+		"charted":   func() bool { return s.assets.has(chartFile) },
+		"count":     formatCount,
+		"duration":  humanSeconds,
+		"name":      markedName,
+		"game":      gameName,
+		"games":     games,
+		"itemURL":   itemURL,
+		"when":      s.when,
+		"price":     func(m any) priceText { return s.price(m, s.Currency) },
+		"amount":    func(m any, c money.Currency) priceText { return s.price(m, c) },
+		"factor":    factor,
+		"minor":     minor,
+		"sum":       func(v money.Sum) priceText { return sum(v, s.Currency) },
+		"userURL":   userURL,
+		"ledgerURL": func(id string) string { return "/ledger?user=" + url.QueryEscape(id) },
+		"change":    formatChange,
+		"item": func(i view.PricedItem) string {
+			return itemQuery(catalog.Key{AppID: i.AppID, Name: i.MarketHashName, Phase: i.Phase})
+		},
+		"numbered": numbered,
+		"share":    formatShare,
+		"traits":   traitsOf,
 		"badge":    badgeOf,
 		"held":     heldBadge,
 		"breaker":  breakerText,
@@ -38,6 +53,15 @@ func (s *pages) funcs() template.FuncMap {
 // rewrite paths that contain "..", "%2F" or "//".
 func itemURL(appID int32, name, phase string) string {
 	return "/item?" + itemQuery(catalog.Key{AppID: appID, Name: name, Phase: phase})
+}
+
+// userURL returns the URL of a user. An id that browsers or proxies would rewrite in a path is a
+// query value.
+func userURL(id string) string {
+	if name := "/users/" + id; path.Clean(name) != name || strings.Contains(id, "/") {
+		return "/users?user=" + url.QueryEscape(id)
+	}
+	return "/users/" + url.PathEscape(id)
 }
 
 // itemQuery returns a query for keyOf.

@@ -33,3 +33,10 @@ func (s *site) help(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Security-Policy", helpPolicy)
 	http.ServeContent(w, r, path.Base(name), time.Time{}, bytes.NewReader(content))
 }
+
+// llms serves the index of the documentation for language models, whose place is the root. Its
+// links are relative to the documentation.
+func (s *site) llms(w http.ResponseWriter, r *http.Request) {
+	content := bytes.ReplaceAll(helpFiles()["llms.txt"], []byte("]("), []byte("](/help/"))
+	http.ServeContent(w, r, "llms.txt", time.Time{}, bytes.NewReader(content))
+}

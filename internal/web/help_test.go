@@ -4,6 +4,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -22,6 +23,19 @@ func TestHelp_ServesTheDocumentation(t *testing.T) {
 	for target, want := range map[string]int{"/help": 303, "/help/": 303, "/help//": 404, "/help/index.html": 200, "/help/how-to/currencies.html": 200, "/help/site.css": 200, "/help/no.html": 404} {
 		if res := get(target); res.Code != want {
 			t.Errorf("%s: got status %d, want %d", target, res.Code, want)
+		}
+	}
+	index := get("/llms.txt")
+	if kind := index.Header().Get("Content-Type"); index.Code != 200 || !strings.HasPrefix(kind, "text/plain") {
+		t.Errorf("/llms.txt: got status %d and %s, want 200 and text/plain", index.Code, kind)
+	}
+	links := regexp.MustCompile(`\]\(([^)]+)\)`).FindAllStringSubmatch(index.Body.String(), -1)
+	if len(links) < 40 {
+		t.Errorf("/llms.txt: got %d links, want one for each page", len(links))
+	}
+	for _, link := range links {
+		if res := get(link[1]); res.Code != 200 {
+			t.Errorf("/llms.txt links to %s: got status %d, want 200", link[1], res.Code)
 		}
 	}
 	if policy := get("/help/index.html").Header().Get("Content-Security-Policy"); policy != helpPolicy {

@@ -78,7 +78,7 @@ func TestItem_ShowsIntervalNextToItsPrice(t *testing.T) {
 	body := v.get(at).body
 	mustContain(t, body, "is held</b> since", "Another reliable market would quote between", "The last accepted price is kept.")
 	if strings.Contains(body, `class="range"`) {
-		t.Error("the page shows the interval of the held price next to the accepted price")
+		t.Error("got the interval of the held price next to the accepted price, want none")
 	}
 	mustContain(t, v.get("/items?held=1").body, `<span class="soft">held:</span>`)
 	v.post("/item/accept?" + itemQuery(catalog.Key{AppID: catalog.CS2, Name: dragonLore}))
@@ -155,7 +155,7 @@ func TestItems_FiltersAndSorts(t *testing.T) {
 	mustContain(t, body, ">Held</span>")
 	mustContain(t, body, "Dragon Lore")
 	if strings.Contains(body, "Redline") {
-		t.Error("the list of held prices contains an item without one")
+		t.Error("list of held prices: got an item without a held price, want none")
 	}
 	mustContain(t, v.get("/items?minPrice=9000000").body, "No known CS2 item matches the filters.")
 }

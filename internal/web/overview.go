@@ -2,31 +2,41 @@ package web
 
 import (
 	"context"
-	"maps"
+	"html/template"
 	"net/http"
-	"slices"
+	"strconv"
 	"time"
 
+	"assay/internal/money"
 	"assay/internal/view"
+	"assay/internal/web/chart"
 )
 
 // These are the numbers of rows on the overview. Other pages show all rows.
 const (
-	recentRuns   = 6
 	recentCauses = 5
+	recentEvents = 8
 )
 
 // overviewPage is the first page.
 type overviewPage struct {
 	frame
+	Verdict      view.Verdict
+	Problems     []view.Verdict // further ones
+	Figures      []figure
 	Live         livePanel
-	Runs         []*runView
-	Providers    []providerCard
+	Runs         template.HTML // last runs as columns; empty: none
+	Providers    []providerLine
 	Unconfigured []view.Unconfigured
 	Next         *time.Time // next scheduled run; nil: none
 	Failures     []view.FailureReason
-	Events       []eventLine
-	Trouble      []string // failing health checks of the server
+	Events       []view.EventLine
+}
+
+// providerLine is a provider with its last 48 half hours.
+type providerLine struct {
+	providerCard
+	Hours template.HTML
 }
 
 func (s *runPages) overview(w http.ResponseWriter, r *http.Request, sess session) error {
@@ -42,33 +52,102 @@ func (s *runPages) fillOverview(ctx context.Context, page *overviewPage, sess se
 	if page.Live, err = s.panel(ctx, sess, ""); err != nil {
 		return err
 	}
-	jobs, err := s.Jobs.Jobs(ctx, "", "", recentRuns)
+	read, err := s.Overview.Overview(ctx)
 	if err != nil {
 		return err
 	}
-	page.Runs = s.runViews(jobs.Items)
-	providers, err := s.Providers.ProviderDebug(ctx)
-	if err != nil {
-		return err
-	}
-	page.Providers, page.Unconfigured = providerCards(providers.Providers, s.Now()), providers.Unconfigured
 	work, err := s.Jobs.JobDebug(ctx)
 	if err != nil {
 		return err
 	}
-	page.Next = nextRefresh(work.Scheduled)
-	page.Failures = work.Failures[:min(len(work.Failures), recentCauses)]
-	page.Events = eventLines(work.Events)
-	health, err := s.Health.Health(ctx, false)
-	if err != nil {
-		return err
+	page.Verdict, page.Problems = read.Verdicts[0], read.Verdicts[1:]
+	for _, t := range read.Tiles {
+		page.Figures = append(page.Figures, figureOf(t))
 	}
-	for _, check := range slices.Sorted(maps.Keys(health.Checks)) {
-		if health.Checks[check] != "ok" {
-			page.Trouble = append(page.Trouble, check)
+	page.Runs, page.Next = runBars(read.Runs), read.Next
+	for _, card := range providerCards(read.Providers.Providers, s.Now()) {
+		page.Providers = append(page.Providers, providerLine{card, healthBars(card.Title, read.Hours[card.Provider])})
+	}
+	page.Unconfigured = read.Providers.Unconfigured
+	page.Failures = work.Failures[:min(len(work.Failures), recentCauses)]
+	page.Events = read.Events[:min(len(read.Events), recentEvents)]
+	return nil
+}
+
+// figureOf returns a tile with its course over the last seven days.
+func figureOf(t view.Tile) figure {
+	f := figure{Value: "–"}
+	format := func(n int64) string { return formatCount(n) }
+	switch t.Key {
+	case "quoteAge":
+		f.Label, f.Note, f.Href = "Age of quotes", "95 % of prices rest on newer quotes", "/items"
+		format = func(n int64) string { return coarse(time.Duration(n) * time.Second) }
+	case "updated":
+		f.Label, f.Note, f.Href = "Updated", "items in the last run", "/runs"
+	case "failed":
+		f.Label, f.Note, f.Href = "Failed", "items in the last run", "/runs"
+	case "budgetLeft":
+		f.Label, f.Note, f.Href = "Budget left", "of the scarcest provider", "/providers"
+		format = func(n int64) string { return strconv.FormatInt(n*100/money.Scale, 10) + " %" }
+	}
+	if t.Now != nil {
+		f.Value = format(*t.Now)
+		if t.Key == "failed" && *t.Now > 0 {
+			f.Tone = "failed"
 		}
 	}
-	return nil
+	points := make([]chart.Point, len(t.Points))
+	for i, p := range t.Points {
+		points[i] = chart.Point{At: p.At, Value: float64(p.Value)}
+	}
+	if len(points) > 1 {
+		f.Spark = chart.Sparkline(f.Label+" in the last seven days, now "+f.Value, points)
+	}
+	return f
+}
+
+// runBars draws the last runs, the oldest on the left.
+func runBars(runs []view.RunBar) template.HTML {
+	if len(runs) == 0 {
+		return ""
+	}
+	bars := make([]chart.Bar, len(runs))
+	for i, run := range runs {
+		outcome := run.Outcome
+		state := runBadge(run.State, &outcome).Text
+		title := "Run " + run.ID + ", " + state + ", " + run.StartedAt.UTC().Format("2 Jan 15:04") + ": " + formatCount(run.Updated) + " updated, " +
+			formatCount(run.Skipped) + " skipped, " + formatCount(run.NoQuote) + " without a quote, " + formatCount(run.Failed) + " failed"
+		if run.Kind == "missing" {
+			title = "Missing prices: " + title
+		}
+		bars[len(runs)-1-i] = chart.Bar{Title: title, Href: "/runs/" + run.ID, Parts: []chart.Part{
+			{Class: "updated", Value: float64(run.Updated)},
+			{Class: "skipped", Value: float64(run.Skipped)},
+			{Class: "noQuote", Value: float64(run.NoQuote)},
+			{Class: "failed", Value: float64(run.Failed)},
+		}}
+	}
+	return chart.Bars("The last runs, the newest on the right", bars)
+}
+
+// healthBars draws the half hours of a provider.
+func healthBars(name string, hours []view.HalfHour) template.HTML {
+	if len(hours) == 0 {
+		return ""
+	}
+	cells := make([]chart.Cell, len(hours))
+	bad := 0
+	for i, h := range hours {
+		title := h.At.UTC().Format("2 Jan 15:04") + ": no request"
+		if h.Requests > 0 {
+			title = h.At.UTC().Format("2 Jan 15:04") + ": " + formatCount(h.Requests) + " requests, " + formatCount(h.Bad()) + " without a usable response"
+		}
+		if h.State == "bad" {
+			bad++
+		}
+		cells[i] = chart.Cell{State: h.State, Title: title}
+	}
+	return chart.HealthBars(name+" in the last 24 hours: "+strconv.Itoa(bad)+" of "+strconv.Itoa(len(cells))+" half hours without a usable response", cells)
 }
 
 func (s *runPages) runViews(jobs []view.Job) []*runView {
@@ -78,18 +157,6 @@ func (s *runPages) runViews(jobs []view.Job) []*runView {
 		views[i] = newRunView(job, nil, now)
 	}
 	return views
-}
-
-// scheduledRefresh is the name of the schedule that starts bulk runs.
-const scheduledRefresh = "refresh"
-
-func nextRefresh(runs []view.ScheduledRun) *time.Time {
-	for _, run := range runs {
-		if run.Name == scheduledRefresh {
-			return &run.At
-		}
-	}
-	return nil
 }
 
 // refreshOf returns the reload interval of a page without scripts.

@@ -4,35 +4,43 @@ import (
 	"bytes"
 	"encoding/json"
 	"html/template"
+	"io/fs"
 	"net/http"
+	"path"
 	"strings"
 
 	"assay/internal/catalog"
 	"assay/internal/fault"
+	"assay/internal/view"
 )
 
 // pages renders pages.
 type pages struct {
 	Deps
-	sessions  *sessions
 	assets    *assets
+	standing  *standing
+	streams   *streams
+	sections  []section // visible ones
 	templates map[string]*template.Template
 }
 
 // frame is the common data of all pages.
 type frame struct {
 	Title   string
-	Section string // current entry of the navigation
-	User    *user  // nil: not signed in
+	Section string // name of the current section
+	Nav     []navGroup
+	User    *user // nil: not signed in
 	Flash   *flash
 	Search  search
+	// Standing is the state of the service, which the dot at the top shows.
+	Standing view.Verdict
 	// Refresh is the reload interval in seconds for browsers without scripts. 0 means never.
 	Refresh int
 }
 
 // user is the part of a session that templates use.
 type user struct {
-	Role  string
+	Name  string // of the operator; empty: signed in with a secret of the settings
 	Admin bool
 	CSRF  string
 }
@@ -48,27 +56,39 @@ func (s *pages) frame(title, section string, sess *session) frame {
 	f := frame{Title: title, Section: section, Search: search{AppID: catalog.CS2}}
 	if sess != nil {
 		f.User = userOf(*sess)
-		f.Flash = s.sessions.take(sess.key)
+		f.Nav = s.nav(sess.role, section)
+		f.Flash, f.Standing = sess.flash, s.standing.get()
 	}
 	return f
 }
 
 func userOf(sess session) *user {
-	return &user{Role: sess.role.String(), Admin: sess.role >= Admin, CSRF: sess.csrf}
+	return &user{Name: sess.operator, Admin: sess.role >= Admin, CSRF: sess.csrf}
 }
 
-// pageNames lists the templates of pages. Each defines "main".
-func pageNames() []string {
-	return []string{"sign-in", "overview", "runs", "run", "dry-run", "providers", "items", "item", "keys", "audit", "refusal"}
-}
-
-// parse creates one set of templates per page: the frame, shared parts and the page.
+// parse creates one set of templates per page. A page is a template file that defines "main".
+// All pages share the other files.
 func (s *pages) parse() {
-	base := template.Must(template.New("base").Funcs(s.funcs()).
-		ParseFS(templateFiles, "templates/base.html", "templates/parts.html", "templates/live.html"))
+	files, err := fs.Glob(templateFiles, "templates/*.html")
+	if err != nil {
+		panic("web: templates: " + err.Error()) // only if the pattern is malformed
+	}
+	base := template.New("base").Funcs(s.funcs())
+	pages := map[string]string{}
+	for _, file := range files {
+		text, err := templateFiles.ReadFile(file)
+		if err != nil {
+			panic("web: templates: " + err.Error()) // only in a broken build
+		}
+		if name := strings.TrimSuffix(path.Base(file), ".html"); strings.Contains(string(text), `{{define "main"}}`) {
+			pages[name] = string(text)
+		} else {
+			template.Must(base.New(path.Base(file)).Parse(string(text)))
+		}
+	}
 	s.templates = map[string]*template.Template{}
-	for _, name := range pageNames() {
-		s.templates[name] = template.Must(template.Must(base.Clone()).ParseFS(templateFiles, "templates/"+name+".html"))
+	for name, text := range pages {
+		s.templates[name] = template.Must(template.Must(base.Clone()).New(name).Parse(text))
 	}
 }
 
@@ -131,7 +151,7 @@ func (s *site) refuse(w http.ResponseWriter, r *http.Request, status int) {
 		return
 	}
 	var sess *session
-	if live, ok := s.session(r); ok {
+	if live, ok, err := s.session(r); ok && err == nil {
 		sess = &live
 	}
 	s.showRefusal(w, r, sess, status, detail)

@@ -21,8 +21,11 @@ import (
 func addresses() []string {
 	return []string{
 		"/", "/live", "/live?run=42", "/runs", "/runs?kind=missing", "/runs/42", "/runs/42?state=failed", "/runs/42?state=skipped",
-		"/providers", "/items", "/items?q=redline", "/items?held=1&sort=-status", "/items?q=%3Cscript%3E", "/items?appId=999", "/dry-run", "/dry-run?force=1", "/keys", "/audit", "/audit?actor=%3Cscript%3E",
-		itemURL(730, redline, ""), itemURL(730, trapNames[1], ""),
+		"/providers", "/providers/sim", "/providers/pricelist?period=7d&outcome=failed&q=%3Cscript%3E", "/items", "/items?q=redline", "/items?held=1&sort=-status", "/items?q=%3Cscript%3E", "/items?appId=999", "/items?minMove=1&sort=-dayChange", "/held", "/missing", "/dry-run", "/dry-run?force=1", "/keys", "/operators", "/search?q=redline", "/search?q=%3Cscript%3E", "/standing", "/audit", "/audit?actor=%3Cscript%3E",
+		"/users", "/users?q=%3Cscript%3E", "/users/collector", "/users?user=trader&days=90", "/listings", "/listings?state=active&user=%3Cscript%3E", "/trades", "/trades?state=pending", "/sellers",
+		"/ledger", "/ledger?of=holds", "/ledger?user=collector", "/fees", "/fees?kind=sale&amount=12.50&currency=USD",
+		"/events", "/events?of=market", "/webhooks", "/settings", "/settings?name=%3Cscript%3E",
+		itemURL(730, redline, ""), itemURL(730, trapNames[1], ""), itemURL(730, dragonLore, "") + "&range=all",
 	}
 }
 
@@ -82,7 +85,7 @@ func TestRun_GroupsFailuresByError(t *testing.T) {
 	body := v.get("/runs/42?state=skipped").body
 	mustContain(t, body, "Service Unavailable", "the row of this item was rejected", `<b class="n">27</b>`, `<b class="n">3</b>`, "MP9 | Hot Rod", "no sales lately")
 	if strings.Index(body, `<b class="n">27</b>`) > strings.Index(body, `<b class="n">3</b>`) {
-		t.Error("causes are not sorted by count")
+		t.Error("got the cause of 3 items before that of 27, want them sorted by count")
 	}
 	text, err := json.Marshal(failures)
 	must(t, err)
@@ -97,13 +100,13 @@ func TestLive_SendsButtonsAfterStateChange(t *testing.T) {
 	if strings.Contains(same.body, `id="actions"`) || same.Header.Get("HX-Trigger") != "" {
 		t.Error("got buttons or a trigger, want neither while the state is unchanged")
 	}
-	mustContain(t, same.body, `hx-trigger="every 5s"`)
+	mustContain(t, same.body, `hx-trigger="every 5s, stream"`)
 	v.post("/runs")
 	w.plan()
 	changed := v.get("/live?seen=42.finished")
-	mustContain(t, changed.body, `id="actions"`, `hx-swap-oob="true"`, `hx-trigger="every 1s"`, "seen=43.running", `aria-valuenow="78"`)
+	mustContain(t, changed.body, `id="actions"`, `hx-swap-oob="true"`, `hx-trigger="every 1s, stream"`, "seen=43.running", `aria-valuenow="78"`)
 	if changed.Header.Get("HX-Trigger") != "run-changed" {
-		t.Error("got no HX-Trigger run-changed after the state changed")
+		t.Errorf("after the state changed: got HX-Trigger %q, want run-changed", changed.Header.Get("HX-Trigger"))
 	}
 }
 
@@ -116,7 +119,7 @@ func TestPages_ReloadWithoutScripts(t *testing.T) {
 	plain := v.get("/").body
 	mustContain(t, plain, "\n"+`<meta http-equiv="refresh" content="3">`)
 	if strings.Contains(plain, "htmx.min.js") {
-		t.Error("the page links to htmx.min.js, which does not exist")
+		t.Error("got a link to the missing htmx.min.js, want none")
 	}
 	files[htmxFile] = asset{version: "1"}
 	mustContain(t, v.get("/").body, `<noscript><meta http-equiv="refresh" content="3"></noscript>`, `src="/static/vendor/htmx.min.js?v=1"`)
@@ -134,8 +137,8 @@ func TestPages_OfEmptyServer(t *testing.T) {
 
 func TestOverview_ShowsEvents(t *testing.T) {
 	body := newWorld(t).visit(t, adminToken).get("/").body
-	mustContain(t, body, "cs2cap: 9 of 100 left (day)", "run 42: 108 of 140 items priced",
-		"<span>pricelist skinport: the response has 30 names, fewer than half of the 90 names before</span>")
+	mustContain(t, body, "The budget (day) of cs2cap is low: 9 of 100 requests left.", `<a href="/runs/42">Run 42 priced 108 of 140 items`,
+		"A response of pricelist skinport is in quarantine: the response has 30 names, fewer than half of the 90 names before.")
 }
 
 func TestOverview_ShowsRunOfMissingPrices(t *testing.T) {

@@ -65,3 +65,54 @@ func TestProviders_ShowRequests(t *testing.T) {
 	mustContain(t, v.section("waxpeer"), "Not responding", "<dd>Open</dd>")
 	mustContain(t, v.get("/").body, "Not responding")
 }
+
+// insertSamples inserts requests to cs2cap of the last two days: 20 in each half hour, of which
+// one in four half hours has failures.
+func (w *world) insertSamples() {
+	w.Helper()
+	now := w.clock.Now().Truncate(provider.SamplePeriod)
+	for i := range 96 {
+		at := db.Micros(now.Add(-time.Duration(i) * provider.SamplePeriod))
+		w.exec(`INSERT INTO request_sample (provider, host, at, result, up_to, requests, duration, bytes) VALUES ('cs2cap', '', $1, 'ok', 250000, 20, 3600000, 90000)`, at)
+		if i%4 == 1 {
+			w.exec(`INSERT INTO request_sample (provider, host, at, result, up_to, requests, duration, bytes) VALUES ('cs2cap', '', $1, 'failed', 5000000, 3, 9000000, 0)`, at)
+		}
+	}
+	month, _ := provider.Month.Bounds(w.clock.Now())
+	w.exec(`INSERT INTO budget_quota (provider, host, period, starts_at, used) VALUES ('cs2cap', '', 'month', $1, 950)`, db.Micros(month))
+	w.exec(`INSERT INTO budget_hour (provider, host, hour, starts_at, used) VALUES ('cs2cap', '', 1, $1, 640)`, db.Micros(w.clock.Now().Add(-2*time.Hour).Truncate(time.Hour)))
+}
+
+func TestProvider_ShowsItsHistory(t *testing.T) {
+	w := newWorld(t)
+	w.insertSamples()
+	v := w.visit(t, adminToken)
+	body := v.get("/providers/cs2cap?period=7d").body
+	mustContain(t, body, "CS2Cap in the last 24 hours: 0 of 48 half hours", "23 requests, 3 without a usable response", "Requests by result: 1,992 in this period",
+		`aria-label="Latency: `, "Quota of the month", "50 of 1,000 left; at this pace used up in", "requests left")
+	mustContain(t, v.get("/").body, "CS2Cap in the last 24 hours")
+	mustContain(t, v.get("/providers/waxpeer").body, "No request in this period.", "No request in the last 24 hours.")
+	mustContain(t, v.get("/providers/pricelist").body, "In quarantine", "fewer than half of the 90 names before", "Accept skinport")
+	for target, want := range map[string]int{"/providers/none": 404, "/providers/sim?period=1y": 400} {
+		if got := v.get(target).StatusCode; got != want {
+			t.Errorf("%s: got status %d, want %d", target, got, want)
+		}
+	}
+}
+
+func TestProvider_FiltersRequestsAndSendsTest(t *testing.T) {
+	w := newWorld(t)
+	w.sample.clients.request(t)
+	v := w.visit(t, adminToken)
+	mustContain(t, v.get("/providers/sim").body, "/v1/markets/aurum/batch/49", "503")
+	failed := v.get("/providers/sim?outcome=failed").body
+	mustContain(t, failed, "503")
+	if strings.Contains(failed, "/v1/markets/aurum/batch/49") {
+		t.Error("the list of failed requests contains one with a usable response")
+	}
+	mustContain(t, v.get("/providers/sim?q=nothing").body, "No recorded request matches.")
+	v.post("/providers/sim/test", "back", "/providers/sim")
+	mustContain(t, v.get("/providers/sim").body, "sim responded in", "Nothing was stored.")
+	v.post("/providers/none/test", "back", "/providers/sim")
+	mustContain(t, v.get("/providers/sim").body, "No provider &#34;none&#34; is configured.")
+}

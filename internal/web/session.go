@@ -1,64 +1,86 @@
 package web
 
 import (
-	"container/list"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
-	"sync"
+	"encoding/json"
+	"net/http"
+	"strings"
 	"time"
 
+	"assay/internal/access"
 	"assay/internal/config"
+	"assay/internal/operator"
 )
 
 // Role is the permission level of a session.
-type Role uint8
+type Role = operator.Role
 
 // A greater role includes the permissions of a lesser one.
 const (
-	Read  Role = iota + 1 // signed in with the market secret
-	Admin                 // signed in with the admin token
+	Read  = operator.Read  // an operator, or signed in with the market secret
+	Admin = operator.Admin // an operator, or signed in with the admin token
 )
 
-// String returns the name of the role for logs and as the author of runs.
-func (r Role) String() string {
-	if r == Admin {
-		return "admin"
-	}
-	return "read"
-}
-
-// credential returns the role whose secret opens sessions of role r.
-func (r Role) credential() string {
+// credential returns the role of the settings whose secret opens sessions of role r.
+func credential(r Role) string {
 	if r == Admin {
 		return config.RoleAdmin
 	}
 	return config.RoleMarket
 }
 
-const (
-	maxSessions = 500 // per role
-	// Open pages poll, which keeps their session. The timeout ends sessions of closed
-	// browsers.
-	idleTimeout = time.Hour
-	readTimeout = 7 * 24 * time.Hour
-	// An admin can spend budgets and must sign in again every day.
-	adminTimeout = 12 * time.Hour
-)
-
 // session is one signed-in browser.
 type session struct {
-	role   Role
-	secret config.Fingerprint // secret that opened the session
-	csrf   string             // token that every form contains
-	opened time.Time
-	seen   time.Time
-	key    tokenHash
-	flash  *flash
+	id       string
+	role     Role
+	operator string // empty: signed in with a secret of the settings
+	csrf     string // token that every form contains
+	flash    *flash
+	token    string
 }
 
-// flash is a message that is shown once, on the page after an action.
+// newSession returns the session of a stored row. The token of a form is computed from the
+// session's token, so every instance accepts it.
+func newSession(token string, row operator.Session) session {
+	return session{
+		id: row.ID, role: row.Role, operator: row.Operator, token: token,
+		csrf: base64.RawURLEncoding.EncodeToString(signature(token, "form")),
+	}
+}
+
+// author is recorded as the requester of runs and in the audit log.
+func (s *session) author() string {
+	if s.operator == "" {
+		return author
+	}
+	return "operator:" + s.operator
+}
+
+// owns reports whether a form token belongs to this session.
+func (s *session) owns(csrf string) bool {
+	return subtle.ConstantTimeCompare([]byte(csrf), []byte(s.csrf)) == 1
+}
+
+// signature returns a proof that the holder of a session's token wrote the text.
+func signature(token, text string) []byte {
+	h := hmac.New(sha256.New, []byte(token))
+	h.Write([]byte(text))
+	return h.Sum(nil)
+}
+
+// randomText returns 256 random bits as text.
+func randomText() string {
+	var b [32]byte
+	_, _ = rand.Read(b[:]) // never fails: the runtime stops the program first
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// flash is a message that is shown once, on the page after an action. It is in a signed cookie,
+// because the next page may come from another instance.
 type flash struct {
 	Good   bool
 	Text   string
@@ -67,116 +89,67 @@ type flash struct {
 	Secret string // a new secret; may be empty
 }
 
-// tokenHash is the stored form of a session token. A copy of the memory does not reveal
-// tokens.
-type tokenHash [sha256.Size]byte
+const (
+	// maxFlash limits the text in bytes. Browsers store cookies of at most 4 KB.
+	maxFlash = 1_500
+	// flashTime is how long a message waits for its page.
+	flashTime = time.Minute
+)
 
-// sessions holds a limited number of sessions per role. A new session replaces the least
-// recently used one of the same role, so that one role cannot sign out another. The methods
-// are safe for concurrent use.
-type sessions struct {
-	limit int // per role
-	now   func() time.Time
-
-	mu    sync.Mutex
-	byKey map[tokenHash]*list.Element // values are *session
-	used  map[Role]*list.List         // most recently used first
+// setFlash stores a message for the session's next page.
+func (s *pages) setFlash(w http.ResponseWriter, r *http.Request, sess session, f flash) {
+	if len(f.Text) > maxFlash {
+		f.Text = strings.ToValidUTF8(f.Text[:maxFlash], "") + "…"
+	}
+	text, err := json.Marshal(f) //nolint:gosec // a new secret is shown once, to the operator who created it
+	if err != nil {
+		return // cannot happen: the fields are texts
+	}
+	tls := access.OverTLS(r, s.TrustedProxies)
+	value := base64.RawURLEncoding.EncodeToString(append(signature(sess.token, string(text)), text...))
+	http.SetCookie(w, cookie(flashCookie, value, tls, int(flashTime/time.Second)))
 }
 
-func newSessions(limit int, now func() time.Time) *sessions {
-	return &sessions{limit: limit, now: now, byKey: map[tokenHash]*list.Element{}, used: map[Role]*list.List{Read: list.New(), Admin: list.New()}}
-}
-
-// open creates a session and returns its token. Only the browser stores the token, which has
-// 256 random bits.
-func (s *sessions) open(role Role, secret config.Fingerprint) string {
-	token, now := randomText(), s.now()
-	opened := &session{
-		role: role, secret: secret, csrf: randomText(),
-		opened: now, seen: now, key: sha256.Sum256([]byte(token)),
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	used := s.used[role]
-	for used.Len() >= s.limit {
-		s.remove(used.Back())
-	}
-	s.byKey[opened.key] = used.PushFront(opened)
-	return token
-}
-
-// find returns the valid session of a token and marks it as used.
-func (s *sessions) find(token string) (session, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e := s.byKey[sha256.Sum256([]byte(token))]
-	if e == nil {
-		return session{}, false
-	}
-	found, now := e.Value.(*session), s.now()
-	if found.expired(now) {
-		s.remove(e)
-		return session{}, false
-	}
-	found.seen = now
-	s.used[found.role].MoveToFront(e)
-	return *found, true
-}
-
-// close ends a session, if it exists.
-func (s *sessions) close(key tokenHash) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if e := s.byKey[key]; e != nil {
-		s.remove(e)
-	}
-}
-
-// put stores a message for the session's next page.
-func (s *sessions) put(key tokenHash, f flash) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if e := s.byKey[key]; e != nil {
-		e.Value.(*session).flash = &f
-	}
-}
-
-// take returns and removes the message.
-func (s *sessions) take(key tokenHash) *flash {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e := s.byKey[key]
-	if e == nil {
+// takeFlash returns the message for this page and deletes it. It ignores one with a wrong
+// signature.
+func (s *pages) takeFlash(w http.ResponseWriter, r *http.Request, sess session) *flash {
+	tls := access.OverTLS(r, s.TrustedProxies)
+	stored, err := r.Cookie(cookieName(flashCookie, tls))
+	if err != nil {
 		return nil
 	}
-	f := e.Value.(*session).flash
-	e.Value.(*session).flash = nil
-	return f
-}
-
-// remove removes a session. The caller must hold the lock.
-func (s *sessions) remove(e *list.Element) {
-	was := e.Value.(*session)
-	delete(s.byKey, was.key)
-	s.used[was.role].Remove(e)
-}
-
-func (s *session) expired(now time.Time) bool {
-	longest := readTimeout
-	if s.role == Admin {
-		longest = adminTimeout
+	http.SetCookie(w, cookie(flashCookie, "", tls, -1))
+	value, err := base64.RawURLEncoding.DecodeString(stored.Value)
+	if err != nil || len(value) < sha256.Size || !hmac.Equal(value[:sha256.Size], signature(sess.token, string(value[sha256.Size:]))) {
+		return nil
 	}
-	return now.Sub(s.seen) >= idleTimeout || now.Sub(s.opened) >= longest
+	var f flash
+	if json.Unmarshal(value[sha256.Size:], &f) != nil {
+		return nil
+	}
+	return &f
 }
 
-// owns reports whether a form token belongs to this session.
-func (s *session) owns(csrf string) bool {
-	return subtle.ConstantTimeCompare([]byte(csrf), []byte(s.csrf)) == 1
+// Names of cookies.
+const (
+	tokenCookie = "assay_session"
+	flashCookie = "assay_flash"
+)
+
+// cookieName returns the full name of a cookie. Over TLS it has the prefix __Host-, which
+// prevents other hosts of the domain from setting the cookie.
+func cookieName(name string, tls bool) string {
+	if tls {
+		return "__Host-" + name
+	}
+	return name
 }
 
-// randomText returns 256 random bits as text.
-func randomText() string {
-	var b [32]byte
-	_, _ = rand.Read(b[:]) // never fails: the runtime stops the program first
-	return base64.RawURLEncoding.EncodeToString(b[:])
+// cookie returns a cookie that scripts cannot read. It lasts until the browser closes if
+// seconds is 0.
+func cookie(name, value string, tls bool, seconds int) *http.Cookie {
+	return &http.Cookie{
+		Name: cookieName(name, tls), Value: value, Path: "/", MaxAge: seconds,
+		HttpOnly: true, Secure: tls, SameSite: http.SameSiteStrictMode,
+	}
 }

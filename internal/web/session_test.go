@@ -1,100 +1,108 @@
 package web
 
 import (
+	"net/http"
+	"strings"
 	"testing"
-	"time"
 
 	"assay/internal/config"
 )
 
-func TestSessions_EndWhenIdle(t *testing.T) {
-	c := newClock()
-	s := newSessions(10, c.Now)
-	token := s.open(Read, config.Fingerprint{1})
-	for range 5 {
-		c.add(idleTimeout - time.Second)
-		if _, ok := s.find(token); !ok {
-			t.Fatal("an active session ended")
+func TestSession_SurvivesRestartAndHoldsOnOtherInstances(t *testing.T) {
+	w := newWorld(t)
+	v := w.visit(t, adminToken)
+	v.post("/runs")
+	w.serve() // another instance with the same database and secrets
+	mustContain(t, v.get("/").body, "Run 43 is started")
+	if res := v.post("/runs/43/cancel", "confirmed", "1"); res.StatusCode != http.StatusSeeOther {
+		t.Errorf("form of the first instance: got status %d, want a redirect", res.StatusCode)
+	}
+	w.rotate(Admin, "the-next-token-of-the-tests")
+	if res := v.get("/"); res.StatusCode != http.StatusSeeOther {
+		t.Errorf("after a restart with another secret: got status %d, want a redirect", res.StatusCode)
+	}
+}
+
+func TestSession_StoresNoSecret(t *testing.T) {
+	w := newWorld(t)
+	v := w.visit(t, adminToken)
+	row := w.read(`SELECT id || ' ' || bond FROM web_session`)
+	if strings.Contains(row, v.cookie.Value) || strings.Contains(row, v.csrf) || strings.Contains(row, adminToken) {
+		t.Errorf("got the row %q, want only hashes", row)
+	}
+	if a, b := (config.Fingerprint{1}).Bond("x"), (config.Fingerprint{1}).Bond("y"); a == b {
+		t.Error("the same secret has the same bond with two tokens")
+	}
+}
+
+func TestFlash_IsShownOnce(t *testing.T) {
+	v := newWorld(t).visit(t, adminToken)
+	v.post("/providers/sim/pause", "back", "/providers")
+	if v.flash == nil || !v.flash.HttpOnly || strings.Contains(v.flash.Value, "paused") {
+		t.Fatalf("got the cookie %v, want one that scripts cannot read", v.flash)
+	}
+	mustContain(t, v.get("/providers").body, "sim is paused")
+	if strings.Contains(v.get("/providers").body, "sim is paused") {
+		t.Error("the message is shown again")
+	}
+}
+
+func TestFlash_OfAnotherSessionIsIgnored(t *testing.T) {
+	w := newWorld(t)
+	v, other := w.visit(t, adminToken), w.visit(t, adminToken)
+	v.post("/providers/sim/pause", "back", "/providers")
+	other.flash = v.flash
+	if strings.Contains(other.get("/providers").body, "sim is paused") {
+		t.Error("the page shows a message that another session signed")
+	}
+	v.post("/providers/"+strings.Repeat("x", 5000)+"/pause", "back", "/providers")
+	if v.flash == nil || len(v.flash.Value) > 4000 {
+		t.Errorf("long message: got a cookie of more than 4000 bytes or none, want a short one")
+	}
+}
+
+func TestOperators_SignInWithNameAndRole(t *testing.T) {
+	w := newWorld(t)
+	admin := w.visit(t, adminToken)
+	const password = "a-password-of-anna"
+	for _, bad := range [][]string{{"name", "Anna", "role", "admin", "password", password}, {"name", "anna", "role", "owner", "password", password}, {"name", "anna", "role", "read", "password", "short"}} {
+		admin.post("/operators", append(bad, "back", "/operators")...)
+		if body := admin.get("/operators").body; strings.Contains(body, `<th scope="row">`) || !strings.Contains(body, `class="notice warn"`) {
+			t.Errorf("operator %v: got it added or no message, want a message", bad)
 		}
 	}
-	c.add(idleTimeout)
-	if _, ok := s.find(token); ok {
-		t.Error("an idle session is still valid")
-	}
-	if len(s.byKey) != 0 || s.used[Read].Len() != 0 {
-		t.Error("an ended session is still stored")
-	}
-}
+	admin.post("/operators", "name", "anna", "role", "admin", "password", password)
+	admin.post("/operators", "name", "ben", "role", "read", "password", "a-password-of-ben")
 
-func TestSessions_EndAtMaximumAge(t *testing.T) {
-	for role, longest := range map[Role]time.Duration{Read: readTimeout, Admin: adminTimeout} {
-		c := newClock()
-		s := newSessions(10, c.Now)
-		token := s.open(role, config.Fingerprint{1})
-		for age := time.Duration(0); ; age += 30 * time.Minute {
-			_, ok := s.find(token)
-			if ok != (age < longest) {
-				t.Errorf("%v session after %v: got valid %v, want it valid only before its maximum age", role, age, ok)
-			}
-			if age >= longest {
-				break
-			}
-			c.add(30 * time.Minute)
+	anna := w.visitAs(t, "anna", password)
+	mustContain(t, anna.get("/").body, ">anna · Admin</span>")
+	anna.post("/runs")
+	if got := w.read(`SELECT requested_by FROM refresh_job ORDER BY id DESC LIMIT 1`); got != "operator:anna" {
+		t.Errorf("requester of the run: got %q, want operator:anna", got)
+	}
+	if got := w.read(`SELECT actor FROM audit_entry ORDER BY id DESC LIMIT 1`); got != "operator:anna" {
+		t.Errorf("actor of the audit log: got %q, want operator:anna", got)
+	}
+	ben := w.visitAs(t, "ben", "a-password-of-ben")
+	mustContain(t, ben.get("/").body, ">ben · Read only</span>")
+	if res := ben.post("/runs"); res.StatusCode != http.StatusForbidden {
+		t.Errorf("reader starts a run: got status %d, want 403", res.StatusCode)
+	}
+	v := &visitor{t: t, world: w}
+	for _, wrong := range [][]string{{"anna", "a-password-of-ben"}, {"carl", password}, {"anna", adminToken}, {"admin", adminToken}} {
+		res := v.post("/sign-in", "name", wrong[0], "secret", wrong[1])
+		if res.StatusCode != http.StatusUnauthorized && res.StatusCode != http.StatusTooManyRequests {
+			t.Errorf("%v: got status %d, want 401", wrong, res.StatusCode)
 		}
 	}
-}
 
-func TestSessions_ReplaceLeastRecentlyUsed(t *testing.T) {
-	s := newSessions(3, newClock().Now)
-	a, b, c := s.open(Read, config.Fingerprint{}), s.open(Read, config.Fingerprint{}), s.open(Read, config.Fingerprint{})
-	s.find(a)
-	d := s.open(Read, config.Fingerprint{})
-	for token, want := range map[string]bool{a: true, b: false, c: true, d: true} {
-		if _, ok := s.find(token); ok != want {
-			t.Errorf("got valid %v, want %v", ok, want)
-		}
+	admin.post("/operators/anna/password", "password", "the-next-password-of-anna")
+	if res := anna.get("/"); res.StatusCode != http.StatusSeeOther {
+		t.Errorf("session after a new password: got status %d, want a redirect", res.StatusCode)
 	}
-}
-
-func TestSessions_ReadersDoNotReplaceAdmins(t *testing.T) {
-	s := newSessions(3, newClock().Now)
-	admin, first := s.open(Admin, config.Fingerprint{}), s.open(Read, config.Fingerprint{})
-	for range 100 {
-		s.open(Read, config.Fingerprint{})
-	}
-	if _, ok := s.find(admin); !ok {
-		t.Error("the admin was signed out")
-	}
-	if _, ok := s.find(first); ok || len(s.byKey) != 4 {
-		t.Errorf("got %d sessions, want 4", len(s.byKey))
-	}
-}
-
-func TestSessions_StoreNoToken(t *testing.T) {
-	s := newSessions(3, newClock().Now)
-	token := s.open(Read, config.Fingerprint{})
-	found, _ := s.find(token)
-	if len(token) != 43 || found.csrf == token || string(found.key[:]) == token {
-		t.Errorf("got a token of %d characters, want 43, stored only as a hash", len(token))
-	}
-	if _, ok := s.find(string(found.key[:])); ok {
-		t.Error("the stored hash opens a session")
-	}
-}
-
-func TestSessions_FlashIsShownOnce(t *testing.T) {
-	s := newSessions(3, newClock().Now)
-	sess, _ := s.find(s.open(Read, config.Fingerprint{}))
-	s.put(sess.key, flash{Text: "done"})
-	if f := s.take(sess.key); f == nil || f.Text != "done" {
-		t.Errorf("got flash %v, want done", f)
-	}
-	if f := s.take(sess.key); f != nil {
-		t.Errorf("second take: got flash %v, want none", f)
-	}
-	s.close(sess.key)
-	s.put(sess.key, flash{})
-	if f := s.take(sess.key); f != nil {
-		t.Error("got a flash of an ended session, want none")
+	w.visitAs(t, "anna", "the-next-password-of-anna")
+	admin.post("/operators/ben/disable")
+	if res := ben.get("/"); res.StatusCode != http.StatusSeeOther {
+		t.Errorf("session of a disabled operator: got status %d, want a redirect", res.StatusCode)
 	}
 }

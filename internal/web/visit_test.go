@@ -16,6 +16,7 @@ type visitor struct {
 	t      *testing.T
 	world  *world
 	cookie *http.Cookie
+	flash  *http.Cookie // nil: no message
 	csrf   string
 }
 
@@ -29,8 +30,10 @@ var csrfField = regexp.MustCompile(`name="csrf" value="([^"]+)"`)
 
 func (v *visitor) send(r *http.Request) reply {
 	v.t.Helper()
-	if v.cookie != nil {
-		r.AddCookie(v.cookie)
+	for _, c := range []*http.Cookie{v.cookie, v.flash} {
+		if c != nil {
+			r.AddCookie(c)
+		}
 	}
 	if r.Header.Get("Accept") == "" {
 		r.Header.Set("Accept", "text/html")
@@ -38,6 +41,13 @@ func (v *visitor) send(r *http.Request) reply {
 	rec := httptest.NewRecorder()
 	v.world.handler.ServeHTTP(rec, r)
 	res := rec.Result()
+	for _, c := range res.Cookies() {
+		if strings.HasSuffix(c.Name, flashCookie) {
+			if v.flash = c; c.MaxAge < 0 {
+				v.flash = nil
+			}
+		}
+	}
 	body, err := io.ReadAll(res.Body)
 	if err != nil {
 		v.t.Fatal(err)
@@ -70,8 +80,14 @@ func (v *visitor) post(target string, fields ...string) reply {
 // visit signs in with the given secret.
 func (w *world) visit(t *testing.T, secret string) *visitor {
 	t.Helper()
+	return w.visitAs(t, "", secret)
+}
+
+// visitAs signs in as an operator.
+func (w *world) visitAs(t *testing.T, name, secret string) *visitor {
+	t.Helper()
 	v := &visitor{t: t, world: w}
-	res := v.post("/sign-in", "secret", secret)
+	res := v.post("/sign-in", "name", name, "secret", secret)
 	if res.StatusCode != http.StatusSeeOther || len(res.Cookies()) != 1 {
 		t.Fatalf("sign-in: got status %d with %d cookies, want a redirect with one", res.StatusCode, len(res.Cookies()))
 	}

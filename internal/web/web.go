@@ -2,8 +2,8 @@
 // their prices. It renders HTML on the server. Scripts only refresh parts of a page, so every
 // function also works without them.
 //
-// The package stores only browser sessions. It reads data from the readers and makes changes
-// with the engine.
+// The package stores nothing itself. It reads data from the readers and makes changes with the
+// engine and the services.
 package web
 
 import (
@@ -11,25 +11,44 @@ import (
 	"net/http"
 	"net/netip"
 	"path"
+	"strings"
 	"time"
 
 	"assay/internal/access"
+	"assay/internal/admission"
 	"assay/internal/apikey"
 	"assay/internal/config"
+	"assay/internal/event"
+	"assay/internal/inventory/syncs"
+	"assay/internal/market"
 	"assay/internal/money"
+	"assay/internal/operator"
 	"assay/internal/refresh"
 	"assay/internal/view"
+	"assay/internal/wallet/fee"
+	"assay/internal/wallet/ledger"
+	"assay/internal/webhook"
 )
 
 // Deps are the dependencies of the page. All fields except TrustedProxies are required.
 type Deps struct {
 	*view.Readers
+	Feed        *event.Feed
 	Engine      *refresh.Engine
 	Credentials *config.Credentials
 	APIKeys     *apikey.Service
+	Webhooks    *webhook.Service
+	Gate        *admission.Gate // limits verifications of the ledger
+	Syncs       *syncs.Service  // syncs inventories
+	Trades      *market.Service // nil if PricesOnly is set, like Ledger and Fees
+	Ledger      *ledger.Service
+	Fees        *fee.Service
+	Settings    []config.Setting // effective ones of this process; secrets are masked
+	Operators   *operator.Service
 	Failures    *access.Failures // shared with the API
 	Version     string
 	Currency    money.Currency // currency of all prices
+	PricesOnly  bool           // MODULES: market and wallet are off
 	Logger      *slog.Logger
 	Now         func() time.Time
 	// TrustedProxies may set X-Forwarded-For (client address) and X-Forwarded-Proto (TLS).
@@ -42,56 +61,35 @@ type site struct {
 	mux *http.ServeMux
 }
 
-// These types group the page handlers by subject.
-type (
-	runPages      struct{ *pages }
-	providerPages struct{ *pages }
-	itemPages     struct{ *pages }
-	accessPages   struct{ *pages }
-)
-
-// New returns the handler of the page for the path "/". It starts no goroutines. Sessions are
-// in memory.
+// New returns the handler of the page for the path "/". It starts no goroutines.
 func New(deps Deps) http.Handler {
-	p := &pages{Deps: deps, sessions: newSessions(maxSessions, deps.Now), assets: loadAssets()}
+	p := &pages{Deps: deps, standing: &standing{}, streams: &streams{}, assets: loadAssets()}
 	p.parse()
 	s := &site{&auth{p, http.NewCrossOriginProtection()}, http.NewServeMux()}
-	s.routes()
+	routes := p.routes()
+	p.sections = sectionsOf(routes)
+	s.register(routes)
 	return s
 }
 
-// routes registers all routes of the page.
-func (s *site) routes() {
-	runs, providers, items, access := &runPages{s.pages}, &providerPages{s.pages}, &itemPages{s.pages}, &accessPages{s.pages}
+// register registers all routes.
+func (s *site) register(routes []route) {
 	s.mux.HandleFunc("GET /static/{file...}", s.static)
 	s.mux.HandleFunc("GET /help", http.RedirectHandler("/help/index.html", http.StatusSeeOther).ServeHTTP)
 	s.mux.HandleFunc("GET /help/{$}", http.RedirectHandler("/help/index.html", http.StatusSeeOther).ServeHTTP)
 	s.mux.HandleFunc("GET /help/{file...}", s.help)
+	s.mux.HandleFunc("GET /llms.txt", s.llms)
+	s.mux.HandleFunc("GET /stream", s.stream)
 	s.mux.HandleFunc("GET /sign-in", s.signInForm)
 	s.mux.HandleFunc("POST /sign-in", s.signIn)
 	s.mux.HandleFunc("POST /sign-out", s.act(Read, s.signOut))
-
-	s.mux.HandleFunc("GET /{$}", s.read(Read, runs.overview))
-	s.mux.HandleFunc("GET /live", s.read(Read, runs.live))
-	s.mux.HandleFunc("GET /runs", s.read(Read, runs.runs))
-	s.mux.HandleFunc("GET /runs/{id}", s.read(Read, runs.run))
-	s.mux.HandleFunc("GET /providers", s.read(Read, providers.providers))
-	s.mux.HandleFunc("GET /items", s.read(Read, items.items))
-	s.mux.HandleFunc("GET /item", s.read(Read, items.item))
-	s.mux.HandleFunc("GET /keys", s.read(Admin, access.keys))
-	s.mux.HandleFunc("GET /audit", s.read(Admin, access.audit))
-	s.mux.HandleFunc("GET /dry-run", s.read(Admin, runs.dryRun))
-
-	s.mux.HandleFunc("POST /runs", s.act(Admin, runs.start))
-	s.mux.HandleFunc("POST /runs/{id}/cancel", s.act(Admin, runs.cancel))
-	s.mux.HandleFunc("POST /runs/{id}/retry-failed", s.act(Admin, runs.retryFailed))
-	s.mux.HandleFunc("POST /providers/{provider}/pause", s.act(Admin, providers.pauseProvider))
-	s.mux.HandleFunc("POST /providers/{provider}/resume", s.act(Admin, providers.resumeProvider))
-	s.mux.HandleFunc("POST /providers/{provider}/accept", s.act(Admin, providers.acceptProvider))
-	s.mux.HandleFunc("POST /item/accept", s.act(Admin, items.acceptItem))
-	s.mux.HandleFunc("POST /keys", s.act(Admin, access.createKey))
-	s.mux.HandleFunc("POST /keys/{key}/rotate", s.act(Admin, access.rotateKey))
-	s.mux.HandleFunc("POST /keys/{key}/revoke", s.act(Admin, access.revokeKey))
+	for _, r := range routes {
+		if strings.HasPrefix(r.pattern, "GET ") {
+			s.mux.HandleFunc(r.pattern, s.read(r.least, r.handle))
+		} else {
+			s.mux.HandleFunc(r.pattern, s.act(r.least, r.handle))
+		}
+	}
 }
 
 // ServeHTTP sets the headers of every response, and shows a page for unknown paths and

@@ -7,6 +7,8 @@ import (
 	"assay/internal/pricing"
 	"assay/internal/provider"
 	"assay/internal/view"
+	"assay/internal/wallet"
+	"assay/internal/webhook"
 )
 
 // badge is a state with a text and a tone, which sets the colour. The text is complete without
@@ -47,6 +49,55 @@ var badges = map[string]map[string]badge{
 		"disputed": {"warn", "Disputed", "No majority of the markets agrees. The price comes from one group of them."},
 		"stale":    {"warn", "Stale", "No fresh quote. This is the last known price."},
 		"noPrice":  {"calm", "No price", "No market has reported a price yet."},
+	},
+	"listing": {
+		"active":    {"busy", "Active", "It can be bought."},
+		"reserved":  {"busy", "Reserved", "A purchase is in progress."},
+		"sold":      {"good", "Sold", ""},
+		"cancelled": {"calm", "Cancelled", ""},
+		"expired":   {"calm", "Expired", "The asset left the seller's inventory or is no longer tradable."},
+	},
+	"trade": {
+		"pending":   {"warn", "Pending", "Bought, and not yet handed over."},
+		"completed": {"busy", "Completed", "Handed over. The seller's credit is held."},
+		"settled":   {"good", "Settled", "The hold has ended. The seller can spend the credit."},
+		"reversed":  {"calm", "Reversed", "The buyer has the money back."},
+	},
+	"entry": {
+		string(wallet.TypeDeposit):      {"good", "Deposit", ""},
+		string(wallet.TypeWithdrawal):   {"calm", "Withdrawal", ""},
+		string(wallet.TypeCorrection):   {"warn", "Correction", "The note of the transaction has the reason."},
+		string(wallet.TypeReversal):     {"warn", "Reversal", ""},
+		string(wallet.TypeRelease):      {"calm", "Release", "The hold ended: the money leaves the held balance."},
+		string(wallet.TypeFree):         {"good", "Free", "The hold ended: the money becomes available."},
+		string(wallet.TypePurchase):     {"calm", "Purchase", ""},
+		string(wallet.TypeSale):         {"busy", "Sale", "Held until the trade settles."},
+		string(wallet.TypeSaleReversal): {"warn", "Sale reversal", ""},
+		string(wallet.TypeFee):          {"calm", "Fee", ""},
+		string(wallet.TypeCompletion):   {"calm", "Completion", "The asset was handed over."},
+	},
+	"check": {
+		"pass":          {"good", "Passed", ""},
+		"fail":          {"bad", "Failed", ""},
+		"skipped":       {"warn", "Skipped", "The check could not run."},
+		"notApplicable": {"calm", "Not applicable", "There was nothing to examine."},
+	},
+	"fee": {
+		"added":     {"good", "Added", ""},
+		"removed":   {"bad", "Removed", ""},
+		"modified":  {"warn", "Modified", ""},
+		"unchanged": {"calm", "Unchanged", ""},
+	},
+	"webhook": {
+		webhook.IsHealthy:  {"good", "Healthy", ""},
+		webhook.IsFailing:  {"warn", "Failing", "The last attempt failed. Messages are sent again later."},
+		webhook.IsDisabled: {"calm", "Disabled", "It gets no messages until you enable it."},
+	},
+	"delivery": {
+		webhook.Delivered: {"good", "Delivered", ""},
+		webhook.Retrying:  {"busy", "Retrying", ""},
+		webhook.Failed:    {"bad", "Failed", "It was not accepted for a day and is not sent again."},
+		webhook.Lost:      {"bad", "Lost", "The events were deleted before they could be sent."},
 	},
 	"breaker": {
 		"open":     {"bad", "Not responding", "Too many consecutive failures. Requests are paused for a while."},

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -23,11 +24,21 @@ import (
 	"assay/internal/db"
 	"assay/internal/db/dbtest"
 	"assay/internal/dispatch"
+	"assay/internal/event"
 	"assay/internal/inventory"
+	"assay/internal/inventory/steaminv"
+	"assay/internal/inventory/syncs"
+	"assay/internal/market"
+	"assay/internal/operator"
 	"assay/internal/pricing"
 	"assay/internal/provider"
 	"assay/internal/refresh"
 	"assay/internal/view"
+	"assay/internal/wallet"
+	"assay/internal/wallet/fee"
+	"assay/internal/wallet/ledger"
+	"assay/internal/wallet/wallettest"
+	"assay/internal/webhook"
 )
 
 const (
@@ -77,6 +88,12 @@ type world struct {
 	secrets   string          // directory of the files with the secrets
 	creds     *config.Credentials
 	keys      *apikey.Service
+	receiver  *httptest.Server // of webhooks; it accepts a message unless refuse is set
+	refuse    atomic.Bool
+	market    *market.Service
+	ledger    *ledger.Service
+	fees      *fee.Service
+	feeRules  string // file
 	handler   http.Handler
 }
 
@@ -141,20 +158,52 @@ func (w *world) serve() {
 	w.gate = admission.New(1)
 	next := newClock().now.Add(2*time.Hour + 11*time.Minute)
 	w.keys = &apikey.Service{DB: w.store}
+	w.receiver = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+		if w.refuse.Load() {
+			http.Error(rw, "out of order", http.StatusServiceUnavailable)
+		}
+	}))
+	w.Cleanup(w.receiver.Close)
+	feed := event.NewFeed(w.store, slog.New(slog.DiscardHandler))
+	keys := wallettest.NewRing(w, "k1")
+	must(w, w.store.InTx(w.Context(), func(tx *db.Tx) error { return wallet.SetLedgerKey(tx, keys.Marks()[0]) }))
+	w.ledger = &ledger.Service{Ledger: &wallet.Ledger{Keys: keys}, Store: w.store, Checkpoints: wallet.CheckpointDir{Dir: w.TempDir()}, Now: w.clock.Now, Used: func() {}}
+	w.feeRules = filepath.Join(w.TempDir(), "fees.json")
+	w.writeFees(500)
+	w.fees = &fee.Service{Store: w.store, Keys: keys, Source: fee.File{Path: w.feeRules}, Unused: true, Now: w.clock.Now, Logger: slog.New(slog.DiscardHandler)}
+	must(w, w.fees.Begin(w.Context()))
+	pulls := syncs.New(&inventory.Service{InTx: w.store.InTx, Queued: func() {}, Inspectable: func() {}, Synced: market.InventoryTouched}, steaminv.Options{
+		SteamID: func(context.Context, string) (string, error) { return "76561197960287930", nil },
+		Pull: func(_ context.Context, _ string, place steaminv.Place) (inventory.Push, error) {
+			return inventory.Push{AppID: place.AppID, ContextID: place.ContextID, SnapshotAt: w.clock.Now(), Assets: []inventory.Asset{{AssetID: "9", Name: redline, Amount: 1, Tradable: true, Marketable: true}}}, nil
+		},
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	w.Cleanup(pulls.Close)
+	w.market = market.New(market.Options{
+		Store: w.store, Ledger: w.ledger.Ledger, Syncs: pulls, Base: "USD", Hold: 7 * 24 * time.Hour, MaxAge: 15 * time.Minute, Now: w.clock.Now,
+		Rates: func(context.Context) (pricing.Rates, error) { return nil, nil },
+	})
+	readers := view.New(view.Options{
+		Ledger: keys,
+		Store:  w.store, Feed: feed, Gate: w.gate, Engine: w.engine, Providers: w.providers, Clients: w.sample.clients.byProvider,
+		Currency: "USD", Owner: "page test", Version: "0.1.0-test", Now: w.clock.Now,
+		Scheduled:    func() map[string]time.Time { return map[string]time.Time{"refresh": next} },
+		Unconfigured: []view.Unconfigured{{Provider: "csfloat", Reason: "no key: set CSFLOAT_API_KEY"}, {Provider: "steam", Reason: "not named in MARKET_PRICE_PROVIDERS"}},
+	})
+	hooks := webhook.New(webhook.Options{
+		Store: w.store, Feed: feed, Changes: readers.Items.ChangeData, Currency: "USD", Owner: "page test", Logger: slog.New(slog.DiscardHandler),
+		Dialer: provider.NewDialer([]string{strings.TrimPrefix(w.receiver.URL, "http://")}),
+	})
 	w.handler = New(Deps{
-		Readers: view.New(view.Options{
-			Store: w.store, Gate: w.gate, Engine: w.engine, Providers: w.providers, Clients: w.sample.clients.byProvider,
-			Currency: "USD", Owner: "page test", Version: "0.1.0-test", Now: w.clock.Now,
-			Scheduled:    func() map[string]time.Time { return map[string]time.Time{scheduledRefresh: next} },
-			Unconfigured: []view.Unconfigured{{Provider: "csfloat", Reason: "no key: set CSFLOAT_API_KEY"}, {Provider: "steam", Reason: "not named in MARKET_PRICE_PROVIDERS"}},
-		}),
-		Engine: w.engine, Credentials: w.creds, APIKeys: w.keys, Failures: access.NewFailures(w.clock.Now),
+		Readers: readers, Feed: feed, Gate: w.gate, Syncs: pulls, Trades: w.market, Ledger: w.ledger, Fees: w.fees,
+		Engine: w.engine, Credentials: w.creds, APIKeys: w.keys, Operators: &operator.Service{DB: w.store}, Webhooks: hooks, Settings: loaded.Effective(), Failures: access.NewFailures(w.clock.Now),
 		Version: "0.1.0-test", Currency: "USD", Logger: slog.New(slog.DiscardHandler), Now: w.clock.Now,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
 	})
 }
 
-func (w *world) secretFile(role Role) string { return filepath.Join(w.secrets, role.credential()) }
+func (w *world) secretFile(role Role) string { return filepath.Join(w.secrets, credential(role)) }
 
 func (w *world) write(role Role, secrets ...string) {
 	w.Helper()
@@ -248,4 +297,38 @@ func must(tb testing.TB, err error) {
 	if err != nil {
 		tb.Fatal(err)
 	}
+}
+
+// writeFees writes the file of the fee rules: one rule for sales.
+func (w *world) writeFees(basisPoints int) {
+	w.Helper()
+	must(w, os.WriteFile(w.feeRules, []byte(`{"rules":[{"id":"sales","priority":10,"conditions":{"kind":["sale"]},"basisPoints":`+strconv.Itoa(basisPoints)+`}],"fallback":{"basisPoints":0}}`), 0o600))
+}
+
+// trade makes anna sell two assets to ben: trade 1 is completed, trade 2 is pending. Listing 3 is active.
+func (w *world) trade() {
+	w.Helper()
+	key := catalog.Key{AppID: catalog.CS2, Name: redline}
+	w.own("anna", key, key, key)
+	w.own("ben")
+	must(w, w.ledger.Post(w.Context(), wallet.Posting{
+		Account: wallet.Account{User: "ben", Currency: "USD"}, Kind: wallet.KindDeposit, Amount: 1_000_000, Request: wallet.Request{Note: "first deposit"},
+	}, func(*db.Tx, *wallet.Posted) error { return nil }))
+	for i, price := range []int64{3100, 3250, 123_456} {
+		var made market.Created
+		must(w, w.market.Create(w.Context(), market.Offers{
+			UserID: "anna", AppID: catalog.CS2, ContextID: "2", Offers: []market.Offer{{AssetID: strconv.Itoa(i), Price: price, Currency: "USD"}},
+		}, func(_ *db.Tx, c []market.Created) error {
+			made = c[0]
+			return nil
+		}))
+		if made.Refused != nil {
+			w.Fatalf("listing of asset %d: got the error %v, want none", i, made.Refused)
+		}
+		if i < 2 {
+			must(w, w.market.Purchase(w.Context(), market.Purchase{ListingID: made.Listing.ID, Buyer: "ben"}, func(*db.Tx, market.Trade) error { return nil }))
+		}
+	}
+	_, err := w.market.Complete(w.Context(), 1)
+	must(w, err)
 }

@@ -1,5 +1,4 @@
-// This script updates relative times, announces progress to screen readers, and
-// protects clicks and selections while parts of the page are replaced.
+// This script updates relative times and shows exact ones in UTC or local time.
 (function () {
   "use strict";
 
@@ -28,70 +27,36 @@
   }
   setInterval(tick, 10000);
 
-  // ---- announcements for screen readers ----
-  function announce() {
-    var from = document.querySelector("[data-announce]");
-    var to = document.getElementById("announcer");
-    if (from && to && to.textContent !== from.dataset.announce) to.textContent = from.dataset.announce;
+  // ---- exact times: UTC, or local if the cookie says so ----
+  var isLocal = /(^|; )assay_times=local(;|$)/.test(document.cookie);
+  var forms = {
+    exact: { dateStyle: "medium", timeStyle: "long" },
+    second: { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" },
+    minute: { hour: "2-digit", minute: "2-digit", hourCycle: "h23" },
+    day: { day: "numeric", month: "short" },
+    month: { month: "short", year: "numeric" },
+  };
+
+  function inZone(iso, form) {
+    return new Date(iso).toLocaleString("en-GB", forms[form]);
   }
 
-  // ---- replaced parts ----
-  var pressed = false; // a button or link is pressed
-  addEventListener("pointerdown", function () { pressed = true; }, true);
-  addEventListener("pointerup", function () { pressed = false; }, true);
-  addEventListener("pointercancel", function () { pressed = false; }, true);
-
-  function selecting(part) {
-    var selection = getSelection();
-    return !selection.isCollapsed && part.contains(selection.anchorNode);
+  function localize() {
+    if (!isLocal) return;
+    document.querySelectorAll("time[datetime]").forEach(function (t) { t.title = inZone(t.dateTime, "exact"); });
+    document.querySelectorAll("[data-at]").forEach(function (t) { t.textContent = inZone(t.dataset.at, t.dataset.form); });
   }
 
-  var kept = { open: [], scroll: {} };
-
-  function keep(part) {
-    kept.open = Array.from(part.querySelectorAll("details[open][id]"), function (d) { return d.id; });
-    kept.scroll = {};
-    part.querySelectorAll(".scroll").forEach(function (box, i) {
-      kept.scroll[i] = [box.scrollLeft, box.scrollTop];
+  var zone = document.getElementById("zone");
+  if (zone) {
+    zone.hidden = false;
+    zone.textContent = isLocal ? "Times: local" : "Times: UTC";
+    zone.addEventListener("click", function () {
+      document.cookie = "assay_times=" + (isLocal ? "utc" : "local") + "; path=/; max-age=31536000; samesite=strict";
+      location.reload();
     });
   }
+  localize();
 
-  function restore(id) {
-    var part = document.getElementById(id);
-    if (!part) return;
-    kept.open.forEach(function (d) {
-      var fold = document.getElementById(d);
-      if (fold) fold.open = true;
-    });
-    part.querySelectorAll(".scroll").forEach(function (box, i) {
-      if (!kept.scroll[i]) return;
-      box.scrollLeft = kept.scroll[i][0];
-      box.scrollTop = kept.scroll[i][1];
-    });
-  }
-
-  function lost(isLost) {
-    var note = document.getElementById("connection");
-    if (note) note.hidden = !isLost;
-  }
-
-  document.addEventListener("htmx:beforeRequest", function (e) {
-    if (document.hidden) e.preventDefault(); // the page is not visible
-  });
-  document.addEventListener("htmx:beforeSwap", function (e) {
-    if (pressed || selecting(e.detail.target)) {
-      e.detail.shouldSwap = false; // keep the click or selection
-      return;
-    }
-    keep(e.detail.target);
-  });
-  document.addEventListener("htmx:afterSwap", function (e) {
-    restore(e.detail.target.id);
-    announce();
-    lost(false);
-  });
-  document.addEventListener("htmx:sendError", function () { lost(true); });
-  document.addEventListener("htmx:responseError", function () { lost(true); });
-
-  announce();
+  document.addEventListener("assay:updated", localize);
 })();

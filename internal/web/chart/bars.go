@@ -1,0 +1,108 @@
+package chart
+
+import (
+	"html"
+	"html/template"
+	"math"
+)
+
+const (
+	sparkHeight  = 28
+	barsHeight   = 96
+	healthHeight = 24
+)
+
+// Sparkline draws a small line without axes. The label states what it shows and its last
+// value.
+func Sparkline(label string, points []Point) template.HTML {
+	c := open("spark", "img", label, sparkHeight)
+	points = sorted(points)
+	low, high, ok := reach(points)
+	if ok && len(points) > 1 {
+		s := scale{low, high, sparkHeight - 4}
+		c.stretch(2, sparkHeight-4)
+		line(c, "line", "", points, span{points[0].At, points[len(points)-1].At}, s, false)
+		c.WriteString("</svg>")
+	}
+	return c.html()
+}
+
+// Bar is a column of stacked parts. Its title states the values.
+type Bar struct {
+	Title string
+	Href  string // page of the bar; empty: none
+	Parts []Part // from the bottom to the top
+}
+
+// Part is a part of a bar.
+type Part struct {
+	Class string // sets the colour, such as "updated" or "failed"
+	Value float64
+}
+
+// Bars draws stacked columns, the first on the left. All have the scale of the greatest one.
+func Bars(label string, bars []Bar) template.HTML {
+	role := "img"
+	if len(bars) > 0 && bars[0].Href != "" {
+		role = "group" // links are not part of an image
+	}
+	c := open("bars", role, label, barsHeight)
+	top := 0.0
+	for _, b := range bars {
+		top = max(top, b.total())
+	}
+	width := 100 / float64(max(len(bars), 1))
+	for i, b := range bars {
+		if b.Href != "" {
+			c.printf(`<a href="%s" aria-label="%s">`, html.EscapeString(b.Href), html.EscapeString(b.Title))
+		}
+		x := float64(i) * width
+		c.printf(`<g>%s`, titled(b.Title))
+		c.rect("hit", x, 0, width, barsHeight, "")
+		b.draw(c, x+width*0.1, width*0.8, top)
+		c.WriteString("</g>")
+		if b.Href != "" {
+			c.WriteString("</a>")
+		}
+	}
+	return c.html()
+}
+
+func (b Bar) total() (sum float64) {
+	for _, p := range b.Parts {
+		sum += max(0, p.Value)
+	}
+	return sum
+}
+
+// draw draws the parts. A part above 0 has at least one pixel.
+func (b Bar) draw(c *canvas, x, width, top float64) {
+	y := float64(barsHeight)
+	for _, p := range b.Parts {
+		if p.Value <= 0 || top <= 0 {
+			continue
+		}
+		height := min(y, max(1, math.Round((barsHeight-2)*p.Value/top)))
+		y -= height
+		c.rect("seg "+p.Class, x, y, width, height, "")
+	}
+	if y == barsHeight {
+		c.rect("seg none", x, barsHeight-1, width, 1, "")
+	}
+}
+
+// Cell is the state of a short period.
+type Cell struct {
+	State string // sets the colour: "good", "warn", "bad" or "none"
+	Title string // period and values
+}
+
+// HealthBars draws one cell per period, the oldest on the left.
+func HealthBars(label string, cells []Cell) template.HTML {
+	c := open("health", "img", label, healthHeight)
+	width := 100 / float64(max(len(cells), 1))
+	for i, cell := range cells {
+		c.rect("cell "+cell.State, (float64(i)+0.1)*width, 0, width*0.8, healthHeight, cell.Title)
+	}
+	return c.html()
+}

@@ -1,0 +1,224 @@
+package chart
+
+import (
+	"fmt"
+	"html"
+	"html/template"
+	"math"
+	"strings"
+	"time"
+)
+
+// Line is a line of a step chart.
+type Line struct {
+	Name   string
+	Class  string // sets the colour: "main", "thin", "limit" or "forecast"
+	Points []Point
+}
+
+// StepOptions describe a step chart. From, To, Label and Lines are required.
+type StepOptions struct {
+	Label    string
+	From, To time.Time
+	// Lines are drawn in their order, so the last one is in front. Those with intervals have
+	// a band.
+	Lines []Line
+	// Dots are marked values, such as runs or sales.
+	Dots []Dot
+	// Format formats values of the axis. The default shows up to two decimal places.
+	Format func(float64) string
+	// Zero begins the axis at 0.
+	Zero bool
+}
+
+// Dot is a marked value.
+type Dot struct {
+	At    time.Time
+	Value float64
+	Class string
+	Title string
+}
+
+const (
+	stepHeight = 200
+	plotTop    = 14
+	plotHeight = 164
+	ticks      = 4 // lines of the axis
+)
+
+// Step draws values that hold until the next one. The accessible name contains the label, the
+// least, the greatest and the last value of the last line.
+func Step(o StepOptions) template.HTML {
+	if o.Format == nil {
+		o.Format = number
+	}
+	s, ok := o.scale()
+	if !ok {
+		return template.HTML(`<p class="empty-line">There are no values in this period.</p>`)
+	}
+	c := open("step", "img", o.Label+": "+o.summary(), stepHeight)
+	for i := range ticks {
+		v := s.high - (s.high-s.low)*float64(i)/(ticks-1)
+		y := number(plotTop + s.y(v))
+		c.printf(`<line class="grid" x1="0" x2="100%%" y1="%s" y2="%s"/>`, y, y)
+	}
+	at := span{o.From, o.To}
+	c.stretch(plotTop, plotHeight)
+	for _, l := range o.Lines {
+		points := sorted(l.Points)
+		band(c, points, at, s)
+		line(c, "line "+l.Class, l.Name, points, at, s, true)
+	}
+	c.WriteString("</svg>")
+	for _, d := range o.Dots {
+		c.printf(`<circle class="dot %s" cx="%s%%" cy="%s" r="3.5">%s</circle>`,
+			html.EscapeString(d.Class), number(100*at.share(d.At)), number(plotTop+s.y(d.Value)), titled(d.Title))
+	}
+	for i := range ticks {
+		v := s.high - (s.high-s.low)*float64(i)/(ticks-1)
+		c.printf(`<text class="value" x="0" y="%s">%s</text>`, number(plotTop+s.y(v)-3), html.EscapeString(o.Format(v)))
+	}
+	timeAxis(c, at, stepHeight-4)
+	return c.html()
+}
+
+// scale returns the scale of all lines with round ends.
+func (o StepOptions) scale() (s scale, ok bool) {
+	for _, l := range o.Lines {
+		low, high, some := reach(l.Points)
+		if !some {
+			continue
+		}
+		if !ok {
+			s, ok = scale{low, high, plotHeight}, true
+		}
+		s.low, s.high = min(s.low, low), max(s.high, high)
+	}
+	for _, d := range o.Dots {
+		if !ok {
+			s, ok = scale{d.Value, d.Value, plotHeight}, true
+		}
+		s.low, s.high = min(s.low, d.Value), max(s.high, d.Value)
+	}
+	if o.Zero {
+		s.low = min(s.low, 0)
+	}
+	if s.high == s.low {
+		margin := max(math.Abs(s.high)*0.05, 0.01)
+		if s.high += margin; !o.Zero {
+			s.low -= margin
+		}
+	}
+	step := round((s.high - s.low) / (ticks - 1))
+	s.low = math.Floor(s.low/step) * step
+	if s.low+step*(ticks-1) < s.high {
+		step = round(step * 1.01)
+		s.low = math.Floor(s.low/step) * step
+	}
+	s.high = s.low + step*(ticks-1)
+	return s, ok
+}
+
+// round returns the next number of 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8 times a power of ten.
+func round(v float64) float64 {
+	unit := math.Pow(10, math.Floor(math.Log10(v)))
+	for _, f := range []float64{1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10} {
+		if v <= f*unit*(1+1e-9) {
+			return f * unit
+		}
+	}
+	return 10 * unit
+}
+
+func (o StepOptions) summary() string {
+	if len(o.Lines) == 0 {
+		return fmt.Sprintf("%d values", len(o.Dots))
+	}
+	points := sorted(o.Lines[len(o.Lines)-1].Points)
+	low, high, last := math.NaN(), math.NaN(), math.NaN()
+	for _, p := range points {
+		if !math.IsNaN(p.Value) {
+			if math.IsNaN(low) {
+				low, high = p.Value, p.Value
+			}
+			low, high, last = min(low, p.Value), max(high, p.Value), p.Value
+		}
+	}
+	if math.IsNaN(low) {
+		return "no values"
+	}
+	return "lowest " + o.Format(low) + ", highest " + o.Format(high) + ", last " + o.Format(last)
+}
+
+// line draws points as a line. A step holds its value until the next point, and the last one
+// until the end of the span.
+func line(c *canvas, class, title string, points []Point, at span, s scale, steps bool) {
+	var path strings.Builder
+	drawing, x, y := false, 0.0, 0.0
+	for _, p := range points {
+		px := math.Round(across*at.share(p.At)*10) / 10
+		if math.IsNaN(p.Value) {
+			if drawing && steps {
+				fmt.Fprintf(&path, "H%s", number(px))
+			}
+			drawing = false
+			continue
+		}
+		py := s.y(p.Value)
+		switch {
+		case !drawing:
+			fmt.Fprintf(&path, "M%s %s", number(px), number(py))
+		case !steps:
+			fmt.Fprintf(&path, "L%s %s", number(px), number(py))
+		default:
+			if px != x {
+				fmt.Fprintf(&path, "H%s", number(px))
+			}
+			if py != y {
+				fmt.Fprintf(&path, "V%s", number(py))
+			}
+		}
+		drawing, x, y = true, px, py
+	}
+	if drawing && steps {
+		fmt.Fprintf(&path, "H%d", across)
+	}
+	c.printf(`<path class="%s" d="%s">%s</path>`, html.EscapeString(class), path.String(), titled(title))
+}
+
+// band draws the intervals of points as one area per part without gaps.
+func band(c *canvas, points []Point, at span, s scale) {
+	for i := range points {
+		if !points[i].banded() {
+			continue
+		}
+		end := float64(across)
+		if i+1 < len(points) {
+			end = across * at.share(points[i+1].At)
+		}
+		begin := across * at.share(points[i].At)
+		top, bottom := s.y(points[i].High), s.y(points[i].Low)
+		if end > begin {
+			c.printf(`<rect class="band" x="%s" y="%s" width="%s" height="%s"/>`, number(begin), number(top), number(end-begin), number(max(1, bottom-top)))
+		}
+	}
+}
+
+// timeAxis writes five times below a chart. The page's script shows them in local time if the
+// user prefers that.
+func timeAxis(c *canvas, at span, y int) {
+	form, layout := "day", "2 Jan"
+	switch length := at.to.Sub(at.from); {
+	case length <= 10*time.Minute:
+		form, layout = "second", "15:04:05"
+	case length <= 48*time.Hour:
+		form, layout = "minute", "15:04"
+	case length > 300*24*time.Hour:
+		form, layout = "month", "Jan 2006"
+	}
+	for i, anchor := range []string{"start", "middle", "middle", "middle", "end"} {
+		t := at.from.Add(at.to.Sub(at.from) * time.Duration(i) / 4).UTC()
+		c.printf(`<text class="time" x="%d%%" y="%d" text-anchor="%s" data-at="%s" data-form="%s">%s</text>`,
+			25*i, y, anchor, t.Format(time.RFC3339), form, t.Format(layout))
+	}
+}

@@ -1,0 +1,143 @@
+package web
+
+import (
+	"context"
+	"html/template"
+	"math"
+	"net/url"
+	"strings"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/fault"
+	"assay/internal/money"
+	"assay/internal/view"
+	"assay/internal/web/chart"
+)
+
+// itemChart is the history of a price.
+type itemChart struct {
+	Ranges  []tab
+	SVG     template.HTML // empty: the item had no price in the period
+	Candles string        // length of a candle; empty: all changes are shown
+	Markets int           // number of market lines
+	Far     []string      // markets that are too far away to show
+}
+
+const (
+	maxChartPoints  = 600
+	maxChartCandles = 4000
+	marketSteps     = 200 // points of a market line
+	// farFactor is the factor by which prices of markets may differ from all prices of the item.
+	farFactor = 1.5
+)
+
+// chartOf draws the history of a price in a period: all changes, or candles if there are too
+// many changes, or if older ones are stored as candles only.
+func (s *itemPages) chartOf(ctx context.Context, key catalog.Key, item *view.ItemDetail, period string) (itemChart, error) {
+	now := s.Now()
+	days, known := map[string]int{"": 7, "7d": 7, "30d": 30, "all": 0}[period]
+	if !known {
+		return itemChart{}, fault.New(fault.Invalid, "invalid_parameters", "The range must be 7d, 30d or all.")
+	}
+	out := itemChart{Ranges: rangeTabs(key, days)}
+	f, step := view.HistoryFilter{}, 24*time.Hour
+	if days > 0 {
+		f.From, step = now.AddDate(0, 0, -days), time.Hour
+	}
+	h, err := s.Items.History(ctx, key, f, "", maxChartPoints)
+	if err == nil && (h.NextCursor != nil || days == 0 && h.PointsFrom != nil) {
+		f.Interval, out.Candles = step, map[time.Duration]string{time.Hour: "hour", 24 * time.Hour: "day"}[step]
+		h, err = s.Items.History(ctx, key, f, "", maxChartCandles)
+	}
+	price := priceLine(&h)
+	if err != nil || len(price) == 0 {
+		return out, err
+	}
+	if days == 0 {
+		f.From = price[0].At
+	}
+	o := chart.StepOptions{
+		Label: "Price", From: f.From, To: now,
+		Format: func(v float64) string { return shortPrice(money.Micro(math.Round(v*money.Scale)), s.Currency) },
+	}
+	if out.Candles != "day" { // quotes of older days are not stored
+		lines, err := s.Items.MarketLines(ctx, key, f.From, now, now.Sub(f.From)/marketSteps)
+		if err != nil {
+			return out, err
+		}
+		o.Lines, out.Far = marketLines(lines, price)
+		out.Markets = len(o.Lines)
+	}
+	o.Lines = append(o.Lines, chart.Line{Name: "Price", Class: "main", Points: price})
+	if c := item.CandidatePrice; c != nil && !item.CandidateAt.Before(f.From) {
+		o.Dots = []chart.Dot{{At: *item.CandidateAt, Value: amountValue(*c), Class: "out", Title: "Held: " + shortPrice(*c, s.Currency)}}
+	}
+	out.SVG = chart.Step(o)
+	return out, nil
+}
+
+func rangeTabs(key catalog.Key, days int) (out []tab) {
+	for _, r := range []struct {
+		label, value string
+		days         int
+	}{{"7 days", "7d", 7}, {"30 days", "30d", 30}, {"All", "all", 0}} {
+		out = append(out, tab{Label: r.label, Href: "/item?" + itemQuery(key) + "&range=" + url.QueryEscape(r.value) + "#history", Current: days == r.days})
+	}
+	return out
+}
+
+// amountValue returns an amount as a value of a chart. No amount is computed from it.
+func amountValue(m money.Micro) float64 { return float64(m) / money.Scale }
+
+// priceLine returns the points of a history. The band is the interval of the price, or the
+// range of a candle. The interval of an estimate that is held does not contain the price.
+func priceLine(h *view.History) (out []chart.Point) {
+	for _, p := range h.Points {
+		point := chart.Point{At: p.At, Value: math.NaN()}
+		if p.Price != nil {
+			point.Value = amountValue(*p.Price)
+			if i := p.Interval; i != nil && i.Low <= *p.Price && *p.Price <= i.High {
+				point.Low, point.High = amountValue(i.Low), amountValue(i.High)
+			}
+		}
+		if len(out) > 0 || p.Price != nil {
+			out = append(out, point)
+		}
+	}
+	for _, c := range h.Candles {
+		out = append(out, chart.Point{At: c.At, Value: amountValue(c.Close), Low: amountValue(c.Low), High: amountValue(c.High)})
+	}
+	return out
+}
+
+// marketLines returns the lines of markets near the price. A market of which no price is near
+// is far.
+func marketLines(lines []view.MarketLine, price []chart.Point) (out []chart.Line, far []string) {
+	low, high := math.Inf(1), 0.0
+	for _, p := range price {
+		if !math.IsNaN(p.Value) {
+			low, high = min(low, p.Value), max(high, p.Value)
+		}
+	}
+	for _, l := range lines {
+		line, near := chart.Line{Name: l.Title, Class: "thin"}, false
+		for _, p := range l.Points {
+			v := amountValue(p.Price)
+			if v < low/farFactor || v > high*farFactor {
+				v = math.NaN()
+			}
+			near = near || !math.IsNaN(v)
+			line.Points = append(line.Points, chart.Point{At: p.At, Value: v})
+		}
+		if near {
+			out = append(out, line)
+		} else {
+			far = append(far, l.Title)
+		}
+	}
+	return out, far
+}
+
+// FarText lists the markets that are not shown.
+func (c itemChart) FarText() string { return strings.Join(c.Far, ", ") }

@@ -1,0 +1,78 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"assay/internal/money"
+)
+
+func TestLedger_ShowsBalancesEntriesAndHolds(t *testing.T) {
+	w := newWorld(t)
+	w.trade()
+	v := w.visit(t, marketSecret)
+	mustContain(t, v.get("/ledger").body, "The whole ledger has not been verified yet.", `href="/ledger?user=anna"`, "$9,936.50")
+	mustContain(t, v.get("/ledger?of=holds").body, `href="/trades/1"`, "$29.45", "in 7 d")
+	must(t, w.ledger.VerifyAll(t.Context()))
+	mustContain(t, v.get("/ledger").body, "The ledger is correct.", "just now")
+	body := v.get("/ledger?user=ben").body
+	mustContain(t, body, "$10,000.00", "-$32.50", "$9,969.00", "$9,936.50", "Purchase", `href="/trades/2"`)
+	mustContain(t, v.get("/ledger?user=anna").body, "Held until a trade settles", "$60.33", "$29.45")
+	mustContain(t, v.get("/ledger?user=trader").body, "There are no entries", "$0.00")
+	if res := v.get("/ledger?user=unknown"); res.StatusCode != http.StatusNotFound {
+		t.Errorf("unknown user: got status %d, want 404", res.StatusCode)
+	}
+}
+
+func TestLedger_VerifyAnswersInPlainWords(t *testing.T) {
+	w := newWorld(t)
+	w.trade()
+	v := w.visit(t, adminToken)
+	mustContain(t, v.post("/ledger/verify?user=ben").body, "This ledger is ", "Verified at 2026-10-05 14:03:22 UTC", "chain_link")
+	w.exec(`DROP TRIGGER IF EXISTS wallet_account_update`)
+	w.exec(`UPDATE wallet_account SET balance = balance + 1 WHERE user_id = 'ben'`)
+	mustContain(t, v.get("/ledger?user=ben").body, "The balance does not match the ledger.")
+	mustContain(t, v.post("/ledger/verify?user=ben").body, "This ledger does not verify:", "cached_balance", "Findings")
+}
+
+func TestFees_CompareActivateAndRollBack(t *testing.T) {
+	w := newWorld(t)
+	v := w.visit(t, adminToken)
+	mustContain(t, v.get("/fees").body, "The rules of the source are in force.", "Fee: 5 % of gross", "Version 1")
+	mustContain(t, v.get("/fees?kind=sale&amount=12.50&currency=USD").body, "Fee <data value=\"0.62\"", "by rule sales")
+	mustContain(t, v.get("/fees?kind=sale&amount=1.001&currency=USD").body, "The amount must be a decimal number above 0")
+	w.writeFees(600)
+	body := v.get("/fees").body
+	mustContain(t, body, "1 rule differs.", "Fee: 6 % of gross", "Modified", "$60.00")
+	_, rest, _ := strings.Cut(body, `name="digest" value="`)
+	digest, _, _ := strings.Cut(rest, `"`)
+	mustContain(t, v.post("/fees/activate", "digest", digest).body, "Activate 1 change?")
+	v.post("/fees/activate", "digest", "0", "confirmed", "1", "back", "/fees")
+	mustContain(t, v.get("/fees").body, "have changed since this page was loaded", "Version 1,")
+	v.post("/fees/activate", "digest", digest, "confirmed", "1", "back", "/fees")
+	mustContain(t, v.get("/fees").body, "Version 2 of the fee rules is in force.", "The rules of the source are in force.")
+	mustContain(t, v.post("/fees/rollback?version=1").body, "Roll back to version 1 with 1 change?")
+	v.post("/fees/rollback?version=1", "confirmed", "1", "back", "/fees")
+	mustContain(t, v.get("/fees").body, "Version 3 with the rules of version 1 is in force.", "1 rule differs.")
+}
+
+func TestFees_ExplainBrokenSource(t *testing.T) {
+	w := newWorld(t)
+	w.writeFees(-5)
+	v := w.visit(t, marketSecret)
+	mustContain(t, v.get("/fees").body, "The source cannot be used:", "The rules in force are unchanged.", "Fee: 5 % of gross")
+}
+
+func TestMinor_ShowsAllDecimalPlaces(t *testing.T) {
+	for want, in := range map[string]struct {
+		amount   int64
+		currency money.Currency
+	}{
+		"$1,234.56": {123_456, "USD"}, "-$0.05": {-5, "USD"}, "JPY\u00a01,230": {1230, "JPY"}, "KWD\u00a01.234": {1234, "KWD"}, "€0.00": {0, "EUR"},
+	} {
+		if got := minor(in.amount, in.currency).Short; got != want {
+			t.Errorf("minor(%d, %s): got %q, want %q", in.amount, in.currency, got, want)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package web
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// asking returns the page with an action that asks for confirmation, and a live chart.
+func asking(w *world, done *int) http.Handler {
+	s := w.handler.(*site)
+	s.mux.HandleFunc("POST /try", s.act(Admin, func(rw http.ResponseWriter, r *http.Request, sess session) error {
+		ok, err := s.confirmed(rw, r, sess, confirmation{Question: "Accept 12 held prices?", Text: "They apply at once.", Button: "Accept 12 prices"})
+		if !ok {
+			return err
+		}
+		*done++
+		return s.done(rw, r, sess, flash{Good: true, Text: "12 prices are accepted."}, nil)
+	}))
+	s.mux.HandleFunc("GET /try", s.read(Read, func(rw http.ResponseWriter, _ *http.Request, sess session) error {
+		_, err := rw.Write([]byte(`<!DOCTYPE html><html lang="en"><head><title>x</title><link rel="icon" href="/static/mark.svg"><link rel="stylesheet" href="/static/app.css"><link rel="stylesheet" href="/static/chart.css">
+			<link rel="stylesheet" href="/static/vendor/uPlot.min.css"><script src="/static/vendor/uPlot.iife.min.js" defer></script>
+			<script src="/static/dialog.js" defer></script><script src="/static/live-chart.js" defer></script></head><body>
+			<form data-confirm action="/try" method="post"><input type="hidden" name="csrf" value="` + sess.csrf + `"><input type="hidden" name="back" value="/runs"><button id="go" name="what" value="all">Accept</button></form>
+			<figure data-live-chart data-src="/try/data" data-every="1"></figure></body></html>`))
+		return err
+	}))
+	s.mux.HandleFunc("GET /try/data", func(rw http.ResponseWriter, _ *http.Request) {
+		_, _ = rw.Write([]byte(`{"times":[1791208800,1791208860,1791208920],"lines":[{"name":"done","values":[1,null,3]},{"name":"failed","values":[0,0,1]}]}`))
+	})
+	return s
+}
+
+func TestConfirmed_AsksOnPageWithoutScripts(t *testing.T) {
+	w, done := newWorld(t), 0
+	asking(w, &done)
+	v := w.visit(t, adminToken)
+	res := v.post("/try", "what", `all"`, "back", "/runs")
+	mustContain(t, res.body, "Accept 12 held prices?", `name="what" value="all&#34;"`, `name="csrf"`, `name="confirmed" value="1"`, `href="/runs"`)
+	if res.StatusCode != http.StatusOK || done != 0 {
+		t.Errorf("first post: got status %d and %d actions, want 200 and none", res.StatusCode, done)
+	}
+	if res := v.post("/try", "confirmed", "1", "back", "/runs"); res.Header.Get("Location") != "/runs" || done != 1 {
+		t.Errorf("confirmed post: got %q and %d actions, want a redirect and one", res.Header.Get("Location"), done)
+	}
+}
+
+func TestBrowser_AsksInDialogAndDrawsLiveChart(t *testing.T) {
+	w, done := newWorld(t), 0
+	server := httptest.NewServer(asking(w, &done))
+	t.Cleanup(server.Close)
+	b := openBrowser(t, server.URL)
+	b.signIn(adminToken)
+	b.open("/try")
+	if w.handler.(*site).assets.has(chartFile) {
+		b.until("the live chart", `document.querySelector("figure canvas") !== null`)
+	}
+	b.do(chromedp.Click(chromedp.CSS("#go")), chromedp.WaitVisible(chromedp.CSS("dialog #question")))
+	b.do(chromedp.Click(chromedp.CSS("dialog [data-close]")))
+	b.until("the closed dialog", `!document.querySelector("dialog") && document.activeElement.id === "go"`)
+	b.do(chromedp.Click(chromedp.CSS("#go")), chromedp.Click(chromedp.CSS(`dialog [name="confirmed"]`)))
+	if notice := b.text(".notice"); !strings.Contains(notice, "12 prices are accepted") || done != 1 {
+		t.Errorf("got the notice %q and %d actions, want one action", notice, done)
+	}
+	b.quiet()
+}

@@ -1,0 +1,244 @@
+package web
+
+import (
+	"errors"
+	"html/template"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"assay/internal/fault"
+	"assay/internal/money"
+	"assay/internal/provider"
+	"assay/internal/view"
+	"assay/internal/web/chart"
+)
+
+// providerPage shows one provider over time.
+type providerPage struct {
+	frame
+	Provider providerCard
+	Hours    template.HTML // last 48 half hours
+	Latency  template.HTML
+	Results  template.HTML
+	Budgets  []budgetChart
+	Levels   []levelRow
+	Requests []view.RequestDebug // those that match the filter
+	List     listState
+	Periods  []tab
+	API      apiCall
+}
+
+// budgetChart is the use of one budget over its window.
+type budgetChart struct {
+	Title string
+	Chart template.HTML
+	Note  string
+}
+
+// levelRow is the learned state of a market in one game, with its last refused response.
+type levelRow struct {
+	view.MarketLevel
+	Refusal string // empty: the last response was valid
+}
+
+// historyPeriods are the periods of the charts by the value of the parameter.
+var historyPeriods = map[string]time.Duration{"": 24 * time.Hour, "7d": 7 * 24 * time.Hour, "30d": 30 * 24 * time.Hour}
+
+func (s *providerPages) provider(w http.ResponseWriter, r *http.Request, sess session) error {
+	name := r.PathValue("provider")
+	debug, err := s.Providers.ProviderDebug(r.Context())
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(debug.Providers, func(p view.ProviderDebug) bool { return p.Provider == name })
+	if at < 0 {
+		return fault.New(fault.NotFound, "provider_not_found", "No provider %q is configured.", name)
+	}
+	list := listOf(r, "period", "outcome", "q")
+	period, known := historyPeriods[list.Get("period")]
+	if !known {
+		return fault.New(fault.Invalid, "invalid_parameters", "The period must be 7d, 30d or absent.")
+	}
+	page := providerPage{
+		frame: s.frame(debug.Providers[at].Title, "providers", &sess), Provider: providerCards(debug.Providers[at:at+1], s.Now())[0],
+		Requests: view.FilterRequests(debug.Providers[at].Requests, list.Get("outcome"), list.Get("q")), List: list,
+		Periods: []tab{list.Tab("24 hours", "period", ""), list.Tab("7 days", "period", "7d"), list.Tab("30 days", "period", "30d")},
+		API:     apiCall{Method: http.MethodGet, Path: "/api/market-prices/provider-debug"},
+	}
+	if err := s.fillHistory(r, &page, name, period); err != nil {
+		return err
+	}
+	return s.show(w, r, "provider", page)
+}
+
+// fillHistory adds the charts and the levels of the markets.
+func (s *providerPages) fillHistory(r *http.Request, page *providerPage, name string, period time.Duration) error {
+	hours, err := s.Providers.ProviderHours(r.Context())
+	if err != nil {
+		return err
+	}
+	page.Hours = healthBars(page.Provider.Title, hours[name])
+	history, err := s.Providers.ProviderHistory(r.Context(), name, period)
+	if err != nil {
+		return err
+	}
+	page.Latency, page.Results = latencyChart(history), resultBars(history)
+	downs, err := s.Providers.BurnDowns(r.Context(), name)
+	if err != nil {
+		return err
+	}
+	for _, d := range downs {
+		page.Budgets = append(page.Budgets, s.budgetChart(d))
+	}
+	levels, err := s.Providers.MarketLevels(r.Context())
+	for _, l := range levels {
+		if l.Provider != name {
+			continue
+		}
+		row := levelRow{MarketLevel: l}
+		if l.Refused != nil {
+			row.Refusal = sentence(l.Refused.String())
+		}
+		page.Levels = append(page.Levels, row)
+	}
+	return err
+}
+
+// latencyChart draws the median and the 95th percentile. Half hours without requests are gaps.
+func latencyChart(history []view.HalfHour) template.HTML {
+	if !slices.ContainsFunc(history, func(h view.HalfHour) bool { return h.Requests > 0 }) {
+		return ""
+	}
+	p50, p95 := chart.Line{Name: "half of all responses", Class: "main"}, chart.Line{Name: "95 % of all responses", Class: "thin"}
+	for _, h := range history {
+		low, high := float64(h.P50.Milliseconds()), float64(h.P95.Milliseconds())
+		if h.Requests == 0 {
+			low, high = math.NaN(), math.NaN()
+		}
+		p50.Points = append(p50.Points, chart.Point{At: h.At, Value: low})
+		p95.Points = append(p95.Points, chart.Point{At: h.At, Value: high})
+	}
+	return chart.Step(chart.StepOptions{
+		Label: "Latency", From: history[0].At, To: history[len(history)-1].At.Add(provider.SamplePeriod), Lines: []chart.Line{p95, p50}, Zero: true,
+		Format: func(ms float64) string { return strconv.FormatFloat(ms, 'f', 0, 64) + " ms" },
+	})
+}
+
+// barsOfHistory is the number of columns of resultBars.
+const barsOfHistory = 48
+
+// resultBars draws the requests by result, with several half hours in a column if there are more
+// than barsOfHistory.
+func resultBars(history []view.HalfHour) template.HTML {
+	each := (len(history) + barsOfHistory - 1) / barsOfHistory
+	if each == 0 {
+		return ""
+	}
+	var bars []chart.Bar
+	total := int64(0)
+	for part := range slices.Chunk(history, each) {
+		var requests, bad int64
+		for i := range part {
+			requests += part[i].Requests
+			bad += part[i].Bad()
+		}
+		total += requests
+		bars = append(bars, chart.Bar{
+			Title: part[0].At.UTC().Format("2 Jan 15:04") + ": " + formatCount(requests) + " requests, " + formatCount(bad) + " without a usable response",
+			Parts: []chart.Part{{Class: "updated", Value: float64(requests - bad)}, {Class: "failed", Value: float64(bad)}},
+		})
+	}
+	if total == 0 {
+		return ""
+	}
+	return chart.Bars("Requests by result: "+formatCount(total)+" in this period", bars)
+}
+
+// budgetChart draws how a budget runs down. The forecast continues at the current rate.
+func (s *pages) budgetChart(d view.BurnDown) budgetChart {
+	now, limit := s.Now(), float64(d.Limit)
+	left := chart.Line{Name: "left", Class: "main"}
+	for _, u := range d.Used {
+		left.Points = append(left.Points, chart.Point{At: u.At, Value: max(0, limit-float64(u.Used))})
+	}
+	left.Points = append(left.Points, chart.Point{At: now, Value: float64(d.Left)}, chart.Point{At: now.Add(time.Nanosecond), Value: math.NaN()})
+	to := now
+	if d.Part != "limit" && d.ResetsAt.After(now) {
+		to = d.ResetsAt
+	}
+	lines := []chart.Line{left}
+	out := budgetChart{Title: budgetName(d.Part), Note: formatCount(d.Left) + " of " + formatCount(d.Limit) + " left"}
+	if d.Host != "" {
+		out.Title += " of " + d.Host
+	}
+	if d.RunsOutAt != nil && d.RunsOutAt.After(now) {
+		end := *d.RunsOutAt
+		if end.After(to) {
+			to = end
+		}
+		lines = append([]chart.Line{{Name: "forecast", Class: "forecast", Points: forecastPoints(now, end, float64(d.Left))}}, lines...)
+		out.Note += "; at this pace used up " + relative(now.Sub(end))
+	}
+	if d.Limit <= 0 || !to.After(d.From) {
+		return out
+	}
+	out.Chart = chart.Step(chart.StepOptions{
+		Label: out.Title + ", requests left", From: d.From, To: to, Lines: lines, Zero: true, Format: func(v float64) string { return formatCount(int64(v)) },
+	})
+	return out
+}
+
+// forecastPoints returns a fall from left to 0 in small steps.
+func forecastPoints(now, end time.Time, left float64) (points []chart.Point) {
+	const steps = 40
+	for i := range steps + 1 {
+		points = append(points, chart.Point{At: now.Add(end.Sub(now) * time.Duration(i) / steps), Value: left * float64(steps-i) / steps})
+	}
+	return append(points, chart.Point{At: end.Add(time.Nanosecond), Value: math.NaN()})
+}
+
+// budgetName describes a part of a budget.
+func budgetName(part string) string {
+	switch part {
+	case "limit":
+		return "Rate limit"
+	case "day":
+		return "Quota of the day"
+	case "month":
+		return "Quota of the month"
+	}
+	return "Reported quota"
+}
+
+// Level returns the level as a factor.
+func (l levelRow) Factor() priceText {
+	if l.Level == 0 {
+		return priceText{}
+	}
+	return factor(&l.MarketLevel.Level)
+}
+
+// Share formats a part as percent, or "–" if it is unknown.
+func (levelRow) Share(part money.Micro) string {
+	if part < 0 {
+		return "–"
+	}
+	return rounded(uint64(part)*100, 2) + " %"
+}
+
+// testProvider sends one request to a provider, which counts in its budget.
+func (s *providerPages) testProvider(w http.ResponseWriter, r *http.Request, sess session) error {
+	name := r.PathValue("provider")
+	probed, err := s.Engine.ProbeProvider(r.Context(), name, r.PostFormValue("file"))
+	if failed := (*provider.Error)(nil); errors.As(err, &failed) {
+		return s.done(w, r, sess, flash{Text: "The test request failed: " + sentence(failed.Error())}, nil)
+	}
+	quotes := int64(0)
+	for _, n := range probed.Quotes {
+		quotes += n
+	}
+	return s.done(w, r, sess, flash{Good: true, Text: name + " responded in " + humanDuration(probed.Took) + " with " + formatCount(quotes) + " quotes. Nothing was stored."}, err)
+}

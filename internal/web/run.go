@@ -1,0 +1,187 @@
+package web
+
+import (
+	"context"
+	"html/template"
+	"net/http"
+	"net/url"
+
+	"assay/internal/refresh"
+	"assay/internal/view"
+	"assay/internal/web/chart"
+)
+
+// runPage shows one job with its items.
+type runPage struct {
+	frame
+	Live     livePanel
+	Self     string        // URL of this list
+	Timeline template.HTML // empty: nothing was requested yet
+	Lanes    []view.Lane
+	Causes   causes
+	States   []tab
+	Items    []view.JobItem
+	List     listState
+	API      apiCall
+}
+
+// Can reports whether the user can retry items of the run.
+func (p runPage) Can() bool { return p.Live.CanRetry() }
+
+func (s *runPages) run(w http.ResponseWriter, r *http.Request, sess session) error {
+	id, err := jobID(r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	list := listOf(r, "state", "cause", "q")
+	filter := view.JobItemFilter{State: list.Get("state"), Cause: list.Get("cause"), Search: list.Get("q")}
+	if r.URL.Query().Get("format") == "csv" {
+		return s.runCSV(w, r, id, filter)
+	}
+	panel, err := s.panel(r.Context(), sess, r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	items, err := s.Jobs.JobItems(r.Context(), id, filter, r.URL.Query().Get("cursor"), itemsPerPage)
+	if err != nil {
+		return err
+	}
+	timeline, err := s.Jobs.Timeline(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	page := runPage{
+		frame: s.frame("Run "+panel.Run.ID, "runs", &sess), Live: panel, Self: r.URL.RequestURI(),
+		Timeline: drawTimeline(timeline), Lanes: timeline.Lanes, States: stateTabs(panel.Run.Job, list),
+		Items: items.Items, List: list.until(items.NextCursor),
+		API: apiCall{Method: http.MethodGet, Path: "/api/market-prices/jobs/" + panel.Run.ID + "/items?" + list.values.Encode()},
+	}
+	if page.Causes, err = s.causes(r.Context(), id, panel.Run.FailedItems); err != nil {
+		return err
+	}
+	if panel.Run.Live {
+		page.Refresh = refreshOf(panel)
+	}
+	return s.show(w, r, "run", page)
+}
+
+// runCSV sends the items of a run that match a filter. Memory does not grow with their number.
+func (s *runPages) runCSV(w http.ResponseWriter, r *http.Request, id int64, filter view.JobItemFilter) error {
+	if _, err := s.Jobs.JobItems(r.Context(), id, filter, "", 1); err != nil {
+		return err // an unknown run or an invalid filter, before the file begins
+	}
+	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
+	w.Header().Set("Content-Disposition", `attachment; filename="run-`+text(id)+`.csv"`)
+	if err := s.Jobs.WriteJobItems(r.Context(), w, id, filter); err != nil {
+		s.Logger.ErrorContext(r.Context(), "file could not be sent", "run", id, "error", err)
+		panic(http.ErrAbortHandler) // the browser would store a short file as complete
+	}
+	return nil
+}
+
+// stageNames are the lanes of the stages.
+var stageNames = map[string]string{
+	string(refresh.StagePlan): "Plan", string(refresh.StageFetch): "Fetch", string(refresh.StageEstimate): "Estimate", string(refresh.StageApply): "Apply",
+}
+
+// drawTimeline draws the stages and a lane for each provider.
+func drawTimeline(t view.Timeline) template.HTML {
+	if !t.To.After(t.From) {
+		return ""
+	}
+	stages := chart.Lane{Name: "Stages"}
+	for i, span := range t.Stages {
+		class := "work"
+		if i%2 == 1 {
+			class = "stage"
+		}
+		stages.Segments = append(stages.Segments, chart.Segment{
+			From: span.From, To: span.To, Class: class, Title: stageNames[span.Kind] + ": " + humanDuration(span.To.Sub(span.From)),
+		})
+	}
+	lanes := []chart.Lane{stages}
+	for _, l := range t.Lanes {
+		lane := chart.Lane{Name: l.Provider + ", " + formatCount(l.Requests) + " requests"}
+		for _, span := range l.Spans {
+			lane.Segments = append(lane.Segments, segmentOf(span, l.Failed > 0 && l.Requests == 0))
+		}
+		lanes = append(lanes, lane)
+	}
+	return chart.Timeline("When the run did what", t.From, t.To, lanes)
+}
+
+// segmentOf returns a part of a provider's lane.
+func segmentOf(span view.Span, failed bool) chart.Segment {
+	took := humanDuration(span.To.Sub(span.From))
+	seg := chart.Segment{From: span.From, To: span.To, Class: "work", Title: formatCount(span.Requests) + " requests in " + took}
+	switch {
+	case span.Kind == "wait":
+		seg.Class, seg.Title = "wait", "waited "+took
+	case span.Kind == "breaker":
+		seg.Class, seg.Title = "pause", "circuit breaker open for "+took
+		if span.Text != "" {
+			seg.Title += ": " + span.Text
+		}
+	case failed:
+		seg.Class = "failed"
+	}
+	return seg
+}
+
+// stateTabs returns a tab for each state that the run's items have.
+func stateTabs(job view.Job, list listState) []tab {
+	counts := []part{
+		{"pending", job.PendingItems},
+		{"updated", job.UpdatedItems},
+		{"skipped", job.SkippedItems.Total()},
+		{"noQuote", job.NoQuoteItems},
+		{"failed", job.FailedItems},
+		{"cancelled", job.CancelledItems},
+	}
+	all := list.Tab("All", "state", "")
+	all.Count = &job.TotalItems
+	tabs := []tab{all}
+	for _, c := range counts {
+		t := list.Tab(badgeOf("item", c.name).Text, "state", c.name)
+		if t.Count = &c.count; c.count > 0 || t.Current {
+			tabs = append(tabs, t)
+		}
+	}
+	for i := range tabs {
+		tabs[i].Href += "#items"
+	}
+	return tabs
+}
+
+// causes groups a run's failed items by error.
+type causes struct {
+	List  []cause
+	Other int64 // number of items with other errors
+}
+
+// cause is one error and some of its items.
+type cause struct {
+	view.FailureReason
+	Items []view.JobItem // sample of the items
+	Href  string         // list of all its items
+}
+
+// causes groups the failed items of a run by error.
+func (s *runPages) causes(ctx context.Context, id, failed int64) (out causes, err error) {
+	if failed == 0 {
+		return out, nil
+	}
+	list, other, err := s.Jobs.JobFailures(ctx, id)
+	for _, f := range list {
+		c := cause{FailureReason: f, Href: "/runs/" + text(id) + "?" + url.Values{"cause": {f.Cause}}.Encode() + "#items"}
+		for _, k := range f.Items {
+			c.Items = append(c.Items, view.JobItem{AppID: k.AppID, MarketHashName: k.Name, Phase: k.Phase})
+		}
+		out.List = append(out.List, c)
+	}
+	out.Other = other
+	return out, err
+}
+
+// SkipReason describes the reason of a skipped item.
+func (runPage) SkipReason(code string) string { return view.ReasonText(code) }

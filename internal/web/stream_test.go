@@ -1,0 +1,180 @@
+package web
+
+import (
+	"bufio"
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+// listenTo returns the lines of a stream.
+func listenTo(t *testing.T, v *visitor, url string) *bufio.Scanner {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/stream", nil)
+	must(t, err)
+	r.AddCookie(v.cookie)
+	res, err := http.DefaultClient.Do(r)
+	must(t, err)
+	t.Cleanup(func() { _ = res.Body.Close() })
+	if res.StatusCode != http.StatusOK || res.Header.Get("Content-Type") != "text/event-stream" {
+		t.Fatalf("got %d %v, want a stream", res.StatusCode, res.Header)
+	}
+	return bufio.NewScanner(res.Body)
+}
+
+// next reads lines until one contains the text.
+func next(t *testing.T, lines *bufio.Scanner, text string) {
+	t.Helper()
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), text) {
+			return
+		}
+	}
+	t.Fatalf("the stream ended before %q: %v", text, lines.Err())
+}
+
+func TestStream_ReportsChangedParts(t *testing.T) {
+	w := newWorld(t)
+	server := httptest.NewServer(w.handler)
+	t.Cleanup(server.Close)
+	v := w.visit(t, marketSecret)
+	lines := listenTo(t, v, server.URL)
+	next(t, lines, "event: hello")
+	w.start()
+	w.plan()
+	next(t, lines, "data: run")
+}
+
+func TestStream_IsBoundedAndNeedsSession(t *testing.T) {
+	w := newWorld(t)
+	if res := (&visitor{t: t, world: w}).get("/stream"); res.StatusCode != http.StatusUnauthorized {
+		t.Errorf("without a session: got status %d, want 401", res.StatusCode)
+	}
+	v := w.visit(t, marketSecret)
+	count := &w.handler.(*site).streams.open
+	count.Store(maxStreams)
+	if res := v.get("/stream"); res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" {
+		t.Errorf("beyond the limit: got status %d, want 503 with Retry-After", res.StatusCode)
+	}
+	if got := count.Load(); got != maxStreams {
+		t.Errorf("after a refused stream: got %d open ones, want %d", got, maxStreams)
+	}
+}
+
+// restartable is a server that can be killed and started again at its address.
+type restartable struct {
+	t       *testing.T
+	address string
+	server  *http.Server
+}
+
+func (s *restartable) start(h http.Handler) {
+	s.t.Helper()
+	if s.address == "" {
+		s.address = "127.0.0.1:0"
+	}
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", s.address)
+	must(s.t, err)
+	s.address = listener.Addr().String()
+	s.server = &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}
+	go func(server *http.Server) { _ = server.Serve(listener) }(s.server) // ends with kill
+	s.t.Cleanup(s.kill)
+}
+
+func (s *restartable) kill() { _ = s.server.Close() }
+
+// TestBrowser_ShowsDeadServerAndRecovers kills the server during a run.
+func TestBrowser_ShowsDeadServerAndRecovers(t *testing.T) {
+	names := newSlowNames()
+	w := newWorld(t, names)
+	w.own("newcomer", names.keys()...)
+	w.exec(`DELETE FROM missing_price`)
+	w.run()
+	server := &restartable{t: t}
+	server.start(w.handler)
+	b := openBrowser(t, "http://"+server.address)
+	b.signIn(adminToken)
+	b.do(chromedp.Click(chromedp.CSS(`#actions button[value="0"]`)))
+	b.until("the run to be live", `document.querySelector(".run.is-live") !== null`)
+
+	server.kill()
+	b.until("the lost connection", `document.body.classList.contains("lost") && !document.getElementById("connection").hidden`)
+	b.shoot("lost")
+	if !eval[bool](b, `[...document.querySelectorAll('form[method="post"] button')].every(b => b.getAttribute("aria-disabled") === "true")`) {
+		t.Error("a button is enabled while the connection is lost")
+	}
+	b.do(chromedp.Click(chromedp.CSS("#actions .danger")))
+	if got := eval[string](b, `location.pathname`); got != "/" {
+		t.Errorf("after a click without a connection: got the page %s, want /", got)
+	}
+	names.release(slowCalls)
+	w.serve() // a new process has no memory of the session
+	server.start(w.handler)
+	b.until("the recovery", `!document.body.classList.contains("lost")`)
+	b.until("the end of the run", `document.querySelector(".run:not(.is-live)") !== null`)
+	b.do(chromedp.Navigate(b.url + "/runs"))
+	if title := eval[string](b, `document.title`); !strings.HasPrefix(title, "Runs") {
+		t.Errorf("after the restart: got the page %q, want the runs without a new sign-in", title)
+	}
+}
+
+// TestBrowser_KeepsFocusScrollAndDetails updates all parts of the page ten times.
+func TestBrowser_KeepsFocusScrollAndDetails(t *testing.T) {
+	w := newWorld(t)
+	if !w.handler.(*site).assets.has(htmxFile) {
+		t.Skip("the page is built without scripts")
+	}
+	server := httptest.NewServer(w.handler)
+	t.Cleanup(server.Close)
+	b := openBrowser(t, server.URL)
+	b.look("light", 390, 740)
+	b.signIn(adminToken)
+	b.do(chromedp.Click(chromedp.CSS("#unconfigured summary")))
+	b.do(chromedp.Evaluate[chromedp.Void](`(() => {
+		window.focused = document.querySelector("#around a");
+		focused.focus();
+		scrollTo(0, 500);
+		window.swaps = 0;
+		document.addEventListener("htmx:afterSwap", () => swaps++);
+	})()`))
+	for i := range 10 {
+		w.clock.add(time.Minute)
+		b.do(chromedp.Evaluate[chromedp.Void](`document.querySelectorAll("[data-stream]").forEach(part => htmx.trigger(part, "stream"))`))
+		b.until("the update", `swaps >= `+text(int64(3*(i+1))))
+		const kept = `document.activeElement === focused && document.contains(focused) && document.getElementById("unconfigured").open && scrollY === 500`
+		if !eval[bool](b, kept) {
+			t.Fatalf("update %d: got focus %v, open %v, scroll %v; want all kept", i+1, eval[bool](b, `document.activeElement === focused`),
+				eval[bool](b, `document.getElementById("unconfigured").open`), eval[float64](b, `scrollY`))
+		}
+	}
+	b.quiet()
+}
+
+func TestBrowser_HasKeys(t *testing.T) {
+	w := newWorld(t)
+	server := httptest.NewServer(w.handler)
+	t.Cleanup(server.Close)
+	b := openBrowser(t, server.URL)
+	b.signIn(marketSecret)
+	press := func(keys string) { b.do(chromedp.KeyEvent(keys)) }
+	press("?")
+	b.until("the list of keys", `document.querySelector("dialog[open] kbd") !== null`)
+	b.do(chromedp.Click(chromedp.CSS("dialog button")))
+	press("/")
+	// The protocol also sends the character, which a browser does not.
+	b.until("the focused search", `document.activeElement.id === "search-text" && ((document.activeElement.value = ""), true)`)
+	press("gr?/")
+	if got := eval[string](b, `document.activeElement.value + document.querySelectorAll("dialog").length + location.pathname`); got != "gr?/0/" {
+		t.Errorf("while typing: got %q, want the typed keys and nothing else", got)
+	}
+	b.do(chromedp.Evaluate[chromedp.Void](`document.activeElement.blur()`))
+	press("gr")
+	b.until("the runs", `location.pathname === "/runs"`)
+	b.quiet()
+}

@@ -1,0 +1,312 @@
+package web
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/event"
+	"assay/internal/fault"
+	"assay/internal/money"
+	users "assay/internal/user"
+	"assay/internal/view"
+	"assay/internal/webhook"
+)
+
+const (
+	deliveriesPerPage = 50
+	maxHookChange     = 10_000 // percent
+)
+
+// webhooksPage lists webhooks and has the form of a new one.
+type webhooksPage struct {
+	frame
+	Webhooks []view.Webhook
+	Form     webhookForm
+	API      apiCall
+}
+
+// webhookForm is a form with the settings of a webhook.
+type webhookForm struct {
+	view.Webhook
+	Kinds   []event.Kind
+	Formats []webhook.Format // empty: the format cannot be changed
+}
+
+// Has reports whether the webhook gets an event.
+func (f webhookForm) Has(kind event.Kind) bool { return slices.Contains(f.Events, kind) }
+
+// Lines returns a list of texts with one in each line.
+func (webhookForm) Lines(list []string) string { return strings.Join(list, "\n") }
+
+// Percent returns a part as percent, or "" for zero.
+func (webhookForm) Percent(part money.Micro) string {
+	if part == 0 {
+		return ""
+	}
+	return (part * 100).String()
+}
+
+// Price returns a price, or "" for zero.
+func (webhookForm) Price(m money.Micro) string {
+	if m == 0 {
+		return ""
+	}
+	return m.String()
+}
+
+func (s *systemPages) webhooks(w http.ResponseWriter, r *http.Request, sess session) error {
+	found, err := s.Webhooks.List(r.Context())
+	if err != nil {
+		return err
+	}
+	page := webhooksPage{
+		frame: s.frame("Webhooks", "webhooks", &sess), Form: webhookForm{Kinds: event.Kinds(), Formats: webhook.Formats()},
+		API: apiCall{Method: http.MethodGet, Path: "/api/webhooks"},
+	}
+	for i := range found {
+		page.Webhooks = append(page.Webhooks, view.WebhookOf(&found[i]))
+	}
+	return s.show(w, r, "webhooks", page)
+}
+
+// webhookPage shows a webhook and its deliveries.
+type webhookPage struct {
+	frame
+	Form       webhookForm
+	Deliveries []view.WebhookDelivery
+	List       listState
+	API        apiCall
+}
+
+func (s *systemPages) webhook(w http.ResponseWriter, r *http.Request, sess session) error {
+	id, err := webhookID(r)
+	if err != nil {
+		return err
+	}
+	before, err := view.WebhookCursor(r.URL.Query().Get("cursor"))
+	if err != nil {
+		return err
+	}
+	found, err := s.Webhooks.Get(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	deliveries, err := s.Webhooks.Deliveries(r.Context(), id, before, deliveriesPerPage+1)
+	if err != nil {
+		return err
+	}
+	list := view.WebhookDeliveriesOf(deliveries, deliveriesPerPage)
+	return s.show(w, r, "webhook", webhookPage{
+		frame: s.frame("Webhook "+text(id), "webhooks", &sess), Form: webhookForm{Webhook: view.WebhookOf(&found), Kinds: event.Kinds()},
+		Deliveries: list.Items, List: listOf(r).until(list.NextCursor),
+		API: apiCall{Method: http.MethodGet, Path: "/api/webhooks/" + text(id) + "/deliveries"},
+	})
+}
+
+// webhookID returns the webhook in the path.
+func webhookID(r *http.Request) (int64, error) {
+	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
+	if err != nil || id <= 0 {
+		return 0, fault.New(fault.NotFound, "webhook_not_found", "There is no such webhook.")
+	}
+	return id, nil
+}
+
+func (s *systemPages) createWebhook(w http.ResponseWriter, r *http.Request, sess session) error {
+	change, err := webhookChange(r)
+	if err != nil {
+		return s.done(w, r, sess, flash{}, err)
+	}
+	format := webhook.Format(r.PostFormValue("format"))
+	if !slices.Contains(webhook.Formats(), format) {
+		return s.done(w, r, sess, flash{}, fault.New(fault.Invalid, "invalid_parameters", "Choose one of the formats."))
+	}
+	made := webhook.Webhook{URL: *change.URL, Format: format}
+	change.Apply(&made)
+	id, secret, err := s.Webhooks.Create(r.Context(), made)
+	return s.done(w, r, sess, flash{
+		Good: true, Text: "Webhook " + text(id) + " is created. This is its secret. Copy it now: it is not shown again.",
+		Secret: secret, Href: "/webhooks/" + text(id), Link: "Send a test",
+	}, fieldText(err))
+}
+
+func (s *systemPages) changeWebhook(w http.ResponseWriter, r *http.Request, sess session) error {
+	return s.onWebhook(w, r, sess, func(id int64) (flash, error) {
+		change, err := webhookChange(r)
+		if err != nil {
+			return flash{}, err
+		}
+		return flash{Good: true, Text: "The webhook is saved."}, fieldText(s.Webhooks.Update(r.Context(), id, change))
+	})
+}
+
+// onWebhook changes the webhook in the path.
+func (s *systemPages) onWebhook(w http.ResponseWriter, r *http.Request, sess session, do func(id int64) (flash, error)) error {
+	id, err := webhookID(r)
+	if err != nil {
+		return err
+	}
+	message, err := do(id)
+	return s.done(w, r, sess, message, err)
+}
+
+// enableWebhook returns the handler that enables or disables a webhook.
+func (s *systemPages) enableWebhook(enabled bool) sessionHandler {
+	message := "The webhook is disabled. It gets no messages until you enable it."
+	if enabled {
+		message = "The webhook is enabled. It gets the stored events since its last message."
+	}
+	return func(w http.ResponseWriter, r *http.Request, sess session) error {
+		return s.onWebhook(w, r, sess, func(id int64) (flash, error) {
+			return flash{Good: true, Text: message}, s.Webhooks.Update(r.Context(), id, webhook.Change{Enabled: &enabled})
+		})
+	}
+}
+
+func (s *systemPages) rotateWebhook(w http.ResponseWriter, r *http.Request, sess session) error {
+	return s.onWebhook(w, r, sess, func(id int64) (flash, error) {
+		secret, err := s.Webhooks.Rotate(r.Context(), id, rotationTime)
+		return flash{
+			Good: true, Secret: secret,
+			Text: "This is the new secret. Copy it now: it is not shown again. For 24 hours, messages are signed with both secrets.",
+		}, err
+	})
+}
+
+func (s *systemPages) deleteWebhook(w http.ResponseWriter, r *http.Request, sess session) error {
+	id, err := webhookID(r)
+	if err != nil {
+		return err
+	}
+	if ok, err := s.confirmed(w, r, sess, confirmation{
+		Question: "Delete webhook " + text(id) + "?", Text: "It gets no further messages, and the list of its deliveries is deleted.",
+		Button: "Delete webhook", Danger: true,
+	}); !ok {
+		return err
+	}
+	return s.done(w, r, sess, flash{Good: true, Text: "Webhook " + text(id) + " is deleted."}, s.Webhooks.Delete(r.Context(), id))
+}
+
+func (s *systemPages) testWebhook(w http.ResponseWriter, r *http.Request, sess session) error {
+	return s.onWebhook(w, r, sess, func(id int64) (flash, error) {
+		out, err := s.Webhooks.Test(r.Context(), id)
+		return sent("The test message", out), err
+	})
+}
+
+func (s *systemPages) resendDelivery(w http.ResponseWriter, r *http.Request, sess session) error {
+	return s.onWebhook(w, r, sess, func(id int64) (flash, error) {
+		number, err := strconv.ParseInt(r.PathValue("number"), 10, 64)
+		if err != nil {
+			return flash{}, fault.New(fault.NotFound, "delivery_not_found", "This webhook has no such delivery.")
+		}
+		out, err := s.Webhooks.Resend(r.Context(), id, number)
+		return sent("Message "+text(number), out), err
+	})
+}
+
+// sent returns the message about an attempt to send something.
+func sent(what string, out webhook.Outcome) flash {
+	if out.Error != "" {
+		return flash{Text: what + " was not accepted: " + sentence(out.Error)}
+	}
+	return flash{Good: true, Text: what + " was accepted in " + humanDuration(out.Duration) + " (status " + strconv.Itoa(out.Status) + ")."}
+}
+
+// webhookChange reads the form of a webhook.
+func webhookChange(r *http.Request) (webhook.Change, error) {
+	kinds := []event.Kind{}
+	for _, kind := range r.PostForm["event"] {
+		if !slices.Contains(event.Kinds(), event.Kind(kind)) {
+			return webhook.Change{}, fault.New(fault.Invalid, "invalid_parameters", "Choose events of the list.")
+		}
+		kinds = append(kinds, event.Kind(kind))
+	}
+	items, err := lines(r.PostFormValue("items"), webhook.MaxItems, catalog.MaxName, "item names")
+	if err != nil {
+		return webhook.Change{}, err
+	}
+	owners, err := lines(r.PostFormValue("users"), webhook.MaxUsers, users.MaxID, "users")
+	if err != nil {
+		return webhook.Change{}, err
+	}
+	least, err := percentOf(r.PostFormValue("minChange"))
+	if err != nil {
+		return webhook.Change{}, err
+	}
+	alert, err := alertOf(r)
+	if err != nil {
+		return webhook.Change{}, err
+	}
+	url := strings.TrimSpace(r.PostFormValue("url"))
+	if url == "" || len(url) > webhook.MaxURL {
+		return webhook.Change{}, fault.New(fault.Invalid, "invalid_parameters", "Enter an address of at most %d characters.", webhook.MaxURL)
+	}
+	return webhook.Change{URL: &url, Events: &kinds, Items: &items, Users: &owners, MinChange: &least, Alert: &alert}, nil
+}
+
+// lines returns the non-empty lines of a text field, without the line ends of the browser.
+func lines(field string, most, longest int, what string) ([]string, error) {
+	list := []string{}
+	for line := range strings.SplitSeq(field, "\n") {
+		if line = strings.TrimSuffix(line, "\r"); line != "" {
+			list = append(list, line)
+		}
+	}
+	if len(list) > most || slices.ContainsFunc(list, func(line string) bool { return len(line) > longest }) {
+		return nil, fault.New(fault.Invalid, "invalid_parameters", "Enter at most %d %s, one in each line, of at most %d bytes.", most, what, longest)
+	}
+	return list, nil
+}
+
+// percentOf returns a percentage as a part: "10" is 0.1. An empty text is 0.
+func percentOf(field string) (money.Micro, error) {
+	if field == "" {
+		return 0, nil
+	}
+	percent, err := money.Parse([]byte(field), 1)
+	if err != nil || len(field) > 32 || percent < 0 || percent > maxHookChange*money.Scale {
+		return 0, fault.New(fault.Invalid, "invalid_parameters", "A change must be a number of percent from 0 to %d.", maxHookChange)
+	}
+	return percent / 100, nil
+}
+
+// alertOf reads the limits of alerts. It returns nil if the form has none.
+func alertOf(r *http.Request) (*webhook.Alert, error) {
+	change, err := percentOf(r.PostFormValue("alertChange"))
+	if err != nil {
+		return nil, err
+	}
+	a := webhook.Alert{Change: change, Hours: int64(24 * time.Hour / time.Hour)}
+	if hours := r.PostFormValue("alertHours"); hours != "" {
+		n, err := optionalNumber(hours, webhook.MaxAlertHours)
+		if err != nil {
+			return nil, fault.New(fault.Invalid, "invalid_parameters", "The hours must be a whole number from 1 to %d.", webhook.MaxAlertHours)
+		}
+		a.Hours = int64(n)
+	}
+	for name, limit := range map[string]*money.Micro{"alertAbove": &a.Above, "alertBelow": &a.Below} {
+		if field := r.PostFormValue(name); field != "" {
+			if *limit, err = money.Parse([]byte(field), 1); err != nil || len(field) > 32 || *limit <= 0 {
+				return nil, fault.New(fault.Invalid, "invalid_parameters", "A price must be a decimal number above 0, such as 12.5.")
+			}
+		}
+	}
+	if a.Change == 0 && a.Above == 0 && a.Below == 0 {
+		return nil, nil //nolint:nilnil // no alert is a valid form
+	}
+	return &a, nil
+}
+
+// fieldText turns a fault of one field into a sentence that a page can show.
+func fieldText(err error) error {
+	f := fault.Of(err)
+	if f == nil || len(f.Fields) != 1 {
+		return err
+	}
+	return fault.New(f.Kind, f.Code, "The %s %s.", strings.TrimPrefix(f.Fields[0].Pointer, "/"), f.Fields[0].Detail)
+}
