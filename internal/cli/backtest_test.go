@@ -57,7 +57,7 @@ func TestBacktest_ExitCodeReportsExceededLimits(t *testing.T) {
 	code, out, _ = backtestOf(dir, "--estimate", "average", "--json")
 	var report backtestReport
 	if err := json.Unmarshal([]byte(out), &report); err != nil {
-		t.Fatalf("decode the report: %v in\n%s", err, out)
+		t.Fatalf("decode the report: got error %v, want none, in\n%s", err, out)
 	}
 	if code != exitFailed || report.OK || report.Names != 400 || report.Markets != 4 || len(report.Experiments) < 8 {
 		t.Errorf("average: got exit code %d, report %+v, want 1 and a failed report of 400 names and 4 markets", code, report)

@@ -67,6 +67,10 @@ func providersRequest() request {
 	return request{path: marketPrices + "/provider-debug", as: config.RoleMarket}
 }
 
+func providerAction(name, action string, query url.Values) request {
+	return request{method: http.MethodPost, path: marketPrices + "/providers/" + segment(name) + "/" + action, query: query, as: config.RoleMarket}
+}
+
 func itemRequest(appID int32, name, phase string) request {
 	return request{
 		path: itemsPath + "/" + segment(name), as: config.RoleMarket,

@@ -46,8 +46,10 @@ type grammar struct {
 	Wallet      walletCmd      `cmd:"" group:"work" help:"Show balances and ledger entries, and post to wallets."`
 	Fees        feesCmd        `cmd:"" group:"work" help:"Refresh, show and roll back the fee rules, or quote a fee."`
 	Keys        keysCmd        `cmd:"" group:"work" help:"List, create, rotate and revoke API keys."`
+	Webhooks    webhooksCmd    `cmd:"" group:"work" help:"List, create, test, rotate and delete webhooks, and send messages again."`
 	Audit       auditCmd       `cmd:"" group:"work" help:"List the requests that changed something."`
 	Events      eventsCmd      `cmd:"" group:"work" help:"List the last events."`
+	MCP         mcpCmd         `cmd:"" name:"mcp" group:"work" help:"Offer prices as tools to a language model (Model Context Protocol)."`
 	Verify      verifyCmd      `cmd:"" group:"maintenance" help:"Verify a user's wallet, or the whole ledger."`
 	Backtest    backtestCmd    `cmd:"" group:"maintenance" help:"Measure a pricing policy with historical quotes."`
 	Config      configCmd      `cmd:"" group:"maintenance" help:"Show the effective settings and their origins."`

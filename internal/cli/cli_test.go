@@ -41,7 +41,7 @@ func TestRefresh_InterruptedWaitReportsThatTheRunContinues(t *testing.T) {
 	}
 	for _, want := range []string{"refresh 17 continues", "`assay cancel 17` cancels it"} {
 		if !strings.Contains(errs.String(), want) {
-			t.Errorf("standard error lacks %q:\n%s", want, errs)
+			t.Errorf("standard error: got\n%s\nwant %q in it", errs, want)
 		}
 	}
 	if out.Len() != 0 {
@@ -71,7 +71,7 @@ func TestRefresh_WaitReturnsExitCodeOfOutcome(t *testing.T) {
 		}
 		for _, want := range c.want {
 			if !regexp.MustCompile(want).MatchString(out.String()) {
-				t.Errorf("output lacks %q:\n%s", want, out)
+				t.Errorf("output: got\n%s\nwant %q in it", out, want)
 			}
 		}
 	}
@@ -156,7 +156,7 @@ func TestStatus_ShowsGapsOfEndedRun(t *testing.T) {
 		"missing     sim/fjord (100 %): not in the response, sim: timeout\n",
 	} {
 		if !strings.Contains(out.String(), want) {
-			t.Errorf("output lacks %q:\n%s", want, &out)
+			t.Errorf("output: got\n%s\nwant %q in it", &out, want)
 		}
 	}
 }
@@ -201,7 +201,7 @@ func TestProgress_ShowsBarOnTerminal(t *testing.T) {
 	p.end()
 	for _, want := range []string{"refresh 1: queued", "100%", "100/100"} {
 		if !strings.Contains(out.String(), want) {
-			t.Errorf("output lacks %q: %q", want, out.String())
+			t.Errorf("output: got %q, want %q in it", out.String(), want)
 		}
 	}
 }

@@ -20,12 +20,12 @@ func TestDemoAssets_CoverAllNamesDeterministically(t *testing.T) {
 	for n := range demoUsers {
 		assets := demoAssets(names, n, demoUsers)
 		if len(assets) > inventory.MaxItems {
-			t.Fatalf("user %d owns %d assets, more than a push may contain", n, len(assets))
+			t.Fatalf("user %d: got %d assets, want at most the %d of a push", n, len(assets), inventory.MaxItems)
 		}
 		for _, a := range assets {
 			owned[a.MarketHashName]++
 			if ids[a.AssetID] {
-				t.Fatalf("duplicate asset ID %s", a.AssetID)
+				t.Fatalf("got the asset ID %s twice, want unique IDs", a.AssetID)
 			}
 			ids[a.AssetID] = true
 		}

@@ -37,7 +37,7 @@ func TestExit_CommandsReturnDocumentedCodes(t *testing.T) {
 		if leaf, ok := node.(*kong.Node); ok && leaf.Leaf() && !leaf.Hidden {
 			name := strings.TrimPrefix(leaf.FullPath(), "assay ")
 			if _, known := commands[name]; !known && !strings.Contains(alone, " "+strings.ReplaceAll(name, " ", "-")+" ") {
-				t.Errorf("the test lacks the exit codes of %s", name)
+				t.Errorf("got no exit codes of the command %s in this test, want them", name)
 			}
 		}
 		return next(nil)

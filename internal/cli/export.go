@@ -22,10 +22,11 @@ import (
 
 // exportCmd writes all prices to a file.
 type exportCmd struct {
-	File   string `arg:"" help:"File to write. It appears when it is complete. - means standard output."`
-	Format string `enum:"parquet,csv,ndjson," default:"" placeholder:"FORMAT" help:"parquet, csv or ndjson. Default: by the name of the file."`
-	AppID  int32  `complete:"game" placeholder:"ID" help:"Only this game, by its Steam app ID."`
-	Fields string `placeholder:"LIST" help:"More columns, separated by commas: interval, average, usedMarkets."`
+	File     string `arg:"" help:"File to write. It appears when it is complete. - means standard output."`
+	Format   string `enum:"parquet,csv,ndjson," default:"" placeholder:"FORMAT" help:"parquet, csv or ndjson. Default: by the name of the file."`
+	AppID    int32  `complete:"game" placeholder:"ID" help:"Only this game, by its Steam app ID."`
+	Fields   string `placeholder:"LIST" help:"More columns, separated by commas: interval, average, usedMarkets."`
+	Currency string `placeholder:"CODE" help:"Convert all prices to this currency, such as EUR, by the exchange rates in force."`
 }
 
 func (*exportCmd) examples() []example {
@@ -68,7 +69,7 @@ func (c *exportCmd) Run(ctx context.Context, s *session) error {
 	ctx, cancel := context.WithTimeout(ctx, exportTimeout)
 	defer cancel()
 	response, err := api.open(ctx, request{
-		path: "/api/prices/snapshot.ndjson", query: filter("appId", unlessZero(c.AppID), "fields", c.Fields), as: config.RoleMarket,
+		path: "/api/prices/snapshot.ndjson", query: filter("appId", unlessZero(c.AppID), "fields", c.Fields, "currency", c.Currency), as: config.RoleMarket,
 	})
 	if err != nil {
 		return err

@@ -68,7 +68,7 @@ func TestExport_WritesExactCSV(t *testing.T) {
 		t.Error(d)
 	}
 	if _, err := csv.NewReader(bytes.NewReader(got)).ReadAll(); err != nil {
-		t.Errorf("the file is not valid CSV: %v", err)
+		t.Errorf("read the file: got error %v, want valid CSV", err)
 	}
 	code, out, errs = runExport(t, exportedPrices, false, "-", "--format", "csv")
 	if want := "730,\"=1+1, \"\"odd\"\"\n★\",Ruby,12.345678,ok,2026-01-02T03:04:05.000006Z,2026-01-02T03:04:06Z\n"; code != exitOK || !strings.Contains(out, want) {

@@ -142,7 +142,7 @@ func (c *keysRevokeCmd) Run(ctx context.Context, s *session) error {
 
 // auditCmd lists the audit log.
 type auditCmd struct {
-	Actor string `placeholder:"ACTOR" help:"Only entries of this actor: admin, market, platform, page, or key:NAME."`
+	Actor string `placeholder:"ACTOR" help:"Only entries of this actor: admin, market, platform, page, operator:NAME, or key:NAME."`
 	listFlags
 }
 

@@ -47,18 +47,18 @@ func showList[T any](ctx context.Context, s *session, f listFlags, r request, he
 	})
 }
 
-// listAll returns up to most elements of a list, page by page. NextCursor is set if there are
+// listAll returns up to limit elements of a list, page by page. NextCursor is set if there are
 // more elements.
-func listAll[T any](ctx context.Context, c *client, r request, most int) (view.Page[T], error) {
+func listAll[T any](ctx context.Context, c *client, r request, limit int) (view.Page[T], error) {
 	all := view.Page[T]{Items: []T{}}
 	for {
-		r.query.Set("limit", strconv.Itoa(min(pageSize, most-len(all.Items))))
+		r.query.Set("limit", strconv.Itoa(min(pageSize, limit-len(all.Items))))
 		page, err := call[view.Page[T]](ctx, c, r)
 		if err != nil {
 			return view.Page[T]{}, err
 		}
 		all.Items, all.NextCursor = append(all.Items, page.Items...), page.NextCursor
-		if page.NextCursor == nil || len(all.Items) >= most {
+		if page.NextCursor == nil || len(all.Items) >= limit {
 			return all, nil
 		}
 		r.query.Set("cursor", *page.NextCursor)

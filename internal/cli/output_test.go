@@ -16,7 +16,7 @@ func TestOutput_JSONContainsNoControlCharacters(t *testing.T) {
 	line := bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 	for _, r := range string(line) {
 		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
-			t.Errorf("the output contains the control character %U", r)
+			t.Errorf("got the control character %U in the output, want it escaped", r)
 		}
 	}
 	var back map[string]string

@@ -77,7 +77,7 @@ func TestPages_EveryCommandParses(t *testing.T) {
 			words := shellWords(strings.ReplaceAll(args.line, "'", `"`))
 			parsed++
 			if _, err := testParser(t, io.Discard).Parse(words); err != nil && (!args.sentence || !incomplete.MatchString(err.Error())) {
-				t.Errorf("%s: invalid command assay %s: %v", file, args.line, err)
+				t.Errorf("%s: got error %[3]v, want a valid command: assay %[2]s", file, args.line, err)
 			}
 		}
 	}

@@ -18,10 +18,11 @@ import (
 
 // pricesCmd explains the price of an item, or lists items.
 type pricesCmd struct {
-	Name   string `arg:"" optional:"" complete:"item" help:"Exact market hash name."`
-	AppID  int32  `complete:"game" default:"730" placeholder:"ID" help:"Steam app ID of the game."`
-	Phase  string `help:"Phase of a Doppler: \"Phase 2\", \"Ruby\", ..."`
-	Accept bool   `help:"Accept the held price, apply it to all inventory rows, and show the item."`
+	Name     string `arg:"" optional:"" complete:"item" help:"Exact market hash name."`
+	AppID    int32  `complete:"game" default:"730" placeholder:"ID" help:"Steam app ID of the game."`
+	Phase    string `help:"Phase of a Doppler: \"Phase 2\", \"Ruby\", ..."`
+	Currency string `placeholder:"CODE" help:"Convert all amounts to this currency, such as EUR, by the exchange rates in force."`
+	Accept   bool   `help:"Accept the held price, apply it to all inventory rows, and show the item."`
 	itemFlags
 	listFlags
 }
@@ -55,6 +56,7 @@ func (*pricesCmd) examples() []example {
 		{`prices --search "redline tested"`, "list the items whose name contains \"redline\" and \"tested\""},
 		{`prices --held --sort=-price`, "list the items with a held price, most expensive first"},
 		{`prices --status disputed --min-price 10 --json`, "print the items with a disputed price of 10 or more as JSON"},
+		{`prices "AK-47 | Redline (Field-Tested)" --currency EUR`, "show the price and the figures in euros"},
 		{`prices "★ Karambit | Doppler (Factory New)" --phase "Ruby"`, "show the price of one phase"},
 		{`prices "Sealed Graffiti | GLHF (Tiger Orange)" --accept`, "accept the held price of the item"},
 		{`prices "Large Wood Box" --app-id 252490 --json`, "print an item of another game as JSON"},
@@ -68,6 +70,8 @@ func (c *pricesCmd) Run(ctx context.Context, s *session) error {
 		return &usageError{text: "--accept needs the name of one item"}
 	case (c.Name == "") == (len(filter) == 0):
 		return &usageError{text: "give the name of an item or a filter, such as --search WORDS"}
+	case c.Accept && c.Currency != "":
+		return &usageError{text: "--currency cannot be used with --accept"}
 	case c.Name == "" && c.Phase != "":
 		return &usageError{text: "--phase needs the name of one item"}
 	}
@@ -86,6 +90,9 @@ func (c *pricesCmd) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	r := itemRequest(c.AppID, c.Name, c.Phase)
+	if c.Currency != "" {
+		r.query.Set("currency", c.Currency)
+	}
 	if c.Accept {
 		r.method, r.path = http.MethodPost, marketPrices+"/items/"+segment(c.Name)+"/accept"
 	}
@@ -127,6 +134,9 @@ func allFields() string { return strings.Join(view.FieldNames(), ",") }
 func (c *pricesCmd) matching(q url.Values) request {
 	q.Set("appId", strconv.Itoa(int(c.AppID)))
 	q.Set("fields", allFields())
+	if c.Currency != "" {
+		q.Set("currency", c.Currency)
+	}
 	return request{path: itemsPath, query: q, as: config.RoleMarket}
 }
 

@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"time"
 
-	"assay/internal/config"
 	"assay/internal/view"
 )
 
@@ -141,7 +139,7 @@ func steerProvider(ctx context.Context, s *session, name, action string, q url.V
 	if err != nil {
 		return err
 	}
-	r := request{method: http.MethodPost, path: marketPrices + "/providers/" + segment(name) + "/" + action, query: q, as: config.RoleMarket}
+	r := providerAction(name, action, q)
 	if err := api.do(ctx, r, nil); err != nil {
 		return err
 	}

@@ -24,10 +24,10 @@ func TestProviderList_ShowsHealthAndFileErrors(t *testing.T) {
 	text := out.String()
 	for _, want := range []string{"HEALTH", "degraded", "pricelist/gone is down: 7 consecutive failures, the last at 2026-03-01 12:00:00 UTC: pricelist: gone: 404 Not Found"} {
 		if !strings.Contains(text, want) {
-			t.Errorf("output lacks %q:\n%s", want, text)
+			t.Errorf("output: got\n%s\nwant %q in it", text, want)
 		}
 	}
 	if strings.Contains(text, "long ago") || strings.Contains(text, "ready") {
-		t.Errorf("the output contains an old error or the state ready:\n%s", text)
+		t.Errorf("output: got\n%s\nwant neither an old error nor the state ready", text)
 	}
 }

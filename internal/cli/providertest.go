@@ -105,7 +105,7 @@ const testPatience = time.Minute
 func (c *providerTestCmd) call(src provider.Provider) (provider.Call, error) {
 	d := src.Describe()
 	if c.File == "" {
-		call, ok := probe(src, c.Name)
+		call, ok := provider.ProbeCall(src, catalog.CS2, c.Name)
 		if !ok {
 			return call, fmt.Errorf("%s has no file to fetch", d.Name)
 		}
@@ -130,25 +130,6 @@ func fileKeys(d provider.Description) []string {
 	return keys
 }
 
-// probe returns the cheapest call that shows whether src works.
-func probe(src provider.Provider, name string) (call provider.Call, ok bool) {
-	if p, ok := src.(provider.Prober); ok {
-		call = p.Probe()
-		if len(call.Names) > 0 {
-			call.Names = []string{name}
-		}
-		return call, true
-	}
-	d := src.Describe()
-	if d.Shape != provider.Bulk {
-		return provider.Call{AppID: catalog.CS2, Names: []string{name}}, true
-	}
-	if len(d.Files) == 0 {
-		return call, false
-	}
-	return provider.Call{AppID: d.Files[0].AppID, File: d.Files[0].Key}, true
-}
-
 // tested sends one request to src.
 func tested(ctx context.Context, src provider.Provider, clients provider.Clients, call provider.Call, now func() time.Time) providerTested {
 	d := src.Describe()
@@ -158,13 +139,12 @@ func tested(ctx context.Context, src provider.Provider, clients provider.Clients
 			found.Others = append(found.Others, key)
 		}
 	}
-	call.Meter = &provider.Meter{}
-	tally := newTally()
-	begun := now()
-	_, err := src.Fetch(ctx, call, tally)
-	found.Seconds = now().Sub(begun).Seconds()
-	found.Requests, found.Bytes = call.Meter.Requests(), call.Meter.Bytes()
-	found.Quotes, found.Rejected, found.Samples = tally.quotes, tally.rejected, tally.samples
+	p, err := provider.Probe(ctx, src, call, now)
+	found.Seconds, found.Requests, found.Bytes, found.Quotes, found.Rejected = p.Took.Seconds(), p.Requests, p.Bytes, p.Quotes, p.Rejected
+	found.Samples = []providerSample{}
+	for _, s := range p.Samples {
+		found.Samples = append(found.Samples, providerSample{s.Market, s.Name, s.Phase, s.Ask, s.Currency})
+	}
 	found.OK, found.err = err == nil, err
 	if err != nil {
 		found.Error = failureText(err)
@@ -219,58 +199,5 @@ func writeTested(w io.Writer, t providerTested) {
 	}
 	for _, q := range t.Samples {
 		_, _ = fmt.Fprintf(w, "  for example %s: %s %s on %s\n", nameAndPhase(q.MarketHashName, q.Phase), q.Ask, q.Currency, printable(q.Market))
-	}
-}
-
-// tally counts the quotes of a response. It implements provider.Sink.
-type tally struct {
-	quotes, rejected map[string]int64
-	samples          []providerSample
-	seen             provider.Duplicates
-}
-
-// The limits also apply to hostile responses.
-const (
-	maxReasons = 50
-	maxSamples = 3
-)
-
-func newTally() *tally {
-	t := &tally{}
-	t.Restart()
-	return t
-}
-
-func (t *tally) Restart() {
-	*t = tally{quotes: map[string]int64{}, rejected: map[string]int64{}, samples: []providerSample{}}
-}
-
-func (t *tally) Quote(q *provider.Quote) error {
-	switch t.seen.Add(q) {
-	case provider.First:
-	case provider.Conflicting:
-		t.quotes[q.Market]--
-		t.rejected[provider.RejectConflict] += 2
-		t.samples = slices.DeleteFunc(t.samples, func(s providerSample) bool {
-			return s.Market == q.Market && s.MarketHashName == q.Name && s.Phase == q.Phase
-		})
-		return nil
-	case provider.AfterConflict:
-		t.Reject(q.Market, q.Name, provider.RejectConflict)
-		return nil
-	default:
-		t.Reject(q.Market, q.Name, provider.RejectRepeat)
-		return nil
-	}
-	t.quotes[q.Market]++
-	if q.Ask > 0 && len(t.samples) < maxSamples {
-		t.samples = append(t.samples, providerSample{Market: q.Market, MarketHashName: q.Name, Phase: q.Phase, Ask: q.Ask, Currency: q.Currency})
-	}
-	return nil
-}
-
-func (t *tally) Reject(_, _, reason string) {
-	if _, known := t.rejected[reason]; known || len(t.rejected) < maxReasons {
-		t.rejected[reason]++
 	}
 }

@@ -33,7 +33,7 @@ func testProvider(t *testing.T, base, dir string, settings ...string) (int, prov
 	code := p.Run(context.Background())
 	var found providerTested
 	if err := json.Unmarshal([]byte(out.String()), &found); err != nil {
-		t.Fatalf("decode the report: %v, output %q, errors %q", err, out.String(), errs.String())
+		t.Fatalf("decode the report: got error %v, want none; output %q, errors %q", err, out.String(), errs.String())
 	}
 	return code, found, out.String() + errs.String()
 }
@@ -106,7 +106,7 @@ func TestProviderTest_ExplainsResponse(t *testing.T) {
 				}
 			}
 			if strings.Contains(all, "top-secret-key") {
-				t.Errorf("the output contains the key: %s", all)
+				t.Errorf("got the output %s, want it without the key", all)
 			}
 		})
 	}
@@ -200,13 +200,13 @@ func (prober) Describe() provider.Description { return provider.Description{Shap
 func (prober) Probe() provider.Call           { return provider.Call{AppID: 570, File: "small"} }
 
 func TestProbe_UsesProviderProbeOrFirstFile(t *testing.T) {
-	if call, ok := probe(prober{}, ""); !ok || call.File != "small" || call.AppID != 570 {
+	if call, ok := provider.ProbeCall(prober{}, catalog.CS2, ""); !ok || call.File != "small" || call.AppID != 570 {
 		t.Errorf("provider with a probe: got call %+v, %v, want its file of game 570", call, ok)
 	}
-	if call, ok := probe(described{Shape: provider.Single}, "x"); !ok || len(call.Names) != 1 || call.AppID != catalog.CS2 {
+	if call, ok := provider.ProbeCall(described{Shape: provider.Single}, catalog.CS2, "x"); !ok || len(call.Names) != 1 || call.AppID != catalog.CS2 {
 		t.Errorf("single provider: got call %+v, %v, want one name of Counter-Strike 2", call, ok)
 	}
-	if _, ok := probe(described{Shape: provider.Bulk}, "x"); ok {
+	if _, ok := provider.ProbeCall(described{Shape: provider.Bulk}, catalog.CS2, "x"); ok {
 		t.Error("provider without files: got a probe, want none")
 	}
 }
@@ -219,7 +219,7 @@ func (namedProber) Probe() provider.Call {
 }
 
 func TestProbe_RequestsGivenName(t *testing.T) {
-	if call, ok := probe(namedProber{}, "x"); !ok || call.AppID != 570 || len(call.Names) != 1 || call.Names[0] != "x" {
+	if call, ok := provider.ProbeCall(namedProber{}, catalog.CS2, "x"); !ok || call.AppID != 570 || len(call.Names) != 1 || call.Names[0] != "x" {
 		t.Errorf("provider with a probe name: got call %+v, %v, want the name x of game 570", call, ok)
 	}
 }
@@ -247,14 +247,12 @@ func TestProviderTest_ReportsFailedHost(t *testing.T) {
 }
 
 func TestProviderTest_PrintsPhaseOfSample(t *testing.T) {
-	sink := newTally()
+	var samples []providerSample
 	for _, phase := range []string{"", "Ruby"} {
-		if err := sink.Quote(&provider.Quote{Market: "m", Name: "★ K", Phase: phase, Currency: "USD", Ask: 5_000_000}); err != nil {
-			t.Fatal(err)
-		}
+		samples = append(samples, providerSample{Market: "m", MarketHashName: "★ K", Phase: phase, Currency: "USD", Ask: 5_000_000})
 	}
 	var text strings.Builder
-	writeTested(&text, providerTested{OK: true, Quotes: sink.quotes, Samples: sink.samples})
+	writeTested(&text, providerTested{OK: true, Quotes: map[string]int64{"m": 2}, Samples: samples})
 	if !strings.Contains(text.String(), "for example ★ K: 5 USD on m\n") || !strings.Contains(text.String(), "for example ★ K, Ruby: 5 USD on m\n") {
 		t.Errorf("got the output %s, want a sample with and one without the phase", text.String())
 	}

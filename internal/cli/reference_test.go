@@ -39,17 +39,17 @@ func TestHelp_EveryCommandHasExamplesThatParse(t *testing.T) {
 	for _, leaf := range parser.Model.Leaves(true) {
 		shown := examplesOf(leaf)
 		if len(shown) == 0 {
-			t.Errorf("the command %s has no example", leaf.FullPath())
+			t.Errorf("command %s: got no example, want at least one", leaf.FullPath())
 		}
 		for _, e := range shown {
 			words := shellWords(e.args)
 			ctx, err := testParser(t, io.Discard).Parse(words)
 			if err != nil {
-				t.Errorf("example %q: %v", e.args, err)
+				t.Errorf("example %q: got error %v, want a valid command", e.args, err)
 				continue
 			}
 			if got := ctx.Selected().FullPath(); got != leaf.FullPath() {
-				t.Errorf("example %q of %s: got the command %s", e.args, leaf.FullPath(), got)
+				t.Errorf("example %q: got the command %s, want %s", e.args, got, leaf.FullPath())
 			}
 		}
 	}
@@ -70,9 +70,9 @@ func shellWords(line string) []string {
 	return words
 }
 
-// TestReference_IsWhatHelpSays compares docs/reference/cli.md with the help of every command.
+// TestReference_MatchesTheHelp compares docs/reference/cli.md with the help of every command.
 // Run it with ASSAY_UPDATE=1 to update the page.
-func TestReference_IsWhatHelpSays(t *testing.T) {
+func TestReference_MatchesTheHelp(t *testing.T) {
 	var page strings.Builder
 	page.WriteString(referenceHead)
 	page.WriteString("\n## Exit codes\n\n| code | meaning |\n|---|---|\n")

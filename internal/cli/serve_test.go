@@ -62,7 +62,7 @@ func startServer(t *testing.T, dir string) *started {
 	t.Cleanup(cancel)
 	var ok bool
 	if s.addr, ok = <-addr; !ok {
-		t.Fatalf("the server ended with exit code %d before it listened", <-done)
+		t.Fatalf("got exit code %d of the server, want it to listen", <-done)
 	}
 	return s
 }
@@ -131,7 +131,7 @@ func TestBackup_RestoresServerData(t *testing.T) {
 		t.Fatal(err)
 	}
 	if content, err := os.ReadFile(file); err != nil || bytes.Contains(content, bytes.TrimSpace(secret)) {
-		t.Errorf("the backup contains a secret, or cannot be read (%v)", err)
+		t.Errorf("read the backup: got error %v or a secret, want neither", err)
 	}
 	s.stop()
 	if code, out := s.assay("restore", file); code != exitRefused || !strings.Contains(out, "--force") {
@@ -171,7 +171,7 @@ func TestBackup_ValidatesBeforeWriting(t *testing.T) {
 		t.Errorf("backup with an existing directory of secrets: got exit code %d, want a refusal: %s", code, out)
 	}
 	if _, err := os.Stat(full); err == nil {
-		t.Error("got a backup of the database although the secrets could not be copied")
+		t.Error("got a backup of the database without the secrets, want none")
 	}
 	// An error in an unrelated setting does not prevent a backup.
 	broken := Program{
@@ -218,7 +218,7 @@ func TestServe_ValidatesProvidersBeforeCreatingFiles(t *testing.T) {
 		t.Errorf("got exit code %d, want %d: %s", code, exitUsage, &errs)
 	}
 	if _, err := os.Stat(dir); err == nil {
-		t.Errorf("the directory %s was created", dir)
+		t.Errorf("got the new directory %s, want none", dir)
 	}
 }
 
@@ -251,7 +251,7 @@ func TestServe_LogsWarnings(t *testing.T) {
 		`back it up and do not share it" file=`,
 	} {
 		if strings.Count(log.String(), want) != 1 {
-			t.Errorf("the log does not contain %q exactly once:\n%s", want, log)
+			t.Errorf("got the log\n%s\nwant %q in it once", log, want)
 		}
 	}
 }

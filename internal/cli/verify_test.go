@@ -101,6 +101,6 @@ func TestVerify_PrintsTheReportAsJSON(t *testing.T) {
 		t.Errorf("progress without a terminal: got %q, want lines with the verified rows", reported)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "secrets")); err == nil {
-		t.Error("the verification created the directory of the secrets")
+		t.Error("got a new directory of the secrets, want none")
 	}
 }
