@@ -29,6 +29,8 @@ type engine interface {
 	rest(ctx context.Context, db *sql.DB) error
 	// written returns the number of bytes written to files for a server so far.
 	written(ctx context.Context, s *server) (int64, error)
+	// sizes returns the sizes of tables on disk, with their indexes.
+	sizes(ctx context.Context, db *sql.DB, tables []string) ([]int64, error)
 	// refreshFloors returns several ways to write the rows of a refresh. The fastest is the
 	// floor.
 	refreshFloors() []floor

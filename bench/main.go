@@ -80,7 +80,7 @@ func newBench(args []string) (*bench, error) {
 	f.IntVar(&b.runs, "runs", 0, "number of runs; the result is their median (default 3, with -long 5)")
 	f.BoolVar(&b.long, "long", false, "do more runs and the largest size of T5, which takes many minutes")
 	f.DurationVar(&b.load, "load", 10*time.Minute, "duration of T13, which runs only with -only T13 or -long")
-	f.StringVar(&only, "only", "", "comma-separated measurements: T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T13 (default all except T13)")
+	f.StringVar(&only, "only", "", "comma-separated measurements: T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12, T13, T14, T15 (default all except T13)")
 	f.StringVar(&engines, "engines", strings.Join(engineNames, ","), "comma-separated databases")
 	f.BoolVar(&b.json, "json", false, "print JSON instead of a table")
 	if err := f.Parse(args); err != nil {
@@ -166,6 +166,8 @@ func (b *bench) measurements() []measurement {
 		{[]string{"T3"}, false, b.measureWide},
 		{[]string{"T5"}, false, b.measureGrowth},
 		{[]string{"T6"}, true, b.measureRequests},
+		{[]string{"T12"}, false, b.measureHistory},
+		{[]string{"T14", "T15"}, false, b.measureFeed},
 	}
 	if _, ok := b.engine.(postgres); ok { // several processes can use PostgreSQL
 		all = append(all, measurement{[]string{"T10"}, true, b.measureInstances})

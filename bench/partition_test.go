@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -17,10 +18,7 @@ import (
 	"assay/internal/view"
 )
 
-var (
-	partitionRows = flag.Int("rows", 10_000_000, "number of inventory rows of BenchmarkPartitions")
-	partitions    = flag.Int("partitions", 16, "number of partitions of BenchmarkPartitions")
-)
+var partitions = flag.Int("partitions", 16, "number of partitions of BenchmarkPartitions")
 
 const (
 	partitionItems = 30_000
@@ -29,6 +27,8 @@ const (
 	partitionRange = 60_000    // ids of a transaction, as in a refresh on PostgreSQL
 	partitionSlots = 2         // concurrent transactions
 )
+
+func partitionRows() int { return cmp.Or(*rowCount, 10_000_000) }
 
 // BenchmarkPartitions fills a database, copies it, and converts the inventory of the copy. It
 // then measures both databases in turns, so that both have the same load of the machine. The
@@ -117,7 +117,7 @@ func fillPartitions(ctx context.Context, url string) error {
 		`ALTER TABLE inventory DROP CONSTRAINT inventory_pkey; DROP INDEX inventory_key, inventory_item`,
 		fmt.Sprintf(`INSERT INTO inventory (user_key, app_id, context_id, asset_id, item_id, class_id, instance_id, amount, tradable, marketable, inspect)
 			SELECT %d + n / %d, 730, '2', 10000000000 + n, 1 + n * 7919 %% %d, 310000000 + n %% 100000, '302028390', 1, true, true, '' FROM generate_series(CAST(0 AS bigint), %d) n`,
-			partitionKey, partitionUser, partitionItems, *partitionRows-1),
+			partitionKey, partitionUser, partitionItems, partitionRows()-1),
 		`ALTER TABLE inventory ADD PRIMARY KEY (id)`,
 		`CREATE UNIQUE INDEX inventory_key ON inventory (user_key, app_id, context_id, asset_id)`,
 		`CREATE INDEX inventory_item ON inventory (item_id)`,
@@ -138,7 +138,7 @@ func (p *partitionBench) applyAll() time.Duration {
 // readAndSync reads a page of 100 rows of a user, and stores the inventory of a new user.
 func (p *partitionBench) readAndSync(nth int64) {
 	p.Helper()
-	user := partitionKey + nth*7919%int64(*partitionRows/partitionUser)
+	user := partitionKey + nth*7919%int64(partitionRows()/partitionUser)
 	p.pages = append(p.pages, p.timed(func() error {
 		_, err := view.ReadInventory(p.Context(), p.store, user, 730, 0, 100)
 		return err

@@ -73,6 +73,10 @@ func (e postgres) written(ctx context.Context, _ *server) (bytes int64, err erro
 	return bytes, err
 }
 
+func (postgres) sizes(ctx context.Context, db *sql.DB, tables []string) ([]int64, error) {
+	return tableSizes(ctx, db, tables, `SELECT pg_total_relation_size($1::regclass)`)
+}
+
 func (postgres) refreshFloors() []floor {
 	return []floor{
 		{"COPY into the truncated table of quotes, then two updates", func(ctx context.Context, db *sql.DB, w *refreshWork) error {

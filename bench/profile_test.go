@@ -1,10 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
-	"log/slog"
 	"os"
 	"runtime/pprof"
 	"slices"
@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"assay/internal/app"
-	"assay/internal/config"
 )
 
 func TestMain(m *testing.M) {
@@ -31,26 +30,57 @@ var profile = flag.String("profile", "", "write a CPU profile of the measured co
 // database selects the database of worlds.
 var database = flag.String("database", "sqlite", "database: sqlite or postgres")
 
+// rowCount is the number of inventory rows. With few rows, a benchmark is set up sooner.
+var rowCount = flag.Int("rows", 0, "inventory rows of BenchmarkRefresh (default 1,000,000) and BenchmarkPartitions (default 10,000,000)")
+
+// unchanged makes the markets return the same prices in each refresh.
+var unchanged = flag.Bool("unchanged", false, "BenchmarkRefresh: prices do not change")
+
 // BenchmarkRefresh runs refreshes of work R in this process, to profile them:
 //
 //	go test ./bench -run '^$' -bench Refresh -benchtime 3x -profile /tmp/cpu.out
 //
-// With -database postgres it also prints the statements with the highest total time.
+// It prints the processor time of this process and of PostgreSQL, which depends less on the
+// load of the machine than the time that a refresh takes. With -database postgres it also
+// prints the statements with the highest total time.
 func BenchmarkRefresh(b *testing.B) {
-	w := worldWithin(b, size{names: 30_000, markets: 10, rows: 1_000_000})
+	w := worldWithin(b, size{names: 30_000, markets: 10, rows: cmp.Or(*rowCount, 1_000_000)})
 	w.countStatements(b)
 	defer startProfile(b)()
+	var own, server time.Duration
 	for b.Loop() {
 		b.StopTimer()
-		if err := w.sim.advance(b.Context()); err != nil {
-			b.Fatal(err)
+		if !*unchanged {
+			if err := w.sim.advance(b.Context()); err != nil {
+				b.Fatal(err)
+			}
 		}
+		ownBefore, serverBefore := w.processorTimes(b)
 		b.StartTimer()
 		if _, _, err := w.server.refresh(b.Context()); err != nil {
 			b.Fatal(err)
 		}
+		ownAfter, serverAfter := w.processorTimes(b)
+		own, server = own+ownAfter-ownBefore, server+serverAfter-serverBefore
 	}
+	b.ReportMetric(float64(own.Milliseconds())/float64(b.N), "own-cpu-ms/op")
+	b.ReportMetric(float64(server.Milliseconds())/float64(b.N), "server-cpu-ms/op")
 	w.logStatements(b)
+}
+
+// processorTimes returns the processor time of this process and of PostgreSQL so far.
+func (w *world) processorTimes(b *testing.B) (own, server time.Duration) {
+	b.Helper()
+	times, err := readTimes("self")
+	if err != nil {
+		b.Fatal(err)
+	}
+	if e, ok := w.engine.(postgres); ok {
+		if server, err = e.processorTime(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return times.own, server
 }
 
 // countStatements resets PostgreSQL's statement statistics.
@@ -220,27 +250,13 @@ func startWithin(b testing.TB, z size) (w *world, end func()) {
 // within runs a prepared server in this process. The returned function stops it.
 func within(b testing.TB, s *server) (end func()) {
 	b.Helper()
-	cfg, err := config.Load(config.Options{
-		Environ: append([]string{"DATA_DIR=" + s.dir, "LISTEN_ADDR=" + s.addr}, s.env...), Providers: app.Providers(),
-	})
+	stop, err := s.within(app.Options{})
 	if err != nil {
-		b.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	a, err := app.New(ctx, app.Options{Config: cfg, Version: "bench", Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		b.Fatal(err)
-	}
-	s.run(func() error { return a.Run(ctx) })
-	<-a.Ready()
-	if err := s.readToken(); err != nil {
 		b.Fatal(err)
 	}
 	return func() {
-		cancel()
-		<-s.done
-		if s.exit != nil {
-			b.Error(s.exit)
+		if err := stop(); err != nil {
+			b.Error(err)
 		}
 	}
 }

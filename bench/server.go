@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -16,6 +17,9 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"assay/internal/app"
+	"assay/internal/config"
 )
 
 // server is a process of the program under test with its directory. It can be stopped and
@@ -66,6 +70,35 @@ func (s *server) start(ctx context.Context) (time.Duration, error) {
 		return 0, fmt.Errorf("start: %w", err)
 	}
 	return took, s.readToken()
+}
+
+// within runs the server in this process. It uses Now of the options. The returned function
+// stops the server.
+func (s *server) within(o app.Options) (end func() error, err error) {
+	cfg, err := config.Load(config.Options{
+		Environ: append([]string{"DATA_DIR=" + s.dir, "LISTEN_ADDR=" + s.addr}, s.env...), Providers: app.Providers(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	o.Config, o.Version, o.Logger = cfg, "bench", slog.New(slog.DiscardHandler)
+	a, err := app.New(ctx, o)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	s.run(func() error { return a.Run(ctx) })
+	<-a.Ready()
+	end = func() error {
+		cancel()
+		<-s.done
+		return s.exit
+	}
+	if err := s.readToken(); err != nil {
+		return nil, errors.Join(err, end())
+	}
+	return end, nil
 }
 
 // run records the result of wait.

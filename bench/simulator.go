@@ -38,11 +38,15 @@ func serveSimulator(ctx context.Context, args []string, in io.Reader, out io.Wri
 	if err != nil {
 		return err
 	}
+	ticking, err := sim.NewHandler(sim.Options{Seed: 1, Names: names, Markets: markets, Frozen: true})
+	if err != nil {
+		return err
+	}
 	files, err := simulatorMarkets("http://127.0.0.1", markets)
 	if err != nil {
 		return err
 	}
-	c := &controlled{sim: h, markets: files, files: map[string][]byte{}}
+	c := &controlled{sim: h, ticking: ticking, markets: files, files: map[string][]byte{}}
 	c.remember(ctx)
 	s, err := sim.Start(ctx, "127.0.0.1:0", c)
 	if err != nil {
@@ -71,6 +75,7 @@ func marketFile(market string) string { return "/v1/markets/" + market + "/price
 // generating prices uses no processor time during a measurement.
 type controlled struct {
 	sim     *sim.Handler
+	ticking *sim.Handler // replaces sim to change few prices
 	markets []provider.Market
 
 	mu       sync.Mutex
@@ -95,6 +100,10 @@ func (c *controlled) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/control/advance":
 		c.sim.Advance(ticksToChange)
+		c.remember(r.Context())
+	case "/control/tick":
+		c.ticking.Advance(1)
+		c.sim = c.ticking
 		c.remember(r.Context())
 	case "/control/latency":
 		d, err := time.ParseDuration(r.URL.RawQuery)
@@ -192,6 +201,12 @@ func (s *simulator) close() error {
 // advance changes all prices.
 func (s *simulator) advance(ctx context.Context) error {
 	_, err := s.control(ctx, "/control/advance")
+	return err
+}
+
+// tick changes as many prices as in ten minutes. The first call changes all.
+func (s *simulator) tick(ctx context.Context) error {
+	_, err := s.control(ctx, "/control/tick")
 	return err
 }
 

@@ -27,6 +27,10 @@ func (sqlite) rest(context.Context, *sql.DB) error { return nil }
 
 func (sqlite) written(_ context.Context, s *server) (int64, error) { return s.written() }
 
+func (sqlite) sizes(ctx context.Context, db *sql.DB, tables []string) ([]int64, error) {
+	return tableSizes(ctx, db, tables, `SELECT coalesce(sum(pgsize), 0) FROM dbstat WHERE name IN (SELECT name FROM sqlite_schema WHERE tbl_name = $1)`)
+}
+
 func (sqlite) close() error { return nil }
 
 // pragmas are the settings of the store. A floor with less safety or more memory would not be

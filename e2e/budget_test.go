@@ -169,7 +169,7 @@ func TestBudget_RetryAfterAppliesToAllClients(t *testing.T) {
 				}
 				for _, h := range hits[1:] {
 					if early := order - h.Time.Sub(hits[0].Time); early > 10*time.Millisecond {
-						t.Errorf("got a request %v before the end of the demanded wait", early)
+						t.Errorf("got a request %v before the end of the demanded wait, want none", early)
 					}
 				}
 			})

@@ -155,13 +155,13 @@ func (h *secretFinder) live() {
 		h.refresh()
 		h.awaitEnd()
 		if i%4 == 0 {
-			h.ask()
+			h.readRoutes()
 		}
 	}
 }
 
-// ask reads every route with every credential, valid and slightly wrong, in every place.
-func (h *secretFinder) ask() {
+// readRoutes reads every route with every credential, valid and slightly wrong, in every place.
+func (h *secretFinder) readRoutes() {
 	h.t.Helper()
 	var api struct{ Paths map[string]map[string]any }
 	h.get("/openapi.json", &api)

@@ -48,7 +48,7 @@ func (s *server) trySnapshot() (*snapshot, error) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("got status %d", resp.StatusCode)
+		return nil, fmt.Errorf("got status %d, want 200", resp.StatusCode)
 	}
 	out := &snapshot{prices: map[string]published{}}
 	if out.change, err = strconv.ParseInt(resp.Header.Get("Assay-Change"), 10, 64); err != nil {
@@ -134,7 +134,7 @@ func (f *follower) apply(path string, body []byte) {
 		f.compare(number - 1)
 		old := f.copy[c.key()]
 		if old.CurrentPriceDecimal == c.CurrentPriceDecimal && old.PriceStatus == c.PriceStatus {
-			f.t.Errorf("%s: change %d of %s has the same price and status as before: %v", path, number, c.key(), old)
+			f.t.Errorf("%s: change %d of %s: got the same price and status as before, want others: %v", path, number, c.key(), old)
 		}
 		f.copy[c.key()], f.next = c.published, number
 		f.changes++

@@ -32,30 +32,38 @@ type clientTask struct {
 // clientProgram builds the program of a language and returns its command line.
 func clientProgram(t *testing.T, language string) []string {
 	t.Helper()
-	dir := t.TempDir()
 	if language == "Go" {
-		program := filepath.Join(dir, "flow")
+		program := filepath.Join(t.TempDir(), "flow")
 		runIn(t, "../client/go", nil, "go", "build", "-o", program, "./internal/flow")
 		return []string{program}
 	}
-	compile := npmTool(t, "tsc")
+	source, err := os.ReadFile("clients/client.ts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{"node", clientScript(t, string(source))}
+}
+
+// clientScript compiles a program beside the files of the TypeScript client, and returns its path.
+func clientScript(t *testing.T, source string) string {
+	t.Helper()
+	dir, compile := t.TempDir(), npmTool(t, "tsc")
 	if err := os.CopyFS(filepath.Join(dir, "src"), os.DirFS("../client/ts/src")); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(filepath.Dir(filepath.Dir(compile)), filepath.Join(dir, "node_modules")); err != nil {
 		t.Fatal(err)
 	}
-	for from, to := range map[string]string{"clients/client.ts": "src/client.ts", "../client/ts/package.json": "package.json", "../client/ts/tsconfig.json": "tsconfig.json"} {
-		text, err := os.ReadFile(from)
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, to), text, 0o600)
-		}
+	for _, name := range []string{"package.json", "tsconfig.json"} {
+		text, err := os.ReadFile(filepath.Join("../client/ts", name))
 		if err != nil {
 			t.Fatal(err)
 		}
+		create(t, filepath.Join(dir, name), string(text))
 	}
+	create(t, filepath.Join(dir, "src", "client.ts"), source)
 	runIn(t, dir, nil, compile, "--types", "node")
-	return []string{"node", filepath.Join(dir, "dist", "client.js")}
+	return filepath.Join(dir, "dist", "client.js")
 }
 
 // startTask starts a program with a task, and returns its output and a function that ends it.
@@ -106,14 +114,14 @@ func (c *clientCopy) follow(t *testing.T, program []string, task clientTask, dis
 			Cursor int64
 		}
 		if err := batches.Decode(&b); err != nil {
-			t.Fatalf("the client ended: %v", err)
+			t.Fatalf("read a batch: got error %v, want the change %v", err, want)
 		}
 		if b.Reset != (c.cursor == 0) || b.Cursor <= c.cursor {
-			t.Fatalf("got a batch with reset=%t and cursor %d after %d", b.Reset, b.Cursor, c.cursor)
+			t.Fatalf("got a batch with reset=%t and cursor %d, want a cursor above %d, and a reset only after 0", b.Reset, b.Cursor, c.cursor)
 		}
 		for _, p := range b.Prices {
 			if old := c.prices[p.key()]; old == p {
-				t.Errorf("got the change of %s twice: %v", p.key(), p)
+				t.Errorf("got the change of %s twice, want it once: %v", p.key(), p)
 			}
 			c.prices[p.key()] = p
 		}
@@ -268,7 +276,7 @@ func postOK(t *testing.T, s *server, path, body string, into any) {
 	}
 	status, text, err := s.call(http.MethodPost, path, in)
 	if err != nil || status >= 300 {
-		t.Fatalf("%s: got %d %s, %v", path, status, text, err)
+		t.Fatalf("%s: got status %d %s, error %v, want success", path, status, text, err)
 	}
 	if into != nil {
 		if err := json.Unmarshal(text, into); err != nil {

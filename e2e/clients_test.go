@@ -43,7 +43,7 @@ func TestClients_UseServedDocument(t *testing.T) {
 	t.Run("Redocly", func(t *testing.T) {
 		dir := clientDir(t, document, "redocly.yaml")
 		if out := runIn(t, dir, nil, npmTool(t, "redocly"), "lint", "openapi.json"); !strings.Contains(out, "is valid") || strings.Contains(out, "arning was generated") {
-			t.Errorf("redocly lint: want a valid document without warnings, got\n%s", out)
+			t.Errorf("redocly lint: got\n%s\nwant a valid document without warnings", out)
 		}
 	})
 	t.Run("Spectral", func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestClients_UseServedDocument(t *testing.T) {
 			t.Fatalf("metrics: got status %d, error %v, want 200", status, err)
 		}
 		if out := runIn(t, t.TempDir(), metrics, promtool, "check", "metrics"); out != "" {
-			t.Errorf("promtool check metrics: want no output, got\n%s", out)
+			t.Errorf("promtool check metrics: got\n%s\nwant no output", out)
 		}
 		for _, line := range []string{
 			`assay_http_requests_total{method="POST",route="/api/inventory/{userId}/sync",status="200"}`,

@@ -301,7 +301,7 @@ func TestInstances_StoppedTransactionDoesNotBlockOthers(t *testing.T) {
 		t.Errorf("the other instance needed %v to continue the run, want at most 5s", took)
 	}
 	behind.signal(syscall.SIGCONT)
-	close(p.letGo)
+	close(p.resume)
 	behind.await("a lost lease", func() bool { return contains(behind.log, "lease lost") })
 	c.estimated(slots)
 	c.share(db)
@@ -329,7 +329,7 @@ func TestInstances_RejectLateCommit(t *testing.T) {
 	c.ended(id)
 	c.forgets(db, behind)
 	armed.Store(false)
-	close(p.letGo)
+	close(p.resume)
 	behind.await("a lost lease", func() bool { return contains(behind.log, "lease lost") })
 	c.estimated(slots)
 	c.share(db)

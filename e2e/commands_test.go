@@ -69,6 +69,16 @@ func TestCommands_WorkWithRunningServer(t *testing.T) {
 			{"fees|rollback|1", 0, "version 1"},
 			{"fees|rollback|99", 6, "99"},
 			{"events", 0, "job.finished"},
+			{"webhooks|create|http://shop.example/hook", 7, "https"},
+			{"webhooks|create|https://shop.example/hook|--event|job.failed", 0, "the secret of webhook 1"},
+			{"webhooks|disable|1", 0, "webhook 1 is disabled"},
+			{"webhooks|enable|1", 0, "webhook 1 is healthy"},
+			{"webhooks|rotate|1|--keep-hours|1", 0, "the old secret until"},
+			{"webhooks|test|1", 0, "not delivered"},
+			{"webhooks|deliveries|1", 0, "NUMBER"},
+			{"webhooks|resend|1|99", 6, "delivery_not_found"},
+			{"webhooks", 0, "shop.example"},
+			{"webhooks|delete|99", 6, "webhook_not_found"},
 		} {
 			args := strings.Split(c.args, "|")
 			out, errs := s.command(c.code, args...)

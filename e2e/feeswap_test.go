@@ -56,7 +56,7 @@ func (q *quoters) quote(s *server, p fee.Payment) (takenQuote, error) {
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {
-		return a, fmt.Errorf("%d %s, %w", resp.StatusCode, text, err)
+		return a, fmt.Errorf("got status %d %s, want 200: %w", resp.StatusCode, text, err)
 	}
 	return a, json.Unmarshal(text, &a)
 }

@@ -129,7 +129,7 @@ func testFlood(t *testing.T, on engine) {
 		}
 		t.Logf("%-13s %d successful, %d rejected in %v; processors: %s", f.name, reads.responded.Load(), reads.refused.Load(), lasted.Round(time.Millisecond), used.shares(lasted))
 		if reads.responded.Load() == 0 {
-			t.Errorf("flood %s: got no successful response", f.name)
+			t.Errorf("flood %s: got no successful response, want at least one", f.name)
 		}
 		if refused := reads.refused.Load(); f.name == "dry runs" && refused > 0 {
 			t.Errorf("got %d rejected equal dry runs, want none, because they share one read", refused)

@@ -41,23 +41,30 @@ func TestGuides_NodeAndGoBackends(t *testing.T) {
 	})
 	t.Run("Go", func(t *testing.T) {
 		t.Parallel()
-		dir := t.TempDir()
-		create(t, filepath.Join(dir, "main.go"), program(t, "docs/how-to/integrate-a-go-backend.md", "go"))
-		module, err := filepath.Abs("../client/go")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range []string{"go.mod", "go.sum"} {
-			text, err := os.ReadFile(filepath.Join(module, name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			create(t, filepath.Join(dir, name), string(text))
-		}
-		runIn(t, dir, nil, "go", "mod", "edit", "-module", "backend", "-require", "assay/client/go@v0.0.0", "-replace", "assay/client/go="+module)
-		runIn(t, dir, nil, "go", "vet", ".")
+		dir := goProgram(t, program(t, "docs/how-to/integrate-a-go-backend.md", "go"))
 		if out := runIn(t, dir, nil, "go", "run", "."); out != want {
 			t.Errorf("the program of the page printed %q, want %q", out, want)
 		}
 	})
+}
+
+// goProgram returns the directory of a program in Go that uses the Go client.
+func goProgram(t *testing.T, source string) string {
+	t.Helper()
+	module, err := filepath.Abs("../client/go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	create(t, filepath.Join(dir, "main.go"), source)
+	for _, name := range []string{"go.mod", "go.sum"} {
+		text, err := os.ReadFile(filepath.Join(module, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		create(t, filepath.Join(dir, name), string(text))
+	}
+	runIn(t, dir, nil, "go", "mod", "edit", "-module", "backend", "-require", "assay/client/go@v0.0.0", "-replace", "assay/client/go="+module)
+	runIn(t, dir, nil, "go", "vet", ".")
+	return dir
 }

@@ -235,7 +235,7 @@ func (s *server) await(what string, ok func() bool) {
 		}
 		pause = min(pause*5/4, 100*time.Millisecond)
 	}
-	s.t.Fatalf("got no %s within %v", what, most)
+	s.t.Fatalf("got no %s within %v, want it", what, most)
 }
 
 func (s *server) secret(name string) string {

@@ -88,7 +88,7 @@ func testHosts(t *testing.T, on engine) {
 	}
 	_, body, err := s.call(http.MethodPost, "/api/market-prices/refresh?dryRun=1&force=1", nil)
 	if err != nil || json.Unmarshal(body, &dry) != nil {
-		t.Fatalf("dry run: got %s, error %v", body, err)
+		t.Fatalf("dry run: got %s, error %v, want a forecast", body, err)
 	}
 	if len(dry.Providers) != 1 || dry.Providers[0].Requests != 4 {
 		t.Errorf("dry run of 4 lists on hosts and one file: got %+v, want 4 requests", dry.Providers)

@@ -15,7 +15,7 @@ func rows(t *testing.T, db *sql.DB, query string) []string {
 	t.Helper()
 	out, err := tryRows(db, query)
 	if err != nil {
-		t.Fatalf("got error %v of the query %s", err, query)
+		t.Fatalf("got error %v, want none, for the query %s", err, query)
 	}
 	return out
 }

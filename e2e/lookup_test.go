@@ -56,7 +56,7 @@ func testLookup(t *testing.T, on engine) {
 		t.Helper()
 		for i, got := range s.lookup(names, queueMissing) {
 			if !want(names[i], got) {
-				t.Errorf("%s, %q: got the unexpected status %s with price %s", what, names[i], got.Status, got.CurrentPrice)
+				t.Errorf("%s, %q: got the status %s with price %s, want another status", what, names[i], got.Status, got.CurrentPrice)
 			}
 		}
 	}

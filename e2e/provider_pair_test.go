@@ -229,7 +229,7 @@ func (p *pair) reports(end status, kinds []provider.Kind) {
 	if !slices.ContainsFunc(d.Requests, func(r requestDebug) bool {
 		return r.Status != http.StatusOK || slices.Contains(kinds, provider.Kind(r.Error))
 	}) {
-		p.t.Errorf("got no recorded request with one of the errors %v: %+v", kinds, d.Requests)
+		p.t.Errorf("got the recorded requests %+[2]v, want one with one of the errors %[1]v", kinds, d.Requests)
 	}
 }
 

@@ -20,7 +20,7 @@ const (
 	passes  cut = iota
 	refused     // the connection closes before the database receives the commit
 	unknown     // the connection closes after the commit, before the response
-	late        // the proxy stops forwarding, including the commit, until letGo is closed
+	late        // the proxy stops forwarding, including the commit, until resume is closed
 )
 
 // proxy forwards connections from servers to PostgreSQL and detects commits.
@@ -33,7 +33,7 @@ type proxy struct {
 	// set before the first connection and called concurrently.
 	commit func() cut
 	frozen atomic.Bool   // no requests are forwarded
-	letGo  chan struct{} // closing it resumes forwarding
+	resume chan struct{} // closing it resumes forwarding
 	delay  atomic.Int64  // delay of each part of a response
 	links  sync.WaitGroup
 	mu     sync.Mutex
@@ -53,7 +53,7 @@ func newProxy(t *testing.T, target string, commit func() cut) *proxy {
 	}
 	p := &proxy{
 		listener: l, socket: filepath.Join(u.Query().Get("host"), ".s.PGSQL.5432"), database: u.Path,
-		commit: commit, letGo: make(chan struct{}), open: map[net.Conn]struct{}{},
+		commit: commit, resume: make(chan struct{}), open: map[net.Conn]struct{}{},
 	}
 	p.links.Go(p.accept)
 	t.Cleanup(func() {
@@ -161,7 +161,7 @@ func (l *link) requests() {
 			}
 		}
 		if l.proxy.frozen.Load() {
-			<-l.proxy.letGo
+			<-l.proxy.resume
 		}
 		if !l.forward(message) {
 			return

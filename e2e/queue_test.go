@@ -27,7 +27,7 @@ type requested struct {
 func (a *requested) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		http.Error(w, "cut", http.StatusBadRequest)
+		http.Error(w, "incomplete body", http.StatusBadRequest)
 		return
 	}
 	var batch struct{ Names []string }
@@ -81,7 +81,7 @@ func testManyPushes(t *testing.T, on engine) {
 			own := names[shared+u*(each-shared):][:each-shared]
 			n, tries, err := s.pushInsisting(token, fmt.Sprintf("user%d", u), append(names[:shared:shared], own...))
 			if err != nil {
-				t.Errorf("push of user %d: %v", u, err)
+				t.Errorf("push of user %d: got error %v, want none", u, err)
 			}
 			queued.Add(n)
 			later.Add(int64(tries - 1))
@@ -153,11 +153,11 @@ func (s *server) pushInsisting(token, user string, names []string) (queued int64
 		case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 			wait, err := strconv.Atoi(resp.Header.Get("Retry-After"))
 			if err != nil {
-				return 0, tries, fmt.Errorf("%d without Retry-After", resp.StatusCode)
+				return 0, tries, fmt.Errorf("got status %d without a valid Retry-After, want one", resp.StatusCode)
 			}
 			time.Sleep(time.Duration(wait) * time.Second)
 		default:
-			return 0, tries, fmt.Errorf("%d %s", resp.StatusCode, response)
+			return 0, tries, fmt.Errorf("got status %d %s, want 200, 429 or 503", resp.StatusCode, response)
 		}
 	}
 }

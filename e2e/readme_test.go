@@ -66,7 +66,7 @@ func TestReadme_LivePricesAndExamples(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	of := strings.NewReplacer("http://127.0.0.1:8080", "http://"+s.addr, "${process.env.PLATFORM_API_TOKEN}", s.secret("PLATFORM_API_TOKEN"),
+	of := strings.NewReplacer("http://127.0.0.1:8080", "http://"+s.addr, `process.env.PLATFORM_API_TOKEN!`, `"`+s.secret("PLATFORM_API_TOKEN")+`"`,
 		`os.Getenv("PLATFORM_API_TOKEN")`, `"`+s.secret("PLATFORM_API_TOKEN")+`"`)
 	push, prices, _ := strings.Cut(of.Replace(readmeBlock(t, "sh", "PLATFORM_API_TOKEN=$(cat")), "\nbin/assay prices")
 	if out := runIn(t, dir, nil, "sh", "-ec", push); !strings.Contains(out, `"queuedNames":1`) {
@@ -77,25 +77,19 @@ func TestReadme_LivePricesAndExamples(t *testing.T) {
 	if out := runIn(t, dir, nil, "sh", "-ec", show); !regexp.MustCompile(`price +28\.1 USD \(ok`).MatchString(out) {
 		t.Errorf("assay item: got %s, want the price 28.1 USD with status ok", out)
 	}
+	const printed = name + " 28.1 USD ok\n"
 	t.Run("TypeScript", func(t *testing.T) {
-		compile := npmTool(t, "tsc")
-		dir := clientDir(t, nil, "package.json", "tsconfig.json")
-		if err := os.Symlink(filepath.Dir(filepath.Dir(compile)), filepath.Join(dir, "node_modules")); err != nil {
-			t.Fatal(err)
-		}
-		create(t, filepath.Join(dir, "flow.ts"), of.Replace(readmeBlock(t, "ts", "fetch(")))
-		runIn(t, dir, nil, compile)
-		if out := runIn(t, dir, nil, "node", "flow.js"); out != name+" 28.1 USD ok\n" {
-			t.Errorf("JavaScript example: got %q, want the price 28.1 USD with status ok", out)
+		script := clientScript(t, strings.Replace(of.Replace(readmeBlock(t, "ts", "connect(")), `"assay-client"`, `"./index.js"`, 1))
+		if out := runIn(t, dir, nil, "node", script); out != printed {
+			t.Errorf("the example printed %q, want %q", out, printed)
 		}
 	})
 	t.Run("Go", func(t *testing.T) {
-		dir := t.TempDir()
-		text := "package main\n\nimport (\n\t\"io\"\n\t\"log\"\n\t\"net/http\"\n\t\"os\"\n\t\"strings\"\n)\n\nvar _ = os.Args\n\nfunc main() {\n\tif err := run(); err != nil {\n\t\tlog.Fatal(err)\n\t}\n}\n\nfunc run() error {\n" +
-			of.Replace(readmeBlock(t, "go", "http.NewRequest")) + "}\n"
-		create(t, filepath.Join(dir, "main.go"), text)
-		if out := runIn(t, dir, nil, "go", "run", "main.go"); !strings.Contains(out, `"currentPriceDecimal":"28.1"`) {
-			t.Errorf("Go example: got %s, want the price 28.1", out)
+		const before = "package main\n\nimport (\n\t\"context\"\n\t\"fmt\"\n\t\"log\"\n\t\"os\"\n\n\tassay \"assay/client/go\"\n\t\"assay/client/go/api\"\n)\n\n" +
+			"func main() {\n\tif err := run(context.Background()); err != nil {\n\t\tlog.Fatal(err)\n\t}\n}\n\nvar _ = os.Args\n\nfunc run(ctx context.Context) error {\n"
+		program := goProgram(t, before+of.Replace(readmeBlock(t, "go", "assay.New("))+"\treturn nil\n}\n")
+		if out := runIn(t, program, nil, "go", "run", "."); out != printed {
+			t.Errorf("the example printed %q, want %q", out, printed)
 		}
 	})
 }

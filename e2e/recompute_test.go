@@ -58,7 +58,7 @@ type compared struct {
 func (e *explained) check(seen map[string]int) error {
 	x := e.Explanation
 	if x == nil || !x.Complete || len(x.Sentences) == 0 {
-		return fmt.Errorf("explanation %+v", x)
+		return fmt.Errorf("got explanation %+v, want a complete one with sentences", x)
 	}
 	seen[e.Status]++
 	var plain []*big.Rat
@@ -72,14 +72,14 @@ func (e *explained) check(seen map[string]int) error {
 			seen[q.Reason]++
 		}
 		if (q.Reason == "") != q.Used || q.Used != (q.Explanation == "") {
-			return fmt.Errorf("%s: used %t, reason %q, %q", q.Market, q.Used, q.Reason, q.Explanation)
+			return fmt.Errorf("quote of %s: got used %t, reason %q, explanation %q, want a reason and an explanation only for an unused quote", q.Market, q.Used, q.Reason, q.Explanation)
 		}
 		if q.Level == nil {
 			continue
 		}
 		c := compared{explainedQuote: q, price: rounded(new(big.Rat).Quo(exact(*q.Price), exact(*q.Level))), far: 2}
 		if c.price.Cmp(exact(*q.Levelled)) != 0 {
-			return fmt.Errorf("%s: %s / %s is not %s", q.Market, *q.Price, *q.Level, *q.Levelled)
+			return fmt.Errorf("quote of %s: got the levelled price %s, want %s / %s", q.Market, *q.Levelled, *q.Price, *q.Level)
 		}
 		c.at = math.Log(approx(*q.Levelled))
 		if q.Noise != nil {
@@ -96,7 +96,7 @@ func (e *explained) check(seen map[string]int) error {
 			last = exact(*x.LastPrice)
 		}
 		if seen["no quote"]++; e.UsedMarkets != 0 || last.Cmp(exact(e.CurrentPrice)) != 0 {
-			return fmt.Errorf("price %s without a quote, want the last price %s", e.CurrentPrice, last.FloatString(6))
+			return fmt.Errorf("without a quote: got price %s from %d markets, want the last price %s from 0", e.CurrentPrice, e.UsedMarkets, last.FloatString(6))
 		}
 		return nil
 	}
@@ -111,19 +111,19 @@ func (e *explained) check(seen map[string]int) error {
 	}
 	seen[by]++
 	if by != x.DecidedBy || len(quotes) != x.ComparedQuotes || len(group) != x.AgreeingQuotes || len(group) != e.UsedMarkets {
-		return fmt.Errorf("got %d of %d quotes by %s", len(group), len(quotes), by)
+		return fmt.Errorf("got %d of %d quotes by %s for %d markets, want %d of %d by %s", x.AgreeingQuotes, x.ComparedQuotes, x.DecidedBy, e.UsedMarkets, len(group), len(quotes), by)
 	}
 	for _, q := range quotes {
 		if q.Used != slices.ContainsFunc(group, func(g compared) bool { return g.Market == q.Market }) {
-			return fmt.Errorf("%s: used %t", q.Market, q.Used)
+			return fmt.Errorf("quote of %s: got used %t, want %t", q.Market, q.Used, !q.Used)
 		}
 	}
 	if group[0].price.Cmp(exact(*x.GroupLow)) != 0 || group[len(group)-1].price.Cmp(exact(*x.GroupHigh)) != 0 {
-		return fmt.Errorf("group: want from %s to %s", *x.GroupLow, *x.GroupHigh)
+		return fmt.Errorf("group: got %s to %s, want %s to %s", *x.GroupLow, *x.GroupHigh, group[0].price.FloatString(6), group[len(group)-1].price.FloatString(6))
 	}
 	want := middleOf(group)
 	if want.Cmp(exact(e.Consensus)) != 0 {
-		return fmt.Errorf("consensus %s, want %s", e.Consensus, want.FloatString(6))
+		return fmt.Errorf("consensus: got %s, want %s", e.Consensus, want.FloatString(6))
 	}
 	if err := e.checkInterval(group); err != nil {
 		return err
@@ -164,7 +164,7 @@ func (e *explained) checkPlain(prices []*big.Rat) error {
 	}
 	for what, pair := range figures {
 		if pair[0].Cmp(pair[1]) != 0 {
-			return fmt.Errorf("%s %s, want %s", what, pair[0].FloatString(6), pair[1].FloatString(6))
+			return fmt.Errorf("%s: got %s, want %s", what, pair[0].FloatString(6), pair[1].FloatString(6))
 		}
 	}
 	return nil
@@ -259,7 +259,7 @@ func (e *explained) checkInterval(group []compared) error {
 	factor := exact(*x.IntervalFactor)
 	low, high := rounded(new(big.Rat).Quo(consensus, factor)), rounded(new(big.Rat).Mul(consensus, factor))
 	if low.Cmp(exact(e.Interval.Low)) != 0 || high.Cmp(exact(e.Interval.High)) != 0 {
-		return fmt.Errorf("interval %+v, want %s to %s", *e.Interval, low.FloatString(6), high.FloatString(6))
+		return fmt.Errorf("interval: got %+v, want %s to %s", *e.Interval, low.FloatString(6), high.FloatString(6))
 	}
 	sum, k := 3*math.Log(approx(*x.UsualDistance)), float64(len(group))
 	for _, q := range group {
@@ -286,7 +286,7 @@ func (e *explained) checkGuard(group []compared, by string, seen map[string]int)
 		}
 	}
 	if near != x.NearQuotes {
-		return fmt.Errorf("got %d near quotes, want %d", near, x.NearQuotes)
+		return fmt.Errorf("got %d near quotes, want %d", x.NearQuotes, near)
 	}
 	status := "thin"
 	if near >= 2 && approx(*x.IntervalFactor) <= 1.3 {
@@ -309,13 +309,13 @@ func (e *explained) checkGuard(group []compared, by string, seen map[string]int)
 		if g.Factor != nil {
 			move := math.Abs(math.Log(approx(*g.Factor)))
 			if move < math.Log(approx(*g.Limit)) {
-				return fmt.Errorf("got a held move of %s within the limit %s", *g.Factor, *g.Limit)
+				return fmt.Errorf("held move: got %s, want at least the limit %s", *g.Factor, *g.Limit)
 			}
 			if want := approx(e.Consensus) / approx(*g.Reference) / approx(*g.ClassMove); math.Abs(want-approx(*g.Factor)) > 1e-5*want+1e-6 { // six decimals
-				return fmt.Errorf("got move %f, want %s", want, *g.Factor)
+				return fmt.Errorf("held move: got %s, want %f", *g.Factor, want)
 			}
 			if taken := by == "majority" && g.MovedSupporters >= 2; taken != (g.Decision == "takenAtOnce") {
-				return fmt.Errorf("%d supporters moved: got decision %s", g.MovedSupporters, g.Decision)
+				return fmt.Errorf("%d supporters moved: got decision %s, want takenAtOnce: %t", g.MovedSupporters, g.Decision, taken)
 			}
 		}
 	}
@@ -323,7 +323,7 @@ func (e *explained) checkGuard(group []compared, by string, seen map[string]int)
 		status = "disputed"
 	}
 	if exact(price).Cmp(exact(e.CurrentPrice)) != 0 || status != e.Status {
-		return fmt.Errorf("got %s at %s, want %s at %s", e.Status, e.CurrentPrice, status, price)
+		return fmt.Errorf("got status %s with price %s, want %s with %s", e.Status, e.CurrentPrice, status, price)
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func (e *request) carryOut(ctx context.Context, s *server) error {
 				continue
 			}
 		case status != http.StatusCreated:
-			return fmt.Errorf("%s: %d %s", e.key, status, response)
+			return fmt.Errorf("%s: got status %d %s, want 201", e.key, status, response)
 		}
 		e.mu.Lock()
 		defer e.mu.Unlock()

@@ -102,7 +102,7 @@ func demandAndKill(t *testing.T, on engine) {
 	select {
 	case <-d.refused:
 	case <-time.After(patience):
-		t.Fatal("the provider got no request")
+		t.Fatal("got no request to the provider, want one")
 	}
 	time.Sleep(500 * time.Millisecond)
 	s.kill()

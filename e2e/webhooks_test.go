@@ -48,7 +48,7 @@ func (r *hookReceiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.verifier.Verify(body, req.Header); err != nil {
-		r.t.Errorf("the signature of message %s is invalid: %v", req.Header.Get("Webhook-Id"), err)
+		r.t.Errorf("message %s: got error %v, want a valid signature", req.Header.Get("Webhook-Id"), err)
 	}
 	number, err := strconv.ParseInt(strings.TrimPrefix(req.Header.Get("Webhook-Id"), "msg_1_"), 10, 64)
 	if err != nil {
@@ -59,7 +59,7 @@ func (r *hookReceiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	case number < r.last:
 		r.t.Errorf("got message %d after %d, want a higher number", number, r.last)
 	case known && before != string(body):
-		r.t.Errorf("message %d differs when it is repeated", number)
+		r.t.Errorf("message %d again: got another body, want the same", number)
 	case known:
 		r.repeated++
 	}
@@ -147,7 +147,7 @@ func TestWebhooks_SendEveryEventInOrderWhenServersAreKilled(t *testing.T) {
 		s.await("the last event", func() bool { return receiver.has(want[len(want)-1]) })
 		for _, number := range want {
 			if !receiver.has(number) {
-				t.Errorf("event %d was not sent", number)
+				t.Errorf("got no message of event %d, want one", number)
 			}
 		}
 		t.Logf("%d events in %d messages, %d repeated", len(want), len(receiver.bodies), receiver.repeated)

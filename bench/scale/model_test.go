@@ -34,7 +34,7 @@ func TestSimulate_MoreInstancesAreNotSlower(t *testing.T) {
 			t.Errorf("%d instances: got %v s, want at most %v", n, o.Total(), last)
 		}
 		if o.Database > 1+1e-9 || o.Disk > 1+1e-9 {
-			t.Errorf("%d instances: got a use over 100 %%: %+v", n, o)
+			t.Errorf("%d instances: got %+v, want a use of at most 100 %%", n, o)
 		}
 		last = o.Total()
 	}

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+const (
+	exportPath    = "/api/prices/snapshot"
+	exportRows    = 35_000
+	exportMarkets = 2
+	targetExport  = 500 * time.Millisecond
+
+	streamClients  = 1_000
+	silentClients  = 100 // of them
+	targetStreamed = 1.05
+)
+
+// feedWorld returns a world for the measurements of the feed. Its server has just started, so
+// that its peak memory does not include the set-up.
+func (b *bench) feedWorld(ctx context.Context) (*world, error) {
+	b.note("T14 and T15: filling %s names, %d markets", count(exportRows), exportMarkets)
+	w, err := b.newWorld(ctx, size{exportRows, exportMarkets, exportRows})
+	if err != nil {
+		return nil, err
+	}
+	if err := w.restart(ctx, nil); err != nil {
+		return nil, errors.Join(err, w.close())
+	}
+	return w, nil
+}
+
+// measureFeed measures exports of all prices (T14), and refreshes with and without clients of
+// the stream (T15).
+func (b *bench) measureFeed(ctx context.Context) (err error) {
+	w, err := b.feedWorld(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.close()) }()
+	for _, e := range []struct{ format, encoding string }{
+		{"ndjson", "identity"}, {"json", "identity"}, {"ndjson", "gzip"}, {"ndjson", "zstd"}, {"json", "gzip"}, {"json", "zstd"},
+	} {
+		if err := b.measureExport(ctx, w, e.format, e.encoding); err != nil {
+			return err
+		}
+	}
+	for _, c := range []struct {
+		what   string
+		change func(context.Context) error
+	}{{"prices change as in ten minutes", w.sim.tick}, {"every price changes", w.sim.advance}} {
+		if err := b.measureStreams(ctx, w, c.what, c.change); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// measureExport measures the time of an export and the processor time that the server needs for
+// it.
+func (b *bench) measureExport(ctx context.Context, w *world, format, encoding string) error {
+	var took, used []time.Duration
+	var bytes int64
+	for run := range b.runs + 1 {
+		before, err := w.server.cpu()
+		if err != nil {
+			return err
+		}
+		began := time.Now()
+		if bytes, err = w.export(ctx, format, encoding); err != nil {
+			return err
+		}
+		wall := time.Since(began)
+		after, err := w.server.cpu()
+		if err != nil {
+			return err
+		}
+		if run > 0 { // now caches are warm
+			took, used = append(took, wall), append(used, after-before)
+		}
+	}
+	peak, err := w.server.peak()
+	if err != nil {
+		return err
+	}
+	best := quantile(took, 0)
+	b.results = append(b.results, result{
+		id: "T14", what: fmt.Sprintf("export of %s items as %s, %s, %s; best of %d (median %s), processor time of the server %s",
+			count(exportRows), format, encoding, mebibytes(bytes), len(took), short(median(took)), short(median(used))),
+		ours: short(best), target: "< " + short(targetExport), peak: peak, good: best < targetExport,
+	})
+	return nil
+}
+
+// export reads an export and returns its number of bytes.
+func (w *world) export(ctx context.Context, format, encoding string) (int64, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.server.url(exportPath+"."+format), http.NoBody)
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("Authorization", "Bearer "+w.server.token)
+	req.Header.Set("Accept-Encoding", encoding)
+	resp, err := w.server.client.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	n, err := io.Copy(io.Discard, resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("export: status %d", resp.StatusCode)
+	}
+	return n, err
+}
+
+// measureStreams measures refreshes with clients of the stream, of which some never read. Each
+// follows a refresh without clients.
+func (b *bench) measureStreams(ctx context.Context, w *world, what string, change func(context.Context) error) error {
+	refresh := func() (took, used time.Duration, changed int, err error) {
+		if err := change(ctx); err != nil {
+			return 0, 0, 0, err
+		}
+		before, err := w.server.cpu()
+		if err != nil {
+			return 0, 0, 0, err
+		}
+		j, took, err := w.again(ctx)
+		if err != nil {
+			return 0, 0, 0, err
+		}
+		after, err := w.server.cpu()
+		return took, after - before, j.ChangedItems, err
+	}
+	if _, _, _, err := refresh(); err != nil { // now caches are warm
+		return err
+	}
+	var ratios, usedRatios []float64
+	var alone, loaded []time.Duration
+	var changed, read int64
+	for range b.runs {
+		tookAlone, usedAlone, _, err := refresh()
+		if err != nil {
+			return err
+		}
+		clients, err := openStreams(ctx, w.server)
+		if err != nil {
+			return err
+		}
+		took, used, n, err := refresh()
+		bytes := clients.close()
+		if err != nil {
+			return err
+		}
+		alone, loaded = append(alone, tookAlone), append(loaded, took)
+		ratios, usedRatios = append(ratios, quotient(took, tookAlone)), append(usedRatios, quotient(used, usedAlone))
+		changed, read = int64(n), bytes
+		b.note("T15: %s: alone %s, with clients %s; processor time %s and %s; %d changed, clients read %s",
+			what, short(tookAlone), short(took), short(usedAlone), short(used), n, mebibytes(bytes))
+	}
+	peak, err := w.server.peak()
+	if err != nil {
+		return err
+	}
+	ratio := median(ratios)
+	b.results = append(b.results, result{
+		id: "T15", what: fmt.Sprintf("refresh with %s stream clients, of which %d never read; %s: %s changes, the clients read %s; ratio of the server's processor time %s",
+			count(streamClients), silentClients, what, count(int(changed)), mebibytes(read), times(median(usedRatios))),
+		ours: short(median(loaded)), floor: short(median(alone)) + " (ours, no clients)", ratio: times(ratio),
+		target: fmt.Sprintf("<= %.2f", targetStreamed), peak: peak, good: ratio <= targetStreamed && peak <= targetWidePeak,
+	})
+	return nil
+}
+
+// streams are open connections to the stream.
+type streams struct {
+	conns []net.Conn
+	read  chan int64 // bytes that each reading client got
+}
+
+func openStreams(ctx context.Context, s *server) (*streams, error) {
+	get, err := request(http.MethodGet, s.addr, "/api/prices/stream", s.token, nil)
+	if err != nil {
+		return nil, err
+	}
+	out := &streams{read: make(chan int64, streamClients)}
+	for n := range streamClients {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.addr)
+		if err == nil {
+			out.conns = append(out.conns, conn)
+			_, err = conn.Write(get)
+		}
+		head := make([]byte, len("HTTP/1.1 200"))
+		if err == nil {
+			_, err = io.ReadFull(conn, head)
+		}
+		if err == nil && string(head) != "HTTP/1.1 200" {
+			err = fmt.Errorf("stream: got %q", head)
+		}
+		if err != nil {
+			_ = out.close()
+			return nil, err
+		}
+		if n >= silentClients {
+			go func() {
+				n, _ := io.Copy(io.Discard, conn) // ends when the connection is closed
+				out.read <- n
+			}()
+		}
+	}
+	return out, nil
+}
+
+// close closes all connections and returns the number of bytes that all clients read.
+func (s *streams) close() (read int64) {
+	for _, c := range s.conns {
+		_ = c.Close() // the server may have closed it
+	}
+	for range len(s.conns) - silentClients {
+		read += <-s.read
+	}
+	return read
+}
+
+// cpu returns the processor time that the process has used.
+func (s *server) cpu() (time.Duration, error) {
+	times, err := readTimes(strconv.Itoa(s.process.Process.Pid))
+	return times.own, err
+}
