@@ -143,8 +143,8 @@ func TestReadme_FitsOnAFewScreens(t *testing.T) {
 		t.Error("make run and make test are not at the top")
 	}
 	folded := regexp.MustCompile(`(?s)<details>.*?</details>`).ReplaceAllString(page, "")
-	if n := strings.Count(folded, "\n"); n > 120 {
-		t.Errorf("the README has %d lines, want at most 120; move details to a page", n)
+	if n := strings.Count(folded, "\n"); n > 110 {
+		t.Errorf("the README has %d lines, want at most 110; move details to a page", n)
 	}
 }
 
@@ -181,35 +181,6 @@ func TestRules_NameFunctionsAndTestsThatExist(t *testing.T) {
 	}
 }
 
-func TestDatabase_EveryTableAndColumnIsDescribed(t *testing.T) {
-	page := read(t, "docs/reference/database.md") + read(t, "docs/contribute/database.md")
-	table := regexp.MustCompile(`(?s)CREATE TABLE (\w+) \((.*?)\n\)`)
-	column := regexp.MustCompile(`(?m)^    ([a-z_]+) +[A-Z]`)
-	tables := 0
-	walk(t, "internal/db/migrations/sqlite", ".sql", func(path string) {
-		for _, m := range table.FindAllStringSubmatch(read(t, path), -1) {
-			tables++
-			_, part, ok := strings.Cut(page, "\n## `"+m[1]+"`")
-			if !ok {
-				_, part, ok = strings.Cut(page, "\n### `"+m[1]+"`")
-			}
-			if !ok {
-				t.Errorf("table %s is not described", m[1])
-				continue
-			}
-			part, _, _ = strings.Cut(part, "\n#")
-			for _, c := range column.FindAllStringSubmatch(m[2], -1) {
-				if !strings.Contains(part, "`"+c[1]+"`") {
-					t.Errorf("column %s of %s is not described", c[1], m[1])
-				}
-			}
-		}
-	})
-	if tables < 10 {
-		t.Errorf("found %d tables, want at least 10: the test no longer recognizes them", tables)
-	}
-}
-
 func TestReasons_EveryWordIsDescribed(t *testing.T) {
 	page := read(t, "docs/reference/statuses-and-reasons.md") + read(t, "docs/reference/problems.md") + read(t, "docs/contribute/http-api.md") + read(t, "docs/contribute/pricing.md")
 	words := []*regexp.Regexp{
@@ -241,15 +212,5 @@ func TestReasons_EveryWordIsDescribed(t *testing.T) {
 	})
 	if described < 80 {
 		t.Errorf("found %d described words, want at least 80", described)
-	}
-}
-
-func TestRoutes_EveryOneIsDescribed(t *testing.T) {
-	page := read(t, "docs/reference/http-api.md")
-	routes := read(t, "internal/api/routes.go")
-	for _, last := range regexp.MustCompile(`\{"(?:GET|POST|PUT|DELETE)", (?:\w+ \+ )?"([^"]+)"`).FindAllStringSubmatch(routes, -1) {
-		if path := strings.TrimPrefix(strings.TrimPrefix(last[1], "/api/prices/"), "/"); !strings.Contains(page, path) {
-			t.Errorf("the route %s is not described", last[1])
-		}
 	}
 }

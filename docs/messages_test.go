@@ -18,7 +18,7 @@ import (
 
 // forbidden are words that hide the subject of a sentence, or stand for report,
 // return, show and request.
-var forbidden = regexp.MustCompile(`(?i)\b(nobody|whoever|somebody|whom|told|tells?|says?|said|asks? for|asked( for)?|(is|be) had|for want of|of those that|anew|sick|forgone?|forgo|he|his|him)\b`)
+var forbidden = regexp.MustCompile(`(?i)\b(nobody|whoever|somebody|whom|told|tells?|says?|said|asks? for|asked( for)?|(is|be) had|for want of|of those that|anew|sick|forgone?|forgo|he|his|him|trying again|up to most|at most most)\b`)
 
 // sqlText matches a part of a statement.
 var sqlText = regexp.MustCompile(`\b(SELECT|UPDATE|INSERT|DELETE|FROM|WHERE|SET|CASE|AND|JOIN|ORDER BY)\b`)
@@ -92,6 +92,28 @@ func TestMessages_ArePlainEnglish(t *testing.T) {
 	}
 	for _, fault := range faults {
 		t.Error(fault)
+	}
+}
+
+// failureText matches the constant text of a failure in a test.
+var failureText = regexp.MustCompile(`\.(?:Errorf|Fatalf|Error|Fatal)\((?:"((?:[^"\\]|\\.)*)"|` + "`([^`]*)`)")
+
+// TestMessages_OfFailedTestsStateWhatIsWanted checks that a failure that prints the result also
+// states the wanted one.
+func TestMessages_OfFailedTestsStateWhatIsWanted(t *testing.T) {
+	found := 0
+	for _, dir := range []string{"bench", "client", "deploy", "docs", "e2e", "internal"} {
+		walk(t, dir, "_test.go", func(file string) {
+			for _, m := range failureText.FindAllStringSubmatch(read(t, file), -1) {
+				text := strings.ReplaceAll(m[1]+m[2], `\n`, " ")
+				if found++; slices.Contains(strings.Fields(text), "got") && !strings.Contains(text, "want") {
+					t.Errorf("%s: got the failure %q, want one with \", want ...\"", file, text)
+				}
+			}
+		})
+	}
+	if found < 2500 {
+		t.Errorf("got %d failures of tests, want at least 2,500: the test no longer recognizes them", found)
 	}
 }
 

@@ -65,7 +65,8 @@ type navLink struct {
 	Current     bool
 }
 
-// Site returns the files of the site by path. The first page is index.html.
+// Site returns the files of the site by path. The first page is index.html. The Markdown
+// sources are part of it, for llms.txt.
 func Site() (map[string][]byte, error) {
 	markdown := goldmark.New(goldmark.WithExtensions(extension.Table), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
 	files := map[string][]byte{"site.css": style, "search.js": search, "mark.svg": mark}
@@ -84,6 +85,7 @@ func Site() (map[string][]byte, error) {
 			}
 			return nil
 		}
+		files[name] = source
 		pages[name], err = render(markdown, name, source)
 		return err
 	})
@@ -106,6 +108,7 @@ func Site() (map[string][]byte, error) {
 		}
 		files[target(name)] = out.Bytes()
 	}
+	files["llms.txt"] = llms(groups, pages)
 	list, err := json.Marshal(index)
 	files["search-index.js"] = append(append([]byte("const sections = "), list...), ";\n"...)
 	return files, err

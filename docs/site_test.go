@@ -63,6 +63,36 @@ func pagesOf(t *testing.T) (names []string) {
 	return names
 }
 
+// TestSite_LLMsTxtListsEveryPage compares llms.txt with the navigation, which lists every page.
+func TestSite_LLMsTxtListsEveryPage(t *testing.T) {
+	site, err := docs.Site()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listed []string
+	for _, m := range regexp.MustCompile(`(?m)^- \[[^]]+\]\(([^)]+)\)`).FindAllStringSubmatch(string(site["llms.txt"]), -1) {
+		listed = append(listed, m[1])
+		if source, ok := site[m[1]]; !ok || !strings.HasPrefix(string(source), "# ") {
+			t.Errorf("llms.txt links to %s: got no page, want a Markdown page of the site", m[1])
+		}
+	}
+	slices.Sort(listed)
+	var want []string
+	for _, name := range pagesOf(t) {
+		// Decisions are one line of links, and the index does not list itself.
+		if name = strings.TrimPrefix(name, "docs/"); name != "README.md" {
+			want = append(want, name)
+		}
+	}
+	slices.Sort(want)
+	if !slices.Equal(listed, want) {
+		t.Errorf("llms.txt: got the pages\n%s\nwant\n%s", strings.Join(listed, "\n"), strings.Join(want, "\n"))
+	}
+	if text := string(site["llms.txt"]); !strings.HasPrefix(text, "# Assay\n\n> ") || !strings.Contains(text, "\n## Reference\n") {
+		t.Errorf("llms.txt: got\n%.300s\nwant a title, a summary and the groups of the navigation", text)
+	}
+}
+
 func TestSite_SearchIndexHasEverySection(t *testing.T) {
 	site, err := docs.Site()
 	if err != nil {

@@ -2,16 +2,15 @@ package kit_test
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
-	"text/template"
 
-	"github.com/Masterminds/sprig/v3"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -21,69 +20,25 @@ import (
 
 const chart = root + "/deploy/helm/assay"
 
-// render renders the chart as Helm does: text/template with sprig, include, toYaml and fail. The
+// render renders the chart with Helm's own engine, as `helm template live --namespace shop` does. The
 // values are those of values.yaml, changed by set.
 func render(t *testing.T, set func(values map[string]any)) (map[string]string, error) {
 	t.Helper()
-	var values, about map[string]any
-	parseYAML(t, filepath.Join(chart, "values.yaml"), &values)
-	parseYAML(t, filepath.Join(chart, "Chart.yaml"), &about)
-	set(values)
-	data := map[string]any{
-		"Values":  values,
-		"Chart":   map[string]any{"Name": about["name"], "Version": about["version"], "AppVersion": about["appVersion"]},
-		"Release": map[string]any{"Name": "live", "Namespace": "shop", "Service": "Helm"},
-	}
-	all := template.New("chart").Option("missingkey=error")
-	functions := sprig.TxtFuncMap()
-	functions["include"] = func(name string, data any) (string, error) {
-		var out strings.Builder
-		err := all.ExecuteTemplate(&out, name, data)
-		return out.String(), err
-	}
-	functions["toYaml"] = func(v any) (string, error) {
-		out, err := yaml.Marshal(v)
-		return strings.TrimSpace(string(out)), err
-	}
-	functions["fail"] = func(message string) (string, error) { return "", errors.New(message) }
-	all.Funcs(functions)
-	files, err := filepath.Glob(chart + "/templates/*")
-	if err != nil || len(files) < 5 {
-		t.Fatalf("found %d templates (error %v), want at least 5", len(files), err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := all.New(filepath.Base(file)).Parse(string(text)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	rendered := map[string]string{}
-	for _, file := range files {
-		name := filepath.Base(file)
-		if strings.HasPrefix(name, "_") {
-			continue
-		}
-		var out strings.Builder
-		if err := all.ExecuteTemplate(&out, name, data); err != nil {
-			return nil, err
-		}
-		rendered[name] = out.String()
-	}
-	return rendered, nil
-}
-
-func parseYAML(t *testing.T, path string, into any) {
-	t.Helper()
-	text, err := os.ReadFile(path)
+	loaded, err := loader.Load(chart)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := yaml.UnmarshalStrict(text, into); err != nil {
-		t.Fatalf("%s: %v", path, err)
+	if err := loaded.Validate(); err != nil {
+		t.Error(err)
 	}
+	set(loaded.Values)
+	options := chartutil.ReleaseOptions{Name: "live", Namespace: "shop", Revision: 1, IsInstall: true}
+	values, err := chartutil.ToRenderValues(loaded, nil, options, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	strict := engine.Engine{Strict: true} // a value that values.yaml lacks is an error
+	return strict.Render(loaded, values)
 }
 
 // objects decodes rendered objects strictly as Kubernetes' own types: an unknown or misplaced field
