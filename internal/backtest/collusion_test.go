@@ -26,13 +26,13 @@ func TestCase_PricesOfColludingMarketsAreSuspect(t *testing.T) {
 			}
 			return x
 		}},
-		"triple": {[]attack{{6, 3, 0}, {5, 2, 1}, {4, 2, 0}, {2, 1, 9}}, func(run int, name float64) float64 {
+		"triple": {[]attack{{6, 3, 0}, {5, 2, 1}, {4, 2, 0}, {2, 1, 10}}, func(run int, name float64) float64 {
 			if name < 0.05*float64(run) {
 				return 3
 			}
 			return 1
 		}},
-		"rise": {[]attack{{6, 3, 2}, {5, 2, 0}, {4, 2, 0}, {2, 1, 1}}, func(run int, _ float64) float64 { return math.Pow(1.1, float64(run)) }},
+		"rise": {[]attack{{6, 3, 3}, {5, 2, 0}, {4, 2, 0}, {2, 1, 1}}, func(run int, _ float64) float64 { return math.Pow(1.1, float64(run)) }},
 	} {
 		for _, a := range c.attacks {
 			t.Run(fmt.Sprint(name, " by ", a.colluding, " of ", a.markets), func(t *testing.T) {

@@ -149,3 +149,28 @@ func TestRound_LearnsLevelsDespiteAMarketWithoutSharedNames(t *testing.T) {
 		t.Errorf("market without shared names: got the level %v, want none", c.Level)
 	}
 }
+
+// Each response moves the learned levels a little. Prices must not follow such moves.
+func TestRound_KeepsLevelsThatMovedByLessThanAStep(t *testing.T) {
+	for _, c := range []struct {
+		factor float64
+		follow bool
+	}{{1.004, false}, {0.996, false}, {1.03, true}, {0.97, true}} {
+		f := newSimulation(rand.New(rand.NewPCG(5, 1)), 5, 2000)
+		for i := range f.quotes[4] {
+			f.quotes[4][i] *= 2 // so that a small factor changes each quote
+		}
+		before := f.run(t, 3)
+		for i := range f.quotes[4] {
+			f.quotes[4][i] = money.Micro(float64(f.quotes[4][i]) * c.factor)
+		}
+		after := f.round(t, nil)
+		for id := int64(1); id <= 5; id++ {
+			a, b := before.Set.Market(id), after.Set.Market(id)
+			moved := a.Level != b.Level
+			if want := c.follow && id == 5; moved != want {
+				t.Errorf("quotes of market 5 times %v: the level of market %d moved: got %v (from %v to %v), want %v", c.factor, id, moved, a.Level, b.Level, want)
+			}
+		}
+	}
+}

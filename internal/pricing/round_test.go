@@ -211,7 +211,7 @@ func TestRound_HasTheSameResultOnAllMachines(t *testing.T) {
 			}
 		}
 	}
-	const want = "7551cd0ec00a727e68c68c9efc774fd970cb840b50e05ed5f440789d38e459e0"
+	const want = "a7a136581181b2cd28f4c673e74402342347d02e1fc97d168fb9d30c4c7ca7f7"
 	if got := hex.EncodeToString(digest(t, res)); got != want {
 		t.Errorf("got the digest %s, want %s", got, want)
 	}

@@ -205,13 +205,28 @@ func (s *Set) clone() *Set {
 	return &c
 }
 
+// levelStep is the smallest change of a stored level: 1 %, which is less than the precision with
+// which a level can be learned. Each response moves the learned levels by some thousandths.
+// Without this limit, each run would change the last digits of all prices and add a point to
+// every history.
+const levelStep = logOne / 100
+
 // put adds a market to the set, or updates its levels. It keeps the stored levels if those
-// of m are not known.
+// of m are not known, and each level that differs by less than levelStep.
 func (s *Set) put(m SetMarket) {
 	if i, ok := s.find(m.ID); !ok {
 		s.Markets = slices.Insert(s.Markets, i, m)
-	} else if m.Known {
-		s.Markets[i].Known, s.Markets[i].Level, s.Markets[i].Bands = true, m.Level, m.Bands
+	} else if stored := &s.Markets[i]; m.Known {
+		keep := func(old *Log, learned Log) {
+			if !stored.Known || abs(learned-*old) >= levelStep {
+				*old = learned
+			}
+		}
+		keep(&stored.Level, m.Level)
+		for b := range m.Bands {
+			keep(&stored.Bands[b], m.Bands[b])
+		}
+		stored.Known = true
 	}
 }
 
