@@ -184,14 +184,44 @@ func readBody(t *testing.T, resp *http.Response) []byte {
 	return body
 }
 
-// pageRoutes lists the page routes with another requirement than a session.
-var pageRoutes = map[string]string{
-	"GET /static/{file...}": anonymous, "GET /help": anonymous, "GET /help/{$}": anonymous, "GET /help/{file...}": anonymous, "GET /sign-in": anonymous, "POST /sign-in": anonymous,
-	"POST /sign-out": market, "GET /{$}": market, "GET /live": market, "GET /runs": market, "GET /runs/{id}": market,
-	"GET /providers": market, "GET /items": market, "GET /item": market, "GET /dry-run": admin,
-	"POST /runs": admin, "POST /runs/{id}/cancel": admin, "POST /runs/{id}/retry-failed": admin,
-	"POST /providers/{provider}/pause": admin, "POST /providers/{provider}/resume": admin, "POST /providers/{provider}/accept": admin,
-	"POST /item/accept": admin, "GET /keys": admin, "GET /audit": admin, "POST /keys": admin, "POST /keys/{key}/rotate": admin, "POST /keys/{key}/revoke": admin,
+// publicPages and adminPages list the pages that need no session, or one of an administrator.
+// Every other page needs a session, and every other form one of an administrator.
+var (
+	publicPages = []string{
+		"GET /static/{file...}", "GET /help", "GET /help/{$}", "GET /help/{file...}", "GET /llms.txt", "GET /sign-in", "POST /sign-in",
+	}
+	adminPages = []string{"GET /dry-run", "GET /keys", "GET /audit", "GET /operators", "GET /webhooks", "GET /webhooks/{id}", "GET /settings"}
+)
+
+// pageRole returns the least role that a page or a form requires.
+func pageRole(route string) string {
+	switch {
+	case slices.Contains(publicPages, route):
+		return anonymous
+	case slices.Contains(adminPages, route), strings.HasPrefix(route, "POST ") && route != "POST /sign-out":
+		return admin
+	default:
+		return market
+	}
+}
+
+// pages returns the routes of all pages and forms, from the source.
+func pages(t *testing.T) (routes []string) {
+	t.Helper()
+	for file, pattern := range map[string]string{"web.go": `mux\.HandleFunc\("([^"]+)"`, "routes.go": `\{"((?:GET|POST) [^"]+)", `} {
+		source, err := os.ReadFile(filepath.Join("..", "internal", "web", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := regexp.MustCompile(pattern).FindAllStringSubmatch(string(source), -1)
+		if len(found) < 9 {
+			t.Fatalf("%s: found %d routes of pages, want at least 9: the test no longer recognizes them", file, len(found))
+		}
+		for _, match := range found {
+			routes = append(routes, match[1])
+		}
+	}
+	return routes
 }
 
 func TestAuth_PageRoutesRequireSessions(t *testing.T) {
@@ -199,14 +229,6 @@ func TestAuth_PageRoutesRequireSessions(t *testing.T) {
 }
 
 func testPage(t *testing.T, on engine) {
-	provider, err := os.ReadFile(filepath.Join("..", "internal", "web", "web.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	routes := regexp.MustCompile(`mux\.HandleFunc\("([^"]+)"`).FindAllStringSubmatch(string(provider), -1)
-	if len(routes) < 10 {
-		t.Fatalf("found %d routes of pages, want at least 10: the test no longer recognizes them", len(routes))
-	}
 	_, simURL := simulator(t, sim.Options{Names: 20, Frozen: true})
 	s := on.newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+simURL)
 	s.within(app.Options{})
@@ -214,33 +236,30 @@ func testPage(t *testing.T, on engine) {
 		anonymous: s.browser(""), "wrong": s.browser("wrong"), platform: s.browser(s.secret("PLATFORM_API_TOKEN")),
 		market: s.browser(s.secret("MARKET_PRICE_SYNC_SECRET")), admin: s.browser(s.secret("ADMIN_API_TOKEN")),
 	}
-	for _, route := range routes {
-		role, known := pageRoutes[route[1]]
-		if !known {
-			t.Errorf("pageRoutes lacks the route %s", route[1])
-			continue
-		}
-		method, path, _ := strings.Cut(strings.ReplaceAll(route[1], "{$}", ""), " ")
+	for _, route := range pages(t) {
+		role := pageRole(route)
+		method, path, _ := strings.Cut(strings.ReplaceAll(route, "{$}", ""), " ")
 		for who, browser := range browsers {
-			if route[1] == "POST /sign-out" {
+			if route == "POST /sign-out" {
 				continue // signing out would end the sessions of this test
 			}
 			status, location := s.visit(browser, method, example(path))
-			signIn := status == http.StatusSeeOther && strings.HasPrefix(location, "/sign-in")
+			signIn := status == http.StatusSeeOther && strings.HasPrefix(location, "/sign-in") ||
+				route == "GET /stream" && status == http.StatusUnauthorized // no page: a script reads it
 			signedIn := who == market || who == admin
 			switch {
 			case role == anonymous:
 				if signIn || status == http.StatusUnauthorized && path != "/sign-in" {
-					t.Errorf("%s for %s: got %d %s, want access", route[1], who, status, location)
+					t.Errorf("%s for %s: got %d %s, want access", route, who, status, location)
 				}
 			case !signedIn && !signIn:
-				t.Errorf("%s for %s: got %d, want a redirect to sign-in", route[1], who, status)
+				t.Errorf("%s for %s: got %d, want a redirect to sign-in", route, who, status)
 			case who == market && role == admin && status != http.StatusForbidden:
-				t.Errorf("%s for a read-only session: got %d, want 403", route[1], status)
+				t.Errorf("%s for a read-only session: got %d, want 403", route, status)
 			case who == admin && method == http.MethodPost && status != http.StatusForbidden:
-				t.Errorf("%s without the page's token: got %d, want 403", route[1], status)
+				t.Errorf("%s without the page's token: got %d, want 403", route, status)
 			case signedIn && method == http.MethodGet && (who == admin || role == market) && (signIn || status == http.StatusForbidden):
-				t.Errorf("%s for %s: got %d %s, want a response", route[1], who, status, location)
+				t.Errorf("%s for %s: got %d %s, want a response", route, who, status, location)
 			}
 		}
 	}

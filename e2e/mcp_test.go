@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"context"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -14,13 +16,17 @@ import (
 // uses its tools on a real server.
 func TestMCP_ServesARunningServer(t *testing.T) {
 	t.Parallel()
-	_, url := simulator(t, sim.Options{Names: 20})
+	markets, url := simulator(t, sim.Options{Names: 20})
 	s := newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+url, "MARKET_PRICE_RATES=EUR=1.25@2026-11-20")
 	s.start()
-	s.list("seller", 3, 1_000)
+	var items []asset
+	for i, name := range markets.Names() {
+		items = append(items, asset{AssetID: strconv.Itoa(i), MarketHashName: name})
+	}
+	s.push("owner", 730, items)
 	s.command(0, "refresh", "--wait")
 
-	cmd := exec.CommandContext(t.Context(), binary, "mcp", "--allow-writes")
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), binary, "mcp", "--allow-writes")
 	cmd.Env = s.env
 	session, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, nil)
 	if err != nil {
@@ -31,7 +37,7 @@ func TestMCP_ServesARunningServer(t *testing.T) {
 			t.Errorf("assay mcp: got %v, want a clean end", err)
 		}
 	})
-	name := all[struct{ MarketHashName string }](s, "/api/prices/items")[0].MarketHashName
+	name := all[struct{ MarketHashName string }](s, "/api/prices/items?minPrice=0.01")[0].MarketHashName
 	for _, c := range []struct {
 		tool   string
 		args   map[string]any

@@ -25,9 +25,11 @@ func TestExit_CommandsReturnDocumentedCodes(t *testing.T) {
 		"wallet balance": "u1", "wallet entries": "u1", "wallet post": "u1|deposit|500|USD",
 		"fees refresh": "", "fees show": "", "fees rollback": "1", "fees quote": "sale|100|USD", "events": "",
 		"keys list": "", "keys create": "shop|--scope|prices:read", "keys rotate": "shop", "keys revoke": "shop", "audit": "",
+		"webhooks list": "", "webhooks create": "https://shop.example/hooks", "webhooks enable": "1", "webhooks disable": "1", "webhooks test": "1",
+		"webhooks rotate": "1", "webhooks deliveries": "1", "webhooks resend": "1|2", "webhooks delete": "1",
 		"verify": "u1", "healthcheck": "",
 	}
-	alone := " serve demo backtest config backup restore copy migrate completion version provider-test provider-names "
+	alone := " serve demo backtest config backup restore copy migrate completion version mcp provider-test provider-names "
 	var g grammar
 	parser, err := newParser(&g, newSettingFlags(), nil, nil, func(int) {})
 	if err != nil {
