@@ -166,9 +166,17 @@ func render(markdown goldmark.Markdown, name string, source []byte) (*page, erro
 	}
 	var body bytes.Buffer
 	err = markdown.Renderer().Render(&body, source, root)
-	p.Body = template.HTML(body.String()) //nolint:gosec // from the documentation of this repository
+	p.Body = template.HTML(accessible.Replace(body.String())) //nolint:gosec // from the documentation of this repository
 	return p, err
 }
+
+// accessible makes blocks that may be wider than the window reachable with the keyboard. The
+// head of a column without a name is an empty cell.
+var accessible = strings.NewReplacer(
+	"<th></th>", "<td></td>",
+	"<pre>", `<pre tabindex="0">`,
+	"<table>", `<div class="scroll" tabindex="0" role="group" aria-label="Table"><table>`, "</table>", "</table></div>",
+)
 
 // isText reports whether a node is a block of text, such as a row of a table. Such blocks do
 // not contain each other.

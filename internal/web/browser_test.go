@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 
@@ -13,7 +12,6 @@ import (
 	"assay/internal/catalog"
 	"assay/internal/money"
 	"assay/internal/provider"
-	"assay/internal/randtest"
 )
 
 // slowNames is a provider that waits before each response. It has a thousand items, so a run
@@ -107,53 +105,6 @@ func TestBrowser_FollowsRunAndExplainsPrice(t *testing.T) {
 	for _, want := range []string{"Ingot", "outside the deciding group of quotes", "Hoard", "no offers or sales", "$32.04"} {
 		if !strings.Contains(quotes, want) {
 			t.Errorf("table of quotes: got %s, want %q in it", quotes, want)
-		}
-	}
-	b.quiet()
-}
-
-// TestBrowser_FitsAllScreens opens every page in light and dark mode and on a narrow screen.
-func TestBrowser_FitsAllScreens(t *testing.T) {
-	w := newWorld(t)
-	w.sample.clients.request(t)
-	server := httptest.NewServer(w.handler)
-	t.Cleanup(server.Close)
-	b := openBrowser(t, server.URL)
-	b.signIn(adminToken)
-	v := w.visit(t, adminToken) // fills the lists of keys and changes
-	v.post("/keys", "name", "price-bot", "scope", "prices:read", "perMinute", "600")
-	v.post("/keys", "name", "inventory-sync", "scope", "inventory:write", "days", "30")
-	v.post("/keys/inventory-sync/rotate")
-	v.post("/webhooks", w.webhookFields("event", "job.failed", "event", "provider.down", "items", "AK-47 | Redline (Field-Tested)")...)
-	w.exec(`INSERT INTO webhook_delivery (webhook_id, number, first, kind, state, attempts, status, duration, error, at)
-		VALUES (1, 7, 7, 'job.failed', 'retrying', 3, 503, 12000, 'out of order', $1), (1, 6, 6, 'provider.down', 'delivered', 1, 204, 8000, '', $1)`, w.clock.Now().UnixMicro())
-	w.trade()
-	w.writeFees(700)
-	v.post("/operators", "name", "anna", "role", "admin", "password", "a-password-of-anna")
-	w.insertSamples()
-	type look struct {
-		name, scheme  string
-		width, height int64
-	}
-	looks := []look{{"narrow", "light", 360, 740}, {"dark", "dark", 1440, 900}}
-	defaults := len(looks)
-	if randtest.Long() || os.Getenv(shotsEnv) != "" {
-		looks = append(looks, look{"light", "light", 1280, 900}, look{"narrow-dark", "dark", 360, 740}, look{"wide", "light", 1920, 1080})
-	}
-	for i, l := range looks {
-		b.look(l.scheme, l.width, l.height)
-		for name, path := range map[string]string{
-			"overview": "/", "runs": "/runs", "run": "/runs/42", "providers": "/providers", "provider": "/providers/cs2cap?period=7d", "quarantined": "/providers/pricelist", "items": "/items", "filtered": "/items?held=1&market=aurum&minPrice=1&sort=-price", "held": "/held", "missing": "/missing", "dry-run": "/dry-run", "keys": "/keys", "operators": "/operators", "audit": "/audit",
-			"users": "/users", "user": "/users/anna", "listings": "/listings", "listing": "/listings/3", "trades": "/trades", "trade": "/trades/2", "sellers": "/sellers",
-			"ledger": "/ledger", "holds": "/ledger?of=holds", "ledger-user": "/ledger?user=anna", "fees": "/fees",
-			"events": "/events", "webhooks": "/webhooks", "webhook": "/webhooks/1", "settings": "/settings",
-			"item": itemURL(730, redline, ""), "trap": itemURL(730, "Line one\nline two", ""), "item-all": itemURL(730, dragonLore, "") + "&range=all",
-		} {
-			b.open(path)
-			if i < defaults || randtest.Long() {
-				b.axe(name + ", " + l.name)
-			}
-			b.shoot(name + "-" + l.name)
 		}
 	}
 	b.quiet()

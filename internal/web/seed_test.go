@@ -28,6 +28,19 @@ func sampleData(t *testing.T) []byte {
 	return sample.file
 }
 
+// insertSampleData stores the sample data in the database of the world.
+func (w *world) insertSampleData(t *testing.T) {
+	t.Helper()
+	if w.database.Engine == dbtest.SQLite {
+		must(t, os.WriteFile(w.database.Path, sampleData(t), 0o600))
+		return
+	}
+	path := filepath.Join(t.TempDir(), "sample.db")
+	must(t, os.WriteFile(path, sampleData(t), 0o600))
+	_, err := db.Copy(t.Context(), db.CopyOptions{From: db.Options{Path: path}, To: db.Options{URL: w.database.URL}})
+	must(t, err)
+}
+
 // newSampleData creates the sample data: runs of the last day, with their prices and events.
 func newSampleData(t *testing.T) []byte {
 	t.Helper()

@@ -72,7 +72,7 @@ func (c *clock) add(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// world is a page with all services of a server on an SQLite database.
+// world is a page with all services of a server.
 type world struct {
 	testing.TB
 	clock     *clock
@@ -97,11 +97,16 @@ type world struct {
 	handler   http.Handler
 }
 
-// newWorld returns a world with the sample data, and with further providers.
+// newWorld returns a world with the sample data on SQLite, and with further providers.
 func newWorld(t *testing.T, more ...provider.Provider) *world {
 	t.Helper()
-	w := &world{TB: t, clock: newClock(), database: dbtest.On(t, dbtest.SQLite)}
-	must(t, os.WriteFile(w.database.Path, sampleData(t), 0o600))
+	return newWorldOn(t, dbtest.SQLite, more...)
+}
+
+func newWorldOn(t *testing.T, engine string, more ...provider.Provider) *world {
+	t.Helper()
+	w := &world{TB: t, clock: newClock(), database: dbtest.On(t, engine)}
+	w.insertSampleData(t)
 	w.sample = newSampleProviders(w.clock)
 	w.sample.clients = newSampleClients(t, w.clock)
 	w.providers = append(w.sample.list(), more...)

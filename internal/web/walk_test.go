@@ -1,0 +1,148 @@
+package web
+
+import (
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"assay/internal/api"
+	"assay/internal/db/dbtest"
+	"assay/internal/randtest"
+)
+
+// window is the size of a window in px.
+type window struct {
+	name          string
+	width, height int64
+}
+
+// windows returns the windows of the walk on an engine. PostgreSQL, on which only the data may
+// differ, has one.
+func windows(engine string) []window {
+	if engine == dbtest.PostgreSQL && !randtest.Long() {
+		return []window{{"postgres-narrow", 390, 844}}
+	}
+	all := []window{{"narrow", 390, 844}, {"", 1440, 900}}
+	if randtest.Long() || os.Getenv(shotsEnv) != "" {
+		all = append(all, window{"wide", 1920, 1080})
+	}
+	return all
+}
+
+// narrowest is the width in px of the smallest window that every page fits.
+const narrowest = 360
+
+// walked returns the addresses of the walk by name. They include each page.
+func walked() map[string]string {
+	return map[string]string{
+		"overview": "/", "runs": "/runs", "run": "/runs/42", "failed-run": "/runs/42?state=failed", "providers": "/providers", "provider": "/providers/cs2cap?period=7d", "quarantined": "/providers/pricelist",
+		"items": "/items", "filtered": "/items?held=1&market=aurum&minPrice=1&sort=-price", "held": "/held", "missing": "/missing", "dry-run": "/dry-run", "search": "/search?q=redline",
+		"keys": "/keys", "operators": "/operators", "audit": "/audit", "users": "/users", "user": "/users/anna",
+		"listings": "/listings", "listing": "/listings/3", "trades": "/trades", "trade": "/trades/2", "sellers": "/sellers",
+		"ledger": "/ledger", "holds": "/ledger?of=holds", "ledger-user": "/ledger?user=anna", "fees": "/fees", "fee": "/fees?kind=sale&amount=12.50&currency=USD",
+		"events": "/events", "webhooks": "/webhooks", "webhook": "/webhooks/1", "settings": "/settings",
+		"item": itemURL(730, redline, ""), "trap": itemURL(730, "Line one\nline two", ""), "item-all": itemURL(730, dragonLore, "") + "&range=all",
+	}
+}
+
+// documents returns the addresses of documents. They do not depend on the engine.
+func documents() map[string]string {
+	return map[string]string{"help": "/help/index.html", "help-page": "/help/how-to/currencies.html", "api": "/docs"}
+}
+
+// fill adds the rows that the sample lacks, so that no page of the walk is empty.
+func (w *world) fill(t *testing.T) {
+	t.Helper()
+	w.sample.clients.request(t)
+	v := w.visit(t, adminToken) // fills the lists of keys and changes
+	v.post("/keys", "name", "price-bot", "scope", "prices:read", "perMinute", "600")
+	v.post("/keys", "name", "inventory-sync", "scope", "inventory:write", "days", "30")
+	v.post("/keys/inventory-sync/rotate")
+	v.post("/webhooks", w.webhookFields("event", "job.failed", "event", "provider.down", "items", "AK-47 | Redline (Field-Tested)")...)
+	w.exec(`INSERT INTO webhook_delivery (webhook_id, number, first, kind, state, attempts, status, duration, error, at)
+		VALUES (1, 7, 7, 'job.failed', 'retrying', 3, 503, 12000, 'out of order', $1), (1, 6, 6, 'provider.down', 'delivered', 1, 204, 8000, '', $1)`, w.clock.Now().UnixMicro())
+	w.trade()
+	w.writeFees(700)
+	v.post("/operators", "name", "anna", "role", "admin", "password", "a-password-of-anna")
+	w.insertSamples()
+}
+
+// withAPI returns the page as a server has it, behind the API.
+func (w *world) withAPI() http.Handler {
+	return api.New(api.Deps{
+		Page: w.handler, Registry: prometheus.NewRegistry(), Credentials: w.creds, Keys: w.keys, Logger: slog.New(slog.DiscardHandler), Now: w.clock.Now, Version: "0.1.0-test",
+	})
+}
+
+// TestBrowser_FitsAllScreens opens every page on both engines, on a wide and on a narrow
+// screen, in light and dark mode. It checks the width, the accessibility, and that the content
+// security policy blocks nothing.
+func TestBrowser_FitsAllScreens(t *testing.T) {
+	for _, engine := range []string{dbtest.SQLite, dbtest.PostgreSQL} {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			w := newWorldOn(t, engine)
+			w.fill(t)
+			server := httptest.NewServer(w.withAPI())
+			t.Cleanup(server.Close)
+			b := openBrowser(t, server.URL)
+			addresses := walked()
+			if engine == dbtest.SQLite {
+				maps.Copy(addresses, documents())
+				b.walk("sign-in", "/sign-in", windows(engine)[0])
+			}
+			b.signIn(adminToken)
+			for _, size := range windows(engine) {
+				for name, address := range addresses {
+					b.walk(name, address, size)
+				}
+			}
+			b.quiet()
+		})
+	}
+}
+
+// walk opens a page and checks it in light and dark mode.
+func (b *browser) walk(name, address string, size window) {
+	b.t.Helper()
+	for i, scheme := range []string{"light", "dark"} {
+		b.look(scheme, size.width, size.height)
+		if i == 0 {
+			b.open(address)
+			// The operations of the API are closed. Axe needs seconds if all are open.
+			eval[int](b, `document.querySelectorAll("details.operation:nth-of-type(5n)").forEach(d => { d.open = true; }), 0`)
+		}
+		look := strings.Trim(size.name+"-"+scheme, "-")
+		if size.name == "narrow" && scheme == "light" {
+			look = "narrow"
+		}
+		b.axe(name + ", " + look)
+		b.shoot(name + "-" + look)
+	}
+	b.look("light", min(size.width, narrowest), size.height)
+	b.fits(name + " on the narrowest screen")
+}
+
+// TestWalk_IncludesEveryPage compares the addresses of the walk with the routes.
+func TestWalk_IncludesEveryPage(t *testing.T) {
+	s := newEmptyWorld(t).handler.(*site)
+	opened := map[string]bool{"GET /live": true, "GET /standing": true} // parts of pages
+	for _, address := range walked() {
+		at, err := url.Parse(address)
+		must(t, err)
+		_, pattern := s.mux.Handler(&http.Request{Method: http.MethodGet, URL: at})
+		opened[pattern] = true
+	}
+	for _, r := range s.routes() {
+		if strings.HasPrefix(r.pattern, "GET ") && !opened[r.pattern] {
+			t.Errorf("no address of the walk has the pattern %q, want one", r.pattern)
+		}
+	}
+}
