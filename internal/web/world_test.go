@@ -118,7 +118,13 @@ func newWorldOn(t *testing.T, engine string, more ...provider.Provider) *world {
 // newEmptyWorld returns a world without data and providers.
 func newEmptyWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{TB: t, clock: newClock(), database: dbtest.On(t, dbtest.SQLite), sample: &sampleProviders{}}
+	return newEmptyWorldOn(t, dbtest.SQLite)
+}
+
+// newEmptyWorldOn returns a world without data.
+func newEmptyWorldOn(t *testing.T, engine string, providers ...provider.Provider) *world {
+	t.Helper()
+	w := &world{TB: t, clock: newClock(), database: dbtest.On(t, engine), sample: &sampleProviders{}, providers: providers}
 	w.open()
 	w.serve()
 	return w
@@ -223,12 +229,13 @@ func (w *world) rotate(role Role, secrets ...string) {
 	must(w, err)
 }
 
-// own pushes an inventory of the given items.
+// own pushes an inventory of the given items of one game.
 func (w *world) own(user string, keys ...catalog.Key) {
 	w.Helper()
 	s := inventory.Service{InTx: w.store.InTx, Queued: func() {}, Inspectable: func() {}}
 	push := inventory.Push{AppID: catalog.CS2, ContextID: "2", SnapshotAt: w.clock.Now()}
 	for i, k := range keys {
+		push.AppID = k.AppID
 		push.Assets = append(push.Assets, inventory.Asset{AssetID: strconv.Itoa(i), Name: k.Name, Phase: k.Phase, Amount: 1, Tradable: true, Marketable: true})
 	}
 	_, err := s.Sync(w.Context(), user, push, inventory.Normal)

@@ -1,0 +1,111 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"html/template"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"assay/internal/catalog"
+	"assay/internal/db/dbtest"
+	"assay/internal/provider"
+)
+
+// outage is a provider of one game whose responses all fail with the same error.
+type outage struct {
+	app   int32
+	shape provider.Shape
+	items int
+	err   provider.Error
+	cause string
+}
+
+// outages are three causes of 2,540 failures. Their providers have different shapes, so that
+// one request fails for all, some or one of the items.
+func outages() []outage {
+	return []outage{
+		{catalog.CS2, provider.Bulk, 1500, provider.Error{Kind: provider.KindServer, Status: 503, Detail: "Service Unavailable"}, "bulk: server (status 503): Service Unavailable"},
+		{catalog.Dota, provider.Batch, 800, provider.Error{Kind: provider.KindTimeout, Detail: "no response within 10 s"}, "batch: timeout: no response within 10 s"},
+		{catalog.Rust, provider.Single, 240, provider.Error{Kind: provider.KindAuth, Status: 401, Detail: `the key is "wrong" & old`}, `single: auth (status 401): the key is "wrong" & old`},
+	}
+}
+
+func (o outage) provider() provider.Provider {
+	name := string(o.shape)
+	d := provider.Description{Name: name, Title: name, Shape: o.shape, Markets: []provider.Market{{Key: name, Title: name, AppIDs: []int32{o.app}}}}
+	switch o.shape {
+	case provider.Bulk:
+		d.Files = []provider.File{{Key: "all", AppID: o.app, Markets: []string{name}}}
+	case provider.Batch:
+		d.BatchSize = 100
+	default:
+		d.BatchSize = 1
+	}
+	return &sampleProvider{d, func(context.Context, provider.Call, provider.Sink) error {
+		err := o.err
+		err.Provider = name
+		return &err
+	}}
+}
+
+var causeRow = regexp.MustCompile(`<b class="n">([^<]+)</b> <span class="error">([^<]+)</span>`)
+
+// TestRun_ShowsCausesOfManyFailures fails 2,540 items with three errors, and retries one.
+func TestRun_ShowsCausesOfManyFailures(t *testing.T) {
+	for _, engine := range []string{dbtest.SQLite, dbtest.PostgreSQL} {
+		t.Run(engine, func(t *testing.T) {
+			var providers []provider.Provider
+			for _, o := range outages() {
+				providers = append(providers, o.provider())
+			}
+			w := newEmptyWorldOn(t, engine, providers...)
+			for _, o := range outages() {
+				var keys []catalog.Key
+				for i := range o.items {
+					keys = append(keys, catalog.Key{AppID: o.app, Name: fmt.Sprintf("Item %04d", i)})
+				}
+				w.own(fmt.Sprint("collector-", o.app), keys...)
+			}
+			w.exec(`DELETE FROM missing_price`) // only the bulk run requests the items
+			w.bulk(false, "schedule")
+			id := w.read(`SELECT max(id) FROM refresh_job WHERE kind = 'bulk'`)
+
+			v := w.visit(t, adminToken)
+			body := v.get("/runs/" + id).body
+			var got []string
+			for _, m := range causeRow.FindAllStringSubmatch(body, -1) {
+				got = append(got, m[1]+" "+m[2])
+			}
+			var want []string
+			for _, o := range outages() {
+				want = append(want, formatCount(o.items)+" "+template.HTMLEscapeString(o.cause))
+			}
+			if !slices.Equal(got, want) {
+				t.Fatalf("causes: got %q, want %q", got, want)
+			}
+			mustContain(t, body, "2,540", "Retry 1,500", "Retry 800", "Retry 240")
+
+			cause := outages()[2].cause
+			file := v.get("/runs/" + id + "?format=csv&cause=" + url.QueryEscape(cause)).body
+			if rows := strings.Count(file, "\n") - 1; rows != 240 {
+				t.Errorf("file of one cause: got %d items, want 240", rows)
+			}
+			target := "/runs/" + id + "/retry-failed"
+			mustContain(t, v.post(target, "cause", cause, "back", "/").body, "Retry 240 items of run "+id+"?")
+			v.post(target, "cause", cause, "back", "/", "confirmed", "1")
+			w.drain()
+			retry := w.read(`SELECT max(id) FROM refresh_job WHERE kind = 'bulk'`)
+			if total := w.read(`SELECT total FROM refresh_job WHERE id = $1`, retry); retry == id || total != "240" {
+				t.Errorf("got run %s with %s items, want a new run with the 240 of the cause", retry, total)
+			}
+			body = v.get("/runs/" + retry).body
+			if rows := causeRow.FindAllString(body, -1); len(rows) != 1 || !strings.Contains(rows[0], ">240<") {
+				t.Errorf("causes of the retry: got %q, want one with 240 items", rows)
+			}
+		})
+	}
+}
