@@ -62,7 +62,7 @@ type Operator struct {
 	Name      string
 	Role      Role
 	CreatedAt time.Time
-	ChangedAt time.Time // last change of the password or the state
+	ChangedAt time.Time // last change of the password, the role or the state
 	Disabled  bool
 }
 
@@ -94,6 +94,20 @@ func (s *Service) SetPassword(ctx context.Context, name, password string) error 
 		return err
 	}
 	return s.DB.InTx(ctx, func(t *db.Tx) error { return setPassword(t, name, hash) })
+}
+
+// ChangePassword replaces the password of an operator who knows the current one, and ends all
+// sessions of the operator. It reports false, and changes nothing, for a wrong current password.
+func (s *Service) ChangePassword(ctx context.Context, name, current, next string) (bool, error) {
+	if _, ok, err := s.Check(ctx, name, current); err != nil || !ok {
+		return false, err
+	}
+	return true, s.SetPassword(ctx, name, next)
+}
+
+// SetRole changes the role of an operator. It ends all sessions of the operator.
+func (s *Service) SetRole(ctx context.Context, name string, role Role) error {
+	return s.DB.InTx(ctx, func(t *db.Tx) error { return setRole(t, name, role) })
 }
 
 // SetDisabled disables or enables an operator. It ends all sessions of the operator.

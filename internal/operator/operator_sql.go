@@ -30,6 +30,11 @@ func setPassword(t *db.Tx, name, hash string) error {
 	return endSessions(t, name, n, err)
 }
 
+func setRole(t *db.Tx, name string, role Role) error {
+	n, err := t.Exec(`UPDATE operator_account SET role = $2, changed_at = $3 WHERE name = $1`, name, role.String(), db.Micros(t.Now()))
+	return endSessions(t, name, n, err)
+}
+
 func setDisabled(t *db.Tx, name string, disabled bool) error {
 	flag := 0
 	if disabled {

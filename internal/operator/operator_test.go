@@ -51,6 +51,21 @@ func TestService_ChecksPasswords(t *testing.T) {
 		f.Must(s.SetDisabled(f.Context(), "anna", false))
 		f.Is("enabled operator", check("anna", "another horse battery"), "anna admin")
 
+		changed, err := s.ChangePassword(f.Context(), "anna", password, password)
+		f.Must(err)
+		f.Is("change with a wrong password", changed, false)
+		changed, err = s.ChangePassword(f.Context(), "anna", "another horse battery", password)
+		f.Must(err)
+		f.Is("change with the current password", changed, true)
+		f.Is("operator of the changed password", check("anna", password), "anna admin")
+		f.Must(s.Open(f.Context(), "of anna", Session{Role: Admin, Operator: "anna"}))
+		f.Must(s.SetRole(f.Context(), "anna", Read))
+		f.Is("operator of the new role", check("anna", password), "anna read")
+		_, found, err := s.Session(f.Context(), "of anna")
+		f.Must(err)
+		f.Is("session of the old role", found, false)
+		f.Is("error for the role of an unknown operator", code(s.SetRole(f.Context(), "ben", Read)), "operator_not_found")
+
 		var stored string
 		f.Must(f.DB.Read.QueryRowContext(f.Context(), `SELECT password FROM operator_account`).Scan(&stored))
 		f.Is("form of the stored password", stored[:31], noPassword[:31])

@@ -175,14 +175,14 @@ func TestSession_ExpiresWhenIdle(t *testing.T) {
 	}
 }
 
-// actions returns every form of the page except sign-in and sign-out.
+// actions returns every form of the page that only admins may send.
 func actions() []string {
 	return []string{
 		"/runs", "/runs/42/cancel", "/runs/42/retry-failed", "/providers/sim/pause", "/providers/sim/resume", "/providers/pricelist/accept",
 		"/users/resync?user=collector", "/trades/1/complete", "/trades/1/reverse", "/ledger/verify?user=collector", "/fees/activate", "/fees/rollback?version=1",
 		"/keys", "/keys/shop/rotate", "/keys/shop/revoke", "/providers/sim/test",
 		"/webhooks", "/webhooks/1", "/webhooks/1/enable", "/webhooks/1/disable", "/webhooks/1/rotate", "/webhooks/1/delete", "/webhooks/1/test", "/webhooks/1/deliveries/1/resend",
-		"/operators", "/operators/anna/password", "/operators/anna/disable", "/operators/anna/enable",
+		"/operators", "/operators/anna/password", "/operators/anna/role", "/operators/anna/disable", "/operators/anna/enable",
 		"/item/accept?" + itemQuery(catalog.Key{AppID: catalog.CS2, Name: dragonLore}),
 	}
 }
@@ -192,7 +192,7 @@ func TestActions_RejectForeignForms(t *testing.T) {
 	v := w.visit(t, adminToken)
 	other := w.visit(t, adminToken)
 	before := w.version()
-	for _, target := range append(actions(), "/sign-out") {
+	for _, target := range append(actions(), "/password", "/sign-out") {
 		foreign := map[string]*http.Request{
 			"no token":           v.form(target, "csrf", ""),
 			"a wrong token":      v.form(target, "csrf", "x"),

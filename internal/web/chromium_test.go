@@ -185,8 +185,15 @@ func (b *browser) until(what, expression string) {
 
 func (b *browser) signIn(secret string) {
 	b.t.Helper()
+	b.signInAs("", secret)
+}
+
+// signInAs signs in as an operator.
+func (b *browser) signInAs(name, secret string) {
+	b.t.Helper()
 	b.open("/")
 	b.do(
+		chromedp.SendKeys(chromedp.CSS("#name"), name),
 		chromedp.SendKeys(chromedp.CSS("#secret"), secret),
 		chromedp.Submit(chromedp.CSS("#secret")),
 		chromedp.WaitVisible(chromedp.CSS("#live")),

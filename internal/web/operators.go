@@ -29,6 +29,15 @@ func (s *accessPages) addOperator(w http.ResponseWriter, r *http.Request, sess s
 	return s.done(w, r, sess, flash{Good: true, Text: "The operator " + name + " can sign in."}, err)
 }
 
+func (s *accessPages) setRole(w http.ResponseWriter, r *http.Request, sess session) error {
+	name := r.PathValue("operator")
+	role, err := operator.ParseRole(r.PostFormValue("role"))
+	if err == nil {
+		err = s.Operators.SetRole(r.Context(), name, role)
+	}
+	return s.done(w, r, sess, flash{Good: true, Text: "The operator " + name + " has the role " + role.String() + ". The previous sessions have ended."}, err)
+}
+
 func (s *accessPages) setPassword(w http.ResponseWriter, r *http.Request, sess session) error {
 	name := r.PathValue("operator")
 	err := s.Operators.SetPassword(r.Context(), name, r.PostFormValue("password"))

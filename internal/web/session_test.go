@@ -75,7 +75,7 @@ func TestOperators_SignInWithNameAndRole(t *testing.T) {
 	admin.post("/operators", "name", "ben", "role", "read", "password", "a-password-of-ben")
 
 	anna := w.visitAs(t, "anna", password)
-	mustContain(t, anna.get("/").body, ">anna · Admin</span>")
+	mustContain(t, anna.get("/").body, ">anna</a> · Admin</span>")
 	anna.post("/runs")
 	if got := w.read(`SELECT requested_by FROM refresh_job ORDER BY id DESC LIMIT 1`); got != "operator:anna" {
 		t.Errorf("requester of the run: got %q, want operator:anna", got)
@@ -84,7 +84,7 @@ func TestOperators_SignInWithNameAndRole(t *testing.T) {
 		t.Errorf("actor of the audit log: got %q, want operator:anna", got)
 	}
 	ben := w.visitAs(t, "ben", "a-password-of-ben")
-	mustContain(t, ben.get("/").body, ">ben · Read only</span>")
+	mustContain(t, ben.get("/").body, ">ben</a> · Read only</span>")
 	if res := ben.post("/runs"); res.StatusCode != http.StatusForbidden {
 		t.Errorf("reader starts a run: got status %d, want 403", res.StatusCode)
 	}
@@ -105,4 +105,40 @@ func TestOperators_SignInWithNameAndRole(t *testing.T) {
 	if res := ben.get("/"); res.StatusCode != http.StatusSeeOther {
 		t.Errorf("session of a disabled operator: got status %d, want a redirect", res.StatusCode)
 	}
+}
+
+func TestPassword_IsChangedByItsOperator(t *testing.T) {
+	w := newWorld(t)
+	admin := w.visit(t, adminToken)
+	const old, next = "a-password-of-ben", "the-next-password-of-ben"
+	admin.post("/operators", "name", "ben", "role", "read", "password", old)
+	ben, other := w.visitAs(t, "ben", old), w.visitAs(t, "ben", old)
+	mustContain(t, ben.get("/password").body, `name="current"`, `name="again"`)
+	for message, fields := range map[string][]string{
+		"The current password is wrong.":         {"current", next, "password", next, "again", next},
+		"The two new passwords differ.":          {"current", old, "password", next, "again", old},
+		"A password has at least 12 characters":  {"current", old, "password", "short", "again", "short"},
+		"The current password is wrong. Nothing": {"password", next, "again", next},
+	} {
+		ben.post("/password", append(fields, "back", "/password")...)
+		mustContain(t, ben.get("/password").body, message)
+	}
+	res := ben.post("/password", "current", old, "password", next, "again", next, "back", "/password")
+	for _, c := range res.Cookies() {
+		if c.Name == tokenCookie {
+			ben.cookie = c
+		}
+	}
+	mustContain(t, ben.get("/password").body, "Your password is changed.", ">ben</a> · Read only")
+	if res := other.get("/"); res.StatusCode != http.StatusSeeOther {
+		t.Errorf("another session after the change: got status %d, want a redirect to the sign-in", res.StatusCode)
+	}
+	w.visitAs(t, "ben", next)
+	admin.post("/operators/ben/role", "role", "admin", "back", "/operators")
+	mustContain(t, admin.get("/operators").body, "The operator ben has the role admin.", "Make ben read-only")
+	mustContain(t, w.visitAs(t, "ben", next).get("/").body, ">ben</a> · Admin")
+
+	mustContain(t, admin.get("/password").body, "opened with a secret of the settings")
+	admin.post("/password", "current", adminToken, "password", next, "again", next, "back", "/password")
+	mustContain(t, admin.get("/password").body, "belongs to no operator")
 }

@@ -44,7 +44,7 @@ func walked() map[string]string {
 	return map[string]string{
 		"overview": "/", "runs": "/runs", "run": "/runs/42", "failed-run": "/runs/42?state=failed", "providers": "/providers", "provider": "/providers/cs2cap?period=7d", "quarantined": "/providers/pricelist",
 		"items": "/items", "filtered": "/items?held=1&market=aurum&minPrice=1&sort=-price", "held": "/held", "missing": "/missing", "dry-run": "/dry-run", "search": "/search?q=redline",
-		"keys": "/keys", "operators": "/operators", "audit": "/audit", "users": "/users", "user": "/users/anna",
+		"keys": "/keys", "operators": "/operators", "password": "/password", "audit": "/audit", "users": "/users", "user": "/users/anna",
 		"listings": "/listings", "listing": "/listings/3", "trades": "/trades", "trade": "/trades/2", "sellers": "/sellers",
 		"ledger": "/ledger", "holds": "/ledger?of=holds", "ledger-user": "/ledger?user=anna", "fees": "/fees", "fee": "/fees?kind=sale&amount=12.50&currency=USD",
 		"events": "/events", "webhooks": "/webhooks", "webhook": "/webhooks/1", "settings": "/settings",
@@ -56,6 +56,9 @@ func walked() map[string]string {
 func documents() map[string]string {
 	return map[string]string{"help": "/help/index.html", "help-page": "/help/how-to/currencies.html", "api": "/docs"}
 }
+
+// annasPassword is the password of the operator anna of fill.
+const annasPassword = "a-password-of-anna"
 
 // fill adds the rows that the sample lacks, so that no page of the walk is empty.
 func (w *world) fill(t *testing.T) {
@@ -70,7 +73,7 @@ func (w *world) fill(t *testing.T) {
 		VALUES (1, 7, 7, 'job.failed', 'retrying', 3, 503, 12000, 'out of order', $1), (1, 6, 6, 'provider.down', 'delivered', 1, 204, 8000, '', $1)`, w.clock.Now().UnixMicro())
 	w.trade()
 	w.writeFees(700)
-	v.post("/operators", "name", "anna", "role", "admin", "password", "a-password-of-anna")
+	v.post("/operators", "name", "anna", "role", "admin", "password", annasPassword)
 	w.insertSamples()
 }
 
@@ -98,7 +101,7 @@ func TestBrowser_FitsAllScreens(t *testing.T) {
 				maps.Copy(addresses, documents())
 				b.walk("sign-in", "/sign-in", windows(engine)[0])
 			}
-			b.signIn(adminToken)
+			b.signInAs("anna", annasPassword)
 			for _, size := range windows(engine) {
 				for name, address := range addresses {
 					b.walk(name, address, size)
