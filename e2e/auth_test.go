@@ -44,6 +44,7 @@ var mayUse = []struct {
 	{"/api/functions/admin/", []string{}},
 	{"/api/keys", []string{}},
 	{"/api/audit", []string{}},
+	{"/api/operators", []string{}},
 	{"/api/health", []string{anonymous}},
 	{"/api/community/top-traders", []string{anonymous}},
 	{"/openapi.json", []string{anonymous}},

@@ -20,6 +20,7 @@ import (
 	"assay/internal/inventory/syncs"
 	"assay/internal/market"
 	"assay/internal/money"
+	"assay/internal/operator"
 	"assay/internal/refresh"
 	"assay/internal/view"
 	"assay/internal/wallet/fee"
@@ -49,6 +50,7 @@ type Deps struct {
 	Responses   *idempotency.Responses
 	Credentials *config.Credentials
 	Keys        *apikey.Service
+	Operators   *operator.Service
 	Failures    *access.Failures     // shared with the page
 	Registry    *prometheus.Registry // metrics of this process; the API adds those of requests
 	Page        http.Handler         // serves every path that is not the API's

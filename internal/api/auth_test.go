@@ -32,7 +32,7 @@ var publishedRoutes = []string{
 	"GET /api/functions/admin/payment-fee-rules", "POST /api/functions/admin/payment-fee-rules/quote",
 	"POST /api/functions/admin/payment-fee-rules/refresh", "POST /api/functions/admin/payment-fee-rules/rollback",
 	"GET /docs", "GET /metrics", "GET /openapi.json", "PATCH /api/listings/{id}",
-	"GET /api/keys", "POST /api/keys", "GET /api/keys/{key}", "POST /api/keys/{key}/rotate", "DELETE /api/keys/{key}", "GET /api/audit",
+	"GET /api/keys", "POST /api/keys", "GET /api/keys/{key}", "POST /api/keys/{key}/rotate", "DELETE /api/keys/{key}", "GET /api/operators", "POST /api/operators", "GET /api/operators/{operator}", "PATCH /api/operators/{operator}", "GET /api/audit",
 }
 
 // allowedRoles returns the roles that may use a path of API v1.
@@ -47,6 +47,7 @@ func allowedRoles(path string) []string {
 		"/api/functions/":     {"admin"},
 		"/api/keys":           {"admin"},
 		"/api/audit":          {"admin"},
+		"/api/operators":      {"admin"},
 		"/api/listings":       {"platform", "admin"},
 		"/api/trades":         {"platform", "admin"},
 		"/metrics":            {"admin"},

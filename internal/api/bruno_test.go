@@ -133,6 +133,7 @@ const brunoEnvironment = `vars {
   id: 1
   provider: sim
   key: shop
+  operator: anna
   number: 1
 }
 vars:secret [

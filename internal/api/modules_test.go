@@ -71,7 +71,7 @@ func TestModules_OffRoutesAreNotDescribed(t *testing.T) {
 	for _, tag := range d.At("tags").([]any) {
 		tags = append(tags, tag.(map[string]any)["name"].(string))
 	}
-	if got := strings.Join(tags, " "); got != "market-prices prices events webhooks users inventory keys audit server" {
+	if got := strings.Join(tags, " "); got != "market-prices prices events webhooks users inventory keys operators audit server" {
 		t.Errorf("got the tags %s, want those of the routes", got)
 	}
 	schemas, _ := d.At("components", "schemas").(map[string]any)

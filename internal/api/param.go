@@ -143,9 +143,10 @@ var (
 		doc: "The user ID on the platform, 1 to 128 bytes, or a house account such as house:fee.",
 	}
 	deliveryNumber = param{name: "number", in: "path", schema: schema{"type": "string"}, check: anything, doc: "Number of the delivery."}
-	// Job ids and names of providers and keys are not checked here: unknown ones give 404, not 400.
+	// Job ids and names of providers, operators and keys are not checked here: unknown ones give 404, not 400.
 	jobID        = param{name: "id", in: "path", schema: schema{"type": "string"}, check: anything, doc: "Id of the job."}
 	keyName      = param{name: "key", in: "path", schema: schema{"type": "string"}, check: anything, doc: "Name of the API key."}
+	operatorName = param{name: "operator", in: "path", schema: schema{"type": "string"}, check: anything, doc: "Name of the operator."}
 	providerName = param{name: "provider", in: "path", schema: schema{"type": "string"}, check: anything, doc: "Name of the provider."}
 	marketKey    = param{
 		name: "market", in: "query", schema: schema{"type": "string", "minLength": 1}, check: notEmpty,

@@ -140,7 +140,7 @@ func example(op operation) (path, body string) {
 	case op.method == "DELETE":
 		userID = "idle"
 	}
-	path = strings.NewReplacer("{id}", id, "{name}", "AK-47%20%7C%20Redline", "{userId}", userID, "{provider}", "sim", "{number}", sampleDelivery, "{key}", "reader").Replace(op.path)
+	path = strings.NewReplacer("{id}", id, "{name}", "AK-47%20%7C%20Redline", "{userId}", userID, "{provider}", "sim", "{number}", sampleDelivery, "{key}", "reader", "{operator}", "anna").Replace(op.path)
 	if strings.HasSuffix(op.path, "/rollback") {
 		path += "?version=1"
 	}
@@ -157,6 +157,10 @@ func example(op operation) (path, body string) {
 		return path, `{"kind":"sale","amount":1000,"currency":"USD"}`
 	case "POST /api/keys":
 		return path, `{"name":"billing","scopes":["wallet:write"]}`
+	case "POST /api/operators":
+		return path, `{"name":"ben","role":"read","password":"a-password-of-ben"}`
+	case "PATCH /api/operators/{operator}":
+		return path, `{"role":"read","disabled":true}`
 	case "POST /api/listings":
 		return path, `{` + at + `"assetId":"2","price":100,"currency":"USD"}`
 	case "POST /api/listings/batch":

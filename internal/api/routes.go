@@ -37,6 +37,7 @@ func (s *server) operations() []operation {
 	hooks := webhookHandlers{deps}
 	wallets, listings, trades := walletHandlers{deps, once}, listingHandlers{deps, once}, tradeHandlers{deps, once}
 	keys := keyHandlers{deps}
+	people := operatorHandlers{deps}
 	market, platform := []string{Market}, []string{Platform}
 	admin := []string{}
 	prices, metrics := []string{Market, Platform}, []string{local}
@@ -118,6 +119,10 @@ func (s *server) operations() []operation {
 		{"GET", "/api/keys/{key}", admin, keys.key, []param{keyName}, nil, responseTypes{200: view.APIKey{}}, finds, "An API key."},
 		{"POST", "/api/keys/{key}/rotate", admin, keys.rotateKey, []param{keyName, keepHours}, nil, responseTypes{200: view.NewAPIKey{}}, finds, "Give an API key a new secret."},
 		{"DELETE", "/api/keys/{key}", admin, keys.revokeKey, []param{keyName}, nil, responseTypes{204: nil}, finds, "Revoke an API key."},
+		{"GET", "/api/operators", admin, people.operators, nil, nil, responseTypes{200: view.Page[view.Operator]{}}, reads, "List the operators of the operator's page."},
+		{"POST", "/api/operators", admin, people.createOperator, nil, &body{limit: maxBody, like: operatorBody{}}, responseTypes{201: view.Operator{}}, []int{409, 500, 503}, "Add an operator with a password."},
+		{"GET", "/api/operators/{operator}", admin, people.operator, []param{operatorName}, nil, responseTypes{200: view.Operator{}}, finds, "An operator."},
+		{"PATCH", "/api/operators/{operator}", admin, people.changeOperator, []param{operatorName}, &body{limit: maxBody, like: operatorPatch{}}, responseTypes{200: view.Operator{}}, finds, "Change the role or the password of an operator, or disable or enable it."},
 		{"GET", "/api/audit", admin, keys.audit, with(page, auditActor), nil, responseTypes{200: view.Page[view.AuditEntry]{}}, reads, "List requests that changed something, newest first."},
 		{"GET", "/api/community/top-traders", nil, s.topTraders, []param{period, rankBy, topLimit}, nil, responseTypes{200: view.TopTraders{}, 304: nil}, reads, "The top traders."},
 		{"GET", "/api/health", nil, s.health, nil, nil, responseTypes{200: view.Health{}, 503: view.Health{}}, nil, "Whether the server is healthy."},

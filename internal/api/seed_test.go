@@ -15,6 +15,7 @@ import (
 	"assay/internal/inventory"
 	"assay/internal/market"
 	"assay/internal/money"
+	"assay/internal/operator"
 	"assay/internal/provider"
 	"assay/internal/user"
 	"assay/internal/wallet"
@@ -179,6 +180,7 @@ func newSampleData(t *testing.T) []byte {
 		VALUES (1, $1, $1, 'provider.up', 'failed', 100, 503, 1000, 'status 503', $2)`, sampleDelivery, db.Micros(noon))
 	_, sample.secret, err = h.deps.Keys.Create(t.Context(), apikey.Key{Name: "reader", Scopes: []string{"inventory:read"}})
 	h.must(err)
+	h.must(h.deps.Operators.Add(t.Context(), "anna", operator.Admin, "a-password-of-anna"))
 	path := filepath.Join(t.TempDir(), "sample.db")
 	h.exec(`VACUUM INTO $1`, path)
 	file, err := os.ReadFile(path)

@@ -7,6 +7,7 @@ import (
 	"assay/internal/inventory"
 	"assay/internal/inventory/inspect"
 	"assay/internal/market"
+	"assay/internal/operator"
 	"assay/internal/pricing"
 	"assay/internal/provider"
 	"assay/internal/refresh"
@@ -105,6 +106,7 @@ func wordLists() map[string][]string {
 		"FeeRounding": words(fee.HalfEven, fee.HalfUp, fee.Up, fee.Down),
 
 		"KeyScope":     apikey.Scopes(),
+		"OperatorRole": {operator.Read.String(), operator.Admin.String()},
 		"HealthStatus": {"ok", "failing"},
 		"ProblemCode":  problemCodes(),
 		"FieldCode": {

@@ -33,6 +33,7 @@ import (
 	"assay/internal/inventory/steaminv"
 	"assay/internal/inventory/syncs"
 	"assay/internal/market"
+	"assay/internal/operator"
 	"assay/internal/pricing"
 	"assay/internal/provider"
 	"assay/internal/refresh"
@@ -195,7 +196,7 @@ func openHarness(t *testing.T, file []byte) *harness {
 			Store: h.store, Feed: event.NewFeed(h.store, logger), Currency: "USD", Owner: "api test", Logger: logger,
 			Dialer: provider.NewDialer([]string{strings.TrimSuffix(strings.TrimPrefix(deadHook, "http://"), "/hook")}),
 		}),
-		Responses: &idempotency.Responses{DB: h.store, Keys: keys}, Keys: &apikey.Service{DB: h.store},
+		Responses: &idempotency.Responses{DB: h.store, Keys: keys}, Keys: &apikey.Service{DB: h.store}, Operators: &operator.Service{DB: h.store},
 		Credentials: testCredentials(t), Failures: access.NewFailures(h.clock.Now), Registry: prometheus.NewRegistry(),
 		Page:     http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "page "+r.URL.Path) }),
 		Currency: "USD", Version: "1.2.3", Logger: logger, Now: h.clock.Now,

@@ -257,15 +257,15 @@ func (a *App) buildServer() *http.Server {
 		Dialer: provider.NewDialer(a.cfg.WebhookHosts), Logger: a.log,
 	})
 	read := a.readers
-	failures, keys := access.NewFailures(a.now), &apikey.Service{DB: a.store}
+	failures, keys, operators := access.NewFailures(a.now), &apikey.Service{DB: a.store}, &operator.Service{DB: a.store}
 	page := web.New(web.Deps{
-		Readers: read, Feed: a.feed, Engine: a.engine, Credentials: a.creds, APIKeys: keys, Operators: &operator.Service{DB: a.store}, Webhooks: a.hooks, Settings: a.cfg.Effective(), Failures: failures,
+		Readers: read, Feed: a.feed, Engine: a.engine, Credentials: a.creds, APIKeys: keys, Operators: operators, Webhooks: a.hooks, Settings: a.cfg.Effective(), Failures: failures,
 		Gate: gate, Syncs: a.syncs, Trades: a.market, Ledger: a.ledger, Fees: a.fees,
 		Version: a.version, Currency: a.cfg.Currency, PricesOnly: a.cfg.PricesOnly, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,
 	})
 	return api.NewServer(api.New(api.Deps{
 		Readers: read, Gate: gate, Engine: a.engine, Inventories: a.inventories, Syncs: a.syncs, Market: a.market, Ledger: a.ledger, Fees: a.fees, Webhooks: a.hooks,
-		Responses: &idempotency.Responses{DB: a.store, Keys: a.ledger.Keys}, Keys: keys, Credentials: a.creds, Failures: failures,
+		Responses: &idempotency.Responses{DB: a.store, Keys: a.ledger.Keys}, Keys: keys, Operators: operators, Credentials: a.creds, Failures: failures,
 		Registry: newRegistry(read, a.store, a.syncs, a.cfg.PricesOnly), Page: page, PricesOnly: a.cfg.PricesOnly, Currency: a.cfg.Currency,
 		Version: a.version, Logger: a.log, Now: a.now, Host: a.cfg.ListenHost(), TrustedProxies: a.cfg.TrustedProxies,
 	}), a.log)

@@ -46,6 +46,7 @@ type grammar struct {
 	Wallet      walletCmd      `cmd:"" group:"work" help:"Show balances and ledger entries, and post to wallets."`
 	Fees        feesCmd        `cmd:"" group:"work" help:"Refresh, show and roll back the fee rules, or quote a fee."`
 	Keys        keysCmd        `cmd:"" group:"work" help:"List, create, rotate and revoke API keys."`
+	Operators   operatorsCmd   `cmd:"" group:"work" help:"List and create operators of the page, and set their role, state and password."`
 	Webhooks    webhooksCmd    `cmd:"" group:"work" help:"List, create, test, rotate and delete webhooks, and send messages again."`
 	Audit       auditCmd       `cmd:"" group:"work" help:"List the requests that changed something."`
 	Events      eventsCmd      `cmd:"" group:"work" help:"List the last events."`

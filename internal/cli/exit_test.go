@@ -28,6 +28,7 @@ func TestExit_CommandsReturnDocumentedCodes(t *testing.T) {
 		"webhooks list": "", "webhooks create": "https://shop.example/hooks", "webhooks enable": "1", "webhooks disable": "1", "webhooks test": "1",
 		"webhooks rotate": "1", "webhooks deliveries": "1", "webhooks resend": "1|2", "webhooks delete": "1",
 		"verify": "u1", "healthcheck": "",
+		"operators list": "", "operators create": "anna", "operators role": "anna|read", "operators password": "anna", "operators disable": "anna", "operators enable": "anna",
 	}
 	alone := " serve demo backtest config backup restore copy migrate completion version mcp provider-test provider-names "
 	var g grammar
@@ -83,7 +84,7 @@ func TestExit_CommandsReturnDocumentedCodes(t *testing.T) {
 			p := Program{Args: line, Environ: []string{
 				"LISTEN_ADDR=" + strings.TrimPrefix(server.URL, "http://"), "MARKET_PRICE_SYNC_SECRET=" + fakeMarketSecret,
 				"PLATFORM_API_TOKEN=" + fakePlatformToken, "ADMIN_API_TOKEN=" + fakeAdminToken,
-			}, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Now: time.Now}
+			}, Stdin: strings.NewReader("a password of anna\n"), Stdout: &out, Stderr: &errs, Now: time.Now}
 			want := c.want
 			if name == "healthcheck" && c.status == http.StatusServiceUnavailable {
 				want = exitUnreachable // the body of its 503 is a health report, not a problem

@@ -55,9 +55,13 @@ func newFakeServer(t testing.TB) *fakeServer {
 	mux.HandleFunc("POST "+feeRulesPath+"/quote", admin(response(200, quotedFee)))
 	mux.HandleFunc("GET /api/functions/admin/wallet-ledger/{user}/verify", admin(verifyWallet))
 	mux.HandleFunc("GET /api/keys", admin(response(200, `{"items":[{"name":"shop","scopes":["prices:read","market:write"],"requestsPerMinute":600,"createdAt":"2026-01-02T03:04:05Z","rotatedAt":null,"expiresAt":"2026-02-02T03:04:05Z","oldSecretUntil":null}],"nextCursor":null}`)))
-	mux.HandleFunc("POST /api/keys", admin(f.createKey))
+	mux.HandleFunc("POST /api/keys", admin(wantsBody(response(201, `{"name":"shop","secret":"assay_SECRET1","oldSecretUntil":null}`), `{"name":"shop","scopes":["prices:read","market:write"],"requestsPerMinute":600}`)))
 	mux.HandleFunc("POST /api/keys/shop/rotate", admin(response(200, `{"name":"shop","secret":"assay_SECRET2","oldSecretUntil":"2026-01-03T03:04:05Z"}`)))
 	mux.HandleFunc("DELETE /api/keys/shop", admin(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	const ben = `"createdAt":"2026-01-02T03:04:05Z","changedAt":"2026-01-03T03:04:05Z"}`
+	mux.HandleFunc("GET /api/operators", admin(response(200, `{"items":[{"name":"anna","role":"admin","disabled":false,"createdAt":"2026-01-02T03:04:05Z","changedAt":"2026-01-02T03:04:05Z"},{"name":"ben","role":"read","disabled":true,`+ben+`],"nextCursor":null}`)))
+	mux.HandleFunc("POST /api/operators", admin(wantsBody(response(201, `{"name":"ben","role":"admin","disabled":false,`+ben), `{"name":"ben","role":"admin","password":"correct horse battery"}`)))
+	mux.HandleFunc("PATCH /api/operators/{operator}", admin(patchOperator))
 	mux.HandleFunc("GET /api/audit", admin(response(200, `{"items":[{"at":"2026-01-02T03:04:05Z","actor":"key:shop","address":"203.0.113.7","action":"PUT /api/users/{userId}","target":"/api/users/u1","requestId":"r9"}],"nextCursor":null}`)))
 	f.Server = httptest.NewServer(mux)
 	t.Cleanup(f.Close)
@@ -104,13 +108,32 @@ func (f *fakeServer) refresh(w http.ResponseWriter, r *http.Request) {
 }
 
 // createKey returns a new key if the body is the expected one.
-func (f *fakeServer) createKey(w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(r.Body)
-	if string(body) != `{"name":"shop","scopes":["prices:read","market:write"],"requestsPerMinute":600}` {
-		refuse(w, 400, `{"title":"Bad Request","status":400,"detail":"got another body","code":"invalid_body"}`)
-		return
+// wantsBody rejects requests with another body.
+func wantsBody(h http.HandlerFunc, want string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if body, _ := io.ReadAll(r.Body); string(body) != want {
+			refuse(w, 400, `{"title":"Bad Request","status":400,"detail":"got another body","code":"invalid_body"}`)
+			return
+		}
+		h(w, r)
 	}
-	response(201, `{"name":"shop","secret":"assay_SECRET1","oldSecretUntil":null}`)(w, r)
+}
+
+// patchOperator accepts one body of each change, and knows only ben.
+func patchOperator(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	changed := map[string]string{
+		`{"role":"read"}`: `"read","disabled":false`, `{"password":"correct horse battery"}`: `"admin","disabled":false`,
+		`{"disabled":true}`: `"read","disabled":true`, `{"disabled":false}`: `"read","disabled":false`,
+	}[string(body)]
+	switch {
+	case r.PathValue("operator") != "ben":
+		refuse(w, 404, `{"title":"Not Found","status":404,"detail":"There is no such operator.","code":"operator_not_found"}`)
+	case changed == "":
+		refuse(w, 400, `{"title":"Bad Request","status":400,"detail":"got another body","code":"invalid_body"}`)
+	default:
+		response(200, `{"name":"ben","role":`+changed+`,"createdAt":"2026-01-02T03:04:05Z","changedAt":"2026-01-03T03:04:05Z"}`)(w, r)
+	}
 }
 
 func (f *fakeServer) job(w http.ResponseWriter, r *http.Request) {

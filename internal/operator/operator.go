@@ -87,13 +87,47 @@ func (s *Service) Add(ctx context.Context, name string, role Role, password stri
 	return s.DB.InTx(ctx, func(t *db.Tx) error { return insert(t, name, role, hash) })
 }
 
+// Get returns an operator, or a fault.NotFound.
+func (s *Service) Get(ctx context.Context, name string) (Operator, error) {
+	o, hash, err := s.find(ctx, name)
+	if err == nil && hash == "" {
+		err = notFound()
+	}
+	return o, err
+}
+
+// Change is a change of an operator. Fields that are nil stay as they are.
+type Change struct {
+	Password *string
+	Role     *Role
+	Disabled *bool
+}
+
+// Change changes an operator and ends all sessions of the operator.
+func (s *Service) Change(ctx context.Context, name string, c Change) (err error) {
+	hash := ""
+	if c.Password != nil {
+		if hash, err = hashed(*c.Password); err != nil {
+			return err
+		}
+	}
+	return s.DB.InTx(ctx, func(t *db.Tx) error {
+		if c.Password != nil {
+			err = setPassword(t, name, hash)
+		}
+		if err == nil && c.Role != nil {
+			err = setRole(t, name, *c.Role)
+		}
+		if err == nil && c.Disabled != nil {
+			err = setDisabled(t, name, *c.Disabled)
+		}
+		return err
+	})
+}
+
 // SetPassword replaces a password and ends all sessions of the operator.
 func (s *Service) SetPassword(ctx context.Context, name, password string) error {
-	hash, err := hashed(password)
-	if err != nil {
-		return err
-	}
-	return s.DB.InTx(ctx, func(t *db.Tx) error { return setPassword(t, name, hash) })
+	return s.Change(ctx, name, Change{Password: &password})
 }
 
 // ChangePassword replaces the password of an operator who knows the current one, and ends all
@@ -107,12 +141,12 @@ func (s *Service) ChangePassword(ctx context.Context, name, current, next string
 
 // SetRole changes the role of an operator. It ends all sessions of the operator.
 func (s *Service) SetRole(ctx context.Context, name string, role Role) error {
-	return s.DB.InTx(ctx, func(t *db.Tx) error { return setRole(t, name, role) })
+	return s.Change(ctx, name, Change{Role: &role})
 }
 
 // SetDisabled disables or enables an operator. It ends all sessions of the operator.
 func (s *Service) SetDisabled(ctx context.Context, name string, disabled bool) error {
-	return s.DB.InTx(ctx, func(t *db.Tx) error { return setDisabled(t, name, disabled) })
+	return s.Change(ctx, name, Change{Disabled: &disabled})
 }
 
 // Check returns the operator with this name and password. It reports false if there is none,

@@ -7,6 +7,7 @@ import (
 	"assay/internal/admission"
 	"assay/internal/apikey"
 	"assay/internal/auditlog"
+	"assay/internal/operator"
 )
 
 // APIKey is an API key without its secret.
@@ -24,6 +25,20 @@ type APIKey struct {
 type NewAPIKey struct {
 	APIKey
 	Secret string `json:"secret"`
+}
+
+// Operator is a person with a password for the operator's page.
+type Operator struct {
+	Name      string    `json:"name"`
+	Role      string    `json:"role"`
+	Disabled  bool      `json:"disabled"`
+	CreatedAt time.Time `json:"createdAt"`
+	ChangedAt time.Time `json:"changedAt"`
+}
+
+// OperatorOf returns an operator as the API has it.
+func OperatorOf(o *operator.Operator) Operator {
+	return Operator{Name: o.Name, Role: o.Role.String(), Disabled: o.Disabled, CreatedAt: o.CreatedAt, ChangedAt: o.ChangedAt}
 }
 
 // AuditEntry is a request that changed something.

@@ -35,7 +35,7 @@ func (s *accessPages) checkNewPassword(r *http.Request, sess session) error {
 	next := r.PostFormValue("password")
 	switch {
 	case sess.operator == "":
-		return fault.New(fault.Conflict, "no_operator", "This session belongs to no operator. Change the secret in the settings.")
+		return fault.New(fault.Invalid, "invalid_body", "This session belongs to no operator. Change the secret in the settings.")
 	case next != r.PostFormValue("again"):
 		return fault.New(fault.Invalid, "invalid_body", "The two new passwords differ. Enter the same one twice.")
 	}

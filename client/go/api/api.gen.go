@@ -990,6 +990,24 @@ func (e LookupStatus) Valid() bool {
 	}
 }
 
+// Defines values for OperatorRole.
+const (
+	Admin OperatorRole = "admin"
+	Read  OperatorRole = "read"
+)
+
+// Valid indicates whether the value is a known member of the OperatorRole enum.
+func (e OperatorRole) Valid() bool {
+	switch e {
+	case Admin:
+		return true
+	case Read:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for PaymentKind.
 const (
 	PaymentKindDeposit    PaymentKind = "deposit"
@@ -4605,6 +4623,51 @@ type OfferedList struct {
 	Items []Offered `json:"items"`
 }
 
+// Operator A person with a password for the operator's page.
+type Operator struct {
+	// ChangedAt Time of the last change of the password, the role or the state.
+	ChangedAt time.Time `json:"changedAt"`
+
+	// CreatedAt Time of creation.
+	CreatedAt time.Time `json:"createdAt"`
+
+	// Disabled A disabled operator cannot sign in.
+	Disabled bool `json:"disabled"`
+
+	// Name Name of the operator.
+	Name string `json:"name"`
+
+	// Role What the operator may do.
+	Role OperatorRole `json:"role"`
+}
+
+// OperatorBody A new operator.
+type OperatorBody struct {
+	// Name Name of the operator: lower-case letters, digits, dots and hyphens. It begins with a letter.
+	Name string `json:"name"`
+
+	// Password Password of at least 12 characters.
+	Password string `json:"password"`
+
+	// Role What the operator may do.
+	Role OperatorRole `json:"role"`
+}
+
+// OperatorPatch Changes of an operator. Missing members stay as they are.
+type OperatorPatch struct {
+	// Disabled true disables the operator, false enables it.
+	Disabled *bool `json:"disabled,omitempty"`
+
+	// Password New password of at least 12 characters.
+	Password *string `json:"password,omitempty"`
+
+	// Role What the operator may do.
+	Role *OperatorRole `json:"role,omitempty"`
+}
+
+// OperatorRole defines model for OperatorRole.
+type OperatorRole string
+
 // Pace Requests that were sent lately.
 type Pace struct {
 	// Requests Number of requests.
@@ -4654,6 +4717,15 @@ type PageOfJobItem struct {
 type PageOfListing struct {
 	// Items Listings, newest first.
 	Items []Listing `json:"items"`
+
+	// NextCursor Pass it as `cursor` to get the next page; null on the last page.
+	NextCursor *string `json:"nextCursor"`
+}
+
+// PageOfOperator Operators of the operator's page.
+type PageOfOperator struct {
+	// Items Operators, by name.
+	Items []Operator `json:"items"`
 
 	// NextCursor Pass it as `cursor` to get the next page; null on the last page.
 	NextCursor *string `json:"nextCursor"`
@@ -6971,6 +7043,12 @@ type PostListingsIdPurchaseJSONRequestBody = PurchaseBody
 // PostMarketPricesItemsRefreshJSONRequestBody defines body for PostMarketPricesItemsRefresh for application/json ContentType.
 type PostMarketPricesItemsRefreshJSONRequestBody = RefreshBody
 
+// PostOperatorsJSONRequestBody defines body for PostOperators for application/json ContentType.
+type PostOperatorsJSONRequestBody = OperatorBody
+
+// PatchOperatorsOperatorJSONRequestBody defines body for PatchOperatorsOperator for application/json ContentType.
+type PatchOperatorsOperatorJSONRequestBody = OperatorPatch
+
 // PostPricesLookupJSONRequestBody defines body for PostPricesLookup for application/json ContentType.
 type PostPricesLookupJSONRequestBody = LookupBody
 
@@ -7564,6 +7642,56 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /api/market-prices/status (the `GetMarketPricesStatus` operationId).
 	GetMarketPricesStatus(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetOperators List the operators of the operator's page.
+	//
+	// The operators of the operator's page, by name. There are at most 200. Passwords are not shown, and only hashes are stored.
+	//
+	// Corresponds with GET /api/operators (the `GetOperators` operationId).
+	GetOperators(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PostOperatorsWithBody Add an operator with a password.
+	//
+	// Adds an operator, who can then sign in to the operator's page with the name and the password.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/operators (the `PostOperators` operationId).
+	PostOperatorsWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PostOperators Add an operator with a password.
+	//
+	// Adds an operator, who can then sign in to the operator's page with the name and the password.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/operators (the `PostOperators` operationId).
+	PostOperators(ctx context.Context, body PostOperatorsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetOperatorsOperator An operator.
+	//
+	// One operator.
+	//
+	// Corresponds with GET /api/operators/{operator} (the `GetOperatorsOperator` operationId).
+	GetOperatorsOperator(ctx context.Context, operator string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PatchOperatorsOperatorWithBody Change the role or the password of an operator, or disable or enable it.
+	//
+	// Changes an operator and ends all sessions of the operator. Members that are missing stay as they are.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PATCH /api/operators/{operator} (the `PatchOperatorsOperator` operationId).
+	PatchOperatorsOperatorWithBody(ctx context.Context, operator string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PatchOperatorsOperator Change the role or the password of an operator, or disable or enable it.
+	//
+	// Changes an operator and ends all sessions of the operator. Members that are missing stay as they are.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PATCH /api/operators/{operator} (the `PatchOperatorsOperator` operationId).
+	PatchOperatorsOperator(ctx context.Context, operator string, body PatchOperatorsOperatorJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetPricesChanges List price changes after a change number, oldest first.
 	//
@@ -8759,6 +8887,116 @@ func (c *Client) PostMarketPricesRefresh(ctx context.Context, params *PostMarket
 // Corresponds with GET /api/market-prices/status (the `GetMarketPricesStatus` operationId).
 func (c *Client) GetMarketPricesStatus(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetMarketPricesStatusRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetOperators List the operators of the operator's page.
+//
+// The operators of the operator's page, by name. There are at most 200. Passwords are not shown, and only hashes are stored.
+//
+// Corresponds with GET /api/operators (the `GetOperators` operationId).
+func (c *Client) GetOperators(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetOperatorsRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PostOperatorsWithBody Add an operator with a password.
+//
+// Adds an operator, who can then sign in to the operator's page with the name and the password.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/operators (the `PostOperators` operationId).
+func (c *Client) PostOperatorsWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPostOperatorsRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PostOperators Add an operator with a password.
+//
+// Adds an operator, who can then sign in to the operator's page with the name and the password.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/operators (the `PostOperators` operationId).
+func (c *Client) PostOperators(ctx context.Context, body PostOperatorsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPostOperatorsRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetOperatorsOperator An operator.
+//
+// One operator.
+//
+// Corresponds with GET /api/operators/{operator} (the `GetOperatorsOperator` operationId).
+func (c *Client) GetOperatorsOperator(ctx context.Context, operator string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetOperatorsOperatorRequest(c.Server, operator)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PatchOperatorsOperatorWithBody Change the role or the password of an operator, or disable or enable it.
+//
+// Changes an operator and ends all sessions of the operator. Members that are missing stay as they are.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PATCH /api/operators/{operator} (the `PatchOperatorsOperator` operationId).
+func (c *Client) PatchOperatorsOperatorWithBody(ctx context.Context, operator string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPatchOperatorsOperatorRequestWithBody(c.Server, operator, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PatchOperatorsOperator Change the role or the password of an operator, or disable or enable it.
+//
+// Changes an operator and ends all sessions of the operator. Members that are missing stay as they are.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PATCH /api/operators/{operator} (the `PatchOperatorsOperator` operationId).
+func (c *Client) PatchOperatorsOperator(ctx context.Context, operator string, body PatchOperatorsOperatorJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPatchOperatorsOperatorRequest(c.Server, operator, body)
 	if err != nil {
 		return nil, err
 	}
@@ -11936,6 +12174,154 @@ func NewGetMarketPricesStatusRequest(server string) (*http.Request, error) {
 	return req, nil
 }
 
+// NewGetOperatorsRequest constructs an http.Request for the GetOperators method
+func NewGetOperatorsRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/operators")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewPostOperatorsRequest calls the generic PostOperators builder with application/json body
+func NewPostOperatorsRequest(server string, body PostOperatorsJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPostOperatorsRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewPostOperatorsRequestWithBody constructs an http.Request for the PostOperators method, with any body, and a specified content type
+func NewPostOperatorsRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/operators")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewGetOperatorsOperatorRequest constructs an http.Request for the GetOperatorsOperator method
+func NewGetOperatorsOperatorRequest(server string, operator string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "operator", operator, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/operators/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewPatchOperatorsOperatorRequest calls the generic PatchOperatorsOperator builder with application/json body
+func NewPatchOperatorsOperatorRequest(server string, operator string, body PatchOperatorsOperatorJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPatchOperatorsOperatorRequestWithBody(server, operator, "application/json", bodyReader)
+}
+
+// NewPatchOperatorsOperatorRequestWithBody constructs an http.Request for the PatchOperatorsOperator method, with any body, and a specified content type
+func NewPatchOperatorsOperatorRequestWithBody(server string, operator string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "operator", operator, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/operators/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPatch, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewGetPricesChangesRequest constructs an http.Request for the GetPricesChanges method
 func NewGetPricesChangesRequest(server string, params *GetPricesChangesParams) (*http.Request, error) {
 	var err error
@@ -14571,6 +14957,60 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/market-prices/status (the `GetMarketPricesStatus` operationId).
 	GetMarketPricesStatusWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetMarketPricesStatusResponse, error)
 
+	// GetOperatorsWithResponse List the operators of the operator's page.
+	//
+	// The operators of the operator's page, by name. There are at most 200. Passwords are not shown, and only hashes are stored.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/operators (the `GetOperators` operationId).
+	GetOperatorsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetOperatorsResponse, error)
+
+	// PostOperatorsWithBodyWithResponse Add an operator with a password.
+	//
+	// Adds an operator, who can then sign in to the operator's page with the name and the password.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/operators (the `PostOperators` operationId).
+	PostOperatorsWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PostOperatorsResponse, error)
+
+	// PostOperatorsWithResponse Add an operator with a password.
+	//
+	// Adds an operator, who can then sign in to the operator's page with the name and the password.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/operators (the `PostOperators` operationId).
+	PostOperatorsWithResponse(ctx context.Context, body PostOperatorsJSONRequestBody, reqEditors ...RequestEditorFn) (*PostOperatorsResponse, error)
+
+	// GetOperatorsOperatorWithResponse An operator.
+	//
+	// One operator.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/operators/{operator} (the `GetOperatorsOperator` operationId).
+	GetOperatorsOperatorWithResponse(ctx context.Context, operator string, reqEditors ...RequestEditorFn) (*GetOperatorsOperatorResponse, error)
+
+	// PatchOperatorsOperatorWithBodyWithResponse Change the role or the password of an operator, or disable or enable it.
+	//
+	// Changes an operator and ends all sessions of the operator. Members that are missing stay as they are.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /api/operators/{operator} (the `PatchOperatorsOperator` operationId).
+	PatchOperatorsOperatorWithBodyWithResponse(ctx context.Context, operator string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PatchOperatorsOperatorResponse, error)
+
+	// PatchOperatorsOperatorWithResponse Change the role or the password of an operator, or disable or enable it.
+	//
+	// Changes an operator and ends all sessions of the operator. Members that are missing stay as they are.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /api/operators/{operator} (the `PatchOperatorsOperator` operationId).
+	PatchOperatorsOperatorWithResponse(ctx context.Context, operator string, body PatchOperatorsOperatorJSONRequestBody, reqEditors ...RequestEditorFn) (*PatchOperatorsOperatorResponse, error)
+
 	// GetPricesChangesWithResponse List price changes after a change number, oldest first.
 	//
 	// Changes of prices and price statuses after the number `since`, in the order in which they were committed. Continue with `next`. A client that has a snapshot and follows its changes has the same prices as a new snapshot. A price that is only confirmed is not a change, so `priceCheckedAt` of unchanged items grows in snapshots only. Numbers grow, but they are not consecutive. Changes are stored for three days. An older number gets 410 with the code `cursor_expired`: read a snapshot and continue from its number. With `wait` the response is held back until there is a change. API keys need the scope `prices:read`.
@@ -16614,6 +17054,170 @@ func (r GetMarketPricesStatusResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r GetMarketPricesStatusResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type GetOperatorsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *PageOfOperator
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetOperatorsResponse) GetJSON200() *PageOfOperator {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r GetOperatorsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetOperatorsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetOperatorsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetOperatorsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type PostOperatorsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *Operator
+}
+
+// GetJSON201 returns the response for an HTTP 201 `application/json` response
+func (r PostOperatorsResponse) GetJSON201() *Operator {
+	return r.JSON201
+}
+
+// GetBody returns the raw response body bytes
+func (r PostOperatorsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r PostOperatorsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PostOperatorsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r PostOperatorsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type GetOperatorsOperatorResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Operator
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetOperatorsOperatorResponse) GetJSON200() *Operator {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r GetOperatorsOperatorResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetOperatorsOperatorResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetOperatorsOperatorResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetOperatorsOperatorResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type PatchOperatorsOperatorResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Operator
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r PatchOperatorsOperatorResponse) GetJSON200() *Operator {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r PatchOperatorsOperatorResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r PatchOperatorsOperatorResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PatchOperatorsOperatorResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r PatchOperatorsOperatorResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -18670,6 +19274,96 @@ func (c *ClientWithResponses) GetMarketPricesStatusWithResponse(ctx context.Cont
 	return ParseGetMarketPricesStatusResponse(rsp)
 }
 
+// GetOperatorsWithResponse List the operators of the operator's page.
+//
+// The operators of the operator's page, by name. There are at most 200. Passwords are not shown, and only hashes are stored.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/operators (the `GetOperators` operationId).
+func (c *ClientWithResponses) GetOperatorsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetOperatorsResponse, error) {
+	rsp, err := c.GetOperators(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetOperatorsResponse(rsp)
+}
+
+// PostOperatorsWithBodyWithResponse Add an operator with a password.
+//
+// Adds an operator, who can then sign in to the operator's page with the name and the password.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/operators (the `PostOperators` operationId).
+func (c *ClientWithResponses) PostOperatorsWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PostOperatorsResponse, error) {
+	rsp, err := c.PostOperatorsWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePostOperatorsResponse(rsp)
+}
+
+// PostOperatorsWithResponse Add an operator with a password.
+//
+// Adds an operator, who can then sign in to the operator's page with the name and the password.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/operators (the `PostOperators` operationId).
+func (c *ClientWithResponses) PostOperatorsWithResponse(ctx context.Context, body PostOperatorsJSONRequestBody, reqEditors ...RequestEditorFn) (*PostOperatorsResponse, error) {
+	rsp, err := c.PostOperators(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePostOperatorsResponse(rsp)
+}
+
+// GetOperatorsOperatorWithResponse An operator.
+//
+// One operator.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/operators/{operator} (the `GetOperatorsOperator` operationId).
+func (c *ClientWithResponses) GetOperatorsOperatorWithResponse(ctx context.Context, operator string, reqEditors ...RequestEditorFn) (*GetOperatorsOperatorResponse, error) {
+	rsp, err := c.GetOperatorsOperator(ctx, operator, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetOperatorsOperatorResponse(rsp)
+}
+
+// PatchOperatorsOperatorWithBodyWithResponse Change the role or the password of an operator, or disable or enable it.
+//
+// Changes an operator and ends all sessions of the operator. Members that are missing stay as they are.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /api/operators/{operator} (the `PatchOperatorsOperator` operationId).
+func (c *ClientWithResponses) PatchOperatorsOperatorWithBodyWithResponse(ctx context.Context, operator string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PatchOperatorsOperatorResponse, error) {
+	rsp, err := c.PatchOperatorsOperatorWithBody(ctx, operator, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePatchOperatorsOperatorResponse(rsp)
+}
+
+// PatchOperatorsOperatorWithResponse Change the role or the password of an operator, or disable or enable it.
+//
+// Changes an operator and ends all sessions of the operator. Members that are missing stay as they are.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /api/operators/{operator} (the `PatchOperatorsOperator` operationId).
+func (c *ClientWithResponses) PatchOperatorsOperatorWithResponse(ctx context.Context, operator string, body PatchOperatorsOperatorJSONRequestBody, reqEditors ...RequestEditorFn) (*PatchOperatorsOperatorResponse, error) {
+	rsp, err := c.PatchOperatorsOperator(ctx, operator, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePatchOperatorsOperatorResponse(rsp)
+}
+
 // GetPricesChangesWithResponse List price changes after a change number, oldest first.
 //
 // Changes of prices and price statuses after the number `since`, in the order in which they were committed. Continue with `next`. A client that has a snapshot and follows its changes has the same prices as a new snapshot. A price that is only confirmed is not a change, so `priceCheckedAt` of unchanged items grows in snapshots only. Numbers grow, but they are not consecutive. Changes are stored for three days. An older number gets 410 with the code `cursor_expired`: read a snapshot and continue from its number. With `wait` the response is held back until there is a change. API keys need the scope `prices:read`.
@@ -20288,6 +20982,110 @@ func ParseGetMarketPricesStatusResponse(rsp *http.Response) (*GetMarketPricesSta
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest Status
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetOperatorsResponse parses an HTTP response from a GetOperatorsWithResponse call
+func ParseGetOperatorsResponse(rsp *http.Response) (*GetOperatorsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetOperatorsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest PageOfOperator
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParsePostOperatorsResponse parses an HTTP response from a PostOperatorsWithResponse call
+func ParsePostOperatorsResponse(rsp *http.Response) (*PostOperatorsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PostOperatorsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest Operator
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetOperatorsOperatorResponse parses an HTTP response from a GetOperatorsOperatorWithResponse call
+func ParseGetOperatorsOperatorResponse(rsp *http.Response) (*GetOperatorsOperatorResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetOperatorsOperatorResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Operator
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParsePatchOperatorsOperatorResponse parses an HTTP response from a PatchOperatorsOperatorWithResponse call
+func ParsePatchOperatorsOperatorResponse(rsp *http.Response) (*PatchOperatorsOperatorResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PatchOperatorsOperatorResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Operator
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

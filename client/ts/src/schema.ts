@@ -748,6 +748,54 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/operators": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the operators of the operator's page.
+         * @description The operators of the operator's page, by name. There are at most 200. Passwords are not shown, and only hashes are stored.
+         */
+        get: operations["getOperators"];
+        put?: never;
+        /**
+         * Add an operator with a password.
+         * @description Adds an operator, who can then sign in to the operator's page with the name and the password.
+         */
+        post: operations["postOperators"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/operators/{operator}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * An operator.
+         * @description One operator.
+         */
+        get: operations["getOperatorsOperator"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Change the role or the password of an operator, or disable or enable it.
+         * @description Changes an operator and ends all sessions of the operator. Members that are missing stay as they are.
+         */
+        patch: operations["patchOperatorsOperator"];
+        trace?: never;
+    };
     "/api/prices/changes": {
         parameters: {
             query?: never;
@@ -3547,6 +3595,45 @@ export interface components {
             /** @description One element for each item of the request, in its order. */
             items: components["schemas"]["Offered"][];
         };
+        /** @description A person with a password for the operator's page. */
+        Operator: {
+            /**
+             * Format: date-time
+             * @description Time of the last change of the password, the role or the state.
+             */
+            changedAt: string;
+            /**
+             * Format: date-time
+             * @description Time of creation.
+             */
+            createdAt: string;
+            /** @description A disabled operator cannot sign in. */
+            disabled: boolean;
+            /** @description Name of the operator. */
+            name: string;
+            /** @description What the operator may do. */
+            role: components["schemas"]["OperatorRole"];
+        };
+        /** @description A new operator. */
+        OperatorBody: {
+            /** @description Name of the operator: lower-case letters, digits, dots and hyphens. It begins with a letter. */
+            name: string;
+            /** @description Password of at least 12 characters. */
+            password: string;
+            /** @description What the operator may do. */
+            role: components["schemas"]["OperatorRole"];
+        };
+        /** @description Changes of an operator. Missing members stay as they are. */
+        OperatorPatch: {
+            /** @description true disables the operator, false enables it. */
+            disabled?: boolean;
+            /** @description New password of at least 12 characters. */
+            password?: string;
+            /** @description What the operator may do. */
+            role?: components["schemas"]["OperatorRole"];
+        };
+        /** @enum {string} */
+        OperatorRole: "read" | "admin";
         /** @description Requests that were sent lately. */
         Pace: {
             /**
@@ -3592,6 +3679,13 @@ export interface components {
         PageOfListing: {
             /** @description Listings, newest first. */
             items: components["schemas"]["Listing"][];
+            /** @description Pass it as `cursor` to get the next page; null on the last page. */
+            nextCursor: string | null;
+        };
+        /** @description Operators of the operator's page. */
+        PageOfOperator: {
+            /** @description Operators, by name. */
+            items: components["schemas"]["Operator"][];
             /** @description Pass it as `cursor` to get the next page; null on the last page. */
             nextCursor: string | null;
         };
@@ -6598,6 +6692,100 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Status"];
+                };
+            };
+        };
+    };
+    getOperators: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOfOperator"];
+                };
+            };
+        };
+    };
+    postOperators: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OperatorBody"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operator"];
+                };
+            };
+        };
+    };
+    getOperatorsOperator: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the operator. */
+                operator: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operator"];
+                };
+            };
+        };
+    };
+    patchOperatorsOperator: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the operator. */
+                operator: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OperatorPatch"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operator"];
                 };
             };
         };
