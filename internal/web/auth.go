@@ -160,6 +160,12 @@ func (s *auth) signIn(w http.ResponseWriter, r *http.Request) {
 	}
 	if err == nil {
 		err = s.open(r, token, row)
+		if down := fault.Of(err); down != nil && down.Kind == fault.Unavailable {
+			s.Logger.WarnContext(r.Context(), "session could not be stored", "error", err)
+			s.signInPage(w, r, http.StatusServiceUnavailable, next,
+				"Sign-in is not possible now, because the session cannot be stored. Browsers that are signed in keep working. "+sentence(down.Error()))
+			return
+		}
 	}
 	if err != nil {
 		s.fail(w, r, nil, err)

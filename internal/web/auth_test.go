@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,8 @@ import (
 
 	"assay/internal/access"
 	"assay/internal/catalog"
+	"assay/internal/db"
+	"assay/internal/db/dbtest"
 	"assay/internal/operator"
 )
 
@@ -235,4 +238,24 @@ func TestActions_RequireAdminToken(t *testing.T) {
 	}
 	mustContain(t, v.get("/").body, "Sign in with the admin token", `value="0" disabled>Start`, "disabled>Dry run", "disabled>Retry failed")
 	mustContain(t, v.get("/providers").body, "disabled>Pause", "disabled>Accept")
+}
+
+func TestSignIn_ExplainsReadOnlyDatabase(t *testing.T) {
+	w := newWorld(t)
+	v := w.visit(t, adminToken)
+	path := filepath.Join(t.TempDir(), "read-only.db")
+	w.exec(`VACUUM INTO $1`, path)
+	readOnly := dbtest.Database{Engine: dbtest.SQLite, Path: path}.Open(t, db.Options{Now: w.clock.Now, ReadOnly: true})
+	w.handler.(*site).Operators.DB = readOnly
+	res := (&visitor{t: t, world: w}).post("/sign-in", "secret", adminToken)
+	if res.StatusCode != http.StatusServiceUnavailable || len(res.Cookies()) > 0 {
+		t.Errorf("sign-in: got status %d with %d cookies, want 503 without one", res.StatusCode, len(res.Cookies()))
+	}
+	mustContain(t, res.body, "Sign-in is not possible now", "Browsers that are signed in keep working.", "The database is open for reading only", `name="secret"`)
+	if res := v.get("/runs"); res.StatusCode != http.StatusOK {
+		t.Errorf("open session: got status %d, want 200", res.StatusCode)
+	}
+	if res := (&visitor{t: t, world: w}).post("/sign-in", "secret", "wrong"); res.StatusCode != http.StatusUnauthorized {
+		t.Errorf("wrong secret: got status %d, want 401", res.StatusCode)
+	}
 }
