@@ -68,7 +68,8 @@ func (c *Client) Follow(ctx context.Context, since int64) iter.Seq2[Batch, error
 	}
 }
 
-// changes reads the changes after a cursor, and waits for one.
+// changes returns the changes after a cursor. If there are none, the request waits up to
+// pollSeconds for the first one.
 func (c *Client) changes(ctx context.Context, since int64) (Batch, error) {
 	got, err := c.GetPricesChangesWithResponse(ctx, &api.GetPricesChangesParams{Since: &since, Wait: new(int64(pollSeconds)), Limit: new(int64(pollItems))})
 	if err != nil {

@@ -38,7 +38,7 @@ func verifyAt(now time.Time, header http.Header, body []byte, secrets []string) 
 	for _, secret := range secrets {
 		key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
 		if err != nil || len(key) == 0 {
-			return errors.New("a webhook secret is not valid: it begins with whsec_")
+			return errors.New("invalid webhook secret: use the complete secret, which begins with whsec_")
 		}
 		mac := hmac.New(sha256.New, key)
 		_, _ = mac.Write([]byte(header.Get("Webhook-Id") + "." + sent + ".")) // a hash never returns an error

@@ -112,7 +112,7 @@ func (s *Service) Create(ctx context.Context, k Key) (Key, string, error) {
 	secret := newSecret()
 	err := s.DB.InTx(ctx, func(t *db.Tx) error {
 		if !k.ExpiresAt.IsZero() && !k.ExpiresAt.After(t.Now()) {
-			return fault.New(fault.Invalid, "invalid_body", "The time expiresAt is in the past.")
+			return fault.New(fault.Invalid, "invalid_body", "The time expiresAt is in the past. Send a later time, or leave it out.")
 		}
 		k.CreatedAt = t.Now()
 		return insert(t, k, hash(secret))

@@ -34,8 +34,8 @@ func List(ctx context.Context, s *db.DB, actor string, before int64, limit int) 
 // deleteBatch is the number of entries that one transaction deletes.
 const deleteBatch = 5_000
 
-// deleteOld deletes a batch of entries that are older than maxAge or not among the newest kept
-// ones. It reports whether there may be more.
+// deleteOld deletes a batch of entries that are older than maxAge, and of those beyond the newest
+// ones, whose number is kept. It reports whether there may be more.
 func deleteOld(t *db.Tx, kept, batch int) (more bool, err error) {
 	n, err := t.Exec(`
 		DELETE FROM audit_entry WHERE id IN (

@@ -96,7 +96,8 @@ type Config struct {
 	TradeHold       time.Duration // TRADE_HOLD
 	InventoryMaxAge time.Duration // INVENTORY_MAX_AGE
 
-	// WebhookHosts is WEBHOOK_ALLOW_HOSTS: hosts, with or without port, that may have any address.
+	// WebhookHosts is WEBHOOK_ALLOW_HOSTS: hosts, with or without a port, that webhooks may
+	// reach even at a private address.
 	WebhookHosts []string
 
 	Provider        map[string]Provider // <PROVIDER>_BASE_URL and so on, by provider name

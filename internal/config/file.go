@@ -92,7 +92,7 @@ func settingName(text string) bool {
 }
 
 // errNotRegular reports a directory, pipe or device.
-var errNotRegular = errors.New("is not a regular file")
+var errNotRegular = errors.New("is not a regular file: set the path of a file")
 
 // readBounded returns the content of a regular file of up to maxFile bytes. The error
 // message continues a sentence that begins with the path.
@@ -114,7 +114,7 @@ func readBounded(name string) ([]byte, error) {
 		return nil, plainPathError(err)
 	}
 	if len(text) > maxFile {
-		return nil, errors.New("is larger than 1 MiB")
+		return nil, errors.New("is larger than 1 MiB: use a smaller file")
 	}
 	return text, nil
 }
@@ -127,7 +127,7 @@ func plainPathError(err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return errors.New("does not exist")
 	case errors.Is(err, fs.ErrPermission):
-		return errors.New("cannot be read by this user")
+		return errors.New("cannot be read by this user: correct its permissions")
 	case isPath:
 		return fmt.Errorf("cannot be read: %w", wrapped.Err)
 	default:

@@ -317,7 +317,7 @@ func TestLoad_MissingAndOversizedFile(t *testing.T) {
 		t.Errorf("missing file: got %v, want an error", err)
 	}
 	write(t, o.File, strings.Repeat("#\n", maxFile))
-	if _, err := Load(o); err == nil || !strings.HasSuffix(err.Error(), "is larger than 1 MiB") {
+	if _, err := Load(o); err == nil || !strings.HasSuffix(err.Error(), "is larger than 1 MiB: use a smaller file") {
 		t.Errorf("oversized file: got %v, want an error", err)
 	}
 }

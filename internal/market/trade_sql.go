@@ -27,7 +27,7 @@ func sellListing(t *db.Tx, id int64) (item, price, trade int64, err error) {
 	return item, price, trade, err
 }
 
-// insertTrade writes a new trade, sealed.
+// insertTrade writes a new trade. The caller has sealed it.
 func insertTrade(t *db.Tx, d Trade) error {
 	n, err := t.Exec(`
 		INSERT INTO trade (id, listing_id, seller_key, buyer_key, app_id, context_id, asset_id, item_id, amount, price, currency,

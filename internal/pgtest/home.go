@@ -18,9 +18,9 @@ import (
 // ErrNotInstalled means that PostgreSQL or PgBouncer is not installed.
 var ErrNotInstalled = errors.New("PostgreSQL or PgBouncer is not installed (on Debian: apt-get install postgresql pgbouncer): skipping its tests")
 
-// home has the directories of a server's programs and files, and the user that runs it.
-// PostgreSQL refuses to run as root. In that case the user is the one that its package
-// created.
+// home has the directories of a server's programs and files, and the user that runs it. If
+// this process is root, that is the user that the PostgreSQL package created, because PostgreSQL
+// refuses to run as root.
 type home struct {
 	bin, dir string
 	as       *syscall.Credential // nil for the current user

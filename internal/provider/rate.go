@@ -195,7 +195,7 @@ type reportedQuota struct {
 	mu     sync.Mutex
 	rate   Rate          // Left is reduced by the requests sent since
 	lowest int64         // smallest Left reported in this window
-	shared bool          // the allowance has it and enforces it
+	shared bool          // the quota is also stored in the shared Allowance, which enforces it for all processes
 	at     time.Duration // time of the latest report
 	until  time.Duration // end of the window
 }

@@ -324,7 +324,7 @@ func (r *ItemReader) PriceAt(ctx context.Context, key catalog.Key, at time.Time,
 		switch {
 		case err != nil:
 		case folded:
-			err = fault.New(fault.Expired, "history_expired", "The prices of this time are stored as candles of a day only. Read the history with interval=1d.")
+			err = fault.New(fault.Expired, "history_expired", "Prices of this time are stored only as daily candles. Read the history with interval=1d.")
 		default:
 			err = fault.New(fault.NotFound, "price_not_found", "The item had no price at this time.")
 		}

@@ -96,7 +96,8 @@ func VerdictsOf(s *Situation) []Verdict {
 	return out
 }
 
-// basis ends a sentence with what the prices rest on.
+// basis returns the end of the sentence: the age of the quotes behind most prices, or a full
+// stop if it is unknown.
 func basis(s *Situation) string {
 	if s.Prices == 0 || s.QuoteAge < 0 {
 		return "."

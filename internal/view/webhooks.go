@@ -103,7 +103,8 @@ func WebhookCursor(text string) (before int64, err error) {
 	return before, err
 }
 
-// WebhookDeliveriesOf returns a page of deliveries, of which found has up to one more.
+// WebhookDeliveriesOf returns a page of up to limit deliveries. If found has limit + 1
+// deliveries, the page has a cursor to the next page.
 func WebhookDeliveriesOf(found []webhook.Delivery, limit int) Page[WebhookDelivery] {
 	return page(found, limit, func(d *webhook.Delivery) WebhookDelivery {
 		return WebhookDelivery{id(d.Number), string(d.Kind), d.State, d.Attempts, d.Status, milliseconds(d.Duration), text(d.Error), d.At}

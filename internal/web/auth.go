@@ -78,7 +78,7 @@ func (s *auth) act(least Role, h sessionHandler) http.HandlerFunc {
 func (s *auth) allow(w http.ResponseWriter, r *http.Request, sess session, least Role, h sessionHandler) {
 	if sess.role < least {
 		s.fail(w, r, &sess, fault.New(fault.Forbidden, "read_only",
-			"This session is read-only. Sign in with the admin token, or as an operator with the role admin."))
+			"Read-only session. Sign in with the admin token, or as an operator with the role admin."))
 		return
 	}
 	if err := h(w, r, sess); err != nil {

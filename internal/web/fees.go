@@ -113,7 +113,7 @@ func (s *moneyPages) feeVersions(ctx context.Context, before string) (out []view
 	var last int64
 	if before != "" {
 		if last, err = strconv.ParseInt(before, 10, 64); err != nil || last < 1 {
-			return nil, "", fault.New(fault.Invalid, "invalid_cursor", "The position is not valid. Start again without it.")
+			return nil, "", fault.New(fault.Invalid, "invalid_cursor", "The cursor is not valid for this list. Start again without a cursor.")
 		}
 	}
 	found, err := fee.ListActivations(ctx, s.Fees.Store, last, versionsShown+1)

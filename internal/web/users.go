@@ -86,7 +86,7 @@ type userPage struct {
 	Assets         []view.InventoryRow
 	List           listState
 	Self           string
-	Trading        bool // there are listings, trades and a ledger
+	Trading        bool // the modules market and wallet are on
 	API            apiCall
 }
 

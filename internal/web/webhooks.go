@@ -258,7 +258,7 @@ func lines(field string, most, longest int, what string) ([]string, error) {
 		}
 	}
 	if len(list) > most || slices.ContainsFunc(list, func(line string) bool { return len(line) > longest }) {
-		return nil, fault.New(fault.Invalid, "invalid_parameters", "Enter at most %d %s, one in each line, of at most %d bytes.", most, what, longest)
+		return nil, fault.New(fault.Invalid, "invalid_parameters", "Enter one per line: at most %d %s, each of at most %d bytes.", most, what, longest)
 	}
 	return list, nil
 }

@@ -123,7 +123,7 @@ func (s *Service) exchange(ctx context.Context, h *Webhook, m *message) (out Out
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, h.URL, bytes.NewReader(body))
 	if err != nil {
-		return out, errors.New("the address is not a URL")
+		return out, errors.New("the address is not a valid URL: change the address of the webhook")
 	}
 	now := s.o.Store.Clock()
 	stamp := strconv.FormatInt(now.Unix(), 10)

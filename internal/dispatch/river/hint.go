@@ -48,7 +48,7 @@ func uniqueHint() river.UniqueOpts {
 type hints struct {
 	mu      sync.Mutex
 	kinds   map[string]struct{}
-	pending chan struct{} // has a value if there may be kinds
+	pending chan struct{} // has capacity 1, and holds a value while there may be kinds
 }
 
 func (h *hints) init() {

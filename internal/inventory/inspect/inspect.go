@@ -181,8 +181,7 @@ func isHex(text string) bool {
 }
 
 // IsOld reports whether a link's payload has the format that Steam used before certificates:
-// S and the owner or M and the market listing, then A and the asset, then D and a number.
-// All of them are decimal.
+// S<owner>A<asset>D<number> or M<listing>A<asset>D<number>. All numbers are decimal.
 func IsOld(carried string) bool {
 	if carried == "" || carried[0] != 'S' && carried[0] != 'M' {
 		return false

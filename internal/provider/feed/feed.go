@@ -212,7 +212,7 @@ func (r *Reader) Row(names []string, cells []Cell) (ok bool, err error) {
 func (r *Reader) value() (jsontext.Value, error) {
 	value, err := r.dec.ReadValue()
 	if err == nil && len(value) > MaxRow {
-		err = ErrRowTooLarge // a large value may already be in the decoder's buffer
+		err = ErrRowTooLarge // window checks only before a read, so a value that is too large can already be buffered
 	}
 	r.scratch = r.scratch[:0]
 	return value, err

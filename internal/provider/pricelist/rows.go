@@ -40,7 +40,7 @@ func newRows(l *list, sink provider.Sink) *rows {
 }
 
 // errTooManyItems is the error for a list with more than maxItems items.
-var errTooManyItems = errors.New("more items than maxItems")
+var errTooManyItems = errors.New("the list has more items than maxItems: raise maxItems in PRICELIST_CONFIG")
 
 // begin reads the item of a row. It returns false if the row is to be skipped. key is the
 // key of the row in an object.

@@ -46,7 +46,7 @@ type object struct {
 	at        string // JSON pointer of the object
 	names     []string
 	members   map[string]jsontext.Value
-	inherited map[string]string // pointers of the members that another object inherited
+	inherited map[string]string // JSON pointers, in the base object, of the members that this object inherited
 	used      map[string]bool
 	faults    *faults
 }

@@ -50,7 +50,7 @@ func (a *Auditor) given(out *anchor, user, checkpoint string) error {
 		out.reason = err.Error() + ": the checkpoint cannot be verified"
 		return nil
 	case err != nil:
-		return fault.New(fault.Invalid, "invalid_checkpoint", "The checkpoint is damaged or belongs to another ledger.")
+		return fault.New(fault.Invalid, "invalid_checkpoint", "The checkpoint is damaged or belongs to another ledger. Use a checkpoint that this server returned.")
 	case c.User != user:
 		return fault.New(fault.Invalid, "invalid_checkpoint", "The checkpoint belongs to another user.")
 	}
