@@ -44,18 +44,30 @@ func (b *bench) measureFeed(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
-	for _, e := range []struct{ format, encoding string }{
-		{"ndjson", "identity"}, {"json", "identity"}, {"ndjson", "gzip"}, {"ndjson", "zstd"}, {"json", "gzip"}, {"json", "zstd"},
-	} {
-		if err := b.measureExport(ctx, w, e.format, e.encoding); err != nil {
+	if b.wanted("T14") {
+		if err := b.measureExports(ctx, w); err != nil {
 			return err
 		}
+	}
+	if !b.wanted("T15") {
+		return nil
 	}
 	for _, c := range []struct {
 		what   string
 		change func(context.Context) error
 	}{{"prices change as in ten minutes", w.sim.tick}, {"every price changes", w.sim.advance}} {
 		if err := b.measureStreams(ctx, w, c.what, c.change); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *bench) measureExports(ctx context.Context, w *world) error {
+	for _, e := range []struct{ format, encoding string }{
+		{"ndjson", "identity"}, {"json", "identity"}, {"ndjson", "gzip"}, {"ndjson", "zstd"}, {"json", "gzip"}, {"json", "zstd"},
+	} {
+		if err := b.measureExport(ctx, w, e.format, e.encoding); err != nil {
 			return err
 		}
 	}

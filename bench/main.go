@@ -183,8 +183,7 @@ func (b *bench) measurements() []measurement {
 func (b *bench) measureEngine(ctx context.Context, once map[string]bool) error {
 	var errs []error
 	for _, m := range b.measurements() {
-		wanted := b.only == nil || slices.ContainsFunc(m.ids, func(id string) bool { return slices.Contains(b.only, id) })
-		if key := fmt.Sprint(m.ids); !wanted || m.once && once[key] {
+		if key := fmt.Sprint(m.ids); !slices.ContainsFunc(m.ids, b.wanted) || m.once && once[key] {
 			continue
 		} else if m.once {
 			once[key] = true
@@ -198,6 +197,9 @@ func (b *bench) measureEngine(ctx context.Context, once map[string]bool) error {
 	}
 	return errors.Join(errs...)
 }
+
+// wanted reports whether a measurement was requested.
+func (b *bench) wanted(id string) bool { return b.only == nil || slices.Contains(b.only, id) }
 
 // skip reports a measurement that cannot be taken.
 func (b *bench) skip(id, what, why string) {

@@ -46,7 +46,7 @@ func serveSimulator(ctx context.Context, args []string, in io.Reader, out io.Wri
 	if err != nil {
 		return err
 	}
-	c := &controlled{sim: h, ticking: ticking, markets: files, files: map[string][]byte{}}
+	c := &controlled{sim: h, weekly: h, ticking: ticking, markets: files, files: map[string][]byte{}}
 	c.remember(ctx)
 	s, err := sim.Start(ctx, "127.0.0.1:0", c)
 	if err != nil {
@@ -74,8 +74,9 @@ func marketFile(market string) string { return "/v1/markets/" + market + "/price
 // controlled is a simulator with a control API. It serves whole markets from memory, so that
 // generating prices uses no processor time during a measurement.
 type controlled struct {
-	sim     *sim.Handler
-	ticking *sim.Handler // replaces sim to change few prices
+	sim     *sim.Handler // one of the next two
+	weekly  *sim.Handler // changes all prices
+	ticking *sim.Handler // changes few prices
 	markets []provider.Market
 
 	mu       sync.Mutex
@@ -99,7 +100,8 @@ func (c *controlled) remember(ctx context.Context) {
 func (c *controlled) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/control/advance":
-		c.sim.Advance(ticksToChange)
+		c.weekly.Advance(ticksToChange)
+		c.sim = c.weekly
 		c.remember(r.Context())
 	case "/control/tick":
 		c.ticking.Advance(1)
@@ -204,7 +206,7 @@ func (s *simulator) advance(ctx context.Context) error {
 	return err
 }
 
-// tick changes as many prices as in ten minutes. The first call changes all.
+// tick changes as many prices as in ten minutes. The first call after advance changes all.
 func (s *simulator) tick(ctx context.Context) error {
 	_, err := s.control(ctx, "/control/tick")
 	return err
