@@ -26,6 +26,8 @@ type feedHandlers struct {
 	*Deps
 	exports chan struct{} // one element for each running export
 	streams chan struct{} // one element for each stream
+	behind  chan struct{} // one element for each stream that reads older events
+	pace    *pace
 }
 
 // Headers of an export: the number of the last price change in it, the currency, and the
@@ -47,7 +49,9 @@ const (
 )
 
 func newFeedHandlers(deps *Deps) feedHandlers {
-	return feedHandlers{deps, make(chan struct{}, maxExports), make(chan struct{}, maxStreams)}
+	return feedHandlers{
+		deps, make(chan struct{}, maxExports), make(chan struct{}, maxStreams), make(chan struct{}, maxBehind), &pace{turn: make(chan struct{}, 1)},
+	}
 }
 
 func (h feedHandlers) manifest(c *call) (any, error) {

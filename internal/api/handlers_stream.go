@@ -3,11 +3,15 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"os"
+	"slices"
 	"strconv"
 	"time"
 
 	"assay/internal/fault"
+	"assay/internal/view"
 )
 
 const (
@@ -20,6 +24,13 @@ const (
 	// streamPatience is how long a write may block. A client that reads more slowly is disconnected.
 	// It continues with Last-Event-ID, so the server stores nothing for it.
 	streamPatience = 10 * time.Second
+	// streamPiece is the most that one write sends, so that a slow client has its time for each.
+	streamPiece = 64 << 10
+	// streamRate limits the bytes per second to all clients while prices change. A refresh then
+	// keeps nearly all of the processor time. Clients get the rest afterwards.
+	streamRate = 32 << 20
+	// maxBehind limits the clients that are sent events from the database, not from memory.
+	maxBehind = 16
 	// retryStream is when a disconnected client should connect again, in milliseconds.
 	retryStream = "3000"
 )
@@ -49,7 +60,8 @@ func (h feedHandlers) stream(c *call) (any, error) {
 	c.w.Header().Set("Content-Type", streamType)
 	c.w.Header().Set("X-Accel-Buffering", "no") // nginx would delay the events
 	c.w.WriteHeader(http.StatusOK)
-	if err := s.run(c.slow); err != nil && c.Request.Context().Err() == nil {
+	// A write that fails ends the context too.
+	if err := s.run(c.slow); err != nil && (c.Request.Context().Err() == nil || errors.Is(err, errSlow)) {
 		h.Logger.InfoContext(c.Request.Context(), "stream ended", "request_id", c.id, "error", err)
 		panic(http.ErrAbortHandler)
 	}
@@ -59,19 +71,22 @@ func (h feedHandlers) stream(c *call) (any, error) {
 // streamStart returns the number after which a stream begins: Last-Event-ID of a client that
 // connects again, or else the parameter since, or else the last number.
 func (h feedHandlers) streamStart(c *call) (int64, error) {
+	last, err := h.Readers.Items.LastNumber(c.slow)
+	if err != nil {
+		return 0, err
+	}
 	text := c.Header.Get("Last-Event-ID")
 	if text == "" {
 		text = c.values["since"]
 	}
 	if text == "" {
-		return h.Readers.Items.LastNumber(c.slow)
+		return last, nil
 	}
 	after, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || after < 0 {
 		return 0, fault.New(fault.Invalid, "invalid_parameters", "Last-Event-ID must be the id of an event of this stream.")
 	}
-	_, err = h.Readers.Items.Stream(c.slow, after)
-	return after, err
+	return after, h.Readers.Items.CheckNumber(c.slow, after)
 }
 
 // streamer sends events to one client. It keeps no queue: it reads the next events when the
@@ -89,25 +104,92 @@ func (s *streamer) run(ctx context.Context) error {
 	if err := s.send([]byte("retry: " + retryStream + "\n\n")); err != nil {
 		return err
 	}
+	items := s.h.Readers.Items
 	for ctx.Err() == nil {
-		last := s.h.Readers.Items.KnownNumber()
-		found, err := s.h.Readers.Items.Stream(ctx, s.after)
+		var err error
+		switch last := items.KnownNumber(); {
+		case s.after >= last:
+			err = s.idle(ctx, last)
+		case items.Behind(s.after):
+			err = s.catchUp(ctx)
+		default:
+			err = s.next(ctx, items.Stream)
+		}
 		if err != nil {
-			return s.fail(err)
-		}
-		if len(found.Text) > 0 {
-			if err := s.send(found.Text); err != nil {
-				return err
-			}
-			s.after = found.Next
-			continue
-		}
-		if err := s.idle(ctx, last); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// next reads the next events and sends them.
+func (s *streamer) next(ctx context.Context, read func(context.Context, int64) (view.Frames, error)) error {
+	found, err := read(ctx, s.after)
+	if err != nil {
+		return s.fail(err)
+	}
+	for piece := range slices.Chunk(found.Text, streamPiece) {
+		if err := s.h.pace.wait(ctx, len(piece), s.h.Readers.Items.Quiet); err != nil {
+			return err
+		}
+		if err := s.send(piece); err != nil {
+			return err
+		}
+	}
+	s.after = found.Next
+	return nil
+}
+
+// catchUp sends older events, when fewer than maxBehind clients do so. While it waits, it keeps
+// the connection open.
+func (s *streamer) catchUp(ctx context.Context) error {
+	select {
+	case s.h.behind <- struct{}{}:
+		defer func() { <-s.h.behind }()
+		return s.next(ctx, s.h.Readers.Items.Older)
+	case <-ctx.Done():
+		return nil
+	case <-time.After(heartbeat):
+		return s.send([]byte(heartbeatFrame))
+	}
+}
+
+// pace lets streams write in turn. While prices change, the writes of all streams together have
+// streamRate.
+type pace struct {
+	turn    chan struct{}
+	written int // bytes since the last pause; its owner has the turn
+}
+
+// wait waits for the turn to write n bytes.
+func (p *pace) wait(ctx context.Context, n int, quiet func() bool) error {
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if p.written += n; p.written < streamPiece {
+		return nil
+	}
+	pause := time.Duration(p.written) * time.Second / streamRate
+	p.written = 0
+	if quiet() {
+		return nil
+	}
+	select {
+	case <-time.After(pause):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// heartbeatFrame is a comment, which clients ignore.
+const heartbeatFrame = ": heartbeat\n\n"
+
+// errSlow ends the stream of a client that does not read.
+var errSlow = fmt.Errorf("the client read nothing for %s; it continues with Last-Event-ID", streamPatience)
 
 // errStopping ends the streams when the server stops. Clients connect to another instance.
 var errStopping = errors.New("the server is stopping")
@@ -129,7 +211,7 @@ func (s *streamer) idle(ctx context.Context, last int64) error {
 			return s.send(frame)
 		}
 	case time.Since(s.sentAt) >= heartbeat:
-		return s.send([]byte(": heartbeat\n\n"))
+		return s.send([]byte(heartbeatFrame))
 	}
 	return nil
 }
@@ -138,10 +220,14 @@ func (s *streamer) idle(ctx context.Context, last int64) error {
 func (s *streamer) send(text []byte) error {
 	s.sentAt = time.Now()
 	_ = s.control.SetWriteDeadline(s.sentAt.Add(streamPatience)) // fails only in tests without a connection
-	if _, err := s.w.Write(text); err != nil {
-		return err
+	_, err := s.w.Write(text)
+	if err == nil {
+		err = s.control.Flush()
 	}
-	return s.control.Flush()
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = errors.Join(errSlow, err)
+	}
+	return err
 }
 
 // fail sends a problem as the last event and ends the stream.

@@ -31,8 +31,9 @@ type Feed struct {
 	mu      sync.Mutex
 	last    int64         // last number that this process knows
 	grown   chan struct{} // closed when last grows
-	waiting int           // calls of Wait
-	ended   bool          // Run has returned
+	grewAt  time.Time
+	waiting int  // calls of Wait
+	ended   bool // Run has returned
 }
 
 // NewFeed returns the feed of a database. Start it with Run.
@@ -107,7 +108,7 @@ func (f *Feed) Number(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if last > f.last {
-		f.last = last
+		f.last, f.grewAt = last, time.Now()
 		close(f.grown)
 		f.grown = make(chan struct{})
 	}
@@ -119,6 +120,13 @@ func (f *Feed) Last() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.last
+}
+
+// Quiet reports whether the last number has not grown for the given time.
+func (f *Feed) Quiet(d time.Duration) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return time.Since(f.grewAt) >= d
 }
 
 // Wait waits until the last number is above after. It returns false if ctx or Run ended

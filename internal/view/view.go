@@ -79,7 +79,7 @@ type (
 		prices *prices.Table
 		days   dayPrices
 		sets   sets
-		frames frames
+		recent recent
 	}
 	// ProviderReader reads the state of providers and markets.
 	ProviderReader struct{ o *Options }
@@ -113,7 +113,7 @@ func New(options Options) *Readers {
 		Jobs: &JobReader{o: o, status: admission.NewCoalescer[counted](false), dryRuns: map[bool]*admission.Coalescer[DryRun]{
 			false: admission.NewCoalescer[DryRun](true), true: admission.NewCoalescer[DryRun](true),
 		}},
-		Items:     &ItemReader{o: o, prices: prices.New(o.Store)},
+		Items:     &ItemReader{o: o, prices: prices.New(o.Store), recent: recent{limit: recentBytes}},
 		Providers: &ProviderReader{o},
 		Users:     &UserReader{o},
 		Market:    &MarketReader{o},

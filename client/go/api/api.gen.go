@@ -7794,7 +7794,7 @@ type ClientInterface interface {
 
 	// GetPricesStream Receive price changes and other events as they happen (server-sent events).
 	//
-	// Server-sent events: `price.changed` and all other events as they are committed, and `job.progress` about once a second while a refresh of all prices runs. `id` is the number of the event: send it as Last-Event-ID to continue without a gap. The server sends a comment at least every 15 seconds. A client that does not read for ten seconds is disconnected. If the number has expired, the response is 410, or the last event of an open stream is `error`. API keys need the scope `prices:read`.
+	// Server-sent events: `price.changed` and all other events as they are committed, and `job.progress` about once a second while a refresh of all prices runs. `id` is the number of the event: send it as Last-Event-ID to continue without a gap. The server sends a comment at least every 15 seconds. A client that does not read for ten seconds is disconnected. While prices change, all clients share a rate of 32 MiB per second. If the number has expired, the response is 410, or the last event of an open stream is `error`. API keys need the scope `prices:read`.
 	//
 	// Corresponds with GET /api/prices/stream (the `GetPricesStream` operationId).
 	GetPricesStream(ctx context.Context, params *GetPricesStreamParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -9238,7 +9238,7 @@ func (c *Client) GetPricesSnapshotManifest(ctx context.Context, params *GetPrice
 
 // GetPricesStream Receive price changes and other events as they happen (server-sent events).
 //
-// Server-sent events: `price.changed` and all other events as they are committed, and `job.progress` about once a second while a refresh of all prices runs. `id` is the number of the event: send it as Last-Event-ID to continue without a gap. The server sends a comment at least every 15 seconds. A client that does not read for ten seconds is disconnected. If the number has expired, the response is 410, or the last event of an open stream is `error`. API keys need the scope `prices:read`.
+// Server-sent events: `price.changed` and all other events as they are committed, and `job.progress` about once a second while a refresh of all prices runs. `id` is the number of the event: send it as Last-Event-ID to continue without a gap. The server sends a comment at least every 15 seconds. A client that does not read for ten seconds is disconnected. While prices change, all clients share a rate of 32 MiB per second. If the number has expired, the response is 410, or the last event of an open stream is `error`. API keys need the scope `prices:read`.
 //
 // Corresponds with GET /api/prices/stream (the `GetPricesStream` operationId).
 func (c *Client) GetPricesStream(ctx context.Context, params *GetPricesStreamParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -15130,7 +15130,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetPricesStreamWithResponse Receive price changes and other events as they happen (server-sent events).
 	//
-	// Server-sent events: `price.changed` and all other events as they are committed, and `job.progress` about once a second while a refresh of all prices runs. `id` is the number of the event: send it as Last-Event-ID to continue without a gap. The server sends a comment at least every 15 seconds. A client that does not read for ten seconds is disconnected. If the number has expired, the response is 410, or the last event of an open stream is `error`. API keys need the scope `prices:read`.
+	// Server-sent events: `price.changed` and all other events as they are committed, and `job.progress` about once a second while a refresh of all prices runs. `id` is the number of the event: send it as Last-Event-ID to continue without a gap. The server sends a comment at least every 15 seconds. A client that does not read for ten seconds is disconnected. While prices change, all clients share a rate of 32 MiB per second. If the number has expired, the response is 410, or the last event of an open stream is `error`. API keys need the scope `prices:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -19561,7 +19561,7 @@ func (c *ClientWithResponses) GetPricesSnapshotManifestWithResponse(ctx context.
 
 // GetPricesStreamWithResponse Receive price changes and other events as they happen (server-sent events).
 //
-// Server-sent events: `price.changed` and all other events as they are committed, and `job.progress` about once a second while a refresh of all prices runs. `id` is the number of the event: send it as Last-Event-ID to continue without a gap. The server sends a comment at least every 15 seconds. A client that does not read for ten seconds is disconnected. If the number has expired, the response is 410, or the last event of an open stream is `error`. API keys need the scope `prices:read`.
+// Server-sent events: `price.changed` and all other events as they are committed, and `job.progress` about once a second while a refresh of all prices runs. `id` is the number of the event: send it as Last-Event-ID to continue without a gap. The server sends a comment at least every 15 seconds. A client that does not read for ten seconds is disconnected. While prices change, all clients share a rate of 32 MiB per second. If the number has expired, the response is 410, or the last event of an open stream is `error`. API keys need the scope `prices:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -1025,7 +1025,7 @@ export interface paths {
         };
         /**
          * Receive price changes and other events as they happen (server-sent events).
-         * @description Server-sent events: `price.changed` and all other events as they are committed, and `job.progress` about once a second while a refresh of all prices runs. `id` is the number of the event: send it as Last-Event-ID to continue without a gap. The server sends a comment at least every 15 seconds. A client that does not read for ten seconds is disconnected. If the number has expired, the response is 410, or the last event of an open stream is `error`. API keys need the scope `prices:read`.
+         * @description Server-sent events: `price.changed` and all other events as they are committed, and `job.progress` about once a second while a refresh of all prices runs. `id` is the number of the event: send it as Last-Event-ID to continue without a gap. The server sends a comment at least every 15 seconds. A client that does not read for ten seconds is disconnected. While prices change, all clients share a rate of 32 MiB per second. If the number has expired, the response is 410, or the last event of an open stream is `error`. API keys need the scope `prices:read`.
          */
         get: operations["getPricesStream"];
         put?: never;

@@ -1,0 +1,87 @@
+package api
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// silent is the connection of a client that does not read after the first write.
+type silent struct {
+	*httptest.ResponseRecorder
+	limits []time.Time // of each write
+}
+
+// SetWriteDeadline is called by http.ResponseController.
+func (s *silent) SetWriteDeadline(t time.Time) error {
+	s.limits = append(s.limits, t)
+	return nil
+}
+
+// Write implements http.ResponseWriter.
+func (s *silent) Write(b []byte) (int, error) {
+	if len(s.limits) > 1 {
+		return 0, os.ErrDeadlineExceeded
+	}
+	return s.ResponseRecorder.Write(b)
+}
+
+func TestStream_DisconnectsAClientThatDoesNotRead(t *testing.T) {
+	h := newHarness(t, nil)
+	w := &silent{ResponseRecorder: httptest.NewRecorder()}
+	r := h.newRequest(http.MethodGet, "/api/prices/stream?since=0", nil)
+	r.Header.Set("Authorization", "Bearer "+platformToken)
+	func() {
+		defer func() {
+			if got := recover(); got != http.ErrAbortHandler { //nolint:err113 // a panic value
+				t.Errorf("got the panic %v, want that of an aborted response", got)
+			}
+		}()
+		h.api.ServeHTTP(w, r)
+	}()
+	if len(w.limits) != 2 || time.Until(w.limits[1]) > streamPatience {
+		t.Errorf("got the limits %v of writes, want two of at most %s", w.limits, streamPatience)
+	}
+	if !strings.Contains(h.log.String(), "the client read nothing for 10s") {
+		t.Errorf("got the log %s, want the reason of the disconnection", h.log)
+	}
+}
+
+// TestPace_LimitsAllStreamsWhilePricesChange compares the time of the writes of many streams with
+// the rate.
+func TestPace_LimitsAllStreamsWhilePricesChange(t *testing.T) {
+	for _, quiet := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &pace{turn: make(chan struct{}, 1)}
+			began := time.Now()
+			done := make(chan error)
+			for range 100 {
+				go func() {
+					var err error
+					for range 10 {
+						if err == nil {
+							err = p.wait(t.Context(), streamPiece, func() bool { return quiet })
+						}
+					}
+					done <- err
+				}()
+			}
+			for range 100 {
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+			}
+			want := 1000 * streamPiece * time.Second / streamRate
+			if quiet {
+				want = 0
+			}
+			if took := time.Since(began); took != want {
+				t.Errorf("quiet %t: the writes took %s, want %s", quiet, took, want)
+			}
+		})
+	}
+}
