@@ -32,7 +32,7 @@ type explanation struct {
 	ComparedQuotes, AgreeingQuotes, NearQuotes int
 	Guard                                      *struct {
 		Decision, Window                                               string
-		Reference, Factor, Limit, ClassMove                            *json.Number
+		Reference, Factor, Limit, ClassMove, EarlierReading            *json.Number
 		Supporters, MovedSupporters, NeededResponses, ChangedResponses int
 		SuspectUntil                                                   *string
 	}
@@ -300,11 +300,21 @@ func (e *explained) checkGuard(group []compared, by string, seen map[string]int)
 		if g.SuspectUntil != nil || g.Decision == "held" {
 			status = "suspect"
 		}
-		if g.Decision == "held" {
+		reading := e.Consensus
+		if early := g.EarlierReading; early != nil && (approx(*g.Factor) > 1) == (approx(*early) < approx(e.Consensus)) {
+			seen["earlier "+g.Decision]++
+			reading = *early
+		}
+		switch {
+		case g.Decision == "held":
 			price = *x.LastPrice
-			if e.CandidatePrice == nil || exact(*e.CandidatePrice).Cmp(consensus) != 0 {
-				return fmt.Errorf("got candidate %v, want %s", e.CandidatePrice, e.Consensus)
+			if e.CandidatePrice == nil || exact(*e.CandidatePrice).Cmp(exact(reading)) != 0 {
+				return fmt.Errorf("got candidate %v, want %s", e.CandidatePrice, reading)
 			}
+		case g.Decision == "released" && g.EarlierReading == nil:
+			return fmt.Errorf("got a released price without an earlier reading, want one")
+		case g.Decision == "released":
+			price = reading
 		}
 		if g.Factor != nil {
 			move := math.Abs(math.Log(approx(*g.Factor)))

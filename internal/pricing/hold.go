@@ -82,6 +82,9 @@ type Move struct {
 	Supporters int         `json:"supporters"`      // number of used quotes within 1.5x of the new price
 	Moved      int         `json:"moved"`           // number of supporters that moved at least half as far
 	Needed     int         `json:"needed,omitzero"` // number of changed responses that a release requires
+	// Earlier is the price that was held before this estimate, if this one continues or ends the
+	// hold; 0: none. The held or released price is the less extreme one of both.
+	Earlier money.Micro `json:"earlier,omitzero"`
 }
 
 // evidence is the information of the used quotes about a move.
@@ -175,6 +178,9 @@ func (s *State) guard(now time.Time, ev *evidence, m *Move, move Log, hold bool)
 	}
 	if m.Needed = 1; abs(move) >= log5 && m.Supporters < 2 {
 		m.Needed = 2
+	}
+	if s.Held.Side == side {
+		m.Earlier = s.Held.Candidate
 	}
 	if s.Held.addReading(now, ev, side) && s.Held.Readings >= m.Needed && (m.Needed == 1 || now.Sub(s.Held.At) >= SingleMarketWait) {
 		price := s.Held.Candidate

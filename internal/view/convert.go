@@ -203,7 +203,7 @@ func (c *converter) explanation(e *Explanation, quotes []MarketSnapshot) {
 	if e != nil {
 		c.all(e.LastPrice, e.GroupLow, e.GroupHigh)
 		if e.Guard != nil {
-			c.all(e.Guard.Reference)
+			c.all(e.Guard.Reference, e.Guard.Earlier)
 		}
 	}
 	for i := range quotes {

@@ -45,6 +45,7 @@ type PriceGuard struct {
 	Factor       *money.Micro `json:"factor"` // size of the move beyond the move of the item's class
 	Limit        *money.Micro `json:"limit"`
 	ClassMove    *money.Micro `json:"classMove"`
+	Earlier      *money.Micro `json:"earlierReading"`
 	Supporters   int          `json:"supporters"`
 	Moved        int          `json:"movedSupporters"`
 	Needed       int          `json:"neededResponses"`
@@ -200,7 +201,7 @@ func (e *explainer) guard() *PriceGuard {
 	}
 	g := &PriceGuard{
 		Decision: cmp.Or(string(m.Decision), DecisionAccepted), SuspectUntil: when(s.SuspectUntil), AcceptedAt: when(s.ReleasedAt),
-		Supporters: m.Supporters, Moved: m.Moved, Needed: m.Needed,
+		Earlier: amount(m.Earlier), Supporters: m.Supporters, Moved: m.Moved, Needed: m.Needed,
 	}
 	if s.SingleMarketUntil.After(s.SuspectUntil) {
 		g.SuspectUntil = when(s.SingleMarketUntil)

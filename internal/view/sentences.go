@@ -163,7 +163,7 @@ func (e *explainer) writeGuard(write sentenceWriter) {
 		case pricing.HeldBack:
 			write("%s, more than the limit of %s, so it has been held since %s.", moved, m.Window.Limit(), minute(s.Held.At))
 		case pricing.Released:
-			write("%s, more than the limit of %s. It was held until a changed response released it. The price is the least extreme value seen while it was held.", moved, m.Window.Limit())
+			write("%s, more than the limit of %s. It was held until a changed response released it. The price is the least extreme value seen while it was held; before this estimate that was %s %s.", moved, m.Window.Limit(), m.Earlier, c)
 		}
 	}
 	if s.Held.Candidate > 0 {

@@ -5024,6 +5024,9 @@ type PriceGuard struct {
 	// Decision Decision about the estimate.
 	Decision GuardDecision `json:"decision"`
 
+	// EarlierReading The price that was held before this estimate. The held or released price is the lower of both after a rise, the higher after a fall. null if the hold begins, or without one.
+	EarlierReading *float64 `json:"earlierReading"`
+
 	// EvidenceFrom A supporter's response counts if it changed at this time or later; null if no price is held.
 	EvidenceFrom *time.Time `json:"evidenceFrom"`
 

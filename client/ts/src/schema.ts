@@ -4045,6 +4045,11 @@ export interface components {
             /** @description Decision about the estimate. */
             decision: components["schemas"]["GuardDecision"];
             /**
+             * Format: double
+             * @description The price that was held before this estimate. The held or released price is the lower of both after a rise, the higher after a fall. null if the hold begins, or without one.
+             */
+            earlierReading: number | null;
+            /**
              * Format: date-time
              * @description A supporter's response counts if it changed at this time or later; null if no price is held.
              */
