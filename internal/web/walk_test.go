@@ -12,7 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"assay/internal/api"
+	"assay/internal/api" //nolint:depguard // the walk includes the page of the API documentation
 	"assay/internal/db/dbtest"
 	"assay/internal/randtest"
 )
