@@ -182,7 +182,7 @@ func TestSession_ExpiresWhenIdle(t *testing.T) {
 func actions() []string {
 	return []string{
 		"/runs", "/runs/42/cancel", "/runs/42/retry-failed", "/providers/sim/pause", "/providers/sim/resume", "/providers/pricelist/accept",
-		"/users/resync?user=collector", "/trades/1/complete", "/trades/1/reverse", "/ledger/verify?user=collector", "/fees/activate", "/fees/rollback?version=1",
+		"/users/resync?user=collector", "/trades/1/complete", "/trades/1/reverse", "/ledger/verify?user=collector", "/ledger/verify-all", "/fees/activate", "/fees/rollback?version=1",
 		"/keys", "/keys/shop/rotate", "/keys/shop/revoke", "/providers/sim/test",
 		"/webhooks", "/webhooks/1", "/webhooks/1/enable", "/webhooks/1/disable", "/webhooks/1/rotate", "/webhooks/1/delete", "/webhooks/1/test", "/webhooks/1/deliveries/1/resend",
 		"/operators", "/operators/anna/password", "/operators/anna/role", "/operators/anna/disable", "/operators/anna/enable",

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"assay/internal/catalog"
@@ -89,22 +88,10 @@ func (s *itemPages) itemsCSV(w http.ResponseWriter, r *http.Request, by view.Ite
 	}
 	return s.sendCSV(w, r, "items", []string{
 		"appId", "marketHashName", "phase", "price", "currency", "status", "held", "intervalLow", "intervalHigh", "dayChange", "priceUpdatedAt", "priceCheckedAt",
-	}, func(yield func([]string, error) bool) {
-		for {
-			for i := range found.Items {
-				if !yield(s.itemRecord(&found.Items[i]), nil) {
-					return
-				}
-			}
-			if found.NextCursor == nil {
-				return
-			}
-			if found, err = s.Items.Items(r.Context(), by, *found.NextCursor, csvChunk); err != nil {
-				yield(nil, err)
-				return
-			}
-		}
-	})
+	}, records(found.Page, s.itemRecord, func(cursor string) (view.Page[view.PricedItem], error) {
+		more, err := s.Items.Items(r.Context(), by, cursor, csvChunk)
+		return more.Page, err
+	}))
 }
 
 // itemRecord returns an item as a row of a file. Unknown values are empty.
@@ -119,15 +106,9 @@ func (s *itemPages) itemRecord(i *view.PricedItem) []string {
 	if i.CurrentPrice > 0 {
 		amount = i.CurrentPrice.String()
 	}
-	at := func(t *time.Time) string {
-		if t == nil {
-			return ""
-		}
-		return t.UTC().Format(time.RFC3339)
-	}
 	return []string{
 		strconv.Itoa(int(i.AppID)), i.MarketHashName, i.Phase, amount, string(s.Currency), i.Status, strconv.FormatBool(i.Held),
-		low, high, move, at(i.PriceUpdatedAt), at(i.PriceCheckedAt),
+		low, high, move, csvTime(i.PriceUpdatedAt), csvTime(i.PriceCheckedAt),
 	}
 }
 

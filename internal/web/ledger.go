@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"time"
 
 	"assay/internal/admission"
 	users "assay/internal/user"
@@ -52,6 +53,9 @@ type ledgerPage struct {
 
 func (s *moneyPages) ledger(w http.ResponseWriter, r *http.Request, sess session) (err error) {
 	if r.URL.Query().Get("user") != "" {
+		if r.URL.Query().Get("format") == "csv" {
+			return s.entriesCSV(w, r)
+		}
 		return s.showUser(w, r, sess, nil)
 	}
 	list, cursor := listOf(r, "of"), r.URL.Query().Get("cursor")
@@ -144,6 +148,59 @@ func (s *moneyPages) fillUser(ctx context.Context, page *ledgerUserPage, list li
 	holds, err := s.Market.Holds(ctx, page.ID, "", holdsShown)
 	page.Holds, page.MoreHeld = holds.Items, holds.NextCursor != nil
 	return err
+}
+
+// entriesCSV sends all entries of the user in the query as a file. Amounts are in minor units.
+func (s *moneyPages) entriesCSV(w http.ResponseWriter, r *http.Request) error {
+	id, err := userID(r)
+	if err != nil {
+		return err
+	}
+	read := func(cursor string) (view.Page[view.WalletEntry], error) {
+		return s.Wallets.WalletEntries(r.Context(), id, r.URL.Query().Get("currency"), cursor, csvChunk)
+	}
+	found, err := read("")
+	if err != nil {
+		return err
+	}
+	return s.sendCSV(w, r, "entries", []string{
+		"userId", "currency", "seq", "transactionId", "type", "amountMinor", "balanceAfterMinor", "heldAfterMinor", "tradeId", "reversesSeq", "createdAt", "hash",
+	}, records(found, entryRecord, read))
+}
+
+// entryRecord returns an entry as a row of a file.
+func entryRecord(e *view.WalletEntry) []string {
+	var trade, reverses string
+	if e.TradeID != nil {
+		trade = *e.TradeID
+	}
+	if e.ReversesSeq != nil {
+		reverses = text(*e.ReversesSeq)
+	}
+	return []string{
+		e.UserID, e.Currency, text(e.Seq), e.TransactionID, e.Type, text(e.Amount), text(e.BalanceAfter), text(e.HeldAfter),
+		trade, reverses, csvTime(&e.CreatedAt), e.Hash,
+	}
+}
+
+// verifyTime limits a verification of the whole ledger on the page. A response has two minutes.
+const verifyTime = 90 * time.Second
+
+// verifyAll verifies the whole ledger like the verification in the background, and stores the
+// result. It needs a slot of the gate, so that at most one runs at a time.
+func (s *moneyPages) verifyAll(w http.ResponseWriter, r *http.Request, sess session) error {
+	ctx, cancel := context.WithTimeout(r.Context(), verifyTime)
+	defer cancel()
+	leave, err := s.Gate.Enter(ctx, admission.Verification)
+	if err == nil {
+		err = s.Ledger.VerifyAll(ctx)
+		leave()
+	}
+	if r.Context().Err() == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return s.done(w, r, sess, flash{Text: "The ledger is too large to verify it here within " + humanDuration(verifyTime) +
+			". Nothing was stored. Run assay verify --all, or wait for the verification in the background."}, nil)
+	}
+	return s.done(w, r, sess, flash{Good: true, Text: "The whole ledger was verified. The result is below."}, err)
 }
 
 // verify verifies the ledger of the user in the query and shows the result.

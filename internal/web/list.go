@@ -8,6 +8,9 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"time"
+
+	"assay/internal/view"
 )
 
 // listState is the state of a list in its URL: the filters, the order and the position. Templates
@@ -148,4 +151,34 @@ func (s *pages) sendCSV(w http.ResponseWriter, r *http.Request, name string, col
 	}
 	out.Flush()
 	return nil
+}
+
+// records returns the rows of a file from the first page of a list. It reads the next pages one
+// by one.
+func records[T any](page view.Page[T], record func(*T) []string, read func(cursor string) (view.Page[T], error)) iter.Seq2[[]string, error] {
+	return func(yield func([]string, error) bool) {
+		for {
+			for i := range page.Items {
+				if !yield(record(&page.Items[i]), nil) {
+					return
+				}
+			}
+			if page.NextCursor == nil {
+				return
+			}
+			var err error
+			if page, err = read(*page.NextCursor); err != nil {
+				yield(nil, err)
+				return
+			}
+		}
+	}
+}
+
+// csvTime returns a time of a file. It is empty for an unknown time.
+func csvTime(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
 }

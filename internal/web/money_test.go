@@ -36,6 +36,33 @@ func TestLedger_VerifyAnswersInPlainWords(t *testing.T) {
 	mustContain(t, v.post("/ledger/verify?user=ben").body, "This ledger does not verify:", "cached_balance", "Findings")
 }
 
+func TestLedger_VerifiesTheWholeLedger(t *testing.T) {
+	w := newWorld(t)
+	w.trade()
+	v := w.visit(t, adminToken)
+	v.post("/ledger/verify-all", "back", "/ledger")
+	mustContain(t, v.get("/ledger").body, "The whole ledger was verified.", "The ledger is correct.", "just now")
+	w.exec(`DROP TRIGGER IF EXISTS wallet_account_update`)
+	w.exec(`UPDATE wallet_account SET balance = balance + 1 WHERE user_id = 'ben'`)
+	v.post("/ledger/verify-all", "back", "/ledger")
+	mustContain(t, v.get("/ledger").body, "The ledger does not verify:", "cached_balance")
+}
+
+func TestLedger_SendsEntriesAsFile(t *testing.T) {
+	w := newWorld(t)
+	w.trade()
+	v := w.visit(t, marketSecret)
+	mustContain(t, v.get("/ledger?user=ben").body, `href="/ledger?format=csv&amp;user=ben"`)
+	file := v.get("/ledger?user=ben&format=csv")
+	mustContain(t, file.body, "userId,currency,seq,", "\nben,USD,3,", ",purchase,-3250,993650,0,2,", "\nben,USD,1,", ",deposit,1000000,1000000,")
+	if rows := strings.Count(file.body, "\n"); rows != 5 || file.Header.Get("Content-Type") != "text/csv; charset=utf-8" {
+		t.Errorf("got %d lines of %s, want 5 of a CSV file", rows, file.Header.Get("Content-Type"))
+	}
+	if res := v.get("/ledger?user=unknown&format=csv"); res.StatusCode != http.StatusNotFound {
+		t.Errorf("unknown user: got status %d, want 404", res.StatusCode)
+	}
+}
+
 func TestFees_CompareActivateAndRollBack(t *testing.T) {
 	w := newWorld(t)
 	v := w.visit(t, adminToken)

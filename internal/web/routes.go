@@ -105,6 +105,7 @@ func (s *pages) tradingRoutes() []route {
 
 		{"GET /ledger", Read, funds.ledger},
 		{"POST /ledger/verify", Admin, funds.verify},
+		{"POST /ledger/verify-all", Admin, funds.verifyAll},
 		{"GET /fees", Read, funds.fees},
 		{"POST /fees/activate", Admin, funds.activateFees},
 		{"POST /fees/rollback", Admin, funds.rollbackFees},

@@ -42,6 +42,9 @@ func (s *userPages) users(w http.ResponseWriter, r *http.Request, sess session) 
 	if err := checkSearch(list.Get("q")); err != nil {
 		return err
 	}
+	if r.URL.Query().Get("format") == "csv" {
+		return s.usersCSV(w, r, list.Get("q"))
+	}
 	found, err := s.Users.UserList(r.Context(), list.Get("q"), r.URL.Query().Get("cursor"), usersPerPage)
 	if err != nil {
 		return err
@@ -55,6 +58,25 @@ func (s *userPages) users(w http.ResponseWriter, r *http.Request, sess session) 
 		page.Empty = emptyState{"Nothing found", "No user has this text in the id, the Steam id or the display name. Case does not matter."}
 	}
 	return s.show(w, r, "users", page)
+}
+
+// usersCSV sends all users of a list as a file.
+func (s *userPages) usersCSV(w http.ResponseWriter, r *http.Request, search string) error {
+	read := func(cursor string) (view.Page[view.UserSummary], error) {
+		return s.Users.UserList(r.Context(), search, cursor, csvChunk)
+	}
+	found, err := read("")
+	if err != nil {
+		return err
+	}
+	return s.sendCSV(w, r, "users", []string{
+		"userId", "steamId", "displayName", "value", "currency", "rows", "unpricedRows", "oldestInventory", "createdAt",
+	}, records(found, func(u *view.UserSummary) []string {
+		return []string{
+			u.UserID, u.SteamID, u.DisplayName, u.Value.String(), string(s.Currency), strconv.FormatInt(u.Rows, 10), strconv.FormatInt(u.Unpriced, 10),
+			csvTime(u.SyncedAt), csvTime(&u.CreatedAt),
+		}
+	}, read))
 }
 
 // checkSearch checks a text that users enter to search for users.

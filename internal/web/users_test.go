@@ -15,7 +15,7 @@ func TestUsers_ListValueAndAgeOfInventories(t *testing.T) {
 	w := newWorld(t)
 	v := w.visit(t, marketSecret)
 	body := v.get("/users").body
-	mustContain(t, body, `href="/users/collector"`, `href="/users/trader"`, "Oldest inventory", "$21,580.78", "9 h ago")
+	mustContain(t, body, `href="/users/collector"`, `href="/users/trader"`, "Oldest inventory", "$21,551.44", "9 h ago")
 	found := v.get("/users?q=TRAD").body
 	mustContain(t, found, `href="/users/trader"`)
 	if strings.Contains(found, "collector") {
@@ -82,4 +82,15 @@ func TestUser_Resyncs(t *testing.T) {
 	w.exec(`DELETE FROM inventory_snapshot WHERE user_key = (SELECT id FROM platform_user WHERE user_id = 'empty')`)
 	v.post("/users/resync?user=empty", "from", "push", "back", "/users/empty")
 	mustContain(t, v.get("/users/empty").body, "The user has no inventory yet.")
+}
+
+func TestUsers_SendsFile(t *testing.T) {
+	w := newWorld(t)
+	v := w.visit(t, marketSecret)
+	mustContain(t, v.get("/users?q=coll").body, `href="/users?format=csv&amp;q=coll"`)
+	file := v.get("/users?q=coll&format=csv").body
+	mustContain(t, file, "userId,steamId,displayName,value,currency,rows,", "\ncollector,,,", ",USD,")
+	if all := v.get("/users?format=csv").body; strings.Count(file, "\n") != 2 || strings.Count(all, "\n") != 3 {
+		t.Errorf("got the files %q and %q, want one user and both", file, all)
+	}
 }
