@@ -78,6 +78,7 @@ func (a *App) tasks() []dispatch.Task {
 			return t.UTC().Truncate(provider.SamplePeriod).Add(provider.SamplePeriod)
 		}},
 		{Name: "inventory_values", Queue: dispatch.QueueUpkeep, Run: func(ctx context.Context) error { return inventory.RecordValues(ctx, a.store) }, Next: hourly},
+		{Name: "waiting_inventories", Queue: dispatch.QueueUpkeep, Run: func(ctx context.Context) error { return inventory.AnnouncePriced(ctx, a.store) }, Next: hourly},
 		{Name: "audit_log", Queue: dispatch.QueueUpkeep, Run: func(ctx context.Context) error { return auditlog.DeleteOld(ctx, a.store) }, Next: hourly},
 	}
 	if a.cfg.PricesOnly {

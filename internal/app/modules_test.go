@@ -83,8 +83,8 @@ func TestModules_PricesOnlyStartsNoWorkOfTheWallet(t *testing.T) {
 	rules := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("got a request for the fee rules, want none") }))
 	defer rules.Close()
 	a, stop := startApp(t, dir, "MODULES=prices", "PAYMENT_FEE_RULES="+rules.URL)
-	if got := a.taskNames(); !slices.Equal(got, []string{"audit_log", "inventory_values", "price_samples", "refresh", "retention"}) {
-		t.Errorf("got the tasks %q, want audit_log, inventory_values, price_samples, refresh and retention", got)
+	if got := a.taskNames(); !slices.Equal(got, []string{"audit_log", "inventory_values", "price_samples", "refresh", "retention", "waiting_inventories"}) {
+		t.Errorf("got the tasks %q, want audit_log, inventory_values, price_samples, refresh, retention and waiting_inventories", got)
 	}
 	if got := a.loopNames(); !slices.Equal(got, []string{"lease", "dispatcher", "secrets", "feed", "webhooks", "samples"}) {
 		t.Errorf("got the loops %q, want none of the market, the wallet or fees", got)
@@ -113,8 +113,8 @@ func TestModules_PricesOnlyStartsNoWorkOfTheWallet(t *testing.T) {
 
 	a, stop = startApp(t, dir)
 	defer stop()
-	if got := a.taskNames(); len(got) != 9 {
-		t.Errorf("got the tasks %q with all modules, want 9", got)
+	if got := a.taskNames(); len(got) != 10 {
+		t.Errorf("got the tasks %q with all modules, want 10", got)
 	}
 	if got := a.loopNames(); !slices.Contains(got, "ranking") {
 		t.Errorf("got the loops %q with all modules, want the ranking of traders", got)

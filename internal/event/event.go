@@ -3,7 +3,11 @@
 // it. A payload never contains a secret.
 package event
 
-import "time"
+import (
+	"time"
+
+	"assay/internal/money"
+)
 
 // Kind is the type of an event.
 type Kind string
@@ -23,6 +27,8 @@ const (
 	LedgerHasProblem Kind = "ledger.problem"
 	TradeIsOverdue   Kind = "trade.overdue"
 
+	InventoryIsPriced Kind = "inventory.priced"
+
 	ListingSold      Kind = "listing.sold"
 	ListingCancelled Kind = "listing.cancelled"
 	ListingExpired   Kind = "listing.expired"
@@ -36,9 +42,9 @@ func Kinds() []Kind {
 	return append([]Kind{PriceChanged, JobFinished, JobPartial, JobFailed, Degraded, WentDown, Quarantined, CameUp, BudgetIsLow, LedgerHasProblem, TradeIsOverdue}, marketKinds()...)
 }
 
-// marketKinds returns the kinds of events of single listings and trades.
+// marketKinds returns the kinds of events of single inventories, listings and trades.
 func marketKinds() []Kind {
-	return []Kind{ListingSold, ListingCancelled, ListingExpired, TradeCompleted, TradeReversed, TradeSettled}
+	return []Kind{InventoryIsPriced, ListingSold, ListingCancelled, ListingExpired, TradeCompleted, TradeReversed, TradeSettled}
 }
 
 // Data is the payload of an event: one of the structs below, encoded as JSON.
@@ -146,6 +152,21 @@ type TradeOverdue struct {
 	Since     time.Time `json:"since"` // time of the purchase, or end of the hold
 }
 
+// InventoryPriced reports that no row of an inventory waits for a first price any more, after a
+// sync left such rows. Rows of names that no market quotes have no price and count as
+// UnpricedRows.
+type InventoryPriced struct {
+	UserID            string    `json:"userId"`
+	AppID             int32     `json:"appId"`
+	ContextID         string    `json:"contextId"`
+	Rows              int64     `json:"rows"`
+	UnpricedRows      int64     `json:"unpricedRows"`
+	TotalValue        money.Sum `json:"totalValue"`
+	TotalValueDecimal string    `json:"totalValueDecimal"`
+	Currency          string    `json:"currency"`
+	Since             time.Time `json:"since"` // time of the first sync that left rows without a price
+}
+
 // ListingEnded reports that a listing was sold or cancelled, or that it expired.
 type ListingEnded struct {
 	ListingID      string `json:"listingId"`
@@ -178,6 +199,9 @@ type TradeMoved struct {
 	Currency       string `json:"currency"`
 	State          string `json:"state"` // completed, reversed, settled
 }
+
+// Kind implements Data.
+func (InventoryPriced) Kind() Kind { return InventoryIsPriced }
 
 // Kind implements Data.
 func (l ListingEnded) Kind() Kind { return Kind("listing." + l.State) }

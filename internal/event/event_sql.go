@@ -31,8 +31,8 @@ const (
 	maxChanges = 20_000
 	changesAge = 3 * 24 * time.Hour
 
-	// maxMarket limits the stored events of single listings and trades, whose age is limited by
-	// changesAge too. They take up to about 100 MB.
+	// maxMarket limits the stored events of single inventories, listings and trades, whose age is
+	// limited by changesAge too. They take up to about 100 MB.
 	maxMarket = 200_000
 )
 
@@ -57,12 +57,13 @@ func Add(t *db.Tx, d Data) error {
 	return nil
 }
 
-// rare selects the events other than price changes and those of single listings and trades. It
-// is the condition of an index, and repeats the kinds, because a partial index needs literals.
-const rare = `kind NOT IN ('price.changed', 'listing.sold', 'listing.cancelled', 'listing.expired', 'trade.completed', 'trade.reversed', 'trade.settled')`
+// rare selects the events other than price changes and those of single inventories, listings and
+// trades. It is the condition of an index, and repeats the kinds, because a partial index needs
+// literals.
+const rare = `kind NOT IN ('price.changed', 'inventory.priced', 'listing.sold', 'listing.cancelled', 'listing.expired', 'trade.completed', 'trade.reversed', 'trade.settled')`
 
 // List returns up to limit events, newest first, without price changes and events of single
-// listings and trades.
+// inventories, listings and trades.
 func List(ctx context.Context, s *db.DB, limit int) ([]Stored, error) {
 	return listBefore(ctx, s, rareBefore, math.MaxInt64, limit)
 }
@@ -72,8 +73,8 @@ func ListBefore(ctx context.Context, s *db.DB, before int64, limit int) ([]Store
 	return listBefore(ctx, s, rareBefore, before, limit)
 }
 
-// ListMarketBefore returns up to limit events of single listings and trades with an id below
-// before, newest first.
+// ListMarketBefore returns up to limit events of single inventories, listings and trades with an
+// id below before, newest first.
 func ListMarketBefore(ctx context.Context, s *db.DB, before int64, limit int) ([]Stored, error) {
 	return listBefore(ctx, s, marketBefore, before, limit)
 }
@@ -119,8 +120,8 @@ const (
 )
 
 // Retain deletes numbered events that are older than age, except the newest minEvents. It also
-// deletes the oldest events beyond maxEvents. Price changes and events of listings and trades
-// have limits of their own. The row of event_feed records what was deleted, so that a reader
+// deletes the oldest events beyond maxEvents. Price changes and events of inventories,
+// listings and trades have limits of their own. The row of event_feed records what was deleted, so that a reader
 // with an older cursor gets ErrExpired.
 func Retain(t *db.Tx, age time.Duration) error {
 	changes, err := deleteOld(t, findChanges, deleteChanges, changesAge, maxChanges, 0)

@@ -3,6 +3,7 @@ package event
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dustin/go-humanize"
@@ -13,7 +14,8 @@ import (
 func Text(kind Kind, data []byte) string {
 	var d struct {
 		Provider, Host, Market, Budget, Detail, JobID, UserID, Status, TradeID, ListingID, State, MarketHashName, Phase, SellerID string
-		Left, Limit, TotalItems, UpdatedItems                                                                                     int64
+		TotalValueDecimal, Currency, ContextID                                                                                    string
+		Left, Limit, TotalItems, UpdatedItems, AppID, Rows, UnpricedRows                                                          int64
 	}
 	if err := json.Unmarshal(data, &d); err != nil {
 		return ""
@@ -28,6 +30,9 @@ func Text(kind Kind, data []byte) string {
 		return place + ": " + strings.TrimPrefix(d.Detail, d.Provider+": "+d.Market+": quarantined: ")
 	case LedgerHasProblem:
 		return "user " + d.UserID + ": " + d.Status
+	case InventoryIsPriced:
+		return "inventory of " + d.UserID + ", game " + strconv.FormatInt(d.AppID, 10) + ", context " + d.ContextID + ": " +
+			humanize.Comma(d.Rows-d.UnpricedRows) + " of " + humanize.Comma(d.Rows) + " rows priced, " + d.TotalValueDecimal + " " + d.Currency
 	case ListingSold, ListingCancelled, ListingExpired:
 		return "listing " + d.ListingID + " of " + d.SellerID + ", " + strings.TrimSpace(d.MarketHashName+" "+d.Phase) + ": " + d.State
 	case TradeCompleted, TradeReversed, TradeSettled:

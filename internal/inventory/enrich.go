@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 
 	"assay/internal/catalog"
@@ -171,7 +173,7 @@ func move(tx *db.Tx, rows []Uninspected, found []Inspection) (sooner bool, err e
 			return false, fmt.Errorf("queue: %w", err)
 		}
 	}
-	return sooner, nil
+	return sooner, awaitMoved(tx, slices.Collect(maps.Keys(to)))
 }
 
 // examine decodes a row's certificate or link and compares it with the asset's properties.

@@ -30,17 +30,24 @@ type fixture struct {
 	raw         *sql.DB // separate connection to the database
 	queued      int     // number of calls of Queued
 	inspectable int     // number of calls of Inspectable
+	faults      func(point string) error
 }
 
 func newFixture(tb testing.TB) *fixture {
 	tb.Helper()
 	database := dbtest.NewDatabase(tb)
-	s, err := db.Open(tb.Context(), db.Options{Path: database.Path, URL: database.URL, Now: func() time.Time { return noon }})
+	p := &fixture{TB: tb, database: database}
+	s, err := db.Open(tb.Context(), db.Options{Path: database.Path, URL: database.URL, Now: func() time.Time { return noon }, Faults: func(point string) error {
+		if p.faults == nil {
+			return nil
+		}
+		return p.faults(point)
+	}})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	raw := database.Raw(tb)
-	p := &fixture{TB: tb, store: s, raw: raw, database: database}
+	p.store, p.raw = s, raw
 	p.Service = &inventory.Service{
 		InTx:        s.InTx,
 		Queued:      func() { p.queued++ },

@@ -59,11 +59,10 @@ func renew(tx *db.Tx, user int64, app int32, contextID string, rows []Row) (soon
 		return false, fmt.Errorf("copy prices: %w", err)
 	}
 	missing := unpriced(prices)
-	if len(missing) == 0 {
-		return false, nil
+	if len(missing) > 0 {
+		if _, sooner, err = catalog.QueueMissing(tx, missing); err != nil {
+			return false, fmt.Errorf("queue: %w", err)
+		}
 	}
-	if _, sooner, err = catalog.QueueMissing(tx, missing); err != nil {
-		return false, fmt.Errorf("queue: %w", err)
-	}
-	return sooner, nil
+	return sooner, awaitPrices(tx, user, app, contextID, missing)
 }

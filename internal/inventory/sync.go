@@ -108,10 +108,14 @@ func apply(tx *db.Tx, userID string, push Push, mode Mode) (outcome, error) {
 		return outcome{}, err
 	}
 	var sooner bool
-	if missing := unpriced(d.prices); len(missing) > 0 {
+	missing := unpriced(d.prices)
+	if len(missing) > 0 {
 		if d.QueuedNames, sooner, err = catalog.QueueMissing(tx, missing); err != nil {
 			return outcome{}, fmt.Errorf("queue: %w", err)
 		}
+	}
+	if err := awaitPrices(tx, user, push.AppID, push.ContextID, missing); err != nil {
+		return outcome{}, err
 	}
 	return outcome{Result: d.Result, user: user, sooner: sooner, inspectable: d.inspectable()}, nil
 }

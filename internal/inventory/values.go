@@ -17,6 +17,15 @@ type Value struct {
 	Unpriced int64     // rows without a value
 }
 
+// add counts rows with the same value of one unit. amount is their total amount.
+func (v *Value) add(value money.Micro, amount, rows int64) {
+	v.Assets += rows
+	if value == 0 {
+		v.Unpriced += rows
+	}
+	v.Value = v.Value.Add(value, amount)
+}
+
 // day is the interval of values.
 const day = 24 * time.Hour
 

@@ -52,16 +52,13 @@ func recordValues(t *db.Tx, after int64, at time.Time) (last int64, more bool, e
 		values[key] = &Value{}
 	}
 	err = db.Each(t.Context(), t, func(r *sql.Rows) error {
-		var key, value, amount, rows int64
+		var key, amount, rows int64
+		var value money.Micro
 		if err := r.Scan(&key, &value, &amount, &rows); err != nil {
 			return err
 		}
 		if v := values[key]; v != nil {
-			v.Assets += rows
-			if value == 0 {
-				v.Unpriced += rows
-			}
-			v.Value = v.Value.Add(money.Micro(value), amount)
+			v.add(value, amount, rows)
 		}
 		return nil
 	}, `SELECT user_key, coalesce(value, 0), CAST(sum(amount) AS BIGINT), count(*) FROM inventory
@@ -95,8 +92,11 @@ func Values(ctx context.Context, s *db.DB, user int64, from, to time.Time, limit
 		user, db.Micros(from), db.Micros(to), limit)
 }
 
-// RemoveValues deletes the values of a user.
-func RemoveValues(t *db.Tx, user int64) error {
-	_, err := t.Exec(`DELETE FROM inventory_value WHERE user_key = $1`, user)
+// RemoveUser deletes the values of a user, and the rows of the user's waiting inventories.
+func RemoveUser(t *db.Tx, user int64) error {
+	if _, err := t.Exec(`DELETE FROM inventory_value WHERE user_key = $1`, user); err != nil {
+		return err
+	}
+	_, err := t.Exec(`DELETE FROM inventory_waiting WHERE user_key = $1`, user)
 	return err
 }

@@ -58,7 +58,7 @@ func TestRecordValues_RecordsEachDayOnce(t *testing.T) {
 		f.Must(err)
 		f.Is("values from a time within the first day", len(cut), 1)
 		f.Is("day of the first of them", cut[0].Day, time.Date(2026, 3, 4, 0, 0, 0, 0, time.UTC))
-		f.Tx(func(tx *db.Tx) error { return inventory.RemoveValues(tx, 3) })
+		f.Tx(func(tx *db.Tx) error { return inventory.RemoveUser(tx, 3) })
 		f.Is("values after their removal", len(text(3)), 0)
 	})
 }

@@ -38,7 +38,7 @@ func DeleteUser(t *db.Tx, key int64) error {
 	if _, err := t.Exec(`DELETE FROM inventory_snapshot WHERE user_key = $1`, key); err != nil {
 		return err
 	}
-	if err := inventory.RemoveValues(t, key); err != nil {
+	if err := inventory.RemoveUser(t, key); err != nil {
 		return err
 	}
 	if _, err := t.Exec(`UPDATE platform_user SET steam_id = '', display_name = '', leaderboard = FALSE, deleted_at = $2 WHERE id = $1`,

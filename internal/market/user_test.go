@@ -250,7 +250,7 @@ func TestDeleteUser_IsCompleteDuringConcurrentOperations(t *testing.T) {
 	raw := w.db.Raw(t)
 	defer raw.Close()
 	for _, left := range []string{
-		`inventory WHERE user_key IN `, `inventory_snapshot WHERE user_key IN `, `inspection WHERE user_key IN `,
+		`inventory WHERE user_key IN `, `inventory_snapshot WHERE user_key IN `, `inventory_waiting WHERE user_key IN `, `inspection WHERE user_key IN `,
 		`listing WHERE state = 'active' AND seller_key IN `,
 		`trade WHERE state IN ('pending', 'completed') AND seller_key IN `, `trade WHERE state IN ('pending', 'completed') AND buyer_key IN `,
 		`platform_user WHERE steam_id || display_name <> '' AND id IN `,
@@ -339,7 +339,7 @@ func TestDeleteUser_KeepsTheKeyOfTheID(t *testing.T) {
 	is("user a is known", known("a"), true)
 	is("Hold of an unknown id", hold("unknown"), user.Held{})
 	is("Hold of user a", a, user.Held{Key: a.Key, SteamID: steamID})
-	tables := []string{"inventory", "inventory_snapshot", "inspection"}
+	tables := []string{"inventory", "inventory_snapshot", "inventory_waiting", "inspection"}
 	for _, table := range tables {
 		is("table "+table+" has rows of user a", stored(table) > 0, true)
 	}

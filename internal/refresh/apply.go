@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"assay/internal/db"
+	"assay/internal/inventory"
 )
 
 const (
@@ -107,8 +108,12 @@ func (a *applier) applyBatch(ctx context.Context, job *Job) error {
 	})
 }
 
-// finish ends a job whose prices have all been applied.
+// finish ends a job whose prices have all been applied. Before, it sends the events of the
+// inventories that waited for these prices: if it is killed in between, the job is finished again.
 func (a *applier) finish(ctx context.Context, job *Job) error {
+	if err := inventory.AnnouncePriced(ctx, a.store); err != nil {
+		return err
+	}
 	units, err := jobUnits(ctx, a.store, job.ID)
 	if err != nil {
 		return err

@@ -119,6 +119,8 @@ func (d drama) dump(w *world) string {
 		`SELECT i.name, m.due_at, m.attempts, m.job_id FROM missing_price m JOIN item i ON i.id = m.item_id ORDER BY i.name`,
 		`SELECT market_id, app_id, file, fetched_at, quotes, quarantine FROM market_file ORDER BY market_id, file`,
 		`SELECT provider, paused, last_success, last_error FROM provider_state ORDER BY provider`,
+		`SELECT data FROM event WHERE kind = 'inventory.priced' ORDER BY data`,
+		`SELECT user_key, app_id, context_id FROM inventory_waiting ORDER BY user_key`,
 	}
 	if d.levelled > 0 {
 		queries = append(queries,

@@ -61,6 +61,8 @@ func EventLineOf(e event.Stored) EventLine {
 		say(from, "The budget (%s) of %s is low: %s of %s left.", d.Budget, place, humanize.Comma(d.Left), countText(d.Limit, "request", "requests"))
 	case event.LedgerHasProblem:
 		say("/ledger?user="+url.QueryEscape(d.UserID), "The ledger of user %s does not verify: %s.", d.UserID, d.Status)
+	case event.InventoryIsPriced:
+		say("/users/"+url.PathEscape(d.UserID), "%s.", capital(event.Text(e.Kind, e.Data)))
 	case event.TradeIsOverdue:
 		say("/trades/"+url.PathEscape(d.TradeID), "Trade %s is overdue: it is still %s.", d.TradeID, d.State)
 	case event.TradeCompleted, event.TradeReversed, event.TradeSettled:
@@ -71,8 +73,8 @@ func EventLineOf(e event.Stored) EventLine {
 	return line
 }
 
-// EventLines returns a page of events, newest first: those of single listings and trades if
-// ofMarket is true, otherwise all others. Price changes are not included.
+// EventLines returns a page of events, newest first: those of single inventories, listings
+// and trades if ofMarket is true, otherwise all others. Price changes are not included.
 func (r *OverviewReader) EventLines(ctx context.Context, ofMarket bool, after string, limit int) (Page[EventLine], error) {
 	leave, err := r.o.enter(ctx, admission.List)
 	if err != nil {

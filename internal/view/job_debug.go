@@ -28,7 +28,7 @@ type JobDebug struct {
 // Event is a recorded event. See docs/reference/events.md.
 type Event struct {
 	ID   string          `json:"id"`
-	Kind string          `json:"kind"` // job.finished, job.partial, job.failed, provider.degraded, provider.down, provider.quarantined, provider.up, budget.low, ledger.problem, trade.overdue; elsewhere also price.changed and those of listings and trades
+	Kind string          `json:"kind"` // job.finished, job.partial, job.failed, provider.degraded, provider.down, provider.quarantined, provider.up, budget.low, ledger.problem, trade.overdue; elsewhere also price.changed and those of inventories, listings and trades
 	At   time.Time       `json:"at"`
 	Data json.RawMessage `json:"data"` // JSON object with the fields of the kind
 }

@@ -227,6 +227,10 @@ func TestEventLineOf_IsSentenceWithLink(t *testing.T) {
 		{event.BudgetLow{Provider: "sim", Budget: "day", Left: 5, Limit: 1000}, "The budget (day) of sim is low: 5 of 1,000 requests left.", "/providers/sim"},
 		{event.JobEnded{JobID: "3", Outcome: "failed"}, "Run 3 failed: no item got a price and an error occurred.", "/runs/3"},
 		{event.JobEnded{JobID: "4", Outcome: "partial", TotalItems: 2000, UpdatedItems: 1}, "Run 4 priced 1 of 2,000 items; some items or markets are missing.", "/runs/4"},
+		{
+			event.InventoryPriced{UserID: "u/1", AppID: 730, ContextID: "2", Rows: 1200, UnpricedRows: 3, TotalValueDecimal: "27.5", Currency: "EUR"},
+			"Inventory of u/1, game 730, context 2: 1,197 of 1,200 rows priced, 27.5 EUR.", "/users/u%2F1",
+		},
 	} {
 		data, err := json.Marshal(c.data)
 		if err != nil {

@@ -27,8 +27,10 @@ func (s *systemPages) events(w http.ResponseWriter, r *http.Request, sess sessio
 		frame: s.frame("Events", "events", &sess), Events: found.Items, List: list.until(found.NextCursor),
 		API: apiCall{Method: http.MethodGet, Path: "/api/events"},
 	}
-	if !s.PricesOnly {
-		page.Tabs = []tab{list.Tab("Service", "of", ""), list.Tab("Listings and trades", "of", "market")}
+	single := "Inventories, listings and trades"
+	if s.PricesOnly {
+		single = "Inventories"
 	}
+	page.Tabs = []tab{list.Tab("Service", "of", ""), list.Tab(single, "of", "market")}
 	return s.show(w, r, "events", page)
 }

@@ -217,6 +217,7 @@ func (e DeferReason) Valid() bool {
 const (
 	DeliveryKindBudgetLow           DeliveryKind = "budget.low"
 	DeliveryKindEmpty               DeliveryKind = ""
+	DeliveryKindInventoryPriced     DeliveryKind = "inventory.priced"
 	DeliveryKindJobFailed           DeliveryKind = "job.failed"
 	DeliveryKindJobFinished         DeliveryKind = "job.finished"
 	DeliveryKindJobPartial          DeliveryKind = "job.partial"
@@ -241,6 +242,8 @@ func (e DeliveryKind) Valid() bool {
 	case DeliveryKindBudgetLow:
 		return true
 	case DeliveryKindEmpty:
+		return true
+	case DeliveryKindInventoryPriced:
 		return true
 	case DeliveryKindJobFailed:
 		return true
@@ -390,6 +393,7 @@ func (e EstimateMethod) Valid() bool {
 // Defines values for EventKind.
 const (
 	EventKindBudgetLow           EventKind = "budget.low"
+	EventKindInventoryPriced     EventKind = "inventory.priced"
 	EventKindJobFailed           EventKind = "job.failed"
 	EventKindJobFinished         EventKind = "job.finished"
 	EventKindJobPartial          EventKind = "job.partial"
@@ -412,6 +416,8 @@ const (
 func (e EventKind) Valid() bool {
 	switch e {
 	case EventKindBudgetLow:
+		return true
+	case EventKindInventoryPriced:
 		return true
 	case EventKindJobFailed:
 		return true

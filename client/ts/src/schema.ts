@@ -1660,7 +1660,7 @@ export interface components {
         /** @enum {string} */
         DeferReason: "limit" | "day" | "month" | "reported" | "retryAfter" | "background";
         /** @enum {string} */
-        DeliveryKind: "" | "price.changed" | "job.finished" | "job.partial" | "job.failed" | "provider.degraded" | "provider.down" | "provider.quarantined" | "provider.up" | "budget.low" | "ledger.problem" | "trade.overdue" | "listing.sold" | "listing.cancelled" | "listing.expired" | "trade.completed" | "trade.reversed" | "trade.settled";
+        DeliveryKind: "" | "price.changed" | "job.finished" | "job.partial" | "job.failed" | "provider.degraded" | "provider.down" | "provider.quarantined" | "provider.up" | "budget.low" | "ledger.problem" | "trade.overdue" | "inventory.priced" | "listing.sold" | "listing.cancelled" | "listing.expired" | "trade.completed" | "trade.reversed" | "trade.settled";
         /** @enum {string} */
         DeliveryState: "delivered" | "retrying" | "failed" | "lost";
         /** @description Description of an item, from the operator's file. Unknown members are absent. */
@@ -1760,7 +1760,7 @@ export interface components {
             kind: components["schemas"]["EventKind"];
         };
         /** @enum {string} */
-        EventKind: "price.changed" | "job.finished" | "job.partial" | "job.failed" | "provider.degraded" | "provider.down" | "provider.quarantined" | "provider.up" | "budget.low" | "ledger.problem" | "trade.overdue" | "listing.sold" | "listing.cancelled" | "listing.expired" | "trade.completed" | "trade.reversed" | "trade.settled";
+        EventKind: "price.changed" | "job.finished" | "job.partial" | "job.failed" | "provider.degraded" | "provider.down" | "provider.quarantined" | "provider.up" | "budget.low" | "ledger.problem" | "trade.overdue" | "inventory.priced" | "listing.sold" | "listing.cancelled" | "listing.expired" | "trade.completed" | "trade.reversed" | "trade.settled";
         /** @description Events after a number. */
         Events: {
             /** @description Events, oldest first. */

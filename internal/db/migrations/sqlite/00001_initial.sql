@@ -501,7 +501,7 @@ CREATE TABLE event (
 CREATE INDEX event_number ON event (number);
 -- For the list of events without the frequent kinds.
 CREATE INDEX event_rare ON event (id)
-    WHERE kind NOT IN ('price.changed', 'listing.sold', 'listing.cancelled', 'listing.expired', 'trade.completed', 'trade.reversed', 'trade.settled');
+    WHERE kind NOT IN ('price.changed', 'inventory.priced', 'listing.sold', 'listing.cancelled', 'listing.expired', 'trade.completed', 'trade.reversed', 'trade.settled');
 
 -- One row, which is locked while numbers are assigned to events.
 CREATE TABLE event_feed (
@@ -642,6 +642,16 @@ CREATE TABLE inventory_value (
     assets   INTEGER NOT NULL, -- rows
     unpriced INTEGER NOT NULL, -- rows without a value
     PRIMARY KEY (user_key, day)
+) WITHOUT ROWID;
+
+-- Inventories with rows whose names wait for their first prices. The row is deleted with the event inventory.priced.
+CREATE TABLE inventory_waiting (
+    user_key   INTEGER NOT NULL,
+    app_id     INTEGER NOT NULL,
+    context_id TEXT    NOT NULL,
+    since      INTEGER NOT NULL, -- time of the first sync that left such rows
+    item_id    INTEGER NOT NULL, -- one of the items that it waits for
+    PRIMARY KEY (user_key, app_id, context_id)
 ) WITHOUT ROWID;
 
 -- The assets of users. One row per asset.
