@@ -9,7 +9,7 @@ type Problem struct {
 	Code      string  `json:"code"`
 	RequestID string  `json:"requestId"`
 	Errors    []Field `json:"errors,omitempty"`
-	Change    string  `json:"change,omitempty"` // only with the code cursor_expired: the number of the last price change
+	Change    string  `json:"change,omitempty"` // only with the code cursor_expired: the number of the last price change, or of the last deleted event
 }
 
 // Status returns the HTTP status of a kind.

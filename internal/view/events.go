@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"assay/internal/event"
+	"assay/internal/fault"
 )
 
 // NumberedEvent is an event in the order of commits.
@@ -24,7 +25,7 @@ type Events struct {
 
 // Events returns events after a number. If there are none, it waits for one, at most for the
 // given time. A page ends when it has limit events or price changes. It returns a
-// fault.Expired if after is older than the stored price changes or is not the number of an
+// fault.Expired if an event after the number was deleted, or if it is not the number of an
 // event.
 func (r *ItemReader) Events(ctx context.Context, after int64, limit int, wait time.Duration) (Events, error) {
 	waiting, cancel := context.WithTimeout(ctx, wait)
@@ -42,7 +43,7 @@ func (r *ItemReader) events(ctx context.Context, after int64, limit int) (Events
 	page := Events{Items: []NumberedEvent{}, Next: id(after)}
 	found, err := event.After(ctx, r.o.Store.Read, after, limit)
 	if errors.Is(err, event.ErrExpired) {
-		err = r.cursorExpired(ctx)
+		err = r.eventExpired(ctx)
 	}
 	if err != nil {
 		return page, err
@@ -59,6 +60,19 @@ func (r *ItemReader) events(ctx context.Context, after int64, limit int) (Events
 	}
 	page.UpToDate = len(found) == 0 || found[len(found)-1].Number >= r.o.Feed.Last()
 	return page, nil
+}
+
+// eventExpired returns the fault of a number whose next events are deleted, or that is not the
+// number of an event. It names the lowest number that is accepted.
+func (r *ItemReader) eventExpired(ctx context.Context) error {
+	first, err := event.FirstCursor(ctx, r.o.Store.Read)
+	if err != nil {
+		return err
+	}
+	f := fault.New(fault.Expired, "cursor_expired", "This event number has expired or is unknown. Continue after %d: the events up to it are deleted. "+
+		"To follow prices, read a snapshot and continue after the number that it names.", first)
+	f.Change = id(first)
+	return f
 }
 
 // ChangeData returns the data of a price.changed event for clients. It leaves out items with

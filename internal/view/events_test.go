@@ -6,9 +6,52 @@ import (
 	"testing"
 	"time"
 
+	"assay/internal/db"
+	"assay/internal/event"
+	"assay/internal/fault"
 	"assay/internal/money"
 	"assay/internal/view"
 )
+
+// A reader whose next events were deleted learns the number to continue after. It gets all events
+// from there on, also those that are no price changes.
+func TestEvents_ExpiredNumberNamesTheOneToContinueAfter(t *testing.T) {
+	w := newWorld(t, false)
+	w.own("u", "A")
+	w.price(map[string]money.Micro{"A": units(10)})
+	_, err := w.LastNumber(t.Context())
+	w.must(err)
+	old, err := w.Events(t.Context(), 0, 1, 0)
+	w.must(err)
+	w.now = w.now.Add(4 * 24 * time.Hour) // price changes are kept for three days
+	w.price(map[string]money.Micro{"A": units(11)})
+	_, err = w.LastNumber(t.Context())
+	w.must(err)
+	w.must(w.store.InTx(t.Context(), func(tx *db.Tx) error { return event.Retain(tx, 7*24*time.Hour) }))
+	for what, read := range map[string]func(int64) error{
+		"Events": func(after int64) error { _, err := w.Events(t.Context(), after, 10, 0); return err },
+		"Stream": func(after int64) error { _, err := w.Stream(t.Context(), after); return err },
+	} {
+		f := fault.Of(read(0))
+		if f == nil || f.Code != "cursor_expired" || f.Kind != fault.Expired || f.Change != old.Next || !strings.Contains(f.Detail, "Continue after "+old.Next) {
+			t.Fatalf("%s after a deleted event: got the fault %+v, want cursor_expired with the number %s", what, f, old.Next)
+		}
+		if f := fault.Of(read(1)); f == nil || f.Code != "cursor_expired" {
+			t.Errorf("%s after a number of no event: got the fault %+v, want cursor_expired", what, f)
+		}
+	}
+	after, err := strconv.ParseInt(old.Next, 10, 64)
+	w.must(err)
+	page, err := w.Events(t.Context(), after, 10, 0)
+	w.must(err)
+	var kinds []string
+	for _, e := range page.Items {
+		kinds = append(kinds, e.Kind)
+	}
+	if got := strings.Join(kinds, " "); got != "job.finished price.changed job.finished" {
+		t.Errorf("after the named number: got the events %s, want job.finished, price.changed and job.finished", got)
+	}
+}
 
 // TestStream_SharesReadsAndShowsProgress reads the events of two jobs, as pages and as
 // server-sent events.

@@ -7264,7 +7264,7 @@ type ClientInterface interface {
 
 	// GetEvents List events after an event number, oldest first.
 	//
-	// Events after the number `after`, in the order in which they were committed, `price.changed` included. A page ends when it has `limit` events or price changes. Continue with `next`. With `wait` the response is held back until there is an event. API keys need the scope `prices:read`.
+	// Events after the number `after`, in the order in which they were committed, `price.changed` included. A page ends when it has `limit` events or price changes. Continue with `next`. With `wait` the response is held back until there is an event. If events after the number were deleted, the response is 410 with the code `cursor_expired`: continue after its `change`. API keys need the scope `prices:read`.
 	//
 	// Corresponds with GET /api/events (the `GetEvents` operationId).
 	GetEvents(ctx context.Context, params *GetEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -8018,7 +8018,7 @@ func (c *Client) GetCommunityTopTraders(ctx context.Context, params *GetCommunit
 
 // GetEvents List events after an event number, oldest first.
 //
-// Events after the number `after`, in the order in which they were committed, `price.changed` included. A page ends when it has `limit` events or price changes. Continue with `next`. With `wait` the response is held back until there is an event. API keys need the scope `prices:read`.
+// Events after the number `after`, in the order in which they were committed, `price.changed` included. A page ends when it has `limit` events or price changes. Continue with `next`. With `wait` the response is held back until there is an event. If events after the number were deleted, the response is 410 with the code `cursor_expired`: continue after its `change`. API keys need the scope `prices:read`.
 //
 // Corresponds with GET /api/events (the `GetEvents` operationId).
 func (c *Client) GetEvents(ctx context.Context, params *GetEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -14518,7 +14518,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetEventsWithResponse List events after an event number, oldest first.
 	//
-	// Events after the number `after`, in the order in which they were committed, `price.changed` included. A page ends when it has `limit` events or price changes. Continue with `next`. With `wait` the response is held back until there is an event. API keys need the scope `prices:read`.
+	// Events after the number `after`, in the order in which they were committed, `price.changed` included. A page ends when it has `limit` events or price changes. Continue with `next`. With `wait` the response is held back until there is an event. If events after the number were deleted, the response is 410 with the code `cursor_expired`: continue after its `change`. API keys need the scope `prices:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -18535,7 +18535,7 @@ func (c *ClientWithResponses) GetCommunityTopTradersWithResponse(ctx context.Con
 
 // GetEventsWithResponse List events after an event number, oldest first.
 //
-// Events after the number `after`, in the order in which they were committed, `price.changed` included. A page ends when it has `limit` events or price changes. Continue with `next`. With `wait` the response is held back until there is an event. API keys need the scope `prices:read`.
+// Events after the number `after`, in the order in which they were committed, `price.changed` included. A page ends when it has `limit` events or price changes. Continue with `next`. With `wait` the response is held back until there is an event. If events after the number were deleted, the response is 410 with the code `cursor_expired`: continue after its `change`. API keys need the scope `prices:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //

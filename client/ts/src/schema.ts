@@ -53,7 +53,7 @@ export interface paths {
         };
         /**
          * List events after an event number, oldest first.
-         * @description Events after the number `after`, in the order in which they were committed, `price.changed` included. A page ends when it has `limit` events or price changes. Continue with `next`. With `wait` the response is held back until there is an event. API keys need the scope `prices:read`.
+         * @description Events after the number `after`, in the order in which they were committed, `price.changed` included. A page ends when it has `limit` events or price changes. Continue with `next`. With `wait` the response is held back until there is an event. If events after the number were deleted, the response is 410 with the code `cursor_expired`: continue after its `change`. API keys need the scope `prices:read`.
          */
         get: operations["getEvents"];
         put?: never;
@@ -4167,7 +4167,7 @@ export interface components {
         };
         /** @description An error (RFC 9457). */
         Problem: {
-            /** @description With the code `cursor_expired`, the number of the last price change. Absent for other codes. */
+            /** @description With the code `cursor_expired`, the number of the last price change; of `GET /api/events` and the stream, the number to continue after. Absent for other codes. */
             change?: string;
             /** @description Stable code of the problem. */
             code: components["schemas"]["ProblemCode"];
