@@ -49,7 +49,7 @@ type grammar struct {
 	Operators   operatorsCmd   `cmd:"" group:"work" help:"List and create operators of the page, and set their role, state and password."`
 	Webhooks    webhooksCmd    `cmd:"" group:"work" help:"List, create, test, rotate and delete webhooks, and send messages again."`
 	Audit       auditCmd       `cmd:"" group:"work" help:"List the requests that changed something."`
-	Events      eventsCmd      `cmd:"" group:"work" help:"List the last events."`
+	Events      eventsCmd      `cmd:"" group:"work" help:"List the last events, or follow all events."`
 	MCP         mcpCmd         `cmd:"" name:"mcp" group:"work" help:"Offer prices as tools to a language model (Model Context Protocol)."`
 	Verify      verifyCmd      `cmd:"" group:"maintenance" help:"Verify a user's wallet, or the whole ledger."`
 	Backtest    backtestCmd    `cmd:"" group:"maintenance" help:"Measure a pricing policy with historical quotes."`

@@ -25,6 +25,8 @@ type fakeServer struct {
 	jobs     []string // successive responses for job 17; the last one repeats
 	pushed   []string // bodies of inventory syncs
 	onPoll   func(n int)
+
+	eventPolls, awayAt int // requests of events; number of the first one whose connection breaks
 }
 
 func newFakeServer(t testing.TB) *fakeServer {
@@ -43,6 +45,7 @@ func newFakeServer(t testing.TB) *fakeServer {
 	mux.HandleFunc("GET /api/market-prices/status", market(response(200, statusIdle)))
 	mux.HandleFunc("GET /api/prices/items/{name}", market(f.item))
 	mux.HandleFunc("POST /api/market-prices/items/{name}/accept", market(f.item))
+	mux.HandleFunc("GET /api/events", market(f.listEvents))
 	mux.HandleFunc("GET /api/users", platform(listUsers))
 	mux.HandleFunc("POST /api/inventory/{user}/sync", platform(f.sync))
 	mux.HandleFunc("GET /api/inventory/{user}", platform(f.inventory))
