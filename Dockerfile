@@ -1,16 +1,16 @@
-# Two stages build the page's script and the program; the image has nothing else than the
+# Two stages build the page's scripts and the program; the image has nothing else than the
 # program, the certificate authorities, and empty directories.
 FROM --platform=$BUILDPLATFORM node:22-alpine AS page
 WORKDIR /page
 COPY internal/web/package.json internal/web/package-lock.json ./
-RUN npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+RUN npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && npm run --silent vendor
 
 FROM --platform=$BUILDPLATFORM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-COPY --from=page /page/node_modules/htmx.org/dist/htmx.min.js internal/web/static/vendor/
+COPY --from=page /page/static/vendor/ internal/web/static/vendor/
 ARG TARGETOS
 ARG TARGETARCH
 ARG VERSION=0.0.0-dev

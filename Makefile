@@ -107,11 +107,12 @@ vendor: $(htmx)
 
 # Without npm, the page is built without these scripts. It works, but reloads instead of
 # updating itself, and its live charts do not move.
-$(htmx): $(page)/package-lock.json
+$(htmx): $(page)/package-lock.json $(page)/package.json
 	@scripts/setup page
 	@if command -v npm >/dev/null; then \
 		npm ci --prefix $(page) --ignore-scripts --no-audit --no-fund --loglevel=error && \
-		mkdir -p $(@D) && cd $(page)/node_modules && cp uplot/dist/uPlot.iife.min.js uplot/dist/uPlot.min.css htmx.org/dist/htmx.min.js idiomorph/dist/idiomorph-ext.min.js ../static/vendor/ && mkdir -p ../testdata/vendor && cp axe-core/axe.min.js ../testdata/vendor/ && rm -rf ../node_modules; \
+		npm run --prefix $(page) --silent vendor && mkdir -p $(page)/testdata/vendor && \
+		cp $(page)/node_modules/axe-core/axe.min.js $(page)/testdata/vendor/ && rm -rf $(page)/node_modules; \
 	fi
 
 setup: $(clients)/node_modules/.ready

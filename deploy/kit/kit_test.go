@@ -133,6 +133,43 @@ func TestCompose_RefusesMissingSecrets(t *testing.T) {
 	}
 }
 
+// source returns a file of the repository.
+func source(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestVendor_CopiesEachScriptOfThePage compares the files that the Makefile and the Dockerfile copy
+// with the links of the page.
+func TestVendor_CopiesEachScriptOfThePage(t *testing.T) {
+	copied := source(t, "internal/web/package.json")
+	templates, err := filepath.Glob(root + "/internal/web/templates/*.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := 0
+	for _, name := range templates {
+		text := source(t, "internal/web/templates/"+filepath.Base(name))
+		for _, link := range regexp.MustCompile(`asset "vendor/([^"]+)"`).FindAllStringSubmatch(text, -1) {
+			if links++; !strings.Contains(copied, "/"+link[1]) {
+				t.Errorf("package.json: the script vendor does not copy %s, which %s links", link[1], filepath.Base(name))
+			}
+		}
+	}
+	if links < 4 {
+		t.Errorf("got %d links of copied scripts, want at least 4", links)
+	}
+	for _, file := range []string{"Makefile", "Dockerfile"} {
+		if !strings.Contains(source(t, file), "--silent vendor") {
+			t.Errorf("%s does not run the script vendor of the page", file)
+		}
+	}
+}
+
 // TestDockerfile_IsValidAndSmall parses the Dockerfile with BuildKit, whose linter must find nothing.
 func TestDockerfile_IsValidAndSmall(t *testing.T) {
 	f, err := os.Open(root + "/Dockerfile")

@@ -227,6 +227,11 @@ func checkSBOM(t *testing.T, text []byte, files map[string][]byte) {
 			t.Errorf("the SBOM lacks the module %s %s", m.Path, m.Version)
 		}
 	}
+	for _, name := range []string{"htmx.org", "idiomorph", "uplot"} {
+		if !slices.ContainsFunc(listed, func(c string) bool { return strings.HasPrefix(c, name+" ") }) {
+			t.Errorf("the SBOM lacks the script %s", name)
+		}
+	}
 	if len(listed) < 20 || !slices.Contains(listed, "std "+strings.TrimPrefix(info.GoVersion, "go")) || bom.Metadata.Component.Version != "1.2.3" {
 		t.Errorf("the SBOM is incomplete: %v", listed)
 	}
@@ -267,6 +272,9 @@ func checkDeb(t *testing.T, path string, p platform, program []byte) {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode().Perm() != mode {
 			t.Errorf("%s: got %+v (error %v), want mode %v", name, info, err, mode)
 		}
+	}
+	if manual := command(t, "gzip", "--decompress", "--stdout", filepath.Join(dir, "usr/share/man/man1/assay.1.gz")); !strings.Contains(manual, ".TH assay 1") {
+		t.Errorf("got the manual %.80q, want one with its title", manual)
 	}
 	if have, err := os.ReadFile(filepath.Join(dir, "DEBIAN/conffiles")); err != nil || strings.TrimSpace(string(have)) != "/etc/assay/assay.conf" {
 		t.Errorf("got the configuration files %q (error %v), want /etc/assay/assay.conf", have, err)

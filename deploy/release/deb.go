@@ -62,5 +62,6 @@ func compressed(f file) (file, error) {
 		return f, err
 	}
 	_, err = w.Write(f.data)
-	return file{name: f.name + ".gz", data: out.Bytes(), mode: f.mode}, errors.Join(err, w.Close())
+	err = errors.Join(err, w.Close()) // writes the rest
+	return file{name: f.name + ".gz", data: out.Bytes(), mode: f.mode}, err
 }

@@ -5,8 +5,10 @@ import (
 	"debug/buildinfo"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,11 +29,11 @@ func sbom(o options, binary string) ([]byte, error) {
 		}
 		components = append(components, golang(m.Path, m.Version))
 	}
-	script, err := htmx(o.Source)
+	embedded, err := scripts(o.Source)
 	if err != nil {
 		return nil, err
 	}
-	components = append(components, script...)
+	components = append(components, embedded...)
 	bom := cdx.NewBOM()
 	bom.Metadata = &cdx.Metadata{
 		Timestamp: o.Time.Format(time.RFC3339),
@@ -54,15 +56,18 @@ func golang(path, version string) cdx.Component {
 	return cdx.Component{BOMRef: url, Type: cdx.ComponentTypeLibrary, Name: path, Version: version, PackageURL: url}
 }
 
-// htmx returns the component of the script that the page embeds. The result is empty if the
-// source was built without it.
-func htmx(source string) ([]cdx.Component, error) {
+// scripts returns the components of the scripts that the page embeds. The result is empty if the
+// source was built without them.
+func scripts(source string) (found []cdx.Component, err error) {
 	page := filepath.Join(source, "internal/web")
 	if _, err := os.Stat(filepath.Join(page, "static/vendor/htmx.min.js")); err != nil {
 		return nil, nil //nolint:nilerr // built without npm
 	}
 	var lock struct {
-		Packages map[string]struct{ Version string } `json:"packages"`
+		Packages map[string]struct {
+			Version string `json:"version"`
+			Dev     bool   `json:"dev"`
+		} `json:"packages"`
 	}
 	text, err := os.ReadFile(filepath.Join(page, "package-lock.json"))
 	if err != nil {
@@ -71,8 +76,12 @@ func htmx(source string) ([]cdx.Component, error) {
 	if err := json.Unmarshal(text, &lock); err != nil {
 		return nil, fmt.Errorf("package-lock.json: %w", err)
 	}
-	url := "pkg:npm/htmx.org@" + lock.Packages["node_modules/htmx.org"].Version
-	return []cdx.Component{{
-		BOMRef: url, Type: cdx.ComponentTypeLibrary, Name: "htmx.org", Version: lock.Packages["node_modules/htmx.org"].Version, PackageURL: url,
-	}}, nil
+	for _, path := range slices.Sorted(maps.Keys(lock.Packages)) {
+		if p := lock.Packages[path]; path != "" && !p.Dev {
+			name := strings.TrimPrefix(path, "node_modules/")
+			url := "pkg:npm/" + name + "@" + p.Version
+			found = append(found, cdx.Component{BOMRef: url, Type: cdx.ComponentTypeLibrary, Name: name, Version: p.Version, PackageURL: url})
+		}
+	}
+	return found, nil
 }
