@@ -65,9 +65,9 @@ func TestItems_TrapNamesHaveWorkingLinks(t *testing.T) {
 func TestItem_ExplainsUnusedQuotes(t *testing.T) {
 	v := newWorld(t).visit(t, marketSecret)
 	mustContain(t, v.get(itemURL(730, redline, "")).body,
-		"$32.38", `value="32.381312"`, "outside the deciding group of quotes", "no offers or sales", "own data is more than 7 days old",
-		"resells the listings of another market", "the price is their median", "1.024×", "last sale", "€28.98", "1 EUR = 1.0834 USD", "Off the scale: Ingot", "6 of 10", "25 min ago",
-		`title="2026-10-05 13:38:02 UTC"`)
+		"$32.38", `value="32.380718"`, "outside the deciding group of quotes", "no offers or sales", "own data is more than 7 days old",
+		"resells the listings of another market", "the price is their median", "1.028×", "last sale", "€28.98", "1 EUR = 1.0834 USD", "Off the scale: Ingot", "6 of 10", "25 min ago",
+		`title="2026-10-05 13:37:50 UTC"`)
 }
 
 // The interval belongs to the newest estimate. If the estimate is held, the interval must not
