@@ -39,7 +39,7 @@ func newFakeServer(t testing.TB) *fakeServer {
 	}
 	mux.HandleFunc("POST /api/market-prices/refresh", market(f.refresh))
 	mux.HandleFunc("GET /api/market-prices/jobs/17", market(f.job))
-	mux.HandleFunc("GET /api/market-prices/jobs", market(response(200, `{"items":[`+jobPartial+`],"nextCursor":null}`)))
+	mux.HandleFunc("GET /api/market-prices/jobs", market(listJobs))
 	mux.HandleFunc("GET /api/market-prices/provider-debug", market(response(200, `{"providers":[{"provider":"sim","markets":[{"market":"fjord"},{"market":"steam"}]}]}`)))
 	mux.HandleFunc("GET /api/prices/items", market(searchItems))
 	mux.HandleFunc("GET /api/market-prices/status", market(response(200, statusIdle)))
@@ -69,6 +69,15 @@ func newFakeServer(t testing.TB) *fakeServer {
 	f.Server = httptest.NewServer(mux)
 	t.Cleanup(f.Close)
 	return f
+}
+
+// listJobs returns one run, of the kind that the request names.
+func listJobs(w http.ResponseWriter, r *http.Request) {
+	run := jobPartial
+	if kind := r.URL.Query().Get("kind"); kind != "" {
+		run = strings.Replace(run, `"kind":"bulk"`, `"kind":"`+kind+`"`, 1)
+	}
+	response(200, `{"items":[`+run+`],"nextCursor":null}`)(w, r)
 }
 
 // wants rejects requests without the credential.

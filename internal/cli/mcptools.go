@@ -75,7 +75,7 @@ type (
 	}
 	runsArgs struct {
 		listArgs
-		Kind string `json:"kind,omitempty" jsonschema:"bulk or missing"`
+		Kind string `json:"kind,omitempty" jsonschema:"bulk, missing or items"`
 	}
 	runArgs struct {
 		ID string `json:"id" jsonschema:"id of the run"`

@@ -12,7 +12,7 @@ import (
 // runsCmd lists refreshes, or shows one of them.
 type runsCmd struct {
 	ID    string `arg:"" optional:"" complete:"run" help:"Number of the run to show. Default: list the last runs."`
-	Kind  string `enum:"bulk,missing," default:"" placeholder:"KIND" help:"List only bulk or missing runs."`
+	Kind  string `enum:"bulk,missing,items," default:"" placeholder:"KIND" help:"List only runs of this kind: bulk, missing or items (chosen by an operator)."`
 	Items string `enum:"pending,updated,skipped,noQuote,failed,cancelled," default:"" placeholder:"STATE" help:"With a run: list its items in this state."`
 	listFlags
 }

@@ -72,7 +72,7 @@ type BudgetLow struct {
 // cancelled job has no event.
 type JobEnded struct {
 	JobID        string     `json:"jobId"`
-	JobKind      string     `json:"jobKind"` // bulk, missing
+	JobKind      string     `json:"jobKind"` // bulk, missing, items
 	Forced       bool       `json:"forced"`
 	RequestedBy  string     `json:"requestedBy"`
 	StartedAt    *time.Time `json:"startedAt"` // null if planning failed
