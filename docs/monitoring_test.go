@@ -53,7 +53,7 @@ func ownMetrics(t *testing.T) map[string]metric {
 		}
 		add("assay_"+m[2], kind, m[3], m[4])
 	}
-	long := regexp.MustCompile(`(?s)prometheus\.New(\w+)Vec\(prometheus\.\w+Opts\{\s*Name: "(assay_\w+)", Help: "([^"]*)".*?\}, \[\]string\{(.*?)\}\)`)
+	long := regexp.MustCompile(`(?s)prometheus\.New(\w+?)(?:Vec|Func)\(prometheus\.\w+Opts\{\s*Name: "(assay_\w+)", Help: "([^"]*)".*?\}, (?:\[\]string\{(.*?)\}\)|func\()`)
 	walk(t, "internal", ".go", func(path string) {
 		if !strings.HasSuffix(path, "_test.go") {
 			for _, m := range long.FindAllStringSubmatch(read(t, path), -1) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -48,6 +49,8 @@ func (f Failure) Over() bool { return f.RetryAfter > 0 }
 type Failures struct {
 	now func() time.Time
 
+	total atomic.Int64
+
 	mu     sync.Mutex
 	byAddr map[netip.Addr]*list.Element
 	order  *list.List // of *failureWindow, oldest first
@@ -73,6 +76,7 @@ func NewFailures(now func() time.Time) *Failures {
 // Fail counts a wrong secret. IPv6 addresses of the same /64 share a count, because a /64
 // usually belongs to one subscriber.
 func (f *Failures) Fail(addr netip.Addr) Failure {
+	f.total.Add(1)
 	addr = network(addr)
 	now := f.now()
 	f.mu.Lock()
@@ -91,6 +95,9 @@ func (f *Failures) Fail(addr netip.Addr) Failure {
 	}
 	return out
 }
+
+// Total returns the number of wrong secrets since the start.
+func (f *Failures) Total() int64 { return f.total.Load() }
 
 // mayLog reports whether the log limit allows another failure. The caller must hold f.mu.
 func (f *Failures) mayLog(now time.Time) bool {

@@ -85,6 +85,7 @@ func New(deps Deps) http.Handler { return newServer(deps) }
 
 func newServer(deps Deps) *server {
 	s := &server{Deps: deps, meter: newRequestMetrics(deps.Registry), scrape: serveMetrics(deps.Registry), bodies: newIntake(false), pushes: newIntake(true)}
+	countWrongSecrets(deps.Registry, deps.Failures)
 	on, off := s.modules()
 	s.routes, s.off = newRouteTable(on), newRouteTable(off)
 	s.openapi = cache("application/json", describe(newSchemas(), s.routes.operations, deps.Version))

@@ -188,6 +188,9 @@ func TestAuth_LimitsOnlyWrongSecrets(t *testing.T) {
 				if got := h.request("GET", path, "", "X-Forwarded-For: 198.51.100.0"); got.StatusCode != http.StatusUnauthorized {
 					t.Errorf("no secret: got status %d, want 401", got.StatusCode)
 				}
+				if got := h.request("GET", "/metrics", ""); !strings.Contains(got.body, "\nassay_wrong_secrets_total 1000\n") {
+					t.Error("got metrics without assay_wrong_secrets_total 1000, want the wrong secrets alone")
+				}
 			})
 		})
 	}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"assay/internal/access"
 )
 
 // requestMetrics count HTTP requests.
@@ -27,6 +29,14 @@ func newRequestMetrics(registry *prometheus.Registry) requestMetrics {
 	}
 	registry.MustRegister(m.requests, m.took)
 	return m
+}
+
+// countWrongSecrets exports the count of wrong secrets. A status cannot replace it: requests
+// without a secret get 401 too, and API keys above their limit get 429.
+func countWrongSecrets(registry *prometheus.Registry, failures *access.Failures) {
+	registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "assay_wrong_secrets_total", Help: "Wrong secrets, tokens, API keys and passwords that this process refused since its start, of the API and of the page.",
+	}, func() float64 { return float64(failures.Total()) }))
 }
 
 // observe counts a request. The method must be a standard method or "other". The route must
