@@ -337,7 +337,7 @@ func (r *ItemReader) PriceAt(ctx context.Context, key catalog.Key, at time.Time,
 	if convert, err = convert.at(ctx, r.o.Store, p.RateSet, convert.base, at); err != nil {
 		return PastPrice{}, err
 	}
-	p.Key = key
+	p.Key, p.UsedMarkets = key, int64(len(p.used))
 	method, _ := pricing.ParseLabel(p.Method)
 	out := PastPrice{
 		Time: at.UTC(), Currency: convert.to, Rates: convert.used(), EstimatedAt: p.EstimatedAt, AgeSeconds: seconds(at.Sub(p.EstimatedAt)),
@@ -345,7 +345,7 @@ func (r *ItemReader) PriceAt(ctx context.Context, key catalog.Key, at time.Time,
 		PublishedPrice: PublishedPrice{
 			AppID: key.AppID, MarketHashName: key.Name, Phase: key.Phase, CurrentPrice: p.Price, CurrentPriceDecimal: money.Decimal(p.Price),
 			PriceStatus: p.Status.String(), PriceUpdatedAt: when(p.UpdatedAt), PriceCheckedAt: when(p.CheckedAt),
-			Figures: &Figures{Interval: intervalOf(p.Interval), Average: amount(p.Average), UsedMarkets: new(int64(len(p.used)))},
+			Figures: &Figures{Interval: intervalOf(p.Interval), Average: amount(p.Average), UsedMarkets: new(p.UsedMarkets)},
 		},
 	}
 	convert.published(&out.PublishedPrice)

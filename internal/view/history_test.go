@@ -224,3 +224,38 @@ func TestHistory_DaysContinueAfterFolding(t *testing.T) {
 		t.Error("got no folded point, want some")
 	}
 }
+
+// TestPriceAt_ExplainsLikeTheItem explains a price by its stored point and by its item, after an
+// estimate from five markets and after one without a quote.
+func TestPriceAt_ExplainsLikeTheItem(t *testing.T) {
+	quotes := []refresh.MarketSnapshot{usd(11, 9, 1, 1), usd(11, 9, 1, 1), usd(11, 9, 1, 1), usd(11, 9, 1, 1), usd(11, 9, 1, 1)}
+	w := newQuotesWorld(t, nil, quotes...)
+	key, price := catalog.Key{AppID: catalog.CS2, Name: "x"}, units(11)
+	for _, tt := range []struct {
+		used   int
+		reason pricing.Reason
+		want   string
+	}{
+		{5, pricing.Used, "5 of 5 agree"},
+		{0, pricing.StaleFetch, "No market has a usable quote now, so the last price is kept."},
+	} {
+		w.now = w.now.Add(7 * time.Hour)
+		for k := range quotes {
+			quotes[k].FetchedAt, quotes[k].Reason = w.now, tt.reason
+		}
+		id := w.begin(1)
+		for w.estimateWith(map[string]pricing.Priced{"x": {
+			Price: price, Estimated: price, Average: price, Median: price, Consensus: price, Markets: tt.used, UsedMarkets: tt.used,
+		}}) {
+		}
+		w.end(id)
+		item, err := w.Item(w.Context(), key, "")
+		w.must(err)
+		past, err := w.PriceAt(w.Context(), key, w.now, true, "")
+		w.must(err)
+		w.is(fmt.Sprintf("sentences with %d used markets", tt.used), past.Explanation.Sentences, item.Explanation.Sentences)
+		if got := past.Explanation.Sentences[0]; !strings.Contains(got, tt.want) {
+			t.Errorf("%d used markets: got %q, want a sentence with %q", tt.used, got, tt.want)
+		}
+	}
+}

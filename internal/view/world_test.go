@@ -3,6 +3,7 @@ package view_test
 import (
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -137,10 +138,24 @@ func (w *world) estimateWith(estimates map[string]pricing.Priced) bool {
 		} else {
 			s.Counts.Updated++
 		}
+		if estimate.UsedMarkets > 0 {
+			out.Used = usedMarkets(out.NewQuotes)
+		}
 		s.Items = append(s.Items, out)
 	}
 	w.tx(func(tx *db.Tx) error { _, err := refresh.StoreEstimates(tx, *b, s); return err })
 	return true
+}
+
+// usedMarkets returns the ids of the markets of the used quotes, in the form of a point.
+func usedMarkets(quotes []refresh.MarketSnapshot) string {
+	var ids []string
+	for _, q := range quotes {
+		if q.Reason == pricing.Used {
+			ids = append(ids, fmt.Sprint(q.MarketID))
+		}
+	}
+	return strings.Join(ids, ",")
 }
 
 // end ends a job after its last batch.
