@@ -208,3 +208,26 @@ func TestModules_DifferentOnOneDatabaseWarn(t *testing.T) {
 		}
 	}
 }
+
+// TestModules_PricesOnlyWarnsOnceOfFeeRules names fee rules that cannot be read. Without the
+// wallet nothing reads them, so only the warning about MODULES remains.
+func TestModules_PricesOnlyWarnsOnceOfFeeRules(t *testing.T) {
+	for modules, want := range map[string]string{
+		"prices":               "PAYMENT_FEE_RULES has no effect, because MODULES is prices",
+		"prices,market,wallet": "PAYMENT_FEE_RULES: ",
+	} {
+		cfg, err := config.Load(config.Options{
+			Environ:   []string{"DATA_DIR=" + t.TempDir(), "MODULES=" + modules, "PAYMENT_FEE_RULES=" + filepath.Join(t.TempDir(), "none.json")},
+			Providers: Providers(),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Check(t.Context(), cfg); err != nil {
+			t.Fatal(err)
+		}
+		if len(cfg.Warnings) != 1 || !strings.HasPrefix(cfg.Warnings[0], want) {
+			t.Errorf("MODULES=%s: got the warnings %q, want one that begins with %q", modules, cfg.Warnings, want)
+		}
+	}
+}

@@ -110,7 +110,7 @@ func describeProviders(ctx context.Context, cfg *config.Config) (*ProviderSet, e
 }
 
 // warnings lists problems that can end without a change of the configuration: markets that
-// cs2cap does not document, and fee rules that cannot be read.
+// cs2cap does not document, and fee rules that cannot be read and are used.
 func warnings(ctx context.Context, cfg *config.Config) (all []string) {
 	if slices.Contains(cfg.Providers, cs2cap.Name) {
 		for _, key := range cfg.Provider[cs2cap.Name].Markets {
@@ -119,7 +119,7 @@ func warnings(ctx context.Context, cfg *config.Config) (all []string) {
 			}
 		}
 	}
-	if cfg.FeeRules != "" {
+	if cfg.FeeRules != "" && !cfg.PricesOnly {
 		if _, err := (fee.File{Path: cfg.FeeRules}).Load(ctx, ""); err != nil {
 			all = append(all, "PAYMENT_FEE_RULES: "+err.Error())
 		}
