@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"os/exec"
 	"path"
 	"regexp"
 	"slices"
@@ -105,6 +106,40 @@ func TestSite_SearchIndexHasEverySection(t *testing.T) {
 	} {
 		if !strings.Contains(index, want) {
 			t.Errorf("the search index lacks %s", want)
+		}
+	}
+}
+
+// TestSite_SearchShowsUserPagesFirst runs the search of the site with Node.js. The heading of the
+// page for contributors matches better.
+func TestSite_SearchShowsUserPagesFirst(t *testing.T) {
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Fatalf("this test needs Node.js: %v", err)
+	}
+	site, err := docs.Site()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const element = `const element = { dataset: {}, form: { addEventListener() {} }, addEventListener() {} };
+const document = { body: element, getElementById: () => element, addEventListener() {} };
+`
+	for _, query := range []string{"providers", "refresh", "ledger"} {
+		script := element + string(site["search-index.js"]) + string(site["search.js"]) + "console.log(find('" + query + "').map((f) => f.s.page).join('\\n'));"
+		cmd := exec.CommandContext(t.Context(), node)
+		cmd.Stdin = strings.NewReader(script)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("search for %s: %v\n%s", query, err, out)
+		}
+		found := strings.Fields(string(out))
+		if len(found) != 12 {
+			t.Errorf("search for %s: got %d pages, want 12: %q", query, len(found), found)
+		}
+		for _, page := range found {
+			if strings.HasPrefix(page, "contribute/") || strings.HasPrefix(page, "adr/") {
+				t.Errorf("search for %s: got %s, want pages for users before it, of which there are more than 12", query, page)
+			}
 		}
 	}
 }

@@ -5,6 +5,9 @@ const input = document.getElementById("search");
 const results = document.getElementById("results");
 const root = document.body.dataset.root;
 
+// Pages for contributors come after all pages for users.
+const contributor = (s) => /^(contribute|adr)\//.test(s.page);
+
 function find(query) {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0) return [];
@@ -16,7 +19,7 @@ function find(query) {
     const rank = words.filter((w) => title.includes(w)).length;
     found.push({ s, rank, at: Math.max(0, text.indexOf(words[0]) - 40) });
   }
-  found.sort((a, b) => b.rank - a.rank);
+  found.sort((a, b) => contributor(a.s) - contributor(b.s) || b.rank - a.rank);
   return found.slice(0, 12);
 }
 
