@@ -33,8 +33,8 @@ type tab struct {
 
 func (s *runPages) runs(w http.ResponseWriter, r *http.Request, sess session) error {
 	kind, cursor := r.URL.Query().Get("kind"), r.URL.Query().Get("cursor")
-	if kind != "" && kind != "bulk" && kind != "missing" {
-		return fault.New(fault.Invalid, "invalid_kind", "The kind of a run must be bulk or missing.")
+	if kind != "" && kind != "bulk" && kind != "missing" && kind != "items" {
+		return fault.New(fault.Invalid, "invalid_kind", "The kind of a run must be bulk, missing or items.")
 	}
 	jobs, err := s.Jobs.Jobs(r.Context(), kind, cursor, runsPerPage)
 	if err != nil {
@@ -46,6 +46,7 @@ func (s *runPages) runs(w http.ResponseWriter, r *http.Request, sess session) er
 			{Label: "All", Href: "/runs", Current: kind == ""},
 			{Label: "Bulk", Href: "/runs?kind=bulk", Current: kind == "bulk"},
 			{Label: "Missing prices", Href: "/runs?kind=missing", Current: kind == "missing"},
+			{Label: "Chosen items", Href: "/runs?kind=items", Current: kind == "items"},
 		},
 		Next: nextPage("/runs", jobs.NextCursor, "kind", kind),
 	}
