@@ -157,8 +157,9 @@ func (c *restoreCmd) Run(ctx context.Context, s *session) error {
 
 // The user runs these commands on a machine with PostgreSQL's client programs.
 const (
-	dump   = `pg_dump --format=custom --file=FILE "$DATABASE_URL"`
-	undump = `pg_restore --single-transaction --no-owner --clean --if-exists --dbname="$DATABASE_URL" FILE`
+	dump = `pg_dump --format=custom --file=FILE "$DATABASE_URL"`
+	// The database is new and empty. With --clean, tables that only a newer version has would remain.
+	undump = `pg_restore --single-transaction --no-owner --dbname="$DATABASE_URL" FILE`
 )
 
 // awaitClient waits for the database. For PostgreSQL it first looks for the given client

@@ -37,7 +37,7 @@ CREATE TABLE item (
     range_low        bigint  NOT NULL DEFAULT 0,   -- range of all accepted prices of the last week or more
     range_high       bigint  NOT NULL DEFAULT 0,
     price_updated_at bigint  NOT NULL DEFAULT 0,   -- when the price last changed
-    price_checked_at bigint  NOT NULL DEFAULT 0,   -- time of the last estimate that produced the price
+    price_checked_at bigint  NOT NULL DEFAULT 0,   -- time of the newest quote of the last estimate that confirmed the price
     estimated_at     bigint  NOT NULL DEFAULT 0,   -- last run that estimated the item
     quotes_at        bigint  NOT NULL DEFAULT 0,   -- earliest fetch of the quotes behind the estimate; the TTL starts here
     rate_set         bigint  NOT NULL DEFAULT 0,   -- exchange rates of that run; 0: none configured

@@ -33,7 +33,7 @@ CREATE TABLE item (
     range_low        INTEGER NOT NULL DEFAULT 0, -- range of all accepted prices of the last week or more
     range_high       INTEGER NOT NULL DEFAULT 0,
     price_updated_at INTEGER NOT NULL DEFAULT 0, -- when the price last changed
-    price_checked_at INTEGER NOT NULL DEFAULT 0, -- time of the last estimate that produced the price
+    price_checked_at INTEGER NOT NULL DEFAULT 0, -- time of the newest quote of the last estimate that confirmed the price
     estimated_at     INTEGER NOT NULL DEFAULT 0, -- last run that estimated the item
     quotes_at        INTEGER NOT NULL DEFAULT 0, -- earliest fetch of the quotes behind the estimate; the TTL starts here
     rate_set         INTEGER NOT NULL DEFAULT 0, -- exchange rates of that run; 0: none configured
