@@ -10,7 +10,7 @@ import (
 // page.
 func llms(groups []group, pages map[string]*page) []byte {
 	var b strings.Builder
-	b.WriteString("# Assay\n\n> Assay keeps the prices of game items fresh: a self-hosted price service with an HTTP API. The server describes every route in /openapi.json.\n")
+	b.WriteString("# Assay\n\n> Assay keeps the prices of game items up to date: a self-hosted price service with an HTTP API. The server describes every route in /openapi.json.\n")
 	for _, g := range groups {
 		if len(g.Links) == 0 {
 			continue

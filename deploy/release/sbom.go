@@ -16,7 +16,7 @@ import (
 )
 
 // sbom lists what a binary contains, as CycloneDX: the modules that its build information
-// names, the Go release, and the script of the page.
+// names, the Go release, and the scripts of the page.
 func sbom(o options, binary string) ([]byte, error) {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {

@@ -54,7 +54,7 @@ func describe(types *schemas, operations []operation, version string) []byte {
 }
 
 // introduction describes the whole API.
-const introduction = "Assay keeps the prices of game items fresh. Times are RFC 3339 in UTC, and ids are strings. " +
+const introduction = "Assay keeps the prices of game items up to date. Times are RFC 3339 in UTC, and ids are strings. " +
 	"Market prices are exact decimal numbers with at most six decimal places. Read them as 64-bit floating point numbers or as decimals; 32-bit numbers lose digits. " +
 	"Where money moves, amounts are whole minor units (cents), or there is a second member with the same amount as a decimal string (its name ends in Decimal). " +
 	"Changes are backward compatible: responses may gain members, and enumerations may gain values. Ignore unknown ones."

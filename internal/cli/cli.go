@@ -140,7 +140,7 @@ func newParser(g *grammar, flags settingFlags, stdout, stderr io.Writer, exit fu
 	return kong.New(g,
 		flags.option(),
 		kong.Name("assay"),
-		kong.Description("Assay keeps the prices of game items fresh."),
+		kong.Description("Assay keeps the prices of game items up to date."),
 		kong.Writers(stdout, stderr),
 		kong.Exit(exit),
 		kong.Help(printHelp),

@@ -24,7 +24,7 @@ func (*mcpCmd) examples() []example {
 }
 
 // mcpInstructions describe the server to a model.
-const mcpInstructions = "Assay keeps the prices of game items fresh. Item names are market hash names and must match exactly: find them with search_items. " +
+const mcpInstructions = "Assay keeps the prices of game items up to date. Item names are market hash names and must match exactly: find them with search_items. " +
 	"appId is the Steam app ID of the game (730 is CS2, the default). Prices are decimal numbers in the currency that each result names."
 
 func (c *mcpCmd) Run(ctx context.Context, s *session) error {

@@ -14,7 +14,7 @@ import (
 
 // refreshCmd starts a refresh of all prices.
 type refreshCmd struct {
-	Force  bool `help:"Refresh every item, including recently priced items and items without sales."`
+	Force  bool `help:"Refresh every item, including items with recent quotes and items without sales."`
 	DryRun bool `help:"Only show a forecast of the refresh." xor:"mode"`
 	Wait   bool `help:"Show progress and wait for the end." xor:"mode"`
 }

@@ -148,7 +148,8 @@ func acceptItem(t *db.Tx, key catalog.Key) (bool, error) {
 	}
 	if _, err := t.Exec(writePointsSQL+`
 		SELECT id, CAST($2 AS BIGINT), price_updated_at, price_checked_at, quotes_at, price, status,
-			average, median, consensus, interval_low, interval_high, candidate, candidate_at, rate_set, level_set, method_version, '', method, guard,
+			average, median, consensus, interval_low, interval_high, candidate, candidate_at, rate_set, level_set, method_version,
+			coalesce((SELECT p.used FROM price_point p WHERE p.item_id = item.id ORDER BY p.at DESC LIMIT 1), ''), method, guard,
 			coalesce((SELECT quotes FROM item_quotes WHERE item_id = id), '[]')
 		FROM item WHERE id = $1`,
 		id, db.Micros(t.Now())); err != nil {

@@ -50,7 +50,7 @@ func OutcomeText(outcome string) string {
 func ReasonText(code string) string {
 	switch code {
 	case "ttl":
-		return "priced recently"
+		return "recent quotes"
 	case "noSales":
 		return "no sales lately"
 	case "budget":

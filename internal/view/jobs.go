@@ -20,7 +20,7 @@ import (
 // Job is a refresh job.
 type Job struct {
 	ID             string     `json:"id"`
-	Kind           string     `json:"kind"` // bulk, missing
+	Kind           string     `json:"kind"` // bulk, missing, items
 	Forced         bool       `json:"forced"`
 	State          string     `json:"state"` // queued, running, finished, failed, cancelled
 	Stage          string     `json:"stage"` // plan, fetch, estimate, apply, done

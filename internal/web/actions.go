@@ -27,7 +27,7 @@ func (s *runPages) start(w http.ResponseWriter, r *http.Request, sess session) e
 		}
 		items := items(status.Freshness.Fresh + status.Freshness.Stale + status.Freshness.Unknown)
 		if ok, err := s.confirmed(w, r, sess, confirmation{
-			Question: "Refresh all " + items + "?", Text: "The run includes recently priced items and items without sales. Budgets and limits still apply.",
+			Question: "Refresh all " + items + "?", Text: "The run includes items with recent quotes and items without sales. Budgets and limits still apply.",
 			Button: "Refresh " + items, Danger: true,
 		}); !ok {
 			return err

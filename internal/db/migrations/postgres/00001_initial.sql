@@ -132,7 +132,7 @@ CREATE TABLE price_point (
     rate_set       bigint   NOT NULL,
     level_set      bigint   NOT NULL,
     method_version integer  NOT NULL, -- pricing.MethodVersion
-    used           text     NOT NULL, -- ids of the markets behind the price, separated by commas; '': an operator accepted it
+    used           text     NOT NULL, -- ids of the markets behind the price, separated by commas
     method         text     NOT NULL, -- pricing.Policy.Label
     guard          text     NOT NULL,
     quotes         text     NOT NULL, -- as in item_quotes

@@ -125,7 +125,7 @@ CREATE TABLE price_point (
     rate_set       INTEGER NOT NULL,
     level_set      INTEGER NOT NULL,
     method_version INTEGER NOT NULL, -- pricing.MethodVersion
-    used           TEXT    NOT NULL, -- ids of the markets behind the price, separated by commas; '': an operator accepted it
+    used           TEXT    NOT NULL, -- ids of the markets behind the price, separated by commas
     method         TEXT    NOT NULL, -- pricing.Policy.Label
     guard          TEXT    NOT NULL,
     quotes         TEXT    NOT NULL, -- as in item_quotes
