@@ -84,7 +84,7 @@ func TestHistory_AddsPointPerChangeOfPriceOrStatus(t *testing.T) {
 		return err
 	}))
 	equal(t, "accepted", done, true)
-	note("accepted", "")
+	note("accepted", first)
 	w.checkIdle()
 
 	id := w.named(name).ID
