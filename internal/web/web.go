@@ -1,6 +1,6 @@
 // Package web serves the operator's page: runs, providers, and items with explanations of
-// their prices. It renders HTML on the server. Scripts only refresh parts of a page, so every
-// function also works without them.
+// their prices. It renders HTML on the server. Scripts only refresh parts of a page, so the
+// pages also work without them.
 //
 // The package stores nothing itself. It reads data from the readers and makes changes with the
 // engine and the services.
@@ -43,7 +43,7 @@ type Deps struct {
 	Trades      *market.Service // nil if PricesOnly is set, like Ledger and Fees
 	Ledger      *ledger.Service
 	Fees        *fee.Service
-	Settings    []config.Setting // effective ones of this process; secrets are masked
+	Settings    []config.Setting // effective settings of this process; secrets are masked
 	Operators   *operator.Service
 	Failures    *access.Failures // shared with the API
 	Version     string
@@ -125,8 +125,8 @@ func (s *statusOnly) Header() http.Header         { return s.header }
 func (s *statusOnly) WriteHeader(status int)      { s.status = status }
 func (s *statusOnly) Write(b []byte) (int, error) { return len(b), nil }
 
-// secure sets a content security policy that allows only files of the page: no inline scripts
-// or styles, other hosts or frames.
+// secure sets the security headers. The content security policy allows only files of this site: no
+// inline scripts or styles, no other hosts and no frames.
 func secure(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "+
 		"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")

@@ -106,7 +106,7 @@ var badges = map[string]map[string]badge{
 	},
 }
 
-// badgeOf returns the badge of a state, which is a string, a *string or a provider.Health.
+// badgeOf returns the badge of a state. The state is a string, a *string or a provider.Health.
 func badgeOf(kind string, code any) badge {
 	text := fmt.Sprint(code)
 	if p, ok := code.(*string); ok {
@@ -153,11 +153,11 @@ func outcomeText(code string) string {
 	case "":
 		return "–"
 	case "ok":
-		return "Taken"
+		return "Accepted"
 	case "silent":
 		return "Not in the response"
 	case "quarantined":
-		return "Held"
+		return "Quarantined"
 	}
 	return code
 }
