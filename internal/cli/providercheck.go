@@ -215,8 +215,9 @@ func writeChecks(w io.Writer, checks []providerCheck) {
 	table(w, rows)
 }
 
-// budgetOf counts test requests in the database. If it cannot, why is the reason. It always
-// respects the retry-after of a server that locks the database.
+// budgetOf counts test requests in the database. If it cannot count them, why is the reason. If a
+// running server has locked the database, budgetOf respects the budget and the retry-after that
+// this server reports.
 type budgetOf struct {
 	store  *db.DB
 	why    string

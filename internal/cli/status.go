@@ -59,7 +59,7 @@ func (c *statusCmd) watch(ctx context.Context, s *session, api *client, now view
 		for {
 			select {
 			case <-ctx.Done():
-				return nil // an interrupt ends a watch normally
+				return nil // an interrupt is the normal end of --watch
 			case <-tick.C:
 			}
 			latest, err := call[view.Status](ctx, api, statusRequest())
