@@ -45,7 +45,7 @@ const (
 	LogJSON LogFormat = "json"
 )
 
-// Config is a checked configuration. Load creates it. Only CreateSecrets changes it later.
+// Config is a checked configuration. Load creates it, and CreateSecrets adds created secrets.
 // The field comments name the settings.
 type Config struct {
 	ListenAddr     string         // LISTEN_ADDR: host:port; port 0 selects a free port

@@ -21,7 +21,7 @@ import (
 const maxDuration = 8760 * time.Hour
 
 // setter parses the value of a setting and stores it in a configuration. Its error message
-// continues a sentence that begins with the name of the setting. It never contains a secret.
+// continues a sentence that begins with the name of the setting. The message never contains a secret.
 type setter func(*Config, string) error
 
 // into returns a setter that parses a value and stores it in a field.
