@@ -19,7 +19,7 @@ const (
 	// maxAddresses limits the table. A new address replaces the address with the oldest
 	// window.
 	maxAddresses = 10_000
-	// delayStep is added to the delay of the next response by each failure in the window.
+	// Each failure in the window adds delayStep to the delay of the next response, up to maxDelay.
 	delayStep, maxDelay = 250 * time.Millisecond, 5 * time.Second
 	// maxDelayed is the maximum number of responses that are delayed at the same time.
 	maxDelayed = 256

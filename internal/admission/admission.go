@@ -35,8 +35,8 @@ const (
 const (
 	// QueueSize is the maximum number of waiting reads per class.
 	QueueSize = 64
-	// MaxWait is the longest wait for a slot. A rejected read also waits that long. A
-	// client that retried immediately would take more processor time than a read.
+	// MaxWait is the longest wait for a slot. A rejected read also waits that long. Otherwise
+	// clients that retry immediately would take more processor time than the reads.
 	MaxWait = time.Second
 	// minRest and maxRest limit the pause of a slot between two reads; see Gate.
 	minRest = time.Millisecond

@@ -19,7 +19,7 @@ func insert(t *db.Tx, k Key, secret string) error {
 		return err
 	}
 	if keys >= maxKeys {
-		return fault.New(fault.Conflict, "too_many_keys", "There are %d API keys. Revoke one that is not used any more.", keys)
+		return fault.New(fault.Conflict, "too_many_keys", "There are %d API keys. Revoke a key that is no longer used.", keys)
 	}
 	n, err := t.Exec(`
 		INSERT INTO api_key (name, scopes, per_minute, secret, old_secret, old_until, created_at, rotated_at, expires_at)

@@ -28,7 +28,7 @@ const (
 	maxTarget = 1024
 )
 
-// With returns a context whose first committed transaction writes the entry.
+// With returns a context that adds the entry to the first transaction that commits with it.
 func With(ctx context.Context, e Entry) context.Context {
 	return db.OnFirstCommit(ctx, func(t *db.Tx) error { return add(t, e) })
 }
