@@ -12,9 +12,9 @@ const (
 	// restRatio is the ratio of a rest to the work before it. It is multiplied by the
 	// number of processes that share the work.
 	restRatio = 3
-	// maxPieceRest limits one rest of a piece of Run.
+	// maxPieceRest limits one rest of a piece of work in Run.
 	maxPieceRest = time.Second
-	// maxPacedRest limits one rest of work with a context of Paced.
+	// maxPacedRest limits one rest of work with a context from Paced.
 	maxPacedRest = 50 * time.Millisecond
 	// maxTotalRest limits the sum of all rests of one piece.
 	maxTotalRest = 10 * time.Second

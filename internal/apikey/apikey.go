@@ -40,8 +40,8 @@ func Scopes() []string {
 // MaxName is the maximum length of a name in bytes.
 const MaxName = 64
 
-// ValidName reports whether name can be the name of a key: lower-case letters, digits and hyphens,
-// a letter first.
+// ValidName reports whether name can be the name of a key. It must start with a lower-case letter and
+// contain only lower-case letters, digits and hyphens.
 func ValidName(name string) bool {
 	for i, c := range name {
 		letter, later := c >= 'a' && c <= 'z', c >= '0' && c <= '9' || c == '-'

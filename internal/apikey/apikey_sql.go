@@ -61,7 +61,7 @@ func (s *Service) Find(ctx context.Context, secret string) (*Key, error) {
 	return &keys[0], nil
 }
 
-// List returns up to limit keys with names above after, ordered by name.
+// List returns up to limit keys whose names sort after the name after, ordered by name.
 func List(ctx context.Context, s *db.DB, after string, limit int) ([]Key, error) {
 	return db.Collect(ctx, s.Read, scan, `
 		SELECT name, scopes, per_minute, created_at, rotated_at, expires_at, old_until FROM api_key

@@ -292,7 +292,7 @@ func (a *App) Run(ctx context.Context) error {
 		a.log.Warn("no price provider configured: set MARKET_PRICE_PROVIDERS")
 	}
 	for _, warning := range a.cfg.Warnings {
-		a.log.Warn("configuration", "warning", warning)
+		a.log.Warn("configuration warning", "warning", warning)
 	}
 	for _, path := range a.created {
 		a.logCreated(path)

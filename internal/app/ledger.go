@@ -122,7 +122,7 @@ func lacksKey(id string) error {
 // Numbers of rows that checkSeals reads.
 const (
 	sampledAccounts     = 1_000
-	sampledTransactions = 10 // at each end of the ledger
+	sampledTransactions = 10 // of the oldest and of the newest transactions
 )
 
 // checkSeals checks the keys against a sample of the ledger. It returns an error if a row
@@ -158,8 +158,8 @@ func (a *App) checkSeals(ctx context.Context, ring *wallet.Ring) error {
 	return nil
 }
 
-// warnOfLedger warns if the key is stored next to the database, where it gives less
-// protection.
+// warnOfLedger warns if the key is stored next to the database, where it protects the ledger
+// less.
 func (a *App) warnOfLedger() {
 	if a.cfg.Database.Engine == config.SQLite && a.cfg.LedgerKeyGenerated() {
 		a.log.Warn("ledger key and checkpoints are stored next to the database: set WALLET_LEDGER_KEY, or WALLET_LEDGER_KEY_FILE to another place, and store copies of the checkpoints elsewhere")

@@ -35,7 +35,7 @@ func List(ctx context.Context, s *db.DB, actor string, before int64, limit int) 
 const deleteBatch = 5_000
 
 // deleteOld examines the oldest entries, up to batch. It deletes an entry if it is older than maxAge,
-// or if there are at least kept newer ones. It reports whether there may be more to delete.
+// or if at least kept entries are newer. It reports whether there may be more to delete.
 func deleteOld(t *db.Tx, kept, batch int) (more bool, err error) {
 	n, err := t.Exec(`
 		DELETE FROM audit_entry WHERE id IN (

@@ -43,7 +43,7 @@ func (c *mcpCmd) Run(ctx context.Context, s *session) error {
 	return server.Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(s.Stdin), Writer: openWriter{s.Stdout}})
 }
 
-// openWriter is a writer that stays open at the end of a session.
+// openWriter is a writer whose Close does nothing, so that it stays open at the end of a session.
 type openWriter struct{ io.Writer }
 
 // Close implements io.Closer.

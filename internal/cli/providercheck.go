@@ -29,7 +29,7 @@ const (
 	checkOK      = "ok"
 	checkWarning = "warning"
 	checkFailed  = "failed"
-	checkUnknown = "unknown" // not reached
+	checkUnknown = "unknown" // the request did not reach this check
 )
 
 // maxSkew is the largest difference between the local clock and the provider's clock without a
@@ -103,7 +103,7 @@ func (t *providerTested) checkConnection() {
 	}
 }
 
-// checkResponse adds status and key.
+// checkResponse adds the checks of the status and the key.
 func (t *providerTested) checkResponse() {
 	e, status := t.failure(), t.last().Status
 	switch {

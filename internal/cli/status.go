@@ -143,7 +143,7 @@ func runText(run view.RunStatus) string {
 	return text
 }
 
-// outcomeText describes the outcome of a refresh. It follows the word for the state.
+// outcomeText describes the outcome of a refresh. The output shows it after the state.
 func outcomeText(run view.RunStatus) string {
 	if run.Outcome == nil {
 		return ""

@@ -178,8 +178,7 @@ func (c *Config) ListenHost() string {
 	return host
 }
 
-// LedgerKeyGenerated reports whether the key of the wallet ledger was created by
-// CreateSecrets.
+// LedgerKeyGenerated reports whether CreateSecrets created the key of the wallet ledger.
 func (c *Config) LedgerKeyGenerated() bool {
 	return slices.ContainsFunc(c.settings, func(s Setting) bool {
 		return s.Name == "WALLET_LEDGER_KEY" && strings.HasPrefix(s.Origin, originGenerated)

@@ -17,7 +17,8 @@ import (
 	"assay/internal/pricing"
 )
 
-// maxDuration is the maximum of all durations. It prevents overflows in sums of durations.
+// maxDuration is the maximum of every configured duration. It prevents overflows in sums of
+// durations.
 const maxDuration = 8760 * time.Hour
 
 // setter parses the value of a setting and stores it in a configuration. Its error message

@@ -96,7 +96,7 @@ func (s *Service) Get(ctx context.Context, name string) (Operator, error) {
 	return o, err
 }
 
-// Change describes changes of an operator. A nil field leaves its value unchanged.
+// Change describes changes to an operator. A nil field leaves its value unchanged.
 type Change struct {
 	Password *string
 	Role     *Role

@@ -62,8 +62,8 @@ func (s *runPages) cancel(w http.ResponseWriter, r *http.Request, sess session) 
 	return s.done(w, r, sess, flash{Good: true, Text: "Run " + text(id) + " is cancelled. Prices written so far are kept."}, s.Engine.Cancel(r.Context(), id))
 }
 
-// retryFailed retries the failed items of a run. If the form names an error, it retries only the items
-// with this error.
+// retryFailed retries the items of a run that failed or were skipped because of a budget, pause or
+// backoff. If the form names an error, it retries only the items that failed with this error.
 func (s *runPages) retryFailed(w http.ResponseWriter, r *http.Request, sess session) error {
 	id, err := jobID(r.PathValue("id"))
 	if err != nil {

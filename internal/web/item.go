@@ -144,7 +144,8 @@ func amountOf(m *money.Micro) money.Micro {
 // SkipReason describes the reason of a skipped item.
 func (itemPage) SkipReason(code string) string { return view.ReasonText(code) }
 
-// Since returns the start of a period's prices if they do not fill the period.
+// Since returns the time of the first price in a period if the prices do not cover the whole
+// period. Otherwise it returns nil.
 func (p itemPage) Since(f view.PeriodFigures) *time.Time {
 	if f.From.After(p.Figures.To.AddDate(0, 0, -int(f.Days))) {
 		return &f.From

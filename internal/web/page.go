@@ -157,8 +157,8 @@ func (s *site) refuse(w http.ResponseWriter, r *http.Request, status int) {
 	s.showRefusal(w, r, sess, status, detail)
 }
 
-// writeProblem responds with a problem in the format of the API. The caller of the page's handler
-// has already set the request ID.
+// writeProblem responds with a problem in the format of the API. The API, which calls the handler of
+// the page, has already set the request ID.
 func writeProblem(w http.ResponseWriter, status int, code, detail string) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(status)

@@ -38,8 +38,8 @@ type confirmPage struct {
 	Fields []field
 }
 
-// confirmed reports whether the user has confirmed the form. If not, it shows the question on
-// a page, which the script shows as a dialog. The handler must then change nothing.
+// confirmed reports whether the user has confirmed the form. If not, it responds with a page that
+// contains the question, and the handler must change nothing. The script shows the page as a dialog.
 func (s *pages) confirmed(w http.ResponseWriter, r *http.Request, sess session, question confirmation) (bool, error) {
 	if r.PostFormValue("confirmed") == "1" {
 		return true, nil

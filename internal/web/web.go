@@ -30,7 +30,8 @@ import (
 	"assay/internal/webhook"
 )
 
-// Deps are the dependencies of the page. All fields except TrustedProxies are required.
+// Deps are the dependencies of the page. TrustedProxies is optional, and so are Trades, Ledger and
+// Fees if PricesOnly is set. All other fields are required.
 type Deps struct {
 	*view.Readers
 	Feed        *event.Feed
@@ -40,7 +41,7 @@ type Deps struct {
 	Webhooks    *webhook.Service
 	Gate        *admission.Gate // limits verifications of the ledger
 	Syncs       *syncs.Service  // syncs inventories
-	Trades      *market.Service // nil if PricesOnly is set, like Ledger and Fees
+	Trades      *market.Service
 	Ledger      *ledger.Service
 	Fees        *fee.Service
 	Settings    []config.Setting // effective settings of this process; secrets are masked

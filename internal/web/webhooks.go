@@ -107,7 +107,7 @@ func (s *systemPages) webhook(w http.ResponseWriter, r *http.Request, sess sessi
 	})
 }
 
-// webhookID returns the webhook in the path.
+// webhookID returns the ID of the webhook in the path.
 func webhookID(r *http.Request) (int64, error) {
 	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
 	if err != nil || id <= 0 {
@@ -297,7 +297,7 @@ func alertOf(r *http.Request) (*webhook.Alert, error) {
 		}
 	}
 	if a.Change == 0 && a.Above == 0 && a.Below == 0 {
-		return nil, nil //nolint:nilnil // no alert is a valid form
+		return nil, nil //nolint:nilnil // a form without an alert is valid
 	}
 	return &a, nil
 }

@@ -129,7 +129,7 @@ func runBadge(state string, outcome *string) badge {
 	return badgeOf("job", state)
 }
 
-// heldBadge is the badge of an item with a held price.
+// heldBadge returns the badge of an item with a held price.
 func heldBadge() badge {
 	return badge{"warn", "Held", "A suspicious new price is held until it is confirmed. This is the previous price."}
 }

@@ -116,7 +116,7 @@ func reach(points []Point) (low, high float64, ok bool) {
 
 func (p Point) banded() bool { return (p.Low != 0 || p.High != 0) && !math.IsNaN(p.Value) }
 
-// sorted returns the points by time.
+// sorted returns the points sorted by time.
 func sorted(points []Point) []Point {
 	points = slices.Clone(points)
 	slices.SortStableFunc(points, func(a, b Point) int { return a.At.Compare(b.At) })

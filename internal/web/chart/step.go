@@ -82,8 +82,8 @@ func Step(o StepOptions) template.HTML {
 	return c.html()
 }
 
-// scale returns a scale with round ends that contains all lines and dots. It reports false if
-// there are no values.
+// scale returns a scale that contains all lines and dots and ends at round numbers. It reports
+// false if there are no values.
 func (o StepOptions) scale() (s scale, ok bool) {
 	for _, l := range o.Lines {
 		low, high, some := reach(l.Points)
