@@ -64,7 +64,7 @@ func describe() descriptions {
 	}
 	return descriptions{
 		running:        d("refresh_running", "1 while a bulk refresh is queued or running."),
-		outcome:        d("refresh_outcome", "1 for the outcome of the last bulk refresh: complete, partial or failed. Absent before the first.", "outcome"),
+		outcome:        d("refresh_outcome", "1 for the outcome of the last bulk refresh: complete, partial or failed. Absent before the first refresh.", "outcome"),
 		items:          d("refresh_items", "Items of the last bulk refresh by state: pending, updated, noQuote, failed, skippedTTL, skippedNoSales, skippedBudget, skippedPaused or skippedBackoff.", "state"),
 		jobRequests:    d("refresh_requests", "HTTP requests of the last bulk refresh, retries included.", "provider"),
 		missing:        d("missing_prices", "Entries of the missing-price queue: due (or in progress), or waiting for a retry.", "state"),
@@ -85,7 +85,7 @@ func describe() descriptions {
 		fileFailures:   d("provider_file_failures", "Consecutive failed fetches of a provider's file, such as a price list.", "provider", "file"),
 		lastFetch:      d("market_last_fetch_timestamp_seconds", "Time of the last fetch of a market.", "provider", "market"),
 		quotes:         d("market_quotes", "Quotes in the last response of a market.", "provider", "market"),
-		ledger:         d("ledger_verification", "1 for the result of the last verification of the whole wallet ledger: ok, failed or incomplete. Absent before the first.", "status"),
+		ledger:         d("ledger_verification", "1 for the result of the last verification of the whole wallet ledger: ok, failed or incomplete. Absent before the first verification.", "status"),
 		ledgerFailures: d("ledger_failures", "Failures in the last verification of the whole wallet ledger."),
 		ledgerEntries:  d("ledger_entries", "Entries of the wallet ledger at the last verification."),
 		ledgerVerified: d("ledger_verified_timestamp_seconds", "Time of the last verification of the whole wallet ledger."),

@@ -277,7 +277,7 @@ func parseMarketFees(value string) (map[string]int64, error) {
 		_, twice := fees[market]
 		switch {
 		case market == "" || err != nil || fee < 0 || fee > most:
-			return nil, fmt.Errorf("%.60q is not a fee: write skinport=800, a market and 0 to %d basis points", item, most)
+			return nil, fmt.Errorf("%.60q is not a fee: write a market and 0 to %d basis points, such as skinport=800", item, most)
 		case twice:
 			return nil, fmt.Errorf("two fees of %q: remove one", market)
 		}

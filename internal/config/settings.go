@@ -147,11 +147,11 @@ func refreshSettings(providers []string) []setting {
 			set: duration(func(c *Config) *time.Duration { return &c.NoSalesRetry }, 0, maxDuration),
 		},
 		{
-			name: "MARKET_PRICE_JOB_RETENTION_DAYS", def: "7", help: "days that ended jobs are kept",
+			name: "MARKET_PRICE_JOB_RETENTION_DAYS", def: "7", help: "number of days for which ended jobs are kept",
 			set: into(func(c *Config) *time.Duration { return &c.JobRetention }, parseDays),
 		},
 		{
-			name: "MARKET_PRICE_HISTORY_DAYS", def: "90", help: "days that every change of a price is kept. Older prices are kept as one candle a day",
+			name: "MARKET_PRICE_HISTORY_DAYS", def: "90", help: "number of days for which every price change is kept. Older prices are kept as one candle per day",
 			set: into(func(c *Config) *time.Duration { return &c.History }, parseHistory),
 		},
 		{

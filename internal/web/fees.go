@@ -269,7 +269,7 @@ func (s *moneyPages) activateFees(w http.ResponseWriter, r *http.Request, sess s
 	}
 	_, n := compareFees(active.Set, next.Set)
 	large := fee.LargeChanges(active.Set, next.Set, s.Now())
-	question := confirmation{Question: "Activate " + rulesChanged(n) + "?", Text: "New payments use them immediately. Trades that exist keep their fee.", Button: "Activate " + rulesChanged(n)}
+	question := confirmation{Question: "Activate " + rulesChanged(n) + "?", Text: "New payments use them immediately. Existing trades keep their fee.", Button: "Activate " + rulesChanged(n)}
 	if len(large) > 0 {
 		question.Danger = true
 		question.Text += " " + formatCount(len(large)) + " of the changes are large: " + sentence(large[0].String())
@@ -280,7 +280,7 @@ func (s *moneyPages) activateFees(w http.ResponseWriter, r *http.Request, sess s
 	done, err := s.Fees.Refresh(r.Context(), fee.Request{AllowLarge: len(large) > 0, By: sess.author()})
 	message := "Version " + text(done.Version) + " of the fee rules is in force."
 	if err == nil && !done.Changed {
-		message = "The rules of the source are in force already."
+		message = "The rules of the source are already in force."
 	}
 	return s.done(w, r, sess, flash{Good: true, Text: message}, err)
 }
@@ -315,7 +315,7 @@ func (s *moneyPages) rollbackFees(w http.ResponseWriter, r *http.Request, sess s
 	done, err := s.Fees.Rollback(r.Context(), version, request)
 	message := "Version " + text(done.Version) + " with the rules of version " + text(version) + " is in force."
 	if err == nil && !done.Changed {
-		message = "The rules of version " + text(version) + " are in force already."
+		message = "The rules of version " + text(version) + " are already in force."
 	}
 	return s.done(w, r, sess, flash{Good: true, Text: message}, err)
 }

@@ -169,7 +169,7 @@ func (s *itemPages) acceptAll(w http.ResponseWriter, r *http.Request, sess sessi
 // acceptQuestion returns the question that the user confirms before n held prices are accepted.
 func acceptQuestion(n int64, which string) confirmation {
 	return confirmation{
-		Question: "Accept " + numbered(n, which+"held price?", which+"held prices?"), Text: "They are published and applied to all inventory rows at once.",
+		Question: "Accept " + numbered(n, which+"held price?", which+"held prices?"), Text: "They are published and applied to all inventory rows immediately.",
 		Button: "Accept " + numbered(n, "price", "prices"),
 	}
 }
@@ -203,7 +203,7 @@ func numbered(n any, one, many string) string {
 
 // Empty explains a page without held prices.
 func (heldPage) Empty() emptyState {
-	return emptyState{"No price is held", "A new price that moves unusually far appears here until it is confirmed or accepted."}
+	return emptyState{"No price is held", "A new price with an unusually large change appears here until it is confirmed or accepted."}
 }
 
 // Empty explains an empty queue.

@@ -87,7 +87,7 @@ func figureOf(t view.Tile) figure {
 	case "failed":
 		f.Label, f.Note, f.Href = "Failed", "items in the last run", "/runs"
 	case "budgetLeft":
-		f.Label, f.Note, f.Href = "Budget left", "of the scarcest provider", "/providers"
+		f.Label, f.Note, f.Href = "Budget left", "of the provider with the least left", "/providers"
 		format = func(n int64) string { return strconv.FormatInt(n*100/money.Scale, 10) + " %" }
 	}
 	if t.Now != nil {

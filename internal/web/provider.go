@@ -180,7 +180,7 @@ func (s *pages) budgetChart(d view.BurnDown) budgetChart {
 			to = end
 		}
 		lines = append([]chart.Line{{Name: "forecast", Class: "forecast", Points: forecastPoints(now, end, float64(d.Left))}}, lines...)
-		out.Note += "; at this pace used up " + relative(now.Sub(end))
+		out.Note += "; used up " + relative(now.Sub(end)) + " at this pace"
 	}
 	if d.Limit <= 0 || !to.After(d.From) {
 		return out
@@ -206,9 +206,9 @@ func budgetName(part string) string {
 	case "limit":
 		return "Rate limit"
 	case "day":
-		return "Quota of the day"
+		return "Daily quota"
 	case "month":
-		return "Quota of the month"
+		return "Monthly quota"
 	}
 	return "Reported quota"
 }

@@ -66,7 +66,7 @@ var badges = map[string]map[string]badge{
 	"entry": {
 		string(wallet.TypeDeposit):      {"good", "Deposit", ""},
 		string(wallet.TypeWithdrawal):   {"calm", "Withdrawal", ""},
-		string(wallet.TypeCorrection):   {"warn", "Correction", "The note of the transaction has the reason."},
+		string(wallet.TypeCorrection):   {"warn", "Correction", "The note of the transaction states the reason."},
 		string(wallet.TypeReversal):     {"warn", "Reversal", ""},
 		string(wallet.TypeRelease):      {"calm", "Release", "The hold ended: the money leaves the held balance."},
 		string(wallet.TypeFree):         {"good", "Free", "The hold ended: the money becomes available."},
@@ -96,7 +96,7 @@ var badges = map[string]map[string]badge{
 	"delivery": {
 		webhook.Delivered: {"good", "Delivered", ""},
 		webhook.Retrying:  {"busy", "Retrying", ""},
-		webhook.Failed:    {"bad", "Failed", "It was not accepted for a day and is not sent again."},
+		webhook.Failed:    {"bad", "Failed", "The receiver did not accept it for a day. It is not sent again."},
 		webhook.Lost:      {"bad", "Lost", "The events were deleted before they could be sent."},
 	},
 	"breaker": {
