@@ -7,7 +7,7 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
-	_ "time/tzdata" // schedules name time zones, and containers and Windows have no data about them
+	_ "time/tzdata" // schedules use time zones; containers and Windows may have no time zone data
 
 	"assay/internal/cli"
 )

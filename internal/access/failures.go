@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// Limits of wrong secrets.
+// Limits on wrong secrets.
 const (
 	// MaxFailures is the number of failures that an address may have in a FailureWindow.
 	MaxFailures = 20
 	// FailureWindow is the length of a window. The window of an address starts with its
 	// first failure.
 	FailureWindow = time.Minute
-	// maxAddresses limits the table. A new address replaces the address with the oldest
-	// window.
+	// maxAddresses is the maximum number of addresses in the table. A further address
+	// replaces the address with the oldest window.
 	maxAddresses = 10_000
-	// delayStep is added to the delay of the next response by each failure in the window.
+	// Each failure in the window adds delayStep to the delay of the next response, up to maxDelay.
 	delayStep, maxDelay = 250 * time.Millisecond, 5 * time.Second
 	// maxDelayed is the maximum number of responses that are delayed at the same time.
 	maxDelayed = 256

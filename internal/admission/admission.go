@@ -35,8 +35,8 @@ const (
 const (
 	// QueueSize is the maximum number of waiting reads per class.
 	QueueSize = 64
-	// MaxWait is the longest wait for a slot. A rejected read also waits that long. A
-	// client that retried immediately would take more processor time than a read.
+	// MaxWait is the longest wait for a slot. A rejected read also waits that long. Otherwise
+	// clients that retry immediately would take more processor time than the reads.
 	MaxWait = time.Second
 	// minRest and maxRest limit the pause of a slot between two reads; see Gate.
 	minRest = time.Millisecond
@@ -65,7 +65,7 @@ type Gate struct {
 func New(slots int) *Gate { return &Gate{free: slots} }
 
 // Enter waits for a slot. The caller must call leave once when the read has ended. With a
-// context of Hold, the request keeps the slot after leave. Enter returns a fault.Busy if
+// context from Hold, the request keeps the slot after leave. Enter returns a fault.Busy if
 // the queue is full or the wait exceeds MaxWait. It returns ctx.Err() if ctx ends.
 func (g *Gate) Enter(ctx context.Context, c Class) (leave func(), err error) {
 	request := holderOf(ctx)

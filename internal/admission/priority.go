@@ -12,9 +12,9 @@ const (
 	// restRatio is the ratio of a rest to the work before it. It is multiplied by the
 	// number of processes that share the work.
 	restRatio = 3
-	// maxPieceRest limits one rest of a piece of Run.
+	// maxPieceRest limits one rest of a piece of work in Run.
 	maxPieceRest = time.Second
-	// maxPacedRest limits one rest of work with a context of Paced.
+	// maxPacedRest limits one rest of work with a context from Paced.
 	maxPacedRest = 50 * time.Millisecond
 	// maxTotalRest limits the sum of all rests of one piece.
 	maxTotalRest = 10 * time.Second
@@ -89,7 +89,7 @@ func (p *Priority) Busy() bool {
 
 // Run runs a piece of work. piece reports whether there is more work. If there is more
 // and requests ran meanwhile or recently, Run rests before it returns. The end of ctx
-// ends the rest. A long piece should call Rest with the context that it gets.
+// ends the rest. A long piece should call Yield with the context that it gets.
 func (p *Priority) Run(ctx context.Context, piece func(context.Context) (more bool, err error)) (more bool, err error) {
 	if p.Busy() {
 		select {
@@ -107,7 +107,7 @@ func (p *Priority) Run(ctx context.Context, piece func(context.Context) (more bo
 }
 
 // Paced returns a context for work that runs outside of Run because it mostly waits for
-// I/O. With this context, Rest rests for at most 50 ms.
+// I/O. With this context, Yield rests for at most 50 ms.
 func (p *Priority) Paced(ctx context.Context) context.Context {
 	return context.WithValue(ctx, pacedKey{}, &paced{priority: p, longest: maxPacedRest, since: time.Now()})
 }

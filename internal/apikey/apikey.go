@@ -16,7 +16,7 @@ import (
 	"assay/internal/fault"
 )
 
-// Prefix begins every secret, so that it is recognized in a request, in a log or in a repository.
+// Prefix starts every secret, so that a secret can be recognized in a request, a log or a repository.
 const Prefix = "assay_"
 
 // Areas of the API. A scope is an area, a colon, and read or write.
@@ -28,8 +28,8 @@ const (
 	Operate   = "operate"   // refreshes, jobs, providers and metrics
 )
 
-// Scopes returns all scopes. A scope for writing includes the one for reading. Nothing is written
-// in the area prices.
+// Scopes returns all scopes. A write scope includes the read scope of its area. The area prices has
+// no write scope.
 func Scopes() []string {
 	return []string{
 		"prices:read", "inventory:read", "inventory:write", "market:read", "market:write",
@@ -40,8 +40,8 @@ func Scopes() []string {
 // MaxName is the maximum length of a name in bytes.
 const MaxName = 64
 
-// ValidName reports whether name can be the name of a key: lower-case letters, digits and hyphens,
-// a letter first.
+// ValidName reports whether name can be the name of a key. It must start with a lower-case letter and
+// contain only lower-case letters, digits and hyphens.
 func ValidName(name string) bool {
 	for i, c := range name {
 		letter, later := c >= 'a' && c <= 'z', c >= '0' && c <= '9' || c == '-'
@@ -52,7 +52,7 @@ func ValidName(name string) bool {
 	return name != "" && len(name) <= MaxName
 }
 
-// CheckScopes returns a fault.Invalid if there is no scope or an unknown one.
+// CheckScopes returns a fault.Invalid if scopes is empty or contains an unknown scope.
 func CheckScopes(scopes []string) error {
 	if len(scopes) == 0 {
 		return fault.New(fault.Invalid, "invalid_body", "A key needs at least one scope.")
@@ -76,7 +76,7 @@ type Key struct {
 	CreatedAt time.Time
 	RotatedAt time.Time // zero: never
 	ExpiresAt time.Time // zero: never
-	OldUntil  time.Time // end of the secret before the last rotation; zero: none
+	OldUntil  time.Time // when the secret before the last rotation expires; zero: none
 }
 
 // Allows reports whether the key has a scope.
@@ -106,7 +106,7 @@ func hash(secret string) string {
 func newSecret() string { return Prefix + rand.Text() }
 
 // Create stores a new key and returns it with its secret. It returns a fault.Conflict if a key with
-// this name exists, and a fault.Invalid for an expiry in the past. The caller has checked the other
+// this name exists, and a fault.Invalid for an expiry in the past. The caller must check the other
 // values.
 func (s *Service) Create(ctx context.Context, k Key) (Key, string, error) {
 	secret := newSecret()

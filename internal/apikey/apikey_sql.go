@@ -19,7 +19,7 @@ func insert(t *db.Tx, k Key, secret string) error {
 		return err
 	}
 	if keys >= maxKeys {
-		return fault.New(fault.Conflict, "too_many_keys", "There are %d API keys. Revoke one that is not used any more.", keys)
+		return fault.New(fault.Conflict, "too_many_keys", "There are %d API keys. Revoke a key that is no longer used.", keys)
 	}
 	n, err := t.Exec(`
 		INSERT INTO api_key (name, scopes, per_minute, secret, old_secret, old_until, created_at, rotated_at, expires_at)
@@ -61,7 +61,7 @@ func (s *Service) Find(ctx context.Context, secret string) (*Key, error) {
 	return &keys[0], nil
 }
 
-// List returns up to limit keys with names above after, ordered by name.
+// List returns up to limit keys whose names sort after the name after, ordered by name.
 func List(ctx context.Context, s *db.DB, after string, limit int) ([]Key, error) {
 	return db.Collect(ctx, s.Read, scan, `
 		SELECT name, scopes, per_minute, created_at, rotated_at, expires_at, old_until FROM api_key

@@ -45,7 +45,7 @@ import (
 
 // Options are the dependencies of an App.
 type Options struct {
-	Config  *config.Config // New can add generated secrets
+	Config  *config.Config // New adds the secrets that it generates
 	Version string
 	Logger  *slog.Logger
 	Now     func() time.Time // for tests; default time.Now; see db.Options
@@ -79,7 +79,7 @@ type App struct {
 	steam     *provider.Client // for inventories
 
 	fees      *fee.Service
-	feeClient *provider.Client // nil: the rules have no address
+	feeClient *provider.Client // nil: the rules do not come from a URL
 
 	inventories *inventory.Service
 	syncs       *syncs.Service
@@ -180,7 +180,7 @@ func newApp(ctx context.Context, o Options, readOnly bool) (_ *App, err error) {
 }
 
 // openDatabase opens the database. It creates or migrates the dispatcher's tables in
-// parallel, because in an empty database they take as long as all other tables.
+// parallel, because creating them takes as long as creating all other tables.
 func (a *App) openDatabase(ctx context.Context, o Options) (err error) {
 	if err := Await(ctx, a.cfg.Database, a.cfg.DatabaseWait, a.log); err != nil {
 		return err
@@ -292,7 +292,7 @@ func (a *App) Run(ctx context.Context) error {
 		a.log.Warn("no price provider configured: set MARKET_PRICE_PROVIDERS")
 	}
 	for _, warning := range a.cfg.Warnings {
-		a.log.Warn("configuration", "warning", warning)
+		a.log.Warn("configuration warning", "warning", warning)
 	}
 	for _, path := range a.created {
 		a.logCreated(path)
@@ -322,7 +322,7 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	wg.Wait()
 	if !a.readOnly {
-		_ = allowance.StoreSamples(stopping, a.store, a.sampled()) // a loss of some seconds is acceptable
+		_ = allowance.StoreSamples(stopping, a.store, a.sampled()) // losing the counts of a few seconds is acceptable
 	}
 	if !a.readOnly && !a.cfg.PricesOnly {
 		a.lastCheckpoint(ctx)
@@ -347,8 +347,8 @@ func (a *App) awaitWritable(ctx context.Context, writable chan<- struct{}) {
 	}
 }
 
-// logCreated logs how to handle a new secret. The key of the ledger must not be shared with
-// API clients, and without it no entry can be verified.
+// logCreated logs how to handle a new secret. API clients must not get the key of the ledger.
+// Without this key, no entry can be verified.
 func (a *App) logCreated(path string) {
 	if filepath.Base(path) == "WALLET_LEDGER_KEY" {
 		a.log.Info("secret created; back it up and do not share it", "file", path)

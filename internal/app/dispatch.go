@@ -19,7 +19,7 @@ import (
 // job.
 const taskInterval = time.Hour
 
-// daily is the interval of checkpoints of the wallet ledger, at midnight UTC.
+// daily is the interval of checkpoints of the wallet ledger. They are due at midnight UTC.
 const daily = 24 * time.Hour
 
 // buildDispatcher creates the dispatcher: a local one on SQLite, and River on PostgreSQL.

@@ -63,7 +63,7 @@ type paced struct {
 }
 
 // Take implements provider.Allowance. It takes from the pace first. If the shared allowance
-// then refuses, the pace has counted one request too many, which expires soon.
+// then refuses, the pace has counted one request too many. That count expires soon.
 func (p paced) Take(ctx context.Context) (provider.Refusal, error) {
 	if r, err := p.pace.Take(ctx); err != nil || r.Wait > 0 {
 		return r, err

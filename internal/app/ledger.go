@@ -19,7 +19,7 @@ import (
 	"assay/internal/wallet/ledger"
 )
 
-// openLedger opens the ledger. It returns an error if a key is missing that sealed an entry.
+// openLedger opens the ledger. It returns an error if a key that sealed an entry is missing.
 func (a *App) openLedger(ctx context.Context, used bool) (err error) {
 	ring := &wallet.Ring{}
 	if !a.cfg.PricesOnly || len(a.cfg.LedgerKeys) > 0 {
@@ -43,8 +43,8 @@ func (a *App) openLedger(ctx context.Context, used bool) (err error) {
 	return a.ledger.Checkpoints.Tidy(a.now())
 }
 
-// openLedgerKeys returns the configured keys of the ledger. It stores the mark of the current
-// key and checks all keys against the ledger.
+// openLedgerKeys returns the configured keys of the ledger. It stores the wallet.KeyMark of the
+// current key and checks all keys against the ledger.
 func (a *App) openLedgerKeys(ctx context.Context) (*wallet.Ring, error) {
 	ring, err := LedgerKeys(a.cfg)
 	if err != nil {
@@ -87,9 +87,9 @@ func OpenAuditor(cfg *config.Config, o db.Options, now func() time.Time) (*audit
 	return ledger.NewAuditor(keys, checkpointFolder(cfg), api.WalletScopes, now, read), nil
 }
 
-// storeLedgerKey stores the mark of the current key. It returns an error if the ring lacks
-// a stored key. On a shared database the first process determines the key. On SQLite a key
-// can be replaced until it has sealed an entry.
+// storeLedgerKey stores the wallet.KeyMark of the current key. It returns an error if the ring
+// lacks a stored key. On a shared database, the first process determines the key. On SQLite, a
+// key can be replaced until it has sealed an entry.
 func (a *App) storeLedgerKey(ctx context.Context, tx *db.Tx, ring *wallet.Ring) error {
 	known, err := wallet.LedgerKeys(tx)
 	if err != nil {
@@ -122,7 +122,7 @@ func lacksKey(id string) error {
 // Numbers of rows that checkSeals reads.
 const (
 	sampledAccounts     = 1_000
-	sampledTransactions = 10 // at each end of the ledger
+	sampledTransactions = 10 // of the oldest and of the newest transactions
 )
 
 // checkSeals checks the keys against a sample of the ledger. It returns an error if a row
@@ -158,8 +158,8 @@ func (a *App) checkSeals(ctx context.Context, ring *wallet.Ring) error {
 	return nil
 }
 
-// warnOfLedger warns if the key is stored next to the database, where it gives less
-// protection.
+// warnOfLedger warns if the key is stored next to the database, where it protects the ledger
+// less.
 func (a *App) warnOfLedger() {
 	if a.cfg.Database.Engine == config.SQLite && a.cfg.LedgerKeyGenerated() {
 		a.log.Warn("ledger key and checkpoints are stored next to the database: set WALLET_LEDGER_KEY, or WALLET_LEDGER_KEY_FILE to another place, and store copies of the checkpoints elsewhere")

@@ -9,7 +9,7 @@ import (
 	"assay/internal/pricing"
 )
 
-// settlePace is the interval of settling trades.
+// settlePace is the interval at which due trades are settled.
 const settlePace = 10 * time.Second
 
 // buildMarket creates the service of listings and trades.

@@ -21,8 +21,8 @@ import (
 	"assay/internal/webhook"
 )
 
-// newRegistry returns the metrics of this process without those of requests. All figures of
-// the collector are read at each scrape.
+// newRegistry returns the metrics of this process. The API adds the metrics of its requests. The
+// collector reads all figures at each scrape.
 func newRegistry(readers *view.Readers, counts *db.DB, syncs *syncs.Service, pricesOnly bool) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
@@ -36,8 +36,8 @@ func newRegistry(readers *view.Readers, counts *db.DB, syncs *syncs.Service, pri
 
 const collectTimeout = 10 * time.Second
 
-// collector reads the views at each scrape. Its labels are configured providers and markets,
-// and games, which limits the number of time series.
+// collector reads the views at each scrape. Its labels are configured providers, configured
+// markets and games, so the number of time series is limited.
 type collector struct {
 	readers *view.Readers
 	store   *db.DB
@@ -64,28 +64,28 @@ func describe() descriptions {
 	}
 	return descriptions{
 		running:        d("refresh_running", "1 while a bulk refresh is queued or running."),
-		outcome:        d("refresh_outcome", "1 for the outcome of the last bulk refresh: complete, partial or failed. Absent before the first.", "outcome"),
+		outcome:        d("refresh_outcome", "1 for the outcome of the last bulk refresh: complete, partial or failed. Absent before the first refresh.", "outcome"),
 		items:          d("refresh_items", "Items of the last bulk refresh by state: pending, updated, noQuote, failed, skippedTTL, skippedNoSales, skippedBudget, skippedPaused or skippedBackoff.", "state"),
 		jobRequests:    d("refresh_requests", "HTTP requests of the last bulk refresh, retries included.", "provider"),
 		missing:        d("missing_prices", "Entries of the missing-price queue: due (or in progress), or waiting for a retry.", "state"),
 		freshness:      d("items_in_scope", "Items in scope by the age of their price: fresh (up to 24 h), stale or unknown.", "freshness"),
 		oldest:         d("oldest_price_seconds", "Seconds since the oldest price in scope was last confirmed."),
 		responses:      d("provider_responses_total", "Responses of a provider's host since the start by status. Status 0 counts requests without a response. The provider steam_inventory pulls inventories.", "provider", "host", "status"),
-		blocked:        d("provider_blocked", "1 while no requests are sent to a provider's host because of an open breaker, a retry-after or a pause. The host is empty if a provider has one.", "provider", "host", "why"),
+		blocked:        d("provider_blocked", "1 while no requests are sent to a provider's host because of an open breaker, a retry-after or a pause. The host is empty if a provider has only one host.", "provider", "host", "why"),
 		limit:          d("provider_budget_limit", "Requests that a provider's host allows to all instances together, by budget: limit, day, month or reported quota. Absent for a budget that does not exist.", "provider", "host", "budget"),
 		used:           d("provider_budget_used", "Requests that currently count against a budget of a provider's host.", "provider", "host", "budget"),
 		left:           d("provider_budget_left", "Remaining requests in a budget of a provider's host.", "provider", "host", "budget"),
 		low:            d("provider_budget_low", "1 while less than a tenth of any budget of a provider's host is left and that budget will run out.", "provider", "host"),
 		events:         d("events_total", "Events that this process wrote since its start.", "kind"),
 		webhooks:       d("webhooks", "Webhooks by state: healthy, failing (the last attempt failed, or disabled because of failures) or disabled by an operator.", "state"),
-		deliveries:     d("webhook_attempts_total", "Attempts of this process since its start to send messages of webhooks, by the state that they led to: delivered, retrying, failed (given up) or lost (expired).", "state"),
+		deliveries:     d("webhook_attempts_total", "Attempts of this process since its start to send webhook messages, by resulting state: delivered, retrying, failed (given up) or lost (expired).", "state"),
 		latency:        d("provider_latency_seconds", "Duration of requests to a provider's host since the start.", "provider", "host"),
 		lastSuccess:    d("provider_last_success_timestamp_seconds", "Time of the last successful response of a provider; 0: never.", "provider"),
 		health:         d("provider_health", "1 for the health of a provider, from its last fetches: unknown, healthy, degraded or down.", "provider", "health"),
 		fileFailures:   d("provider_file_failures", "Consecutive failed fetches of a provider's file, such as a price list.", "provider", "file"),
 		lastFetch:      d("market_last_fetch_timestamp_seconds", "Time of the last fetch of a market.", "provider", "market"),
 		quotes:         d("market_quotes", "Quotes in the last response of a market.", "provider", "market"),
-		ledger:         d("ledger_verification", "1 for the result of the last verification of the whole wallet ledger: ok, failed or incomplete. Absent before the first.", "status"),
+		ledger:         d("ledger_verification", "1 for the result of the last verification of the whole wallet ledger: ok, failed or incomplete. Absent before the first verification.", "status"),
 		ledgerFailures: d("ledger_failures", "Failures in the last verification of the whole wallet ledger."),
 		ledgerEntries:  d("ledger_entries", "Entries of the wallet ledger at the last verification."),
 		ledgerVerified: d("ledger_verified_timestamp_seconds", "Time of the last verification of the whole wallet ledger."),
@@ -97,7 +97,7 @@ func describe() descriptions {
 		level:          d("market_level", "Usual level of a market's prices relative to the other markets, as a factor. Absent until it is learned.", "provider", "market", "app"),
 		late:           d("market_late", "1 while a market's prices are not used because they copy another market or do not change.", "provider", "market", "app"),
 		dispersion:     d("market_dispersion", "Share of names in a market's newest compared response that moved by more than 2x relative to their class. Absent before the second response.", "provider", "market", "app"),
-		dispersionMost: d("market_dispersion_limit", "Share of names with such moves above which a market's response is refused.", "provider", "market", "app"),
+		dispersionMost: d("market_dispersion_limit", "Dispersion above which a market's response is refused.", "provider", "market", "app"),
 		checks:         d("health", "1 for each check of /api/health (database, schema, queue) that passes, else 0.", "check"),
 		quarantined:    d("market_quarantined", "1 while a market is in quarantine.", "provider", "market"),
 	}

@@ -20,7 +20,7 @@ func Await(ctx context.Context, d config.Database, atMost time.Duration, log *sl
 }
 
 // Migrate migrates the tables of a database, including the dispatcher's tables. If parts is
-// greater than 0, it then divides the inventory into as many partitions.
+// greater than 0, it then divides the inventory into this number of partitions.
 func Migrate(ctx context.Context, d config.Database, parts int, log *slog.Logger) (db.MigrateResult, error) {
 	o := db.Options{Path: d.Path, URL: d.SessionURL(), Logger: log}
 	r, err := db.Migrate(ctx, o)

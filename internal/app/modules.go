@@ -12,7 +12,7 @@ type loop struct {
 	run  func(ctx context.Context)
 }
 
-// loops returns the loops of the modules that are on. Work at scheduled times is in tasks.
+// loops returns the loops of the modules that are on. See tasks for scheduled work.
 func (a *App) loops() []loop {
 	all := []loop{
 		{"lease", a.engine.KeepLease},
@@ -39,17 +39,17 @@ func (a *App) dispatch(ctx context.Context) {
 	}
 }
 
-// sendEvents sends the events of webhooks.
+// sendEvents sends events to webhooks.
 func (a *App) sendEvents(ctx context.Context) {
 	if !a.readOnly {
 		a.hooks.Run(ctx)
 	}
 }
 
-// warnOfModules logs a warning if another live instance of the database has other modules. The
-// scheduled tasks of an instance with all modules may then be lost, because one instance starts
-// the tasks of all, and each task runs on any of them. A start is not refused, so that instances
-// can be replaced one after another to change the modules.
+// warnOfModules logs a warning if another live instance of the database has other modules. Scheduled
+// tasks of the market and the wallet may then be late or lost, because an instance without these
+// modules may start or run the tasks. The start continues, so that a rolling restart can change the
+// modules.
 func (a *App) warnOfModules(ctx context.Context) error {
 	all, err := refresh.Instances(ctx, a.store)
 	if err != nil {

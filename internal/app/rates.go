@@ -67,7 +67,8 @@ func Check(ctx context.Context, cfg *config.Config) error {
 	return err
 }
 
-// check is Check, and returns the descriptions of items, whose file can be large.
+// check does the work of Check. It also returns the descriptions of items, so that New does not read
+// their file again. That file can be large.
 func check(ctx context.Context, cfg *config.Config) (metadata.Items, error) {
 	if err := checkProviders(cfg); err != nil {
 		return nil, err
@@ -109,8 +110,8 @@ func describeProviders(ctx context.Context, cfg *config.Config) (*ProviderSet, e
 	return OpenProviders(ctx, ProviderOptions{Config: &described, Secret: cfg.OutsideSecret, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
 }
 
-// warnings lists problems that can end without a change of the configuration: markets that
-// cs2cap does not document, and fee rules that cannot be read and are used.
+// warnings returns problems that can end without a change of the configuration: markets that
+// cs2cap does not document, and a file of fee rules that cannot be loaded.
 func warnings(ctx context.Context, cfg *config.Config) (all []string) {
 	if slices.Contains(cfg.Providers, cs2cap.Name) {
 		for _, key := range cfg.Provider[cs2cap.Name].Markets {
@@ -127,7 +128,8 @@ func warnings(ctx context.Context, cfg *config.Config) (all []string) {
 	return all
 }
 
-// checkMarketFees refuses a fee of a market that no configured provider carries.
+// checkMarketFees returns an error if MARKET_PRICE_FEES contains a market that no configured
+// provider carries.
 func checkMarketFees(cfg *config.Config, providers []provider.Provider) error {
 	known := map[string]bool{}
 	for _, p := range providers {
@@ -156,8 +158,8 @@ func loadMetadata(cfg *config.Config) (metadata.Items, error) {
 	return items, nil
 }
 
-// checkRates validates a file of rates and refuses markets with a currency without a rate.
-// A running server ignores an invalid file instead.
+// checkRates returns an error if the file of rates is invalid, or if a market quotes in a currency
+// without a rate. A running server instead ignores an invalid file.
 func checkRates(ctx context.Context, cfg *config.Config, providers []provider.Provider) error {
 	file := pricing.Rates{}
 	if cfg.RatesFile != "" {

@@ -8,8 +8,8 @@ import (
 	"assay/internal/provider/steam"
 )
 
-// samplesEvery is the interval at which counts of requests are stored. A kill loses the
-// counts since then.
+// samplesEvery is the interval at which counts of requests are stored. If the process is killed,
+// the counts of the last interval are lost.
 const samplesEvery = 10 * time.Second
 
 // sampled lists the clients whose requests are counted for statistics.

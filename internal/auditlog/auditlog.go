@@ -28,12 +28,13 @@ const (
 	maxTarget = 1024
 )
 
-// With returns a context whose first committed transaction writes the entry.
+// With returns a context that adds the entry to the first transaction that commits with it.
 func With(ctx context.Context, e Entry) context.Context {
 	return db.OnFirstCommit(ctx, func(t *db.Tx) error { return add(t, e) })
 }
 
-// DeleteOld deletes entries that are older than a year, and the oldest beyond two million.
+// DeleteOld deletes entries that are older than a year. If more than two million entries remain, it
+// also deletes the oldest of them.
 func DeleteOld(ctx context.Context, s *db.DB) error {
 	for more := true; more; {
 		err := s.InTx(ctx, func(t *db.Tx) (err error) {

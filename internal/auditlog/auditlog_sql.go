@@ -19,7 +19,7 @@ func add(t *db.Tx, e Entry) error {
 }
 
 // List returns up to limit entries with ids below before, newest first. If before is 0, the list
-// begins with the newest entry. If actor is not empty, it has only entries of this actor.
+// begins with the newest entry. If actor is not empty, the list has only entries of this actor.
 func List(ctx context.Context, s *db.DB, actor string, before int64, limit int) ([]Entry, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, e *Entry) error {
 		var at int64
@@ -34,8 +34,8 @@ func List(ctx context.Context, s *db.DB, actor string, before int64, limit int) 
 // deleteBatch is the number of entries that one transaction deletes.
 const deleteBatch = 5_000
 
-// deleteOld deletes a batch of entries that are older than maxAge, and of those beyond the newest
-// ones, whose number is kept. It reports whether there may be more.
+// deleteOld examines the oldest entries, up to batch. It deletes an entry if it is older than maxAge,
+// or if at least kept entries are newer. It reports whether there may be more to delete.
 func deleteOld(t *db.Tx, kept, batch int) (more bool, err error) {
 	n, err := t.Exec(`
 		DELETE FROM audit_entry WHERE id IN (

@@ -18,7 +18,7 @@ import (
 type backtestCmd struct {
 	Dir      string   `arg:"" help:"Folder of .csv files with the columns time, market, name, price and currency."`
 	Estimate string   `default:"consensus" placeholder:"METHOD" help:"Method that computes the price: consensus, median or average."`
-	Guard    string   `default:"flag" placeholder:"GUARD" help:"Action for a price that moved far: flag or hold."`
+	Guard    string   `default:"flag" placeholder:"GUARD" help:"Action for an unusually large price change: flag or hold."`
 	Currency string   `default:"USD" placeholder:"CODE" help:"Currency of the computed prices."`
 	Rate     []string `sep:"none" placeholder:"RATE" help:"Exchange rate of another currency of the files, such as CNY=0.14@2026-10-05. Repeat the flag for each currency."`
 	Seed     uint64   `default:"1" help:"Seed of the random numbers. The same seed gives the same figures."`

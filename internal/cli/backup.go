@@ -155,10 +155,11 @@ func (c *restoreCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// The user runs these commands on a machine with PostgreSQL's client programs.
+// These are commands for a machine with PostgreSQL's client programs. Error texts show them.
 const (
 	dump = `pg_dump --format=custom --file=FILE "$DATABASE_URL"`
-	// The database is new and empty. With --clean, tables that only a newer version has would remain.
+	// Without --clean, the database must be new and empty. With --clean, tables that only a newer
+	// version has would remain.
 	undump = `pg_restore --single-transaction --no-owner --dbname="$DATABASE_URL" FILE`
 )
 

@@ -35,7 +35,7 @@ type grammar struct {
 	Status      statusCmd      `cmd:"" group:"work" help:"Show the current refresh and how fresh the prices are."`
 	Runs        runsCmd        `cmd:"" group:"work" help:"List the last runs, or show one and its items."`
 	Cancel      cancelCmd      `cmd:"" group:"work" help:"Cancel a run."`
-	RetryFailed retryFailedCmd `cmd:"" group:"work" help:"Start a run of the items that failed in another run, or were skipped because of their provider."`
+	RetryFailed retryFailedCmd `cmd:"" group:"work" help:"Retry the items that failed in a run, or were skipped because of a budget, pause or backoff."`
 	Prices      pricesCmd      `cmd:"" group:"work" help:"Show an item's price and every market's quote, or search items."`
 	Export      exportCmd      `cmd:"" group:"work" help:"Write all prices to a Parquet, CSV or NDJSON file."`
 	Inventory   inventoryCmd   `cmd:"" group:"work" help:"Push or show a user's inventory."`
@@ -101,7 +101,7 @@ func (p Program) Run(ctx context.Context) int {
 	case exited >= 0: // --help
 		return exited
 	case err != nil:
-		// The parser may have stopped before it reached the flag.
+		// The parser may have stopped before it reached --json.
 		g.JSON = g.JSON || slices.Contains(p.Args, "--json")
 		return p.fail(&g.globals, usage(err))
 	}

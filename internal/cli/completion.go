@@ -139,8 +139,8 @@ func last(words []string) string {
 	return words[len(words)-1]
 }
 
-// valueFlag returns the flag with a value named by word. It searches a command and its default
-// subcommand. It returns nil if there is no such flag.
+// valueFlag returns the flag that word names, if the flag takes a value, and otherwise nil. It
+// searches a command and its default subcommand.
 func valueFlag(node *kong.Node, word string) *kong.Flag {
 	groups := node.AllFlags(false)
 	if node.DefaultCmd != nil {

@@ -140,8 +140,8 @@ func (c *demoCmd) show(ctx context.Context, s *session, cfg *config.Config, url 
 	return nil
 }
 
-// demoExplained lists items for which the simulator has special prices. One is on all markets.
-// Another has an extreme ask.
+// demoExplained returns the items that the demo explains. The simulator has special prices for
+// them: one item is on all markets, another has an extreme ask.
 func demoExplained() []string {
 	return []string{"AK-47 | Redline (Field-Tested)", "★ Karambit", "Sealed Graffiti | Loose Change (Chalk White)"}
 }

@@ -36,8 +36,7 @@ type demoMarket struct {
 	Excluded int    `json:"leftOut"`
 }
 
-// gatherDemo reads the result of the refresh. The items in explain have a quote that is not
-// used.
+// gatherDemo reads the result of the refresh, and the price explanations of the items in explain.
 func gatherDemo(ctx context.Context, api *client, job view.Job, names, explain []string) (demoReport, error) {
 	report := demoReport{Job: job}
 	debug, err := call[view.ProvidersDebug](ctx, api, providersRequest())

@@ -63,7 +63,8 @@ func (c *eventsCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// eventRow returns the cells of an event. The data of price changes is their number.
+// eventRow returns the cells of an event. For price changes, the data cell contains only their
+// number.
 func eventRow(number string, e *view.Event) []string {
 	data := string(e.Data)
 	var changes struct{ Items []json.RawMessage }
@@ -103,7 +104,7 @@ func (c *eventsCmd) list(ctx context.Context, s *session, api *client) error {
 }
 
 const (
-	// followWait is how long the server holds back a response without events. It is shorter
+	// followWait is how long the server waits for an event before it responds. It is shorter
 	// than callTimeout.
 	followWait = 20 * time.Second
 	// followRetry is the pause after a request without a response.
@@ -117,7 +118,7 @@ func (c *eventsCmd) follow(ctx context.Context, s *session, api *client) error {
 		var away *unreachableError
 		switch {
 		case ctx.Err() != nil:
-			continue // an interrupt ends --follow normally
+			continue // an interrupt is the normal end of --follow
 		case errors.As(err, &away):
 			s.printf("%v; retrying", err)
 			select {

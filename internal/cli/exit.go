@@ -30,7 +30,7 @@ const (
 	exitInterrupted  = 130
 )
 
-// exitMeaning is one row of the documented table.
+// exitMeaning is an exit code with its meaning in the help.
 type exitMeaning struct {
 	code int
 	text string

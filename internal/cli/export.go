@@ -47,7 +47,7 @@ type exported struct {
 	Change string `json:"change"` // number of the last price change in the file
 }
 
-// priceWriter writes prices in a format. Close completes the file, but does not close it.
+// priceWriter writes prices in a format. Close completes the output, but does not close the file.
 type priceWriter interface {
 	write(p *view.PublishedPrice) error
 	Close() error
@@ -142,7 +142,7 @@ func writePrices(to io.Writer, from io.Reader, format string, fields view.Fields
 	return items, buffer.Flush()
 }
 
-// open sends r and returns a successful response, whose body the caller closes.
+// open sends r and returns a successful response. The caller must close its body.
 func (c *client) open(ctx context.Context, r request) (*http.Response, error) {
 	if missing := c.credentials[r.as].missing; missing != nil {
 		return nil, missing
@@ -166,7 +166,8 @@ func (c *client) open(ctx context.Context, r request) (*http.Response, error) {
 	return nil, c.problem(response, body, c.credentials[r.as])
 }
 
-// interrupted returns the error of a response that ended too early. Other errors are unchanged.
+// interrupted returns an unreachableError if the response ended too early. It returns other errors
+// unchanged.
 func (c *client) interrupted(ctx context.Context, err error) error {
 	var syntax *jsontext.SyntacticError
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &syntax) {

@@ -35,8 +35,8 @@ type parquetWriter struct {
 	*parquet.GenericWriter[parquetRow]
 }
 
-// newParquetWriter returns a writer whose file has the number of the last price change as the
-// metadata assay.change. Columns of fields that were not requested are null.
+// newParquetWriter returns a writer of a Parquet file. The file metadata assay.change contains the
+// number of the last price change. Columns of fields that were not requested are null.
 func newParquetWriter(to io.Writer, change string) priceWriter {
 	return parquetWriter{parquet.NewGenericWriter[parquetRow](to, parquet.Compression(&zstd.Codec{}),
 		parquet.MaxRowsPerRowGroup(rowGroup), parquet.KeyValueMetadata("assay.change", change))}
@@ -100,7 +100,7 @@ type csvWriter struct {
 	columns []csvColumn
 }
 
-// newCSVWriter returns a writer that has written the header.
+// newCSVWriter writes the header and returns a writer for the rows.
 func newCSVWriter(to io.Writer, fields view.Fields) (priceWriter, error) {
 	w := &csvWriter{Writer: csv.NewWriter(to)}
 	var header []string

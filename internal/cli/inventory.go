@@ -84,8 +84,8 @@ func (c *inventorySyncCmd) read(stdin io.Reader) ([]byte, error) {
 	return push, nil
 }
 
-// usageOfFile converts an error about a file from the command line. It returns a usageError.
-// If the output file already exists, it returns a conflict instead.
+// usageOfFile converts an error about a file from the command line to a usageError. If the output
+// file already exists, it returns a conflict instead.
 func usageOfFile(err error) error {
 	path, ok := errors.AsType[*os.PathError](err)
 	switch {

@@ -43,7 +43,7 @@ func (c *mcpCmd) Run(ctx context.Context, s *session) error {
 	return server.Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(s.Stdin), Writer: openWriter{s.Stdout}})
 }
 
-// openWriter is a writer that stays open at the end of a session.
+// openWriter is a writer whose Close does nothing, so that it stays open at the end of a session.
 type openWriter struct{ io.Writer }
 
 // Close implements io.Closer.
@@ -57,7 +57,7 @@ type tool struct {
 }
 
 // addTool adds a tool that sends one request to the server and returns its response. The
-// schema of the arguments is that of In, so that the library refuses wrong ones.
+// library derives the schema of the arguments from In and rejects arguments that do not match.
 func addTool[In any](server *mcp.Server, api *client, t tool, build func(In) request) {
 	description := &mcp.Tool{Name: t.name, Description: t.does, Annotations: &mcp.ToolAnnotations{
 		Title: t.title, ReadOnlyHint: !t.writes, OpenWorldHint: new(false), DestructiveHint: new(false), IdempotentHint: !t.writes,

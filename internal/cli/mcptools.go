@@ -8,8 +8,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// toolLimit is how many results a tool returns unless requested otherwise. A model reads all
-// of them.
+// toolLimit is the default number of results of a tool. It is small, because a model reads all
+// results.
 const toolLimit = 20
 
 // The arguments of the tools. The tags are the descriptions that a model reads.
@@ -24,7 +24,7 @@ type (
 		Currency string `json:"currency,omitempty" jsonschema:"ISO 4217 code of all amounts, converted by the exchange rates in force"`
 	}
 	listArgs struct {
-		Limit  int32  `json:"limit,omitempty" jsonschema:"most results, 1 to 1000; 20 if absent"`
+		Limit  int32  `json:"limit,omitempty" jsonschema:"maximum number of results, 1 to 1000; 20 if absent"`
 		Cursor string `json:"cursor,omitempty" jsonschema:"nextCursor of the previous page"`
 	}
 	searchArgs struct {
@@ -66,12 +66,12 @@ type (
 		itemArgs
 		currencyArgs
 		Time    string `json:"time" jsonschema:"RFC 3339 time"`
-		Explain bool   `json:"explain,omitempty" jsonschema:"also return why it was that price"`
+		Explain bool   `json:"explain,omitempty" jsonschema:"also explain the price"`
 	}
 	changesArgs struct {
 		currencyArgs
-		Since string `json:"since,omitempty" jsonschema:"number of the last change that is known: next of the previous page, or change of price_feed"`
-		Limit int32  `json:"limit,omitempty" jsonschema:"most results, 1 to 1000; 20 if absent"`
+		Since string `json:"since,omitempty" jsonschema:"list changes after this number: next from the previous page, or change from price_feed"`
+		Limit int32  `json:"limit,omitempty" jsonschema:"maximum number of results, 1 to 1000; 20 if absent"`
 	}
 	runsArgs struct {
 		listArgs
@@ -98,7 +98,8 @@ type (
 	}
 )
 
-// request returns a request for a part of an item, with the query of more.
+// request returns a request for an item. It appends part to the path and adds the names and values
+// in more to the query.
 func (a itemArgs) request(part string, more ...string) request {
 	r := itemRequest(a.AppID, a.Name, a.Phase)
 	r.path += part
@@ -125,7 +126,7 @@ func addReadTools(server *mcp.Server, api *client) {
 			"changedSince", a.ChangedSince, "updatedSince", a.UpdatedSince, "sort", a.Sort, "currency", a.Currency, "fields", allFields())...)
 		return request{path: itemsPath, query: q}
 	})
-	addTool(server, api, tool{name: "explain_price", title: "Explain a price", does: "The price of one item: why it is that price, its age and reliability, and the quote of every market."}, func(a explainArgs) request {
+	addTool(server, api, tool{name: "explain_price", title: "Explain a price", does: "The price of one item with its explanation, age and reliability, and the quote of every market."}, func(a explainArgs) request {
 		return a.request("", "currency", a.Currency)
 	})
 	addTool(server, api, tool{name: "lookup_prices", title: "Look up prices", does: "Prices of up to 1,000 items by their exact names."}, func(a namesArgs) request {
@@ -144,7 +145,7 @@ func addReadTools(server *mcp.Server, api *client) {
 	addTool(server, api, tool{name: "price_figures", title: "Price figures", does: "Mean, median, low, high, change and volatility of an item's price in 1, 7, 30 and 90 days."}, func(a explainArgs) request {
 		return a.request("/figures", "currency", a.Currency)
 	})
-	addTool(server, api, tool{name: "price_at", title: "Price at a time", does: "The price that an item had at a time, and on request why."}, func(a atArgs) request {
+	addTool(server, api, tool{name: "price_at", title: "Price at a time", does: "The price of an item at a time, optionally with its explanation."}, func(a atArgs) request {
 		return a.request("/at", "time", a.Time, "explain", ifSet(a.Explain), "currency", a.Currency)
 	})
 	addTool(server, api, tool{name: "price_feed", title: "Newest change number", does: "The number of the last price change, and how many items have a price."}, func(a currencyArgs) request {

@@ -27,7 +27,7 @@ type migration struct {
 	Database string `json:"database"`
 	From     int64  `json:"fromVersion"` // 0: new database
 	To       int64  `json:"toVersion"`
-	Parts    int    `json:"inventoryPartitions,omitempty"` // as requested
+	Parts    int    `json:"inventoryPartitions,omitempty"` // as requested; 0: not requested
 }
 
 func (c *migrateCmd) Run(ctx context.Context, s *session) error {

@@ -25,7 +25,8 @@ type operatorsCmd struct {
 	Enable   operatorsEnableCmd   `cmd:"" help:"Enable a disabled operator."`
 }
 
-// operatorRequest returns a request for all operators, or for the one with this name.
+// operatorRequest returns a request for the operator with this name. An empty name means all
+// operators.
 func operatorRequest(method, name string) request {
 	r := request{method: method, path: "/api/operators", as: config.RoleAdmin}
 	if name != "" {
@@ -34,7 +35,7 @@ func operatorRequest(method, name string) request {
 	return r
 }
 
-// operatorBody is a new operator, or changes of one.
+// operatorBody is the body of a request that creates or changes an operator.
 type operatorBody struct {
 	Name     string `json:"name,omitzero"`
 	Role     string `json:"role,omitzero"`
@@ -162,7 +163,7 @@ func (c *operatorsEnableCmd) Run(ctx context.Context, s *session) error {
 	return changeOperator(ctx, s, c.Name, operatorBody{Disabled: &disabled})
 }
 
-// maxPassword limits the first line of standard input in bytes. The server has a closer limit.
+// maxPassword limits the first line of standard input in bytes. The server has a lower limit.
 const maxPassword = 1024
 
 // readPassword returns a password: on a terminal it prompts twice and does not show the text, otherwise
@@ -192,7 +193,7 @@ func (s *session) readPassword() (string, error) {
 	return first, err
 }
 
-// ask reads a line of the terminal without showing it.
+// ask prints a prompt and reads a line from the terminal without showing it.
 func (s *session) ask(f *os.File, prompt string) (string, error) {
 	_, _ = io.WriteString(s.Stderr, prompt)
 	line, err := term.ReadPassword(int(f.Fd()))

@@ -75,8 +75,8 @@ func table(w io.Writer, rows [][]string) {
 	_ = t.Flush() // the bufio.Writer keeps the error
 }
 
-// printable returns s in a form that is safe on a terminal. It quotes names with control
-// characters, and names that start or end with a space.
+// printable returns s in a form that is safe on a terminal. It quotes a text that contains control
+// characters, or that starts or ends with a space.
 func printable(s string) string {
 	odd := strings.TrimSpace(s) != s || strings.ContainsFunc(s, func(r rune) bool {
 		return r == unicode.ReplacementChar || !unicode.IsPrint(r)

@@ -128,7 +128,7 @@ func intervalText(f *view.Figures) string {
 	return f.Interval.Low.String() + " to " + f.Interval.High.String()
 }
 
-// allFields returns all optional figures of prices.
+// allFields returns the names of all optional figures of prices, separated by commas.
 func allFields() string { return strings.Join(view.FieldNames(), ",") }
 
 func (c *pricesCmd) matching(q url.Values) request {

@@ -29,7 +29,7 @@ const (
 	checkOK      = "ok"
 	checkWarning = "warning"
 	checkFailed  = "failed"
-	checkUnknown = "unknown" // not reached
+	checkUnknown = "unknown" // the request did not reach this check
 )
 
 // maxSkew is the largest difference between the local clock and the provider's clock without a
@@ -103,7 +103,7 @@ func (t *providerTested) checkConnection() {
 	}
 }
 
-// checkResponse adds status and key.
+// checkResponse adds the checks of the status and the key.
 func (t *providerTested) checkResponse() {
 	e, status := t.failure(), t.last().Status
 	switch {
@@ -215,8 +215,9 @@ func writeChecks(w io.Writer, checks []providerCheck) {
 	table(w, rows)
 }
 
-// budgetOf counts test requests in the database. If it cannot, why is the reason. It always
-// respects the retry-after of a server that locks the database.
+// budgetOf counts test requests in the database. If it cannot count them, why is the reason. If a
+// running server has locked the database, budgetOf respects the budget and the retry-after that
+// this server reports.
 type budgetOf struct {
 	store  *db.DB
 	why    string

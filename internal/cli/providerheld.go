@@ -25,18 +25,18 @@ func (c *client) debugOf(ctx context.Context, provider string) *view.ProviderDeb
 	return nil
 }
 
-// debugPatience limits the request to a server that may not run.
+// debugPatience is the time limit of the request, because the server may not be running.
 const debugPatience = 3 * time.Second
 
-// held is an allowance that counts nothing. It only respects the retry-after of the server
-// that locks the database.
+// held is an allowance that counts no requests. It only refuses requests until the budget and the
+// retry-after that a running server reported allow them.
 type held struct {
 	now   func() time.Time
 	kind  provider.Kind
 	until time.Time // zero: requests are allowed
 }
 
-// heldHost returns an allowance for a host from a report about its provider.
+// heldHost returns the allowance of a host, from the server's report about its provider.
 func heldHost(d *view.ProviderDebug, host string, now func() time.Time) held {
 	h := held{now: now}
 	for i := range d.Hosts {

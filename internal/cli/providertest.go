@@ -101,7 +101,8 @@ func (c *providerTestCmd) Run(ctx context.Context, s *session) (err error) {
 // testPatience is the time limit of a test, including waits for rate limits.
 const testPatience = time.Minute
 
-// call returns the request that the flags describe, or the cheapest one.
+// call returns the request for the file that --file names. Without --file, it returns the cheapest
+// request.
 func (c *providerTestCmd) call(src provider.Provider) (provider.Call, error) {
 	d := src.Describe()
 	if c.File == "" {
@@ -130,7 +131,7 @@ func fileKeys(d provider.Description) []string {
 	return keys
 }
 
-// tested sends one request to src.
+// tested sends one request to src and returns the result.
 func tested(ctx context.Context, src provider.Provider, clients provider.Clients, call provider.Call, now func() time.Time) providerTested {
 	d := src.Describe()
 	found := providerTested{Provider: d.Name, Shape: d.Shape, File: call.File, Others: []string{}}

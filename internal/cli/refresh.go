@@ -81,8 +81,8 @@ func waitForRun(ctx context.Context, s *session, api *client, started *startedRu
 	}
 }
 
-// outcomeOf returns the outcome of an ended job. A job that was removed too early has no
-// outcome. It counts as complete, because endsWell has checked it.
+// outcomeOf returns the outcome of an ended job. If the server removed the job before its outcome
+// was read, the job counts as complete, because endsWell has checked it.
 func outcomeOf(job view.Job) string {
 	switch {
 	case job.Outcome != nil:
@@ -207,8 +207,8 @@ func isJobNotFound(err error) bool {
 	return ok && response.Code == "job_not_found"
 }
 
-// endsWell reports whether a job in this state can only end as complete. All its items must be
-// done without a failure.
+// endsWell reports whether a job in this state can only end as complete. This requires that all its
+// items are done without a failure.
 func endsWell(job view.Job) bool {
 	return job.Stage == "apply" && job.PendingItems == 0 && job.UpdatedItems > 0 && len(job.Gaps.Items) == 0 &&
 		len(job.Deferred) == 0 && job.LastError == nil

@@ -48,8 +48,8 @@ func (c *serveCmd) Run(ctx context.Context, s *session) error {
 	return s.serve(ctx, cfg, s.logger(cfg), nil)
 }
 
-// recheck intervals: a server with a read-only database restarts after this time to check
-// whether the database is writable. Each restart with a read-only database doubles the time.
+// A server with a read-only database checks at this interval whether the database is writable, and
+// restarts when it is. The interval doubles with each restart that finds the database read-only again.
 const (
 	firstRecheck = 5 * time.Second
 	lastRecheck  = 5 * time.Minute

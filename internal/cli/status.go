@@ -59,7 +59,7 @@ func (c *statusCmd) watch(ctx context.Context, s *session, api *client, now view
 		for {
 			select {
 			case <-ctx.Done():
-				return nil // an interrupt ends a watch normally
+				return nil // an interrupt is the normal end of --watch
 			case <-tick.C:
 			}
 			latest, err := call[view.Status](ctx, api, statusRequest())
@@ -143,7 +143,7 @@ func runText(run view.RunStatus) string {
 	return text
 }
 
-// outcomeText describes the outcome of a refresh. It follows the word for the state.
+// outcomeText describes the outcome of a refresh. The output shows it after the state.
 func outcomeText(run view.RunStatus) string {
 	if run.Outcome == nil {
 		return ""

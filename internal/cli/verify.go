@@ -119,7 +119,8 @@ func (s *session) auditor(ctx context.Context) (*audit.Auditor, error) {
 	return app.OpenAuditor(cfg, storeOptions(cfg.Database), s.Now)
 }
 
-// writeVerification prints the failures and the skipped checks, then all checks.
+// writeVerification prints the failures, the skipped checks and the warnings, then a table of all
+// checks.
 func writeVerification(w io.Writer, checks []audit.Checked, failures, warnings []audit.Finding, n int64) {
 	writeFindings(w, "", failures)
 	if more := n - int64(len(failures)); more > 0 {

@@ -17,7 +17,7 @@ func (*versionCmd) examples() []example {
 	}
 }
 
-// A release sets these with the linker: `make release`.
+// `make release` sets these with the linker.
 //
 //nolint:gochecknoglobals // the linker can set only package variables
 var stampedVersion, stampedCommit string

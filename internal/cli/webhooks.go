@@ -71,9 +71,9 @@ func (c *webhooksListCmd) Run(ctx context.Context, s *session) error {
 type webhooksCreateCmd struct {
 	URL       string      `arg:"" help:"Address, beginning with https. Hosts in WEBHOOK_ALLOW_HOSTS may use http."`
 	Event     []string    `placeholder:"KIND" help:"Send these kinds of events, such as price.changed,job.failed. Default: all."`
-	Item      []string    `sep:"none" placeholder:"NAME" help:"Send events of this item. Repeat it for several."`
+	Item      []string    `sep:"none" placeholder:"NAME" help:"Send events of this item. Repeat the flag for several items."`
 	User      []string    `placeholder:"ID" help:"Send events of these users, and prices of their items."`
-	MinChange money.Micro `placeholder:"PART" help:"Send prices that moved by this part: 0.05 is 5 %."`
+	MinChange money.Micro `placeholder:"PART" help:"Send prices that changed by at least this share: 0.05 is 5 %."`
 	Format    string      `enum:"standard,slack,discord" default:"standard" help:"standard (signed JSON), slack or discord."`
 }
 
@@ -102,7 +102,7 @@ func (c *webhooksCreateCmd) Run(ctx context.Context, s *session) error {
 
 // writeNewWebhook prints the secret alone on the first line, so that scripts can read it.
 func writeNewWebhook(w io.Writer, h *view.NewWebhook) {
-	_, _ = fmt.Fprintf(w, "%s\n\nThis is the secret of webhook %s, which verifies its messages. It is not shown again.\n", printable(h.Secret), h.ID)
+	_, _ = fmt.Fprintf(w, "%s\n\nThis is the secret of webhook %s. Use it to verify messages. It is not shown again.\n", printable(h.Secret), h.ID)
 	if h.OldSecretUntil != nil {
 		_, _ = fmt.Fprintf(w, "Messages also carry a signature with the old secret until %s.\n", moment(h.OldSecretUntil))
 	}

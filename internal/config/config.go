@@ -45,7 +45,7 @@ const (
 	LogJSON LogFormat = "json"
 )
 
-// Config is a checked configuration. Load creates it. Only CreateSecrets changes it later.
+// Config is a checked configuration. Load creates it, and CreateSecrets adds created secrets.
 // The field comments name the settings.
 type Config struct {
 	ListenAddr     string         // LISTEN_ADDR: host:port; port 0 selects a free port
@@ -178,8 +178,7 @@ func (c *Config) ListenHost() string {
 	return host
 }
 
-// LedgerKeyGenerated reports whether the key of the wallet ledger was created by
-// CreateSecrets.
+// LedgerKeyGenerated reports whether CreateSecrets created the key of the wallet ledger.
 func (c *Config) LedgerKeyGenerated() bool {
 	return slices.ContainsFunc(c.settings, func(s Setting) bool {
 		return s.Name == "WALLET_LEDGER_KEY" && strings.HasPrefix(s.Origin, originGenerated)

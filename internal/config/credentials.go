@@ -41,8 +41,8 @@ func rolesOf(c *Config) []role {
 // guessed from it.
 type Fingerprint [sha256.Size]byte
 
-// Bond returns a text that proves, together with the token, which secret has this fingerprint.
-// Without the token, nothing can be computed from it, so it may be stored.
+// Bond returns an HMAC of the fingerprint with the token as the key. It binds a session to the
+// secret that opened it. It may be stored: without the token, it reveals nothing about the secret.
 func (f Fingerprint) Bond(token string) string {
 	h := hmac.New(sha256.New, []byte(token))
 	h.Write(f[:])
@@ -74,7 +74,7 @@ func (k *Credentials) Match(role, presented string) bool {
 	return ok
 }
 
-// Identify is Match that also returns the fingerprint of the secret.
+// Identify is like Match, but also returns the fingerprint of presented.
 func (k *Credentials) Identify(role, presented string) (Fingerprint, bool) {
 	f := fingerprint(presented)
 	return f, k.Live(role, f)
@@ -89,7 +89,8 @@ func (k *Credentials) Live(role string, f Fingerprint) bool {
 	return found == 1
 }
 
-// Bound reports whether a current secret of the role has this bond with the token.
+// Bound reports whether bond belongs to the token and a current secret of the role. See
+// Fingerprint.Bond.
 func (k *Credentials) Bound(role, token, bond string) bool {
 	found := 0
 	for _, candidate := range (*k.live.Load())[role] {

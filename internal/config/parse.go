@@ -17,11 +17,12 @@ import (
 	"assay/internal/pricing"
 )
 
-// maxDuration is the maximum of all durations. It prevents overflows in sums of durations.
+// maxDuration is the maximum of every configured duration. It prevents overflows in sums of
+// durations.
 const maxDuration = 8760 * time.Hour
 
 // setter parses the value of a setting and stores it in a configuration. Its error message
-// continues a sentence that begins with the name of the setting. It never contains a secret.
+// continues a sentence that begins with the name of the setting. The message never contains a secret.
 type setter func(*Config, string) error
 
 // into returns a setter that parses a value and stores it in a field.
@@ -276,7 +277,7 @@ func parseMarketFees(value string) (map[string]int64, error) {
 		_, twice := fees[market]
 		switch {
 		case market == "" || err != nil || fee < 0 || fee > most:
-			return nil, fmt.Errorf("%.60q is not a fee: write skinport=800, a market and 0 to %d basis points", item, most)
+			return nil, fmt.Errorf("%.60q is not a fee: write a market and 0 to %d basis points, such as skinport=800", item, most)
 		case twice:
 			return nil, fmt.Errorf("two fees of %q: remove one", market)
 		}

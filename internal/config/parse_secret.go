@@ -124,7 +124,7 @@ func (d Database) String() string {
 	return shown.String()
 }
 
-// setDirect must run after setDatabase.
+// setDirect sets Database.Direct. It must run after setDatabase.
 func setDirect(c *Config, value string) error {
 	direct, err := ParseDatabase(value)
 	if err != nil || direct.Engine != Postgres {

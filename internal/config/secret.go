@@ -9,7 +9,7 @@ import (
 // redacted is printed in place of a secret.
 const redacted = "[redacted]"
 
-// Secret is a confidential text. It is redacted when it is printed, logged or encoded, also
+// Secret is a confidential text. It is redacted when it is printed, logged or encoded, even
 // inside other values. Only Reveal returns the text. The zero Secret is empty.
 type Secret struct {
 	// A pointer prevents fmt from printing the text of a Secret in an unexported field,

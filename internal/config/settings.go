@@ -127,7 +127,7 @@ func refreshSettings(providers []string) []setting {
 			set: oneOf(func(c *Config) *Scope { return &c.Scope }, ScopeInventory, ScopeAll),
 		},
 		{
-			name: "MARKET_PRICE_TTL", def: "6h", help: "a run skips items with prices from quotes that were fetched more recently than this",
+			name: "MARKET_PRICE_TTL", def: "6h", help: "a run skips items whose price comes from quotes younger than this",
 			set: duration(func(c *Config) *time.Duration { return &c.TTL }, 0, maxDuration),
 		},
 		{
@@ -139,7 +139,7 @@ func refreshSettings(providers []string) []setting {
 			set: duration(func(c *Config) *time.Duration { return &c.ProviderWait }, time.Second, time.Hour),
 		},
 		{
-			name: "MARKET_PRICE_NO_SALES_WINDOW", def: "720h", help: "length of the period without a reported sale after which an item counts as having no sales",
+			name: "MARKET_PRICE_NO_SALES_WINDOW", def: "720h", help: "an item without a reported sale in this period counts as having no sales",
 			set: duration(func(c *Config) *time.Duration { return &c.NoSalesWindow }, time.Hour, maxDuration),
 		},
 		{
@@ -147,15 +147,15 @@ func refreshSettings(providers []string) []setting {
 			set: duration(func(c *Config) *time.Duration { return &c.NoSalesRetry }, 0, maxDuration),
 		},
 		{
-			name: "MARKET_PRICE_JOB_RETENTION_DAYS", def: "7", help: "days that ended jobs are kept",
+			name: "MARKET_PRICE_JOB_RETENTION_DAYS", def: "7", help: "number of days for which ended jobs are kept",
 			set: into(func(c *Config) *time.Duration { return &c.JobRetention }, parseDays),
 		},
 		{
-			name: "MARKET_PRICE_HISTORY_DAYS", def: "90", help: "days that every change of a price is kept. Older prices are kept as one candle a day",
+			name: "MARKET_PRICE_HISTORY_DAYS", def: "90", help: "number of days for which every price change is kept. Older prices are kept as one candle per day",
 			set: into(func(c *Config) *time.Duration { return &c.History }, parseHistory),
 		},
 		{
-			name: "MARKET_PRICE_JOB_RETENTION_MIN_JOBS", def: "3", help: "number of newest ended jobs of each kind that are kept at any age. If both are 0, `assay refresh --wait` may be unable to read its result",
+			name: "MARKET_PRICE_JOB_RETENTION_MIN_JOBS", def: "3", help: "number of newest ended jobs of each kind that are kept at any age. If this and `MARKET_PRICE_JOB_RETENTION_DAYS` are 0, `assay refresh --wait` may be unable to read its result",
 			set: number(func(c *Config) *int { return &c.MinJobs }, 0, 1_000_000),
 		},
 	}, estimateSettings())
@@ -172,7 +172,7 @@ func estimateSettings() []setting {
 			set: into(func(c *Config) *string { return &c.Level }, parseLevel),
 		},
 		{
-			name: "MARKET_PRICE_GUARD", def: "flag", help: "handling of a large move that two markets made: `flag` accepts it as `suspect`, `hold` waits for new evidence",
+			name: "MARKET_PRICE_GUARD", def: "flag", help: "handling of a large price change in two markets: `flag` accepts it as `suspect`, `hold` waits for new evidence",
 			set: oneOf(func(c *Config) *pricing.Guard { return &c.Guard }, pricing.Flag, pricing.Hold),
 		},
 		{
@@ -184,7 +184,7 @@ func estimateSettings() []setting {
 			set: text(func(c *Config) *string { return &c.ItemMetadata }),
 		},
 		{
-			name: "WEBHOOK_ALLOW_HOSTS", help: "comma-separated list of hosts, such as `hooks.internal:8080`, that webhooks may name although they are not on the internet or have no https; without a port, 80 and 443",
+			name: "WEBHOOK_ALLOW_HOSTS", help: "comma-separated list of hosts, such as `hooks.internal:8080`, that webhooks may reach at a private address or without https. A host without a port allows ports 80 and 443",
 			set: into(func(c *Config) *[]string { return &c.WebhookHosts }, parseHosts),
 		},
 		{
@@ -247,7 +247,7 @@ func providerSettings(providers []string) []setting {
 	return append(all, ownSettings()...)
 }
 
-// ownSettings returns the settings of single providers.
+// ownSettings returns the settings that only one provider has.
 func ownSettings() []setting {
 	return []setting{
 		{
@@ -276,7 +276,7 @@ func ownSettings() []setting {
 			set:  oneOf(func(c *Config) *string { return &c.SteamEndpoint }, "priceoverview", "orderbook"),
 		},
 		{
-			name: "STEAM_INVENTORY_PACE", def: "4s", help: "minimum time between two requests of all instances to Steam for inventories",
+			name: "STEAM_INVENTORY_PACE", def: "4s", help: "minimum time between two inventory requests to Steam, across all instances",
 			set: duration(func(c *Config) *time.Duration { return &c.SteamPace }, time.Millisecond, time.Hour),
 		},
 		{

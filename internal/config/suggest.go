@@ -3,8 +3,8 @@ package config
 // maxTypos is the maximum edit distance of a suggestion.
 const maxTypos = 3
 
-// lettersPerTypo is the minimum length of a name per edit. It applies to environment
-// variables, which can belong to another program.
+// lettersPerTypo is the number of letters that a name must have for each edit. It applies only
+// to environment variables, because they can belong to another program.
 const lettersPerTypo = 5
 
 // nearest returns the name with the smallest edit distance to text. It returns an empty

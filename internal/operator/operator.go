@@ -1,6 +1,6 @@
 // Package operator stores the people that use the operator's page: named operators with a role
-// and a password, and the sessions of browsers. Both are rows, so a session survives a restart
-// and is valid on every instance.
+// and a password, and the sessions of browsers. The database stores both, so a session survives a
+// restart and is valid on every instance.
 //
 // Only hashes of passwords and of session tokens are stored.
 package operator
@@ -38,7 +38,7 @@ func (r Role) String() string {
 	return "read"
 }
 
-// ParseRole returns the role of a name. It returns a fault.Invalid for another text.
+// ParseRole returns the role with this name. It returns a fault.Invalid for an unknown name.
 func ParseRole(name string) (Role, error) {
 	switch name {
 	case "read":
@@ -51,7 +51,7 @@ func ParseRole(name string) (Role, error) {
 
 // Limits of operators.
 const (
-	MaxName      = 64
+	MaxName      = 64  // maximum length of a name in bytes
 	minPassword  = 12  // characters
 	maxPassword  = 256 // bytes
 	maxOperators = 200
@@ -96,7 +96,7 @@ func (s *Service) Get(ctx context.Context, name string) (Operator, error) {
 	return o, err
 }
 
-// Change is a change of an operator. Fields that are nil stay as they are.
+// Change describes changes to an operator. A nil field leaves its value unchanged.
 type Change struct {
 	Password *string
 	Role     *Role
@@ -149,8 +149,8 @@ func (s *Service) SetDisabled(ctx context.Context, name string, disabled bool) e
 	return s.Change(ctx, name, Change{Disabled: &disabled})
 }
 
-// Check returns the operator with this name and password. It reports false if there is none,
-// or if it is disabled. All of these take the same time.
+// Check returns the operator with this name and password. It reports false if the name is unknown,
+// the password is wrong or the operator is disabled. All cases take the same time.
 func (s *Service) Check(ctx context.Context, name, password string) (Operator, bool, error) {
 	o, hash, err := s.find(ctx, name)
 	if err != nil {
@@ -187,7 +187,7 @@ const (
 	threads  = 1
 	saltSize = 16
 	hashSize = 32
-	// noPassword has the form of a hash, but no password matches.
+	// noPassword is a hash that no password matches.
 	noPassword = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA" //nolint:gosec // no password has this hash
 )
 

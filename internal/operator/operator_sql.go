@@ -44,7 +44,7 @@ func setDisabled(t *db.Tx, name string, disabled bool) error {
 	return endSessions(t, name, n, err)
 }
 
-// endSessions ends the sessions of an operator after a change of n rows.
+// endSessions ends the sessions of an operator after an update of n rows that returned err.
 func endSessions(t *db.Tx, name string, n int64, err error) error {
 	if err != nil {
 		return err
@@ -62,7 +62,8 @@ func (s *Service) List(ctx context.Context) ([]Operator, error) {
 		SELECT name, role, disabled, created_at, changed_at, password FROM operator_account ORDER BY name`)
 }
 
-// find returns an operator with the stored password, which is empty if there is none.
+// find returns an operator and the hash of the operator's password. The hash is empty if there is no
+// such operator.
 func (s *Service) find(ctx context.Context, name string) (Operator, string, error) {
 	var hash string
 	found, err := db.Collect(ctx, s.DB.Read, func(r *sql.Rows, o *Operator) error { return scan(r, o, &hash) }, `

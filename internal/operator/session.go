@@ -12,11 +12,13 @@ import (
 // Limits of sessions.
 const (
 	MaxSessions = 500 // per role
-	// Open pages poll, which keeps their session. The timeout ends sessions of closed
-	// browsers.
+	// IdleTimeout ends an unused session, such as that of a closed browser. An open page polls and
+	// keeps its session in use.
 	IdleTimeout = time.Hour
+	// ReadTimeout is the longest duration of a session with the role Read.
 	ReadTimeout = 7 * 24 * time.Hour
-	// An admin can spend budgets and must sign in again every day.
+	// AdminTimeout is the longest duration of a session with the role Admin. It is short, because
+	// an admin can spend budgets.
 	AdminTimeout = 12 * time.Hour
 	// touchEvery limits how often the use of a session is written.
 	touchEvery = time.Minute
@@ -26,8 +28,8 @@ const (
 type Session struct {
 	ID       string // SHA-256 of the token in hex
 	Role     Role
-	Operator string // empty: signed in with a secret of the settings
-	// Bond is a text of the caller, which ties the session to the secret that opened it.
+	Operator string // empty: signed in with a configured secret
+	// Bond, which the caller sets, binds the session to the secret that opened it.
 	Bond      string
 	CreatedAt time.Time
 	SeenAt    time.Time
@@ -40,9 +42,9 @@ func SessionID(token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Open stores a session for a token, which only the browser keeps. The new session replaces
-// the least recently used one of the same role beyond MaxSessions, so that one role cannot
-// sign out another.
+// Open stores a session for a token, which only the browser keeps. If a role then has more than
+// MaxSessions sessions, Open deletes the least recently used ones of this role. Sessions of other
+// roles stay open.
 func (s *Service) Open(ctx context.Context, token string, sess Session) error {
 	sess.ID = SessionID(token)
 	return s.DB.InTx(ctx, func(t *db.Tx) error {
@@ -56,8 +58,8 @@ func (s *Service) Open(ctx context.Context, token string, sess Session) error {
 	})
 }
 
-// Session returns the session of a token and notes its use. It reports false if there is none,
-// or if it has expired.
+// Session returns the session of a token and records its use. It reports false if there is no such
+// session or it has expired.
 func (s *Service) Session(ctx context.Context, token string) (Session, bool, error) {
 	id := SessionID(token)
 	sess, ok, err := s.session(ctx, id)
@@ -66,7 +68,7 @@ func (s *Service) Session(ctx context.Context, token string) (Session, bool, err
 		return Session{}, false, err
 	}
 	if now.Sub(sess.SeenAt) >= touchEvery {
-		// A session that cannot be written is still valid: the page must work while the
+		// The session is valid even if its use cannot be recorded: the page must work while the
 		// database is read-only.
 		_ = s.DB.InTx(ctx, func(t *db.Tx) error { return touch(t, id) })
 	}

@@ -13,7 +13,7 @@ import (
 const (
 	keysPerPage  = 100
 	auditPerPage = 50
-	// rotationTime is how long the old secret of a rotated key stays valid. The API offers a choice.
+	// rotationTime is how long the old secret of a rotated key stays valid. API clients choose this time.
 	rotationTime = 24 * time.Hour
 	maxKeyDays   = 3_650
 )
@@ -53,11 +53,11 @@ func newKey(r *http.Request, now time.Time) (apikey.Key, error) {
 	k := apikey.Key{Name: r.PostFormValue("name"), Scopes: r.PostForm["scope"]}
 	limit, err := optionalNumber(r.PostFormValue("perMinute"), apikey.MaxPerMinute)
 	if err != nil {
-		return k, fault.New(fault.Invalid, "invalid_parameters", "The limit must be a whole number from 1 to %d, or empty.", apikey.MaxPerMinute)
+		return k, fault.New(fault.Invalid, "invalid_parameters", "The requests per minute must be a whole number from 1 to %d, or empty.", apikey.MaxPerMinute)
 	}
 	days, err := optionalNumber(r.PostFormValue("days"), maxKeyDays)
 	if err != nil {
-		return k, fault.New(fault.Invalid, "invalid_parameters", "The days must be a whole number from 1 to %d, or empty.", maxKeyDays)
+		return k, fault.New(fault.Invalid, "invalid_parameters", "The number of days must be a whole number from 1 to %d, or empty.", maxKeyDays)
 	}
 	if k.PerMinute = limit; days > 0 {
 		k.ExpiresAt = now.AddDate(0, 0, days)
@@ -85,7 +85,7 @@ func (s *accessPages) rotateKey(w http.ResponseWriter, r *http.Request, sess ses
 	return s.done(w, r, sess, newSecret(k.Name, secret, " The old secret stays valid for 24 hours."), err)
 }
 
-// newSecret returns the message with a new secret. It is shown once.
+// newSecret returns the message that shows a new secret once.
 func newSecret(name, secret, more string) flash {
 	return flash{Good: true, Text: "This is the secret of the key " + name + ". Copy it now: it is not shown again." + more, Secret: secret}
 }

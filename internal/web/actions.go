@@ -15,7 +15,7 @@ import (
 // operator.
 const author = "page"
 
-// start starts a bulk run. A forced one needs a confirmation, because it spends more requests.
+// start starts a bulk run. A forced run needs a confirmation, because it sends more requests.
 func (s *runPages) start(w http.ResponseWriter, r *http.Request, sess session) error {
 	forced := r.PostFormValue("force") == "1"
 	message := " is started."
@@ -62,7 +62,8 @@ func (s *runPages) cancel(w http.ResponseWriter, r *http.Request, sess session) 
 	return s.done(w, r, sess, flash{Good: true, Text: "Run " + text(id) + " is cancelled. Prices written so far are kept."}, s.Engine.Cancel(r.Context(), id))
 }
 
-// retryFailed retries the items of a run that failed, or those that failed with one error.
+// retryFailed retries the items of a run that failed or were skipped because of a budget, pause or
+// backoff. If the form names an error, it retries only the items that failed with this error.
 func (s *runPages) retryFailed(w http.ResponseWriter, r *http.Request, sess session) error {
 	id, err := jobID(r.PathValue("id"))
 	if err != nil {
@@ -164,7 +165,7 @@ func (s *providerPages) quarantined(ctx context.Context, name string) (string, e
 	return strconv.Itoa(n) + " markets", nil
 }
 
-// onProvider changes the provider in the path.
+// onProvider calls do with the provider in the path and shows the message.
 func (s *providerPages) onProvider(w http.ResponseWriter, r *http.Request, sess session, do func(context.Context, string) error, message string) error {
 	provider := r.PathValue("provider")
 	return s.done(w, r, sess, flash{Good: true, Text: fmt.Sprintf(message, provider)}, do(r.Context(), provider))
@@ -179,8 +180,8 @@ func (s *itemPages) acceptItem(w http.ResponseWriter, r *http.Request, sess sess
 	return s.done(w, r, sess, flash{Good: true, Text: "The new price is accepted."}, s.Engine.AcceptItem(r.Context(), key))
 }
 
-// done redirects to the page with the button and shows message there. If the action was
-// rejected, it shows the reason instead. It returns all other errors.
+// done redirects to the page that sent the form and shows message there. If err is a fault, the page
+// shows the fault instead. done returns all other errors.
 func (s *pages) done(w http.ResponseWriter, r *http.Request, sess session, message flash, err error) error {
 	if refused := fault.Of(err); refused != nil {
 		message = flash{Text: sentence(refused.Error())}

@@ -14,10 +14,9 @@ import (
 	"assay/internal/operator"
 )
 
-// The maximum size of a form in bytes: of the sign-in form, and of one with a selection of items.
 const (
-	maxForm   = 16 << 10
-	maxAction = 512 << 10
+	maxForm   = 16 << 10  // bytes of the sign-in form
+	maxAction = 512 << 10 // bytes of any other form, such as one with selected items
 )
 
 // auth checks sessions, and opens a session for a valid secret.
@@ -43,13 +42,14 @@ func (s *auth) read(least Role, h sessionHandler) http.HandlerFunc {
 			return
 		case !fromScript(r):
 			sess.flash = s.takeFlash(w, r, sess)
-			s.verdict(r.Context()) // for the dot at the top
+			s.verdict(r.Context()) // updates the status dot in the page header
 		}
 		s.allow(w, r, sess, least, h)
 	}
 }
 
-// act is like read, but for changes. The form must contain the token of the session.
+// act is like read, but for requests that change something. The form must contain the CSRF token of
+// the session.
 func (s *auth) act(least Role, h sessionHandler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, maxAction)
@@ -86,8 +86,8 @@ func (s *auth) allow(w http.ResponseWriter, r *http.Request, sess session, least
 	}
 }
 
-// session returns the valid session of a request. A session that a secret of the settings
-// opened is valid only as long as this secret.
+// session returns the valid session of a request. A session that was opened with a configured
+// secret becomes invalid when that secret changes.
 func (s *auth) session(r *http.Request) (session, bool, error) {
 	stored, err := r.Cookie(cookieName(tokenCookie, access.OverTLS(r, s.TrustedProxies)))
 	if err != nil {
@@ -110,8 +110,8 @@ func (s *auth) redirectToSignIn(w http.ResponseWriter, r *http.Request) {
 		target += "?next=" + url.QueryEscape(r.URL.RequestURI())
 	}
 	if fromScript(r) {
-		// A redirect would insert the form into the page. With this header the script reloads
-		// the page instead, which keeps its URL.
+		// After a redirect, the script would insert the form into the page. This header makes the
+		// script reload the page instead, so the URL stays.
 		w.Header().Set("HX-Refresh", "true")
 		w.WriteHeader(http.StatusUnauthorized)
 		return
@@ -126,7 +126,7 @@ func fromScript(r *http.Request) bool { return r.Header.Get("HX-Request") == "tr
 type signInPage struct {
 	frame
 	Next  string
-	Name  string // empty: a secret of the settings
+	Name  string // empty: sign in with a configured secret
 	Error string
 }
 
@@ -143,8 +143,8 @@ func (s *auth) signInForm(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// signIn opens a session for a valid secret or password. It counts wrong ones, but never
-// rejects a valid one.
+// signIn opens a session for a valid secret or password. It counts and delays failed attempts, but
+// never rejects a valid secret.
 func (s *auth) signIn(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	next := localPath(r.PostFormValue("next"))
@@ -177,8 +177,8 @@ func (s *auth) signIn(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, next, http.StatusSeeOther)
 }
 
-// match returns the new session of a form. With a name, the secret is the password of an
-// operator; without one, it is a secret of the settings.
+// match returns the new session for a sign-in form. If the form has a name, its secret is the
+// password of that operator. Otherwise it is a configured secret.
 func (s *auth) match(r *http.Request, token string) (operator.Session, bool, error) {
 	name, presented := strings.TrimSpace(r.PostFormValue("name")), r.PostFormValue("secret")
 	if name != "" {
@@ -193,7 +193,7 @@ func (s *auth) match(r *http.Request, token string) (operator.Session, bool, err
 	return operator.Session{Role: Read, Bond: reader.Bond(token)}, isReader, nil
 }
 
-// open stores a session in place of the previous one of this browser.
+// open replaces the previous session of the browser with a new one.
 func (s *auth) open(r *http.Request, token string, row operator.Session) error {
 	if old, err := r.Cookie(cookieName(tokenCookie, access.OverTLS(r, s.TrustedProxies))); err == nil {
 		if err := s.Operators.Close(r.Context(), operator.SessionID(old.Value)); err != nil {

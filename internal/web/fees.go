@@ -17,7 +17,7 @@ import (
 // versionsShown is the number of versions on a page.
 const versionsShown = 20
 
-// feeTime is the form of times in rules.
+// feeTime is the layout of times in rules.
 const feeTime = "2006-01-02 15:04 UTC"
 
 // feesPage shows the fee rules in force beside those of the source.
@@ -26,7 +26,7 @@ type feesPage struct {
 	Active   view.FeeVersion
 	Source   string // name of the source
 	Error    string // why the source cannot be read; empty: it was read
-	Unread   bool   // the source has an address, and this page does not request it
+	Unread   bool   // the source is remote, and this page did not read it
 	Rows     []feeRow
 	Changes  int
 	Digest   string // of the rules of the source
@@ -126,8 +126,8 @@ func (s *moneyPages) feeVersions(ctx context.Context, before string) (out []view
 	return out, next, err
 }
 
-// compareFees returns the rules of two sets side by side, in the order of their evaluation, and
-// the number of changes.
+// compareFees returns the rules of two sets side by side and the number of changes. Removed rules
+// come first, then the rules of next in evaluation order.
 func compareFees(was, next *fee.Set) (rows []feeRow, changes int) {
 	diff := fee.Compare(was, next)
 	state := func(id string) string {
@@ -159,7 +159,7 @@ func compareFees(was, next *fee.Set) (rows []feeRow, changes int) {
 	return rows, len(diff.Added) + len(diff.Removed) + len(diff.Modified)
 }
 
-// ruleText describes a rule in lines.
+// ruleText describes a rule with one property per line.
 func ruleText(r fee.RuleDocument) []string {
 	amount := func(n int64) string {
 		if c := r.Conditions; c != nil && len(c.Currency) == 1 {
@@ -204,7 +204,7 @@ func fallbackText(f fee.FallbackDocument) []string {
 	return []string{"For: payments that no rule matches", "Fee: " + fee.Percent(f.BasisPoints) + " % of " + string(f.Basis), "Rounding: " + string(f.Rounding)}
 }
 
-// feeExamples returns the fees of some payments in the base currency.
+// feeExamples returns the fees of example payments in the base currency.
 func (s *moneyPages) feeExamples(was, next *fee.Set) (out []feeExample) {
 	unit := int64(1)
 	for range s.Currency.MinorDigits() {
@@ -269,7 +269,7 @@ func (s *moneyPages) activateFees(w http.ResponseWriter, r *http.Request, sess s
 	}
 	_, n := compareFees(active.Set, next.Set)
 	large := fee.LargeChanges(active.Set, next.Set, s.Now())
-	question := confirmation{Question: "Activate " + rulesChanged(n) + "?", Text: "New payments use them immediately. Trades that exist keep their fee.", Button: "Activate " + rulesChanged(n)}
+	question := confirmation{Question: "Activate " + rulesChanged(n) + "?", Text: "New payments use them immediately. Existing trades keep their fee.", Button: "Activate " + rulesChanged(n)}
 	if len(large) > 0 {
 		question.Danger = true
 		question.Text += " " + formatCount(len(large)) + " of the changes are large: " + sentence(large[0].String())
@@ -280,7 +280,7 @@ func (s *moneyPages) activateFees(w http.ResponseWriter, r *http.Request, sess s
 	done, err := s.Fees.Refresh(r.Context(), fee.Request{AllowLarge: len(large) > 0, By: sess.author()})
 	message := "Version " + text(done.Version) + " of the fee rules is in force."
 	if err == nil && !done.Changed {
-		message = "The rules of the source are in force already."
+		message = "The rules of the source are already in force."
 	}
 	return s.done(w, r, sess, flash{Good: true, Text: message}, err)
 }
@@ -315,7 +315,7 @@ func (s *moneyPages) rollbackFees(w http.ResponseWriter, r *http.Request, sess s
 	done, err := s.Fees.Rollback(r.Context(), version, request)
 	message := "Version " + text(done.Version) + " with the rules of version " + text(version) + " is in force."
 	if err == nil && !done.Changed {
-		message = "The rules of version " + text(version) + " are in force already."
+		message = "The rules of version " + text(version) + " are already in force."
 	}
 	return s.done(w, r, sess, flash{Good: true, Text: message}, err)
 }

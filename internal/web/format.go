@@ -141,7 +141,7 @@ func formatChange(v *money.Micro) string {
 // formatShare formats a share in percent.
 func formatShare(v *money.Micro) string { return rounded(uint64(*v)*100, 2) + " %" }
 
-// rounded rounds millionths half to even to a number of decimal places. It always shows two.
+// rounded rounds millionths half to even to a number of decimal places. It shows at least two.
 func rounded(u uint64, places int) string {
 	unit := uint64(money.Scale)
 	for range places {

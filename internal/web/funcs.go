@@ -64,7 +64,7 @@ func userURL(id string) string {
 	return "/users/" + url.PathEscape(id)
 }
 
-// itemQuery returns a query for keyOf.
+// itemQuery returns the query string of an item, which keyOf parses.
 func itemQuery(key catalog.Key) string {
 	q := url.Values{"appId": {strconv.Itoa(int(key.AppID))}, "name": {key.Name}}
 	if key.Phase != "" {

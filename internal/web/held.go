@@ -27,11 +27,11 @@ type heldRow struct {
 	Move string // the held price compared with the published one; empty: none is published
 }
 
-// itemRef has the fields of an item that templates need.
+// itemRef identifies an item in templates.
 type itemRef struct {
 	AppID                 int32
 	MarketHashName, Phase string
-	Query                 string // the item for forms
+	Query                 string // the item in forms, from itemQuery
 }
 
 func refOf(key catalog.Key) itemRef {
@@ -125,7 +125,7 @@ func (s *itemPages) acceptItems(w http.ResponseWriter, r *http.Request, sess ses
 	return s.done(w, r, sess, flash{Good: accepted > 0, Text: message}, err)
 }
 
-// mostAccepted limits the prices that one form accepts.
+// mostAccepted is the maximum number of prices that one form accepts.
 const mostAccepted = 5000
 
 // acceptAll accepts all held prices.
@@ -166,10 +166,10 @@ func (s *itemPages) acceptAll(w http.ResponseWriter, r *http.Request, sess sessi
 	return s.done(w, r, sess, flash{Good: true, Text: numbered(accepted, "held price is accepted.", "held prices are accepted.")}, nil)
 }
 
-// acceptQuestion asks before held prices are accepted.
+// acceptQuestion returns the question that the user confirms before n held prices are accepted.
 func acceptQuestion(n int64, which string) confirmation {
 	return confirmation{
-		Question: "Accept " + numbered(n, which+"held price?", which+"held prices?"), Text: "They are published and applied to all inventory rows at once.",
+		Question: "Accept " + numbered(n, which+"held price?", which+"held prices?"), Text: "They are published and applied to all inventory rows immediately.",
 		Button: "Accept " + numbered(n, "price", "prices"),
 	}
 }
@@ -203,7 +203,7 @@ func numbered(n any, one, many string) string {
 
 // Empty explains a page without held prices.
 func (heldPage) Empty() emptyState {
-	return emptyState{"No price is held", "A new price that moves unusually far appears here until it is confirmed or accepted."}
+	return emptyState{"No price is held", "A new price with an unusually large change appears here until it is confirmed or accepted."}
 }
 
 // Empty explains an empty queue.

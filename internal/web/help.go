@@ -34,8 +34,8 @@ func (s *site) help(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, path.Base(name), time.Time{}, bytes.NewReader(content))
 }
 
-// llms serves the index of the documentation for language models, whose place is the root. Its
-// links are relative to the documentation.
+// llms serves the index of the documentation for language models at the root of the site. The
+// links in the file are relative to the documentation, so llms adds its path.
 func (s *site) llms(w http.ResponseWriter, r *http.Request) {
 	content := bytes.ReplaceAll(helpFiles()["llms.txt"], []byte("]("), []byte("](/help/"))
 	http.ServeContent(w, r, "llms.txt", time.Time{}, bytes.NewReader(content))

@@ -25,7 +25,7 @@ type itemPage struct {
 	Status badge
 	Method string
 	Self   string
-	Query  string // the item for forms; a field with the name would change its line endings
+	Query  string // the item in forms, encoded because a form field changes line endings
 	Quotes []quoteRow
 	Plot   *plot // nil if fewer than two prices can be compared
 	// UnusedQuotes is the number of markets with an unused price.
@@ -34,7 +34,7 @@ type itemPage struct {
 	Figures      view.ItemFigures
 	Owners       view.Owners
 	Runs         []view.ItemRun
-	Market       bool // the module is on
+	Market       bool // whether the market module is on
 	Listings     []view.Listing
 	API          apiCall
 }
@@ -42,7 +42,7 @@ type itemPage struct {
 // quoteRow is the quote of one market.
 type quoteRow struct {
 	view.MarketSnapshot
-	Why   string // reason if it is not used; empty if it is used
+	Why   string // why the quote is not used; empty if it is used
 	Basis string // empty for the usual basis, the ask
 }
 
@@ -96,7 +96,7 @@ func (s *itemPages) addRecords(ctx context.Context, page *itemPage, key catalog.
 	return err
 }
 
-// itemCall returns the call to the API with the same explanation.
+// itemCall returns the API call that returns the same explanation.
 func itemCall(key catalog.Key) apiCall {
 	q := url.Values{"appId": {strconv.Itoa(int(key.AppID))}}
 	if key.Phase != "" {
@@ -144,7 +144,8 @@ func amountOf(m *money.Micro) money.Micro {
 // SkipReason describes the reason of a skipped item.
 func (itemPage) SkipReason(code string) string { return view.ReasonText(code) }
 
-// Since returns the start of a period's prices if they do not fill the period.
+// Since returns the time of the first price in a period if the prices do not cover the whole
+// period. Otherwise it returns nil.
 func (p itemPage) Since(f view.PeriodFigures) *time.Time {
 	if f.From.After(p.Figures.To.AddDate(0, 0, -int(f.Days))) {
 		return &f.From
@@ -155,8 +156,8 @@ func (p itemPage) Since(f view.PeriodFigures) *time.Time {
 // trait is a property of an item.
 type trait struct{ Name, Value string }
 
-// traitsOf returns the known properties of an item. Its image is on another host, which the
-// content security policy does not allow.
+// traitsOf returns the known properties of an item. It omits the image, which is on another host
+// that the content security policy does not allow.
 func traitsOf(d *metadata.Description) (out []trait) {
 	for _, t := range []trait{{"Type", d.Type}, {"Rarity", d.Rarity}, {"Wear", d.Wear}, {"Collection", d.Collection}} {
 		if t.Value != "" {

@@ -21,19 +21,20 @@ type itemChart struct {
 	SVG     template.HTML // empty: the item had no price in the period
 	Candles string        // length of a candle; empty: all changes are shown
 	Markets int           // number of market lines
-	Far     []string      // markets that are too far away to show
+	Far     []string      // markets whose prices are too far off to draw
 }
 
 const (
 	maxChartPoints  = 600
 	maxChartCandles = 4000
 	marketSteps     = 200 // points of a market line
-	// farFactor is the factor by which prices of markets may differ from all prices of the item.
+	// farFactor limits market lines. A market price is not drawn if it is more than this factor
+	// below the lowest or above the highest price of the item.
 	farFactor = 1.5
 )
 
-// chartOf draws the history of a price in a period: all changes, or candles if there are too
-// many changes, or if older ones are stored as candles only.
+// chartOf draws the price history of a period. It shows every change, or candles if there are too
+// many changes or older changes are stored only as candles.
 func (s *itemPages) chartOf(ctx context.Context, key catalog.Key, item *view.ItemDetail, period string) (itemChart, error) {
 	now := s.Now()
 	days, known := map[string]int{"": 7, "7d": 7, "30d": 30, "all": 0}[period]
@@ -87,11 +88,12 @@ func rangeTabs(key catalog.Key, days int) (out []tab) {
 	return out
 }
 
-// amountValue returns an amount as a value of a chart. No amount is computed from it.
+// amountValue converts an amount to a chart value. The value is only for display.
 func amountValue(m money.Micro) float64 { return float64(m) / money.Scale }
 
 // priceLine returns the points of a history. The band is the interval of the price, or the
-// range of a candle. The interval of an estimate that is held does not contain the price.
+// range of a candle. It omits an interval that does not contain the price: that interval belongs
+// to a held estimate.
 func priceLine(h *view.History) (out []chart.Point) {
 	for _, p := range h.Points {
 		point := chart.Point{At: p.At, Value: math.NaN()}
@@ -111,8 +113,8 @@ func priceLine(h *view.History) (out []chart.Point) {
 	return out
 }
 
-// marketLines returns the lines of markets near the price. A market of which no price is near
-// is far.
+// marketLines returns the lines of the markets with at least one price near the item's price. It
+// returns the titles of all other markets as far.
 func marketLines(lines []view.MarketLine, price []chart.Point) (out []chart.Line, far []string) {
 	low, high := math.Inf(1), 0.0
 	for _, p := range price {

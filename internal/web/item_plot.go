@@ -9,8 +9,8 @@ import (
 	"assay/internal/money"
 )
 
-// plot shows the prices of the markets on a line. The scale is logarithmic, so half and double
-// of a price have the same distance to it.
+// plot shows the prices of the markets on a line. The scale is logarithmic, so half a price and
+// twice a price are equally far from it.
 type plot struct {
 	Min, Max money.Micro
 	Price    string // position of the item's price; empty: none
@@ -53,7 +53,7 @@ func newPlot(quotes []quoteRow, price money.Micro) *plot {
 	return drawn(all, slices.Min(used), slices.Max(used), price)
 }
 
-// drawn returns a plot of the prices near the range from low to high, which contains the used
+// drawn returns a plot of the prices near the range from low to high. The range contains all used
 // prices.
 func drawn(all []dot, low, high, price money.Micro) *plot {
 	p := &plot{Min: low, Max: high}
@@ -81,7 +81,7 @@ const (
 	dotWidth  = 4.0
 )
 
-// stack places the dots in rows around the line, so that none hides another.
+// stack places the dots in rows around the line, so that no dot hides another.
 func (p *plot) stack() {
 	slices.SortStableFunc(p.Dots, func(a, b dot) int { return cmp.Compare(a.Price, b.Price) })
 	var ends []float64 // right end of the last dot in each row
@@ -99,7 +99,7 @@ func (p *plot) stack() {
 	}
 	p.Height = max(34, (len(ends)+1)*dotHeight)
 	for i, row := range rows {
-		offset := (row + 1) / 2 * dotHeight // the rows are on, below and above the line in turn
+		offset := (row + 1) / 2 * dotHeight // row 0 is on the line; the other rows alternate below and above it
 		if row%2 == 0 {
 			offset = -offset
 		}
@@ -107,14 +107,14 @@ func (p *plot) stack() {
 	}
 }
 
-// Middle returns the height of the line.
+// Middle returns the vertical position of the line.
 func (p *plot) Middle() int { return p.Height / 2 }
 
-// Bottom returns the lower end of the mark of the price.
+// Bottom returns the lower end of the price marker.
 func (p *plot) Bottom() int { return p.Height - 3 }
 
-// place returns a position between 2 and 98 percent. It is only for display. No amount is
-// computed from it.
+// place returns the horizontal position of a price, between 2 and 98 percent. It is only for
+// display.
 func (p *plot) place(m money.Micro) float64 {
 	low, high := math.Log(float64(p.Min)), math.Log(float64(p.Max))
 	return 2 + 96*(math.Log(float64(m))-low)/(high-low)

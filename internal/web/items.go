@@ -23,7 +23,7 @@ type itemsPage struct {
 	Statuses []tab
 	Sorts    []choice
 	Markets  []choice
-	Moves    bool   // the list contains the change in a day
+	Moves    bool   // whether the list shows the change in 24 hours
 	Clear    string // URL of the list without filters; empty if there are none
 	Self     string
 	API      apiCall
@@ -35,7 +35,7 @@ type choice struct {
 	Current      bool
 }
 
-// csvChunk is the number of items that a file reads at once.
+// csvChunk is the number of rows that a CSV export reads at once.
 const csvChunk = 5000
 
 func (s *itemPages) items(w http.ResponseWriter, r *http.Request, sess session) error {
@@ -71,9 +71,9 @@ func (s *itemPages) items(w http.ResponseWriter, r *http.Request, sess session) 
 	return s.show(w, r, "items", page)
 }
 
-// apiQuery returns the query of the API for the same list.
+// apiQuery returns the query of the API request for the same list.
 func apiQuery(list listState, by view.ItemFilter) url.Values {
-	q, _ := url.ParseQuery(list.values.Encode()) // a copy; encoded values can be parsed
+	q, _ := url.ParseQuery(list.values.Encode()) // a copy; parsing encoded values cannot fail
 	if q.Del("minMove"); by.MinDayChange > 0 {
 		q.Set("minDayChange", by.MinDayChange.String())
 	}
@@ -82,7 +82,7 @@ func apiQuery(list listState, by view.ItemFilter) url.Values {
 
 // itemsCSV sends all items of a list as a file.
 func (s *itemPages) itemsCSV(w http.ResponseWriter, r *http.Request, by view.ItemFilter) error {
-	found, err := s.Items.Items(r.Context(), by, "", csvChunk) // a refused list is a page, not a file
+	found, err := s.Items.Items(r.Context(), by, "", csvChunk) // read before the file begins, so that an error is shown as a page
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func itemFilter(q url.Values) (view.ItemFilter, error) {
 			}
 		}
 	}
-	by.MinDayChange /= 100 // the page has percent
+	by.MinDayChange /= 100 // the form contains percent
 	if by.Sort != "" && !slices.Contains(view.ItemSorts(), by.Sort) {
 		return by, fault.New(fault.Invalid, "invalid_parameters", "The order must be one of %s.", strings.Join(view.ItemSorts(), ", "))
 	}

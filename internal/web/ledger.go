@@ -16,17 +16,17 @@ import (
 
 const (
 	entriesPerPage = 50
-	holdsShown     = 50 // of one user
+	holdsShown     = 50 // holds on the page of one user
 )
 
-// answer is a result in large plain words.
+// answer is the result of a verification, shown as a notice.
 type answer struct {
 	Tone string // of a notice
 	Text string
 	More string // what to do, or what it means
 }
 
-// answerOf returns the answer of a verification. What is "The ledger" or an account.
+// answerOf returns the answer of a verification. The parameter what is "The ledger" or "This ledger".
 func answerOf(status audit.Status, what string, failures int64) answer {
 	switch status {
 	case audit.OK:
@@ -34,7 +34,7 @@ func answerOf(status audit.Status, what string, failures int64) answer {
 	case audit.Incomplete:
 		return answer{"warn", what + " is partially verified.", "No errors were found, but at least one check could not run."}
 	}
-	return answer{"bad", what + " does not verify: " + formatCount(failures) + " errors.", "Stop payments of the users concerned, keep the database as it is, and compare it with a backup."}
+	return answer{"bad", what + " does not verify: " + formatCount(failures) + " errors.", "Stop payments of the affected users, keep the database as it is, and compare it with a backup."}
 }
 
 // ledgerPage shows the last verification, and the accounts or the holds.
@@ -105,8 +105,8 @@ type ledgerUserPage struct {
 	API      apiCall
 }
 
-// showUser shows the ledger of the user in the query, with the report of a verification unless
-// it is nil.
+// showUser shows the ledger of the user in the query. If report is not nil, it also shows the
+// result of that verification.
 func (s *moneyPages) showUser(w http.ResponseWriter, r *http.Request, sess session, report *audit.Report) error {
 	id, err := userID(r)
 	if err != nil {
@@ -183,11 +183,12 @@ func entryRecord(e *view.WalletEntry) []string {
 	}
 }
 
-// verifyTime limits a verification of the whole ledger on the page. A response has two minutes.
+// verifyTime limits a verification of the whole ledger on the page. The server ends every response
+// after two minutes.
 const verifyTime = 90 * time.Second
 
-// verifyAll verifies the whole ledger like the verification in the background, and stores the
-// result. It needs a slot of the gate, so that at most one runs at a time.
+// verifyAll verifies the whole ledger and stores the result, like the background verification.
+// The gate limits how many verifications run at once.
 func (s *moneyPages) verifyAll(w http.ResponseWriter, r *http.Request, sess session) error {
 	ctx, cancel := context.WithTimeout(r.Context(), verifyTime)
 	defer cancel()
@@ -197,7 +198,7 @@ func (s *moneyPages) verifyAll(w http.ResponseWriter, r *http.Request, sess sess
 		leave()
 	}
 	if r.Context().Err() == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return s.done(w, r, sess, flash{Text: "The ledger is too large to verify it here within " + humanDuration(verifyTime) +
+		return s.done(w, r, sess, flash{Text: "The ledger is too large to verify here within " + humanDuration(verifyTime) +
 			". Nothing was stored. Run assay verify --all, or wait for the verification in the background."}, nil)
 	}
 	return s.done(w, r, sess, flash{Good: true, Text: "The whole ledger was verified. The result is below."}, err)
@@ -216,7 +217,8 @@ func (s *moneyPages) verify(w http.ResponseWriter, r *http.Request, sess session
 	return s.showUser(w, r, sess, report)
 }
 
-// verifyUser needs a slot of the gate, because a verification reads a whole chain.
+// verifyUser verifies the ledger of a user. It waits for the gate, because a verification reads a
+// whole chain.
 func (s *moneyPages) verifyUser(ctx context.Context, id string) (*audit.Report, error) {
 	leave, err := s.Gate.Enter(ctx, admission.Verification)
 	if err != nil {

@@ -22,7 +22,7 @@ type listState struct {
 	next   *string
 }
 
-// listOf returns the list of a request. Filters are the names of its parameters.
+// listOf reads the state of a list from a request. The filters are names of query parameters.
 func listOf(r *http.Request, filters ...string) listState {
 	q := r.URL.Query()
 	l := listState{path: r.URL.Path, values: url.Values{}, cursor: q.Get("cursor")}
@@ -34,7 +34,7 @@ func listOf(r *http.Request, filters ...string) listState {
 	return l
 }
 
-// until returns the list with the cursor of its next page. It is nil on the last page.
+// until returns the list with the cursor of its next page. The cursor is nil on the last page.
 func (l listState) until(next *string) listState {
 	l.next = next
 	return l
@@ -94,13 +94,13 @@ func (l listState) Hidden(except ...string) []field {
 	return out
 }
 
-// column is the head of a column that a click sorts.
+// column is the header of a sortable column.
 type column struct {
 	Label, Href, Order string
 	Number             bool
 }
 
-// Column returns the head of a column. The first click sorts ascending, the second descending.
+// Column returns the header of a column. The first click sorts ascending, the second descending.
 func (l listState) Column(label, sort string) column {
 	switch l.Get("sort") {
 	case sort:
@@ -111,7 +111,7 @@ func (l listState) Column(label, sort string) column {
 	return column{Label: label, Href: l.With("sort", sort)}
 }
 
-// Number returns the head of a column of numbers. The first click sorts descending.
+// Number returns the header of a column of numbers. The first click sorts descending.
 func (l listState) Number(label, sort string) column {
 	c := l.Column(label, sort)
 	if c.Number = true; c.Order == "" {
@@ -135,13 +135,13 @@ func (l listState) url(changes ...string) string {
 }
 
 // sendCSV responds with a file of rows. The first row contains the names of the columns. If a
-// row cannot be read, it breaks the connection, because the browser would store a short file
-// as complete.
+// row cannot be read, sendCSV aborts the connection. Otherwise the browser would store an
+// incomplete file as complete.
 func (s *pages) sendCSV(w http.ResponseWriter, r *http.Request, name string, columns []string, rows iter.Seq2[[]string, error]) error {
 	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 	w.Header().Set("Content-Disposition", `attachment; filename="`+name+`.csv"`)
 	out := csv.NewWriter(w)
-	_ = out.Write(columns) // an error of the connection is returned by Flush, and nothing can be done
+	_ = out.Write(columns) // fails if the browser has disconnected
 	for row, err := range rows {
 		if err != nil {
 			s.Logger.ErrorContext(r.Context(), "file could not be sent", "name", name, "error", err)
@@ -153,8 +153,8 @@ func (s *pages) sendCSV(w http.ResponseWriter, r *http.Request, name string, col
 	return nil
 }
 
-// records returns the rows of a file from the first page of a list. It reads the next pages one
-// by one.
+// records returns the rows of all pages of a list. It starts with the given page and reads the
+// following pages one by one.
 func records[T any](page view.Page[T], record func(*T) []string, read func(cursor string) (view.Page[T], error)) iter.Seq2[[]string, error] {
 	return func(yield func([]string, error) bool) {
 		for {
@@ -175,7 +175,7 @@ func records[T any](page view.Page[T], record func(*T) []string, read func(curso
 	}
 }
 
-// csvTime returns a time of a file. It is empty for an unknown time.
+// csvTime formats a time for a file. An unknown time is empty.
 func csvTime(t *time.Time) string {
 	if t == nil {
 		return ""

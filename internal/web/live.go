@@ -25,7 +25,7 @@ type livePanel struct {
 	Back  string   // page that contains the panel
 	Poll  string   // URL to poll
 	Every int
-	// Exchange includes the buttons in the response. They are replaced only after the run's
+	// Exchange includes the buttons in the response. The script replaces them only after the run's
 	// state has changed, so that a click does not hit a button during its replacement.
 	Exchange bool
 

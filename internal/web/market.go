@@ -25,7 +25,7 @@ func marketFilterOf(r *http.Request, states ...string) (marketFilter, error) {
 	f := marketFilter{List: listOf(r, "state", "user"), Action: r.URL.Path, States: []tab{}}
 	state := f.List.Get("state")
 	if state != "" && !slices.Contains(states, state) {
-		return f, fault.New(fault.Invalid, "invalid_parameters", "There is no such state. Choose one of the list.")
+		return f, fault.New(fault.Invalid, "invalid_parameters", "Unknown state. Choose a state from the list.")
 	}
 	f.States = append(f.States, f.List.Tab("All", "state", ""))
 	for _, name := range states {
@@ -90,7 +90,7 @@ func (s *marketPages) listing(w http.ResponseWriter, r *http.Request, sess sessi
 	})
 }
 
-// marketID returns the listing or trade in the path.
+// marketID returns the ID of the listing or trade in the path.
 func marketID(r *http.Request, what string) (int64, error) {
 	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
 	if err != nil || id <= 0 {

@@ -22,7 +22,7 @@ const (
 type overviewPage struct {
 	frame
 	Verdict      view.Verdict
-	Problems     []view.Verdict // further ones
+	Problems     []view.Verdict // verdicts after the first one
 	Figures      []figure
 	Live         livePanel
 	Runs         template.HTML // last runs as columns; empty: none
@@ -74,20 +74,20 @@ func (s *runPages) fillOverview(ctx context.Context, page *overviewPage, sess se
 	return nil
 }
 
-// figureOf returns a tile with its course over the last seven days.
+// figureOf returns the figure of a tile with a chart of the last seven days.
 func figureOf(t view.Tile) figure {
 	f := figure{Value: "–"}
 	format := func(n int64) string { return formatCount(n) }
 	switch t.Key {
 	case "quoteAge":
-		f.Label, f.Note, f.Href = "Age of quotes", "95 % of prices rest on newer quotes", "/items"
+		f.Label, f.Note, f.Href = "Age of quotes", "95 % of prices use newer quotes", "/items"
 		format = func(n int64) string { return coarse(time.Duration(n) * time.Second) }
 	case "updated":
 		f.Label, f.Note, f.Href = "Updated", "items in the last run", "/runs"
 	case "failed":
 		f.Label, f.Note, f.Href = "Failed", "items in the last run", "/runs"
 	case "budgetLeft":
-		f.Label, f.Note, f.Href = "Budget left", "of the scarcest provider", "/providers"
+		f.Label, f.Note, f.Href = "Budget left", "of the provider with the least left", "/providers"
 		format = func(n int64) string { return strconv.FormatInt(n*100/money.Scale, 10) + " %" }
 	}
 	if t.Now != nil {

@@ -20,7 +20,7 @@ type pages struct {
 	assets    *assets
 	standing  *standing
 	streams   *streams
-	sections  []section // visible ones
+	sections  []section // sections that have a page
 	templates map[string]*template.Template
 }
 
@@ -32,7 +32,7 @@ type frame struct {
 	User    *user // nil: not signed in
 	Flash   *flash
 	Search  search
-	// Standing is the state of the service, which the dot at the top shows.
+	// Standing is the state of the service. The dot in the page header shows it.
 	Standing view.Verdict
 	// Refresh is the reload interval in seconds for browsers without scripts. 0 means never.
 	Refresh int
@@ -40,7 +40,7 @@ type frame struct {
 
 // user is the part of a session that templates use.
 type user struct {
-	Name  string // of the operator; empty: signed in with a secret of the settings
+	Name  string // of the operator; empty: signed in with a configured secret
 	Admin bool
 	CSRF  string
 }
@@ -98,7 +98,7 @@ func (s *pages) show(w http.ResponseWriter, r *http.Request, page string, data a
 	return nil
 }
 
-// execute renders the page into a buffer before it responds, so that an error does not leave
+// execute renders the page into a buffer before it responds, so that an error does not send
 // half a page.
 func (s *pages) execute(w http.ResponseWriter, r *http.Request, status int, page, part string, data any) {
 	var body bytes.Buffer
@@ -157,7 +157,8 @@ func (s *site) refuse(w http.ResponseWriter, r *http.Request, status int) {
 	s.showRefusal(w, r, sess, status, detail)
 }
 
-// writeProblem responds in the format of the API, which has set the request ID.
+// writeProblem responds with a problem in the format of the API. The API, which calls the handler of
+// the page, has already set the request ID.
 func writeProblem(w http.ResponseWriter, status int, code, detail string) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(status)

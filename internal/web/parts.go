@@ -18,7 +18,7 @@ type figure struct {
 	Spark template.HTML // chart.Sparkline; empty: none
 }
 
-// emptyState replaces a list without rows. It states how rows get there.
+// emptyState replaces a list without rows. It explains how rows appear.
 type emptyState struct{ Title, Text string }
 
 // confirmation is the question before an action. It names how many things change.
@@ -26,10 +26,10 @@ type confirmation struct {
 	Question string // such as "Accept 12 held prices?"
 	Text     string // what happens
 	Button   string // such as "Accept 12 prices"
-	Danger   bool   // it cannot be undone, or it costs requests
+	Danger   bool   // the action cannot be undone, or it sends requests
 }
 
-// confirmPage repeats a form with a question.
+// confirmPage shows a question and repeats the form in hidden fields.
 type confirmPage struct {
 	frame
 	confirmation
@@ -38,8 +38,8 @@ type confirmPage struct {
 	Fields []field
 }
 
-// confirmed reports whether the user has confirmed the form. If not, it shows the question on
-// a page, which the script shows as a dialog. The handler must then change nothing.
+// confirmed reports whether the user has confirmed the form. If not, it responds with a page that
+// contains the question, and the handler must change nothing. The script shows the page as a dialog.
 func (s *pages) confirmed(w http.ResponseWriter, r *http.Request, sess session, question confirmation) (bool, error) {
 	if r.PostFormValue("confirmed") == "1" {
 		return true, nil
@@ -56,7 +56,7 @@ func (s *pages) confirmed(w http.ResponseWriter, r *http.Request, sess session, 
 	return false, s.show(w, r, "confirm", page)
 }
 
-// apiCall is the request to the API that returns or does the same as the page.
+// apiCall is the API request that corresponds to a page.
 type apiCall struct {
 	Method string
 	Path   string // with the query

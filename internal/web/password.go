@@ -29,8 +29,8 @@ func (s *accessPages) changePassword(w http.ResponseWriter, r *http.Request, ses
 	return s.done(w, r, sess, flash{Good: true, Text: "Your password is changed. Your sessions in other browsers have ended."}, err)
 }
 
-// checkNewPassword stores the new password of a form if the current one is right. Wrong ones
-// count like those of the sign-in.
+// checkNewPassword stores the new password of a form if the current password is correct. A wrong
+// password counts as a failed sign-in.
 func (s *accessPages) checkNewPassword(r *http.Request, sess session) error {
 	next := r.PostFormValue("password")
 	switch {

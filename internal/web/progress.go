@@ -10,7 +10,7 @@ import (
 	"assay/internal/view"
 )
 
-// runView is a live or ended job in the form that the page shows.
+// runView is a job with the values that the page shows.
 type runView struct {
 	view.Job
 	Live      bool
@@ -44,7 +44,7 @@ type tile struct {
 }
 
 // segment is a part of a bar. All segments start at the left end, and longer ones are behind
-// shorter ones. Only widths change then, and browsers animate them smoothly.
+// shorter ones. Therefore only widths change, which browsers animate smoothly.
 type segment struct {
 	Name  string
 	Width string // right end of the segment in percent of the bar
@@ -151,7 +151,8 @@ type part struct {
 	count int64
 }
 
-// segments converts parts to segments. The last segment is first because it is the longest.
+// segments converts parts to segments. The longest segment comes first, so it is drawn behind the
+// others.
 func segments(total int64, parts ...part) []segment {
 	laid := make([]segment, len(parts))
 	var end int64

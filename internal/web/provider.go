@@ -44,7 +44,7 @@ type levelRow struct {
 	Refusal string // empty: the last response was valid
 }
 
-// historyPeriods are the periods of the charts by the value of the parameter.
+// historyPeriods are the periods of the charts by the value of the query parameter period.
 var historyPeriods = map[string]time.Duration{"": 24 * time.Hour, "7d": 7 * 24 * time.Hour, "30d": 30 * 24 * time.Hour}
 
 func (s *providerPages) provider(w http.ResponseWriter, r *http.Request, sess session) error {
@@ -130,8 +130,8 @@ func latencyChart(history []view.HalfHour) template.HTML {
 // barsOfHistory is the number of columns of resultBars.
 const barsOfHistory = 48
 
-// resultBars draws the requests by result, with several half hours in a column if there are more
-// than barsOfHistory.
+// resultBars draws the requests by result. If there are more than barsOfHistory half hours, each
+// column combines several of them.
 func resultBars(history []view.HalfHour) template.HTML {
 	each := (len(history) + barsOfHistory - 1) / barsOfHistory
 	if each == 0 {
@@ -180,7 +180,7 @@ func (s *pages) budgetChart(d view.BurnDown) budgetChart {
 			to = end
 		}
 		lines = append([]chart.Line{{Name: "forecast", Class: "forecast", Points: forecastPoints(now, end, float64(d.Left))}}, lines...)
-		out.Note += "; at this pace used up " + relative(now.Sub(end))
+		out.Note += "; used up " + relative(now.Sub(end)) + " at this pace"
 	}
 	if d.Limit <= 0 || !to.After(d.From) {
 		return out
@@ -191,7 +191,7 @@ func (s *pages) budgetChart(d view.BurnDown) budgetChart {
 	return out
 }
 
-// forecastPoints returns a fall from left to 0 in small steps.
+// forecastPoints returns points that fall from left to 0 in small steps.
 func forecastPoints(now, end time.Time, left float64) (points []chart.Point) {
 	const steps = 40
 	for i := range steps + 1 {
@@ -206,14 +206,14 @@ func budgetName(part string) string {
 	case "limit":
 		return "Rate limit"
 	case "day":
-		return "Quota of the day"
+		return "Daily quota"
 	case "month":
-		return "Quota of the month"
+		return "Monthly quota"
 	}
 	return "Reported quota"
 }
 
-// Level returns the level as a factor.
+// Factor returns the level as a factor.
 func (l levelRow) Factor() priceText {
 	if l.Level == 0 {
 		return priceText{}
@@ -221,7 +221,7 @@ func (l levelRow) Factor() priceText {
 	return factor(&l.MarketLevel.Level)
 }
 
-// Share formats a part as percent, or "–" if it is unknown.
+// Share formats a share as percent, or "–" if it is unknown.
 func (levelRow) Share(part money.Micro) string {
 	if part < 0 {
 		return "–"
@@ -229,7 +229,7 @@ func (levelRow) Share(part money.Micro) string {
 	return rounded(uint64(part)*100, 2) + " %"
 }
 
-// testProvider sends one request to a provider, which counts in its budget.
+// testProvider sends one request to a provider. The request counts in the provider's budget.
 func (s *providerPages) testProvider(w http.ResponseWriter, r *http.Request, sess session) error {
 	name := r.PathValue("provider")
 	probed, err := s.Engine.ProbeProvider(r.Context(), name, r.PostFormValue("file"))

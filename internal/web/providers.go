@@ -26,8 +26,8 @@ type providersPage struct {
 type providerCard struct {
 	view.ProviderDebug
 	State       badge
-	Quarantined bool      // an operator can end the quarantine
-	Budgeted    bool      // the provider has a limit
+	Quarantined bool      // at least one market is in quarantine
+	Budgeted    bool      // the provider has a rate limit
 	Spent       []segment // used part of the budget
 	Responses   []statusCount
 }
@@ -68,7 +68,7 @@ func providerCards(providers []view.ProviderDebug, now time.Time) []providerCard
 }
 
 // providerBadge returns the most important state of a provider. States that an operator can
-// change have priority.
+// change come first.
 func providerBadge(p view.ProviderDebug, quarantined bool, now time.Time) badge {
 	switch {
 	case p.Paused:

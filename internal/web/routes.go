@@ -16,12 +16,12 @@ type (
 // route is a page, or a form if its method is POST.
 type route struct {
 	pattern string // of http.ServeMux
-	least   Role   // least role of the session
+	least   Role   // minimum role of the session
 	handle  sessionHandler
 }
 
-// routes returns all pages and forms that need a session. Those of the market and the wallet
-// exist only if their modules are on.
+// routes returns all pages and forms that need a session. It omits the pages of the market and the
+// wallet if these modules are off.
 func (s *pages) routes() []route {
 	runs, providers, items, access := &runPages{s}, &providerPages{s}, &itemPages{s}, &accessPages{s}
 	system, users := &systemPages{s}, &userPages{s}

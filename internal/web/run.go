@@ -65,7 +65,8 @@ func (s *runPages) run(w http.ResponseWriter, r *http.Request, sess session) err
 	return s.show(w, r, "run", page)
 }
 
-// runCSV sends the items of a run that match a filter. Memory does not grow with their number.
+// runCSV sends the items of a run that match a filter. Its memory use does not depend on their
+// number.
 func (s *runPages) runCSV(w http.ResponseWriter, r *http.Request, id int64, filter view.JobItemFilter) error {
 	if _, err := s.Jobs.JobItems(r.Context(), id, filter, "", 1); err != nil {
 		return err // an unknown run or an invalid filter, before the file begins
@@ -74,12 +75,12 @@ func (s *runPages) runCSV(w http.ResponseWriter, r *http.Request, id int64, filt
 	w.Header().Set("Content-Disposition", `attachment; filename="run-`+text(id)+`.csv"`)
 	if err := s.Jobs.WriteJobItems(r.Context(), w, id, filter); err != nil {
 		s.Logger.ErrorContext(r.Context(), "file could not be sent", "run", id, "error", err)
-		panic(http.ErrAbortHandler) // the browser would store a short file as complete
+		panic(http.ErrAbortHandler) // otherwise the browser would store an incomplete file as complete
 	}
 	return nil
 }
 
-// stageNames are the lanes of the stages.
+// stageNames are the titles of the stages.
 var stageNames = map[string]string{
 	string(refresh.StagePlan): "Plan", string(refresh.StageFetch): "Fetch", string(refresh.StageEstimate): "Estimate", string(refresh.StageApply): "Apply",
 }
@@ -107,7 +108,7 @@ func drawTimeline(t view.Timeline) template.HTML {
 		}
 		lanes = append(lanes, lane)
 	}
-	return chart.Timeline("When the run did what", t.From, t.To, lanes)
+	return chart.Timeline("Timeline of the run", t.From, t.To, lanes)
 }
 
 // segmentOf returns a part of a provider's lane.
@@ -163,7 +164,7 @@ type causes struct {
 type cause struct {
 	view.FailureReason
 	Items []view.JobItem // sample of the items
-	Href  string         // list of all its items
+	Href  string         // list of all items with this error
 }
 
 // causes groups the failed items of a run by error.

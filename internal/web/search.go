@@ -9,7 +9,7 @@ import (
 	"assay/internal/view"
 )
 
-// searchShown is the number of hits of each kind. Links lead to all of them.
+// searchShown is the maximum number of results of each kind.
 const searchShown = 10
 
 // searchPage lists items, users and runs that match a text.

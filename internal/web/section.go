@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// section is a page of the navigation.
+// section is a page in the navigation.
 type section struct {
 	name  string // Section of the page's frame
 	title string
 	path  string
 	group string // heading in the navigation; empty: none
 	least Role
-	key   string // opens the section after the key g; empty: none
+	key   string // pressing g and then this key opens the section; empty: none
 }
 
 // sections returns all sections in the order of the navigation. An entry is visible if its
@@ -41,7 +41,7 @@ func sections() []section {
 	}
 }
 
-// apiPage is the documentation of the API. The API serves it.
+// apiPage is the path of the API documentation, which the API serves.
 const apiPage = "/docs"
 
 // navGroup is a part of the navigation.
@@ -56,7 +56,8 @@ type navEntry struct {
 	Current          bool
 }
 
-// nav returns the navigation of a role. Consecutive sections of a group are one part.
+// nav returns the navigation of a role. Consecutive sections with the same group form one
+// navGroup.
 func (s *pages) nav(role Role, current string) []navGroup {
 	var out []navGroup
 	for _, sec := range s.sections {
@@ -72,7 +73,7 @@ func (s *pages) nav(role Role, current string) []navGroup {
 	return out
 }
 
-// sectionsOf returns the sections that the routes contain.
+// sectionsOf returns the sections whose pages have a route.
 func sectionsOf(routes []route) []section {
 	return slices.DeleteFunc(sections(), func(sec section) bool {
 		path, _, _ := strings.Cut(sec.path, "?")

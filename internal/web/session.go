@@ -25,7 +25,7 @@ const (
 	Admin = operator.Admin // an operator, or signed in with the admin token
 )
 
-// credential returns the role of the settings whose secret opens sessions of role r.
+// credential returns the config role whose secret opens sessions of role r.
 func credential(r Role) string {
 	if r == Admin {
 		return config.RoleAdmin
@@ -37,14 +37,14 @@ func credential(r Role) string {
 type session struct {
 	id       string
 	role     Role
-	operator string // empty: signed in with a secret of the settings
+	operator string // empty: signed in with a configured secret
 	csrf     string // token that every form contains
 	flash    *flash
 	token    string
 }
 
-// newSession returns the session of a stored row. The token of a form is computed from the
-// session's token, so every instance accepts it.
+// newSession returns the session of a stored row. It computes the CSRF token from the session
+// token, so every instance accepts it.
 func newSession(token string, row operator.Session) session {
 	return session{
 		id: row.ID, role: row.Role, operator: row.Operator, token: token,
@@ -52,7 +52,7 @@ func newSession(token string, row operator.Session) session {
 	}
 }
 
-// author is recorded as the requester of runs and in the audit log.
+// author returns the name that is recorded as the requester of runs and in the audit log.
 func (s *session) author() string {
 	if s.operator == "" {
 		return author
@@ -65,7 +65,7 @@ func (s *session) owns(csrf string) bool {
 	return subtle.ConstantTimeCompare([]byte(csrf), []byte(s.csrf)) == 1
 }
 
-// signature returns a proof that the holder of a session's token wrote the text.
+// signature returns the HMAC-SHA256 of text with the session token as the key.
 func signature(token, text string) []byte {
 	h := hmac.New(sha256.New, []byte(token))
 	h.Write([]byte(text))
@@ -75,12 +75,12 @@ func signature(token, text string) []byte {
 // randomText returns 256 random bits as text.
 func randomText() string {
 	var b [32]byte
-	_, _ = rand.Read(b[:]) // never fails: the runtime stops the program first
+	_, _ = rand.Read(b[:]) // never fails: without random bits, the runtime stops the program
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// flash is a message that is shown once, on the page after an action. It is in a signed cookie,
-// because the next page may come from another instance.
+// flash is a message that is shown once, on the page after an action. A signed cookie stores it,
+// because another instance may serve the next page.
 type flash struct {
 	Good   bool
 	Text   string
@@ -92,7 +92,7 @@ type flash struct {
 const (
 	// maxFlash limits the text in bytes. Browsers store cookies of at most 4 KB.
 	maxFlash = 1_500
-	// flashTime is how long a message waits for its page.
+	// flashTime is the lifetime of the cookie with a message.
 	flashTime = time.Minute
 )
 
@@ -110,7 +110,7 @@ func (s *pages) setFlash(w http.ResponseWriter, r *http.Request, sess session, f
 	http.SetCookie(w, cookie(flashCookie, value, tls, int(flashTime/time.Second)))
 }
 
-// takeFlash returns the message for this page and deletes it. It ignores one with a wrong
+// takeFlash returns the message for this page and deletes it. It ignores a message with a wrong
 // signature.
 func (s *pages) takeFlash(w http.ResponseWriter, r *http.Request, sess session) *flash {
 	tls := access.OverTLS(r, s.TrustedProxies)

@@ -9,7 +9,7 @@ import (
 	"assay/internal/view"
 )
 
-// standingKept is how long the state at the top of all pages is reused.
+// standingKept is how long a verdict is cached.
 const standingKept = 15 * time.Second
 
 // standing caches the verdict of the overview, which all pages show as a dot.
@@ -21,13 +21,14 @@ type standing struct {
 	last view.Verdict
 }
 
-// unknownStanding is shown before the first verdict, and if it cannot be read.
+// unknownStanding returns the verdict that pages show while the state is not known: before the
+// first read, and after a failed read.
 func unknownStanding() view.Verdict {
 	return view.Verdict{Level: "calm", Text: "The state is not known yet."}
 }
 
-// verdict returns a recent verdict. Only one request reads it at a time; the others return the
-// last one.
+// verdict returns a recent verdict. While one request reads it, the other requests return the
+// last verdict.
 func (s *pages) verdict(ctx context.Context) view.Verdict {
 	c := s.standing
 	if !c.reading.TryLock() {

@@ -9,11 +9,12 @@ import (
 )
 
 const (
-	// maxStreams limits the open streams of an instance. Pages beyond it poll.
+	// maxStreams limits the open streams of an instance. Further pages poll.
 	maxStreams = 64
 	// streamEvery is the interval at which a stream looks for changes.
 	streamEvery = time.Second
-	// heartbeatEvery is the longest silence of a stream. Each heartbeat checks the session.
+	// heartbeatEvery is the longest time between two messages of a stream. Each heartbeat checks
+	// the session.
 	heartbeatEvery = 15 * time.Second
 	// streamWrite limits one write to a browser that does not read.
 	streamWrite = 10 * time.Second
@@ -22,7 +23,8 @@ const (
 // streams counts the open streams.
 type streams struct{ open atomic.Int64 }
 
-// moved is what a stream reports changes of. Each part is a text that changes with its state.
+// moved identifies the state of the parts that a stream follows. A field changes when its part
+// changes.
 type moved struct{ run, events string }
 
 // stream sends the name of each part that has changed ("run" or "events"), so that the page

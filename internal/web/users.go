@@ -22,7 +22,7 @@ import (
 const (
 	usersPerPage  = 50
 	assetsPerPage = 50
-	valueDays     = 400 // most days of the chart
+	valueDays     = 400 // maximum days of the chart
 )
 
 // usersPage lists users.
@@ -79,7 +79,7 @@ func (s *userPages) usersCSV(w http.ResponseWriter, r *http.Request, search stri
 	}, read))
 }
 
-// checkSearch checks a text that users enter to search for users.
+// checkSearch validates the text of a search for users or sellers.
 func checkSearch(text string) error {
 	if len(text) > users.MaxID || !utf8.ValidString(text) {
 		return fault.New(fault.Invalid, "invalid_parameters", "A search must be valid UTF-8 and at most %d bytes long.", users.MaxID)
@@ -87,7 +87,7 @@ func checkSearch(text string) error {
 	return nil
 }
 
-// userID returns the user in the query or the path.
+// userID returns the ID of the user in the query or the path.
 func userID(r *http.Request) (string, error) {
 	id := r.PathValue("id")
 	if r.URL.Query().Has("user") {
@@ -96,7 +96,7 @@ func userID(r *http.Request) (string, error) {
 	return id, users.CheckAny(id)
 }
 
-// userPage shows a user with the inventories.
+// userPage shows a user and the user's inventories.
 type userPage struct {
 	frame
 	Of             view.User
@@ -112,7 +112,7 @@ type userPage struct {
 	API            apiCall
 }
 
-// valuePeriods are the periods of the chart in days.
+// valuePeriods returns the periods of the chart in days.
 func valuePeriods() []int { return []int{30, 90, valueDays} }
 
 func (s *userPages) user(w http.ResponseWriter, r *http.Request, sess session) error {
@@ -196,7 +196,8 @@ func (s *userPages) resync(w http.ResponseWriter, r *http.Request, sess session)
 	return s.done(w, r, sess, flash{Good: true, Text: "Resynced " + formatCount(rows) + " rows of the last push: they have the current prices, and items without a price are queued."}, err)
 }
 
-// pull reads the inventories from Steam: those that are stored, or else the default one.
+// pull syncs the stored inventories of a user from Steam. If none is stored, it syncs the default
+// inventory.
 func (s *userPages) pull(ctx context.Context, id string) (flash, error) {
 	all, err := s.Users.Inventories(ctx, id)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package web serves the operator's page: runs, providers, and items with explanations of
-// their prices. It renders HTML on the server. Scripts only refresh parts of a page, so every
-// function also works without them.
+// their prices. It renders HTML on the server. Scripts only refresh parts of a page, so the
+// pages also work without them.
 //
 // The package stores nothing itself. It reads data from the readers and makes changes with the
 // engine and the services.
@@ -30,7 +30,8 @@ import (
 	"assay/internal/webhook"
 )
 
-// Deps are the dependencies of the page. All fields except TrustedProxies are required.
+// Deps are the dependencies of the page. TrustedProxies is optional, and so are Trades, Ledger and
+// Fees if PricesOnly is set. All other fields are required.
 type Deps struct {
 	*view.Readers
 	Feed        *event.Feed
@@ -40,10 +41,10 @@ type Deps struct {
 	Webhooks    *webhook.Service
 	Gate        *admission.Gate // limits verifications of the ledger
 	Syncs       *syncs.Service  // syncs inventories
-	Trades      *market.Service // nil if PricesOnly is set, like Ledger and Fees
+	Trades      *market.Service
 	Ledger      *ledger.Service
 	Fees        *fee.Service
-	Settings    []config.Setting // effective ones of this process; secrets are masked
+	Settings    []config.Setting // effective settings of this process; secrets are masked
 	Operators   *operator.Service
 	Failures    *access.Failures // shared with the API
 	Version     string
@@ -125,8 +126,8 @@ func (s *statusOnly) Header() http.Header         { return s.header }
 func (s *statusOnly) WriteHeader(status int)      { s.status = status }
 func (s *statusOnly) Write(b []byte) (int, error) { return len(b), nil }
 
-// secure sets a content security policy that allows only files of the page: no inline scripts
-// or styles, other hosts or frames.
+// secure sets the security headers. The content security policy allows only files of this site: no
+// inline scripts or styles, no other hosts and no frames.
 func secure(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "+
 		"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")

@@ -39,10 +39,10 @@ type webhookForm struct {
 // Has reports whether the webhook gets an event.
 func (f webhookForm) Has(kind event.Kind) bool { return slices.Contains(f.Events, kind) }
 
-// Lines returns a list of texts with one in each line.
+// Lines joins texts, one per line.
 func (webhookForm) Lines(list []string) string { return strings.Join(list, "\n") }
 
-// Percent returns a part as percent, or "" for zero.
+// Percent returns a share as percent, or "" for zero.
 func (webhookForm) Percent(part money.Micro) string {
 	if part == 0 {
 		return ""
@@ -107,7 +107,7 @@ func (s *systemPages) webhook(w http.ResponseWriter, r *http.Request, sess sessi
 	})
 }
 
-// webhookID returns the webhook in the path.
+// webhookID returns the ID of the webhook in the path.
 func webhookID(r *http.Request) (int64, error) {
 	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
 	if err != nil || id <= 0 {
@@ -144,7 +144,7 @@ func (s *systemPages) changeWebhook(w http.ResponseWriter, r *http.Request, sess
 	})
 }
 
-// onWebhook changes the webhook in the path.
+// onWebhook calls do with the ID of the webhook in the path and shows the message that do returns.
 func (s *systemPages) onWebhook(w http.ResponseWriter, r *http.Request, sess session, do func(id int64) (flash, error)) error {
 	id, err := webhookID(r)
 	if err != nil {
@@ -209,7 +209,7 @@ func (s *systemPages) resendDelivery(w http.ResponseWriter, r *http.Request, ses
 	})
 }
 
-// sent returns the message about an attempt to send something.
+// sent returns the message about the outcome of a delivery.
 func sent(what string, out webhook.Outcome) flash {
 	if out.Error != "" {
 		return flash{Text: what + " was not accepted: " + sentence(out.Error)}
@@ -222,7 +222,7 @@ func webhookChange(r *http.Request) (webhook.Change, error) {
 	kinds := []event.Kind{}
 	for _, kind := range r.PostForm["event"] {
 		if !slices.Contains(event.Kinds(), event.Kind(kind)) {
-			return webhook.Change{}, fault.New(fault.Invalid, "invalid_parameters", "Choose events of the list.")
+			return webhook.Change{}, fault.New(fault.Invalid, "invalid_parameters", "Choose events from the list.")
 		}
 		kinds = append(kinds, event.Kind(kind))
 	}
@@ -263,14 +263,14 @@ func lines(field string, most, longest int, what string) ([]string, error) {
 	return list, nil
 }
 
-// percentOf returns a percentage as a part: "10" is 0.1. An empty text is 0.
+// percentOf returns a percentage as a share: "10" is 0.1. An empty text is 0.
 func percentOf(field string) (money.Micro, error) {
 	if field == "" {
 		return 0, nil
 	}
 	percent, err := money.Parse([]byte(field), 1)
 	if err != nil || len(field) > 32 || percent < 0 || percent > maxHookChange*money.Scale {
-		return 0, fault.New(fault.Invalid, "invalid_parameters", "A change must be a number of percent from 0 to %d.", maxHookChange)
+		return 0, fault.New(fault.Invalid, "invalid_parameters", "A change must be a percentage from 0 to %d.", maxHookChange)
 	}
 	return percent / 100, nil
 }
@@ -297,7 +297,7 @@ func alertOf(r *http.Request) (*webhook.Alert, error) {
 		}
 	}
 	if a.Change == 0 && a.Above == 0 && a.Below == 0 {
-		return nil, nil //nolint:nilnil // no alert is a valid form
+		return nil, nil //nolint:nilnil // a form without an alert is valid
 	}
 	return &a, nil
 }

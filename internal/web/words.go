@@ -66,7 +66,7 @@ var badges = map[string]map[string]badge{
 	"entry": {
 		string(wallet.TypeDeposit):      {"good", "Deposit", ""},
 		string(wallet.TypeWithdrawal):   {"calm", "Withdrawal", ""},
-		string(wallet.TypeCorrection):   {"warn", "Correction", "The note of the transaction has the reason."},
+		string(wallet.TypeCorrection):   {"warn", "Correction", "The note of the transaction states the reason."},
 		string(wallet.TypeReversal):     {"warn", "Reversal", ""},
 		string(wallet.TypeRelease):      {"calm", "Release", "The hold ended: the money leaves the held balance."},
 		string(wallet.TypeFree):         {"good", "Free", "The hold ended: the money becomes available."},
@@ -96,7 +96,7 @@ var badges = map[string]map[string]badge{
 	"delivery": {
 		webhook.Delivered: {"good", "Delivered", ""},
 		webhook.Retrying:  {"busy", "Retrying", ""},
-		webhook.Failed:    {"bad", "Failed", "It was not accepted for a day and is not sent again."},
+		webhook.Failed:    {"bad", "Failed", "The receiver did not accept it for a day. It is not sent again."},
 		webhook.Lost:      {"bad", "Lost", "The events were deleted before they could be sent."},
 	},
 	"breaker": {
@@ -106,7 +106,7 @@ var badges = map[string]map[string]badge{
 	},
 }
 
-// badgeOf returns the badge of a state, which is a string, a *string or a provider.Health.
+// badgeOf returns the badge of a state. The state is a string, a *string or a provider.Health.
 func badgeOf(kind string, code any) badge {
 	text := fmt.Sprint(code)
 	if p, ok := code.(*string); ok {
@@ -129,7 +129,7 @@ func runBadge(state string, outcome *string) badge {
 	return badgeOf("job", state)
 }
 
-// heldBadge is the badge of an item with a held price.
+// heldBadge returns the badge of an item with a held price.
 func heldBadge() badge {
 	return badge{"warn", "Held", "A suspicious new price is held until it is confirmed. This is the previous price."}
 }
@@ -153,11 +153,11 @@ func outcomeText(code string) string {
 	case "":
 		return "–"
 	case "ok":
-		return "Taken"
+		return "Accepted"
 	case "silent":
 		return "Not in the response"
 	case "quarantined":
-		return "Held"
+		return "Quarantined"
 	}
 	return code
 }

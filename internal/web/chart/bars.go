@@ -40,7 +40,7 @@ type Part struct {
 	Value float64
 }
 
-// Bars draws stacked columns, the first on the left. All have the scale of the greatest one.
+// Bars draws stacked columns, the first on the left. All columns have the scale of the tallest one.
 func Bars(label string, bars []Bar) template.HTML {
 	role := "img"
 	if len(bars) > 0 && bars[0].Href != "" {
@@ -75,7 +75,7 @@ func (b Bar) total() (sum float64) {
 	return sum
 }
 
-// draw draws the parts. A part above 0 has at least one pixel.
+// draw draws the parts. A part with a value above 0 is at least one pixel high.
 func (b Bar) draw(c *canvas, x, width, top float64) {
 	y := float64(barsHeight)
 	for _, p := range b.Parts {

@@ -2,8 +2,8 @@
 // and the style sheet of the page set all colours, so charts follow the colour scheme. Equal
 // input gives equal output.
 //
-// Positions across are percentages, so texts keep their size at every width. Values are only
-// for display. Amounts of money are formatted by the caller.
+// Horizontal positions are percentages, so text keeps its size at every width. Values are floats
+// for display only. The caller formats amounts of money.
 package chart
 
 import (
@@ -25,7 +25,7 @@ type Point struct {
 	Low, High float64
 }
 
-// across is the width of the drawing area that is stretched to the width of the page.
+// across is the width of the viewBox that the browser stretches to the width of the page.
 const across = 1000
 
 // canvas collects SVG elements.
@@ -96,8 +96,8 @@ func (s span) share(t time.Time) float64 {
 	return min(1, max(0, float64(t.Sub(s.from))/float64(s.to.Sub(s.from))))
 }
 
-// reach returns the least and the greatest value of points with their intervals. It reports
-// false if all points are gaps.
+// reach returns the lowest and the highest value of the points, including their intervals. It
+// reports false if all points are gaps.
 func reach(points []Point) (low, high float64, ok bool) {
 	for _, p := range points {
 		if math.IsNaN(p.Value) {
@@ -116,7 +116,7 @@ func reach(points []Point) (low, high float64, ok bool) {
 
 func (p Point) banded() bool { return (p.Low != 0 || p.High != 0) && !math.IsNaN(p.Value) }
 
-// sorted returns the points by time.
+// sorted returns the points sorted by time.
 func sorted(points []Point) []Point {
 	points = slices.Clone(points)
 	slices.SortStableFunc(points, func(a, b Point) int { return a.At.Compare(b.At) })

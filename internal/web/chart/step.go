@@ -20,14 +20,14 @@ type Line struct {
 type StepOptions struct {
 	Label    string
 	From, To time.Time
-	// Lines are drawn in their order, so the last one is in front. Those with intervals have
-	// a band.
+	// Lines are drawn in order, so the last one is in front. Points with an interval have a
+	// band.
 	Lines []Line
 	// Dots are marked values, such as runs or sales.
 	Dots []Dot
 	// Format formats values of the axis. The default shows up to two decimal places.
 	Format func(float64) string
-	// Zero begins the axis at 0.
+	// Zero extends the axis down to 0.
 	Zero bool
 }
 
@@ -43,11 +43,11 @@ const (
 	stepHeight = 200
 	plotTop    = 14
 	plotHeight = 164
-	ticks      = 4 // lines of the axis
+	ticks      = 4 // grid lines
 )
 
-// Step draws values that hold until the next one. The accessible name contains the label, the
-// least, the greatest and the last value of the last line.
+// Step draws a step chart: each value holds until the next point. The accessible name contains
+// the label and the lowest, highest and last value of the last line.
 func Step(o StepOptions) template.HTML {
 	if o.Format == nil {
 		o.Format = number
@@ -82,7 +82,8 @@ func Step(o StepOptions) template.HTML {
 	return c.html()
 }
 
-// scale returns the scale of all lines with round ends.
+// scale returns a scale that contains all lines and dots and ends at round numbers. It reports
+// false if there are no values.
 func (o StepOptions) scale() (s scale, ok bool) {
 	for _, l := range o.Lines {
 		low, high, some := reach(l.Points)
@@ -119,7 +120,7 @@ func (o StepOptions) scale() (s scale, ok bool) {
 	return s, ok
 }
 
-// round returns the next number of 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8 times a power of ten.
+// round rounds v up to 1, 1.5, 2, 2.5, 3, 4, 5, 6 or 8 times a power of ten.
 func round(v float64) float64 {
 	unit := math.Pow(10, math.Floor(math.Log10(v)))
 	for _, f := range []float64{1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10} {
@@ -150,8 +151,8 @@ func (o StepOptions) summary() string {
 	return "lowest " + o.Format(low) + ", highest " + o.Format(high) + ", last " + o.Format(last)
 }
 
-// line draws points as a line. A step holds its value until the next point, and the last one
-// until the end of the span.
+// line draws points as a line. If steps is true, each value holds until the next point, and the
+// last value holds until the end of the span.
 func line(c *canvas, class, title string, points []Point, at span, s scale, steps bool) {
 	var path strings.Builder
 	drawing, x, y := false, 0.0, 0.0
@@ -186,7 +187,7 @@ func line(c *canvas, class, title string, points []Point, at span, s scale, step
 	c.printf(`<path class="%s" d="%s">%s</path>`, html.EscapeString(class), path.String(), titled(title))
 }
 
-// band draws the intervals of points as one area per part without gaps.
+// band draws the interval of each point as a rectangle that ends at the next point.
 func band(c *canvas, points []Point, at span, s scale) {
 	for i := range points {
 		if !points[i].banded() {
@@ -204,8 +205,8 @@ func band(c *canvas, points []Point, at span, s scale) {
 	}
 }
 
-// timeAxis writes five times below a chart. The page's script shows them in local time if the
-// user prefers that.
+// timeAxis labels the time axis below a chart with five times. The page's script shows them in
+// local time if the user prefers that.
 func timeAxis(c *canvas, at span, y int) {
 	form, layout := "day", "2 Jan"
 	switch length := at.to.Sub(at.from); {

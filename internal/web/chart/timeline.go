@@ -38,7 +38,7 @@ func Timeline(label string, from, to time.Time, lanes []Lane) template.HTML {
 		c.rect("track", 0, float64(y+20), 100, laneBar, "")
 		for _, s := range l.Segments {
 			x := 100 * at.share(s.From)
-			width := max(0.4, 100*at.share(s.To)-x) // short ones are visible too
+			width := max(0.4, 100*at.share(s.To)-x) // short segments stay visible
 			c.rect("seg "+s.Class, min(x, 99.6), float64(y+20), width, laneBar, s.Title)
 			text.printf("<li>%s: %s</li>", html.EscapeString(l.Name), html.EscapeString(s.Title))
 		}
