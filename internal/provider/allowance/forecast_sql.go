@@ -11,7 +11,7 @@ import (
 )
 
 // paceHours is the number of hours with counts: 24 full hours, the current hour, and one hour
-// to tell the current hour from the same hour of the previous day.
+// to distinguish the current hour from the same hour of the previous day.
 const paceHours = 26
 
 // checkEvery is the interval at which a process checks a budget near its end.
@@ -40,7 +40,7 @@ func (a *Allowance) countPace(t *db.Tx, now time.Time) error {
 }
 
 // paces holds the paces of the last hour and the last day. Both start at a full hour, so each
-// may cover up to one more hour.
+// may cover up to one hour more.
 type paces struct{ hour, day provider.Pace }
 
 func (p paces) of(window time.Duration) provider.Pace {

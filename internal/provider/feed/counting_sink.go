@@ -25,8 +25,8 @@ type CountingSink struct {
 	sinkErr         error // error from the sink
 }
 
-// NewCountingSink returns a CountingSink for a response of at most maxItems items. sink may be nil if Quote
-// is never called.
+// NewCountingSink returns a CountingSink for a response of at most maxItems items. sink may be
+// nil if Quote is never called.
 func NewCountingSink(sink provider.Sink, maxItems int) *CountingSink {
 	return &CountingSink{sink: sink, maxItems: maxItems, bits: map[string]int{}, reasons: map[string]int{}}
 }
