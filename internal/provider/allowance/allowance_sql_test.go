@@ -101,8 +101,8 @@ func TestTake_KeepsLimitInEveryInterval(t *testing.T) {
 
 // The limit has more requests than slots, so several requests share a slot.
 func TestTake_KeepsLimitOfManyRequests(t *testing.T) {
-	each(t, func(f *fixture) { // 225 slots of 4 requests
-		limit := provider.Limit{Requests: 900, Per: time.Minute} // 225 slots of 4
+	each(t, func(f *fixture) {
+		limit := provider.Limit{Requests: 900, Per: time.Minute} // 225 slots of 4 requests
 		a := f.allowance("h", limit, provider.Quota{})
 		take := func(n int) (sent int) {
 			for range n {
