@@ -89,7 +89,7 @@ func TestDo_CallsAndRetriesShareTheLimit(t *testing.T) {
 		for range 20 {
 			wg.Go(func() {
 				if err := c.Do(t.Context(), Request{URL: get.URL, Meter: meter}, discard); err != nil {
-					t.Error(err)
+					t.Errorf("got error %v, want none", err)
 				}
 			})
 		}
@@ -177,7 +177,7 @@ func TestDo_BreakerStopsRequestsAndProbes(t *testing.T) {
 		healthy = true
 		time.Sleep(2 * DefaultPause)
 		if err := c.Do(t.Context(), get, discard); err != nil {
-			t.Error(err)
+			t.Errorf("got error %v, want none", err)
 		}
 		if s := c.Snapshot(); s.Breaker != BreakerClosed {
 			t.Errorf("got breaker %v, want %v", s.Breaker, BreakerClosed)
@@ -197,7 +197,7 @@ func TestDo_PanicInDecodeReleasesTheProbe(t *testing.T) {
 			_ = c.Do(t.Context(), get, func(*Response) error { panic("decoder bug") })
 		}()
 		if err := c.Do(t.Context(), get, discard); err != nil {
-			t.Error(err)
+			t.Errorf("got error %v, want none", err)
 		}
 	})
 }

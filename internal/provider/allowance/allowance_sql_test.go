@@ -30,7 +30,7 @@ func (f *fixture) take(a provider.Allowance) provider.Refusal {
 	f.Helper()
 	r, err := a.Take(f.Context())
 	if err != nil {
-		f.Error(err) // Error may be called from other goroutines
+		f.Errorf("got error %v, want none", err) // unlike Fatalf, Errorf may be called from other goroutines
 	}
 	return r
 }
@@ -125,8 +125,8 @@ func TestTake_KeepsLimitOfManyRequests(t *testing.T) {
 	})
 }
 
-// Two users share one host. One of them leaves a part of the limit to the other, in any order
-// of requests.
+// Two users share one host. The first user leaves a part of the limit to the second, in any
+// order of requests.
 func TestTake_LeavesPartOfLimitToOthers(t *testing.T) {
 	each(t, func(f *fixture) {
 		for host, few := range map[string]int{"few": 10, "many": 800} { // the requests of "many" share slots

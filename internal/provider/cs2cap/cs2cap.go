@@ -87,8 +87,8 @@ const (
 	pageSize  = 100 // rows per response about one name, on the cheapest plan
 	maxPages  = 10  // pages per name; a name needs far fewer for its markets and phases
 
-	// maxAge is the maximum age of a quote by name. The free plan allows 33 names a day, so
-	// each name is requested rarely. A market's quote of a week ago is too old anyway.
+	// maxAge is the age after which a quote by name is stale. It is long, because the free
+	// plan allows 33 names a day, so each name is requested rarely.
 	maxAge = 7 * 24 * time.Hour
 
 	streamFile = "prices.ndjson"

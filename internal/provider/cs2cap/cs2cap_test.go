@@ -346,7 +346,7 @@ func TestFetch_ExhaustedQuotaStopsRequests(t *testing.T) {
 		for i := range 4 {
 			_, _, _, err := fetch(t, src, redline)
 			if e := asError(err); i > 0 && (e == nil || !e.Deferred() || e.RetryAfter < time.Minute) {
-				t.Errorf("%s, call %d: got error %+v, want a deferred one", name, i, err)
+				t.Errorf("%s, call %d: got error %+v, want a deferred error", name, i, err)
 			}
 		}
 		if n := len(srv.Hits()); n != 2 {

@@ -299,6 +299,6 @@ func rowOf(n int) string {
 
 func TestRead_AcceptsARowOfTheMaximumSize(t *testing.T) {
 	if _, err := readText(t, compileOne(t, arrayList), "["+rowOf(feed.MaxRow)+"]"); err != nil {
-		t.Error(err)
+		t.Errorf("got error %v, want none", err)
 	}
 }
