@@ -19,8 +19,8 @@ func (c Clients) Snapshot() map[string]ClientState {
 }
 
 // Summary combines the states of several hosts into one. It adds up the counts. Breaker,
-// retry-after and budget come from the host that accepts requests soonest. The provider
-// therefore counts as blocked only if all its hosts are blocked.
+// retry-after and budget each come from the least restricted host. The provider therefore
+// counts as blocked only if all its hosts are blocked.
 func Summary(hosts map[string]ClientState) ClientState {
 	keys := slices.Sorted(maps.Keys(hosts))
 	if len(keys) == 0 {

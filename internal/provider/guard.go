@@ -44,7 +44,7 @@ type Dialer struct {
 	guarded net.Dialer
 }
 
-// NewDialer returns a Dialer. The hosts are those of Options.AllowHosts.
+// NewDialer returns a Dialer that allows any address for allowHosts; see Options.AllowHosts.
 func NewDialer(allowHosts []string) *Dialer {
 	d := &Dialer{
 		allow:   make(map[string]bool, len(allowHosts)),

@@ -226,7 +226,7 @@ type Sink interface {
 	Reject(market, name, reason string)
 }
 
-// Result holds the data of a fetch apart from its quotes.
+// Result holds the data of a fetch except its quotes.
 type Result struct {
 	ProviderTime time.Time // time of the data as the provider reports it; zero: not reported
 	// Silent lists markets that are missing from the response.

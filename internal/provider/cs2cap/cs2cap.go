@@ -95,7 +95,7 @@ const (
 	month      = 30 * 24 * time.Hour // period of reported sales
 )
 
-const terms = "Needs the key of a cs2cap plan, and its terms apply. For an item with phases, the quote without a phase is the quote of the cheapest phase."
+const terms = "Needs the key of a cs2cap plan. The terms of cs2cap apply. For an item with phases, the quote without a phase is the quote of the cheapest phase."
 
 // Config configures a Provider.
 type Config struct {

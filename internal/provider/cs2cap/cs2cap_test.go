@@ -332,8 +332,8 @@ func asError(err error) *provider.Error {
 	return e
 }
 
-// An exhausted quota causes one refused request. Further requests wait for the reset, whatever
-// form the response has.
+// An exhausted quota causes one refused request. Further requests wait for the reset, for each
+// form of the response.
 func TestFetch_ExhaustedQuotaStopsRequests(t *testing.T) {
 	for name, set := range map[string]func(*cs2captest.Server){
 		"Unix time": func(*cs2captest.Server) {}, "seconds from now": func(s *cs2captest.Server) { s.FromNow = true }, "code only": func(s *cs2captest.Server) { s.Bare = true },

@@ -84,7 +84,7 @@ func (t *CountingSink) note(reason string) {
 }
 
 // CheckRejectRate returns an error if most rows so far were rejected. Read calls it at the end
-// of a response. A decoder calls it earlier if it then passes on quotes from another response.
+// of a response. A decoder that adds quotes from another response calls it before it adds them.
 func (t *CountingSink) CheckRejectRate() error {
 	if t.rejects <= t.quotes {
 		return nil

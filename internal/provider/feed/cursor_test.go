@@ -71,7 +71,7 @@ func tokens(t *testing.T, doc string) (out []string) {
 			return out
 		}
 		if err != nil {
-			t.Fatalf("%s: %v", doc, err)
+			t.Fatalf("%s: got error %v, want none", doc, err)
 		}
 		switch v := token.(type) {
 		case string:

@@ -27,7 +27,7 @@ type trades struct {
 	at    time.Time // time of the file; zero: not reported
 }
 
-// headNames are the members of both files apart from the rows.
+// headNames are the members of both files except the rows.
 var headNames = []string{"time", "currency"}
 
 // read reads a file, calls row for each of its rows and returns the time of the file.

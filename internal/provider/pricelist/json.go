@@ -103,7 +103,7 @@ func (j *jsonReader) listTime() error {
 	}
 	t, reason := c.Time(j.list.listTime.format)
 	if reason != "" {
-		return feed.Malformed("the list's time at %s is not in the stated format", j.list.listTime.path)
+		return feed.Malformed("the list's time at %s is not in the configured format", j.list.listTime.path)
 	}
 	j.rows.time = t
 	return nil

@@ -51,7 +51,7 @@ func CheckMarkets(keys []string) error {
 	seen := map[string]bool{}
 	for _, key := range keys {
 		if strings.HasSuffix(key, "_buy") {
-			return fmt.Errorf("market %s has bids only, which are not prices: remove it", key)
+			return fmt.Errorf("market %s has only bids and no asks: remove it", key)
 		}
 		if m := market(key); seen[m] {
 			return fmt.Errorf("market %s is listed twice: remove one", m)

@@ -202,7 +202,7 @@ func TestModel_ResellerHasTheSameListings(t *testing.T) {
 		}
 		shared++
 		if a.listings != b.listings || max(a.ask, b.ask)-min(a.ask, b.ask) > 10 {
-			t.Fatalf("item %d: harbor quotes %+v, iris quotes %+v, want the same", i, a, b)
+			t.Fatalf("item %d: got quotes %+v of harbor and %+v of iris, want the same", i, a, b)
 		}
 	}
 	if shared < m.cat.Len()/2 {
