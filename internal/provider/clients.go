@@ -65,8 +65,8 @@ func (b BreakerState) rank() int {
 	return slices.Index([]BreakerState{BreakerClosed, BreakerHalfOpen, BreakerOpen}, b)
 }
 
-// leaves returns how many requests a budget still allows. It considers the local count and the
-// reported quota. Without a limit it returns the largest number.
+// leaves returns how many requests a budget still allows. It considers the limit, the quotas
+// and the reported quota. Without any of them it returns the largest number.
 func (b Budget) leaves() int64 {
 	left := int64(math.MaxInt64)
 	if !b.Limit.None() {

@@ -1,6 +1,6 @@
 // Package provider defines price providers and sends all requests to them. A Provider decodes
-// responses into quotes. A Client sends the requests and records them. It applies rate limits,
-// retries, a circuit breaker and an address guard.
+// responses into quotes. A Client sends the requests and records them. The Client applies rate
+// limits, retries, a circuit breaker and an address guard.
 package provider
 
 import (

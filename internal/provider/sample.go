@@ -9,7 +9,7 @@ import (
 const SamplePeriod = 30 * time.Minute
 
 // maxSamples limits the samples of a client while they cannot be stored. A half hour has at
-// most 77 of them.
+// most 77 samples: 7 results with 11 durations.
 const maxSamples = 1000
 
 // SentResult is the result of a request, for statistics.

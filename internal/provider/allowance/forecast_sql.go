@@ -137,8 +137,8 @@ func (a *Allowance) warn(ctx context.Context, b *provider.Budget) error {
 	return errors.Join(errs...)
 }
 
-// markLow stores that a budget is low until it resets. It reports whether this is the first
-// time. The first time it also adds the event, in the same transaction.
+// markLow stores that a budget is low until it resets. The first call in this window also
+// adds an event, in the same transaction, and returns true.
 func (a *Allowance) markLow(ctx context.Context, low event.BudgetLow) (first bool, err error) {
 	err = a.s.InTx(ctx, func(t *db.Tx) error {
 		clock := t.Dialect.Clock(3)

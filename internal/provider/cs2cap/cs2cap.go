@@ -54,8 +54,8 @@ func classify(e *provider.Error) {
 }
 
 // Host returns the budget of the cheapest plan that allows this shape: Starter for batches,
-// Free for single names, Pro for a stream. A stream has a separate host, because the number of
-// stream starts per 24 hours is limited and its rate-limit headers describe that limit.
+// Free for single names, Pro for a stream. A stream has a separate host, because a limit on
+// stream starts per 24 hours applies. The rate-limit headers of a stream describe that limit.
 func Host(shape provider.Shape) provider.Host {
 	h := provider.Host{Limit: provider.Limit{Requests: 40, Per: time.Minute}, Quota: provider.Quota{Month: 50_000}, Headers: provider.HeadersOfMonth}
 	switch shape {
@@ -163,8 +163,8 @@ func New(c Config) *Provider {
 // Describe implements provider.Provider.
 func (s *Provider) Describe() provider.Description { return s.describe }
 
-// Probe returns a call for one name in every shape. It avoids a stream, because the plan
-// allows few stream starts.
+// Probe returns a call for one name. It avoids a stream, because the plan allows few stream
+// starts. Only a Provider of shape Bulk without a Sales client probes with the stream.
 func (s *Provider) Probe() provider.Call {
 	if s.describe.Shape == provider.Bulk && s.sales == nil {
 		return provider.Call{AppID: catalog.CS2, File: streamFile}

@@ -67,8 +67,8 @@ func presets() map[string]string {
 			{"key": "buff163", "title": "Buff163", "value": "buff"},
 			{"key": "skinport", "title": "Skinport"}]}`,
 
-		// ByMykel's tracker of the Steam market changes about weekly. It is an object with
-		// a price in cents for each name. The format of its time is unverified.
+		// ByMykel's tracker of the Steam market changes about weekly. The list is an object
+		// with a price in cents for each name. The format of its time is unverified.
 		"bymykel": `{
 		"title": "ByMykel price tracker",
 		"location": "https://raw.githubusercontent.com/ByMykel/counter-strike-price-tracker/main/static/latest.json",

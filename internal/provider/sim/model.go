@@ -58,7 +58,7 @@ func (m *model) subject(i int) subject {
 	it := &m.cat.items[i%len(m.cat.items)]
 	h := derive(mix(m.seed), uint64(i))
 	value := int64(it.value)
-	if i >= len(m.cat.items) { // a name with a suffix has a similar value to the name without it
+	if i >= len(m.cat.items) { // the value is similar to that of the name without the suffix
 		value = max(m.exp.scale(value, gauss(derive(h, saltVariant))/2), minValue)
 	}
 	s := subject{hash: h, value: value, trait: it.trait}

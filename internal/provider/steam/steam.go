@@ -23,9 +23,10 @@ const Name = "steam"
 // BaseURL is the base URL of the market.
 const BaseURL = "https://steamcommunity.com"
 
-// Host returns the market's host and its limit. Steam does not document a limit. This one
-// was observed to be safe without an account. Steam counts the requests of an address to
-// all endpoints together, so all requests to the host share this budget.
+// Host returns the market's host and its limit. Steam does not document a limit. Requests
+// within the returned limit were observed to be safe without an account. Steam counts the
+// requests of an address to all endpoints together, so all requests to the host share this
+// budget.
 func Host() provider.Host {
 	return provider.Host{Key: "steamcommunity.com", Limit: provider.Limit{Requests: 25, Per: 5 * time.Minute}}
 }
