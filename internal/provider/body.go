@@ -12,8 +12,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// maxZstdWindow is the window size, in bytes, that RFC 8878 requires every decoder to
-// support. RFC 9659 forbids larger windows in HTTP.
+// maxZstdWindow is the maximum window size, in bytes. RFC 9659 forbids larger windows in HTTP.
 const maxZstdWindow = 8 << 20
 
 // errTooLarge means that the decompressed body exceeds its limit.
@@ -78,7 +77,7 @@ func newBody(w *wire, encoding string, limit int64) (*body, error) {
 func (b *body) Close() { b.stop() }
 
 // Read returns errTooLarge when the body exceeds its limit. If the connection fails, it
-// returns that error instead of the decoder's.
+// returns the connection's error instead of the decoder's.
 func (b *body) Read(p []byte) (int, error) {
 	if b.err != nil {
 		return 0, b.err
@@ -101,8 +100,8 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// lazyGzip reads the gzip header at the first Read. A missing body then fails in Read instead
-// of in the constructor.
+// lazyGzip reads the gzip header at the first Read. The constructor therefore cannot fail, and
+// an empty body is valid.
 type lazyGzip struct {
 	src *bufio.Reader
 	gz  *gzip.Reader

@@ -12,7 +12,7 @@ const breakAfter = 5
 // maxBreakerPause is the longest pause. Each failed probe doubles the pause.
 const maxBreakerPause = 5 * time.Minute
 
-// probeRetry is the wait of a call while another call probes.
+// probeRetry is the wait that acquire returns while another call probes.
 const probeRetry = time.Second
 
 // breaker is a circuit breaker. It stops requests to a provider that keeps failing. After each
@@ -27,7 +27,7 @@ type breaker struct {
 	probing  bool          // half-open: one request is in flight
 }
 
-// outcome is the evidence about the provider's health from one attempt.
+// outcome is what one attempt shows about the provider's health.
 type outcome uint8
 
 const (

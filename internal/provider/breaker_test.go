@@ -11,7 +11,7 @@ func openBreaker(t *testing.T) *breaker {
 	b := &breaker{base: 30 * time.Second}
 	for i := range breakAfter {
 		if _, wait := b.acquire(0); wait != 0 {
-			t.Fatalf("request %d was refused, want it admitted", i)
+			t.Fatalf("request %d: got wait %v, want 0", i, wait)
 		}
 		if opened, _ := b.report(0, false, failed); opened != (i == breakAfter-1) {
 			t.Fatalf("after %d failures: got opened %v, want it only after the last one", i+1, opened)
@@ -70,7 +70,7 @@ func TestBreaker_AllowsOneProbeAtATime(t *testing.T) {
 		t.Errorf("after a cancelled probe: got probe %v, wait %v, want a new probe", probe, wait)
 	}
 	if _, closed := b.report(at, true, responded); !closed {
-		t.Error("the breaker is open after a successful probe, want closed")
+		t.Error("after a successful probe: got an open breaker, want closed")
 	}
 	if state, _ := b.state(at); state != BreakerClosed {
 		t.Errorf("got state %v, want %v", state, BreakerClosed)

@@ -85,11 +85,11 @@ func TestAllowance_ErrorPreventsRequest(t *testing.T) {
 			t.Errorf("got kind %v, wait %v after %v, %d requests; want %v, no request", kind, wait, time.Since(begun), f.count(), KindBudget)
 		}
 		if e, ok := errors.AsType[*Error](err); !ok || !e.Deferred() || strings.Contains(e.Error(), "relation") {
-			t.Errorf("got error %v, want a deferred one without the cause", err)
+			t.Errorf("got error %v, want a deferred error without the cause", err)
 		}
 		a.err = nil
 		if err := c.Do(t.Context(), get, discard); err != nil || f.count() != 1 {
-			t.Errorf("got error %v, %d requests; want 1, because the first was not sent", err, f.count())
+			t.Errorf("got error %v, %d requests; want no error, 1 request (the first call sent none)", err, f.count())
 		}
 	})
 }

@@ -89,7 +89,7 @@ func TestDo_CallsAndRetriesShareTheLimit(t *testing.T) {
 		for range 20 {
 			wg.Go(func() {
 				if err := c.Do(t.Context(), Request{URL: get.URL, Meter: meter}, discard); err != nil {
-					t.Error(err)
+					t.Errorf("got error %v, want none", err)
 				}
 			})
 		}
@@ -132,7 +132,7 @@ func TestDo_RedirectCountsAsRequest(t *testing.T) {
 		meter := new(Meter)
 		kind, wait := kindOf(t, c.Do(t.Context(), Request{URL: get.URL, Meter: meter}, discard))
 		if kind != KindBudget || wait == 0 || f.count() != 2 || meter.Requests() != 2 || f.at[1] < 10*time.Second {
-			t.Errorf("kind is %v, wait %v, %d requests counted at %v, want a budget error with a wait and 2 requests at least 10s apart", kind, wait, meter.Requests(), f.at)
+			t.Errorf("got kind %v, wait %v, %d requests counted at %v; want %v, a wait, 2 requests at least 10s apart", kind, wait, meter.Requests(), f.at, KindBudget)
 		}
 		if got := len(c.Snapshot().Requests); got != 2 {
 			t.Errorf("got %d requests recorded, want 2", got)
@@ -177,7 +177,7 @@ func TestDo_BreakerStopsRequestsAndProbes(t *testing.T) {
 		healthy = true
 		time.Sleep(2 * DefaultPause)
 		if err := c.Do(t.Context(), get, discard); err != nil {
-			t.Error(err)
+			t.Errorf("got error %v, want none", err)
 		}
 		if s := c.Snapshot(); s.Breaker != BreakerClosed {
 			t.Errorf("got breaker %v, want %v", s.Breaker, BreakerClosed)
@@ -197,7 +197,7 @@ func TestDo_PanicInDecodeReleasesTheProbe(t *testing.T) {
 			_ = c.Do(t.Context(), get, func(*Response) error { panic("decoder bug") })
 		}()
 		if err := c.Do(t.Context(), get, discard); err != nil {
-			t.Error(err)
+			t.Errorf("got error %v, want none", err)
 		}
 	})
 }
@@ -239,7 +239,7 @@ func TestDo_HandlesDecodeErrors(t *testing.T) {
 				t.Errorf("%s: got error %v, want %v", c.name, err, errSink)
 			}
 			if c.kind == KindRateLimited && client.BlockedUntil().IsZero() {
-				t.Errorf("%s: the host is not blocked, want a block", c.name)
+				t.Errorf("%s: got a host without a block, want a block", c.name)
 			}
 		}
 	})

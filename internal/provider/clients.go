@@ -19,8 +19,8 @@ func (c Clients) Snapshot() map[string]ClientState {
 }
 
 // Summary combines the states of several hosts into one. It adds up the counts. Breaker,
-// retry-after and budget come from the host that accepts requests soonest. The provider
-// therefore counts as blocked only if all its hosts are blocked.
+// retry-after and budget each come from the least restricted host. The provider therefore
+// counts as blocked only if all its hosts are blocked.
 func Summary(hosts map[string]ClientState) ClientState {
 	keys := slices.Sorted(maps.Keys(hosts))
 	if len(keys) == 0 {
@@ -65,8 +65,8 @@ func (b BreakerState) rank() int {
 	return slices.Index([]BreakerState{BreakerClosed, BreakerHalfOpen, BreakerOpen}, b)
 }
 
-// leaves returns how many requests a budget still allows. It considers the local count and the
-// reported quota. Without a limit it returns the largest number.
+// leaves returns how many requests a budget still allows. It considers the limit, the quotas
+// and the reported quota. Without any of them it returns the largest number.
 func (b Budget) leaves() int64 {
 	left := int64(math.MaxInt64)
 	if !b.Limit.None() {

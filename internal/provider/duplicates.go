@@ -21,7 +21,7 @@ type Repetition int
 const (
 	First         Repetition = iota // no earlier quote; this one is used
 	Repeated                        // same price as the first quote; only the first is used
-	Conflicting                     // other price than the first quote; neither is used
+	Conflicting                     // price differs from the first quote; neither is used
 	AfterConflict                   // another quote after a conflict; not used
 )
 
@@ -31,11 +31,11 @@ const (
 // is ready to use.
 type Duplicates struct {
 	seed      maphash.Seed
-	prices    HashTable // hash of a price, or contested, by hash of an item and market
+	prices    HashTable // by hash of an item and market: the hash of its price, or contested
 	conflicts int
 }
 
-// contested is the hash of a price after a conflict. No price has this hash.
+// contested replaces the hash of a price after a conflict. No price has this hash.
 const contested = 1
 
 // Reset removes all quotes.

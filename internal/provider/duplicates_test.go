@@ -48,7 +48,7 @@ func TestDuplicates_MatchesMapImplementation(t *testing.T) {
 			}
 		}
 		if d.Conflicting("m0", "another name", "") {
-			t.Error("the name without quotes is contested, want not")
+			t.Error("name without quotes: got conflicting prices, want none")
 		}
 	}
 }

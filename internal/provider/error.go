@@ -22,7 +22,7 @@ const (
 	KindTooLarge    Kind = "tooLarge"    // the decompressed body exceeds its limit
 	KindBlocked     Kind = "blocked"     // the address guard blocks the host
 	KindBreaker     Kind = "breaker"     // not sent: the circuit breaker is open
-	KindBudget      Kind = "budget"      // not sent: the budget allows no request before the deadline
+	KindBudget      Kind = "budget"      // the limit or a quota allows no request before the deadline
 	KindQuarantine  Kind = "quarantine"  // the response failed validation as a whole
 	KindCancelled   Kind = "cancelled"   // the caller cancelled the request
 )
@@ -69,8 +69,8 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Deferred reports whether no request was sent because of a limit, a breaker or a retry-after.
-// After such an error, the provider's current prices are unknown.
+// Deferred reports whether the call failed because of a limit, an open breaker or a
+// retry-after. Such an error is no evidence about the provider's current prices.
 func (e *Error) Deferred() bool {
 	switch e.Kind {
 	case KindBreaker, KindBudget, KindRateLimited:

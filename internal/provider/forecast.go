@@ -57,7 +57,7 @@ func ForecastOf(now time.Time, left, limit int64, renewed time.Time, pace Pace) 
 	return f
 }
 
-// ForecastOfLimit is ForecastOf for a rolling limit. A pace within the limit never uses it up.
+// ForecastOfLimit is ForecastOf for a rolling limit. A pace within the limit never exhausts it.
 func ForecastOfLimit(now time.Time, left int64, limit Limit, pace Pace) Forecast {
 	kept := float64(pace.Requests)*float64(limit.Per) <= float64(limit.Requests)*float64(pace.Over)
 	if left > 0 && kept {

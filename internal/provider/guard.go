@@ -44,7 +44,7 @@ type Dialer struct {
 	guarded net.Dialer
 }
 
-// NewDialer returns a Dialer. The hosts are those of Options.AllowHosts.
+// NewDialer returns a Dialer that allows any address for allowHosts; see Options.AllowHosts.
 func NewDialer(allowHosts []string) *Dialer {
 	d := &Dialer{
 		allow:   make(map[string]bool, len(allowHosts)),
@@ -64,8 +64,8 @@ func NewDialer(allowHosts []string) *Dialer {
 	return d
 }
 
-// Dial connects to addr, a host:port from the URL. It returns an ErrGuarded if the address is
-// not public.
+// Dial connects to addr, a host:port from the URL. It returns ErrGuarded if the address is not
+// public.
 func (d *Dialer) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	if d.Allows(addr) {
 		return d.open.DialContext(ctx, network, addr)
@@ -73,7 +73,7 @@ func (d *Dialer) Dial(ctx context.Context, network, addr string) (net.Conn, erro
 	return d.guarded.DialContext(ctx, network, addr)
 }
 
-// Allows reports whether addr, a host:port, may have any address.
+// Allows reports whether addr, a host:port, is exempt from the guard.
 func (d *Dialer) Allows(addr string) bool { return d.allow[hostKey(addr)] }
 
 // HostPort returns the host and port of a URL, for Options.AllowHosts. If the URL has no port,

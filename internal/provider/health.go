@@ -38,9 +38,9 @@ func (r Record) Health() Health {
 	return HealthDegraded
 }
 
-// HealthOf returns the health of a provider. It is down if all records are down or its circuit
-// breaker is open. It is degraded if a record is not healthy, a market is quarantined, or the
-// breaker is half-open.
+// HealthOf returns the health of a provider. Files without a fetch do not count. The provider
+// is down if all records are down or its circuit breaker is open. It is degraded if a record
+// is not healthy, a market is quarantined, or the breaker is half-open.
 func HealthOf(records []Record, breaker BreakerState, quarantined bool) Health {
 	counts := map[Health]int{}
 	for _, r := range records {

@@ -10,8 +10,8 @@ import (
 const maxMarks = 1024
 
 // window enforces a Limit in every interval of length period. A token bucket would allow up to
-// twice as many requests: a full bucket plus its refill. Providers block such clients. All times are
-// readings of one monotonic clock.
+// twice as many requests, a full bucket plus its refill, and providers would block the client.
+// All times are readings of one monotonic clock.
 type window struct {
 	limit  Limit
 	period time.Duration // a little longer than limit.Per

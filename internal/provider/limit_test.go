@@ -12,7 +12,7 @@ func TestWindow_KeepsLimitInEveryInterval(t *testing.T) {
 	for range 200 {
 		limit := Limit{Requests: 1 + rng.IntN(20), Per: time.Duration(1+rng.IntN(10)) * time.Second}
 		w := newWindow(limit)
-		if rng.IntN(2) == 0 { // as for large limits, whose requests share marks
+		if rng.IntN(2) == 0 { // requests share marks, as with a large limit
 			w.grain = limit.Per / 8
 		}
 		var sent []time.Duration

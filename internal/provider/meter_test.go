@@ -13,7 +13,7 @@ func TestMeter_StoresEveryRequestBeforeSending(t *testing.T) {
 		var stored int64 = 1
 		c, f := newFake(Options{}, func(n int) (*http.Response, error) {
 			if int64(n) > stored {
-				t.Errorf("request %d was sent with %d requests stored, want it stored before", n, stored)
+				t.Errorf("request %d: got %d requests stored before it was sent, want at least %d", n, stored, n)
 			}
 			return reply(500, ""), nil
 		})

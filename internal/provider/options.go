@@ -44,7 +44,7 @@ type Options struct {
 	// never recorded.
 	Secrets []string
 
-	Now    func() time.Time // wall clock, for display; default time.Now
+	Now    func() time.Time // wall clock; default time.Now
 	Logger *slog.Logger     // default: no logging
 }
 

@@ -24,8 +24,9 @@ type ProbedQuote struct {
 	Currency            money.Currency
 }
 
-// ProbeCall returns the cheapest call that shows whether a provider works. A provider that is
-// requested by name gets the given item. It returns false if there is nothing to request.
+// ProbeCall returns the cheapest call that shows whether a provider works. If the provider is
+// requested by item name, the call requests the given name. ProbeCall returns false if there
+// is nothing to request.
 func ProbeCall(src Provider, app int32, name string) (call Call, ok bool) {
 	if p, ok := src.(Prober); ok {
 		call = p.Probe()
@@ -63,7 +64,7 @@ type tally struct {
 	seen Duplicates
 }
 
-// The limits also apply to hostile responses.
+// The limits bound the memory that a hostile response can use.
 const (
 	probedReasons = 50
 	probedSamples = 3

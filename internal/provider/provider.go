@@ -1,6 +1,6 @@
 // Package provider defines price providers and sends all requests to them. A Provider decodes
-// responses into quotes. A Client sends the requests and records them. It applies rate limits,
-// retries, a circuit breaker and an address guard.
+// responses into quotes. A Client sends the requests and records them. The Client applies rate
+// limits, retries, a circuit breaker and an address guard.
 package provider
 
 import (
@@ -35,7 +35,7 @@ type Description struct {
 	Terms     string        // terms of use, for operators
 }
 
-// Market is a marketplace with quotes from one provider.
+// Market is a marketplace whose quotes one provider carries.
 type Market struct {
 	Key         string        // unique within the provider, lower case: "skinport"
 	Title       string        // display name
@@ -44,7 +44,7 @@ type Market struct {
 	MaxAge      time.Duration // age after which quotes are stale; 0: the default
 	// Currencies lists the known currencies of the quotes.
 	Currencies []money.Currency
-	Pool       string // same value for markets that resell the same listings; "": no other market does
+	Pool       string // markets with the same value resell the same listings; "": none
 }
 
 // File is one price list of a Bulk provider.
@@ -63,12 +63,13 @@ type File struct {
 type Host struct {
 	Key     string  // unique within the provider and stable across restarts; may be "" for a single host
 	Limit   Limit   // rate limit
-	Others  int     // requests beyond Limit that other users of the same budget may need
+	Others  int     // requests per period beyond Limit, reserved for other users of the same budget
 	Quota   Quota   // requests per day and month
 	Headers Headers // budget that the rate-limit headers describe
 }
 
-// HostAt returns the host with a key. A key that is not listed gets a host without a limit.
+// HostAt returns the host with the given key. For an unlisted key it returns a host without a
+// limit.
 func (d *Description) HostAt(key string) Host {
 	for _, h := range d.Hosts {
 		if h.Key == key {
@@ -138,12 +139,13 @@ type Meter struct {
 	sending  func()
 }
 
-// Reserve stores further requests before they are sent. It returns how many requests may be
-// sent before the next call (at least one). It returns an error if no request may be sent.
+// Reserve stores a number of requests before they are sent. It returns that number, at least
+// one. It returns an error if no request may be sent.
 type Reserve func(ctx context.Context) (more int64, err error)
 
-// NewMeter returns a Meter. The first stored requests are already in the database. Every
-// request is stored before it is sent, so a crash loses no count.
+// NewMeter returns a Meter that stores every request before it is sent, so a crash loses no
+// count. The parameter stored is the number of requests that are stored already. When they are
+// used up, the Meter calls reserve for more.
 func NewMeter(stored int64, reserve Reserve) *Meter {
 	return &Meter{reserved: stored, reserve: reserve}
 }
@@ -219,12 +221,12 @@ type Sink interface {
 	// rejects the whole response. The provider then stops and returns that error.
 	Quote(q *Quote) error
 	// Reject counts an invalid row, for example with a malformed amount or name. A rejected
-	// row does not show that the market lacks the item. Use market "" for all markets of the
+	// row is no evidence that the market lacks the item. Use market "" for all markets of the
 	// response and name "" for an unknown item. The reason is a constant in lower case.
 	Reject(market, name, reason string)
 }
 
-// Result holds the data of a fetch apart from its quotes.
+// Result holds the data of a fetch except its quotes.
 type Result struct {
 	ProviderTime time.Time // time of the data as the provider reports it; zero: not reported
 	// Silent lists markets that are missing from the response.

@@ -16,10 +16,10 @@ type Headers string
 
 // The budgets that rate headers may describe.
 const (
-	HeadersOfLimit Headers = ""        // the host's limit, or an unlisted window of at most a day
+	HeadersOfLimit Headers = ""        // the host's limit, or another window of at most a day
 	HeadersOfDay   Headers = "day"     // the daily quota
 	HeadersOfMonth Headers = "month"   // the monthly quota
-	HeadersIgnored Headers = "ignored" // other requests or another key: ignore the headers
+	HeadersIgnored Headers = "ignored" // the headers count other requests or another key; ignore them
 )
 
 // Period returns the period of the quota that the headers describe, or "" if they describe
@@ -51,8 +51,8 @@ type Rate struct {
 	Reset time.Duration // always above 0
 }
 
-// ReportedQuota is the quota in the latest responses minus the requests sent since. It ends at
-// its reset.
+// ReportedQuota is the quota in the latest responses minus the requests sent since then. It is
+// valid until it resets.
 type ReportedQuota struct {
 	Limit    int64 // 0: not reported
 	Left     int64
@@ -147,8 +147,8 @@ func rateReset(h http.Header, key string, about Headers, limit Limit, wall time.
 	return time.Duration(n) * time.Second, true
 }
 
-// storeRateHeaders stores the quota that a response reports, for all processes. It runs before the body
-// is read, because reading takes time.
+// storeRateHeaders stores the quota that a response reports, for all processes. It runs before
+// the body is read, because reading takes time.
 func (c *Client) storeRateHeaders(ctx context.Context, h http.Header) (Rate, bool) {
 	r, ok := rateOf(h, c.o.Headers, c.o.Limit, c.o.Now())
 	if ok {
@@ -193,7 +193,7 @@ func (c *Client) storeReported(ctx context.Context, r Rate) {
 // of a monotonic clock. The zero value means no quota.
 type reportedQuota struct {
 	mu     sync.Mutex
-	rate   Rate          // Left is reduced by the requests sent since
+	rate   Rate          // Left is reduced by the requests sent since then
 	lowest int64         // smallest Left reported in this window
 	shared bool          // the quota is also stored in the shared Allowance, which enforces it for all processes
 	at     time.Duration // time of the latest report

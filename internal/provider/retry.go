@@ -49,8 +49,8 @@ func backoff(first time.Duration, n int) time.Duration {
 	return min(first, maxBackoff)
 }
 
-// lastOr returns the error of the last attempt in preference to the reason why the next one
-// was refused. If the caller cancelled the request, it returns that reason.
+// lastOr returns the error of the last attempt. It returns the refusal of the next attempt if
+// there was no attempt or the caller cancelled the request.
 func (c *Client) lastOr(ctx context.Context, last error, refused *Error) error {
 	if last == nil || ctx.Err() != nil {
 		return refused

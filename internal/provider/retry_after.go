@@ -26,14 +26,14 @@ type retryWait struct {
 // RetryAfter is the demand of a host to stop requests for a while.
 type RetryAfter struct {
 	Wait time.Duration
-	// Most above Wait means that the host did not report a wait. If the host then refuses
+	// Most is above Wait only if the host did not report a wait. If the host then refuses
 	// again soon after the wait, the next wait doubles, up to Most.
 	Most time.Duration
 }
 
 // After returns how long to wait. last is the length of the previous wait, and ago is the time
-// since its end. A negative ago means that this wait is still running, so the refusal belongs
-// to an earlier request. The wait doubles only if 0 <= ago < last.
+// since its end. A negative ago means that the previous wait is still running, so the refusal
+// belongs to an earlier request. The wait doubles only if 0 <= ago < last.
 func (r RetryAfter) After(last, ago time.Duration) time.Duration {
 	wait := r.Wait
 	if ago >= 0 && ago < last {

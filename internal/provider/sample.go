@@ -9,7 +9,7 @@ import (
 const SamplePeriod = 30 * time.Minute
 
 // maxSamples limits the samples of a client while they cannot be stored. A half hour has at
-// most 77 of them.
+// most 77 samples: 7 results with 11 durations.
 const maxSamples = 1000
 
 // SentResult is the result of a request, for statistics.
@@ -56,7 +56,7 @@ func (s *Sent) Result() SentResult {
 type SampleKey struct {
 	At     time.Time // start of the period
 	Result SentResult
-	UpTo   time.Duration // the least of LatencyBounds that no request exceeds; 0: above all bounds
+	UpTo   time.Duration // the smallest of LatencyBounds that no request exceeds; 0: above all bounds
 }
 
 // Sample counts the requests of a period with the same result and about the same duration.
@@ -97,7 +97,7 @@ func (s *Sent) sample() Sample {
 	return Sample{SampleKey: key, Requests: 1, Duration: s.Duration, Bytes: s.Bytes}
 }
 
-// TakeSamples returns the samples since the last call, and forgets them.
+// TakeSamples returns the samples since the last call and removes them.
 func (c *Client) TakeSamples() []Sample {
 	r := &c.record
 	r.mu.Lock()
@@ -110,7 +110,7 @@ func (c *Client) TakeSamples() []Sample {
 	return out
 }
 
-// ReturnSamples adds samples that could not be stored to those of the next TakeSamples.
+// ReturnSamples adds back samples that could not be stored. The next TakeSamples returns them.
 func (c *Client) ReturnSamples(returned []Sample) {
 	r := &c.record
 	r.mu.Lock()

@@ -10,7 +10,7 @@ import (
 // process may have stored that the host is down and then stopped.
 const confirmEvery = time.Minute
 
-// health is the state that this process stored last for all processes.
+// health is the state that this process last stored for all processes.
 type health struct {
 	mu     sync.Mutex
 	down   bool

@@ -30,7 +30,7 @@ func track(s string) tracked {
 
 // escapeKinds matches the escapes of URLs, JSON strings and HTML. The last kind is HTML
 // escapes without a semicolon, which browsers accept. Each kind is removed only when no
-// earlier kind is left, because its end may be escaped too.
+// earlier kind is left, because the end of an escape may itself be escaped.
 var escapeKinds = [...]*regexp.Regexp{
 	regexp.MustCompile(`(?i)%[0-9a-f]{2}|%u[0-9a-f]{4}`),
 	regexp.MustCompile(`(?i)(?:\\u[0-9a-f]{4})+|\\x[0-9a-f]{2}|\\[^ux]`),

@@ -162,7 +162,7 @@ func TestDo_StopsBeforeTotalOrDeadline(t *testing.T) {
 				t.Errorf("got kind %v, want connect", kind)
 			}
 			if took := time.Since(begun); took > 10*time.Second {
-				t.Errorf("the call took %v, want at most 10s", took)
+				t.Errorf("got a call of %v, want at most 10s", took)
 			}
 		})
 	}

@@ -107,8 +107,8 @@ func (a *Allowance) take(t *db.Tx) (r provider.Refusal, near bool, err error) {
 	if err != nil || d.refusal.Wait > 0 {
 		return d.refusal, false, err
 	}
-	// Take the slot last. It may wait for another process, and its time must be the time of
-	// the request.
+	// Take the slot last. Earlier statements may wait for another process, and the time of the
+	// slot must be the time of the request.
 	if d.reported != nil {
 		if n, err := t.Exec(countReported, a.provider, a.host.Key); err != nil || n == 0 {
 			return provider.Refusal{Kind: provider.KindBudget, Wait: minWait}, false, err
@@ -161,7 +161,7 @@ func (a *Allowance) takeSlot(t *db.Tx) (provider.Refusal, error) {
 
 const countReported = `UPDATE reported_quota SET reported_left = reported_left - 1 WHERE provider = $1 AND host = $2 AND reported_left > 0`
 
-// When the clock is set back to an earlier day or month, the count continues in that period.
+// If the clock is set back to an earlier day or month, the count does not restart at zero.
 // This allows no extra requests.
 const countQuota = `
 INSERT INTO budget_quota (provider, host, period, starts_at, used) VALUES ($1, $2, $3, $4, 1)

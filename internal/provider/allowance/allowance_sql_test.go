@@ -30,7 +30,7 @@ func (f *fixture) take(a provider.Allowance) provider.Refusal {
 	f.Helper()
 	r, err := a.Take(f.Context())
 	if err != nil {
-		f.Error(err) // Error may be called from other goroutines
+		f.Errorf("got error %v, want none", err) // unlike Fatalf, Errorf may be called from other goroutines
 	}
 	return r
 }
@@ -101,8 +101,8 @@ func TestTake_KeepsLimitInEveryInterval(t *testing.T) {
 
 // The limit has more requests than slots, so several requests share a slot.
 func TestTake_KeepsLimitOfManyRequests(t *testing.T) {
-	each(t, func(f *fixture) { // 225 slots of 4 requests
-		limit := provider.Limit{Requests: 900, Per: time.Minute} // 225 slots of 4
+	each(t, func(f *fixture) {
+		limit := provider.Limit{Requests: 900, Per: time.Minute} // 225 slots of 4 requests
 		a := f.allowance("h", limit, provider.Quota{})
 		take := func(n int) (sent int) {
 			for range n {
@@ -125,8 +125,8 @@ func TestTake_KeepsLimitOfManyRequests(t *testing.T) {
 	})
 }
 
-// Two users share one host. One of them leaves a part of the limit to the other, in any order
-// of requests.
+// Two users share one host. The first user leaves a part of the limit to the second, in any
+// order of requests.
 func TestTake_LeavesPartOfLimitToOthers(t *testing.T) {
 	each(t, func(f *fixture) {
 		for host, few := range map[string]int{"few": 10, "many": 800} { // the requests of "many" share slots

@@ -11,7 +11,7 @@ import (
 )
 
 // paceHours is the number of hours with counts: 24 full hours, the current hour, and one hour
-// to tell the current hour from the same hour of the previous day.
+// to distinguish the current hour from the same hour of the previous day.
 const paceHours = 26
 
 // checkEvery is the interval at which a process checks a budget near its end.
@@ -40,7 +40,7 @@ func (a *Allowance) countPace(t *db.Tx, now time.Time) error {
 }
 
 // paces holds the paces of the last hour and the last day. Both start at a full hour, so each
-// may cover up to one more hour.
+// may cover up to one hour more.
 type paces struct{ hour, day provider.Pace }
 
 func (p paces) of(window time.Duration) provider.Pace {
@@ -137,8 +137,8 @@ func (a *Allowance) warn(ctx context.Context, b *provider.Budget) error {
 	return errors.Join(errs...)
 }
 
-// markLow stores that a budget is low until it resets. It reports whether this is the first
-// time. The first time it also adds the event, in the same transaction.
+// markLow stores that a budget is low until it resets. The first call in this window also
+// adds an event, in the same transaction, and returns true.
 func (a *Allowance) markLow(ctx context.Context, low event.BudgetLow) (first bool, err error) {
 	err = a.s.InTx(ctx, func(t *db.Tx) error {
 		clock := t.Dialect.Clock(3)

@@ -124,7 +124,7 @@ func TestTake_LowBudgetAddsOneEvent(t *testing.T) {
 		for range processes {
 			wg.Go(func() {
 				if _, err := allowance.New(f.DB, "s", host).Take(f.Context()); err != nil {
-					f.Error(err)
+					f.Errorf("got error %v, want none", err)
 				}
 			})
 		}

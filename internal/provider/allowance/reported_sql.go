@@ -9,7 +9,7 @@ import (
 	"assay/internal/provider"
 )
 
-// demands holds the wait and the quota that a host has reported and that still apply.
+// demands holds the current wait and the current reported quota of a host.
 type demands struct {
 	now      time.Time
 	refusal  provider.Refusal        // set during a wait, or when the quota is exhausted
@@ -84,7 +84,7 @@ func (a *Allowance) StoreReported(ctx context.Context, r provider.Rate) error {
 	})
 }
 
-// DropReported deletes what a provider reported about its quotas.
+// DropReported deletes the reported quotas of a provider.
 func DropReported(t *db.Tx, provider string) error {
 	_, err := t.Exec(`DELETE FROM reported_quota WHERE provider = $1`, provider)
 	return err

@@ -57,7 +57,7 @@ func TestDown_WritesOneEventForManyProcesses(t *testing.T) {
 			for _, a := range all {
 				wg.Go(func() {
 					if err := do(a); err != nil {
-						f.Error(err)
+						f.Errorf("got error %v, want none", err)
 					}
 				})
 			}

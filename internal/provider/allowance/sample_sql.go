@@ -26,7 +26,7 @@ ON CONFLICT (provider, host, at, result, up_to) DO UPDATE SET requests = request
 	duration = request_sample.duration + excluded.duration, bytes = request_sample.bytes + excluded.bytes`)
 
 // StoreSamples adds the requests of the clients since the last call to the stored samples.
-// After an error the clients keep them for the next call.
+// After an error, the clients keep these requests for the next call.
 func StoreSamples(ctx context.Context, s *db.DB, clients []Sampled) error {
 	type row struct {
 		Sampled

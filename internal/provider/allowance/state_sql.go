@@ -37,9 +37,9 @@ func (a *Allowance) StoreRetryAfter(ctx context.Context, r provider.RetryAfter) 
 	return wait, err
 }
 
-// resetFutureTimes sets times in the future to now. They exist after the clock is set back,
-// and they would count for too long. Their real time is unknown. Counting them from now on
-// allows no extra requests.
+// resetFutureTimes sets stored times in the future to now. Such times exist after the clock
+// is set back, and they would count for too long. Their real age is unknown. Counting them
+// from now on allows no extra requests.
 func (a *Allowance) resetFutureTimes(t *db.Tx) error {
 	clock := t.Dialect.Clock(3)
 	for _, query := range []string{

@@ -54,8 +54,8 @@ func classify(e *provider.Error) {
 }
 
 // Host returns the budget of the cheapest plan that allows this shape: Starter for batches,
-// Free for single names, Pro for a stream. A stream has a separate host, because the number of
-// stream starts per 24 hours is limited and its rate-limit headers describe that limit.
+// Free for single names, Pro for a stream. A stream has a separate host, because a limit on
+// stream starts per 24 hours applies. The rate-limit headers of a stream describe that limit.
 func Host(shape provider.Shape) provider.Host {
 	h := provider.Host{Limit: provider.Limit{Requests: 40, Per: time.Minute}, Quota: provider.Quota{Month: 50_000}, Headers: provider.HeadersOfMonth}
 	switch shape {
@@ -87,15 +87,15 @@ const (
 	pageSize  = 100 // rows per response about one name, on the cheapest plan
 	maxPages  = 10  // pages per name; a name needs far fewer for its markets and phases
 
-	// maxAge is the maximum age of a quote by name. The free plan allows 33 names a day, so
-	// each name is requested rarely. A market's quote of a week ago is too old anyway.
+	// maxAge is the age after which a quote by name is stale. It is long, because the free
+	// plan allows 33 names a day, so each name is requested rarely.
 	maxAge = 7 * 24 * time.Hour
 
 	streamFile = "prices.ndjson"
 	month      = 30 * 24 * time.Hour // period of reported sales
 )
 
-const terms = "Needs the key of a cs2cap plan, and its terms apply. For an item with phases, the quote without a phase is the quote of the cheapest phase."
+const terms = "Needs the key of a cs2cap plan. The terms of cs2cap apply. For an item with phases, the quote without a phase is the quote of the cheapest phase."
 
 // Config configures a Provider.
 type Config struct {
@@ -163,8 +163,8 @@ func New(c Config) *Provider {
 // Describe implements provider.Provider.
 func (s *Provider) Describe() provider.Description { return s.describe }
 
-// Probe returns a call for one name in every shape. It avoids a stream, because the plan
-// allows few stream starts.
+// Probe returns a call for one name. It avoids a stream, because the plan allows few stream
+// starts. Only a Provider of shape Bulk without a Sales client probes with the stream.
 func (s *Provider) Probe() provider.Call {
 	if s.describe.Shape == provider.Bulk && s.sales == nil {
 		return provider.Call{AppID: catalog.CS2, File: streamFile}

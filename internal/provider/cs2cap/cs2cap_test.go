@@ -332,8 +332,8 @@ func asError(err error) *provider.Error {
 	return e
 }
 
-// An exhausted quota causes one refused request. Further requests wait for the reset, whatever
-// form the response has.
+// An exhausted quota causes one refused request. Further requests wait for the reset, for each
+// form of the response.
 func TestFetch_ExhaustedQuotaStopsRequests(t *testing.T) {
 	for name, set := range map[string]func(*cs2captest.Server){
 		"Unix time": func(*cs2captest.Server) {}, "seconds from now": func(s *cs2captest.Server) { s.FromNow = true }, "code only": func(s *cs2captest.Server) { s.Bare = true },
@@ -346,7 +346,7 @@ func TestFetch_ExhaustedQuotaStopsRequests(t *testing.T) {
 		for i := range 4 {
 			_, _, _, err := fetch(t, src, redline)
 			if e := asError(err); i > 0 && (e == nil || !e.Deferred() || e.RetryAfter < time.Minute) {
-				t.Errorf("%s, call %d: got error %+v, want a deferred one", name, i, err)
+				t.Errorf("%s, call %d: got error %+v, want a deferred error", name, i, err)
 			}
 		}
 		if n := len(srv.Hits()); n != 2 {

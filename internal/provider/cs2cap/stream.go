@@ -51,9 +51,9 @@ func (s *Provider) fetchSales(ctx context.Context, call provider.Call) (sales, e
 	return provider.Read(ctx, s.sales, req, readSales)
 }
 
-// readStream reads one item from each line. The last line has no mark, so a stream that is
+// readStream reads one item from each line. The last line is not marked, so a stream that is
 // truncated between lines looks complete. Only a comparison with the length of the previous
-// stream can reveal it. A market without quotes is silent.
+// stream can detect it. A market without quotes is silent.
 func (s *Provider) readStream(ctx context.Context, body io.Reader, monthly sales, sink provider.Sink) (provider.Result, error) {
 	a := contents{sales: monthly, quoted: make([]bool, len(s.describe.Markets))}
 	cells, inner := make([]feed.Cell, len(lineNames)), make([]feed.Cell, len(quoteNames))
@@ -80,13 +80,13 @@ func (s *Provider) readStream(ctx context.Context, body io.Reader, monthly sales
 	return a.result, nil
 }
 
-// maxSold is the maximum number of items with sales. It limits the memory. CS2 has 40,000
+// maxSold is the maximum number of items with sales. It bounds memory use. CS2 has 40,000
 // items.
 const maxSold = 100_000
 
-// readSales reads the monthly sales of each item. It adds cs2cap's estimate, from listings
-// that disappear, to the count of Steam. Steam's count may be missing. Only Steam's count can
-// show that there were no sales.
+// readSales reads the monthly sales of each item: the sum of Steam's count and of cs2cap's
+// count, which is an estimate from listings that disappear. Either count may be missing. If
+// cs2cap's count is missing and Steam's is 0, the sales are unknown.
 func readSales(ctx context.Context, body io.Reader) (sales, error) {
 	monthly := sales{}
 	cells, inner := make([]feed.Cell, len(saleNames)), make([]feed.Cell, len(summaryNames))

@@ -168,7 +168,7 @@ func TestStream_WaitsForOpenStream(t *testing.T) {
 	}
 	<-fake.Opened
 	if err := <-ended; err != nil {
-		t.Error(err)
+		t.Errorf("got error %v, want none", err)
 	}
 }
 

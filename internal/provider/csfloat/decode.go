@@ -58,7 +58,7 @@ const maxDopplers = 50_000
 var priceNames = []string{"market_hash_name", "min_price", "quantity"}
 
 // readPrices reads the offers and then adds the phases. In this list, the price of a Doppler
-// is probably the price of its cheapest phase. It counts for the name without a phase.
+// is probably the price of its cheapest phase. It becomes the quote without a phase.
 func readPrices(ctx context.Context, body io.Reader, dopplers []provider.Quote, sink provider.Sink) error {
 	cells := make([]feed.Cell, len(priceNames))
 	return feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {

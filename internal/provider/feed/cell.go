@@ -47,9 +47,9 @@ const (
 	RejectCurrency = "currency code is invalid"
 )
 
-// Amount reads a price. unit is the number of price units in one currency unit: 1 for
-// dollars, 100 for cents. It returns 0 for a missing price:
-// an empty cell, 0 or -1. It returns a reason for an invalid price.
+// Amount reads a price. unit is the number of price units in one currency unit: 1 for dollars,
+// 100 for cents. It returns 0 for a missing price: an empty cell, 0 or -1. It returns a reason
+// for an invalid price.
 func (c Cell) Amount(unit int64) (m money.Micro, reason string) {
 	if c.Empty() {
 		return 0, ""

@@ -140,6 +140,6 @@ func TestPhase_IsFoundInNamesAndPaints(t *testing.T) {
 		}
 	}
 	if Phase([]byte("ruby")) != "" || Phase([]byte("Phase 2 ")) != "" {
-		t.Error("Phase accepts another spelling of a phase, want none")
+		t.Error("another spelling of a phase: got a phase, want none")
 	}
 }

@@ -25,8 +25,8 @@ type CountingSink struct {
 	sinkErr         error // error from the sink
 }
 
-// NewCountingSink returns a CountingSink for a response of at most maxItems items. sink may be nil if Quote
-// is never called.
+// NewCountingSink returns a CountingSink for a response of at most maxItems items. sink may be
+// nil if Quote is never called.
 func NewCountingSink(sink provider.Sink, maxItems int) *CountingSink {
 	return &CountingSink{sink: sink, maxItems: maxItems, bits: map[string]int{}, reasons: map[string]int{}}
 }
@@ -84,7 +84,7 @@ func (t *CountingSink) note(reason string) {
 }
 
 // CheckRejectRate returns an error if most rows so far were rejected. Read calls it at the end
-// of a response. A decoder calls it earlier if it then passes on quotes from another response.
+// of a response. A decoder that adds quotes from another response calls it before it adds them.
 func (t *CountingSink) CheckRejectRate() error {
 	if t.rejects <= t.quotes {
 		return nil

@@ -71,7 +71,7 @@ func tokens(t *testing.T, doc string) (out []string) {
 			return out
 		}
 		if err != nil {
-			t.Fatalf("%s: %v", doc, err)
+			t.Fatalf("%s: got error %v, want none", doc, err)
 		}
 		switch v := token.(type) {
 		case string:
@@ -122,8 +122,8 @@ func anyValue(r *rand.Rand, depth int) string {
 	}
 }
 
-// anyText returns a JSON string of pieces that a careless parser takes for the end of the
-// string, or misses as its end.
+// anyText returns a JSON string with quotes and backslashes. A careless parser finds the end
+// of the string too early or too late.
 func anyText(r *rand.Rand) string {
 	pieces := []string{
 		`\"`, `\\`, `\\\\`, `\\\"`, `{`, `}`, `[`, `]`, `:`, `,`, `\u2605`, `\ud83d\ude00`, `★ `, `壱`, `\n`, `\/`, `a`, ` `, `\u0022`, `\u0000`, `'`, `\t`,

@@ -42,10 +42,10 @@ func Malformed(format string, args ...any) error {
 	return &malformed{fmt.Sprintf(format, args...)}
 }
 
-// Read calls decode for one response. It first restarts the sink. Pass a nil sink if the rows
-// are not quotes. Errors are *provider.Error of KindProtocol or KindTooLarge. Read returns an
-// error of the sink and any other *provider.Error unchanged. It is also an error if more rows
-// are rejected than accepted.
+// Read restarts the sink and calls decode for one response. Pass a nil sink if the rows are not
+// quotes. For an invalid response, Read returns a *provider.Error of KindProtocol or
+// KindTooLarge. A response with more rejected than accepted rows is invalid. Read returns an
+// error of the sink, or a *provider.Error of decode, unchanged.
 func Read(ctx context.Context, p string, body io.Reader, sink provider.Sink, decode func(*Reader) error) error {
 	if sink != nil {
 		sink.Restart()
@@ -83,7 +83,7 @@ func (r *Reader) End() error {
 }
 
 // Classify converts a read error to a *provider.Error. It returns a *provider.Error unchanged.
-// After the context ended, it returns every error unchanged.
+// After ctx has ended, it returns every error unchanged.
 func Classify(ctx context.Context, p string, err error) error {
 	var (
 		known  *provider.Error
@@ -198,8 +198,8 @@ func (r *Reader) Cell() (Cell, error) {
 }
 
 // Row reads the next value, which must be an object, into cells. Each cell holds the value of
-// one name in names and is valid until the next read. Row rejects any other value, and an
-// object with a duplicate name, and returns false.
+// one name in names and is valid until the next read. If the value is not an object or has one
+// of the names twice, Row rejects it and returns false.
 func (r *Reader) Row(names []string, cells []Cell) (ok bool, err error) {
 	value, err := r.value()
 	if err != nil {

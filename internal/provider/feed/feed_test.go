@@ -188,7 +188,7 @@ func TestRead_AcceptsRowOfExactlyMaxRow(t *testing.T) {
 func TestRead_ReturnsSinkErrorUnchanged(t *testing.T) {
 	s := sink{err: errors.New("sink full")}
 	if err := Read(context.Background(), "src", strings.NewReader(`[{"name":"A"}]`), &s, readRows); err != s.err {
-		t.Errorf("got error %v, want that of the sink", err)
+		t.Errorf("got error %v, want the sink's error", err)
 	}
 }
 

@@ -31,7 +31,7 @@ func (w *window) Read(p []byte) (int, error) {
 }
 
 // NewDecoder returns a JSON decoder with a limited buffer. It requires strictly valid JSON and
-// UTF-8. It accepts duplicate names, because the functions that read rows handle them.
+// UTF-8. It accepts duplicate names, because the functions that read rows check for them.
 func NewDecoder(src io.Reader) *jsontext.Decoder {
 	w := &window{src: src}
 	w.dec = jsontext.NewDecoder(w, jsontext.AllowDuplicateNames(true))

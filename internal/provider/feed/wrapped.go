@@ -44,9 +44,9 @@ func (r *Reader) Lines(line func() error) error {
 var errorMembers = [...]string{"success", "error", "msg", "message"}
 
 // Wrapped reads an object that has a list in the member named list. It reads the list like
-// Rows. It reads the members in names into cells, which stay valid. A duplicate of one of
-// these members is an error. An error response with status 200 is also an error: success is
-// not true, or there is a message but no list.
+// Rows. It reads the members in names into cells, which stay valid. It returns an error if one
+// of these members is a duplicate, if the member success is present and not true, or if there
+// is no list.
 func (r *Reader) Wrapped(list string, row func() error, names []string, cells []Cell) error {
 	clear(cells)
 	known := slices.Concat([]string{list}, errorMembers[:], names)

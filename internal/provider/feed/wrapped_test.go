@@ -8,8 +8,8 @@ import (
 	"assay/internal/provider"
 )
 
-// wrapped reads a response with a list of numbers. It returns the numbers joined to one text,
-// and the member time.
+// wrapped reads a response with a list of numbers. It returns the numbers, joined into one
+// text, and the member time.
 func wrapped(doc string) (rows string, at Cell, err error) {
 	cells := make([]Cell, 1)
 	err = Read(context.Background(), "src", strings.NewReader(doc), nil, func(r *Reader) error {

@@ -27,7 +27,7 @@ type trades struct {
 	at    time.Time // time of the file; zero: not reported
 }
 
-// headNames are the members of both files apart from the rows.
+// headNames are the members of both files except the rows.
 var headNames = []string{"time", "currency"}
 
 // read reads a file, calls row for each of its rows and returns the time of the file.
@@ -104,8 +104,8 @@ const maxSales = 1_000_000_000
 var priceNames = []string{"market_hash_name", "price", "volume"}
 
 // readPrices reads the offers and adds the bids and sales of each name. It then adds a quote
-// for each name that only the other file has. If both files have a price, this file's price is
-// used. The time of the result is the time of the older file.
+// for each name that only class_instance has. If both files have a price for a name, it uses
+// the price of the offer. The time of the result is the time of the older file.
 func (s *Provider) readPrices(ctx context.Context, body io.Reader, all trades, sink provider.Sink) (provider.Result, error) {
 	result := provider.Result{ProviderTime: all.at}
 	cells := make([]feed.Cell, len(priceNames))
@@ -138,7 +138,7 @@ func (s *Provider) readPrices(ctx context.Context, body io.Reader, all trades, s
 }
 
 // addPrice reads an offer, adds its quote and removes its name from unlisted. It also removes
-// the name of an invalid row, so that the price of the other file is not used instead.
+// the name of an invalid row, so that the price in class_instance is not used instead.
 func (s *Provider) addPrice(r *feed.Reader, cells []feed.Cell, all, unlisted map[string]*itemTrades) error {
 	name, ok := r.Name(Name, cells[0])
 	if !ok {

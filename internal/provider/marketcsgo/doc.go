@@ -4,7 +4,8 @@
 // Documentation: https://market.csgo.com/en/api/content/start, read in November 2026. Some
 // facts are known from clients only: volume counts offers, and popularity_7d counts sales. It
 // is unknown whether numbers are strings, which numbers may be null, and how large the second
-// file is. The package accepts all forms of these.
+// file is. The package therefore accepts numbers, strings and null, and files of any size
+// within its limits.
 //
 // The same company runs sites for other games (market.dota2.net, tf2.tm, rust.tm). They are
 // reported to respond in the same way, but this is unconfirmed, so the package does not use

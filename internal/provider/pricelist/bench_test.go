@@ -11,9 +11,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// BenchmarkDecode compares each decoder with the minimal work of any reader: for JSON a
-// scan of the tokens, for CSV a scan of the records. Each decoder must reach at least half
-// of the speed of the scan, which has the name floor.
+// BenchmarkDecode compares each decoder with a scan that reads only the tokens of JSON or
+// the records of CSV. The benchmarks of the scan are named floor. Each decoder must reach
+// at least half of the speed of the scan.
 
 func benchRows(format string, n int) []byte {
 	var b bytes.Buffer

@@ -39,9 +39,9 @@ type Env struct {
 	Secret func(name string) (string, error)
 }
 
-// Load parses the configuration file with the name. Locations in it are relative to its
-// directory. If the content is invalid, the error is a *fault.Error that lists all faults
-// with JSON pointers.
+// Load parses the named configuration file. Relative locations in the file are relative to
+// its directory. If the content is invalid, the error is a *fault.Error that lists all
+// faults with JSON pointers.
 func Load(name string, secret func(string) (string, error)) (*Config, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -137,7 +137,7 @@ func (c *Config) mergeMarkets(o *object, l *list) {
 }
 
 // mergeHosts adds the host of a list to the configuration. All lists of a host share its
-// budget. It is sufficient that one of them configures it.
+// budget, so only one of them needs to configure it.
 func (c *Config) mergeHosts(o *object, l *list) {
 	if l.location.host == "" {
 		return

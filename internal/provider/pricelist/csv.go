@@ -77,8 +77,8 @@ func (r *csvReader) fault(detail string) error {
 	return feed.Malformed("record %d %s", r.record+1, detail)
 }
 
-// fill reads until the buffer is full. Without this, a source with small reads would cause
-// the same record to be split many times.
+// fill reads until the buffer is full. Otherwise, split would scan the same record many
+// times if src returns only a few bytes per read.
 func (r *csvReader) fill() error {
 	if r.err != nil {
 		return r.err
@@ -143,8 +143,8 @@ func (r *csvReader) split(b []byte) (int, error) {
 		if n := lineEnd(b, i); n > 0 {
 			return i + n, nil
 		}
-		// The field is neither followed by a delimiter nor by a complete line break. This
-		// is valid only at the end of the list.
+		// Neither a delimiter nor a complete line break follows the field. This is valid
+		// only at the end of the list.
 		if !last {
 			return 0, errMore
 		}
@@ -174,7 +174,7 @@ func (r *csvReader) field(b []byte, i int, last bool) (s span, end int, err erro
 	return span{from: i, to: end}, end, nil
 }
 
-// quoted returns the quoted field with text from i on, and the index after it.
+// quoted returns the quoted field whose text begins at i, and the index after the field.
 func (r *csvReader) quoted(b []byte, i int, last bool) (s span, end int, err error) {
 	s.from = i
 	for {

@@ -44,10 +44,10 @@ func compareCSV(t *testing.T, doc string) {
 			got = append(got, fields)
 		}
 		if (err != io.EOF) != (wantErr != nil) {
-			t.Errorf("%s %q: got error %v, want like encoding/csv %v", name, doc, err, wantErr)
+			t.Errorf("%s %q: got error %v, want %v from encoding/csv", name, doc, err, wantErr)
 		}
 		if wantErr == nil && !slices.EqualFunc(got, want, slices.Equal) {
-			t.Errorf("%s %q: got %q, want like encoding/csv %q", name, doc, got, want)
+			t.Errorf("%s %q: got %q, want %q from encoding/csv", name, doc, got, want)
 		}
 	}
 }

@@ -180,7 +180,7 @@ func TestMarkets_OnePerRow(t *testing.T) {
 		t.Errorf("got quotes %+v, want market a at 1.5", c.quotes)
 	}
 	if len(c.rejects) != 2 || c.rejects[0].reason != provider.RejectConflict || !slices.Equal(result.Silent, []string{"gone"}) {
-		t.Errorf("got rejects %+v and silent markets %v, want 2 conflicts and gone", c.rejects, result.Silent)
+		t.Errorf("got rejects %+v and silent markets %v, want 2 conflicts and [gone]", c.rejects, result.Silent)
 	}
 }
 
@@ -291,7 +291,7 @@ func TestRead_StopsWhenCancelled(t *testing.T) {
 	wantError(t, err, provider.KindCancelled)
 }
 
-// rowOf returns a row with n bytes. Most of them are in a member without configuration.
+// rowOf returns a row with n bytes. Most of them are in a member that is not configured.
 func rowOf(n int) string {
 	const head, tail = `{"name":"A","price":1,"unread":"`, `"}`
 	return head + strings.Repeat("x", n-len(head)-len(tail)) + tail
@@ -299,6 +299,6 @@ func rowOf(n int) string {
 
 func TestRead_AcceptsARowOfTheMaximumSize(t *testing.T) {
 	if _, err := readText(t, compileOne(t, arrayList), "["+rowOf(feed.MaxRow)+"]"); err != nil {
-		t.Error(err)
+		t.Errorf("got error %v, want none", err)
 	}
 }

@@ -129,8 +129,8 @@ func usd(t testing.TB, text string) money.Micro {
 	return m
 }
 
-// dataFile returns the path of a file with real data. The files are not part of the
-// repository but of a directory next to it. The test is skipped if the file is missing.
+// dataFile returns the path of a file with real data, in a directory next to the
+// repository. If the file is missing, dataFile skips the test.
 func dataFile(t testing.TB, name string) string {
 	t.Helper()
 	file := filepath.Join("..", "..", "..", "..", "shared", "data", name)

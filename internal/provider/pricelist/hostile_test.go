@@ -119,7 +119,7 @@ func TestRead_RejectsBombsInBoundedMemory(t *testing.T) {
 			runtime.ReadMemStats(&after)
 			wantError(t, err, c.kind)
 			if mib := (after.TotalAlloc - before.TotalAlloc) >> 20; mib > 40 {
-				t.Errorf("allocated %d MiB, want at most 40", mib)
+				t.Errorf("got %d MiB allocated, want at most 40", mib)
 			}
 		})
 	}
@@ -142,7 +142,7 @@ func TestRead_StreamsLargeLists(t *testing.T) {
 				t.Errorf("got %d quotes of %d rows, want at least half", peak.quotes, src.rows)
 			}
 			if mib := peak.heap() >> 20; mib > most {
-				t.Errorf("the heap grew by %d MiB, want at most %d", mib, most)
+				t.Errorf("got heap growth of %d MiB, want at most %d", mib, most)
 			}
 		})
 	}

@@ -16,17 +16,16 @@ type jsonReader struct {
 	cells  []feed.Cell
 	nested feed.Cell // array of quotes of the current row
 
-	// Whether the current row or element has a configured member twice.
-	duplicate bool
+	duplicate bool // the current row or element has a configured member twice
 
 	path  path   // path of the current member
 	found bool   // whether the root was found
 	seen  []bool // whether a field was found in any row
 
-	// For error messages: members of the document, and of the first row and element.
-	top       []string
-	outline   []string
-	inElement bool // whether outline includes the members of an element
+	// Member names for error messages.
+	top       []string // of the document
+	outline   []string // of the first row and the first element
+	inElement bool     // outline includes the members of an element
 }
 
 func newJSONReader(src io.Reader, r *rows) *jsonReader {
@@ -104,7 +103,7 @@ func (j *jsonReader) listTime() error {
 	}
 	t, reason := c.Time(j.list.listTime.format)
 	if reason != "" {
-		return feed.Malformed("the list's time at %s is not in the stated format", j.list.listTime.path)
+		return feed.Malformed("the list's time at %s is not in the configured format", j.list.listTime.path)
 	}
 	j.rows.time = t
 	return nil

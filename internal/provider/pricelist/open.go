@@ -26,7 +26,7 @@ const (
 const maxWindow = 8 << 20
 
 // errTooLarge is the error for a list with more than maxBytes bytes.
-var errTooLarge = errors.New("more bytes than maxBytes")
+var errTooLarge = errors.New("the list has more bytes than maxBytes: raise maxBytes in PRICELIST_CONFIG")
 
 const readBuffer = 32 << 10
 

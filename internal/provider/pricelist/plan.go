@@ -66,8 +66,8 @@ type quoteRule struct {
 	phases         []phaseFields
 }
 
-// phaseFields are the fields with the prices of one phase, in a row of the item without
-// a phase.
+// phaseFields holds the fields with the prices of one phase. They are in the row of the
+// item without a phase.
 type phaseFields struct {
 	phase          string
 	ask, bid, sale int

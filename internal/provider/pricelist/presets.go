@@ -67,8 +67,8 @@ func presets() map[string]string {
 			{"key": "buff163", "title": "Buff163", "value": "buff"},
 			{"key": "skinport", "title": "Skinport"}]}`,
 
-		// ByMykel's tracker of the Steam market changes about weekly. It is an object of
-		// names with prices in cents. The format of its time is unverified.
+		// ByMykel's tracker of the Steam market changes about weekly. The list is an object
+		// with a price in cents for each name. The format of its time is unverified.
 		"bymykel": `{
 		"title": "ByMykel price tracker",
 		"location": "https://raw.githubusercontent.com/ByMykel/counter-strike-price-tracker/main/static/latest.json",
@@ -76,9 +76,9 @@ func presets() map[string]string {
 		"root": "prices", "time": {"field": "metadata.updated_at"},
 		"markets": [{"key": "steam", "title": "Steam Community Market", "ask": "."}]}`,
 
-		// The static files of csgotrader.app change daily. They are objects by name with
-		// prices in dollars. 0, null and "null" mean no price. The files contain no time,
-		// so the presets use the Last-Modified header.
+		// The static files of csgotrader.app change daily. Each is an object with a price
+		// in dollars for each name. 0, null and "null" mean no price. The files contain no
+		// time, so the presets use the Last-Modified header.
 		"csgotrader-steam": csgotrader("steam", "steam", "Steam Community Market",
 			`"sale": ["last_24h", "last_7d", "last_30d", "last_90d"]`),
 		"csgotrader-skinport":   csgotrader("skinport", "skinport", "Skinport", `"ask": "starting_at"`),
@@ -92,8 +92,8 @@ func presets() map[string]string {
 		"csgotrader-cstrade":    csgotrader("cstrade", "cstrade", "CS.TRADE", dopplerPrice),
 		"csgotrader-csfloat":    csgotrader("csfloat", "csfloat", "CSFloat", dopplerPrice),
 		"csgotrader-lisskins":   csgotrader("lisskins", "lisskins", "LIS-SKINS", dopplerPrice),
-		// The price that the CSGO Trader extension computes from other markets. Nothing is
-		// offered at this price, so the preset reads it as a sale.
+		// The CSGO Trader extension computes this price from other markets. It is not an
+		// offer, so the preset reads it as a sale.
 		"csgotrader-csgotrader": csgotrader("csgotrader", "csgotrader", "CSGO Trader",
 			`"sale": "price", "phases": {"sale": "doppler"}`),
 		"csgotrader-buff163": csgotrader("buff163", "buff163", "Buff163",

@@ -17,8 +17,8 @@ import (
 	"assay/internal/provider"
 )
 
-// These tests read real lists. They compare the quotes with those that the standard library
-// and exact rational numbers produce from the same files.
+// These tests read real lists. They compare the quotes with quotes that the tests compute
+// from the same files with the standard library and exact rational numbers.
 
 const sixMarkets = `{"key":"six","location":"@","format":"csv","appId":730,"currency":"USD","name":"market_hash_name",
 	"minItems":1000,"markets":[
@@ -327,7 +327,7 @@ func TestReal_RustMarketsNestedInItems(t *testing.T) {
 		t.Fatalf("the file has %d items, want 34", len(doc.Items))
 	}
 	if len(result.Silent) != 1 || result.Silent[0] != "nowhere" || !result.ProviderTime.Equal(stamp) {
-		t.Errorf("got silent markets %v and time %v, want nowhere and %v", result.Silent, result.ProviderTime, stamp)
+		t.Errorf("got silent markets %v and time %v, want [nowhere] and %v", result.Silent, result.ProviderTime, stamp)
 	}
 	compare(t, got, want)
 }

@@ -42,7 +42,7 @@ func newRows(l *list, sink provider.Sink) *rows {
 // errTooManyItems is the error for a list with more than maxItems items.
 var errTooManyItems = errors.New("the list has more items than maxItems: raise maxItems in PRICELIST_CONFIG")
 
-// begin reads the item of a row. It returns false if the row is to be skipped. key is the
+// begin reads the item of a row. It returns false if the row must be skipped. key is the
 // key of the row in an object.
 func (r *rows) begin(key []byte, cells []feed.Cell) bool {
 	r.rows++
@@ -249,7 +249,8 @@ func isStated(field int, cells []feed.Cell) bool {
 	return field != none && cells[field].Kind != feed.Absent
 }
 
-// first returns the first amount in the fields. It stops at an invalid amount.
+// first returns the first amount in the fields that is not 0. It returns a reason at the
+// first invalid amount.
 func first(fields []int, cells []feed.Cell, unit int64) (m money.Micro, reason string) {
 	for _, f := range fields {
 		if m, reason = amountOf(f, cells, unit); m != 0 || reason != "" {

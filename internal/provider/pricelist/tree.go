@@ -41,17 +41,17 @@ func (f *faults) err() error {
 }
 
 // object reads the members of a JSON object one by one. A member of the wrong type is a
-// fault and is treated as missing. done reports all members that were not read.
+// fault and is treated as missing. The method done adds faults for unknown members.
 type object struct {
 	at        string // JSON pointer of the object
 	names     []string
 	members   map[string]jsontext.Value
-	inherited map[string]string // JSON pointers, in the base object, of the members that this object inherited
+	inherited map[string]string // by name of an inherited member: its JSON pointer in the base object
 	used      map[string]bool
 	faults    *faults
 }
 
-// newObject parses value. It must be valid JSON without duplicate names.
+// newObject parses value, which must be valid JSON without duplicate names.
 func newObject(at string, value jsontext.Value, f *faults) *object {
 	o := &object{
 		at: at, members: map[string]jsontext.Value{}, inherited: map[string]string{},

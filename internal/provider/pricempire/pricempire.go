@@ -33,8 +33,8 @@ const BaseURL = "https://api.pricempire.com"
 // on the plan.
 func Limit() provider.Limit { return provider.Limit{Requests: 10, Per: time.Minute} }
 
-// First and longest wait after a refusal without Retry-After. The monthly quota may be
-// exhausted.
+// Wait and MostWait are the first and the longest wait after a refusal without Retry-After.
+// They are long, because the monthly quota may be exhausted.
 const (
 	Wait     = 10 * time.Minute
 	MostWait = 6 * time.Hour
@@ -51,7 +51,7 @@ func CheckMarkets(keys []string) error {
 	seen := map[string]bool{}
 	for _, key := range keys {
 		if strings.HasSuffix(key, "_buy") {
-			return fmt.Errorf("market %s has bids only, which are not prices: remove it", key)
+			return fmt.Errorf("market %s has only bids and no asks: remove it", key)
 		}
 		if m := market(key); seen[m] {
 			return fmt.Errorf("market %s is listed twice: remove one", m)
@@ -61,7 +61,7 @@ func CheckMarkets(keys []string) error {
 	return nil
 }
 
-// market returns the common key for one of Pricempire's market keys, such as "swap.gg".
+// market returns Assay's key for a market key of Pricempire, such as "swapgg" for "swap.gg".
 func market(key string) string { return strings.ReplaceAll(key, ".", "") }
 
 const (

@@ -241,7 +241,7 @@ func TestFetch_ReadsEveryGameAndCurrency(t *testing.T) {
 
 func TestCheckMarkets_RejectsBidsAndDuplicates(t *testing.T) {
 	if err := pricempire.CheckMarkets(append(pricempire.Markets(), "swap.gg")); err != nil {
-		t.Error(err)
+		t.Errorf("got error %v, want none", err)
 	}
 	for _, keys := range [][]string{{"buff163", "buff163_buy"}, {"swap.gg", "swapgg"}} {
 		if pricempire.CheckMarkets(keys) == nil {

@@ -96,8 +96,8 @@ func (r *suite) hostilePrices(t *testing.T) {
 	}
 }
 
-// duplicates checks repeated rows of an item. Rows with different prices are all rejected,
-// wherever they are. Rows with the same price count once.
+// duplicates checks repeated rows of an item. Rows with different prices are all rejected, in
+// any order. Rows with the same price count once.
 func (r *suite) duplicates(t *testing.T) {
 	const contested, repeated = "AK-47 | Redline (Field-Tested)", "AWP | Asiimov (Field-Tested)"
 	for name, c := range map[string]struct {

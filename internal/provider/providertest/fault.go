@@ -177,7 +177,7 @@ func HTML() Fault {
 		"<!DOCTYPE html>\n<html><head><title>Just a moment...</title></head><body>checking, one, two</body></html>\n")
 }
 
-// Mutated responds with the good body after a call of mutate.
+// Mutated passes the good body to mutate and responds with the result.
 func Mutated(name string, mutate func([]byte) []byte) Fault {
 	return Fault{name, func(w http.ResponseWriter, r *http.Request, good http.Handler) {
 		header, body := goodResponse(r, good)

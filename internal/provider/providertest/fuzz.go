@@ -21,7 +21,7 @@ func Fuzz(f *testing.F, read func(body io.Reader, sink provider.Sink) error) {
 		case provider.KindProtocol, provider.KindTooLarge, provider.KindRateLimited:
 		default:
 			if err != nil {
-				t.Errorf("got error %v, want a kind for invalid responses", err)
+				t.Errorf("got error %v, want kind protocol, tooLarge or rateLimited", err)
 			}
 		}
 	})

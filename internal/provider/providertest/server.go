@@ -15,8 +15,8 @@ import (
 )
 
 // Server is a local provider server. It serves each request with the next queued fault. If the
-// queue is empty, it uses the default fault, or else the good response. It records all
-// requests and their times. Its methods may be called concurrently.
+// queue is empty, it serves the default fault, if one is set, or the good response. It records
+// all requests and their times. Its methods may be called concurrently.
 type Server struct {
 	http *httptest.Server
 	good http.Handler

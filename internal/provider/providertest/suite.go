@@ -28,7 +28,7 @@ type Subject struct {
 	Call provider.Call
 	Want []provider.Quote
 	// Render returns the body of a response to Call in the provider's format. The body
-	// contains these rows for one market, even if they are hostile.
+	// contains the given rows for one market, even if they are hostile.
 	Render func(rows []Row) []byte
 	// Lines is set if each line of a response is a complete document. Such a response can look
 	// complete when it is truncated.
@@ -128,7 +128,7 @@ func (r *suite) fetch(t testing.TB, src provider.Provider, call provider.Call) f
 	res.result, res.err = src.Fetch(ctx, call, &res.sink)
 	res.kind = provider.KindOf(res.err)
 	if took := time.Since(begun); took >= patience {
-		t.Errorf("the fetch took %v, want less than %v", took, patience)
+		t.Errorf("got a fetch of %v, want less than %v", took, patience)
 	}
 	// A request that the client abandoned may arrive late.
 	arrived, stop := context.WithTimeout(t.Context(), patience)

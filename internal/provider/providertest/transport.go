@@ -16,8 +16,8 @@ import (
 	"assay/internal/provider"
 )
 
-// temporaryFaults checks that a call survives a single fault. The request is retried, and
-// every row counts once.
+// temporaryFaults checks that a call succeeds despite a single fault. The client retries the
+// request, and every row counts once.
 func (r *suite) temporaryFaults(t *testing.T) {
 	for _, f := range []Fault{
 		Reset(), CutBody(), CutChunks(), CutGzip(),
@@ -230,7 +230,7 @@ func (r *suite) cancelled(t *testing.T) {
 					t.Errorf("got error %v, want context.Canceled of kind %q", err, provider.KindCancelled)
 				}
 			case <-time.After(patience):
-				t.Fatalf("the fetch did not return within %v after the end of its context", patience)
+				t.Fatalf("got no return of the fetch within %v after its context ended, want one", patience)
 			}
 		})
 	}

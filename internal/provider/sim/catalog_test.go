@@ -39,7 +39,7 @@ func TestCatalog_HasAtLeast36000ValidDistinctNames(t *testing.T) {
 
 func TestCatalog_IsDeterministic(t *testing.T) {
 	if !slices.Equal(NewCatalog().Names(), NewCatalog().Names()) {
-		t.Error("NewCatalog returned different names at the second call, want the same names")
+		t.Error("second call of NewCatalog: got different names, want the same names")
 	}
 }
 

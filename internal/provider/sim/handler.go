@@ -19,7 +19,7 @@ import (
 // markets, with prices that change over time.
 type Options struct {
 	Seed    uint64 // seed of the prices
-	Names   int    // number of names; default: the catalog; extra names have a suffix
+	Names   int    // number of names; default: the catalog's; names beyond the catalog have a suffix
 	Markets int    // number of markets; default DefaultMarkets
 
 	Frozen       bool          // prices change only with Advance; times are constant

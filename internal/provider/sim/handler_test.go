@@ -177,7 +177,7 @@ func TestServer_StopsAfterClose(t *testing.T) {
 		t.Error("second server on the same address: got no error, want one")
 	}
 	if err := s.Close(); err != nil {
-		t.Error(err)
+		t.Errorf("got error %v, want none", err)
 	}
 	if _, err := http.Get(s.URL() + "/v1/prices?name=a"); err == nil {
 		t.Error("request after Close: got no error, want one")

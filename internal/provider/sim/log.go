@@ -12,7 +12,7 @@ import (
 // Limits of the request log.
 const (
 	maxHits  = 10_000 // latest requests
-	maxPaths = 1_000  // distinct methods and paths with a count of their own
+	maxPaths = 1_000  // pairs of method and path with a separate count
 )
 
 // Hit is one request that arrived.

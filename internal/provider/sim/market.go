@@ -14,7 +14,7 @@ import (
 type market struct {
 	key, title string
 	index      int   // index in model.markets
-	listings   int   // index of the market that provides its listings, usually its own
+	listings   int   // index of the market whose listings it shows, usually its own index
 	bias       int64 // typical asking price, in thousandths of the median
 	coverage   int64 // share of all items that it quotes, in thousandths
 	deviation  int64 // how far its asks differ from the bias, in thousandths of the default

@@ -12,8 +12,8 @@ type model struct {
 	exp     *exponential
 }
 
-// Salts for derive: each random property of an item has its own. A salt uses the lowest
-// eight bits. Repeated draws of a property put their number into the bits above.
+// Salts for derive. Each random property of an item has its own salt in the lowest eight
+// bits. If a property is drawn several times, the bits above hold the number of the draw.
 const (
 	saltVariant uint64 = iota
 	saltDeviation
@@ -45,7 +45,7 @@ type subject struct {
 	trait     trait
 }
 
-// Ages of an item's last sale. Their shares in soldClass are those of real trades.
+// Ages of an item's last sale. Their shares in soldClass match real trades.
 const (
 	soldRecently  = iota // within two days
 	soldThisWeek         // within two to seven days
@@ -58,7 +58,7 @@ func (m *model) subject(i int) subject {
 	it := &m.cat.items[i%len(m.cat.items)]
 	h := derive(mix(m.seed), uint64(i))
 	value := int64(it.value)
-	if i >= len(m.cat.items) { // a name with a suffix has a value similar to its original's
+	if i >= len(m.cat.items) { // the value is similar to that of the name without the suffix
 		value = max(m.exp.scale(value, gauss(derive(h, saltVariant))/2), minValue)
 	}
 	s := subject{hash: h, value: value, trait: it.trait}

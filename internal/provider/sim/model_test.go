@@ -202,7 +202,7 @@ func TestModel_ResellerHasTheSameListings(t *testing.T) {
 		}
 		shared++
 		if a.listings != b.listings || max(a.ask, b.ask)-min(a.ask, b.ask) > 10 {
-			t.Fatalf("item %d: harbor quotes %+v, iris quotes %+v, want the same", i, a, b)
+			t.Fatalf("item %d: got quotes %+v of harbor and %+v of iris, want the same", i, a, b)
 		}
 	}
 	if shared < m.cat.Len()/2 {
@@ -232,7 +232,7 @@ func TestModel_IsDeterminedByItsSeed(t *testing.T) {
 	for i := range 1_000 {
 		for v := range 3 {
 			if a.ask(v, i, 5) != b.ask(v, i, 5) {
-				t.Fatalf("two models of the same seed differ at item %d, want equal asks", i)
+				t.Fatalf("item %d: got different asks from two models of the same seed, want equal asks", i)
 			}
 			if a.ask(v, i, 5) != c.ask(v, i, 5) {
 				differ++
@@ -240,7 +240,7 @@ func TestModel_IsDeterminedByItsSeed(t *testing.T) {
 		}
 	}
 	if differ < 2_000 {
-		t.Errorf("another seed changed %d of 3,000 asks, want at least 2,000", differ)
+		t.Errorf("another seed: got %d of 3,000 asks changed, want at least 2,000", differ)
 	}
 }
 
@@ -266,6 +266,6 @@ func TestGauss_IsNormallyDistributed(t *testing.T) {
 		t.Errorf("got %d %% within one standard deviation, want 68", share)
 	}
 	if n := bits.OnesCount64(mix(1) ^ mix(2)); n < 16 {
-		t.Errorf("mix(1) and mix(2) differ in %d bits, want at least 16", n)
+		t.Errorf("mix(1) and mix(2): got %d different bits, want at least 16", n)
 	}
 }

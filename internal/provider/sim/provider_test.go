@@ -29,7 +29,7 @@ func serve(t testing.TB, o Options) (h *Handler, p func(provider.Shape) *Provide
 	}
 	t.Cleanup(func() {
 		if err := server.Close(); err != nil {
-			t.Error(err)
+			t.Errorf("got error %v, want none", err)
 		}
 	})
 	return h, func(shape provider.Shape) *Provider {
@@ -187,7 +187,7 @@ func TestProvider_RejectsFaultyRowsAndKeepsTheOthers(t *testing.T) {
 	for row, reason := range rows {
 		sink, err := readText(head + `{"name":"before","ask":1},` + row + `,{"name":"after","ask":2}]}`)
 		if err != nil {
-			t.Errorf("%s: %v", row, err)
+			t.Errorf("%s: got error %v, want none", row, err)
 			continue
 		}
 		if len(sink.Quotes) != 2 || sink.Rejects != 1 || sink.Rejected[0].Reason != reason {
@@ -229,7 +229,7 @@ func TestProvider_RejectsMalformedResponses(t *testing.T) {
 			t.Errorf("%.80s: got error %v, want kind %q and text %q", text, err, provider.KindProtocol, want)
 		}
 		if len(fmt.Sprint(err)) > 400 {
-			t.Errorf("%.80s: error has %d bytes, want at most 400", text, len(fmt.Sprint(err)))
+			t.Errorf("%.80s: got an error of %d bytes, want at most 400", text, len(fmt.Sprint(err)))
 		}
 	}
 }

@@ -1,6 +1,6 @@
 package sim
 
-// wears in descending order of price. A factor is the wear's price in thousandths of
+// wears are in descending order of price. A factor is the wear's price in thousandths of
 // the finish's value.
 var wears = []struct {
 	name   string
@@ -22,7 +22,7 @@ var knives = []string{
 	"Shadow Daggers", "Skeleton Knife", "Stiletto Knife", "Survival Knife", "Talon Knife", "Ursus Knife",
 }
 
-// knifeFinishes are the finishes of every knife. Real knives also share theirs.
+// knifeFinishes are the finishes of every knife. Real knives share finishes too.
 var knifeFinishes = []string{
 	"Nebula Drift", "Verdant Nebula", "Tideline", "Oxblood", "Heat Haze", "Hill Stripe", "Lattice", "Midnight Oil", "Marbled Dusk",
 	"Quarry Dust", "Raw Edge", "Smoked Lacquer", "Thornwork", "Ultraviolet Hour", "Weathered Teal", "Winter Lichen", "Woodsmoke", "Zigzag",

@@ -22,10 +22,10 @@ import (
 //	 "items":[{"name":"★ Karambit","quotes":{"sim-amber":[{"ask":912.00}]}}],
 //	 "unknown":["No Such Item | At All (Factory New)"]}
 //
-// The members always have this order. An amount is a number or a string, in 1/unit of
-// the currency. A missing amount is null or has no member. If "ask" is missing, the market
-// does not offer the item. "sales" counts the last "salesDays" days; markets without
-// "salesDays" do not report sales. Times are Unix seconds.
+// The members always have this order. An amount is a number or a string. It counts units,
+// and "unit" is their number per dollar: 100 means cents. A missing amount is null or
+// omitted. If "ask" is missing, the market does not offer the item. "sales" counts the last
+// "salesDays" days. Markets without "salesDays" do not report sales. Times are Unix seconds.
 
 // encoder appends the responses of one tick.
 type encoder struct {

@@ -56,7 +56,7 @@ var errEmpty = feed.Malformed("the list is empty")
 // sales, the 30-day median is used.
 const enough = 3
 
-// maxSold is the maximum number of items with sales. It limits the memory. Every game has
+// maxSold is the maximum number of items with sales. It bounds memory use. Every game has
 // fewer than half as many items.
 const maxSold = 100_000
 
@@ -141,8 +141,8 @@ func (s *Provider) item(r *feed.Reader, name, version, currency feed.Cell) (key 
 			return key, "", false
 		}
 	}
-	if currency.Kind == feed.Text && string(currency.Text) == string(s.currency) { // avoids the parsing in most rows
-		return key, s.currency, true // the usual case
+	if currency.Kind == feed.Text && string(currency.Text) == string(s.currency) {
+		return key, s.currency, true // the usual case, without parsing
 	}
 	in, err := money.ParseCurrency(string(currency.Text))
 	if err != nil {
@@ -167,7 +167,7 @@ func (s *Provider) readItems(ctx context.Context, body io.Reader, all sales, sin
 			if err != nil {
 				return err
 			}
-			if !ok { // an invalid row does not show that the item has no offers
+			if !ok { // an invalid row is no evidence that the item has no offers
 				delete(unlisted, item{string(cells[0].Text), feed.Phase(cells[1].Text)})
 				return nil
 			}
@@ -232,8 +232,8 @@ func (s *Provider) offer(r *feed.Reader, cells []feed.Cell) (q provider.Quote, o
 // addSales adds the sales of the item to q. A quote has only one currency, so an amount in
 // another currency is dropped.
 func (s *Provider) addSales(q *provider.Quote, sale itemSales) {
-	if sale.currency == "" { // sales are unknown
-		return // unknown
+	if sale.currency == "" {
+		return // the sales are unknown
 	}
 	if q.Sales = sale.count; q.Sales >= 0 {
 		q.SalesWindow = s.window.length

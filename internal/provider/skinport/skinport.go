@@ -1,8 +1,9 @@
 // Package skinport reads Skinport's public price feeds: current offers and recent sales.
 //
 // Documentation: https://docs.skinport.com, read in November 2026. It does not describe the
-// body of an error, whether a 429 has a Retry-After header, or which versions exist. The
-// package accepts all forms of these.
+// body of an error, whether a 429 has a Retry-After header, or which item versions exist. The
+// package therefore accepts any error body, a 429 without Retry-After, and every known phase
+// as a version.
 package skinport
 
 import (
@@ -56,7 +57,7 @@ func New(c Config) *Provider {
 	s := &Provider{base: c.BaseURL, currency: "USD", window: windowFor(c.SalesWindow), client: c.Client}
 	switch c.Currency {
 	case "EUR", "GBP":
-		s.currency = c.Currency // other documented currencies are converted like any foreign quote
+		s.currency = c.Currency // for other currencies, Assay converts the quotes from USD
 	}
 	games := []int32{catalog.CS2, catalog.Dota, catalog.TF2, catalog.Rust}
 	s.describe = provider.Description{

@@ -13,8 +13,7 @@ type currencyFormat struct {
 	decimal byte     // decimal separator
 }
 
-// formats are the supported currencies. Their signs are those of Steam's pages in all
-// languages.
+// formats are the supported currencies. Steam's pages use these signs in all languages.
 var formats = [...]currencyFormat{
 	{1, "USD", []string{"$", "$USD", "USD"}, '.'},
 	{2, "GBP", []string{"£", "GBP"}, '.'},

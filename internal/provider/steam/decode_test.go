@@ -201,7 +201,7 @@ func TestReal_DecodesRecordedResponses(t *testing.T) {
 		}
 		var sink providertest.Sink
 		if err := new(Provider).readOverview(t.Context(), line.Name, strings.NewReader(string(line.Response)), &sink); err != nil {
-			t.Errorf("%s: %v", line.Response, err)
+			t.Errorf("%s: got error %v, want none", line.Response, err)
 		}
 		counts["responses"]++
 		if len(sink.Quotes) == 0 {

@@ -13,7 +13,7 @@ import (
 var overviewNames = []string{"success", "lowest_price", "median_price", "volume"}
 
 // readOverview reads a priceoverview response: the lowest ask, and the median and number of
-// the sales in a day. It returns no quote if all three are missing or if success is false.
+// the sales in a day. It adds no quote if all three are missing or if success is false.
 // Steam sends such responses for unknown names and for some names without offers.
 func (s *Provider) readOverview(ctx context.Context, name string, body io.Reader, sink provider.Sink) error {
 	return feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {

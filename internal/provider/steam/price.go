@@ -10,7 +10,7 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// Reasons for rejecting a price, in addition to those of package feed.
+// Reasons for rejecting a price, in addition to the reasons in package feed.
 const (
 	rejectSign  = "amount has no sign of a known currency"
 	rejectMixed = "amounts are in two currencies"

@@ -23,9 +23,10 @@ const Name = "steam"
 // BaseURL is the base URL of the market.
 const BaseURL = "https://steamcommunity.com"
 
-// Host returns the market's host and its limit. Steam does not document a limit. This one
-// was observed to be safe without an account. Steam counts the requests of an address to
-// all endpoints together, so all requests to the host share this budget.
+// Host returns the market's host and its limit. Steam does not document a limit. Requests
+// within the returned limit were observed to be safe without an account. Steam counts the
+// requests of an address to all endpoints together, so all requests to the host share this
+// budget.
 func Host() provider.Host {
 	return provider.Host{Key: "steamcommunity.com", Limit: provider.Limit{Requests: 25, Per: 5 * time.Minute}}
 }
@@ -43,9 +44,9 @@ const (
 	day = 24 * time.Hour
 	// interval is the time for which Steam caches a response.
 	interval = 15 * time.Second
-	// maxAge is longer than it takes to fetch 20,000 names within Steam's limit, next to
-	// the requests for inventories. With the default, quotes would become stale before
-	// they are fetched again.
+	// maxAge is longer than the time to fetch 20,000 names within Steam's limit, which
+	// inventory requests share. With the default, quotes would become stale before they
+	// are fetched again.
 	maxAge = 5 * day
 	// maxBody is the maximum size of a response. Real responses are much smaller.
 	maxBody = 4 << 20
@@ -54,8 +55,8 @@ const (
 const terms = "Steam does not document this use of its market and does not guarantee it. It limits requests per address, and each request during a block prolongs the block. " +
 	"The data is fetched slowly and only for your own site. The Steam Subscriber Agreement applies."
 
-// Tune sets those options of the provider's client that have no value yet. After status
-// 429, the client waits ten minutes. It waits up to an hour if the next requests also fail.
+// Tune sets the unset options of the provider's client. After status 429, the client waits
+// ten minutes. The wait doubles, up to an hour, each time Steam then refuses again.
 func Tune(o *provider.Options) {
 	o.Wait, o.MostWait = cmp.Or(o.Wait, 10*time.Minute), cmp.Or(o.MostWait, time.Hour)
 	o.Attempts = cmp.Or(o.Attempts, 2) // few, because the limit allows few requests

@@ -82,7 +82,7 @@ func (all phases) add(r *feed.Reader, cells []feed.Cell) error {
 var priceNames = []string{"name", "min", "count"}
 
 // readPrices reads the offers and then adds the phases. In this list, the price of a Doppler
-// covers all its phases, so it counts for the name without a phase.
+// covers all its phases, so it becomes the quote without a phase.
 func readPrices(ctx context.Context, body io.Reader, dopplers phases, sink provider.Sink) error {
 	cells := make([]feed.Cell, len(priceNames))
 	return feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {

@@ -4,7 +4,7 @@
 // Documentation: the official wrapper https://github.com/skylight-ity/waxpeer and its wiki,
 // read in November 2026. It does not describe the responses to refused and rate-limited
 // requests, the age of the data, or whether the Doppler listings are complete. The package
-// accepts all forms of these.
+// makes no assumption about these.
 package waxpeer
 
 import (

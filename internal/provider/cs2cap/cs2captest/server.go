@@ -116,8 +116,8 @@ func (s *Server) allow(w http.ResponseWriter) bool {
 	return true
 }
 
-// report sends the remaining budget and its reset as headers. If body is not empty, it also refuses the
-// request.
+// report sends the remaining budget and its reset as headers. If body is not empty, it also
+// refuses the request.
 func (s *Server) report(w http.ResponseWriter, limit, left int, reset time.Duration, body string) {
 	if !s.Bare {
 		seconds := providertest.Seconds(reset)

@@ -109,7 +109,7 @@ func parseQuery(query string) (app, name string, ok bool) {
 	return app, string(text), closed && several && err == nil && strings.HasPrefix(query, "[")
 }
 
-// orders formats the best price of n orders, and the list of these orders.
+// orders formats the best price and the list of n orders at that price.
 func orders(best int64, n int) (price, all string) {
 	if best == 0 {
 		return "null", "[]"

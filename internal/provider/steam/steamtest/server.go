@@ -59,7 +59,7 @@ type Server struct {
 	blocked time.Time // end of the block
 }
 
-// Duration of the first block, and the maximum to which it grows.
+// firstPenalty is the duration of the first block. maxPenalty is the longest block.
 const (
 	firstPenalty = 10 * time.Minute
 	maxPenalty   = time.Hour
