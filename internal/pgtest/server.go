@@ -188,7 +188,8 @@ func (s *Server) logTail() string {
 // Stop shuts the server down and disconnects all sessions.
 func (s *Server) Stop() error { return s.signal(syscall.SIGINT) }
 
-// Kill kills the main process of the server. Its sessions end when they detect that.
+// Kill kills the main process of the server. The processes of its sessions end when they
+// detect this.
 func (s *Server) Kill() error { return s.signal(syscall.SIGKILL) }
 
 func (s *Server) signal(sig syscall.Signal) error {
