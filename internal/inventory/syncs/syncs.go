@@ -55,7 +55,7 @@ func New(inventories *inventory.Service, steam steaminv.Options) *Service {
 			Name: "assay_inventory_sync_rows_total", Help: "Inventory rows that syncs added, changed or removed.",
 		}, []string{"kind", "change"}),
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "assay_inventory_sync_duration_seconds", Help: "How long requests waited for a sync, the wait for Steam included.",
+			Name: "assay_inventory_sync_duration_seconds", Help: "How long requests waited for a sync, including the wait for Steam.",
 			Buckets: []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 90},
 		}, []string{"kind"}),
 	}
