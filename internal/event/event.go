@@ -12,8 +12,7 @@ import (
 // Kind is the type of an event.
 type Kind string
 
-// The kinds of events. PriceChanged events are written in batches, after the prices were
-// committed.
+// The kinds of events. A PriceChanged event lists all price changes of its transaction.
 const (
 	PriceChanged     Kind = "price.changed"
 	JobFinished      Kind = "job.finished"

@@ -35,8 +35,8 @@ const (
 )
 
 // newClient returns a client that follows no redirects and connects to public addresses and
-// allowed hosts only. It ignores proxies of the environment, because they resolve names
-// themselves.
+// allowed hosts only. It ignores the proxy settings of the environment, because a proxy
+// would resolve host names without this check.
 func newClient(o Options) *http.Client {
 	return &http.Client{
 		Timeout:       o.Timeout,
@@ -170,7 +170,7 @@ func explain(err error) string {
 	timeout, _ := errors.AsType[net.Error](err)
 	switch op, _ := errors.AsType[*net.OpError](err); {
 	case errors.Is(err, provider.ErrGuarded):
-		return "address is not public: name the host in WEBHOOK_ALLOW_HOSTS to allow it"
+		return "address is not public: add the host to WEBHOOK_ALLOW_HOSTS to allow it"
 	case timeout != nil && timeout.Timeout(), errors.Is(err, context.DeadlineExceeded):
 		return "timeout"
 	case op != nil && op.Op == "dial":
