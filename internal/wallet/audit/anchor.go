@@ -19,9 +19,9 @@ type anchor struct {
 	reason string // why the comparison is impossible
 }
 
-// anchorOf opens the checkpoints. The checkpoint of the request takes precedence over the
-// stored one. If both exist, the ledger is compared with both. Otherwise a checkpoint
-// taken after the database was set back would hide the rollback.
+// anchorOf opens the checkpoints. If both exist, the ledger is compared with both, because
+// a checkpoint that was taken after the database was set back would hide the rollback. A
+// stored checkpoint that cannot be read matters only if the request has none.
 func (a *Auditor) anchorOf(user, checkpoint string) (*anchor, error) {
 	out := &anchor{}
 	if checkpoint != "" {
@@ -67,12 +67,13 @@ func (a *anchor) close() {
 // anchors compares the ledger with checkpoints.
 type anchors struct {
 	*audit
-	suspects map[wallet.Account][]*suspect // entries of suspected transactions, by account
+	suspects map[wallet.Account][]*suspect // suspected transactions, by the accounts of their entries
 }
 
-// suspect is a transaction that differs from the one its entries cover, or a trade that
-// differs from the terms its transaction covers. If a checkpoint covers such an entry, the
-// change happened after the checkpoint, even if the row was sealed again with a valid key.
+// suspect is a transaction that no longer matches the hash in its entries, or whose trade
+// no longer matches the terms in the transaction. If a checkpoint covers one of the
+// entries, the change happened after the checkpoint, even if the row was sealed again with
+// a valid key.
 type suspect struct {
 	Finding
 	numbers  map[wallet.Account]int64 // numbers of its entries

@@ -268,7 +268,7 @@ func (v *chains) entrySchema(c *chain, e *Entry) {
 	no("trade_id", e.Trade < 0)
 	no("reverses", e.Reverses < 0 || e.Reverses >= e.Number && e.Reverses != 0)
 	no("fee_version", e.FeeVersion < 0)
-	no("at", v.impossible(e.At) || e.At.Before(c.began.Add(-clockError))) // or before the account
+	no("at", v.impossible(e.At) || e.At.Before(c.began.Add(-clockError))) // or before the first entry of the account
 	no("version", e.Version != wallet.Version)
 	no("key_id", e.KeyID == "")
 	no("idempotency_key", len(e.IdempotencyKey) > wallet.MaxKey)
