@@ -63,8 +63,8 @@ func openSQLite(path string, m mode) (*sql.DB, error) {
 	return sql.Open("sqlite", dsn)
 }
 
-// sqliteCode returns the SQLite error code in err, such as that of a full disk. It
-// returns 0 for other errors and for a statement that its caller cancelled.
+// sqliteCode returns the SQLite error code in err, for example sqliteFull for a full disk.
+// It returns 0 for other errors and for a statement that its caller cancelled.
 func sqliteCode(err error) int {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {

@@ -73,7 +73,7 @@ func (w *waiting) begin(tx *db.Tx) error {
 	return nil
 }
 
-// end deletes a locked wait and adds its event, if no row waits for a price any more or if the
+// end deletes a locked wait and adds its event, if no row still waits for a price, or if the
 // wait has lasted for maxWaiting.
 func (w *waiting) end(tx *db.Tx) error {
 	item, err := awaitedItem(tx, w)

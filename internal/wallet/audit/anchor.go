@@ -10,9 +10,9 @@ import (
 	"assay/internal/wallet"
 )
 
-// anchor holds the checkpoints that the ledger is compared with: the one of the request
-// and the newest stored one. They are opened before the ledger is read, so neither can be
-// newer than the ledger.
+// anchor holds the checkpoints that the ledger is compared with: the checkpoint of the
+// request and the newest stored checkpoint. They are opened before the ledger is read, so
+// neither can be newer than the ledger.
 type anchor struct {
 	given  *wallet.UserCheckpoint
 	stored io.ReadCloser

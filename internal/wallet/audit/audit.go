@@ -108,7 +108,7 @@ func (v *audit) read(ctx context.Context, examine func() error) error {
 	})
 }
 
-// schema compares the ledger's tables with those of the migrations.
+// schema compares the ledger's tables with the migrations.
 func (v *audit) schema() error {
 	compared, changes, err := v.records.Schema()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"assay/internal/wallet"
 )
 
-// check identifies a check. The order is that of the report.
+// check identifies a check. A report lists the checks in this order.
 type check int
 
 const (
