@@ -15,8 +15,8 @@ type firstCommitKey struct{}
 
 // OnFirstCommit returns a context for write transactions. The first of them that commits calls
 // the function before as its last step. If before returns an error, that transaction rolls back.
-// If transactions of the context run concurrently, or the outcome of a commit is unknown, several
-// transactions may call before.
+// If transactions of the context run concurrently, or the outcome of a commit is unknown, more
+// than one transaction may call that function.
 func OnFirstCommit(ctx context.Context, before func(*Tx) error) context.Context {
 	return context.WithValue(ctx, firstCommitKey{}, &firstCommit{before: before})
 }

@@ -16,7 +16,7 @@ type difference struct {
 	push      *Push
 	due       InspectState          // state of new inspections
 	known     int                   // number of stored rows
-	stored    map[string]Row        // stored rows by asset id; compare removes those in the push
+	stored    map[string]Row        // stored rows by asset id; compare removes the rows that are in the push
 	inspected map[int64]Inspected   // inspections by row id
 	prices    map[int64]money.Micro // prices of the push's items; 0 if unknown
 

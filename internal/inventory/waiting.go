@@ -102,10 +102,10 @@ func (w *waiting) end(tx *db.Tx) error {
 }
 
 // AnnouncePriced writes the event inventory.priced for each waiting inventory in which every row
-// has a price or a name that no market quotes. Call it after prices were applied to all rows.
-// Each event is written in the transaction that ends the wait, so AnnouncePriced may be
-// interrupted, repeated, and called by several processes at the same time. If no inventory waits,
-// it only reads one empty table.
+// has a price or a name that no market quotes. It also writes the event after a wait of
+// maxWaiting. Call it after prices were applied to all rows. Each event is written in the
+// transaction that ends the wait, so AnnouncePriced may be interrupted, repeated, and called by
+// several processes at the same time. If no inventory waits, it only reads one empty table.
 func AnnouncePriced(ctx context.Context, s *db.DB) error {
 	for last, more := (waiting{}), true; more; {
 		due, err := answered(ctx, s, &last, waitingAtOnce)

@@ -47,9 +47,9 @@ func removeWaiting(t *db.Tx, w *waiting) error {
 	return err
 }
 
-// answered returns the next inventories after the key of after whose wait may end. The markets
-// have answered for the item that the wait stores, or the wait has lasted for maxWaiting. The
-// query reads only that one item of each inventory.
+// answered returns the next inventories whose wait may end, in order of their key and starting
+// after the key of after. Either the markets have answered for the item that the wait stores,
+// or the wait has lasted for maxWaiting. The query reads only that one item per inventory.
 func answered(ctx context.Context, s *db.DB, after *waiting, limit int) ([]waiting, error) {
 	return db.CollectByIndex(ctx, s, func(r *sql.Rows, w *waiting) error { return r.Scan(&w.user, &w.app, &w.contextID) }, `
 		SELECT w.user_key, w.app_id, w.context_id FROM inventory_waiting w

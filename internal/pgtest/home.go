@@ -29,7 +29,7 @@ type home struct {
 func (h home) data() string { return filepath.Join(h.dir, "data") }
 func (h home) log() string  { return filepath.Join(h.dir, "log") }
 
-// memory is a directory that is kept in memory.
+// memory is the directory of a file system in memory.
 const memory = "/dev/shm"
 
 // hasSpace reports whether a directory has enough space for the tests of a package.

@@ -74,7 +74,7 @@ func skipOrFail(tb testing.TB, err error) {
 	tb.Fatal(err)
 }
 
-// shared is the server that all tests of a binary use, also concurrently.
+// shared is the server that all tests of a binary use, possibly at the same time.
 var shared = sync.OnceValues(func() (*Server, error) { //nolint:gochecknoglobals // starting a server takes seconds
 	return Run(Options{Settings: []string{"max_connections=300"}})
 })

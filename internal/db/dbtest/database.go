@@ -24,8 +24,8 @@ const (
 	PostgreSQL = "postgres"
 )
 
-// pooled is PostgreSQL behind a connection pooler, with a partitioned inventory. Only Each
-// uses it.
+// pooled is the engine name for PostgreSQL behind a connection pooler, with a partitioned
+// inventory. Only Each uses it.
 const pooled = "pooler"
 
 // engineVariable is the environment variable that selects one engine.

@@ -19,7 +19,7 @@ import (
 const (
 	syncPush  = "push"  // an inventory from the platform
 	syncPull  = "pull"  // an inventory from Steam
-	syncRenew = "renew" // the last push again, for a listing
+	syncRenew = "renew" // new prices for the stored inventory, before a listing
 )
 
 // The outcomes of syncs in metrics.
@@ -108,7 +108,8 @@ func (s *Service) pulled(ctx context.Context, userID string, push inventory.Push
 	return r, err
 }
 
-// Renew syncs the last push again. It returns false if the push is too old.
+// Renew updates the prices of the stored inventory before a listing. It returns false if
+// that inventory is too old.
 func (s *Service) Renew(ctx context.Context, userID string, app int32, contextID string, notBefore time.Time) (fresh bool, err error) {
 	defer s.Priority.Begin()()
 	began := time.Now()
