@@ -132,8 +132,8 @@ type ProviderDown struct {
 // ProviderUp reports the end of a ProviderDown. All fields except Detail are the same.
 type ProviderUp ProviderDown
 
-// LedgerProblem reports that the verification of a user's ledger failed or was
-// incomplete.
+// LedgerProblem reports that a verification of the whole ledger found failures for a user,
+// or that it was incomplete.
 type LedgerProblem struct {
 	UserID       string   `json:"userId"`
 	Status       string   `json:"status"` // failed, incomplete

@@ -21,7 +21,7 @@ type Stored struct {
 }
 
 const (
-	// maxEvents limits the number of stored events.
+	// maxEvents limits the stored events of the kinds without a limit of their own below.
 	maxEvents = 10_000
 	// minEvents is the number of newest events that are kept regardless of their age.
 	minEvents = 50
@@ -146,9 +146,9 @@ func Retain(t *db.Tx, age time.Duration) error {
 	return err
 }
 
-// deleteOld deletes the events of a class that are older than age. Regardless of age, it keeps
-// at least least events and at most most events, the newest ones. It returns the number of the
-// last deleted event.
+// deleteOld deletes old events of a class. It keeps the newest least events. Of the others, it
+// deletes each event that is older than age or not among the newest most events. It returns
+// the number of the last deleted event.
 func deleteOld(t *db.Tx, find, remove string, age time.Duration, most, least int) (last int64, err error) {
 	err = t.QueryRow(find, most, db.Micros(t.Now().Add(-age)), least).Scan(&last)
 	if err != nil || last == 0 {

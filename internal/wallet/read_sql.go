@@ -55,7 +55,8 @@ func LedgerKeys(t *db.Tx) ([]KeyMark, error) {
 	}, `SELECT key_id, check_mac FROM wallet_key ORDER BY key_id`)
 }
 
-// LedgerKeyUsed reports whether a row was sealed with a key. It may read the whole ledger.
+// LedgerKeyUsed reports whether a row of the ledger or a stored response was sealed with a
+// key. It may read the whole ledger.
 func LedgerKeyUsed(ctx context.Context, s *db.DB, id string) (used bool, err error) {
 	err = s.Read.QueryRowContext(ctx, `
 		SELECT EXISTS (SELECT 1 FROM wallet_account WHERE key_id = $1) OR EXISTS (SELECT 1 FROM wallet_entry WHERE key_id = $1)

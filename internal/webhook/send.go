@@ -23,7 +23,8 @@ import (
 
 const (
 	defaultTimeout = 10 * time.Second
-	// maxResponse is how much of a response is read, so that its connection can be used again.
+	// maxResponse is the number of bytes that are read of a response. A connection can be used
+	// again only after its response was read.
 	maxResponse = 64 << 10
 	// maxRetryAfter limits the wait that a receiver demands.
 	maxRetryAfter = time.Hour

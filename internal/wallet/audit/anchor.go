@@ -250,7 +250,8 @@ func (v *anchors) compare(marks []wallet.Mark) error {
 	return nil
 }
 
-// compareRules compares the newest fee rules with a checkpoint.
+// compareRules compares the version of the fee rules that a checkpoint names with the
+// stored version.
 func (v *anchors) compareRules(m wallet.Mark) error {
 	if v.only != "" || m.Number == 0 {
 		return nil

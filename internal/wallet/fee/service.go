@@ -197,10 +197,10 @@ func (s *Service) Candidate(ctx context.Context, by string) (active, next Activa
 }
 
 // Refresh loads the rules of the source, validates them, and activates them as the next
-// version. An unchanged set creates no version. It returns the errors of the source.
-// Unless the request allows large changes, it returns a fault of kind Conflict that lists
-// them. After an error the active set is unchanged. A dry run reports large changes in its
-// result.
+// version. An unchanged set creates no version. It returns the errors of the source. If
+// there are large changes that the request does not allow, it returns a fault of kind
+// Conflict that lists them. After an error the active set is unchanged. A dry run reports
+// large changes in its result.
 func (s *Service) Refresh(ctx context.Context, r Request) (Result, error) {
 	_, next, err := s.Candidate(ctx, r.By)
 	if err != nil {
