@@ -26,8 +26,7 @@ const MaxName = 512
 // on this value, so it must not change.
 const Buckets = 128
 
-// Key identifies an item: all inventory rows with the same key have the same
-// price.
+// Key identifies an item. All inventory rows with the same key have the same price.
 type Key struct {
 	AppID int32
 	Name  string // market hash name

@@ -30,8 +30,8 @@ func KeyTable(app int32, keys []Key) *db.Table {
 // EnsureItems returns the items of a game by key. It creates missing items.
 //
 // The high bits of an item id are its bucket, so items that are estimated together are
-// stored together. A batch of 500 items then reads about 100 pages of items and
-// snapshots, instead of one or two pages per item.
+// stored together. A batch of 500 items then reads about 100 pages of items and quotes,
+// instead of one or two pages per item.
 //
 // On PostgreSQL, ids come from a sequence because several transactions may create items
 // at the same time. Transactions that insert the same names wait for each other. All
@@ -119,8 +119,8 @@ func QueueMissing(t *db.Tx, items []int64) (added int64, sooner bool, err error)
 }
 
 // CheckQueue returns an error if the missing-price queue cannot be read. It reads at most
-// one row. Health checks need no credentials, so they must be cheap, and MissingQueue
-// counts all rows.
+// one row. Health checks need no credentials, so they must be cheap. They cannot use
+// view.ReadMissingQueue, which counts all rows.
 func CheckQueue(ctx context.Context, s *db.DB) error {
 	var queued bool
 	return s.Reserved.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM missing_price)`).Scan(&queued)

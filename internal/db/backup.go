@@ -104,13 +104,13 @@ func checkCopy(ctx context.Context, path string) (id string, err error) {
 }
 
 // setAside moves the old database files away, including the write-ahead log. SQLite would
-// otherwise apply that log to the new database. If possible, the log is first written to
-// the database file.
+// otherwise apply that log to the new database. If possible, setAside first writes the log
+// to the database file.
 func setAside(ctx context.Context, path string) error {
 	if _, err := os.Stat(path); err == nil {
 		if db, err := openSQLite(path, writes); err == nil {
 			_, _ = db.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`)
-			_ = db.Close() // after an error, the log is kept next to the database file
+			_ = db.Close() // after an error, the log stays beside the database file and is moved with it
 		}
 	}
 	to := unusedName(path + ".before-restore")
@@ -122,7 +122,7 @@ func setAside(ctx context.Context, path string) error {
 	return diskfile.SyncDir(filepath.Dir(path))
 }
 
-// unusedName returns name, or name with a number if such a file exists.
+// unusedName returns name. If a database with that name exists, it appends a number.
 func unusedName(name string) string {
 	for n, free := 2, name; ; n++ {
 		taken := false

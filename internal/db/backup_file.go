@@ -28,8 +28,8 @@ func checksumLine(h hash.Hash) string { return checksumMark + hex.EncodeToString
 
 // writeBackup calls write to fill a file, and adds the checksum. It gives the file its
 // final name when all data is on disk. A crash leaves FILE.partial. The next backup
-// replaces that file with a new one: a pg_dump that outlived its process may still write
-// to the old file.
+// replaces that file instead of writing to it, because a pg_dump that the crash left
+// running may still write to the old file.
 func writeBackup(file string, write func(partial *os.File) error) error {
 	if _, err := os.Lstat(file); err == nil {
 		return &fs.PathError{Op: "back up", Path: file, Err: fs.ErrExist}

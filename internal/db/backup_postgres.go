@@ -55,8 +55,9 @@ func RestorePostgres(ctx context.Context, address, file string, replace bool, le
 	return client(ctx, address, nil, "pg_restore", append(args, "--", file)...)
 }
 
-// checkTargetPostgres reports whether the target of a restore already has tables of this
-// program.
+// checkTargetPostgres checks the target of a restore. The result full reports whether it
+// already has tables of this program. If replace is set, checkTargetPostgres also makes a
+// partitioned inventory an ordinary table.
 func checkTargetPostgres(ctx context.Context, address string, replace bool, lease time.Duration) (full bool, err error) {
 	db, other, err := openPostgres(Options{URL: address})
 	if err != nil {
@@ -73,14 +74,15 @@ func checkTargetPostgres(ctx context.Context, address string, replace bool, leas
 	if !replace {
 		return full, ErrDatabaseFull
 	}
-	// pg_restore cannot drop the constraints of partitions with the names of the backup.
+	// pg_restore drops constraints by their names in the backup, which fails for
+	// partitions.
 	if err := repartition(ctx, db, 1, lease); err != nil {
 		return full, err
 	}
 	instances := copySource{d: PostgreSQL, db: db}
 	switch err := instances.awaitIdle(ctx, lease); {
 	case errors.Is(err, ErrSchemaOutdated):
-		return full, nil // older than the instance table, so it has no heartbeats
+		return full, nil // the schema is older than the instance table, so there are no heartbeats
 	default:
 		return full, inUse(err)
 	}
@@ -122,8 +124,8 @@ func FindClient(program string) (path string, err error) {
 	return path, nil
 }
 
-// clientAddress removes the password and the parameters of this program's driver from an
-// address.
+// clientAddress returns an address without its password and without the parameters that
+// only pgx understands. It returns the password separately.
 func clientAddress(address string) (bare, password string, err error) {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -12,15 +12,15 @@ import (
 // reduce the cost per row, and small enough to leave few rows for single statements.
 const bulkRows = 64
 
-// Bulk is a statement that writes rows of a table. On PostgreSQL it writes all rows in
-// one execution. If it only inserts rows, PostgreSQL loads many rows by COPY, which takes
-// less time and log per row. On SQLite it is prepared for bulkRows rows and for one row.
-// Text that depends on the number of rows would have to be parsed each time, which costs
-// about as much as running it.
+// Bulk is a statement that writes rows of a table. On PostgreSQL it writes all rows in one
+// execution. If it only inserts rows, it loads many rows with COPY, which is faster and
+// writes less log. On SQLite it is prepared twice: for bulkRows rows and for one row. A
+// text for any other number of rows would be parsed each time, which costs about as much as
+// running it.
 type Bulk struct {
 	before, columns, after string
 	number                 int
-	table                  string   // with names: the target of COPY; "" if the statement does more
+	table                  string   // target of COPY, with names; "" if the statement does more than insert
 	names                  []string // column names of table
 }
 

@@ -5,8 +5,8 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// copyRows inserts the rows of a bulk statement by COPY. database/sql has no COPY, so the
-// rows go to the connection of the driver, within the same transaction.
+// copyRows inserts the rows of a bulk statement by COPY. database/sql has no COPY, so
+// copyRows uses the driver's connection, within the same transaction.
 func (t *Tx) copyRows(b *Bulk, rows *Table) (inserted int64, err error) {
 	values := make([]any, 0, len(rows.Columns))
 	source := pgx.CopyFromSlice(rows.Rows, func(row int) ([]any, error) {

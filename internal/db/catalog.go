@@ -18,7 +18,7 @@ import (
 // ErrSchemaChanged means that a table differs from the migrations.
 var ErrSchemaChanged = errors.New("the schema was changed by hand")
 
-// shownChanges limits the changes that an error lists.
+// shownChanges is the maximum number of changes that an error lists.
 const shownChanges = 5
 
 // checkCatalog returns ErrSchemaChanged if a table differs from the migrations. The
@@ -77,8 +77,8 @@ func expectedCatalog(ctx context.Context, d Dialect) (want Objects, query string
 	return want, selectCatalogSQLite, err
 }
 
-// ownTables joins the names of all tables except that of the migration library, which
-// defines its own.
+// ownTables returns the names of all tables except goose_db_version, separated by commas.
+// The migration library defines the columns of that table.
 func ownTables(tables []copyTable) string {
 	var names []string
 	for _, t := range tables {

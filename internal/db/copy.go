@@ -98,7 +98,7 @@ type copying struct {
 	progress   CopyProgress
 }
 
-// match finds the tables on both sides.
+// match finds the tables in the source and in the target.
 func (c *copying) match(ctx context.Context, tables []copyTable) (err error) {
 	if c.tables, err = findTables(ctx, c.from.tx, c.from.d, tables); err != nil {
 		return fmt.Errorf("source: %w", err)

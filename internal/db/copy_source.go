@@ -16,7 +16,7 @@ type copySource struct {
 	db         *sql.DB
 	tx         *sql.Tx
 	lock       databaseLock // SQLite only; keeps servers from opening the file
-	heartbeats []heartbeat  // PostgreSQL only; of instances that no longer run
+	heartbeats []heartbeat  // PostgreSQL only; last heartbeats of instances, which no longer run
 }
 
 // openSource opens a database for copying. It returns an error if another process uses

@@ -50,8 +50,8 @@ const (
 // ownSettings excludes settings that belong to a database and not to its records.
 const ownSettings = "name NOT IN ('database_id', '" + fingerprintSetting + "')"
 
-// usedKeys selects ledger keys only if the ledger has accounts. The target of an unused
-// ledger may start with another key.
+// usedKeys selects ledger keys only if the ledger has accounts. If the ledger is unused,
+// the target may start with another key.
 const usedKeys = "EXISTS (SELECT 1 FROM wallet_account)"
 
 // copiedTables returns all tables of the current schema that a copy includes. A database
@@ -205,7 +205,7 @@ func tableNames(tables []copyTable) string {
 	return strings.Join(names, ", ")
 }
 
-// query returns a SELECT of what over the rows that are copied.
+// query returns a query that selects what from the rows that are copied.
 func (t copyTable) query(what string) string {
 	query := "SELECT " + what + " FROM " + t.name
 	switch t.name {

@@ -32,7 +32,7 @@ func (t *tally) add(row []any) {
 	t.whole += maphash.Bytes(t.seed, t.row)
 }
 
-// number returns an integer or the hash of another value.
+// number returns an integer unchanged, and the hash of any other value.
 func (t *tally) number(v any) uint64 {
 	switch v := v.(type) {
 	case int64:
@@ -46,7 +46,8 @@ func (t *tally) number(v any) uint64 {
 	}
 }
 
-// compare returns ErrCopyDiffers if the target, got, differs from the source t.
+// compare returns ErrCopyDiffers if got, the tally of the target, differs from t, the tally
+// of the source.
 func (t *tally) compare(got *tally, table copyTable) error {
 	if got.rows != t.rows {
 		return fmt.Errorf("%w: the source has %d rows, the target has %d", ErrCopyDiffers, t.rows, got.rows)

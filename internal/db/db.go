@@ -27,8 +27,8 @@ type Options struct {
 	// database. It becomes part of the session name. It has at most 57 bytes and may be
 	// empty.
 	Owner string
-	// Now is the clock. The default is time.Now. By default, budgets on PostgreSQL use
-	// the clock of the database server instead.
+	// Now is the clock. If it is nil, the clock is time.Now, and budgets on PostgreSQL use
+	// the clock of the database server.
 	Now    func() time.Time
 	Logger *slog.Logger
 	// KeepSchema makes Open return an error when the schema is not up to date. Without
@@ -145,8 +145,8 @@ func (s *DB) openFile(ctx context.Context, o Options) (err error) {
 	return s.openForWriting(ctx, o.Path, o.KeepSchema)
 }
 
-// Alone reports whether this process is the only writer. On SQLite, the file lock ensures
-// it.
+// Alone reports whether this process is the only writer of the database. It is true on
+// SQLite, because the process holds the file lock.
 func (s *DB) Alone() bool { return s.file != nil }
 
 // openForReading opens a file that this process cannot write. The file lock keeps other

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Dialect returns the SQL that differs between SQLite and PostgreSQL.
+// Dialect is the SQL dialect of a database. Its methods return the SQL that differs between
+// SQLite and PostgreSQL.
 type Dialect int
 
 // The supported dialects.
@@ -30,9 +31,9 @@ func (d Dialect) list(n int, kind string) string {
 	return "(SELECT unnest(CAST($" + strconv.Itoa(n) + " AS " + kind + "[])))"
 }
 
-// OneOf returns a comparison with any id of parameter n, which PackIDs encodes. PostgreSQL
-// reads the rows by an index or tests each row with a hash table. With IN and a query, and
-// outdated statistics, it could read the whole list once for each row.
+// OneOf returns a condition that matches any id of parameter n, which PackIDs encodes. On
+// PostgreSQL the condition is = ANY, which uses an index or a hash table. With IN and
+// outdated statistics, PostgreSQL could read the whole list once for each row.
 func (d Dialect) OneOf(n int) string {
 	if d == SQLite {
 		return "IN " + d.IDs(n)
@@ -40,10 +41,10 @@ func (d Dialect) OneOf(n int) string {
 	return "= ANY(CAST($" + strconv.Itoa(n) + " AS bigint[]))"
 }
 
-// Lookup returns a join that finds the rows of a table for each row before it. The text is
-// the table, its alias, ON and a condition, which an index must serve. OFFSET 0 makes PostgreSQL
-// keep this order: with outdated statistics it would begin with the table, and read the list
-// of rows once for each row of the table.
+// Lookup returns a join that finds the rows of a table for each row of the tables before it. The
+// text is "table alias ON condition". An index must support the condition. OFFSET 0 makes
+// PostgreSQL keep the order of the join. With outdated statistics, it could otherwise begin with
+// the new table and read the tables before it once for each of its rows.
 func (d Dialect) Lookup(text string) string {
 	if d == SQLite {
 		return " CROSS JOIN " + text
@@ -141,9 +142,9 @@ func (d Dialect) LockOf(table string) string {
 	return " FOR NO KEY UPDATE OF " + table
 }
 
-// Clock returns the current time in microseconds, for budgets. It is parameter n if that
-// is not null. Otherwise it is the clock of the PostgreSQL server, because the clocks of
-// processes that share a budget differ.
+// Clock returns an expression for the current time in microseconds, for budgets. It is
+// parameter n if that is not null. Otherwise it is the clock of the PostgreSQL server,
+// because the clocks of processes that share a budget differ.
 func (d Dialect) Clock(n int) string {
 	if d == SQLite {
 		return "$" + strconv.Itoa(n)
@@ -151,7 +152,8 @@ func (d Dialect) Clock(n int) string {
 	return "coalesce(CAST($" + strconv.Itoa(n) + " AS bigint), CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint))"
 }
 
-// NewItemID returns the id for an inserted item k: the next number in its bucket.
+// NewItemID returns an expression for the id of an inserted item k. The upper 32 bits are
+// the bucket. The lower 32 bits are a number that is unused in the bucket.
 func (d Dialect) NewItemID() string {
 	if d == SQLite {
 		return `coalesce((SELECT max(id) FROM item WHERE id >= k.bucket << 32 AND id < (k.bucket + 1) << 32), k.bucket << 32)
@@ -160,8 +162,8 @@ func (d Dialect) NewItemID() string {
 	return "(k.bucket << 32) + nextval('item_number')"
 }
 
-// NewTransactionID returns an unused id for a wallet transaction. All rows of a statement
-// get the same id.
+// NewTransactionID returns an expression for an unused id of a wallet transaction. All rows
+// of a statement get the same id.
 func (d Dialect) NewTransactionID() string {
 	if d == SQLite {
 		return "(SELECT coalesce(max(id), 0) + 1 FROM wallet_transaction)"
@@ -169,7 +171,7 @@ func (d Dialect) NewTransactionID() string {
 	return "(SELECT nextval('wallet_transaction_id_seq'))"
 }
 
-// NewTradeID returns an unused id for a trade.
+// NewTradeID returns an expression for an unused id of a trade.
 func (d Dialect) NewTradeID() string {
 	if d == SQLite {
 		return "(SELECT coalesce(max(id), 0) + 1 FROM trade)"

@@ -19,8 +19,8 @@ import (
 // A schema is identified by the number of its last migration and by a fingerprint. The
 // fingerprint is a hash of all migrations up to that number. The last statement of each
 // migration stores it, in the same transaction. It differs if another build applied
-// different migrations with the same number. Databases without a fingerprint are older
-// than fingerprints.
+// different migrations with the same number. A database without a fingerprint was created
+// before fingerprints existed.
 
 // fingerprintSetting is the name of the setting that holds the fingerprint.
 const fingerprintSetting = "schema_fingerprint"
@@ -118,7 +118,7 @@ func checkVersion(ctx context.Context, d Dialect, q Querier) (version int64, upT
 	}
 	if have == nil {
 		have = new(string)
-		*have = "none (older than fingerprints)"
+		*have = "none (created before fingerprints existed)"
 	}
 	if *have != prints[version] {
 		return version, false, fmt.Errorf("%w: schema version %d has fingerprint %s, this build has %s. The database was left unchanged. "+

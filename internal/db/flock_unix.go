@@ -12,8 +12,8 @@ func flock(f *os.File) error {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }
 
-// funlock releases a lock. Closing the file is not enough: a child process that is just being
-// started may still have the open file of its parent.
+// funlock releases a lock. Closing the file is not enough: a child process that is just
+// starting may have inherited the open file, which keeps the lock.
 func funlock(f *os.File) error {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
 }

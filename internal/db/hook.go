@@ -13,14 +13,16 @@ type firstCommit struct {
 
 type firstCommitKey struct{}
 
-// OnFirstCommit returns a context whose first committed transaction also runs before, as its last
-// step. An error of before rolls the transaction back. If transactions of the context run at the
-// same time, or the outcome of a commit is unknown, before can run in more than one of them.
+// OnFirstCommit returns a context for write transactions. The first of them that commits calls
+// the function before as its last step. If before returns an error, that transaction rolls back.
+// If transactions of the context run concurrently, or the outcome of a commit is unknown, more
+// than one transaction may call that function.
 func OnFirstCommit(ctx context.Context, before func(*Tx) error) context.Context {
 	return context.WithValue(ctx, firstCommitKey{}, &firstCommit{before: before})
 }
 
-// beforeCommit runs the function of OnFirstCommit, if it is still due.
+// beforeCommit runs the function of OnFirstCommit, unless a committed transaction already
+// ran it.
 func (t *Tx) beforeCommit() error {
 	h, _ := t.ctx.Value(firstCommitKey{}).(*firstCommit)
 	if h == nil || h.done.Load() {

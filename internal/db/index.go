@@ -6,11 +6,11 @@ import (
 	"errors"
 )
 
-// A batch or a sync reads a few hundred rows of tables that are much larger, or were
-// empty until recently. With outdated statistics, PostgreSQL would scan whole tables for
-// each batch. These settings make it use the indexes until the transaction ends. They
-// also turn off JIT compilation: with wrong cost estimates, PostgreSQL would compile each
-// execution.
+// byIndexOnPostgres makes PostgreSQL use indexes until the transaction ends. A batch or a
+// sync reads a few hundred rows of tables that are much larger, or were empty until
+// recently. With outdated statistics, PostgreSQL would scan whole tables for each batch.
+// The settings also turn off JIT compilation: with wrong cost estimates, PostgreSQL would
+// compile each execution.
 const byIndexOnPostgres = `
 SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
 	set_config('jit', 'off', true)`

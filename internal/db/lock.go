@@ -17,22 +17,24 @@ package db
 //  6. inventory rows by id
 //  7. the missing-price queue by item
 //  8. inspections, listings, a trade
-//  9. trader statistics by user, a slot of their versions, traders by user
+//  9. trader statistics by user, one row of trader_version, traders by user
 //  10. price versions by bucket
 //  11. user wallets by name and currency, then house wallets
-// A statement that writes several rows locks them in the order in which it finds them.
-// Therefore a SELECT ... ORDER BY id first locks several inventory rows: lockRows for a
-// sync, ApplyToRows for prices.
 //
-// There is one exception: a refresh that applies prices to a range of rows. Its
-// transaction waits only some milliseconds for a row (see refresh). After that it
-// releases all its locks and runs again, with the rows in order.
+// A statement that writes several rows locks them in the order in which it finds them. To
+// lock several inventory rows in order of id, a transaction therefore first runs a
+// SELECT ... ORDER BY id: see lockRows for a sync and ApplyToRows for prices.
 //
-// No transaction holds an advisory lock while it waits for inventory rows. Activating fee
-// rules and adding a ledger key take no other locks. Nor do transactions on webhooks.
+// There is one exception: a refresh that applies prices to a range of rows. Its transaction
+// waits at most some milliseconds for a row (see package refresh). After that it releases
+// all its locks and runs again, and then locks the rows in order.
+//
+// No transaction holds an advisory lock while it waits for inventory rows. Transactions
+// that activate fee rules, add a ledger key or write webhooks take no other locks.
 //
 // Reversing a trade that was never delivered locks the trade (8), then the seller (2) and
-// one inventory row (6). A transaction that holds those does not wait for a trade.
+// one inventory row (6). A transaction that holds a lock on that seller and row never waits
+// for a trade.
 //
 // If a deadlock happens nevertheless, PostgreSQL aborts one transaction, and InTx runs it
 // again.

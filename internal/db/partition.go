@@ -13,7 +13,7 @@ import (
 // On PostgreSQL, the inventory is an ordinary table or has native partitions by a hash of
 // the user. The migrations create the table, and PartitionInventory converts it. Statements
 // are the same for both layouts. The primary key of partitions is (id, user_key), because
-// PostgreSQL requires the column of the hash in it. One sequence assigns all ids, so that
+// PostgreSQL requires the partition column in it. One sequence assigns all ids, so that
 // they stay unique.
 
 // MaxPartitions is the greatest number of partitions of the inventory.
@@ -25,7 +25,8 @@ var ErrInventoryExtended = errors.New("the table inventory has triggers, rules, 
 
 // PartitionInventory divides the inventory into parts, or makes it an ordinary table if
 // parts is 1. It copies all rows in one transaction. It returns ErrDatabaseInUse if a
-// server uses the database, and does nothing if the inventory has as many parts.
+// server uses the database, and does nothing if the inventory already has that number of
+// parts.
 func PartitionInventory(ctx context.Context, o Options, parts int, lease time.Duration) (err error) {
 	if parts < 1 || parts > MaxPartitions {
 		return fmt.Errorf("the inventory cannot have %d partitions: use 1 to %d", parts, MaxPartitions)
@@ -84,7 +85,8 @@ func inUse(err error) error {
 
 // lockForConversion keeps servers from starting and other processes from using the
 // inventory. A transaction that began before the conversion would not see the copied rows.
-// Instances are locked first: a server registers its instance before it uses the inventory.
+// It locks the table instance first, because a server registers its instance before it uses
+// the inventory.
 func lockForConversion(ctx context.Context, tx *sql.Tx) error {
 	if err := disableTimeoutsPostgres(ctx, tx); err != nil {
 		return err
@@ -111,8 +113,8 @@ func inventoryPartsPostgres(ctx context.Context, q Querier) (int, error) {
 // that the old and the new partitions have different names while rows are copied.
 func partitionName(parts, part int) string { return fmt.Sprintf("inventory_%d_%02d", parts, part) }
 
-// convertInventoryPostgres copies all rows to a new table with the same columns, indexes, storage
-// parameters, owner and privileges, which replaces the old one.
+// convertInventoryPostgres replaces the table with a new one that has the given number of parts
+// and the same rows, columns, indexes, storage parameters, owner and privileges.
 func convertInventoryPostgres(ctx context.Context, tx *sql.Tx, parts int) error {
 	var extended bool
 	if err := tx.QueryRowContext(ctx, selectExtendedPostgres).Scan(&extended); err != nil {
@@ -148,7 +150,8 @@ func convertInventoryPostgres(ctx context.Context, tx *sql.Tx, parts int) error 
 	return err
 }
 
-// newTables returns the statements that rename the table and create an empty one.
+// newTables returns the statements that rename the old table and create an empty one with
+// the given number of parts.
 func newTables(parts int, owner, parameters string) []string {
 	create := `CREATE TABLE inventory (LIKE inventory_before INCLUDING ALL EXCLUDING INDEXES EXCLUDING IDENTITY)`
 	with := ""
@@ -192,8 +195,9 @@ SELECT quote_ident(pg_get_userbyid(t.relowner)), coalesce(array_to_string(s.relo
 FROM pg_class t JOIN pg_class s ON s.oid = coalesce((SELECT min(inhrelid) FROM pg_inherits WHERE inhparent = t.oid), t.oid)
 WHERE t.oid = CAST('inventory' AS regclass)`
 
-	// selectDependentsPostgres selects the statements that create the indexes, also those of an
-	// operator, and grant the privileges of the table and its sequence.
+	// selectDependentsPostgres selects the statements that create the indexes, including
+	// indexes that an operator added, and the statements that grant the privileges of the table
+	// and its sequence.
 	selectDependentsPostgres = `
 SELECT regexp_replace(pg_get_indexdef(indexrelid), ' ON ONLY ', ' ON ')
 FROM pg_index WHERE indrelid = CAST('inventory' AS regclass) AND NOT indisprimary
@@ -205,7 +209,7 @@ FROM pg_class, aclexplode(relacl) WHERE oid IN (CAST('inventory' AS regclass), C
 
 // withPartitions returns the expected schema for the number of partitions in have. Each
 // partition has the columns and unique indexes of the table. If have shows no partitions,
-// want stays as it is.
+// it returns want.
 func (want Objects) withPartitions(have Objects) Objects {
 	var parts, part int
 	for name, bound := range have {

@@ -26,14 +26,13 @@ const (
 	// poolParameter is the address parameter for the size of the pool, named as in
 	// pgxpool.
 	poolParameter = "pool_max_conns"
-	// modeParameter is the address parameter with which pgx selects how it sends
-	// statements.
+	// modeParameter is the address parameter that selects how pgx sends statements.
 	modeParameter = "default_query_exec_mode"
 	// idleConns is how long an idle connection stays open.
 	idleConns = 5 * time.Minute
-	// clientTimeout limits how long a transaction on the server waits for this process.
-	// It protects the locked rows if the process stops in the middle of a transaction. It
-	// is also the default connect timeout.
+	// clientTimeout limits how long a transaction may be idle on the server. If this
+	// process stops in the middle of a transaction, PostgreSQL then releases the locked
+	// rows. It is also the default connect timeout.
 	clientTimeout = 10 * time.Second
 )
 
@@ -49,7 +48,7 @@ func openPostgres(o Options) (write, read *sql.DB, err error) {
 
 // The planning modes of a pool. Planning each execution is the safe choice: a plan made for
 // a small table is slow when the table is large, and the best plan depends on the length of
-// a list parameter. Keeping plans saves half of the time of a query that reads little.
+// a list parameter. Keeping plans halves the time of a query that reads few rows.
 const (
 	planEach  = "force_custom_plan"
 	keepPlans = "auto"
@@ -75,7 +74,7 @@ func poolsPostgres(o Options) (open func(n int, plans string) *sql.DB, conns int
 	cfg.RuntimeParams["application_name"] = SessionName(o.Owner) // poolers pass this parameter on
 	prepares := !pooled && cfg.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement
 	if prepares {
-		// A pooler rejects unknown parameters, so they are set only without one.
+		// A pooler rejects unknown parameters, so set this one only without a pooler.
 		cfg.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt(clientTimeout.Milliseconds(), 10)
 	}
 	if cfg.ConnectTimeout == 0 {

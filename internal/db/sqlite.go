@@ -63,8 +63,8 @@ func openSQLite(path string, m mode) (*sql.DB, error) {
 	return sql.Open("sqlite", dsn)
 }
 
-// sqliteCode returns the SQLite error code in err, such as that of a full disk. It
-// returns 0 for other errors and for a statement that its caller cancelled.
+// sqliteCode returns the SQLite error code in err, for example sqliteFull for a full disk.
+// It returns 0 for other errors and for a statement that its caller cancelled.
 func sqliteCode(err error) int {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {
@@ -230,7 +230,7 @@ func (g *fileGuard) checkID(ctx context.Context) (err error) {
 }
 
 // writeID stores the id of a database in a file beside it. The write is atomic, because a
-// truncated id would be the id of another database.
+// truncated id would look like the id of another database.
 func writeID(path, id string) error {
 	f, err := diskfile.Create(path + ".id.new")
 	if err != nil {
@@ -295,8 +295,8 @@ func (l databaseLock) Close() error {
 	return errors.Join(errs...)
 }
 
-// lockFile takes an exclusive lock. The operating system releases it when the process
-// ends.
+// lockFile locks a file exclusively and creates it if needed. The operating system releases
+// the lock when the process ends.
 func lockFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission) {

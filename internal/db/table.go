@@ -169,6 +169,6 @@ func (t *Table) appendRow(args []any, row int) []any {
 	return args
 }
 
-// RowsAtOnce limits the rows of a statement that contain text. Each row is in memory
-// several times: in the table, in the driver and in the database.
+// RowsAtOnce is the maximum number of rows with text in one statement. Each row is in
+// memory several times: in the table, in the driver and in the database.
 const RowsAtOnce = 2_000

@@ -91,8 +91,9 @@ func (s *DB) tryReadOnly(ctx context.Context, fn func(*Tx) error) error {
 			"Free disk space or make the file writable; the server then accepts writes within minutes."))
 }
 
-// InSmallTx is InTx for frequent work on a few hundred rows at most, all found by key. It
-// keeps the plans of statements, because planning could cost more than running them.
+// InSmallTx is InTx for frequent transactions that use at most a few hundred rows and find
+// them by key. On PostgreSQL it keeps the plans of statements, because planning could take
+// longer than execution.
 func (s *DB) InSmallTx(ctx context.Context, fn func(*Tx) error) error {
 	return s.InTx(ctx, func(t *Tx) error {
 		if err := t.planOnce(); err != nil {
@@ -131,7 +132,7 @@ func (s *DB) inTx(ctx context.Context, urgent bool, fn func(*Tx) error) error {
 	if urgent && s.Dialect == PostgreSQL {
 		connect = s.Reserved.Conn
 	}
-	// Cancelling ctx ends the transaction until the commit begins. A commit must not be
+	// Until the commit begins, cancelling ctx ends the transaction. A commit must not be
 	// cancelled, because its outcome would be unknown.
 	lasting, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
@@ -189,9 +190,9 @@ func (s *DB) inTx(ctx context.Context, urgent bool, fn func(*Tx) error) error {
 	return nil
 }
 
-// BeginCommit registers begin, which runs directly before the commit. The function that
-// it returns runs after the commit. Its argument is true only if the transaction was
-// certainly committed.
+// BeginCommit registers begin to run directly before the commit. The function that begin
+// returns runs after the commit. The argument committed is true only if the commit is known
+// to have succeeded.
 func (t *Tx) BeginCommit(begin func() (end func(committed bool))) {
 	t.onCommit = append(t.onCommit, begin)
 }

@@ -6,7 +6,7 @@ import "context"
 // order of arrival. An urgent transaction runs before all others that wait. On PostgreSQL
 // the queue is nil, and no transaction waits.
 type writerQueue struct {
-	queue  chan struct{} // held by the first transaction that is not urgent, until it ends
+	queue  chan struct{} // held by one transaction that is not urgent, until it ends
 	next   chan struct{} // held by the next transaction, until it begins
 	writer chan struct{} // held by the running transaction
 }

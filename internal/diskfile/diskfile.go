@@ -40,10 +40,10 @@ type File struct {
 	committed bool
 }
 
-// Create creates a temporary file. A "*" in the last element of temp is replaced by
-// random text, so that two processes never share a file. Without a "*", the new file
-// replaces an existing one, such as that of a crashed process. The file must be in the
-// same directory as the final file.
+// Create creates a temporary file. A "*" in the last element of temp is replaced by random
+// text, so that two processes never share a file. Without a "*", the new file replaces an
+// existing file, for example one that a crashed process left. The file must be in the same
+// directory as the final file.
 func Create(temp string) (*File, error) {
 	if dir, pattern := filepath.Split(temp); strings.Contains(pattern, "*") {
 		f, err := os.CreateTemp(dir, pattern)

@@ -12,8 +12,7 @@ import (
 // Kind is the type of an event.
 type Kind string
 
-// The kinds of events. PriceChanged events are written in batches, after the prices were
-// committed.
+// The kinds of events. A PriceChanged event lists all price changes of its transaction.
 const (
 	PriceChanged     Kind = "price.changed"
 	JobFinished      Kind = "job.finished"
@@ -50,8 +49,9 @@ func marketKinds() []Kind {
 // Data is the payload of an event: one of the structs below, encoded as JSON.
 type Data interface{ Kind() Kind }
 
-// PricesChanged lists the items whose price or price status changed in a transaction, with
-// at most one batch of a job. The time of the event is that of their price points.
+// PricesChanged lists the items whose price or price status changed in a transaction. These
+// are at most the items of one batch of a job. The event and the price points of the items
+// have the same time.
 type PricesChanged struct {
 	Items []int64 `json:"items"` // ids in the table item
 }
@@ -132,8 +132,8 @@ type ProviderDown struct {
 // ProviderUp reports the end of a ProviderDown. All fields except Detail are the same.
 type ProviderUp ProviderDown
 
-// LedgerProblem reports that the verification of a user's ledger failed or was
-// incomplete.
+// LedgerProblem reports that a verification of the whole ledger found failures for a user,
+// or that it was incomplete.
 type LedgerProblem struct {
 	UserID       string   `json:"userId"`
 	Status       string   `json:"status"` // failed, incomplete
@@ -152,8 +152,8 @@ type TradeOverdue struct {
 	Since     time.Time `json:"since"` // time of the purchase, or end of the hold
 }
 
-// InventoryPriced reports that no row of an inventory waits for a first price any more, after a
-// sync left such rows. Rows of names that no market quotes have no price and count as
+// InventoryPriced reports that an inventory no longer has rows that wait for a first price. A
+// sync left such rows before. Rows of names that no market quotes have no price and count as
 // UnpricedRows.
 type InventoryPriced struct {
 	UserID            string    `json:"userId"`

@@ -21,7 +21,7 @@ type Stored struct {
 }
 
 const (
-	// maxEvents limits the number of stored events.
+	// maxEvents limits the stored events of the kinds without a limit of their own below.
 	maxEvents = 10_000
 	// minEvents is the number of newest events that are kept regardless of their age.
 	minEvents = 50
@@ -31,8 +31,8 @@ const (
 	maxChanges = 20_000
 	changesAge = 3 * 24 * time.Hour
 
-	// maxMarket limits the stored events of single inventories, listings and trades, whose age is
-	// limited by changesAge too. They take up to about 100 MB.
+	// maxMarket limits the stored events of single inventories, listings and trades. changesAge
+	// limits their age too. They take up to about 100 MB.
 	maxMarket = 200_000
 )
 
@@ -57,9 +57,9 @@ func Add(t *db.Tx, d Data) error {
 	return nil
 }
 
-// rare selects the events other than price changes and those of single inventories, listings and
-// trades. It is the condition of an index, and repeats the kinds, because a partial index needs
-// literals.
+// rare selects all events except price changes and events of single inventories, listings and
+// trades. It repeats the condition of the index event_rare, because only a query with the same
+// literals uses a partial index.
 const rare = `kind NOT IN ('price.changed', 'inventory.priced', 'listing.sold', 'listing.cancelled', 'listing.expired', 'trade.completed', 'trade.reversed', 'trade.settled')`
 
 // List returns up to limit events, newest first, without price changes and events of single
@@ -100,8 +100,8 @@ const (
 	marketOnly  = `NOT (` + rare + `) AND kind <> 'price.changed'`
 )
 
-// Statements that find the last event to delete, with the parameters of deleteOld, and that
-// delete up to it.
+// The find statements return the number of the last event to delete. Their parameters come
+// from deleteOld. The delete statements delete all events up to that number.
 const (
 	findChanges = `SELECT coalesce(max(number), 0) FROM event WHERE number > 0 AND ` + changesOnly + ` AND (
 	number <= (SELECT number FROM event WHERE ` + changesOnly + ` ORDER BY number DESC LIMIT 1 OFFSET $1)
@@ -120,9 +120,9 @@ const (
 )
 
 // Retain deletes numbered events that are older than age, except the newest minEvents. It also
-// deletes the oldest events beyond maxEvents. Price changes and events of inventories,
-// listings and trades have limits of their own. The row of event_feed records what was deleted, so that a reader
-// with an older cursor gets ErrExpired.
+// deletes the oldest events beyond maxEvents. Price changes and events of inventories, listings and
+// trades have their own limits. Retain stores the numbers of the last deleted events in event_feed,
+// so that a reader with an older cursor gets ErrExpired.
 func Retain(t *db.Tx, age time.Duration) error {
 	changes, err := deleteOld(t, findChanges, deleteChanges, changesAge, maxChanges, 0)
 	if err != nil {
@@ -146,9 +146,9 @@ func Retain(t *db.Tx, age time.Duration) error {
 	return err
 }
 
-// deleteOld deletes the events of a class that are older than age. It keeps at least the newest
-// least events and at most the newest most events, whatever their age. It returns the number of
-// the last deleted event.
+// deleteOld deletes old events of a class. It keeps the newest least events. Of the others, it
+// deletes each event that is older than age or not among the newest most events. It returns
+// the number of the last deleted event.
 func deleteOld(t *db.Tx, find, remove string, age time.Duration, most, least int) (last int64, err error) {
 	err = t.QueryRow(find, most, db.Micros(t.Now().Add(-age)), least).Scan(&last)
 	if err != nil || last == 0 {

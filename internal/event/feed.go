@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// numberDelay is the time in which a commit of events waits for others, so that one
-	// transaction numbers them together.
+	// numberDelay is how long the feed waits after a commit of events before it numbers
+	// them. One transaction then numbers the events of several commits.
 	numberDelay = 50 * time.Millisecond
 	// pollWaiting is how often the feed looks for numbers of other processes while clients
 	// wait for them.
@@ -22,8 +22,9 @@ const (
 )
 
 // Feed assigns numbers to events in the order of their commits and wakes clients that wait
-// for them. Each process runs one; a row lock makes them take turns. An identity column
-// would be wrong: a transaction that commits late would get a number below a reader's cursor.
+// for them. Each process runs one feed, and a row lock makes the feeds take turns. An
+// identity column cannot replace the numbers: a transaction that commits late could have a
+// number below a reader's cursor.
 type Feed struct {
 	db  *db.DB
 	log *slog.Logger
@@ -129,8 +130,8 @@ func (f *Feed) Quiet(d time.Duration) bool {
 	return time.Since(f.grewAt) >= d
 }
 
-// Wait waits until the last number is above after. It returns false if ctx or Run ended
-// before.
+// Wait waits until the last number is greater than after. It returns false if ctx or Run
+// ends first.
 func (f *Feed) Wait(ctx context.Context, after int64) bool {
 	f.mu.Lock()
 	f.waiting++

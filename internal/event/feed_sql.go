@@ -10,7 +10,7 @@ import (
 	"assay/internal/db"
 )
 
-// Batch is an event with the price changes of one transaction. Its item with index i has the
+// Batch is an event with the price changes of one transaction. The item with index i has the
 // change number Number - len(Items) + 1 + i.
 type Batch struct {
 	Number int64
@@ -69,10 +69,10 @@ func progress(ctx context.Context, q db.Querier) (last int64, pending bool, err 
 // ErrPending means that the database holds price changes without a number.
 var ErrPending = errors.New("price changes have no number yet")
 
-// LastChange returns the number of the last price change, or that of the last deleted event if
-// it is higher: After accepts the result too. It is 0 if there was no event. In a snapshot of
-// the database, that number identifies the state of all prices. It returns ErrPending if newer
-// changes have no number yet.
+// LastChange returns the number of the last price change, or the number of the last deleted
+// event if that is greater. It returns 0 if there was no event. After accepts the result as a
+// cursor. In a snapshot of the database, the number identifies the state of all prices.
+// LastChange returns ErrPending if newer changes have no number yet.
 func LastChange(ctx context.Context, q db.Querier) (number int64, err error) {
 	var pending bool
 	var expired int64
@@ -91,8 +91,8 @@ func LastChange(ctx context.Context, q db.Querier) (number int64, err error) {
 var ErrExpired = errors.New("the cursor has expired")
 
 // checkCursor returns ErrExpired if the number since belongs to no event, or if events after it
-// have been deleted. The last deleted event has a valid number: nothing after it is missing. If
-// onlyChanges is true, deleted events of other kinds do not matter.
+// have been deleted. The number of the last deleted event is valid, because no event after it
+// is missing. If onlyChanges is true, deleted events of other kinds do not matter.
 func checkCursor(ctx context.Context, q db.Querier, since int64, onlyChanges bool) error {
 	var expired, expiredEvents int64
 	var known bool
@@ -112,7 +112,8 @@ func checkCursor(ctx context.Context, q db.Querier, since int64, onlyChanges boo
 	return nil
 }
 
-// FirstCursor returns the lowest number that After accepts: that of the last deleted event, or 0.
+// FirstCursor returns the lowest number that After accepts: the number of the last deleted event,
+// or 0.
 func FirstCursor(ctx context.Context, q db.Querier) (number int64, err error) {
 	err = db.Each(ctx, q, func(r *sql.Rows) error { return r.Scan(&number) },
 		`SELECT coalesce((SELECT expired_events FROM event_feed WHERE id = 1), 0)`)
@@ -120,7 +121,8 @@ func FirstCursor(ctx context.Context, q db.Querier) (number int64, err error) {
 }
 
 // Changes returns price changes after the number since, up to limit items or a few more. It
-// returns ErrExpired if changes after since have been deleted, or if it is no number of an event.
+// returns ErrExpired if changes after since have been deleted, or if since is not the number of
+// an event.
 func Changes(ctx context.Context, q db.Querier, since int64, limit int) ([]Batch, error) {
 	if err := checkCursor(ctx, q, since, true); err != nil {
 		return nil, err
@@ -179,9 +181,9 @@ func After(ctx context.Context, q db.Querier, after int64, limit int) ([]Numbere
 	return readAfter(ctx, q, after, limit)
 }
 
-// Resume is After for a reader that continues when its cursor has expired. It then returns the
-// oldest stored events, and lost is the number of the last deleted event, or after if it is not
-// the number of an event. Otherwise lost is 0.
+// Resume is After for a reader that continues when its cursor has expired. In that case, Resume
+// returns the stored events after the cursor instead of ErrExpired, and lost is not 0: it is
+// the cursor or the number of the last deleted event, whichever is greater.
 func Resume(ctx context.Context, q db.Querier, after int64, limit int) (events []Numbered, lost int64, err error) {
 	err = checkCursor(ctx, q, after, false)
 	if errors.Is(err, ErrExpired) {

@@ -42,7 +42,7 @@ func DecodePush(r io.Reader, now time.Time) (Push, error) {
 // ReadPush decodes a push at a JSON pointer of a larger document. The push is an object or
 // only the array of its items. It may omit the game and the context. If it omits
 // snapshotAt, its time is now. If it has a game or context, the caller must compare them
-// with those of the document.
+// with the values in the document.
 func ReadPush(in *strictjson.Reader, pointer string, now time.Time) Push {
 	d := pushDecoder{in: in, at: pointer, now: now, first: make(map[string]int)}
 	d.push.SnapshotAt = now.UTC().Truncate(time.Microsecond)

@@ -16,7 +16,7 @@ type difference struct {
 	push      *Push
 	due       InspectState          // state of new inspections
 	known     int                   // number of stored rows
-	stored    map[string]Row        // stored rows by asset id; compare removes those in the push
+	stored    map[string]Row        // stored rows by asset id; compare removes the rows that are in the push
 	inspected map[int64]Inspected   // inspections by row id
 	prices    map[int64]money.Micro // prices of the push's items; 0 if unknown
 
@@ -24,7 +24,7 @@ type difference struct {
 	remove       []int64
 	uninspected  []Due   // rows with a new input for their inspection
 	withoutInput []int64 // rows without an input, but with an inspection
-	queue        []int64 // rows with an inspection in state none that becomes pending
+	queue        []int64 // rows whose inspection changes from none to pending
 }
 
 // newDifference reads the stored inventory.
@@ -48,8 +48,8 @@ func newDifference(tx *db.Tx, user int64, push *Push, mode Mode) (*difference, e
 	return d, nil
 }
 
-// key returns the key of an asset's item. If an earlier inspection found the phase, and the
-// input of the inspection is the same, the key has that phase.
+// key returns the key of an asset's item. If an earlier inspection found the phase, and its
+// input has not changed since, the key has that phase.
 func (d *difference) key(a *Asset) (key catalog.Key, ok bool) {
 	key, ok = a.Key(d.push.AppID)
 	if key.Phase != "" || len(d.inspected) == 0 {
@@ -186,8 +186,9 @@ func (d *difference) inspectable() bool {
 	return d.due == InspectPending && len(d.uninspected)+len(d.queue) > 0
 }
 
-// used returns the items with prices that the sync uses: those that are copied to rows, and
-// those without a price. It excludes new items, because other transactions cannot see them.
+// used returns the items whose prices the sync uses: items whose price is copied to a row,
+// and items without a price. It excludes new items, because other transactions cannot see
+// them.
 func (d *difference) used(items map[catalog.Key]catalog.Item) []int64 {
 	copied := make(map[int64]bool, len(d.add)+len(d.change))
 	for _, rows := range [][]Row{d.add, d.change} {

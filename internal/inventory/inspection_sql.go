@@ -140,8 +140,9 @@ func setInspections(t *db.Tx, found []Inspection) error {
 // moveColumns are the columns of rows that change their item.
 const moveColumns = "id bigint, item_id bigint"
 
-// moveInventory changes the items of rows; items has the new item id by row id. Each row
-// gets the price of its new item. Active listings of the rows change their item too.
+// moveInventory assigns rows to other items. The map items has the new item id of each row
+// id. Each row gets the price of its new item. Active listings of the rows change their
+// item too.
 func moveInventory(t *db.Tx, items map[int64]int64) error {
 	rows := db.NewTable(moveColumns, len(items))
 	for id, item := range items {

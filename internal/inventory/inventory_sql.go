@@ -101,13 +101,13 @@ func changeInventory(t *db.Tx, rows []Row) error {
 }
 
 // changedAtOnce limits the rows of an UPDATE. With outdated statistics, PostgreSQL compares each
-// of them with each other one.
+// row with all others.
 const changedAtOnce = 200
 
 func changeInventoryPart(t *db.Tx, rows []Row) error {
 	var byID string
 	if t.Dialect == db.PostgreSQL {
-		byID = ` AND inventory.id ` + t.Dialect.OneOf(1) // else outdated statistics could lead to a comparison with all rows
+		byID = ` AND inventory.id ` + t.Dialect.OneOf(1) // otherwise, with outdated statistics, PostgreSQL could read the whole table
 	}
 	_, err := t.Exec(`
 		UPDATE inventory SET item_id = v.item_id, class_id = v.class_id, instance_id = v.instance_id, amount = v.amount,
@@ -125,8 +125,8 @@ func RemoveInventory(t *db.Tx, ids []int64) error {
 	return removeInspections(t, ids)
 }
 
-// lockRows locks the rows that a sync writes: those with the ids, and those that the
-// Synced callback may write. Call it after LockPrices and before the first write.
+// lockRows locks the rows that a sync writes: the rows with the given ids, and the rows
+// that the callback Synced may write. Call it after LockPrices and before the first write.
 func lockRows(t *db.Tx, user int64, app int32, contextID string, ids []int64) error {
 	return t.ExecPostgres(lockRowsSQL+`
 		SELECT unnest(CAST($1 AS bigint[]))

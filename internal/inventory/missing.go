@@ -11,7 +11,7 @@ import (
 	"assay/internal/money"
 )
 
-// QueueMissing queues the items without a price, each one once. It creates unknown items.
+// QueueMissing queues the items without a price, each only once. It creates unknown items.
 // Items that are already queued may become due sooner. The caller must validate the keys.
 func (s *Service) QueueMissing(ctx context.Context, keys []catalog.Key) error {
 	byApp := map[int32][]catalog.Key{}

@@ -6,8 +6,9 @@ import (
 	"assay/internal/db"
 )
 
-// applyToAll is faster than a join on SQLite, which would collect all rows before it writes
-// them. PostgreSQL uses applyToRange, because it writes a new version even of unchanged rows.
+// applyToAll copies prices to all rows of a range. On SQLite it is faster than a join, which
+// collects all rows before it writes them. It is not used on PostgreSQL, which would write a
+// new version of every row, even of unchanged ones.
 const applyToAll = `
 UPDATE inventory SET value = (SELECT nullif(price, 0) FROM item WHERE item.id = inventory.item_id)
 WHERE id >= $1 AND id < $2`
@@ -37,9 +38,9 @@ WHERE r.job_id = $1 AND r.batch = $2 AND r.state = 'updated' AND r.price_after <
 	lockUserPostgres  = findRows + userRows + lockByID
 )
 
-// applyPrices copies prices to the rows with another value. It returns the number of updated
-// rows. On PostgreSQL, it first locks the rows in order of id with the query lock. A second
-// statement then reads the prices, so that it never replaces a newer price of another
+// applyPrices copies prices to the rows whose value differs. It returns the number of
+// updated rows. On PostgreSQL, it first locks the rows in order of id with the query lock. A
+// second statement then reads the prices, so that it never replaces a newer price of another
 // transaction.
 func applyPrices(t *db.Tx, apply, lock string, args ...any) (int64, error) {
 	if t.Dialect == db.SQLite {
@@ -58,9 +59,10 @@ func copyPrices(t *db.Tx, user int64, app int32, contextID string) error {
 	return err
 }
 
-// ApplyToRows copies prices to the rows with another value and from <= id < to. If allRows is
-// true, it may update all rows of the range. If inOrder is false, it does not lock the rows
-// first, so the transaction may fail when others write them. The caller must then retry it.
+// ApplyToRows copies prices to the rows with from <= id < to whose value differs. If allRows
+// is true, it may update all rows of the range. If inOrder is false, it does not lock the
+// rows first, so the transaction may fail when other transactions write them. The caller
+// must then retry it.
 func ApplyToRows(t *db.Tx, from, to int64, allRows, inOrder bool) (err error) {
 	switch {
 	case allRows && t.Dialect == db.SQLite:

@@ -22,7 +22,7 @@ type Push struct {
 	ContextID  string
 	SnapshotAt time.Time
 	Assets     []Asset
-	SteamID    string // account for a pull from Steam; empty for a push by the platform
+	SteamID    string // Steam account of a pull; empty for a push by the platform
 	// Hidden is the number of assets that exist but are not in Assets. If it is not 0,
 	// stored rows of missing assets are kept, because they may be hidden. They become not
 	// tradable.

@@ -10,8 +10,8 @@ import (
 	"assay/internal/user"
 )
 
-// Renew has the effect of a push of the stored inventory: it updates the prices of the rows
-// and queues items without a price. It starts no inspection and does not change listings
+// Renew updates the prices of the stored rows and queues items without a price, as a new
+// push of the same inventory would. It starts no inspection and does not change listings
 // and transfers. It returns false without changes if the stored inventory is older than
 // notBefore.
 func (s *Service) Renew(ctx context.Context, userID string, app int32, contextID string, notBefore time.Time) (fresh bool, err error) {

@@ -17,7 +17,8 @@ type Value struct {
 	Unpriced int64     // rows without a value
 }
 
-// add counts rows with the same value of one unit. amount is their total amount.
+// add adds rows that have the same value per unit. amount is the total amount of these
+// rows.
 func (v *Value) add(value money.Micro, amount, rows int64) {
 	v.Assets += rows
 	if value == 0 {
@@ -32,9 +33,9 @@ const day = 24 * time.Hour
 // usersAtOnce is the number of users whose values one transaction records.
 const usersAtOnce = 200
 
-// RecordValues records the value of every inventory at the end of the last day, unless it has done
-// so. It may be called at any time after the end of the day, and again after a crash. A day without
-// a call has no values.
+// RecordValues records the value of every inventory for the last complete UTC day, unless that is
+// already done. Call it on the day after, at any time. After a crash, call it again. If it is not
+// called on the day after, the day has no values.
 func RecordValues(ctx context.Context, s *db.DB) error {
 	ended := s.Clock().UTC().Truncate(day).Add(-day)
 	done, err := recordedDay(ctx, s)

@@ -18,7 +18,7 @@ func recordedDay(ctx context.Context, s *db.DB) (time.Time, error) {
 		if err := r.Scan(&text); err != nil {
 			return err
 		}
-		at, _ = strconv.ParseInt(text, 10, 64) // 0 if the text was changed by hand: the day is recorded again
+		at, _ = strconv.ParseInt(text, 10, 64) // 0 if the text was changed by hand, so that the day is recorded again
 		return nil
 	}, `SELECT value FROM setting WHERE name = 'inventory_values_day'`)
 	return db.Moment(at), err
@@ -35,8 +35,8 @@ const valueColumns = "user_key bigint, day bigint, value text, assets bigint, un
 var valuesBulk = db.NewBulk(`INSERT INTO inventory_value (user_key, day, value, assets, unpriced) `, valueColumns, `
 	ON CONFLICT (user_key, day) DO UPDATE SET value = excluded.value, assets = excluded.assets, unpriced = excluded.unpriced`)
 
-// recordValues records the values of the next users with an inventory. It returns the last one, and
-// whether there may be more. It adds in Go, because a sum can exceed 64 bits.
+// recordValues records the values of the next users with an inventory. It returns the last of these
+// users, and whether there may be more. It computes sums in Go, because a sum can exceed 64 bits.
 func recordValues(t *db.Tx, after int64, at time.Time) (last int64, more bool, err error) {
 	if err := t.ByIndex(); err != nil {
 		return after, false, err
@@ -77,8 +77,8 @@ func recordValues(t *db.Tx, after int64, at time.Time) (last int64, more bool, e
 	return last, len(users) == usersAtOnce, err
 }
 
-// Values returns up to limit values of a user, oldest first, of the days that began at or after
-// from and before to.
+// Values returns up to limit values of a user, oldest first, for the days that start at or
+// after from and before to.
 func Values(ctx context.Context, s *db.DB, user int64, from, to time.Time, limit int) ([]Value, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, v *Value) error {
 		var at int64

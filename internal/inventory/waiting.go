@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// maxWaiting is how long an inventory waits for the first prices of its names. The event is
+	// maxWaiting is how long an inventory waits for the first prices of its items. The event is
 	// then sent without them, because the providers may be down for longer.
 	maxWaiting = 24 * time.Hour
 	// waitingAtOnce is how many waiting inventories one transaction checks.
 	waitingAtOnce = 100
 )
 
-// waiting is an inventory with rows whose names wait for their first prices.
+// waiting is an inventory with rows that wait for the first price of their item.
 type waiting struct {
 	user      int64
 	app       int32
@@ -26,8 +26,9 @@ type waiting struct {
 	item      int64     // one of the items that it waits for
 }
 
-// awaitPrices follows a sync that queued the items without a price. The inventory waits for those
-// that the markets have not answered yet.
+// awaitPrices starts or ends the wait of an inventory after a sync. unpriced are its items
+// without a price, which the sync has queued. The inventory waits for an item until the markets
+// have answered the first attempt to price it.
 func awaitPrices(tx *db.Tx, user int64, app int32, contextID string, unpriced []int64) error {
 	item, err := unansweredItem(tx, unpriced)
 	if err != nil {
@@ -55,8 +56,9 @@ func awaitMoved(tx *db.Tx, rows []int64) error {
 	return nil
 }
 
-// begin stores that an inventory waits for an item, unless it waits already. Without an item, an
-// earlier wait may have ended, because the last rows without a price were removed or changed.
+// begin stores that an inventory waits for w.item, unless it already waits. If w.item is 0,
+// begin calls end for an earlier wait, because the last rows without a price may have been
+// removed or changed.
 func (w *waiting) begin(tx *db.Tx) error {
 	item := w.item
 	known, err := lockWaiting(tx, w)
@@ -71,7 +73,7 @@ func (w *waiting) begin(tx *db.Tx) error {
 	return nil
 }
 
-// end deletes a locked wait and adds its event, if no row waits for a price any more or if the
+// end deletes a locked wait and adds its event, if no row still waits for a price, or if the
 // wait has lasted for maxWaiting.
 func (w *waiting) end(tx *db.Tx) error {
 	item, err := awaitedItem(tx, w)
@@ -99,11 +101,11 @@ func (w *waiting) end(tx *db.Tx) error {
 	return event.Add(tx, e)
 }
 
-// AnnouncePriced sends the event inventory.priced of each waiting inventory whose rows have all
-// got their prices, or whose other names no market quotes. Call it after prices were applied to
-// all rows. Each event is written in the transaction that ends the wait, so AnnouncePriced may be
-// interrupted, repeated, and called by several processes at the same time. If no inventory waits,
-// it only reads one empty table.
+// AnnouncePriced writes the event inventory.priced for each waiting inventory in which every row
+// has a price or a name that no market quotes. It also writes the event after a wait of
+// maxWaiting. Call it after prices were applied to all rows. Each event is written in the
+// transaction that ends the wait, so AnnouncePriced may be interrupted, repeated, and called by
+// several processes at the same time. If no inventory waits, it only reads one empty table.
 func AnnouncePriced(ctx context.Context, s *db.DB) error {
 	for last, more := (waiting{}), true; more; {
 		due, err := answered(ctx, s, &last, waitingAtOnce)

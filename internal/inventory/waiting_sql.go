@@ -8,8 +8,8 @@ import (
 	"assay/internal/money"
 )
 
-// unansweredItem returns an item of the missing-price queue whose first attempt has not been
-// answered by the markets, or 0. Attempts that failed do not count.
+// unansweredItem returns one of the items for which the markets have not answered any
+// attempt of the missing-price queue, or 0. Failed attempts do not count as answered.
 func unansweredItem(t *db.Tx, items []int64) (item int64, err error) {
 	if len(items) == 0 {
 		return 0, nil
@@ -47,8 +47,9 @@ func removeWaiting(t *db.Tx, w *waiting) error {
 	return err
 }
 
-// answered returns the next waiting inventories after a key whose item is not awaited any more,
-// or that have waited for maxWaiting. For the others, one look at their item is enough.
+// answered returns the next inventories whose wait may end, in order of their key and starting
+// after the key of after. Either the markets have answered for the item that the wait stores,
+// or the wait has lasted for maxWaiting. The query reads only that one item per inventory.
 func answered(ctx context.Context, s *db.DB, after *waiting, limit int) ([]waiting, error) {
 	return db.CollectByIndex(ctx, s, func(r *sql.Rows, w *waiting) error { return r.Scan(&w.user, &w.app, &w.contextID) }, `
 		SELECT w.user_key, w.app_id, w.context_id FROM inventory_waiting w
@@ -58,8 +59,9 @@ func answered(ctx context.Context, s *db.DB, after *waiting, limit int) ([]waiti
 		after.user, after.app, after.contextID, db.Micros(s.Clock().Add(-maxWaiting)), limit)
 }
 
-// awaitedItem returns the item of a row without a value that gets one soon, or 0: either the item
-// has a price that is not applied yet, or the markets have not answered its first attempt.
+// awaitedItem returns the item of a row that has no value but may get one soon, or 0. Either the
+// item has a price that is not applied yet, or the markets have not answered the first attempt to
+// price it.
 func awaitedItem(t *db.Tx, w *waiting) (item int64, err error) {
 	err = t.QueryRow(`
 		SELECT v.item_id FROM inventory v
@@ -71,7 +73,8 @@ func awaitedItem(t *db.Tx, w *waiting) (item int64, err error) {
 	return item, err
 }
 
-// totalOf returns the total of an inventory. It adds in Go, because a sum can exceed 64 bits.
+// totalOf returns the total value of an inventory. It computes the sum in Go, because it can
+// exceed 64 bits.
 func totalOf(t *db.Tx, w *waiting) (total Value, err error) {
 	err = db.Each(t.Context(), t, func(r *sql.Rows) error {
 		var value money.Micro
@@ -91,7 +94,7 @@ func names(t *db.Tx, user int64) (userID, currency string, err error) {
 	return userID, currency, err
 }
 
-// placesOf returns the inventories of rows, by the ids of the rows.
+// placesOf returns the inventories that contain the rows with the given ids.
 func placesOf(t *db.Tx, rows []int64) ([]waiting, error) {
 	return db.Collect(t.Context(), t, func(r *sql.Rows, w *waiting) error { return r.Scan(&w.user, &w.app, &w.contextID) }, `
 		SELECT DISTINCT user_key, app_id, context_id FROM inventory WHERE id `+t.Dialect.OneOf(1)+` ORDER BY user_key, app_id, context_id`, t.Dialect.PackIDs(rows))

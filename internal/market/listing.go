@@ -41,7 +41,7 @@ type Created struct {
 	Listing   Listing      // zero if the offer was refused
 	Price     money.Micro  // current price of one piece of the item; 0: unknown and queued
 	CheckedAt time.Time    // when Price was last checked
-	Refused   *fault.Error // why the offer was refused; nil: it was not
+	Refused   *fault.Error // why the offer was refused; nil: the asset is listed
 }
 
 // Create syncs the seller's inventory and lists the offers. A refused offer does not
@@ -76,7 +76,7 @@ func (s *Service) Create(ctx context.Context, o Offers, seal func(*db.Tx, []Crea
 	})
 }
 
-// sync updates the seller's inventory. Its errors are faults for the API, or internal.
+// sync updates the seller's inventory. It returns faults for the API and internal errors.
 func (s *Service) sync(ctx context.Context, o *Offers) error {
 	seller, err := user.Read(ctx, s.o.Store, o.UserID)
 	unknown := fault.Of(err) != nil && fault.Of(err).Kind == fault.NotFound

@@ -14,8 +14,8 @@ import (
 // InventoryTouched updates the listings and transfers of an inventory after a sync. If the
 // sync found the phase of an asset, its listing gets that phase. A listing expires if its
 // asset is gone, not tradable, has a smaller amount or is another item. Assets of pending
-// trades become in transfer. The transfer of an asset ends with its reversed or settled
-// trade.
+// trades are marked as in transfer. The mark is removed when the trade is reversed or
+// settled.
 func InventoryTouched(t *db.Tx, user int64, app int32, contextID string) error {
 	var offered, sold bool
 	if err := t.QueryRow(`

@@ -1,6 +1,6 @@
-// Package market implements listings and trades, and counts the figures of top traders.
-// Each change is one transaction, which includes the postings in the ledger. A missing
-// price never delays or prevents a listing.
+// Package market implements listings and trades, and maintains the statistics of top
+// traders. Each change is one transaction, which includes the postings in the ledger. A
+// missing price never delays or prevents a listing.
 package market
 
 import (
@@ -122,7 +122,7 @@ type Asset struct {
 	CheckedAt  time.Time   // when Price was last checked
 }
 
-// Counts is the change that a trade makes to the figures of its two users.
+// Counts is the change that a trade makes to the statistics of its two users.
 type Counts struct {
 	Trades, Reversed int64
 	Volume, Ranked   money.Micro

@@ -47,7 +47,7 @@ func (s *Service) sell(tx *db.Tx, p *Purchase) (Trade, error) {
 	case l.State != Active:
 		return Trade{}, endedFault(l)
 	}
-	rules, err := fee.Active(tx) // first, because it moves tx.Now() to the activation or later
+	rules, err := fee.Active(tx) // first, so that tx.Now() is not before the activation of the rules
 	if err != nil {
 		return Trade{}, err
 	}

@@ -89,8 +89,8 @@ func (s *Service) Reverse(ctx context.Context, id int64) (Trade, error) {
 
 // endTransfer ends the transfer of the asset of a pending trade.
 func endTransfer(tx *db.Tx, t *Trade) error {
-	// The lock on the seller excludes a concurrent sync, which would still read a pending
-	// trade and mark the asset again.
+	// Lock the seller to prevent a concurrent sync, which would still read a pending trade
+	// and mark the asset again.
 	if _, err := user.Hold(tx, t.Seller); err != nil {
 		return err
 	}

@@ -56,8 +56,9 @@ func updateTrade(t *db.Tx, d Trade) error {
 	return err
 }
 
-// The name and phase come from the item row and not from the trade. Old trades still
-// show the same item, because Assay never deletes an item or changes its key.
+// tradeColumns selects trades. The name and phase come from the item row and not from the
+// trade. Old trades still show the same item, because Assay never deletes an item or
+// changes its key.
 const tradeColumns = `
 SELECT d.id, d.listing_id, d.seller_key, d.buyer_key, s.user_id, b.user_id, d.app_id, d.context_id, d.asset_id, d.item_id, i.name, i.phase,
 	d.amount, d.price, d.currency, d.payment_method, d.country, d.fee, d.net, d.fee_rule, d.fee_version, d.transaction_id, d.state,

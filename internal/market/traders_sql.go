@@ -17,8 +17,8 @@ func pairTrades(t *db.Tx, day, user, other int64) (n int64, err error) {
 	return n, err
 }
 
-// countTrade adds c to the figures of the two users of a trade, both for the day and in
-// total. It also gives both users a new version, so that caches reload their figures.
+// countTrade adds c to the statistics of the two users of a trade, both for the day and in
+// total. It also gives both users a new version, so that caches reload their statistics.
 func countTrade(t *db.Tx, day int64, d Trade, c Counts) error {
 	first, second := min(d.SellerKey, d.BuyerKey), max(d.SellerKey, d.BuyerKey)
 	if _, err := t.Exec(`

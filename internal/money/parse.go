@@ -17,11 +17,11 @@ var (
 // 1000 means mills. Parse uses only integers, so the result is correctly rounded for
 // numbers of any length.
 //
-// The grammar is that of JSON numbers, for quoted text and CSV too: "12.345", "-4",
+// Parse accepts the grammar of JSON numbers, also in quoted text and CSV: "12.345", "-4",
 // "1e-3" or "-0". Parse returns ErrSyntax for "+1", ".5", "1.", "007", "0x1", "1_000",
-// "1,000", "NaN", spaces and currency signs. A file with such values probably has
-// another format than the caller expects. Parse returns ErrRange if the magnitude
-// exceeds 2^63-1 micro-units, and ErrUnit if unit is not a power of ten up to 10^6.
+// "1,000", "NaN", spaces and currency signs. A file with such values probably has another
+// format than the caller expects. Parse returns ErrRange if the magnitude exceeds 2^63-1
+// micro-units, and ErrUnit if unit is not a power of ten up to 10^6.
 func Parse(text []byte, unit int64) (Micro, error) {
 	shift, ok := unitShift(unit)
 	if !ok {

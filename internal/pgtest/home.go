@@ -18,9 +18,9 @@ import (
 // ErrNotInstalled means that PostgreSQL or PgBouncer is not installed.
 var ErrNotInstalled = errors.New("PostgreSQL or PgBouncer is not installed (on Debian: apt-get install postgresql pgbouncer): skipping its tests")
 
-// home has the directories of a server's programs and files, and the user that runs it. If
-// this process is root, that is the user that the PostgreSQL package created, because PostgreSQL
-// refuses to run as root.
+// home has the directories of a server's programs and files, and the user that runs the server.
+// If this process is root, the server runs as the user of the PostgreSQL package, because
+// PostgreSQL refuses to run as root.
 type home struct {
 	bin, dir string
 	as       *syscall.Credential // nil for the current user
@@ -29,7 +29,7 @@ type home struct {
 func (h home) data() string { return filepath.Join(h.dir, "data") }
 func (h home) log() string  { return filepath.Join(h.dir, "log") }
 
-// memory is a directory that is kept in memory.
+// memory is the directory of a file system in memory.
 const memory = "/dev/shm"
 
 // hasSpace reports whether a directory has enough space for the tests of a package.
@@ -123,9 +123,9 @@ func (h home) initialize() error {
 	return nil
 }
 
-// This script runs in a separate process and cleans up after the tests. Its standard
-// input closes when the tests end, even after a crash. The script then stops the server
-// and removes the files.
+// guardScript runs in a separate process and cleans up after the tests. Its standard input
+// closes when the tests end, even after a crash. The script then stops the server and
+// removes the files.
 const guardScript = `
 cat >/dev/null
 pooler=$(cat "$0"/pooler*/pid 2>/dev/null)

@@ -74,7 +74,7 @@ func skipOrFail(tb testing.TB, err error) {
 	tb.Fatal(err)
 }
 
-// shared is the server that all tests of a binary use, also concurrently.
+// shared is the server that all tests of a binary use, possibly at the same time.
 var shared = sync.OnceValues(func() (*Server, error) { //nolint:gochecknoglobals // starting a server takes seconds
 	return Run(Options{Settings: []string{"max_connections=300"}})
 })
@@ -188,7 +188,8 @@ func (s *Server) logTail() string {
 // Stop shuts the server down and disconnects all sessions.
 func (s *Server) Stop() error { return s.signal(syscall.SIGINT) }
 
-// Kill kills the main process of the server. Its sessions end when they detect that.
+// Kill kills the main process of the server. The processes of its sessions end when they
+// detect this.
 func (s *Server) Kill() error { return s.signal(syscall.SIGKILL) }
 
 func (s *Server) signal(sig syscall.Signal) error {

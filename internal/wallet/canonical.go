@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Version is the version of the canonical bytes. Change it with every change of their
-// format, so that existing seals can still be verified.
+// Version is the version of the canonical bytes. Increment it with every change of their
+// format. Existing seals then remain valid only if Sealer also verifies the previous
+// versions.
 const Version = 1
 
 // The canonical bytes of each kind of record begin with a different domain. A seal of one

@@ -25,7 +25,7 @@ type Mark struct {
 }
 
 // RulesMark returns a checkpoint's record of the fee rules: their newest version and its
-// MAC. Its Account is empty. It precedes the marks of the accounts.
+// MAC. The mark has no Account. It precedes the marks of the accounts.
 func RulesMark(version int64, mac Hash) Mark { return Mark{Number: version, Hash: mac} }
 
 // OfRules reports whether the mark is the record of the fee rules.
@@ -92,7 +92,8 @@ func (c *CheckpointWriter) Finish() error {
 // ReadCheckpoint calls use for each mark of a checkpoint and returns the checkpoint's time.
 // The mark of the fee rules comes first, then the accounts in order. The caller must discard
 // all marks if ReadCheckpoint returns an error: ErrCheckpoint, ErrNoKey, or an error of r or
-// use. It reads line by line, so its memory does not depend on the length.
+// use. It reads line by line, so its memory use does not depend on the length of the
+// checkpoint.
 func ReadCheckpoint(r io.Reader, keys *Ring, use func(Mark) error) (at time.Time, err error) {
 	c := &checkpointReader{in: bufio.NewReaderSize(r, longestLine)}
 	for _, k := range keys.keys { // compute all MACs: the key id is at the end of the file

@@ -30,8 +30,8 @@ func SomeWallets(ctx context.Context, s *db.DB, limit int) ([]Head, error) {
 	return db.Collect(ctx, s.Read, scanHead, `SELECT `+HeadColumns+` FROM wallet_account w LIMIT $1`, limit)
 }
 
-// Accounts returns up to limit accounts of users after an account, by user and currency. House
-// accounts are not included.
+// Accounts returns up to limit accounts of users that follow the account after, ordered by
+// user and currency. It leaves out house accounts.
 func Accounts(ctx context.Context, s *db.DB, after Account, limit int) ([]Head, error) {
 	return db.Collect(ctx, s.Read, scanHead, `SELECT `+HeadColumns+` FROM wallet_account w
 		WHERE (w.user_id, w.currency) > ($1, $2) AND NOT (w.user_id >= 'house:' AND w.user_id < 'house;')
@@ -55,7 +55,8 @@ func LedgerKeys(t *db.Tx) ([]KeyMark, error) {
 	}, `SELECT key_id, check_mac FROM wallet_key ORDER BY key_id`)
 }
 
-// LedgerKeyUsed reports whether a row was sealed with a key. It may read the whole ledger.
+// LedgerKeyUsed reports whether a row of the ledger or a stored response was sealed with a
+// key. It may read the whole ledger.
 func LedgerKeyUsed(ctx context.Context, s *db.DB, id string) (used bool, err error) {
 	err = s.Read.QueryRowContext(ctx, `
 		SELECT EXISTS (SELECT 1 FROM wallet_account WHERE key_id = $1) OR EXISTS (SELECT 1 FROM wallet_entry WHERE key_id = $1)
@@ -89,7 +90,7 @@ func ReadWallets(ctx context.Context, s *db.DB, user string) ([]State, error) {
 func StatesOf(t *db.Tx, user string) ([]State, error) { return states(t.Context(), t, user) }
 
 func states(ctx context.Context, q db.Querier, user string) ([]State, error) {
-	from, to := "~", "" // no shards
+	from, to := "~", "" // an empty range: only house users have shards
 	if IsHouse(user) {
 		from, to = user+":", user+";"
 	}
@@ -116,8 +117,8 @@ func states(ctx context.Context, q db.Querier, user string) ([]State, error) {
 }
 
 // ReadEntries returns up to limit entries of a user's account. An empty currency selects
-// all accounts of the user. The order is currency descending, then newest entry first. The
-// currency before and the number are those of the last entry of the previous page.
+// all accounts of the user. The order is currency descending, then newest entry first.
+// before and number are the currency and number of the last entry of the previous page.
 func ReadEntries(ctx context.Context, s *db.DB, user string, currency, before money.Currency, number int64, limit int) ([]Entry, error) {
 	return db.Collect(ctx, s.Read, scanEntry, `
 		SELECT `+entryColumns+` FROM wallet_entry

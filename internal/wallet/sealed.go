@@ -9,7 +9,7 @@ import (
 	"assay/internal/money"
 )
 
-// Seal is the seal of a row outside the ledger that determines how money is posted.
+// Seal is the seal of a row that is not part of the ledger but affects how money is posted.
 type Seal struct {
 	Version int // version of the canonical bytes
 	KeyID   string

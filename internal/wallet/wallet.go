@@ -20,7 +20,8 @@ import (
 	"assay/internal/user"
 )
 
-// Limits. A JSON reader that uses 64-bit floats reads every amount and balance exactly.
+// Limits. A JSON parser that stores numbers as 64-bit floats reads every amount and balance
+// exactly.
 const (
 	MaxAmount     = 1_000_000_000_000_000 // of one entry, in minor units
 	MaxBalance    = 1<<53 - 1             // positive or negative
@@ -117,13 +118,13 @@ func Compare(a, b Account) int {
 // Type is the type of an entry. It determines whether the entry changes the held balance.
 type Type string
 
-// The entry types. Money enters an account either free or held. A settlement posts a
+// The entry types. Money enters an account either available or held. A settlement posts a
 // TypeRelease entry for the held money and a TypeFree entry for the same amount.
 const (
 	TypeDeposit      Type = "deposit"
 	TypeWithdrawal   Type = "withdrawal"
 	TypeCorrection   Type = "correction"   // positive or negative; the note has the reason
-	TypeReversal     Type = "reversal"     // reverses an entry that moved free money
+	TypeReversal     Type = "reversal"     // reverses an entry that moved available money
 	TypeRelease      Type = "release"      // debits held money when the trade settles
 	TypeFree         Type = "free"         // credits the same amount as available money
 	TypePurchase     Type = "purchase"     // debits the price from the buyer

@@ -98,9 +98,10 @@ func walletCount(t *db.Tx, user string) (n int, err error) {
 }
 
 // writePosting writes a transaction, its entries and the new heads. It returns the entries
-// that were the newest of the accounts before. The error is ErrKeyUsed if another
-// transaction has the same idempotency key. The error is ErrPosted if the trade already has
-// a transaction of this kind, or if the reversed transaction was already reversed.
+// that were the newest of their accounts before the posting. The error is ErrKeyUsed if
+// another transaction has the same idempotency key. The error is ErrPosted if the trade
+// already has a transaction of this kind, or if the reversed transaction was already
+// reversed.
 func writePosting(t *db.Tx, p Transaction, entries []Entry, heads []Head) (newest []Entry, err error) {
 	want := writtenRows{transactions: 1, entries: int64(len(entries)), heads: int64(len(heads))}
 	row := []any{
@@ -171,9 +172,9 @@ func writeRowsSQLite(t *db.Tx, row []any, entries, heads *db.Table) (before []En
 	return before, n, err
 }
 
-// writeRowsPostgres does the same as writeRowsSQLite in one statement. Other transactions
-// wait for the locked accounts meanwhile, so it saves round trips. The final SELECT reads
-// the state before the statement.
+// writeRowsPostgres does the same as writeRowsSQLite in one statement. It saves round
+// trips, because other transactions wait for the locked accounts meanwhile. The final
+// SELECT reads the state before the statement.
 func writeRowsPostgres(t *db.Tx, row []any, entries, heads *db.Table) (before []Entry, n writtenRows, err error) {
 	before, err = db.Collect(t.Context(), t, func(r *sql.Rows, e *Entry) error {
 		return scanEntryAnd(r, e, &n.transactions, &n.entries, &n.heads)

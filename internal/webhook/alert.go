@@ -8,12 +8,12 @@ import (
 	"assay/internal/money"
 )
 
-// AlertKind is the kind of messages of webhooks with an Alert.
+// AlertKind is the kind of the messages that a webhook with an Alert sends about prices.
 const AlertKind = "price.alert"
 
 // Reasons of an alert.
 const (
-	AlertMoved = "moved" // by Change within Hours
+	AlertMoved = "moved" // by Change or more within Hours
 	AlertAbove = "above" // rose to Above or more
 	AlertBelow = "below" // fell to Below or less
 )
@@ -22,8 +22,9 @@ const (
 const MaxAlertHours = 720
 
 // Alert selects the price changes that cross a limit. A limit of zero is not set. Assay stores no
-// state of an alert: a change crosses a limit if the previous price was within it. For Change, the
-// previous price is compared with the start of its own window.
+// state of an alert. A change crosses a limit if the new price has reached it and the previous
+// price had not. For Change, each of the two prices is compared with the price at the start of its
+// own window.
 type Alert struct {
 	Change money.Micro `json:"change"` // fraction of the price at the start of the window; 0.1 is 10 %
 	Hours  int64       `json:"hours"`  // length of the window
@@ -76,8 +77,8 @@ type alertData struct {
 	Reference      money.Micro `json:"reference"` // price at the start of the window
 }
 
-// alert turns a message of price changes into one of alerts. The data of the message has a
-// further member, alerts.
+// alert changes a message about price changes to a price alert. It adds the member alerts
+// to the data.
 func (m *message) alert(alerts []alertData) error {
 	list, err := json.Marshal(alerts)
 	if err != nil {

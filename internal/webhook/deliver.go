@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// maxSessions limits the webhooks that a process sends for at the same time.
+	// maxSessions limits the concurrent sessions of a process. A session sends the events
+	// of one webhook.
 	maxSessions = 8
 	// sessionMessages and sessionTime limit a session, so that a webhook with many events does
 	// not keep others waiting.
@@ -85,7 +86,7 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// pause waits until there may be work. Without an enabled webhook, events need not be awaited.
+// pause waits until there may be work. A new event is work only if a webhook is enabled.
 func (s *Service) pause(ctx context.Context, exist bool, last int64) {
 	ctx, cancel := context.WithTimeout(ctx, poll)
 	defer cancel()
@@ -104,7 +105,7 @@ func (s *Service) pause(ctx context.Context, exist bool, last int64) {
 	}
 }
 
-// Deliver sends all events that are due and returns when that is done.
+// Deliver sends all events that are due, and then returns.
 func (s *Service) Deliver(ctx context.Context) error {
 	for {
 		var sessions sync.WaitGroup
@@ -272,8 +273,8 @@ func (h *Webhook) fail(now time.Time, out *Outcome) {
 	}
 }
 
-// recordLost stores, once for each number, that events up to it were deleted before they could be
-// sent.
+// recordLost stores that the events up to number were deleted before they could be sent. It does
+// so once for each number.
 func (s *Service) recordLost(ctx context.Context, h *Webhook, number int64) error {
 	return s.o.Store.InTx(ctx, func(t *db.Tx) error {
 		isNew, err := putLost(t, h.ID, number)
@@ -296,8 +297,8 @@ func (s *Service) count(t *db.Tx, state string) {
 	t.AfterCommit(func() { db.Local[deliveryCounts](s.o.Store).Add(state) })
 }
 
-// States returns the number of webhooks by state. Only webhooks that an operator disabled count
-// as disabled; others that are disabled count as failing.
+// States returns the number of webhooks by state. Webhooks that an operator disabled count as
+// disabled. Webhooks that were disabled automatically count as failing.
 func States(ctx context.Context, s *db.DB) (map[string]int, error) {
 	hooks, err := list(ctx, s)
 	out := map[string]int{IsHealthy: 0, IsFailing: 0, IsDisabled: 0}
@@ -311,5 +312,6 @@ func States(ctx context.Context, s *db.DB) (map[string]int, error) {
 	return out, err
 }
 
-// Counts returns the number of attempts of this process, by the state that they led to.
+// Counts returns the number of attempts of this process, by the resulting state of the
+// delivery.
 func Counts(s *db.DB) map[string]int64 { return db.Local[deliveryCounts](s).Get() }

@@ -14,7 +14,7 @@ import (
 
 const (
 	// changesAtOnce limits the price changes of a message, before the filter. A message has up
-	// to some 100 KB. A price.changed event of more items gets several messages.
+	// to about 100 KB. A price.changed event with more items is sent as several messages.
 	changesAtOnce = 200
 	// shownChanges limits the price changes in the text of a message.
 	shownChanges = 20
@@ -26,8 +26,8 @@ type part struct {
 	first          int64 // number of the first change in it
 }
 
-// split divides an event into parts. If parts of an event are already handled, the rest of the event
-// is divided at the same places as the whole event.
+// split divides an event into parts. An event whose first parts are already handled is divided at
+// the same places as the whole event.
 func split(e *event.Numbered) []part {
 	if e.Batch == nil {
 		return []part{{*e, e.Number}}
@@ -106,8 +106,9 @@ func (s *Service) message(ctx context.Context, h *Webhook, p *part, known *owned
 	return m, nil
 }
 
-// selects reports whether the filter selects an event other than price changes. An event that
-// names no item or user passes the filter of items or users.
+// selects reports whether the filter selects an event other than price changes. An event
+// without an item passes the filter of items, and an event without a user passes the filter
+// of users.
 func (f *Filter) selects(data json.RawMessage) bool {
 	var d struct {
 		UserID, SellerID, BuyerID, MarketHashName string

@@ -51,8 +51,8 @@ func ownedItems(ctx context.Context, s *db.DB, users []string) (map[int64]bool, 
 	return out, err
 }
 
-// Parts of queries for the price at a time. It is the last price up to that time. If there is none,
-// it is the first price after that time.
+// Parts of queries for the price at a given time. This is the last price up to that time, or the
+// first price after it if there is none.
 const (
 	lastPrice  = `(SELECT r.price FROM price_point r WHERE r.item_id = q.item_id AND r.at <= `
 	firstPrice = `(SELECT r.price FROM price_point r WHERE r.item_id = q.item_id AND r.at > `

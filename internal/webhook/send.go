@@ -23,7 +23,8 @@ import (
 
 const (
 	defaultTimeout = 10 * time.Second
-	// maxResponse is how much of a response is read, so that its connection can be used again.
+	// maxResponse is the number of bytes that are read of a response. A connection can be used
+	// again only after its response was read.
 	maxResponse = 64 << 10
 	// maxRetryAfter limits the wait that a receiver demands.
 	maxRetryAfter = time.Hour
@@ -35,8 +36,8 @@ const (
 )
 
 // newClient returns a client that follows no redirects and connects to public addresses and
-// allowed hosts only. It ignores proxies of the environment, because they resolve names
-// themselves.
+// allowed hosts only. It ignores the proxy settings of the environment, because a proxy
+// would resolve host names without this check.
 func newClient(o Options) *http.Client {
 	return &http.Client{
 		Timeout:       o.Timeout,
@@ -170,7 +171,7 @@ func explain(err error) string {
 	timeout, _ := errors.AsType[net.Error](err)
 	switch op, _ := errors.AsType[*net.OpError](err); {
 	case errors.Is(err, provider.ErrGuarded):
-		return "address is not public: name the host in WEBHOOK_ALLOW_HOSTS to allow it"
+		return "address is not public: add the host to WEBHOOK_ALLOW_HOSTS to allow it"
 	case timeout != nil && timeout.Timeout(), errors.Is(err, context.DeadlineExceeded):
 		return "timeout"
 	case op != nil && op.Op == "dial":

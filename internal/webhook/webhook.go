@@ -1,6 +1,6 @@
-// Package webhook sends events to addresses that operators register. Each webhook has a cursor
-// in the events, so a receiver that was down gets every event in order once it is back. A message
-// may arrive more than once; its id stays the same.
+// Package webhook sends events to addresses that operators register. Each webhook stores a
+// cursor, the number of the last event that was handled. A receiver that was down therefore gets
+// the missed events in order. A message may arrive more than once, always with the same id.
 package webhook
 
 import (
@@ -38,14 +38,14 @@ func Formats() []Format { return []Format{Standard, Slack, Discord} }
 const (
 	ByOperator = "operator"
 	Gone       = "gone"    // the receiver responded with status 410
-	Failing    = "failing" // all attempts of disableAfter failed
+	Failing    = "failing" // all attempts within disableAfter failed
 )
 
 // States of a delivery.
 const (
 	Delivered = "delivered"
 	Retrying  = "retrying"
-	Failed    = "failed" // given up
+	Failed    = "failed" // abandoned
 	Lost      = "lost"   // events were deleted before they could be sent
 )
 
@@ -64,12 +64,12 @@ const TestKind = "webhook.test"
 type Filter struct {
 	Events    []event.Kind `json:"events"`
 	Items     []string     `json:"items"`          // market hash names; applies to events that name items
-	Users     []string     `json:"users"`          // applies to events of users, and to prices of items in their inventories
+	Users     []string     `json:"users"`          // applies to events of these users, and to prices of items in their inventories
 	Alert     *Alert       `json:"alert,omitzero"` // nil: all price changes
 	MinChange money.Micro  `json:"minChange"`      // minimum move of a price, as a fraction of the previous price; 0.1 is 10 %
 }
 
-// Webhook is an address that gets events.
+// Webhook is an address that events are sent to.
 type Webhook struct {
 	ID             int64
 	URL            string
@@ -189,13 +189,13 @@ func (s *Service) CheckURL(address string) error {
 	return f
 }
 
-// Create stores a webhook. It gets the events that are written from now on. The secret signs
-// its messages, and is not shown again.
+// Create stores a webhook. The webhook gets only events that are written afterwards. The
+// secret signs its messages and is not shown again.
 func (s *Service) Create(ctx context.Context, h Webhook) (id int64, secret string, err error) {
 	if err := s.CheckURL(h.URL); err != nil {
 		return 0, "", err
 	}
-	if err := s.o.Feed.Number(ctx); err != nil { // earlier events get their numbers now
+	if err := s.o.Feed.Number(ctx); err != nil { // number all earlier events, so that the new cursor is after them
 		return 0, "", err
 	}
 	h.secret = newSecret()
@@ -206,7 +206,7 @@ func (s *Service) Create(ctx context.Context, h Webhook) (id int64, secret strin
 	return id, h.secret, err
 }
 
-// Change is a change of a webhook. Nil fields stay as they are.
+// Change is a change of a webhook. A nil field leaves the value unchanged.
 type Change struct {
 	URL       *string
 	Events    *[]event.Kind
@@ -258,8 +258,8 @@ func set[T any](to *T, value *T) {
 	}
 }
 
-// Rotate replaces the secret of a webhook. Messages are also signed with the older one for the
-// given time.
+// Rotate replaces the secret of a webhook. For the time keep, messages are also signed with
+// the previous secret.
 func (s *Service) Rotate(ctx context.Context, id int64, keep time.Duration) (secret string, err error) {
 	secret = newSecret()
 	return secret, s.o.Store.InTx(ctx, func(t *db.Tx) error {
@@ -300,7 +300,7 @@ func (s *Service) Deliveries(ctx context.Context, id, before int64, limit int) (
 	return deliveries(ctx, s.o.Store, id, before, limit)
 }
 
-// Test sends a message of the kind TestKind, also to a disabled webhook.
+// Test sends a message of the kind TestKind, even to a disabled webhook.
 func (s *Service) Test(ctx context.Context, id int64) (Outcome, error) {
 	h, err := s.Get(ctx, id)
 	if err != nil {
@@ -314,8 +314,8 @@ func (s *Service) Test(ctx context.Context, id int64) (Outcome, error) {
 	return s.send(ctx, &h, &m), nil
 }
 
-// Resend sends a recent message again with its id, also to a disabled webhook. Its price
-// changes pass the present filter.
+// Resend sends a recent message again with the same id, even to a disabled webhook. It
+// leaves out price changes that the current filter excludes.
 func (s *Service) Resend(ctx context.Context, id, number int64) (Outcome, error) {
 	h, err := s.Get(ctx, id)
 	if err != nil {

@@ -32,7 +32,7 @@ func scan(r *sql.Rows, h *Webhook) error {
 	return nil
 }
 
-// insert stores a webhook with the last number of an event as its cursor.
+// insert stores a webhook. Its cursor is the number of the last event.
 func insert(t *db.Tx, h Webhook) (id int64, err error) {
 	filter, err := json.Marshal(h.Filter)
 	if err != nil {
@@ -43,7 +43,7 @@ func insert(t *db.Tx, h Webhook) (id int64, err error) {
 		return 0, err
 	}
 	if number >= MaxWebhooks {
-		return 0, fault.New(fault.Conflict, "too_many_webhooks", "There are %d webhooks, the most that are allowed. Delete one first.", number)
+		return 0, fault.New(fault.Conflict, "too_many_webhooks", "There are already %d webhooks, which is the maximum. Delete one first.", number)
 	}
 	err = t.QueryRow(`
 		INSERT INTO webhook (url, format, filter, disabled, secret, old_secret, old_secret_until, cursor, attempts,
@@ -96,13 +96,13 @@ func list(ctx context.Context, s *db.DB) ([]Webhook, error) {
 	return db.Collect(ctx, s.Read, scan, `SELECT `+columns+` FROM webhook ORDER BY id`)
 }
 
-// unclaimed selects webhooks without a claim of another live instance. $2 is this instance. It keeps
-// its own claims in memory.
+// unclaimed selects webhooks that no other running instance has claimed. $2 is the name of this
+// instance, which tracks its own claims in memory.
 const unclaimed = `(w.owner IN ('', $2) OR NOT EXISTS (SELECT 1 FROM instance i WHERE i.owner = w.owner))`
 
 // due returns the enabled webhooks with events to send, the least recently tried first. exist is
-// false if no webhook is enabled. A time that is further ahead than any wait means that the clock
-// was set back.
+// false if no webhook is enabled. A webhook whose next_at is further ahead than the longest wait
+// is due, because the clock was set back.
 func due(ctx context.Context, s *db.DB, owner string, last int64) (ids []int64, exist bool, err error) {
 	now := s.Clock()
 	err = db.Each(ctx, s.Read, func(r *sql.Rows) error {
@@ -120,8 +120,8 @@ func due(ctx context.Context, s *db.DB, owner string, last int64) (ids []int64, 
 	return ids, exist, err
 }
 
-// claim makes owner the only instance that sends for a webhook. It returns nil if another one
-// does, or if the webhook is disabled.
+// claim claims a webhook, so that only the instance owner sends its events. It returns nil if
+// another instance has claimed the webhook, or if the webhook is disabled.
 func claim(t *db.Tx, id int64, owner string) (*Webhook, error) {
 	n, err := t.Exec(`UPDATE webhook AS w SET owner = $2, token = w.token + 1 WHERE w.id = $1 AND w.disabled = '' AND `+unclaimed, id, owner)
 	if err != nil || n == 0 {
@@ -162,7 +162,8 @@ func storeAttempt(t *db.Tx, h *Webhook) error {
 	return err
 }
 
-// putDelivery stores a message after attempts more attempts.
+// putDelivery stores the state of a message. It adds d.Attempts to the stored number of
+// attempts.
 func putDelivery(t *db.Tx, webhook int64, d *Delivery) error {
 	_, err := t.Exec(`
 		INSERT INTO webhook_delivery (webhook_id, number, first, kind, state, attempts, status, duration, error, at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
@@ -172,7 +173,8 @@ func putDelivery(t *db.Tx, webhook int64, d *Delivery) error {
 	return err
 }
 
-// putLost stores that events up to a number were lost. It returns false if it is known.
+// putLost stores that events up to a number were lost. It returns false if that is already
+// stored.
 func putLost(t *db.Tx, webhook, number int64) (bool, error) {
 	n, err := t.Exec(`
 		INSERT INTO webhook_delivery (webhook_id, number, first, kind, state, attempts, status, duration, error, at)
@@ -181,7 +183,7 @@ func putLost(t *db.Tx, webhook, number int64) (bool, error) {
 	return n > 0, err
 }
 
-// giveUp stores that a message is not retried.
+// giveUp stores that a message was abandoned.
 func giveUp(t *db.Tx, webhook int64, d *Delivery) error {
 	n, err := t.Exec(`UPDATE webhook_delivery SET state = $3 WHERE webhook_id = $1 AND number = $2`, webhook, d.Number, Failed)
 	if err != nil || n > 0 {

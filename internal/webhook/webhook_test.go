@@ -204,7 +204,7 @@ func TestCreate_RefusesPrivateAddresses(t *testing.T) {
 		f.add(problem("a"))
 		f.Must(f.hooks.Deliver(f.Context()))
 		h := f.get(id)
-		f.Is("error of the webhook", h.LastError, "address is not public: name the host in WEBHOOK_ALLOW_HOSTS to allow it")
+		f.Is("error of the webhook", h.LastError, "address is not public: add the host to WEBHOOK_ALLOW_HOSTS to allow it")
 		f.Is("error of an unknown address has no path", strings.Contains(h.LastError, "token"), false)
 	})
 }

@@ -24,8 +24,8 @@ const (
 	PostgreSQL = "postgres"
 )
 
-// pooled is PostgreSQL behind a connection pooler, with a partitioned inventory. Only Each
-// uses it.
+// pooled is the engine name for PostgreSQL behind a connection pooler, with a partitioned
+// inventory. Only Each uses it.
 const pooled = "pooler"
 
 // engineVariable is the environment variable that selects one engine.
@@ -59,9 +59,9 @@ type Database struct {
 	direct    string // address without the pooler, if URL uses one
 }
 
-// NewDatabase creates an empty database on the current engine of RunOnEngines. It is
-// removed when tb ends. SQLite files are stored in memory if possible: these tests do not
-// simulate power failures, so slow disk writes would prove nothing.
+// NewDatabase creates an empty database on the current engine of RunOnEngines. The database
+// is removed when tb ends. SQLite files are stored in memory if possible: these tests do
+// not simulate power failures, so slow disk writes would prove nothing.
 func NewDatabase(tb testing.TB) Database {
 	tb.Helper()
 	d := On(tb, os.Getenv(engineVariable))
@@ -122,9 +122,9 @@ func migratePartitioned(ctx context.Context, url string) error {
 	return db.PartitionInventory(ctx, db.Options{URL: url}, partitions, 0)
 }
 
-// RunsCase reports whether a test with many cases must run case nth. On SQLite, and in long
-// runs, it runs all cases. On PostgreSQL it otherwise runs one of three, because creating
-// a database there is slow.
+// RunsCase reports whether a test with many cases must run case nth. A short run on
+// PostgreSQL runs one case of three, because creating a database there is slow. All other
+// runs include all cases.
 func RunsCase(nth int) bool {
 	return nth%3 == 0 || randtest.Long() || os.Getenv(engineVariable) != PostgreSQL
 }
@@ -160,8 +160,8 @@ func (d Database) Raw(tb testing.TB) *sql.DB {
 	return db
 }
 
-// Version returns a number that changes when any row of the database changes. It reads
-// the number on the connection of Raw.
+// Version returns a number that changes when any row of the database changes. It queries
+// the connection raw, from the method Raw.
 func (d Database) Version(tb testing.TB, raw *sql.DB) (version int64) {
 	tb.Helper()
 	query := `PRAGMA data_version`
@@ -195,7 +195,7 @@ func rowVersions(tb testing.TB, raw *sql.DB) string {
 	return `SELECT CAST(` + strings.Join(sums, " + ") + ` AS bigint)`
 }
 
-// Explain returns the plan of a query. It reads the plan on the connection of Raw.
+// Explain returns the plan of a query. It queries the connection raw, from the method Raw.
 func (d Database) Explain(tb testing.TB, raw *sql.DB, query string, args ...any) string {
 	tb.Helper()
 	check := func(err error) {

@@ -24,7 +24,7 @@ func (f *Float) set(bits uint32) error {
 
 // checkWear returns an error if the number is not a wear from 0 to 1.
 func (f *Float) checkWear() error {
-	const one = 0x3f800000 // larger bits are larger or negative numbers
+	const one = 0x3f800000 // greater bits encode numbers above 1 or negative numbers
 	if f.Bits > one {
 		return refuse(CodeRange)
 	}

@@ -24,7 +24,7 @@ const (
 	CodeTooLong   Code = "too_long"        // the text is longer than MaxLink
 	CodeForeign   Code = "foreign_link"    // the link is not an inspect link of CS2
 	CodeTemplate  Code = "template"        // the link has unfilled placeholders
-	CodeOldLink   Code = "old_link"        // the link is from before certificates; only Steam can resolve it
+	CodeOldLink   Code = "old_link"        // the link has the old format without a certificate; only Steam can resolve it
 	CodeNotHex    Code = "not_hex"         // the certificate is not hexadecimal
 	CodeOddHex    Code = "odd_hex"         // the certificate has an odd number of digits
 	CodeTooShort  Code = "too_short"       // the certificate is shorter than minBytes
@@ -46,7 +46,7 @@ func (e *Error) Error() string { return "inspect: " + strings.ReplaceAll(string(
 func refuse(code Code) error { return &Error{code} }
 
 // Item is the content of a certificate. Steam omits numbers that are 0, so missing numbers
-// are 0. Fields such as HasKills distinguish the two cases.
+// are 0. Fields such as HasKills report whether a number was present.
 type Item struct {
 	AccountID  uint32
 	ItemID     uint64 // asset id when the link was created; 0 if unknown
@@ -92,7 +92,7 @@ type Applied struct {
 	Wrapped       uint32 // id of the sticker in a sticker slab
 }
 
-// Parts of an inspect link. The game's number is between them.
+// Parts of an inspect link. The app id of the game is between them.
 const (
 	scheme  = "steam://"
 	command = "+csgo_econ_action_preview"

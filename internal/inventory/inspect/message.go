@@ -20,8 +20,8 @@ type field struct {
 	bytes  []byte
 }
 
-// fields calls fn for each field of a message. fn ignores a field with an unknown
-// number or an unexpected wire type, as protobuf requires.
+// fields calls fn for each field of a message. fn must ignore fields with an unknown number
+// or an unexpected wire type, as protobuf requires.
 func fields(message []byte, fn func(f field) error) error {
 	for len(message) > 0 {
 		number, wire, n := protowire.ConsumeTag(message)

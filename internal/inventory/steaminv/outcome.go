@@ -59,8 +59,8 @@ var (
 	temporaryTexts = []string{"Timeout", "batched request timeout", "Failed to get", "Failed to send"}
 )
 
-// temporary reports whether a response with status 500 is worth a retry. A response without
-// a reason is.
+// temporary reports whether a response with status 500 is worth a retry. It returns true
+// for a response without a reason.
 func temporary(body string) bool {
 	if !strings.Contains(body, `"error"`) {
 		return true

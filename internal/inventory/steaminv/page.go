@@ -220,8 +220,8 @@ func (p *page) assetProperties(r *feed.Reader, cells []feed.Cell) error {
 	return err
 }
 
-// slot returns a pointer to the property with a number. It returns nil for properties that
-// are not stored.
+// slot returns a pointer to the property with the given number. It returns nil for
+// properties that are not stored.
 func slot(p *inventory.Properties, number string) *string {
 	switch number {
 	case "1":

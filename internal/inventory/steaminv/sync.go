@@ -18,8 +18,8 @@ const (
 	SyncTimeout = 90 * time.Second
 	// maxPulls is the maximum number of running and queued pulls.
 	maxPulls = 1000
-	// concurrency is the number of running pulls. They share one rate limit. The second pull
-	// can send requests while the first one waits for a response.
+	// concurrency is the maximum number of running pulls. They share one rate limit. The
+	// second pull can send requests while the first one waits for a response.
 	concurrency = 2
 )
 

@@ -19,7 +19,7 @@ import (
 const (
 	syncPush  = "push"  // an inventory from the platform
 	syncPull  = "pull"  // an inventory from Steam
-	syncRenew = "renew" // the last push again, for a listing
+	syncRenew = "renew" // new prices for the stored inventory, before a listing
 )
 
 // The outcomes of syncs in metrics.
@@ -55,7 +55,7 @@ func New(inventories *inventory.Service, steam steaminv.Options) *Service {
 			Name: "assay_inventory_sync_rows_total", Help: "Inventory rows that syncs added, changed or removed.",
 		}, []string{"kind", "change"}),
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "assay_inventory_sync_duration_seconds", Help: "How long requests waited for a sync, the wait for Steam included.",
+			Name: "assay_inventory_sync_duration_seconds", Help: "How long requests waited for a sync, including the wait for Steam.",
 			Buckets: []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 90},
 		}, []string{"kind"}),
 	}
@@ -108,7 +108,8 @@ func (s *Service) pulled(ctx context.Context, userID string, push inventory.Push
 	return r, err
 }
 
-// Renew syncs the last push again. It returns false if the push is too old.
+// Renew updates the prices of the stored inventory before a listing. It returns false if
+// that inventory is too old.
 func (s *Service) Renew(ctx context.Context, userID string, app int32, contextID string, notBefore time.Time) (fresh bool, err error) {
 	defer s.Priority.Begin()()
 	began := time.Now()

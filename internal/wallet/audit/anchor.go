@@ -10,18 +10,18 @@ import (
 	"assay/internal/wallet"
 )
 
-// anchor holds the checkpoints that the ledger is compared with: the one of the request
-// and the newest stored one. They are opened before the ledger is read, so neither can be
-// newer than the ledger.
+// anchor holds the checkpoints that the ledger is compared with: the checkpoint of the
+// request and the newest stored checkpoint. They are opened before the ledger is read, so
+// neither can be newer than the ledger.
 type anchor struct {
 	given  *wallet.UserCheckpoint
 	stored io.ReadCloser
 	reason string // why the comparison is impossible
 }
 
-// anchorOf opens the checkpoints. The checkpoint of the request takes precedence over the
-// stored one. If both exist, the ledger is compared with both. Otherwise a checkpoint
-// taken after the database was set back would hide the rollback.
+// anchorOf opens the checkpoints. If both exist, the ledger is compared with both, because
+// a checkpoint that was taken after the database was set back would hide the rollback. A
+// stored checkpoint that cannot be read matters only if the request has none.
 func (a *Auditor) anchorOf(user, checkpoint string) (*anchor, error) {
 	out := &anchor{}
 	if checkpoint != "" {
@@ -67,12 +67,13 @@ func (a *anchor) close() {
 // anchors compares the ledger with checkpoints.
 type anchors struct {
 	*audit
-	suspects map[wallet.Account][]*suspect // entries of suspected transactions, by account
+	suspects map[wallet.Account][]*suspect // suspected transactions, by the accounts of their entries
 }
 
-// suspect is a transaction that differs from the one its entries cover, or a trade that
-// differs from the terms its transaction covers. If a checkpoint covers such an entry, the
-// change happened after the checkpoint, even if the row was sealed again with a valid key.
+// suspect is a transaction that no longer matches the hash in its entries, or whose trade
+// no longer matches the terms in the transaction. If a checkpoint covers one of the
+// entries, the change happened after the checkpoint, even if the row was sealed again with
+// a valid key.
 type suspect struct {
 	Finding
 	numbers  map[wallet.Account]int64 // numbers of its entries
@@ -249,7 +250,8 @@ func (v *anchors) compare(marks []wallet.Mark) error {
 	return nil
 }
 
-// compareRules compares the newest fee rules with a checkpoint.
+// compareRules compares the version of the fee rules that a checkpoint names with the
+// stored version.
 func (v *anchors) compareRules(m wallet.Mark) error {
 	if v.only != "" || m.Number == 0 {
 		return nil

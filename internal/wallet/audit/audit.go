@@ -16,7 +16,7 @@ import (
 // Auditor verifies the ledger. It is safe for concurrent use.
 type Auditor struct {
 	Keys *wallet.Ring
-	// Read calls use once with a snapshot of the ledger that is taken after the call.
+	// Read takes a snapshot of the ledger and calls use once with it.
 	Read func(ctx context.Context, use func(*Snapshot) error) error
 	// Stored opens the newest checkpoint stored outside the database. Stored may be nil. It
 	// returns a nil reader if there is no checkpoint.
@@ -30,10 +30,10 @@ type Auditor struct {
 type Progress struct{ Done, Total int64 } // rows
 
 // VerifyUser verifies the accounts of one user, and all transactions and trades that
-// involve the user. It compares the accounts with a checkpoint from an earlier Report. If
-// checkpoint is empty, it uses the newest stored one. The error is a fault.NotFound if no
-// row names the user, and a fault.Invalid if the checkpoint does not belong to this user
-// and ledger. Findings are in the report and never cause an error.
+// involve the user. It compares the accounts with the newest stored checkpoint and with
+// checkpoint, which comes from an earlier Report and may be empty. The error is a
+// fault.NotFound if no row names the user, and a fault.Invalid if the checkpoint does not
+// belong to this user and ledger. Findings are in the report and never cause an error.
 func (a *Auditor) VerifyUser(ctx context.Context, user, checkpoint string) (*Report, error) {
 	anchor, err := a.anchorOf(user, checkpoint)
 	if err != nil {
@@ -108,7 +108,7 @@ func (v *audit) read(ctx context.Context, examine func() error) error {
 	})
 }
 
-// schema compares the ledger's tables with those of the migrations.
+// schema compares the ledger's tables with the migrations.
 func (v *audit) schema() error {
 	compared, changes, err := v.records.Schema()
 	if err != nil {
@@ -121,7 +121,8 @@ func (v *audit) schema() error {
 	return nil
 }
 
-// Number of rows per read: rows selected by key, and consecutive rows.
+// Maximum number of rows per read: page for rows selected by key, ahead for consecutive
+// rows.
 const (
 	page  = 1000
 	ahead = 2000
@@ -280,7 +281,7 @@ func (v *audit) exists(named bool) error {
 	return nil
 }
 
-// notes checks the stored marks of the ledger's keys.
+// notes checks the key marks that are stored in wallet_key.
 func (v *audit) notes() {
 	if v.heads == 0 {
 		return

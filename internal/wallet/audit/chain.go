@@ -118,7 +118,7 @@ func (v *chains) follow(c *chain, entries *cursor[Entry]) error {
 	}
 }
 
-// link verifies the link of an entry to the previous one.
+// link verifies an entry and its link to the previous entry.
 func (v *chains) link(c *chain, e *Entry) {
 	v.entries++
 	c.rows++
@@ -146,8 +146,8 @@ func (v *chains) link(c *chain, e *Entry) {
 	c.number, c.hash = e.Number, e.Hash
 }
 
-// monotonic warns if a time is earlier than the newest previous one. It returns the newest
-// time for the next call. A clock that was set back causes only one warning.
+// monotonic warns if a time is earlier than the newest of the previous times. It returns
+// the newest time for the next call. A clock that was set back causes only one warning.
 func (v *audit) monotonic(newest, at time.Time, f func(Finding) Finding) time.Time {
 	if at.Before(newest.Add(-concurrent)) {
 		v.warn(timestampMonotonic, f(Finding{Expected: "not before " + stamp(newest), Actual: stamp(at)}))
@@ -268,7 +268,7 @@ func (v *chains) entrySchema(c *chain, e *Entry) {
 	no("trade_id", e.Trade < 0)
 	no("reverses", e.Reverses < 0 || e.Reverses >= e.Number && e.Reverses != 0)
 	no("fee_version", e.FeeVersion < 0)
-	no("at", v.impossible(e.At) || e.At.Before(c.began.Add(-clockError))) // or before the account
+	no("at", v.impossible(e.At) || e.At.Before(c.began.Add(-clockError))) // or before the first entry of the account
 	no("version", e.Version != wallet.Version)
 	no("key_id", e.KeyID == "")
 	no("idempotency_key", len(e.IdempotencyKey) > wallet.MaxKey)

@@ -10,7 +10,7 @@ import (
 	"assay/internal/wallet"
 )
 
-// check identifies a check. The order is that of the report.
+// check identifies a check. A report lists the checks in this order.
 type check int
 
 const (
@@ -200,7 +200,7 @@ type unplacedFinding struct {
 	Finding
 }
 
-// maxPlaced is the maximum number of findings with an entry lookup.
+// maxPlaced is the maximum number of findings for which place looks up an entry.
 const maxPlaced = 1000
 
 // userFailures holds the failures of a user.
@@ -280,7 +280,7 @@ func (t *tally) skip(c check, reason string) {
 func (t *tally) warn(c check, f Finding) {
 	t.examined[c]++
 	t.warnings[c]++
-	t.reasons[c] = "a warning only: clocks may be set"
+	t.reasons[c] = "only a warning, because a clock may have been changed"
 	if len(t.warned) < maxReported {
 		t.warned = append(t.warned, f.sanitize(c))
 	}

@@ -1,8 +1,8 @@
 package audit
 
 // cursor reads ordered rows page by page and fetches the next page in the background. It
-// stops after a page that does not end in a greater key than the page before. Such a row
-// fails another check, and the rows after it are counted as missing.
+// stops after a page whose last key is not greater than the last key of the previous page.
+// Such a page fails another check, and the rows after it are counted as missing.
 type cursor[T any] struct {
 	rows   []T
 	from   *T                         // last row of the previous page

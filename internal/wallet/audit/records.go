@@ -9,7 +9,7 @@ import (
 // SchemaChange is a difference between the schema and the migrations.
 type SchemaChange struct {
 	Object           string // kind and name of the object, and its table
-	Expected, Actual string // none: the object does not exist
+	Expected, Actual string // "none": the object does not exist
 }
 
 // Count holds numbers of rows. For one user only Accounts and Entries are set.

@@ -258,8 +258,8 @@ FROM platform_user u WHERE {names u.user_id} GROUP BY u.user_id HAVING count(*) 
 // limited and added up in two parts, so no sum can overflow.
 var marker = regexp.MustCompile(`\{(\w+) (\w\.\w+)\}`)
 
-// scoped fills in the markers of a statement. For a user it selects the rows that a list
-// of ids names.
+// scoped fills in the markers of a statement. For a user, it selects only rows whose ids
+// are in the list that the marker names; see lists.
 func (s scope) scoped(statement string) string {
 	return marker.ReplaceAllStringFunc(statement, func(m string) string {
 		list, column, _ := strings.Cut(strings.Trim(m, "{}"), " ")

@@ -207,7 +207,7 @@ func (c *cells) hash() wallet.Hash {
 	return wallet.StoredHash(b)
 }
 
-// ofBytes returns the columns of texts and bytes in a list of columns.
+// ofBytes matches the columns with texts or bytes in a list of columns.
 var ofBytes = regexp.MustCompile(`\b[a-z]\.(user_id|currency|type|kind|scope|idempotency_key|note|fee_rule|key_id|context_id|asset_id|payment_method|` +
 	`country|state|digest|rules|source|mark|activated_by|hash|posting_hash|terms|previous_hash|head_hash|mac|previous_mac|check_mac)\b`)
 
@@ -220,8 +220,8 @@ func bounded(query string) string {
 	}) + " FROM " + rest
 }
 
-// longest returns the maximum length of a column in bytes. It is at least what the service
-// writes.
+// longest returns the maximum length of a column in bytes. The service never writes a
+// longer value.
 func longest(column string) int {
 	switch column {
 	case "rules":

@@ -44,7 +44,7 @@ func (l *Snapshot) Schema() (compared int, changes []SchemaChange, err error) {
 	return len(names), changes, nil
 }
 
-// guardModel returns the guarded objects that the migrations create.
+// guardModel caches the guarded objects that the migrations create.
 type guardModel struct {
 	mu   sync.Mutex
 	made db.Objects

@@ -55,8 +55,9 @@ func readLedger(ctx context.Context, d *db.DB, use func(*Snapshot) error) error 
 	})
 }
 
-// Some statements compare more rows than should be in memory, and look up entries of many
-// accounts.
+// A verification sorts in a temporary file, because some statements compare more rows than
+// should be in memory. It uses a larger cache, because some statements look up entries of
+// many accounts.
 const (
 	sortInFileOnSQLite   = `PRAGMA temp_store = FILE; PRAGMA cache_size = -8000`
 	sortInMemoryOnSQLite = `PRAGMA temp_store = MEMORY; PRAGMA cache_size = -2000`
@@ -227,7 +228,7 @@ func (l *Snapshot) coverings(trades []int64) ([]covering, error) {
 // readTradeColumns are the columns of a trade t with its buyer and seller.
 const readTradeColumns = `t.id, t.listing_id, coalesce(s.user_id, ''), coalesce(b.user_id, ''), ` + readTradeRest
 
-// tradeNames are the names of these columns.
+// tradeNames are the names of the columns in readTradeColumns.
 const tradeNames = "t.id, t.listing_id, t.seller_key, t.buyer_key, " + readTradeRest
 
 const readTradeRest = `t.app_id, t.context_id, t.asset_id, t.item_id, t.amount, t.price, t.currency, t.payment_method, t.country, t.fee, t.net,

@@ -116,8 +116,8 @@ func (v *trades) finding(t *Trade, expected, actual, message string) Finding {
 	return f
 }
 
-// termsAt returns the digest of a trade's terms after a transaction of a kind. It clears
-// the fields that later transactions set.
+// termsAt returns the digest that a trade's terms had after the transaction of the given
+// kind. It clears the fields that later transactions set.
 func termsAt(t wallet.Trade, kind wallet.Kind) wallet.Hash {
 	switch kind {
 	case wallet.KindSale:

@@ -77,7 +77,7 @@ func (c LargeChange) String() string {
 	if c.Payment.Country != "" {
 		what = append(what, "in", c.Payment.Country)
 	}
-	return fmt.Sprintf("%s: the fee was %s by %s and would be %s by %s, from %s on", strings.Join(what, " "),
+	return fmt.Sprintf("%s: the fee would change from %s (rule %s) to %s (rule %s) at %s", strings.Join(what, " "),
 		c.Payment.Currency.Minor(c.Before), c.Was, c.Payment.Currency.Minor(c.After), c.Next, c.Payment.At.UTC().Format(time.RFC3339))
 }
 
@@ -193,7 +193,7 @@ func (n *named) rule(r *Rule, now time.Time) {
 }
 
 // scale returns the amount for which the given basis points yield the fee. It returns 0 if
-// the amount would exceed the limit.
+// the computation would overflow.
 func scale(fee, points int64) int64 {
 	if fee > math.MaxInt64/whole {
 		return 0

@@ -21,7 +21,7 @@ type Quote struct {
 
 // Compute returns the fee of a payment. It applies the first matching rule: the percentage
 // plus the fixed part, rounded once, then limited by the minimum, the maximum and the
-// amount. The result depends only on the set and the payment. The error is that of
+// amount. The result depends only on the set and the payment. It returns the error of
 // Payment.Check.
 func Compute(set *Set, p Payment) (Quote, error) {
 	if err := p.Check(); err != nil {

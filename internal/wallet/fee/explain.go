@@ -12,7 +12,7 @@ import (
 type Explanation struct {
 	Quote
 	Steps      []string // computation of the fee, in order
-	NotMatched []Miss   // rules evaluated before, at most maxMisses
+	NotMatched []Miss   // rules evaluated before the matching rule, at most maxMisses
 	MoreMisses int      // number of further rules that did not match
 }
 

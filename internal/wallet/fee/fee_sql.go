@@ -16,8 +16,8 @@ import (
 )
 
 // feeSets caches decoded sets of rules by the digest of their text. The digest identifies
-// the content, so an entry stays valid whatever its version is, even if the version was
-// not committed.
+// the content, so an entry is valid for every version with the same text, even if one of
+// them was not committed.
 type feeSets struct {
 	mu   sync.Mutex
 	sets map[string]*Set

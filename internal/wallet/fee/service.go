@@ -18,7 +18,7 @@ type Activation struct {
 	Version int64
 	Set     *Set
 	Digest  string // digest of the canonical text
-	Source  string // where it is from: "built-in", a file or an address, "version 3"
+	Source  string // origin: "built-in", a file, an address, or "version 3" after a rollback
 	Mark    string // change marker of the source; see Loaded
 	At      time.Time
 	By      string // user who activated the version
@@ -91,10 +91,10 @@ func (s *Service) SourceName() string {
 	return s.Source.Name()
 }
 
-// Begin activates the rules of the source as version 1 if no version exists. It activates
-// the built-in set if the source is unavailable, so that a start does not depend on other
-// services. If the active version was tampered with, Begin logs an error, and the service
-// refuses payments.
+// Begin activates the rules of the source if no version exists. It activates the built-in
+// set if the source is unavailable, so that a start does not depend on other services. If
+// the active version was tampered with, Begin logs an error, and the service refuses
+// payments.
 func (s *Service) Begin(ctx context.Context) error {
 	active, err := ReadActivation(ctx, s.Store, 0)
 	if err == nil {
@@ -157,7 +157,7 @@ func (s *Service) logActive(a Activation) {
 		s.Logger.Warn("active fee rules differ from the configured source", "version", a.Version, "source", a.Source, "named", s.SourceName())
 		return
 	}
-	s.Logger.Info("fee rules", "version", a.Version, "source", a.Source)
+	s.Logger.Info("fee rules active", "version", a.Version, "source", a.Source)
 }
 
 func newActivation(l Loaded, source, by string) (Activation, error) {
@@ -197,10 +197,10 @@ func (s *Service) Candidate(ctx context.Context, by string) (active, next Activa
 }
 
 // Refresh loads the rules of the source, validates them, and activates them as the next
-// version. An unchanged set creates no version. It returns the errors of the source.
-// Unless the request allows large changes, it returns a fault of kind Conflict that lists
-// them. After an error the active set is unchanged. A dry run reports large changes in its
-// result.
+// version. An unchanged set creates no version. It returns the errors of the source. If
+// there are large changes that the request does not allow, it returns a fault of kind
+// Conflict that lists them. After an error the active set is unchanged. A dry run reports
+// large changes in its result.
 func (s *Service) Refresh(ctx context.Context, r Request) (Result, error) {
 	_, next, err := s.Candidate(ctx, r.By)
 	if err != nil {

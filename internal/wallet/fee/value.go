@@ -98,7 +98,7 @@ func values[T ~string](d *decoder, check func(string) (T, bool)) (list []T, read
 	return list, good && read && n > 0 && n <= MaxValues
 }
 
-// choose reads one of the options.
+// choose reads one of the options. It returns preset after an error.
 func choose[T ~string](d *decoder, preset T, options ...T) T {
 	text, ok := d.in.Text(1, MaxID)
 	if !ok {

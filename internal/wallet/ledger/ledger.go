@@ -1,5 +1,5 @@
-// Package ledger is the wallet ledger of a database: its postings, verifications and
-// checkpoints.
+// Package ledger provides the postings, verifications and checkpoints of the wallet ledger
+// of a database.
 package ledger
 
 import (

@@ -33,15 +33,15 @@ CREATE TABLE item (
     used_markets     integer NOT NULL DEFAULT 0,
     candidate        bigint  NOT NULL DEFAULT 0,
     candidate_at     bigint  NOT NULL DEFAULT 0,
-    guard            text    NOT NULL DEFAULT '',  -- JSON: more state of the price guard (pricing.EncodeGuard)
+    guard            text    NOT NULL DEFAULT '',  -- JSON: further state of the price guard (pricing.EncodeGuard)
     range_low        bigint  NOT NULL DEFAULT 0,   -- range of all accepted prices of the last week or more
     range_high       bigint  NOT NULL DEFAULT 0,
     price_updated_at bigint  NOT NULL DEFAULT 0,   -- when the price last changed
     price_checked_at bigint  NOT NULL DEFAULT 0,   -- time of the newest quote of the last estimate that confirmed the price
     estimated_at     bigint  NOT NULL DEFAULT 0,   -- last run that estimated the item
     quotes_at        bigint  NOT NULL DEFAULT 0,   -- earliest fetch of the quotes behind the estimate; the TTL starts here
-    rate_set         bigint  NOT NULL DEFAULT 0,   -- exchange rates of that run; 0: none configured
-    level_set        bigint  NOT NULL DEFAULT 0,   -- level set of that run; 0: no levels known
+    rate_set         bigint  NOT NULL DEFAULT 0,   -- exchange rates of the last estimate; 0: none configured
+    level_set        bigint  NOT NULL DEFAULT 0,   -- level set of the last estimate; 0: no levels known
     no_sales_since   bigint  NOT NULL DEFAULT 0,
     retry_at         bigint  NOT NULL DEFAULT 0,   -- end of the no-sales pause
     failures         integer NOT NULL DEFAULT 0,   -- consecutive runs without a response
@@ -76,7 +76,7 @@ CREATE TABLE rate_source (
     rate_set      bigint NOT NULL,             -- the last valid rates; 0: none yet
     read_at       bigint NOT NULL,             -- when they were read
     due_at        bigint NOT NULL,             -- no request before this time
-    last_error    text   NOT NULL,             -- why newer rates were refused; '': they were not
+    last_error    text   NOT NULL,             -- why newer rates were refused; '': no error
     last_error_at bigint NOT NULL
 );
 
@@ -117,7 +117,7 @@ FROM item_quotes q CROSS JOIN LATERAL json_array_elements(CAST(q.quotes AS json)
 CREATE TABLE price_point (
     item_id        bigint   NOT NULL,
     at             bigint   NOT NULL,
-    updated_at     bigint   NOT NULL, -- this and the next columns are those of item
+    updated_at     bigint   NOT NULL, -- updated_at to level_set have the meaning of the columns of item
     checked_at     bigint   NOT NULL,
     quotes_at      bigint   NOT NULL,
     price          bigint   NOT NULL,
@@ -219,8 +219,9 @@ CREATE TABLE refresh_batch (
 ) WITH (fillfactor = 30);
 CREATE INDEX refresh_batch_open ON refresh_batch (job_id) WHERE state IN ('pending', 'running');
 
--- The items of a batch, in one row: the plan writes those to estimate, and the
--- estimate replaces them by their outcomes. The view refresh_item shows a row per item.
+-- The items of a batch, in one row. The plan stage writes the items to estimate. The
+-- estimate stage replaces them with their outcomes. The view refresh_item shows a row per
+-- item.
 CREATE TABLE refresh_batch_items (
     job_id   bigint  NOT NULL,
     batch    integer NOT NULL,
@@ -321,8 +322,8 @@ CREATE TABLE fetch_blob (
 CREATE UNIQUE INDEX fetch_blob_key ON fetch_blob (unit_id, bucket);
 ALTER TABLE fetch_blob ALTER COLUMN data SET STORAGE EXTERNAL; -- the data is already compressed
 
--- The fetch of a market in a unit of a job. Bytes and requests are those of the units with the market. A
--- unit may contain several markets.
+-- The result of a market in a fetch unit of a job. A unit may contain several markets; bytes and
+-- requests count the whole unit.
 CREATE TABLE market_fetch (
     job_id     bigint NOT NULL,
     unit_id    bigint NOT NULL, -- 0: all units of a provider that is requested by name
@@ -446,7 +447,7 @@ CREATE TABLE reported_quota (
     provider       text   NOT NULL,
     host           text   NOT NULL,
     reported_limit bigint NOT NULL, -- 0: not reported
-    reported_left  bigint NOT NULL, -- requests left, less those sent since
+    reported_left  bigint NOT NULL, -- requests left, minus the requests sent since the report
     reported_at    bigint NOT NULL, -- time of the last response that reported it
     resets_at      bigint NOT NULL,
     PRIMARY KEY (provider, host)
@@ -481,7 +482,7 @@ CREATE INDEX request_sample_at ON request_sample (at);
 -- State of all prices in scope and of all budgets at each half hour of the last 35 days.
 CREATE TABLE price_sample (
     at          bigint NOT NULL PRIMARY KEY,
-    fresh       bigint NOT NULL, -- items with a price of at most 24 hours
+    fresh       bigint NOT NULL, -- items with a price that is at most 24 hours old
     stale       bigint NOT NULL, -- items with an older price
     unknown     bigint NOT NULL, -- items without a price
     quote_age   bigint NOT NULL, -- 95th percentile of the age of the quotes behind the prices; -1: no price
@@ -531,7 +532,7 @@ CREATE TABLE webhook (
     secret           text    NOT NULL, -- in clear text, because it signs each message
     old_secret       text    NOT NULL, -- also signs until old_secret_until; '': none
     old_secret_until bigint  NOT NULL,
-    cursor           bigint  NOT NULL, -- number of the last event that was delivered, filtered out or given up
+    cursor           bigint  NOT NULL, -- number of the last event that was delivered, filtered out or abandoned
     attempts         integer NOT NULL, -- failed attempts since the last success
     failing_since    bigint  NOT NULL, -- 0: the last attempt succeeded
     next_at          bigint  NOT NULL, -- time of the next attempt; 0: at the next event
@@ -654,7 +655,8 @@ CREATE TABLE inventory_value (
     PRIMARY KEY (user_key, day)
 );
 
--- Inventories with rows whose names wait for their first prices. The row is deleted with the event inventory.priced.
+-- Inventories with rows that wait for the first price of their item. The transaction that writes the event
+-- inventory.priced deletes the row.
 CREATE TABLE inventory_waiting (
     user_key   bigint  NOT NULL,
     app_id     integer NOT NULL,
@@ -784,8 +786,8 @@ CREATE TABLE trade_overdue (
     at       bigint  NOT NULL
 );
 
--- What a user traded with another user on a day, and in total as day 0. Each pair has two
--- rows, one for each side.
+-- Trade totals of a user with another user, for each day and for all days together. Each
+-- pair has two rows, one for each side.
 CREATE TABLE trader_pair (
     day       bigint  NOT NULL, -- days since 1970, UTC; 0: all days
     user_key  bigint  NOT NULL,
@@ -832,7 +834,7 @@ CREATE TABLE idempotent_response (
 );
 CREATE INDEX idempotent_response_expiry ON idempotent_response (expires_at) WHERE expires_at <> 0;
 
--- A wallet account. The last state of a user's chain of entries in a currency.
+-- A wallet account: the state of a user and currency after the last entry of the chain.
 -- House accounts are users named house:... Amounts are minor units.
 CREATE TABLE wallet_account (
     user_id     text    COLLATE "C" NOT NULL,

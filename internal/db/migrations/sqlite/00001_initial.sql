@@ -29,15 +29,15 @@ CREATE TABLE item (
     used_markets     INTEGER NOT NULL DEFAULT 0,
     candidate        INTEGER NOT NULL DEFAULT 0,
     candidate_at     INTEGER NOT NULL DEFAULT 0,
-    guard            TEXT    NOT NULL DEFAULT '', -- JSON: more state of the price guard (pricing.EncodeGuard)
+    guard            TEXT    NOT NULL DEFAULT '', -- JSON: further state of the price guard (pricing.EncodeGuard)
     range_low        INTEGER NOT NULL DEFAULT 0, -- range of all accepted prices of the last week or more
     range_high       INTEGER NOT NULL DEFAULT 0,
     price_updated_at INTEGER NOT NULL DEFAULT 0, -- when the price last changed
     price_checked_at INTEGER NOT NULL DEFAULT 0, -- time of the newest quote of the last estimate that confirmed the price
     estimated_at     INTEGER NOT NULL DEFAULT 0, -- last run that estimated the item
     quotes_at        INTEGER NOT NULL DEFAULT 0, -- earliest fetch of the quotes behind the estimate; the TTL starts here
-    rate_set         INTEGER NOT NULL DEFAULT 0, -- exchange rates of that run; 0: none configured
-    level_set        INTEGER NOT NULL DEFAULT 0, -- level set of that run; 0: no levels known
+    rate_set         INTEGER NOT NULL DEFAULT 0, -- exchange rates of the last estimate; 0: none configured
+    level_set        INTEGER NOT NULL DEFAULT 0, -- level set of the last estimate; 0: no levels known
     no_sales_since   INTEGER NOT NULL DEFAULT 0,
     retry_at         INTEGER NOT NULL DEFAULT 0, -- end of the no-sales pause
     failures         INTEGER NOT NULL DEFAULT 0, -- consecutive runs without a response
@@ -69,7 +69,7 @@ CREATE TABLE rate_source (
     rate_set      INTEGER NOT NULL,             -- the last valid rates; 0: none yet
     read_at       INTEGER NOT NULL,             -- when they were read
     due_at        INTEGER NOT NULL,             -- no request before this time
-    last_error    TEXT    NOT NULL,             -- why newer rates were refused; '': they were not
+    last_error    TEXT    NOT NULL,             -- why newer rates were refused; '': no error
     last_error_at INTEGER NOT NULL
 ) WITHOUT ROWID;
 
@@ -110,7 +110,7 @@ FROM item_quotes q, json_each(q.quotes) m;
 CREATE TABLE price_point (
     item_id        INTEGER NOT NULL,
     at             INTEGER NOT NULL,
-    updated_at     INTEGER NOT NULL, -- this and the next columns are those of item
+    updated_at     INTEGER NOT NULL, -- updated_at to level_set have the meaning of the columns of item
     checked_at     INTEGER NOT NULL,
     quotes_at      INTEGER NOT NULL,
     price          INTEGER NOT NULL,
@@ -212,8 +212,9 @@ CREATE TABLE refresh_batch (
 ) WITHOUT ROWID;
 CREATE INDEX refresh_batch_open ON refresh_batch (job_id) WHERE state IN ('pending', 'running');
 
--- The items of a batch, in one row: the plan writes those to estimate, and the
--- estimate replaces them by their outcomes. The view refresh_item shows a row per item.
+-- The items of a batch, in one row. The plan stage writes the items to estimate. The
+-- estimate stage replaces them with their outcomes. The view refresh_item shows a row per
+-- item.
 CREATE TABLE refresh_batch_items (
     job_id   INTEGER NOT NULL,
     batch    INTEGER NOT NULL,
@@ -311,8 +312,8 @@ CREATE TABLE fetch_blob (
 );
 CREATE UNIQUE INDEX fetch_blob_key ON fetch_blob (unit_id, bucket);
 
--- The fetch of a market in a unit of a job. Bytes and requests are those of the units with the market. A
--- unit may contain several markets.
+-- The result of a market in a fetch unit of a job. A unit may contain several markets; bytes and
+-- requests count the whole unit.
 CREATE TABLE market_fetch (
     job_id     INTEGER NOT NULL,
     unit_id    INTEGER NOT NULL, -- 0: all units of a provider that is requested by name
@@ -436,7 +437,7 @@ CREATE TABLE reported_quota (
     provider       TEXT    NOT NULL,
     host           TEXT    NOT NULL,
     reported_limit INTEGER NOT NULL, -- 0: not reported
-    reported_left  INTEGER NOT NULL, -- requests left, less those sent since
+    reported_left  INTEGER NOT NULL, -- requests left, minus the requests sent since the report
     reported_at    INTEGER NOT NULL, -- time of the last response that reported it
     resets_at      INTEGER NOT NULL,
     PRIMARY KEY (provider, host)
@@ -471,7 +472,7 @@ CREATE INDEX request_sample_at ON request_sample (at);
 -- State of all prices in scope and of all budgets at each half hour of the last 35 days.
 CREATE TABLE price_sample (
     at          INTEGER NOT NULL PRIMARY KEY,
-    fresh       INTEGER NOT NULL, -- items with a price of at most 24 hours
+    fresh       INTEGER NOT NULL, -- items with a price that is at most 24 hours old
     stale       INTEGER NOT NULL, -- items with an older price
     unknown     INTEGER NOT NULL, -- items without a price
     quote_age   INTEGER NOT NULL, -- 95th percentile of the age of the quotes behind the prices; -1: no price
@@ -521,7 +522,7 @@ CREATE TABLE webhook (
     secret           TEXT    NOT NULL, -- in clear text, because it signs each message
     old_secret       TEXT    NOT NULL, -- also signs until old_secret_until; '': none
     old_secret_until INTEGER NOT NULL,
-    cursor           INTEGER NOT NULL, -- number of the last event that was delivered, filtered out or given up
+    cursor           INTEGER NOT NULL, -- number of the last event that was delivered, filtered out or abandoned
     attempts         INTEGER NOT NULL, -- failed attempts since the last success
     failing_since    INTEGER NOT NULL, -- 0: the last attempt succeeded
     next_at          INTEGER NOT NULL, -- time of the next attempt; 0: at the next event
@@ -644,7 +645,8 @@ CREATE TABLE inventory_value (
     PRIMARY KEY (user_key, day)
 ) WITHOUT ROWID;
 
--- Inventories with rows whose names wait for their first prices. The row is deleted with the event inventory.priced.
+-- Inventories with rows that wait for the first price of their item. The transaction that writes the event
+-- inventory.priced deletes the row.
 CREATE TABLE inventory_waiting (
     user_key   INTEGER NOT NULL,
     app_id     INTEGER NOT NULL,
@@ -774,8 +776,8 @@ CREATE TABLE trade_overdue (
     at       INTEGER NOT NULL
 );
 
--- What a user traded with another user on a day, and in total as day 0. Each pair has two
--- rows, one for each side.
+-- Trade totals of a user with another user, for each day and for all days together. Each
+-- pair has two rows, one for each side.
 CREATE TABLE trader_pair (
     day       INTEGER NOT NULL, -- days since 1970, UTC; 0: all days
     user_key  INTEGER NOT NULL,
@@ -822,7 +824,7 @@ CREATE TABLE idempotent_response (
 ) WITHOUT ROWID;
 CREATE INDEX idempotent_response_expiry ON idempotent_response (expires_at) WHERE expires_at <> 0;
 
--- A wallet account. The last state of a user's chain of entries in a currency.
+-- A wallet account: the state of a user and currency after the last entry of the chain.
 -- House accounts are users named house:... Amounts are minor units.
 CREATE TABLE wallet_account (
     user_id     TEXT    NOT NULL,

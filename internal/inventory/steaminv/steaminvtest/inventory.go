@@ -17,7 +17,7 @@ type Inventory struct {
 	Descriptions map[[2]string]string // rows by class and instance; "0" means no instance
 	Properties   map[string]string    // rows by asset id; may be nil
 	Hidden       bool                 // whether the response has the count but no assets
-	Concealed    int                  // number of additional assets that are only counted
+	Concealed    int                  // number of additional assets that appear only in the count
 }
 
 // Asset is a row of the assets.
@@ -76,7 +76,7 @@ func read(row jsontext.Value) (Asset, error) {
 	return Asset{a.AssetID, a.ClassID, a.InstanceID, string(row)}, nil
 }
 
-// Item is an asset of an invented inventory.
+// Item is an asset of an inventory that New creates.
 type Item struct {
 	AssetID, ClassID string
 	InstanceID       string // may be empty

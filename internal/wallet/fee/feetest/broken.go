@@ -4,7 +4,7 @@ package feetest
 // Document is an invalid document of fee rules.
 type Document struct {
 	Text   string
-	Faults []string // everything that is wrong, as "pointer code", sorted
+	Faults []string // all errors, each as "pointer code", sorted
 }
 
 // OneRule returns a document with one rule that has an id, a priority and the given members.
