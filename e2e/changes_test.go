@@ -190,10 +190,11 @@ func (f *follower) caughtUp(s *server, of *snapshot) {
 	f.t.Logf("%d changes of %d items, compared with %d snapshots", f.changes, len(f.copy), f.equal)
 }
 
-// churn refreshes all prices while a follower reads the changes. disturb runs once in each
-// refresh. Snapshots are taken all the time.
-func churn(t *testing.T, servers []*server, h *sim.Handler, rounds int, disturb func(round int)) {
+// churn refreshes all prices while a follower reads the changes. The refreshes are spread over
+// one hour of the clock. disturb runs once in each refresh. Snapshots are taken all the time.
+func churn(t *testing.T, servers []*server, h *sim.Handler, c sharedClock, disturb func(round int)) {
 	t.Helper()
+	rounds := randtest.Count(4, 60)
 	s := servers[0]
 	start := s.readSnapshot()
 	f := &follower{t: t, servers: servers, copy: maps.Clone(start.prices), next: start.change}
@@ -213,6 +214,7 @@ func churn(t *testing.T, servers []*server, h *sim.Handler, rounds int, disturb 
 		}
 	})
 	for round := range rounds {
+		c.set(t, time.Duration(round+1)*time.Hour/time.Duration(rounds))
 		h.Advance(500) // changes a part of the prices
 		s.await("a refresh", func() bool {
 			status, _, err := s.call(http.MethodPost, "/api/market-prices/refresh?force=1", nil)
@@ -236,11 +238,12 @@ func churn(t *testing.T, servers []*server, h *sim.Handler, rounds int, disturb 
 func TestChanges_FollowerEqualsSnapshotsOnSQLite(t *testing.T) {
 	t.Parallel()
 	h, url := simulator(t, sim.Options{Names: 2_000, Frozen: true})
-	s := newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+url)
+	clock := newSharedClock(t)
+	s := newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+url, clock.setting())
 	s.start()
 	pushNames(s, h.Names(), 1)
 	s.awaitPriced()
-	churn(t, []*server{s}, h, randtest.Count(4, 60), func(round int) {
+	churn(t, []*server{s}, h, clock, func(round int) {
 		if round%2 == 1 {
 			s.kill()
 			s.spawn()
@@ -255,86 +258,129 @@ func TestChanges_FollowerEqualsSnapshotsOnPostgres(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.Start(t, pgtest.Options{})
 	url := pg.NewDatabase(t)
-	c := newCluster(t, 2_000, url, url, url)
-	churn(t, c.servers, c.markets.Handler, randtest.Count(4, 60), func(round int) {
-		if round%2 == 1 {
-			victim := c.servers[rand.IntN(len(c.servers))]
-			victim.kill()
-			victim.spawn()
-		} else {
-			if err := pg.Kill(); err != nil {
-				t.Fatal(err)
-			}
-			c.await("a restart of PostgreSQL", func() bool { return pg.Restart() == nil })
-		}
-		c.back()
-	})
+	clock := newSharedClock(t)
+	c := newClusterWith(t, 2_000, []string{url, url, url}, clock.setting())
+	churn(t, c.servers, c.markets.Handler, clock, func(round int) { c.disturb(pg, round) })
 }
 
-// TestStream_EqualsASnapshot reads the stream while the server is killed. It continues with the
-// id of the last event.
-func TestStream_EqualsASnapshot(t *testing.T) {
+// disturb kills an instance in odd rounds and PostgreSQL in even rounds, and starts it again.
+func (c *cluster) disturb(pg *pgtest.Server, round int) {
+	c.t.Helper()
+	if round%2 == 1 {
+		victim := c.servers[rand.IntN(len(c.servers))]
+		victim.kill()
+		victim.spawn()
+	} else {
+		if err := pg.Kill(); err != nil {
+			c.t.Fatal(err)
+		}
+		c.await("a restart of PostgreSQL", func() bool { return pg.Restart() == nil })
+	}
+	c.back()
+}
+
+// TestStream_EqualsASnapshotOnSQLite reads the stream while the server is killed.
+func TestStream_EqualsASnapshotOnSQLite(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, on engine) {
-		t.Parallel()
-		h, url := simulator(t, sim.Options{Names: 1_000, Frozen: true})
-		s := on.newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+url)
-		s.start()
-		pushNames(s, h.Names(), 1)
-		s.awaitPriced()
-		start := s.readSnapshot()
-		f := &follower{t: t, copy: maps.Clone(start.prices), next: start.change}
-		ctx, stop := context.WithCancel(t.Context())
-		kinds := map[string]int{}
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				s.readStream(ctx, f, kinds)
-				time.Sleep(20 * time.Millisecond)
-			}
-		})
-		for round := range randtest.Count(3, 20) {
-			h.Advance(500)
-			s.refresh()
-			if round%2 == 1 {
-				time.Sleep(time.Duration(rand.IntN(300)) * time.Millisecond)
-				s.kill()
-				s.spawn()
-				s.awaitHealth()
-			}
-			s.awaitEnd()
-		}
-		last := s.readSnapshot()
-		s.await("the last change", func() bool {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			return f.next >= last.change
-		})
-		if took, err := s.stop(); err != nil || took > 4*time.Second {
-			t.Errorf("stop with an open stream: got error %[2]v after %[1]v, want none within 4s", took, err)
-		}
-		stop()
-		wg.Wait()
-		if !maps.Equal(f.copy, last.prices) {
-			t.Errorf("the copy differs from the snapshot:%s", difference(f.copy, last.prices))
-		}
-		if kinds["price.changed"] == 0 || kinds["job.finished"]+kinds["job.partial"] == 0 || kinds["error"] > 0 {
-			t.Errorf("got the events %v, want changed prices and ended jobs, no error", kinds)
+	h, url := simulator(t, sim.Options{Names: 1_000, Frozen: true})
+	s := newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+url)
+	s.start()
+	pushNames(s, h.Names(), 1)
+	s.awaitPriced()
+	stream(t, []*server{s}, h, func(round int) {
+		if round%2 == 1 {
+			s.kill()
+			s.spawn()
+			s.awaitHealth()
 		}
 	})
+	open := s.openStream(t.Context(), 0)
+	if open == nil || open.StatusCode != http.StatusOK {
+		t.Fatalf("stream: got %+v, want status 200", open)
+	}
+	defer open.Body.Close()
+	if took, err := s.stop(); err != nil || took > 4*time.Second {
+		t.Errorf("stop with an open stream: got error %[2]v after %[1]v, want none within 4s", took, err)
+	}
+}
+
+// TestStream_EqualsASnapshotOnPostgres reads the streams of three instances in turn, kills
+// instances and restarts PostgreSQL.
+func TestStream_EqualsASnapshotOnPostgres(t *testing.T) {
+	t.Parallel()
+	pg := pgtest.Start(t, pgtest.Options{})
+	url := pg.NewDatabase(t)
+	c := newCluster(t, 1_000, url, url, url)
+	stream(t, c.servers, c.markets.Handler, func(round int) { c.disturb(pg, round) })
+}
+
+// stream refreshes prices while a follower reads the stream of a random server. When the stream
+// ends, the follower continues on another server with the id of the last event. disturb runs
+// once in each refresh.
+func stream(t *testing.T, servers []*server, h *sim.Handler, disturb func(round int)) {
+	t.Helper()
+	s := servers[0]
+	start := s.readSnapshot()
+	f := &follower{t: t, copy: maps.Clone(start.prices), next: start.change}
+	ctx, stop := context.WithCancel(t.Context())
+	kinds := map[string]int{}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			servers[rand.IntN(len(servers))].readStream(ctx, f, kinds)
+			time.Sleep(20 * time.Millisecond)
+		}
+	})
+	for round := range randtest.Count(4, 60) {
+		h.Advance(500)
+		s.await("a refresh", func() bool {
+			_, err := s.tryRefresh()
+			return err == nil
+		})
+		time.Sleep(time.Duration(rand.IntN(300)) * time.Millisecond)
+		disturb(round)
+		s.await("the end of the refresh", func() bool {
+			var st status
+			return s.tryGet("/api/market-prices/status", &st) == nil && !st.Status.Running
+		})
+	}
+	last := s.readSnapshot()
+	s.await("the last change", func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.next >= last.change
+	})
+	stop()
+	wg.Wait()
+	if !maps.Equal(f.copy, last.prices) {
+		t.Errorf("the copy differs from the snapshot:%s", difference(f.copy, last.prices))
+	}
+	t.Logf("%d changes of %d items, events %v", f.changes, len(f.copy), kinds)
+	if kinds["price.changed"] == 0 || kinds["job.finished"]+kinds["job.partial"] == 0 || kinds["error"] > 0 {
+		t.Errorf("got the events %v, want changed prices and ended jobs, no error", kinds)
+	}
+}
+
+// openStream requests the events after a number. It returns nil while the server cannot be reached.
+func (s *server) openStream(ctx context.Context, after int64) *http.Response {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.addr+"/api/prices/stream", nil)
+	if err != nil {
+		s.t.Error(err)
+		return nil
+	}
+	req.Header.Set("Authorization", "Bearer "+s.secret("PLATFORM_API_TOKEN"))
+	req.Header.Set("Last-Event-ID", strconv.FormatInt(after, 10))
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil
+	}
+	return resp
 }
 
 // readStream applies the events of the stream until it ends.
 func (s *server) readStream(ctx context.Context, f *follower, kinds map[string]int) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.addr+"/api/prices/stream", nil)
-	if err != nil {
-		s.t.Error(err)
-		return
-	}
-	req.Header.Set("Authorization", "Bearer "+s.secret("PLATFORM_API_TOKEN"))
-	req.Header.Set("Last-Event-ID", strconv.FormatInt(f.next, 10))
-	resp, err := client.Do(req)
-	if err != nil {
+	resp := s.openStream(ctx, f.next)
+	if resp == nil {
 		return // the server is starting
 	}
 	defer resp.Body.Close()

@@ -3,6 +3,8 @@ package e2e
 import (
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -22,6 +24,46 @@ func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.offset.L
 
 // jump moves the clock by the given duration.
 func (c *clock) jump(by time.Duration) { c.offset.Add(int64(by)) }
+
+// sharedClock is the path of a file with the offset of a wall clock. All server processes of a test
+// read the time from it.
+type sharedClock string
+
+// newSharedClock returns a clock without an offset.
+func newSharedClock(t *testing.T) sharedClock {
+	t.Helper()
+	c := sharedClock(filepath.Join(t.TempDir(), "clock"))
+	c.set(t, 0)
+	return c
+}
+
+// set replaces the file, so that no process reads a half-written offset.
+func (c sharedClock) set(t *testing.T, offset time.Duration) {
+	t.Helper()
+	next := string(c) + ".new"
+	err := os.WriteFile(next, []byte(offset.String()), 0o600)
+	if err == nil {
+		err = os.Rename(next, string(c))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (c sharedClock) now() time.Time {
+	text, err := os.ReadFile(string(c))
+	if err != nil {
+		panic(err)
+	}
+	offset, err := time.ParseDuration(string(text))
+	if err != nil {
+		panic(err)
+	}
+	return time.Now().Add(offset)
+}
+
+// setting makes the processes of a server read this clock.
+func (c sharedClock) setting() string { return clockFile + "=" + string(c) }
 
 const day = 24 * time.Hour
 

@@ -31,31 +31,40 @@ const exitPoint = "ASSAY_E2E_EXIT"
 // exitedAtPoint is the exit code of a server that reached its exit point.
 const exitedAtPoint = 42
 
-func runUntil(point string) int {
+// clockFile is an environment variable of the test program. It runs a server whose clock is ahead
+// of the real one by the duration in this file.
+const clockFile = "ASSAY_E2E_CLOCK"
+
+// runServer runs a server in this process until a signal, or until it reaches the exit point.
+func runServer(point, clock string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	where, number, _ := strings.Cut(point, ":")
-	n, err := strconv.ParseInt(number, 10, 64)
-	if err != nil {
-		panic(err)
-	}
-	var count atomic.Int64
 	cfg, err := config.Load(config.Options{
-		Environ:   slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, exitPoint) }),
+		Environ:   slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "ASSAY_E2E_") }),
 		Providers: app.Providers(),
 	})
 	if err != nil {
 		panic(err)
 	}
-	a, err := app.New(ctx, app.Options{
-		Config: cfg, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
-		Faults: func(at string) error {
+	o := app.Options{Config: cfg, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))}
+	if clock != "" {
+		o.Now = sharedClock(clock).now
+	}
+	if point != "" {
+		where, number, _ := strings.Cut(point, ":")
+		n, err := strconv.ParseInt(number, 10, 64)
+		if err != nil {
+			panic(err)
+		}
+		var count atomic.Int64
+		o.Faults = func(at string) error {
 			if at == where && count.Add(1) == n {
 				os.Exit(exitedAtPoint)
 			}
 			return nil
-		},
-	})
+		}
+	}
+	a, err := app.New(ctx, o)
 	if err == nil {
 		err = a.Run(ctx)
 	}

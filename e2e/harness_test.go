@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -30,8 +31,8 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
-	if point := os.Getenv(exitPoint); point != "" {
-		os.Exit(runUntil(point))
+	if point, clock := os.Getenv(exitPoint), os.Getenv(clockFile); point != "" || clock != "" {
+		os.Exit(runServer(point, clock))
 	}
 	dir, err := os.MkdirTemp("", "assay-e2e-")
 	if err != nil {
@@ -159,7 +160,11 @@ func (s *server) spawn() { s.t.Helper(); s.spawnCommand("serve") }
 // spawnCommand starts a command with the settings of the server.
 func (s *server) spawnCommand(args ...string) {
 	s.t.Helper()
-	s.cmd = exec.Command(binary, args...)
+	program := binary
+	if slices.ContainsFunc(s.env, func(v string) bool { return strings.HasPrefix(v, clockFile+"=") }) {
+		program = os.Args[0] // this test program, which TestMain turns into a server
+	}
+	s.cmd = exec.Command(program, args...)
 	s.cmd.Env = s.env
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
 	if err := s.cmd.Start(); err != nil {
