@@ -13,8 +13,8 @@ import (
 	"assay/internal/provider"
 )
 
-// A blob holds the quotes of one unit in one name bucket. It is a zstd frame with a checksum,
-// and contains consecutive records:
+// A blob holds the quotes of one unit in one name bucket. It consists of zstd frames with
+// checksums. They contain consecutive records:
 //
 //	name      length, bytes
 //	phase     index into catalog.Phases + 1, or 0
@@ -41,9 +41,15 @@ const (
 
 var errBlob = errors.New("stored response is damaged")
 
+// frameSize is how many bytes of records a bucket collects before they become a frame. A
+// response of 30,000 names has one frame for each bucket. A response of 300,000 names takes a
+// fifth of the memory that it would take uncompressed.
+const frameSize = 32 << 10
+
 // encoder encodes the quotes of a response into blobs.
 type encoder struct {
-	buckets [catalog.Buckets][]byte
+	buckets [catalog.Buckets][]byte // records that are in no frame yet
+	frames  [catalog.Buckets][]byte
 	encoder *zstd.Encoder
 }
 
@@ -55,8 +61,17 @@ func newEncoder() *encoder {
 
 func (e *encoder) reset() {
 	for i := range e.buckets {
-		e.buckets[i] = e.buckets[i][:0]
+		e.buckets[i], e.frames[i] = e.buckets[i][:0], nil // encode returned the frames
 	}
+}
+
+// store sets the records of a bucket that are in no frame yet.
+func (e *encoder) store(bucket int, records []byte) {
+	if len(records) >= frameSize {
+		e.frames[bucket] = e.encoder.EncodeAll(records, e.frames[bucket])
+		records = records[:0]
+	}
+	e.buckets[bucket] = records
 }
 
 // add appends a quote to its bucket.
@@ -74,8 +89,7 @@ func (e *encoder) add(market int64, q *provider.Quote) {
 	b = binary.AppendUvarint(b, uint64(q.Listings+1))
 	b = binary.AppendUvarint(b, uint64(q.Sales+1))
 	b = binary.AppendUvarint(b, uint64(q.SalesWindow/time.Second))
-	b = binary.AppendUvarint(b, hours(q.MarketTime))
-	e.buckets[at] = b
+	e.store(at, binary.AppendUvarint(b, hours(q.MarketTime)))
 }
 
 // reject adds a rejected row. Such a row is no evidence that the market has delisted the
@@ -85,25 +99,40 @@ func (e *encoder) reject(market int64, name string) {
 	b := binary.AppendUvarint(e.buckets[at], uint64(len(name)))
 	b = append(b, name...)
 	b = binary.AppendUvarint(b, rejectedIndex())
-	e.buckets[at] = binary.AppendUvarint(b, uint64(market))
+	e.store(at, binary.AppendUvarint(b, uint64(market)))
 }
 
 // rejectedIndex is the phase index of a rejected row.
 func rejectedIndex() uint64 { return uint64(len(catalog.Phases)) + 1 }
 
-// encode compresses the quotes for which keep returns true, or all quotes if keep is nil.
-// Empty buckets have no blob.
+// encode returns the blobs of the quotes for which keep returns true, or of all quotes if keep
+// is nil. Empty buckets have no blob.
 func (e *encoder) encode(keep func(*quoteRecord) bool) []Blob {
 	var out []Blob
 	for i := range e.buckets {
+		raw, frames := e.buckets[i], e.frames[i]
 		if keep != nil {
-			e.buckets[i] = filter(e.buckets[i], keep)
+			raw, frames = filter(e.unframed(i), keep), nil
 		}
-		if raw := e.buckets[i]; len(raw) > 0 {
-			out = append(out, Blob{Bucket: i, Data: e.encoder.EncodeAll(raw, nil)})
+		if len(raw) > 0 {
+			frames = e.encoder.EncodeAll(raw, frames)
+		}
+		if len(frames) > 0 {
+			out = append(out, Blob{Bucket: i, Data: frames})
 		}
 	}
 	return out
+}
+
+// unframed returns all records of a bucket, also those in frames.
+func (e *encoder) unframed(bucket int) []byte {
+	if len(e.frames[bucket]) == 0 {
+		return e.buckets[bucket]
+	}
+	d := newDecoder()
+	defer d.close()
+	records, _ := d.decoder.DecodeAll(e.frames[bucket], nil) // written by this encoder
+	return append(records, e.buckets[bucket]...)
 }
 
 // filter removes the quotes of a bucket for which keep returns false, in place.

@@ -102,6 +102,34 @@ func TestEncoder_RoundTripKeepsOrder(t *testing.T) {
 	}
 }
 
+func TestEncoder_LargeBucketsConsistOfFrames(t *testing.T) {
+	p := newEncoder()
+	const quotes, name = 4_000, "A name long enough to fill some frames"
+	for i := range quotes {
+		p.add(int64(i+1), &provider.Quote{Name: name, Currency: "USD", Ask: money.Micro(i)})
+	}
+	p.reject(quotes+1, name)
+	if at := catalog.Bucket(name); len(p.buckets[at]) >= frameSize || len(p.frames[at]) == 0 {
+		t.Errorf("got %d bytes of records and %d of frames, want less than %d and some", len(p.buckets[at]), len(p.frames[at]), frameSize)
+	}
+	all := decodeAll(t, p.encode(nil))
+	if len(all) != quotes+1 || !all[quotes].Rejected {
+		t.Fatalf("got %d records, want %d, of which the last is a rejected row", len(all), quotes+1)
+	}
+	for i := range quotes {
+		if q := &all[i]; q.Market != int64(i+1) || q.Ask != money.Micro(i) || string(q.Name) != name {
+			t.Fatalf("record %d: got %+v, want the quote of market %d", i, q, i+1)
+		}
+	}
+	even := decodeAll(t, p.encode(func(q *quoteRecord) bool { return q.Market%2 == 0 }))
+	if len(even) != quotes/2+1 || even[0].Market != 2 || even[1].Market != 4 {
+		t.Errorf("got %d records without the odd markets, want %d that begin with markets 2 and 4", len(even), quotes/2+1)
+	}
+	if p.reset(); len(p.encode(nil)) != 0 {
+		t.Error("got blobs after a reset, want none")
+	}
+}
+
 func TestEncoder_RoundsTimesAndDropsImpossibleTimes(t *testing.T) {
 	for _, c := range []struct{ in, want time.Time }{
 		{time.Time{}, time.Time{}},
