@@ -24,15 +24,20 @@ const JobColumns = `
 	coalesce(sum(b.skipped_budget), 0), coalesce(sum(b.skipped_paused), 0), coalesce(sum(b.skipped_backoff), 0)`
 
 // ScanJob reads a row of JobColumns.
-func ScanJob(r *sql.Rows, j *Job) error {
+func ScanJob(r *sql.Rows, j *Job) error { return ScanJobAnd(r, j) }
+
+// ScanJobAnd reads a row of JobColumns and further columns.
+func ScanJobAnd(r *sql.Rows, j *Job, further ...any) error {
 	var created, started, finished int64
 	var gaps sql.RawBytes
 	c := &j.Counts
-	err := r.Scan(&j.ID, &j.Kind, &j.Forced, &j.State, &j.Stage, &j.CancelRequested, &j.RequestedBy, &j.RetryOf,
+	err := r.Scan(append([]any{
+		&j.ID, &j.Kind, &j.Forced, &j.State, &j.Stage, &j.CancelRequested, &j.RequestedBy, &j.RetryOf,
 		&created, &started, &finished, &j.Batches, &j.ApplyCursor, &j.RateSet, &j.LastError, &j.Outcome, &gaps,
 		&c.Total, &c.SkippedTTL, &c.SkippedNoSales,
 		&c.Pending, &c.Updated, &c.NoQuote, &c.Failed, &c.Cancelled, &c.Changed,
-		&c.SkippedBudget, &c.SkippedPaused, &c.SkippedBackoff)
+		&c.SkippedBudget, &c.SkippedPaused, &c.SkippedBackoff,
+	}, further...)...)
 	j.CreatedAt, j.StartedAt, j.FinishedAt = db.Moment(created), db.Moment(started), db.Moment(finished)
 	if err != nil || len(gaps) == 0 {
 		return err

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"assay/internal/catalog"
@@ -43,12 +45,51 @@ type ProviderUse struct {
 	Later    int64 // number of names deferred to later
 }
 
+// requestsSent is the number of requests that the units of a group sent.
+const requestsSent = `CAST(sum(requests + CASE WHEN state = 'running' THEN 0 ELSE reserved END) AS BIGINT)`
+
 // Use returns the number of requests by job and provider.
 func Use(ctx context.Context, s *db.DB, jobs []int64) ([]ProviderUse, error) {
 	return db.Collect(ctx, s.Frequent, func(r *sql.Rows, u *ProviderUse) error {
 		return r.Scan(&u.JobID, &u.Provider, &u.Requests, &u.Later)
-	}, `SELECT job_id, provider, CAST(sum(requests + CASE WHEN state = 'running' THEN 0 ELSE reserved END) AS BIGINT), CAST(coalesce(sum(size) FILTER (WHERE state = 'deferred'), 0) AS BIGINT)
+	}, `SELECT job_id, provider, `+requestsSent+`, CAST(coalesce(sum(size) FILTER (WHERE state = 'deferred'), 0) AS BIGINT)
 		FROM fetch_unit WHERE job_id `+s.Dialect.OneOf(1)+` GROUP BY job_id, provider ORDER BY job_id, provider`, s.Dialect.PackIDs(jobs))
+}
+
+// latestStatus is one statement, because clients request the status many times a second.
+const latestStatus = `
+SELECT` + refresh.JobColumns + `,
+	(SELECT string_agg(provider || ' ' || requests, ',') FROM (
+		SELECT provider, ` + requestsSent + ` AS requests FROM fetch_unit WHERE job_id = j.id GROUP BY provider) u),
+	m.running, m.pending, m.waiting, m.oldest
+FROM (` + missingQueue + `) m
+	JOIN refresh_job j ON j.id = (SELECT max(id) FROM refresh_job WHERE kind = 'bulk')
+	LEFT JOIN refresh_batch b ON b.job_id = j.id
+GROUP BY j.id, m.running, m.pending, m.waiting, m.oldest`
+
+// readLatest returns the last bulk job with its requests by provider, and the state of the
+// missing-price queue. The job is nil if there is none.
+func readLatest(ctx context.Context, s *db.DB, now time.Time) (latest *refresh.Job, requests map[string]int64, q MissingStatus, err error) {
+	requests = map[string]int64{}
+	err = db.Each(ctx, s.Frequent, func(r *sql.Rows) error {
+		latest = &refresh.Job{}
+		var sent sql.NullString
+		var oldest int64
+		if err := refresh.ScanJobAnd(r, latest, &sent, &q.Running, &q.PendingItems, &q.WaitingItems, &oldest); err != nil {
+			return err
+		}
+		q.OldestSeconds = age(oldest, now)
+		for part := range strings.SplitSeq(sent.String, ",") {
+			if provider, count, ok := strings.Cut(part, " "); ok {
+				requests[provider], _ = strconv.ParseInt(count, 10, 64)
+			}
+		}
+		return nil
+	}, latestStatus, db.Micros(now))
+	if err == nil && latest == nil {
+		q, err = ReadMissingQueue(ctx, s, now)
+	}
+	return latest, requests, q, err
 }
 
 // DeferredNames returns the number of names that the last full bulk job deferred, by provider.
@@ -203,16 +244,18 @@ func batchesOfNames(ctx context.Context, s *db.DB, job int64, words prices.Words
 	}, `SELECT bucket, name FROM item`)
 }
 
+const missingQueue = `
+	SELECT EXISTS (SELECT 1 FROM refresh_job WHERE kind = 'missing' AND state IN ('queued', 'running')) AS running,
+		count(*) FILTER (WHERE job_id <> 0 OR due_at <= $1) AS pending,
+		count(*) FILTER (WHERE job_id = 0 AND due_at > $1) AS waiting,
+		coalesce(min(queued_at) FILTER (WHERE job_id <> 0 OR due_at <= $1), 0) AS oldest
+	FROM missing_price`
+
 // ReadMissingQueue returns the state of the missing-price queue.
 func ReadMissingQueue(ctx context.Context, s *db.DB, now time.Time) (MissingStatus, error) {
 	var q MissingStatus
 	var oldest int64
-	err := s.Frequent.QueryRowContext(ctx, `
-		SELECT EXISTS (SELECT 1 FROM refresh_job WHERE kind = 'missing' AND state IN ('queued', 'running')),
-			count(*) FILTER (WHERE job_id <> 0 OR due_at <= $1),
-			count(*) FILTER (WHERE job_id = 0 AND due_at > $1),
-			coalesce(min(queued_at) FILTER (WHERE job_id <> 0 OR due_at <= $1), 0)
-		FROM missing_price`, db.Micros(now)).Scan(&q.Running, &q.PendingItems, &q.WaitingItems, &oldest)
+	err := s.Frequent.QueryRowContext(ctx, missingQueue, db.Micros(now)).Scan(&q.Running, &q.PendingItems, &q.WaitingItems, &oldest)
 	q.OldestSeconds = age(oldest, now)
 	return q, err
 }

@@ -72,27 +72,22 @@ type counted struct {
 
 func (r *JobReader) readStatus(ctx context.Context) (counted, error) {
 	now := r.o.Now()
-	var s Status
-	jobs, err := Jobs(ctx, r.o.Store, refresh.Bulk, 1<<62, 1)
+	latest, requests, q, err := readLatest(ctx, r.o.Store, now)
 	if err != nil {
 		return counted{}, err
 	}
-	s.Usage.ByProvider = map[string]int64{}
-	var key freshKey
-	if len(jobs) > 0 {
-		job, err := r.jobs(ctx, jobs)
-		if err != nil {
-			return counted{}, err
+	s := Status{Usage: Usage{ByProvider: requests}}
+	key := freshKey{queued: q.PendingItems + q.WaitingItems}
+	if latest != nil {
+		last := job(latest)
+		last.Usage.ByProvider = requests
+		for _, n := range requests {
+			last.Usage.RequestCount += n
 		}
-		s = status(job[0], jobs[0], now)
-		key.job, key.state, key.updated = jobs[0].ID, jobs[0].State, jobs[0].Counts.Updated
-	}
-	q, err := ReadMissingQueue(ctx, r.o.Store, now)
-	if err != nil {
-		return counted{}, err
+		s = status(last, *latest, now)
+		key.job, key.state, key.updated = latest.ID, latest.State, latest.Counts.Updated
 	}
 	s.Missing = q
-	key.queued = q.PendingItems + q.WaitingItems
 	return counted{s, key}, nil
 }
 
