@@ -209,8 +209,8 @@ func writePoints(t *db.Tx, items []EstimatedItem, rates int64, method string) er
 	return event.Add(t, changed)
 }
 
-// dropPointsAhead deletes the price points of items that are not in the past. They were
-// written while the clock was ahead. A later price could otherwise never replace them.
+// dropPointsAhead deletes price points of items with a time that is not in the past. They were
+// written while the clock was ahead. Otherwise they would count as newer than the next price.
 func dropPointsAhead(t *db.Tx, items []int64) error {
 	if len(items) == 0 {
 		return nil

@@ -206,13 +206,13 @@ func PriceBefore(ctx context.Context, s *db.DB, item int64, at time.Time) (price
 	return price, err
 }
 
-// Refused is a market with its newest response for a game in quarantine.
+// Refused is a market whose newest response for a game is in quarantine.
 type Refused struct {
 	Provider, Market, Reason string
 	Since                    time.Time
 }
 
-// RefusedMarkets returns the markets with their newest response for a game in quarantine.
+// RefusedMarkets returns the markets whose newest response for a game is in quarantine.
 func RefusedMarkets(ctx context.Context, s *db.DB, app int32) ([]Refused, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, v *Refused) error {
 		var since int64

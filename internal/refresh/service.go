@@ -50,8 +50,8 @@ func (e *Engine) RetryFailed(ctx context.Context, id int64, cause, by string) (S
 const MaxChosen = 500
 
 // RefreshItems starts a job for the given items, even if they are within their TTL, unless such
-// a job is live. It runs beside other jobs. A file that was requested recently is not
-// requested again.
+// a job is live. It runs in parallel with other jobs. It does not request a file again that was
+// requested recently.
 func (e *Engine) RefreshItems(ctx context.Context, keys []catalog.Key, by string) (Started, error) {
 	if err := checkChosen(keys); err != nil {
 		return Started{}, err
@@ -73,9 +73,9 @@ func checkChosen(keys []catalog.Key) error {
 	return nil
 }
 
-// AcceptItems accepts the held prices of the given items, and returns how many it accepted. An
-// item without a held price is left as it is. An unknown item is an error, and nothing is
-// accepted.
+// AcceptItems accepts the held prices of the given items, and returns how many it accepted. It
+// ignores items without a held price. If an item is unknown, it returns an error and accepts
+// nothing.
 func (e *Engine) AcceptItems(ctx context.Context, keys []catalog.Key) (accepted int, err error) {
 	if err := checkChosen(keys); err != nil {
 		return 0, err
@@ -159,8 +159,8 @@ func (e *Engine) setPaused(ctx context.Context, provider string, paused bool) er
 }
 
 // AcceptProvider ends the quarantine of a provider's market. With market "" it ends the
-// quarantine of all markets of the provider. The next response is accepted without
-// validation, and later ones are compared with it.
+// quarantine of all markets of the provider. For 48 hours, validation accepts a response that
+// resembles the refused one, and compares later responses with it.
 func (e *Engine) AcceptProvider(ctx context.Context, provider, market string) error {
 	if err := e.checkProvider(provider); err != nil {
 		return err
@@ -212,7 +212,7 @@ func (e *Engine) AcceptItem(ctx context.Context, key catalog.Key) error {
 		}
 		accepted, err := acceptItem(tx, key)
 		if err == nil && !accepted {
-			err = fault.New(fault.Conflict, "no_candidate", "No price of this item is held.")
+			err = fault.New(fault.Conflict, "no_candidate", "This item has no held price.")
 		}
 		return err
 	})
