@@ -104,8 +104,8 @@ const (
 	poolGrain   = time.Hour
 )
 
-// keepOne keeps the first usable quote by rank for each key, and sets the reason of the
-// others. Quotes of late markets rank last. It ignores quotes with an empty key.
+// keepOne keeps one usable quote for each key: the one that ranks first. It sets the reason of
+// the others. Quotes of late markets rank last. It ignores quotes with an empty key.
 func (it *item) keepOne(key func(*Quote) string, grain time.Duration, reason Reason) {
 	quotes, all := it.quotes, it.out.Quotes
 	for i := range quotes {
@@ -137,8 +137,8 @@ func poolKey(q *Quote) string { return q.Pool }
 
 // rank compares two quotes. It returns a negative number if quote a ranks before b. It
 // prefers, in this order: the later fetch time in units of grain, the later market time,
-// the lower market key and the lower provider key. The remaining criteria make the result
-// independent of the order of quotes even for duplicates.
+// the lower market key and the lower provider key. The other criteria make the result
+// independent of the order of quotes, even for duplicates.
 func rank(now time.Time, grain time.Duration, a, b *Quote, va, vb *QuoteCheck) int {
 	return cmp.Or(
 		b.FetchedAt.Truncate(grain).Compare(a.FetchedAt.Truncate(grain)),

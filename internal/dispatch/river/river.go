@@ -98,7 +98,7 @@ func New(ctx context.Context, o Options) (*Dispatcher, error) {
 	return d, nil
 }
 
-// open creates a queue if it does not exist, and adds slots for long jobs.
+// open adds a queue to the configuration if it is new, and adds slots for long jobs to it.
 func (d *Dispatcher) open(queue string, slots int) {
 	c := d.queues[queueName(queue)]
 	c.MaxWorkers = cmp.Or(c.MaxWorkers, hintSlots) + slots
