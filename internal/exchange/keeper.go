@@ -152,7 +152,7 @@ func (k *Keeper) query(ctx context.Context) (State, error) {
 		return state, nil
 	}
 	if next.LastError != "" && next.LastError != state.LastError {
-		k.o.Log.Warn("exchange rates rejected; using the last valid rates", "source", source, "reason", next.LastError)
+		k.o.Log.Warn("exchange rates unavailable or rejected; using the last valid rates", "source", source, "reason", next.LastError)
 	}
 	return next, putRateSource(ctx, k.o.Store, source, next)
 }

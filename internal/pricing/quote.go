@@ -44,7 +44,7 @@ func (p *Policy) check(now time.Time, q *Quote) QuoteCheck {
 }
 
 // price converts an amount to the base currency and checks the result. It checks the
-// converted amount because currency units differ in value by factors of 10,000.
+// converted amount, because the units of currencies differ in value by up to 10,000x.
 func (p *Policy) price(amount money.Micro, currency money.Currency) (money.Micro, Reason) {
 	if amount < 0 {
 		return 0, InvalidAmount
@@ -96,9 +96,10 @@ func marketTime(now time.Time, q *Quote) time.Time {
 // clock reading. A price that is recomputed from stored times is then the same.
 func dbPrecision(t time.Time) time.Time { return t.Truncate(time.Microsecond) }
 
-// The precision for comparing fetch times. Quotes of one market are compared exactly.
-// Quotes of markets with shared listings are compared by the hour. Otherwise a different
-// market would count in each run, because a run fetches them seconds apart.
+// marketGrain and poolGrain are the units in which fetch times are compared. Quotes of one
+// market are compared exactly. Quotes of markets with shared listings are compared by the
+// hour. A run fetches these markets seconds apart, so an exact comparison could use another
+// market in each run.
 const (
 	marketGrain = time.Microsecond
 	poolGrain   = time.Hour

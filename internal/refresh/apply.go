@@ -18,13 +18,13 @@ const (
 	sharedRange = 60_000
 	// besideSyncs replaces sharedRange while syncs run, because a sync may wait for a range.
 	besideSyncs = 2_000
-	// fewChanged decides how rows are found. If less than one item in fewChanged has changed,
-	// the rows are found by the index on items. Otherwise a scan of all rows is faster,
-	// because it visits each page once.
+	// fewChanged decides how Apply finds the rows to write. If fewer than 1 in fewChanged items
+	// have changed, it uses the index on items. Otherwise it scans all rows, which is faster
+	// because a scan visits each page once.
 	fewChanged = 50
-	// mostChanged decides which rows are written. If more than one item in mostChanged has
-	// changed, every page is written anyway. Writing all rows is then faster than selecting
-	// the rows that differ.
+	// mostChanged decides which rows a scan writes. If more than 1 in mostChanged items have
+	// changed, it writes all rows. Nearly every page is written anyway, so this is faster than
+	// selecting the rows that differ.
 	mostChanged = 2
 )
 

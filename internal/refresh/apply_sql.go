@@ -50,9 +50,10 @@ const failFast = `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SET LOCAL loc
 // these ranges again. The commit that ends the job waits for the whole log.
 const commitSoon = `SET LOCAL synchronous_commit = off`
 
-// applyNextRange writes prices to the next ids rows of a shard that no other transaction has
-// locked. It returns false if there is no such shard. It writes the rows whose price differs,
-// or all rows if allRows is set. If an item has no price, its rows get no price.
+// applyNextRange writes prices to the inventory rows in the next range of a shard that no other
+// transaction has locked. The range spans the given number of ids. applyNextRange returns false
+// if there is no such shard. It writes the rows whose price differs, or all rows if allRows is
+// set. If an item has no price, its rows get no price.
 //
 // Without lockInOrder, PostgreSQL writes the rows without locking them in order first, because
 // locking makes the write a sixth slower. If another transaction writes the same rows, this

@@ -34,8 +34,8 @@ func hasBudget(d provider.Description) bool {
 func InBackground(d provider.Description) bool { return d.Shape == provider.Single && hasBudget(d) }
 
 // planBackground orders the names of a job by priority, and creates units that count them as
-// deferred. A bulk job replaces the order of the job before. A job that retries failed items
-// adds to it.
+// deferred. A bulk job replaces the stored order. All other jobs, and jobs that retry failed
+// items, add to it.
 func (p *planner) planBackground(tx *db.Tx, job *Job, d provider.Description, planned map[int32]int64, batches int) ([]FetchUnit, error) {
 	names, err := p.candidates(tx, job, d)
 	if err != nil {
@@ -100,7 +100,7 @@ func (p *planner) candidates(tx *db.Tx, job *Job, d provider.Description) ([]can
 	return byPriority(items, tx.Now(), minAge), nil
 }
 
-// withTolerance returns 95 % of d, so that names are due again in a schedule with the period d.
+// withTolerance returns 95 % of d; see tolerancePercent.
 func withTolerance(d time.Duration) time.Duration { return d / 100 * 95 }
 
 // pauseFor returns how long requests for names pause after a failure.
@@ -136,8 +136,8 @@ type quoteKey struct {
 
 // mergeQuotes merges the quotes of a response to names into the items. A requested market
 // without a quote of the item gets an empty quote, which means that the market does not list
-// the item. The stored quote remains if that is not certain: the response has no quote of the
-// name at all, it lacks the market, or the market's row was rejected.
+// the item. The stored quote remains if the market may still list the item: the response has
+// no quote of the name at all, it lacks the market, or the market's row was rejected.
 func (f *fetcher) mergeQuotes(unit *FetchUnit, r *response, items []NamedItem, now time.Time) error {
 	quotes, named := map[quoteKey]MarketSnapshot{}, map[string]bool{}
 	rejected := map[quoteKey]bool{} // keys without a phase

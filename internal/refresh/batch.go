@@ -24,7 +24,7 @@ type requestOutcome struct {
 	responded bool
 	skip      string // why a request was not sent; "": all were sent
 	errs      []string
-	providers []providerResponse // queried by name, with a response
+	providers []providerResponse // providers that were queried by name and responded
 	silent    []int64            // markets of these providers that the response lacks
 	rejected  []int64            // markets whose row of the item was rejected
 }

@@ -96,7 +96,8 @@ func knowsItem(t *db.Tx, key catalog.Key) (known bool, err error) {
 	return known, err
 }
 
-// itemIDs returns the ids of items, without repetitions. An unknown item is a fault.NotFound.
+// itemIDs returns the ids of items, without repetitions. If an item is unknown, it returns an
+// error of the kind fault.NotFound.
 func itemIDs(ctx context.Context, s *db.DB, keys []catalog.Key) ([]int64, error) {
 	var ids []int64
 	for _, key := range keys {

@@ -277,8 +277,8 @@ func (s *batchEstimator) usedMarkets() string {
 //   - a response without the item, from a market that quoted the item before;
 //   - a quote of the background fetch that no estimate has used yet.
 //
-// The result at is the fetch time of the job's first own response. If all evidence is older
-// than the job, it is the fetch time of the newest evidence.
+// The result at is the fetch time of the first of these responses that the job itself fetched.
+// If it fetched none of them, at is the fetch time of the newest evidence.
 func (s *batchEstimator) evidence(i int) (at time.Time, ok bool) {
 	var first, newest time.Time
 	note := func(t time.Time, own bool) {

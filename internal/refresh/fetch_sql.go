@@ -111,8 +111,8 @@ WHERE provider = $1 AND state IN ('pending', 'running') AND state = 'pending'
 AND detached <> ` + DetachedBackgroundSQL + `
 AND EXISTS (SELECT 1 FROM provider_state s WHERE s.provider = $1 AND s.paused)`
 
-// claimUnit claims the next unit. It ignores a wait longer than $4, the longest valid wait. The
-// clock has then been set back.
+// claimUnit claims the next unit. It ignores a wait longer than $4, the longest valid wait,
+// because the clock has then been set back.
 const claimUnit = `
 UPDATE fetch_unit SET state = 'running', owner = $2, token = token + 1, attempts = attempts + 1, started_at = $3,
 	requests = requests + reserved, reserved = $5
@@ -147,9 +147,9 @@ RETURNING `+unitColumns,
 	return &u, nil
 }
 
-// reserveRequests counts further requests of a claimed unit before they are sent. After a
-// kill, the count includes all requests that may have been sent. It returns false if the
-// claim is no longer valid.
+// reserveRequests counts further requests of a claimed unit before they are sent. So if the
+// process is killed, the count includes all requests that may have been sent. reserveRequests
+// returns false if the claim is no longer valid.
 func reserveRequests(t *db.Tx, u FetchUnit, more int64) (bool, error) {
 	n, err := t.Exec(`UPDATE fetch_unit SET requests = requests + reserved, reserved = $3 WHERE id = $1 AND token = $2 AND state = 'running'`,
 		u.ID, u.Token, more)

@@ -92,7 +92,8 @@ func (p *planner) forecast(ctx context.Context, forced bool) (Forecast, error) {
 	return f, nil
 }
 
-// notRequested returns how many due items of a game remain if names of them are requested.
+// notRequested returns how many due items of a game no provider requests. names is the number of
+// names of the game that are requested.
 func notRequested(d DueNames, names int64) int64 {
 	if names == 0 {
 		return d.Due.Due

@@ -54,8 +54,8 @@ const (
 	Unpriced              = "status = 5"   // pricing.NoPrice; the condition of the index item_unpriced
 )
 
-// tolerancePercent makes an item due after 95 % of its TTL, so that a schedule with the same
-// period as the TTL works.
+// tolerancePercent makes an item due after 95 % of its TTL. Otherwise, if refreshes are scheduled
+// once per TTL, a refresh that starts a little early would skip the item.
 const tolerancePercent = 95
 
 // planOf returns the FROM clause and its parameters, which select the items of a plan.

@@ -195,7 +195,7 @@ type Outcome string
 const (
 	OutcomeOK          Outcome = "ok"
 	OutcomeSilent      Outcome = "silent"      // the response lacks the market
-	OutcomeQuarantined Outcome = "quarantined" // refused by validation; see docs/contribute/pricing.md, step 7
+	OutcomeQuarantined Outcome = "quarantined" // refused by validation; see docs/contribute/pricing.md, step 5
 )
 
 // MarketFile is a market's newest good response of a file.

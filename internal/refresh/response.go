@@ -35,7 +35,7 @@ type response struct {
 	pause     func() // gives way to waiting HTTP requests
 }
 
-// Why a quote is rejected.
+// Reasons why a quote is rejected.
 const (
 	rejectMarket   = "unknown market"
 	rejectName     = "invalid name"
@@ -176,7 +176,7 @@ func (r *response) reject(market int64, name string) {
 	}
 }
 
-// encode returns the encoded quotes. It omits all quotes of an item that conflict on one market.
+// encode returns the encoded quotes. It omits the quotes of an item on a market if they conflict.
 func (r *response) encode() []Blob {
 	if r.seen.Conflicts() == 0 {
 		return r.encoder.encode(nil)

@@ -66,8 +66,8 @@ func deleteOldSamples(t *db.Tx) error {
 	return err
 }
 
-// BudgetLeft returns the share of its budget that the host with the smallest share has left, in
-// millionths. It returns -1 if no host has a budget.
+// BudgetLeft returns the smallest share of its budget that any host has left, in millionths. It
+// returns -1 if no host has a budget.
 func (p *process) BudgetLeft(ctx context.Context) (money.Micro, error) {
 	least := money.Micro(-1)
 	for _, name := range p.order {

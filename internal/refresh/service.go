@@ -21,8 +21,9 @@ func (e *Engine) Start(ctx context.Context, forced bool, by string) (Started, er
 }
 
 // RetryFailed starts a bulk job for the items that an ended job failed to price. These are
-// the failed items and the items that were skipped for a budget, a pause or a backoff. Their
-// TTL is ignored. With a cause, the job has only the items that failed with exactly this error.
+// the failed items and the items that were skipped because of a budget, a pause or a backoff.
+// Their TTL is ignored. With a cause, the job has only the items that failed with exactly this
+// error.
 func (e *Engine) RetryFailed(ctx context.Context, id int64, cause, by string) (Started, error) {
 	old, err := ReadJob(ctx, e.store, id)
 	if err != nil {

@@ -25,7 +25,7 @@ type UnresponsiveHost struct {
 	Error    string
 }
 
-// Detachment is whether and when a job continued without a unit.
+// Detachment describes whether and when a job continued without a unit.
 type Detachment int
 
 // The values of Detachment, as stored.

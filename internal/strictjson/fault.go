@@ -34,7 +34,7 @@ func (r *Reader) FaultAt(pointer, format string, args ...any) {
 	r.CodeAt(pointer, "", format, args...)
 }
 
-// CodeAt records an error with a stable code in the value at pointer.
+// CodeAt records an error in the value at pointer, with a stable code.
 func (r *Reader) CodeAt(pointer, code, format string, args ...any) {
 	if r.err != nil {
 		return

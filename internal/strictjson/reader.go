@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// defaultMaxFields limits the errors that a Reader of NewReader lists. It only counts
-	// further errors.
+	// defaultMaxFields limits the errors that a Reader from NewReader lists. The Reader only
+	// counts further errors.
 	defaultMaxFields = 20
 	// maxEcho limits how many bytes of the input an error message repeats.
 	maxEcho = 200
