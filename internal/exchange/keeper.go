@@ -97,7 +97,7 @@ func (k *Keeper) Known(ctx context.Context) (pricing.Rates, State, error) {
 	if k.o.Source != nil {
 		var err error
 		if state, err = storedRates(ctx, k.o.Store, k.o.Source.Name()); err != nil {
-			return nil, state, fmt.Errorf("exchange rates: %w", err)
+			return nil, state, fmt.Errorf("read exchange rates: %w", err)
 		}
 		maps.Copy(rates, state.Rates)
 	}

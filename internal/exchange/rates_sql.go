@@ -59,12 +59,12 @@ func ReadRates(ctx context.Context, s *db.DB, set int64) (pricing.Rates, error) 
 	}
 	var stored []storedRate
 	if err := json.Unmarshal([]byte(text), &stored); err != nil {
-		return nil, fmt.Errorf("rates %d: %w", set, err)
+		return nil, fmt.Errorf("decode rate set %d: %w", set, err)
 	}
 	for _, r := range stored {
 		date, err := time.Parse(time.DateOnly, r.Date)
 		if err != nil {
-			return nil, fmt.Errorf("rates %d: %w", set, err)
+			return nil, fmt.Errorf("decode rate set %d: %w", set, err)
 		}
 		out[r.Currency] = pricing.Rate{Value: r.Rate, Date: date}
 	}

@@ -281,8 +281,8 @@ func (s *sample) marketsOf(set *Set) []*SetMarket {
 	return out
 }
 
-// learnKappa learns the width of intervals. It leaves out each quote in turn, computes the
-// interval from the others, and chooses kappa so that 80 % of the left-out quotes lie in
+// learnKappa learns the width of intervals. It leaves out one quote after another and computes
+// the interval from the others. It chooses kappa so that 80 % of the left-out quotes lie in
 // their interval.
 func (s *sample) learnKappa(set *Set) {
 	const fewest = 1000

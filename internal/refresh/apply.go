@@ -33,8 +33,8 @@ const (
 const sharedShards = 8
 
 // Apply writes the prices of an estimated job to one range of the inventory rows. After the
-// last range it finishes the job. A sync that adds rows meanwhile copies the prices to them
-// itself.
+// last range it finishes the job. A sync that adds rows in the meantime copies the prices to
+// them itself.
 func (a *applier) Apply(ctx context.Context) (bool, error) {
 	job, err := readApplyingJob(ctx, a.store)
 	if err != nil || job == nil {

@@ -19,8 +19,8 @@ import (
 	"assay/internal/provider"
 )
 
-// ErrConflict means that another job has estimated an item of a batch meanwhile. The batch is
-// then read and estimated again.
+// ErrConflict means that another job has estimated an item of a batch since the batch was read.
+// The batch is then read and estimated again.
 var ErrConflict = errors.New("another job has estimated an item of the batch")
 
 // Config is the configuration of refreshes.

@@ -29,7 +29,7 @@ func (e *estimator) Estimate(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if job != nil && e.fetcher.validating.TryLock() { // meanwhile other slots estimate batches
+	if job != nil && e.fetcher.validating.TryLock() { // other slots estimate batches in the meantime
 		defer e.fetcher.validating.Unlock()
 		defer e.wake(WorkEstimate) // the batches of this job can be estimated now
 		return true, e.fetcher.validate(ctx, job)
@@ -160,7 +160,7 @@ func (s *batchEstimator) estimate(ctx context.Context, now time.Time) error {
 	if len(s.moved) > 0 {
 		var err error
 		if s.past, err = readPastPrices(ctx, s.estimator.store, s.moved, now); err != nil {
-			return fmt.Errorf("past prices: %w", err)
+			return fmt.Errorf("read past prices: %w", err)
 		}
 		for i := range s.items {
 			if _, far := s.past[s.items[i].ID]; far {

@@ -14,7 +14,7 @@ import (
 // StoreEstimates writes the estimates of a batch. It returns false, and writes nothing, if
 // the claim is no longer valid. It writes the items last, because syncs that copy their
 // prices wait for this transaction from then on. It returns ErrConflict if another job has
-// estimated the same items meanwhile.
+// estimated one of the items since it was read.
 func StoreEstimates(t *db.Tx, b Batch, s Estimates) (bool, error) {
 	if err := t.ByIndex(); err != nil {
 		return false, err

@@ -131,7 +131,7 @@ func plannedItems(ctx context.Context, s *db.DB, b Batch) ([]int64, error) {
 	}
 	var planned [][2]int64 // id, price
 	if err := json.Unmarshal(text, &planned); err != nil {
-		return nil, fmt.Errorf("items of batch %d of job %d: %w", b.Batch, b.JobID, err)
+		return nil, fmt.Errorf("decode items of batch %d of job %d: %w", b.Batch, b.JobID, err)
 	}
 	ids := make([]int64, len(planned))
 	for i := range planned {

@@ -50,7 +50,7 @@ GROUP BY j.id`
 func ReadJob(ctx context.Context, s *db.DB, id int64) (Job, error) {
 	jobs, err := db.Collect(ctx, s.Read, ScanJob, jobByID, id)
 	if err != nil {
-		return Job{}, fmt.Errorf("job %d: %w", id, err)
+		return Job{}, fmt.Errorf("read job %d: %w", id, err)
 	}
 	if len(jobs) == 0 {
 		return Job{}, fault.New(fault.NotFound, "job_not_found", "Unknown job %d. Ended jobs are deleted after some days.", id)

@@ -24,10 +24,10 @@ func addFetches(t *db.Tx, u FetchUnit, markets []MarketFetch) error {
 		rows.Text(string(m.Outcome))
 	}
 	if _, err := t.WriteRows(fetchesBulk, rows); err != nil {
-		return fmt.Errorf("market fetch: %w", err)
+		return fmt.Errorf("store market counts: %w", err)
 	}
 	if err := noteFetches(t, u, markets); err != nil {
-		return fmt.Errorf("market state: %w", err)
+		return fmt.Errorf("store market state: %w", err)
 	}
 	return nil
 }
@@ -151,7 +151,7 @@ func StoreValidation(t *db.Tx, job int64, results []ValidationResult, learned []
 	}
 	for _, l := range learned {
 		if err := learn(t, job, l); err != nil {
-			return false, fmt.Errorf("levels of game %d: %w", l.AppID, err)
+			return false, fmt.Errorf("store levels of game %d: %w", l.AppID, err)
 		}
 	}
 	return true, nil

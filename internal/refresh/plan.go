@@ -27,7 +27,7 @@ const (
 	missingCycle = 20_000
 )
 
-// errNoLongerQueued rolls back the plan of a job that has been cancelled meanwhile.
+// errNoLongerQueued rolls back the plan of a job that was cancelled in the meantime.
 var errNoLongerQueued = errors.New("job is no longer queued")
 
 // Plan plans a queued job. It stores the items, batches, units and exchange rates in one
@@ -158,7 +158,7 @@ func (p *planner) planUnits(tx *db.Tx, job *Job, planned map[int32]int64, batche
 			own, err = p.planNames(tx, job, d, planned, batches, limits)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("units of %s: %w", name, err)
+			return nil, fmt.Errorf("plan units of %s: %w", name, err)
 		}
 		for i := range own {
 			if limits.paused[name] && own[i].State == UnitPending {

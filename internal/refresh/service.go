@@ -30,10 +30,10 @@ func (e *Engine) RetryFailed(ctx context.Context, id int64, cause, by string) (S
 		return Started{}, err
 	}
 	if old.State.Live() {
-		return Started{}, fault.New(fault.Conflict, "job_running", "Job %d has not ended. Wait for it, or cancel it.", id)
+		return Started{}, fault.New(fault.Conflict, "job_running", "Job %d has not ended. Wait until it ends, or cancel it.", id)
 	}
 	if c := &old.Counts; c.Failed+c.SkippedBudget+c.SkippedPaused+c.SkippedBackoff == 0 {
-		return Started{}, fault.New(fault.Conflict, "nothing_failed", "No item of job %d failed or was skipped for a budget, a pause or a backoff. Start a refresh instead.", id)
+		return Started{}, fault.New(fault.Conflict, "nothing_failed", "No item of job %d failed or was skipped because of a budget, a pause or a backoff. Start a refresh instead.", id)
 	}
 	if cause != "" {
 		found, err := failedWith(ctx, e.store, id, cause)
@@ -67,7 +67,7 @@ func (e *Engine) RefreshItems(ctx context.Context, keys []catalog.Key, by string
 func checkChosen(keys []catalog.Key) error {
 	switch {
 	case len(keys) == 0:
-		return fault.New(fault.Invalid, "invalid_body", "No item is given. Send at least one.")
+		return fault.New(fault.Invalid, "invalid_body", "The request has no items. Send at least one.")
 	case len(keys) > MaxChosen:
 		return fault.New(fault.TooLarge, "too_many_items", "The request has too many items. Send at most %d.", MaxChosen)
 	}

@@ -168,7 +168,7 @@ func (d *Dispatcher) runRiver(ctx context.Context) {
 		}
 		if err != nil {
 			if ctx.Err() == nil {
-				d.log.Error("dispatch failed to start; workers use their sweep", "error", err)
+				d.log.Error("dispatch failed to start; workers find work in their sweeps", "error", err)
 			}
 			dispatch.Wait(ctx, reconnectDelay)
 			continue
