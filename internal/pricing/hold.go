@@ -76,14 +76,14 @@ const (
 type Move struct {
 	Decision   Decision    `json:"decision,omitzero"`
 	Window     Window      `json:"window"`          // window of the largest move above its limit
-	Reference  money.Micro `json:"reference"`       // price of that window; 0: no move is above its limit
+	Reference  money.Micro `json:"reference"`       // reference price of the window; 0: no move is above its limit
 	Factor     money.Micro `json:"factor"`          // the move without the move of the class, in millionths
 	ClassMove  money.Micro `json:"classMove"`       // the move of the class that was subtracted, in millionths
 	Supporters int         `json:"supporters"`      // number of used quotes within 1.5x of the new price
-	Moved      int         `json:"moved"`           // number of supporters that moved at least half as far
+	Moved      int         `json:"moved"`           // number of supporters that moved at least half as far as the price
 	Needed     int         `json:"needed,omitzero"` // number of readings with evidence that a release requires
-	// Earlier is the price that was held before this estimate, if this one continues or ends the
-	// hold; 0: none. The held or released price is the less extreme one of both.
+	// Earlier is the price that was held before an estimate that continues or ends a hold; 0:
+	// none. The guard then holds or releases the less extreme of Earlier and the new estimate.
 	Earlier money.Micro `json:"earlier,omitzero"`
 }
 

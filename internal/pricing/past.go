@@ -60,7 +60,7 @@ func (p *past) oldestOfADay(now time.Time) int {
 	return -1
 }
 
-// compareHistory fills the columns of earlier prices. It refuses a new response that drifted
+// compareHistory fills the columns of past prices. It refuses a new response that drifted
 // slowly or is an old response. It returns an error if the history is damaged.
 func (r *Round) compareHistory(e *entry, last, current *Response) error {
 	slots, d, err := e.History.slots()
