@@ -17,7 +17,7 @@ import (
 )
 
 // shotsEnv names an environment variable. If it is set, tests save screenshots to this
-// directory outside of the repository.
+// directory, which must be outside the repository.
 const shotsEnv = "ASSAY_SHOTS"
 
 // patience is the time limit for browser actions. It is long because the machine may be busy.
@@ -83,7 +83,7 @@ func (b *browser) record(m chromedp.ConsoleMessage) {
 	b.errors = append(b.errors, string(m.Type)+": "+m.Text+" ("+m.URL+")")
 }
 
-// quiet fails if the browser recorded errors.
+// quiet fails the test if the browser recorded errors.
 func (b *browser) quiet() {
 	b.t.Helper()
 	b.mu.Lock()
@@ -159,8 +159,8 @@ func (b *browser) shoot(name string) {
 	}
 }
 
-// text returns the text of the first element of a selector. It waits for the element and reads
-// it in one step, because the page replaces its elements at any time.
+// text returns the text of the first element that matches a selector. It waits for the element and
+// reads it in one step, because the page may replace its elements at any time.
 func (b *browser) text(selector string) string {
 	b.t.Helper()
 	of := "document.querySelector(" + strconv.Quote(selector) + ")"

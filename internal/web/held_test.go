@@ -17,7 +17,7 @@ import (
 	"assay/internal/catalog"
 )
 
-// hold holds prices of twelve items.
+// hold gives twelve items a held price.
 func (w *world) hold() {
 	w.exec(`UPDATE item SET candidate = price * 3, candidate_at = 1 WHERE name LIKE 'Sticker | Team 0%' OR name IN ($1, $2)`, redline, "Line one\nline two")
 }
@@ -182,7 +182,7 @@ func TestPlot_DotsDoNotOverlap(t *testing.T) {
 	p.stack()
 	for i, a := range p.Dots {
 		if a.Y < dotHeight/2 || a.Y > p.Height-dotHeight/2 {
-			t.Errorf("dot %d: got the height %d of %d, want it inside", i, a.Y, p.Height)
+			t.Errorf("dot %d: got position %d of %d, want the dot inside the plot", i, a.Y, p.Height)
 		}
 		for _, b := range p.Dots[:i] {
 			ax, bx := mustFloat(t, strings.TrimSuffix(a.X, "%")), mustFloat(t, strings.TrimSuffix(b.X, "%"))
@@ -216,7 +216,7 @@ func TestBrowser_SelectsHeldPrices(t *testing.T) {
 
 func mustFloat(t *testing.T, text string) float64 {
 	t.Helper()
-	v, err := strconv.ParseFloat(text, 64) //nolint:forbidigo // a position in pixels
+	v, err := strconv.ParseFloat(text, 64) //nolint:forbidigo // a price for display or a position in percent
 	if err != nil {
 		t.Fatalf("got %q, want a number", text)
 	}

@@ -9,7 +9,7 @@ import (
 	"assay/internal/provider"
 )
 
-// section returns the part of the page about a provider.
+// section returns the part of the providers page about one provider.
 func (v *visitor) section(name string) string {
 	v.t.Helper()
 	_, rest, found := strings.Cut(v.get("/providers").body, `id="provider-`+name+`"`)
@@ -66,8 +66,8 @@ func TestProviders_ShowRequests(t *testing.T) {
 	mustContain(t, v.get("/").body, "Not responding")
 }
 
-// insertSamples inserts requests to cs2cap of the last two days: 20 in each half hour, of which
-// one in four half hours has failures.
+// insertSamples inserts two days of requests to cs2cap: 20 successful requests in each half hour,
+// and 3 failed requests in every fourth half hour.
 func (w *world) insertSamples() {
 	w.Helper()
 	now := w.clock.Now().Truncate(provider.SamplePeriod)

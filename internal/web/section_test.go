@@ -14,7 +14,7 @@ func TestSections_AreVisibleToRolesThatCanOpenThem(t *testing.T) {
 		for _, sec := range w.handler.(*site).sections {
 			link := `<a href="` + sec.path + `"`
 			if shown := strings.Contains(body, link); shown != (role >= sec.least) {
-				t.Errorf("%v: got link to %s %v, want %v", role, sec.title, shown, !shown)
+				t.Errorf("%v: link to %s visible: got %v, want %v", role, sec.title, shown, !shown)
 			}
 			if sec.path == apiPage || role < sec.least {
 				continue

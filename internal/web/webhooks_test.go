@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// webhookFields are the fields of a new webhook for the receiver of the world.
+// webhookFields returns the form fields of a new webhook that sends to the test receiver.
 func (w *world) webhookFields(more ...string) []string {
 	return append([]string{"url", w.receiver.URL + "/hook", "format", "standard", "back", "/webhooks"}, more...)
 }
