@@ -54,7 +54,7 @@ func TestCheck_RefusesACurrencyWithoutARate(t *testing.T) {
 		{"MARKET_PRICE_PROVIDERS=waxpeer MARKET_PRICE_CURRENCY=EUR", "add ecb, or a fixed rate such as USD="},
 		{"MARKET_PRICE_PROVIDERS=waxpeer MARKET_PRICE_CURRENCY=EUR MARKET_PRICE_RATES=ecb", ""},
 		{"MARKET_PRICE_PROVIDERS=waxpeer MARKET_PRICE_CURRENCY=EUR MARKET_PRICE_RATES=USD=0.92@2026-11-20", ""},
-		{"MARKET_PRICE_PROVIDERS=waxpeer MARKET_PRICE_CURRENCY=RUB MARKET_PRICE_RATES=ecb", "no rate for USD, the currency of waxpeer/waxpeer: add a fixed rate such as USD="}, // the bank has no RUB
+		{"MARKET_PRICE_PROVIDERS=waxpeer MARKET_PRICE_CURRENCY=RUB MARKET_PRICE_RATES=ecb", "no rate for USD, the currency of waxpeer/waxpeer: add a fixed rate such as USD="}, // the ECB publishes no rate for RUB
 		{"MARKET_PRICE_PROVIDERS=pricelist MARKET_PRICE_RATES=ecb " + lists, "no rate for KEY, the currency of pricelist/keys: "},
 		{"MARKET_PRICE_PROVIDERS=pricelist " + file + " " + lists, "no rate for REF, the currency of pricelist/metal: "},
 		{"MARKET_PRICE_PROVIDERS=pricelist MARKET_PRICE_RATES=ecb,KEY=1.85@2026-11-20,REF=0.028@2026-11-20 " + lists, ""},

@@ -44,7 +44,7 @@ func TestDemoAssets_CoverAllNamesDeterministically(t *testing.T) {
 func TestDemo_RejectsOtherDirectories(t *testing.T) {
 	dir := t.TempDir()
 	fresh := filepath.Join(dir, "fresh", "deep")
-	for range 2 { // the second call finds the mark of the first
+	for range 2 { // the second call finds the marker file of the first
 		if err := claimDemoDir(fresh); err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// startMCP runs `assay mcp` against a server, connected to the library's own client by pipes.
+// startMCP runs `assay mcp` against a server. It connects the client of the MCP library by pipes.
 func startMCP(t *testing.T, environ []string, args ...string) *mcp.ClientSession {
 	t.Helper()
 	in, toServer := io.Pipe()

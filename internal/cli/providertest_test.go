@@ -193,7 +193,7 @@ func TestProviderTest_CountsInBudget(t *testing.T) {
 	}
 }
 
-// prober is a provider with a cheapest call.
+// prober is a provider that implements provider.Prober.
 type prober struct{ provider.Provider }
 
 func (prober) Describe() provider.Description { return provider.Description{Shape: provider.Bulk} }
@@ -211,7 +211,7 @@ func TestProbe_UsesProviderProbeOrFirstFile(t *testing.T) {
 	}
 }
 
-// namedProber is a provider whose cheapest call requests a name.
+// namedProber is a provider whose cheapest call needs an item name.
 type namedProber struct{ described }
 
 func (namedProber) Probe() provider.Call {

@@ -35,8 +35,8 @@ func TestDefinitions_AreTheDocumentedOnes(t *testing.T) {
 	}
 }
 
-// settingsTable returns one row for each setting. A row has the settings of all providers
-// that differ in the provider only.
+// settingsTable returns the Markdown table of all settings. Settings that differ only in the
+// provider share a row.
 func settingsTable(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
