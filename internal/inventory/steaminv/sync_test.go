@@ -85,8 +85,8 @@ func (p *fixture) rows(t *testing.T) map[string]string {
 	return out
 }
 
-// The recorded inventory is pulled in several pages and stored unchanged. Later errors of
-// Steam do not change the stored rows.
+// Sync pulls the recorded inventory in several pages and stores it unchanged. Later errors of Steam
+// do not change the stored rows.
 func TestSync_StoresTheRecordedInventoryAndKeepsItOnErrors(t *testing.T) {
 	own, err := steaminvtest.Read(recorded(t))
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"assay/internal/wallet/audit"
 )
 
-// dependent lists, by table, the columns that the ledger depends on. For a table that is
-// not listed, it depends on all columns.
+// dependent lists the columns that the ledger depends on, by table. If a table is not listed, the
+// ledger depends on all its columns.
 var dependent = map[string][]string{
 	"platform_user": {"id", "user_id"},
 }

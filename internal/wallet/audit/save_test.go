@@ -93,7 +93,7 @@ func insert(tx *sql.Tx, table string, rows [][]any) error {
 	return nil
 }
 
-// relax lets the service write to loosened tables.
+// relax runs write with the indexes and ids that the service needs, which loosened tables lack.
 func (w *world) relax(write func()) {
 	w.Helper()
 	w.exec(`CREATE UNIQUE INDEX relaxed_account ON wallet_account (user_id, currency)`)

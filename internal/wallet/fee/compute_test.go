@@ -124,8 +124,8 @@ func parseInt(t *testing.T, text string) int64 {
 	return n
 }
 
-// exactFee computes the exact fee with rational numbers. For basis net it solves fee =
-// points of (amount - fee) + fixed.
+// exactFee computes the exact fee with rational numbers. For a fee on the net amount it solves
+// fee = rate * (amount - fee) + fixed.
 func exactFee(r *Rule, amount int64) int64 {
 	tier := r.Tiers[0]
 	for _, t := range r.Tiers {
@@ -210,7 +210,7 @@ func TestCompute_IsExactForAllAmounts(t *testing.T) {
 		set := single(r)
 		got, want := mustFee(t, set, amount), exactFee(&r, amount)
 		if got != want || got < 0 || got > amount {
-			t.Fatalf("fee of %d by %+v is %d, want %d", amount, r, got, want)
+			t.Fatalf("fee of %d with rule %+v: got %d, want %d", amount, r, got, want)
 		}
 	}
 }

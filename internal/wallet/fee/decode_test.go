@@ -125,7 +125,7 @@ func TestCanonical_IsEqualForEquivalentDocuments(t *testing.T) {
 	}
 	again := decode(t, string(textA))
 	if d := cmp.Diff(b, again, cmpopts.IgnoreUnexported(fee.Rule{}), cmpopts.EquateEmpty()); d != "" {
-		t.Errorf("the canonical form is decoded to other rules (-want +got):\n%s", d)
+		t.Errorf("rules decoded from the canonical form (-want +got):\n%s", d)
 	}
 }
 
@@ -167,7 +167,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("got quote %+v, error %v, want a fee and a net amount that add up to the amount", q, err)
 		}
 		if e, err := fee.Explain(again, p); err != nil || e.Quote != q {
-			t.Fatalf("Explain: got %+v, want %+v as computed, error %v", e.Quote, q, err)
+			t.Fatalf("Explain: got %+v, want the computed %+v; error %v", e.Quote, q, err)
 		}
 	})
 }
