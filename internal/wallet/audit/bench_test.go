@@ -91,7 +91,7 @@ func TestVerify_LimitsMemoryAndTime(t *testing.T) {
 	t.Errorf("verification took %v, want at most %d tenths of %v, the time to read and hash the entries", least, most, floor)
 }
 
-// hashing returns the time to read all entries, and the time to hash them.
+// hashing returns the time to hash all entries, and the time to read them.
 func (w *world) hashing() (hashing, reading time.Duration) {
 	w.Helper()
 	s := w.Keys.Sealer()

@@ -205,7 +205,7 @@ func TestVerify_GivesNoWarningForConcurrentPostings(t *testing.T) {
 		return w.ledger.Deposit(tx, in("alice", "USD"), 1_000_000, wallet.Request{})
 	}
 	w.post(give)
-	if w.at.Engine == dbtest.PostgreSQL { // one certain case
+	if w.at.Engine == dbtest.PostgreSQL { // one case that does not depend on timing
 		w.must(w.store.InTx(t.Context(), func(tx *db.Tx) error {
 			w.post(give)
 			_, err := give(tx)
