@@ -129,8 +129,8 @@ func (b *bench) measure(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// newEngine starts a database engine. It returns nil if the engine is not installed, after
-// reporting this.
+// newEngine starts a database engine. If the engine is not installed, newEngine reports this and
+// returns nil.
 func (b *bench) newEngine(name string) (engine, error) {
 	switch name {
 	case "sqlite":
@@ -147,8 +147,8 @@ func (b *bench) newEngine(name string) (engine, error) {
 	}
 }
 
-// measurement takes some figures. A measurement that does not depend on the database runs only
-// on the first one.
+// measurement measures the figures of some targets. If once is set, it does not depend on the database
+// and runs only on the first one.
 type measurement struct {
 	ids  []string
 	once bool
@@ -178,8 +178,8 @@ func (b *bench) measurements() []measurement {
 	return all
 }
 
-// measureEngine takes the measurements on the current engine. It skips those in once, and adds
-// to it.
+// measureEngine takes the measurements on the current engine. once contains the measurements that run
+// only once and have run.
 func (b *bench) measureEngine(ctx context.Context, once map[string]bool) error {
 	var errs []error
 	for _, m := range b.measurements() {

@@ -17,8 +17,8 @@ const (
 // usualPart. A full refresh takes minutes, and all names take the same time.
 const usualPart = 10
 
-// nodePeers are the peers of one world. Their tables are in the floor's database. A nil value
-// means no measurement.
+// nodePeers are the peers of one world. Their tables are in the floor's database. A nil *nodePeers
+// measures nothing.
 type nodePeers struct {
 	bench *bench
 	world *filled

@@ -23,8 +23,8 @@ import (
 // simulatorCommand is the argument that starts this program as the simulator.
 const simulatorCommand = "simulator"
 
-// ticksToChange is the number of price ticks between two runs. With one tick per week, no
-// price stays the same for so long. Therefore nearly all quotes change.
+// ticksToChange is the number of price ticks between two runs. More than half of the prices change
+// in each tick, so nearly all quotes change between two runs.
 const ticksToChange = 8
 
 // serveSimulator runs the simulator process. It writes its address to out and serves until in

@@ -14,8 +14,8 @@ func main() { report(os.Stdout) }
 
 // measured returns the costs of a refresh of work R on PostgreSQL 15. Sources: the server's
 // statement times, the program's profile, and pgbench for heartbeats and peer checks
-// (processor time of its backend). Bytes are computed: the log record of a row, and its share
-// of a page that is logged in full after a checkpoint and written once.
+// (processor time of its backend). The bytes of a row are computed: its log record and its share of
+// a page. After a checkpoint, a page is logged in full once and written once.
 func measured() Costs {
 	return Costs{
 		DecodeQuote:   1.4e-6,
