@@ -1,5 +1,5 @@
 // Package kit_test checks the files for operators: the image, the compose file, the chart and the
-// units. Nothing is started.
+// units. The tests start none of them.
 package kit_test
 
 import (
