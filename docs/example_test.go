@@ -114,7 +114,7 @@ func TestPricing_TheExampleIsWhatTheProgramComputes(t *testing.T) {
 	states("so the price is their mean, " + p.Price.String() + ".")
 }
 
-// places writes six decimal places.
+// places formats a number with up to six decimal places.
 func places(v float64) string { return money.Micro(math.Round(v * money.Scale)).String() }
 
 func places2(factor money.Micro) string { return ((factor + 5_000) / 10_000 * 10_000).String() }

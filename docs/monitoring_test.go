@@ -243,6 +243,6 @@ func promtool(t *testing.T, dir string, args ...string) {
 	cmd := exec.CommandContext(t.Context(), path, args...)
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("promtool %v: %v\n%s", args, err, out)
+		t.Errorf("promtool %v: got error %v, want none\n%s", args, err, out)
 	}
 }
