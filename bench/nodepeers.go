@@ -13,8 +13,8 @@ const (
 	targetUsualPeer = 15
 )
 
-// usualPart is the fraction of names that the usual peer refreshes without -long: one in
-// usualPart. A full refresh takes minutes, and all names take the same time.
+// usualPart is the divisor of the names: without -long, the usual peer refreshes one in usualPart
+// names. A full refresh takes minutes, and all names take the same time.
 const usualPart = 10
 
 // nodePeers are the peers of one world. Their tables are in the floor's database. A nil *nodePeers

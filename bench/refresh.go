@@ -126,7 +126,7 @@ func (h *hasher) all(ctx context.Context, db *sql.DB, queries []string) (all []c
 	return all, nil
 }
 
-// timeFloors writes work with every floor. Before each floor, every row changes. It returns the
+// timeFloors writes work with every floor and changes every row before each of them. It returns the
 // duration of the fastest floor.
 func (b *bench) timeFloors(ctx context.Context, db *sql.DB, work *refreshWork) (least time.Duration, err error) {
 	for i, f := range b.engine.refreshFloors() {

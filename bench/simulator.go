@@ -275,8 +275,8 @@ func (s *simulator) writeLists(ctx context.Context, dir string) (name string, er
 	return name, os.WriteFile(name, doc, 0o600)
 }
 
-// unit returns the number of units per dollar that a market uses. Its response starts with
-// this number.
+// unit returns the number of units per dollar that a market uses. The response of the market starts
+// with this number.
 func (s *simulator) unit(ctx context.Context, market string) (unit int, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+marketFile(market), http.NoBody)
 	if err != nil {

@@ -116,7 +116,7 @@ func awaitRanking(b *testing.B, s *server) time.Duration {
 	return time.Since(start)
 }
 
-// fillTraders writes only the rows from which the leaderboard is computed, not the trades.
+// fillTraders writes the rows that the server computes the leaderboard from. It writes no trades.
 func fillTraders(b *testing.B, e engine, db *sql.DB) {
 	b.Helper()
 	if _, ok := e.(sqlite); ok { // open opens SQLite read-only

@@ -130,8 +130,8 @@ func TestUserPages_AreShort(t *testing.T) {
 	}
 }
 
-// TestReadme_FitsOnAFewScreens limits the README. Newcomers decide on the first screen. So this screen
-// has at most 25 lines of prose, and the two commands are at its top.
+// TestReadme_FitsOnAFewScreens limits the README. Newcomers decide on the first screen whether to
+// read on. It has at most 25 lines of prose, and the two commands are at its top.
 func TestReadme_FitsOnAFewScreens(t *testing.T) {
 	page := read(t, "README.md")
 	first, _, _ := strings.Cut(page, "\n## ")

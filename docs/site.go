@@ -114,7 +114,7 @@ func Site() (map[string][]byte, error) {
 	return files, err
 }
 
-// target returns the path of the page of a Markdown file.
+// target returns the path of the HTML page of a Markdown file.
 func target(name string) string {
 	if name == "README.md" {
 		return "index.html"

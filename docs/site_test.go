@@ -130,7 +130,7 @@ const document = { body: element, getElementById: () => element, addEventListene
 		cmd.Stdin = strings.NewReader(script)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
-			t.Fatalf("search for %s: %v\n%s", query, err, out)
+			t.Fatalf("search for %s: got error %v, want none\n%s", query, err, out)
 		}
 		found := strings.Fields(string(out))
 		if len(found) != 12 {

@@ -1,6 +1,6 @@
-// Command scale estimates refreshes with more instances, inventory rows and larger servers
-// than available. It simulates the stages of a run, unit by unit, with costs measured on the
-// machine of the benchmarks. docs/contribute/scale.md explains the results.
+// Command scale estimates refreshes with more instances, more inventory rows and larger servers
+// than the benchmarks use. It simulates the stages of a run, unit by unit, with costs measured on
+// the machine of the benchmarks. docs/contribute/scale.md explains the results.
 package main
 
 import (

@@ -66,7 +66,7 @@ func objects(t *testing.T, rendered map[string]string) map[string]any {
 				} `json:"metadata"`
 			}
 			if err := yaml.Unmarshal([]byte(document), &head); err != nil {
-				t.Fatalf("%s: %v\n%s", file, err, document)
+				t.Fatalf("%s: got error %v, want none\n%s", file, err, document)
 			}
 			kind, ok := kinds[head.APIVersion+" "+head.Kind]
 			if !ok {
@@ -74,7 +74,7 @@ func objects(t *testing.T, rendered map[string]string) map[string]any {
 			}
 			object := reflect.New(reflect.TypeOf(kind)).Interface()
 			if err := yaml.UnmarshalStrict([]byte(document), object); err != nil {
-				t.Fatalf("%s: %v\n%s", file, err, document)
+				t.Fatalf("%s: got error %v, want none\n%s", file, err, document)
 			}
 			found[head.Kind+" "+head.Metadata.Name] = object
 		}

@@ -137,7 +137,7 @@ func checkSums(t *testing.T, files map[string][]byte) {
 	for _, line := range lines {
 		sum, name, _ := strings.Cut(line, "  ")
 		if have := sha256.Sum256(files[name]); hex.EncodeToString(have[:]) != sum {
-			t.Errorf("SHA256SUMS has the wrong sum of %s", name)
+			t.Errorf("SHA256SUMS has a wrong sum of %s, want the sum of the file", name)
 		}
 	}
 }
@@ -233,7 +233,7 @@ func checkSBOM(t *testing.T, text []byte, files map[string][]byte) {
 		}
 	}
 	if len(listed) < 20 || !slices.Contains(listed, "std "+strings.TrimPrefix(info.GoVersion, "go")) || bom.Metadata.Component.Version != "1.2.3" {
-		t.Errorf("the SBOM is incomplete: %v", listed)
+		t.Errorf("got an SBOM with the components %v, want at least 20, the Go release and version 1.2.3", listed)
 	}
 }
 

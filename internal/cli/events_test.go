@@ -36,7 +36,7 @@ func (f *fakeServer) listEvents(w http.ResponseWriter, r *http.Request) {
 		`{"number":"814","id":"8","kind":"inventory.priced","at":"2026-01-02T03:04:07Z","data":{"userId":"u1"}}`,
 	}[after-811:]
 	if len(all) == 0 && q.Get("wait") != "" {
-		<-r.Context().Done() // the client is interrupted
+		<-r.Context().Done() // until the client is interrupted
 		return
 	}
 	page := all[:min(len(all), limit, 2)]

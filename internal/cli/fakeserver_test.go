@@ -119,7 +119,7 @@ func (f *fakeServer) refresh(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// wantsBody rejects requests with another body than want.
+// wantsBody rejects requests whose body is not want.
 func wantsBody(h http.HandlerFunc, want string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if body, _ := io.ReadAll(r.Body); string(body) != want {

@@ -133,7 +133,7 @@ func (s *copySide) fill(t *testing.T) {
 				values = append(values, v)
 			}
 			if _, err := tx.ExecContext(t.Context(), insert, values...); err != nil {
-				t.Fatalf("%s: %v", table.name, err)
+				t.Fatalf("%s: got error %v, want none", table.name, err)
 			}
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"assay/internal/db"
 )
 
-// documentedTable is a table with the facts that the reference pages show.
+// documentedTable is a table as the reference pages describe it.
 type documentedTable struct {
 	columns []string
 	types   map[string]string

@@ -99,7 +99,7 @@ func TestChanges_RefusesNumbersOfNoChange(t *testing.T) {
 	})
 }
 
-// A reader must learn that events after its cursor were deleted, whatever their kind.
+// After must report that events after a cursor were deleted, whatever their kind.
 func TestAfter_RefusesCursorsBeforeDeletedEvents(t *testing.T) {
 	dbtest.Each(t, func(f *dbtest.Fixture) {
 		up := func() {

@@ -30,7 +30,7 @@ func TestPostgres_QueryPlansOfPushesReadFewRows(t *testing.T) {
 
 const planRows = 6_000
 
-// pushTwice pushes a large inventory of each of two users twice. It runs the SQL in statistics before
+// pushTwice pushes large inventories of two users, each twice. It runs the SQL in statistics before
 // each push.
 func pushTwice(t *testing.T, d dbtest.Database, statistics string) {
 	t.Helper()

@@ -92,7 +92,7 @@ func (b *bank) reverse(trade int64) (*wallet.Posted, error) {
 	})
 }
 
-// wantBalances compares the balances of users. The map has "balance/held" by user.
+// wantBalances compares the balances of users with want, which has "balance/held" by user.
 func (b *bank) wantBalances(want map[string]string) {
 	b.Helper()
 	raw := b.raw()

@@ -148,7 +148,7 @@ func TestItems_FilterByMoveShowsIt(t *testing.T) {
 	w := newWorld(t)
 	w.exec(`UPDATE price_point SET price = price / 2 WHERE item_id = (SELECT id FROM item WHERE name = $1) AND at < $2`, redline, w.clock.Now().AddDate(0, 0, -1).UnixMicro())
 	w.exec(`UPDATE item SET price_updated_at = $2 WHERE name = $1`, redline, w.clock.Now().UnixMicro())
-	v := w.visit(t, marketSecret) // reads the prices
+	v := w.visit(t, marketSecret) // the service reads the changed prices
 	body := v.get("/items?minMove=50").body
 	mustContain(t, body, redline, ">24 h</a>", "&#43;100.00 %", "minDayChange=0.5")
 	if links := v.listed("/items?minMove=50"); len(links) != 1 {

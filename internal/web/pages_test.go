@@ -207,7 +207,7 @@ func TestRefuse_ProblemHasRequestID(t *testing.T) {
 			t.Errorf("%s %s: got %d, want a problem: %s", method, target, rec.Code, rec.Body)
 		}
 		if p.RequestID != "r-17" || p.Status != rec.Code || p.Code == "" || p.Detail == "" || p.Title == "" {
-			t.Errorf("%s %s: incomplete problem: %s", method, target, rec.Body)
+			t.Errorf("%s %s: got the problem %s, want all members", method, target, rec.Body)
 		}
 	}
 }

@@ -51,7 +51,7 @@ type sampleItem struct {
 	markets []string // markets of sim that offer the item; nil means all
 }
 
-// sampleItems are the items with quotes.
+// sampleItems returns the items that have quotes.
 func sampleItems() []sampleItem {
 	var items []sampleItem
 	add := func(name, phase string, price money.Micro, markets ...string) {
@@ -87,7 +87,7 @@ func hotRod(i int) string { return fmt.Sprintf("MP9 | Hot Rod %02d (Factory New)
 // rejectedNames is the number of trap names whose rows are rejected in the last run.
 const rejectedNames = 3
 
-// The runs of the sample.
+// These are the ids of runs in the sample.
 const (
 	firstRun     = 29
 	failedRun    = 35
@@ -111,7 +111,7 @@ func newSampleProviders(c *clock) *sampleProviders {
 	return s
 }
 
-// sampleProvider is one provider. Its function sends the rows of a response to the sink.
+// sampleProvider is one provider. respond sends the rows of a response to the sink.
 type sampleProvider struct {
 	provider.Description
 	respond func(ctx context.Context, call provider.Call, sink provider.Sink) error

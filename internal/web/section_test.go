@@ -32,7 +32,7 @@ func TestSections_HaveUniqueNamesPathsAndKeys(t *testing.T) {
 	for _, sec := range sections() {
 		for _, id := range []string{"name " + sec.name, "path " + sec.path, "key " + sec.key} {
 			if seen[id] {
-				t.Errorf("two sections have the %s", id)
+				t.Errorf("two sections have the %s, want a unique one", id)
 			}
 			seen[id] = true
 		}

@@ -36,7 +36,7 @@ func next(t *testing.T, lines *bufio.Scanner, text string) {
 			return
 		}
 	}
-	t.Fatalf("the stream ended before %q: %v", text, lines.Err())
+	t.Fatalf("the stream ended before %q with error %v, want the text", text, lines.Err())
 }
 
 func TestStream_ReportsChangedParts(t *testing.T) {

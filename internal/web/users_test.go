@@ -35,7 +35,7 @@ func TestUsers_ArePagedByID(t *testing.T) {
 	v := w.visit(t, marketSecret)
 	next := nextLink.FindStringSubmatch(v.get("/users").body)
 	if next == nil {
-		t.Fatal("the first page has no link to the next one")
+		t.Fatal("the first page has no link to the next page, want one")
 	}
 	mustContain(t, v.get(strings.ReplaceAll(next[1], "&amp;", "&")).body, "u"+strings.Repeat("0", usersPerPage-1), "First page")
 }

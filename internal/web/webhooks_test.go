@@ -63,7 +63,7 @@ func TestWebhooks_DeliveriesAreListedAndSentAgain(t *testing.T) {
 	}
 	next := regexp.MustCompile(`href="([^"]+)" rel="next"`).FindStringSubmatch(body)
 	if next == nil {
-		t.Fatal("the first page has no link to the next one")
+		t.Fatal("the first page has no link to the next page, want one")
 	}
 	mustContain(t, v.get(strings.ReplaceAll(next[1], "&amp;", "&")).body, "Send message 2 again", "First page")
 	v.post("/webhooks/1/deliveries/777/resend", "back", "/webhooks/1")

@@ -169,7 +169,7 @@ func TestVerify_RaisesNoFalseAlarmDuringPostings(t *testing.T) {
 	verifications := randtest.Count(20, 1_000)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	// Limits the postings per verification, because each verification reads all of them.
+	// turns limits the postings per verification, because each verification reads all postings.
 	turns := make(chan struct{}, randtest.Count(20, 4))
 	var wg sync.WaitGroup
 	for n := range 3 {

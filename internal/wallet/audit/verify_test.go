@@ -86,8 +86,8 @@ func TestVerify_DetectsKeysOfWrongTypes(t *testing.T) {
 	}
 }
 
-// TestVerify_FailsWithoutAKey verifies a ledger with a missing key. Each row sealed with
-// that key fails and is named.
+// TestVerify_FailsWithoutAKey verifies a ledger with a missing key. Every row that was sealed with
+// this key must fail.
 func TestVerify_FailsWithoutAKey(t *testing.T) {
 	w := example(t)
 	w.Keys = wallettest.NewRing(t, "k2", "k3")

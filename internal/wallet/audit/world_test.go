@@ -101,7 +101,7 @@ func (w *world) exec(query string, args ...any) int64 {
 	w.Helper()
 	r, err := w.raw.ExecContext(context.Background(), query, args...)
 	if err != nil {
-		w.Fatalf("%s: %v", query, err)
+		w.Fatalf("%s: got error %v, want none", query, err)
 	}
 	n, err := r.RowsAffected()
 	w.must(err)

@@ -107,8 +107,8 @@ func feesRace(f *dbtest.Fixture) {
 
 func TestRules_QuotesMatchTheirVersion(t *testing.T) { dbtest.Each(t, feeSwaps) }
 
-// feeSwaps activates sets while other goroutines take quotes, half of them in
-// transactions. Each quote must match a computation with the stored rules of its version.
+// feeSwaps activates sets while other goroutines compute quotes. Half of the goroutines compute
+// them in transactions. Each quote must match a computation with the stored rules of its version.
 func feeSwaps(f *dbtest.Fixture) {
 	swaps := randtest.Count(20, 500)
 	keys := wallettest.NewRing(f.TB, "k1")
@@ -141,7 +141,7 @@ func feeSwaps(f *dbtest.Fixture) {
 			for ended := false; !ended && errs[i] == nil; {
 				select {
 				case <-done:
-					ended = true // true after one more swap
+					ended = true // take one last quote after the last swap
 				case taken <- struct{}{}:
 				}
 				var q fee.Quote
