@@ -218,7 +218,7 @@ func openStreams(ctx context.Context, s *server) (*streams, error) {
 			_, err = io.ReadFull(conn, head)
 		}
 		if err == nil && string(head) != "HTTP/1.1 200" {
-			err = fmt.Errorf("stream: got %q", head)
+			err = fmt.Errorf("stream: got %q, want status 200", head)
 		}
 		if err != nil {
 			out.close()

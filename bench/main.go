@@ -74,9 +74,9 @@ func newBench(args []string) (*bench, error) {
 	var only, engines string
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.StringVar(&b.binary, "assay", "bin/assay", "the program to measure (built by make build)")
-	f.IntVar(&b.size.names, "names", 30_000, "names of work R")
-	f.IntVar(&b.size.markets, "markets", 10, "markets of work R")
-	f.IntVar(&b.size.rows, "rows", 1_000_000, "inventory rows of work R")
+	f.IntVar(&b.size.names, "names", 30_000, "number of names in work R")
+	f.IntVar(&b.size.markets, "markets", 10, "number of markets in work R")
+	f.IntVar(&b.size.rows, "rows", 1_000_000, "number of inventory rows in work R")
 	f.IntVar(&b.runs, "runs", 0, "number of runs; the result is their median (default 3, with -long 5)")
 	f.BoolVar(&b.long, "long", false, "do more runs and the largest size of T5, which takes many minutes")
 	f.DurationVar(&b.load, "load", 10*time.Minute, "duration of T13, which runs only with -only T13 or -long")

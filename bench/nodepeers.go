@@ -47,7 +47,7 @@ func (b *bench) startNodePeers(ctx context.Context, w *filled) (p *nodePeers, er
 	}()
 	const schema = `BEGIN; CREATE SCHEMA peer; SET LOCAL search_path TO peer;`
 	if _, err := w.floor.ExecContext(ctx, schema+peerTables+fillPeer+`; COMMIT`); err != nil {
-		return p, fmt.Errorf("the peer's tables: %w", err)
+		return p, fmt.Errorf("create the peer's tables: %w", err)
 	}
 	if err := w.floor.QueryRowContext(ctx, `SELECT count(*) FROM peer.item`).Scan(&p.names); err != nil {
 		return p, err

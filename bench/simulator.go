@@ -32,7 +32,7 @@ const ticksToChange = 8
 func serveSimulator(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
 	var names, markets int
 	if _, err := fmt.Sscan(strings.Join(args, " "), &names, &markets); err != nil {
-		return fmt.Errorf("numbers of names and markets: %w", err)
+		return fmt.Errorf("read the numbers of names and markets: %w", err)
 	}
 	h, err := sim.NewHandler(sim.Options{Seed: 1, Names: names, Markets: markets, Frozen: true, TicksPerWeek: 1})
 	if err != nil {

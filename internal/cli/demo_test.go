@@ -56,7 +56,7 @@ func TestDemo_RejectsOtherDirectories(t *testing.T) {
 		t.Errorf("got error %v, want a usage error", err)
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 2 {
-		t.Errorf("rejected directory: got files %v, want it unchanged", entries)
+		t.Errorf("rejected directory: got files %v, want no change", entries)
 	}
 }
 

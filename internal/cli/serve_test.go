@@ -62,7 +62,7 @@ func startServer(t *testing.T, dir string) *started {
 	t.Cleanup(cancel)
 	var ok bool
 	if s.addr, ok = <-addr; !ok {
-		t.Fatalf("got exit code %d of the server, want it to listen", <-done)
+		t.Fatalf("got exit code %d of the server, want a listening server", <-done)
 	}
 	return s
 }
@@ -143,7 +143,7 @@ func TestBackup_RestoresServerData(t *testing.T) {
 		t.Fatalf("restore --with-secrets: got exit code %d, want 0: %s", code, out)
 	}
 	if restored, err := os.ReadFile(filepath.Join(there.dir, "secrets", "ADMIN_API_TOKEN")); err != nil || !bytes.Equal(restored, secret) {
-		t.Errorf("secrets after the restore: got error %v, want those of the backup", err)
+		t.Errorf("secrets after the restore: got error %v, want the secrets of the backup", err)
 	}
 	again := startServer(t, there.dir)
 	if code, out := again.assay("inventory", "show", "u1"); code != 0 || !strings.Contains(out, "★ Karambit") {

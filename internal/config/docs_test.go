@@ -31,7 +31,7 @@ func TestDefinitions_AreTheDocumentedOnes(t *testing.T) {
 		return
 	}
 	if want != string(page) {
-		t.Errorf("%s: got an old table, want the current one: run make generate", path)
+		t.Errorf("%s: got an outdated table, want the current table: run make generate", path)
 	}
 }
 

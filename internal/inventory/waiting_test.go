@@ -262,6 +262,6 @@ func TestAnnouncePriced_ConcurrentSyncsLoseNoEvent(t *testing.T) {
 	same(t, "waiting inventories at the end", p.count(`SELECT count(*) FROM inventory_waiting`), int64(0))
 	sent := p.count(`SELECT count(*) FROM event WHERE kind = 'inventory.priced'`)
 	if sent < 3 || sent > 3*rounds {
-		t.Errorf("got %d events, want one to %d of each of three users", sent, rounds)
+		t.Errorf("got %d events, want 1 to %d for each of three users", sent, rounds)
 	}
 }

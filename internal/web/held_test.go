@@ -89,7 +89,7 @@ func TestChosen_RefusesFaultySelections(t *testing.T) {
 		}
 	}
 	if w.version() != before {
-		t.Error("a refused selection changed the database")
+		t.Error("a refused selection changed the database, want no change")
 	}
 	reader := w.visit(t, marketSecret)
 	if body := reader.get("/held").body; strings.Contains(body, "checkbox") || strings.Contains(body, "Accept") {
@@ -108,7 +108,7 @@ func TestChosen_RefreshesSelectedItems(t *testing.T) {
 	v.choose("/items/refresh", items[1:2])
 	mustContain(t, v.get("/held").body, "Run 43 refreshes 1 item.")
 	if got := w.read(`SELECT kind || ' ' || requested_by FROM refresh_job WHERE id = 43`); got != "items page" {
-		t.Errorf("got the run %q, want one of items by the page", got)
+		t.Errorf("got the run %q, want the kind items and the requester page", got)
 	}
 }
 
@@ -129,7 +129,7 @@ func TestItems_SendsFilteredListAsCSV(t *testing.T) {
 		t.Fatalf("got %v, %v, want a CSV file", res.Header, err)
 	}
 	if len(rows) < 10 || rows[0][1] != "marketHashName" {
-		t.Fatalf("got %d rows, the first %q; want a head and the cheap stickers", len(rows), rows[0])
+		t.Fatalf("got %d rows, the first %q; want a header row and cheap stickers", len(rows), rows[0])
 	}
 	last := 1e9
 	for _, row := range rows[1:] {
@@ -152,7 +152,7 @@ func TestItems_FilterByMoveShowsIt(t *testing.T) {
 	body := v.get("/items?minMove=50").body
 	mustContain(t, body, redline, ">24 h</a>", "&#43;100.00 %", "minDayChange=0.5")
 	if links := v.listed("/items?minMove=50"); len(links) != 1 {
-		t.Errorf("got %d items, want the one that moved", len(links))
+		t.Errorf("got %d items, want only the item that moved", len(links))
 	}
 }
 

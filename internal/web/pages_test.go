@@ -51,7 +51,7 @@ func TestPages_EscapeHostileNames(t *testing.T) {
 	for _, target := range addresses() {
 		body := v.get(target).body
 		if strings.Contains(body, "<script>alert") || strings.Contains(body, `value="<script>`) {
-			t.Errorf("%s: the page contains an unescaped name", target)
+			t.Errorf("%s: the page contains an unescaped name, want all names escaped", target)
 		}
 	}
 	mustContain(t, v.get(itemURL(730, trapNames[1], "")).body, "&lt;script&gt;alert(1)&lt;/script&gt;")

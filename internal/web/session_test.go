@@ -53,7 +53,7 @@ func TestFlash_OfAnotherSessionIsIgnored(t *testing.T) {
 	v.post("/providers/sim/pause", "back", "/providers")
 	other.flash = v.flash
 	if strings.Contains(other.get("/providers").body, "sim is paused") {
-		t.Error("the page shows a message that another session signed")
+		t.Error("the page shows a message that another session signed, want none")
 	}
 	v.post("/providers/"+strings.Repeat("x", 5000)+"/pause", "back", "/providers")
 	if v.flash == nil || len(v.flash.Value) > 4000 {

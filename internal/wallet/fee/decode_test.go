@@ -121,7 +121,7 @@ func TestCanonical_IsEqualForEquivalentDocuments(t *testing.T) {
 	textA, digestA, errA := a.Canonical()
 	textB, digestB, errB := b.Canonical()
 	if errA != nil || errB != nil || string(textA) != string(textB) || digestA != digestB {
-		t.Errorf("canonical forms of equal rules: got\n%s (error %v) and\n%s (error %v), want the same twice", textA, errA, textB, errB)
+		t.Errorf("canonical forms of equal rules: got\n%s (error %v) and\n%s (error %v), want the same text for both", textA, errA, textB, errB)
 	}
 	again := decode(t, string(textA))
 	if d := cmp.Diff(b, again, cmpopts.IgnoreUnexported(fee.Rule{}), cmpopts.EquateEmpty()); d != "" {

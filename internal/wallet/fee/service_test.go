@@ -91,7 +91,7 @@ func TestBegin_ActivatesTheBuiltInSetWithoutSource(t *testing.T) {
 	for name, source := range map[string]Source{"none": nil, "missing": File{"/does/not/exist"}, "wrong": wrong} {
 		s, m := newService(t, source)
 		if err := s.Begin(t.Context()); err != nil || len(m.versions()) != 1 || m.versions()[0].Source != "built-in" {
-			t.Errorf("%s: got error %v, versions %+v, want one built-in", name, err, m.versions())
+			t.Errorf("%s: got error %v, versions %+v, want one built-in version", name, err, m.versions())
 		}
 	}
 }
@@ -233,7 +233,7 @@ func TestLargeChanges_FindsChangesInEveryCondition(t *testing.T) {
 	} {
 		next := decode(t, strings.ReplaceAll(string(text), c.old, c.new))
 		if got := LargeChanges(was, next, noon); (len(got) > 0) != c.large {
-			t.Errorf("%s: got large changes %v, want any: %v", name, got, c.large)
+			t.Errorf("%s: got %v, want large changes: %v", name, got, c.large)
 		}
 	}
 }
