@@ -147,8 +147,8 @@ func (b *bench) newEngine(name string) (engine, error) {
 	}
 }
 
-// measurement measures the figures of some targets. If once is set, it does not depend on the database
-// and runs only on the first one.
+// measurement is a function that measures the targets in ids. If once is set, the result does not
+// depend on the database, and the function runs only on the first database.
 type measurement struct {
 	ids  []string
 	once bool

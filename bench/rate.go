@@ -91,8 +91,8 @@ func (p *paced) miss(start time.Time) {
 	}
 }
 
-// summary describes all requests so far. The latencies do not include the first from responses. next
-// is the number of responses so far.
+// summary describes all requests so far, with the latencies of took[from:]. next is the length of
+// took.
 func (p *paced) summary(from int) (text string, next int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -26,8 +26,8 @@ func inventoryOf(t *testing.T, raw *sql.DB) (rows string) {
 	return rows
 }
 
-// filled returns a database with inventory rows. It deletes the rows with the greatest ids, so the
-// next id is not the greatest id plus one.
+// filled returns a database with inventory rows. It deletes the rows with the greatest ids, so that
+// the next id does not follow from the stored ids.
 func filled(t *testing.T) (dbtest.Database, *sql.DB) {
 	t.Helper()
 	d := dbtest.On(t, dbtest.PostgreSQL)

@@ -23,8 +23,8 @@ const (
 	wear     = "0.02670255117118358612060546875"
 )
 
-// certificate returns an asset's certificate, as Steam encodes it, with the value of the constant
-// wear.
+// certificate returns the certificate of an asset in Steam's encoding. Its float value is the
+// constant wear.
 func certificate(assetID string, paint, seed uint64) string {
 	id, _ := strconv.ParseUint(assetID, 10, 64)
 	raw := []byte{0}

@@ -235,8 +235,8 @@ func TestInspect_WaitsForThePriceOfThePhase(t *testing.T) {
 	p.is("after the price of the phase", 0, first, priced("u", "16", 1, 0, "900"), priced("u", "2", 2, 0, "1700"))
 }
 
-// Syncs add and remove names while other goroutines announce. Each event must belong to a wait, and
-// at the end no inventory may wait.
+// Syncs add and remove names while another goroutine calls AnnouncePriced. At the end no inventory
+// may wait, and no wait may have caused two events.
 func TestAnnouncePriced_ConcurrentSyncsLoseNoEvent(t *testing.T) {
 	p := newPricedFixture(t)
 	const rounds = 12
