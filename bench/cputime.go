@@ -16,7 +16,7 @@ const clockTick = 10 * time.Millisecond
 // processTimes are the fields of /proc/PID/stat that the bench uses.
 type processTimes struct {
 	parent        int
-	own, children time.Duration // user and system; children: those that have ended
+	own, children time.Duration // user and system time; children counts only ended processes
 }
 
 // readTimes reads the processor time of a process. Its id is a number or "self".

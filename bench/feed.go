@@ -20,10 +20,10 @@ const (
 	targetExport  = 500 * time.Millisecond
 
 	streamClients  = 1_000
-	silentClients  = 100 // of them
+	silentClients  = 100 // number of these clients that never read
 	targetStreamed = 1.05
 
-	drained  = 3 * time.Second // without a byte to a client, all events were received
+	drained  = 3 * time.Second // after this time without a byte, the clients have all events
 	maxDrain = time.Minute
 )
 
@@ -198,7 +198,7 @@ func (b *bench) measureStreams(ctx context.Context, w *world, what string, chang
 type streams struct {
 	conns   []net.Conn
 	readers sync.WaitGroup
-	read    atomic.Int64 // bytes that all clients got
+	read    atomic.Int64 // bytes that all clients received
 }
 
 func openStreams(ctx context.Context, s *server) (*streams, error) {
@@ -218,7 +218,7 @@ func openStreams(ctx context.Context, s *server) (*streams, error) {
 			_, err = io.ReadFull(conn, head)
 		}
 		if err == nil && string(head) != "HTTP/1.1 200" {
-			err = fmt.Errorf("stream: got %q", head)
+			err = fmt.Errorf("stream: got %q, want status 200", head)
 		}
 		if err != nil {
 			out.close()
@@ -231,13 +231,13 @@ func openStreams(ctx context.Context, s *server) (*streams, error) {
 	return out, nil
 }
 
-// Write counts the bytes that a client got.
+// Write counts the bytes that a client received.
 func (s *streams) Write(b []byte) (int, error) {
 	s.read.Add(int64(len(b)))
 	return len(b), nil
 }
 
-// drain waits until the clients have received all events. It returns the time until then.
+// drain waits until the clients have received all events. It returns how long this took.
 func (s *streams) drain() time.Duration {
 	began, last := time.Now(), time.Duration(0)
 	for read := int64(-1); time.Since(began)-last < drained && time.Since(began) < maxDrain; {

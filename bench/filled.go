@@ -56,14 +56,15 @@ func (w *world) change(ctx context.Context) (job, time.Duration, error) {
 	return j, took, err
 }
 
-// again refreshes without changing the prices. It brings the database to rest first.
+// again refreshes without changing the prices. Before that, it runs the background work of the
+// database.
 func (w *world) again(ctx context.Context) (j job, took time.Duration, err error) {
 	db, err := w.engine.open(w.server)
 	if err != nil {
 		return j, 0, err
 	}
 	if err := errors.Join(w.engine.rest(ctx, db), db.Close()); err != nil {
-		return j, 0, fmt.Errorf("bring the database to rest: %w", err)
+		return j, 0, fmt.Errorf("run the background work of the database: %w", err)
 	}
 	return w.server.refresh(ctx)
 }

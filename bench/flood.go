@@ -81,7 +81,7 @@ func skipResponse(in *bufio.Reader) error {
 		return err
 	}
 	if !bytes.HasPrefix(status, []byte(ok)) {
-		return fmt.Errorf("got status line %q", bytes.TrimSpace(status))
+		return fmt.Errorf("got status line %q, want status 200 to 209", bytes.TrimSpace(status))
 	}
 	size := -1
 	for {
@@ -100,7 +100,7 @@ func skipResponse(in *bufio.Reader) error {
 		}
 	}
 	if size < 0 {
-		return errors.New("got a response without Content-Length")
+		return errors.New("got a response without Content-Length, want one with it")
 	}
 	_, err = in.Discard(size)
 	return err

@@ -17,16 +17,16 @@ import (
 
 const (
 	historyNames  = 1_000
-	historyDays   = 7  // jobs are kept for as long
+	historyDays   = 7  // as long as the server keeps jobs
 	longDays      = 28 // with -long
 	targetHistory = 12 // bytes
 )
 
-// historyTables hold the history, and the jobs with their items.
+// historyTables are the tables of the price history and of the jobs with their items.
 var historyTables = []string{"price_point", "price_day", "event", "refresh_batch_items", "refresh_batch", "refresh_job"}
 
-// measureHistory measures the size of the price history on disk (T12). The simulator changes
-// prices by the clock of the server, which jumps to the next run.
+// measureHistory measures the size of the price history on disk (T12). The simulator and the server
+// share a clock, which jumps to the next run.
 func (b *bench) measureHistory(ctx context.Context) error {
 	for _, perDay := range []int{144, 4} {
 		days := historyDays

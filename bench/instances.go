@@ -11,11 +11,11 @@ import (
 	"assay/internal/provider/sim"
 )
 
-// With this many names, the start and end of a run do not matter. Every process waits for the
-// same responses.
+// With this many names, the start and the end of a run hardly affect its duration. All processes
+// wait for responses with the same latency.
 const (
 	instanceNames   = 12_000
-	instanceBatch   = 100 // names per request; few, so that two cores spend time waiting
+	instanceBatch   = 100 // names per request; few, so that the processes mostly wait for responses
 	responseLatency = 200 * time.Millisecond
 	targetInstance  = 0.85
 )

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// These are the durations of the phases: at rest, while providers do not respond, the wait for
-// the plan of a refresh, and the delay of a provider.
+// listingSlice is the duration of the phases at rest and during the wait for the providers. planned is
+// the time to plan a refresh. hanging is the response delay of the providers.
 const (
 	listingSlice = 2 * time.Second
 	planned      = time.Second
 	hanging      = planned + listingSlice + 2*time.Second
 )
 
-// BenchmarkListing creates listings one after the other. Each has a new seller with an
-// inventory of two assets. The server runs in this process. It measures three phases: at rest,
-// while a refresh waits for all providers, and while the refresh writes at full speed.
+// BenchmarkListing creates listings one after the other. Each listing has a new seller with an
+// inventory of two assets. The server runs in this process. The benchmark measures three phases: at
+// rest, while a refresh waits for all providers, and while the refresh writes at full speed.
 //
 //	go test ./bench -run '^$' -bench Listing -benchtime 5x -database postgres
 func BenchmarkListing(b *testing.B) {
@@ -62,7 +62,7 @@ type lister struct {
 	listed int
 }
 
-// list creates listings until done is closed. It returns the duration of each.
+// list creates listings until done is closed. It returns how long each listing took.
 func (l *lister) list(b *testing.B, done <-chan struct{}) (took []time.Duration) {
 	b.Helper()
 	for {

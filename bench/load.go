@@ -23,7 +23,7 @@ type loadRun struct {
 	took                      []time.Duration // of finished refreshes
 	due, skipped, failedItems int
 	failed                    []error       // of refreshes
-	missed                    time.Duration // time of the first skipped or failed refresh; 0: none
+	missed                    time.Duration // time of the first skipped or failed refresh; 0 means none
 	oldest                    time.Duration // greatest age of a price, measured at each interval
 }
 
@@ -89,8 +89,8 @@ func (l *loadRun) run(ctx context.Context) error {
 	return errors.Join(err, l.server.awaitPrices(ctx))
 }
 
-// refreshes requests a refresh at each interval. The prices change before each request,
-// except while a refresh runs.
+// refreshes changes the prices and requests a refresh at each interval. It skips a refresh that is
+// due while another one runs.
 func (l *loadRun) refreshes(ctx context.Context, done <-chan struct{}) error {
 	start := time.Now()
 	t := time.NewTicker(l.every)
@@ -164,7 +164,7 @@ func (l *loadRun) refreshOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.pushes.mu.Lock() // also protects the durations
+	l.pushes.mu.Lock() // also protects the results of refreshes
 	defer l.pushes.mu.Unlock()
 	l.took = append(l.took, took)
 	l.failedItems += j.FailedItems
@@ -182,7 +182,7 @@ func (l *loadRun) refreshSummary() string {
 	return text
 }
 
-// report checks the stored prices and returns the rows of the table.
+// report checks the stored prices and returns the rows of the result table.
 func (l *loadRun) report(ctx context.Context) (rows results, err error) {
 	db, err := l.engine.open(l.server)
 	if err != nil {

@@ -74,9 +74,9 @@ func newBench(args []string) (*bench, error) {
 	var only, engines string
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.StringVar(&b.binary, "assay", "bin/assay", "the program to measure (built by make build)")
-	f.IntVar(&b.size.names, "names", 30_000, "names of work R")
-	f.IntVar(&b.size.markets, "markets", 10, "markets of work R")
-	f.IntVar(&b.size.rows, "rows", 1_000_000, "inventory rows of work R")
+	f.IntVar(&b.size.names, "names", 30_000, "number of names in work R")
+	f.IntVar(&b.size.markets, "markets", 10, "number of markets in work R")
+	f.IntVar(&b.size.rows, "rows", 1_000_000, "number of inventory rows in work R")
 	f.IntVar(&b.runs, "runs", 0, "number of runs; the result is their median (default 3, with -long 5)")
 	f.BoolVar(&b.long, "long", false, "do more runs and the largest size of T5, which takes many minutes")
 	f.DurationVar(&b.load, "load", 10*time.Minute, "duration of T13, which runs only with -only T13 or -long")
@@ -129,8 +129,8 @@ func (b *bench) measure(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// newEngine starts a database engine. It returns nil if the engine is not installed, after
-// reporting this.
+// newEngine starts a database engine. If the engine is not installed, newEngine reports this and
+// returns nil.
 func (b *bench) newEngine(name string) (engine, error) {
 	switch name {
 	case "sqlite":
@@ -147,8 +147,8 @@ func (b *bench) newEngine(name string) (engine, error) {
 	}
 }
 
-// measurement takes some figures. A measurement that does not depend on the database runs only
-// on the first one.
+// measurement is a function that measures the targets in ids. If once is set, the result does not
+// depend on the database, and the function runs only on the first database.
 type measurement struct {
 	ids  []string
 	once bool
@@ -178,8 +178,8 @@ func (b *bench) measurements() []measurement {
 	return all
 }
 
-// measureEngine takes the measurements on the current engine. It skips those in once, and adds
-// to it.
+// measureEngine takes the measurements on the current engine. once contains the measurements that run
+// only once and have run.
 func (b *bench) measureEngine(ctx context.Context, once map[string]bool) error {
 	var errs []error
 	for _, m := range b.measurements() {

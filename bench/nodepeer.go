@@ -87,7 +87,7 @@ func startNodePeer(ctx context.Context, kind, database string, r *redis, s *simu
 // response decodes the next line of the peer's output.
 func (p *nodePeer) response(into any) error {
 	if !p.responses.Scan() {
-		return fmt.Errorf("the %s peer ended: %w", p.kind, errors.Join(errEnded, p.responses.Err()))
+		return fmt.Errorf("the %s peer %w", p.kind, errors.Join(errEnded, p.responses.Err()))
 	}
 	return json.Unmarshal(p.responses.Bytes(), into)
 }

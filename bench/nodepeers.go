@@ -13,12 +13,12 @@ const (
 	targetUsualPeer = 15
 )
 
-// usualPart is the fraction of names that the usual peer refreshes without -long: one in
-// usualPart. A full refresh takes minutes, and all names take the same time.
+// usualPart is the divisor of the names: without -long, the usual peer refreshes one in usualPart
+// names. A full refresh takes minutes, and all names take the same time.
 const usualPart = 10
 
-// nodePeers are the peers of one world. Their tables are in the floor's database. A nil value
-// means no measurement.
+// nodePeers are the peers of one world. Their tables are in the floor's database. A nil *nodePeers
+// measures nothing.
 type nodePeers struct {
 	bench *bench
 	world *filled
@@ -47,7 +47,7 @@ func (b *bench) startNodePeers(ctx context.Context, w *filled) (p *nodePeers, er
 	}()
 	const schema = `BEGIN; CREATE SCHEMA peer; SET LOCAL search_path TO peer;`
 	if _, err := w.floor.ExecContext(ctx, schema+peerTables+fillPeer+`; COMMIT`); err != nil {
-		return p, fmt.Errorf("the peer's tables: %w", err)
+		return p, fmt.Errorf("create the peer's tables: %w", err)
 	}
 	if err := w.floor.QueryRowContext(ctx, `SELECT count(*) FROM peer.item`).Scan(&p.names); err != nil {
 		return p, err

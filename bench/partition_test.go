@@ -33,7 +33,7 @@ func partitionRows() int { return cmp.Or(*rowCount, 10_000_000) }
 // BenchmarkPartitions fills a database, copies it, and converts the inventory of the copy. It
 // then measures both databases in turns, so that both have the same load of the machine. The
 // server has its default settings, except for a larger log and no fsync. Its files are in
-// memory if possible, so a time has no waits for a disk. Use -benchtime 1x.
+// memory if possible, so the times include no waits for a disk. Use -benchtime 1x.
 //
 //	go test ./bench -run '^$' -bench Partitions -benchtime 1x -timeout 2h
 func BenchmarkPartitions(b *testing.B) {

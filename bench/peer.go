@@ -26,9 +26,9 @@ type peerKey struct {
 	Phase          string `json:"phase"`
 }
 
-// servePeer is a bare net/http handler in a separate process. It serves lookups from a map of
-// encoded JSON. It reads the items from in, one per line, up to an empty line. Then it writes
-// its address to out and serves until in ends. It checks no credentials, names or limits.
+// servePeer runs a minimal net/http server in a separate process, for comparison. It serves lookups
+// from a map of encoded JSON. It reads the items from in, one per line, up to an empty line. Then it
+// writes its address to out and serves until in ends. It checks no credentials, names or limits.
 func servePeer(ctx context.Context, in io.Reader, out io.Writer) error {
 	prices := map[peerKey][]byte{}
 	lines := bufio.NewReader(in)

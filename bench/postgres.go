@@ -25,8 +25,8 @@ func (postgres) name() string { return "PostgreSQL" }
 
 func (postgres) refreshID() string { return "T1" }
 
-// prepare creates a database for a server, named after its directory. With PostgreSQL, the
-// program requires secrets in its settings.
+// prepare creates a database with a name from the directory of its server. On PostgreSQL a server
+// generates no secrets, so the settings contain them.
 func (e postgres) prepare(ctx context.Context, dir string) ([]string, error) {
 	name := databaseName(dir)
 	if err := e.create(ctx, name, ""); err != nil {
@@ -43,7 +43,7 @@ func databaseName(dir string) string {
 	return "assay_" + strings.ReplaceAll(filepath.Base(dir), "-", "_")
 }
 
-// floorTables creates the tables of the floor in a separate schema of Assay's database.
+// floorTables is the SQL that creates the tables of the floor in a separate schema of Assay's database.
 //
 //go:embed floor.sql
 var floorTables string
@@ -66,8 +66,8 @@ func (e postgres) open(s *server) (*sql.DB, error) { return e.cluster.open(datab
 
 func (e postgres) rest(ctx context.Context, db *sql.DB) error { return rest(ctx, db) }
 
-// written returns the size of the write-ahead log. Later writes to the tables have about the
-// same size.
+// written returns the size of the write-ahead log. PostgreSQL later writes about as many bytes to the
+// tables.
 func (e postgres) written(ctx context.Context, _ *server) (bytes int64, err error) {
 	err = e.admin.QueryRowContext(ctx, `SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint`).Scan(&bytes)
 	return bytes, err

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// paced is a kind of request that is sent at a fixed rate. The rate does not depend on the
-// responses. At most limit requests wait for a response; other requests that become due
-// are counted and dropped, so that the client stays bounded.
+// paced sends one kind of request at a fixed rate, which does not depend on the responses. At most
+// limit requests wait for a response. paced counts and drops the requests beyond the limit, so that
+// the client stays bounded.
 type paced struct {
 	name  string
 	rate  int // requests per second
@@ -26,7 +26,7 @@ type paced struct {
 	due     int
 	dropped int
 	failed  error         // example of a failure
-	missed  time.Duration // time of the first error or drop since the start; 0: none
+	missed  time.Duration // time of the first error or drop since the start; 0 means none
 }
 
 // run sends requests until done is closed, and waits for the responses.
@@ -91,7 +91,8 @@ func (p *paced) miss(start time.Time) {
 	}
 }
 
-// summary describes all requests so far. The latencies are those after the first from ones.
+// summary describes all requests so far, with the latencies of took[from:]. next is the length of
+// took.
 func (p *paced) summary(from int) (text string, next int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

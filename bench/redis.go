@@ -64,7 +64,7 @@ func (r *redis) await(ctx context.Context) error {
 		case <-ctx.Done():
 			return fmt.Errorf("start Redis: no response: %w", err)
 		case <-r.done:
-			return fmt.Errorf("start Redis: %w\n%s", errEnded, r.log.String())
+			return fmt.Errorf("start Redis: the server %w\n%s", errEnded, r.log.String())
 		case <-t.C:
 		}
 	}

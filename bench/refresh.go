@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// These are the targets. A refresh and its floor write the same rows; see
-// docs/contribute/performance.md.
+// These are the targets and sizes of the measurements. The target of a refresh is the maximum ratio of
+// its duration to the floor, which writes the same rows; see docs/contribute/performance.md.
 const (
 	targetPostgres  = 1.2
 	targetSQLite    = 1.0
@@ -126,7 +126,7 @@ func (h *hasher) all(ctx context.Context, db *sql.DB, queries []string) (all []c
 	return all, nil
 }
 
-// timeFloors writes work with every floor. Every row changes each time. It returns the
+// timeFloors writes work with every floor and changes every row before each of them. It returns the
 // duration of the fastest floor.
 func (b *bench) timeFloors(ctx context.Context, db *sql.DB, work *refreshWork) (least time.Duration, err error) {
 	for i, f := range b.engine.refreshFloors() {

@@ -104,8 +104,8 @@ func field(file, key string) string {
 // and 0 for no values.
 func median[T cmp.Ordered](values []T) T { return quantile(values, 50) }
 
-// quantile returns the smallest value that is not exceeded by the given percentage of the
-// values.
+// quantile returns the value at the given percentage of the sorted values. It rounds the position
+// down, and returns 0 for no values.
 func quantile[T cmp.Ordered](values []T, percent int) T {
 	if len(values) == 0 {
 		var none T

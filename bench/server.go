@@ -72,8 +72,8 @@ func (s *server) start(ctx context.Context) (time.Duration, error) {
 	return took, s.readToken()
 }
 
-// within runs the server in this process. It uses Now of the options. The returned function
-// stops the server.
+// within runs the server in this process with o. It sets Config, Version and Logger of o. The returned
+// function stops the server.
 func (s *server) within(o app.Options) (end func() error, err error) {
 	cfg, err := config.Load(config.Options{
 		Environ: append([]string{"DATA_DIR=" + s.dir, "LISTEN_ADDR=" + s.addr}, s.env...), Providers: app.Providers(),
@@ -101,7 +101,7 @@ func (s *server) within(o app.Options) (end func() error, err error) {
 	return end, nil
 }
 
-// run records the result of wait.
+// run calls wait in a goroutine. It stores the result in exit and then closes done.
 func (s *server) run(wait func() error) {
 	done := make(chan struct{})
 	s.done = done
@@ -163,13 +163,13 @@ func (s *server) poll(ctx context.Context, every, most time.Duration, ok func() 
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-s.done:
-			return fmt.Errorf("the server ended: %w\n%s", errors.Join(errEnded, s.exit), s.log.String())
+			return fmt.Errorf("the server %w\n%s", errors.Join(errEnded, s.exit), s.log.String())
 		case <-t.C:
 		}
 	}
 }
 
-var errEnded = errors.New("unexpectedly")
+var errEnded = errors.New("ended unexpectedly")
 
 func (s *server) url(path string) string { return "http://" + s.addr + path }
 
@@ -209,7 +209,7 @@ func send(ctx context.Context, client *http.Client, method, url, token string, b
 	return resp.StatusCode, response, err
 }
 
-// job contains the required fields of a job.
+// job contains the fields of a job that the bench needs.
 type job struct {
 	ID           string     `json:"id"`
 	State        string     `json:"state"`

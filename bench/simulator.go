@@ -23,8 +23,8 @@ import (
 // simulatorCommand is the argument that starts this program as the simulator.
 const simulatorCommand = "simulator"
 
-// ticksToChange is the number of price ticks between two runs. With one tick per week, no
-// price stays the same for so long. Therefore nearly all quotes change.
+// ticksToChange is the number of price ticks between two runs. More than half of the prices change
+// in each tick, so nearly all quotes change between two runs.
 const ticksToChange = 8
 
 // serveSimulator runs the simulator process. It writes its address to out and serves until in
@@ -32,7 +32,7 @@ const ticksToChange = 8
 func serveSimulator(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
 	var names, markets int
 	if _, err := fmt.Sscan(strings.Join(args, " "), &names, &markets); err != nil {
-		return fmt.Errorf("numbers of names and markets: %w", err)
+		return fmt.Errorf("read the numbers of names and markets: %w", err)
 	}
 	h, err := sim.NewHandler(sim.Options{Seed: 1, Names: names, Markets: markets, Frozen: true, TicksPerWeek: 1})
 	if err != nil {
@@ -275,8 +275,8 @@ func (s *simulator) writeLists(ctx context.Context, dir string) (name string, er
 	return name, os.WriteFile(name, doc, 0o600)
 }
 
-// unit returns the number of units per dollar that a market uses. Its response starts with
-// this number.
+// unit returns the number of units per dollar that a market uses. The response of the market starts
+// with this number.
 func (s *simulator) unit(ctx context.Context, market string) (unit int, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+marketFile(market), http.NoBody)
 	if err != nil {

@@ -15,9 +15,9 @@ const (
 	targetDisturbed = 1.1
 )
 
-// measureStatus requests the status at a fixed rate while a refresh runs (T9). Each such
-// refresh follows one without requests, for comparison. The latency of a response counts from
-// the scheduled time of its request, even if the request was sent later.
+// measureStatus requests the status at a fixed rate while a refresh runs (T9). For comparison, a
+// refresh without status requests precedes each of these refreshes. The latency of a response counts
+// from the scheduled time of its request, even if the bench sent the request later.
 func (b *bench) measureStatus(ctx context.Context) error {
 	w, err := b.fullWorld(ctx)
 	if err != nil {

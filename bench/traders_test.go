@@ -21,9 +21,9 @@ const (
 )
 
 // BenchmarkTopTraders requests the leaderboard at a fixed rate from a server in this process.
-// Trades complete at the same time, so that the leaderboard is updated as often as possible.
-// It includes a million trades between twenty thousand users within ninety days. Nearly all
-// trades are between different pairs of users, which gives the maximum number of rows.
+// Trades complete at the same time, so that the server updates the leaderboard as often as possible.
+// The leaderboard includes a million trades between twenty thousand users within ninety days. Nearly
+// all trades are between different pairs of users, which gives the maximum number of rows.
 //
 //	go test ./bench -run '^$' -bench TopTraders -benchtime 1x -database postgres
 func BenchmarkTopTraders(b *testing.B) {
@@ -61,8 +61,8 @@ func BenchmarkTopTraders(b *testing.B) {
 	b.ReportMetric(float64(quantile(completed, 99).Microseconds())/1000, "complete-p99-ms")
 }
 
-// complete completes pending trades at a fixed rate until done is closed. It returns the
-// duration of each.
+// complete completes pending trades at a fixed rate until done is closed. It returns how long each
+// completion took.
 func complete(b *testing.B, s *server, pending *[]int64, done <-chan struct{}) (took []time.Duration) {
 	t := time.NewTicker(time.Second / completeRate)
 	defer t.Stop()
@@ -84,8 +84,8 @@ func complete(b *testing.B, s *server, pending *[]int64, done <-chan struct{}) (
 	return took
 }
 
-// pendingTrades creates trades to complete, between users outside of the leaderboard, and
-// returns their IDs.
+// pendingTrades creates trades to complete and returns their IDs. The traders are not in the
+// leaderboard.
 func pendingTrades(b *testing.B, w *world, db *sql.DB) (ids []int64) {
 	b.Helper()
 	w.enrich(b)
@@ -116,7 +116,7 @@ func awaitRanking(b *testing.B, s *server) time.Duration {
 	return time.Since(start)
 }
 
-// fillTraders writes only the rows from which the leaderboard is computed, not the trades.
+// fillTraders writes the rows that the server computes the leaderboard from. It writes no trades.
 func fillTraders(b *testing.B, e engine, db *sql.DB) {
 	b.Helper()
 	if _, ok := e.(sqlite); ok { // open opens SQLite read-only

@@ -14,8 +14,7 @@ import (
 // root is the root directory of the repository.
 const root = ".."
 
-// pages returns every page of the documentation with its text, by path from the
-// root.
+// pages returns every page of the documentation with its text, by path from the root.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -103,8 +102,8 @@ func TestIndex_HasEveryPage(t *testing.T) {
 // stay readable.
 const maxUserWords = 25_000
 
-// TestUserPages_AreShort counts the words of all pages but those for contributors, which
-// docs/README.md names. Tables count, and code samples do not.
+// TestUserPages_AreShort counts the words of all pages except the pages for contributors, which
+// docs/README.md lists. Words in tables count. Words in code samples do not.
 func TestUserPages_AreShort(t *testing.T) {
 	word := regexp.MustCompile(`[\pL\pN]`)
 	words, counted := 0, map[string]int{}
@@ -131,8 +130,8 @@ func TestUserPages_AreShort(t *testing.T) {
 	}
 }
 
-// TestReadme_FitsOnAFewScreens limits the README. A newcomer decides on the first screen, so it has
-// at most 25 lines of prose, and the two commands are at its top.
+// TestReadme_FitsOnAFewScreens limits the README. Newcomers decide on the first screen whether to
+// read on. It has at most 25 lines of prose, and the two commands are at its top.
 func TestReadme_FitsOnAFewScreens(t *testing.T) {
 	page := read(t, "README.md")
 	first, _, _ := strings.Cut(page, "\n## ")
@@ -140,7 +139,7 @@ func TestReadme_FitsOnAFewScreens(t *testing.T) {
 		t.Errorf("the first part has %d lines of prose, want at most 25", n)
 	}
 	if before, _, found := strings.Cut(first, "make run"); !found || strings.Count(before, "\n") > 5 || !strings.Contains(first, "make test") {
-		t.Error("make run and make test are not at the top")
+		t.Error("make run and make test are not at the top of the README, want both there")
 	}
 	folded := regexp.MustCompile(`(?s)<details>.*?</details>`).ReplaceAllString(page, "")
 	if n := strings.Count(folded, "\n"); n > 70 {

@@ -107,14 +107,14 @@ func TestPricing_TheExampleIsWhatTheProgramComputes(t *testing.T) {
 	quotes[0].Moved, quotes[1].Moved = pricing.Ln(2*money.Scale)-pricing.Ln(money.Scale), pricing.Ln(2*money.Scale)-pricing.Ln(money.Scale)
 	price(quotes, last)
 	if p.Price != estimated || p.Status != pricing.Suspect || p.Move.Decision != pricing.TakenAtOnce {
-		t.Errorf("two markets doubled: got the price %s, status %s, decision %s, want it taken at once with status suspect", p.Price, p.Status, p.Move.Decision)
+		t.Errorf("two markets doubled: got the price %s, status %s, decision %s, want the new price at once with status suspect", p.Price, p.Status, p.Move.Decision)
 	}
 
 	price(append(quotes[:4:4], quotes[5]), 0)
 	states("so the price is their mean, " + p.Price.String() + ".")
 }
 
-// places writes six decimal places.
+// places formats a number with up to six decimal places.
 func places(v float64) string { return money.Micro(math.Round(v * money.Scale)).String() }
 
 func places2(factor money.Micro) string { return ((factor + 5_000) / 10_000 * 10_000).String() }

@@ -30,7 +30,7 @@ func llms(groups []group, pages map[string]*page) []byte {
 	return []byte(b.String())
 }
 
-// maxNote is the length of the longest sentence in the index. Longer ones are tables.
+// maxNote is the maximum length of a sentence in the index. Longer texts are tables.
 const maxNote = 240
 
 // sourceOf returns the Markdown file of a page.

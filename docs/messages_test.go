@@ -23,17 +23,17 @@ var forbidden = regexp.MustCompile(`(?i)\b(nobody|whoever|somebody|whom|told|tel
 // sqlText matches a part of a statement.
 var sqlText = regexp.MustCompile(`\b(SELECT|UPDATE|INSERT|DELETE|FROM|WHERE|SET|CASE|AND|JOIN|ORDER BY)\b`)
 
-// wrapped are functions that pass on a text to fault.New, with its position.
+// wrapped maps functions that pass a text on to fault.New to the position of this argument.
 var wrapped = map[string]int{"internal/inventory/steaminv.later": 2, "internal/market.noInventory": 0, "internal/market.conflict": 1}
 
 // message is a text of the program that a user or an operator reads.
 type message struct {
 	kind string // problem, detail of a problem, log, cli, text (any other)
 	at   string // file and line
-	text string // of a log message that is not constant: empty
+	text string // empty for a log message that is not constant
 }
 
-// fault returns what is wrong with the message; empty: nothing.
+// fault returns what is wrong with the message, or "" if nothing is.
 func (m message) fault() string {
 	first, _, _ := strings.Cut(m.text, " ")
 	switch {
@@ -56,9 +56,9 @@ func isSentence(text string) bool {
 	return (unicode.IsUpper(begin) || strings.ContainsRune("%/", begin)) && (strings.HasSuffix(text, ".") || strings.HasSuffix(text, "%s") || strings.HasSuffix(text, "%v"))
 }
 
-// TestMessages_ArePlainEnglish checks every problem text of the API, log message, and
-// error, help and example of the command line. Of all other texts, such as reasons of fields,
-// findings, help of settings, templates and the API document, it checks the words.
+// TestMessages_ArePlainEnglish checks the problem texts of the API, the log messages, and the errors,
+// help texts and examples of the command line. In all other texts, such as reasons of fields,
+// findings, help of settings, templates and the API document, it checks only the words.
 func TestMessages_ArePlainEnglish(t *testing.T) {
 	var faults []string
 	kinds := map[string]int{}
@@ -98,8 +98,8 @@ func TestMessages_ArePlainEnglish(t *testing.T) {
 // failureText matches the constant text of a failure in a test.
 var failureText = regexp.MustCompile(`\.(?:Errorf|Fatalf|Error|Fatal)\((?:"((?:[^"\\]|\\.)*)"|` + "`([^`]*)`)")
 
-// TestMessages_OfFailedTestsStateWhatIsWanted checks that a failure that prints the result also
-// states the wanted one.
+// TestMessages_OfFailedTestsStateWhatIsWanted checks that a failure that prints what the test got also
+// states what it wants.
 func TestMessages_OfFailedTestsStateWhatIsWanted(t *testing.T) {
 	found := 0
 	for _, dir := range []string{"bench", "client", "deploy", "docs", "e2e", "internal"} {

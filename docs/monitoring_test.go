@@ -196,7 +196,7 @@ func TestBoard_ShowsRealMetricsInValidExpressions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b.UID == "" || b.Title == "" || len(b.Panels) < 20 {
-		t.Fatalf("the dashboard has no id or title, or only %d panels, want at least 20", len(b.Panels))
+		t.Fatalf("the dashboard has no id or no title, or has %d panels, want both and at least 20 panels", len(b.Panels))
 	}
 	own, process := ownMetrics(t), processMetrics(t)
 	ids, shown := map[int]bool{}, map[string]bool{}
@@ -243,6 +243,6 @@ func promtool(t *testing.T, dir string, args ...string) {
 	cmd := exec.CommandContext(t.Context(), path, args...)
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("promtool %v: %v\n%s", args, err, out)
+		t.Errorf("promtool %v: got error %v, want none\n%s", args, err, out)
 	}
 }

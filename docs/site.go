@@ -98,7 +98,7 @@ func Site() (map[string][]byte, error) {
 	}
 	var index []section
 	groups := navigation(markdown)
-	for _, name := range slices.Sorted(maps.Keys(pages)) { // the same bytes each time
+	for _, name := range slices.Sorted(maps.Keys(pages)) { // a fixed order gives the same bytes each time
 		p := pages[name]
 		index = append(index, p.sections...)
 		p.Groups = marked(groups, target(name))
@@ -114,7 +114,7 @@ func Site() (map[string][]byte, error) {
 	return files, err
 }
 
-// target returns the path of the page of a Markdown file.
+// target returns the path of the HTML page of a Markdown file.
 func target(name string) string {
 	if name == "README.md" {
 		return "index.html"
@@ -170,8 +170,8 @@ func render(markdown goldmark.Markdown, name string, source []byte) (*page, erro
 	return p, err
 }
 
-// accessible makes blocks that may be wider than the window reachable with the keyboard. The
-// head of a column without a name is an empty cell.
+// accessible adds a tabindex to blocks that may be wider than the window, so that the keyboard can
+// scroll them. It also turns the empty header cells of columns without a name into ordinary cells.
 var accessible = strings.NewReplacer(
 	"<th></th>", "<td></td>",
 	"<pre>", `<pre tabindex="0">`,
@@ -217,7 +217,7 @@ func plain(n ast.Node, source []byte) string {
 	return strings.Join(strings.Fields(b.String()), " ")
 }
 
-// resolve returns the destination of a link of a page. inside is false if the site lacks it.
+// resolve returns the destination of a link on a page. inside is false if the site lacks the destination.
 func resolve(name, to string) (resolved string, inside bool) {
 	u, err := url.Parse(to)
 	if err != nil || u.Scheme != "" || u.Path == "" {
@@ -253,7 +253,7 @@ func navigation(markdown goldmark.Markdown) (groups []group) {
 	return groups
 }
 
-// marked returns the navigation of a page.
+// marked returns the navigation with the link to the current page marked.
 func marked(groups []group, current string) (out []group) {
 	for _, g := range groups {
 		g.Links = slices.Clone(g.Links)
@@ -267,7 +267,7 @@ func marked(groups []group, current string) (out []group) {
 
 var notInAnchor = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 
-// anchors makes the ids of headings as code hosts do, so that links work in both places.
+// anchors derives the ids of headings as code hosts do, so that links work there and on the site.
 type anchors struct{}
 
 func (*anchors) Generate(value []byte, _ ast.NodeKind) []byte {

@@ -80,7 +80,7 @@ func TestSite_LLMsTxtListsEveryPage(t *testing.T) {
 	slices.Sort(listed)
 	var want []string
 	for _, name := range pagesOf(t) {
-		// Decisions are one line of links, and the index does not list itself.
+		// The index does not list itself.
 		if name = strings.TrimPrefix(name, "docs/"); name != "README.md" {
 			want = append(want, name)
 		}
@@ -110,8 +110,8 @@ func TestSite_SearchIndexHasEverySection(t *testing.T) {
 	}
 }
 
-// TestSite_SearchShowsUserPagesFirst runs the search of the site with Node.js. The heading of the
-// page for contributors matches better.
+// TestSite_SearchShowsUserPagesFirst runs the search of the site with Node.js. Each query matches a page
+// for contributors better, and more than 12 pages for users.
 func TestSite_SearchShowsUserPagesFirst(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {
@@ -130,7 +130,7 @@ const document = { body: element, getElementById: () => element, addEventListene
 		cmd.Stdin = strings.NewReader(script)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
-			t.Fatalf("search for %s: %v\n%s", query, err, out)
+			t.Fatalf("search for %s: got error %v, want none\n%s", query, err, out)
 		}
 		found := strings.Fields(string(out))
 		if len(found) != 12 {
@@ -138,7 +138,7 @@ const document = { body: element, getElementById: () => element, addEventListene
 		}
 		for _, page := range found {
 			if strings.HasPrefix(page, "contribute/") || strings.HasPrefix(page, "adr/") {
-				t.Errorf("search for %s: got %s, want pages for users before it, of which there are more than 12", query, page)
+				t.Errorf("search for %s: got %s, want only pages for users, because more than 12 match", query, page)
 			}
 		}
 	}

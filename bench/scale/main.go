@@ -1,6 +1,6 @@
-// Command scale estimates refreshes with more instances, inventory rows and larger servers
-// than available. It simulates the stages of a run, unit by unit, with costs measured on the
-// machine of the benchmarks. docs/contribute/scale.md explains the results.
+// Command scale estimates refreshes with more instances, more inventory rows and larger servers
+// than the benchmarks use. It simulates the stages of a run, unit by unit, with costs measured on
+// the machine of the benchmarks. docs/contribute/scale.md explains the results.
 package main
 
 import (
@@ -14,8 +14,8 @@ func main() { report(os.Stdout) }
 
 // measured returns the costs of a refresh of work R on PostgreSQL 15. Sources: the server's
 // statement times, the program's profile, and pgbench for heartbeats and peer checks
-// (processor time of its backend). Bytes are computed: the log record of a row, and its share
-// of a page that is logged in full after a checkpoint and written once.
+// (processor time of its backend). The bytes of a row are computed: its log record and its share of
+// a page. After a checkpoint, a page is logged in full once and written once.
 func measured() Costs {
 	return Costs{
 		DecodeQuote:   1.4e-6,

@@ -58,9 +58,9 @@ const (
 // Outcome is the result of a run.
 type Outcome struct {
 	Fetch, Estimate, Apply float64 // seconds
-	Database               float64 // cores of the busiest database in use during the run, as a share
-	Disk                   float64 // share of its disk
-	Idle                   float64 // share of its cores in use without any run
+	Database               float64 // share of the database's cores in use during the run
+	Disk                   float64 // share of the disk's throughput in use during the run
+	Idle                   float64 // share of the database's cores in use without a run
 	Connections            int     // per database
 }
 
@@ -113,8 +113,8 @@ func (q *queue) Pop() any {
 	return w
 }
 
-// stage processes the given number of units with the given number of workers. Each unit has
-// the same steps. It returns the time at which the last unit is done.
+// stage processes a number of pieces with a number of workers. Each piece has the same steps. It
+// returns the time at which the last piece is done.
 func stage(from float64, pieces, workers int, steps []step) float64 {
 	var q queue
 	for id := range min(workers, pieces) {
@@ -146,7 +146,7 @@ func stage(from float64, pieces, workers int, steps []step) float64 {
 // Simulate simulates one refresh.
 func Simulate(l Load, m Machine, c Costs) Outcome {
 	idle := idleCores(l, c) / float64(m.Cores)
-	slow := 1 / max(1-idle, 0.01) // share of the database that is left for the run
+	slow := 1 / max(1-idle, 0.01) // factor by which idle instances slow the database down
 	database, disk := newStation(m.Cores), newStation(1)
 	cpus := make([]*station, l.Instances)
 	for i := range cpus {

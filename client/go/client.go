@@ -1,6 +1,6 @@
 // Package assay is a client of an Assay price server.
 //
-// Its methods are those of the server's OpenAPI document (package api). This package adds
+// Its methods are the operations of the server's OpenAPI document (package api). This package adds
 // credentials, retries, pagination, the change feed and the verification of webhooks.
 package assay
 
@@ -23,14 +23,14 @@ type Options struct {
 	// Attempts is the maximum number of attempts per request; 5 by default.
 	Attempts int
 	// MaxWait is the longest wait between two attempts; 1 minute by default. If the server
-	// demands a longer one, its error is returned at once.
+	// demands a longer wait, the client returns the error at once.
 	MaxWait time.Duration
 }
 
 // Client calls a server. It is safe for concurrent use.
 //
-// Each method of the embedded client returns an *[Error] for a status of 400 or more. So if the
-// error is nil, the response has the field of its success, such as JSON200.
+// Each method of the embedded client returns an *[Error] for a status of 400 or more. If the error
+// is nil, the field for the successful response is set, such as JSON200.
 type Client struct {
 	*api.ClientWithResponses
 	wait func(context.Context, time.Duration) error

@@ -72,8 +72,8 @@ func ExampleClient_Follow() {
 	// false 27.9 830
 }
 
-// A purchase is sent again after a lost connection, with the same Idempotency-Key. Use a key of
-// your own, such as the number of your order, to repeat it after a crash of your program too.
+// The client sends a purchase again after a lost connection, with the same Idempotency-Key. To repeat
+// a purchase after a crash of your program, pass your own key, such as the number of your order.
 func ExampleNew_purchase() {
 	s := server()
 	defer s.Close()

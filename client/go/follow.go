@@ -27,12 +27,12 @@ const (
 	lastPause   = 30 * time.Second
 )
 
-// Follow reads the changes of all prices after a cursor, each once and in order, and waits for
-// more until the context ends. With the cursor 0, and when the cursor has expired, it begins
+// Follow reads the changes of all prices after a cursor, each exactly once and in order. It waits for
+// more changes until the context ends. With the cursor 0, and when the cursor has expired, it begins
 // with a snapshot.
 //
 // If a server cannot be reached, the batch has no prices and the error is [Temporary]: continue
-// the loop to let Follow try again. After any other error, the sequence ends.
+// the loop to let Follow retry. After any other error, the sequence ends.
 func (c *Client) Follow(ctx context.Context, since int64) iter.Seq2[Batch, error] {
 	return func(yield func(Batch, error) bool) {
 		pause, known := firstPause, since > 0

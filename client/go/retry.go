@@ -57,8 +57,8 @@ type retrier struct {
 	wait func(context.Context, time.Duration) error
 }
 
-// Do sends a request until it succeeds, is refused or has had all attempts. Every attempt has
-// the same Idempotency-Key.
+// Do sends a request until it succeeds, the server refuses it, or all attempts have failed. Every
+// attempt has the same Idempotency-Key.
 func (r *retrier) Do(req *http.Request) (*http.Response, error) {
 	if r.Token != "" {
 		req.Header.Set("Authorization", "Bearer "+r.Token)
@@ -104,7 +104,7 @@ func again(req *http.Request) (*http.Request, error) {
 }
 
 // send makes one attempt. It reads JSON completely, so that a connection that is lost within
-// the response is a failed attempt too. Streams are left to the caller.
+// the response is a failed attempt too. The caller reads streams.
 func (r *retrier) send(req *http.Request) (*http.Response, error) {
 	resp, err := r.HTTP.Do(req) //nolint:gosec // The caller chooses the address.
 	if err != nil {
@@ -145,7 +145,7 @@ func refusal(resp *http.Response) error {
 	return e
 }
 
-// backoff returns the wait after an attempt: half to all of 0.5 s, 1 s, 2 s and so on.
+// backoff returns a random wait after an attempt: from half to all of 0.5 s, 1 s, 2 s and so on.
 func backoff(attempt int, most time.Duration) time.Duration {
 	full := min(most, (500*time.Millisecond)<<min(attempt-1, 10))
 	return full/2 + mathrand.N(full/2+1)
@@ -158,8 +158,8 @@ func takesKey(req *http.Request) bool {
 		strings.HasSuffix(path, "/purchase") || strings.HasSuffix(path, "/entries"))
 }
 
-// mayRepeat reports whether a failed request may be sent again. A POST without a key might have
-// been executed, unless it only reads, or its repetition changes nothing.
+// mayRepeat reports whether the client may send a failed request again. The server may have executed
+// it. So a POST must have a key, only read, or change nothing when it is repeated.
 func mayRepeat(req *http.Request, err error) bool {
 	if !Temporary(err) || req.Body != nil && req.Body != http.NoBody && req.GetBody == nil {
 		return false

@@ -15,12 +15,12 @@ import (
 // Tolerance is how far the time of a webhook may differ from the clock of the receiver.
 const Tolerance = 5 * time.Minute
 
-// ErrSignature is the error of a message that none of the secrets signed.
+// ErrSignature is the error for a message that was not signed with any of the secrets.
 var ErrSignature = errors.New("no signature of the webhook matches: check the secret")
 
-// VerifyWebhook returns nil if one of the secrets signed the message (Standard Webhooks) within
-// the last five minutes. body is the body as received. During a rotation pass both secrets.
-// Messages may be repeated: ignore a Webhook-Id that you have seen.
+// VerifyWebhook returns nil if the message was signed with one of the secrets within the last five
+// minutes, as Standard Webhooks specifies. body is the body as received. During a rotation pass both
+// secrets. The server may repeat a message: ignore a Webhook-Id that you have seen.
 func VerifyWebhook(header http.Header, body []byte, secrets ...string) error {
 	return verifyAt(time.Now(), header, body, secrets)
 }

@@ -66,7 +66,7 @@ func objects(t *testing.T, rendered map[string]string) map[string]any {
 				} `json:"metadata"`
 			}
 			if err := yaml.Unmarshal([]byte(document), &head); err != nil {
-				t.Fatalf("%s: %v\n%s", file, err, document)
+				t.Fatalf("%s: got error %v, want none\n%s", file, err, document)
 			}
 			kind, ok := kinds[head.APIVersion+" "+head.Kind]
 			if !ok {
@@ -74,7 +74,7 @@ func objects(t *testing.T, rendered map[string]string) map[string]any {
 			}
 			object := reflect.New(reflect.TypeOf(kind)).Interface()
 			if err := yaml.UnmarshalStrict([]byte(document), object); err != nil {
-				t.Fatalf("%s: %v\n%s", file, err, document)
+				t.Fatalf("%s: got error %v, want none\n%s", file, err, document)
 			}
 			found[head.Kind+" "+head.Metadata.Name] = object
 		}
@@ -95,7 +95,7 @@ func TestChart_RendersOneInstanceOnSQLite(t *testing.T) {
 	checkPod(t, set)
 	service, ok := all["Service live-assay"].(*corev1.Service)
 	if !ok || !reflect.DeepEqual(service.Spec.Selector, set.Spec.Selector.MatchLabels) || service.Spec.Ports[0].TargetPort.StrVal != "http" {
-		t.Errorf("got the service %+v, want the pods of the set and its port http", service)
+		t.Errorf("got the service %+v, want the labels of the set and the port http", service)
 	}
 	if _, ok := all["Service "+set.Spec.ServiceName]; !ok {
 		t.Errorf("the service %s of the set is missing", set.Spec.ServiceName)
@@ -123,7 +123,7 @@ func TestChart_RendersInstancesOnPostgreSQL(t *testing.T) {
 	}
 	scaler, ok := all["HorizontalPodAutoscaler live-assay"].(*autoscalingv2.HorizontalPodAutoscaler)
 	if !ok || scaler.Spec.ScaleTargetRef.Name != set.Name || scaler.Spec.ScaleTargetRef.Kind != set.Kind || set.Spec.Replicas != nil {
-		t.Errorf("got the scaler %+v, replicas %v, want it to scale the set, which has no replicas of its own", scaler, set.Spec.Replicas)
+		t.Errorf("got the scaler %+v, replicas %v, want a scaler of the set, and no replicas in the set", scaler, set.Spec.Replicas)
 	}
 	if set.Spec.Template.Spec.NodeSelector["disk"] != "ssd" || *set.Spec.VolumeClaimTemplates[0].Spec.StorageClassName != "fast" {
 		t.Errorf("got the set %+v, want the node selector and the storage class of the values", set.Spec)

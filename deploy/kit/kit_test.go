@@ -1,5 +1,5 @@
 // Package kit_test checks the files for operators: the image, the compose file, the chart and the
-// units. Nothing is started.
+// units. The tests start none of them.
 package kit_test
 
 import (
@@ -90,7 +90,7 @@ func TestCompose_IsValidAndComplete(t *testing.T) {
 	known := settings(t)
 	for name, value := range assay.Environment {
 		if !known[name] && name != "PGPASSWORD" || value == nil || *value == "" {
-			t.Errorf("%s is not a setting of Assay, or has no value", name)
+			t.Errorf("the environment has %s, which is not a setting of Assay or has no value", name)
 		}
 	}
 	for _, name := range []string{"DATABASE_URL", "MARKET_PRICE_PROVIDERS", "MARKET_PRICE_SCHEDULE"} {
@@ -182,14 +182,14 @@ func TestDockerfile_IsValidAndSmall(t *testing.T) {
 		t.Fatal(err)
 	}
 	lint := linter.New(&linter.Config{Warn: func(rule, description, _, message string, at []parser.Range) {
-		t.Errorf("%s: %s (%s) at %v", rule, message, description, at)
+		t.Errorf("Dockerfile: got the warning %s: %s (%s) at %v, want none", rule, message, description, at)
 	}})
 	stages, _, err := instructions.Parse(parsed.AST, lint)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, w := range parsed.Warnings {
-		t.Errorf("warning of the Dockerfile parser: %s", w.Short)
+		t.Errorf("Dockerfile: got the parser warning %s, want none", w.Short)
 	}
 	last := stages[len(stages)-1]
 	if last.BaseName != "scratch" {
@@ -205,7 +205,7 @@ func TestDockerfile_IsValidAndSmall(t *testing.T) {
 		case *instructions.EntrypointCommand:
 			have["entry"] = strings.Join(c.CmdLine, " ")
 		case *instructions.RunCommand:
-			t.Error("the last stage has no shell to run commands")
+			t.Error("got a RUN instruction in the last stage, want none: the stage has no shell")
 		case *instructions.EnvCommand:
 			for _, kv := range c.Env {
 				if kv.Key != "PATH" && kv.Key != "HOME" && !known[kv.Key] {

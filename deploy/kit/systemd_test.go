@@ -20,12 +20,12 @@ func systemdAnalyze(t *testing.T, args ...string) {
 	}
 	cmd := exec.CommandContext(t.Context(), path, args...)
 	if out, err := cmd.CombinedOutput(); err != nil || strings.Contains(string(out), "Unknown") {
-		t.Errorf("systemd-analyze %v: %v\n%s", args, err, out)
+		t.Errorf("systemd-analyze %v: got error %v, want none\n%s", args, err, out)
 	}
 }
 
-// TestUnits_AreValidAndHardened verifies copies of the units whose programs exist on this machine.
-// The exposure of a unit is 100 without hardening, and at most 20 here.
+// TestUnits_AreValidAndHardened verifies copies of the units. The copies start programs that exist on
+// every machine. systemd rates the exposure of a unit from 0 to 100; at most 20 is allowed here.
 func TestUnits_AreValidAndHardened(t *testing.T) {
 	dir := t.TempDir()
 	names := []string{"assay.service", "assay-backup.service", "assay-backup.timer"}

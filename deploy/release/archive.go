@@ -14,7 +14,7 @@ import (
 type file struct {
 	name string
 	data []byte
-	mode os.FileMode // 0: 0644
+	mode os.FileMode // 0 means 0644
 }
 
 func (f file) permissions() os.FileMode {
@@ -24,8 +24,8 @@ func (f file) permissions() os.FileMode {
 	return f.mode
 }
 
-// writeTar writes files below a directory of an archive. All have the same time and no owner,
-// so that the archive depends on their content only.
+// writeTar writes files below a directory of an archive. All files have the same time and no owner,
+// so that the archive depends only on their content.
 func writeTar(path, dir string, files []file, at time.Time) error {
 	return writeFile(path, func(w io.Writer) error {
 		packed := gzip.NewWriter(w)
@@ -43,7 +43,7 @@ func writeTar(path, dir string, files []file, at time.Time) error {
 	})
 }
 
-// writeZip is writeTar for Windows.
+// writeZip is like writeTar. It writes the zip archives for Windows.
 func writeZip(path, dir string, files []file, at time.Time) error {
 	return writeFile(path, func(w io.Writer) error {
 		z := zip.NewWriter(w)

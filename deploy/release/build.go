@@ -22,7 +22,7 @@ type options struct {
 	Commit      string // may be empty
 	Time        time.Time
 	Platforms   []platform
-	Cache       string // directory of the compiler's cache; empty: the user's
+	Cache       string // directory of the compiler's cache; empty means the user's
 	Log         io.Writer
 }
 
@@ -32,8 +32,8 @@ const snapshot = "0.0.0-dev"
 // semver matches a version of https://semver.org without build metadata.
 var semver = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`)
 
-// build writes all files of a release to o.Out. It checks all input before it builds, and
-// o.Out gets its name when it is complete.
+// build writes all files of a release to o.Out. It checks all input before it builds. It writes to a
+// temporary directory and renames it at the end, so that o.Out is always complete.
 func build(ctx context.Context, o options) (err error) {
 	section := "Unreleased"
 	if o.Version == "" {
@@ -42,7 +42,7 @@ func build(ctx context.Context, o options) (err error) {
 		section = o.Version
 	}
 	if !semver.MatchString(o.Version) {
-		return fmt.Errorf("%q is no version: use MAJOR.MINOR.PATCH of https://semver.org, such as 0.1.0", o.Version)
+		return fmt.Errorf("%q is not a version: use MAJOR.MINOR.PATCH of https://semver.org, such as 0.1.0", o.Version)
 	}
 	if _, err := os.Lstat(o.Out); err == nil {
 		return fmt.Errorf("%s exists: remove it, or choose another directory", o.Out)
@@ -61,7 +61,7 @@ func build(ctx context.Context, o options) (err error) {
 		return err
 	}
 	built := map[platform]string{}
-	for _, p := range append([]platform{host()}, o.Platforms...) { // the completions need the program of this machine
+	for _, p := range append([]platform{host()}, o.Platforms...) { // the completions come from a program that runs on this machine
 		if built[p] != "" {
 			continue
 		}

@@ -93,8 +93,8 @@ func contents(t *testing.T, dir string) map[string][]byte {
 	return found
 }
 
-// TestRelease_IsTheSameFromEveryDirectory builds one platform twice, and with ASSAY_LONG=1 all
-// platforms twice and without a common cache of the compiler.
+// TestRelease_IsTheSameFromEveryDirectory builds one platform twice. With ASSAY_LONG=1 it builds all
+// platforms twice, with a new compiler cache for each build.
 func TestRelease_IsTheSameFromEveryDirectory(t *testing.T) {
 	only, caches := []platform{{"linux", "amd64"}}, []string{"", ""}
 	if os.Getenv("ASSAY_LONG") == "1" {
@@ -137,7 +137,7 @@ func checkSums(t *testing.T, files map[string][]byte) {
 	for _, line := range lines {
 		sum, name, _ := strings.Cut(line, "  ")
 		if have := sha256.Sum256(files[name]); hex.EncodeToString(have[:]) != sum {
-			t.Errorf("SHA256SUMS has the wrong sum of %s", name)
+			t.Errorf("SHA256SUMS has a wrong sum of %s, want the sum of the file", name)
 		}
 	}
 }
@@ -233,7 +233,7 @@ func checkSBOM(t *testing.T, text []byte, files map[string][]byte) {
 		}
 	}
 	if len(listed) < 20 || !slices.Contains(listed, "std "+strings.TrimPrefix(info.GoVersion, "go")) || bom.Metadata.Component.Version != "1.2.3" {
-		t.Errorf("the SBOM is incomplete: %v", listed)
+		t.Errorf("got an SBOM with the components %v, want at least 20, the Go release and version 1.2.3", listed)
 	}
 }
 
@@ -263,7 +263,7 @@ func checkDeb(t *testing.T, path string, p platform, program []byte) {
 	dir := t.TempDir()
 	command(t, "dpkg-deb", "--raw-extract", path, dir)
 	if have, err := os.ReadFile(filepath.Join(dir, "usr/bin/assay")); err != nil || !bytes.Equal(have, program) {
-		t.Errorf("the program of the package differs from that of the archive (error %v)", err)
+		t.Errorf("the program in the package differs from the program in the archive, want equal bytes (error %v)", err)
 	}
 	for name, mode := range map[string]fs.FileMode{
 		"usr/bin/assay": 0o755, "usr/lib/systemd/system/assay.service": 0o644, "usr/lib/systemd/system/assay-backup.timer": 0o644,
@@ -274,7 +274,7 @@ func checkDeb(t *testing.T, path string, p platform, program []byte) {
 		}
 	}
 	if manual := command(t, "gzip", "--decompress", "--stdout", filepath.Join(dir, "usr/share/man/man1/assay.1.gz")); !strings.Contains(manual, ".TH assay 1") {
-		t.Errorf("got the manual %.80q, want one with its title", manual)
+		t.Errorf("got the manual %.80q, want a manual with a title", manual)
 	}
 	if have, err := os.ReadFile(filepath.Join(dir, "DEBIAN/conffiles")); err != nil || strings.TrimSpace(string(have)) != "/etc/assay/assay.conf" {
 		t.Errorf("got the configuration files %q (error %v), want /etc/assay/assay.conf", have, err)
@@ -285,7 +285,7 @@ func command(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()
 	if err != nil {
-		t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+		t.Fatalf("%s %v: got error %v, want none\n%s", name, args, err, out)
 	}
 	return string(out)
 }
@@ -293,8 +293,8 @@ func command(t *testing.T, name string, args ...string) string {
 func TestRelease_RefusesBadInputAndWritesNothing(t *testing.T) {
 	taken := t.TempDir()
 	for name, c := range map[string]struct{ version, out, want string }{
-		"no SemVer":       {"v1", "dist", "is no version"},
-		"leading zero":    {"1.02.3", "dist", "is no version"},
+		"no SemVer":       {"v1", "dist", "is not a version"},
+		"leading zero":    {"1.02.3", "dist", "is not a version"},
 		"no section":      {"99.0.0", "dist", "CHANGELOG.md has no section [99.0.0]"},
 		"existing result": {"", taken, "exists"},
 	} {

@@ -54,7 +54,7 @@ func writeDeb(o options, p platform, dist, binary string, extra []file) (err err
 	return writeFile(filepath.Join(dist, deb.Default.ConventionalFileName(info)), func(w io.Writer) error { return deb.Default.Package(info, w) })
 }
 
-// compressed returns a file compressed by gzip without a time, so that equal files stay equal.
+// compressed compresses a file with gzip. The header has no time, so equal files stay equal.
 func compressed(f file) (file, error) {
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)

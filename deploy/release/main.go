@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// Platforms are those of a release.
+// platforms are the platforms of a release.
 var platforms = []platform{
 	{"linux", "amd64"},
 	{"linux", "arm64"},

@@ -12,12 +12,12 @@ import (
 	"github.com/cpuguy83/go-md2man/v2/md2man"
 )
 
-// shells are those with completions, and the file name that each expects.
+// shells lists the shells with completions, each with the file name that it expects.
 var shells = []struct{ name, file string }{
 	{"bash", "assay.bash"}, {"zsh", "_assay"}, {"fish", "assay.fish"}, {"powershell", "assay.ps1"},
 }
 
-// manuals returns the manual page and the completions, which the program prints.
+// manuals returns the manual page and the completions. The program prints the completions.
 func manuals(ctx context.Context, o options, binary string) ([]file, error) {
 	page, err := os.ReadFile(filepath.Join(o.Source, "docs/reference/cli.md"))
 	if err != nil {

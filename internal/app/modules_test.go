@@ -93,7 +93,7 @@ func TestModules_PricesOnlyStartsNoWorkOfTheWallet(t *testing.T) {
 		t.Error("got a service of the fee rules, want none")
 	}
 	if _, metrics := a.send(t, "GET", "/metrics", ""); strings.Contains(metrics, "assay_ledger") || strings.Contains(metrics, "assay_trades") || !strings.Contains(metrics, "assay_items_in_scope") {
-		t.Errorf("got the metrics %.2000s, want those of prices, and none of the ledger and of trades", metrics)
+		t.Errorf("got the metrics %.2000s, want metrics of prices and none of the ledger or trades", metrics)
 	}
 	if status, body := a.send(t, "PUT", "/api/users/u1", "{}"); status != http.StatusOK {
 		t.Errorf("got %d %s, want a new user", status, body)
@@ -138,7 +138,7 @@ func (a *App) count(t *testing.T, query string) (n int) {
 	return n
 }
 
-// TestModules_PricesOnlyKeepsMoney turns the wallet of a user with money off and on again.
+// TestModules_PricesOnlyKeepsMoney turns the wallet module off and on while a user has money.
 func TestModules_PricesOnlyKeepsMoney(t *testing.T) {
 	dir := t.TempDir()
 	a, stop := startApp(t, dir)
@@ -181,8 +181,8 @@ func TestModules_PricesOnlyKeepsMoney(t *testing.T) {
 	}
 }
 
-// TestModules_DifferentOnOneDatabaseWarn starts instances on one database. Only the one with
-// other modules warns.
+// TestModules_DifferentOnOneDatabaseWarn starts instances on one database. Only the instance with
+// different modules warns.
 func TestModules_DifferentOnOneDatabaseWarn(t *testing.T) {
 	database := dbtest.On(t, dbtest.PostgreSQL)
 	for _, c := range []struct {
@@ -209,8 +209,8 @@ func TestModules_DifferentOnOneDatabaseWarn(t *testing.T) {
 	}
 }
 
-// TestModules_PricesOnlyWarnsOnceOfFeeRules names fee rules that cannot be read. Without the
-// wallet nothing reads them, so only the warning about MODULES remains.
+// TestModules_PricesOnlyWarnsOnceOfFeeRules configures fee rules that cannot be read. Without the
+// wallet module nothing reads them, so the only warning is that they have no effect.
 func TestModules_PricesOnlyWarnsOnceOfFeeRules(t *testing.T) {
 	for modules, want := range map[string]string{
 		"prices":               "PAYMENT_FEE_RULES has no effect, because MODULES is prices",

@@ -70,8 +70,7 @@ func TestOpenProviders_BidsAreNotAMarket(t *testing.T) {
 	}
 }
 
-// A market that several providers carry must have the same key at all of them, because it
-// counts once.
+// All providers must use the same key for a market, so that the market counts once.
 func TestOpenProviders_AMarketHasOneKeyAcrossProviders(t *testing.T) {
 	single := []string{"csfloat", "marketcsgo", "skinport", "steam", "waxpeer"}
 	environ := []string{"PRICEMPIRE_MARKETS=" + strings.Join(single, ",")}

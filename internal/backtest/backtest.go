@@ -94,7 +94,7 @@ func (r *Result) check() {
 	}
 }
 
-// experiment is one of the experiments that Run performs.
+// experiment is one experiment of Run.
 type experiment struct {
 	name  string
 	needs func(*Data) string // returns why the data is insufficient, or ""
@@ -178,8 +178,8 @@ func longSeries(d *Data) string {
 	return ""
 }
 
-// fullest returns the time with responses of the most markets, and these markets. If there
-// are several such times, it returns the last one.
+// fullest returns the index of the time with responses of the most markets, and the indices of
+// these markets. If there are several such times, it returns the last one.
 func (d *Data) fullest() (t int, markets []int) {
 	for i, qs := range d.Quotes {
 		var m []int

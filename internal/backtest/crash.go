@@ -95,7 +95,7 @@ func (l *lab) crash(markets, late, steps int) (first, worst float64, wrong int, 
 	return first, worst, wrong, nil
 }
 
-// scale returns the median of price/truth. It is the level of the prices.
+// scale returns the median of price/truth, which is the level of the prices.
 func (w *scenario) scale(run int, o *Outcome) float64 {
 	var v []float64
 	for i, it := range o.Items {

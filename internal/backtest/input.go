@@ -111,7 +111,7 @@ func (r *reader) file(name string) error {
 		return fmt.Errorf("the file is empty: the header must have the columns %s", strings.Join(columns(), ", "))
 	}
 	if err != nil {
-		return fmt.Errorf("header: %w", err)
+		return fmt.Errorf("read header: %w", err)
 	}
 	header[0] = strings.TrimPrefix(header[0], "\ufeff") // spreadsheets write a byte order mark
 	var at [5]int

@@ -9,7 +9,7 @@ import (
 	"assay/internal/pricing"
 )
 
-const poisonRuns = 7
+const poisonRuns = 7 // number of runs with the fault
 
 // poison is a fault in the quotes of one or several markets.
 type poison struct {
@@ -195,8 +195,8 @@ func refusals(runs []*Outcome) int {
 	return n
 }
 
-// poison runs a scenario with a fault that starts at the market target. It returns the
-// number of wrong prices with status ok in the worst run.
+// poison runs a scenario with a fault in p.markets markets, beginning with the market target.
+// It returns the number of wrong prices with status ok in the worst run.
 func (l *lab) poison(w *scenario, clean []*Outcome, p poison, target int) (int, error) {
 	seed := l.rand.Uint64()
 	outcomes, err := l.replay(w, func(run int, responses []Quotes) {
@@ -222,9 +222,9 @@ func (l *lab) poison(w *scenario, clean []*Outcome, p poison, target int) (int, 
 }
 
 // countWrong counts the prices that differ from those without the fault by a factor above
-// 1.5. If before is nil, it counts only prices with status ok. Otherwise it skips prices
-// that are the same as before the fault: these are correct when the response of the only
-// market is refused.
+// 1.5. If before is nil, it counts only prices with status ok. Otherwise it skips prices that
+// have not changed since before the fault. They are correct, because the only market's
+// response was refused.
 func countWrong(o, clean, before *Outcome) int {
 	n := 0
 	for i, it := range o.Items {

@@ -8,8 +8,8 @@ import (
 	"assay/internal/pricing"
 )
 
-// replayed runs the unchanged history. It measures the distance of real responses from the
-// limit of the dispersion J, and the decisions of the policy.
+// replayed runs the unchanged history. It measures how far the dispersion J of real responses
+// stays below its limit, and it counts the decisions of the guard.
 func replayed(l *lab) ([]Measure, error) {
 	d := l.data
 	sim := NewSim(d.Names, d.Markets, l.opts.Policy)
@@ -74,8 +74,8 @@ func (l *lab) guardDecisions(name string, runs []*Outcome) (held, released float
 }
 
 // hindsight returns the shares of prices within 2, 5 and 10 % of a reference. The reference
-// is the median of the estimates of the previous, the current and the next run. It excludes
-// an absurd quote that exists in only one of them.
+// is the median of the estimates of the previous, the current and the next run, so an absurd
+// quote in only one of these runs does not affect it.
 func hindsight(runs []*Outcome) [3]float64 {
 	var n [3]int
 	all := 0

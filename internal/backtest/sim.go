@@ -163,7 +163,7 @@ func (m *simMarket) quote(name int) pricing.Quote {
 	}
 }
 
-// price computes every item.
+// price computes the prices of all items.
 func (s *Sim) price(now time.Time, res pricing.Result) *Outcome {
 	run := &Outcome{At: now, Items: make([]Item, len(s.names)), Markets: res.Markets}
 	pricer := pricing.NewPricer(s.policy, s.set)
@@ -205,8 +205,8 @@ func (it *simItem) references(now time.Time) pricing.References {
 	return pricing.ReferencesOf(now, it.past[0], priceAt(now.Add(-24*time.Hour)), priceAt(now.Add(-7*24*time.Hour)))
 }
 
-// store saves the state, and the price if it changed. It deletes prices that are too old
-// for references.
+// store saves the state, and the price if it changed. It deletes prices that are too old to
+// be references.
 func (it *simItem) store(now time.Time, p *pricing.Priced) {
 	it.state = p.State
 	if p.Price <= 0 {

@@ -112,8 +112,8 @@ func leaveOneOut(l *lab) ([]Measure, error) {
 	}, nil
 }
 
-// dropOut measures the change of prices when one market does not respond for longer than
-// the maximum age of its quotes.
+// dropOut measures how prices change when one market does not respond until its quotes are
+// too old.
 func dropOut(l *lab) ([]Measure, error) {
 	moved, all := 0, 0
 	_, markets := l.data.fullest()
@@ -209,8 +209,8 @@ func (s *snapshot) both(name int, pair []int) (a, b money.Micro) {
 	return p.Quotes[0].Price, p.Quotes[1].Price
 }
 
-// wrong reports whether the price from a pair of quotes is nearer to the wrong quote, which
-// is the one further from the truth.
+// wrong reports whether the price from a pair of quotes is nearer to the wrong quote. The
+// wrong quote is the one further from the truth.
 func (s *snapshot) wrong(name int, pair []int, last, a, b, truth money.Micro) bool {
 	p := s.price(name, pair, last).Estimated
 	near, far := a, b

@@ -57,7 +57,7 @@ func TestCheckPhase_AcceptsOnlyDopplerPhases(t *testing.T) {
 	}
 }
 
-// The database stores responses under these bucket numbers.
+// The database stores responses under these bucket numbers, so they must never change.
 func TestBucket_NeverChanges(t *testing.T) {
 	for name, want := range map[string]int{
 		"":                               69,

@@ -99,6 +99,6 @@ func TestCopy_ExitCodes(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if code, _, errs := run(ctx, "copy", "--from", from, "--to", to); code != exitInterrupted || !strings.Contains(errs, "interrupted: the target is still empty") {
-		t.Errorf("interrupted copy: got exit code %d, want that of an interruption and an empty target: %s", code, errs)
+		t.Errorf("interrupted copy: got exit code %d, want exitInterrupted and an empty target: %s", code, errs)
 	}
 }

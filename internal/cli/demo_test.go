@@ -44,7 +44,7 @@ func TestDemoAssets_CoverAllNamesDeterministically(t *testing.T) {
 func TestDemo_RejectsOtherDirectories(t *testing.T) {
 	dir := t.TempDir()
 	fresh := filepath.Join(dir, "fresh", "deep")
-	for range 2 { // the second call finds the mark of the first
+	for range 2 { // the second call finds the marker file of the first
 		if err := claimDemoDir(fresh); err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +56,7 @@ func TestDemo_RejectsOtherDirectories(t *testing.T) {
 		t.Errorf("got error %v, want a usage error", err)
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 2 {
-		t.Errorf("rejected directory: got files %v, want it unchanged", entries)
+		t.Errorf("rejected directory: got files %v, want no change", entries)
 	}
 }
 

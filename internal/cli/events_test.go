@@ -13,12 +13,12 @@ import (
 	"assay/internal/view"
 )
 
-// listEvents simulates a server with the events 812 to 814, up to two on a page, whose first
-// events were deleted.
+// listEvents simulates a server with the events 812 to 814, two per page. The server has deleted
+// the earlier events.
 func (f *fakeServer) listEvents(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	f.eventPolls++
-	away := f.awayAt > 0 && (f.eventPolls == f.awayAt || f.eventPolls == f.awayAt+1) // net/http repeats the first one
+	away := f.awayAt > 0 && (f.eventPolls == f.awayAt || f.eventPolls == f.awayAt+1) // net/http retries the first broken request itself
 	f.mu.Unlock()
 	if away {
 		panic(http.ErrAbortHandler)
@@ -36,14 +36,14 @@ func (f *fakeServer) listEvents(w http.ResponseWriter, r *http.Request) {
 		`{"number":"814","id":"8","kind":"inventory.priced","at":"2026-01-02T03:04:07Z","data":{"userId":"u1"}}`,
 	}[after-811:]
 	if len(all) == 0 && q.Get("wait") != "" {
-		<-r.Context().Done() // the client is interrupted
+		<-r.Context().Done() // until the client is interrupted
 		return
 	}
 	page := all[:min(len(all), limit, 2)]
 	response(200, fmt.Sprintf(`{"items":[%s],"next":"%d","upToDate":%t}`, strings.Join(page, ","), after+len(page), len(page) == len(all)))(w, r)
 }
 
-// The connection breaks once, as at a restart of the server.
+// The connection breaks once, as it does when the server restarts.
 func TestEvents_FollowPrintsEachEventOnceUntilInterrupted(t *testing.T) {
 	for _, asJSON := range []bool{false, true} {
 		f := newFakeServer(t)

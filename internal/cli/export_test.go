@@ -121,7 +121,7 @@ func TestExport_WritesParquet(t *testing.T) {
 	}
 }
 
-// A file must never hold a part of the prices.
+// An interrupted export must leave no file.
 func TestExport_LeavesNoPartialFile(t *testing.T) {
 	dir := t.TempDir()
 	for name, cut := range map[string]string{"in a line": exportedPrices[:400], "after a line": exportedPrices} {

@@ -26,7 +26,7 @@ type fakeServer struct {
 	pushed   []string // bodies of inventory syncs
 	onPoll   func(n int)
 
-	eventPolls, awayAt int // requests of events; number of the first one whose connection breaks
+	eventPolls, awayAt int // requests for events; number of the first request whose connection breaks
 }
 
 func newFakeServer(t testing.TB) *fakeServer {
@@ -119,8 +119,7 @@ func (f *fakeServer) refresh(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// createKey returns a new key if the body is the expected one.
-// wantsBody rejects requests with another body.
+// wantsBody rejects requests whose body is not want.
 func wantsBody(h http.HandlerFunc, want string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if body, _ := io.ReadAll(r.Body); string(body) != want {
@@ -131,7 +130,7 @@ func wantsBody(h http.HandlerFunc, want string) http.HandlerFunc {
 	}
 }
 
-// patchOperator accepts one body of each change, and knows only ben.
+// patchOperator accepts one body for each kind of change. The only operator is ben.
 func patchOperator(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	changed := map[string]string{

@@ -11,7 +11,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// startMCP runs `assay mcp` against a server, connected to the library's own client by pipes.
+// startMCP runs `assay mcp` against a server. It returns a client session of the MCP library, which
+// is connected by pipes.
 func startMCP(t *testing.T, environ []string, args ...string) *mcp.ClientSession {
 	t.Helper()
 	in, toServer := io.Pipe()
@@ -24,11 +25,11 @@ func startMCP(t *testing.T, environ []string, args ...string) *mcp.ClientSession
 	}()
 	session, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), &mcp.IOTransport{Reader: fromServer, Writer: toServer}, nil)
 	if err != nil {
-		t.Fatalf("connect: %v", err)
+		t.Fatalf("connect: got error %v, want none", err)
 	}
 	t.Cleanup(func() {
 		if err := session.Close(); err != nil {
-			t.Errorf("close the session: %v", err)
+			t.Errorf("close the session: got error %v, want none", err)
 		}
 		if code := <-ended; code != 0 {
 			t.Errorf("assay mcp: got exit code %d and %q, want 0 after the end of its input", code, errs.String())

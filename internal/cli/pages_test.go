@@ -13,7 +13,7 @@ import (
 var (
 	pageBlock  = regexp.MustCompile("(?sm)^ *```(?:sh|bash|text|console|cron)\n(.*?)^ *```")
 	pageInline = regexp.MustCompile("`((?:bin/)?assay [^`\n]+)`")
-	// A command begins a line, or follows another command or the user or container that runs it.
+	// A command begins a line, or follows a prompt, another command, or a prefix such as "sudo -u assay".
 	pageCommand = regexp.MustCompile(`(?m)(?:^|\$ |&& |-u assay |exec assay |\*  |MODULES=\w+ )(?:bin/)?assay ([^\n]*)`)
 	endOfWords  = regexp.MustCompile(`\s(?:#|\||&&|>|<|;)`)
 	notCommand  = regexp.MustCompile(`^(?:works|is|has|\.\.\.)\b`)

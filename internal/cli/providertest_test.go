@@ -193,7 +193,7 @@ func TestProviderTest_CountsInBudget(t *testing.T) {
 	}
 }
 
-// prober is a provider with a cheapest call.
+// prober is a provider that implements provider.Prober.
 type prober struct{ provider.Provider }
 
 func (prober) Describe() provider.Description { return provider.Description{Shape: provider.Bulk} }
@@ -211,7 +211,7 @@ func TestProbe_UsesProviderProbeOrFirstFile(t *testing.T) {
 	}
 }
 
-// namedProber is a provider whose cheapest call requests a name.
+// namedProber is a provider whose cheapest call needs an item name.
 type namedProber struct{ described }
 
 func (namedProber) Probe() provider.Call {
@@ -276,12 +276,12 @@ func TestProviderTest_RequestsGivenFile(t *testing.T) {
 		}
 		found := tested(t.Context(), src, nil, call, time.Now)
 		if len(found.Others) != 1 || found.File != want.File || found.Others[0] == want.File {
-			t.Errorf("file %q: got %q tested and %q not tested, want %q and the other one", file, found.File, found.Others, want.File)
+			t.Errorf("file %q: got %q tested and %q not tested, want %q tested and the other file not tested", file, found.File, found.Others, want.File)
 		}
 		var text strings.Builder
 		writeTested(&text, found)
 		if !strings.Contains(text.String(), "  tested "+want.File+"; not tested, see --file: "+found.Others[0]+"\n") {
-			t.Errorf("file %q: got the output %s, want the tested file and the other one in it", file, text.String())
+			t.Errorf("file %q: got the output %s, want both files in it", file, text.String())
 		}
 	}
 	for _, d := range []described{src, {Name: "named", Shape: provider.Single}, {Name: "empty", Shape: provider.Bulk}} {

@@ -104,7 +104,7 @@ func TestReference_MatchesTheHelp(t *testing.T) {
 	}
 }
 
-// flagsOf returns the flags in the help of the program, which every command has too.
+// flagsOf returns the flags in the help of the program. Every command also has these flags.
 func flagsOf(help string) string {
 	_, flags, _ := strings.Cut(help, "Flags:\n")
 	flags, _, _ = strings.Cut(flags, "\n\n")

@@ -62,7 +62,7 @@ func startServer(t *testing.T, dir string) *started {
 	t.Cleanup(cancel)
 	var ok bool
 	if s.addr, ok = <-addr; !ok {
-		t.Fatalf("got exit code %d of the server, want it to listen", <-done)
+		t.Fatalf("got exit code %d of the server, want a listening server", <-done)
 	}
 	return s
 }
@@ -143,7 +143,7 @@ func TestBackup_RestoresServerData(t *testing.T) {
 		t.Fatalf("restore --with-secrets: got exit code %d, want 0: %s", code, out)
 	}
 	if restored, err := os.ReadFile(filepath.Join(there.dir, "secrets", "ADMIN_API_TOKEN")); err != nil || !bytes.Equal(restored, secret) {
-		t.Errorf("secrets after the restore: got error %v, want those of the backup", err)
+		t.Errorf("secrets after the restore: got error %v, want the secrets of the backup", err)
 	}
 	again := startServer(t, there.dir)
 	if code, out := again.assay("inventory", "show", "u1"); code != 0 || !strings.Contains(out, "★ Karambit") {
@@ -179,14 +179,14 @@ func TestBackup_ValidatesBeforeWriting(t *testing.T) {
 		Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard, Now: time.Now,
 	}
 	if code := broken.Run(t.Context()); code != exitOK {
-		t.Errorf("restore with errors in other settings: got exit code %d, want 0", code)
+		t.Errorf("backup with errors in other settings: got exit code %d, want 0", code)
 	}
 	before := listing(t, s.dir)
 	if code, out := s.assay("restore", bare, "--with-secrets", "--force"); code != exitUsage || !strings.Contains(out, "bare.db.secrets") {
 		t.Errorf("restore --with-secrets of a backup without them: got exit code %d, want a usage error: %s", code, out)
 	}
 	if after := listing(t, s.dir); after != before {
-		t.Errorf("files after the rejected restore: got\n%s\nwant those of before:\n%s", after, before)
+		t.Errorf("files after the rejected restore: got\n%s\nwant the files before the restore:\n%s", after, before)
 	}
 }
 
@@ -222,7 +222,7 @@ func TestServe_ValidatesProvidersBeforeCreatingFiles(t *testing.T) {
 	}
 }
 
-// stopper stores its input. It stops the server when the log reports that it is serving.
+// stopper stores the log. It stops the server when the log reports that the server is ready.
 type stopper struct {
 	bytes.Buffer
 	stop func()

@@ -16,8 +16,8 @@ import (
 	"assay/internal/wallet/audit"
 )
 
-// ledgerDir creates a data directory with a ledger. User u1 has 500 cents. Then it executes
-// the given change of the database.
+// ledgerDir creates a data directory with a ledger in which user u1 has 500 cents. It then runs the
+// SQL statement in change.
 func ledgerDir(t *testing.T, change string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -101,6 +101,6 @@ func TestVerify_PrintsTheReportAsJSON(t *testing.T) {
 		t.Errorf("progress without a terminal: got %q, want lines with the verified rows", reported)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "secrets")); err == nil {
-		t.Error("got a new directory of the secrets, want none")
+		t.Error("got a new secrets directory, want none")
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// rotating returns credentials with an admin token from a file, and the path of that file.
+// rotating returns credentials with an admin token from a file, and the path of the file.
 func rotating(t *testing.T, token string) (*Credentials, string) {
 	t.Helper()
 	path := write(t, filepath.Join(t.TempDir(), "token"), token+"\n")
@@ -156,9 +156,8 @@ func TestCredentials_StayUnchangedAfterAFault(t *testing.T) {
 	})
 }
 
-// TestCredentials_MissingConfigFileKeepsTheSecrets covers an editor that
-// replaces the configuration file. The secrets that an earlier start generated must not
-// become valid meanwhile.
+// TestCredentials_MissingConfigFileKeepsTheSecrets removes the configuration file for a moment, as
+// some editors do. The secrets that an earlier start generated must not become valid meanwhile.
 func TestCredentials_MissingConfigFileKeepsTheSecrets(t *testing.T) {
 	o := options(t)
 	if _, err := CreateSecrets(load(t, o), true); err != nil {

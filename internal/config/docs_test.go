@@ -31,12 +31,12 @@ func TestDefinitions_AreTheDocumentedOnes(t *testing.T) {
 		return
 	}
 	if want != string(page) {
-		t.Errorf("%s: got an old table, want the current one: run make generate", path)
+		t.Errorf("%s: got an outdated table, want the current table: run make generate", path)
 	}
 }
 
-// settingsTable returns one row for each setting. A row has the settings of all providers
-// that differ in the provider only.
+// settingsTable returns the Markdown table of all settings. Settings that differ only in the
+// provider share a row.
 func settingsTable(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder

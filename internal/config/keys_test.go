@@ -26,7 +26,7 @@ func TestCreateSecrets_FirstStartOnSQLite(t *testing.T) {
 		}
 		text, err := os.ReadFile(path)
 		if err != nil || !form.Match(text) || seen[string(text)] {
-			t.Errorf("%s: got no new secret, error %v, want one of its own", path, err)
+			t.Errorf("%s: got an invalid or repeated secret, error %v, want a new secret", path, err)
 		}
 		seen[string(text)] = true
 	}
@@ -130,7 +130,7 @@ func TestLoad_RefusesWeakAndSharedSecrets(t *testing.T) {
 	}
 }
 
-// A caller could forge ledger entries with a token that contains the key of the ledger.
+// A token must not contain the ledger key: a client with such a token could forge ledger entries.
 func TestLoad_RefusesATokenAsLedgerKey(t *testing.T) {
 	first, second := strings.Repeat("a1", 32), strings.Repeat("b2", 32)
 	for _, token := range []string{first, second, strings.ToUpper(second), "k2:" + second} {

@@ -167,7 +167,7 @@ func TestLoad_ReadsEverySetting(t *testing.T) {
 	))
 	if got := c.Provider["sim"]; got.BaseURL.String() != "http://127.0.0.1:9000/v1" || got.APIKey.Reveal() != "sim-key" ||
 		got.Limit != (Limit{Requests: 8, Per: 5 * time.Minute}) || got.Quota != (Quota{Day: 1000, Month: 30000}) {
-		t.Errorf("provider sim is %+v, want the address, key, limit and quota of the environment", got)
+		t.Errorf("provider sim: got %+v, want the address, key, limit and quota of the environment", got)
 	}
 	if len(c.SyncSecrets) != 2 || c.SyncSecrets[1].Reveal() != "new-secret-new-secret" {
 		t.Errorf("got %d secrets, want 2 with the new one last", len(c.SyncSecrets))
@@ -297,7 +297,7 @@ func TestLoad_SecretFromFile(t *testing.T) {
 	path := write(t, filepath.Join(t.TempDir(), "token"), "first-live-secret\r\nsecond-live-secret\n")
 	c := load(t, options(t, "ADMIN_API_TOKEN_FILE="+path))
 	if len(c.AdminTokens) != 2 || c.AdminTokens[0].Reveal() != "first-live-secret" || c.AdminTokens[1].Reveal() != "second-live-secret" {
-		t.Errorf("got %d tokens, want the two of the file", len(c.AdminTokens))
+		t.Errorf("got %d tokens, want the two in the file", len(c.AdminTokens))
 	}
 	o := options(t)
 	o.Flags = map[string]string{"ADMIN_API_TOKEN_FILE": path}

@@ -12,7 +12,8 @@ import (
 	"assay/internal/randtest"
 )
 
-// database creates a database with one setting, and returns its path and a backup.
+// database creates a database with one setting and returns its path and a backup. It changes the
+// setting after the backup.
 func database(t *testing.T, value string) (path string, backup []byte) {
 	t.Helper()
 	dir := t.TempDir()
@@ -80,7 +81,7 @@ func TestRestore_ReplacesOnlyWithForceAndKeepsTheOldDatabase(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := os.Stat(path + kept); err != nil {
-			t.Errorf("old database: got error %v of Stat, want it kept", err)
+			t.Errorf("Stat of the old database: got error %v, want none", err)
 		}
 		if got := value(t, path); got != "old" {
 			t.Errorf("got value %q, want %q from the backup", got, "old")
@@ -166,12 +167,12 @@ func TestBackup_GetsItsNameOnlyWhenComplete(t *testing.T) {
 			return err
 		}
 		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("got error %v of Stat before the backup is complete, want no file with the final name", err)
+			t.Errorf("Stat before the backup is complete: got error %v, want fs.ErrNotExist", err)
 		}
 		return failed
 	})
 	if _, statErr := os.Stat(file); !errors.Is(err, failed) || !errors.Is(statErr, fs.ErrNotExist) {
-		t.Errorf("got error %v and file %v, want %v and no file", err, statErr, failed)
+		t.Errorf("got error %v and Stat error %v, want %v and no file", err, statErr, failed)
 	}
 	// A killed backup may leave a pg_dump that continues to write to the old partial
 	// file.
@@ -227,7 +228,7 @@ func TestRestore_RefusesInvalidBackupsAndChangesNothing(t *testing.T) {
 	}
 }
 
-// This build could not restore such a backup.
+// A build can restore only backups with its own schema, so Backup refuses any other schema.
 func TestBackup_RefusesADatabaseOfAnotherBuild(t *testing.T) {
 	for _, d := range []Dialect{SQLite, PostgreSQL} {
 		s := emptySide(t, d)
@@ -243,7 +244,7 @@ func TestBackup_RefusesADatabaseOfAnotherBuild(t *testing.T) {
 			t.Errorf("got error %v, want ErrSchemaUnknown", err)
 		}
 		if _, err := os.Stat(to); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("got error %v of Stat after the failed backup, want no file", err)
+			t.Errorf("Stat after the failed backup: got error %v, want fs.ErrNotExist", err)
 		}
 	}
 }

@@ -13,7 +13,7 @@ const settingColumns = "name text, value text"
 
 var settingsBulk = db.NewBulk(`INSERT INTO setting (name, value) `, settingColumns, "")
 
-// A table of many rows goes to PostgreSQL by COPY, one of few rows as arrays.
+// PostgreSQL gets many rows with COPY and few rows as arrays.
 func TestWriteRows_InsertsAnyNumberOfRowsInTheTransaction(t *testing.T) {
 	dbtest.Each(t, func(f *dbtest.Fixture) {
 		insert := func(n int, fault error) error {
@@ -36,7 +36,7 @@ func TestWriteRows_InsertsAnyNumberOfRowsInTheTransaction(t *testing.T) {
 		}
 		want := int64(0)
 		for _, n := range []int{0, 1, 63, 64, 200} {
-			f.Is("the error is that of the function", errors.Is(insert(n, errTest), errTest), true)
+			f.Is("the transaction returns the error of the function", errors.Is(insert(n, errTest), errTest), true)
 			f.Is("rows after a rollback", stored(), want)
 			f.Must(insert(n, nil))
 			want += int64(n)

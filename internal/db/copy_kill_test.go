@@ -24,8 +24,8 @@ const (
 	copyVerifying = "STORE_TEST_COPY_VERIFYING"
 )
 
-// copyAndHold copies an SQLite file in a child process. When rows are written, it prints
-// a line and waits to be killed.
+// copyAndHold runs in a child process. It copies an SQLite file, prints a line after it has written
+// rows, and waits to be killed.
 func copyAndHold(from string) {
 	verifying, _ := strconv.ParseBool(os.Getenv(copyVerifying)) // this test wrote it
 	_, err := db.Copy(context.Background(), db.CopyOptions{

@@ -92,7 +92,8 @@ var traps = []string{
 	`it's "quoted" \ \N \. \x`, "e\u0301 is not \u00e9", "\U0001F480\u200d\ufeff", "$1 ?1 %s {} NULL", strings.Repeat("long ", 1000), "\x01\x7f",
 }
 
-// filledRows exceeds the rows of one statement and is not a multiple of them.
+// filledRows is the number of rows in each table. A copy of them needs one full statement and a
+// partial one.
 const filledRows = bulkRows + 7
 
 // fill inserts rows with values of all types into every table.
@@ -132,14 +133,14 @@ func (s *copySide) fill(t *testing.T) {
 				values = append(values, v)
 			}
 			if _, err := tx.ExecContext(t.Context(), insert, values...); err != nil {
-				t.Fatalf("%s: %v", table.name, err)
+				t.Fatalf("%s: got error %v, want none", table.name, err)
 			}
 		}
 	}
 	must(t, tx.Commit())
 }
 
-// kinds returns all tables with the column types of PostgreSQL, which has booleans.
+// kinds returns all tables with the column types of PostgreSQL, because SQLite has no booleans.
 func kinds(t *testing.T) []copyTable {
 	t.Helper()
 	return emptySide(t, PostgreSQL).tables(t)

@@ -15,7 +15,7 @@ import (
 	"assay/internal/pgtest"
 )
 
-// Lists use all connections of Read here.
+// The test holds every connection that lists can use. Health checks must still get one.
 func TestHealthy_UsesReservedConnections(t *testing.T) {
 	for _, o := range []struct {
 		Options
@@ -71,7 +71,7 @@ func TestFailures_CountForTheWindow(t *testing.T) {
 	})
 }
 
-// Only errors of the database are marked for a retry.
+// Transient marks only database errors that a retry can fix.
 func TestTransient_MarksOnlyTemporaryDatabaseErrors(t *testing.T) {
 	if f := fault.Of(Transient(fmt.Errorf("begin: %w", ErrDatabaseReplaced))); f == nil || f.Kind != fault.Unavailable {
 		t.Errorf("replaced database: got fault %+v, want unavailable", f)

@@ -26,7 +26,8 @@ func inventoryOf(t *testing.T, raw *sql.DB) (rows string) {
 	return rows
 }
 
-// filled returns a database with inventory rows. The rows with the greatest ids are deleted.
+// filled returns a database with inventory rows. It deletes the rows with the greatest ids, so that
+// the next id does not follow from the stored ids.
 func filled(t *testing.T) (dbtest.Database, *sql.DB) {
 	t.Helper()
 	d := dbtest.On(t, dbtest.PostgreSQL)
@@ -75,10 +76,10 @@ func TestPartition_KeepsRowsIDsAndIndexes(t *testing.T) {
 				(SELECT count(*) FROM pg_index WHERE indrelid = CAST('inventory' AS regclass) AND indisvalid),
 				(SELECT count(*) FROM pg_partition_tree('inventory') p JOIN pg_class c ON c.oid = p.relid WHERE reloptions = '{fillfactor=45}')`).Scan(&have, &indexes, &filled))
 		if parts == 1 {
-			have, filled = max(have, 1), max(filled, 1) // PostgreSQL lists an ordinary table or none
+			have, filled = max(have, 1), max(filled, 1) // pg_partition_tree lists an ordinary table as itself or not at all
 		}
 		if have != parts || indexes != 4 || filled != parts {
-			t.Errorf("%d partitions: got %d with %d indexes and %d fill factors, want 4 indexes", parts, have, indexes, filled)
+			t.Errorf("%[1]d partitions: got %[2]d with %[3]d indexes and %[4]d fill factors, want %[1]d with 4 indexes and %[1]d fill factors", parts, have, indexes, filled)
 		}
 	}
 	var id int64
@@ -146,7 +147,7 @@ func TestPartition_RefusesARunningServer(t *testing.T) {
 	must(t, partition(t, d, 4)) // the server has stopped
 }
 
-// The session of a conversion is ended while it creates an index, after it has copied all rows.
+// The test ends the database session of a conversion that has copied all rows and creates an index.
 func TestPartition_LeavesTheTableWhenKilled(t *testing.T) {
 	d, raw := filled(t)
 	want := inventoryOf(t, raw)
@@ -197,7 +198,7 @@ func TestPartition_DetectsChangedPartitions(t *testing.T) {
 	}
 }
 
-// A backup replaces a database with the same or the other layout.
+// A restored backup keeps the layout of the backup, whatever layout the old database has.
 func TestPartition_BackupsRestoreTheLayout(t *testing.T) {
 	d, raw := filled(t)
 	want := inventoryOf(t, raw)

@@ -118,7 +118,7 @@ func TestPostgres_ReportsAStoppedServerAsUnavailable(t *testing.T) {
 		t.Errorf("write while the server is stopped: got fault %+v, want unavailable", f)
 	}
 	if err := write(); errors.Is(err, db.ErrCommitUnknown) {
-		t.Errorf("transaction that never began: got error %v, want another one than ErrCommitUnknown", err)
+		t.Errorf("transaction that never began: got error %v, want an error other than ErrCommitUnknown", err)
 	}
 	must(t, server.Restart())
 	must(t, s.Healthy(t.Context()))

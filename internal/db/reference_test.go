@@ -13,15 +13,15 @@ import (
 	"assay/internal/db"
 )
 
-// documentedTable is a table as the pages show it.
+// documentedTable is a table as the reference pages describe it.
 type documentedTable struct {
 	columns []string
 	types   map[string]string
 	keys    string
 }
 
-// documentedTables returns all tables and views that the migrations create, with the columns in the
-// order of SQLite and the types of PostgreSQL.
+// documentedTables returns all tables and views that the migrations create. The column order is
+// the order in SQLite. The types are the types in PostgreSQL.
 func documentedTables(t *testing.T) map[string]*documentedTable {
 	t.Helper()
 	text, err := os.ReadFile("catalog_postgres.txt")
@@ -39,7 +39,7 @@ func documentedTables(t *testing.T) map[string]*documentedTable {
 		}
 		all[table].columns = append(all[table].columns, column)
 		kind, ok := types["column "+table+"."+column]
-		if !ok { // of a view
+		if !ok { // a column of a view
 			return
 		}
 		kind, _, _ = strings.Cut(kind, " DEFAULT ")
@@ -65,7 +65,7 @@ func documentedTables(t *testing.T) map[string]*documentedTable {
 	return all
 }
 
-// rows calls fn for each row of two texts.
+// rows runs a query that selects two texts, and calls fn for each row.
 func rows(t *testing.T, model *sql.DB, query string, fn func(a, b string)) {
 	t.Helper()
 	found, err := model.QueryContext(t.Context(), query)
@@ -84,8 +84,8 @@ var (
 	nameInCell  = regexp.MustCompile("`(\\w+)`")
 )
 
-// render returns the rows of a table on a page. The meanings are those of the page; columns and
-// types are those of the database.
+// render returns the Markdown rows of a table. It takes the columns and types from the database
+// and the meanings from onPage, the current rows of the page.
 func (d *documentedTable) render(t *testing.T, table, onPage string) string {
 	t.Helper()
 	var out strings.Builder
@@ -134,8 +134,8 @@ func (d *documentedTable) render(t *testing.T, table, onPage string) string {
 	return out.String()
 }
 
-// TestTables_AreTheDocumentedOnes compares columns, types and keys of the pages with the migrations.
-// With ASSAY_UPDATE=1 it rewrites them, and keeps the meanings.
+// TestTables_AreTheDocumentedOnes compares the columns, types and keys on the pages with the
+// migrations. With ASSAY_UPDATE=1 it rewrites the pages and keeps the meanings.
 func TestTables_AreTheDocumentedOnes(t *testing.T) {
 	all := documentedTables(t)
 	if len(all) < 50 {

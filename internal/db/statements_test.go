@@ -73,7 +73,7 @@ func TestSQL_OnlyOwnersWriteTables(t *testing.T) {
 	record, err := os.ReadFile("../../docs/adr/0023-sql-beside-its-subject.md")
 	must(t, err)
 	type row struct {
-		tables, writers map[string]bool // true after a statement uses it
+		tables, writers map[string]bool // true if a statement uses the name
 	}
 	names := func(cells string) map[string]bool {
 		out := map[string]bool{}
@@ -136,7 +136,7 @@ func TestSQL_OnlyOwnersWriteTables(t *testing.T) {
 	}
 }
 
-// TestSQL_OneConventionForMissingRows verifies that only db.Found reads sql.ErrNoRows.
+// TestSQL_OneConventionForMissingRows verifies that only db.Found uses sql.ErrNoRows.
 func TestSQL_OneConventionForMissingRows(t *testing.T) {
 	for _, name := range productionFiles(t) {
 		source, err := os.ReadFile(name)
@@ -299,9 +299,9 @@ func localsOf(fn *ast.FuncDecl) map[string][]ast.Expr {
 	return out
 }
 
-// texts returns the possible values of a string expression, or nil for other expressions.
-// A variable has all values that are assigned to it. The variable "from" has one value
-// for each part of a plan.
+// texts returns the possible values of a string expression, or nil for other expressions. A
+// variable has every value that is assigned to it. The variable "from" is a parameter: it has the
+// FROM clause of each kind of plan.
 func (r *reader) texts(e ast.Expr) (out []string) {
 	switch e := e.(type) {
 	case *ast.BasicLit:

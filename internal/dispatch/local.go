@@ -24,7 +24,7 @@ type Local struct {
 }
 
 // A worker waits after an error. The delay doubles from minBackoff to maxBackoff. The
-// maximum is short, so that work resumes soon after, for example, disk space was freed.
+// maximum is short, so that work resumes soon after the cause, such as a full disk, is gone.
 const (
 	minBackoff = 200 * time.Millisecond
 	maxBackoff = 10 * time.Second

@@ -88,7 +88,8 @@ func TestRetain_RemovesByAgeAndNumber(t *testing.T) {
 	})
 }
 
-// TestRare_NamesTheFrequentKinds compares the literal condition of the index with the kinds.
+// TestRare_NamesTheFrequentKinds compares the kinds that List skips with the literal condition of the
+// index of rare events.
 func TestRare_NamesTheFrequentKinds(t *testing.T) {
 	dbtest.Each(t, func(f *dbtest.Fixture) {
 		f.Tx(func(tx *db.Tx) error {
@@ -126,7 +127,7 @@ func TestRetain_LimitsEventsOfListingsByAge(t *testing.T) {
 		f.Is("the cursor before the deleted event expired", errors.Is(err, event.ErrExpired), true)
 		found, err := event.After(f.Context(), f.DB.Read, sold, 10)
 		f.Must(err)
-		f.Is("the only event after the deleted one is that of the settled trade", len(found) == 1 && found[0].Kind == event.TradeSettled, true)
+		f.Is("the only event after the deleted one belongs to the settled trade", len(found) == 1 && found[0].Kind == event.TradeSettled, true)
 		f.Is("events that List returns", len(stored(f)), 1)
 	})
 }

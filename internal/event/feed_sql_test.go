@@ -19,7 +19,7 @@ func change(f *dbtest.Fixture, items ...int64) {
 	f.Tx(func(tx *db.Tx) error { return event.Add(tx, event.PricesChanged{Items: items}) })
 }
 
-// changed returns the items of the changes after a number, and the number of the last one.
+// changed returns the items of the changes after a number, and the number of the last change.
 func changed(f *dbtest.Fixture, since int64, most int) (items []int64, last int64) {
 	f.Helper()
 	batches, err := event.Changes(f.Context(), f.DB.Read, since, most)
@@ -99,7 +99,7 @@ func TestChanges_RefusesNumbersOfNoChange(t *testing.T) {
 	})
 }
 
-// A reader must learn that events after its cursor were deleted, whatever their kind.
+// After must report that events after a cursor were deleted, whatever their kind.
 func TestAfter_RefusesCursorsBeforeDeletedEvents(t *testing.T) {
 	dbtest.Each(t, func(f *dbtest.Fixture) {
 		up := func() {
@@ -153,8 +153,8 @@ func TestAfter_RefusesCursorsBeforeDeletedEvents(t *testing.T) {
 	})
 }
 
-// TestFeed_WakesWaitingClients runs a feed while another process, played by a second feed,
-// numbers the events.
+// TestFeed_WakesWaitingClients runs a feed while a second feed numbers the events, as another
+// process does.
 func TestFeed_WakesWaitingClients(t *testing.T) {
 	dbtest.Each(t, func(f *dbtest.Fixture) {
 		ctx, cancel := context.WithCancel(f.Context())

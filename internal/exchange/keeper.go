@@ -1,5 +1,6 @@
-// Package exchange provides the exchange rates of refreshes. Rates are either fixed by the
-// operator or read from a source, which is the European Central Bank or a file.
+// Package exchange provides the exchange rates of refreshes. It reads rates from a source, which
+// is the European Central Bank or a file. Fixed rates of the operator override the rates of the
+// source.
 package exchange
 
 import (
@@ -26,7 +27,7 @@ var ErrPending = errors.New("exchange rates are being fetched")
 type Source interface {
 	// Name returns the name of the source, such as "ecb".
 	Name() string
-	// Schedule returns when to query the source. The zero value means for each refresh.
+	// Schedule returns how often to query the source. The zero value means once per refresh.
 	Schedule() Schedule
 	// Rates returns all rates into a base currency. Its errors contain no path and no
 	// host.
@@ -44,7 +45,7 @@ type State struct {
 	Rates       pricing.Rates // the last valid rates; empty before the first ones
 	ReadAt      time.Time     // time when the rates were read
 	DueAt       time.Time     // time of the next query
-	LastError   string        // fault of the last query; empty after a success
+	LastError   string        // error of the last query, or its rejected rates; empty after a success
 	LastErrorAt time.Time
 }
 
@@ -69,8 +70,8 @@ type Keeper struct {
 // New returns a Keeper.
 func New(o Options) *Keeper { return &Keeper{o: o} }
 
-// claimTimeout is the time a process has to query a source. Another process can query the
-// source afterwards.
+// claimTimeout limits how long a process has to query a source. After that, another process
+// can query it.
 const claimTimeout = 20 * time.Second
 
 // Current returns the rates for a refresh that starts now. It queries the source if that is
@@ -96,7 +97,7 @@ func (k *Keeper) Known(ctx context.Context) (pricing.Rates, State, error) {
 	if k.o.Source != nil {
 		var err error
 		if state, err = storedRates(ctx, k.o.Store, k.o.Source.Name()); err != nil {
-			return nil, state, fmt.Errorf("exchange rates: %w", err)
+			return nil, state, fmt.Errorf("read exchange rates: %w", err)
 		}
 		maps.Copy(rates, state.Rates)
 	}
@@ -115,8 +116,8 @@ func (k *Keeper) Origin() string {
 	return "none"
 }
 
-// OriginOf returns the origin of the rate of a currency. It is "fixed" for a rate that
-// overrides the one of the source.
+// OriginOf returns the origin of the rate of a currency. It is "fixed" if the operator has fixed
+// the rate.
 func (k *Keeper) OriginOf(c money.Currency) string {
 	if _, fixed := k.o.Fixed[c]; fixed {
 		return "fixed"
@@ -151,7 +152,7 @@ func (k *Keeper) query(ctx context.Context) (State, error) {
 		return state, nil
 	}
 	if next.LastError != "" && next.LastError != state.LastError {
-		k.o.Log.Warn("exchange rates rejected; using the last valid rates", "source", source, "reason", next.LastError)
+		k.o.Log.Warn("exchange rates unavailable or rejected; using the last valid rates", "source", source, "reason", next.LastError)
 	}
 	return next, putRateSource(ctx, k.o.Store, source, next)
 }
@@ -162,7 +163,7 @@ func due(s State, p Schedule, now time.Time) bool {
 	return !s.DueAt.After(now) || s.DueAt.After(now.Add(max(p.Every, p.AfterError, claimTimeout)))
 }
 
-// pending returns ErrPending before the first query has completed, and nil afterwards.
+// pending returns ErrPending until the first query has completed, and nil afterwards.
 func (s State) pending() error {
 	if len(s.Rates) == 0 && s.LastError == "" {
 		return ErrPending
@@ -170,7 +171,7 @@ func (s State) pending() error {
 	return nil
 }
 
-// take returns the state after a query.
+// next returns the state after a query that returned the rates read or an error.
 func (k *Keeper) next(was State, read pricing.Rates, err error) State {
 	now, schedule := k.o.Now(), k.o.Source.Schedule()
 	next := was
@@ -188,10 +189,10 @@ func (k *Keeper) next(was State, read pricing.Rates, err error) State {
 // maxComparedAge is the maximum time between two rates that are compared.
 const maxComparedAge = 30 * 24 * time.Hour
 
-// rejectJumps compares rates with the previous ones. It replaces each rate that changed by
-// a factor of more than 1.5 with the previous rate. It returns a description of the first
-// five. Such a change is usually a wrong unit or a typing error. If it is real, the
-// operator can set a fixed rate.
+// rejectJumps compares rates with the previous ones. If a rate changed by a factor of more than
+// 1.5, rejectJumps restores the previous rate, because the change is usually a wrong unit or a
+// typing error. If the change is real, the operator can set a fixed rate. rejectJumps returns
+// descriptions of the first five rejected rates.
 func rejectJumps(rates, before pricing.Rates) (rejected []string) {
 	const most = 5
 	for _, c := range rates.Currencies() {

@@ -47,7 +47,7 @@ func RateSet(t *db.Tx, rates pricing.Rates) (int64, error) {
 	return id, err
 }
 
-// ReadRates returns the set of rates with an id. The set with id 0 is empty.
+// ReadRates returns the set of rates with the given id. The set with id 0 is empty.
 func ReadRates(ctx context.Context, s *db.DB, set int64) (pricing.Rates, error) {
 	out := pricing.Rates{}
 	if set == 0 {
@@ -59,19 +59,19 @@ func ReadRates(ctx context.Context, s *db.DB, set int64) (pricing.Rates, error) 
 	}
 	var stored []storedRate
 	if err := json.Unmarshal([]byte(text), &stored); err != nil {
-		return nil, fmt.Errorf("rates %d: %w", set, err)
+		return nil, fmt.Errorf("decode rate set %d: %w", set, err)
 	}
 	for _, r := range stored {
 		date, err := time.Parse(time.DateOnly, r.Date)
 		if err != nil {
-			return nil, fmt.Errorf("rates %d: %w", set, err)
+			return nil, fmt.Errorf("decode rate set %d: %w", set, err)
 		}
 		out[r.Currency] = pricing.Rate{Value: r.Rate, Date: date}
 	}
 	return out, nil
 }
 
-// storedRates returns the state of a source. It is zero before the first query.
+// storedRates returns the stored state of a source, or the zero value before the first query.
 func storedRates(ctx context.Context, s *db.DB, source string) (State, error) {
 	var out State
 	var set, read, due, failed int64
@@ -85,8 +85,8 @@ func storedRates(ctx context.Context, s *db.DB, source string) (State, error) {
 	return out, err
 }
 
-// claimRateSource sets the due time of a source to next if it is still was. It returns false if
-// another process has changed the due time.
+// claimRateSource changes the due time of a source from was to next. It returns false if another
+// process has changed the due time before.
 func claimRateSource(ctx context.Context, s *db.DB, source string, was, next time.Time) (claimed bool, err error) {
 	err = s.InTx(ctx, func(t *db.Tx) error {
 		n, err := t.Exec(`

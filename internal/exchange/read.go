@@ -73,8 +73,8 @@ func readLines(r io.Reader, base money.Currency) (pricing.Rates, error) {
 	return rates, nil
 }
 
-// readXML reads the rates of the newest day in the European Central Bank's format. These
-// rates are the price of a euro in each currency.
+// readXML reads the rates of the newest day in the European Central Bank's format. Such a rate
+// is the price of one euro in a currency.
 func readXML(r io.Reader, base money.Currency) (pricing.Rates, error) {
 	var newest, day time.Time
 	var perEuro map[money.Currency]money.Rate
@@ -93,7 +93,7 @@ func readXML(r io.Reader, base money.Currency) (pricing.Rates, error) {
 		}
 		if text := attribute(cube, "time"); text != "" {
 			if day, err = time.Parse(time.DateOnly, text); err != nil {
-				return nil, fmt.Errorf("%.20q is not a date", text)
+				return nil, fmt.Errorf("has the day %.20q, which is not a date", text)
 			}
 			if day.After(newest) {
 				newest, perEuro = day, map[money.Currency]money.Rate{}
@@ -123,7 +123,7 @@ func add(perEuro map[money.Currency]money.Rate, code, value string) error {
 	}
 	rate, err := money.ParseRate([]byte(value))
 	if err != nil {
-		return fmt.Errorf("%.20q is not a rate of %s: %w", value, currency, err)
+		return fmt.Errorf("has the value %.20q, which is not a rate of %s: %w", value, currency, err)
 	}
 	if _, twice := perEuro[currency]; twice || currency == euro {
 		return fmt.Errorf("has two rates of %s", currency)
@@ -141,7 +141,7 @@ func attribute(e xml.StartElement, name string) string {
 	return ""
 }
 
-// cross converts prices of a euro to rates of each currency in the base currency.
+// cross converts the prices of one euro in each currency to rates into the base currency.
 func cross(perEuro map[money.Currency]money.Rate, day time.Time, base money.Currency) (pricing.Rates, error) {
 	if len(perEuro) == 0 {
 		return nil, errors.New("has no rates")
@@ -158,7 +158,7 @@ func cross(perEuro map[money.Currency]money.Rate, day time.Time, base money.Curr
 		}
 		value, ok := money.CrossRate(inBase, rate)
 		if !ok {
-			return nil, fmt.Errorf("the rate of %s in %s is out of range", currency, base)
+			return nil, fmt.Errorf("has a rate of %s in %s that is out of range", currency, base)
 		}
 		rates[currency] = pricing.Rate{Value: value, Date: day}
 	}

@@ -21,8 +21,8 @@ const (
 	FileName = "file"
 )
 
-// ECBHost returns the limits for requests of all processes to the European Central Bank.
-// The bank documents no limit. It publishes new rates once a day.
+// ECBHost returns the limits for the requests of all processes to the European Central Bank.
+// The bank documents no limit, but it publishes new rates only once a day.
 func ECBHost() provider.Host {
 	return provider.Host{Limit: provider.Limit{Requests: 6, Per: time.Hour}, Quota: provider.Quota{Day: 24}}
 }

@@ -23,7 +23,8 @@ const (
 	wear     = "0.02670255117118358612060546875"
 )
 
-// certificate returns Steam's certificate of an asset with the wear above.
+// certificate returns the certificate of an asset in Steam's encoding. Its float value is the
+// constant wear.
 func certificate(assetID string, paint, seed uint64) string {
 	id, _ := strconv.ParseUint(assetID, 10, 64)
 	raw := []byte{0}
@@ -34,14 +35,14 @@ func certificate(assetID string, paint, seed uint64) string {
 	return hex.EncodeToString(binary.BigEndian.AppendUint32(raw, c&0xffff^uint32(len(raw)-1)*c))
 }
 
-// pulled returns an asset of a pull from Steam.
+// pulled returns an asset as a pull from Steam returns it.
 func pulled(id, name string, paint uint64) inventory.Asset {
 	a := asset(id, name)
 	a.Properties = &inventory.Properties{Seed: "721", Wear: wear, Certificate: certificate(id, paint, 721)}
 	return a
 }
 
-// pushed returns an asset with a link of a push by the platform.
+// pushed returns an asset as the platform pushes it, with an inspect link.
 func pushed(id, name string, paint uint64) inventory.Asset {
 	a := asset(id, name)
 	a.Inspect = "steam://run/730//+csgo_econ_action_preview%20" + certificate(id, paint, 721)
@@ -128,7 +129,7 @@ func TestInspect_UnconfirmedLinksDoNotChangeThePhase(t *testing.T) {
 	p.price(karambit, 500)
 	p.sync("u", pushAt(1, pushed("1", karambit, 415), link, alone))
 	p.inspect()
-	// The rows keep their item without a phase. A later refresh applies its price.
+	// The rows keep the item without a phase. A later refresh applies the price of this item.
 	same(t, "pushed link", p.finding("1"), "|0|done||pushed|0.026702551171183586|721|415")
 	same(t, "link in Steam's response", p.finding("2"), "|0|done||link|0.026702551171183586|721|415")
 	same(t, "unconfirmed certificate", p.finding("3"), "|0|done||property|0.026702551171183586|721|415")

@@ -21,7 +21,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // TestMain runs all tests with both databases.
 func TestMain(m *testing.M) { os.Exit(dbtest.RunOnEngines(m)) }
 
-// fixture is a database with the service on it.
+// fixture is a database with an inventory service.
 type fixture struct {
 	testing.TB
 	*inventory.Service
@@ -90,7 +90,7 @@ func (p *fixture) sync(user string, push inventory.Push) inventory.Result {
 	return r
 }
 
-// pushAt returns a push with a time in minutes after noon.
+// pushAt returns a push with a snapshot time of noon plus the given minutes.
 func pushAt(minute int, assets ...inventory.Asset) inventory.Push {
 	return inventory.Push{AppID: catalog.CS2, ContextID: "2", SnapshotAt: noon.Add(time.Duration(minute) * time.Minute), Assets: assets}
 }

@@ -13,10 +13,9 @@ import (
 	"assay/internal/pgtest"
 )
 
-// The query plans of pushes must not read many more rows than the inventory has. A plan with
-// a nested loop over stored and pushed rows would read millions of rows. A real database may
-// have no statistics of a new inventory. It may also have statistics of empty tables, if they
-// were made during the transaction of the first push.
+// The query plans of pushes must not read many more rows than the inventory has. A nested loop over
+// stored and pushed rows would read millions of rows. PostgreSQL may have no statistics for a new
+// inventory. It may also have statistics of empty tables, if it collected them during the first push.
 func TestPostgres_QueryPlansOfPushesReadFewRows(t *testing.T) {
 	server := pgtest.Start(t, pgtest.Options{Settings: []string{
 		"autovacuum=off", "session_preload_libraries=auto_explain", "auto_explain.log_min_duration=0",
@@ -31,7 +30,8 @@ func TestPostgres_QueryPlansOfPushesReadFewRows(t *testing.T) {
 
 const planRows = 6_000
 
-// pushTwice pushes large inventories of two users. It executes statistics before each push.
+// pushTwice pushes large inventories of two users, each twice. It runs the SQL in statistics before
+// each push.
 func pushTwice(t *testing.T, d dbtest.Database, statistics string) {
 	t.Helper()
 	s := d.Open(t, db.Options{})

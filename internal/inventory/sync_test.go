@@ -121,7 +121,8 @@ func TestSync_RejectsOlderSnapshots(t *testing.T) {
 	}
 	same(t, "database version", p.version(), before)
 	same(t, "snapshot with the same time", p.sync("u", pushAt(5, asset("2", "B"))), inventory.Result{Added: 1, Removed: 1, QueuedNames: 1})
-	// A microsecond is enough. Other users, games and contexts are independent.
+	// A snapshot that is older by a microsecond is refused. Other users, games and contexts are
+	// independent.
 	late := pushAt(5, asset("2", "B"))
 	late.SnapshotAt = late.SnapshotAt.Add(-time.Microsecond)
 	if _, err := p.Sync(t.Context(), "u", late, inventory.Normal); fault.Of(err) == nil {
@@ -285,7 +286,7 @@ func TestSync_RejectsPullsOfAnotherAccount(t *testing.T) {
 	same(t, "user with the account", p.sync("u", pull), inventory.Result{Added: 1, QueuedNames: 1})
 }
 
-// A seller can be deleted while a listing is created.
+// Another request may delete the seller while a listing is created.
 func TestRenew_CreatesNoUser(t *testing.T) {
 	p := newFixture(t)
 	p.sync("u", pushAt(0, asset("1", "A")))

@@ -57,13 +57,13 @@ func TestRecordValues_RecordsEachDayOnce(t *testing.T) {
 		cut, err := inventory.Values(f.Context(), f.DB, 3, time.Date(2026, 3, 1, 0, 0, 0, 1_000, time.UTC), f.Now, 1)
 		f.Must(err)
 		f.Is("values from a time within the first day", len(cut), 1)
-		f.Is("day of the first of them", cut[0].Day, time.Date(2026, 3, 4, 0, 0, 0, 0, time.UTC))
+		f.Is("day of the first value", cut[0].Day, time.Date(2026, 3, 4, 0, 0, 0, 0, time.UTC))
 		f.Tx(func(tx *db.Tx) error { return inventory.RemoveUser(tx, 3) })
 		f.Is("values after their removal", len(text(3)), 0)
 	})
 }
 
-// A run that ended in the middle is repeated.
+// The first call stops after some users. The next call records the others.
 func TestRecordValues_CompletesAnInterruptedDay(t *testing.T) {
 	dbtest.Each(t, func(f *dbtest.Fixture) {
 		f.Tx(func(tx *db.Tx) error {

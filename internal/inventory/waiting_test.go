@@ -11,7 +11,7 @@ import (
 	"assay/internal/inventory"
 )
 
-// announce sends the events of inventories that wait no longer.
+// announce sends the events of inventories that no longer wait for prices.
 func (p *fixture) announce() {
 	p.Helper()
 	if err := inventory.AnnouncePriced(p.Context(), p.store); err != nil {
@@ -44,7 +44,7 @@ func (p *fixture) applyAll() {
 	p.exec(`UPDATE inventory SET value = (SELECT nullif(price, 0) FROM item WHERE item.id = inventory.item_id)`)
 }
 
-// is compares the number of waiting inventories, and the data of all events, oldest first.
+// is checks the number of waiting inventories and the data of all events, oldest first.
 func (p *fixture) is(what string, waiting int64, events ...string) {
 	p.Helper()
 	same(p, what+": waiting inventories", p.count(`SELECT count(*) FROM inventory_waiting`), waiting)
@@ -133,7 +133,7 @@ func TestAnnouncePriced_GivesUpAfterADay(t *testing.T) {
 	p.is("after a day", 0, `{"userId":"u","appId":730,"contextId":"2","rows":1,"unpricedRows":1,"totalValue":0,"totalValueDecimal":"0","currency":"EUR","since":"2026-02-28T12:00:00Z"}`)
 }
 
-// More inventories wait than one transaction checks, some of them for another name.
+// More inventories wait than one transaction checks. Some of them wait for a second name.
 func TestAnnouncePriced_FindsAllInventories(t *testing.T) {
 	p := newPricedFixture(t)
 	const users = 230
@@ -155,8 +155,7 @@ func TestAnnouncePriced_FindsAllInventories(t *testing.T) {
 	same(t, "waiting inventories", p.count(`SELECT count(*) FROM inventory_waiting`), int64(0))
 }
 
-// The transactions of the event and of the sync that ends a wait are rolled back, or their
-// outcome is unknown. Then they run again.
+// Each step that sends an event is killed before or after its commit, and then runs again.
 func TestAnnouncePriced_SendsOneEventAcrossKills(t *testing.T) {
 	killed := errors.New("killed")
 	for _, point := range []string{"before commit", "after commit"} {
@@ -187,10 +186,10 @@ func TestAnnouncePriced_SendsOneEventAcrossKills(t *testing.T) {
 				}
 				for range 2 {
 					if err := step(p); err != nil {
-						t.Fatalf("repeated try: got error %v, want none", err)
+						t.Fatalf("retry: got error %v, want none", err)
 					}
 				}
-				p.is("after the repetitions", 0, priced("u", "2", 1, 0, "1"))
+				p.is("after the retries", 0, priced("u", "2", 1, 0, "1"))
 			})
 		}
 	}
@@ -236,8 +235,8 @@ func TestInspect_WaitsForThePriceOfThePhase(t *testing.T) {
 	p.is("after the price of the phase", 0, first, priced("u", "16", 1, 0, "900"), priced("u", "2", 2, 0, "1700"))
 }
 
-// Syncs add and remove names while others announce. Each event must find its wait, and no
-// inventory may wait in the end.
+// Syncs add and remove names while another goroutine calls AnnouncePriced. At the end no inventory
+// may wait, and no wait may have caused two events.
 func TestAnnouncePriced_ConcurrentSyncsLoseNoEvent(t *testing.T) {
 	p := newPricedFixture(t)
 	const rounds = 12
@@ -260,9 +259,9 @@ func TestAnnouncePriced_ConcurrentSyncsLoseNoEvent(t *testing.T) {
 		p.applyAll()
 	}
 	p.announce()
-	same(t, "waiting inventories in the end", p.count(`SELECT count(*) FROM inventory_waiting`), int64(0))
+	same(t, "waiting inventories at the end", p.count(`SELECT count(*) FROM inventory_waiting`), int64(0))
 	sent := p.count(`SELECT count(*) FROM event WHERE kind = 'inventory.priced'`)
 	if sent < 3 || sent > 3*rounds {
-		t.Errorf("got %d events, want one to %d of each of three users", sent, rounds)
+		t.Errorf("got %d events, want 1 to %d for each of three users", sent, rounds)
 	}
 }

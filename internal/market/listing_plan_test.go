@@ -12,8 +12,8 @@ import (
 
 // TestListings_UsesAnIndexForEachFilter checks the query plans for a table with few active
 // and many ended listings. The index must return the rows in the order of the result,
-// without a sort or a scan of the table. The test disables sorting in PostgreSQL, because
-// for a table of this size the planner would prefer it.
+// without a sort or a scan of the table. The test disables sorts in PostgreSQL, because the
+// planner would prefer a sort for a table of this size.
 func TestListings_UsesAnIndexForEachFilter(t *testing.T) {
 	before := ListingFilter{Before: 1 << 62}
 	with := func(change func(*ListingFilter)) ListingFilter {

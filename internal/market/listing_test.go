@@ -198,9 +198,9 @@ func TestReprice_ChangesOnlyActiveListings(t *testing.T) {
 	w.wantFault(err, fault.NotFound, "listing_not_found")
 }
 
-// repriceDuringPurchase adds a trigger that changes the price of a listing in the middle of
-// each purchase. It runs after the purchase has read the listing, when the asset becomes in
-// transfer. The result is the SQL statement that removes the trigger.
+// repriceDuringPurchase adds a trigger that changes the price of a listing in the middle of each
+// purchase. The trigger runs after the purchase has read the listing, when the purchase marks the
+// asset as in transfer. The result is the SQL statement that removes the trigger.
 func (w *fixture) repriceDuringPurchase(listing, price int64) (end string) {
 	w.Helper()
 	end = `DROP TRIGGER reprice`

@@ -110,7 +110,7 @@ func (w *fixture) onSteam(userID string) {
 	w.must(w.inventories.PutUser(w.Context(), user.User{ID: userID, SteamID: "76561198000000001"}))
 }
 
-// pull lets a pull from Steam return an inventory.
+// pull sets the assets that pulls from Steam return.
 func (w *fixture) pull(assets ...inventory.Asset) {
 	w.steam = func() (inventory.Push, error) {
 		return inventory.Push{AppID: app, ContextID: ctx, SnapshotAt: w.clock(), Assets: assets}, nil

@@ -135,7 +135,7 @@ func TestSync_KeepsTransfersOfAssetsThatReappear(t *testing.T) {
 	w.push("u", asset("1", "x"), asset("2", "x"))
 	_, err = w.list("u", "1", 5)
 	w.wantFault(err, fault.Conflict, "asset_in_transfer")
-	w.mustList("u", "2", 5) // the asset was handed over and has returned since
+	w.mustList("u", "2", 5) // the trade is completed, and the asset has returned since
 	_, err = w.m.Reverse(t.Context(), pending.ID)
 	w.must(err)
 	w.push("u", asset("1", "x"), asset("2", "x"))

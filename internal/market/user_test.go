@@ -313,7 +313,7 @@ func TestDeleteUser_KeepsTheKeyOfTheID(t *testing.T) {
 		known, _ := w.known(id)
 		_, err := user.Read(t.Context(), w.s, id)
 		if known != (err == nil) || !known && fault.Of(err) == nil {
-			t.Errorf("user %s: got the error %v of user.Read, want none for a known user and a fault for an unknown one (known: %v)", id, err, known)
+			t.Errorf("user.Read of %s: got error %v, want none for a known user and a fault for an unknown user (known: %v)", id, err, known)
 		}
 		is("Hold reports "+id+" as known", hold(id).Known(), known)
 		return known

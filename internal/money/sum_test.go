@@ -64,7 +64,7 @@ func TestSum_MatchesRationalArithmetic(t *testing.T) {
 		}
 		quotient, ok := halfEven(new(big.Rat).SetFrac(want, big.NewInt(divisor)))
 		if got, gotOK := sum.Div(divisor); got != quotient || gotOK != ok {
-			t.Fatalf("%s divided by %d is %d, %t; want %d, %t", sum, divisor, got, gotOK, quotient, ok)
+			t.Fatalf("%s divided by %d: got %d, %t; want %d, %t", sum, divisor, got, gotOK, quotient, ok)
 		}
 	}
 	for range randtest.Count(1_000, 100_000) {
@@ -86,6 +86,6 @@ func TestSum_MatchesRationalArithmetic(t *testing.T) {
 		t.Errorf("a sum converted beyond the range: got %s, want %s", got, most)
 	}
 	if got, ok := (Sum{}).Add(Scale, 1).Div(0); ok {
-		t.Errorf("a sum divided by zero is %d, want no result", got)
+		t.Errorf("sum divided by zero: got %d, want no result", got)
 	}
 }

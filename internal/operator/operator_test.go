@@ -68,7 +68,7 @@ func TestService_ChecksPasswords(t *testing.T) {
 
 		var stored string
 		f.Must(f.DB.Read.QueryRowContext(f.Context(), `SELECT password FROM operator_account`).Scan(&stored))
-		f.Is("form of the stored password", stored[:31], noPassword[:31])
+		f.Is("format of the stored password", stored[:31], noPassword[:31])
 		f.Is("the stored text contains the password", strings.Contains(stored, "horse"), false)
 	})
 }
@@ -86,7 +86,7 @@ func TestSession_EndsByTimeAndChange(t *testing.T) {
 		f.Must(s.Open(f.Context(), "read", Session{Role: Read}))
 		f.Must(s.Open(f.Context(), "admin", Session{Role: Admin, Operator: "anna"}))
 		f.Is("unknown session", valid("other"), false)
-		f.Is("the stored id as a token", valid(SessionID("read")), false)
+		f.Is("the stored id is valid as a token", valid(SessionID("read")), false)
 		for age := time.Duration(0); age < AdminTimeout+time.Hour; age += IdleTimeout - time.Minute {
 			f.Is(fmt.Sprintf("used reader after %v", age), valid("read"), true)
 			f.Is(fmt.Sprintf("used admin after %v", age), valid("admin"), age < AdminTimeout)

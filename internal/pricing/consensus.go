@@ -29,7 +29,7 @@ const (
 	ByMajority   DecidedBy = "majority"   // the group has more than half of the quotes
 	ByLastPrice  DecidedBy = "lastPrice"  // the group is within 2x of the last price and nearest to it
 	BySize       DecidedBy = "size"       // the group has more quotes
-	ByMarket     DecidedBy = "market"     // the group contains the market with the fewest quotes off by more than 2x
+	ByMarket     DecidedBy = "market"     // the group contains the market with the smallest share of quotes more than 2x off
 	ByLowerPrice DecidedBy = "lowerPrice" // the group has the lower price
 )
 

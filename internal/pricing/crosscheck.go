@@ -56,8 +56,8 @@ func (c *crossCheck) pool(old bool) (entries []*entry, cols [][]Log) {
 	return entries, cols
 }
 
-// compare compares the markets selected by which with all others of the pool. If own is
-// true, it compares their new responses instead of their columns in the pool.
+// compare compares the markets for which which returns true with all others of the pool. If own
+// is true, it compares the new responses of these markets instead of their columns in the pool.
 func (c *crossCheck) compare(entries []*entry, cols [][]Log, which func(*entry) bool, own bool) []comparison {
 	n := len(entries)
 	residuals := make([][]Log, n)
@@ -145,8 +145,8 @@ func newComparison(res []Log) comparison {
 	return p
 }
 
-// refuseFirst refuses the first response that is furthest from the others. It reports
-// whether it refused one.
+// refuseFirst compares the markets' first responses with the others and refuses the one that
+// exceeds its limits most. It reports whether it refused one.
 func (c *crossCheck) refuseFirst() bool {
 	if !slices.ContainsFunc(c.markets, (*entry).isFirst) {
 		return false
@@ -264,7 +264,7 @@ func (c *crossCheck) camps(entries []*entry, cols [][]Log) (camp, rival []int) {
 	return camp, rival
 }
 
-// checkWears checks the wears of first responses that share too few names with the others. It
+// checkWears applies wearCheck to first responses that share too few names with the others. It
 // reports whether it refused one.
 func (c *crossCheck) checkWears(entries []*entry, found []comparison) bool {
 	for k, e := range entries {
@@ -281,8 +281,8 @@ func (p *comparison) exceeds() bool {
 	return p.names >= minShared && (abs(p.level) > log4 || p.far > p.farMax)
 }
 
-// excess returns the ratio of a first response's figures to their limits, in millionths.
-// It uses the larger of the two ratios.
+// excess returns by how much a first response exceeds its limits, in millionths. It is the
+// larger one of level / limit and far / limit.
 func (p *comparison) excess() int64 {
 	level := int64(abs(p.level)) * money.Scale / int64(log4)
 	return max(level, int64(p.far)*money.Scale/max(1, int64(p.farMax)))

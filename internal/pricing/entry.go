@@ -78,8 +78,8 @@ func (e *entry) unchanged() History {
 	return nil
 }
 
-// recordAcceptance stores the moves that an operator accepted with a response. It keeps them
-// for seven days, because references of that age may be from before the acceptance.
+// recordAcceptance stores the moves that an operator accepted with a response. It deletes them
+// after seven days, because all references are then from after the acceptance.
 func (e *entry) recordAcceptance(now time.Time, m *SetMarket) {
 	moved := func(l Log) bool { return abs(l) > log2 }
 	switch {

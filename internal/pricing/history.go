@@ -116,8 +116,8 @@ func keptSlots(slots []slot, at time.Time) []bool {
 }
 
 // Append returns the history with an additional good response, which must be normalized.
-// It returns the history unchanged if the newest slot is less than six hours old. Names
-// that are missing in a partial response keep their amounts.
+// It returns the history unchanged if the newest slot is younger than slotEvery. Names that
+// are missing in a partial response keep their amounts.
 func (h History) Append(r *Response) (History, error) {
 	slots, d, err := h.slots()
 	if err != nil {
@@ -168,6 +168,7 @@ func appendSlot(b []byte, s slot) []byte {
 	return binary.AppendVarint(b, int64(s.offset))
 }
 
+// historyWriter encodes the names of a history, sorted by key.
 type historyWriter struct {
 	out  []byte
 	keep []bool

@@ -76,24 +76,25 @@ const (
 type Move struct {
 	Decision   Decision    `json:"decision,omitzero"`
 	Window     Window      `json:"window"`          // window of the largest move above its limit
-	Reference  money.Micro `json:"reference"`       // price of that window; 0: no move is above its limit
+	Reference  money.Micro `json:"reference"`       // reference price of the window; 0: no move is above its limit
 	Factor     money.Micro `json:"factor"`          // the move without the move of the class, in millionths
 	ClassMove  money.Micro `json:"classMove"`       // the move of the class that was subtracted, in millionths
 	Supporters int         `json:"supporters"`      // number of used quotes within 1.5x of the new price
-	Moved      int         `json:"moved"`           // number of supporters that moved at least half as far
-	Needed     int         `json:"needed,omitzero"` // number of changed responses that a release requires
-	// Earlier is the price that was held before this estimate, if this one continues or ends the
-	// hold; 0: none. The held or released price is the less extreme one of both.
+	Moved      int         `json:"moved"`           // number of supporters that moved at least half as far as the price
+	Needed     int         `json:"needed,omitzero"` // number of readings with evidence that a release requires
+	// Earlier is the price that was held before an estimate that continues or ends a hold; 0:
+	// none. The guard then holds or releases the less extreme of Earlier and the new estimate.
 	Earlier money.Micro `json:"earlier,omitzero"`
 }
 
-// evidence is the information of the used quotes about a move.
+// evidence summarizes the used quotes for a decision about a move.
 type evidence struct {
 	price     money.Micro
 	majority  bool
 	supporter []support
 }
 
+// support is a used quote near the new price: its own move, and the last change of its response.
 type support struct {
 	moved     Log
 	changedAt time.Time
@@ -128,8 +129,7 @@ func limit(w Window) Log {
 }
 
 // largestMove returns the largest move above its limit, and its logarithm. It subtracts the move
-// of the class if that makes the move smaller. The move of the class never makes a move
-// larger.
+// of the class, but only if that makes the move smaller.
 func largestMove(price money.Micro, s *State, refs References, moves *[windows][classes]Log, c Class) (Move, Log) {
 	var found Move
 	var most Log
@@ -195,8 +195,8 @@ func (s *State) guard(now time.Time, ev *evidence, m *Move, move Log, hold bool)
 }
 
 // addReading adds a reading to the hold, or starts a new hold. It reports whether the reading is
-// evidence. For that, the response of a supporter must have changed at least 30 minutes
-// after the last evidence. A response that has not changed since is no evidence.
+// evidence: the response of a supporter must have changed at least 30 minutes after the last
+// evidence.
 func (h *HeldPrice) addReading(now time.Time, ev *evidence, side Side) bool {
 	if h.Candidate <= 0 || h.Side != side {
 		*h = HeldPrice{Candidate: ev.price, Side: side, At: now, EvidenceAt: now}

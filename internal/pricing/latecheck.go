@@ -59,8 +59,8 @@ func (c *lateCheck) markRepeaters(m []*entry) map[int64]bool {
 				continue
 			}
 			yesterday, today, ok := c.ratios(a, b)
-			// In a steady fall, both days have similar moves. A market that was late
-			// stays late until it clearly follows the moves of today.
+			// In a steady fall, both days have similar moves. So a market that was late stays
+			// late until it clearly follows the moves of today.
 			margin := repeatMargin
 			if was := c.prev.Market(b.ID); was.Late && was.Repeats != 0 {
 				margin = -repeatMargin
@@ -136,9 +136,9 @@ func (c *lateCheck) markStatic(m []*entry, leads map[int64]bool) {
 }
 
 // following returns for each market the ratios of its moves to the median move of the
-// others. It uses only names that at least two others moved alike. These must be a majority
-// of the markets that quote the name. contested counts the names that lack only the
-// majority. If just half of the markets moved, it is unknown which half is correct.
+// others. It uses a name only if at least two others moved it in the same direction, and if
+// these are a majority of the markets that quote the name. contested counts the names without
+// such a majority. If only half of the markets moved, it is unknown which half is correct.
 func (c *lateCheck) following(m []*entry) (out [][]Log, contested []int) {
 	out, contested = make([][]Log, len(m)), make([]int, len(m))
 	moves, sorted := make([]Log, len(m)), make([]Log, 0, len(m))

@@ -47,9 +47,9 @@ func (l *learner) relevel(responded []*entry) {
 	}
 }
 
-// asStored returns copies of markets with their last good responses as new ones. The set of
-// quotes by name that have arrived when a round starts is random, so the result must not
-// depend on it.
+// asStored returns copies of markets with their last good responses as new ones. Chance decides
+// which quotes requested by name have arrived when a round starts. The result must not depend
+// on that.
 func (l *learner) asStored(markets []*entry) []*entry {
 	out := make([]*entry, len(markets))
 	for i, e := range markets {
@@ -90,8 +90,8 @@ func (l *learner) levels(used []*entry) {
 	}
 }
 
-// keepScale shifts the learned levels so that the median change of known levels is 0. A
-// new, failed or accepted market then does not move prices.
+// keepScale shifts the learned levels so that the median change of known levels is 0. Then
+// prices do not move when a market is new, fails or is accepted.
 func (l *learner) keepScale(levels []SetMarket) {
 	var whole []Log
 	var band [bands][]Log
@@ -145,7 +145,8 @@ func (l *learner) levelByName(e *entry, used []*entry) {
 }
 
 // distances returns the distances of the stored quotes of a market from the consensus of
-// the others' last responses. all contains all distances and band those of each price band.
+// the others' last responses. all contains all distances, and band contains the distances in
+// each price band.
 func (l *learner) distances(e *entry, used []*entry) (all []Log, band [bands][]Log) {
 	s := &sample{markets: slices.DeleteFunc(slices.Clone(used), func(o *entry) bool { return o.ByName || o.last == nil })}
 	var far []Log

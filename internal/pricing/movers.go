@@ -9,8 +9,8 @@ import (
 // Mover is a quote that moved by more than a factor of 1.41 in about a day. The guard
 // needs such moves as support for a large move of a price (step 11).
 //
-// A Mover with the market apartMarker describes a name instead: half of its quotes moved
-// away from the others. Move is then the distance between the two halves.
+// A Mover with the market apartMarker describes a name instead: at least half of its quotes
+// moved away from the others. Move is then the distance between the two sides.
 type Mover struct {
 	Key    uint64
 	Market int64

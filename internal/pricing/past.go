@@ -19,9 +19,9 @@ type past struct {
 	reversions []reversion // by slot
 }
 
-// reversion compares a slot with the last and the new response. changed counts the prices that
-// differ between the slot and the last response. back counts those of them that have the
-// value of the slot again in the new response.
+// reversion compares a slot with the last and the new response. shared counts the names in all
+// three. changed counts the prices that differ between the slot and the last response. back
+// counts the changed prices that return to the value of the slot in the new response.
 type reversion struct{ changed, back, shared int }
 
 // choose selects slots by age.
@@ -50,7 +50,7 @@ func choose(slots []slot, now time.Time) past {
 	return p
 }
 
-// oldestOfADay returns the oldest slot of the last 26 hours, or -1.
+// oldestOfADay returns the index of the oldest slot of the last 26 hours, or -1.
 func (p *past) oldestOfADay(now time.Time) int {
 	for i, s := range p.slots {
 		if now.Sub(s.at) <= 26*time.Hour {
@@ -60,8 +60,8 @@ func (p *past) oldestOfADay(now time.Time) int {
 	return -1
 }
 
-// compareHistory fills the columns of earlier prices. It checks whether a new response
-// drifted slowly or is an old response. The error reports a damaged history.
+// compareHistory fills the columns of past prices. It refuses a new response that drifted
+// slowly or is an old response. It returns an error if the history is damaged.
 func (r *Round) compareHistory(e *entry, last, current *Response) error {
 	slots, d, err := e.History.slots()
 	if err != nil {
@@ -182,9 +182,9 @@ func (r *Round) windowMoves(e *entry, p *past) {
 	}
 }
 
-// refusal returns a Refusal if the new response drifted slowly or is an old response. In
-// an old response at least 95 % of the changed prices have their old value again. In a
-// real response only some do.
+// refusal returns a Refusal if the new response drifted slowly or is an old response. In an
+// old response, at least 95 % of the changed prices return to their old value. In a new
+// response, only some do.
 func (p *past) refusal() *Refusal {
 	for k, slot := range p.drift {
 		ratios := p.ratios[k]

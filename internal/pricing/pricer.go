@@ -295,9 +295,9 @@ func (it *item) support(used []levelledQuote) (wide, apart bool) {
 }
 
 // acceptedMove returns the smallest move of the class in responses that an operator
-// accepted. ok is true if at least half of the used quotes come from such markets and the item
-// has not been priced with these responses yet. Prices from before the acceptance then do
-// not count against the new price.
+// accepted. ok is true if at least half of the used quotes come from such responses and the
+// item has not been priced with them yet. The guard must then not compare the new price with
+// prices from before the acceptance.
 func (it *item) acceptedMove(used []levelledQuote) (least Log, ok bool) {
 	n := 0
 	for _, v := range used {

@@ -82,7 +82,7 @@ func percent(share money.Micro) string {
 func minute(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
 // covers reports whether an operator's acceptance of r also applies to o. Both must have
-// the same anomaly, and the numbers of names and the values must differ by at most 2x.
+// the same anomaly. Their numbers of names and their values must differ by at most 2x.
 func (r *Refusal) covers(o *Refusal) bool {
 	names := 2*o.Names >= r.Names && o.Names <= 2*r.Names
 	value := r.Value == 0 || 2*o.Value >= r.Value && o.Value <= 2*r.Value

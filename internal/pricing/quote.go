@@ -44,7 +44,7 @@ func (p *Policy) check(now time.Time, q *Quote) QuoteCheck {
 }
 
 // price converts an amount to the base currency and checks the result. It checks the
-// converted amount because currency units differ in value by factors of 10,000.
+// converted amount, because the units of currencies differ in value by up to 10,000x.
 func (p *Policy) price(amount money.Micro, currency money.Currency) (money.Micro, Reason) {
 	if amount < 0 {
 		return 0, InvalidAmount
@@ -96,16 +96,17 @@ func marketTime(now time.Time, q *Quote) time.Time {
 // clock reading. A price that is recomputed from stored times is then the same.
 func dbPrecision(t time.Time) time.Time { return t.Truncate(time.Microsecond) }
 
-// The precision for comparing fetch times. Quotes of one market are compared exactly.
-// Quotes of markets with shared listings are compared by the hour. Otherwise a different
-// market would count in each run, because a run fetches them seconds apart.
+// marketGrain and poolGrain are the units in which fetch times are compared. Quotes of one
+// market are compared exactly. Quotes of markets with shared listings are compared by the
+// hour. A run fetches these markets seconds apart, so an exact comparison could use another
+// market in each run.
 const (
 	marketGrain = time.Microsecond
 	poolGrain   = time.Hour
 )
 
-// keepOne keeps the first usable quote by rank for each key, and sets the reason of the
-// others. Quotes of late markets rank last. It ignores quotes with an empty key.
+// keepOne keeps one usable quote for each key: the one that ranks first. It sets the reason of
+// the others. Quotes of late markets rank last. It ignores quotes with an empty key.
 func (it *item) keepOne(key func(*Quote) string, grain time.Duration, reason Reason) {
 	quotes, all := it.quotes, it.out.Quotes
 	for i := range quotes {
@@ -137,8 +138,8 @@ func poolKey(q *Quote) string { return q.Pool }
 
 // rank compares two quotes. It returns a negative number if quote a ranks before b. It
 // prefers, in this order: the later fetch time in units of grain, the later market time,
-// the lower market key and the lower provider key. The remaining criteria make the result
-// independent of the order of quotes even for duplicates.
+// the lower market key and the lower provider key. The other criteria make the result
+// independent of the order of quotes, even for duplicates.
 func rank(now time.Time, grain time.Duration, a, b *Quote, va, vb *QuoteCheck) int {
 	return cmp.Or(
 		b.FetchedAt.Truncate(grain).Compare(a.FetchedAt.Truncate(grain)),

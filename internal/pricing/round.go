@@ -179,7 +179,8 @@ func (r *Round) outcome(e *entry, live int) Outcome {
 }
 
 // follow moves the stored level towards the current one, by at most 2 % per response and 4 %
-// per day. If the prices of a market drift away, its level change then exceeds the limit.
+// per day. So if a market drifts away faster, its distance from the stored level grows until
+// the check of the level refuses its response.
 func (r *Round) follow(e *entry, s *ValidationState) {
 	s.Levelled = s.Levelled && !e.wasAccepted
 	switch {
@@ -195,12 +196,12 @@ func (r *Round) follow(e *entry, s *ValidationState) {
 		return
 	}
 	const most, perDay = logOne / 50, logOne / 25
-	gone := min(24*time.Hour, max(0, r.now.Sub(e.lastAt))) / time.Second // seconds, so that the product cannot overflow
+	gone := min(24*time.Hour, max(0, r.now.Sub(e.lastAt))) / time.Second // in seconds, so that the product below cannot overflow
 	step := Log(min(int64(most), int64(perDay)*int64(gone)/int64(24*time.Hour/time.Second)))
 	s.Level += max(-step, min(step, e.level-s.Level))
 }
 
-// describe copies the results for markets to the set. Markets that are not part of the
+// describe copies the outcomes of the markets to the set. Markets that are not part of the
 // round keep their levels.
 func (r *Round) describe(set *Set, outcomes []Outcome) {
 	for i := range set.Markets {

@@ -63,9 +63,10 @@ func (s *sample) anchor(set *Set) {
 	}
 }
 
-// towards returns the next level of a market in an iteration. level is the level according
-// to its distances. If some names have only two quotes, towards goes half of the way.
-// Otherwise the two markets would only exchange their levels.
+// towards returns the next level of a market in an iteration. before is its current level, and
+// level is the one that its distances suggest. If some names have only two quotes, towards
+// returns the mean of both. Otherwise the two markets would exchange their levels in each
+// iteration.
 func (s *sample) towards(before, level Log) Log {
 	if s.pairs {
 		return before + (level-before)/2
@@ -86,9 +87,9 @@ func (s *sample) covers() bool {
 	return slices.Min(quotes) >= minShared
 }
 
-// pair learns the levels of two markets. Each market moves by half of their distance at the
-// stored levels. The differences between the levels of price bands stay, because they were
-// learned with more markets.
+// pair learns the levels of two markets. It moves each level by half of the distance between
+// the two markets at their stored levels. The differences between the levels of price bands
+// stay, because they were learned with more markets.
 func (s *sample) pair(prev *Set, levels []SetMarket) {
 	of := s.marketsOf(prev)
 	at := make([]Log, len(levels))
@@ -280,8 +281,8 @@ func (s *sample) marketsOf(set *Set) []*SetMarket {
 	return out
 }
 
-// learnKappa learns the width of intervals. It leaves out each quote in turn, computes the
-// interval from the others, and chooses kappa so that 80 % of the left-out quotes lie in
+// learnKappa learns the width of intervals. It leaves out one quote after another and computes
+// the interval from the others. It chooses kappa so that 80 % of the left-out quotes lie in
 // their interval.
 func (s *sample) learnKappa(set *Set) {
 	const fewest = 1000

@@ -205,10 +205,9 @@ func (s *Set) clone() *Set {
 	return &c
 }
 
-// levelStep is the smallest change of a stored level: 1 %, which is less than the precision with
-// which a level can be learned. Each response moves the learned levels by some thousandths.
-// Without this limit, each run would change the last digits of all prices and add a point to
-// every history.
+// levelStep is the smallest change of a stored level: 1 %. Levels cannot be learned more
+// precisely, and each response moves them by some thousandths. Without this limit, each run
+// would change the last digits of all prices and add a point to every history.
 const levelStep = logOne / 100
 
 // put adds a market to the set, or updates its levels. It keeps the stored levels if those
@@ -257,9 +256,9 @@ func (s *Set) levelsOf(markets []*SetMarket, quotes, into []Log) {
 	}
 }
 
-// groupMedian returns a consensus that single outliers do not affect. It is the median of the
-// largest group of values within a factor of 2, if the group has more than half of them.
-// Otherwise it is the median of all values. groupMedian sorts v.
+// groupMedian returns a consensus that single outliers do not affect. If more than half of the
+// values are within a factor of 2, it is the median of the largest such group. Otherwise it is
+// the median of all values. groupMedian sorts v.
 func groupMedian(v []Log) Log {
 	slices.Sort(v)
 	from, to, end := 0, 0, 0

@@ -7,12 +7,12 @@ type Status uint8
 
 // The statuses, best first.
 const (
-	OK Status = iota
-	Thin
-	Suspect
-	Disputed
-	Stale
-	NoPrice
+	OK       Status = iota // enough quotes agree
+	Thin                   // few quotes, or the interval is wide
+	Suspect                // the guard doubts the price
+	Disputed               // no majority of the quotes agrees
+	Stale                  // no usable quote; the last price stays
+	NoPrice                // no usable quote and no last price
 )
 
 // statusNames contains the names of the statuses in the API.

@@ -6,13 +6,15 @@ import (
 	"assay/internal/money"
 )
 
-// wearCheck checks a first response without comparing it with other markets. It uses the
-// prices of neighboring wears of one skin, which have typical ratios in real markets.
+// wearCheck checks a first response without comparing it with other markets. It compares the
+// prices of neighboring wears of one skin, because their ratios are similar on all real markets.
 type wearCheck struct {
 	middle Log // median absolute logarithm of the ratio
 	pairs  int // number of pairs of wears
 }
 
+// newWearCheck returns the check of a response. It returns nil if the response has fewer than
+// 100 pairs of wears.
 func newWearCheck(next *Response, floor Log) *wearCheck {
 	type worn struct {
 		skin uint32

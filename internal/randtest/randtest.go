@@ -1,4 +1,4 @@
-// Package randtest supports random tests that can be repeated. Each test logs its seed.
+// Package randtest supports repeatable tests with random input. Each test logs its seed.
 // By default the seed is fixed, so that each run tests the same cases. If ASSAY_LONG is
 // set, a test uses a new seed and runs more cases. ASSAY_SEED sets the seed.
 package randtest
@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Seed returns the seed of a test and logs it.
+// Seed returns and logs the seed of a test.
 func Seed(tb testing.TB) uint64 {
 	tb.Helper()
 	hash := fnv.New64a()
@@ -23,7 +23,7 @@ func Seed(tb testing.TB) uint64 {
 	if text := os.Getenv("ASSAY_SEED"); text != "" {
 		var err error
 		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			tb.Fatalf("ASSAY_SEED: %v", err)
+			tb.Fatalf("got ASSAY_SEED=%q, want an unsigned integer: %v", text, err)
 		}
 	}
 	tb.Logf("ASSAY_SEED=%d", seed)
@@ -39,7 +39,7 @@ func New(tb testing.TB) *rand.Rand {
 // Long reports whether tests must run their full number of cases.
 func Long() bool { return os.Getenv("ASSAY_LONG") != "" }
 
-// Count returns the number of random cases to run.
+// Count returns the number of random cases to run: full if Long returns true, and short otherwise.
 func Count(short, full int) int {
 	if Long() {
 		return full

@@ -13,27 +13,28 @@ const (
 	// about 50 ms, so syncs can write in between.
 	applyRange = 20_000
 	// sharedRange replaces applyRange on PostgreSQL, where a sync waits only for the rows
-	// that it writes itself. The prices of all items are read once per range.
+	// that it writes itself. Each range reads the prices of all items, so few large ranges are
+	// faster than many small ones.
 	sharedRange = 60_000
-	// besideSyncs replaces sharedRange while syncs run that would wait for these rows.
+	// besideSyncs replaces sharedRange while syncs run, because a sync may wait for a range.
 	besideSyncs = 2_000
-	// fewChanged decides how rows are found. If less than one item in fewChanged has changed,
-	// the rows are found by the index on items. Otherwise a scan of all rows is faster,
-	// because it visits each page once.
+	// fewChanged decides how Apply finds the rows to write. If fewer than 1 in fewChanged items
+	// have changed, it uses the index on items. Otherwise it scans all rows, which is faster
+	// because a scan visits each page once.
 	fewChanged = 50
-	// mostChanged decides which rows are written. If more than one item in mostChanged has
-	// changed, every page is written anyway. Writing all rows is then faster than selecting
-	// the rows that differ.
+	// mostChanged decides which rows a scan writes. If more than 1 in mostChanged items have
+	// changed, it writes all rows. Nearly every page is written anyway, so this is faster than
+	// selecting the rows that differ.
 	mostChanged = 2
 )
 
-// sharedShards is how many shards the inventory rows have where several processes may write.
-// There are more shards than processes, so all processes finish at about the same time.
+// sharedShards is the number of shards if several processes may write. There should be more
+// shards than processes, so that all processes finish at about the same time.
 const sharedShards = 8
 
 // Apply writes the prices of an estimated job to one range of the inventory rows. After the
-// last range it finishes the job. A sync that adds rows meanwhile copies the prices to them
-// itself.
+// last range it finishes the job. A sync that adds rows in the meantime copies the prices to
+// them itself.
 func (a *applier) Apply(ctx context.Context) (bool, error) {
 	job, err := readApplyingJob(ctx, a.store)
 	if err != nil || job == nil {
@@ -66,7 +67,7 @@ func (a *applier) applyRange(ctx context.Context, job *Job) (more bool, err erro
 	lockInOrder := a.priority.Busy()
 	err = a.store.InTx(ctx, func(tx *db.Tx) (err error) {
 		more, err = applyNextRange(tx, job.ID, a.applyIDs(), allRows, lockInOrder)
-		lockInOrder = true // if it runs again
+		lockInOrder = true // if the transaction runs again
 		return err
 	})
 	return more, err
@@ -108,8 +109,9 @@ func (a *applier) applyBatch(ctx context.Context, job *Job) error {
 	})
 }
 
-// finish ends a job whose prices have all been applied. Before, it sends the events of the
-// inventories that waited for these prices: if it is killed in between, the job is finished again.
+// finish ends a job after all its prices have been applied. It first sends the events of the
+// inventories that waited for these prices. If the process is killed in between, a worker
+// finishes the job again.
 func (a *applier) finish(ctx context.Context, job *Job) error {
 	if err := inventory.AnnouncePriced(ctx, a.store); err != nil {
 		return err

@@ -32,8 +32,9 @@ func applyShards(ctx context.Context, s *db.DB, job int64) (all, open int, err e
 	return all, open, err
 }
 
-// The shard stays locked until its rows are written. If the worker is killed before the
-// commit, the shard is unchanged.
+// nextRange moves the position of an open shard forward by $2 ids. The shard stays locked until
+// the rows of these ids are written. If the worker is killed before the commit, the position is
+// unchanged.
 const nextRange = `
 UPDATE apply_shard SET next_id = next_id + $2
 WHERE (job_id, shard) = (
@@ -44,18 +45,19 @@ WHERE (job_id, shard) = (
 // without deadlocks. The timeout is far shorter than PostgreSQL's default deadlock_timeout.
 const failFast = `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SET LOCAL lock_timeout = '50ms'`
 
-// commitSoon makes a commit return before the log is on disk. If the server crashes, the last
-// ranges may be lost, together with the positions of their shards, so they are written again.
-// The commit that ends the job waits for the whole log.
+// commitSoon makes a commit return before the write-ahead log is on disk. A crash of the server
+// may lose the last ranges together with the positions of their shards. A worker then writes
+// these ranges again. The commit that ends the job waits for the whole log.
 const commitSoon = `SET LOCAL synchronous_commit = off`
 
-// applyNextRange writes prices to the next ids rows of a shard that no other transaction has
-// locked. It returns false if there is no such shard. It writes the rows whose price differs,
-// or all rows if allRows is set. A row of an item without a price has no price.
+// applyNextRange writes prices to the inventory rows in the next range of a shard that no other
+// transaction has locked. The range spans the given number of ids. applyNextRange returns false
+// if there is no such shard. It writes the rows whose price differs, or all rows if allRows is
+// set. If an item has no price, its rows get no price.
 //
-// Without lockInOrder, PostgreSQL writes the rows without locking them in order first. Locking
-// would add a sixth to the time of the write. If another transaction writes the same rows,
-// this one fails and runs again.
+// Without lockInOrder, PostgreSQL writes the rows without locking them in order first, because
+// locking makes the write a sixth slower. If another transaction writes the same rows, this
+// one fails and runs again.
 func applyNextRange(t *db.Tx, job, ids int64, allRows, lockInOrder bool) (bool, error) {
 	settings := commitSoon
 	if !lockInOrder {

@@ -34,8 +34,8 @@ func hasBudget(d provider.Description) bool {
 func InBackground(d provider.Description) bool { return d.Shape == provider.Single && hasBudget(d) }
 
 // planBackground orders the names of a job by priority, and creates units that count them as
-// deferred. A bulk job replaces the order of the job before. A job that retries failed items
-// adds to it.
+// deferred. A bulk job replaces the stored order. All other jobs, and jobs that retry failed
+// items, add to it.
 func (p *planner) planBackground(tx *db.Tx, job *Job, d provider.Description, planned map[int32]int64, batches int) ([]FetchUnit, error) {
 	names, err := p.candidates(tx, job, d)
 	if err != nil {
@@ -74,9 +74,10 @@ func deferredNames(job *Job, d provider.Description, app int32, batches, names i
 }
 
 // candidates returns the names that can be requested from a provider with a budget, by
-// priority. For a background provider they include names of items that are not due because of
-// quotes of other providers. Names that this provider was queried for within the TTL are
-// omitted, unless the job is forced.
+// priority. For a bulk job and a background provider they include names of items within their
+// TTL, because the quotes may come from other providers. Unless the job is forced or has chosen
+// items, candidates omits names that this provider was queried for within the TTL, or within
+// the first retry pause in a missing-price job.
 func (p *planner) candidates(tx *db.Tx, job *Job, d provider.Description) ([]candidate, error) {
 	background := InBackground(d)
 	items, err := candidateNames(tx, job.ID, d.Name, background && job.Kind == Bulk)
@@ -99,7 +100,7 @@ func (p *planner) candidates(tx *db.Tx, job *Job, d provider.Description) ([]can
 	return byPriority(items, tx.Now(), minAge), nil
 }
 
-// withTolerance returns 95 % of a period, so that a schedule with the same period works.
+// withTolerance returns 95 % of d; see tolerancePercent.
 func withTolerance(d time.Duration) time.Duration { return d / 100 * 95 }
 
 // pauseFor returns how long requests for names pause after a failure.
@@ -110,10 +111,9 @@ func pauseFor(failure error) time.Duration {
 	return backgroundPause
 }
 
-// endBackground stores the result of a request for a name in the background. With keepRank
-// the name keeps its rank: the provider failed, or this process stops. If only
-// the name failed, the next plan decides whether to request it again, and the stored quotes
-// remain.
+// endBackground stores the result of a request for a name in the background. keepRank is set
+// if the provider failed or this process stops. The name then keeps its rank. If only the name
+// failed, the next plan decides whether to request it again, and the stored quotes remain.
 func (f *fetcher) endBackground(tx *db.Tx, unit *FetchUnit, r *response, keepRank bool) error {
 	ended, err := endName(tx, *unit, keepRank, r.fetches())
 	switch {
@@ -136,8 +136,8 @@ type quoteKey struct {
 
 // mergeQuotes merges the quotes of a response to names into the items. A requested market
 // without a quote of the item gets an empty quote, which means that the market does not list
-// the item. The stored quote remains if that is not certain: the response has no quote of the
-// name at all, it lacks the market, or the market's row was rejected.
+// the item. The stored quote remains if the market may still list the item: the response has
+// no quote of the name at all, it lacks the market, or the market's row was rejected.
 func (f *fetcher) mergeQuotes(unit *FetchUnit, r *response, items []NamedItem, now time.Time) error {
 	quotes, named := map[quoteKey]MarketSnapshot{}, map[string]bool{}
 	rejected := map[quoteKey]bool{} // keys without a phase

@@ -36,7 +36,7 @@ func candidateNames(t *db.Tx, job int64, provider string, fresh bool) ([]Candida
 const (
 	rankColumns  = "app_id bigint, job_id bigint, rank bigint, missing_since bigint, provider text, name text"
 	rankNamesSQL = `INSERT INTO background_name (app_id, job_id, rank, missing_since, provider, name) `
-	// A name can miss its price and also have a rank. It then belongs to the bulk job.
+	// A name can have a missing price and also a rank. It then belongs to the bulk job.
 	rankNamesConflict = `
 ON CONFLICT (provider, app_id, name) DO UPDATE SET
 	job_id = CASE WHEN excluded.rank = 0 AND background_name.rank <> 0 THEN background_name.job_id ELSE excluded.job_id END,
@@ -46,8 +46,8 @@ ON CONFLICT (provider, app_id, name) DO UPDATE SET
 
 var ranksBulk = db.NewBulk(rankNamesSQL, rankColumns, rankNamesConflict)
 
-// storeRanking stores the order in which names are requested in the background. With all, it
-// replaces the former order.
+// storeRanking stores the order in which the background fetch requests names. If all is set,
+// the order replaces the stored order. Otherwise storeRanking adds the names to it.
 func storeRanking(t *db.Tx, job int64, provider string, names []BackgroundName, all bool) error {
 	if all {
 		if _, err := t.Exec(`UPDATE background_name SET rank = 0 WHERE provider = $1 AND rank <> 0`, provider); err != nil {
@@ -83,8 +83,8 @@ func noteRequested(t *db.Tx, u FetchUnit) error {
 	return err
 }
 
-// clearMissing clears the mark of names that have a price now. It checks at most 100 rows,
-// because the first name without a price is claimed next.
+// clearMissing clears missing_since of names that have a price now. It checks only the first
+// 100 rows, because claimName needs only the first name without a price.
 const clearMissing = `
 UPDATE background_name SET missing_since = 0
 WHERE (provider, app_id, name) IN (

@@ -24,7 +24,7 @@ type requestOutcome struct {
 	responded bool
 	skip      string // why a request was not sent; "": all were sent
 	errs      []string
-	providers []providerResponse // queried by name, with a response
+	providers []providerResponse // providers that were queried by name and responded
 	silent    []int64            // markets of these providers that the response lacks
 	rejected  []int64            // markets whose row of the item was rejected
 }
@@ -160,13 +160,13 @@ func (s *batchEstimator) noteNames(u *FetchUnit, outcomes map[UnitMarket]MarketF
 	}
 }
 
-// absenceValid is how long a response of a background provider without an item is evidence
-// that the market does not list the item.
+// absenceValid is how long the response of a background provider remains evidence that a
+// market does not list an item.
 const absenceValid = 24 * time.Hour
 
-// noteDeferred marks the items whose names a provider's budget deferred. The unit has no list
-// of these names. They are all names of the game without a response, in this job and in the
-// background fetch.
+// noteDeferred marks the items whose names were deferred because the provider's budget is
+// spent. The unit does not list these names. They are the names of the game without a response
+// of the provider, in this job and in the background fetch.
 func (s *batchEstimator) noteDeferred(u *FetchUnit) {
 	now := s.estimator.now()
 	for i := range s.items {
@@ -278,8 +278,9 @@ func (s *batchEstimator) readResponses(ctx context.Context, units []FetchUnit, o
 	})
 }
 
-// addNewItem notes a phase of a known name that is not an item yet, if all known items are
-// refreshed. The phase is added to the catalog, and the next job plans it.
+// addNewItem notes a phase of a known name that is not an item yet. It does nothing unless
+// the engine refreshes all known items. insertNewItems adds the item to the catalog, and the
+// next job plans it.
 func (s *batchEstimator) addNewItem(q *quoteRecord, app int32) {
 	if !s.estimator.cfg.ScopeAll || q.Phase == "" || q.Ask == 0 && q.Sale == 0 {
 		return

@@ -31,7 +31,7 @@ RETURNING job_id, batch, token`, owner, db.Micros(t.Now()))
 	return &b, err
 }
 
-// unblocksBatch reports whether a batch that waited for an ended unit can be estimated now.
+// unblocksBatch reports whether a batch can be estimated now that the unit u has ended.
 func unblocksBatch(ctx context.Context, s *db.DB, u FetchUnit) (free bool, err error) {
 	err = s.Read.QueryRowContext(ctx, `
 		SELECT EXISTS (SELECT 1 FROM refresh_batch b WHERE b.job_id = $1 AND b.batch >= $2 AND b.batch <= $3 AND NOT EXISTS (

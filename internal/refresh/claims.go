@@ -14,8 +14,8 @@ import (
 // claim remains in the database as an orphan. A claim whose commit has an unknown outcome may
 // be an orphan too. Orphans are released as soon as the database accepts writes again.
 type claims struct {
-	// claiming is read-locked from the start of a claim until the claim is added here. This
-	// prevents reclaim from taking the claim for an orphan.
+	// claiming is read-locked from the start of a claim until the claim is added here, so that
+	// reclaim does not mistake the claim for an orphan.
 	claiming       sync.RWMutex
 	mayHaveOrphans atomic.Bool
 
@@ -30,8 +30,8 @@ type call struct {
 	cancel context.CancelFunc
 }
 
-// A key includes the token. If another process takes over a unit, this process may claim it
-// again while the work on its first claim is still running.
+// A key includes the token. If another process takes over a unit, this process may claim the
+// unit again while it still works on its first claim.
 type (
 	unitKey  struct{ id, token int64 }
 	batchKey struct {
@@ -66,8 +66,8 @@ func (p *process) claimUnit(ctx context.Context, c Claim) (*FetchUnit, context.C
 	return u, ctx, nil
 }
 
-// releaseUnit ends the work on a unit. If its end has not been written, the claim becomes an
-// orphan.
+// releaseUnit ends the work on a unit. If the result of the work is not stored, the claim
+// becomes an orphan.
 func (p *process) releaseUnit(u *FetchUnit, written bool) {
 	held := &p.claims
 	held.mu.Lock()
@@ -105,8 +105,8 @@ func (p *process) claimBatch(ctx context.Context, write func(*db.Tx) error) (*Ba
 	return b, nil
 }
 
-// releaseBatch ends the work on a batch. If its end has not been written, the claim becomes
-// an orphan.
+// releaseBatch ends the work on a batch. If the result of the work is not stored, the claim
+// becomes an orphan.
 func (p *process) releaseBatch(b Batch, written bool) {
 	held := &p.claims
 	held.mu.Lock()
@@ -169,9 +169,9 @@ func (p *process) reclaim(ctx context.Context) error {
 const (
 	// stopTimeout limits a write while the process stops.
 	stopTimeout = 2 * time.Second
-	// The first and the last pause between attempts to store a response. Each pause is four
-	// times as long as the one before. Retrying is worthwhile, because a response costs
-	// requests.
+	// firstRetry and lastRetry are the first and the last pause between attempts to store a
+	// response. Each pause is four times as long as the one before. Retries avoid new requests
+	// to the provider.
 	firstRetry, lastRetry = 50 * time.Millisecond, 800 * time.Millisecond
 )
 

@@ -18,7 +18,7 @@ import (
 	"assay/internal/provider/allowance"
 )
 
-// MarketIDs returns the ids of markets, and inserts new markets.
+// MarketIDs returns the ids of markets. It inserts markets that are not stored yet.
 func MarketIDs(t *db.Tx, markets []MarketName) (map[MarketName]int64, error) {
 	out := make(map[MarketName]int64, len(markets))
 	sorted := slices.SortedFunc(slices.Values(markets), func(a, b MarketName) int {
@@ -73,8 +73,8 @@ func pauseProvider(t *db.Tx, provider string, paused bool) error {
 }
 
 // acceptProvider ends the quarantine of one or all markets of a provider, and returns the
-// number of files that were in quarantine. The next responses are accepted even if they equal
-// the refused ones.
+// number of files that were in quarantine. For 48 hours, validation accepts responses that
+// resemble the refused ones; see pricing.ValidationState.
 func acceptProvider(t *db.Tx, provider, market string) (int64, error) {
 	ended, err := db.Collect(t.Context(), t, func(r *sql.Rows, e *event.ProviderUp) error {
 		e.Provider, e.Why, e.Detail = provider, event.WhyQuarantine, "accepted by an operator"
@@ -96,7 +96,8 @@ func knowsItem(t *db.Tx, key catalog.Key) (known bool, err error) {
 	return known, err
 }
 
-// itemIDs returns the ids of items, without repetitions. An unknown item is a fault.NotFound.
+// itemIDs returns the ids of items, without repetitions. If an item is unknown, it returns an
+// error of the kind fault.NotFound.
 func itemIDs(ctx context.Context, s *db.DB, keys []catalog.Key) ([]int64, error) {
 	var ids []int64
 	for _, key := range keys {
@@ -113,7 +114,7 @@ func itemIDs(ctx context.Context, s *db.DB, keys []catalog.Key) ([]int64, error)
 	return slices.Compact(ids), nil
 }
 
-// failedWith reports whether an item of a job failed with an error.
+// failedWith reports whether an item of a job failed with the error cause.
 func failedWith(ctx context.Context, s *db.DB, job int64, cause string) (found bool, err error) {
 	err = db.Each(ctx, s.Read, func(r *sql.Rows) error {
 		var text []byte
@@ -182,7 +183,7 @@ func SetCurrency(ctx context.Context, s *db.DB, c money.Currency) error {
 		return t.QueryRow(`SELECT value FROM setting WHERE name = 'currency'`).Scan(&have)
 	})
 	if err == nil && have != c {
-		return fmt.Errorf("the database holds prices in %s and MARKET_PRICE_CURRENCY is %s: set it back, or use another database", have, c)
+		return fmt.Errorf("the database holds prices in %s and MARKET_PRICE_CURRENCY is %s: restore the setting, or use another database", have, c)
 	}
 	return err
 }

@@ -19,8 +19,8 @@ import (
 	"assay/internal/provider"
 )
 
-// ErrConflict means that another job has estimated an item of a batch meanwhile. The batch is
-// then read and estimated again.
+// ErrConflict means that another job has estimated an item of a batch since the batch was read.
+// The batch is then read and estimated again.
 var ErrConflict = errors.New("another job has estimated an item of the batch")
 
 // Config is the configuration of refreshes.
@@ -40,11 +40,11 @@ type Config struct {
 // MissingRetry returns the first pause before a missing price is retried.
 func (e *Engine) MissingRetry() time.Duration { return e.cfg.MissingRetry }
 
-// MaxMissingRetry is the value that settings and refreshes share.
+// MaxMissingRetry is the longest pause before a missing price is retried.
 const MaxMissingRetry = pricing.MaxMissingRetry
 
-// maxMissingDoublings limits how often the pause doubles. Even a pause of one second, the
-// shortest, reaches MaxMissingRetry after 18 doublings; the limit keeps the shift in range.
+// maxMissingDoublings limits how often the pause doubles, so that the shift cannot overflow.
+// Even the shortest pause, one second, reaches MaxMissingRetry after 18 doublings.
 const maxMissingDoublings = 18
 
 // Engine refreshes prices. It has one type for each stage. A worker does one piece of work
@@ -120,8 +120,8 @@ type marketOf struct {
 	provider.Market
 }
 
-// readBlobs calls fn for each stored blob of some units, ordered by bucket and unit. fn must not
-// retain the data.
+// readBlobs calls fn for each stored blob of the units and buckets, ordered by bucket and unit.
+// fn must not retain the data.
 func (p *process) readBlobs(ctx context.Context, units, buckets []int64, fn func(Blob) error) error {
 	return readBlobs(ctx, p.store, units, buckets, func(b Blob) error {
 		p.blobsRead.Add(1)
@@ -141,8 +141,8 @@ type Options struct {
 	Owner   string // id of this process in claims; never reused
 	Version string // version of the program
 	Modules string // setting MODULES
-	// Shared means that other processes use the same database. Otherwise all other owners of
-	// claims count as dead.
+	// Shared means that other processes use the same database. Otherwise New releases all
+	// claims, because their owners have ended.
 	Shared bool
 	// ReadOnly means that the database cannot be written. The engine is not registered, and
 	// no worker may run.

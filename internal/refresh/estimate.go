@@ -29,7 +29,7 @@ func (e *estimator) Estimate(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if job != nil && e.fetcher.validating.TryLock() { // meanwhile other slots estimate batches
+	if job != nil && e.fetcher.validating.TryLock() { // other slots estimate batches in the meantime
 		defer e.fetcher.validating.Unlock()
 		defer e.wake(WorkEstimate) // the batches of this job can be estimated now
 		return true, e.fetcher.validate(ctx, job)
@@ -64,7 +64,7 @@ func (e *estimator) estimateChain(ctx context.Context, b *Batch) (err error) {
 // estimate estimates and writes a claimed batch. If more is set, it claims the next batch in
 // the same transaction. After an error it releases the batch.
 func (e *estimator) estimate(ctx context.Context, b Batch, more bool) (next *Batch, err error) {
-	var written bool // estimated or released
+	var written bool // the estimates or the release are stored
 	defer func() { e.releaseBatch(b, written) }()
 	s, _ := e.batchEstimators.Get().(*batchEstimator)
 	if s == nil {
@@ -107,7 +107,7 @@ type batchEstimator struct {
 	estimator *estimator
 	decoder   *decoder
 
-	pricers      map[int32]*gamePricer // by game, of the job
+	pricers      map[int32]*gamePricer // of the batch's job, by game
 	rates        int64
 	items        []Item
 	jobQuotes    [][]jobQuote               // quotes of this job, by item
@@ -146,7 +146,7 @@ func (e *estimator) insertNewItems(ctx context.Context, newItems map[catalog.Key
 }
 
 // estimate estimates all items of the batch. If the price of an item moves far, estimate
-// reads the item's past prices and estimates the item again. Most items do not need them.
+// reads the item's past prices and estimates the item again. Most items need no past prices.
 func (s *batchEstimator) estimate(ctx context.Context, now time.Time) error {
 	r := &s.result
 	r.Items = r.Items[:0]
@@ -160,7 +160,7 @@ func (s *batchEstimator) estimate(ctx context.Context, now time.Time) error {
 	if len(s.moved) > 0 {
 		var err error
 		if s.past, err = readPastPrices(ctx, s.estimator.store, s.moved, now); err != nil {
-			return fmt.Errorf("past prices: %w", err)
+			return fmt.Errorf("read past prices: %w", err)
 		}
 		for i := range s.items {
 			if _, far := s.past[s.items[i].ID]; far {
@@ -270,11 +270,15 @@ func (s *batchEstimator) usedMarkets() string {
 	return string(b)
 }
 
-// evidence reports whether this job has evidence of an item's price, and when the evidence
-// was fetched. A job changes a price only on evidence. A quote is evidence. So is a response
-// without the item, from a market that quoted the item before. A quote of the background
-// fetch is evidence until an estimate uses it. The time is that of the job's own first
-// request, or else of the newest evidence.
+// evidence reports whether this job has evidence of an item's price. A job changes a price
+// only if it has evidence. There are three kinds:
+//
+//   - a quote in a response of this job;
+//   - a response without the item, from a market that quoted the item before;
+//   - a quote of the background fetch that no estimate has used yet.
+//
+// The result at is the fetch time of the first of these responses that the job itself fetched.
+// If it fetched none of them, at is the fetch time of the newest evidence.
 func (s *batchEstimator) evidence(i int) (at time.Time, ok bool) {
 	var first, newest time.Time
 	note := func(t time.Time, own bool) {
@@ -306,10 +310,9 @@ func (s *batchEstimator) evidence(i int) (at time.Time, ok bool) {
 	return newest, ok
 }
 
-// respondedAt returns when a market responded in this job. The response must cover all that
-// the market lists of the item's game, or the item itself. ok is false if the market did not
-// respond. It is also false if the item's row was rejected, because the quote is then
-// unknown.
+// respondedAt returns when a market responded in this job, with a file of the item's game or
+// to a request for the item by name. ok is false if the market did not respond. It is also
+// false if the response's row of the item was rejected, because the quote is then unknown.
 func (s *batchEstimator) respondedAt(i int, market int64) (at time.Time, ok bool) {
 	if slices.Contains(s.requests[i].rejected, market) {
 		return time.Time{}, false
@@ -324,12 +327,12 @@ func (s *batchEstimator) respondedAt(i int, market int64) (at time.Time, ok bool
 	return time.Time{}, false
 }
 
-// stateWithoutEvidence returns the state of an item without evidence of its price in this
-// job, and the reason.
+// stateWithoutEvidence returns the state of an item for which this job has no evidence. The
+// result reason is set for ItemSkipped, and why is the error for ItemFailed.
 func (s *batchEstimator) stateWithoutEvidence(i int) (state, reason, why string) {
 	o := &s.requests[i]
 	errs := o.errs
-	for k := range s.items[i].Quotes { // of markets that should have been in a response
+	for k := range s.items[i].Quotes { // errors of markets that quoted the item before
 		old := &s.items[i].Quotes[k]
 		if !quoted(old) {
 			continue

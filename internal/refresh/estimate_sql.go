@@ -14,7 +14,7 @@ import (
 // StoreEstimates writes the estimates of a batch. It returns false, and writes nothing, if
 // the claim is no longer valid. It writes the items last, because syncs that copy their
 // prices wait for this transaction from then on. It returns ErrConflict if another job has
-// estimated the same items meanwhile.
+// estimated one of the items since it was read.
 func StoreEstimates(t *db.Tx, b Batch, s Estimates) (bool, error) {
 	if err := t.ByIndex(); err != nil {
 		return false, err
@@ -209,8 +209,8 @@ func writePoints(t *db.Tx, items []EstimatedItem, rates int64, method string) er
 	return event.Add(t, changed)
 }
 
-// dropPointsAhead deletes the price points of items that are not in the past. They were
-// written while the clock was ahead. A later price could otherwise never replace them.
+// dropPointsAhead deletes price points of items with a time that is not in the past. They were
+// written while the clock was ahead. Otherwise they would count as newer than the next price.
 func dropPointsAhead(t *db.Tx, items []int64) error {
 	if len(items) == 0 {
 		return nil

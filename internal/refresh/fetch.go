@@ -110,8 +110,9 @@ func (f *fetcher) endWrite(ctx context.Context, unit *FetchUnit, r *response, ke
 	}
 }
 
-// storeDetached stores a response that arrived after its job had continued without it. The
-// next plan uses a file. The next estimate uses quotes of names.
+// storeDetached stores a response that arrived after its job had continued without it. If it
+// is a file, the next plan uses it. If it is a response to names, the next estimate uses its
+// quotes.
 func (f *fetcher) storeDetached(tx *db.Tx, unit *FetchUnit, r *response, detachment Detachment) error {
 	if unit.ConcernsProvider() && (unit.State == UnitDone || detachment != DetachedRunning) {
 		if err := noteProvider(tx, unit.Provider, unit.File, unit.Error); err != nil {

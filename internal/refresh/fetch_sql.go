@@ -72,8 +72,8 @@ INSERT INTO fetch_unit (job_id, app_id, batch_from, batch_to, size, not_before, 
 		"stated_at bigint, blob_unit bigint, provider text, file text, state text, error_kind text, error text, names bytea"
 )
 
-// dropDetached cancels the pending units of ended jobs, because the new job requests the same
-// files and names.
+// dropDetached cancels the pending units that earlier jobs no longer wait for, because the new
+// job requests the same files and names.
 func dropDetached(t *db.Tx) error {
 	_, err := t.Exec(`UPDATE fetch_unit SET state = 'cancelled', token = token + 1
 		WHERE detached NOT IN (0, ` + DetachedBackgroundSQL + `) AND state IN ('pending', 'running') AND state = 'pending'`)
@@ -103,16 +103,16 @@ func InsertUnits(t *db.Tx, units []FetchUnit) error {
 	return err
 }
 
-// deferPaused defers the pending units of a paused provider. Such units are planned or
-// released during the pause.
+// deferPaused defers the pending units of a paused provider. pauseProvider has deferred the
+// earlier units, so these were planned or released after the pause began.
 const deferPaused = `
 UPDATE fetch_unit SET state = 'deferred', error_kind = 'paused', error = provider || ': paused by an operator'
 WHERE provider = $1 AND state IN ('pending', 'running') AND state = 'pending'
 AND detached <> ` + DetachedBackgroundSQL + `
 AND EXISTS (SELECT 1 FROM provider_state s WHERE s.provider = $1 AND s.paused)`
 
-// claimUnit claims the next unit. A unit waits at most for $4, the longest wait, even if the
-// clock has been set back.
+// claimUnit claims the next unit. It ignores a wait longer than $4, the longest valid wait,
+// because the clock has then been set back.
 const claimUnit = `
 UPDATE fetch_unit SET state = 'running', owner = $2, token = token + 1, attempts = attempts + 1, started_at = $3,
 	requests = requests + reserved, reserved = $5
@@ -147,9 +147,9 @@ RETURNING `+unitColumns,
 	return &u, nil
 }
 
-// reserveRequests counts further requests of a claimed unit before they are sent. After a
-// kill, the count includes all requests that may have been sent. It returns false if the
-// claim is no longer valid.
+// reserveRequests counts further requests of a claimed unit before they are sent. So if the
+// process is killed, the count includes all requests that may have been sent. reserveRequests
+// returns false if the claim is no longer valid.
 func reserveRequests(t *db.Tx, u FetchUnit, more int64) (bool, error) {
 	n, err := t.Exec(`UPDATE fetch_unit SET requests = requests + reserved, reserved = $3 WHERE id = $1 AND token = $2 AND state = 'running'`,
 		u.ID, u.Token, more)
@@ -205,15 +205,16 @@ func endUnit(t *db.Tx, u FetchUnit, markets []MarketFetch, blobs []Blob) (ended 
 	if _, err := t.WriteRows(blobsBulk, rows); err != nil {
 		return false, NotDetached, err
 	}
-	// Other units of the provider now wait for the end of this transaction.
+	// From here on, other units of the provider wait for the end of this transaction.
 	if err := noteUnitRequested(t, u); err != nil {
 		return false, NotDetached, err
 	}
 	return true, detachment, addFetches(t, u, markets)
 }
 
-// A recent success of another unit shows that the host responds. A running unit has no
-// response yet.
+// detachUnitsSQL detaches a job from its open units of a host. It changes nothing if a unit of
+// the host succeeded recently, because the host then responds. Detachment defines the stored
+// values.
 const detachUnitsSQL = `
 UPDATE fetch_unit SET detached = CASE WHEN state = 'running' THEN 2 ELSE 1 END, error_kind = $4, error = $5
 WHERE job_id = $1 AND provider = $2 AND detached = 0 AND state IN ('pending', 'running')

@@ -24,7 +24,7 @@ type priceDay struct {
 	changes                int64
 }
 
-// addPrice adds a new price to a day, or the first price of the item.
+// addPrice adds a price change to a day.
 func (d *priceDay) addPrice(p money.Micro) {
 	d.high, d.low, d.close = max(d.high, p), min(d.low, p), p
 	d.changes++
@@ -42,14 +42,14 @@ ON CONFLICT (item_id, day) DO UPDATE SET
 
 var priceDaysBulk = db.NewBulk(priceDaySQL, priceDayColumns, priceDayConflict)
 
-// foldable selects the points of items from $1 to $2 before time $3, without the last one of
-// each item, because its price is valid after that time.
+// foldable selects the price points of the items $1 to $2 before the time $3. It omits the last
+// of these points of each item, because its price is still valid at $3.
 const foldable = `FROM price_point p WHERE p.item_id >= $1 AND p.item_id <= $2 AND p.at < $3
 	AND p.at < (SELECT max(m.at) FROM price_point m WHERE m.item_id = p.item_id AND m.at < $3)`
 
-// foldStep replaces points before a time by a row for each day, for the next items after an
-// id. It returns the last item of the step, or 0 if there are no more items. Another process
-// that folds the same items waits, and then finds no points.
+// foldStep folds the price points of the next items after the id after. It replaces the points
+// of a day by one row. It returns the id of the last item, or 0 if there are no more items. If
+// another process folds the same items, it waits and then finds no points.
 func foldStep(t *db.Tx, after int64, before time.Time) (last int64, err error) {
 	if err := t.ByIndex(); err != nil {
 		return 0, err
@@ -113,12 +113,12 @@ func foldStep(t *db.Tx, after int64, before time.Time) (last int64, err error) {
 		AND at < (SELECT max(m.at) FROM price_point m WHERE m.item_id = price_point.item_id AND m.at < $3) AND item_id <= $2`,
 		first, last, db.Micros(before), end.item, end.at)
 	if len(points) == foldPoints {
-		last = after // the same items again
+		last = after // these items may have more points
 	}
 	return last, err
 }
 
-// Fold folds the points of all items before a time, in small transactions.
+// Fold folds the price points of all items before a time, in small transactions.
 func Fold(ctx context.Context, s *db.DB, before time.Time) error {
 	for after := int64(0); ctx.Err() == nil; {
 		err := s.InTx(ctx, func(t *db.Tx) (err error) {

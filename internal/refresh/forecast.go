@@ -75,7 +75,7 @@ func (p *planner) forecast(ctx context.Context, forced bool) (Forecast, error) {
 		f.Due.TTL += d.TTL
 		f.Due.NoSales += d.NoSales
 	}
-	requested := map[int32]int64{} // number of names by game, of the provider with the most requests
+	requested := map[int32]int64{} // largest number of names that one provider requests, by game
 	for _, name := range p.order {
 		c, names, err := p.cost(ctx, p.providers[name].Describe(), due, paused[name])
 		if err != nil {
@@ -92,7 +92,8 @@ func (p *planner) forecast(ctx context.Context, forced bool) (Forecast, error) {
 	return f, nil
 }
 
-// notRequested returns how many due items of a game are not requested if this many names are.
+// notRequested returns how many due items of a game no provider requests. names is the number of
+// names of the game that are requested.
 func notRequested(d DueNames, names int64) int64 {
 	if names == 0 {
 		return d.Due.Due
@@ -209,7 +210,7 @@ func (p *planner) hostBudget(ctx context.Context, d provider.Description, host s
 	if !b.Limit.None() && b.Limit.Stretch() > Patience {
 		freeAt := b.ResetsAt
 		if b.Used == 0 {
-			freeAt = p.now().Add(b.Limit.Stretch()) // after the requests of this job
+			freeAt = p.now().Add(b.Limit.Stretch()) // the period begins with the requests of this job
 		}
 		r.limitTo(int64(b.Left), BoundLimit, freeAt)
 	}

@@ -84,7 +84,7 @@ var (
 	batchesBulk    = db.NewBulk(`INSERT INTO refresh_batch (job_id, batch, pending, state) `, openBatchColumns, "")
 )
 
-// Write stores the plan of a job in this many batches.
+// Write stores the plan of a job, divided into the given number of batches.
 func (p *Plan) Write(t *db.Tx, job int64, batches int) error {
 	items, open := db.NewTable(batchItemColumns, batches), db.NewTable(openBatchColumns, batches)
 	bucket := 0
@@ -131,7 +131,7 @@ func plannedItems(ctx context.Context, s *db.DB, b Batch) ([]int64, error) {
 	}
 	var planned [][2]int64 // id, price
 	if err := json.Unmarshal(text, &planned); err != nil {
-		return nil, fmt.Errorf("items of batch %d of job %d: %w", b.Batch, b.JobID, err)
+		return nil, fmt.Errorf("decode items of batch %d of job %d: %w", b.Batch, b.JobID, err)
 	}
 	ids := make([]int64, len(planned))
 	for i := range planned {
@@ -200,11 +200,11 @@ func appendOutcome(b []byte, id int64, before, after money.Micro, state, reason,
 	b = appendNumbers(b, id, int64(before), int64(after))
 	b = append(append(append(b, `,"`...), state...), '"')
 	b = append(append(append(b, `,"`...), reason...), `",`...)
-	b, _ = jsontext.AppendQuote(b, strings.ReplaceAll(why, "\x00", "")) // replaces invalid UTF-8, which it reports
+	b, _ = jsontext.AppendQuote(b, strings.ReplaceAll(why, "\x00", "")) // the error reports invalid UTF-8, which is replaced
 	return append(b, ']')
 }
 
-// appendNumbers appends an array of numbers without its last bracket.
+// appendNumbers appends an array of numbers without its closing bracket.
 func appendNumbers(b []byte, numbers ...int64) []byte {
 	if len(b) > 0 && b[len(b)-1] != '[' {
 		b = append(b, ',')
@@ -219,7 +219,7 @@ func appendNumbers(b []byte, numbers ...int64) []byte {
 	return b
 }
 
-// appendElements appends the elements of an array to an array that has no last bracket yet.
+// appendElements appends the elements of an array to an array that has no closing bracket yet.
 func appendElements(b, elements []byte) []byte {
 	if len(b) > 1 && len(elements) > 0 {
 		b = append(b, ',')

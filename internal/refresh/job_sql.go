@@ -55,7 +55,7 @@ GROUP BY j.id`
 func ReadJob(ctx context.Context, s *db.DB, id int64) (Job, error) {
 	jobs, err := db.Collect(ctx, s.Read, ScanJob, jobByID, id)
 	if err != nil {
-		return Job{}, fmt.Errorf("job %d: %w", id, err)
+		return Job{}, fmt.Errorf("read job %d: %w", id, err)
 	}
 	if len(jobs) == 0 {
 		return Job{}, fault.New(fault.NotFound, "job_not_found", "Unknown job %d. Ended jobs are deleted after some days.", id)
@@ -96,9 +96,9 @@ WHERE j.id = (
 			WHERE m.provider = u.provider AND f.app_id = u.app_id AND f.file = u.file AND f.unit_id <> 0))))
 GROUP BY j.id`
 
-// readFetchedJob returns a job in its fetch stage with no open files, or nil. The first
-// response of a file is compared with the responses of all providers. If a job has such a
-// response, its units of names must have ended too.
+// readFetchedJob returns a job in its fetch stage with no open files, or nil. If the job has
+// the first response of a file, its units of names must have ended too, because validation
+// compares a first response with the responses of all providers.
 func readFetchedJob(ctx context.Context, s *db.DB) (*Job, error) {
 	return oldestJob(ctx, s, fetchedJob)
 }
@@ -236,8 +236,8 @@ WHERE job_id = $1 OR job_id = 0 AND (due_at <= $3 OR due_at > $3 + ` + maxMissin
 // claims. It postpones the job's entries of the missing-price queue, because the next job
 // would otherwise begin immediately with the same items.
 //
-// It writes the row of the job first. So another transaction that plans, validates or
-// finishes the job runs completely before or completely after it.
+// It writes the row of the job first. So a transaction that plans, validates or finishes the
+// job runs completely before or completely after the cancellation.
 func cancelJob(t *db.Tx, id int64, pause time.Duration) error {
 	for _, query := range []string{
 		`UPDATE refresh_job SET cancel_requested = true WHERE id = $1 AND state IN ('queued', 'running')`,
@@ -305,7 +305,7 @@ func FinishJob(t *db.Tx, id int64, markets []event.MarketGap) (*Job, error) {
 }
 
 // dropBlobs deletes the responses that no live job uses. It keeps the newest good response of
-// each market's file and late responses that no job has used yet.
+// each market's file, and late responses until a bulk job has planned the file again.
 func dropBlobs(t *db.Tx) error {
 	_, err := t.Exec(`
 		DELETE FROM fetch_blob WHERE unit_id IN (

@@ -12,7 +12,7 @@ import (
 
 // Instance is a process that works on the database.
 type Instance struct {
-	Owner       string // owner in its claims
+	Owner       string // id of the instance in its claims
 	Version     string
 	Modules     string // setting MODULES of the process
 	Endpoints   []Endpoint
@@ -33,7 +33,7 @@ type Heartbeat struct {
 const NoHeartbeat = -1
 
 const (
-	// heartbeatEvery is the interval in which an instance increments its counter and reads
+	// heartbeatEvery is the interval at which an instance increments its counter and reads
 	// the counters of the others.
 	heartbeatEvery = 500 * time.Millisecond
 	// Lease is how long a counter may be unchanged before other instances take over the
@@ -44,19 +44,19 @@ const (
 	maxReadGap = 2 * time.Second
 )
 
-// peers is what an instance has observed of the others. It uses monotonic time only, because
-// the clocks of machines differ and can be set.
+// peers holds the heartbeat counters that this instance has read. It uses monotonic time only,
+// because the clocks of machines differ and can be set.
 type peers struct {
 	mu       sync.Mutex
-	last     time.Duration // when it last read the counters
+	last     time.Duration // time of the last read
 	observed map[string]observedHeartbeat
 }
 
-// observedHeartbeat is the counter of an instance and the time when it was first read.
+// observedHeartbeat is the counter of an instance, with the time of the first read of this value.
 type observedHeartbeat struct {
 	count int64
 	syncs int64
-	since time.Duration // when this count was first read
+	since time.Duration
 }
 
 // observe stores the counters and returns the instances with an expired lease. All leases
@@ -116,13 +116,14 @@ func (e *Engine) KeepLease(ctx context.Context) {
 	// Both run in parallel, because a takeover may wait for a lock.
 	wg.Go(func() { e.every(ctx, "heartbeat", e.Heartbeat, func() time.Duration { return heartbeatEvery }) })
 	wg.Go(func() {
-		e.every(ctx, "watch", e.CheckPeers, func() time.Duration { return e.peers.next(e.elapsed()) })
+		e.every(ctx, "check peers", e.CheckPeers, func() time.Duration { return e.peers.next(e.elapsed()) })
 	})
 	wg.Wait()
 }
 
-// every calls fn in a loop and waits for the duration of next between two calls, but at most
-// for a heartbeat interval. It logs only the first of consecutive failures.
+// every calls fn in a loop until ctx ends. Between two calls it waits for the duration that
+// next returns. It shortens the wait so that calls start at least once per heartbeat interval.
+// It logs only the first of consecutive failures.
 func (e *Engine) every(ctx context.Context, what string, fn func(context.Context) error, next func() time.Duration) {
 	for failing := false; ctx.Err() == nil; {
 		began := e.elapsed()
@@ -157,7 +158,7 @@ func (e *Engine) Heartbeat(ctx context.Context) error {
 	return nil
 }
 
-// instance describes this process with an unused counter value.
+// instance returns the row of this process in the table of instances.
 func (e *Engine) instance() Instance {
 	return Instance{Owner: e.owner, Version: e.version, Modules: e.modules, Endpoints: e.endpoints, StartedAt: e.started, Heartbeat: e.heartbeats, Report: e.report()}
 }

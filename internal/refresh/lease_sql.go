@@ -75,8 +75,8 @@ func knowsInstance(t *db.Tx, owner string) (known bool, err error) {
 	return known, err
 }
 
-// heartbeats selects the counters of all instances, and the owners of claims that are not
-// registered.
+// heartbeats selects the counters of all instances, and the owners of claims without an
+// instance.
 const heartbeats = `
 SELECT owner, heartbeat, syncs FROM instance
 UNION ALL

@@ -197,8 +197,8 @@ func jobLevels(ctx context.Context, s *db.DB, job int64) (map[int32]Levels, erro
 	return out, err
 }
 
-// PriceBefore returns the price of an item just before a time, or 0. If that point is folded,
-// its price is the close of the last stored day.
+// PriceBefore returns the price of an item just before a time, or 0 if it had none. If the price
+// point has been folded, PriceBefore returns the close of the last day before the time.
 func PriceBefore(ctx context.Context, s *db.DB, item int64, at time.Time) (price money.Micro, err error) {
 	err = s.Read.QueryRowContext(ctx, `
 		SELECT coalesce((SELECT price FROM price_point WHERE item_id = $1 AND at < $2 ORDER BY at DESC LIMIT 1),
@@ -206,13 +206,13 @@ func PriceBefore(ctx context.Context, s *db.DB, item int64, at time.Time) (price
 	return price, err
 }
 
-// Refused is a market with its newest response for a game in quarantine.
+// Refused is a market whose newest response for a game is in quarantine.
 type Refused struct {
 	Provider, Market, Reason string
 	Since                    time.Time
 }
 
-// RefusedMarkets returns the markets with their newest response for a game in quarantine.
+// RefusedMarkets returns the markets whose newest response for a game is in quarantine.
 func RefusedMarkets(ctx context.Context, s *db.DB, app int32) ([]Refused, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, v *Refused) error {
 		var since int64

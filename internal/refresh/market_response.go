@@ -25,8 +25,8 @@ type marketResponse struct {
 }
 
 // add reads the last good and the new responses of a provider's markets and adds them to the
-// round. Markets in the same files are read together, other markets in parallel. So the
-// memory holds the markets of a few files at a time.
+// round. Markets in the same files are read together, other markets in parallel. This keeps
+// only the markets of a few files in memory at a time.
 func (g *game) add(ctx context.Context, round *pricing.Round, now time.Time, provider string, states map[int64]pricing.ValidationState) error {
 	targets, markets, err := g.targets(ctx, provider, states)
 	if err != nil || len(markets) == 0 {
@@ -90,8 +90,8 @@ func (m *marketResponse) normalize() {
 	}
 }
 
-// grow allocates memory for the expected number of names. Growing by append would leave as
-// much garbage.
+// grow allocates memory for the expected number of names. Growth by append would produce
+// about as much garbage.
 func (m *marketResponse) grow() {
 	for _, r := range []*pricing.Response{m.last, m.next} {
 		if r != nil {
@@ -239,7 +239,8 @@ func (g *game) targets(ctx context.Context, prov string, states map[int64]pricin
 	return targets, markets, nil
 }
 
-// fetchedAt sets the time of a response to that of its newest part.
+// fetchedAt sets the time of a response to at if at is later. It creates the response if r is
+// nil. So the time of a response becomes the time of its newest file.
 func fetchedAt(r *pricing.Response, at time.Time) *pricing.Response {
 	if r == nil {
 		r = &pricing.Response{Rate: money.RateScale}
@@ -273,7 +274,9 @@ func (g *game) read(ctx context.Context, now time.Time, all map[int64][]target, 
 		}
 		m.grow()
 		wanted[m.ID] = m
-		// Units of names have no name in common. A market with one file has at most two units.
+		// Positions of names are needed only if a name can occur in several units of a response.
+		// Units of names have no name in common. A market with one file has at most two units,
+		// which belong to different responses.
 		if byName := m.next != nil && m.next.Partial; !byName && files(all, m.ID) > 2 {
 			m.lastSeen, m.nextSeen = map[uint64]pointPosition{}, map[uint64]pointPosition{}
 		}

@@ -21,8 +21,8 @@ ON CONFLICT (market_id) DO UPDATE SET job_id = excluded.job_id, fetched_at = exc
 
 var fetchedBulk = db.NewBulk(noteFetchesSQL, fetchedColumns, noteFetchesConflict)
 
-// noteFetches adds the counts of a unit to the state of its markets. The counts are those of
-// all units of a job. For a file, only validation decides whether the response is good.
+// noteFetches adds the counts of a unit to the state of its markets. The counts of all units of
+// a job are added up. For a file, only validation decides whether the response is good.
 func noteFetches(t *db.Tx, u FetchUnit, markets []MarketFetch) error {
 	rows := db.NewTable(fetchedColumns, len(markets))
 	for _, m := range markets {

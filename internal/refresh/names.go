@@ -7,8 +7,8 @@ import (
 	"assay/internal/provider"
 )
 
-// maxConsecutiveFailures is after how many consecutive failed calls the rest of a unit is
-// abandoned, because the names are then not the cause.
+// maxConsecutiveFailures is the number of consecutive failed calls after which fetchNames
+// abandons the rest of a unit. Single names are then probably not the cause.
 const maxConsecutiveFailures = 3
 
 // fetchNames fetches the names of a unit in several calls. If only some calls succeed, the

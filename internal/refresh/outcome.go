@@ -18,13 +18,13 @@ const (
 	JobFailed   JobOutcome = "failed"   // nothing was priced, and an error occurred
 )
 
-// Reasons of gaps, in addition to those of skipped items and the outcomes of markets.
+// Reasons of gaps. Skip reasons and market outcomes are also reasons of gaps.
 const (
 	GapFailed    = "failed"
 	GapCancelled = "cancelled"
 )
 
-// OutcomeWith returns the outcome of a job that lacks these markets.
+// OutcomeWith returns the outcome of the job if it lacks the given markets.
 func (j *Job) OutcomeWith(markets []event.MarketGap) JobOutcome {
 	switch {
 	case j.State == Failed, j.State == Cancelled && j.Counts.Updated+j.Counts.NoQuote == 0:

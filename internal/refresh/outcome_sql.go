@@ -11,8 +11,8 @@ import (
 
 var fetchesBulk = db.NewBulk(addFetchesSQL, fetchColumns, addFetchesConflict)
 
-// addFetches stores the counts of each market in a unit's response. A file has its own rows.
-// Units of names are added up by provider.
+// addFetches stores the counts of each market in a unit's response. Each file has its own rows.
+// The counts of all units of names of a job are added up in one row per market.
 func addFetches(t *db.Tx, u FetchUnit, markets []MarketFetch) error {
 	unit := u.ID
 	if u.File == "" {
@@ -24,10 +24,10 @@ func addFetches(t *db.Tx, u FetchUnit, markets []MarketFetch) error {
 		rows.Text(string(m.Outcome))
 	}
 	if _, err := t.WriteRows(fetchesBulk, rows); err != nil {
-		return fmt.Errorf("market fetch: %w", err)
+		return fmt.Errorf("store market counts: %w", err)
 	}
 	if err := noteFetches(t, u, markets); err != nil {
-		return fmt.Errorf("market state: %w", err)
+		return fmt.Errorf("store market state: %w", err)
 	}
 	return nil
 }
@@ -76,11 +76,11 @@ func noteFailure(t *db.Tx, provider, file, failure string) error {
 	return event.Add(t, event.ProviderDown{Provider: provider, Why: event.WhyFetch, File: file, Detail: failure})
 }
 
-// degradedAfter is the number of consecutive failures of a file after which an event reports it.
-// Requests for names have none, because single names fail all the time.
+// degradedAfter is the number of consecutive failures of a file after which an event reports
+// them. Failed requests for names add no event, because single names often fail.
 const degradedAfter = 2
 
-// noteRecovery writes an event if the failures of a file that were reported end.
+// noteRecovery adds an event after a success of a file whose failures an event has reported.
 func noteRecovery(t *db.Tx, provider, file string) error {
 	if file == "" {
 		return nil
@@ -151,7 +151,7 @@ func StoreValidation(t *db.Tx, job int64, results []ValidationResult, learned []
 	}
 	for _, l := range learned {
 		if err := learn(t, job, l); err != nil {
-			return false, fmt.Errorf("levels of game %d: %w", l.AppID, err)
+			return false, fmt.Errorf("store levels of game %d: %w", l.AppID, err)
 		}
 	}
 	return true, nil

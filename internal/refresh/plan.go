@@ -27,7 +27,7 @@ const (
 	missingCycle = 20_000
 )
 
-// errNoLongerQueued rolls back the plan of a job that has been cancelled meanwhile.
+// errNoLongerQueued rolls back the plan of a job that was cancelled in the meantime.
 var errNoLongerQueued = errors.New("job is no longer queued")
 
 // Plan plans a queued job. It stores the items, batches, units and exchange rates in one
@@ -158,7 +158,7 @@ func (p *planner) planUnits(tx *db.Tx, job *Job, planned map[int32]int64, batche
 			own, err = p.planNames(tx, job, d, planned, batches, limits)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("units of %s: %w", name, err)
+			return nil, fmt.Errorf("plan units of %s: %w", name, err)
 		}
 		for i := range own {
 			if limits.paused[name] && own[i].State == UnitPending {
@@ -172,8 +172,8 @@ func (p *planner) planUnits(tx *db.Tx, job *Job, planned map[int32]int64, batche
 }
 
 // planFiles creates a unit for each file. A job for missing prices or chosen items reuses a
-// file's newest response while it is fresh. A response that arrived too late for its own job is used by the next
-// job. If it is no longer fresh, the next job also requests the file again.
+// file's newest response while it is fresh. If a response arrived too late for its own job, the
+// next job uses it. If it is no longer fresh by then, the next job also requests the file again.
 func (p *planner) planFiles(tx *db.Tx, job *Job, d provider.Description, planned map[int32]int64, batches int) ([]FetchUnit, error) {
 	var units []FetchUnit
 	for _, f := range d.Files {
@@ -203,7 +203,7 @@ func (p *planner) planFiles(tx *db.Tx, job *Job, d provider.Description, planned
 	return units, nil
 }
 
-// minInterval is the least time for which a file's response is reused for missing prices.
+// minInterval is the minimum time for which a file's response is fresh.
 const minInterval = 5 * time.Minute
 
 // isFresh reports whether a response is too recent to be requested again. A response from the
@@ -294,8 +294,8 @@ func (p *planner) planByPriority(tx *db.Tx, job *Job, d provider.Description, ba
 }
 
 // resumeAfter rotates the units so that they begin after the last requested name. Units are
-// requested in order. If a limit stops a job early, the next job continues where it stopped,
-// so every name is requested in the end.
+// requested in order. If a limit stops a job early, the next job continues with the names that
+// follow, so every name is requested eventually.
 func resumeAfter(units []FetchUnit, last string) []FetchUnit {
 	next := slices.IndexFunc(units, func(u FetchUnit) bool { return afterInOrder(u.Names[len(u.Names)-1], last) })
 	if last == "" || next < 0 {

@@ -11,8 +11,8 @@ import (
 
 // planState computes the state of an item in a plan. Parameters: $1 now, $2 forced, $3 TTL
 // with its tolerance, $4 length of a no-sales pause, all in microseconds. An item without a
-// price is never skipped. A time in the future was stored before the clock was set
-// back and skips nothing.
+// price is never skipped. A time in the future was stored before the clock was set back, and
+// causes no skip.
 const planState = `
 	CASE WHEN i.price <= 0 OR $2 THEN ''
 	     WHEN i.retry_at > $1 AND i.retry_at <= $1 + $4 THEN 'noSales'
@@ -24,10 +24,13 @@ const planState = `
 const InScope = `((SELECT true FROM inventory v WHERE v.item_id = i.id LIMIT 1)
 	OR (SELECT true FROM listing l WHERE l.item_id = i.id AND l.state = 'active' LIMIT 1))`
 
-// The items of a plan. planScope selects the items in scope ($5: all items), planRetry the
-// failed items of job $5 (with error $6, unless it is empty), planChosen the items in the list
-// $5, and planMissing the first $5 due entries of the missing-price queue. An entry that is due later than the longest pause was queued before the clock was
-// set back.
+// These constants select the items of a plan:
+//
+//   - planScope: the items in scope, or all items if $5 is true;
+//   - planRetry: the failed items of job $5. Unless $6 is empty, only those with the error $6;
+//   - planChosen: the items in the list $5;
+//   - planMissing: the first $5 due entries of the missing-price queue. It includes entries
+//     that are due later than the longest pause, because the clock has then been set back.
 const (
 	planScope = `
 FROM item i WHERE $5 OR ` + InScope
@@ -44,15 +47,15 @@ FROM item i JOIN (
 	ORDER BY due_at, item_id LIMIT $5) m ON m.item_id = i.id`
 )
 
-// Constants of other packages, for SQL. A test compares them.
+// These constants repeat constants of other packages as SQL. A test compares both.
 const (
 	maxMissingRetryMicros = "259200000000" // pricing.MaxMissingRetry in microseconds
 	awaiting              = "'awaiting'"   // pricing.Awaiting, quoted
 	Unpriced              = "status = 5"   // pricing.NoPrice; the condition of the index item_unpriced
 )
 
-// tolerancePercent makes an item due after 95 % of its TTL, so that a schedule with the same
-// period as the TTL works.
+// tolerancePercent makes an item due after 95 % of its TTL. Otherwise, if refreshes are scheduled
+// once per TTL, a refresh that starts a little early would skip the item.
 const tolerancePercent = 95
 
 // planOf returns the FROM clause and its parameters, which select the items of a plan.

@@ -16,14 +16,14 @@ type candidate struct {
 	value       int64 // value of all its items in inventories, in micro-units
 	requestedAt time.Time
 	queuedAt    time.Time
-	hi, lo      uint64 // product of value and staleness
+	hi, lo      uint64 // priority: the product of value and staleness in 128 bits
 }
 
 // byPriority returns the distinct names of a plan by priority, the highest first. The
-// priority is the value in inventories times the time since the last request from the
-// provider. A name without a request has the longest such time. So does a name with a request
-// in the future, which was made before the clock was set back. Names that were requested less
-// than minAge ago are omitted.
+// priority is the value in inventories times the time since the provider was last queried for
+// the name. A name without a request has the longest time. So has a name whose last request
+// is in the future, because the clock has been set back since. byPriority omits names that
+// were requested less than minAge ago.
 func byPriority(items []CandidateName, now time.Time, minAge time.Duration) []candidate {
 	var out []candidate
 	for i := range items {
@@ -47,7 +47,7 @@ func byPriority(items []CandidateName, now time.Time, minAge time.Duration) []ca
 		if !w.requestedAt.IsZero() && !w.requestedAt.After(now) {
 			stale = int64(now.Sub(w.requestedAt) / time.Second)
 		}
-		// The added one lets names that are in no inventory be requested too.
+		// Adding 1 gives a priority to names that are in no inventory.
 		w.hi, w.lo = bits.Mul64(uint64(w.value)+1, uint64(stale)+1)
 	}
 	slices.SortFunc(out, func(a, b candidate) int {
@@ -56,8 +56,8 @@ func byPriority(items []CandidateName, now time.Time, minAge time.Duration) []ca
 	return out
 }
 
-// byAge returns the distinct names of a plan whose prices are missing, the longest missing
-// first.
+// byAge returns the distinct names of a plan with missing prices. The name with the longest
+// missing price comes first.
 func byAge(items []CandidateName, now time.Time, minAge time.Duration) []candidate {
 	out := byPriority(items, now, minAge)
 	slices.SortFunc(out, func(a, b candidate) int {

@@ -16,9 +16,10 @@ const probePatience = 20 * time.Second
 const probedName = "AK-47 | Redline (Field-Tested)"
 
 // ProbeProvider sends a test request to a provider and counts the quotes in the response. It
-// stores nothing, but the requests count in the provider's budget, and its breaker and waits
-// apply. File selects a file of the provider; "": the cheapest request. The error is that of
-// the provider, a *provider.Error, or a fault for a wrong provider or file.
+// does not store them. The request counts in the provider's budget, and the circuit breaker and
+// the waits of the provider apply. The parameter file selects a file of the provider. If it is
+// "", ProbeProvider sends the cheapest request. The error is a *provider.Error, or a fault if
+// the provider or the file is unknown.
 func (e *Engine) ProbeProvider(ctx context.Context, name, file string) (provider.Probed, error) {
 	if err := e.checkProvider(name); err != nil {
 		return provider.Probed{}, err

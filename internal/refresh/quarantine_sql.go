@@ -5,8 +5,8 @@ import (
 	"assay/internal/event"
 )
 
-// quarantine stores that a market's part of a response is refused. The first refusal after a
-// good response adds an event.
+// quarantine puts a market's file in quarantine after validation refused the response. It adds
+// an event, unless the file was in quarantine already.
 func quarantine(t *db.Tx, v ValidationResult) error {
 	began, err := t.Exec(`
 		INSERT INTO market_file (market_id, app_id, file, quarantine, quarantined_since) VALUES ($1, $2, $3, $4, $5)

@@ -57,8 +57,8 @@ func (s *batchEstimator) collectQuotes(i int) {
 	}
 }
 
-// unchanged is the time of change of a quote that equals the one in the last estimate. The
-// last estimate has already used that change, so the quote is no evidence for a held price.
+// unchanged is the ChangedAt of a quote that has not changed since the last estimate. The time
+// is long ago, so the guard does not use the quote as evidence for a held price.
 func unchanged() time.Time { return time.Unix(0, 0).UTC() }
 
 // findQuote returns the index of a market's quote.

@@ -16,7 +16,7 @@ import (
 //	market id, currency, ask, bid, sale, listings, sales, sales window in seconds,
 //	market time in hours since 1970, fetched at in microseconds, reason
 //
-// per market, by market id. The view market_snapshot shows a row per item and market.
+// per market, ordered by market id. The view market_snapshot shows a row per item and market.
 
 const (
 	quotesTypes    = "item_id bigint, quotes text"
@@ -31,7 +31,7 @@ var errQuotes = errors.New("stored quotes are damaged")
 
 // encodeQuotes encodes the quotes of an item for storage.
 func encodeQuotes(quotes []MarketSnapshot) string {
-	const room = 64 // of most records
+	const room = 64 // bytes of most records
 	b := make([]byte, 0, 2+room*len(quotes))
 	b = append(b, '[')
 	for i := range quotes {
@@ -55,7 +55,7 @@ func encodeQuotes(quotes []MarketSnapshot) string {
 	return string(append(b, ']'))
 }
 
-// DecodeQuotes decodes text of encodeQuotes. An empty text has no quotes.
+// DecodeQuotes decodes the result of encodeQuotes. An empty text contains no quotes.
 func DecodeQuotes(text string) ([]MarketSnapshot, error) {
 	if text == "" || text == "[]" {
 		return nil, nil
@@ -83,8 +83,8 @@ func DecodeQuotes(text string) ([]MarketSnapshot, error) {
 	return out, nil
 }
 
-// quoteReader parses text of encodeQuotes. It does not parse other JSON. After an error it
-// sets bad, so that callers need not check every step.
+// quoteReader parses the result of encodeQuotes, but no other JSON. After an error it sets bad,
+// so that callers need not check every step.
 type quoteReader struct {
 	text string
 	bad  bool
@@ -99,7 +99,7 @@ func (r *quoteReader) skip(c byte) {
 	r.text = r.text[1:]
 }
 
-// number consumes a character and an integer.
+// number consumes the given character and the integer that follows it.
 func (r *quoteReader) number(after byte) (n int64) {
 	r.skip(after)
 	minus := len(r.text) > 0 && r.text[0] == '-'
@@ -166,9 +166,9 @@ func writeQuoteRows(t *db.Tx, items []itemQuotes) error {
 	return err
 }
 
-// updateQuoteRows writes the quotes of items that have a row. Unlike an upsert, an update
-// does not lock the rows first, which would be logged too. It returns ErrConflict if a row is
-// missing.
+// updateQuoteRows writes the quotes of items that already have a row. An upsert would also
+// lock each row first, and PostgreSQL writes such locks to its log. updateQuoteRows returns
+// ErrConflict if a row is missing.
 func updateQuoteRows(t *db.Tx, items []itemQuotes) error {
 	n, err := t.WriteRows(quoteUpdatesBulk, quoteTable(items))
 	if err == nil && n != int64(len(items)) {

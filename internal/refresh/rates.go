@@ -25,7 +25,7 @@ type converter struct {
 func (p *process) converter(ctx context.Context, set int64) (*converter, error) {
 	rates, err := exchange.ReadRates(ctx, p.store, set)
 	if err != nil {
-		return nil, fmt.Errorf("exchange rates: %w", err)
+		return nil, fmt.Errorf("read exchange rates: %w", err)
 	}
 	return &converter{currency: p.cfg.Policy.Currency, rates: rates}, nil
 }
@@ -71,11 +71,11 @@ func (e *estimator) pricers(ctx context.Context, b *Batch) (map[int32]*gamePrice
 	policy := e.cfg.Policy
 	var err error
 	if policy.Rates, err = exchange.ReadRates(ctx, e.store, b.RateSet); err != nil {
-		return nil, fmt.Errorf("exchange rates: %w", err)
+		return nil, fmt.Errorf("read exchange rates: %w", err)
 	}
 	levels, err := jobLevels(ctx, e.store, b.JobID)
 	if err != nil {
-		return nil, fmt.Errorf("levels: %w", err)
+		return nil, fmt.Errorf("read levels: %w", err)
 	}
 	m := map[int32]*gamePricer{
 		noGame: {Pricer: pricing.NewPricer(policy, pricing.NewSet(policy.Rates.Dollar(policy.Currency)))},

@@ -90,8 +90,8 @@ type Job struct {
 	Counts          Counts
 }
 
-// Counts is the number of a job's items by state. Total is the sum of all others except
-// Changed, which is a part of Updated.
+// Counts is the number of a job's items by state. Total is the sum of all other fields except
+// Changed. Changed items are counted in Updated too.
 type Counts struct {
 	Total, Pending, Updated, NoQuote, Failed, Cancelled int64
 	SkippedTTL, SkippedNoSales                          int64
@@ -148,7 +148,7 @@ type BackgroundName struct {
 	AppID int32
 	Name  string
 	Rank  int64
-	// Missing is the time since when the price is missing.
+	// Missing is when the price began to be missing; zero: it is not missing.
 	Missing time.Time
 }
 
@@ -164,7 +164,7 @@ type Listed struct {
 	Ask, Sale        money.Micro
 }
 
-// NamedItem is an item of a name.
+// NamedItem is an item with a requested name, and its stored quotes.
 type NamedItem struct {
 	ID     int64
 	Name   string
@@ -195,7 +195,7 @@ type Outcome string
 const (
 	OutcomeOK          Outcome = "ok"
 	OutcomeSilent      Outcome = "silent"      // the response lacks the market
-	OutcomeQuarantined Outcome = "quarantined" // refused by validation; see docs/contribute/pricing.md, step 7
+	OutcomeQuarantined Outcome = "quarantined" // refused by validation; see docs/contribute/pricing.md, step 5
 )
 
 // MarketFile is a market's newest good response of a file.
@@ -262,7 +262,7 @@ type Estimates struct {
 	// MissingRetry is the first pause before a missing price is retried.
 	MissingRetry time.Duration
 	RateSet      int64  // id of the exchange rates
-	Method       string // pricing.Policy.Label
+	Method       string // result of pricing.Policy.Label
 }
 
 // EstimatedItem is the result of estimating an item.
@@ -278,7 +278,7 @@ type EstimatedItem struct {
 	Used         string           // ids of the used markets, if AddsPoint
 	AsOf         time.Time        // fetch time of the quotes, from which the TTL counts
 	QuotedAt     time.Time        // time of the newest used quote; zero: none
-	NoSalesSince time.Time        // since when no market has reported a sale; zero: not in this state
+	NoSalesSince time.Time        // since when the markets report no sales; zero: they report sales, or it is unknown
 	RetryAt      time.Time        // end of the no-sales pause; zero: no pause
 	NewQuotes    []MarketSnapshot // quotes to store, by market; nil: unchanged
 }
@@ -299,8 +299,8 @@ func (s *EstimatedItem) Published() bool {
 	return s.Changed() || s.Responded && s.Price > 0 && s.Estimate.Status != s.Status
 }
 
-// AddsPoint reports whether the estimate adds a point to the history: the price, its status or
-// the amount of a quote changed.
+// AddsPoint reports whether the estimate adds a point to the history. It does so if the price,
+// its status, or the amounts or the use of a quote changed.
 func (s *EstimatedItem) AddsPoint() bool {
 	return s.Published() || s.PriceAfter() > 0 && s.NewQuotes != nil && !slices.EqualFunc(s.Quotes, s.NewQuotes, func(a, b MarketSnapshot) bool {
 		return a.MarketID == b.MarketID && a.Currency == b.Currency && a.Ask == b.Ask && a.Bid == b.Bid && a.Sale == b.Sale &&

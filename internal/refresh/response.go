@@ -15,8 +15,8 @@ import (
 // maxResponse limits the encoded quotes of one unit, in bytes.
 const maxResponse = 256 << 20
 
-// quotesAtOnce is how many quotes of a market are read before the reader pauses for waiting
-// requests.
+// quotesAtOnce is how many quotes of a market are read before the reader gives way to waiting
+// HTTP requests.
 const quotesAtOnce = 64
 
 // response is the provider.Sink of one unit. It checks every quote, keeps one quote per item
@@ -35,7 +35,7 @@ type response struct {
 	pause     func() // gives way to waiting HTTP requests
 }
 
-// Why a quote is rejected.
+// Reasons why a quote is rejected.
 const (
 	rejectMarket   = "unknown market"
 	rejectName     = "invalid name"
@@ -168,7 +168,7 @@ func (r *response) Reject(market, name, reason string) {
 	}
 }
 
-// reject keeps the name of a rejected row while the response is small enough.
+// reject adds the name of a rejected row, unless the response has reached maxResponse.
 func (r *response) reject(market int64, name string) {
 	if r.size <= maxResponse {
 		r.size += len(name) + 16
@@ -176,7 +176,7 @@ func (r *response) reject(market int64, name string) {
 	}
 }
 
-// encode returns the encoded quotes. It omits items with conflicting quotes of one market.
+// encode returns the encoded quotes. It omits the quotes of an item on a market if they conflict.
 func (r *response) encode() []Blob {
 	if r.seen.Conflicts() == 0 {
 		return r.encoder.encode(nil)

@@ -35,7 +35,7 @@ func sameResponse(ctx context.Context, s *db.DB, a, b int64) (same bool, err err
 	return same, err
 }
 
-// readBlobs calls fn for stored responses, ordered by bucket and unit.
+// readBlobs calls fn for each stored blob of the units and buckets, ordered by bucket and unit.
 func readBlobs(ctx context.Context, s *db.DB, units, buckets []int64, fn func(Blob) error) (err error) {
 	rows, err := s.Read.QueryContext(ctx, `
 		SELECT unit_id, bucket, data FROM fetch_blob
@@ -62,8 +62,7 @@ func readBlobs(ctx context.Context, s *db.DB, units, buckets []int64, fn func(Bl
 // blobLock is the key of the advisory lock that protects stored responses from deletion.
 const blobLock = 0x61737361<<32 + 2
 
-// lockBlobs waits for the transactions that are about to reuse stored responses, and blocks
-// new ones.
+// lockBlobs waits for the transactions that have called keepBlobs, and blocks new ones.
 func lockBlobs(t *db.Tx) error {
 	return t.ExecPostgres(`SELECT pg_advisory_xact_lock($1)`, int64(blobLock))
 }

@@ -11,8 +11,8 @@ import (
 // retainStep is how many jobs one transaction deletes.
 const retainStep = 1
 
-// Retain deletes old ended jobs, in small transactions, events of the same age, and old
-// samples. It folds the points of the price history that have become too old, once a day.
+// Retain deletes ended jobs and events older than the retention, and old samples. It deletes
+// jobs in small transactions. Once a day it folds old price points.
 func (p *process) Retain(ctx context.Context) error {
 	for _, retain := range []func(*db.Tx) error{
 		func(tx *db.Tx) error { return event.Retain(tx, p.cfg.Retention.Age) }, allowance.DeleteOldSamples, deleteOldSamples,
@@ -37,8 +37,8 @@ func (p *process) Retain(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// foldHistory folds whole days only, so there is nothing to do until the next day begins. The
-// change feed reads the points of its events, so they stay as long as events.
+// foldHistory folds the price points of whole days, so it has work once a day. The change feed
+// reads the points of its events, so points are kept longer than events.
 func (p *process) foldHistory(ctx context.Context) error {
 	if p.cfg.Retention.History == 0 {
 		return nil

@@ -19,8 +19,9 @@ type PriceState struct {
 	QuoteAge              time.Duration // 95th percentile of the age of the quotes behind the prices; negative: no price
 }
 
-// priceState orders the quotes by age, the oldest first. A twentieth of them is older than
-// the 95th percentile.
+// priceState counts the items in scope by the age of their price, and selects the quote at the
+// 95th percentile of age. It orders quotes by age, the oldest first. A twentieth of them is
+// older than the 95th percentile.
 const priceState = `
 SELECT count(*) FILTER (WHERE price > 0 AND price_checked_at >= $2), count(*) FILTER (WHERE price > 0 AND price_checked_at < $2),
 	count(*) FILTER (WHERE price <= 0), coalesce(min(quotes_at) FILTER (WHERE quoted AND place = quotes / 20 + 1), 0)
@@ -59,14 +60,14 @@ func (p *process) SamplePrices(ctx context.Context) error {
 	})
 }
 
-// deleteOldSamples deletes the samples of prices that are as old as those of requests.
+// deleteOldSamples deletes price samples. It keeps them as long as request samples.
 func deleteOldSamples(t *db.Tx) error {
 	_, err := t.Exec(`DELETE FROM price_sample WHERE at < $1`, db.Micros(t.Now().Add(-allowance.SamplesKept)))
 	return err
 }
 
-// BudgetLeft returns the smallest share that is left of the budget of a host, in millionths,
-// or -1 if no host has a budget.
+// BudgetLeft returns the smallest share of its budget that any host has left, in millionths. It
+// returns -1 if no host has a budget.
 func (p *process) BudgetLeft(ctx context.Context) (money.Micro, error) {
 	least := money.Micro(-1)
 	for _, name := range p.order {
@@ -84,9 +85,9 @@ func (p *process) BudgetLeft(ctx context.Context) (money.Micro, error) {
 	return least, nil
 }
 
-// shareLeft returns the smallest share that is left of the parts of a budget, in millionths.
-// Limits of up to an hour are no budget, because they only slow requests down. It returns -1
-// if there is no other part.
+// shareLeft returns the smallest share that is left among the limit and the quotas of a budget,
+// in millionths. It ignores limits of up to an hour, because they only slow requests down. It
+// returns -1 if there is no other limit or quota.
 func shareLeft(b *provider.Budget) money.Micro {
 	least := money.Micro(-1)
 	part := func(left, limit int64) {

@@ -21,18 +21,19 @@ func (e *Engine) Start(ctx context.Context, forced bool, by string) (Started, er
 }
 
 // RetryFailed starts a bulk job for the items that an ended job failed to price. These are
-// the failed items and the items that were skipped for a budget, a pause or a backoff. Their
-// TTL is ignored. With a cause, the job has only the items that failed with exactly this error.
+// the failed items and the items that were skipped because of a budget, a pause or a backoff.
+// Their TTL is ignored. With a cause, the job has only the items that failed with exactly this
+// error.
 func (e *Engine) RetryFailed(ctx context.Context, id int64, cause, by string) (Started, error) {
 	old, err := ReadJob(ctx, e.store, id)
 	if err != nil {
 		return Started{}, err
 	}
 	if old.State.Live() {
-		return Started{}, fault.New(fault.Conflict, "job_running", "Job %d has not ended. Wait for it, or cancel it.", id)
+		return Started{}, fault.New(fault.Conflict, "job_running", "Job %d has not ended. Wait until it ends, or cancel it.", id)
 	}
 	if c := &old.Counts; c.Failed+c.SkippedBudget+c.SkippedPaused+c.SkippedBackoff == 0 {
-		return Started{}, fault.New(fault.Conflict, "nothing_failed", "No item of job %d failed or was skipped for a budget, a pause or a backoff. Start a refresh instead.", id)
+		return Started{}, fault.New(fault.Conflict, "nothing_failed", "No item of job %d failed or was skipped because of a budget, a pause or a backoff. Start a refresh instead.", id)
 	}
 	if cause != "" {
 		found, err := failedWith(ctx, e.store, id, cause)
@@ -50,8 +51,8 @@ func (e *Engine) RetryFailed(ctx context.Context, id int64, cause, by string) (S
 const MaxChosen = 500
 
 // RefreshItems starts a job for the given items, even if they are within their TTL, unless such
-// a job is live. It runs beside other jobs. A file that was requested recently is not
-// requested again.
+// a job is live. It runs in parallel with other jobs. It does not request a file again that was
+// requested recently.
 func (e *Engine) RefreshItems(ctx context.Context, keys []catalog.Key, by string) (Started, error) {
 	if err := checkChosen(keys); err != nil {
 		return Started{}, err
@@ -66,16 +67,16 @@ func (e *Engine) RefreshItems(ctx context.Context, keys []catalog.Key, by string
 func checkChosen(keys []catalog.Key) error {
 	switch {
 	case len(keys) == 0:
-		return fault.New(fault.Invalid, "invalid_body", "No item is given. Send at least one.")
+		return fault.New(fault.Invalid, "invalid_body", "The request has no items. Send at least one.")
 	case len(keys) > MaxChosen:
 		return fault.New(fault.TooLarge, "too_many_items", "The request has too many items. Send at most %d.", MaxChosen)
 	}
 	return nil
 }
 
-// AcceptItems accepts the held prices of the given items, and returns how many it accepted. An
-// item without a held price is left as it is. An unknown item is an error, and nothing is
-// accepted.
+// AcceptItems accepts the held prices of the given items, and returns how many it accepted. It
+// ignores items without a held price. If an item is unknown, it returns an error and accepts
+// nothing.
 func (e *Engine) AcceptItems(ctx context.Context, keys []catalog.Key) (accepted int, err error) {
 	if err := checkChosen(keys); err != nil {
 		return 0, err
@@ -159,8 +160,8 @@ func (e *Engine) setPaused(ctx context.Context, provider string, paused bool) er
 }
 
 // AcceptProvider ends the quarantine of a provider's market. With market "" it ends the
-// quarantine of all markets of the provider. The next response is accepted without
-// validation, and later ones are compared with it.
+// quarantine of all markets of the provider. For 48 hours, validation accepts a response that
+// resembles the refused one, and compares later responses with it.
 func (e *Engine) AcceptProvider(ctx context.Context, provider, market string) error {
 	if err := e.checkProvider(provider); err != nil {
 		return err
@@ -212,7 +213,7 @@ func (e *Engine) AcceptItem(ctx context.Context, key catalog.Key) error {
 		}
 		accepted, err := acceptItem(tx, key)
 		if err == nil && !accepted {
-			err = fault.New(fault.Conflict, "no_candidate", "No price of this item is held.")
+			err = fault.New(fault.Conflict, "no_candidate", "This item has no held price.")
 		}
 		return err
 	})

@@ -26,11 +26,11 @@ type MarketName struct {
 	Provider, Key, Title string
 }
 
-// ValidationResult is the result of validating a market in the response of a file.
+// ValidationResult is the validation result of one market in the response of a file.
 type ValidationResult struct {
 	Unit       FetchUnit
 	Fetch      MarketFetch
-	Quarantine string // why the market is refused; "": it is the newest good response
+	Quarantine string // why the market's quotes are refused; "": they are good
 	Reused     bool   // an earlier response, for which only the outcome is stored
 }
 
@@ -44,7 +44,7 @@ type NamedSnapshot struct {
 type Learned struct {
 	AppID  int32
 	Set    *pricing.Set      // level set for the prices; nil: the newest stored set remains valid
-	Movers pricing.Movers    // quotes that moved although the other markets did not
+	Movers pricing.Movers    // quotes that moved far in about a day
 	States []ValidationState // states of the markets that responded
 }
 
@@ -59,5 +59,5 @@ type ValidationState struct {
 type Retention struct {
 	Age     time.Duration // minimum age of deleted jobs
 	MinJobs int           // number of jobs of each kind that are always kept
-	History time.Duration // age at which points of the price history become rows of a day; 0: never
+	History time.Duration // age at which price points are folded into one row per day; 0: never
 }

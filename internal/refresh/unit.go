@@ -25,9 +25,9 @@ type FetchUnit struct {
 	JobID          int64
 	Provider       string
 	AppID          int32
-	File           string   // of a bulk provider; "": the unit has Names
-	Names          []string // distinct, of a provider that is queried by name
-	Size           int64    // number of names; of deferred names, how many are left
+	File           string   // file of a bulk provider; "": the unit has Names
+	Names          []string // distinct names, for a provider that is queried by name
+	Size           int64    // number of names; if they are deferred, how many are still deferred
 	BatchFrom      int      // first and last batch that wait for the unit
 	BatchTo        int
 	Later          int // number of names that the provider's budget deferred
@@ -74,7 +74,7 @@ func (u *FetchUnit) ConcernsProvider() bool {
 // Package provider defines the other kinds.
 const KindPaused = "paused"
 
-// isUsable reports whether the unit's job uses its response.
+// isUsable reports whether the unit has a response that its job uses.
 func (u *FetchUnit) isUsable() bool { return u.State == UnitDone && !u.Detached }
 
 // skipped reports whether no request was sent, for a reason other than a failure.

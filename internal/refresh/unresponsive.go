@@ -20,12 +20,12 @@ type UnresponsiveHost struct {
 	JobID    int64
 	Provider string
 	Files    []string      // files of the host; nil: the provider is queried by name
-	For      time.Duration // without a successful response
-	Kind     string        // of the last failure; "": no response at all
+	For      time.Duration // time without a successful response
+	Kind     string        // kind of the last failure; "": no response at all
 	Error    string
 }
 
-// Detachment is whether and when a job continued without a unit.
+// Detachment describes whether and when a job continued without a unit.
 type Detachment int
 
 // The values of Detachment, as stored.
@@ -45,11 +45,11 @@ type waitKey struct {
 // waiting is the state of a job's wait for a host. The wait begins with the first request
 // after the last successful response. A wait for our own rate limit does not count.
 type waiting struct {
-	calls int // in progress
-	since time.Duration
-	sent  bool   // since is set
-	kind  string // of the last failure
-	error string
+	calls int           // calls in progress
+	since time.Duration // start of the wait
+	sent  bool          // since is set
+	kind  string        // kind of the last failure
+	error string        // text of the last failure
 }
 
 // waits holds the waits of live jobs for which this process sends requests. Times are
@@ -161,8 +161,8 @@ func (f *fetcher) callForJob(k waitKey, r *response, meter *provider.Meter, call
 	return err
 }
 
-// unresponsiveAfter is how long a host must be unresponsive before the waits of other jobs
-// for it begin too.
+// unresponsiveAfter is how long a host must be unresponsive before other jobs that need the
+// host begin their waits too.
 const unresponsiveAfter = 5 * time.Second
 
 // detachUnresponsive lets jobs continue without hosts that have been unresponsive for too
@@ -191,7 +191,7 @@ func (f *fetcher) detach(ctx context.Context, k waitKey, h waiting, files []stri
 	s := UnresponsiveHost{JobID: k.job, Provider: k.provider, Files: files, For: f.cfg.ProviderWait, Kind: h.kind}
 	s.Error = fmt.Sprintf("%s: no successful response for %s", k.provider, s.For)
 	if h.error != "" {
-		s.Error += "; last: " + h.error
+		s.Error += "; last error: " + h.error
 	}
 	var units int64
 	err := f.store.InTx(ctx, func(tx *db.Tx) (err error) {

@@ -14,7 +14,7 @@ import (
 	"assay/internal/pricing"
 )
 
-// marketInFile is a market in the response of a file in a job.
+// marketInFile is one market in the response of a file in a job.
 type marketInFile struct {
 	ValidationResult
 	base  MarketFile // newest good response, if any
@@ -88,9 +88,9 @@ func (f *fetcher) validate(ctx context.Context, job *Job) error {
 	return err
 }
 
-// games returns the games of a job, and whether levels can be learned for each: from a file's
-// new response or, in a bulk job, from quotes requested by name. A missing-price job has too
-// few such quotes.
+// games returns the games of a job, and reports for each whether levels can be learned. They
+// can be learned from a file's new response. A bulk job can also learn them from quotes
+// requested by name. Other jobs request too few names.
 func games(job *Job, units []FetchUnit, parts []*marketInFile) map[int32]bool {
 	games := map[int32]bool{}
 	for i := range units {
@@ -168,9 +168,9 @@ type game struct {
 	files   []MarketFile    // of all games
 }
 
-// learnAgain is how long after a level set was learned equal responses are not validated
-// again. Responses are compared with responses that are at least a day old, so the result
-// would be the same.
+// learnAgain is how long a level set remains valid while responses do not change. Validating
+// equal responses again would give the same result, because validation compares a response
+// with responses that are at least a day old.
 const learnAgain = time.Hour
 
 // unchanged reports whether all new responses equal the newest good ones, and the level set

@@ -24,7 +24,7 @@ const (
 	Malformed       = "malformed"
 )
 
-// Fault records an error in the value that was read last.
+// Fault records an error in the last value read.
 func (r *Reader) Fault(format string, args ...any) {
 	r.FaultAt(r.Pointer(), format, args...)
 }
@@ -34,7 +34,7 @@ func (r *Reader) FaultAt(pointer, format string, args ...any) {
 	r.CodeAt(pointer, "", format, args...)
 }
 
-// CodeAt is FaultAt with a stable code.
+// CodeAt records an error in the value at pointer, with a stable code.
 func (r *Reader) CodeAt(pointer, code, format string, args ...any) {
 	if r.err != nil {
 		return
@@ -76,7 +76,7 @@ func (r *Reader) Finish() error {
 	f := fault.New(fault.Invalid, "invalid_body", "The body has %d faults; see errors.", len(r.fields))
 	switch {
 	case r.more > 0:
-		f.Detail = fmt.Sprintf("The body has %d faults; errors lists %d of them and leaves out %d more.", len(r.fields)+r.more, len(r.fields), r.more)
+		f.Detail = fmt.Sprintf("The body has %d faults; errors lists the first %d.", len(r.fields)+r.more, len(r.fields))
 	case len(r.fields) == 1:
 		f.Detail = "The body has a fault; see errors."
 	}
@@ -113,7 +113,7 @@ func (r *Reader) fail(err error) {
 	}
 }
 
-// duplicateDetail is the detail of a duplicate member.
+// duplicateDetail is the detail of the error for a duplicate member.
 const duplicateDetail = "is a duplicate member"
 
 // malformed returns the fault for input that is not valid JSON.

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// defaultMaxFields limits the errors that NewReader lists. Further errors are counted
-	// only.
+	// defaultMaxFields limits the errors that a Reader from NewReader lists. The Reader only
+	// counts further errors.
 	defaultMaxFields = 20
 	// maxEcho limits how many bytes of the input an error message repeats.
 	maxEcho = 200
 	// maxValue limits the bytes of a single string or number, because the decoder keeps
-	// it in memory. It must exceed the limit of every Text with all characters escaped.
+	// it in memory. It must exceed the longest valid Text with all characters escaped.
 	maxValue = 64 << 10
 )
 
@@ -69,7 +69,7 @@ type bounded struct {
 func (b *bounded) Read(p []byte) (int, error) {
 	if at := b.dec.InputOffset(); b.read-at > maxValue {
 		return 0, fault.New(fault.TooLarge, "value_too_large",
-			"A value of the body, at byte %d, is longer than %d KiB.", at, maxValue>>10)
+			"The value at byte %d of the body is longer than %d KiB.", at, maxValue>>10)
 	}
 	n, err := b.from.Read(p)
 	b.read += int64(n)

@@ -92,7 +92,7 @@ func (b *bank) reverse(trade int64) (*wallet.Posted, error) {
 	})
 }
 
-// wantBalances compares the balances of users. The map has "balance/held" by user.
+// wantBalances compares the balances of users with want, which has "balance/held" by user.
 func (b *bank) wantBalances(want map[string]string) {
 	b.Helper()
 	raw := b.raw()
@@ -157,7 +157,7 @@ func (b *bank) audit() {
 					accounts = append(accounts, e.Account)
 				}
 				if e.Number == before.Number+1 && (e.Previous != before.Hash || e.Balance != before.Balance+e.Amount || e.Held != held || !wallet.Allowed(e.User, e.Balance, e.Held)) {
-					b.Errorf("entry after %+v: got %+v, want its hash as the previous one, and an allowed balance and held amount that include the amount", before, e)
+					b.Errorf("entry after %+v: got %+v, want the hash of that entry as the previous hash, and an allowed balance and held amount", before, e)
 				}
 				if e.Number > before.Number {
 					last[e.Account] = e

@@ -33,7 +33,7 @@ func TestFolder_KeepsTheNewestCheckpoints(t *testing.T) {
 	}
 	failed := errors.New("no more accounts")
 	if _, err := f.Write(keys, day.AddDate(1, 0, 0), rules, func(*wallet.CheckpointWriter) error { return failed }); !errors.Is(err, failed) {
-		t.Errorf("got error %v, want that of fill", err)
+		t.Errorf("got error %v, want the error of the callback", err)
 	}
 	files, err := os.ReadDir(f.Dir)
 	if err != nil || len(files) != 64 {
@@ -52,7 +52,7 @@ func TestFolder_KeepsTheNewestCheckpoints(t *testing.T) {
 		return nil
 	})
 	if err != nil || !at.Equal(day.AddDate(0, 0, 69)) || len(marks) != 1 || marks[0].Number != 70 {
-		t.Errorf("newest checkpoint: got time %s, marks %v, error %v, want that of day 69 with number 70", at, marks, err)
+		t.Errorf("newest checkpoint: got time %s, marks %v, error %v, want the checkpoint of day 69 with number 70", at, marks, err)
 	}
 }
 

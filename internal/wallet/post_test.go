@@ -146,7 +146,7 @@ func TestPost_SealsWithTheFirstKeyAndAcceptsOlderKeys(t *testing.T) {
 	b.deposit("u", 5)
 	b.Ledger = &wallet.Ledger{Keys: wallettest.NewRing(t, "k2", "k1")}
 	if p := b.deposit("u", 5); p.Entries[0].KeyID != "k2" || p.Head(usd("u")).KeyID != "k2" {
-		t.Errorf("entry and head sealed with the key %s, want k2 for both", p.Entries[0].KeyID)
+		t.Errorf("got an entry with the key %s, want k2 for the entry and the head", p.Entries[0].KeyID)
 	}
 	b.audit()
 	b.Ledger = &wallet.Ledger{Keys: wallettest.NewRing(t, "k1")}

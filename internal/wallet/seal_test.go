@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// newTestRing returns a ring with one key per id, made of the last letter of the id.
+// newTestRing returns a ring with a key for each id. The bytes of a key repeat the last letter of its id.
 func newTestRing(tb testing.TB, ids ...string) *Ring {
 	tb.Helper()
 	var keys []Key
@@ -130,7 +130,7 @@ func TestCanonical_IsStable(t *testing.T) {
 	}
 }
 
-// An independent program computed the digest.
+// An independent program computed the expected digest.
 func TestTerms_AreStable(t *testing.T) {
 	at := time.UnixMicro(1795267801000001).UTC()
 	traded := Trade{
@@ -196,11 +196,11 @@ func TestRing_VerifiesSealsOfOlderKeys(t *testing.T) {
 		t.Errorf("HeadIntact with the new and the old key = %t, %v, want true and no error", ok, err)
 	}
 	if _, err := newTestRing(t, "new").Sealer().HeadIntact(&h); !errors.Is(err, ErrNoKey) {
-		t.Errorf("HeadIntact without the old key returned the error %v, want ErrNoKey", err)
+		t.Errorf("HeadIntact without the old key: got error %v, want ErrNoKey", err)
 	}
 	newTestRing(t, "new", "old").Sealer().SealHead(&h)
 	if h.KeyID != "new" {
-		t.Errorf("SealHead used the key %s, want the first one", h.KeyID)
+		t.Errorf("SealHead: got a seal with the key %s, want the first key", h.KeyID)
 	}
 }
 

@@ -10,12 +10,12 @@ import (
 	"assay/internal/provider"
 )
 
-// action is a form of the page and its effect.
+// action is a form of the page with its expected effect.
 type action struct {
 	target  string
 	fields  []string
 	before  func(w *world)
-	query   string // selects the effect
+	query   string // selects the effect from the database
 	want    string
 	message string
 }
@@ -41,10 +41,10 @@ const (
 	changedItem = "a\nb " // a name that a form field would change
 )
 
-// oddMarket is a market whose key is also a format.
+// oddMarket is a market key that looks like a format verb.
 const oddMarket = "m%s"
 
-// quarantineOddMarket inserts the quarantine of oddMarket.
+// quarantineOddMarket stores a quarantined response of oddMarket.
 func quarantineOddMarket(w *world) {
 	w.exec(`INSERT INTO market_file (market_id, app_id, file, quarantine, quarantined_since) SELECT id, 730, 'odd', 'a test', 1 FROM market WHERE key = $1`, oddMarket)
 }
@@ -126,7 +126,7 @@ func TestActions_AskBeforeTheyChangeMuch(t *testing.T) {
 		mustContain(t, v.post(target, append(question[1:], "back", "/runs")...).body, question[0], `name="confirmed"`)
 	}
 	if w.version() != before {
-		t.Error("a question changed the database")
+		t.Error("a confirmation page changed the database, want no change")
 	}
 }
 
@@ -142,7 +142,7 @@ func TestRun_RetriesOneCause(t *testing.T) {
 	v.post("/runs/42/retry-failed", "cause", cause, "back", "/", "confirmed", "1")
 	w.plan()
 	if got := w.read(`SELECT total FROM refresh_job WHERE id = 43`); got != "27" {
-		t.Errorf("got %s items in the retry, want the 27 of the cause", got)
+		t.Errorf("got %s items in the retry, want the 27 with this error", got)
 	}
 }
 
@@ -151,7 +151,7 @@ func TestRun_SearchesAndSendsItems(t *testing.T) {
 	body := v.get("/runs/42?q=rod+07").body
 	mustContain(t, body, "MP9 | Hot Rod 07 (Factory New)")
 	if strings.Contains(body, "Hot Rod 09 (Factory New)</a></th>") {
-		t.Error("the list contains an item without the words")
+		t.Error("the list has an item that does not match the search, want only matches")
 	}
 	file := v.get("/runs/42?state=failed&format=csv")
 	lines := strings.Split(strings.TrimSpace(file.body), "\n")

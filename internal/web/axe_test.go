@@ -7,7 +7,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// axe checks the accessibility of the open page. Targets must have 24 px.
+// axe checks the accessibility of the open page. Click targets must be at least 24 px wide and high.
 func (b *browser) axe(what string) {
 	b.t.Helper()
 	script, err := os.ReadFile("testdata/vendor/axe.min.js")

@@ -14,15 +14,15 @@ import (
 	"assay/internal/provider"
 )
 
-// slowNames is a provider that waits before each response. It has a thousand items, so a run
-// has several batches, and each response completes the next batch.
+// slowNames is a provider that waits before each response. It has a thousand items, so a run has
+// several batches. Each response completes one batch.
 type slowNames struct {
 	*sampleProvider
 	next chan struct{}
 }
 
-// slowCalls is the number of requests for all names of slowNames and the due names of the
-// sample.
+// slowCalls is the number of requests that a run sends to slowNames: for its own names and for the
+// due names of the sample.
 const slowCalls = 4
 
 func newSlowNames() *slowNames {

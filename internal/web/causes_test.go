@@ -24,8 +24,8 @@ type outage struct {
 	cause string
 }
 
-// outages are three causes of 2,540 failures. Their providers have different shapes, so that
-// one request fails for all, some or one of the items.
+// outages returns three providers with 2,540 failures in total. The providers differ in shape: one
+// failed request affects all, some or one of the items.
 func outages() []outage {
 	return []outage{
 		{catalog.CS2, provider.Bulk, 1500, provider.Error{Kind: provider.KindServer, Status: 503, Detail: "Service Unavailable"}, "bulk: server (status 503): Service Unavailable"},
@@ -100,7 +100,7 @@ func TestRun_ShowsCausesOfManyFailures(t *testing.T) {
 			w.drain()
 			retry := w.read(`SELECT max(id) FROM refresh_job WHERE kind = 'bulk'`)
 			if total := w.read(`SELECT total FROM refresh_job WHERE id = $1`, retry); retry == id || total != "240" {
-				t.Errorf("got run %s with %s items, want a new run with the 240 of the cause", retry, total)
+				t.Errorf("got run %s with %s items, want a new run with the 240 items of this error", retry, total)
 			}
 			body = v.get("/runs/" + retry).body
 			if rows := causeRow.FindAllString(body, -1); len(rows) != 1 || !strings.Contains(rows[0], ">240<") {

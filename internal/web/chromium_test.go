@@ -17,7 +17,7 @@ import (
 )
 
 // shotsEnv names an environment variable. If it is set, tests save screenshots to this
-// directory outside of the repository.
+// directory, which must be outside the repository.
 const shotsEnv = "ASSAY_SHOTS"
 
 // patience is the time limit for browser actions. It is long because the machine may be busy.
@@ -54,7 +54,7 @@ func openBrowser(t *testing.T, url string) *browser {
 	b := &browser{t: t, ctx: ctx, url: url}
 	t.Cleanup(func() {
 		if err := chromedp.Cancel(ctx); err != nil {
-			t.Errorf("closing the browser: %v", err)
+			t.Errorf("close the browser: got error %v, want none", err)
 		}
 		cancel()
 		b.listening.Wait()
@@ -83,7 +83,7 @@ func (b *browser) record(m chromedp.ConsoleMessage) {
 	b.errors = append(b.errors, string(m.Type)+": "+m.Text+" ("+m.URL+")")
 }
 
-// quiet fails if the browser recorded errors.
+// quiet fails the test if the browser recorded errors.
 func (b *browser) quiet() {
 	b.t.Helper()
 	b.mu.Lock()
@@ -103,7 +103,7 @@ func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 		ctx = limited
 	}
 	if err := chromedp.Do(ctx, steps...); err != nil {
-		b.t.Fatalf("browser steps: %v", err)
+		b.t.Fatalf("browser steps: got error %v, want none", err)
 	}
 }
 
@@ -112,7 +112,7 @@ func eval[T any](b *browser, expression string) T {
 	b.t.Helper()
 	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
 	if err != nil {
-		b.t.Fatalf("browser: %s: %v", expression, err)
+		b.t.Fatalf("evaluate %s: got error %v, want none", expression, err)
 	}
 	return v
 }
@@ -137,7 +137,7 @@ func (b *browser) look(scheme string, width, height int64) {
 	b.do(chromedp.EmulateViewport(width, height))
 	media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
 	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, media); err != nil {
-		b.t.Fatalf("set the emulated media: %v", err)
+		b.t.Fatalf("set the emulated media: got error %v, want none", err)
 	}
 }
 
@@ -151,7 +151,7 @@ func (b *browser) shoot(name string) {
 	for suffix, capture := range map[string]chromedp.Action[[]byte]{".png": chromedp.FullScreenshot(100), ".top.png": chromedp.CaptureScreenshot()} {
 		picture, err := chromedp.Run(b.ctx, capture)
 		if err != nil {
-			b.t.Fatalf("take a screenshot: %v", err)
+			b.t.Fatalf("take a screenshot: got error %v, want none", err)
 		}
 		if err := os.WriteFile(filepath.Join(dir, name+suffix), picture, 0o600); err != nil {
 			b.t.Fatal(err)
@@ -159,8 +159,8 @@ func (b *browser) shoot(name string) {
 	}
 }
 
-// text returns the text of the first element of a selector. It waits for the element and reads
-// it in one step, because the page replaces its elements at any time.
+// text returns the text of the first element that matches a selector. It waits for the element and
+// reads it in one step, because the page may replace its elements at any time.
 func (b *browser) text(selector string) string {
 	b.t.Helper()
 	of := "document.querySelector(" + strconv.Quote(selector) + ")"

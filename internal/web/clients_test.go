@@ -41,7 +41,7 @@ func newSampleClients(t *testing.T, c *clock) sampleClients {
 	return s
 }
 
-// request sends requests to all providers except cs2cap. They open the circuit breaker of
+// request sends requests to all providers except cs2cap. The failures open the circuit breaker of
 // waxpeer.
 func (s *sampleClients) request(t *testing.T) {
 	t.Helper()

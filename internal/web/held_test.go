@@ -17,7 +17,7 @@ import (
 	"assay/internal/catalog"
 )
 
-// hold holds prices of twelve items.
+// hold gives twelve items a held price.
 func (w *world) hold() {
 	w.exec(`UPDATE item SET candidate = price * 3, candidate_at = 1 WHERE name LIKE 'Sticker | Team 0%' OR name IN ($1, $2)`, redline, "Line one\nline two")
 }
@@ -89,7 +89,7 @@ func TestChosen_RefusesFaultySelections(t *testing.T) {
 		}
 	}
 	if w.version() != before {
-		t.Error("a refused selection changed the database")
+		t.Error("a refused selection changed the database, want no change")
 	}
 	reader := w.visit(t, marketSecret)
 	if body := reader.get("/held").body; strings.Contains(body, "checkbox") || strings.Contains(body, "Accept") {
@@ -108,7 +108,7 @@ func TestChosen_RefreshesSelectedItems(t *testing.T) {
 	v.choose("/items/refresh", items[1:2])
 	mustContain(t, v.get("/held").body, "Run 43 refreshes 1 item.")
 	if got := w.read(`SELECT kind || ' ' || requested_by FROM refresh_job WHERE id = 43`); got != "items page" {
-		t.Errorf("got the run %q, want one of items by the page", got)
+		t.Errorf("got the run %q, want the kind items and the requester page", got)
 	}
 }
 
@@ -129,7 +129,7 @@ func TestItems_SendsFilteredListAsCSV(t *testing.T) {
 		t.Fatalf("got %v, %v, want a CSV file", res.Header, err)
 	}
 	if len(rows) < 10 || rows[0][1] != "marketHashName" {
-		t.Fatalf("got %d rows, the first %q; want a head and the cheap stickers", len(rows), rows[0])
+		t.Fatalf("got %d rows, the first %q; want a header row and cheap stickers", len(rows), rows[0])
 	}
 	last := 1e9
 	for _, row := range rows[1:] {
@@ -148,11 +148,11 @@ func TestItems_FilterByMoveShowsIt(t *testing.T) {
 	w := newWorld(t)
 	w.exec(`UPDATE price_point SET price = price / 2 WHERE item_id = (SELECT id FROM item WHERE name = $1) AND at < $2`, redline, w.clock.Now().AddDate(0, 0, -1).UnixMicro())
 	w.exec(`UPDATE item SET price_updated_at = $2 WHERE name = $1`, redline, w.clock.Now().UnixMicro())
-	v := w.visit(t, marketSecret) // reads the prices
+	v := w.visit(t, marketSecret) // the service reads the changed prices
 	body := v.get("/items?minMove=50").body
 	mustContain(t, body, redline, ">24 h</a>", "&#43;100.00 %", "minDayChange=0.5")
 	if links := v.listed("/items?minMove=50"); len(links) != 1 {
-		t.Errorf("got %d items, want the one that moved", len(links))
+		t.Errorf("got %d items, want only the item that moved", len(links))
 	}
 }
 
@@ -182,7 +182,7 @@ func TestPlot_DotsDoNotOverlap(t *testing.T) {
 	p.stack()
 	for i, a := range p.Dots {
 		if a.Y < dotHeight/2 || a.Y > p.Height-dotHeight/2 {
-			t.Errorf("dot %d: got the height %d of %d, want it inside", i, a.Y, p.Height)
+			t.Errorf("dot %d: got position %d of %d, want the dot inside the plot", i, a.Y, p.Height)
 		}
 		for _, b := range p.Dots[:i] {
 			ax, bx := mustFloat(t, strings.TrimSuffix(a.X, "%")), mustFloat(t, strings.TrimSuffix(b.X, "%"))
@@ -216,7 +216,7 @@ func TestBrowser_SelectsHeldPrices(t *testing.T) {
 
 func mustFloat(t *testing.T, text string) float64 {
 	t.Helper()
-	v, err := strconv.ParseFloat(text, 64) //nolint:forbidigo // a position in pixels
+	v, err := strconv.ParseFloat(text, 64) //nolint:forbidigo // a price for display or a position in percent
 	if err != nil {
 		t.Fatalf("got %q, want a number", text)
 	}

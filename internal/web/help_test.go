@@ -43,7 +43,7 @@ func TestHelp_ServesTheDocumentation(t *testing.T) {
 	}
 }
 
-// TestBrowser_SearchesTheDocumentation searches on the server and in files.
+// TestBrowser_SearchesTheDocumentation searches pages of a server and pages opened from local files.
 func TestBrowser_SearchesTheDocumentation(t *testing.T) {
 	server := httptest.NewServer(newWorld(t).handler)
 	t.Cleanup(server.Close)

@@ -48,7 +48,7 @@ func TestItems_TrapNamesHaveWorkingLinks(t *testing.T) {
 	for _, link := range links {
 		key := link.Query()
 		if name := key.Get("name"); slices.Contains(trapNames, name) && v.get(link.String()).StatusCode != http.StatusOK {
-			t.Errorf("%q: got no page of the item, want one", link)
+			t.Errorf("%q: got no item page, want one", link)
 		}
 		reached[key.Get("name")+key.Get("phase")] = true
 	}
@@ -70,8 +70,8 @@ func TestItem_ExplainsUnusedQuotes(t *testing.T) {
 		`title="2026-10-05 13:37:50 UTC"`)
 }
 
-// The interval belongs to the newest estimate. If the estimate is held, the interval must not
-// be shown next to the accepted price, which may be outside of it.
+// The interval belongs to the newest estimate. If that estimate is held, the page must not show
+// the interval next to the accepted price, which may be outside the interval.
 func TestItem_ShowsIntervalNextToItsPrice(t *testing.T) {
 	v := newWorld(t).visit(t, adminToken)
 	at := itemURL(730, dragonLore, "")
@@ -117,7 +117,7 @@ func TestItems_RejectsInvalidSearches(t *testing.T) {
 	}
 }
 
-// Filters select items, are kept in every link of the page, and are shown in the form.
+// Filters select items. Every link and the form of the page keep the filters.
 func TestItems_FiltersAndSorts(t *testing.T) {
 	v := newWorld(t).visit(t, marketSecret)
 	const query = "/items?q=e&status=ok&market=basalt&minPrice=0.508&maxPrice=1000&sort=-price"

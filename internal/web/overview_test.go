@@ -30,7 +30,7 @@ func TestEvents_ArePagedAndSeparateTheMarket(t *testing.T) {
 		t.Errorf("got %d events on the first page, want %d", got, eventsPerPage)
 	}
 	if strings.Contains(body, "Listing 9") {
-		t.Error("the list of the service contains an event of a listing")
+		t.Error("the list of service events has an event of a listing, want none")
 	}
 	next := strings.Split(strings.SplitN(body, `" rel="next"`, 2)[0], `href="`)
 	mustContain(t, v.get(strings.ReplaceAll(next[len(next)-1], "&amp;", "&")).body, "Run 7 failed: no space left.", "Run 42 priced", "First page")

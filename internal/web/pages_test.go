@@ -51,13 +51,13 @@ func TestPages_EscapeHostileNames(t *testing.T) {
 	for _, target := range addresses() {
 		body := v.get(target).body
 		if strings.Contains(body, "<script>alert") || strings.Contains(body, `value="<script>`) {
-			t.Errorf("%s: the page contains an unescaped name", target)
+			t.Errorf("%s: the page contains an unescaped name, want all names escaped", target)
 		}
 	}
 	mustContain(t, v.get(itemURL(730, trapNames[1], "")).body, "&lt;script&gt;alert(1)&lt;/script&gt;")
 }
 
-// TestTemplates_ContainNoInlineCode keeps the content security policy working in browsers.
+// TestTemplates_ContainNoInlineCode finds inline code, which the content security policy blocks.
 func TestTemplates_ContainNoInlineCode(t *testing.T) {
 	inline := regexp.MustCompile(`(?i)\sstyle=|<style|\son[a-z]+=|<script>|<script [^>]*[^r]>|javascript:|https?://`)
 	err := fs.WalkDir(templateFiles, "templates", func(name string, entry fs.DirEntry, err error) error {
@@ -85,7 +85,7 @@ func TestRun_GroupsFailuresByError(t *testing.T) {
 	body := v.get("/runs/42?state=skipped").body
 	mustContain(t, body, "Service Unavailable", "the row of this item was rejected", `<b class="n">27</b>`, `<b class="n">3</b>`, "MP9 | Hot Rod", "no sales lately")
 	if strings.Index(body, `<b class="n">27</b>`) > strings.Index(body, `<b class="n">3</b>`) {
-		t.Error("got the cause of 3 items before that of 27, want them sorted by count")
+		t.Error("got the error of 3 items before the error of 27, want the most frequent error first")
 	}
 	text, err := json.Marshal(failures)
 	must(t, err)
@@ -200,14 +200,14 @@ func TestRefuse_ProblemHasRequestID(t *testing.T) {
 	w := newWorld(t)
 	for method, target := range map[string]string{http.MethodGet: "/static/nope.js", http.MethodPost: "/nowhere", http.MethodDelete: "/runs"} {
 		rec := httptest.NewRecorder()
-		rec.Header().Set("X-Request-Id", "r-17") // the API has set it before
+		rec.Header().Set("X-Request-Id", "r-17") // the API sets this header first
 		w.handler.ServeHTTP(rec, httptest.NewRequest(method, target, nil))
 		var p fault.Problem
 		if err := json.Unmarshal(rec.Body.Bytes(), &p); err != nil || rec.Header().Get("Content-Type") != "application/problem+json" {
 			t.Errorf("%s %s: got %d, want a problem: %s", method, target, rec.Code, rec.Body)
 		}
 		if p.RequestID != "r-17" || p.Status != rec.Code || p.Code == "" || p.Detail == "" || p.Title == "" {
-			t.Errorf("%s %s: incomplete problem: %s", method, target, rec.Body)
+			t.Errorf("%s %s: got the problem %s, want all members", method, target, rec.Body)
 		}
 	}
 }

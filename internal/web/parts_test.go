@@ -9,7 +9,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// asking returns the page with an action that asks for confirmation, and a live chart.
+// asking returns the handler with a page that has a live chart and an action that needs a
+// confirmation. It counts the actions in done.
 func asking(w *world, done *int) http.Handler {
 	s := w.handler.(*site)
 	s.mux.HandleFunc("POST /try", s.act(Admin, func(rw http.ResponseWriter, r *http.Request, sess session) error {

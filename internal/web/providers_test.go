@@ -9,7 +9,7 @@ import (
 	"assay/internal/provider"
 )
 
-// section returns the part of the page about a provider.
+// section returns the part of the providers page about one provider.
 func (v *visitor) section(name string) string {
 	v.t.Helper()
 	_, rest, found := strings.Cut(v.get("/providers").body, `id="provider-`+name+`"`)
@@ -60,14 +60,14 @@ func TestProviders_ShowRequests(t *testing.T) {
 	v := w.visit(t, marketSecret)
 	mustContain(t, v.section("sim"), "Last 50 requests", "/v1/markets/aurum/batch/49", "48,211", `title="Service Unavailable">503 <b>1</b>`)
 	if strings.Contains(v.section("sim"), "key=secret") {
-		t.Error("the page shows the query of a request, which may contain a key")
+		t.Error("the page shows the query of a request, want none: it may contain a key")
 	}
 	mustContain(t, v.section("waxpeer"), "Not responding", "<dd>Open</dd>")
 	mustContain(t, v.get("/").body, "Not responding")
 }
 
-// insertSamples inserts requests to cs2cap of the last two days: 20 in each half hour, of which
-// one in four half hours has failures.
+// insertSamples inserts two days of requests to cs2cap: 20 successful requests in each half hour,
+// and 3 failed requests in every fourth half hour.
 func (w *world) insertSamples() {
 	w.Helper()
 	now := w.clock.Now().Truncate(provider.SamplePeriod)
@@ -108,7 +108,7 @@ func TestProvider_FiltersRequestsAndSendsTest(t *testing.T) {
 	failed := v.get("/providers/sim?outcome=failed").body
 	mustContain(t, failed, "503")
 	if strings.Contains(failed, "/v1/markets/aurum/batch/49") {
-		t.Error("the list of failed requests contains one with a usable response")
+		t.Error("the list of failed requests has a request with a usable response, want only failed requests")
 	}
 	mustContain(t, v.get("/providers/sim?q=nothing").body, "No recorded request matches.")
 	v.post("/providers/sim/test", "back", "/providers/sim")

@@ -41,17 +41,17 @@ const (
 	late       = "Souvenir MAG-7 | Bulldozer (Well-Worn)"
 )
 
-// euro is the exchange rate of the sample.
+// euro is the exchange rate from EUR to USD in the sample.
 const euro money.Rate = 1_083_400_000_000
 
 // sampleItem is an item with its usual price.
 type sampleItem struct {
 	catalog.Key
 	price   money.Micro
-	markets []string // markets of sim that offer it; nil: all
+	markets []string // markets of sim that offer the item; nil means all
 }
 
-// sampleItems are the items with quotes.
+// sampleItems returns the items that have quotes.
 func sampleItems() []sampleItem {
 	var items []sampleItem
 	add := func(name, phase string, price money.Micro, markets ...string) {
@@ -87,7 +87,7 @@ func hotRod(i int) string { return fmt.Sprintf("MP9 | Hot Rod %02d (Factory New)
 // rejectedNames is the number of trap names whose rows are rejected in the last run.
 const rejectedNames = 3
 
-// The runs of the sample.
+// These are the ids of runs in the sample.
 const (
 	firstRun     = 29
 	failedRun    = 35
@@ -111,7 +111,7 @@ func newSampleProviders(c *clock) *sampleProviders {
 	return s
 }
 
-// sampleProvider is one provider. Its function sends the rows of a response to the sink.
+// sampleProvider is one provider. respond sends the rows of a response to the sink.
 type sampleProvider struct {
 	provider.Description
 	respond func(ctx context.Context, call provider.Call, sink provider.Sink) error
@@ -186,7 +186,7 @@ func (s *sampleProviders) simulate(_ context.Context, call provider.Call, sink p
 			continue
 		}
 		q := provider.Quote{Market: call.File, Name: item.Name, Phase: item.Phase, Currency: "USD", Ask: s.ask(call.File, &item, run), Listings: 412, Sales: 1288, SalesWindow: 30 * 24 * time.Hour}
-		q.Ask += q.Ask * money.Micro(i%7) / 1000 // markets differ a little in each item
+		q.Ask += q.Ask * money.Micro(i%7) / 1000 // prices differ slightly between the items
 		q.Bid, q.Sale = q.Ask*94/100, q.Ask*98/100
 		if item.Name == crown {
 			q.Sales = 0
@@ -208,14 +208,14 @@ func (s *sampleProviders) ask(market string, item *sampleItem, run int64) money.
 	price := item.price * percent / 100
 	switch {
 	case item.Name == dragonLore && run >= lastRun:
-		return price * 5 / 2 // too much for one market
+		return price * 5 / 2 // an increase that one market does not justify
 	case strings.HasSuffix(item.Name, "(Minimal Wear)") && (market == "ember" || market == "flint"):
 		return price * 3
 	}
 	return price
 }
 
-// vary adds the properties of single markets to a quote.
+// vary gives the quotes of some markets special values, such as a currency, no sales or old data.
 func (s *sampleProviders) vary(q *provider.Quote) {
 	switch q.Market {
 	case "basalt":
@@ -241,8 +241,8 @@ func (s *sampleProviders) vary(q *provider.Quote) {
 	}
 }
 
-// readList responds with a price list. In the last run, one list has only a part of the
-// names, one fails, and one is beyond its budget.
+// readList responds with a price list. In the last run, one list has only some of the names, one
+// list fails, and one exceeds its budget.
 func (s *sampleProviders) readList(_ context.Context, call provider.Call, sink provider.Sink) error {
 	run := s.run.Load()
 	switch {

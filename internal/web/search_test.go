@@ -13,7 +13,7 @@ func TestSearch_FindsItemsUsersAndRuns(t *testing.T) {
 	mustContain(t, v.get("/search?q=42").body, `href="/runs/42">Run 42`)
 	mustContain(t, v.get("/search?q=Run+42").body, `href="/runs/42">Run 42`)
 	if body := v.get("/search?q=999999").body; strings.Contains(body, "Run 999999") {
-		t.Error("the search shows a run that does not exist")
+		t.Error("the search shows a run that does not exist, want none")
 	}
 	mustContain(t, v.get("/search").body, "the number of a run")
 }

@@ -14,7 +14,7 @@ func TestSections_AreVisibleToRolesThatCanOpenThem(t *testing.T) {
 		for _, sec := range w.handler.(*site).sections {
 			link := `<a href="` + sec.path + `"`
 			if shown := strings.Contains(body, link); shown != (role >= sec.least) {
-				t.Errorf("%v: got link to %s %v, want %v", role, sec.title, shown, !shown)
+				t.Errorf("%v: link to %s visible: got %v, want %v", role, sec.title, shown, !shown)
 			}
 			if sec.path == apiPage || role < sec.least {
 				continue
@@ -32,7 +32,7 @@ func TestSections_HaveUniqueNamesPathsAndKeys(t *testing.T) {
 	for _, sec := range sections() {
 		for _, id := range []string{"name " + sec.name, "path " + sec.path, "key " + sec.key} {
 			if seen[id] {
-				t.Errorf("two sections have the %s", id)
+				t.Errorf("two sections have the %s, want a unique one", id)
 			}
 			seen[id] = true
 		}

@@ -82,7 +82,7 @@ func newSampleData(t *testing.T) []byte {
 	return file
 }
 
-// at sets the clock to a time before now, and the id of the next run.
+// at sets the clock to the given time before now, and sets the id of the next run.
 func (w *world) at(ago time.Duration, run int) {
 	w.Helper()
 	w.clock.set(newClock().now.Add(-ago))

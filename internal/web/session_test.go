@@ -31,7 +31,7 @@ func TestSession_StoresNoSecret(t *testing.T) {
 		t.Errorf("got the row %q, want only hashes", row)
 	}
 	if a, b := (config.Fingerprint{1}).Bond("x"), (config.Fingerprint{1}).Bond("y"); a == b {
-		t.Error("the same secret has the same bond with two tokens")
+		t.Error("got the same bond for two tokens of one secret, want different bonds")
 	}
 }
 
@@ -43,7 +43,7 @@ func TestFlash_IsShownOnce(t *testing.T) {
 	}
 	mustContain(t, v.get("/providers").body, "sim is paused")
 	if strings.Contains(v.get("/providers").body, "sim is paused") {
-		t.Error("the message is shown again")
+		t.Error("the page shows the message twice, want once")
 	}
 }
 
@@ -53,7 +53,7 @@ func TestFlash_OfAnotherSessionIsIgnored(t *testing.T) {
 	v.post("/providers/sim/pause", "back", "/providers")
 	other.flash = v.flash
 	if strings.Contains(other.get("/providers").body, "sim is paused") {
-		t.Error("the page shows a message that another session signed")
+		t.Error("the page shows a message that another session signed, want none")
 	}
 	v.post("/providers/"+strings.Repeat("x", 5000)+"/pause", "back", "/providers")
 	if v.flash == nil || len(v.flash.Value) > 4000 {
@@ -68,7 +68,7 @@ func TestOperators_SignInWithNameAndRole(t *testing.T) {
 	for _, bad := range [][]string{{"name", "Anna", "role", "admin", "password", password}, {"name", "anna", "role", "owner", "password", password}, {"name", "anna", "role", "read", "password", "short"}} {
 		admin.post("/operators", append(bad, "back", "/operators")...)
 		if body := admin.get("/operators").body; strings.Contains(body, `<th scope="row">`) || !strings.Contains(body, `class="notice warn"`) {
-			t.Errorf("operator %v: got it added or no message, want a message", bad)
+			t.Errorf("operator %v: got a new operator or no error message, want only an error message", bad)
 		}
 	}
 	admin.post("/operators", "name", "anna", "role", "admin", "password", password)

@@ -36,7 +36,7 @@ func next(t *testing.T, lines *bufio.Scanner, text string) {
 			return
 		}
 	}
-	t.Fatalf("the stream ended before %q: %v", text, lines.Err())
+	t.Fatalf("the stream ended before %q with error %v, want the text", text, lines.Err())
 }
 
 func TestStream_ReportsChangedParts(t *testing.T) {
@@ -63,7 +63,7 @@ func TestStream_IsBoundedAndNeedsSession(t *testing.T) {
 		t.Errorf("beyond the limit: got status %d, want 503 with Retry-After", res.StatusCode)
 	}
 	if got := count.Load(); got != maxStreams {
-		t.Errorf("after a refused stream: got %d open ones, want %d", got, maxStreams)
+		t.Errorf("after a refused stream: got %d open streams, want %d", got, maxStreams)
 	}
 }
 
@@ -83,7 +83,7 @@ func (s *restartable) start(h http.Handler) {
 	must(s.t, err)
 	s.address = listener.Addr().String()
 	s.server = &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}
-	go func(server *http.Server) { _ = server.Serve(listener) }(s.server) // ends with kill
+	go func(server *http.Server) { _ = server.Serve(listener) }(s.server) // returns when kill closes the server
 	s.t.Cleanup(s.kill)
 }
 
@@ -107,7 +107,7 @@ func TestBrowser_ShowsDeadServerAndRecovers(t *testing.T) {
 	b.until("the lost connection", `document.body.classList.contains("lost") && !document.getElementById("connection").hidden`)
 	b.shoot("lost")
 	if !eval[bool](b, `[...document.querySelectorAll('form[method="post"] button')].every(b => b.getAttribute("aria-disabled") === "true")`) {
-		t.Error("a button is enabled while the connection is lost")
+		t.Error("a button is enabled while the connection is lost, want all disabled")
 	}
 	b.do(chromedp.Click(chromedp.CSS("#actions .danger")))
 	if got := eval[string](b, `location.pathname`); got != "/" {
@@ -167,7 +167,7 @@ func TestBrowser_HasKeys(t *testing.T) {
 	b.until("the list of keys", `document.querySelector("dialog[open] kbd") !== null`)
 	b.do(chromedp.Click(chromedp.CSS("dialog button")))
 	press("/")
-	// The protocol also sends the character, which a browser does not.
+	// The DevTools protocol also types the character into the field. A real key press does not.
 	b.until("the focused search", `document.activeElement.id === "search-text" && ((document.activeElement.value = ""), true)`)
 	press("gr?/")
 	if got := eval[string](b, `document.activeElement.value + document.querySelectorAll("dialog").length + location.pathname`); got != "gr?/0/" {

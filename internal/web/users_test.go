@@ -35,12 +35,13 @@ func TestUsers_ArePagedByID(t *testing.T) {
 	v := w.visit(t, marketSecret)
 	next := nextLink.FindStringSubmatch(v.get("/users").body)
 	if next == nil {
-		t.Fatal("the first page has no link to the next one")
+		t.Fatal("the first page has no link to the next page, want one")
 	}
 	mustContain(t, v.get(strings.ReplaceAll(next[1], "&amp;", "&")).body, "u"+strings.Repeat("0", usersPerPage-1), "First page")
 }
 
-// TestUser_ShowsInventoriesOfAnyID opens the page of ids that browsers would rewrite in a path.
+// TestUser_ShowsInventoriesOfAnyID opens the pages of users whose ids a browser would rewrite in a
+// path.
 func TestUser_ShowsInventoriesOfAnyID(t *testing.T) {
 	w := newWorld(t)
 	v := w.visit(t, marketSecret)
@@ -91,6 +92,6 @@ func TestUsers_SendsFile(t *testing.T) {
 	file := v.get("/users?q=coll&format=csv").body
 	mustContain(t, file, "userId,steamId,displayName,value,currency,rows,", "\ncollector,,,", ",USD,")
 	if all := v.get("/users?format=csv").body; strings.Count(file, "\n") != 2 || strings.Count(all, "\n") != 3 {
-		t.Errorf("got the files %q and %q, want one user and both", file, all)
+		t.Errorf("got the files %q and %q, want one user in the first and two in the second", file, all)
 	}
 }

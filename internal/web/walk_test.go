@@ -17,14 +17,14 @@ import (
 	"assay/internal/randtest"
 )
 
-// window is the size of a window in px.
+// window is a browser window. Its size is in px.
 type window struct {
 	name          string
 	width, height int64
 }
 
-// windows returns the windows of the walk on an engine. PostgreSQL, on which only the data may
-// differ, has one.
+// windows returns the browser windows that the walk uses on an engine. PostgreSQL gets only one,
+// because its pages differ only in their data.
 func windows(engine string) []window {
 	if engine == dbtest.PostgreSQL && !randtest.Long() {
 		return []window{{"postgres-narrow", 390, 844}}
@@ -36,10 +36,10 @@ func windows(engine string) []window {
 	return all
 }
 
-// narrowest is the width in px of the smallest window that every page fits.
+// narrowest is the smallest window width in px. Every page must fit it.
 const narrowest = 360
 
-// walked returns the addresses of the walk by name. They include each page.
+// walked returns the address of every page, by name.
 func walked() map[string]string {
 	return map[string]string{
 		"overview": "/", "runs": "/runs", "run": "/runs/42", "failed-run": "/runs/42?state=failed", "providers": "/providers", "provider": "/providers/cs2cap?period=7d", "quarantined": "/providers/pricelist",
@@ -52,12 +52,12 @@ func walked() map[string]string {
 	}
 }
 
-// documents returns the addresses of documents. They do not depend on the engine.
+// documents returns the addresses of documentation pages. They are the same on every engine.
 func documents() map[string]string {
 	return map[string]string{"help": "/help/index.html", "help-page": "/help/how-to/currencies.html", "api": "/docs"}
 }
 
-// annasPassword is the password of the operator anna of fill.
+// annasPassword is the password of anna, an operator that fill creates.
 const annasPassword = "a-password-of-anna"
 
 // fill adds the rows that the sample lacks, so that no page of the walk is empty.
@@ -77,7 +77,7 @@ func (w *world) fill(t *testing.T) {
 	w.insertSamples()
 }
 
-// withAPI returns the page as a server has it, behind the API.
+// withAPI returns the handler of a complete server: the API and the pages.
 func (w *world) withAPI() http.Handler {
 	return api.New(api.Deps{
 		Page: w.handler, Registry: prometheus.NewRegistry(), Credentials: w.creds, Keys: w.keys, Logger: slog.New(slog.DiscardHandler), Now: w.clock.Now, Version: "0.1.0-test",
@@ -119,7 +119,8 @@ func (b *browser) walk(name, address string, size window) {
 		b.look(scheme, size.width, size.height)
 		if i == 0 {
 			b.open(address)
-			// The operations of the API are closed. Axe needs seconds if all are open.
+			// The page shows the operations of the API closed. This opens one in five: axe needs seconds if
+			// all are open.
 			eval[int](b, `document.querySelectorAll("details.operation:nth-of-type(5n)").forEach(d => { d.open = true; }), 0`)
 		}
 		look := strings.Trim(size.name+"-"+scheme, "-")

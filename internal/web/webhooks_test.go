@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// webhookFields are the fields of a new webhook for the receiver of the world.
+// webhookFields returns the form fields of a new webhook that sends to the test receiver.
 func (w *world) webhookFields(more ...string) []string {
 	return append([]string{"url", w.receiver.URL + "/hook", "format", "standard", "back", "/webhooks"}, more...)
 }
@@ -20,7 +20,7 @@ func TestWebhooks_CreatedChangedTestedAndDeleted(t *testing.T) {
 	body := v.get("/webhooks").body
 	mustContain(t, body, "Webhook 1 is created.", "whsec_", w.receiver.URL+"/hook", "Healthy", "price alerts", "2 items")
 	if again := v.get("/webhooks").body; strings.Contains(again, "whsec_") {
-		t.Error("the second page shows the secret again")
+		t.Error("the second page shows the secret again, want it only on the first page")
 	}
 	mustContain(t, v.get("/webhooks/1").body, `value="12.5"`, `value="5"`, `value="24"`, `value="9.99"`, "Mann Co. Key", `value="job.failed" checked`, "Nothing was sent yet")
 
@@ -63,7 +63,7 @@ func TestWebhooks_DeliveriesAreListedAndSentAgain(t *testing.T) {
 	}
 	next := regexp.MustCompile(`href="([^"]+)" rel="next"`).FindStringSubmatch(body)
 	if next == nil {
-		t.Fatal("the first page has no link to the next one")
+		t.Fatal("the first page has no link to the next page, want one")
 	}
 	mustContain(t, v.get(strings.ReplaceAll(next[1], "&amp;", "&")).body, "Send message 2 again", "First page")
 	v.post("/webhooks/1/deliveries/777/resend", "back", "/webhooks/1")
@@ -96,7 +96,7 @@ func TestWebhooks_ExplainInvalidForms(t *testing.T) {
 		}
 	}
 	if w.version() != before {
-		t.Error("a refused form changed the database")
+		t.Error("a refused form changed the database, want no change")
 	}
 }
 
@@ -107,13 +107,13 @@ func TestSettings_ShowValuesWithTheirOrigin(t *testing.T) {
 	mustContain(t, body, "MARKET_PRICE_TTL", "6h", "default", "MARKET_PRICE_SYNC_SECRET")
 	for _, secret := range []string{marketSecret, adminToken, "platform-token-of-the-tests"} {
 		if strings.Contains(body, secret) {
-			t.Errorf("the page shows the secret %q", secret)
+			t.Errorf("the page shows the secret %q, want no secret", secret)
 		}
 	}
 	changed := v.get("/settings?changed=1&name=data").body
 	mustContain(t, changed, "DATA_DIR", "environment")
 	if strings.Contains(changed, "MARKET_PRICE_TTL") {
-		t.Error("the filtered page shows MARKET_PRICE_TTL, which is a default")
+		t.Error("the filtered page shows MARKET_PRICE_TTL, which has its default, want only changed settings")
 	}
 	mustContain(t, v.get("/settings?name=nope").body, "No setting matches the filter.")
 	if got := w.visit(t, marketSecret).get("/settings").StatusCode; got != http.StatusForbidden {

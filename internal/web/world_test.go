@@ -46,7 +46,7 @@ const (
 	adminToken   = "admin-token-of-the-tests"
 )
 
-// clock is a clock that tests move.
+// clock is a clock that tests set.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -72,7 +72,7 @@ func (c *clock) add(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// world is a page with all services of a server.
+// world is the web page with all services of a server.
 type world struct {
 	testing.TB
 	clock     *clock
@@ -88,12 +88,12 @@ type world struct {
 	secrets   string          // directory of the files with the secrets
 	creds     *config.Credentials
 	keys      *apikey.Service
-	receiver  *httptest.Server // of webhooks; it accepts a message unless refuse is set
+	receiver  *httptest.Server // of webhooks; it rejects messages while refuse is set
 	refuse    atomic.Bool
 	market    *market.Service
 	ledger    *ledger.Service
 	fees      *fee.Service
-	feeRules  string // file
+	feeRules  string // path of the file with the fee rules
 	handler   http.Handler
 }
 
@@ -115,7 +115,7 @@ func newWorldOn(t *testing.T, engine string, more ...provider.Provider) *world {
 	return w
 }
 
-// newEmptyWorld returns a world without data and providers.
+// newEmptyWorld returns a world without data or providers.
 func newEmptyWorld(t *testing.T) *world {
 	t.Helper()
 	return newEmptyWorldOn(t, dbtest.SQLite)
@@ -153,7 +153,7 @@ func (w *world) open() {
 	must(w, err)
 }
 
-// serve creates the page.
+// serve creates the page and its services, as a new process does.
 func (w *world) serve() {
 	w.Helper()
 	w.secrets = w.TempDir()
@@ -311,7 +311,7 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-// writeFees writes the file of the fee rules: one rule for sales.
+// writeFees writes a file of fee rules with one rule for sales.
 func (w *world) writeFees(basisPoints int) {
 	w.Helper()
 	must(w, os.WriteFile(w.feeRules, []byte(`{"rules":[{"id":"sales","priority":10,"conditions":{"kind":["sale"]},"basisPoints":`+strconv.Itoa(basisPoints)+`}],"fallback":{"basisPoints":0}}`), 0o600))

@@ -129,13 +129,13 @@ func TestDeliver_AlertsWhenALimitIsCrossed(t *testing.T) {
 		f.create(webhook.Webhook{Format: webhook.Slack, Filter: webhook.Filter{Alert: &webhook.Alert{Change: money.Scale / 5, Hours: 24}}})
 		for _, step := range []struct {
 			hours  int
-			price  money.Micro // tenths
+			price  money.Micro // in tenths of USD
 			reason string
 		}{
 			{1, 110, ""},
 			{1, 119, ""},
 			{1, 120, "moved"}, // 20 % in steps
-			{1, 125, ""},      // was reported
+			{1, 125, ""},      // already reported
 			{20, 118, ""},     // + 18 %
 			{1, 121, ""},      // + 10 % since the second price
 			{30, 150, "moved"},
@@ -159,7 +159,7 @@ func TestDeliver_AlertsWhenALimitIsCrossed(t *testing.T) {
 				}
 				f.Must(json.Unmarshal([]byte(m.body), &body))
 				if body.Type == "" {
-					continue // Slack
+					continue // a message for Slack
 				}
 				f.Is("type, alerts and items", fmt.Sprint(body.Type, len(body.Data.Alerts), len(body.Data.Items), body.Data.Items[0].MarketHashName), "price.alert1 1A")
 				reasons += body.Data.Alerts[0].Reason

@@ -37,7 +37,7 @@ func TestDeliver_InstancesShareWebhooks(t *testing.T) {
 			parts := strings.Split(m.id(), "_")
 			number, err := strconv.ParseInt(parts[2], 10, 64)
 			f.Must(err)
-			f.Is("the number is above that of the message before", number > next[parts[1]], true)
+			f.Is("the number is greater than in the previous message", number > next[parts[1]], true)
 			next[parts[1]] = number
 		}
 	})
@@ -50,7 +50,7 @@ func TestDeliver_AKilledInstanceLosesNoEvent(t *testing.T) {
 		two := f.service("two")
 		killed := errors.New("killed")
 		f.answer = func(http.ResponseWriter, *http.Request) {
-			f.Faults = func(string) error { return killed } // the first instance writes nothing any more
+			f.Faults = func(string) error { return killed } // the first instance can no longer write
 		}
 		f.Is("the delivery ended with the error of the kill", errors.Is(f.hooks.Deliver(f.Context()), killed), true)
 		f.Faults = nil

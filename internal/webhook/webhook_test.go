@@ -90,7 +90,7 @@ func TestDeliver_GivesUpAfterADayAndResends(t *testing.T) {
 		f.Now = f.Now.Add(30 * time.Minute)
 		f.respond(http.StatusOK)
 		f.take()
-		f.Is("users of the messages after the failed one was given up", users(f, f.deliver()), "new")
+		f.Is("users of the messages after the failed message was abandoned", users(f, f.deliver()), "new")
 		found, err := f.hooks.Deliveries(f.Context(), id, 0, 10)
 		f.Must(err)
 		f.Is("states of both deliveries", found[0].State+" "+found[1].State, "delivered failed")
@@ -162,7 +162,7 @@ func TestDeliver_FollowsNoRedirectAndBoundsResponses(t *testing.T) {
 		f.Is("requests after 10 s", len(f.deliver()), 1)
 		f.Is("the next attempt is later than Retry-After", f.get(id).NextAt.Sub(f.Now) > 100*time.Second, true)
 		f.receiver.mu.Lock()
-		f.answer = func(w http.ResponseWriter, _ *http.Request) { // sends without end
+		f.answer = func(w http.ResponseWriter, _ *http.Request) { // sends an endless body
 			for w.(*recorder).ResponseWriter != nil {
 				if _, err := w.Write(make([]byte, 4096)); err != nil {
 					return
@@ -197,7 +197,7 @@ func TestCreate_RefusesPrivateAddresses(t *testing.T) {
 			_, _, err := f.hooks.Create(f.Context(), webhook.Webhook{URL: address, Format: webhook.Standard})
 			f.Is(address, fault.Of(err) != nil && fault.Of(err).Fields[0].Pointer == "/url", true)
 		}
-		// A name is checked when it is resolved.
+		// Deliver checks the address of a host name when it resolves the name.
 		_, port, err := net.SplitHostPort(strings.TrimPrefix(f.receiver.URL, "http://"))
 		f.Must(err)
 		id, _ := f.create(webhook.Webhook{URL: "https://localhost:" + port + "/token"})

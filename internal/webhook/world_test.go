@@ -22,7 +22,7 @@ import (
 	"assay/internal/webhook"
 )
 
-// got is a message that a receiver got.
+// got is a message that a receiver received.
 type got struct {
 	header http.Header
 	body   string
@@ -111,7 +111,8 @@ func each(t *testing.T, test func(f *fixture)) {
 	})
 }
 
-// service returns the service of a process. It may send to the receiver.
+// service returns the webhook service of a process. The service may send messages to the address of
+// the receiver.
 func (f *fixture) service(owner string) *webhook.Service {
 	f.Helper()
 	f.Tx(func(tx *db.Tx) error { return refresh.Register(tx, refresh.Instance{Owner: owner, StartedAt: f.Now}) })

@@ -16,7 +16,7 @@ export interface Batch {
   prices: Price[];
   /** Number of the last change that you have once the prices are stored. */
   cursor: string;
-  /** A temporary failure. There are no prices; continue the loop to try again. */
+  /** A temporary failure. There are no prices; continue the loop to retry. */
   error?: unknown;
 }
 
@@ -49,9 +49,9 @@ const pollItems = 1000;
 const lastPause = 30_000; // milliseconds
 
 /**
- * Yields the changes of all prices after a cursor, each once and in order, and waits for more until the signal
- * aborts. Without a cursor, and when it has expired, it begins with a snapshot. If the server cannot be reached, it
- * yields a batch with an error, then tries again. It throws after other errors.
+ * Yields the changes of all prices after a cursor, each exactly once and in order, and waits for more until the
+ * signal aborts. Without a cursor, and when it has expired, it begins with a snapshot. If the server cannot be
+ * reached, it yields a batch with an error, then retries. It throws after other errors.
  */
 export async function* follow(api: Assay, since = "", signal?: AbortSignal): AsyncGenerator<Batch> {
   let cursor = since === "0" ? "" : since;

@@ -1,4 +1,4 @@
-// Sends requests until they succeed, are refused or have had all attempts.
+// Sends a request until it succeeds, the server refuses it, or all attempts have failed.
 
 export interface Options {
   /** A platform token, an administrator's token or an API key. */
@@ -7,7 +7,7 @@ export interface Options {
   syncSecret?: string;
   /** Maximum number of attempts per request; 5 by default. */
   attempts?: number;
-  /** Longest wait between two attempts in milliseconds; 60,000 by default. If the server demands a longer one, its error is thrown at once. */
+  /** Longest wait between two attempts in milliseconds; 60,000 by default. If the server demands a longer wait, the client throws the error at once. */
   maxWait?: number;
   /** Sends the requests; by default the global fetch. */
   fetch?: (request: Request) => Promise<Response>;
@@ -62,7 +62,7 @@ export function retrying(options: Options): (request: Request) => Promise<Respon
     if (request.method === "POST" && keyRoutes.test(path) && !request.headers.get(idempotencyKey)) {
       request.headers.set(idempotencyKey, crypto.randomUUID()); // the same one for all attempts
     }
-    // A POST without a key might have been executed, unless it only reads, or its repetition changes nothing.
+    // The server may have executed a failed POST. So it must have a key, only read, or change nothing when it is repeated.
     const repeatable = request.method !== "POST" || request.headers.has(idempotencyKey) || harmless.test(path);
     for (let attempt = 1; ; attempt++) {
       try {

@@ -11,8 +11,8 @@ function decode(text: string): Uint8Array<ArrayBuffer> | undefined {
 }
 
 /**
- * Throws unless one of the secrets signed the message within the last five minutes. body is the body as received.
- * During a rotation pass both secrets. Messages may be repeated: ignore a webhook-id that you have seen.
+ * Throws unless the message was signed with one of the secrets within the last five minutes. body is the body as
+ * received. During a rotation pass both secrets. The server may repeat a message: ignore a webhook-id that you have seen.
  */
 export async function verifyWebhook(
   headers: Headers | Record<string, string | string[] | undefined>,

@@ -71,7 +71,7 @@ func Start(tb testing.TB, d dispatch.Dispatcher) (stop func()) {
 	return stop
 }
 
-// Until waits until a condition is true.
+// Until waits until a condition is true. After a minute, the test fails.
 func Until(tb testing.TB, what string, condition func() bool) {
 	tb.Helper()
 	deadline := time.After(time.Minute)
@@ -86,7 +86,7 @@ func Until(tb testing.TB, what string, condition func() bool) {
 	}
 }
 
-// Pile is a number of pieces of work.
+// Pile is work that consists of equal pieces. Its zero value has no pieces.
 type Pile struct{ left, done, looks atomic.Int64 }
 
 // Add adds pieces of work.

@@ -22,7 +22,7 @@ type reading struct{ wall, mono time.Time }
 
 func (c *clock) read() reading { return reading{wall: c.now().Round(0), mono: time.Now()} }
 
-// watch returns the difference when the wall clock was changed, or 0 when ctx ends.
+// watch waits until the wall clock is changed, and returns the difference. It returns 0 if ctx ends.
 func (c *clock) watch(ctx context.Context, last reading) (by time.Duration) {
 	const (
 		clockInterval = time.Second
@@ -44,8 +44,8 @@ func (c *clock) watch(ctx context.Context, last reading) (by time.Duration) {
 	return 0
 }
 
-// since returns the time from which a new leader must run missed tasks: overlap before now.
-// If the clock was just set forward, it is the time before the change, if that is earlier.
+// since returns the time from which a new leader must run missed tasks. Usually this is overlap
+// before now. If the clock was just set forward, it is the time before the change, if earlier.
 func (c *clock) since(now time.Time) time.Time {
 	since := now.Add(-overlap)
 	c.mu.Lock()

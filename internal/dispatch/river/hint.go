@@ -14,8 +14,8 @@ import (
 	"assay/internal/dispatch"
 )
 
-// hint is the job arguments of a hint that there may be work of a kind. It has no
-// payload.
+// hint contains the arguments of a River job. The job announces that there may be work of a
+// kind. The kind is part of the job's kind, so the job has no payload.
 type hint struct{ kind string }
 
 const hintPrefix = "look:"
@@ -35,8 +35,9 @@ func (w *hintWorker) Work(_ context.Context, job *river.Job[hint]) error {
 	return nil
 }
 
-// uniqueHint drops a hint if another one of the same kind is waiting, which limits their
-// number. Notifications and sweeps replace the dropped hints.
+// uniqueHint returns options that drop a hint while another one of the same kind is not
+// finished. This limits the number of hints. A dropped hint does no harm, because a
+// notification or a sweep still wakes the workers.
 func uniqueHint() river.UniqueOpts {
 	return river.UniqueOpts{ByQueue: true, ByState: []rivertype.JobState{
 		rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRunning,

@@ -11,8 +11,8 @@ import (
 	"assay/internal/dispatch"
 )
 
-// channelSuffix follows the schema name in the name of the notification channel. All
-// schemas of a database share their channels.
+// channelSuffix follows the schema name in the name of the notification channel. The name
+// includes the schema, because all schemas of a database share their channels.
 const channelSuffix = "_assay_look"
 
 // listenTimeout limits how long it takes to start listening.

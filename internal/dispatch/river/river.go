@@ -1,8 +1,8 @@
 // Package river is a dispatcher for several processes that share a PostgreSQL database.
 // It uses the River queue. A wake inserts a River job and notifies all processes in the
-// same transaction. Tasks are periodic jobs of River's elected leader. Jobs have no
-// payload: the work itself is stored in rows of the database. Workers and sweeps are the
-// same as in a single process.
+// same transaction. Tasks are periodic jobs of River's elected leader. The jobs do not
+// contain the work, which is stored in rows of the database. Workers and sweeps are the same
+// as in a single process.
 package river
 
 import (
@@ -98,7 +98,7 @@ func New(ctx context.Context, o Options) (*Dispatcher, error) {
 	return d, nil
 }
 
-// open creates a queue if it does not exist, and adds slots for long jobs.
+// open adds a queue to the configuration if it is new, and adds slots for long jobs to it.
 func (d *Dispatcher) open(queue string, slots int) {
 	c := d.queues[queueName(queue)]
 	c.MaxWorkers = cmp.Or(c.MaxWorkers, hintSlots) + slots
@@ -157,8 +157,8 @@ func (d *Dispatcher) Close() {
 }
 
 // runRiver runs River until ctx ends. River schedules by the wall clock. If the clock is
-// set back, River would wait for the difference. Therefore runRiver restarts River when
-// the clock was changed.
+// set back, River would also wait for the difference. So runRiver restarts River after each
+// change of the clock.
 func (d *Dispatcher) runRiver(ctx context.Context) {
 	for ctx.Err() == nil {
 		before := d.clock.read() // read the clock before the start, so that watch detects changes during it
@@ -168,7 +168,7 @@ func (d *Dispatcher) runRiver(ctx context.Context) {
 		}
 		if err != nil {
 			if ctx.Err() == nil {
-				d.log.Error("dispatch failed to start; workers use their sweep", "error", err)
+				d.log.Error("dispatch failed to start; workers find work in their sweeps", "error", err)
 			}
 			dispatch.Wait(ctx, reconnectDelay)
 			continue

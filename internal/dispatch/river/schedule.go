@@ -10,8 +10,8 @@ import (
 	"assay/internal/dispatch"
 )
 
-// tick is the job arguments for one run of a task. It contains the scheduled time, so
-// that two successive leaders create only one job for it.
+// tick contains the arguments of the River job for one run of a task. They include the
+// scheduled time, so that two successive leaders create only one job for it.
 type tick struct {
 	task string
 	At   time.Time `json:"at"`

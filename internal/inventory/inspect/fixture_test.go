@@ -44,7 +44,7 @@ type vectors struct {
 	} `json:"must_be_refused_or_filled"`
 }
 
-// members returns the members of an item by their names in vectors, as JSON.
+// members returns the fields of an item as JSON text, by their names in vectors.
 func members(it *Item) map[string]string {
 	number := func(n uint64) string { return strconv.FormatUint(n, 10) }
 	list := func(of []Applied, member func(Applied) uint32) string {
@@ -76,7 +76,7 @@ func TestDecode_ReadsAllVectors(t *testing.T) {
 	for _, c := range v.SelfEncoded {
 		it, err := Decode(c.Link)
 		if err != nil {
-			t.Errorf("%s: %v", c.Link, err)
+			t.Errorf("%s: got error %v, want none", c.Link, err)
 			continue
 		}
 		got := members(&it)
@@ -92,7 +92,7 @@ func TestDecode_ReadsAllVectors(t *testing.T) {
 				t.Errorf("%s: %s: got %s, want %s", c.Link, member, got[member], text)
 			}
 		}
-		// The certificate without the link, in lower case.
+		// Decode also accepts the certificate alone, in lower case.
 		certificate := strings.TrimPrefix(c.Link[strings.LastIndexAny(c.Link, " /")+1:], command+"%20")
 		if again, err := Decode(strings.ToLower(certificate)); err != nil || members(&again)["itemid"] != got["itemid"] {
 			t.Errorf("certificate %s: got error %v, item id %s, want %s", certificate, err, members(&again)["itemid"], got["itemid"])
@@ -164,7 +164,7 @@ func TestDecode_AgreesWithTheProperties(t *testing.T) {
 		}
 		it, err := Decode(certificate)
 		if err != nil {
-			t.Errorf("%s: %v", a.AssetID, err)
+			t.Errorf("%s: got error %v, want none", a.AssetID, err)
 		} else if strconv.FormatUint(it.ItemID, 10) != a.AssetID || strconv.Itoa(int(it.PaintSeed)) != seed || !it.Wear.Agrees(wear) || it.Wear.String() != wear {
 			t.Errorf("%s: got id %d, seed %d, wear %s, want seed %s, wear %s", a.AssetID, it.ItemID, it.PaintSeed, it.Wear, seed, wear)
 		}

@@ -42,7 +42,7 @@ func newSteam(t testing.TB, fake *steaminvtest.Server) *steam {
 	server := providertest.NewServer(t, fake)
 	o := provider.Options{Provider: "steam"}
 	steaminv.Tune(&o)
-	// These options are the same as those of the production client.
+	// The production client has the same options.
 	o.Wait, o.MostWait = 10*time.Minute, time.Hour
 	client := providertest.NewClient(t, server.URL(), o, nil)
 	return &steam{fake, server, &steaminv.Puller{BaseURL: server.URL(), Client: client, Now: func() time.Time { return noon }}}

@@ -27,7 +27,7 @@ import (
 // TestMain runs all tests with both databases.
 func TestMain(m *testing.M) { os.Exit(dbtest.RunOnEngines(m)) }
 
-// fixture is a database that inventories are pulled into.
+// fixture is a database with a Syncer that pulls inventories into it.
 type fixture struct {
 	*steaminv.Syncer
 	store *db.DB
@@ -85,8 +85,8 @@ func (p *fixture) rows(t *testing.T) map[string]string {
 	return out
 }
 
-// The recorded inventory is pulled in several pages and stored unchanged. Later errors of
-// Steam do not change the stored rows.
+// Sync pulls the recorded inventory in several pages and stores it unchanged. Later errors of Steam
+// do not change the stored rows.
 func TestSync_StoresTheRecordedInventoryAndKeepsItOnErrors(t *testing.T) {
 	own, err := steaminvtest.Read(recorded(t))
 	if err != nil {
@@ -304,7 +304,8 @@ func TestSync_ReturnsAfterSyncTimeout(t *testing.T) {
 		if f := fault.Of(err); f == nil || f.Code != "inventory_unavailable" || f.RetryAfter <= 0 || time.Since(start) != steaminv.SyncTimeout {
 			t.Errorf("got error %v after %v, want inventory_unavailable after %v", err, time.Since(start), steaminv.SyncTimeout)
 		}
-		// The pull continues. A second call joins it and changes its mode to Normal.
+		// The pull continues. A second call joins the pull and changes the mode of the sync to
+		// Normal.
 		time.AfterFunc(time.Second, func() { close(finish) })
 		got, err := s.Sync(t.Context(), "u", steaminv.Default(), inventory.Normal)
 		if err != nil || got.Added != 1 || inventory.Mode(got.Removed) != inventory.Normal || synced.Load() != 1 {

@@ -15,7 +15,7 @@ func TestVerify_IntactLedgerIsOK(t *testing.T) {
 	}
 	for _, c := range full.Checks {
 		if c.Status != audit.Pass {
-			t.Errorf("check %s is %s (%s), want pass: the ledger has rows for every check", c.Name, c.Status, c.Reason)
+			t.Errorf("check %s: got %s (%s), want pass: the ledger has rows for every check", c.Name, c.Status, c.Reason)
 		}
 	}
 	if n := w.count("wallet_entry"); full.Entries != n {

@@ -19,10 +19,9 @@ import (
 )
 
 // BenchmarkVerifyAll verifies a ledger of ASSAY_ENTRIES entries, 20,000 by default, on the
-// engine of ASSAY_TEST_ENGINE. As a lower bound it also reports the time to read each entry
-// once in the order of the chains and to hash it, the time to hash alone, and the CPU time
-// of this process. CPU time varies less on a busy machine. It excludes the PostgreSQL
-// server.
+// engine of ASSAY_TEST_ENGINE. As lower bounds it also reports the time to read every entry once
+// and hash it, and the time to hash alone. It reports the CPU time of this process too, which
+// varies less on a busy machine. The CPU time excludes the PostgreSQL server.
 func BenchmarkVerifyAll(b *testing.B) {
 	entries, err := strconv.Atoi(os.Getenv("ASSAY_ENTRIES"))
 	if err != nil {
@@ -92,7 +91,7 @@ func TestVerify_LimitsMemoryAndTime(t *testing.T) {
 	t.Errorf("verification took %v, want at most %d tenths of %v, the time to read and hash the entries", least, most, floor)
 }
 
-// hashing returns the time to read all entries, and the time to hash them.
+// hashing returns the time to hash all entries, and the time to read them.
 func (w *world) hashing() (hashing, reading time.Duration) {
 	w.Helper()
 	s := w.Keys.Sealer()

@@ -215,7 +215,7 @@ func must(tb testing.TB, err error) {
 }
 
 // TestVerify_DetectsTamperingOnLaterPages tampers with a ledger of several pages. Each
-// change fails another check.
+// change must fail a different check.
 func TestVerify_DetectsTamperingOnLaterPages(t *testing.T) {
 	w := newWorld(t)
 	w.fill(randtest.New(t), 3_000, 300)

@@ -11,8 +11,8 @@ import (
 )
 
 // reseal seals the stored transactions, entries and accounts again, as an attacker with
-// the key can. Afterwards every hash, link and MAC is valid. terms returns the digest that
-// a transaction of a kind covers of its trade.
+// the key can. Afterwards every hash, link and MAC is valid. terms returns the digest of the trade
+// terms that a transaction of a kind covers.
 func (w *world) reseal(terms func(t wallet.Trade, kind wallet.Kind) wallet.Hash) {
 	w.Helper()
 	w.must(audit.ReadLedger(context.Background(), w.store, func(l *audit.Snapshot) error {
@@ -55,7 +55,7 @@ func (w *world) reseal(terms func(t wallet.Trade, kind wallet.Kind) wallet.Hash)
 	}))
 }
 
-// termsOf returns the digest of a trade's terms after a transaction of a kind.
+// termsOf returns the digest of the terms that a trade has after a transaction of a kind.
 func termsOf(t wallet.Trade, kind wallet.Kind) wallet.Hash {
 	var never wallet.Trade
 	switch kind {

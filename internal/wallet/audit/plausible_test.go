@@ -100,14 +100,14 @@ func TestVerify_DetectsImpossibleValuesWithValidSeals(t *testing.T) {
 	}
 }
 
-// TestVerify_WarnsOfBackdatedEntries forges times with the key. A backdated entry is
-// visible in its chain. If it is the first of its account, it is visible among all
-// transactions.
+// TestVerify_WarnsOfBackdatedEntries forges times with the key. A backdated entry is earlier than the
+// previous entry of its account. If it has no previous entry, it is earlier than the previous
+// transaction.
 func TestVerify_WarnsOfBackdatedEntries(t *testing.T) {
 	w := example(t)
 	w.deposit(in("dave", "USD"), 5)
 	if full := w.verifyAll(); !full.OK || len(full.Warnings) > 0 {
-		t.Fatalf("before the change: failures %+v, warnings %+v, want none", full.Failures, full.Warnings)
+		t.Fatalf("before the change: got failures %+v, warnings %+v, want none", full.Failures, full.Warnings)
 	}
 	w.loosen()
 	s := w.save()

@@ -18,8 +18,8 @@ import (
 	"assay/internal/wallet/audit"
 )
 
-// dependent lists, by table, the columns that the ledger depends on. For a table that is
-// not listed, it depends on all columns.
+// dependent lists the columns that the ledger depends on, by table. If a table is not listed, the
+// ledger depends on all its columns.
 var dependent = map[string][]string{
 	"platform_user": {"id", "user_id"},
 }
@@ -169,7 +169,7 @@ func TestVerify_RaisesNoFalseAlarmDuringPostings(t *testing.T) {
 	verifications := randtest.Count(20, 1_000)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	// Limits the postings per verification, because each verification reads all of them.
+	// turns limits the postings per verification, because each verification reads all postings.
 	turns := make(chan struct{}, randtest.Count(20, 4))
 	var wg sync.WaitGroup
 	for n := range 3 {
@@ -205,7 +205,7 @@ func TestVerify_GivesNoWarningForConcurrentPostings(t *testing.T) {
 		return w.ledger.Deposit(tx, in("alice", "USD"), 1_000_000, wallet.Request{})
 	}
 	w.post(give)
-	if w.at.Engine == dbtest.PostgreSQL { // one certain case
+	if w.at.Engine == dbtest.PostgreSQL { // one case that does not depend on timing
 		w.must(w.store.InTx(t.Context(), func(tx *db.Tx) error {
 			w.post(give)
 			_, err := give(tx)

@@ -93,7 +93,8 @@ func insert(tx *sql.Tx, table string, rows [][]any) error {
 	return nil
 }
 
-// relax lets the service write to loosened tables.
+// relax runs write after it adds the indexes and ids that loosened tables lack and the service
+// needs. It removes them afterwards.
 func (w *world) relax(write func()) {
 	w.Helper()
 	w.exec(`CREATE UNIQUE INDEX relaxed_account ON wallet_account (user_id, currency)`)

@@ -81,7 +81,7 @@ var known = []tampering{
 	{"second entry set to reverse the same entry", "reversal_link", "", "alice", []string{`UPDATE wallet_entry SET reverses = 8` + ofAlice + `= 19`}},
 }
 
-// others are further cases.
+// others are cases beyond the specification.
 var others = []tampering{
 	{"account deleted", "head_present", "", "alice", []string{`DELETE FROM wallet_account` + account}},
 	{"account and its entries deleted", "wallet_exists", "tx_complete", "carol", []string{`DELETE FROM wallet_account WHERE user_id = 'carol'`, `DELETE FROM wallet_entry WHERE user_id = 'carol'`}},

@@ -34,8 +34,8 @@ func TestVerify_ReportsHouseShardsAsOneAccount(t *testing.T) {
 	}
 }
 
-// TestVerify_DetectsKeysOfWrongTypes stores keys of other types, which SQLite accepts once
-// the column types are gone. Such keys may lead to no next page or match other keys.
+// TestVerify_DetectsKeysOfWrongTypes stores keys of wrong types, which SQLite accepts in columns
+// without a type. Such a key may end the paging early or match other keys.
 func TestVerify_DetectsKeysOfWrongTypes(t *testing.T) {
 	w := example(t)
 	if w.at.Engine != dbtest.SQLite {
@@ -86,14 +86,14 @@ func TestVerify_DetectsKeysOfWrongTypes(t *testing.T) {
 	}
 }
 
-// TestVerify_FailsWithoutAKey verifies a ledger with a missing key. Each row sealed with
-// that key fails and is named.
+// TestVerify_FailsWithoutAKey verifies a ledger with a missing key. Every row that was sealed with
+// this key must fail.
 func TestVerify_FailsWithoutAKey(t *testing.T) {
 	w := example(t)
 	w.Keys = wallettest.NewRing(t, "k2", "k3")
 	full := w.verifyAll()
 	if f := failing(full.Checks); full.Status != audit.Failed || !slices.Contains(f, "entry_hash") || !slices.Contains(f, "head_mac") || !slices.Contains(f, "tx_complete") {
-		t.Errorf("status %s: got failed checks %v, want more than one", full.Status, f)
+		t.Errorf("status %s: got failed checks %v, want entry_hash, head_mac and tx_complete", full.Status, f)
 	}
 	if n := failuresOf(full.Checks, "entry_hash"); n != w.count("wallet_entry") {
 		t.Errorf("entry_hash: got %d failures of %d entries, want all", n, w.count("wallet_entry"))

@@ -25,8 +25,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(dbtest.RunOnEngines(m)) }
 
-// world is a ledger on a database, with its trades and fee rules. Its methods can also
-// change the database outside the service.
+// world is a ledger on a database, with its trades and fee rules. It can also change the database
+// without the service.
 type world struct {
 	testing.TB
 	*audit.Auditor
@@ -40,7 +40,7 @@ type world struct {
 	moved   []int64 // reversible transactions
 	open    []int64 // open trades
 	now     time.Time
-	clock   func() time.Time // clock of the service; nil: tick
+	clock   func() time.Time // clock of the service; nil means tick
 
 	loosened bool
 }
@@ -101,7 +101,7 @@ func (w *world) exec(query string, args ...any) int64 {
 	w.Helper()
 	r, err := w.raw.ExecContext(context.Background(), query, args...)
 	if err != nil {
-		w.Fatalf("%s: %v", query, err)
+		w.Fatalf("%s: got error %v, want none", query, err)
 	}
 	n, err := r.RowsAffected()
 	w.must(err)
@@ -122,7 +122,7 @@ func in(user string, currency money.Currency) wallet.Account {
 	return wallet.Account{User: user, Currency: currency}
 }
 
-// request returns a request with a new key.
+// request returns a request with a new idempotency key.
 func (w *world) request(user string) wallet.Request {
 	return wallet.Request{Scope: "scope " + user, Key: fmt.Sprint("key ", w.now.UnixNano()), Note: "a note"}
 }

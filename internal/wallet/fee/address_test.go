@@ -17,7 +17,7 @@ import (
 	"assay/internal/provider"
 )
 
-// server serves rules with an ETag.
+// server serves fee rules with an ETag.
 type server struct {
 	mu         sync.Mutex
 	text, etag string
@@ -176,7 +176,7 @@ func TestRefresh_RejectsRedirectsToPrivateAddresses(t *testing.T) {
 	defer outer.Close()
 	_, err := addressOf(t, outer.URL).Load(t.Context(), "")
 	if kindOf(err) != fault.Upstream {
-		t.Errorf("Load: got error %v, want a refusal", err)
+		t.Errorf("Load: got error %v, want an upstream fault", err)
 	}
 }
 

@@ -124,8 +124,8 @@ func parseInt(t *testing.T, text string) int64 {
 	return n
 }
 
-// exactFee computes the exact fee with rational numbers. For basis net it solves fee =
-// points of (amount - fee) + fixed.
+// exactFee computes the exact fee with rational numbers. For a fee on the net amount it solves
+// fee = rate * (amount - fee) + fixed.
 func exactFee(r *Rule, amount int64) int64 {
 	tier := r.Tiers[0]
 	for _, t := range r.Tiers {
@@ -210,7 +210,7 @@ func TestCompute_IsExactForAllAmounts(t *testing.T) {
 		set := single(r)
 		got, want := mustFee(t, set, amount), exactFee(&r, amount)
 		if got != want || got < 0 || got > amount {
-			t.Fatalf("fee of %d by %+v is %d, want %d", amount, r, got, want)
+			t.Fatalf("fee of %d with rule %+v: got %d, want %d", amount, r, got, want)
 		}
 	}
 }
@@ -218,11 +218,11 @@ func TestCompute_IsExactForAllAmounts(t *testing.T) {
 func TestCompute_DistinguishesNetAndGross(t *testing.T) {
 	r := Rule{Basis: Net, Rounding: HalfEven, Tiers: []Tier{{BasisPoints: 1500}}}
 	if got := mustFee(t, single(r), 10_000); got != 1304 {
-		t.Errorf("15 %% of net of 100.00: got %d, want 13.04", got)
+		t.Errorf("15 %% of the net part of 100.00: got %d cents, want 1304", got)
 	}
 	r.Basis = Gross
 	if got := mustFee(t, single(r), 10_000); got != 1500 {
-		t.Errorf("15 %% of gross of 100.00: got %d, want 15.00", got)
+		t.Errorf("15 %% of 100.00 gross: got %d cents, want 1500", got)
 	}
 }
 
@@ -305,7 +305,7 @@ func TestExplain_LimitsItsOutput(t *testing.T) {
 	set := decode(t, `{"rules":[`+strings.Join(rules, ",")+`],"fallback":{"basisPoints":0}}`)
 	e, err := Explain(set, Payment{Kind: Sale, Amount: 1000, Currency: "USD", At: noon})
 	if err != nil || len(e.NotMatched) != 50 || e.MoreMisses != MaxRules-50 || e.Rule != FallbackID {
-		t.Errorf("Explain: got %d rules and %d more, rule %s, error %v, want 50 and %d more, the fallback", len(e.NotMatched), e.MoreMisses, e.Rule, err, MaxRules-50)
+		t.Errorf("Explain: got %d rules and %d more, rule %s, error %v, want 50 rules, %d more and the fallback", len(e.NotMatched), e.MoreMisses, e.Rule, err, MaxRules-50)
 	}
 	if got := e.NotMatched[0].Reason; got != "country is missing; the rule requires one of AT, DE, ES, FR, IT or 2 others" {
 		t.Errorf("reason of the first rule: got %q, want three countries and the number of the others", got)

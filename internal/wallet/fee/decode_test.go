@@ -121,11 +121,11 @@ func TestCanonical_IsEqualForEquivalentDocuments(t *testing.T) {
 	textA, digestA, errA := a.Canonical()
 	textB, digestB, errB := b.Canonical()
 	if errA != nil || errB != nil || string(textA) != string(textB) || digestA != digestB {
-		t.Errorf("canonical forms of equal rules: got\n%s (error %v) and\n%s (error %v), want the same twice", textA, errA, textB, errB)
+		t.Errorf("canonical forms of equal rules: got\n%s (error %v) and\n%s (error %v), want the same text for both", textA, errA, textB, errB)
 	}
 	again := decode(t, string(textA))
 	if d := cmp.Diff(b, again, cmpopts.IgnoreUnexported(fee.Rule{}), cmpopts.EquateEmpty()); d != "" {
-		t.Errorf("the canonical form is decoded to other rules (-want +got):\n%s", d)
+		t.Errorf("rules decoded from the canonical form (-want +got):\n%s", d)
 	}
 }
 
@@ -167,7 +167,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("got quote %+v, error %v, want a fee and a net amount that add up to the amount", q, err)
 		}
 		if e, err := fee.Explain(again, p); err != nil || e.Quote != q {
-			t.Fatalf("Explain: got %+v, want %+v as computed, error %v", e.Quote, q, err)
+			t.Fatalf("Explain: got %+v, want the computed %+v; error %v", e.Quote, q, err)
 		}
 	})
 }

@@ -6,5 +6,5 @@ var (
 	AddRules  = addRules
 )
 
-// MaxFaults is the maximum number of reported errors of a document.
+// MaxFaults is the maximum number of errors that Decode reports.
 const MaxFaults = maxFaults

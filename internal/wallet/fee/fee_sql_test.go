@@ -56,8 +56,7 @@ func feeVersions(f *dbtest.Fixture) {
 
 func TestRules_ForgetsARolledBackVersion(t *testing.T) { dbtest.Each(t, feesRolledBack) }
 
-// feesRolledBack looks up a version whose number was used before by a transaction that
-// rolled back.
+// feesRolledBack looks up a version whose number an earlier transaction used before it rolled back.
 func feesRolledBack(f *dbtest.Fixture) {
 	failed := errors.New("failed")
 	err := f.DB.InTx(f.Context(), func(tx *db.Tx) error {
@@ -77,7 +76,7 @@ func feesRolledBack(f *dbtest.Fixture) {
 
 func TestRules_ActivateOnceUnderConcurrency(t *testing.T) { dbtest.Each(t, feesRace) }
 
-// feesRace calls Begin and then Refresh in many processes at the same time.
+// feesRace calls Begin and then Refresh on many services at the same time.
 func feesRace(f *dbtest.Fixture) {
 	const many = 8
 	service := func(points int64) *fee.Service {
@@ -108,8 +107,8 @@ func feesRace(f *dbtest.Fixture) {
 
 func TestRules_QuotesMatchTheirVersion(t *testing.T) { dbtest.Each(t, feeSwaps) }
 
-// feeSwaps activates sets while other goroutines take quotes, half of them in
-// transactions. Each quote must match a computation with the stored rules of its version.
+// feeSwaps activates sets while other goroutines compute quotes. Half of the goroutines compute
+// them in transactions. Each quote must match a computation with the stored rules of its version.
 func feeSwaps(f *dbtest.Fixture) {
 	swaps := randtest.Count(20, 500)
 	keys := wallettest.NewRing(f.TB, "k1")
@@ -142,7 +141,7 @@ func feeSwaps(f *dbtest.Fixture) {
 			for ended := false; !ended && errs[i] == nil; {
 				select {
 				case <-done:
-					ended = true // true after one more swap
+					ended = true // take one last quote after the last swap
 				case taken <- struct{}{}:
 				}
 				var q fee.Quote
@@ -171,7 +170,7 @@ func feeSwaps(f *dbtest.Fixture) {
 			again, err := fee.Compute(old.Set, pay)
 			f.Must(err)
 			f.Is("quote that is computed again", q, again)
-			f.Is("the version is not older than that of the last quote", q.Version >= last, true)
+			f.Is("the version is not older than the version of the previous quote", q.Version >= last, true)
 			last, seen[q.Version] = q.Version, true
 			n++
 		}

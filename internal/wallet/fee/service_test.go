@@ -19,7 +19,7 @@ import (
 	"assay/internal/wallet/wallettest"
 )
 
-// stored gives tests access to the versions in a database.
+// stored gives tests access to the versions of the fee rules in a database.
 type stored struct {
 	testing.TB
 	*db.DB
@@ -78,7 +78,7 @@ func TestBegin_ActivatesTheSourceAsVersion1(t *testing.T) {
 	source, write := fileOf(t, flat("300"))
 	s, m := newService(t, source)
 	if err := s.Begin(t.Context()); err != nil || len(m.versions()) != 1 || m.versions()[0].Source != source.Path {
-		t.Fatalf("Begin: got error %v, versions %+v, want one of the file", err, m.versions())
+		t.Fatalf("Begin: got error %v, versions %+v, want one version from the file", err, m.versions())
 	}
 	write(flat("900"))
 	if err := s.Begin(t.Context()); err != nil || len(m.versions()) != 1 {
@@ -91,7 +91,7 @@ func TestBegin_ActivatesTheBuiltInSetWithoutSource(t *testing.T) {
 	for name, source := range map[string]Source{"none": nil, "missing": File{"/does/not/exist"}, "wrong": wrong} {
 		s, m := newService(t, source)
 		if err := s.Begin(t.Context()); err != nil || len(m.versions()) != 1 || m.versions()[0].Source != "built-in" {
-			t.Errorf("%s: got error %v, versions %+v, want one built-in", name, err, m.versions())
+			t.Errorf("%s: got error %v, versions %+v, want one built-in version", name, err, m.versions())
 		}
 	}
 }
@@ -126,7 +126,7 @@ func TestRefresh_ActivatesChangedRules(t *testing.T) {
 		t.Errorf("large change: got error %v, want large_fee_change at /fallback", err)
 	}
 	if got, err := refresh(Request{DryRun: true}); err != nil || !got.Changed || len(got.Large) == 0 || len(m.versions()) != 2 {
-		t.Errorf("dry run of a large change: got %+v, error %v, want a report of it", got, err)
+		t.Errorf("dry run of a large change: got %+v, error %v, want the large changes and no new version", got, err)
 	}
 	for name, text := range map[string]string{"wrong": `{}`, "huge": strings.Repeat(" ", MaxBytes+1)} {
 		write(text)
@@ -141,7 +141,7 @@ func TestRefresh_ActivatesChangedRules(t *testing.T) {
 		t.Errorf("missing file: got error %v, want an upstream fault without the path", err)
 	}
 	if len(m.versions()) != 2 {
-		t.Fatalf("got %d versions after refused refreshes, want no new one", len(m.versions()))
+		t.Fatalf("got %d versions after refused refreshes, want 2", len(m.versions()))
 	}
 	write(flat("1600"))
 	if got, err := refresh(Request{AllowLarge: true}); err != nil || got.Version != 3 || len(got.Large) == 0 || !cmp.Equal(got.Removed, []string{"a"}) {
@@ -233,7 +233,7 @@ func TestLargeChanges_FindsChangesInEveryCondition(t *testing.T) {
 	} {
 		next := decode(t, strings.ReplaceAll(string(text), c.old, c.new))
 		if got := LargeChanges(was, next, noon); (len(got) > 0) != c.large {
-			t.Errorf("%s: got large changes %v, want any: %v", name, got, c.large)
+			t.Errorf("%s: got %v, want large changes: %v", name, got, c.large)
 		}
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"assay/internal/wallet"
 )
 
-// newTestLedger creates a ledger on an SQLite file. Each reading of its clock is a second
-// later than the one before.
+// newTestLedger creates a ledger on an SQLite file. Its clock advances by a second with each
+// reading.
 func newTestLedger(t *testing.T) (*Service, dbtest.Database) {
 	t.Helper()
 	d := dbtest.On(t, dbtest.SQLite)
@@ -67,8 +67,8 @@ func TestCheckpoint_IsWrittenAfterAPosting(t *testing.T) {
 	}
 }
 
-// TestCheckpoint_DetectsADeletionWithoutNewPostings deletes the last transaction.
-// Its id can be assigned again, so the next checkpoint must not rely on the id.
+// TestCheckpoint_DetectsADeletionWithoutNewPostings deletes the last transaction. The database can
+// assign the same id again, so the next checkpoint must not rely on the id.
 func TestCheckpoint_DetectsADeletionWithoutNewPostings(t *testing.T) {
 	l, d := newTestLedger(t)
 	l.deposit(t, "u1")

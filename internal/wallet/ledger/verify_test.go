@@ -51,10 +51,10 @@ func TestVerify_AcceptsItsOwnCheckpoint(t *testing.T) {
 	l.deposit(t, "u1")
 	r, err := l.Verify(t.Context(), "u1", "")
 	if err != nil || !r.OK {
-		t.Fatalf("got report %+v, error %v; want an ok one", r, err)
+		t.Fatalf("got report %+v, error %v; want an ok report", r, err)
 	}
 	l.deposit(t, "u1")
 	if r, err = l.Verify(t.Context(), "u1", *r.Checkpoint); err != nil || !r.OK {
-		t.Errorf("got report %+v, error %v; want an ok one", r, err)
+		t.Errorf("got report %+v, error %v; want an ok report", r, err)
 	}
 }

@@ -15,8 +15,8 @@ import (
 // task is the input from the test.
 type task struct {
 	Do, URL, Token string
-	Since          int64             // of follow
-	Listing        string            // to buy
+	Since          int64             // cursor for follow
+	Listing        string            // id of the listing to buy
 	Header         map[string]string // of a webhook, with its body and secrets
 	Body           string
 	Secrets        []string
