@@ -48,9 +48,9 @@ func (c *PriceChange) appendJSON(b []byte) []byte {
 }
 
 // Changes returns up to limit price changes after the number since. If there are none, it
-// waits for one, at most for the given time. It returns a fault.Expired if since is older than
-// the stored changes or is not the number of a change. Amounts are in the currency to, by the
-// rates in force at the read, or else in the base currency.
+// waits for one, but no longer than wait. It returns a fault.Expired if since is older than
+// the stored changes or is not the number of a change. Amounts are converted to the currency to
+// at the current rates. If to is empty, they are in the base currency.
 func (r *ItemReader) Changes(ctx context.Context, since int64, limit int, wait time.Duration, fields Fields, to money.Currency) (Changes, error) {
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()

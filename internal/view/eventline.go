@@ -24,8 +24,8 @@ type EventLine struct {
 	Href string // path on the operator's page; empty: none
 }
 
-// EventLineOf returns an event as a sentence. The link leads to the run, provider, user, trade
-// or listing.
+// EventLineOf describes an event in a sentence. It links to the run, provider, user, trade or
+// listing of the event.
 func EventLineOf(e event.Stored) EventLine {
 	var d struct {
 		Provider, Host, Market, Budget, Detail, JobID, UserID, Status, TradeID, ListingID, State, LastError string

@@ -34,7 +34,7 @@ type FeeRules struct {
 	Versions []FeeVersion `json:"versions"`
 }
 
-// FeeVersionOf returns an activation as the API shows it.
+// FeeVersionOf converts an activation to the type that the API returns.
 func FeeVersionOf(a *fee.Activation) FeeVersion {
 	return FeeVersion{Version: a.Version, Digest: a.Digest, Source: a.Source, ActivatedAt: a.At, ActivatedBy: a.By}
 }

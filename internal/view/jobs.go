@@ -186,9 +186,9 @@ func jobProvider(u ProviderUse, yield []MarketYield) JobProvider {
 	return s
 }
 
-// marketsOf lists the markets of a provider's file as provider/market. A provider that is
-// requested by name has all its markets in the list. A provider that is no longer configured
-// is listed by its own name.
+// marketsOf lists the markets of a provider's file as provider/market. For a provider that is
+// requested by name, it lists all markets. For a provider that is no longer configured, it lists
+// only the provider's name.
 func (r *JobReader) marketsOf(provider, file string) []string {
 	for _, s := range r.o.Providers {
 		d := s.Describe()

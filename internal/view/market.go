@@ -45,10 +45,10 @@ type NewListing struct {
 	PriceCheck PriceCheck `json:"priceCheck"`
 }
 
-// Offered is the result of one listing in a batch.
+// Offered is the result of creating one listing in a batch.
 type Offered struct {
 	AssetID    string      `json:"assetId"`
-	Status     int         `json:"status"` // 201, or the status of the refusal, as for a single request
+	Status     int         `json:"status"` // HTTP status that a single request would get: 201, or that of the error
 	Listing    *Listing    `json:"listing"`
 	PriceCheck *PriceCheck `json:"priceCheck"`
 	Error      *Refusal    `json:"error"`
@@ -57,7 +57,7 @@ type Offered struct {
 // Withdrawn is the result of one cancellation in a batch.
 type Withdrawn struct {
 	ID      string   `json:"id"`
-	Status  int      `json:"status"` // 200, or the status of the refusal, as for a single request
+	Status  int      `json:"status"` // HTTP status that a single request would get: 200, or that of the error
 	Listing *Listing `json:"listing"`
 	Error   *Refusal `json:"error"`
 }
