@@ -206,7 +206,7 @@ func problemName(status int) string {
 	return strings.ReplaceAll(http.StatusText(status), " ", "")
 }
 
-// problems returns the statuses of all problems of an operation. They include those of the
+// problems returns the statuses of all problems of an operation, including the problems of the
 // checks that run before the handler.
 func (op operation) problems() []int {
 	statuses := append([]int{http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusRequestEntityTooLarge}, op.faults...)
@@ -253,7 +253,7 @@ func security(op operation) []map[string][]string {
 	return alternatives
 }
 
-// operationID returns an id made of method and path, such as getMarketPricesJobsId.
+// operationID returns an id built from the method and the path, such as getMarketPricesJobsId.
 func operationID(op operation) string {
 	var id strings.Builder
 	id.WriteString(strings.ToLower(op.method))

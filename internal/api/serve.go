@@ -155,7 +155,7 @@ func secure(h http.Header) {
 
 // shared reports whether web pages of other sites may read the responses of an operation.
 // Such responses are public and contain nothing about the operator. Health is excluded:
-// otherwise a web page could search the network of a visitor for servers.
+// otherwise a web page could scan the network of a visitor for servers.
 func (op *operation) shared() bool {
 	return op.path == "/api/community/top-traders" || op.path == "/openapi.json"
 }

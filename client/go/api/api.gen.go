@@ -6739,7 +6739,7 @@ type PostMarketPricesRefresh200JSONResponseBody struct {
 
 // GetPricesChangesParams defines parameters for GetPricesChanges.
 type GetPricesChangesParams struct {
-	// Since Number of the last change that the client has: next of the previous page, or the number that a snapshot names.
+	// Since Number of the last change that the client has: next of the previous page, or change of a snapshot.
 	Since *int64 `form:"since,omitempty" json:"since,omitempty"`
 
 	// Wait Seconds to wait for a change if there is none yet.

@@ -6798,7 +6798,7 @@ export interface operations {
     getPricesChanges: {
         parameters: {
             query?: {
-                /** @description Number of the last change that the client has: next of the previous page, or the number that a snapshot names. */
+                /** @description Number of the last change that the client has: next of the previous page, or change of a snapshot. */
                 since?: number;
                 /** @description Seconds to wait for a change if there is none yet. */
                 wait?: number;

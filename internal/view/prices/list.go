@@ -56,7 +56,7 @@ const (
 	ByPrice
 	ByStatus // with the Filter's StaleBefore
 	ByChange // time of the last price change
-	ByMove   // relative change since Filter.Moves.Since; unknown ones are lowest
+	ByMove   // relative change since Filter.Moves.Since; unknown changes are lowest
 )
 
 // Place is the position of an item in an order.
@@ -122,7 +122,7 @@ func (t *Table) List(ctx context.Context, f *Filter, o Order, after *Place, limi
 	return first.entries(), err
 }
 
-// Counts are the numbers of items with a price.
+// Counts holds the numbers of items with a price.
 type Counts struct {
 	ByStatus [pricing.NoPrice + 1]int64
 	Held     int64
@@ -191,7 +191,7 @@ func (f *itemFilter) passes(names string, i *item) bool {
 	return f.Words.in(i.name(names), &f.lower)
 }
 
-// current is Current for a packed item.
+// current is like Current, for a cached item.
 func (i *item) current(staleBefore int64) pricing.Status {
 	if i.status < pricing.Stale && i.checked < staleBefore {
 		return pricing.Stale
@@ -199,7 +199,8 @@ func (i *item) current(staleBefore int64) pricing.Status {
 	return i.status
 }
 
-// selection keeps the first items of an order. It is a heap with the last of them at the root.
+// selection keeps the first limit items of an order. It is a heap with the last of these items at
+// the root.
 type selection struct {
 	order     Order
 	limit     int
@@ -240,7 +241,7 @@ func (s *selection) add(bucket int, names string, i *item) {
 	}
 }
 
-// value returns the Value of PlaceOf for a packed item.
+// value returns the same sort value as PlaceOf, for a cached item.
 func (i *item) value(by Value, stale int64, move *money.Micro) int64 {
 	switch by {
 	case ByPrice:

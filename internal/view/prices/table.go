@@ -70,7 +70,8 @@ func (t *Table) Lookup(ctx context.Context, keys []catalog.Key, fn func(i int, p
 	return t.lookUp(ctx, keys, others, fn)
 }
 
-// read loads a bucket that has the given version or a newer one.
+// read returns the contents of a bucket with the given version or a newer one. It loads them if
+// necessary.
 func (t *Table) read(ctx context.Context, n int, version int64) (*contents, error) {
 	b := &t.buckets[n]
 	b.reading.Lock()
@@ -86,7 +87,7 @@ func (t *Table) read(ctx context.Context, n int, version int64) (*contents, erro
 	next := &contents{version: version, partial: true}
 	if room > 0 {
 		var b contentsBuilder
-		// One item more than fits shows that the bucket is too large.
+		// Read one item more than fits, to detect a bucket that is too large.
 		if err := BucketPrices(ctx, t.store, n, room+1, b.add); err != nil {
 			return nil, err
 		}
