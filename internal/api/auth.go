@@ -125,7 +125,7 @@ func (s *server) authoriseKey(op *operation, c *call, key *apikey.Key) error {
 	h.Set("Retry-After", seconds(renews))
 	return &refusal{
 		status: http.StatusTooManyRequests, code: "rate_limited", header: h,
-		detail: "This API key has reached its limit of requests per minute. Retry after Retry-After.",
+		detail: "This API key has reached its limit of requests per minute. Retry after the time in Retry-After.",
 	}
 }
 

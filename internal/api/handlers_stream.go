@@ -60,7 +60,7 @@ func (h feedHandlers) stream(c *call) (any, error) {
 	c.w.Header().Set("Content-Type", streamType)
 	c.w.Header().Set("X-Accel-Buffering", "no") // nginx would delay the events
 	c.w.WriteHeader(http.StatusOK)
-	// A failed write also cancels the context. Only a slow client is then an error.
+	// A failed write also cancels the context. Of these failures, only a slow client is logged.
 	if err := s.run(c.slow); err != nil && (c.Request.Context().Err() == nil || errors.Is(err, errSlow)) {
 		h.Logger.InfoContext(c.Request.Context(), "stream ended", "request_id", c.id, "error", err)
 		panic(http.ErrAbortHandler)

@@ -43,7 +43,7 @@ func describe(types *schemas, operations []operation, version string) []byte {
 				"marketSecret": schema{"type": "apiKey", "in": "header", "name": "x-market-sync-secret", "description": "The market sync secret, or the admin token."},
 				"token":        schema{"type": "http", "scheme": "bearer", "description": "The platform token, or the admin token."},
 				"adminToken":   schema{"type": "http", "scheme": "bearer", "description": "The admin token."},
-				"apiKey":       schema{"type": "http", "scheme": "bearer", "description": "An API key with the scope that the operation names. A scope for writing includes the one for reading."},
+				"apiKey":       schema{"type": "http", "scheme": "bearer", "description": "An API key with the scope that the operation names. A write scope includes the read scope."},
 			},
 		},
 	}, encoding(), jsontext.WithIndent(" "))

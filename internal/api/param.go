@@ -58,14 +58,14 @@ var (
 	minDayChange = amount("minDayChange", 1, "Only items whose price rose or fell by at least this part in the last 24 hours: 0.1 is 10 %.")
 	itemSort     = choice("sort", "name", "Order of the items. A leading minus means highest price, worst status, latest change or largest rise in 24 hours first. Equal items are ordered by name.", view.ItemSorts()...)
 
-	since       = number("since", 0, 1<<62, "0", "Number of the last change that the client has: next of the previous page, or change of a snapshot.")
+	since       = number("since", 0, 1<<62, "0", "Number of the last change that the client has: next of the previous page, or the change number of a snapshot.")
 	waitSeconds = number("wait", 0, maxWaitSeconds, "0", "Seconds to wait for a change if there is none yet.")
 
 	after       = number("after", 0, 1<<62, "0", "Number of the last event that the client has: next of the previous page.")
 	streamSince = number("since", 0, 1<<62, "", "Number of the last event that the client has. The header Last-Event-ID overrides it. Default: events from now on.")
 
-	historyFrom   = moment("from", "Start of the part of the history. Default: the first price.")
-	historyTo     = moment("to", "End of the part of the history, exclusive. Default: now.")
+	historyFrom   = moment("from", "Start of the period. Default: the first price.")
+	historyTo     = moment("to", "End of the period, exclusive. Default: now.")
 	historyStep   = choice("interval", "", "Length of a candle. Default: points instead of candles.", "5m", "1h", "1d")
 	historyMarket = text("market", 256, "The quotes of this market instead of the price: provider/market, such as skinport/skinport.")
 	pastTime      = moment("time", "Time of the price. Default: now.")
@@ -124,11 +124,11 @@ var (
 	}
 	inCurrency = param{
 		name: "currency", in: "query", schema: schema{"type": "string", "minLength": 3, "maxLength": 3}, check: checkCurrency,
-		doc: "Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices.",
+		doc: "Currency of all amounts. They are converted at the current exchange rates, which the response contains. Default: the base currency.",
 	}
 	thenCurrency = param{
 		name: "currency", in: "query", schema: schema{"type": "string", "minLength": 3, "maxLength": 3}, check: checkCurrency,
-		doc: "Currency of all amounts. Points are converted by the exchange rates of their time, candles by those in force. The response names the rates. Default: the currency of all prices, or of the market.",
+		doc: "Currency of all amounts. Points are converted at the exchange rates of their time, candles at the current rates. The response contains the rates. Default: the base currency, or the currency of the market.",
 	}
 	checkpoint = param{
 		name: "checkpoint", in: "query", schema: schema{"type": "string", "maxLength": wallet.MaxUserCheckpoint}, check: checkCheckpoint,

@@ -68,8 +68,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 const statusClientLeft = 499
 
 // left reports whether the client disconnected, so that the error needs no response. It
-// returns false for an error of the client, because net/http also cancels the context when
-// a body cannot be read.
+// returns false for an error with a status below 500, because net/http also cancels the
+// context when a body cannot be read.
 func left(r *http.Request, err error) bool {
 	if err != nil && !errors.Is(err, errClientLeft) {
 		if p, _, _ := explain(err); p.Status < http.StatusInternalServerError {

@@ -37,9 +37,9 @@ type converter struct {
 	sets     map[int64]pricing.Rates           // rates of the history that were read
 }
 
-// converter returns a converter to the currency to. It uses the exchange rates in force and
-// sends no request for new ones. It returns a fault.Unprocessable if there is no rate for to. If
-// to is empty, the converter leaves amounts of the base currency unchanged.
+// converter returns a converter to a currency ("": the base currency). It uses the exchange rates
+// in force and sends no request for new ones. It returns a fault.Unprocessable if there is no rate
+// for the currency.
 func (o *Options) converter(ctx context.Context, to money.Currency, now time.Time) (*converter, error) {
 	c := &converter{base: o.Currency, to: to, now: now, known: map[money.Currency]ConversionRate{}}
 	if to == "" {
@@ -58,13 +58,13 @@ func (o *Options) converter(ctx context.Context, to money.Currency, now time.Tim
 		for _, currency := range c.rates.Currencies() {
 			all = append(all, string(currency))
 		}
-		return nil, fault.New(fault.Unprocessable, "no_exchange_rate", "There is no exchange rate of %s in force. Use one of: %s.", to, strings.Join(all, ", "))
+		return nil, fault.New(fault.Unprocessable, "no_exchange_rate", "There is no exchange rate for %s. Use one of: %s.", to, strings.Join(all, ", "))
 	}
 	return c, nil
 }
 
 // at returns a converter that uses the rate set stored with a point of the price history. If
-// the set lacks a rate for the currency from, at returns c, which uses the rates in force.
+// the set has no rate for the currency, it returns c, which uses the rates in force.
 func (c *converter) at(ctx context.Context, s *db.DB, set int64, from money.Currency, at time.Time) (*converter, error) {
 	if from == c.to {
 		return c, nil

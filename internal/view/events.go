@@ -23,9 +23,10 @@ type Events struct {
 	UpToDate bool            `json:"upToDate"` // no later event is known
 }
 
-// Events returns the events with a number above after. If there are none, it waits for one, but
-// no longer than wait. A page ends when it has limit events or price changes. Events returns a
-// fault.Expired if an event above after was deleted, or if after is not the number of an event.
+// Events returns the events that follow the event with the number after. If there are none, it
+// waits for one, up to the duration wait. A page ends when it has limit events or price changes.
+// Events returns a fault.Expired if one of these events was deleted, or if no event has the
+// number.
 func (r *ItemReader) Events(ctx context.Context, after int64, limit int, wait time.Duration) (Events, error) {
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -69,7 +70,7 @@ func (r *ItemReader) eventExpired(ctx context.Context) error {
 		return err
 	}
 	f := fault.New(fault.Expired, "cursor_expired", "This event number has expired or is unknown. Continue after %d: the events up to it are deleted. "+
-		"To follow prices, read a snapshot and continue after the number that it names.", first)
+		"To follow prices, read a snapshot and continue after its change number.", first)
 	f.Change = id(first)
 	return f
 }

@@ -30,7 +30,7 @@ type Export struct {
 	Rates    []ConversionRate // empty: no conversion
 }
 
-// Manifest describes an export without its prices.
+// Manifest is the metadata of an export.
 type Manifest struct {
 	Change   string           `json:"change"` // number of the last price change; 0: none yet
 	Time     time.Time        `json:"time"`

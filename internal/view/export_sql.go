@@ -14,7 +14,8 @@ import (
 	"assay/internal/view/prices"
 )
 
-// Manifest describes an export in the currency to. If app is 0, the export has all games.
+// Manifest returns the metadata of an export of a game (0: all games) in the given currency ("":
+// the base currency).
 func (r *ItemReader) Manifest(ctx context.Context, app int32, to money.Currency) (Manifest, error) {
 	now := r.o.Now()
 	convert, err := r.o.converter(ctx, to, now)
@@ -32,8 +33,8 @@ func (r *ItemReader) Manifest(ctx context.Context, app int32, to money.Currency)
 // Export reads all prices of a game, or of all games if app is 0, sorted by app id, name and
 // phase. It calls begin once. Then it calls the returned function with each item. If begin
 // returns nil, Export reads no items. All prices come from one snapshot of the database, but
-// only one of them is in memory at a time. Amounts are converted to the currency to at the rates
-// in force. If to is empty, they are in the base currency.
+// only one of them is in memory at a time. The parameter to is the currency of the amounts ("":
+// the base currency), converted at the rates in force.
 func (r *ItemReader) Export(ctx context.Context, app int32, fields Fields, to money.Currency, begin func(Export) func(*PublishedPrice) error) error {
 	convert, err := r.o.converter(ctx, to, r.o.Now())
 	if err != nil {

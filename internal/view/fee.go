@@ -27,7 +27,7 @@ type FeeVersion struct {
 	ActivatedBy string    `json:"activatedBy"`
 }
 
-// FeeRules is a version with its rules and the previous versions.
+// FeeRules is a version of the fee rules, with a list of versions.
 type FeeRules struct {
 	FeeVersion
 	Rules    fee.Document `json:"rules"`

@@ -138,7 +138,7 @@ func marketOf(markets map[int64]refresh.MarketName, name string) (int64, error) 
 	if name == "" {
 		return 0, nil
 	}
-	return 0, fault.New(fault.Invalid, "invalid_parameters", "There is no market %q. Name it as provider/market, such as skinport/skinport.", name)
+	return 0, fault.New(fault.Invalid, "invalid_parameters", "There is no market %q. Write it as provider/market, such as skinport/skinport.", name)
 }
 
 // points fills out with points.
@@ -290,12 +290,12 @@ func (s *series) candle(at time.Time, period time.Duration) Candle {
 
 // PastPrice is the price of an item at a time in the past.
 type PastPrice struct {
-	Time time.Time `json:"time"` // the time of the request
+	Time time.Time `json:"time"` // requested time
 	PublishedPrice
 	Currency      money.Currency   `json:"currency"`
 	Rates         []ConversionRate `json:"rates,omitempty"`
-	EstimatedAt   time.Time        `json:"estimatedAt"` // last change of the price or of one of its quotes, at or before that time
-	AgeSeconds    int64            `json:"ageSeconds"`  // from estimatedAt to that time
+	EstimatedAt   time.Time        `json:"estimatedAt"` // last change of the price or of one of its quotes, at or before Time
+	AgeSeconds    int64            `json:"ageSeconds"`  // from EstimatedAt to Time
 	Method        string           `json:"method"`
 	MethodVersion int64            `json:"methodVersion"`
 	RateSet       int64            `json:"rateSet"`
@@ -303,16 +303,16 @@ type PastPrice struct {
 	Median        money.Micro      `json:"median"`
 	Consensus     money.Micro      `json:"consensus"`
 	// CandidatePrice, Explanation and Snapshots are present only if the request selects them.
-	CandidatePrice *money.Micro     `json:"candidatePrice,omitempty"` // held at that time
+	CandidatePrice *money.Micro     `json:"candidatePrice,omitempty"` // price that was held at Time
 	Explanation    *Explanation     `json:"explanation,omitempty"`
 	Snapshots      []MarketSnapshot `json:"snapshots,omitempty"`
 }
 
-// PriceAt returns the price of an item at a time. If explain is true, it recomputes the price
-// from the quotes, rates and levels of that time. Amounts are converted to the currency to at the
-// rates of that time. If to is empty, they are in the base currency. PriceAt returns a
-// fault.NotFound if the item is unknown or had no price yet. It returns a fault.Expired if only
-// daily candles of that time are stored.
+// PriceAt returns the price of an item at a past time. If explain is true, it recomputes the price
+// from the quotes, rates and levels of that time. The parameter to is the currency of the amounts
+// ("": the base currency), converted at the rates of that time. PriceAt returns a fault.NotFound if
+// the item is unknown or had no price yet. It returns a fault.Expired if only daily candles of that
+// time are stored.
 func (r *ItemReader) PriceAt(ctx context.Context, key catalog.Key, at time.Time, explain bool, to money.Currency) (PastPrice, error) {
 	item, markets, err := r.historyOf(ctx, key)
 	if err != nil {

@@ -129,8 +129,8 @@ type storedDay struct {
 	changes                int64
 }
 
-// readDays returns the stored days of an item before to. It starts with the last day that begins
-// at or before from.
+// readDays returns the stored days of an item in a period, preceded by the last day that begins at
+// or before the start of the period.
 func readDays(ctx context.Context, s *db.DB, item int64, from, to time.Time) ([]storedDay, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, d *storedDay) error {
 		var at int64
@@ -164,7 +164,7 @@ func hasDay(ctx context.Context, s *db.DB, item int64, at time.Time) (bool, erro
 const maxFigurePoints = 130_000
 
 // priceChanges returns the prices of an item, oldest first, starting with the price that is valid
-// at from. Stored days supply the prices before the first point.
+// at a time. Stored days supply the prices before the first point.
 func priceChanges(ctx context.Context, s *db.DB, item int64, from time.Time) ([]priceChange, error) {
 	points, err := db.Collect(ctx, s.Read, func(r *sql.Rows, c *priceChange) error {
 		var at int64

@@ -81,7 +81,7 @@ type MarketSnapshot struct {
 	Level              *money.Micro   `json:"level"`    // factor of the market at this price; null: not compared
 	Levelled           *money.Micro   `json:"levelled"` // price ÷ level
 	Noise              *money.Micro   `json:"noise"`    // usual distance of this market from the others, as a factor
-	FarShare           *money.Micro   `json:"farShare"` // share of the market's quotes that are more than 2x off
+	FarShare           *money.Micro   `json:"farShare"` // share of the market's quotes that differ from the other markets by more than 2x
 	Used               bool           `json:"used"`
 	Reason             string         `json:"reason"`      // why the quote is not used
 	Explanation        string         `json:"explanation"` // reason as a sentence
@@ -100,8 +100,8 @@ func currentStatus(price money.Micro, status pricing.Status, checked, now time.T
 	return prices.Current(price, status, checked, now.Add(-freshFor))
 }
 
-// Item explains the price of an item. Amounts are in the currency to ("": the base currency). It
-// returns a fault.NotFound for an unknown item.
+// Item explains the price of an item. The parameter to is the currency of the amounts ("": the base
+// currency). Item returns a fault.NotFound for an unknown item.
 func (r *ItemReader) Item(ctx context.Context, key catalog.Key, to money.Currency) (ItemDetail, error) {
 	leave, err := r.o.enter(ctx, admission.Explanation)
 	if err != nil {

@@ -139,7 +139,7 @@ type itemList struct {
 func (r *ItemReader) itemList(ctx context.Context, f *ItemFilter, now time.Time) (*itemList, error) {
 	words, ok := prices.WordsOf(f.Search)
 	if !ok {
-		return nil, fault.New(fault.Invalid, "invalid_parameters", "A search takes at most %d words.", prices.MaxWords)
+		return nil, fault.New(fault.Invalid, "invalid_parameters", "A search can have at most %d words.", prices.MaxWords)
 	}
 	status := slices.Index(PriceStatuses(), f.Status)
 	if f.Status != "" && status < 0 {
@@ -165,7 +165,7 @@ func (r *ItemReader) itemList(ctx context.Context, f *ItemFilter, now time.Time)
 		}
 	}
 	if l.markets == nil {
-		return nil, fault.New(fault.Invalid, "invalid_parameters", "No provider carries a market %q.", f.Market)
+		return nil, fault.New(fault.Invalid, "invalid_parameters", "No provider carries the market %q.", f.Market)
 	}
 	return l, nil
 }
@@ -197,7 +197,7 @@ func (l *itemList) read(ctx context.Context, after *prices.Place, limit int) ([]
 func (l *itemList) nextPriced(ctx context.Context, after *prices.Place, limit int) ([]prices.Entry, error) {
 	found, err := l.reader.prices.List(ctx, &l.filter, l.order, after, limit)
 	if err != nil {
-		return nil, fmt.Errorf("items with a price: %w", err)
+		return nil, fmt.Errorf("list items with a price: %w", err)
 	}
 	return found, nil
 }

@@ -146,9 +146,9 @@ func findJobItems(ctx context.Context, s *db.DB, job int64, f JobItemFilter, wor
 	return out, err
 }
 
-// jobBatches returns the batches of a job in order, starting with from. A cause selects batches
-// with items that failed for it. Words select batches that may have items with all of them in
-// their names.
+// jobBatches returns the batches of a job in order, starting with the batch from. A cause selects
+// batches with items that failed for it. Words select batches whose range includes a name with all
+// words.
 func jobBatches(ctx context.Context, s *db.DB, job int64, cause string, words prices.Words, from int64) ([]int64, error) {
 	var named map[int64]bool
 	var err error

@@ -49,7 +49,7 @@ func (r *ProviderReader) MarketLevels(ctx context.Context) ([]MarketLevel, error
 		set, read := sets[n.AppID]
 		if !read {
 			if set, err = refresh.LevelSet(ctx, r.o.Store, n.AppID); err != nil {
-				return nil, fmt.Errorf("levels of game %d: %w", n.AppID, err)
+				return nil, fmt.Errorf("read levels of game %d: %w", n.AppID, err)
 			}
 			sets[n.AppID] = set
 		}

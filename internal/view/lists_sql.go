@@ -63,7 +63,7 @@ func inventoryTotals(ctx context.Context, s *db.DB, users []int64) (map[int64]In
 }
 
 // inventoryAges returns the time of the oldest inventory of each user, over games and
-// contexts. A user without an inventory is missing.
+// contexts. The result has no entry for a user without an inventory.
 func inventoryAges(ctx context.Context, s *db.DB, users []int64) (map[int64]time.Time, error) {
 	out := make(map[int64]time.Time, len(users))
 	err := db.Each(ctx, s.Read, func(r *sql.Rows) error {
@@ -117,7 +117,7 @@ type HeldPrice struct {
 	Reason    string // describes the move that exceeds a limit; empty: unknown
 }
 
-// readHeldPrices returns held prices with item ids above after, sorted by id.
+// readHeldPrices returns held prices after an item id, sorted by id.
 func readHeldPrices(ctx context.Context, s *db.DB, after int64, limit int) ([]HeldPrice, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, h *HeldPrice) error {
 		var since int64

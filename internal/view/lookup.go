@@ -52,8 +52,8 @@ func (l *Lookup) ToQueue() []catalog.Key {
 	return out
 }
 
-// Lookup returns the prices of items with the selected figures, one entry per requested key.
-// Amounts are in the currency to ("": the base currency). It does not queue items.
+// Lookup returns the prices of items with the selected figures, one entry per requested key. The
+// parameter to is the currency of the amounts ("": the base currency). Lookup does not queue items.
 func (r *ItemReader) Lookup(ctx context.Context, keys []catalog.Key, fields Fields, to money.Currency) (Lookup, error) {
 	now := r.o.Now()
 	convert, err := r.o.converter(ctx, to, now)

@@ -39,7 +39,7 @@ type MarketLine struct {
 }
 
 // LinePoint is a price that is valid from At until the next point. The price 0 means that the
-// market did not offer the item, or that its currency had no rate.
+// market did not offer the item, or that there was no rate for the market's currency.
 type LinePoint struct {
 	At    time.Time
 	Price money.Micro

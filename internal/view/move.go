@@ -12,8 +12,8 @@ import (
 	"assay/internal/view/prices"
 )
 
-// movePrecision rounds down the time a day ago from which a DayChange is computed. All lists with
-// the same rounded time share the prices at that time.
+// movePrecision is the precision of the time from which a DayChange is computed: a day ago, rounded
+// down. All lists with the same rounded time share the prices at that time.
 const movePrecision = 5 * time.Minute
 
 // dayPrices caches the prices that items had a day ago.
@@ -29,7 +29,7 @@ func (r *ItemReader) dayMoves(ctx context.Context, app int32, now time.Time) (*p
 	since := now.Add(-day).Truncate(movePrecision)
 	changed, err := r.prices.Changed(ctx, app, since)
 	if err != nil {
-		return nil, fmt.Errorf("items that changed in a day: %w", err)
+		return nil, fmt.Errorf("list items that changed in a day: %w", err)
 	}
 	r.days.mu.Lock()
 	defer r.days.mu.Unlock()
@@ -43,7 +43,7 @@ func (r *ItemReader) dayMoves(ctx context.Context, app int32, now time.Time) (*p
 		maps.Copy(all, known)
 		for part := range slices.Chunk(missing, moveChunk) {
 			if err := pricesAt(ctx, r.o.Store, part, since, all); err != nil {
-				return nil, fmt.Errorf("prices of a day ago: %w", err)
+				return nil, fmt.Errorf("read prices of a day ago: %w", err)
 			}
 		}
 		r.days.byApp[app], known = all, all

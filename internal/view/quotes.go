@@ -26,7 +26,7 @@ type Quotes struct {
 }
 
 // QuotedItem is an item with the quotes of markets and figures across them. The figures include
-// only quotes with Counted.
+// only quotes whose Counted is true.
 type QuotedItem struct {
 	ItemPrice
 	PriceCheckedAt  *time.Time            `json:"priceCheckedAt"`
@@ -74,8 +74,8 @@ type MarketQuote struct {
 }
 
 // Quotes returns one entry per requested key, with the quotes of the item on the given markets
-// (nil: all markets). A market is named by key or provider/key. Amounts are in the currency to
-// ("": the base currency).
+// (nil: all markets). A market is named by key or provider/key. The parameter to is the currency of
+// the amounts ("": the base currency).
 func (r *ItemReader) Quotes(ctx context.Context, keys []catalog.Key, markets []string, to money.Currency) (Quotes, error) {
 	leave, err := r.o.enter(ctx, admission.Explanation)
 	if err != nil {
@@ -92,7 +92,7 @@ func (r *ItemReader) Quotes(ctx context.Context, keys []catalog.Key, markets []s
 		return Quotes{}, err
 	}
 	if q.names, err = Markets(ctx, r.o.Store); err != nil {
-		return Quotes{}, fmt.Errorf("markets: %w", err)
+		return Quotes{}, fmt.Errorf("read markets: %w", err)
 	}
 	byApp := map[int32][]catalog.Key{}
 	for _, key := range keys {
@@ -101,7 +101,7 @@ func (r *ItemReader) Quotes(ctx context.Context, keys []catalog.Key, markets []s
 	stored := make(map[int32]map[catalog.Key]storedQuotes, len(byApp))
 	for app, of := range byApp {
 		if stored[app], err = readQuotes(ctx, r.o.Store, app, of); err != nil {
-			return Quotes{}, fmt.Errorf("quotes: %w", err)
+			return Quotes{}, fmt.Errorf("read quotes: %w", err)
 		}
 	}
 	out := Quotes{Items: make([]QuotedItem, len(keys)), Currency: convert.to}
@@ -161,7 +161,7 @@ func (q *quoter) selected(names []string) (map[marketName]bool, error) {
 		}
 	}
 	if faults != nil {
-		f := fault.New(fault.Invalid, "invalid_body", "The body names unknown markets; see errors.")
+		f := fault.New(fault.Invalid, "invalid_body", "The body contains unknown markets. See errors.")
 		f.Fields = faults
 		return nil, f
 	}

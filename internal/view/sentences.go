@@ -69,7 +69,7 @@ func (e *explainer) writeEstimate(x *Explanation, write sentenceWriter) {
 		case i.Consensus == a || i.Consensus == b:
 			write("Of the two quotes in the middle, %s and %s %s, the quote of the market with less noise is used.", a, b, c)
 		default:
-			write("That is the mean of the two quotes in the middle, %s and %s %s.", a, b, c)
+			write("This median is the mean of the two quotes in the middle, %s and %s %s.", a, b, c)
 		}
 	}
 }
@@ -159,7 +159,7 @@ func (e *explainer) writeGuard(write sentenceWriter) {
 		}
 		switch m.Decision {
 		case pricing.TakenAtOnce:
-			write("%s, more than the limit of %s. It was accepted immediately, because %d markets that support it moved at least half as far themselves.", moved, m.Window.Limit(), m.Moved)
+			write("%s, more than the limit of %s. It was accepted immediately, because %d markets support it and also moved at least half as far.", moved, m.Window.Limit(), m.Moved)
 		case pricing.HeldBack:
 			write("%s, more than the limit of %s, so it has been held since %s.", moved, m.Window.Limit(), minute(s.Held.At))
 		case pricing.Released:

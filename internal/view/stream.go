@@ -147,8 +147,8 @@ func (c *recent) keep(p *frames, end bool) {
 	}
 }
 
-// readFrames reads a page of events. If until is not 0, the page has no event above it, except
-// that the first event is always included.
+// readFrames reads a page of events. If until is not 0, the page ends before the first event with a
+// greater number, but it always includes the first event.
 func (r *ItemReader) readFrames(ctx context.Context, after, until int64) (Frames, error) {
 	page, err := r.events(ctx, after, streamPage)
 	out := Frames{Next: after}

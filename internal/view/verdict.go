@@ -27,7 +27,7 @@ type Situation struct {
 	Down        []string        // providers whose last fetches all failed, or whose breaker is open
 	Degraded    []string        // providers with some failed fetches
 	Paused      []string        // providers paused by an operator
-	LowBudget   []string        // providers whose budget runs out before it renews
+	LowBudget   []string        // providers whose budget runs out before it resets
 	Quarantined []MarketTrouble // markets in quarantine
 	Prices      int64           // items in scope with a price
 	QuoteAge    time.Duration   // 95th percentile of the age of their quotes; negative: no price
@@ -163,7 +163,7 @@ func sentenceEnd(text, otherwise string) string {
 	return strings.TrimSuffix(text, ".") + "."
 }
 
-// ageText returns a duration in its largest common unit, such as "31 min".
+// ageText returns a duration in minutes, hours or days, such as "31 min".
 func ageText(d time.Duration) string {
 	switch {
 	case d < time.Minute:

@@ -110,7 +110,7 @@ func Current(price money.Micro, status pricing.Status, checked, staleBefore time
 }
 
 // List returns up to limit items with a price that match the filter, in the given order. It
-// starts after the place after, or at the beginning if after is nil. The result is never older
+// starts after the given place, or at the beginning if after is nil. The result is never older
 // than the last commit before the call.
 func (t *Table) List(ctx context.Context, f *Filter, o Order, after *Place, limit int) ([]Entry, error) {
 	first := &selection{order: o, limit: limit, filter: f.forItems()}
@@ -146,20 +146,20 @@ func (t *Table) Count(ctx context.Context, staleBefore time.Time) (Counts, error
 func (t *Table) each(ctx context.Context, fn func(bucket int, names string, i *item)) error {
 	versions, err := t.versions.latest(ctx)
 	if err != nil {
-		return fmt.Errorf("versions of prices: %w", err)
+		return fmt.Errorf("read price versions: %w", err)
 	}
 	for n := range t.buckets {
 		c := t.buckets[n].now.Load()
 		if c == nil || c.version < versions[n] {
 			if c, err = t.read(ctx, n, versions[n]); err != nil {
-				return fmt.Errorf("prices of a bucket: %w", err)
+				return fmt.Errorf("read prices of a bucket: %w", err)
 			}
 		}
 		names, items := c.names, c.items
 		if c.partial {
 			var b contentsBuilder
 			if err := BucketPrices(ctx, t.store, n, math.MaxInt32, b.add); err != nil {
-				return fmt.Errorf("prices of a bucket: %w", err)
+				return fmt.Errorf("read prices of a bucket: %w", err)
 			}
 			names, items = b.build()
 		}
@@ -284,7 +284,7 @@ func (s *selection) Push(x any) { s.best = append(s.best, x.(candidate)) } //nol
 
 func (s *selection) Pop() any { return nil } // never called
 
-// Words are words that a name must contain, at any position and ignoring ASCII case.
+// Words lists words that a name must contain, at any position and ignoring ASCII case.
 type Words [][]byte
 
 // MaxWords is the maximum number of words in a search.

@@ -56,9 +56,8 @@ type made struct {
 // New returns an empty Ranking. Refresh and Run fill it.
 func New(o Options) *Ranking { return &Ranking{o: o, each: eachTrader, first: make(chan struct{})} }
 
-// Top returns the first ranks of a list and the time of the update. The caller must not change the
-// ranks.
-// Top waits up to firstWait for the first update, then returns a fault.Unavailable.
+// Top returns the first ranks of a list and the time of the update. The caller must not change
+// the ranks. Top waits up to firstWait for the first update, then returns a fault.Unavailable.
 func (r *Ranking) Top(ctx context.Context, key Key) (top []Trader, asOf time.Time, err error) {
 	if r.last.Load() == nil {
 		timer := time.NewTimer(firstWait)
