@@ -15,7 +15,7 @@ type Budget struct {
 	Left          *int64         `json:"left"`
 	ResetsAt      *time.Time     `json:"resetsAt"` // time at which the oldest counted request leaves the window
 	Quotas        []Quota        `json:"quotas"`   // calendar quotas in UTC
-	Reported      *ReportedQuota `json:"reported"` // quota that the provider reported; null: none
+	Reported      *ReportedQuota `json:"reported"` // quota that the provider reported; null: none. The smaller of it and Limit applies
 	Forecast                     // forecast for Limit; set only if the period is longer than an hour
 	Low           bool           `json:"low"` // the limit, a quota or the reported quota is low
 }
